@@ -1,0 +1,126 @@
+/**
+ * The backend table: what somebody implements to bring another accelerator.
+ * Users of blobs do not need this header.
+ *
+ * The core checks every argument before a slot is called: pointers are not
+ * NULL, bytes and counts are above 0, dtypes are ones the slot is given for.
+ * Slots may run on any thread, several at once, and under a lock of one
+ * memory; they must not call the library. Every slot that can fail returns
+ * SB_OK or one of NO_DEVICE, OUT_OF_MEMORY, DEVICE_FAILURE, DEVICE_LOST,
+ * UNSUPPORTED, WRONG_DEVICE, and writes `err` (never NULL here) on failure
+ * with sb_backend_fail; it has done and queued nothing then. DEVICE_LOST makes
+ * the whole context lost.
+ *
+ * "Queued on `stream`" means ordered after all that was queued there before;
+ * the slot need not wait for it. A backend whose work is always complete on
+ * return leaves all stream and event slots NULL; then asynchronous calls are
+ * synchronous and `_on` takes only the NULL stream.
+ */
+#ifndef SYNCBLOB_BACKEND_H
+#define SYNCBLOB_BACKEND_H
+
+#include <syncblob/context.h>
+
+SB_BEGIN_DECLS
+
+/** Raised when a slot changes its meaning. */
+#define SB_BACKEND_ABI_VERSION 1
+
+/** Fills `err` and returns `status`, for a slot to return.
+ *  @param device_code the driver's own number for the failure, 0 if none
+ *  @param message [borrowed] one sentence, copied */
+SB_API sb_status sb_backend_fail(sb_error *err, sb_status status, int32_t device_code,
+                                 const char *message);
+
+typedef struct sb_backend {
+    size_t struct_size;   /**< sizeof(sb_backend) of the implementer */
+    uint32_t abi_version; /**< SB_BACKEND_ABI_VERSION */
+    uint32_t flags;       /**< 0 */
+    const char *name;     /**< "cuda"; letters and digits */
+    void *user;           /**< passed to `open` */
+
+    /* --- life: both required -------------------------------------------- */
+
+    /** Opens device number `ordinal`; `*out` is the first argument of all
+     *  other slots. On failure nothing stays open. */
+    sb_status (*open)(void *user, int32_t ordinal, void **out, sb_error *err);
+    /** Waits for queued work and closes the device. Everything allocated has
+     *  been given back. Also called on a lost device: must not fail. */
+    void (*close)(void *device);
+
+    /* --- memory: required ------------------------------------------------ */
+
+    /** Memory of the device, aligned to 64 or more, of unspecified contents,
+     *  usable by work queued on `stream` from now on and by any stream once
+     *  `stream` has been synchronised. */
+    sb_status (*alloc)(void *device, size_t bytes, sb_stream stream, void **out, sb_error *err);
+    /** Takes memory back once the work queued so far on `stream` is done. On
+     *  a lost device: frees what can be freed. */
+    void (*free)(void *device, void *ptr, size_t bytes, sb_stream stream);
+    /** Sets `bytes` to zero, queued on `stream`. */
+    sb_status (*zero)(void *device, void *dst, size_t bytes, sb_stream stream, sb_error *err);
+    /** Host to device, queued on `stream`; `src` stays untouched until it is done. */
+    sb_status (*upload)(void *device, void *dst, const void *src, size_t bytes, sb_stream stream,
+                        sb_error *err);
+    /** Device to host, queued on `stream`. */
+    sb_status (*download)(void *device, void *dst, const void *src, size_t bytes, sb_stream stream,
+                          sb_error *err);
+    /** Within the device, regions that do not overlap, queued on `stream`. */
+    sb_status (*copy)(void *device, void *dst, const void *src, size_t bytes, sb_stream stream,
+                      sb_error *err);
+
+    /* --- pinned host memory: both or neither; missing: ordinary memory ---- */
+
+    sb_status (*alloc_pinned)(void *device, size_t bytes, void **out, sb_error *err);
+    void (*free_pinned)(void *device, void *ptr, size_t bytes);
+
+    /* --- adopted pointers: optional; missing: any pointer is taken -------- */
+
+    /** WRONG_DEVICE unless [ptr, ptr + bytes) is memory of this device. */
+    sb_status (*check_pointer)(void *device, const void *ptr, size_t bytes, sb_error *err);
+
+    /* --- streams and events: all or none ---------------------------------- */
+
+    /** The stream that the library queues its own work on; it is ordered with
+     *  the legacy default stream (NULL). Lives from open to close. */
+    sb_stream (*own_stream)(void *device);
+    /** WRONG_DEVICE for a stream of another device or context, UNSUPPORTED for
+     *  one that is being captured. NULL is always right. */
+    sb_status (*check_stream)(void *device, sb_stream stream, sb_error *err);
+    /** Waits for all work queued on `stream`; a failure of that work is
+     *  returned here. */
+    sb_status (*stream_synchronize)(void *device, sb_stream stream, sb_error *err);
+    /** An event that completes when all that is queued so far on `stream` has. */
+    sb_status (*event_record)(void *device, sb_stream stream, void **out, sb_error *err);
+    /** Makes later work on `stream` wait for the event; the host does not. */
+    sb_status (*stream_wait)(void *device, sb_stream stream, void *event, sb_error *err);
+    /** Waits on the host; a failure of the work before the event is returned
+     *  here, every time it is asked. */
+    sb_status (*event_wait)(void *device, void *event, sb_error *err);
+    /** Gives the event back, complete or not. */
+    void (*event_destroy)(void *device, void *event);
+
+    /* --- arithmetic: all or none; missing: UNSUPPORTED on the device ------- */
+    /* dtype is F32 or F64. Unlike above, a failure of axpy or scale means that
+       the output may be spoiled: the core then treats the device as lost. */
+
+    /** Whatever may fail before arithmetic starts (opening a library, making a
+     *  handle), so that a failure here has changed nothing. */
+    sb_status (*prepare_arithmetic)(void *device, sb_error *err);
+    /** y[i] += alpha * x[i], queued on `stream`. x may be y. */
+    sb_status (*axpy)(void *device, int32_t dtype, int64_t count, double alpha, const void *x,
+                      void *y, sb_stream stream, sb_error *err);
+    /** x[i] *= alpha, queued on `stream`. */
+    sb_status (*scale)(void *device, int32_t dtype, int64_t count, double alpha, void *x,
+                       sb_stream stream, sb_error *err);
+    /** Sum of |x[i]| into host memory; waits for the result. */
+    sb_status (*asum)(void *device, int32_t dtype, int64_t count, const void *x, double *out,
+                      sb_stream stream, sb_error *err);
+    /** Sum of x[i]^2 into host memory; waits for the result. */
+    sb_status (*sumsq)(void *device, int32_t dtype, int64_t count, const void *x, double *out,
+                       sb_stream stream, sb_error *err);
+} sb_backend;
+
+SB_END_DECLS
+
+#endif

@@ -1,0 +1,99 @@
+/**
+ * What every other header of syncblob needs: export marks, flags of
+ * element types and memory sides, and the version.
+ *
+ * Conventions that hold in every header:
+ *  - A function that can fail returns sb_status, writes its result through
+ *    `out` and its story into `err`, which may be NULL. On failure nothing
+ *    observable changes unless the function says otherwise.
+ *  - [owned]: the receiver must release it. [borrowed]: it must not, and the
+ *    text says how long it lives. [nullable]: NULL is allowed and its meaning
+ *    is given. A pointer without [nullable] that is NULL gives
+ *    SB_ERR_INVALID_ARGUMENT.
+ *  - dtypes, heads and axes are int32_t; dimensions, indices and counts are
+ *    int64_t; bytes are size_t; predicates return int32_t, 0 or 1.
+ */
+#ifndef SYNCBLOB_BASE_H
+#define SYNCBLOB_BASE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#if SIZE_MAX < 0xFFFFFFFFFFFFFFFF
+#error "syncblob needs a 64-bit host"
+#endif
+
+#if defined(__GNUC__)
+#define SB_API        __attribute__((visibility("default")))
+#define SB_MUST_CHECK __attribute__((warn_unused_result))
+#else
+#define SB_API
+#define SB_MUST_CHECK
+#endif
+
+#ifdef __cplusplus
+#define SB_BEGIN_DECLS extern "C" {
+#define SB_END_DECLS   }
+#else
+#define SB_BEGIN_DECLS
+#define SB_END_DECLS
+#endif
+
+#define SB_VERSION_MAJOR 0
+#define SB_VERSION_MINOR 1
+#define SB_VERSION_PATCH 0
+/** The version as one number: major * 1000000 + minor * 1000 + patch. */
+#define SB_VERSION_NUMBER (SB_VERSION_MAJOR * 1000000 + SB_VERSION_MINOR * 1000 + SB_VERSION_PATCH)
+
+SB_BEGIN_DECLS
+
+/** Element types. The numbers are stable; those marked "reserved" are
+ *  refused with SB_ERR_UNSUPPORTED for now. */
+enum {
+    SB_DTYPE_F32 = 1,  /**< float; storage and arithmetic */
+    SB_DTYPE_F64 = 2,  /**< double; storage and arithmetic */
+    SB_DTYPE_I32 = 3,  /**< int32_t; storage */
+    SB_DTYPE_U32 = 4,  /**< uint32_t; storage */
+    SB_DTYPE_F16 = 5,  /**< IEEE binary16; storage */
+    SB_DTYPE_BF16 = 6, /**< bfloat16; storage */
+    SB_DTYPE_I8 = 7,   /**< reserved */
+    SB_DTYPE_U8 = 8,   /**< reserved */
+    SB_DTYPE_I64 = 9   /**< reserved */
+};
+
+/** Bytes of one element of `dtype`; 0 for a number that is no storable dtype. */
+SB_API size_t sb_dtype_size(int32_t dtype);
+
+/** The dtype's short name ("f32"); "unknown" for any other number.
+ *  @return [borrowed] static text. */
+SB_API const char *sb_dtype_name(int32_t dtype);
+
+/** A stream of a device: the backend's raw handle (a CUstream on CUDA, an
+ *  sb_sim_stream on the simulated device). NULL is the device's legacy
+ *  default stream. */
+typedef void *sb_stream;
+
+/** Gives back memory that a caller lent. Runs exactly once, without any lock
+ *  of the library held, never on a thread of a device driver. It must not
+ *  throw or longjmp. */
+typedef void (*sb_deleter)(void *user, void *ptr);
+
+/** The library's version as SB_VERSION_NUMBER, at run time. */
+SB_API uint32_t sb_version(void);
+
+/** The library's version as text, "0.1.0". @return [borrowed] static text. */
+SB_API const char *sb_version_string(void);
+
+/** What was compiled in, as bits of sb_features(). */
+enum {
+    SB_FEATURE_OPENBLAS = 1, /**< host arithmetic on OpenBLAS */
+    SB_FEATURE_SIM = 2,      /**< the simulated device "sim:N" */
+    SB_FEATURE_CUDA = 4      /**< the CUDA backend "cuda:N" */
+};
+
+/** A set of SB_FEATURE_* bits. */
+SB_API uint32_t sb_features(void);
+
+SB_END_DECLS
+
+#endif

@@ -1,0 +1,178 @@
+/**
+ * sb_context: what Caffe keeps in a global (mode, device, cuBLAS handle),
+ * made explicit. It owns the allocator, the limits, the caches and at most
+ * one device. Reference counted and shareable between threads; all that is
+ * made from it keeps it alive.
+ *
+ * NULL where a context is asked for means a built-in one: host only, default
+ * limits, never destroyed.
+ */
+#ifndef SYNCBLOB_CONTEXT_H
+#define SYNCBLOB_CONTEXT_H
+
+#include <syncblob/status.h>
+
+SB_BEGIN_DECLS
+
+typedef struct sb_context sb_context;
+struct sb_backend; /* backend.h */
+
+/** Flags that an allocator is called with. */
+enum {
+    SB_ALLOC_ZEROED = 1, /**< the memory must read as zeros */
+    SB_ALLOC_OBJECT = 2  /**< for a handle or an index of the library; without it, for a buffer of
+                              an sb_mem or of encoded bytes */
+};
+
+/**
+ * Where host memory comes from. Both slots are given or neither; neither
+ * means the built-in allocator. They may run on any thread, several at once,
+ * possibly under a lock of the library, and must not call the library.
+ */
+typedef struct sb_allocator {
+    /** `bytes` > 0, `alignment` a power of two of at least 64. NULL on failure. */
+    void *(*alloc)(void *user, size_t bytes, size_t alignment, uint32_t flags);
+    /** Takes back what `alloc` gave, with the same arguments. */
+    void (*free)(void *user, void *ptr, size_t bytes, size_t alignment, uint32_t flags);
+    void *user;
+} sb_allocator;
+
+/**
+ * Runs task(arg, i) exactly once for every i in [0, tasks), on any threads,
+ * and returns when all have returned. The tasks neither block nor fail.
+ */
+typedef void (*sb_parallel_for)(void *user, int64_t tasks, void (*task)(void *arg, int64_t i),
+                                void *arg);
+
+/** Bounds on what one read of untrusted bytes may ask for; 0 in a member
+ *  means the default given there. */
+typedef struct sb_limits {
+    size_t struct_size;
+    size_t max_memory;     /**< bytes that one read may hold live: index and payload together;
+                                default: no bound but the context's cap */
+    int64_t max_layers;    /**< layers of a model; default 100000 */
+    int64_t max_blobs;     /**< blobs of a model; default 1000000 */
+    size_t max_name_bytes; /**< bytes of one name or type; default 65536 */
+    int64_t max_axes;      /**< axes of a blob; default and maximum 32 */
+} sb_limits;
+
+#define SB_LIMITS_INIT                                                                             \
+    { sizeof(sb_limits), 0, 0, 0, 0, 0 }
+
+/** Flags of sb_context_options. */
+enum {
+    SB_CONTEXT_NO_PINNED = 1,    /**< host memory is never page-locked */
+    SB_CONTEXT_NO_HOST_CACHE = 2 /**< freed host buffers go back to the allocator at once */
+};
+
+/** All that a context is made from. A member of 0 or NULL means its default. */
+typedef struct sb_context_options {
+    size_t struct_size; /**< sizeof(sb_context_options) of the caller */
+    uint32_t flags;     /**< SB_CONTEXT_* */
+    uint32_t reserved;  /**< 0 */
+    const char *device; /**< "cpu" (default), "sim:N", "cuda:N" */
+    /** [nullable] a device of the caller's own: device index N of "NAME:N" in
+     *  `device` is opened from this table, which must outlive the context. */
+    const struct sb_backend *backend;
+    sb_allocator allocator;
+    const sb_limits *limits;      /**< [nullable] copied; for reads that are given none of their
+                                       own */
+    size_t max_host_bytes;        /**< hard cap on live host memory; 0: none */
+    size_t max_device_bytes;      /**< hard cap on live device memory; 0: none */
+    size_t max_pinned_bytes;      /**< page-locked memory used at most; 0: 1 GiB; above it host
+                                       memory is ordinary */
+    size_t max_cache_bytes;       /**< host memory kept for reuse; 0: 256 MiB */
+    sb_parallel_for parallel_for; /**< [nullable] spreads large operations over the caller's
+                                       threads; NULL: the calling thread does it all */
+    void *parallel_for_user;
+} sb_context_options;
+
+/** Fills in the defaults. */
+SB_API void sb_context_options_init(sb_context_options *options);
+
+/** The defaults as an initialiser. */
+#define SB_CONTEXT_OPTIONS_INIT                                                                    \
+    {                                                                                              \
+        sizeof(sb_context_options), 0, 0, NULL, NULL, {NULL, NULL, NULL}, NULL, 0, 0, 0, 0, NULL,  \
+            NULL                                                                                   \
+    }
+
+/** Makes a context. A smaller `struct_size` is an older caller's: the missing
+ *  tail takes its defaults; a larger one may hold only zeros past our end.
+ *  @param options [borrowed, nullable] NULL: the defaults
+ *  @param out [owned] release with sb_context_release
+ *  Errors: INVALID_ARGUMENT (flags, half an allocator, a device name of another form),
+ *  UNSUPPORTED (unknown tail that is not zero, unknown device kind), ABI_MISMATCH (struct_size
+ *  below the first version's, a backend table of another version), NO_DEVICE, DEVICE_FAILURE,
+ *  OUT_OF_MEMORY, CAP_REACHED. */
+SB_API sb_status sb_context_create(const sb_context_options *options, sb_context **out,
+                                   sb_error *err);
+
+/** One more owner. @param context [nullable] @return `context` */
+SB_API sb_context *sb_context_retain(sb_context *context);
+
+/** One owner less; the last one frees it. @param context [nullable] */
+SB_API void sb_context_release(sb_context *context);
+
+/** "cpu", or the device's "NAME:N". @param context [nullable] the built-in one
+ *  @return [borrowed] lives as long as the context */
+SB_API const char *sb_context_device(const sb_context *context);
+
+/** 1 if the context has a device beside the host. @param context [nullable] */
+SB_API int32_t sb_context_has_device(const sb_context *context);
+
+/** SB_OK, or why the device can no longer be used: DEVICE_LOST, FORKED,
+ *  NO_DEVICE (host-only). */
+SB_API sb_status sb_context_device_status(const sb_context *context);
+
+/** The device's stream that the library's own work is queued on.
+ *  @param out [borrowed] lives as long as the context
+ *  Errors: INVALID_ARGUMENT, NO_DEVICE, UNSUPPORTED (a backend without streams). */
+SB_API sb_status sb_context_stream(const sb_context *context, sb_stream *out, sb_error *err);
+
+/** Waits until all work queued on the device by the library is done.
+ *  Host-only: nothing to wait for, SB_OK.
+ *  Errors: DEVICE_FAILURE, DEVICE_LOST, FORKED. */
+SB_API sb_status sb_context_synchronize(sb_context *context, sb_error *err);
+
+/** Waits for the work on `stream` that this context's memories depend on and
+ *  drops the stream from their users. Call it before destroying a stream that
+ *  was passed to an `_on` function. Forgetting an unknown stream is fine.
+ *  Errors: NO_DEVICE, DEVICE_FAILURE, DEVICE_LOST, FORKED. */
+SB_API sb_status sb_context_forget_stream(sb_context *context, sb_stream stream, sb_error *err);
+
+/** Bytes and copies of a context so far; see sb_context_stats. Host bytes
+ *  count the library's own handles too; pinned bytes are not among them;
+ *  borrowed bytes are in no other figure. */
+typedef struct sb_stats {
+    size_t struct_size;
+    uint64_t host_bytes, host_peak;            /**< ordinary host memory, live and peak */
+    uint64_t pinned_bytes, pinned_peak;        /**< page-locked host memory, live and peak */
+    uint64_t device_bytes, device_peak;        /**< device memory, live and peak */
+    uint64_t borrowed_bytes;                   /**< callers' memory in use, either side */
+    uint64_t cached_bytes;                     /**< host memory kept for reuse (also in host_bytes
+                                                    or pinned_bytes) */
+    uint64_t uploads, upload_bytes;            /**< copies host to device */
+    uint64_t downloads, download_bytes;        /**< copies device to host */
+    uint64_t device_copies, device_copy_bytes; /**< copies within the device */
+    uint64_t host_copies, host_copy_bytes;     /**< copies of whole buffers within the host */
+} sb_stats;
+
+#define SB_STATS_INIT                                                                              \
+    { sizeof(sb_stats), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+
+/** Reads the figures; may be called at any time from any thread.
+ *  @param out `struct_size` set by the caller; that many bytes are written at most
+ *  Errors: INVALID_ARGUMENT, ABI_MISMATCH (struct_size too small). */
+SB_API sb_status sb_context_stats(const sb_context *context, sb_stats *out, sb_error *err);
+
+/** Gives cached memory back; pointers in use stay valid. @param context [nullable] */
+SB_API void sb_context_trim(sb_context *context);
+
+/** Frees bytes that a function of this library gave as [owned] bytes.
+ *  @param bytes [owned, nullable] */
+SB_API void sb_bytes_free(void *bytes);
+
+SB_END_DECLS
+
+#endif

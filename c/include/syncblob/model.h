@@ -1,0 +1,198 @@
+/**
+ * sb_model: an opened .caffemodel (current `layer`, V1 `layers`, V0 nested
+ * layers), .solverstate or BlobProto file. Opening indexes the bytes and
+ * checks them; payloads stay where they are until a blob is loaded. Blobs can
+ * be replaced and the model saved, every other byte kept as it was.
+ *
+ * Blobs are addressed by (layer, index). Layer SB_NO_LAYER holds the blobs of
+ * no layer: a solver state's history, a blob file's one blob, the blobs of a
+ * BlobProtoVector.
+ *
+ * A model has one owner (open or create, destroy). Calls on a const model are
+ * safe beside each other.
+ */
+#ifndef SYNCBLOB_MODEL_H
+#define SYNCBLOB_MODEL_H
+
+#include <syncblob/blob.h>
+
+SB_BEGIN_DECLS
+
+typedef struct sb_model sb_model;
+
+/** What a file is. */
+enum {
+    SB_FORMAT_AUTO = 0,        /**< found out from the bytes */
+    SB_FORMAT_BLOB = 1,        /**< BlobProto: mean.binaryproto */
+    SB_FORMAT_CAFFEMODEL = 2,  /**< NetParameter */
+    SB_FORMAT_SOLVERSTATE = 3, /**< SolverState */
+    SB_FORMAT_BLOB_VECTOR = 4  /**< BlobProtoVector; never found by AUTO */
+};
+
+/** "blob", "caffemodel", "solverstate", "blobvector"; "unknown" for any other
+ *  number. @return [borrowed] static text. */
+SB_API const char *sb_format_name(int32_t format);
+
+/** Which of Caffe's generations a layer is written in. */
+enum {
+    SB_LAYER_CURRENT = 2, /**< NetParameter.layer */
+    SB_LAYER_V1 = 1,      /**< NetParameter.layers */
+    SB_LAYER_V0 = 0       /**< NetParameter.layers[i].layer */
+};
+
+#define SB_NO_LAYER (-1)
+
+/** Flag of sb_model_open_file: the file is mapped, not read. Faster for many
+ *  small loads; a file that shrinks then raises SIGBUS. */
+enum { SB_OPEN_MAPPED = 1 };
+
+/** Opens bytes as a model.
+ *  @param context [borrowed, nullable] retained
+ *  @param format SB_FORMAT_*
+ *  @param bytes [borrowed] must stay as they are until the model is destroyed
+ *  @param limits [borrowed, nullable] the context's
+ *  @param deleter [nullable] runs once when the model lets go of the bytes; not
+ *      at all when this call fails
+ *  @param out [owned] sb_model_destroy
+ *  Errors: INVALID_ARGUMENT, MALFORMED, LENGTH_MISMATCH, BAD_SHAPE, DATA_OVERFLOW, DATA_LIMIT,
+ *  OUT_OF_MEMORY, CAP_REACHED. */
+SB_API sb_status sb_model_open_bytes(sb_context *context, int32_t format, const void *bytes,
+                                     size_t size, const sb_limits *limits, sb_deleter deleter,
+                                     void *user, sb_model **out, sb_error *err);
+
+/** Opens a file as a model; it stays open until the model is destroyed.
+ *  @param path [borrowed]
+ *  @param flags 0 or SB_OPEN_MAPPED
+ *  Errors: as above; IO (errno in device_code). */
+SB_API sb_status sb_model_open_file(sb_context *context, int32_t format, const char *path,
+                                    uint32_t flags, const sb_limits *limits, sb_model **out,
+                                    sb_error *err);
+
+/** An empty model, to be built in memory and saved. @param format not AUTO */
+SB_API sb_status sb_model_create(sb_context *context, int32_t format, sb_model **out,
+                                 sb_error *err);
+
+/** @param model [owned, nullable] */
+SB_API void sb_model_destroy(sb_model *model);
+
+/** SB_FORMAT_*, found out or given. */
+SB_API int32_t sb_model_format(const sb_model *model);
+
+/** A text of the file: `size` bytes, followed by a NUL that does not count;
+ *  it may hold any byte. */
+typedef struct sb_text {
+    const char *bytes; /**< [borrowed] lives as long as the model, or until the text is set */
+    size_t size;
+} sb_text;
+
+/** The net's name; empty when there is none. */
+SB_API sb_text sb_model_name(const sb_model *model);
+
+/** Layers, those without blobs included. */
+SB_API int64_t sb_model_num_layers(const sb_model *model);
+
+/** What a layer is. Layout frozen. */
+typedef struct sb_layer_info {
+    sb_text name;
+    sb_text type; /**< as text; a V1 layer's enum by its name ("CONVOLUTION"), an unknown
+                       number as decimal digits */
+    int64_t num_blobs;
+    int32_t generation; /**< SB_LAYER_* */
+    int32_t reserved;
+} sb_layer_info;
+
+/** @param layer 0..num_layers-1. Errors: INDEX_OUT_OF_RANGE. */
+SB_API sb_status sb_model_layer(const sb_model *model, int64_t layer, sb_layer_info *out,
+                                sb_error *err);
+
+/** The first layer of that name. @param out its index, -1 if there is none */
+SB_API sb_status sb_model_find_layer(const sb_model *model, const char *name, size_t name_size,
+                                     int64_t *out, sb_error *err);
+
+/** Blobs of a layer or of SB_NO_LAYER; 0 for a layer that does not exist. */
+SB_API int64_t sb_model_num_blobs(const sb_model *model, int64_t layer);
+
+/** What a blob is, without loading it. Layout frozen. */
+typedef struct sb_blob_info {
+    int64_t count;
+    int64_t data_count; /**< values of data present; 0: none */
+    int64_t diff_count; /**< values of diff present; 0: none */
+    int64_t offset;     /**< where its message begins in the file, -1 if not from a file */
+    size_t size;        /**< bytes of its message in the file; 0 if not from a file */
+    int32_t dtype;      /**< SB_DTYPE_F64 if its data (or, without data, its diff) is double, else
+                             SB_DTYPE_F32 */
+    int32_t legacy;     /**< 1 if the shape came from num, channels, height, width */
+    int32_t num_axes;
+    int32_t reserved;
+    int64_t shape[SB_MAX_AXES];
+} sb_blob_info;
+
+/** @param layer a layer or SB_NO_LAYER. Errors: INDEX_OUT_OF_RANGE. */
+SB_API sb_status sb_model_blob_info(const sb_model *model, int64_t layer, int64_t index,
+                                    sb_blob_info *out, sb_error *err);
+
+/** Loads a blob into `blob`, which takes its shape; the payload goes to fresh
+ *  storage that is swapped in when whole. Conversions as in
+ *  sb_blob_from_proto. A blob without payload is LENGTH_MISMATCH unless its
+ *  count is 0. A replaced blob is copied.
+ *  Errors: INDEX_OUT_OF_RANGE, UNSUPPORTED (target not F32 or F64), MALFORMED,
+ *  LENGTH_MISMATCH, DATA_LIMIT, OUT_OF_MEMORY, CAP_REACHED, IO. */
+SB_API sb_status sb_model_load_blob(const sb_model *model, int64_t layer, int64_t index,
+                                    sb_blob *blob, sb_error *err);
+
+/** Replaces a blob in the model by a copy of `blob` as it is now.
+ *  @param flags 0 or SB_PROTO_WRITE_DIFF
+ *  Errors: INDEX_OUT_OF_RANGE, UNSUPPORTED (not F32 or F64), OVER_LIMIT (2^31 - 1 bytes),
+ *  OUT_OF_MEMORY, CAP_REACHED and those of sb_blob_cpu_data. */
+SB_API sb_status sb_model_set_blob(sb_model *model, int64_t layer, int64_t index,
+                                   const sb_blob *blob, uint32_t flags, sb_error *err);
+
+/** Adds a blob at the end of a layer's, or of SB_NO_LAYER's; otherwise as
+ *  sb_model_set_blob. Errors: also UNSUPPORTED (a layer in a solver state, a second blob in a
+ *  blob file). */
+SB_API sb_status sb_model_add_blob(sb_model *model, int64_t layer, const sb_blob *blob,
+                                   uint32_t flags, sb_error *err);
+
+/** Adds a layer without blobs in the current form, at the end.
+ *  @param name, type [borrowed] NUL-terminated
+ *  @param out_layer [nullable] its index
+ *  Errors: UNSUPPORTED (not a caffemodel), OUT_OF_MEMORY, CAP_REACHED. */
+SB_API sb_status sb_model_add_layer(sb_model *model, const char *name, const char *type,
+                                    int64_t *out_layer, sb_error *err);
+
+/** Names the net. Errors: UNSUPPORTED (not a caffemodel), OUT_OF_MEMORY, CAP_REACHED. */
+SB_API sb_status sb_model_set_name(sb_model *model, const char *name, sb_error *err);
+
+/** A solver state beside its history. Layout frozen. */
+typedef struct sb_solver_info {
+    sb_text learned_net;  /**< file that stores the net; empty when there is none */
+    int32_t iter;         /**< 0 when there is none */
+    int32_t current_step; /**< 0 when there is none */
+} sb_solver_info;
+
+/** Errors: UNSUPPORTED (not a solver state). */
+SB_API sb_status sb_model_solver_info(const sb_model *model, sb_solver_info *out, sb_error *err);
+
+/** Sets iter, learned_net and current_step of a solver state.
+ *  @param info [borrowed] Errors: UNSUPPORTED, OUT_OF_MEMORY, CAP_REACHED. */
+SB_API sb_status sb_model_set_solver_info(sb_model *model, const sb_solver_info *info,
+                                          sb_error *err);
+
+/** Bytes that the model takes when saved. Errors: OVER_LIMIT (over 2^31 - 1,
+ *  protobuf's limit). */
+SB_API sb_status sb_model_size(const sb_model *model, size_t *out, sb_error *err);
+
+/** The model as bytes: what was not replaced is copied verbatim, unknown
+ *  fields included.
+ *  @param buffer at least sb_model_size bytes. @param out_size [nullable]
+ *  Errors: OVER_LIMIT, INVALID_ARGUMENT (capacity too small), IO. */
+SB_API sb_status sb_model_save(const sb_model *model, void *buffer, size_t capacity,
+                               size_t *out_size, sb_error *err);
+
+/** The same into a file, atomically; it may be the one the model was opened from.
+ *  Errors: OVER_LIMIT, IO, OUT_OF_MEMORY, CAP_REACHED. */
+SB_API sb_status sb_model_save_file(const sb_model *model, const char *path, sb_error *err);
+
+SB_END_DECLS
+
+#endif

@@ -1,0 +1,75 @@
+/**
+ * Status codes and the error struct.
+ *
+ * The codes come in bands, so that a caller can classify one it has never
+ * seen: -1..-99 the caller's mistake, -100..-199 the data's fault (found in
+ * bytes that were read), -200..-299 the environment's, below -900 a bug in
+ * syncblob. The numbers never change.
+ */
+#ifndef SYNCBLOB_STATUS_H
+#define SYNCBLOB_STATUS_H
+
+#include <syncblob/base.h>
+
+SB_BEGIN_DECLS
+
+/** 0 or one of SB_ERR_*. */
+typedef int32_t sb_status;
+
+/** Every status once: X(name, number, text). */
+#define SB_STATUS_LIST(X)                                                                          \
+    X(OK, 0, "success")                                                                            \
+    X(ERR_INVALID_ARGUMENT, -1, "invalid argument")                                                \
+    X(ERR_INDEX_OUT_OF_RANGE, -2, "index out of range")                                            \
+    X(ERR_DTYPE_MISMATCH, -3, "element types differ")                                              \
+    X(ERR_SHAPE_MISMATCH, -4, "shapes differ")                                                     \
+    X(ERR_UNINITIALIZED, -5, "memory was never written")                                           \
+    X(ERR_UNSUPPORTED, -6, "not supported")                                                        \
+    X(ERR_WRONG_DEVICE, -7, "belongs to another context or device")                                \
+    X(ERR_SHARED, -8, "storage is shared")                                                         \
+    X(ERR_SIZE_OVERFLOW, -9, "size does not fit the address space")                                \
+    X(ERR_OVER_LIMIT, -10, "argument is over a limit")                                             \
+    X(ERR_MALFORMED, -100, "malformed bytes")                                                      \
+    X(ERR_LENGTH_MISMATCH, -101, "payload length differs from the shape's count")                  \
+    X(ERR_BAD_SHAPE, -102, "bad shape in the bytes")                                               \
+    X(ERR_DATA_OVERFLOW, -103, "a size in the bytes does not fit")                                 \
+    X(ERR_DATA_LIMIT, -104, "the bytes ask for more than a limit")                                 \
+    X(ERR_OUT_OF_MEMORY, -200, "out of memory")                                                    \
+    X(ERR_CAP_REACHED, -201, "the context's memory cap is reached")                                \
+    X(ERR_NO_DEVICE, -202, "no device")                                                            \
+    X(ERR_DEVICE_FAILURE, -203, "the device failed")                                               \
+    X(ERR_DEVICE_LOST, -204, "the device is lost")                                                 \
+    X(ERR_FORKED, -205, "device used in a forked child")                                           \
+    X(ERR_IO, -206, "input or output failed")                                                      \
+    X(ERR_ABI_MISMATCH, -207, "struct or table of another version")                                \
+    X(ERR_INTERNAL, -901, "internal error")
+
+enum {
+#define SB_STATUS_ENUM(name, number, text) SB_##name = number,
+    SB_STATUS_LIST(SB_STATUS_ENUM)
+#undef SB_STATUS_ENUM
+        SB_STATUS_END_ = 1 /**< ends the list; never returned */
+};
+
+/** The status's name ("SB_ERR_MALFORMED"); "SB_ERR_UNKNOWN" for any other
+ *  number. @return [borrowed] static text. */
+SB_API const char *sb_status_name(sb_status status);
+
+/** One line about the status in general. @return [borrowed] static text. */
+SB_API const char *sb_status_text(sb_status status);
+
+/**
+ * What went wrong. Owned by the caller, may be uninitialised; untouched on
+ * success, wholly written on failure. The layout is frozen: 256 bytes.
+ */
+typedef struct sb_error {
+    int32_t code;        /**< the status that was returned */
+    int32_t device_code; /**< the device driver's own number, 0 if none; errno for SB_ERR_IO */
+    int64_t offset;      /**< byte offset in the bytes or file, -1 when unknown */
+    char message[240];   /**< what was asked and what was found; NUL-terminated; text from files
+                              is escaped to printable ASCII */
+} sb_error;
+
+SB_END_DECLS
+
+#endif

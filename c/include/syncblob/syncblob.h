@@ -1,0 +1,29 @@
+/**
+ * syncblob: Caffe's Blob and SyncedMemory as a library.
+ *
+ * The headers in reading order; each stands alone:
+ *   base.h     element types, version, conventions
+ *   status.h   status codes, the error struct
+ *   context.h  allocator, limits, device
+ *   mem.h      one buffer on host and device (SyncedMemory)
+ *   blob.h     an n-dimensional array with data and diff (Blob)
+ *   typed.h    blob.h with typed pointers
+ *   proto.h    blobs as bytes and files (BlobProto)
+ *   model.h    .caffemodel and .solverstate files
+ * and, included by those who need them:
+ *   sim.h      the simulated device
+ *   backend.h  for implementers of another accelerator
+ */
+#ifndef SYNCBLOB_SYNCBLOB_H
+#define SYNCBLOB_SYNCBLOB_H
+
+#include <syncblob/base.h>
+#include <syncblob/blob.h>
+#include <syncblob/context.h>
+#include <syncblob/mem.h>
+#include <syncblob/model.h>
+#include <syncblob/proto.h>
+#include <syncblob/status.h>
+#include <syncblob/typed.h>
+
+#endif
