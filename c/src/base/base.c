@@ -1,0 +1,38 @@
+#include <syncblob/base.h>
+
+#define TEXT_(x) #x
+#define TEXT(x)  TEXT_(x)
+
+uint32_t sb_version(void) {
+    return SB_VERSION_NUMBER;
+}
+
+const char *sb_version_string(void) {
+    return TEXT(SB_VERSION_MAJOR) "." TEXT(SB_VERSION_MINOR) "." TEXT(SB_VERSION_PATCH);
+}
+
+uint32_t sb_features(void) {
+    return SB_FEATURE_OPENBLAS | SB_FEATURE_SIM;
+}
+
+size_t sb_dtype_size(int32_t dtype) {
+    switch (dtype) {
+    case SB_DTYPE_F64:
+        return 8;
+    case SB_DTYPE_F32:
+    case SB_DTYPE_I32:
+    case SB_DTYPE_U32:
+        return 4;
+    case SB_DTYPE_F16:
+    case SB_DTYPE_BF16:
+        return 2;
+    default:
+        return 0;
+    }
+}
+
+const char *sb_dtype_name(int32_t dtype) {
+    static const char *const names[] = {"unknown", "f32",  "f64", "i32", "u32",
+                                        "f16",     "bf16", "i8",  "u8",  "i64"};
+    return names[dtype >= SB_DTYPE_F32 && dtype <= SB_DTYPE_I64 ? dtype : 0];
+}

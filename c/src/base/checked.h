@@ -1,0 +1,31 @@
+/* Checked arithmetic: every size product or sum of the library goes through
+   here. Each returns true when the result fits. */
+#ifndef SB_BASE_CHECKED_H
+#define SB_BASE_CHECKED_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+static inline bool sb__add_size(size_t a, size_t b, size_t *out) {
+    return !__builtin_add_overflow(a, b, out);
+}
+
+static inline bool sb__mul_size(size_t a, size_t b, size_t *out) {
+    return !__builtin_mul_overflow(a, b, out);
+}
+
+static inline bool sb__add_i64(int64_t a, int64_t b, int64_t *out) {
+    return !__builtin_add_overflow(a, b, out);
+}
+
+static inline bool sb__mul_i64(int64_t a, int64_t b, int64_t *out) {
+    return !__builtin_mul_overflow(a, b, out);
+}
+
+/* Bytes of `count` elements, count >= 0; false if more than PTRDIFF_MAX. */
+static inline bool sb__bytes_of(int64_t count, size_t element_size, size_t *out) {
+    return sb__mul_size((size_t)count, element_size, out) && *out <= PTRDIFF_MAX;
+}
+
+#endif

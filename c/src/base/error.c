@@ -1,0 +1,80 @@
+#include "base/error.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static void write_error(sb_error *err, sb_status status, int device_code, int64_t offset,
+                        const char *format, va_list args) {
+    if (!err)
+        return;
+    err->code = status;
+    err->device_code = device_code;
+    err->offset = offset;
+    memset(err->message, 0, sizeof err->message);
+    (void)vsnprintf(err->message, sizeof err->message, format, args);
+}
+
+sb_status sb__fail(sb_error *err, sb_status status, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    write_error(err, status, 0, -1, format, args);
+    va_end(args);
+    return status;
+}
+
+sb_status sb__fail_at(sb_error *err, sb_status status, int64_t offset, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    write_error(err, status, 0, offset, format, args);
+    va_end(args);
+    return status;
+}
+
+sb_status sb__fail_io(sb_error *err, int errno_value, const char *format, ...) {
+    char reason[96] = "unknown reason";
+    va_list args;
+    va_start(args, format);
+    write_error(err, SB_ERR_IO, errno_value, -1, format, args);
+    va_end(args);
+    if (!err)
+        return SB_ERR_IO;
+    (void)strerror_r(errno_value, reason, sizeof reason);
+    size_t length = strlen(err->message);
+    (void)snprintf(err->message + length, sizeof err->message - length, ": %s", reason);
+    return SB_ERR_IO;
+}
+
+sb_status sb__fail_null(sb_error *err, const char *what) {
+    return sb__fail(err, SB_ERR_INVALID_ARGUMENT, "%s is NULL", what);
+}
+
+sb_status sb__fail_memory(sb_error *err, size_t bytes) {
+    return sb__fail(err, SB_ERR_OUT_OF_MEMORY, "the allocator could not give %zu bytes", bytes);
+}
+
+static size_t escape_byte(unsigned char c, char *out) {
+    static const char hex[] = "0123456789abcdef";
+    if (c >= 0x20 && c < 0x7f && c != '\\' && c != '"') {
+        out[0] = (char)c;
+        return 1;
+    }
+    out[0] = '\\';
+    out[1] = 'x';
+    out[2] = hex[c >> 4];
+    out[3] = hex[c & 15];
+    return 4;
+}
+
+const char *sb__escape(const char *bytes, size_t size, char *out, size_t capacity) {
+    size_t used = 0;
+    for (size_t i = 0; i < size; i++) {
+        if (used + 8 > capacity) { /* room for one more escape, or "..." and the NUL */
+            memcpy(out + used, "...", 3);
+            used += 3;
+            break;
+        }
+        used += escape_byte((unsigned char)bytes[i], out + used);
+    }
+    out[used] = '\0';
+    return out;
+}

@@ -1,0 +1,25 @@
+/* Filling in an sb_error. */
+#ifndef SB_BASE_ERROR_H
+#define SB_BASE_ERROR_H
+
+#include <syncblob/status.h>
+
+#include <stdarg.h>
+
+/* Writes `err` (may be NULL) and returns `status`. */
+#define SB__PRINTF(fmt, args) __attribute__((format(printf, fmt, args)))
+sb_status sb__fail(sb_error *err, sb_status status, const char *format, ...) SB__PRINTF(3, 4);
+/* The same with a byte offset. */
+sb_status sb__fail_at(sb_error *err, sb_status status, int64_t offset, const char *format, ...)
+    SB__PRINTF(4, 5);
+/* The same with the error number of the system; the text of `errno_value` is appended. */
+sb_status sb__fail_io(sb_error *err, int errno_value, const char *format, ...) SB__PRINTF(3, 4);
+
+/* The statuses that every function with pointers returns. */
+sb_status sb__fail_null(sb_error *err, const char *what);
+sb_status sb__fail_memory(sb_error *err, size_t bytes);
+
+/* `bytes` as printable ASCII into `out`, cut with "..." at `capacity` (>= 8). */
+const char *sb__escape(const char *bytes, size_t size, char *out, size_t capacity);
+
+#endif
