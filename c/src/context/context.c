@@ -1,0 +1,282 @@
+#include "context/context.h"
+
+#include "base/checked.h"
+#include "base/error.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* What sb_context_options ended with in version 0.1. */
+#define FIRST_OPTIONS_SIZE (offsetof(sb_context_options, parallel_for_user) + sizeof(void *))
+#define FIRST_BACKEND_SIZE (offsetof(sb_backend, sumsq) + sizeof(void (*)(void)))
+
+#define DEFAULT_PINNED_CAP ((size_t)1 << 30)
+#define DEFAULT_CACHE_CAP  ((size_t)256 << 20)
+
+_Static_assert(sizeof(sb_context_options) == 112, "public layout");
+_Static_assert(sizeof(sb_limits) == 48, "public layout");
+_Static_assert(sizeof(sb_stats) == 136, "public layout");
+_Static_assert(sizeof(void (*)(void)) == sizeof(void *), "tables hold one pointer a slot");
+
+static sb_context builtin = {
+    .refs = 1,
+    .flags = SB_CONTEXT_NO_PINNED,
+    .limits = {sizeof(sb_limits), SIZE_MAX, 100000, 1000000, 65536, 32},
+    .max_cache_bytes = DEFAULT_CACHE_CAP,
+    .device_name = "cpu",
+    .cache = {.lock = PTHREAD_MUTEX_INITIALIZER},
+    .streams_lock = PTHREAD_MUTEX_INITIALIZER,
+};
+
+static void init_builtin(void) {
+    builtin.allocator = sb__default_allocator;
+}
+
+sb_context *sb__context(const sb_context *context) {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    if (context)
+        return (sb_context *)context;
+    (void)pthread_once(&once, init_builtin);
+    return &builtin;
+}
+
+sb_context *sb__context_public(sb_context *context) {
+    return context == &builtin ? NULL : context;
+}
+
+void sb_context_options_init(sb_context_options *options) {
+    if (!options)
+        return;
+    const sb_context_options defaults = SB_CONTEXT_OPTIONS_INIT;
+    *options = defaults;
+}
+
+/* Copies a caller's struct of `given` bytes over one of ours of `known` bytes, which holds the
+   defaults. What we do not know must be zero. */
+static sb_status adopt_struct(void *ours, size_t known, size_t first, const void *theirs,
+                              size_t given, const char *what, sb_error *err) {
+    if (given < first)
+        return sb__fail(err, SB_ERR_ABI_MISMATCH, "%s has at least %zu bytes, %zu were given", what,
+                        first, given);
+    for (size_t i = known; i < given; i++)
+        if (((const unsigned char *)theirs)[i])
+            return sb__fail(err, SB_ERR_UNSUPPORTED,
+                            "%s sets a member at byte %zu that this version does not know", what,
+                            i);
+    memcpy(ours, theirs, given < known ? given : known);
+    return SB_OK;
+}
+
+static sb_status check_options(const sb_context_options *o, sb_error *err) {
+    if (o->flags & ~(uint32_t)(SB_CONTEXT_NO_PINNED | SB_CONTEXT_NO_HOST_CACHE) || o->reserved)
+        return sb__fail(err, SB_ERR_INVALID_ARGUMENT, "unknown flags 0x%x (reserved 0x%x)",
+                        o->flags, o->reserved);
+    if (!o->allocator.alloc != !o->allocator.free)
+        return sb__fail(err, SB_ERR_INVALID_ARGUMENT,
+                        "an allocator needs both alloc and free, or neither");
+    return SB_OK;
+}
+
+static bool all_slots(const void *const *slots, size_t count, size_t *set) {
+    *set = 0;
+    for (size_t i = 0; i < count; i++)
+        *set += slots[i] != NULL;
+    return *set == count;
+}
+
+/* Required groups are whole, optional ones whole or absent. */
+static sb_status check_slots(const sb_backend *b, sb_error *err) {
+    const char *first = (const char *)b;
+    size_t set;
+#define GROUP(from, to)                                                                            \
+    (const void *const *)(const void *)(first + offsetof(sb_backend, from)),                       \
+        (offsetof(sb_backend, to) - offsetof(sb_backend, from)) / sizeof(void *) + 1
+    if (!b->name || !all_slots(GROUP(open, copy), &set))
+        return sb__fail(err, SB_ERR_INVALID_ARGUMENT, "the backend lacks a required slot");
+    if (!all_slots(GROUP(alloc_pinned, free_pinned), &set) && set)
+        return sb__fail(err, SB_ERR_INVALID_ARGUMENT, "the backend has half of pinned memory");
+    if (!all_slots(GROUP(own_stream, event_destroy), &set) && set)
+        return sb__fail(err, SB_ERR_INVALID_ARGUMENT, "the backend has some stream slots of all");
+    if (!all_slots(GROUP(prepare_arithmetic, sumsq), &set) && set)
+        return sb__fail(err, SB_ERR_INVALID_ARGUMENT, "the backend has some arithmetic of all");
+#undef GROUP
+    return SB_OK;
+}
+
+static sb_status adopt_backend(sb_backend *out, const sb_backend *table, sb_error *err) {
+    memset(out, 0, sizeof *out);
+    if (table->struct_size >= offsetof(sb_backend, flags) &&
+        table->abi_version != SB_BACKEND_ABI_VERSION)
+        return sb__fail(err, SB_ERR_ABI_MISMATCH, "the backend table is version %u, not %u",
+                        table->abi_version, SB_BACKEND_ABI_VERSION);
+    sb_status st = adopt_struct(out, sizeof *out, FIRST_BACKEND_SIZE, table, table->struct_size,
+                                "the backend table", err);
+    return st == SB_OK ? check_slots(out, err) : st;
+}
+
+/* Splits "NAME:N" at the colon; -1 if `device` has another form. */
+static int32_t parse_ordinal(const char *device, size_t *name_length) {
+    const char *colon = strchr(device, ':');
+    int32_t ordinal = 0;
+    if (!colon || colon == device || !colon[1] || strlen(colon + 1) > 4)
+        return -1;
+    for (const char *p = colon + 1; *p; p++) {
+        if (*p < '0' || *p > '9')
+            return -1;
+        ordinal = ordinal * 10 + (*p - '0');
+    }
+    *name_length = (size_t)(colon - device);
+    return ordinal;
+}
+
+static const sb_backend *find_backend(const sb_context_options *o, const char *name,
+                                      size_t length) {
+    if (o->backend)
+        return o->backend->name && strlen(o->backend->name) == length &&
+                       memcmp(o->backend->name, name, length) == 0
+                   ? o->backend
+                   : NULL;
+    return length == 3 && memcmp(name, "sim", 3) == 0 ? &sb__sim_backend : NULL;
+}
+
+static sb_status open_device(sb_context *context, const sb_context_options *o, const char *device,
+                             sb_error *err) {
+    sb_error slot_err = {.code = SB_OK};
+    size_t length = 0;
+    char shown[64];
+    int32_t ordinal = parse_ordinal(device, &length);
+    if (ordinal < 0 || strlen(device) >= sizeof context->device_name)
+        return sb__fail(err, SB_ERR_INVALID_ARGUMENT, "device \"%s\" is neither \"cpu\" nor NAME:N",
+                        sb__escape(device, strlen(device), shown, sizeof shown));
+    const sb_backend *table = find_backend(o, device, length);
+    if (!table && length == 4 && memcmp(device, "cuda", 4) == 0)
+        return sb__fail(err, SB_ERR_NO_DEVICE, "this build has no CUDA backend");
+    if (!table)
+        return sb__fail(err, SB_ERR_UNSUPPORTED, "no backend is named \"%.*s\"", (int)length,
+                        sb__escape(device, strlen(device), shown, sizeof shown));
+    sb_status st = adopt_backend(&context->backend, table, err);
+    if (st != SB_OK)
+        return st;
+    sb__fork_watch();
+    context->fork_generation = atomic_load(&sb__fork_generation);
+    memcpy(context->device_name, device, strlen(device) + 1);
+    st = context->backend.open(context->backend.user, ordinal, &context->device, &slot_err);
+    if (st != SB_OK)
+        return sb__device_failed(context, st, &slot_err, err);
+    context->has_device = true;
+    if (context->backend.own_stream)
+        context->stream = context->backend.own_stream(context->device);
+    atomic_store(&context->streams_used, 1); /* slot 0: NULL, the legacy default stream */
+    return SB_OK;
+}
+
+static void take_options(sb_context *context, const sb_context_options *o) {
+    context->flags = o->flags;
+    context->parallel.run = o->parallel_for;
+    context->parallel.user = o->parallel_for_user;
+    context->max_cache_bytes = o->max_cache_bytes ? o->max_cache_bytes : DEFAULT_CACHE_CAP;
+    context->host.cap = o->max_host_bytes;
+    context->device_memory.cap = o->max_device_bytes;
+    context->pinned.cap = o->max_pinned_bytes ? o->max_pinned_bytes : DEFAULT_PINNED_CAP;
+}
+
+/* The context is the first object of its own allocator, and counted as such. */
+static sb_status alloc_context(const sb_context_options *o, sb_context **out, sb_error *err) {
+    sb_context seed = {.allocator = o->allocator.alloc ? o->allocator : sb__default_allocator};
+    void *memory;
+    take_options(&seed, o);
+    sb_status st = sb__object_alloc(&seed, sizeof seed, &memory, err);
+    if (st != SB_OK)
+        return st;
+    sb_context *context = memory;
+    memcpy(context, &seed, sizeof seed);
+    atomic_store(&context->refs, 1);
+    *out = context;
+    return SB_OK;
+}
+
+static void free_context(sb_context *context) {
+    sb_context_trim(context);
+    if (context->has_device && context->fork_generation == atomic_load(&sb__fork_generation))
+        context->backend.close(context->device);
+    pthread_mutex_destroy(&context->streams_lock);
+    pthread_mutex_destroy(&context->cache.lock);
+    sb_allocator allocator = context->allocator;
+    allocator.free(allocator.user, context, sizeof *context, 64, SB_ALLOC_OBJECT | SB_ALLOC_ZEROED);
+}
+
+sb_status sb_context_create(const sb_context_options *options, sb_context **out, sb_error *err) {
+    sb_context_options o = SB_CONTEXT_OPTIONS_INIT;
+    sb_limits limits;
+    sb_context *context;
+    sb_status st = SB_OK;
+    if (!out)
+        return sb__fail_null(err, "out");
+    if (options)
+        st = adopt_struct(&o, sizeof o, FIRST_OPTIONS_SIZE, options, options->struct_size,
+                          "sb_context_options", err);
+    if (st == SB_OK)
+        st = check_options(&o, err);
+    if (st == SB_OK)
+        st = sb__limits_resolve(NULL, o.limits, &limits, err);
+    if (st == SB_OK)
+        st = alloc_context(&o, &context, err);
+    if (st != SB_OK)
+        return st;
+
+    const char *device = o.device ? o.device : "cpu";
+    context->limits = limits;
+    pthread_mutex_init(&context->streams_lock, NULL);
+    pthread_mutex_init(&context->cache.lock, NULL);
+    memcpy(context->device_name, "cpu", sizeof "cpu");
+    if (strcmp(device, "cpu") != 0)
+        st = open_device(context, &o, device, err);
+    if (st != SB_OK) {
+        free_context(context);
+        return st;
+    }
+    *out = context;
+    return SB_OK;
+}
+
+sb_context *sb_context_retain(sb_context *context) {
+    if (context && context != &builtin)
+        atomic_fetch_add_explicit(&context->refs, 1, memory_order_relaxed);
+    return context;
+}
+
+void sb_context_release(sb_context *context) {
+    if (!context || context == &builtin)
+        return;
+    if (atomic_fetch_sub_explicit(&context->refs, 1, memory_order_acq_rel) == 1)
+        free_context(context);
+}
+
+const char *sb_context_device(const sb_context *context) {
+    return sb__context(context)->device_name;
+}
+
+int32_t sb_context_has_device(const sb_context *context) {
+    return sb__context(context)->has_device;
+}
+
+sb_status sb_context_stream(const sb_context *context, sb_stream *out, sb_error *err) {
+    context = sb__context(context);
+    if (!out)
+        return sb__fail_null(err, "out");
+    sb_status st = sb__device_check(context, err);
+    if (st != SB_OK)
+        return st;
+    if (!context->backend.own_stream)
+        return sb__fail(err, SB_ERR_UNSUPPORTED, "%s has no streams", context->device_name);
+    *out = context->stream;
+    return SB_OK;
+}
+
+sb_status sb_context_synchronize(sb_context *context, sb_error *err) {
+    context = sb__context(context);
+    if (!context->has_device)
+        return SB_OK;
+    sb_status st = sb__streams_wait(context, atomic_load(&context->streams_used), err);
+    return st == SB_OK ? sb__device_synchronize(context, context->stream, err) : st;
+}

@@ -1,0 +1,170 @@
+/* The context from inside: accounted host memory, guarded calls of the device,
+   and the streams that its memories are used on.
+
+   Lock order: an sb_mem's lock, then a context's streams_lock or cache_lock.
+   Nothing is locked after those. */
+#ifndef SB_CONTEXT_CONTEXT_H
+#define SB_CONTEXT_CONTEXT_H
+
+#include <syncblob/backend.h>
+#include <syncblob/context.h>
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+
+#define SB__MAX_STREAMS 64 /* of a context; slot 0 is the legacy default stream */
+
+/* One figure of sb_stats that has a live and a peak part, under a cap. */
+struct sb__account {
+    _Atomic uint64_t live, peak;
+    size_t cap; /* 0: none */
+};
+
+struct sb__parallel {
+    sb_parallel_for run; /* NULL: in a plain loop */
+    void *user;
+};
+
+#define SB__CACHE_ENTRIES 64
+
+struct sb__cached {
+    void *ptr;
+    size_t bytes;
+    bool pinned;
+};
+
+struct sb__host_cache {
+    pthread_mutex_t lock;
+    int count;
+    _Atomic uint64_t bytes;
+    struct sb__cached entries[SB__CACHE_ENTRIES];
+};
+
+struct sb_context {
+    _Atomic int64_t refs;
+    uint32_t flags;
+    sb_allocator allocator;
+    sb_limits limits; /* every member filled in */
+    struct sb__parallel parallel;
+    size_t max_cache_bytes;
+    struct sb__host_cache cache;
+
+    char device_name[32];
+    bool has_device;
+    sb_backend backend; /* a copy, its missing tail zero; valid if has_device */
+    void *device;
+    sb_stream stream;            /* the library's own; NULL for a backend without streams */
+    _Atomic int32_t device_lost; /* SB_OK or SB_ERR_DEVICE_LOST, for good */
+    uint64_t fork_generation;    /* when the device was opened */
+
+    struct sb__account host, pinned, device_memory;
+    _Atomic uint64_t borrowed;
+    _Atomic uint64_t copies[4], copied_bytes[4]; /* by enum sb__direction */
+
+    pthread_mutex_t streams_lock;
+    _Atomic uint64_t streams_used; /* bit i: streams[i] is in use */
+    sb_stream streams[SB__MAX_STREAMS];
+};
+
+enum sb__direction { SB__UPLOAD, SB__DOWNLOAD, SB__DEVICE_COPY, SB__HOST_COPY };
+
+/* `context`, or the built-in one for NULL. */
+sb_context *sb__context(const sb_context *context);
+/* What the caller gave: NULL for the built-in one. */
+sb_context *sb__context_public(sb_context *context);
+/* The limits of a read: `limits` (may be NULL) over the context's, every member filled in. */
+sb_status sb__limits_resolve(const sb_context *context, const sb_limits *limits, sb_limits *out,
+                             sb_error *err);
+
+/* --- host memory (host_memory.c): accounted, capped ------------------------ */
+
+/* Handles and indices of the library. `bytes` > 0; contents are zero. */
+sb_status sb__object_alloc(sb_context *context, size_t bytes, void **out, sb_error *err);
+void sb__object_free(sb_context *context, void *object, size_t bytes);
+/* Grows an array of objects; the old one stays valid on failure. `old_bytes` may be 0. */
+sb_status sb__object_grow(sb_context *context, void **object, size_t old_bytes, size_t new_bytes,
+                          sb_error *err);
+
+/* A buffer of `bytes` > 0: page-locked where the device offers it and the cap
+   allows, else ordinary. */
+sb_status sb__host_alloc(sb_context *context, size_t bytes, bool zeroed, bool *out_pinned,
+                         void **out, sb_error *err);
+void sb__host_free(sb_context *context, void *buffer, size_t bytes, bool pinned);
+/* The same around the cache. */
+void sb__host_release(sb_context *context, void *buffer, size_t bytes, bool pinned);
+
+/* The cache of freed buffers (host_cache.c). False: there is none such, or it is not kept. */
+bool sb__cache_take(sb_context *context, size_t bytes, bool pinned, void **out);
+bool sb__cache_put(sb_context *context, void *ptr, size_t bytes, bool pinned);
+
+/* Takes from and gives back to an account; CAP_REACHED. */
+sb_status sb__account_take(struct sb__account *account, size_t bytes, const char *what,
+                           sb_error *err);
+void sb__account_give(struct sb__account *account, size_t bytes);
+
+/* Counts a copy. */
+void sb__count_copy(sb_context *context, enum sb__direction direction, size_t bytes);
+
+extern const sb_allocator sb__default_allocator; /* default_allocator.c */
+
+/* --- the device (device.c): each checks that it can be used, makes a failure
+   that loses the device stick, and counts ------------------------------------- */
+
+/* SB_OK, NO_DEVICE, FORKED or DEVICE_LOST. */
+sb_status sb__device_check(const sb_context *context, sb_error *err);
+/* What the core goes on with after a slot returned a failure: DEVICE_LOST sticks, a status that no
+   slot may return becomes DEVICE_FAILURE, and `err` is filled in from the slot's. */
+sb_status sb__device_failed(sb_context *context, sb_status status, const sb_error *slot_err,
+                            sb_error *err);
+sb_status sb__device_check_stream(sb_context *context, sb_stream stream, sb_error *err);
+sb_status sb__device_alloc_pinned(sb_context *context, size_t bytes, void **out, sb_error *err);
+sb_status sb__device_alloc(sb_context *context, size_t bytes, sb_stream stream, void **out,
+                           sb_error *err);
+/* Never fails; does nothing in a forked child. */
+void sb__device_free(sb_context *context, void *ptr, size_t bytes);
+sb_status sb__device_zero(sb_context *context, void *dst, size_t bytes, sb_stream stream,
+                          sb_error *err);
+sb_status sb__device_copy(sb_context *context, enum sb__direction direction, void *dst,
+                          const void *src, size_t bytes, sb_stream stream, sb_error *err);
+sb_status sb__device_check_pointer(sb_context *context, const void *ptr, size_t bytes,
+                                   sb_error *err);
+/* Waits for the stream; nothing to do for a backend without streams. */
+sb_status sb__device_synchronize(sb_context *context, sb_stream stream, sb_error *err);
+/* `*out` stays NULL for a backend without events: its work is done already. */
+sb_status sb__event_record(sb_context *context, sb_stream stream, void **out, sb_error *err);
+sb_status sb__event_wait(sb_context *context, void *event, sb_error *err);
+void sb__event_destroy(sb_context *context, void *event);
+sb_status sb__stream_wait(sb_context *context, sb_stream stream, void *event, sb_error *err);
+/* Arithmetic where the table has it; UNSUPPORTED otherwise. */
+sb_status sb__device_prepare_arithmetic(sb_context *context, sb_error *err);
+sb_status sb__device_axpy(sb_context *context, int32_t dtype, int64_t count, double alpha,
+                          const void *x, void *y, sb_error *err);
+sb_status sb__device_scale(sb_context *context, int32_t dtype, int64_t count, double alpha, void *x,
+                           sb_error *err);
+sb_status sb__device_asum(sb_context *context, int32_t dtype, int64_t count, const void *x,
+                          double *out, sb_error *err);
+sb_status sb__device_sumsq(sb_context *context, int32_t dtype, int64_t count, const void *x,
+                           double *out, sb_error *err);
+/* A write in place failed on the way: the device is lost. Returns DEVICE_LOST, `err` reworded. */
+sb_status sb__device_spoiled(sb_context *context, sb_error *err);
+
+/* --- streams of the caller (streams.c) ---------------------------------------- */
+
+/* The slot of a stream, a new one if need be, after check_stream. */
+sb_status sb__stream_slot(sb_context *context, sb_stream stream, int32_t *out, sb_error *err);
+/* Makes `stream` wait for the work queued so far on every stream of `users` (a set of slots)
+   but itself. */
+sb_status sb__streams_order(sb_context *context, uint64_t users, sb_stream stream, sb_error *err);
+/* The host waits for the same work. */
+sb_status sb__streams_wait(sb_context *context, uint64_t users, sb_error *err);
+
+/* --- backends ------------------------------------------------------------------ */
+
+extern const sb_backend sb__sim_backend; /* sim/sim.c */
+
+/* Bumped in the child of every fork. */
+extern _Atomic uint64_t sb__fork_generation;
+void sb__fork_watch(void);
+
+#endif

@@ -1,0 +1,62 @@
+/* The built-in allocator. Large blocks come straight from the kernel on 2 MiB
+   boundaries, with huge pages advised: their pages are zero already, and a
+   first touch costs a fifth of what it costs with small pages. */
+#include "context/context.h"
+
+#include "base/checked.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#define HUGE_PAGE ((size_t)2 << 20)
+
+static bool is_large(size_t bytes, size_t alignment) {
+    return bytes >= HUGE_PAGE && alignment <= HUGE_PAGE;
+}
+
+static size_t round_up(size_t bytes, size_t unit) {
+    return (bytes + unit - 1) / unit * unit;
+}
+
+/* Maps enough to hold an aligned block and gives the margins back. */
+static void *map_large(size_t bytes) {
+    size_t length, mapped;
+    if (!sb__add_size(bytes, 4096 - 1, &length) || !sb__add_size(length, HUGE_PAGE, &mapped))
+        return NULL;
+    length = round_up(bytes, 4096);
+    mapped = length + HUGE_PAGE;
+    char *base = mmap(NULL, mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (base == MAP_FAILED)
+        return NULL;
+    size_t before = (HUGE_PAGE - (uintptr_t)base % HUGE_PAGE) % HUGE_PAGE;
+    if (before)
+        (void)munmap(base, before);
+    (void)munmap(base + before + length, HUGE_PAGE - before);
+    (void)madvise(base + before, length, MADV_HUGEPAGE);
+    return base + before;
+}
+
+static void *default_alloc(void *user, size_t bytes, size_t alignment, uint32_t flags) {
+    (void)user;
+    if (is_large(bytes, alignment))
+        return map_large(bytes);
+    size_t length;
+    if (!sb__add_size(bytes, alignment, &length))
+        return NULL;
+    void *block = aligned_alloc(alignment, round_up(bytes, alignment));
+    if (block && flags & SB_ALLOC_ZEROED)
+        memset(block, 0, bytes);
+    return block;
+}
+
+static void default_free(void *user, void *ptr, size_t bytes, size_t alignment, uint32_t flags) {
+    (void)user;
+    (void)flags;
+    if (is_large(bytes, alignment))
+        (void)munmap(ptr, round_up(bytes, 4096));
+    else
+        free(ptr);
+}
+
+const sb_allocator sb__default_allocator = {default_alloc, default_free, NULL};

@@ -1,0 +1,244 @@
+/* Calls of the backend's slots. Each checks that the device can be used,
+   remembers when it is lost, accounts for memory and counts copies. */
+#include "context/context.h"
+
+#include "base/error.h"
+
+#include <string.h>
+#include <unistd.h>
+
+_Atomic uint64_t sb__fork_generation = 1;
+
+static void forked(void) {
+    atomic_fetch_add(&sb__fork_generation, 1);
+}
+
+static void watch_once(void) {
+    (void)pthread_atfork(NULL, NULL, forked);
+}
+
+void sb__fork_watch(void) {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    (void)pthread_once(&once, watch_once);
+}
+
+static sb_status fail_unusable(const sb_context *context, sb_status st, sb_error *err) {
+    switch (st) {
+    case SB_ERR_NO_DEVICE:
+        return sb__fail(err, st, "the context is host-only; create one with a device");
+    case SB_ERR_FORKED:
+        return sb__fail(err, st,
+                        "%s was opened before a fork; open a context of your own in the child",
+                        context->device_name);
+    default:
+        return sb__fail(err, st, "%s was lost by an earlier failure", context->device_name);
+    }
+}
+
+sb_status sb_context_device_status(const sb_context *context) {
+    context = sb__context(context);
+    if (!context->has_device)
+        return SB_ERR_NO_DEVICE;
+    if (context->fork_generation !=
+        atomic_load_explicit(&sb__fork_generation, memory_order_relaxed))
+        return SB_ERR_FORKED;
+    return atomic_load_explicit(&context->device_lost, memory_order_relaxed);
+}
+
+sb_status sb__device_check(const sb_context *context, sb_error *err) {
+    sb_status st = sb_context_device_status(context);
+    return st == SB_OK ? SB_OK : fail_unusable(context, st, err);
+}
+
+/* A slot may return anything; the core goes on with statuses that its callers expect. */
+static sb_status known_status(sb_context *context, sb_status st) {
+    switch (st) {
+    case SB_ERR_DEVICE_LOST:
+        atomic_store(&context->device_lost, SB_ERR_DEVICE_LOST);
+        return st;
+    case SB_OK:
+    case SB_ERR_NO_DEVICE:
+    case SB_ERR_OUT_OF_MEMORY:
+    case SB_ERR_UNSUPPORTED:
+    case SB_ERR_WRONG_DEVICE:
+        return st;
+    default:
+        return SB_ERR_DEVICE_FAILURE;
+    }
+}
+
+sb_status sb_backend_fail(sb_error *err, sb_status status, int32_t device_code,
+                          const char *message) {
+    (void)sb__fail(err, status, "%s", message ? message : sb_status_text(status));
+    if (err)
+        err->device_code = device_code;
+    return status;
+}
+
+sb_status sb__device_failed(sb_context *context, sb_status status, const sb_error *slot_err,
+                            sb_error *err) {
+    sb_status st = known_status(context, status);
+    if (!err)
+        return st;
+    if (!slot_err->message[0])
+        return sb__fail(err, st, "%s failed and did not say why", context->device_name);
+    *err = *slot_err;
+    err->code = st;
+    err->offset = -1;
+    err->message[sizeof err->message - 1] = '\0';
+    return st;
+}
+
+/* Checks, then evaluates CALL, in which `slot_err` is what the slot writes. */
+#define GUARDED(context, err, CALL)                                                                \
+    do {                                                                                           \
+        sb_error slot_error = {.code = SB_OK}, *slot_err = &slot_error;                            \
+        sb_status guarded_st = sb__device_check(context, err);                                     \
+        if (guarded_st != SB_OK)                                                                   \
+            return guarded_st;                                                                     \
+        guarded_st = CALL;                                                                         \
+        return guarded_st == SB_OK ? SB_OK                                                         \
+                                   : sb__device_failed(context, guarded_st, slot_err, err);        \
+    } while (0)
+
+static sb_status alloc_slot(sb_context *context, size_t bytes, sb_stream stream, void **out,
+                            sb_error *err) {
+    GUARDED(context, err, context->backend.alloc(context->device, bytes, stream, out, slot_err));
+}
+
+sb_status sb__device_alloc(sb_context *context, size_t bytes, sb_stream stream, void **out,
+                           sb_error *err) {
+    sb_status st = sb__account_take(&context->device_memory, bytes, "device memory", err);
+    if (st != SB_OK)
+        return st;
+    st = alloc_slot(context, bytes, stream, out, err);
+    if (st != SB_OK)
+        sb__account_give(&context->device_memory, bytes);
+    return st;
+}
+
+void sb__device_free(sb_context *context, void *ptr, size_t bytes) {
+    if (context->fork_generation == atomic_load(&sb__fork_generation))
+        context->backend.free(context->device, ptr, bytes, context->stream);
+    sb__account_give(&context->device_memory, bytes);
+}
+
+sb_status sb__device_zero(sb_context *context, void *dst, size_t bytes, sb_stream stream,
+                          sb_error *err) {
+    GUARDED(context, err, context->backend.zero(context->device, dst, bytes, stream, slot_err));
+}
+
+static sb_status copy_slot(sb_context *context, enum sb__direction direction, void *dst,
+                           const void *src, size_t bytes, sb_stream stream, sb_error *err) {
+    const sb_backend *b = &context->backend;
+    switch (direction) {
+    case SB__UPLOAD:
+        GUARDED(context, err, b->upload(context->device, dst, src, bytes, stream, slot_err));
+    case SB__DOWNLOAD:
+        GUARDED(context, err, b->download(context->device, dst, src, bytes, stream, slot_err));
+    default:
+        GUARDED(context, err, b->copy(context->device, dst, src, bytes, stream, slot_err));
+    }
+}
+
+sb_status sb__device_copy(sb_context *context, enum sb__direction direction, void *dst,
+                          const void *src, size_t bytes, sb_stream stream, sb_error *err) {
+    sb_status st = copy_slot(context, direction, dst, src, bytes, stream, err);
+    if (st == SB_OK)
+        sb__count_copy(context, direction, bytes);
+    return st;
+}
+
+sb_status sb__device_check_pointer(sb_context *context, const void *ptr, size_t bytes,
+                                   sb_error *err) {
+    if (!context->backend.check_pointer)
+        return sb__device_check(context, err);
+    GUARDED(context, err, context->backend.check_pointer(context->device, ptr, bytes, slot_err));
+}
+
+sb_status sb__device_synchronize(sb_context *context, sb_stream stream, sb_error *err) {
+    if (!context->backend.stream_synchronize)
+        return sb__device_check(context, err);
+    GUARDED(context, err, context->backend.stream_synchronize(context->device, stream, slot_err));
+}
+
+sb_status sb__event_record(sb_context *context, sb_stream stream, void **out, sb_error *err) {
+    *out = NULL;
+    if (!context->backend.event_record)
+        return sb__device_check(context, err);
+    GUARDED(context, err, context->backend.event_record(context->device, stream, out, slot_err));
+}
+
+sb_status sb__event_wait(sb_context *context, void *event, sb_error *err) {
+    GUARDED(context, err, context->backend.event_wait(context->device, event, slot_err));
+}
+
+void sb__event_destroy(sb_context *context, void *event) {
+    if (event && context->fork_generation == atomic_load(&sb__fork_generation))
+        context->backend.event_destroy(context->device, event);
+}
+
+sb_status sb__stream_wait(sb_context *context, sb_stream stream, void *event, sb_error *err) {
+    GUARDED(context, err, context->backend.stream_wait(context->device, stream, event, slot_err));
+}
+
+sb_status sb__device_prepare_arithmetic(sb_context *context, sb_error *err) {
+    sb_status st = sb__device_check(context, err);
+    if (st == SB_OK && !context->backend.prepare_arithmetic)
+        return sb__fail(err, SB_ERR_UNSUPPORTED, "%s has no arithmetic", context->device_name);
+    GUARDED(context, err, context->backend.prepare_arithmetic(context->device, slot_err));
+}
+
+sb_status sb__device_axpy(sb_context *context, int32_t dtype, int64_t count, double alpha,
+                          const void *x, void *y, sb_error *err) {
+    GUARDED(context, err,
+            context->backend.axpy(context->device, dtype, count, alpha, x, y, context->stream,
+                                  slot_err));
+}
+
+sb_status sb__device_scale(sb_context *context, int32_t dtype, int64_t count, double alpha, void *x,
+                           sb_error *err) {
+    GUARDED(
+        context, err,
+        context->backend.scale(context->device, dtype, count, alpha, x, context->stream, slot_err));
+}
+
+sb_status sb__device_asum(sb_context *context, int32_t dtype, int64_t count, const void *x,
+                          double *out, sb_error *err) {
+    GUARDED(
+        context, err,
+        context->backend.asum(context->device, dtype, count, x, out, context->stream, slot_err));
+}
+
+sb_status sb__device_sumsq(sb_context *context, int32_t dtype, int64_t count, const void *x,
+                           double *out, sb_error *err) {
+    GUARDED(
+        context, err,
+        context->backend.sumsq(context->device, dtype, count, x, out, context->stream, slot_err));
+}
+
+sb_status sb__device_check_stream(sb_context *context, sb_stream stream, sb_error *err) {
+    if (!context->backend.check_stream && stream)
+        return sb__fail(err, SB_ERR_UNSUPPORTED, "%s has no streams but NULL",
+                        context->device_name);
+    if (!context->backend.check_stream)
+        return sb__device_check(context, err);
+    GUARDED(context, err, context->backend.check_stream(context->device, stream, slot_err));
+}
+
+sb_status sb__device_alloc_pinned(sb_context *context, size_t bytes, void **out, sb_error *err) {
+    GUARDED(context, err, context->backend.alloc_pinned(context->device, bytes, out, slot_err));
+}
+
+sb_status sb__device_spoiled(sb_context *context, sb_error *err) {
+    char reason[sizeof err->message] = "";
+    atomic_store(&context->device_lost, SB_ERR_DEVICE_LOST);
+    if (!err)
+        return SB_ERR_DEVICE_LOST;
+    int32_t code = err->device_code;
+    memcpy(reason, err->message, sizeof reason);
+    (void)sb__fail(err, SB_ERR_DEVICE_LOST, "%s failed while it wrote: %.180s",
+                   context->device_name, reason);
+    err->device_code = code;
+    return SB_ERR_DEVICE_LOST;
+}

@@ -1,0 +1,67 @@
+/* Freed large host buffers, kept for the next one of the same size: a first
+   touch of fresh pages costs several times a write to warm ones. Each context
+   has its own, so that no bytes of one ever show in another. */
+#include "context/context.h"
+
+#define SMALLEST ((size_t)64 << 10)
+
+static bool is_cached_size(const sb_context *context, size_t bytes) {
+    return bytes >= SMALLEST && bytes <= context->max_cache_bytes &&
+           !(context->flags & SB_CONTEXT_NO_HOST_CACHE);
+}
+
+/* The oldest is first. */
+static struct sb__cached remove_entry(struct sb__host_cache *cache, int i) {
+    struct sb__cached entry = cache->entries[i];
+    cache->count--;
+    for (; i < cache->count; i++)
+        cache->entries[i] = cache->entries[i + 1];
+    atomic_fetch_sub(&cache->bytes, entry.bytes);
+    return entry;
+}
+
+bool sb__cache_take(sb_context *context, size_t bytes, bool pinned, void **out) {
+    struct sb__host_cache *cache = &context->cache;
+    bool found = false;
+    /* Whoever finds the cache busy, or locked for ever in a forked child, does without it. */
+    if (!is_cached_size(context, bytes) || pthread_mutex_trylock(&cache->lock) != 0)
+        return false;
+    for (int i = cache->count - 1; i >= 0 && !found; i--) {
+        if (cache->entries[i].bytes != bytes || cache->entries[i].pinned != pinned)
+            continue;
+        *out = remove_entry(cache, i).ptr;
+        found = true;
+    }
+    pthread_mutex_unlock(&cache->lock);
+    return found;
+}
+
+bool sb__cache_put(sb_context *context, void *ptr, size_t bytes, bool pinned) {
+    struct sb__host_cache *cache = &context->cache;
+    struct sb__cached old[SB__CACHE_ENTRIES];
+    int dropped = 0;
+    if (!is_cached_size(context, bytes) || pthread_mutex_trylock(&cache->lock) != 0)
+        return false;
+    while (cache->count == SB__CACHE_ENTRIES ||
+           atomic_load(&cache->bytes) > context->max_cache_bytes - bytes)
+        old[dropped++] = remove_entry(cache, 0);
+    cache->entries[cache->count++] = (struct sb__cached){ptr, bytes, pinned};
+    atomic_fetch_add(&cache->bytes, bytes);
+    pthread_mutex_unlock(&cache->lock);
+    for (int i = 0; i < dropped; i++)
+        sb__host_release(context, old[i].ptr, old[i].bytes, old[i].pinned);
+    return true;
+}
+
+void sb_context_trim(sb_context *context) {
+    context = sb__context(context);
+    struct sb__host_cache *cache = &context->cache;
+    struct sb__cached old[SB__CACHE_ENTRIES];
+    int dropped = 0;
+    pthread_mutex_lock(&cache->lock);
+    while (cache->count)
+        old[dropped++] = remove_entry(cache, 0);
+    pthread_mutex_unlock(&cache->lock);
+    for (int i = 0; i < dropped; i++)
+        sb__host_release(context, old[i].ptr, old[i].bytes, old[i].pinned);
+}

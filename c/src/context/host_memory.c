@@ -1,0 +1,142 @@
+#include "context/context.h"
+
+#include "base/checked.h"
+#include "base/error.h"
+#include "host/arithmetic.h"
+
+#include <string.h>
+
+#define BUFFER_ALIGNMENT 64
+
+static bool account_add(struct sb__account *account, size_t bytes) {
+    uint64_t live = atomic_fetch_add(&account->live, bytes) + bytes;
+    if (account->cap && live > account->cap) {
+        atomic_fetch_sub(&account->live, bytes);
+        return false;
+    }
+    uint64_t peak = atomic_load(&account->peak);
+    while (live > peak && !atomic_compare_exchange_weak(&account->peak, &peak, live)) {
+    }
+    return true;
+}
+
+sb_status sb__account_take(struct sb__account *account, size_t bytes, const char *what,
+                           sb_error *err) {
+    if (account_add(account, bytes))
+        return SB_OK;
+    return sb__fail(err, SB_ERR_CAP_REACHED, "%zu more bytes of %s would exceed the cap of %zu",
+                    bytes, what, account->cap);
+}
+
+void sb__account_give(struct sb__account *account, size_t bytes) {
+    atomic_fetch_sub(&account->live, bytes);
+}
+
+static sb_status ordinary_alloc(sb_context *context, size_t bytes, uint32_t flags, void **out,
+                                sb_error *err) {
+    sb_status st = sb__account_take(&context->host, bytes, "host memory", err);
+    if (st != SB_OK)
+        return st;
+    void *ptr = context->allocator.alloc(context->allocator.user, bytes, BUFFER_ALIGNMENT, flags);
+    if (!ptr) {
+        sb__account_give(&context->host, bytes);
+        return sb__fail_memory(err, bytes);
+    }
+    *out = ptr;
+    return SB_OK;
+}
+
+static void ordinary_free(sb_context *context, void *ptr, size_t bytes, uint32_t flags) {
+    context->allocator.free(context->allocator.user, ptr, bytes, BUFFER_ALIGNMENT, flags);
+    sb__account_give(&context->host, bytes);
+}
+
+sb_status sb__object_alloc(sb_context *context, size_t bytes, void **out, sb_error *err) {
+    return ordinary_alloc(context, bytes, SB_ALLOC_OBJECT | SB_ALLOC_ZEROED, out, err);
+}
+
+void sb__object_free(sb_context *context, void *object, size_t bytes) {
+    if (object)
+        ordinary_free(context, object, bytes, SB_ALLOC_OBJECT | SB_ALLOC_ZEROED);
+}
+
+sb_status sb__object_grow(sb_context *context, void **object, size_t old_bytes, size_t new_bytes,
+                          sb_error *err) {
+    void *grown;
+    sb_status st = sb__object_alloc(context, new_bytes, &grown, err);
+    if (st != SB_OK)
+        return st;
+    if (old_bytes)
+        memcpy(grown, *object, old_bytes);
+    sb__object_free(context, *object, old_bytes);
+    *object = grown;
+    return SB_OK;
+}
+
+static bool wants_pinned(const sb_context *context, size_t bytes) {
+    return context->has_device && context->backend.alloc_pinned && bytes <= context->pinned.cap &&
+           !(context->flags & SB_CONTEXT_NO_PINNED) && sb_context_device_status(context) == SB_OK;
+}
+
+/* A failure here only means ordinary memory, so it is no error. */
+static void *pinned_alloc(sb_context *context, size_t bytes) {
+    void *ptr = NULL;
+    if (!account_add(&context->pinned, bytes))
+        return NULL;
+    if (sb__device_alloc_pinned(context, bytes, &ptr, NULL) != SB_OK) {
+        sb__account_give(&context->pinned, bytes);
+        return NULL;
+    }
+    memset(ptr, 0, bytes);
+    return ptr;
+}
+
+/* Fresh memory is always zeroed: malloc's may hold the bytes of another context. */
+static sb_status fresh_alloc(sb_context *context, size_t bytes, bool *out_pinned, void **out,
+                             sb_error *err) {
+    void *pinned = wants_pinned(context, bytes) ? pinned_alloc(context, bytes) : NULL;
+    *out_pinned = pinned != NULL;
+    if (!pinned)
+        return ordinary_alloc(context, bytes, SB_ALLOC_ZEROED, out, err);
+    *out = pinned;
+    return SB_OK;
+}
+
+/* Memory of the cache holds what this context wrote there before. */
+static bool cached_alloc(sb_context *context, size_t bytes, bool zeroed, bool *out_pinned,
+                         void **out) {
+    bool pinned = wants_pinned(context, bytes) && sb__cache_take(context, bytes, true, out);
+    if (!pinned && !sb__cache_take(context, bytes, false, out))
+        return false;
+    *out_pinned = pinned;
+    if (zeroed)
+        sb__host_zero(&context->parallel, *out, bytes);
+    return true;
+}
+
+sb_status sb__host_alloc(sb_context *context, size_t bytes, bool zeroed, bool *out_pinned,
+                         void **out, sb_error *err) {
+    if (cached_alloc(context, bytes, zeroed, out_pinned, out))
+        return SB_OK;
+    sb_status st = fresh_alloc(context, bytes, out_pinned, out, err);
+    if (st == SB_OK || !atomic_load(&context->cache.bytes))
+        return st;
+    sb_context_trim(context); /* what is kept for later is wanted now */
+    return fresh_alloc(context, bytes, out_pinned, out, err);
+}
+
+void sb__host_free(sb_context *context, void *buffer, size_t bytes, bool pinned) {
+    if (!sb__cache_put(context, buffer, bytes, pinned))
+        sb__host_release(context, buffer, bytes, pinned);
+}
+
+void sb__host_release(sb_context *context, void *buffer, size_t bytes, bool pinned) {
+    if (!pinned) {
+        ordinary_free(context, buffer, bytes, SB_ALLOC_ZEROED);
+        return;
+    }
+    /* The driver's pinned memory is not ours to touch in a forked child. */
+    if (context->fork_generation == atomic_load(&sb__fork_generation))
+        context->backend.free_pinned(context->device, buffer, bytes);
+    sb__account_give(&context->pinned, bytes);
+}
