@@ -1,0 +1,189 @@
+/* Reading a side: cpu_data, gpu_data and what only queues the same work. */
+#include "memory/mem.h"
+
+#include "base/error.h"
+
+/* The side's bytes are current, but a queued copy or another stream may still be writing them. */
+static sb_status make_ready(sb_mem *mem, int32_t side, const struct sb__target *target,
+                            sb_error *err) {
+    if (mem->pending == side && !target->queued)
+        return sb__settle(mem, err);
+    if (side == SB_SIDE_CPU)
+        return SB_OK;
+    sb_status st = SB_OK;
+    if (mem->pending == side)
+        st = sb__stream_wait(mem->context, target->stream, mem->event, err);
+    if (st != SB_OK || mem->writer < 0)
+        return st;
+    uint64_t writer = (uint64_t)1 << mem->writer;
+    return target->queued ? sb__streams_order(mem->context, writer, target->stream, err)
+                          : sb__streams_wait(mem->context, writer, err);
+}
+
+static void record_user(sb_mem *mem, const struct sb__target *target, bool wrote) {
+    if (!target->queued)
+        return;
+    mem->users |= (uint64_t)1 << target->slot;
+    if (wrote)
+        mem->writer = target->slot;
+}
+
+/* First touch: storage that reads as zeros. */
+static sb_status read_zeros(sb_mem *mem, int32_t side, const struct sb__target *target,
+                            sb_error *err) {
+    struct sb__storage unused;
+    bool replaces;
+    bool had_spare = mem->side[side].ptr != NULL;
+    sb_status st = sb__writable_storage(mem, side, false, true, target, &unused, &replaces, err);
+    if (st != SB_OK || (side == SB_SIDE_CPU && !had_spare))
+        return st;
+    return sb__zero(mem, side, target, err);
+}
+
+/* Bytes from the other side, into new storage where this side's is read-only; the old goes to
+   `dropped`. */
+static sb_status read_transfer(sb_mem *mem, int32_t side, const struct sb__target *target,
+                               struct sb__storage *dropped, sb_error *err) {
+    struct sb__storage fresh;
+    bool replaces;
+    sb_status st = sb__settle(mem, err);
+    if (st == SB_OK)
+        st = sb__writable_storage(mem, side, false, false, target, &fresh, &replaces, err);
+    if (st != SB_OK)
+        return st;
+    st = sb__transfer(mem, side, replaces ? fresh.ptr : mem->side[side].ptr, target, err);
+    if (st != SB_OK) {
+        if (replaces)
+            sb__storage_drop(&fresh, mem->context, side, mem->bytes);
+        return st;
+    }
+    if (replaces) {
+        *dropped = mem->side[side];
+        mem->side[side] = fresh;
+    }
+    if (side == SB_SIDE_CPU && !target->queued)
+        mem->writer = -1; /* the copy waited for the writer, whose right to write ends here */
+    return SB_OK;
+}
+
+static sb_status refuse(const sb_mem *mem, enum sb__call call, sb_error *err) {
+    int32_t head = sb__head(mem);
+    if (head == SB_HEAD_LOST)
+        return sb__fail_lost(err);
+    if (head == SB_HEAD_UNINITIALIZED)
+        return sb__fail(err, SB_ERR_UNINITIALIZED,
+                        "there is nothing to copy: the memory was never "
+                        "written");
+    return sb__fail(err, SB_ERR_INVALID_ARGUMENT, "the newest bytes are on the %s already",
+                    call == SB__PUSH ? "device" : "host");
+}
+
+static sb_status read_locked(sb_mem *mem, enum sb__call call, int32_t side,
+                             const struct sb__target *target, struct sb__storage *dropped,
+                             sb_error *err) {
+    struct sb__cell cell = sb__state(sb__head(mem), call);
+    bool zeroed = cell.work == SB__ZERO && side == SB_SIDE_GPU;
+    sb_status st;
+    switch (cell.work) {
+    case SB__NOTHING:
+        st = make_ready(mem, side, target, err);
+        break;
+    case SB__ZERO:
+        st = read_zeros(mem, side, target, err);
+        break;
+    case SB__TRANSFER:
+        st = read_transfer(mem, side, target, dropped, err);
+        break;
+    default:
+        return refuse(mem, call, err);
+    }
+    if (st != SB_OK)
+        return st;
+    if (side == SB_SIDE_GPU)
+        record_user(mem, target, zeroed);
+    sb__publish(mem, cell.head);
+    return SB_OK;
+}
+
+/* One read of `side`; `stream` NULL: on the library's own stream, and waited for. `out` may be
+   NULL. */
+static sb_status read_side(const sb_mem *mem, enum sb__call call, int32_t side,
+                           const sb_stream *stream, const void **out, sb_error *err) {
+    sb_mem *m = (sb_mem *)mem;
+    struct sb__storage dropped = {.kind = SB_STORAGE_NONE};
+    struct sb__target target = sb__own_stream(m);
+    sb_status st = side == SB_SIDE_GPU ? sb__device_check(m->context, err) : SB_OK;
+    if (st == SB_OK && stream)
+        st = sb__queued_on(m, *stream, &target, err);
+    if (st != SB_OK)
+        return st;
+    pthread_mutex_lock(&m->lock);
+    st = read_locked(m, call, side, &target, &dropped, err);
+    if (st == SB_OK && out)
+        *out = m->side[side].ptr;
+    pthread_mutex_unlock(&m->lock);
+    sb__retire(m, side, &dropped);
+    return st;
+}
+
+sb_status sb_mem_cpu_data(const sb_mem *mem, const void **out, sb_error *err) {
+    if (!mem || !out)
+        return sb__fail_null(err, mem ? "out" : "mem");
+    if (atomic_load_explicit(&mem->word, memory_order_acquire) & SB__CPU_READY) {
+        *out = mem->side[SB_SIDE_CPU].ptr;
+        return SB_OK;
+    }
+    return read_side(mem, SB__READ_CPU, SB_SIDE_CPU, NULL, out, err);
+}
+
+sb_status sb_mem_gpu_data(const sb_mem *mem, const void **out, sb_error *err) {
+    if (!mem || !out)
+        return sb__fail_null(err, mem ? "out" : "mem");
+    if (atomic_load_explicit(&mem->word, memory_order_acquire) & SB__GPU_READY &&
+        sb_context_device_status(mem->context) == SB_OK) {
+        *out = mem->side[SB_SIDE_GPU].ptr;
+        return SB_OK;
+    }
+    return read_side(mem, SB__READ_GPU, SB_SIDE_GPU, NULL, out, err);
+}
+
+sb_status sb_mem_gpu_data_on(const sb_mem *mem, sb_stream stream, const void **out, sb_error *err) {
+    if (!mem || !out)
+        return sb__fail_null(err, mem ? "out" : "mem");
+    return read_side(mem, SB__READ_GPU, SB_SIDE_GPU, &stream, out, err);
+}
+
+sb_status sb_mem_prefetch_gpu(const sb_mem *mem, sb_stream stream, sb_error *err) {
+    if (!mem)
+        return sb__fail_null(err, "mem");
+    return read_side(mem, SB__READ_GPU, SB_SIDE_GPU, &stream, NULL, err);
+}
+
+sb_status sb_mem_prefetch_cpu(const sb_mem *mem, sb_stream stream, sb_error *err) {
+    if (!mem)
+        return sb__fail_null(err, "mem");
+    bool needs_device = sb__head(mem) == SB_HEAD_AT_GPU;
+    return read_side(mem, SB__READ_CPU, SB_SIDE_CPU, needs_device ? &stream : NULL, NULL, err);
+}
+
+sb_status sb_mem_async_gpu_push(const sb_mem *mem, sb_stream stream, sb_error *err) {
+    if (!mem)
+        return sb__fail_null(err, "mem");
+    return read_side(mem, SB__PUSH, SB_SIDE_GPU, &stream, NULL, err);
+}
+
+sb_status sb_mem_async_cpu_pull(const sb_mem *mem, sb_stream stream, sb_error *err) {
+    if (!mem)
+        return sb__fail_null(err, "mem");
+    return read_side(mem, SB__PULL, SB_SIDE_CPU, &stream, NULL, err);
+}
+
+sb_status sb_mem_synchronize(const sb_mem *mem, sb_error *err) {
+    if (!mem)
+        return sb__fail_null(err, "mem");
+    sb_mem *m = (sb_mem *)mem;
+    pthread_mutex_lock(&m->lock);
+    sb_status st = sb__settle(m, err);
+    pthread_mutex_unlock(&m->lock);
+    return st;
+}

@@ -1,0 +1,85 @@
+/* sb_mem from inside. */
+#ifndef SB_MEMORY_MEM_H
+#define SB_MEMORY_MEM_H
+
+#include "memory/state.h"
+#include "memory/storage.h"
+
+#include <syncblob/mem.h>
+
+/* The one atomic word: the head in the low bits, and what the fast paths ask.
+   A side is READY when its bytes may be read without waiting for anything,
+   WRITABLE when they may be written where they are; PENDING while a transfer
+   into it is queued. Stored with release after everything it speaks of. */
+enum {
+    SB__HEAD_MASK = 7,
+    SB__CPU_READY = 1 << 3,
+    SB__GPU_READY = 1 << 4,
+    SB__CPU_WRITABLE = 1 << 5,
+    SB__GPU_WRITABLE = 1 << 6,
+    SB__CPU_PENDING = 1 << 7,
+    SB__GPU_PENDING = 1 << 8
+};
+
+struct sb_mem {
+    _Atomic uint32_t word;
+    _Atomic int64_t refs;
+    sb_context *context;
+    size_t bytes;
+    struct sb__storage side[2];
+
+    pthread_mutex_t lock; /* guards what follows, and every change of the above */
+    uint64_t users;       /* slots of the streams that the device side is used on */
+    int32_t writer;       /* slot of the stream that last wrote the device side, or -1 */
+    int32_t pending;      /* side that a queued transfer writes, or -1 */
+    void *event;          /* of that transfer */
+};
+
+/* Where device work of a call goes: the library's own stream, waited for before the call returns,
+   or, queued, the caller's. */
+struct sb__target {
+    bool queued;
+    sb_stream stream;
+    int32_t slot;
+};
+
+static inline int32_t sb__head(const sb_mem *mem) {
+    return (int32_t)(atomic_load_explicit(&mem->word, memory_order_acquire) & SB__HEAD_MASK);
+}
+
+/* --- transfer.c; the caller holds the lock ------------------------------------ */
+
+/* Publishes `head` with the bits that follow from the rest of the memory. */
+void sb__publish(sb_mem *mem, int32_t head);
+
+struct sb__target sb__own_stream(const sb_mem *mem);
+sb_status sb__queued_on(sb_mem *mem, sb_stream stream, struct sb__target *out, sb_error *err);
+
+/* Waits for a pending transfer. A failed one moves the head to the side it came from. */
+sb_status sb__settle(sb_mem *mem, sb_error *err);
+
+/* Makes `target`'s work on the device side wait for all earlier users, or the host if not queued.
+ */
+sb_status sb__after_users(sb_mem *mem, const struct sb__target *target, sb_error *err);
+
+/* Storage that may be written on a side: what is there, or, put into `fresh` with `*replaces` set,
+   new storage where that is read-only or `force` asks for it. Empty sides are filled in place. */
+sb_status sb__writable_storage(sb_mem *mem, int32_t side, bool force, bool zeroed,
+                               const struct sb__target *target, struct sb__storage *fresh,
+                               bool *replaces, sb_error *err);
+
+/* Zeros all of a side's storage. */
+sb_status sb__zero(sb_mem *mem, int32_t side, const struct sb__target *target, sb_error *err);
+
+/* Copies to `dst` on `side` from the other side's storage. Queued: a transfer is pending then. */
+sb_status sb__transfer(sb_mem *mem, int32_t side, void *dst, const struct sb__target *target,
+                       sb_error *err);
+
+/* --- without the lock ----------------------------------------------------------- */
+
+/* Drops storage that the memory has let go of, after all work that may use it. */
+void sb__retire(sb_mem *mem, int32_t side, struct sb__storage *storage);
+
+sb_status sb__fail_lost(sb_error *err);
+
+#endif

@@ -1,0 +1,94 @@
+/* Giving a side other storage, or none: set and evict. */
+#include "memory/mem.h"
+
+#include "base/error.h"
+
+static sb_status check_set(const sb_mem *mem, int32_t side, const void *ptr, size_t bytes,
+                           uint32_t flags, sb_error *err) {
+    if (!mem || !ptr)
+        return sb__fail_null(err, mem ? "ptr" : "mem");
+    if (bytes != mem->bytes)
+        return sb__fail(err, SB_ERR_INVALID_ARGUMENT, "the memory has %zu bytes, %zu were given",
+                        mem->bytes, bytes);
+    if (flags & ~(uint32_t)SB_READ_ONLY)
+        return sb__fail(err, SB_ERR_INVALID_ARGUMENT, "unknown flags 0x%x", flags);
+    if (side == SB_SIDE_CPU)
+        return SB_OK;
+    sb_status st = sb__device_check(mem->context, err);
+    return st == SB_OK && bytes ? sb__device_check_pointer(mem->context, ptr, bytes, err) : st;
+}
+
+static sb_status set_side(sb_mem *mem, enum sb__call call, int32_t side,
+                          const struct sb__storage *lent, sb_error *err) {
+    struct sb__storage dropped;
+    pthread_mutex_lock(&mem->lock);
+    sb_status st = sb__settle(mem, err);
+    if (st == SB_OK) {
+        dropped = mem->side[side];
+        mem->side[side] = *lent;
+        mem->writer = -1;
+        atomic_fetch_add(&mem->context->borrowed, mem->bytes);
+        sb__publish(mem, sb__state(sb__head(mem), call).head);
+    }
+    pthread_mutex_unlock(&mem->lock);
+    if (st == SB_OK)
+        sb__retire(mem, side, &dropped);
+    return st;
+}
+
+static struct sb__storage lend(void *ptr, uint32_t flags, sb_deleter deleter, void *user) {
+    return (struct sb__storage){
+        .ptr = ptr,
+        .kind = flags & SB_READ_ONLY ? SB_STORAGE_BORROWED_READ_ONLY : SB_STORAGE_BORROWED,
+        .deleter = deleter,
+        .user = user,
+    };
+}
+
+sb_status sb_mem_set_cpu(sb_mem *mem, void *ptr, size_t bytes, uint32_t flags, sb_deleter deleter,
+                         void *user, sb_error *err) {
+    struct sb__storage lent = lend(ptr, flags, deleter, user);
+    sb_status st = check_set(mem, SB_SIDE_CPU, ptr, bytes, flags, err);
+    return st == SB_OK ? set_side(mem, SB__SET_CPU, SB_SIDE_CPU, &lent, err) : st;
+}
+
+sb_status sb_mem_set_gpu(sb_mem *mem, void *ptr, size_t bytes, uint32_t flags, sb_deleter deleter,
+                         void *user, sb_error *err) {
+    struct sb__storage lent = lend(ptr, flags, deleter, user);
+    sb_status st = check_set(mem, SB_SIDE_GPU, ptr, bytes, flags, err);
+    return st == SB_OK ? set_side(mem, SB__SET_GPU, SB_SIDE_GPU, &lent, err) : st;
+}
+
+static sb_status refuse_evict(const sb_mem *mem, int32_t side, sb_error *err) {
+    if (sb__head(mem) == SB_HEAD_LOST)
+        return sb__fail_lost(err);
+    return sb__fail(err, SB_ERR_INVALID_ARGUMENT, "the %s holds the only current bytes",
+                    side == SB_SIDE_CPU ? "host" : "device");
+}
+
+static sb_status evict(sb_mem *mem, enum sb__call call, int32_t side, sb_error *err) {
+    struct sb__storage dropped = {.kind = SB_STORAGE_NONE};
+    if (!mem)
+        return sb__fail_null(err, "mem");
+    pthread_mutex_lock(&mem->lock);
+    sb_status st = sb__settle(mem, err);
+    struct sb__cell cell = sb__state(sb__head(mem), call);
+    if (st == SB_OK && cell.work == SB__REFUSE)
+        st = refuse_evict(mem, side, err);
+    if (st == SB_OK) {
+        dropped = mem->side[side];
+        mem->side[side] = (struct sb__storage){.kind = SB_STORAGE_NONE};
+        sb__publish(mem, cell.head);
+    }
+    pthread_mutex_unlock(&mem->lock);
+    sb__retire(mem, side, &dropped);
+    return st;
+}
+
+sb_status sb_mem_evict_cpu(sb_mem *mem, sb_error *err) {
+    return evict(mem, SB__EVICT_CPU, SB_SIDE_CPU, err);
+}
+
+sb_status sb_mem_evict_gpu(sb_mem *mem, sb_error *err) {
+    return evict(mem, SB__EVICT_GPU, SB_SIDE_GPU, err);
+}

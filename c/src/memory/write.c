@@ -1,0 +1,192 @@
+#include "memory/write.h"
+
+#include "base/error.h"
+#include "host/arithmetic.h"
+#include "memory/mem.h"
+
+#include <string.h>
+
+static enum sb__call call_of(int32_t side, enum sb__write_mode mode) {
+    if (mode == SB__WRITE_KEEP)
+        return side == SB_SIDE_CPU ? SB__WRITE_CPU : SB__WRITE_GPU;
+    return side == SB_SIDE_CPU ? SB__OVERWRITE_CPU : SB__OVERWRITE_GPU;
+}
+
+static int32_t head_of(int32_t side) {
+    return side == SB_SIDE_CPU ? SB_HEAD_AT_CPU : SB_HEAD_AT_GPU;
+}
+
+/* Current bytes move out of read-only storage, within their side. */
+static sb_status copy_within(sb_mem *mem, int32_t side, void *dst, sb_error *err) {
+    const void *src = mem->side[side].ptr;
+    if (!mem->bytes)
+        return SB_OK;
+    if (side == SB_SIDE_CPU) {
+        sb__host_copy(&mem->context->parallel, dst, src, mem->bytes);
+        sb__count_copy(mem->context, SB__HOST_COPY, mem->bytes);
+        return SB_OK;
+    }
+    sb_stream stream = mem->context->stream;
+    sb_status st =
+        sb__device_copy(mem->context, SB__DEVICE_COPY, dst, src, mem->bytes, stream, err);
+    return st == SB_OK ? sb__device_synchronize(mem->context, stream, err) : st;
+}
+
+/* Brings into write->ptr what a mutable call promises: the current bytes. */
+static sb_status fill(struct sb__write *write, enum sb__work work, bool had_storage,
+                      const struct sb__target *target, sb_error *err) {
+    sb_mem *mem = write->mem;
+    switch (work) {
+    case SB__ZERO:
+        if (write->side == SB_SIDE_CPU && !had_storage)
+            return SB_OK; /* it came zeroed */
+        return sb__zero(mem, write->side, target, err);
+    case SB__TRANSFER:
+        return sb__transfer(mem, write->side, write->ptr, target, err);
+    case SB__NOTHING:
+        return write->replaces ? copy_within(mem, write->side, write->ptr, err) : SB_OK;
+    default:
+        return SB_OK;
+    }
+}
+
+static sb_status begin_locked(struct sb__write *write, enum sb__write_mode mode,
+                              const struct sb__target *target, sb_error *err) {
+    sb_mem *mem = write->mem;
+    sb_status st = sb__settle(mem, err);
+    if (st != SB_OK)
+        return st;
+    struct sb__cell cell = sb__state(sb__head(mem), call_of(write->side, mode));
+    if (cell.work == SB__REFUSE)
+        return sb__fail_lost(err);
+    bool had_storage = mem->side[write->side].ptr != NULL;
+    if (write->side == SB_SIDE_GPU)
+        st = sb__after_users(mem, target, err);
+    if (st == SB_OK)
+        st = sb__writable_storage(mem, write->side, mode == SB__WRITE_FRESH, cell.work == SB__ZERO,
+                                  target, &write->fresh, &write->replaces, err);
+    if (st != SB_OK)
+        return st;
+    write->ptr = write->replaces ? write->fresh.ptr : mem->side[write->side].ptr;
+    st = mode == SB__WRITE_KEEP ? fill(write, cell.work, had_storage, target, err) : SB_OK;
+    if (st != SB_OK && write->replaces)
+        sb__storage_drop(&write->fresh, mem->context, write->side, mem->bytes);
+    sb__publish(mem, sb__head(mem)); /* a spare may have come, a transfer may be pending */
+    return st;
+}
+
+static sb_status begin(struct sb__write *write, sb_mem *mem, int32_t side, enum sb__write_mode mode,
+                       const struct sb__target *target, sb_error *err) {
+    *write = (struct sb__write){.mem = mem, .side = side};
+    pthread_mutex_lock(&mem->lock);
+    sb_status st = begin_locked(write, mode, target, err);
+    pthread_mutex_unlock(&mem->lock);
+    return st;
+}
+
+sb_status sb__write_begin(struct sb__write *write, sb_mem *mem, int32_t side,
+                          enum sb__write_mode mode, sb_error *err) {
+    struct sb__target target = sb__own_stream(mem);
+    sb_status st = side == SB_SIDE_GPU ? sb__device_check(mem->context, err) : SB_OK;
+    return st == SB_OK ? begin(write, mem, side, mode, &target, err) : st;
+}
+
+static void commit(struct sb__write *write, const struct sb__target *target) {
+    sb_mem *mem = write->mem;
+    struct sb__storage dropped = {.kind = SB_STORAGE_NONE};
+    pthread_mutex_lock(&mem->lock);
+    if (write->replaces) {
+        dropped = mem->side[write->side];
+        mem->side[write->side] = write->fresh;
+    }
+    mem->writer = write->side == SB_SIDE_GPU && target->queued ? target->slot : -1;
+    if (mem->writer >= 0)
+        mem->users |= (uint64_t)1 << mem->writer;
+    sb__publish(mem, head_of(write->side));
+    pthread_mutex_unlock(&mem->lock);
+    sb__retire(mem, write->side, &dropped);
+}
+
+void sb__write_commit(struct sb__write *write) {
+    struct sb__target target = sb__own_stream(write->mem);
+    commit(write, &target);
+}
+
+void sb__write_cancel(struct sb__write *write) {
+    if (write->replaces)
+        sb__storage_drop(&write->fresh, write->mem->context, write->side, write->mem->bytes);
+}
+
+bool sb__write_in_place(const struct sb__write *write) {
+    int32_t head = sb__head(write->mem);
+    return !write->replaces && (head == SB_HEAD_SYNCED || head == head_of(write->side));
+}
+
+void sb__write_spoiled(struct sb__write *write) {
+    sb_mem *mem = write->mem;
+    pthread_mutex_lock(&mem->lock);
+    int32_t head = sb__head(mem);
+    bool host_is_current = head == SB_HEAD_AT_CPU || head == SB_HEAD_SYNCED;
+    mem->writer = -1;
+    sb__publish(mem, host_is_current ? SB_HEAD_AT_CPU : SB_HEAD_LOST);
+    pthread_mutex_unlock(&mem->lock);
+    sb__write_cancel(write);
+}
+
+static sb_status write_side(sb_mem *mem, int32_t side, enum sb__write_mode mode,
+                            const sb_stream *stream, void **out, sb_error *err) {
+    struct sb__write write;
+    if (!mem || !out)
+        return sb__fail_null(err, mem ? "out" : "mem");
+    struct sb__target target = sb__own_stream(mem);
+    sb_status st = side == SB_SIDE_GPU ? sb__device_check(mem->context, err) : SB_OK;
+    if (st == SB_OK && stream)
+        st = sb__queued_on(mem, *stream, &target, err);
+    if (st == SB_OK)
+        st = begin(&write, mem, side, mode, &target, err);
+    if (st != SB_OK)
+        return st;
+    commit(&write, &target);
+    *out = mem->side[side].ptr;
+    return SB_OK;
+}
+
+/* The side is the ready, writable head and nothing is pending: there is nothing to do. */
+static bool is_written_in_place(const sb_mem *mem, uint32_t head, uint32_t ready_writable) {
+    uint32_t word = atomic_load_explicit(&mem->word, memory_order_acquire);
+    uint32_t mask = SB__HEAD_MASK | SB__CPU_PENDING | SB__GPU_PENDING | ready_writable;
+    return (word & mask) == (head | ready_writable);
+}
+
+sb_status sb_mem_mutable_cpu_data(sb_mem *mem, void **out, sb_error *err) {
+    if (mem && out && is_written_in_place(mem, SB_HEAD_AT_CPU, SB__CPU_READY | SB__CPU_WRITABLE)) {
+        *out = mem->side[SB_SIDE_CPU].ptr;
+        return SB_OK;
+    }
+    return write_side(mem, SB_SIDE_CPU, SB__WRITE_KEEP, NULL, out, err);
+}
+
+sb_status sb_mem_mutable_gpu_data(sb_mem *mem, void **out, sb_error *err) {
+    if (mem && out && is_written_in_place(mem, SB_HEAD_AT_GPU, SB__GPU_READY | SB__GPU_WRITABLE) &&
+        sb_context_device_status(mem->context) == SB_OK) {
+        *out = mem->side[SB_SIDE_GPU].ptr;
+        return SB_OK;
+    }
+    return write_side(mem, SB_SIDE_GPU, SB__WRITE_KEEP, NULL, out, err);
+}
+
+sb_status sb_mem_mutable_gpu_data_on(sb_mem *mem, sb_stream stream, void **out, sb_error *err) {
+    return write_side(mem, SB_SIDE_GPU, SB__WRITE_KEEP, &stream, out, err);
+}
+
+sb_status sb_mem_overwrite_cpu(sb_mem *mem, void **out, sb_error *err) {
+    return write_side(mem, SB_SIDE_CPU, SB__WRITE_OVERWRITE, NULL, out, err);
+}
+
+sb_status sb_mem_overwrite_gpu(sb_mem *mem, void **out, sb_error *err) {
+    return write_side(mem, SB_SIDE_GPU, SB__WRITE_OVERWRITE, NULL, out, err);
+}
+
+sb_status sb_mem_overwrite_gpu_on(sb_mem *mem, sb_stream stream, void **out, sb_error *err) {
+    return write_side(mem, SB_SIDE_GPU, SB__WRITE_OVERWRITE, &stream, out, err);
+}

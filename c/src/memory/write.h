@@ -1,0 +1,36 @@
+/* Writing to a memory in two steps: begin makes one side allocated, writable,
+   current if asked, with nothing pending, and changes nothing that a caller
+   can see; commit moves the head there. The caller has the exclusion that
+   mutable calls need from begin to the end. */
+#ifndef SB_MEMORY_WRITE_H
+#define SB_MEMORY_WRITE_H
+
+#include "memory/storage.h"
+
+#include <syncblob/mem.h>
+
+enum sb__write_mode {
+    SB__WRITE_KEEP,      /* the bytes are made current first, as for a mutable call */
+    SB__WRITE_OVERWRITE, /* every byte will be written */
+    SB__WRITE_FRESH      /* as OVERWRITE, into new storage; the old is intact until commit */
+};
+
+struct sb__write {
+    sb_mem *mem;
+    int32_t side;
+    void *ptr;
+    bool replaces; /* `fresh` takes the place of the side's storage on commit */
+    struct sb__storage fresh;
+};
+
+sb_status sb__write_begin(struct sb__write *write, sb_mem *mem, int32_t side,
+                          enum sb__write_mode mode, sb_error *err);
+void sb__write_commit(struct sb__write *write);
+/* Nothing was written. */
+void sb__write_cancel(struct sb__write *write);
+/* Current bytes are being overwritten, so that a failure on the way would spoil them. */
+bool sb__write_in_place(const struct sb__write *write);
+/* The device failed while it wrote: host bytes that were current become the head, else LOST. */
+void sb__write_spoiled(struct sb__write *write);
+
+#endif
