@@ -1,0 +1,181 @@
+/* Update, sums and scaling, where the head is. Checks in this order: arguments, dtype, count 0,
+   head. */
+#include "blob/blob.h"
+
+#include "base/error.h"
+#include "host/arithmetic.h"
+#include "memory/mem.h"
+
+static sb_status check_arithmetic(const sb_blob *blob, sb_error *err) {
+    if (!blob)
+        return sb__fail_null(err, "blob");
+    if (blob->dtype == SB_DTYPE_F32 || blob->dtype == SB_DTYPE_F64)
+        return SB_OK;
+    return sb__fail(err, SB_ERR_UNSUPPORTED, "there is no arithmetic on %s",
+                    sb_dtype_name(blob->dtype));
+}
+
+static int32_t head_of(const sb_mem *mem) {
+    return mem ? sb__head(mem) : SB_HEAD_UNINITIALIZED;
+}
+
+static int32_t side_of(int32_t head) {
+    return head == SB_HEAD_AT_CPU ? SB_SIDE_CPU : SB_SIDE_GPU;
+}
+
+static sb_status current_bytes(const sb_mem *mem, int32_t side, const void **out, sb_error *err) {
+    return side == SB_SIDE_CPU ? sb_mem_cpu_data(mem, out, err) : sb_mem_gpu_data(mem, out, err);
+}
+
+/* --- sums -------------------------------------------------------------------------- */
+
+enum sum { ASUM, SUMSQ };
+
+static sb_status sum_on_device(const sb_blob *blob, enum sum kind, const void *x, double *out,
+                               sb_error *err) {
+    sb_status st = sb__device_prepare_arithmetic(blob->context, err);
+    if (st != SB_OK)
+        return st;
+    int64_t count = blob->shape.count;
+    return kind == ASUM ? sb__device_asum(blob->context, blob->dtype, count, x, out, err)
+                        : sb__device_sumsq(blob->context, blob->dtype, count, x, out, err);
+}
+
+static sb_status sum(const sb_blob *blob, enum sb__side_name name, enum sum kind, double *out,
+                     sb_error *err) {
+    const void *x;
+    double result = 0;
+    sb_status st = out ? check_arithmetic(blob, err) : sb__fail_null(err, "out");
+    if (st != SB_OK)
+        return st;
+    sb_mem *mem = sb__blob_peek(blob, name);
+    int32_t head = head_of(mem);
+    if (blob->shape.count == 0 || head == SB_HEAD_UNINITIALIZED) {
+        *out = 0;
+        return SB_OK;
+    }
+    if (head == SB_HEAD_LOST)
+        return sb__fail_lost(err);
+    st = current_bytes(mem, side_of(head), &x, err);
+    if (st != SB_OK)
+        return st;
+    if (side_of(head) == SB_SIDE_GPU)
+        st = sum_on_device(blob, kind, x, &result, err);
+    else if (kind == ASUM)
+        result = sb__host_asum(&blob->context->parallel, blob->dtype, blob->shape.count, x);
+    else
+        result = sb__host_sumsq(&blob->context->parallel, blob->dtype, blob->shape.count, x);
+    if (st == SB_OK)
+        *out = result;
+    return st;
+}
+
+sb_status sb_blob_asum_data(const sb_blob *blob, double *out, sb_error *err) {
+    return sum(blob, SB__DATA, ASUM, out, err);
+}
+
+sb_status sb_blob_asum_diff(const sb_blob *blob, double *out, sb_error *err) {
+    return sum(blob, SB__DIFF, ASUM, out, err);
+}
+
+sb_status sb_blob_sumsq_data(const sb_blob *blob, double *out, sb_error *err) {
+    return sum(blob, SB__DATA, SUMSQ, out, err);
+}
+
+sb_status sb_blob_sumsq_diff(const sb_blob *blob, double *out, sb_error *err) {
+    return sum(blob, SB__DIFF, SUMSQ, out, err);
+}
+
+/* --- in place ----------------------------------------------------------------------- */
+
+/* The memory, writable where its head is; the device's arithmetic is ready if that is there. */
+static sb_status begin_in_place(sb_mem *mem, struct sb__write *write, sb_error *err) {
+    int32_t head = sb__head(mem);
+    if (head == SB_HEAD_LOST)
+        return sb__fail_lost(err);
+    sb_status st = SB_OK;
+    if (side_of(head) == SB_SIDE_GPU)
+        st = sb__device_prepare_arithmetic(mem->context, err);
+    return st == SB_OK ? sb__write_begin(write, mem, side_of(head), SB__WRITE_KEEP, err) : st;
+}
+
+/* Ends device work that was queued with status `st`: whatever failed has been writing. */
+static sb_status end_on_device(struct sb__write *write, sb_status st, sb_error *err) {
+    sb_context *context = write->mem->context;
+    if (st == SB_OK)
+        st = sb__device_synchronize(context, context->stream, err);
+    if (st != SB_OK) {
+        sb__write_spoiled(write);
+        return sb__device_spoiled(context, err);
+    }
+    sb__write_commit(write);
+    return SB_OK;
+}
+
+static sb_status subtract(sb_blob *blob, struct sb__write *write, const void *diff, sb_error *err) {
+    sb_context *context = blob->context;
+    int64_t count = blob->shape.count;
+    if (write->side == SB_SIDE_GPU) {
+        sb_status st = sb__device_axpy(context, blob->dtype, count, -1.0, diff, write->ptr, err);
+        return end_on_device(write, st, err);
+    }
+    sb__host_axpy(&context->parallel, blob->dtype, count, -1.0, diff, write->ptr);
+    sb__write_commit(write);
+    return SB_OK;
+}
+
+sb_status sb_blob_update(sb_blob *blob, sb_error *err) {
+    struct sb__write write;
+    const void *x;
+    sb_mem *diff;
+    sb_status st = check_arithmetic(blob, err);
+    if (st != SB_OK || blob->shape.count == 0)
+        return st;
+    sb_mem *data = sb__blob_peek(blob, SB__DATA);
+    if (head_of(data) == SB_HEAD_UNINITIALIZED)
+        return sb__fail(err, SB_ERR_UNINITIALIZED, "data was never written");
+    st = sb__blob_memory(blob, SB__DIFF, &diff, err);
+    if (st == SB_OK)
+        st = begin_in_place(data, &write, err);
+    if (st != SB_OK)
+        return st;
+    if (diff == data)
+        x = write.ptr;
+    else
+        st = current_bytes(diff, write.side, &x, err);
+    if (st != SB_OK) {
+        sb__write_cancel(&write);
+        return st;
+    }
+    return subtract(blob, &write, x, err);
+}
+
+static sb_status scale(sb_blob *blob, enum sb__side_name name, double factor, sb_error *err) {
+    struct sb__write write;
+    sb_status st = check_arithmetic(blob, err);
+    if (st != SB_OK || blob->shape.count == 0)
+        return st;
+    sb_mem *mem = sb__blob_peek(blob, name);
+    if (head_of(mem) == SB_HEAD_UNINITIALIZED)
+        return SB_OK;
+    st = begin_in_place(mem, &write, err);
+    if (st != SB_OK)
+        return st;
+    sb_context *context = blob->context;
+    int64_t count = blob->shape.count;
+    if (write.side == SB_SIDE_GPU) {
+        st = sb__device_scale(context, blob->dtype, count, factor, write.ptr, err);
+        return end_on_device(&write, st, err);
+    }
+    sb__host_scale(&context->parallel, blob->dtype, count, factor, write.ptr);
+    sb__write_commit(&write);
+    return SB_OK;
+}
+
+sb_status sb_blob_scale_data(sb_blob *blob, double factor, sb_error *err) {
+    return scale(blob, SB__DATA, factor, err);
+}
+
+sb_status sb_blob_scale_diff(sb_blob *blob, double factor, sb_error *err) {
+    return scale(blob, SB__DIFF, factor, err);
+}

@@ -1,0 +1,139 @@
+#include "blob/blob.h"
+
+#include "base/error.h"
+
+#include <string.h>
+
+sb_status sb_blob_create(sb_context *context, int32_t dtype, sb_blob **out, sb_error *err) {
+    void *object;
+    if (!out)
+        return sb__fail_null(err, "out");
+    if (dtype < SB_DTYPE_F32 || dtype > SB_DTYPE_I64)
+        return sb__fail(err, SB_ERR_INVALID_ARGUMENT, "%d is no dtype", dtype);
+    if (!sb_dtype_size(dtype))
+        return sb__fail(err, SB_ERR_UNSUPPORTED, "dtype %s is reserved", sb_dtype_name(dtype));
+    context = sb__context(context);
+    sb_status st = sb__object_alloc(context, sizeof(sb_blob), &object, err);
+    if (st != SB_OK)
+        return st;
+    sb_blob *blob = object;
+    blob->context = sb__context(sb_context_retain(sb__context_public(context)));
+    blob->dtype = dtype;
+    blob->shape.num_axes = -1;
+    *out = blob;
+    return SB_OK;
+}
+
+sb_status sb_blob_create_shaped(sb_context *context, int32_t dtype, const int64_t *shape,
+                                int32_t num_axes, sb_blob **out, sb_error *err) {
+    sb_blob *blob;
+    if (!out)
+        return sb__fail_null(err, "out");
+    sb_status st = sb_blob_create(context, dtype, &blob, err);
+    if (st != SB_OK)
+        return st;
+    st = sb_blob_reshape(blob, shape, num_axes, NULL, err);
+    if (st == SB_OK)
+        *out = blob;
+    else
+        sb_blob_destroy(blob);
+    return st;
+}
+
+sb_status sb_blob_create_legacy(sb_context *context, int32_t dtype, int64_t num, int64_t channels,
+                                int64_t height, int64_t width, sb_blob **out, sb_error *err) {
+    const int64_t shape[4] = {num, channels, height, width};
+    return sb_blob_create_shaped(context, dtype, shape, 4, out, err);
+}
+
+void sb_blob_destroy(sb_blob *blob) {
+    if (!blob)
+        return;
+    sb_context *context = blob->context;
+    sb_mem_release(sb__blob_peek(blob, SB__DATA));
+    sb_mem_release(sb__blob_peek(blob, SB__DIFF));
+    sb_mem_release(atomic_load(&blob->gpu_shape));
+    sb__object_free(context, blob, sizeof *blob);
+    sb_context_release(context);
+}
+
+int32_t sb_blob_dtype(const sb_blob *blob) {
+    return blob ? blob->dtype : 0;
+}
+
+sb_context *sb_blob_context(const sb_blob *blob) {
+    return blob ? sb__context_public(blob->context) : NULL;
+}
+
+sb_status sb_blob_check_dtype(const sb_blob *blob, int32_t dtype, sb_error *err) {
+    if (!blob)
+        return sb__fail_null(err, "blob");
+    if (blob->dtype == dtype)
+        return SB_OK;
+    return sb__fail(err, SB_ERR_DTYPE_MISMATCH, "the blob holds %s, %s was asked for",
+                    sb_dtype_name(blob->dtype), sb_dtype_name(dtype));
+}
+
+/* Makes `*slot` point to `made` unless another thread was faster. */
+static sb_mem *publish_first(_Atomic(sb_mem *) *slot, sb_mem *made) {
+    sb_mem *first = NULL;
+    if (atomic_compare_exchange_strong(slot, &first, made))
+        return made;
+    sb_mem_release(made);
+    return first;
+}
+
+sb_status sb__blob_memory(const sb_blob *blob, enum sb__side_name name, sb_mem **out,
+                          sb_error *err) {
+    sb_blob *b = (sb_blob *)blob;
+    sb_mem *mem = sb__blob_peek(blob, name);
+    if (!mem) {
+        sb_status st = sb_mem_create(sb__context_public(b->context), sb__blob_bytes(b), &mem, err);
+        if (st != SB_OK)
+            return st;
+        mem = publish_first(&b->memory[name], mem);
+    }
+    *out = mem;
+    return SB_OK;
+}
+
+void sb__blob_replace(sb_blob *blob, enum sb__side_name name, sb_mem *mem) {
+    sb_mem_release(atomic_exchange(&blob->memory[name], mem));
+}
+
+static sb_status make_gpu_shape(const sb_blob *blob, sb_mem **out, sb_error *err) {
+    size_t bytes = (size_t)sb_blob_num_axes(blob) * sizeof(int64_t);
+    void *dims;
+    sb_mem *mem;
+    sb_status st = sb_mem_create(sb__context_public(blob->context), bytes, &mem, err);
+    if (st != SB_OK)
+        return st;
+    st = sb_mem_overwrite_cpu(mem, &dims, err);
+    if (st != SB_OK) {
+        sb_mem_release(mem);
+        return st;
+    }
+    if (bytes)
+        memcpy(dims, blob->shape.dims, bytes);
+    *out = mem;
+    return SB_OK;
+}
+
+sb_status sb_blob_gpu_shape(const sb_blob *blob, const int64_t **out, sb_error *err) {
+    const void *dims;
+    if (!blob || !out)
+        return sb__fail_null(err, blob ? "out" : "blob");
+    sb_blob *b = (sb_blob *)blob;
+    sb_mem *mem = atomic_load_explicit(&b->gpu_shape, memory_order_acquire);
+    sb_status st = sb__device_check(b->context, err);
+    if (st == SB_OK && !mem) {
+        st = make_gpu_shape(blob, &mem, err);
+        if (st == SB_OK)
+            mem = publish_first(&b->gpu_shape, mem);
+    }
+    if (st == SB_OK)
+        st = sb_mem_gpu_data(mem, &dims, err);
+    if (st == SB_OK)
+        *out = dims;
+    return st;
+}

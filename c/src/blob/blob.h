@@ -1,0 +1,40 @@
+/* sb_blob from inside. */
+#ifndef SB_BLOB_BLOB_H
+#define SB_BLOB_BLOB_H
+
+#include "blob/load.h"
+
+#include <syncblob/blob.h>
+
+struct sb_blob {
+    sb_context *context;
+    int32_t dtype;
+    struct sb__shape shape;
+    /* Made by the first that needs them, which may be a const call: NULL until then. */
+    _Atomic(sb_mem *) memory[2]; /* by enum sb__side_name */
+    _Atomic(sb_mem *) gpu_shape; /* dims, for the device */
+};
+
+/* Bytes that the count takes; sb__shape_make made sure that they fit. */
+static inline size_t sb__blob_bytes(const sb_blob *blob) {
+    return (size_t)blob->shape.count * sb_dtype_size(blob->dtype);
+}
+
+/* The memory if it was made already, else NULL. */
+static inline sb_mem *sb__blob_peek(const sb_blob *blob, enum sb__side_name name) {
+    return atomic_load_explicit(&blob->memory[name], memory_order_acquire);
+}
+
+/* The memory, made now if need be. */
+sb_status sb__blob_memory(const sb_blob *blob, enum sb__side_name name, sb_mem **out,
+                          sb_error *err);
+
+/* Puts `mem` (owned, may be NULL) in the memory's place. */
+void sb__blob_replace(sb_blob *blob, enum sb__side_name name, sb_mem *mem);
+
+/* Takes a checked shape and lets go of memories that it outgrows; SB_REALLOCATED_* bits. */
+uint32_t sb__blob_take_shape(sb_blob *blob, const struct sb__shape *shape);
+
+bool sb__shape_same(const struct sb__shape *a, const struct sb__shape *b);
+
+#endif

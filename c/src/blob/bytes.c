@@ -1,0 +1,69 @@
+/* The calls of sb_mem on a blob's data and diff, the same for both. */
+#include "blob/blob.h"
+
+#include "base/error.h"
+#include "memory/clear.h"
+
+static sb_status memory_for(const sb_blob *blob, enum sb__side_name name, const void *out,
+                            sb_mem **mem, sb_error *err) {
+    if (!blob || !out)
+        return sb__fail_null(err, blob ? "out" : "blob");
+    return sb__blob_memory(blob, name, mem, err);
+}
+
+#define ACCESS(function, blob_type, out_type, NAME, call)                                          \
+    sb_status function(blob_type *blob, out_type *out, sb_error *err) {                            \
+        sb_mem *mem;                                                                               \
+        sb_status st = memory_for(blob, NAME, out, &mem, err);                                     \
+        return st == SB_OK ? call(mem, out, err) : st;                                             \
+    }
+
+#define ACCESS_ON(function, blob_type, out_type, NAME, call)                                       \
+    sb_status function(blob_type *blob, sb_stream stream, out_type *out, sb_error *err) {          \
+        sb_mem *mem;                                                                               \
+        sb_status st = memory_for(blob, NAME, out, &mem, err);                                     \
+        return st == SB_OK ? call(mem, stream, out, err) : st;                                     \
+    }
+
+#define READ(x, NAME, call)  ACCESS(sb_blob_##x, const sb_blob, const void *, NAME, sb_mem_##call)
+#define WRITE(x, NAME, call) ACCESS(sb_blob_##x, sb_blob, void *, NAME, sb_mem_##call)
+#define READ_ON(x, NAME, call)                                                                     \
+    ACCESS_ON(sb_blob_##x, const sb_blob, const void *, NAME, sb_mem_##call)
+#define WRITE_ON(x, NAME, call) ACCESS_ON(sb_blob_##x, sb_blob, void *, NAME, sb_mem_##call)
+
+#define ALL(x, NAME)                                                                               \
+    READ(cpu_##x, NAME, cpu_data)                                                                  \
+    READ(gpu_##x, NAME, gpu_data)                                                                  \
+    READ_ON(gpu_##x##_on, NAME, gpu_data_on)                                                       \
+    WRITE(mutable_cpu_##x, NAME, mutable_cpu_data)                                                 \
+    WRITE(mutable_gpu_##x, NAME, mutable_gpu_data)                                                 \
+    WRITE_ON(mutable_gpu_##x##_on, NAME, mutable_gpu_data_on)                                      \
+    WRITE(overwrite_cpu_##x, NAME, overwrite_cpu)                                                  \
+    WRITE(overwrite_gpu_##x, NAME, overwrite_gpu)                                                  \
+    WRITE_ON(overwrite_gpu_##x##_on, NAME, overwrite_gpu_on)
+
+ALL(data, SB__DATA)
+ALL(diff, SB__DIFF)
+
+sb_status sb_blob_data(const sb_blob *blob, sb_mem **out, sb_error *err) {
+    return memory_for(blob, SB__DATA, out, out, err);
+}
+
+sb_status sb_blob_diff(const sb_blob *blob, sb_mem **out, sb_error *err) {
+    return memory_for(blob, SB__DIFF, out, out, err);
+}
+
+static sb_status clear(sb_blob *blob, enum sb__side_name name, sb_error *err) {
+    if (!blob)
+        return sb__fail_null(err, "blob");
+    sb_mem *mem = sb__blob_peek(blob, name);
+    return mem ? sb__mem_clear(mem, sb__blob_bytes(blob), err) : SB_OK;
+}
+
+sb_status sb_blob_clear_data(sb_blob *blob, sb_error *err) {
+    return clear(blob, SB__DATA, err);
+}
+
+sb_status sb_blob_clear_diff(sb_blob *blob, sb_error *err) {
+    return clear(blob, SB__DIFF, err);
+}

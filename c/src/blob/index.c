@@ -1,0 +1,100 @@
+/* Elements by their indices. */
+#include "blob/blob.h"
+
+#include "base/error.h"
+
+#include <string.h>
+
+static sb_status fail_index(sb_error *err, int32_t axis, int64_t index, int64_t extent) {
+    return sb__fail(err, SB_ERR_INDEX_OUT_OF_RANGE, "axis %d: index %lld is not below %lld", axis,
+                    (long long)index, (long long)extent);
+}
+
+sb_status sb_blob_offset(const sb_blob *blob, const int64_t *indices, int32_t num_indices,
+                         int64_t *out, sb_error *err) {
+    int64_t offset = 0;
+    if (!blob || !out || (num_indices > 0 && !indices))
+        return sb__fail_null(err, !blob ? "blob" : !out ? "out" : "indices");
+    int32_t axes = sb_blob_num_axes(blob);
+    if (num_indices < 0 || num_indices > axes)
+        return sb__fail(err, SB_ERR_INDEX_OUT_OF_RANGE, "%d indices for a blob with %d axes",
+                        num_indices, axes);
+    if (blob->shape.count == 0)
+        return sb__fail(err, SB_ERR_INDEX_OUT_OF_RANGE, "the blob has no elements");
+    const int64_t *dims = blob->shape.dims;
+    for (int32_t i = 0; i < axes; i++) {
+        int64_t index = i < num_indices ? indices[i] : 0;
+        if (index < 0 || index >= dims[i])
+            return fail_index(err, i, index, dims[i]);
+        offset = offset * dims[i] + index; /* below count, which fits */
+    }
+    *out = offset;
+    return SB_OK;
+}
+
+sb_status sb_blob_offset_legacy(const sb_blob *blob, int64_t n, int64_t c, int64_t h, int64_t w,
+                                int64_t *out, sb_error *err) {
+    const int64_t indices[4] = {n, c, h, w};
+    if (!blob || !out)
+        return sb__fail_null(err, blob ? "out" : "blob");
+    int32_t axes = sb_blob_num_axes(blob);
+    if (axes > 4)
+        return sb__fail(err, SB_ERR_SHAPE_MISMATCH,
+                        "legacy accessors need at most 4 axes, the blob has %d", axes);
+    for (int32_t i = axes; i < 4; i++)
+        if (indices[i] != 0)
+            return fail_index(err, i, indices[i], 1);
+    return sb_blob_offset(blob, indices, axes, out, err);
+}
+
+static sb_status read_element(const sb_blob *blob, enum sb__side_name name, int64_t offset,
+                              void *out, sb_error *err) {
+    size_t size = sb_dtype_size(blob->dtype);
+    const void *bytes;
+    sb_mem *mem;
+    sb_status st = sb__blob_memory(blob, name, &mem, err);
+    if (st == SB_OK)
+        st = sb_mem_cpu_data(mem, &bytes, err);
+    if (st == SB_OK)
+        memcpy(out, (const char *)bytes + (size_t)offset * size, size);
+    return st;
+}
+
+static sb_status at(const sb_blob *blob, enum sb__side_name name, const int64_t *indices,
+                    int32_t num_indices, void *out, sb_error *err) {
+    int64_t offset;
+    if (!out)
+        return sb__fail_null(err, "out");
+    sb_status st = sb_blob_offset(blob, indices, num_indices, &offset, err);
+    return st == SB_OK ? read_element(blob, name, offset, out, err) : st;
+}
+
+static sb_status at_legacy(const sb_blob *blob, enum sb__side_name name, const int64_t indices[4],
+                           void *out, sb_error *err) {
+    int64_t offset;
+    if (!out)
+        return sb__fail_null(err, "out");
+    sb_status st =
+        sb_blob_offset_legacy(blob, indices[0], indices[1], indices[2], indices[3], &offset, err);
+    return st == SB_OK ? read_element(blob, name, offset, out, err) : st;
+}
+
+sb_status sb_blob_data_at(const sb_blob *blob, const int64_t *indices, int32_t num_indices,
+                          void *out, sb_error *err) {
+    return at(blob, SB__DATA, indices, num_indices, out, err);
+}
+
+sb_status sb_blob_diff_at(const sb_blob *blob, const int64_t *indices, int32_t num_indices,
+                          void *out, sb_error *err) {
+    return at(blob, SB__DIFF, indices, num_indices, out, err);
+}
+
+sb_status sb_blob_data_at_legacy(const sb_blob *blob, int64_t n, int64_t c, int64_t h, int64_t w,
+                                 void *out, sb_error *err) {
+    return at_legacy(blob, SB__DATA, (const int64_t[]){n, c, h, w}, out, err);
+}
+
+sb_status sb_blob_diff_at_legacy(const sb_blob *blob, int64_t n, int64_t c, int64_t h, int64_t w,
+                                 void *out, sb_error *err) {
+    return at_legacy(blob, SB__DIFF, (const int64_t[]){n, c, h, w}, out, err);
+}

@@ -1,0 +1,80 @@
+/* Storage that a blob shares with another, or borrows. */
+#include "blob/blob.h"
+
+#include "base/error.h"
+
+static sb_status check_share(const sb_blob *blob, const sb_blob *other, sb_error *err) {
+    if (!blob || !other)
+        return sb__fail_null(err, blob ? "other" : "blob");
+    if (blob->dtype != other->dtype)
+        return sb__fail(err, SB_ERR_DTYPE_MISMATCH, "a blob of %s cannot share with one of %s",
+                        sb_dtype_name(blob->dtype), sb_dtype_name(other->dtype));
+    if (blob->shape.count != other->shape.count)
+        return sb__fail(err, SB_ERR_SHAPE_MISMATCH, "counts %lld and %lld differ",
+                        (long long)blob->shape.count, (long long)other->shape.count);
+    if (blob->context != other->context)
+        return sb__fail(err, SB_ERR_WRONG_DEVICE, "the blobs belong to different contexts");
+    return SB_OK;
+}
+
+static sb_status share(sb_blob *blob, const sb_blob *other, enum sb__side_name name,
+                       sb_error *err) {
+    sb_mem *mem;
+    sb_status st = check_share(blob, other, err);
+    if (st == SB_OK)
+        st = sb__blob_memory(other, name, &mem, err);
+    if (st == SB_OK)
+        sb__blob_replace(blob, name, sb_mem_retain(mem));
+    return st;
+}
+
+sb_status sb_blob_share_data(sb_blob *blob, const sb_blob *other, sb_error *err) {
+    return share(blob, other, SB__DATA, err);
+}
+
+sb_status sb_blob_share_diff(sb_blob *blob, const sb_blob *other, sb_error *err) {
+    return share(blob, other, SB__DIFF, err);
+}
+
+static sb_status check_lent(const sb_blob *blob, const void *ptr, size_t bytes, sb_error *err) {
+    if (!blob || !ptr)
+        return sb__fail_null(err, blob ? "ptr" : "blob");
+    if (bytes < sb__blob_bytes(blob))
+        return sb__fail(err, SB_ERR_INVALID_ARGUMENT,
+                        "%zu bytes are too few for %lld elements of %s", bytes,
+                        (long long)blob->shape.count, sb_dtype_name(blob->dtype));
+    if ((uintptr_t)ptr % sb_dtype_size(blob->dtype))
+        return sb__fail(err, SB_ERR_INVALID_ARGUMENT, "the pointer is not aligned for %s",
+                        sb_dtype_name(blob->dtype));
+    return SB_OK;
+}
+
+typedef sb_status set_call(sb_mem *, void *, size_t, uint32_t, sb_deleter, void *, sb_error *);
+
+/* Always into a memory of its own: the capacity is the lender's, and sharers keep what they have.
+ */
+static sb_status set_data(sb_blob *blob, set_call *set, void *ptr, size_t bytes, uint32_t flags,
+                          sb_deleter deleter, void *user, sb_error *err) {
+    sb_mem *mem;
+    sb_status st = check_lent(blob, ptr, bytes, err);
+    if (st == SB_OK)
+        st = sb_mem_create(sb__context_public(blob->context), bytes, &mem, err);
+    if (st != SB_OK)
+        return st;
+    st = set(mem, ptr, bytes, flags, deleter, user, err);
+    if (st == SB_OK)
+        sb__blob_replace(blob, SB__DATA, mem);
+    else
+        sb_mem_release(mem);
+    return st;
+}
+
+sb_status sb_blob_set_cpu_data(sb_blob *blob, void *ptr, size_t bytes, uint32_t flags,
+                               sb_deleter deleter, void *user, sb_error *err) {
+    return set_data(blob, sb_mem_set_cpu, ptr, bytes, flags, deleter, user, err);
+}
+
+sb_status sb_blob_set_gpu_data(sb_blob *blob, void *ptr, size_t bytes, uint32_t flags,
+                               sb_deleter deleter, void *user, sb_error *err) {
+    return set_data(blob, sb_mem_set_gpu, ptr, bytes, flags, deleter, user, err);
+}

@@ -1,0 +1,56 @@
+/* Loading into a blob in two steps, for readers of bytes: begin gives
+   pointers to write to, commit changes the blob. Between them nothing
+   observable has changed, and commit cannot fail. */
+#ifndef SB_BLOB_LOAD_H
+#define SB_BLOB_LOAD_H
+
+#include "memory/write.h"
+
+#include <syncblob/blob.h>
+
+struct sb__shape {
+    int32_t num_axes; /* -1: never shaped */
+    int64_t count;
+    int64_t dims[SB_MAX_AXES];
+};
+
+/* Checks dimensions and computes the count; INVALID_ARGUMENT, OVER_LIMIT, SIZE_OVERFLOW as in
+   sb_blob_reshape. */
+sb_status sb__shape_make(struct sb__shape *out, const int64_t *dims, int32_t num_axes,
+                         size_t element_size, sb_error *err);
+const struct sb__shape *sb__blob_shape(const sb_blob *blob);
+
+struct sb__load_side {
+    bool wanted;
+    sb_mem *fresh; /* a new memory, or NULL when the blob's own is written */
+    struct sb__write write;
+};
+
+struct sb__load {
+    sb_blob *blob;
+    struct sb__shape shape;
+    struct sb__load_side data, diff;
+};
+
+enum sb__side_name { SB__DATA, SB__DIFF };
+
+/* One side on its own, on the host or the device; after a failed begin there is nothing to cancel.
+   Commit says whether a memory that existed was replaced; the shape is the caller's to take. */
+sb_status sb__load_side_begin(struct sb__load_side *load, sb_blob *blob, enum sb__side_name name,
+                              const struct sb__shape *shape, int32_t side, bool fresh,
+                              sb_error *err);
+void sb__load_side_cancel(struct sb__load_side *load);
+bool sb__load_side_commit(struct sb__load_side *load, sb_blob *blob, enum sb__side_name name);
+
+/* `shape` becomes the blob's on commit. Of each wanted side, load.X.write.ptr is host memory for
+   shape.count elements of the blob's dtype (count > 0), to be written whole. With `fresh`, the
+   blob's current bytes stay as they are until commit even where storage fits; without it, storage
+   that exists and fits is written in place. Errors: OUT_OF_MEMORY, CAP_REACHED and those of
+   waiting for a transfer. */
+sb_status sb__load_begin(struct sb__load *load, sb_blob *blob, const struct sb__shape *shape,
+                         bool want_data, bool want_diff, bool fresh, sb_error *err);
+/* Returns SB_REALLOCATED_* bits. */
+uint32_t sb__load_commit(struct sb__load *load);
+void sb__load_cancel(struct sb__load *load);
+
+#endif

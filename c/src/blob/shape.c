@@ -1,0 +1,244 @@
+#include "blob/blob.h"
+
+#include "base/checked.h"
+#include "base/error.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static sb_status check_dims(const int64_t *dims, int32_t num_axes, sb_error *err) {
+    if (num_axes < 0)
+        return sb__fail(err, SB_ERR_INVALID_ARGUMENT, "%d axes", num_axes);
+    if (num_axes > SB_MAX_AXES)
+        return sb__fail(err, SB_ERR_OVER_LIMIT, "%d axes are more than %d", num_axes, SB_MAX_AXES);
+    if (num_axes && !dims)
+        return sb__fail_null(err, "shape");
+    for (int32_t i = 0; i < num_axes; i++)
+        if (dims[i] < 0)
+            return sb__fail(err, SB_ERR_INVALID_ARGUMENT, "axis %d: dimension %lld is negative", i,
+                            (long long)dims[i]);
+    return SB_OK;
+}
+
+/* Product of dims[start..end), 0 if any of them is. False with the axis in `*out` if it does not
+   fit. */
+static bool product(const int64_t *dims, int32_t start, int32_t end, int64_t *out) {
+    int64_t count = 1;
+    for (int32_t i = start; i < end; i++)
+        if (dims[i] == 0) {
+            *out = 0;
+            return true;
+        }
+    for (int32_t i = start; i < end; i++)
+        if (!sb__mul_i64(count, dims[i], &count)) {
+            *out = i;
+            return false;
+        }
+    *out = count;
+    return true;
+}
+
+sb_status sb__shape_make(struct sb__shape *out, const int64_t *dims, int32_t num_axes,
+                         size_t element_size, sb_error *err) {
+    size_t bytes;
+    int64_t count;
+    sb_status st = check_dims(dims, num_axes, err);
+    if (st != SB_OK)
+        return st;
+    if (!product(dims, 0, num_axes, &count))
+        return sb__fail(err, SB_ERR_SIZE_OVERFLOW,
+                        "axis %d: a dimension of %lld makes the count "
+                        "exceed 2^63 - 1",
+                        (int)count, (long long)dims[count]);
+    if (!sb__bytes_of(count, element_size, &bytes))
+        return sb__fail(err, SB_ERR_SIZE_OVERFLOW,
+                        "%lld elements of %zu bytes exceed the address space", (long long)count,
+                        element_size);
+    out->num_axes = num_axes;
+    out->count = count;
+    if (num_axes)
+        memcpy(out->dims, dims, (size_t)num_axes * sizeof *dims);
+    return SB_OK;
+}
+
+const struct sb__shape *sb__blob_shape(const sb_blob *blob) {
+    return &blob->shape;
+}
+
+bool sb__shape_same(const struct sb__shape *a, const struct sb__shape *b) {
+    return a->num_axes == b->num_axes &&
+           (a->num_axes <= 0 ||
+            memcmp(a->dims, b->dims, (size_t)a->num_axes * sizeof *a->dims) == 0);
+}
+
+static void copy_shape(struct sb__shape *to, const struct sb__shape *from) {
+    to->num_axes = from->num_axes;
+    to->count = from->count;
+    if (from->num_axes > 0)
+        memcpy(to->dims, from->dims, (size_t)from->num_axes * sizeof *from->dims);
+}
+
+uint32_t sb__blob_take_shape(sb_blob *blob, const struct sb__shape *shape) {
+    uint32_t replaced = 0;
+    sb_mem *old_dims = atomic_exchange(&blob->gpu_shape, NULL);
+    copy_shape(&blob->shape, shape);
+    for (int name = SB__DATA; name <= SB__DIFF; name++) {
+        sb_mem *mem = sb__blob_peek(blob, name);
+        if (!mem || sb_mem_size(mem) >= sb__blob_bytes(blob))
+            continue;
+        sb__blob_replace(blob, name, NULL);
+        replaced |= name == SB__DATA ? SB_REALLOCATED_DATA : SB_REALLOCATED_DIFF;
+    }
+    sb_mem_release(old_dims);
+    return replaced;
+}
+
+sb_status sb_blob_reshape(sb_blob *blob, const int64_t *shape, int32_t num_axes,
+                          uint32_t *out_reallocated, sb_error *err) {
+    struct sb__shape made;
+    if (!blob)
+        return sb__fail_null(err, "blob");
+    sb_status st = sb__shape_make(&made, shape, num_axes, sb_dtype_size(blob->dtype), err);
+    if (st != SB_OK)
+        return st;
+    uint32_t replaced = sb__blob_take_shape(blob, &made);
+    if (out_reallocated)
+        *out_reallocated = replaced;
+    return SB_OK;
+}
+
+sb_status sb_blob_reshape_legacy(sb_blob *blob, int64_t num, int64_t channels, int64_t height,
+                                 int64_t width, uint32_t *out_reallocated, sb_error *err) {
+    const int64_t shape[4] = {num, channels, height, width};
+    return sb_blob_reshape(blob, shape, 4, out_reallocated, err);
+}
+
+sb_status sb_blob_reshape_like(sb_blob *blob, const sb_blob *other, uint32_t *out_reallocated,
+                               sb_error *err) {
+    size_t bytes;
+    if (!blob || !other)
+        return sb__fail_null(err, blob ? "other" : "blob");
+    if (!sb__bytes_of(other->shape.count, sb_dtype_size(blob->dtype), &bytes))
+        return sb__fail(err, SB_ERR_SIZE_OVERFLOW, "%lld elements of %s exceed the address space",
+                        (long long)other->shape.count, sb_dtype_name(blob->dtype));
+    struct sb__shape shape;
+    copy_shape(&shape, &other->shape);
+    uint32_t replaced = sb__blob_take_shape(blob, &shape);
+    if (out_reallocated)
+        *out_reallocated = replaced;
+    return SB_OK;
+}
+
+int32_t sb_blob_is_shaped(const sb_blob *blob) {
+    return blob && blob->shape.num_axes >= 0;
+}
+
+int32_t sb_blob_num_axes(const sb_blob *blob) {
+    return sb_blob_is_shaped(blob) ? blob->shape.num_axes : 0;
+}
+
+int64_t sb_blob_count(const sb_blob *blob) {
+    return blob ? blob->shape.count : 0;
+}
+
+const int64_t *sb_blob_shape(const sb_blob *blob) {
+    static const int64_t none[1] = {0};
+    return blob ? blob->shape.dims : none;
+}
+
+sb_status sb_blob_canonical_axis(const sb_blob *blob, int32_t axis, int32_t *out, sb_error *err) {
+    if (!blob || !out)
+        return sb__fail_null(err, blob ? "out" : "blob");
+    int32_t axes = sb_blob_num_axes(blob);
+    if (axis < -axes || axis >= axes)
+        return sb__fail(err, SB_ERR_INDEX_OUT_OF_RANGE, "axis %d of a blob with %d axes", axis,
+                        axes);
+    *out = axis < 0 ? axis + axes : axis;
+    return SB_OK;
+}
+
+sb_status sb_blob_dim(const sb_blob *blob, int32_t axis, int64_t *out, sb_error *err) {
+    int32_t canonical;
+    if (!out)
+        return sb__fail_null(err, "out");
+    sb_status st = sb_blob_canonical_axis(blob, axis, &canonical, err);
+    if (st == SB_OK)
+        *out = blob->shape.dims[canonical];
+    return st;
+}
+
+sb_status sb_blob_count_range(const sb_blob *blob, int32_t start, int32_t end, int64_t *out,
+                              sb_error *err) {
+    int64_t count;
+    if (!blob || !out)
+        return sb__fail_null(err, blob ? "out" : "blob");
+    if (start < 0 || end < start || end > sb_blob_num_axes(blob))
+        return sb__fail(err, SB_ERR_INDEX_OUT_OF_RANGE, "axes %d to %d of a blob with %d axes",
+                        start, end, sb_blob_num_axes(blob));
+    if (!product(blob->shape.dims, start, end, &count))
+        return sb__fail(err, SB_ERR_SIZE_OVERFLOW, "the product of axes %d to %d does not fit",
+                        start, end);
+    *out = count;
+    return SB_OK;
+}
+
+sb_status sb_blob_count_from(const sb_blob *blob, int32_t start, int64_t *out, sb_error *err) {
+    return sb_blob_count_range(blob, start, sb_blob_num_axes(blob), out, err);
+}
+
+sb_status sb_blob_legacy_shape(const sb_blob *blob, int32_t index, int64_t *out, sb_error *err) {
+    if (!blob || !out)
+        return sb__fail_null(err, blob ? "out" : "blob");
+    int32_t axes = sb_blob_num_axes(blob);
+    if (axes > 4)
+        return sb__fail(err, SB_ERR_SHAPE_MISMATCH,
+                        "legacy accessors need at most 4 axes, the blob has %d", axes);
+    if (index < -4 || index >= 4)
+        return sb__fail(err, SB_ERR_INDEX_OUT_OF_RANGE, "legacy index %d is not in -4..3", index);
+    if (index >= axes || index < -axes)
+        *out = 1; /* Caffe's rule for axes that are missing */
+    else
+        *out = blob->shape.dims[index < 0 ? index + axes : index];
+    return SB_OK;
+}
+
+sb_status sb_blob_num(const sb_blob *blob, int64_t *out, sb_error *err) {
+    return sb_blob_legacy_shape(blob, 0, out, err);
+}
+
+sb_status sb_blob_channels(const sb_blob *blob, int64_t *out, sb_error *err) {
+    return sb_blob_legacy_shape(blob, 1, out, err);
+}
+
+sb_status sb_blob_height(const sb_blob *blob, int64_t *out, sb_error *err) {
+    return sb_blob_legacy_shape(blob, 2, out, err);
+}
+
+sb_status sb_blob_width(const sb_blob *blob, int64_t *out, sb_error *err) {
+    return sb_blob_legacy_shape(blob, 3, out, err);
+}
+
+int32_t sb_blob_shape_equals(const sb_blob *a, const sb_blob *b) {
+    return a && b && sb__shape_same(&a->shape, &b->shape);
+}
+
+sb_status sb_blob_shape_string(const sb_blob *blob, char *buffer, size_t capacity,
+                               size_t *out_length, sb_error *err) {
+    char text[SB_MAX_AXES * 21 + 24];
+    size_t length = 0;
+    if (!blob || (!buffer && capacity))
+        return sb__fail_null(err, blob ? "buffer" : "blob");
+    for (int32_t i = 0; i < sb_blob_num_axes(blob); i++)
+        length += (size_t)snprintf(text + length, sizeof text - length, "%lld ",
+                                   (long long)blob->shape.dims[i]);
+    length += (size_t)snprintf(text + length, sizeof text - length, "(%lld)",
+                               (long long)blob->shape.count);
+    if (capacity) {
+        size_t shown = length < capacity ? length : capacity - 1;
+        memcpy(buffer, text, shown);
+        buffer[shown] = '\0';
+    }
+    if (out_length)
+        *out_length = length;
+    return SB_OK;
+}

@@ -1,0 +1,83 @@
+#include "blob/blob.h"
+
+#include "base/error.h"
+#include "host/arithmetic.h"
+#include "memory/mem.h"
+
+#include <string.h>
+
+static bool is_shrinkable(const sb_blob *blob, const sb_mem *mem) {
+    return mem && sb_mem_is_unique(mem) && sb_mem_size(mem) > sb__blob_bytes(blob) &&
+           sb_mem_storage(mem, SB_SIDE_CPU) < SB_STORAGE_BORROWED &&
+           sb_mem_storage(mem, SB_SIDE_GPU) < SB_STORAGE_BORROWED;
+}
+
+static sb_status copy_device(sb_mem *to, sb_mem *from, sb_error *err) {
+    sb_context *context = to->context;
+    const void *src;
+    void *dst;
+    sb_status st = sb_mem_overwrite_gpu(to, &dst, err);
+    if (st == SB_OK)
+        st = sb_mem_gpu_data(from, &src, err);
+    if (st == SB_OK)
+        st = sb__device_copy(context, SB__DEVICE_COPY, dst, src, to->bytes, context->stream, err);
+    return st == SB_OK ? sb__device_synchronize(context, context->stream, err) : st;
+}
+
+static sb_status copy_host(sb_mem *to, sb_mem *from, sb_error *err) {
+    const void *src;
+    void *dst;
+    sb_status st = sb_mem_overwrite_cpu(to, &dst, err);
+    if (st == SB_OK)
+        st = sb_mem_cpu_data(from, &src, err);
+    if (st != SB_OK)
+        return st;
+    sb__host_copy(&to->context->parallel, dst, src, to->bytes);
+    sb__count_copy(to->context, SB__HOST_COPY, to->bytes);
+    return SB_OK;
+}
+
+/* A memory of the count's size with the same bytes. */
+static sb_status make_smaller(const sb_blob *blob, sb_mem *from, sb_mem **out, sb_error *err) {
+    sb_mem *to;
+    int32_t head = sb__head(from);
+    if (head == SB_HEAD_LOST)
+        return sb__fail_lost(err);
+    sb_status st = sb_mem_create(sb__context_public(blob->context), sb__blob_bytes(blob), &to, err);
+    if (st != SB_OK)
+        return st;
+    if (to->bytes && head == SB_HEAD_AT_GPU)
+        st = copy_device(to, from, err);
+    else if (to->bytes && head != SB_HEAD_UNINITIALIZED)
+        st = copy_host(to, from, err);
+    if (st == SB_OK)
+        *out = to;
+    else
+        sb_mem_release(to);
+    return st;
+}
+
+sb_status sb_blob_shrink_to_fit(sb_blob *blob, uint32_t *out_reallocated, sb_error *err) {
+    sb_mem *smaller[2] = {NULL, NULL};
+    uint32_t replaced = 0;
+    if (!blob)
+        return sb__fail_null(err, "blob");
+    for (int name = SB__DATA; name <= SB__DIFF; name++) {
+        sb_mem *mem = sb__blob_peek(blob, name);
+        sb_status st =
+            is_shrinkable(blob, mem) ? make_smaller(blob, mem, &smaller[name], err) : SB_OK;
+        if (st != SB_OK) {
+            sb_mem_release(smaller[SB__DATA]);
+            return st;
+        }
+    }
+    for (int name = SB__DATA; name <= SB__DIFF; name++) {
+        if (!smaller[name])
+            continue;
+        sb__blob_replace(blob, name, smaller[name]);
+        replaced |= name == SB__DATA ? SB_REALLOCATED_DATA : SB_REALLOCATED_DIFF;
+    }
+    if (out_reallocated)
+        *out_reallocated = replaced;
+    return SB_OK;
+}
