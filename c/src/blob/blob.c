@@ -50,9 +50,9 @@ void sb_blob_destroy(sb_blob *blob) {
     if (!blob)
         return;
     sb_context *context = blob->context;
-    sb_mem_release(sb__blob_peek(blob, SB__DATA));
-    sb_mem_release(sb__blob_peek(blob, SB__DIFF));
-    sb_mem_release(atomic_load(&blob->gpu_shape));
+    sb__replace(&blob->memory[SB__DATA], NULL);
+    sb__replace(&blob->memory[SB__DIFF], NULL);
+    sb__replace(&blob->gpu_shape, NULL);
     sb__object_free(context, blob, sizeof *blob);
     sb_context_release(context);
 }
@@ -77,7 +77,8 @@ sb_status sb_blob_check_dtype(const sb_blob *blob, int32_t dtype, sb_error *err)
 /* Makes `*slot` point to `made` unless another thread was faster. */
 static sb_mem *publish_first(_Atomic(sb_mem *) *slot, sb_mem *made) {
     sb_mem *first = NULL;
-    if (atomic_compare_exchange_strong(slot, &first, made))
+    if (atomic_compare_exchange_strong_explicit(slot, &first, made, memory_order_acq_rel,
+                                                memory_order_acquire))
         return made;
     sb_mem_release(made);
     return first;
@@ -97,8 +98,10 @@ sb_status sb__blob_memory(const sb_blob *blob, enum sb__side_name name, sb_mem *
     return SB_OK;
 }
 
-void sb__blob_replace(sb_blob *blob, enum sb__side_name name, sb_mem *mem) {
-    sb_mem_release(atomic_exchange(&blob->memory[name], mem));
+void sb__replace(_Atomic(sb_mem *) *memory, sb_mem *mem) {
+    sb_mem *old = atomic_load_explicit(memory, memory_order_relaxed);
+    atomic_store_explicit(memory, mem, memory_order_relaxed);
+    sb_mem_release(old);
 }
 
 static sb_status make_gpu_shape(const sb_blob *blob, sb_mem **out, sb_error *err) {

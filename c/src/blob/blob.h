@@ -29,8 +29,8 @@ static inline sb_mem *sb__blob_peek(const sb_blob *blob, enum sb__side_name name
 sb_status sb__blob_memory(const sb_blob *blob, enum sb__side_name name, sb_mem **out,
                           sb_error *err);
 
-/* Puts `mem` (owned, may be NULL) in the memory's place. */
-void sb__blob_replace(sb_blob *blob, enum sb__side_name name, sb_mem *mem);
+/* Puts `mem` (owned, may be NULL) in place of a blob's memory; the caller has the blob alone. */
+void sb__replace(_Atomic(sb_mem *) *memory, sb_mem *mem);
 
 /* Takes a checked shape and lets go of memories that it outgrows; SB_REALLOCATED_* bits. */
 uint32_t sb__blob_take_shape(sb_blob *blob, const struct sb__shape *shape);

@@ -24,7 +24,7 @@ static sb_status share(sb_blob *blob, const sb_blob *other, enum sb__side_name n
     if (st == SB_OK)
         st = sb__blob_memory(other, name, &mem, err);
     if (st == SB_OK)
-        sb__blob_replace(blob, name, sb_mem_retain(mem));
+        sb__replace(&blob->memory[name], sb_mem_retain(mem));
     return st;
 }
 
@@ -63,7 +63,7 @@ static sb_status set_data(sb_blob *blob, set_call *set, void *ptr, size_t bytes,
         return st;
     st = set(mem, ptr, bytes, flags, deleter, user, err);
     if (st == SB_OK)
-        sb__blob_replace(blob, SB__DATA, mem);
+        sb__replace(&blob->memory[SB__DATA], mem);
     else
         sb_mem_release(mem);
     return st;

@@ -41,7 +41,7 @@ bool sb__load_side_commit(struct sb__load_side *load, sb_blob *blob, enum sb__si
     if (!load->fresh)
         return false;
     bool replaced = sb__blob_peek(blob, name) != NULL;
-    sb__blob_replace(blob, name, load->fresh);
+    sb__replace(&blob->memory[name], load->fresh);
     return replaced;
 }
 

@@ -80,16 +80,15 @@ static void copy_shape(struct sb__shape *to, const struct sb__shape *from) {
 
 uint32_t sb__blob_take_shape(sb_blob *blob, const struct sb__shape *shape) {
     uint32_t replaced = 0;
-    sb_mem *old_dims = atomic_exchange(&blob->gpu_shape, NULL);
     copy_shape(&blob->shape, shape);
+    sb__replace(&blob->gpu_shape, NULL);
     for (int name = SB__DATA; name <= SB__DIFF; name++) {
         sb_mem *mem = sb__blob_peek(blob, name);
         if (!mem || sb_mem_size(mem) >= sb__blob_bytes(blob))
             continue;
-        sb__blob_replace(blob, name, NULL);
+        sb__replace(&blob->memory[name], NULL);
         replaced |= name == SB__DATA ? SB_REALLOCATED_DATA : SB_REALLOCATED_DIFF;
     }
-    sb_mem_release(old_dims);
     return replaced;
 }
 

@@ -74,7 +74,7 @@ sb_status sb_blob_shrink_to_fit(sb_blob *blob, uint32_t *out_reallocated, sb_err
     for (int name = SB__DATA; name <= SB__DIFF; name++) {
         if (!smaller[name])
             continue;
-        sb__blob_replace(blob, name, smaller[name]);
+        sb__replace(&blob->memory[name], smaller[name]);
         replaced |= name == SB__DATA ? SB_REALLOCATED_DATA : SB_REALLOCATED_DIFF;
     }
     if (out_reallocated)

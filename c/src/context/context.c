@@ -158,7 +158,7 @@ static sb_status open_device(sb_context *context, const sb_context_options *o, c
     if (st != SB_OK)
         return st;
     sb__fork_watch();
-    context->fork_generation = atomic_load(&sb__fork_generation);
+    context->fork_generation = sb__counter_read(&sb__fork_generation);
     memcpy(context->device_name, device, strlen(device) + 1);
     st = context->backend.open(context->backend.user, ordinal, &context->device, &slot_err);
     if (st != SB_OK)
@@ -166,7 +166,7 @@ static sb_status open_device(sb_context *context, const sb_context_options *o, c
     context->has_device = true;
     if (context->backend.own_stream)
         context->stream = context->backend.own_stream(context->device);
-    atomic_store(&context->streams_used, 1); /* slot 0: NULL, the legacy default stream */
+    context->streams_used = 1; /* slot 0: NULL, the legacy default stream */
     return SB_OK;
 }
 
@@ -190,14 +190,14 @@ static sb_status alloc_context(const sb_context_options *o, sb_context **out, sb
         return st;
     sb_context *context = memory;
     memcpy(context, &seed, sizeof seed);
-    atomic_store(&context->refs, 1);
+    atomic_store_explicit(&context->refs, 1, memory_order_relaxed);
     *out = context;
     return SB_OK;
 }
 
 static void free_context(sb_context *context) {
     sb_context_trim(context);
-    if (context->has_device && context->fork_generation == atomic_load(&sb__fork_generation))
+    if (context->has_device && sb__device_is_ours(context))
         context->backend.close(context->device);
     pthread_mutex_destroy(&context->streams_lock);
     pthread_mutex_destroy(&context->cache.lock);
@@ -277,6 +277,6 @@ sb_status sb_context_synchronize(sb_context *context, sb_error *err) {
     context = sb__context(context);
     if (!context->has_device)
         return SB_OK;
-    sb_status st = sb__streams_wait(context, atomic_load(&context->streams_used), err);
+    sb_status st = sb__streams_wait(context, ~(uint64_t)0, err);
     return st == SB_OK ? sb__device_synchronize(context, context->stream, err) : st;
 }

@@ -6,6 +6,8 @@
 #ifndef SB_CONTEXT_CONTEXT_H
 #define SB_CONTEXT_CONTEXT_H
 
+#include "base/counter.h"
+
 #include <syncblob/backend.h>
 #include <syncblob/context.h>
 
@@ -17,7 +19,7 @@
 
 /* One figure of sb_stats that has a live and a peak part, under a cap. */
 struct sb__account {
-    _Atomic uint64_t live, peak;
+    sb__counter live, peak;
     size_t cap; /* 0: none */
 };
 
@@ -37,7 +39,7 @@ struct sb__cached {
 struct sb__host_cache {
     pthread_mutex_t lock;
     int count;
-    _Atomic uint64_t bytes;
+    sb__counter bytes;
     struct sb__cached entries[SB__CACHE_ENTRIES];
 };
 
@@ -59,11 +61,11 @@ struct sb_context {
     uint64_t fork_generation;    /* when the device was opened */
 
     struct sb__account host, pinned, device_memory;
-    _Atomic uint64_t borrowed;
-    _Atomic uint64_t copies[4], copied_bytes[4]; /* by enum sb__direction */
+    sb__counter borrowed;
+    sb__counter copies[4], copied_bytes[4]; /* by enum sb__direction */
 
     pthread_mutex_t streams_lock;
-    _Atomic uint64_t streams_used; /* bit i: streams[i] is in use */
+    uint64_t streams_used; /* bit i: streams[i] is in use */
     sb_stream streams[SB__MAX_STREAMS];
 };
 
@@ -110,6 +112,14 @@ extern const sb_allocator sb__default_allocator; /* default_allocator.c */
 
 /* --- the device (device.c): each checks that it can be used, makes a failure
    that loses the device stick, and counts ------------------------------------- */
+
+/* Bumped in the child of every fork. */
+extern sb__counter sb__fork_generation;
+
+/* The device was opened by this process and not by one that forked it. */
+static inline bool sb__device_is_ours(const sb_context *context) {
+    return context->fork_generation == sb__counter_read(&sb__fork_generation);
+}
 
 /* SB_OK, NO_DEVICE, FORKED or DEVICE_LOST. */
 sb_status sb__device_check(const sb_context *context, sb_error *err);
@@ -163,8 +173,6 @@ sb_status sb__streams_wait(sb_context *context, uint64_t users, sb_error *err);
 
 extern const sb_backend sb__sim_backend; /* sim/sim.c */
 
-/* Bumped in the child of every fork. */
-extern _Atomic uint64_t sb__fork_generation;
 void sb__fork_watch(void);
 
 #endif

@@ -7,10 +7,10 @@
 #include <string.h>
 #include <unistd.h>
 
-_Atomic uint64_t sb__fork_generation = 1;
+sb__counter sb__fork_generation = 1;
 
 static void forked(void) {
-    atomic_fetch_add(&sb__fork_generation, 1);
+    (void)sb__counter_add(&sb__fork_generation, 1);
 }
 
 static void watch_once(void) {
@@ -39,8 +39,7 @@ sb_status sb_context_device_status(const sb_context *context) {
     context = sb__context(context);
     if (!context->has_device)
         return SB_ERR_NO_DEVICE;
-    if (context->fork_generation !=
-        atomic_load_explicit(&sb__fork_generation, memory_order_relaxed))
+    if (!sb__device_is_ours(context))
         return SB_ERR_FORKED;
     return atomic_load_explicit(&context->device_lost, memory_order_relaxed);
 }
@@ -50,11 +49,15 @@ sb_status sb__device_check(const sb_context *context, sb_error *err) {
     return st == SB_OK ? SB_OK : fail_unusable(context, st, err);
 }
 
+static void lose(sb_context *context) {
+    atomic_store_explicit(&context->device_lost, SB_ERR_DEVICE_LOST, memory_order_relaxed);
+}
+
 /* A slot may return anything; the core goes on with statuses that its callers expect. */
 static sb_status known_status(sb_context *context, sb_status st) {
     switch (st) {
     case SB_ERR_DEVICE_LOST:
-        atomic_store(&context->device_lost, SB_ERR_DEVICE_LOST);
+        lose(context);
         return st;
     case SB_OK:
     case SB_ERR_NO_DEVICE:
@@ -118,7 +121,7 @@ sb_status sb__device_alloc(sb_context *context, size_t bytes, sb_stream stream, 
 }
 
 void sb__device_free(sb_context *context, void *ptr, size_t bytes) {
-    if (context->fork_generation == atomic_load(&sb__fork_generation))
+    if (sb__device_is_ours(context))
         context->backend.free(context->device, ptr, bytes, context->stream);
     sb__account_give(&context->device_memory, bytes);
 }
@@ -174,7 +177,7 @@ sb_status sb__event_wait(sb_context *context, void *event, sb_error *err) {
 }
 
 void sb__event_destroy(sb_context *context, void *event) {
-    if (event && context->fork_generation == atomic_load(&sb__fork_generation))
+    if (event && sb__device_is_ours(context))
         context->backend.event_destroy(context->device, event);
 }
 
@@ -232,7 +235,7 @@ sb_status sb__device_alloc_pinned(sb_context *context, size_t bytes, void **out,
 
 sb_status sb__device_spoiled(sb_context *context, sb_error *err) {
     char reason[sizeof err->message] = "";
-    atomic_store(&context->device_lost, SB_ERR_DEVICE_LOST);
+    lose(context);
     if (!err)
         return SB_ERR_DEVICE_LOST;
     int32_t code = err->device_code;

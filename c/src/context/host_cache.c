@@ -16,7 +16,7 @@ static struct sb__cached remove_entry(struct sb__host_cache *cache, int i) {
     cache->count--;
     for (; i < cache->count; i++)
         cache->entries[i] = cache->entries[i + 1];
-    atomic_fetch_sub(&cache->bytes, entry.bytes);
+    sb__counter_subtract(&cache->bytes, entry.bytes);
     return entry;
 }
 
@@ -43,10 +43,10 @@ bool sb__cache_put(sb_context *context, void *ptr, size_t bytes, bool pinned) {
     if (!is_cached_size(context, bytes) || pthread_mutex_trylock(&cache->lock) != 0)
         return false;
     while (cache->count == SB__CACHE_ENTRIES ||
-           atomic_load(&cache->bytes) > context->max_cache_bytes - bytes)
+           sb__counter_read(&cache->bytes) > context->max_cache_bytes - bytes)
         old[dropped++] = remove_entry(cache, 0);
     cache->entries[cache->count++] = (struct sb__cached){ptr, bytes, pinned};
-    atomic_fetch_add(&cache->bytes, bytes);
+    (void)sb__counter_add(&cache->bytes, bytes);
     pthread_mutex_unlock(&cache->lock);
     for (int i = 0; i < dropped; i++)
         sb__host_release(context, old[i].ptr, old[i].bytes, old[i].pinned);

@@ -9,14 +9,12 @@
 #define BUFFER_ALIGNMENT 64
 
 static bool account_add(struct sb__account *account, size_t bytes) {
-    uint64_t live = atomic_fetch_add(&account->live, bytes) + bytes;
+    uint64_t live = sb__counter_add(&account->live, bytes);
     if (account->cap && live > account->cap) {
-        atomic_fetch_sub(&account->live, bytes);
+        sb__counter_subtract(&account->live, bytes);
         return false;
     }
-    uint64_t peak = atomic_load(&account->peak);
-    while (live > peak && !atomic_compare_exchange_weak(&account->peak, &peak, live)) {
-    }
+    sb__counter_raise(&account->peak, live);
     return true;
 }
 
@@ -29,7 +27,7 @@ sb_status sb__account_take(struct sb__account *account, size_t bytes, const char
 }
 
 void sb__account_give(struct sb__account *account, size_t bytes) {
-    atomic_fetch_sub(&account->live, bytes);
+    sb__counter_subtract(&account->live, bytes);
 }
 
 static sb_status ordinary_alloc(sb_context *context, size_t bytes, uint32_t flags, void **out,
@@ -119,7 +117,7 @@ sb_status sb__host_alloc(sb_context *context, size_t bytes, bool zeroed, bool *o
     if (cached_alloc(context, bytes, zeroed, out_pinned, out))
         return SB_OK;
     sb_status st = fresh_alloc(context, bytes, out_pinned, out, err);
-    if (st == SB_OK || !atomic_load(&context->cache.bytes))
+    if (st == SB_OK || !sb__counter_read(&context->cache.bytes))
         return st;
     sb_context_trim(context); /* what is kept for later is wanted now */
     return fresh_alloc(context, bytes, out_pinned, out, err);
@@ -136,7 +134,7 @@ void sb__host_release(sb_context *context, void *buffer, size_t bytes, bool pinn
         return;
     }
     /* The driver's pinned memory is not ours to touch in a forked child. */
-    if (context->fork_generation == atomic_load(&sb__fork_generation))
+    if (sb__device_is_ours(context))
         context->backend.free_pinned(context->device, buffer, bytes);
     sb__account_give(&context->pinned, bytes);
 }

@@ -5,27 +5,27 @@
 #include <string.h>
 
 void sb__count_copy(sb_context *context, enum sb__direction direction, size_t bytes) {
-    atomic_fetch_add_explicit(&context->copies[direction], 1, memory_order_relaxed);
-    atomic_fetch_add_explicit(&context->copied_bytes[direction], bytes, memory_order_relaxed);
+    (void)sb__counter_add(&context->copies[direction], 1);
+    (void)sb__counter_add(&context->copied_bytes[direction], bytes);
 }
 
 static void collect(sb_context *context, sb_stats *stats) {
-    stats->host_bytes = atomic_load(&context->host.live);
-    stats->host_peak = atomic_load(&context->host.peak);
-    stats->pinned_bytes = atomic_load(&context->pinned.live);
-    stats->pinned_peak = atomic_load(&context->pinned.peak);
-    stats->device_bytes = atomic_load(&context->device_memory.live);
-    stats->device_peak = atomic_load(&context->device_memory.peak);
-    stats->cached_bytes = atomic_load(&context->cache.bytes);
-    stats->borrowed_bytes = atomic_load(&context->borrowed);
-    stats->uploads = atomic_load(&context->copies[SB__UPLOAD]);
-    stats->upload_bytes = atomic_load(&context->copied_bytes[SB__UPLOAD]);
-    stats->downloads = atomic_load(&context->copies[SB__DOWNLOAD]);
-    stats->download_bytes = atomic_load(&context->copied_bytes[SB__DOWNLOAD]);
-    stats->device_copies = atomic_load(&context->copies[SB__DEVICE_COPY]);
-    stats->device_copy_bytes = atomic_load(&context->copied_bytes[SB__DEVICE_COPY]);
-    stats->host_copies = atomic_load(&context->copies[SB__HOST_COPY]);
-    stats->host_copy_bytes = atomic_load(&context->copied_bytes[SB__HOST_COPY]);
+    stats->host_bytes = sb__counter_read(&context->host.live);
+    stats->host_peak = sb__counter_read(&context->host.peak);
+    stats->pinned_bytes = sb__counter_read(&context->pinned.live);
+    stats->pinned_peak = sb__counter_read(&context->pinned.peak);
+    stats->device_bytes = sb__counter_read(&context->device_memory.live);
+    stats->device_peak = sb__counter_read(&context->device_memory.peak);
+    stats->cached_bytes = sb__counter_read(&context->cache.bytes);
+    stats->borrowed_bytes = sb__counter_read(&context->borrowed);
+    stats->uploads = sb__counter_read(&context->copies[SB__UPLOAD]);
+    stats->upload_bytes = sb__counter_read(&context->copied_bytes[SB__UPLOAD]);
+    stats->downloads = sb__counter_read(&context->copies[SB__DOWNLOAD]);
+    stats->download_bytes = sb__counter_read(&context->copied_bytes[SB__DOWNLOAD]);
+    stats->device_copies = sb__counter_read(&context->copies[SB__DEVICE_COPY]);
+    stats->device_copy_bytes = sb__counter_read(&context->copied_bytes[SB__DEVICE_COPY]);
+    stats->host_copies = sb__counter_read(&context->copies[SB__HOST_COPY]);
+    stats->host_copy_bytes = sb__counter_read(&context->copied_bytes[SB__HOST_COPY]);
 }
 
 sb_status sb_context_stats(const sb_context *context, sb_stats *out, sb_error *err) {

@@ -10,21 +10,20 @@ static uint64_t bit(int32_t slot) {
     return (uint64_t)1 << slot;
 }
 
-static int32_t find_slot(const sb_context *context, uint64_t used, sb_stream stream) {
+static int32_t find_slot(const sb_context *context, sb_stream stream) {
     for (int32_t i = 0; i < SB__MAX_STREAMS; i++)
-        if (used & bit(i) && context->streams[i] == stream)
+        if (context->streams_used & bit(i) && context->streams[i] == stream)
             return i;
     return -1;
 }
 
 static int32_t take_slot(sb_context *context, sb_stream stream) {
-    uint64_t used = atomic_load(&context->streams_used);
-    int32_t slot = find_slot(context, used, stream);
+    int32_t slot = find_slot(context, stream);
     for (int32_t i = 0; slot < 0 && i < SB__MAX_STREAMS; i++) {
-        if (used & bit(i))
+        if (context->streams_used & bit(i))
             continue;
         context->streams[i] = stream;
-        atomic_store(&context->streams_used, used | bit(i));
+        context->streams_used |= bit(i);
         slot = i;
     }
     return slot;
@@ -51,7 +50,7 @@ static sb_status record_events(sb_context *context, uint64_t users, const sb_str
     sb_status st = SB_OK;
     *count = 0;
     pthread_mutex_lock(&context->streams_lock);
-    users &= atomic_load(&context->streams_used);
+    users &= context->streams_used;
     for (int32_t i = 0; users && st == SB_OK; i++, users >>= 1) {
         if (!(users & 1) || (except && context->streams[i] == *except))
             continue;
@@ -93,11 +92,11 @@ sb_status sb_context_forget_stream(sb_context *context, sb_stream stream, sb_err
     if (st != SB_OK)
         return st;
     pthread_mutex_lock(&context->streams_lock);
-    int32_t slot = find_slot(context, atomic_load(&context->streams_used), stream);
+    int32_t slot = find_slot(context, stream);
     if (slot > 0) { /* slot 0 is the legacy default stream, which cannot be destroyed */
         st = sb__device_synchronize(context, stream, err);
         if (st == SB_OK)
-            atomic_fetch_and(&context->streams_used, ~bit(slot));
+            context->streams_used &= ~bit(slot);
     }
     pthread_mutex_unlock(&context->streams_lock);
     return st;

@@ -6,11 +6,11 @@
 /* The side's bytes are current, but a queued copy or another stream may still be writing them. */
 static sb_status make_ready(sb_mem *mem, int32_t side, const struct sb__target *target,
                             sb_error *err) {
-    if (mem->pending == side && !target->queued)
-        return sb__settle(mem, err);
-    if (side == SB_SIDE_CPU)
-        return SB_OK;
     sb_status st = SB_OK;
+    if (mem->pending == side && !target->queued)
+        st = sb__settle(mem, err);
+    if (st != SB_OK || side == SB_SIDE_CPU)
+        return st;
     if (mem->pending == side)
         st = sb__stream_wait(mem->context, target->stream, mem->event, err);
     if (st != SB_OK || mem->writer < 0)

@@ -27,7 +27,7 @@ static sb_status set_side(sb_mem *mem, enum sb__call call, int32_t side,
         dropped = mem->side[side];
         mem->side[side] = *lent;
         mem->writer = -1;
-        atomic_fetch_add(&mem->context->borrowed, mem->bytes);
+        (void)sb__counter_add(&mem->context->borrowed, mem->bytes);
         sb__publish(mem, sb__state(sb__head(mem), call).head);
     }
     pthread_mutex_unlock(&mem->lock);

@@ -31,7 +31,7 @@ void sb__storage_drop(struct sb__storage *storage, sb_context *context, int32_t 
     struct sb__storage old = *storage;
     *storage = (struct sb__storage){.kind = SB_STORAGE_NONE};
     if (is_borrowed(&old)) {
-        atomic_fetch_sub(&context->borrowed, bytes);
+        sb__counter_subtract(&context->borrowed, bytes);
         if (old.deleter)
             old.deleter(old.user, old.ptr);
     } else if (old.ptr && bytes) {

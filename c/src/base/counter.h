@@ -1,0 +1,31 @@
+/* Figures that many threads change and anybody may read at any time. They
+   order nothing: what a figure speaks of is guarded by other means. */
+#ifndef SB_BASE_COUNTER_H
+#define SB_BASE_COUNTER_H
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+typedef _Atomic uint64_t sb__counter;
+
+static inline uint64_t sb__counter_read(const sb__counter *counter) {
+    return atomic_load_explicit(counter, memory_order_relaxed);
+}
+
+/* Returns the new figure. */
+static inline uint64_t sb__counter_add(sb__counter *counter, uint64_t more) {
+    return atomic_fetch_add_explicit(counter, more, memory_order_relaxed) + more;
+}
+
+static inline void sb__counter_subtract(sb__counter *counter, uint64_t less) {
+    atomic_fetch_sub_explicit(counter, less, memory_order_relaxed);
+}
+
+static inline void sb__counter_raise(sb__counter *counter, uint64_t floor) {
+    uint64_t now = sb__counter_read(counter);
+    while (now < floor && !atomic_compare_exchange_weak_explicit(
+                              counter, &now, floor, memory_order_relaxed, memory_order_relaxed)) {
+    }
+}
+
+#endif
