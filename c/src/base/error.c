@@ -31,14 +31,15 @@ sb_status sb__fail_at(sb_error *err, sb_status status, int64_t offset, const cha
 }
 
 sb_status sb__fail_io(sb_error *err, int errno_value, const char *format, ...) {
-    char reason[96] = "unknown reason";
+    char buffer[96];
     va_list args;
     va_start(args, format);
     write_error(err, SB_ERR_IO, errno_value, -1, format, args);
     va_end(args);
     if (!err)
         return SB_ERR_IO;
-    (void)strerror_r(errno_value, reason, sizeof reason);
+    /* The GNU form, which returns the text. */
+    const char *reason = strerror_r(errno_value, buffer, sizeof buffer);
     size_t length = strlen(err->message);
     (void)snprintf(err->message + length, sizeof err->message - length, ": %s", reason);
     return SB_ERR_IO;

@@ -2,8 +2,9 @@
 
 #include "base/checked.h"
 #include "base/error.h"
+#include "base/options.h"
 
-#include <stdio.h>
+#include <ctype.h>
 #include <string.h>
 
 /* What sb_context_options ended with in version 0.1. */
@@ -51,22 +52,6 @@ void sb_context_options_init(sb_context_options *options) {
     *options = defaults;
 }
 
-/* Copies a caller's struct of `given` bytes over one of ours of `known` bytes, which holds the
-   defaults. What we do not know must be zero. */
-static sb_status adopt_struct(void *ours, size_t known, size_t first, const void *theirs,
-                              size_t given, const char *what, sb_error *err) {
-    if (given < first)
-        return sb__fail(err, SB_ERR_ABI_MISMATCH, "%s has at least %zu bytes, %zu were given", what,
-                        first, given);
-    for (size_t i = known; i < given; i++)
-        if (((const unsigned char *)theirs)[i])
-            return sb__fail(err, SB_ERR_UNSUPPORTED,
-                            "%s sets a member at byte %zu that this version does not know", what,
-                            i);
-    memcpy(ours, theirs, given < known ? given : known);
-    return SB_OK;
-}
-
 static sb_status check_options(const sb_context_options *o, sb_error *err) {
     if (o->flags & ~(uint32_t)(SB_CONTEXT_NO_PINNED | SB_CONTEXT_NO_HOST_CACHE) || o->reserved)
         return sb__fail(err, SB_ERR_INVALID_ARGUMENT, "unknown flags 0x%x (reserved 0x%x)",
@@ -109,8 +94,8 @@ static sb_status adopt_backend(sb_backend *out, const sb_backend *table, sb_erro
         table->abi_version != SB_BACKEND_ABI_VERSION)
         return sb__fail(err, SB_ERR_ABI_MISMATCH, "the backend table is version %u, not %u",
                         table->abi_version, SB_BACKEND_ABI_VERSION);
-    sb_status st = adopt_struct(out, sizeof *out, FIRST_BACKEND_SIZE, table, table->struct_size,
-                                "the backend table", err);
+    sb_status st = sb__adopt_struct(out, sizeof *out, FIRST_BACKEND_SIZE, table, table->struct_size,
+                                    "the backend table", err);
     return st == SB_OK ? check_slots(out, err) : st;
 }
 
@@ -120,6 +105,9 @@ static int32_t parse_ordinal(const char *device, size_t *name_length) {
     int32_t ordinal = 0;
     if (!colon || colon == device || !colon[1] || strlen(colon + 1) > 4)
         return -1;
+    for (const char *p = device; p < colon; p++)
+        if (!isalnum((unsigned char)*p))
+            return -1;
     for (const char *p = colon + 1; *p; p++) {
         if (*p < '0' || *p > '9')
             return -1;
@@ -213,8 +201,8 @@ sb_status sb_context_create(const sb_context_options *options, sb_context **out,
     if (!out)
         return sb__fail_null(err, "out");
     if (options)
-        st = adopt_struct(&o, sizeof o, FIRST_OPTIONS_SIZE, options, options->struct_size,
-                          "sb_context_options", err);
+        st = sb__adopt_struct(&o, sizeof o, FIRST_OPTIONS_SIZE, options, options->struct_size,
+                              "sb_context_options", err);
     if (st == SB_OK)
         st = check_options(&o, err);
     if (st == SB_OK)

@@ -1,13 +1,14 @@
 #include "context/context.h"
 
 #include "base/error.h"
+#include "base/options.h"
 
 static const sb_limits defaults = {sizeof(sb_limits), SIZE_MAX, 100000, 1000000, 65536, 32};
 
+/* What sb_limits ended with in version 0.1. */
+#define FIRST_SIZE (offsetof(sb_limits, max_axes) + sizeof(int64_t))
+
 static sb_status check(const sb_limits *limits, sb_error *err) {
-    if (limits->struct_size != sizeof(sb_limits))
-        return sb__fail(err, SB_ERR_ABI_MISMATCH, "sb_limits has %zu bytes here, %zu were given",
-                        sizeof(sb_limits), limits->struct_size);
     if (limits->max_layers < 0 || limits->max_blobs < 0 || limits->max_axes < 0)
         return sb__fail(err, SB_ERR_INVALID_ARGUMENT, "a limit is negative");
     if (limits->max_axes > 32)
@@ -33,10 +34,14 @@ sb_status sb__limits_resolve(const sb_context *context, const sb_limits *limits,
                              sb_error *err) {
     sb_limits resolved = context ? context->limits : defaults;
     if (limits) {
-        sb_status st = check(limits, err);
+        sb_limits given = SB_LIMITS_INIT;
+        sb_status st = sb__adopt_struct(&given, sizeof given, FIRST_SIZE, limits,
+                                        limits->struct_size, "sb_limits", err);
+        if (st == SB_OK)
+            st = check(&given, err);
         if (st != SB_OK)
             return st;
-        overlay(&resolved, limits);
+        overlay(&resolved, &given);
     }
     *out = resolved;
     return SB_OK;

@@ -1,0 +1,19 @@
+#include "base/options.h"
+
+#include "base/error.h"
+
+#include <string.h>
+
+sb_status sb__adopt_struct(void *ours, size_t known, size_t first, const void *theirs, size_t given,
+                           const char *what, sb_error *err) {
+    if (given < first)
+        return sb__fail(err, SB_ERR_ABI_MISMATCH, "%s has at least %zu bytes, %zu were given", what,
+                        first, given);
+    for (size_t i = known; i < given; i++)
+        if (((const unsigned char *)theirs)[i])
+            return sb__fail(err, SB_ERR_UNSUPPORTED,
+                            "%s sets a member at byte %zu that this version does not know", what,
+                            i);
+    memcpy(ours, theirs, given < known ? given : known);
+    return SB_OK;
+}

@@ -1,0 +1,13 @@
+/* Option structs of other versions of the library. */
+#ifndef SB_BASE_OPTIONS_H
+#define SB_BASE_OPTIONS_H
+
+#include <syncblob/status.h>
+
+/* Copies a caller's struct of `given` bytes over one of ours of `known` bytes, which holds the
+   defaults. An older caller's is smaller, but not below `first`; of a newer one, what we do not
+   know must be zero. ABI_MISMATCH, UNSUPPORTED. */
+sb_status sb__adopt_struct(void *ours, size_t known, size_t first, const void *theirs, size_t given,
+                           const char *what, sb_error *err);
+
+#endif
