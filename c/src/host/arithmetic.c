@@ -1,0 +1,271 @@
+#include "host/arithmetic.h"
+
+#include <cblas.h>
+#include <float.h>
+#include <string.h>
+
+/* OpenBLAS adds floats in floats: blocks are short enough that this costs below 1e-6 on any data.
+   Long calls of axpy and scal would start threads of OpenBLAS's own. */
+#define ASUM_F32_BLOCK  256
+#define SUMSQ_F32_BLOCK 512
+#define SUM_F64_BLOCK   1024
+#define UPDATE_BLOCK    8192
+
+/* Work is cut into pieces and tasks by the count alone, so that results never depend on who runs
+   the tasks. */
+#define PIECE     ((int64_t)1 << 18)
+#define MAX_TASKS 64
+
+static int64_t smaller(int64_t a, int64_t b) {
+    return a < b ? a : b;
+}
+
+/* Elements of each task but the last: whole pieces, at most MAX_TASKS tasks. */
+static int64_t task_length(int64_t count) {
+    int64_t pieces = (count - 1) / PIECE + 1;
+    return ((pieces - 1) / MAX_TASKS + 1) * PIECE;
+}
+
+static void run_tasks(const struct sb__parallel *parallel, int64_t count, int64_t length,
+                      void (*task)(void *arg, int64_t i), void *arg) {
+    int64_t tasks = (count - 1) / length + 1;
+    if (tasks > 1 && parallel->run) {
+        parallel->run(parallel->user, tasks, task, arg);
+        return;
+    }
+    for (int64_t i = 0; i < tasks; i++)
+        task(arg, i);
+}
+
+/* --- sums --------------------------------------------------------------------- */
+
+struct sum_kind {
+    double (*block_sum)(const void *x, int n);
+    int block;
+    size_t element_size;
+};
+
+/* For blocks whose sum in floats leaves the range of a float. */
+static double asum_in_double(const float *x, int n) {
+    double sum = 0;
+    for (int i = 0; i < n; i++)
+        sum += __builtin_fabs((double)x[i]);
+    return sum;
+}
+
+static double sumsq_in_double(const float *x, int n) {
+    double lanes[8] = {0};
+    double sum = 0;
+    int i = 0;
+    for (; i + 8 <= n; i += 8)
+        for (int lane = 0; lane < 8; lane++)
+            lanes[lane] += (double)x[i + lane] * (double)x[i + lane];
+    for (; i < n; i++)
+        sum += (double)x[i] * (double)x[i];
+    for (int lane = 0; lane < 8; lane++)
+        sum += lanes[lane];
+    return sum;
+}
+
+static double asum_f32(const void *x, int n) {
+    float sum = cblas_sasum(n, x, 1);
+    return sum <= FLT_MAX ? (double)sum : asum_in_double(x, n);
+}
+
+/* dsdot squares in floats too; below the bound squares have lost bits to underflow. */
+static double sumsq_f32(const void *x, int n) {
+    double sum = cblas_dsdot(n, x, 1, x, 1);
+    return sum >= 1e-30 && sum <= (double)FLT_MAX ? sum : sumsq_in_double(x, n);
+}
+
+static double asum_f64(const void *x, int n) {
+    return cblas_dasum(n, x, 1);
+}
+
+static double sumsq_f64(const void *x, int n) {
+    return cblas_ddot(n, x, 1, x, 1);
+}
+
+static double sum_piece(const struct sum_kind *kind, const char *x, int64_t count) {
+    double sum = 0;
+    size_t step = (size_t)kind->block * kind->element_size;
+    for (; count > kind->block; count -= kind->block, x += step)
+        sum += kind->block_sum(x, kind->block);
+    return sum + kind->block_sum(x, (int)count);
+}
+
+struct sum_job {
+    const struct sum_kind *kind;
+    const char *x;
+    int64_t count, length;
+    double sums[MAX_TASKS];
+};
+
+static void sum_task(void *arg, int64_t i) {
+    struct sum_job *job = arg;
+    int64_t end = smaller((i + 1) * job->length, job->count);
+    double sum = 0;
+    for (int64_t at = i * job->length; at < end; at += PIECE)
+        sum += sum_piece(job->kind, job->x + (size_t)at * job->kind->element_size,
+                         smaller(PIECE, end - at));
+    job->sums[i] = sum;
+}
+
+static double sum_all(const struct sb__parallel *parallel, const struct sum_kind *kind,
+                      int64_t count, const void *x) {
+    struct sum_job job;
+    double sum = 0;
+    if (count <= PIECE)
+        return sum_piece(kind, x, count);
+    job.kind = kind;
+    job.x = x;
+    job.count = count;
+    job.length = task_length(count);
+    run_tasks(parallel, count, job.length, sum_task, &job);
+    for (int64_t i = 0; i * job.length < count; i++)
+        sum += job.sums[i];
+    return sum;
+}
+
+double sb__host_asum(const struct sb__parallel *parallel, int32_t dtype, int64_t count,
+                     const void *x) {
+    static const struct sum_kind f32 = {asum_f32, ASUM_F32_BLOCK, sizeof(float)};
+    static const struct sum_kind f64 = {asum_f64, SUM_F64_BLOCK, sizeof(double)};
+    return sum_all(parallel, dtype == SB_DTYPE_F32 ? &f32 : &f64, count, x);
+}
+
+double sb__host_sumsq(const struct sb__parallel *parallel, int32_t dtype, int64_t count,
+                      const void *x) {
+    static const struct sum_kind f32 = {sumsq_f32, SUMSQ_F32_BLOCK, sizeof(float)};
+    static const struct sum_kind f64 = {sumsq_f64, SUM_F64_BLOCK, sizeof(double)};
+    return sum_all(parallel, dtype == SB_DTYPE_F32 ? &f32 : &f64, count, x);
+}
+
+/* --- updates in place --------------------------------------------------------- */
+
+struct update_job {
+    void (*block)(double alpha, const void *x, void *y, int n);
+    double alpha;
+    const char *x; /* NULL for scale */
+    char *y;
+    int64_t count, length;
+    size_t element_size;
+};
+
+/* BLAS takes a factor of 0 as "clear" or "skip"; here 0 times infinity is NaN as anywhere. */
+static void axpy_f32(double alpha, const void *x, void *y, int n) {
+    const float *from = x;
+    float *to = y;
+    if ((float)alpha != 0) {
+        cblas_saxpy(n, (float)alpha, x, 1, y, 1);
+        return;
+    }
+    for (int i = 0; i < n; i++)
+        to[i] += (float)alpha * from[i];
+}
+
+static void axpy_f64(double alpha, const void *x, void *y, int n) {
+    const double *from = x;
+    double *to = y;
+    if (alpha != 0) {
+        cblas_daxpy(n, alpha, x, 1, y, 1);
+        return;
+    }
+    for (int i = 0; i < n; i++)
+        to[i] += alpha * from[i];
+}
+
+static void scale_f32(double alpha, const void *x, void *y, int n) {
+    float *to = y;
+    (void)x;
+    if ((float)alpha != 0) {
+        cblas_sscal(n, (float)alpha, y, 1);
+        return;
+    }
+    for (int i = 0; i < n; i++)
+        to[i] *= (float)alpha;
+}
+
+static void scale_f64(double alpha, const void *x, void *y, int n) {
+    double *to = y;
+    (void)x;
+    if (alpha != 0) {
+        cblas_dscal(n, alpha, y, 1);
+        return;
+    }
+    for (int i = 0; i < n; i++)
+        to[i] *= alpha;
+}
+
+static void update_task(void *arg, int64_t i) {
+    const struct update_job *job = arg;
+    int64_t end = smaller((i + 1) * job->length, job->count);
+    for (int64_t at = i * job->length; at < end; at += UPDATE_BLOCK) {
+        size_t offset = (size_t)at * job->element_size;
+        job->block(job->alpha, job->x ? job->x + offset : NULL, job->y + offset,
+                   (int)smaller(UPDATE_BLOCK, end - at));
+    }
+}
+
+static void update_all(const struct sb__parallel *parallel, struct update_job *job) {
+    job->length = task_length(job->count);
+    run_tasks(parallel, job->count, job->length, update_task, job);
+}
+
+void sb__host_axpy(const struct sb__parallel *parallel, int32_t dtype, int64_t count, double alpha,
+                   const void *x, void *y) {
+    bool f32 = dtype == SB_DTYPE_F32;
+    struct update_job job = {.block = f32 ? axpy_f32 : axpy_f64,
+                             .alpha = alpha,
+                             .x = x,
+                             .y = y,
+                             .count = count,
+                             .element_size = sb_dtype_size(dtype)};
+    update_all(parallel, &job);
+}
+
+void sb__host_scale(const struct sb__parallel *parallel, int32_t dtype, int64_t count, double alpha,
+                    void *x) {
+    bool f32 = dtype == SB_DTYPE_F32;
+    struct update_job job = {.block = f32 ? scale_f32 : scale_f64,
+                             .alpha = alpha,
+                             .y = x,
+                             .count = count,
+                             .element_size = sb_dtype_size(dtype)};
+    update_all(parallel, &job);
+}
+
+/* --- bytes -------------------------------------------------------------------- */
+
+struct bytes_job {
+    char *dst;
+    const char *src; /* NULL: zeros */
+    int64_t bytes, length;
+};
+
+static void bytes_task(void *arg, int64_t i) {
+    const struct bytes_job *job = arg;
+    int64_t at = i * job->length;
+    size_t bytes = (size_t)smaller(job->length, job->bytes - at);
+    if (job->src)
+        memcpy(job->dst + at, job->src + at, bytes);
+    else
+        memset(job->dst + at, 0, bytes);
+}
+
+/* Tasks of 1 MiB or more. */
+static void bytes_all(const struct sb__parallel *parallel, struct bytes_job *job) {
+    int64_t units = (job->bytes - 1) / 4 + 1;
+    job->length = task_length(units) * 4;
+    run_tasks(parallel, job->bytes, job->length, bytes_task, job);
+}
+
+void sb__host_copy(const struct sb__parallel *parallel, void *dst, const void *src, size_t bytes) {
+    struct bytes_job job = {.dst = dst, .src = src, .bytes = (int64_t)bytes};
+    bytes_all(parallel, &job);
+}
+
+void sb__host_zero(const struct sb__parallel *parallel, void *dst, size_t bytes) {
+    struct bytes_job job = {.dst = dst, .bytes = (int64_t)bytes};
+    bytes_all(parallel, &job);
+}

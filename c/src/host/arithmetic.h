@@ -1,0 +1,24 @@
+/* Arithmetic on host memory, on OpenBLAS. dtype is F32 or F64, count > 0.
+   Results do not depend on the number of threads that `parallel` uses. */
+#ifndef SB_HOST_ARITHMETIC_H
+#define SB_HOST_ARITHMETIC_H
+
+#include "context/context.h"
+
+/* y[i] += alpha * x[i]; x may be y. */
+void sb__host_axpy(const struct sb__parallel *parallel, int32_t dtype, int64_t count, double alpha,
+                   const void *x, void *y);
+/* x[i] *= alpha. */
+void sb__host_scale(const struct sb__parallel *parallel, int32_t dtype, int64_t count, double alpha,
+                    void *x);
+/* Sum of |x[i]|. */
+double sb__host_asum(const struct sb__parallel *parallel, int32_t dtype, int64_t count,
+                     const void *x);
+/* Sum of x[i]^2. */
+double sb__host_sumsq(const struct sb__parallel *parallel, int32_t dtype, int64_t count,
+                      const void *x);
+/* Copies and zero fills of large regions, spread likewise. */
+void sb__host_copy(const struct sb__parallel *parallel, void *dst, const void *src, size_t bytes);
+void sb__host_zero(const struct sb__parallel *parallel, void *dst, size_t bytes);
+
+#endif

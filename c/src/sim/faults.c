@@ -1,0 +1,65 @@
+#include "sim/device.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+/* What stands in sb_error.device_code, as a driver's own numbers would. */
+enum { CODE_FAILURE = 1, CODE_LOST = 2, CODE_OUT_OF_MEMORY = 3, CODE_UNKNOWN_STREAM = 4 };
+
+sb_status sb__sim_fail_device(sb_error *err, const char *reason) {
+    return sb_backend_fail(err, SB_ERR_DEVICE_FAILURE, CODE_FAILURE, reason);
+}
+
+sb_status sb__sim_fail_memory(sb_error *err, size_t bytes) {
+    char reason[SB__SIM_REASON];
+    (void)snprintf(reason, sizeof reason, "no %zu bytes of memory are left", bytes);
+    return sb_backend_fail(err, SB_ERR_OUT_OF_MEMORY, CODE_OUT_OF_MEMORY, reason);
+}
+
+sb_status sb__sim_fail_stream(sb_error *err, sb_stream stream) {
+    char reason[SB__SIM_REASON];
+    (void)snprintf(reason, sizeof reason, "%p is no stream of this device", stream);
+    return sb_backend_fail(err, SB_ERR_WRONG_DEVICE, CODE_UNKNOWN_STREAM, reason);
+}
+
+sb_status sb__sim_check_lost(const struct sb__sim *sim, sb_error *err) {
+    return sim->lost ? sb_backend_fail(err, SB_ERR_DEVICE_LOST, CODE_LOST, sim->lost_reason)
+                     : SB_OK;
+}
+
+void sb__sim_lose(struct sb__sim *sim, const char *format, ...) {
+    va_list args;
+    if (sim->lost)
+        return;
+    sim->lost = true;
+    va_start(args, format);
+    (void)vsnprintf(sim->lost_reason, sizeof sim->lost_reason, format, args);
+    va_end(args);
+}
+
+static bool is_due(struct sb__sim *sim, int32_t op) {
+    if (sim->armed_in == 0 || (sim->armed_op != SB_SIM_ANY && sim->armed_op != op))
+        return false;
+    return --sim->armed_in == 0;
+}
+
+static sb_status fail_now(int32_t op, sb_error *err) {
+    char reason[SB__SIM_REASON];
+    (void)snprintf(reason, sizeof reason, "%s was made to fail", sb__sim_op_name(op));
+    if (op == SB_SIM_ALLOC || op == SB_SIM_ALLOC_PINNED)
+        return sb_backend_fail(err, SB_ERR_OUT_OF_MEMORY, CODE_OUT_OF_MEMORY, reason);
+    return sb__sim_fail_device(err, reason);
+}
+
+sb_status sb__sim_enter(struct sb__sim *sim, int32_t op, bool *breaks, sb_error *err) {
+    sim->calls[op]++;
+    if (sim->lost || !is_due(sim, op))
+        return sb__sim_check_lost(sim, err);
+    if (breaks)
+        *breaks = sim->armed_mode != SB_SIM_FAIL_NOW;
+    if (sim->armed_mode == SB_SIM_FAIL_STICKY) {
+        sb__sim_lose(sim, "%s lost the device, as it was made to", sb__sim_op_name(op));
+        return sb__sim_check_lost(sim, err);
+    }
+    return breaks && *breaks ? SB_OK : fail_now(op, err);
+}

@@ -1,0 +1,316 @@
+/* Queues. Work runs in the order of its stream, as late as the schedule wants;
+   streams are ordered with each other by events, and the two blocking streams
+   (the legacy default one and the library's own) by every operation on either.
+
+   Failures of queued work. A failed operation fails every event recorded after
+   it on its stream up to and including the next one that its own thread
+   records, and every synchronisation of the stream, until a wait has returned
+   the failure; only the thread that queued it, or its event, ends that, so
+   that no other thread's wait can take the news away from the one that has to
+   know. An event tells its failure every time. Waiting for a failed event does
+   not make the work behind it on another stream fail: that work ran. */
+#include "sim/device.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* --- the set of streams ------------------------------------------------------------ */
+
+/* Handles count up from a number that is no address, over all devices of the process. */
+static sb_stream new_handle(void) {
+    static _Atomic uintptr_t next = (uintptr_t)0x51b0 << 48;
+    return (sb_stream)atomic_fetch_add(&next, 16);
+}
+
+void sb__sim_streams_open(struct sb__sim *sim) {
+    sim->own.handle = new_handle();
+    sim->legacy.next = &sim->own;
+    sim->legacy.ordered_with = &sim->own;
+    sim->own.ordered_with = &sim->legacy;
+}
+
+struct sb__sim_stream *sb__sim_stream_find(struct sb__sim *sim, sb_stream handle) {
+    struct sb__sim_stream *stream = &sim->legacy;
+    while (stream && stream->handle != handle)
+        stream = stream->next;
+    return stream;
+}
+
+struct sb__sim_stream *sb__sim_stream_add(struct sb__sim *sim) {
+    struct sb__sim_stream *stream = calloc(1, sizeof *stream);
+    if (!stream)
+        return NULL;
+    stream->handle = new_handle();
+    stream->next = sim->own.next;
+    sim->own.next = stream;
+    return stream;
+}
+
+/* --- running ------------------------------------------------------------------------ */
+
+void sb__sim_event_release(struct sb__sim_event *event) {
+    if (--event->refs == 0)
+        free(event);
+}
+
+static void fail_event(struct sb__sim_event *event, const char *reason) {
+    if (!event->failed)
+        memcpy(event->reason, reason, sizeof event->reason);
+    event->failed = true;
+}
+
+static void complete_event(struct sb__sim *sim, struct sb__sim_stream *stream,
+                           const struct sb__sim_op *record) {
+    struct sb__sim_event *event = record->work.event;
+    if (sim->lost)
+        fail_event(event, sim->lost_reason);
+    if (record->doomed)
+        fail_event(event, record->reason);
+    for (struct sb__sim_op *failure = stream->failures; failure; failure = failure->next) {
+        if (failure->captured)
+            continue;
+        fail_event(event, failure->reason);
+        failure->captured = pthread_equal(failure->thread, record->thread) != 0;
+    }
+    event->done = true;
+    sb__sim_event_release(event);
+}
+
+static void free_block(struct sb__sim *sim, struct sb__sim_block *block) {
+    sb__sim_block_remove(sim, block);
+    if (block->ready) {
+        sb__sim_block_free(block);
+        return;
+    }
+    block->orphan = true; /* its other operation is still queued */
+    sb__sim_lose(sim, "memory at %p was given back on another stream before it was allocated",
+                 (void *)block->address);
+}
+
+static void reach_block(struct sb__sim_block *block) {
+    block->ready = true;
+    if (block->orphan)
+        sb__sim_block_free(block);
+}
+
+/* What is done and given back even on a lost device; true if `op` was of that kind. */
+static bool run_bookkeeping(struct sb__sim *sim, struct sb__sim_stream *stream,
+                            struct sb__sim_op *op) {
+    switch (op->work.op) {
+    case SB__SIM_FREE:
+        free_block(sim, op->work.block);
+        return true;
+    case SB__SIM_READY:
+        reach_block(op->work.block);
+        return true;
+    case SB_SIM_EVENT_RECORD:
+        complete_event(sim, stream, op);
+        return true;
+    case SB_SIM_STREAM_WAIT:
+        sb__sim_event_release(op->work.event);
+        return !op->doomed;
+    default:
+        return false;
+    }
+}
+
+/* False, with the reason in `op`, when the operation failed. */
+static bool run_work(struct sb__sim *sim, struct sb__sim_op *op) {
+    const struct sb__sim_work *work = &op->work;
+    if (sim->lost)
+        return true; /* every call says so from now on */
+    if (work->op == SB__SIM_LAUNCH) {
+        work->kernel(work->user);
+        return true;
+    }
+    if (!op->doomed && sb__sim_is_valid(sim, work, true, op->reason)) {
+        sb__sim_perform(sim, work);
+        return true;
+    }
+    sb__sim_spoil(sim, work);
+    return false;
+}
+
+/* Runs the first operation of a stream. */
+static void step(struct sb__sim *sim, struct sb__sim_stream *stream) {
+    struct sb__sim_op *op = stream->head;
+    bool embedded = op->embedded;
+    stream->head = op->next;
+    if (!stream->head)
+        stream->tail = NULL;
+    stream->done = op->ticket;
+    if (run_bookkeeping(sim, stream, op) || run_work(sim, op)) {
+        if (!embedded) /* else it may be gone */
+            free(op);
+        return;
+    }
+    op->next = stream->failures;
+    stream->failures = op;
+}
+
+/* The stream whose work has to run before the head of `stream` can; NULL if none. */
+static struct sb__sim_stream *blocker(struct sb__sim *sim, const struct sb__sim_stream *stream) {
+    const struct sb__sim_op *op = stream->head;
+    if (op->after && op->after->done < op->after_ticket)
+        return op->after;
+    if (op->work.op == SB_SIM_STREAM_WAIT && !op->doomed && !op->work.event->done)
+        return sb__sim_stream_find(sim, op->work.event->stream);
+    return NULL;
+}
+
+/* Scribbles what had to wait for the work before it. */
+static void scribble_heads(struct sb__sim *sim) {
+    for (struct sb__sim_stream *s = &sim->legacy; s; s = s->next) {
+        if (!s->head || !s->head->scribbles || blocker(sim, s))
+            continue;
+        sb__sim_spoil(sim, &s->head->work);
+        s->head->scribbles = false;
+    }
+}
+
+/* Whatever blocks an operation was queued before it, so that the chain of blockers ends. */
+static void run_until(struct sb__sim *sim, struct sb__sim_stream *stream, uint64_t ticket) {
+    while (stream->done < ticket) {
+        struct sb__sim_stream *first = stream;
+        for (struct sb__sim_stream *b = first; b; b = blocker(sim, first))
+            first = b;
+        step(sim, first);
+        scribble_heads(sim);
+    }
+}
+
+/* --- schedules ---------------------------------------------------------------------- */
+
+static uint64_t draw(struct sb__sim *sim) {
+    uint64_t x = sim->random += 0x9E3779B97F4A7C15u;
+    x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9u;
+    x = (x ^ (x >> 27)) * 0x94D049BB133111EBu;
+    return x ^ (x >> 31);
+}
+
+static struct sb__sim_stream *draw_stream(struct sb__sim *sim) {
+    uint64_t count = 0;
+    for (struct sb__sim_stream *s = &sim->legacy; s; s = s->next)
+        count++;
+    uint64_t index = draw(sim) % count;
+    struct sb__sim_stream *stream = &sim->legacy;
+    while (index--)
+        stream = stream->next;
+    return stream;
+}
+
+/* Runs something here and there. */
+static void drift(struct sb__sim *sim) {
+    while (draw(sim) % 4 != 0) {
+        struct sb__sim_stream *stream = draw_stream(sim);
+        if (!stream->head || stream->head->waits || blocker(sim, stream))
+            continue;
+        step(sim, stream);
+        scribble_heads(sim);
+    }
+}
+
+static bool touches(const void *a, size_t a_bytes, const void *b, size_t b_bytes) {
+    return a && (uintptr_t)a < (uintptr_t)b + b_bytes && (uintptr_t)b < (uintptr_t)a + a_bytes;
+}
+
+/* Some queued work may still have a right to the target's old bytes. */
+static bool target_is_in_use(const struct sb__sim *sim, const struct sb__sim_work *work) {
+    for (const struct sb__sim_stream *s = &sim->legacy; s; s = s->next)
+        for (const struct sb__sim_op *op = s->head; op; op = op->next)
+            if (op->work.op == SB__SIM_LAUNCH ||
+                touches(op->work.dst, op->work.bytes, work->dst, work->bytes) ||
+                touches(op->work.src, op->work.bytes, work->dst, work->bytes))
+                return true;
+    return false;
+}
+
+static void append(struct sb__sim *sim, struct sb__sim_stream *stream, struct sb__sim_op *op) {
+    op->next = NULL;
+    op->ticket = ++stream->queued;
+    op->thread = pthread_self();
+    op->waits = sim->schedule == SB_SIM_LAZY;
+    op->after = stream->ordered_with;
+    op->after_ticket = op->after ? op->after->queued : 0;
+    if (stream->tail)
+        stream->tail->next = op;
+    else
+        stream->head = op;
+    stream->tail = op;
+}
+
+void sb__sim_enqueue(struct sb__sim *sim, struct sb__sim_stream *stream, struct sb__sim_op *op) {
+    if (sb__sim_replaces_target(op->work.op) && sim->schedule != SB_SIM_EAGER) {
+        op->scribbles = target_is_in_use(sim, &op->work);
+        if (!op->scribbles)
+            sb__sim_spoil(sim, &op->work);
+    }
+    append(sim, stream, op);
+    scribble_heads(sim);
+    if (sim->schedule == SB_SIM_EAGER)
+        run_until(sim, stream, stream->queued);
+    else if (sim->schedule == SB_SIM_RANDOM)
+        drift(sim);
+}
+
+void sb__sim_wait(struct sb__sim *sim, struct sb__sim_stream *stream, uint64_t ticket) {
+    if (sim->schedule == SB_SIM_RANDOM)
+        drift(sim);
+    run_until(sim, stream, ticket);
+}
+
+/* --- failures ------------------------------------------------------------------------ */
+
+bool sb__sim_take_failure(struct sb__sim_stream *stream, uint64_t ticket,
+                          char reason[SB__SIM_REASON]) {
+    bool found = false;
+    struct sb__sim_op **link = &stream->failures;
+    while (*link) {
+        struct sb__sim_op *failure = *link;
+        bool covered = failure->ticket <= ticket;
+        if (covered)
+            memcpy(reason, failure->reason, SB__SIM_REASON);
+        found |= covered;
+        if (covered && (failure->captured || pthread_equal(failure->thread, pthread_self()))) {
+            *link = failure->next;
+            free(failure);
+        } else {
+            link = &failure->next;
+        }
+    }
+    return found;
+}
+
+/* --- the end ------------------------------------------------------------------------ */
+
+static void forget_failures(struct sb__sim_stream *stream) {
+    while (stream->failures) {
+        struct sb__sim_op *failure = stream->failures;
+        stream->failures = failure->next;
+        free(failure);
+    }
+}
+
+void sb__sim_drain(struct sb__sim *sim) {
+    for (struct sb__sim_stream *s = &sim->legacy; s; s = s->next)
+        run_until(sim, s, s->queued);
+}
+
+void sb__sim_stream_remove(struct sb__sim *sim, struct sb__sim_stream *stream) {
+    struct sb__sim_stream *before = &sim->legacy;
+    run_until(sim, stream, stream->queued);
+    forget_failures(stream);
+    while (before->next != stream)
+        before = before->next;
+    before->next = stream->next;
+    free(stream);
+}
+
+void sb__sim_streams_close(struct sb__sim *sim) {
+    sb__sim_drain(sim);
+    while (sim->own.next)
+        sb__sim_stream_remove(sim, sim->own.next);
+    forget_failures(&sim->own);
+    forget_failures(&sim->legacy);
+}
