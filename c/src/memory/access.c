@@ -13,15 +13,17 @@ static sb_status make_ready(sb_mem *mem, int32_t side, const struct sb__target *
         return st;
     if (mem->pending == side)
         st = sb__stream_wait(mem->context, target->stream, mem->event, err);
-    if (st != SB_OK || mem->writer < 0)
+    uint64_t writers = mem->writer < 0 ? 0 : (uint64_t)1 << mem->writer;
+    if (target->queued && target->slot > 0 && mem->bytes)
+        writers |= 1; /* plain pointers are written on the legacy default stream */
+    if (st != SB_OK || !writers)
         return st;
-    uint64_t writer = (uint64_t)1 << mem->writer;
-    return target->queued ? sb__streams_order(mem->context, writer, target->stream, err)
-                          : sb__streams_wait(mem->context, writer, err);
+    return target->queued ? sb__streams_order(mem->context, writers, target->stream, err)
+                          : sb__streams_wait(mem->context, writers, err);
 }
 
 static void record_user(sb_mem *mem, const struct sb__target *target, bool wrote) {
-    if (!target->queued)
+    if (!target->queued || !mem->bytes)
         return;
     mem->users |= (uint64_t)1 << target->slot;
     if (wrote)

@@ -24,7 +24,7 @@ static sb_status clear_device(struct sb__write *write, size_t bytes, sb_error *e
 sb_status sb__mem_clear(sb_mem *mem, size_t bytes, sb_error *err) {
     struct sb__write write;
     int32_t head = sb__head(mem);
-    if (head == SB_HEAD_UNINITIALIZED || !bytes)
+    if (head == SB_HEAD_UNINITIALIZED || (!bytes && mem->bytes))
         return SB_OK;
     if (head == SB_HEAD_LOST)
         return sb__fail_lost(err);
@@ -33,9 +33,10 @@ sb_status sb__mem_clear(sb_mem *mem, size_t bytes, sb_error *err) {
     sb_status st = sb__write_begin(&write, mem, side, mode, err);
     if (st != SB_OK)
         return st;
-    if (side == SB_SIDE_GPU)
+    if (side == SB_SIDE_GPU && bytes)
         return clear_device(&write, bytes, err);
-    sb__host_zero(&mem->context->parallel, write.ptr, bytes);
+    if (bytes)
+        sb__host_zero(&mem->context->parallel, write.ptr, bytes);
     sb__write_commit(&write);
     return SB_OK;
 }

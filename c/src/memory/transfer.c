@@ -69,7 +69,8 @@ sb_status sb__settle(sb_mem *mem, sb_error *err) {
 /* A stream that the caller named need not be ordered with the legacy default stream, on which the
    users of plain pointers work: slot 0 stands for them. */
 static uint64_t users_before(const sb_mem *mem, const struct sb__target *target) {
-    return mem->users | slot_bit(mem->writer) | (target->queued && target->slot > 0 ? 1 : 0);
+    return mem->users | slot_bit(mem->writer) |
+           (target->queued && target->slot > 0 && mem->bytes ? 1 : 0);
 }
 
 sb_status sb__after_users(sb_mem *mem, const struct sb__target *target, sb_error *err) {
@@ -152,14 +153,14 @@ static void end_device_use(sb_mem *mem, bool wait) {
     pthread_mutex_unlock(&mem->lock);
     if (users)
         (void)sb__streams_order(mem->context, users, own.stream, NULL);
-    if (wait)
+    if (wait && sb__streams_wait(mem->context, 1, NULL) == SB_OK) /* users of plain pointers */
         (void)sb__device_synchronize(mem->context, own.stream, NULL);
 }
 
 void sb__retire(sb_mem *mem, int32_t side, struct sb__storage *storage) {
     if (!storage->ptr)
         return;
-    if (side == SB_SIDE_GPU && sb_context_device_status(mem->context) == SB_OK)
+    if (side == SB_SIDE_GPU && mem->bytes && sb_context_device_status(mem->context) == SB_OK)
         end_device_use(mem, storage->kind >= SB_STORAGE_BORROWED);
     sb__storage_drop(storage, mem->context, side, mem->bytes);
 }

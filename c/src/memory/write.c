@@ -60,6 +60,9 @@ static sb_status begin_locked(struct sb__write *write, enum sb__write_mode mode,
     if (cell.work == SB__REFUSE)
         return sb__fail_lost(err);
     bool had_storage = mem->side[write->side].ptr != NULL;
+    struct sb__target own = sb__own_stream(mem);
+    if (cell.work == SB__NOTHING && mem->side[write->side].kind == SB_STORAGE_BORROWED_READ_ONLY)
+        target = &own; /* copy_within works there, so that a failure is found before commit */
     if (write->side == SB_SIDE_GPU)
         st = sb__after_users(mem, target, err);
     if (st == SB_OK)
@@ -99,7 +102,8 @@ static void commit(struct sb__write *write, const struct sb__target *target) {
         dropped = mem->side[write->side];
         mem->side[write->side] = write->fresh;
     }
-    mem->writer = write->side == SB_SIDE_GPU && target->queued ? target->slot : -1;
+    bool on_stream = write->side == SB_SIDE_GPU && target->queued && mem->bytes;
+    mem->writer = on_stream ? target->slot : -1;
     if (mem->writer >= 0)
         mem->users |= (uint64_t)1 << mem->writer;
     sb__publish(mem, head_of(write->side));

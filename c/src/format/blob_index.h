@@ -1,0 +1,42 @@
+/* One BlobProto message: what is in it, found and checked without reading a
+   value of its payload. */
+#ifndef SB_FORMAT_BLOB_INDEX_H
+#define SB_FORMAT_BLOB_INDEX_H
+
+#include "blob/load.h"
+#include "format/layout.h"
+
+struct sb__payload {
+    uint32_t field;  /* SB__BLOB_DATA ... DOUBLE_DIFF */
+    uint32_t offset; /* of its first part */
+    int64_t count;   /* values; 0: there is none */
+};
+
+struct sb__blob_index {
+    uint32_t begin, end; /* the message */
+    bool legacy;         /* the shape came from num, channels, height, width */
+    struct sb__shape shape;
+    struct sb__payload data, diff; /* the ones that win: double over float */
+};
+
+/* Checks the wire format and the shape. */
+sb_status sb__blob_index(struct sb__reader *reader, const struct sb__path *path, uint32_t begin,
+                         uint32_t end, const sb_limits *limits, struct sb__blob_index *out,
+                         sb_error *err);
+/* The payloads there are have as many values as the shape; with `whole`, data is there. */
+sb_status sb__blob_index_check(const struct sb__blob_index *index, const struct sb__path *path,
+                               bool whole, sb_error *err);
+int32_t sb__blob_index_dtype(const struct sb__blob_index *index);
+
+/* One BlobShape message. */
+sb_status sb__shape_index(struct sb__reader *reader, const struct sb__path *path, uint32_t begin,
+                          uint32_t end, const sb_limits *limits, struct sb__shape *out,
+                          sb_error *err);
+
+/* UNSUPPORTED unless the blob is F32 or F64. */
+sb_status sb__check_proto_dtype(const sb_blob *blob, sb_error *err);
+
+/* Bytes of one value of a payload field. */
+size_t sb__payload_size(uint32_t field);
+
+#endif

@@ -1,0 +1,39 @@
+#include "format/bytes.h"
+
+#include "base/checked.h"
+#include "base/error.h"
+
+/* Stands before the bytes; as large as their alignment. */
+union header {
+    struct {
+        sb_context *context;
+        size_t size; /* header included */
+        bool pinned;
+    } of;
+    unsigned char aligned[64];
+};
+
+sb_status sb__bytes_alloc(sb_context *context, size_t size, void **out, sb_error *err) {
+    void *block;
+    bool pinned;
+    if (!sb__add_size(size, sizeof(union header), &size))
+        return sb__fail_memory(err, size);
+    sb_status st = sb__host_alloc(context, size, false, &pinned, &block, err);
+    if (st != SB_OK)
+        return st;
+    union header *header = block;
+    header->of.context = sb_context_retain(context);
+    header->of.size = size;
+    header->of.pinned = pinned;
+    *out = header + 1;
+    return SB_OK;
+}
+
+void sb_bytes_free(void *bytes) {
+    if (!bytes)
+        return;
+    union header *header = (union header *)bytes - 1;
+    sb_context *context = header->of.context;
+    sb__host_free(context, header, header->of.size, header->of.pinned);
+    sb_context_release(context);
+}

@@ -1,0 +1,87 @@
+#include "format/detect.h"
+
+#include "base/error.h"
+
+#include <syncblob/model.h>
+
+/* The outermost fields tell: what wire types a format gives them, and how much each speaks for
+   it. A field of another type rules the format out. Where several formats are possible, the
+   weights prefer what Caffe writes: a solver state always has iter, a net name or layers, a blob
+   a payload. */
+#define VARINT (1u << SB__WIRE_VARINT)
+#define BYTES  (1u << SB__WIRE_BYTES)
+#define FLOATS (BYTES | 1u << SB__WIRE_FIXED32)
+#define WIDES  (BYTES | 1u << SB__WIRE_FIXED64)
+#define LAYER  100u
+#define FIELDS 11 /* 1 to 9, and LAYER at 10 */
+
+struct evidence {
+    uint32_t types;
+    int weight;
+};
+
+static const struct {
+    int32_t format;
+    struct evidence fields[FIELDS];
+} formats[] = {
+    {SB_FORMAT_SOLVERSTATE, {[1] = {VARINT, 4}, {BYTES, 2}, {BYTES, 2}, {VARINT, 1}}},
+    {SB_FORMAT_BLOB,
+     {[1] = {VARINT, 2},
+      {VARINT, 2},
+      {VARINT, 2},
+      {VARINT, 2},
+      {FLOATS, 3},
+      {FLOATS, 3},
+      {BYTES, 3},
+      {WIDES, 3},
+      {WIDES, 3}}},
+    {SB_FORMAT_CAFFEMODEL,
+     {[1] = {BYTES, 4},
+      {BYTES, 4},
+      {BYTES, 1},
+      {VARINT | BYTES, 1},
+      {VARINT, 1},
+      {BYTES, 1},
+      {VARINT, 1},
+      {BYTES, 1},
+      [10] = {BYTES, 4}}},
+};
+
+static int weigh(const struct evidence *fields, const uint32_t *seen) {
+    int weight = 0;
+    for (int i = 1; i < FIELDS; i++) {
+        if (fields[i].types != 0 && (seen[i] & ~fields[i].types) != 0)
+            return 0;
+        if (seen[i] & fields[i].types)
+            weight += fields[i].weight;
+    }
+    return weight;
+}
+
+sb_status sb__detect_format(struct sb__reader *reader, int32_t *out, sb_error *err) {
+    static const struct sb__field_name no_names[] = {{0, NULL}};
+    static const struct sb__path path = {NULL, "", -1, no_names};
+    uint32_t seen[FIELDS] = {0};
+    struct sb__field field = {.end = 0};
+    sb_status st;
+    while ((st = sb__wire_next(reader, &path, reader->source->size, &field, err)) == SB_OK &&
+           field.number != 0) {
+        if (field.number < FIELDS - 1)
+            seen[field.number] |= 1u << field.type;
+        else if (field.number == LAYER)
+            seen[FIELDS - 1] |= 1u << field.type;
+    }
+    if (st != SB_OK)
+        return st;
+    int best = 0;
+    for (size_t i = 0; i < sizeof formats / sizeof *formats; i++) {
+        int weight = weigh(formats[i].fields, seen);
+        if (weight > best)
+            *out = formats[i].format;
+        best = weight > best ? weight : best;
+    }
+    if (best == 0)
+        return sb__fail_at(err, SB_ERR_MALFORMED, 0,
+                           "the fields are of no Caffe model, solver state or blob");
+    return SB_OK;
+}

@@ -1,0 +1,10 @@
+/* What kind of file bytes are. */
+#ifndef SB_FORMAT_DETECT_H
+#define SB_FORMAT_DETECT_H
+
+#include "format/wire.h"
+
+/* SB_FORMAT_BLOB, CAFFEMODEL or SOLVERSTATE; MALFORMED if it is none. */
+sb_status sb__detect_format(struct sb__reader *reader, int32_t *out, sb_error *err);
+
+#endif

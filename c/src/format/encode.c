@@ -1,0 +1,88 @@
+#include "format/encode.h"
+
+#include "base/checked.h"
+#include "base/error.h"
+#include "format/blob_index.h"
+
+#include "syncblob.pb-c.h"
+
+/* Packed into memory on the stack: protobuf-c buffers a nested message on the heap and drops it
+   silently when there is none. */
+#define MAX_SHAPE_BYTES 512
+
+static const int64_t never_shaped[] = {0};
+
+/* A scalar has no shape field, as in Caffe; a blob that was never shaped is written as "(0)". */
+static size_t pack_shape(const sb_blob *blob, uint8_t out[MAX_SHAPE_BYTES]) {
+    const struct sb__shape *shape = sb__blob_shape(blob);
+    Sb__BlobShape dims = SB__BLOB_SHAPE__INIT;
+    Sb__BlobProto message = SB__BLOB_PROTO__INIT;
+    if (shape->num_axes == 0)
+        return 0;
+    dims.n_dim = shape->num_axes < 0 ? 1 : (size_t)shape->num_axes;
+    dims.dim = (int64_t *)(shape->num_axes < 0 ? never_shaped : shape->dims);
+    message.shape = &dims;
+    return sb__blob_proto__pack(&message, out);
+}
+
+/* False if it is more than a message can have. */
+static bool measure(const sb_blob *blob, bool with_diff, size_t *out) {
+    uint8_t shape[MAX_SHAPE_BYTES];
+    size_t bytes, sides = with_diff ? 2 : 1, element_size = sb_dtype_size(sb_blob_dtype(blob));
+    if (!sb__bytes_of(sb_blob_count(blob), element_size, &bytes) || bytes > SB__MAX_MESSAGE_BYTES)
+        return false;
+    *out = pack_shape(blob, shape);
+    if (bytes > 0)
+        *out += sides * (sb__prefix_size(SB__BLOB_DATA, bytes) + bytes);
+    return *out <= SB__MAX_MESSAGE_BYTES;
+}
+
+sb_status sb__encode_measure(struct sb__encoding *out, const sb_blob *blob, uint32_t flags,
+                             sb_error *err) {
+    bool with_diff = flags & SB_PROTO_WRITE_DIFF;
+    if (!blob)
+        return sb__fail_null(err, "blob");
+    if (flags & ~(uint32_t)SB_PROTO_WRITE_DIFF)
+        return sb__fail(err, SB_ERR_INVALID_ARGUMENT,
+                        "flags are %u, only SB_PROTO_WRITE_DIFF is known", flags);
+    sb_status st = sb__check_proto_dtype(blob, err);
+    if (st != SB_OK)
+        return st;
+    *out = (struct sb__encoding){.blob = blob, .with_diff = with_diff};
+    if (!measure(blob, with_diff, &out->size))
+        return sb__fail(err, SB_ERR_OVER_LIMIT,
+                        "%lld elements%s exceed a protobuf message's 2147483647 bytes",
+                        (long long)sb_blob_count(blob), with_diff ? ", data and diff," : "");
+    return SB_OK;
+}
+
+sb_status sb__encode_fetch(struct sb__encoding *encoding, sb_error *err) {
+    if (sb_blob_count(encoding->blob) == 0)
+        return SB_OK;
+    sb_status st = sb_blob_cpu_data(encoding->blob, &encoding->data, err);
+    if (st == SB_OK && encoding->with_diff)
+        st = sb_blob_cpu_diff(encoding->blob, &encoding->diff, err);
+    return st;
+}
+
+/* Fields in the order of their numbers, as other packers write them. */
+void sb__encode_pack(const struct sb__encoding *encoding, struct sb__sink *sink) {
+    uint8_t shape[MAX_SHAPE_BYTES];
+    Sb__BlobProto single = SB__BLOB_PROTO__INIT, wide = SB__BLOB_PROTO__INIT;
+    size_t count = (size_t)sb_blob_count(encoding->blob);
+    size_t diff_count = encoding->with_diff ? count : 0;
+    if (sb_blob_dtype(encoding->blob) == SB_DTYPE_F32) {
+        single.n_data = count;
+        single.data = (float *)encoding->data;
+        single.n_diff = diff_count;
+        single.diff = (float *)encoding->diff;
+    } else {
+        wide.n_double_data = count;
+        wide.double_data = (double *)encoding->data;
+        wide.n_double_diff = diff_count;
+        wide.double_diff = (double *)encoding->diff;
+    }
+    (void)sb__blob_proto__pack_to_buffer(&single, &sink->base);
+    sb__sink_bytes(sink, shape, pack_shape(encoding->blob, shape));
+    (void)sb__blob_proto__pack_to_buffer(&wide, &sink->base);
+}

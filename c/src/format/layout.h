@@ -1,0 +1,50 @@
+/* Which fields of Caffe's messages matter to us, as data. Numbers are those of
+   caffe.proto; proto/README.md lists them. */
+#ifndef SB_FORMAT_LAYOUT_H
+#define SB_FORMAT_LAYOUT_H
+
+#include "format/wire.h"
+
+enum {
+    SB__BLOB_NUM = 1,
+    SB__BLOB_WIDTH = 4,
+    SB__BLOB_DATA = 5,
+    SB__BLOB_DIFF = 6,
+    SB__BLOB_SHAPE = 7,
+    SB__BLOB_DOUBLE_DATA = 8,
+    SB__BLOB_DOUBLE_DIFF = 9,
+    SB__SHAPE_DIM = 1
+};
+
+/* A message that holds blobs: a file or a layer. A field number of 0: has no such field. */
+struct sb__layout {
+    const struct sb__field_name *fields;
+    uint32_t name;        /* net or layer */
+    uint32_t type;        /* of a layer, as text */
+    uint32_t type_number; /* of a layer, as V1's enum */
+    uint32_t blobs;
+    uint32_t iter, learned_net, current_step;
+    struct sb__child {
+        uint32_t field;
+        const struct sb__layout *layout;
+    } children[2]; /* layers of a net, the V0 layer of a V1 layer */
+    bool is_layer;
+    int32_t generation; /* SB_LAYER_* of a layer */
+};
+
+extern const struct sb__field_name sb__blob_fields[], sb__shape_fields[];
+extern const struct sb__layout sb__layer_layout; /* current */
+
+/* The layout of a whole file; NULL for a blob file, which is a blob, and for no format. */
+const struct sb__layout *sb__format_layout(int32_t format);
+/* The layout of `field` if it is one of layout->children, else NULL. */
+const struct sb__layout *sb__layout_child(const struct sb__layout *layout,
+                                          const struct sb__field *field);
+/* Whether `field` is `number` with the wire type of a text or message; never for number 0. */
+bool sb__field_is_bytes(const struct sb__field *field, uint32_t number);
+bool sb__field_is_varint(const struct sb__field *field, uint32_t number);
+
+/* The name of a V1 layer type ("CONVOLUTION"), static; NULL for an unknown number. */
+const char *sb__layer_type_name(int32_t number);
+
+#endif

@@ -1,0 +1,242 @@
+#include "format/model.h"
+
+#include "base/error.h"
+#include "format/detect.h"
+
+#include <string.h>
+
+const char *sb_format_name(int32_t format) {
+    switch (format) {
+    case SB_FORMAT_BLOB:
+        return "blob";
+    case SB_FORMAT_CAFFEMODEL:
+        return "caffemodel";
+    case SB_FORMAT_SOLVERSTATE:
+        return "solverstate";
+    case SB_FORMAT_BLOB_VECTOR:
+        return "blobvector";
+    default:
+        return "unknown";
+    }
+}
+
+/* --- opening --------------------------------------------------------------------- */
+
+static sb_status check_format(int32_t format, int32_t lowest, sb_error *err) {
+    if (format >= lowest && format <= SB_FORMAT_BLOB_VECTOR)
+        return SB_OK;
+    return sb__fail(err, SB_ERR_INVALID_ARGUMENT, "format is %d, which is none to use here",
+                    format);
+}
+
+static sb_status index_source(sb_model *model, sb_error *err) {
+    struct sb__reader reader;
+    sb_status st = SB_OK;
+    sb__reader_init(&reader, &model->source);
+    if (model->format == SB_FORMAT_AUTO)
+        st = sb__detect_format(&reader, &model->format, err);
+    if (st == SB_OK)
+        st = sb__model_index_build(&model->index, model->context, model->format, &reader,
+                                   &model->limits, sizeof *model, err);
+    if (st != SB_OK)
+        return st;
+    st = sb__source_check(&model->source, err);
+    if (st != SB_OK)
+        sb__model_index_free(&model->index, model->context);
+    return st;
+}
+
+/* On success the source is the model's. */
+static sb_status open_source(sb_context *context, int32_t format, const struct sb__source *source,
+                             const sb_limits *limits, sb_model **out, sb_error *err) {
+    void *object;
+    sb_status st = sb__object_alloc(context, sizeof(sb_model), &object, err);
+    if (st != SB_OK)
+        return st;
+    sb_model *model = object;
+    model->context = context;
+    model->format = format;
+    model->source = *source;
+    model->limits = *limits;
+    st = index_source(model, err);
+    if (st != SB_OK) {
+        sb__object_free(context, model, sizeof *model);
+        return st;
+    }
+    sb_context_retain(context);
+    *out = model;
+    return SB_OK;
+}
+
+sb_status sb_model_open_bytes(sb_context *context, int32_t format, const void *bytes, size_t size,
+                              const sb_limits *limits, sb_deleter deleter, void *user,
+                              sb_model **out, sb_error *err) {
+    sb_limits resolved;
+    struct sb__source source;
+    context = sb__context(context);
+    if (!out)
+        return sb__fail_null(err, "out");
+    sb_status st = check_format(format, SB_FORMAT_AUTO, err);
+    if (st == SB_OK)
+        st = sb__limits_resolve(context, limits, &resolved, err);
+    if (st == SB_OK)
+        st = sb__source_of_bytes(&source, bytes, size, err);
+    if (st == SB_OK)
+        st = open_source(context, format, &source, &resolved, out, err);
+    if (st != SB_OK)
+        return st;
+    (*out)->deleter = deleter;
+    (*out)->deleter_user = user;
+    return SB_OK;
+}
+
+sb_status sb_model_open_file(sb_context *context, int32_t format, const char *path, uint32_t flags,
+                             const sb_limits *limits, sb_model **out, sb_error *err) {
+    sb_limits resolved;
+    struct sb__source source;
+    context = sb__context(context);
+    if (!path || !out)
+        return sb__fail_null(err, path ? "out" : "path");
+    if (flags & ~(uint32_t)SB_OPEN_MAPPED)
+        return sb__fail(err, SB_ERR_INVALID_ARGUMENT, "flags are %u, only SB_OPEN_MAPPED is known",
+                        flags);
+    sb_status st = check_format(format, SB_FORMAT_AUTO, err);
+    if (st == SB_OK)
+        st = sb__limits_resolve(context, limits, &resolved, err);
+    if (st == SB_OK)
+        st = sb__source_open(&source, path, flags & SB_OPEN_MAPPED, err);
+    if (st != SB_OK)
+        return st;
+    st = open_source(context, format, &source, &resolved, out, err);
+    if (st != SB_OK)
+        sb__source_close(&source);
+    return st;
+}
+
+sb_status sb_model_create(sb_context *context, int32_t format, sb_model **out, sb_error *err) {
+    void *object;
+    context = sb__context(context);
+    if (!out)
+        return sb__fail_null(err, "out");
+    sb_status st = check_format(format, SB_FORMAT_BLOB, err);
+    if (st == SB_OK)
+        st = sb__object_alloc(context, sizeof(sb_model), &object, err);
+    if (st != SB_OK)
+        return st;
+    sb_model *model = object;
+    model->context = sb_context_retain(context);
+    model->format = format;
+    model->limits = context->limits;
+    model->source.bytes = (const unsigned char *)"";
+    model->source.fd = -1;
+    model->index.name.bytes = model->index.solver.learned_net.bytes = "";
+    *out = model;
+    return SB_OK;
+}
+
+static void free_edits(sb_model *model) {
+    sb_context *context = model->context;
+    for (size_t i = 0; i < model->num_edits; i++)
+        sb_bytes_free(model->edits[i].bytes);
+    for (size_t i = 0; i < model->num_new_layers; i++) {
+        sb__own_text_free(&model->new_layers[i].name, context);
+        sb__own_text_free(&model->new_layers[i].type, context);
+    }
+    sb__object_free(context, model->edits, model->room_edits * sizeof *model->edits);
+    sb__object_free(context, model->new_layers, model->room_new_layers * sizeof *model->new_layers);
+    sb__own_text_free(&model->name, context);
+    sb__own_text_free(&model->learned_net, context);
+}
+
+void sb_model_destroy(sb_model *model) {
+    if (!model)
+        return;
+    sb_context *context = model->context;
+    if (model->deleter)
+        model->deleter(model->deleter_user, (void *)model->source.bytes);
+    sb__source_close(&model->source);
+    free_edits(model);
+    sb__model_index_free(&model->index, context);
+    sb__object_free(context, model, sizeof *model);
+    sb_context_release(context);
+}
+
+/* --- what is in it ------------------------------------------------------------------ */
+
+int32_t sb_model_format(const sb_model *model) {
+    return model ? model->format : SB_FORMAT_AUTO;
+}
+
+sb_text sb_model_name(const sb_model *model) {
+    if (!model)
+        return (sb_text){"", 0};
+    return model->name.bytes ? (sb_text){model->name.bytes, model->name.size} : model->index.name;
+}
+
+int64_t sb_model_num_layers(const sb_model *model) {
+    return model ? model->index.num_layers + (int64_t)model->num_new_layers : 0;
+}
+
+static void describe_layer(const sb_model *model, int64_t layer, sb_layer_info *out) {
+    if (layer < model->index.num_layers) {
+        const struct sb__layer *l = &model->index.layers[layer];
+        out->name = (sb_text){l->name, l->name_size};
+        out->type = (sb_text){l->type, l->type_size};
+        out->generation = (int32_t)l->generation;
+    } else {
+        const struct sb__new_layer *l = &model->new_layers[layer - model->index.num_layers];
+        out->name = (sb_text){l->name.bytes, l->name.size};
+        out->type = (sb_text){l->type.bytes, l->type.size};
+        out->generation = SB_LAYER_CURRENT;
+    }
+}
+
+sb_status sb_model_layer(const sb_model *model, int64_t layer, sb_layer_info *out, sb_error *err) {
+    sb_layer_info info = {.reserved = 0};
+    if (!model || !out)
+        return sb__fail_null(err, model ? "out" : "model");
+    if (layer < 0 || layer >= sb_model_num_layers(model))
+        return sb__fail(err, SB_ERR_INDEX_OUT_OF_RANGE, "layer %lld of %lld", (long long)layer,
+                        (long long)sb_model_num_layers(model));
+    describe_layer(model, layer, &info);
+    info.num_blobs = sb_model_num_blobs(model, layer);
+    *out = info;
+    return SB_OK;
+}
+
+sb_status sb_model_find_layer(const sb_model *model, const char *name, size_t name_size,
+                              int64_t *out, sb_error *err) {
+    sb_layer_info info;
+    if (!model || !name || !out)
+        return sb__fail_null(err, !model ? "model" : !name ? "name" : "out");
+    int64_t layers = sb_model_num_layers(model);
+    for (int64_t i = 0; i < layers; i++) {
+        describe_layer(model, i, &info);
+        if (info.name.size == name_size && memcmp(info.name.bytes, name, name_size) == 0) {
+            *out = i;
+            return SB_OK;
+        }
+    }
+    *out = -1;
+    return SB_OK;
+}
+
+int64_t sb_model_num_blobs(const sb_model *model, int64_t layer) {
+    int64_t first;
+    if (!model || layer < SB_NO_LAYER)
+        return 0;
+    int64_t blobs = sb__model_index_blobs(&model->index, model->format, layer, &first);
+    size_t past = sb__model_edit_from(model, layer + 1, 0);
+    const struct sb__edit *last = past > 0 ? &model->edits[past - 1] : NULL;
+    return last && last->layer == layer && last->index >= blobs ? last->index + 1 : blobs;
+}
+
+sb_status sb_model_solver_info(const sb_model *model, sb_solver_info *out, sb_error *err) {
+    if (!model || !out)
+        return sb__fail_null(err, model ? "out" : "model");
+    if (model->format != SB_FORMAT_SOLVERSTATE)
+        return sb__fail(err, SB_ERR_UNSUPPORTED, "a %s has no solver state",
+                        sb_format_name(model->format));
+    *out = model->solver_set ? model->solver : model->index.solver;
+    return SB_OK;
+}

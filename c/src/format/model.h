@@ -1,0 +1,49 @@
+/* sb_model from inside: an index of the bytes it was opened from, which stay as
+   they are, and the edits on top. */
+#ifndef SB_FORMAT_MODEL_H
+#define SB_FORMAT_MODEL_H
+
+#include "format/model_index.h"
+
+/* A blob that was set or added, encoded. */
+struct sb__edit {
+    int64_t layer, index;
+    unsigned char *bytes; /* sb_bytes_free */
+    size_t size;
+};
+
+struct sb__own_text {
+    char *bytes; /* an object of size + 1; NULL: never set */
+    size_t size;
+};
+
+struct sb__new_layer {
+    struct sb__own_text name, type;
+};
+
+struct sb_model {
+    sb_context *context;
+    int32_t format;
+    sb_limits limits; /* of reads */
+    struct sb__source source;
+    sb_deleter deleter; /* of the source's bytes, may be NULL */
+    void *deleter_user;
+    struct sb__model_index index;
+
+    struct sb__edit *edits; /* sorted by layer, then index */
+    size_t num_edits, room_edits;
+    struct sb__new_layer *new_layers; /* after those of the index */
+    size_t num_new_layers, room_new_layers;
+    struct sb__own_text name;
+    bool solver_set;
+    sb_solver_info solver; /* its text is learned_net's */
+    struct sb__own_text learned_net;
+};
+
+/* The first edit at or after (layer, index), as an index of model->edits. */
+size_t sb__model_edit_from(const sb_model *model, int64_t layer, int64_t index);
+/* The edit of exactly that blob, or NULL. */
+const struct sb__edit *sb__model_edit(const sb_model *model, int64_t layer, int64_t index);
+void sb__own_text_free(struct sb__own_text *text, sb_context *context);
+
+#endif

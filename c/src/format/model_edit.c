@@ -1,0 +1,217 @@
+#include "base/checked.h"
+#include "base/error.h"
+#include "format/bytes.h"
+#include "format/encode.h"
+#include "format/model.h"
+
+#include <string.h>
+
+/* --- the sorted list ---------------------------------------------------------------- */
+
+static bool before(const struct sb__edit *edit, int64_t layer, int64_t index) {
+    return edit->layer < layer || (edit->layer == layer && edit->index < index);
+}
+
+size_t sb__model_edit_from(const sb_model *model, int64_t layer, int64_t index) {
+    size_t low = 0, high = model->num_edits;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (before(&model->edits[middle], layer, index))
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+const struct sb__edit *sb__model_edit(const sb_model *model, int64_t layer, int64_t index) {
+    size_t at = sb__model_edit_from(model, layer, index);
+    if (at == model->num_edits || model->edits[at].layer != layer ||
+        model->edits[at].index != index)
+        return NULL;
+    return &model->edits[at];
+}
+
+static sb_status grow(sb_context *context, void **items, size_t *room, size_t used,
+                      size_t item_bytes, sb_error *err) {
+    size_t more, bytes;
+    if (used < *room)
+        return SB_OK;
+    if (!sb__mul_size(*room, 2, &more) || !sb__add_size(more, 4, &more) ||
+        !sb__mul_size(more, item_bytes, &bytes))
+        return sb__fail_memory(err, SIZE_MAX);
+    sb_status st = sb__object_grow(context, items, *room * item_bytes, bytes, err);
+    if (st == SB_OK)
+        *room = more;
+    return st;
+}
+
+static sb_status reserve_edit(sb_model *model, sb_error *err) {
+    void *edits = model->edits;
+    sb_status st = grow(model->context, &edits, &model->room_edits, model->num_edits,
+                        sizeof *model->edits, err);
+    model->edits = edits;
+    return st;
+}
+
+/* There is room. */
+static void put_edit(sb_model *model, struct sb__edit edit) {
+    size_t at = sb__model_edit_from(model, edit.layer, edit.index);
+    struct sb__edit *place = &model->edits[at];
+    if (at < model->num_edits && place->layer == edit.layer && place->index == edit.index) {
+        sb_bytes_free(place->bytes);
+    } else {
+        memmove(place + 1, place, (model->num_edits - at) * sizeof *place);
+        model->num_edits++;
+    }
+    *place = edit;
+}
+
+/* --- blobs ----------------------------------------------------------------------------- */
+
+static sb_status put_blob(sb_model *model, int64_t layer, int64_t index, const sb_blob *blob,
+                          uint32_t flags, sb_error *err) {
+    struct sb__encoding encoding;
+    void *bytes;
+    sb_status st = sb__encode_measure(&encoding, blob, flags, err);
+    if (st == SB_OK)
+        st = reserve_edit(model, err);
+    if (st == SB_OK)
+        st = sb__bytes_alloc(model->context, encoding.size, &bytes, err);
+    if (st != SB_OK)
+        return st;
+    st = sb__encode_fetch(&encoding, err);
+    if (st != SB_OK) {
+        sb_bytes_free(bytes);
+        return st;
+    }
+    struct sb__sink sink = sb__sink_memory(bytes, encoding.size);
+    sb__encode_pack(&encoding, &sink);
+    put_edit(model, (struct sb__edit){layer, index, bytes, encoding.size});
+    return SB_OK;
+}
+
+sb_status sb_model_set_blob(sb_model *model, int64_t layer, int64_t index, const sb_blob *blob,
+                            uint32_t flags, sb_error *err) {
+    if (!model || !blob)
+        return sb__fail_null(err, model ? "blob" : "model");
+    int64_t blobs = sb_model_num_blobs(model, layer);
+    if (index < 0 || index >= blobs)
+        return sb__fail(err, SB_ERR_INDEX_OUT_OF_RANGE, "blob %lld of %lld in layer %lld",
+                        (long long)index, (long long)blobs, (long long)layer);
+    return put_blob(model, layer, index, blob, flags, err);
+}
+
+static sb_status check_add(const sb_model *model, int64_t layer, sb_error *err) {
+    bool net = model->format == SB_FORMAT_CAFFEMODEL;
+    if (net != (layer != SB_NO_LAYER))
+        return sb__fail(err, SB_ERR_UNSUPPORTED, "a %s has blobs %s", sb_format_name(model->format),
+                        net ? "in layers only" : "in no layer");
+    if (net && (layer < 0 || layer >= sb_model_num_layers(model)))
+        return sb__fail(err, SB_ERR_INDEX_OUT_OF_RANGE, "layer %lld of %lld", (long long)layer,
+                        (long long)sb_model_num_layers(model));
+    if (model->format == SB_FORMAT_BLOB && sb_model_num_blobs(model, SB_NO_LAYER) > 0)
+        return sb__fail(err, SB_ERR_UNSUPPORTED, "a blob file has one blob, and it is there");
+    return SB_OK;
+}
+
+sb_status sb_model_add_blob(sb_model *model, int64_t layer, const sb_blob *blob, uint32_t flags,
+                            sb_error *err) {
+    if (!model || !blob)
+        return sb__fail_null(err, model ? "blob" : "model");
+    sb_status st = check_add(model, layer, err);
+    if (st != SB_OK)
+        return st;
+    return put_blob(model, layer, sb_model_num_blobs(model, layer), blob, flags, err);
+}
+
+/* --- texts --------------------------------------------------------------------------------- */
+
+static sb_status make_text(sb_context *context, const char *bytes, size_t size,
+                           struct sb__own_text *out, sb_error *err) {
+    void *copy;
+    size_t room;
+    if (!sb__add_size(size, 1, &room))
+        return sb__fail_memory(err, size);
+    sb_status st = sb__object_alloc(context, room, &copy, err);
+    if (st != SB_OK)
+        return st;
+    if (size > 0)
+        memcpy(copy, bytes, size);
+    *out = (struct sb__own_text){copy, size};
+    return SB_OK;
+}
+
+void sb__own_text_free(struct sb__own_text *text, sb_context *context) {
+    sb__object_free(context, text->bytes, text->size + 1);
+}
+
+static sb_status check_net(const sb_model *model, const char *what, sb_error *err) {
+    if (model->format == SB_FORMAT_CAFFEMODEL)
+        return SB_OK;
+    return sb__fail(err, SB_ERR_UNSUPPORTED, "a %s has no %s", sb_format_name(model->format), what);
+}
+
+sb_status sb_model_add_layer(sb_model *model, const char *name, const char *type,
+                             int64_t *out_layer, sb_error *err) {
+    struct sb__new_layer layer;
+    if (!model || !name || !type)
+        return sb__fail_null(err, !model ? "model" : !name ? "name" : "type");
+    sb_status st = check_net(model, "layers", err);
+    if (st != SB_OK)
+        return st;
+    void *layers = model->new_layers;
+    st = grow(model->context, &layers, &model->room_new_layers, model->num_new_layers,
+              sizeof *model->new_layers, err);
+    model->new_layers = layers;
+    if (st == SB_OK)
+        st = make_text(model->context, name, strlen(name), &layer.name, err);
+    if (st != SB_OK)
+        return st;
+    st = make_text(model->context, type, strlen(type), &layer.type, err);
+    if (st != SB_OK) {
+        sb__own_text_free(&layer.name, model->context);
+        return st;
+    }
+    if (out_layer)
+        *out_layer = sb_model_num_layers(model);
+    model->new_layers[model->num_new_layers++] = layer;
+    return SB_OK;
+}
+
+static sb_status set_text(sb_model *model, struct sb__own_text *text, const char *bytes,
+                          size_t size, sb_error *err) {
+    struct sb__own_text copy;
+    sb_status st = make_text(model->context, bytes, size, &copy, err);
+    if (st != SB_OK)
+        return st;
+    sb__own_text_free(text, model->context);
+    *text = copy;
+    return SB_OK;
+}
+
+sb_status sb_model_set_name(sb_model *model, const char *name, sb_error *err) {
+    if (!model || !name)
+        return sb__fail_null(err, model ? "name" : "model");
+    sb_status st = check_net(model, "name", err);
+    return st == SB_OK ? set_text(model, &model->name, name, strlen(name), err) : st;
+}
+
+sb_status sb_model_set_solver_info(sb_model *model, const sb_solver_info *info, sb_error *err) {
+    if (!model || !info)
+        return sb__fail_null(err, model ? "info" : "model");
+    if (!info->learned_net.bytes && info->learned_net.size > 0)
+        return sb__fail_null(err, "learned_net");
+    if (model->format != SB_FORMAT_SOLVERSTATE)
+        return sb__fail(err, SB_ERR_UNSUPPORTED, "a %s has no solver state",
+                        sb_format_name(model->format));
+    sb_solver_info set = *info;
+    sb_status st =
+        set_text(model, &model->learned_net, info->learned_net.bytes, info->learned_net.size, err);
+    if (st != SB_OK)
+        return st;
+    set.learned_net.bytes = model->learned_net.bytes;
+    model->solver = set;
+    model->solver_set = true;
+    return SB_OK;
+}

@@ -1,0 +1,270 @@
+#include "base/error.h"
+#include "format/model.h"
+#include "format/sink.h"
+
+#include "syncblob.pb-c.h"
+
+/* The bytes that the model was opened from are written as they are, but for
+   what was edited. A message that changes inside is written twice: to a count,
+   which gives its new length, then for real. */
+struct save {
+    const sb_model *model;
+    struct sb__reader *reader;
+    struct sb__sink *sink;
+};
+
+/* How far the blobs and layers of the model have been met. */
+struct position {
+    int64_t layer, next_blob; /* the next blob of the layer */
+    int64_t next_layer;
+    bool appended; /* the layer's added blobs are written */
+};
+
+/* --- what is new ------------------------------------------------------------------ */
+
+static ProtobufCBinaryData binary(sb_text text) {
+    return (ProtobufCBinaryData){text.size, (uint8_t *)text.bytes};
+}
+
+static void put_blob(struct sb__sink *sink, uint32_t field, const struct sb__edit *edit) {
+    sb__sink_prefix(sink, field, edit->size);
+    sb__sink_bytes(sink, edit->bytes, edit->size);
+}
+
+static void put_blobs(const struct save *save, uint32_t field, int64_t layer, int64_t first) {
+    const sb_model *model = save->model;
+    for (size_t i = sb__model_edit_from(model, layer, first);
+         i < model->num_edits && model->edits[i].layer == layer; i++)
+        put_blob(save->sink, field, &model->edits[i]);
+}
+
+/* Once all blobs of the file's are written, the added ones follow in the same message. */
+static void append_blobs(const struct save *save, const struct sb__layout *layout,
+                         struct position *position) {
+    int64_t first, blobs = sb__model_index_blobs(&save->model->index, save->model->format,
+                                                 position->layer, &first);
+    if (layout->blobs == 0 || position->appended || position->next_blob < blobs)
+        return;
+    put_blobs(save, layout->blobs, position->layer, blobs);
+    position->appended = true;
+}
+
+static void put_new_layer(const struct save *save, int64_t layer) {
+    const sb_model *model = save->model;
+    const struct sb__new_layer *texts = &model->new_layers[layer - model->index.num_layers];
+    Sb__LayerParameter message = SB__LAYER_PARAMETER__INIT;
+    message.has_name = message.has_type = 1;
+    message.name = binary((sb_text){texts->name.bytes, texts->name.size});
+    message.type = binary((sb_text){texts->type.bytes, texts->type.size});
+    struct sb__sink count = sb__sink_count();
+    const struct save counting = {model, save->reader, &count};
+    put_blobs(&counting, sb__layer_layout.blobs, layer, 0);
+    sb__sink_prefix(save->sink, sb__format_layout(model->format)->children[0].field,
+                    sb__layer_parameter__get_packed_size(&message) + count.written);
+    (void)sb__layer_parameter__pack_to_buffer(&message, &save->sink->base);
+    put_blobs(save, sb__layer_layout.blobs, layer, 0);
+}
+
+static void put_head(const struct save *save) {
+    const sb_model *model = save->model;
+    Sb__NetParameter net = SB__NET_PARAMETER__INIT;
+    Sb__SolverState solver = SB__SOLVER_STATE__INIT;
+    if (model->name.bytes) {
+        net.has_name = 1;
+        net.name = binary(sb_model_name(model));
+        (void)sb__net_parameter__pack_to_buffer(&net, &save->sink->base);
+    }
+    if (model->solver_set) {
+        solver.has_iter = solver.has_current_step = 1;
+        solver.iter = model->solver.iter;
+        solver.current_step = model->solver.current_step;
+        solver.has_learned_net = model->solver.learned_net.size > 0;
+        solver.learned_net = binary(model->solver.learned_net);
+        (void)sb__solver_state__pack_to_buffer(&solver, &save->sink->base);
+    }
+}
+
+/* --- what was there ----------------------------------------------------------------- */
+
+struct action {
+    bool replaces;                  /* the field is not written as it is */
+    const struct sb__edit *edit;    /* a blob in its place */
+    const struct sb__layout *child; /* a message in its place */
+    int64_t layer;                  /* the layer of that message */
+};
+
+static bool is_edited(const sb_model *model, int64_t layer) {
+    size_t at = sb__model_edit_from(model, layer, 0);
+    return at < model->num_edits && model->edits[at].layer == layer;
+}
+
+/* A text or number of the file that put_head wrote anew. */
+static bool is_in_head(const sb_model *model, const struct sb__layout *layout,
+                       const struct sb__field *field) {
+    if (layout->is_layer)
+        return false;
+    if (model->name.bytes && sb__field_is_bytes(field, layout->name))
+        return true;
+    return model->solver_set && (sb__field_is_bytes(field, layout->learned_net) ||
+                                 sb__field_is_varint(field, layout->iter) ||
+                                 sb__field_is_varint(field, layout->current_step));
+}
+
+static struct action decide(const sb_model *model, const struct sb__layout *layout,
+                            const struct sb__field *field, struct position *position) {
+    struct action action = {.layer = position->layer};
+    const struct sb__layout *child = sb__layout_child(layout, field);
+    if (child) {
+        if (!layout->is_layer)
+            action.layer = position->next_layer++;
+        if (is_edited(model, action.layer))
+            action.child = child;
+    } else if (sb__field_is_bytes(field, layout->blobs)) {
+        action.edit = sb__model_edit(model, position->layer, position->next_blob++);
+    }
+    action.replaces = action.child || action.edit || is_in_head(model, layout, field);
+    return action;
+}
+
+static sb_status put_message(const struct save *save, const struct sb__layout *layout,
+                             uint32_t begin, uint32_t end, struct position *position,
+                             sb_error *err);
+
+static sb_status put_child(const struct save *save, const struct sb__field *field,
+                           const struct action *action, struct position *position, sb_error *err) {
+    struct sb__sink count = sb__sink_count();
+    const struct save counting = {save->model, save->reader, &count};
+    struct position counted = *position;
+    sb_status st = put_message(&counting, action->child, field->begin, field->end, &counted, err);
+    if (st != SB_OK)
+        return st;
+    sb__sink_prefix(save->sink, field->number, count.written);
+    return put_message(save, action->child, field->begin, field->end, position, err);
+}
+
+static sb_status put_action(const struct save *save, const struct sb__layout *layout,
+                            const struct sb__field *field, const struct action *action,
+                            struct position *position, sb_error *err) {
+    struct position inside = {.layer = action->layer};
+    if (action->edit)
+        put_blob(save->sink, field->number, action->edit);
+    if (!action->child)
+        return SB_OK;
+    return put_child(save, field, action, layout->is_layer ? position : &inside, err);
+}
+
+static sb_status put_message(const struct save *save, const struct sb__layout *layout,
+                             uint32_t begin, uint32_t end, struct position *position,
+                             sb_error *err) {
+    const struct sb__path path = {NULL, "", -1, layout->fields};
+    const struct sb__source *source = &save->model->source;
+    struct sb__field field = {.end = begin};
+    sb_status st;
+    while ((st = sb__wire_next(save->reader, &path, end, &field, err)) == SB_OK &&
+           field.number != 0) {
+        struct action action = decide(save->model, layout, &field, position);
+        if (!action.replaces)
+            continue;
+        st = sb__sink_span(save->sink, source, begin, field.offset, err);
+        if (st == SB_OK)
+            st = put_action(save, layout, &field, &action, position, err);
+        if (st != SB_OK)
+            return st;
+        begin = field.end;
+    }
+    if (st == SB_OK)
+        st = sb__sink_span(save->sink, source, begin, end, err);
+    if (st == SB_OK)
+        append_blobs(save, layout, position);
+    return st;
+}
+
+static sb_status put_blob_file(const struct save *save, sb_error *err) {
+    const struct sb__edit *edit = sb__model_edit(save->model, SB_NO_LAYER, 0);
+    if (!edit)
+        return sb__sink_span(save->sink, &save->model->source, 0, save->model->source.size, err);
+    sb__sink_bytes(save->sink, edit->bytes, edit->size);
+    return SB_OK;
+}
+
+static sb_status put_model(const sb_model *model, struct sb__sink *sink, sb_error *err) {
+    struct sb__reader reader;
+    const struct save save = {model, &reader, sink};
+    const struct sb__layout *layout = sb__format_layout(model->format);
+    struct position position = {.layer = SB_NO_LAYER};
+    if (!layout)
+        return put_blob_file(&save, err);
+    sb__reader_init(&reader, &model->source);
+    put_head(&save);
+    sb_status st = put_message(&save, layout, 0, model->source.size, &position, err);
+    if (st != SB_OK)
+        return st;
+    for (int64_t i = model->index.num_layers; i < sb_model_num_layers(model); i++)
+        put_new_layer(&save, i);
+    return SB_OK;
+}
+
+/* --- calls -------------------------------------------------------------------------------- */
+
+sb_status sb_model_size(const sb_model *model, size_t *out, sb_error *err) {
+    if (!model || !out)
+        return sb__fail_null(err, model ? "out" : "model");
+    struct sb__sink count = sb__sink_count();
+    sb_status st = put_model(model, &count, err);
+    if (st != SB_OK)
+        return st;
+    if (count.written > SB__MAX_MESSAGE_BYTES)
+        return sb__fail(err, SB_ERR_OVER_LIMIT,
+                        "%llu bytes are more than a protobuf message can have, 2147483647",
+                        (unsigned long long)count.written);
+    *out = (size_t)count.written;
+    return SB_OK;
+}
+
+/* Writes the model, which has `size` bytes unless its file changes under us. */
+static sb_status put_whole(const sb_model *model, struct sb__sink *sink, size_t size,
+                           sb_error *err) {
+    sb_status st = put_model(model, sink, err);
+    if (st == SB_OK)
+        st = sb__source_check(&model->source, err);
+    if (st == SB_OK && sink->written != size)
+        st = sb__source_changed(err);
+    return st;
+}
+
+sb_status sb_model_save(const sb_model *model, void *buffer, size_t capacity, size_t *out_size,
+                        sb_error *err) {
+    size_t size;
+    sb_status st = sb_model_size(model, &size, err);
+    if (st != SB_OK)
+        return st;
+    if (!buffer && size > 0)
+        return sb__fail_null(err, "buffer");
+    if (capacity < size)
+        return sb__fail(err, SB_ERR_INVALID_ARGUMENT, "the model has %zu bytes, the buffer %zu",
+                        size, capacity);
+    struct sb__sink sink = sb__sink_memory(buffer, size);
+    st = put_whole(model, &sink, size, err);
+    if (st == SB_OK && out_size)
+        *out_size = size;
+    return st;
+}
+
+sb_status sb_model_save_file(const sb_model *model, const char *path, sb_error *err) {
+    struct sb__file_write file;
+    size_t size;
+    if (!path)
+        return sb__fail_null(err, "path");
+    sb_status st = sb_model_size(model, &size, err);
+    if (st == SB_OK)
+        st = sb__file_write_begin(&file, path, err);
+    if (st != SB_OK)
+        return st;
+    struct sb__sink sink = sb__sink_file(&file);
+    st = put_whole(model, &sink, size, err);
+    if (st != SB_OK) {
+        sb__file_write_cancel(&file);
+        return st;
+    }
+    return sb__file_write_commit(&file, err);
+}

@@ -1,0 +1,13 @@
+/* The values of a payload, copied once to where they are used. */
+#ifndef SB_FORMAT_PAYLOAD_H
+#define SB_FORMAT_PAYLOAD_H
+
+#include "format/blob_index.h"
+
+/* Writes the payload->count values of the message [begin, end), which was indexed, to `dst` as
+   `dtype` (F32 or F64). IO; also when the bytes are no longer what was indexed. */
+sb_status sb__payload_copy(struct sb__reader *reader, const struct sb__blob_index *index,
+                           const struct sb__payload *payload, int32_t dtype, void *dst,
+                           sb_error *err);
+
+#endif

@@ -1,0 +1,113 @@
+#include "format/read_blob.h"
+
+#include "base/checked.h"
+#include "base/error.h"
+#include "format/payload.h"
+
+#include <stdio.h>
+
+/* --- shapes -------------------------------------------------------------------- */
+
+/* Legacy dimensions are the last four axes, missing ones being 1. */
+static bool equals_legacy(const struct sb__shape *shape, const int64_t *legacy) {
+    if (shape->num_axes < 0 || shape->num_axes > 4)
+        return false;
+    int32_t missing = 4 - shape->num_axes;
+    for (int32_t i = 0; i < 4; i++)
+        if (legacy[i] != (i < missing ? 1 : shape->dims[i - missing]))
+            return false;
+    return true;
+}
+
+bool sb__shape_equals_index(const struct sb__shape *shape, const struct sb__blob_index *index) {
+    if (index->legacy)
+        return equals_legacy(shape, index->shape.dims);
+    if (shape->num_axes != index->shape.num_axes)
+        return false;
+    for (int32_t i = 0; i < shape->num_axes; i++)
+        if (shape->dims[i] != index->shape.dims[i])
+            return false;
+    return true;
+}
+
+static const char *shape_text(const struct sb__shape *shape, char *out, size_t capacity) {
+    size_t used = 0;
+    for (int32_t i = 0; i < shape->num_axes; i++) {
+        int n = snprintf(out + used, capacity - used, "%lld ", (long long)shape->dims[i]);
+        if (n < 0 || (size_t)n >= capacity - used)
+            break;
+        used += (size_t)n;
+    }
+    (void)snprintf(out + used, capacity - used, "(%lld)", (long long)shape->count);
+    return out;
+}
+
+static sb_status target_shape(const sb_blob *blob, const struct sb__blob_index *index, bool reshape,
+                              const struct sb__path *path, struct sb__shape *out, sb_error *err) {
+    char have[72], given[72];
+    if (!reshape) {
+        *out = *sb__blob_shape(blob);
+        if (sb__shape_equals_index(out, index))
+            return SB_OK;
+        return sb__fail(err, SB_ERR_SHAPE_MISMATCH, "the blob is %s, the message %s",
+                        shape_text(out, have, sizeof have),
+                        shape_text(&index->shape, given, sizeof given));
+    }
+    if (sb__shape_make(out, index->shape.dims, index->shape.num_axes,
+                       sb_dtype_size(sb_blob_dtype(blob)), NULL) == SB_OK)
+        return SB_OK;
+    return sb__wire_fail(path, 0, SB_ERR_DATA_OVERFLOW, index->begin, err,
+                         "the shape's bytes do not fit; the message begins");
+}
+
+/* --- payload --------------------------------------------------------------------- */
+
+static sb_status check_memory(const sb_blob *blob, const struct sb__blob_index *index,
+                              const struct sb__path *path, const struct sb__read_blob *how,
+                              sb_error *err) {
+    size_t sides = index->diff.count > 0 ? 2 : 1, bytes, total;
+    if (sb__bytes_of(index->shape.count, sb_dtype_size(sb_blob_dtype(blob)), &bytes) &&
+        sb__mul_size(bytes, sides, &bytes) && sb__add_size(bytes, how->held, &total) &&
+        total <= how->limits->max_memory)
+        return SB_OK;
+    return sb__wire_fail(path, 0, SB_ERR_DATA_LIMIT, index->begin, err,
+                         "%lld elements exceed the memory limit of %zu bytes; the message begins",
+                         (long long)index->shape.count, how->limits->max_memory);
+}
+
+static sb_status copy_payload(sb_blob *blob, struct sb__reader *reader,
+                              const struct sb__blob_index *index, struct sb__load *load,
+                              sb_error *err) {
+    int32_t dtype = sb_blob_dtype(blob);
+    sb_status st = SB_OK;
+    if (index->data.count > 0)
+        st = sb__payload_copy(reader, index, &index->data, dtype, load->data.write.ptr, err);
+    if (st == SB_OK && index->diff.count > 0)
+        st = sb__payload_copy(reader, index, &index->diff, dtype, load->diff.write.ptr, err);
+    return st == SB_OK ? sb__source_check(reader->source, err) : st;
+}
+
+sb_status sb__read_blob(sb_blob *blob, struct sb__reader *reader, const struct sb__path *path,
+                        uint32_t begin, uint32_t end, const struct sb__read_blob *how,
+                        sb_error *err) {
+    struct sb__blob_index index;
+    struct sb__shape shape;
+    struct sb__load load;
+    sb_status st = sb__blob_index(reader, path, begin, end, how->limits, &index, err);
+    if (st == SB_OK)
+        st = target_shape(blob, &index, how->reshape, path, &shape, err);
+    if (st == SB_OK)
+        st = sb__blob_index_check(&index, path, true, err);
+    if (st == SB_OK)
+        st = check_memory(blob, &index, path, how, err);
+    if (st == SB_OK)
+        st = sb__load_begin(&load, blob, &shape, true, index.diff.count > 0, how->fresh, err);
+    if (st != SB_OK)
+        return st;
+    st = copy_payload(blob, reader, &index, &load, err);
+    if (st == SB_OK)
+        (void)sb__load_commit(&load);
+    else
+        sb__load_cancel(&load);
+    return st;
+}

@@ -1,0 +1,258 @@
+#include "format/wire.h"
+
+#include "base/error.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define MAX_VARINT_BYTES 10
+#define MAX_FIELD_NUMBER ((1u << 29) - 1)
+
+/* --- errors --------------------------------------------------------------- */
+
+struct text {
+    char bytes[128];
+    size_t used;
+};
+
+static void append(struct text *text, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+static void append(struct text *text, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    int n = vsnprintf(text->bytes + text->used, sizeof text->bytes - text->used, format, args);
+    va_end(args);
+    if (n > 0)
+        text->used += (size_t)n;
+    if (text->used >= sizeof text->bytes)
+        text->used = sizeof text->bytes - 1;
+}
+
+const char *sb__field_name(const struct sb__field_name *fields, uint32_t number) {
+    for (; fields->number != 0; fields++)
+        if (fields->number == number)
+            return fields->name;
+    return NULL;
+}
+
+static void append_path(struct text *text, const struct sb__path *path) {
+    if (!path->parent)
+        return;
+    append_path(text, path->parent);
+    append(text, text->used ? ".%s" : "%s", path->name);
+    if (path->index >= 0)
+        append(text, "[%lld]", (long long)path->index);
+}
+
+static void append_field(struct text *text, const struct sb__path *path, uint32_t field) {
+    if (field == 0)
+        return;
+    const char *name = sb__field_name(path->fields, field);
+    if (text->used)
+        append(text, ".");
+    if (name)
+        append(text, "%s", name);
+    else
+        append(text, "field %u", field);
+}
+
+sb_status sb__wire_fail(const struct sb__path *path, uint32_t field, sb_status status,
+                        uint32_t offset, sb_error *err, const char *format, ...) {
+    struct text where = {.used = 0}, what = {.used = 0};
+    va_list args;
+    append_path(&where, path);
+    append_field(&where, path, field);
+    va_start(args, format);
+    (void)vsnprintf(what.bytes, sizeof what.bytes, format, args);
+    va_end(args);
+    return sb__fail_at(err, status, offset, "%s%s%s at offset %u", where.bytes,
+                       where.used ? ": " : "", what.bytes, offset);
+}
+
+static sb_status fail_missing(const struct sb__path *path, uint32_t field, uint32_t at,
+                              uint64_t missing, sb_error *err) {
+    return sb__wire_fail(path, field, SB_ERR_MALFORMED, at, err, "%llu byte%s missing",
+                         (unsigned long long)missing, missing == 1 ? " is" : "s are");
+}
+
+/* --- bytes ------------------------------------------------------------------ */
+
+void sb__reader_init(struct sb__reader *reader, const struct sb__source *source) {
+    reader->source = source;
+    reader->bytes = source->bytes ? source->bytes : reader->window;
+    reader->begin = 0;
+    reader->end = source->bytes ? source->size : 0;
+    reader->at = 0;
+}
+
+static bool in_window(const struct sb__reader *reader, uint32_t offset, size_t size) {
+    return offset >= reader->begin && offset <= reader->end && size <= reader->end - offset;
+}
+
+/* Makes `size` bytes at reader->at readable through reader->bytes; they lie inside the source. */
+static sb_status fetch(struct sb__reader *reader, uint32_t size, sb_error *err) {
+    if (in_window(reader, reader->at, size))
+        return SB_OK;
+    uint32_t left = reader->source->size - reader->at;
+    uint32_t n = left < SB__WINDOW_BYTES ? left : SB__WINDOW_BYTES;
+    reader->begin = reader->end = 0;
+    sb_status st = sb__source_read(reader->source, reader->at, reader->window, n, err);
+    if (st != SB_OK)
+        return st;
+    reader->begin = reader->at;
+    reader->end = reader->at + n;
+    return SB_OK;
+}
+
+sb_status sb__reader_copy(const struct sb__reader *reader, uint32_t offset, void *dst, size_t size,
+                          sb_error *err) {
+    if (!in_window(reader, offset, size))
+        return sb__source_read(reader->source, offset, dst, size, err);
+    if (size > 0)
+        memcpy(dst, reader->bytes + (offset - reader->begin), size);
+    return SB_OK;
+}
+
+/* --- values ------------------------------------------------------------------- */
+
+sb_status sb__wire_varint(struct sb__reader *reader, const struct sb__path *path, uint32_t end,
+                          uint32_t field, uint64_t *out, sb_error *err) {
+    uint64_t value = 0;
+    for (unsigned i = 0; i < MAX_VARINT_BYTES; i++) {
+        if (reader->at == end)
+            return fail_missing(path, field, end, 1, err);
+        sb_status st = fetch(reader, 1, err);
+        if (st != SB_OK)
+            return st;
+        unsigned char byte = reader->bytes[reader->at++ - reader->begin];
+        if (i == MAX_VARINT_BYTES - 1 && (byte & 0x7f) > 1)
+            value = UINT64_MAX;
+        else
+            value |= (uint64_t)(byte & 0x7f) << (7 * i);
+        if (byte < 0x80) {
+            *out = value;
+            return SB_OK;
+        }
+    }
+    return sb__wire_fail(path, field, SB_ERR_MALFORMED, reader->at - MAX_VARINT_BYTES, err,
+                         "a number of more than %d bytes begins", MAX_VARINT_BYTES);
+}
+
+static sb_status read_tag(struct sb__reader *reader, const struct sb__path *path, uint32_t end,
+                          struct sb__field *field, sb_error *err) {
+    uint64_t tag;
+    field->offset = reader->at;
+    sb_status st = sb__wire_varint(reader, path, end, 0, &tag, err);
+    if (st != SB_OK)
+        return st;
+    if (tag >> 3 == 0 || tag >> 3 > MAX_FIELD_NUMBER)
+        return sb__wire_fail(path, 0, SB_ERR_MALFORMED, field->offset, err,
+                             "no field has number %llu", (unsigned long long)(tag >> 3));
+    field->number = (uint32_t)(tag >> 3);
+    field->type = (uint32_t)(tag & 7);
+    field->value = 0;
+    return SB_OK;
+}
+
+static sb_status read_fixed(struct sb__reader *reader, const struct sb__path *path, uint32_t end,
+                            struct sb__field *field, uint32_t size, sb_error *err) {
+    field->begin = reader->at;
+    if (size > end - field->begin)
+        return fail_missing(path, field->number, end, size - (end - field->begin), err);
+    sb_status st = fetch(reader, size, err);
+    if (st != SB_OK)
+        return st;
+    const unsigned char *p = reader->bytes + (field->begin - reader->begin);
+    for (unsigned i = 0; i < size; i++)
+        field->value |= (uint64_t)p[i] << (8 * i);
+    reader->at = field->end = field->begin + size;
+    return SB_OK;
+}
+
+static sb_status read_length(struct sb__reader *reader, const struct sb__path *path, uint32_t end,
+                             struct sb__field *field, sb_error *err) {
+    uint64_t length;
+    sb_status st = sb__wire_varint(reader, path, end, field->number, &length, err);
+    if (st != SB_OK)
+        return st;
+    field->begin = reader->at;
+    if (length > end - field->begin)
+        return fail_missing(path, field->number, end, length - (end - field->begin), err);
+    reader->at = field->end = field->begin + (uint32_t)length;
+    return SB_OK;
+}
+
+static sb_status read_value(struct sb__reader *reader, const struct sb__path *path, uint32_t end,
+                            struct sb__field *field, sb_error *err) {
+    sb_status st;
+    switch (field->type) {
+    case SB__WIRE_VARINT:
+        field->begin = reader->at;
+        st = sb__wire_varint(reader, path, end, field->number, &field->value, err);
+        field->end = reader->at;
+        return st;
+    case SB__WIRE_FIXED64:
+        return read_fixed(reader, path, end, field, 8, err);
+    case SB__WIRE_BYTES:
+        return read_length(reader, path, end, field, err);
+    case SB__WIRE_FIXED32:
+        return read_fixed(reader, path, end, field, 4, err);
+    default:
+        return sb__wire_fail(path, field->number, SB_ERR_MALFORMED, field->offset, err,
+                             "there is no wire type %u; it stands", field->type);
+    }
+}
+
+static sb_status fail_group_end(const struct sb__path *path, const struct sb__field *field,
+                                sb_error *err) {
+    return sb__wire_fail(path, field->number, SB_ERR_MALFORMED, field->offset, err,
+                         "a group that is not open ends");
+}
+
+/* The group `outer` has just begun. */
+static sb_status skip_group(struct sb__reader *reader, const struct sb__path *path, uint32_t end,
+                            struct sb__field *outer, sb_error *err) {
+    uint32_t open[SB__MAX_GROUP_DEPTH];
+    size_t depth = 0;
+    struct sb__field field = *outer;
+    outer->begin = reader->at;
+    for (;;) {
+        if (field.type == SB__WIRE_GROUP_BEGIN) {
+            if (depth == SB__MAX_GROUP_DEPTH)
+                return sb__wire_fail(path, outer->number, SB_ERR_DATA_LIMIT, field.offset, err,
+                                     "groups nest deeper than %d", SB__MAX_GROUP_DEPTH);
+            open[depth++] = field.number;
+        } else if (field.type == SB__WIRE_GROUP_END) {
+            if (field.number != open[depth - 1])
+                return fail_group_end(path, &field, err);
+            if (--depth == 0)
+                break;
+        } else {
+            sb_status st = read_value(reader, path, end, &field, err);
+            if (st != SB_OK)
+                return st;
+        }
+        sb_status st = read_tag(reader, path, end, &field, err);
+        if (st != SB_OK)
+            return st;
+    }
+    outer->end = reader->at;
+    return SB_OK;
+}
+
+sb_status sb__wire_next(struct sb__reader *reader, const struct sb__path *path, uint32_t end,
+                        struct sb__field *field, sb_error *err) {
+    reader->at = field->end;
+    field->number = 0;
+    if (reader->at >= end)
+        return SB_OK;
+    sb_status st = read_tag(reader, path, end, field, err);
+    if (st != SB_OK)
+        return st;
+    if (field->type == SB__WIRE_GROUP_BEGIN)
+        return skip_group(reader, path, end, field, err);
+    if (field->type == SB__WIRE_GROUP_END)
+        return fail_group_end(path, field, err);
+    return read_value(reader, path, end, field, err);
+}
