@@ -1,0 +1,31 @@
+#!/usr/bin/env bash
+# Compiles each public header alone, twice in a row, and all in reverse order,
+# as C11, C17, C++11 and C++20:
+#   check_headers.sh INCLUDE_FOLDER CC CXX
+set -euo pipefail
+
+include=$1 cc=$2 cxx=$3
+warnings=(-Wall -Wextra -Wpedantic -Wconversion -Wsign-conversion -Werror)
+status=0
+
+check() { # LANGUAGE STANDARD COMPILER HEADER...
+    local language=$1 standard=$2 compiler=$3
+    shift 3
+    printf '#include <syncblob/%s>\n' "$@" |
+        "$compiler" -x "$language" "-std=$standard" "${warnings[@]}" "-I$include" -fsyntax-only - ||
+        { echo "FAILED as $standard: $*"; status=1; }
+}
+
+mapfile -t headers < <(cd "$include/syncblob" && ls -r -- *.h)
+[ "${#headers[@]}" -ge 10 ] || { echo "only ${#headers[@]} headers in $include/syncblob"; exit 1; }
+for standard in c11 c17 c++11 c++20; do
+    case $standard in
+    c++*) language=c++ compiler=$cxx ;;
+    *) language=c compiler=$cc ;;
+    esac
+    for header in "${headers[@]}"; do
+        check $language $standard "$compiler" "$header" "$header"
+    done
+    check $language $standard "$compiler" "${headers[@]}"
+done
+exit $status

@@ -1,0 +1,31 @@
+#!/usr/bin/env bash
+# Checks the symbols of a static library, object by object:
+#   check_symbols.sh ARCHIVE IMPORTS
+# 1. an undefined symbol is in IMPORTS or defined by another object of ours;
+# 2. a defined global symbol begins with sb_.
+set -euo pipefail
+export LC_ALL=C
+
+archive=$1 imports=$2
+allowed=$(grep -v '^#' "$imports" | tr -s ' ' '\n')
+symbols=$(nm -A "$archive")
+[ -n "$symbols" ] || { echo "$archive has no symbols"; exit 1; }
+
+# Lines of nm -A: "archive:object:address type name"; undefined and weak
+# undefined ones have no address.
+status=0
+foreign=$(awk '$(NF-1) ~ /^[A-TV-Z]$/ && $NF !~ /^sb_/ {print "  " $1 " " $NF}' <<<"$symbols")
+if [ -n "$foreign" ]; then
+    printf 'global symbols that do not begin with sb_:\n%s\n' "$foreign"
+    status=1
+fi
+
+defined=$(awk '$(NF-1) ~ /^[A-TV-Z]$/ {print $NF}' <<<"$symbols")
+unlisted=$(awk 'NR == FNR {known[$1]; next}
+                $(NF-1) ~ /^[Uwv]$/ && !($NF in known) {print "  " $1 " " $NF}' \
+    <(printf '%s\n%s\n' "$allowed" "$defined") - <<<"$symbols")
+if [ -n "$unlisted" ]; then
+    printf 'imports that %s does not list:\n%s\n' "$imports" "$unlisted"
+    status=1
+fi
+exit $status

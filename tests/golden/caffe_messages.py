@@ -1,0 +1,48 @@
+"""Caffe's messages as Google's protobuf sees them, from a caffe.proto.
+
+Only the descriptors come from protoc, never generated code, so that any protoc
+goes with any Python protobuf.
+"""
+
+import pathlib
+import subprocess
+import tempfile
+
+from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
+
+
+def read_descriptor(protoc, proto):
+    """The FileDescriptorProto of a .proto file."""
+    proto = pathlib.Path(proto)
+    with tempfile.TemporaryDirectory() as folder:
+        out = pathlib.Path(folder, "descriptors")
+        command = [protoc, f"--descriptor_set_out={out}", f"--proto_path={proto.parent}", proto.name]
+        subprocess.run(command, check=True, stderr=subprocess.PIPE)
+        descriptors = descriptor_pb2.FileDescriptorSet.FromString(out.read_bytes())
+    return descriptors.file[0]
+
+
+class Messages:
+    """Message classes by name: messages.NetParameter and so on."""
+
+    def __init__(self, file_descriptor):
+        self._pool = descriptor_pool.DescriptorPool()
+        self._pool.Add(file_descriptor)
+        self._package = file_descriptor.package
+        self._factory = message_factory.MessageFactory(self._pool)
+
+    def __getattr__(self, name):
+        descriptor = self._pool.FindMessageTypeByName(f"{self._package}.{name}")
+        if hasattr(message_factory, "GetMessageClass"):
+            return message_factory.GetMessageClass(descriptor)
+        return self._factory.GetPrototype(descriptor)  # protobuf before 4.22
+
+
+def unpacked(file_descriptor):
+    """The same messages with no field packed: how other writers may write them."""
+    copy = descriptor_pb2.FileDescriptorProto.FromString(file_descriptor.SerializeToString())
+    for message in copy.message_type:
+        for field in message.field:
+            if field.options.HasField("packed"):
+                field.options.packed = False
+    return copy

@@ -1,0 +1,195 @@
+#!/usr/bin/env python3
+"""Compares `syncblob info --json` with an independent reading of the same files.
+
+    check_info.py --cli PROGRAM --proto caffe.proto [--data FOLDER] [FILE...]
+
+The files are the real ones of --data (SYNCBLOB_TEST_DATA, else ../shared/data
+beside the repository), the FILEs given, and files that Google's protobuf makes
+here, one for each thing that a reader may get wrong. Shapes, counts, sha256,
+min, max, nonfinite, names and types must be equal; sum and asum lie within
+1e-12 of asum, sumsq within 1e-12 of sumsq. Each line is checked against the
+JSON Schema too. Needs protoc and requirements.txt.
+"""
+
+import argparse
+import copy
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+import jsonschema
+
+from caffe_messages import Messages, read_descriptor, unpacked
+from made_files import made_files
+from reading import expected
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+SCHEMA = ROOT / "bindings/syncblob-cli/schema/info-v1.schema.json"
+FORMAT_OF = {".caffemodel": "caffemodel", ".solverstate": "solverstate", ".binaryproto": "blob"}
+TOLERANCE = 1e-12
+SCALE_OF = {"sum": "asum", "asum": "asum", "sumsq": "sumsq"}
+
+
+# --- comparing ------------------------------------------------------------------
+
+
+def differences(found, wanted, where="", scales=None):
+    """Where two JSON values differ, one line each."""
+    if isinstance(wanted, dict) and isinstance(found, dict):
+        for key in sorted(wanted.keys() | found.keys()):
+            if key not in wanted or key not in found:
+                yield f"{where}.{key}: only {'wanted' if key in wanted else 'found'}"
+                continue
+            yield from differences(found[key], wanted[key], f"{where}.{key}", (key, wanted))
+    elif isinstance(wanted, list) and isinstance(found, list) and len(wanted) == len(found):
+        for index, pair in enumerate(zip(found, wanted)):
+            yield from differences(*pair, f"{where}[{index}]")
+    elif not equal(found, wanted, *(scales or (None, None))):
+        yield f"{where}: found {found!r:.100}, wanted {wanted!r:.100}"
+
+
+def equal(found, wanted, key, beside):
+    if key in SCALE_OF and None not in (found, wanted):
+        scale = beside[SCALE_OF[key]]
+        return abs(found - wanted) <= TOLERANCE * (scale if scale is not None else sys.float_info.max)
+    return type(found) is type(wanted) and found == wanted or is_number(found) and found == wanted
+
+
+def is_number(value):
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+# --- running --------------------------------------------------------------------
+
+
+class Checker:
+    def __init__(self, cli, messages, validator):
+        self.cli, self.messages, self.validator = cli, messages, validator
+        self.passed = self.failed = 0
+
+    def report(self, name, problems):
+        problems = list(problems)
+        self.passed += not problems
+        self.failed += bool(problems)
+        for problem in problems[:10]:
+            print(f"FAILED {name}: {problem}")
+
+    def check(self, name, path, file_format, options=()):
+        """One file against its independent reading; returns both."""
+        command = [self.cli, "info", "--json", *options, path]
+        run = subprocess.run(command, capture_output=True, check=False)
+        wanted = expected(self.messages, pathlib.Path(path).read_bytes(), file_format)
+        wanted.update(schema=1, file=str(path))
+        if run.returncode or run.stderr or run.stdout.count(b"\n") != 1:
+            self.report(name, [f"status {run.returncode}, said: {run.stderr.decode()!r:.300}"])
+            return None, wanted
+        found = json.loads(run.stdout, parse_constant=refuse_constant)
+        schema_problems = [error.message for error in self.validator.iter_errors(found)]
+        self.report(name, [*differences(found, wanted), *schema_problems])
+        return found, wanted
+
+
+def refuse_constant(name):
+    raise ValueError(f"{name} is not JSON")
+
+
+def check_real(checker, folder, files):
+    paths = sorted(p for p in folder.glob("*") if p.suffix in FORMAT_OF) if folder.is_dir() else []
+    for path in [*paths, *files]:
+        checker.check(path.name, path, FORMAT_OF[path.suffix])
+    if paths:
+        print(f"real files: {len(paths)} in {folder}")
+    else:
+        print(f"real files: none in {folder}; only files made with Google's protobuf are compared")
+
+
+def check_made(checker, messages, unpacked_messages):
+    last = None
+    with tempfile.TemporaryDirectory() as folder:
+        for number, (name, file_format, data) in enumerate(made_files(messages, unpacked_messages)):
+            path = pathlib.Path(folder, f"{number}{suffix_of(file_format)}")
+            path.write_bytes(data)
+            checker.check(name + " (detected)", path, file_format)
+            result = checker.check(name, path, file_format, ["--as", file_format])
+            if name == "current net":
+                last = result
+    return last
+
+
+def suffix_of(file_format):
+    return next(suffix for suffix, name in FORMAT_OF.items() if name == file_format)
+
+
+# --- the comparison itself can fail -----------------------------------------------
+
+
+def leaves(value, path=()):
+    items = value.items() if isinstance(value, dict) else enumerate(value)
+    for key, item in items:
+        if isinstance(item, (dict, list)):
+            yield from leaves(item, (*path, key))
+            if isinstance(item, list):
+                yield (*path, key)
+        else:
+            yield (*path, key)
+
+
+def spoiled(value, path):
+    """A copy in which the one thing at `path` is slightly wrong."""
+    value = copy.deepcopy(value)
+    holder = value
+    for key in path[:-1]:
+        holder = holder[key]
+    old, key = holder[path[-1]], path[-1]
+    if isinstance(old, list):
+        holder[key] = [*old, 1]
+    elif isinstance(old, str):
+        holder[key] = old + "0"
+    elif old is None:
+        holder[key] = 0
+    elif key in SCALE_OF:
+        holder[key] = old + 3e-12 * holder[SCALE_OF[key]]
+    else:
+        holder[key] = old + 1 if isinstance(old, int) else old * (1 + 1e-15) + 5e-324
+    return value
+
+
+def check_checker(checker, found, wanted):
+    """Every single wrong value in a true answer must be noticed."""
+    if found is None:
+        return
+    missed = [path for path in leaves(found) if not any(differences(spoiled(found, path), wanted))]
+    checker.report("the comparison notices every wrong value", [f"not at {path}" for path in missed])
+    wrong = dict(found, format="zip", extra=1)
+    noticed = checker.validator.is_valid(found) and not checker.validator.is_valid(wrong)
+    checker.report("the schema notices a wrong format", [] if noticed else ["it does not"])
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--cli", required=True, help="the program syncblob")
+    parser.add_argument("--proto", required=True, help="Caffe's caffe.proto")
+    parser.add_argument("--protoc", default="protoc", help="protobuf's compiler")
+    parser.add_argument("--data", type=pathlib.Path, help="folder of real files",
+                        default=os.environ.get("SYNCBLOB_TEST_DATA") or ROOT.parent / "shared/data")
+    parser.add_argument("files", nargs="*", type=pathlib.Path, help="more real files")
+    arguments = parser.parse_args()
+
+    descriptor = read_descriptor(arguments.protoc, arguments.proto)
+    messages, unpacked_messages = Messages(descriptor), Messages(unpacked(descriptor))
+    schema = json.loads(SCHEMA.read_text(encoding="utf-8"))
+    jsonschema.Draft202012Validator.check_schema(schema)
+    checker = Checker(arguments.cli, messages, jsonschema.Draft202012Validator(schema))
+
+    check_real(checker, arguments.data, arguments.files)
+    sample = check_made(checker, messages, unpacked_messages)
+    check_checker(checker, *sample)
+    print(f"{checker.passed} passed, {checker.failed} failed")
+    return 1 if checker.failed or not checker.passed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,110 @@
+"""Files that Google's protobuf writes, one for each thing that a reader may get
+wrong: (name, format, bytes)."""
+
+import math
+import random
+
+NAN, INF = math.nan, math.inf
+FLT_MAX, DBL_MAX = 3.4028234663852886e38, 1.7976931348623157e308
+FLT_DENORMAL, DBL_DENORMAL = 2.0**-149, 5e-324
+
+
+def made_files(messages, unpacked_messages):
+    for name, blob in blobs(messages):
+        yield f"blob, {name}", "blob", blob.SerializeToString()
+    yield from odd_encodings(messages, unpacked_messages)
+    yield "V0 net", "caffemodel", v0_net(messages).SerializeToString()
+    yield "V1 net, a layer of every type", "caffemodel", v1_net(messages).SerializeToString()
+    yield "current net", "caffemodel", current_net(messages).SerializeToString()
+    yield "current net, unpacked", "caffemodel", current_net(unpacked_messages).SerializeToString()
+    yield "net without layers", "caffemodel", messages.NetParameter(name="empty").SerializeToString()
+    yield "solver state", "solverstate", solver_state(messages).SerializeToString()
+    yield "solver state, legacy", "solverstate", solver_state(messages, legacy=True).SerializeToString()
+
+
+def shaped(messages, dims, **payload):
+    return messages.BlobProto(shape=messages.BlobShape(dim=dims), **payload)
+
+
+def legacy(messages, dims, **payload):
+    num, channels, height, width = dims
+    return messages.BlobProto(num=num, channels=channels, height=height, width=width, **payload)
+
+
+def normal(count, scale=1.0, seed=1):
+    generator = random.Random(seed)
+    return [generator.gauss(0, scale) for _ in range(count)]
+
+
+def blobs(messages):
+    both = legacy(messages, (1, 1, 1, 2), data=[1, 2])
+    both.shape.dim.extend([7, 7])
+    doubles_too = shaped(messages, [2], data=[1, 2], double_data=[0.1, 0.2])
+    yield "float data", shaped(messages, [2, 3], data=normal(6))
+    yield "float data and diff", shaped(messages, [3], data=normal(3), diff=normal(3, seed=2))
+    yield "double data", shaped(messages, [5], double_data=normal(5, 1e200))
+    yield "double data and diff", shaped(messages, [2], double_data=[0.1, 0.2], double_diff=[NAN, 3])
+    yield "legacy dimensions", legacy(messages, (2, 1, 3, 1), data=normal(6))
+    yield "legacy dimensions beside a shape", both
+    yield "double data beside float data", doubles_too
+    yield "neither shape nor dimensions", messages.BlobProto(data=[4.5])
+    yield "a dimension of 0", shaped(messages, [3, 0, 2])
+    yield "one axis", shaped(messages, [1], data=[-0.0])
+    yield "32 axes", shaped(messages, [1] * 31 + [2], data=[1, 2])
+    yield "NaN and infinities", shaped(messages, [5], data=[NAN, 1.5, INF, -INF, -2])
+    yield "nothing finite", shaped(messages, [2], data=[NAN, INF], diff=[-INF, NAN])
+    yield "extreme floats", shaped(messages, [4], data=[FLT_MAX, -FLT_MAX, FLT_DENORMAL, 0])
+    yield "extreme doubles", shaped(messages, [3], double_data=[DBL_MAX, DBL_MAX, DBL_DENORMAL])
+    yield "sums that cancel", shaped(messages, [200002], data=[1e8, -1e8] * 100000 + [1, 0.5])
+    yield "a million values", shaped(messages, [1000, 1000], data=normal(1000000))
+
+
+def odd_encodings(messages, unpacked_messages):
+    one = shaped(messages, [4], data=[1, 2]).SerializeToString()
+    two = messages.BlobProto(data=[3, 4]).SerializeToString()
+    one_by_one = shaped(unpacked_messages, [3], data=[1, 2, 3], double_diff=[1, 2, 3])
+    yield "blob, data in two pieces", "blob", one + two
+    yield "blob, unpacked", "blob", one_by_one.SerializeToString()
+    mixed = unpacked_messages.BlobProto(data=[3, 4]).SerializeToString()
+    yield "blob, packed then unpacked", "blob", one + mixed
+    yield "blob, data before its shape", "blob", two + one
+
+
+def v0_net(messages):
+    net = messages.NetParameter(name="V0")
+    for name, layer_type, values in (("conv1", "conv", [1, 2]), ("relu1", "relu", []), ("ip", "innerproduct", [3])):
+        layer = net.layers.add().layer
+        layer.name, layer.type = name, layer_type
+        if values:
+            layer.blobs.append(legacy(messages, (1, 1, 1, len(values)), data=values))
+    return net
+
+
+def v1_net(messages):
+    net = messages.NetParameter(name="V1")
+    types = messages.V1LayerParameter.DESCRIPTOR.fields_by_name["type"].enum_type.values
+    for number, value in enumerate(types):
+        layer = net.layers.add(name=f"layer {number}", type=value.number)
+        for axis in range(number % 3):
+            layer.blobs.append(legacy(messages, (1, 1, axis + 1, 2), data=normal(2 * axis + 2)))
+    return net
+
+
+def current_net(messages):
+    net = messages.NetParameter(name="\x1b[2J\u202e \"net\" \\ \u91cd\u307f\n")
+    net.layer.add(name="data", type="Input")
+    conv = net.layer.add(name="conv/1", type="Convolution", bottom=["data"], top=["conv/1"])
+    conv.blobs.append(shaped(messages, [2, 3, 5, 5], data=normal(150)))
+    conv.blobs.append(shaped(messages, [2], data=normal(2), diff=normal(2, seed=3)))
+    conv.convolution_param.num_output = 2
+    net.layer.add()
+    net.layer.add(name="conv/1", type="no such type").blobs.append(shaped(messages, [1], double_data=[0.1]))
+    return net
+
+
+def solver_state(messages, legacy=False):
+    state = messages.SolverState(iter=4000, learned_net="a.caffemodel", current_step=2)
+    for count in (3, 1, 4):
+        make = globals()["legacy"] if legacy else shaped
+        state.history.append(make(messages, (1, 1, 1, count), data=normal(count, 1e-6)))
+    return state

@@ -1,0 +1,90 @@
+#include "blobs.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static void place_on_host(sb_mem *mem, const void *values, size_t bytes) {
+    sb_error err;
+    void *out;
+    assert_ok(sb_mem_mutable_cpu_data(mem, &out, &err));
+    memcpy(out, values, bytes);
+}
+
+void mem_place(sb_mem *mem, int32_t head, const void *values, size_t bytes) {
+    sb_error err;
+    const void *in;
+    void *out;
+    if (head == SB_HEAD_UNINITIALIZED)
+        return;
+    place_on_host(mem, values, bytes);
+    if (head == SB_HEAD_SYNCED)
+        assert_ok(sb_mem_gpu_data(mem, &in, &err));
+    if (head == SB_HEAD_AT_GPU)
+        assert_ok(sb_mem_mutable_gpu_data(mem, &out, &err));
+    assert_int_equal(sb_mem_head(mem), head);
+}
+
+void mem_look(const sb_mem *mem, void *out, size_t bytes) {
+    sb_error err;
+    const void *in;
+    int32_t head = sb_mem_head(mem);
+    memset(out, 0, bytes);
+    if (head == SB_HEAD_UNINITIALIZED || bytes == 0)
+        return;
+    if (head == SB_HEAD_AT_GPU) {
+        assert_ok(sb_mem_gpu_data(mem, &in, &err));
+        assert_ok(sb_sim_peek(sb_mem_context(mem), out, in, bytes, &err));
+    } else {
+        assert_ok(sb_mem_cpu_data(mem, &in, &err));
+        memcpy(out, in, bytes);
+    }
+    assert_int_equal(sb_mem_head(mem), head);
+}
+
+bool mem_holds(const sb_mem *mem, const void *values, size_t bytes) {
+    void *found = malloc(bytes ? bytes : 1);
+    assert_non_null(found);
+    mem_look(mem, found, bytes);
+    bool same = memcmp(found, values, bytes) == 0;
+    free(found);
+    return same;
+}
+
+sb_blob *blob_of(sb_context *context, int32_t dtype, int32_t num_axes, const int64_t *shape) {
+    sb_error err;
+    sb_blob *blob = NULL;
+    assert_ok(sb_blob_create_shaped(context, dtype, shape, num_axes, &blob, &err));
+    return blob;
+}
+
+sb_blob *blob_of_count(sb_context *context, int32_t dtype, int64_t count) {
+    return blob_of(context, dtype, 1, &count);
+}
+
+sb_mem *data_of(const sb_blob *blob) {
+    sb_error err;
+    sb_mem *mem = NULL;
+    assert_ok(sb_blob_data(blob, &mem, &err));
+    return mem;
+}
+
+sb_mem *diff_of(const sb_blob *blob) {
+    sb_error err;
+    sb_mem *mem = NULL;
+    assert_ok(sb_blob_diff(blob, &mem, &err));
+    return mem;
+}
+
+void fill_values(int32_t dtype, int64_t count, double start, double step, void *out) {
+    for (int64_t i = 0; i < count; i++) {
+        double value = start + step * (double)i;
+        if (dtype == SB_DTYPE_F64)
+            ((double *)out)[i] = value;
+        else
+            ((float *)out)[i] = (float)value;
+    }
+}
+
+double value_at(int32_t dtype, const void *values, int64_t i) {
+    return dtype == SB_DTYPE_F64 ? ((const double *)values)[i] : (double)((const float *)values)[i];
+}

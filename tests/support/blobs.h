@@ -1,0 +1,23 @@
+/* Blobs with contents at a chosen head. */
+#ifndef SB_TESTS_BLOBS_H
+#define SB_TESTS_BLOBS_H
+
+#include "rig.h"
+
+/* Puts the memory's head where `head` says (UNINITIALIZED to SYNCED) with `bytes` of its size from
+   `values`. UNINITIALIZED: leaves it alone. */
+void mem_place(sb_mem *mem, int32_t head, const void *values, size_t bytes);
+/* The first `bytes` of a memory as the head promises them, without moving the head. */
+void mem_look(const sb_mem *mem, void *out, size_t bytes);
+bool mem_holds(const sb_mem *mem, const void *values, size_t bytes);
+
+sb_blob *blob_of(sb_context *context, int32_t dtype, int32_t num_axes, const int64_t *shape);
+/* A blob of one axis. */
+sb_blob *blob_of_count(sb_context *context, int32_t dtype, int64_t count);
+sb_mem *data_of(const sb_blob *blob);
+sb_mem *diff_of(const sb_blob *blob);
+/* count values of F32 or F64: start, start + step, ... */
+void fill_values(int32_t dtype, int64_t count, double start, double step, void *out);
+double value_at(int32_t dtype, const void *values, int64_t i);
+
+#endif

@@ -1,0 +1,63 @@
+#include "nets.h"
+
+static const int64_t two_by_three[] = {2, 3}, two[] = {2};
+
+void wire_blob_field(struct wire *wire, uint32_t field, const int64_t *dims, size_t axes,
+                     float first) {
+    struct wire blob = {0};
+    wire_blob(&blob, dims, axes, first);
+    wire_message(wire, field, &blob);
+    wire_free(&blob);
+}
+
+void net_current(struct wire *net) {
+    struct wire layer = {0};
+    wire_text(net, 1, "small");
+    wire_text(&layer, 1, "conv");
+    wire_text(&layer, 2, "Convolution");
+    wire_text(&layer, 3, "data");
+    wire_blob_field(&layer, 7, two_by_three, 2, 1);
+    wire_blob_field(&layer, 7, two, 1, 100);
+    wire_message(net, 100, &layer);
+    wire_free(&layer);
+    wire_text(&layer, 1, "relu");
+    wire_text(&layer, 2, "ReLU");
+    wire_message(net, 100, &layer);
+    wire_free(&layer);
+}
+
+void net_v1(struct wire *net) {
+    struct wire layer = {0};
+    wire_text(net, 1, "small");
+    wire_text(&layer, 4, "conv");
+    wire_number(&layer, 5, 4);
+    wire_text(&layer, 2, "data");
+    wire_blob_field(&layer, 6, two_by_three, 2, 1);
+    wire_blob_field(&layer, 6, two, 1, 100);
+    wire_message(net, 2, &layer);
+    wire_free(&layer);
+    wire_text(&layer, 4, "relu");
+    wire_number(&layer, 5, 18);
+    wire_message(net, 2, &layer);
+    wire_free(&layer);
+}
+
+void net_v0(struct wire *net) {
+    struct wire layer = {0}, inside = {0};
+    wire_text(net, 1, "small");
+    wire_text(&inside, 1, "conv");
+    wire_text(&inside, 2, "conv");
+    wire_blob_field(&inside, 50, two_by_three, 2, 1);
+    wire_blob_field(&inside, 50, two, 1, 100);
+    wire_message(&layer, 1, &inside);
+    wire_text(&layer, 2, "data");
+    wire_message(net, 2, &layer);
+    wire_free(&layer);
+    wire_free(&inside);
+    wire_text(&inside, 1, "relu");
+    wire_text(&inside, 2, "relu");
+    wire_message(&layer, 1, &inside);
+    wire_message(net, 2, &layer);
+    wire_free(&layer);
+    wire_free(&inside);
+}

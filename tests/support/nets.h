@@ -1,0 +1,17 @@
+/* The same small net in each of Caffe's generations, made by hand: "small",
+   with a layer "conv" of blobs 2x3 (1, 2, ...) and 2 (100, 101), and a layer
+   "relu" without blobs. */
+#ifndef SB_TESTS_NETS_H
+#define SB_TESTS_NETS_H
+
+#include "wire_builder.h"
+
+void net_current(struct wire *net);
+void net_v1(struct wire *net);
+void net_v0(struct wire *net);
+
+/* A field that is a wire_blob. */
+void wire_blob_field(struct wire *wire, uint32_t field, const int64_t *dims, size_t axes,
+                     float first);
+
+#endif

@@ -1,0 +1,157 @@
+#include "rig.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+void rig_open_options(struct rig *rig, sb_context_options options) {
+    sb_error err;
+    *rig = (struct rig){.counting = COUNTING_ALLOCATOR_INIT};
+    options.allocator = counting_allocator_table(&rig->counting);
+    assert_ok(sb_context_create(&options, &rig->context, &err));
+}
+
+void rig_open(struct rig *rig, const char *device, uint32_t flags) {
+    sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
+    options.device = device;
+    options.flags = flags;
+    rig_open_options(rig, options);
+}
+
+void rig_close(struct rig *rig) {
+    sb_context_trim(rig->context);
+    sb_stats stats = rig_stats(rig);
+    assert_int_equal(stats.device_bytes, 0);
+    assert_int_equal(stats.pinned_bytes, 0);
+    assert_int_equal(stats.borrowed_bytes, 0);
+    assert_int_equal(rig->counting.live_buffers, 0);
+    sb_context_release(rig->context);
+    rig->context = NULL;
+    counting_allocator_assert_clean(&rig->counting);
+}
+
+sb_stats rig_stats(struct rig *rig) {
+    sb_error err;
+    sb_stats stats = SB_STATS_INIT;
+    assert_ok(sb_context_stats(rig->context, &stats, &err));
+    return stats;
+}
+
+static bool is_simulated(const sb_context *context) {
+    return strncmp(sb_context_device(context), "sim:", 4) == 0;
+}
+
+struct tally rig_tally(struct rig *rig) {
+    sb_error err;
+    struct tally t = {0};
+    sb_stats stats = rig_stats(rig);
+    if (is_simulated(rig->context))
+        assert_ok(sb_sim_calls(rig->context, t.calls, &err));
+    t.host_allocs = rig->counting.buffer_calls + t.calls[SB_SIM_ALLOC_PINNED];
+    t.device_allocs = t.calls[SB_SIM_ALLOC];
+    t.uploads = (int64_t)stats.uploads;
+    t.downloads = (int64_t)stats.downloads;
+    t.device_copies = (int64_t)stats.device_copies;
+    t.host_copies = (int64_t)stats.host_copies;
+    return t;
+}
+
+struct tally rig_since(struct rig *rig, const struct tally *before) {
+    struct tally t = rig_tally(rig);
+    for (int op = 0; op < SB_SIM_OP_COUNT; op++)
+        t.calls[op] -= before->calls[op];
+    t.host_allocs -= before->host_allocs;
+    t.device_allocs -= before->device_allocs;
+    t.uploads -= before->uploads;
+    t.downloads -= before->downloads;
+    t.device_copies -= before->device_copies;
+    t.host_copies -= before->host_copies;
+    return t;
+}
+
+void assert_no_work(const struct tally *since) {
+    assert_int_equal(since->host_allocs, 0);
+    for (int op = 0; op < SB_SIM_OP_COUNT; op++)
+        if (op != SB_SIM_CHECK_STREAM && since->calls[op])
+            fail_with("operation %d of the device was called %d times", op, (int)since->calls[op]);
+}
+
+bool bytes_are(const void *ptr, size_t bytes, int fill) {
+    const unsigned char *p = ptr;
+    for (size_t i = 0; i < bytes; i++)
+        if (p[i] != (unsigned char)fill)
+            return false;
+    return true;
+}
+
+bool device_bytes_are(sb_context *context, const void *ptr, size_t bytes, int fill) {
+    sb_error err;
+    if (bytes == 0)
+        return true;
+    unsigned char *copy = malloc(bytes);
+    assert_non_null(copy);
+    assert_ok(sb_sim_peek(context, copy, ptr, bytes, &err));
+    bool same = bytes_are(copy, bytes, fill);
+    free(copy);
+    return same;
+}
+
+void device_fill(sb_context *context, void *ptr, size_t bytes, int fill) {
+    sb_error err;
+    if (bytes == 0)
+        return;
+    unsigned char *image = malloc(bytes);
+    assert_non_null(image);
+    memset(image, fill, bytes);
+    assert_ok(sb_sim_poke(context, ptr, image, bytes, &err));
+    free(image);
+}
+
+void device_fail(sb_context *context, int32_t op, int64_t nth, int32_t mode) {
+    sb_error err;
+    assert_ok(sb_sim_fail(context, op, nth, mode, &err));
+}
+
+struct lent lend_host(size_t bytes, int fill) {
+    struct lent lent = {NULL, NULL, bytes, 0};
+    assert_int_equal(posix_memalign(&lent.ptr, 64, bytes ? bytes : 1), 0);
+    memset(lent.ptr, fill, bytes);
+    return lent;
+}
+
+struct lent lend_device(sb_context *context, size_t bytes, int fill) {
+    sb_error err;
+    struct lent lent = {context, NULL, bytes, 0};
+    assert_ok(sb_sim_malloc(context, bytes ? bytes : 1, &lent.ptr, &err));
+    device_fill(context, lent.ptr, bytes, fill);
+    return lent;
+}
+
+void lent_deleter(void *user, void *ptr) {
+    struct lent *lent = user;
+    lent->deleted += lent->ptr == ptr ? 1 : 1000;
+}
+
+bool lent_holds(const struct lent *lent, int fill) {
+    return lent->context ? device_bytes_are(lent->context, lent->ptr, lent->bytes, fill)
+                         : bytes_are(lent->ptr, lent->bytes, fill);
+}
+
+void lent_free(struct lent *lent) {
+    sb_error err;
+    if (lent->context)
+        assert_ok(sb_sim_free(lent->context, lent->ptr, &err));
+    else
+        free(lent->ptr);
+    lent->ptr = NULL;
+}
+
+const char *head_name(int32_t head) {
+    static const char *const names[] = {"UNINITIALIZED", "HEAD_AT_CPU", "HEAD_AT_GPU", "SYNCED",
+                                        "LOST"};
+    return head >= 0 && head <= SB_HEAD_LOST ? names[head] : "?";
+}
+
+const char *storage_name(int32_t kind) {
+    static const char *const names[] = {"none", "owned", "pinned", "borrowed", "read-only"};
+    return kind >= 0 && kind <= SB_STORAGE_BORROWED_READ_ONLY ? names[kind] : "?";
+}

@@ -1,0 +1,59 @@
+/* A context under observation: counted allocator, counted device, bytes of
+   both sides in sight. */
+#ifndef SB_TESTS_RIG_H
+#define SB_TESTS_RIG_H
+
+#include "support.h"
+
+#include <syncblob/sim.h>
+
+struct rig {
+    struct counting_allocator counting;
+    sb_context *context;
+};
+
+/* `device` may be NULL ("cpu"); `flags` are SB_CONTEXT_*. */
+void rig_open(struct rig *rig, const char *device, uint32_t flags);
+void rig_open_options(struct rig *rig, sb_context_options options);
+/* All memories and blobs were released before: nothing is live but the context and its cache. */
+void rig_close(struct rig *rig);
+
+/* What has happened in a context so far. */
+struct tally {
+    int64_t calls[SB_SIM_OP_COUNT]; /* all 0 without a simulated device */
+    int64_t host_allocs;            /* buffers asked of the allocator, and pinned ones */
+    int64_t device_allocs;
+    int64_t uploads, downloads, device_copies, host_copies;
+};
+
+struct tally rig_tally(struct rig *rig);
+/* What has happened since. */
+struct tally rig_since(struct rig *rig, const struct tally *before);
+sb_stats rig_stats(struct rig *rig);
+/* Neither buffers nor calls of the device, but for checks of streams. */
+void assert_no_work(const struct tally *since);
+
+/* Bytes that a caller lends; the deleter counts. */
+struct lent {
+    sb_context *context; /* NULL: host memory */
+    void *ptr;
+    size_t bytes;
+    int deleted;
+};
+
+struct lent lend_host(size_t bytes, int fill);
+struct lent lend_device(sb_context *context, size_t bytes, int fill);
+void lent_deleter(void *user, void *ptr); /* user: the struct lent */
+bool lent_holds(const struct lent *lent, int fill);
+void lent_free(struct lent *lent);
+
+bool bytes_are(const void *ptr, size_t bytes, int fill);
+bool device_bytes_are(sb_context *context, const void *ptr, size_t bytes, int fill);
+void device_fill(sb_context *context, void *ptr, size_t bytes, int fill);
+/* Makes the `nth` call of `op` fail; nth 0 disarms. */
+void device_fail(sb_context *context, int32_t op, int64_t nth, int32_t mode);
+
+const char *head_name(int32_t head);
+const char *storage_name(int32_t kind);
+
+#endif

@@ -1,0 +1,241 @@
+#include "scene.h"
+
+#include <string.h>
+
+const char *const call_names[CALLS] = {"cpu_data",         "mutable_cpu_data",
+                                       "gpu_data",         "mutable_gpu_data",
+                                       "set_cpu",          "set_gpu",
+                                       "overwrite_cpu",    "overwrite_gpu",
+                                       "async_gpu_push",   "async_cpu_pull",
+                                       "evict_cpu",        "evict_gpu",
+                                       "prefetch_cpu",     "prefetch_gpu",
+                                       "gpu_data_on",      "mutable_gpu_data_on",
+                                       "overwrite_gpu_on", "clear",
+                                       "synchronize"};
+
+int32_t side_of(enum call call, int32_t head) {
+    switch (call) {
+    case CPU_DATA:
+    case MUTABLE_CPU:
+    case SET_CPU:
+    case OVERWRITE_CPU:
+    case ASYNC_PULL:
+    case EVICT_CPU:
+    case PREFETCH_CPU:
+        return SB_SIDE_CPU;
+    case CLEAR:
+        return head == SB_HEAD_AT_CPU ? SB_SIDE_CPU : SB_SIDE_GPU;
+    default:
+        return SB_SIDE_GPU;
+    }
+}
+
+bool gives_mutable(enum call call) {
+    return call == MUTABLE_CPU || call == MUTABLE_GPU || call == MUTABLE_GPU_ON;
+}
+
+bool gives_overwrite(enum call call) {
+    return call == OVERWRITE_CPU || call == OVERWRITE_GPU || call == OVERWRITE_GPU_ON;
+}
+
+bool gives_pointer(enum call call) {
+    return call <= MUTABLE_GPU || gives_mutable(call) || gives_overwrite(call) ||
+           call == GPU_DATA_ON;
+}
+
+bool borrows(int32_t kind) {
+    return kind == SB_STORAGE_BORROWED || kind == SB_STORAGE_BORROWED_READ_ONLY;
+}
+
+bool is_read_only(int32_t kind) {
+    return kind == SB_STORAGE_BORROWED_READ_ONLY;
+}
+
+bool is_reachable(const struct start *start) {
+    bool cpu = start->cpu != SB_STORAGE_NONE, gpu = start->gpu != SB_STORAGE_NONE;
+    switch (start->head) {
+    case SB_HEAD_UNINITIALIZED:
+        return !cpu && !gpu;
+    case SB_HEAD_AT_CPU:
+        return cpu;
+    case SB_HEAD_AT_GPU:
+        return gpu;
+    default:
+        return cpu && gpu && !(is_read_only(start->cpu) && is_read_only(start->gpu));
+    }
+}
+
+static void give_cpu(struct scene *scene, int32_t kind, int fill) {
+    sb_error err;
+    void *ptr;
+    if (kind == SB_STORAGE_NONE)
+        return;
+    if (borrows(kind)) {
+        scene->cpu = lend_host(scene->bytes, fill);
+        assert_ok(sb_mem_set_cpu(scene->mem, scene->cpu.ptr, scene->bytes,
+                                 is_read_only(kind) ? SB_READ_ONLY : 0, lent_deleter, &scene->cpu,
+                                 &err));
+    } else {
+        assert_ok(sb_mem_overwrite_cpu(scene->mem, &ptr, &err));
+        memset(ptr, fill, scene->bytes);
+    }
+}
+
+static void give_gpu(struct scene *scene, int32_t kind, int fill) {
+    sb_error err;
+    void *ptr;
+    if (kind == SB_STORAGE_NONE)
+        return;
+    if (borrows(kind)) {
+        scene->gpu = lend_device(scene->rig.context, scene->bytes, fill);
+        assert_ok(sb_mem_set_gpu(scene->mem, scene->gpu.ptr, scene->bytes,
+                                 is_read_only(kind) ? SB_READ_ONLY : 0, lent_deleter, &scene->gpu,
+                                 &err));
+    } else {
+        assert_ok(sb_mem_overwrite_gpu(scene->mem, &ptr, &err));
+        device_fill(scene->rig.context, ptr, scene->bytes, fill);
+    }
+}
+
+const void *read_cpu(const sb_mem *mem) {
+    sb_error err;
+    const void *ptr;
+    assert_ok(sb_mem_cpu_data(mem, &ptr, &err));
+    return ptr;
+}
+
+const void *read_gpu(const sb_mem *mem) {
+    sb_error err;
+    const void *ptr;
+    assert_ok(sb_mem_gpu_data(mem, &ptr, &err));
+    return ptr;
+}
+
+static void place_head(struct scene *scene, const struct start *start) {
+    switch (start->head) {
+    case SB_HEAD_AT_CPU:
+        give_gpu(scene, start->gpu, STALE);
+        give_cpu(scene, start->cpu, CURRENT);
+        break;
+    case SB_HEAD_AT_GPU:
+        give_cpu(scene, start->cpu, STALE);
+        give_gpu(scene, start->gpu, CURRENT);
+        break;
+    case SB_HEAD_SYNCED:
+        if (is_read_only(start->cpu)) {
+            give_gpu(scene, start->gpu, STALE);
+            give_cpu(scene, start->cpu, CURRENT);
+            (void)read_gpu(scene->mem);
+        } else {
+            give_cpu(scene, start->cpu, STALE);
+            give_gpu(scene, start->gpu, CURRENT);
+            (void)read_cpu(scene->mem);
+        }
+        break;
+    default:
+        break;
+    }
+}
+
+/* The pointers that are known without a call: of borrowed storage, and of a current side. */
+static void note_pointers(struct scene *scene, const struct start *start) {
+    scene->cpu_ptr = scene->cpu.ptr;
+    scene->gpu_ptr = scene->gpu.ptr;
+    if (start->head == SB_HEAD_AT_CPU || start->head == SB_HEAD_SYNCED)
+        scene->cpu_ptr = (void *)(uintptr_t)read_cpu(scene->mem);
+    if (start->head == SB_HEAD_AT_GPU || start->head == SB_HEAD_SYNCED)
+        scene->gpu_ptr = (void *)(uintptr_t)read_gpu(scene->mem);
+}
+
+void scene_give(struct scene *scene, int32_t side, int32_t kind, int fill) {
+    if (side == SB_SIDE_CPU)
+        give_cpu(scene, kind, fill);
+    else
+        give_gpu(scene, kind, fill);
+}
+
+void scene_arrange(struct scene *scene, const struct start *start) {
+    place_head(scene, start);
+    note_pointers(scene, start);
+}
+
+void scene_open(struct scene *scene, const struct start *start, size_t bytes) {
+    sb_error err;
+    bool pinned = start->cpu == SB_STORAGE_PINNED;
+    *scene = (struct scene){.bytes = bytes};
+    rig_open(&scene->rig, "sim:0",
+             SB_CONTEXT_NO_HOST_CACHE | (pinned ? 0u : (uint32_t)SB_CONTEXT_NO_PINNED));
+    assert_ok(sb_mem_create(scene->rig.context, bytes, &scene->mem, &err));
+    scene_arrange(scene, start);
+    assert_int_equal(sb_mem_head(scene->mem), start->head);
+    if (bytes) {
+        assert_int_equal(sb_mem_storage(scene->mem, SB_SIDE_CPU), start->cpu);
+        assert_int_equal(sb_mem_storage(scene->mem, SB_SIDE_GPU), start->gpu);
+    }
+}
+
+void scene_close(struct scene *scene) {
+    struct lent *all[] = {&scene->cpu, &scene->gpu, &scene->extra};
+    sb_mem_release(scene->mem);
+    for (int i = 0; i < 3; i++)
+        if (all[i]->ptr) {
+            assert_int_equal(all[i]->deleted, 1);
+            lent_free(all[i]);
+        }
+    rig_close(&scene->rig);
+}
+
+void scene_lend_extra(struct scene *scene, enum call call) {
+    if (call == SET_CPU)
+        scene->extra = lend_host(scene->bytes, LENT);
+    if (call == SET_GPU)
+        scene->extra = lend_device(scene->rig.context, scene->bytes, LENT);
+}
+
+sb_status scene_call(struct scene *scene, enum call call, sb_stream stream, void **out,
+                     sb_error *err) {
+    sb_mem *mem = scene->mem;
+    const void **in = (const void **)out;
+    switch (call) {
+    case CPU_DATA:
+        return sb_mem_cpu_data(mem, in, err);
+    case MUTABLE_CPU:
+        return sb_mem_mutable_cpu_data(mem, out, err);
+    case GPU_DATA:
+        return sb_mem_gpu_data(mem, in, err);
+    case MUTABLE_GPU:
+        return sb_mem_mutable_gpu_data(mem, out, err);
+    case SET_CPU:
+        return sb_mem_set_cpu(mem, scene->extra.ptr, scene->bytes, 0, lent_deleter, &scene->extra,
+                              err);
+    case SET_GPU:
+        return sb_mem_set_gpu(mem, scene->extra.ptr, scene->bytes, 0, lent_deleter, &scene->extra,
+                              err);
+    case OVERWRITE_CPU:
+        return sb_mem_overwrite_cpu(mem, out, err);
+    case OVERWRITE_GPU:
+        return sb_mem_overwrite_gpu(mem, out, err);
+    case ASYNC_PUSH:
+        return sb_mem_async_gpu_push(mem, stream, err);
+    case ASYNC_PULL:
+        return sb_mem_async_cpu_pull(mem, stream, err);
+    case EVICT_CPU:
+        return sb_mem_evict_cpu(mem, err);
+    case EVICT_GPU:
+        return sb_mem_evict_gpu(mem, err);
+    case PREFETCH_CPU:
+        return sb_mem_prefetch_cpu(mem, stream, err);
+    case PREFETCH_GPU:
+        return sb_mem_prefetch_gpu(mem, stream, err);
+    case GPU_DATA_ON:
+        return sb_mem_gpu_data_on(mem, stream, in, err);
+    case MUTABLE_GPU_ON:
+        return sb_mem_mutable_gpu_data_on(mem, stream, out, err);
+    case OVERWRITE_GPU_ON:
+        return sb_mem_overwrite_gpu_on(mem, stream, out, err);
+    case CLEAR:
+        return sb_mem_clear(mem, err);
+    default:
+        return sb_mem_synchronize(mem, err);
+    }
+}

@@ -1,0 +1,78 @@
+/* A memory in any state of the table, and any call on it: for tests that go
+   through them all. */
+#ifndef SB_TESTS_SCENE_H
+#define SB_TESTS_SCENE_H
+
+#include "rig.h"
+
+/* What fills memories. */
+#define CURRENT 0x11 /* the bytes that the head promises */
+#define STALE   0x22 /* what a side holds that is not current */
+#define LENT    0x33 /* what is lent by the call under test */
+
+enum call {
+    CPU_DATA,
+    MUTABLE_CPU,
+    GPU_DATA,
+    MUTABLE_GPU,
+    SET_CPU,
+    SET_GPU,
+    OVERWRITE_CPU,
+    OVERWRITE_GPU,
+    ASYNC_PUSH,
+    ASYNC_PULL,
+    EVICT_CPU,
+    EVICT_GPU,
+    PREFETCH_CPU,
+    PREFETCH_GPU,
+    GPU_DATA_ON,
+    MUTABLE_GPU_ON,
+    OVERWRITE_GPU_ON,
+    CLEAR,
+    SYNCHRONIZE,
+    CALLS
+};
+
+extern const char *const call_names[CALLS];
+
+/* The side that a call is about; CLEAR's is the head's. */
+int32_t side_of(enum call call, int32_t head);
+bool gives_mutable(enum call call);
+bool gives_overwrite(enum call call);
+bool gives_pointer(enum call call);
+
+struct start {
+    int32_t head, cpu, gpu; /* SB_HEAD_*, SB_STORAGE_* twice */
+};
+
+struct scene {
+    struct rig rig;
+    sb_mem *mem;
+    size_t bytes;
+    struct lent cpu, gpu, extra; /* what the sides borrow; what a set call lends */
+    void *cpu_ptr, *gpu_ptr;     /* of sides whose pointer is known without a call */
+};
+
+bool borrows(int32_t kind);
+bool is_read_only(int32_t kind);
+/* A head needs storage behind it; a read-only side cannot have been copied to. */
+bool is_reachable(const struct start *start);
+
+/* A context on sim:0 (host memory pinned if `start` says so) and a memory in that state: current
+   sides hold CURRENT, others STALE. */
+void scene_open(struct scene *scene, const struct start *start, size_t bytes);
+/* Every loan must have ended, once, with the release. */
+void scene_close(struct scene *scene);
+/* Brings scene->mem, fresh, into the state. */
+void scene_arrange(struct scene *scene, const struct start *start);
+void scene_give(struct scene *scene, int32_t side, int32_t kind, int fill);
+/* Makes scene->extra for a set call. */
+void scene_lend_extra(struct scene *scene, enum call call);
+/* `stream` is for the calls that take one. */
+sb_status scene_call(struct scene *scene, enum call call, sb_stream stream, void **out,
+                     sb_error *err);
+
+const void *read_cpu(const sb_mem *mem);
+const void *read_gpu(const sb_mem *mem);
+
+#endif

@@ -1,0 +1,197 @@
+#include "support.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* --- the counting allocator ------------------------------------------------ */
+
+#define BLOCK_MAGIC       0x53594e43424c4f42u
+#define RUBBISH           0xA5
+#define RUBBISH_BYTES_MAX ((size_t)64 << 20) /* larger blocks are left as they come */
+
+/* Lies in front of every block; an alignment is at least 64. */
+struct block {
+    uint64_t magic;
+    size_t bytes, alignment;
+    uint32_t flags;
+};
+
+_Static_assert(sizeof(struct block) <= 64, "the header fits in front of any block");
+
+static struct block *block_of(void *ptr) {
+    return (struct block *)(void *)((unsigned char *)ptr - sizeof(struct block));
+}
+
+static bool arguments_hold(size_t bytes, size_t alignment, uint32_t flags) {
+    return bytes > 0 && alignment >= 64 && (alignment & (alignment - 1)) == 0 &&
+           (flags & ~(uint32_t)(SB_ALLOC_ZEROED | SB_ALLOC_OBJECT)) == 0;
+}
+
+static bool countdown(int64_t *nth) {
+    return *nth > 0 && --*nth == 0;
+}
+
+static bool may_allocate(struct counting_allocator *counting, size_t bytes, uint32_t flags) {
+    bool refused = countdown(&counting->fail_nth);
+    if (flags & SB_ALLOC_OBJECT) {
+        counting->object_calls++;
+    } else {
+        counting->buffer_calls++;
+        refused |= countdown(&counting->fail_nth_buffer);
+    }
+    refused |= counting->byte_cap && counting->live_bytes + bytes > counting->byte_cap;
+    counting->failures += refused;
+    return !refused;
+}
+
+static void book(struct counting_allocator *counting, size_t bytes, uint32_t flags) {
+    counting->live_blocks++;
+    counting->live_buffers += (flags & SB_ALLOC_OBJECT) == 0;
+    counting->live_bytes += bytes;
+    if (counting->live_bytes > counting->peak_bytes)
+        counting->peak_bytes = counting->live_bytes;
+}
+
+static void *carve(size_t bytes, size_t alignment, uint32_t flags) {
+    void *raw = NULL;
+    if (posix_memalign(&raw, alignment, bytes + alignment) != 0)
+        return NULL;
+    unsigned char *ptr = (unsigned char *)raw + alignment;
+    if (flags & SB_ALLOC_ZEROED)
+        memset(ptr, 0, bytes);
+    else
+        memset(ptr, RUBBISH, bytes < RUBBISH_BYTES_MAX ? bytes : RUBBISH_BYTES_MAX);
+    *block_of(ptr) = (struct block){BLOCK_MAGIC, bytes, alignment, flags};
+    return ptr;
+}
+
+static void *counting_alloc(void *user, size_t bytes, size_t alignment, uint32_t flags) {
+    struct counting_allocator *counting = user;
+    void *ptr = NULL;
+    pthread_mutex_lock(&counting->lock);
+    if (!arguments_hold(bytes, alignment, flags))
+        counting->violations++;
+    else if (may_allocate(counting, bytes, flags))
+        ptr = carve(bytes, alignment, flags);
+    if (ptr)
+        book(counting, bytes, flags);
+    pthread_mutex_unlock(&counting->lock);
+    return ptr;
+}
+
+static void counting_free(void *user, void *ptr, size_t bytes, size_t alignment, uint32_t flags) {
+    struct counting_allocator *counting = user;
+    pthread_mutex_lock(&counting->lock);
+    counting->free_calls++;
+    struct block *block = ptr ? block_of(ptr) : NULL;
+    if (!block || block->magic != BLOCK_MAGIC) {
+        counting->violations++;
+    } else {
+        counting->violations +=
+            block->bytes != bytes || block->alignment != alignment || block->flags != flags;
+        counting->live_blocks--;
+        counting->live_buffers -= (block->flags & SB_ALLOC_OBJECT) == 0;
+        counting->live_bytes -= block->bytes;
+        void *raw = (unsigned char *)ptr - block->alignment;
+        block->magic = 0;
+        free(raw);
+    }
+    pthread_mutex_unlock(&counting->lock);
+}
+
+sb_allocator counting_allocator_table(struct counting_allocator *counting) {
+    return (sb_allocator){counting_alloc, counting_free, counting};
+}
+
+void counting_allocator_assert_clean(struct counting_allocator *counting) {
+    assert_int_equal(counting->live_blocks, 0);
+    assert_int_equal(counting->live_bytes, 0);
+    assert_int_equal(counting->violations, 0);
+}
+
+/* --- assertions ------------------------------------------------------------- */
+
+void support_fail(const char *file, int line, const char *format, ...) {
+    char story[512];
+    va_list args;
+    va_start(args, format);
+    (void)vsnprintf(story, sizeof story, format, args);
+    va_end(args);
+    print_error("%s\n", story);
+    _fail(file, line);
+    abort(); /* _fail jumps */
+}
+
+/* No byte of a written error looks like this: messages are printable. */
+#define ERROR_POISON 0xEE
+
+void support_poison_error(sb_error *err) {
+    memset(err, ERROR_POISON, sizeof *err);
+}
+
+static bool holds_poison(const void *bytes, size_t size, bool all) {
+    const unsigned char *p = bytes;
+    size_t found = 0;
+    for (size_t i = 0; i < size; i++)
+        found += p[i] == ERROR_POISON;
+    return all ? found == size : found > 0;
+}
+
+static const char *error_fault(const sb_error *err, sb_status status) {
+    if (status == SB_OK)
+        return holds_poison(err, sizeof *err, true) ? NULL : "the call succeeded but wrote err";
+    if (holds_poison(err, sizeof *err, true))
+        return "the call failed but did not write err";
+    if (err->code != status)
+        return "err.code is not the returned status";
+    if (holds_poison(&err->device_code, sizeof err->device_code, true) ||
+        holds_poison(&err->offset, sizeof err->offset, true))
+        return "err.device_code or err.offset was not written";
+    if (holds_poison(err->message, sizeof err->message, false))
+        return "err.message was not wholly written";
+    if (err->message[0] == '\0' || !memchr(err->message, 0, sizeof err->message))
+        return "err.message is empty or not terminated";
+    return NULL;
+}
+
+void support_check_status(sb_status expected, sb_status found, const sb_error *err,
+                          const char *expression, const char *file, int line) {
+    const char *fault = error_fault(err, found);
+    if (found != expected)
+        support_fail(file, line, "%s\n  expected %s, got %s: %.239s", expression,
+                     sb_status_name(expected), sb_status_name(found),
+                     found == SB_OK || (fault && found != SB_OK) ? "" : err->message);
+    if (fault)
+        support_fail(file, line, "%s\n  %s", expression, fault);
+}
+
+/* --- files and numbers --------------------------------------------------------- */
+
+#ifndef SB_SOURCE_DIR
+#define SB_SOURCE_DIR "."
+#endif
+
+const char *test_data_path(const char *name, char *buffer, size_t capacity) {
+    const char *folder = getenv("SYNCBLOB_TEST_DATA");
+    if (!folder || !*folder)
+        folder = SB_SOURCE_DIR "/../shared/data";
+    int length = snprintf(buffer, capacity, "%s/%s", folder, name);
+    if (length > 0 && (size_t)length < capacity && access(buffer, R_OK) == 0)
+        return buffer;
+    print_message("no readable file %s in %s (SYNCBLOB_TEST_DATA names the folder)\n", name,
+                  folder);
+    return NULL;
+}
+
+bool test_is_quick(void) {
+    return getenv("SYNCBLOB_TEST_QUICK") != NULL;
+}
+
+uint64_t test_random(uint64_t *state) {
+    uint64_t z = *state += 0x9e3779b97f4a7c15u;
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+    return z ^ (z >> 31);
+}

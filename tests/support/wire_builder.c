@@ -1,0 +1,119 @@
+#include "wire_builder.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+void wire_free(struct wire *wire) {
+    free(wire->bytes);
+    *wire = (struct wire){0};
+}
+
+void wire_raw(struct wire *wire, const void *bytes, size_t size) {
+    if (wire->size + size > wire->room) {
+        wire->room = 2 * (wire->size + size);
+        wire->bytes = realloc(wire->bytes, wire->room);
+    }
+    if (size > 0)
+        memcpy(wire->bytes + wire->size, bytes, size);
+    wire->size += size;
+}
+
+static void put_byte(struct wire *wire, uint64_t byte) {
+    unsigned char b = (unsigned char)byte;
+    wire_raw(wire, &b, 1);
+}
+
+void wire_varint(struct wire *wire, uint64_t value) {
+    for (; value >= 0x80; value >>= 7)
+        put_byte(wire, value | 0x80);
+    put_byte(wire, value);
+}
+
+void wire_overlong(struct wire *wire, uint64_t value, int bytes) {
+    for (int i = 0; i < bytes - 1; i++, value >>= 7)
+        put_byte(wire, (value & 0x7f) | 0x80);
+    put_byte(wire, value & 0x7f);
+}
+
+void wire_tag(struct wire *wire, uint32_t field, uint32_t type) {
+    wire_varint(wire, (uint64_t)field << 3 | type);
+}
+
+void wire_number(struct wire *wire, uint32_t field, uint64_t value) {
+    wire_tag(wire, field, 0);
+    wire_varint(wire, value);
+}
+
+void wire_bytes(struct wire *wire, uint32_t field, const void *bytes, size_t size) {
+    wire_tag(wire, field, 2);
+    wire_varint(wire, size);
+    wire_raw(wire, bytes, size);
+}
+
+void wire_text(struct wire *wire, uint32_t field, const char *text) {
+    wire_bytes(wire, field, text, strlen(text));
+}
+
+void wire_message(struct wire *wire, uint32_t field, const struct wire *inside) {
+    wire_bytes(wire, field, inside->bytes, inside->size);
+}
+
+static void put_float(struct wire *wire, float value) {
+    uint32_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    for (int i = 0; i < 4; i++)
+        put_byte(wire, bits >> (8 * i) & 0xff);
+}
+
+static void put_double(struct wire *wire, double value) {
+    uint64_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    for (int i = 0; i < 8; i++)
+        put_byte(wire, bits >> (8 * i) & 0xff);
+}
+
+void wire_float(struct wire *wire, uint32_t field, float value) {
+    wire_tag(wire, field, 5);
+    put_float(wire, value);
+}
+
+void wire_double(struct wire *wire, uint32_t field, double value) {
+    wire_tag(wire, field, 1);
+    put_double(wire, value);
+}
+
+void wire_floats(struct wire *wire, uint32_t field, const float *values, size_t count) {
+    wire_tag(wire, field, 2);
+    wire_varint(wire, 4 * count);
+    for (size_t i = 0; i < count; i++)
+        put_float(wire, values[i]);
+}
+
+void wire_doubles(struct wire *wire, uint32_t field, const double *values, size_t count) {
+    wire_tag(wire, field, 2);
+    wire_varint(wire, 8 * count);
+    for (size_t i = 0; i < count; i++)
+        put_double(wire, values[i]);
+}
+
+void wire_numbers(struct wire *wire, uint32_t field, const int64_t *values, size_t count) {
+    struct wire packed = {0};
+    for (size_t i = 0; i < count; i++)
+        wire_varint(&packed, (uint64_t)values[i]);
+    wire_message(wire, field, &packed);
+    wire_free(&packed);
+}
+
+void wire_blob(struct wire *wire, const int64_t *dims, size_t axes, float first) {
+    struct wire shape = {0}, values = {0};
+    int64_t count = 1;
+    for (size_t i = 0; i < axes; i++)
+        count *= dims[i];
+    for (int64_t i = 0; i < count; i++)
+        put_float(&values, first + (float)i);
+    wire_message(wire, 5, &values);
+    wire_numbers(&shape, 1, dims, axes);
+    wire_message(wire, 7, &shape);
+    wire_free(&values);
+    wire_free(&shape);
+}

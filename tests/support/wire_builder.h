@@ -1,0 +1,37 @@
+/* Protobuf messages put together by hand, right or wrong, for tests of the
+   reader. Knows nothing of the library. */
+#ifndef SB_TESTS_WIRE_BUILDER_H
+#define SB_TESTS_WIRE_BUILDER_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct wire {
+    unsigned char *bytes;
+    size_t size, room;
+};
+
+/* Starts as {0}; ends with wire_free. */
+void wire_free(struct wire *wire);
+void wire_raw(struct wire *wire, const void *bytes, size_t size);
+void wire_varint(struct wire *wire, uint64_t value);
+/* `bytes` bytes, padded with zero groups: 5 in 3 bytes is 85 80 00. */
+void wire_overlong(struct wire *wire, uint64_t value, int bytes);
+void wire_tag(struct wire *wire, uint32_t field, uint32_t type);
+
+/* Fields. */
+void wire_number(struct wire *wire, uint32_t field, uint64_t value);
+void wire_bytes(struct wire *wire, uint32_t field, const void *bytes, size_t size);
+void wire_text(struct wire *wire, uint32_t field, const char *text);
+void wire_message(struct wire *wire, uint32_t field, const struct wire *inside);
+void wire_float(struct wire *wire, uint32_t field, float value);
+void wire_double(struct wire *wire, uint32_t field, double value);
+void wire_floats(struct wire *wire, uint32_t field, const float *values, size_t count);
+void wire_doubles(struct wire *wire, uint32_t field, const double *values, size_t count);
+/* Packed numbers, such as BlobShape.dim. */
+void wire_numbers(struct wire *wire, uint32_t field, const int64_t *values, size_t count);
+
+/* A BlobProto with a shape and floats first, first + 1, ... as data. */
+void wire_blob(struct wire *wire, const int64_t *dims, size_t axes, float first);
+
+#endif

@@ -1,0 +1,111 @@
+/* A simulated device opened through a context, and its slots called as the
+   core would call them. */
+#ifndef SB_TESTS_SIM_FIXTURE_H
+#define SB_TESTS_SIM_FIXTURE_H
+
+#include "support.h"
+
+#include "context/context.h"
+
+#include <syncblob/sim.h>
+
+#include <string.h>
+
+#define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
+
+struct fixture {
+    sb_context *context;
+    const sb_backend *table;
+    void *device;
+    sb_stream own;
+};
+
+static inline struct fixture fixture_open(int32_t schedule, uint64_t seed) {
+    sb_error err;
+    struct fixture f;
+    sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
+    options.device = "sim:0";
+    assert_ok(sb_context_create(&options, &f.context, &err));
+    f.table = &f.context->backend;
+    f.device = f.context->device;
+    f.own = f.table->own_stream(f.device);
+    assert_ok(sb_sim_set_schedule(f.context, schedule, seed, &err));
+    return f;
+}
+
+static inline void fixture_close(struct fixture *f) {
+    sb_context_release(f->context);
+}
+
+static inline sb_stream new_stream(struct fixture *f) {
+    sb_error err;
+    sb_stream stream = NULL;
+    assert_ok(sb_sim_stream_create(f->context, &stream, &err));
+    return stream;
+}
+
+/* Memory of the library's, allocated on `stream`. */
+static inline char *new_memory(struct fixture *f, size_t bytes, sb_stream stream) {
+    sb_error err;
+    void *ptr = NULL;
+    assert_ok(f->table->alloc(f->device, bytes, stream, &ptr, &err));
+    return ptr;
+}
+
+static inline void upload(struct fixture *f, void *dst, const void *src, size_t bytes,
+                          sb_stream stream) {
+    sb_error err;
+    assert_ok(f->table->upload(f->device, dst, src, bytes, stream, &err));
+}
+
+static inline void download(struct fixture *f, void *dst, const void *src, size_t bytes,
+                            sb_stream stream) {
+    sb_error err;
+    assert_ok(f->table->download(f->device, dst, src, bytes, stream, &err));
+}
+
+static inline void synchronize(struct fixture *f, sb_stream stream) {
+    sb_error err;
+    assert_ok(f->table->stream_synchronize(f->device, stream, &err));
+}
+
+static inline void *record(struct fixture *f, sb_stream stream) {
+    sb_error err;
+    void *event = NULL;
+    assert_ok(f->table->event_record(f->device, stream, &event, &err));
+    return event;
+}
+
+static inline void stream_wait(struct fixture *f, sb_stream stream, void *event) {
+    sb_error err;
+    assert_ok(f->table->stream_wait(f->device, stream, event, &err));
+}
+
+static inline void event_wait(struct fixture *f, void *event) {
+    sb_error err;
+    assert_ok(f->table->event_wait(f->device, event, &err));
+}
+
+/* Work on `to` from now on comes after the work on `from` so far. */
+static inline void order(struct fixture *f, sb_stream from, sb_stream to) {
+    void *event = record(f, from);
+    stream_wait(f, to, event);
+    f->table->event_destroy(f->device, event);
+}
+
+static inline void peek(struct fixture *f, void *dst, const void *src, size_t bytes) {
+    sb_error err;
+    assert_ok(sb_sim_peek(f->context, dst, src, bytes, &err));
+}
+
+static inline void poke(struct fixture *f, void *dst, const void *src, size_t bytes) {
+    sb_error err;
+    assert_ok(sb_sim_poke(f->context, dst, src, bytes, &err));
+}
+
+static inline void fail_call(struct fixture *f, int32_t op, int64_t nth, int32_t mode) {
+    sb_error err;
+    assert_ok(sb_sim_fail(f->context, op, nth, mode, &err));
+}
+
+#endif

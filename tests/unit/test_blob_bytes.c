@@ -1,0 +1,770 @@
+/* The bytes of a blob: accessors, capacity, sharing, lending, shrinking. */
+#include "blobs.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#define INVALID SB_ERR_INVALID_ARGUMENT
+#define BOTH    (SB_REALLOCATED_DATA | SB_REALLOCATED_DIFF)
+
+static const int64_t *dims(int64_t count) {
+    static int64_t d[1];
+    d[0] = count;
+    return d;
+}
+
+static uint32_t reshape(sb_blob *blob, int64_t count) {
+    uint32_t reallocated = 99;
+    sb_error err;
+    assert_ok(sb_blob_reshape(blob, dims(count), 1, &reallocated, &err));
+    return reallocated;
+}
+
+/* data = 1, 2, 3...; diff = -1, -2, ... */
+static void fill_both(sb_blob *blob) {
+    sb_error err;
+    float *data, *diff;
+    assert_ok(sb_blob_mutable_cpu_data_f32(blob, &data, &err));
+    assert_ok(sb_blob_mutable_cpu_diff_f32(blob, &diff, &err));
+    for (int64_t i = 0; i < sb_blob_count(blob); i++) {
+        data[i] = (float)(i + 1);
+        diff[i] = -data[i];
+    }
+}
+
+static void expect_data(const sb_blob *blob, int64_t count) {
+    sb_error err;
+    const float *data;
+    assert_ok(sb_blob_cpu_data_f32(blob, &data, &err));
+    for (int64_t i = 0; i < count; i++)
+        assert_true(data[i] == (float)(i + 1));
+}
+
+static void expect_diff(const sb_blob *blob, int64_t count) {
+    sb_error err;
+    const float *diff;
+    assert_ok(sb_blob_cpu_diff_f32(blob, &diff, &err));
+    for (int64_t i = 0; i < count; i++)
+        assert_true(diff[i] == -(float)(i + 1));
+}
+
+/* --- accessors --------------------------------------------------------------- */
+
+typedef sb_status read_call(const sb_blob *, const void **, sb_error *);
+typedef sb_status write_call(sb_blob *, void **, sb_error *);
+typedef sb_status write_call_on(sb_blob *, sb_stream, void **, sb_error *);
+typedef sb_status read_call_on(const sb_blob *, sb_stream, const void **, sb_error *);
+
+static const struct {
+    read_call *cpu, *gpu;
+    read_call_on *gpu_on;
+    write_call *mutable_cpu, *overwrite_cpu, *mutable_gpu, *overwrite_gpu;
+    write_call_on *mutable_gpu_on, *overwrite_gpu_on;
+    sb_mem *(*memory)(const sb_blob *);
+    sb_status (*clear)(sb_blob *, sb_error *);
+} sides[] = {
+    {sb_blob_cpu_data, sb_blob_gpu_data, sb_blob_gpu_data_on, sb_blob_mutable_cpu_data,
+     sb_blob_overwrite_cpu_data, sb_blob_mutable_gpu_data, sb_blob_overwrite_gpu_data,
+     sb_blob_mutable_gpu_data_on, sb_blob_overwrite_gpu_data_on, data_of, sb_blob_clear_data},
+    {sb_blob_cpu_diff, sb_blob_gpu_diff, sb_blob_gpu_diff_on, sb_blob_mutable_cpu_diff,
+     sb_blob_overwrite_cpu_diff, sb_blob_mutable_gpu_diff, sb_blob_overwrite_gpu_diff,
+     sb_blob_mutable_gpu_diff_on, sb_blob_overwrite_gpu_diff_on, diff_of, sb_blob_clear_diff},
+};
+
+static void accessors_are_those_of_the_right_memory(void **state) {
+    (void)state;
+    struct rig rig;
+    sb_error err;
+    rig_open(&rig, "sim:0", 0);
+    for (int k = 0; k < 2; k++) {
+        sb_blob *blob = blob_of_count(rig.context, SB_DTYPE_F32, 8);
+        sb_mem *mem = sides[k].memory(blob), *other = sides[1 - k].memory(blob);
+        const void *in, *in2;
+        void *out, *out2;
+        assert_ptr_not_equal(mem, other);
+        assert_int_equal(sb_mem_size(mem), 32);
+        assert_ok(sides[k].cpu(blob, &in, &err));
+        assert_ok(sb_mem_cpu_data(mem, &in2, &err));
+        assert_ptr_equal(in, in2);
+        assert_int_equal(sb_mem_head(mem), SB_HEAD_AT_CPU);
+        assert_ok(sides[k].gpu(blob, &in, &err));
+        assert_ok(sides[k].gpu_on(blob, NULL, &in2, &err));
+        assert_ptr_equal(in, in2);
+        assert_int_equal(sb_mem_head(mem), SB_HEAD_SYNCED);
+        assert_ok(sides[k].mutable_gpu(blob, &out, &err));
+        assert_ok(sides[k].mutable_gpu_on(blob, NULL, &out2, &err));
+        assert_ptr_equal(out, out2);
+        assert_ptr_equal(out, in);
+        assert_int_equal(sb_mem_head(mem), SB_HEAD_AT_GPU);
+        assert_ok(sides[k].mutable_cpu(blob, &out, &err));
+        assert_int_equal(sb_mem_head(mem), SB_HEAD_AT_CPU);
+        assert_ok(sides[k].overwrite_gpu(blob, &out, &err));
+        assert_int_equal(sb_mem_head(mem), SB_HEAD_AT_GPU);
+        assert_ok(sides[k].overwrite_gpu_on(blob, NULL, &out, &err));
+        assert_ok(sides[k].overwrite_cpu(blob, &out, &err));
+        assert_int_equal(sb_mem_head(mem), SB_HEAD_AT_CPU);
+        memset(out, 0x3f, 32);
+        assert_ok(sides[k].clear(blob, &err));
+        assert_true(bytes_are(out, 32, 0));
+        assert_int_equal(sb_mem_head(other), SB_HEAD_UNINITIALIZED);
+        sb_blob_destroy(blob);
+    }
+    rig_close(&rig);
+}
+
+static void clearing_zeroes_where_the_head_is(void **state) {
+    (void)state;
+    struct rig rig;
+    sb_error err;
+    unsigned char image[64];
+    rig_open(&rig, "sim:0", 0);
+    memset(image, 0x5a, sizeof image);
+    for (int32_t head = 0; head <= SB_HEAD_SYNCED; head++)
+        for (int k = 0; k < 2; k++) {
+            sb_blob *blob = blob_of_count(rig.context, SB_DTYPE_I32, 16);
+            sb_mem *mem = sides[k].memory(blob);
+            mem_place(mem, head, image, sizeof image);
+            struct tally before = rig_tally(&rig);
+            assert_ok(sides[k].clear(blob, &err));
+            struct tally t = rig_since(&rig, &before);
+            assert_int_equal(t.uploads + t.downloads, 0);
+            assert_int_equal(sb_mem_head(mem), head == SB_HEAD_SYNCED ? SB_HEAD_AT_GPU : head);
+            assert_true(mem_holds(mem, (unsigned char[64]){0}, 64));
+            sb_blob_destroy(blob);
+        }
+    rig_close(&rig);
+}
+
+/* Capacity behind the count is nobody's business: clearing leaves it. */
+static void clearing_a_blob_smaller_than_its_memory(void **state) {
+    (void)state;
+    sb_error err;
+    sb_blob *blob = blob_of_count(NULL, SB_DTYPE_F32, 10);
+    fill_both(blob);
+    assert_int_equal(reshape(blob, 4), 0);
+    assert_ok(sb_blob_clear_data(blob, &err));
+    const float *x;
+    assert_ok(sb_blob_cpu_data_f32(blob, &x, &err));
+    for (int i = 0; i < 4; i++)
+        assert_true(x[i] == 0);
+    expect_diff(blob, 4);
+    sb_blob_destroy(blob);
+}
+
+static void elements_are_read_in_every_dtype(void **state) {
+    (void)state;
+    static const int32_t dtypes[] = {SB_DTYPE_F32, SB_DTYPE_F64, SB_DTYPE_I32,
+                                     SB_DTYPE_U32, SB_DTYPE_F16, SB_DTYPE_BF16};
+    struct rig rig;
+    sb_error err;
+    rig_open(&rig, "sim:0", 0);
+    for (size_t d = 0; d < 6; d++) {
+        size_t size = sb_dtype_size(dtypes[d]);
+        sb_blob *blob = blob_of(rig.context, dtypes[d], 2, (int64_t[]){3, 4});
+        unsigned char image[2][12 * 8], element[8];
+        for (size_t i = 0; i < sizeof image[0]; i++) {
+            image[0][i] = (unsigned char)(i + 1);
+            image[1][i] = (unsigned char)(200 - i);
+        }
+        mem_place(data_of(blob), SB_HEAD_AT_GPU, image[0], 12 * size);
+        mem_place(diff_of(blob), SB_HEAD_AT_CPU, image[1], 12 * size);
+        for (int64_t i = 0; i < 3; i++)
+            for (int64_t j = 0; j < 4; j++) {
+                const int64_t at[] = {i, j};
+                size_t offset = (size_t)(i * 4 + j) * size;
+                assert_ok(sb_blob_data_at(blob, at, 2, element, &err));
+                assert_memory_equal(element, image[0] + offset, size);
+                assert_ok(sb_blob_data_at_legacy(blob, i, j, 0, 0, element, &err));
+                assert_memory_equal(element, image[0] + offset, size);
+                assert_ok(sb_blob_diff_at(blob, at, 2, element, &err));
+                assert_memory_equal(element, image[1] + offset, size);
+                assert_ok(sb_blob_diff_at_legacy(blob, i, j, 0, 0, element, &err));
+                assert_memory_equal(element, image[1] + offset, size);
+            }
+        assert_ok(sb_blob_data_at(blob, dims(2), 1, element, &err)); /* fewer indices */
+        assert_memory_equal(element, image[0] + 8 * size, size);
+        assert_int_equal(sb_mem_head(data_of(blob)), SB_HEAD_SYNCED);
+        sb_blob_destroy(blob);
+    }
+    rig_close(&rig);
+}
+
+static void typed_wrappers_check_and_cast(void **state) {
+    (void)state;
+    sb_error err;
+    sb_blob *blob = blob_of_count(NULL, SB_DTYPE_F32, 3), *ints;
+    float *x = NULL, value = 0;
+    const float *rx = NULL;
+    double *wrong = NULL, wrong_value = -1;
+    const double *rwrong = NULL;
+    int32_t *i32 = NULL;
+    uint32_t *u32 = NULL;
+    const int64_t at = 2;
+    assert_ok(sb_blob_mutable_cpu_data_t(blob, &x, &err));
+    x[2] = 42;
+    assert_ok(sb_blob_cpu_data_t(blob, &rx, &err));
+    assert_ptr_equal(rx, x);
+    assert_ok(sb_blob_data_at_t(blob, &at, 1, &value, &err));
+    assert_true(value == 42);
+    assert_ok(sb_blob_mutable_cpu_diff_t(blob, &x, &err));
+    x[2] = 43;
+    assert_ok(sb_blob_cpu_diff_t(blob, &rx, &err));
+    assert_ok(sb_blob_diff_at_t(blob, &at, 1, &value, &err));
+    assert_true(value == 43);
+    assert_status(SB_ERR_DTYPE_MISMATCH, sb_blob_mutable_cpu_data_t(blob, &wrong, &err));
+    assert_status(SB_ERR_DTYPE_MISMATCH, sb_blob_cpu_data_t(blob, &rwrong, &err));
+    assert_status(SB_ERR_DTYPE_MISMATCH, sb_blob_data_at_t(blob, &at, 1, &wrong_value, &err));
+    assert_status(SB_ERR_DTYPE_MISMATCH, sb_blob_mutable_cpu_data_i32(blob, &i32, &err));
+    assert_status(SB_ERR_DTYPE_MISMATCH, sb_blob_overwrite_cpu_diff_u32(blob, &u32, &err));
+    assert_status(INVALID, sb_blob_cpu_data_f32(blob, NULL, &err));
+    assert_status(INVALID, sb_blob_cpu_data_f32(NULL, &rx, &err));
+    assert_status(SB_ERR_NO_DEVICE, sb_blob_gpu_data_t(blob, &rx, &err));
+    assert_null(wrong);
+    assert_null(rwrong);
+    assert_null(i32);
+    assert_null(u32);
+    assert_true(wrong_value == -1);
+    sb_blob_destroy(blob);
+    ints = blob_of_count(NULL, SB_DTYPE_U32, 3);
+    assert_status(SB_ERR_DTYPE_MISMATCH, sb_blob_mutable_cpu_data_t(ints, &i32, &err));
+    assert_ok(sb_blob_mutable_cpu_data_t(ints, &u32, &err));
+    assert_ok(sb_blob_overwrite_cpu_diff_u32(ints, &u32, &err));
+    sb_blob_destroy(ints);
+}
+
+/* --- making --------------------------------------------------------------------- */
+
+static void memories_are_made_lazily(void **state) {
+    (void)state;
+    struct rig rig;
+    sb_error err;
+    const void *in;
+    rig_open(&rig, "sim:0", 0);
+    struct tally before = rig_tally(&rig);
+    sb_blob *blob = blob_of_count(rig.context, SB_DTYPE_F32, 1000);
+    reshape(blob, 5000);
+    reshape(blob, 100);
+    (void)data_of(blob);
+    (void)diff_of(blob);
+    struct tally t = rig_since(&rig, &before);
+    assert_int_equal(t.host_allocs + t.device_allocs, 0);
+    assert_ok(sb_blob_cpu_data(blob, &in, &err));
+    t = rig_since(&rig, &before);
+    assert_int_equal(t.host_allocs, 1); /* diff is still not there */
+    assert_ptr_equal(sb_blob_context(blob), rig.context);
+    sb_blob_destroy(blob);
+    rig_close(&rig);
+}
+
+static void count_zero_is_legal_everywhere(void **state) {
+    (void)state;
+    struct rig rig;
+    sb_error err;
+    rig_open(&rig, "sim:0", 0);
+    for (int never = 0; never < 2; never++) {
+        sb_blob *blob, *other = blob_of_count(rig.context, SB_DTYPE_F32, 0);
+        if (never)
+            assert_ok(sb_blob_create(rig.context, SB_DTYPE_F32, &blob, &err));
+        else
+            blob = blob_of(rig.context, SB_DTYPE_F32, 2, (int64_t[]){0, 5});
+        const void *in;
+        void *out;
+        double sum = -1;
+        for (int k = 0; k < 2; k++) {
+            assert_ok(sides[k].cpu(blob, &in, &err));
+            assert_non_null(in);
+            assert_ok(sides[k].gpu(blob, &in, &err));
+            assert_non_null(in);
+            assert_ok(sides[k].mutable_cpu(blob, &out, &err));
+            assert_ok(sides[k].mutable_gpu(blob, &out, &err));
+            assert_ok(sides[k].overwrite_cpu(blob, &out, &err));
+            assert_ok(sides[k].overwrite_gpu(blob, &out, &err));
+            assert_ok(sides[k].clear(blob, &err));
+        }
+        assert_ok(sb_blob_asum_data(blob, &sum, &err));
+        assert_true(sum == 0);
+        assert_ok(sb_blob_sumsq_diff(blob, &sum, &err));
+        assert_ok(sb_blob_scale_data(blob, 2, &err));
+        assert_ok(sb_blob_scale_diff(blob, 2, &err));
+        assert_ok(sb_blob_update(blob, &err));
+        assert_ok(sb_blob_copy_from(other, blob, SB_COPY_RESHAPE, &err));
+        assert_ok(sb_blob_copy_from(other, blob, SB_COPY_DIFF, &err));
+        assert_ok(sb_blob_share_data(other, blob, &err));
+        assert_ok(sb_blob_share_diff(other, blob, &err));
+        assert_ok(sb_blob_shrink_to_fit(blob, NULL, &err));
+        sb_blob_destroy(blob);
+        sb_blob_destroy(other);
+    }
+    assert_int_equal(rig_stats(&rig).uploads + rig_stats(&rig).downloads, 0);
+    rig_close(&rig);
+}
+
+/* --- capacity ------------------------------------------------------------------------ */
+
+static void storage_is_replaced_only_when_outgrown(void **state) {
+    (void)state;
+    sb_error err;
+    const void *before, *after;
+    sb_blob *blob = blob_of_count(NULL, SB_DTYPE_F32, 100);
+    fill_both(blob);
+    assert_ok(sb_blob_cpu_data(blob, &before, &err));
+    static const int64_t fits[] = {50, 0, 1, 99, 100};
+    for (size_t i = 0; i < sizeof fits / sizeof fits[0]; i++) {
+        assert_int_equal(reshape(blob, fits[i]), 0);
+        assert_ok(sb_blob_cpu_data(blob, &after, &err));
+        assert_ptr_equal(before, after);
+        expect_data(blob, fits[i]);
+        expect_diff(blob, fits[i]);
+    }
+    assert_int_equal(reshape(blob, 101), BOTH);
+    assert_int_equal(sb_mem_size(data_of(blob)), 101 * sizeof(float));
+    assert_int_equal(sb_mem_head(data_of(blob)), SB_HEAD_UNINITIALIZED);
+    assert_int_equal(sb_mem_head(diff_of(blob)), SB_HEAD_UNINITIALIZED);
+    assert_ok(sb_blob_cpu_data(blob, &after, &err));
+    assert_true(bytes_are(after, 101 * sizeof(float), 0));
+    sb_blob_destroy(blob);
+}
+
+static void capacity_is_per_side(void **state) {
+    (void)state;
+    sb_error err;
+    sb_blob *blob = blob_of_count(NULL, SB_DTYPE_F32, 100);
+    struct lent lent = lend_host(200 * sizeof(float), 0);
+    fill_both(blob);
+    assert_ok(sb_blob_set_cpu_data(blob, lent.ptr, lent.bytes, 0, lent_deleter, &lent, &err));
+    expect_diff(blob, 100);
+    assert_int_equal(reshape(blob, 150), SB_REALLOCATED_DIFF);
+    const void *in;
+    assert_ok(sb_blob_cpu_data(blob, &in, &err));
+    assert_ptr_equal(in, lent.ptr);
+    assert_int_equal(lent.deleted, 0);
+    assert_int_equal(sb_mem_size(diff_of(blob)), 150 * sizeof(float));
+    assert_int_equal(reshape(blob, 200), SB_REALLOCATED_DIFF);
+    assert_int_equal(sb_mem_size(diff_of(blob)), 200 * sizeof(float));
+    assert_int_equal(reshape(blob, 201), BOTH);
+    assert_int_equal(lent.deleted, 1);
+    sb_blob_destroy(blob);
+    assert_int_equal(lent.deleted, 1);
+    lent_free(&lent);
+}
+
+static void a_retained_memory_outlives_the_reshape(void **state) {
+    (void)state;
+    sb_error err;
+    const void *in;
+    sb_blob *blob = blob_of_count(NULL, SB_DTYPE_F32, 4);
+    fill_both(blob);
+    sb_mem *old = sb_mem_retain(data_of(blob));
+    reshape(blob, 1000);
+    assert_ptr_not_equal(data_of(blob), old);
+    assert_ok(sb_mem_cpu_data(old, &in, &err));
+    assert_memory_equal(in, ((float[]){1, 2, 3, 4}), 16);
+    assert_int_equal(sb_mem_is_unique(old), 1);
+    sb_blob_destroy(blob);
+    assert_ok(sb_mem_cpu_data(old, &in, &err));
+    assert_memory_equal(in, ((float[]){1, 2, 3, 4}), 16);
+    sb_mem_release(old);
+}
+
+/* --- sharing ---------------------------------------------------------------------------- */
+
+static void shares_see_each_others_writes(void **state) {
+    (void)state;
+    sb_error err;
+    sb_blob *a = blob_of(NULL, SB_DTYPE_F32, 2, (int64_t[]){2, 3});
+    sb_blob *b = blob_of(NULL, SB_DTYPE_F32, 3, (int64_t[]){3, 2, 1}); /* equal count is enough */
+    float *x;
+    fill_both(a);
+    assert_ok(sb_blob_share_data(b, a, &err));
+    assert_ptr_equal(data_of(a), data_of(b));
+    assert_ptr_not_equal(diff_of(a), diff_of(b));
+    expect_data(b, 6);
+    assert_ok(sb_blob_mutable_cpu_data_f32(b, &x, &err));
+    x[5] = 77;
+    float seen = 0;
+    assert_ok(sb_blob_data_at_f32(a, (int64_t[]){1, 2}, 2, &seen, &err));
+    assert_true(seen == 77);
+    x[5] = 6;
+    assert_ok(sb_blob_share_diff(b, a, &err));
+    assert_ptr_equal(diff_of(a), diff_of(b));
+    assert_ok(sb_blob_share_data(b, a, &err)); /* again: nothing changes */
+    assert_ok(sb_blob_share_data(a, a, &err));
+    sb_blob_destroy(a);
+    expect_data(b, 6);
+    expect_diff(b, 6);
+    sb_blob_destroy(b);
+}
+
+static void sharing_needs_equal_counts_types_and_contexts(void **state) {
+    (void)state;
+    struct rig rig;
+    sb_error err;
+    rig_open(&rig, "sim:0", 0);
+    sb_blob *blob = blob_of_count(rig.context, SB_DTYPE_F32, 6), *never;
+    const struct {
+        sb_blob *other;
+        sb_status status;
+    } cases[] = {
+        {blob_of_count(rig.context, SB_DTYPE_F32, 7), SB_ERR_SHAPE_MISMATCH},
+        {blob_of_count(rig.context, SB_DTYPE_F32, 5), SB_ERR_SHAPE_MISMATCH},
+        {blob_of_count(rig.context, SB_DTYPE_I32, 6), SB_ERR_DTYPE_MISMATCH},
+        {blob_of_count(NULL, SB_DTYPE_F32, 6), SB_ERR_WRONG_DEVICE},
+    };
+    fill_both(blob);
+    sb_mem *data = data_of(blob), *diff = diff_of(blob);
+    for (size_t i = 0; i < 4; i++) {
+        assert_status(cases[i].status, sb_blob_share_data(blob, cases[i].other, &err));
+        assert_status(cases[i].status, sb_blob_share_diff(blob, cases[i].other, &err));
+        assert_ptr_equal(data_of(blob), data);
+        assert_ptr_equal(diff_of(blob), diff);
+        sb_blob_destroy(cases[i].other);
+    }
+    assert_ok(sb_blob_create(rig.context, SB_DTYPE_F32, &never, &err));
+    assert_status(SB_ERR_SHAPE_MISMATCH, sb_blob_share_data(never, blob, &err));
+    assert_status(INVALID, sb_blob_share_data(NULL, blob, &err));
+    assert_status(INVALID, sb_blob_share_data(blob, NULL, &err));
+    assert_status(INVALID, sb_blob_share_diff(NULL, blob, &err));
+    assert_status(INVALID, sb_blob_share_diff(blob, NULL, &err));
+    expect_data(blob, 6);
+    sb_blob_destroy(never);
+    sb_blob_destroy(blob);
+    rig_close(&rig);
+}
+
+/* Whoever outgrows a shared memory lets go of it; Caffe's frees it under the other. */
+static void a_reshape_of_either_never_harms_the_other(void **state) {
+    (void)state;
+    for (int grower = 0; grower < 2; grower++) {
+        sb_blob *blobs[] = {blob_of_count(NULL, SB_DTYPE_F32, 6),
+                            blob_of_count(NULL, SB_DTYPE_F32, 6)};
+        sb_blob *grown = blobs[grower], *other = blobs[1 - grower];
+        sb_error err;
+        float *x;
+        const void *before, *after;
+        fill_both(blobs[0]);
+        assert_ok(sb_blob_share_data(blobs[1], blobs[0], &err));
+        assert_ok(sb_blob_share_diff(blobs[1], blobs[0], &err));
+        assert_ok(sb_blob_cpu_data(other, &before, &err));
+        assert_int_equal(reshape(grown, 3), 0); /* fits: still shared */
+        assert_ptr_equal(data_of(grown), data_of(other));
+        assert_int_equal(reshape(grown, 600), BOTH);
+        assert_ptr_not_equal(data_of(grown), data_of(other));
+        assert_ok(sb_blob_mutable_cpu_data_f32(grown, &x, &err));
+        memset(x, 0x7f, 600 * sizeof(float));
+        assert_ok(sb_blob_cpu_data(other, &after, &err));
+        assert_ptr_equal(before, after);
+        expect_data(other, 6);
+        expect_diff(other, 6);
+        assert_int_equal(sb_mem_is_unique(data_of(other)), 1);
+        sb_blob_destroy(grown);
+        expect_data(other, 6);
+        sb_blob_destroy(other);
+    }
+}
+
+/* After a share, a blob's capacity is the shared memory's. */
+static void a_share_brings_the_others_capacity(void **state) {
+    (void)state;
+    sb_error err;
+    sb_blob *big = blob_of_count(NULL, SB_DTYPE_F32, 100);
+    sb_blob *small = blob_of_count(NULL, SB_DTYPE_F32, 10);
+    fill_both(big);
+    reshape(big, 10);
+    assert_ok(sb_blob_share_data(small, big, &err));
+    assert_int_equal(reshape(small, 100) & SB_REALLOCATED_DATA, 0);
+    expect_data(small, 100);
+    sb_blob_destroy(big);
+    sb_blob_destroy(small);
+}
+
+/* --- lending ------------------------------------------------------------------------------ */
+
+static void lending_touches_data_alone(void **state) {
+    (void)state;
+    struct rig rig;
+    sb_error err;
+    const void *in;
+    rig_open(&rig, "sim:0", 0);
+    for (int device = 0; device < 2; device++) {
+        sb_blob *blob = blob_of_count(rig.context, SB_DTYPE_F32, 6);
+        struct lent lent = device ? lend_device(rig.context, 24, 0x10) : lend_host(24, 0x10);
+        fill_both(blob);
+        sb_mem *diff = diff_of(blob);
+        assert_ok(device ? sb_blob_set_gpu_data(blob, lent.ptr, 24, 0, lent_deleter, &lent, &err)
+                         : sb_blob_set_cpu_data(blob, lent.ptr, 24, 0, lent_deleter, &lent, &err));
+        assert_int_equal(sb_mem_head(data_of(blob)), device ? SB_HEAD_AT_GPU : SB_HEAD_AT_CPU);
+        assert_int_equal(sb_mem_storage(data_of(blob), device ? SB_SIDE_GPU : SB_SIDE_CPU),
+                         SB_STORAGE_BORROWED);
+        assert_ok(device ? sb_blob_gpu_data(blob, &in, &err) : sb_blob_cpu_data(blob, &in, &err));
+        assert_ptr_equal(in, lent.ptr);
+        assert_ok(sb_blob_cpu_data(blob, &in, &err));
+        assert_true(bytes_are(in, 24, 0x10));
+        assert_ptr_equal(diff_of(blob), diff);
+        expect_diff(blob, 6);
+        sb_blob_destroy(blob);
+        assert_int_equal(lent.deleted, 1);
+        lent_free(&lent);
+    }
+    rig_close(&rig);
+}
+
+static void a_shared_blob_lets_go_before_it_is_lent_to(void **state) {
+    (void)state;
+    struct rig rig;
+    sb_error err;
+    rig_open(&rig, "sim:0", 0);
+    for (int device = 0; device < 2; device++) {
+        sb_blob *a = blob_of_count(rig.context, SB_DTYPE_F32, 6);
+        sb_blob *b = blob_of_count(rig.context, SB_DTYPE_F32, 6);
+        struct lent lent = device ? lend_device(rig.context, 24, 0x10) : lend_host(24, 0x10);
+        fill_both(a);
+        assert_ok(sb_blob_share_data(b, a, &err));
+        assert_ok(sb_blob_share_diff(b, a, &err));
+        assert_ok(device ? sb_blob_set_gpu_data(b, lent.ptr, 24, 0, lent_deleter, &lent, &err)
+                         : sb_blob_set_cpu_data(b, lent.ptr, 24, 0, lent_deleter, &lent, &err));
+        assert_ptr_not_equal(data_of(a), data_of(b));
+        assert_ptr_equal(diff_of(a), diff_of(b));
+        expect_data(a, 6);
+        sb_blob_destroy(b);
+        assert_int_equal(lent.deleted, 1);
+        expect_data(a, 6);
+        sb_blob_destroy(a);
+        lent_free(&lent);
+    }
+    rig_close(&rig);
+}
+
+static void lent_memory_brings_its_capacity(void **state) {
+    (void)state;
+    sb_error err;
+    const void *in;
+    sb_blob *blob = blob_of_count(NULL, SB_DTYPE_F32, 2);
+    struct lent lent = lend_host(10 * sizeof(float) + 3, 0x10);
+    assert_ok(sb_blob_set_cpu_data(blob, lent.ptr, lent.bytes, 0, lent_deleter, &lent, &err));
+    assert_int_equal(reshape(blob, 10) & SB_REALLOCATED_DATA, 0);
+    assert_ok(sb_blob_cpu_data(blob, &in, &err));
+    assert_ptr_equal(in, lent.ptr);
+    assert_true(reshape(blob, 11) & SB_REALLOCATED_DATA);
+    assert_int_equal(lent.deleted, 1);
+    sb_blob_destroy(blob);
+    lent_free(&lent);
+}
+
+static void a_refused_loan_stays_with_the_caller(void **state) {
+    (void)state;
+    struct rig rig, other;
+    sb_error err;
+    rig_open(&rig, "sim:0", 0);
+    rig_open(&other, "sim:0", 0);
+    sb_blob *blob = blob_of_count(rig.context, SB_DTYPE_F32, 6), *sharer;
+    sb_blob *host_blob = blob_of_count(NULL, SB_DTYPE_F32, 6);
+    sharer = blob_of_count(rig.context, SB_DTYPE_F32, 6);
+    fill_both(blob);
+    assert_ok(sb_blob_share_data(sharer, blob, &err));
+    struct lent host = lend_host(64, 0), device = lend_device(rig.context, 64, 0);
+    struct lent foreign = lend_device(other.context, 64, 0);
+    sb_mem *data = data_of(blob);
+    const struct {
+        bool gpu;
+        struct lent *lent;
+        size_t offset, bytes;
+        uint32_t flags;
+        sb_status status;
+    } cases[] = {
+        {false, &host, 0, 23, 0, INVALID},
+        {false, &host, 0, 0, 0, INVALID},
+        {false, &host, 1, 24, 0, INVALID},
+        {false, &host, 2, 24, 0, INVALID},
+        {false, &host, 0, 24, 4, INVALID},
+        {false, NULL, 0, 24, 0, INVALID},
+        {true, &device, 0, 23, 0, INVALID},
+        {true, &device, 2, 24, 0, INVALID},
+        {true, &device, 0, 24, 0x80000000u, INVALID},
+        {true, NULL, 0, 24, 0, INVALID},
+        {true, &host, 0, 24, 0, SB_ERR_WRONG_DEVICE},
+        {true, &foreign, 0, 24, 0, SB_ERR_WRONG_DEVICE},
+        {true, &device, (size_t)1 << 30, 24, 0, SB_ERR_WRONG_DEVICE},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        void *ptr = cases[i].lent ? (char *)cases[i].lent->ptr + cases[i].offset : NULL;
+        assert_status(cases[i].status,
+                      cases[i].gpu ? sb_blob_set_gpu_data(blob, ptr, cases[i].bytes, cases[i].flags,
+                                                          lent_deleter, cases[i].lent, &err)
+                                   : sb_blob_set_cpu_data(blob, ptr, cases[i].bytes, cases[i].flags,
+                                                          lent_deleter, cases[i].lent, &err));
+        assert_ptr_equal(data_of(blob), data); /* still shared */
+        assert_ptr_equal(data_of(sharer), data);
+        expect_data(blob, 6);
+    }
+    assert_status(SB_ERR_NO_DEVICE,
+                  sb_blob_set_gpu_data(host_blob, host.ptr, 24, 0, lent_deleter, &host, &err));
+    sb_blob_destroy(host_blob);
+    sb_blob_destroy(blob);
+    sb_blob_destroy(sharer);
+    assert_int_equal(host.deleted + device.deleted + foreign.deleted, 0);
+    lent_free(&host);
+    lent_free(&device);
+    lent_free(&foreign);
+    rig_close(&rig);
+    rig_close(&other);
+}
+
+static void deleter_unmaps(void *user, void *ptr) {
+    (void)munmap(ptr, *(size_t *)user);
+}
+
+/* The page is write-protected: a write would be a crash. */
+static void read_only_loans_are_never_written(void **state) {
+    (void)state;
+    struct rig rig;
+    sb_error err;
+    size_t page = 4096;
+    rig_open(&rig, "sim:0", 0);
+    enum { MUTABLE, OVERWRITE, CLEAR, SCALE, UPDATE, COPY, FROM_DEVICE, WAYS };
+    for (int way = 0; way < WAYS; way++) {
+        float *x = mmap(NULL, page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        assert_ptr_not_equal(x, MAP_FAILED);
+        for (int i = 0; i < 6; i++)
+            x[i] = (float)(i + 1);
+        assert_int_equal(mprotect(x, page, PROT_READ), 0);
+        sb_blob *blob = blob_of_count(rig.context, SB_DTYPE_F32, 6);
+        sb_blob *source = blob_of_count(rig.context, SB_DTYPE_F32, 6);
+        fill_both(source);
+        assert_ok(sb_blob_set_cpu_data(blob, x, page, SB_READ_ONLY, deleter_unmaps, &page, &err));
+        void *out;
+        const void *in;
+        expect_data(blob, 6);
+        switch (way) {
+        case MUTABLE:
+            assert_ok(sb_blob_mutable_cpu_data(blob, &out, &err));
+            memset(out, 0, 24);
+            break;
+        case OVERWRITE:
+            assert_ok(sb_blob_overwrite_cpu_data(blob, &out, &err));
+            memset(out, 0, 24);
+            break;
+        case CLEAR:
+            assert_ok(sb_blob_clear_data(blob, &err));
+            break;
+        case SCALE:
+            assert_ok(sb_blob_scale_data(blob, 2, &err));
+            break;
+        case UPDATE:
+            assert_ok(sb_blob_update(blob, &err));
+            break;
+        case COPY:
+            assert_ok(sb_blob_copy_from(blob, source, 0, &err));
+            break;
+        default:
+            assert_ok(sb_blob_mutable_gpu_data(blob, &out, &err));
+            device_fill(rig.context, out, 24, 0);
+            break;
+        }
+        assert_ok(sb_blob_cpu_data(blob, &in, &err));
+        assert_ptr_not_equal(in, x);
+        sb_blob_destroy(blob);
+        sb_blob_destroy(source);
+    }
+    rig_close(&rig);
+}
+
+static void set_in_place_is_seen_by_sharers(void **state) {
+    (void)state;
+    sb_error err;
+    const void *in;
+    sb_blob *a = blob_of_count(NULL, SB_DTYPE_F32, 6), *b = blob_of_count(NULL, SB_DTYPE_F32, 6);
+    struct lent lent = lend_host(24, 0x10);
+    assert_ok(sb_blob_share_data(b, a, &err));
+    assert_ok(sb_mem_set_cpu(data_of(a), lent.ptr, 24, 0, lent_deleter, &lent, &err));
+    assert_ok(sb_blob_cpu_data(b, &in, &err));
+    assert_ptr_equal(in, lent.ptr);
+    sb_blob_destroy(a);
+    assert_int_equal(lent.deleted, 0);
+    sb_blob_destroy(b);
+    assert_int_equal(lent.deleted, 1);
+    lent_free(&lent);
+}
+
+/* --- shrinking ------------------------------------------------------------------------------- */
+
+static void shrinking_keeps_contents_and_heads(void **state) {
+    (void)state;
+    struct rig rig;
+    sb_error err;
+    float values[100];
+    rig_open(&rig, "sim:0", SB_CONTEXT_NO_HOST_CACHE);
+    fill_values(SB_DTYPE_F32, 100, 1, 1, values);
+    for (int32_t head = 0; head <= SB_HEAD_SYNCED; head++) {
+        sb_blob *blob = blob_of_count(rig.context, SB_DTYPE_F32, 100);
+        uint32_t reallocated = 99;
+        mem_place(data_of(blob), head, values, sizeof values);
+        mem_place(diff_of(blob), head, values, sizeof values);
+        assert_ok(sb_blob_shrink_to_fit(blob, &reallocated, &err)); /* fits already */
+        assert_int_equal(reallocated, 0);
+        reshape(blob, 10);
+        assert_ok(sb_blob_shrink_to_fit(blob, &reallocated, &err));
+        assert_int_equal(reallocated, BOTH);
+        assert_int_equal(sb_mem_size(data_of(blob)), 40);
+        assert_int_equal(sb_mem_size(diff_of(blob)), 40);
+        assert_int_equal(sb_mem_head(data_of(blob)) == SB_HEAD_UNINITIALIZED,
+                         head == SB_HEAD_UNINITIALIZED);
+        if (head != SB_HEAD_UNINITIALIZED) {
+            expect_data(blob, 10);
+            assert_true(mem_holds(diff_of(blob), values, 40));
+        }
+        assert_int_equal(reshape(blob, 11), BOTH);
+        sb_blob_destroy(blob);
+    }
+    rig_close(&rig);
+}
+
+static void shared_and_lent_memories_are_not_shrunk(void **state) {
+    (void)state;
+    sb_error err;
+    uint32_t reallocated = 99;
+    sb_blob *a = blob_of_count(NULL, SB_DTYPE_F32, 100), *b = blob_of_count(NULL, SB_DTYPE_F32, 10);
+    struct lent lent = lend_host(400, 0);
+    fill_both(a);
+    reshape(a, 10);
+    assert_ok(sb_blob_share_data(b, a, &err));
+    assert_ok(sb_blob_shrink_to_fit(a, &reallocated, &err));
+    assert_int_equal(reallocated, SB_REALLOCATED_DIFF);
+    assert_ptr_equal(data_of(a), data_of(b));
+    assert_ok(sb_blob_set_cpu_data(a, lent.ptr, 400, 0, lent_deleter, &lent, &err));
+    assert_ok(sb_blob_shrink_to_fit(a, &reallocated, &err));
+    assert_int_equal(reallocated, 0);
+    assert_int_equal(lent.deleted, 0);
+    expect_data(b, 10);
+    sb_blob_destroy(a);
+    sb_blob_destroy(b);
+    lent_free(&lent);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(accessors_are_those_of_the_right_memory),
+        cmocka_unit_test(clearing_zeroes_where_the_head_is),
+        cmocka_unit_test(clearing_a_blob_smaller_than_its_memory),
+        cmocka_unit_test(elements_are_read_in_every_dtype),
+        cmocka_unit_test(typed_wrappers_check_and_cast),
+        cmocka_unit_test(memories_are_made_lazily),
+        cmocka_unit_test(count_zero_is_legal_everywhere),
+        cmocka_unit_test(storage_is_replaced_only_when_outgrown),
+        cmocka_unit_test(capacity_is_per_side),
+        cmocka_unit_test(a_retained_memory_outlives_the_reshape),
+        cmocka_unit_test(shares_see_each_others_writes),
+        cmocka_unit_test(sharing_needs_equal_counts_types_and_contexts),
+        cmocka_unit_test(a_reshape_of_either_never_harms_the_other),
+        cmocka_unit_test(a_share_brings_the_others_capacity),
+        cmocka_unit_test(lending_touches_data_alone),
+        cmocka_unit_test(a_shared_blob_lets_go_before_it_is_lent_to),
+        cmocka_unit_test(lent_memory_brings_its_capacity),
+        cmocka_unit_test(a_refused_loan_stays_with_the_caller),
+        cmocka_unit_test(read_only_loans_are_never_written),
+        cmocka_unit_test(set_in_place_is_seen_by_sharers),
+        cmocka_unit_test(shrinking_keeps_contents_and_heads),
+        cmocka_unit_test(shared_and_lent_memories_are_not_shrunk),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,312 @@
+/* sb_blob_copy_from: every pair of heads, within a context and across two. */
+#include "blobs.h"
+
+#include <string.h>
+
+#define COUNT 12
+#define SIZE  (COUNT * sizeof(float))
+
+static sb_mem *side_of(const sb_blob *blob, uint32_t flags) {
+    return flags & SB_COPY_DIFF ? diff_of(blob) : data_of(blob);
+}
+
+/* Where the copy works and so where the target's head ends. */
+static int32_t head_after(int32_t source_head) {
+    return source_head == SB_HEAD_AT_CPU ? SB_HEAD_AT_CPU : SB_HEAD_AT_GPU;
+}
+
+static void copy_within(int32_t source_head, int32_t target_head, uint32_t flags) {
+    struct rig rig;
+    sb_error err;
+    float values[COUNT], old[COUNT], zeros[COUNT] = {0};
+    rig_open(&rig, "sim:0", SB_CONTEXT_NO_HOST_CACHE);
+    sb_blob *source = blob_of_count(rig.context, SB_DTYPE_F32, COUNT);
+    sb_blob *target = blob_of_count(rig.context, SB_DTYPE_F32, COUNT);
+    sb_mem *from = side_of(source, flags), *to = side_of(target, flags);
+    sb_mem *bystander = side_of(target, flags ^ SB_COPY_DIFF);
+    fill_values(SB_DTYPE_F32, COUNT, 1, 1, values);
+    fill_values(SB_DTYPE_F32, COUNT, -50, 3, old);
+    mem_place(from, source_head, values, SIZE);
+    mem_place(to, target_head, old, SIZE);
+    mem_place(bystander, SB_HEAD_SYNCED, old, SIZE);
+
+    struct tally before = rig_tally(&rig);
+    assert_ok(sb_blob_copy_from(target, source, flags, &err));
+    struct tally t = rig_since(&rig, &before);
+
+    assert_int_equal(t.uploads + t.downloads, 0); /* the copy is made where the source is */
+    assert_int_equal(sb_mem_head(from), source_head);
+    assert_int_equal(sb_mem_head(bystander), SB_HEAD_SYNCED);
+    assert_true(mem_holds(bystander, old, SIZE));
+    if (source_head == SB_HEAD_UNINITIALIZED) {
+        assert_int_equal(t.host_copies + t.device_copies, 0);
+        assert_true(mem_holds(to, zeros, SIZE));
+    } else {
+        assert_int_equal(t.host_copies, source_head == SB_HEAD_AT_CPU);
+        assert_int_equal(t.device_copies, source_head != SB_HEAD_AT_CPU);
+        assert_int_equal(sb_mem_head(to), head_after(source_head));
+        assert_true(mem_holds(to, values, SIZE));
+        assert_true(mem_holds(from, values, SIZE));
+    }
+    sb_blob_destroy(source);
+    sb_blob_destroy(target);
+    rig_close(&rig);
+}
+
+static void every_pair_of_heads_within_a_context(void **state) {
+    (void)state;
+    for (int32_t s = 0; s <= SB_HEAD_SYNCED; s++)
+        for (int32_t t = 0; t <= SB_HEAD_SYNCED; t++)
+            for (uint32_t flags = 0; flags < 2; flags++)
+                copy_within(s, t, flags);
+}
+
+static void copy_across(const char *from_device, const char *to_device, int32_t source_head,
+                        int32_t target_head) {
+    struct rig a, b;
+    sb_error err;
+    float values[COUNT], old[COUNT], zeros[COUNT] = {0}, found[COUNT];
+    const float *x;
+    rig_open(&a, from_device, 0);
+    rig_open(&b, to_device, 0);
+    sb_blob *source = blob_of_count(a.context, SB_DTYPE_F32, COUNT);
+    sb_blob *target = blob_of_count(b.context, SB_DTYPE_F32, COUNT);
+    fill_values(SB_DTYPE_F32, COUNT, 1, 1, values);
+    fill_values(SB_DTYPE_F32, COUNT, -50, 3, old);
+    mem_place(data_of(source), source_head, values, SIZE);
+    mem_place(data_of(target), target_head, old, SIZE);
+    struct tally before_a = rig_tally(&a), before_b = rig_tally(&b);
+    assert_ok(sb_blob_copy_from(target, source, 0, &err));
+    struct tally t = rig_since(&a, &before_a);
+    assert_int_equal(t.downloads, source_head == SB_HEAD_AT_GPU);
+    assert_int_equal(t.uploads, 0);
+    t = rig_since(&b, &before_b);
+    assert_int_equal(t.downloads, 0); /* the target's old bytes are not fetched */
+    assert_ok(sb_blob_cpu_data_f32(target, &x, &err));
+    memcpy(found, x, SIZE);
+    assert_memory_equal(found, source_head ? values : zeros, SIZE);
+    if (source_head)
+        assert_true(mem_holds(data_of(source), values, SIZE));
+    sb_blob_destroy(source);
+    sb_blob_destroy(target);
+    rig_close(&a);
+    rig_close(&b);
+}
+
+static void every_pair_of_heads_across_contexts(void **state) {
+    (void)state;
+    static const char *const devices[] = {"cpu", "sim:0"};
+    for (int a = 0; a < 2; a++)
+        for (int b = 0; b < 2; b++)
+            for (int32_t s = 0; s <= SB_HEAD_SYNCED; s++)
+                for (int32_t t = 0; t <= SB_HEAD_SYNCED; t++)
+                    if ((a || s < SB_HEAD_AT_GPU) && (b || t < SB_HEAD_AT_GPU))
+                        copy_across(devices[a], devices[b], s, t);
+}
+
+static void a_copy_to_itself_does_nothing(void **state) {
+    (void)state;
+    struct rig rig;
+    sb_error err;
+    float values[COUNT];
+    rig_open(&rig, "sim:0", 0);
+    fill_values(SB_DTYPE_F32, COUNT, 1, 1, values);
+    for (int32_t head = 0; head <= SB_HEAD_SYNCED; head++) {
+        sb_blob *blob = blob_of_count(rig.context, SB_DTYPE_F32, COUNT);
+        sb_blob *twin = blob_of_count(rig.context, SB_DTYPE_F32, COUNT);
+        mem_place(data_of(blob), head, values, SIZE);
+        assert_ok(sb_blob_share_data(twin, blob, &err));
+        struct tally before = rig_tally(&rig);
+        assert_ok(sb_blob_copy_from(blob, blob, 0, &err));
+        assert_ok(sb_blob_copy_from(blob, blob, SB_COPY_RESHAPE, &err));
+        assert_ok(sb_blob_copy_from(twin, blob, 0, &err)); /* the same memory */
+        struct tally t = rig_since(&rig, &before);
+        assert_int_equal(t.uploads + t.downloads + t.host_copies + t.device_copies, 0);
+        assert_int_equal(sb_mem_head(data_of(blob)), head);
+        assert_ptr_equal(data_of(twin), data_of(blob));
+        if (head)
+            assert_true(mem_holds(data_of(blob), values, SIZE));
+        sb_blob_destroy(blob);
+        sb_blob_destroy(twin);
+    }
+    rig_close(&rig);
+}
+
+static void mismatches_are_refused_and_change_nothing(void **state) {
+    (void)state;
+    sb_error err;
+    float old[COUNT];
+    sb_blob *target = blob_of(NULL, SB_DTYPE_F32, 2, (int64_t[]){3, 4}), *never;
+    assert_ok(sb_blob_create(NULL, SB_DTYPE_F32, &never, &err));
+    fill_values(SB_DTYPE_F32, COUNT, -50, 3, old);
+    mem_place(data_of(target), SB_HEAD_AT_CPU, old, SIZE);
+    const struct {
+        sb_blob *source;
+        uint32_t flags;
+        sb_status status;
+    } cases[] = {
+        {blob_of(NULL, SB_DTYPE_F32, 2, (int64_t[]){4, 3}), 0, SB_ERR_SHAPE_MISMATCH},
+        {blob_of(NULL, SB_DTYPE_F32, 1, (int64_t[]){12}), SB_COPY_DIFF, SB_ERR_SHAPE_MISMATCH},
+        {blob_of(NULL, SB_DTYPE_F32, 3, (int64_t[]){1, 3, 4}), 0, SB_ERR_SHAPE_MISMATCH},
+        {never, 0, SB_ERR_SHAPE_MISMATCH},
+        {blob_of(NULL, SB_DTYPE_F64, 2, (int64_t[]){3, 4}), 0, SB_ERR_DTYPE_MISMATCH},
+        {blob_of(NULL, SB_DTYPE_I32, 2, (int64_t[]){9, 9}), SB_COPY_RESHAPE, SB_ERR_DTYPE_MISMATCH},
+        {blob_of(NULL, SB_DTYPE_F32, 2, (int64_t[]){3, 4}), 4, SB_ERR_INVALID_ARGUMENT},
+        {blob_of(NULL, SB_DTYPE_F32, 2, (int64_t[]){3, 4}), 0x80000000u, SB_ERR_INVALID_ARGUMENT},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        assert_status(cases[i].status,
+                      sb_blob_copy_from(target, cases[i].source, cases[i].flags, &err));
+        assert_int_equal(sb_blob_num_axes(target), 2);
+        assert_int_equal(sb_blob_shape(target)[0], 3);
+        assert_true(mem_holds(data_of(target), old, SIZE));
+        sb_blob_destroy(cases[i].source);
+    }
+    assert_status(SB_ERR_INVALID_ARGUMENT, sb_blob_copy_from(NULL, target, 0, &err));
+    assert_status(SB_ERR_INVALID_ARGUMENT, sb_blob_copy_from(target, NULL, 0, &err));
+    sb_blob_destroy(target);
+}
+
+static void reshape_takes_the_sources_shape_first(void **state) {
+    (void)state;
+    struct rig rig;
+    sb_error err;
+    float values[COUNT];
+    rig_open(&rig, "sim:0", 0);
+    fill_values(SB_DTYPE_F32, COUNT, 1, 1, values);
+    static const int64_t targets[] = {0, 3, COUNT, 50};
+    for (int32_t head = 1; head <= SB_HEAD_SYNCED; head++)
+        for (size_t i = 0; i < 4; i++)
+            for (uint32_t diff = 0; diff < 2; diff++) {
+                sb_blob *source = blob_of(rig.context, SB_DTYPE_F32, 3, (int64_t[]){2, 3, 2});
+                sb_blob *target = blob_of_count(rig.context, SB_DTYPE_F32, targets[i]);
+                mem_place(side_of(source, diff), head, values, SIZE);
+                assert_ok(sb_blob_copy_from(target, source, SB_COPY_RESHAPE | diff, &err));
+                assert_int_equal(sb_blob_shape_equals(target, source), 1);
+                assert_true(mem_holds(side_of(target, diff), values, SIZE));
+                sb_blob_destroy(source);
+                sb_blob_destroy(target);
+            }
+    rig_close(&rig);
+}
+
+static void a_never_shaped_source_makes_the_target_empty(void **state) {
+    (void)state;
+    sb_error err;
+    sb_blob *never, *target = blob_of_count(NULL, SB_DTYPE_F32, 3);
+    assert_ok(sb_blob_create(NULL, SB_DTYPE_F32, &never, &err));
+    assert_ok(sb_blob_copy_from(target, never, SB_COPY_RESHAPE, &err));
+    assert_int_equal(sb_blob_count(target), 0);
+    sb_blob_destroy(never);
+    sb_blob_destroy(target);
+}
+
+static void a_reshaping_copy_lets_go_of_an_outgrown_share(void **state) {
+    (void)state;
+    sb_error err;
+    float values[COUNT], small[3] = {7, 8, 9};
+    sb_blob *source = blob_of_count(NULL, SB_DTYPE_F32, COUNT);
+    sb_blob *target = blob_of_count(NULL, SB_DTYPE_F32, 3);
+    sb_blob *sharer = blob_of_count(NULL, SB_DTYPE_F32, 3);
+    fill_values(SB_DTYPE_F32, COUNT, 1, 1, values);
+    mem_place(data_of(source), SB_HEAD_AT_CPU, values, SIZE);
+    mem_place(data_of(target), SB_HEAD_AT_CPU, small, sizeof small);
+    assert_ok(sb_blob_share_data(sharer, target, &err));
+    assert_ok(sb_blob_copy_from(target, source, SB_COPY_RESHAPE, &err));
+    assert_true(mem_holds(data_of(target), values, SIZE));
+    assert_true(mem_holds(data_of(sharer), small, sizeof small));
+    sb_blob_destroy(source);
+    sb_blob_destroy(target);
+    sb_blob_destroy(sharer);
+}
+
+/* A smaller source fits: the sharer sees the copy, bytes past the count stay. */
+static void a_copy_into_a_share_is_seen_by_it(void **state) {
+    (void)state;
+    sb_error err;
+    float values[COUNT], few[2] = {-1, -2};
+    sb_blob *source = blob_of_count(NULL, SB_DTYPE_F32, 2);
+    sb_blob *target = blob_of_count(NULL, SB_DTYPE_F32, COUNT);
+    sb_blob *sharer = blob_of_count(NULL, SB_DTYPE_F32, COUNT);
+    fill_values(SB_DTYPE_F32, COUNT, 1, 1, values);
+    mem_place(data_of(target), SB_HEAD_AT_CPU, values, SIZE);
+    mem_place(data_of(source), SB_HEAD_AT_CPU, few, sizeof few);
+    assert_ok(sb_blob_share_data(sharer, target, &err));
+    assert_ok(sb_blob_copy_from(target, source, SB_COPY_RESHAPE, &err));
+    values[0] = -1;
+    values[1] = -2;
+    assert_true(mem_holds(data_of(sharer), values, SIZE));
+    sb_blob_destroy(source);
+    sb_blob_destroy(target);
+    sb_blob_destroy(sharer);
+}
+
+static void copies_are_right_under_every_schedule(void **state) {
+    (void)state;
+    struct rig rig;
+    sb_error err;
+    float values[COUNT];
+    const float *x;
+    rig_open(&rig, "sim:0", 0);
+    for (uint64_t seed = 0; seed < 60; seed++) {
+        assert_ok(sb_sim_set_schedule(rig.context, (int32_t)(seed % 3), seed, &err));
+        fill_values(SB_DTYPE_F32, COUNT, (double)seed, 1, values);
+        sb_blob *source = blob_of_count(rig.context, SB_DTYPE_F32, COUNT);
+        sb_blob *target = blob_of_count(rig.context, SB_DTYPE_F32, COUNT);
+        float *w;
+        assert_ok(sb_blob_overwrite_cpu_data_f32(source, &w, &err));
+        memcpy(w, values, SIZE);
+        if (seed % 2)
+            assert_ok(sb_mem_async_gpu_push(data_of(source), NULL, &err)); /* pending */
+        else
+            assert_ok(sb_blob_mutable_gpu_data_f32(source, &w, &err));
+        assert_ok(sb_blob_copy_from(target, source, 0, &err));
+        assert_ok(sb_blob_overwrite_cpu_data_f32(source, &w, &err)); /* must not reach the copy */
+        memset(w, 0xff, SIZE);
+        sb_blob_destroy(source);
+        assert_ok(sb_blob_cpu_data_f32(target, &x, &err));
+        assert_memory_equal(x, values, SIZE);
+        sb_blob_destroy(target);
+    }
+    rig_close(&rig);
+}
+
+static void every_dtype_is_copied(void **state) {
+    (void)state;
+    static const int32_t dtypes[] = {SB_DTYPE_F64, SB_DTYPE_I32, SB_DTYPE_U32, SB_DTYPE_F16,
+                                     SB_DTYPE_BF16};
+    struct rig rig;
+    sb_error err;
+    unsigned char image[COUNT * 8];
+    rig_open(&rig, "sim:0", 0);
+    for (size_t i = 0; i < sizeof image; i++)
+        image[i] = (unsigned char)(i * 7);
+    for (size_t d = 0; d < 5; d++)
+        for (int32_t head = 1; head <= SB_HEAD_SYNCED; head++) {
+            size_t bytes = COUNT * sb_dtype_size(dtypes[d]);
+            sb_blob *source = blob_of_count(rig.context, dtypes[d], COUNT);
+            sb_blob *target = blob_of_count(rig.context, dtypes[d], COUNT);
+            mem_place(data_of(source), head, image, bytes);
+            assert_ok(sb_blob_copy_from(target, source, 0, &err));
+            assert_true(mem_holds(data_of(target), image, bytes));
+            sb_blob_destroy(source);
+            sb_blob_destroy(target);
+        }
+    rig_close(&rig);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_pair_of_heads_within_a_context),
+        cmocka_unit_test(every_pair_of_heads_across_contexts),
+        cmocka_unit_test(a_copy_to_itself_does_nothing),
+        cmocka_unit_test(mismatches_are_refused_and_change_nothing),
+        cmocka_unit_test(reshape_takes_the_sources_shape_first),
+        cmocka_unit_test(a_never_shaped_source_makes_the_target_empty),
+        cmocka_unit_test(a_reshaping_copy_lets_go_of_an_outgrown_share),
+        cmocka_unit_test(a_copy_into_a_share_is_seen_by_it),
+        cmocka_unit_test(copies_are_right_under_every_schedule),
+        cmocka_unit_test(every_dtype_is_copied),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,177 @@
+/* More than 2^31 elements, in borrowed storage that maps one small file over
+   and over: arithmetic is exact to the last element. */
+#include "blobs.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#define CHUNK_BYTES ((size_t)32 << 20)
+#define CHUNK       ((int64_t)(CHUNK_BYTES / sizeof(float)))
+#define MAPS        257                         /* 2^31 elements are 256 chunks */
+#define PART        1001                        /* elements used of the last chunk */
+#define COUNT       (CHUNK * (MAPS - 1) + PART) /* 2^31 + 1001 */
+
+/* The same CHUNK_BYTES of memory, MAPS times in a row; NULL if the machine refuses. */
+static float *map_over_and_over(void) {
+    int fd = memfd_create("large", 0);
+    if (fd < 0 || ftruncate(fd, (off_t)CHUNK_BYTES) != 0)
+        return NULL;
+    size_t span = CHUNK_BYTES * MAPS;
+    char *base = mmap(NULL, span, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    for (size_t i = 0; base != MAP_FAILED && i < MAPS; i++)
+        if (mmap(base + i * CHUNK_BYTES, CHUNK_BYTES, PROT_READ | PROT_WRITE,
+                 MAP_SHARED | MAP_FIXED, fd, 0) == MAP_FAILED) {
+            (void)munmap(base, span);
+            base = MAP_FAILED;
+        }
+    (void)close(fd);
+    return base == MAP_FAILED ? NULL : (float *)(void *)base;
+}
+
+static void unmap(void *user, void *ptr) {
+    ++*(int *)user;
+    (void)munmap(ptr, CHUNK_BYTES * MAPS);
+}
+
+struct large {
+    sb_blob *blob;
+    float *x;
+    int unmapped;
+};
+
+static bool large_open(struct large *large) {
+    sb_error err;
+    *large = (struct large){.x = map_over_and_over()};
+    if (!large->x)
+        return false;
+    assert_true(COUNT > INT64_C(1) << 31);
+    large->blob = blob_of_count(NULL, SB_DTYPE_F32, COUNT);
+    assert_ok(sb_blob_set_cpu_data(large->blob, large->x, CHUNK_BYTES * MAPS, 0, unmap,
+                                   &large->unmapped, &err));
+    return true;
+}
+
+static void large_close(struct large *large) {
+    sb_blob_destroy(large->blob);
+    assert_int_equal(large->unmapped, 1);
+}
+
+static void fill_chunk(float *x, float value) {
+    for (int64_t i = 0; i < CHUNK; i++)
+        x[i] = value;
+}
+
+static void sums_reach_past_two_to_the_31(void **state) {
+    (void)state;
+    skip_when_quick();
+    struct large large;
+    sb_error err;
+    double sum = 0;
+    if (!large_open(&large)) {
+        print_message("no room for the map\n");
+        skip();
+    }
+    fill_chunk(large.x, -1);
+    large.x[PART - 1] = 3; /* the last element, and 256 more */
+    large.x[PART] = 5;     /* just behind it: 256 times */
+    assert_ok(sb_blob_asum_data(large.blob, &sum, &err));
+    double expected = (double)COUNT + 2.0 * MAPS + 4.0 * (MAPS - 1);
+    assert_true(sum > expected * (1 - 1e-6) && sum < expected * (1 + 1e-6));
+    assert_ok(sb_blob_sumsq_data(large.blob, &sum, &err));
+    expected = (double)COUNT + 8.0 * MAPS + 24.0 * (MAPS - 1);
+    assert_true(sum > expected * (1 - 1e-6) && sum < expected * (1 + 1e-6));
+    large_close(&large);
+}
+
+/* Every pass over an element of the chunk flips its sign: once more for those that the last,
+   partial chunk covers. */
+static void scaling_touches_each_element_once(void **state) {
+    (void)state;
+    skip_when_quick();
+    struct large large;
+    sb_error err;
+    if (!large_open(&large)) {
+        print_message("no room for the map\n");
+        skip();
+    }
+    fill_chunk(large.x, 1);
+    assert_ok(sb_blob_scale_data(large.blob, -1, &err));
+    for (int64_t i = 0; i < CHUNK; i++)
+        if (large.x[i] != (i < PART ? -1.0f : 1.0f))
+            fail_with("element %lld of a chunk is %g", (long long)i, (double)large.x[i]);
+    large_close(&large);
+}
+
+static void update_touches_each_element_once(void **state) {
+    (void)state;
+    skip_when_quick();
+    struct large large;
+    sb_error err;
+    float *diff = NULL;
+    int unmapped = 0;
+    if (!large_open(&large) || !(diff = map_over_and_over())) {
+        print_message("no room for the map\n");
+        skip();
+    }
+    fill_chunk(large.x, 1000);
+    fill_chunk(diff, 2);
+    assert_ok(sb_mem_set_cpu(diff_of(large.blob), diff, (size_t)COUNT * sizeof(float), 0, unmap,
+                             &unmapped, &err));
+    assert_ok(sb_blob_update(large.blob, &err));
+    for (int64_t i = 0; i < CHUNK; i++)
+        if (large.x[i] != 1000.0f - 2.0f * (i < PART ? MAPS : MAPS - 1))
+            fail_with("element %lld of a chunk is %g", (long long)i, (double)large.x[i]);
+    large_close(&large);
+    assert_int_equal(unmapped, 1);
+}
+
+static void elements_past_two_to_the_31_are_read(void **state) {
+    (void)state;
+    skip_when_quick();
+    struct large large;
+    sb_error err;
+    float value = 0;
+    if (!large_open(&large)) {
+        print_message("no room for the map\n");
+        skip();
+    }
+    large.x[PART - 1] = 42;
+    const int64_t last = COUNT - 1;
+    assert_ok(sb_blob_data_at_f32(large.blob, &last, 1, &value, &err));
+    assert_true(value == 42);
+    assert_ok(sb_blob_data_at_legacy(large.blob, last, 0, 0, 0, &value, &err));
+    assert_true(value == 42);
+    assert_status(SB_ERR_INDEX_OUT_OF_RANGE,
+                  sb_blob_data_at_f32(large.blob, &(int64_t){COUNT}, 1, &value, &err));
+    large_close(&large);
+}
+
+static void clearing_reaches_past_two_to_the_31(void **state) {
+    (void)state;
+    skip_when_quick();
+    struct large large;
+    sb_error err;
+    double sum = -1;
+    if (!large_open(&large)) {
+        print_message("no room for the map\n");
+        skip();
+    }
+    fill_chunk(large.x, 7);
+    assert_ok(sb_blob_clear_data(large.blob, &err));
+    assert_ok(sb_blob_asum_data(large.blob, &sum, &err));
+    assert_true(sum == 0);
+    large_close(&large);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(sums_reach_past_two_to_the_31),
+        cmocka_unit_test(scaling_touches_each_element_once),
+        cmocka_unit_test(update_touches_each_element_once),
+        cmocka_unit_test(elements_past_two_to_the_31_are_read),
+        cmocka_unit_test(clearing_reaches_past_two_to_the_31),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,589 @@
+/* Shapes, counts, axes and offsets of a blob. */
+#include "blobs.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define INVALID SB_ERR_INVALID_ARGUMENT
+#define RANGE   SB_ERR_INDEX_OUT_OF_RANGE
+#define I64(n)  INT64_C(n)
+
+static void expect_shape(const sb_blob *blob, int32_t num_axes, const int64_t *shape, int64_t count,
+                         const char *text) {
+    char found[800];
+    sb_error err;
+    assert_int_equal(sb_blob_num_axes(blob), num_axes);
+    for (int32_t i = 0; i < num_axes; i++)
+        assert_int_equal(sb_blob_shape(blob)[i], shape[i]);
+    assert_int_equal(sb_blob_count(blob), count);
+    assert_ok(sb_blob_shape_string(blob, found, sizeof found, NULL, &err));
+    assert_string_equal(found, text);
+}
+
+static const struct {
+    int32_t num_axes;
+    int64_t shape[SB_MAX_AXES];
+    int64_t count;
+    const char *text;
+} shapes[] = {
+    {0, {0}, 1, "(1)"},
+    {1, {7}, 7, "7 (7)"},
+    {1, {0}, 0, "0 (0)"},
+    {4, {2, 3, 4, 5}, 120, "2 3 4 5 (120)"},
+    {2, {0, 5}, 0, "0 5 (0)"},
+    {2, {5, 0}, 0, "5 0 (0)"},
+    {3, {0, 65536, 65536}, 0, "0 65536 65536 (0)"},
+    {2, {65536, 65536}, I64(4294967296), "65536 65536 (4294967296)"},
+    {3, {I64(1) << 40, I64(1) << 40, 0}, 0, "1099511627776 1099511627776 0 (0)"},
+    {1, {I64(3000000000)}, I64(3000000000), "3000000000 (3000000000)"},
+    {32,
+     {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1,
+      1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 2},
+     2,
+     "1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 2 (2)"},
+};
+#define SHAPES (sizeof shapes / sizeof shapes[0])
+
+static void shapes_give_counts_and_texts(void **state) {
+    (void)state;
+    sb_error err;
+    for (size_t i = 0; i < SHAPES; i++) {
+        sb_blob *created = blob_of(NULL, SB_DTYPE_F32, shapes[i].num_axes, shapes[i].shape);
+        sb_blob *reshaped;
+        uint32_t reallocated = 99;
+        assert_ok(sb_blob_create(NULL, SB_DTYPE_F32, &reshaped, &err));
+        assert_ok(
+            sb_blob_reshape(reshaped, shapes[i].shape, shapes[i].num_axes, &reallocated, &err));
+        assert_int_equal(reallocated & ~3u, 0);
+        expect_shape(created, shapes[i].num_axes, shapes[i].shape, shapes[i].count, shapes[i].text);
+        expect_shape(reshaped, shapes[i].num_axes, shapes[i].shape, shapes[i].count,
+                     shapes[i].text);
+        assert_int_equal(sb_blob_is_shaped(created), 1);
+        assert_int_equal(sb_blob_shape_equals(created, reshaped), 1);
+        sb_blob_destroy(created);
+        sb_blob_destroy(reshaped);
+    }
+}
+
+static void a_never_shaped_blob_is_a_state_of_its_own(void **state) {
+    (void)state;
+    sb_error err;
+    sb_blob *empty, *scalar = blob_of(NULL, SB_DTYPE_F32, 0, NULL);
+    assert_ok(sb_blob_create(NULL, SB_DTYPE_F32, &empty, &err));
+    assert_int_equal(sb_blob_is_shaped(empty), 0);
+    assert_non_null(sb_blob_shape(empty));
+    assert_null(sb_blob_context(empty));
+    expect_shape(empty, 0, NULL, 0, "(0)");
+    assert_int_equal(sb_blob_is_shaped(scalar), 1);
+    expect_shape(scalar, 0, NULL, 1, "(1)");
+    assert_int_equal(sb_blob_shape_equals(empty, scalar), 0);
+    assert_int_equal(sb_blob_shape_equals(scalar, empty), 0);
+    assert_int_equal(sb_blob_shape_equals(empty, empty), 1);
+    assert_ok(sb_blob_reshape(empty, NULL, 0, NULL, &err)); /* 0 axes: a scalar */
+    assert_int_equal(sb_blob_shape_equals(empty, scalar), 1);
+    sb_blob_destroy(empty);
+    sb_blob_destroy(scalar);
+}
+
+static void bad_shapes_are_refused_and_change_nothing(void **state) {
+    (void)state;
+    static const int64_t kept[] = {2, 3};
+    int64_t ones[40];
+    for (int i = 0; i < 40; i++)
+        ones[i] = 1;
+    const struct {
+        int32_t dtype, num_axes;
+        const int64_t *shape;
+        sb_status status;
+    } cases[] = {
+        {SB_DTYPE_F32, 1, (int64_t[]){-1}, INVALID},
+        {SB_DTYPE_F32, 3, (int64_t[]){1, INT64_MIN, 0}, INVALID},
+        {SB_DTYPE_F32, 2, (int64_t[]){0, -5}, INVALID},
+        {SB_DTYPE_F32, -1, ones, INVALID},
+        {SB_DTYPE_F32, INT32_MIN, ones, INVALID},
+        {SB_DTYPE_F32, 2, NULL, INVALID},
+        {SB_DTYPE_F32, 33, ones, SB_ERR_OVER_LIMIT},
+        {SB_DTYPE_F32, 40, ones, SB_ERR_OVER_LIMIT},
+        {SB_DTYPE_F32, 2, (int64_t[]){I64(1) << 32, I64(1) << 32}, SB_ERR_SIZE_OVERFLOW},
+        {SB_DTYPE_F32, 3, (int64_t[]){3, INT64_MAX, 3}, SB_ERR_SIZE_OVERFLOW},
+        {SB_DTYPE_F32, 1, (int64_t[]){INT64_MAX}, SB_ERR_SIZE_OVERFLOW},
+        {SB_DTYPE_F32, 1, (int64_t[]){I64(1) << 61}, SB_ERR_SIZE_OVERFLOW}, /* bytes: 2^63 */
+        {SB_DTYPE_F64, 1, (int64_t[]){I64(1) << 60}, SB_ERR_SIZE_OVERFLOW},
+        {SB_DTYPE_F16, 1, (int64_t[]){I64(1) << 62}, SB_ERR_SIZE_OVERFLOW},
+        {SB_DTYPE_F32, 2, (int64_t[]){70000, I64(70000) << 40}, SB_ERR_SIZE_OVERFLOW},
+    };
+    sb_error err;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        sb_blob *blob = blob_of(NULL, cases[i].dtype, 2, kept), *none = NULL;
+        uint32_t reallocated = 99;
+        assert_status(cases[i].status,
+                      sb_blob_reshape(blob, cases[i].shape, cases[i].num_axes, &reallocated, &err));
+        assert_int_equal(reallocated, 99);
+        expect_shape(blob, 2, kept, 6, "2 3 (6)");
+        assert_status(cases[i].status, sb_blob_create_shaped(NULL, cases[i].dtype, cases[i].shape,
+                                                             cases[i].num_axes, &none, &err));
+        assert_null(none);
+        sb_blob_destroy(blob);
+    }
+}
+
+static void the_largest_shapes_that_fit_are_taken(void **state) {
+    (void)state;
+    static const struct {
+        int32_t dtype;
+        int64_t dim;
+    } cases[] = {{SB_DTYPE_F32, (I64(1) << 61) - 1},
+                 {SB_DTYPE_F64, (I64(1) << 60) - 1},
+                 {SB_DTYPE_BF16, (I64(1) << 62) - 1}};
+    for (size_t i = 0; i < 3; i++) {
+        sb_blob *blob = blob_of(NULL, cases[i].dtype, 1, &cases[i].dim);
+        assert_int_equal(sb_blob_count(blob), cases[i].dim);
+        sb_blob_destroy(blob);
+    }
+}
+
+static void dtypes_are_checked(void **state) {
+    (void)state;
+    static const int32_t good[] = {SB_DTYPE_F32, SB_DTYPE_F64, SB_DTYPE_I32,
+                                   SB_DTYPE_U32, SB_DTYPE_F16, SB_DTYPE_BF16};
+    static const int32_t reserved[] = {SB_DTYPE_I8, SB_DTYPE_U8, SB_DTYPE_I64};
+    static const int32_t bad[] = {0, -1, 10, INT32_MAX, INT32_MIN};
+    sb_error err;
+    sb_blob *blob = NULL;
+    for (size_t i = 0; i < 6; i++) {
+        assert_ok(sb_blob_create(NULL, good[i], &blob, &err));
+        assert_int_equal(sb_blob_dtype(blob), good[i]);
+        assert_ok(sb_blob_check_dtype(blob, good[i], &err));
+        assert_status(SB_ERR_DTYPE_MISMATCH, sb_blob_check_dtype(blob, good[(i + 1) % 6], &err));
+        sb_blob_destroy(blob);
+    }
+    blob = NULL;
+    for (size_t i = 0; i < 3; i++)
+        assert_status(SB_ERR_UNSUPPORTED, sb_blob_create(NULL, reserved[i], &blob, &err));
+    for (size_t i = 0; i < 5; i++)
+        assert_status(INVALID, sb_blob_create(NULL, bad[i], &blob, &err));
+    assert_null(blob);
+    sb_blob_destroy(NULL);
+}
+
+static void legacy_dimensions_make_four_axes(void **state) {
+    (void)state;
+    sb_error err;
+    sb_blob *blob;
+    assert_ok(sb_blob_create_legacy(NULL, SB_DTYPE_F32, 2, 3, 4, 5, &blob, &err));
+    expect_shape(blob, 4, (int64_t[]){2, 3, 4, 5}, 120, "2 3 4 5 (120)");
+    assert_ok(sb_blob_reshape_legacy(blob, 1, 1, 3, 2, NULL, &err));
+    expect_shape(blob, 4, (int64_t[]){1, 1, 3, 2}, 6, "1 1 3 2 (6)");
+    assert_status(INVALID, sb_blob_reshape_legacy(blob, 1, -1, 3, 2, NULL, &err));
+    assert_status(SB_ERR_SIZE_OVERFLOW,
+                  sb_blob_reshape_legacy(blob, INT32_MAX, INT32_MAX, INT32_MAX, 1, NULL, &err));
+    expect_shape(blob, 4, (int64_t[]){1, 1, 3, 2}, 6, "1 1 3 2 (6)");
+    sb_blob_destroy(blob);
+}
+
+static void axes_are_counted_from_both_ends(void **state) {
+    (void)state;
+    sb_blob *blob = blob_of(NULL, SB_DTYPE_F32, 4, (int64_t[]){2, 3, 4, 5});
+    sb_blob *scalar = blob_of(NULL, SB_DTYPE_F32, 0, NULL);
+    static const int32_t outside[] = {4, -5, INT32_MAX, INT32_MIN};
+    sb_error err;
+    for (int32_t axis = -4; axis < 4; axis++) {
+        int32_t canonical = 99, expected = axis < 0 ? axis + 4 : axis;
+        int64_t dim = 99;
+        assert_ok(sb_blob_canonical_axis(blob, axis, &canonical, &err));
+        assert_int_equal(canonical, expected);
+        assert_ok(sb_blob_dim(blob, axis, &dim, &err));
+        assert_int_equal(dim, 2 + expected);
+    }
+    for (size_t i = 0; i < 4; i++) {
+        int32_t canonical = 99;
+        int64_t dim = 99;
+        assert_status(RANGE, sb_blob_canonical_axis(blob, outside[i], &canonical, &err));
+        assert_status(RANGE, sb_blob_dim(blob, outside[i], &dim, &err));
+        assert_int_equal(canonical, 99);
+        assert_int_equal(dim, 99);
+    }
+    int32_t canonical = 99;
+    assert_status(RANGE, sb_blob_canonical_axis(scalar, 0, &canonical, &err));
+    assert_status(RANGE, sb_blob_canonical_axis(scalar, -1, &canonical, &err));
+    sb_blob_destroy(blob);
+    sb_blob_destroy(scalar);
+}
+
+static void counts_of_ranges_are_exact(void **state) {
+    (void)state;
+    static const struct {
+        int32_t num_axes;
+        int64_t shape[4];
+        int32_t start, end;
+        sb_status status;
+        int64_t count;
+    } cases[] = {
+        {4, {2, 3, 4, 5}, 0, 4, SB_OK, 120},
+        {4, {2, 3, 4, 5}, 1, 4, SB_OK, 60},
+        {4, {2, 3, 4, 5}, 1, 3, SB_OK, 12},
+        {4, {2, 3, 4, 5}, 3, 4, SB_OK, 5},
+        {4, {2, 3, 4, 5}, 4, 4, SB_OK, 1},
+        {4, {2, 3, 4, 5}, 2, 2, SB_OK, 1},
+        {4, {2, 3, 4, 5}, 0, 0, SB_OK, 1},
+        {3, {0, 65536, 65536}, 1, 3, SB_OK, I64(4294967296)},
+        {3, {0, 65536, 65536}, 0, 3, SB_OK, 0},
+        {3, {0, I64(1) << 40, I64(1) << 40}, 1, 3, SB_ERR_SIZE_OVERFLOW, 0},
+        {3, {0, I64(1) << 40, I64(1) << 40}, 0, 2, SB_OK, 0},
+        {4, {2, 3, 4, 5}, 3, 2, RANGE, 0},
+        {4, {2, 3, 4, 5}, -1, 2, RANGE, 0},
+        {4, {2, 3, 4, 5}, 0, 5, RANGE, 0},
+        {4, {2, 3, 4, 5}, 5, 5, RANGE, 0},
+        {4, {2, 3, 4, 5}, 0, -1, RANGE, 0},
+        {4, {2, 3, 4, 5}, INT32_MIN, INT32_MAX, RANGE, 0},
+        {0, {0}, 0, 0, SB_OK, 1},
+        {0, {0}, 0, 1, RANGE, 0},
+    };
+    sb_error err;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        sb_blob *blob = blob_of(NULL, SB_DTYPE_F32, cases[i].num_axes, cases[i].shape);
+        int64_t count = -7;
+        assert_status(cases[i].status,
+                      sb_blob_count_range(blob, cases[i].start, cases[i].end, &count, &err));
+        assert_int_equal(count, cases[i].status == SB_OK ? cases[i].count : -7);
+        if (cases[i].end == cases[i].num_axes) {
+            count = -7;
+            assert_status(cases[i].status, sb_blob_count_from(blob, cases[i].start, &count, &err));
+            assert_int_equal(count, cases[i].status == SB_OK ? cases[i].count : -7);
+        }
+        sb_blob_destroy(blob);
+    }
+}
+
+static void legacy_accessors_follow_caffe(void **state) {
+    (void)state;
+    static const struct {
+        int32_t num_axes;
+        int64_t shape[5];
+        int64_t forward[4], backward[4]; /* indices 0..3, -1..-4 */
+    } cases[] = {
+        {4, {2, 3, 4, 5}, {2, 3, 4, 5}, {5, 4, 3, 2}}, {2, {3, 2}, {3, 2, 1, 1}, {2, 3, 1, 1}},
+        {1, {7}, {7, 1, 1, 1}, {7, 1, 1, 1}},          {0, {0}, {1, 1, 1, 1}, {1, 1, 1, 1}},
+        {3, {4, 0, 6}, {4, 0, 6, 1}, {6, 0, 4, 1}},
+    };
+    sb_error err;
+    int64_t out;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        sb_blob *blob = blob_of(NULL, SB_DTYPE_F32, cases[i].num_axes, cases[i].shape);
+        for (int32_t k = 0; k < 4; k++) {
+            assert_ok(sb_blob_legacy_shape(blob, k, &out, &err));
+            assert_int_equal(out, cases[i].forward[k]);
+            assert_ok(sb_blob_legacy_shape(blob, -1 - k, &out, &err));
+            assert_int_equal(out, cases[i].backward[k]);
+        }
+        assert_ok(sb_blob_num(blob, &out, &err));
+        assert_int_equal(out, cases[i].forward[0]);
+        assert_ok(sb_blob_channels(blob, &out, &err));
+        assert_int_equal(out, cases[i].forward[1]);
+        assert_ok(sb_blob_height(blob, &out, &err));
+        assert_int_equal(out, cases[i].forward[2]);
+        assert_ok(sb_blob_width(blob, &out, &err));
+        assert_int_equal(out, cases[i].forward[3]);
+        out = 99;
+        assert_status(RANGE, sb_blob_legacy_shape(blob, 4, &out, &err));
+        assert_status(RANGE, sb_blob_legacy_shape(blob, -5, &out, &err));
+        assert_status(RANGE, sb_blob_legacy_shape(blob, INT32_MIN, &out, &err));
+        assert_int_equal(out, 99);
+        sb_blob_destroy(blob);
+    }
+}
+
+static void legacy_accessors_want_at_most_four_axes(void **state) {
+    (void)state;
+    sb_blob *blob = blob_of(NULL, SB_DTYPE_F32, 5, (int64_t[]){1, 2, 3, 4, 5});
+    sb_error err;
+    int64_t out = 99;
+    assert_status(SB_ERR_SHAPE_MISMATCH, sb_blob_legacy_shape(blob, 0, &out, &err));
+    assert_status(SB_ERR_SHAPE_MISMATCH, sb_blob_num(blob, &out, &err));
+    assert_status(SB_ERR_SHAPE_MISMATCH, sb_blob_width(blob, &out, &err));
+    assert_status(SB_ERR_SHAPE_MISMATCH, sb_blob_offset_legacy(blob, 0, 0, 0, 0, &out, &err));
+    assert_status(SB_ERR_SHAPE_MISMATCH, sb_blob_data_at_legacy(blob, 0, 0, 0, 0, &out, &err));
+    assert_int_equal(out, 99);
+    sb_blob_destroy(blob);
+}
+
+static void offsets_are_row_major(void **state) {
+    (void)state;
+    const int64_t dims[] = {2, 3, 4, 5};
+    sb_blob *blob = blob_of(NULL, SB_DTYPE_F32, 4, dims);
+    sb_error err;
+    int64_t expected = 0, out;
+    for (int64_t n = 0; n < 2; n++)
+        for (int64_t c = 0; c < 3; c++)
+            for (int64_t h = 0; h < 4; h++)
+                for (int64_t w = 0; w < 5; w++, expected++) {
+                    const int64_t at[] = {n, c, h, w};
+                    assert_ok(sb_blob_offset(blob, at, 4, &out, &err));
+                    assert_int_equal(out, expected);
+                    assert_ok(sb_blob_offset_legacy(blob, n, c, h, w, &out, &err));
+                    assert_int_equal(out, expected);
+                }
+    static const int64_t prefix[] = {1, 2, 3, 4};
+    static const int64_t prefix_offsets[] = {0, 60, 100, 115, 119};
+    for (int32_t n = 0; n <= 4; n++) {
+        assert_ok(sb_blob_offset(blob, n ? prefix : NULL, n, &out, &err));
+        assert_int_equal(out, prefix_offsets[n]);
+    }
+    sb_blob_destroy(blob);
+}
+
+static void offsets_past_two_to_the_31_are_exact(void **state) {
+    (void)state;
+    sb_blob *blob = blob_of(NULL, SB_DTYPE_F32, 2, (int64_t[]){70000, 70000});
+    sb_error err;
+    int64_t out;
+    assert_ok(sb_blob_offset(blob, (int64_t[]){69999, 69999}, 2, &out, &err));
+    assert_int_equal(out, I64(4899999999));
+    assert_ok(sb_blob_offset_legacy(blob, 69999, 1, 0, 0, &out, &err));
+    assert_int_equal(out, I64(69999) * 70000 + 1);
+    sb_blob_destroy(blob);
+}
+
+static void indices_out_of_range_are_errors(void **state) {
+    (void)state;
+    sb_blob *blob = blob_of(NULL, SB_DTYPE_F32, 4, (int64_t[]){2, 3, 4, 5});
+    sb_blob *flat = blob_of(NULL, SB_DTYPE_F32, 2, (int64_t[]){3, 2});
+    sb_blob *zero = blob_of(NULL, SB_DTYPE_F32, 2, (int64_t[]){3, 0});
+    sb_error err;
+    int64_t out = 99;
+    float value = -3;
+    for (int axis = 0; axis < 4; axis++) {
+        const int64_t bad[] = {2 + axis, -1, INT64_MAX, INT64_MIN};
+        for (int i = 0; i < 4; i++) {
+            int64_t at[4] = {0};
+            at[axis] = bad[i];
+            assert_status(RANGE, sb_blob_offset(blob, at, 4, &out, &err));
+            assert_status(RANGE, sb_blob_offset(blob, at, axis + 1, &out, &err));
+            assert_status(RANGE,
+                          sb_blob_offset_legacy(blob, at[0], at[1], at[2], at[3], &out, &err));
+            assert_status(RANGE, sb_blob_data_at(blob, at, 4, &value, &err));
+            assert_status(RANGE, sb_blob_diff_at(blob, at, 4, &value, &err));
+            assert_status(RANGE,
+                          sb_blob_data_at_legacy(blob, at[0], at[1], at[2], at[3], &value, &err));
+            assert_status(RANGE,
+                          sb_blob_diff_at_legacy(blob, at[0], at[1], at[2], at[3], &value, &err));
+        }
+    }
+    assert_status(RANGE, sb_blob_offset(blob, (int64_t[]){0, 0, 0, 0, 0}, 5, &out, &err));
+    assert_status(RANGE, sb_blob_offset_legacy(flat, 0, 0, 1, 0, &out, &err));
+    assert_status(RANGE, sb_blob_offset_legacy(flat, 0, 0, 0, 1, &out, &err));
+    assert_status(RANGE, sb_blob_offset(zero, (int64_t[]){1, 0}, 2, &out, &err));
+    assert_status(RANGE, sb_blob_data_at(zero, (int64_t[]){1, 0}, 2, &value, &err));
+    assert_status(RANGE, sb_blob_data_at(zero, (int64_t[]){1}, 1, &value, &err));
+    assert_status(INVALID, sb_blob_offset(blob, NULL, 2, &out, &err));
+    assert_int_not_equal(sb_blob_offset(blob, (int64_t[]){0}, -1, &out, NULL), SB_OK);
+    assert_int_equal(out, 99);
+    assert_true(value == -3);
+    assert_int_equal(sb_mem_head(data_of(blob)), SB_HEAD_UNINITIALIZED);
+    sb_blob_destroy(blob);
+    sb_blob_destroy(flat);
+    sb_blob_destroy(zero);
+}
+
+static void an_element_of_a_never_shaped_blob_is_an_error(void **state) {
+    (void)state;
+    sb_error err;
+    sb_blob *blob;
+    float value = -3;
+    assert_ok(sb_blob_create(NULL, SB_DTYPE_F32, &blob, &err));
+    assert_status(RANGE, sb_blob_data_at(blob, NULL, 0, &value, &err));
+    assert_status(RANGE, sb_blob_data_at_legacy(blob, 0, 0, 0, 0, &value, &err));
+    assert_true(value == -3);
+    sb_blob_destroy(blob);
+}
+
+static void shapes_are_compared_axis_by_axis(void **state) {
+    (void)state;
+    static const struct {
+        int32_t na, nb;
+        int64_t a[4], b[4];
+        int equal;
+    } cases[] = {
+        {2, 2, {3, 2}, {3, 2}, 1},    {2, 2, {3, 2}, {2, 3}, 0}, {2, 3, {3, 2}, {3, 2, 1}, 0},
+        {3, 2, {1, 3, 2}, {3, 2}, 0}, {0, 0, {0}, {0}, 1},       {1, 0, {1}, {0}, 0},
+        {1, 1, {0}, {0}, 1},          {2, 2, {0, 3}, {0, 4}, 0},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        sb_blob *a = blob_of(NULL, SB_DTYPE_F32, cases[i].na, cases[i].a);
+        sb_blob *b = blob_of(NULL, SB_DTYPE_F64, cases[i].nb, cases[i].b);
+        assert_int_equal(sb_blob_shape_equals(a, b), cases[i].equal);
+        sb_blob_destroy(a);
+        sb_blob_destroy(b);
+    }
+}
+
+static void shape_texts_are_cut_to_fit(void **state) {
+    (void)state;
+    static const char whole[] = "2 3 4 5 (120)";
+    sb_blob *blob = blob_of(NULL, SB_DTYPE_F32, 4, (int64_t[]){2, 3, 4, 5});
+    char text[32];
+    size_t length = 0;
+    sb_error err;
+    assert_ok(sb_blob_shape_string(blob, NULL, 0, &length, &err));
+    assert_int_equal(length, sizeof whole - 1);
+    for (size_t capacity = 1; capacity <= sizeof whole; capacity++) {
+        memset(text, 'Z', sizeof text);
+        assert_ok(sb_blob_shape_string(blob, text, capacity, &length, &err));
+        assert_int_equal(length, sizeof whole - 1);
+        assert_int_equal(strlen(text), capacity - 1);
+        assert_memory_equal(text, whole, capacity - 1);
+        assert_int_equal(text[capacity], 'Z');
+    }
+    assert_status(INVALID, sb_blob_shape_string(blob, NULL, 5, &length, &err));
+    sb_blob_destroy(blob);
+}
+
+static void the_longest_shape_text_is_whole(void **state) {
+    (void)state;
+    int64_t shape[SB_MAX_AXES];
+    char text[1024], expected[1024];
+    size_t length = 0, used = 0;
+    sb_error err;
+    for (int i = 0; i < SB_MAX_AXES; i++)
+        shape[i] = i ? INT64_MAX : 0;
+    for (int i = 0; i < SB_MAX_AXES; i++)
+        used +=
+            (size_t)snprintf(expected + used, sizeof expected - used, "%lld ", (long long)shape[i]);
+    (void)snprintf(expected + used, sizeof expected - used, "(0)");
+    sb_blob *blob = blob_of(NULL, SB_DTYPE_F32, SB_MAX_AXES, shape);
+    assert_ok(sb_blob_shape_string(blob, text, sizeof text, &length, &err));
+    assert_string_equal(text, expected);
+    assert_int_equal(length, strlen(expected));
+    sb_blob_destroy(blob);
+}
+
+static void reshape_like_takes_the_whole_shape(void **state) {
+    (void)state;
+    sb_error err;
+    sb_blob *model = blob_of(NULL, SB_DTYPE_F64, 3, (int64_t[]){2, 0, 9}), *never;
+    sb_blob *blob = blob_of(NULL, SB_DTYPE_F32, 1, (int64_t[]){4});
+    assert_ok(sb_blob_reshape_like(blob, model, NULL, &err));
+    assert_int_equal(sb_blob_shape_equals(blob, model), 1);
+    assert_int_equal(sb_blob_dtype(blob), SB_DTYPE_F32);
+    assert_ok(sb_blob_reshape_like(blob, blob, NULL, &err));
+    expect_shape(blob, 3, (int64_t[]){2, 0, 9}, 0, "2 0 9 (0)");
+    assert_ok(sb_blob_create(NULL, SB_DTYPE_F32, &never, &err));
+    assert_ok(sb_blob_reshape_like(blob, never, NULL, &err));
+    expect_shape(blob, 0, NULL, 0, "(0)");
+    assert_int_equal(sb_blob_is_shaped(blob), 0);
+    assert_int_equal(sb_blob_shape_equals(blob, never), 1);
+    sb_blob_destroy(model);
+    sb_blob_destroy(never);
+    sb_blob_destroy(blob);
+}
+
+static void a_blob_may_be_reshaped_to_its_own_shape(void **state) {
+    (void)state;
+    sb_error err;
+    sb_blob *blob = blob_of(NULL, SB_DTYPE_F32, 3, (int64_t[]){2, 3, 4});
+    assert_ok(sb_blob_reshape(blob, sb_blob_shape(blob), 3, NULL, &err));
+    expect_shape(blob, 3, (int64_t[]){2, 3, 4}, 24, "2 3 4 (24)");
+    assert_ok(sb_blob_reshape(blob, sb_blob_shape(blob) + 1, 2, NULL, &err));
+    expect_shape(blob, 2, (int64_t[]){3, 4}, 12, "3 4 (12)");
+    sb_blob_destroy(blob);
+}
+
+static void the_device_sees_the_shape(void **state) {
+    (void)state;
+    struct rig rig;
+    sb_error err;
+    const int64_t *shape = NULL;
+    int64_t seen[4];
+    rig_open(&rig, "sim:0", 0);
+    sb_blob *blob = blob_of(rig.context, SB_DTYPE_F32, 4, (int64_t[]){2, 3, I64(1) << 33, 0});
+    for (int round = 0; round < 2; round++) {
+        assert_ok(sb_blob_gpu_shape(blob, &shape, &err));
+        assert_ok(sb_sim_peek(rig.context, seen, shape, sizeof seen, &err));
+        assert_memory_equal(seen, sb_blob_shape(blob), sizeof seen);
+    }
+    assert_ok(sb_blob_reshape_legacy(blob, 9, 8, 7, 6, NULL, &err));
+    assert_ok(sb_blob_gpu_shape(blob, &shape, &err));
+    assert_ok(sb_sim_peek(rig.context, seen, shape, sizeof seen, &err));
+    assert_memory_equal(seen, ((int64_t[]){9, 8, 7, 6}), sizeof seen);
+    assert_ok(sb_blob_reshape(blob, (int64_t[]){5}, 1, NULL, &err));
+    assert_ok(sb_blob_gpu_shape(blob, &shape, &err));
+    assert_ok(sb_sim_peek(rig.context, seen, shape, sizeof(int64_t), &err));
+    assert_int_equal(seen[0], 5);
+    assert_ok(sb_blob_reshape(blob, NULL, 0, NULL, &err));
+    assert_ok(sb_blob_gpu_shape(blob, &shape, &err));
+    sb_blob_destroy(blob);
+    blob = blob_of_count(NULL, SB_DTYPE_F32, 3);
+    assert_status(SB_ERR_NO_DEVICE, sb_blob_gpu_shape(blob, &shape, &err));
+    sb_blob_destroy(blob);
+    rig_close(&rig);
+}
+
+static void null_arguments_are_refused(void **state) {
+    (void)state;
+    sb_error err;
+    sb_blob *blob = blob_of_count(NULL, SB_DTYPE_F32, 3);
+    int64_t out, at = 0;
+    int32_t axis;
+    float x;
+    const int64_t *dims;
+    assert_status(INVALID, sb_blob_create(NULL, SB_DTYPE_F32, NULL, &err));
+    assert_status(INVALID, sb_blob_create_shaped(NULL, SB_DTYPE_F32, &at, 1, NULL, &err));
+    assert_status(INVALID, sb_blob_create_legacy(NULL, SB_DTYPE_F32, 1, 1, 1, 1, NULL, &err));
+    assert_status(INVALID, sb_blob_reshape(NULL, &at, 1, NULL, &err));
+    assert_status(INVALID, sb_blob_reshape_legacy(NULL, 1, 1, 1, 1, NULL, &err));
+    assert_status(INVALID, sb_blob_reshape_like(NULL, blob, NULL, &err));
+    assert_status(INVALID, sb_blob_reshape_like(blob, NULL, NULL, &err));
+    assert_status(INVALID, sb_blob_shrink_to_fit(NULL, NULL, &err));
+    assert_status(INVALID, sb_blob_canonical_axis(NULL, 0, &axis, &err));
+    assert_status(INVALID, sb_blob_canonical_axis(blob, 0, NULL, &err));
+    assert_status(INVALID, sb_blob_dim(NULL, 0, &out, &err));
+    assert_status(INVALID, sb_blob_dim(blob, 0, NULL, &err));
+    assert_status(INVALID, sb_blob_count_from(NULL, 0, &out, &err));
+    assert_status(INVALID, sb_blob_count_from(blob, 0, NULL, &err));
+    assert_status(INVALID, sb_blob_count_range(NULL, 0, 1, &out, &err));
+    assert_status(INVALID, sb_blob_count_range(blob, 0, 1, NULL, &err));
+    assert_status(INVALID, sb_blob_legacy_shape(NULL, 0, &out, &err));
+    assert_status(INVALID, sb_blob_legacy_shape(blob, 0, NULL, &err));
+    assert_status(INVALID, sb_blob_num(NULL, &out, &err));
+    assert_status(INVALID, sb_blob_width(blob, NULL, &err));
+    assert_status(INVALID, sb_blob_shape_string(NULL, NULL, 0, NULL, &err));
+    assert_status(INVALID, sb_blob_offset(NULL, &at, 1, &out, &err));
+    assert_status(INVALID, sb_blob_offset(blob, &at, 1, NULL, &err));
+    assert_status(INVALID, sb_blob_offset_legacy(NULL, 0, 0, 0, 0, &out, &err));
+    assert_status(INVALID, sb_blob_offset_legacy(blob, 0, 0, 0, 0, NULL, &err));
+    assert_status(INVALID, sb_blob_gpu_shape(NULL, &dims, &err));
+    assert_status(INVALID, sb_blob_gpu_shape(blob, NULL, &err));
+    assert_status(INVALID, sb_blob_check_dtype(NULL, SB_DTYPE_F32, &err));
+    assert_status(INVALID, sb_blob_data_at(NULL, &at, 1, &x, &err));
+    assert_status(INVALID, sb_blob_data_at(blob, &at, 1, NULL, &err));
+    assert_status(INVALID, sb_blob_diff_at(NULL, &at, 1, &x, &err));
+    assert_status(INVALID, sb_blob_diff_at_legacy(blob, 0, 0, 0, 0, NULL, &err));
+    sb_blob_destroy(blob);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(shapes_give_counts_and_texts),
+        cmocka_unit_test(a_never_shaped_blob_is_a_state_of_its_own),
+        cmocka_unit_test(bad_shapes_are_refused_and_change_nothing),
+        cmocka_unit_test(the_largest_shapes_that_fit_are_taken),
+        cmocka_unit_test(dtypes_are_checked),
+        cmocka_unit_test(legacy_dimensions_make_four_axes),
+        cmocka_unit_test(axes_are_counted_from_both_ends),
+        cmocka_unit_test(counts_of_ranges_are_exact),
+        cmocka_unit_test(legacy_accessors_follow_caffe),
+        cmocka_unit_test(legacy_accessors_want_at_most_four_axes),
+        cmocka_unit_test(offsets_are_row_major),
+        cmocka_unit_test(offsets_past_two_to_the_31_are_exact),
+        cmocka_unit_test(indices_out_of_range_are_errors),
+        cmocka_unit_test(an_element_of_a_never_shaped_blob_is_an_error),
+        cmocka_unit_test(shapes_are_compared_axis_by_axis),
+        cmocka_unit_test(shape_texts_are_cut_to_fit),
+        cmocka_unit_test(the_longest_shape_text_is_whole),
+        cmocka_unit_test(reshape_like_takes_the_whole_shape),
+        cmocka_unit_test(a_blob_may_be_reshaped_to_its_own_shape),
+        cmocka_unit_test(the_device_sees_the_shape),
+        cmocka_unit_test(null_arguments_are_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,789 @@
+/* Making a context: options, devices, allocators, caps, figures, and a
+   backend table of the caller's own. */
+#include "rig.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <syncblob/backend.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define INVALID SB_ERR_INVALID_ARGUMENT
+
+static sb_status try_device(const char *name, sb_error *err) {
+    sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
+    sb_context *context = NULL;
+    options.device = name;
+    sb_status status = sb_context_create(&options, &context, err);
+    assert_int_equal(context != NULL, status == SB_OK);
+    if (status == SB_OK && name)
+        assert_string_equal(sb_context_device(context), name);
+    sb_context_release(context);
+    return status;
+}
+
+/* --- options ---------------------------------------------------------------- */
+
+static void init_function_and_macro_agree(void **state) {
+    (void)state;
+    sb_context_options macro = SB_CONTEXT_OPTIONS_INIT, function;
+    memset(&function, 0xEE, sizeof function);
+    sb_context_options_init(&function);
+    assert_int_equal(function.struct_size, sizeof function);
+    assert_memory_equal(&macro, &function, sizeof macro);
+    sb_context_options_init(NULL);
+}
+
+static void defaults_make_a_host_context(void **state) {
+    (void)state;
+    sb_error err;
+    sb_context *context = NULL;
+    sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
+    const sb_context_options *both[] = {NULL, &options};
+    for (int i = 0; i < 2; i++) {
+        assert_ok(sb_context_create(both[i], &context, &err));
+        assert_string_equal(sb_context_device(context), "cpu");
+        assert_int_equal(sb_context_has_device(context), 0);
+        assert_int_equal(sb_context_device_status(context), SB_ERR_NO_DEVICE);
+        sb_context_release(context);
+    }
+    assert_status(INVALID, sb_context_create(NULL, NULL, &err));
+}
+
+/* The options of a caller that was compiled with a struct of another size. */
+static sb_status create_with_size(size_t size, size_t dirty_at, sb_error *err) {
+    unsigned char image[sizeof(sb_context_options) + 64] = {0};
+    sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
+    sb_context *context = NULL;
+    options.struct_size = size;
+    memcpy(image, &options, sizeof options);
+    if (dirty_at)
+        image[dirty_at] = 1;
+    sb_context_options *aligned = malloc(sizeof image);
+    assert_non_null(aligned);
+    memcpy(aligned, image, sizeof image);
+    sb_status status = sb_context_create(aligned, &context, err);
+    assert_int_equal(context != NULL, status == SB_OK);
+    sb_context_release(context);
+    free(aligned);
+    return status;
+}
+
+static void sizes_of_options_follow_the_rule(void **state) {
+    (void)state;
+    const size_t size = sizeof(sb_context_options);
+    sb_error err;
+    assert_status(SB_ERR_ABI_MISMATCH, create_with_size(0, 0, &err));
+    assert_status(SB_ERR_ABI_MISMATCH, create_with_size(sizeof(size_t), 0, &err));
+    assert_ok(create_with_size(size, 0, &err));
+    assert_ok(create_with_size(size, size, &err)); /* past the caller's end: not looked at */
+    assert_ok(create_with_size(size + 8, 0, &err));
+    assert_ok(create_with_size(size + 64, 0, &err));
+    assert_status(SB_ERR_UNSUPPORTED, create_with_size(size + 8, size, &err));
+    assert_status(SB_ERR_UNSUPPORTED, create_with_size(size + 64, size + 63, &err));
+}
+
+static void unknown_flags_are_refused(void **state) {
+    (void)state;
+    sb_error err;
+    sb_context *context = NULL;
+    for (int bit = 2; bit < 32; bit++) {
+        sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
+        options.flags = (uint32_t)1 << bit;
+        assert_status(INVALID, sb_context_create(&options, &context, &err));
+    }
+    sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
+    options.reserved = 1;
+    assert_int_not_equal(sb_context_create(&options, &context, &err), SB_OK);
+    assert_null(context);
+}
+
+static void half_an_allocator_is_refused(void **state) {
+    (void)state;
+    struct counting_allocator counting = COUNTING_ALLOCATOR_INIT;
+    sb_error err;
+    sb_context *context = NULL;
+    for (int half = 0; half < 2; half++) {
+        sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
+        options.allocator = counting_allocator_table(&counting);
+        if (half == 0)
+            options.allocator.alloc = NULL;
+        else
+            options.allocator.free = NULL;
+        assert_status(INVALID, sb_context_create(&options, &context, &err));
+    }
+    assert_null(context);
+    assert_int_equal(counting.object_calls + counting.buffer_calls, 0);
+}
+
+static void limits_follow_the_size_rule_too(void **state) {
+    (void)state;
+    struct {
+        sb_limits limits;
+        uint64_t tail;
+    } wide = {SB_LIMITS_INIT, 0};
+    sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
+    sb_context *context = NULL;
+    sb_error err;
+    options.limits = &wide.limits;
+    assert_ok(sb_context_create(&options, &context, &err));
+    sb_context_release(context);
+    wide.limits.struct_size = sizeof wide;
+    assert_ok(sb_context_create(&options, &context, &err));
+    sb_context_release(context);
+    context = NULL;
+    wide.tail = 1;
+    assert_status(SB_ERR_UNSUPPORTED, sb_context_create(&options, &context, &err));
+    wide.limits.struct_size = 0;
+    assert_status(SB_ERR_ABI_MISMATCH, sb_context_create(&options, &context, &err));
+    assert_null(context);
+}
+
+/* --- devices ----------------------------------------------------------------- */
+
+static void device_names_are_understood(void **state) {
+    (void)state;
+    static const char *const good[] = {NULL, "cpu", "sim:0", "sim:1", "sim:7"};
+    static const char *const malformed[] = {"",
+                                            "sim",
+                                            "sim:",
+                                            ":0",
+                                            "sim:x",
+                                            "sim:-1",
+                                            "sim:+1",
+                                            "sim: 1",
+                                            "sim:1 ",
+                                            " sim:1",
+                                            "sim:1x",
+                                            "sim:0:0",
+                                            "sim:99999999999999999999",
+                                            "cuda",
+                                            "cuda:",
+                                            "\x1b[2J",
+                                            "sim:1\n"};
+    static const char *const unknown[] = {"tpu:0", "SIM:0", "simx:0"};
+    sb_error err;
+    for (size_t i = 0; i < sizeof good / sizeof good[0]; i++)
+        assert_ok(try_device(good[i], &err));
+    for (size_t i = 0; i < sizeof malformed / sizeof malformed[0]; i++)
+        if (try_device(malformed[i], NULL) != INVALID)
+            fail_with("device name %d was not refused as malformed", (int)i);
+    for (size_t i = 0; i < sizeof unknown / sizeof unknown[0]; i++)
+        assert_status(SB_ERR_UNSUPPORTED, try_device(unknown[i], &err));
+}
+
+static void messages_show_strange_device_names_escaped(void **state) {
+    (void)state;
+    sb_error err;
+    assert_status(INVALID, try_device("\x1b[2J\n", &err));
+    for (const char *c = err.message; *c; c++)
+        assert_true(*c >= 0x20 && *c < 0x7f);
+}
+
+static void overlong_device_names_are_refused(void **state) {
+    (void)state;
+    char name[400];
+    sb_error err;
+    memset(name, 'a', sizeof name);
+    memcpy(name + sizeof name - 3, ":0", 3);
+    assert_int_not_equal(try_device(name, &err), SB_OK);
+    assert_non_null(memchr(err.message, 0, sizeof err.message));
+}
+
+static void cuda_is_absent_or_works(void **state) {
+    (void)state;
+    sb_status status = try_device("cuda:0", NULL);
+    if (sb_features() & SB_FEATURE_CUDA)
+        assert_true(status == SB_OK || status == SB_ERR_NO_DEVICE);
+    else
+        assert_true(status == SB_ERR_UNSUPPORTED || status == SB_ERR_NO_DEVICE);
+}
+
+static void a_simulated_device_is_there(void **state) {
+    (void)state;
+    struct rig rig;
+    sb_error err;
+    sb_stream stream = NULL;
+    rig_open(&rig, "sim:2", 0);
+    assert_string_equal(sb_context_device(rig.context), "sim:2");
+    assert_int_equal(sb_context_has_device(rig.context), 1);
+    assert_int_equal(sb_context_device_status(rig.context), SB_OK);
+    assert_ok(sb_context_stream(rig.context, &stream, &err));
+    assert_non_null(stream);
+    assert_status(INVALID, sb_context_stream(rig.context, NULL, &err));
+    assert_ok(sb_context_synchronize(rig.context, &err));
+    assert_ok(sb_context_forget_stream(rig.context, (sb_stream)(uintptr_t)0x1234, &err));
+    assert_ok(sb_context_forget_stream(rig.context, NULL, &err));
+    rig_close(&rig);
+}
+
+static void a_sticky_failure_loses_the_device_for_good(void **state) {
+    (void)state;
+    struct rig rig;
+    sb_error err;
+    sb_mem *mem;
+    const void *out = NULL;
+    rig_open(&rig, "sim:0", 0);
+    assert_ok(sb_mem_create(rig.context, 64, &mem, &err));
+    assert_ok(sb_mem_cpu_data(mem, &out, &err));
+    device_fail(rig.context, SB_SIM_ANY, 1, SB_SIM_FAIL_STICKY);
+    assert_status(SB_ERR_DEVICE_LOST, sb_mem_gpu_data(mem, &out, &err));
+    assert_int_equal(sb_context_device_status(rig.context), SB_ERR_DEVICE_LOST);
+    assert_status(SB_ERR_DEVICE_LOST, sb_mem_gpu_data(mem, &out, &err));
+    assert_status(SB_ERR_DEVICE_LOST, sb_context_synchronize(rig.context, &err));
+    assert_int_equal(sb_mem_head(mem), SB_HEAD_AT_CPU);
+    assert_ok(sb_mem_cpu_data(mem, &out, &err));
+    assert_true(bytes_are(out, 64, 0));
+    sb_mem_release(mem);
+    rig_close(&rig);
+}
+
+/* --- the built-in context --------------------------------------------------------- */
+
+static void null_means_the_built_in_context(void **state) {
+    (void)state;
+    sb_error err;
+    sb_stream stream = NULL;
+    sb_stats stats = SB_STATS_INIT;
+    assert_null(sb_context_retain(NULL));
+    sb_context_release(NULL);
+    sb_context_trim(NULL);
+    assert_string_equal(sb_context_device(NULL), "cpu");
+    assert_int_equal(sb_context_has_device(NULL), 0);
+    assert_int_equal(sb_context_device_status(NULL), SB_ERR_NO_DEVICE);
+    assert_status(SB_ERR_NO_DEVICE, sb_context_stream(NULL, &stream, &err));
+    assert_ok(sb_context_synchronize(NULL, &err));
+    assert_status(SB_ERR_NO_DEVICE, sb_context_forget_stream(NULL, NULL, &err));
+    assert_ok(sb_context_stats(NULL, &stats, &err));
+    sb_bytes_free(NULL);
+}
+
+static void host_contexts_have_nothing_to_wait_for(void **state) {
+    (void)state;
+    struct rig rig;
+    sb_error err;
+    sb_stream stream = NULL;
+    rig_open(&rig, "cpu", 0);
+    assert_ok(sb_context_synchronize(rig.context, &err));
+    assert_status(SB_ERR_NO_DEVICE, sb_context_stream(rig.context, &stream, &err));
+    assert_status(SB_ERR_NO_DEVICE, sb_context_forget_stream(rig.context, NULL, &err));
+    rig_close(&rig);
+}
+
+static void contexts_are_counted(void **state) {
+    (void)state;
+    struct counting_allocator counting = COUNTING_ALLOCATOR_INIT;
+    sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
+    sb_context *context;
+    sb_error err;
+    options.allocator = counting_allocator_table(&counting);
+    assert_ok(sb_context_create(&options, &context, &err));
+    assert_ptr_equal(sb_context_retain(context), context);
+    sb_context_release(context);
+    assert_true(counting.live_blocks > 0);
+    sb_context_release(context);
+    counting_allocator_assert_clean(&counting);
+}
+
+/* --- figures ------------------------------------------------------------------------ */
+
+static void stats_write_no_more_than_was_asked(void **state) {
+    (void)state;
+    struct rig rig;
+    sb_error err;
+    unsigned char image[sizeof(sb_stats) + 32];
+    sb_stats *stats = (sb_stats *)(void *)malloc(sizeof image);
+    assert_non_null(stats);
+    rig_open(&rig, "cpu", 0);
+
+    memset(stats, 0xEE, sizeof image);
+    stats->struct_size = sizeof(sb_stats);
+    assert_ok(sb_context_stats(rig.context, stats, &err));
+    memcpy(image, stats, sizeof image);
+    assert_true(bytes_are(image + sizeof(sb_stats), 32, 0xEE));
+    assert_true(stats->host_bytes > 0);
+
+    memset(stats, 0xEE, sizeof image);
+    stats->struct_size = 0;
+    assert_status(SB_ERR_ABI_MISMATCH, sb_context_stats(rig.context, stats, &err));
+    stats->struct_size = sizeof(size_t);
+    assert_status(SB_ERR_ABI_MISMATCH, sb_context_stats(rig.context, stats, &err));
+    memcpy(image, stats, sizeof image);
+    assert_true(bytes_are(image + sizeof(size_t), sizeof image - sizeof(size_t), 0xEE));
+    assert_status(INVALID, sb_context_stats(rig.context, NULL, &err));
+    rig_close(&rig);
+    free(stats);
+}
+
+static void live_and_peak_bytes_follow_the_allocator(void **state) {
+    (void)state;
+    struct rig rig;
+    sb_error err;
+    sb_mem *a, *b;
+    const void *in;
+    rig_open(&rig, "sim:0", SB_CONTEXT_NO_PINNED | SB_CONTEXT_NO_HOST_CACHE);
+    sb_stats start = rig_stats(&rig);
+    assert_int_equal(start.host_bytes, rig.counting.live_bytes);
+    assert_ok(sb_mem_create(rig.context, 4096, &a, &err));
+    assert_ok(sb_mem_create(rig.context, 8192, &b, &err));
+    assert_ok(sb_mem_cpu_data(a, &in, &err));
+    assert_ok(sb_mem_cpu_data(b, &in, &err));
+    assert_ok(sb_mem_gpu_data(b, &in, &err));
+    assert_int_equal(rig_stats(&rig).host_bytes, rig.counting.live_bytes);
+    assert_true(rig_stats(&rig).host_bytes >= start.host_bytes + 4096 + 8192);
+    assert_true(rig_stats(&rig).device_bytes >= 8192);
+    sb_mem_release(a);
+    sb_mem_release(b);
+    assert_int_equal(rig_stats(&rig).host_bytes, start.host_bytes);
+    assert_int_equal(rig_stats(&rig).host_peak, rig.counting.peak_bytes);
+    assert_int_equal(rig_stats(&rig).device_bytes, 0);
+    assert_true(rig_stats(&rig).device_peak >= 8192);
+    assert_int_equal(rig_stats(&rig).uploads, 1);
+    assert_int_equal(rig_stats(&rig).upload_bytes, 8192);
+    assert_int_equal(rig_stats(&rig).cached_bytes, 0);
+    rig_close(&rig);
+}
+
+static void no_host_cache_gives_buffers_back_at_once(void **state) {
+    (void)state;
+    static const uint32_t flags[] = {SB_CONTEXT_NO_HOST_CACHE,
+                                     SB_CONTEXT_NO_HOST_CACHE | SB_CONTEXT_NO_PINNED};
+    sb_error err;
+    for (int i = 0; i < 2; i++) {
+        struct rig rig;
+        sb_mem *mem;
+        const void *in;
+        rig_open(&rig, "sim:0", flags[i]);
+        assert_ok(sb_mem_create(rig.context, (size_t)4 << 20, &mem, &err));
+        assert_ok(sb_mem_cpu_data(mem, &in, &err));
+        sb_mem_release(mem);
+        assert_int_equal(rig.counting.live_buffers, 0);
+        assert_int_equal(rig_stats(&rig).pinned_bytes, 0);
+        assert_int_equal(rig_stats(&rig).cached_bytes, 0);
+        rig_close(&rig);
+    }
+}
+
+static void trimming_leaves_pointers_in_use(void **state) {
+    (void)state;
+    struct rig rig;
+    sb_error err;
+    sb_mem *kept, *gone;
+    void *ptr, *other;
+    const size_t size = (size_t)4 << 20;
+    rig_open(&rig, "sim:0", 0);
+    assert_ok(sb_mem_create(rig.context, size, &kept, &err));
+    assert_ok(sb_mem_create(rig.context, size, &gone, &err));
+    assert_ok(sb_mem_mutable_cpu_data(kept, &ptr, &err));
+    memset(ptr, 0x5c, size);
+    assert_ok(sb_mem_mutable_cpu_data(gone, &other, &err));
+    sb_mem_release(gone);
+    sb_context_trim(rig.context);
+    assert_int_equal(rig_stats(&rig).cached_bytes, 0);
+    assert_true(bytes_are(ptr, size, 0x5c));
+    sb_mem_release(kept);
+    rig_close(&rig);
+}
+
+static void a_cap_counts_handles_too(void **state) {
+    (void)state;
+    struct counting_allocator counting = COUNTING_ALLOCATOR_INIT;
+    sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
+    sb_context *context = NULL;
+    sb_error err;
+    options.allocator = counting_allocator_table(&counting);
+    options.max_host_bytes = 1;
+    assert_status(SB_ERR_CAP_REACHED, sb_context_create(&options, &context, &err));
+    assert_null(context);
+    counting_allocator_assert_clean(&counting);
+}
+
+static void the_cap_holds_over_many_objects(void **state) {
+    (void)state;
+    enum { CAP = 256 * 1024, MEMS = 4096 };
+    struct rig rig;
+    sb_error err;
+    sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
+    options.max_host_bytes = CAP;
+    rig_open_options(&rig, options);
+    static sb_mem *mems[MEMS];
+    int made = 0;
+    sb_status status = SB_OK;
+    while (made < MEMS && (status = sb_mem_create(rig.context, 64, &mems[made], NULL)) == SB_OK)
+        made++;
+    assert_int_equal(status, SB_ERR_CAP_REACHED);
+    assert_true(made > 0);
+    assert_true(rig.counting.peak_bytes <= CAP);
+    sb_mem_release(mems[--made]);
+    assert_ok(sb_mem_create(rig.context, 64, &mems[made], &err));
+    for (int i = 0; i <= made; i++)
+        sb_mem_release(mems[i]);
+    rig_close(&rig);
+}
+
+/* --- failing allocations ------------------------------------------------------------- */
+
+static void every_failing_allocation_of_create_leaks_nothing(void **state) {
+    (void)state;
+    static const char *const devices[] = {"cpu", "sim:0"};
+    for (int d = 0; d < 2; d++)
+        for (int64_t n = 1;; n++) {
+            struct counting_allocator counting = COUNTING_ALLOCATOR_INIT;
+            sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
+            sb_context *context = NULL;
+            options.device = devices[d];
+            options.allocator = counting_allocator_table(&counting);
+            counting.fail_nth = n;
+            sb_status status = sb_context_create(&options, &context, NULL);
+            assert_int_equal(status == SB_OK, counting.failures == 0);
+            if (status != SB_OK) {
+                assert_int_equal(status, SB_ERR_OUT_OF_MEMORY);
+                assert_null(context);
+            }
+            sb_context_release(context);
+            counting_allocator_assert_clean(&counting);
+            if (status == SB_OK) {
+                assert_true(n > 1);
+                break;
+            }
+        }
+}
+
+/* --- a backend of the caller's own ------------------------------------------------------ */
+
+/* A device without streams, events, pinned memory or arithmetic: plain heap. */
+struct plain {
+    int opened, closed, live;
+    int32_t ordinal;
+    sb_status open_status;
+};
+
+static sb_status plain_open(void *user, int32_t ordinal, void **out, sb_error *err) {
+    struct plain *plain = user;
+    if (plain->open_status != SB_OK)
+        return sb_backend_fail(err, plain->open_status, 4711, "the plain device is asleep");
+    plain->opened++;
+    plain->ordinal = ordinal;
+    *out = plain;
+    return SB_OK;
+}
+
+static void plain_close(void *device) {
+    ((struct plain *)device)->closed++;
+}
+
+static sb_status plain_alloc(void *device, size_t bytes, sb_stream stream, void **out,
+                             sb_error *err) {
+    void *ptr = NULL;
+    (void)stream;
+    if (posix_memalign(&ptr, 64, bytes) != 0)
+        return sb_backend_fail(err, SB_ERR_OUT_OF_MEMORY, 0, "the heap is full");
+    memset(ptr, 0x77, bytes);
+    ((struct plain *)device)->live++;
+    *out = ptr;
+    return SB_OK;
+}
+
+static void plain_free(void *device, void *ptr, size_t bytes, sb_stream stream) {
+    (void)bytes;
+    (void)stream;
+    ((struct plain *)device)->live--;
+    free(ptr);
+}
+
+static sb_status plain_zero(void *device, void *dst, size_t bytes, sb_stream stream,
+                            sb_error *err) {
+    (void)device;
+    (void)stream;
+    (void)err;
+    memset(dst, 0, bytes);
+    return SB_OK;
+}
+
+static sb_status plain_copy(void *device, void *dst, const void *src, size_t bytes,
+                            sb_stream stream, sb_error *err) {
+    (void)device;
+    (void)stream;
+    (void)err;
+    memcpy(dst, src, bytes);
+    return SB_OK;
+}
+
+static sb_backend plain_backend(struct plain *plain) {
+    sb_backend table = {.struct_size = sizeof table,
+                        .abi_version = SB_BACKEND_ABI_VERSION,
+                        .name = "plain",
+                        .user = plain,
+                        .open = plain_open,
+                        .close = plain_close,
+                        .alloc = plain_alloc,
+                        .free = plain_free,
+                        .zero = plain_zero,
+                        .upload = plain_copy,
+                        .download = plain_copy,
+                        .copy = plain_copy};
+    return table;
+}
+
+static sb_status create_with_backend(const sb_backend *table, const char *device, sb_context **out,
+                                     sb_error *err) {
+    sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
+    options.device = device;
+    options.backend = table;
+    return sb_context_create(&options, out, err);
+}
+
+static void a_callers_table_is_a_device(void **state) {
+    (void)state;
+    struct plain plain = {0};
+    sb_backend table = plain_backend(&plain);
+    sb_context *context = NULL;
+    sb_mem *mem;
+    sb_error err;
+    void *ptr;
+    const void *in;
+    assert_ok(create_with_backend(&table, "plain:3", &context, &err));
+    assert_int_equal(plain.opened, 1);
+    assert_int_equal(plain.ordinal, 3);
+    assert_string_equal(sb_context_device(context), "plain:3");
+    assert_int_equal(sb_context_has_device(context), 1);
+    assert_ok(sb_mem_create(context, 512, &mem, &err));
+    assert_ok(sb_mem_gpu_data(mem, &in, &err));
+    assert_true(bytes_are(in, 512, 0));
+    assert_ok(sb_mem_mutable_cpu_data(mem, &ptr, &err));
+    memset(ptr, 0x31, 512);
+    assert_ok(sb_mem_mutable_gpu_data(mem, &ptr, &err));
+    assert_true(bytes_are(ptr, 512, 0x31));
+    memset(ptr, 0x32, 512);
+    assert_ok(sb_mem_cpu_data(mem, &in, &err));
+    assert_true(bytes_are(in, 512, 0x32));
+    assert_int_equal(sb_mem_head(mem), SB_HEAD_SYNCED);
+    sb_mem_release(mem);
+    assert_int_equal(plain.live, 0);
+    sb_context_release(context);
+    assert_int_equal(plain.closed, 1);
+}
+
+static void without_streams_asynchronous_calls_are_done_on_return(void **state) {
+    (void)state;
+    struct plain plain = {0};
+    sb_backend table = plain_backend(&plain);
+    sb_context *context = NULL;
+    sb_mem *mem;
+    sb_error err;
+    sb_stream stream = NULL;
+    void *ptr;
+    const void *in = NULL;
+    assert_ok(create_with_backend(&table, "plain:0", &context, &err));
+    assert_status(SB_ERR_UNSUPPORTED, sb_context_stream(context, &stream, &err));
+    assert_ok(sb_context_synchronize(context, &err));
+    assert_ok(sb_mem_create(context, 64, &mem, &err));
+    assert_ok(sb_mem_overwrite_cpu(mem, &ptr, &err));
+    memset(ptr, 0x41, 64);
+    assert_ok(sb_mem_async_gpu_push(mem, NULL, &err));
+    memset(ptr, 0x42, 64); /* the copy is over: the device keeps the old bytes */
+    assert_ok(sb_mem_gpu_data_on(mem, NULL, &in, &err));
+    assert_true(bytes_are(in, 64, 0x41));
+    assert_ok(sb_mem_mutable_gpu_data_on(mem, NULL, &ptr, &err));
+    memset(ptr, 0x43, 64);
+    assert_ok(sb_mem_async_cpu_pull(mem, NULL, &err));
+    assert_ok(sb_mem_synchronize(mem, &err));
+    assert_ok(sb_mem_cpu_data(mem, &in, &err));
+    assert_true(bytes_are(in, 64, 0x43));
+    int32_t head = sb_mem_head(mem);
+    sb_stream other = (sb_stream)(uintptr_t)0x1000;
+    assert_int_not_equal(sb_mem_gpu_data_on(mem, other, &in, &err), SB_OK);
+    assert_int_not_equal(sb_mem_mutable_gpu_data_on(mem, other, &ptr, &err), SB_OK);
+    assert_int_equal(sb_mem_head(mem), head);
+    sb_mem_release(mem);
+    sb_context_release(context);
+    assert_int_equal(plain.live, 0);
+}
+
+static void without_arithmetic_slots_arithmetic_is_unsupported_on_the_device(void **state) {
+    (void)state;
+    struct plain plain = {0};
+    sb_backend table = plain_backend(&plain);
+    sb_context *context = NULL;
+    sb_blob *blob;
+    sb_error err;
+    float *x;
+    double sum = -1;
+    assert_ok(create_with_backend(&table, "plain:0", &context, &err));
+    assert_ok(sb_blob_create_shaped(context, SB_DTYPE_F32, (int64_t[]){4}, 1, &blob, &err));
+    assert_ok(sb_blob_mutable_cpu_data_f32(blob, &x, &err));
+    for (int i = 0; i < 4; i++)
+        x[i] = (float)(i - 2);
+    assert_ok(sb_blob_asum_data(blob, &sum, &err));
+    assert_float_equal(sum, 4.0, 0);
+    assert_ok(sb_blob_mutable_gpu_data_f32(blob, &x, &err));
+    sum = -1;
+    assert_status(SB_ERR_UNSUPPORTED, sb_blob_asum_data(blob, &sum, &err));
+    assert_status(SB_ERR_UNSUPPORTED, sb_blob_sumsq_data(blob, &sum, &err));
+    assert_status(SB_ERR_UNSUPPORTED, sb_blob_scale_data(blob, 2, &err));
+    assert_status(SB_ERR_UNSUPPORTED, sb_blob_update(blob, &err));
+    assert_float_equal(sum, -1.0, 0);
+    assert_int_equal(sb_context_device_status(context), SB_OK);
+    sb_blob_destroy(blob);
+    sb_context_release(context);
+    assert_int_equal(plain.live, 0);
+}
+
+static void a_device_that_does_not_open_tells_why(void **state) {
+    (void)state;
+    static const sb_status reasons[] = {SB_ERR_NO_DEVICE, SB_ERR_DEVICE_FAILURE,
+                                        SB_ERR_OUT_OF_MEMORY, SB_ERR_UNSUPPORTED};
+    struct plain plain = {0};
+    sb_backend table = plain_backend(&plain);
+    sb_context *context = NULL;
+    sb_error err;
+    for (int i = 0; i < 4; i++) {
+        plain.open_status = reasons[i];
+        assert_status(reasons[i], create_with_backend(&table, "plain:0", &context, &err));
+        assert_int_equal(err.device_code, 4711);
+        assert_non_null(strstr(err.message, "asleep"));
+        assert_null(context);
+    }
+    assert_int_equal(plain.closed, 0);
+}
+
+static void tables_of_another_version_are_refused(void **state) {
+    (void)state;
+    struct plain plain = {0};
+    sb_context *context = NULL;
+    sb_error err;
+    sb_backend table = plain_backend(&plain);
+    table.abi_version = SB_BACKEND_ABI_VERSION + 1;
+    assert_status(SB_ERR_ABI_MISMATCH, create_with_backend(&table, "plain:0", &context, &err));
+    table.abi_version = 0;
+    assert_status(SB_ERR_ABI_MISMATCH, create_with_backend(&table, "plain:0", &context, &err));
+    table = plain_backend(&plain);
+    table.struct_size = sizeof(size_t);
+    assert_status(SB_ERR_ABI_MISMATCH, create_with_backend(&table, "plain:0", &context, &err));
+    assert_int_equal(plain.opened, 0);
+    assert_null(context);
+}
+
+static void plain_pinned_free(void *device, void *ptr, size_t bytes) {
+    (void)device;
+    (void)ptr;
+    (void)bytes;
+}
+
+static sb_stream plain_own_stream(void *device) {
+    return device;
+}
+
+static sb_status plain_prepare(void *device, sb_error *err) {
+    (void)device;
+    (void)err;
+    return SB_OK;
+}
+
+static void dig_hole(sb_backend *table, int hole) {
+    void *const required[] = {&table->open, &table->close,  &table->alloc,    &table->free,
+                              &table->zero, &table->upload, &table->download, &table->copy};
+    if (hole < 8)
+        memset(required[hole], 0, sizeof table->open);
+    else if (hole == 8)
+        table->name = NULL;
+    else if (hole == 9)
+        table->free_pinned = plain_pinned_free; /* pinned: both or neither */
+    else if (hole == 10)
+        table->own_stream = plain_own_stream; /* streams: all or none */
+    else
+        table->prepare_arithmetic = plain_prepare; /* arithmetic: all or none */
+}
+
+static void tables_with_holes_are_refused(void **state) {
+    (void)state;
+    struct plain plain = {0};
+    sb_context *context = NULL;
+    for (int hole = 0; hole < 12; hole++) {
+        sb_backend table = plain_backend(&plain);
+        dig_hole(&table, hole);
+        sb_error err;
+        support_poison_error(&err);
+        sb_status status = create_with_backend(&table, "plain:0", &context, &err);
+        if (status == SB_OK)
+            fail_with("a backend table with hole %d was taken", hole);
+        support_check_status(status, status, &err, "a table with a hole", __FILE__, __LINE__);
+        assert_null(context);
+    }
+    assert_int_equal(plain.opened, 0);
+}
+
+/* --- fork ----------------------------------------------------------------------------------- */
+
+static void a_forked_child_reads_the_host_and_releases(void **state) {
+    (void)state;
+    struct rig rig;
+    sb_error err;
+    sb_mem *host, *device;
+    void *ptr;
+    const void *in = NULL;
+    rig_open(&rig, "sim:0", 0);
+    assert_ok(sb_mem_create(rig.context, 64, &host, &err));
+    assert_ok(sb_mem_create(rig.context, 64, &device, &err));
+    assert_ok(sb_mem_mutable_cpu_data(host, &ptr, &err));
+    memset(ptr, 0x21, 64);
+    assert_ok(sb_mem_mutable_gpu_data(device, &ptr, &err));
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        bool good = sb_mem_cpu_data(host, &in, NULL) == SB_OK && bytes_are(in, 64, 0x21);
+        good = good && sb_mem_gpu_data(host, &in, NULL) == SB_ERR_FORKED;
+        good = good && sb_mem_cpu_data(device, &in, NULL) == SB_ERR_FORKED;
+        good = good && sb_context_device_status(rig.context) == SB_ERR_FORKED;
+        good = good && sb_context_synchronize(rig.context, NULL) == SB_ERR_FORKED;
+        good = good && sb_mem_mutable_cpu_data(host, &ptr, NULL) == SB_OK;
+        sb_mem_release(host);
+        sb_mem_release(device);
+        sb_context_release(rig.context);
+        _exit(good ? 0 : 1);
+    }
+    int how = -1;
+    assert_int_equal(waitpid(child, &how, 0), child);
+    assert_true(WIFEXITED(how));
+    assert_int_equal(WEXITSTATUS(how), 0);
+    assert_int_equal(sb_context_device_status(rig.context), SB_OK);
+    assert_ok(sb_mem_cpu_data(device, &in, &err));
+    sb_mem_release(host);
+    sb_mem_release(device);
+    rig_close(&rig);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(init_function_and_macro_agree),
+        cmocka_unit_test(defaults_make_a_host_context),
+        cmocka_unit_test(sizes_of_options_follow_the_rule),
+        cmocka_unit_test(unknown_flags_are_refused),
+        cmocka_unit_test(half_an_allocator_is_refused),
+        cmocka_unit_test(limits_follow_the_size_rule_too),
+        cmocka_unit_test(device_names_are_understood),
+        cmocka_unit_test(messages_show_strange_device_names_escaped),
+        cmocka_unit_test(overlong_device_names_are_refused),
+        cmocka_unit_test(cuda_is_absent_or_works),
+        cmocka_unit_test(a_simulated_device_is_there),
+        cmocka_unit_test(a_sticky_failure_loses_the_device_for_good),
+        cmocka_unit_test(null_means_the_built_in_context),
+        cmocka_unit_test(host_contexts_have_nothing_to_wait_for),
+        cmocka_unit_test(contexts_are_counted),
+        cmocka_unit_test(stats_write_no_more_than_was_asked),
+        cmocka_unit_test(live_and_peak_bytes_follow_the_allocator),
+        cmocka_unit_test(no_host_cache_gives_buffers_back_at_once),
+        cmocka_unit_test(trimming_leaves_pointers_in_use),
+        cmocka_unit_test(a_cap_counts_handles_too),
+        cmocka_unit_test(the_cap_holds_over_many_objects),
+        cmocka_unit_test(every_failing_allocation_of_create_leaks_nothing),
+        cmocka_unit_test(a_callers_table_is_a_device),
+        cmocka_unit_test(without_streams_asynchronous_calls_are_done_on_return),
+        cmocka_unit_test(without_arithmetic_slots_arithmetic_is_unsupported_on_the_device),
+        cmocka_unit_test(a_device_that_does_not_open_tells_why),
+        cmocka_unit_test(tables_of_another_version_are_refused),
+        cmocka_unit_test(tables_with_holes_are_refused),
+        cmocka_unit_test(a_forked_child_reads_the_host_and_releases),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

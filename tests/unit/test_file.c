@@ -1,0 +1,370 @@
+/* Blob files: read, written atomically, and everything that is no such file. */
+#include "support.h"
+
+#include "nets.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+static const int64_t two_by_three[] = {2, 3};
+
+struct folder {
+    char path[64], file[96], other[96];
+};
+
+static int setup(void **state) {
+    struct folder *folder = calloc(1, sizeof *folder);
+    strcpy(folder->path, "/tmp/syncblob-file-XXXXXX");
+    assert_non_null(mkdtemp(folder->path));
+    (void)snprintf(folder->file, sizeof folder->file, "%s/blob", folder->path);
+    (void)snprintf(folder->other, sizeof folder->other, "%s/other", folder->path);
+    *state = folder;
+    return 0;
+}
+
+/* Whatever a test did, nothing of ours may be left beside its own files. */
+static int teardown(void **state) {
+    struct folder *folder = *state;
+    (void)unlink(folder->file);
+    (void)unlink(folder->other);
+    int left = rmdir(folder->path);
+    free(folder);
+    return left;
+}
+
+static void write_bytes(const char *path, const void *bytes, size_t size) {
+    FILE *file = fopen(path, "wb");
+    assert_non_null(file);
+    assert_int_equal(fwrite(bytes, 1, size, file), size);
+    assert_int_equal(fclose(file), 0);
+}
+
+static struct wire read_bytes(const char *path) {
+    struct wire wire = {0};
+    char buffer[4096];
+    size_t n;
+    FILE *file = fopen(path, "rb");
+    assert_non_null(file);
+    while ((n = fread(buffer, 1, sizeof buffer, file)) > 0)
+        wire_raw(&wire, buffer, n);
+    (void)fclose(file);
+    return wire;
+}
+
+static void assert_holds(const char *path, const char *text) {
+    struct wire wire = read_bytes(path);
+    assert_int_equal(wire.size, strlen(text));
+    assert_memory_equal(wire.bytes, text, wire.size);
+    wire_free(&wire);
+}
+
+/* `count` elements that count up. */
+static sb_blob *new_blob(int64_t count) {
+    sb_blob *blob;
+    sb_error err;
+    void *p;
+    assert_ok(sb_blob_create_shaped(NULL, SB_DTYPE_F32, &count, 1, &blob, &err));
+    assert_ok(sb_blob_overwrite_cpu_data(blob, &p, &err));
+    for (int64_t i = 0; i < count; i++)
+        ((float *)p)[i] = (float)i;
+    return blob;
+}
+
+static sb_status read_file(const char *path, sb_error *err) {
+    sb_blob *blob = new_blob(3);
+    sb_status st = sb_blob_read_file(blob, path, SB_PROTO_RESHAPE, NULL, err);
+    if (st != SB_OK)
+        assert_int_equal(sb_blob_count(blob), 3); /* as it was */
+    sb_blob_destroy(blob);
+    return st;
+}
+
+static sb_status write_file(const char *path, sb_error *err) {
+    sb_blob *blob = new_blob(50000);
+    sb_status st = sb_blob_write_file(blob, path, 0, err);
+    sb_blob_destroy(blob);
+    return st;
+}
+
+/* --- reading ---------------------------------------------------------------------------- */
+
+static void test_a_mean_file_is_read(void **state) {
+    const struct folder *folder = *state;
+    struct wire wire = {0};
+    char buffer[1024];
+    const char *path = test_data_path("mean_cifar10_skywang666.binaryproto", buffer, sizeof buffer);
+    sb_blob *blob;
+    sb_error err;
+    const void *p;
+    const int64_t dims[] = {3072};
+    if (!path) {
+        const int64_t legacy[] = {1, 3, 32, 32};
+        print_message("reading a mean file made here instead\n");
+        wire_blob(&wire, dims, 1, 100);
+        for (uint32_t i = 0; i < 4; i++)
+            wire_number(&wire, 1 + i, (uint64_t)legacy[i]);
+        write_bytes(folder->file, wire.bytes, wire.size);
+        path = folder->file;
+        wire_free(&wire);
+    }
+    assert_ok(sb_blob_create(NULL, SB_DTYPE_F32, &blob, &err));
+    assert_ok(sb_blob_read_file(blob, path, SB_PROTO_RESHAPE, NULL, &err));
+    const int64_t expected[] = {1, 3, 32, 32};
+    assert_int_equal(sb_blob_num_axes(blob), 4);
+    assert_memory_equal(sb_blob_shape(blob), expected, sizeof expected);
+    assert_ok(sb_blob_cpu_data(blob, &p, &err));
+    assert_true(((const float *)p)[0] > 90 && ((const float *)p)[3071] > 90);
+    sb_blob_destroy(blob);
+}
+
+static void test_what_is_no_file_to_read(void **state) {
+    const struct folder *folder = *state;
+    sb_error err;
+    assert_status(SB_ERR_IO, read_file(folder->file, &err));
+    assert_int_equal(err.device_code, ENOENT);
+    assert_non_null(strstr(err.message, folder->file));
+    assert_non_null(strstr(err.message, "No such file"));
+    assert_status(SB_ERR_IO, read_file(folder->path, &err));
+    assert_int_equal(err.device_code, EISDIR);
+    assert_status(SB_ERR_IO, read_file("/dev/zero", &err));
+    assert_int_equal(mkfifo(folder->other, 0600), 0);
+    assert_status(SB_ERR_IO, read_file(folder->other, &err)); /* and does not wait */
+    assert_status(SB_ERR_IO, read_file("", &err));
+    assert_status(SB_ERR_INVALID_ARGUMENT, read_file(NULL, &err));
+}
+
+static void test_permissions_are_respected(void **state) {
+    const struct folder *folder = *state;
+    sb_error err;
+    if (geteuid() == 0) {
+        print_message("skipped: root may read and write anything\n");
+        skip();
+    }
+    write_bytes(folder->file, "", 0);
+    assert_int_equal(chmod(folder->file, 0), 0);
+    assert_status(SB_ERR_IO, read_file(folder->file, &err));
+    assert_int_equal(err.device_code, EACCES);
+    assert_int_equal(chmod(folder->path, 0500), 0);
+    assert_status(SB_ERR_IO, write_file(folder->other, &err));
+    assert_int_equal(chmod(folder->path, 0700), 0);
+}
+
+static void test_odd_paths_are_escaped_in_messages(void **state) {
+    (void)state;
+    sb_error err;
+    assert_status(SB_ERR_IO, read_file("/nowhere/\n\x1b[31m", &err));
+    assert_non_null(strstr(err.message, "\\x0a\\x1b[31m"));
+}
+
+static void test_sparse_files_are_read_for_what_they_are(void **state) {
+    const struct folder *folder = *state;
+    sb_error err;
+    write_bytes(folder->file, "", 0);
+    assert_int_equal(truncate(folder->file, 1 << 30), 0);
+    assert_status(SB_ERR_MALFORMED, read_file(folder->file, &err));
+    assert_int_equal(err.offset, 0);
+    assert_int_equal(truncate(folder->file, (off_t)1 << 40), 0);
+    assert_status(SB_ERR_DATA_LIMIT, read_file(folder->file, &err));
+}
+
+static void test_a_file_that_changes_while_a_model_is_open(void **state) {
+    const struct folder *folder = *state;
+    static const struct timespec long_ago[2] = {{1000, 0}, {1000, 0}};
+    for (int change = 0; change < 3; change++) {
+        for (uint32_t flags = 0; flags <= SB_OPEN_MAPPED; flags++) {
+            struct wire wire = {0};
+            sb_model *model;
+            sb_blob *blob = new_blob(3);
+            sb_error err;
+            if (flags == SB_OPEN_MAPPED && change == 0)
+                continue; /* shrinking a mapped file is the documented SIGBUS */
+            wire_blob(&wire, two_by_three, 2, 1);
+            write_bytes(folder->file, wire.bytes, wire.size);
+            assert_ok(
+                sb_model_open_file(NULL, SB_FORMAT_AUTO, folder->file, flags, NULL, &model, &err));
+            if (change == 0)
+                assert_int_equal(truncate(folder->file, 4), 0);
+            else if (change == 1)
+                assert_int_equal(truncate(folder->file, 4000), 0);
+            else
+                assert_int_equal(utimensat(AT_FDCWD, folder->file, long_ago, 0), 0);
+            assert_status(SB_ERR_IO, sb_model_load_blob(model, SB_NO_LAYER, 0, blob, &err));
+            assert_int_equal(sb_blob_count(blob), 3);
+            assert_status(SB_ERR_IO, sb_model_save_file(model, folder->other, &err));
+            assert_int_equal(access(folder->other, F_OK), -1);
+            sb_blob_destroy(blob);
+            sb_model_destroy(model);
+            wire_free(&wire);
+        }
+    }
+}
+
+static void test_the_old_bytes_stay_when_a_file_is_bad(void **state) {
+    const struct folder *folder = *state;
+    sb_blob *blob = new_blob(6);
+    sb_error err;
+    const void *before, *after;
+    write_bytes(folder->file,
+                "\x3a\x03\x0a\x01\x06\x2a\x18"
+                "1234",
+                11);
+    assert_ok(sb_blob_cpu_data(blob, &before, &err));
+    assert_status(SB_ERR_MALFORMED,
+                  sb_blob_read_file(blob, folder->file, SB_PROTO_RESHAPE, NULL, &err));
+    assert_ok(sb_blob_cpu_data(blob, &after, &err));
+    assert_ptr_equal(before, after);
+    assert_true(((const float *)after)[5] == 5);
+    sb_blob_destroy(blob);
+}
+
+/* --- writing ------------------------------------------------------------------------------ */
+
+static void test_a_file_holds_what_to_proto_gives(void **state) {
+    const struct folder *folder = *state;
+    /* Below, at and above the buffer of a write. */
+    static const int64_t counts[] = {0, 1, 4093, 4094, 4095, 4096, 5000, 100000};
+    for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
+        sb_blob *blob = new_blob(counts[i]), *again = new_blob(1);
+        sb_error err;
+        void *bytes;
+        size_t size;
+        assert_ok(sb_blob_write_file(blob, folder->file, SB_PROTO_WRITE_DIFF, &err));
+        assert_ok(sb_blob_to_proto_new(blob, SB_PROTO_WRITE_DIFF, &bytes, &size, &err));
+        struct wire found = read_bytes(folder->file);
+        assert_int_equal(found.size, size);
+        if (size > 0)
+            assert_memory_equal(found.bytes, bytes, size);
+        assert_ok(sb_blob_read_file(again, folder->file, SB_PROTO_RESHAPE, NULL, &err));
+        assert_int_equal(sb_blob_shape_equals(blob, again), 1);
+        wire_free(&found);
+        sb_bytes_free(bytes);
+        sb_blob_destroy(blob);
+        sb_blob_destroy(again);
+    }
+}
+
+static mode_t mode_of(const char *path) {
+    struct stat info;
+    assert_int_equal(stat(path, &info), 0);
+    return info.st_mode & 07777;
+}
+
+static void test_permissions_of_the_old_file_are_kept(void **state) {
+    const struct folder *folder = *state;
+    static const mode_t modes[] = {0600, 0644, 0666, 0640, 0400};
+    sb_error err;
+    for (size_t i = 0; i < sizeof modes / sizeof *modes; i++) {
+        write_bytes(folder->file, "old", 3);
+        assert_int_equal(chmod(folder->file, modes[i]), 0);
+        assert_ok(write_file(folder->file, &err));
+        assert_int_equal(mode_of(folder->file), modes[i]);
+        assert_int_equal(unlink(folder->file), 0);
+    }
+}
+
+static void test_a_new_file_gets_the_permissions_of_the_mask(void **state) {
+    const struct folder *folder = *state;
+    sb_error err;
+    mode_t old = umask(027);
+    assert_ok(write_file(folder->file, &err));
+    umask(old);
+    assert_int_equal(mode_of(folder->file), 0640);
+}
+
+static void test_a_link_stays_a_link(void **state) {
+    const struct folder *folder = *state;
+    struct stat info;
+    sb_error err;
+    write_bytes(folder->other, "old", 3);
+    assert_int_equal(symlink("other", folder->file), 0);
+    assert_ok(write_file(folder->file, &err));
+    assert_int_equal(lstat(folder->file, &info), 0);
+    assert_true(S_ISLNK(info.st_mode));
+    assert_ok(read_file(folder->other, &err));
+}
+
+static void test_a_relative_path_is_fine(void **state) {
+    const struct folder *folder = *state;
+    char here[1024];
+    sb_error err;
+    assert_non_null(getcwd(here, sizeof here));
+    assert_int_equal(chdir(folder->path), 0);
+    sb_status st = write_file("blob", &err);
+    assert_int_equal(chdir(here), 0);
+    assert_int_equal(st, SB_OK);
+    assert_ok(read_file(folder->file, &err));
+}
+
+static void test_what_cannot_be_replaced(void **state) {
+    const struct folder *folder = *state;
+    struct stat before, after;
+    char path[256];
+    sb_error err;
+    assert_int_equal(stat("/dev/full", &before), 0);
+    assert_status(SB_ERR_IO, write_file("/dev/full", &err));
+    assert_int_equal(stat("/dev/full", &after), 0);
+    assert_true(S_ISCHR(after.st_mode) && before.st_ino == after.st_ino);
+    assert_status(SB_ERR_IO, write_file(folder->path, &err));
+    assert_int_equal(err.device_code, EISDIR);
+    assert_status(SB_ERR_IO, write_file("/", &err));
+    assert_status(SB_ERR_IO, write_file("", &err));
+    (void)snprintf(path, sizeof path, "%s/not/there", folder->path);
+    assert_status(SB_ERR_IO, write_file(path, &err));
+    assert_int_equal(err.device_code, ENOENT);
+    (void)snprintf(path, sizeof path, "%s/notthere/", folder->path);
+    assert_status(SB_ERR_IO, write_file(path, &err));
+    assert_status(SB_ERR_INVALID_ARGUMENT, write_file(NULL, &err));
+    char *endless = malloc(10000);
+    memset(endless, 'a', 9999);
+    endless[9999] = '\0';
+    assert_status(SB_ERR_IO, write_file(endless, &err));
+    free(endless);
+}
+
+static void test_a_full_disk_leaves_the_old_file(void **state) {
+    const struct folder *folder = *state;
+    struct rlimit unlimited, tight;
+    sb_error err;
+    write_bytes(folder->file, "old", 3);
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &unlimited), 0);
+    tight = unlimited;
+    tight.rlim_cur = 100000; /* of 200000 bytes */
+    void (*old_handler)(int) = signal(SIGXFSZ, SIG_IGN);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &tight), 0);
+    sb_status st = write_file(folder->file, &err);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &unlimited), 0);
+    signal(SIGXFSZ, old_handler);
+    assert_int_equal(st, SB_ERR_IO);
+    assert_int_equal(err.device_code, EFBIG);
+    assert_holds(folder->file, "old");
+}
+
+#define HERE(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        HERE(test_a_mean_file_is_read),
+        HERE(test_what_is_no_file_to_read),
+        HERE(test_permissions_are_respected),
+        HERE(test_odd_paths_are_escaped_in_messages),
+        HERE(test_sparse_files_are_read_for_what_they_are),
+        HERE(test_a_file_that_changes_while_a_model_is_open),
+        HERE(test_the_old_bytes_stay_when_a_file_is_bad),
+        HERE(test_a_file_holds_what_to_proto_gives),
+        HERE(test_permissions_of_the_old_file_are_kept),
+        HERE(test_a_new_file_gets_the_permissions_of_the_mask),
+        HERE(test_a_link_stays_a_link),
+        HERE(test_a_relative_path_is_fine),
+        HERE(test_what_cannot_be_replaced),
+        HERE(test_a_full_disk_leaves_the_old_file),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,954 @@
+/* Queued transfers and streams: on a device that runs its work late or in a
+   random order, copies read their source late and their target holds rubbish
+   until then, so a missing wait shows as wrong bytes. */
+#include "rig.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define BYTES ((size_t)512)
+#define OLD   0x11
+#define NEW   0x22
+
+/* --- kernels ---------------------------------------------------------------- */
+
+struct job {
+    sb_context *context;
+    const void *ptr;
+    size_t bytes;
+    int before, after; /* what it must find, what it writes; -1: neither */
+    bool ran, right;
+};
+
+static void kernel(void *user) {
+    struct job *job = user;
+    void *p = sb_sim_address(job->context, job->ptr, job->bytes);
+    job->ran = true;
+    job->right = p && (job->before < 0 || bytes_are(p, job->bytes, job->before));
+    if (p && job->after >= 0)
+        memset(p, job->after, job->bytes);
+}
+
+static void launch(struct job *job, sb_context *context, sb_stream stream, const void *ptr,
+                   int before, int after) {
+    sb_error err;
+    *job = (struct job){context, ptr, BYTES, before, after, false, false};
+    assert_ok(sb_sim_launch(context, stream, kernel, job, &err));
+}
+
+static void schedule(struct rig *rig, int32_t kind, uint64_t seed) {
+    sb_error err;
+    assert_ok(sb_sim_set_schedule(rig->context, kind, seed, &err));
+}
+
+static sb_stream new_stream(struct rig *rig) {
+    sb_error err;
+    sb_stream stream;
+    assert_ok(sb_sim_stream_create(rig->context, &stream, &err));
+    return stream;
+}
+
+static void end_stream(struct rig *rig, sb_stream stream) {
+    sb_error err;
+    assert_ok(sb_context_forget_stream(rig->context, stream, &err));
+    assert_ok(sb_sim_stream_destroy(rig->context, stream, &err));
+}
+
+/* --- a memory with a copy pending ---------------------------------------------- */
+
+struct pending {
+    struct rig rig;
+    sb_mem *mem;
+    sb_stream stream;
+    int32_t source; /* the side copied from */
+    const void *host, *device;
+    struct lent lent; /* the host side */
+};
+
+/* OLD bytes on `source`, and nothing of the copy to the other side has run. */
+static void pending_open(struct pending *p, int32_t source) {
+    sb_error err;
+    void *out;
+    *p = (struct pending){.source = source};
+    rig_open(&p->rig, "sim:0", 0);
+    p->stream = new_stream(&p->rig);
+    assert_ok(sb_mem_create(p->rig.context, BYTES, &p->mem, &err));
+    p->lent = lend_host(BYTES, OLD);
+    assert_ok(sb_mem_set_cpu(p->mem, p->lent.ptr, BYTES, 0, lent_deleter, &p->lent, &err));
+    p->host = p->lent.ptr;
+    assert_ok(sb_mem_gpu_data(p->mem, &p->device, &err));
+    if (source == SB_SIDE_CPU) {
+        assert_ok(sb_mem_mutable_cpu_data(p->mem, &out, &err));
+        device_fill(p->rig.context, (void *)(uintptr_t)p->device, BYTES, 0);
+    } else {
+        assert_ok(sb_mem_mutable_gpu_data(p->mem, &out, &err));
+        memset(p->lent.ptr, 0, BYTES);
+    }
+}
+
+static sb_status queue_copy(struct pending *p, sb_error *err) {
+    return p->source == SB_SIDE_CPU ? sb_mem_async_gpu_push(p->mem, p->stream, err)
+                                    : sb_mem_async_cpu_pull(p->mem, p->stream, err);
+}
+
+static bool copy_has_run(struct pending *p) {
+    return p->source == SB_SIDE_CPU ? device_bytes_are(p->rig.context, p->device, BYTES, OLD)
+                                    : bytes_are(p->host, BYTES, OLD);
+}
+
+static void pending_start(struct pending *p) {
+    sb_error err;
+    schedule(&p->rig, SB_SIM_LAZY, 0);
+    struct tally before = rig_tally(&p->rig);
+    assert_ok(queue_copy(p, &err));
+    struct tally t = rig_since(&p->rig, &before);
+    assert_int_equal(t.uploads + t.downloads, 1);
+    assert_int_equal(t.calls[SB_SIM_EVENT_WAIT] + t.calls[SB_SIM_STREAM_SYNCHRONIZE], 0);
+    assert_int_equal(sb_mem_head(p->mem), SB_HEAD_SYNCED);
+    assert_false(copy_has_run(p));
+}
+
+static void pending_close(struct pending *p) {
+    if (p->mem)
+        sb_mem_release(p->mem);
+    assert_int_equal(p->lent.deleted, 1);
+    if (p->lent.ptr)
+        lent_free(&p->lent);
+    if (p->stream)
+        end_stream(&p->rig, p->stream);
+    rig_close(&p->rig);
+}
+
+static void a_queued_copy_reports_synced_and_moves_the_bytes(void **state) {
+    (void)state;
+    for (int32_t source = 0; source < 2; source++)
+        for (int32_t kind = SB_SIM_EAGER; kind <= SB_SIM_RANDOM; kind++) {
+            struct pending p;
+            sb_error err;
+            const void *out;
+            pending_open(&p, source);
+            schedule(&p.rig, kind, 7);
+            assert_ok(queue_copy(&p, &err));
+            assert_int_equal(sb_mem_head(p.mem), SB_HEAD_SYNCED);
+            assert_ok(sb_mem_cpu_data(p.mem, &out, &err));
+            assert_true(bytes_are(out, BYTES, OLD));
+            assert_ok(sb_mem_gpu_data(p.mem, &out, &err));
+            assert_true(device_bytes_are(p.rig.context, out, BYTES, OLD));
+            assert_int_equal(sb_mem_head(p.mem), SB_HEAD_SYNCED);
+            assert_ok(queue_copy(&p, &err)); /* SYNCED: nothing to do */
+            pending_close(&p);
+        }
+}
+
+static void whoever_needs_only_the_source_does_not_wait(void **state) {
+    (void)state;
+    for (int32_t source = 0; source < 2; source++) {
+        struct pending p;
+        sb_error err;
+        const void *out;
+        pending_open(&p, source);
+        pending_start(&p);
+        if (source == SB_SIDE_CPU) {
+            struct tally before = rig_tally(&p.rig);
+            assert_ok(sb_mem_cpu_data(p.mem, &out, &err));
+            struct tally t = rig_since(&p.rig, &before);
+            for (int op = 0; op < SB_SIM_OP_COUNT; op++)
+                assert_int_equal(t.calls[op], 0);
+            assert_true(bytes_are(out, BYTES, OLD));
+        } else {
+            assert_ok(sb_mem_gpu_data_on(p.mem, p.stream, &out, &err));
+        }
+        assert_false(copy_has_run(&p));
+        pending_close(&p);
+    }
+}
+
+static void whoever_needs_the_target_waits(void **state) {
+    (void)state;
+    for (int32_t source = 0; source < 2; source++) {
+        struct pending p;
+        sb_error err;
+        const void *out;
+        pending_open(&p, source);
+        pending_start(&p);
+        if (source == SB_SIDE_CPU)
+            assert_ok(sb_mem_gpu_data(p.mem, &out, &err));
+        else
+            assert_ok(sb_mem_cpu_data(p.mem, &out, &err));
+        assert_true(copy_has_run(&p));
+        pending_close(&p);
+    }
+}
+
+static void synchronize_waits_for_the_copy(void **state) {
+    (void)state;
+    for (int32_t source = 0; source < 2; source++) {
+        struct pending p;
+        sb_error err;
+        pending_open(&p, source);
+        pending_start(&p);
+        assert_ok(sb_mem_synchronize(p.mem, &err));
+        assert_true(copy_has_run(&p));
+        assert_int_equal(sb_mem_head(p.mem), SB_HEAD_SYNCED);
+        pending_close(&p);
+    }
+}
+
+/* The copy reads its source late: a host write must not overtake it. */
+static void a_host_write_does_not_overtake_a_push(void **state) {
+    (void)state;
+    for (int overwrite = 0; overwrite < 2; overwrite++) {
+        struct pending p;
+        sb_error err;
+        void *out;
+        pending_open(&p, SB_SIDE_CPU);
+        pending_start(&p);
+        assert_ok(overwrite ? sb_mem_overwrite_cpu(p.mem, &out, &err)
+                            : sb_mem_mutable_cpu_data(p.mem, &out, &err));
+        memset(out, NEW, BYTES);
+        assert_ok(sb_context_synchronize(p.rig.context, &err));
+        assert_ok(sb_context_forget_stream(p.rig.context, p.stream, &err));
+        assert_true(device_bytes_are(p.rig.context, p.device, BYTES, OLD));
+        assert_int_equal(sb_mem_head(p.mem), SB_HEAD_AT_CPU);
+        const void *in;
+        assert_ok(sb_mem_gpu_data(p.mem, &in, &err));
+        assert_true(device_bytes_are(p.rig.context, in, BYTES, NEW));
+        pending_close(&p);
+    }
+}
+
+static void a_device_write_does_not_overtake_a_pull(void **state) {
+    (void)state;
+    for (int form = 0; form < 4; form++) {
+        struct pending p;
+        struct job job;
+        sb_error err;
+        void *out;
+        sb_stream other;
+        pending_open(&p, SB_SIDE_GPU);
+        other = new_stream(&p.rig);
+        pending_start(&p);
+        if (form == 0)
+            assert_ok(sb_mem_mutable_gpu_data(p.mem, &out, &err));
+        else if (form == 1)
+            assert_ok(sb_mem_mutable_gpu_data_on(p.mem, other, &out, &err));
+        else if (form == 2)
+            assert_ok(sb_mem_overwrite_gpu(p.mem, &out, &err));
+        else
+            assert_ok(sb_mem_overwrite_gpu_on(p.mem, other, &out, &err));
+        assert_int_equal(sb_mem_head(p.mem), SB_HEAD_AT_GPU);
+        /* plain calls: ready for any stream */
+        launch(&job, p.rig.context, form % 2 ? other : NULL, out, form < 2 ? OLD : -1, NEW);
+        assert_ok(sb_context_forget_stream(p.rig.context, other, &err));
+        assert_ok(sb_context_synchronize(p.rig.context, &err));
+        assert_ok(sb_context_forget_stream(p.rig.context, p.stream, &err));
+        assert_true(bytes_are(p.host, BYTES, OLD)); /* the pull ended before the kernel wrote */
+        const void *in;
+        assert_ok(sb_mem_cpu_data(p.mem, &in, &err));
+        assert_true(job.ran && job.right);
+        assert_true(bytes_are(in, BYTES, NEW));
+        sb_mem_release(p.mem);
+        p.mem = NULL;
+        end_stream(&p.rig, other);
+        pending_close(&p);
+    }
+}
+
+/* --- giving storage up while a copy is pending ------------------------------------ */
+
+struct witness {
+    struct pending *pending;
+    bool copied;
+    int runs;
+};
+
+static void witness_deleter(void *user, void *ptr) {
+    struct witness *w = user;
+    (void)ptr;
+    w->runs++;
+    w->copied = copy_has_run(w->pending);
+}
+
+/* Lends the host side again with a deleter that looks whether the copy has run. */
+static void lend_with_witness(struct pending *p, struct witness *w) {
+    sb_error err;
+    void *out;
+    assert_ok(sb_mem_set_cpu(p->mem, p->lent.ptr, BYTES, 0, witness_deleter, w, &err));
+    p->lent.deleted = 1;
+    memset(p->lent.ptr, OLD, BYTES);
+    if (p->source == SB_SIDE_GPU) {
+        assert_ok(sb_mem_mutable_gpu_data(p->mem, &out, &err));
+        assert_ptr_equal(out, p->device);
+        memset(p->lent.ptr, 0, BYTES);
+    } else {
+        device_fill(p->rig.context, (void *)(uintptr_t)p->device, BYTES, 0);
+    }
+}
+
+static void storage_is_given_up_after_the_copy(void **state) {
+    (void)state;
+    enum { EVICT, SET, RELEASE, WAYS };
+    for (int32_t source = 0; source < 2; source++)
+        for (int way = 0; way < WAYS; way++) {
+            struct pending p;
+            struct witness w = {&p, false, 0};
+            struct lent next = lend_host(BYTES, NEW);
+            sb_error err;
+            struct lent device = {0};
+            pending_open(&p, source);
+            if (way == RELEASE) { /* the device side outlives the memory, so that one can look */
+                device = lend_device(p.rig.context, BYTES, OLD);
+                assert_ok(sb_mem_set_gpu(p.mem, device.ptr, BYTES, 0, lent_deleter, &device, &err));
+                p.device = device.ptr;
+            }
+            lend_with_witness(&p, &w);
+            pending_start(&p);
+            if (way == EVICT)
+                assert_ok(sb_mem_evict_cpu(p.mem, &err));
+            else if (way == SET)
+                assert_ok(sb_mem_set_cpu(p.mem, next.ptr, BYTES, 0, lent_deleter, &next, &err));
+            else
+                sb_mem_release(p.mem);
+            if (way == RELEASE)
+                p.mem = NULL;
+            assert_int_equal(w.runs, 1);
+            assert_true(w.copied);
+            if (way == EVICT)
+                assert_int_equal(sb_mem_head(p.mem), SB_HEAD_AT_GPU);
+            if (p.mem)
+                sb_mem_release(p.mem);
+            p.mem = NULL;
+            assert_int_equal(w.runs, 1);
+            assert_int_equal(next.deleted, way == SET);
+            lent_free(&next);
+            if (device.ptr)
+                lent_free(&device);
+            pending_close(&p);
+        }
+}
+
+static void evicting_the_device_side_waits_for_its_push(void **state) {
+    (void)state;
+    struct pending p;
+    sb_error err;
+    const void *out;
+    pending_open(&p, SB_SIDE_CPU);
+    struct lent device = lend_device(p.rig.context, BYTES, 0);
+    void *ptr;
+    assert_ok(sb_mem_set_gpu(p.mem, device.ptr, BYTES, 0, lent_deleter, &device, &err));
+    assert_ok(sb_mem_mutable_cpu_data(p.mem, &ptr, &err));
+    memset(ptr, OLD, BYTES);
+    p.device = device.ptr;
+    pending_start(&p);
+    assert_ok(sb_mem_evict_gpu(p.mem, &err));
+    assert_int_equal(device.deleted, 1);
+    assert_true(copy_has_run(&p));
+    assert_int_equal(sb_mem_head(p.mem), SB_HEAD_AT_CPU);
+    assert_ok(sb_mem_cpu_data(p.mem, &out, &err));
+    assert_true(bytes_are(out, BYTES, OLD));
+    lent_free(&device);
+    pending_close(&p);
+}
+
+/* --- a copy that fails late ----------------------------------------------------------- */
+
+enum finder {
+    BY_SYNCHRONIZE,
+    BY_CPU_DATA,
+    BY_GPU_DATA,
+    BY_MUTABLE_CPU,
+    BY_MUTABLE_GPU,
+    BY_OVERWRITE_CPU,
+    BY_OVERWRITE_GPU,
+    BY_SET_CPU,
+    BY_SET_GPU,
+    BY_EVICT_CPU,
+    BY_EVICT_GPU,
+    BY_CLEAR,
+    FINDERS
+};
+
+struct finding {
+    struct pending p;
+    struct lent host, device;
+};
+
+static sb_status find(struct finding *f, enum finder finder, sb_error *err) {
+    sb_mem *mem = f->p.mem;
+    const void *in;
+    void *out;
+    switch (finder) {
+    case BY_SYNCHRONIZE:
+        return sb_mem_synchronize(mem, err);
+    case BY_CPU_DATA:
+        return sb_mem_cpu_data(mem, &in, err);
+    case BY_GPU_DATA:
+        return sb_mem_gpu_data(mem, &in, err);
+    case BY_MUTABLE_CPU:
+        return sb_mem_mutable_cpu_data(mem, &out, err);
+    case BY_MUTABLE_GPU:
+        return sb_mem_mutable_gpu_data(mem, &out, err);
+    case BY_OVERWRITE_CPU:
+        return sb_mem_overwrite_cpu(mem, &out, err);
+    case BY_OVERWRITE_GPU:
+        return sb_mem_overwrite_gpu(mem, &out, err);
+    case BY_SET_CPU:
+        return sb_mem_set_cpu(mem, f->host.ptr, BYTES, 0, lent_deleter, &f->host, err);
+    case BY_SET_GPU:
+        return sb_mem_set_gpu(mem, f->device.ptr, BYTES, 0, lent_deleter, &f->device, err);
+    case BY_EVICT_CPU:
+        return sb_mem_evict_cpu(mem, err);
+    case BY_EVICT_GPU:
+        return sb_mem_evict_gpu(mem, err);
+    default:
+        return sb_mem_clear(mem, err);
+    }
+}
+
+/* MUST: has to wait for the copy and so finds the failure. NEED_NOT: reads the source alone. MAY:
+   could be ordered on the device without a look. */
+enum need { MUST, NEED_NOT, MAY };
+
+static const enum need needs[2][FINDERS] = {
+    [SB_SIDE_CPU] = {[BY_CPU_DATA] = NEED_NOT, [BY_OVERWRITE_GPU] = MAY, [BY_CLEAR] = MAY},
+    [SB_SIDE_GPU] = {[BY_GPU_DATA] = NEED_NOT,
+                     [BY_CLEAR] = MAY,
+                     [BY_MUTABLE_GPU] = MAY,
+                     [BY_OVERWRITE_GPU] = MAY},
+};
+
+/* The call that evicts the only current side stays an error. */
+static sb_status second_status(int32_t source, enum finder finder) {
+    bool last = finder == (source == SB_SIDE_CPU ? BY_EVICT_CPU : BY_EVICT_GPU);
+    return last ? SB_ERR_INVALID_ARGUMENT : SB_OK;
+}
+
+static void find_failure(int32_t source, enum finder finder, int32_t kind) {
+    struct finding f;
+    struct pending *p = &f.p;
+    sb_error err;
+    int32_t home = source == SB_SIDE_CPU ? SB_HEAD_AT_CPU : SB_HEAD_AT_GPU;
+    pending_open(p, source);
+    f.host = lend_host(BYTES, NEW);
+    f.device = lend_device(p->rig.context, BYTES, NEW);
+    schedule(&p->rig, kind, 3);
+    device_fail(p->rig.context, source == SB_SIDE_CPU ? SB_SIM_UPLOAD : SB_SIM_DOWNLOAD, 1,
+                SB_SIM_FAIL_LATER);
+    assert_ok(queue_copy(p, &err));
+    assert_int_equal(sb_mem_head(p->mem), SB_HEAD_SYNCED);
+
+    sb_status first = find(&f, finder, NULL);
+    enum need need = needs[source][finder];
+    bool found = first == SB_ERR_DEVICE_FAILURE;
+    if (need == MUST ? !found : need == NEED_NOT ? first != SB_OK : !found && first != SB_OK)
+        fail_with("source %d, finder %d, schedule %d: %s", source, finder, kind,
+                  sb_status_name(first));
+    if (found) {
+        assert_int_equal(sb_mem_head(p->mem), home);
+        assert_int_equal(f.host.deleted + f.device.deleted, 0);
+        assert_int_equal(sb_context_device_status(p->rig.context), SB_OK);
+        /* told once, and the source's bytes are intact */
+        assert_ok(sb_mem_synchronize(p->mem, &err));
+        assert_true(source == SB_SIDE_CPU
+                        ? bytes_are(p->host, BYTES, OLD)
+                        : device_bytes_are(p->rig.context, p->device, BYTES, OLD));
+        assert_status(second_status(source, finder), find(&f, finder, &err));
+    }
+    sb_mem_release(p->mem);
+    p->mem = NULL;
+    assert_int_equal(p->lent.deleted, 1);
+    assert_int_equal(f.host.deleted, finder == BY_SET_CPU);
+    assert_int_equal(f.device.deleted, finder == BY_SET_GPU);
+    lent_free(&f.host);
+    lent_free(&f.device);
+    (void)sb_context_forget_stream(p->rig.context, p->stream, NULL);
+    pending_close(p);
+}
+
+static void a_failed_copy_goes_back_to_its_source_and_is_told_once(void **state) {
+    (void)state;
+    for (int32_t source = 0; source < 2; source++)
+        for (enum finder finder = 0; finder < FINDERS; finder++)
+            for (int32_t kind = SB_SIM_EAGER; kind <= SB_SIM_RANDOM; kind++)
+                find_failure(source, finder, kind);
+}
+
+static void after_a_failed_copy_the_next_one_works(void **state) {
+    (void)state;
+    for (int32_t source = 0; source < 2; source++) {
+        struct pending p;
+        sb_error err;
+        const void *out;
+        pending_open(&p, source);
+        schedule(&p.rig, SB_SIM_LAZY, 0);
+        device_fail(p.rig.context, source == SB_SIDE_CPU ? SB_SIM_UPLOAD : SB_SIM_DOWNLOAD, 1,
+                    SB_SIM_FAIL_LATER);
+        assert_ok(queue_copy(&p, &err));
+        assert_status(SB_ERR_DEVICE_FAILURE, sb_mem_synchronize(p.mem, &err));
+        assert_ok(queue_copy(&p, &err));
+        assert_ok(sb_mem_synchronize(p.mem, &err));
+        assert_int_equal(sb_mem_head(p.mem), SB_HEAD_SYNCED);
+        assert_ok(sb_mem_cpu_data(p.mem, &out, &err));
+        assert_true(bytes_are(out, BYTES, OLD));
+        assert_true(device_bytes_are(p.rig.context, p.device, BYTES, OLD));
+        pending_close(&p);
+    }
+}
+
+static void releasing_with_a_failed_copy_is_quiet(void **state) {
+    (void)state;
+    for (int32_t source = 0; source < 2; source++)
+        for (int32_t mode = SB_SIM_FAIL_LATER; mode <= SB_SIM_FAIL_STICKY; mode++) {
+            struct pending p;
+            pending_open(&p, source);
+            schedule(&p.rig, SB_SIM_LAZY, 0);
+            device_fail(p.rig.context, source == SB_SIDE_CPU ? SB_SIM_UPLOAD : SB_SIM_DOWNLOAD, 1,
+                        mode);
+            (void)queue_copy(&p, NULL);
+            sb_mem_release(p.mem);
+            p.mem = NULL;
+            (void)sb_context_forget_stream(p.rig.context, p.stream, NULL);
+            (void)sb_sim_stream_destroy(p.rig.context, p.stream, NULL);
+            p.stream = NULL;
+            pending_close(&p);
+        }
+}
+
+/* --- streams -------------------------------------------------------------------------- */
+
+static void a_named_stream_waits_instead_of_the_host(void **state) {
+    (void)state;
+    struct pending p;
+    struct job job;
+    sb_error err;
+    const void *out;
+    pending_open(&p, SB_SIDE_CPU);
+    sb_stream other = new_stream(&p.rig);
+    pending_start(&p);
+    assert_ok(sb_mem_gpu_data_on(p.mem, other, &out, &err));
+    assert_ptr_equal(out, p.device);
+    assert_false(copy_has_run(&p)); /* the host did not wait */
+    launch(&job, p.rig.context, other, out, OLD, -1);
+    assert_ok(sb_context_forget_stream(p.rig.context, other, &err));
+    assert_true(job.ran && job.right);
+    assert_ok(sb_sim_stream_destroy(p.rig.context, other, &err));
+    pending_close(&p);
+}
+
+/* What is queued on a recorded stream runs before the bytes it uses go. */
+static void later_work_is_ordered_after_recorded_streams(void **state) {
+    (void)state;
+    enum { DOWNLOAD, PULL, UPLOAD, EVICT, SET, RELEASE, REUSE, WAYS };
+    for (int way = 0; way < WAYS; way++)
+        for (uint64_t seed = 0; seed < 20; seed++) {
+            struct rig rig;
+            struct job reader, writer;
+            sb_error err;
+            sb_mem *mem, *second = NULL;
+            void *out;
+            const void *in;
+            rig_open(&rig, "sim:0", 0);
+            sb_stream one = new_stream(&rig), two = new_stream(&rig);
+            assert_ok(sb_mem_create(rig.context, BYTES, &mem, &err));
+            assert_ok(sb_mem_overwrite_cpu(mem, &out, &err));
+            memset(out, OLD, BYTES);
+            schedule(&rig, seed ? SB_SIM_RANDOM : SB_SIM_LAZY, seed);
+            assert_ok(sb_mem_mutable_gpu_data_on(mem, one, &out, &err));
+            launch(&writer, rig.context, one, out, OLD, NEW);
+            assert_ok(sb_mem_gpu_data_on(mem, two, &in, &err));
+            launch(&reader, rig.context, two, in, NEW, -1);
+            struct lent next = lend_device(rig.context, BYTES, 0x44);
+            switch (way) {
+            case DOWNLOAD:
+                assert_ok(sb_mem_cpu_data(mem, &in, &err));
+                assert_true(bytes_are(in, BYTES, NEW));
+                break;
+            case PULL:
+                assert_ok(sb_mem_async_cpu_pull(mem, two, &err));
+                assert_ok(sb_mem_cpu_data(mem, &in, &err));
+                assert_true(bytes_are(in, BYTES, NEW));
+                break;
+            case UPLOAD:
+                assert_ok(sb_mem_overwrite_cpu(mem, &out, &err));
+                memset(out, 0x55, BYTES);
+                assert_ok(sb_mem_async_gpu_push(mem, NULL, &err));
+                break;
+            case EVICT:
+                assert_ok(sb_mem_async_cpu_pull(mem, one, &err));
+                assert_ok(sb_mem_evict_gpu(mem, &err));
+                break;
+            case SET:
+                assert_ok(sb_mem_set_gpu(mem, next.ptr, BYTES, 0, NULL, NULL, &err));
+                break;
+            case RELEASE:
+                sb_mem_release(mem);
+                mem = NULL;
+                break;
+            default: /* freed device memory may come back at once */
+                sb_mem_release(mem);
+                mem = NULL;
+                assert_ok(sb_mem_create(rig.context, BYTES, &second, &err));
+                assert_ok(sb_mem_gpu_data(second, &in, &err));
+                break;
+            }
+            assert_ok(sb_context_forget_stream(rig.context, one, &err));
+            assert_ok(sb_context_forget_stream(rig.context, two, &err));
+            assert_ok(sb_context_synchronize(rig.context, &err));
+            assert_ok(sb_sim_stream_destroy(rig.context, one, &err));
+            assert_ok(sb_sim_stream_destroy(rig.context, two, &err));
+            if (!writer.ran || !writer.right || !reader.ran || !reader.right)
+                fail_with("way %d, seed %d: writer %d %d, reader %d %d", way, (int)seed, writer.ran,
+                          writer.right, reader.ran, reader.right);
+            sb_mem_release(mem);
+            sb_mem_release(second);
+            lent_free(&next);
+            rig_close(&rig);
+        }
+}
+
+/* Code on the legacy default stream is ordered as in Caffe, unnamed. */
+static void plain_calls_are_ordered_with_the_default_stream(void **state) {
+    (void)state;
+    for (uint64_t seed = 0; seed < 20; seed++) {
+        struct rig rig;
+        struct job jobs[3];
+        sb_error err;
+        sb_mem *mem;
+        void *out;
+        const void *in;
+        rig_open(&rig, "sim:0", 0);
+        schedule(&rig, seed ? SB_SIM_RANDOM : SB_SIM_LAZY, seed);
+        assert_ok(sb_mem_create(rig.context, BYTES, &mem, &err));
+        assert_ok(sb_mem_mutable_gpu_data(mem, &out, &err));
+        launch(&jobs[0], rig.context, NULL, out, 0, OLD);
+        assert_ok(sb_mem_cpu_data(mem, &in, &err));
+        assert_true(bytes_are(in, BYTES, OLD));
+        assert_ok(sb_mem_mutable_cpu_data(mem, &out, &err));
+        memset(out, NEW, BYTES);
+        assert_ok(sb_mem_mutable_gpu_data(mem, &out, &err));
+        launch(&jobs[1], rig.context, NULL, out, NEW, OLD);
+        assert_ok(sb_mem_clear(mem, &err));
+        assert_ok(sb_mem_gpu_data(mem, &in, &err));
+        launch(&jobs[2], rig.context, NULL, in, 0, -1);
+        sb_mem_release(mem);
+        assert_ok(sb_context_synchronize(rig.context, &err));
+        for (int i = 0; i < 3; i++)
+            assert_true(jobs[i].ran && jobs[i].right);
+        rig_close(&rig);
+    }
+}
+
+static void a_forgotten_stream_may_be_destroyed(void **state) {
+    (void)state;
+    struct rig rig;
+    struct job job;
+    sb_error err;
+    sb_mem *mem;
+    void *out;
+    const void *in;
+    rig_open(&rig, "sim:0", 0);
+    schedule(&rig, SB_SIM_LAZY, 0);
+    sb_stream stream = new_stream(&rig);
+    assert_ok(sb_mem_create(rig.context, BYTES, &mem, &err));
+    assert_ok(sb_mem_mutable_gpu_data_on(mem, stream, &out, &err));
+    launch(&job, rig.context, stream, out, 0, NEW);
+    assert_ok(sb_context_forget_stream(rig.context, stream, &err));
+    assert_true(job.ran && job.right); /* forgetting waits */
+    assert_ok(sb_sim_stream_destroy(rig.context, stream, &err));
+    assert_ok(sb_mem_cpu_data(mem, &in, &err));
+    assert_true(bytes_are(in, BYTES, NEW));
+    assert_ok(sb_mem_mutable_gpu_data(mem, &out, &err));
+    assert_ok(sb_mem_evict_cpu(mem, &err));
+    assert_ok(sb_mem_clear(mem, &err));
+    sb_mem_release(mem);
+    rig_close(&rig);
+}
+
+static void a_context_keeps_at_most_64_streams(void **state) {
+    (void)state;
+    enum { MANY = 70 };
+    struct rig rig;
+    sb_error err;
+    sb_mem *mem;
+    const void *in = NULL;
+    sb_stream streams[MANY];
+    int used = 0;
+    rig_open(&rig, "sim:0", 0);
+    assert_ok(sb_mem_create(rig.context, BYTES, &mem, &err));
+    assert_ok(sb_mem_gpu_data(mem, &in, &err));
+    for (int i = 0; i < MANY; i++)
+        streams[i] = new_stream(&rig);
+    while (used < MANY && sb_mem_gpu_data_on(mem, streams[used], &in, NULL) == SB_OK)
+        used++;
+    assert_true(used >= 62 && used <= 64); /* the default and the own stream may take one each */
+    assert_status(SB_ERR_OVER_LIMIT, sb_mem_gpu_data_on(mem, streams[used], &in, &err));
+    assert_ok(sb_mem_gpu_data_on(mem, streams[3], &in, &err)); /* known already */
+    assert_ok(sb_context_forget_stream(rig.context, streams[5], &err));
+    assert_ok(sb_mem_gpu_data_on(mem, streams[used], &in, &err));
+    assert_status(SB_ERR_OVER_LIMIT, sb_mem_gpu_data_on(mem, streams[5], &in, &err));
+    sb_mem_release(mem);
+    for (int i = 0; i < MANY; i++)
+        end_stream(&rig, streams[i]);
+    rig_close(&rig);
+}
+
+static void prefetch_starts_what_the_read_would_do(void **state) {
+    (void)state;
+    struct pending p;
+    sb_error err;
+    for (int32_t source = 0; source < 2; source++) {
+        pending_open(&p, source);
+        schedule(&p.rig, SB_SIM_LAZY, 0);
+        struct tally before = rig_tally(&p.rig);
+        assert_ok(source == SB_SIDE_CPU ? sb_mem_prefetch_gpu(p.mem, p.stream, &err)
+                                        : sb_mem_prefetch_cpu(p.mem, p.stream, &err));
+        assert_int_equal(sb_mem_head(p.mem), SB_HEAD_SYNCED);
+        assert_false(copy_has_run(&p));
+        const void *out;
+        if (source == SB_SIDE_CPU)
+            assert_ok(sb_mem_gpu_data(p.mem, &out, &err));
+        else
+            assert_ok(sb_mem_cpu_data(p.mem, &out, &err));
+        assert_true(copy_has_run(&p));
+        struct tally t = rig_since(&p.rig, &before);
+        assert_int_equal(t.uploads + t.downloads, 1);
+        pending_close(&p);
+    }
+}
+
+/* --- random walks -------------------------------------------------------------------------- */
+
+enum { WALK_STREAMS = 3, WALK_STEPS = 60, WALKS = 150 };
+
+struct walk {
+    struct rig rig;
+    sb_mem *mem;
+    sb_stream streams[WALK_STREAMS];
+    struct job jobs[WALK_STEPS];
+    uint64_t seed, random;
+    int32_t kind;
+    bool loose; /* the last writer is a kernel behind a plain pointer, which only streams know */
+    int jobs_used, value, step, lent, deleted;
+    char trail[WALK_STEPS * 4];
+};
+
+static int draw(struct walk *w, int n) {
+    return (int)(test_random(&w->random) % (uint64_t)n);
+}
+
+static sb_stream draw_stream(struct walk *w) {
+    int i = draw(w, WALK_STREAMS + 1);
+    return i == WALK_STREAMS ? NULL : w->streams[i];
+}
+
+static int next_value(struct walk *w) {
+    return 1 + draw(w, 200);
+}
+
+/* Frees what was lent: a copy that comes later reads freed memory. */
+static void walk_free_host(void *user, void *ptr) {
+    struct walk *w = user;
+    memset(ptr, 0xDD, BYTES);
+    free(ptr);
+    w->deleted++;
+}
+
+static void walk_free_device(void *user, void *ptr) {
+    struct walk *w = user;
+    w->deleted++;
+    (void)sb_sim_free(w->rig.context, ptr, NULL);
+}
+
+static void walk_launch(struct walk *w, sb_stream stream, const void *ptr, int before, int after) {
+    launch(&w->jobs[w->jobs_used++], w->rig.context, stream, ptr, before, after);
+}
+
+static void check_value(struct walk *w, const void *ptr, bool device) {
+    bool right = device ? device_bytes_are(w->rig.context, ptr, BYTES, w->value)
+                        : bytes_are(ptr, BYTES, w->value);
+    if (!right)
+        fail_with("seed %d, schedule %d, step %d (%s): wrong bytes on the %s", (int)w->seed,
+                  w->kind, w->step, w->trail, device ? "device" : "host");
+}
+
+static void write_host(struct walk *w, bool overwrite) {
+    sb_error err;
+    void *out;
+    if (overwrite) {
+        assert_ok(sb_mem_overwrite_cpu(w->mem, &out, &err));
+    } else {
+        assert_ok(sb_mem_mutable_cpu_data(w->mem, &out, &err));
+        check_value(w, out, false);
+    }
+    w->loose = false;
+    w->value = next_value(w);
+    memset(out, w->value, BYTES);
+}
+
+static void write_device(struct walk *w, bool overwrite, bool plain) {
+    sb_error err;
+    void *out;
+    sb_stream stream = plain ? NULL : draw_stream(w);
+    if (overwrite)
+        assert_ok(plain ? sb_mem_overwrite_gpu(w->mem, &out, &err)
+                        : sb_mem_overwrite_gpu_on(w->mem, stream, &out, &err));
+    else
+        assert_ok(plain ? sb_mem_mutable_gpu_data(w->mem, &out, &err)
+                        : sb_mem_mutable_gpu_data_on(w->mem, stream, &out, &err));
+    w->loose = plain;
+    int before = overwrite ? -1 : w->value;
+    w->value = next_value(w);
+    walk_launch(w, stream, out, before, w->value);
+}
+
+static void read_device(struct walk *w, bool plain) {
+    sb_error err;
+    const void *out;
+    sb_stream stream = plain ? NULL : draw_stream(w);
+    assert_ok(plain ? sb_mem_gpu_data(w->mem, &out, &err)
+                    : sb_mem_gpu_data_on(w->mem, stream, &out, &err));
+    if (plain && !w->loose)
+        check_value(w, out, true);
+    walk_launch(w, stream, out, w->value, -1);
+}
+
+static void lend(struct walk *w, int32_t side, uint32_t flags) {
+    sb_error err;
+    void *ptr = NULL;
+    w->loose = false;
+    w->value = next_value(w);
+    w->lent++;
+    if (side == SB_SIDE_CPU) {
+        assert_int_equal(posix_memalign(&ptr, 64, BYTES), 0);
+        memset(ptr, w->value, BYTES);
+        assert_ok(sb_mem_set_cpu(w->mem, ptr, BYTES, flags, walk_free_host, w, &err));
+    } else {
+        assert_ok(sb_sim_malloc(w->rig.context, BYTES, &ptr, &err));
+        device_fill(w->rig.context, ptr, BYTES, w->value);
+        assert_ok(sb_mem_set_gpu(w->mem, ptr, BYTES, flags, walk_free_device, w, &err));
+    }
+}
+
+static void walk_step(struct walk *w) {
+    sb_error err;
+    const void *in;
+    int32_t head = sb_mem_head(w->mem);
+    int choice = draw(w, 20);
+    size_t used = strlen(w->trail);
+    (void)snprintf(w->trail + used, sizeof w->trail - used, " %d", choice);
+    switch (choice) {
+    case 0:
+    case 1:
+        write_host(w, choice);
+        break;
+    case 2:
+    case 3:
+        assert_ok(sb_mem_cpu_data(w->mem, &in, &err));
+        check_value(w, in, false);
+        break;
+    case 4:
+    case 5:
+    case 6:
+    case 7:
+        write_device(w, choice & 1, choice & 2);
+        break;
+    case 8:
+    case 9:
+    case 10:
+        read_device(w, choice == 8);
+        break;
+    case 11:
+        assert_status(head == SB_HEAD_AT_GPU ? SB_ERR_INVALID_ARGUMENT : SB_OK,
+                      sb_mem_async_gpu_push(w->mem, draw_stream(w), &err));
+        break;
+    case 12:
+        assert_status(head == SB_HEAD_AT_CPU ? SB_ERR_INVALID_ARGUMENT : SB_OK,
+                      sb_mem_async_cpu_pull(w->mem, draw_stream(w), &err));
+        break;
+    case 13:
+        assert_ok(sb_mem_prefetch_cpu(w->mem, draw_stream(w), &err));
+        break;
+    case 14:
+        assert_ok(sb_mem_prefetch_gpu(w->mem, draw_stream(w), &err));
+        break;
+    case 15:
+        assert_status(head == SB_HEAD_AT_CPU ? SB_ERR_INVALID_ARGUMENT : SB_OK,
+                      sb_mem_evict_cpu(w->mem, &err));
+        break;
+    case 16:
+        assert_status(head == SB_HEAD_AT_GPU ? SB_ERR_INVALID_ARGUMENT : SB_OK,
+                      sb_mem_evict_gpu(w->mem, &err));
+        break;
+    case 17:
+        lend(w, draw(w, 2), draw(w, 2) ? SB_READ_ONLY : 0);
+        break;
+    case 18:
+        assert_ok(sb_mem_clear(w->mem, &err));
+        w->value = 0;
+        w->loose = false;
+        break;
+    default:
+        assert_ok(sb_mem_synchronize(w->mem, &err));
+        break;
+    }
+}
+
+static void walk(uint64_t seed, int32_t kind) {
+    struct walk w = {.seed = seed, .kind = kind, .random = seed};
+    sb_error err;
+    const void *in;
+    rig_open(&w.rig, "sim:0", seed % 2 ? SB_CONTEXT_NO_PINNED : 0);
+    schedule(&w.rig, kind, seed);
+    for (int i = 0; i < WALK_STREAMS; i++)
+        w.streams[i] = new_stream(&w.rig);
+    assert_ok(sb_mem_create(w.rig.context, BYTES, &w.mem, &err));
+    assert_ok(sb_mem_cpu_data(w.mem, &in, &err));
+    for (w.step = 0; w.step < WALK_STEPS; w.step++)
+        walk_step(&w);
+    if (seed % 3) {
+        assert_ok(sb_mem_cpu_data(w.mem, &in, &err));
+        check_value(&w, in, false);
+    }
+    sb_mem_release(w.mem);
+    for (int i = 0; i < WALK_STREAMS; i++)
+        end_stream(&w.rig, w.streams[i]);
+    assert_ok(sb_context_synchronize(w.rig.context, &err));
+    for (int i = 0; i < w.jobs_used; i++)
+        if (!w.jobs[i].ran || !w.jobs[i].right)
+            fail_with("seed %d, schedule %d: kernel %d of %d %s (%s)", (int)seed, kind, i,
+                      w.jobs_used, w.jobs[i].ran ? "saw wrong bytes" : "did not run", w.trail);
+    assert_int_equal(w.deleted, w.lent);
+    rig_close(&w.rig);
+}
+
+static void random_walks_always_see_the_right_bytes(void **state) {
+    (void)state;
+    for (uint64_t seed = 1; seed <= WALKS; seed++)
+        for (int32_t kind = SB_SIM_EAGER; kind <= SB_SIM_RANDOM; kind++)
+            walk(seed, kind);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_queued_copy_reports_synced_and_moves_the_bytes),
+        cmocka_unit_test(whoever_needs_only_the_source_does_not_wait),
+        cmocka_unit_test(whoever_needs_the_target_waits),
+        cmocka_unit_test(synchronize_waits_for_the_copy),
+        cmocka_unit_test(a_host_write_does_not_overtake_a_push),
+        cmocka_unit_test(a_device_write_does_not_overtake_a_pull),
+        cmocka_unit_test(storage_is_given_up_after_the_copy),
+        cmocka_unit_test(evicting_the_device_side_waits_for_its_push),
+        cmocka_unit_test(a_failed_copy_goes_back_to_its_source_and_is_told_once),
+        cmocka_unit_test(after_a_failed_copy_the_next_one_works),
+        cmocka_unit_test(releasing_with_a_failed_copy_is_quiet),
+        cmocka_unit_test(a_named_stream_waits_instead_of_the_host),
+        cmocka_unit_test(later_work_is_ordered_after_recorded_streams),
+        cmocka_unit_test(plain_calls_are_ordered_with_the_default_stream),
+        cmocka_unit_test(a_forgotten_stream_may_be_destroyed),
+        cmocka_unit_test(a_context_keeps_at_most_64_streams),
+        cmocka_unit_test(prefetch_starts_what_the_read_would_do),
+        cmocka_unit_test(random_walks_always_see_the_right_bytes),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

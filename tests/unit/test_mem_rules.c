@@ -1,0 +1,458 @@
+/* Memories beside the state table: creation, ownership, arguments, loans,
+   pinned memory, caps. */
+#include "scene.h"
+
+#include <string.h>
+
+#define BYTES ((size_t)256)
+#define WRONG SB_ERR_INVALID_ARGUMENT
+
+static void the_built_in_context_works_like_any_host(void **state) {
+    (void)state;
+    sb_error err;
+    sb_mem *mem;
+    const void *ptr;
+    assert_ok(sb_mem_create(NULL, BYTES, &mem, &err));
+    assert_null(sb_mem_context(mem));
+    assert_ok(sb_mem_cpu_data(mem, &ptr, &err));
+    assert_true(bytes_are(ptr, BYTES, 0));
+    assert_status(SB_ERR_NO_DEVICE, sb_mem_gpu_data(mem, &ptr, &err));
+    assert_int_equal(sb_mem_head(mem), SB_HEAD_AT_CPU);
+    sb_mem_release(mem);
+}
+
+/* --- creation, ownership, arguments --------------------------------------------- */
+
+static void creation_allocates_no_buffer(void **state) {
+    (void)state;
+    struct rig rig;
+    sb_error err;
+    sb_mem *mem;
+    rig_open(&rig, "sim:0", 0);
+    int64_t buffers = rig.counting.buffer_calls;
+    struct tally before = rig_tally(&rig);
+    assert_ok(sb_mem_create(rig.context, (size_t)1 << 40, &mem, &err));
+    assert_int_equal(sb_mem_size(mem), (size_t)1 << 40);
+    assert_int_equal(sb_mem_head(mem), SB_HEAD_UNINITIALIZED);
+    assert_int_equal(sb_mem_storage(mem, SB_SIDE_CPU), SB_STORAGE_NONE);
+    assert_int_equal(sb_mem_storage(mem, SB_SIDE_GPU), SB_STORAGE_NONE);
+    assert_int_equal(sb_mem_storage(mem, 7), SB_STORAGE_NONE);
+    assert_ptr_equal(sb_mem_context(mem), rig.context);
+    struct tally t = rig_since(&rig, &before);
+    assert_no_work(&t);
+    assert_int_equal(rig.counting.buffer_calls, buffers);
+    sb_mem_release(mem);
+    rig_close(&rig);
+}
+
+static void sizes_past_the_address_space_are_refused(void **state) {
+    (void)state;
+    sb_error err;
+    sb_mem *mem = NULL;
+    assert_ok(sb_mem_create(NULL, PTRDIFF_MAX, &mem, &err));
+    const void *ptr = NULL;
+    sb_status status = sb_mem_cpu_data(mem, &ptr, NULL);
+    assert_true(status == SB_ERR_OUT_OF_MEMORY || status == SB_ERR_CAP_REACHED);
+    assert_int_equal(sb_mem_head(mem), SB_HEAD_UNINITIALIZED);
+    assert_null(ptr);
+    sb_mem_release(mem);
+    mem = NULL;
+    assert_status(SB_ERR_SIZE_OVERFLOW, sb_mem_create(NULL, (size_t)PTRDIFF_MAX + 1, &mem, &err));
+    assert_status(SB_ERR_SIZE_OVERFLOW, sb_mem_create(NULL, SIZE_MAX, &mem, &err));
+    assert_null(mem);
+}
+
+static void first_touch_reads_as_zero_even_in_reused_memory(void **state) {
+    (void)state;
+    static const size_t sizes[] = {1, 64, 4096, (size_t)1 << 20, (size_t)5 << 20};
+    struct rig rig;
+    sb_error err;
+    rig_open(&rig, "sim:0", 0);
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++)
+        for (int round = 0; round < 3; round++) {
+            sb_mem *host, *device;
+            void *ptr;
+            assert_ok(sb_mem_create(rig.context, sizes[i], &host, &err));
+            assert_ok(sb_mem_create(rig.context, sizes[i], &device, &err));
+            assert_true(bytes_are(read_cpu(host), sizes[i], 0));
+            assert_true(device_bytes_are(rig.context, read_gpu(device), sizes[i], 0));
+            assert_ok(sb_mem_mutable_cpu_data(host, &ptr, &err));
+            memset(ptr, 0xff, sizes[i]);
+            assert_ok(sb_mem_mutable_gpu_data(device, &ptr, &err));
+            device_fill(rig.context, ptr, sizes[i], 0xff);
+            sb_mem_release(host);
+            sb_mem_release(device);
+        }
+    rig_close(&rig);
+}
+
+static void references_are_counted(void **state) {
+    (void)state;
+    struct rig rig;
+    sb_error err;
+    sb_mem *mem;
+    rig_open(&rig, "cpu", 0);
+    assert_ok(sb_mem_create(rig.context, 16, &mem, &err));
+    struct lent lent = lend_host(16, LENT);
+    assert_ok(sb_mem_set_cpu(mem, lent.ptr, 16, 0, lent_deleter, &lent, &err));
+    assert_int_equal(sb_mem_is_unique(mem), 1);
+    assert_ptr_equal(sb_mem_retain(mem), mem);
+    assert_int_equal(sb_mem_is_unique(mem), 0);
+    sb_mem_release(mem);
+    assert_int_equal(sb_mem_is_unique(mem), 1);
+    assert_int_equal(lent.deleted, 0);
+    sb_mem_release(mem);
+    assert_int_equal(lent.deleted, 1);
+    assert_null(sb_mem_retain(NULL));
+    sb_mem_release(NULL);
+    lent_free(&lent);
+    rig_close(&rig);
+}
+
+static void a_memory_keeps_its_context_alive(void **state) {
+    (void)state;
+    struct rig rig;
+    sb_error err;
+    sb_mem *mem;
+    void *ptr;
+    rig_open(&rig, "sim:0", 0);
+    assert_ok(sb_mem_create(rig.context, BYTES, &mem, &err));
+    sb_context_release(rig.context);
+    assert_ok(sb_mem_mutable_cpu_data(mem, &ptr, &err));
+    memset(ptr, CURRENT, BYTES);
+    assert_true(device_bytes_are(sb_mem_context(mem), read_gpu(mem), BYTES, CURRENT));
+    sb_mem_release(mem);
+    counting_allocator_assert_clean(&rig.counting);
+}
+
+static void null_arguments_are_refused(void **state) {
+    (void)state;
+    struct rig rig;
+    sb_error err;
+    sb_mem *mem;
+    const void *in;
+    void *out;
+    char byte;
+    rig_open(&rig, "sim:0", 0);
+    assert_ok(sb_mem_create(rig.context, 1, &mem, &err));
+    assert_status(WRONG, sb_mem_create(rig.context, 1, NULL, &err));
+    assert_status(WRONG, sb_mem_cpu_data(NULL, &in, &err));
+    assert_status(WRONG, sb_mem_cpu_data(mem, NULL, &err));
+    assert_status(WRONG, sb_mem_mutable_cpu_data(NULL, &out, &err));
+    assert_status(WRONG, sb_mem_mutable_cpu_data(mem, NULL, &err));
+    assert_status(WRONG, sb_mem_gpu_data(NULL, &in, &err));
+    assert_status(WRONG, sb_mem_gpu_data(mem, NULL, &err));
+    assert_status(WRONG, sb_mem_gpu_data_on(NULL, NULL, &in, &err));
+    assert_status(WRONG, sb_mem_gpu_data_on(mem, NULL, NULL, &err));
+    assert_status(WRONG, sb_mem_mutable_gpu_data(NULL, &out, &err));
+    assert_status(WRONG, sb_mem_mutable_gpu_data(mem, NULL, &err));
+    assert_status(WRONG, sb_mem_mutable_gpu_data_on(NULL, NULL, &out, &err));
+    assert_status(WRONG, sb_mem_mutable_gpu_data_on(mem, NULL, NULL, &err));
+    assert_status(WRONG, sb_mem_overwrite_cpu(NULL, &out, &err));
+    assert_status(WRONG, sb_mem_overwrite_cpu(mem, NULL, &err));
+    assert_status(WRONG, sb_mem_overwrite_gpu(NULL, &out, &err));
+    assert_status(WRONG, sb_mem_overwrite_gpu(mem, NULL, &err));
+    assert_status(WRONG, sb_mem_overwrite_gpu_on(NULL, NULL, &out, &err));
+    assert_status(WRONG, sb_mem_overwrite_gpu_on(mem, NULL, NULL, &err));
+    assert_status(WRONG, sb_mem_set_cpu(NULL, &byte, 1, 0, NULL, NULL, &err));
+    assert_status(WRONG, sb_mem_set_cpu(mem, NULL, 1, 0, NULL, NULL, &err));
+    assert_status(WRONG, sb_mem_set_gpu(NULL, &byte, 1, 0, NULL, NULL, &err));
+    assert_status(WRONG, sb_mem_set_gpu(mem, NULL, 1, 0, NULL, NULL, &err));
+    assert_status(WRONG, sb_mem_async_gpu_push(NULL, NULL, &err));
+    assert_status(WRONG, sb_mem_async_cpu_pull(NULL, NULL, &err));
+    assert_status(WRONG, sb_mem_prefetch_cpu(NULL, NULL, &err));
+    assert_status(WRONG, sb_mem_prefetch_gpu(NULL, NULL, &err));
+    assert_status(WRONG, sb_mem_synchronize(NULL, &err));
+    assert_status(WRONG, sb_mem_evict_cpu(NULL, &err));
+    assert_status(WRONG, sb_mem_evict_gpu(NULL, &err));
+    assert_status(WRONG, sb_mem_clear(NULL, &err));
+    assert_int_equal(sb_mem_head(mem), SB_HEAD_UNINITIALIZED);
+    sb_mem_release(mem);
+    rig_close(&rig);
+}
+
+/* --- borrowed memory --------------------------------------------------------------- */
+
+static void a_refused_set_leaves_everything_with_the_caller(void **state) {
+    (void)state;
+    struct rig rig, other;
+    sb_error err;
+    sb_mem *mem;
+    rig_open(&rig, "sim:0", 0);
+    rig_open(&other, "sim:0", 0);
+    assert_ok(sb_mem_create(rig.context, BYTES, &mem, &err));
+    struct lent first = lend_host(BYTES, CURRENT), host = lend_host(BYTES, LENT);
+    struct lent device = lend_device(rig.context, BYTES, LENT);
+    struct lent elsewhere = lend_device(other.context, BYTES, LENT);
+    assert_ok(sb_mem_set_cpu(mem, first.ptr, BYTES, 0, lent_deleter, &first, &err));
+    const struct {
+        int32_t side;
+        struct lent *lent;
+        size_t bytes, offset;
+        uint32_t flags;
+        sb_status status;
+    } cases[] = {
+        {SB_SIDE_CPU, &host, BYTES - 1, 0, 0, WRONG},
+        {SB_SIDE_CPU, &host, BYTES + 1, 0, 0, WRONG},
+        {SB_SIDE_CPU, &host, 0, 0, 0, WRONG},
+        {SB_SIDE_CPU, &host, BYTES, 0, 2, WRONG},
+        {SB_SIDE_CPU, &host, BYTES, 0, 0x80000001u, WRONG},
+        {SB_SIDE_GPU, &device, BYTES - 1, 0, 0, WRONG},
+        {SB_SIDE_GPU, &device, BYTES + 1, 0, 0, WRONG},
+        {SB_SIDE_GPU, &device, BYTES, 0, 2, WRONG},
+        {SB_SIDE_GPU, &host, BYTES, 0, 0, SB_ERR_WRONG_DEVICE},
+        {SB_SIDE_GPU, &elsewhere, BYTES, 0, 0, SB_ERR_WRONG_DEVICE},
+        {SB_SIDE_GPU, &device, BYTES, (size_t)1 << 30, 0, SB_ERR_WRONG_DEVICE},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        unsigned char *ptr = (unsigned char *)cases[i].lent->ptr + cases[i].offset;
+        if (cases[i].side == SB_SIDE_CPU)
+            assert_status(cases[i].status, sb_mem_set_cpu(mem, ptr, cases[i].bytes, cases[i].flags,
+                                                          lent_deleter, cases[i].lent, &err));
+        else
+            assert_status(cases[i].status, sb_mem_set_gpu(mem, ptr, cases[i].bytes, cases[i].flags,
+                                                          lent_deleter, cases[i].lent, &err));
+        assert_int_equal(sb_mem_head(mem), SB_HEAD_AT_CPU);
+        assert_ptr_equal(read_cpu(mem), first.ptr);
+    }
+    sb_mem_release(mem);
+    assert_int_equal(first.deleted, 1);
+    assert_int_equal(host.deleted + device.deleted + elsewhere.deleted, 0);
+    lent_free(&first);
+    lent_free(&host);
+    lent_free(&device);
+    lent_free(&elsewhere);
+    rig_close(&rig);
+    rig_close(&other);
+}
+
+static void borrowed_bytes_are_accounted_apart(void **state) {
+    (void)state;
+    struct rig rig;
+    sb_error err;
+    sb_mem *mem;
+    rig_open(&rig, "sim:0", SB_CONTEXT_NO_HOST_CACHE);
+    assert_ok(sb_mem_create(rig.context, BYTES, &mem, &err));
+    sb_stats before = rig_stats(&rig);
+    struct lent host = lend_host(BYTES, LENT), device = lend_device(rig.context, BYTES, LENT);
+    uint64_t device_bytes = rig_stats(&rig).device_bytes;
+    assert_ok(sb_mem_set_cpu(mem, host.ptr, BYTES, 0, lent_deleter, &host, &err));
+    assert_int_equal(rig_stats(&rig).borrowed_bytes, BYTES);
+    assert_ok(sb_mem_set_gpu(mem, device.ptr, BYTES, 0, lent_deleter, &device, &err));
+    assert_int_equal(rig_stats(&rig).borrowed_bytes, 2 * BYTES);
+    assert_int_equal(rig_stats(&rig).host_bytes, before.host_bytes);
+    assert_int_equal(rig_stats(&rig).pinned_bytes, before.pinned_bytes);
+    assert_int_equal(rig_stats(&rig).device_bytes, device_bytes);
+    assert_ok(sb_mem_evict_cpu(mem, &err));
+    assert_int_equal(rig_stats(&rig).borrowed_bytes, BYTES);
+    sb_mem_release(mem);
+    assert_int_equal(rig_stats(&rig).borrowed_bytes, 0);
+    assert_int_equal(host.deleted, 1);
+    assert_int_equal(device.deleted, 1);
+    lent_free(&host);
+    lent_free(&device);
+    rig_close(&rig);
+}
+
+static void lending_the_same_pointer_again_ends_the_first_loan(void **state) {
+    (void)state;
+    struct rig rig;
+    sb_error err;
+    sb_mem *mem;
+    rig_open(&rig, "cpu", 0);
+    assert_ok(sb_mem_create(rig.context, BYTES, &mem, &err));
+    struct lent first = lend_host(BYTES, LENT), second = first;
+    assert_ok(sb_mem_set_cpu(mem, first.ptr, BYTES, 0, lent_deleter, &first, &err));
+    assert_ok(sb_mem_set_cpu(mem, first.ptr, BYTES, 0, lent_deleter, &second, &err));
+    assert_int_equal(first.deleted, 1);
+    assert_int_equal(second.deleted, 0);
+    sb_mem_release(mem);
+    assert_int_equal(first.deleted, 1);
+    assert_int_equal(second.deleted, 1);
+    lent_free(&first);
+    rig_close(&rig);
+}
+
+/* A deleter may call the library: no lock is held. */
+static void calling_deleter(void *user, void *ptr) {
+    sb_mem *mem = user;
+    const void *out = NULL;
+    (void)ptr;
+    assert_int_equal(sb_mem_cpu_data(mem, &out, NULL), SB_OK);
+}
+
+static void deleters_run_outside_every_lock(void **state) {
+    (void)state;
+    struct rig rig;
+    sb_error err;
+    sb_mem *mem;
+    void *ptr;
+    rig_open(&rig, "sim:0", 0);
+    assert_ok(sb_mem_create(rig.context, BYTES, &mem, &err));
+    struct lent host = lend_host(BYTES, LENT), device = lend_device(rig.context, BYTES, LENT);
+    struct lent next = lend_host(BYTES, CURRENT);
+    assert_ok(sb_mem_set_cpu(mem, host.ptr, BYTES, 0, calling_deleter, mem, &err));
+    assert_ok(sb_mem_set_cpu(mem, next.ptr, BYTES, 0, NULL, NULL, &err));
+    assert_ok(sb_mem_set_gpu(mem, device.ptr, BYTES, 0, calling_deleter, mem, &err));
+    assert_true(bytes_are(read_cpu(mem), BYTES, LENT));
+    assert_ok(sb_mem_evict_gpu(mem, &err));
+    assert_ok(sb_mem_set_cpu(mem, host.ptr, BYTES, SB_READ_ONLY, calling_deleter, mem, &err));
+    assert_ok(sb_mem_mutable_cpu_data(mem, &ptr, &err));
+    sb_mem_release(mem);
+    lent_free(&host);
+    lent_free(&device);
+    lent_free(&next);
+    rig_close(&rig);
+}
+
+static void streams_of_another_context_are_refused(void **state) {
+    (void)state;
+    struct rig rig, other;
+    sb_error err;
+    sb_mem *mem;
+    sb_stream foreign;
+    const void *in = NULL;
+    void *out = NULL, *ptr;
+    rig_open(&rig, "sim:0", 0);
+    rig_open(&other, "sim:0", 0);
+    assert_ok(sb_sim_stream_create(other.context, &foreign, &err));
+    assert_ok(sb_mem_create(rig.context, BYTES, &mem, &err));
+    assert_ok(sb_mem_mutable_cpu_data(mem, &ptr, &err));
+    memset(ptr, CURRENT, BYTES);
+    const sb_status no = SB_ERR_WRONG_DEVICE;
+    assert_status(no, sb_mem_gpu_data_on(mem, foreign, &in, &err));
+    assert_status(no, sb_mem_mutable_gpu_data_on(mem, foreign, &out, &err));
+    assert_status(no, sb_mem_overwrite_gpu_on(mem, foreign, &out, &err));
+    assert_status(no, sb_mem_async_gpu_push(mem, foreign, &err));
+    assert_status(no, sb_mem_prefetch_gpu(mem, foreign, &err));
+    assert_int_equal(sb_mem_head(mem), SB_HEAD_AT_CPU);
+    assert_true(bytes_are(read_cpu(mem), BYTES, CURRENT));
+    (void)read_gpu(mem);
+    assert_ok(sb_mem_mutable_gpu_data(mem, &out, &err));
+    assert_status(no, sb_mem_async_cpu_pull(mem, foreign, &err));
+    assert_status(no, sb_mem_prefetch_cpu(mem, foreign, &err));
+    assert_int_equal(sb_mem_head(mem), SB_HEAD_AT_GPU);
+    assert_null(in);
+    sb_mem_release(mem);
+    assert_ok(sb_sim_stream_destroy(other.context, foreign, &err));
+    rig_close(&rig);
+    rig_close(&other);
+}
+
+/* --- pinned memory -------------------------------------------------------------------- */
+
+static int32_t kind_of_touched(sb_context *context, size_t bytes, sb_mem **out) {
+    sb_error err;
+    assert_ok(sb_mem_create(context, bytes, out, &err));
+    assert_true(bytes_are(read_cpu(*out), bytes, 0));
+    return sb_mem_storage(*out, SB_SIDE_CPU);
+}
+
+static void host_memory_is_pinned_up_to_the_cap(void **state) {
+    (void)state;
+    struct rig rig;
+    sb_mem *a, *b, *c;
+    sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
+    options.device = "sim:0";
+    options.max_pinned_bytes = 3 * BYTES;
+    rig_open_options(&rig, options);
+    assert_int_equal(kind_of_touched(rig.context, 2 * BYTES, &a), SB_STORAGE_PINNED);
+    assert_int_equal(rig_stats(&rig).pinned_bytes, 2 * BYTES);
+    assert_int_equal(kind_of_touched(rig.context, 2 * BYTES, &b), SB_STORAGE_OWNED);
+    assert_int_equal(kind_of_touched(rig.context, BYTES, &c), SB_STORAGE_PINNED);
+    assert_int_equal(rig_stats(&rig).pinned_bytes, 3 * BYTES);
+    assert_int_equal(rig_stats(&rig).pinned_peak, 3 * BYTES);
+    sb_mem_release(a);
+    sb_mem_release(b);
+    sb_mem_release(c);
+    sb_context_trim(rig.context);
+    assert_int_equal(rig_stats(&rig).pinned_bytes, 0);
+    assert_int_equal(rig_stats(&rig).pinned_peak, 3 * BYTES);
+    rig_close(&rig);
+}
+
+static void memory_is_ordinary_when_pinning_fails(void **state) {
+    (void)state;
+    struct rig rig;
+    sb_mem *mem;
+    rig_open(&rig, "sim:0", 0);
+    device_fail(rig.context, SB_SIM_ALLOC_PINNED, 1, SB_SIM_FAIL_NOW);
+    assert_int_equal(kind_of_touched(rig.context, BYTES, &mem), SB_STORAGE_OWNED);
+    assert_true(device_bytes_are(rig.context, read_gpu(mem), BYTES, 0));
+    sb_mem_release(mem);
+    assert_int_equal(kind_of_touched(rig.context, BYTES, &mem), SB_STORAGE_PINNED);
+    sb_mem_release(mem);
+    rig_close(&rig);
+}
+
+static void no_pinned_means_none(void **state) {
+    (void)state;
+    struct rig rig;
+    sb_mem *mem;
+    rig_open(&rig, "sim:0", SB_CONTEXT_NO_PINNED);
+    struct tally before = rig_tally(&rig);
+    assert_int_equal(kind_of_touched(rig.context, BYTES, &mem), SB_STORAGE_OWNED);
+    assert_int_equal(rig_since(&rig, &before).calls[SB_SIM_ALLOC_PINNED], 0);
+    sb_mem_release(mem);
+    rig_close(&rig);
+}
+
+/* --- caps ------------------------------------------------------------------------------ */
+
+static void caps_refuse_and_change_nothing(void **state) {
+    (void)state;
+    struct rig rig;
+    sb_error err;
+    sb_mem *mem;
+    const void *in = NULL;
+    void *out = NULL;
+    sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
+    options.device = "sim:0";
+    options.flags = SB_CONTEXT_NO_PINNED;
+    options.max_host_bytes = (size_t)1 << 20;
+    options.max_device_bytes = (size_t)1 << 20;
+    rig_open_options(&rig, options);
+    assert_ok(sb_mem_create(rig.context, ((size_t)1 << 20) + 1, &mem, &err));
+    const sb_status cap = SB_ERR_CAP_REACHED;
+    assert_status(cap, sb_mem_cpu_data(mem, &in, &err));
+    assert_status(cap, sb_mem_mutable_cpu_data(mem, &out, &err));
+    assert_status(cap, sb_mem_overwrite_cpu(mem, &out, &err));
+    assert_status(cap, sb_mem_prefetch_cpu(mem, NULL, &err));
+    assert_status(cap, sb_mem_gpu_data(mem, &in, &err));
+    assert_status(cap, sb_mem_mutable_gpu_data(mem, &out, &err));
+    assert_status(cap, sb_mem_overwrite_gpu(mem, &out, &err));
+    assert_status(cap, sb_mem_prefetch_gpu(mem, NULL, &err));
+    assert_int_equal(sb_mem_head(mem), SB_HEAD_UNINITIALIZED);
+    assert_null(in);
+    assert_null(out);
+    struct lent lent = lend_host(((size_t)1 << 20) + 1, LENT); /* lent memory is under no cap */
+    assert_ok(sb_mem_set_cpu(mem, lent.ptr, lent.bytes, 0, lent_deleter, &lent, &err));
+    assert_status(cap, sb_mem_gpu_data(mem, &in, &err));
+    assert_int_equal(sb_mem_head(mem), SB_HEAD_AT_CPU);
+    sb_mem_release(mem);
+    lent_free(&lent);
+    assert_true(rig_stats(&rig).host_peak <= (size_t)1 << 20);
+    rig_close(&rig);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_built_in_context_works_like_any_host),
+        cmocka_unit_test(creation_allocates_no_buffer),
+        cmocka_unit_test(sizes_past_the_address_space_are_refused),
+        cmocka_unit_test(first_touch_reads_as_zero_even_in_reused_memory),
+        cmocka_unit_test(references_are_counted),
+        cmocka_unit_test(a_memory_keeps_its_context_alive),
+        cmocka_unit_test(null_arguments_are_refused),
+        cmocka_unit_test(a_refused_set_leaves_everything_with_the_caller),
+        cmocka_unit_test(borrowed_bytes_are_accounted_apart),
+        cmocka_unit_test(lending_the_same_pointer_again_ends_the_first_loan),
+        cmocka_unit_test(deleters_run_outside_every_lock),
+        cmocka_unit_test(streams_of_another_context_are_refused),
+        cmocka_unit_test(host_memory_is_pinned_up_to_the_cap),
+        cmocka_unit_test(memory_is_ordinary_when_pinning_fails),
+        cmocka_unit_test(no_pinned_means_none),
+        cmocka_unit_test(caps_refuse_and_change_nothing),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

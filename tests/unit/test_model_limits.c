@@ -1,0 +1,346 @@
+/* What a model may ask for: limits of the caller, and memory under bombs. */
+#include "support.h"
+
+#include "nets.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const int64_t two[] = {2};
+
+struct observed {
+    struct counting_allocator counting;
+    sb_context *context;
+};
+
+static void observe(struct observed *o) {
+    sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
+    sb_error err;
+    *o = (struct observed){.counting = COUNTING_ALLOCATOR_INIT};
+    options.allocator = counting_allocator_table(&o->counting);
+    options.flags = SB_CONTEXT_NO_HOST_CACHE;
+    assert_ok(sb_context_create(&options, &o->context, &err));
+}
+
+static void observed_end(struct observed *o) {
+    sb_context_release(o->context);
+    counting_allocator_assert_clean(&o->counting);
+}
+
+static sb_status open_limited(sb_context *context, const struct wire *wire, int32_t format,
+                              const sb_limits *limits, sb_model **out, sb_error *err) {
+    return sb_model_open_bytes(context, format, wire->bytes, wire->size, limits, NULL, NULL, out,
+                               err);
+}
+
+/* Five layers of two blobs each; a name of 10 bytes. */
+static void five_layers(struct wire *net) {
+    wire_text(net, 1, "0123456789");
+    for (int i = 0; i < 5; i++) {
+        struct wire layer = {0};
+        wire_text(&layer, 1, "0123456789");
+        wire_text(&layer, 2, "0123456789");
+        wire_blob_field(&layer, 7, two, 1, 0);
+        wire_blob_field(&layer, 7, two, 1, 0);
+        wire_message(net, 100, &layer);
+        wire_free(&layer);
+    }
+}
+
+static void test_each_limit_is_exact(void **state) {
+    (void)state;
+    static const struct {
+        const char *claim;
+        sb_limits limits;
+        sb_status status;
+    } rows[] = {
+        {"defaults", {sizeof(sb_limits), 0, 0, 0, 0, 0}, SB_OK},
+        {"5 layers of 5", {sizeof(sb_limits), 0, 5, 0, 0, 0}, SB_OK},
+        {"5 layers of 4", {sizeof(sb_limits), 0, 4, 0, 0, 0}, SB_ERR_DATA_LIMIT},
+        {"10 blobs of 10", {sizeof(sb_limits), 0, 0, 10, 0, 0}, SB_OK},
+        {"10 blobs of 9", {sizeof(sb_limits), 0, 0, 9, 0, 0}, SB_ERR_DATA_LIMIT},
+        {"names of 10", {sizeof(sb_limits), 0, 0, 0, 10, 0}, SB_OK},
+        {"names of 10, of 9", {sizeof(sb_limits), 0, 0, 0, 9, 0}, SB_ERR_DATA_LIMIT},
+        {"1 axis of 1", {sizeof(sb_limits), 0, 0, 0, 0, 1}, SB_OK},
+        {"memory for no index", {sizeof(sb_limits), 100, 0, 0, 0, 0}, SB_ERR_DATA_LIMIT},
+    };
+    struct wire wire = {0};
+    five_layers(&wire);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct observed o;
+        sb_model *model = NULL;
+        sb_error err;
+        observe(&o);
+        print_message("  %s\n", rows[i].claim);
+        assert_status(rows[i].status, open_limited(o.context, &wire, SB_FORMAT_AUTO,
+                                                   &rows[i].limits, &model, &err));
+        sb_model_destroy(model);
+        observed_end(&o);
+    }
+    wire_free(&wire);
+}
+
+static void test_texts_of_solver_states_are_limited(void **state) {
+    (void)state;
+    sb_limits limits = SB_LIMITS_INIT;
+    struct wire wire = {0};
+    sb_model *model;
+    sb_error err;
+    limits.max_name_bytes = 3;
+    wire_text(&wire, 2, "four");
+    assert_status(SB_ERR_DATA_LIMIT,
+                  open_limited(NULL, &wire, SB_FORMAT_SOLVERSTATE, &limits, &model, &err));
+    assert_true(strstr(err.message, "learned_net: 4 bytes exceed the limit of 3") != NULL);
+    wire_free(&wire);
+}
+
+/* The smallest max_memory that lets the net be opened, and blob 0 be loaded. */
+static void test_the_memory_limit_is_what_the_allocator_sees(void **state) {
+    (void)state;
+    struct wire wire = {0};
+    size_t opens = 0, loads = 0;
+    five_layers(&wire);
+    for (size_t memory = 1; memory < 4000 && loads == 0; memory++) {
+        sb_limits limits = SB_LIMITS_INIT;
+        struct observed o;
+        sb_model *model = NULL;
+        sb_blob *blob;
+        sb_error err;
+        observe(&o);
+        limits.max_memory = memory;
+        size_t before = o.counting.live_bytes;
+        sb_status st = open_limited(o.context, &wire, SB_FORMAT_AUTO, &limits, &model, &err);
+        assert_true(o.counting.peak_bytes <= before + (st == SB_OK ? memory : 4000));
+        if (st == SB_OK) {
+            opens = opens ? opens : memory;
+            assert_true(o.counting.live_bytes - before <= memory);
+            assert_ok(sb_blob_create(o.context, SB_DTYPE_F32, &blob, &err));
+            st = sb_model_load_blob(model, 0, 0, blob, &err);
+            assert_true(st == SB_OK || st == SB_ERR_DATA_LIMIT);
+            assert_int_equal(sb_blob_is_shaped(blob), st == SB_OK);
+            loads = st == SB_OK ? memory : 0;
+            sb_blob_destroy(blob);
+        } else {
+            assert_int_equal(st, SB_ERR_DATA_LIMIT);
+        }
+        sb_model_destroy(model);
+        observed_end(&o);
+    }
+    assert_true(opens > 0);
+    assert_int_equal(loads, opens + 8); /* two floats */
+    wire_free(&wire);
+}
+
+static void test_the_contexts_limits_are_the_default(void **state) {
+    (void)state;
+    sb_limits limits = SB_LIMITS_INIT;
+    sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
+    sb_context *context;
+    struct wire wire = {0};
+    sb_model *model;
+    sb_error err;
+    limits.max_layers = 4;
+    options.limits = &limits;
+    assert_ok(sb_context_create(&options, &context, &err));
+    five_layers(&wire);
+    assert_status(SB_ERR_DATA_LIMIT,
+                  open_limited(context, &wire, SB_FORMAT_AUTO, NULL, &model, &err));
+    limits.max_layers = 5;
+    assert_ok(open_limited(context, &wire, SB_FORMAT_AUTO, &limits, &model, &err));
+    sb_model_destroy(model);
+    sb_context_release(context);
+    wire_free(&wire);
+}
+
+/* --- bombs ------------------------------------------------------------------------------- */
+
+static void repeat(struct wire *wire, const char *bytes, size_t size, size_t times) {
+    for (size_t i = 0; i < times; i++)
+        wire_raw(wire, bytes, size);
+}
+
+static void empty_layers(struct wire *w) {
+    repeat(w, "\xa2\x06\x00", 3, 100000);
+}
+
+static void empty_v1_layers(struct wire *w) {
+    repeat(w, "\x12\x00", 2, 100000);
+}
+
+/* Types that are longer as names than as numbers. */
+static void typed_v1_layers(struct wire *w) {
+    repeat(w, "\x12\x02\x28\x1b", 4, 100000);
+}
+
+static void strangely_typed_v1_layers(struct wire *w) {
+    repeat(w, "\x12\x06\x28\xff\xff\xff\xff\x07", 8, 100000);
+}
+
+static void named_layers(struct wire *w) {
+    repeat(w, "\xa2\x06\x06\x0a\x01n\x12\x01t", 9, 100000);
+}
+
+static void empty_blobs(struct wire *w) {
+    struct wire layer = {0};
+    repeat(&layer, "\x3a\x00", 2, 1000000);
+    wire_message(w, 100, &layer);
+    wire_free(&layer);
+}
+
+static void layers_full_of_empty_blobs(struct wire *w) {
+    for (int i = 0; i < 100000; i++)
+        wire_raw(w,
+                 "\x12\x14\x32\x00\x32\x00\x32\x00\x32\x00\x32\x00\x32\x00\x32\x00\x32\x00\x32\x00"
+                 "\x32\x00",
+                 22);
+}
+
+static void empty_shapes(struct wire *w) {
+    struct wire layer = {0}, blob = {0};
+    repeat(&blob, "\x3a\x00", 2, 500000);
+    wire_message(&layer, 7, &blob);
+    wire_message(w, 100, &layer);
+    wire_free(&layer);
+    wire_free(&blob);
+}
+
+static void unknown_fields(struct wire *w) {
+    wire_text(w, 1, "n");
+    repeat(w, "\xf8\x01\x01", 3, 500000);
+}
+
+static void unpacked_floats(struct wire *w) {
+    struct wire layer = {0}, blob = {0};
+    repeat(&blob, "\x2d\0\0\0\0", 5, 200000);
+    wire_raw(&blob, "\x3a\x05\x0a\x03\xc0\x9a\x0c", 7);
+    wire_message(&layer, 7, &blob);
+    wire_message(w, 100, &layer);
+    wire_free(&layer);
+    wire_free(&blob);
+}
+
+/* Long names, each a little over half of any chunk that an arena might have. */
+static void long_names(struct wire *w) {
+    char *name = calloc(1, 40000);
+    for (int i = 0; i < 300; i++) {
+        struct wire layer = {0};
+        wire_bytes(&layer, 1, name, 40000);
+        wire_message(w, 100, &layer);
+        wire_free(&layer);
+    }
+    free(name);
+}
+
+/* A name that is given again and again, of which the last counts. */
+static void one_layer_of_many_names(struct wire *w) {
+    struct wire layer = {0};
+    for (int i = 0; i < 100000; i++)
+        wire_text(&layer, 1, "0123456789");
+    wire_message(w, 100, &layer);
+    wire_free(&layer);
+}
+
+static void test_an_index_is_no_larger_than_its_input_and_8_mib(void **state) {
+    (void)state;
+    static const struct {
+        const char *claim;
+        void (*build)(struct wire *);
+    } bombs[] = {
+        {"empty layers", empty_layers},
+        {"empty V1 layers", empty_v1_layers},
+        {"typed V1 layers", typed_v1_layers},
+        {"V1 layers of unknown types", strangely_typed_v1_layers},
+        {"named layers", named_layers},
+        {"empty blobs", empty_blobs},
+        {"layers full of empty blobs", layers_full_of_empty_blobs},
+        {"empty shapes", empty_shapes},
+        {"unknown fields", unknown_fields},
+        {"unpacked floats", unpacked_floats},
+        {"long names", long_names},
+        {"one layer of many names", one_layer_of_many_names},
+    };
+    for (size_t i = 0; i < sizeof bombs / sizeof *bombs; i++) {
+        struct observed o;
+        struct wire wire = {0};
+        sb_model *model;
+        sb_error err;
+        observe(&o);
+        bombs[i].build(&wire);
+        size_t before = o.counting.live_bytes;
+        assert_ok(open_limited(o.context, &wire, SB_FORMAT_CAFFEMODEL, NULL, &model, &err));
+        size_t peak = o.counting.peak_bytes - before;
+        print_message("  %-28s input %8zu, index %8zu\n", bombs[i].claim, wire.size, peak);
+        assert_true(peak <= wire.size + (8 << 20));
+        sb_model_destroy(model);
+        observed_end(&o);
+        wire_free(&wire);
+    }
+}
+
+static void test_a_million_empty_layers_are_refused(void **state) {
+    (void)state;
+    struct observed o;
+    struct wire wire = {0};
+    sb_model *model;
+    sb_error err;
+    observe(&o);
+    repeat(&wire, "\xa2\x06\x00", 3, 1000000);
+    assert_status(SB_ERR_DATA_LIMIT,
+                  open_limited(o.context, &wire, SB_FORMAT_AUTO, NULL, &model, &err));
+    assert_int_equal(err.offset, 300000);
+    wire_free(&wire);
+    repeat(&wire, "\x1a\x00", 2, 1000001);
+    assert_status(SB_ERR_DATA_LIMIT,
+                  open_limited(o.context, &wire, SB_FORMAT_AUTO, NULL, &model, &err));
+    assert_int_equal(err.offset, 2000000);
+    wire_free(&wire);
+    observed_end(&o);
+}
+
+static void test_loading_takes_the_payload_once(void **state) {
+    (void)state;
+    enum { COUNT = 1 << 20 };
+    const int64_t dims[] = {COUNT};
+    for (int in_file = 0; in_file < 2; in_file++) {
+        struct observed o;
+        struct wire wire = {0};
+        char path[] = "/tmp/syncblob-limits-XXXXXX";
+        sb_model *model;
+        sb_blob *blob;
+        sb_error err;
+        observe(&o);
+        wire_number(&wire, 1, 1);
+        wire_blob_field(&wire, 3, dims, 1, 1);
+        FILE *file = fdopen(mkstemp(path), "wb");
+        assert_non_null(file);
+        assert_int_equal(fwrite(wire.bytes, 1, wire.size, file), wire.size);
+        (void)fclose(file);
+        if (in_file)
+            assert_ok(sb_model_open_file(o.context, SB_FORMAT_AUTO, path, 0, NULL, &model, &err));
+        else
+            assert_ok(open_limited(o.context, &wire, SB_FORMAT_AUTO, NULL, &model, &err));
+        assert_ok(sb_blob_create(o.context, SB_DTYPE_F32, &blob, &err));
+        size_t before = o.counting.live_bytes;
+        assert_ok(sb_model_load_blob(model, SB_NO_LAYER, 0, blob, &err));
+        assert_true(o.counting.peak_bytes - before < 4 * COUNT + 8192);
+        (void)remove(path);
+        sb_blob_destroy(blob);
+        sb_model_destroy(model);
+        observed_end(&o);
+        wire_free(&wire);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_each_limit_is_exact),
+        cmocka_unit_test(test_texts_of_solver_states_are_limited),
+        cmocka_unit_test(test_the_memory_limit_is_what_the_allocator_sees),
+        cmocka_unit_test(test_the_contexts_limits_are_the_default),
+        cmocka_unit_test(test_an_index_is_no_larger_than_its_input_and_8_mib),
+        cmocka_unit_test(test_a_million_empty_layers_are_refused),
+        cmocka_unit_test(test_loading_takes_the_payload_once),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

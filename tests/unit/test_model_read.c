@@ -1,0 +1,553 @@
+/* Opening models: the three generations, solver states, blobs; what is listed,
+   what is loaded, what is refused. */
+#include "support.h"
+
+#include "nets.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const int64_t two_by_three[] = {2, 3}, two[] = {2};
+
+static sb_model *open_wire(const struct wire *wire, int32_t format) {
+    sb_model *model;
+    sb_error err;
+    assert_ok(
+        sb_model_open_bytes(NULL, format, wire->bytes, wire->size, NULL, NULL, NULL, &model, &err));
+    return model;
+}
+
+static void assert_text(sb_text text, const char *expected) {
+    assert_int_equal(text.size, strlen(expected));
+    assert_string_equal(text.bytes, expected);
+}
+
+static void assert_loads(const sb_model *model, int64_t layer, int64_t index, const char *shape,
+                         float first) {
+    sb_blob *blob;
+    sb_error err;
+    char text[64];
+    const void *p;
+    assert_ok(sb_blob_create(NULL, SB_DTYPE_F32, &blob, &err));
+    assert_ok(sb_model_load_blob(model, layer, index, blob, &err));
+    assert_ok(sb_blob_shape_string(blob, text, sizeof text, NULL, &err));
+    assert_string_equal(text, shape);
+    assert_ok(sb_blob_cpu_data(blob, &p, &err));
+    for (int64_t i = 0; i < sb_blob_count(blob); i++)
+        assert_true(((const float *)p)[i] == first + (float)i);
+    sb_blob_destroy(blob);
+}
+
+static const struct generation {
+    void (*build)(struct wire *);
+    int32_t generation;
+    const char *type, *other_type;
+} generations[] = {
+    {net_current, SB_LAYER_CURRENT, "Convolution", "ReLU"},
+    {net_v1, SB_LAYER_V1, "CONVOLUTION", "RELU"},
+    {net_v0, SB_LAYER_V0, "conv", "relu"},
+};
+
+static void test_three_generations_list_the_same(void **state) {
+    (void)state;
+    for (size_t i = 0; i < 3; i++) {
+        struct wire wire = {0};
+        sb_layer_info info;
+        sb_error err;
+        int64_t found;
+        generations[i].build(&wire);
+        sb_model *model = open_wire(&wire, SB_FORMAT_AUTO);
+        assert_int_equal(sb_model_format(model), SB_FORMAT_CAFFEMODEL);
+        assert_text(sb_model_name(model), "small");
+        assert_int_equal(sb_model_num_layers(model), 2);
+        assert_ok(sb_model_layer(model, 0, &info, &err));
+        assert_text(info.name, "conv");
+        assert_text(info.type, generations[i].type);
+        assert_int_equal(info.num_blobs, 2);
+        assert_int_equal(info.generation, generations[i].generation);
+        assert_ok(sb_model_layer(model, 1, &info, &err));
+        assert_text(info.name, "relu");
+        assert_text(info.type, generations[i].other_type);
+        assert_int_equal(info.num_blobs, 0);
+        assert_loads(model, 0, 0, "2 3 (6)", 1);
+        assert_loads(model, 0, 1, "2 (2)", 100);
+        assert_ok(sb_model_find_layer(model, "relu", 4, &found, &err));
+        assert_int_equal(found, 1);
+        assert_ok(sb_model_find_layer(model, "rel", 3, &found, &err));
+        assert_int_equal(found, -1);
+        assert_int_equal(sb_model_num_blobs(model, SB_NO_LAYER), 0);
+        assert_int_equal(sb_model_num_blobs(model, 2), 0);
+        sb_model_destroy(model);
+        wire_free(&wire);
+    }
+}
+
+static void test_layers_of_both_kinds_are_listed_in_file_order(void **state) {
+    (void)state;
+    struct wire wire = {0}, layer = {0};
+    sb_layer_info info;
+    sb_error err;
+    static const struct {
+        uint32_t field, name;
+        const char *text;
+    } rows[] = {{2, 4, "a"}, {100, 1, "b"}, {2, 4, "c"}};
+    for (size_t i = 0; i < 3; i++) {
+        wire_text(&layer, rows[i].name, rows[i].text);
+        wire_message(&wire, rows[i].field, &layer);
+        wire_free(&layer);
+    }
+    sb_model *model = open_wire(&wire, SB_FORMAT_AUTO);
+    for (int64_t i = 0; i < 3; i++) {
+        assert_ok(sb_model_layer(model, i, &info, &err));
+        assert_text(info.name, rows[i].text);
+    }
+    sb_model_destroy(model);
+    wire_free(&wire);
+}
+
+static void test_a_v0_layer_in_two_parts_is_one(void **state) {
+    (void)state;
+    struct wire wire = {0}, layer = {0}, part = {0};
+    sb_layer_info info;
+    sb_error err;
+    wire_text(&part, 1, "first");
+    wire_text(&part, 2, "ip");
+    wire_blob_field(&part, 50, two, 1, 1);
+    wire_message(&layer, 1, &part);
+    wire_free(&part);
+    wire_text(&part, 1, "second");
+    wire_blob_field(&part, 50, two_by_three, 2, 10);
+    wire_message(&layer, 1, &part);
+    wire_message(&wire, 2, &layer);
+    sb_model *model = open_wire(&wire, SB_FORMAT_CAFFEMODEL);
+    assert_ok(sb_model_layer(model, 0, &info, &err));
+    assert_text(info.name, "second");
+    assert_text(info.type, "ip");
+    assert_int_equal(info.num_blobs, 2);
+    assert_loads(model, 0, 0, "2 (2)", 1);
+    assert_loads(model, 0, 1, "2 3 (6)", 10);
+    sb_model_destroy(model);
+    wire_free(&wire);
+    wire_free(&layer);
+    wire_free(&part);
+}
+
+static void test_types_of_v1_layers(void **state) {
+    (void)state;
+    static const struct {
+        int64_t number;
+        const char *type;
+    } rows[] = {{-1, "-1"},
+                {0, "NONE"},
+                {4, "CONVOLUTION"},
+                {14, "INNER_PRODUCT"},
+                {21, "SOFTMAX_LOSS"},
+                {35, "ABSVAL"},
+                {39, "DECONVOLUTION"},
+                {40, "40"},
+                {2147483647, "2147483647"}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct wire wire = {0}, layer = {0};
+        sb_layer_info info;
+        sb_error err;
+        wire_number(&layer, 5, 3);
+        wire_number(&layer, 5, (uint64_t)rows[i].number); /* the last wins */
+        wire_message(&wire, 2, &layer);
+        sb_model *model = open_wire(&wire, SB_FORMAT_CAFFEMODEL);
+        assert_ok(sb_model_layer(model, 0, &info, &err));
+        assert_text(info.type, rows[i].type);
+        assert_text(info.name, "");
+        sb_model_destroy(model);
+        wire_free(&wire);
+        wire_free(&layer);
+    }
+}
+
+static void test_texts_may_hold_any_byte(void **state) {
+    (void)state;
+    struct wire wire = {0}, layer = {0};
+    sb_layer_info info;
+    sb_error err;
+    int64_t found;
+    wire_bytes(&wire, 1, "n\0m\xff", 4);
+    wire_bytes(&layer, 1, "a\0b", 3);
+    wire_message(&wire, 100, &layer);
+    sb_model *model = open_wire(&wire, SB_FORMAT_AUTO);
+    assert_int_equal(sb_model_name(model).size, 4);
+    assert_memory_equal(sb_model_name(model).bytes, "n\0m\xff\0", 5);
+    assert_ok(sb_model_layer(model, 0, &info, &err));
+    assert_int_equal(info.name.size, 3);
+    assert_memory_equal(info.name.bytes, "a\0b\0", 4);
+    assert_ok(sb_model_find_layer(model, "a\0b", 3, &found, &err));
+    assert_int_equal(found, 0);
+    sb_model_destroy(model);
+    wire_free(&wire);
+    wire_free(&layer);
+}
+
+static void test_solver_states(void **state) {
+    (void)state;
+    struct wire wire = {0};
+    sb_solver_info info;
+    sb_blob_info blob;
+    sb_error err;
+    wire_number(&wire, 1, 4000);
+    wire_text(&wire, 2, "net.caffemodel");
+    wire_blob_field(&wire, 3, two_by_three, 2, 5);
+    wire_blob_field(&wire, 3, two, 1, 7);
+    wire_number(&wire, 4, 2);
+    sb_model *model = open_wire(&wire, SB_FORMAT_AUTO);
+    assert_int_equal(sb_model_format(model), SB_FORMAT_SOLVERSTATE);
+    assert_ok(sb_model_solver_info(model, &info, &err));
+    assert_int_equal(info.iter, 4000);
+    assert_int_equal(info.current_step, 2);
+    assert_text(info.learned_net, "net.caffemodel");
+    assert_int_equal(sb_model_num_layers(model), 0);
+    assert_int_equal(sb_model_num_blobs(model, SB_NO_LAYER), 2);
+    assert_loads(model, SB_NO_LAYER, 0, "2 3 (6)", 5);
+    assert_loads(model, SB_NO_LAYER, 1, "2 (2)", 7);
+    assert_ok(sb_model_blob_info(model, SB_NO_LAYER, 1, &blob, &err));
+    assert_int_equal(blob.count, 2);
+    assert_int_equal(blob.data_count, 2);
+    assert_int_equal(blob.diff_count, 0);
+    assert_int_equal(blob.dtype, SB_DTYPE_F32);
+    assert_int_equal(blob.offset + (int64_t)blob.size, (int64_t)wire.size - 2);
+    sb_model_destroy(model);
+    wire_free(&wire);
+}
+
+static void test_blob_vectors_and_blobs(void **state) {
+    (void)state;
+    struct wire vector = {0}, blob = {0};
+    sb_blob_info info;
+    sb_error err;
+    wire_blob_field(&vector, 1, two, 1, 3);
+    wire_blob_field(&vector, 1, two_by_three, 2, 4);
+    sb_model *model = open_wire(&vector, SB_FORMAT_BLOB_VECTOR);
+    assert_int_equal(sb_model_num_blobs(model, SB_NO_LAYER), 2);
+    assert_loads(model, SB_NO_LAYER, 1, "2 3 (6)", 4);
+    sb_model_destroy(model);
+    wire_blob(&blob, two, 1, 9);
+    model = open_wire(&blob, SB_FORMAT_AUTO);
+    assert_int_equal(sb_model_format(model), SB_FORMAT_BLOB);
+    assert_int_equal(sb_model_num_blobs(model, SB_NO_LAYER), 1);
+    assert_loads(model, SB_NO_LAYER, 0, "2 (2)", 9);
+    assert_ok(sb_model_blob_info(model, SB_NO_LAYER, 0, &info, &err));
+    assert_int_equal(info.offset, 0);
+    assert_int_equal(info.size, blob.size);
+    sb_model_destroy(model);
+    wire_free(&vector);
+    wire_free(&blob);
+}
+
+/* --- which format ------------------------------------------------------------------- */
+
+#define B(s) s, sizeof s - 1
+
+static void test_formats_are_told_apart(void **state) {
+    (void)state;
+    static const struct {
+        const char *claim, *bytes;
+        size_t size;
+        int32_t format; /* AUTO: refused */
+    } rows[] = {
+        {"a net's name alone", B("\x0a\x01n"), SB_FORMAT_CAFFEMODEL},
+        {"an empty layer", B("\xa2\x06\x00"), SB_FORMAT_CAFFEMODEL},
+        {"V1 layers without a net's name", B("\x12\x02\x22\x00"), SB_FORMAT_CAFFEMODEL},
+        {"V1 layers and inputs",
+         B("\x1a\x04"
+           "data\x20\x01\x12\x02\x22\x00"),
+         SB_FORMAT_CAFFEMODEL},
+        {"iter alone", B("\x08\x05"), SB_FORMAT_SOLVERSTATE},
+        {"iter and current_step", B("\x08\x05\x20\x01"), SB_FORMAT_SOLVERSTATE},
+        {"iter and learned_net", B("\x08\x05\x12\x01n"), SB_FORMAT_SOLVERSTATE},
+        {"history alone", B("\x1a\x00"), SB_FORMAT_SOLVERSTATE},
+        {"legacy dimensions and data", B("\x08\1\x10\1\x18\1\x20\1\x2a\x04\0\0\0\0"),
+         SB_FORMAT_BLOB},
+        {"legacy dimensions alone", B("\x08\0\x10\1\x18\1\x20\1"), SB_FORMAT_BLOB},
+        {"num and data", B("\x08\0\x2a\0"), SB_FORMAT_BLOB},
+        {"data alone, unpacked", B("\x2d\0\0\0\0"), SB_FORMAT_BLOB},
+        {"double_data alone", B("\x42\x08\0\0\0\0\0\0\0\0"), SB_FORMAT_BLOB},
+        {"double_diff alone, unpacked", B("\x49\0\0\0\0\0\0\0\0"), SB_FORMAT_BLOB},
+        {"shape alone", B("\x3a\x03\x0a\x01\x00"), SB_FORMAT_BLOB},
+        {"unknown fields do not disturb", B("\xfa\x01\x01x\x0a\x01n"), SB_FORMAT_CAFFEMODEL},
+        {"nothing", B(""), SB_FORMAT_AUTO},
+        {"unknown fields alone", B("\xfa\x01\x01x"), SB_FORMAT_AUTO},
+        {"a name that is a number, and bytes that are one", B("\x08\x01\x0a\x01n"), SB_FORMAT_AUTO},
+        {"text", B("# a text file\n"), SB_FORMAT_AUTO},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        sb_model *model = NULL;
+        sb_error err;
+        print_message("  %s\n", rows[i].claim);
+        assert_status(rows[i].format ? SB_OK : SB_ERR_MALFORMED,
+                      sb_model_open_bytes(NULL, SB_FORMAT_AUTO, rows[i].bytes, rows[i].size, NULL,
+                                          NULL, NULL, &model, &err));
+        assert_int_equal(sb_model_format(model), rows[i].format);
+        sb_model_destroy(model);
+    }
+}
+
+static void test_format_names(void **state) {
+    (void)state;
+    assert_string_equal(sb_format_name(SB_FORMAT_BLOB), "blob");
+    assert_string_equal(sb_format_name(SB_FORMAT_CAFFEMODEL), "caffemodel");
+    assert_string_equal(sb_format_name(SB_FORMAT_SOLVERSTATE), "solverstate");
+    assert_string_equal(sb_format_name(SB_FORMAT_BLOB_VECTOR), "blobvector");
+    assert_string_equal(sb_format_name(SB_FORMAT_AUTO), "unknown");
+    assert_string_equal(sb_format_name(77), "unknown");
+}
+
+/* --- what opening refuses -------------------------------------------------------------- */
+
+static void test_refusals_name_the_blob(void **state) {
+    (void)state;
+    static const struct {
+        const char *claim;
+        uint32_t layers, blobs, inside; /* field numbers; inside: of a V0 layer */
+        const char *blob;
+        size_t size;
+        sb_status status;
+        const char *says;
+    } rows[] = {
+        {"payload cut", 100, 7, 0,
+         B("\x2a\x10"
+           "1234"),
+         SB_ERR_MALFORMED, "layer[1].blobs[1].data: 12 bytes are missing at offset"},
+        {"payload of another length", 100, 7, 0,
+         B("\x2a\x08"
+           "12345678"),
+         SB_ERR_LENGTH_MISMATCH, "layer[1].blobs[1].data: 2 values for a shape of 1"},
+        {"a negative dimension", 2, 6, 0, B("\x08\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01"),
+         SB_ERR_BAD_SHAPE, "layers[1].blobs[1].num: -1 is negative"},
+        {"a product that does not fit", 2, 50, 1,
+         B("\x3a\x14\x0a\x12\xff\xff\xff\xff\xff\xff\xff\xff\x7f\xff\xff\xff\xff\xff\xff\xff\xff"
+           "\x7f"),
+         SB_ERR_DATA_OVERFLOW, "layers[1].layer.blobs[1].shape: the product"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct wire wire = {0}, layer = {0}, outer = {0};
+        sb_model *model = NULL;
+        sb_error err;
+        wire_blob_field(&layer, rows[i].blobs, two, 1, 1);
+        wire_message(&wire, rows[i].layers, &outer);
+        wire_bytes(&layer, rows[i].blobs, rows[i].blob, rows[i].size);
+        if (rows[i].inside)
+            wire_message(&outer, rows[i].inside, &layer);
+        wire_message(&wire, rows[i].layers, rows[i].inside ? &outer : &layer);
+        assert_status(rows[i].status,
+                      sb_model_open_bytes(NULL, SB_FORMAT_CAFFEMODEL, wire.bytes, wire.size, NULL,
+                                          NULL, NULL, &model, &err));
+        if (!strstr(err.message, rows[i].says))
+            fail_with("%s: %s", rows[i].claim, err.message);
+        assert_true(err.offset > 0);
+        assert_null(model);
+        wire_free(&wire);
+        wire_free(&layer);
+        wire_free(&outer);
+    }
+}
+
+static void test_a_blob_without_payload_is_listed_but_not_loaded(void **state) {
+    (void)state;
+    struct wire wire = {0}, layer = {0};
+    sb_blob_info info;
+    sb_blob *blob;
+    sb_error err;
+    wire_bytes(&layer, 7, "\x3a\x04\x0a\x02\x02\x03", 6);
+    wire_bytes(&layer, 7, "\x3a\x04\x0a\x02\x02\x00", 6);
+    wire_bytes(&layer, 7,
+               "\x3a\x03\x0a\x01\x02\x49"
+               "12345678\x49"
+               "12345678",
+               23);
+    wire_message(&wire, 100, &layer);
+    sb_model *model = open_wire(&wire, SB_FORMAT_AUTO);
+    assert_ok(sb_model_blob_info(model, 0, 0, &info, &err));
+    assert_int_equal(info.count, 6);
+    assert_int_equal(info.data_count, 0);
+    assert_ok(sb_blob_create(NULL, SB_DTYPE_F32, &blob, &err));
+    assert_status(SB_ERR_LENGTH_MISMATCH, sb_model_load_blob(model, 0, 0, blob, &err));
+    assert_string_equal(err.message,
+                        "layer[0].blobs[0].data: 0 values for a shape of 6 at offset 5");
+    assert_int_equal(sb_blob_is_shaped(blob), 0);
+    assert_loads(model, 0, 1, "2 0 (0)", 0);
+    assert_ok(sb_model_blob_info(model, 0, 2, &info, &err));
+    assert_int_equal(info.dtype, SB_DTYPE_F64);
+    assert_int_equal(info.diff_count, 2);
+    sb_blob_destroy(blob);
+    sb_model_destroy(model);
+    wire_free(&wire);
+    wire_free(&layer);
+}
+
+static void test_every_prefix_gives_a_status(void **state) {
+    (void)state;
+    for (size_t i = 0; i < 3; i++) {
+        struct wire wire = {0};
+        generations[i].build(&wire);
+        for (size_t size = 0; size <= wire.size; size++) {
+            unsigned char *exact = malloc(size ? size : 1);
+            sb_model *model = NULL;
+            memcpy(exact, wire.bytes, size);
+            for (int32_t format = SB_FORMAT_AUTO; format <= SB_FORMAT_BLOB_VECTOR; format++) {
+                sb_status st =
+                    sb_model_open_bytes(NULL, format, exact, size, NULL, NULL, NULL, &model, NULL);
+                assert_true(st == SB_OK || (st <= SB_ERR_MALFORMED && st >= SB_ERR_DATA_LIMIT));
+                if (st == SB_OK)
+                    sb_model_destroy(model);
+            }
+            free(exact);
+        }
+        wire_free(&wire);
+    }
+}
+
+static void test_indices_out_of_range(void **state) {
+    (void)state;
+    struct wire wire = {0};
+    sb_layer_info layer;
+    sb_blob_info info;
+    sb_solver_info solver;
+    sb_blob *blob, *ints;
+    sb_error err;
+    net_current(&wire);
+    sb_model *model = open_wire(&wire, SB_FORMAT_AUTO);
+    assert_ok(sb_blob_create(NULL, SB_DTYPE_F32, &blob, &err));
+    assert_ok(sb_blob_create(NULL, SB_DTYPE_I32, &ints, &err));
+    static const int64_t bad[][2] = {{0, 2}, {0, -1}, {1, 0}, {2, 0}, {-1, 0}, {-2, 0}};
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        assert_status(SB_ERR_INDEX_OUT_OF_RANGE,
+                      sb_model_blob_info(model, bad[i][0], bad[i][1], &info, &err));
+        assert_status(SB_ERR_INDEX_OUT_OF_RANGE,
+                      sb_model_load_blob(model, bad[i][0], bad[i][1], blob, &err));
+    }
+    assert_status(SB_ERR_INDEX_OUT_OF_RANGE, sb_model_layer(model, 2, &layer, &err));
+    assert_status(SB_ERR_INDEX_OUT_OF_RANGE, sb_model_layer(model, -1, &layer, &err));
+    assert_status(SB_ERR_UNSUPPORTED, sb_model_load_blob(model, 0, 0, ints, &err));
+    assert_status(SB_ERR_UNSUPPORTED, sb_model_solver_info(model, &solver, &err));
+    assert_status(SB_ERR_INVALID_ARGUMENT, sb_model_load_blob(NULL, 0, 0, blob, &err));
+    assert_status(SB_ERR_INVALID_ARGUMENT, sb_model_load_blob(model, 0, 0, NULL, &err));
+    assert_status(SB_ERR_INVALID_ARGUMENT, sb_model_blob_info(model, 0, 0, NULL, &err));
+    assert_status(SB_ERR_INVALID_ARGUMENT, sb_model_layer(NULL, 0, &layer, &err));
+    sb_blob_destroy(blob);
+    sb_blob_destroy(ints);
+    sb_model_destroy(model);
+    sb_model_destroy(NULL);
+    wire_free(&wire);
+}
+
+static void test_bad_arguments_of_open(void **state) {
+    (void)state;
+    sb_model *model = NULL;
+    sb_error err;
+    assert_status(SB_ERR_INVALID_ARGUMENT,
+                  sb_model_open_bytes(NULL, 5, "", 0, NULL, NULL, NULL, &model, &err));
+    assert_status(SB_ERR_INVALID_ARGUMENT,
+                  sb_model_open_bytes(NULL, -1, "", 0, NULL, NULL, NULL, &model, &err));
+    assert_status(SB_ERR_INVALID_ARGUMENT,
+                  sb_model_open_bytes(NULL, 1, NULL, 1, NULL, NULL, NULL, &model, &err));
+    assert_status(SB_ERR_INVALID_ARGUMENT,
+                  sb_model_open_bytes(NULL, 1, "", 0, NULL, NULL, NULL, NULL, &err));
+    assert_status(SB_ERR_INVALID_ARGUMENT,
+                  sb_model_open_file(NULL, 0, NULL, 0, NULL, &model, &err));
+    assert_status(SB_ERR_INVALID_ARGUMENT,
+                  sb_model_open_file(NULL, 0, "/dev/null", 2, NULL, &model, &err));
+    assert_status(SB_ERR_INVALID_ARGUMENT, sb_model_create(NULL, SB_FORMAT_AUTO, &model, &err));
+    assert_status(SB_ERR_INVALID_ARGUMENT, sb_model_create(NULL, SB_FORMAT_BLOB, NULL, &err));
+    assert_null(model);
+}
+
+static void count_deletion(void *user, void *ptr) {
+    assert_non_null(ptr);
+    ++*(int *)user;
+}
+
+static void test_the_deleter_runs_once_and_not_on_failure(void **state) {
+    (void)state;
+    sb_model *model;
+    sb_error err;
+    int deleted = 0;
+    assert_status(SB_ERR_MALFORMED, sb_model_open_bytes(NULL, SB_FORMAT_AUTO, "\x0a", 1, NULL,
+                                                        count_deletion, &deleted, &model, &err));
+    assert_int_equal(deleted, 0);
+    assert_ok(sb_model_open_bytes(NULL, SB_FORMAT_AUTO, "\x0a\x01n", 3, NULL, count_deletion,
+                                  &deleted, &model, &err));
+    assert_int_equal(deleted, 0);
+    sb_model_destroy(model);
+    assert_int_equal(deleted, 1);
+}
+
+/* --- real files --------------------------------------------------------------------------------
+ */
+
+static void test_real_files(void **state) {
+    (void)state;
+    static const struct {
+        const char *file;
+        int32_t format;
+        int64_t layers, blobs;
+        double asum; /* of all data, in double, by another decoder */
+    } rows[] = {
+        {"mean_cifar10_skywang666.binaryproto", SB_FORMAT_BLOB, 0, 1, 370813.6399078369},
+        {"cifar10_full_everpeace_iter70000.caffemodel", SB_FORMAT_CAFFEMODEL, 14, 8,
+         1959.9170729287066},
+        {"cifar10_full_everpeace_iter70000.solverstate", SB_FORMAT_SOLVERSTATE, 0, 8,
+         0.03162370912872211},
+        {"cifar10_quick_skywang666_iter4000.caffemodel", SB_FORMAT_CAFFEMODEL, 13, 10,
+         5564.517189889184},
+        {"cifar10_quick_skywang666_iter4000.solverstate", SB_FORMAT_SOLVERSTATE, 0, 10,
+         3.7051057658151576},
+        {"mtcnn_kpzhang93_det1.caffemodel", SB_FORMAT_CAFFEMODEL, 18, 13, 988.1674274024772},
+    };
+    for (size_t i = 0; i < 2 * (sizeof rows / sizeof *rows); i++) {
+        char buffer[1024];
+        const char *path = test_data_path(rows[i / 2].file, buffer, sizeof buffer);
+        sb_model *model;
+        sb_blob *blob;
+        sb_error err;
+        int64_t blobs = 0;
+        double asum = 0, one;
+        if (!path)
+            continue; /* the made nets above stand for it */
+        assert_ok(sb_model_open_file(NULL, SB_FORMAT_AUTO, path, i % 2 ? SB_OPEN_MAPPED : 0, NULL,
+                                     &model, &err));
+        assert_int_equal(sb_model_format(model), rows[i / 2].format);
+        assert_int_equal(sb_model_num_layers(model), rows[i / 2].layers);
+        assert_ok(sb_blob_create(NULL, SB_DTYPE_F32, &blob, &err));
+        for (int64_t l = SB_NO_LAYER; l < sb_model_num_layers(model); l++) {
+            for (int64_t k = 0; k < sb_model_num_blobs(model, l); k++, blobs++) {
+                assert_ok(sb_model_load_blob(model, l, k, blob, &err));
+                assert_ok(sb_blob_asum_data(blob, &one, &err));
+                asum += one;
+            }
+        }
+        assert_int_equal(blobs, rows[i / 2].blobs);
+        assert_true(fabs(asum - rows[i / 2].asum) < 1e-6 * rows[i / 2].asum);
+        sb_blob_destroy(blob);
+        sb_model_destroy(model);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_three_generations_list_the_same),
+        cmocka_unit_test(test_layers_of_both_kinds_are_listed_in_file_order),
+        cmocka_unit_test(test_a_v0_layer_in_two_parts_is_one),
+        cmocka_unit_test(test_types_of_v1_layers),
+        cmocka_unit_test(test_texts_may_hold_any_byte),
+        cmocka_unit_test(test_solver_states),
+        cmocka_unit_test(test_blob_vectors_and_blobs),
+        cmocka_unit_test(test_formats_are_told_apart),
+        cmocka_unit_test(test_format_names),
+        cmocka_unit_test(test_refusals_name_the_blob),
+        cmocka_unit_test(test_a_blob_without_payload_is_listed_but_not_loaded),
+        cmocka_unit_test(test_every_prefix_gives_a_status),
+        cmocka_unit_test(test_indices_out_of_range),
+        cmocka_unit_test(test_bad_arguments_of_open),
+        cmocka_unit_test(test_the_deleter_runs_once_and_not_on_failure),
+        cmocka_unit_test(test_real_files),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

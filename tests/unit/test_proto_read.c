@@ -1,0 +1,762 @@
+/* BlobProto bytes into a blob: encodings, precedence, conversions, refusals. */
+#include "support.h"
+
+#include "wire_builder.h"
+
+#include <float.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { NUM = 1, CHANNELS, HEIGHT, WIDTH, DATA, DIFF, SHAPE, DOUBLE_DATA, DOUBLE_DIFF };
+
+static sb_blob *new_blob(sb_context *context, int32_t dtype) {
+    sb_blob *blob;
+    sb_error err;
+    assert_ok(sb_blob_create(context, dtype, &blob, &err));
+    return blob;
+}
+
+static void put_shape(struct wire *wire, const int64_t *dims, size_t axes) {
+    struct wire shape = {0};
+    wire_numbers(&shape, 1, dims, axes);
+    wire_message(wire, SHAPE, &shape);
+    wire_free(&shape);
+}
+
+static void assert_shape(const sb_blob *blob, const char *expected) {
+    char text[256];
+    sb_error err;
+    assert_ok(sb_blob_shape_string(blob, text, sizeof text, NULL, &err));
+    assert_string_equal(text, expected);
+}
+
+/* Element i of data or diff as double. */
+static double value_at(const sb_blob *blob, bool diff, int64_t i) {
+    const void *p = NULL;
+    sb_error err;
+    assert_ok(diff ? sb_blob_cpu_diff(blob, &p, &err) : sb_blob_cpu_data(blob, &p, &err));
+    if (sb_blob_dtype(blob) == SB_DTYPE_F32)
+        return (double)((const float *)p)[i];
+    return ((const double *)p)[i];
+}
+
+static void assert_counts_up(const sb_blob *blob, bool diff, int64_t count, double first) {
+    assert_int_equal(sb_blob_count(blob), count);
+    for (int64_t i = 0; i < count; i++)
+        assert_true(value_at(blob, diff, i) == first + (double)i);
+}
+
+/* --- encodings of the same six values ------------------------------------------------ */
+
+static const float six[] = {1, 2, 3, 4, 5, 6};
+static const double six_wide[] = {1, 2, 3, 4, 5, 6};
+static const int64_t two_by_three[] = {2, 3};
+
+static void packed(struct wire *w) {
+    put_shape(w, two_by_three, 2);
+    wire_floats(w, DATA, six, 6);
+}
+
+static void payload_before_shape(struct wire *w) {
+    wire_floats(w, DATA, six, 6);
+    put_shape(w, two_by_three, 2);
+}
+
+static void unpacked(struct wire *w) {
+    put_shape(w, two_by_three, 2);
+    for (int i = 0; i < 6; i++)
+        wire_float(w, DATA, six[i]);
+}
+
+static void mixed_in_chunks(struct wire *w) {
+    wire_floats(w, DATA, six, 2);
+    wire_float(w, DATA, 3);
+    put_shape(w, two_by_three, 2);
+    wire_floats(w, DATA, NULL, 0);
+    wire_float(w, DATA, 4);
+    wire_floats(w, DATA, six + 4, 2);
+}
+
+static void doubles(struct wire *w) {
+    put_shape(w, two_by_three, 2);
+    wire_doubles(w, DOUBLE_DATA, six_wide, 6);
+}
+
+static void doubles_mixed(struct wire *w) {
+    put_shape(w, two_by_three, 2);
+    wire_double(w, DOUBLE_DATA, 1);
+    wire_doubles(w, DOUBLE_DATA, six_wide + 1, 4);
+    wire_double(w, DOUBLE_DATA, 6);
+}
+
+static void doubles_beat_floats(struct wire *w) {
+    static const float wrong[] = {9, 9, 9, 9};
+    put_shape(w, two_by_three, 2);
+    wire_floats(w, DATA, wrong, 4); /* not even the right count */
+    wire_doubles(w, DOUBLE_DATA, six_wide, 6);
+}
+
+static void empty_doubles_do_not(struct wire *w) {
+    packed(w);
+    wire_doubles(w, DOUBLE_DATA, NULL, 0);
+}
+
+static void shape_in_parts(struct wire *w) {
+    put_shape(w, two_by_three, 1);
+    wire_floats(w, DATA, six, 6);
+    put_shape(w, two_by_three + 1, 1);
+}
+
+static void dims_unpacked(struct wire *w) {
+    struct wire shape = {0};
+    wire_number(&shape, 1, 2);
+    wire_number(&shape, 1, 3);
+    wire_message(w, SHAPE, &shape);
+    wire_floats(w, DATA, six, 6);
+    wire_free(&shape);
+}
+
+static void dims_overlong(struct wire *w) {
+    struct wire shape = {0};
+    wire_tag(&shape, 1, 0);
+    wire_overlong(&shape, 2, 10);
+    wire_tag(&shape, 1, 2);
+    wire_varint(&shape, 4);
+    wire_overlong(&shape, 3, 4);
+    wire_message(w, SHAPE, &shape);
+    wire_floats(w, DATA, six, 6);
+    wire_free(&shape);
+}
+
+static void unknown_fields_between(struct wire *w) {
+    wire_number(w, 10, 7);
+    put_shape(w, two_by_three, 2);
+    wire_text(w, 11, "something");
+    wire_raw(w, "\x63\x08\x01\x64", 4); /* group 12 */
+    wire_floats(w, DATA, six, 6);
+    wire_float(w, 13, 1);
+    wire_double(w, 14, 1);
+}
+
+static void wrong_wire_types_are_unknown(struct wire *w) {
+    wire_number(w, DATA, 4);       /* data as a number */
+    wire_double(w, DATA, 1);       /* data as 8 bytes */
+    wire_float(w, DOUBLE_DATA, 1); /* double_data as 4 bytes */
+    wire_number(w, SHAPE, 9);      /* shape as a number */
+    wire_raw(w, "\x3b\x3c", 2);    /* shape as a group */
+    wire_bytes(w, NUM, "\x05", 1); /* num as bytes */
+    wire_float(w, CHANNELS, 2);    /* channels as 4 bytes */
+    packed(w);
+}
+
+static const struct {
+    const char *claim;
+    void (*build)(struct wire *);
+} encodings[] = {
+    {"packed", packed},
+    {"payload before shape", payload_before_shape},
+    {"unpacked", unpacked},
+    {"mixed, in chunks", mixed_in_chunks},
+    {"doubles", doubles},
+    {"doubles, mixed", doubles_mixed},
+    {"double_data beats data", doubles_beat_floats},
+    {"empty double_data does not", empty_doubles_do_not},
+    {"a shape in two parts is one", shape_in_parts},
+    {"dims unpacked", dims_unpacked},
+    {"dims overlong", dims_overlong},
+    {"unknown fields", unknown_fields_between},
+    {"known fields of a wrong wire type", wrong_wire_types_are_unknown},
+};
+
+static void test_every_encoding_reads_the_same(void **state) {
+    (void)state;
+    for (size_t i = 0; i < 2 * (sizeof encodings / sizeof *encodings); i++) {
+        struct wire wire = {0};
+        sb_blob *blob = new_blob(NULL, i % 2 ? SB_DTYPE_F64 : SB_DTYPE_F32);
+        sb_error err;
+        print_message("  %s\n", encodings[i / 2].claim);
+        encodings[i / 2].build(&wire);
+        assert_ok(sb_blob_from_proto(blob, wire.bytes, wire.size, SB_PROTO_RESHAPE, NULL, &err));
+        assert_shape(blob, "2 3 (6)");
+        assert_counts_up(blob, false, 6, 1);
+        sb_blob_destroy(blob);
+        wire_free(&wire);
+    }
+}
+
+/* --- shapes ------------------------------------------------------------------------------ */
+
+static void test_shapes_that_messages_have(void **state) {
+    (void)state;
+    static const struct {
+        const char *claim, *bytes;
+        size_t size;
+        const char *shape;
+    } rows[] = {
+        {"no field at all, but for one value: a scalar", "\x2a\x04\0\0\x80\x3f", 6, "(1)"},
+        {"an empty shape: a scalar", "\x3a\x00\x2a\x04\0\0\x80\x3f", 8, "(1)"},
+        {"a zero dimension", "\x3a\x04\x0a\x02\x03\x00", 6, "3 0 (0)"},
+        {"legacy beats shape",
+         "\x3a\x04\x0a\x02\x07\x07\x08\1\x10\1\x18\1\x20\1\x2a\x04\0\0\x80\x3f", 20, "1 1 1 1 (1)"},
+        {"a legacy field that is not there is 0", "\x08\x05", 2, "5 0 0 0 (0)"},
+        {"a legacy field of 0 counts as there", "\x10\x00", 2, "0 0 0 0 (0)"},
+        {"the last legacy field wins", "\x08\x09\x08\x01\x10\1\x18\1\x20\1\x2a\x04\0\0\x80\x3f", 16,
+         "1 1 1 1 (1)"},
+        {"what is beaten need not be right",
+         "\x3a\x0c\x0a\x0a\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01\x08\x00", 16, "0 0 0 0 (0)"},
+        {"a zero beside dimensions whose product does not fit",
+         "\x3a\x15\x0a\x13\x00\xff\xff\xff\xff\xff\xff\xff\xff\x7f\xff\xff\xff\xff\xff\xff\xff\xff"
+         "\x7f",
+         23, "0 9223372036854775807 9223372036854775807 (0)"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        sb_blob *blob = new_blob(NULL, SB_DTYPE_F32);
+        sb_error err;
+        print_message("  %s\n", rows[i].claim);
+        assert_ok(
+            sb_blob_from_proto(blob, rows[i].bytes, rows[i].size, SB_PROTO_RESHAPE, NULL, &err));
+        assert_shape(blob, rows[i].shape);
+        sb_blob_destroy(blob);
+    }
+}
+
+static void test_legacy_shapes_compare_from_the_last_axis(void **state) {
+    (void)state;
+    static const struct {
+        int64_t dims[5];
+        int32_t axes;
+        int64_t legacy[4];
+        int32_t equal;
+    } rows[] = {
+        {{7}, 1, {1, 1, 1, 7}, 1},
+        {{7}, 1, {7, 1, 1, 1}, 0},
+        {{3, 7}, 2, {1, 1, 3, 7}, 1},
+        {{3, 7}, 2, {3, 7, 1, 1}, 0},
+        {{2, 3, 7}, 3, {1, 2, 3, 7}, 1},
+        {{2, 3, 7}, 3, {2, 1, 3, 7}, 0},
+        {{5, 2, 3, 7}, 4, {5, 2, 3, 7}, 1},
+        {{5, 2, 3, 7}, 4, {5, 2, 3, 8}, 0},
+        {{1, 5, 2, 3, 7}, 5, {5, 2, 3, 7}, 0},
+        {{0}, 0, {1, 1, 1, 1}, 1},
+        {{0}, 0, {1, 1, 1, 2}, 0},
+        {{1, 1, 0}, 3, {1, 1, 1, 0}, 1},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct wire wire = {0};
+        sb_blob *blob;
+        sb_error err;
+        int32_t equal = -1;
+        for (uint32_t k = 0; k < 4; k++)
+            wire_number(&wire, NUM + k, (uint64_t)rows[i].legacy[k]);
+        assert_ok(
+            sb_blob_create_shaped(NULL, SB_DTYPE_I32, rows[i].dims, rows[i].axes, &blob, &err));
+        assert_ok(sb_blob_shape_equals_proto(blob, wire.bytes, wire.size, &equal, &err));
+        if (equal != rows[i].equal)
+            fail_with("row %zu: %d", i, equal);
+        sb_blob_destroy(blob);
+        wire_free(&wire);
+    }
+}
+
+static void test_current_shapes_compare_axis_by_axis(void **state) {
+    (void)state;
+    static const int64_t dims[] = {2, 3};
+    sb_blob *blob, *fresh = new_blob(NULL, SB_DTYPE_F32), *scalar;
+    sb_error err;
+    int32_t equal;
+    assert_ok(sb_blob_create_shaped(NULL, SB_DTYPE_F32, dims, 2, &blob, &err));
+    assert_ok(sb_blob_create_shaped(NULL, SB_DTYPE_F32, NULL, 0, &scalar, &err));
+    assert_ok(sb_blob_shape_equals_proto(blob, "\x3a\x04\x0a\x02\x02\x03", 6, &equal, &err));
+    assert_int_equal(equal, 1);
+    assert_ok(sb_blob_shape_equals_proto(blob, "\x3a\x04\x0a\x02\x03\x02", 6, &equal, &err));
+    assert_int_equal(equal, 0);
+    assert_ok(sb_blob_shape_equals_proto(blob, "\x3a\x05\x0a\x03\x01\x02\x03", 7, &equal, &err));
+    assert_int_equal(equal, 0);
+    assert_ok(sb_blob_shape_equals_proto(scalar, "", 0, &equal, &err));
+    assert_int_equal(equal, 1);
+    assert_ok(sb_blob_shape_equals_proto(fresh, "", 0, &equal, &err));
+    assert_int_equal(equal, 0);
+    equal = 5;
+    assert_status(SB_ERR_MALFORMED, sb_blob_shape_equals_proto(blob, "\x3a", 1, &equal, &err));
+    assert_int_equal(equal, 5);
+    sb_blob_destroy(blob);
+    sb_blob_destroy(fresh);
+    sb_blob_destroy(scalar);
+}
+
+static void test_reshape_takes_a_blob_shape(void **state) {
+    (void)state;
+    sb_blob *blob = new_blob(NULL, SB_DTYPE_U32);
+    sb_error err;
+    uint32_t reallocated = 99;
+    void *p;
+    assert_ok(sb_blob_reshape_proto(blob, "\x0a\x02\x02\x03", 4, &reallocated, &err));
+    assert_shape(blob, "2 3 (6)");
+    assert_int_equal(reallocated, 0);
+    assert_ok(sb_blob_mutable_cpu_data(blob, &p, &err));
+    assert_ok(sb_blob_reshape_proto(blob, "\x0a\x02\x08\x03", 4, &reallocated, &err));
+    assert_int_equal(reallocated, SB_REALLOCATED_DATA);
+    assert_ok(sb_blob_reshape_proto(blob, "", 0, NULL, &err));
+    assert_shape(blob, "(1)");
+    assert_status(SB_ERR_BAD_SHAPE,
+                  sb_blob_reshape_proto(blob,
+                                        "\x08\x02\x08\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", 13,
+                                        NULL, &err));
+    assert_int_equal(err.offset, 3);
+    assert_status(SB_ERR_DATA_OVERFLOW,
+                  sb_blob_reshape_proto(blob, "\x08\xff\xff\xff\xff\xff\xff\xff\xff\x7f\x08\x02",
+                                        12, NULL, &err));
+    /* fits as a count, but not as 4-byte elements */
+    assert_status(
+        SB_ERR_DATA_OVERFLOW,
+        sb_blob_reshape_proto(blob, "\x08\xff\xff\xff\xff\xff\xff\xff\xff\x7f", 10, NULL, &err));
+    assert_status(SB_ERR_MALFORMED, sb_blob_reshape_proto(blob, "\x0a\x02\x02", 3, NULL, &err));
+    assert_status(SB_ERR_MALFORMED, sb_blob_reshape_proto(blob, "\x0a\x01\x82\x03", 4, NULL, &err));
+    assert_shape(blob, "(1)");
+    sb_blob_destroy(blob);
+}
+
+static void test_without_reshape_the_blob_keeps_its_shape(void **state) {
+    (void)state;
+    static const int64_t six_dims[] = {6}, legacy[] = {1, 1, 1, 6};
+    struct wire wire = {0};
+    sb_blob *blob, *fresh = new_blob(NULL, SB_DTYPE_F32);
+    sb_error err;
+    assert_ok(sb_blob_create_shaped(NULL, SB_DTYPE_F32, six_dims, 1, &blob, &err));
+    for (uint32_t k = 0; k < 4; k++)
+        wire_number(&wire, NUM + k, (uint64_t)legacy[k]);
+    wire_floats(&wire, DATA, six, 6);
+    assert_ok(sb_blob_from_proto(blob, wire.bytes, wire.size, 0, NULL, &err));
+    assert_shape(blob, "6 (6)");
+    assert_counts_up(blob, false, 6, 1);
+    assert_status(SB_ERR_SHAPE_MISMATCH,
+                  sb_blob_from_proto(fresh, wire.bytes, wire.size, 0, NULL, &err));
+    wire_free(&wire);
+    packed(&wire);
+    assert_status(SB_ERR_SHAPE_MISMATCH,
+                  sb_blob_from_proto(blob, wire.bytes, wire.size, 0, NULL, &err));
+    assert_string_equal(err.message, "the blob is 6 (6), the message 2 3 (6)");
+    assert_counts_up(blob, false, 6, 1);
+    wire_free(&wire);
+    sb_blob_destroy(blob);
+    sb_blob_destroy(fresh);
+}
+
+/* --- diff and conversions ------------------------------------------------------------------- */
+
+static void test_diff_is_read_when_it_is_there(void **state) {
+    (void)state;
+    for (int wide = 0; wide < 2; wide++) {
+        struct wire wire = {0};
+        sb_blob *blob = new_blob(NULL, SB_DTYPE_F32);
+        sb_error err;
+        packed(&wire);
+        if (wide)
+            wire_floats(&wire, DIFF, six, 2); /* beaten */
+        if (wide)
+            wire_doubles(&wire, DOUBLE_DIFF, six_wide, 6);
+        else
+            wire_floats(&wire, DIFF, six, 6);
+        assert_ok(sb_blob_from_proto(blob, wire.bytes, wire.size, SB_PROTO_RESHAPE, NULL, &err));
+        assert_counts_up(blob, false, 6, 1);
+        assert_counts_up(blob, true, 6, 1);
+        sb_blob_destroy(blob);
+        wire_free(&wire);
+    }
+}
+
+static void test_a_message_without_diff_leaves_diff_alone(void **state) {
+    (void)state;
+    struct wire wire = {0};
+    sb_blob *blob;
+    sb_error err;
+    void *diff;
+    packed(&wire);
+    assert_ok(sb_blob_create_shaped(NULL, SB_DTYPE_F32, two_by_three, 2, &blob, &err));
+    assert_ok(sb_blob_mutable_cpu_diff(blob, &diff, &err));
+    memcpy(diff, six, sizeof six);
+    assert_ok(sb_blob_from_proto(blob, wire.bytes, wire.size, SB_PROTO_RESHAPE, NULL, &err));
+    assert_counts_up(blob, true, 6, 1);
+    sb_blob_destroy(blob);
+    wire_free(&wire);
+}
+
+static void test_conversions_round_and_overflow_to_infinity(void **state) {
+    (void)state;
+    static const double values[] = {0.1,        1e300,           -1e300, 1e-320,
+                                    16777217.0, (double)FLT_MAX, 3.5e38};
+    struct wire wire = {0};
+    const int64_t dims[] = {7};
+    sb_blob *blob = new_blob(NULL, SB_DTYPE_F32);
+    sb_error err;
+    put_shape(&wire, dims, 1);
+    wire_doubles(&wire, DOUBLE_DATA, values, 7);
+    assert_ok(sb_blob_from_proto(blob, wire.bytes, wire.size, SB_PROTO_RESHAPE, NULL, &err));
+    assert_true(value_at(blob, false, 0) == (double)0.1f);
+    assert_true(value_at(blob, false, 1) == (double)INFINITY);
+    assert_true(value_at(blob, false, 2) == -(double)INFINITY);
+    assert_true(value_at(blob, false, 3) == 0);
+    assert_true(value_at(blob, false, 4) == 16777216.0);
+    assert_true(value_at(blob, false, 5) == (double)FLT_MAX);
+    assert_true(value_at(blob, false, 6) == (double)INFINITY);
+    sb_blob_destroy(blob);
+    wire_free(&wire);
+}
+
+static void test_conversion_is_right_past_one_chunk(void **state) {
+    (void)state;
+    enum { COUNT = 5000 };
+    const int64_t dims[] = {COUNT};
+    struct wire wire = {0};
+    sb_blob *blob = new_blob(NULL, SB_DTYPE_F64);
+    sb_error err;
+    wire_blob(&wire, dims, 1, 10);
+    assert_ok(sb_blob_from_proto(blob, wire.bytes, wire.size, SB_PROTO_RESHAPE, NULL, &err));
+    assert_counts_up(blob, false, COUNT, 10);
+    sb_blob_destroy(blob);
+    wire_free(&wire);
+}
+
+static void test_the_bits_of_floats_are_kept(void **state) {
+    (void)state;
+    static const char bytes[] =
+        "\x2a\x0c\x01\x00\xa0\x7f\x00\x00\x00\x80\x01\x00\x00\x00\x3a\x03\x0a\x01\x03";
+    sb_blob *blob = new_blob(NULL, SB_DTYPE_F32);
+    sb_error err;
+    const void *p;
+    assert_ok(sb_blob_from_proto(blob, bytes, sizeof bytes - 1, SB_PROTO_RESHAPE, NULL, &err));
+    assert_ok(sb_blob_cpu_data(blob, &p, &err));
+    const uint32_t expected[] = {0x7fa00001, 0x80000000, 1}; /* a signalling NaN, -0, a denormal */
+    assert_memory_equal(p, expected, sizeof expected);
+    sb_blob_destroy(blob);
+}
+
+/* --- refusals ----------------------------------------------------------------------------------
+ */
+
+struct refusal {
+    const char *claim, *bytes;
+    size_t size;
+    sb_status status;
+    int64_t offset;
+    const char *says;
+};
+
+#define B(s)    s, sizeof s - 1
+#define NINE_FF "\xff\xff\xff\xff\xff\xff\xff\xff\xff"
+
+static const struct refusal refusals[] = {
+    {"a payload cut short",
+     B("\x2a\x10"
+       "\0\0\0\0"),
+     SB_ERR_MALFORMED, 6, "data: 12 bytes are missing at offset 6"},
+    {"5 bytes of floats",
+     B("\x2a\x05"
+       "\0\0\0\0\0"),
+     SB_ERR_MALFORMED, 2, "data: 5 bytes are no whole number of 4-byte values at offset 2"},
+    {"12 bytes of doubles",
+     B("\x42\x0c"
+       "\0\0\0\0\0\0\0\0\0\0\0\0"),
+     SB_ERR_MALFORMED, 2, "double_data"},
+    {"3 bytes of diff",
+     B("\x32\x03"
+       "\0\0\0"),
+     SB_ERR_MALFORMED, 2, "diff"},
+    {"9 bytes of double_diff",
+     B("\x4a\x09"
+       "\0\0\0\0\0\0\0\0\0"),
+     SB_ERR_MALFORMED, 2, "double_diff"},
+    {"a dimension cut by its packed field", B("\x3a\x03\x0a\x01\x82\x2a\x00"), SB_ERR_MALFORMED, 5,
+     "shape.dim: 1 byte is missing at offset 5"},
+    {"a shape longer than the message", B("\x3a\x7f"), SB_ERR_MALFORMED, 2,
+     "shape: 127 bytes are missing"},
+    {"tag 0 in a shape", B("\x3a\x02\x00\x00"), SB_ERR_MALFORMED, 2,
+     "shape: no field has number 0"},
+    {"no payload for a scalar", B(""), SB_ERR_LENGTH_MISMATCH, 0,
+     "data: 0 values for a shape of 1"},
+    {"no payload for 6", B("\x3a\x04\x0a\x02\x02\x03"), SB_ERR_LENGTH_MISMATCH, 0,
+     "data: 0 values for a shape of 6"},
+    {"one value for 2",
+     B("\x3a\x03\x0a\x01\x02\x2a\x04"
+       "\0\0\0\0"),
+     SB_ERR_LENGTH_MISMATCH, 5, "data: 1 values for a shape of 2 at offset 5"},
+    {"two values for 1",
+     B("\x2a\x08"
+       "\0\0\0\0\0\0\0\0"),
+     SB_ERR_LENGTH_MISMATCH, 0, "2 values for a shape of 1"},
+    {"one value for 0",
+     B("\x3a\x03\x0a\x01\x00\x2a\x04"
+       "\0\0\0\0"),
+     SB_ERR_LENGTH_MISMATCH, 5, "1 values for a shape of 0"},
+    {"diff of another length",
+     B("\x2a\x04"
+       "\0\0\0\0\x32\x08"
+       "\0\0\0\0\0\0\0\0"),
+     SB_ERR_LENGTH_MISMATCH, 6, "diff: 2 values for a shape of 1"},
+    {"diff alone",
+     B("\x32\x04"
+       "\0\0\0\0"),
+     SB_ERR_LENGTH_MISMATCH, 0, "data: 0 values"},
+    {"doubles that win with a wrong length",
+     B("\x2a\x04"
+       "\0\0\0\0\x41"
+       "\0\0\0\0\0\0\0\0\x41"
+       "\0\0\0\0\0\0\0\0"),
+     SB_ERR_LENGTH_MISMATCH, 6, "double_data: 2 values"},
+    {"a negative dimension", B("\x3a\x0c\x0a\x0a" NINE_FF "\x01"), SB_ERR_BAD_SHAPE, 4,
+     "shape.dim: axis 0 is negative"},
+    {"a dimension of 2^63", B("\x3a\x0c\x0a\x0a\x80\x80\x80\x80\x80\x80\x80\x80\x80\x01"),
+     SB_ERR_BAD_SHAPE, 4, "beyond 63 bits"},
+    {"a dimension beyond 64 bits", B("\x3a\x0c\x0a\x0a\x80\x80\x80\x80\x80\x80\x80\x80\x80\x02"),
+     SB_ERR_BAD_SHAPE, 4, "beyond 63 bits"},
+    {"a negative second dimension", B("\x3a\x0d\x0a\x0b\x02" NINE_FF "\x01"), SB_ERR_BAD_SHAPE, 5,
+     "axis 1"},
+    {"a negative legacy dimension", B("\x08\x01\x10" NINE_FF "\x01"), SB_ERR_BAD_SHAPE, 2,
+     "channels: -1 is negative at offset 2"},
+    {"a legacy dimension of 32 bits", B("\x18\x80\x80\x80\x80\x08"), SB_ERR_DATA_OVERFLOW, 0,
+     "height: 2147483648 is beyond 31 bits"},
+    {"a legacy dimension of 40 bits", B("\x20\x80\x80\x80\x80\x80\x20"), SB_ERR_DATA_OVERFLOW, 0,
+     "width"},
+    {"legacy dimensions whose product does not fit",
+     B("\x08\xff\xff\xff\xff\x07\x10\xff\xff\xff\xff\x07\x18\xff\xff\xff\xff\x07\x20\xff\xff\xff"
+       "\xff\x07"),
+     SB_ERR_DATA_OVERFLOW, 0, "product"},
+    {"2^31 by 2^31 by 2", B("\x3a\x0d\x0a\x0b\x80\x80\x80\x80\x08\x80\x80\x80\x80\x08\x02"),
+     SB_ERR_DATA_OVERFLOW, 4, "shape: the product"},
+    {"33 axes",
+     B("\x3a\x23\x0a\x21\1\1\1\1\1\1\1\1\1\1\1\1\1\1\1\1\1\1\1\1\1\1\1\1\1\1\1\1\1\1\1\1\1"),
+     SB_ERR_BAD_SHAPE, 4, "shape.dim: 33 axes are more than 32"},
+};
+
+static void test_refusals_change_nothing(void **state) {
+    (void)state;
+    for (size_t i = 0; i < sizeof refusals / sizeof *refusals; i++) {
+        const struct refusal *row = &refusals[i];
+        struct wire wire = {0};
+        sb_blob *blob = new_blob(NULL, SB_DTYPE_F32);
+        sb_error err;
+        const void *before, *after;
+        packed(&wire);
+        assert_ok(sb_blob_from_proto(blob, wire.bytes, wire.size, SB_PROTO_RESHAPE, NULL, &err));
+        assert_ok(sb_blob_cpu_data(blob, &before, &err));
+        sb_status st =
+            sb_blob_from_proto(blob, row->bytes, row->size, SB_PROTO_RESHAPE, NULL, &err);
+        if (st != row->status || err.offset != row->offset || !strstr(err.message, row->says))
+            fail_with("%s: %s \"%s\" (offset %lld)", row->claim, sb_status_name(st), err.message,
+                      (long long)err.offset);
+        assert_int_equal(
+            sb_blob_from_proto(blob, row->bytes, row->size, SB_PROTO_RESHAPE, NULL, NULL),
+            row->status);
+        assert_shape(blob, "2 3 (6)");
+        assert_counts_up(blob, false, 6, 1);
+        assert_ok(sb_blob_cpu_data(blob, &after, &err));
+        assert_ptr_equal(before, after);
+        sb_blob_destroy(blob);
+        wire_free(&wire);
+    }
+}
+
+static void test_32_axes_are_fine(void **state) {
+    (void)state;
+    int64_t dims[32];
+    struct wire wire = {0};
+    sb_blob *blob = new_blob(NULL, SB_DTYPE_F32);
+    sb_error err;
+    for (int i = 0; i < 32; i++)
+        dims[i] = 1;
+    wire_blob(&wire, dims, 32, 4);
+    assert_ok(sb_blob_from_proto(blob, wire.bytes, wire.size, SB_PROTO_RESHAPE, NULL, &err));
+    assert_int_equal(sb_blob_num_axes(blob), 32);
+    sb_blob_destroy(blob);
+    wire_free(&wire);
+}
+
+static void test_bad_arguments(void **state) {
+    (void)state;
+    sb_blob *blob = new_blob(NULL, SB_DTYPE_F32), *ints = new_blob(NULL, SB_DTYPE_I32);
+    sb_error err;
+    int32_t equal;
+    assert_status(SB_ERR_INVALID_ARGUMENT, sb_blob_from_proto(NULL, "", 0, 0, NULL, &err));
+    assert_status(SB_ERR_INVALID_ARGUMENT, sb_blob_from_proto(blob, NULL, 1, 0, NULL, &err));
+    assert_status(SB_ERR_INVALID_ARGUMENT,
+                  sb_blob_from_proto(blob, "", 0, SB_PROTO_WRITE_DIFF, NULL, &err));
+    assert_status(SB_ERR_UNSUPPORTED,
+                  sb_blob_from_proto(ints, "\x2a\x04\0\0\0\0", 6, SB_PROTO_RESHAPE, NULL, &err));
+    assert_status(SB_ERR_INVALID_ARGUMENT, sb_blob_shape_equals_proto(NULL, "", 0, &equal, &err));
+    assert_status(SB_ERR_INVALID_ARGUMENT, sb_blob_shape_equals_proto(blob, "", 0, NULL, &err));
+    assert_status(SB_ERR_INVALID_ARGUMENT, sb_blob_reshape_proto(NULL, "", 0, NULL, &err));
+    assert_status(SB_ERR_INVALID_ARGUMENT, sb_blob_reshape_proto(blob, NULL, 1, NULL, &err));
+    sb_blob_destroy(blob);
+    sb_blob_destroy(ints);
+}
+
+/* --- every beginning of a message ------------------------------------------------------------ */
+
+static void test_every_prefix_gives_a_status(void **state) {
+    (void)state;
+    struct wire wire = {0};
+    sb_error err;
+    wire_number(&wire, NUM, 1);
+    unknown_fields_between(&wire);
+    for (uint32_t k = 1; k < 4; k++)
+        wire_number(&wire, NUM + k, k == 3 ? 6 : 1);
+    wire_doubles(&wire, DOUBLE_DIFF, six_wide, 6);
+    mixed_in_chunks(&wire); /* 12 values of data: a length mismatch in the end */
+    wire_doubles(&wire, DOUBLE_DATA, six_wide, 6);
+    for (size_t size = 0; size <= wire.size; size++) {
+        /* A copy of exactly that size, so that a read past it is seen. */
+        unsigned char *exact = malloc(size ? size : 1);
+        sb_blob *blob = new_blob(NULL, SB_DTYPE_F64);
+        memcpy(exact, wire.bytes, size);
+        sb_status st = sb_blob_from_proto(blob, exact, size, SB_PROTO_RESHAPE, NULL, &err);
+        if (size == wire.size)
+            assert_int_equal(st, SB_OK);
+        else
+            assert_true(st == SB_OK || (st <= SB_ERR_MALFORMED && st >= SB_ERR_DATA_LIMIT));
+        assert_int_equal(sb_blob_is_shaped(blob), st == SB_OK);
+        sb_blob_destroy(blob);
+        free(exact);
+    }
+    wire_free(&wire);
+}
+
+/* --- memory
+ * --------------------------------------------------------------------------------------- */
+
+static void test_a_large_claim_allocates_nothing(void **state) {
+    (void)state;
+    struct counting_allocator counting = COUNTING_ALLOCATOR_INIT;
+    sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
+    sb_context *context;
+    sb_error err;
+    options.allocator = counting_allocator_table(&counting);
+    assert_ok(sb_context_create(&options, &context, &err));
+    sb_blob *blob = new_blob(context, SB_DTYPE_F32);
+    int64_t calls = counting.buffer_calls + counting.object_calls;
+    /* 2^29 elements, one value */
+    static const char bytes[] = "\x3a\x07\x0a\x05\x80\x80\x80\x80\x02\x2a\x04\0\0\x80\x3f";
+    assert_status(SB_ERR_LENGTH_MISMATCH,
+                  sb_blob_from_proto(blob, bytes, sizeof bytes - 1, SB_PROTO_RESHAPE, NULL, &err));
+    assert_int_equal(counting.buffer_calls + counting.object_calls, calls);
+    sb_blob_destroy(blob);
+    sb_context_release(context);
+    counting_allocator_assert_clean(&counting);
+}
+
+static void test_peak_memory_is_the_payload(void **state) {
+    (void)state;
+    enum { COUNT = 1 << 20 };
+    const int64_t dims[] = {COUNT};
+    struct counting_allocator counting = COUNTING_ALLOCATOR_INIT;
+    sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
+    sb_context *context;
+    struct wire wire = {0};
+    sb_error err;
+    options.allocator = counting_allocator_table(&counting);
+    assert_ok(sb_context_create(&options, &context, &err));
+    sb_blob *blob = new_blob(context, SB_DTYPE_F32);
+    wire_blob(&wire, dims, 1, 0);
+    size_t before = counting.live_bytes;
+    int64_t buffers = counting.buffer_calls;
+    assert_ok(sb_blob_from_proto(blob, wire.bytes, wire.size, SB_PROTO_RESHAPE, NULL, &err));
+    assert_int_equal(counting.buffer_calls, buffers + 1);
+    assert_true(counting.peak_bytes - before < 4 * COUNT + 4096);
+    /* Into storage that fits: nothing at all. */
+    int64_t calls = counting.buffer_calls + counting.object_calls;
+    assert_ok(sb_blob_from_proto(blob, wire.bytes, wire.size, SB_PROTO_RESHAPE, NULL, &err));
+    assert_int_equal(counting.buffer_calls + counting.object_calls, calls);
+    sb_blob_destroy(blob);
+    sb_context_release(context);
+    counting_allocator_assert_clean(&counting);
+    wire_free(&wire);
+}
+
+static void test_limits_hold(void **state) {
+    (void)state;
+    static const struct {
+        const char *claim;
+        size_t memory;
+        int64_t axes;
+        bool diff;
+        sb_status status;
+    } rows[] = {
+        {"24 bytes are enough for 6 floats", 24, 0, false, SB_OK},
+        {"23 are not", 23, 0, false, SB_ERR_DATA_LIMIT},
+        {"with diff it takes 48", 48, 0, true, SB_OK},
+        {"and not 47", 47, 0, true, SB_ERR_DATA_LIMIT},
+        {"2 axes are allowed", 0, 2, false, SB_OK},
+        {"1 is not enough", 0, 1, false, SB_ERR_DATA_LIMIT},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        sb_limits limits = SB_LIMITS_INIT;
+        struct wire wire = {0};
+        sb_blob *blob = new_blob(NULL, SB_DTYPE_F32);
+        sb_error err;
+        print_message("  %s\n", rows[i].claim);
+        limits.max_memory = rows[i].memory;
+        limits.max_axes = rows[i].axes;
+        packed(&wire);
+        if (rows[i].diff)
+            wire_floats(&wire, DIFF, six, 6);
+        assert_status(rows[i].status, sb_blob_from_proto(blob, wire.bytes, wire.size,
+                                                         SB_PROTO_RESHAPE, &limits, &err));
+        assert_int_equal(sb_blob_is_shaped(blob), rows[i].status == SB_OK);
+        sb_blob_destroy(blob);
+        wire_free(&wire);
+    }
+}
+
+static void test_legacy_dimensions_are_4_axes_for_the_limit(void **state) {
+    (void)state;
+    sb_limits limits = SB_LIMITS_INIT;
+    sb_blob *blob = new_blob(NULL, SB_DTYPE_F32);
+    sb_error err;
+    limits.max_axes = 3;
+    assert_status(SB_ERR_DATA_LIMIT,
+                  sb_blob_from_proto(blob, "\x08\x00", 2, SB_PROTO_RESHAPE, &limits, &err));
+    sb_blob_destroy(blob);
+}
+
+static void test_writing_in_place_is_seen_by_sharers(void **state) {
+    (void)state;
+    struct wire wire = {0};
+    sb_blob *blob, *sharer;
+    sb_error err;
+    assert_ok(sb_blob_create_shaped(NULL, SB_DTYPE_F32, two_by_three, 2, &blob, &err));
+    assert_ok(sb_blob_create_shaped(NULL, SB_DTYPE_F32, two_by_three, 2, &sharer, &err));
+    assert_ok(sb_blob_share_data(sharer, blob, &err));
+    packed(&wire);
+    assert_ok(sb_blob_from_proto(blob, wire.bytes, wire.size, SB_PROTO_RESHAPE, NULL, &err));
+    assert_counts_up(sharer, false, 6, 1);
+    sb_blob_destroy(blob);
+    assert_counts_up(sharer, false, 6, 1);
+    sb_blob_destroy(sharer);
+    wire_free(&wire);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_every_encoding_reads_the_same),
+        cmocka_unit_test(test_shapes_that_messages_have),
+        cmocka_unit_test(test_legacy_shapes_compare_from_the_last_axis),
+        cmocka_unit_test(test_current_shapes_compare_axis_by_axis),
+        cmocka_unit_test(test_reshape_takes_a_blob_shape),
+        cmocka_unit_test(test_without_reshape_the_blob_keeps_its_shape),
+        cmocka_unit_test(test_diff_is_read_when_it_is_there),
+        cmocka_unit_test(test_a_message_without_diff_leaves_diff_alone),
+        cmocka_unit_test(test_conversions_round_and_overflow_to_infinity),
+        cmocka_unit_test(test_conversion_is_right_past_one_chunk),
+        cmocka_unit_test(test_the_bits_of_floats_are_kept),
+        cmocka_unit_test(test_refusals_change_nothing),
+        cmocka_unit_test(test_32_axes_are_fine),
+        cmocka_unit_test(test_bad_arguments),
+        cmocka_unit_test(test_every_prefix_gives_a_status),
+        cmocka_unit_test(test_a_large_claim_allocates_nothing),
+        cmocka_unit_test(test_peak_memory_is_the_payload),
+        cmocka_unit_test(test_limits_hold),
+        cmocka_unit_test(test_legacy_dimensions_are_4_axes_for_the_limit),
+        cmocka_unit_test(test_writing_in_place_is_seen_by_sharers),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

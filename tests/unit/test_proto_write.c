@@ -1,0 +1,269 @@
+/* A blob as BlobProto bytes: sizes, contents, refusals. protobuf-c reads what
+   we write. */
+#include "support.h"
+
+#include "syncblob.pb-c.h"
+#include "wire_builder.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static sb_blob *shaped(int32_t dtype, const int64_t *dims, int32_t axes) {
+    sb_blob *blob;
+    sb_error err;
+    assert_ok(sb_blob_create_shaped(NULL, dtype, dims, axes, &blob, &err));
+    return blob;
+}
+
+static void fill(sb_blob *blob, bool diff, double first) {
+    void *p;
+    sb_error err;
+    assert_ok(diff ? sb_blob_mutable_cpu_diff(blob, &p, &err)
+                   : sb_blob_mutable_cpu_data(blob, &p, &err));
+    for (int64_t i = 0; i < sb_blob_count(blob); i++) {
+        if (sb_blob_dtype(blob) == SB_DTYPE_F32)
+            ((float *)p)[i] = (float)(first + (double)i);
+        else
+            ((double *)p)[i] = first + (double)i;
+    }
+}
+
+static const int64_t two_by_three[] = {2, 3};
+
+/* Field numbers in order, as every protobuf packer writes them. */
+static void test_the_bytes_are_those_of_any_packer(void **state) {
+    (void)state;
+    for (int i = 0; i < 4; i++) {
+        int32_t dtype = i % 2 ? SB_DTYPE_F64 : SB_DTYPE_F32;
+        uint32_t flags = i / 2 ? SB_PROTO_WRITE_DIFF : 0;
+        struct wire expected = {0}, shape = {0};
+        sb_blob *blob = shaped(dtype, two_by_three, 2);
+        sb_error err;
+        unsigned char bytes[200];
+        size_t size, written = 0;
+        const float data[] = {1, 2, 3, 4, 5, 6}, diff[] = {10, 11, 12, 13, 14, 15};
+        const double wide[] = {1, 2, 3, 4, 5, 6}, wide_diff[] = {10, 11, 12, 13, 14, 15};
+        fill(blob, false, 1);
+        fill(blob, true, 10);
+        if (dtype == SB_DTYPE_F32)
+            wire_floats(&expected, 5, data, 6);
+        if (dtype == SB_DTYPE_F32 && flags)
+            wire_floats(&expected, 6, diff, 6);
+        wire_numbers(&shape, 1, two_by_three, 2);
+        wire_message(&expected, 7, &shape);
+        if (dtype == SB_DTYPE_F64)
+            wire_doubles(&expected, 8, wide, 6);
+        if (dtype == SB_DTYPE_F64 && flags)
+            wire_doubles(&expected, 9, wide_diff, 6);
+        assert_ok(sb_blob_proto_size(blob, flags, &size, &err));
+        assert_int_equal(size, expected.size);
+        assert_ok(sb_blob_to_proto(blob, flags, bytes, sizeof bytes, &written, &err));
+        assert_int_equal(written, size);
+        assert_memory_equal(bytes, expected.bytes, size);
+        sb_blob_destroy(blob);
+        wire_free(&expected);
+        wire_free(&shape);
+    }
+}
+
+static void test_protobuf_c_reads_what_we_write(void **state) {
+    (void)state;
+    static const int64_t dims[][4] = {{0}, {1, 1, 1, 1}, {300, 2, 1, 5}, {4, 0, 7, 9}};
+    for (int axes = 0; axes <= 4; axes++) {
+        for (size_t i = 0; i < sizeof dims / sizeof *dims; i++) {
+            sb_blob *blob = shaped(SB_DTYPE_F32, dims[i], axes);
+            sb_error err;
+            void *bytes;
+            size_t size;
+            fill(blob, false, 3);
+            assert_ok(sb_blob_to_proto_new(blob, 0, &bytes, &size, &err));
+            Sb__BlobProto *read = sb__blob_proto__unpack(NULL, size, bytes);
+            assert_non_null(read);
+            assert_int_equal(read->n_data, sb_blob_count(blob));
+            for (size_t k = 0; k < read->n_data; k++)
+                assert_true(read->data[k] == 3 + (float)k);
+            assert_int_equal(read->shape ? read->shape->n_dim : 0, axes);
+            for (int k = 0; k < axes; k++)
+                assert_int_equal(read->shape->dim[k], dims[i][k]);
+            assert_false(read->has_num || read->n_diff || read->n_double_data);
+            assert_int_equal(read->base.n_unknown_fields, 0);
+            sb__blob_proto__free_unpacked(read, NULL);
+            sb_bytes_free(bytes);
+            sb_blob_destroy(blob);
+        }
+    }
+}
+
+static void test_a_round_trip_keeps_shape_and_bits(void **state) {
+    (void)state;
+    static const int64_t dims[] = {3, 1, 2};
+    static const double values[] = {1e308, -0.0, 5e-324, 1, 2, 3};
+    sb_blob *blob = shaped(SB_DTYPE_F64, dims, 3), *again = shaped(SB_DTYPE_F64, NULL, 0);
+    sb_error err;
+    void *p, *bytes, *bytes_again;
+    const void *q;
+    size_t size, size_again;
+    assert_ok(sb_blob_overwrite_cpu_data(blob, &p, &err));
+    memcpy(p, values, sizeof values);
+    fill(blob, true, 7);
+    assert_ok(sb_blob_to_proto_new(blob, SB_PROTO_WRITE_DIFF, &bytes, &size, &err));
+    assert_ok(sb_blob_from_proto(again, bytes, size, SB_PROTO_RESHAPE, NULL, &err));
+    assert_int_equal(sb_blob_shape_equals(blob, again), 1);
+    assert_ok(sb_blob_cpu_data(again, &q, &err));
+    assert_memory_equal(q, values, sizeof values);
+    assert_ok(sb_blob_to_proto_new(again, SB_PROTO_WRITE_DIFF, &bytes_again, &size_again, &err));
+    assert_int_equal(size, size_again);
+    assert_memory_equal(bytes, bytes_again, size);
+    sb_bytes_free(bytes);
+    sb_bytes_free(bytes_again);
+    sb_blob_destroy(blob);
+    sb_blob_destroy(again);
+}
+
+static void test_memory_that_was_never_written_is_zeros(void **state) {
+    (void)state;
+    sb_blob *blob = shaped(SB_DTYPE_F32, two_by_three, 2);
+    static const unsigned char zeros[24];
+    unsigned char bytes[64];
+    sb_error err;
+    assert_ok(sb_blob_to_proto(blob, 0, bytes, sizeof bytes, NULL, &err));
+    assert_memory_equal(bytes + 2, zeros, sizeof zeros);
+    sb_blob_destroy(blob);
+}
+
+static void test_a_blob_never_shaped_is_written_as_shape_0(void **state) {
+    (void)state;
+    sb_blob *blob;
+    unsigned char bytes[16];
+    size_t size;
+    sb_error err;
+    assert_ok(sb_blob_create(NULL, SB_DTYPE_F32, &blob, &err));
+    assert_ok(sb_blob_to_proto(blob, 0, bytes, sizeof bytes, &size, &err));
+    assert_int_equal(size, 5);
+    assert_memory_equal(bytes, "\x3a\x03\x0a\x01\x00", 5);
+    sb_blob_destroy(blob);
+}
+
+/* Dimensions beside a zero may be long: more than protobuf-c's own stack buffer of 256 bytes. */
+static void test_long_shapes_are_written_whole(void **state) {
+    (void)state;
+    int64_t dims[32];
+    unsigned char bytes[512];
+    size_t size;
+    sb_error err;
+    for (int i = 0; i < 32; i++)
+        dims[i] = i ? INT64_MAX : 0;
+    sb_blob *blob = shaped(SB_DTYPE_F32, dims, 32), *again = shaped(SB_DTYPE_F32, NULL, 0);
+    assert_ok(sb_blob_to_proto(blob, 0, bytes, sizeof bytes, &size, &err));
+    assert_true(size > 256);
+    assert_ok(sb_blob_from_proto(again, bytes, size, SB_PROTO_RESHAPE, NULL, &err));
+    assert_int_equal(sb_blob_shape_equals(blob, again), 1);
+    sb_blob_destroy(blob);
+    sb_blob_destroy(again);
+}
+
+static void test_two_gigabytes_are_refused_before_anything_is_done(void **state) {
+    (void)state;
+    static const struct {
+        int64_t count;
+        uint32_t flags;
+        int32_t dtype;
+        sb_status status;
+    } rows[] = {
+        {536870911, 0, SB_DTYPE_F32, SB_ERR_OVER_LIMIT}, /* 2^31 - 4, and the fields around */
+        {536870900, 0, SB_DTYPE_F32, SB_OK},
+        {268435456, SB_PROTO_WRITE_DIFF, SB_DTYPE_F32, SB_ERR_OVER_LIMIT},
+        {268435450, SB_PROTO_WRITE_DIFF, SB_DTYPE_F32, SB_OK},
+        {268435456, 0, SB_DTYPE_F64, SB_ERR_OVER_LIMIT},
+        {INT64_MAX / 8, 0, SB_DTYPE_F64, SB_ERR_OVER_LIMIT},
+    };
+    struct counting_allocator counting = COUNTING_ALLOCATOR_INIT;
+    sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
+    sb_context *context;
+    sb_error err;
+    options.allocator = counting_allocator_table(&counting);
+    assert_ok(sb_context_create(&options, &context, &err));
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        sb_blob *blob;
+        size_t size = 77;
+        void *bytes = NULL;
+        assert_ok(sb_blob_create_shaped(context, rows[i].dtype, &rows[i].count, 1, &blob, &err));
+        int64_t calls = counting.buffer_calls + counting.object_calls;
+        assert_status(rows[i].status, sb_blob_proto_size(blob, rows[i].flags, &size, &err));
+        if (rows[i].status == SB_OK)
+            assert_true(size > (size_t)rows[i].count && size <= INT32_MAX);
+        else
+            assert_status(rows[i].status,
+                          sb_blob_to_proto_new(blob, rows[i].flags, &bytes, &size, &err));
+        if (rows[i].status != SB_OK) {
+            assert_int_equal(size, 77);
+            assert_null(bytes);
+        }
+        assert_int_equal(counting.buffer_calls + counting.object_calls, calls);
+        sb_blob_destroy(blob);
+    }
+    sb_context_release(context);
+    counting_allocator_assert_clean(&counting);
+}
+
+static void test_bad_arguments(void **state) {
+    (void)state;
+    sb_blob *blob = shaped(SB_DTYPE_F32, two_by_three, 2), *ints = shaped(SB_DTYPE_I32, NULL, 0);
+    unsigned char bytes[64];
+    size_t size;
+    void *out;
+    sb_error err;
+    memset(bytes, 0x5a, sizeof bytes);
+    assert_ok(sb_blob_proto_size(blob, 0, &size, &err));
+    assert_status(SB_ERR_INVALID_ARGUMENT, sb_blob_to_proto(blob, 0, bytes, size - 1, NULL, &err));
+    for (size_t i = 0; i < sizeof bytes; i++)
+        assert_int_equal(bytes[i], 0x5a);
+    assert_status(SB_ERR_INVALID_ARGUMENT, sb_blob_to_proto(blob, 0, NULL, size, NULL, &err));
+    assert_status(SB_ERR_INVALID_ARGUMENT,
+                  sb_blob_to_proto(blob, SB_PROTO_RESHAPE, bytes, sizeof bytes, NULL, &err));
+    assert_status(SB_ERR_INVALID_ARGUMENT, sb_blob_to_proto(NULL, 0, bytes, 64, NULL, &err));
+    assert_status(SB_ERR_INVALID_ARGUMENT, sb_blob_proto_size(blob, 0, NULL, &err));
+    assert_status(SB_ERR_INVALID_ARGUMENT, sb_blob_to_proto_new(blob, 0, NULL, &size, &err));
+    assert_status(SB_ERR_INVALID_ARGUMENT, sb_blob_to_proto_new(blob, 0, &out, NULL, &err));
+    assert_status(SB_ERR_UNSUPPORTED, sb_blob_proto_size(ints, 0, &size, &err));
+    assert_status(SB_ERR_UNSUPPORTED, sb_blob_to_proto(ints, 0, bytes, 64, NULL, &err));
+    sb_bytes_free(NULL);
+    sb_blob_destroy(blob);
+    sb_blob_destroy(ints);
+}
+
+static void test_bytes_outlive_blob_and_context(void **state) {
+    (void)state;
+    struct counting_allocator counting = COUNTING_ALLOCATOR_INIT;
+    sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
+    sb_context *context;
+    sb_blob *blob;
+    void *bytes;
+    size_t size;
+    sb_error err;
+    options.allocator = counting_allocator_table(&counting);
+    assert_ok(sb_context_create(&options, &context, &err));
+    assert_ok(sb_blob_create_shaped(context, SB_DTYPE_F32, two_by_three, 2, &blob, &err));
+    assert_ok(sb_blob_to_proto_new(blob, 0, &bytes, &size, &err));
+    assert_int_equal((uintptr_t)bytes % 64, 0);
+    sb_blob_destroy(blob);
+    sb_context_release(context);
+    assert_int_equal(((unsigned char *)bytes)[0], 0x2a);
+    sb_bytes_free(bytes);
+    counting_allocator_assert_clean(&counting);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_the_bytes_are_those_of_any_packer),
+        cmocka_unit_test(test_protobuf_c_reads_what_we_write),
+        cmocka_unit_test(test_a_round_trip_keeps_shape_and_bits),
+        cmocka_unit_test(test_memory_that_was_never_written_is_zeros),
+        cmocka_unit_test(test_a_blob_never_shaped_is_written_as_shape_0),
+        cmocka_unit_test(test_long_shapes_are_written_whole),
+        cmocka_unit_test(test_two_gigabytes_are_refused_before_anything_is_done),
+        cmocka_unit_test(test_bad_arguments),
+        cmocka_unit_test(test_bytes_outlive_blob_and_context),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

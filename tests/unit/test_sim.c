@@ -1,0 +1,872 @@
+/* The simulated device: its memory, its streams and schedules, and the
+   functions that steer it. Faults have a program of their own. */
+#include "sim_fixture.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static const int32_t schedules[] = {SB_SIM_EAGER, SB_SIM_LAZY, SB_SIM_RANDOM};
+
+/* --- memory ---------------------------------------------------------------------- */
+
+/* Whether a process that runs `touch(ptr)` dies of it. */
+static bool is_fatal(void (*touch)(volatile char *ptr), void *ptr) {
+    int status = 0;
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        (void)signal(SIGSEGV, SIG_DFL);
+        touch(ptr);
+        _exit(0);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    return WIFSIGNALED(status) && WTERMSIG(status) == SIGSEGV;
+}
+
+static void touch_read(volatile char *ptr) {
+    (void)*ptr;
+}
+
+static void touch_write(volatile char *ptr) {
+    *ptr = 1;
+}
+
+static void the_host_cannot_touch_device_memory(void **state) {
+    (void)state;
+    char local = 0;
+    struct fixture f = fixture_open(SB_SIM_EAGER, 0);
+    char *small = new_memory(&f, 100, f.own);
+    char *large = new_memory(&f, (size_t)64 << 20, f.own);
+    assert_false(is_fatal(touch_write, &local));
+    assert_true(is_fatal(touch_read, small));
+    assert_true(is_fatal(touch_write, small));
+    assert_true(is_fatal(touch_read, large + ((size_t)32 << 20)));
+    f.table->free(f.device, small, 100, f.own);
+    assert_true(is_fatal(touch_read, small));
+    f.table->free(f.device, large, (size_t)64 << 20, f.own);
+    fixture_close(&f);
+}
+
+static void fresh_memory_holds_rubbish(void **state) {
+    (void)state;
+    static const size_t sizes[] = {1, 100, 4097, (size_t)1 << 20, ((size_t)16 << 20) + 5};
+    for (size_t s = 0; s < COUNT_OF(sizes); s++) {
+        struct fixture f = fixture_open(SB_SIM_EAGER, 0);
+        sb_error err;
+        void *pinned = NULL;
+        unsigned char *seen = malloc(sizes[s]);
+        assert_non_null(seen);
+        char *ptr = new_memory(&f, sizes[s], f.own);
+        peek(&f, seen, ptr, sizes[s]);
+        assert_ok(f.table->alloc_pinned(f.device, sizes[s], &pinned, &err));
+        for (size_t i = 0; i < sizes[s]; i++)
+            if (seen[i] != 0xCB || ((unsigned char *)pinned)[i] != 0xCB)
+                fail_with("byte %zu of %zu is no rubbish", i, sizes[s]);
+        f.table->free_pinned(f.device, pinned, sizes[s]);
+        free(seen);
+        fixture_close(&f);
+    }
+}
+
+static size_t resident_bytes(void) {
+    size_t pages = 0;
+    FILE *file = fopen("/proc/self/statm", "r");
+    assert_non_null(file);
+    assert_int_equal(fscanf(file, "%*u %zu", &pages), 1);
+    (void)fclose(file);
+    return pages * (size_t)sysconf(_SC_PAGESIZE);
+}
+
+static void large_memory_costs_what_is_written(void **state) {
+    (void)state;
+    const size_t bytes = ((size_t)8 << 30) + 12345;
+    const char mark[4] = "end";
+    char found[4] = "";
+    struct fixture f = fixture_open(SB_SIM_EAGER, 0);
+    size_t before = resident_bytes();
+    char *ptr = new_memory(&f, bytes, f.own);
+    upload(&f, ptr + bytes - sizeof mark, mark, sizeof mark, f.own);
+    download(&f, found, ptr + bytes - sizeof mark, sizeof mark, f.own);
+    assert_string_equal(found, "end");
+    peek(&f, found, ptr + bytes / 2, sizeof found);
+    assert_memory_equal(found, "\xCB\xCB\xCB\xCB", 4);
+    assert_true(resident_bytes() < before + ((size_t)64 << 20));
+    f.table->free(f.device, ptr, bytes, f.own);
+    fixture_close(&f);
+}
+
+static void impossible_sizes_are_out_of_memory(void **state) {
+    (void)state;
+    static const size_t sizes[] = {SIZE_MAX, (size_t)PTRDIFF_MAX, (size_t)1 << 60};
+    struct fixture f = fixture_open(SB_SIM_EAGER, 0);
+    sb_error err;
+    void *ptr = NULL;
+    for (size_t s = 0; s < COUNT_OF(sizes); s++) {
+        assert_status(SB_ERR_OUT_OF_MEMORY, f.table->alloc(f.device, sizes[s], f.own, &ptr, &err));
+        assert_status(SB_ERR_OUT_OF_MEMORY, f.table->alloc_pinned(f.device, sizes[s], &ptr, &err));
+        assert_status(SB_ERR_OUT_OF_MEMORY, sb_sim_malloc(f.context, sizes[s], &ptr, &err));
+    }
+    assert_null(ptr);
+    fixture_close(&f);
+}
+
+/* Allocates and frees in random order; no two live ranges meet, contents stay. */
+static void allocations_never_overlap(void **state) {
+    (void)state;
+    enum { LIVE = 64, ROUNDS = 4000 };
+    struct fixture f = fixture_open(SB_SIM_EAGER, 0);
+    struct {
+        char *ptr;
+        size_t bytes;
+        uint32_t mark;
+    } live[LIVE] = {{0}};
+    uint64_t seed = 7;
+    for (uint32_t round = 1; round <= ROUNDS; round++) {
+        size_t i = test_random(&seed) % LIVE;
+        if (live[i].ptr) {
+            uint32_t ends[2];
+            peek(&f, &ends[0], live[i].ptr, 4);
+            peek(&f, &ends[1], live[i].ptr + live[i].bytes - 4, 4);
+            assert_true(ends[0] == live[i].mark && ends[1] == live[i].mark);
+            f.table->free(f.device, live[i].ptr, live[i].bytes, f.own);
+        }
+        /* now and then so large that the address ranges have to be used again */
+        bool large = test_random(&seed) % 32 == 0;
+        live[i].bytes = 8 + test_random(&seed) % (large ? (size_t)1 << 30 : 5000);
+        live[i].ptr = new_memory(&f, live[i].bytes, f.own);
+        live[i].mark = round;
+        poke(&f, live[i].ptr, &round, 4);
+        poke(&f, live[i].ptr + live[i].bytes - 4, &round, 4);
+        for (size_t k = 0; k < LIVE; k++)
+            assert_true(k == i || !live[k].ptr || live[k].ptr + live[k].bytes < live[i].ptr ||
+                        live[i].ptr + live[i].bytes < live[k].ptr);
+    }
+    fixture_close(&f); /* frees the rest */
+}
+
+static void freed_addresses_are_not_used_again_soon(void **state) {
+    (void)state;
+    struct fixture f = fixture_open(SB_SIM_EAGER, 0);
+    char *first = new_memory(&f, 1000, f.own);
+    f.table->free(f.device, first, 1000, f.own);
+    for (int i = 0; i < 100; i++) {
+        char *next = new_memory(&f, 1000, f.own);
+        assert_ptr_not_equal(next, first);
+        f.table->free(f.device, next, 1000, f.own);
+    }
+    fixture_close(&f);
+}
+
+/* --- pointers that no operation may use -------------------------------------------- */
+
+/* Calls operation `op` on 64 bytes, dst and src as given; those not used are ignored. */
+static sb_status operate(struct fixture *f, int32_t op, void *dst, void *src, sb_stream stream,
+                         sb_error *err) {
+    const sb_backend *t = f->table;
+    double sum = 0;
+    switch (op) {
+    case SB_SIM_ZERO:
+        return t->zero(f->device, dst, 64, stream, err);
+    case SB_SIM_UPLOAD:
+        return t->upload(f->device, dst, src, 64, stream, err);
+    case SB_SIM_DOWNLOAD:
+        return t->download(f->device, dst, src, 64, stream, err);
+    case SB_SIM_COPY:
+        return t->copy(f->device, dst, src, 64, stream, err);
+    case SB_SIM_AXPY:
+        return t->axpy(f->device, SB_DTYPE_F32, 16, 2, src, dst, stream, err);
+    case SB_SIM_SCALE:
+        return t->scale(f->device, SB_DTYPE_F64, 8, 2, dst, stream, err);
+    case SB_SIM_ASUM:
+        return t->asum(f->device, SB_DTYPE_F32, 16, src, &sum, stream, err);
+    default:
+        return t->sumsq(f->device, SB_DTYPE_F64, 8, src, &sum, stream, err);
+    }
+}
+
+static const struct operation {
+    int32_t op;
+    const char *name;
+    bool writes_device, reads_device, writes_host, reads_host;
+} operations[] = {
+    {SB_SIM_ZERO, "zero", true, false, false, false},
+    {SB_SIM_UPLOAD, "upload", true, false, false, true},
+    {SB_SIM_DOWNLOAD, "download", false, true, true, false},
+    {SB_SIM_COPY, "copy", true, true, false, false},
+    {SB_SIM_AXPY, "axpy", true, true, false, false},
+    {SB_SIM_SCALE, "scale", true, false, false, false},
+    {SB_SIM_ASUM, "asum", false, true, false, false},
+    {SB_SIM_SUMSQ, "sumsq", false, true, false, false},
+};
+
+static void bad_pointers_are_device_failures(void **state) {
+    (void)state;
+    for (size_t s = 0; s < COUNT_OF(schedules); s++) {
+        struct fixture f = fixture_open(schedules[s], 3);
+        sb_error err;
+        char host[128];
+        char *good = new_memory(&f, 64, f.own);
+        char *other = new_memory(&f, 64, f.own);
+        char *freed = new_memory(&f, 64, f.own);
+        synchronize(&f, f.own);
+        f.table->free(f.device, freed, 64, f.own);
+        synchronize(&f, f.own);
+        void *bad[] = {good - 1, good + 1, good + 64, freed, host, (void *)8};
+        for (size_t k = 0; k < COUNT_OF(operations); k++) {
+            const struct operation *o = &operations[k];
+            void *dst = o->writes_host ? (void *)host : good;
+            void *src = o->reads_host ? (void *)host : other;
+            assert_ok(operate(&f, o->op, dst, src, f.own, &err));
+            for (size_t b = 0; b < COUNT_OF(bad); b++) {
+                if (o->writes_device) {
+                    assert_status(SB_ERR_DEVICE_FAILURE,
+                                  operate(&f, o->op, bad[b], src, f.own, &err));
+                    assert_non_null(strstr(err.message, o->name));
+                    assert_int_not_equal(err.device_code, 0);
+                }
+                if (o->reads_device)
+                    assert_status(SB_ERR_DEVICE_FAILURE,
+                                  operate(&f, o->op, dst, bad[b], f.own, &err));
+            }
+            if (o->writes_host)
+                assert_status(SB_ERR_DEVICE_FAILURE, operate(&f, o->op, good, src, f.own, &err));
+            if (o->reads_host)
+                assert_status(SB_ERR_DEVICE_FAILURE, operate(&f, o->op, dst, good, f.own, &err));
+        }
+        assert_status(SB_ERR_DEVICE_FAILURE,
+                      f.table->copy(f.device, good, good, 64, f.own, &err)); /* overlap */
+        synchronize(&f, f.own); /* refused calls leave nothing behind */
+        fixture_close(&f);
+    }
+}
+
+static void work_that_comes_after_a_free_fails(void **state) {
+    (void)state;
+    for (size_t k = 0; k < COUNT_OF(operations); k++) {
+        const struct operation *o = &operations[k];
+        struct fixture f = fixture_open(SB_SIM_LAZY, 0);
+        sb_error err;
+        char host[64];
+        char *ptr = new_memory(&f, 64, f.own);
+        char *other = new_memory(&f, 64, f.own);
+        f.table->free(f.device, ptr, 64, f.own);
+        void *dst = o->writes_host ? host : o->writes_device ? ptr : NULL;
+        void *src = o->reads_host ? host : o->writes_device ? other : ptr;
+        sb_status queued = operate(&f, o->op, dst, src, f.own, &err);
+        if (queued == SB_OK) /* asum and sumsq wait and tell at once */
+            assert_status(SB_ERR_DEVICE_FAILURE,
+                          f.table->stream_synchronize(f.device, f.own, &err));
+        assert_non_null(strstr(err.message, "not allocated"));
+        synchronize(&f, f.own); /* told, and over */
+        fixture_close(&f);
+    }
+}
+
+/* The stream that allocates may use the memory at once, another one only after waiting. */
+static void memory_belongs_to_its_stream_until_synchronised(void **state) {
+    (void)state;
+    sb_error err;
+    char bytes[64] = {1};
+    for (int ordered = 0; ordered < 2; ordered++) {
+        struct fixture f = fixture_open(SB_SIM_LAZY, 0);
+        sb_stream other = new_stream(&f);
+        char *ptr = new_memory(&f, 64, f.own);
+        upload(&f, ptr, bytes, 64, f.own);
+        if (ordered)
+            order(&f, f.own, other);
+        download(&f, bytes, ptr, 64, other);
+        assert_status(ordered ? SB_OK : SB_ERR_DEVICE_FAILURE,
+                      f.table->stream_synchronize(f.device, other, &err));
+        synchronize(&f, f.own);
+        f.table->free(f.device, ptr, 64, f.own);
+        fixture_close(&f);
+    }
+}
+
+static void a_free_that_makes_no_sense_costs_the_device(void **state) {
+    (void)state;
+    sb_error err;
+    for (int way = 0; way < 5; way++) {
+        struct fixture f = fixture_open(way == 4 ? SB_SIM_LAZY : SB_SIM_EAGER, 0);
+        void *lent = NULL;
+        sb_stream other = new_stream(&f);
+        assert_ok(sb_sim_malloc(f.context, 64, &lent, &err));
+        char *ptr = new_memory(&f, 64, f.own);
+        switch (way) {
+        case 0: /* twice */
+            f.table->free(f.device, ptr, 64, f.own);
+            f.table->free(f.device, ptr, 64, f.own);
+            break;
+        case 1: /* another size */
+            f.table->free(f.device, ptr, 32, f.own);
+            break;
+        case 2: /* not the start */
+            f.table->free(f.device, ptr + 1, 63, f.own);
+            break;
+        case 3: /* the caller's */
+            f.table->free(f.device, lent, 64, f.own);
+            break;
+        default: /* not allocated yet where it is freed */
+            f.table->free(f.device, ptr, 64, other);
+            assert_status(SB_ERR_DEVICE_LOST, f.table->stream_synchronize(f.device, other, &err));
+            break;
+        }
+        assert_status(SB_ERR_DEVICE_LOST, f.table->stream_synchronize(f.device, f.own, &err));
+        fixture_close(&f);
+    }
+}
+
+/* --- schedules ------------------------------------------------------------------------ */
+
+struct trace {
+    char order[64];
+    int length;
+};
+
+struct step {
+    struct trace *trace;
+    char name;
+};
+
+static void note(void *user) {
+    struct step *s = user;
+    if (s->trace->length < (int)sizeof s->trace->order - 1)
+        s->trace->order[s->trace->length++] = s->name;
+}
+
+static void launch(struct fixture *f, sb_stream stream, struct step *s) {
+    sb_error err;
+    assert_ok(sb_sim_launch(f->context, stream, note, s, &err));
+}
+
+static void eager_work_is_done_on_return(void **state) {
+    (void)state;
+    struct fixture f = fixture_open(SB_SIM_EAGER, 0);
+    int value = 41;
+    int found = 0;
+    struct trace trace = {{0}, 0};
+    struct step a = {&trace, 'a'};
+    int *ptr = (int *)(void *)new_memory(&f, sizeof value, f.own);
+    upload(&f, ptr, &value, sizeof value, f.own);
+    peek(&f, &found, ptr, sizeof found);
+    assert_int_equal(found, 41);
+    value = 42;
+    download(&f, &value, ptr, sizeof value, f.own);
+    assert_int_equal(value, 41);
+    launch(&f, new_stream(&f), &a);
+    assert_string_equal(trace.order, "a");
+    fixture_close(&f);
+}
+
+static void lazy_work_runs_when_waited_for_and_only_what_is_needed(void **state) {
+    (void)state;
+    struct fixture f = fixture_open(SB_SIM_LAZY, 0);
+    struct trace trace = {{0}, 0};
+    struct step steps[] = {{&trace, 'a'}, {&trace, 'b'}, {&trace, 'c'},
+                           {&trace, 'd'}, {&trace, 'e'}, {&trace, 'f'}};
+    sb_stream one = new_stream(&f);
+    sb_stream two = new_stream(&f);
+    sb_stream three = new_stream(&f);
+    launch(&f, one, &steps[0]);
+    launch(&f, three, &steps[5]);
+    launch(&f, two, &steps[1]);
+    order(&f, two, one);
+    launch(&f, two, &steps[2]);
+    launch(&f, one, &steps[3]);
+    void *event = record(&f, one);
+    launch(&f, one, &steps[4]);
+    assert_string_equal(trace.order, "");
+    event_wait(&f, event);
+    assert_string_equal(trace.order, "abd");
+    synchronize(&f, one);
+    assert_string_equal(trace.order, "abde");
+    event_wait(&f, event);
+    synchronize(&f, two);
+    assert_string_equal(trace.order, "abdec");
+    synchronize(&f, three);
+    assert_string_equal(trace.order, "abdecf");
+    f.table->event_destroy(f.device, event);
+    fixture_close(&f);
+}
+
+/* Every pair of queued operations whose wait is missing shows wrong bytes. */
+static void a_missing_wait_gives_wrong_bytes(void **state) {
+    (void)state;
+    struct fixture f = fixture_open(SB_SIM_LAZY, 0);
+    char source[64];
+    char target[64];
+    char right[64];
+    memset(source, 0x11, 64);
+    memset(target, 0x11, 64); /* what the download will bring is there already */
+    memset(right, 0x11, 64);
+    char *from = new_memory(&f, 64, f.own);
+    char *to = new_memory(&f, 64, f.own);
+    poke(&f, from, right, 64);
+    poke(&f, to, right, 64);
+
+    download(&f, target, from, 64, f.own);
+    assert_memory_not_equal(target, right, 64);
+    synchronize(&f, f.own);
+    assert_memory_equal(target, right, 64);
+
+    upload(&f, to, source, 64, f.own);
+    peek(&f, target, to, 64);
+    assert_memory_not_equal(target, right, 64);
+    source[0] = 0; /* before the copy has read it */
+    synchronize(&f, f.own);
+    peek(&f, target, to, 64);
+    assert_memory_equal(target, source, 64);
+
+    assert_int_equal(f.table->copy(f.device, to, from, 64, f.own, NULL), SB_OK);
+    peek(&f, target, to, 64);
+    assert_memory_not_equal(target, right, 64);
+    synchronize(&f, f.own);
+    peek(&f, target, to, 64);
+    assert_memory_equal(target, right, 64);
+
+    assert_int_equal(f.table->zero(f.device, to, 64, f.own, NULL), SB_OK);
+    peek(&f, target, to, 64);
+    assert_int_not_equal(target[63], 0);
+    synchronize(&f, f.own);
+    peek(&f, target, to, 64);
+    assert_int_equal(target[63], 0);
+    fixture_close(&f);
+}
+
+/* Rubbish in a target does not reach work that was queued before and needs the old bytes. */
+static void rubbish_waits_for_work_queued_before(void **state) {
+    (void)state;
+    for (size_t s = 0; s < COUNT_OF(schedules); s++)
+        for (uint64_t seed = 0; seed < 20; seed++) {
+            struct fixture f = fixture_open(schedules[s], seed);
+            char host[64];
+            char next[64];
+            char seen[2][64];
+            sb_stream other = new_stream(&f);
+            memset(host, 1, 64);
+            memset(next, 2, 64);
+            char *a = new_memory(&f, 64, f.own);
+            char *b = new_memory(&f, 64, f.own);
+            upload(&f, a, host, 64, f.own);
+            assert_int_equal(f.table->copy(f.device, b, a, 64, f.own, NULL), SB_OK);
+            order(&f, f.own, other);
+            upload(&f, a, next, 64, other);   /* b still comes from the old a */
+            download(&f, host, a, 64, other); /* the first upload still reads the old host */
+            download(&f, seen[0], b, 64, other);
+            download(&f, seen[1], a, 64, other);
+            synchronize(&f, other);
+            assert_int_equal(seen[0][5], 1);
+            assert_int_equal(seen[1][5], 2);
+            assert_int_equal(host[5], 2);
+            fixture_close(&f);
+        }
+}
+
+/* A target whose old bytes queued work may need gets its rubbish once that work is over. */
+static void a_late_target_gets_its_rubbish_too(void **state) {
+    (void)state;
+    struct fixture f = fixture_open(SB_SIM_LAZY, 0);
+    char host[64];
+    char old[64];
+    char seen[64];
+    sb_stream stream = new_stream(&f);
+    memset(host, 1, 64);
+    memset(old, 1, 64);
+    char *a = new_memory(&f, 64, stream);
+    char *b = new_memory(&f, 64, stream);
+    poke(&f, a, old, 64);
+    assert_int_equal(f.table->copy(f.device, b, a, 64, stream, NULL), SB_OK);
+    void *copied = record(&f, stream);
+    upload(&f, a, host, 64, stream);
+    peek(&f, seen, a, 64);
+    assert_memory_equal(seen, old, 64);
+    event_wait(&f, copied);
+    peek(&f, seen, a, 64);
+    assert_memory_not_equal(seen, old, 64);
+    synchronize(&f, stream);
+    peek(&f, seen, a, 64);
+    assert_memory_equal(seen, host, 64);
+    f.table->event_destroy(f.device, copied);
+    fixture_close(&f);
+}
+
+/* Three streams of four steps and one wait between two of them, drawn from a seed. */
+static struct trace random_run(uint64_t seed) {
+    struct trace trace = {{0}, 0};
+    struct step steps[12];
+    struct fixture f = fixture_open(SB_SIM_RANDOM, seed);
+    sb_stream streams[3];
+    for (int s = 0; s < 3; s++)
+        streams[s] = new_stream(&f);
+    for (int i = 0; i < 12; i++) {
+        steps[i] = (struct step){&trace, (char)('a' + i)};
+        launch(&f, streams[i % 3], &steps[i]);
+        if (i == 4)
+            order(&f, streams[1], streams[2]); /* e before f */
+    }
+    int at_once = trace.length;
+    synchronize(&f, streams[0]);
+    synchronize(&f, streams[1]);
+    synchronize(&f, streams[2]);
+    assert_int_equal(trace.length, 12);
+    for (int i = 3; i < 12; i++)
+        assert_true(strchr(trace.order, 'a' + i - 3) < strchr(trace.order, 'a' + i));
+    assert_true(strchr(trace.order, 'e') < strchr(trace.order, 'f'));
+    fixture_close(&f);
+    trace.length = at_once;
+    return trace;
+}
+
+static void a_random_schedule_repeats_for_its_seed(void **state) {
+    (void)state;
+    bool some_late = false;
+    bool some_at_once = false;
+    int orders = 0;
+    struct trace first = random_run(0);
+    for (uint64_t seed = 0; seed < 50; seed++) {
+        struct trace once = random_run(seed);
+        struct trace again = random_run(seed);
+        assert_string_equal(once.order, again.order);
+        assert_int_equal(once.length, again.length);
+        some_late |= once.length < 12;
+        some_at_once |= once.length > 0;
+        orders += strcmp(once.order, first.order) != 0;
+    }
+    assert_true(some_late && some_at_once && orders > 25);
+}
+
+static void a_new_schedule_holds_for_later_work(void **state) {
+    (void)state;
+    struct fixture f = fixture_open(SB_SIM_LAZY, 0);
+    sb_error err;
+    struct trace trace = {{0}, 0};
+    struct step a = {&trace, 'a'};
+    struct step b = {&trace, 'b'};
+    struct step c = {&trace, 'c'};
+    sb_stream one = new_stream(&f);
+    sb_stream two = new_stream(&f);
+    launch(&f, one, &a);
+    assert_ok(sb_sim_set_schedule(f.context, SB_SIM_RANDOM, 5, &err));
+    for (int i = 0; i < 20; i++)
+        synchronize(&f, two);
+    assert_string_equal(trace.order, ""); /* still waits for somebody who needs it */
+    assert_ok(sb_sim_set_schedule(f.context, SB_SIM_EAGER, 0, &err));
+    launch(&f, two, &b);
+    assert_string_equal(trace.order, "b");
+    launch(&f, one, &c);
+    assert_string_equal(trace.order, "bac");
+    fixture_close(&f);
+}
+
+/* --- streams --------------------------------------------------------------------------- */
+
+static void blocking_streams_are_ordered_and_others_are_not(void **state) {
+    (void)state;
+    struct fixture f = fixture_open(SB_SIM_LAZY, 0);
+    struct trace trace = {{0}, 0};
+    struct step steps[] = {
+        {&trace, 'a'}, {&trace, 'b'}, {&trace, 'c'}, {&trace, 'd'}, {&trace, 'x'}};
+    sb_stream apart = new_stream(&f);
+    launch(&f, apart, &steps[4]);
+    launch(&f, f.own, &steps[0]);
+    launch(&f, NULL, &steps[1]);
+    launch(&f, f.own, &steps[2]);
+    launch(&f, NULL, &steps[3]);
+    void *event = record(&f, NULL);
+    launch(&f, apart, &steps[4]);
+    event_wait(&f, event);
+    assert_string_equal(trace.order, "abcd");
+    synchronize(&f, apart);
+    assert_string_equal(trace.order, "abcdxx");
+    f.table->event_destroy(f.device, event);
+    fixture_close(&f);
+}
+
+static void a_stream_waits_from_the_call_on(void **state) {
+    (void)state;
+    struct fixture f = fixture_open(SB_SIM_LAZY, 0);
+    struct trace trace = {{0}, 0};
+    struct step steps[] = {{&trace, 'a'}, {&trace, 'b'}, {&trace, 'c'}};
+    sb_stream one = new_stream(&f);
+    sb_stream two = new_stream(&f);
+    launch(&f, one, &steps[0]);
+    launch(&f, two, &steps[1]);
+    void *before = record(&f, two);
+    order(&f, one, two);
+    launch(&f, two, &steps[2]);
+    event_wait(&f, before);
+    assert_string_equal(trace.order, "b");
+    synchronize(&f, two);
+    assert_string_equal(trace.order, "bac");
+    f.table->event_destroy(f.device, before);
+    fixture_close(&f);
+}
+
+static void long_chains_of_waits_run(void **state) {
+    (void)state;
+    enum { LENGTH = 20000 };
+    struct fixture f = fixture_open(SB_SIM_LAZY, 0);
+    float one = 0;
+    sb_stream streams[2] = {new_stream(&f), new_stream(&f)};
+    char *ptr = new_memory(&f, sizeof one, streams[0]);
+    upload(&f, ptr, &one, sizeof one, streams[0]);
+    one = 1;
+    for (int i = 0; i < LENGTH; i++) {
+        sb_error err;
+        order(&f, streams[i & 1], streams[~i & 1]);
+        assert_ok(f.table->scale(f.device, SB_DTYPE_F32, 1, -1, ptr, streams[~i & 1], &err));
+    }
+    download(&f, &one, ptr, sizeof one, streams[LENGTH & 1]);
+    synchronize(&f, streams[LENGTH & 1]);
+    assert_true(one == 1);
+    fixture_close(&f);
+}
+
+static void a_destroyed_stream_and_a_closed_device_run_their_work(void **state) {
+    (void)state;
+    struct fixture f = fixture_open(SB_SIM_LAZY, 0);
+    sb_error err;
+    struct trace trace = {{0}, 0};
+    struct step steps[] = {{&trace, 'a'}, {&trace, 'b'}, {&trace, 'c'}};
+    sb_stream one = new_stream(&f);
+    sb_stream two = new_stream(&f);
+    launch(&f, one, &steps[0]);
+    launch(&f, two, &steps[1]);
+    void *event = record(&f, one);
+    assert_ok(sb_sim_stream_destroy(f.context, one, &err));
+    assert_string_equal(trace.order, "a");
+    event_wait(&f, event); /* outlives its stream */
+    stream_wait(&f, two, event);
+    f.table->event_destroy(f.device, event);
+    launch(&f, f.own, &steps[2]);
+    fixture_close(&f);
+    assert_int_equal(trace.length, 3);
+}
+
+static void unknown_streams_are_of_the_wrong_device(void **state) {
+    (void)state;
+    struct fixture f = fixture_open(SB_SIM_EAGER, 0);
+    struct fixture g = fixture_open(SB_SIM_EAGER, 0);
+    sb_error err;
+    void *out = NULL;
+    char host[64] = {0};
+    sb_stream gone = new_stream(&f);
+    assert_ok(sb_sim_stream_destroy(f.context, gone, &err));
+    sb_stream strangers[] = {new_stream(&g), g.own, gone, &err};
+    char *a = new_memory(&f, 64, f.own);
+    char *b = new_memory(&f, 64, f.own);
+    void *event = record(&f, f.own);
+    void *foreign = record(&g, g.own);
+    assert_ok(f.table->check_stream(f.device, NULL, &err));
+    assert_ok(f.table->check_stream(f.device, f.own, &err));
+    assert_ok(f.table->check_stream(f.device, new_stream(&f), &err));
+    for (size_t s = 0; s < COUNT_OF(strangers); s++) {
+        sb_stream stream = strangers[s];
+        for (size_t k = 0; k < COUNT_OF(operations); k++) {
+            const struct operation *o = &operations[k];
+            assert_status(SB_ERR_WRONG_DEVICE, operate(&f, o->op, o->writes_host ? host : a,
+                                                       o->reads_host ? host : b, stream, &err));
+        }
+        assert_status(SB_ERR_WRONG_DEVICE, f.table->check_stream(f.device, stream, &err));
+        assert_status(SB_ERR_WRONG_DEVICE, f.table->alloc(f.device, 64, stream, &out, &err));
+        assert_status(SB_ERR_WRONG_DEVICE, f.table->stream_synchronize(f.device, stream, &err));
+        assert_status(SB_ERR_WRONG_DEVICE, f.table->event_record(f.device, stream, &out, &err));
+        assert_status(SB_ERR_WRONG_DEVICE, f.table->stream_wait(f.device, stream, event, &err));
+        assert_status(SB_ERR_WRONG_DEVICE, sb_sim_launch(f.context, stream, note, NULL, &err));
+        assert_status(SB_ERR_WRONG_DEVICE, sb_sim_stream_destroy(f.context, stream, &err));
+    }
+    assert_status(SB_ERR_WRONG_DEVICE, f.table->stream_wait(f.device, f.own, foreign, &err));
+    assert_null(out);
+    g.table->event_destroy(g.device, foreign);
+    f.table->event_destroy(f.device, event);
+    fixture_close(&f);
+    fixture_close(&g);
+}
+
+static void only_created_streams_can_be_destroyed(void **state) {
+    (void)state;
+    struct fixture f = fixture_open(SB_SIM_EAGER, 0);
+    sb_error err;
+    assert_status(SB_ERR_INVALID_ARGUMENT, sb_sim_stream_destroy(f.context, NULL, &err));
+    assert_status(SB_ERR_INVALID_ARGUMENT, sb_sim_stream_destroy(f.context, f.own, &err));
+    synchronize(&f, f.own);
+    fixture_close(&f);
+}
+
+/* --- steering ------------------------------------------------------------------------------ */
+
+struct fill {
+    const sb_context *context;
+    char *ptr;
+    size_t bytes;
+    bool found, beyond;
+};
+
+static void fill(void *user) {
+    struct fill *job = user;
+    char *p = sb_sim_address(job->context, job->ptr, job->bytes);
+    job->found = p != NULL;
+    job->beyond = sb_sim_address(job->context, job->ptr, job->bytes + 1) != NULL;
+    if (p)
+        memset(p, 0x66, job->bytes);
+}
+
+static void kernels_reach_memory_on_their_stream_s_turn(void **state) {
+    (void)state;
+    struct fixture f = fixture_open(SB_SIM_LAZY, 0);
+    sb_error err;
+    char zeros[40] = {0};
+    char seen[40];
+    char *ptr = new_memory(&f, 40, f.own);
+    struct fill job = {f.context, ptr, 40, false, true};
+    upload(&f, ptr, zeros, 40, f.own);
+    assert_ok(sb_sim_launch(f.context, f.own, fill, &job, &err));
+    assert_false(job.found);
+    download(&f, seen, ptr, 40, f.own);
+    synchronize(&f, f.own);
+    assert_true(job.found && !job.beyond);
+    assert_int_equal(seen[39], 0x66);
+    f.table->free(f.device, ptr, 40, f.own);
+    assert_ok(sb_sim_launch(f.context, f.own, fill, &job, &err));
+    synchronize(&f, f.own);
+    assert_false(job.found);
+    fixture_close(&f);
+}
+
+static void callers_have_memory_of_their_own(void **state) {
+    (void)state;
+    struct fixture f = fixture_open(SB_SIM_EAGER, 0);
+    struct fixture g = fixture_open(SB_SIM_EAGER, 0);
+    sb_error err;
+    char bytes[8] = "1234567";
+    char seen[8] = "";
+    void *ptr = NULL;
+    void *empty = NULL;
+    assert_ok(sb_sim_malloc(f.context, 8, &ptr, &err));
+    assert_ok(sb_sim_malloc(f.context, 0, &empty, &err));
+    assert_non_null(empty);
+    poke(&f, ptr, bytes, 8);
+    download(&f, seen, ptr, 8, f.own);
+    assert_string_equal(seen, "1234567");
+    assert_ok(f.table->check_pointer(f.device, ptr, 8, &err));
+    assert_status(SB_ERR_WRONG_DEVICE, f.table->check_pointer(f.device, ptr, 9, &err));
+    assert_status(SB_ERR_WRONG_DEVICE, g.table->check_pointer(g.device, ptr, 8, &err));
+    assert_status(SB_ERR_WRONG_DEVICE, f.table->check_pointer(f.device, bytes, 8, &err));
+    assert_status(SB_ERR_DEVICE_FAILURE, sb_sim_peek(f.context, seen, ptr, 9, &err));
+    assert_status(SB_ERR_DEVICE_FAILURE, sb_sim_poke(f.context, (char *)ptr + 1, bytes, 8, &err));
+    assert_status(SB_ERR_DEVICE_FAILURE, sb_sim_free(f.context, (char *)ptr + 1, &err));
+    assert_status(SB_ERR_DEVICE_FAILURE,
+                  sb_sim_free(f.context, new_memory(&f, 8, f.own), &err)); /* the library's */
+    assert_ok(sb_sim_free(f.context, ptr, &err));
+    assert_ok(sb_sim_free(f.context, empty, &err));
+    assert_ok(sb_sim_free(f.context, NULL, &err));
+    assert_status(SB_ERR_DEVICE_FAILURE, sb_sim_free(f.context, ptr, &err));
+    assert_status(SB_ERR_DEVICE_FAILURE, sb_sim_peek(f.context, seen, ptr, 8, &err));
+    assert_status(SB_ERR_WRONG_DEVICE, f.table->check_pointer(f.device, ptr, 8, &err));
+    fixture_close(&g);
+    fixture_close(&f);
+}
+
+/* Calls every control function on `context`. */
+static void assert_all_refuse(sb_status expected, sb_context *context) {
+    sb_error err;
+    int64_t calls[SB_SIM_OP_COUNT];
+    sb_stream stream;
+    void *ptr;
+    char byte = 0;
+    assert_status(expected, sb_sim_set_schedule(context, SB_SIM_LAZY, 0, &err));
+    assert_status(expected, sb_sim_fail(context, SB_SIM_ANY, 1, SB_SIM_FAIL_NOW, &err));
+    assert_status(expected, sb_sim_calls(context, calls, &err));
+    assert_status(expected, sb_sim_stream_create(context, &stream, &err));
+    assert_status(expected, sb_sim_stream_destroy(context, &byte, &err));
+    assert_status(expected, sb_sim_launch(context, NULL, note, NULL, &err));
+    assert_status(expected, sb_sim_malloc(context, 8, &ptr, &err));
+    assert_status(expected, sb_sim_free(context, NULL, &err));
+    assert_status(expected, sb_sim_peek(context, &byte, &byte, 1, &err));
+    assert_status(expected, sb_sim_poke(context, &byte, &byte, 1, &err));
+    assert_null(sb_sim_address(context, &byte, 1));
+}
+
+static void other_contexts_are_refused(void **state) {
+    (void)state;
+    sb_error err;
+    sb_context *host = NULL;
+    assert_ok(sb_context_create(NULL, &host, &err));
+    assert_all_refuse(SB_ERR_WRONG_DEVICE, host);
+    assert_all_refuse(SB_ERR_INVALID_ARGUMENT, NULL);
+    sb_context_release(host);
+}
+
+static void bad_arguments_are_refused(void **state) {
+    (void)state;
+    struct fixture f = fixture_open(SB_SIM_EAGER, 0);
+    sb_error err;
+    char byte = 0;
+    assert_status(SB_ERR_INVALID_ARGUMENT, sb_sim_set_schedule(f.context, 3, 0, &err));
+    assert_status(SB_ERR_INVALID_ARGUMENT, sb_sim_set_schedule(f.context, -1, 0, &err));
+    assert_status(SB_ERR_INVALID_ARGUMENT, sb_sim_fail(f.context, SB_SIM_OP_COUNT, 1, 0, &err));
+    assert_status(SB_ERR_INVALID_ARGUMENT, sb_sim_fail(f.context, -2, 1, 0, &err));
+    assert_status(SB_ERR_INVALID_ARGUMENT, sb_sim_fail(f.context, SB_SIM_ANY, -1, 0, &err));
+    assert_status(SB_ERR_INVALID_ARGUMENT, sb_sim_fail(f.context, SB_SIM_ANY, 1, 3, &err));
+    assert_status(SB_ERR_INVALID_ARGUMENT, sb_sim_fail(f.context, SB_SIM_ANY, 1, -1, &err));
+    assert_status(SB_ERR_INVALID_ARGUMENT, sb_sim_calls(f.context, NULL, &err));
+    assert_status(SB_ERR_INVALID_ARGUMENT, sb_sim_stream_create(f.context, NULL, &err));
+    assert_status(SB_ERR_INVALID_ARGUMENT, sb_sim_launch(f.context, NULL, NULL, NULL, &err));
+    assert_status(SB_ERR_INVALID_ARGUMENT, sb_sim_malloc(f.context, 8, NULL, &err));
+    assert_status(SB_ERR_INVALID_ARGUMENT, sb_sim_peek(f.context, NULL, &byte, 1, &err));
+    assert_status(SB_ERR_INVALID_ARGUMENT, sb_sim_peek(f.context, &byte, NULL, 1, &err));
+    assert_status(SB_ERR_INVALID_ARGUMENT, sb_sim_poke(f.context, NULL, &byte, 1, &err));
+    assert_status(SB_ERR_INVALID_ARGUMENT, sb_sim_poke(f.context, &byte, NULL, 1, &err));
+    assert_int_equal(sb_sim_peek(f.context, NULL, &byte, 1, NULL), SB_ERR_INVALID_ARGUMENT);
+    fixture_close(&f);
+}
+
+static void a_forked_child_may_not_use_the_device(void **state) {
+    (void)state;
+    struct fixture f = fixture_open(SB_SIM_EAGER, 0);
+    int status = 0;
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0)
+        _exit(sb_sim_launch(f.context, NULL, note, NULL, NULL) == SB_ERR_FORKED ? 0 : 1);
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    fixture_close(&f);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_host_cannot_touch_device_memory),
+        cmocka_unit_test(fresh_memory_holds_rubbish),
+        cmocka_unit_test(large_memory_costs_what_is_written),
+        cmocka_unit_test(impossible_sizes_are_out_of_memory),
+        cmocka_unit_test(allocations_never_overlap),
+        cmocka_unit_test(freed_addresses_are_not_used_again_soon),
+        cmocka_unit_test(bad_pointers_are_device_failures),
+        cmocka_unit_test(work_that_comes_after_a_free_fails),
+        cmocka_unit_test(memory_belongs_to_its_stream_until_synchronised),
+        cmocka_unit_test(a_free_that_makes_no_sense_costs_the_device),
+        cmocka_unit_test(eager_work_is_done_on_return),
+        cmocka_unit_test(lazy_work_runs_when_waited_for_and_only_what_is_needed),
+        cmocka_unit_test(a_missing_wait_gives_wrong_bytes),
+        cmocka_unit_test(rubbish_waits_for_work_queued_before),
+        cmocka_unit_test(a_late_target_gets_its_rubbish_too),
+        cmocka_unit_test(a_random_schedule_repeats_for_its_seed),
+        cmocka_unit_test(a_new_schedule_holds_for_later_work),
+        cmocka_unit_test(blocking_streams_are_ordered_and_others_are_not),
+        cmocka_unit_test(a_stream_waits_from_the_call_on),
+        cmocka_unit_test(long_chains_of_waits_run),
+        cmocka_unit_test(a_destroyed_stream_and_a_closed_device_run_their_work),
+        cmocka_unit_test(unknown_streams_are_of_the_wrong_device),
+        cmocka_unit_test(only_created_streams_can_be_destroyed),
+        cmocka_unit_test(kernels_reach_memory_on_their_stream_s_turn),
+        cmocka_unit_test(callers_have_memory_of_their_own),
+        cmocka_unit_test(other_contexts_are_refused),
+        cmocka_unit_test(bad_arguments_are_refused),
+        cmocka_unit_test(a_forked_child_may_not_use_the_device),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,491 @@
+/* Faults of the simulated device: every operation, at once, later and for
+   good; who is told, and what is left behind. */
+#include "sim_fixture.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+
+#define BYTES ((size_t)64)
+
+static const int32_t schedules[] = {SB_SIM_EAGER, SB_SIM_LAZY, SB_SIM_RANDOM};
+
+/* A device on which every operation is possible. */
+struct bench {
+    struct fixture f;
+    char *x, *y; /* 16 floats each: 3 and 5 */
+    char source[BYTES], target[BYTES];
+    void *event; /* recorded, on a stream without other work */
+    void *out;   /* what the last ALLOC, ALLOC_PINNED or EVENT_RECORD gave */
+};
+
+static void fill_floats(char *bytes, float value) {
+    for (size_t i = 0; i < BYTES; i += sizeof value)
+        memcpy(bytes + i, &value, sizeof value);
+}
+
+static struct bench bench_open(int32_t schedule) {
+    struct bench b = {.f = fixture_open(schedule, 11)};
+    char values[BYTES];
+    b.x = new_memory(&b.f, BYTES, b.f.own);
+    b.y = new_memory(&b.f, BYTES, b.f.own);
+    synchronize(&b.f, b.f.own);
+    fill_floats(values, 3);
+    poke(&b.f, b.x, values, BYTES);
+    fill_floats(values, 5);
+    poke(&b.f, b.y, values, BYTES);
+    fill_floats(b.source, 7);
+    fill_floats(b.target, 9);
+    b.event = record(&b.f, new_stream(&b.f));
+    return b;
+}
+
+static void bench_close(struct bench *b) {
+    b->f.table->event_destroy(b->f.device, b->event);
+    fixture_close(&b->f);
+}
+
+static sb_status call(struct bench *b, int32_t op, sb_error *err) {
+    const sb_backend *t = b->f.table;
+    void *d = b->f.device;
+    sb_stream own = b->f.own;
+    double sum;
+    b->out = NULL;
+    switch (op) {
+    case SB_SIM_ALLOC:
+        return t->alloc(d, BYTES, own, &b->out, err);
+    case SB_SIM_ZERO:
+        return t->zero(d, b->y, BYTES, own, err);
+    case SB_SIM_UPLOAD:
+        return t->upload(d, b->y, b->source, BYTES, own, err);
+    case SB_SIM_DOWNLOAD:
+        return t->download(d, b->target, b->x, BYTES, own, err);
+    case SB_SIM_COPY:
+        return t->copy(d, b->y, b->x, BYTES, own, err);
+    case SB_SIM_ALLOC_PINNED:
+        return t->alloc_pinned(d, BYTES, &b->out, err);
+    case SB_SIM_CHECK_POINTER:
+        return t->check_pointer(d, b->x, BYTES, err);
+    case SB_SIM_CHECK_STREAM:
+        return t->check_stream(d, own, err);
+    case SB_SIM_STREAM_SYNCHRONIZE:
+        return t->stream_synchronize(d, own, err);
+    case SB_SIM_EVENT_RECORD:
+        return t->event_record(d, own, &b->out, err);
+    case SB_SIM_STREAM_WAIT:
+        return t->stream_wait(d, own, b->event, err);
+    case SB_SIM_EVENT_WAIT:
+        return t->event_wait(d, b->event, err);
+    case SB_SIM_PREPARE_ARITHMETIC:
+        return t->prepare_arithmetic(d, err);
+    case SB_SIM_AXPY:
+        return t->axpy(d, SB_DTYPE_F32, 16, 2, b->x, b->y, own, err);
+    case SB_SIM_SCALE:
+        return t->scale(d, SB_DTYPE_F32, 16, 2, b->y, own, err);
+    case SB_SIM_ASUM:
+        return t->asum(d, SB_DTYPE_F32, 16, b->x, &sum, own, err);
+    default:
+        return t->sumsq(d, SB_DTYPE_F32, 16, b->x, &sum, own, err);
+    }
+}
+
+/* Gives back what a call that succeeded has made. */
+static void undo(struct bench *b, int32_t op) {
+    if (op == SB_SIM_ALLOC)
+        b->f.table->free(b->f.device, b->out, BYTES, b->f.own);
+    if (op == SB_SIM_ALLOC_PINNED)
+        b->f.table->free_pinned(b->f.device, b->out, BYTES);
+    if (op == SB_SIM_EVENT_RECORD)
+        b->f.table->event_destroy(b->f.device, b->out);
+}
+
+static bool holds(const char *bytes, float value) {
+    char expected[BYTES];
+    fill_floats(expected, value);
+    return memcmp(bytes, expected, BYTES) == 0;
+}
+
+static bool device_holds(struct bench *b, const char *ptr, float value) {
+    char seen[BYTES];
+    peek(&b->f, seen, ptr, BYTES);
+    return holds(seen, value);
+}
+
+static bool is_allocation(int32_t op) {
+    return op == SB_SIM_ALLOC || op == SB_SIM_ALLOC_PINNED;
+}
+
+/* Whether the operation's work is queued, so that it can fail on its turn. */
+static bool queues(int32_t op) {
+    static const int32_t queued[] = {
+        SB_SIM_ZERO,  SB_SIM_UPLOAD,       SB_SIM_DOWNLOAD,    SB_SIM_COPY, SB_SIM_AXPY,
+        SB_SIM_SCALE, SB_SIM_EVENT_RECORD, SB_SIM_STREAM_WAIT, SB_SIM_ASUM, SB_SIM_SUMSQ};
+    for (size_t i = 0; i < COUNT_OF(queued); i++)
+        if (queued[i] == op)
+            return true;
+    return false;
+}
+
+static bool waits_for_its_result(int32_t op) {
+    return op == SB_SIM_ASUM || op == SB_SIM_SUMSQ;
+}
+
+/* --- at once -------------------------------------------------------------------- */
+
+static void a_call_that_fails_now_has_done_nothing(void **state) {
+    (void)state;
+    for (size_t s = 0; s < COUNT_OF(schedules); s++)
+        for (int32_t op = 0; op < SB_SIM_OP_COUNT; op++) {
+            struct bench b = bench_open(schedules[s]);
+            sb_error err;
+            fail_call(&b.f, op, 1, SB_SIM_FAIL_NOW);
+            assert_status(is_allocation(op) ? SB_ERR_OUT_OF_MEMORY : SB_ERR_DEVICE_FAILURE,
+                          call(&b, op, &err));
+            assert_int_not_equal(err.device_code, 0);
+            assert_null(b.out);
+            assert_true(device_holds(&b, b.x, 3));
+            assert_true(device_holds(&b, b.y, 5));
+            assert_true(holds(b.target, 9));
+            synchronize(&b.f, b.f.own); /* nothing of it was queued */
+            assert_true(device_holds(&b, b.y, 5));
+            assert_ok(call(&b, op, &err)); /* and the next call is as any other */
+            undo(&b, op);
+            synchronize(&b.f, b.f.own);
+            bench_close(&b);
+        }
+}
+
+/* --- later ------------------------------------------------------------------------- */
+
+static void work_that_fails_later_is_not_done(void **state) {
+    (void)state;
+    for (size_t s = 0; s < COUNT_OF(schedules); s++)
+        for (int32_t op = 0; op < SB_SIM_OP_COUNT; op++) {
+            struct bench b = bench_open(schedules[s]);
+            sb_error err;
+            fail_call(&b.f, op, 1, SB_SIM_FAIL_LATER);
+            if (!queues(op) || waits_for_its_result(op)) {
+                assert_status(is_allocation(op) ? SB_ERR_OUT_OF_MEMORY : SB_ERR_DEVICE_FAILURE,
+                              call(&b, op, &err));
+            } else if (op == SB_SIM_EVENT_RECORD) {
+                assert_ok(call(&b, op, &err));
+                assert_status(SB_ERR_DEVICE_FAILURE,
+                              b.f.table->event_wait(b.f.device, b.out, &err));
+                undo(&b, op);
+            } else {
+                assert_ok(call(&b, op, &err));
+                assert_status(SB_ERR_DEVICE_FAILURE,
+                              b.f.table->stream_synchronize(b.f.device, b.f.own, &err));
+            }
+            assert_int_not_equal(err.device_code, 0);
+            synchronize(&b.f, b.f.own); /* told once */
+            bool writes = op == SB_SIM_ZERO || op == SB_SIM_UPLOAD || op == SB_SIM_COPY ||
+                          op == SB_SIM_AXPY || op == SB_SIM_SCALE;
+            assert_true(device_holds(&b, b.x, 3));
+            assert_int_equal(device_holds(&b, b.y, 5), !writes);
+            assert_false(device_holds(&b, b.y, 0) || device_holds(&b, b.y, 7) ||
+                         device_holds(&b, b.y, 3) || device_holds(&b, b.y, 11) ||
+                         device_holds(&b, b.y, 10));
+            assert_int_equal(holds(b.target, 9), op != SB_SIM_DOWNLOAD);
+            assert_false(holds(b.target, 3));
+            assert_ok(call(&b, op, &err));
+            undo(&b, op);
+            synchronize(&b.f, b.f.own);
+            bench_close(&b);
+        }
+}
+
+/* Every event from the failed work to the next one that its thread records; not those before,
+   not those after, not other streams'. */
+static void events_tell_of_work_before_them(void **state) {
+    (void)state;
+    for (size_t s = 0; s < COUNT_OF(schedules); s++) {
+        struct bench b = bench_open(schedules[s]);
+        const sb_backend *t = b.f.table;
+        void *d = b.f.device;
+        sb_error err;
+        void *before = record(&b.f, b.f.own);
+        fail_call(&b.f, SB_SIM_UPLOAD, 1, SB_SIM_FAIL_LATER);
+        upload(&b.f, b.y, b.source, BYTES, b.f.own);
+        void *event = record(&b.f, b.f.own);
+        sb_stream other = new_stream(&b.f);
+        stream_wait(&b.f, other, event);
+        download(&b.f, b.target, b.x, BYTES, other);
+        void *behind = record(&b.f, other);
+        upload(&b.f, b.y, b.source, BYTES, b.f.own);
+        void *after = record(&b.f, b.f.own);
+        event_wait(&b.f, before);
+        event_wait(&b.f, behind); /* its own work was done */
+        assert_true(holds(b.target, 3));
+        for (int i = 0; i < 3; i++)
+            assert_status(SB_ERR_DEVICE_FAILURE, t->event_wait(d, event, &err));
+        assert_non_null(strstr(err.message, "upload"));
+        event_wait(&b.f, after);
+        assert_true(device_holds(&b, b.y, 7));
+        synchronize(&b.f, b.f.own); /* the wait for the event was word enough */
+        synchronize(&b.f, other);
+        t->event_destroy(d, before);
+        t->event_destroy(d, event);
+        t->event_destroy(d, behind);
+        t->event_destroy(d, after);
+        bench_close(&b);
+    }
+}
+
+struct other_thread {
+    struct bench *b;
+    sb_status synchronized, recorded;
+};
+
+static void *wait_elsewhere(void *user) {
+    struct other_thread *t = user;
+    struct fixture *f = &t->b->f;
+    sb_error err;
+    void *event = NULL;
+    t->synchronized = f->table->stream_synchronize(f->device, f->own, &err);
+    (void)f->table->event_record(f->device, f->own, &event, &err);
+    t->recorded = f->table->event_wait(f->device, event, &err);
+    f->table->event_destroy(f->device, event);
+    return NULL;
+}
+
+static struct other_thread elsewhere(struct bench *b) {
+    struct other_thread other = {b, SB_OK, SB_OK};
+    pthread_t thread;
+    assert_int_equal(pthread_create(&thread, NULL, wait_elsewhere, &other), 0);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    return other;
+}
+
+/* Another thread's wait between a copy and its event must not swallow the failure. */
+static void another_thread_cannot_take_the_news_away(void **state) {
+    (void)state;
+    for (size_t s = 0; s < COUNT_OF(schedules); s++)
+        for (int by_event = 0; by_event < 2; by_event++) {
+            struct bench b = bench_open(schedules[s]);
+            sb_error err;
+            fail_call(&b.f, SB_SIM_UPLOAD, 1, SB_SIM_FAIL_LATER);
+            upload(&b.f, b.y, b.source, BYTES, b.f.own);
+            struct other_thread other = elsewhere(&b);
+            assert_int_equal(other.synchronized, SB_ERR_DEVICE_FAILURE);
+            assert_int_equal(other.recorded, SB_ERR_DEVICE_FAILURE);
+            if (by_event) {
+                void *event = record(&b.f, b.f.own);
+                assert_status(SB_ERR_DEVICE_FAILURE,
+                              b.f.table->event_wait(b.f.device, event, &err));
+                b.f.table->event_destroy(b.f.device, event);
+            } else {
+                assert_status(SB_ERR_DEVICE_FAILURE,
+                              b.f.table->stream_synchronize(b.f.device, b.f.own, &err));
+            }
+            other = elsewhere(&b);
+            assert_int_equal(other.synchronized, SB_OK);
+            assert_int_equal(other.recorded, SB_OK);
+            bench_close(&b);
+        }
+}
+
+/* The thread that queued the copy may be gone: its event has kept the news. */
+static void an_event_can_be_waited_for_by_anybody(void **state) {
+    (void)state;
+    struct bench b = bench_open(SB_SIM_LAZY);
+    sb_error err;
+    fail_call(&b.f, SB_SIM_UPLOAD, 1, SB_SIM_FAIL_LATER);
+    upload(&b.f, b.y, b.source, BYTES, b.f.own);
+    void *event = record(&b.f, b.f.own);
+    struct other_thread other = elsewhere(&b);
+    assert_int_equal(other.synchronized, SB_ERR_DEVICE_FAILURE);
+    assert_int_equal(other.recorded, SB_OK);
+    other = elsewhere(&b);
+    assert_int_equal(other.synchronized, SB_OK);
+    assert_status(SB_ERR_DEVICE_FAILURE, b.f.table->event_wait(b.f.device, event, &err));
+    b.f.table->event_destroy(b.f.device, event);
+    bench_close(&b);
+}
+
+static void sums_tell_of_work_before_them(void **state) {
+    (void)state;
+    for (int32_t op = SB_SIM_ASUM; op <= SB_SIM_SUMSQ; op++) {
+        struct bench b = bench_open(SB_SIM_LAZY);
+        sb_error err;
+        fail_call(&b.f, SB_SIM_UPLOAD, 1, SB_SIM_FAIL_LATER);
+        upload(&b.f, b.x, b.source, BYTES, b.f.own);
+        assert_status(SB_ERR_DEVICE_FAILURE, call(&b, op, &err));
+        assert_ok(call(&b, op, &err));
+        bench_close(&b);
+    }
+}
+
+static void untold_failures_go_with_their_stream(void **state) {
+    (void)state;
+    struct bench b = bench_open(SB_SIM_LAZY);
+    sb_error err;
+    sb_stream other = new_stream(&b.f);
+    fail_call(&b.f, SB_SIM_UPLOAD, 1, SB_SIM_FAIL_LATER);
+    upload(&b.f, b.x, b.source, BYTES, other);
+    assert_ok(sb_sim_stream_destroy(b.f.context, other, &err));
+    fail_call(&b.f, SB_SIM_UPLOAD, 1, SB_SIM_FAIL_LATER);
+    upload(&b.f, b.x, b.source, BYTES, b.f.own);
+    bench_close(&b); /* nor does the device keep them */
+}
+
+/* --- for good ------------------------------------------------------------------------- */
+
+static int kernels_run;
+
+static void count_kernel(void *user) {
+    (void)user;
+    kernels_run++;
+}
+
+static void a_lost_device_stays_lost(void **state) {
+    (void)state;
+    for (size_t s = 0; s < COUNT_OF(schedules); s++)
+        for (int32_t op = 0; op < SB_SIM_OP_COUNT; op++) {
+            struct bench b = bench_open(schedules[s]);
+            sb_error err;
+            sb_stream stream;
+            void *ptr;
+            fail_call(&b.f, op, 1, SB_SIM_FAIL_STICKY);
+            assert_status(SB_ERR_DEVICE_LOST, call(&b, op, &err));
+            fail_call(&b.f, SB_SIM_ANY, 1, SB_SIM_FAIL_NOW); /* changes nothing any more */
+            for (int32_t later = 0; later < SB_SIM_OP_COUNT; later++) {
+                assert_status(SB_ERR_DEVICE_LOST, call(&b, later, &err));
+                assert_int_not_equal(err.device_code, 0);
+                assert_null(b.out);
+            }
+            assert_status(SB_ERR_DEVICE_LOST, sb_sim_malloc(b.f.context, 8, &ptr, &err));
+            assert_status(SB_ERR_DEVICE_LOST, sb_sim_stream_create(b.f.context, &stream, &err));
+            assert_status(SB_ERR_DEVICE_LOST,
+                          sb_sim_launch(b.f.context, NULL, count_kernel, NULL, &err));
+            assert_true(device_holds(&b, b.x, 3)); /* still there to be looked at */
+            b.f.table->free(b.f.device, b.x, BYTES, b.f.own);
+            assert_status(SB_ERR_DEVICE_FAILURE, sb_sim_peek(b.f.context, b.target, b.x, 1, &err));
+            bench_close(&b);
+        }
+}
+
+static void losing_the_device_spoils_what_was_being_written(void **state) {
+    (void)state;
+    static const int32_t ops[] = {SB_SIM_ZERO, SB_SIM_UPLOAD, SB_SIM_COPY, SB_SIM_AXPY,
+                                  SB_SIM_SCALE};
+    for (size_t k = 0; k < COUNT_OF(ops); k++) {
+        struct bench b = bench_open(SB_SIM_EAGER);
+        sb_error err;
+        fail_call(&b.f, ops[k], 1, SB_SIM_FAIL_STICKY);
+        assert_status(SB_ERR_DEVICE_LOST, call(&b, ops[k], &err));
+        assert_false(device_holds(&b, b.y, 5));
+        bench_close(&b);
+    }
+}
+
+static void queued_work_is_lost_with_the_device(void **state) {
+    (void)state;
+    struct bench b = bench_open(SB_SIM_LAZY);
+    sb_error err;
+    kernels_run = 0;
+    upload(&b.f, b.y, b.source, BYTES, b.f.own);
+    assert_ok(sb_sim_launch(b.f.context, b.f.own, count_kernel, NULL, &err));
+    void *event = record(&b.f, b.f.own);
+    stream_wait(&b.f, new_stream(&b.f), event);
+    fail_call(&b.f, SB_SIM_CHECK_STREAM, 1, SB_SIM_FAIL_STICKY);
+    assert_status(SB_ERR_DEVICE_LOST, b.f.table->check_stream(b.f.device, NULL, &err));
+    assert_status(SB_ERR_DEVICE_LOST, b.f.table->event_wait(b.f.device, event, &err));
+    b.f.table->free(b.f.device, b.x, BYTES, b.f.own);
+    assert_false(device_holds(&b, b.y, 7));
+    b.f.table->event_destroy(b.f.device, event);
+    bench_close(&b);
+    assert_int_equal(kernels_run, 0);
+}
+
+/* --- arming and counting ---------------------------------------------------------------- */
+
+static void the_nth_call_fails_once(void **state) {
+    (void)state;
+    struct bench b = bench_open(SB_SIM_EAGER);
+    sb_error err;
+    fail_call(&b.f, SB_SIM_ZERO, 3, SB_SIM_FAIL_NOW);
+    for (int i = 1; i <= 6; i++) {
+        assert_ok(call(&b, SB_SIM_COPY, &err)); /* others do not count */
+        assert_status(i == 3 ? SB_ERR_DEVICE_FAILURE : SB_OK, call(&b, SB_SIM_ZERO, &err));
+    }
+    fail_call(&b.f, SB_SIM_ANY, 4, SB_SIM_FAIL_NOW);
+    for (int32_t op = SB_SIM_ZERO; op <= SB_SIM_COPY; op++)
+        assert_status(op == SB_SIM_COPY ? SB_ERR_DEVICE_FAILURE : SB_OK, call(&b, op, &err));
+    assert_ok(call(&b, SB_SIM_COPY, &err));
+    bench_close(&b);
+}
+
+static void one_fault_is_armed_at_a_time(void **state) {
+    (void)state;
+    struct bench b = bench_open(SB_SIM_EAGER);
+    sb_error err;
+    fail_call(&b.f, SB_SIM_ZERO, 1, SB_SIM_FAIL_NOW);
+    fail_call(&b.f, SB_SIM_COPY, 1, SB_SIM_FAIL_NOW);
+    assert_ok(call(&b, SB_SIM_ZERO, &err));
+    assert_status(SB_ERR_DEVICE_FAILURE, call(&b, SB_SIM_COPY, &err));
+    fail_call(&b.f, SB_SIM_ZERO, 1, SB_SIM_FAIL_STICKY);
+    fail_call(&b.f, SB_SIM_ZERO, 0, SB_SIM_FAIL_NOW);
+    assert_ok(call(&b, SB_SIM_ZERO, &err));
+    bench_close(&b);
+}
+
+static void every_call_is_counted(void **state) {
+    (void)state;
+    for (int32_t op = 0; op < SB_SIM_OP_COUNT; op++) {
+        struct bench b = bench_open(SB_SIM_LAZY);
+        sb_error err;
+        int64_t before[SB_SIM_OP_COUNT];
+        int64_t after[SB_SIM_OP_COUNT];
+        assert_ok(sb_sim_calls(b.f.context, before, &err));
+        assert_ok(call(&b, op, &err));
+        undo(&b, op);
+        fail_call(&b.f, op, 1, SB_SIM_FAIL_NOW);
+        assert_int_not_equal(call(&b, op, &err), SB_OK);
+        fail_call(&b.f, op, 1, SB_SIM_FAIL_STICKY);
+        assert_int_not_equal(call(&b, op, &err), SB_OK);
+        assert_int_not_equal(call(&b, op, &err), SB_OK);
+        assert_ok(sb_sim_calls(b.f.context, after, &err));
+        for (int32_t k = 0; k < SB_SIM_OP_COUNT; k++)
+            assert_int_equal(after[k] - before[k], k == op ? 4 : 0);
+        bench_close(&b);
+    }
+}
+
+static void looking_is_not_counted_and_does_not_fail(void **state) {
+    (void)state;
+    struct bench b = bench_open(SB_SIM_EAGER);
+    sb_error err;
+    int64_t before[SB_SIM_OP_COUNT];
+    int64_t after[SB_SIM_OP_COUNT];
+    void *ptr = NULL;
+    assert_ok(sb_sim_calls(b.f.context, before, &err));
+    fail_call(&b.f, SB_SIM_ANY, 1, SB_SIM_FAIL_STICKY);
+    assert_ok(sb_sim_malloc(b.f.context, BYTES, &ptr, &err));
+    poke(&b.f, ptr, b.source, BYTES);
+    peek(&b.f, b.target, ptr, BYTES);
+    assert_ok(sb_sim_launch(b.f.context, new_stream(&b.f), count_kernel, NULL, &err));
+    assert_ok(sb_sim_free(b.f.context, ptr, &err));
+    assert_ok(sb_sim_calls(b.f.context, after, &err));
+    assert_memory_equal(before, after, sizeof before);
+    bench_close(&b);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_call_that_fails_now_has_done_nothing),
+        cmocka_unit_test(work_that_fails_later_is_not_done),
+        cmocka_unit_test(events_tell_of_work_before_them),
+        cmocka_unit_test(another_thread_cannot_take_the_news_away),
+        cmocka_unit_test(an_event_can_be_waited_for_by_anybody),
+        cmocka_unit_test(sums_tell_of_work_before_them),
+        cmocka_unit_test(untold_failures_go_with_their_stream),
+        cmocka_unit_test(a_lost_device_stays_lost),
+        cmocka_unit_test(losing_the_device_spoils_what_was_being_written),
+        cmocka_unit_test(queued_work_is_lost_with_the_device),
+        cmocka_unit_test(the_nth_call_fails_once),
+        cmocka_unit_test(one_fault_is_armed_at_a_time),
+        cmocka_unit_test(every_call_is_counted),
+        cmocka_unit_test(looking_is_not_counted_and_does_not_fail),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

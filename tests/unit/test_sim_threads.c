@@ -1,0 +1,97 @@
+/* Many threads on one simulated device; ThreadSanitizer sees what they share. */
+#include "sim_fixture.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+
+enum { THREADS = 8, ROUNDS = 300, VALUES = 64 };
+
+struct worker {
+    struct fixture *f;
+    uint64_t seed;
+    bool right;
+};
+
+struct job {
+    const sb_context *context;
+    const void *ptr;
+};
+
+static void add_one(void *user) {
+    const struct job *job = user;
+    float *values = sb_sim_address(job->context, job->ptr, VALUES * sizeof(float));
+    for (int i = 0; values && i < VALUES; i++)
+        values[i] += 1;
+}
+
+/* Up, twice the value, plus one by a kernel, summed, down: on a stream of its own or a shared
+   one. */
+static bool round_trip(struct fixture *f, sb_stream stream, float value) {
+    const sb_backend *t = f->table;
+    float values[VALUES];
+    double sum = 0;
+    void *ptr = NULL;
+    void *event = NULL;
+    sb_error err;
+    for (int i = 0; i < VALUES; i++)
+        values[i] = value;
+    bool done = t->alloc(f->device, sizeof values, stream, &ptr, &err) == SB_OK &&
+                t->upload(f->device, ptr, values, sizeof values, stream, &err) == SB_OK &&
+                t->scale(f->device, SB_DTYPE_F32, VALUES, 2, ptr, stream, &err) == SB_OK;
+    struct job job = {f->context, ptr};
+    done = done && sb_sim_launch(f->context, stream, add_one, &job, &err) == SB_OK &&
+           t->asum(f->device, SB_DTYPE_F32, VALUES, ptr, &sum, stream, &err) == SB_OK &&
+           t->download(f->device, values, ptr, sizeof values, stream, &err) == SB_OK &&
+           t->event_record(f->device, stream, &event, &err) == SB_OK;
+    if (!done)
+        return false;
+    t->free(f->device, ptr, sizeof values, stream);
+    done = t->event_wait(f->device, event, &err) == SB_OK;
+    t->event_destroy(f->device, event);
+    return done && values[VALUES - 1] == 2 * value + 1 && sum == (double)(VALUES * (2 * value + 1));
+}
+
+static void *work(void *user) {
+    struct worker *w = user;
+    sb_stream mine = NULL;
+    sb_error err;
+    w->right = true;
+    for (int round = 0; round < ROUNDS && w->right; round++) {
+        if (!mine)
+            w->right = sb_sim_stream_create(w->f->context, &mine, &err) == SB_OK;
+        uint64_t draw = test_random(&w->seed);
+        sb_stream streams[] = {mine, w->f->own, NULL};
+        w->right = w->right && round_trip(w->f, streams[draw % 3], (float)(draw % 1000));
+        if (draw % 16 == 0) {
+            w->right = w->right && sb_sim_stream_destroy(w->f->context, mine, &err) == SB_OK;
+            mine = NULL;
+        }
+        if (draw % 32 == 1)
+            w->right = w->right && sb_sim_set_schedule(w->f->context, (int32_t)(draw / 64 % 3),
+                                                       draw, &err) == SB_OK;
+    }
+    return NULL;
+}
+
+static void threads_do_not_disturb_each_other(void **state) {
+    (void)state;
+    struct fixture f = fixture_open(SB_SIM_RANDOM, 1);
+    pthread_t threads[THREADS];
+    struct worker workers[THREADS];
+    for (int i = 0; i < THREADS; i++) {
+        workers[i] = (struct worker){&f, (uint64_t)i + 1, false};
+        assert_int_equal(pthread_create(&threads[i], NULL, work, &workers[i]), 0);
+    }
+    for (int i = 0; i < THREADS; i++) {
+        assert_int_equal(pthread_join(threads[i], NULL), 0);
+        assert_true(workers[i].right);
+    }
+    fixture_close(&f);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(threads_do_not_disturb_each_other),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,245 @@
+/* Status codes and the error struct: numbers, names, texts, layout, and when
+   the struct is written. */
+#include "base/error.h"
+#include "support.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* Written by hand, on purpose: these numbers never change. */
+static const struct {
+    const char *name;
+    sb_status symbol;
+    sb_status number;
+} pinned[] = {
+    {"SB_OK", SB_OK, 0},
+    {"SB_ERR_INVALID_ARGUMENT", SB_ERR_INVALID_ARGUMENT, -1},
+    {"SB_ERR_INDEX_OUT_OF_RANGE", SB_ERR_INDEX_OUT_OF_RANGE, -2},
+    {"SB_ERR_DTYPE_MISMATCH", SB_ERR_DTYPE_MISMATCH, -3},
+    {"SB_ERR_SHAPE_MISMATCH", SB_ERR_SHAPE_MISMATCH, -4},
+    {"SB_ERR_UNINITIALIZED", SB_ERR_UNINITIALIZED, -5},
+    {"SB_ERR_UNSUPPORTED", SB_ERR_UNSUPPORTED, -6},
+    {"SB_ERR_WRONG_DEVICE", SB_ERR_WRONG_DEVICE, -7},
+    {"SB_ERR_SHARED", SB_ERR_SHARED, -8},
+    {"SB_ERR_SIZE_OVERFLOW", SB_ERR_SIZE_OVERFLOW, -9},
+    {"SB_ERR_OVER_LIMIT", SB_ERR_OVER_LIMIT, -10},
+    {"SB_ERR_MALFORMED", SB_ERR_MALFORMED, -100},
+    {"SB_ERR_LENGTH_MISMATCH", SB_ERR_LENGTH_MISMATCH, -101},
+    {"SB_ERR_BAD_SHAPE", SB_ERR_BAD_SHAPE, -102},
+    {"SB_ERR_DATA_OVERFLOW", SB_ERR_DATA_OVERFLOW, -103},
+    {"SB_ERR_DATA_LIMIT", SB_ERR_DATA_LIMIT, -104},
+    {"SB_ERR_OUT_OF_MEMORY", SB_ERR_OUT_OF_MEMORY, -200},
+    {"SB_ERR_CAP_REACHED", SB_ERR_CAP_REACHED, -201},
+    {"SB_ERR_NO_DEVICE", SB_ERR_NO_DEVICE, -202},
+    {"SB_ERR_DEVICE_FAILURE", SB_ERR_DEVICE_FAILURE, -203},
+    {"SB_ERR_DEVICE_LOST", SB_ERR_DEVICE_LOST, -204},
+    {"SB_ERR_FORKED", SB_ERR_FORKED, -205},
+    {"SB_ERR_IO", SB_ERR_IO, -206},
+    {"SB_ERR_ABI_MISMATCH", SB_ERR_ABI_MISMATCH, -207},
+    {"SB_ERR_INTERNAL", SB_ERR_INTERNAL, -901},
+};
+#define PINNED (sizeof pinned / sizeof pinned[0])
+
+static void numbers_are_pinned(void **state) {
+    (void)state;
+    for (size_t i = 0; i < PINNED; i++)
+        if (pinned[i].symbol != pinned[i].number)
+            fail_with("%s is %d, not %d", pinned[i].name, pinned[i].symbol, pinned[i].number);
+}
+
+static void the_list_has_no_other_status(void **state) {
+    (void)state;
+    size_t listed = 0;
+#define COUNT_ONE(name, number, text) listed++;
+    SB_STATUS_LIST(COUNT_ONE)
+#undef COUNT_ONE
+    assert_int_equal(listed, PINNED);
+}
+
+static void names_and_texts_are_found_by_number(void **state) {
+    (void)state;
+    for (size_t i = 0; i < PINNED; i++) {
+        assert_string_equal(sb_status_name(pinned[i].number), pinned[i].name);
+        const char *text = sb_status_text(pinned[i].number);
+        assert_true(text[0] != '\0');
+        for (size_t j = 0; j < i; j++)
+            assert_string_not_equal(text, sb_status_text(pinned[j].number));
+    }
+}
+
+static void other_numbers_are_unknown(void **state) {
+    (void)state;
+    static const sb_status others[] = {1,    2,    -11,  -99,       -105,     -199,
+                                       -208, -900, -902, INT32_MIN, INT32_MAX};
+    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) {
+        assert_string_equal(sb_status_name(others[i]), "SB_ERR_UNKNOWN");
+        assert_true(sb_status_text(others[i])[0] != '\0');
+    }
+}
+
+static void the_error_struct_is_frozen(void **state) {
+    (void)state;
+    assert_int_equal(sizeof(sb_error), 256);
+    assert_int_equal(offsetof(sb_error, code), 0);
+    assert_int_equal(offsetof(sb_error, device_code), 4);
+    assert_int_equal(offsetof(sb_error, offset), 8);
+    assert_int_equal(offsetof(sb_error, message), 16);
+    assert_int_equal(sizeof(((sb_error *)0)->message), 240);
+}
+
+static void dtypes_are_pinned(void **state) {
+    (void)state;
+    static const struct {
+        int32_t symbol, number;
+        size_t size;
+        const char *name;
+    } dtypes[] = {
+        {SB_DTYPE_F32, 1, 4, "f32"},
+        {SB_DTYPE_F64, 2, 8, "f64"},
+        {SB_DTYPE_I32, 3, 4, "i32"},
+        {SB_DTYPE_U32, 4, 4, "u32"},
+        {SB_DTYPE_F16, 5, 2, "f16"},
+        {SB_DTYPE_BF16, 6, 2, "bf16"},
+        {SB_DTYPE_I8, 7, 0, "i8"},
+        {SB_DTYPE_U8, 8, 0, "u8"},
+        {SB_DTYPE_I64, 9, 0, "i64"},
+        {0, 0, 0, "unknown"},
+        {10, 10, 0, "unknown"},
+        {-1, -1, 0, "unknown"},
+        {INT32_MAX, INT32_MAX, 0, "unknown"},
+    };
+    for (size_t i = 0; i < sizeof dtypes / sizeof dtypes[0]; i++) {
+        assert_int_equal(dtypes[i].symbol, dtypes[i].number);
+        assert_int_equal(sb_dtype_size(dtypes[i].number), dtypes[i].size);
+        assert_string_equal(sb_dtype_name(dtypes[i].number), dtypes[i].name);
+    }
+}
+
+static void version_is_told_as_number_and_text(void **state) {
+    (void)state;
+    char text[32];
+    uint32_t v = sb_version();
+    assert_int_equal(v, SB_VERSION_NUMBER);
+    (void)snprintf(text, sizeof text, "%u.%u.%u", v / 1000000, v / 1000 % 1000, v % 1000);
+    assert_string_equal(sb_version_string(), text);
+    assert_true(sb_features() & SB_FEATURE_OPENBLAS);
+    assert_true(sb_features() & SB_FEATURE_SIM);
+}
+
+/* --- writing ---------------------------------------------------------------- */
+
+static void an_error_is_untouched_on_success(void **state) {
+    (void)state;
+    sb_error err;
+    sb_blob *blob = NULL;
+    assert_ok(sb_blob_create(NULL, SB_DTYPE_F32, &blob, &err)); /* checks err */
+    sb_blob_destroy(blob);
+}
+
+static void an_error_is_wholly_written_on_failure(void **state) {
+    (void)state;
+    sb_error err;
+    sb_blob *blob = NULL;
+    assert_status(SB_ERR_INVALID_ARGUMENT, sb_blob_create(NULL, 12345, &blob, &err));
+    assert_int_equal(err.code, SB_ERR_INVALID_ARGUMENT);
+    assert_int_equal(err.device_code, 0);
+    assert_int_equal(err.offset, -1);
+    assert_null(blob);
+    /* what follows the text is zero, so that nothing of the caller's stack leaks */
+    size_t length = strlen(err.message);
+    for (size_t i = length; i < sizeof err.message; i++)
+        assert_int_equal(err.message[i], 0);
+}
+
+static void an_error_may_be_null(void **state) {
+    (void)state;
+    sb_blob *blob = NULL;
+    assert_int_equal(sb_blob_create(NULL, 12345, &blob, NULL), SB_ERR_INVALID_ARGUMENT);
+    assert_int_equal(sb_blob_create(NULL, SB_DTYPE_F32, NULL, NULL), SB_ERR_INVALID_ARGUMENT);
+}
+
+static void messages_say_what_was_asked_and_found(void **state) {
+    (void)state;
+    sb_error err;
+    sb_blob *blob = NULL;
+    int64_t out;
+    assert_ok(sb_blob_create_shaped(NULL, SB_DTYPE_F32, (int64_t[]){2, 3}, 2, &blob, &err));
+    assert_status(SB_ERR_INDEX_OUT_OF_RANGE,
+                  sb_blob_offset(blob, (int64_t[]){1, 77}, 2, &out, &err));
+    assert_non_null(strstr(err.message, "77"));
+    assert_non_null(strstr(err.message, "3"));
+    assert_status(
+        SB_ERR_SIZE_OVERFLOW,
+        sb_blob_reshape(blob, (int64_t[]){1, INT64_C(1) << 40, INT64_C(1) << 40}, 3, NULL, &err));
+    assert_non_null(strstr(err.message, "1099511627776"));
+    sb_blob_destroy(blob);
+}
+
+static void long_messages_are_cut_and_terminated(void **state) {
+    (void)state;
+    sb_error err;
+    char text[600];
+    memset(text, 'x', sizeof text - 1);
+    text[sizeof text - 1] = '\0';
+    assert_status(SB_ERR_IO, sb__fail_io(&err, 2, "%s", text));
+    assert_int_equal(strlen(err.message), sizeof err.message - 1);
+    assert_int_equal(err.device_code, 2);
+    assert_status(SB_ERR_MALFORMED, sb__fail_at(&err, SB_ERR_MALFORMED, 4711, "%s", "here"));
+    assert_int_equal(err.offset, 4711);
+}
+
+static void strange_bytes_are_escaped(void **state) {
+    (void)state;
+    static const struct {
+        const char *bytes;
+        size_t size;
+        const char *escaped;
+    } cases[] = {
+        {"conv1", 5, "conv1"},
+        {"", 0, ""},
+        {"a\nb", 3, "a\\x0ab"},
+        {"\x1b[31m", 5, "\\x1b[31m"},
+        {"a\0b", 3, "a\\x00b"},
+        {"\xff\x80", 2, "\\xff\\x80"},
+        {"say \"\\\"", 7, "say \\x22\\x5c\\x22"},
+    };
+    char out[64];
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+        assert_string_equal(sb__escape(cases[i].bytes, cases[i].size, out, sizeof out),
+                            cases[i].escaped);
+}
+
+static void escaping_never_leaves_its_buffer(void **state) {
+    (void)state;
+    char bytes[64], out[80];
+    for (int fill = 'a'; fill <= 0x80; fill += 0x80 - 'a') {
+        memset(bytes, fill, sizeof bytes);
+        for (size_t capacity = 8; capacity <= 64; capacity++)
+            for (size_t size = 0; size <= sizeof bytes; size++) {
+                memset(out, 'Z', sizeof out);
+                sb__escape(bytes, size, out, capacity);
+                assert_true(strlen(out) < capacity);
+                assert_int_equal(out[capacity], 'Z');
+            }
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(numbers_are_pinned),
+        cmocka_unit_test(the_list_has_no_other_status),
+        cmocka_unit_test(names_and_texts_are_found_by_number),
+        cmocka_unit_test(other_numbers_are_unknown),
+        cmocka_unit_test(the_error_struct_is_frozen),
+        cmocka_unit_test(dtypes_are_pinned),
+        cmocka_unit_test(version_is_told_as_number_and_text),
+        cmocka_unit_test(an_error_is_untouched_on_success),
+        cmocka_unit_test(an_error_is_wholly_written_on_failure),
+        cmocka_unit_test(an_error_may_be_null),
+        cmocka_unit_test(messages_say_what_was_asked_and_found),
+        cmocka_unit_test(long_messages_are_cut_and_terminated),
+        cmocka_unit_test(strange_bytes_are_escaped),
+        cmocka_unit_test(escaping_never_leaves_its_buffer),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,236 @@
+/* The wire reader: what it accepts, what it refuses and where, from memory and
+   from a file alike. */
+#include "support.h"
+
+#include "format/wire.h"
+#include "wire_builder.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static const struct sb__field_name names[] = {{1, "one"}, {2, "two"}, {0, NULL}};
+static const struct sb__path root = {NULL, "", -1, names};
+
+/* Walks a whole message; the number of its fields. */
+static sb_status walk(const struct sb__source *source, int *fields, sb_error *err) {
+    struct sb__reader *reader = malloc(sizeof *reader);
+    struct sb__field field = {.end = 0};
+    sb_status st;
+    *fields = 0;
+    sb__reader_init(reader, source);
+    while ((st = sb__wire_next(reader, &root, source->size, &field, err)) == SB_OK &&
+           field.number != 0)
+        ++*fields;
+    free(reader);
+    return st;
+}
+
+struct scratch_file {
+    char path[64];
+};
+
+static void write_scratch(struct scratch_file *file, const void *bytes, size_t size) {
+    strcpy(file->path, "/tmp/syncblob-wire-XXXXXX");
+    int fd = mkstemp(file->path);
+    assert_true(fd >= 0);
+    assert_int_equal(write(fd, bytes, size), (ssize_t)size);
+    close(fd);
+}
+
+static sb_status walk_file(const void *bytes, size_t size, bool mapped, int *fields,
+                           sb_error *err) {
+    struct scratch_file file;
+    struct sb__source source;
+    write_scratch(&file, bytes, size);
+    sb_status st = sb__source_open(&source, file.path, mapped, err);
+    assert_int_equal(st, SB_OK);
+    st = walk(&source, fields, err);
+    sb__source_close(&source);
+    unlink(file.path);
+    return st;
+}
+
+struct row {
+    const char *claim;
+    const char *bytes;
+    size_t size;
+    sb_status status;
+    int fields;     /* on success */
+    int64_t offset; /* on failure */
+    const char *says;
+};
+
+#define B(s) s, sizeof s - 1
+
+static const struct row rows[] = {
+    {"nothing is a message", B(""), SB_OK, 0, 0, NULL},
+    {"a number", B("\x08\x05"), SB_OK, 1, 0, NULL},
+    {"every wire type", B("\x08\x01\x11\1\2\3\4\5\6\7\x08\x1a\x01x\x25\1\2\3\4"), SB_OK, 4, 0,
+     NULL},
+    {"a varint of 10 bytes", B("\x08\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01"), SB_OK, 1, 0, NULL},
+    {"an overlong varint", B("\x08\x85\x80\x80\x00"), SB_OK, 1, 0, NULL},
+    {"an overlong tag", B("\x88\x80\x00\x05"), SB_OK, 1, 0, NULL},
+    {"an overlong length", B("\x0a\x81\x80\x00x"), SB_OK, 1, 0, NULL},
+    {"the highest field number", B("\xf8\xff\xff\xff\x0f\x01"), SB_OK, 1, 0, NULL},
+    {"an empty group", B("\x0b\x0c"), SB_OK, 1, 0, NULL},
+    {"a group with every wire type in it",
+     B("\x0b\x10\x01\x1a\x01x\x25\1\2\3\4\x29\1\2\3\4\5\6\7\x08\x0c"), SB_OK, 1, 0, NULL},
+    {"groups in groups", B("\x0b\x13\x0b\x0c\x14\x0c\x08\x01"), SB_OK, 2, 0, NULL},
+
+    {"tag 0", B("\x08\x01\x00"), SB_ERR_MALFORMED, 0, 2, "no field has number 0 at offset 2"},
+    {"an overlong tag 0", B("\x80\x00"), SB_ERR_MALFORMED, 0, 0, "number 0"},
+    {"field 0 of any type", B("\x02\x00"), SB_ERR_MALFORMED, 0, 0, "number 0"},
+    {"a field number beyond 29 bits", B("\x80\x80\x80\x80\x10\x01"), SB_ERR_MALFORMED, 0, 0,
+     "number 536870912"},
+    {"a tag beyond 64 bits", B("\x88\x80\x80\x80\x80\x80\x80\x80\x80\x02\x05"), SB_ERR_MALFORMED, 0,
+     0, "no field has number"},
+    {"wire type 6", B("\x0e\x01"), SB_ERR_MALFORMED, 0, 0, "one: there is no wire type 6"},
+    {"wire type 7", B("\x08\x01\x17"), SB_ERR_MALFORMED, 0, 2, "two: there is no wire type 7"},
+    {"a tag that ends early", B("\x08\x01\x88"), SB_ERR_MALFORMED, 0, 3,
+     "1 byte is missing at offset 3"},
+    {"a number that is not there", B("\x08"), SB_ERR_MALFORMED, 0, 1,
+     "one: 1 byte is missing at offset 1"},
+    {"a number that ends early", B("\x08\xff"), SB_ERR_MALFORMED, 0, 2, "one: 1 byte is missing"},
+    {"a varint of 11 bytes", B("\x08\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80\x00"),
+     SB_ERR_MALFORMED, 0, 1, "one: a number of more than 10 bytes begins at offset 1"},
+    {"4 bytes cut to 3", B("\x15\1\2\3"), SB_ERR_MALFORMED, 0, 4,
+     "two: 1 byte is missing at offset 4"},
+    {"8 bytes cut to 3", B("\x11\1\2\3"), SB_ERR_MALFORMED, 0, 4,
+     "two: 5 bytes are missing at offset 4"},
+    {"a length past the end",
+     B("\x12\x0d"
+       "abc"),
+     SB_ERR_MALFORMED, 0, 5, "two: 10 bytes are missing at offset 5"},
+    {"a length of 2^63", B("\x12\x80\x80\x80\x80\x80\x80\x80\x80\x80\x01"), SB_ERR_MALFORMED, 0, 11,
+     "bytes are missing"},
+    {"a length beyond 64 bits", B("\x12\x80\x80\x80\x80\x80\x80\x80\x80\x80\x02"), SB_ERR_MALFORMED,
+     0, 11, "bytes are missing"},
+    {"a group that does not end", B("\x0b\x10\x01"), SB_ERR_MALFORMED, 0, 3, "1 byte is missing"},
+    {"a group that ends as another", B("\x0b\x14"), SB_ERR_MALFORMED, 0, 1,
+     "two: a group that is not open ends"},
+    {"a group that only ends", B("\x0c"), SB_ERR_MALFORMED, 0, 0,
+     "one: a group that is not open ends"},
+    {"a group around wire type 6", B("\x0b\x16\x0c"), SB_ERR_MALFORMED, 0, 1, "wire type 6"},
+    {"a group around tag 0", B("\x0b\x00\x0c"), SB_ERR_MALFORMED, 0, 1, "number 0"},
+    {"a group around a length past the end", B("\x0b\x12\x7f\x0c"), SB_ERR_MALFORMED, 0, 4,
+     "missing"},
+};
+
+static void check_row(const struct row *row, sb_status st, int fields, const sb_error *err) {
+    if (st != row->status)
+        fail_with("%s: %s", row->claim, sb_status_name(st));
+    if (st == SB_OK && fields != row->fields)
+        fail_with("%s: %d fields", row->claim, fields);
+    if (st == SB_OK)
+        return;
+    if (err->offset != row->offset || !strstr(err->message, row->says))
+        fail_with("%s: \"%s\" (offset %lld)", row->claim, err->message, (long long)err->offset);
+}
+
+static void test_language(void **state) {
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct sb__source source;
+        sb_error err;
+        int fields;
+        assert_ok(sb__source_of_bytes(&source, rows[i].bytes, rows[i].size, &err));
+        sb_status st = walk(&source, &fields, &err);
+        check_row(&rows[i], st, fields, &err);
+        for (int mapped = 0; mapped < 2; mapped++) {
+            st = walk_file(rows[i].bytes, rows[i].size, mapped, &fields, &err);
+            check_row(&rows[i], st, fields, &err);
+        }
+    }
+}
+
+static void test_groups_nest_at_most_100_deep(void **state) {
+    (void)state;
+    for (int depth = 100; depth <= 101; depth++) {
+        struct wire wire = {0};
+        struct sb__source source;
+        sb_error err;
+        int fields;
+        for (int i = 0; i < depth; i++)
+            wire_tag(&wire, 1 + (uint32_t)i, 3);
+        for (int i = depth; i > 0; i--)
+            wire_tag(&wire, (uint32_t)i, 4);
+        assert_ok(sb__source_of_bytes(&source, wire.bytes, wire.size, &err));
+        assert_status(depth == 100 ? SB_OK : SB_ERR_DATA_LIMIT, walk(&source, &fields, &err));
+        wire_free(&wire);
+    }
+}
+
+static void test_values_come_whole_across_the_window(void **state) {
+    (void)state;
+    /* A filler field moves a number, a double and a group over the window's edge, byte by byte. */
+    for (size_t filler = SB__WINDOW_BYTES - 40; filler < SB__WINDOW_BYTES + 4; filler++) {
+        struct wire wire = {0};
+        char *zeros = calloc(1, filler);
+        struct scratch_file file;
+        struct sb__source source;
+        struct sb__reader *reader = malloc(sizeof *reader);
+        struct sb__field field = {.end = 0};
+        sb_error err;
+        wire_bytes(&wire, 3, zeros, filler);
+        wire_number(&wire, 1, 0x123456789abcdef0);
+        wire_tag(&wire, 2, 1);
+        wire_raw(&wire, "\x01\x02\x03\x04\x05\x06\x07\x08", 8);
+        wire_raw(&wire, "\x23\x0d\x01\x02\x03\x04\x24", 7);
+        write_scratch(&file, wire.bytes, wire.size);
+        assert_ok(sb__source_open(&source, file.path, false, &err));
+        sb__reader_init(reader, &source);
+        assert_ok(sb__wire_next(reader, &root, source.size, &field, &err));
+        assert_int_equal(field.end - field.begin, filler);
+        assert_ok(sb__wire_next(reader, &root, source.size, &field, &err));
+        assert_true(field.value == 0x123456789abcdef0);
+        assert_ok(sb__wire_next(reader, &root, source.size, &field, &err));
+        assert_true(field.value == 0x0807060504030201);
+        assert_ok(sb__wire_next(reader, &root, source.size, &field, &err));
+        assert_int_equal(field.number, 4);
+        assert_int_equal(field.end, wire.size);
+        assert_ok(sb__wire_next(reader, &root, source.size, &field, &err));
+        assert_int_equal(field.number, 0);
+        sb__source_close(&source);
+        unlink(file.path);
+        free(reader);
+        free(zeros);
+        wire_free(&wire);
+    }
+}
+
+static void test_errors_name_the_path(void **state) {
+    (void)state;
+    const struct sb__path layer = {&root, "layer", 3, names};
+    const struct sb__path blob = {&layer, "blobs", 1, names};
+    sb_error err;
+    assert_status(SB_ERR_MALFORMED, sb__wire_fail(&blob, 2, SB_ERR_MALFORMED, 2048, &err,
+                                                  "%d bytes are missing", 12));
+    assert_string_equal(err.message, "layer[3].blobs[1].two: 12 bytes are missing at offset 2048");
+    assert_status(SB_ERR_MALFORMED,
+                  sb__wire_fail(&blob, 77, SB_ERR_MALFORMED, 5, &err, "it stands"));
+    assert_string_equal(err.message, "layer[3].blobs[1].field 77: it stands at offset 5");
+    assert_int_equal(sb__wire_fail(&root, 0, SB_ERR_MALFORMED, 5, NULL, "no matter"),
+                     SB_ERR_MALFORMED);
+}
+
+static void test_more_bytes_than_a_message_can_have_are_refused(void **state) {
+    (void)state;
+    struct sb__source source;
+    sb_error err;
+    assert_status(SB_ERR_DATA_LIMIT, sb__source_of_bytes(&source, "", (size_t)INT32_MAX + 1, &err));
+    assert_ok(sb__source_of_bytes(&source, "", INT32_MAX, &err));
+    assert_ok(sb__source_of_bytes(&source, NULL, 0, &err));
+    assert_status(SB_ERR_INVALID_ARGUMENT, sb__source_of_bytes(&source, NULL, 1, &err));
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_language),
+        cmocka_unit_test(test_groups_nest_at_most_100_deep),
+        cmocka_unit_test(test_values_come_whole_across_the_window),
+        cmocka_unit_test(test_errors_name_the_path),
+        cmocka_unit_test(test_more_bytes_than_a_message_can_have_are_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
