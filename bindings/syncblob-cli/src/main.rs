@@ -1,0 +1,143 @@
+//! The command `syncblob`: looks into Caffe's model files.
+#![forbid(unsafe_code)]
+
+mod info;
+mod json;
+mod progress;
+mod stats;
+mod table;
+mod text;
+
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand, ValueEnum};
+use syncblob::{Error, Format};
+
+use crate::info::{Info, Reader};
+use crate::text::printable;
+
+/// Looks into Caffe's model files: .caffemodel, .solverstate, mean.binaryproto.
+#[derive(Parser)]
+#[command(name = "syncblob", version, arg_required_else_help = true)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    Info(InfoArguments),
+}
+
+/// List layers, types, shapes, counts, bytes and sums
+///
+/// Each file is indexed, checked and then read one blob at a time, so that
+/// memory stays near the size of its largest blob.
+#[derive(clap::Args)]
+#[command(after_help = "Exit status: 0; 1 if a file is not what it claims to be, breaks a limit or \
+    has a blob that cannot be loaded\n(nothing is printed for that file, the others are); 2 for \
+    wrong usage.",
+    after_long_help = AFTER_HELP)]
+struct InfoArguments {
+    /// Files to look into
+    #[arg(required = true, value_name = "FILE")]
+    files: Vec<PathBuf>,
+
+    /// Print one JSON object a file, on a line of its own
+    ///
+    /// The schema is schema/info-v1.schema.json in the program's sources.
+    #[arg(long)]
+    json: bool,
+
+    /// What the files are, instead of finding it out
+    #[arg(long = "as", value_enum, value_name = "FORMAT")]
+    format: Option<FormatArgument>,
+}
+
+const AFTER_HELP: &str = "\
+Examples:
+  syncblob info resnet.caffemodel
+  syncblob info --json *.caffemodel | jq -c '[.file, (.layers | length)]'
+  syncblob info --as blob mean.binaryproto
+
+Exit status:
+  0  all files were read
+  1  a file is not what it claims to be, breaks a limit or has a blob that
+     cannot be loaded; the reason is on standard error, nothing is printed for
+     that file on standard output, and the other files are still read
+  2  wrong usage";
+
+#[derive(Clone, Copy, ValueEnum)]
+enum FormatArgument {
+    /// BlobProto, such as mean.binaryproto
+    Blob,
+    /// NetParameter: the layers of a net
+    Caffemodel,
+    /// SolverState: the history of a solver
+    Solverstate,
+}
+
+impl From<FormatArgument> for Format {
+    fn from(format: FormatArgument) -> Self {
+        match format {
+            FormatArgument::Blob => Self::Blob,
+            FormatArgument::Caffemodel => Self::Caffemodel,
+            FormatArgument::Solverstate => Self::Solverstate,
+        }
+    }
+}
+
+fn main() -> ExitCode {
+    let Command::Info(arguments) = Arguments::parse().command;
+    match info(&arguments) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        // Whoever read our output has seen enough.
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("syncblob: standard output: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Whether all files were fine; an error is one of standard output.
+fn info(arguments: &InfoArguments) -> io::Result<bool> {
+    let mut out = io::stdout().lock();
+    let reader = match Reader::new(arguments.format.map(Format::from)) {
+        Ok(reader) => reader,
+        Err(error) => {
+            eprintln!("syncblob: {}", describe(&error));
+            return Ok(false);
+        }
+    };
+    let mut all_fine = true;
+    for file in &arguments.files {
+        match reader.read(file) {
+            Ok(info) => print(&mut out, &info, arguments.json)?,
+            Err(error) => {
+                complain(file, &error);
+                all_fine = false;
+            }
+        }
+    }
+    Ok(all_fine)
+}
+
+fn print(out: &mut impl Write, info: &Info, json: bool) -> io::Result<()> {
+    let text = if json { json::line(info)? } else { table::text(info) };
+    out.write_all(text.as_bytes())?;
+    out.flush()
+}
+
+fn complain(file: &Path, error: &Error) {
+    let file = file.as_os_str().to_string_lossy();
+    eprintln!("syncblob: {}: {}", printable(&file), describe(error));
+}
+
+/// The status's name, what was wrong, and where. The message may hold a path.
+fn describe(error: &Error) -> String {
+    format!("{}: {}", error.code_name(), printable(&error.to_string()))
+}

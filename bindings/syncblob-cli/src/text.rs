@@ -1,0 +1,72 @@
+//! Text from files, made safe for a terminal.
+
+use std::borrow::Cow;
+
+/// Characters that move the cursor, start an escape sequence or reorder text:
+/// a hostile file must not write to the terminal.
+pub fn is_unprintable(c: char) -> bool {
+    c.is_control()
+        || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
+            | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}'
+            | '\u{e0000}'..='\u{e0fff}')
+}
+
+/// The text with those characters as `\u{1b}`.
+pub fn printable(text: &str) -> Cow<'_, str> {
+    if !text.chars().any(is_unprintable) {
+        return text.into();
+    }
+    let escape = |c: char| match is_unprintable(c) {
+        true => c.escape_unicode().to_string(),
+        false => c.to_string(),
+    };
+    text.chars().map(escape).collect::<String>().into()
+}
+
+/// At most `max` characters; what is cut off leaves a mark. A column is as wide
+/// as its longest cell, and names come from strangers.
+pub fn shortened(text: &str, max: usize) -> String {
+    match text.char_indices().nth(max) {
+        Some((end, _)) => format!("{}…", printable(&text[..end])),
+        None => printable(text).into_owned(),
+    }
+}
+
+/// 1234567 as "1,234,567".
+pub fn grouped(number: usize) -> String {
+    let digits = number.to_string();
+    let mut out = String::with_capacity(digits.len() * 4 / 3);
+    for (i, digit) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i) % 3 == 0 {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn escape_sequences_become_text() {
+        assert_eq!(printable("conv1/7x7_s2 – 重み"), "conv1/7x7_s2 – 重み");
+        assert_eq!(printable("\u{1b}]0;owned\u{7}\r\n"), "\\u{1b}]0;owned\\u{7}\\u{d}\\u{a}");
+        assert_eq!(printable("\u{9b}2J\u{7f}\u{202e}"), "\\u{9b}2J\\u{7f}\\u{202e}");
+    }
+
+    #[test]
+    fn long_names_are_cut_between_characters() {
+        assert_eq!(shortened("重み重み", 4), "重み重み");
+        assert_eq!(shortened("重み重み", 3), "重み重…");
+    }
+
+    #[test]
+    fn thousands_are_grouped() {
+        let cases = [(0, "0"), (999, "999"), (1000, "1,000"), (1234567, "1,234,567")];
+        for (number, text) in cases {
+            assert_eq!(grouped(number), text);
+        }
+    }
+}

@@ -1,0 +1,198 @@
+//! The program as its users run it.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use serde_json::Value;
+use syncblob::{Blob, Format, Model, Payload};
+use tempfile::TempDir;
+
+fn syncblob(arguments: &[&str]) -> Output {
+    let program = env!("CARGO_BIN_EXE_syncblob");
+    Command::new(program).args(arguments).output().expect("the program runs")
+}
+
+fn info(options: &[&str], files: &[&Path]) -> (i32, String, String) {
+    let files = files.iter().map(|file| file.to_str().unwrap());
+    let arguments: Vec<_> =
+        ["info"].into_iter().chain(options.iter().copied()).chain(files).collect();
+    let output = syncblob(&arguments);
+    let text = |bytes| String::from_utf8(bytes).expect("UTF-8");
+    (output.status.code().expect("no signal"), text(output.stdout), text(output.stderr))
+}
+
+fn json(file: &Path) -> Value {
+    let (status, out, err) = info(&["--json"], &[file]);
+    assert_eq!((status, err.as_str(), out.lines().count()), (0, "", 1));
+    serde_json::from_str(&out).unwrap()
+}
+
+struct Files {
+    dir: TempDir,
+}
+
+impl Files {
+    fn new() -> Self {
+        Self { dir: tempfile::tempdir().unwrap() }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    fn write(&self, name: &str, bytes: &[u8]) -> PathBuf {
+        fs::write(self.path(name), bytes).unwrap();
+        self.path(name)
+    }
+
+    fn mean(&self) -> PathBuf {
+        let blob = Blob::<f32>::from_slice([1, 2], &[-1.0, 3.0]).unwrap();
+        self.write("mean.binaryproto", &blob.to_proto(Payload::Data).unwrap())
+    }
+
+    fn net(&self, name: &str) -> PathBuf {
+        let mut model = Model::create(Format::Caffemodel).unwrap();
+        model.set_name(name).unwrap();
+        model.add_layer("data", "Input").unwrap();
+        let ip = model.add_layer(name, "InnerProduct").unwrap();
+        let mut weights = Blob::<f64>::from_slice([2], &[0.5, f64::NAN]).unwrap();
+        weights.diff_mut().unwrap().fill(f64::INFINITY);
+        model.add_blob(ip, &weights, Payload::DataAndDiff).unwrap();
+        model.add_blob(ip, &Blob::<f32>::zeros([0, 3]).unwrap(), Payload::Data).unwrap();
+        model.save(self.path("net.caffemodel")).unwrap();
+        self.path("net.caffemodel")
+    }
+
+    /// A blob of 4 elements with one value: it can be listed, not loaded.
+    fn short(&self) -> PathBuf {
+        self.write("short.binaryproto", b"\x3a\x02\x08\x04\x2a\x04\0\0\0\0")
+    }
+}
+
+#[test]
+fn json_says_what_is_in_a_net() {
+    let files = Files::new();
+    let net = json(&files.net("tiny"));
+    assert_eq!(
+        (&net["schema"], &net["format"], &net["name"]),
+        (&1.into(), &"caffemodel".into(), &"tiny".into())
+    );
+    assert_eq!(net["layers"][0], serde_json::json!({"name": "data", "type": "Input", "blobs": []}));
+    let blobs = &net["layers"][1]["blobs"];
+    let (weights, empty) = (&blobs[0], &blobs[1]);
+    assert_eq!((&weights["shape"], &weights["dtype"]), (&serde_json::json!([2]), &"f64".into()));
+    let data = &weights["data"];
+    assert_eq!(
+        (&data["sum"], &data["sumsq"], &data["nonfinite"]),
+        (&0.5.into(), &0.25.into(), &1.into())
+    );
+    assert_eq!((&data["min"], &data["max"]), (&0.5.into(), &0.5.into()));
+    let diff = &weights["diff"];
+    assert_eq!(
+        (&diff["sum"], &diff["min"], &diff["nonfinite"]),
+        (&0.0.into(), &Value::Null, &2.into())
+    );
+    let nothing = serde_json::json!(
+        {"shape": [0, 3], "count": 0, "dtype": "f32", "data": null, "diff": null});
+    assert_eq!(*empty, nothing);
+}
+
+#[test]
+fn only_the_keys_that_apply_are_there() {
+    let files = Files::new();
+    let keys = |value: &Value| value.as_object().unwrap().keys().cloned().collect::<Vec<_>>();
+    assert_eq!(keys(&json(&files.mean())), ["blob", "file", "format", "schema"]);
+    assert_eq!(keys(&json(&files.net("n"))), ["file", "format", "layers", "name", "schema"]);
+}
+
+#[test]
+fn the_table_has_a_row_for_each_layer_and_blob() {
+    let files = Files::new();
+    let (status, out, err) = info(&[], &[&files.net("tiny"), &files.mean()]);
+    assert_eq!((status, err.as_str()), (0, ""));
+    for part in
+        ["caffemodel, \"tiny\", 2 layers, 2 blobs", "Input", "0 diff", "0x3", "1x2", "not finite"]
+    {
+        assert!(out.contains(part), "{part} is not in\n{out}");
+    }
+}
+
+#[test]
+fn a_bad_file_is_reported_and_does_not_stop_the_others() {
+    let files = Files::new();
+    let (rubbish, missing) = (files.write("rubbish", b"\xff\xff\xff"), files.path("missing"));
+    let cases = [
+        (&rubbish, "SB_ERR_MALFORMED", "offset"),
+        (&files.short(), "SB_ERR_LENGTH_MISMATCH", "offset"),
+        (&missing, "SB_ERR_IO", "No such file"),
+        (&files.dir.path().to_path_buf(), "SB_ERR_IO", "directory"),
+    ];
+    for options in [&["--json"][..], &[]] {
+        for (bad, status_name, part) in &cases {
+            let (status, out, err) = info(options, &[bad]);
+            assert_eq!((status, out.as_str(), err.lines().count()), (1, "", 1), "{err}");
+            for part in [bad.to_str().unwrap(), status_name, part] {
+                assert!(err.contains(part), "{part} is not in {err}");
+            }
+        }
+        let alone = info(options, &[&files.mean()]);
+        let (status, out, err) = info(options, &[&rubbish, &files.mean(), &missing]);
+        assert_eq!((status, out, err.lines().count()), (1, alone.1, 2));
+    }
+}
+
+#[test]
+fn as_skips_the_detection() {
+    let files = Files::new();
+    let mean = files.mean();
+    let (status, out, _) = info(&["--json", "--as", "blob"], &[&mean]);
+    assert_eq!((status, out), (0, info(&["--json"], &[&mean]).1));
+    // To protobuf, fields of another message are unknown ones.
+    let (status, out, err) = info(&["--json", "--as", "solverstate"], &[&files.net("n")]);
+    assert_eq!((status, err.as_str()), (0, ""));
+    assert!(out.contains(r#""format":"solverstate","history":[]"#), "{out}");
+}
+
+#[test]
+fn wrong_usage_is_status_2() {
+    for arguments in [
+        &[][..],
+        &["info"],
+        &["info", "--as", "zip", "x"],
+        &["inform", "x"],
+        &["info", "--xml", "x"],
+    ] {
+        let output = syncblob(arguments);
+        assert_eq!(
+            (output.status.code(), output.stdout.as_slice()),
+            (Some(2), &b""[..]),
+            "{arguments:?}"
+        );
+        assert!(!output.stderr.is_empty());
+    }
+}
+
+#[test]
+fn help_has_examples_and_is_status_0() {
+    let output = syncblob(&["info", "--help"]);
+    assert_eq!(output.status.code(), Some(0));
+    assert!(String::from_utf8(output.stdout).unwrap().contains("syncblob info --json"));
+}
+
+#[test]
+fn a_hostile_name_cannot_reach_the_terminal() {
+    let files = Files::new();
+    let hostile = "\u{1b}]0;owned\u{7}\u{1b}[2J\u{9b}31m\n\u{202e}x";
+    let path = files.path("\u{1b}[31mred");
+    fs::rename(files.net(hostile), &path).unwrap();
+    for options in [&["--json"][..], &[]] {
+        let (status, out, _) = info(options, &[&path]);
+        assert_eq!(status, 0);
+        let unsafe_one = |c: char| (c.is_control() && c != '\n') || c == '\u{202e}';
+        assert!(!out.contains(unsafe_one), "{out:?}");
+    }
+    assert_eq!(json(&path)["name"], hostile);
+    let (_, _, err) = info(&[], &[&files.path("\u{1b}[31mnone")]);
+    assert!(!err.contains('\u{1b}') && err.contains("31mnone"), "{err:?}");
+}

@@ -1,0 +1,91 @@
+// How bindgen is asked for the bindings: included by build.rs (feature
+// `buildtime_bindgen`) and by the test that compares src/bindings.rs, so that
+// both say the same.
+
+/// The bindings of `wrapper` as Rust source.
+fn generate(wrapper: &std::path::Path, include: &std::path::Path) -> Result<String, String> {
+    bindgen::Builder::default()
+        .header(
+            wrapper
+                .to_str()
+                .ok_or("the path of wrapper.h is not UTF-8")?,
+        )
+        .clang_arg(format!("-I{}", include.display()))
+        .clang_arg("-std=c11")
+        .allowlist_item("(sb|SB)_.*")
+        // Integers, never Rust enums: a number that this version does not know
+        // must not be undefined behaviour.
+        .default_enum_style(bindgen::EnumVariation::Consts)
+        .prepend_enum_name(false)
+        .merge_extern_blocks(true)
+        .sort_semantically(true)
+        .derive_default(true)
+        .layout_tests(true)
+        .use_core()
+        .rust_target(bindgen::RustTarget::stable(85, 0).map_err(|e| e.to_string())?)
+        .rust_edition(bindgen::RustEdition::Edition2021)
+        .formatter(bindgen::Formatter::Prettyplease)
+        .parse_callbacks(Box::new(Comments))
+        .generate()
+        .map(|bindings| type_constants(&bindings.to_string()))
+        .map_err(|e| e.to_string())
+}
+
+/// Turns comments of the headers into Markdown.
+#[derive(Debug)]
+struct Comments;
+
+impl bindgen::callbacks::ParseCallbacks for Comments {
+    fn process_comment(&self, comment: &str) -> Option<String> {
+        let lines = comment.lines().map(|line| {
+            let line = line.trim().trim_start_matches("< ");
+            let line = line.replace('[', "\\[").replace(']', "\\]");
+            let line = line
+                .replace("@param ", "* ")
+                .replace("@return ", "\nReturns ");
+            line.replace("Errors: ", "\nErrors: ")
+        });
+        Some(lines.collect::<Vec<_>>().join("\n"))
+    }
+}
+
+/// Gives the constants of the headers' unnamed enums the type that the
+/// functions take: u32 for flags, i32 for all else. bindgen would name one type
+/// per enum, by number, and renumber them when an enum comes.
+fn type_constants(source: &str) -> String {
+    const NUMBERS: [&str; 10] = [
+        "OK:", "STATUS_", "ERR_", "DTYPE_", "HEAD_", "SIDE_", "STORAGE_", "FORMAT_", "LAYER_",
+        "SIM_",
+    ];
+    let is_number = |name: &str| NUMBERS.iter().any(|prefix| name.starts_with(prefix));
+    let mut out = String::with_capacity(source.len());
+    let mut comment = String::new();
+    let mut in_comment = false;
+    for line in source.lines() {
+        in_comment |= line.starts_with("/**");
+        if in_comment || line.starts_with("///") {
+            in_comment &= !line.ends_with("*/");
+            comment += line;
+            comment.push('\n');
+            continue;
+        }
+        let comment = std::mem::take(&mut comment);
+        if line.starts_with("pub type _bindgen_ty_") {
+            continue;
+        }
+        out += &comment;
+        match (
+            line.strip_prefix("pub const SB_"),
+            line.find(": _bindgen_ty_"),
+            line.find(" = "),
+        ) {
+            (Some(name), Some(colon), Some(equals)) => {
+                let kind = if is_number(name) { "i32" } else { "u32" };
+                out += &format!("{}: {kind}{}", &line[..colon], &line[equals..]);
+            }
+            _ => out += line,
+        }
+        out.push('\n');
+    }
+    out
+}

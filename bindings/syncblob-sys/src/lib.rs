@@ -1,0 +1,39 @@
+//! Raw bindings to [syncblob], Caffe's Blob and SyncedMemory as a C library.
+//!
+//! Everything here is the C interface as the headers give it; each header says
+//! what its functions promise. The crate `syncblob` is the safe one.
+//!
+//! # How the library is found
+//!
+//! By default the C sources are built and linked statically; that needs a C
+//! compiler, protobuf-c and OpenBLAS. With the feature `system`, or with
+//! `SYNCBLOB_NO_VENDOR=1` in the environment, the installed library is taken
+//! as `pkg-config syncblob` says.
+//!
+//! A crate that links to this one directly finds in its build script
+//! `DEP_SYNCBLOB_INCLUDE` (the folder of `syncblob/syncblob.h`),
+//! `DEP_SYNCBLOB_VERSION` and, where the library was built here,
+//! `DEP_SYNCBLOB_ROOT` (the folder of `libsyncblob.a`) and
+//! `DEP_SYNCBLOB_RUN_PATH` (the folder of a serial OpenBLAS that a program
+//! should have in its run path, or nothing).
+//!
+//! # Status codes
+//!
+//! They are integers (`SB_OK`, `SB_ERR_*`), not a Rust enum, because a newer
+//! library may return a number that these bindings do not know.
+//!
+//! ```
+//! // SAFETY: the function takes any number and returns static text.
+//! let name = unsafe { std::ffi::CStr::from_ptr(syncblob_sys::sb_status_name(-100)) };
+//! assert_eq!(name.to_str(), Ok("SB_ERR_MALFORMED"));
+//! ```
+//!
+//! [syncblob]: https://docs.rs/syncblob
+// What bindgen writes has its own style.
+#![allow(non_camel_case_types, clippy::doc_lazy_continuation, clippy::undocumented_unsafe_blocks)]
+
+#[cfg(not(feature = "buildtime_bindgen"))]
+include!("bindings.rs");
+
+#[cfg(feature = "buildtime_bindgen")]
+include!(concat!(env!("OUT_DIR"), "/bindings.rs"));

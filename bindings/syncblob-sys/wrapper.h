@@ -1,0 +1,4 @@
+/* What the bindings are made from. */
+#include <syncblob/backend.h>
+#include <syncblob/sim.h>
+#include <syncblob/syncblob.h>

@@ -1,0 +1,12 @@
+//! Puts the serial OpenBLAS into the run path: where the threaded one is
+//! installed too, the loader would find that one first.
+
+fn main() {
+    println!("cargo::rerun-if-changed=build.rs");
+    if let Ok(folder) = std::env::var("DEP_SYNCBLOB_RUN_PATH") {
+        if !folder.is_empty() {
+            println!("cargo::rustc-link-arg-tests=-Wl,-rpath,{folder}");
+            println!("cargo::rustc-link-arg-examples=-Wl,-rpath,{folder}");
+        }
+    }
+}

@@ -1,0 +1,83 @@
+use std::fmt;
+
+use crate::{Blob, Dtype, Element};
+
+/// A [`Blob`] whose element type is known only at run time.
+#[non_exhaustive]
+pub enum BlobAny {
+    /// A blob of `f32`.
+    F32(Blob<f32>),
+    /// A blob of `f64`.
+    F64(Blob<f64>),
+    /// A blob of `i32`.
+    I32(Blob<i32>),
+    /// A blob of `u32`.
+    U32(Blob<u32>),
+    /// A blob of `half::f16`.
+    #[cfg(feature = "half")]
+    F16(Blob<half::f16>),
+    /// A blob of `half::bf16`.
+    #[cfg(feature = "half")]
+    Bf16(Blob<half::bf16>),
+}
+
+macro_rules! each {
+    ($any:expr, $blob:ident => $body:expr) => {
+        match $any {
+            BlobAny::F32($blob) => $body,
+            BlobAny::F64($blob) => $body,
+            BlobAny::I32($blob) => $body,
+            BlobAny::U32($blob) => $body,
+            #[cfg(feature = "half")]
+            BlobAny::F16($blob) => $body,
+            #[cfg(feature = "half")]
+            BlobAny::Bf16($blob) => $body,
+        }
+    };
+}
+
+fn dtype_of<T: Element>(_: &Blob<T>) -> Dtype {
+    T::DTYPE
+}
+
+impl BlobAny {
+    /// The element type.
+    pub fn dtype(&self) -> Dtype {
+        each!(self, blob => dtype_of(blob))
+    }
+
+    /// The dimensions; see [`Blob::shape`].
+    pub fn shape(&self) -> &[usize] {
+        each!(self, blob => blob.shape())
+    }
+
+    /// The number of elements.
+    pub fn count(&self) -> usize {
+        each!(self, blob => blob.count())
+    }
+
+    /// The blob, if its elements are `T`; else `self` back.
+    ///
+    /// # Errors
+    /// `self`, when the elements are of another type.
+    pub fn downcast<T: Element>(self) -> Result<Blob<T>, Self> {
+        T::unwrap(self)
+    }
+
+    /// The blob, if its elements are `T`.
+    pub fn downcast_ref<T: Element>(&self) -> Option<&Blob<T>> {
+        T::unwrap_ref(self)
+    }
+}
+
+impl<T: Element> From<Blob<T>> for BlobAny {
+    fn from(blob: Blob<T>) -> Self {
+        T::wrap(blob)
+    }
+}
+
+impl fmt::Debug for BlobAny {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        each!(self, blob => blob.fmt(f))
+    }
+}

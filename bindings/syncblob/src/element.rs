@@ -1,0 +1,166 @@
+use std::fmt;
+
+use syncblob_sys as sys;
+
+use crate::any::BlobAny;
+use crate::Blob;
+
+/// The type of a blob's elements, as the library numbers it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Dtype {
+    /// `f32`
+    F32,
+    /// `f64`
+    F64,
+    /// `i32`
+    I32,
+    /// `u32`
+    U32,
+    /// IEEE binary16
+    F16,
+    /// bfloat16
+    Bf16,
+}
+
+impl Dtype {
+    pub(crate) fn from_code(code: i32) -> Option<Self> {
+        Some(match code {
+            sys::SB_DTYPE_F32 => Self::F32,
+            sys::SB_DTYPE_F64 => Self::F64,
+            sys::SB_DTYPE_I32 => Self::I32,
+            sys::SB_DTYPE_U32 => Self::U32,
+            sys::SB_DTYPE_F16 => Self::F16,
+            sys::SB_DTYPE_BF16 => Self::Bf16,
+            _ => return None,
+        })
+    }
+
+    /// Bytes of one element.
+    pub fn size(self) -> usize {
+        match self {
+            Self::F64 => 8,
+            Self::F32 | Self::I32 | Self::U32 => 4,
+            Self::F16 | Self::Bf16 => 2,
+        }
+    }
+
+    /// The short name, such as `"f32"`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::F32 => "f32",
+            Self::F64 => "f64",
+            Self::I32 => "i32",
+            Self::U32 => "u32",
+            Self::F16 => "f16",
+            Self::Bf16 => "bf16",
+        }
+    }
+}
+
+impl fmt::Display for Dtype {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+pub(crate) mod sealed {
+    /// The library's number for the type.
+    pub trait Sealed {
+        const CODE: i32;
+        /// A value of which every byte is 0.
+        const ZERO: Self;
+    }
+}
+
+/// A type that a [`Blob`] can hold.
+///
+/// Sealed: the element types are those of the C library. Any bytes are a value
+/// of each of them.
+pub trait Element:
+    sealed::Sealed + Copy + Send + Sync + PartialEq + fmt::Debug + Sized + 'static
+{
+    /// The type at run time.
+    const DTYPE: Dtype;
+
+    #[doc(hidden)]
+    fn wrap(blob: Blob<Self>) -> BlobAny;
+    #[doc(hidden)]
+    fn unwrap(any: BlobAny) -> Result<Blob<Self>, BlobAny>;
+    #[doc(hidden)]
+    fn unwrap_ref(any: &BlobAny) -> Option<&Blob<Self>>;
+}
+
+/// An [`Element`] with arithmetic, and that Caffe's files hold: `f32` or `f64`.
+pub trait Float: Element {}
+
+macro_rules! element {
+    ($type:ty, $dtype:ident, $code:ident, $zero:expr) => {
+        impl sealed::Sealed for $type {
+            const CODE: i32 = sys::$code;
+            const ZERO: Self = $zero;
+        }
+
+        impl Element for $type {
+            const DTYPE: Dtype = Dtype::$dtype;
+
+            fn wrap(blob: Blob<Self>) -> BlobAny {
+                BlobAny::$dtype(blob)
+            }
+
+            fn unwrap(any: BlobAny) -> Result<Blob<Self>, BlobAny> {
+                match any {
+                    BlobAny::$dtype(blob) => Ok(blob),
+                    other => Err(other),
+                }
+            }
+
+            fn unwrap_ref(any: &BlobAny) -> Option<&Blob<Self>> {
+                match any {
+                    BlobAny::$dtype(blob) => Some(blob),
+                    _ => None,
+                }
+            }
+        }
+    };
+}
+
+element!(f32, F32, SB_DTYPE_F32, 0.0);
+element!(f64, F64, SB_DTYPE_F64, 0.0);
+element!(i32, I32, SB_DTYPE_I32, 0);
+element!(u32, U32, SB_DTYPE_U32, 0);
+#[cfg(feature = "half")]
+element!(half::f16, F16, SB_DTYPE_F16, half::f16::ZERO);
+#[cfg(feature = "half")]
+element!(half::bf16, Bf16, SB_DTYPE_BF16, half::bf16::ZERO);
+
+impl Float for f32 {}
+impl Float for f64 {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn agrees_with_c<T: Element>() {
+        assert_eq!(Dtype::from_code(T::CODE), Some(T::DTYPE));
+        assert_eq!(T::DTYPE.size(), size_of::<T>());
+        // SAFETY: takes any number; the text is static.
+        let (size, name) = unsafe {
+            (sys::sb_dtype_size(T::CODE), crate::ffi::static_text(sys::sb_dtype_name(T::CODE)))
+        };
+        assert_eq!((T::DTYPE.size(), T::DTYPE.name()), (size, name));
+    }
+
+    #[test]
+    fn sizes_and_names_are_those_of_the_c_library() {
+        agrees_with_c::<f32>();
+        agrees_with_c::<f64>();
+        agrees_with_c::<i32>();
+        agrees_with_c::<u32>();
+        #[cfg(feature = "half")]
+        agrees_with_c::<half::f16>();
+        #[cfg(feature = "half")]
+        agrees_with_c::<half::bf16>();
+        assert_eq!(Dtype::from_code(0), None);
+    }
+}

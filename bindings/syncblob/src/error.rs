@@ -1,0 +1,230 @@
+use std::ffi::CStr;
+use std::fmt;
+use std::io;
+
+use syncblob_sys as sys;
+
+use crate::ffi;
+
+/// `std::result::Result` with this crate's [`Error`].
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+macro_rules! error_kinds {
+    ($($(#[$doc:meta])* $kind:ident = $code:ident,)*) => {
+        /// What kind of failure an [`Error`] is.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        #[non_exhaustive]
+        pub enum ErrorKind {
+            $($(#[$doc])* $kind,)*
+            /// A status that this version of the crate does not know.
+            Unknown,
+        }
+
+        impl ErrorKind {
+            fn from_code(code: i32) -> Self {
+                match code {
+                    $(sys::$code => Self::$kind,)*
+                    _ => Self::Unknown,
+                }
+            }
+
+            fn code(self) -> i32 {
+                match self {
+                    $(Self::$kind => sys::$code,)*
+                    Self::Unknown => sys::SB_ERR_INTERNAL,
+                }
+            }
+        }
+    };
+}
+
+error_kinds! {
+    /// An argument that can never be right.
+    InvalidArgument = SB_ERR_INVALID_ARGUMENT,
+    /// An index, axis, layer or blob that is not there.
+    IndexOutOfRange = SB_ERR_INDEX_OUT_OF_RANGE,
+    /// Element types differ.
+    DtypeMismatch = SB_ERR_DTYPE_MISMATCH,
+    /// Shapes or counts differ.
+    ShapeMismatch = SB_ERR_SHAPE_MISMATCH,
+    /// Memory that was never written, or lost with its device.
+    Uninitialized = SB_ERR_UNINITIALIZED,
+    /// Not offered for this type, file or device.
+    Unsupported = SB_ERR_UNSUPPORTED,
+    /// Something of another context or device.
+    WrongDevice = SB_ERR_WRONG_DEVICE,
+    /// The memory to be written is shared.
+    Shared = SB_ERR_SHARED,
+    /// A size that does not fit the address space.
+    SizeOverflow = SB_ERR_SIZE_OVERFLOW,
+    /// An argument over a limit.
+    OverLimit = SB_ERR_OVER_LIMIT,
+    /// Bytes that are not what they should be.
+    Malformed = SB_ERR_MALFORMED,
+    /// A payload whose length is not the shape's count.
+    LengthMismatch = SB_ERR_LENGTH_MISMATCH,
+    /// A shape in the bytes that no blob can have.
+    BadShape = SB_ERR_BAD_SHAPE,
+    /// A size in the bytes that does not fit.
+    DataOverflow = SB_ERR_DATA_OVERFLOW,
+    /// Bytes that ask for more than a limit allows.
+    DataLimit = SB_ERR_DATA_LIMIT,
+    /// Out of memory.
+    OutOfMemory = SB_ERR_OUT_OF_MEMORY,
+    /// The context's memory cap is reached.
+    CapReached = SB_ERR_CAP_REACHED,
+    /// No device, or a context without one.
+    NoDevice = SB_ERR_NO_DEVICE,
+    /// The device failed.
+    DeviceFailure = SB_ERR_DEVICE_FAILURE,
+    /// The device is lost.
+    DeviceLost = SB_ERR_DEVICE_LOST,
+    /// A device used in a forked child.
+    Forked = SB_ERR_FORKED,
+    /// Input or output failed.
+    Io = SB_ERR_IO,
+    /// Another version of the library than this crate was made for.
+    AbiMismatch = SB_ERR_ABI_MISMATCH,
+    /// A bug in the library.
+    Internal = SB_ERR_INTERNAL,
+}
+
+/// What went wrong, in the library's words.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Error {
+    kind: ErrorKind,
+    code: i32,
+    device_code: i32,
+    offset: Option<u64>,
+    message: String,
+}
+
+impl Error {
+    /// An error that this crate finds before it calls the library.
+    pub(crate) fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
+        let code = kind.code();
+        Self { kind, code, device_code: 0, offset: None, message: message.into() }
+    }
+
+    pub(crate) fn from_c(error: &sys::sb_error) -> Self {
+        let bytes = error.message.map(|c| c.to_ne_bytes()[0]);
+        let message = match CStr::from_bytes_until_nul(&bytes) {
+            Ok(text) => text.to_string_lossy().into_owned(),
+            Err(_) => String::from_utf8_lossy(&bytes).into_owned(),
+        };
+        Self {
+            kind: ErrorKind::from_code(error.code),
+            code: error.code,
+            device_code: error.device_code,
+            offset: u64::try_from(error.offset).ok(),
+            message,
+        }
+    }
+
+    /// What kind of failure it is.
+    pub fn kind(&self) -> ErrorKind {
+        self.kind
+    }
+
+    /// The status of the C library, `SB_ERR_*`.
+    pub fn code(&self) -> i32 {
+        self.code
+    }
+
+    /// The status's name, such as `"SB_ERR_MALFORMED"`.
+    pub fn code_name(&self) -> &'static str {
+        // SAFETY: takes any number; the text is static.
+        unsafe { ffi::static_text(sys::sb_status_name(self.code)) }
+    }
+
+    /// The device driver's own number, or `errno` for [`ErrorKind::Io`].
+    pub fn device_code(&self) -> Option<i32> {
+        (self.device_code != 0).then_some(self.device_code)
+    }
+
+    /// Where in the bytes or the file, when that is known.
+    pub fn offset(&self) -> Option<u64> {
+        self.offset
+    }
+
+    /// What was asked and what was found, and where; text that came from a file
+    /// is escaped.
+    pub fn message(&self) -> &str {
+        &self.message
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {self}", self.code_name())
+    }
+}
+
+impl std::error::Error for Error {}
+
+impl From<Error> for io::Error {
+    fn from(error: Error) -> Self {
+        let kind = match error.kind {
+            ErrorKind::Io => match error.device_code() {
+                Some(errno) => io::Error::from_raw_os_error(errno).kind(),
+                None => io::ErrorKind::Other,
+            },
+            ErrorKind::OutOfMemory | ErrorKind::CapReached => io::ErrorKind::OutOfMemory,
+            ErrorKind::Unsupported => io::ErrorKind::Unsupported,
+            _ if (-99..0).contains(&error.code) => io::ErrorKind::InvalidInput,
+            _ if (-199..=-100).contains(&error.code) => io::ErrorKind::InvalidData,
+            _ => io::ErrorKind::Other,
+        };
+        io::Error::new(kind, error)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn c_error(code: i32, offset: i64, text: &[u8]) -> sys::sb_error {
+        let mut message = [0; 240];
+        for (to, from) in message.iter_mut().zip(text) {
+            *to = std::ffi::c_char::from_ne_bytes([*from]);
+        }
+        sys::sb_error { code, device_code: 0, offset, message }
+    }
+
+    #[test]
+    fn an_error_of_c_keeps_code_offset_and_message() {
+        let error =
+            Error::from_c(&c_error(sys::SB_ERR_MALFORMED, 17, b"field 7 is cut off at offset 17"));
+        assert_eq!(error.kind(), ErrorKind::Malformed);
+        assert_eq!(error.code(), -100);
+        assert_eq!(error.code_name(), "SB_ERR_MALFORMED");
+        assert_eq!(error.offset(), Some(17));
+        assert_eq!(error.to_string(), "field 7 is cut off at offset 17");
+        assert_eq!(format!("{error:?}"), "SB_ERR_MALFORMED: field 7 is cut off at offset 17");
+    }
+
+    #[test]
+    fn an_unknown_code_and_an_unended_message_are_taken_as_they_come() {
+        let error = Error::from_c(&c_error(-77, -1, &[b'x'; 240]));
+        assert_eq!(error.kind(), ErrorKind::Unknown);
+        assert_eq!((error.code(), error.offset()), (-77, None));
+        assert_eq!(error.message().len(), 240);
+    }
+
+    #[test]
+    fn io_errors_keep_the_meaning() {
+        let mut missing = c_error(sys::SB_ERR_IO, -1, b"no such file");
+        missing.device_code = 2; // ENOENT
+        let kind = |error: &sys::sb_error| io::Error::from(Error::from_c(error)).kind();
+        assert_eq!(kind(&missing), io::ErrorKind::NotFound);
+        assert_eq!(kind(&c_error(sys::SB_ERR_BAD_SHAPE, 3, b"")), io::ErrorKind::InvalidData);
+        assert_eq!(kind(&c_error(sys::SB_ERR_SHARED, -1, b"")), io::ErrorKind::InvalidInput);
+        assert_eq!(kind(&c_error(sys::SB_ERR_CAP_REACHED, -1, b"")), io::ErrorKind::OutOfMemory);
+    }
+}

@@ -1,0 +1,55 @@
+//! What every call of the C library needs.
+
+use std::ffi::{c_char, CStr, CString};
+use std::mem::MaybeUninit;
+use std::path::Path;
+
+use syncblob_sys as sys;
+
+use crate::{Error, ErrorKind, Result};
+
+/// Runs a call that may fail. `call` passes the pointer on as its `err`.
+pub(crate) fn check(call: impl FnOnce(*mut sys::sb_error) -> sys::sb_status) -> Result<()> {
+    let mut error = MaybeUninit::<sys::sb_error>::uninit();
+    match call(error.as_mut_ptr()) {
+        sys::SB_OK => Ok(()),
+        // SAFETY: on failure the library has written the whole struct.
+        _ => Err(Error::from_c(unsafe { error.assume_init_ref() })),
+    }
+}
+
+/// As `check`, for a call that writes one result through a pointer.
+pub(crate) fn get<T>(call: impl FnOnce(*mut T, *mut sys::sb_error) -> sys::sb_status) -> Result<T> {
+    let mut out = MaybeUninit::uninit();
+    check(|err| call(out.as_mut_ptr(), err))?;
+    // SAFETY: on success the library has written its result.
+    Ok(unsafe { out.assume_init() })
+}
+
+/// # Safety
+/// `text` is NUL-terminated, static UTF-8 (the library's own words are ASCII).
+pub(crate) unsafe fn static_text(text: *const c_char) -> &'static str {
+    // SAFETY: the caller's promise.
+    unsafe { CStr::from_ptr(text) }.to_str().unwrap_or("?")
+}
+
+/// A text for C, which ends at its first NUL.
+pub(crate) fn c_text(what: &str, bytes: &[u8]) -> Result<CString> {
+    let with_nul = |_| Error::new(ErrorKind::InvalidArgument, format!("{what} holds a NUL byte"));
+    CString::new(bytes).map_err(with_nul)
+}
+
+pub(crate) fn c_path(path: &Path) -> Result<CString> {
+    use std::os::unix::ffi::OsStrExt;
+    c_text("the path", path.as_os_str().as_bytes())
+}
+
+/// Counts and dimensions of C are never negative.
+pub(crate) fn to_usize(value: i64) -> usize {
+    usize::try_from(value).unwrap_or(0)
+}
+
+/// A number for C; one that does not fit is out of every range there too.
+pub(crate) fn to_i64(value: usize) -> i64 {
+    i64::try_from(value).unwrap_or(i64::MAX)
+}

@@ -1,0 +1,755 @@
+use std::borrow::Cow;
+use std::ffi::c_void;
+use std::fmt;
+use std::panic::{self, AssertUnwindSafe};
+use std::path::Path;
+use std::ptr::{self, NonNull};
+use std::slice;
+
+use syncblob_sys as sys;
+
+use crate::blob::reserve;
+use crate::ffi::{c_path, c_text, check, get, to_i64, to_usize};
+use crate::{Blob, BlobAny, Context, Dtype, Error, ErrorKind, Float, Limits, Payload, Result};
+
+/// What a file is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Format {
+    /// `BlobProto`, such as `mean.binaryproto`.
+    Blob,
+    /// `NetParameter`: `.caffemodel`.
+    Caffemodel,
+    /// `SolverState`: `.solverstate`.
+    Solverstate,
+    /// `BlobProtoVector`; never detected, only asked for.
+    BlobVector,
+}
+
+impl Format {
+    fn code(self) -> i32 {
+        match self {
+            Self::Blob => sys::SB_FORMAT_BLOB,
+            Self::Caffemodel => sys::SB_FORMAT_CAFFEMODEL,
+            Self::Solverstate => sys::SB_FORMAT_SOLVERSTATE,
+            Self::BlobVector => sys::SB_FORMAT_BLOB_VECTOR,
+        }
+    }
+
+    fn from_code(code: i32) -> Self {
+        match code {
+            sys::SB_FORMAT_BLOB => Self::Blob,
+            sys::SB_FORMAT_SOLVERSTATE => Self::Solverstate,
+            sys::SB_FORMAT_BLOB_VECTOR => Self::BlobVector,
+            _ => Self::Caffemodel,
+        }
+    }
+
+    /// The short name: `"blob"`, `"caffemodel"`, `"solverstate"`, `"blobvector"`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Blob => "blob",
+            Self::Caffemodel => "caffemodel",
+            Self::Solverstate => "solverstate",
+            Self::BlobVector => "blobvector",
+        }
+    }
+}
+
+impl fmt::Display for Format {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// Which of Caffe's generations a layer is written in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Generation {
+    /// `NetParameter.layers[i].layer`
+    V0,
+    /// `NetParameter.layers`
+    V1,
+    /// `NetParameter.layer`
+    Current,
+}
+
+/// An opened `.caffemodel`, `.solverstate` or blob file: named layers with
+/// blobs, none of them loaded until asked for. Blobs can be replaced and the
+/// model saved, every other byte kept as it was.
+///
+/// ```no_run
+/// use syncblob::{Model, Payload};
+///
+/// # fn main() -> syncblob::Result<()> {
+/// let mut model = Model::open("resnet.caffemodel")?;
+/// for layer in model.layers() {
+///     for blob in layer.blobs() {
+///         println!("{} {:?}", layer.name(), blob.info().shape());
+///     }
+/// }
+/// let mut weights = model.layer(1)?.blob(0)?.load::<f32>()?;
+/// weights.scale_data(0.5)?;
+/// model.set_blob((1, 0), &weights, Payload::Data)?;
+/// model.save("halved.caffemodel")?;
+/// # Ok(())
+/// # }
+/// ```
+pub struct Model {
+    raw: NonNull<sys::sb_model>,
+    context: Context,
+}
+
+// SAFETY: the C library keeps nothing per thread, and bytes that the model was
+// opened from are owned by a `Send + Sync` owner.
+unsafe impl Send for Model {}
+// SAFETY: `&self` methods make only calls on a const model, which are safe
+// beside each other.
+unsafe impl Sync for Model {}
+
+/// How a [`Model`] is opened.
+///
+/// ```
+/// use syncblob::{Format, Limits, OpenOptions};
+///
+/// let limits = Limits::new().max_memory(64 << 20);
+/// let options = OpenOptions::new().format(Format::Caffemodel).limits(limits);
+/// assert!(options.from_bytes(b"not a model").is_err());
+/// ```
+#[derive(Clone, Debug, Default)]
+#[must_use = "options do nothing until `open` or `from_bytes`"]
+pub struct OpenOptions {
+    context: Context,
+    format: Option<Format>,
+    limits: Option<Limits>,
+}
+
+impl OpenOptions {
+    /// The built-in context and its limits, the format found out.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Where blobs are loaded, and whose limits hold.
+    pub fn context(mut self, context: &Context) -> Self {
+        self.context = context.clone();
+        self
+    }
+
+    /// What the bytes are, instead of finding it out.
+    pub fn format(mut self, format: Format) -> Self {
+        self.format = Some(format);
+        self
+    }
+
+    /// Limits for this model, instead of the context's.
+    pub fn limits(mut self, limits: Limits) -> Self {
+        self.limits = Some(limits);
+        self
+    }
+
+    /// Opens a file; it stays open until the model is dropped.
+    ///
+    /// # Errors
+    /// As [`Model::open`].
+    pub fn open(&self, path: impl AsRef<Path>) -> Result<Model> {
+        let path = c_path(path.as_ref())?;
+        self.make(|context, format, limits, out, err| {
+            // SAFETY: `path` ends in NUL; `limits` is NULL or valid.
+            unsafe { sys::sb_model_open_file(context, format, path.as_ptr(), 0, limits, out, err) }
+        })
+    }
+
+    /// Opens bytes, which the model keeps: a `Vec<u8>`, a `&'static [u8]`, or
+    /// anything else that owns bytes. They are not copied.
+    ///
+    /// # Errors
+    /// As [`Model::from_bytes`].
+    pub fn from_bytes<B>(&self, bytes: B) -> Result<Model>
+    where
+        B: AsRef<[u8]> + Send + Sync + 'static,
+    {
+        // Boxed first, so that the bytes do not move with their owner.
+        let owner = Box::into_raw(Box::new(bytes));
+        // SAFETY: the owner is alive and stays borrowed until the deleter runs.
+        let bytes = unsafe { (*owner).as_ref() };
+        let model = self.make(|context, format, limits, out, err| {
+            let (data, size) = (bytes.as_ptr().cast(), bytes.len());
+            let (deleter, user) = (Some(drop_owner::<B> as _), owner.cast::<c_void>());
+            // SAFETY: the bytes stay until the deleter drops their owner.
+            unsafe {
+                sys::sb_model_open_bytes(
+                    context, format, data, size, limits, deleter, user, out, err,
+                )
+            }
+        });
+        if model.is_err() {
+            // SAFETY: on failure the deleter has not run and never will.
+            drop(unsafe { Box::from_raw(owner) });
+        }
+        model
+    }
+
+    fn make(
+        &self,
+        open: impl FnOnce(
+            *mut sys::sb_context,
+            i32,
+            *const sys::sb_limits,
+            *mut *mut sys::sb_model,
+            *mut sys::sb_error,
+        ) -> sys::sb_status,
+    ) -> Result<Model> {
+        let format = self.format.map_or(sys::SB_FORMAT_AUTO, Format::code);
+        let limits = self.limits.map(Limits::to_c);
+        let limits = limits.as_ref().map_or(ptr::null(), ptr::from_ref);
+        let raw = get(|out, err| open(self.context.as_ptr(), format, limits, out, err))?;
+        Ok(Model::from_raw(raw, &self.context))
+    }
+}
+
+/// Drops the owner of a model's bytes. A panic in its `drop` ends here: it must
+/// not cross the C frames.
+unsafe extern "C" fn drop_owner<B>(user: *mut c_void, _bytes: *mut c_void) {
+    let drop_it = || {
+        // SAFETY: `user` is the boxed owner, and the deleter runs once.
+        drop(unsafe { Box::from_raw(user.cast::<B>()) });
+    };
+    if let Err(payload) = panic::catch_unwind(AssertUnwindSafe(drop_it)) {
+        // What was thrown may panic when it is dropped; then it is leaked.
+        let dropped = panic::catch_unwind(AssertUnwindSafe(|| drop(payload)));
+        std::mem::forget(dropped);
+    }
+}
+
+/// Opening, making, saving.
+impl Model {
+    /// Opens a file, its format found out from the bytes.
+    ///
+    /// # Errors
+    /// [`Io`](ErrorKind::Io); kinds of the data
+    /// ([`Malformed`](ErrorKind::Malformed),
+    /// [`LengthMismatch`](ErrorKind::LengthMismatch),
+    /// [`BadShape`](ErrorKind::BadShape),
+    /// [`DataOverflow`](ErrorKind::DataOverflow),
+    /// [`DataLimit`](ErrorKind::DataLimit)); out of memory.
+    pub fn open(path: impl AsRef<Path>) -> Result<Self> {
+        OpenOptions::new().open(path)
+    }
+
+    /// Opens bytes, which the model keeps and does not copy.
+    ///
+    /// # Errors
+    /// As [`open`](Model::open).
+    pub fn from_bytes<B>(bytes: B) -> Result<Self>
+    where
+        B: AsRef<[u8]> + Send + Sync + 'static,
+    {
+        OpenOptions::new().from_bytes(bytes)
+    }
+
+    /// An empty model, to be built and saved.
+    ///
+    /// ```
+    /// use syncblob::{Blob, Format, Model, Payload};
+    ///
+    /// # fn main() -> syncblob::Result<()> {
+    /// let mut model = Model::create(Format::Caffemodel)?;
+    /// model.set_name("tiny")?;
+    /// let layer = model.add_layer("ip1", "InnerProduct")?;
+    /// model.add_blob(layer, &Blob::<f32>::full([2, 3], 0.1)?, Payload::Data)?;
+    ///
+    /// let again = Model::from_bytes(model.to_bytes()?)?;
+    /// assert_eq!(again.layer(0)?.name(), "ip1");
+    /// assert_eq!(again.layer(0)?.blob(0)?.info().shape(), [2, 3]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn create(format: Format) -> Result<Self> {
+        Self::create_in(&Context::host(), format)
+    }
+
+    /// An empty model in a context.
+    pub fn create_in(context: &Context, format: Format) -> Result<Self> {
+        // SAFETY: the context is live.
+        let raw = get(|out, err| unsafe {
+            sys::sb_model_create(context.as_ptr(), format.code(), out, err)
+        })?;
+        Ok(Self::from_raw(raw, context))
+    }
+
+    fn from_raw(raw: *mut sys::sb_model, context: &Context) -> Self {
+        let raw = NonNull::new(raw).expect("the library gave no model and no error");
+        Self { raw, context: context.clone() }
+    }
+
+    /// The C handle, for code that calls the C library too. Lives as long as `self`.
+    pub fn as_ptr(&self) -> *mut sys::sb_model {
+        self.raw.as_ptr()
+    }
+
+    /// The context that blobs are loaded in.
+    pub fn context(&self) -> &Context {
+        &self.context
+    }
+
+    /// Writes the model to a file, atomically: the file is the old one or the
+    /// whole new one. It may be the one that the model was opened from.
+    ///
+    /// # Errors
+    /// [`Io`](ErrorKind::Io); [`OverLimit`](ErrorKind::OverLimit) above
+    /// 2 GiB − 1, protobuf's limit; out of memory.
+    pub fn save(&self, path: impl AsRef<Path>) -> Result<()> {
+        let path = c_path(path.as_ref())?;
+        // SAFETY: `path` ends in NUL.
+        check(|err| unsafe { sys::sb_model_save_file(self.as_ptr(), path.as_ptr(), err) })
+    }
+
+    /// The model as bytes.
+    ///
+    /// # Errors
+    /// As [`save`](Model::save).
+    pub fn to_bytes(&self) -> Result<Vec<u8>> {
+        // SAFETY: the model is live.
+        let size = get(|out, err| unsafe { sys::sb_model_size(self.as_ptr(), out, err) })?;
+        let mut bytes = Vec::<u8>::new();
+        reserve(&mut bytes, size)?;
+        // SAFETY: `bytes` has room for `capacity` bytes.
+        let written = get(|out, err| unsafe {
+            let (buffer, capacity) = (bytes.as_mut_ptr().cast(), bytes.capacity());
+            sys::sb_model_save(self.as_ptr(), buffer, capacity, out, err)
+        })?;
+        // SAFETY: the library wrote that many bytes.
+        unsafe { bytes.set_len(written) };
+        Ok(bytes)
+    }
+}
+
+/// Looking.
+impl Model {
+    /// What the file is.
+    pub fn format(&self) -> Format {
+        // SAFETY: the model is live.
+        Format::from_code(unsafe { sys::sb_model_format(self.as_ptr()) })
+    }
+
+    /// The net's name, empty when there is none. Bytes that are not UTF-8 are
+    /// replaced; [`name_bytes`](Model::name_bytes) has them.
+    pub fn name(&self) -> Cow<'_, str> {
+        String::from_utf8_lossy(self.name_bytes())
+    }
+
+    /// The net's name as the file has it.
+    pub fn name_bytes(&self) -> &[u8] {
+        // SAFETY: the text stays until `set_name`, which needs `&mut self`.
+        unsafe { text_bytes(sys::sb_model_name(self.as_ptr())) }
+    }
+
+    /// The number of layers, those without blobs included.
+    pub fn num_layers(&self) -> usize {
+        // SAFETY: the model is live.
+        to_usize(unsafe { sys::sb_model_num_layers(self.as_ptr()) })
+    }
+
+    /// The layers in the file's order.
+    pub fn layers(&self) -> impl ExactSizeIterator<Item = Layer<'_>> {
+        let layer = |index| self.layer(index).expect("the index is below the number of layers");
+        (0..self.num_layers()).map(layer)
+    }
+
+    /// One layer.
+    ///
+    /// # Errors
+    /// [`IndexOutOfRange`](ErrorKind::IndexOutOfRange).
+    pub fn layer(&self, index: usize) -> Result<Layer<'_>> {
+        // SAFETY: the model is live.
+        let info =
+            get(|out, err| unsafe { sys::sb_model_layer(self.as_ptr(), to_i64(index), out, err) })?;
+        Ok(Layer { model: self, index, info })
+    }
+
+    /// The first layer of a name.
+    pub fn layer_by_name(&self, name: impl AsRef<[u8]>) -> Option<Layer<'_>> {
+        let name = name.as_ref();
+        // SAFETY: `name` is valid for its length.
+        let index = get(|out, err| unsafe {
+            sys::sb_model_find_layer(self.as_ptr(), name.as_ptr().cast(), name.len(), out, err)
+        });
+        self.layer(usize::try_from(index.ok()?).ok()?).ok()
+    }
+
+    /// The blobs of no layer: a solver state's history, the one blob of a blob
+    /// file.
+    pub fn blobs(&self) -> impl ExactSizeIterator<Item = StoredBlob<'_>> {
+        stored_blobs(self, None)
+    }
+
+    /// A blob by its place.
+    ///
+    /// # Errors
+    /// [`IndexOutOfRange`](ErrorKind::IndexOutOfRange).
+    pub fn blob(&self, at: impl Into<BlobAt>) -> Result<StoredBlob<'_>> {
+        let at = at.into();
+        // SAFETY: the model is live.
+        let info = get(|out, err| unsafe {
+            sys::sb_model_blob_info(self.as_ptr(), at.layer_code(), to_i64(at.index), out, err)
+        })?;
+        Ok(StoredBlob { model: self, at, info: BlobInfo(info) })
+    }
+
+    fn num_blobs(&self, layer: Option<usize>) -> usize {
+        // SAFETY: the model is live.
+        to_usize(unsafe { sys::sb_model_num_blobs(self.as_ptr(), layer_code(layer)) })
+    }
+
+    /// The iteration that a solver state was saved at.
+    ///
+    /// # Errors
+    /// [`Unsupported`](ErrorKind::Unsupported) for anything but a solver state.
+    pub fn iteration(&self) -> Result<i32> {
+        // SAFETY: the model is live.
+        get(|out, err| unsafe { sys::sb_model_solver_info(self.as_ptr(), out, err) })
+            .map(|info| info.iter)
+    }
+}
+
+/// Changing.
+impl Model {
+    /// Replaces a blob by a copy of `blob` as it is now.
+    ///
+    /// # Errors
+    /// [`IndexOutOfRange`](ErrorKind::IndexOutOfRange);
+    /// [`OverLimit`](ErrorKind::OverLimit); out of memory; those of
+    /// [`Blob::data`].
+    pub fn set_blob<T: Float>(
+        &mut self,
+        at: impl Into<BlobAt>,
+        blob: &Blob<T>,
+        payload: Payload,
+    ) -> Result<()> {
+        let at = at.into();
+        let (layer, index) = (at.layer_code(), to_i64(at.index));
+        // SAFETY: model and blob are live.
+        check(|err| unsafe {
+            let flags = payload.flags();
+            sys::sb_model_set_blob(self.as_ptr(), layer, index, blob.as_ptr(), flags, err)
+        })
+    }
+
+    /// Adds a blob at the end of a layer's, or of those of no layer (`None`).
+    ///
+    /// # Errors
+    /// As [`set_blob`](Model::set_blob); [`Unsupported`](ErrorKind::Unsupported)
+    /// for a second blob in a blob file.
+    pub fn add_blob<T: Float>(
+        &mut self,
+        layer: impl Into<Option<usize>>,
+        blob: &Blob<T>,
+        payload: Payload,
+    ) -> Result<()> {
+        let layer = layer_code(layer.into());
+        // SAFETY: model and blob are live.
+        check(|err| unsafe {
+            sys::sb_model_add_blob(self.as_ptr(), layer, blob.as_ptr(), payload.flags(), err)
+        })
+    }
+
+    /// Adds a layer without blobs at the end; returns its index.
+    ///
+    /// # Errors
+    /// [`Unsupported`](ErrorKind::Unsupported) for anything but a caffemodel;
+    /// out of memory.
+    pub fn add_layer(&mut self, name: &str, layer_type: &str) -> Result<usize> {
+        let name = c_text("the layer's name", name.as_bytes())?;
+        let layer_type = c_text("the layer's type", layer_type.as_bytes())?;
+        // SAFETY: both texts end in NUL.
+        get(|out, err| unsafe {
+            let (name, layer_type) = (name.as_ptr(), layer_type.as_ptr());
+            sys::sb_model_add_layer(self.as_ptr(), name, layer_type, out, err)
+        })
+        .map(to_usize)
+    }
+
+    /// Names the net.
+    ///
+    /// # Errors
+    /// As [`add_layer`](Model::add_layer).
+    pub fn set_name(&mut self, name: &str) -> Result<()> {
+        let name = c_text("the name", name.as_bytes())?;
+        // SAFETY: the text ends in NUL.
+        check(|err| unsafe { sys::sb_model_set_name(self.as_ptr(), name.as_ptr(), err) })
+    }
+}
+
+impl Drop for Model {
+    fn drop(&mut self) {
+        // SAFETY: `self` owns the model and ends here.
+        unsafe { sys::sb_model_destroy(self.as_ptr()) }
+    }
+}
+
+impl fmt::Debug for Model {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Model")
+            .field("format", &self.format())
+            .field("name", &self.name())
+            .field("layers", &self.num_layers())
+            .finish_non_exhaustive()
+    }
+}
+
+/// A layer of a [`Model`].
+#[derive(Clone, Copy)]
+pub struct Layer<'m> {
+    model: &'m Model,
+    index: usize,
+    info: sys::sb_layer_info,
+}
+
+impl<'m> Layer<'m> {
+    /// Its index in the model.
+    pub fn index(&self) -> usize {
+        self.index
+    }
+
+    /// Its name. Bytes that are not UTF-8 are replaced;
+    /// [`name_bytes`](Layer::name_bytes) has them.
+    pub fn name(&self) -> Cow<'m, str> {
+        String::from_utf8_lossy(self.name_bytes())
+    }
+
+    /// Its name as the file has it.
+    pub fn name_bytes(&self) -> &'m [u8] {
+        // SAFETY: the text lives as long as the model stays unchanged.
+        unsafe { text_bytes(self.info.name) }
+    }
+
+    /// Its type, such as `"Convolution"`; of a V1 layer the enum's name,
+    /// `"CONVOLUTION"`. Bytes that are not UTF-8 are replaced.
+    pub fn layer_type(&self) -> Cow<'m, str> {
+        String::from_utf8_lossy(self.layer_type_bytes())
+    }
+
+    /// Its type as the file has it.
+    pub fn layer_type_bytes(&self) -> &'m [u8] {
+        // SAFETY: the text lives as long as the model stays unchanged.
+        unsafe { text_bytes(self.info.type_) }
+    }
+
+    /// Which of Caffe's generations it is written in.
+    pub fn generation(&self) -> Generation {
+        match self.info.generation {
+            sys::SB_LAYER_V0 => Generation::V0,
+            sys::SB_LAYER_V1 => Generation::V1,
+            _ => Generation::Current,
+        }
+    }
+
+    /// The number of its blobs.
+    pub fn num_blobs(&self) -> usize {
+        to_usize(self.info.num_blobs)
+    }
+
+    /// Its blobs.
+    pub fn blobs(&self) -> impl ExactSizeIterator<Item = StoredBlob<'m>> {
+        stored_blobs(self.model, Some(self.index))
+    }
+
+    /// One of its blobs.
+    ///
+    /// # Errors
+    /// [`IndexOutOfRange`](ErrorKind::IndexOutOfRange).
+    pub fn blob(&self, index: usize) -> Result<StoredBlob<'m>> {
+        self.model.blob((self.index, index))
+    }
+}
+
+impl fmt::Debug for Layer<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Layer")
+            .field("index", &self.index)
+            .field("name", &self.name())
+            .field("type", &self.layer_type())
+            .field("blobs", &self.num_blobs())
+            .finish()
+    }
+}
+
+/// The place of a blob in a model: `(layer, index)`, or an index among the
+/// blobs of no layer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct BlobAt {
+    /// The layer; `None` for the blobs of no layer.
+    pub layer: Option<usize>,
+    /// Which of its blobs.
+    pub index: usize,
+}
+
+impl BlobAt {
+    fn layer_code(self) -> i64 {
+        layer_code(self.layer)
+    }
+}
+
+fn layer_code(layer: Option<usize>) -> i64 {
+    layer.map_or(sys::SB_NO_LAYER.into(), to_i64)
+}
+
+/// `(layer, index)`
+impl From<(usize, usize)> for BlobAt {
+    fn from((layer, index): (usize, usize)) -> Self {
+        Self { layer: Some(layer), index }
+    }
+}
+
+/// An index among the blobs of no layer.
+impl From<usize> for BlobAt {
+    fn from(index: usize) -> Self {
+        Self { layer: None, index }
+    }
+}
+
+/// A blob in a [`Model`], not loaded.
+#[derive(Clone, Copy)]
+pub struct StoredBlob<'m> {
+    model: &'m Model,
+    at: BlobAt,
+    info: BlobInfo,
+}
+
+impl StoredBlob<'_> {
+    /// Where it is in the model.
+    pub fn at(&self) -> BlobAt {
+        self.at
+    }
+
+    /// What it is.
+    pub fn info(&self) -> &BlobInfo {
+        &self.info
+    }
+
+    /// Loads it in the model's context. The element type may differ from the
+    /// stored one: `f64` to `f32` rounds, beyond its range to infinity.
+    ///
+    /// # Errors
+    /// [`LengthMismatch`](ErrorKind::LengthMismatch) for a blob without values;
+    /// [`DataLimit`](ErrorKind::DataLimit); [`Io`](ErrorKind::Io); out of memory.
+    pub fn load<T: Float>(&self) -> Result<Blob<T>> {
+        self.load_in(&self.model.context)
+    }
+
+    /// Loads it in another context.
+    ///
+    /// # Errors
+    /// As [`load`](StoredBlob::load).
+    pub fn load_in<T: Float>(&self, context: &Context) -> Result<Blob<T>> {
+        let blob = Blob::new_in(context)?;
+        let (layer, index) = (self.at.layer_code(), to_i64(self.at.index));
+        // SAFETY: the model is live, the blob fresh.
+        check(|err| unsafe {
+            let model = self.model.as_ptr();
+            sys::sb_model_load_blob(model, layer, index, blob.as_ptr(), err)
+        })?;
+        Ok(blob)
+    }
+
+    /// Loads it with the element type that it is stored in.
+    ///
+    /// # Errors
+    /// As [`load`](StoredBlob::load).
+    pub fn load_any(&self) -> Result<BlobAny> {
+        match self.info.dtype() {
+            Dtype::F32 => self.load::<f32>().map(BlobAny::from),
+            Dtype::F64 => self.load::<f64>().map(BlobAny::from),
+            other => Err(Error::new(
+                ErrorKind::Unsupported,
+                format!("a stored blob of {other} cannot be loaded"),
+            )),
+        }
+    }
+}
+
+impl fmt::Debug for StoredBlob<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("StoredBlob").field("at", &self.at).field("info", &self.info).finish()
+    }
+}
+
+/// What a stored blob is, known without loading it.
+#[derive(Clone, Copy)]
+pub struct BlobInfo(sys::sb_blob_info);
+
+impl BlobInfo {
+    /// The dimensions.
+    pub fn shape(&self) -> &[usize] {
+        let axes = to_usize(self.0.num_axes.into()).min(self.0.shape.len());
+        // SAFETY: dimensions are not negative, and usize has the layout of i64
+        // on the 64-bit hosts that the library is for.
+        unsafe { slice::from_raw_parts(self.0.shape.as_ptr().cast(), axes) }
+    }
+
+    /// The number of elements.
+    pub fn count(&self) -> usize {
+        to_usize(self.0.count)
+    }
+
+    /// The element type that it is stored in.
+    pub fn dtype(&self) -> Dtype {
+        Dtype::from_code(self.0.dtype).unwrap_or(Dtype::F32)
+    }
+
+    /// The number of data values present.
+    pub fn data_count(&self) -> usize {
+        to_usize(self.0.data_count)
+    }
+
+    /// The number of diff values present.
+    pub fn diff_count(&self) -> usize {
+        to_usize(self.0.diff_count)
+    }
+
+    /// Whether the shape came from num, channels, height and width.
+    pub fn is_legacy(&self) -> bool {
+        self.0.legacy != 0
+    }
+
+    /// Where its message begins in the file, if it is from one.
+    pub fn offset(&self) -> Option<u64> {
+        u64::try_from(self.0.offset).ok()
+    }
+
+    /// The bytes of its message in the file, 0 if it is not from one.
+    pub fn size(&self) -> usize {
+        self.0.size
+    }
+}
+
+impl fmt::Debug for BlobInfo {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("BlobInfo")
+            .field("shape", &self.shape())
+            .field("dtype", &self.dtype())
+            .field("data_count", &self.data_count())
+            .field("diff_count", &self.diff_count())
+            .finish_non_exhaustive()
+    }
+}
+
+fn stored_blobs(
+    model: &Model,
+    layer: Option<usize>,
+) -> impl ExactSizeIterator<Item = StoredBlob<'_>> {
+    (0..model.num_blobs(layer)).map(move |index| {
+        model.blob(BlobAt { layer, index }).expect("the index is below the number of blobs")
+    })
+}
+
+/// # Safety
+/// `text` is the library's and lives for `'a`.
+unsafe fn text_bytes<'a>(text: sys::sb_text) -> &'a [u8] {
+    if text.size == 0 {
+        return &[];
+    }
+    // SAFETY: the caller's promise.
+    unsafe { slice::from_raw_parts(text.bytes.cast(), text.size) }
+}

@@ -1,0 +1,277 @@
+//! Blobs through the safe interface: shape, bytes on both sides, arithmetic.
+
+use syncblob::{Blob, BlobAny, Context, Dtype, ErrorKind, Head, Part, Payload, Reallocated};
+
+fn simulated() -> Context {
+    Context::builder().device("sim:0").build().expect("the simulated device is always there")
+}
+
+#[test]
+fn a_fresh_blob_has_no_shape_and_nothing_allocated() {
+    let blob = Blob::<f32>::new().unwrap();
+    assert!(!blob.is_shaped());
+    assert_eq!((blob.shape(), blob.count()), (&[][..], 0));
+    assert_eq!(blob.to_string(), "(0)");
+    assert_eq!(blob.data().unwrap(), []);
+}
+
+#[test]
+fn shapes_of_every_kind_are_taken() {
+    let cases: [(Blob<f32>, &[usize], usize); 4] = [
+        (Blob::zeros(()).unwrap(), &[], 1),
+        (Blob::zeros([2, 3, 4]).unwrap(), &[2, 3, 4], 24),
+        (Blob::zeros([5, 0, 7]).unwrap(), &[5, 0, 7], 0),
+        (Blob::zeros(vec![1_usize; 32]).unwrap(), &[1; 32], 1),
+    ];
+    for (blob, shape, count) in cases {
+        assert_eq!((blob.shape(), blob.num_axes(), blob.count()), (shape, shape.len(), count));
+        assert_eq!(blob.data().unwrap(), vec![0.0; count]);
+    }
+}
+
+#[test]
+fn impossible_shapes_are_errors() {
+    let kind = |blob: syncblob::Result<Blob<f64>>| blob.unwrap_err().kind();
+    assert_eq!(kind(Blob::zeros([2, -1])), ErrorKind::InvalidArgument);
+    assert_eq!(kind(Blob::zeros([1; 33])), ErrorKind::OverLimit);
+    assert_eq!(kind(Blob::zeros([1_i64 << 40, 1 << 40])), ErrorKind::SizeOverflow);
+    assert_eq!(kind(Blob::zeros([usize::MAX])), ErrorKind::SizeOverflow);
+    assert_eq!(kind(Blob::from_slice([2, 2], &[1.0])), ErrorKind::ShapeMismatch);
+}
+
+#[test]
+fn axes_and_counts_follow_caffe() {
+    let blob = Blob::<f32>::zeros([2, 3, 4, 5]).unwrap();
+    assert_eq!(blob.to_string(), "2 3 4 5 (120)");
+    assert_eq!((blob.dim(-1).unwrap(), blob.dim(1).unwrap()), (5, 3));
+    assert_eq!(blob.canonical_axis(-4).unwrap(), 0);
+    assert_eq!(blob.dim(4).unwrap_err().kind(), ErrorKind::IndexOutOfRange);
+    assert_eq!(blob.count_range(1..3).unwrap(), 12);
+    assert_eq!(blob.count_range(2..2).unwrap(), 1);
+    assert_eq!(blob.count_range(0..5).unwrap_err().kind(), ErrorKind::IndexOutOfRange);
+    assert_eq!(Blob::<f32>::zeros([7, 2]).unwrap().legacy_shape().unwrap(), [7, 2, 1, 1]);
+    let five = Blob::<f32>::zeros([1; 5]).unwrap();
+    assert_eq!(five.legacy_shape().unwrap_err().kind(), ErrorKind::ShapeMismatch);
+}
+
+#[test]
+fn offsets_are_row_major_and_checked() {
+    let blob = Blob::<u32>::from_fn([2, 3, 4], |i| i as u32).unwrap();
+    assert_eq!(blob.offset([1, 2, 3]).unwrap(), 23);
+    assert_eq!(blob.offset([1]).unwrap(), 12);
+    assert_eq!(blob.offset([]).unwrap(), 0);
+    assert_eq!(blob.data_at([1, 0, 2]).unwrap(), 14);
+    assert_eq!(blob.diff_at([1, 0, 2]).unwrap(), 0);
+    for wrong in [&[2_usize][..], &[0, 3], &[0, 0, 0, 0], &[usize::MAX], &[0; 40]] {
+        assert_eq!(blob.offset(wrong).unwrap_err().kind(), ErrorKind::IndexOutOfRange);
+    }
+}
+
+#[test]
+fn reshape_keeps_what_fits_and_says_what_it_replaced() {
+    let mut blob = Blob::<i32>::from_slice([2, 3], &[1, 2, 3, 4, 5, 6]).unwrap();
+    assert_eq!(blob.reshape([4]).unwrap(), Reallocated::default());
+    assert_eq!(blob.data().unwrap(), [1, 2, 3, 4]);
+    blob.reshape([6]).unwrap();
+    assert_eq!(blob.data().unwrap(), [1, 2, 3, 4, 5, 6]);
+    assert_eq!(blob.reshape([7]).unwrap(), Reallocated { data: true, diff: false });
+    assert_eq!(blob.data().unwrap(), [0; 7]);
+    let kind = blob.reshape([3, -3]).unwrap_err().kind();
+    assert_eq!((kind, blob.shape()), (ErrorKind::InvalidArgument, &[7][..]));
+    assert!(blob.reshape([2]).is_ok() && blob.shrink_to_fit().unwrap().data);
+}
+
+#[test]
+fn every_element_type_holds_its_values() {
+    fn holds<T: syncblob::Element>(dtype: Dtype, values: &[T]) {
+        let mut blob = Blob::from_slice([values.len()], values).unwrap();
+        assert_eq!(blob.dtype(), dtype);
+        blob.diff_mut().unwrap().copy_from_slice(values);
+        assert_eq!((blob.data().unwrap(), blob.diff().unwrap()), (values, values));
+        let copy = blob.try_clone().unwrap();
+        assert_eq!((copy.data().unwrap(), copy.diff().unwrap()), (values, values));
+        assert_ne!(copy.data().unwrap().as_ptr(), blob.data().unwrap().as_ptr());
+    }
+    holds(Dtype::F32, &[0.5_f32, -1.0]);
+    holds(Dtype::F64, &[1e300_f64, -1.0]);
+    holds(Dtype::I32, &[i32::MIN, 7]);
+    holds(Dtype::U32, &[u32::MAX, 7]);
+    #[cfg(feature = "half")]
+    holds(Dtype::F16, &[half::f16::from_f32(0.5), half::f16::MAX]);
+    #[cfg(feature = "half")]
+    holds(Dtype::Bf16, &[half::bf16::from_f32(0.5), half::bf16::MAX]);
+}
+
+#[test]
+fn arithmetic_is_caffes() {
+    let mut blob = Blob::<f32>::from_slice([4], &[1.0, -2.0, 3.0, -4.0]).unwrap();
+    blob.diff_mut().unwrap().copy_from_slice(&[0.5, 0.5, -0.5, 0.0]);
+    assert_eq!((blob.asum_data().unwrap(), blob.sumsq_data().unwrap()), (10.0, 30.0));
+    assert_eq!((blob.asum_diff().unwrap(), blob.sumsq_diff().unwrap()), (1.5, 0.75));
+    blob.scale_diff(2.0).unwrap();
+    blob.update().unwrap();
+    assert_eq!(blob.data().unwrap(), [0.0, -3.0, 4.0, -4.0]);
+    blob.scale_data(-1.0).unwrap();
+    assert_eq!(blob.data().unwrap(), [0.0, 3.0, -4.0, 4.0]);
+    blob.clear_diff().unwrap();
+    blob.clear_data().unwrap();
+    assert_eq!((blob.data().unwrap(), blob.diff().unwrap()), (&[0.0; 4][..], &[0.0; 4][..]));
+    let kind = Blob::<f64>::zeros([3]).unwrap().update().unwrap_err().kind();
+    assert_eq!(kind, ErrorKind::Uninitialized);
+}
+
+#[test]
+fn bytes_move_only_when_needed() {
+    let context = simulated();
+    let copies = |context: &Context| {
+        let stats = context.stats().unwrap();
+        (stats.uploads, stats.downloads)
+    };
+    let mut blob = Blob::<f32>::from_slice_in(&context, [3], &[1.0, 2.0, 3.0]).unwrap();
+    assert_eq!((blob.data_head().unwrap(), copies(&context)), (Head::AtCpu, (0, 0)));
+    blob.gpu_data_ptr().unwrap();
+    blob.gpu_data_ptr().unwrap();
+    assert_eq!((blob.data_head().unwrap(), copies(&context)), (Head::Synced, (1, 0)));
+    blob.gpu_data_mut_ptr().unwrap();
+    assert_eq!((blob.data_head().unwrap(), copies(&context)), (Head::AtGpu, (1, 0)));
+    assert_eq!(blob.asum_data().unwrap(), 6.0); // on the device
+    assert_eq!(copies(&context), (1, 0));
+    assert_eq!(blob.data().unwrap(), [1.0, 2.0, 3.0]);
+    assert_eq!((blob.data_head().unwrap(), copies(&context)), (Head::Synced, (1, 1)));
+    blob.data_mut().unwrap()[0] = 5.0;
+    assert_eq!(blob.data_head().unwrap(), Head::AtCpu);
+    assert_eq!(blob.diff_head().unwrap(), Head::Uninitialized);
+}
+
+#[test]
+fn update_works_where_the_head_is() {
+    let context = simulated();
+    let mut blob = Blob::<f64>::from_slice_in(&context, [2], &[1.0, 2.0]).unwrap();
+    blob.diff_mut().unwrap().fill(0.25);
+    blob.gpu_data_mut_ptr().unwrap();
+    blob.update().unwrap();
+    assert_eq!(blob.data_head().unwrap(), Head::AtGpu);
+    assert_eq!(blob.data().unwrap(), [0.75, 1.75]);
+}
+
+#[test]
+fn a_host_only_context_has_no_device_side() {
+    let blob = Blob::<f32>::zeros([2]).unwrap();
+    assert_eq!(blob.gpu_data_ptr().unwrap_err().kind(), ErrorKind::NoDevice);
+    assert_eq!((blob.context(), blob.context().device()), (Context::host(), "cpu"));
+    assert!(!Context::host().has_device() && simulated().has_device());
+}
+
+#[test]
+fn copies_go_between_contexts() {
+    let context = simulated();
+    let mut source = Blob::<f32>::from_slice_in(&context, [2], &[1.0, 2.0]).unwrap();
+    source.gpu_data_mut_ptr().unwrap();
+    let mut target = Blob::<f32>::zeros([2]).unwrap();
+    target.copy_from(&source, Part::Data).unwrap();
+    assert_eq!(target.data().unwrap(), [1.0, 2.0]);
+    let mut other = Blob::<f32>::zeros([1, 2]).unwrap();
+    let kind = other.copy_from(&source, Part::Data).unwrap_err().kind();
+    assert_eq!(kind, ErrorKind::ShapeMismatch);
+    assert_eq!(target.share_data(&source).unwrap_err().kind(), ErrorKind::WrongDevice);
+}
+
+#[test]
+fn a_cap_is_an_error_and_changes_nothing() {
+    let context = Context::builder().max_host_bytes(1 << 16).build().unwrap();
+    let mut blob = Blob::<f32>::from_fn_in(&context, [8], |i| i as f32).unwrap();
+    let before = blob.data().unwrap().to_vec();
+    let mut large = Blob::<f32>::zeros_in(&context, [1 << 20]).unwrap();
+    assert_eq!(large.data_mut().unwrap_err().kind(), ErrorKind::CapReached);
+    assert_eq!(large.data_head().unwrap(), Head::Uninitialized);
+    blob.scale_data(1.0).unwrap();
+    assert_eq!(blob.data().unwrap(), before);
+}
+
+#[test]
+fn protos_go_round_in_both_types() {
+    let mut blob = Blob::<f64>::from_slice([2, 1], &[0.1, 1e300]).unwrap();
+    blob.diff_mut().unwrap()[1] = 3.0;
+    let bytes = blob.to_proto(Payload::DataAndDiff).unwrap();
+    let again = Blob::<f64>::from_proto(&bytes).unwrap();
+    assert_eq!((again.shape(), again.data().unwrap()), (&[2, 1][..], &[0.1, 1e300][..]));
+    assert_eq!(again.diff().unwrap(), [0.0, 3.0]);
+    let rounded = Blob::<f32>::from_proto(&bytes).unwrap();
+    assert_eq!(rounded.data().unwrap(), [0.1_f32, f32::INFINITY]);
+    let without = Blob::<f64>::from_proto(&blob.to_proto(Payload::Data).unwrap()).unwrap();
+    assert_eq!(without.diff_head().unwrap(), Head::Uninitialized);
+}
+
+#[test]
+fn reading_a_proto_in_place_needs_its_shape() {
+    let bytes = Blob::<f32>::full([4], 2.0).unwrap().to_proto(Payload::Data).unwrap();
+    let mut blob = Blob::<f32>::zeros([4]).unwrap();
+    blob.read_proto(&bytes).unwrap();
+    assert_eq!(blob.data().unwrap(), [2.0; 4]);
+    let mut other = Blob::<f32>::zeros([2, 2]).unwrap();
+    assert_eq!(other.read_proto(&bytes).unwrap_err().kind(), ErrorKind::ShapeMismatch);
+}
+
+#[test]
+fn bad_bytes_say_where() {
+    let error = Blob::<f32>::from_proto(&[0x2a, 0xff]).unwrap_err(); // a cut-off length
+    assert_eq!(error.kind(), ErrorKind::Malformed);
+    assert!(error.offset().is_some(), "{error:?}");
+    // shape { dim: 2^29 }, one value present
+    let claim = [0x3a, 0x06, 0x08, 0x80, 0x80, 0x80, 0x80, 0x02, 0x2a, 0x04, 0, 0, 0, 0];
+    let error = Blob::<f32>::from_proto(&claim).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::LengthMismatch);
+}
+
+#[test]
+fn files_go_round_and_a_missing_one_is_not_found() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("mean.binaryproto");
+    let blob = Blob::<f32>::from_fn([1, 3, 2, 2], |i| i as f32).unwrap();
+    blob.write_file(&path, Payload::Data).unwrap();
+    let again = Blob::<f32>::read_file(&path).unwrap();
+    assert!(again.same_shape(&blob));
+    assert_eq!(again.data().unwrap(), blob.data().unwrap());
+    let error = Blob::<f32>::read_file(dir.path().join("none")).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Io);
+    assert_eq!(std::io::Error::from(error).kind(), std::io::ErrorKind::NotFound);
+}
+
+#[test]
+fn debug_shows_values_without_moving_them() {
+    let context = simulated();
+    let mut blob = Blob::<f32>::from_slice_in(&context, [2], &[1.0, 2.0]).unwrap();
+    assert!(format!("{blob:?}").contains("[1.0, 2.0]"), "{blob:?}");
+    blob.gpu_data_mut_ptr().unwrap();
+    let before = context.stats().unwrap().downloads;
+    assert!(format!("{blob:?}").contains("AtGpu"), "{blob:?}");
+    assert_eq!(context.stats().unwrap().downloads, before);
+}
+
+#[test]
+fn a_blob_of_any_type_is_downcast_to_its_own_alone() {
+    let any = BlobAny::from(Blob::<i32>::zeros([2, 2]).unwrap());
+    assert_eq!((any.dtype(), any.shape(), any.count()), (Dtype::I32, &[2, 2][..], 4));
+    assert!(any.downcast_ref::<i32>().is_some() && any.downcast_ref::<u32>().is_none());
+    let any = any.downcast::<f32>().unwrap_err();
+    assert_eq!(any.downcast::<i32>().unwrap().count(), 4);
+}
+
+#[test]
+fn a_context_outlives_its_handle() {
+    let context = simulated();
+    let same = context.clone();
+    let blob = Blob::<f32>::zeros_in(&context, [2]).unwrap();
+    assert!(context == same && context != simulated());
+    drop((context, same));
+    assert_eq!(blob.context().device(), "sim:0");
+    assert!(!blob.gpu_data_ptr().unwrap().is_null());
+}
+
+#[test]
+fn wrong_devices_are_refused() {
+    let kind = |device: &str| Context::builder().device(device).build().unwrap_err().kind();
+    assert_eq!(kind("sim"), ErrorKind::InvalidArgument);
+    assert_eq!(kind("abacus:0"), ErrorKind::Unsupported);
+    assert_eq!(kind("sim:0\0"), ErrorKind::InvalidArgument);
+}

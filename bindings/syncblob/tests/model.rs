@@ -1,0 +1,180 @@
+//! Model files through the safe interface.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::Arc;
+
+use syncblob::{
+    Blob, BlobAny, BlobAt, Context, Dtype, ErrorKind, Format, Generation, Limits, Model,
+    OpenOptions, Payload,
+};
+
+fn net() -> Model {
+    let mut model = Model::create(Format::Caffemodel).unwrap();
+    model.set_name("net").unwrap();
+    model.add_layer("data", "Input").unwrap();
+    let ip = model.add_layer("ip", "InnerProduct").unwrap();
+    let weights = Blob::<f32>::from_fn([2, 3], |i| i as f32).unwrap();
+    model.add_blob(ip, &weights, Payload::Data).unwrap();
+    let mut bias = Blob::<f64>::from_slice([2], &[0.1, 0.2]).unwrap();
+    bias.diff_mut().unwrap().fill(7.0);
+    model.add_blob(ip, &bias, Payload::DataAndDiff).unwrap();
+    model
+}
+
+fn check_net(model: &Model) {
+    assert_eq!((model.format(), &*model.name()), (Format::Caffemodel, "net"));
+    assert_eq!(model.layers().len(), 2);
+    let names: Vec<_> = model.layers().map(|layer| layer.name().into_owned()).collect();
+    assert_eq!(names, ["data", "ip"]);
+    let ip = model.layer_by_name("ip").unwrap();
+    assert_eq!((ip.index(), &*ip.layer_type(), ip.num_blobs()), (1, "InnerProduct", 2));
+    assert_eq!(ip.generation(), Generation::Current);
+    let [weights, bias] = [0, 1].map(|index| ip.blob(index).unwrap());
+    assert_eq!((weights.info().shape(), weights.info().dtype()), (&[2, 3][..], Dtype::F32));
+    assert_eq!((bias.info().dtype(), bias.info().diff_count()), (Dtype::F64, 2));
+    assert_eq!(weights.load::<f32>().unwrap().data().unwrap(), [0.0, 1.0, 2.0, 3.0, 4.0, 5.0]);
+    match bias.load_any().unwrap() {
+        BlobAny::F64(bias) => assert_eq!(bias.diff().unwrap(), [7.0, 7.0]),
+        other => panic!("{other:?}"),
+    }
+    assert_eq!(bias.load::<f32>().unwrap().data().unwrap(), [0.1_f32, 0.2]);
+}
+
+#[test]
+fn a_model_built_in_memory_goes_round_through_bytes_and_files() {
+    let model = net();
+    let bytes = model.to_bytes().unwrap();
+    check_net(&Model::from_bytes(bytes.clone()).unwrap());
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("net.caffemodel");
+    model.save(&path).unwrap();
+    assert_eq!(std::fs::read(&path).unwrap(), bytes);
+    check_net(&Model::open(&path).unwrap());
+}
+
+#[test]
+fn a_replaced_blob_is_saved_and_the_rest_kept() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("net.caffemodel");
+    net().save(&path).unwrap();
+    let mut model = Model::open(&path).unwrap();
+    let mut weights = model.blob((1, 0)).unwrap().load::<f32>().unwrap();
+    weights.scale_data(2.0).unwrap();
+    model.set_blob((1, 0), &weights, Payload::Data).unwrap();
+    model.save(&path).unwrap(); // over the file that it reads
+    let again = Model::open(&path).unwrap();
+    let blob = again.blob((1, 0)).unwrap().load::<f32>().unwrap();
+    assert_eq!(blob.data().unwrap(), [0.0, 2.0, 4.0, 6.0, 8.0, 10.0]);
+    assert_eq!(again.blob((1, 1)).unwrap().info().diff_count(), 2);
+}
+
+#[test]
+fn what_is_not_there_is_an_error() {
+    let mut model = net();
+    let kind = |result: syncblob::Result<()>| result.unwrap_err().kind();
+    assert_eq!(kind(model.layer(2).map(drop)), ErrorKind::IndexOutOfRange);
+    assert_eq!(kind(model.blob((1, 2)).map(drop)), ErrorKind::IndexOutOfRange);
+    assert_eq!(kind(model.blob(0).map(drop)), ErrorKind::IndexOutOfRange);
+    assert_eq!(kind(model.layer(usize::MAX).map(drop)), ErrorKind::IndexOutOfRange);
+    assert!(model.layer_by_name("nobody").is_none());
+    let blob = Blob::<f32>::zeros([1]).unwrap();
+    let set = model.set_blob((0, 0), &blob, Payload::Data);
+    assert_eq!(kind(set), ErrorKind::IndexOutOfRange);
+    assert_eq!(kind(model.iteration().map(drop)), ErrorKind::Unsupported);
+    assert_eq!(kind(model.add_layer("a\0b", "t").map(drop)), ErrorKind::InvalidArgument);
+}
+
+#[test]
+fn history_is_the_blobs_of_no_layer() {
+    let mut model = Model::create(Format::Solverstate).unwrap();
+    for value in [1.0, 2.0] {
+        model.add_blob(None, &Blob::<f32>::full([2], value).unwrap(), Payload::Data).unwrap();
+    }
+    let options = OpenOptions::new().format(Format::Solverstate);
+    let again = options.from_bytes(model.to_bytes().unwrap()).unwrap();
+    assert_eq!(
+        (again.format(), again.blobs().len(), again.num_layers()),
+        (Format::Solverstate, 2, 0)
+    );
+    let second = again.blobs().nth(1).unwrap();
+    assert_eq!(second.at(), BlobAt { layer: None, index: 1 });
+    assert_eq!(second.load::<f32>().unwrap().data().unwrap(), [2.0, 2.0]);
+    assert_eq!(again.iteration().unwrap(), 0);
+}
+
+#[test]
+fn rubbish_is_refused_and_its_offset_told() {
+    let error = Model::from_bytes(&b"\xff\xff\xff rubbish"[..]).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Malformed);
+    let cut = net().to_bytes().unwrap();
+    let cut = cut[..cut.len() - 3].to_vec();
+    let error = OpenOptions::new().format(Format::Caffemodel).from_bytes(cut).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Malformed);
+    assert!(error.offset().is_some(), "{error:?}");
+}
+
+#[test]
+fn limits_hold() {
+    let bytes = net().to_bytes().unwrap();
+    let open = |limits| OpenOptions::new().limits(limits).from_bytes(bytes.clone());
+    assert!(open(Limits::new().max_layers(2)).is_ok());
+    for limits in [Limits::new().max_layers(1), Limits::new().max_blobs(1)] {
+        assert_eq!(open(limits).unwrap_err().kind(), ErrorKind::DataLimit);
+    }
+}
+
+#[test]
+fn blobs_load_into_the_context_of_choice() {
+    let context = Context::builder().device("sim:0").build().unwrap();
+    let bytes = net().to_bytes().unwrap();
+    let model = OpenOptions::new().context(&context).from_bytes(bytes).unwrap();
+    let stored = model.blob((1, 0)).unwrap();
+    assert_eq!(stored.load::<f32>().unwrap().context(), context);
+    assert_eq!(stored.load_in::<f32>(&Context::host()).unwrap().context(), Context::host());
+}
+
+/// Bytes that count how often they are dropped.
+struct Counted {
+    bytes: Vec<u8>,
+    dropped: Arc<AtomicUsize>,
+    panics: bool,
+}
+
+impl AsRef<[u8]> for Counted {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.dropped.fetch_add(1, Ordering::SeqCst);
+        assert!(!self.panics, "a destructor that panics, on purpose");
+    }
+}
+
+#[test]
+fn the_owner_of_the_bytes_is_dropped_once_whatever_happens() {
+    let good = net().to_bytes().unwrap();
+    for (bytes, opens, panics) in
+        [(good.clone(), true, false), (good, true, true), (b"\xff rubbish".to_vec(), false, false)]
+    {
+        let dropped = Arc::new(AtomicUsize::new(0));
+        let model = Model::from_bytes(Counted { bytes, dropped: Arc::clone(&dropped), panics });
+        assert_eq!((model.is_ok(), dropped.load(Ordering::SeqCst)), (opens, usize::from(!opens)));
+        drop(model);
+        assert_eq!(dropped.load(Ordering::SeqCst), 1);
+    }
+}
+
+#[test]
+fn a_model_is_read_from_many_threads() {
+    let model = Arc::new(Model::from_bytes(net().to_bytes().unwrap()).unwrap());
+    let readers = (0..4).map(|_| {
+        let model = Arc::clone(&model);
+        std::thread::spawn(move || (0..20).for_each(|_| check_net(&model)))
+    });
+    for reader in readers.collect::<Vec<_>>() {
+        reader.join().unwrap();
+    }
+}
