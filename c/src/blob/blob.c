@@ -127,7 +127,7 @@ sb_status sb_blob_gpu_shape(const sb_blob *blob, const int64_t **out, sb_error *
     if (!blob || !out)
         return sb__fail_null(err, blob ? "out" : "blob");
     sb_blob *b = (sb_blob *)blob;
-    sb_mem *mem = atomic_load_explicit(&b->gpu_shape, memory_order_acquire);
+    sb_mem *mem = sb__peek(&b->gpu_shape);
     sb_status st = sb__device_check(b->context, err);
     if (st == SB_OK && !mem) {
         st = make_gpu_shape(blob, &mem, err);

@@ -21,8 +21,12 @@ static inline size_t sb__blob_bytes(const sb_blob *blob) {
 }
 
 /* The memory if it was made already, else NULL. */
+static inline sb_mem *sb__peek(const _Atomic(sb_mem *) *memory) {
+    return atomic_load_explicit(memory, memory_order_acquire);
+}
+
 static inline sb_mem *sb__blob_peek(const sb_blob *blob, enum sb__side_name name) {
-    return atomic_load_explicit(&blob->memory[name], memory_order_acquire);
+    return sb__peek(&blob->memory[name]);
 }
 
 /* The memory, made now if need be. */

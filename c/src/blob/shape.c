@@ -83,7 +83,7 @@ uint32_t sb__blob_take_shape(sb_blob *blob, const struct sb__shape *shape) {
     copy_shape(&blob->shape, shape);
     sb__replace(&blob->gpu_shape, NULL);
     for (int name = SB__DATA; name <= SB__DIFF; name++) {
-        sb_mem *mem = sb__blob_peek(blob, name);
+        sb_mem *mem = sb__blob_peek(blob, (enum sb__side_name)name);
         if (!mem || sb_mem_size(mem) >= sb__blob_bytes(blob))
             continue;
         sb__replace(&blob->memory[name], NULL);

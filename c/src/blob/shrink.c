@@ -63,7 +63,7 @@ sb_status sb_blob_shrink_to_fit(sb_blob *blob, uint32_t *out_reallocated, sb_err
     if (!blob)
         return sb__fail_null(err, "blob");
     for (int name = SB__DATA; name <= SB__DIFF; name++) {
-        sb_mem *mem = sb__blob_peek(blob, name);
+        sb_mem *mem = sb__blob_peek(blob, (enum sb__side_name)name);
         sb_status st =
             is_shrinkable(blob, mem) ? make_smaller(blob, mem, &smaller[name], err) : SB_OK;
         if (st != SB_OK) {

@@ -54,7 +54,7 @@ static sb_status take_text(struct builder *b, size_t size, char **out, sb_error 
 
 static sb_status keep_text(struct builder *b, struct span span, const char **bytes,
                            uint32_t *out_size, sb_error *err) {
-    char *text;
+    char *text = NULL;
     uint32_t size = span.end - span.begin;
     *bytes = "";
     *out_size = size;
@@ -69,7 +69,7 @@ static sb_status keep_text(struct builder *b, struct span span, const char **byt
 
 static sb_status keep_type_number(struct builder *b, int32_t number, struct sb__layer *layer,
                                   sb_error *err) {
-    char digits[16], *text;
+    char digits[16], *text = NULL;
     layer->type = sb__layer_type_name(number);
     if (layer->type) {
         layer->type_size = (uint32_t)strlen(layer->type);

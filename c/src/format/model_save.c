@@ -234,7 +234,7 @@ static sb_status put_whole(const sb_model *model, struct sb__sink *sink, size_t 
 
 sb_status sb_model_save(const sb_model *model, void *buffer, size_t capacity, size_t *out_size,
                         sb_error *err) {
-    size_t size;
+    size_t size = 0;
     sb_status st = sb_model_size(model, &size, err);
     if (st != SB_OK)
         return st;
@@ -252,7 +252,7 @@ sb_status sb_model_save(const sb_model *model, void *buffer, size_t capacity, si
 
 sb_status sb_model_save_file(const sb_model *model, const char *path, sb_error *err) {
     struct sb__file_write file;
-    size_t size;
+    size_t size = 0;
     if (!path)
         return sb__fail_null(err, "path");
     sb_status st = sb_model_size(model, &size, err);

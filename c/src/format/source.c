@@ -88,11 +88,6 @@ sb_status sb__source_changed(sb_error *err) {
 sb_status sb__source_read(const struct sb__source *source, uint32_t offset, void *dst, size_t size,
                           sb_error *err) {
     unsigned char *to = dst;
-    if (source->bytes) {
-        if (size > 0)
-            memcpy(to, source->bytes + offset, size);
-        return SB_OK;
-    }
     while (size > 0) {
         ssize_t got = pread(source->fd, to, size, (off_t)offset);
         if (got < 0 && errno == EINTR)

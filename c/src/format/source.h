@@ -26,7 +26,7 @@ sb_status sb__source_of_bytes(struct sb__source *out, const void *bytes, size_t 
 sb_status sb__source_open(struct sb__source *out, const char *path, bool mapped, sb_error *err);
 void sb__source_close(struct sb__source *source);
 
-/* Copies bytes [offset, offset + size), which lie inside. IO. */
+/* Copies bytes [offset, offset + size) of a file that is read; they lie inside. IO. */
 sb_status sb__source_read(const struct sb__source *source, uint32_t offset, void *dst, size_t size,
                           sb_error *err);
 /* IO if the file is not what it was when it was opened. */

@@ -56,7 +56,7 @@ static sb_status read_transfer(sb_mem *mem, int32_t side, const struct sb__targe
     st = sb__transfer(mem, side, replaces ? fresh.ptr : mem->side[side].ptr, target, err);
     if (st != SB_OK) {
         if (replaces)
-            sb__storage_drop(&fresh, mem->context, side, mem->bytes);
+            sb__discard(mem, side, &fresh, target);
         return st;
     }
     if (replaces) {

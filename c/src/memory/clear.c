@@ -13,6 +13,10 @@ static sb_status clear_device(struct sb__write *write, size_t bytes, sb_error *e
         return st;
     }
     st = sb__device_synchronize(context, context->stream, err);
+    if (st != SB_OK && !sb__write_in_place(write)) {
+        sb__write_cancel(write);
+        return st;
+    }
     if (st != SB_OK) {
         sb__write_spoiled(write);
         return sb__device_spoiled(context, err);

@@ -31,7 +31,8 @@ struct sb_mem {
     pthread_mutex_t lock; /* guards what follows, and every change of the above */
     uint64_t users;       /* slots of the streams that the device side is used on */
     int32_t writer;       /* slot of the stream that last wrote the device side, or -1 */
-    int32_t pending;      /* side that a queued transfer writes, or -1 */
+    int32_t pending;      /* side that a queued transfer or zero fill writes, or -1 */
+    int32_t fallback;     /* the head when that fails */
     void *event;          /* of that transfer */
 };
 
@@ -43,8 +44,9 @@ struct sb__target {
     int32_t slot;
 };
 
+/* Orders nothing: whoever goes on to the rest of the memory takes the lock or asks the word. */
 static inline int32_t sb__head(const sb_mem *mem) {
-    return (int32_t)(atomic_load_explicit(&mem->word, memory_order_acquire) & SB__HEAD_MASK);
+    return (int32_t)(atomic_load_explicit(&mem->word, memory_order_relaxed) & SB__HEAD_MASK);
 }
 
 /* --- transfer.c; the caller holds the lock ------------------------------------ */
@@ -67,6 +69,10 @@ sb_status sb__after_users(sb_mem *mem, const struct sb__target *target, sb_error
 sb_status sb__writable_storage(sb_mem *mem, int32_t side, bool force, bool zeroed,
                                const struct sb__target *target, struct sb__storage *fresh,
                                bool *replaces, sb_error *err);
+
+/* Takes back what sb__writable_storage put into `fresh`. */
+void sb__discard(sb_mem *mem, int32_t side, struct sb__storage *fresh,
+                 const struct sb__target *target);
 
 /* Zeros all of a side's storage. */
 sb_status sb__zero(sb_mem *mem, int32_t side, const struct sb__target *target, sb_error *err);

@@ -46,6 +46,15 @@ sb_status sb__fail_lost(sb_error *err) {
                     "the bytes were lost with the device; set or overwrite the memory first");
 }
 
+/* A wait may fail without having waited. Host memory may be freed or written next, so that what is
+   queued has to end all the same. */
+static sb_status wait_out(sb_context *context, sb_stream stream, sb_error *err) {
+    sb_status st = sb__device_synchronize(context, stream, err);
+    if (st == SB_ERR_DEVICE_FAILURE)
+        (void)sb__device_synchronize(context, stream, NULL);
+    return st;
+}
+
 sb_status sb__settle(sb_mem *mem, sb_error *err) {
     int32_t side = mem->pending;
     if (side < 0)
@@ -53,17 +62,19 @@ sb_status sb__settle(sb_mem *mem, sb_error *err) {
     sb_status st = sb__event_wait(mem->context, mem->event, err);
     if (st == SB_ERR_FORKED)
         return st;
+    bool copied = st == SB_OK || (st == SB_ERR_DEVICE_FAILURE &&
+                                  sb__event_wait(mem->context, mem->event, NULL) == SB_OK);
     sb__event_destroy(mem->context, mem->event);
     mem->event = NULL;
     mem->pending = -1;
-    if (st != SB_OK) {
-        sb__publish(mem, side == SB_SIDE_CPU ? SB_HEAD_AT_GPU : SB_HEAD_AT_CPU);
+    if (!copied) {
+        sb__publish(mem, mem->fallback);
         return st;
     }
     if (side == SB_SIDE_CPU) /* the copy came after the writer's work, so that is done too */
         mem->writer = -1;
     sb__publish(mem, sb__head(mem));
-    return SB_OK;
+    return st;
 }
 
 /* A stream that the caller named need not be ordered with the legacy default stream, on which the
@@ -92,8 +103,12 @@ sb_status sb__writable_storage(sb_mem *mem, int32_t side, bool force, bool zeroe
     sb_stream stream = target->stream;
     sb_status st = sb__storage_alloc(*replaces ? fresh : now, mem->context, side, mem->bytes,
                                      zeroed, stream, err);
+    if (st != SB_OK || side == SB_SIDE_CPU || !mem->bytes)
+        return st;
     /* Only work on the stream of the allocation may use it at once. */
-    if (st == SB_OK && side == SB_SIDE_GPU && !target->queued && mem->bytes) {
+    if (target->queued) {
+        mem->users |= slot_bit(target->slot);
+    } else {
         st = sb__device_synchronize(mem->context, stream, err);
         if (st != SB_OK)
             sb__storage_drop(*replaces ? fresh : now, mem->context, side, mem->bytes);
@@ -101,19 +116,25 @@ sb_status sb__writable_storage(sb_mem *mem, int32_t side, bool force, bool zeroe
     return st;
 }
 
-/* Waits for work just queued, or leaves it to `pending` (-1: nobody has to wait on the host). */
-static sb_status finish(sb_mem *mem, const struct sb__target *target, int32_t pending,
-                        sb_error *err) {
+void sb__discard(sb_mem *mem, int32_t side, struct sb__storage *fresh,
+                 const struct sb__target *target) {
+    if (side == SB_SIDE_GPU && target->queued && mem->bytes) /* freed on another stream */
+        (void)sb__device_synchronize(mem->context, target->stream, NULL);
+    sb__storage_drop(fresh, mem->context, side, mem->bytes);
+}
+
+/* Waits for work just queued into `side`, or leaves it pending. */
+static sb_status finish(sb_mem *mem, const struct sb__target *target, int32_t side,
+                        int32_t fallback, sb_error *err) {
     if (!target->queued)
-        return sb__device_synchronize(mem->context, target->stream, err);
-    if (pending < 0)
-        return SB_OK;
+        return wait_out(mem->context, target->stream, err);
     sb_status st = sb__event_record(mem->context, target->stream, &mem->event, err);
     if (st != SB_OK) { /* nobody could wait for the copy later, so it has to end now */
         (void)sb__device_synchronize(mem->context, target->stream, NULL);
         return st;
     }
-    mem->pending = mem->event ? pending : -1;
+    mem->pending = mem->event ? side : -1;
+    mem->fallback = fallback;
     return SB_OK;
 }
 
@@ -126,7 +147,7 @@ sb_status sb__zero(sb_mem *mem, int32_t side, const struct sb__target *target, s
         return SB_OK;
     }
     sb_status st = sb__device_zero(mem->context, ptr, mem->bytes, target->stream, err);
-    return st == SB_OK ? finish(mem, target, -1, err) : st;
+    return st == SB_OK ? finish(mem, target, side, SB_HEAD_UNINITIALIZED, err) : st;
 }
 
 sb_status sb__transfer(sb_mem *mem, int32_t side, void *dst, const struct sb__target *target,
@@ -141,26 +162,33 @@ sb_status sb__transfer(sb_mem *mem, int32_t side, void *dst, const struct sb__ta
     if (st == SB_OK)
         st = sb__device_copy(mem->context, side == SB_SIDE_CPU ? SB__DOWNLOAD : SB__UPLOAD, dst,
                              src, mem->bytes, target->stream, err);
-    return st == SB_OK ? finish(mem, target, side, err) : st;
+    int32_t fallback = side == SB_SIDE_CPU ? SB_HEAD_AT_GPU : SB_HEAD_AT_CPU;
+    return st == SB_OK ? finish(mem, target, side, fallback, err) : st;
 }
 
 /* Orders the library's own stream, on which device memory is freed, after all users; the host waits
-   too where the memory is the caller's. A device that fails here has nothing left to wait for. */
-static void end_device_use(sb_mem *mem, bool wait) {
+   too where the memory is the caller's. */
+static sb_status end_device_use(sb_mem *mem, bool wait) {
     struct sb__target own = sb__own_stream(mem);
     pthread_mutex_lock(&mem->lock);
     uint64_t users = users_before(mem, &own);
     pthread_mutex_unlock(&mem->lock);
+    sb_status st = SB_OK;
     if (users)
-        (void)sb__streams_order(mem->context, users, own.stream, NULL);
-    if (wait && sb__streams_wait(mem->context, 1, NULL) == SB_OK) /* users of plain pointers */
-        (void)sb__device_synchronize(mem->context, own.stream, NULL);
+        st = sb__streams_order(mem->context, users, own.stream, NULL);
+    if (st == SB_OK && wait)
+        st = sb__streams_wait(mem->context, 1, NULL); /* users of plain pointers */
+    if (st == SB_OK && wait)
+        st = sb__device_synchronize(mem->context, own.stream, NULL);
+    return st;
 }
 
 void sb__retire(sb_mem *mem, int32_t side, struct sb__storage *storage) {
     if (!storage->ptr)
         return;
     if (side == SB_SIDE_GPU && mem->bytes && sb_context_device_status(mem->context) == SB_OK)
-        end_device_use(mem, storage->kind >= SB_STORAGE_BORROWED);
+        for (int tries = 0; tries < 2; tries++) /* as in wait_out */
+            if (end_device_use(mem, storage->kind >= SB_STORAGE_BORROWED) == SB_OK)
+                break;
     sb__storage_drop(storage, mem->context, side, mem->bytes);
 }

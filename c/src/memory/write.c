@@ -73,7 +73,7 @@ static sb_status begin_locked(struct sb__write *write, enum sb__write_mode mode,
     write->ptr = write->replaces ? write->fresh.ptr : mem->side[write->side].ptr;
     st = mode == SB__WRITE_KEEP ? fill(write, cell.work, had_storage, target, err) : SB_OK;
     if (st != SB_OK && write->replaces)
-        sb__storage_drop(&write->fresh, mem->context, write->side, mem->bytes);
+        sb__discard(mem, write->side, &write->fresh, target);
     sb__publish(mem, sb__head(mem)); /* a spare may have come, a transfer may be pending */
     return st;
 }
@@ -151,7 +151,7 @@ static sb_status write_side(sb_mem *mem, int32_t side, enum sb__write_mode mode,
     if (st != SB_OK)
         return st;
     commit(&write, &target);
-    *out = mem->side[side].ptr;
+    *out = write.ptr;
     return SB_OK;
 }
 

@@ -1,6 +1,6 @@
 /* The simulated device from inside. One recursive lock guards all of a
    device: slots, control functions, and the work itself run under it. Nothing
-   of the library is called from here but base/ and host/.
+   of the core is called from here but sb_backend_fail.
 
      memory.c   address ranges, the table of allocations, translation
      work.c     what an operation does when its turn comes
@@ -165,7 +165,7 @@ void sb__sim_stream_remove(struct sb__sim *sim, struct sb__sim_stream *stream);
 /* Appends `op` and lets the schedule decide what runs now. */
 void sb__sim_enqueue(struct sb__sim *sim, struct sb__sim_stream *stream, struct sb__sim_op *op);
 /* Runs the stream up to a ticket, and what that depends on. */
-void sb__sim_wait(struct sb__sim *sim, struct sb__sim_stream *stream, uint64_t ticket);
+void sb__sim_run(struct sb__sim *sim, struct sb__sim_stream *stream, uint64_t ticket);
 void sb__sim_event_release(struct sb__sim_event *event);
 /* Whether work up to `ticket` failed, and why; what the asking thread has now been told of is
    forgotten. */

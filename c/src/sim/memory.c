@@ -59,8 +59,6 @@ static void *map_rubbish(struct sb__sim *sim, size_t bytes) {
 
 void *sb__sim_backing_alloc(struct sb__sim *sim, size_t bytes) {
     void *backing = NULL;
-    if (bytes > PTRDIFF_MAX)
-        return NULL;
     if (bytes >= LARGE)
         return map_rubbish(sim, bytes);
     if (posix_memalign(&backing, 64, bytes) != 0)
@@ -92,7 +90,7 @@ static size_t blocks_until(const struct sb__sim *sim, const void *ptr) {
     return low;
 }
 
-/* What a block takes up: whole granules, and a gap. Blocks are below PTRDIFF_MAX. */
+/* What a block takes up: whole granules, and a gap. Its bytes exist, so that this fits. */
 static size_t span_of(size_t bytes) {
     return (bytes - 1) / GRANULE * GRANULE + 2 * GRANULE;
 }

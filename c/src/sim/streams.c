@@ -60,11 +60,8 @@ static void fail_event(struct sb__sim_event *event, const char *reason) {
     event->failed = true;
 }
 
-static void complete_event(struct sb__sim *sim, struct sb__sim_stream *stream,
-                           const struct sb__sim_op *record) {
+static void complete_event(struct sb__sim_stream *stream, const struct sb__sim_op *record) {
     struct sb__sim_event *event = record->work.event;
-    if (sim->lost)
-        fail_event(event, sim->lost_reason);
     if (record->doomed)
         fail_event(event, record->reason);
     for (struct sb__sim_op *failure = stream->failures; failure; failure = failure->next) {
@@ -105,7 +102,7 @@ static bool run_bookkeeping(struct sb__sim *sim, struct sb__sim_stream *stream,
         reach_block(op->work.block);
         return true;
     case SB_SIM_EVENT_RECORD:
-        complete_event(sim, stream, op);
+        complete_event(stream, op);
         return true;
     case SB_SIM_STREAM_WAIT:
         sb__sim_event_release(op->work.event);
@@ -170,7 +167,7 @@ static void scribble_heads(struct sb__sim *sim) {
 }
 
 /* Whatever blocks an operation was queued before it, so that the chain of blockers ends. */
-static void run_until(struct sb__sim *sim, struct sb__sim_stream *stream, uint64_t ticket) {
+void sb__sim_run(struct sb__sim *sim, struct sb__sim_stream *stream, uint64_t ticket) {
     while (stream->done < ticket) {
         struct sb__sim_stream *first = stream;
         for (struct sb__sim_stream *b = first; b; b = blocker(sim, first))
@@ -249,15 +246,9 @@ void sb__sim_enqueue(struct sb__sim *sim, struct sb__sim_stream *stream, struct 
     append(sim, stream, op);
     scribble_heads(sim);
     if (sim->schedule == SB_SIM_EAGER)
-        run_until(sim, stream, stream->queued);
+        sb__sim_run(sim, stream, stream->queued);
     else if (sim->schedule == SB_SIM_RANDOM)
         drift(sim);
-}
-
-void sb__sim_wait(struct sb__sim *sim, struct sb__sim_stream *stream, uint64_t ticket) {
-    if (sim->schedule == SB_SIM_RANDOM)
-        drift(sim);
-    run_until(sim, stream, ticket);
 }
 
 /* --- failures ------------------------------------------------------------------------ */
@@ -294,12 +285,12 @@ static void forget_failures(struct sb__sim_stream *stream) {
 
 void sb__sim_drain(struct sb__sim *sim) {
     for (struct sb__sim_stream *s = &sim->legacy; s; s = s->next)
-        run_until(sim, s, s->queued);
+        sb__sim_run(sim, s, s->queued);
 }
 
 void sb__sim_stream_remove(struct sb__sim *sim, struct sb__sim_stream *stream) {
     struct sb__sim_stream *before = &sim->legacy;
-    run_until(sim, stream, stream->queued);
+    sb__sim_run(sim, stream, stream->queued);
     forget_failures(stream);
     while (before->next != stream)
         before = before->next;

@@ -60,7 +60,7 @@ static struct sb__sim_op *make_op(const struct sb__sim_work *work, bool doomed) 
 /* Waits for all of a stream. */
 static sb_status finish(struct sb__sim *sim, struct sb__sim_stream *stream, sb_error *err) {
     char reason[SB__SIM_REASON];
-    sb__sim_wait(sim, stream, stream->queued);
+    sb__sim_run(sim, stream, stream->queued);
     if (sb__sim_take_failure(stream, stream->queued, reason))
         return sim->lost ? sb__sim_check_lost(sim, err) : sb__sim_fail_device(err, reason);
     return sb__sim_check_lost(sim, err);
@@ -160,7 +160,7 @@ static void sim_free(void *device, void *ptr, size_t bytes, sb_stream handle) {
     pthread_mutex_lock(&sim->lock);
     struct sb__sim_block *block = sb__sim_block_find(sim, ptr, bytes);
     struct sb__sim_stream *stream = sb__sim_stream_find(sim, handle);
-    bool is_whole = block && block->address == ptr && block->bytes == bytes;
+    bool is_whole = block && block->bytes == bytes;
     if (!stream || !is_whole || block->user_owned || block->release.ticket)
         sb__sim_lose(sim, "free of %zu bytes at %p: no allocation of the library's", bytes, ptr);
     else
@@ -263,7 +263,7 @@ static sb_status event_wait_locked(struct sb__sim *sim, struct sb__sim_event *ev
         return st;
     struct sb__sim_stream *stream = sb__sim_stream_find(sim, event->stream);
     if (!event->done)
-        sb__sim_wait(sim, stream, event->ticket);
+        sb__sim_run(sim, stream, event->ticket);
     if (event->failed && stream)
         (void)sb__sim_take_failure(stream, event->ticket, reason);
     if (sim->lost)

@@ -1,5 +1,4 @@
 /* The operations themselves, done when their turn comes. */
-#include "base/checked.h"
 #include "host/arithmetic.h"
 #include "sim/device.h"
 
