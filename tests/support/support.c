@@ -189,6 +189,10 @@ bool test_is_quick(void) {
     return getenv("SYNCBLOB_TEST_QUICK") != NULL;
 }
 
+bool test_is_full(void) {
+    return getenv("SYNCBLOB_TEST_FULL") != NULL;
+}
+
 uint64_t test_random(uint64_t *state) {
     uint64_t z = *state += 0x9e3779b97f4a7c15u;
     z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;

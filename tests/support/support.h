@@ -77,6 +77,9 @@ bool test_is_quick(void);
             skip();                                                                                \
     } while (0)
 
+/* Whether SYNCBLOB_TEST_FULL is set: by those who have minutes. */
+bool test_is_full(void);
+
 /* Numbers that are the same everywhere: splitmix64. */
 uint64_t test_random(uint64_t *state);
 

@@ -313,8 +313,9 @@ static void results_do_not_depend_on_the_schedule(void **state) {
 /* --- precision ------------------------------------------------------------------------------ */
 
 static int64_t large_count(void) {
-    const char *full = getenv("SYNCBLOB_TEST_FULL");
-    return full && *full ? (int64_t)64 << 20 : (int64_t)4 << 20;
+    if (test_is_quick())
+        return (int64_t)1 << 16;
+    return test_is_full() ? (int64_t)64 << 20 : (int64_t)4 << 20;
 }
 
 static void expect_close(const char *what, double found, long double reference,
@@ -464,7 +465,7 @@ static void results_are_the_same_with_and_without_threads(void **state) {
     options.parallel_for_user = &pool;
     rig_open_options(&together, options);
     for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++)
-        for (int d = 0; d < 2; d++) {
+        for (int d = test_is_quick(); d < 2; d++) {
             struct results a = compute(alone.context, dtypes[d], counts[i]);
             struct results b = compute(together.context, dtypes[d], counts[i]);
             assert_memory_equal(&a, &b, sizeof a);

@@ -1,5 +1,6 @@
 /* Making a context: options, devices, allocators, caps, figures, and a
    backend table of the caller's own. */
+#include "context/context.h"
 #include "rig.h"
 
 #include <stdlib.h>
@@ -137,6 +138,53 @@ static void limits_follow_the_size_rule_too(void **state) {
     wide.limits.struct_size = 0;
     assert_status(SB_ERR_ABI_MISMATCH, sb_context_create(&options, &context, &err));
     assert_null(context);
+}
+
+static void limits_are_checked(void **state) {
+    (void)state;
+    sb_error err;
+    sb_context *context = NULL;
+    for (int i = 0; i < 4; i++) {
+        sb_limits limits = SB_LIMITS_INIT;
+        sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
+        options.limits = &limits;
+        limits.max_layers = i == 0 ? -1 : 0;
+        limits.max_blobs = i == 1 ? INT64_MIN : 0;
+        limits.max_axes = i == 2 ? -1 : i == 3 ? 33 : 0;
+        assert_status(INVALID, sb_context_create(&options, &context, &err));
+    }
+    assert_null(context);
+}
+
+static void a_reads_limits_lie_over_the_contexts(void **state) {
+    (void)state;
+    sb_error err;
+    sb_context *context;
+    sb_limits of_context = SB_LIMITS_INIT, of_read = SB_LIMITS_INIT, found;
+    sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
+    options.limits = &of_context;
+    of_context.max_layers = 7;
+    of_context.max_axes = 8;
+    of_context.max_memory = 9;
+    assert_ok(sb_context_create(&options, &context, &err));
+    memset(&of_context, 0, sizeof of_context); /* it was copied */
+    of_read.max_axes = 4;
+    of_read.max_name_bytes = 5;
+    of_read.max_blobs = 6;
+    assert_ok(sb__limits_resolve(context, &of_read, &found, &err));
+    assert_int_equal(found.max_layers, 7);
+    assert_int_equal(found.max_axes, 4);
+    assert_int_equal(found.max_memory, 9);
+    assert_int_equal(found.max_name_bytes, 5);
+    assert_int_equal(found.max_blobs, 6);
+    assert_ok(sb__limits_resolve(context, NULL, &found, &err));
+    assert_int_equal(found.max_axes, 8);
+    assert_int_equal(found.max_blobs, 1000000);
+    assert_int_equal(found.max_name_bytes, 65536);
+    assert_ok(sb__limits_resolve(NULL, NULL, &found, &err));
+    assert_int_equal(found.max_layers, 100000);
+    assert_int_equal(found.max_axes, 32);
+    sb_context_release(context);
 }
 
 /* --- devices ----------------------------------------------------------------- */
@@ -761,6 +809,8 @@ int main(void) {
         cmocka_unit_test(unknown_flags_are_refused),
         cmocka_unit_test(half_an_allocator_is_refused),
         cmocka_unit_test(limits_follow_the_size_rule_too),
+        cmocka_unit_test(limits_are_checked),
+        cmocka_unit_test(a_reads_limits_lie_over_the_contexts),
         cmocka_unit_test(device_names_are_understood),
         cmocka_unit_test(messages_show_strange_device_names_escaped),
         cmocka_unit_test(overlong_device_names_are_refused),

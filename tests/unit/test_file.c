@@ -179,13 +179,12 @@ static void test_a_file_that_changes_while_a_model_is_open(void **state) {
     const struct folder *folder = *state;
     static const struct timespec long_ago[2] = {{1000, 0}, {1000, 0}};
     for (int change = 0; change < 3; change++) {
-        for (uint32_t flags = 0; flags <= SB_OPEN_MAPPED; flags++) {
+        /* Shrinking a mapped file is the documented SIGBUS. */
+        for (uint32_t flags = 0; flags <= (change ? SB_OPEN_MAPPED : 0); flags++) {
             struct wire wire = {0};
             sb_model *model;
             sb_blob *blob = new_blob(3);
             sb_error err;
-            if (flags == SB_OPEN_MAPPED && change == 0)
-                continue; /* shrinking a mapped file is the documented SIGBUS */
             wire_blob(&wire, two_by_three, 2, 1);
             write_bytes(folder->file, wire.bytes, wire.size);
             assert_ok(

@@ -719,7 +719,7 @@ static void prefetch_starts_what_the_read_would_do(void **state) {
 
 /* --- random walks -------------------------------------------------------------------------- */
 
-enum { WALK_STREAMS = 3, WALK_STEPS = 60, WALKS = 150 };
+enum { WALK_STREAMS = 3, WALK_STEPS = 60 };
 
 struct walk {
     struct rig rig;
@@ -924,7 +924,8 @@ static void walk(uint64_t seed, int32_t kind) {
 
 static void random_walks_always_see_the_right_bytes(void **state) {
     (void)state;
-    for (uint64_t seed = 1; seed <= WALKS; seed++)
+    uint64_t walks = test_is_quick() ? 20 : test_is_full() ? 5000 : 300;
+    for (uint64_t seed = 1; seed <= walks; seed++)
         for (int32_t kind = SB_SIM_EAGER; kind <= SB_SIM_RANDOM; kind++)
             walk(seed, kind);
 }

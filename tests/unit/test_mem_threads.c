@@ -17,15 +17,19 @@ struct team {
     void *(*task)(void *);
 };
 
-static void run_team(struct team *team) {
+static void run_team_with(struct team *team, void *arg) {
     pthread_t threads[THREADS];
     assert_int_equal(pthread_barrier_init(&team->barrier, NULL, THREADS), 0);
     for (int i = 0; i < THREADS; i++)
-        assert_int_equal(pthread_create(&threads[i], NULL, team->task, team), 0);
+        assert_int_equal(pthread_create(&threads[i], NULL, team->task, arg), 0);
     for (int i = 0; i < THREADS; i++)
         assert_int_equal(pthread_join(threads[i], NULL), 0);
     pthread_barrier_destroy(&team->barrier);
     assert_int_equal(atomic_load(&team->wrong), 0);
+}
+
+static void run_team(struct team *team) {
+    run_team_with(team, team);
 }
 
 static void *read_side(void *arg) {
@@ -173,11 +177,12 @@ struct pair {
     sb_blob *a, *b;
     struct team team;
     _Atomic int turn;
+    sb_mem *_Atomic seen;
 };
 
 static void *cross(void *arg) {
-    struct team *team = arg;
-    struct pair *pair = (struct pair *)(void *)((char *)team - offsetof(struct pair, team));
+    struct pair *pair = arg;
+    struct team *team = &pair->team;
     bool first = atomic_fetch_add(&pair->turn, 1) % 2 == 0;
     const sb_blob *source = first ? pair->a : pair->b;
     pthread_barrier_wait(&team->barrier);
@@ -209,9 +214,39 @@ static void blobs_read_crosswise_do_not_deadlock(void **state) {
         for (int k = 0; k < 10; k++)
             x[k] = 1;
     }
-    run_team(&pair.team);
+    run_team_with(&pair.team, &pair);
     sb_blob_destroy(pair.a);
     sb_blob_destroy(pair.b);
+    rig_close(&rig);
+}
+
+static void *ask_for_memories(void *arg) {
+    struct pair *pair = arg;
+    sb_mem *data = NULL, *diff = NULL;
+    const void *ptr;
+    pthread_barrier_wait(&pair->team.barrier);
+    if (sb_blob_data(pair->a, &data, NULL) != SB_OK ||
+        sb_blob_diff(pair->a, &diff, NULL) != SB_OK ||
+        sb_blob_cpu_data(pair->a, &ptr, NULL) != SB_OK || !bytes_are(ptr, 40, 0) || data == diff)
+        atomic_fetch_add(&pair->team.wrong, 1);
+    sb_mem *first = NULL;
+    if (!atomic_compare_exchange_strong(&pair->seen, &first, data) && first != data)
+        atomic_fetch_add(&pair->team.wrong, 1);
+    return NULL;
+}
+
+static void concurrent_readers_make_one_memory(void **state) {
+    (void)state;
+    struct rig rig;
+    sb_error err;
+    rig_open(&rig, "sim:0", 0);
+    for (int round = 0; round < ROUNDS; round++) {
+        struct pair pair = {.team = {.task = ask_for_memories}};
+        assert_ok(
+            sb_blob_create_shaped(rig.context, SB_DTYPE_F32, (int64_t[]){10}, 1, &pair.a, &err));
+        run_team_with(&pair.team, &pair);
+        sb_blob_destroy(pair.a);
+    }
     rig_close(&rig);
 }
 
@@ -222,6 +257,7 @@ int main(void) {
         cmocka_unit_test(references_and_prefetches_from_many_threads),
         cmocka_unit_test(blobs_of_one_context_on_many_threads),
         cmocka_unit_test(blobs_read_crosswise_do_not_deadlock),
+        cmocka_unit_test(concurrent_readers_make_one_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -216,7 +216,7 @@ static void test_a_net_built_in_memory(void **state) {
     wire_free(&found);
     assert_ok(sb_model_set_name(model, "built", &err));
     for (int i = 0; i < 10; i++) {
-        char name[16];
+        char name[24];
         (void)snprintf(name, sizeof name, "layer%d", i);
         assert_ok(sb_model_add_layer(model, name, "Scale", &index, &err));
         assert_int_equal(index, i);
@@ -225,7 +225,7 @@ static void test_a_net_built_in_memory(void **state) {
     }
     wire_text(&expected, 1, "built");
     for (int i = 0; i < 10; i++) {
-        char name[16];
+        char name[24];
         (void)snprintf(name, sizeof name, "layer%d", i);
         wire_text(&layer, 1, name);
         wire_text(&layer, 2, "Scale");
@@ -357,6 +357,10 @@ static void test_edits_that_do_not_apply(void **state) {
     assert_status(SB_ERR_INVALID_ARGUMENT, sb_model_set_blob(file, SB_NO_LAYER, 0, NULL, 0, &err));
     assert_status(SB_ERR_INVALID_ARGUMENT, sb_model_add_layer(net, NULL, "b", NULL, &err));
     assert_status(SB_ERR_INVALID_ARGUMENT, sb_model_add_layer(net, "a", NULL, NULL, &err));
+    assert_status(SB_ERR_INVALID_ARGUMENT, sb_model_add_blob(net, 0, NULL, 0, &err));
+    assert_status(SB_ERR_INVALID_ARGUMENT, sb_model_set_name(net, NULL, &err));
+    assert_status(SB_ERR_INVALID_ARGUMENT, sb_model_set_solver_info(solver, NULL, &err));
+    assert_status(SB_ERR_INVALID_ARGUMENT, sb_model_size(net, NULL, &err));
     info.learned_net.size = 3;
     assert_status(SB_ERR_INVALID_ARGUMENT, sb_model_set_solver_info(solver, &info, &err));
     assert_status(SB_ERR_INVALID_ARGUMENT, sb_model_save(file, NULL, 100, NULL, &err));

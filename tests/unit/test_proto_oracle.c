@@ -108,7 +108,8 @@ static struct reading judge(const Sb__BlobProto *message) {
         memcpy(r.dims, legacy, sizeof legacy);
     } else if (message->shape) {
         r.axes = message->shape->n_dim;
-        memcpy(r.dims, message->shape->dim, r.axes * sizeof *r.dims);
+        for (size_t i = 0; i < r.axes; i++)
+            r.dims[i] = message->shape->dim[i];
     }
     for (size_t i = 0; i < r.axes; i++)
         r.count *= r.dims[i];

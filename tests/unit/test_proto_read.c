@@ -311,6 +311,15 @@ static void test_reshape_takes_a_blob_shape(void **state) {
     assert_status(
         SB_ERR_DATA_OVERFLOW,
         sb_blob_reshape_proto(blob, "\x08\xff\xff\xff\xff\xff\xff\xff\xff\x7f", 10, NULL, &err));
+    /* as floats, but not as doubles */
+    sb_blob *wide = new_blob(NULL, SB_DTYPE_F64);
+    assert_status(
+        SB_ERR_DATA_OVERFLOW,
+        sb_blob_reshape_proto(wide, "\x08\x80\x80\x80\x80\x80\x80\x80\x80\x10", 10, NULL, &err));
+    assert_status(SB_ERR_DATA_OVERFLOW,
+                  sb_blob_from_proto(wide, "\x3a\x0a\x08\x80\x80\x80\x80\x80\x80\x80\x80\x10", 12,
+                                     SB_PROTO_RESHAPE, NULL, &err));
+    sb_blob_destroy(wide);
     assert_status(SB_ERR_MALFORMED, sb_blob_reshape_proto(blob, "\x0a\x02\x02", 3, NULL, &err));
     assert_status(SB_ERR_MALFORMED, sb_blob_reshape_proto(blob, "\x0a\x01\x82\x03", 4, NULL, &err));
     assert_shape(blob, "(1)");
@@ -406,7 +415,7 @@ static void test_conversions_round_and_overflow_to_infinity(void **state) {
 
 static void test_conversion_is_right_past_one_chunk(void **state) {
     (void)state;
-    enum { COUNT = 5000 };
+    enum { COUNT = 20000 };
     const int64_t dims[] = {COUNT};
     struct wire wire = {0};
     sb_blob *blob = new_blob(NULL, SB_DTYPE_F64);
@@ -585,6 +594,8 @@ static void test_bad_arguments(void **state) {
                   sb_blob_from_proto(ints, "\x2a\x04\0\0\0\0", 6, SB_PROTO_RESHAPE, NULL, &err));
     assert_status(SB_ERR_INVALID_ARGUMENT, sb_blob_shape_equals_proto(NULL, "", 0, &equal, &err));
     assert_status(SB_ERR_INVALID_ARGUMENT, sb_blob_shape_equals_proto(blob, "", 0, NULL, &err));
+    assert_status(SB_ERR_INVALID_ARGUMENT, sb_blob_shape_equals_proto(blob, NULL, 1, &equal, &err));
+    assert_status(SB_ERR_INVALID_ARGUMENT, sb_blob_read_file(blob, "/", 2, NULL, &err));
     assert_status(SB_ERR_INVALID_ARGUMENT, sb_blob_reshape_proto(NULL, "", 0, NULL, &err));
     assert_status(SB_ERR_INVALID_ARGUMENT, sb_blob_reshape_proto(blob, NULL, 1, NULL, &err));
     sb_blob_destroy(blob);

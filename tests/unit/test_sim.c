@@ -265,6 +265,22 @@ static void work_that_comes_after_a_free_fails(void **state) {
     }
 }
 
+struct fill {
+    const sb_context *context;
+    char *ptr;
+    size_t bytes;
+    bool found, beyond;
+};
+
+static void fill(void *user) {
+    struct fill *job = user;
+    char *p = sb_sim_address(job->context, job->ptr, job->bytes);
+    job->found = p != NULL;
+    job->beyond = sb_sim_address(job->context, job->ptr, job->bytes + 1) != NULL;
+    if (p)
+        memset(p, 0x66, job->bytes);
+}
+
 /* The stream that allocates may use the memory at once, another one only after waiting. */
 static void memory_belongs_to_its_stream_until_synchronised(void **state) {
     (void)state;
@@ -277,9 +293,12 @@ static void memory_belongs_to_its_stream_until_synchronised(void **state) {
         upload(&f, ptr, bytes, 64, f.own);
         if (ordered)
             order(&f, f.own, other);
+        struct fill kernel = {f.context, ptr, 64, !ordered, false};
+        assert_ok(sb_sim_launch(f.context, other, fill, &kernel, &err));
         download(&f, bytes, ptr, 64, other);
         assert_status(ordered ? SB_OK : SB_ERR_DEVICE_FAILURE,
                       f.table->stream_synchronize(f.device, other, &err));
+        assert_int_equal(kernel.found, ordered);
         synchronize(&f, f.own);
         f.table->free(f.device, ptr, 64, f.own);
         fixture_close(&f);
@@ -289,14 +308,15 @@ static void memory_belongs_to_its_stream_until_synchronised(void **state) {
 static void a_free_that_makes_no_sense_costs_the_device(void **state) {
     (void)state;
     sb_error err;
-    for (int way = 0; way < 5; way++) {
-        struct fixture f = fixture_open(way == 4 ? SB_SIM_LAZY : SB_SIM_EAGER, 0);
+    for (int way = 0; way < 6; way++) {
+        struct fixture f = fixture_open(way >= 4 ? SB_SIM_LAZY : SB_SIM_EAGER, 0);
         void *lent = NULL;
         sb_stream other = new_stream(&f);
         assert_ok(sb_sim_malloc(f.context, 64, &lent, &err));
         char *ptr = new_memory(&f, 64, f.own);
         switch (way) {
         case 0: /* twice */
+        case 5: /* twice, before the first has run */
             f.table->free(f.device, ptr, 64, f.own);
             f.table->free(f.device, ptr, 64, f.own);
             break;
@@ -408,7 +428,8 @@ static void a_missing_wait_gives_wrong_bytes(void **state) {
     poke(&f, to, right, 64);
 
     download(&f, target, from, 64, f.own);
-    assert_memory_not_equal(target, right, 64);
+    for (int i = 0; i < 64; i++)
+        assert_int_not_equal(target[i], right[i]);
     synchronize(&f, f.own);
     assert_memory_equal(target, right, 64);
 
@@ -436,6 +457,18 @@ static void a_missing_wait_gives_wrong_bytes(void **state) {
     fixture_close(&f);
 }
 
+struct look {
+    const sb_context *context;
+    char *ptr;
+    char seen;
+};
+
+static void look(void *user) {
+    struct look *job = user;
+    const char *p = sb_sim_address(job->context, job->ptr, 64);
+    job->seen = p ? p[5] : -1;
+}
+
 /* Rubbish in a target does not reach work that was queued before and needs the old bytes. */
 static void rubbish_waits_for_work_queued_before(void **state) {
     (void)state;
@@ -445,19 +478,23 @@ static void rubbish_waits_for_work_queued_before(void **state) {
             char host[64];
             char next[64];
             char seen[2][64];
+            struct look kernel = {f.context, NULL, 0};
             sb_stream other = new_stream(&f);
             memset(host, 1, 64);
             memset(next, 2, 64);
             char *a = new_memory(&f, 64, f.own);
             char *b = new_memory(&f, 64, f.own);
+            kernel.ptr = a;
             upload(&f, a, host, 64, f.own);
             assert_int_equal(f.table->copy(f.device, b, a, 64, f.own, NULL), SB_OK);
             order(&f, f.own, other);
+            assert_int_equal(sb_sim_launch(f.context, other, look, &kernel, NULL), SB_OK);
             upload(&f, a, next, 64, other);   /* b still comes from the old a */
             download(&f, host, a, 64, other); /* the first upload still reads the old host */
             download(&f, seen[0], b, 64, other);
             download(&f, seen[1], a, 64, other);
             synchronize(&f, other);
+            assert_int_equal(kernel.seen, 1);
             assert_int_equal(seen[0][5], 1);
             assert_int_equal(seen[1][5], 2);
             assert_int_equal(host[5], 2);
@@ -489,6 +526,17 @@ static void a_late_target_gets_its_rubbish_too(void **state) {
     synchronize(&f, stream);
     peek(&f, seen, a, 64);
     assert_memory_equal(seen, host, 64);
+
+    upload(&f, a, host, 64, stream); /* the second of two copies to one place */
+    void *first = record(&f, stream);
+    upload(&f, a, host, 64, stream);
+    event_wait(&f, first);
+    peek(&f, seen, a, 64);
+    assert_memory_not_equal(seen, host, 64);
+    synchronize(&f, stream);
+    peek(&f, seen, a, 64);
+    assert_memory_equal(seen, host, 64);
+    f.table->event_destroy(f.device, first);
     f.table->event_destroy(f.device, copied);
     fixture_close(&f);
 }
@@ -697,22 +745,6 @@ static void only_created_streams_can_be_destroyed(void **state) {
 }
 
 /* --- steering ------------------------------------------------------------------------------ */
-
-struct fill {
-    const sb_context *context;
-    char *ptr;
-    size_t bytes;
-    bool found, beyond;
-};
-
-static void fill(void *user) {
-    struct fill *job = user;
-    char *p = sb_sim_address(job->context, job->ptr, job->bytes);
-    job->found = p != NULL;
-    job->beyond = sb_sim_address(job->context, job->ptr, job->bytes + 1) != NULL;
-    if (p)
-        memset(p, 0x66, job->bytes);
-}
 
 static void kernels_reach_memory_on_their_stream_s_turn(void **state) {
     (void)state;

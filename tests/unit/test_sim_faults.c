@@ -284,6 +284,23 @@ static void another_thread_cannot_take_the_news_away(void **state) {
         }
 }
 
+/* A wait for an event tells of the work before it, and leaves the rest to be told. */
+static void an_event_does_not_tell_of_work_after_it(void **state) {
+    (void)state;
+    struct bench b = bench_open(SB_SIM_EAGER);
+    sb_error err;
+    fail_call(&b.f, SB_SIM_UPLOAD, 1, SB_SIM_FAIL_LATER);
+    upload(&b.f, b.y, b.source, BYTES, b.f.own);
+    void *event = record(&b.f, b.f.own);
+    fail_call(&b.f, SB_SIM_ZERO, 1, SB_SIM_FAIL_LATER);
+    assert_ok(call(&b, SB_SIM_ZERO, &err));
+    assert_status(SB_ERR_DEVICE_FAILURE, b.f.table->event_wait(b.f.device, event, &err));
+    assert_status(SB_ERR_DEVICE_FAILURE, b.f.table->stream_synchronize(b.f.device, b.f.own, &err));
+    assert_non_null(strstr(err.message, "zero"));
+    b.f.table->event_destroy(b.f.device, event);
+    bench_close(&b);
+}
+
 /* The thread that queued the copy may be gone: its event has kept the news. */
 static void an_event_can_be_waited_for_by_anybody(void **state) {
     (void)state;
@@ -476,6 +493,7 @@ int main(void) {
         cmocka_unit_test(work_that_fails_later_is_not_done),
         cmocka_unit_test(events_tell_of_work_before_them),
         cmocka_unit_test(another_thread_cannot_take_the_news_away),
+        cmocka_unit_test(an_event_does_not_tell_of_work_after_it),
         cmocka_unit_test(an_event_can_be_waited_for_by_anybody),
         cmocka_unit_test(sums_tell_of_work_before_them),
         cmocka_unit_test(untold_failures_go_with_their_stream),

@@ -94,6 +94,8 @@ static const struct row rows[] = {
     {"a number that ends early", B("\x08\xff"), SB_ERR_MALFORMED, 0, 2, "one: 1 byte is missing"},
     {"a varint of 11 bytes", B("\x08\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80\x00"),
      SB_ERR_MALFORMED, 0, 1, "one: a number of more than 10 bytes begins at offset 1"},
+    {"a length that ends early", B("\x12\x80"), SB_ERR_MALFORMED, 0, 2,
+     "two: 1 byte is missing at offset 2"},
     {"4 bytes cut to 3", B("\x15\1\2\3"), SB_ERR_MALFORMED, 0, 4,
      "two: 1 byte is missing at offset 4"},
     {"8 bytes cut to 3", B("\x11\1\2\3"), SB_ERR_MALFORMED, 0, 4,
@@ -210,6 +212,13 @@ static void test_errors_name_the_path(void **state) {
     assert_status(SB_ERR_MALFORMED,
                   sb__wire_fail(&blob, 77, SB_ERR_MALFORMED, 5, &err, "it stands"));
     assert_string_equal(err.message, "layer[3].blobs[1].field 77: it stands at offset 5");
+    char endless[400];
+    memset(endless, 'n', sizeof endless - 1);
+    endless[sizeof endless - 1] = '\0';
+    const struct sb__path deep = {&blob, endless, 1, names};
+    assert_status(SB_ERR_MALFORMED,
+                  sb__wire_fail(&deep, 2, SB_ERR_MALFORMED, 5, &err, "%s", endless));
+    assert_true(strlen(err.message) < sizeof err.message);
     assert_int_equal(sb__wire_fail(&root, 0, SB_ERR_MALFORMED, 5, NULL, "no matter"),
                      SB_ERR_MALFORMED);
 }

@@ -1,0 +1,134 @@
+/* A context's own calls while the device or the allocator fails. */
+#include "faults.h"
+
+#include <string.h>
+
+struct queued {
+    struct rig rig;
+    sb_mem *mem;
+    sb_stream stream;
+};
+
+/* A push is queued on a stream of the caller's. */
+static void queued_open(struct queued *q) {
+    sb_error err;
+    void *out;
+    rig_open(&q->rig, "sim:0", SB_CONTEXT_NO_HOST_CACHE);
+    assert_ok(sb_sim_stream_create(q->rig.context, &q->stream, &err));
+    assert_ok(sb_mem_create(q->rig.context, 64, &q->mem, &err));
+    assert_ok(sb_mem_overwrite_cpu(q->mem, &out, &err));
+    memset(out, 0x21, 64);
+    assert_ok(sb_sim_set_schedule(q->rig.context, SB_SIM_LAZY, 1, &err));
+    assert_ok(sb_mem_async_gpu_push(q->mem, q->stream, &err));
+}
+
+static void queued_close(struct queued *q) {
+    sb_mem_release(q->mem);
+    (void)sb_context_forget_stream(q->rig.context, q->stream, NULL);
+    (void)sb_sim_stream_destroy(q->rig.context, q->stream, NULL);
+    rig_close(&q->rig);
+}
+
+enum call { SYNCHRONIZE, FORGET_STREAM, STREAM, STATS, TRIM, CALLS };
+
+static sb_status call_context(struct queued *q, enum call call, sb_error *err) {
+    sb_stream stream;
+    sb_stats stats = SB_STATS_INIT;
+    switch (call) {
+    case SYNCHRONIZE:
+        return sb_context_synchronize(q->rig.context, err);
+    case FORGET_STREAM:
+        return sb_context_forget_stream(q->rig.context, q->stream, err);
+    case STREAM:
+        return sb_context_stream(q->rig.context, &stream, err);
+    case STATS:
+        return sb_context_stats(q->rig.context, &stats, err);
+    default:
+        sb_context_trim(q->rig.context);
+        return SB_OK;
+    }
+}
+
+static bool try_call(enum call call, enum fault fault, int64_t nth) {
+    struct queued q;
+    sb_error err;
+    const void *in;
+    queued_open(&q);
+    struct armed armed = fault_arm(&q.rig, fault, nth);
+    support_poison_error(&err);
+    sb_status status = call_context(&q, call, &err);
+    bool fired = fault_disarm(&armed);
+    support_check_status(status, status, &err, "a call of the context", __FILE__, __LINE__);
+    assert_int_equal(status != SB_OK, fired);
+    assert_int_equal(sb_mem_head(q.mem), SB_HEAD_SYNCED);
+    if (fired)
+        assert_true(fault_explains(fault, status, false));
+    assert_ok(sb_mem_cpu_data(q.mem, &in, &err));
+    assert_true(bytes_are(in, 64, 0x21));
+    if (fired && fault == FAULT_STICKY) {
+        assert_int_equal(sb_context_device_status(q.rig.context), SB_ERR_DEVICE_LOST);
+    } else {
+        assert_ok(call_context(&q, call, &err));
+        assert_ok(sb_mem_gpu_data(q.mem, &in, &err));
+        assert_true(device_bytes_are(q.rig.context, in, 64, 0x21));
+    }
+    queued_close(&q);
+    return fired;
+}
+
+static void every_call_survives_every_fault(void **state) {
+    (void)state;
+    for (enum call call = 0; call < CALLS; call++)
+        for (enum fault fault = 0; fault < FAULTS; fault++)
+            for (int64_t n = 1; try_call(call, fault, n); n++)
+                assert_true(n < 50);
+}
+
+/* The failure belongs to the memory, whose head goes back, and not to who waited first. */
+static void a_failed_push_is_still_told_after_the_stream_is_forgotten(void **state) {
+    (void)state;
+    struct queued q;
+    sb_error err;
+    const void *in;
+    rig_open(&q.rig, "sim:0", 0);
+    assert_ok(sb_sim_stream_create(q.rig.context, &q.stream, &err));
+    assert_ok(sb_mem_create(q.rig.context, 64, &q.mem, &err));
+    assert_ok(sb_mem_cpu_data(q.mem, &in, &err));
+    device_fail(q.rig.context, SB_SIM_UPLOAD, 1, SB_SIM_FAIL_LATER);
+    assert_ok(sb_mem_async_gpu_push(q.mem, q.stream, &err));
+    (void)sb_context_forget_stream(q.rig.context, q.stream, NULL);
+    assert_status(SB_ERR_DEVICE_FAILURE, sb_mem_synchronize(q.mem, &err));
+    assert_int_equal(sb_mem_head(q.mem), SB_HEAD_AT_CPU);
+    queued_close(&q);
+}
+
+static void a_lost_context_still_serves_the_host(void **state) {
+    (void)state;
+    struct rig rig;
+    sb_error err;
+    sb_blob *blob;
+    float *x;
+    double sum = -1;
+    rig_open(&rig, "sim:0", 0);
+    device_fail(rig.context, SB_SIM_ANY, 1, SB_SIM_FAIL_STICKY);
+    assert_int_not_equal(sb_context_synchronize(rig.context, NULL), SB_OK);
+    assert_ok(sb_blob_create_shaped(rig.context, SB_DTYPE_F32, (int64_t[]){3}, 1, &blob, &err));
+    assert_ok(sb_blob_mutable_cpu_data_f32(blob, &x, &err));
+    x[0] = x[1] = x[2] = 2;
+    assert_ok(sb_blob_asum_data(blob, &sum, &err));
+    assert_true(sum == 6);
+    assert_status(SB_ERR_DEVICE_LOST, sb_blob_gpu_data_f32(blob, (const float **)&x, &err));
+    assert_status(SB_ERR_DEVICE_LOST, sb_blob_overwrite_gpu_data_f32(blob, &x, &err));
+    assert_ok(sb_blob_asum_data(blob, &sum, &err));
+    sb_blob_destroy(blob);
+    rig_close(&rig);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_call_survives_every_fault),
+        cmocka_unit_test(a_failed_push_is_still_told_after_the_stream_is_forgotten),
+        cmocka_unit_test(a_lost_context_still_serves_the_host),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

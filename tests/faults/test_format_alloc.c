@@ -1,0 +1,365 @@
+/* Every call that reads or writes formats, with its n-th allocation failing,
+   for every n: a status, nothing changed, nothing leaked, and the same call
+   succeeds afterwards. */
+#include "support.h"
+
+#include "nets.h"
+
+#include <syncblob/sim.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static const int64_t two[] = {2}, four[] = {4};
+
+struct scene {
+    struct counting_allocator counting;
+    sb_context *context;
+    struct wire net, state, blob_bytes;
+    char folder[64], net_path[96], blob_path[96], target_path[96];
+    sb_model *model, *solver; /* of net and state, each with an edit */
+    sb_blob *source, *target; /* both with data and diff */
+    sb_model *made;           /* what the call made */
+    void *bytes;
+};
+
+static void write_bytes(const char *path, const struct wire *wire) {
+    FILE *file = fopen(path, "wb");
+    assert_non_null(file);
+    assert_int_equal(fwrite(wire->bytes, 1, wire->size, file), wire->size);
+    assert_int_equal(fclose(file), 0);
+}
+
+static sb_blob *new_blob(sb_context *context, const int64_t *dims, float first) {
+    sb_blob *blob;
+    sb_error err;
+    void *data, *diff;
+    assert_ok(sb_blob_create_shaped(context, SB_DTYPE_F32, dims, 1, &blob, &err));
+    assert_ok(sb_blob_overwrite_cpu_data(blob, &data, &err));
+    assert_ok(sb_blob_overwrite_cpu_diff(blob, &diff, &err));
+    for (int64_t i = 0; i < dims[0]; i++)
+        ((float *)data)[i] = ((float *)diff)[i] = first + (float)i;
+    return blob;
+}
+
+static void scene_open(struct scene *s) {
+    sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
+    sb_error err;
+    memset(s, 0, sizeof *s);
+    s->counting = (struct counting_allocator)COUNTING_ALLOCATOR_INIT;
+    options.allocator = counting_allocator_table(&s->counting);
+    options.flags = SB_CONTEXT_NO_HOST_CACHE;
+    assert_ok(sb_context_create(&options, &s->context, &err));
+    net_v0(&s->net);
+    wire_number(&s->state, 1, 7);
+    wire_text(&s->state, 2, "learned");
+    wire_blob_field(&s->state, 3, two, 1, 1);
+    wire_blob(&s->blob_bytes, four, 1, 40);
+    wire_floats(&s->blob_bytes, 6, (const float[]){1, 2, 3, 4}, 4);
+    strcpy(s->folder, "/tmp/syncblob-faults-XXXXXX");
+    assert_non_null(mkdtemp(s->folder));
+    (void)snprintf(s->net_path, sizeof s->net_path, "%s/net", s->folder);
+    (void)snprintf(s->blob_path, sizeof s->blob_path, "%s/blob", s->folder);
+    (void)snprintf(s->target_path, sizeof s->target_path, "%s/target", s->folder);
+    write_bytes(s->net_path, &s->net);
+    write_bytes(s->blob_path, &s->blob_bytes);
+    write_bytes(s->target_path, &s->blob_bytes);
+    assert_ok(sb_model_open_bytes(s->context, SB_FORMAT_AUTO, s->net.bytes, s->net.size, NULL, NULL,
+                                  NULL, &s->model, &err));
+    assert_ok(sb_model_open_bytes(s->context, SB_FORMAT_AUTO, s->state.bytes, s->state.size, NULL,
+                                  NULL, NULL, &s->solver, &err));
+    s->source = new_blob(s->context, four, 10);
+    s->target = new_blob(s->context, two, 20);
+    assert_ok(sb_model_set_blob(s->model, 0, 1, s->source, 0, &err));
+    assert_ok(sb_model_set_blob(s->solver, SB_NO_LAYER, 0, s->source, 0, &err));
+    for (int i = 0; i < 3; i++) /* one more, and the list of edits grows */
+        assert_ok(sb_model_add_blob(s->solver, SB_NO_LAYER, s->source, 0, &err));
+}
+
+static void scene_close(struct scene *s) {
+    sb_model_destroy(s->model);
+    sb_model_destroy(s->solver);
+    sb_model_destroy(s->made);
+    sb_bytes_free(s->bytes);
+    sb_blob_destroy(s->source);
+    sb_blob_destroy(s->target);
+    sb_context_release(s->context);
+    counting_allocator_assert_clean(&s->counting);
+    (void)unlink(s->net_path);
+    (void)unlink(s->blob_path);
+    (void)unlink(s->target_path);
+    assert_int_equal(rmdir(s->folder), 0);
+    wire_free(&s->net);
+    wire_free(&s->state);
+    wire_free(&s->blob_bytes);
+}
+
+/* --- all that a caller can see, as bytes -------------------------------------------- */
+
+static void see_model(struct wire *seen, const sb_model *model) {
+    unsigned char bytes[1024];
+    size_t size;
+    sb_error err;
+    assert_ok(sb_model_save(model, bytes, sizeof bytes, &size, &err));
+    wire_raw(seen, bytes, size);
+    wire_raw(seen, sb_model_name(model).bytes, sb_model_name(model).size);
+    wire_varint(seen, (uint64_t)sb_model_num_layers(model));
+    for (int64_t l = SB_NO_LAYER; l < sb_model_num_layers(model); l++)
+        wire_varint(seen, (uint64_t)sb_model_num_blobs(model, l));
+}
+
+static void see_memory(struct wire *seen, sb_mem *mem) {
+    const void *p;
+    sb_error err;
+    wire_varint(seen, (uint64_t)sb_mem_head(mem));
+    wire_varint(seen, (uint64_t)(uintptr_t)mem);
+    assert_ok(sb_mem_cpu_data(mem, &p, &err));
+    wire_varint(seen, (uint64_t)(uintptr_t)p);
+    wire_raw(seen, p, sb_mem_size(mem));
+}
+
+static void see_blob(struct wire *seen, const sb_blob *blob) {
+    sb_mem *mem;
+    sb_error err;
+    wire_numbers(seen, 1, sb_blob_shape(blob), (size_t)sb_blob_num_axes(blob));
+    assert_ok(sb_blob_data(blob, &mem, &err));
+    see_memory(seen, mem);
+    assert_ok(sb_blob_diff(blob, &mem, &err));
+    see_memory(seen, mem);
+}
+
+static void see_file(struct wire *seen, const char *path) {
+    char buffer[1024];
+    FILE *file = fopen(path, "rb");
+    assert_non_null(file);
+    wire_raw(seen, buffer, fread(buffer, 1, sizeof buffer, file));
+    (void)fclose(file);
+}
+
+static struct wire see(const struct scene *s) {
+    struct wire seen = {0};
+    see_model(&seen, s->model);
+    see_model(&seen, s->solver);
+    see_blob(&seen, s->source);
+    see_blob(&seen, s->target);
+    see_file(&seen, s->target_path);
+    wire_varint(&seen, s->made != NULL);
+    wire_varint(&seen, s->bytes != NULL);
+    return seen;
+}
+
+/* --- the calls ------------------------------------------------------------------------- */
+
+static sb_status from_proto(struct scene *s, sb_error *err) {
+    return sb_blob_from_proto(s->target, s->blob_bytes.bytes, s->blob_bytes.size, SB_PROTO_RESHAPE,
+                              NULL, err);
+}
+
+static sb_status read_file(struct scene *s, sb_error *err) {
+    return sb_blob_read_file(s->target, s->blob_path, SB_PROTO_RESHAPE, NULL, err);
+}
+
+static sb_status to_proto_new(struct scene *s, sb_error *err) {
+    size_t size;
+    return sb_blob_to_proto_new(s->source, SB_PROTO_WRITE_DIFF, &s->bytes, &size, err);
+}
+
+static sb_status to_proto(struct scene *s, sb_error *err) {
+    unsigned char buffer[256];
+    return sb_blob_to_proto(s->source, SB_PROTO_WRITE_DIFF, buffer, sizeof buffer, NULL, err);
+}
+
+static sb_status write_file(struct scene *s, sb_error *err) {
+    return sb_blob_write_file(s->source, s->target_path, 0, err);
+}
+
+static sb_status reshape_proto(struct scene *s, sb_error *err) {
+    return sb_blob_reshape_proto(s->target, "\x08\x09", 2, NULL, err);
+}
+
+static sb_status open_bytes(struct scene *s, sb_error *err) {
+    return sb_model_open_bytes(s->context, SB_FORMAT_AUTO, s->net.bytes, s->net.size, NULL, NULL,
+                               NULL, &s->made, err);
+}
+
+static sb_status open_file(struct scene *s, sb_error *err) {
+    return sb_model_open_file(s->context, SB_FORMAT_AUTO, s->net_path, 0, NULL, &s->made, err);
+}
+
+static sb_status open_mapped(struct scene *s, sb_error *err) {
+    return sb_model_open_file(s->context, SB_FORMAT_AUTO, s->net_path, SB_OPEN_MAPPED, NULL,
+                              &s->made, err);
+}
+
+static sb_status create(struct scene *s, sb_error *err) {
+    return sb_model_create(s->context, SB_FORMAT_CAFFEMODEL, &s->made, err);
+}
+
+static sb_status load_blob(struct scene *s, sb_error *err) {
+    return sb_model_load_blob(s->model, 0, 0, s->target, err);
+}
+
+static sb_status load_edited(struct scene *s, sb_error *err) {
+    return sb_model_load_blob(s->model, 0, 1, s->target, err);
+}
+
+static sb_status set_blob(struct scene *s, sb_error *err) {
+    return sb_model_set_blob(s->model, 0, 0, s->source, SB_PROTO_WRITE_DIFF, err);
+}
+
+static sb_status set_edited(struct scene *s, sb_error *err) {
+    return sb_model_set_blob(s->model, 0, 1, s->target, 0, err);
+}
+
+static sb_status add_blobs(struct scene *s, sb_error *err) {
+    return sb_model_add_blob(s->model, 1, s->source, 0, err);
+}
+
+static sb_status add_history(struct scene *s, sb_error *err) {
+    return sb_model_add_blob(s->solver, SB_NO_LAYER, s->source, 0, err);
+}
+
+static sb_status add_layer(struct scene *s, sb_error *err) {
+    return sb_model_add_layer(s->model, "name", "type", NULL, err);
+}
+
+static sb_status set_name(struct scene *s, sb_error *err) {
+    return sb_model_set_name(s->model, "other", err);
+}
+
+static sb_status set_solver_info(struct scene *s, sb_error *err) {
+    const sb_solver_info info = {{"other", 5}, 3, 4};
+    return sb_model_set_solver_info(s->solver, &info, err);
+}
+
+static sb_status save_file(struct scene *s, sb_error *err) {
+    return sb_model_save_file(s->model, s->target_path, err);
+}
+
+static const struct {
+    const char *name;
+    sb_status (*call)(struct scene *, sb_error *);
+    int64_t least; /* allocations that it must make, lest this test tests nothing */
+} calls[] = {
+    {"from_proto", from_proto, 2},
+    {"read_file", read_file, 2},
+    {"to_proto_new", to_proto_new, 1},
+    {"to_proto", to_proto, 0},
+    {"write_file", write_file, 0},
+    {"reshape_proto", reshape_proto, 0},
+    {"open_bytes", open_bytes, 2},
+    {"open_file", open_file, 2},
+    {"open mapped", open_mapped, 2},
+    {"create", create, 1},
+    {"load_blob", load_blob, 1},
+    {"load_blob, edited", load_edited, 1},
+    {"set_blob", set_blob, 1},
+    {"set_blob, edited", set_edited, 1},
+    {"add_blob", add_blobs, 1},
+    {"add_blob, no layer", add_history, 2},
+    {"add_layer", add_layer, 3},
+    {"set_name", set_name, 1},
+    {"set_solver_info", set_solver_info, 1},
+    {"save_file", save_file, 0},
+};
+
+static void test_the_nth_allocation_fails(void **state) {
+    (void)state;
+    for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
+        int64_t n = 0;
+        for (bool failed = true; failed;) {
+            struct scene s;
+            sb_error err;
+            scene_open(&s);
+            struct wire before = see(&s);
+            int64_t blocks = s.counting.live_blocks;
+            s.counting.fail_nth = ++n;
+            sb_status st = calls[i].call(&s, &err);
+            failed = s.counting.fail_nth == 0;
+            s.counting.fail_nth = 0;
+            if (st != (failed ? SB_ERR_OUT_OF_MEMORY : SB_OK))
+                fail_with("%s, allocation %lld: %s", calls[i].name, (long long)n,
+                          sb_status_name(st));
+            if (failed) {
+                assert_int_equal(err.code, SB_ERR_OUT_OF_MEMORY);
+                struct wire after = see(&s);
+                if (after.size != before.size || memcmp(after.bytes, before.bytes, after.size) != 0)
+                    fail_with("%s changed something, allocation %lld", calls[i].name, (long long)n);
+                /* Only a list of edits may have grown. */
+                assert_true(s.counting.live_blocks <= blocks + 1);
+                wire_free(&after);
+                assert_ok(calls[i].call(&s, &err));
+            }
+            wire_free(&before);
+            scene_close(&s);
+        }
+        print_message("  %-20s %lld allocations\n", calls[i].name, (long long)n - 1);
+        assert_true(n - 1 >= calls[i].least);
+    }
+}
+
+/* A blob whose bytes cannot be brought to the host. */
+static void test_a_device_that_fails_leaves_files_and_models(void **state) {
+    (void)state;
+    static const int writers[] = {2, 3, 4, 12, 14}; /* to_proto_new to write_file, set, add */
+    for (size_t i = 0; i < sizeof writers / sizeof *writers; i++) {
+        sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
+        sb_context *sim;
+        struct scene s;
+        sb_error err;
+        void *p;
+        options.device = "sim:0";
+        assert_ok(sb_context_create(&options, &sim, &err));
+        scene_open(&s);
+        sb_blob *source = s.source;
+        s.source = new_blob(sim, four, 30);
+        struct wire before = see(&s);
+        int64_t blocks = s.counting.live_blocks;
+        assert_ok(sb_blob_mutable_gpu_data(s.source, &p, &err));
+        assert_ok(sb_sim_fail(sim, SB_SIM_DOWNLOAD, 1, SB_SIM_FAIL_NOW, &err));
+        assert_status(SB_ERR_DEVICE_FAILURE, calls[writers[i]].call(&s, &err));
+        struct wire after = see(&s);
+        assert_int_equal(before.size, after.size);
+        assert_true(s.counting.live_blocks <= blocks + 1);
+        wire_free(&before);
+        wire_free(&after);
+        assert_ok(calls[writers[i]].call(&s, &err));
+        sb_bytes_free(s.bytes);
+        s.bytes = NULL;
+        sb_blob_destroy(s.source);
+        s.source = source;
+        scene_close(&s);
+        sb_context_release(sim);
+    }
+}
+
+static void test_a_cap_is_no_out_of_memory(void **state) {
+    (void)state;
+    sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
+    sb_context *context;
+    struct wire wire = {0};
+    const int64_t dims[] = {100000};
+    sb_blob *blob;
+    sb_error err;
+    options.max_host_bytes = 100000;
+    assert_ok(sb_context_create(&options, &context, &err));
+    assert_ok(sb_blob_create(context, SB_DTYPE_F32, &blob, &err));
+    wire_blob(&wire, dims, 1, 0);
+    assert_status(SB_ERR_CAP_REACHED,
+                  sb_blob_from_proto(blob, wire.bytes, wire.size, SB_PROTO_RESHAPE, NULL, &err));
+    assert_int_equal(sb_blob_is_shaped(blob), 0);
+    sb_blob_destroy(blob);
+    sb_context_release(context);
+    wire_free(&wire);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_the_nth_allocation_fails),
+        cmocka_unit_test(test_a_device_that_fails_leaves_files_and_models),
+        cmocka_unit_test(test_a_cap_is_no_out_of_memory),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

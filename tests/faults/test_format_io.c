@@ -1,0 +1,497 @@
+/* Every system call on files failing in turn. The program's own definitions
+   of the calls come before those of libc, so that the library calls these. */
+#include "support.h"
+
+#include "nets.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+enum mode {
+    FAILS,       /* with EIO */
+    INTERRUPTED, /* with EINTR, once: the call is to be made again */
+    SHORT,       /* reads and writes one byte less than asked, where there are two */
+    LIES,        /* from this call on, reads find other bytes */
+    ENDS         /* a read finds the end of the file */
+};
+
+static struct {
+    bool armed;
+    int left; /* the call at which this reaches 0 */
+    enum mode mode;
+    bool fired;
+    const char *name;
+    const struct wire *lie; /* as large as the file */
+} fault;
+
+/* Whether the call that is being made is the one. */
+static bool fires(const char *name) {
+    if (!fault.armed || fault.mode == LIES || --fault.left != 0)
+        return false;
+    fault.fired = true;
+    fault.name = name;
+    return true;
+}
+
+static bool fires_with(const char *name, int *result) {
+    if (!fires(name))
+        return false;
+    errno = EIO;
+    *result = -1;
+    return true;
+}
+
+static ssize_t lie(void *buffer, size_t size, off_t offset) {
+    size_t left = fault.lie->size - (size_t)offset;
+    size = size < left ? size : left;
+    memcpy(buffer, fault.lie->bytes + offset, size);
+    return (ssize_t)size;
+}
+
+ssize_t pread(int fd, void *buffer, size_t size, off_t offset) {
+    if (fault.armed && fault.mode == LIES)
+        return --fault.left <= 0 ? lie(buffer, size, offset)
+                                 : syscall(SYS_pread64, fd, buffer, size, offset);
+    if (fires("pread")) {
+        if (fault.mode == ENDS)
+            return 0;
+        if (fault.mode == SHORT && size > 1)
+            return syscall(SYS_pread64, fd, buffer, size - 1, offset);
+        errno = fault.mode == INTERRUPTED ? EINTR : EIO;
+        return -1;
+    }
+    return syscall(SYS_pread64, fd, buffer, size, offset);
+}
+
+ssize_t write(int fd, const void *buffer, size_t size) {
+    if (fires("write")) {
+        if (fault.mode == SHORT && size > 1)
+            return syscall(SYS_write, fd, buffer, size - 1);
+        errno = fault.mode == INTERRUPTED ? EINTR : EIO;
+        return -1;
+    }
+    return syscall(SYS_write, fd, buffer, size);
+}
+
+int open(const char *path, int flags, ...) {
+    int result;
+    if (fires_with("open", &result))
+        return result;
+    va_list args;
+    va_start(args, flags);
+    unsigned mode = flags & O_CREAT ? va_arg(args, unsigned) : 0;
+    va_end(args);
+    return (int)syscall(SYS_openat, AT_FDCWD, path, flags, mode);
+}
+
+int openat(int directory, const char *path, int flags, ...) {
+    int result;
+    if (fires_with("openat", &result))
+        return result;
+    va_list args;
+    va_start(args, flags);
+    unsigned mode = flags & O_CREAT ? va_arg(args, unsigned) : 0;
+    va_end(args);
+    return (int)syscall(SYS_openat, directory, path, flags, mode);
+}
+
+int fsync(int fd) {
+    int result;
+    return fires_with("fsync", &result) ? result : (int)syscall(SYS_fsync, fd);
+}
+
+int fchmod(int fd, mode_t mode) {
+    int result;
+    return fires_with("fchmod", &result) ? result : (int)syscall(SYS_fchmod, fd, mode);
+}
+
+int renameat(int from, const char *old, int to, const char *new) {
+    int result;
+    if (fires_with("renameat", &result))
+        return result;
+    return (int)syscall(SYS_renameat, from, old, to, new);
+}
+
+/* Closes in any case, as the kernel does. */
+int close(int fd) {
+    int result, closed = (int)syscall(SYS_close, fd);
+    return fires_with("close", &result) ? result : closed;
+}
+
+/* ThreadSanitizer must see every mapping. */
+#if !defined(__SANITIZE_THREAD__)
+void *mmap(void *address, size_t size, int protection, int flags, int fd, off_t offset) {
+    int result;
+    if (fd >= 0 && fires_with("mmap", &result))
+        return MAP_FAILED;
+    return (void *)syscall(SYS_mmap, address, size, protection, flags, fd, offset);
+}
+#endif
+
+#if defined(SYS_newfstatat)
+int fstat(int fd, struct stat *out) {
+    int result;
+    if (fires_with("fstat", &result))
+        return result;
+    return (int)syscall(SYS_newfstatat, fd, "", out, 0x1000 /* AT_EMPTY_PATH */);
+}
+
+int fstatat(int directory, const char *path, struct stat *out, int flags) {
+    int result;
+    if (fires_with("fstatat", &result))
+        return result;
+    return (int)syscall(SYS_newfstatat, directory, path, out, flags);
+}
+#endif
+
+/* --- scenes ------------------------------------------------------------------------------ */
+
+static const int64_t large[] = {20000}, two[] = {2};
+
+struct scene {
+    char folder[64], path[96], target[96];
+    sb_model *model; /* opened from `path`, with an edit and an added layer */
+    sb_model *made;
+    sb_blob *blob;
+};
+
+static void write_bytes(const char *path, const void *bytes, size_t size) {
+    FILE *file = fopen(path, "wb");
+    assert_non_null(file);
+    assert_int_equal(fwrite(bytes, 1, size, file), size);
+    assert_int_equal(fclose(file), 0);
+}
+
+/* A solver state, so that one file serves all; its first blob is larger than any window. */
+static void scene_open(struct scene *s) {
+    struct wire wire = {0};
+    sb_error err;
+    memset(s, 0, sizeof *s);
+    strcpy(s->folder, "/tmp/syncblob-io-XXXXXX");
+    assert_non_null(mkdtemp(s->folder));
+    (void)snprintf(s->path, sizeof s->path, "%s/state", s->folder);
+    (void)snprintf(s->target, sizeof s->target, "%s/target", s->folder);
+    wire_number(&wire, 1, 5);
+    wire_text(&wire, 2, "net");
+    wire_blob_field(&wire, 3, large, 1, 1);
+    wire_blob_field(&wire, 3, two, 1, 9);
+    write_bytes(s->path, wire.bytes, wire.size);
+    write_bytes(s->target, "old", 3);
+    wire_free(&wire);
+    assert_ok(sb_blob_create_shaped(NULL, SB_DTYPE_F64, two, 1, &s->blob, &err));
+    assert_ok(sb_model_open_file(NULL, SB_FORMAT_AUTO, s->path, 0, NULL, &s->model, &err));
+    assert_ok(sb_model_set_blob(s->model, SB_NO_LAYER, 1, s->blob, 0, &err));
+}
+
+static int files_in(const char *folder) {
+    char command[128];
+    int files = 0;
+    (void)snprintf(command, sizeof command, "ls -A %s | wc -l", folder);
+    FILE *pipe = popen(command, "r");
+    assert_non_null(pipe);
+    assert_int_equal(fscanf(pipe, "%d", &files), 1);
+    (void)pclose(pipe);
+    return files;
+}
+
+static void scene_close(struct scene *s) {
+    sb_model_destroy(s->model);
+    sb_model_destroy(s->made);
+    sb_blob_destroy(s->blob);
+    assert_int_equal(files_in(s->folder), 2); /* nothing was left beside them */
+    (void)unlink(s->path);
+    (void)unlink(s->target);
+    assert_int_equal(rmdir(s->folder), 0);
+}
+
+static bool target_is_old(const struct scene *s) {
+    char bytes[8];
+    FILE *file = fopen(s->target, "rb");
+    assert_non_null(file);
+    size_t n = fread(bytes, 1, sizeof bytes, file);
+    (void)fclose(file);
+    return n == 3 && memcmp(bytes, "old", 3) == 0;
+}
+
+static int open_files(void) {
+    int count = 0;
+    for (int fd = 0; fd < 256; fd++)
+        count += fcntl(fd, F_GETFD) >= 0;
+    return count;
+}
+
+static sb_status open_file(struct scene *s, sb_error *err) {
+    return sb_model_open_file(NULL, SB_FORMAT_AUTO, s->path, 0, NULL, &s->made, err);
+}
+
+static sb_status open_mapped(struct scene *s, sb_error *err) {
+    return sb_model_open_file(NULL, SB_FORMAT_AUTO, s->path, SB_OPEN_MAPPED, NULL, &s->made, err);
+}
+
+static sb_status load_blob(struct scene *s, sb_error *err) {
+    return sb_model_load_blob(s->model, SB_NO_LAYER, 0, s->blob, err);
+}
+
+static sb_status blob_info(struct scene *s, sb_error *err) {
+    sb_blob_info info;
+    return sb_model_blob_info(s->model, SB_NO_LAYER, 0, &info, err);
+}
+
+static sb_status save(struct scene *s, sb_error *err) {
+    static unsigned char buffer[100000];
+    return sb_model_save(s->model, buffer, sizeof buffer, NULL, err);
+}
+
+static sb_status save_file(struct scene *s, sb_error *err) {
+    return sb_model_save_file(s->model, s->target, err);
+}
+
+static sb_status write_file(struct scene *s, sb_error *err) {
+    return sb_blob_write_file(s->blob, s->target, 0, err);
+}
+
+/* Read as a BlobProto the file has num 5 and nothing else that is known: count 0. */
+static sb_status read_file(struct scene *s, sb_error *err) {
+    return sb_blob_read_file(s->blob, s->path, SB_PROTO_RESHAPE, NULL, err);
+}
+
+static const struct {
+    const char *name;
+    sb_status (*call)(struct scene *, sb_error *);
+    sb_status result;
+    bool writes;
+} calls[] = {
+    {"open", open_file, SB_OK, false},
+    {"open mapped", open_mapped, SB_OK, false},
+    {"load_blob", load_blob, SB_OK, false},
+    {"blob_info", blob_info, SB_OK, false},
+    {"save", save, SB_OK, false},
+    {"save_file", save_file, SB_OK, true},
+    {"write_file", write_file, SB_OK, true},
+    {"read_file", read_file, SB_OK, false},
+};
+
+/* What the call must have left as it was. */
+static void check_failure(const struct scene *s, size_t call, const sb_error *err, int n) {
+    bool in_place = calls[call].writes && !target_is_old(s);
+    bool told = strstr(err->message, "is in place") != NULL;
+    if (err->code != SB_ERR_IO || in_place != told)
+        fail_with("%s, call %d (%s): %s", calls[call].name, n, fault.name, err->message);
+    assert_int_equal(sb_blob_count(s->blob), 2);
+    assert_null(s->made);
+}
+
+static void run(size_t call, enum mode mode, int n, bool *fired) {
+    struct scene s;
+    sb_error err = {.code = SB_OK};
+    scene_open(&s);
+    int before = open_files();
+    fault.mode = mode;
+    fault.left = n;
+    fault.fired = false;
+    fault.armed = true;
+    sb_status st = calls[call].call(&s, &err);
+    fault.armed = false;
+    *fired = fault.fired;
+    bool harmless = !fault.fired || strcmp(fault.name, "close") == 0;
+    bool resumes = strcmp(fault.name ? fault.name : "", "pread") == 0 ||
+                   strcmp(fault.name ? fault.name : "", "write") == 0;
+    if (mode == INTERRUPTED || mode == SHORT)
+        harmless = harmless || resumes;
+    if (st == SB_OK && !harmless)
+        fail_with("%s, call %d (%s) failed unseen", calls[call].name, n, fault.name);
+    if (st != SB_OK && fault.fired) {
+        if ((mode == INTERRUPTED || mode == SHORT) && resumes)
+            fail_with("%s, call %d (%s): %s", calls[call].name, n, fault.name, err.message);
+        check_failure(&s, call, &err, n);
+        assert_int_equal(open_files(), before);
+        assert_ok(calls[call].call(&s, &err));
+    } else {
+        assert_int_equal(st, calls[call].result);
+    }
+    scene_close(&s);
+}
+
+static void test_every_call_fails_in_turn(void **state) {
+    (void)state;
+    for (size_t call = 0; call < sizeof calls / sizeof *calls; call++) {
+        int n = 0;
+        for (bool fired = true; fired;)
+            run(call, FAILS, ++n, &fired);
+        print_message("  %-12s %d system calls\n", calls[call].name, n - 1);
+        assert_true(n > 1);
+    }
+}
+
+static void test_interrupted_and_short_calls_are_resumed(void **state) {
+    (void)state;
+    static const size_t with_loops[] = {0, 2, 4, 5, 6};
+    for (size_t i = 0; i < sizeof with_loops / sizeof *with_loops; i++) {
+        for (enum mode mode = INTERRUPTED; mode <= SHORT; mode++) {
+            int n = 0;
+            for (bool fired = true; fired;)
+                run(with_loops[i], mode, ++n, &fired);
+        }
+    }
+}
+
+static void test_a_file_that_ends_early_is_an_error(void **state) {
+    (void)state;
+    for (size_t call = 0; call < sizeof calls / sizeof *calls; call++) {
+        int n = 0;
+        for (bool fired = true; fired;)
+            run(call, ENDS, ++n, &fired);
+    }
+}
+
+static void test_the_bytes_are_right_after_resumed_calls(void **state) {
+    (void)state;
+    struct scene s;
+    sb_error err;
+    const void *p;
+    scene_open(&s);
+    for (int n = 1; n < 12; n++) {
+        fault.mode = n % 2 ? SHORT : INTERRUPTED;
+        fault.left = n;
+        fault.armed = true;
+        sb_status st = load_blob(&s, &err);
+        fault.armed = false;
+        if (st != SB_OK)
+            continue; /* a call that cannot be short */
+        assert_ok(sb_blob_cpu_data(s.blob, &p, &err));
+        for (int i = 0; i < 20000; i++)
+            assert_true(((const double *)p)[i] == 1 + (double)i);
+    }
+    scene_close(&s);
+}
+
+/* --- bytes that change between one look and the next, their file's time unchanged ------------ */
+
+enum { IMAGES = 7, IMAGE_BYTES = 40000 };
+
+/* Files of one size that differ in whatever an index counts. */
+static struct wire image(int kind) {
+    struct wire wire = {0}, layer = {0}, blob = {0};
+    static char name[30000];
+    const int64_t dims[] = {5000};
+    switch (kind) {
+    case 0: /* many layers */
+        for (int i = 0; i < 3000; i++)
+            wire_text(&wire, 100, "\x0a\x01n");
+        break;
+    case 1: /* one layer, many blobs */
+        for (int i = 0; i < 3000; i++)
+            wire_blob_field(&layer, 7, two, 0, 1);
+        break;
+    case 2: /* a long name */
+        memset(name, 'n', sizeof name);
+        wire_bytes(&layer, 1, name, sizeof name);
+        wire_bytes(&wire, 1, name, 3000);
+        break;
+    case 3: /* a large blob */
+        wire_blob_field(&layer, 7, dims, 1, 1);
+        break;
+    case 4: /* the same blob with fewer values */
+        wire_floats(&blob, 5, NULL, 0);
+        wire_bytes(&blob, 12, name, 20006);
+        wire_message(&layer, 7, &blob);
+        break;
+    case 5: /* V1 layers of types without names */
+        for (int i = 0; i < 3000; i++)
+            wire_text(&wire, 2, "\x28\xff\xff\xff\xff\x07");
+        break;
+    default: /* unpacked values */
+        for (int i = 0; i < 5000; i++)
+            wire_float(&blob, 5, 1);
+        wire_text(&blob, 7, "\x08\x88\x27");
+        wire_message(&layer, 7, &blob);
+        break;
+    }
+    if (layer.size > 0)
+        wire_message(&wire, 100, &layer);
+    wire_tag(&wire, 2000, 2);
+    wire_overlong(&wire, IMAGE_BYTES - wire.size - 5, 5);
+    char *rest = calloc(1, IMAGE_BYTES);
+    wire_raw(&wire, rest, IMAGE_BYTES - wire.size);
+    free(rest);
+    wire_free(&layer);
+    wire_free(&blob);
+    return wire;
+}
+
+static bool is_fair(sb_status st) {
+    return st == SB_OK || st == SB_ERR_IO || (st <= SB_ERR_MALFORMED && st >= SB_ERR_DATA_LIMIT);
+}
+
+/* All that there is to do with a model, the n-th read and later ones finding `other`; whether
+   there were as many. */
+static bool use_while_changing(const char *path, const struct wire *other, int n) {
+    sb_model *model = NULL;
+    sb_blob *blob;
+    sb_error err;
+    size_t size = 1;
+    assert_ok(sb_blob_create_shaped(NULL, SB_DTYPE_F32, two, 1, &blob, &err));
+    fault.mode = LIES;
+    fault.lie = other;
+    fault.left = n;
+    fault.armed = true;
+    sb_status st = sb_model_open_file(NULL, SB_FORMAT_CAFFEMODEL, path, 0, NULL, &model, &err);
+    assert_true(is_fair(st));
+    if (st == SB_OK && sb_model_num_blobs(model, 0) > 0) {
+        assert_true(is_fair(sb_model_load_blob(model, 0, 0, blob, &err)));
+        assert_true(is_fair(sb_model_set_blob(model, 0, 0, blob, 0, &err)));
+    }
+    if (st == SB_OK) {
+        st = sb_model_size(model, &size, &err);
+        assert_true(is_fair(st));
+        /* A buffer of exactly that size; the model may have grown in its eyes since. */
+        unsigned char *buffer = malloc(size);
+        if (st == SB_OK)
+            st = sb_model_save(model, buffer, size, NULL, &err);
+        assert_true(is_fair(st) || st == SB_ERR_INVALID_ARGUMENT);
+        free(buffer);
+    }
+    fault.armed = false;
+    sb_model_destroy(model);
+    sb_blob_destroy(blob);
+    return fault.left <= 0;
+}
+
+static void test_bytes_that_change_are_survived(void **state) {
+    (void)state;
+    for (int i = 0; i < IMAGES; i++) {
+        char path[] = "/tmp/syncblob-lies-XXXXXX";
+        struct wire before = image(i);
+        assert_int_equal(before.size, IMAGE_BYTES);
+        int fd = mkstemp(path);
+        assert_true(fd >= 0);
+        close(fd);
+        write_bytes(path, before.bytes, before.size);
+        for (int k = 0; k < IMAGES; k++) {
+            struct wire after = image(k);
+            for (int n = 1; use_while_changing(path, &after, n); n++)
+                ;
+            wire_free(&after);
+        }
+        wire_free(&before);
+        (void)unlink(path);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_every_call_fails_in_turn),
+        cmocka_unit_test(test_interrupted_and_short_calls_are_resumed),
+        cmocka_unit_test(test_a_file_that_ends_early_is_an_error),
+        cmocka_unit_test(test_the_bytes_are_right_after_resumed_calls),
+        cmocka_unit_test(test_bytes_that_change_are_survived),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

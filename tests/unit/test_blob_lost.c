@@ -1,0 +1,145 @@
+/* A blob whose data went down with the device: reads are errors, overwriting
+   brings it back on the host. */
+#include "blobs.h"
+
+#include <string.h>
+
+#define COUNT 6
+#define BYTES (COUNT * sizeof(float))
+#define LOST  SB_ERR_UNINITIALIZED
+
+struct wreck {
+    struct rig rig;
+    sb_blob *lost, *whole; /* data LOST; data and diff on the host */
+    float values[COUNT];
+};
+
+static void wreck_open(struct wreck *w) {
+    sb_error err;
+    void *out;
+    rig_open(&w->rig, "sim:0", 0);
+    w->lost = blob_of_count(w->rig.context, SB_DTYPE_F32, COUNT);
+    w->whole = blob_of_count(w->rig.context, SB_DTYPE_F32, COUNT);
+    fill_values(SB_DTYPE_F32, COUNT, 1, 1, w->values);
+    mem_place(data_of(w->whole), SB_HEAD_AT_CPU, w->values, BYTES);
+    mem_place(diff_of(w->whole), SB_HEAD_AT_CPU, w->values, BYTES);
+    mem_place(diff_of(w->lost), SB_HEAD_AT_CPU, w->values, BYTES);
+    assert_ok(sb_blob_mutable_gpu_data(w->lost, &out, &err));
+    device_fail(w->rig.context, SB_SIM_SCALE, 1, SB_SIM_FAIL_NOW);
+    assert_status(SB_ERR_DEVICE_LOST, sb_blob_scale_data(w->lost, 2, &err));
+    assert_int_equal(sb_mem_head(data_of(w->lost)), SB_HEAD_LOST);
+}
+
+static void wreck_close(struct wreck *w) {
+    sb_blob_destroy(w->lost);
+    sb_blob_destroy(w->whole);
+    rig_close(&w->rig);
+}
+
+static void lost_bytes_are_not_read(void **state) {
+    (void)state;
+    struct wreck w;
+    sb_error err;
+    double sum = -1;
+    float value = -1;
+    const void *in = NULL;
+    wreck_open(&w);
+    assert_status(LOST, sb_blob_cpu_data(w.lost, &in, &err));
+    assert_status(LOST, sb_blob_asum_data(w.lost, &sum, &err));
+    assert_status(LOST, sb_blob_sumsq_data(w.lost, &sum, &err));
+    assert_status(LOST, sb_blob_scale_data(w.lost, 2, &err));
+    assert_status(LOST, sb_blob_update(w.lost, &err));
+    assert_status(LOST, sb_blob_clear_data(w.lost, &err));
+    assert_status(LOST, sb_blob_data_at(w.lost, (int64_t[]){0}, 1, &value, &err));
+    assert_status(LOST, sb_blob_copy_from(w.whole, w.lost, 0, &err));
+    assert_int_equal(sb_mem_head(data_of(w.lost)), SB_HEAD_LOST);
+    assert_true(mem_holds(data_of(w.whole), w.values, BYTES));
+    assert_true(sum == -1 && value == -1 && in == NULL);
+    wreck_close(&w);
+}
+
+static void the_other_memory_is_not_concerned(void **state) {
+    (void)state;
+    struct wreck w;
+    sb_error err;
+    double sum = -1;
+    wreck_open(&w);
+    assert_ok(sb_blob_asum_diff(w.lost, &sum, &err));
+    assert_true(sum == 21);
+    assert_ok(sb_blob_update(w.whole, &err));
+    wreck_close(&w);
+}
+
+static void overwriting_brings_a_lost_blob_back(void **state) {
+    (void)state;
+    enum { OVERWRITE, COPY, SET, RESHAPE, WAYS };
+    for (int way = 0; way < WAYS; way++) {
+        struct wreck w;
+        struct lent lent = lend_host(BYTES, 0);
+        sb_error err;
+        void *out;
+        double sum = -1;
+        wreck_open(&w);
+        memcpy(lent.ptr, w.values, BYTES);
+        switch (way) {
+        case OVERWRITE:
+            assert_ok(sb_blob_overwrite_cpu_data(w.lost, &out, &err));
+            memcpy(out, w.values, BYTES);
+            break;
+        case COPY:
+            assert_ok(sb_blob_copy_from(w.lost, w.whole, 0, &err));
+            break;
+        case SET:
+            assert_ok(sb_blob_set_cpu_data(w.lost, lent.ptr, BYTES, 0, NULL, NULL, &err));
+            break;
+        default: /* outgrown, so fresh */
+            assert_ok(sb_blob_reshape(w.lost, (int64_t[]){100}, 1, NULL, &err));
+            assert_ok(sb_blob_mutable_cpu_data(w.lost, &out, &err));
+            memcpy(out, w.values, BYTES);
+            break;
+        }
+        assert_ok(sb_blob_asum_data(w.lost, &sum, &err));
+        assert_true(sum == 21);
+        assert_int_equal(sb_mem_head(data_of(w.lost)), SB_HEAD_AT_CPU);
+        wreck_close(&w);
+        lent_free(&lent);
+    }
+}
+
+static void host_bytes_that_were_current_become_the_head(void **state) {
+    (void)state;
+    struct rig rig;
+    sb_error err;
+    float values[COUNT];
+    double sum = -1;
+    fill_values(SB_DTYPE_F32, COUNT, 1, 1, values);
+    static const int32_t ops[] = {SB_SIM_SCALE, SB_SIM_AXPY};
+    static const int32_t modes[] = {SB_SIM_FAIL_NOW, SB_SIM_FAIL_LATER, SB_SIM_FAIL_STICKY};
+    for (int op = 0; op < 2; op++)
+        for (int mode = 0; mode < 3; mode++) {
+            rig_open(&rig, "sim:0", 0);
+            sb_blob *blob = blob_of_count(rig.context, SB_DTYPE_F32, COUNT);
+            mem_place(data_of(blob), SB_HEAD_SYNCED, values, BYTES);
+            mem_place(diff_of(blob), SB_HEAD_SYNCED, values, BYTES);
+            device_fail(rig.context, ops[op], 1, modes[mode]);
+            assert_status(SB_ERR_DEVICE_LOST,
+                          op ? sb_blob_update(blob, &err) : sb_blob_scale_data(blob, 2, &err));
+            assert_int_equal(sb_context_device_status(rig.context), SB_ERR_DEVICE_LOST);
+            assert_int_equal(sb_mem_head(data_of(blob)), SB_HEAD_AT_CPU);
+            assert_true(mem_holds(data_of(blob), values, BYTES));
+            assert_ok(sb_blob_asum_data(blob, &sum, &err));
+            assert_true(sum == 21);
+            sb_blob_destroy(blob);
+            rig_close(&rig);
+        }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(lost_bytes_are_not_read),
+        cmocka_unit_test(the_other_memory_is_not_concerned),
+        cmocka_unit_test(overwriting_brings_a_lost_blob_back),
+        cmocka_unit_test(host_bytes_that_were_current_become_the_head),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,159 @@
+/* Host memory that a context keeps for reuse: bounded, trimmable, under the
+   cap, and never seen by another context. */
+#include "rig.h"
+
+#include <string.h>
+
+#define MIB ((size_t)1 << 20)
+
+static sb_mem *filled(sb_context *context, size_t bytes, int fill) {
+    sb_error err;
+    sb_mem *mem;
+    void *ptr;
+    assert_ok(sb_mem_create(context, bytes, &mem, &err));
+    assert_ok(sb_mem_overwrite_cpu(mem, &ptr, &err));
+    memset(ptr, fill, bytes);
+    return mem;
+}
+
+static void freed_buffers_are_kept_and_used_again(void **state) {
+    (void)state;
+    struct rig rig;
+    rig_open(&rig, "cpu", 0);
+    sb_mem_release(filled(rig.context, 8 * MIB, 1));
+    assert_true(rig_stats(&rig).cached_bytes >= 8 * MIB);
+    int64_t buffers = rig.counting.buffer_calls;
+    sb_mem *mem = filled(rig.context, 8 * MIB, 2);
+    assert_int_equal(rig.counting.buffer_calls, buffers);
+    assert_int_equal(rig_stats(&rig).cached_bytes, 0);
+    sb_mem_release(mem);
+    sb_context_trim(rig.context);
+    assert_int_equal(rig_stats(&rig).cached_bytes, 0);
+    assert_int_equal(rig.counting.live_buffers, 0);
+    rig_close(&rig);
+}
+
+static void the_cache_is_bounded(void **state) {
+    (void)state;
+    struct rig rig;
+    sb_mem *mems[4];
+    sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
+    options.max_cache_bytes = 9 * MIB;
+    rig_open_options(&rig, options);
+    for (int i = 0; i < 4; i++)
+        mems[i] = filled(rig.context, 4 * MIB, i);
+    for (int i = 0; i < 4; i++)
+        sb_mem_release(mems[i]);
+    assert_true(rig_stats(&rig).cached_bytes > 0);
+    assert_true(rig_stats(&rig).cached_bytes <= 9 * MIB);
+    rig_close(&rig);
+}
+
+/* What is kept counts as live, but is given up before a cap refuses. */
+static void the_cap_comes_before_the_cache(void **state) {
+    (void)state;
+    struct rig rig;
+    sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
+    options.max_host_bytes = 12 * MIB;
+    rig_open_options(&rig, options);
+    sb_mem_release(filled(rig.context, 7 * MIB, 1));
+    sb_mem *mem = filled(rig.context, 10 * MIB, 2);
+    assert_true(rig.counting.peak_bytes <= 12 * MIB);
+    sb_mem_release(mem);
+    rig_close(&rig);
+}
+
+/* An allocator that has nothing left gets the kept memory back first. */
+static void memory_that_is_kept_is_not_missing(void **state) {
+    (void)state;
+    struct rig rig;
+    rig_open(&rig, "cpu", 0);
+    sb_mem_release(filled(rig.context, 7 * MIB, 1));
+    rig.counting.byte_cap = 12 * MIB;
+    sb_mem_release(filled(rig.context, 10 * MIB, 2));
+    rig_close(&rig);
+}
+
+static void pinned_memory_is_kept_apart(void **state) {
+    (void)state;
+    struct rig rig;
+    rig_open(&rig, "sim:0", 0);
+    sb_mem *mem = filled(rig.context, 8 * MIB, 1);
+    assert_int_equal(sb_mem_storage(mem, SB_SIDE_CPU), SB_STORAGE_PINNED);
+    sb_mem_release(mem);
+    struct tally before = rig_tally(&rig);
+    mem = filled(rig.context, 8 * MIB, 2);
+    assert_int_equal(sb_mem_storage(mem, SB_SIDE_CPU), SB_STORAGE_PINNED);
+    assert_int_equal(rig_since(&rig, &before).host_allocs, 0);
+    sb_mem_release(mem);
+    rig_close(&rig);
+}
+
+static void reused_memory_reads_as_zero_where_that_is_promised(void **state) {
+    (void)state;
+    struct rig rig;
+    sb_error err;
+    rig_open(&rig, "cpu", 0);
+    sb_mem_release(filled(rig.context, 8 * MIB, 0xff));
+    sb_mem *mem;
+    const void *in;
+    assert_ok(sb_mem_create(rig.context, 8 * MIB, &mem, &err));
+    assert_ok(sb_mem_cpu_data(mem, &in, &err));
+    assert_true(bytes_are(in, 8 * MIB, 0));
+    sb_mem_release(mem);
+    rig_close(&rig);
+}
+
+static bool shows(const unsigned char *ptr, size_t bytes, const char *secret) {
+    size_t length = strlen(secret);
+    for (size_t i = 0; i + length <= bytes; i++)
+        if (memcmp(ptr + i, secret, length) == 0)
+            return true;
+    return false;
+}
+
+/* With the built-in allocator. */
+static void no_bytes_of_one_context_show_in_another(void **state) {
+    (void)state;
+    static const char secret[] = "0123456789abcdef";
+    static const size_t sizes[] = {64, 4096, MIB, 64 * MIB};
+    sb_error err;
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+        if (test_is_quick() && sizes[i] > MIB)
+            continue;
+        sb_context *a, *b;
+        assert_ok(sb_context_create(NULL, &a, &err));
+        assert_ok(sb_context_create(NULL, &b, &err));
+        for (int round = 0; round < 3; round++) {
+            sb_mem *mine, *theirs;
+            void *ptr;
+            assert_ok(sb_mem_create(a, sizes[i], &mine, &err));
+            assert_ok(sb_mem_overwrite_cpu(mine, &ptr, &err));
+            for (size_t at = 0; at + 16 <= sizes[i]; at += 16)
+                memcpy((char *)ptr + at, secret, 16);
+            sb_mem_release(mine);
+            if (round == 1)
+                sb_context_trim(a);
+            if (round == 2)
+                sb_context_release(a);
+            assert_ok(sb_mem_create(b, sizes[i], &theirs, &err));
+            assert_ok(sb_mem_overwrite_cpu(theirs, &ptr, &err));
+            assert_false(shows(ptr, sizes[i], secret));
+            sb_mem_release(theirs);
+        }
+        sb_context_release(b);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(freed_buffers_are_kept_and_used_again),
+        cmocka_unit_test(the_cache_is_bounded),
+        cmocka_unit_test(the_cap_comes_before_the_cache),
+        cmocka_unit_test(memory_that_is_kept_is_not_missing),
+        cmocka_unit_test(pinned_memory_is_kept_apart),
+        cmocka_unit_test(reused_memory_reads_as_zero_where_that_is_promised),
+        cmocka_unit_test(no_bytes_of_one_context_show_in_another),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
