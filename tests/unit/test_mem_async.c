@@ -515,6 +515,59 @@ static void releasing_with_a_failed_copy_is_quiet(void **state) {
         }
 }
 
+/* The first wait fails without having waited: the copy has ended all the same before its source
+   goes. */
+static void a_wait_that_fails_does_not_let_the_copy_loose(void **state) {
+    (void)state;
+    for (int32_t source = 0; source < 2; source++) {
+        struct pending p;
+        struct witness w = {&p, false, 0};
+        struct lent next = lend_host(BYTES, NEW);
+        sb_error err;
+        pending_open(&p, source);
+        lend_with_witness(&p, &w);
+        pending_start(&p);
+        device_fail(p.rig.context, SB_SIM_EVENT_WAIT, 1, SB_SIM_FAIL_NOW);
+        assert_status(SB_ERR_DEVICE_FAILURE, sb_mem_synchronize(p.mem, &err));
+        assert_ok(sb_mem_set_cpu(p.mem, next.ptr, BYTES, 0, lent_deleter, &next, &err));
+        assert_int_equal(w.runs, 1);
+        assert_true(w.copied);
+        sb_mem_release(p.mem);
+        p.mem = NULL;
+        lent_free(&next);
+        pending_close(&p);
+    }
+}
+
+/* Read-only device bytes move to new storage, which is ready for the named stream. */
+static void read_only_bytes_are_moved_for_a_named_stream(void **state) {
+    (void)state;
+    for (uint64_t seed = 0; seed < 20; seed++) {
+        struct rig rig;
+        struct job job;
+        sb_error err;
+        sb_mem *mem;
+        void *out;
+        const void *in;
+        rig_open(&rig, "sim:0", 0);
+        sb_stream stream = new_stream(&rig);
+        struct lent lent = lend_device(rig.context, BYTES, OLD);
+        assert_ok(sb_mem_create(rig.context, BYTES, &mem, &err));
+        assert_ok(sb_mem_set_gpu(mem, lent.ptr, BYTES, SB_READ_ONLY, lent_deleter, &lent, &err));
+        schedule(&rig, seed ? SB_SIM_RANDOM : SB_SIM_LAZY, seed);
+        assert_ok(sb_mem_mutable_gpu_data_on(mem, stream, &out, &err));
+        launch(&job, rig.context, stream, out, OLD, NEW);
+        assert_ok(sb_mem_cpu_data(mem, &in, &err));
+        assert_true(job.ran && job.right && bytes_are(in, BYTES, NEW));
+        assert_int_equal(lent.deleted, 1);
+        assert_true(lent_holds(&lent, OLD));
+        sb_mem_release(mem);
+        end_stream(&rig, stream);
+        lent_free(&lent);
+        rig_close(&rig);
+    }
+}
+
 /* --- streams -------------------------------------------------------------------------- */
 
 static void a_named_stream_waits_instead_of_the_host(void **state) {
@@ -943,6 +996,8 @@ int main(void) {
         cmocka_unit_test(a_failed_copy_goes_back_to_its_source_and_is_told_once),
         cmocka_unit_test(after_a_failed_copy_the_next_one_works),
         cmocka_unit_test(releasing_with_a_failed_copy_is_quiet),
+        cmocka_unit_test(a_wait_that_fails_does_not_let_the_copy_loose),
+        cmocka_unit_test(read_only_bytes_are_moved_for_a_named_stream),
         cmocka_unit_test(a_named_stream_waits_instead_of_the_host),
         cmocka_unit_test(later_work_is_ordered_after_recorded_streams),
         cmocka_unit_test(plain_calls_are_ordered_with_the_default_stream),

@@ -127,7 +127,8 @@ typedef struct sb_blob_info {
     int64_t shape[SB_MAX_AXES];
 } sb_blob_info;
 
-/** @param layer a layer or SB_NO_LAYER. Errors: INDEX_OUT_OF_RANGE. */
+/** @param layer a layer or SB_NO_LAYER.
+ *  Errors: INDEX_OUT_OF_RANGE; IO and MALFORMED when the file is not what it was. */
 SB_API sb_status sb_model_blob_info(const sb_model *model, int64_t layer, int64_t index,
                                     sb_blob_info *out, sb_error *err);
 
@@ -179,18 +180,20 @@ SB_API sb_status sb_model_set_solver_info(sb_model *model, const sb_solver_info 
                                           sb_error *err);
 
 /** Bytes that the model takes when saved. Errors: OVER_LIMIT (over 2^31 - 1,
- *  protobuf's limit). */
+ *  protobuf's limit); IO and MALFORMED when the file is not what it was. */
 SB_API sb_status sb_model_size(const sb_model *model, size_t *out, sb_error *err);
 
 /** The model as bytes: what was not replaced is copied verbatim, unknown
  *  fields included.
  *  @param buffer at least sb_model_size bytes. @param out_size [nullable]
- *  Errors: OVER_LIMIT, INVALID_ARGUMENT (capacity too small), IO. */
+ *  Errors: OVER_LIMIT, INVALID_ARGUMENT (capacity too small); IO and MALFORMED
+ *  when the file is not what it was, found before a byte is written or, if it
+ *  changes meanwhile, with the buffer's contents unspecified. */
 SB_API sb_status sb_model_save(const sb_model *model, void *buffer, size_t capacity,
                                size_t *out_size, sb_error *err);
 
 /** The same into a file, atomically; it may be the one the model was opened from.
- *  Errors: OVER_LIMIT, IO, OUT_OF_MEMORY, CAP_REACHED. */
+ *  Errors: OVER_LIMIT, IO, MALFORMED, OUT_OF_MEMORY, CAP_REACHED. */
 SB_API sb_status sb_model_save_file(const sb_model *model, const char *path, sb_error *err);
 
 SB_END_DECLS

@@ -7,8 +7,8 @@
  * holds rubbish from the call until the copy has run, and every call can be
  * made to fail. Open it by the device name "sim:N" in sb_context_options;
  * each context has a device of its own. All functions here return
- * WRONG_DEVICE for a context without a simulated device and INVALID_ARGUMENT
- * for a NULL.
+ * WRONG_DEVICE for a context without a simulated device, INVALID_ARGUMENT for a
+ * NULL and FORKED in the child of a fork (sb_sim_address: NULL).
  */
 #ifndef SYNCBLOB_SIM_H
 #define SYNCBLOB_SIM_H

@@ -88,6 +88,11 @@ void sb__object_free(sb_context *context, void *object, size_t bytes);
 sb_status sb__object_grow(sb_context *context, void **object, size_t old_bytes, size_t new_bytes,
                           sb_error *err);
 
+/* Ordinary memory as it comes from the allocator; flags SB_ALLOC_*, the same for both calls. */
+sb_status sb__ordinary_alloc(sb_context *context, size_t bytes, uint32_t flags, void **out,
+                             sb_error *err);
+void sb__ordinary_free(sb_context *context, void *ptr, size_t bytes, uint32_t flags);
+
 /* A buffer of `bytes` > 0: page-locked where the device offers it and the cap
    allows, else ordinary. */
 sb_status sb__host_alloc(sb_context *context, size_t bytes, bool zeroed, bool *out_pinned,

@@ -30,8 +30,8 @@ void sb__account_give(struct sb__account *account, size_t bytes) {
     sb__counter_subtract(&account->live, bytes);
 }
 
-static sb_status ordinary_alloc(sb_context *context, size_t bytes, uint32_t flags, void **out,
-                                sb_error *err) {
+sb_status sb__ordinary_alloc(sb_context *context, size_t bytes, uint32_t flags, void **out,
+                             sb_error *err) {
     sb_status st = sb__account_take(&context->host, bytes, "host memory", err);
     if (st != SB_OK)
         return st;
@@ -44,18 +44,18 @@ static sb_status ordinary_alloc(sb_context *context, size_t bytes, uint32_t flag
     return SB_OK;
 }
 
-static void ordinary_free(sb_context *context, void *ptr, size_t bytes, uint32_t flags) {
+void sb__ordinary_free(sb_context *context, void *ptr, size_t bytes, uint32_t flags) {
     context->allocator.free(context->allocator.user, ptr, bytes, BUFFER_ALIGNMENT, flags);
     sb__account_give(&context->host, bytes);
 }
 
 sb_status sb__object_alloc(sb_context *context, size_t bytes, void **out, sb_error *err) {
-    return ordinary_alloc(context, bytes, SB_ALLOC_OBJECT | SB_ALLOC_ZEROED, out, err);
+    return sb__ordinary_alloc(context, bytes, SB_ALLOC_OBJECT | SB_ALLOC_ZEROED, out, err);
 }
 
 void sb__object_free(sb_context *context, void *object, size_t bytes) {
     if (object)
-        ordinary_free(context, object, bytes, SB_ALLOC_OBJECT | SB_ALLOC_ZEROED);
+        sb__ordinary_free(context, object, bytes, SB_ALLOC_OBJECT | SB_ALLOC_ZEROED);
 }
 
 sb_status sb__object_grow(sb_context *context, void **object, size_t old_bytes, size_t new_bytes,
@@ -95,7 +95,7 @@ static sb_status fresh_alloc(sb_context *context, size_t bytes, bool *out_pinned
     void *pinned = wants_pinned(context, bytes) ? pinned_alloc(context, bytes) : NULL;
     *out_pinned = pinned != NULL;
     if (!pinned)
-        return ordinary_alloc(context, bytes, SB_ALLOC_ZEROED, out, err);
+        return sb__ordinary_alloc(context, bytes, SB_ALLOC_ZEROED, out, err);
     *out = pinned;
     return SB_OK;
 }
@@ -116,11 +116,17 @@ sb_status sb__host_alloc(sb_context *context, size_t bytes, bool zeroed, bool *o
                          void **out, sb_error *err) {
     if (cached_alloc(context, bytes, zeroed, out_pinned, out))
         return SB_OK;
-    sb_status st = fresh_alloc(context, bytes, out_pinned, out, err);
-    if (st == SB_OK || !sb__counter_read(&context->cache.bytes))
+    sb_error first;
+    sb_status st = fresh_alloc(context, bytes, out_pinned, out, &first);
+    if (st == SB_OK)
         return st;
-    sb_context_trim(context); /* what is kept for later is wanted now */
-    return fresh_alloc(context, bytes, out_pinned, out, err);
+    if (sb__counter_read(&context->cache.bytes)) {
+        sb_context_trim(context); /* what is kept for later is wanted now */
+        return fresh_alloc(context, bytes, out_pinned, out, err);
+    }
+    if (err)
+        *err = first;
+    return st;
 }
 
 void sb__host_free(sb_context *context, void *buffer, size_t bytes, bool pinned) {
@@ -130,7 +136,7 @@ void sb__host_free(sb_context *context, void *buffer, size_t bytes, bool pinned)
 
 void sb__host_release(sb_context *context, void *buffer, size_t bytes, bool pinned) {
     if (!pinned) {
-        ordinary_free(context, buffer, bytes, SB_ALLOC_ZEROED);
+        sb__ordinary_free(context, buffer, bytes, SB_ALLOC_ZEROED);
         return;
     }
     /* The driver's pinned memory is not ours to touch in a forked child. */

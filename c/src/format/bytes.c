@@ -8,23 +8,20 @@ union header {
     struct {
         sb_context *context;
         size_t size; /* header included */
-        bool pinned;
     } of;
     unsigned char aligned[64];
 };
 
 sb_status sb__bytes_alloc(sb_context *context, size_t size, void **out, sb_error *err) {
     void *block;
-    bool pinned;
     if (!sb__add_size(size, sizeof(union header), &size))
         return sb__fail_memory(err, size);
-    sb_status st = sb__host_alloc(context, size, false, &pinned, &block, err);
+    sb_status st = sb__ordinary_alloc(context, size, 0, &block, err);
     if (st != SB_OK)
         return st;
     union header *header = block;
     header->of.context = sb_context_retain(context);
     header->of.size = size;
-    header->of.pinned = pinned;
     *out = header + 1;
     return SB_OK;
 }
@@ -34,6 +31,6 @@ void sb_bytes_free(void *bytes) {
         return;
     union header *header = (union header *)bytes - 1;
     sb_context *context = header->of.context;
-    sb__host_free(context, header, header->of.size, header->of.pinned);
+    sb__ordinary_free(context, header, header->of.size, 0);
     sb_context_release(context);
 }
