@@ -290,6 +290,34 @@ static void test_formats_are_told_apart(void **state) {
     }
 }
 
+static void test_a_file_is_what_it_is_said_to_be(void **state) {
+    (void)state;
+    static const struct {
+        const char *claim, *bytes;
+        size_t size;
+        int32_t format;
+        sb_status status;
+    } rows[] = {
+        {"a net is no solver state", B("\x0a\x01n\xa2\x06\x00"), SB_FORMAT_SOLVERSTATE,
+         SB_ERR_MALFORMED},
+        {"a solver state is no net", B("\x08\x05\x1a\x00"), SB_FORMAT_CAFFEMODEL, SB_ERR_MALFORMED},
+        {"a mean is no net", B("\x3a\x02\x08\x01\x2a\x04\0\0\0\0"), SB_FORMAT_CAFFEMODEL,
+         SB_ERR_MALFORMED},
+        {"unknown fields are no net", B("\xfa\x01\x01x"), SB_FORMAT_CAFFEMODEL, SB_ERR_MALFORMED},
+        {"one field of its own is enough", B("\xfa\x01\x01x\x0a\x00"), SB_FORMAT_CAFFEMODEL, SB_OK},
+        {"an empty message is an empty net", B(""), SB_FORMAT_CAFFEMODEL, SB_OK},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        sb_model *model = NULL;
+        sb_error err;
+        print_message("  %s\n", rows[i].claim);
+        assert_status(rows[i].status,
+                      sb_model_open_bytes(NULL, rows[i].format, rows[i].bytes, rows[i].size, NULL,
+                                          NULL, NULL, &model, &err));
+        sb_model_destroy(model);
+    }
+}
+
 static void test_format_names(void **state) {
     (void)state;
     assert_string_equal(sb_format_name(SB_FORMAT_BLOB), "blob");
@@ -585,6 +613,7 @@ int main(void) {
         cmocka_unit_test(test_solver_states),
         cmocka_unit_test(test_blob_vectors_and_blobs),
         cmocka_unit_test(test_formats_are_told_apart),
+        cmocka_unit_test(test_a_file_is_what_it_is_said_to_be),
         cmocka_unit_test(test_format_names),
         cmocka_unit_test(test_refusals_name_the_blob),
         cmocka_unit_test(test_a_blob_without_payload_is_listed_but_not_loaded),

@@ -48,7 +48,7 @@ enum { SB_OPEN_MAPPED = 1 };
 
 /** Opens bytes as a model.
  *  @param context [borrowed, nullable] retained
- *  @param format SB_FORMAT_*
+ *  @param format SB_FORMAT_*; bytes with no field of a format that is named here are MALFORMED
  *  @param bytes [borrowed] must stay as they are until the model is destroyed
  *  @param limits [borrowed, nullable] the context's
  *  @param deleter [nullable] runs once when the model lets go of the bytes; not

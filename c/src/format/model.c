@@ -29,11 +29,21 @@ static sb_status check_format(int32_t format, int32_t lowest, sb_error *err) {
                     format);
 }
 
+/* To protobuf any message is a message of any type, its fields merely unknown; to somebody who
+   names a format, a file with nothing of it is another file. */
+static sb_status check_claim(const sb_model *model, sb_error *err) {
+    if (model->index.recognised || model->source.size == 0 || model->format == SB_FORMAT_BLOB)
+        return SB_OK;
+    return sb__fail_at(err, SB_ERR_MALFORMED, 0, "none of the fields belongs to a %s",
+                       sb_format_name(model->format));
+}
+
 static sb_status index_source(sb_model *model, sb_error *err) {
     struct sb__reader reader;
     sb_status st = SB_OK;
+    bool claimed = model->format != SB_FORMAT_AUTO;
     sb__reader_init(&reader, &model->source);
-    if (model->format == SB_FORMAT_AUTO)
+    if (!claimed)
         st = sb__detect_format(&reader, &model->format, err);
     if (st == SB_OK)
         st = sb__model_index_build(&model->index, model->context, model->format, &reader,
@@ -41,6 +51,8 @@ static sb_status index_source(sb_model *model, sb_error *err) {
     if (st != SB_OK)
         return st;
     st = sb__source_check(&model->source, err);
+    if (st == SB_OK && claimed)
+        st = check_claim(model, err);
     if (st != SB_OK)
         sb__model_index_free(&model->index, model->context);
     return st;

@@ -186,17 +186,24 @@ static sb_status walk_file_field(struct builder *b, const struct sb__layout *lay
                                  const struct sb__path *path, const struct sb__field *field,
                                  struct span *name, sb_error *err) {
     const struct sb__layout *child = sb__layout_child(layout, field);
+    bool is_blob = sb__field_is_bytes(field, layout->blobs);
+    bool is_name = sb__field_is_bytes(field, layout->name);
+    bool is_net = sb__field_is_bytes(field, layout->learned_net);
+    bool is_iter = sb__field_is_varint(field, layout->iter);
+    bool is_step = sb__field_is_varint(field, layout->current_step);
+    if (child || is_blob || is_name || is_net || is_iter || is_step)
+        b->index.recognised = true;
     if (child)
         return add_layer(b, child, path, field, err);
-    if (sb__field_is_bytes(field, layout->blobs))
+    if (is_blob)
         return add_blob(b, path, field, 0, err);
-    if (sb__field_is_bytes(field, layout->name))
+    if (is_name)
         return note_text(b, path, field, name, err);
-    if (sb__field_is_bytes(field, layout->learned_net))
+    if (is_net)
         return note_text(b, path, field, &b->learned_net, err);
-    if (sb__field_is_varint(field, layout->iter))
+    if (is_iter)
         b->index.solver.iter = (int32_t)field->value;
-    if (sb__field_is_varint(field, layout->current_step))
+    if (is_step)
         b->index.solver.current_step = (int32_t)field->value;
     return SB_OK;
 }

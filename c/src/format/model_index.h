@@ -25,6 +25,7 @@ struct sb__model_index {
     int64_t num_blobs;
     sb_text name;
     sb_solver_info solver;
+    bool recognised; /* some field belongs to the format */
 };
 
 /* Checks the whole source and indexes it. `held` bytes count against limits->max_memory too. */
