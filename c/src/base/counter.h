@@ -17,6 +17,19 @@ static inline uint64_t sb__counter_add(sb__counter *counter, uint64_t more) {
     return atomic_fetch_add_explicit(counter, more, memory_order_relaxed) + more;
 }
 
+/* Adds unless the figure would exceed `limit`; false then. `*out`: the new figure. */
+static inline int sb__counter_add_within(sb__counter *counter, uint64_t more, uint64_t limit,
+                                         uint64_t *out) {
+    uint64_t now = sb__counter_read(counter);
+    do {
+        if (more > limit || now > limit - more)
+            return 0;
+    } while (!atomic_compare_exchange_weak_explicit(counter, &now, now + more, memory_order_relaxed,
+                                                    memory_order_relaxed));
+    *out = now + more;
+    return 1;
+}
+
 static inline void sb__counter_subtract(sb__counter *counter, uint64_t less) {
     atomic_fetch_sub_explicit(counter, less, memory_order_relaxed);
 }

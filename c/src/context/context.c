@@ -31,6 +31,8 @@ static sb_context builtin = {
 
 static void init_builtin(void) {
     builtin.allocator = sb__default_allocator;
+    sb__fork_watch();
+    builtin.fork_generation = sb__counter_read(&sb__fork_generation);
 }
 
 sb_context *sb__context(const sb_context *context) {
@@ -145,8 +147,6 @@ static sb_status open_device(sb_context *context, const sb_context_options *o, c
     sb_status st = adopt_backend(&context->backend, table, err);
     if (st != SB_OK)
         return st;
-    sb__fork_watch();
-    context->fork_generation = sb__counter_read(&sb__fork_generation);
     memcpy(context->device_name, device, strlen(device) + 1);
     st = context->backend.open(context->backend.user, ordinal, &context->device, &slot_err);
     if (st != SB_OK)
@@ -185,7 +185,7 @@ static sb_status alloc_context(const sb_context_options *o, sb_context **out, sb
 
 static void free_context(sb_context *context) {
     sb_context_trim(context);
-    if (context->has_device && sb__device_is_ours(context))
+    if (context->has_device && sb__context_is_ours(context))
         context->backend.close(context->device);
     pthread_mutex_destroy(&context->streams_lock);
     pthread_mutex_destroy(&context->cache.lock);
@@ -213,6 +213,8 @@ sb_status sb_context_create(const sb_context_options *options, sb_context **out,
         return st;
 
     const char *device = o.device ? o.device : "cpu";
+    sb__fork_watch();
+    context->fork_generation = sb__counter_read(&sb__fork_generation);
     context->limits = limits;
     pthread_mutex_init(&context->streams_lock, NULL);
     pthread_mutex_init(&context->cache.lock, NULL);
@@ -265,6 +267,6 @@ sb_status sb_context_synchronize(sb_context *context, sb_error *err) {
     context = sb__context(context);
     if (!context->has_device)
         return SB_OK;
-    sb_status st = sb__streams_wait(context, ~(uint64_t)0, err);
-    return st == SB_OK ? sb__device_synchronize(context, context->stream, err) : st;
+    /* The library's own stream is among them: the legacy default one, slot 0, waits for it. */
+    return sb__streams_wait(context, ~(uint64_t)0, err);
 }

@@ -1,8 +1,19 @@
 /* The context from inside: accounted host memory, guarded calls of the device,
    and the streams that its memories are used on.
 
-   Lock order: an sb_mem's lock, then a context's streams_lock or cache_lock.
-   Nothing is locked after those. */
+   Lock order of the whole library; whoever holds one may take those after it:
+
+     1. an sb_mem's lock       never two of them; under it run slots of the
+                               allocator and of the backend, but no deleter and
+                               no parallel_for
+     2. streams_lock           under it run event_record and stream_synchronize
+        cache.lock             under it runs nothing
+     3. a backend's own locks  the simulated device has one, recursive, under
+                               which kernels run; they call sb_sim_address alone
+
+   A handler of fork takes none. In a forked child another thread may have left
+   any of them locked: there the lock of a memory is taken only for a memory
+   that nobody used, cache.lock only if it is free, the others never. */
 #ifndef SB_CONTEXT_CONTEXT_H
 #define SB_CONTEXT_CONTEXT_H
 
@@ -46,6 +57,7 @@ struct sb__host_cache {
 struct sb_context {
     _Atomic int64_t refs;
     uint32_t flags;
+    uint64_t fork_generation; /* when the context was made */
     sb_allocator allocator;
     sb_limits limits; /* every member filled in */
     struct sb__parallel parallel;
@@ -58,7 +70,6 @@ struct sb_context {
     void *device;
     sb_stream stream;            /* the library's own; NULL for a backend without streams */
     _Atomic int32_t device_lost; /* SB_OK or SB_ERR_DEVICE_LOST, for good */
-    uint64_t fork_generation;    /* when the device was opened */
 
     struct sb__account host, pinned, device_memory;
     sb__counter borrowed;
@@ -121,8 +132,8 @@ extern const sb_allocator sb__default_allocator; /* default_allocator.c */
 /* Bumped in the child of every fork. */
 extern sb__counter sb__fork_generation;
 
-/* The device was opened by this process and not by one that forked it. */
-static inline bool sb__device_is_ours(const sb_context *context) {
+/* The context was made by this process and not by one that forked it. */
+static inline bool sb__context_is_ours(const sb_context *context) {
     return context->fork_generation == sb__counter_read(&sb__fork_generation);
 }
 

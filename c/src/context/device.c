@@ -39,7 +39,7 @@ sb_status sb_context_device_status(const sb_context *context) {
     context = sb__context(context);
     if (!context->has_device)
         return SB_ERR_NO_DEVICE;
-    if (!sb__device_is_ours(context))
+    if (!sb__context_is_ours(context))
         return SB_ERR_FORKED;
     return atomic_load_explicit(&context->device_lost, memory_order_relaxed);
 }
@@ -121,7 +121,7 @@ sb_status sb__device_alloc(sb_context *context, size_t bytes, sb_stream stream, 
 }
 
 void sb__device_free(sb_context *context, void *ptr, size_t bytes) {
-    if (sb__device_is_ours(context))
+    if (sb__context_is_ours(context))
         context->backend.free(context->device, ptr, bytes, context->stream);
     sb__account_give(&context->device_memory, bytes);
 }
@@ -177,7 +177,7 @@ sb_status sb__event_wait(sb_context *context, void *event, sb_error *err) {
 }
 
 void sb__event_destroy(sb_context *context, void *event) {
-    if (event && sb__device_is_ours(context))
+    if (event && sb__context_is_ours(context))
         context->backend.event_destroy(context->device, event);
 }
 

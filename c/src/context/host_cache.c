@@ -10,7 +10,8 @@ static bool is_cached_size(const sb_context *context, size_t bytes) {
            !(context->flags & SB_CONTEXT_NO_HOST_CACHE);
 }
 
-/* The oldest is first. */
+/* In a forked child a thread that is not there any more may hold the lock for ever, so nobody waits
+   for it there. The oldest entry is first. */
 static struct sb__cached remove_entry(struct sb__host_cache *cache, int i) {
     struct sb__cached entry = cache->entries[i];
     cache->count--;
@@ -23,7 +24,7 @@ static struct sb__cached remove_entry(struct sb__host_cache *cache, int i) {
 bool sb__cache_take(sb_context *context, size_t bytes, bool pinned, void **out) {
     struct sb__host_cache *cache = &context->cache;
     bool found = false;
-    /* Whoever finds the cache busy, or locked for ever in a forked child, does without it. */
+    /* Whoever finds the cache busy does without it. */
     if (!is_cached_size(context, bytes) || pthread_mutex_trylock(&cache->lock) != 0)
         return false;
     for (int i = cache->count - 1; i >= 0 && !found; i--) {
@@ -58,7 +59,10 @@ void sb_context_trim(sb_context *context) {
     struct sb__host_cache *cache = &context->cache;
     struct sb__cached old[SB__CACHE_ENTRIES];
     int dropped = 0;
-    pthread_mutex_lock(&cache->lock);
+    int busy = sb__context_is_ours(context) ? pthread_mutex_lock(&cache->lock)
+                                            : pthread_mutex_trylock(&cache->lock);
+    if (busy)
+        return;
     while (cache->count)
         old[dropped++] = remove_entry(cache, 0);
     pthread_mutex_unlock(&cache->lock);

@@ -2,18 +2,15 @@
 
 #include "base/checked.h"
 #include "base/error.h"
-#include "host/arithmetic.h"
 
 #include <string.h>
 
 #define BUFFER_ALIGNMENT 64
 
 static bool account_add(struct sb__account *account, size_t bytes) {
-    uint64_t live = sb__counter_add(&account->live, bytes);
-    if (account->cap && live > account->cap) {
-        sb__counter_subtract(&account->live, bytes);
+    uint64_t live, limit = account->cap ? account->cap : UINT64_MAX;
+    if (!sb__counter_add_within(&account->live, bytes, limit, &live))
         return false;
-    }
     sb__counter_raise(&account->peak, live);
     return true;
 }
@@ -100,7 +97,8 @@ static sb_status fresh_alloc(sb_context *context, size_t bytes, bool *out_pinned
     return SB_OK;
 }
 
-/* Memory of the cache holds what this context wrote there before. */
+/* Memory of the cache holds what this context wrote there before. This runs under a lock of a
+   memory, where the caller's threads must not be called. */
 static bool cached_alloc(sb_context *context, size_t bytes, bool zeroed, bool *out_pinned,
                          void **out) {
     bool pinned = wants_pinned(context, bytes) && sb__cache_take(context, bytes, true, out);
@@ -108,7 +106,7 @@ static bool cached_alloc(sb_context *context, size_t bytes, bool zeroed, bool *o
         return false;
     *out_pinned = pinned;
     if (zeroed)
-        sb__host_zero(&context->parallel, *out, bytes);
+        memset(*out, 0, bytes);
     return true;
 }
 
@@ -140,7 +138,7 @@ void sb__host_release(sb_context *context, void *buffer, size_t bytes, bool pinn
         return;
     }
     /* The driver's pinned memory is not ours to touch in a forked child. */
-    if (sb__device_is_ours(context))
+    if (sb__context_is_ours(context))
         context->backend.free_pinned(context->device, buffer, bytes);
     sb__account_give(&context->pinned, bytes);
 }

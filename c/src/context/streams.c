@@ -47,8 +47,10 @@ sb_status sb__stream_slot(sb_context *context, sb_stream stream, int32_t *out, s
    from being forgotten and destroyed meanwhile; what has to wait does so without it. */
 static sb_status record_events(sb_context *context, uint64_t users, const sb_stream *except,
                                void **events, int *count, sb_error *err) {
-    sb_status st = SB_OK;
+    sb_status st = sb__device_check(context, err); /* no lock is taken in a forked child */
     *count = 0;
+    if (st != SB_OK)
+        return st;
     pthread_mutex_lock(&context->streams_lock);
     users &= context->streams_used;
     for (int32_t i = 0; users && st == SB_OK; i++, users >>= 1) {

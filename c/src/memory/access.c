@@ -164,8 +164,9 @@ sb_status sb_mem_prefetch_gpu(const sb_mem *mem, sb_stream stream, sb_error *err
 sb_status sb_mem_prefetch_cpu(const sb_mem *mem, sb_stream stream, sb_error *err) {
     if (!mem)
         return sb__fail_null(err, "mem");
-    bool needs_device = sb__head(mem) == SB_HEAD_AT_GPU;
-    return read_side(mem, SB__READ_CPU, SB_SIDE_CPU, needs_device ? &stream : NULL, NULL, err);
+    uint32_t word = atomic_load_explicit(&mem->word, memory_order_relaxed);
+    bool on_stream = (word & SB__HEAD_MASK) == SB_HEAD_AT_GPU || word & SB__CPU_PENDING;
+    return read_side(mem, SB__READ_CPU, SB_SIDE_CPU, on_stream ? &stream : NULL, NULL, err);
 }
 
 sb_status sb_mem_async_gpu_push(const sb_mem *mem, sb_stream stream, sb_error *err) {

@@ -1,7 +1,6 @@
 #include "memory/mem.h"
 
 #include "base/error.h"
-#include "host/arithmetic.h"
 
 #include <string.h>
 
@@ -142,8 +141,8 @@ sb_status sb__zero(sb_mem *mem, int32_t side, const struct sb__target *target, s
     void *ptr = mem->side[side].ptr;
     if (!mem->bytes)
         return SB_OK;
-    if (side == SB_SIDE_CPU) {
-        sb__host_zero(&mem->context->parallel, ptr, mem->bytes);
+    if (side == SB_SIDE_CPU) { /* not on the caller's threads: the lock is held */
+        memset(ptr, 0, mem->bytes);
         return SB_OK;
     }
     sb_status st = sb__device_zero(mem->context, ptr, mem->bytes, target->stream, err);
@@ -167,7 +166,8 @@ sb_status sb__transfer(sb_mem *mem, int32_t side, void *dst, const struct sb__ta
 }
 
 /* Orders the library's own stream, on which device memory is freed, after all users; the host waits
-   too where the memory is the caller's. */
+   too where the memory is the caller's: for the legacy default stream, on which the users of plain
+   pointers work and which waits for the own one. */
 static sb_status end_device_use(sb_mem *mem, bool wait) {
     struct sb__target own = sb__own_stream(mem);
     pthread_mutex_lock(&mem->lock);
@@ -177,9 +177,7 @@ static sb_status end_device_use(sb_mem *mem, bool wait) {
     if (users)
         st = sb__streams_order(mem->context, users, own.stream, NULL);
     if (st == SB_OK && wait)
-        st = sb__streams_wait(mem->context, 1, NULL); /* users of plain pointers */
-    if (st == SB_OK && wait)
-        st = sb__device_synchronize(mem->context, own.stream, NULL);
+        st = sb__streams_wait(mem->context, 1, NULL);
     return st;
 }
 

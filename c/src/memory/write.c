@@ -16,20 +16,27 @@ static int32_t head_of(int32_t side) {
     return side == SB_SIDE_CPU ? SB_HEAD_AT_CPU : SB_HEAD_AT_GPU;
 }
 
-/* Current bytes move out of read-only storage, within their side. */
-static sb_status copy_within(sb_mem *mem, int32_t side, void *dst, sb_error *err) {
-    const void *src = mem->side[side].ptr;
+/* Current bytes move out of read-only storage, within their side: those of the host without the
+   lock, since the caller's threads may copy them. */
+static sb_status copy_within(struct sb__write *write, sb_error *err) {
+    sb_mem *mem = write->mem;
+    const void *src = mem->side[write->side].ptr;
     if (!mem->bytes)
         return SB_OK;
-    if (side == SB_SIDE_CPU) {
-        sb__host_copy(&mem->context->parallel, dst, src, mem->bytes);
-        sb__count_copy(mem->context, SB__HOST_COPY, mem->bytes);
+    if (write->side == SB_SIDE_CPU) {
+        write->from = src;
         return SB_OK;
     }
     sb_stream stream = mem->context->stream;
     sb_status st =
-        sb__device_copy(mem->context, SB__DEVICE_COPY, dst, src, mem->bytes, stream, err);
+        sb__device_copy(mem->context, SB__DEVICE_COPY, write->ptr, src, mem->bytes, stream, err);
     return st == SB_OK ? sb__device_synchronize(mem->context, stream, err) : st;
+}
+
+static void copy_host(const struct sb__write *write) {
+    sb_mem *mem = write->mem;
+    sb__host_copy(&mem->context->parallel, write->ptr, write->from, mem->bytes);
+    sb__count_copy(mem->context, SB__HOST_COPY, mem->bytes);
 }
 
 /* Brings into write->ptr what a mutable call promises: the current bytes. */
@@ -44,7 +51,7 @@ static sb_status fill(struct sb__write *write, enum sb__work work, bool had_stor
     case SB__TRANSFER:
         return sb__transfer(mem, write->side, write->ptr, target, err);
     case SB__NOTHING:
-        return write->replaces ? copy_within(mem, write->side, write->ptr, err) : SB_OK;
+        return write->replaces ? copy_within(write, err) : SB_OK;
     default:
         return SB_OK;
     }
@@ -84,6 +91,8 @@ static sb_status begin(struct sb__write *write, sb_mem *mem, int32_t side, enum 
     pthread_mutex_lock(&mem->lock);
     sb_status st = begin_locked(write, mode, target, err);
     pthread_mutex_unlock(&mem->lock);
+    if (st == SB_OK && write->from)
+        copy_host(write);
     return st;
 }
 

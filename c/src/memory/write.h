@@ -19,7 +19,8 @@ struct sb__write {
     sb_mem *mem;
     int32_t side;
     void *ptr;
-    bool replaces; /* `fresh` takes the place of the side's storage on commit */
+    const void *from; /* host bytes that begin copies to `ptr`, or NULL */
+    bool replaces;    /* `fresh` takes the place of the side's storage on commit */
     struct sb__storage fresh;
 };
 

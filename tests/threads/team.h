@@ -1,0 +1,98 @@
+/* Threads for tests, and hand-overs that order nothing by themselves: what one
+   thread did and another sees must be ordered by the library alone, or
+   ThreadSanitizer reports a race. */
+#ifndef SB_TESTS_TEAM_H
+#define SB_TESTS_TEAM_H
+
+#include "support.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+
+/* Whether a sanitizer watches this program, with memory and locks of its own. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define IS_SANITIZED 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define IS_SANITIZED 1
+#endif
+#endif
+#ifndef IS_SANITIZED
+#define IS_SANITIZED 0
+#endif
+
+/* A flag without any memory order. */
+typedef _Atomic int quiet_flag;
+
+static inline void quiet_raise(quiet_flag *flag) {
+    atomic_store_explicit(flag, 1, memory_order_relaxed);
+}
+
+static inline void quiet_await(quiet_flag *flag) {
+    while (!atomic_load_explicit(flag, memory_order_relaxed))
+        sched_yield();
+}
+
+struct hand_over {
+    void (*first)(void *arg);
+    void (*second)(void *arg);
+    void *arg;
+    quiet_flag passed;
+};
+
+static inline void *hand_over_first(void *user) {
+    struct hand_over *h = user;
+    h->first(h->arg);
+    quiet_raise(&h->passed);
+    return NULL;
+}
+
+static inline void *hand_over_second(void *user) {
+    struct hand_over *h = user;
+    quiet_await(&h->passed);
+    h->second(h->arg);
+    return NULL;
+}
+
+/* first(arg) on one thread, then second(arg) on another. */
+static inline void hand_over(void (*first)(void *arg), void (*second)(void *arg), void *arg) {
+    struct hand_over h = {.first = first, .second = second, .arg = arg};
+    pthread_t threads[2];
+    assert_int_equal(pthread_create(&threads[0], NULL, hand_over_first, &h), 0);
+    assert_int_equal(pthread_create(&threads[1], NULL, hand_over_second, &h), 0);
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(pthread_join(threads[i], NULL), 0);
+}
+
+#define TEAM_MAX 16
+
+struct team {
+    void (*task)(void *arg, int member);
+    void *arg;
+    pthread_barrier_t start;
+    _Atomic int next;
+};
+
+static inline void *team_member(void *user) {
+    struct team *team = user;
+    int member = atomic_fetch_add_explicit(&team->next, 1, memory_order_relaxed);
+    (void)pthread_barrier_wait(&team->start);
+    team->task(team->arg, member);
+    return NULL;
+}
+
+/* task(arg, 0) to task(arg, members - 1) on as many threads at once. */
+static inline void team_run(int members, void (*task)(void *arg, int member), void *arg) {
+    struct team team = {.task = task, .arg = arg};
+    pthread_t threads[TEAM_MAX];
+    assert_true(members <= TEAM_MAX);
+    assert_int_equal(pthread_barrier_init(&team.start, NULL, (unsigned)members), 0);
+    for (int i = 0; i < members; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, team_member, &team), 0);
+    for (int i = 0; i < members; i++)
+        assert_int_equal(pthread_join(threads[i], NULL), 0);
+    (void)pthread_barrier_destroy(&team.start);
+}
+
+#endif

@@ -1,0 +1,176 @@
+/* When a side is ready and nothing is pending, asking for it takes no lock and
+   calls nothing through a table: no slot of the device, no allocator. */
+#include "team.h"
+#include "tiny.h"
+
+#include <dlfcn.h>
+
+#define BYTES ((size_t)256)
+
+/* --- counting ------------------------------------------------------------------------------- */
+
+static _Thread_local int64_t locks;
+
+/* Stands before the C library's; a sanitizer has its own there. */
+#if !IS_SANITIZED
+int pthread_mutex_lock(pthread_mutex_t *mutex) {
+    static int (*next)(pthread_mutex_t *);
+    void *symbol = NULL;
+    locks++;
+    if (!next) {
+        symbol = dlsym(RTLD_NEXT, "pthread_mutex_lock");
+        memcpy(&next, &symbol, sizeof next);
+    }
+    return next(mutex);
+}
+#endif
+
+struct scale {
+    struct tiny tiny;
+    sb_backend table;
+    sb_context *context;
+    int64_t allocator_calls, spread;
+};
+
+static void *count_alloc(void *user, size_t bytes, size_t alignment, uint32_t flags) {
+    struct scale *s = user;
+    void *ptr = NULL;
+    (void)flags;
+    s->allocator_calls++;
+    return posix_memalign(&ptr, alignment, bytes) == 0 ? memset(ptr, 0, bytes) : NULL;
+}
+
+static void count_free(void *user, void *ptr, size_t bytes, size_t alignment, uint32_t flags) {
+    struct scale *s = user;
+    (void)bytes;
+    (void)alignment;
+    (void)flags;
+    s->allocator_calls++;
+    free(ptr);
+}
+
+static void count_spread(void *user, int64_t tasks, void (*task)(void *arg, int64_t i), void *arg) {
+    struct scale *s = user;
+    s->spread++;
+    for (int64_t i = 0; i < tasks; i++)
+        task(arg, i);
+}
+
+static void scale_open(struct scale *s) {
+    sb_error err;
+    memset(s, 0, sizeof *s);
+    s->table = tiny_table(&s->tiny);
+    sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
+    options.device = "tiny:0";
+    options.backend = &s->table;
+    options.allocator = (sb_allocator){count_alloc, count_free, s};
+    options.parallel_for = count_spread;
+    options.parallel_for_user = s;
+    assert_ok(sb_context_create(&options, &s->context, &err));
+}
+
+static int64_t calls_so_far(struct scale *s) {
+    return tiny_calls(&s->tiny) + s->allocator_calls + s->spread + locks;
+}
+
+/* `expr` succeeds without a lock and without a call through a table. */
+#define assert_fast(s, expr)                                                                       \
+    do {                                                                                           \
+        int64_t before_ = calls_so_far(s);                                                         \
+        assert_ok(expr);                                                                           \
+        if (calls_so_far(s) != before_)                                                            \
+            fail_with("%s: %d locks or calls", #expr, (int)(calls_so_far(s) - before_));           \
+    } while (0)
+
+/* --- the claims ------------------------------------------------------------------------------- */
+
+static void slow_paths_are_counted(void **state) {
+    (void)state;
+    struct scale s;
+    sb_error err;
+    sb_mem *mem;
+    const void *in;
+    void *out;
+    scale_open(&s);
+    int64_t calls = calls_so_far(&s);
+    assert_ok(sb_mem_create(s.context, BYTES, &mem, &err));
+    assert_true(calls_so_far(&s) > calls);
+    calls = tiny_calls(&s.tiny);
+    assert_ok(sb_mem_cpu_data(mem, &in, &err));
+    assert_ok(sb_mem_gpu_data(mem, &in, &err));
+    assert_true(tiny_calls(&s.tiny) > calls);
+    calls = locks;
+    assert_ok(sb_mem_mutable_gpu_data(mem, &out, &err));
+    assert_true(IS_SANITIZED || locks > calls);
+    sb_mem_release(mem);
+    sb_context_release(s.context);
+}
+
+static void asking_for_a_ready_side_is_fast(void **state) {
+    (void)state;
+    struct scale s;
+    sb_error err;
+    sb_mem *mem;
+    const void *in;
+    void *out;
+    scale_open(&s);
+    assert_ok(sb_mem_create(s.context, BYTES, &mem, &err));
+    assert_ok(sb_mem_overwrite_cpu(mem, &out, &err)); /* HEAD_AT_CPU */
+    assert_fast(&s, sb_mem_cpu_data(mem, &in, &err));
+    assert_fast(&s, sb_mem_mutable_cpu_data(mem, &out, &err));
+    assert_ok(sb_mem_gpu_data(mem, &in, &err)); /* SYNCED */
+    assert_fast(&s, sb_mem_cpu_data(mem, &in, &err));
+    assert_fast(&s, sb_mem_gpu_data(mem, &in, &err));
+    assert_ok(sb_mem_mutable_gpu_data(mem, &out, &err)); /* HEAD_AT_GPU */
+    assert_fast(&s, sb_mem_gpu_data(mem, &in, &err));
+    assert_fast(&s, sb_mem_mutable_gpu_data(mem, &out, &err));
+    assert_ok(sb_mem_mutable_cpu_data(mem, &out, &err));
+    assert_ok(sb_mem_async_gpu_push(mem, NULL, &err)); /* the host needs no wait for that */
+    assert_fast(&s, sb_mem_cpu_data(mem, &in, &err));
+    sb_mem_release(mem);
+    sb_context_release(s.context);
+}
+
+static sb_status look_around(sb_mem *mem) {
+    sb_mem_release(sb_mem_retain(mem));
+    return sb_mem_head(mem) >= 0 && sb_mem_size(mem) == BYTES && sb_mem_is_unique(mem) >= 0 &&
+                   sb_mem_context(mem)
+               ? SB_OK
+               : SB_ERR_INTERNAL;
+}
+
+static void blobs_are_as_fast_as_their_memories(void **state) {
+    (void)state;
+    struct scale s;
+    sb_error err;
+    sb_blob *blob;
+    sb_mem *mem;
+    sb_stats stats = SB_STATS_INIT;
+    const void *in;
+    void *out;
+    float value;
+    const int64_t index[1] = {5};
+    scale_open(&s);
+    assert_ok(sb_blob_create_shaped(s.context, SB_DTYPE_F32, (int64_t[]){64}, 1, &blob, &err));
+    assert_ok(sb_blob_overwrite_cpu_data(blob, &out, &err));
+    memset(out, 0, BYTES);
+    assert_fast(&s, sb_blob_data(blob, &mem, &err));
+    assert_fast(&s, sb_blob_cpu_data(blob, &in, &err));
+    assert_fast(&s, sb_blob_mutable_cpu_data(blob, &out, &err));
+    assert_fast(&s, sb_blob_data_at(blob, index, 1, &value, &err));
+    assert_fast(&s, look_around(mem));
+    assert_fast(&s, sb_context_stats(s.context, &stats, &err));
+    assert_ok(sb_blob_gpu_data(blob, &in, &err));
+    assert_fast(&s, sb_blob_gpu_data(blob, &in, &err));
+    sb_blob_destroy(blob);
+    sb_context_release(s.context);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(slow_paths_are_counted),
+        cmocka_unit_test(asking_for_a_ready_side_is_fast),
+        cmocka_unit_test(blobs_are_as_fast_as_their_memories),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,494 @@
+/* After a fork the child reads host memory that was current, releases
+   everything, and gets FORKED from whatever would use its parent's device.
+   It hangs on nothing, whichever locks other threads held at the fork. */
+#include "blobs.h"
+#include "nets.h"
+#include "team.h"
+
+#include "blob/blob.h"
+#include "context/context.h"
+#include "memory/mem.h"
+#include "sim/device.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define BYTES ((size_t)512)
+#define LARGE ((size_t)256 << 10) /* of a size that the cache keeps */
+#define LIMIT 30                  /* seconds until a child counts as hanging */
+
+/* --- children ------------------------------------------------------------------------------- */
+
+/* In the child, ends it when false. */
+#define child_wants(condition)                                                                     \
+    do {                                                                                           \
+        if (!(condition))                                                                          \
+            child_fails(#condition, __LINE__);                                                     \
+    } while (0)
+
+static void child_fails(const char *condition, int line) {
+    char text[256];
+    int length = snprintf(text, sizeof text, "child, line %d: %s\n", line, condition);
+    if (write(2, text, (size_t)length) != length)
+        _exit(3);
+    _exit(1);
+}
+
+/* Runs task(arg) in a child and waits until it has ended well. */
+static void in_child(void (*task)(void *arg), void *arg) {
+    int how = -1;
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        (void)alarm(LIMIT);
+        task(arg);
+        _exit(0);
+    }
+    assert_int_equal(waitpid(child, &how, 0), child);
+    if (!WIFEXITED(how) || WEXITSTATUS(how) != 0)
+        fail_with("the child ended with %s %d", WIFSIGNALED(how) ? "signal" : "status",
+                  WIFSIGNALED(how) ? WTERMSIG(how) : WEXITSTATUS(how));
+}
+
+/* --- everything that can be alive at a fork --------------------------------------------------- */
+
+struct estate {
+    sb_context *context;
+    sb_stream stream;
+    sb_mem *pinned, *pushed, *pulled, *lent_host, *lent_device, *at_device;
+    sb_blob *blob, *sharer;
+    sb_model *model;
+    struct lent host, device;
+};
+
+static sb_mem *filled(sb_context *context, size_t bytes, int fill) {
+    sb_error err;
+    sb_mem *mem;
+    void *ptr;
+    assert_ok(sb_mem_create(context, bytes, &mem, &err));
+    assert_ok(sb_mem_overwrite_cpu(mem, &ptr, &err));
+    memset(ptr, fill, bytes);
+    return mem;
+}
+
+static sb_model *small_model(sb_context *context) {
+    static struct wire net;
+    sb_error err;
+    sb_model *model;
+    if (!net.size)
+        net_current(&net);
+    assert_ok(sb_model_open_bytes(context, SB_FORMAT_CAFFEMODEL, net.bytes, net.size, NULL, NULL,
+                                  NULL, &model, &err));
+    return model;
+}
+
+static void estate_memories(struct estate *e) {
+    sb_error err;
+    void *ptr;
+    sb_context *context = e->context;
+    sb_mem_release(filled(context, LARGE, 0x77)); /* stays in the cache */
+    e->pinned = filled(context, LARGE, 1);
+    assert_int_equal(sb_mem_storage(e->pinned, SB_SIDE_CPU), SB_STORAGE_PINNED);
+    e->pushed = filled(context, BYTES, 2);
+    e->pulled = filled(context, BYTES, 3);
+    e->at_device = filled(context, BYTES, 4);
+    assert_ok(sb_mem_create(context, BYTES, &e->lent_host, &err));
+    assert_ok(sb_mem_create(context, BYTES, &e->lent_device, &err));
+    e->host = lend_host(BYTES, 5);
+    e->device = lend_device(context, BYTES, 6);
+    assert_ok(sb_mem_set_cpu(e->lent_host, e->host.ptr, BYTES, 0, lent_deleter, &e->host, &err));
+    assert_ok(sb_mem_set_gpu(e->lent_device, e->device.ptr, BYTES, SB_READ_ONLY, lent_deleter,
+                             &e->device, &err));
+    assert_ok(sb_mem_mutable_gpu_data(e->at_device, &ptr, &err));
+    assert_ok(sb_mem_mutable_gpu_data(e->pulled, &ptr, &err));
+    assert_ok(sb_sim_set_schedule(context, SB_SIM_LAZY, 0, &err));
+    assert_ok(sb_mem_async_gpu_push(e->pushed, e->stream, &err));
+    assert_ok(sb_mem_async_cpu_pull(e->pulled, e->stream, &err));
+}
+
+static void estate_open(struct estate *e) {
+    sb_error err;
+    float *x;
+    sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
+    memset(e, 0, sizeof *e);
+    options.device = "sim:0";
+    assert_ok(sb_context_create(&options, &e->context, &err));
+    assert_ok(sb_sim_stream_create(e->context, &e->stream, &err));
+    estate_memories(e);
+    e->blob = blob_of_count(e->context, SB_DTYPE_F32, 100);
+    assert_ok(sb_blob_overwrite_cpu_data_f32(e->blob, &x, &err));
+    for (int i = 0; i < 100; i++)
+        x[i] = 2;
+    e->sharer = blob_of_count(e->context, SB_DTYPE_F32, 100);
+    assert_ok(sb_blob_share_data(e->sharer, e->blob, &err));
+    e->model = small_model(e->context);
+}
+
+static void estate_release(struct estate *e) {
+    sb_mem *mems[] = {e->pinned, e->pushed, e->pulled, e->lent_host, e->lent_device, e->at_device};
+    for (size_t i = 0; i < sizeof mems / sizeof mems[0]; i++)
+        sb_mem_release(mems[i]);
+    sb_blob_destroy(e->blob);
+    sb_blob_destroy(e->sharer);
+    sb_model_destroy(e->model);
+    sb_context_trim(e->context);
+    sb_context_release(e->context);
+}
+
+static bool host_holds(const sb_mem *mem, size_t bytes, int fill) {
+    const void *ptr;
+    return sb_mem_cpu_data(mem, &ptr, NULL) == SB_OK && bytes_are(ptr, bytes, fill);
+}
+
+static void read_what_is_current(struct estate *e) {
+    double sum = 0;
+    float value = 0;
+    child_wants(host_holds(e->pinned, LARGE, 1));
+    child_wants(host_holds(e->pushed, BYTES, 2));
+    child_wants(host_holds(e->lent_host, BYTES, 5));
+    child_wants(sb_blob_asum_data(e->sharer, &sum, NULL) == SB_OK && sum == 200);
+    child_wants(sb_blob_data_at_f32(e->blob, (int64_t[]){99}, 1, &value, NULL) == SB_OK);
+    child_wants(value == 2);
+}
+
+static void read_and_release(void *arg) {
+    struct estate *e = arg;
+    read_what_is_current(e);
+    sb_blob *loaded = NULL;
+    child_wants(sb_blob_create(e->context, SB_DTYPE_F32, &loaded, NULL) == SB_OK);
+    child_wants(sb_model_load_blob(e->model, 0, 0, loaded, NULL) == SB_OK);
+    sb_blob_destroy(loaded);
+    estate_release(e);
+    child_wants(e->host.deleted == 1 && e->device.deleted == 1);
+}
+
+static void a_child_reads_what_is_current_and_releases_everything(void **state) {
+    (void)state;
+    struct estate e;
+    sb_error err;
+    estate_open(&e);
+    in_child(read_and_release, &e);
+    /* Nothing of that is seen here: the transfers are still pending, and end well. */
+    assert_int_equal(e.host.deleted + e.device.deleted, 0);
+    assert_ok(sb_mem_synchronize(e.pushed, &err));
+    assert_true(host_holds(e.pulled, BYTES, 3));
+    assert_true(host_holds(e.at_device, BYTES, 4));
+    assert_ok(sb_context_forget_stream(e.context, e.stream, &err));
+    estate_release(&e);
+    assert_int_equal(e.host.deleted, 1);
+    assert_int_equal(e.device.deleted, 1);
+    lent_free(&e.host);
+}
+
+/* Children of children, and the way out through exit handlers. */
+static void fork_again(void *arg) {
+    struct estate *e = arg;
+    int how = -1;
+    read_what_is_current(e);
+    pid_t child = fork();
+    child_wants(child >= 0);
+    if (child == 0) {
+        (void)alarm(LIMIT);
+        read_and_release(e);
+        exit(0);
+    }
+    child_wants(waitpid(child, &how, 0) == child && how == 0);
+    read_and_release(e);
+}
+
+static void a_child_s_child_may_do_the_same(void **state) {
+    (void)state;
+    struct estate e;
+    estate_open(&e);
+    in_child(fork_again, &e);
+    estate_release(&e);
+    lent_free(&e.host);
+}
+
+/* --- the parent's device in the child ------------------------------------------------------------
+ */
+
+#define child_is_refused(call) child_wants((call) == SB_ERR_FORKED)
+
+static void refuse_memory_calls(struct estate *e) {
+    const void *in;
+    void *out;
+    sb_mem *host = e->lent_host, *device = e->at_device;
+    child_is_refused(sb_mem_cpu_data(device, &in, NULL));
+    child_is_refused(sb_mem_mutable_cpu_data(device, &out, NULL));
+    child_is_refused(sb_mem_gpu_data(host, &in, NULL));
+    child_is_refused(sb_mem_gpu_data(device, &in, NULL));
+    child_is_refused(sb_mem_gpu_data_on(host, NULL, &in, NULL));
+    child_is_refused(sb_mem_gpu_data_on(device, e->stream, &in, NULL));
+    child_is_refused(sb_mem_mutable_gpu_data(host, &out, NULL));
+    child_is_refused(sb_mem_mutable_gpu_data(device, &out, NULL));
+    child_is_refused(sb_mem_mutable_gpu_data_on(host, e->stream, &out, NULL));
+    child_is_refused(sb_mem_overwrite_gpu(host, &out, NULL));
+    child_is_refused(sb_mem_overwrite_gpu_on(host, e->stream, &out, NULL));
+    child_is_refused(sb_mem_set_gpu(host, e->device.ptr, BYTES, 0, NULL, NULL, NULL));
+    child_is_refused(sb_mem_async_gpu_push(host, e->stream, NULL));
+    child_is_refused(sb_mem_async_cpu_pull(device, e->stream, NULL));
+    child_is_refused(sb_mem_prefetch_gpu(host, e->stream, NULL));
+    child_is_refused(sb_mem_prefetch_cpu(device, e->stream, NULL));
+    child_is_refused(sb_mem_clear(device, NULL));
+    /* what waits for a pending transfer */
+    child_is_refused(sb_mem_synchronize(e->pushed, NULL));
+    child_is_refused(sb_mem_synchronize(e->pulled, NULL));
+    child_is_refused(sb_mem_cpu_data(e->pulled, &in, NULL));
+    child_is_refused(sb_mem_mutable_cpu_data(e->pushed, &out, NULL));
+    child_is_refused(sb_mem_overwrite_cpu(e->pushed, &out, NULL));
+    child_is_refused(sb_mem_set_cpu(e->pushed, e->host.ptr, BYTES, 0, NULL, NULL, NULL));
+    child_is_refused(sb_mem_evict_cpu(e->pushed, NULL));
+    child_is_refused(sb_mem_evict_gpu(e->pushed, NULL));
+}
+
+static void refuse_blob_calls(struct estate *e) {
+    const void *in;
+    void *out;
+    const int64_t *dims;
+    double sum;
+    sb_blob *copy = NULL;
+    child_is_refused(sb_blob_gpu_data(e->blob, &in, NULL));
+    child_is_refused(sb_blob_gpu_diff_on(e->blob, e->stream, &in, NULL));
+    child_is_refused(sb_blob_mutable_gpu_data(e->blob, &out, NULL));
+    child_is_refused(sb_blob_mutable_gpu_diff_on(e->blob, e->stream, &out, NULL));
+    child_is_refused(sb_blob_overwrite_gpu_diff(e->blob, &out, NULL));
+    child_is_refused(sb_blob_overwrite_gpu_data_on(e->blob, e->stream, &out, NULL));
+    child_is_refused(sb_blob_gpu_shape(e->blob, &dims, NULL));
+    child_is_refused(sb_blob_set_gpu_data(e->blob, e->device.ptr, BYTES, 0, NULL, NULL, NULL));
+    /* where the head is at the device */
+    child_wants(sb_blob_create_shaped(e->context, SB_DTYPE_F32, (int64_t[]){128}, 1, &copy, NULL) ==
+                SB_OK);
+    sb__replace(&copy->memory[SB__DATA], sb_mem_retain(e->at_device));
+    child_is_refused(sb_blob_asum_data(copy, &sum, NULL));
+    child_is_refused(sb_blob_sumsq_data(copy, &sum, NULL));
+    child_is_refused(sb_blob_scale_data(copy, 2, NULL));
+    child_is_refused(sb_blob_update(copy, NULL));
+    child_is_refused(sb_blob_clear_data(copy, NULL));
+    child_is_refused(sb_blob_copy_from(e->blob, copy, SB_COPY_RESHAPE, NULL));
+    child_is_refused(sb_blob_data_at(copy, (int64_t[]){0}, 1, &sum, NULL));
+    sb_blob_destroy(copy);
+}
+
+static void nothing(void *user) {
+    (void)user;
+}
+
+static void refuse_context_calls(struct estate *e) {
+    sb_context *context = e->context;
+    sb_stream stream;
+    int64_t calls[SB_SIM_OP_COUNT];
+    void *ptr = NULL;
+    char bytes[4];
+    child_is_refused(sb_context_device_status(context));
+    child_is_refused(sb_context_stream(context, &stream, NULL));
+    child_is_refused(sb_context_synchronize(context, NULL));
+    child_is_refused(sb_context_forget_stream(context, e->stream, NULL));
+    child_is_refused(sb_sim_set_schedule(context, SB_SIM_EAGER, 0, NULL));
+    child_is_refused(sb_sim_fail(context, SB_SIM_ANY, 1, SB_SIM_FAIL_NOW, NULL));
+    child_is_refused(sb_sim_calls(context, calls, NULL));
+    child_is_refused(sb_sim_stream_create(context, &stream, NULL));
+    child_is_refused(sb_sim_stream_destroy(context, e->stream, NULL));
+    child_is_refused(sb_sim_launch(context, e->stream, nothing, NULL, NULL));
+    child_is_refused(sb_sim_malloc(context, 10, &ptr, NULL));
+    child_is_refused(sb_sim_free(context, e->device.ptr, NULL));
+    child_is_refused(sb_sim_peek(context, bytes, e->device.ptr, sizeof bytes, NULL));
+    child_is_refused(sb_sim_poke(context, e->device.ptr, bytes, sizeof bytes, NULL));
+    child_wants(sb_sim_address(context, e->device.ptr, 1) == NULL);
+}
+
+static void use_the_device(void *arg) {
+    refuse_memory_calls(arg);
+    refuse_blob_calls(arg);
+    refuse_context_calls(arg);
+    read_what_is_current(arg);
+    estate_release(arg);
+}
+
+static void a_child_gets_forked_from_every_use_of_the_device(void **state) {
+    (void)state;
+    struct estate e;
+    estate_open(&e);
+    in_child(use_the_device, &e);
+    assert_int_equal(sb_context_device_status(e.context), SB_OK);
+    estate_release(&e);
+    lent_free(&e.host);
+}
+
+static void open_another(void *arg) {
+    struct estate *e = arg, own;
+    const void *ptr;
+    estate_open(&own);
+    read_what_is_current(&own);
+    child_wants(sb_mem_gpu_data(own.pinned, &ptr, NULL) == SB_OK);
+    child_wants(host_holds(own.pulled, BYTES, 3));
+    child_wants(host_holds(own.lent_device, BYTES, 6));
+    child_wants(sb_mem_gpu_data(e->lent_host, &ptr, NULL) == SB_ERR_FORKED);
+    estate_release(&own);
+    estate_release(e);
+}
+
+static void a_child_may_open_a_context_of_its_own(void **state) {
+    (void)state;
+    struct estate e;
+    estate_open(&e);
+    in_child(open_another, &e);
+    estate_release(&e);
+    lent_free(&e.host);
+}
+
+/* --- locks that other threads hold
+ * ------------------------------------------------------------------ */
+
+struct holder {
+    pthread_mutex_t *lock;
+    pthread_barrier_t holds, may_end;
+};
+
+static void *hold(void *user) {
+    struct holder *h = user;
+    (void)pthread_mutex_lock(h->lock);
+    (void)pthread_barrier_wait(&h->holds);
+    (void)pthread_barrier_wait(&h->may_end);
+    (void)pthread_mutex_unlock(h->lock);
+    return NULL;
+}
+
+/* What a child does with objects that nobody else was using. */
+static void live_on(void *arg) {
+    struct estate *e = arg;
+    sb_stats stats = SB_STATS_INIT;
+    const void *in;
+    sb_mem *mem = NULL;
+    void *out;
+    child_wants(sb_context_stats(e->context, &stats, NULL) == SB_OK);
+    child_wants(sb_mem_create(e->context, LARGE, &mem, NULL) == SB_OK);
+    child_wants(sb_mem_overwrite_cpu(mem, &out, NULL) == SB_OK);
+    memset(out, 9, LARGE);
+    child_wants(host_holds(mem, LARGE, 9));
+    sb_mem_release(mem);
+    sb_context_trim(e->context);
+    child_is_refused(sb_mem_cpu_data(e->at_device, &in, NULL));
+    child_is_refused(sb_mem_gpu_data_on(e->lent_host, e->stream, &in, NULL));
+    use_the_device(e);
+}
+
+static void fork_while_held(pthread_mutex_t *lock, void (*task)(void *arg), void *arg) {
+    struct holder h = {.lock = lock};
+    pthread_t thread;
+    assert_int_equal(pthread_barrier_init(&h.holds, NULL, 2), 0);
+    assert_int_equal(pthread_barrier_init(&h.may_end, NULL, 2), 0);
+    assert_int_equal(pthread_create(&thread, NULL, hold, &h), 0);
+    (void)pthread_barrier_wait(&h.holds);
+    in_child(task, arg);
+    (void)pthread_barrier_wait(&h.may_end);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    (void)pthread_barrier_destroy(&h.holds);
+    (void)pthread_barrier_destroy(&h.may_end);
+}
+
+static void a_child_hangs_on_no_lock_of_what_it_did_not_share(void **state) {
+    (void)state;
+    struct estate e;
+    estate_open(&e);
+    sb_mem *other = filled(e.context, BYTES, 8);
+    struct sb__sim *sim = e.context->device;
+    fork_while_held(&e.context->cache.lock, live_on, &e);
+    fork_while_held(&e.context->streams_lock, live_on, &e);
+    fork_while_held(&sim->lock, live_on, &e);
+    fork_while_held(&other->lock, live_on, &e);
+    sb_mem_release(other);
+    estate_release(&e);
+    lent_free(&e.host);
+}
+
+static void trim_and_release(void *arg) {
+    struct estate *e = arg;
+    sb_mem *mem = NULL;
+    const void *in;
+    child_wants(sb_mem_create(e->context, LARGE, &mem, NULL) == SB_OK);
+    child_wants(sb_mem_cpu_data(mem, &in, NULL) == SB_OK && bytes_are(in, LARGE, 0));
+    sb_mem_release(mem);
+    sb_context_trim(e->context);
+    sb_context_release(e->context);
+}
+
+static void host_only_contexts_work_on_beside_held_locks(void **state) {
+    (void)state;
+    struct estate e = {.context = NULL};
+    sb_error err;
+    for (int builtin = 0; builtin < 2; builtin++) {
+        if (!builtin)
+            assert_ok(sb_context_create(NULL, &e.context, &err));
+        sb_mem_release(filled(e.context, LARGE, 1));
+        fork_while_held(&sb__context(e.context)->cache.lock, trim_and_release, &e);
+        sb_context_release(e.context);
+        e.context = NULL;
+    }
+}
+
+/* --- a busy parent
+ * ----------------------------------------------------------------------------------- */
+
+enum { HAMMERS = 4 };
+
+struct forge {
+    struct estate estate;
+    sb_mem *shared; /* of the threads, on the same context */
+    quiet_flag end;
+};
+
+static void strike(struct forge *f, int i) {
+    sb_mem *mem = NULL;
+    const void *in;
+    sb_context *context = f->estate.context;
+    if (sb_mem_create(context, i % 2 ? LARGE : BYTES, &mem, NULL) == SB_OK) {
+        (void)sb_mem_prefetch_gpu(mem, f->estate.stream, NULL);
+        (void)sb_mem_cpu_data(mem, &in, NULL);
+    }
+    sb_mem_release(mem);
+    (void)sb_mem_gpu_data(f->shared, &in, NULL);
+    (void)sb_context_synchronize(context, NULL);
+    if (i % 8 == 0)
+        sb_context_trim(context);
+}
+
+static void *hammer(void *user) {
+    struct forge *f = user;
+    for (int i = 0; !atomic_load_explicit(&f->end, memory_order_relaxed); i++)
+        strike(f, i);
+    return NULL;
+}
+
+static void forks_of_a_busy_process_do_not_hang(void **state) {
+    (void)state;
+    struct forge f = {.end = 0};
+    pthread_t threads[HAMMERS];
+    estate_open(&f.estate);
+    f.shared = filled(f.estate.context, BYTES, 8);
+    for (int i = 0; i < HAMMERS; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, hammer, &f), 0);
+    for (int i = 0; i < (test_is_quick() ? 5 : 50); i++)
+        in_child(live_on, &f.estate);
+    quiet_raise(&f.end);
+    for (int i = 0; i < HAMMERS; i++)
+        assert_int_equal(pthread_join(threads[i], NULL), 0);
+    sb_mem_release(f.shared);
+    estate_release(&f.estate);
+    lent_free(&f.estate.host);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_child_reads_what_is_current_and_releases_everything),
+        cmocka_unit_test(a_child_s_child_may_do_the_same),
+        cmocka_unit_test(a_child_gets_forked_from_every_use_of_the_device),
+        cmocka_unit_test(a_child_may_open_a_context_of_its_own),
+        cmocka_unit_test(a_child_hangs_on_no_lock_of_what_it_did_not_share),
+        cmocka_unit_test(host_only_contexts_work_on_beside_held_locks),
+        cmocka_unit_test(forks_of_a_busy_process_do_not_hang),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,188 @@
+/* The host cache under many threads, and what trimming gives back to the
+   system. */
+#include "rig.h"
+#include "team.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#define MIB ((size_t)1 << 20)
+
+static size_t resident_bytes(void) {
+    unsigned long total, resident;
+    FILE *file = fopen("/proc/self/statm", "r");
+    assert_non_null(file);
+    assert_int_equal(fscanf(file, "%lu %lu", &total, &resident), 2);
+    (void)fclose(file);
+    return resident * (size_t)sysconf(_SC_PAGESIZE);
+}
+
+static sb_mem *filled(sb_context *context, size_t bytes, int fill) {
+    sb_error err;
+    sb_mem *mem;
+    void *ptr;
+    assert_ok(sb_mem_create(context, bytes, &mem, &err));
+    assert_ok(sb_mem_overwrite_cpu(mem, &ptr, &err));
+    memset(ptr, fill, bytes);
+    return mem;
+}
+
+static size_t cached_bytes(sb_context *context) {
+    sb_error err;
+    sb_stats stats = SB_STATS_INIT;
+    assert_ok(sb_context_stats(context, &stats, &err));
+    return stats.cached_bytes;
+}
+
+static void expect_about(const char *what, size_t before, size_t after, size_t difference) {
+    size_t slack = difference / 8;
+    if (after + slack < before + difference || after > before + difference + slack)
+        fail_with("%s: %zu KiB more, %zu expected", what, (after - before) >> 10, difference >> 10);
+}
+
+/* Ordinary memory of both ways to get it (from the kernel, from malloc), and pinned. */
+static void trimmed_memory_leaves_the_process(void **state) {
+    (void)state;
+    static const struct {
+        const char *device;
+        size_t bytes;
+        int count;
+    } cases[] = {{"cpu", 64 * MIB, 1}, {"cpu", MIB, 64}, {"sim:0", 64 * MIB, 1}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        sb_error err;
+        sb_context *context;
+        sb_mem *mems[64];
+        sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
+        options.device = cases[i].device;
+        assert_ok(sb_context_create(&options, &context, &err));
+        size_t before = resident_bytes();
+        for (int k = 0; k < cases[i].count; k++)
+            mems[k] = filled(context, cases[i].bytes, 0x5a);
+        expect_about("in use", before, resident_bytes(), 64 * MIB);
+        for (int k = 0; k < cases[i].count; k++)
+            sb_mem_release(mems[k]);
+        assert_int_equal(cached_bytes(context), 64 * MIB);
+        expect_about("kept", before, resident_bytes(), 64 * MIB);
+        sb_context_trim(context);
+        assert_int_equal(cached_bytes(context), 0);
+        if (resident_bytes() > before + 8 * MIB)
+            fail_with("case %d: %zu KiB stay after trimming", (int)i,
+                      (resident_bytes() - before) >> 10);
+        sb_context_release(context);
+    }
+}
+
+static void without_a_cache_memory_leaves_when_it_is_released(void **state) {
+    (void)state;
+    sb_error err;
+    sb_context *context;
+    sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
+    options.flags = SB_CONTEXT_NO_HOST_CACHE;
+    assert_ok(sb_context_create(&options, &context, &err));
+    size_t before = resident_bytes();
+    sb_mem *mem = filled(context, 64 * MIB, 0x5a);
+    expect_about("in use", before, resident_bytes(), 64 * MIB);
+    sb_mem_release(mem);
+    assert_int_equal(cached_bytes(context), 0);
+    assert_true(resident_bytes() < before + 8 * MIB);
+    sb_context_release(context);
+}
+
+/* A context fills its cache, uses it again, and never sees what another wrote, at every size. */
+static const size_t sizes[] = {64, 4096, MIB, 64 * MIB};
+
+static bool only(const unsigned char *p, size_t bytes, int mine) {
+    for (size_t i = 0; i < bytes; i++)
+        if (p[i] != mine && p[i] != 0)
+            return false;
+    return true;
+}
+
+static void check_overwrites(sb_context *context, size_t bytes, int mine) {
+    sb_error err;
+    sb_mem *mem;
+    void *ptr;
+    assert_ok(sb_mem_create(context, bytes, &mem, &err));
+    assert_ok(sb_mem_overwrite_cpu(mem, &ptr, &err));
+    assert_true(only(ptr, bytes, mine));
+    memset(ptr, mine, bytes);
+    sb_mem_release(mem);
+}
+
+static void contexts_see_only_bytes_of_their_own(void **state) {
+    (void)state;
+    sb_error err;
+    sb_context *contexts[3];
+    const char *devices[3] = {"cpu", "cpu", "sim:0"};
+    bool small_only = test_is_quick() || IS_SANITIZED;
+    for (int i = 0; i < 3; i++) {
+        sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
+        options.device = devices[i];
+        assert_ok(sb_context_create(&options, &contexts[i], &err));
+    }
+    for (size_t s = 0; s < sizeof sizes / sizeof sizes[0]; s++)
+        for (int round = 0; round < 4 && !(small_only && sizes[s] > MIB); round++)
+            for (int i = 0; i < 3; i++) {
+                check_overwrites(contexts[i], sizes[s], 0x10 + i);
+                if (round == 2)
+                    sb_context_trim(contexts[i]);
+            }
+    for (int i = 0; i < 3; i++)
+        sb_context_release(contexts[i]);
+}
+
+/* --- many threads ---------------------------------------------------------------------------- */
+
+struct crowd {
+    sb_context *context;
+    _Atomic int wrong;
+};
+
+static void churn(void *arg, int member) {
+    static const size_t large[] = {64 << 10, 128 << 10, 256 << 10};
+    struct crowd *crowd = arg;
+    sb_stats stats = SB_STATS_INIT;
+    for (int i = 0; i < 100; i++) {
+        size_t bytes = large[(i + member) % 3];
+        sb_mem *mem = filled(crowd->context, bytes, member + 1);
+        const void *ptr;
+        if (sb_mem_cpu_data(mem, &ptr, NULL) != SB_OK || !bytes_are(ptr, bytes, member + 1) ||
+            sb_context_stats(crowd->context, &stats, NULL) != SB_OK ||
+            stats.cached_bytes > 600 << 10)
+            atomic_fetch_add(&crowd->wrong, 1);
+        sb_mem_release(mem);
+        if (i % 16 == member)
+            sb_context_trim(crowd->context);
+    }
+}
+
+static void many_threads_share_one_bounded_cache(void **state) {
+    (void)state;
+    for (int device = 0; device < 2; device++) {
+        struct rig rig;
+        sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
+        options.device = device ? "sim:0" : "cpu";
+        options.max_cache_bytes = 600 << 10;
+        rig_open_options(&rig, options);
+        struct crowd crowd = {.context = rig.context};
+        team_run(8, churn, &crowd);
+        assert_int_equal(atomic_load(&crowd.wrong), 0);
+        rig_close(&rig);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(contexts_see_only_bytes_of_their_own),
+        cmocka_unit_test(many_threads_share_one_bounded_cache),
+    };
+    const struct CMUnitTest resident[] = {
+        cmocka_unit_test(trimmed_memory_leaves_the_process),
+        cmocka_unit_test(without_a_cache_memory_leaves_when_it_is_released),
+    };
+    /* sanitizers and valgrind keep memory of their own */
+    bool observed = IS_SANITIZED || test_is_quick();
+    int failed = observed ? 0 : cmocka_run_group_tests(resident, NULL, NULL);
+    return failed + cmocka_run_group_tests(tests, NULL, NULL);
+}

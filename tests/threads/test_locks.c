@@ -1,0 +1,317 @@
+/* Two threads meet under each lock of the library. What the first one did and
+   the second one needs passes through that lock alone: neither the flags of
+   these tests nor the device here order anything. Some of the calls exclude
+   each other by contract; the library's own state stays whole even so. */
+#include "team.h"
+#include "tiny.h"
+
+#include <string.h>
+
+#define BYTES ((size_t)256)
+#define LARGE ((size_t)128 << 10) /* of a size that the cache keeps */
+
+struct stage {
+    struct tiny tiny;
+    sb_backend table;
+    sb_context *context;
+    sb_mem *mem;
+    sb_blob *blob;
+    char lent[2][256];
+    _Atomic int deleted;
+};
+
+static void stage_open(struct stage *s) {
+    sb_error err;
+    memset(s, 0, sizeof *s);
+    s->table = tiny_table(&s->tiny);
+    s->context = tiny_context(&s->table);
+    assert_ok(sb_mem_create(s->context, BYTES, &s->mem, &err));
+}
+
+static void stage_close(struct stage *s) {
+    sb_mem_release(s->mem);
+    sb_blob_destroy(s->blob);
+    sb_context_release(s->context);
+}
+
+static void play(void (*first)(void *arg), void (*second)(void *arg)) {
+    struct stage s;
+    stage_open(&s);
+    hand_over(first, second, &s);
+    stage_close(&s);
+}
+
+static void count_deleter(void *user, void *ptr) {
+    struct stage *s = user;
+    (void)ptr;
+    atomic_fetch_add_explicit(&s->deleted, 1, memory_order_relaxed);
+}
+
+/* --- the cache of host buffers ---------------------------------------------------------- */
+
+static void use_large_buffer(void *arg) {
+    struct stage *s = arg;
+    sb_error err;
+    sb_mem *mem;
+    void *ptr;
+    assert_ok(sb_mem_create(s->context, LARGE, &mem, &err));
+    assert_ok(sb_mem_overwrite_cpu(mem, &ptr, &err));
+    sb_mem_release(mem);
+}
+
+static void trim(void *arg) {
+    struct stage *s = arg;
+    sb_context_trim(s->context);
+}
+
+static void buffers_pass_through_the_cache(void **state) {
+    (void)state;
+    play(use_large_buffer, use_large_buffer);
+    play(use_large_buffer, trim);
+    play(trim, use_large_buffer);
+}
+
+/* --- the streams of a context ----------------------------------------------------------- */
+
+static int stream_objects[2];
+
+static void use_stream(struct stage *s, int stream) {
+    sb_error err;
+    sb_mem *mem;
+    const void *ptr;
+    assert_ok(sb_mem_create(s->context, BYTES, &mem, &err));
+    assert_ok(sb_mem_gpu_data_on(mem, &stream_objects[stream], &ptr, &err));
+    sb_mem_release(mem);
+}
+
+static void use_stream_0(void *arg) {
+    use_stream(arg, 0);
+}
+
+static void use_stream_1(void *arg) {
+    use_stream(arg, 1);
+}
+
+static void take_stream_0(void *arg) {
+    struct stage *s = arg;
+    sb_error err;
+    const void *ptr;
+    assert_ok(sb_mem_gpu_data_on(s->mem, &stream_objects[0], &ptr, &err));
+}
+
+static void forget_stream_0(void *arg) {
+    struct stage *s = arg;
+    sb_error err;
+    assert_ok(sb_context_forget_stream(s->context, &stream_objects[0], &err));
+}
+
+static void synchronize_context(void *arg) {
+    struct stage *s = arg;
+    sb_error err;
+    assert_ok(sb_context_synchronize(s->context, &err));
+}
+
+static void streams_are_known_to_all_threads(void **state) {
+    (void)state;
+    play(use_stream_0, use_stream_1);
+    play(take_stream_0, synchronize_context);
+    play(take_stream_0, forget_stream_0);
+    play(forget_stream_0, use_stream_0);
+}
+
+/* --- a memory --------------------------------------------------------------------------- */
+
+static void touch_cpu(void *arg) {
+    struct stage *s = arg;
+    sb_error err;
+    const void *ptr;
+    assert_ok(sb_mem_cpu_data(s->mem, &ptr, &err));
+}
+
+static void touch_gpu(void *arg) {
+    struct stage *s = arg;
+    sb_error err;
+    const void *ptr;
+    assert_ok(sb_mem_gpu_data(s->mem, &ptr, &err));
+}
+
+static void prefetch_gpu(void *arg) {
+    struct stage *s = arg;
+    sb_error err;
+    assert_ok(sb_mem_prefetch_gpu(s->mem, &stream_objects[1], &err));
+}
+
+static void overwrite_gpu(void *arg) {
+    struct stage *s = arg;
+    sb_error err;
+    void *ptr;
+    assert_ok(sb_mem_overwrite_gpu(s->mem, &ptr, &err));
+}
+
+static void synchronize(void *arg) {
+    struct stage *s = arg;
+    sb_error err;
+    assert_ok(sb_mem_synchronize(s->mem, &err));
+}
+
+static void look_at_storage(void *arg) {
+    struct stage *s = arg;
+    (void)sb_mem_storage(s->mem, SB_SIDE_CPU);
+    (void)sb_mem_storage(s->mem, SB_SIDE_GPU);
+}
+
+static void readers_meet_under_the_memory_s_lock(void **state) {
+    (void)state;
+    play(touch_cpu, prefetch_gpu);
+    play(touch_cpu, look_at_storage);
+    play(prefetch_gpu, synchronize);
+}
+
+static void lend_0(void *arg) {
+    struct stage *s = arg;
+    sb_error err;
+    assert_ok(sb_mem_set_cpu(s->mem, s->lent[0], BYTES, 0, count_deleter, s, &err));
+}
+
+static void lend_1(void *arg) {
+    struct stage *s = arg;
+    sb_error err;
+    assert_ok(sb_mem_set_cpu(s->mem, s->lent[1], BYTES, 0, count_deleter, s, &err));
+}
+
+static void evict_cpu(void *arg) {
+    struct stage *s = arg;
+    (void)sb_mem_evict_cpu(s->mem, NULL);
+}
+
+static void evict_gpu(void *arg) {
+    struct stage *s = arg;
+    (void)sb_mem_evict_gpu(s->mem, NULL);
+}
+
+static void calls_that_collide_leave_the_memory_whole(void **state) {
+    (void)state;
+    play(touch_gpu, overwrite_gpu);
+    play(overwrite_gpu, prefetch_gpu);
+    play(lend_0, look_at_storage);
+    play(evict_gpu, look_at_storage);
+}
+
+static void loans_that_collide_end_once_each(void **state) {
+    (void)state;
+    struct stage s;
+    stage_open(&s);
+    hand_over(lend_0, lend_1, &s);
+    assert_int_equal(atomic_load(&s.deleted), 1);
+    hand_over(touch_gpu, evict_cpu, &s);
+    assert_int_equal(atomic_load(&s.deleted), 2);
+    assert_int_equal(sb_mem_head(s.mem), SB_HEAD_AT_GPU);
+    stage_close(&s);
+    assert_int_equal(atomic_load(&s.deleted), 2);
+}
+
+/* --- a write that failed on the way ------------------------------------------------------- */
+
+static void spoil(void *arg) {
+    struct stage *s = arg;
+    sb_error err;
+    assert_status(SB_ERR_DEVICE_LOST, sb_blob_scale_data(s->blob, 2, &err));
+}
+
+static void lend_after_the_loss(void *arg) {
+    struct stage *s = arg;
+    sb_error err;
+    assert_ok(sb_mem_set_cpu(s->mem, s->lent[0], BYTES, 0, NULL, NULL, &err));
+}
+
+static void a_spoiled_memory_can_be_lent_to_by_another_thread(void **state) {
+    (void)state;
+    struct stage s;
+    sb_error err;
+    sb_mem *mem;
+    void *ptr;
+    stage_open(&s);
+    assert_ok(sb_blob_create_shaped(s.context, SB_DTYPE_F32, (int64_t[]){64}, 1, &s.blob, &err));
+    assert_ok(sb_blob_data(s.blob, &mem, &err));
+    sb_mem_release(s.mem);
+    s.mem = sb_mem_retain(mem);
+    assert_ok(sb_mem_overwrite_gpu(mem, &ptr, &err));
+    memset(ptr, 0, BYTES);
+    s.tiny.fails_scale = true;
+    hand_over(spoil, lend_after_the_loss, &s);
+    assert_int_equal(sb_mem_head(mem), SB_HEAD_AT_CPU);
+    stage_close(&s);
+}
+
+/* --- giving device storage up beside readers ------------------------------------------------ */
+
+/* A read replaces read-only device storage and gives the old up while another thread comes to use
+   the device side on a stream. Giving up waits for users, which fails the first time; before it is
+   tried again the other thread has come. */
+struct replacing {
+    struct stage stage;
+    quiet_flag giving_up, joined;
+    _Atomic int waits;
+};
+
+static sb_status fail_second_wait(void *user) {
+    struct replacing *r = user;
+    if (atomic_fetch_add_explicit(&r->waits, 1, memory_order_relaxed) != 1)
+        return SB_OK; /* the first is the copy's */
+    quiet_raise(&r->giving_up);
+    quiet_await(&r->joined);
+    return SB_ERR_DEVICE_FAILURE;
+}
+
+static void *read_and_replace(void *user) {
+    struct replacing *r = user;
+    touch_gpu(&r->stage);
+    return NULL;
+}
+
+static void *join_in(void *user) {
+    struct replacing *r = user;
+    sb_error err;
+    const void *ptr;
+    quiet_await(&r->giving_up);
+    assert_ok(sb_mem_gpu_data_on(r->stage.mem, &stream_objects[0], &ptr, &err));
+    quiet_raise(&r->joined);
+    return NULL;
+}
+
+static void storage_is_given_up_beside_new_readers(void **state) {
+    (void)state;
+    struct replacing r = {.waits = 0};
+    struct stage *s = &r.stage;
+    sb_error err;
+    void *ptr;
+    pthread_t threads[2];
+    stage_open(s);
+    assert_ok(sb_mem_set_gpu(s->mem, s->lent[0], BYTES, SB_READ_ONLY, count_deleter, s, &err));
+    take_stream_0(s);
+    assert_ok(sb_mem_mutable_cpu_data(s->mem, &ptr, &err));
+    memset(ptr, 0x11, BYTES);
+    s->tiny.on_stream_wait = fail_second_wait;
+    s->tiny.user = &r;
+    assert_int_equal(pthread_create(&threads[0], NULL, read_and_replace, &r), 0);
+    assert_int_equal(pthread_create(&threads[1], NULL, join_in, &r), 0);
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(pthread_join(threads[i], NULL), 0);
+    assert_true(atomic_load(&r.waits) >= 3);
+    assert_int_equal(atomic_load(&s->deleted), 1);
+    assert_int_equal(sb_mem_storage(s->mem, SB_SIDE_GPU), SB_STORAGE_OWNED);
+    stage_close(s);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(buffers_pass_through_the_cache),
+        cmocka_unit_test(streams_are_known_to_all_threads),
+        cmocka_unit_test(readers_meet_under_the_memory_s_lock),
+        cmocka_unit_test(calls_that_collide_leave_the_memory_whole),
+        cmocka_unit_test(loans_that_collide_end_once_each),
+        cmocka_unit_test(a_spoiled_memory_can_be_lent_to_by_another_thread),
+        cmocka_unit_test(storage_is_given_up_beside_new_readers),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

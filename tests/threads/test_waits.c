@@ -1,0 +1,271 @@
+/* Waits that only a device which runs its work late can miss: each call here
+   would return too early, or lose a failure, without one of them. */
+#include "blobs.h"
+
+#include <string.h>
+
+#define BYTES ((size_t)512)
+#define COUNT ((int64_t)128) /* floats in BYTES */
+
+static void lazy(struct rig *rig) {
+    sb_error err;
+    assert_ok(sb_sim_set_schedule(rig->context, SB_SIM_LAZY, 0, &err));
+}
+
+static sb_stream new_stream(struct rig *rig) {
+    sb_error err;
+    sb_stream stream;
+    assert_ok(sb_sim_stream_create(rig->context, &stream, &err));
+    return stream;
+}
+
+static void end_stream(struct rig *rig, sb_stream stream) {
+    sb_error err;
+    assert_ok(sb_context_forget_stream(rig->context, stream, &err));
+    assert_ok(sb_sim_stream_destroy(rig->context, stream, &err));
+}
+
+struct job {
+    sb_context *context;
+    const void *ptr;
+    bool ran, reached;
+};
+
+static void kernel(void *user) {
+    struct job *job = user;
+    job->ran = true;
+    job->reached = sb_sim_address(job->context, job->ptr, BYTES) != NULL;
+}
+
+/* --- a plain call returns when its device work is over ---------------------------------------- */
+
+enum work { SCALE, UPDATE, COPY, CLEAR, SHRINK, WORKS };
+
+static sb_blob *on_device(struct rig *rig, int64_t count, float data, float diff) {
+    sb_error err;
+    const void *in;
+    float *x;
+    void *out;
+    sb_blob *blob = blob_of_count(rig->context, SB_DTYPE_F32, count);
+    assert_ok(sb_blob_overwrite_cpu_data_f32(blob, &x, &err));
+    for (int64_t i = 0; i < count; i++)
+        x[i] = data;
+    assert_ok(sb_blob_overwrite_cpu_diff_f32(blob, &x, &err));
+    for (int64_t i = 0; i < count; i++)
+        x[i] = diff;
+    assert_ok(sb_blob_mutable_gpu_data(blob, &out, &err));
+    assert_ok(sb_blob_gpu_diff(blob, &in, &err));
+    return blob;
+}
+
+static void do_work(enum work work, sb_blob *blob, const sb_blob *other) {
+    sb_error err;
+    switch (work) {
+    case SCALE:
+        assert_ok(sb_blob_scale_data(blob, 3, &err));
+        break;
+    case UPDATE:
+        assert_ok(sb_blob_update(blob, &err));
+        break;
+    case COPY:
+        assert_ok(sb_blob_copy_from(blob, other, 0, &err));
+        break;
+    case CLEAR:
+        assert_ok(sb_blob_clear_data(blob, &err));
+        break;
+    default:
+        assert_ok(sb_blob_reshape(blob, (int64_t[]){COUNT}, 1, NULL, &err));
+        assert_ok(sb_blob_shrink_to_fit(blob, NULL, &err));
+        break;
+    }
+}
+
+static void device_work_is_over_when_a_plain_call_returns(void **state) {
+    (void)state;
+    static const float expected[WORKS] = {[SCALE] = 12, [UPDATE] = 3, [COPY] = 7, [SHRINK] = 4};
+    for (enum work work = 0; work < WORKS; work++) {
+        struct rig rig;
+        sb_error err;
+        float values[COUNT];
+        const void *in;
+        rig_open(&rig, "sim:0", 0);
+        sb_blob *blob = on_device(&rig, work == SHRINK ? 2 * COUNT : COUNT, 4, 1);
+        sb_blob *other = on_device(&rig, COUNT, 7, 0);
+        lazy(&rig);
+        do_work(work, blob, other);
+        struct tally before = rig_tally(&rig);
+        assert_ok(sb_blob_gpu_data(blob, &in, &err));
+        struct tally since = rig_since(&rig, &before);
+        assert_no_work(&since);
+        assert_ok(sb_sim_peek(rig.context, values, in, sizeof values, &err));
+        for (int64_t i = 0; i < COUNT; i++)
+            if (values[i] != expected[work])
+                fail_with("work %d: element %d is %g", work, (int)i, (double)values[i]);
+        sb_blob_destroy(blob);
+        sb_blob_destroy(other);
+        rig_close(&rig);
+    }
+}
+
+/* A plain pointer is ready for any stream, though its memory was allocated on the library's. */
+static void plain_device_memory_is_there_for_any_stream(void **state) {
+    (void)state;
+    struct rig rig;
+    sb_error err;
+    sb_mem *mem;
+    void *out;
+    rig_open(&rig, "sim:0", 0);
+    lazy(&rig);
+    sb_stream stream = new_stream(&rig);
+    assert_ok(sb_mem_create(rig.context, BYTES, &mem, &err));
+    assert_ok(sb_mem_overwrite_gpu(mem, &out, &err));
+    struct job job = {rig.context, out, false, false};
+    assert_ok(sb_sim_launch(rig.context, stream, kernel, &job, &err));
+    assert_ok(sb_sim_stream_destroy(rig.context, stream, &err));
+    assert_true(job.ran && job.reached);
+    sb_mem_release(mem);
+    rig_close(&rig);
+}
+
+static void synchronising_a_context_waits_for_every_stream_it_knows(void **state) {
+    (void)state;
+    struct rig rig;
+    sb_error err;
+    sb_mem *mem;
+    const void *in;
+    rig_open(&rig, "sim:0", 0);
+    sb_stream own, named = new_stream(&rig);
+    assert_ok(sb_context_stream(rig.context, &own, &err));
+    assert_ok(sb_mem_create(rig.context, BYTES, &mem, &err));
+    assert_ok(sb_mem_gpu_data_on(mem, named, &in, &err));
+    lazy(&rig);
+    const sb_stream streams[] = {NULL, own, named};
+    for (int i = 0; i < 3; i++) {
+        struct job job = {rig.context, in, false, false};
+        assert_ok(sb_sim_launch(rig.context, streams[i], kernel, &job, &err));
+        assert_false(job.ran);
+        assert_ok(sb_context_synchronize(rig.context, &err));
+        assert_true(job.ran && job.reached);
+    }
+    sb_mem_release(mem);
+    end_stream(&rig, named);
+    rig_close(&rig);
+}
+
+/* What is on its way already needs no wait. */
+static void a_second_prefetch_does_not_wait_for_the_first(void **state) {
+    (void)state;
+    struct rig rig;
+    sb_error err;
+    sb_mem *mem;
+    void *out;
+    const void *in;
+    rig_open(&rig, "sim:0", 0);
+    sb_stream stream = new_stream(&rig);
+    assert_ok(sb_mem_create(rig.context, BYTES, &mem, &err));
+    assert_ok(sb_mem_mutable_gpu_data(mem, &out, &err));
+    lazy(&rig);
+    for (int i = 0; i < 2; i++) {
+        struct tally before = rig_tally(&rig);
+        assert_ok(sb_mem_prefetch_cpu(mem, stream, &err));
+        struct tally since = rig_since(&rig, &before);
+        assert_int_equal(since.downloads, i == 0);
+        assert_int_equal(since.calls[SB_SIM_EVENT_WAIT], 0);
+        assert_int_equal(since.calls[SB_SIM_STREAM_SYNCHRONIZE], 0);
+    }
+    assert_ok(sb_mem_cpu_data(mem, &in, &err));
+    assert_true(bytes_are(in, BYTES, 0));
+    sb_mem_release(mem);
+    end_stream(&rig, stream);
+    rig_close(&rig);
+}
+
+/* --- failures ------------------------------------------------------------------------------------
+ */
+
+/* A first touch that was queued and fails is found by whoever copies from it. */
+static void a_failed_zero_fill_is_found_by_the_copy_from_it(void **state) {
+    (void)state;
+    for (int queued = 0; queued < 2; queued++) {
+        struct rig rig;
+        sb_error err;
+        sb_mem *mem;
+        const void *in;
+        rig_open(&rig, "sim:0", 0);
+        lazy(&rig);
+        sb_stream stream = new_stream(&rig);
+        assert_ok(sb_mem_create(rig.context, BYTES, &mem, &err));
+        device_fail(rig.context, SB_SIM_ZERO, 1, SB_SIM_FAIL_LATER);
+        assert_ok(sb_mem_prefetch_gpu(mem, stream, &err));
+        if (queued)
+            assert_status(SB_ERR_DEVICE_FAILURE, sb_mem_prefetch_cpu(mem, stream, &err));
+        else
+            assert_status(SB_ERR_DEVICE_FAILURE, sb_mem_cpu_data(mem, &in, &err));
+        assert_int_equal(sb_mem_head(mem), SB_HEAD_UNINITIALIZED);
+        assert_ok(sb_mem_cpu_data(mem, &in, &err));
+        assert_true(bytes_are(in, BYTES, 0));
+        sb_mem_release(mem);
+        (void)sb_context_forget_stream(rig.context, stream, NULL);
+        assert_ok(sb_sim_stream_destroy(rig.context, stream, &err));
+        rig_close(&rig);
+    }
+}
+
+/* The copy to the host was queued before the wait for it, or the event that stands for it, failed;
+   it has ended all the same, since the caller may take the memory back now. */
+static bool copy_is_over_after_failing(int32_t op, int64_t nth, bool queued, bool *fired) {
+    struct rig rig;
+    sb_error err;
+    sb_mem *mem;
+    const void *in;
+    void *out;
+    rig_open(&rig, "sim:0", 0);
+    sb_stream stream = new_stream(&rig);
+    struct lent lent = lend_host(BYTES, 0x11);
+    assert_ok(sb_mem_create(rig.context, BYTES, &mem, &err));
+    assert_ok(sb_mem_set_cpu(mem, lent.ptr, BYTES, 0, lent_deleter, &lent, &err));
+    assert_ok(sb_mem_mutable_gpu_data(mem, &out, &err));
+    lazy(&rig);
+    device_fail(rig.context, op, nth, SB_SIM_FAIL_NOW);
+    sb_status status =
+        queued ? sb_mem_async_cpu_pull(mem, stream, NULL) : sb_mem_cpu_data(mem, &in, NULL);
+    device_fail(rig.context, op, 0, SB_SIM_FAIL_NOW);
+    *fired = status == SB_ERR_DEVICE_FAILURE;
+    assert_true(*fired || status == SB_OK);
+    if (*fired)
+        assert_ok(sb_mem_evict_cpu(mem, &err));
+    memset(lent.ptr, 0xEE, BYTES);
+    assert_ok(sb_context_synchronize(rig.context, &err));
+    sb_mem_release(mem);
+    end_stream(&rig, stream);
+    bool over = !*fired || (lent.deleted == 1 && bytes_are(lent.ptr, BYTES, 0xEE));
+    lent_free(&lent);
+    rig_close(&rig);
+    return over;
+}
+
+static void a_copy_that_nobody_can_wait_for_has_ended(void **state) {
+    (void)state;
+    static const int32_t ops[] = {SB_SIM_STREAM_SYNCHRONIZE, SB_SIM_EVENT_RECORD};
+    int failures = 0;
+    for (int i = 0; i < 2; i++) {
+        bool fired = true;
+        for (int64_t nth = 1; fired; nth++) {
+            assert_true(copy_is_over_after_failing(ops[i], nth, i == 1, &fired));
+            failures += fired;
+        }
+    }
+    assert_true(failures >= 2);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(device_work_is_over_when_a_plain_call_returns),
+        cmocka_unit_test(plain_device_memory_is_there_for_any_stream),
+        cmocka_unit_test(synchronising_a_context_waits_for_every_stream_it_knows),
+        cmocka_unit_test(a_second_prefetch_does_not_wait_for_the_first),
+        cmocka_unit_test(a_failed_zero_fill_is_found_by_the_copy_from_it),
+        cmocka_unit_test(a_copy_that_nobody_can_wait_for_has_ended),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,205 @@
+/* A device of a few lines whose work is done on return and which has no lock,
+   so that nothing in it orders the threads that use it. Its memory is the
+   host's. */
+#ifndef SB_TESTS_TINY_H
+#define SB_TESTS_TINY_H
+
+#include "support.h"
+
+#include <syncblob/backend.h>
+
+#include <stdatomic.h>
+#include <string.h>
+
+struct tiny {
+    _Atomic int64_t calls; /* of any slot */
+    bool fails_scale;
+    sb_status (*on_stream_wait)(void *user); /* may be NULL */
+    void *user;
+};
+
+static inline struct tiny *tiny_enter(void *device) {
+    struct tiny *tiny = device;
+    atomic_fetch_add_explicit(&tiny->calls, 1, memory_order_relaxed);
+    return tiny;
+}
+
+static inline int64_t tiny_calls(struct tiny *tiny) {
+    return atomic_load_explicit(&tiny->calls, memory_order_relaxed);
+}
+
+static sb_status tiny_open(void *user, int32_t ordinal, void **out, sb_error *err) {
+    (void)ordinal;
+    (void)err;
+    *out = tiny_enter(user);
+    return SB_OK;
+}
+
+static void tiny_close(void *device) {
+    (void)tiny_enter(device);
+}
+
+static sb_status tiny_alloc(void *device, size_t bytes, sb_stream stream, void **out,
+                            sb_error *err) {
+    (void)tiny_enter(device);
+    (void)stream;
+    if (posix_memalign(out, 64, bytes) == 0)
+        return SB_OK;
+    return sb_backend_fail(err, SB_ERR_OUT_OF_MEMORY, 0, "no memory");
+}
+
+static void tiny_free(void *device, void *ptr, size_t bytes, sb_stream stream) {
+    (void)tiny_enter(device);
+    (void)bytes;
+    (void)stream;
+    free(ptr);
+}
+
+static sb_status tiny_zero(void *device, void *dst, size_t bytes, sb_stream stream, sb_error *err) {
+    (void)tiny_enter(device);
+    (void)stream;
+    (void)err;
+    memset(dst, 0, bytes);
+    return SB_OK;
+}
+
+static sb_status tiny_copy(void *device, void *dst, const void *src, size_t bytes, sb_stream stream,
+                           sb_error *err) {
+    (void)tiny_enter(device);
+    (void)stream;
+    (void)err;
+    memcpy(dst, src, bytes);
+    return SB_OK;
+}
+
+static sb_status tiny_check_pointer(void *device, const void *ptr, size_t bytes, sb_error *err) {
+    (void)tiny_enter(device);
+    (void)ptr;
+    (void)bytes;
+    (void)err;
+    return SB_OK;
+}
+
+static sb_stream tiny_own_stream(void *device) {
+    return tiny_enter(device);
+}
+
+static sb_status tiny_stream(void *device, sb_stream stream, sb_error *err) {
+    (void)tiny_enter(device);
+    (void)stream;
+    (void)err;
+    return SB_OK;
+}
+
+static sb_status tiny_record(void *device, sb_stream stream, void **out, sb_error *err) {
+    (void)stream;
+    (void)err;
+    *out = tiny_enter(device);
+    return SB_OK;
+}
+
+static sb_status tiny_stream_wait(void *device, sb_stream stream, void *event, sb_error *err) {
+    struct tiny *tiny = tiny_enter(device);
+    (void)stream;
+    (void)event;
+    sb_status status = tiny->on_stream_wait ? tiny->on_stream_wait(tiny->user) : SB_OK;
+    return status == SB_OK ? SB_OK : sb_backend_fail(err, status, 0, "asked to");
+}
+
+static sb_status tiny_event_wait(void *device, void *event, sb_error *err) {
+    (void)tiny_enter(device);
+    (void)event;
+    (void)err;
+    return SB_OK;
+}
+
+static void tiny_event_destroy(void *device, void *event) {
+    (void)tiny_enter(device);
+    (void)event;
+}
+
+static sb_status tiny_prepare(void *device, sb_error *err) {
+    (void)tiny_enter(device);
+    (void)err;
+    return SB_OK;
+}
+
+static sb_status tiny_axpy(void *device, int32_t dtype, int64_t count, double alpha, const void *x,
+                           void *y, sb_stream stream, sb_error *err) {
+    (void)tiny_enter(device);
+    (void)stream;
+    if (dtype != SB_DTYPE_F32)
+        return sb_backend_fail(err, SB_ERR_UNSUPPORTED, 0, "f32 alone");
+    const float *from = x;
+    float *to = y;
+    for (int64_t i = 0; i < count; i++)
+        to[i] += (float)alpha * from[i];
+    return SB_OK;
+}
+
+static sb_status tiny_scale(void *device, int32_t dtype, int64_t count, double alpha, void *x,
+                            sb_stream stream, sb_error *err) {
+    float *to = x;
+    (void)stream;
+    if (tiny_enter(device)->fails_scale || dtype != SB_DTYPE_F32)
+        return sb_backend_fail(err, SB_ERR_DEVICE_FAILURE, 0, "asked to, or not f32");
+    for (int64_t i = 0; i < count; i++)
+        to[i] *= (float)alpha;
+    return SB_OK;
+}
+
+static sb_status tiny_sum(void *device, int32_t dtype, int64_t count, const void *x, double *out,
+                          sb_stream stream, sb_error *err) {
+    (void)tiny_enter(device);
+    (void)stream;
+    if (dtype != SB_DTYPE_F32)
+        return sb_backend_fail(err, SB_ERR_UNSUPPORTED, 0, "f32 alone");
+    *out = 0;
+    for (int64_t i = 0; i < count; i++)
+        *out += (double)((const float *)x)[i]; /* of values that are not negative */
+    return SB_OK;
+}
+
+/* The table for "tiny:0"; it and `tiny` must outlive the context. */
+static inline sb_backend tiny_table(struct tiny *tiny) {
+    return (sb_backend){
+        .struct_size = sizeof(sb_backend),
+        .abi_version = SB_BACKEND_ABI_VERSION,
+        .name = "tiny",
+        .user = tiny,
+        .open = tiny_open,
+        .close = tiny_close,
+        .alloc = tiny_alloc,
+        .free = tiny_free,
+        .zero = tiny_zero,
+        .upload = tiny_copy,
+        .download = tiny_copy,
+        .copy = tiny_copy,
+        .check_pointer = tiny_check_pointer,
+        .own_stream = tiny_own_stream,
+        .check_stream = tiny_stream,
+        .stream_synchronize = tiny_stream,
+        .event_record = tiny_record,
+        .stream_wait = tiny_stream_wait,
+        .event_wait = tiny_event_wait,
+        .event_destroy = tiny_event_destroy,
+        .prepare_arithmetic = tiny_prepare,
+        .axpy = tiny_axpy,
+        .scale = tiny_scale,
+        .asum = tiny_sum,
+        .sumsq = tiny_sum,
+    };
+}
+
+/* A context on it, with the built-in allocator, which has no lock of the test's. */
+static inline sb_context *tiny_context(const sb_backend *table) {
+    sb_error err;
+    sb_context *context;
+    sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
+    options.device = "tiny:0";
+    options.backend = table;
+    assert_ok(sb_context_create(&options, &context, &err));
+    return context;
+}
+
+#endif
