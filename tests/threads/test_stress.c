@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 enum { THREADS = 16, CONTEXTS = 5, OBJECTS = 4, STREAMS = 3, COUNT = 96 };
+enum { LARGEST = 256 }; /* of all values: their squares add up exactly in floats */
 #define BYTES (COUNT * sizeof(float))
 
 /* --- the world ------------------------------------------------------------------------------- */
@@ -352,7 +353,7 @@ static void compute(struct worker *w, struct object *o, float value) {
         o->value = 0;
         break;
     }
-    if (o->value < 0 || o->value > 1e6f)
+    if (o->value < 0 || o->value > LARGEST)
         write_host(w, o, value);
 }
 
@@ -412,7 +413,7 @@ static void write_somehow(struct worker *w, struct object *o) {
     static void (*const device[])(struct worker *, struct object *,
                                   float) = {write_device, write_on_stream, evict};
     int i = draw(w, o->place->has_device ? 11 : 5);
-    (i < 5 ? host[i] : device[i % 3])(w, o, (float)draw(w, 1000));
+    (i < 5 ? host[i] : device[i % 3])(w, o, (float)draw(w, LARGEST));
 }
 
 /* --- running

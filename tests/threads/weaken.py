@@ -277,6 +277,8 @@ def run(build, library, name):
         return "does not end"
     if done.returncode == 0:
         return None
+    if done.returncode == 127:
+        raise ValueError(f"{name} cannot be run: {done.stderr.strip()}")
     if "ThreadSanitizer" in done.stderr:
         return "ThreadSanitizer"
     return f"signal {-done.returncode}" if done.returncode < 0 else "assertion"
@@ -290,13 +292,15 @@ def judge(build, site, programs):
         folder = pathlib.Path(name)
         try:
             build.mutant(site, folder)
+            first = [p for p in PROGRAMS[site.kind] if p in programs]
+            for program in first + [p for p in programs if p not in first]:
+                why = run(build, folder, program)
+                if why:
+                    return True, f"{program} ({why})"
         except subprocess.CalledProcessError as failure:
             return False, "does not build: " + failure.stderr.strip().split("\n")[0]
-        first = [p for p in PROGRAMS[site.kind] if p in programs]
-        for program in first + [p for p in programs if p not in first]:
-            why = run(build, folder, program)
-            if why:
-                return True, f"{program} ({why})"
+        except ValueError as failure:
+            return False, str(failure)
     return False, "no test notices"
 
 
@@ -312,27 +316,10 @@ def baseline(build, programs):
     return sorted(programs, key=times.get)
 
 
-def changed_files():
-    git = ["git", "-C", str(ROOT), "status", "--porcelain", "--", *FOLDERS]
-    return {line[3:].split(" -> ")[-1] for line in
-            subprocess.check_output(git, text=True).splitlines()}
-
-
-def choose(sites, options):
-    if options.only:
-        sites = [s for s in sites if re.search(options.only, str(s))]
-    if options.quick:
-        changed = changed_files()
-        sites = [s for i, s in enumerate(sites) if s.path in changed or i % 4 == 0]
-    return sites
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("--list", action="store_true", help="print the sites and end")
-    parser.add_argument("--quick", action="store_true",
-                        help="every fourth site, and all in files with uncommitted changes")
-    parser.add_argument("--only", metavar="REGEX", help="sites whose line matches")
+    parser.add_argument("--only", metavar="REGEX", default="", help="sites whose line matches")
     parser.add_argument("--jobs", type=int, default=2, help="processes at once (2)")
     options = parser.parse_args()
 
@@ -341,7 +328,7 @@ def main():
         source = scratch / "source"
         for folder in ("c", "proto", "tests"):
             shutil.copytree(ROOT / folder, source / folder)
-        sites = choose(list(find_sites(source)), options)
+        sites = [s for s in find_sites(source) if re.search(options.only, str(s))]
         if options.list:
             print(*sites, sep="\n")
             return 0

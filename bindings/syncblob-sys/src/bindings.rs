@@ -1890,7 +1890,7 @@ Returns \[borrowed\] static text.*/
     pub fn sb_format_name(format: i32) -> *const ::core::ffi::c_char;
     /**Opens bytes as a model.
 * context \[borrowed, nullable\] retained
-* format SB_FORMAT_*
+* format SB_FORMAT_*; bytes with no field of a format that is named here are MALFORMED
 * bytes \[borrowed\] must stay as they are until the model is destroyed
 * limits \[borrowed, nullable\] the context's
 * deleter \[nullable\] runs once when the model lets go of the bytes; not
@@ -1956,7 +1956,7 @@ Errors: as above; IO (errno in device_code).*/
     ) -> sb_status;
     ///Blobs of a layer or of SB_NO_LAYER; 0 for a layer that does not exist.
     pub fn sb_model_num_blobs(model: *const sb_model, layer: i64) -> i64;
-    #[doc = "* layer a layer or SB_NO_LAYER. \nErrors: INDEX_OUT_OF_RANGE."]
+    #[doc = "* layer a layer or SB_NO_LAYER.\n\nErrors: INDEX_OUT_OF_RANGE; IO and MALFORMED when the file is not what it was."]
     pub fn sb_model_blob_info(
         model: *const sb_model,
         layer: i64,
@@ -2038,7 +2038,7 @@ Errors: UNSUPPORTED, OUT_OF_MEMORY, CAP_REACHED.*/
     ) -> sb_status;
     /**Bytes that the model takes when saved.
 Errors: OVER_LIMIT (over 2^31 - 1,
-protobuf's limit).*/
+protobuf's limit); IO and MALFORMED when the file is not what it was.*/
     pub fn sb_model_size(
         model: *const sb_model,
         out: *mut usize,
@@ -2048,7 +2048,9 @@ protobuf's limit).*/
 fields included.
 * buffer at least sb_model_size bytes. * out_size \[nullable\]
 
-Errors: OVER_LIMIT, INVALID_ARGUMENT (capacity too small), IO.*/
+Errors: OVER_LIMIT, INVALID_ARGUMENT (capacity too small); IO and MALFORMED
+when the file is not what it was, found before a byte is written or, if it
+changes meanwhile, with the buffer's contents unspecified.*/
     pub fn sb_model_save(
         model: *const sb_model,
         buffer: *mut ::core::ffi::c_void,
@@ -2058,7 +2060,7 @@ Errors: OVER_LIMIT, INVALID_ARGUMENT (capacity too small), IO.*/
     ) -> sb_status;
     /**The same into a file, atomically; it may be the one the model was opened from.
 
-Errors: OVER_LIMIT, IO, OUT_OF_MEMORY, CAP_REACHED.*/
+Errors: OVER_LIMIT, IO, MALFORMED, OUT_OF_MEMORY, CAP_REACHED.*/
     pub fn sb_model_save_file(
         model: *const sb_model,
         path: *const ::core::ffi::c_char,
