@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Shows that the tests would miss every lock, memory order and wait.
+"""Shows that the tests notice when a lock, a memory order or a wait is missing.
 
 In a copy of the sources each lock is removed, each memory order weakened to
 relaxed, each wait left out, one at a time; the test programs, built with
