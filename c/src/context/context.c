@@ -22,7 +22,6 @@ _Static_assert(sizeof(void (*)(void)) == sizeof(void *), "tables hold one pointe
 static sb_context builtin = {
     .refs = 1,
     .flags = SB_CONTEXT_NO_PINNED,
-    .limits = {sizeof(sb_limits), SIZE_MAX, 100000, 1000000, 65536, 32},
     .max_cache_bytes = DEFAULT_CACHE_CAP,
     .device_name = "cpu",
     .cache = {.lock = PTHREAD_MUTEX_INITIALIZER},
@@ -31,6 +30,7 @@ static sb_context builtin = {
 
 static void init_builtin(void) {
     builtin.allocator = sb__default_allocator;
+    (void)sb__limits_resolve(NULL, NULL, &builtin.limits, NULL);
     sb__fork_watch();
     builtin.fork_generation = sb__counter_read(&sb__fork_generation);
 }
