@@ -1,6 +1,5 @@
-/* What the C tests share: cmocka with the headers it wants, an allocator that
-   counts, caps and fails, assertions that know sb_error, and the way to real
-   files. */
+/* What the C tests share: cmocka with the headers it wants, assertions that know
+   sb_error, and the way to real files. */
 #ifndef SB_TESTS_SUPPORT_H
 #define SB_TESTS_SUPPORT_H
 
@@ -12,31 +11,11 @@
 
 #include <cmocka.h>
 
-#include <pthread.h>
+#include "counting_allocator.h"
+
 #include <stdlib.h>
 #include <syncblob/syncblob.h>
 
-/* An sb_allocator that keeps books. Zero-initialise it with
-   COUNTING_ALLOCATOR_INIT; read the members when no other thread allocates.
-   Memory that is not asked for as zeroed comes filled with rubbish. */
-struct counting_allocator {
-    pthread_mutex_t lock;
-    int64_t buffer_calls; /* alloc calls without SB_ALLOC_OBJECT, failed ones too */
-    int64_t object_calls; /* alloc calls with SB_ALLOC_OBJECT, failed ones too */
-    int64_t free_calls;
-    int64_t live_blocks, live_buffers; /* all blocks; those without SB_ALLOC_OBJECT */
-    size_t live_bytes, peak_bytes;
-    size_t byte_cap;         /* live bytes at most; 0: none */
-    int64_t fail_nth;        /* the n-th alloc call from now fails; 0: none. Firing disarms it */
-    int64_t fail_nth_buffer; /* likewise among calls without SB_ALLOC_OBJECT */
-    int64_t failures;        /* calls that failed on demand or by the cap */
-    int64_t violations;      /* calls that break the contract of sb_allocator */
-};
-
-#define COUNTING_ALLOCATOR_INIT                                                                    \
-    { .lock = PTHREAD_MUTEX_INITIALIZER }
-
-sb_allocator counting_allocator_table(struct counting_allocator *counting);
 /* Everything was given back, with the right arguments. */
 void counting_allocator_assert_clean(struct counting_allocator *counting);
 

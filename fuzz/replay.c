@@ -1,0 +1,73 @@
+/* Runs a harness over files, without a fuzzer: every argument is an input or a
+   folder of inputs. */
+#include "fuzz.h"
+
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+static void die(const char *path, const char *what) {
+    (void)fprintf(stderr, "replay: %s: %s\n", path, what);
+    exit(2);
+}
+
+/* In memory of exactly the file's size, so that a read past it is noticed. */
+static uint8_t *read_input(const char *path, size_t *size) {
+    FILE *file = fopen(path, "rb");
+    struct stat info;
+    if (!file || fstat(fileno(file), &info) != 0)
+        die(path, "cannot be opened");
+    *size = (size_t)info.st_size;
+    uint8_t *bytes = malloc(*size ? *size : 1);
+    if (!bytes || fread(bytes, 1, *size, file) != *size)
+        die(path, "cannot be read");
+    (void)fclose(file);
+    return bytes;
+}
+
+static size_t replay_file(const char *path) {
+    size_t size;
+    uint8_t *bytes = read_input(path, &size);
+    if (getenv("SYNCBLOB_REPLAY_VERBOSE"))
+        (void)fprintf(stderr, "%s\n", path);
+    (void)LLVMFuzzerTestOneInput(bytes, size);
+    free(bytes);
+    return 1;
+}
+
+static int is_visible(const struct dirent *entry) {
+    return entry->d_name[0] != '.';
+}
+
+static size_t replay_folder(const char *path) {
+    struct dirent **names;
+    int count = scandir(path, &names, is_visible, alphasort);
+    if (count < 0)
+        die(path, "cannot be listed");
+    for (int i = 0; i < count; i++) {
+        char inside[4096];
+        (void)snprintf(inside, sizeof inside, "%s/%s", path, names[i]->d_name);
+        (void)replay_file(inside);
+        free(names[i]);
+    }
+    free(names);
+    return (size_t)count;
+}
+
+int main(int argc, char **argv) {
+    size_t inputs = 0;
+    for (int i = 1; i < argc; i++) {
+        struct stat info;
+        if (stat(argv[i], &info) != 0)
+            die(argv[i], "does not exist");
+        inputs += S_ISDIR(info.st_mode) ? replay_folder(argv[i]) : replay_file(argv[i]);
+    }
+    if (inputs == 0) {
+        (void)fprintf(stderr, "usage: %s FILE|FOLDER...\n", argv[0]);
+        return 2;
+    }
+    printf("%zu inputs, no promise broken\n", inputs);
+    return 0;
+}

@@ -1,0 +1,143 @@
+#!/usr/bin/env python3
+"""Shows that the fuzzers find bugs: plants one at a time and waits for the find.
+
+    selftest.py --build build/fuzz
+
+Each mutation of mutations.json replaces a text that occurs once in a source of
+the library. The source is compiled anew, linked before the library into its
+target's fuzzer, and must be found within a minute, beginning with the inputs
+of the tree. A mutation that is not found, or whose text is not there any more,
+fails, and so does a target that finds something in the library as it is.
+"""
+
+import argparse
+import concurrent.futures
+import json
+import os
+import pathlib
+import shlex
+import subprocess
+import sys
+import tempfile
+import time
+
+from run import fuzzer, kept_inputs, limits, story
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+SECONDS = 60
+
+
+class Broken(Exception):
+    """A mutation that cannot be planted."""
+
+
+def mutated(mutation):
+    """The source's text with the bug in it."""
+    text = (ROOT / mutation["file"]).read_text()
+    if text.count(mutation["old"]) != 1:
+        raise Broken(f"occurs {text.count(mutation['old'])} times: {mutation['old']!r}")
+    return text.replace(mutation["old"], mutation["new"])
+
+
+def compile_command(build, source):
+    """The words that compile a source, without input and output."""
+    for entry in json.loads((build / "compile_commands.json").read_text()):
+        if entry["file"] == str(source):
+            words = shlex.split(entry["command"])
+            return [word for i, word in enumerate(words)
+                    if word not in ("-c", "-o", str(source)) and words[i - 1] != "-o"]
+    raise Broken(f"{source} is not part of the library")
+
+
+def compile_mutation(build, mutation, folder):
+    source = ROOT / mutation["file"]
+    changed, made = folder / source.name, folder / "mutated.o"
+    changed.write_text(mutated(mutation))
+    run(build, [*compile_command(build, source), "-iquote", str(source.parent), "-w",
+                "-o", str(made), "-c", str(changed)])
+    return made
+
+
+def link_mutation(build, target, made, program):
+    """The target's own link command with our object before the library's."""
+    name = f"fuzz/fuzz.{target}"
+    commands = subprocess.run(["ninja", "-C", str(build), "-t", "commands", "-s", name], check=True,
+                              capture_output=True, text=True).stdout.strip().splitlines()
+    link = commands[-1].replace(f"-o {name}", f"-o {program}", 1)
+    if str(program) not in link:
+        raise Broken(f"no link command for {name}")
+    # The archive's own member is left out, as nothing is missing any more.
+    run(build, ["sh", "-c", link.replace(" c/libsyncblob", f" {made} c/libsyncblob", 1)])
+
+
+def run(build, command):
+    ran = subprocess.run(command, cwd=build, capture_output=True, text=True)
+    if ran.returncode != 0:
+        raise Broken(f"cannot be built: {ran.stderr.strip() or ran.stdout.strip()}")
+
+
+def hunt(program, target, folder, *options):
+    """(seconds, the fuzzer's story or None)."""
+    corpus = folder / "corpus"
+    corpus.mkdir()
+    start = time.monotonic()
+    ran = subprocess.run([program, *limits(target), *options, f"-artifact_prefix={folder}/",
+                          str(corpus), *kept_inputs(target)],
+                         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                         errors="replace")
+    return time.monotonic() - start, story(ran.stdout) if ran.returncode else None
+
+
+def try_mutation(build, mutation):
+    """(line for people, whether it was found)."""
+    name, target = mutation["name"], mutation["target"]
+    with tempfile.TemporaryDirectory() as folder:
+        folder = pathlib.Path(folder)
+        program = folder / "fuzzer"
+        try:
+            link_mutation(build, target, compile_mutation(build, mutation, folder), program)
+        except Broken as broken:
+            return f"BROKEN  {name}: {broken}", False
+        seconds, found = hunt(program, target, folder, f"-max_total_time={SECONDS}")
+    if not found:
+        return f"MISSED  {name} ({target}, {SECONDS} s)", False
+    return f"found   {seconds:4.0f} s  {target:14}  {name}\n              {first_line(found)}", True
+
+
+def first_line(text):
+    line = text.strip().splitlines()[0]
+    return line[line.find("broken promise"):] if "broken promise" in line else line
+
+
+def is_clean(build, target):
+    """Without a bug the tree's inputs find nothing."""
+    with tempfile.TemporaryDirectory() as folder:
+        _, found = hunt(fuzzer(build, target), target, pathlib.Path(folder), "-runs=0")
+    return (f"FAILED  {target} finds something as it is: {found}", False) if found else (
+        f"clean           {target}", True)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--build", required=True, type=pathlib.Path,
+                        help="build folder of the preset fuzz, built")
+    parser.add_argument("words", nargs="*", help="only the mutations with a word in their names")
+    args = parser.parse_args()
+    build = args.build.resolve()
+    mutations = [m for m in json.loads((ROOT / "fuzz" / "mutations.json").read_text())
+                 if not args.words or any(word in m["name"] for word in args.words)]
+    good = 0
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        jobs = [pool.submit(is_clean, build, t) for t in sorted({m["target"] for m in mutations})]
+        jobs += [pool.submit(try_mutation, build, mutation) for mutation in mutations]
+        for job in concurrent.futures.as_completed(jobs):
+            line, fine = job.result()
+            good += fine
+            print(line, flush=True)
+    print(f"{len(jobs)} checks, {len(jobs) - good} failed")
+    return int(good != len(jobs) or not mutations)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

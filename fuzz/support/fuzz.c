@@ -1,0 +1,74 @@
+#include "fuzz.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+void fuzz_fail(const char *file, int line, const char *condition, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    (void)fprintf(stderr, "%s:%d: broken promise: %s\n  ", file, line, condition);
+    (void)vfprintf(stderr, format, args);
+    (void)fputc('\n', stderr);
+    va_end(args);
+    abort();
+}
+
+uint8_t tape_byte(struct tape *tape) {
+    if (tape->left == 0)
+        return 0;
+    tape->left--;
+    return *tape->next++;
+}
+
+uint32_t tape_u32(struct tape *tape) {
+    uint32_t value = 0;
+    for (int i = 0; i < 4; i++)
+        value = value << 8 | tape_byte(tape);
+    return value;
+}
+
+uint32_t tape_below(struct tape *tape, uint32_t limit) {
+    return (limit <= 256 ? tape_byte(tape) : tape_u32(tape)) % limit;
+}
+
+#define POISON 0xEE
+
+sb_error fuzz_fresh_error(void) {
+    sb_error err;
+    memset(&err, POISON, sizeof err);
+    return err;
+}
+
+static bool all_poison(const void *bytes, size_t size) {
+    const unsigned char *p = bytes;
+    size_t i = 0;
+    while (i < size && p[i] == POISON)
+        i++;
+    return i == size;
+}
+
+void fuzz_check_error(sb_status status, const sb_error *err) {
+    if (status == SB_OK) {
+        fuzz_check(all_poison(err, sizeof *err), "a success wrote the error");
+        return;
+    }
+    fuzz_check(err->code == status, "code %d for status %d", err->code, status);
+    fuzz_check(!all_poison(&err->device_code, sizeof err->device_code), "no device_code");
+    fuzz_check(!all_poison(&err->offset, sizeof err->offset), "no offset");
+    fuzz_check(memchr(err->message, POISON, sizeof err->message) == NULL, "half a message");
+    size_t length = strnlen(err->message, sizeof err->message);
+    fuzz_check(length > 0 && length < sizeof err->message, "%zu characters", length);
+    for (size_t i = 0; i < length; i++)
+        fuzz_check(err->message[i] >= ' ' && err->message[i] <= '~', "byte %d in the message",
+                   err->message[i]);
+}
+
+void fuzz_check_bytes_status(sb_status status, const sb_error *err) {
+    fuzz_check_error(status, err);
+    bool expected = status == SB_OK || (status <= -100 && status >= -199) ||
+                    status == SB_ERR_OUT_OF_MEMORY || status == SB_ERR_CAP_REACHED;
+    fuzz_check(expected, "bytes caused %s: %.239s", sb_status_name(status),
+               status == SB_OK ? "" : err->message);
+}
