@@ -251,6 +251,8 @@ static int count_threads(void) {
 static int blas_number(const char *name) {
     int (*get)(void) = NULL;
     void *symbol = dlsym(RTLD_DEFAULT, name);
+    if (!(sb_features() & SB_FEATURE_OPENBLAS))
+        return 0;
     assert_non_null(symbol);
     memcpy(&get, &symbol, sizeof get);
     return get();

@@ -7,6 +7,7 @@
 #define COUNT 6
 #define BYTES (COUNT * sizeof(float))
 #define LOST  SB_ERR_UNINITIALIZED
+#define GONE  SB_ERR_DEVICE_LOST
 
 struct wreck {
     struct rig rig;
@@ -52,6 +53,8 @@ static void lost_bytes_are_not_read(void **state) {
     assert_status(LOST, sb_blob_clear_data(w.lost, &err));
     assert_status(LOST, sb_blob_data_at(w.lost, (int64_t[]){0}, 1, &value, &err));
     assert_status(LOST, sb_blob_copy_from(w.whole, w.lost, 0, &err));
+    assert_ok(sb_blob_reshape(w.lost, (int64_t[]){2}, 1, NULL, &err));
+    assert_status(LOST, sb_blob_shrink_to_fit(w.lost, NULL, &err));
     assert_int_equal(sb_mem_head(data_of(w.lost)), SB_HEAD_LOST);
     assert_true(mem_holds(data_of(w.whole), w.values, BYTES));
     assert_true(sum == -1 && value == -1 && in == NULL);
@@ -134,9 +137,49 @@ static void host_bytes_that_were_current_become_the_head(void **state) {
         }
 }
 
+/* Another blob's bytes, whole but out of reach: every call says that the device is lost. */
+static void bytes_left_on_the_device_are_out_of_reach(void **state) {
+    (void)state;
+    float values[COUNT];
+    sb_error err;
+    double sum = -1;
+    float value = -1;
+    const void *in = NULL;
+    void *out = NULL;
+    struct rig rig;
+    rig_open(&rig, "sim:0", 0);
+    fill_values(SB_DTYPE_F32, COUNT, 1, 1, values);
+    sb_blob *left = blob_of_count(rig.context, SB_DTYPE_F32, COUNT);
+    sb_blob *host = blob_of_count(rig.context, SB_DTYPE_F32, COUNT);
+    mem_place(data_of(left), SB_HEAD_AT_GPU, values, BYTES);
+    mem_place(diff_of(left), SB_HEAD_AT_GPU, values, BYTES);
+    mem_place(data_of(host), SB_HEAD_AT_CPU, values, BYTES);
+    mem_place(diff_of(host), SB_HEAD_AT_CPU, values, BYTES);
+    device_fail(rig.context, SB_SIM_ANY, 1, SB_SIM_FAIL_STICKY);
+    assert_int_not_equal(sb_context_synchronize(rig.context, NULL), SB_OK);
+    assert_status(GONE, sb_blob_cpu_data(left, &in, &err));
+    assert_status(GONE, sb_blob_gpu_data(left, &in, &err));
+    assert_status(GONE, sb_blob_mutable_gpu_data(left, &out, &err));
+    assert_status(GONE, sb_blob_asum_data(left, &sum, &err));
+    assert_status(GONE, sb_blob_sumsq_diff(left, &sum, &err));
+    assert_status(GONE, sb_blob_scale_data(left, 2, &err));
+    assert_status(GONE, sb_blob_update(left, &err));
+    assert_status(GONE, sb_blob_clear_diff(left, &err));
+    assert_status(GONE, sb_blob_data_at(left, (int64_t[]){0}, 1, &value, &err));
+    assert_status(GONE, sb_blob_copy_from(host, left, 0, &err));
+    assert_int_equal(sb_mem_head(data_of(left)), SB_HEAD_AT_GPU);
+    assert_int_equal(sb_mem_head(diff_of(left)), SB_HEAD_AT_GPU);
+    assert_true(sum == -1 && value == -1 && in == NULL && out == NULL);
+    assert_ok(sb_blob_update(host, &err)); /* the host goes on */
+    sb_blob_destroy(left);
+    sb_blob_destroy(host);
+    rig_close(&rig);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(lost_bytes_are_not_read),
+        cmocka_unit_test(bytes_left_on_the_device_are_out_of_reach),
         cmocka_unit_test(the_other_memory_is_not_concerned),
         cmocka_unit_test(overwriting_brings_a_lost_blob_back),
         cmocka_unit_test(host_bytes_that_were_current_become_the_head),

@@ -477,6 +477,19 @@ static void reshape_like_takes_the_whole_shape(void **state) {
     sb_blob_destroy(blob);
 }
 
+static void a_count_that_fits_a_small_type_may_not_fit_a_large_one(void **state) {
+    (void)state;
+    sb_error err;
+    sb_blob *small = blob_of_count(NULL, SB_DTYPE_F16, (int64_t)1 << 60);
+    sb_blob *large = blob_of_count(NULL, SB_DTYPE_F64, 3);
+    uint32_t reallocated = 77;
+    assert_status(SB_ERR_SIZE_OVERFLOW, sb_blob_reshape_like(large, small, &reallocated, &err));
+    assert_int_equal(reallocated, 77);
+    assert_int_equal(sb_blob_count(large), 3);
+    sb_blob_destroy(small);
+    sb_blob_destroy(large);
+}
+
 static void a_blob_may_be_reshaped_to_its_own_shape(void **state) {
     (void)state;
     sb_error err;
@@ -581,6 +594,7 @@ int main(void) {
         cmocka_unit_test(shape_texts_are_cut_to_fit),
         cmocka_unit_test(the_longest_shape_text_is_whole),
         cmocka_unit_test(reshape_like_takes_the_whole_shape),
+        cmocka_unit_test(a_count_that_fits_a_small_type_may_not_fit_a_large_one),
         cmocka_unit_test(a_blob_may_be_reshaped_to_its_own_shape),
         cmocka_unit_test(the_device_sees_the_shape),
         cmocka_unit_test(null_arguments_are_refused),

@@ -540,6 +540,38 @@ static void a_wait_that_fails_does_not_let_the_copy_loose(void **state) {
 }
 
 /* Read-only device bytes move to new storage, which is ready for the named stream. */
+/* A write in place that fails makes the library give the device up, though the device may well go
+   on: by the time that lent memory is given back it must have ended. */
+static void giving_the_device_up_ends_its_work(void **state) {
+    (void)state;
+    struct pending p;
+    sb_mem *spoiled;
+    sb_error err;
+    struct job job;
+    pending_open(&p, SB_SIDE_GPU);
+    struct lent device = lend_device(p.rig.context, BYTES, OLD);
+    assert_ok(sb_mem_create(p.rig.context, BYTES, &spoiled, &err));
+    assert_ok(sb_mem_set_gpu(spoiled, device.ptr, BYTES, 0, lent_deleter, &device, &err));
+    pending_start(&p);
+    device_fail(p.rig.context, SB_SIM_STREAM_SYNCHRONIZE, 1, SB_SIM_FAIL_NOW);
+    assert_status(SB_ERR_DEVICE_LOST, sb_mem_clear(spoiled, &err));
+    sb_mem_release(spoiled);
+    sb_mem_release(p.mem);
+    assert_int_equal(device.deleted, 1);
+    assert_int_equal(p.lent.deleted, 1);
+    device_fill(p.rig.context, device.ptr, BYTES, NEW);
+    memset(p.lent.ptr, NEW, BYTES);
+    schedule(&p.rig, SB_SIM_EAGER, 0); /* what is still queued runs before what comes now */
+    launch(&job, p.rig.context, p.stream, device.ptr, NEW, -1);
+    launch(&job, p.rig.context, NULL, device.ptr, NEW, -1);
+    assert_true(lent_holds(&device, NEW));
+    assert_true(lent_holds(&p.lent, NEW));
+    lent_free(&device);
+    lent_free(&p.lent);
+    assert_ok(sb_sim_stream_destroy(p.rig.context, p.stream, &err));
+    rig_close(&p.rig);
+}
+
 static void read_only_bytes_are_moved_for_a_named_stream(void **state) {
     (void)state;
     for (uint64_t seed = 0; seed < 20; seed++) {
@@ -997,6 +1029,7 @@ int main(void) {
         cmocka_unit_test(after_a_failed_copy_the_next_one_works),
         cmocka_unit_test(releasing_with_a_failed_copy_is_quiet),
         cmocka_unit_test(a_wait_that_fails_does_not_let_the_copy_loose),
+        cmocka_unit_test(giving_the_device_up_ends_its_work),
         cmocka_unit_test(read_only_bytes_are_moved_for_a_named_stream),
         cmocka_unit_test(a_named_stream_waits_instead_of_the_host),
         cmocka_unit_test(later_work_is_ordered_after_recorded_streams),

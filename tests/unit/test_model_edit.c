@@ -298,6 +298,31 @@ static void test_a_new_name_replaces_all_old_ones(void **state) {
     wire_free(&found);
 }
 
+/* A net's name and an old layer's have the same field number. */
+static void test_a_new_name_leaves_those_of_rewritten_layers(void **state) {
+    (void)state;
+    void (*const builders[])(struct wire *) = {net_current, net_v1, net_v0};
+    for (size_t i = 0; i < 3; i++) {
+        struct wire net = {0};
+        sb_layer_info info;
+        sb_error err;
+        builders[i](&net);
+        sb_model *model = open_wire(&net);
+        set_four(model, 0, 1, 7);
+        assert_ok(sb_model_set_name(model, "new", &err));
+        struct wire saved = save(model);
+        sb_model *again = open_wire(&saved);
+        assert_int_equal(sb_model_name(again).size, 3);
+        assert_ok(sb_model_layer(again, 0, &info, &err));
+        assert_string_equal(info.name.bytes, "conv");
+        assert_loads(again, 0, 1, 4, 7);
+        sb_model_destroy(again);
+        sb_model_destroy(model);
+        wire_free(&saved);
+        wire_free(&net);
+    }
+}
+
 static void test_a_solver_state_is_edited(void **state) {
     (void)state;
     struct wire wire = {0}, expected = {0}, found;
@@ -545,6 +570,7 @@ int main(void) {
         cmocka_unit_test(test_a_net_built_in_memory),
         cmocka_unit_test(test_layers_are_added_behind_those_of_a_file),
         cmocka_unit_test(test_a_new_name_replaces_all_old_ones),
+        cmocka_unit_test(test_a_new_name_leaves_those_of_rewritten_layers),
         cmocka_unit_test(test_a_solver_state_is_edited),
         cmocka_unit_test(test_edits_that_do_not_apply),
         cmocka_unit_test(test_a_model_is_saved_over_its_own_file),

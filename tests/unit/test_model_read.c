@@ -277,6 +277,8 @@ static void test_formats_are_told_apart(void **state) {
         {"unknown fields alone", B("\xfa\x01\x01x"), SB_FORMAT_AUTO},
         {"a name that is a number, and bytes that are one", B("\x08\x01\x0a\x01n"), SB_FORMAT_AUTO},
         {"text", B("# a text file\n"), SB_FORMAT_AUTO},
+        {"inputs of a net without name or layers, which as a net are refused, too",
+         B("\x1a\x01x\x22\x01\x01"), SB_FORMAT_AUTO},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         sb_model *model = NULL;

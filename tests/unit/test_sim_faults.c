@@ -414,6 +414,23 @@ static void queued_work_is_lost_with_the_device(void **state) {
     assert_int_equal(kernels_run, 0);
 }
 
+/* Whoever was told that the device is lost has its host memory back. */
+static void a_lost_device_leaves_host_memory_alone(void **state) {
+    (void)state;
+    struct bench b = bench_open(SB_SIM_LAZY);
+    sb_error err;
+    char kept[BYTES];
+    download(&b.f, b.target, b.x, BYTES, b.f.own);
+    download(&b.f, b.target, b.y, BYTES, b.f.own); /* its target is in use until its turn */
+    fail_call(&b.f, SB_SIM_CHECK_STREAM, 1, SB_SIM_FAIL_STICKY);
+    assert_status(SB_ERR_DEVICE_LOST, b.f.table->check_stream(b.f.device, NULL, &err));
+    fill_floats(b.target, 13);
+    memcpy(kept, b.target, BYTES);
+    b.f.table->free(b.f.device, b.x, BYTES, b.f.own); /* drops what is queued */
+    assert_memory_equal(b.target, kept, BYTES);
+    bench_close(&b);
+}
+
 /* --- arming and counting ---------------------------------------------------------------- */
 
 static void the_nth_call_fails_once(void **state) {
@@ -500,6 +517,7 @@ int main(void) {
         cmocka_unit_test(a_lost_device_stays_lost),
         cmocka_unit_test(losing_the_device_spoils_what_was_being_written),
         cmocka_unit_test(queued_work_is_lost_with_the_device),
+        cmocka_unit_test(a_lost_device_leaves_host_memory_alone),
         cmocka_unit_test(the_nth_call_fails_once),
         cmocka_unit_test(one_fault_is_armed_at_a_time),
         cmocka_unit_test(every_call_is_counted),

@@ -12,7 +12,11 @@ const char *sb_version_string(void) {
 }
 
 uint32_t sb_features(void) {
+#ifdef SYNCBLOB_OPENBLAS
     return SB_FEATURE_OPENBLAS | SB_FEATURE_SIM;
+#else
+    return SB_FEATURE_SIM;
+#endif
 }
 
 size_t sb_dtype_size(int32_t dtype) {

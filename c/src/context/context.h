@@ -184,6 +184,9 @@ sb_status sb__stream_slot(sb_context *context, sb_stream stream, int32_t *out, s
 sb_status sb__streams_order(sb_context *context, uint64_t users, sb_stream stream, sb_error *err);
 /* The host waits for the same work. */
 sb_status sb__streams_wait(sb_context *context, uint64_t users, sb_error *err);
+/* Waits for all work of the context on a device that is given up but may go on: nobody waits any
+   more when memory is given back. */
+void sb__streams_end(sb_context *context);
 
 /* --- backends ------------------------------------------------------------------ */
 

@@ -236,6 +236,7 @@ sb_status sb__device_alloc_pinned(sb_context *context, size_t bytes, void **out,
 sb_status sb__device_spoiled(sb_context *context, sb_error *err) {
     char reason[sizeof err->message] = "";
     lose(context);
+    sb__streams_end(context);
     if (!err)
         return SB_ERR_DEVICE_LOST;
     int32_t code = err->device_code;

@@ -88,6 +88,25 @@ sb_status sb__streams_wait(sb_context *context, uint64_t users, sb_error *err) {
     return st;
 }
 
+/* Asked twice: a wait may fail without having waited. */
+static void end_stream(sb_context *context, sb_stream stream) {
+    sb_error ignored = {.code = SB_OK};
+    for (int tries = 0; tries < 2; tries++)
+        if (context->backend.stream_synchronize(context->device, stream, &ignored) == SB_OK)
+            return;
+}
+
+void sb__streams_end(sb_context *context) {
+    if (!context->backend.stream_synchronize || !sb__context_is_ours(context))
+        return;
+    end_stream(context, context->stream);
+    pthread_mutex_lock(&context->streams_lock);
+    for (int32_t i = 0; i < SB__MAX_STREAMS; i++)
+        if (context->streams_used & bit(i))
+            end_stream(context, context->streams[i]);
+    pthread_mutex_unlock(&context->streams_lock);
+}
+
 sb_status sb_context_forget_stream(sb_context *context, sb_stream stream, sb_error *err) {
     context = sb__context(context);
     sb_status st = sb__device_check(context, err);

@@ -106,9 +106,9 @@ close_directory:
 static void write_out(struct sb__file_write *file, const unsigned char *bytes, size_t size) {
     while (size > 0 && !file->error) {
         ssize_t n = write(file->fd, bytes, size);
-        if (n < 0 && errno != EINTR)
-            file->error = errno;
-        if (n < 0)
+        if (n <= 0 && (n == 0 || errno != EINTR))
+            file->error = n < 0 ? errno : EIO;
+        if (n <= 0)
             continue;
         bytes += n;
         size -= (size_t)n;

@@ -27,8 +27,12 @@ const struct sb__layout sb__layer_layout = {.fields = layer_fields,
                                             .blobs = 7,
                                             .is_layer = true,
                                             .generation = SB_LAYER_CURRENT};
-static const struct sb__layout v0_layout = {
-    .fields = v0_fields, .name = 1, .type = 2, .blobs = 50, .generation = SB_LAYER_V0};
+static const struct sb__layout v0_layout = {.fields = v0_fields,
+                                            .name = 1,
+                                            .type = 2,
+                                            .blobs = 50,
+                                            .is_layer = true,
+                                            .generation = SB_LAYER_V0};
 static const struct sb__layout v1_layout = {.fields = v1_fields,
                                             .name = 4,
                                             .type_number = 5,

@@ -29,8 +29,8 @@ static sb_status check_format(int32_t format, int32_t lowest, sb_error *err) {
                     format);
 }
 
-/* To protobuf any message is a message of any type, its fields merely unknown; to somebody who
-   names a format, a file with nothing of it is another file. */
+/* To protobuf any message is a message of any type, its fields merely unknown; to us a file with
+   nothing of a format is none of it. */
 static sb_status check_claim(const sb_model *model, sb_error *err) {
     if (model->index.recognised || model->source.size == 0 || model->format == SB_FORMAT_BLOB)
         return SB_OK;
@@ -41,9 +41,8 @@ static sb_status check_claim(const sb_model *model, sb_error *err) {
 static sb_status index_source(sb_model *model, sb_error *err) {
     struct sb__reader reader;
     sb_status st = SB_OK;
-    bool claimed = model->format != SB_FORMAT_AUTO;
     sb__reader_init(&reader, &model->source);
-    if (!claimed)
+    if (model->format == SB_FORMAT_AUTO)
         st = sb__detect_format(&reader, &model->format, err);
     if (st == SB_OK)
         st = sb__model_index_build(&model->index, model->context, model->format, &reader,
@@ -51,7 +50,7 @@ static sb_status index_source(sb_model *model, sb_error *err) {
     if (st != SB_OK)
         return st;
     st = sb__source_check(&model->source, err);
-    if (st == SB_OK && claimed)
+    if (st == SB_OK)
         st = check_claim(model, err);
     if (st != SB_OK)
         sb__model_index_free(&model->index, model->context);
@@ -62,6 +61,9 @@ static sb_status index_source(sb_model *model, sb_error *err) {
 static sb_status open_source(sb_context *context, int32_t format, const struct sb__source *source,
                              const sb_limits *limits, sb_model **out, sb_error *err) {
     void *object;
+    if (limits->max_memory < sizeof(sb_model))
+        return sb__fail(err, SB_ERR_DATA_LIMIT, "a model exceeds the memory limit of %zu bytes",
+                        limits->max_memory);
     sb_status st = sb__object_alloc(context, sizeof(sb_model), &object, err);
     if (st != SB_OK)
         return st;

@@ -1,8 +1,12 @@
 #include "host/arithmetic.h"
 
-#include <cblas.h>
 #include <float.h>
 #include <string.h>
+
+/* The plain loops do what OpenBLAS would do differently; without it, everything. */
+#ifdef SYNCBLOB_OPENBLAS
+#include <cblas.h>
+#endif
 
 /* OpenBLAS adds floats in floats: blocks are short enough that this costs below 1e-6 on any data.
    Long calls of axpy and scal would start threads of OpenBLAS's own. */
@@ -45,27 +49,33 @@ struct sum_kind {
     size_t element_size;
 };
 
-/* For blocks whose sum in floats leaves the range of a float. */
-static double asum_in_double(const float *x, int n) {
-    double sum = 0;
-    for (int i = 0; i < n; i++)
-        sum += __builtin_fabs((double)x[i]);
-    return sum;
-}
+#define LANES 8
 
-static double sumsq_in_double(const float *x, int n) {
-    double lanes[8] = {0};
-    double sum = 0;
-    int i = 0;
-    for (; i + 8 <= n; i += 8)
-        for (int lane = 0; lane < 8; lane++)
-            lanes[lane] += (double)x[i + lane] * (double)x[i + lane];
-    for (; i < n; i++)
-        sum += (double)x[i] * (double)x[i];
-    for (int lane = 0; lane < 8; lane++)
-        sum += lanes[lane];
-    return sum;
-}
+/* A block's sum of `term` of each value v, in doubles, and in lanes, which vectors can hold. */
+#define DEFINE_SUM(name, type, term)                                                               \
+    static double name(const void *block, int n) {                                                 \
+        const type *x = block;                                                                     \
+        double lanes[LANES] = {0};                                                                 \
+        double sum = 0;                                                                            \
+        int i = 0;                                                                                 \
+        for (; i + LANES <= n; i += LANES)                                                         \
+            for (int lane = 0; lane < LANES; lane++) {                                             \
+                const double v = (double)x[i + lane];                                              \
+                lanes[lane] += (term);                                                             \
+            }                                                                                      \
+        for (; i < n; i++) {                                                                       \
+            const double v = (double)x[i];                                                         \
+            sum += (term);                                                                         \
+        }                                                                                          \
+        for (int lane = 0; lane < LANES; lane++)                                                   \
+            sum += lanes[lane];                                                                    \
+        return sum;                                                                                \
+    }
+
+#ifdef SYNCBLOB_OPENBLAS
+/* For blocks whose sum in floats leaves the range of a float. */
+DEFINE_SUM(asum_in_double, float, __builtin_fabs(v))
+DEFINE_SUM(sumsq_in_double, float, v *v)
 
 static double asum_f32(const void *x, int n) {
     float sum = cblas_sasum(n, x, 1);
@@ -85,6 +95,12 @@ static double asum_f64(const void *x, int n) {
 static double sumsq_f64(const void *x, int n) {
     return cblas_ddot(n, x, 1, x, 1);
 }
+#else
+DEFINE_SUM(asum_f32, float, __builtin_fabs(v))
+DEFINE_SUM(asum_f64, double, __builtin_fabs(v))
+DEFINE_SUM(sumsq_f32, float, v *v)
+DEFINE_SUM(sumsq_f64, double, v *v)
+#endif
 
 static double sum_piece(const struct sum_kind *kind, const char *x, int64_t count) {
     double sum = 0;
@@ -156,10 +172,12 @@ struct update_job {
 static void axpy_f32(double alpha, const void *x, void *y, int n) {
     const float *from = x;
     float *to = y;
+#ifdef SYNCBLOB_OPENBLAS
     if ((float)alpha != 0) {
         cblas_saxpy(n, (float)alpha, x, 1, y, 1);
         return;
     }
+#endif
     for (int i = 0; i < n; i++)
         to[i] += (float)alpha * from[i];
 }
@@ -167,10 +185,12 @@ static void axpy_f32(double alpha, const void *x, void *y, int n) {
 static void axpy_f64(double alpha, const void *x, void *y, int n) {
     const double *from = x;
     double *to = y;
+#ifdef SYNCBLOB_OPENBLAS
     if (alpha != 0) {
         cblas_daxpy(n, alpha, x, 1, y, 1);
         return;
     }
+#endif
     for (int i = 0; i < n; i++)
         to[i] += alpha * from[i];
 }
@@ -178,10 +198,12 @@ static void axpy_f64(double alpha, const void *x, void *y, int n) {
 static void scale_f32(double alpha, const void *x, void *y, int n) {
     float *to = y;
     (void)x;
+#ifdef SYNCBLOB_OPENBLAS
     if ((float)alpha != 0) {
         cblas_sscal(n, (float)alpha, y, 1);
         return;
     }
+#endif
     for (int i = 0; i < n; i++)
         to[i] *= (float)alpha;
 }
@@ -189,10 +211,12 @@ static void scale_f32(double alpha, const void *x, void *y, int n) {
 static void scale_f64(double alpha, const void *x, void *y, int n) {
     double *to = y;
     (void)x;
+#ifdef SYNCBLOB_OPENBLAS
     if (alpha != 0) {
         cblas_dscal(n, alpha, y, 1);
         return;
     }
+#endif
     for (int i = 0; i < n; i++)
         to[i] *= alpha;
 }

@@ -156,8 +156,11 @@ static struct sb__sim_stream *blocker(struct sb__sim *sim, const struct sb__sim_
     return NULL;
 }
 
-/* Scribbles what had to wait for the work before it. */
+/* Scribbles what had to wait for the work before it. A lost device runs nothing, and the host has
+   its memory back. */
 static void scribble_heads(struct sb__sim *sim) {
+    if (sim->lost)
+        return;
     for (struct sb__sim_stream *s = &sim->legacy; s; s = s->next) {
         if (!s->head || !s->head->scribbles || blocker(sim, s))
             continue;

@@ -1,0 +1,260 @@
+/* The n-th request of the library to the C library or the kernel for memory
+   fails, for every n: those of the built-in allocator and of the simulated
+   device, which an allocator of the caller's does not see. A status, nothing
+   changed, and the same call succeeds afterwards. */
+#include "blobs.h"
+
+#include <syncblob/sim.h>
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+/* The linker (--wrap) leads every reference in this program to __wrap_X; what these call is the
+   function itself. */
+static struct {
+    bool armed;
+    int64_t left; /* the request at which this reaches 0 */
+    bool fired;
+} fault;
+
+static bool fires(void) {
+    if (!fault.armed || --fault.left != 0)
+        return false;
+    fault.fired = true;
+    errno = ENOMEM;
+    return true;
+}
+
+#define WRAP(type, name, parameters, arguments, failure)                                           \
+    type __real_##name parameters;                                                                 \
+    type __wrap_##name parameters;                                                                 \
+    type __wrap_##name parameters {                                                                \
+        return fires() ? (failure) : __real_##name arguments;                                      \
+    }
+
+WRAP(void *, calloc, (size_t count, size_t size), (count, size), NULL)
+WRAP(void *, realloc, (void *old, size_t size), (old, size), NULL)
+WRAP(void *, aligned_alloc, (size_t alignment, size_t size), (alignment, size), NULL)
+WRAP(int, posix_memalign, (void **out, size_t alignment, size_t size), (out, alignment, size),
+     ENOMEM)
+WRAP(void *, mmap, (void *at, size_t size, int protection, int flags, int fd, off_t offset),
+     (at, size, protection, flags, fd, offset), MAP_FAILED)
+WRAP(int, memfd_create, (const char *name, unsigned flags), (name, flags), -1)
+WRAP(int, ftruncate, (int fd, off_t size), (fd, size), -1)
+WRAP(int, pthread_mutexattr_init, (pthread_mutexattr_t * attributes), (attributes), ENOMEM)
+WRAP(int, pthread_mutexattr_settype, (pthread_mutexattr_t * attributes, int type),
+     (attributes, type), ENOMEM)
+
+/* --- scenes ---------------------------------------------------------------------- */
+
+#define SMALL 64
+#define LARGE ((size_t)20 << 20) /* mapped, by the allocator and by the device */
+
+struct scene {
+    sb_context *context;
+    sb_mem *mem, *large; /* SMALL bytes of 0x21 on the host; never touched */
+    sb_blob *blob;       /* data and diff on the device: 1 2 3, 1 1 1 */
+    sb_stream stream;
+    sb_context *made;
+    sb_stream made_stream;
+    void *made_ptr;
+    int launched;
+};
+
+static const float ones[] = {1, 1, 1}, counted[] = {1, 2, 3};
+
+static sb_status open_context(sb_context **out, sb_error *err) {
+    sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
+    options.device = "sim:0";
+    options.flags = SB_CONTEXT_NO_HOST_CACHE | SB_CONTEXT_NO_PINNED;
+    return sb_context_create(&options, out, err);
+}
+
+static void scene_open(struct scene *s) {
+    sb_error err;
+    void *out;
+    memset(s, 0, sizeof *s);
+    assert_ok(open_context(&s->context, &err));
+    assert_ok(sb_mem_create(s->context, SMALL, &s->mem, &err));
+    assert_ok(sb_mem_overwrite_cpu(s->mem, &out, &err));
+    memset(out, 0x21, SMALL);
+    assert_ok(sb_mem_create(s->context, LARGE, &s->large, &err));
+    s->blob = blob_of_count(s->context, SB_DTYPE_F32, 3);
+    mem_place(data_of(s->blob), SB_HEAD_AT_GPU, counted, sizeof counted);
+    mem_place(diff_of(s->blob), SB_HEAD_AT_GPU, ones, sizeof ones);
+    assert_ok(sb_sim_stream_create(s->context, &s->stream, &err));
+}
+
+static void scene_close(struct scene *s) {
+    sb_mem_release(s->mem);
+    sb_mem_release(s->large);
+    sb_blob_destroy(s->blob);
+    (void)sb_sim_free(s->context, s->made_ptr, NULL);
+    (void)sb_context_forget_stream(s->context, s->stream, NULL);
+    sb_context_release(s->context); /* its streams go with it */
+    sb_context_release(s->made);
+}
+
+/* --- calls -------------------------------------------------------------------------- */
+
+static sb_status create_context(struct scene *s, sb_error *err) {
+    return open_context(&s->made, err);
+}
+
+static sb_status create_stream(struct scene *s, sb_error *err) {
+    return sb_sim_stream_create(s->context, &s->made_stream, err);
+}
+
+static sb_status device_malloc(struct scene *s, sb_error *err) {
+    return sb_sim_malloc(s->context, SMALL, &s->made_ptr, err);
+}
+
+static sb_status large_device_malloc(struct scene *s, sb_error *err) {
+    return sb_sim_malloc(s->context, LARGE, &s->made_ptr, err);
+}
+
+/* Beyond the first range of addresses. */
+static sb_status huge_device_malloc(struct scene *s, sb_error *err) {
+    return sb_sim_malloc(s->context, (size_t)5 << 30, &s->made_ptr, err);
+}
+
+static void count_launch(void *user) {
+    ++*(int *)user;
+}
+
+static sb_status launch(struct scene *s, sb_error *err) {
+    return sb_sim_launch(s->context, s->stream, count_launch, &s->launched, err);
+}
+
+static sb_status upload(struct scene *s, sb_error *err) {
+    const void *in;
+    return sb_mem_gpu_data(s->mem, &in, err);
+}
+
+static sb_status push(struct scene *s, sb_error *err) {
+    return sb_mem_async_gpu_push(s->mem, s->stream, err);
+}
+
+static sb_status on_stream(struct scene *s, sb_error *err) {
+    const void *in;
+    return sb_mem_gpu_data_on(s->mem, s->stream, &in, err);
+}
+
+static sb_status touch_host(struct scene *s, sb_error *err) {
+    const void *in;
+    return sb_mem_cpu_data(s->large, &in, err);
+}
+
+static sb_status touch_device(struct scene *s, sb_error *err) {
+    const void *in;
+    return sb_mem_gpu_data(s->large, &in, err);
+}
+
+static sb_status create_mem(struct scene *s, sb_error *err) {
+    sb_mem *mem = NULL;
+    sb_status st = sb_mem_create(s->context, SMALL, &mem, err);
+    sb_mem_release(mem);
+    return st;
+}
+
+static sb_status update(struct scene *s, sb_error *err) {
+    return sb_blob_update(s->blob, err);
+}
+
+static sb_status sum(struct scene *s, sb_error *err) {
+    double out;
+    return sb_blob_asum_data(s->blob, &out, err);
+}
+
+static sb_status download(struct scene *s, sb_error *err) {
+    const void *in;
+    return sb_blob_cpu_data(s->blob, &in, err);
+}
+
+static sb_status encode(struct scene *s, sb_error *err) {
+    void *bytes = NULL;
+    size_t size;
+    sb_status st = sb_blob_to_proto_new(s->blob, 0, &bytes, &size, err);
+    sb_bytes_free(bytes);
+    return st;
+}
+
+static const struct {
+    const char *name;
+    sb_status (*call)(struct scene *, sb_error *);
+    int64_t least;  /* requests that it must make */
+    bool in_place;  /* overwrites current bytes of the device */
+    bool is_costly; /* left out under valgrind */
+} calls[] = {
+    {"context_create", create_context, 4, false, false},
+    {"sim_stream_create", create_stream, 1, false, false},
+    {"sim_malloc", device_malloc, 2, false, false},
+    {"sim_malloc, large", large_device_malloc, 4, false, false},
+    {"sim_malloc, huge", huge_device_malloc, 1000, false, true},
+    {"sim_launch", launch, 1, false, false},
+    {"gpu_data", upload, 3, false, false},
+    {"async_gpu_push", push, 4, false, false},
+    {"gpu_data_on", on_stream, 4, false, false},
+    {"cpu_data, large", touch_host, 1, false, false},
+    {"gpu_data, large", touch_device, 4, false, false},
+    {"mem_create", create_mem, 1, false, false},
+    {"update", update, 1, true, false},
+    {"asum", sum, 1, false, false},
+    {"cpu_data", download, 1, false, false},
+    {"to_proto_new", encode, 2, false, false},
+};
+#define CALLS (sizeof calls / sizeof *calls)
+
+static bool is_unchanged(struct scene *s, bool lost) {
+    return !s->made && !s->made_stream && !s->made_ptr && !s->launched &&
+           sb_mem_head(s->mem) == SB_HEAD_AT_CPU &&
+           sb_mem_head(s->large) == SB_HEAD_UNINITIALIZED && mem_holds(s->mem, "!!!!", 4) &&
+           (lost || (sb_mem_head(data_of(s->blob)) == SB_HEAD_AT_GPU &&
+                     mem_holds(data_of(s->blob), counted, sizeof counted)));
+}
+
+/* Whether there was an n-th request. */
+static bool run(size_t i, int64_t n) {
+    struct scene s;
+    sb_error err;
+    scene_open(&s);
+    fault.left = n;
+    fault.fired = false;
+    fault.armed = true;
+    support_poison_error(&err);
+    sb_status st = calls[i].call(&s, &err);
+    fault.armed = false;
+    support_check_status(st, st, &err, calls[i].name, __FILE__, __LINE__);
+    bool lost = calls[i].in_place && st == SB_ERR_DEVICE_LOST;
+    if (st != (fault.fired ? SB_ERR_OUT_OF_MEMORY : SB_OK) && !lost)
+        fail_with("%s, request %d: %s", calls[i].name, (int)n, sb_status_name(st));
+    if (fault.fired && !is_unchanged(&s, lost))
+        fail_with("%s, request %d changed something", calls[i].name, (int)n);
+    if (fault.fired && !lost)
+        assert_ok(calls[i].call(&s, &err));
+    scene_close(&s);
+    return fault.fired;
+}
+
+static void the_nth_request_fails(void **state) {
+    (void)state;
+    for (size_t i = 0; i < CALLS; i++) {
+        int64_t n = 1, step = 1;
+        if (calls[i].is_costly && test_is_quick())
+            continue;
+        for (; run(i, n); n += step)
+            step = n > 50 ? 97 : 1; /* a thousand requests of one kind */
+        print_message("  %-20s %d requests\n", calls[i].name, (int)n - 1);
+        assert_true(n > calls[i].least);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_nth_request_fails),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,132 @@
+/* Writes a bomb to a file, or does with a file all that a reader would:
+
+       bomb list
+       bomb write NAME BYTES FILE
+       bomb read FORMAT FILE
+
+   `read` works on bytes in memory, inside the function work_on, so that a
+   profiler can tell reading a message from everything around it. */
+#include "bombs.h"
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <syncblob/syncblob.h>
+
+static int fail(const char *what) {
+    (void)fprintf(stderr, "bomb: %s\n", what);
+    return 2;
+}
+
+static int write_bomb(const char *name, size_t size, const char *path) {
+    for (size_t i = 0; i < num_bombs; i++) {
+        if (strcmp(bombs[i].name, name) != 0)
+            continue;
+        struct wire wire = {0};
+        bombs[i].build(&wire, size);
+        FILE *file = fopen(path, "wb");
+        size_t written = file ? fwrite(wire.bytes, 1, wire.size, file) : 0;
+        bool whole = written == wire.size && fclose(file) == 0;
+        wire_free(&wire);
+        return whole ? 0 : fail("the file cannot be written");
+    }
+    return fail("no bomb has this name");
+}
+
+static unsigned char *read_file(const char *path, size_t *size) {
+    FILE *file = fopen(path, "rb");
+    if (!file || fseek(file, 0, SEEK_END) != 0)
+        return NULL;
+    *size = (size_t)ftell(file);
+    rewind(file);
+    unsigned char *bytes = malloc(*size + 1);
+    if (bytes && fread(bytes, 1, *size, file) != *size)
+        return NULL;
+    (void)fclose(file);
+    return bytes;
+}
+
+/* Every layer and blob is asked about, every 16th is loaded: as many as there are, so that a cost
+   per blob that grows with the file shows. */
+static void use_model(const sb_model *model) {
+    sb_blob *blob = NULL;
+    (void)sb_blob_create(NULL, SB_DTYPE_F32, &blob, NULL);
+    for (int64_t layer = SB_NO_LAYER; layer < sb_model_num_layers(model); layer++) {
+        sb_layer_info info;
+        if (layer >= 0)
+            (void)sb_model_layer(model, layer, &info, NULL);
+        for (int64_t i = 0; i < sb_model_num_blobs(model, layer); i++) {
+            sb_blob_info found;
+            (void)sb_model_blob_info(model, layer, i, &found, NULL);
+            if (i % 16 == 0)
+                (void)sb_model_load_blob(model, layer, i, blob, NULL);
+        }
+    }
+    sb_blob_destroy(blob);
+}
+
+static void save_model(const sb_model *model) {
+    size_t size = 0;
+    if (sb_model_size(model, &size, NULL) != SB_OK)
+        return;
+    void *copy = malloc(size + 1);
+    (void)sb_model_save(model, copy, size, NULL, NULL);
+    free(copy);
+}
+
+static void use_as_blob(const void *bytes, size_t size) {
+    sb_blob *blob = NULL;
+    int32_t equal;
+    (void)sb_blob_create(NULL, SB_DTYPE_F64, &blob, NULL);
+    (void)sb_blob_shape_equals_proto(blob, bytes, size, &equal, NULL);
+    (void)sb_blob_from_proto(blob, bytes, size, SB_PROTO_RESHAPE, NULL, NULL);
+    sb_blob_destroy(blob);
+}
+
+/* Limits are out of the way: a refusal would cut the work short. */
+void work_on(int32_t format, const void *bytes, size_t size);
+void work_on(int32_t format, const void *bytes, size_t size) {
+    sb_limits limits = SB_LIMITS_INIT;
+    sb_model *model = NULL;
+    limits.max_layers = limits.max_blobs = INT64_MAX;
+    for (int named = 0; named < 2; named++) {
+        if (sb_model_open_bytes(NULL, named ? format : SB_FORMAT_AUTO, bytes, size, &limits, NULL,
+                                NULL, &model, NULL) != SB_OK)
+            continue;
+        if (named) {
+            use_model(model);
+            save_model(model);
+        }
+        sb_model_destroy(model);
+        model = NULL;
+    }
+    if (format == SB_FORMAT_BLOB)
+        use_as_blob(bytes, size);
+}
+
+static int read_bomb(int32_t format, const char *path) {
+    size_t size;
+    unsigned char *bytes = read_file(path, &size);
+    if (!bytes)
+        return fail("the file cannot be read");
+    work_on(format, bytes, size);
+    free(bytes);
+    return 0;
+}
+
+static int list(void) {
+    for (size_t i = 0; i < num_bombs; i++)
+        printf("%s %d\n", bombs[i].name, bombs[i].format);
+    return 0;
+}
+
+int main(int argc, char **argv) {
+    if (argc == 2 && strcmp(argv[1], "list") == 0)
+        return list();
+    if (argc == 5 && strcmp(argv[1], "write") == 0)
+        return write_bomb(argv[2], strtoul(argv[3], NULL, 10), argv[4]);
+    if (argc == 4 && strcmp(argv[1], "read") == 0)
+        return read_bomb((int32_t)strtol(argv[2], NULL, 10), argv[3]);
+    return fail("usage: list | write NAME BYTES FILE | read FORMAT FILE");
+}

@@ -1,0 +1,63 @@
+#!/usr/bin/env python3
+"""The command line's peak memory stays within 16 x the file + 64 MiB, for every bomb and for
+ordinary files, with `info` and `info --json`."""
+import argparse
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+MIB = 1 << 20
+COMMANDS = (["info"], ["info", "--json"])
+
+
+def peak_of(command):
+    """The exit status and the peak resident bytes of one run."""
+    with open(os.devnull, "r+b") as null:
+        child = subprocess.Popen(command, stdin=null, stdout=null, stderr=null)
+        _, status, usage = os.wait4(child.pid, 0)
+        child.returncode = os.waitstatus_to_exitcode(status)
+    return child.returncode, usage.ru_maxrss * 1024
+
+
+def inputs(program, sizes, folder, files):
+    """Names and paths, one file at a time on the disk."""
+    rows = subprocess.run([program, "list"], check=True, text=True, capture_output=True).stdout
+    for name in (row.split()[0] for row in rows.splitlines()):
+        for size in sizes:
+            path = folder / "bomb"
+            subprocess.run([program, "write", name, str(size), path], check=True)
+            yield f"{name} of {size}", path
+    for path in files:
+        yield path.name, path
+
+
+def main():
+    arguments = argparse.ArgumentParser(description=__doc__.split(",")[0])
+    arguments.add_argument("--cli", required=True, help="the program syncblob")
+    arguments.add_argument("--bomb", required=True, help="the program bomb")
+    arguments.add_argument("--full", action="store_true", help="bombs of 20 MB too")
+    arguments.add_argument("files", nargs="*", type=pathlib.Path)
+    options = arguments.parse_args()
+    sizes = [100_000, 4_000_000] + ([20_000_000] if options.full else [])
+    failed = runs = 0
+    largest = (0.0, "")
+    with tempfile.TemporaryDirectory() as folder:
+        for name, path in inputs(options.bomb, sizes, pathlib.Path(folder), options.files):
+            for command in COMMANDS:
+                allowed = 16 * path.stat().st_size + 64 * MIB
+                status, peak = peak_of([options.cli, *command, str(path)])
+                runs += 1
+                largest = max(largest, (peak / allowed, name))
+                if peak > allowed or status not in (0, 1):
+                    print(f"{name}, {' '.join(command)}: status {status}, peak {peak / MIB:.1f} MiB,"
+                          f" allowed {allowed / MIB:.1f} MiB", file=sys.stderr)
+                    failed += 1
+    print(f"{runs} runs, {failed} failed; nearest to the bound: {100 * largest[0]:.0f} % of it, "
+          f"{largest[1]}")
+    return 1 if failed or not runs else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,466 @@
+/* Files that are no ordinary files, may not be touched, lie about their size or
+   change while they are read, and disks that are full: a status, the old file
+   as it was, and nothing left beside it. For every call that reads or writes a
+   file. */
+#include "support.h"
+
+#include "nets.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define NOBODY 65534
+enum { COUNT = 50000 }; /* floats of the blob, much more than a window or a buffer */
+enum { FILE_BYTES = COUNT * (int)sizeof(float) };
+
+struct place {
+    char folder[64], file[96], other[96];
+    sb_blob *blob;   /* COUNT floats that count up */
+    sb_model *model; /* a solver state with that blob */
+};
+
+static int setup(void **state) {
+    struct place *p = calloc(1, sizeof *p);
+    const int64_t shape[] = {COUNT};
+    sb_error err;
+    float *x;
+    strcpy(p->folder, "/tmp/syncblob-files-XXXXXX");
+    assert_non_null(mkdtemp(p->folder));
+    assert_int_equal(chmod(p->folder, 0755), 0);
+    (void)snprintf(p->file, sizeof p->file, "%s/file", p->folder);
+    (void)snprintf(p->other, sizeof p->other, "%s/other", p->folder);
+    assert_ok(sb_blob_create_shaped(NULL, SB_DTYPE_F32, shape, 1, &p->blob, &err));
+    assert_ok(sb_blob_overwrite_cpu_data_f32(p->blob, &x, &err));
+    for (int i = 0; i < COUNT; i++)
+        x[i] = (float)i;
+    assert_ok(sb_model_create(NULL, SB_FORMAT_SOLVERSTATE, &p->model, &err));
+    assert_ok(sb_model_add_blob(p->model, SB_NO_LAYER, p->blob, 0, &err));
+    *state = p;
+    return 0;
+}
+
+/* Nothing is left but what the test made. */
+static int teardown(void **state) {
+    struct place *p = *state;
+    (void)unlink(p->file);
+    (void)unlink(p->other);
+    sb_blob_destroy(p->blob);
+    sb_model_destroy(p->model);
+    int left = rmdir(p->folder);
+    free(p);
+    return left;
+}
+
+static void write_text(const char *path, const char *text) {
+    FILE *file = fopen(path, "wb");
+    assert_non_null(file);
+    assert_int_equal(fwrite(text, 1, strlen(text), file), strlen(text));
+    assert_int_equal(fclose(file), 0);
+}
+
+static bool holds_text(const char *path, const char *text) {
+    char found[64] = "";
+    FILE *file = fopen(path, "rb");
+    size_t n = file ? fread(found, 1, sizeof found, file) : 0;
+    if (file)
+        (void)fclose(file);
+    return n == strlen(text) && memcmp(found, text, n) == 0;
+}
+
+/* --- the calls ------------------------------------------------------------------- */
+
+enum { READ_BLOB, OPEN_MODEL, OPEN_MAPPED, READERS };
+enum { WRITE_BLOB, SAVE_MODEL, WRITERS };
+
+static const char *const reader_names[] = {"read_file", "open_file", "open_file, mapped"};
+static const char *const writer_names[] = {"write_file", "save_file"};
+
+static sb_status load_first(const char *path, uint32_t flags, sb_blob *blob, sb_error *err) {
+    sb_model *model = NULL;
+    sb_status st = sb_model_open_file(NULL, SB_FORMAT_SOLVERSTATE, path, flags, NULL, &model, err);
+    if (st == SB_OK && sb_model_num_blobs(model, SB_NO_LAYER) > 0)
+        st = sb_model_load_blob(model, SB_NO_LAYER, 0, blob, err);
+    if (st != SB_OK && !model)
+        assert_null(model);
+    sb_model_destroy(model);
+    return st;
+}
+
+/* On failure the blob is as it was: one value, 7. */
+static sb_status read_with(int reader, const char *path, sb_error *err) {
+    sb_blob *blob;
+    sb_error own;
+    float *x = NULL, value = 0;
+    const float *found = NULL;
+    assert_int_equal(sb_blob_create_shaped(NULL, SB_DTYPE_F32, (int64_t[]){1}, 1, &blob, &own),
+                     SB_OK);
+    assert_int_equal(sb_blob_mutable_cpu_data_f32(blob, &x, &own), SB_OK);
+    *x = 7;
+    sb_status st = reader == READ_BLOB
+                       ? sb_blob_read_file(blob, path, SB_PROTO_RESHAPE, NULL, err)
+                       : load_first(path, reader == OPEN_MAPPED ? SB_OPEN_MAPPED : 0, blob, err);
+    assert_int_equal(sb_blob_cpu_data_f32(blob, &found, &own), SB_OK);
+    if (st != SB_OK) {
+        assert_int_equal(sb_blob_count(blob), 1);
+        memcpy(&value, found, sizeof value);
+        assert_true(value == 7);
+    } else if (sb_blob_count(blob) == COUNT) {
+        for (int i = 0; i < COUNT; i += 97)
+            assert_true(found[i] == (float)i);
+    }
+    sb_blob_destroy(blob);
+    return st;
+}
+
+static sb_status write_with(const struct place *p, int writer, const char *path, sb_error *err) {
+    return writer == WRITE_BLOB ? sb_blob_write_file(p->blob, path, 0, err)
+                                : sb_model_save_file(p->model, path, err);
+}
+
+static void check_readers(const char *path, sb_status status, int error) {
+    sb_error err;
+    for (int reader = 0; reader < READERS; reader++) {
+        support_poison_error(&err);
+        sb_status st = read_with(reader, path, &err);
+        support_check_status(status, st, &err, reader_names[reader], __FILE__, __LINE__);
+        if (error)
+            assert_int_equal(err.device_code, error);
+    }
+}
+
+static void check_writers(const struct place *p, const char *path, int error) {
+    sb_error err;
+    for (int writer = 0; writer < WRITERS; writer++) {
+        support_poison_error(&err);
+        sb_status st = write_with(p, writer, path, &err);
+        support_check_status(SB_ERR_IO, st, &err, writer_names[writer], __FILE__, __LINE__);
+        assert_int_equal(err.device_code, error);
+    }
+}
+
+/* --- what is no ordinary file ---------------------------------------------------------- */
+
+static void directories(void **state) {
+    struct place *p = *state;
+    check_readers(p->folder, SB_ERR_IO, EISDIR);
+    check_writers(p, p->folder, EISDIR);
+    check_readers("/", SB_ERR_IO, EISDIR);
+}
+
+static void pipes(void **state) {
+    struct place *p = *state;
+    struct stat info;
+    assert_int_equal(mkfifo(p->file, 0600), 0);
+    check_readers(p->file, SB_ERR_IO, EINVAL); /* without waiting for anybody */
+    check_writers(p, p->file, EINVAL);
+    assert_int_equal(lstat(p->file, &info), 0);
+    assert_true(S_ISFIFO(info.st_mode));
+}
+
+static void sockets(void **state) {
+    struct place *p = *state;
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    struct stat info;
+    int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+    assert_true(fd >= 0);
+    (void)snprintf(address.sun_path, sizeof address.sun_path, "%s", p->file);
+    assert_int_equal(bind(fd, (struct sockaddr *)&address, sizeof address), 0);
+    check_readers(p->file, SB_ERR_IO, ENXIO);
+    check_writers(p, p->file, EINVAL);
+    assert_int_equal(lstat(p->file, &info), 0);
+    assert_true(S_ISSOCK(info.st_mode));
+    (void)close(fd);
+}
+
+static void devices(void **state) {
+    struct place *p = *state;
+    static const char *const paths[] = {"/dev/null", "/dev/zero", "/dev/full"};
+    for (size_t i = 0; i < 3; i++) {
+        struct stat before, after;
+        assert_int_equal(stat(paths[i], &before), 0);
+        check_readers(paths[i], SB_ERR_IO, EINVAL);
+        check_writers(p, paths[i], EINVAL);
+        assert_int_equal(stat(paths[i], &after), 0);
+        assert_true(S_ISCHR(after.st_mode) && before.st_rdev == after.st_rdev);
+    }
+}
+
+/* What the kernel makes up as it is read has size 0: an empty file. */
+static void files_of_proc(void **state) {
+    struct place *p = *state;
+    sb_error err;
+    (void)p;
+    assert_status(SB_ERR_LENGTH_MISMATCH, read_with(READ_BLOB, "/proc/self/status", &err));
+    assert_ok(read_with(OPEN_MODEL, "/proc/self/status", &err));
+}
+
+static void links(void **state) {
+    struct place *p = *state;
+    assert_int_equal(symlink("other", p->file), 0); /* to nothing */
+    check_readers(p->file, SB_ERR_IO, ENOENT);
+    assert_int_equal(symlink("file", p->other), 0); /* and round */
+    check_readers(p->file, SB_ERR_IO, ELOOP);
+    check_writers(p, p->file, ELOOP);
+}
+
+/* --- what may not be touched --------------------------------------------------------------- */
+
+/* In a child without root's rights; cmocka's assertions do not work there. */
+static bool in_child(const struct place *p, bool (*check)(const struct place *)) {
+    int status = -1;
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        bool may = geteuid() != 0 || (setgid(NOBODY) == 0 && setuid(NOBODY) == 0);
+        _exit(may && check(p) ? 0 : 1);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+static bool all_are_denied(const struct place *p) {
+    sb_error err = {.code = SB_OK};
+    for (int reader = 0; reader < READERS; reader++)
+        if (read_with(reader, p->file, &err) != SB_ERR_IO || err.device_code != EACCES)
+            return false;
+    for (int writer = 0; writer < WRITERS; writer++)
+        if (write_with(p, writer, p->file, &err) != SB_ERR_IO || err.device_code != EACCES)
+            return false;
+    return true;
+}
+
+static void no_permission(void **state) {
+    struct place *p = *state;
+    write_text(p->file, "old");
+    assert_int_equal(chmod(p->file, 0), 0);
+    assert_int_equal(chmod(p->folder, 0555), 0); /* nobody may write into it */
+    bool denied = in_child(p, all_are_denied);
+    assert_int_equal(chmod(p->folder, 0), 0); /* nor look for a file in it */
+    bool hidden = in_child(p, all_are_denied);
+    assert_int_equal(chmod(p->folder, 0755), 0);
+    assert_int_equal(chmod(p->file, 0600), 0);
+    assert_true(denied && hidden);
+    assert_true(holds_text(p->file, "old"));
+}
+
+/* --- sizes that lie ----------------------------------------------------------------------------
+ */
+
+static void sparse_files(void **state) {
+    struct place *p = *state;
+    write_text(p->file, "");
+    assert_int_equal(truncate(p->file, 1 << 30), 0);
+    check_readers(p->file, SB_ERR_MALFORMED, 0); /* the first byte already */
+    assert_int_equal(truncate(p->file, (off_t)1 << 31), 0);
+    check_readers(p->file, SB_ERR_DATA_LIMIT, 0);
+    assert_int_equal(truncate(p->file, (off_t)1 << 42), 0);
+    check_readers(p->file, SB_ERR_DATA_LIMIT, 0);
+}
+
+/* A message that claims a gigabyte, and the hole behind it. */
+static void sparse_payloads_are_counted_before_they_are_read(void **state) {
+    struct place *p = *state;
+    static const char claim[] = "\x2a\x80\x80\x80\x80\x04"; /* data, 2^30 bytes */
+    struct counting_allocator counting = COUNTING_ALLOCATOR_INIT;
+    sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
+    sb_context *context;
+    sb_blob *blob;
+    sb_error err;
+    write_text(p->file, claim);
+    assert_int_equal(truncate(p->file, (off_t)sizeof claim - 1 + (1 << 30)), 0);
+    options.allocator = counting_allocator_table(&counting);
+    assert_ok(sb_context_create(&options, &context, &err));
+    assert_ok(sb_blob_create(context, SB_DTYPE_F32, &blob, &err));
+    assert_status(SB_ERR_LENGTH_MISMATCH,
+                  sb_blob_read_file(blob, p->file, SB_PROTO_RESHAPE, NULL, &err));
+    assert_int_equal(counting.buffer_calls, 0);
+    sb_blob_destroy(blob);
+    sb_context_release(context);
+}
+
+struct shaker {
+    const struct place *place;
+    atomic_bool stop;
+    off_t whole, other; /* sizes */
+};
+
+static void *shake(void *arg) {
+    struct shaker *s = arg;
+    const char *path = s->place->file;
+    while (!atomic_load(&s->stop)) {
+        (void)truncate(path, s->other);
+        (void)write_with(s->place, SAVE_MODEL, path, NULL); /* whole again, another file */
+        sched_yield();
+        int fd = open(path, O_WRONLY | O_CLOEXEC); /* grows and shrinks under its readers */
+        if (fd >= 0) {
+            (void)ftruncate(fd, s->other);
+            (void)ftruncate(fd, s->whole);
+            (void)close(fd);
+        }
+    }
+    return NULL;
+}
+
+static double seconds(void) {
+    struct timespec now;
+    (void)clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+}
+
+/* A read is whole, or a status. */
+static void read_while_it_changes(struct place *p, off_t other) {
+    struct shaker shaker = {.place = p, .whole = FILE_BYTES + 20, .other = other};
+    pthread_t thread;
+    double end = seconds() + 0.3;
+    sb_error err;
+    assert_ok(sb_model_save_file(p->model, p->file, &err));
+    assert_int_equal(pthread_create(&thread, NULL, shake, &shaker), 0);
+    bool only_statuses = true;
+    for (int rounds = 0; seconds() < end || rounds < 5; rounds++) {
+        sb_status st = load_first(p->file, 0, p->blob, &err); /* keeps the values if it works */
+        only_statuses &=
+            st == SB_OK || st == SB_ERR_IO || (st <= SB_ERR_MALFORMED && st >= SB_ERR_DATA_LIMIT);
+    }
+    atomic_store(&shaker.stop, true);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    assert_true(only_statuses);
+}
+
+static void files_that_shrink_or_grow_while_they_are_read(void **state) {
+    struct place *p = *state;
+    static const off_t sizes[] = {0, 5, 4096, FILE_BYTES / 2, FILE_BYTES + 10, 2 * FILE_BYTES};
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+        read_while_it_changes(p, sizes[i]);
+}
+
+/* --- full disks ------------------------------------------------------------------------------- */
+
+/* Each size that a disk may be full at: before the first byte, on a buffer's edge, at the last. */
+static void a_limit_on_the_size_of_files(void **state) {
+    struct place *p = *state;
+    static const rlim_t sizes[] = {0, 1, 16383, 16384, 16385, 100000, FILE_BYTES - 1, FILE_BYTES};
+    struct rlimit unlimited;
+    write_text(p->file, "old");
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &unlimited), 0);
+    void (*handler)(int) = signal(SIGXFSZ, SIG_IGN);
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+        for (int writer = 0; writer < WRITERS; writer++) {
+            sb_error err = {.code = SB_OK};
+            struct rlimit tight = {sizes[i], unlimited.rlim_max};
+            assert_int_equal(setrlimit(RLIMIT_FSIZE, &tight), 0);
+            sb_status st = write_with(p, writer, p->file, &err);
+            assert_int_equal(setrlimit(RLIMIT_FSIZE, &unlimited), 0);
+            assert_int_equal(st, SB_ERR_IO);
+            assert_int_equal(err.device_code, EFBIG);
+            assert_true(holds_text(p->file, "old"));
+        }
+    signal(SIGXFSZ, handler);
+}
+
+static bool fills_the_disk(const struct place *p) {
+    sb_error err = {.code = SB_OK};
+    char path[128];
+    (void)snprintf(path, sizeof path, "%s/file", p->folder);
+    if (!holds_text(path, "old"))
+        return false;
+    for (int writer = 0; writer < WRITERS; writer++)
+        if (write_with(p, writer, path, &err) != SB_ERR_IO || err.device_code != ENOSPC ||
+            !holds_text(path, "old"))
+            return false;
+    return true;
+}
+
+enum { DONE, WRONG, NO_MOUNT };
+
+/* In a child with mounts of its own. */
+static int on_a_small_disk(const struct place *p) {
+    if (unshare(CLONE_NEWNS) != 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0 ||
+        mount("none", p->folder, "tmpfs", 0, "size=64k") != 0)
+        return NO_MOUNT;
+    int fd = open(p->file, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+    bool ready = fd >= 0 && write(fd, "old", 3) == 3 && close(fd) == 0;
+    return ready && fills_the_disk(p) ? DONE : WRONG;
+}
+
+static void a_full_disk(void **state) {
+    struct place *p = *state;
+    int status = -1;
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0)
+        _exit(on_a_small_disk(p));
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status));
+    if (WEXITSTATUS(status) == NO_MOUNT) {
+        print_message("skipped: a small disk can be mounted by root alone\n");
+        skip();
+    }
+    assert_int_equal(WEXITSTATUS(status), DONE);
+}
+
+/* --- names that are taken ------------------------------------------------------------------------
+ */
+
+static void make_leftovers(const struct place *p, int count, bool make) {
+    for (int i = 0; i < count; i++) {
+        char path[160];
+        (void)snprintf(path, sizeof path, "%s/.syncblob-%ld-%d.tmp", p->folder, (long)getpid(), i);
+        if (make)
+            write_text(path, "left");
+        else
+            assert_true(holds_text(path, "left") && unlink(path) == 0);
+    }
+}
+
+/* What a killed process of the same number left behind is neither used nor in the way; when all
+   names that are tried are taken, that is a status. The names count up, from 0: this test runs
+   first. */
+static void leftovers_are_not_touched(void **state) {
+    struct place *p = *state;
+    enum { TRIED = 100 };
+    sb_error err;
+    write_text(p->file, "old");
+    make_leftovers(p, 2 * TRIED - 10, true);
+    assert_status(SB_ERR_IO, sb_blob_write_file(p->blob, p->file, 0, &err));
+    assert_int_equal(err.device_code, EEXIST);
+    assert_true(holds_text(p->file, "old"));
+    assert_ok(sb_blob_write_file(p->blob, p->file, 0, &err)); /* the last ten are free */
+    assert_ok(read_with(READ_BLOB, p->file, &err));
+    make_leftovers(p, 2 * TRIED - 10, false);
+}
+
+#define HERE(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        HERE(leftovers_are_not_touched),
+        HERE(directories),
+        HERE(pipes),
+        HERE(sockets),
+        HERE(devices),
+        HERE(files_of_proc),
+        HERE(links),
+        HERE(no_permission),
+        HERE(sparse_files),
+        HERE(sparse_payloads_are_counted_before_they_are_read),
+        HERE(files_that_shrink_or_grow_while_they_are_read),
+        HERE(a_limit_on_the_size_of_files),
+        HERE(a_full_disk),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,275 @@
+/* What reading takes: never more than the caller allows, and by default no more
+   than the payload, the size of the input and 8 MiB. Counted by the allocator,
+   for every bomb, from memory and from a file. */
+#include "support.h"
+
+#include "bombs.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define MIB ((size_t)1 << 20)
+/* The handles that a limit does not count: a blob's memories. */
+#define HANDLES 512
+
+struct observed {
+    struct counting_allocator counting;
+    sb_context *context;
+    size_t before; /* live bytes when the watch began */
+};
+
+static void observe(struct observed *o) {
+    sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
+    sb_error err;
+    *o = (struct observed){.counting = COUNTING_ALLOCATOR_INIT};
+    options.allocator = counting_allocator_table(&o->counting);
+    options.flags = SB_CONTEXT_NO_HOST_CACHE;
+    assert_ok(sb_context_create(&options, &o->context, &err));
+}
+
+static void observed_end(struct observed *o) {
+    sb_context_release(o->context);
+    counting_allocator_assert_clean(&o->counting);
+}
+
+static void watch(struct observed *o) {
+    o->before = o->counting.peak_bytes = o->counting.live_bytes;
+}
+
+static size_t peak(const struct observed *o) {
+    return o->counting.peak_bytes - o->before;
+}
+
+/* Where the bytes are: in memory, or in a file of that path. */
+struct input {
+    const struct bomb *bomb;
+    struct wire wire;
+    char path[40];
+};
+
+static void input_open(struct input *input, const struct bomb *bomb, size_t size) {
+    *input = (struct input){.bomb = bomb, .path = "/tmp/syncblob-bomb-XXXXXX"};
+    bomb->build(&input->wire, size);
+    FILE *file = fdopen(mkstemp(input->path), "wb");
+    assert_non_null(file);
+    assert_int_equal(fwrite(input->wire.bytes, 1, input->wire.size, file), input->wire.size);
+    assert_int_equal(fclose(file), 0);
+}
+
+static void input_close(struct input *input) {
+    (void)unlink(input->path);
+    wire_free(&input->wire);
+}
+
+static sb_status open_input(const struct input *input, bool in_file, sb_context *context,
+                            const sb_limits *limits, sb_model **out, sb_error *err) {
+    int32_t format = input->bomb->format;
+    if (in_file)
+        return sb_model_open_file(context, format, input->path, 0, limits, out, err);
+    return sb_model_open_bytes(context, format, input->wire.bytes, input->wire.size, limits, NULL,
+                               NULL, out, err);
+}
+
+static bool is_the_datas_fault(sb_status st) {
+    return st <= SB_ERR_MALFORMED && st >= SB_ERR_DATA_LIMIT;
+}
+
+/* --- defaults ---------------------------------------------------------------------- */
+
+/* The blobs of a model: some of the many, the first and the last. */
+static void load_some(struct observed *o, const sb_model *model, const struct input *input,
+                      size_t index) {
+    sb_error err;
+    for (int64_t layer = SB_NO_LAYER; layer < sb_model_num_layers(model); layer += 97)
+        for (int64_t i = 0; i < sb_model_num_blobs(model, layer); i += 997) {
+            sb_blob *blob;
+            sb_blob_info info;
+            assert_ok(sb_model_blob_info(model, layer, i, &info, &err));
+            assert_ok(sb_blob_create(o->context, SB_DTYPE_F32, &blob, &err));
+            size_t handle = o->counting.live_bytes - o->before - index;
+            sb_status st = sb_model_load_blob(model, layer, i, blob, &err);
+            assert_true(st == SB_OK || is_the_datas_fault(st));
+            size_t payload = (size_t)info.count * sizeof(float);
+            if (peak(o) > payload + input->wire.size + 8 * MIB + handle)
+                fail_with("%s: %zu bytes to load a blob", input->bomb->name, peak(o));
+            sb_blob_destroy(blob);
+        }
+}
+
+static void check_default(const struct input *input, bool in_file) {
+    struct observed o;
+    sb_model *model = NULL;
+    sb_error err;
+    observe(&o);
+    watch(&o);
+    sb_status st = open_input(input, in_file, o.context, NULL, &model, &err);
+    size_t index = peak(&o);
+    if (st != SB_OK && !is_the_datas_fault(st))
+        fail_with("%s: %s", input->bomb->name, err.message);
+    if (index > input->wire.size + 8 * MIB)
+        fail_with("%s: %zu bytes for an input of %zu", input->bomb->name, index, input->wire.size);
+    if (!in_file)
+        print_message("  %-30s %9zu bytes: %-13s index %8zu\n", input->bomb->name, input->wire.size,
+                      st == SB_OK ? "opened" : sb_status_name(st) + 3, index);
+    if (st == SB_OK)
+        load_some(&o, model, input, index);
+    sb_model_destroy(model);
+    observed_end(&o);
+}
+
+static void by_default_an_index_is_at_most_the_input_and_8_mib(void **state) {
+    (void)state;
+    static const size_t sizes[] = {200, 250000, 3000000, 10000000};
+    size_t count = test_is_quick() ? 2 : test_is_full() ? 4 : 3;
+    for (size_t s = 0; s < count; s++)
+        for (size_t i = 0; i < num_bombs; i++) {
+            struct input input;
+            input_open(&input, &bombs[i], sizes[s]);
+            check_default(&input, false);
+            check_default(&input, true);
+            input_close(&input);
+        }
+}
+
+/* The same bytes straight into a blob. */
+static void by_default_a_blob_takes_its_payload(void **state) {
+    (void)state;
+    for (size_t i = 0; i < num_bombs; i++) {
+        struct input input;
+        if (bombs[i].format != SB_FORMAT_BLOB)
+            continue;
+        input_open(&input, &bombs[i], 500000);
+        for (int in_file = 0; in_file < 2; in_file++)
+            for (int32_t dtype = SB_DTYPE_F32; dtype <= SB_DTYPE_F64; dtype++) {
+                struct observed o;
+                sb_blob *blob;
+                sb_error err;
+                observe(&o);
+                assert_ok(sb_blob_create(o.context, dtype, &blob, &err));
+                watch(&o);
+                sb_status st =
+                    in_file ? sb_blob_read_file(blob, input.path, SB_PROTO_RESHAPE, NULL, &err)
+                            : sb_blob_from_proto(blob, input.wire.bytes, input.wire.size,
+                                                 SB_PROTO_RESHAPE, NULL, &err);
+                assert_true(st == SB_OK || is_the_datas_fault(st));
+                size_t payload = (size_t)sb_blob_count(blob) * sb_dtype_size(dtype);
+                if (peak(&o) > payload + HANDLES)
+                    fail_with("%s: %zu bytes for a payload of %zu", bombs[i].name, peak(&o),
+                              payload);
+                sb_blob_destroy(blob);
+                observed_end(&o);
+            }
+        input_close(&input);
+    }
+}
+
+static void a_net_of_a_million_empty_layers_is_refused(void **state) {
+    (void)state;
+    for (size_t i = 0; i < 3; i++) { /* of every generation */
+        static const size_t bytes[] = {3, 2, 4};
+        struct input input;
+        sb_model *model;
+        sb_error err;
+        input_open(&input, &bombs[i], bytes[i] * 1000000);
+        for (int in_file = 0; in_file < 2; in_file++) {
+            struct observed o;
+            observe(&o);
+            watch(&o);
+            assert_status(SB_ERR_DATA_LIMIT,
+                          open_input(&input, in_file, o.context, NULL, &model, &err));
+            assert_int_equal(err.offset, bytes[i] * 100000); /* the first one too many */
+            assert_non_null(strstr(err.message, "100000"));
+            assert_true(peak(&o) < 4096);
+            observed_end(&o);
+        }
+        input_close(&input);
+    }
+}
+
+/* --- the caller's limit ------------------------------------------------------------------- */
+
+static void check_limited(const struct input *input, bool in_file, size_t memory) {
+    struct observed o;
+    sb_model *model = NULL;
+    sb_limits limits = SB_LIMITS_INIT;
+    sb_error err;
+    observe(&o);
+    limits.max_memory = memory;
+    limits.max_layers = limits.max_blobs = INT64_MAX;
+    limits.max_name_bytes = SIZE_MAX;
+    watch(&o);
+    sb_status st = open_input(input, in_file, o.context, &limits, &model, &err);
+    assert_true(st == SB_OK || is_the_datas_fault(st));
+    if (peak(&o) > memory)
+        fail_with("%s: %zu bytes to open, %zu allowed", input->bomb->name, peak(&o), memory);
+    int64_t layer = sb_model_num_layers(model) > 0 ? 0 : SB_NO_LAYER;
+    if (st == SB_OK && sb_model_num_blobs(model, layer) > 0) {
+        sb_blob *blob;
+        assert_ok(sb_blob_create(o.context, SB_DTYPE_F64, &blob, &err));
+        size_t held = o.counting.live_bytes - o.before;
+        st = sb_model_load_blob(model, layer, 0, blob, &err);
+        assert_true(st == SB_OK || is_the_datas_fault(st));
+        if (peak(&o) > memory + HANDLES && peak(&o) > held)
+            fail_with("%s: %zu bytes to load, %zu allowed", input->bomb->name, peak(&o), memory);
+        sb_blob_destroy(blob);
+    }
+    sb_model_destroy(model);
+    observed_end(&o);
+}
+
+static void the_callers_limit_is_never_passed(void **state) {
+    (void)state;
+    static const size_t limits[] = {
+        1,      100,    300,    400,    500,     1000,    3000,     10000,          30000,
+        100000, 300000, 400001, 800000, 1000000, 3000000, 10000000, (size_t)1 << 40};
+    size_t size = test_is_quick() ? 20000 : 100000;
+    for (size_t i = 0; i < num_bombs; i++) {
+        struct input input;
+        input_open(&input, &bombs[i], size);
+        for (size_t l = 0; l < sizeof limits / sizeof *limits; l++) {
+            check_limited(&input, false, limits[l]);
+            check_limited(&input, true, limits[l]);
+        }
+        input_close(&input);
+    }
+}
+
+/* A context's cap is another thing: it counts all that lives, and is no fault of the bytes. */
+static void the_cap_of_a_context_is_never_passed(void **state) {
+    (void)state;
+    static const size_t caps[] = {3000, 10000, 100000, 1000000};
+    for (size_t i = 0; i < num_bombs; i++) {
+        struct input input;
+        input_open(&input, &bombs[i], 100000);
+        for (size_t c = 0; c < sizeof caps / sizeof *caps; c++) {
+            struct counting_allocator counting = COUNTING_ALLOCATOR_INIT;
+            sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
+            sb_context *context;
+            sb_model *model = NULL;
+            sb_error err;
+            options.allocator = counting_allocator_table(&counting);
+            options.max_host_bytes = caps[c];
+            assert_ok(sb_context_create(&options, &context, &err));
+            sb_status st = open_input(&input, false, context, NULL, &model, &err);
+            assert_true(st == SB_OK || st == SB_ERR_CAP_REACHED || is_the_datas_fault(st));
+            assert_true(counting.peak_bytes <= caps[c]);
+            sb_model_destroy(model);
+            sb_context_release(context);
+            counting_allocator_assert_clean(&counting);
+        }
+        input_close(&input);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(by_default_an_index_is_at_most_the_input_and_8_mib),
+        cmocka_unit_test(by_default_a_blob_takes_its_payload),
+        cmocka_unit_test(a_net_of_a_million_empty_layers_is_refused),
+        cmocka_unit_test(the_callers_limit_is_never_passed),
+        cmocka_unit_test(the_cap_of_a_context_is_never_passed),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

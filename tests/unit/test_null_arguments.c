@@ -1,0 +1,340 @@
+/* Every pointer that a header does not mark [nullable], NULL in turn: the call
+   is refused and changes nothing. Queries without a status have an answer. */
+#include "blobs.h"
+
+#include <syncblob/sim.h>
+
+#define INVALID SB_ERR_INVALID_ARGUMENT
+
+struct world {
+    struct rig rig;
+    sb_mem *mem;
+    sb_blob *blob, *other;
+    sb_stream stream;
+    struct lent host, device;
+    union {
+        const void *in;
+        void *ptr;
+        double sum;
+        int64_t number;
+        int32_t small;
+        size_t size;
+        char bytes[64];
+    } out;
+};
+
+static int setup(void **state) {
+    sb_error err;
+    struct world *w = calloc(1, sizeof *w);
+    rig_open(&w->rig, "sim:0", 0);
+    w->blob = blob_of_count(w->rig.context, SB_DTYPE_F32, 4);
+    w->other = blob_of_count(w->rig.context, SB_DTYPE_F32, 4);
+    assert_ok(sb_mem_create(w->rig.context, 16, &w->mem, &err));
+    assert_ok(sb_sim_stream_create(w->rig.context, &w->stream, &err));
+    w->host = lend_host(16, 1);
+    w->device = lend_device(w->rig.context, 16, 1);
+    *state = w;
+    return 0;
+}
+
+/* Nothing was made, nothing was touched. */
+static int teardown(void **state) {
+    struct world *w = *state;
+    sb_error err;
+    assert_int_equal(sb_mem_head(w->mem), SB_HEAD_UNINITIALIZED);
+    assert_int_equal(sb_mem_storage(w->mem, SB_SIDE_CPU), SB_STORAGE_NONE);
+    assert_int_equal(w->rig.counting.buffer_calls, 0);
+    assert_ok(sb_sim_stream_destroy(w->rig.context, w->stream, &err));
+    lent_free(&w->host);
+    lent_free(&w->device);
+    sb_mem_release(w->mem);
+    sb_blob_destroy(w->blob);
+    sb_blob_destroy(w->other);
+    rig_close(&w->rig);
+    free(w);
+    return 0;
+}
+
+static void calls_of_a_memory(void **state) {
+    struct world *w = *state;
+    sb_error err;
+    sb_mem *mem = w->mem;
+    assert_status(INVALID, sb_mem_create(w->rig.context, 1, NULL, &err));
+    assert_status(INVALID, sb_mem_cpu_data(NULL, &w->out.in, &err));
+    assert_status(INVALID, sb_mem_cpu_data(mem, NULL, &err));
+    assert_status(INVALID, sb_mem_mutable_cpu_data(NULL, &w->out.ptr, &err));
+    assert_status(INVALID, sb_mem_mutable_cpu_data(mem, NULL, &err));
+    assert_status(INVALID, sb_mem_overwrite_cpu(NULL, &w->out.ptr, &err));
+    assert_status(INVALID, sb_mem_overwrite_cpu(mem, NULL, &err));
+    assert_status(INVALID, sb_mem_set_cpu(NULL, w->host.ptr, 16, 0, NULL, NULL, &err));
+    assert_status(INVALID, sb_mem_set_cpu(mem, NULL, 16, 0, NULL, NULL, &err));
+    assert_status(INVALID, sb_mem_synchronize(NULL, &err));
+    assert_status(INVALID, sb_mem_evict_cpu(NULL, &err));
+    assert_status(INVALID, sb_mem_clear(NULL, &err));
+}
+
+static void calls_of_a_memory_on_a_device(void **state) {
+    struct world *w = *state;
+    sb_error err;
+    sb_mem *mem = w->mem;
+    assert_status(INVALID, sb_mem_gpu_data(NULL, &w->out.in, &err));
+    assert_status(INVALID, sb_mem_gpu_data(mem, NULL, &err));
+    assert_status(INVALID, sb_mem_gpu_data_on(NULL, w->stream, &w->out.in, &err));
+    assert_status(INVALID, sb_mem_gpu_data_on(mem, w->stream, NULL, &err));
+    assert_status(INVALID, sb_mem_mutable_gpu_data(NULL, &w->out.ptr, &err));
+    assert_status(INVALID, sb_mem_mutable_gpu_data(mem, NULL, &err));
+    assert_status(INVALID, sb_mem_mutable_gpu_data_on(NULL, w->stream, &w->out.ptr, &err));
+    assert_status(INVALID, sb_mem_mutable_gpu_data_on(mem, w->stream, NULL, &err));
+    assert_status(INVALID, sb_mem_overwrite_gpu(NULL, &w->out.ptr, &err));
+    assert_status(INVALID, sb_mem_overwrite_gpu(mem, NULL, &err));
+    assert_status(INVALID, sb_mem_overwrite_gpu_on(NULL, w->stream, &w->out.ptr, &err));
+    assert_status(INVALID, sb_mem_overwrite_gpu_on(mem, w->stream, NULL, &err));
+    assert_status(INVALID, sb_mem_set_gpu(NULL, w->device.ptr, 16, 0, NULL, NULL, &err));
+    assert_status(INVALID, sb_mem_set_gpu(mem, NULL, 16, 0, NULL, NULL, &err));
+    assert_status(INVALID, sb_mem_async_gpu_push(NULL, w->stream, &err));
+    assert_status(INVALID, sb_mem_async_cpu_pull(NULL, w->stream, &err));
+    assert_status(INVALID, sb_mem_prefetch_cpu(NULL, w->stream, &err));
+    assert_status(INVALID, sb_mem_prefetch_gpu(NULL, w->stream, &err));
+    assert_status(INVALID, sb_mem_evict_gpu(NULL, &err));
+}
+
+typedef sb_status (*reads)(const sb_blob *, const void **, sb_error *);
+typedef sb_status (*writes)(sb_blob *, void **, sb_error *);
+typedef sb_status (*reads_on)(const sb_blob *, sb_stream, const void **, sb_error *);
+typedef sb_status (*writes_on)(sb_blob *, sb_stream, void **, sb_error *);
+typedef sb_status (*sums)(const sb_blob *, double *, sb_error *);
+typedef sb_status (*acts)(sb_blob *, sb_error *);
+typedef sb_status (*numbers)(const sb_blob *, int64_t *, sb_error *);
+
+static void pointers_into_a_blob(void **state) {
+    struct world *w = *state;
+    sb_error err;
+    static const reads read[] = {sb_blob_cpu_data, sb_blob_gpu_data, sb_blob_cpu_diff,
+                                 sb_blob_gpu_diff};
+    static const writes write[] = {sb_blob_mutable_cpu_data,   sb_blob_mutable_gpu_data,
+                                   sb_blob_overwrite_cpu_data, sb_blob_overwrite_gpu_data,
+                                   sb_blob_mutable_cpu_diff,   sb_blob_mutable_gpu_diff,
+                                   sb_blob_overwrite_cpu_diff, sb_blob_overwrite_gpu_diff};
+    static const reads_on read_on[] = {sb_blob_gpu_data_on, sb_blob_gpu_diff_on};
+    static const writes_on write_on[] = {sb_blob_mutable_gpu_data_on, sb_blob_overwrite_gpu_data_on,
+                                         sb_blob_mutable_gpu_diff_on,
+                                         sb_blob_overwrite_gpu_diff_on};
+    for (size_t i = 0; i < 4; i++) {
+        assert_status(INVALID, read[i](NULL, &w->out.in, &err));
+        assert_status(INVALID, read[i](w->blob, NULL, &err));
+    }
+    for (size_t i = 0; i < 8; i++) {
+        assert_status(INVALID, write[i](NULL, &w->out.ptr, &err));
+        assert_status(INVALID, write[i](w->blob, NULL, &err));
+    }
+    for (size_t i = 0; i < 2; i++) {
+        assert_status(INVALID, read_on[i](NULL, w->stream, &w->out.in, &err));
+        assert_status(INVALID, read_on[i](w->blob, w->stream, NULL, &err));
+    }
+    for (size_t i = 0; i < 4; i++) {
+        assert_status(INVALID, write_on[i](NULL, w->stream, &w->out.ptr, &err));
+        assert_status(INVALID, write_on[i](w->blob, w->stream, NULL, &err));
+    }
+    assert_status(INVALID, sb_blob_data(NULL, (sb_mem **)&w->out.ptr, &err));
+    assert_status(INVALID, sb_blob_data(w->blob, NULL, &err));
+    assert_status(INVALID, sb_blob_diff(NULL, (sb_mem **)&w->out.ptr, &err));
+    assert_status(INVALID, sb_blob_diff(w->blob, NULL, &err));
+}
+
+static void calls_of_a_blob(void **state) {
+    struct world *w = *state;
+    sb_error err;
+    static const sums sum[] = {sb_blob_asum_data, sb_blob_asum_diff, sb_blob_sumsq_data,
+                               sb_blob_sumsq_diff};
+    static const acts act[] = {sb_blob_clear_data, sb_blob_clear_diff, sb_blob_update};
+    static const numbers number[] = {sb_blob_num, sb_blob_channels, sb_blob_height, sb_blob_width};
+    for (size_t i = 0; i < 4; i++) {
+        assert_status(INVALID, sum[i](NULL, &w->out.sum, &err));
+        assert_status(INVALID, sum[i](w->blob, NULL, &err));
+        assert_status(INVALID, number[i](NULL, &w->out.number, &err));
+        assert_status(INVALID, number[i](w->blob, NULL, &err));
+    }
+    for (size_t i = 0; i < 3; i++)
+        assert_status(INVALID, act[i](NULL, &err));
+    assert_status(INVALID, sb_blob_scale_data(NULL, 2, &err));
+    assert_status(INVALID, sb_blob_scale_diff(NULL, 2, &err));
+    assert_status(INVALID, sb_blob_share_data(NULL, w->other, &err));
+    assert_status(INVALID, sb_blob_share_diff(w->blob, NULL, &err));
+    assert_status(INVALID, sb_blob_copy_from(NULL, w->other, 0, &err));
+    assert_status(INVALID, sb_blob_copy_from(w->blob, NULL, 0, &err));
+    assert_status(INVALID, sb_blob_set_cpu_data(NULL, w->host.ptr, 16, 0, NULL, NULL, &err));
+    assert_status(INVALID, sb_blob_set_cpu_data(w->blob, NULL, 16, 0, NULL, NULL, &err));
+    assert_status(INVALID, sb_blob_set_gpu_data(NULL, w->device.ptr, 16, 0, NULL, NULL, &err));
+    assert_status(INVALID, sb_blob_set_gpu_data(w->blob, NULL, 16, 0, NULL, NULL, &err));
+    assert_status(INVALID, sb_blob_data_at_legacy(NULL, 0, 0, 0, 0, w->out.bytes, &err));
+    assert_status(INVALID, sb_blob_diff_at(w->blob, NULL, 1, w->out.bytes, &err));
+    assert_status(INVALID, sb_blob_offset(w->blob, NULL, 1, &w->out.number, &err));
+}
+
+static void blobs_as_bytes(void **state) {
+    struct world *w = *state;
+    sb_error err;
+    void *bytes;
+    size_t size;
+    assert_status(INVALID, sb_blob_from_proto(NULL, "", 0, 0, NULL, &err));
+    assert_status(INVALID, sb_blob_from_proto(w->blob, NULL, 1, 0, NULL, &err));
+    assert_status(INVALID, sb_blob_shape_equals_proto(NULL, "", 0, &w->out.small, &err));
+    assert_status(INVALID, sb_blob_shape_equals_proto(w->blob, "", 0, NULL, &err));
+    assert_status(INVALID, sb_blob_reshape_proto(NULL, "", 0, NULL, &err));
+    assert_status(INVALID, sb_blob_proto_size(NULL, 0, &size, &err));
+    assert_status(INVALID, sb_blob_proto_size(w->blob, 0, NULL, &err));
+    assert_status(INVALID, sb_blob_to_proto(NULL, 0, w->out.bytes, 64, &size, &err));
+    assert_status(INVALID, sb_blob_to_proto(w->blob, 0, NULL, 64, &size, &err));
+    assert_status(INVALID, sb_blob_to_proto_new(NULL, 0, &bytes, &size, &err));
+    assert_status(INVALID, sb_blob_to_proto_new(w->blob, 0, NULL, &size, &err));
+    assert_status(INVALID, sb_blob_to_proto_new(w->blob, 0, &bytes, NULL, &err));
+    assert_status(INVALID, sb_blob_read_file(NULL, "/dev/null", 0, NULL, &err));
+    assert_status(INVALID, sb_blob_read_file(w->blob, NULL, 0, NULL, &err));
+    assert_status(INVALID, sb_blob_write_file(NULL, "/dev/null", 0, &err));
+    assert_status(INVALID, sb_blob_write_file(w->blob, NULL, 0, &err));
+}
+
+static void opening_models(void **state) {
+    struct world *w = *state;
+    sb_error err;
+    sb_model *model = NULL;
+    sb_context *context = w->rig.context;
+    assert_status(INVALID,
+                  sb_model_open_bytes(context, 0, NULL, 1, NULL, NULL, NULL, &model, &err));
+    assert_status(INVALID, sb_model_open_bytes(context, 0, "", 0, NULL, NULL, NULL, NULL, &err));
+    assert_status(INVALID, sb_model_open_file(context, 0, NULL, 0, NULL, &model, &err));
+    assert_status(INVALID, sb_model_open_file(context, 0, "/dev/null", 0, NULL, NULL, &err));
+    assert_status(INVALID, sb_model_create(context, SB_FORMAT_BLOB, NULL, &err));
+    assert_null(model);
+}
+
+static void calls_of_a_model(void **state) {
+    struct world *w = *state;
+    sb_error err;
+    sb_model *model;
+    sb_layer_info layer;
+    sb_blob_info blob;
+    sb_solver_info solver = {{NULL, 1}, 1, 1};
+    int64_t *number = &w->out.number;
+    assert_ok(sb_model_create(w->rig.context, SB_FORMAT_SOLVERSTATE, &model, &err));
+    assert_status(INVALID, sb_model_layer(NULL, 0, &layer, &err));
+    assert_status(INVALID, sb_model_layer(model, 0, NULL, &err));
+    assert_status(INVALID, sb_model_find_layer(NULL, "a", 1, number, &err));
+    assert_status(INVALID, sb_model_find_layer(model, NULL, 1, number, &err));
+    assert_status(INVALID, sb_model_find_layer(model, "a", 1, NULL, &err));
+    assert_status(INVALID, sb_model_blob_info(NULL, SB_NO_LAYER, 0, &blob, &err));
+    assert_status(INVALID, sb_model_blob_info(model, SB_NO_LAYER, 0, NULL, &err));
+    assert_status(INVALID, sb_model_load_blob(NULL, SB_NO_LAYER, 0, w->blob, &err));
+    assert_status(INVALID, sb_model_load_blob(model, SB_NO_LAYER, 0, NULL, &err));
+    assert_status(INVALID, sb_model_set_blob(NULL, SB_NO_LAYER, 0, w->blob, 0, &err));
+    assert_status(INVALID, sb_model_set_blob(model, SB_NO_LAYER, 0, NULL, 0, &err));
+    assert_status(INVALID, sb_model_add_blob(NULL, SB_NO_LAYER, w->blob, 0, &err));
+    assert_status(INVALID, sb_model_add_blob(model, SB_NO_LAYER, NULL, 0, &err));
+    assert_status(INVALID, sb_model_add_layer(NULL, "a", "b", NULL, &err));
+    assert_status(INVALID, sb_model_set_name(NULL, "a", &err));
+    assert_status(INVALID, sb_model_solver_info(NULL, &solver, &err));
+    assert_status(INVALID, sb_model_solver_info(model, NULL, &err));
+    assert_status(INVALID, sb_model_set_solver_info(NULL, &solver, &err));
+    assert_status(INVALID, sb_model_set_solver_info(model, NULL, &err));
+    assert_status(INVALID, sb_model_set_solver_info(model, &solver, &err)); /* a text of NULL */
+    assert_status(INVALID, sb_model_size(NULL, &w->out.size, &err));
+    assert_status(INVALID, sb_model_size(model, NULL, &err));
+    assert_status(INVALID, sb_model_save(NULL, w->out.bytes, 64, NULL, &err));
+    assert_status(INVALID, sb_model_save_file(NULL, "/dev/null", &err));
+    assert_status(INVALID, sb_model_save_file(model, NULL, &err));
+    assert_int_equal(sb_model_num_blobs(model, SB_NO_LAYER), 0);
+    /* NULL for what is not there is fine. */
+    assert_ok(sb_model_save(model, NULL, 0, NULL, &err));
+    sb_model_destroy(model);
+}
+
+static void calls_of_a_net(void **state) {
+    struct world *w = *state;
+    sb_error err;
+    sb_model *model;
+    assert_ok(sb_model_create(w->rig.context, SB_FORMAT_CAFFEMODEL, &model, &err));
+    assert_status(INVALID, sb_model_add_layer(model, NULL, "b", NULL, &err));
+    assert_status(INVALID, sb_model_add_layer(model, "a", NULL, NULL, &err));
+    assert_status(INVALID, sb_model_set_name(model, NULL, &err));
+    assert_int_equal(sb_model_num_layers(model), 0);
+    sb_model_destroy(model);
+}
+
+static void calls_of_contexts(void **state) {
+    struct world *w = *state;
+    sb_error err;
+    assert_status(INVALID, sb_context_create(NULL, NULL, &err));
+    assert_status(INVALID, sb_context_stream(w->rig.context, NULL, &err));
+    assert_status(INVALID, sb_context_stats(w->rig.context, NULL, &err));
+    sb_context_options_init(NULL);
+    sb_context_release(NULL);
+    assert_null(sb_context_retain(NULL));
+    sb_bytes_free(NULL);
+}
+
+static void calls_of_the_simulated_device(void **state) {
+    struct world *w = *state;
+    sb_error err;
+    sb_context *context = w->rig.context;
+    int64_t calls[SB_SIM_OP_COUNT];
+    void *device = w->device.ptr;
+    assert_status(INVALID, sb_sim_set_schedule(NULL, SB_SIM_EAGER, 0, &err));
+    assert_status(INVALID, sb_sim_fail(NULL, SB_SIM_ANY, 0, SB_SIM_FAIL_NOW, &err));
+    assert_status(INVALID, sb_sim_calls(NULL, calls, &err));
+    assert_status(INVALID, sb_sim_calls(context, NULL, &err));
+    assert_status(INVALID, sb_sim_stream_create(NULL, &w->stream, &err));
+    assert_status(INVALID, sb_sim_stream_create(context, NULL, &err));
+    assert_status(INVALID, sb_sim_stream_destroy(NULL, w->stream, &err));
+    assert_status(INVALID, sb_sim_stream_destroy(context, NULL, &err));
+    assert_status(INVALID, sb_sim_launch(NULL, w->stream, free, NULL, &err));
+    assert_status(INVALID, sb_sim_launch(context, w->stream, NULL, NULL, &err));
+    assert_status(INVALID, sb_sim_malloc(NULL, 1, &w->out.ptr, &err));
+    assert_status(INVALID, sb_sim_malloc(context, 1, NULL, &err));
+    assert_status(INVALID, sb_sim_free(NULL, device, &err));
+    assert_status(INVALID, sb_sim_peek(NULL, w->out.bytes, device, 1, &err));
+    assert_status(INVALID, sb_sim_peek(context, NULL, device, 1, &err));
+    assert_status(INVALID, sb_sim_peek(context, w->out.bytes, NULL, 1, &err));
+    assert_status(INVALID, sb_sim_poke(NULL, device, w->out.bytes, 1, &err));
+    assert_status(INVALID, sb_sim_poke(context, NULL, w->out.bytes, 1, &err));
+    assert_status(INVALID, sb_sim_poke(context, device, NULL, 1, &err));
+    assert_null(sb_sim_address(NULL, device, 1));
+}
+
+static void queries_have_an_answer(void **state) {
+    struct world *w = *state;
+    assert_int_equal(sb_mem_is_unique(NULL), 0);
+    assert_int_equal(sb_mem_size(NULL), 0);
+    assert_int_equal(sb_mem_head(NULL), SB_HEAD_UNINITIALIZED);
+    assert_int_equal(sb_mem_storage(NULL, SB_SIDE_CPU), SB_STORAGE_NONE);
+    assert_null(sb_mem_context(NULL));
+    assert_null(sb_mem_retain(NULL));
+    sb_mem_release(NULL);
+    assert_int_equal(sb_blob_dtype(NULL), 0);
+    assert_null(sb_blob_context(NULL));
+    assert_int_equal(sb_blob_is_shaped(NULL), 0);
+    assert_int_equal(sb_blob_num_axes(NULL), 0);
+    assert_int_equal(sb_blob_count(NULL), 0);
+    assert_non_null(sb_blob_shape(NULL));
+    assert_int_equal(sb_blob_shape_equals(NULL, w->blob), 0);
+    assert_int_equal(sb_blob_shape_equals(w->blob, NULL), 0);
+    sb_blob_destroy(NULL);
+    assert_int_equal(sb_model_format(NULL), SB_FORMAT_AUTO);
+    assert_int_equal(sb_model_num_layers(NULL), 0);
+    assert_int_equal(sb_model_num_blobs(NULL, 0), 0);
+    assert_int_equal(sb_model_name(NULL).size, 0);
+    sb_model_destroy(NULL);
+}
+
+#define HERE(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        HERE(calls_of_a_memory),      HERE(calls_of_a_memory_on_a_device),
+        HERE(pointers_into_a_blob),   HERE(calls_of_a_blob),
+        HERE(blobs_as_bytes),         HERE(opening_models),
+        HERE(calls_of_a_model),       HERE(calls_of_a_net),
+        HERE(calls_of_contexts),      HERE(calls_of_the_simulated_device),
+        HERE(queries_have_an_answer),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
