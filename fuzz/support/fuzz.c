@@ -41,12 +41,10 @@ sb_error fuzz_fresh_error(void) {
     return err;
 }
 
+/* By memcmp: a loop of ours would be traced byte by byte. */
 static bool all_poison(const void *bytes, size_t size) {
     const unsigned char *p = bytes;
-    size_t i = 0;
-    while (i < size && p[i] == POISON)
-        i++;
-    return i == size;
+    return p[0] == POISON && memcmp(p, p + 1, size - 1) == 0;
 }
 
 void fuzz_check_error(sb_status status, const sb_error *err) {

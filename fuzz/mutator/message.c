@@ -1,0 +1,134 @@
+#include "message.h"
+
+#include <string.h>
+
+size_t varint_read(const uint8_t *bytes, size_t size, uint64_t *out) {
+    *out = 0;
+    for (size_t i = 0; i < size && i < 10; i++) {
+        *out |= (uint64_t)(bytes[i] & 0x7f) << (7 * i);
+        if (bytes[i] < 0x80)
+            return i + 1;
+    }
+    return 0;
+}
+
+/* The end of the value that begins at `at`, or 0 where there is none. */
+static size_t value_end(const uint8_t *bytes, size_t size, size_t at, struct field *field) {
+    uint64_t value;
+    size_t length = 0;
+    field->value = at;
+    switch (field->type) {
+    case VARINT:
+        length = varint_read(bytes + at, size - at, &value);
+        return length ? at + length : 0;
+    case FIXED64:
+        return size - at >= 8 ? at + 8 : 0;
+    case FIXED32:
+        return size - at >= 4 ? at + 4 : 0;
+    case BYTES:
+        length = varint_read(bytes + at, size - at, &value);
+        field->value = at + length;
+        return length && value <= size - field->value ? field->value + (size_t)value : 0;
+    default:
+        return at; /* the tag of a group, which opens or closes it */
+    }
+}
+
+/* One field that begins at `at`, groups not matched; its end or 0. */
+static size_t parse_one(const uint8_t *bytes, size_t size, size_t at, struct field *field) {
+    uint64_t tag;
+    size_t length = varint_read(bytes + at, size - at, &tag);
+    if (length == 0 || tag >> 3 == 0 || tag > UINT32_MAX || (tag & 7) > FIXED32)
+        return 0;
+    field->begin = at;
+    field->number = (uint32_t)(tag >> 3);
+    field->type = (unsigned)(tag & 7);
+    return field->end = value_end(bytes, size, at + length, field);
+}
+
+/* The end of a group whose tag has just been read, or 0. */
+static size_t group_end(const uint8_t *bytes, size_t size, size_t at) {
+    struct field inside;
+    for (size_t depth = 1; at < size;) {
+        at = parse_one(bytes, size, at, &inside);
+        if (at == 0)
+            return 0;
+        if (inside.type == GROUP)
+            depth++;
+        else if (inside.type == END_GROUP && --depth == 0)
+            return at;
+    }
+    return 0;
+}
+
+void message_parse(struct message *message, const uint8_t *bytes, size_t size) {
+    message->bytes = bytes;
+    message->size = size;
+    message->count = message->tail = 0;
+    while (message->tail < size && message->count < MAX_FIELDS) {
+        struct field *field = &message->fields[message->count];
+        size_t end = parse_one(bytes, size, message->tail, field);
+        if (end != 0 && field->type == GROUP)
+            end = group_end(bytes, size, end);
+        if (end == 0 || field->type == END_GROUP)
+            return;
+        field->end = message->tail = end;
+        message->count++;
+    }
+}
+
+bool message_is_whole(const uint8_t *bytes, size_t size) {
+    struct field field;
+    size_t at = 0;
+    while (at < size) {
+        size_t end = parse_one(bytes, size, at, &field);
+        if (end != 0 && field.type == GROUP)
+            end = group_end(bytes, size, end);
+        if (end == 0 || field.type == END_GROUP)
+            return false;
+        at = end;
+    }
+    return size > 0;
+}
+
+void put_bytes(struct buffer *out, const void *bytes, size_t size) {
+    if (size > out->room - out->size) {
+        out->full = true;
+        return;
+    }
+    if (size > 0)
+        memcpy(out->bytes + out->size, bytes, size);
+    out->size += size;
+}
+
+void put_varint(struct buffer *out, uint64_t value, size_t length) {
+    uint8_t bytes[16];
+    size_t used = 0;
+    while (value > 0x7f || (used + 1 < length && used + 1 < sizeof bytes)) {
+        bytes[used++] = (uint8_t)(value & 0x7f) | 0x80;
+        value >>= 7;
+    }
+    bytes[used++] = (uint8_t)value;
+    put_bytes(out, bytes, used);
+}
+
+void put_tag(struct buffer *out, uint32_t number, unsigned type) {
+    put_varint(out, (uint64_t)number << 3 | type, 0);
+}
+
+void put_length_field(struct buffer *out, uint32_t number, const void *bytes, size_t size) {
+    put_tag(out, number, BYTES);
+    put_varint(out, size, 0);
+    put_bytes(out, bytes, size);
+}
+
+uint64_t dice_bits(struct dice *dice) {
+    uint64_t z = dice->state += 0x9e3779b97f4a7c15u;
+    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ z >> 27) * 0x94d049bb133111ebu;
+    return z ^ z >> 31;
+}
+
+size_t dice_below(struct dice *dice, size_t limit) {
+    return (size_t)(dice_bits(dice) % limit);
+}

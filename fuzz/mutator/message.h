@@ -1,0 +1,58 @@
+/* Bytes taken for a protobuf message as far as they go, and room to write another.
+   A mutator's view: nothing is judged, everything can be written. */
+#ifndef SB_FUZZ_MESSAGE_H
+#define SB_FUZZ_MESSAGE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum { VARINT, FIXED64, BYTES, GROUP, END_GROUP, FIXED32 };
+
+#define MAX_FIELDS 512
+
+struct field {
+    size_t begin; /* of the tag */
+    size_t value; /* behind the tag and, for BYTES, the length */
+    size_t end;   /* a group is one field, its end tag included */
+    uint32_t number;
+    unsigned type;
+};
+
+struct message {
+    const uint8_t *bytes;
+    size_t size;
+    size_t count; /* of fields, MAX_FIELDS at most */
+    size_t tail;  /* where they end: what follows is no field */
+    struct field fields[MAX_FIELDS];
+};
+
+void message_parse(struct message *message, const uint8_t *bytes, size_t size);
+/* Whether the bytes are a message to the last one, with a field at least. */
+bool message_is_whole(const uint8_t *bytes, size_t size);
+
+/* A varint; the bytes read, or 0 where there is none. */
+size_t varint_read(const uint8_t *bytes, size_t size, uint64_t *out);
+
+/* Bytes being written; what does not fit is dropped and makes it `full`. */
+struct buffer {
+    uint8_t *bytes;
+    size_t size, room;
+    bool full;
+};
+
+void put_bytes(struct buffer *out, const void *bytes, size_t size);
+/* At least `length` bytes long. */
+void put_varint(struct buffer *out, uint64_t value, size_t length);
+void put_tag(struct buffer *out, uint32_t number, unsigned type);
+void put_length_field(struct buffer *out, uint32_t number, const void *bytes, size_t size);
+
+/* splitmix64 */
+struct dice {
+    uint64_t state;
+};
+uint64_t dice_bits(struct dice *dice);
+/* 0 to limit - 1; limit > 0. */
+size_t dice_below(struct dice *dice, size_t limit);
+
+#endif

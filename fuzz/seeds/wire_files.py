@@ -1,0 +1,138 @@
+"""Seeds that are whole files: nets of the three generations, solver states,
+vectors of blobs."""
+
+import wire_blobs
+from wire import BYTES, VARINT, blob, data, fixed32, floats, group, legacy, number, shape, tag, unpacked, varint
+
+LEGACY = legacy(1, 1, 2, 3) + data(5, floats(range(6)))
+
+
+def layer(name, kind, *blobs):
+    """NetParameter.layer."""
+    return data(100, data(1, name) + data(2, kind) + b"".join(data(7, b) for b in blobs))
+
+
+def v1_layer(name, kind, *blobs):
+    """NetParameter.layers; `kind` is a number."""
+    return data(2, b"".join(data(6, b) for b in blobs) + data(4, name) + number(5, kind))
+
+
+def v0_layer(name, kind, *blobs):
+    """A layer in NetParameter.layers."""
+    return data(2, data(1, data(1, name) + data(2, kind) + b"".join(data(50, b) for b in blobs)))
+
+
+def current_net():
+    return (data(1, "small") + layer("data", "Input") +
+            layer("conv", "Convolution", blob(2, 3), blob(2, first=100)) + layer("relu", "ReLU") +
+            layer("ip", "InnerProduct", blob(4, 2, wide=True, diff=True), blob(4)))
+
+
+def v1_net():
+    return (data(1, "old") + v1_layer("conv", 4, LEGACY, legacy(1, 1, 1, 2) + data(5, floats([1, 2]))) +
+            v1_layer("relu", 18) + v1_layer("ip", 14, LEGACY))
+
+
+def v0_net():
+    return data(1, "oldest") + v0_layer("conv", "conv", LEGACY, blob(2)) + v0_layer("relu", "relu")
+
+
+def nets():
+    yield "net-current", current_net()
+    yield "net-v1", v1_net()
+    yield "net-v0", v0_net()
+    yield "net-of-all-generations", current_net() + v1_net() + v0_net()
+    yield "net-empty", b""
+    yield "net-name-only", data(1, "name")
+    yield "net-name-twice", data(1, "first") + layer("a", "b") + data(1, "last")
+    yield "net-name-with-any-bytes", data(1, bytes([0, 1, 0x7f, 0x80, 0xff, 10, 34, 92]))
+    yield "net-inputs", (data(1, "in") + data(3, "data") + number(4, 1) + number(4, 3) +
+                         number(5, 1) + data(6, number(1, 1)) + number(7, 1) +
+                         data(8, data(1, b"\1\3")) + layer("a", "Input"))
+    yield "net-layer-texts-twice", data(100, data(1, "x") + data(1, "y") + data(2, "p") + data(2, ""))
+    yield "net-layer-without-anything", data(100, b"") * 3 + data(2, b"") * 2
+    yield "net-layers-of-one-name", layer("same", "A") + layer("same", "B") + layer("", "")
+    yield "net-v1-type-unknown", v1_layer("x", 40) + v1_layer("y", -1) + v1_layer("z", 39)
+    yield "net-v1-type-twice", data(2, number(5, 4) + number(5, 18) + fixed32(5, 1))
+    yield "net-v0-inside-twice", data(2, data(1, data(1, "a") + data(50, blob(2))) + data(4, "outer") +
+                                      data(6, blob(3)) + data(1, data(2, "t") + data(50, blob(1))))
+    yield "net-v0-and-v1-type", data(2, number(5, 4) + data(1, b"") + number(5, 14))
+    yield "net-blobs-without-data", layer("a", "b", shape(2, 3), b"", shape(0, 5))
+    yield "net-blob-of-diff-only", layer("a", "b", data(6, floats([1, 2])) + shape(2))
+    yield "net-unknown-everywhere", (number(90, 1) + group(91, data(1, "x")) + data(1, "u") +
+                                     data(100, number(77, 1) + data(1, "l") + group(8) +
+                                          data(7, fixed32(66, 1) + blob(2)) + data(10, "param")) +
+                                     fixed32(92, 0))
+    yield "net-known-fields-of-wrong-types", (number(1, 1) + number(2, 1) + number(100, 1) +
+                                              group(100) + current_net() + data(100, number(7, 1)))
+    yield "net-overlong", (varint(100 << 3 | BYTES, 5) + varint(len(blob(2)) + 9, 10) +
+                           varint(7 << 3 | BYTES, 4) + varint(len(blob(2)), 5) + blob(2))
+    yield "net-unpacked-blob", layer("a", "b", unpacked(5, [1, 2, 3]) + shape(3))
+    yield "net-many-small-layers", b"".join(layer(f"l{i}", "T", blob(1, first=i)) for i in range(40))
+    yield "net-bad-shape-in-blob", layer("a", "b", blob(1), shape(-1))
+    yield "net-33-axes-in-blob", layer("a", "b", shape(*[1] * 33))
+    yield "net-dims-overflow-in-blob", layer("a", "b", shape(1 << 40, 1 << 40))
+    yield "net-length-mismatch-in-blob", layer("a", "b", blob(2)[:6] + shape(9))
+    yield "net-odd-payload-in-blob", layer("a", "b", data(5, b"12345") + shape(1))
+    yield "net-blob-longer-than-layer", data(100, data(7, blob(2), len(blob(2)) + 1))
+    yield "net-layer-longer-than-net", data(1, "x") + data(100, data(1, "y"), 4)
+    yield "net-v0-layer-cut", data(2, data(1, data(50, blob(2), 99)))
+    yield "net-cut", current_net()[:-7]
+    yield "net-group-open-in-layer", data(100, tag(9, 3))
+    yield "net-window-edge-in-layer", data(6, bytes(16350)) + current_net()
+    yield "bomb-empty-layers", data(2, b"") * 4000
+    yield "bomb-empty-current-layers", data(100, b"") * 2500
+    yield "bomb-empty-blobs", data(100, data(7, shape(0)) * 1000)
+    yield "bomb-names", data(1, "n" * 900) * 8 + data(100, data(1, "m" * 900) * 8)
+    yield "bomb-merged-v0-layers", data(2, data(1, b"") * 3000)
+
+
+def solver_states():
+    yield "solver", (number(1, 4000) + data(2, "net_iter_4000.caffemodel") + data(3, blob(2, 3)) +
+                     data(3, blob(2)) + number(4, 2))
+    yield "solver-legacy-history", number(1, 70000) + data(3, LEGACY) * 3
+    yield "solver-iter-only", number(1, 1)
+    yield "solver-iter-negative", number(1, -5) + number(4, -1)
+    yield "solver-iter-twice", number(1, 1) + number(4, 1) + number(1, 7) + number(4, 9)
+    yield "solver-iter-beyond-32-bits", number(1, (1 << 35) + 3)
+    yield "solver-iter-beyond-64-bits", tag(1, VARINT) + b"\x85" + b"\x80" * 8 + b"\x02"
+    yield "solver-history-only", data(3, blob(2)) + data(3, blob(3, wide=True))
+    yield "solver-learned-net-twice", data(2, "a") + number(1, 1) + data(2, "")
+    yield "solver-bad-history", number(1, 1) + data(3, blob(2)) + data(3, shape(-1))
+    yield "solver-unknown-fields", number(1, 1) + group(7, number(1, 1)) + data(9, "x")
+
+
+def vectors():
+    yield "vector", data(1, blob(2, 3)) + data(1, LEGACY) + data(1, blob(1, wide=True))
+    yield "vector-of-one", data(1, blob(2))
+    yield "vector-with-unknown", number(2, 1) + data(1, blob(2)) + group(3)
+    yield "vector-bad-blob", data(1, blob(2)) + data(1, shape(1 << 63))
+
+
+def strangers():
+    """Bytes of no format."""
+    yield "stranger-unknown-fields", number(20, 1) + data(30, "x")
+    yield "stranger-text", b"name: \"net\"\nlayer { }\n"
+    yield "stranger-zeros", bytes(32)
+
+
+def files():
+    for part in (nets, solver_states, vectors, strangers):
+        yield from part()
+
+
+def some_blobs():
+    """Blob messages that say something to a harness of files, too."""
+    wanted = ("float-2x3", "double-2x3-diff", "legacy-mean-image", "legacy-wins", "packed", "scalar",
+              "wrong-types", "window-edge-in-payload", "wire-type", "dims-overflow", "length-one")
+    return ((name, message) for name, message in wire_blobs.messages()
+            if name.startswith(wanted) or name.endswith(wanted))
+
+
+def seeds():
+    for name, message in [*files(), *some_blobs()]:
+        yield "model_file", name, message
+    for name, message in files():
+        yield "differential", name, message
+    for name, message in wire_blobs.messages():
+        yield "differential", f"blob-{name}", message

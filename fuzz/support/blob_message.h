@@ -1,0 +1,48 @@
+/* BlobProto and BlobShape messages made for a model of a blob, and what reading
+   them is to give. */
+#ifndef SB_FUZZ_BLOB_MESSAGE_H
+#define SB_FUZZ_BLOB_MESSAGE_H
+
+#include "blob_model.h"
+
+#define MESSAGE_MAX 16384
+
+/* What a message says, and how. */
+struct blob_message {
+    uint32_t legacy; /* bit i: dimension i is there */
+    int64_t legacy_dims[4];
+    bool has_shape;
+    struct plain_shape shape;
+    int64_t counts[4]; /* values of data, diff, double_data, double_diff */
+    unsigned seed;     /* of the values */
+    bool unpacked;
+    bool cut; /* the last byte is missing */
+};
+
+struct message_bytes {
+    size_t size;
+    unsigned char bytes[MESSAGE_MAX];
+};
+
+void message_encode(const struct blob_message *message, struct message_bytes *out);
+/* A BlobShape of its own. */
+void message_encode_shape(const struct plain_shape *shape, bool unpacked, bool cut,
+                          struct message_bytes *out);
+
+/* What reading the shape gives, for elements of 4 bytes: the data's fault, not the caller's. */
+sb_status message_shape_status(struct plain_shape *shape);
+/* The shape that counts, legacy dimensions over the other. */
+sb_status message_judge(const struct blob_message *message, struct plain_shape *out);
+bool message_shape_is(const struct blob_message *message, const struct plain_shape *judged,
+                      const struct plain_blob *blob);
+/* How many values data (DIFF: diff) has; doubles win. */
+int64_t message_count(const struct blob_message *message, int which);
+/* The values as elements of `dtype`. */
+void message_values(const struct blob_message *message, int which, int32_t dtype,
+                    unsigned char *out);
+
+/* What sb_blob_to_proto writes of an F32 or F64 blob whose bytes are known. */
+void message_of_blob(const struct plain_blob *blob, bool with_diff, struct message_bytes *out);
+size_t message_size_of_blob(const struct plain_blob *blob, bool with_diff);
+
+#endif

@@ -1,0 +1,199 @@
+#include "blob_model.h"
+
+#include "loan.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* --- shapes ---------------------------------------------------------------------- */
+
+static bool has_zero(const struct plain_shape *shape) {
+    for (int32_t i = 0; i < shape->num_axes; i++)
+        if (shape->dims[i] == 0)
+            return true;
+    return false;
+}
+
+/* A zero anywhere makes the count 0, whatever else is there. */
+static bool count_of(struct plain_shape *shape, size_t element_size) {
+    shape->count = has_zero(shape) ? 0 : 1;
+    for (int32_t i = 0; i < shape->num_axes && shape->count; i++) {
+        if (shape->dims[i] > INT64_MAX / shape->count)
+            return false;
+        shape->count *= shape->dims[i];
+    }
+    return shape->count <= INT64_MAX / (int64_t)element_size;
+}
+
+sb_status plain_shape_check(struct plain_shape *shape, size_t element_size) {
+    if (shape->num_axes < 0)
+        return SB_ERR_INVALID_ARGUMENT;
+    if (shape->num_axes > SB_MAX_AXES)
+        return SB_ERR_OVER_LIMIT;
+    for (int32_t i = 0; i < shape->num_axes; i++)
+        if (shape->dims[i] < 0)
+            return SB_ERR_INVALID_ARGUMENT;
+    return count_of(shape, element_size) ? SB_OK : SB_ERR_SIZE_OVERFLOW;
+}
+
+struct plain_shape plain_shape_of(const struct plain_blob *blob) {
+    struct plain_shape shape = {.num_axes = blob->num_axes, .count = blob->count};
+    memcpy(shape.dims, blob->dims, sizeof blob->dims);
+    return shape;
+}
+
+bool plain_shape_same(const struct plain_blob *a, const struct plain_blob *b) {
+    if (a->num_axes != b->num_axes)
+        return false;
+    for (int32_t i = 0; i < a->num_axes; i++)
+        if (a->dims[i] != b->dims[i])
+            return false;
+    return true;
+}
+
+uint32_t plain_take_shape(struct plain_blob *blob, const struct plain_shape *shape) {
+    static const uint32_t bits[2] = {SB_REALLOCATED_DATA, SB_REALLOCATED_DIFF};
+    uint32_t replaced = 0;
+    blob->num_axes = shape->num_axes;
+    blob->count = shape->count;
+    memcpy(blob->dims, shape->dims, sizeof blob->dims);
+    for (int which = DATA; which <= DIFF; which++) {
+        const struct plain_memory *memory = blob->memory[which];
+        if (!memory || memory->state.bytes >= plain_bytes(blob))
+            continue;
+        plain_replace(blob, which, NULL);
+        replaced |= bits[which];
+    }
+    return replaced;
+}
+
+size_t plain_bytes(const struct plain_blob *blob) {
+    return (size_t)blob->count * sb_dtype_size(blob->dtype);
+}
+
+bool plain_has_arithmetic(const struct plain_blob *blob) {
+    return blob->dtype == SB_DTYPE_F32 || blob->dtype == SB_DTYPE_F64;
+}
+
+/* --- memories -------------------------------------------------------------------- */
+
+struct plain_memory *plain_memory_new(const struct plain_context *context, size_t bytes) {
+    struct plain_memory *memory = calloc(1, sizeof *memory);
+    fuzz_check(memory, "the model has no memory");
+    memory->context = context;
+    memory->state.bytes = bytes;
+    memory->owners = 1;
+    if (bytes <= MEMORY_CAP) {
+        memory->value = calloc(1, bytes + 1);
+        fuzz_check(memory->value, "the model has no memory");
+    }
+    return memory;
+}
+
+struct plain_memory *plain_memory_of(struct plain_blob *blob, int which) {
+    if (!blob->memory[which])
+        blob->memory[which] = plain_memory_new(blob->context, plain_bytes(blob));
+    return blob->memory[which];
+}
+
+static void release(struct plain_memory *memory) {
+    if (!memory || --memory->owners > 0)
+        return;
+    for (int side = SB_SIDE_CPU; side <= SB_SIDE_GPU; side++)
+        if (memory->state.side[side].loan)
+            memory->state.side[side].loan->due = true;
+    free(memory->value);
+    free(memory);
+}
+
+void plain_replace(struct plain_blob *blob, int which, struct plain_memory *memory) {
+    struct plain_memory *old = blob->memory[which];
+    blob->memory[which] = memory;
+    release(old);
+}
+
+sb_status plain_check(const struct plain_memory *memory, enum column call) {
+    struct plan plan = table_plan(&memory->state, call);
+    bool asks_device = call == GPU_DATA || call == MUTABLE_GPU || call == OVERWRITE_GPU ||
+                       call == SET_GPU || call == ASYNC_PUSH || call == ASYNC_PULL;
+    if (asks_device && !memory->context->has_device)
+        return SB_ERR_NO_DEVICE;
+    if (plan.status != SB_OK)
+        return plan.status;
+    return plan.allocates && memory->state.bytes > MEMORY_CAP ? SB_ERR_CAP_REACHED : SB_OK;
+}
+
+static void commit(struct plain_memory *memory, const struct plan *plan, struct side fresh) {
+    if (plan->allocates || plan->adopts || plan->drops)
+        memory->at[plan->side] = NULL;
+    table_commit(&memory->state, plan, fresh);
+    if (plan->zeroes)
+        memset(memory->value, 0, memory->state.bytes);
+}
+
+sb_status plain_do(struct plain_memory *memory, enum column call) {
+    struct plan plan = table_plan(&memory->state, call);
+    sb_status st = plain_check(memory, call);
+    bool host = plan.side == SB_SIDE_CPU && memory->state.bytes > 0;
+    if (st == SB_OK)
+        commit(memory, &plan,
+               (struct side){host ? memory->context->host_kind : SB_STORAGE_OWNED, NULL});
+    return st;
+}
+
+void plain_adopt(struct plain_memory *memory, enum column call, struct loan *loan) {
+    struct plan plan = table_plan(&memory->state, call);
+    commit(
+        memory, &plan,
+        (struct side){loan->read_only ? SB_STORAGE_BORROWED_READ_ONLY : SB_STORAGE_BORROWED, loan});
+    memcpy(memory->value, loan->before, memory->state.bytes);
+}
+
+bool plain_is_written(const struct plain_memory *memory) {
+    return memory && memory->state.head != SB_HEAD_UNINITIALIZED;
+}
+
+int32_t plain_side(const struct plain_memory *memory) {
+    return memory->state.head == SB_HEAD_AT_CPU ? SB_SIDE_CPU : SB_SIDE_GPU;
+}
+
+/* --- elements -------------------------------------------------------------------- */
+
+void plain_fill(unsigned char *out, size_t bytes, int32_t dtype, unsigned seed) {
+    size_t size = sb_dtype_size(dtype);
+    memset(out, 0, bytes);
+    for (size_t i = 0; i < bytes / size; i++) {
+        int number = (int)((i * 7 + seed * 13) % 251) - 125;
+        float f32 = (float)number;
+        double f64 = (double)number;
+        const void *element = &number;
+        if (dtype == SB_DTYPE_F32)
+            element = &f32;
+        if (dtype == SB_DTYPE_F64)
+            element = &f64;
+        memcpy(out + i * size, element, size);
+    }
+}
+
+static double number_at(const unsigned char *bytes, size_t i, int32_t dtype) {
+    float f32;
+    double f64;
+    if (dtype == SB_DTYPE_F64) {
+        memcpy(&f64, bytes + i * sizeof f64, sizeof f64);
+        return f64;
+    }
+    memcpy(&f32, bytes + i * sizeof f32, sizeof f32);
+    return (double)f32;
+}
+
+bool plain_equal(const void *seen, const unsigned char *value, size_t bytes, int32_t dtype) {
+    size_t size = sb_dtype_size(dtype), whole = bytes / size * size;
+    if (memcmp(seen, value, bytes) == 0)
+        return true;
+    if (dtype != SB_DTYPE_F32 && dtype != SB_DTYPE_F64)
+        return false;
+    for (size_t i = 0; i < bytes / size; i++) /* 0 and -0 are one number */
+        if (number_at(seen, i, dtype) != number_at(value, i, dtype))
+            return false;
+    return memcmp((const unsigned char *)seen + whole, value + whole, bytes - whole) == 0;
+}

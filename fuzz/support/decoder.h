@@ -1,0 +1,88 @@
+/* A second reader of Caffe's binary messages, for the harnesses to hold ours
+   against. Written from protobuf's encoding rules and from the accepted language
+   in proto/README.md. It takes a message apart into a list of fields first and
+   asks afterwards what they mean, and does not stop at the first thing that is
+   wrong with the meaning. */
+#ifndef SB_FUZZ_DECODER_H
+#define SB_FUZZ_DECODER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <syncblob/status.h>
+
+/* What is wrong with bytes, as a set. A reader that stops at the first fault may
+   name any one of the set, and refuses exactly when there is one. */
+enum {
+    DECODER_MALFORMED = 1,
+    DECODER_LENGTH = 2,
+    DECODER_BAD_SHAPE = 4,
+    DECODER_OVERFLOW = 8,
+    DECODER_LIMIT = 16
+};
+
+struct decoder_limits {
+    size_t max_layers, max_blobs, max_name_bytes, max_axes;
+};
+
+extern const struct decoder_limits decoder_default_limits;
+
+struct decoded_text {
+    const uint8_t *bytes; /* in the input */
+    size_t size;
+};
+
+struct decoded_values {
+    size_t width; /* bytes of one value, 4 or 8 */
+    size_t count;
+    uint8_t *bytes; /* little-endian, as in the input */
+};
+
+struct decoded_blob {
+    const uint8_t *message; /* in the input */
+    size_t size;
+    bool legacy;
+    size_t num_axes;
+    int64_t dims[32];
+    int64_t count;
+    struct decoded_values data, diff; /* those that win: double over float */
+};
+
+struct decoded_layer {
+    struct decoded_text name, type;
+    bool numbered; /* the type is a number of V1's */
+    int32_t type_number;
+    int generation;           /* 0, 1, 2 */
+    size_t first_blob, blobs; /* in decoded_file.blobs */
+};
+
+struct decoded_file {
+    unsigned faults; /* DECODER_*; 0: all below is meaningful */
+    bool recognised; /* some field belongs to the format */
+    struct decoded_text name, learned_net;
+    int32_t iter, current_step;
+    struct decoded_layer *layers;
+    size_t num_layers, room_layers;
+    struct decoded_blob *blobs; /* of all layers or of none, in the order of the file */
+    size_t num_blobs, room_blobs;
+};
+
+/* The whole input as one message; ends with decoded_file_free. */
+struct decoded_file decode_blob(const uint8_t *bytes, size_t size,
+                                const struct decoder_limits *limits);
+struct decoded_file decode_blob_vector(const uint8_t *bytes, size_t size,
+                                       const struct decoder_limits *limits);
+struct decoded_file decode_net(const uint8_t *bytes, size_t size,
+                               const struct decoder_limits *limits);
+struct decoded_file decode_solver_state(const uint8_t *bytes, size_t size,
+                                        const struct decoder_limits *limits);
+void decoded_file_free(struct decoded_file *file);
+
+/* Faults that come with a blob being loaded whole into elements of `element_size`
+   bytes: data has to be there, the bytes have to fit the address space. */
+unsigned decoded_blob_load_faults(const struct decoded_blob *blob, size_t element_size);
+
+/* Whether a reader that found `faults` may say `status`. */
+bool decoder_explains(unsigned faults, sb_status status);
+
+#endif

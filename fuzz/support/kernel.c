@@ -1,0 +1,53 @@
+#include "kernel.h"
+
+#include <string.h>
+
+static void look(const struct kernel *kernel, const unsigned char *seen) {
+    for (size_t i = 0; i < kernel->bytes; i++)
+        fuzz_check(seen[i] == kernel->expected[i],
+                   "a kernel on stream %p found %02x at byte %zu of %zu, not %02x", kernel->stream,
+                   seen[i], i, kernel->bytes, kernel->expected[i]);
+}
+
+static void run(void *user) {
+    struct kernel *kernel = user;
+    kernel->ran = true;
+    if (kernel->all->blind)
+        return;
+    unsigned char *bytes = sb_sim_address(kernel->all->context, kernel->ptr, kernel->bytes);
+    fuzz_check(bytes, "a kernel on stream %p found its memory freed", kernel->stream);
+    if (kernel->looks)
+        look(kernel, bytes);
+    if (kernel->writes)
+        memcpy(bytes, kernel->fill, kernel->bytes);
+}
+
+void kernel_launch(struct kernels *kernels, sb_stream stream, const void *owner, const void *ptr,
+                   size_t bytes, const unsigned char *expected, const unsigned char *fill) {
+    sb_error err;
+    fuzz_check(kernels->count < KERNELS_MAX && bytes <= KERNEL_BYTES_MAX,
+               "the harness is too small");
+    struct kernel *kernel = &kernels->each[kernels->count++];
+    *kernel = (struct kernel){.all = kernels,
+                              .owner = owner,
+                              .stream = stream,
+                              .ptr = ptr,
+                              .bytes = bytes,
+                              .looks = expected != NULL,
+                              .writes = fill != NULL};
+    if (expected)
+        memcpy(kernel->expected, expected, bytes);
+    if (fill)
+        memcpy(kernel->fill, fill, bytes);
+    sb_status st = sb_sim_launch(kernels->context, stream, run, kernel, &err);
+    fuzz_check(st == SB_OK, "a kernel was refused: %s", err.message);
+}
+
+bool kernel_is_queued(const struct kernels *kernels, const void *owner, sb_stream stream) {
+    for (int i = 0; i < kernels->count; i++) {
+        const struct kernel *kernel = &kernels->each[i];
+        if (kernel->owner == owner && kernel->stream == stream && !kernel->ran)
+            return true;
+    }
+    return false;
+}

@@ -1,0 +1,36 @@
+/* The user's own work on the simulated device: kernels that look at bytes and
+   write others, whenever the device gets round to it. */
+#ifndef SB_FUZZ_KERNEL_H
+#define SB_FUZZ_KERNEL_H
+
+#include "fuzz.h"
+
+#include <syncblob/sim.h>
+
+#define KERNELS_MAX      64
+#define KERNEL_BYTES_MAX 64
+
+struct kernel {
+    struct kernels *all;
+    const void *owner; /* whose bytes they are */
+    sb_stream stream;
+    const void *ptr;
+    size_t bytes;
+    bool looks, writes, ran;
+    unsigned char expected[KERNEL_BYTES_MAX], fill[KERNEL_BYTES_MAX];
+};
+
+struct kernels {
+    sb_context *context;
+    bool blind; /* nothing is looked at any more */
+    int count;
+    struct kernel each[KERNELS_MAX];
+};
+
+/* Queues a kernel on `bytes` bytes at `ptr`; `expected` and `fill` may be NULL. */
+void kernel_launch(struct kernels *kernels, sb_stream stream, const void *owner, const void *ptr,
+                   size_t bytes, const unsigned char *expected, const unsigned char *fill);
+/* Some kernel of the owner's has not run yet on a stream. */
+bool kernel_is_queued(const struct kernels *kernels, const void *owner, sb_stream stream);
+
+#endif

@@ -1,0 +1,90 @@
+#include "loan.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define AFTER_THE_END 0xD7
+
+static void *make_host(size_t size) {
+    void *ptr = NULL;
+    return posix_memalign(&ptr, 64, size ? size : 1) == 0 ? ptr : NULL;
+}
+
+static void *make_device(sb_context *device, size_t size) {
+    void *ptr = NULL;
+    return sb_sim_malloc(device, size, &ptr, NULL) == SB_OK ? ptr : NULL;
+}
+
+static void write_bytes(const struct loan *loan, const void *bytes) {
+    if (!loan->device)
+        memcpy(loan->ptr, bytes, loan->bytes);
+    else
+        (void)sb_sim_poke(loan->device, loan->ptr, bytes, loan->bytes, NULL);
+}
+
+struct loan *lender_make(struct lender *lender, sb_context *device, const void *bytes, size_t size,
+                         bool read_only) {
+    if (lender->count == LOANS_MAX)
+        return NULL;
+    void *ptr = device ? make_device(device, size) : make_host(size);
+    unsigned char *before = malloc(size + 1);
+    if (!ptr || !before) {
+        free(before);
+        if (!device)
+            free(ptr);
+        return NULL;
+    }
+    struct loan *loan = &lender->loans[lender->count++];
+    *loan = (struct loan){lender, device, ptr, size, read_only, false, false, false, before};
+    if (size)
+        memcpy(before, bytes, size);
+    write_bytes(loan, before);
+    return loan;
+}
+
+static bool holds(const struct loan *loan, const unsigned char *expected) {
+    if (loan->lender->blind)
+        return true;
+    if (!loan->device)
+        return memcmp(loan->ptr, expected, loan->bytes) == 0;
+    unsigned char *seen = malloc(loan->bytes + 1);
+    bool same = seen && sb_sim_peek(loan->device, seen, loan->ptr, loan->bytes, NULL) == SB_OK &&
+                memcmp(seen, expected, loan->bytes) == 0;
+    free(seen);
+    return same;
+}
+
+void loan_deleter(void *user, void *ptr) {
+    struct loan *loan = user;
+    const char *where = loan->device ? "device" : "host";
+    fuzz_check(ptr == loan->ptr, "a deleter got %p, the loan is %p", ptr, loan->ptr);
+    fuzz_check(loan->given, "the deleter of %s memory that was not taken ran", where);
+    fuzz_check(!loan->ended, "the deleter of %s memory ran twice", where);
+    fuzz_check(!loan->read_only || holds(loan, loan->before), "read-only %s bytes changed", where);
+    loan->ended = true;
+    memset(loan->before, AFTER_THE_END, loan->bytes);
+    write_bytes(loan, loan->before);
+}
+
+void lender_check(const struct lender *lender) {
+    for (int i = 0; i < lender->count; i++) {
+        const struct loan *loan = &lender->loans[i];
+        fuzz_check(loan->ended == loan->due, "loan %d of %zu bytes has%s ended, and should%s", i,
+                   loan->bytes, loan->ended ? "" : " not", loan->due ? "" : " not");
+    }
+}
+
+void lender_close(struct lender *lender) {
+    for (int i = 0; i < lender->count; i++) {
+        struct loan *loan = &lender->loans[i];
+        fuzz_check(loan->ended == loan->given, "loan %d was given %d times, and ended %d times", i,
+                   loan->given, loan->ended);
+        fuzz_check(holds(loan, loan->before), "loan %d was written when it was nobody's", i);
+        free(loan->before);
+        if (loan->device)
+            (void)sb_sim_free(loan->device, loan->ptr, NULL);
+        else
+            free(loan->ptr);
+    }
+    lender->count = 0;
+}

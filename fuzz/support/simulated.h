@@ -1,0 +1,66 @@
+/* A context on the simulated device, with its books: what was allocated and
+   copied, and which of the faults that were armed have struck. */
+#ifndef SB_FUZZ_SIMULATED_H
+#define SB_FUZZ_SIMULATED_H
+
+#include "fuzz.h"
+
+#include <syncblob/sim.h>
+
+#define STREAMS        4
+#define UNKNOWN_STREAM ((sb_stream)(uintptr_t)0x7b0) /* no stream of any device */
+
+struct simulated_options {
+    bool host_only;
+    bool no_pinned;
+    size_t max_pinned, max_device; /* caps; 0: none that a run would reach */
+};
+
+/* A fault that waits for its turn; `nth` 0: none. */
+struct fault {
+    int32_t op, mode;
+    int64_t nth, base; /* calls before it was armed */
+};
+
+struct simulated {
+    struct counting_allocator counting;
+    struct simulated_options options;
+    sb_context *context;
+    sb_stream streams[STREAMS]; /* the legacy one, the library's, two of the user's */
+    struct fault fault;
+    int64_t failures; /* of the allocator, seen so far */
+};
+
+struct tally {
+    int64_t calls[SB_SIM_OP_COUNT];
+    int64_t host_buffers; /* ordinary and page-locked */
+    int64_t uploads, downloads, device_copies, host_copies;
+};
+
+/* What has gone wrong by order since the last look. */
+struct strike {
+    bool device, allocator;
+    struct fault fault; /* of the device */
+};
+
+void simulated_open(struct simulated *sim, struct simulated_options options);
+/* Nothing but the context may be live. */
+void simulated_close(struct simulated *sim);
+
+sb_stats simulated_stats(const struct simulated *sim);
+struct tally simulated_tally(const struct simulated *sim);
+struct tally simulated_since(const struct simulated *sim, const struct tally *before);
+int64_t simulated_calls(const struct simulated *sim);
+
+/* Makes the nth operation from now on fail; `op` may be SB_SIM_ANY. */
+void simulated_arm(struct simulated *sim, int32_t op, int64_t nth, int32_t mode);
+/* Makes the allocator's nth call from now on fail. */
+void simulated_arm_allocator(struct simulated *sim, int64_t nth);
+void simulated_disarm(struct simulated *sim);
+struct strike simulated_strike(struct simulated *sim);
+bool simulated_is_lost(const struct simulated *sim);
+
+/* Runs all that is queued on every stream; the schedule is SB_SIM_EAGER from then on. */
+void simulated_drain(struct simulated *sim);
+
+#endif

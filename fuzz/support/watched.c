@@ -1,0 +1,205 @@
+#include "watched.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+/* --- memory -------------------------------------------------------------------- */
+
+void watched_begin(struct watched *watched) {
+    sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
+    sb_error err;
+    *watched = (struct watched){.counting = COUNTING_ALLOCATOR_INIT};
+    options.flags = SB_CONTEXT_NO_HOST_CACHE;
+    options.allocator = counting_allocator_table(&watched->counting);
+    sb_status st = sb_context_create(&options, &watched->context, &err);
+    fuzz_check(st == SB_OK, "no context: %s", err.message);
+    watched_mark(watched);
+}
+
+void watched_end(struct watched *watched) {
+    const struct counting_allocator *counting = &watched->counting;
+    sb_context_release(watched->context);
+    fuzz_check(counting->live_blocks == 0, "%lld blocks of %zu bytes are leaked",
+               (long long)counting->live_blocks, counting->live_bytes);
+    fuzz_check(counting->violations == 0, "%lld calls break the allocator's contract",
+               (long long)counting->violations);
+}
+
+void watched_mark(struct watched *watched) {
+    watched->before = watched->counting.peak_bytes = watched->counting.live_bytes;
+}
+
+size_t watched_peak(const struct watched *watched) {
+    return watched->counting.peak_bytes - watched->before;
+}
+
+int64_t watched_growth(const struct watched *watched) {
+    return (int64_t)watched->counting.live_bytes - (int64_t)watched->before;
+}
+
+/* --- blobs ----------------------------------------------------------------------- */
+
+static sb_mem *memory_of(const sb_blob *blob, bool diff) {
+    sb_mem *mem = NULL;
+    sb_error err;
+    sb_status st = diff ? sb_blob_diff(blob, &mem, &err) : sb_blob_data(blob, &mem, &err);
+    fuzz_check(st == SB_OK, "no handle: %s", err.message);
+    return mem;
+}
+
+static const void *bytes_of(sb_mem *mem) {
+    const void *ptr = NULL;
+    sb_error err;
+    sb_status st = sb_mem_cpu_data(mem, &ptr, &err);
+    fuzz_check(st == SB_OK, "no bytes: %s", err.message);
+    return ptr;
+}
+
+bool blob_has_data(const sb_blob *blob) {
+    return sb_mem_head(memory_of(blob, false)) != SB_HEAD_UNINITIALIZED;
+}
+
+bool blob_has_diff(const sb_blob *blob) {
+    return sb_mem_head(memory_of(blob, true)) != SB_HEAD_UNINITIALIZED;
+}
+
+const void *blob_data(const sb_blob *blob) {
+    return sb_blob_count(blob) > 0 ? bytes_of(memory_of(blob, false)) : NULL;
+}
+
+const void *blob_diff(const sb_blob *blob) {
+    return sb_blob_count(blob) > 0 ? bytes_of(memory_of(blob, true)) : NULL;
+}
+
+size_t blob_bytes(const sb_blob *blob) {
+    return (size_t)sb_blob_count(blob) * sb_dtype_size(sb_blob_dtype(blob));
+}
+
+static void check_same_side(const sb_blob *a, const sb_blob *b, bool diff, const char *story) {
+    sb_mem *of_a = memory_of(a, diff), *of_b = memory_of(b, diff);
+    bool written = sb_mem_head(of_a) != SB_HEAD_UNINITIALIZED;
+    const char *side = diff ? "diff" : "data";
+    if (blob_bytes(a) == 0)
+        return;
+    fuzz_check(written == (sb_mem_head(of_b) != SB_HEAD_UNINITIALIZED), "%s: heads of %s: %d, %d",
+               story, side, sb_mem_head(of_a), sb_mem_head(of_b));
+    if (!written)
+        return;
+    fuzz_check(memcmp(bytes_of(of_a), bytes_of(of_b), blob_bytes(a)) == 0,
+               "%s: the %zu bytes of %s differ", story, blob_bytes(a), side);
+}
+
+void check_same_blob(const sb_blob *a, const sb_blob *b, const char *story) {
+    char of_a[128], of_b[128];
+    sb_error err;
+    if (!sb_blob_shape_equals(a, b)) {
+        (void)sb_blob_shape_string(a, of_a, sizeof of_a, NULL, &err);
+        (void)sb_blob_shape_string(b, of_b, sizeof of_b, NULL, &err);
+        fuzz_check(false, "%s: shapes %s and %s", story, of_a, of_b);
+    }
+    fuzz_check(sb_blob_dtype(a) == sb_blob_dtype(b), "%s: element types differ", story);
+    check_same_side(a, b, false, story);
+    check_same_side(a, b, true, story);
+}
+
+/* --- snapshots ----------------------------------------------------------------------- */
+
+static struct snapshot_side take_side(const sb_blob *blob, bool diff) {
+    sb_mem *mem = memory_of(blob, diff);
+    struct snapshot_side side = {.head = sb_mem_head(mem), .size = sb_mem_size(mem)};
+    if (side.head == SB_HEAD_UNINITIALIZED || side.size == 0)
+        return side;
+    side.ptr = bytes_of(mem);
+    side.bytes = malloc(side.size);
+    if (!side.bytes)
+        abort();
+    memcpy(side.bytes, side.ptr, side.size);
+    return side;
+}
+
+struct snapshot snapshot_take(const sb_blob *blob) {
+    struct snapshot snapshot = {.num_axes = -1};
+    if (sb_blob_is_shaped(blob)) {
+        snapshot.num_axes = sb_blob_num_axes(blob);
+        memcpy(snapshot.dims, sb_blob_shape(blob),
+               (size_t)snapshot.num_axes * sizeof *snapshot.dims);
+    }
+    snapshot.data = take_side(blob, false);
+    snapshot.diff = take_side(blob, true);
+    return snapshot;
+}
+
+void snapshot_free(struct snapshot *snapshot) {
+    free(snapshot->data.bytes);
+    free(snapshot->diff.bytes);
+}
+
+static void check_side(const struct snapshot_side *side, const sb_blob *blob, bool diff,
+                       const char *story) {
+    const char *name = diff ? "diff" : "data";
+    struct snapshot_side now = take_side(blob, diff);
+    fuzz_check(now.head == side->head, "%s: head of %s was %d, is %d", story, name, side->head,
+               now.head);
+    fuzz_check(now.size == side->size && now.ptr == side->ptr, "%s: %s moved", story, name);
+    fuzz_check(!now.bytes || memcmp(now.bytes, side->bytes, now.size) == 0, "%s: %s was written",
+               story, name);
+    free(now.bytes);
+}
+
+void snapshot_check(const struct snapshot *snapshot, const sb_blob *blob, const char *story) {
+    int32_t axes = sb_blob_is_shaped(blob) ? sb_blob_num_axes(blob) : -1;
+    fuzz_check(axes == snapshot->num_axes, "%s: %d axes were %d", story, axes, snapshot->num_axes);
+    for (int32_t i = 0; i < axes; i++)
+        fuzz_check(sb_blob_shape(blob)[i] == snapshot->dims[i], "%s: axis %d was %lld, is %lld",
+                   story, i, (long long)snapshot->dims[i], (long long)sb_blob_shape(blob)[i]);
+    check_side(&snapshot->data, blob, false, story);
+    check_side(&snapshot->diff, blob, true, story);
+}
+
+/* --- errors ------------------------------------------------------------------------------ */
+
+/* Faults of the whole, which lie at no one place. */
+static bool is_of_the_whole(const char *message) {
+    static const char *const beginnings[] = {"the index of ", "a model exceeds ",
+                                             "none of the fields ", "the fields are of no "};
+    for (size_t i = 0; i < sizeof beginnings / sizeof *beginnings; i++)
+        if (strncmp(message, beginnings[i], strlen(beginnings[i])) == 0)
+            return true;
+    return false;
+}
+
+void check_read_status(sb_status status, const sb_error *err, size_t size) {
+    fuzz_check_bytes_status(status, err);
+    if (status > -100 || status < -199 || is_of_the_whole(err->message))
+        return;
+    char place[40];
+    (void)snprintf(place, sizeof place, " at offset %lld", (long long)err->offset);
+    fuzz_check(err->offset >= 0 && (uint64_t)err->offset <= size, "offset %lld of %zu: %.239s",
+               (long long)err->offset, size, err->message);
+    size_t length = strlen(err->message), tail = strlen(place);
+    fuzz_check(length > tail && strcmp(err->message + length - tail, place) == 0,
+               "\"%.239s\" does not end in%s", err->message, place);
+}
+
+/* --- the input --------------------------------------------------------------------------- */
+
+struct scratch_file scratch_file_make(const void *bytes, size_t size) {
+    struct scratch_file file = {.fd = memfd_create("input", MFD_CLOEXEC)};
+    fuzz_check(file.fd >= 0 && write(file.fd, bytes, size) == (ssize_t)size, "no scratch file");
+    (void)snprintf(file.path, sizeof file.path, "/proc/self/fd/%d", file.fd);
+    return file;
+}
+
+void scratch_file_end(struct scratch_file *file) {
+    (void)close(file->fd);
+}
+
+uint32_t input_lot(const uint8_t *bytes, size_t size) {
+    uint32_t lot = 2166136261u; /* FNV-1a */
+    for (size_t i = 0; i < size; i++)
+        lot = (lot ^ bytes[i]) * 16777619u;
+    return lot ^ lot >> 15;
+}

@@ -1,0 +1,70 @@
+/* What the harnesses of the wire formats watch calls with: a context whose memory
+   is counted, blobs held against an earlier state, errors that must say where. */
+#ifndef SB_FUZZ_WATCHED_H
+#define SB_FUZZ_WATCHED_H
+
+#include "fuzz.h"
+
+/* A host-only context without caches over a counting allocator. */
+struct watched {
+    struct counting_allocator counting;
+    sb_context *context;
+    size_t before; /* live bytes at the last mark */
+};
+
+void watched_begin(struct watched *watched);
+/* Ends it; everything made from it was given back. */
+void watched_end(struct watched *watched);
+
+/* From here on the peak is counted. */
+void watched_mark(struct watched *watched);
+/* Most bytes above the mark's since then. */
+size_t watched_peak(const struct watched *watched);
+/* Live bytes above the mark's now; negative when there are fewer. */
+int64_t watched_growth(const struct watched *watched);
+
+/* What can be seen of a blob without changing it: shape, heads and all bytes of its
+   memories, those beyond the count too. */
+struct snapshot {
+    int32_t num_axes; /* -1: never shaped */
+    int64_t dims[SB_MAX_AXES];
+    struct snapshot_side {
+        int32_t head;
+        const void *ptr; /* where the bytes lay */
+        size_t size;
+        unsigned char *bytes;
+    } data, diff;
+};
+
+/* Makes the handles of the blob's memories if they are not there. */
+struct snapshot snapshot_take(const sb_blob *blob);
+void snapshot_free(struct snapshot *snapshot);
+/* The blob is as it was, its bytes at the same place. */
+void snapshot_check(const struct snapshot *snapshot, const sb_blob *blob, const char *story);
+
+/* Whether the side was ever written. */
+bool blob_has_data(const sb_blob *blob);
+bool blob_has_diff(const sb_blob *blob);
+/* The bytes of a host blob's data or diff; NULL when its count is 0. */
+const void *blob_data(const sb_blob *blob);
+const void *blob_diff(const sb_blob *blob);
+size_t blob_bytes(const sb_blob *blob);
+/* Both have the same shape and, bit for bit, the same data and diff. */
+void check_same_blob(const sb_blob *a, const sb_blob *b, const char *story);
+
+/* A status that bytes alone may cause; the data's fault lies at an offset within `size` bytes
+   and its text says so. */
+void check_read_status(sb_status status, const sb_error *err, size_t size);
+
+/* `bytes` as a file without a name; its path is for as long as the file descriptor is open. */
+struct scratch_file {
+    int fd;
+    char path[32];
+};
+struct scratch_file scratch_file_make(const void *bytes, size_t size);
+void scratch_file_end(struct scratch_file *file);
+
+/* A number that is the input's own, for what is done to a share of inputs only. */
+uint32_t input_lot(const uint8_t *bytes, size_t size);
+
+#endif

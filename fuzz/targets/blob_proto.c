@@ -1,0 +1,309 @@
+/* BlobProto and BlobShape bytes: a whole result, encoded and read again without a
+   difference, or an error and the target as it was; memory as promised. */
+#include "watched.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define OBJECT_BYTES 1024 /* handles that a read may make beside the payload */
+
+struct run {
+    const uint8_t *bytes;
+    size_t size;
+    struct watched *watched;
+};
+
+static sb_blob *make_blob(const struct run *run, int32_t dtype) {
+    sb_blob *blob;
+    sb_error err;
+    sb_status st = sb_blob_create(run->watched->context, dtype, &blob, &err);
+    fuzz_check(st == SB_OK, "no blob: %s", err.message);
+    return blob;
+}
+
+static sb_status read_into(const struct run *run, sb_blob *blob, uint32_t flags,
+                           const sb_limits *limits) {
+    sb_error err = fuzz_fresh_error();
+    sb_status st = sb_blob_from_proto(blob, run->bytes, run->size, flags, limits, &err);
+    if (st == SB_ERR_SHAPE_MISMATCH && flags == 0)
+        fuzz_check_error(st, &err);
+    else
+        check_read_status(st, &err, run->size);
+    return st;
+}
+
+/* --- a fresh target -------------------------------------------------------------- */
+
+/* `blob` has just taken the message. */
+static void check_memory(const struct run *run, const sb_blob *blob) {
+    size_t peak = watched_peak(run->watched), sides = blob_has_diff(blob) ? 2 : 1;
+    fuzz_check(peak <= sides * blob_bytes(blob) + OBJECT_BYTES, "%zu bytes at peak for %zu of %zu",
+               peak, sides, blob_bytes(blob));
+}
+
+static void check_untouched(const struct run *run, const sb_blob *blob) {
+    fuzz_check(!sb_blob_is_shaped(blob), "a refused message shaped the blob");
+    fuzz_check(watched_growth(run->watched) == 0, "a refused message keeps %lld bytes",
+               (long long)watched_growth(run->watched));
+}
+
+/* The blob if the message is accepted, else NULL. */
+static sb_blob *read_fresh(const struct run *run, int32_t dtype, sb_status *out_status) {
+    sb_blob *blob = make_blob(run, dtype);
+    watched_mark(run->watched);
+    *out_status = read_into(run, blob, SB_PROTO_RESHAPE, NULL);
+    if (*out_status == SB_OK) {
+        check_memory(run, blob);
+        return blob;
+    }
+    check_untouched(run, blob);
+    fuzz_check(watched_peak(run->watched) == 0, "%zu bytes at peak for a refused message",
+               watched_peak(run->watched));
+    sb_blob_destroy(blob);
+    return NULL;
+}
+
+/* --- encode, decode ----------------------------------------------------------------- */
+
+struct encoded {
+    void *bytes;
+    size_t size;
+};
+
+static struct encoded encode(const sb_blob *blob) {
+    struct encoded encoded;
+    sb_error err = fuzz_fresh_error();
+    uint32_t flags = blob_has_diff(blob) ? SB_PROTO_WRITE_DIFF : 0;
+    size_t measured, written;
+    sb_status st = sb_blob_to_proto_new(blob, flags, &encoded.bytes, &encoded.size, &err);
+    fuzz_check(st == SB_OK, "an accepted blob cannot be written: %s", err.message);
+    st = sb_blob_proto_size(blob, flags, &measured, &err);
+    fuzz_check(st == SB_OK && measured == encoded.size, "%zu bytes measured, %zu written", measured,
+               encoded.size);
+    unsigned char *exact = malloc(measured ? measured : 1);
+    st = sb_blob_to_proto(blob, flags, exact, measured, &written, &err);
+    fuzz_check(st == SB_OK && written == measured, "status %d, %zu bytes of %zu", st, written,
+               measured);
+    fuzz_check(memcmp(exact, encoded.bytes, measured) == 0, "the same blob, other bytes");
+    free(exact);
+    return encoded;
+}
+
+static void check_round_trip(const struct run *run, const sb_blob *blob) {
+    struct encoded first = encode(blob);
+    const struct run again = {first.bytes, first.size, run->watched};
+    sb_blob *copy = make_blob(run, sb_blob_dtype(blob));
+    sb_status st = read_into(&again, copy, SB_PROTO_RESHAPE, NULL);
+    fuzz_check(st == SB_OK, "what was written is refused: %s", sb_status_name(st));
+    check_same_blob(blob, copy, "written and read");
+    struct encoded second = encode(copy);
+    fuzz_check(first.size == second.size && memcmp(first.bytes, second.bytes, first.size) == 0,
+               "%zu bytes, written again %zu others", first.size, second.size);
+    sb_bytes_free(first.bytes);
+    sb_bytes_free(second.bytes);
+    sb_blob_destroy(copy);
+}
+
+/* --- a target with contents ------------------------------------------------------------ */
+
+static void fill(sb_blob *blob, unsigned char byte) {
+    void *data = NULL, *diff = NULL;
+    sb_error err;
+    sb_status st = sb_blob_mutable_cpu_data(blob, &data, &err);
+    if (st == SB_OK)
+        st = sb_blob_mutable_cpu_diff(blob, &diff, &err);
+    fuzz_check(st == SB_OK, "no storage: %s", err.message);
+    if (blob_bytes(blob) == 0)
+        return;
+    memset(data, byte, blob_bytes(blob));
+    memset(diff, byte + 1, blob_bytes(blob));
+}
+
+static sb_blob *filled_blob(const struct run *run, int32_t dtype, const int64_t *shape,
+                            int32_t axes) {
+    sb_blob *blob = make_blob(run, dtype);
+    sb_error err;
+    sb_status st = sb_blob_reshape(blob, shape, axes, NULL, &err);
+    fuzz_check(st == SB_OK, "no shape: %s", err.message);
+    fill(blob, 0x5A);
+    return blob;
+}
+
+/* A side holds the message's values or, where it has none for diff, what it held. */
+static void check_taken_side(const struct snapshot_side *old, const void *now, const void *expected,
+                             size_t size, const char *side) {
+    if (size == 0)
+        return;
+    if (!expected && size > old->size)
+        return; /* fresh storage */
+    fuzz_check(memcmp(now, expected ? expected : old->bytes, size) == 0,
+               "%s of a blob with contents differs", side);
+    if (size > old->size)
+        return;
+    fuzz_check(now == old->ptr, "%s left storage that fits", side);
+    fuzz_check(memcmp((const char *)now + size, old->bytes + size, old->size - size) == 0,
+               "%s was written beyond the count", side);
+}
+
+static void check_taken(const struct snapshot *old, const sb_blob *blob, const sb_blob *fresh) {
+    size_t size = blob_bytes(fresh);
+    check_taken_side(&old->data, blob_data(blob), blob_data(fresh), size, "data");
+    check_taken_side(&old->diff, blob_diff(blob), blob_has_diff(fresh) ? blob_diff(fresh) : NULL,
+                     size, "diff");
+}
+
+/* `fresh`: what the message gives, or NULL when `refusal` is why it gives nothing. */
+static void check_existing(const struct run *run, sb_blob *blob, uint32_t flags,
+                           const sb_blob *fresh, sb_status refusal) {
+    struct snapshot old = snapshot_take(blob);
+    bool mismatch_allowed = flags == 0 && !(fresh && sb_blob_shape_equals(blob, fresh));
+    sb_status st = read_into(run, blob, flags, NULL);
+    if (st == SB_OK)
+        fuzz_check(fresh != NULL, "taken by a blob with contents, refused by a fresh one");
+    else
+        fuzz_check(st == refusal || (mismatch_allowed && st == SB_ERR_SHAPE_MISMATCH),
+                   "%s, %s for a fresh blob", sb_status_name(st), sb_status_name(refusal));
+    if (st != SB_OK)
+        snapshot_check(&old, blob, "refused");
+    else
+        check_taken(&old, blob, fresh);
+    if (st == SB_OK && (flags & SB_PROTO_RESHAPE))
+        fuzz_check(sb_blob_shape_equals(blob, fresh), "another shape than a fresh blob's");
+    snapshot_free(&old);
+    sb_blob_destroy(blob);
+}
+
+static void check_existing_blobs(const struct run *run, int32_t dtype, const sb_blob *fresh,
+                                 sb_status refusal) {
+    static const int64_t small[] = {2, 3};
+    check_existing(run, filled_blob(run, dtype, small, 2), SB_PROTO_RESHAPE, fresh, refusal);
+    check_existing(run, filled_blob(run, dtype, small, 2), 0, fresh, refusal);
+    if (fresh && sb_blob_count(fresh) > 0)
+        check_existing(run, filled_blob(run, dtype, sb_blob_shape(fresh), sb_blob_num_axes(fresh)),
+                       0, fresh, SB_OK);
+}
+
+/* --- other questions ------------------------------------------------------------------- */
+
+static void check_shape_equals(const struct run *run, const sb_blob *fresh) {
+    sb_error err = fuzz_fresh_error();
+    int32_t equal = 7;
+    sb_status st = sb_blob_shape_equals_proto(fresh, run->bytes, run->size, &equal, &err);
+    check_read_status(st, &err, run->size);
+    fuzz_check(st == SB_OK && equal == 1, "status %d, equal %d for the blob's own message", st,
+               equal);
+}
+
+static void check_reshape(const struct run *run) {
+    static const int64_t small[] = {2, 3};
+    sb_blob *blob = filled_blob(run, SB_DTYPE_F64, small, 2);
+    struct snapshot old = snapshot_take(blob);
+    sb_error err = fuzz_fresh_error();
+    uint32_t reallocated = 77;
+    watched_mark(run->watched);
+    sb_status st = sb_blob_reshape_proto(blob, run->bytes, run->size, &reallocated, &err);
+    check_read_status(st, &err, run->size);
+    fuzz_check(watched_peak(run->watched) == 0, "a shape takes %zu bytes",
+               watched_peak(run->watched));
+    if (st != SB_OK) {
+        fuzz_check(reallocated == 77, "a refused shape says %u", reallocated);
+        snapshot_check(&old, blob, "a refused shape");
+    } else {
+        uint32_t expected = sb_blob_count(blob) > 6 ? 3 : 0;
+        fuzz_check(reallocated == expected, "%lld elements where 6 were: %u",
+                   (long long)sb_blob_count(blob), reallocated);
+    }
+    snapshot_free(&old);
+    sb_blob_destroy(blob);
+}
+
+/* Narrow limits only ever turn an answer into DATA_LIMIT, and hold. */
+static void check_limits(const struct run *run, sb_status without) {
+    sb_limits limits = SB_LIMITS_INIT;
+    limits.max_memory = 64;
+    limits.max_axes = 3;
+    sb_blob *blob = make_blob(run, SB_DTYPE_F32);
+    watched_mark(run->watched);
+    sb_status st = read_into(run, blob, SB_PROTO_RESHAPE, &limits);
+    fuzz_check(st == without || st == SB_ERR_DATA_LIMIT, "%s, without limits %s",
+               sb_status_name(st), sb_status_name(without));
+    fuzz_check(watched_peak(run->watched) <= limits.max_memory + OBJECT_BYTES, "%zu bytes at peak",
+               watched_peak(run->watched));
+    if (st == SB_OK)
+        fuzz_check(blob_bytes(blob) <= 64 && sb_blob_num_axes(blob) <= 3, "%zu bytes, %d axes",
+                   blob_bytes(blob), sb_blob_num_axes(blob));
+    else
+        check_untouched(run, blob);
+    sb_blob_destroy(blob);
+}
+
+/* Each allocation of an accepted read is refused in turn. */
+static void check_refusals(const struct run *run) {
+    sb_status st = SB_ERR_OUT_OF_MEMORY;
+    for (int64_t nth = 1; st != SB_OK; nth++) {
+        sb_blob *blob = make_blob(run, SB_DTYPE_F32);
+        watched_mark(run->watched);
+        run->watched->counting.fail_nth = nth;
+        st = read_into(run, blob, SB_PROTO_RESHAPE, NULL);
+        bool refused = run->watched->counting.fail_nth == 0;
+        run->watched->counting.fail_nth = 0;
+        fuzz_check((st == SB_ERR_OUT_OF_MEMORY) == refused, "%s with allocation %lld refused: %d",
+                   sb_status_name(st), (long long)nth, refused);
+        if (st != SB_OK)
+            check_untouched(run, blob);
+        sb_blob_destroy(blob);
+    }
+}
+
+/* The same bytes in a file, read through a window into fresh storage. */
+static void check_file(const struct run *run, const sb_blob *fresh, sb_status expected) {
+    static const int64_t small[] = {2, 3};
+    struct scratch_file file = scratch_file_make(run->bytes, run->size);
+    sb_blob *blob = filled_blob(run, SB_DTYPE_F32, small, 2);
+    struct snapshot old = snapshot_take(blob);
+    sb_error err = fuzz_fresh_error();
+    sb_status st = sb_blob_read_file(blob, file.path, SB_PROTO_RESHAPE, NULL, &err);
+    check_read_status(st, &err, run->size);
+    fuzz_check(st == expected, "%s from a file, %s from memory", sb_status_name(st),
+               sb_status_name(expected));
+    if (st != SB_OK)
+        snapshot_check(&old, blob, "a refused file");
+    else if (blob_bytes(fresh) > 0)
+        fuzz_check(memcmp(blob_data(blob), blob_data(fresh), blob_bytes(fresh)) == 0,
+                   "other data from a file");
+    snapshot_free(&old);
+    sb_blob_destroy(blob);
+    scratch_file_end(&file);
+}
+
+/* --- everything ------------------------------------------------------------------------- */
+
+static sb_status check_dtype(const struct run *run, int32_t dtype) {
+    sb_status st;
+    sb_blob *fresh = read_fresh(run, dtype, &st);
+    if (fresh) {
+        check_round_trip(run, fresh);
+        check_shape_equals(run, fresh);
+    }
+    check_existing_blobs(run, dtype, fresh, st);
+    if (dtype == SB_DTYPE_F32 && input_lot(run->bytes, run->size) % 4 == 0)
+        check_file(run, fresh, st);
+    sb_blob_destroy(fresh);
+    return st;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+    struct watched watched;
+    const struct run run = {data, size, &watched};
+    watched_begin(&watched);
+    sb_status single = check_dtype(&run, SB_DTYPE_F32);
+    sb_status wide = check_dtype(&run, SB_DTYPE_F64);
+    fuzz_check((single == SB_OK) == (wide == SB_OK), "%s into floats, %s into doubles",
+               sb_status_name(single), sb_status_name(wide));
+    check_limits(&run, single);
+    if (single == SB_OK)
+        check_refusals(&run);
+    check_reshape(&run);
+    watched_end(&watched);
+    return 0;
+}

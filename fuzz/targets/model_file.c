@@ -1,0 +1,512 @@
+/* Bytes as each kind of model: listed, every blob loaded, saved as they are; one
+   blob replaced or more added, saved and opened again; memory as promised. */
+#include "watched.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define OBJECT_BYTES 2048 /* handles: of a model, of a blob and its memories */
+/* The promise of 8 MiB for 100000 layers and 1000000 blobs, by the piece. */
+#define LAYER_BYTES 64
+#define BLOB_BYTES  8
+
+struct run {
+    const uint8_t *bytes;
+    size_t size;
+    uint32_t lot;
+    struct watched *watched;
+};
+
+/* --- opening ---------------------------------------------------------------------- */
+
+static void count_call(void *user, void *ptr) {
+    (void)ptr;
+    ++*(int *)user;
+}
+
+static int64_t count_blobs(const sb_model *model) {
+    int64_t blobs = sb_model_num_blobs(model, SB_NO_LAYER);
+    for (int64_t i = 0; i < sb_model_num_layers(model); i++)
+        blobs += sb_model_num_blobs(model, i);
+    return blobs;
+}
+
+static void check_index_memory(const struct run *run, const sb_model *model) {
+    size_t layers = model ? (size_t)sb_model_num_layers(model) : 0;
+    size_t blobs = model ? (size_t)count_blobs(model) : 0;
+    size_t bound = OBJECT_BYTES + run->size + LAYER_BYTES * layers + BLOB_BYTES * blobs;
+    fuzz_check(watched_peak(run->watched) <= bound, "%zu bytes for %zu layers and %zu blobs of %zu",
+               watched_peak(run->watched), layers, blobs, run->size);
+}
+
+/* The model, or NULL with the status; nothing is left of a failed opening. */
+static sb_model *open_bytes(const struct run *run, int32_t format, const sb_limits *limits,
+                            int *deleted, sb_status *out_status) {
+    sb_model *const untouched = (sb_model *)(void *)deleted, *model = untouched;
+    sb_error err = fuzz_fresh_error();
+    watched_mark(run->watched);
+    *deleted = 0;
+    *out_status = sb_model_open_bytes(run->watched->context, format, run->bytes, run->size, limits,
+                                      count_call, deleted, &model, &err);
+    fuzz_check(*deleted == 0, "the deleter ran when a model was opened");
+    if (*out_status == SB_OK) {
+        fuzz_check_error(*out_status, &err);
+        check_index_memory(run, model);
+        return model;
+    }
+    check_read_status(*out_status, &err, run->size);
+    fuzz_check(model == untouched, "a failed opening wrote its result");
+    fuzz_check(watched_growth(run->watched) == 0, "a failed opening keeps %lld bytes",
+               (long long)watched_growth(run->watched));
+    check_index_memory(run, NULL);
+    return NULL;
+}
+
+static void close_model(sb_model *model, const int *deleted) {
+    sb_model_destroy(model);
+    fuzz_check(*deleted == (model != NULL), "the deleter ran %d times", *deleted);
+}
+
+/* --- blobs ------------------------------------------------------------------------- */
+
+static sb_blob *make_blob(const struct run *run, int32_t dtype) {
+    sb_blob *blob;
+    sb_error err;
+    sb_status st = sb_blob_create(run->watched->context, dtype, &blob, &err);
+    fuzz_check(st == SB_OK, "no blob: %s", err.message);
+    return blob;
+}
+
+static void check_loaded(const struct run *run, const sb_blob *blob, const sb_blob_info *info) {
+    size_t peak = watched_peak(run->watched), sides = info->diff_count > 0 ? 2 : 1;
+    fuzz_check(peak <= sides * blob_bytes(blob) + OBJECT_BYTES, "%zu bytes at peak for %zu of %zu",
+               peak, sides, blob_bytes(blob));
+    fuzz_check(info->data_count == info->count && sb_blob_count(blob) == info->count,
+               "%lld values of %lld loaded as %lld", (long long)info->data_count,
+               (long long)info->count, (long long)sb_blob_count(blob));
+    fuzz_check(sb_blob_num_axes(blob) == info->num_axes, "%d axes listed, %d loaded",
+               info->num_axes, sb_blob_num_axes(blob));
+    for (int32_t i = 0; i < info->num_axes; i++)
+        fuzz_check(sb_blob_shape(blob)[i] == info->shape[i], "axis %d: %lld listed, %lld loaded", i,
+                   (long long)info->shape[i], (long long)sb_blob_shape(blob)[i]);
+    fuzz_check(blob_bytes(blob) == 0 || blob_has_diff(blob) == (info->diff_count > 0),
+               "%lld values of diff listed", (long long)info->diff_count);
+}
+
+/* The blob, or NULL where the file holds no data for it. */
+static sb_blob *load(const struct run *run, const sb_model *model, int64_t layer, int64_t index,
+                     int32_t dtype) {
+    sb_blob_info info;
+    sb_error err = fuzz_fresh_error();
+    sb_status st = sb_model_blob_info(model, layer, index, &info, &err);
+    fuzz_check(st == SB_OK, "a blob that was indexed: %s", err.message);
+    sb_blob *blob = make_blob(run, dtype);
+    watched_mark(run->watched);
+    st = sb_model_load_blob(model, layer, index, blob, &err);
+    if (st == SB_OK) {
+        fuzz_check_error(st, &err);
+        check_loaded(run, blob, &info);
+        return blob;
+    }
+    check_read_status(st, &err, run->size);
+    fuzz_check((st == SB_ERR_LENGTH_MISMATCH || st == SB_ERR_DATA_OVERFLOW) &&
+                   info.data_count == 0 && info.count > 0,
+               "%lld of %lld values: %.239s", (long long)info.data_count, (long long)info.count,
+               err.message);
+    fuzz_check(!sb_blob_is_shaped(blob) && watched_peak(run->watched) == 0,
+               "a failed load left a trace");
+    sb_blob_destroy(blob);
+    return NULL;
+}
+
+/* --- listing ------------------------------------------------------------------------- */
+
+static void check_text(sb_text text, const char *what) {
+    fuzz_check(text.bytes && text.bytes[text.size] == '\0', "%s has no NUL behind it", what);
+}
+
+static bool same_text(sb_text a, sb_text b) {
+    return a.size == b.size && memcmp(a.bytes, b.bytes, a.size) == 0;
+}
+
+static sb_layer_info layer_of(const sb_model *model, int64_t layer) {
+    sb_layer_info info;
+    sb_error err = fuzz_fresh_error();
+    sb_status st = sb_model_layer(model, layer, &info, &err);
+    fuzz_check(st == SB_OK, "layer %lld: %s", (long long)layer, err.message);
+    check_text(info.name, "a layer's name");
+    check_text(info.type, "a layer's type");
+    fuzz_check(info.num_blobs == sb_model_num_blobs(model, layer), "%lld and %lld blobs",
+               (long long)info.num_blobs, (long long)sb_model_num_blobs(model, layer));
+    return info;
+}
+
+static void check_find(const sb_model *model, int64_t layer) {
+    sb_layer_info info = layer_of(model, layer);
+    sb_error err = fuzz_fresh_error();
+    int64_t found = -7;
+    sb_status st = sb_model_find_layer(model, info.name.bytes, info.name.size, &found, &err);
+    fuzz_check(st == SB_OK && found >= 0 && found <= layer, "layer %lld found at %lld",
+               (long long)layer, (long long)found);
+    fuzz_check(same_text(layer_of(model, found).name, info.name), "found another name");
+}
+
+static void check_bounds(const sb_model *model) {
+    sb_layer_info layer;
+    sb_blob_info blob;
+    sb_error err = fuzz_fresh_error();
+    int64_t past = sb_model_num_layers(model);
+    sb_status st = sb_model_layer(model, past, &layer, &err);
+    fuzz_check(st == SB_ERR_INDEX_OUT_OF_RANGE, "layer %lld is there", (long long)past);
+    st = sb_model_blob_info(model, past, 0, &blob, &err);
+    fuzz_check(st == SB_ERR_INDEX_OUT_OF_RANGE, "a blob of layer %lld is there", (long long)past);
+    past = sb_model_num_blobs(model, SB_NO_LAYER);
+    st = sb_model_blob_info(model, SB_NO_LAYER, past, &blob, &err);
+    fuzz_check(st == SB_ERR_INDEX_OUT_OF_RANGE, "blob %lld is there", (long long)past);
+    fuzz_check_error(st, &err);
+}
+
+static void check_listing(const struct run *run, const sb_model *model) {
+    check_text(sb_model_name(model), "the net's name");
+    for (int64_t i = SB_NO_LAYER; i < sb_model_num_layers(model); i++) {
+        if (i >= 0 && i < 32)
+            check_find(model, i);
+        for (int64_t j = 0; j < sb_model_num_blobs(model, i); j++)
+            sb_blob_destroy(load(run, model, i, j, j % 2 ? SB_DTYPE_F64 : SB_DTYPE_F32));
+    }
+    check_bounds(model);
+}
+
+/* --- two models -------------------------------------------------------------------------- */
+
+struct place {
+    int64_t layer, index;
+};
+
+static void check_same_solver(const sb_model *a, const sb_model *b) {
+    sb_solver_info of_a, of_b;
+    sb_error err;
+    if (sb_model_format(a) != SB_FORMAT_SOLVERSTATE)
+        return;
+    sb_status st = sb_model_solver_info(a, &of_a, &err);
+    if (st == SB_OK)
+        st = sb_model_solver_info(b, &of_b, &err);
+    fuzz_check(st == SB_OK, "no solver: %s", err.message);
+    fuzz_check(of_a.iter == of_b.iter && of_a.current_step == of_b.current_step &&
+                   same_text(of_a.learned_net, of_b.learned_net),
+               "iter %d and %d, step %d and %d", of_a.iter, of_b.iter, of_a.current_step,
+               of_b.current_step);
+}
+
+static void check_same_layer(const struct run *run, const sb_model *a, const sb_model *b,
+                             int64_t layer) {
+    int64_t blobs = sb_model_num_blobs(a, layer);
+    fuzz_check(blobs == sb_model_num_blobs(b, layer), "layer %lld: %lld and %lld blobs",
+               (long long)layer, (long long)blobs, (long long)sb_model_num_blobs(b, layer));
+    for (int64_t i = 0; i < blobs; i++) {
+        sb_blob *of_a = load(run, a, layer, i, SB_DTYPE_F64);
+        sb_blob *of_b = load(run, b, layer, i, SB_DTYPE_F64);
+        fuzz_check(!of_a == !of_b, "layer %lld: blob %lld is only in one", (long long)layer,
+                   (long long)i);
+        if (of_a)
+            check_same_blob(of_a, of_b, "two models");
+        sb_blob_destroy(of_a);
+        sb_blob_destroy(of_b);
+    }
+}
+
+static void check_same_model(const struct run *run, const sb_model *a, const sb_model *b) {
+    int64_t layers = sb_model_num_layers(a);
+    fuzz_check(sb_model_format(a) == sb_model_format(b), "formats %d and %d", sb_model_format(a),
+               sb_model_format(b));
+    fuzz_check(same_text(sb_model_name(a), sb_model_name(b)), "names differ");
+    fuzz_check(layers == sb_model_num_layers(b), "%lld and %lld layers", (long long)layers,
+               (long long)sb_model_num_layers(b));
+    check_same_solver(a, b);
+    check_same_layer(run, a, b, SB_NO_LAYER);
+    for (int64_t i = 0; i < layers; i++) {
+        sb_layer_info of_a = layer_of(a, i), of_b = layer_of(b, i);
+        fuzz_check(same_text(of_a.name, of_b.name) && same_text(of_a.type, of_b.type) &&
+                       of_a.generation == of_b.generation,
+                   "layer %lld: \"%s\", \"%s\" of %d; \"%s\", \"%s\" of %d", (long long)i,
+                   of_a.name.bytes, of_a.type.bytes, of_a.generation, of_b.name.bytes,
+                   of_b.type.bytes, of_b.generation);
+        check_same_layer(run, a, b, i);
+    }
+}
+
+/* --- saving --------------------------------------------------------------------------------- */
+
+struct saved {
+    unsigned char *bytes;
+    size_t size;
+};
+
+static struct saved save(const sb_model *model) {
+    struct saved saved;
+    sb_error err = fuzz_fresh_error();
+    size_t written = 0;
+    sb_status st = sb_model_size(model, &saved.size, &err);
+    fuzz_check(st == SB_OK, "no size: %s", err.message);
+    saved.bytes = malloc(saved.size ? saved.size : 1);
+    st = sb_model_save(model, saved.bytes, saved.size, &written, &err);
+    fuzz_check(st == SB_OK && written == saved.size, "status %d, %zu bytes of %zu", st, written,
+               saved.size);
+    return saved;
+}
+
+static void check_saved_verbatim(const struct run *run, const sb_model *model) {
+    struct saved saved = save(model);
+    fuzz_check(saved.size == run->size &&
+                   (run->size == 0 || memcmp(saved.bytes, run->bytes, run->size) == 0),
+               "%zu bytes were saved as %zu others", run->size, saved.size);
+    free(saved.bytes);
+}
+
+/* The edited model is what is read from what it saves. */
+static void check_saved_again(const struct run *run, const sb_model *model) {
+    struct saved saved = save(model);
+    struct run again = *run;
+    int deleted;
+    sb_status st;
+    again.bytes = saved.bytes;
+    again.size = saved.size;
+    sb_model *reopened = open_bytes(&again, sb_model_format(model), NULL, &deleted, &st);
+    fuzz_check(reopened, "what was saved is refused: %s", sb_status_name(st));
+    again.size = run->size > saved.size ? run->size : saved.size; /* offsets in either */
+    check_same_model(&again, model, reopened);
+    close_model(reopened, &deleted);
+    free(saved.bytes);
+}
+
+/* --- editing -------------------------------------------------------------------------------- */
+
+static sb_blob *new_blob(const struct run *run) {
+    static const float values[] = {-1.5F, 2.5F, 1e-30F};
+    static const int64_t shape[] = {1, 3};
+    sb_blob *blob = make_blob(run, SB_DTYPE_F32);
+    sb_error err;
+    void *data = NULL;
+    sb_status st = sb_blob_reshape(blob, shape, 2, NULL, &err);
+    if (st == SB_OK)
+        st = sb_blob_mutable_cpu_data(blob, &data, &err);
+    fuzz_check(st == SB_OK, "no blob: %s", err.message);
+    memcpy(data, values, sizeof values);
+    return blob;
+}
+
+static struct place pick(const struct run *run, const sb_model *model) {
+    int64_t left = run->lot % count_blobs(model);
+    struct place place = {SB_NO_LAYER, 0};
+    while (left >= sb_model_num_blobs(model, place.layer))
+        left -= sb_model_num_blobs(model, place.layer++);
+    place.index = left;
+    return place;
+}
+
+static size_t size_of(const sb_model *model) {
+    size_t size = 0;
+    sb_error err;
+    sb_status st = sb_model_size(model, &size, &err);
+    fuzz_check(st == SB_OK, "no size: %s", err.message);
+    return size;
+}
+
+/* Each allocation of the edit is refused in turn, which leaves the model as it was. */
+static void set_blob(const struct run *run, sb_model *model, struct place place,
+                     const sb_blob *blob) {
+    int64_t *fail_nth = &run->watched->counting.fail_nth, nth = 0;
+    size_t before = size_of(model);
+    sb_status st;
+    do {
+        sb_error err = fuzz_fresh_error();
+        *fail_nth = ++nth;
+        st = sb_model_set_blob(model, place.layer, place.index, blob, 0, &err);
+        *fail_nth = 0;
+        fuzz_check_error(st, &err);
+        fuzz_check(st == SB_OK || st == SB_ERR_OUT_OF_MEMORY, "no edit: %s", sb_status_name(st));
+        fuzz_check(st == SB_OK || size_of(model) == before, "a failed edit changed the size");
+    } while (st != SB_OK);
+}
+
+/* All that follows the blob in the file, and the blob itself, are where they belong. */
+static void check_tail(const struct run *run, const sb_model *model, const sb_blob_info *old,
+                       const sb_blob *blob) {
+    struct saved saved = save(model);
+    unsigned char message[64];
+    size_t size = 0, end = (size_t)old->offset + old->size, tail = run->size - end;
+    sb_error err;
+    sb_status st = sb_blob_to_proto(blob, 0, message, sizeof message, &size, &err);
+    fuzz_check(st == SB_OK && saved.size >= size + tail, "%zu bytes saved, %zu and %zu expected",
+               saved.size, size, tail);
+    fuzz_check(memcmp(saved.bytes + saved.size - tail, run->bytes + end, tail) == 0,
+               "bytes behind the replaced blob changed");
+    fuzz_check(memcmp(saved.bytes + saved.size - tail - size, message, size) == 0,
+               "the blob is not where it was replaced");
+    free(saved.bytes);
+}
+
+static void check_replace(const struct run *run, sb_model *model) {
+    sb_blob_info old, new;
+    sb_error err = fuzz_fresh_error();
+    if (count_blobs(model) == 0)
+        return;
+    struct place place = pick(run, model);
+    sb_blob *blob = new_blob(run);
+    sb_status st = sb_model_blob_info(model, place.layer, place.index, &old, &err);
+    fuzz_check(st == SB_OK && old.offset >= 0 && (size_t)old.offset + old.size <= run->size,
+               "a blob of %zu bytes at %lld", old.size, (long long)old.offset);
+    set_blob(run, model, place, blob);
+    if (run->lot % 4 == 0)
+        set_blob(run, model, place, blob); /* in the first one's place */
+    st = sb_model_blob_info(model, place.layer, place.index, &new, &err);
+    fuzz_check(st == SB_OK && new.offset == -1 && new.size == 0 && new.count == 3,
+               "a replaced blob of %lld at %lld", (long long)new.count, (long long)new.offset);
+    sb_blob *loaded = load(run, model, place.layer, place.index, SB_DTYPE_F32);
+    fuzz_check(loaded, "a replaced blob has no data");
+    check_same_blob(blob, loaded, "replaced");
+    check_tail(run, model, &old, blob);
+    sb_blob_destroy(loaded);
+    sb_blob_destroy(blob);
+}
+
+/* A layer, a blob in it and one in a layer of the file's; a history blob and numbers. */
+static void add(const struct run *run, sb_model *model) {
+    sb_blob *blob = new_blob(run);
+    sb_error err = fuzz_fresh_error();
+    bool net = sb_model_format(model) == SB_FORMAT_CAFFEMODEL;
+    int64_t layer = SB_NO_LAYER, layers = sb_model_num_layers(model);
+    sb_status st = SB_OK;
+    if (net && layers > 0)
+        st = sb_model_add_blob(model, run->lot % layers, blob, SB_PROTO_WRITE_DIFF, &err);
+    if (net && st == SB_OK)
+        st = sb_model_add_layer(model, "added", "Kind", &layer, &err);
+    if (net && st == SB_OK)
+        st = sb_model_set_name(model, "renamed", &err);
+    if (sb_model_format(model) == SB_FORMAT_SOLVERSTATE)
+        st = sb_model_set_solver_info(model, &(sb_solver_info){{"n\0t", 3}, -3, 5}, &err);
+    if (sb_model_format(model) != SB_FORMAT_BLOB && st == SB_OK)
+        st = sb_model_add_blob(model, layer, blob, 0, &err);
+    fuzz_check(st == SB_OK, "nothing can be added: %s", err.message);
+    sb_blob_destroy(blob);
+}
+
+/* --- other ways to open ------------------------------------------------------------------- */
+
+static void check_file(const struct run *run, int32_t format, uint32_t flags,
+                       const sb_model *expected, sb_status expected_status) {
+    struct scratch_file file = scratch_file_make(run->bytes, run->size);
+    sb_model *model = NULL;
+    sb_error err = fuzz_fresh_error();
+    watched_mark(run->watched);
+    sb_status st =
+        sb_model_open_file(run->watched->context, format, file.path, flags, NULL, &model, &err);
+    check_read_status(st, &err, run->size);
+    fuzz_check(st == expected_status, "%s from a file, %s from memory", sb_status_name(st),
+               sb_status_name(expected_status));
+    fuzz_check((st == SB_OK) == (model != NULL), "a failed opening wrote its result");
+    check_index_memory(run, model);
+    if (model) {
+        check_same_model(run, expected, model);
+        check_saved_verbatim(run, model);
+    }
+    sb_model_destroy(model);
+    scratch_file_end(&file);
+}
+
+/* Narrow limits only ever turn an answer into DATA_LIMIT, and hold. */
+static void check_limits(const struct run *run, int32_t format, sb_status without) {
+    sb_limits limits = {sizeof limits, 4096, 3, 4, 8, 3};
+    int deleted;
+    sb_status st;
+    sb_model *model = open_bytes(run, format, &limits, &deleted, &st);
+    fuzz_check(st == without || st == SB_ERR_DATA_LIMIT, "%s, without limits %s",
+               sb_status_name(st), sb_status_name(without));
+    fuzz_check(watched_peak(run->watched) <= limits.max_memory, "%zu bytes at peak",
+               watched_peak(run->watched));
+    fuzz_check(sb_model_num_layers(model) <= 3 && count_blobs(model) <= 4 &&
+                   sb_model_name(model).size <= 8,
+               "%lld layers, %lld blobs", (long long)sb_model_num_layers(model),
+               (long long)count_blobs(model));
+    close_model(model, &deleted);
+}
+
+/* Each allocation of an opening is refused in turn. */
+static void check_refusals(const struct run *run, int32_t format, sb_status without) {
+    sb_model *model;
+    int deleted;
+    sb_status st;
+    bool refused = true;
+    for (int64_t nth = 1; refused; nth++) {
+        run->watched->counting.fail_nth = nth;
+        model = open_bytes(run, format, NULL, &deleted, &st);
+        refused = run->watched->counting.fail_nth == 0;
+        run->watched->counting.fail_nth = 0;
+        fuzz_check(st == (refused ? SB_ERR_OUT_OF_MEMORY : without),
+                   "%s with allocation %lld refused", sb_status_name(st), (long long)nth);
+    }
+    close_model(model, &deleted);
+}
+
+/* --- everything ---------------------------------------------------------------------------- */
+
+/* Each input takes one of the other ways, for each format another. */
+static void check_another_way(const struct run *run, int32_t format, const sb_model *model,
+                              sb_status st) {
+    switch ((run->lot + (uint32_t)format) % 4) {
+    case 0:
+        check_file(run, format, 0, model, st);
+        break;
+    case 1:
+        check_file(run, format, SB_OPEN_MAPPED, model, st);
+        break;
+    case 2:
+        check_limits(run, format, st);
+        break;
+    default:
+        check_refusals(run, format, st);
+    }
+}
+
+static void check_format(const struct run *run, int32_t format) {
+    int deleted;
+    sb_status st;
+    sb_model *model = open_bytes(run, format, NULL, &deleted, &st);
+    check_another_way(run, format, model, st);
+    if (!model)
+        return;
+    check_listing(run, model);
+    check_saved_verbatim(run, model);
+    check_replace(run, model);
+    add(run, model);
+    check_saved_again(run, model);
+    close_model(model, &deleted);
+}
+
+/* What AUTO finds is accepted under its own name. */
+static void check_auto(const struct run *run) {
+    int deleted, deleted_again;
+    sb_status st;
+    sb_model *found = open_bytes(run, SB_FORMAT_AUTO, NULL, &deleted, &st);
+    if (!found)
+        return;
+    sb_model *named = open_bytes(run, sb_model_format(found), NULL, &deleted_again, &st);
+    fuzz_check(named, "found to be a %s, but as such %s", sb_format_name(sb_model_format(found)),
+               sb_status_name(st));
+    fuzz_check(sb_model_num_layers(named) == sb_model_num_layers(found) &&
+                   count_blobs(named) == count_blobs(found),
+               "another %s when it is named", sb_format_name(sb_model_format(found)));
+    close_model(named, &deleted_again);
+    close_model(found, &deleted);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+    struct watched watched;
+    const struct run run = {data, size, input_lot(data, size), &watched};
+    watched_begin(&watched);
+    check_auto(&run);
+    for (int32_t format = SB_FORMAT_BLOB; format <= SB_FORMAT_BLOB_VECTOR; format++)
+        check_format(&run, format);
+    watched_end(&watched);
+    return 0;
+}

@@ -1,0 +1,774 @@
+/* sb_mem: bytes drive calls on up to three memories of the simulated device,
+   or of a host-only context, and faults of its operations and of the
+   allocator. After every step heads, storage, bytes on both sides, loans and
+   counted work are held against the reference in support/table.c.
+
+   A step in which nothing was made to fail is known exactly. One in which
+   something was may fail, and then has changed nothing; work that was made to
+   fail later leaves the run unsettled until a step calm() has waited for it. */
+#include "kernel.h"
+#include "loan.h"
+#include "simulated.h"
+#include "table.h"
+#include "trace.h"
+
+#include <string.h>
+
+#define MEMORIES  3
+#define BYTES_MAX KERNEL_BYTES_MAX
+#define STEPS_MAX 48
+#define OWNERS    3
+
+enum access { NO_POINTER, READS, MUTATES, OVERWRITES };
+
+enum call {
+    CALL_CPU_DATA,
+    CALL_MUTABLE_CPU,
+    CALL_OVERWRITE_CPU,
+    CALL_GPU_DATA,
+    CALL_GPU_DATA_ON,
+    CALL_MUTABLE_GPU,
+    CALL_MUTABLE_GPU_ON,
+    CALL_OVERWRITE_GPU,
+    CALL_OVERWRITE_GPU_ON,
+    CALL_SET_CPU,
+    CALL_SET_GPU,
+    CALL_PUSH,
+    CALL_PULL,
+    CALL_PREFETCH_CPU,
+    CALL_PREFETCH_GPU,
+    CALL_EVICT_CPU,
+    CALL_EVICT_GPU,
+    CALL_CLEAR,
+    CALL_SYNCHRONIZE,
+    CALLS
+};
+
+struct kind {
+    const char *name;
+    enum column column; /* COLUMNS: none, for synchronize */
+    bool queued;        /* takes a stream */
+    enum access access;
+};
+
+static const struct kind kinds[CALLS] = {
+    [CALL_CPU_DATA] = {"cpu_data", CPU_DATA, false, READS},
+    [CALL_MUTABLE_CPU] = {"mutable_cpu_data", MUTABLE_CPU, false, MUTATES},
+    [CALL_OVERWRITE_CPU] = {"overwrite_cpu", OVERWRITE_CPU, false, OVERWRITES},
+    [CALL_GPU_DATA] = {"gpu_data", GPU_DATA, false, READS},
+    [CALL_GPU_DATA_ON] = {"gpu_data_on", GPU_DATA, true, READS},
+    [CALL_MUTABLE_GPU] = {"mutable_gpu_data", MUTABLE_GPU, false, MUTATES},
+    [CALL_MUTABLE_GPU_ON] = {"mutable_gpu_data_on", MUTABLE_GPU, true, MUTATES},
+    [CALL_OVERWRITE_GPU] = {"overwrite_gpu", OVERWRITE_GPU, false, OVERWRITES},
+    [CALL_OVERWRITE_GPU_ON] = {"overwrite_gpu_on", OVERWRITE_GPU, true, OVERWRITES},
+    [CALL_SET_CPU] = {"set_cpu", SET_CPU, false, NO_POINTER},
+    [CALL_SET_GPU] = {"set_gpu", SET_GPU, false, NO_POINTER},
+    [CALL_PUSH] = {"async_gpu_push", ASYNC_PUSH, true, NO_POINTER},
+    [CALL_PULL] = {"async_cpu_pull", ASYNC_PULL, true, NO_POINTER},
+    [CALL_PREFETCH_CPU] = {"prefetch_cpu", CPU_DATA, true, NO_POINTER},
+    [CALL_PREFETCH_GPU] = {"prefetch_gpu", GPU_DATA, true, NO_POINTER},
+    [CALL_EVICT_CPU] = {"evict_cpu", EVICT_CPU, false, NO_POINTER},
+    [CALL_EVICT_GPU] = {"evict_gpu", EVICT_GPU, false, NO_POINTER},
+    [CALL_CLEAR] = {"clear", CLEAR, false, NO_POINTER},
+    [CALL_SYNCHRONIZE] = {"synchronize", COLUMNS, false, NO_POINTER},
+};
+
+/* Queued work that writes a side; if it fails, the head and the bytes go back. */
+struct pending {
+    int32_t side; /* -1: none */
+    int32_t fallback;
+    unsigned char value[BYTES_MAX];
+};
+
+struct subject {
+    sb_mem *mem; /* NULL: none */
+    int owners;
+    struct memory_state state;
+    unsigned char value[BYTES_MAX]; /* what a reader is to see */
+    struct pending pending;
+    bool queued_writer; /* a stream may still be writing the device side */
+};
+
+struct world {
+    struct tape tape;
+    struct simulated sim;
+    struct lender lender;
+    struct kernels kernels;
+    struct subject subjects[MEMORIES];
+    bool lost;      /* the device, for good */
+    bool may_lose;  /* it was made to */
+    bool unsettled; /* work fails later, or failed and nobody was told */
+    unsigned char stamp;
+};
+
+struct request {
+    enum call call;
+    const struct kind *kind;
+    struct subject *subject;
+    sb_stream stream;
+    bool writes;  /* through a mutable pointer */
+    bool by_work; /* a plain device pointer is used by a kernel on the legacy stream */
+    /* of the set calls */
+    struct loan *loan;
+    void *ptr;
+    size_t bytes;
+    uint32_t flags;
+    sb_status mistake; /* SB_OK, or what the arguments are to give */
+};
+
+static void stamp(struct world *w, unsigned char out[BYTES_MAX]) {
+    w->stamp++;
+    for (unsigned i = 0; i < BYTES_MAX; i++)
+        out[i] = (unsigned char)(w->stamp * 29u + i * 7u + 1u);
+}
+
+/* --- faults ----------------------------------------------------------------------- */
+
+/* An order that is not going to be kept makes bytes wrong without a word, and what is freed too
+   early costs the device: nothing is said about either from then on. */
+static void lose_order(struct world *w) {
+    w->lender.blind = w->kernels.blind = w->may_lose = true;
+}
+
+/* After every call of the library: what was made to fail in it. */
+static struct strike note_strike(struct world *w) {
+    struct strike strike = simulated_strike(&w->sim);
+    if (strike.device && strike.fault.mode == SB_SIM_FAIL_STICKY)
+        w->may_lose = true;
+    if (strike.device && strike.fault.mode == SB_SIM_FAIL_LATER)
+        w->unsettled = true;
+    bool lost = simulated_is_lost(&w->sim);
+    fuzz_check(!lost || w->may_lose, "the device was lost, and nothing had failed");
+    w->lost = lost;
+    if (strike.device || strike.allocator)
+        trace("    a fault struck: operation %d, mode %d, allocator %d", strike.fault.op,
+              strike.fault.mode, strike.allocator);
+    return strike;
+}
+
+/* --- bytes ------------------------------------------------------------------------ */
+
+static void compare(const struct world *w, const struct subject *s, const void *seen,
+                    const char *where) {
+    const unsigned char *bytes = seen;
+    if (w->lender.blind)
+        return;
+    for (size_t i = 0; i < s->state.bytes; i++)
+        fuzz_check(bytes[i] == s->value[i], "memory %d, %s: byte %zu of %zu is %02x, not %02x",
+                   (int)(s - w->subjects), where, i, s->state.bytes, bytes[i], s->value[i]);
+}
+
+static void compare_device(const struct world *w, const struct subject *s, const void *ptr) {
+    unsigned char seen[BYTES_MAX];
+    sb_error err;
+    sb_status st = sb_sim_peek(w->sim.context, seen, ptr, s->state.bytes, &err);
+    fuzz_check(st == SB_OK, "a device pointer is none: %s", err.message);
+    compare(w, s, seen, "on the device");
+}
+
+/* The caller's own kernels on the legacy stream are the caller's to wait for. */
+static bool legacy_is_busy(const struct world *w, const struct subject *s) {
+    return kernel_is_queued(&w->kernels, s, NULL);
+}
+
+static bool fills(const struct request *r) {
+    return r->kind->access == OVERWRITES || (r->kind->access == MUTATES && r->writes);
+}
+
+static void use_host(struct world *w, const struct request *r, void *ptr) {
+    struct subject *s = r->subject;
+    if (r->kind->access != OVERWRITES)
+        compare(w, s, ptr, "on the host");
+    if (fills(r)) {
+        stamp(w, s->value);
+        memcpy(ptr, s->value, s->state.bytes);
+    }
+}
+
+/* On the stream of the call, or as users of plain pointers do: at once, or on the legacy stream. */
+static void use_device(struct world *w, const struct request *r, void *ptr) {
+    struct subject *s = r->subject;
+    size_t bytes = s->state.bytes;
+    bool looks = r->kind->access != OVERWRITES;
+    bool at_once = !r->kind->queued && !legacy_is_busy(w, s);
+    unsigned char fill[BYTES_MAX];
+    if (w->lost)
+        return;
+    if (fills(r))
+        stamp(w, fill);
+    if (at_once && looks)
+        compare_device(w, s, ptr);
+    if (at_once && fills(r) && !r->by_work)
+        (void)sb_sim_poke(w->sim.context, ptr, fill, bytes, NULL);
+    else if (r->kind->queued || fills(r) || r->by_work)
+        kernel_launch(&w->kernels, r->kind->queued ? r->stream : NULL, s, ptr, bytes,
+                      looks && !w->unsettled ? s->value : NULL, fills(r) ? fill : NULL);
+    if (fills(r))
+        memcpy(s->value, fill, bytes);
+}
+
+static void use_pointer(struct world *w, const struct request *r, const struct plan *plan,
+                        void *ptr) {
+    fuzz_check(ptr && (uintptr_t)ptr % 64 == 0, "%s gave %p", r->kind->name, ptr);
+    if (r->subject->state.bytes == 0)
+        return;
+    if (plan->side == SB_SIDE_CPU)
+        use_host(w, r, ptr);
+    else
+        use_device(w, r, ptr);
+}
+
+/* --- what a call is to do ----------------------------------------------------------- */
+
+static bool is_about_device(enum column column) {
+    return column == GPU_DATA || column == MUTABLE_GPU || column == SET_GPU ||
+           column == OVERWRITE_GPU || column == ASYNC_PUSH || column == ASYNC_PULL;
+}
+
+/* A host side that is current needs no stream, and whether one that is on its way asks for it is
+   left open. */
+static bool asks_stream(const struct request *r) {
+    return r->kind->queued &&
+           (r->kind->column != CPU_DATA || r->subject->state.head == SB_HEAD_AT_GPU);
+}
+
+/* The device has to be there for the call. */
+static bool needs_device(const struct request *r, const struct plan *plan) {
+    enum column column = r->kind->column;
+    return is_about_device(column) || asks_stream(r) || (plan->copies && r->subject->state.bytes) ||
+           (column == CLEAR && plan->side == SB_SIDE_GPU);
+}
+
+static bool is_over_cap(const struct world *w, const struct subject *s, const struct plan *plan) {
+    size_t cap = w->sim.options.max_device;
+    return cap && plan->allocates && plan->side == SB_SIDE_GPU &&
+           simulated_stats(&w->sim).device_bytes + s->state.bytes > cap && s->state.bytes;
+}
+
+static sb_status refusal(const struct world *w, const struct request *r, const struct plan *plan) {
+    bool needs = needs_device(r, plan) && plan->status != SB_ERR_UNINITIALIZED;
+    if (r->mistake && r->mistake != SB_ERR_WRONG_DEVICE)
+        return r->mistake;
+    if ((needs || is_about_device(r->kind->column)) && w->sim.options.host_only)
+        return SB_ERR_NO_DEVICE;
+    if ((needs || is_about_device(r->kind->column)) && w->lost)
+        return SB_ERR_DEVICE_LOST;
+    if (r->mistake || (asks_stream(r) && r->stream == UNKNOWN_STREAM))
+        return SB_ERR_WRONG_DEVICE;
+    if (plan->status)
+        return plan->status;
+    return is_over_cap(w, r->subject, plan) ? SB_ERR_CAP_REACHED : SB_OK;
+}
+
+static struct plan make_plan(const struct world *w, const struct request *r) {
+    const struct subject *s = r->subject;
+    struct plan plan = {.head = s->state.head};
+    if (!s->mem)
+        return (struct plan){.status = SB_ERR_INVALID_ARGUMENT};
+    if (r->kind->column != COLUMNS)
+        plan = table_plan(&s->state, r->kind->column);
+    plan.status = refusal(w, r, &plan);
+    return plan;
+}
+
+/* Host memory is page-locked where the device and the cap allow it. */
+static int32_t kind_of_storage(const struct world *w, const struct subject *s, int32_t side) {
+    const struct simulated_options *o = &w->sim.options;
+    bool pinned =
+        side == SB_SIDE_CPU && s->state.bytes && !o->host_only && !o->no_pinned && !w->lost;
+    if (pinned && o->max_pinned)
+        pinned = simulated_stats(&w->sim).pinned_bytes + s->state.bytes <= o->max_pinned;
+    return pinned ? SB_STORAGE_PINNED : SB_STORAGE_OWNED;
+}
+
+/* --- the call ----------------------------------------------------------------------- */
+
+static sb_status call_for_pointer(const struct request *r, void **out, sb_error *err) {
+    sb_mem *mem = r->subject->mem;
+    const void **in = (const void **)out;
+    switch (r->call) {
+    case CALL_CPU_DATA:
+        return sb_mem_cpu_data(mem, in, err);
+    case CALL_MUTABLE_CPU:
+        return sb_mem_mutable_cpu_data(mem, out, err);
+    case CALL_OVERWRITE_CPU:
+        return sb_mem_overwrite_cpu(mem, out, err);
+    case CALL_GPU_DATA:
+        return sb_mem_gpu_data(mem, in, err);
+    case CALL_GPU_DATA_ON:
+        return sb_mem_gpu_data_on(mem, r->stream, in, err);
+    case CALL_MUTABLE_GPU:
+        return sb_mem_mutable_gpu_data(mem, out, err);
+    case CALL_MUTABLE_GPU_ON:
+        return sb_mem_mutable_gpu_data_on(mem, r->stream, out, err);
+    case CALL_OVERWRITE_GPU:
+        return sb_mem_overwrite_gpu(mem, out, err);
+    default:
+        return sb_mem_overwrite_gpu_on(mem, r->stream, out, err);
+    }
+}
+
+static sb_status call(const struct request *r, void **out, sb_error *err) {
+    sb_mem *mem = r->subject->mem;
+    switch (r->call) {
+    case CALL_SET_CPU:
+        return sb_mem_set_cpu(mem, r->ptr, r->bytes, r->flags, loan_deleter, r->loan, err);
+    case CALL_SET_GPU:
+        return sb_mem_set_gpu(mem, r->ptr, r->bytes, r->flags, loan_deleter, r->loan, err);
+    case CALL_PUSH:
+        return sb_mem_async_gpu_push(mem, r->stream, err);
+    case CALL_PULL:
+        return sb_mem_async_cpu_pull(mem, r->stream, err);
+    case CALL_PREFETCH_CPU:
+        return sb_mem_prefetch_cpu(mem, r->stream, err);
+    case CALL_PREFETCH_GPU:
+        return sb_mem_prefetch_gpu(mem, r->stream, err);
+    case CALL_EVICT_CPU:
+        return sb_mem_evict_cpu(mem, err);
+    case CALL_EVICT_GPU:
+        return sb_mem_evict_gpu(mem, err);
+    case CALL_CLEAR:
+        return sb_mem_clear(mem, err);
+    case CALL_SYNCHRONIZE:
+        return sb_mem_synchronize(mem, err);
+    default:
+        return call_for_pointer(r, out, err);
+    }
+}
+
+/* --- what it did ---------------------------------------------------------------------- */
+
+struct outcome {
+    sb_status status;
+    const char *story;
+    bool exact; /* nothing was made to fail */
+    struct strike strike;
+    struct tally tally;
+};
+
+#define CHECK_NUMBER(what, found, expected)                                                        \
+    fuzz_check((found) == (expected), "%s with head %d: %lld " what ", not %lld", r->kind->name,   \
+               r->subject->state.head, (long long)(found), (long long)(expected))
+
+static void check_work(const struct request *r, const struct plan *plan,
+                       const struct outcome *outcome) {
+    const struct tally *t = &outcome->tally;
+    bool worked = outcome->status == SB_OK && r->subject->state.bytes > 0;
+    bool host = plan->side == SB_SIDE_CPU, device = !host;
+    CHECK_NUMBER("uploads", t->uploads, worked && plan->copies && device);
+    CHECK_NUMBER("downloads", t->downloads, worked && plan->copies && host);
+    CHECK_NUMBER("copies within the host", t->host_copies, worked && plan->moves && host);
+    CHECK_NUMBER("copies within the device", t->device_copies, worked && plan->moves && device);
+    CHECK_NUMBER("zero fills of the device", t->calls[SB_SIM_ZERO],
+                 worked && plan->zeroes && device);
+    if (outcome->status != SB_OK) /* may have left a spare */
+        return;
+    CHECK_NUMBER("host buffers", t->host_buffers, worked && plan->allocates && host);
+    CHECK_NUMBER("device buffers", t->calls[SB_SIM_ALLOC], worked && plan->allocates && device);
+}
+
+static void check_status(const struct world *w, const struct request *r, const struct plan *plan,
+                         const struct outcome *outcome) {
+    sb_status st = outcome->status;
+    const struct strike *strike = &outcome->strike;
+    bool of_memory =
+        strike->allocator ||
+        (strike->device && (strike->fault.op == SB_SIM_ALLOC || strike->fault.op == SB_SIM_ANY));
+    bool allowed = st == plan->status;
+    if (!outcome->exact)
+        allowed |= (st == SB_ERR_DEVICE_FAILURE && (w->unsettled || strike->device)) ||
+                   (st == SB_ERR_DEVICE_LOST && w->lost) ||
+                   (st == SB_ERR_OUT_OF_MEMORY && of_memory);
+    fuzz_check(allowed, "%s with head %d: %s, not %s (%s)", r->kind->name, r->subject->state.head,
+               sb_status_name(st), sb_status_name(plan->status), outcome->story);
+    fuzz_check(st != SB_OK || !strike->allocator, "%s got memory that there was none of",
+               r->kind->name);
+}
+
+static bool is_wait_for(const struct request *r, const struct plan *plan, int32_t side) {
+    if (r->kind->access == READS || r->call == CALL_PREFETCH_CPU || r->call == CALL_PREFETCH_GPU ||
+        r->call == CALL_PUSH || r->call == CALL_PULL)
+        return plan->copies || (side == plan->side && !r->kind->queued);
+    return true;
+}
+
+static void note_pending(const struct request *r, const struct plan *plan) {
+    struct subject *s = r->subject;
+    bool device = plan->side == SB_SIDE_GPU;
+    if (s->pending.side >= 0 && is_wait_for(r, plan, s->pending.side))
+        s->pending.side = -1;
+    if (r->kind->queued && s->state.bytes && (plan->copies || (plan->zeroes && device))) {
+        s->pending.side = plan->side;
+        s->pending.fallback = plan->zeroes ? SB_HEAD_UNINITIALIZED
+                              : device     ? SB_HEAD_AT_CPU
+                                           : SB_HEAD_AT_GPU;
+        memcpy(s->pending.value, s->value, BYTES_MAX);
+    }
+    bool writes = r->kind->access == MUTATES || r->kind->access == OVERWRITES;
+    bool asks_nothing = r->call == CALL_MUTABLE_CPU && s->state.head == SB_HEAD_AT_CPU;
+    if (r->kind->queued && device && (writes || plan->zeroes))
+        s->queued_writer = true;
+    else if ((writes && !asks_nothing) || plan->adopts)
+        s->queued_writer = false;
+}
+
+static void succeed(struct world *w, const struct request *r, const struct plan *plan,
+                    int32_t storage, bool exact, void *out) {
+    struct subject *s = r->subject;
+    struct side fresh = {storage, NULL};
+    if (plan->adopts)
+        fresh =
+            (struct side){r->flags ? SB_STORAGE_BORROWED_READ_ONLY : SB_STORAGE_BORROWED, r->loan};
+    else if (plan->allocates && !exact && plan->side == SB_SIDE_CPU) /* pinning may have failed */
+        fresh.kind = sb_mem_storage(s->mem, SB_SIDE_CPU) == SB_STORAGE_PINNED ? SB_STORAGE_PINNED
+                                                                              : SB_STORAGE_OWNED;
+    note_pending(r, plan);
+    table_commit(&s->state, plan, fresh);
+    if (plan->zeroes)
+        memset(s->value, 0, BYTES_MAX);
+    if (plan->adopts)
+        memcpy(s->value, r->loan->before, s->state.bytes);
+    if (r->kind->access != NO_POINTER)
+        use_pointer(w, r, plan, out);
+}
+
+/* The only heads that a failure may change: those of work that was queued before, and of bytes
+   that were being overwritten in place. */
+static void accept_head(const struct request *r, const struct plan *plan,
+                        const struct outcome *outcome) {
+    struct subject *s = r->subject;
+    int32_t head = sb_mem_head(s->mem), before = s->state.head;
+    if (head == before)
+        return;
+    fuzz_check(!outcome->exact, "%s failed and moved the head from %d to %d", r->kind->name, before,
+               head);
+    if (s->pending.side >= 0 && head == s->pending.fallback) {
+        memcpy(s->value, s->pending.value, BYTES_MAX);
+        s->pending.side = -1;
+    } else {
+        int32_t spoiled = before == SB_HEAD_SYNCED ? SB_HEAD_AT_CPU : SB_HEAD_LOST;
+        fuzz_check(r->call == CALL_CLEAR && outcome->status == SB_ERR_DEVICE_LOST &&
+                       plan->side == SB_SIDE_GPU && !plan->allocates && head == spoiled,
+                   "%s failed (%s) and moved the head from %d to %d", r->kind->name,
+                   sb_status_name(outcome->status), before, head);
+    }
+    s->state.head = head;
+}
+
+/* A failure may leave spare storage where there was none. */
+static void accept_spare(const struct request *r, int32_t side) {
+    struct subject *s = r->subject;
+    int32_t kind = sb_mem_storage(s->mem, side);
+    if (s->state.side[side].kind == SB_STORAGE_NONE &&
+        (kind == SB_STORAGE_OWNED || kind == SB_STORAGE_PINNED))
+        s->state.side[side].kind = kind;
+}
+
+static void run_call(struct world *w, struct request *r) {
+    struct subject *s = r->subject;
+    struct plan plan = make_plan(w, r);
+    int32_t storage = kind_of_storage(w, s, plan.side);
+    struct tally before = simulated_tally(&w->sim);
+    sb_error err = fuzz_fresh_error();
+    void *out = NULL;
+    struct outcome outcome = {.exact = !w->unsettled && !(w->lost && s->pending.side >= 0),
+                              .story = err.message};
+    if (r->loan)
+        r->loan->given = true;
+    outcome.status = call(r, &out, &err);
+    if (r->loan)
+        r->loan->given = outcome.status == SB_OK;
+    if (r->call == CALL_CLEAR && outcome.status == SB_ERR_DEVICE_LOST)
+        w->may_lose |= !outcome.exact || w->sim.fault.nth; /* it fails while it writes */
+    outcome.strike = note_strike(w);
+    outcome.exact &= !outcome.strike.device && !outcome.strike.allocator;
+    outcome.tally = simulated_since(&w->sim, &before);
+    trace("%s of memory %d, stream %p: %s, head %d%s", r->kind->name, (int)(s - w->subjects),
+          r->stream, sb_status_name(outcome.status), sb_mem_head(s->mem),
+          w->unsettled ? ", unsettled" : "");
+    fuzz_check_error(outcome.status, &err);
+    fuzz_check(outcome.status == SB_OK || !out, "%s failed and gave a pointer", r->kind->name);
+    if (outcome.status == SB_OK)
+        outcome.story = "";
+    check_status(w, r, &plan, &outcome);
+    if (outcome.exact)
+        check_work(r, &plan, &outcome);
+    if (!s->mem)
+        return;
+    if (outcome.status == SB_OK) {
+        succeed(w, r, &plan, storage, outcome.exact, out);
+    } else {
+        accept_head(r, &plan, &outcome);
+        accept_spare(r, SB_SIDE_CPU);
+        accept_spare(r, SB_SIDE_GPU);
+    }
+}
+
+/* --- after every step -------------------------------------------------------------------- */
+
+static void inspect_host(const struct world *w, const struct subject *s) {
+    const void *ptr;
+    if (!table_is_current(s->state.head, SB_SIDE_CPU) || s->pending.side == SB_SIDE_CPU)
+        return;
+    sb_status st = sb_mem_cpu_data(s->mem, &ptr, NULL);
+    fuzz_check(st == SB_OK, "current host bytes cannot be read: %s", sb_status_name(st));
+    compare(w, s, ptr, "on the host, later");
+}
+
+static void inspect_device(const struct world *w, const struct subject *s) {
+    const void *ptr;
+    if (!table_is_current(s->state.head, SB_SIDE_GPU) || s->pending.side == SB_SIDE_GPU ||
+        s->queued_writer || w->lost || !s->state.bytes || legacy_is_busy(w, s))
+        return;
+    sb_status st = sb_mem_gpu_data(s->mem, &ptr, NULL);
+    fuzz_check(st == SB_OK, "current device bytes cannot be read: %s", sb_status_name(st));
+    compare_device(w, s, ptr);
+}
+
+static void inspect(const struct world *w, const struct subject *s) {
+    if (!s->mem)
+        return;
+    fuzz_check(sb_mem_size(s->mem) == s->state.bytes, "%zu bytes", sb_mem_size(s->mem));
+    fuzz_check(sb_mem_head(s->mem) == s->state.head, "the head is %d, not %d", sb_mem_head(s->mem),
+               s->state.head);
+    fuzz_check(sb_mem_is_unique(s->mem) == (s->owners == 1), "%d owners", s->owners);
+    for (int32_t side = SB_SIDE_CPU; side <= SB_SIDE_GPU; side++)
+        fuzz_check(sb_mem_storage(s->mem, side) == s->state.side[side].kind,
+                   "side %d is stored in %d, not %d", side, sb_mem_storage(s->mem, side),
+                   s->state.side[side].kind);
+    inspect_host(w, s);
+    inspect_device(w, s);
+}
+
+static void inspect_all(const struct world *w) {
+    int64_t before = simulated_calls(&w->sim);
+    for (int i = 0; i < MEMORIES; i++)
+        inspect(w, &w->subjects[i]);
+    lender_check(&w->lender);
+    fuzz_check(simulated_calls(&w->sim) == before, "a look at current bytes worked the device");
+}
+
+/* --- steps ------------------------------------------------------------------------------ */
+
+static void create(struct world *w, struct subject *s, size_t bytes) {
+    sb_mem *mem = NULL;
+    sb_error err = fuzz_fresh_error();
+    if (s->mem)
+        return;
+    sb_status st = sb_mem_create(w->sim.context, bytes, &mem, &err);
+    struct strike strike = note_strike(w);
+    fuzz_check_error(st, &err);
+    fuzz_check(st == (strike.allocator ? SB_ERR_OUT_OF_MEMORY : SB_OK), "create: %s",
+               sb_status_name(st));
+    *s = (struct subject){.mem = mem, .owners = mem != NULL, .pending = {.side = -1}};
+    s->state.bytes = bytes;
+}
+
+static void release(struct world *w, struct subject *s) {
+    sb_mem_release(s->mem);
+    (void)note_strike(w);
+    if (s->owners == 0 || --s->owners > 0)
+        return;
+    for (int32_t side = SB_SIDE_CPU; side <= SB_SIDE_GPU; side++)
+        if (s->state.side[side].loan)
+            s->state.side[side].loan->due = true;
+    *s = (struct subject){.pending = {.side = -1}};
+}
+
+static void retain(struct subject *s) {
+    if (s->owners == OWNERS)
+        return;
+    fuzz_check(sb_mem_retain(s->mem) == s->mem, "retain gave another memory");
+    s->owners += s->mem != NULL;
+}
+
+/* What is lent, or what is wrong about it. */
+static void draw_loan(struct world *w, struct request *r, uint32_t variant) {
+    enum { GOOD = 10, SIZE, FLAG, MISSING, RANGE, HOST };
+    struct subject *s = r->subject;
+    bool on_device = r->call == CALL_SET_GPU && !w->sim.options.host_only;
+    unsigned char bytes[BYTES_MAX];
+    stamp(w, bytes);
+    r->bytes = s->state.bytes + (variant == SIZE);
+    r->flags = variant == FLAG ? 2u : variant % 3 == 2;
+    if (variant == SIZE || variant == FLAG || variant == MISSING)
+        r->mistake = SB_ERR_INVALID_ARGUMENT;
+    else if (variant > MISSING && on_device && s->state.bytes)
+        r->mistake = SB_ERR_WRONG_DEVICE;
+    struct loan *loan = lender_make(&w->lender, on_device ? w->sim.context : NULL, bytes,
+                                    s->state.bytes, r->flags == SB_READ_ONLY);
+    r->ptr = loan && !(variant == HOST && r->mistake) ? loan->ptr : w;
+    if (variant == MISSING)
+        r->ptr = NULL;
+    if (variant == RANGE && r->mistake)
+        r->ptr = (char *)r->ptr + 1;
+    r->loan = r->mistake ? NULL : loan;
+}
+
+static sb_stream draw_stream(const struct world *w, uint32_t choice) {
+    if (w->sim.options.host_only)
+        return NULL;
+    return choice == 7 ? UNKNOWN_STREAM : w->sim.streams[choice < STREAMS ? choice : choice / 2];
+}
+
+static void step_call(struct world *w, enum call which, uint8_t how) {
+    struct request r = {.call = which,
+                        .kind = &kinds[which],
+                        .subject = &w->subjects[(how & 3) % MEMORIES],
+                        .stream = draw_stream(w, how >> 2 & 7),
+                        .writes = how >> 5 & 1,
+                        .by_work = how >> 6 & 1};
+    if (which == CALL_PREFETCH_CPU && r.subject->pending.side == SB_SIDE_CPU)
+        r.stream = w->sim.streams[1];
+    if (which == CALL_SET_CPU || which == CALL_SET_GPU)
+        draw_loan(w, &r, tape_below(&w->tape, 16));
+    run_call(w, &r);
+}
+
+static void step_arm(struct world *w, uint8_t how) {
+    int32_t op = (int32_t)(how % (SB_SIM_EVENT_WAIT + 2)) - 1;
+    int32_t mode = (how / 16) % 3;
+    if (op == SB_SIM_ANY && mode == SB_SIM_FAIL_LATER) /* nobody could say what has failed */
+        mode = SB_SIM_FAIL_NOW;
+    if (op == SB_SIM_STREAM_WAIT && mode == SB_SIM_FAIL_LATER)
+        lose_order(w);
+    simulated_arm(&w->sim, op, 1 + how / 64, mode);
+}
+
+static void check_context(const struct world *w, sb_status st, sb_status expected, bool exact) {
+    bool allowed = st == expected;
+    if (!exact)
+        allowed |= st == SB_OK || st == SB_ERR_DEVICE_FAILURE || st == SB_ERR_DEVICE_LOST;
+    fuzz_check(allowed, "the context's call gave %s, not %s", sb_status_name(st),
+               sb_status_name(expected));
+    fuzz_check(st != SB_ERR_DEVICE_LOST || w->lost, "the device is said to be lost");
+}
+
+static sb_status step_context(struct world *w, bool forgets, sb_stream stream) {
+    sb_error err = fuzz_fresh_error();
+    bool exact = !w->unsettled;
+    sb_status expected = w->lost ? SB_ERR_DEVICE_LOST : SB_OK;
+    if (forgets && w->sim.options.host_only)
+        expected = SB_ERR_NO_DEVICE;
+    sb_status st = forgets ? sb_context_forget_stream(w->sim.context, stream, &err)
+                           : sb_context_synchronize(w->sim.context, &err);
+    struct strike strike = note_strike(w);
+    trace("%s: %s", forgets ? "forget a stream" : "synchronize the context", sb_status_name(st));
+    fuzz_check_error(st, &err);
+    check_context(w, st, expected, exact && !strike.device);
+    return st;
+}
+
+/* So that forgetting the library's own stream waits for it. */
+static void use_own_stream(struct world *w) {
+    sb_mem *mem;
+    if (sb_mem_create(w->sim.context, 0, &mem, NULL) != SB_OK)
+        return;
+    (void)sb_mem_prefetch_gpu(mem, w->sim.streams[1], NULL);
+    sb_mem_release(mem);
+}
+
+/* No more faults; all that failed is told. The library may say it of anything that waits. */
+static void step_calm(struct world *w) {
+    bool settled = true;
+    simulated_disarm(&w->sim);
+    simulated_drain(&w->sim);
+    if (!w->unsettled || w->lost)
+        return;
+    use_own_stream(w);
+    for (int i = 0; i < 2 * MEMORIES; i++) {
+        struct request r = {.call = CALL_SYNCHRONIZE,
+                            .kind = &kinds[CALL_SYNCHRONIZE],
+                            .subject = &w->subjects[i % MEMORIES]};
+        run_call(w, &r);
+    }
+    for (int tries = 0; tries < 2; tries++)
+        for (int i = 0; i < STREAMS; i++) { /* in place of the legacy one, the whole context */
+            sb_status st = step_context(w, i > 0, w->sim.streams[i]);
+            settled &= st == SB_OK || tries == 0;
+        }
+    if (settled)
+        w->unsettled = false;
+}
+
+static void step(struct world *w) {
+    enum {
+        CREATE = CALLS,
+        RELEASE,
+        RETAIN,
+        SCHEDULE,
+        ARM,
+        ARM_ALLOCATOR,
+        CALM,
+        WAIT,
+        FORGET,
+        TRIM,
+        STEPS
+    };
+    static const uint8_t again[] = {CALL_CPU_DATA, CALL_GPU_DATA_ON, CALL_MUTABLE_GPU_ON};
+    uint32_t which = tape_below(&w->tape, 32);
+    uint8_t how = tape_byte(&w->tape);
+    struct subject *s = &w->subjects[(how & 3) % MEMORIES];
+    if (which >= CALLS)
+        trace("step %u, %d", which, how);
+    if (which >= STEPS)
+        which = again[which - STEPS];
+    if (which < CALLS)
+        step_call(w, (enum call)which, how);
+    else if (which == CREATE)
+        create(w, s, tape_below(&w->tape, BYTES_MAX + 1));
+    else if (which == RELEASE)
+        release(w, s);
+    else if (which == RETAIN)
+        retain(s);
+    else if (which == SCHEDULE && !w->sim.options.host_only)
+        (void)sb_sim_set_schedule(w->sim.context, how % 3, how, NULL);
+    else if (which == ARM)
+        step_arm(w, how);
+    else if (which == ARM_ALLOCATOR)
+        simulated_arm_allocator(&w->sim, how % 4);
+    else if (which == CALM)
+        step_calm(w);
+    else if (which == WAIT || which == FORGET)
+        (void)step_context(w, which == FORGET, draw_stream(w, how >> 2 & 7));
+    else if (which == TRIM)
+        sb_context_trim(w->sim.context);
+}
+
+static void open_world(struct world *w) {
+    uint8_t how = tape_byte(&w->tape);
+    struct simulated_options options = {.host_only = how % 16 == 15,
+                                        .no_pinned = how >> 4 & 1,
+                                        .max_pinned = how & 32 ? 2 * BYTES_MAX - 28 : 0,
+                                        .max_device = how & 64 ? 2 * BYTES_MAX + 22 : 0};
+    simulated_open(&w->sim, options);
+    w->kernels.context = w->sim.context;
+    for (int i = 0; i < MEMORIES; i++)
+        w->subjects[i].pending.side = -1;
+    if (!options.host_only)
+        (void)sb_sim_set_schedule(w->sim.context, how % 3, how, NULL);
+    create(w, &w->subjects[0], tape_below(&w->tape, BYTES_MAX + 1));
+}
+
+static void close_world(struct world *w) {
+    simulated_disarm(&w->sim);
+    for (int i = 0; i < MEMORIES; i++)
+        while (w->subjects[i].mem)
+            release(w, &w->subjects[i]);
+    simulated_drain(&w->sim);
+    (void)step_context(w, false, NULL);
+    lender_check(&w->lender);
+    lender_close(&w->lender);
+    simulated_close(&w->sim);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+    struct world w = {.tape = {data, size}};
+    open_world(&w);
+    for (int i = 0; i < STEPS_MAX && w.tape.left > 0; i++) {
+        step(&w);
+        inspect_all(&w);
+    }
+    close_world(&w);
+    return 0;
+}
