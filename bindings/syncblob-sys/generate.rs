@@ -2,8 +2,12 @@
 // `buildtime_bindgen`) and by the test that compares src/bindings.rs, so that
 // both say the same.
 
-/// The bindings of `wrapper` as Rust source.
-fn generate(wrapper: &std::path::Path, include: &std::path::Path) -> Result<String, String> {
+/// The bindings of `wrapper` as Rust source. `arguments`: what clang is told besides.
+fn generate(
+    wrapper: &std::path::Path,
+    include: &std::path::Path,
+    arguments: &[&str],
+) -> Result<String, String> {
     bindgen::Builder::default()
         .header(
             wrapper
@@ -12,6 +16,7 @@ fn generate(wrapper: &std::path::Path, include: &std::path::Path) -> Result<Stri
         )
         .clang_arg(format!("-I{}", include.display()))
         .clang_arg("-std=c11")
+        .clang_args(arguments)
         .allowlist_item("(sb|SB)_.*")
         // Integers, never Rust enums: a number that this version does not know
         // must not be undefined behaviour.

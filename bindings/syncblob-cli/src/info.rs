@@ -2,46 +2,161 @@
 
 use std::path::Path;
 
-use serde::Serialize;
-use syncblob::{BlobAny, Context, Error, Format, Model, OpenOptions, Result, StoredBlob};
+use serde::ser::{Serialize, SerializeStruct, Serializer};
+use syncblob::{
+    BlobAny, BlobAt, Context, Dtype, Error, Format, Layer, Model, OpenOptions, Result, StoredBlob,
+};
 
 use crate::progress::Progress;
 use crate::stats::Stats;
 
-/// One file. Field names and their order are those of the JSON schema.
-#[derive(Serialize)]
+/// One file. A file may hold a million blobs in a few bytes each, so little is
+/// kept of one, in three long vectors and no allocation of its own. Names stay
+/// in the model.
 pub struct Info {
-    schema: u32,
     pub file: String,
-    pub format: &'static str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub name: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub layers: Option<Vec<Layer>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub history: Option<Vec<Blob>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub blob: Option<Blob>,
-    /// Of a solver state; for people alone.
-    #[serde(skip)]
-    pub iteration: Option<i32>,
+    pub model: Model,
+    /// Those of layers in the order of the layers, or those of no layer.
+    blobs: Vec<Kept>,
+    dims: Vec<usize>,
+    stats: Vec<Stats>,
 }
 
-#[derive(Serialize)]
-pub struct Layer {
-    pub name: String,
-    #[serde(rename = "type")]
-    pub layer_type: String,
-    pub blobs: Vec<Blob>,
+/// A blob's part of the vectors: `axes` dimensions, and sums of data, then of
+/// diff, where there are any.
+struct Kept {
+    first_dim: u32,
+    first_stats: u32,
+    axes: u8,
+    dtype: Dtype,
+    has_data: bool,
+    has_diff: bool,
 }
 
-#[derive(Serialize)]
-pub struct Blob {
-    pub shape: Vec<usize>,
-    pub count: usize,
-    pub dtype: &'static str,
-    pub data: Option<Stats>,
-    pub diff: Option<Stats>,
+/// One blob and the sums over its values.
+#[derive(Clone, Copy)]
+pub struct Blob<'a> {
+    pub shape: &'a [usize],
+    pub dtype: Dtype,
+    pub data: Option<&'a Stats>,
+    pub diff: Option<&'a Stats>,
+}
+
+impl Blob<'_> {
+    pub fn count(&self) -> usize {
+        self.shape.iter().product()
+    }
+}
+
+/// The blobs of a layer, or of a file.
+#[derive(Clone, Copy)]
+pub struct Blobs<'a> {
+    info: &'a Info,
+    kept: &'a [Kept],
+}
+
+impl<'a> Blobs<'a> {
+    pub fn len(&self) -> usize {
+        self.kept.len()
+    }
+
+    pub fn iter(self) -> impl Iterator<Item = Blob<'a>> {
+        self.kept.iter().map(move |kept| self.info.blob(kept))
+    }
+}
+
+impl Info {
+    /// The layers with their blobs, of a net.
+    pub fn layers(&self) -> impl Iterator<Item = (Layer<'_>, Blobs<'_>)> {
+        let mut rest = &self.blobs[..];
+        self.model.layers().map(move |layer| {
+            let (kept, others) = rest.split_at(layer.num_blobs());
+            rest = others;
+            (layer, Blobs { info: self, kept })
+        })
+    }
+
+    /// The blobs of no layer.
+    pub fn others(&self) -> Blobs<'_> {
+        match self.model.format() {
+            Format::Caffemodel => Blobs { info: self, kept: &[] },
+            _ => self.all(),
+        }
+    }
+
+    pub fn all(&self) -> Blobs<'_> {
+        Blobs { info: self, kept: &self.blobs }
+    }
+
+    fn blob(&self, kept: &Kept) -> Blob<'_> {
+        let mut stats = self.stats[kept.first_stats as usize..].iter();
+        let mut next = |there: bool| if there { stats.next() } else { None };
+        Blob {
+            shape: &self.dims[kept.first_dim as usize..][..kept.axes.into()],
+            dtype: kept.dtype,
+            data: next(kept.has_data),
+            diff: next(kept.has_diff),
+        }
+    }
+}
+
+// As JSON: field names and their order are those of the schema.
+
+impl Serialize for Info {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let format = self.model.format();
+        let mut fields = serializer.serialize_struct("Info", 5)?;
+        fields.serialize_field("schema", &1)?;
+        fields.serialize_field("file", &self.file)?;
+        fields.serialize_field("format", format.name())?;
+        match format {
+            Format::Blob => fields.serialize_field("blob", &self.all().iter().next())?,
+            Format::Solverstate => fields.serialize_field("history", &self.all())?,
+            _ => {
+                fields.serialize_field("name", &self.model.name())?;
+                fields.serialize_field("layers", &Layers(self))?;
+            }
+        }
+        fields.end()
+    }
+}
+
+struct Layers<'a>(&'a Info);
+
+impl Serialize for Layers<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.0.layers().map(|(layer, blobs)| OneLayer(layer, blobs)))
+    }
+}
+
+struct OneLayer<'a>(Layer<'a>, Blobs<'a>);
+
+impl Serialize for OneLayer<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut fields = serializer.serialize_struct("Layer", 3)?;
+        fields.serialize_field("name", &self.0.name())?;
+        fields.serialize_field("type", &self.0.layer_type())?;
+        fields.serialize_field("blobs", &self.1)?;
+        fields.end()
+    }
+}
+
+impl Serialize for Blobs<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.iter())
+    }
+}
+
+impl Serialize for Blob<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut fields = serializer.serialize_struct("Blob", 5)?;
+        fields.serialize_field("shape", self.shape)?;
+        fields.serialize_field("count", &self.count())?;
+        fields.serialize_field("dtype", self.dtype.name())?;
+        fields.serialize_field("data", &self.data)?;
+        fields.serialize_field("diff", &self.diff)?;
+        fields.end()
+    }
 }
 
 pub struct Reader {
@@ -64,67 +179,62 @@ impl Reader {
     /// Everything about a file, or the first thing wrong with it.
     pub fn read(&self, file: &Path) -> Result<Info> {
         let model = self.options.open(file)?;
-        let progress = Progress::new(stored_bytes(&model));
-        let mut info = Info {
-            schema: 1,
-            file: file.as_os_str().to_string_lossy().into_owned(),
-            format: model.format().name(),
-            name: None,
-            layers: None,
-            history: None,
-            blob: None,
-            iteration: None,
-        };
-        match model.format() {
-            Format::Blob => info.blob = read_blobs(model.blobs(), &progress)?.pop(),
-            Format::Solverstate => {
-                info.history = Some(read_blobs(model.blobs(), &progress)?);
-                info.iteration = model.iteration().ok();
-            }
-            _ => {
-                info.name = Some(model.name().into_owned());
-                info.layers = Some(read_layers(&model, &progress)?);
-            }
+        let file = file.as_os_str().to_string_lossy().into_owned();
+        let (mut info, bytes) = with_room(file, model)?;
+        let progress = Progress::new(bytes);
+        let Info { model, blobs, dims, stats, .. } = &mut info;
+        for at in places(model) {
+            let stored = model.blob(at)?;
+            let shape = stored.info().shape();
+            let (first_dim, first_stats) = (index(dims.len()), index(stats.len()));
+            let (data, diff) = stats_of(&stored.load_any()?, has_diff(&stored))?;
+            blobs.push(Kept {
+                first_dim,
+                first_stats,
+                axes: u8::try_from(shape.len()).expect("at most 32 axes"),
+                dtype: stored.info().dtype(),
+                has_data: data.is_some(),
+                has_diff: diff.is_some(),
+            });
+            dims.extend(shape);
+            stats.extend(data.into_iter().chain(diff));
+            progress.advance(stored.info().size() as u64);
         }
+        drop(progress);
         Ok(info)
     }
 }
 
-fn stored_bytes(model: &Model) -> u64 {
-    let in_layers = model.layers().flat_map(|layer| layer.blobs());
-    in_layers.chain(model.blobs()).map(|blob| blob.info().size() as u64).sum()
+/// An info whose vectors will not grow, and the bytes of all blobs.
+fn with_room(file: String, model: Model) -> Result<(Info, u64)> {
+    let (mut blobs, mut dims, mut stats, mut bytes) = (0, 0, 0, 0);
+    for at in places(&model) {
+        let stored = model.blob(at)?;
+        blobs += 1;
+        dims += stored.info().shape().len();
+        stats += usize::from(stored.info().count() > 0) + usize::from(has_diff(&stored));
+        bytes += stored.info().size() as u64;
+    }
+    let (blobs, dims, stats) =
+        (Vec::with_capacity(blobs), Vec::with_capacity(dims), Vec::with_capacity(stats));
+    Ok((Info { file, model, blobs, dims, stats }, bytes))
 }
 
-fn read_layers(model: &Model, progress: &Progress) -> Result<Vec<Layer>> {
-    let read = |layer: syncblob::Layer| {
-        Ok(Layer {
-            name: layer.name().into_owned(),
-            layer_type: layer.layer_type().into_owned(),
-            blobs: read_blobs(layer.blobs(), progress)?,
-        })
-    };
-    model.layers().map(read).collect()
+/// Where the blobs are, in the file's order.
+fn places(model: &Model) -> impl Iterator<Item = BlobAt> + '_ {
+    let in_layers = model.layers().flat_map(|layer| {
+        let index = layer.index();
+        (0..layer.num_blobs()).map(move |blob| BlobAt::from((index, blob)))
+    });
+    in_layers.chain((0..model.blobs().len()).map(BlobAt::from))
 }
 
-fn read_blobs<'m>(
-    blobs: impl Iterator<Item = StoredBlob<'m>>,
-    progress: &Progress,
-) -> Result<Vec<Blob>> {
-    blobs.map(|blob| read_blob(&blob, progress)).collect()
+fn has_diff(stored: &StoredBlob) -> bool {
+    stored.info().diff_count() > 0
 }
 
-fn read_blob(stored: &StoredBlob, progress: &Progress) -> Result<Blob> {
-    let info = stored.info();
-    let loaded = stored.load_any()?;
-    let (data, diff) = stats_of(&loaded, info.diff_count() > 0)?;
-    progress.advance(info.size() as u64);
-    Ok(Blob {
-        shape: info.shape().to_vec(),
-        count: info.count(),
-        dtype: info.dtype().name(),
-        data,
-        diff,
-    })
+fn index(len: usize) -> u32 {
+    u32::try_from(len).expect("a file has fewer than 2^31 bytes")
 }
 
 fn stats_of(blob: &BlobAny, has_diff: bool) -> Result<(Option<Stats>, Option<Stats>)> {

@@ -1,18 +1,16 @@
 //! One JSON object a line.
 
-use std::io;
+use std::io::{self, Write};
 
 use serde::Serialize;
 use serde_json::ser::{CompactFormatter, Formatter, Serializer};
 
 use crate::text::is_unprintable;
 
-/// The value as one line of JSON that is safe to show on a terminal.
-pub fn line(value: &impl Serialize) -> io::Result<String> {
-    let mut bytes = Vec::new();
-    value.serialize(&mut Serializer::with_formatter(&mut bytes, SafeFormatter))?;
-    bytes.push(b'\n');
-    String::from_utf8(bytes).map_err(|e| io::Error::new(io::ErrorKind::InvalidData, e))
+/// Writes the value as one line of JSON that is safe to show on a terminal.
+pub fn write_line(out: &mut impl Write, value: &impl Serialize) -> io::Result<()> {
+    value.serialize(&mut Serializer::with_formatter(&mut *out, SafeFormatter))?;
+    out.write_all(b"\n")
 }
 
 /// Writes `\u009b` and the like for characters that JSON allows but a terminal
@@ -41,6 +39,12 @@ impl Formatter for SafeFormatter {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn line(value: &impl Serialize) -> io::Result<String> {
+        let mut bytes = Vec::new();
+        write_line(&mut bytes, value)?;
+        Ok(String::from_utf8(bytes).unwrap())
+    }
 
     #[test]
     fn hostile_names_are_escaped_and_come_back_whole() {

@@ -8,7 +8,7 @@ mod stats;
 mod table;
 mod text;
 
-use std::io::{self, Write};
+use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -105,7 +105,7 @@ fn main() -> ExitCode {
 
 /// Whether all files were fine; an error is one of standard output.
 fn info(arguments: &InfoArguments) -> io::Result<bool> {
-    let mut out = io::stdout().lock();
+    let mut out = BufWriter::new(io::stdout().lock());
     let reader = match Reader::new(arguments.format.map(Format::from)) {
         Ok(reader) => reader,
         Err(error) => {
@@ -127,8 +127,11 @@ fn info(arguments: &InfoArguments) -> io::Result<bool> {
 }
 
 fn print(out: &mut impl Write, info: &Info, json: bool) -> io::Result<()> {
-    let text = if json { json::line(info)? } else { table::text(info) };
-    out.write_all(text.as_bytes())?;
+    if json {
+        json::write_line(out, info)?;
+    } else {
+        table::write(out, info)?;
+    }
     out.flush()
 }
 

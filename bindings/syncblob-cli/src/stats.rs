@@ -1,6 +1,6 @@
 //! Sums, extremes and a digest of the values of one payload.
 
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 use sha2::{Digest, Sha256};
 
 /// Sums and extremes are over the finite values. A sum beyond the range of f64
@@ -13,7 +13,16 @@ pub struct Stats {
     pub nonfinite: usize,
     pub min: Option<f64>,
     pub max: Option<f64>,
-    pub sha256: String,
+    #[serde(serialize_with = "as_hex")]
+    pub sha256: [u8; 32],
+}
+
+fn as_hex<S: Serializer>(digest: &[u8; 32], serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(&hex(digest))
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// A stored value.
@@ -79,7 +88,7 @@ impl Stats {
             nonfinite: values.len() - finite,
             min: (finite > 0).then_some(min),
             max: (finite > 0).then_some(max),
-            sha256: digest.finalize().iter().map(|byte| format!("{byte:02x}")).collect(),
+            sha256: digest.finalize().into(),
         }
     }
 }
@@ -134,9 +143,9 @@ mod tests {
     fn the_digest_is_of_the_little_endian_bytes_as_stored() {
         // sha256 of 00 00 80 3f.
         let of_f32 = "e00e5eb9444182f352323374ef4e08ebcb784725fdd4fd612d7730540b3e0c8c";
-        assert_eq!(Stats::of(&[1.0_f32]).sha256, of_f32);
-        assert_ne!(Stats::of(&[1.0_f64]).sha256, of_f32);
-        assert_eq!(Stats::of::<f32>(&[]).sha256, format!("{:x}", Sha256::digest(b"")));
+        assert_eq!(hex(&Stats::of(&[1.0_f32]).sha256), of_f32);
+        assert_ne!(hex(&Stats::of(&[1.0_f64]).sha256), of_f32);
+        assert_eq!(Stats::of::<f32>(&[]).sha256[..], Sha256::digest(b"")[..]);
     }
 
     #[test]

@@ -1,101 +1,139 @@
 //! The table for people.
 
-use comfy_table::{presets, Cell, CellAlignment, Table};
+use std::io::{self, Write};
 
-use crate::info::{Blob, Info};
+use syncblob::{Dtype, Format};
+use unicode_width::UnicodeWidthStr;
+
+use crate::info::{Blob, Blobs, Info};
 use crate::stats::Stats;
 use crate::text::{grouped, printable, shortened};
 
-const HEADINGS: [&str; 10] =
+const COLUMNS: usize = 10;
+
+const HEADINGS: [&str; COLUMNS] =
     ["layer", "type", "blob", "shape", "dtype", "count", "bytes", "sum", "asum", "sumsq"];
 
-/// Columns that are numbers, from this one on.
+/// Columns that are numbers, from this one on: these are set to the right.
 const NUMBERS: usize = 5;
 
 /// Characters of a name that are shown.
 const NAME: usize = 60;
 
-/// A line about the file, a table, and an empty line.
-pub fn text(info: &Info) -> String {
-    let mut table = Table::new();
-    table.load_preset(presets::NOTHING).set_header(HEADINGS);
-    let mut notes = Vec::new();
-    for layer in info.layers.iter().flatten() {
-        let name = shortened(&layer.name, NAME);
-        let layer_type = shortened(&layer.layer_type, NAME);
-        if layer.blobs.is_empty() {
-            table.add_row([&*name, &*layer_type, "-"]);
+type Cells = [String; COLUMNS];
+
+/// A line about the file, a table, notes and an empty line. The rows are made
+/// twice, for the widths and for the eye, and none is kept.
+pub fn write(out: &mut impl Write, info: &Info) -> io::Result<()> {
+    let headings = HEADINGS.map(String::from);
+    let mut widths = headings.each_ref().map(|cell| cell.width());
+    each_row(info, &mut |row| {
+        for (width, cell) in widths.iter_mut().zip(row.cells()) {
+            *width = cell.width().max(*width);
         }
-        add_blobs(&mut table, &mut notes, [&*name, &*layer_type], &layer.blobs);
+        Ok(())
+    })?;
+    writeln!(out, "{}", heading(info))?;
+    write_cells(out, &headings, &widths)?;
+    each_row(info, &mut |row| write_cells(out, &row.cells(), &widths))?;
+    each_row(info, &mut |row| row.write_note(out))?;
+    writeln!(out)
+}
+
+fn write_cells(out: &mut impl Write, cells: &Cells, widths: &[usize; COLUMNS]) -> io::Result<()> {
+    let mut line = String::new();
+    for (index, (cell, width)) in cells.iter().zip(widths).enumerate() {
+        let room = " ".repeat(width - cell.width());
+        let [left, right] = if index < NUMBERS { ["", &*room] } else { [&*room, ""] };
+        line.extend([" ", left, cell, right, " "]);
     }
-    add_blobs(&mut table, &mut notes, ["history", ""], info.history.as_deref().unwrap_or(&[]));
-    add_blobs(&mut table, &mut notes, ["blob", ""], info.blob.as_slice());
-    for index in NUMBERS..HEADINGS.len() {
-        if let Some(column) = table.column_mut(index) {
-            column.set_cell_alignment(CellAlignment::Right);
-        }
-    }
-    let rows: String = table.lines().map(|line| line.trim_end().to_string() + "\n").collect();
-    format!("{}\n{rows}{}\n", heading(info), notes.concat())
+    writeln!(out, "{}", line.trim_end())
 }
 
 fn heading(info: &Info) -> String {
-    let blobs = || {
-        let in_layers = info.layers.iter().flatten().flat_map(|layer| &layer.blobs);
-        in_layers.chain(info.history.iter().flatten()).chain(&info.blob)
-    };
-    let mut words = vec![info.format.to_string()];
-    if let Some(name) = info.name.as_deref().filter(|name| !name.is_empty()) {
-        words.push(format!("\"{}\"", shortened(name, NAME)));
+    let model = &info.model;
+    let mut words = vec![model.format().name().to_string()];
+    let name = model.name();
+    if !name.is_empty() {
+        words.push(format!("\"{}\"", shortened(&name, NAME)));
     }
-    if let Some(iteration) = info.iteration {
+    if let Ok(iteration) = model.iteration() {
         words.push(format!("iteration {iteration}"));
     }
-    if let Some(layers) = &info.layers {
-        words.push(how_many(layers.len(), "layer"));
+    if model.format() == Format::Caffemodel {
+        words.push(how_many(model.num_layers(), "layer"));
     }
-    words.push(how_many(blobs().count(), "blob"));
-    let values = blobs().map(|blob| blob.count).fold(0, usize::saturating_add);
+    words.push(how_many(info.all().len(), "blob"));
+    let values = info.all().iter().map(|blob| blob.count()).fold(0, usize::saturating_add);
     words.push(how_many(values, "value"));
     format!("{}: {}", printable(&info.file), words.join(", "))
 }
 
-fn add_blobs(table: &mut Table, notes: &mut Vec<String>, owner: [&str; 2], blobs: &[Blob]) {
-    for (index, blob) in blobs.iter().enumerate() {
-        add_row(table, notes, owner, index.to_string(), blob, blob.data.as_ref());
-        if let Some(diff) = &blob.diff {
-            add_row(table, notes, owner, format!("{index} diff"), blob, Some(diff));
-        }
-    }
+/// A layer without blobs, a blob's data or its diff.
+struct Row<'a> {
+    layer: &'a str,
+    layer_type: &'a str,
+    index: String,
+    of: Option<(Blob<'a>, Option<&'a Stats>)>,
 }
 
-fn add_row(
-    table: &mut Table,
-    notes: &mut Vec<String>,
-    [name, layer_type]: [&str; 2],
-    index: String,
-    blob: &Blob,
-    stats: Option<&Stats>,
-) {
-    if let Some(stats) = stats.filter(|stats| stats.nonfinite > 0) {
-        let count = grouped(stats.nonfinite);
-        notes
-            .push(format!("{name} {index}: {count} values are not finite, left out of the sums\n"));
+fn each_row(info: &Info, row: &mut impl FnMut(Row) -> io::Result<()>) -> io::Result<()> {
+    for (layer, blobs) in info.layers() {
+        let name = shortened(&layer.name(), NAME);
+        let layer_type = shortened(&layer.layer_type(), NAME);
+        if blobs.len() == 0 {
+            row(Row { layer: &name, layer_type: &layer_type, index: "-".into(), of: None })?;
+        }
+        each_blob([&*name, &*layer_type], blobs, row)?;
     }
-    let sum = |pick: fn(&Stats) -> f64| Cell::new(stats.map_or("-".into(), |s| number(pick(s))));
-    let size = if blob.dtype == "f64" { 8 } else { 4 };
-    table.add_row([
-        Cell::new(name),
-        Cell::new(layer_type),
-        Cell::new(index),
-        Cell::new(shape(&blob.shape)),
-        Cell::new(blob.dtype),
-        Cell::new(grouped(blob.count)),
-        Cell::new(grouped(blob.count.saturating_mul(size))),
-        sum(|stats| stats.sum),
-        sum(|stats| stats.asum),
-        sum(|stats| stats.sumsq),
-    ]);
+    let owner = if info.model.format() == Format::Blob { "blob" } else { "history" };
+    each_blob([owner, ""], info.others(), row)
+}
+
+fn each_blob(
+    [layer, layer_type]: [&str; 2],
+    blobs: Blobs,
+    row: &mut impl FnMut(Row) -> io::Result<()>,
+) -> io::Result<()> {
+    for (index, blob) in blobs.iter().enumerate() {
+        let of = Some((blob, blob.data));
+        row(Row { layer, layer_type, index: index.to_string(), of })?;
+        if let Some(diff) = blob.diff {
+            let of = Some((blob, Some(diff)));
+            row(Row { layer, layer_type, index: format!("{index} diff"), of })?;
+        }
+    }
+    Ok(())
+}
+
+impl Row<'_> {
+    fn cells(&self) -> Cells {
+        let mut cells = Cells::default();
+        cells[0] = self.layer.into();
+        cells[1] = self.layer_type.into();
+        cells[2].clone_from(&self.index);
+        if let Some((blob, stats)) = self.of {
+            let size = if blob.dtype == Dtype::F64 { 8 } else { 4 };
+            let sum = |pick: fn(&Stats) -> f64| stats.map_or("-".into(), |s| number(pick(s)));
+            cells[3] = shape(blob.shape);
+            cells[4] = blob.dtype.name().into();
+            cells[5] = grouped(blob.count());
+            cells[6] = grouped(blob.count().saturating_mul(size));
+            cells[7] = sum(|stats| stats.sum);
+            cells[8] = sum(|stats| stats.asum);
+            cells[9] = sum(|stats| stats.sumsq);
+        }
+        cells
+    }
+
+    fn write_note(&self, out: &mut impl Write) -> io::Result<()> {
+        let left_out = self.of.and_then(|(_, stats)| stats).map_or(0, |stats| stats.nonfinite);
+        if left_out == 0 {
+            return Ok(());
+        }
+        let (count, Row { layer, index, .. }) = (grouped(left_out), self);
+        writeln!(out, "{layer} {index}: {count} values are not finite, left out of the sums")
+    }
 }
 
 fn shape(dims: &[usize]) -> String {

@@ -6,16 +6,17 @@
 //! # How the library is found
 //!
 //! By default the C sources are built and linked statically; that needs a C
-//! compiler, protobuf-c and OpenBLAS. With the feature `system`, or with
-//! `SYNCBLOB_NO_VENDOR=1` in the environment, the installed library is taken
-//! as `pkg-config syncblob` says.
+//! compiler, pkg-config, protobuf-c and, for the default feature `openblas`,
+//! OpenBLAS; without that feature plain loops give the same to rounding. With
+//! the feature `system`, or with `SYNCBLOB_NO_VENDOR=1` in the environment, the
+//! installed library is taken as `pkg-config syncblob` says, whatever it was
+//! built with: `sb_features` tells.
 //!
 //! A crate that links to this one directly finds in its build script
 //! `DEP_SYNCBLOB_INCLUDE` (the folder of `syncblob/syncblob.h`),
-//! `DEP_SYNCBLOB_VERSION` and, where the library was built here,
-//! `DEP_SYNCBLOB_ROOT` (the folder of `libsyncblob.a`) and
-//! `DEP_SYNCBLOB_RUN_PATH` (the folder of a serial OpenBLAS that a program
-//! should have in its run path, or nothing).
+//! `DEP_SYNCBLOB_ROOT` (the prefix that has `include` and `lib`),
+//! `DEP_SYNCBLOB_VERSION` and `DEP_SYNCBLOB_RUN_PATH` (the folder of a serial
+//! OpenBLAS that a program should have in its run path, or nothing).
 //!
 //! # Status codes
 //!

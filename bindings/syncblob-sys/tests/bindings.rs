@@ -1,27 +1,50 @@
-//! The checked-in bindings are those of the headers.
+//! The checked-in bindings are those of the headers, on each architecture.
 
 use std::path::Path;
 
 include!("../generate.rs");
 
+fn made(arguments: &[&str]) -> String {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let include = Path::new(env!("SYNCBLOB_INCLUDE"));
+    generate(&root.join("wrapper.h"), include, arguments).expect("bindgen")
+}
+
+fn compare(made: &str, kept: &str, what: &str) {
+    let differing = made.lines().zip(kept.lines()).position(|(a, b)| a != b);
+    assert!(
+        made == kept,
+        "src/bindings.rs is not {what} (first differing line: {:?}); \
+         run SYNCBLOB_UPDATE_BINDINGS=1 cargo test -p syncblob-sys",
+        differing.map(|line| line + 1)
+    );
+}
+
 /// `SYNCBLOB_UPDATE_BINDINGS=1 cargo test -p syncblob-sys` writes them anew.
 #[test]
 fn checked_in_bindings_are_what_bindgen_makes_of_the_headers() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let include = Path::new(env!("SYNCBLOB_INCLUDE"));
-    let made = generate(&root.join("wrapper.h"), include).expect("bindgen");
-    let path = root.join("src/bindings.rs");
+    let made = made(&[]);
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/bindings.rs");
     if std::env::var_os("SYNCBLOB_UPDATE_BINDINGS").is_some() {
         std::fs::write(&path, &made).expect("write src/bindings.rs");
     }
     let kept = std::fs::read_to_string(&path).expect("read src/bindings.rs");
-    let differing = made.lines().zip(kept.lines()).position(|(a, b)| a != b);
-    assert!(
-        made == kept,
-        "src/bindings.rs is not what the headers say (first differing line: {:?}); \
-         run SYNCBLOB_UPDATE_BINDINGS=1 cargo test -p syncblob-sys",
-        differing.map(|line| line + 1)
-    );
+    compare(&made, &kept, "what the headers say");
+}
+
+/// Freestanding: clang brings the few headers that ours need for every target.
+#[test]
+fn the_bindings_are_the_same_on_x86_64_and_aarch64() {
+    let [x86_64, aarch64] = ["x86_64", "aarch64"]
+        .map(|arch| made(&[&format!("--target={arch}-unknown-linux-gnu"), "-ffreestanding"]));
+    compare(&aarch64, &x86_64, "the same on both");
+}
+
+#[cfg(feature = "buildtime_bindgen")]
+#[test]
+fn bindings_made_while_building_are_the_checked_in_ones() {
+    let built = include_str!(concat!(env!("OUT_DIR"), "/bindings.rs"));
+    compare(built, include_str!("../src/bindings.rs"), "what the build made");
 }
 
 #[test]
@@ -36,4 +59,40 @@ fn the_frozen_structs_have_their_promised_size() {
     assert_eq!(size_of::<syncblob_sys::sb_error>(), 256);
     assert_eq!(syncblob_sys::SB_ERR_MALFORMED, -100);
     assert_eq!(syncblob_sys::SB_ERR_INTERNAL, -901);
+}
+
+/// An installed library is as it was built.
+#[cfg(not(feature = "system"))]
+#[test]
+fn the_feature_openblas_is_what_the_library_says() {
+    // SAFETY: takes no argument and returns a constant.
+    let features = unsafe { syncblob_sys::sb_features() };
+    let openblas = features & syncblob_sys::SB_FEATURE_OPENBLAS != 0;
+    assert_eq!(openblas, cfg!(feature = "openblas"));
+}
+
+/// With this, the test program is linked with all that host arithmetic needs.
+#[test]
+fn the_library_computes() {
+    use std::ptr::null_mut;
+    use syncblob_sys as sys;
+
+    let (mut blob, mut data, mut sum) = (null_mut(), null_mut(), 0.0);
+    // SAFETY: every pointer is to a live variable or NULL where the headers
+    // allow it; data has three floats, as the blob's shape says.
+    unsafe {
+        let shape = [3_i64];
+        let dtype = sys::SB_DTYPE_F32;
+        let err = null_mut();
+        assert_eq!(
+            sys::sb_blob_create_shaped(null_mut(), dtype, shape.as_ptr(), 1, &mut blob, err),
+            0
+        );
+        assert_eq!(sys::sb_blob_mutable_cpu_data(blob, &mut data, err), 0);
+        std::slice::from_raw_parts_mut(data.cast::<f32>(), 3).copy_from_slice(&[1.5, -2.0, 4.0]);
+        assert_eq!(sys::sb_blob_scale_data(blob, 2.0, err), 0);
+        assert_eq!(sys::sb_blob_asum_data(blob, &mut sum, err), 0);
+        sys::sb_blob_destroy(blob);
+    }
+    assert_eq!(sum, 15.0);
 }

@@ -68,6 +68,11 @@ impl BlobAny {
     pub fn downcast_ref<T: Element>(&self) -> Option<&Blob<T>> {
         T::unwrap_ref(self)
     }
+
+    /// The blob, for changing, if its elements are `T`.
+    pub fn downcast_mut<T: Element>(&mut self) -> Option<&mut Blob<T>> {
+        T::unwrap_mut(self)
+    }
 }
 
 impl<T: Element> From<Blob<T>> for BlobAny {
@@ -76,8 +81,15 @@ impl<T: Element> From<Blob<T>> for BlobAny {
     }
 }
 
+/// Caffe's form: `2 3 4 (24)`.
+impl fmt::Display for BlobAny {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        each!(self, blob => fmt::Display::fmt(blob, f))
+    }
+}
+
 impl fmt::Debug for BlobAny {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        each!(self, blob => blob.fmt(f))
+        each!(self, blob => fmt::Debug::fmt(blob, f))
     }
 }

@@ -1,11 +1,14 @@
+use std::alloc::GlobalAlloc;
 use std::ffi::CStr;
 use std::fmt;
 use std::ptr::{self, NonNull};
 
 use syncblob_sys as sys;
 
+use crate::callbacks::{allocator_to_c, parallel_for_to_c, ParallelFor};
 use crate::ffi::{c_text, check, get};
-use crate::Result;
+use crate::sim::Sim;
+use crate::{Error, Result, Stream};
 
 /// Where memory comes from: the allocator's caps, the limits for bytes from
 /// strangers, the caches and at most one device.
@@ -63,6 +66,48 @@ impl Context {
         unsafe { sys::sb_context_has_device(self.as_ptr()) != 0 }
     }
 
+    /// Whether the device can be used.
+    ///
+    /// # Errors
+    /// [`NoDevice`](crate::ErrorKind::NoDevice) in a host-only context,
+    /// [`DeviceLost`](crate::ErrorKind::DeviceLost),
+    /// [`Forked`](crate::ErrorKind::Forked).
+    pub fn device_status(&self) -> Result<()> {
+        // SAFETY: NULL and live contexts are allowed.
+        match unsafe { sys::sb_context_device_status(self.as_ptr()) } {
+            sys::SB_OK => Ok(()),
+            code => Err(Error::from_code(code)),
+        }
+    }
+
+    /// The stream that the library's own work is queued on.
+    ///
+    /// # Errors
+    /// [`NoDevice`](crate::ErrorKind::NoDevice);
+    /// [`Unsupported`](crate::ErrorKind::Unsupported) for a device without streams.
+    pub fn stream(&self) -> Result<Stream<'_>> {
+        // SAFETY: NULL and live contexts are allowed.
+        let raw = get(|out, err| unsafe { sys::sb_context_stream(self.as_ptr(), out, err) })?;
+        // SAFETY: the stream lives as long as the context, and so does every
+        // memory that it may be used with.
+        Ok(unsafe { Stream::from_raw(raw) })
+    }
+
+    /// Waits for the work on a stream that this context's memories depend on,
+    /// and drops it from their users: to be called before it is destroyed.
+    ///
+    /// # Errors
+    /// [`NoDevice`](crate::ErrorKind::NoDevice); a device that fails.
+    pub fn forget_stream(&self, stream: Stream<'_>) -> Result<()> {
+        // SAFETY: NULL and live contexts are allowed; the stream is live.
+        check(|err| unsafe { sys::sb_context_forget_stream(self.as_ptr(), stream.as_raw(), err) })
+    }
+
+    /// The simulated device, where the device is one.
+    pub fn sim(&self) -> Option<Sim<'_>> {
+        self.device().starts_with("sim:").then(|| Sim::new(self))
+    }
+
     /// Bytes and copies so far.
     pub fn stats(&self) -> Result<Stats> {
         let mut raw =
@@ -76,6 +121,15 @@ impl Context {
     pub fn synchronize(&self) -> Result<()> {
         // SAFETY: NULL and live contexts are allowed.
         check(|err| unsafe { sys::sb_context_synchronize(self.as_ptr(), err) })
+    }
+
+    /// Waits as [`synchronize`](Context::synchronize) does and gives this
+    /// handle up, telling what dropping it would not.
+    ///
+    /// # Errors
+    /// A device that fails.
+    pub fn close(self) -> Result<()> {
+        self.synchronize()
     }
 
     /// Gives cached memory back.
@@ -132,10 +186,12 @@ impl fmt::Debug for Context {
 /// # Ok(())
 /// # }
 /// ```
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Default)]
 #[must_use = "a builder makes nothing until `build`"]
 pub struct ContextBuilder {
     device: Option<String>,
+    allocator: Option<sys::sb_allocator>,
+    parallel_for: Option<ParallelFor>,
     limits: Option<Limits>,
     flags: u32,
     max_host_bytes: usize,
@@ -143,6 +199,11 @@ pub struct ContextBuilder {
     max_pinned_bytes: usize,
     max_cache_bytes: usize,
 }
+
+// SAFETY: an allocator that it holds is a static one that threads may share.
+unsafe impl Send for ContextBuilder {}
+// SAFETY: as above.
+unsafe impl Sync for ContextBuilder {}
 
 impl ContextBuilder {
     /// The device: `"cpu"` (none beside the host, the default) or `"sim:0"`.
@@ -193,6 +254,47 @@ impl ContextBuilder {
         self
     }
 
+    /// Where host memory comes from, instead of the built-in allocator. It is
+    /// called on any thread, and must not call this library. A panic in it
+    /// counts as a failure.
+    pub fn allocator<A: GlobalAlloc + Sync>(mut self, allocator: &'static A) -> Self {
+        self.allocator = Some(allocator_to_c(allocator));
+        self
+    }
+
+    /// Spreads large operations over the caller's threads; without it, the
+    /// calling thread does it all. Results do not depend on it. What the
+    /// function leaves undone, the calling thread does.
+    ///
+    /// ```
+    /// use syncblob::{Blob, Context};
+    ///
+    /// # fn main() -> syncblob::Result<()> {
+    /// let context = Context::builder()
+    ///     .parallel_for(|tasks, task| {
+    ///         std::thread::scope(|scope| {
+    ///             for _ in 0..tasks {
+    ///                 scope.spawn(task);
+    ///             }
+    ///         })
+    ///     })
+    ///     .build()?;
+    /// let blob = Blob::<f32>::from_fn_in(&context, [1 << 20], |_| 1.0)?;
+    /// assert_eq!(blob.asum_data()?, f64::from(1 << 20));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn parallel_for(mut self, spread: ParallelFor) -> Self {
+        self.parallel_for = Some(spread);
+        self
+    }
+
+    /// Spreads large operations over rayon's current thread pool.
+    #[cfg(feature = "rayon")]
+    pub fn rayon(self) -> Self {
+        self.parallel_for(crate::callbacks::rayon_for)
+    }
+
     fn set_flag(&mut self, flag: u32, on: bool) {
         self.flags = if on { self.flags | flag } else { self.flags & !flag };
     }
@@ -214,6 +316,12 @@ impl ContextBuilder {
         };
         options.flags = self.flags;
         options.device = device.as_ref().map_or(ptr::null(), |name| name.as_ptr());
+        if let Some(allocator) = self.allocator {
+            options.allocator = allocator;
+        }
+        if let Some(spread) = self.parallel_for {
+            (options.parallel_for, options.parallel_for_user) = parallel_for_to_c(spread);
+        }
         options.limits = limits.as_ref().map_or(ptr::null(), ptr::from_ref);
         options.max_host_bytes = self.max_host_bytes;
         options.max_device_bytes = self.max_device_bytes;
@@ -226,9 +334,20 @@ impl ContextBuilder {
     }
 }
 
+impl fmt::Debug for ContextBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ContextBuilder")
+            .field("device", &self.device)
+            .field("limits", &self.limits)
+            .finish_non_exhaustive()
+    }
+}
+
 /// Bounds on what one read of untrusted bytes may ask for. A bound of 0 is the
 /// default, which each method names.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(default, deny_unknown_fields))]
 pub struct Limits {
     max_memory: usize,
     max_layers: usize,
@@ -295,6 +414,7 @@ macro_rules! stats {
     ($($(#[$doc:meta])* $name:ident,)*) => {
         /// What a [`Context`] has counted so far.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        #[cfg_attr(feature = "serde", derive(serde::Serialize))]
         #[non_exhaustive]
         pub struct Stats {
             $($(#[$doc])* pub $name: u64,)*

@@ -7,6 +7,8 @@ use crate::Blob;
 
 /// The type of a blob's elements, as the library numbers it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "lowercase"))]
 #[non_exhaustive]
 pub enum Dtype {
     /// `f32`
@@ -89,6 +91,8 @@ pub trait Element:
     fn unwrap(any: BlobAny) -> Result<Blob<Self>, BlobAny>;
     #[doc(hidden)]
     fn unwrap_ref(any: &BlobAny) -> Option<&Blob<Self>>;
+    #[doc(hidden)]
+    fn unwrap_mut(any: &mut BlobAny) -> Option<&mut Blob<Self>>;
 }
 
 /// An [`Element`] with arithmetic, and that Caffe's files hold: `f32` or `f64`.
@@ -116,6 +120,13 @@ macro_rules! element {
             }
 
             fn unwrap_ref(any: &BlobAny) -> Option<&Blob<Self>> {
+                match any {
+                    BlobAny::$dtype(blob) => Some(blob),
+                    _ => None,
+                }
+            }
+
+            fn unwrap_mut(any: &mut BlobAny) -> Option<&mut Blob<Self>> {
                 match any {
                     BlobAny::$dtype(blob) => Some(blob),
                     _ => None,

@@ -106,6 +106,15 @@ impl Error {
         Self { kind, code, device_code: 0, offset: None, message: message.into() }
     }
 
+    /// An error of a call that gives a status alone.
+    pub(crate) fn from_code(code: i32) -> Self {
+        // SAFETY: takes any number; the text is static.
+        let text = unsafe { ffi::static_text(sys::sb_status_text(code)) };
+        let kind = ErrorKind::from_code(code);
+        Self { kind, code, device_code: 0, offset: None, message: text.into() }
+    }
+
+    #[cold]
     pub(crate) fn from_c(error: &sys::sb_error) -> Self {
         let bytes = error.message.map(|c| c.to_ne_bytes()[0]);
         let message = match CStr::from_bytes_until_nul(&bytes) {

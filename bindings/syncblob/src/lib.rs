@@ -35,37 +35,76 @@
 //!
 //! # Sharing
 //!
-//! [`Blob::share_data`] lets several blobs use one memory, as Caffe does.
-//! Reading a shared memory is always fine. Writing follows the rule of
-//! [`Arc::get_mut`](std::sync::Arc::get_mut): every method that writes elements
-//! takes `&mut self` and needs the memory to be this blob's alone, else it
-//! returns an error of kind [`ErrorKind::Shared`] and changes nothing.
+//! [`Blob::share_data`] lets several blobs use one memory, as Caffe does;
+//! [`Blob::data_handle`] keeps a share of it. Reading a shared memory is always
+//! fine. Writing follows the rule of [`Arc::get_mut`](std::sync::Arc::get_mut):
+//! every method that writes elements takes `&mut self` and needs the memory to
+//! have one owner, else it returns an error of kind [`ErrorKind::Shared`] and
+//! changes nothing. [`Blob::make_unique`] copies a shared memory first. To write
+//! through a share is `unsafe`: [`Blob::data_shared_mut`].
+//!
+//! # Memory of the caller's
+//!
+//! [`Blob::from_vec`] uses a vector in place, [`Blob::from_shared`] an
+//! `Arc<[T]>` and [`Blob::from_ne_bytes`] bytes of any owner, such as a mapped
+//! file. What others may read too is never written.
 //!
 //! # Safety
 //!
-//! Why the safe interface is sound, in terms of what the C library promises:
+//! Why the safe interface is sound, in terms of what the C library promises.
 //!
-//! * *Slices stay valid.* [`Blob::data`] and its kin borrow the blob. A pointer
-//!   into a memory stays allocated until a set, an evict, a reallocating
-//!   reshape or shrink, a detach of read-only storage, or the last release; in
-//!   this crate each of these needs `&mut Blob` or the blob's end, both of which
-//!   the borrow forbids. A blob that shares the memory may do them to itself,
-//!   but then it only gives up its own share.
-//! * *Slices do not alias writers.* `data_mut` needs `&mut Blob` and a memory
-//!   with one owner. While its slice lives, nobody can add an owner, since
-//!   sharing borrows the very blob that is mutably borrowed. All other writers
-//!   have the same two needs. Const calls of the C library never change bytes
-//!   that are current: they only allocate, or fill the side that is stale.
-//! * *Slices are initialised.* First touch is zero-filled by the library, and
-//!   this crate writes every element where it asks for unfilled memory.
-//! * *`Send` and `Sync`.* The library keeps no state per thread; contexts,
-//!   memories and blobs may be used from any thread. Calls on a const blob or
-//!   model are safe beside each other, and `&self` methods make no others.
-//!   Reference counts are atomic, and a memory that is found unique is ordered
-//!   after all that its former sharers did.
-//! * *Element types.* [`Element`] is sealed; each is a plain number for which
-//!   any bytes are a value, and the blob's C dtype is checked when one is made
-//!   and never changes.
+//! *Owners.* A memory is owned by the blobs and [handles](MemoryHandle) that
+//! share it, and each share is a count of one. A `&`[`SyncedMemory`] is no owner:
+//! it borrows one.
+//!
+//! *Slices stay valid.* A slice borrows its owner. The pointer below it stays
+//! allocated until a set, an evict, a mutable or overwrite call on read-only
+//! storage, or the last release. The last release needs every owner's end, the
+//! slice's too, which the borrow forbids. The others need the memory to have one
+//! owner, and that one as `&mut`; with the slice alive, either it is the one,
+//! and borrowed, or there are two. A blob that
+//! reshapes, shrinks, shares or adopts another memory only gives up its own share.
+//! (A copy from the device also moves out of read-only storage, but then the
+//! newest bytes were on the device alone: a writing call came after the slice.)
+//!
+//! *Slices do not alias writers.* A mutable slice needs `&mut` of an owner and a
+//! count of one. While it lives nobody can add an owner: every share is made from
+//! an owner, and the only one is mutably borrowed. All other writers have the
+//! same two needs, so that a count of one and `&mut` is the right to write, as in
+//! `Arc`. Const calls of the library never change bytes that are current: they
+//! allocate, or fill the side that is stale. That the count may be trusted across
+//! threads: a share ends with a release, and a count is read with acquire, so that
+//! who finds it one comes after all that the former sharers did.
+//!
+//! *Slices are initialised.* First touch is zero-filled by the library. This
+//! crate asks for unfilled memory only where it writes every byte before it
+//! returns; on the device, that is the caller's promise
+//! ([`SyncedMemory::overwrite_gpu_ptr`]).
+//!
+//! *The caller's memory.* Owners move in: `Send + Sync + 'static`, boxed first, and
+//! asked once for what they lend, which their own borrow rules then keep where it
+//! is and as it is. There is no lending of a `&mut [T]`: the borrow would end when
+//! the blob is dropped *or forgotten*, and a forgotten one may still be written by
+//! the device. Memory of a writable kind has no other user, since the vector that
+//! holds it moved in; all else is lent as read-only, which the library never
+//! writes. A memory does not know its element type, so what is lent to a
+//! [`SyncedMemory`] directly must be aligned for all of them.
+//!
+//! *Queued copies.* The library waits for them before it frees, replaces, writes or
+//! hands out what they work on, and before a deleter runs. [`Pending`] is a
+//! convenience: that it is dropped is nowhere relied on. A [`Stream`] borrows what
+//! keeps it alive, or is the promise of who made it from a raw handle.
+//!
+//! *`Send` and `Sync`.* The library keeps no state per thread; contexts, memories,
+//! blobs and models may be used and released on any thread. Calls on a const
+//! object are safe beside each other, and `&self` methods make no others.
+//!
+//! *Callbacks.* Allocators, deleters and `parallel_for` run the caller's code under
+//! `catch_unwind`: no panic crosses a C frame. Whatever a `parallel_for` does, each
+//! task is run exactly once, and none after it returned.
+//!
+//! *Element types.* [`Element`] is sealed; each is a plain number for which any
+//! bytes are a value, and a blob's C dtype is its `T` from birth.
 //!
 //! What would go wrong does not compile: a slice that a reshape would leave
 //! stale, and sharing a memory while it is written.
@@ -89,30 +128,75 @@
 //!
 //! Device pointers are handed out as raw pointers; to use one is the caller's
 //! `unsafe` code.
-#![deny(missing_docs)]
+//!
+//! # Features
+//!
+//! - `openblas` (default): host arithmetic on OpenBLAS; without it, plain loops.
+//! - `half`: blobs of `half::f16` and `half::bf16`.
+//! - `ndarray`: `Blob::view` and its kin, from and to arrays.
+//! - `rayon`: `ContextBuilder::rayon` spreads large operations over threads.
+//! - `serde`: blobs as shape and data; statistics, limits and names.
+//! - `system`: the installed C library instead of the bundled sources.
+#![deny(missing_docs, unsafe_op_in_unsafe_fn, clippy::undocumented_unsafe_blocks)]
 
 mod any;
 mod blob;
+mod callbacks;
 mod context;
 mod element;
 mod error;
 mod ffi;
+mod memory;
 mod model;
+mod owner;
 mod shape;
+pub mod sim;
+mod stream;
 
 pub use any::BlobAny;
-pub use blob::{Blob, Head, Part, Payload, Reallocated};
+pub use blob::{Blob, Part, Payload, Reallocated};
+pub use callbacks::ParallelFor;
 pub use context::{Context, ContextBuilder, Limits, Stats};
 pub use element::{Dtype, Element, Float};
 pub use error::{Error, ErrorKind, Result};
-pub use model::{BlobAt, BlobInfo, Format, Generation, Layer, Model, OpenOptions, StoredBlob};
+pub use memory::{Head, MemoryHandle, Pending, Side, Storage, SyncedMemory};
+pub use model::{
+    BlobAt, BlobInfo, Format, Generation, Layer, Model, OpenOptions, SolverInfo, StoredBlob,
+};
+pub use owner::Access;
 pub use shape::Shape;
+pub use stream::Stream;
 
 #[cfg(feature = "half")]
 pub use half;
+#[cfg(feature = "ndarray")]
+pub use ndarray;
 
 /// The version of the C library, as `major.minor.patch`.
 pub fn version() -> &'static str {
     // SAFETY: takes nothing; the text is static.
     unsafe { ffi::static_text(syncblob_sys::sb_version_string()) }
+}
+
+/// What was compiled into the C library.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct BuildFeatures {
+    /// Host arithmetic on OpenBLAS.
+    pub openblas: bool,
+    /// The simulated device.
+    pub sim: bool,
+    /// CUDA devices.
+    pub cuda: bool,
+}
+
+/// What was compiled into the C library that this program runs with.
+pub fn build_features() -> BuildFeatures {
+    // SAFETY: takes nothing.
+    let bits = unsafe { syncblob_sys::sb_features() };
+    BuildFeatures {
+        openblas: bits & syncblob_sys::SB_FEATURE_OPENBLAS != 0,
+        sim: bits & syncblob_sys::SB_FEATURE_SIM != 0,
+        cuda: bits & syncblob_sys::SB_FEATURE_CUDA != 0,
+    }
 }

@@ -1,8 +1,8 @@
 use std::borrow::Cow;
-use std::ffi::c_void;
+use std::ffi::OsStr;
 use std::fmt;
-use std::panic::{self, AssertUnwindSafe};
-use std::path::Path;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
 use std::ptr::{self, NonNull};
 use std::slice;
 
@@ -10,10 +10,13 @@ use syncblob_sys as sys;
 
 use crate::blob::reserve;
 use crate::ffi::{c_path, c_text, check, get, to_i64, to_usize};
+use crate::owner::lend_shared;
 use crate::{Blob, BlobAny, Context, Dtype, Error, ErrorKind, Float, Limits, Payload, Result};
 
 /// What a file is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "lowercase"))]
 #[non_exhaustive]
 pub enum Format {
     /// `BlobProto`, such as `mean.binaryproto`.
@@ -64,6 +67,7 @@ impl fmt::Display for Format {
 
 /// Which of Caffe's generations a layer is written in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub enum Generation {
     /// `NetParameter.layers[i].layer`
@@ -153,10 +157,27 @@ impl OpenOptions {
     /// # Errors
     /// As [`Model::open`].
     pub fn open(&self, path: impl AsRef<Path>) -> Result<Model> {
-        let path = c_path(path.as_ref())?;
+        self.open_file(path.as_ref(), 0)
+    }
+
+    /// Opens a file by mapping it: faster for many small loads.
+    ///
+    /// # Errors
+    /// As [`Model::open`].
+    ///
+    /// # Safety
+    /// Nobody changes the file while the model lives. One that shrinks raises
+    /// SIGBUS.
+    pub unsafe fn open_mapped(&self, path: impl AsRef<Path>) -> Result<Model> {
+        self.open_file(path.as_ref(), sys::SB_OPEN_MAPPED)
+    }
+
+    fn open_file(&self, path: &Path, flags: u32) -> Result<Model> {
+        let path = c_path(path)?;
         self.make(|context, format, limits, out, err| {
+            let path = path.as_ptr();
             // SAFETY: `path` ends in NUL; `limits` is NULL or valid.
-            unsafe { sys::sb_model_open_file(context, format, path.as_ptr(), 0, limits, out, err) }
+            unsafe { sys::sb_model_open_file(context, format, path, flags, limits, out, err) }
         })
     }
 
@@ -169,25 +190,17 @@ impl OpenOptions {
     where
         B: AsRef<[u8]> + Send + Sync + 'static,
     {
-        // Boxed first, so that the bytes do not move with their owner.
-        let owner = Box::into_raw(Box::new(bytes));
-        // SAFETY: the owner is alive and stays borrowed until the deleter runs.
-        let bytes = unsafe { (*owner).as_ref() };
-        let model = self.make(|context, format, limits, out, err| {
+        lend_shared(bytes, |bytes: &[u8], deleter, user| {
             let (data, size) = (bytes.as_ptr().cast(), bytes.len());
-            let (deleter, user) = (Some(drop_owner::<B> as _), owner.cast::<c_void>());
-            // SAFETY: the bytes stay until the deleter drops their owner.
-            unsafe {
-                sys::sb_model_open_bytes(
-                    context, format, data, size, limits, deleter, user, out, err,
-                )
-            }
-        });
-        if model.is_err() {
-            // SAFETY: on failure the deleter has not run and never will.
-            drop(unsafe { Box::from_raw(owner) });
-        }
-        model
+            self.make(|context, format, limits, out, err| {
+                // SAFETY: the bytes stay until the deleter drops their owner.
+                unsafe {
+                    sys::sb_model_open_bytes(
+                        context, format, data, size, limits, deleter, user, out, err,
+                    )
+                }
+            })
+        })
     }
 
     fn make(
@@ -205,20 +218,6 @@ impl OpenOptions {
         let limits = limits.as_ref().map_or(ptr::null(), ptr::from_ref);
         let raw = get(|out, err| open(self.context.as_ptr(), format, limits, out, err))?;
         Ok(Model::from_raw(raw, &self.context))
-    }
-}
-
-/// Drops the owner of a model's bytes. A panic in its `drop` ends here: it must
-/// not cross the C frames.
-unsafe extern "C" fn drop_owner<B>(user: *mut c_void, _bytes: *mut c_void) {
-    let drop_it = || {
-        // SAFETY: `user` is the boxed owner, and the deleter runs once.
-        drop(unsafe { Box::from_raw(user.cast::<B>()) });
-    };
-    if let Err(payload) = panic::catch_unwind(AssertUnwindSafe(drop_it)) {
-        // What was thrown may panic when it is dropped; then it is leaked.
-        let dropped = panic::catch_unwind(AssertUnwindSafe(|| drop(payload)));
-        std::mem::forget(dropped);
     }
 }
 
@@ -407,10 +406,37 @@ impl Model {
     /// # Errors
     /// [`Unsupported`](ErrorKind::Unsupported) for anything but a solver state.
     pub fn iteration(&self) -> Result<i32> {
-        // SAFETY: the model is live.
-        get(|out, err| unsafe { sys::sb_model_solver_info(self.as_ptr(), out, err) })
-            .map(|info| info.iter)
+        Ok(self.solver_info()?.iteration)
     }
+
+    /// What a solver state holds beside its history.
+    ///
+    /// # Errors
+    /// [`Unsupported`](ErrorKind::Unsupported) for anything but a solver state.
+    pub fn solver_info(&self) -> Result<SolverInfo> {
+        // SAFETY: the model is live.
+        let info = get(|out, err| unsafe { sys::sb_model_solver_info(self.as_ptr(), out, err) })?;
+        // SAFETY: the text stays until it is set, which needs `&mut self`.
+        let learned_net = unsafe { text_bytes(info.learned_net) };
+        Ok(SolverInfo {
+            iteration: info.iter,
+            current_step: info.current_step,
+            learned_net: PathBuf::from(OsStr::from_bytes(learned_net)),
+        })
+    }
+}
+
+/// What a solver state holds beside its history.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub struct SolverInfo {
+    /// The iteration that it was saved at.
+    #[doc(alias = "iter")]
+    pub iteration: i32,
+    /// The step of the learning rate's policy.
+    pub current_step: i32,
+    /// The file that holds the net; empty where none is named.
+    pub learned_net: PathBuf,
 }
 
 /// Changing.
@@ -470,6 +496,22 @@ impl Model {
         .map(to_usize)
     }
 
+    /// Sets what a solver state holds beside its history.
+    ///
+    /// # Errors
+    /// [`Unsupported`](ErrorKind::Unsupported) for anything but a solver state;
+    /// out of memory.
+    pub fn set_solver_info(&mut self, info: &SolverInfo) -> Result<()> {
+        let net = c_text("the net's file name", info.learned_net.as_os_str().as_bytes())?;
+        let info = sys::sb_solver_info {
+            learned_net: sys::sb_text { bytes: net.as_ptr(), size: net.as_bytes().len() },
+            iter: info.iteration,
+            current_step: info.current_step,
+        };
+        // SAFETY: `info` and its text live through the call.
+        check(|err| unsafe { sys::sb_model_set_solver_info(self.as_ptr(), &info, err) })
+    }
+
     /// Names the net.
     ///
     /// # Errors
@@ -478,6 +520,32 @@ impl Model {
         let name = c_text("the name", name.as_bytes())?;
         // SAFETY: the text ends in NUL.
         check(|err| unsafe { sys::sb_model_set_name(self.as_ptr(), name.as_ptr(), err) })
+    }
+}
+
+/// Loading all.
+impl Model {
+    /// All blobs, layer by layer and then those of no layer, each loaded when
+    /// the iterator comes to it; the model ends with the iterator.
+    ///
+    /// ```no_run
+    /// use syncblob::Model;
+    /// # fn main() -> syncblob::Result<()> {
+    /// for blob in Model::open("resnet.caffemodel")?.into_blobs::<f32>() {
+    ///     let (at, blob) = blob?;
+    ///     println!("{at:?}: {}", blob.asum_data()?);
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn into_blobs<T: Float>(self) -> impl Iterator<Item = Result<(BlobAt, Blob<T>)>> {
+        let layers = (0..self.num_layers()).map(Some).chain([None]);
+        let blobs = |model: &Self, layer| (0..model.num_blobs(layer)).map(move |i| (layer, i));
+        let places: Vec<_> = layers.flat_map(|layer| blobs(&self, layer)).collect();
+        places.into_iter().map(move |(layer, index)| {
+            let at = BlobAt { layer, index };
+            Ok((at, self.blob(at)?.load()?))
+        })
     }
 }
 
@@ -578,6 +646,7 @@ impl fmt::Debug for Layer<'_> {
 /// The place of a blob in a model: `(layer, index)`, or an index among the
 /// blobs of no layer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct BlobAt {
     /// The layer; `None` for the blobs of no layer.
     pub layer: Option<usize>,
@@ -628,12 +697,13 @@ impl StoredBlob<'_> {
         &self.info
     }
 
-    /// Loads it in the model's context. The element type may differ from the
+    /// Loads it in the model's context; the blob is the caller's own. The element type may differ from the
     /// stored one: `f64` to `f32` rounds, beyond its range to infinity.
     ///
     /// # Errors
     /// [`LengthMismatch`](ErrorKind::LengthMismatch) for a blob without values;
     /// [`DataLimit`](ErrorKind::DataLimit); [`Io`](ErrorKind::Io); out of memory.
+    #[doc(alias("take_blob", "CopyTrainedLayersFrom"))]
     pub fn load<T: Float>(&self) -> Result<Blob<T>> {
         self.load_in(&self.model.context)
     }

@@ -48,6 +48,7 @@ fn axes_and_counts_follow_caffe() {
     assert_eq!(blob.dim(4).unwrap_err().kind(), ErrorKind::IndexOutOfRange);
     assert_eq!(blob.count_range(1..3).unwrap(), 12);
     assert_eq!(blob.count_range(2..2).unwrap(), 1);
+    assert_eq!((blob.count_range(2..).unwrap(), blob.count_range(..=0).unwrap()), (20, 2));
     assert_eq!(blob.count_range(0..5).unwrap_err().kind(), ErrorKind::IndexOutOfRange);
     assert_eq!(Blob::<f32>::zeros([7, 2]).unwrap().legacy_shape().unwrap(), [7, 2, 1, 1]);
     let five = Blob::<f32>::zeros([1; 5]).unwrap();
@@ -60,8 +61,10 @@ fn offsets_are_row_major_and_checked() {
     assert_eq!(blob.offset([1, 2, 3]).unwrap(), 23);
     assert_eq!(blob.offset([1]).unwrap(), 12);
     assert_eq!(blob.offset([]).unwrap(), 0);
-    assert_eq!(blob.data_at([1, 0, 2]).unwrap(), 14);
+    assert_eq!(blob.at([1, 0, 2]).unwrap(), 14);
     assert_eq!(blob.diff_at([1, 0, 2]).unwrap(), 0);
+    assert_eq!(blob.offset_legacy([1, 2, 3, 0]).unwrap(), 23);
+    assert!(blob.offset_legacy([1, 2, 3, 1]).is_err());
     for wrong in [&[2_usize][..], &[0, 3], &[0, 0, 0, 0], &[usize::MAX], &[0; 40]] {
         assert_eq!(blob.offset(wrong).unwrap_err().kind(), ErrorKind::IndexOutOfRange);
     }
@@ -213,6 +216,24 @@ fn reading_a_proto_in_place_needs_its_shape() {
 }
 
 #[test]
+fn a_proto_may_bring_its_shape() {
+    let bytes = Blob::<f32>::full([2, 3], 2.0).unwrap().to_proto(Payload::Data).unwrap();
+    let mut blob = Blob::<f32>::zeros([9]).unwrap();
+    let start = blob.data().unwrap().as_ptr();
+    assert!(!blob.has_shape_of_proto(&bytes).unwrap());
+    blob.read_proto_reshape(&bytes).unwrap();
+    assert!(blob.has_shape_of_proto(&bytes).unwrap());
+    assert_eq!((blob.shape(), blob.data().unwrap()), (&[2, 3][..], &[2.0; 6][..]));
+    assert_eq!(blob.data().unwrap().as_ptr(), start); // it fits
+    let shape = [0x0a, 2, 5, 4]; // BlobShape { dim: [5, 4] }, packed
+    assert!(blob.reshape_proto(&shape).unwrap().data);
+    assert_eq!(blob.shape(), [5, 4]);
+    let mut other = Blob::<f32>::new().unwrap();
+    other.copy_from_reshape(&Blob::full([3], 1.5).unwrap(), Part::Data).unwrap();
+    assert_eq!(other.data().unwrap(), [1.5; 3]);
+}
+
+#[test]
 fn bad_bytes_say_where() {
     let error = Blob::<f32>::from_proto(&[0x2a, 0xff]).unwrap_err(); // a cut-off length
     assert_eq!(error.kind(), ErrorKind::Malformed);
@@ -253,7 +274,9 @@ fn a_blob_of_any_type_is_downcast_to_its_own_alone() {
     let any = BlobAny::from(Blob::<i32>::zeros([2, 2]).unwrap());
     assert_eq!((any.dtype(), any.shape(), any.count()), (Dtype::I32, &[2, 2][..], 4));
     assert!(any.downcast_ref::<i32>().is_some() && any.downcast_ref::<u32>().is_none());
-    let any = any.downcast::<f32>().unwrap_err();
+    let mut any = any.downcast::<f32>().unwrap_err();
+    any.downcast_mut::<i32>().unwrap().fill_data(3).unwrap();
+    assert_eq!(any.to_string(), "2 2 (4)");
     assert_eq!(any.downcast::<i32>().unwrap().count(), 4);
 }
 

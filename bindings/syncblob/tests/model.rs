@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use syncblob::{
     Blob, BlobAny, BlobAt, Context, Dtype, ErrorKind, Format, Generation, Limits, Model,
-    OpenOptions, Payload,
+    OpenOptions, Payload, SolverInfo,
 };
 
 fn net() -> Model {
@@ -99,7 +99,34 @@ fn history_is_the_blobs_of_no_layer() {
     let second = again.blobs().nth(1).unwrap();
     assert_eq!(second.at(), BlobAt { layer: None, index: 1 });
     assert_eq!(second.load::<f32>().unwrap().data().unwrap(), [2.0, 2.0]);
-    assert_eq!(again.iteration().unwrap(), 0);
+    assert_eq!(again.solver_info().unwrap(), SolverInfo::default());
+}
+
+#[test]
+fn a_solver_state_says_where_it_was() {
+    let mut model = Model::create(Format::Solverstate).unwrap();
+    let info = SolverInfo { iteration: 70, current_step: 3, learned_net: "net.caffemodel".into() };
+    model.set_solver_info(&info).unwrap();
+    let again = Model::from_bytes(model.to_bytes().unwrap()).unwrap();
+    assert_eq!((again.solver_info().unwrap(), again.iteration().unwrap()), (info.clone(), 70));
+    assert_eq!(net().set_solver_info(&info).unwrap_err().kind(), ErrorKind::Unsupported);
+}
+
+#[test]
+fn all_blobs_come_out_in_the_files_order() {
+    let blobs: Vec<_> = net().into_blobs::<f64>().map(Result::unwrap).collect();
+    let places: Vec<_> = blobs.iter().map(|(at, _)| *at).collect();
+    assert_eq!(places, [BlobAt::from((1, 0)), BlobAt::from((1, 1))]);
+    assert_eq!(blobs[1].1.data().unwrap(), [0.1, 0.2]);
+}
+
+#[test]
+fn a_mapped_file_gives_the_same() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("net.caffemodel");
+    net().save(&path).unwrap();
+    // SAFETY: nobody else has the file.
+    check_net(&unsafe { OpenOptions::new().open_mapped(&path) }.unwrap());
 }
 
 #[test]

@@ -3,7 +3,10 @@
 use std::sync::{Arc, Barrier};
 use std::thread;
 
-use syncblob::{Blob, Context, ErrorKind, Part, Payload};
+use syncblob::{
+    Blob, BlobAny, Context, ErrorKind, MemoryHandle, Model, Part, Payload, Side, Stream,
+    SyncedMemory,
+};
 
 /// A writing call and its name.
 type Writer = (&'static str, fn(&mut Blob<f32>) -> syncblob::Result<()>);
@@ -12,23 +15,48 @@ fn proto() -> Vec<u8> {
     Blob::<f32>::full([4], 9.0).unwrap().to_proto(Payload::Data).unwrap()
 }
 
-const WRITERS_OF_DATA: [Writer; 7] = [
+fn memory_of(blob: &mut Blob<f32>, part: Part) -> syncblob::Result<&mut SyncedMemory> {
+    blob.memory_mut(part)
+}
+
+const WRITERS_OF_DATA: [Writer; 20] = [
     ("data_mut", |b| b.data_mut().map(drop)),
     ("gpu_data_mut_ptr", |b| b.gpu_data_mut_ptr().map(drop)),
     ("clear_data", |b| b.clear_data()),
     ("scale_data", |b| b.scale_data(2.0)),
     ("update", |b| b.update()),
     ("copy_from", |b| b.copy_from(&Blob::full([4], 9.0)?, Part::Data)),
+    ("copy_from_reshape", |b| b.copy_from_reshape(&Blob::full([4], 9.0)?, Part::Data)),
     ("read_proto", |b| b.read_proto(&proto())),
+    ("read_proto_reshape", |b| b.read_proto_reshape(&proto())),
+    ("fill_data", |b| b.fill_data(9.0)),
+    ("overwrite_data", |b| b.overwrite_data(&[9.0; 4])),
+    ("data_and_diff_mut", |b| b.data_and_diff_mut().map(drop)),
+    ("memory data_mut", |b| memory_of(b, Part::Data)?.data_mut().map(drop)),
+    ("memory overwrite", |b| memory_of(b, Part::Data)?.overwrite(&[9; 16])),
+    ("memory gpu_data_mut_ptr", |b| memory_of(b, Part::Data)?.gpu_data_mut_ptr().map(drop)),
+    ("memory gpu_data_mut_ptr_on", |b| {
+        memory_of(b, Part::Data)?.gpu_data_mut_ptr_on(Stream::DEFAULT).map(drop)
+    }),
+    ("memory overwrite_gpu_ptr", |b| {
+        // SAFETY: all writing calls here are made of memory that is written next.
+        unsafe { memory_of(b, Part::Data)?.overwrite_gpu_ptr(None).map(drop) }
+    }),
+    ("memory clear", |b| memory_of(b, Part::Data)?.clear()),
+    ("memory set", |b| memory_of(b, Part::Data)?.set(vec![9.0_f64; 2])),
+    ("memory evict", |b| memory_of(b, Part::Data)?.evict(Side::Device)),
 ];
 
-const WRITERS_OF_DIFF: [Writer; 6] = [
+const WRITERS_OF_DIFF: [Writer; 9] = [
     ("diff_mut", |b| b.diff_mut().map(drop)),
     ("gpu_diff_mut_ptr", |b| b.gpu_diff_mut_ptr().map(drop)),
     ("clear_diff", |b| b.clear_diff()),
     ("scale_diff", |b| b.scale_diff(2.0)),
     ("copy_from", |b| b.copy_from(&Blob::full([4], 9.0)?, Part::Diff)),
     ("read_proto", |b| b.read_proto(&proto())),
+    ("fill_diff", |b| b.fill_diff(9.0)),
+    ("overwrite_diff", |b| b.overwrite_diff(&[9.0; 4])),
+    ("data_and_diff_mut", |b| b.data_and_diff_mut().map(drop)),
 ];
 
 fn two() -> [Blob<f32>; 2] {
@@ -64,6 +92,83 @@ fn no_writer_writes_a_shared_diff() {
         drop(b);
         write(&mut a).unwrap_or_else(|e| panic!("{name} when alone again: {e}"));
     }
+}
+
+#[test]
+fn a_handle_is_a_share_and_a_reference_is_none() {
+    for (name, write) in WRITERS_OF_DATA {
+        let [mut a, _] = two();
+        let handle = a.data_handle().unwrap();
+        let kind = write(&mut a).unwrap_err().kind();
+        assert_eq!((name, kind), (name, ErrorKind::Shared));
+        assert!(!handle.is_unique() && !a.is_unique(Part::Data).unwrap());
+        drop(handle);
+        let lent = a.memory(Part::Data).unwrap();
+        assert!(lent.is_unique());
+        write(&mut a).unwrap_or_else(|e| panic!("{name} when alone again: {e}"));
+    }
+}
+
+#[test]
+fn a_handle_is_as_good_an_owner_as_a_blob() {
+    let [a, _] = two();
+    let mut handle = a.data_handle().unwrap();
+    assert_eq!(handle.data_mut().unwrap_err().kind(), ErrorKind::Shared);
+    drop(a);
+    handle.data_mut().unwrap().fill(0);
+    let second = handle.clone();
+    assert_eq!(handle.clear().unwrap_err().kind(), ErrorKind::Shared);
+    assert_eq!(second.data().unwrap(), [0; 16]);
+}
+
+#[test]
+fn made_unique_a_blob_keeps_its_values_and_its_sharers_theirs() {
+    for on_device in [false, true] {
+        let [a, mut b] = two();
+        b.share_data(&a).unwrap();
+        b.share_diff(&a).unwrap();
+        if on_device {
+            b.gpu_data_ptr().unwrap();
+        }
+        for part in [Part::Data, Part::Diff] {
+            b.make_unique(part).unwrap();
+            b.make_unique(part).unwrap(); // nothing to do
+        }
+        assert_eq!((b.data().unwrap(), b.diff().unwrap()), (&[1.0; 4][..], &[1.0; 4][..]));
+        b.fill_data(5.0).unwrap();
+        b.fill_diff(5.0).unwrap();
+        assert_eq!((a.data().unwrap(), a.diff().unwrap()), (&[1.0; 4][..], &[1.0; 4][..]));
+    }
+}
+
+#[test]
+fn writing_through_a_share_is_seen_by_all() {
+    let [a, mut b] = two();
+    b.share_data(&a).unwrap();
+    b.share_diff(&a).unwrap();
+    // SAFETY: nobody uses `a` meanwhile.
+    unsafe {
+        b.data_shared_mut().unwrap()[0] = 8.0;
+        b.diff_shared_mut().unwrap()[1] = 9.0;
+    }
+    assert_eq!((a.at([0]).unwrap(), a.diff_at([1]).unwrap()), (8.0, 9.0));
+}
+
+#[test]
+fn adopting_a_memory_lets_go_of_a_share() {
+    let [a, mut b] = two();
+    b.share_data(&a).unwrap();
+    b.set_data(vec![7.0; 4]).unwrap();
+    b.data_mut().unwrap()[0] = 8.0;
+    assert_eq!((a.data().unwrap(), b.data().unwrap()), (&[1.0; 4][..], &[8.0, 7.0, 7.0, 7.0][..]));
+}
+
+#[test]
+fn send_and_sync_are_where_they_are_claimed() {
+    fn both<T: Send + Sync>() {}
+    both::<(Blob<f32>, Blob<u32>, BlobAny, Context, Model)>();
+    both::<(MemoryHandle, &SyncedMemory, &mut SyncedMemory, Stream<'_>)>();
+    both::<(syncblob::Error, syncblob::ContextBuilder, syncblob::OpenOptions)>();
 }
 
 #[test]
@@ -136,5 +241,67 @@ fn sharers_on_threads_become_writers_when_they_are_the_last() {
         });
         let wrote = writers.map(|writer| writer.join().unwrap());
         assert!(wrote != [true, true], "one ends first");
+    }
+}
+
+#[test]
+fn handles_come_and_go_on_threads_while_one_waits_to_write() {
+    for _ in 0..50 {
+        let [mut a, _] = two();
+        let handle = a.data_handle().unwrap();
+        let readers = (0..4).map(|_| {
+            let handle = handle.clone();
+            thread::spawn(move || {
+                let again = handle.clone();
+                drop(handle);
+                again.data().unwrap().iter().map(|&byte| u64::from(byte)).sum::<u64>()
+            })
+        });
+        let readers: Vec<_> = readers.collect();
+        drop(handle);
+        let before = 4 * 1.0_f32.to_ne_bytes().map(u64::from).iter().sum::<u64>();
+        while a.fill_data(5.0).is_err() {
+            thread::yield_now();
+        }
+        assert_eq!(a.data().unwrap(), [5.0; 4]);
+        for reader in readers {
+            assert_eq!(reader.join().unwrap(), before);
+        }
+    }
+}
+
+#[test]
+fn many_threads_make_a_memory_and_get_the_same() {
+    const THREADS: usize = 8;
+    for _ in 0..20 {
+        let blob = Blob::<f32>::zeros([100]).unwrap();
+        let barrier = Barrier::new(THREADS);
+        let start = || {
+            barrier.wait();
+            blob.diff().unwrap().as_ptr().addr()
+        };
+        let starts: Vec<_> = thread::scope(|scope| {
+            let threads: Vec<_> = (0..THREADS).map(|_| scope.spawn(start)).collect();
+            threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+        });
+        assert!(starts.iter().all(|&other| other == starts[0]));
+    }
+}
+
+#[test]
+fn queued_copies_and_readers_share_a_memory() {
+    let context = Context::builder().device("sim:0").build().unwrap();
+    context.sim().unwrap().set_schedule(syncblob::sim::Schedule::Random(7)).unwrap();
+    for _ in 0..20 {
+        let mut blob = Blob::<f32>::full_in(&context, [256], 1.0).unwrap();
+        blob.gpu_data_mut_ptr().unwrap();
+        let stream = context.stream().unwrap();
+        thread::scope(|scope| {
+            let pull = || blob.memory(Part::Data).unwrap().prefetch(Side::Host, stream)?.wait();
+            scope.spawn(move || pull().unwrap());
+            scope.spawn(|| assert_eq!(blob.data().unwrap(), [1.0; 256]));
+            scope.spawn(|| assert_eq!(blob.asum_data().unwrap(), 256.0));
+        });
+        blob.data_mut().unwrap().fill(2.0);
     }
 }

@@ -1,0 +1,70 @@
+//! A library that is installed already.
+
+use std::fs;
+use std::path::PathBuf;
+
+use pkg_config::{Config, Library};
+
+use crate::{packages, Linked};
+
+pub fn link() -> Result<Linked, String> {
+    let installed = Config::new().cargo_metadata(false).probe("syncblob").map_err(|e| {
+        packages::explain("syncblob", e).unwrap_or_else(|| {
+            "no installed syncblob was found: install it, set PKG_CONFIG_PATH to the folder of its \
+             syncblob.pc, or unset SYNCBLOB_NO_VENDOR and the feature `system` to build the \
+             bundled sources"
+                .into()
+        })
+    })?;
+    packages::watch("syncblob");
+    let (version, next) = (env!("CARGO_PKG_VERSION"), next_breaking_version());
+    let mut config = Config::new();
+    if is_static_only(&installed) {
+        config.statik(true);
+    }
+    let library = config.range_version(version..next.as_str()).probe("syncblob").map_err(|_| {
+        format!(
+            "the installed syncblob is {}, but {version} or newer, below {next}, is needed: \
+             install that, or unset SYNCBLOB_NO_VENDOR and the feature `system` to build the \
+             bundled sources",
+            installed.version
+        )
+    })?;
+    let include = include_folder(&library)?;
+    println!("cargo::rerun-if-changed={}", include.join("syncblob").display());
+    Ok(Linked {
+        root: prefix()?,
+        run_path: packages::run_path(&library),
+        version: library.version,
+        include,
+    })
+}
+
+/// A static library needs what it was linked from as well.
+fn is_static_only(installed: &Library) -> bool {
+    let has = |name: &str| installed.link_paths.iter().any(|dir| dir.join(name).is_file());
+    has("libsyncblob.a") && !has("libsyncblob.so")
+}
+
+fn include_folder(library: &Library) -> Result<PathBuf, String> {
+    let mut folders = library.include_paths.iter();
+    folders.find(|dir| dir.join("syncblob/syncblob.h").is_file()).cloned().ok_or_else(|| {
+        "syncblob.pc was found but not syncblob/syncblob.h: install syncblob's headers".into()
+    })
+}
+
+fn prefix() -> Result<PathBuf, String> {
+    let prefix = pkg_config::get_variable("syncblob", "prefix").map_err(|e| e.to_string())?;
+    fs::canonicalize(&prefix).map_err(|e| format!("syncblob's prefix {prefix}: {e}"))
+}
+
+/// Versions 0.x may break with every x.
+fn next_breaking_version() -> String {
+    let number = |text: &str| text.parse::<u32>().unwrap_or(0);
+    let major = number(env!("CARGO_PKG_VERSION_MAJOR"));
+    let minor = number(env!("CARGO_PKG_VERSION_MINOR"));
+    match major {
+        0 => format!("0.{}", minor + 1),
+        _ => format!("{}", major + 1),
+    }
+}

@@ -1,0 +1,68 @@
+//! Builds the C library from its sources, or finds an installed one.
+//!
+//! Reads SYNCBLOB_NO_VENDOR and, through the crates pkg-config, cc and
+//! bindgen, their usual variables (PKG_CONFIG_PATH, CC, CFLAGS, LIBCLANG_PATH,
+//! ...). DOCS_RS: documentation needs no library, so none is looked for.
+
+mod bindings;
+mod bundled;
+mod installed;
+mod packages;
+
+use std::env;
+use std::path::PathBuf;
+
+/// A library that is linked, and what crates that depend on this one are told.
+struct Linked {
+    /// The folder of `syncblob/syncblob.h`.
+    include: PathBuf,
+    /// The prefix: `lib` and `include` are in it.
+    root: PathBuf,
+    version: String,
+    /// The folder that a program should have in its run path, or nothing.
+    run_path: String,
+}
+
+fn main() {
+    if let Err(message) = run() {
+        // One line; cargo shows it as the crate's error and stops.
+        println!("cargo::error={}", message.replace('\n', " "));
+    }
+}
+
+fn run() -> Result<(), String> {
+    for name in ["SYNCBLOB_NO_VENDOR", "DOCS_RS"] {
+        println!("cargo::rerun-if-env-changed={name}");
+    }
+    println!("cargo::rerun-if-changed=build");
+    if env::var_os("DOCS_RS").is_some() {
+        return bindings::keep_checked_in();
+    }
+    check_target()?;
+    let linked = if wants_installed() { installed::link()? } else { bundled::build()? };
+    println!("cargo::metadata=INCLUDE={}", linked.include.display());
+    println!("cargo::metadata=ROOT={}", linked.root.display());
+    println!("cargo::metadata=VERSION={}", linked.version);
+    println!("cargo::metadata=RUN_PATH={}", linked.run_path);
+    println!("cargo::rustc-env=SYNCBLOB_INCLUDE={}", linked.include.display());
+    bindings::write(&linked.include)
+}
+
+fn check_target() -> Result<(), String> {
+    let os = variable("CARGO_CFG_TARGET_OS")?;
+    let arch = variable("CARGO_CFG_TARGET_ARCH")?;
+    if os == "linux" && (arch == "x86_64" || arch == "aarch64") {
+        return Ok(());
+    }
+    Err(format!("syncblob runs on Linux on x86_64 and aarch64, not on {os} on {arch}"))
+}
+
+fn wants_installed() -> bool {
+    let forced = env::var("SYNCBLOB_NO_VENDOR").is_ok_and(|v| !v.is_empty() && v != "0");
+    forced || cfg!(feature = "system")
+}
+
+/// A variable that cargo sets.
+fn variable(name: &str) -> Result<String, String> {
+    env::var(name).map_err(|e| format!("{name}: {e}"))
+}

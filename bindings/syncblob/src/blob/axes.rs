@@ -1,0 +1,213 @@
+use std::ops::{Bound, RangeBounds};
+use std::slice;
+
+use syncblob_sys as sys;
+
+use super::{Blob, Reallocated};
+use crate::ffi::{get, to_i64, to_usize};
+use crate::{Element, Result, Shape};
+
+/// Shape and indices.
+impl<T: Element> Blob<T> {
+    /// Whether the blob ever got a shape.
+    pub fn is_shaped(&self) -> bool {
+        // SAFETY: the blob is live.
+        unsafe { sys::sb_blob_is_shaped(self.as_ptr()) != 0 }
+    }
+
+    /// The dimensions.
+    #[inline]
+    pub fn shape(&self) -> &[usize] {
+        // SAFETY: the library gives num_axes dimensions that stay until the
+        // next reshape, which needs `&mut self`. They are not negative, and
+        // usize has the layout of i64 on the 64-bit hosts that the library is for.
+        unsafe {
+            let dims = sys::sb_blob_shape(self.as_ptr()).cast::<usize>();
+            slice::from_raw_parts(dims, self.num_axes())
+        }
+    }
+
+    /// The number of axes.
+    #[inline]
+    pub fn num_axes(&self) -> usize {
+        // SAFETY: the blob is live.
+        to_usize(unsafe { sys::sb_blob_num_axes(self.as_ptr()) }.into())
+    }
+
+    /// The number of elements.
+    #[inline]
+    pub fn count(&self) -> usize {
+        // SAFETY: the blob is live.
+        to_usize(unsafe { sys::sb_blob_count(self.as_ptr()) })
+    }
+
+    /// One dimension; a negative axis counts from the end.
+    ///
+    /// # Errors
+    /// [`IndexOutOfRange`](crate::ErrorKind::IndexOutOfRange).
+    #[doc(alias = "shape")]
+    pub fn dim(&self, axis: i32) -> Result<usize> {
+        // SAFETY: the blob is live.
+        get(|out, err| unsafe { sys::sb_blob_dim(self.as_ptr(), axis, out, err) }).map(to_usize)
+    }
+
+    /// The axis counted from the front, of one that may be negative.
+    ///
+    /// # Errors
+    /// [`IndexOutOfRange`](crate::ErrorKind::IndexOutOfRange).
+    #[doc(alias = "CanonicalAxisIndex")]
+    pub fn canonical_axis(&self, axis: i32) -> Result<usize> {
+        // SAFETY: the blob is live.
+        let axis =
+            get(|out, err| unsafe { sys::sb_blob_canonical_axis(self.as_ptr(), axis, out, err) })?;
+        Ok(to_usize(axis.into()))
+    }
+
+    /// The product of the dimensions in a range of axes, such as `1..` or `1..3`.
+    ///
+    /// # Errors
+    /// [`IndexOutOfRange`](crate::ErrorKind::IndexOutOfRange);
+    /// [`SizeOverflow`](crate::ErrorKind::SizeOverflow) for a part without the zero
+    /// dimension that made the whole fit.
+    #[doc(alias = "count")]
+    pub fn count_range(&self, axes: impl RangeBounds<usize>) -> Result<usize> {
+        let start = match axes.start_bound() {
+            Bound::Included(&axis) => axis,
+            Bound::Excluded(&axis) => axis.saturating_add(1),
+            Bound::Unbounded => 0,
+        };
+        let end = match axes.end_bound() {
+            Bound::Included(&axis) => axis.saturating_add(1),
+            Bound::Excluded(&axis) => axis,
+            Bound::Unbounded => self.num_axes(),
+        };
+        let [start, end] = [start, end].map(|axis| i32::try_from(axis).unwrap_or(i32::MAX));
+        // SAFETY: the blob is live.
+        get(|out, err| unsafe { sys::sb_blob_count_range(self.as_ptr(), start, end, out, err) })
+            .map(to_usize)
+    }
+
+    /// Caffe's four dimensions `[num, channels, height, width]`; missing ones are 1.
+    ///
+    /// # Errors
+    /// [`ShapeMismatch`](crate::ErrorKind::ShapeMismatch) for more than 4 axes.
+    #[doc(alias("LegacyShape", "num", "channels", "height", "width"))]
+    pub fn legacy_shape(&self) -> Result<[usize; 4]> {
+        let mut dims = [0; 4];
+        for (index, dim) in (0..).zip(&mut dims) {
+            // SAFETY: the blob is live.
+            *dim = get(|out, err| unsafe {
+                sys::sb_blob_legacy_shape(self.as_ptr(), index, out, err)
+            })
+            .map(to_usize)?;
+        }
+        Ok(dims)
+    }
+
+    /// Whether the other blob has the same axes.
+    #[doc(alias = "ShapeEquals")]
+    pub fn same_shape<U: Element>(&self, other: &Blob<U>) -> bool {
+        // SAFETY: both blobs are live.
+        unsafe { sys::sb_blob_shape_equals(self.as_ptr(), other.as_ptr()) != 0 }
+    }
+
+    /// Changes the shape. A memory is replaced, by a fresh one, only when the
+    /// count outgrows it; otherwise its elements stay.
+    ///
+    /// # Errors
+    /// As [`zeros`](Blob::zeros).
+    #[doc(alias = "Reshape")]
+    #[inline]
+    pub fn reshape(&mut self, shape: impl Into<Shape>) -> Result<Reallocated> {
+        let shape = shape.into();
+        let dims = shape.dims()?;
+        // SAFETY: `dims` is valid for its length, at most 32.
+        get(|out, err| unsafe {
+            sys::sb_blob_reshape(self.as_ptr(), dims.as_ptr(), dims.len() as i32, out, err)
+        })
+        .map(Reallocated::from_bits)
+    }
+
+    /// Takes the shape of another blob.
+    ///
+    /// # Errors
+    /// [`SizeOverflow`](crate::ErrorKind::SizeOverflow) when the elements here are larger.
+    #[doc(alias = "ReshapeLike")]
+    pub fn reshape_like<U: Element>(&mut self, other: &Blob<U>) -> Result<Reallocated> {
+        // SAFETY: both blobs are live.
+        get(|out, err| unsafe {
+            sys::sb_blob_reshape_like(self.as_ptr(), other.as_ptr(), out, err)
+        })
+        .map(Reallocated::from_bits)
+    }
+
+    /// The dimensions as `i64` on the device: a device pointer, until the next
+    /// reshape.
+    ///
+    /// # Errors
+    /// [`NoDevice`](crate::ErrorKind::NoDevice); out of memory, a device that fails.
+    #[doc(alias = "gpu_shape")]
+    pub fn gpu_shape_ptr(&self) -> Result<*const i64> {
+        // SAFETY: the blob is live.
+        get(|out, err| unsafe { sys::sb_blob_gpu_shape(self.as_ptr(), out, err) })
+    }
+
+    /// Replaces memories that are larger than the count needs; elements stay.
+    /// Shared memories and the caller's stay as they are.
+    ///
+    /// # Errors
+    /// Out of memory, a cap that is reached, a device that fails.
+    pub fn shrink_to_fit(&mut self) -> Result<Reallocated> {
+        // SAFETY: the blob is live.
+        get(|out, err| unsafe { sys::sb_blob_shrink_to_fit(self.as_ptr(), out, err) })
+            .map(Reallocated::from_bits)
+    }
+
+    /// The linear index of an element; missing trailing indices are 0.
+    ///
+    /// # Errors
+    /// [`IndexOutOfRange`](crate::ErrorKind::IndexOutOfRange).
+    #[inline]
+    pub fn offset(&self, indices: impl AsRef<[usize]>) -> Result<usize> {
+        let indices = indices.as_ref();
+        // An index beyond i64 becomes negative there, and is as far out of range.
+        let (start, len) = (indices.as_ptr().cast(), indices.len().try_into().unwrap_or(i32::MAX));
+        // SAFETY: `start` is valid for the indices; the library reads none of
+        // more than a blob can have.
+        get(|out, err| unsafe { sys::sb_blob_offset(self.as_ptr(), start, len, out, err) })
+            .map(to_usize)
+    }
+
+    /// Caffe's `offset(n, c, h, w)`: four indices of a blob of at most 4 axes,
+    /// missing ones being 1.
+    ///
+    /// # Errors
+    /// [`IndexOutOfRange`](crate::ErrorKind::IndexOutOfRange);
+    /// [`ShapeMismatch`](crate::ErrorKind::ShapeMismatch) for more than 4 axes.
+    #[doc(alias = "offset")]
+    pub fn offset_legacy(&self, [n, c, h, w]: [usize; 4]) -> Result<usize> {
+        let [n, c, h, w] = [n, c, h, w].map(to_i64);
+        // SAFETY: the blob is live.
+        get(|out, err| unsafe { sys::sb_blob_offset_legacy(self.as_ptr(), n, c, h, w, out, err) })
+            .map(to_usize)
+    }
+
+    /// One element of data; see [`offset`](Blob::offset).
+    ///
+    /// # Errors
+    /// Those of [`offset`](Blob::offset) and [`data`](Blob::data).
+    #[doc(alias = "data_at")]
+    pub fn at(&self, indices: impl AsRef<[usize]>) -> Result<T> {
+        let offset = self.offset(indices)?;
+        Ok(self.data()?[offset])
+    }
+
+    /// One element of diff; see [`offset`](Blob::offset).
+    ///
+    /// # Errors
+    /// Those of [`offset`](Blob::offset) and [`diff`](Blob::diff).
+    pub fn diff_at(&self, indices: impl AsRef<[usize]>) -> Result<T> {
+        let offset = self.offset(indices)?;
+        Ok(self.diff()?[offset])
+    }
+}

@@ -1,0 +1,284 @@
+use std::ffi::c_void;
+use std::slice;
+
+use syncblob_sys as sys;
+
+use super::{Blob, Part};
+use crate::ffi::get;
+use crate::{Element, Head, MemoryHandle, Result, SyncedMemory};
+
+/// Elements. "Host" methods may copy from the device first, and the other way round.
+impl<T: Element> Blob<T> {
+    /// The data on the host, for reading.
+    ///
+    /// # Errors
+    /// Out of memory, a cap that is reached, a device that fails.
+    #[doc(alias = "cpu_data")]
+    #[inline]
+    pub fn data(&self) -> Result<&[T]> {
+        self.host(sys::sb_blob_cpu_data)
+    }
+
+    /// The diff on the host, for reading.
+    ///
+    /// # Errors
+    /// As [`data`](Blob::data).
+    #[doc(alias = "cpu_diff")]
+    #[inline]
+    pub fn diff(&self) -> Result<&[T]> {
+        self.host(sys::sb_blob_cpu_diff)
+    }
+
+    /// The data on the host, for writing; the head moves to the host.
+    ///
+    /// # Errors
+    /// [`Shared`](crate::ErrorKind::Shared) when another blob uses the memory; else as
+    /// [`data`](Blob::data).
+    #[doc(alias = "mutable_cpu_data")]
+    #[inline]
+    pub fn data_mut(&mut self) -> Result<&mut [T]> {
+        self.host_mut(Part::Data, sys::sb_blob_mutable_cpu_data)
+    }
+
+    /// The diff on the host, for writing; see [`data_mut`](Blob::data_mut).
+    ///
+    /// # Errors
+    /// As [`data_mut`](Blob::data_mut).
+    #[doc(alias = "mutable_cpu_diff")]
+    #[inline]
+    pub fn diff_mut(&mut self) -> Result<&mut [T]> {
+        self.host_mut(Part::Diff, sys::sb_blob_mutable_cpu_diff)
+    }
+
+    /// Data and diff on the host at once, both for writing.
+    ///
+    /// ```
+    /// use syncblob::Blob;
+    /// # fn main() -> syncblob::Result<()> {
+    /// let mut blob = Blob::<f32>::full([3], 2.0)?;
+    /// let (data, diff) = blob.data_and_diff_mut()?;
+    /// diff.copy_from_slice(data);
+    /// # assert_eq!(blob.diff()?, [2.0; 3]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`data_mut`](Blob::data_mut), for either.
+    pub fn data_and_diff_mut(&mut self) -> Result<(&mut [T], &mut [T])> {
+        let data = self.pointer_mut(Part::Data, sys::sb_blob_mutable_cpu_data)?;
+        let diff = self.pointer_mut(Part::Diff, sys::sb_blob_mutable_cpu_diff)?;
+        let count = self.count();
+        // SAFETY: each as in `host_mut`. They are different memories: data is
+        // shared with data alone and diff with diff, and access to one leaves
+        // the other as it is.
+        Ok(unsafe {
+            (slice::from_raw_parts_mut(data, count), slice::from_raw_parts_mut(diff, count))
+        })
+    }
+
+    /// The data on the host, for writing though others share it.
+    ///
+    /// # Errors
+    /// As [`data`](Blob::data).
+    ///
+    /// # Safety
+    /// While the slice lives, nobody uses a slice or runs a call of another
+    /// sharer of the memory, on any thread.
+    pub unsafe fn data_shared_mut(&mut self) -> Result<&mut [T]> {
+        // SAFETY: as in `host_mut`, but that the caller promises what
+        // uniqueness would show.
+        unsafe { self.host_shared_mut(sys::sb_blob_mutable_cpu_data) }
+    }
+
+    /// The diff on the host, for writing though others share it.
+    ///
+    /// # Errors
+    /// As [`data`](Blob::data).
+    ///
+    /// # Safety
+    /// As for [`data_shared_mut`](Blob::data_shared_mut).
+    pub unsafe fn diff_shared_mut(&mut self) -> Result<&mut [T]> {
+        // SAFETY: as in `data_shared_mut`.
+        unsafe { self.host_shared_mut(sys::sb_blob_mutable_cpu_diff) }
+    }
+
+    /// The data on the device, for reading: a device pointer to
+    /// [`count`](Blob::count) elements. It stays allocated until the blob is
+    /// reshaped to outgrow it, shrunk or dropped, and current until the next
+    /// writing call on the host.
+    ///
+    /// # Errors
+    /// [`NoDevice`](crate::ErrorKind::NoDevice) in a host-only context; out of memory,
+    /// a device that fails.
+    #[doc(alias = "gpu_data")]
+    pub fn gpu_data_ptr(&self) -> Result<*const T> {
+        self.pointer(sys::sb_blob_gpu_data)
+    }
+
+    /// The diff on the device; see [`gpu_data_ptr`](Blob::gpu_data_ptr).
+    ///
+    /// # Errors
+    /// As there.
+    #[doc(alias = "gpu_diff")]
+    pub fn gpu_diff_ptr(&self) -> Result<*const T> {
+        self.pointer(sys::sb_blob_gpu_diff)
+    }
+
+    /// The data on the device, for writing; the head moves to the device. The
+    /// pointer may be written until the next call that reads or writes the host
+    /// side: then fetch it again.
+    ///
+    /// # Errors
+    /// [`Shared`](crate::ErrorKind::Shared); else as [`gpu_data_ptr`](Blob::gpu_data_ptr).
+    #[doc(alias = "mutable_gpu_data")]
+    pub fn gpu_data_mut_ptr(&mut self) -> Result<*mut T> {
+        self.pointer_mut(Part::Data, sys::sb_blob_mutable_gpu_data)
+    }
+
+    /// The diff on the device, for writing; see
+    /// [`gpu_data_mut_ptr`](Blob::gpu_data_mut_ptr).
+    ///
+    /// # Errors
+    /// As there.
+    #[doc(alias = "mutable_gpu_diff")]
+    pub fn gpu_diff_mut_ptr(&mut self) -> Result<*mut T> {
+        self.pointer_mut(Part::Diff, sys::sb_blob_mutable_gpu_diff)
+    }
+
+    fn host(&self, call: ConstAccess) -> Result<&[T]> {
+        let elements = self.pointer(call)?;
+        // SAFETY: a host pointer, aligned, not null, to at least `count`
+        // elements, zero-filled or written, that stays valid and unchanged while
+        // the blob is borrowed (see the crate's Safety section).
+        Ok(unsafe { slice::from_raw_parts(elements, self.count()) })
+    }
+
+    fn host_mut(&mut self, part: Part, call: MutAccess) -> Result<&mut [T]> {
+        let elements = self.pointer_mut(part, call)?;
+        // SAFETY: as in `host`; and the memory has one owner, this blob, which
+        // is mutably borrowed.
+        Ok(unsafe { slice::from_raw_parts_mut(elements, self.count()) })
+    }
+
+    /// # Safety
+    /// Nobody else uses the memory while the slice lives.
+    unsafe fn host_shared_mut(&mut self, call: MutAccess) -> Result<&mut [T]> {
+        // SAFETY: `call` is an access of the library, and the caller has the
+        // memory to itself.
+        let elements = get(|out, err| unsafe { call(self.as_ptr(), out, err) })?;
+        // SAFETY: as in `host_mut`.
+        Ok(unsafe { slice::from_raw_parts_mut(elements.cast(), self.count()) })
+    }
+
+    fn pointer(&self, call: ConstAccess) -> Result<*const T> {
+        // SAFETY: `call` is an access of the library, and the blob is live.
+        let elements = get(|out, err| unsafe { call(self.as_ptr(), out, err) })?;
+        Ok(elements.cast())
+    }
+
+    pub(super) fn pointer_mut(&mut self, part: Part, call: MutAccess) -> Result<*mut T> {
+        self.need_unique(part)?;
+        // SAFETY: `call` is an access of the library; the blob is live and
+        // mutably borrowed.
+        let elements = get(|out, err| unsafe { call(self.as_ptr(), out, err) })?;
+        Ok(elements.cast())
+    }
+
+    /// Where the newest data is. Never waits.
+    ///
+    /// # Errors
+    /// Out of memory, a cap that is reached: for the memory's own handle.
+    #[doc(alias = "head")]
+    pub fn data_head(&self) -> Result<Head> {
+        self.head(Part::Data)
+    }
+
+    /// Where the newest diff is. Never waits.
+    ///
+    /// # Errors
+    /// As [`data_head`](Blob::data_head).
+    pub fn diff_head(&self) -> Result<Head> {
+        self.head(Part::Diff)
+    }
+
+    pub(super) fn head(&self, part: Part) -> Result<Head> {
+        Ok(self.memory(part)?.head())
+    }
+}
+
+/// The memories themselves: bytes, storage, queued copies.
+impl<T: Element> Blob<T> {
+    /// One of the memories, lent: no share of it, the blob is borrowed meanwhile.
+    ///
+    /// # Errors
+    /// Out of memory, a cap that is reached: for the memory's own handle.
+    #[doc(alias("data", "diff", "SyncedMemory"))]
+    pub fn memory(&self, part: Part) -> Result<&SyncedMemory> {
+        let raw = self.raw_memory(part)?;
+        // SAFETY: the memory lives until the blob replaces it, which needs
+        // `&mut self`.
+        Ok(unsafe { SyncedMemory::from_ptr(raw) })
+    }
+
+    /// One of the memories, lent for changing.
+    ///
+    /// ```
+    /// use syncblob::{Blob, Context, Head, Part, Side};
+    /// # fn main() -> syncblob::Result<()> {
+    /// let context = Context::builder().device("sim:0").build()?;
+    /// let mut blob = Blob::<f32>::full_in(&context, [1000], 1.0)?;
+    /// blob.gpu_data_ptr()?;
+    /// blob.memory_mut(Part::Data)?.evict(Side::Host)?;
+    /// assert_eq!(blob.data_head()?, Head::AtGpu);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`memory`](Blob::memory).
+    pub fn memory_mut(&mut self, part: Part) -> Result<&mut SyncedMemory> {
+        let raw = self.raw_memory(part)?;
+        // SAFETY: as in `memory`; the blob is mutably borrowed.
+        Ok(unsafe { SyncedMemory::from_ptr_mut(raw) })
+    }
+
+    /// A share of the data memory, which lives as long as it does. While there
+    /// is one, the data cannot be written.
+    ///
+    /// # Errors
+    /// As [`memory`](Blob::memory).
+    #[doc(alias = "data")]
+    pub fn data_handle(&self) -> Result<MemoryHandle> {
+        Ok(self.memory(Part::Data)?.handle())
+    }
+
+    /// A share of the diff memory; see [`data_handle`](Blob::data_handle).
+    ///
+    /// # Errors
+    /// As [`memory`](Blob::memory).
+    #[doc(alias = "diff")]
+    pub fn diff_handle(&self) -> Result<MemoryHandle> {
+        Ok(self.memory(Part::Diff)?.handle())
+    }
+
+    #[inline]
+    fn raw_memory(&self, part: Part) -> Result<*mut sys::sb_mem> {
+        // SAFETY: the blob is live.
+        get(|out, err| unsafe {
+            match part {
+                Part::Data => sys::sb_blob_data(self.as_ptr(), out, err),
+                Part::Diff => sys::sb_blob_diff(self.as_ptr(), out, err),
+            }
+        })
+    }
+}
+
+pub(super) type ConstAccess = unsafe extern "C" fn(
+    *const sys::sb_blob,
+    *mut *const c_void,
+    *mut sys::sb_error,
+) -> sys::sb_status;
+
+pub(super) type MutAccess =
+    unsafe extern "C" fn(*mut sys::sb_blob, *mut *mut c_void, *mut sys::sb_error) -> sys::sb_status;

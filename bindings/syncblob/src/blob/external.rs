@@ -1,0 +1,264 @@
+use std::ffi::c_void;
+
+use syncblob_sys as sys;
+
+use super::Blob;
+use crate::ffi::check;
+use crate::owner::{lend, lend_shared};
+use crate::{Access, Context, Element, Error, ErrorKind, Result, Shape};
+
+/// Memory of the caller's, used in place.
+///
+/// Its owner moves in, and is dropped, on whatever thread, when the blob and all
+/// that share its data have no use for it any more and no copy is under way.
+/// Nothing here borrows for a time: a borrow that ends, such as
+/// of a stack frame, could end before a copy that the device still makes.
+impl<T: Element> Blob<T> {
+    /// A blob on a vector's elements, without a copy. (A `Box<[T]>` becomes a
+    /// vector by [`into_vec`](slice::into_vec), at no cost.)
+    ///
+    /// ```
+    /// use syncblob::Blob;
+    /// # fn main() -> syncblob::Result<()> {
+    /// let values = vec![1.0_f32, 2.0, 3.0, 4.0];
+    /// let start = values.as_ptr();
+    /// let blob = Blob::from_vec([2, 2], values)?;
+    /// assert_eq!(blob.data()?.as_ptr(), start);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`from_slice`](Blob::from_slice).
+    pub fn from_vec(shape: impl Into<Shape>, values: Vec<T>) -> Result<Self> {
+        Self::from_vec_in(&Context::host(), shape, values)
+    }
+
+    /// The same in a context.
+    ///
+    /// # Errors
+    /// As [`from_slice`](Blob::from_slice).
+    pub fn from_vec_in(context: &Context, shape: impl Into<Shape>, values: Vec<T>) -> Result<Self> {
+        let mut blob = Self::zeros_in(context, shape)?;
+        blob.need_count(values.len())?;
+        blob.set_data(values)?;
+        Ok(blob)
+    }
+
+    /// A blob on elements that others may read too, such as an `Arc<[T]>`,
+    /// without a copy. The library never writes them: what would write first
+    /// moves to memory of its own.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use syncblob::Blob;
+    /// # fn main() -> syncblob::Result<()> {
+    /// let values: Arc<[f32]> = Arc::from([1.0, 2.0]);
+    /// let mut blob = Blob::from_shared([2], Arc::clone(&values))?;
+    /// assert_eq!(blob.data()?.as_ptr(), values.as_ptr());
+    /// blob.data_mut()?[0] = 5.0;
+    /// assert_eq!((blob.data()?, &*values), (&[5.0, 2.0][..], &[1.0, 2.0][..]));
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`from_slice`](Blob::from_slice).
+    pub fn from_shared<O>(shape: impl Into<Shape>, owner: O) -> Result<Self>
+    where
+        O: AsRef<[T]> + Send + Sync + 'static,
+    {
+        Self::from_shared_in(&Context::host(), shape, owner)
+    }
+
+    /// The same in a context.
+    ///
+    /// # Errors
+    /// As [`from_slice`](Blob::from_slice).
+    pub fn from_shared_in<O>(context: &Context, shape: impl Into<Shape>, owner: O) -> Result<Self>
+    where
+        O: AsRef<[T]> + Send + Sync + 'static,
+    {
+        let mut blob = Self::zeros_in(context, shape)?;
+        lend_shared(owner, |values: &[T], deleter, user| {
+            blob.need_count(values.len())?;
+            // SAFETY: the deleter drops their owner; they are not written.
+            unsafe { blob.lend_data(values, sys::SB_READ_ONLY, deleter, user) }
+        })?;
+        Ok(blob)
+    }
+
+    /// A blob on bytes, the elements in the machine's byte order, without a
+    /// copy: `bytes::Bytes`, a memory-mapped file, `Arc<[u8]>`. As in
+    /// [`from_shared`](Blob::from_shared), they are never written. For Caffe's
+    /// messages see `from_proto`.
+    ///
+    /// # Errors
+    /// [`InvalidArgument`](ErrorKind::InvalidArgument) for bytes that are not
+    /// aligned for `T` or are no whole number of elements; else as
+    /// [`from_slice`](Blob::from_slice).
+    pub fn from_ne_bytes<O>(shape: impl Into<Shape>, owner: O) -> Result<Self>
+    where
+        O: AsRef<[u8]> + Send + Sync + 'static,
+    {
+        Self::from_ne_bytes_in(&Context::host(), shape, owner)
+    }
+
+    /// The same in a context.
+    ///
+    /// # Errors
+    /// As [`from_ne_bytes`](Blob::from_ne_bytes).
+    pub fn from_ne_bytes_in<O>(context: &Context, shape: impl Into<Shape>, owner: O) -> Result<Self>
+    where
+        O: AsRef<[u8]> + Send + Sync + 'static,
+    {
+        let mut blob = Self::zeros_in(context, shape)?;
+        lend_shared(owner, |bytes: &[u8], deleter, user| {
+            let values = elements_of::<T>(bytes)?.ok_or_else(|| misaligned::<T>(bytes))?;
+            blob.need_count(values.len())?;
+            // SAFETY: the deleter drops their owner; they are not written.
+            unsafe { blob.lend_data(values, sys::SB_READ_ONLY, deleter, user) }
+        })?;
+        Ok(blob)
+    }
+
+    /// As [`from_ne_bytes_in`](Blob::from_ne_bytes_in), but bytes that are not
+    /// aligned for `T` are copied.
+    ///
+    /// # Errors
+    /// As [`from_ne_bytes`](Blob::from_ne_bytes), without misalignment.
+    pub fn from_ne_bytes_or_copy<O>(
+        context: &Context,
+        shape: impl Into<Shape>,
+        owner: O,
+    ) -> Result<Self>
+    where
+        O: AsRef<[u8]> + Send + Sync + 'static,
+    {
+        // Whether the bytes are aligned can depend on where their owner lies.
+        let owner = Box::new(owner);
+        let bytes = (*owner).as_ref();
+        if elements_of::<T>(bytes)?.is_some() {
+            return Self::from_ne_bytes_in(context, shape, Boxed(owner));
+        }
+        let blob = Self::zeros_in(context, shape)?;
+        blob.need_count(bytes.len() / size_of::<T>())?;
+        let elements = blob.unfilled()?;
+        // SAFETY: as many bytes as the fresh memory has; any are elements.
+        unsafe { elements.cast::<u8>().copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) };
+        Ok(blob)
+    }
+
+    /// Makes a vector the memory of data, without a copy; what it held before
+    /// is let go of, sharers keep it. What the vector has beyond
+    /// [`count`](Blob::count) is capacity.
+    ///
+    /// # Errors
+    /// [`InvalidArgument`](ErrorKind::InvalidArgument) for less than `count`
+    /// elements; out of memory, a cap that is reached.
+    #[doc(alias = "set_cpu_data")]
+    pub fn set_data(&mut self, values: Vec<T>) -> Result<()> {
+        let mut owner = Box::new(values);
+        let values: *mut [T] = owner.as_mut_slice();
+        lend(owner, |deleter, user| {
+            // SAFETY: the deleter drops the vector, which nobody else has.
+            unsafe { self.lend_data(values, 0, deleter, user) }
+        })
+    }
+
+    /// Makes elements that others may read too the memory of data; see
+    /// [`from_shared`](Blob::from_shared) and [`set_data`](Blob::set_data).
+    ///
+    /// # Errors
+    /// As [`set_data`](Blob::set_data).
+    #[doc(alias = "set_cpu_data")]
+    pub fn set_shared_data<O>(&mut self, owner: O) -> Result<()>
+    where
+        O: AsRef<[T]> + Send + Sync + 'static,
+    {
+        lend_shared(owner, |values: &[T], deleter, user| {
+            // SAFETY: the deleter drops their owner; they are not written.
+            unsafe { self.lend_data(values, sys::SB_READ_ONLY, deleter, user) }
+        })
+    }
+
+    /// # Safety
+    /// The elements stay until the deleter runs; unless the flags say that they
+    /// are not written, nobody else uses them.
+    unsafe fn lend_data(
+        &mut self,
+        values: *const [T],
+        flags: u32,
+        deleter: sys::sb_deleter,
+        user: *mut c_void,
+    ) -> Result<()> {
+        let (start, bytes) = (values.cast::<c_void>().cast_mut(), values.len() * size_of::<T>());
+        // SAFETY: the caller's promise.
+        check(|err| unsafe {
+            sys::sb_blob_set_cpu_data(self.as_ptr(), start, bytes, flags, deleter, user, err)
+        })
+    }
+
+    /// Makes device memory of the caller's the memory of data: `len` elements
+    /// from `ptr`. `owner` is dropped when the library has no use for it any more.
+    ///
+    /// # Errors
+    /// [`NoDevice`](ErrorKind::NoDevice); [`WrongDevice`](ErrorKind::WrongDevice)
+    /// for memory of another device; else as [`set_data`](Blob::set_data).
+    ///
+    /// # Safety
+    /// `ptr` is valid for `len` elements on the device of the blob's context and
+    /// holds values, until `owner` is dropped. Nobody else writes it, nor, unless
+    /// `access` is [`ReadOnly`](Access::ReadOnly), reads it meanwhile.
+    pub unsafe fn set_gpu_data<O>(
+        &mut self,
+        ptr: *mut T,
+        len: usize,
+        access: Access,
+        owner: O,
+    ) -> Result<()>
+    where
+        O: Send + Sync + 'static,
+    {
+        let bytes = len.checked_mul(size_of::<T>()).ok_or_else(|| {
+            let message = format!("{len} elements of {} exceed the address space", T::DTYPE);
+            Error::new(ErrorKind::SizeOverflow, message)
+        })?;
+        lend(Box::new(owner), |deleter, user| {
+            let (ptr, flags) = (ptr.cast(), access.flags());
+            // SAFETY: the caller's promise.
+            check(|err| unsafe {
+                sys::sb_blob_set_gpu_data(self.as_ptr(), ptr, bytes, flags, deleter, user, err)
+            })
+        })
+    }
+}
+
+/// Bytes of an owner that must not move again.
+struct Boxed<O>(Box<O>);
+
+impl<O: AsRef<[u8]>> AsRef<[u8]> for Boxed<O> {
+    fn as_ref(&self) -> &[u8] {
+        (*self.0).as_ref()
+    }
+}
+
+/// The elements that the bytes are; None where they are not aligned.
+fn elements_of<T: Element>(bytes: &[u8]) -> Result<Option<&[T]>> {
+    if bytes.len() % size_of::<T>() != 0 {
+        let message = format!("{} bytes are no whole number of {}", bytes.len(), T::DTYPE);
+        return Err(Error::new(ErrorKind::InvalidArgument, message));
+    }
+    if bytes.as_ptr().addr() % align_of::<T>() != 0 {
+        return Ok(None);
+    }
+    // SAFETY: aligned, whole, and any bytes are elements.
+    Ok(Some(unsafe {
+        std::slice::from_raw_parts(bytes.as_ptr().cast(), bytes.len() / size_of::<T>())
+    }))
+}
+
+fn misaligned<T: Element>(bytes: &[u8]) -> Error {
+    let message = format!("bytes at {:p} are not aligned for {}", bytes.as_ptr(), T::DTYPE);
+    Error::new(ErrorKind::InvalidArgument, message)
+}

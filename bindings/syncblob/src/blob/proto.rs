@@ -1,0 +1,195 @@
+use std::path::Path;
+use std::ptr;
+
+use syncblob_sys as sys;
+
+use super::{Blob, Part, Reallocated};
+use crate::ffi::{c_path, check, get};
+use crate::{Context, Element, Error, ErrorKind, Float, Result};
+
+/// What is written when a blob becomes bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Payload {
+    /// The data alone.
+    #[default]
+    Data,
+    /// The data and the diff.
+    DataAndDiff,
+}
+
+impl Payload {
+    pub(crate) fn flags(self) -> u32 {
+        match self {
+            Self::Data => 0,
+            Self::DataAndDiff => sys::SB_PROTO_WRITE_DIFF,
+        }
+    }
+}
+
+/// Caffe's `BlobProto` messages, and files of one such as `mean.binaryproto`.
+/// Bytes from strangers are fine: they are checked first, within the context's
+/// limits, and an error says where.
+impl<T: Float> Blob<T> {
+    /// A blob from a `BlobProto` message.
+    ///
+    /// ```
+    /// use syncblob::{Blob, Payload};
+    /// # fn main() -> syncblob::Result<()> {
+    /// let blob = Blob::<f64>::from_slice([3], &[0.5, 1.0, 2.0])?;
+    /// let bytes = blob.to_proto(Payload::Data)?;
+    /// let again = Blob::<f32>::from_proto(&bytes)?;
+    /// assert_eq!(again.data()?, [0.5, 1.0, 2.0]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// Kinds of the data ([`Malformed`](ErrorKind::Malformed),
+    /// [`LengthMismatch`](ErrorKind::LengthMismatch),
+    /// [`BadShape`](ErrorKind::BadShape),
+    /// [`DataOverflow`](ErrorKind::DataOverflow),
+    /// [`DataLimit`](ErrorKind::DataLimit)) and out of memory.
+    #[doc(alias = "FromProto")]
+    pub fn from_proto(bytes: &[u8]) -> Result<Self> {
+        Self::from_proto_in(&Context::host(), bytes)
+    }
+
+    /// The same in a context.
+    ///
+    /// # Errors
+    /// As the short form.
+    pub fn from_proto_in(context: &Context, bytes: &[u8]) -> Result<Self> {
+        let mut blob = Self::new_in(context)?;
+        blob.parse(bytes, sys::SB_PROTO_RESHAPE)?;
+        Ok(blob)
+    }
+
+    /// Reads a `BlobProto` message into this blob, which keeps its shape.
+    ///
+    /// # Errors
+    /// [`Shared`](ErrorKind::Shared) when data or diff is shared;
+    /// [`ShapeMismatch`](ErrorKind::ShapeMismatch); else as
+    /// [`from_proto`](Blob::from_proto).
+    #[doc(alias = "FromProto")]
+    pub fn read_proto(&mut self, bytes: &[u8]) -> Result<()> {
+        self.parse(bytes, 0)
+    }
+
+    /// The same, taking the message's shape; memory that it fits into is kept.
+    ///
+    /// # Errors
+    /// As [`read_proto`](Blob::read_proto), without the mismatch.
+    #[doc(alias = "FromProto")]
+    pub fn read_proto_reshape(&mut self, bytes: &[u8]) -> Result<()> {
+        self.parse(bytes, sys::SB_PROTO_RESHAPE)
+    }
+
+    fn parse(&mut self, bytes: &[u8], flags: u32) -> Result<()> {
+        self.need_unique(Part::Data)?;
+        self.need_unique(Part::Diff)?;
+        let (start, len) = (bytes.as_ptr().cast(), bytes.len());
+        // SAFETY: `bytes` is valid for its length; data and diff are unique.
+        check(|err| unsafe {
+            sys::sb_blob_from_proto(self.as_ptr(), start, len, flags, ptr::null(), err)
+        })
+    }
+
+    /// The blob as a `BlobProto` message.
+    ///
+    /// # Errors
+    /// [`OverLimit`](ErrorKind::OverLimit) above 2 GiB − 1, protobuf's limit;
+    /// those of [`data`](Blob::data).
+    #[doc(alias = "ToProto")]
+    pub fn to_proto(&self, payload: Payload) -> Result<Vec<u8>> {
+        let flags = payload.flags();
+        // SAFETY: the blob is live.
+        let size =
+            get(|out, err| unsafe { sys::sb_blob_proto_size(self.as_ptr(), flags, out, err) })?;
+        let mut bytes = Vec::<u8>::new();
+        reserve(&mut bytes, size)?;
+        // SAFETY: `bytes` has room for `capacity` bytes.
+        let written = get(|out, err| unsafe {
+            let (buffer, capacity) = (bytes.as_mut_ptr().cast(), bytes.capacity());
+            sys::sb_blob_to_proto(self.as_ptr(), flags, buffer, capacity, out, err)
+        })?;
+        // SAFETY: the library wrote that many bytes.
+        unsafe { bytes.set_len(written) };
+        Ok(bytes)
+    }
+
+    /// Reads a file of one `BlobProto`, such as `mean.binaryproto`.
+    ///
+    /// # Errors
+    /// [`Io`](ErrorKind::Io); else as [`from_proto`](Blob::from_proto).
+    #[doc(alias = "ReadProtoFromBinaryFile")]
+    pub fn read_file(path: impl AsRef<Path>) -> Result<Self> {
+        Self::read_file_in(&Context::host(), path)
+    }
+
+    /// The same in a context.
+    ///
+    /// # Errors
+    /// As the short form.
+    pub fn read_file_in(context: &Context, path: impl AsRef<Path>) -> Result<Self> {
+        let path = c_path(path.as_ref())?;
+        let blob = Self::new_in(context)?;
+        // SAFETY: `path` ends in NUL; the blob is fresh.
+        check(|err| unsafe {
+            let (blob, path) = (blob.as_ptr(), path.as_ptr());
+            sys::sb_blob_read_file(blob, path, sys::SB_PROTO_RESHAPE, ptr::null(), err)
+        })?;
+        Ok(blob)
+    }
+
+    /// Writes the blob's `BlobProto` to a file, atomically: the file is the old
+    /// one or the whole new one.
+    ///
+    /// # Errors
+    /// [`Io`](ErrorKind::Io); else as [`to_proto`](Blob::to_proto).
+    #[doc(alias = "WriteProtoToBinaryFile")]
+    pub fn write_file(&self, path: impl AsRef<Path>, payload: Payload) -> Result<()> {
+        let path = c_path(path.as_ref())?;
+        // SAFETY: `path` ends in NUL.
+        check(|err| unsafe {
+            sys::sb_blob_write_file(self.as_ptr(), path.as_ptr(), payload.flags(), err)
+        })
+    }
+}
+
+/// Shapes of Caffe's messages.
+impl<T: Element> Blob<T> {
+    /// Whether the shape is that of a `BlobProto` message; its legacy
+    /// dimensions compare with the last four axes, missing ones being 1.
+    ///
+    /// # Errors
+    /// As [`from_proto`](Blob::from_proto).
+    #[doc(alias = "ShapeEquals")]
+    pub fn has_shape_of_proto(&self, bytes: &[u8]) -> Result<bool> {
+        let (start, len) = (bytes.as_ptr().cast(), bytes.len());
+        // SAFETY: `bytes` is valid for its length.
+        get(|out, err| unsafe {
+            sys::sb_blob_shape_equals_proto(self.as_ptr(), start, len, out, err)
+        })
+        .map(|equal| equal != 0)
+    }
+
+    /// Changes the shape to that of a `BlobShape` message; see
+    /// [`reshape`](Blob::reshape).
+    ///
+    /// # Errors
+    /// As [`from_proto`](Blob::from_proto).
+    #[doc(alias = "Reshape")]
+    pub fn reshape_proto(&mut self, bytes: &[u8]) -> Result<Reallocated> {
+        let (start, len) = (bytes.as_ptr().cast(), bytes.len());
+        // SAFETY: `bytes` is valid for its length.
+        get(|out, err| unsafe { sys::sb_blob_reshape_proto(self.as_ptr(), start, len, out, err) })
+            .map(Reallocated::from_bits)
+    }
+}
+
+/// Room for `size` more bytes, or an error where `Vec` would abort.
+pub(crate) fn reserve(bytes: &mut Vec<u8>, size: usize) -> Result<()> {
+    bytes.try_reserve_exact(size).map_err(|_| {
+        Error::new(ErrorKind::OutOfMemory, format!("{size} bytes cannot be allocated"))
+    })
+}

@@ -1,0 +1,103 @@
+//! The caller's allocator and threads, as the C library calls them.
+
+use std::alloc::{GlobalAlloc, Layout};
+use std::ffi::c_void;
+use std::ptr;
+use std::sync::atomic::{AtomicI64, Ordering};
+
+use syncblob_sys as sys;
+
+use crate::owner::contain;
+
+/// Spreads tasks over threads: calls the closure as many times as the number
+/// says, on any threads, and returns when all calls have returned.
+pub type ParallelFor = fn(usize, &(dyn Fn() + Sync));
+
+type Task = Option<unsafe extern "C" fn(arg: *mut c_void, i: i64)>;
+
+/// The argument of a task of C, which any thread may run.
+struct Arg(*mut c_void);
+
+// SAFETY: the library says that tasks run on any threads, beside each other.
+unsafe impl Sync for Arg {}
+
+impl Arg {
+    fn get(&self) -> *mut c_void {
+        self.0
+    }
+}
+
+pub(crate) fn parallel_for_to_c(spread: ParallelFor) -> (sys::sb_parallel_for, *mut c_void) {
+    (Some(run_tasks), spread as *mut c_void)
+}
+
+/// Runs every task exactly once, whatever the caller's function does: each call
+/// of its closure takes the next task, calls beyond the last do nothing, and
+/// what is left when it returns, or panics, is run here. The closure is
+/// borrowed, so that no call of it is under way by then.
+unsafe extern "C" fn run_tasks(user: *mut c_void, tasks: i64, task: Task, arg: *mut c_void) {
+    let Some(task) = task else { return };
+    // SAFETY: `user` is what `parallel_for_to_c` made of such a function.
+    let spread = unsafe { std::mem::transmute::<*mut c_void, ParallelFor>(user) };
+    let (next, arg) = (AtomicI64::new(0), Arg(arg));
+    let run_next = || {
+        let i = next.fetch_add(1, Ordering::Relaxed);
+        if i < tasks {
+            // SAFETY: the library's own task, run once for this `i`.
+            unsafe { task(arg.get(), i) };
+        }
+    };
+    contain(|| spread(usize::try_from(tasks).unwrap_or(0), &run_next));
+    while next.load(Ordering::Relaxed) < tasks {
+        run_next();
+    }
+}
+
+/// [`ParallelFor`] on rayon's current thread pool.
+#[cfg(feature = "rayon")]
+pub(crate) fn rayon_for(tasks: usize, task: &(dyn Fn() + Sync)) {
+    use rayon::prelude::*;
+    (0..tasks).into_par_iter().for_each(|_| task());
+}
+
+pub(crate) fn allocator_to_c<A: GlobalAlloc + Sync>(allocator: &'static A) -> sys::sb_allocator {
+    sys::sb_allocator {
+        alloc: Some(alloc::<A>),
+        free: Some(free::<A>),
+        user: ptr::from_ref(allocator).cast_mut().cast(),
+    }
+}
+
+unsafe extern "C" fn alloc<A: GlobalAlloc + Sync>(
+    user: *mut c_void,
+    bytes: usize,
+    alignment: usize,
+    flags: u32,
+) -> *mut c_void {
+    let Ok(layout) = Layout::from_size_align(bytes, alignment) else { return ptr::null_mut() };
+    let made = contain(|| {
+        // SAFETY: `user` is the static allocator; the size is not 0.
+        unsafe {
+            let allocator = &*user.cast::<A>();
+            match flags & sys::SB_ALLOC_ZEROED {
+                0 => allocator.alloc(layout),
+                _ => allocator.alloc_zeroed(layout),
+            }
+        }
+    });
+    made.map_or(ptr::null_mut(), |memory| memory.cast())
+}
+
+unsafe extern "C" fn free<A: GlobalAlloc + Sync>(
+    user: *mut c_void,
+    memory: *mut c_void,
+    bytes: usize,
+    alignment: usize,
+    _flags: u32,
+) {
+    let Ok(layout) = Layout::from_size_align(bytes, alignment) else { return };
+    contain(|| {
+        // SAFETY: `memory` is from `alloc` with the same layout.
+        unsafe { (*user.cast::<A>()).dealloc(memory.cast(), layout) }
+    });
+}

@@ -1,0 +1,620 @@
+use std::cell::UnsafeCell;
+use std::ffi::c_void;
+use std::fmt;
+use std::ops::{Deref, DerefMut};
+use std::ptr::{self, NonNull};
+use std::slice;
+
+use syncblob_sys as sys;
+
+use crate::ffi::{check, get};
+use crate::owner::{lend, lend_shared};
+use crate::{Access, Context, Element, Error, ErrorKind, Result, Stream};
+
+/// Where the newest bytes of a memory are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[non_exhaustive]
+pub enum Head {
+    /// Nothing was written yet.
+    Uninitialized,
+    /// On the host.
+    AtCpu,
+    /// On the device.
+    AtGpu,
+    /// On both, or on one and on its way to the other.
+    Synced,
+    /// Gone with the device.
+    Lost,
+}
+
+impl Head {
+    fn from_code(code: i32) -> Self {
+        match code {
+            sys::SB_HEAD_UNINITIALIZED => Self::Uninitialized,
+            sys::SB_HEAD_AT_CPU => Self::AtCpu,
+            sys::SB_HEAD_AT_GPU => Self::AtGpu,
+            sys::SB_HEAD_SYNCED => Self::Synced,
+            _ => Self::Lost,
+        }
+    }
+}
+
+/// One of the two sides of a memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Side {
+    /// Host memory.
+    Host,
+    /// Memory of the context's device.
+    Device,
+}
+
+/// What a side is stored in, whatever the head.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Storage {
+    /// Nothing yet.
+    None,
+    /// The library's own memory.
+    Owned,
+    /// The library's own, page-locked.
+    Pinned,
+    /// An owner's of the caller, which the library writes too.
+    Borrowed,
+    /// An owner's of the caller, which the library never writes.
+    ReadOnly,
+}
+
+/// Caffe's `SyncedMemory`: one buffer that lives on the host, on the device of
+/// its [`Context`], or both, and is copied only when a side that is not current
+/// is asked for.
+///
+/// As with `str`, there are only references to it: a blob lends its own by
+/// [`Blob::memory`](crate::Blob::memory), and [`MemoryHandle`] owns a share.
+/// A reference is no share: the blob is borrowed as long as it lives.
+///
+/// Every method that writes takes `&mut self` and needs the memory to have one
+/// owner, else it returns [`ErrorKind::Shared`] and changes nothing.
+#[doc(alias = "sb_mem")]
+pub struct SyncedMemory {
+    // Stands for an object of C; references to it cover no byte.
+    _object: UnsafeCell<[u8; 0]>,
+}
+
+// SAFETY: the library keeps nothing per thread.
+unsafe impl Send for SyncedMemory {}
+// SAFETY: `&self` methods make only calls on a const memory, which are safe
+// beside each other.
+unsafe impl Sync for SyncedMemory {}
+
+type ConstAccess = unsafe extern "C" fn(
+    *const sys::sb_mem,
+    *mut *const c_void,
+    *mut sys::sb_error,
+) -> sys::sb_status;
+
+type MutAccess =
+    unsafe extern "C" fn(*mut sys::sb_mem, *mut *mut c_void, *mut sys::sb_error) -> sys::sb_status;
+
+/// Alignment for every element type: a memory does not know what it holds.
+const ALIGNMENT: usize = align_of::<f64>();
+
+impl SyncedMemory {
+    /// # Safety
+    /// `raw` is a memory that lives for `'a` and, as far as this crate goes, is
+    /// reached for `'a` through what the reference borrows.
+    pub(crate) unsafe fn from_ptr<'a>(raw: *mut sys::sb_mem) -> &'a Self {
+        // SAFETY: the caller's promise; the type has no bytes.
+        unsafe { &*raw.cast::<Self>() }
+    }
+
+    /// # Safety
+    /// As `from_ptr`.
+    pub(crate) unsafe fn from_ptr_mut<'a>(raw: *mut sys::sb_mem) -> &'a mut Self {
+        // SAFETY: the caller's promise; the type has no bytes, so that two such
+        // references to one memory, of two sharers, do not overlap.
+        unsafe { &mut *raw.cast::<Self>() }
+    }
+
+    /// The C handle, for code that calls the C library too; what is done to it
+    /// must keep the promises of this crate.
+    pub fn as_ptr(&self) -> *mut sys::sb_mem {
+        ptr::from_ref(self).cast_mut().cast()
+    }
+
+    /// The number of bytes.
+    pub fn size(&self) -> usize {
+        // SAFETY: the memory is live.
+        unsafe { sys::sb_mem_size(self.as_ptr()) }
+    }
+
+    /// Where the newest bytes are. Never waits.
+    pub fn head(&self) -> Head {
+        // SAFETY: the memory is live.
+        Head::from_code(unsafe { sys::sb_mem_head(self.as_ptr()) })
+    }
+
+    /// What a side is stored in.
+    pub fn storage(&self, side: Side) -> Storage {
+        let side = match side {
+            Side::Host => sys::SB_SIDE_CPU,
+            Side::Device => sys::SB_SIDE_GPU,
+        };
+        // SAFETY: the memory is live.
+        match unsafe { sys::sb_mem_storage(self.as_ptr(), side) } {
+            sys::SB_STORAGE_OWNED => Storage::Owned,
+            sys::SB_STORAGE_PINNED => Storage::Pinned,
+            sys::SB_STORAGE_BORROWED => Storage::Borrowed,
+            sys::SB_STORAGE_BORROWED_READ_ONLY => Storage::ReadOnly,
+            _ => Storage::None,
+        }
+    }
+
+    /// The context that the memory was made in.
+    pub fn context(&self) -> Context {
+        // SAFETY: the memory keeps its context alive.
+        unsafe { Context::retain(sys::sb_mem_context(self.as_ptr())) }
+    }
+
+    /// One more owner of the memory. While there are two, nobody can write it.
+    #[doc(alias = "sb_mem_retain")]
+    pub fn handle(&self) -> MemoryHandle {
+        // SAFETY: the memory is live.
+        let raw = unsafe { sys::sb_mem_retain(self.as_ptr()) };
+        MemoryHandle { raw: NonNull::new(raw).expect("a live memory is not null") }
+    }
+
+    /// Whether there is one owner, so that the memory may be written.
+    pub fn is_unique(&self) -> bool {
+        // SAFETY: the memory is live.
+        unsafe { sys::sb_mem_is_unique(self.as_ptr()) != 0 }
+    }
+
+    fn need_unique(&mut self) -> Result<()> {
+        if self.is_unique() {
+            return Ok(());
+        }
+        let message = format!("a memory of {} bytes is shared and cannot be written", self.size());
+        Err(Error::new(ErrorKind::Shared, message))
+    }
+
+    /// The bytes on the host, for reading.
+    ///
+    /// # Errors
+    /// Out of memory, a cap that is reached, a device that fails.
+    #[doc(alias = "cpu_data")]
+    pub fn data(&self) -> Result<&[u8]> {
+        let bytes = self.read(sys::sb_mem_cpu_data)?;
+        // SAFETY: a host pointer to `size` bytes, zero-filled or written, that
+        // stays valid and unchanged while the memory is borrowed (see the
+        // crate's Safety section).
+        Ok(unsafe { slice::from_raw_parts(bytes, self.size()) })
+    }
+
+    /// The bytes on the host, for writing; the head moves to the host.
+    ///
+    /// # Errors
+    /// [`Shared`](ErrorKind::Shared); else as [`data`](SyncedMemory::data).
+    #[doc(alias = "mutable_cpu_data")]
+    pub fn data_mut(&mut self) -> Result<&mut [u8]> {
+        let bytes = self.write(sys::sb_mem_mutable_cpu_data)?;
+        // SAFETY: as in `data`; and the memory has one owner, which is mutably
+        // borrowed.
+        Ok(unsafe { slice::from_raw_parts_mut(bytes, self.size()) })
+    }
+
+    /// Replaces all bytes by a copy of `bytes`, without bringing the old ones
+    /// to the host first.
+    ///
+    /// # Errors
+    /// [`InvalidArgument`](ErrorKind::InvalidArgument) when the sizes differ;
+    /// else as [`data_mut`](SyncedMemory::data_mut).
+    #[doc(alias = "sb_mem_overwrite_cpu")]
+    pub fn overwrite(&mut self, bytes: &[u8]) -> Result<()> {
+        if bytes.len() != self.size() {
+            let message = format!("{} bytes for a memory of {}", bytes.len(), self.size());
+            return Err(Error::new(ErrorKind::InvalidArgument, message));
+        }
+        let to = self.write(sys::sb_mem_overwrite_cpu)?;
+        // SAFETY: `to` is valid for `size` bytes, and nobody else has them.
+        unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), to, bytes.len()) };
+        Ok(())
+    }
+
+    /// The bytes on the device, for reading: a device pointer, ready for any
+    /// stream.
+    ///
+    /// # Errors
+    /// [`NoDevice`](ErrorKind::NoDevice); else as [`data`](SyncedMemory::data).
+    #[doc(alias = "gpu_data")]
+    pub fn gpu_data_ptr(&self) -> Result<*const u8> {
+        self.read(sys::sb_mem_gpu_data)
+    }
+
+    /// The same for work on `stream`, without waiting on the host. What is done
+    /// to the memory later is ordered after the work queued there.
+    ///
+    /// # Errors
+    /// [`WrongDevice`](ErrorKind::WrongDevice) for another context's stream,
+    /// [`OverLimit`](ErrorKind::OverLimit) for a 65th stream in use; else as
+    /// [`gpu_data_ptr`](SyncedMemory::gpu_data_ptr).
+    pub fn gpu_data_ptr_on(&self, stream: Stream<'_>) -> Result<*const u8> {
+        // SAFETY: the memory and the stream are live.
+        let pointer = get(|out, err| unsafe {
+            sys::sb_mem_gpu_data_on(self.as_ptr(), stream.as_raw(), out, err)
+        })?;
+        Ok(pointer.cast())
+    }
+
+    /// The bytes on the device, for writing; the head moves to the device. The
+    /// pointer may be written until the next call that reads or writes the host
+    /// side: then fetch it again.
+    ///
+    /// # Errors
+    /// [`Shared`](ErrorKind::Shared); else as
+    /// [`gpu_data_ptr`](SyncedMemory::gpu_data_ptr).
+    #[doc(alias = "mutable_gpu_data")]
+    pub fn gpu_data_mut_ptr(&mut self) -> Result<*mut u8> {
+        self.write(sys::sb_mem_mutable_gpu_data)
+    }
+
+    /// The same for work on `stream`; see
+    /// [`gpu_data_ptr_on`](SyncedMemory::gpu_data_ptr_on).
+    ///
+    /// # Errors
+    /// As there, and [`Shared`](ErrorKind::Shared).
+    pub fn gpu_data_mut_ptr_on(&mut self, stream: Stream<'_>) -> Result<*mut u8> {
+        self.need_unique()?;
+        // SAFETY: the memory, which has one owner, and the stream are live.
+        let pointer = get(|out, err| unsafe {
+            sys::sb_mem_mutable_gpu_data_on(self.as_ptr(), stream.as_raw(), out, err)
+        })?;
+        Ok(pointer.cast())
+    }
+
+    /// Device memory whose old bytes are not brought there first, for work on
+    /// `stream`, or for any (`None`).
+    ///
+    /// # Errors
+    /// As [`gpu_data_mut_ptr_on`](SyncedMemory::gpu_data_mut_ptr_on).
+    ///
+    /// # Safety
+    /// Its contents are unspecified: every byte is written before anything
+    /// reads the memory.
+    #[doc(alias = "sb_mem_overwrite_gpu")]
+    pub unsafe fn overwrite_gpu_ptr(&mut self, stream: Option<Stream<'_>>) -> Result<*mut u8> {
+        let Some(stream) = stream else { return self.write(sys::sb_mem_overwrite_gpu) };
+        self.need_unique()?;
+        // SAFETY: the memory, which has one owner, and the stream are live.
+        let pointer = get(|out, err| unsafe {
+            sys::sb_mem_overwrite_gpu_on(self.as_ptr(), stream.as_raw(), out, err)
+        })?;
+        Ok(pointer.cast())
+    }
+
+    fn read(&self, call: ConstAccess) -> Result<*const u8> {
+        // SAFETY: `call` is an access of the library, and the memory is live.
+        let pointer = get(|out, err| unsafe { call(self.as_ptr(), out, err) })?;
+        Ok(pointer.cast())
+    }
+
+    fn write(&mut self, call: MutAccess) -> Result<*mut u8> {
+        self.need_unique()?;
+        // SAFETY: `call` is an access of the library; the memory is live, has
+        // one owner and is mutably borrowed.
+        let pointer = get(|out, err| unsafe { call(self.as_ptr(), out, err) })?;
+        Ok(pointer.cast())
+    }
+}
+
+/// Storage: lent, given up, cleared.
+impl SyncedMemory {
+    /// Makes a vector the host side, without a copy; the head moves to the
+    /// host. The library writes it too, and drops it when it is replaced.
+    ///
+    /// # Errors
+    /// [`Shared`](ErrorKind::Shared); [`InvalidArgument`](ErrorKind::InvalidArgument)
+    /// when the vector has not exactly [`size`](SyncedMemory::size) bytes or is
+    /// not aligned to 8, as every element type needs.
+    #[doc(alias = "set_cpu_data")]
+    pub fn set<T: Element>(&mut self, values: Vec<T>) -> Result<()> {
+        self.need_unique()?;
+        let mut owner = Box::new(values);
+        let (start, bytes) = (owner.as_mut_ptr(), size_of_val(owner.as_slice()));
+        need_alignment(start.cast())?;
+        lend(owner, |deleter, user| {
+            // SAFETY: `start` is valid for `bytes` until the deleter drops its owner.
+            check(|err| unsafe {
+                sys::sb_mem_set_cpu(self.as_ptr(), start.cast(), bytes, 0, deleter, user, err)
+            })
+        })
+    }
+
+    /// Makes the owner's bytes the host side, without a copy, and never writes
+    /// them: what would, first moves to memory of the library's own. The owner
+    /// is dropped when the memory has no use for it any more.
+    ///
+    /// # Errors
+    /// As [`set`](SyncedMemory::set).
+    pub fn set_shared<O>(&mut self, owner: O) -> Result<()>
+    where
+        O: AsRef<[u8]> + Send + Sync + 'static,
+    {
+        self.need_unique()?;
+        lend_shared(owner, |bytes: &[u8], deleter, user| {
+            let (start, size) = (bytes.as_ptr().cast_mut(), bytes.len());
+            need_alignment(start)?;
+            // SAFETY: the bytes are valid until the deleter drops their owner,
+            // and the flag says that they are not written.
+            check(|err| unsafe {
+                let flags = sys::SB_READ_ONLY;
+                sys::sb_mem_set_cpu(self.as_ptr(), start.cast(), size, flags, deleter, user, err)
+            })
+        })
+    }
+
+    /// Makes device memory of the caller's the device side; the head moves
+    /// there. `owner` is dropped when the library has no use for it any more.
+    ///
+    /// # Errors
+    /// [`Shared`](ErrorKind::Shared); [`NoDevice`](ErrorKind::NoDevice);
+    /// [`WrongDevice`](ErrorKind::WrongDevice) for memory of another device;
+    /// [`InvalidArgument`](ErrorKind::InvalidArgument) when `bytes` is not
+    /// [`size`](SyncedMemory::size).
+    ///
+    /// # Safety
+    /// `ptr` is valid for `bytes` bytes on the device of this memory's context
+    /// and holds values, until `owner` is dropped. Nobody else writes it, nor,
+    /// unless `access` is [`ReadOnly`](Access::ReadOnly), reads it meanwhile.
+    #[doc(alias = "set_gpu_data")]
+    pub unsafe fn set_gpu<O>(
+        &mut self,
+        ptr: *mut c_void,
+        bytes: usize,
+        access: Access,
+        owner: O,
+    ) -> Result<()>
+    where
+        O: Send + Sync + 'static,
+    {
+        self.need_unique()?;
+        lend(Box::new(owner), |deleter, user| {
+            let flags = access.flags();
+            // SAFETY: the caller's promise.
+            check(|err| unsafe {
+                sys::sb_mem_set_gpu(self.as_ptr(), ptr, bytes, flags, deleter, user, err)
+            })
+        })
+    }
+
+    /// Gives a side up.
+    ///
+    /// # Errors
+    /// [`Shared`](ErrorKind::Shared);
+    /// [`InvalidArgument`](ErrorKind::InvalidArgument) when it holds the only
+    /// current bytes.
+    #[doc(alias("sb_mem_evict_cpu", "sb_mem_evict_gpu"))]
+    pub fn evict(&mut self, side: Side) -> Result<()> {
+        self.need_unique()?;
+        // SAFETY: the memory is live and has one owner, which is mutably borrowed.
+        check(|err| unsafe {
+            match side {
+                Side::Host => sys::sb_mem_evict_cpu(self.as_ptr(), err),
+                Side::Device => sys::sb_mem_evict_gpu(self.as_ptr(), err),
+            }
+        })
+    }
+
+    /// Sets all bytes to zero where the head is.
+    ///
+    /// # Errors
+    /// [`Shared`](ErrorKind::Shared); a device that fails.
+    pub fn clear(&mut self) -> Result<()> {
+        self.need_unique()?;
+        // SAFETY: the memory is live and has one owner, which is mutably borrowed.
+        check(|err| unsafe { sys::sb_mem_clear(self.as_ptr(), err) })
+    }
+}
+
+fn need_alignment(start: *const u8) -> Result<()> {
+    if start.addr() % ALIGNMENT == 0 {
+        return Ok(());
+    }
+    let message = format!("memory at {start:p} is not aligned to {ALIGNMENT} bytes");
+    Err(Error::new(ErrorKind::InvalidArgument, message))
+}
+
+/// Copies that are queued, not waited for.
+///
+/// ```
+/// use syncblob::{Blob, Context, Part};
+///
+/// # fn main() -> syncblob::Result<()> {
+/// let context = Context::builder().device("sim:0").build()?;
+/// let blob = Blob::<f32>::from_slice_in(&context, [3], &[1.0, 2.0, 3.0])?;
+/// let copy = blob.memory(Part::Data)?.push(context.stream()?)?;
+/// // ... something else meanwhile ...
+/// copy.wait()?;
+/// # Ok(())
+/// # }
+/// ```
+impl SyncedMemory {
+    /// Queues the copy from the host to the device.
+    ///
+    /// # Errors
+    /// [`NoDevice`](ErrorKind::NoDevice);
+    /// [`Uninitialized`](ErrorKind::Uninitialized) for memory never written;
+    /// [`InvalidArgument`](ErrorKind::InvalidArgument) when the newest bytes
+    /// are on the device alone; those of the stream as in
+    /// [`gpu_data_ptr_on`](SyncedMemory::gpu_data_ptr_on).
+    #[doc(alias = "async_gpu_push")]
+    pub fn push(&self, stream: Stream<'_>) -> Result<Pending<'_>> {
+        self.queue(stream, sys::sb_mem_async_gpu_push)
+    }
+
+    /// Queues the copy from the device to the host.
+    ///
+    /// # Errors
+    /// As [`push`](SyncedMemory::push), the sides exchanged.
+    #[doc(alias = "sb_mem_async_cpu_pull")]
+    pub fn pull(&self, stream: Stream<'_>) -> Result<Pending<'_>> {
+        self.queue(stream, sys::sb_mem_async_cpu_pull)
+    }
+
+    /// Starts what reading a side would do, wherever the newest bytes are.
+    ///
+    /// # Errors
+    /// Those of [`data`](SyncedMemory::data) and
+    /// [`gpu_data_ptr_on`](SyncedMemory::gpu_data_ptr_on).
+    pub fn prefetch(&self, side: Side, stream: Stream<'_>) -> Result<Pending<'_>> {
+        match side {
+            Side::Host => self.queue(stream, sys::sb_mem_prefetch_cpu),
+            Side::Device => self.queue(stream, sys::sb_mem_prefetch_gpu),
+        }
+    }
+
+    fn queue(&self, stream: Stream<'_>, call: QueuedCall) -> Result<Pending<'_>> {
+        // SAFETY: `call` queues a copy of the library; memory and stream are live.
+        check(|err| unsafe { call(self.as_ptr(), stream.as_raw(), err) })?;
+        Ok(Pending { memory: self })
+    }
+
+    /// Waits for a queued copy.
+    ///
+    /// # Errors
+    /// Those of the copy: then the head is where it was before.
+    pub fn synchronize(&self) -> Result<()> {
+        // SAFETY: the memory is live.
+        check(|err| unsafe { sys::sb_mem_synchronize(self.as_ptr(), err) })
+    }
+}
+
+type QueuedCall =
+    unsafe extern "C" fn(*const sys::sb_mem, sys::sb_stream, *mut sys::sb_error) -> sys::sb_status;
+
+/// A queued copy of a memory's bytes; dropping it waits.
+///
+/// Forgetting it is fine too: the library itself waits before it frees, writes
+/// or hands out what the copy works on.
+#[must_use = "dropping it waits at once"]
+pub struct Pending<'m> {
+    memory: &'m SyncedMemory,
+}
+
+impl Pending<'_> {
+    /// Waits, and tells how the copy went.
+    ///
+    /// # Errors
+    /// Those of the copy: then the head is where it was before.
+    pub fn wait(self) -> Result<()> {
+        let memory = self.memory;
+        std::mem::forget(self);
+        memory.synchronize()
+    }
+}
+
+impl Drop for Pending<'_> {
+    fn drop(&mut self) {
+        // A failure is told to the next who needs the side.
+        let _ = self.memory.synchronize();
+    }
+}
+
+impl fmt::Debug for Pending<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Pending").field("memory", &self.memory).finish()
+    }
+}
+
+/// Size, head, storage; nothing is moved or waited for.
+impl fmt::Debug for SyncedMemory {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SyncedMemory")
+            .field("size", &self.size())
+            .field("head", &self.head())
+            .field("host", &self.storage(Side::Host))
+            .field("device", &self.storage(Side::Device))
+            .finish()
+    }
+}
+
+/// One owner of a [`SyncedMemory`].
+///
+/// ```
+/// use syncblob::{Blob, ErrorKind};
+///
+/// # fn main() -> syncblob::Result<()> {
+/// let mut blob = Blob::<f32>::full([2], 1.0)?;
+/// let handle = blob.data_handle()?;
+/// assert_eq!(blob.data_mut().unwrap_err().kind(), ErrorKind::Shared);
+/// drop(blob);
+/// assert_eq!(handle.data()?, [1.0_f32, 1.0].map(f32::to_ne_bytes).as_flattened());
+/// # Ok(())
+/// # }
+/// ```
+pub struct MemoryHandle {
+    raw: NonNull<sys::sb_mem>,
+}
+
+// SAFETY: as for `SyncedMemory`; owners are counted atomically.
+unsafe impl Send for MemoryHandle {}
+// SAFETY: as for `SyncedMemory`.
+unsafe impl Sync for MemoryHandle {}
+
+impl MemoryHandle {
+    /// A memory of zeros in the built-in context. Nothing is allocated yet.
+    ///
+    /// # Errors
+    /// [`SizeOverflow`](ErrorKind::SizeOverflow) above `isize::MAX` bytes.
+    #[doc(alias = "sb_mem_create")]
+    pub fn new(bytes: usize) -> Result<Self> {
+        Self::new_in(&Context::host(), bytes)
+    }
+
+    /// The same in a context.
+    ///
+    /// # Errors
+    /// As [`new`](MemoryHandle::new).
+    pub fn new_in(context: &Context, bytes: usize) -> Result<Self> {
+        // SAFETY: the context is live; the memory retains it.
+        let raw = get(|out, err| unsafe { sys::sb_mem_create(context.as_ptr(), bytes, out, err) })?;
+        let raw = NonNull::new(raw).expect("the library gave no memory and no error");
+        Ok(Self { raw })
+    }
+}
+
+impl Deref for MemoryHandle {
+    type Target = SyncedMemory;
+
+    fn deref(&self) -> &SyncedMemory {
+        // SAFETY: `self` owns a share and is borrowed.
+        unsafe { SyncedMemory::from_ptr(self.raw.as_ptr()) }
+    }
+}
+
+impl DerefMut for MemoryHandle {
+    fn deref_mut(&mut self) -> &mut SyncedMemory {
+        // SAFETY: `self` owns a share and is mutably borrowed.
+        unsafe { SyncedMemory::from_ptr_mut(self.raw.as_ptr()) }
+    }
+}
+
+/// One more owner of the same memory.
+impl Clone for MemoryHandle {
+    fn clone(&self) -> Self {
+        self.handle()
+    }
+}
+
+impl Drop for MemoryHandle {
+    fn drop(&mut self) {
+        // SAFETY: gives back the one share that `self` is.
+        unsafe { sys::sb_mem_release(self.raw.as_ptr()) }
+    }
+}
+
+impl fmt::Debug for MemoryHandle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&**self, f)
+    }
+}

@@ -1,0 +1,79 @@
+//! Memory of the caller's that the C library keeps, and its owners.
+
+use std::ffi::c_void;
+use std::panic::{self, AssertUnwindSafe};
+
+use syncblob_sys as sys;
+
+use crate::Result;
+
+/// Whether the library may write memory that it is lent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Access {
+    /// It may.
+    Writable,
+    /// It never does: it moves to memory of its own first.
+    ReadOnly,
+}
+
+impl Access {
+    pub(crate) fn flags(self) -> u32 {
+        match self {
+            Self::Writable => 0,
+            Self::ReadOnly => sys::SB_READ_ONLY,
+        }
+    }
+}
+
+/// Makes a call that, if it succeeds, keeps `owner` until its deleter runs.
+pub(crate) fn lend<O: Send + Sync + 'static, R>(
+    owner: Box<O>,
+    call: impl FnOnce(sys::sb_deleter, *mut c_void) -> Result<R>,
+) -> Result<R> {
+    let owner = Box::into_raw(owner);
+    let result = call(Some(drop_owner::<O>), owner.cast());
+    if result.is_err() {
+        // SAFETY: on failure the deleter has not run and never will.
+        drop(unsafe { Box::from_raw(owner) });
+    }
+    result
+}
+
+/// The same for what an owner lends of itself, for reading.
+pub(crate) fn lend_shared<O, E, R>(
+    owner: O,
+    call: impl FnOnce(&[E], sys::sb_deleter, *mut c_void) -> Result<R>,
+) -> Result<R>
+where
+    O: AsRef<[E]> + Send + Sync + 'static,
+    E: 'static,
+{
+    // Boxed first, so that what it lends does not move with it.
+    let owner = Box::new(owner);
+    let lent: *const [E] = (*owner).as_ref();
+    // SAFETY: the owner is alive and neither moved nor mutably borrowed until
+    // the deleter, or `lend` after a failure, drops it.
+    lend(owner, |deleter, user| call(unsafe { &*lent }, deleter, user))
+}
+
+/// Drops an owner.
+unsafe extern "C" fn drop_owner<O>(user: *mut c_void, _ptr: *mut c_void) {
+    contain(|| {
+        // SAFETY: `user` is the boxed owner, and the deleter runs once.
+        drop(unsafe { Box::from_raw(user.cast::<O>()) });
+    });
+}
+
+/// Runs code of the caller's from C: a panic must not cross C's frames. None
+/// if it panicked.
+pub(crate) fn contain<R>(code: impl FnOnce() -> R) -> Option<R> {
+    match panic::catch_unwind(AssertUnwindSafe(code)) {
+        Ok(result) => Some(result),
+        Err(payload) => {
+            // What was thrown may panic when it is dropped; then it is leaked.
+            let dropped = panic::catch_unwind(AssertUnwindSafe(|| drop(payload)));
+            std::mem::forget(dropped);
+            None
+        }
+    }
+}

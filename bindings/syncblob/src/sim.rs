@@ -1,0 +1,226 @@
+//! The simulated device `"sim:0"`, steered: when its queued work runs, which
+//! of its calls fail, what its memory holds. For testing code that moves bytes
+//! between host and device where there is no GPU.
+//!
+//! ```
+//! use syncblob::{sim::Schedule, Blob, Context, Part};
+//!
+//! # fn main() -> syncblob::Result<()> {
+//! let context = Context::builder().device("sim:0").build()?;
+//! let sim = context.sim().expect("the device is a simulated one");
+//! sim.set_schedule(Schedule::Lazy)?;
+//! let stream = sim.stream()?;
+//! let blob = Blob::<f32>::from_slice_in(&context, [2], &[1.0, 2.0])?;
+//! let copy = blob.memory(Part::Data)?.push(stream.as_stream())?; // queued, not run
+//! copy.wait()?; // run
+//! let bytes = sim.peek(blob.gpu_data_ptr()?.cast(), 8)?;
+//! assert_eq!(bytes, [1.0_f32, 2.0].map(f32::to_ne_bytes).as_flattened());
+//! # Ok(())
+//! # }
+//! ```
+
+use std::fmt;
+
+use syncblob_sys as sys;
+
+use crate::ffi::{check, get};
+use crate::{Context, Result, Stream};
+
+/// The simulated device of a [`Context`]; see [`Context::sim`].
+#[derive(Clone, Copy, Debug)]
+pub struct Sim<'c> {
+    context: &'c Context,
+}
+
+/// When queued work runs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Schedule {
+    /// At once, when it is queued.
+    #[default]
+    Eager,
+    /// When somebody waits for it.
+    Lazy,
+    /// At moments drawn from a seed.
+    Random(u64),
+}
+
+/// How a call fails.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Failure {
+    /// The call fails and has done nothing.
+    Now,
+    /// The call succeeds, its work is not done, and whoever waits for it fails.
+    Later,
+    /// The call and all later ones fail: the device is lost.
+    Sticky,
+}
+
+macro_rules! operations {
+    ($($(#[$doc:meta])* $name:ident = $code:ident,)*) => {
+        /// A call that the library makes of its device.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        #[non_exhaustive]
+        pub enum Operation {
+            $($(#[$doc])* $name,)*
+        }
+
+        impl Operation {
+            fn code(self) -> i32 {
+                match self {
+                    $(Self::$name => sys::$code,)*
+                }
+            }
+        }
+    };
+}
+
+operations! {
+    /// Whichever comes.
+    Any = SB_SIM_ANY,
+    /// Device memory is allocated.
+    Alloc = SB_SIM_ALLOC,
+    /// Device memory is set to zeros.
+    Zero = SB_SIM_ZERO,
+    /// Host to device.
+    Upload = SB_SIM_UPLOAD,
+    /// Device to host.
+    Download = SB_SIM_DOWNLOAD,
+    /// Within the device.
+    Copy = SB_SIM_COPY,
+    /// Page-locked host memory is allocated.
+    AllocPinned = SB_SIM_ALLOC_PINNED,
+    /// A pointer of the caller's is checked.
+    CheckPointer = SB_SIM_CHECK_POINTER,
+    /// A stream of the caller's is checked.
+    CheckStream = SB_SIM_CHECK_STREAM,
+    /// The host waits for a stream.
+    StreamSynchronize = SB_SIM_STREAM_SYNCHRONIZE,
+    /// An event is recorded.
+    EventRecord = SB_SIM_EVENT_RECORD,
+    /// A stream waits for an event.
+    StreamWait = SB_SIM_STREAM_WAIT,
+    /// The host waits for an event.
+    EventWait = SB_SIM_EVENT_WAIT,
+    /// Arithmetic is prepared.
+    PrepareArithmetic = SB_SIM_PREPARE_ARITHMETIC,
+    /// `y += a * x`
+    Axpy = SB_SIM_AXPY,
+    /// `x *= a`
+    Scale = SB_SIM_SCALE,
+    /// Sum of absolute values.
+    Asum = SB_SIM_ASUM,
+    /// Sum of squares.
+    Sumsq = SB_SIM_SUMSQ,
+}
+
+impl<'c> Sim<'c> {
+    pub(crate) fn new(context: &'c Context) -> Self {
+        Self { context }
+    }
+
+    /// Chooses when work queued from now on runs.
+    ///
+    /// # Errors
+    /// [`Forked`](crate::ErrorKind::Forked).
+    pub fn set_schedule(self, schedule: Schedule) -> Result<()> {
+        let (code, seed) = match schedule {
+            Schedule::Eager => (sys::SB_SIM_EAGER, 0),
+            Schedule::Lazy => (sys::SB_SIM_LAZY, 0),
+            Schedule::Random(seed) => (sys::SB_SIM_RANDOM, seed),
+        };
+        // SAFETY: the context is live.
+        check(|err| unsafe { sys::sb_sim_set_schedule(self.context.as_ptr(), code, seed, err) })
+    }
+
+    /// Makes the `nth` call of an operation from now on fail (1 is the next; 0
+    /// takes it back). One failure is armed at a time.
+    ///
+    /// # Errors
+    /// [`Forked`](crate::ErrorKind::Forked).
+    pub fn fail(self, operation: Operation, nth: u32, failure: Failure) -> Result<()> {
+        let mode = match failure {
+            Failure::Now => sys::SB_SIM_FAIL_NOW,
+            Failure::Later => sys::SB_SIM_FAIL_LATER,
+            Failure::Sticky => sys::SB_SIM_FAIL_STICKY,
+        };
+        // SAFETY: the context is live.
+        check(|err| unsafe {
+            sys::sb_sim_fail(self.context.as_ptr(), operation.code(), nth.into(), mode, err)
+        })
+    }
+
+    /// A stream that is not ordered with the default one.
+    ///
+    /// # Errors
+    /// Out of memory; a device that is lost.
+    pub fn stream(self) -> Result<SimStream> {
+        // SAFETY: the context is live.
+        let raw =
+            get(|out, err| unsafe { sys::sb_sim_stream_create(self.context.as_ptr(), out, err) })?;
+        Ok(SimStream { context: self.context.clone(), raw })
+    }
+
+    /// Copies device memory to the host, around streams and counters.
+    ///
+    /// # Errors
+    /// [`DeviceFailure`](crate::ErrorKind::DeviceFailure) for what is no memory
+    /// of the device.
+    pub fn peek(self, from: *const u8, bytes: usize) -> Result<Vec<u8>> {
+        let mut to = vec![0; bytes];
+        // SAFETY: `to` is valid for `bytes`; the device checks `from`.
+        check(|err| unsafe {
+            let to = to.as_mut_ptr().cast();
+            sys::sb_sim_peek(self.context.as_ptr(), to, from.cast(), bytes, err)
+        })?;
+        Ok(to)
+    }
+
+    /// Copies bytes to device memory, around streams and counters.
+    ///
+    /// # Errors
+    /// As [`peek`](Sim::peek).
+    pub fn poke(self, to: *mut u8, bytes: &[u8]) -> Result<()> {
+        // SAFETY: `bytes` is valid for its length; the device checks `to`,
+        // which host code cannot borrow.
+        check(|err| unsafe {
+            let from = bytes.as_ptr().cast();
+            sys::sb_sim_poke(self.context.as_ptr(), to.cast(), from, bytes.len(), err)
+        })
+    }
+}
+
+/// A stream of a simulated device; dropped, it runs what is queued and ends.
+pub struct SimStream {
+    context: Context,
+    raw: sys::sb_stream,
+}
+
+impl SimStream {
+    /// The stream, to be named in a call.
+    pub fn as_stream(&self) -> Stream<'_> {
+        // SAFETY: the stream lives until `self` is dropped, and is forgotten
+        // first; no other context takes it.
+        unsafe { Stream::from_raw(self.raw) }
+    }
+}
+
+impl Drop for SimStream {
+    fn drop(&mut self) {
+        // SAFETY: the stream is live, and ends here if nothing names it any more.
+        unsafe {
+            let context = self.context.as_ptr();
+            let forgotten = sys::sb_context_forget_stream(context, self.raw, std::ptr::null_mut());
+            if forgotten == sys::SB_OK {
+                sys::sb_sim_stream_destroy(context, self.raw, std::ptr::null_mut());
+            }
+        }
+    }
+}
+
+impl fmt::Debug for SimStream {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SimStream").field("context", &self.context).finish_non_exhaustive()
+    }
+}

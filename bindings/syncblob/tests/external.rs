@@ -1,0 +1,269 @@
+//! Memory of the caller's, used in place: who writes it, who drops it, when.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::Arc;
+
+use syncblob::sim::Schedule;
+use syncblob::{Blob, Context, ErrorKind, Head, MemoryHandle, Part, Payload, Side, Storage};
+
+fn simulated() -> Context {
+    Context::builder().device("sim:0").build().unwrap()
+}
+
+fn host_storage(blob: &Blob<f32>) -> Storage {
+    blob.memory(Part::Data).unwrap().storage(Side::Host)
+}
+
+/// Elements that count how often they are dropped.
+struct Counted<T> {
+    values: Vec<T>,
+    dropped: Arc<AtomicUsize>,
+    panics: bool,
+}
+
+impl<T> Counted<T> {
+    fn new(values: Vec<T>) -> (Self, impl Fn() -> usize) {
+        let dropped = Arc::new(AtomicUsize::new(0));
+        let count = Arc::clone(&dropped);
+        (Self { values, dropped, panics: false }, move || count.load(Ordering::SeqCst))
+    }
+}
+
+impl<T> AsRef<[T]> for Counted<T> {
+    fn as_ref(&self) -> &[T] {
+        &self.values
+    }
+}
+
+impl<T> Drop for Counted<T> {
+    fn drop(&mut self) {
+        self.dropped.fetch_add(1, Ordering::SeqCst);
+        assert!(!self.panics, "a destructor that panics, on purpose");
+    }
+}
+
+#[test]
+fn a_vector_is_used_in_place_and_written() {
+    let values = vec![1.0_f32, 2.0, 3.0];
+    let start = values.as_ptr();
+    let mut blob = Blob::from_vec_in(&simulated(), [3], values).unwrap();
+    assert_eq!((blob.data().unwrap().as_ptr(), host_storage(&blob)), (start, Storage::Borrowed));
+    assert_eq!(blob.context().stats().unwrap().borrowed_bytes, 12);
+    blob.gpu_data_mut_ptr().unwrap(); // up, and down again into the vector
+    blob.data_mut().unwrap()[0] = 7.0;
+    assert_eq!(blob.data().unwrap().as_ptr(), start);
+    assert_eq!(blob.data().unwrap(), [7.0, 2.0, 3.0]);
+    let boxed: Box<[f32]> = Box::from([4.0, 5.0]);
+    let start = boxed.as_ptr();
+    let blob = Blob::from_vec([2], boxed.into_vec()).unwrap();
+    assert_eq!(blob.data().unwrap().as_ptr(), start);
+}
+
+#[test]
+fn an_empty_vector_makes_an_empty_blob() {
+    let mut blob = Blob::<f64>::from_vec([3, 0], Vec::new()).unwrap();
+    assert_eq!((blob.data().unwrap().len(), blob.data_mut().unwrap().len()), (0, 0));
+}
+
+#[test]
+fn what_a_vector_has_beyond_the_count_is_capacity() {
+    let mut blob = Blob::<i32>::zeros([2]).unwrap();
+    blob.set_data(vec![1, 2, 3, 4]).unwrap();
+    assert_eq!(blob.data().unwrap(), [1, 2]);
+    assert!(!blob.reshape([4]).unwrap().data);
+    assert_eq!(blob.data().unwrap(), [1, 2, 3, 4]);
+    let kind = blob.set_data(vec![1, 2, 3]).unwrap_err().kind();
+    assert_eq!((kind, blob.data().unwrap()), (ErrorKind::InvalidArgument, &[1, 2, 3, 4][..]));
+}
+
+/// What may not write an `Arc`'s elements, and does write the blob's.
+type Writer = fn(&mut Blob<f32>) -> syncblob::Result<()>;
+const WRITERS: [(&str, Writer); 9] = [
+    ("data_mut", |b| b.data_mut().map(|data| data.fill(9.0))),
+    ("fill_data", |b| b.fill_data(9.0)),
+    ("overwrite_data", |b| b.overwrite_data(&[9.0; 4])),
+    ("scale_data", |b| b.scale_data(9.0)),
+    ("clear_data", |b| b.clear_data()),
+    ("update", |b| b.update()),
+    ("copy_from", |b| b.copy_from(&Blob::full([4], 9.0)?, Part::Data)),
+    ("read_proto", |b| b.read_proto(&Blob::<f32>::full([4], 9.0)?.to_proto(Payload::Data)?)),
+    ("device", |b| {
+        let sim = b.context();
+        let on_device = b.gpu_data_mut_ptr()?;
+        sim.sim().unwrap().poke(on_device.cast(), &[0; 16])?;
+        b.data().map(drop) // down: not into the caller's memory
+    }),
+];
+
+#[test]
+fn what_others_may_read_is_never_written() {
+    for (name, write) in WRITERS {
+        for on_device in [false, true] {
+            let arc: Arc<[f32]> = Arc::from([1.0; 4]);
+            let mut blob = Blob::from_shared_in(&simulated(), [4], Arc::clone(&arc)).unwrap();
+            blob.fill_diff(0.5).unwrap();
+            assert_eq!(blob.data().unwrap().as_ptr(), arc.as_ptr());
+            assert_eq!(host_storage(&blob), Storage::ReadOnly);
+            if on_device {
+                blob.gpu_data_ptr().unwrap();
+            }
+            write(&mut blob).unwrap_or_else(|e| panic!("{name}: {e}"));
+            assert_ne!(blob.data().unwrap(), [1.0; 4], "{name}");
+            assert_eq!(*arc, [1.0; 4], "{name}");
+            assert_eq!(Arc::strong_count(&arc), 1, "{name} still holds the Arc");
+        }
+    }
+}
+
+#[test]
+fn an_arc_is_unchanged_when_the_device_side_is_written() {
+    let arc: Arc<[f32]> = Arc::from([1.0, 2.0]);
+    let context = simulated();
+    let mut blob = Blob::from_shared_in(&context, [2], Arc::clone(&arc)).unwrap();
+    let on_device = blob.gpu_data_mut_ptr().unwrap();
+    let new = [7.0_f32, 8.0].map(f32::to_ne_bytes);
+    context.sim().unwrap().poke(on_device.cast(), new.as_flattened()).unwrap();
+    assert_eq!(blob.data().unwrap(), [7.0, 8.0]);
+    assert_eq!(*arc, [1.0, 2.0]);
+}
+
+#[test]
+fn the_owner_is_dropped_once_by_the_last_that_needs_it() {
+    let (owner, dropped) = Counted::new(vec![1.0_f32; 4]);
+    let blob = Blob::from_shared([4], owner).unwrap();
+    let mut other = Blob::zeros([4]).unwrap();
+    other.share_data(&blob).unwrap();
+    let handle = blob.data_handle().unwrap();
+    drop(blob);
+    other.reshape([100]).unwrap(); // lets go
+    assert_eq!((dropped(), handle.data().unwrap().len()), (0, 16));
+    drop(handle);
+    assert_eq!(dropped(), 1);
+}
+
+#[test]
+fn an_owner_that_was_refused_is_dropped_too() {
+    let (owner, dropped) = Counted::new(vec![1.0_f32; 4]);
+    let kind = Blob::from_shared([5], owner).unwrap_err().kind();
+    assert_eq!((kind, dropped()), (ErrorKind::ShapeMismatch, 1));
+    let mut refused = 0;
+    for cap in (0..1 << 16).step_by(16) {
+        let Ok(context) = Context::builder().max_host_bytes(cap).build() else { continue };
+        let (owner, dropped) = Counted::new(vec![1.0_f32; 4]);
+        match Blob::from_shared_in(&context, [4], owner) {
+            Ok(blob) => drop(blob),
+            Err(error) => {
+                assert_eq!(error.kind(), ErrorKind::CapReached);
+                refused += 1;
+            }
+        }
+        assert_eq!(dropped(), 1);
+    }
+    assert!(refused > 2, "the handle, the memory: {refused}");
+}
+
+#[test]
+fn a_destructor_that_panics_stays_on_its_side() {
+    let (mut owner, dropped) = Counted::new(vec![1.0_f32; 4]);
+    owner.panics = true;
+    let mut blob = Blob::from_shared([4], owner).unwrap();
+    blob.data_mut().unwrap().fill(2.0); // moves out of the owner's memory
+    assert_eq!((dropped(), blob.data().unwrap()), (1, &[2.0; 4][..]));
+}
+
+#[test]
+fn an_owner_may_be_a_blob_and_is_dropped_on_any_thread() {
+    struct Lender(Blob<f32>);
+    impl AsRef<[f32]> for Lender {
+        fn as_ref(&self) -> &[f32] {
+            self.0.data().unwrap()
+        }
+    }
+    let inner = Blob::full([4], 3.0).unwrap();
+    let blob = Blob::from_shared([4], Lender(inner)).unwrap();
+    std::thread::spawn(move || assert_eq!(blob.data().unwrap(), [3.0; 4])).join().unwrap();
+}
+
+#[test]
+fn a_queued_copy_keeps_the_owner() {
+    let context = simulated();
+    let sim = context.sim().unwrap();
+    sim.set_schedule(Schedule::Lazy).unwrap();
+    let stream = sim.stream().unwrap();
+    let (owner, dropped) = Counted::new(vec![5.0_f32; 4]);
+    let mut blob = Blob::from_shared_in(&context, [4], owner).unwrap();
+    let copy = blob.memory(Part::Data).unwrap().push(stream.as_stream()).unwrap();
+    std::mem::forget(copy); // nothing may depend on the guard
+    assert_eq!((dropped(), blob.data_head().unwrap()), (0, Head::Synced));
+    blob.memory_mut(Part::Data).unwrap().evict(Side::Host).unwrap();
+    assert_eq!((dropped(), blob.data_head().unwrap()), (1, Head::AtGpu));
+    assert_eq!(blob.data().unwrap(), [5.0; 4]); // it ran before the owner went
+}
+
+/// Bytes at a chosen distance from a multiple of 8.
+struct At(Vec<u64>, usize, usize);
+
+impl AsRef<[u8]> for At {
+    fn as_ref(&self) -> &[u8] {
+        // SAFETY: the words are as many bytes, all of them initialised.
+        let bytes = unsafe { std::slice::from_raw_parts(self.0.as_ptr().cast(), self.0.len() * 8) };
+        &bytes[self.1..self.2]
+    }
+}
+
+#[test]
+fn bytes_are_used_in_place_when_they_are_aligned_and_whole() {
+    let words = || {
+        vec![
+            u64::from_ne_bytes([1.0_f32, 2.0].map(f32::to_ne_bytes).concat().try_into().unwrap());
+            2
+        ]
+    };
+    let host = Context::host();
+    let blob = Blob::<f32>::from_ne_bytes([2, 2], At(words(), 0, 16)).unwrap();
+    assert_eq!(blob.data().unwrap(), [1.0, 2.0, 1.0, 2.0]);
+    assert_eq!(host_storage(&blob), Storage::ReadOnly);
+    for (wrong, kind) in [
+        (At(words(), 1, 9), ErrorKind::InvalidArgument), // misaligned
+        (At(words(), 0, 7), ErrorKind::InvalidArgument), // odd
+        (At(words(), 0, 12), ErrorKind::ShapeMismatch),
+    ] {
+        assert_eq!(Blob::<f32>::from_ne_bytes([2], wrong).unwrap_err().kind(), kind);
+    }
+    let copy = Blob::<u32>::from_ne_bytes_or_copy(&host, [2], At(vec![u64::MAX; 2], 1, 9)).unwrap();
+    assert_eq!(copy.data().unwrap(), [u32::MAX; 2]);
+    assert_eq!(copy.memory(Part::Data).unwrap().storage(Side::Host), Storage::Owned);
+    let kept = Blob::<u32>::from_ne_bytes_or_copy(&host, [2], At(vec![7; 2], 0, 8)).unwrap();
+    assert_eq!(kept.memory(Part::Data).unwrap().storage(Side::Host), Storage::ReadOnly);
+    let odd = Blob::<u32>::from_ne_bytes_or_copy(&host, [2], At(vec![7; 2], 1, 8));
+    assert_eq!(odd.unwrap_err().kind(), ErrorKind::InvalidArgument);
+}
+
+#[test]
+fn a_memory_takes_what_is_aligned_for_every_type_and_of_its_size() {
+    let mut memory = MemoryHandle::new(16).unwrap();
+    memory.set(vec![1_u32; 4]).unwrap();
+    assert_eq!(memory.storage(Side::Host), Storage::Borrowed);
+    assert_eq!(memory.data().unwrap(), [1_u32; 4].map(u32::to_ne_bytes).as_flattened());
+    memory.set_shared(At(vec![2; 4], 8, 24)).unwrap();
+    assert_eq!(memory.data().unwrap(), [2_u64; 2].map(u64::to_ne_bytes).as_flattened());
+    for wrong in [At(vec![3; 4], 4, 20), At(vec![3; 4], 0, 8)] {
+        let kind = memory.set_shared(wrong).unwrap_err().kind();
+        assert_eq!((kind, memory.data().unwrap()[0]), (ErrorKind::InvalidArgument, 2));
+    }
+    let kind = memory.set(vec![1_u32; 3]).unwrap_err().kind();
+    assert_eq!(kind, ErrorKind::InvalidArgument);
+}
+
+#[test]
+fn device_memory_of_the_callers_is_used_in_place() {
+    let context = simulated();
+    let source = Blob::<f32>::from_slice_in(&context, [2], &[1.0, 2.0]).unwrap();
+    let ptr = source.gpu_data_ptr().unwrap().cast_mut();
+    let mut blob = Blob::<f32>::zeros_in(&context, [2]).unwrap();
+    // SAFETY: the memory belongs to the owner that moves in, which nobody writes.
+    unsafe { blob.set_gpu_data(ptr, 2, syncblob::Access::ReadOnly, source).unwrap() };
+    assert_eq!(blob.gpu_data_ptr().unwrap(), ptr.cast_const());
+    assert_eq!(blob.data().unwrap(), [1.0, 2.0]);
+    assert_ne!(blob.gpu_data_mut_ptr().unwrap(), ptr);
+}

@@ -1,0 +1,69 @@
+//! Blobs as other crates have arrays.
+#![cfg(any(feature = "ndarray", feature = "serde"))]
+
+use syncblob::{Blob, ErrorKind};
+
+#[cfg(feature = "ndarray")]
+#[test]
+fn views_are_the_blobs_own_elements() {
+    let mut blob = Blob::<f32>::from_fn([2, 3], |i| i as f32).unwrap();
+    assert_eq!(blob.view().unwrap(), ndarray::array![[0.0, 1.0, 2.0], [3.0, 4.0, 5.0]].into_dyn());
+    assert_eq!(blob.view().unwrap().as_ptr(), blob.data().unwrap().as_ptr());
+    blob.view_mut().unwrap()[[1, 0]] = 9.0;
+    blob.diff_view_mut().unwrap().fill(2.0);
+    assert_eq!((blob.at([1, 0]).unwrap(), blob.diff_view().unwrap().sum()), (9.0, 12.0));
+    let shared = blob.data_handle().unwrap();
+    assert_eq!(blob.view_mut().unwrap_err().kind(), ErrorKind::Shared);
+    drop(shared);
+    assert_eq!(Blob::<f32>::full((), 4.0).unwrap().view().unwrap()[[]], 4.0);
+    assert_eq!(Blob::<f32>::zeros([3, 0]).unwrap().view().unwrap().shape(), [3, 0]);
+    let huge = Blob::<f32>::zeros([0, 1_i64 << 40, 1 << 40]).unwrap();
+    assert_eq!(huge.view().unwrap_err().kind(), ErrorKind::SizeOverflow);
+}
+
+#[cfg(feature = "ndarray")]
+#[test]
+fn an_array_in_row_major_order_is_used_in_place() {
+    use ndarray::{s, Array2};
+    let array = Array2::from_shape_fn((3, 4), |(i, j)| (i * 10 + j) as f32);
+    let start = array.as_ptr();
+    let blob = Blob::from_array(array.clone()).unwrap();
+    assert_eq!(blob.to_array().unwrap(), array.clone().into_dyn());
+    let blob = Blob::from_array(array).unwrap();
+    assert_eq!((blob.data().unwrap().as_ptr(), blob.shape()), (start, &[3, 4][..]));
+    let array = blob.to_array().unwrap().into_dimensionality::<ndarray::Ix2>().unwrap();
+    let transposed = Blob::from_array(array.clone().reversed_axes()).unwrap();
+    assert_eq!(transposed.view().unwrap(), array.t().into_dyn());
+    for part in [array.clone().slice_move(s![1.., ..]), array.clone().slice_move(s![.., 1..3])] {
+        assert_eq!(Blob::from_array(part.clone()).unwrap().view().unwrap(), part.into_dyn());
+    }
+}
+
+#[cfg(feature = "serde")]
+#[test]
+fn blobs_go_through_serde_with_their_shape() {
+    let blob = Blob::<f32>::from_slice([2, 2], &[1.0, 2.5, -3.0, 0.0]).unwrap();
+    let text = serde_json::to_string(&blob).unwrap();
+    assert_eq!(text, r#"{"shape":[2,2],"data":[1.0,2.5,-3.0,0.0]}"#);
+    let again: Blob<f32> = serde_json::from_str(&text).unwrap();
+    assert_eq!((again.shape(), again.data().unwrap()), (blob.shape(), blob.data().unwrap()));
+    let wrong = serde_json::from_str::<Blob<f32>>(r#"{"shape":[1000000000,1000],"data":[1.0]}"#);
+    assert!(wrong.unwrap_err().to_string().contains("1 values"));
+    let empty = serde_json::to_string(&Blob::<i32>::new().unwrap()).unwrap();
+    assert_eq!(empty, r#"{"shape":[0],"data":[]}"#);
+    assert!(serde_json::from_str::<Blob<i32>>(&empty).is_ok());
+}
+
+#[cfg(feature = "serde")]
+#[test]
+fn names_statistics_and_limits_go_through_serde() {
+    use syncblob::{Context, Dtype, Format, Limits};
+    let json = |value: serde_json::Result<String>| value.unwrap();
+    assert_eq!(json(serde_json::to_string(&Dtype::Bf16)), r#""bf16""#);
+    assert_eq!(json(serde_json::to_string(&Format::Caffemodel)), r#""caffemodel""#);
+    let stats = serde_json::to_value(Context::host().stats().unwrap()).unwrap();
+    assert!(stats["host_bytes"].is_u64());
+    let limits: Limits = serde_json::from_str(r#"{"max_layers": 5}"#).unwrap();
+    assert_eq!(limits, Limits::new().max_layers(5));
+    assert!(serde_json::from_str::<Limits>(r#"{"max_layer": 5}"#).is_err());
+}
