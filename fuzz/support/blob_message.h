@@ -5,7 +5,7 @@
 
 #include "blob_model.h"
 
-#define MESSAGE_MAX 16384
+#define MESSAGE_MAX 20480
 
 /* What a message says, and how. */
 struct blob_message {

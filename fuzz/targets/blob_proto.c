@@ -178,9 +178,11 @@ static void check_existing_blobs(const struct run *run, int32_t dtype, const sb_
     static const int64_t small[] = {2, 3};
     check_existing(run, filled_blob(run, dtype, small, 2), SB_PROTO_RESHAPE, fresh, refusal);
     check_existing(run, filled_blob(run, dtype, small, 2), 0, fresh, refusal);
-    if (fresh && sb_blob_count(fresh) > 0)
-        check_existing(run, filled_blob(run, dtype, sb_blob_shape(fresh), sb_blob_num_axes(fresh)),
-                       0, fresh, SB_OK);
+    if (!fresh || sb_blob_count(fresh) == 0)
+        return;
+    const int64_t one_less[] = {sb_blob_count(fresh) - 1}, *shape = sb_blob_shape(fresh);
+    check_existing(run, filled_blob(run, dtype, one_less, 1), SB_PROTO_RESHAPE, fresh, SB_OK);
+    check_existing(run, filled_blob(run, dtype, shape, sb_blob_num_axes(fresh)), 0, fresh, SB_OK);
 }
 
 /* --- other questions ------------------------------------------------------------------- */

@@ -53,6 +53,12 @@ enum op {
     COPY_FROM_ELSEWHERE,
     COPY_TO_ELSEWHERE,
     UPDATE,
+    GPU_DATA_ON,
+    MUTABLE_GPU_DATA_ON,
+    OVERWRITE_GPU_DATA_ON,
+    GPU_DIFF_ON,
+    MUTABLE_GPU_DIFF_ON,
+    OVERWRITE_GPU_DIFF_ON,
     OPS
 };
 
@@ -96,7 +102,13 @@ static const char *const op_names[OPS] = {"reshape",
                                           "copy_from (reshape)",
                                           "copy_from another context",
                                           "copy_from to another context",
-                                          "update"};
+                                          "update",
+                                          "gpu_data_on",
+                                          "mutable_gpu_data_on",
+                                          "overwrite_gpu_data_on",
+                                          "gpu_diff_on",
+                                          "mutable_gpu_diff_on",
+                                          "overwrite_gpu_diff_on"};
 
 /* --- a small world --------------------------------------------------------------- */
 
@@ -114,6 +126,7 @@ struct world {
     struct rig rig, other;
     sb_blob *blobs[BLOBS];
     struct lent host, device;
+    sb_stream stream;
     unsigned char out[64]; /* whatever the call gives */
 };
 
@@ -156,6 +169,7 @@ static void world_open(struct world *w, const struct given *given, enum op op) {
         assert_ok(sb_blob_reshape(w->blobs[TARGET], (int64_t[]){5}, 1, NULL, &err));
     w->host = lend_host(BYTES, 0x40);
     w->device = lend_device(context, BYTES, 0x41);
+    assert_ok(sb_sim_stream_create(context, &w->stream, &err));
     assert_ok(sb_sim_set_schedule(context, given->schedule, 5, &err));
     assert_ok(sb_sim_set_schedule(w->other.context, given->schedule, 6, &err));
     memset(w->out, 0xEE, sizeof w->out);
@@ -171,6 +185,8 @@ static void end_loan(struct lent *lent) {
 static void world_close(struct world *w) {
     for (int i = 0; i < BLOBS; i++)
         sb_blob_destroy(w->blobs[i]);
+    (void)sb_context_forget_stream(w->rig.context, w->stream, NULL);
+    (void)sb_sim_stream_destroy(w->rig.context, w->stream, NULL);
     end_loan(&w->host);
     end_loan(&w->device);
     rig_close(&w->rig);
@@ -246,6 +262,26 @@ static sb_status act_on_elements(struct world *w, enum op op, sb_error *err) {
     }
 }
 
+static sb_status act_on_stream(struct world *w, enum op op, sb_error *err) {
+    sb_blob *t = w->blobs[TARGET];
+    void **out = (void **)(void *)w->out;
+    const void **in = (const void **)(void *)w->out;
+    switch (op) {
+    case GPU_DATA_ON:
+        return sb_blob_gpu_data_on(t, w->stream, in, err);
+    case MUTABLE_GPU_DATA_ON:
+        return sb_blob_mutable_gpu_data_on(t, w->stream, out, err);
+    case OVERWRITE_GPU_DATA_ON:
+        return sb_blob_overwrite_gpu_data_on(t, w->stream, out, err);
+    case GPU_DIFF_ON:
+        return sb_blob_gpu_diff_on(t, w->stream, in, err);
+    case MUTABLE_GPU_DIFF_ON:
+        return sb_blob_mutable_gpu_diff_on(t, w->stream, out, err);
+    default:
+        return sb_blob_overwrite_gpu_diff_on(t, w->stream, out, err);
+    }
+}
+
 static sb_status act(struct world *w, enum op op, sb_error *err) {
     sb_blob *t = w->blobs[TARGET], *s = w->blobs[SOURCE], *e = w->blobs[ELSEWHERE];
     uint32_t *reallocated = (uint32_t *)(void *)w->out;
@@ -279,6 +315,8 @@ static sb_status act(struct world *w, enum op op, sb_error *err) {
     case COPY_TO_ELSEWHERE:
         return sb_blob_copy_from(e, t, 0, err);
     default:
+        if (op >= GPU_DATA_ON)
+            return act_on_stream(w, op, err);
         return op <= OVERWRITE_GPU_DIFF ? act_on_bytes(w, op, err) : act_on_elements(w, op, err);
     }
 }
@@ -319,7 +357,7 @@ static void see_shapes(struct seen *seen, const struct world *w) {
 
 static bool has_unspecified_bytes(enum op op) {
     return op == OVERWRITE_CPU_DATA || op == OVERWRITE_GPU_DATA || op == OVERWRITE_CPU_DIFF ||
-           op == OVERWRITE_GPU_DIFF;
+           op == OVERWRITE_GPU_DIFF || op == OVERWRITE_GPU_DATA_ON || op == OVERWRITE_GPU_DIFF_ON;
 }
 
 static void see(struct seen *seen, const struct world *w, bool target_bytes) {
@@ -524,6 +562,8 @@ static bool reference(const struct given *given, enum op op, struct seen *after)
 
 static void try_every_n(const struct given *given, enum op op, enum fault fault) {
     struct seen after;
+    if (op >= GPU_DATA_ON && fault == FAULT_LATER)
+        return; /* told by whoever waits, not by the call: test_mem_faults.c */
     if (!reference(given, op, &after)) {
         assert_int_equal(op, UPDATE); /* of data that was never written */
         return;

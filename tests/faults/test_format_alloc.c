@@ -179,6 +179,22 @@ static sb_status reshape_proto(struct scene *s, sb_error *err) {
     return sb_blob_reshape_proto(s->target, "\x08\x09", 2, NULL, err);
 }
 
+static sb_status shape_equals_proto(struct scene *s, sb_error *err) {
+    int32_t equal;
+    return sb_blob_shape_equals_proto(s->target, s->blob_bytes.bytes, s->blob_bytes.size, &equal,
+                                      err);
+}
+
+static sb_status proto_size(struct scene *s, sb_error *err) {
+    size_t size;
+    return sb_blob_proto_size(s->source, SB_PROTO_WRITE_DIFF, &size, err);
+}
+
+static sb_status model_size(struct scene *s, sb_error *err) {
+    size_t size;
+    return sb_model_size(s->model, &size, err);
+}
+
 static sb_status open_bytes(struct scene *s, sb_error *err) {
     return sb_model_open_bytes(s->context, SB_FORMAT_AUTO, s->net.bytes, s->net.size, NULL, NULL,
                                NULL, &s->made, err);
@@ -263,6 +279,9 @@ static const struct {
     {"set_name", set_name, 1},
     {"set_solver_info", set_solver_info, 1},
     {"save_file", save_file, 0},
+    {"shape_equals_proto", shape_equals_proto, 0},
+    {"proto_size", proto_size, 0},
+    {"size", model_size, 0},
 };
 
 static void test_the_nth_allocation_fails(void **state) {

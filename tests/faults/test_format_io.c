@@ -120,7 +120,8 @@ int fsync(int fd) {
         errno = EINVAL;
         return -1;
     }
-    return fires_with("fsync", &result) ? result : (int)syscall(SYS_fsync, fd);
+    (void)fd; /* no test here is about the disk */
+    return fires_with("fsync", &result) ? result : 0;
 }
 
 int fchmod(int fd, mode_t mode) {
@@ -431,6 +432,7 @@ static bool target_is_whole(struct scene *s, size_t call) {
     sb_error err;
     if (calls[call].call == write_file)
         return sb_blob_read_file(s->single, s->target, SB_PROTO_RESHAPE, NULL, &err) == SB_OK;
+    sb_model_destroy(s->made);
     assert_ok(sb_model_open_file(NULL, SB_FORMAT_AUTO, s->target, 0, NULL, &s->made, &err));
     return sb_model_load_blob(s->made, SB_NO_LAYER, 2, s->single, &err) == SB_OK &&
            sb_blob_count(s->single) == *unpacked;

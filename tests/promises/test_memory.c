@@ -121,7 +121,7 @@ static void check_default(const struct input *input, bool in_file) {
 
 static void by_default_an_index_is_at_most_the_input_and_8_mib(void **state) {
     (void)state;
-    static const size_t sizes[] = {200, 250000, 3000000, 10000000};
+    static const size_t sizes[] = {200, 250000, 1000000, 10000000};
     size_t count = test_is_quick() ? 2 : test_is_full() ? 4 : 3;
     for (size_t s = 0; s < count; s++)
         for (size_t i = 0; i < num_bombs; i++) {
@@ -224,7 +224,7 @@ static void the_callers_limit_is_never_passed(void **state) {
     static const size_t limits[] = {
         1,      100,    300,    400,    500,     1000,    3000,     10000,          30000,
         100000, 300000, 400001, 800000, 1000000, 3000000, 10000000, (size_t)1 << 40};
-    size_t size = test_is_quick() ? 20000 : 100000;
+    size_t size = test_is_quick() ? 5000 : 30000;
     for (size_t i = 0; i < num_bombs; i++) {
         struct input input;
         input_open(&input, &bombs[i], size);
@@ -242,7 +242,7 @@ static void the_cap_of_a_context_is_never_passed(void **state) {
     static const size_t caps[] = {3000, 10000, 100000, 1000000};
     for (size_t i = 0; i < num_bombs; i++) {
         struct input input;
-        input_open(&input, &bombs[i], 100000);
+        input_open(&input, &bombs[i], 30000);
         for (size_t c = 0; c < sizeof caps / sizeof *caps; c++) {
             struct counting_allocator counting = COUNTING_ALLOCATOR_INIT;
             sb_context_options options = SB_CONTEXT_OPTIONS_INIT;

@@ -152,6 +152,18 @@ static void clearing_a_blob_smaller_than_its_memory(void **state) {
     sb_blob_destroy(blob);
 }
 
+static void clearing_nothing_leaves_what_the_memory_holds(void **state) {
+    (void)state;
+    sb_error err;
+    sb_blob *blob = blob_of_count(NULL, SB_DTYPE_F32, 10);
+    fill_both(blob);
+    assert_int_equal(reshape(blob, 0), 0);
+    assert_ok(sb_blob_clear_data(blob, &err));
+    assert_int_equal(reshape(blob, 10), 0);
+    expect_data(blob, 10);
+    sb_blob_destroy(blob);
+}
+
 static void elements_are_read_in_every_dtype(void **state) {
     (void)state;
     static const int32_t dtypes[] = {SB_DTYPE_F32, SB_DTYPE_F64, SB_DTYPE_I32,
@@ -736,6 +748,11 @@ static void shared_and_lent_memories_are_not_shrunk(void **state) {
     assert_int_equal(reallocated, 0);
     assert_int_equal(lent.deleted, 0);
     expect_data(b, 10);
+    /* With room to spare in a loan, data alone; diff is shrunk. */
+    reshape(a, 4);
+    assert_ok(sb_blob_shrink_to_fit(a, &reallocated, &err));
+    assert_int_equal(reallocated, SB_REALLOCATED_DIFF);
+    assert_int_equal(lent.deleted, 0);
     sb_blob_destroy(a);
     sb_blob_destroy(b);
     lent_free(&lent);
@@ -746,6 +763,7 @@ int main(void) {
         cmocka_unit_test(accessors_are_those_of_the_right_memory),
         cmocka_unit_test(clearing_zeroes_where_the_head_is),
         cmocka_unit_test(clearing_a_blob_smaller_than_its_memory),
+        cmocka_unit_test(clearing_nothing_leaves_what_the_memory_holds),
         cmocka_unit_test(elements_are_read_in_every_dtype),
         cmocka_unit_test(typed_wrappers_check_and_cast),
         cmocka_unit_test(memories_are_made_lazily),

@@ -667,6 +667,7 @@ static void without_arithmetic_slots_arithmetic_is_unsupported_on_the_device(voi
     assert_ok(sb_blob_mutable_gpu_data_f32(blob, &x, &err));
     sum = -1;
     assert_status(SB_ERR_UNSUPPORTED, sb_blob_asum_data(blob, &sum, &err));
+    assert_non_null(strstr(err.message, "plain:0 has no arithmetic"));
     assert_status(SB_ERR_UNSUPPORTED, sb_blob_sumsq_data(blob, &sum, &err));
     assert_status(SB_ERR_UNSUPPORTED, sb_blob_scale_data(blob, 2, &err));
     assert_status(SB_ERR_UNSUPPORTED, sb_blob_update(blob, &err));
@@ -675,6 +676,69 @@ static void without_arithmetic_slots_arithmetic_is_unsupported_on_the_device(voi
     sb_blob_destroy(blob);
     sb_context_release(context);
     assert_int_equal(plain.live, 0);
+}
+
+static void without_a_check_any_pointer_is_taken(void **state) {
+    (void)state;
+    struct plain plain = {0};
+    sb_backend table = plain_backend(&plain);
+    sb_context *context = NULL;
+    sb_mem *mem;
+    sb_error err;
+    const void *in;
+    struct lent lent = lend_host(64, 0x51); /* what this device's memory is made of, too */
+    assert_ok(create_with_backend(&table, "plain:0", &context, &err));
+    assert_ok(sb_mem_create(context, 64, &mem, &err));
+    assert_ok(sb_mem_set_gpu(mem, lent.ptr, 64, 0, lent_deleter, &lent, &err));
+    assert_ok(sb_mem_cpu_data(mem, &in, &err));
+    assert_true(bytes_are(in, 64, 0x51));
+    sb_mem_release(mem);
+    assert_int_equal(lent.deleted, 1);
+    sb_context_release(context);
+    lent_free(&lent);
+}
+
+static sb_status silent_open(void *user, int32_t ordinal, void **out, sb_error *err) {
+    (void)user;
+    (void)ordinal;
+    (void)out;
+    (void)err;
+    return 12345; /* no status either */
+}
+
+static void a_slot_that_gives_no_reason_is_a_failure_of_its_device(void **state) {
+    (void)state;
+    struct plain plain = {0};
+    sb_backend table = plain_backend(&plain);
+    sb_context *context = NULL;
+    sb_error err;
+    table.open = silent_open;
+    assert_status(SB_ERR_DEVICE_FAILURE, create_with_backend(&table, "plain:0", &context, &err));
+    assert_string_equal(err.message, "plain:0 failed and did not say why");
+    assert_null(context);
+}
+
+static void a_slot_without_words_gets_the_status_own(void **state) {
+    (void)state;
+    sb_error err;
+    assert_status(SB_ERR_NO_DEVICE, sb_backend_fail(&err, SB_ERR_NO_DEVICE, 3, NULL));
+    assert_string_equal(err.message, sb_status_text(SB_ERR_NO_DEVICE));
+    assert_int_equal(err.device_code, 3);
+    assert_int_equal(sb_backend_fail(NULL, SB_ERR_NO_DEVICE, 3, "x"), SB_ERR_NO_DEVICE);
+}
+
+static void a_table_serves_its_own_name_alone(void **state) {
+    (void)state;
+    static const char *const others[] = {"plai:0", "plain2:0", "cpu2:0", "plaim:0", "sim:0"};
+    struct plain plain = {0};
+    sb_backend table = plain_backend(&plain);
+    sb_context *context = NULL;
+    sb_error err;
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        assert_status(SB_ERR_UNSUPPORTED, create_with_backend(&table, others[i], &context, &err));
+    table.name = NULL;
+    assert_status(SB_ERR_UNSUPPORTED, create_with_backend(&table, "plain:0", &context, &err));
+    assert_int_equal(plain.opened, 0);
 }
 
 static void a_device_that_does_not_open_tells_why(void **state) {
@@ -830,6 +894,10 @@ int main(void) {
         cmocka_unit_test(a_callers_table_is_a_device),
         cmocka_unit_test(without_streams_asynchronous_calls_are_done_on_return),
         cmocka_unit_test(without_arithmetic_slots_arithmetic_is_unsupported_on_the_device),
+        cmocka_unit_test(without_a_check_any_pointer_is_taken),
+        cmocka_unit_test(a_slot_that_gives_no_reason_is_a_failure_of_its_device),
+        cmocka_unit_test(a_slot_without_words_gets_the_status_own),
+        cmocka_unit_test(a_table_serves_its_own_name_alone),
         cmocka_unit_test(a_device_that_does_not_open_tells_why),
         cmocka_unit_test(tables_of_another_version_are_refused),
         cmocka_unit_test(tables_with_holes_are_refused),

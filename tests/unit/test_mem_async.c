@@ -540,6 +540,29 @@ static void a_wait_that_fails_does_not_let_the_copy_loose(void **state) {
 }
 
 /* Read-only device bytes move to new storage, which is ready for the named stream. */
+/* Storage that a failed call left behind belongs to the stream that it was allocated on. */
+static void spare_storage_is_zeroed_after_its_allocation(void **state) {
+    (void)state;
+    struct rig rig;
+    sb_mem *mem;
+    sb_error err;
+    const void *out;
+    rig_open(&rig, "sim:0", 0);
+    sb_stream first = new_stream(&rig), second = new_stream(&rig);
+    schedule(&rig, SB_SIM_LAZY, 0);
+    assert_ok(sb_mem_create(rig.context, BYTES, &mem, &err));
+    device_fail(rig.context, SB_SIM_ZERO, 1, SB_SIM_FAIL_NOW);
+    assert_status(SB_ERR_DEVICE_FAILURE, sb_mem_gpu_data_on(mem, first, &out, &err));
+    assert_int_equal(sb_mem_storage(mem, SB_SIDE_GPU), SB_STORAGE_OWNED);
+    assert_ok(sb_mem_gpu_data_on(mem, second, &out, &err));
+    assert_ok(sb_mem_synchronize(mem, &err));
+    assert_true(device_bytes_are(rig.context, out, BYTES, 0));
+    sb_mem_release(mem);
+    end_stream(&rig, first);
+    end_stream(&rig, second);
+    rig_close(&rig);
+}
+
 /* A write in place that fails makes the library give the device up, though the device may well go
    on: by the time that lent memory is given back it must have ended. */
 static void giving_the_device_up_ends_its_work(void **state) {
@@ -1029,6 +1052,7 @@ int main(void) {
         cmocka_unit_test(after_a_failed_copy_the_next_one_works),
         cmocka_unit_test(releasing_with_a_failed_copy_is_quiet),
         cmocka_unit_test(a_wait_that_fails_does_not_let_the_copy_loose),
+        cmocka_unit_test(spare_storage_is_zeroed_after_its_allocation),
         cmocka_unit_test(giving_the_device_up_ends_its_work),
         cmocka_unit_test(read_only_bytes_are_moved_for_a_named_stream),
         cmocka_unit_test(a_named_stream_waits_instead_of_the_host),

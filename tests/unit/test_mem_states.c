@@ -357,6 +357,21 @@ static void size_zero_moves_the_head_without_any_work(void **state) {
         }
 }
 
+static void size_zero_moves_out_of_read_only_loans(void **state) {
+    (void)state;
+    struct scene scene;
+    struct start start = {U, SB_STORAGE_NONE, SB_STORAGE_NONE};
+    sb_error err;
+    char byte = 'x';
+    void *out;
+    scene_open(&scene, &start, 0);
+    assert_ok(sb_mem_set_cpu(scene.mem, &byte, 0, SB_READ_ONLY, NULL, NULL, &err));
+    assert_ok(sb_mem_mutable_cpu_data(scene.mem, &out, &err));
+    assert_ptr_not_equal(out, &byte);
+    assert_int_equal(sb_mem_storage(scene.mem, SB_SIDE_CPU), SB_STORAGE_OWNED);
+    scene_close(&scene);
+}
+
 static void size_zero_calls_neither_allocator_nor_device(void **state) {
     (void)state;
     for (enum call call = 0; call < CALLS; call++) {
@@ -570,6 +585,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_head_storage_and_call),
         cmocka_unit_test(size_zero_moves_the_head_without_any_work),
+        cmocka_unit_test(size_zero_moves_out_of_read_only_loans),
         cmocka_unit_test(size_zero_calls_neither_allocator_nor_device),
         cmocka_unit_test(lost_memory_only_takes_set_overwrite_and_release),
         cmocka_unit_test(host_only_contexts_do_the_host_half),

@@ -370,6 +370,9 @@ static void test_edits_that_do_not_apply(void **state) {
     assert_status(SB_ERR_UNSUPPORTED, sb_model_set_name(solver, "a", &err));
     assert_status(SB_ERR_UNSUPPORTED, sb_model_set_solver_info(net, &info, &err));
     assert_status(SB_ERR_UNSUPPORTED, sb_model_add_blob(net, SB_NO_LAYER, blob, 0, &err));
+    assert_status(SB_ERR_INDEX_OUT_OF_RANGE, sb_model_add_blob(net, -2, blob, 0, &err));
+    assert_status(SB_ERR_INDEX_OUT_OF_RANGE, sb_model_set_blob(net, 0, -1, blob, 0, &err));
+    assert_int_equal(sb_model_num_blobs(net, -2), 0);
     assert_status(SB_ERR_UNSUPPORTED, sb_model_add_blob(solver, 0, blob, 0, &err));
     assert_status(SB_ERR_INDEX_OUT_OF_RANGE, sb_model_add_blob(net, 0, blob, 0, &err));
     assert_status(SB_ERR_INDEX_OUT_OF_RANGE, sb_model_set_blob(net, 0, 0, blob, 0, &err));

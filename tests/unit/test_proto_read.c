@@ -348,6 +348,18 @@ static void test_without_reshape_the_blob_keeps_its_shape(void **state) {
     assert_string_equal(err.message, "the blob is 6 (6), the message 2 3 (6)");
     assert_counts_up(blob, false, 6, 1);
     wire_free(&wire);
+    /* A shape too long for a message is cut, its count is not. */
+    const int64_t long_dims[32] = {1,      1,      100000, 0,      100000, 100000, 100000, 100000,
+                                   100000, 100000, 100000, 100000, 100000, 100000, 100000, 100000};
+    struct wire shape = {0};
+    wire_numbers(&shape, 1, long_dims, 32);
+    wire_message(&wire, 7, &shape);
+    assert_status(SB_ERR_SHAPE_MISMATCH,
+                  sb_blob_from_proto(blob, wire.bytes, wire.size, 0, NULL, &err));
+    assert_non_null(strstr(err.message, "the message 1 1 100000 0 100000"));
+    assert_string_equal(err.message + strlen(err.message) - 7, "... (0)");
+    wire_free(&shape);
+    wire_free(&wire);
     sb_blob_destroy(blob);
     sb_blob_destroy(fresh);
 }

@@ -308,8 +308,8 @@ static void memory_belongs_to_its_stream_until_synchronised(void **state) {
 static void a_free_that_makes_no_sense_costs_the_device(void **state) {
     (void)state;
     sb_error err;
-    for (int way = 0; way < 6; way++) {
-        struct fixture f = fixture_open(way >= 4 ? SB_SIM_LAZY : SB_SIM_EAGER, 0);
+    for (int way = 0; way < 7; way++) {
+        struct fixture f = fixture_open(way >= 4 && way < 6 ? SB_SIM_LAZY : SB_SIM_EAGER, 0);
         void *lent = NULL;
         sb_stream other = new_stream(&f);
         assert_ok(sb_sim_malloc(f.context, 64, &lent, &err));
@@ -326,6 +326,9 @@ static void a_free_that_makes_no_sense_costs_the_device(void **state) {
         case 2: /* not the start */
             f.table->free(f.device, ptr + 1, 63, f.own);
             break;
+        case 6: /* on a stream of nobody's */
+            f.table->free(f.device, ptr, 64, (sb_stream)(uintptr_t)0x10);
+            break;
         case 3: /* the caller's */
             f.table->free(f.device, lent, 64, f.own);
             break;
@@ -337,6 +340,35 @@ static void a_free_that_makes_no_sense_costs_the_device(void **state) {
         assert_status(SB_ERR_DEVICE_LOST, f.table->stream_synchronize(f.device, f.own, &err));
         fixture_close(&f);
     }
+}
+
+/* The device goes down over work before the event: that is news of the device, not of the event. */
+static void an_event_behind_a_senseless_free_tells_that_the_device_is_lost(void **state) {
+    (void)state;
+    sb_error err;
+    struct fixture f = fixture_open(SB_SIM_LAZY, 0);
+    sb_stream other = new_stream(&f);
+    char *ptr = new_memory(&f, 64, f.own);
+    f.table->free(f.device, ptr, 64, other); /* not allocated yet where it is freed */
+    void *event = record(&f, other);
+    assert_status(SB_ERR_DEVICE_LOST, f.table->event_wait(f.device, event, &err));
+    f.table->event_destroy(f.device, event);
+    fixture_close(&f);
+}
+
+static void a_count_beyond_any_memory_is_a_device_failure(void **state) {
+    (void)state;
+    sb_error err;
+    double sum = -1;
+    struct fixture f = fixture_open(SB_SIM_EAGER, 0);
+    char *ptr = new_memory(&f, 64, f.own);
+    assert_status(SB_ERR_DEVICE_FAILURE,
+                  f.table->scale(f.device, SB_DTYPE_F32, INT64_MAX, 2, ptr, f.own, &err));
+    assert_status(SB_ERR_DEVICE_FAILURE,
+                  f.table->asum(f.device, SB_DTYPE_F64, INT64_MAX, ptr, &sum, f.own, &err));
+    assert_true(sum == -1);
+    f.table->free(f.device, ptr, 64, f.own);
+    fixture_close(&f);
 }
 
 /* --- schedules ------------------------------------------------------------------------ */
@@ -881,6 +913,8 @@ int main(void) {
         cmocka_unit_test(work_that_comes_after_a_free_fails),
         cmocka_unit_test(memory_belongs_to_its_stream_until_synchronised),
         cmocka_unit_test(a_free_that_makes_no_sense_costs_the_device),
+        cmocka_unit_test(an_event_behind_a_senseless_free_tells_that_the_device_is_lost),
+        cmocka_unit_test(a_count_beyond_any_memory_is_a_device_failure),
         cmocka_unit_test(eager_work_is_done_on_return),
         cmocka_unit_test(lazy_work_runs_when_waited_for_and_only_what_is_needed),
         cmocka_unit_test(a_missing_wait_gives_wrong_bytes),

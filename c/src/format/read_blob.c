@@ -5,6 +5,7 @@
 #include "format/payload.h"
 
 #include <stdio.h>
+#include <string.h>
 
 /* --- shapes -------------------------------------------------------------------- */
 
@@ -30,12 +31,18 @@ bool sb__shape_equals_index(const struct sb__shape *shape, const struct sb__blob
     return true;
 }
 
+#define COUNT_BYTES 32 /* room for "... (9223372036854775807)" */
+
+/* Dimensions that do not fit are left out, the count is not. */
 static const char *shape_text(const struct sb__shape *shape, char *out, size_t capacity) {
-    size_t used = 0;
+    size_t used = 0, room = capacity - COUNT_BYTES;
     for (int32_t i = 0; i < shape->num_axes; i++) {
-        int n = snprintf(out + used, capacity - used, "%lld ", (long long)shape->dims[i]);
-        if (n < 0 || (size_t)n >= capacity - used)
+        int n = snprintf(out + used, room - used, "%lld ", (long long)shape->dims[i]);
+        if (n < 0 || (size_t)n >= room - used) {
+            memcpy(out + used, "... ", 4);
+            used += 4;
             break;
+        }
         used += (size_t)n;
     }
     (void)snprintf(out + used, capacity - used, "(%lld)", (long long)shape->count);

@@ -36,7 +36,11 @@ static sb_status read_zeros(sb_mem *mem, int32_t side, const struct sb__target *
     struct sb__storage unused;
     bool replaces;
     bool had_spare = mem->side[side].ptr != NULL;
-    sb_status st = sb__writable_storage(mem, side, false, true, target, &unused, &replaces, err);
+    sb_status st = SB_OK;
+    if (had_spare && side == SB_SIDE_GPU) /* a call that failed allocated it, on another stream */
+        st = sb__after_users(mem, target, err);
+    if (st == SB_OK)
+        st = sb__writable_storage(mem, side, false, true, target, &unused, &replaces, err);
     if (st != SB_OK || (side == SB_SIDE_CPU && !had_spare))
         return st;
     return sb__zero(mem, side, target, err);

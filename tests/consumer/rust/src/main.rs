@@ -14,7 +14,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     // SAFETY: version.c defines it so; it takes nothing and reads constants.
     let version = unsafe { consumer_version() };
     assert_eq!(version, syncblob_sys::SB_VERSION_NUMBER);
-    let text = [version / 1_000_000, version / 1_000 % 1_000, version % 1_000].map(|n| n.to_string());
+    let text =
+        [version / 1_000_000, version / 1_000 % 1_000, version % 1_000].map(|n| n.to_string());
     assert_eq!(text.join("."), env!("SYNCBLOB_VERSION"));
 
     let mut weights = Blob::<f32>::from_slice([2, 3], &[1.0; 6])?;
