@@ -12,6 +12,7 @@ dependencies, at first, may use the network. CARGO_TARGET_DIR: where
 builds are kept (target). SYNCBLOB_TEST_DATA: Caffe files (../shared/data).
 """
 
+import atexit
 import functools
 import hashlib
 import json
@@ -72,7 +73,9 @@ def write(path, text):
 @functools.cache
 def work():
     """A folder outside the repository, removed at the end."""
-    return Path(tempfile.mkdtemp(prefix="syncblob-crates-"))
+    folder = Path(tempfile.mkdtemp(prefix="syncblob-crates-"))
+    atexit.register(shutil.rmtree, folder)
+    return folder
 
 
 def fresh(name):
@@ -482,7 +485,6 @@ def main():
             traceback.print_exc()
         failed += verdict == "FAILED"
         print(f"{verdict} {time.monotonic() - start:5.0f} s  {name.replace('_', ' ')}", flush=True)
-    shutil.rmtree(work())
     print(f"{len(chosen) - failed} passed, {failed} failed")
     return 1 if failed else 0
 
