@@ -1,0 +1,224 @@
+#include "device.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The pool keeps this much of freed memory for the next allocation. */
+#define RELEASE_THRESHOLD ((uint64_t)256 << 20)
+
+/* --- calls of the driver -------------------------------------------------------------- */
+
+sb__cu_result sb__cuda_enter(const struct sb__cuda_device *device, unsigned int *mode) {
+    sb__cu_context ours;
+    sb__cu_result result = device->cu->cuCtxPushCurrent_v2(device->context);
+    if (result != SB__CUDA_SUCCESS)
+        return result;
+    *mode = SB__CU_STREAM_CAPTURE_MODE_RELAXED;
+    result = device->cu->cuThreadExchangeStreamCaptureMode(mode);
+    if (result != SB__CUDA_SUCCESS)
+        SB__CUDA_GIVE_BACK(device->cu->cuCtxPopCurrent_v2(&ours));
+    return result;
+}
+
+/* On the legacy default stream the question itself fails while a blocking stream is captured; it
+   leaves the capture as it is, which work there would not. */
+sb__cu_result sb__cuda_enter_stream(const struct sb__cuda_device *device, sb__cu_stream stream,
+                                    unsigned int *mode) {
+    unsigned int capturing = SB__CU_STREAM_CAPTURE_STATUS_NONE;
+    sb__cu_result result = sb__cuda_enter(device, mode);
+    if (result != SB__CUDA_SUCCESS || stream == device->stream)
+        return result;
+    result = device->cu->cuStreamIsCapturing(stream, &capturing);
+    if (result == SB__CUDA_SUCCESS && capturing != SB__CU_STREAM_CAPTURE_STATUS_NONE)
+        result = SB__CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+    return result == SB__CUDA_SUCCESS ? result : sb__cuda_leave(device, mode, result);
+}
+
+sb__cu_result sb__cuda_enter_to_free(const struct sb__cuda_device *device, unsigned int *mode) {
+    sb__cu_result result = sb__cuda_enter(device, mode);
+    return result == SB__CUDA_SUCCESS ? result : sb__cuda_enter(device, mode);
+}
+
+sb__cu_result sb__cuda_leave(const struct sb__cuda_device *device, const unsigned int *mode,
+                             sb__cu_result result) {
+    sb__cu_context ours;
+    unsigned int relaxed = *mode;
+    SB__CUDA_GIVE_BACK(device->cu->cuThreadExchangeStreamCaptureMode(&relaxed));
+    SB__CUDA_GIVE_BACK(device->cu->cuCtxPopCurrent_v2(&ours));
+    return result;
+}
+
+int sb__cuda_is_sticky(sb__cu_result result) {
+    switch (result) {
+    case SB__CUDA_ERROR_DEINITIALIZED:
+    case SB__CUDA_ERROR_INVALID_CONTEXT:
+    case SB__CUDA_ERROR_ECC_UNCORRECTABLE:
+    case SB__CUDA_ERROR_NVLINK_UNCORRECTABLE:
+    case SB__CUDA_ERROR_CONTAINED:
+    case SB__CUDA_ERROR_ILLEGAL_ADDRESS:
+    case SB__CUDA_ERROR_LAUNCH_TIMEOUT:
+    case SB__CUDA_ERROR_CONTEXT_IS_DESTROYED:
+    case SB__CUDA_ERROR_ASSERT:
+    case SB__CUDA_ERROR_TENSOR_MEMORY_LEAK:
+        return 1;
+    default:
+        return result >= SB__CUDA_ERROR_HARDWARE_STACK_ERROR &&
+               result <= SB__CUDA_ERROR_LAUNCH_FAILED;
+    }
+}
+
+static sb_status status_of(sb__cu_result result) {
+    if (sb__cuda_is_sticky(result))
+        return SB_ERR_DEVICE_LOST;
+    if (result >= SB__CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED &&
+        result <= SB__CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD)
+        return SB_ERR_UNSUPPORTED;
+    switch (result) {
+    case SB__CUDA_SUCCESS:
+        return SB_OK;
+    case SB__CUDA_ERROR_OUT_OF_MEMORY:
+        return SB_ERR_OUT_OF_MEMORY;
+    case SB__CUDA_ERROR_NO_DEVICE:
+    case SB__CUDA_ERROR_INVALID_DEVICE:
+        return SB_ERR_NO_DEVICE;
+    case SB__CUDA_ERROR_NOT_SUPPORTED:
+        return SB_ERR_UNSUPPORTED;
+    default:
+        return SB_ERR_DEVICE_FAILURE;
+    }
+}
+
+sb_status sb__cuda_status(const struct sb__cuda_device *device, sb__cu_result result,
+                          const char *call, sb_error *err) {
+    char message[sizeof err->message];
+    const char *name = NULL, *text = NULL;
+    if (result == SB__CUDA_SUCCESS)
+        return SB_OK;
+    if (device->cu->cuGetErrorName(result, &name) != SB__CUDA_SUCCESS || !name)
+        name = "an unknown error";
+    if (device->cu->cuGetErrorString(result, &text) != SB__CUDA_SUCCESS || !text)
+        text = "no description";
+    (void)snprintf(message, sizeof message, "cuda:%d: %s: %s (%s)", device->ordinal, call, name,
+                   text);
+    return sb_backend_fail(err, status_of(result), (int32_t)result, message);
+}
+
+/* --- life ------------------------------------------------------------------------------ */
+
+static sb_status find_device(struct sb__cuda_device *device, sb_error *err) {
+    char message[sizeof err->message];
+    int count = 0;
+    sb__cu_result result = device->cu->cuDeviceGetCount(&count);
+    if (result != SB__CUDA_SUCCESS)
+        return sb__cuda_status(device, result, "cuDeviceGetCount", err);
+    if (device->ordinal < count)
+        return sb__cuda_status(device, device->cu->cuDeviceGet(&device->handle, device->ordinal),
+                               "cuDeviceGet", err);
+    (void)snprintf(message, sizeof message, "there is no cuda:%d: the driver shows %d device%s",
+                   device->ordinal, count, count == 1 ? "" : "s");
+    return sb_backend_fail(err, SB_ERR_NO_DEVICE, 0, message);
+}
+
+/* A pool of our own, since the process's default one has the application's settings. */
+static sb__cu_result create_pool(struct sb__cuda_device *device, const char **call) {
+    struct sb__cu_pool_properties properties = {
+        .alloc_type = SB__CU_MEM_ALLOCATION_TYPE_PINNED,
+        .location_type = SB__CU_MEM_LOCATION_TYPE_DEVICE,
+        .location_id = device->handle,
+    };
+    uint64_t threshold = RELEASE_THRESHOLD;
+    int supported = 0;
+    *call = "cuDeviceGetAttribute";
+    sb__cu_result result = device->cu->cuDeviceGetAttribute(
+        &supported, SB__CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED, device->handle);
+    if (result != SB__CUDA_SUCCESS || !supported)
+        return result;
+    *call = "cuMemPoolCreate";
+    result = device->cu->cuMemPoolCreate(&device->pool, (const void *)&properties);
+    if (result != SB__CUDA_SUCCESS)
+        return result;
+    *call = "cuMemPoolSetAttribute";
+    return device->cu->cuMemPoolSetAttribute(device->pool, SB__CU_MEMPOOL_ATTR_RELEASE_THRESHOLD,
+                                             &threshold);
+}
+
+static sb__cu_result create_stream(struct sb__cuda_device *device, const char **call) {
+    *call = "cuStreamCreate";
+    return device->cu->cuStreamCreate(&device->stream, SB__CU_STREAM_DEFAULT);
+}
+
+/* What lives in the context; each part may be missing. */
+static void destroy_parts(struct sb__cuda_device *device) {
+    unsigned int mode;
+    if (sb__cuda_enter_to_free(device, &mode) != SB__CUDA_SUCCESS)
+        return;
+    if (device->blas)
+        (void)device->cublas->cublasDestroy_v2(device->blas);
+    if (device->stream) {
+        SB__CUDA_GIVE_BACK(device->cu->cuStreamSynchronize(device->stream));
+        SB__CUDA_GIVE_BACK(device->cu->cuStreamDestroy_v2(device->stream));
+    }
+    if (device->pool)
+        SB__CUDA_GIVE_BACK(device->cu->cuMemPoolDestroy(device->pool));
+    (void)sb__cuda_leave(device, &mode, SB__CUDA_SUCCESS);
+}
+
+static sb_status create_parts(struct sb__cuda_device *device, sb_error *err) {
+    unsigned int mode;
+    const char *call = "cuCtxPushCurrent";
+    sb__cu_result result = sb__cuda_enter(device, &mode);
+    if (result != SB__CUDA_SUCCESS)
+        return sb__cuda_status(device, result, call, err);
+    result = create_pool(device, &call);
+    if (result == SB__CUDA_SUCCESS)
+        result = create_stream(device, &call);
+    return sb__cuda_status(device, sb__cuda_leave(device, &mode, result), call, err);
+}
+
+static sb_status open_device(struct sb__cuda_device *device, sb_error *err) {
+    sb_status st = find_device(device, err);
+    if (st != SB_OK)
+        return st;
+    st = sb__cuda_status(device,
+                         device->cu->cuDevicePrimaryCtxRetain(&device->context, device->handle),
+                         "cuDevicePrimaryCtxRetain", err);
+    if (st != SB_OK)
+        return st;
+    st = create_parts(device, err);
+    if (st == SB_OK)
+        return SB_OK;
+    destroy_parts(device);
+    SB__CUDA_GIVE_BACK(device->cu->cuDevicePrimaryCtxRelease_v2(device->handle));
+    return st;
+}
+
+sb_status sb__cuda_open(void *user, int32_t ordinal, void **out, sb_error *err) {
+    (void)user;
+    const struct sb__cuda_driver *driver;
+    sb_status st = sb__cuda_driver_open(&driver, err);
+    if (st != SB_OK)
+        return st;
+    struct sb__cuda_device *device = calloc(1, sizeof *device);
+    if (!device)
+        return sb_backend_fail(err, SB_ERR_OUT_OF_MEMORY, 0, "no memory for a device's state");
+    device->cu = driver;
+    device->ordinal = ordinal;
+    (void)pthread_mutex_init(&device->blas_lock, NULL);
+    st = open_device(device, err);
+    if (st == SB_OK) {
+        *out = device;
+        return SB_OK;
+    }
+    (void)pthread_mutex_destroy(&device->blas_lock);
+    free(device);
+    return st;
+}
+
+void sb__cuda_close(void *opened) {
+    struct sb__cuda_device *device = opened;
+    destroy_parts(device);
+    SB__CUDA_GIVE_BACK(device->cu->cuDevicePrimaryCtxRelease_v2(device->handle));
+    (void)pthread_mutex_destroy(&device->blas_lock);
+    free(device);
+}

@@ -1,0 +1,98 @@
+/* An opened CUDA device: its primary context, retained, with a stream and a pool
+   of our own. Calls of the driver stand between sb__cuda_enter and
+   sb__cuda_leave, which make that context the thread's and put back what was
+   there. */
+#ifndef SB_CUDA_DEVICE_H
+#define SB_CUDA_DEVICE_H
+
+#include "libraries.h"
+
+#include <pthread.h>
+
+struct sb__cuda_device {
+    const struct sb__cuda_driver *cu;
+    int32_t ordinal;
+    sb__cu_device handle;
+    sb__cu_context context;
+    sb__cu_stream stream;
+    sb__cu_pool pool; /* NULL: the device has none, memory comes from cuMemAlloc */
+
+    pthread_mutex_t blas_lock;       /* held over the setting of the stream and the call */
+    const struct sb__cublas *cublas; /* NULL until arithmetic is prepared */
+    sb__cublas_handle blas;
+};
+
+sb_status sb__cuda_open(void *user, int32_t ordinal, void **out, sb_error *err);
+void sb__cuda_close(void *device);
+
+/* Begins calls of the driver on this thread. They may allocate even while the thread captures a
+   stream elsewhere; `mode` keeps what is put back. On failure there is nothing to leave. */
+sb__cu_result sb__cuda_enter(const struct sb__cuda_device *device, unsigned int *mode);
+/* The same before work on `stream`; fails where that would become a part of somebody's capture, or
+   end it. */
+sb__cu_result sb__cuda_enter_stream(const struct sb__cuda_device *device, sb__cu_stream stream,
+                                    unsigned int *mode);
+/* The same before something is given back, which nobody could do later: tried twice. */
+sb__cu_result sb__cuda_enter_to_free(const struct sb__cuda_device *device, unsigned int *mode);
+/* Ends them; hands `result` through. */
+sb__cu_result sb__cuda_leave(const struct sb__cuda_device *device, const unsigned int *mode,
+                             sb__cu_result result);
+
+/* The status of a result of `call`, told in `err`. */
+sb_status sb__cuda_status(const struct sb__cuda_device *device, sb__cu_result result,
+                          const char *call, sb_error *err);
+/* The process is ending and the driver has gone: what was queued counts as done. */
+static inline sb__cu_result sb__cuda_done(sb__cu_result result) {
+    return result == SB__CUDA_ERROR_DEINITIALIZED ? (sb__cu_result)SB__CUDA_SUCCESS : result;
+}
+
+/* The error loses the context: every later call fails with it. */
+int sb__cuda_is_sticky(sb__cu_result result);
+
+/* What gives something back is tried again, since nobody could later, but not where it may be
+   gone with the context. */
+#define SB__CUDA_GIVE_BACK(call)                                                                   \
+    do {                                                                                           \
+        sb__cu_result given = call;                                                                \
+        if (given != SB__CUDA_SUCCESS && !sb__cuda_is_sticky(given))                               \
+            (void)call;                                                                            \
+    } while (0)
+
+static inline sb__cu_ptr sb__cuda_address(const void *ptr) {
+    return (sb__cu_ptr)(uintptr_t)ptr;
+}
+
+/* --- memory.c, streams.c, arithmetic.c: the other slots of the table --------------- */
+
+sb_status sb__cuda_alloc(void *device, size_t bytes, sb_stream stream, void **out, sb_error *err);
+void sb__cuda_free(void *device, void *ptr, size_t bytes, sb_stream stream);
+sb_status sb__cuda_zero(void *device, void *dst, size_t bytes, sb_stream stream, sb_error *err);
+sb_status sb__cuda_upload(void *device, void *dst, const void *src, size_t bytes, sb_stream stream,
+                          sb_error *err);
+sb_status sb__cuda_download(void *device, void *dst, const void *src, size_t bytes,
+                            sb_stream stream, sb_error *err);
+sb_status sb__cuda_copy(void *device, void *dst, const void *src, size_t bytes, sb_stream stream,
+                        sb_error *err);
+sb_status sb__cuda_alloc_pinned(void *device, size_t bytes, void **out, sb_error *err);
+void sb__cuda_free_pinned(void *device, void *ptr, size_t bytes);
+sb_status sb__cuda_check_pointer(void *device, const void *ptr, size_t bytes, sb_error *err);
+
+sb_stream sb__cuda_own_stream(void *device);
+sb_status sb__cuda_check_stream(void *device, sb_stream stream, sb_error *err);
+sb_status sb__cuda_stream_synchronize(void *device, sb_stream stream, sb_error *err);
+sb_status sb__cuda_event_record(void *device, sb_stream stream, void **out, sb_error *err);
+sb_status sb__cuda_stream_wait(void *device, sb_stream stream, void *event, sb_error *err);
+sb_status sb__cuda_event_wait(void *device, void *event, sb_error *err);
+void sb__cuda_event_destroy(void *device, void *event);
+
+sb_status sb__cuda_prepare_arithmetic(void *device, sb_error *err);
+sb_status sb__cuda_axpy(void *device, int32_t dtype, int64_t count, double alpha, const void *x,
+                        void *y, sb_stream stream, sb_error *err);
+sb_status sb__cuda_scale(void *device, int32_t dtype, int64_t count, double alpha, void *x,
+                         sb_stream stream, sb_error *err);
+sb_status sb__cuda_asum(void *device, int32_t dtype, int64_t count, const void *x, double *out,
+                        sb_stream stream, sb_error *err);
+sb_status sb__cuda_sumsq(void *device, int32_t dtype, int64_t count, const void *x, double *out,
+                         sb_stream stream, sb_error *err);
+
+#endif

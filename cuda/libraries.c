@@ -1,0 +1,158 @@
+#include "libraries.h"
+
+#include <dlfcn.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define OLDEST_DRIVER 12000
+
+/* A function's name and where its address goes. */
+struct entry {
+    const char *symbol;
+    size_t member;
+};
+
+#define ENTRY(table, name)                       {#name, offsetof(struct table, name)},
+#define DRIVER_ENTRY(result, symbol, parameters) ENTRY(sb__cuda_driver, symbol)
+#define CUBLAS_ENTRY(result, symbol, parameters) ENTRY(sb__cublas, symbol)
+
+static const struct entry driver_entries[] = {SB__CUDA_FUNCTIONS(DRIVER_ENTRY)};
+static const struct entry cublas_entries[] = {SB__CUBLAS_FUNCTIONS(CUBLAS_ENTRY)};
+
+/* The name of the first function that the library lacks; NULL when it has all. */
+static const char *fill(void *library, void *table, const struct entry *entries, size_t count) {
+    for (size_t i = 0; i < count; i++) {
+        void *address = dlsym(library, entries[i].symbol);
+        if (!address)
+            return entries[i].symbol;
+        memcpy((char *)table + entries[i].member, &address, sizeof address);
+    }
+    return NULL;
+}
+
+static sb_status fail(sb_error *err, sb_status status, int32_t code, const char *format,
+                      const char *detail) {
+    char message[sizeof err->message];
+    (void)snprintf(message, sizeof message, format, detail);
+    return sb_backend_fail(err, status, code, message);
+}
+
+static sb_status fail_memory(sb_error *err) {
+    return sb_backend_fail(err, SB_ERR_OUT_OF_MEMORY, 0, "no memory for a table of functions");
+}
+
+/* --- the driver --------------------------------------------------------------------- */
+
+static sb_status initialise(struct sb__cuda_driver *driver, sb_error *err) {
+    const char *name = NULL;
+    char version[16];
+    sb__cu_result result = driver->cuDriverGetVersion(&driver->version);
+    if (result == SB__CUDA_SUCCESS && driver->version < OLDEST_DRIVER) {
+        (void)snprintf(version, sizeof version, "%d.%d", driver->version / 1000,
+                       driver->version % 1000 / 10);
+        return fail(err, SB_ERR_NO_DEVICE, 0,
+                    "the NVIDIA driver is made for CUDA %s; update it to one for 12.0 or later",
+                    version);
+    }
+    if (result == SB__CUDA_SUCCESS)
+        result = driver->cuInit(0);
+    if (result == SB__CUDA_SUCCESS)
+        return SB_OK;
+    if (driver->cuGetErrorName(result, &name) != SB__CUDA_SUCCESS || !name)
+        name = "an unknown error";
+    return fail(err, SB_ERR_NO_DEVICE, (int32_t)result,
+                "the NVIDIA driver does not start: %s; does nvidia-smi show a device?", name);
+}
+
+static sb_status load_driver(struct sb__cuda_driver *driver, sb_error *err) {
+    void *library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+    if (!library)
+        return fail(err, SB_ERR_NO_DEVICE, 0,
+                    "there is no NVIDIA driver (%s); install one, or use the device \"cpu\"",
+                    dlerror());
+    const char *missing =
+        fill(library, driver, driver_entries, sizeof driver_entries / sizeof *driver_entries);
+    sb_status st = missing ? fail(err, SB_ERR_NO_DEVICE, 0,
+                                  "the NVIDIA driver lacks %s; update it to one for CUDA 12.0 or "
+                                  "later",
+                                  missing)
+                           : initialise(driver, err);
+    driver->opener = getpid();
+    if (st != SB_OK)
+        (void)dlclose(library);
+    return st;
+}
+
+/* Threads that come at the same time each load a table; the first to publish wins. No lock: one
+   could be held for ever in a forked child. */
+sb_status sb__cuda_driver_open(const struct sb__cuda_driver **out, sb_error *err) {
+    static _Atomic(struct sb__cuda_driver *) published;
+    struct sb__cuda_driver *driver = atomic_load(&published);
+    if (!driver) {
+        struct sb__cuda_driver *loaded = calloc(1, sizeof *loaded);
+        if (!loaded)
+            return fail_memory(err);
+        sb_status st = load_driver(loaded, err);
+        if (st != SB_OK) {
+            free(loaded);
+            return st;
+        }
+        if (atomic_compare_exchange_strong(&published, &driver, loaded))
+            driver = loaded;
+        else
+            free(loaded);
+    }
+    if (driver->opener != getpid())
+        return sb_backend_fail(err, SB_ERR_FORKED, 0,
+                               "this process was forked after its parent had used CUDA; call exec, "
+                               "or use CUDA in the child alone");
+    *out = driver;
+    return SB_OK;
+}
+
+/* --- cuBLAS ------------------------------------------------------------------------- */
+
+static sb_status load_cublas(struct sb__cublas *cublas, int driver_version, sb_error *err) {
+    void *library = NULL;
+    if (driver_version >= 13000)
+        library = dlopen("libcublas.so.13", RTLD_NOW | RTLD_LOCAL);
+    if (!library)
+        library = dlopen("libcublas.so.12", RTLD_NOW | RTLD_LOCAL);
+    if (!library)
+        return fail(err, SB_ERR_UNSUPPORTED, 0,
+                    "arithmetic needs cuBLAS (%s); install it, or name its folder in "
+                    "LD_LIBRARY_PATH",
+                    dlerror());
+    const char *missing =
+        fill(library, cublas, cublas_entries, sizeof cublas_entries / sizeof *cublas_entries);
+    if (!missing)
+        return SB_OK;
+    (void)dlclose(library);
+    return fail(err, SB_ERR_UNSUPPORTED, 0, "cuBLAS lacks %s; install version 12.0 or later",
+                missing);
+}
+
+sb_status sb__cublas_open(const struct sb__cuda_driver *driver, const struct sb__cublas **out,
+                          sb_error *err) {
+    static _Atomic(struct sb__cublas *) published;
+    struct sb__cublas *cublas = atomic_load(&published);
+    if (!cublas) {
+        struct sb__cublas *loaded = calloc(1, sizeof *loaded);
+        if (!loaded)
+            return fail_memory(err);
+        sb_status st = load_cublas(loaded, driver->version, err);
+        if (st != SB_OK) {
+            free(loaded);
+            return st;
+        }
+        if (atomic_compare_exchange_strong(&published, &cublas, loaded))
+            cublas = loaded;
+        else
+            free(loaded);
+    }
+    *out = cublas;
+    return SB_OK;
+}

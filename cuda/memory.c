@@ -1,0 +1,157 @@
+/* Memory of the device from a pool, page-locked memory of the host, and copies. */
+#include "device.h"
+
+#include <stdio.h>
+
+static sb__cu_result alloc(const struct sb__cuda_device *device, size_t bytes, sb__cu_stream stream,
+                           sb__cu_ptr *out) {
+    if (device->pool)
+        return device->cu->cuMemAllocFromPoolAsync(out, bytes, device->pool, stream);
+    return device->cu->cuMemAlloc_v2(out, bytes);
+}
+
+sb_status sb__cuda_alloc(void *opened, size_t bytes, sb_stream stream, void **out, sb_error *err) {
+    const struct sb__cuda_device *device = opened;
+    unsigned int mode;
+    sb__cu_ptr ptr = 0;
+    sb__cu_result result = sb__cuda_enter_stream(device, stream, &mode);
+    if (result == SB__CUDA_SUCCESS)
+        result = sb__cuda_leave(device, &mode, alloc(device, bytes, stream, &ptr));
+    if (result == SB__CUDA_SUCCESS)
+        *out = (void *)(uintptr_t)ptr;
+    return sb__cuda_status(device, result, device->pool ? "cuMemAllocFromPoolAsync" : "cuMemAlloc",
+                           err);
+}
+
+/* Pool memory may be given back by cuMemFree, too, once nothing uses it. */
+static void free_now(const struct sb__cuda_device *device, sb__cu_ptr ptr, sb__cu_stream stream) {
+    SB__CUDA_GIVE_BACK(device->cu->cuStreamSynchronize(stream));
+    SB__CUDA_GIVE_BACK(device->cu->cuMemFree_v2(ptr));
+}
+
+void sb__cuda_free(void *opened, void *ptr, size_t bytes, sb_stream stream) {
+    const struct sb__cuda_device *device = opened;
+    unsigned int mode;
+    (void)bytes;
+    if (sb__cuda_enter_to_free(device, &mode) != SB__CUDA_SUCCESS)
+        return;
+    if (!device->pool ||
+        device->cu->cuMemFreeAsync(sb__cuda_address(ptr), stream) != SB__CUDA_SUCCESS)
+        free_now(device, sb__cuda_address(ptr), stream);
+    (void)sb__cuda_leave(device, &mode, SB__CUDA_SUCCESS);
+}
+
+sb_status sb__cuda_zero(void *opened, void *dst, size_t bytes, sb_stream stream, sb_error *err) {
+    const struct sb__cuda_device *device = opened;
+    unsigned int mode;
+    sb__cu_result result = sb__cuda_enter_stream(device, stream, &mode);
+    if (result == SB__CUDA_SUCCESS)
+        result = sb__cuda_leave(
+            device, &mode, device->cu->cuMemsetD8Async(sb__cuda_address(dst), 0, bytes, stream));
+    return sb__cuda_status(device, result, "cuMemsetD8Async", err);
+}
+
+sb_status sb__cuda_upload(void *opened, void *dst, const void *src, size_t bytes, sb_stream stream,
+                          sb_error *err) {
+    const struct sb__cuda_device *device = opened;
+    unsigned int mode;
+    sb__cu_result result = sb__cuda_enter_stream(device, stream, &mode);
+    if (result == SB__CUDA_SUCCESS)
+        result = sb__cuda_leave(
+            device, &mode,
+            device->cu->cuMemcpyHtoDAsync_v2(sb__cuda_address(dst), src, bytes, stream));
+    return sb__cuda_status(device, result, "cuMemcpyHtoDAsync", err);
+}
+
+sb_status sb__cuda_download(void *opened, void *dst, const void *src, size_t bytes,
+                            sb_stream stream, sb_error *err) {
+    const struct sb__cuda_device *device = opened;
+    unsigned int mode;
+    sb__cu_result result = sb__cuda_enter_stream(device, stream, &mode);
+    if (result == SB__CUDA_SUCCESS)
+        result = sb__cuda_leave(
+            device, &mode,
+            device->cu->cuMemcpyDtoHAsync_v2(dst, sb__cuda_address(src), bytes, stream));
+    return sb__cuda_status(device, result, "cuMemcpyDtoHAsync", err);
+}
+
+sb_status sb__cuda_copy(void *opened, void *dst, const void *src, size_t bytes, sb_stream stream,
+                        sb_error *err) {
+    const struct sb__cuda_device *device = opened;
+    unsigned int mode;
+    sb__cu_result result = sb__cuda_enter_stream(device, stream, &mode);
+    if (result == SB__CUDA_SUCCESS)
+        result = sb__cuda_leave(device, &mode,
+                                device->cu->cuMemcpyDtoDAsync_v2(
+                                    sb__cuda_address(dst), sb__cuda_address(src), bytes, stream));
+    return sb__cuda_status(device, result, "cuMemcpyDtoDAsync", err);
+}
+
+/* Portable: other contexts of the process may use it as page-locked, too. */
+sb_status sb__cuda_alloc_pinned(void *opened, size_t bytes, void **out, sb_error *err) {
+    const struct sb__cuda_device *device = opened;
+    unsigned int mode;
+    void *ptr = NULL;
+    sb__cu_result result = sb__cuda_enter(device, &mode);
+    if (result == SB__CUDA_SUCCESS)
+        result = sb__cuda_leave(
+            device, &mode, device->cu->cuMemHostAlloc(&ptr, bytes, SB__CU_MEMHOSTALLOC_PORTABLE));
+    if (result == SB__CUDA_SUCCESS)
+        *out = ptr;
+    return sb__cuda_status(device, result, "cuMemHostAlloc", err);
+}
+
+void sb__cuda_free_pinned(void *opened, void *ptr, size_t bytes) {
+    const struct sb__cuda_device *device = opened;
+    unsigned int mode;
+    (void)bytes;
+    if (sb__cuda_enter_to_free(device, &mode) != SB__CUDA_SUCCESS)
+        return;
+    SB__CUDA_GIVE_BACK(device->cu->cuMemFreeHost(ptr));
+    (void)sb__cuda_leave(device, &mode, SB__CUDA_SUCCESS);
+}
+
+/* --- pointers of the caller ------------------------------------------------------------ */
+
+struct region {
+    unsigned int memory_type;
+    int ordinal;
+    sb__cu_ptr start;
+    size_t bytes;
+};
+
+/* A pointer that the driver does not know leaves all zero, and is no error to it. */
+static sb__cu_result look_up(const struct sb__cuda_device *device, const void *ptr,
+                             struct region *out) {
+    unsigned int attributes[] = {
+        SB__CU_POINTER_ATTRIBUTE_MEMORY_TYPE, SB__CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL,
+        SB__CU_POINTER_ATTRIBUTE_RANGE_START_ADDR, SB__CU_POINTER_ATTRIBUTE_RANGE_SIZE};
+    void *values[] = {&out->memory_type, &out->ordinal, &out->start, &out->bytes};
+    unsigned int mode;
+    sb__cu_result result = sb__cuda_enter(device, &mode);
+    if (result != SB__CUDA_SUCCESS)
+        return result;
+    return sb__cuda_leave(
+        device, &mode,
+        device->cu->cuPointerGetAttributes(4, attributes, values, sb__cuda_address(ptr)));
+}
+
+sb_status sb__cuda_check_pointer(void *opened, const void *ptr, size_t bytes, sb_error *err) {
+    const struct sb__cuda_device *device = opened;
+    struct region region = {.ordinal = -1};
+    char message[sizeof err->message];
+    sb__cu_result result = look_up(device, ptr, &region);
+    if (result != SB__CUDA_SUCCESS)
+        return sb__cuda_status(device, result, "cuPointerGetAttributes", err);
+    if (region.memory_type != SB__CU_MEMORYTYPE_DEVICE || region.ordinal != device->ordinal) {
+        (void)snprintf(message, sizeof message, "%p is no memory of cuda:%d", ptr, device->ordinal);
+        return sb_backend_fail(err, SB_ERR_WRONG_DEVICE, 0, message);
+    }
+    size_t before = (size_t)(sb__cuda_address(ptr) - region.start);
+    if (before <= region.bytes && bytes <= region.bytes - before)
+        return SB_OK;
+    (void)snprintf(message, sizeof message,
+                   "%zu bytes at %p go beyond the %zu allocated on cuda:%d", bytes, ptr,
+                   region.bytes, device->ordinal);
+    return sb_backend_fail(err, SB_ERR_WRONG_DEVICE, 0, message);
+}

@@ -1,0 +1,113 @@
+/* Streams and events: the caller's as raw handles, and the one of our own. */
+#include "device.h"
+
+sb_stream sb__cuda_own_stream(void *opened) {
+    const struct sb__cuda_device *device = opened;
+    return device->stream;
+}
+
+static sb__cu_result inspect(const struct sb__cuda_device *device, sb__cu_stream stream,
+                             sb__cu_context *context, unsigned int *capturing) {
+    unsigned int mode;
+    sb__cu_result result = sb__cuda_enter(device, &mode);
+    if (result != SB__CUDA_SUCCESS)
+        return result;
+    result = device->cu->cuStreamGetCtx(stream, context);
+    if (result == SB__CUDA_SUCCESS && *context == device->context)
+        result = device->cu->cuStreamIsCapturing(stream, capturing);
+    return sb__cuda_leave(device, &mode, result);
+}
+
+/* Both questions leave a capture as it is. */
+sb_status sb__cuda_check_stream(void *opened, sb_stream stream, sb_error *err) {
+    const struct sb__cuda_device *device = opened;
+    sb__cu_context context = NULL;
+    unsigned int capturing = SB__CU_STREAM_CAPTURE_STATUS_NONE;
+    if (!stream)
+        return SB_OK;
+    if (stream == SB__CU_STREAM_PER_THREAD)
+        return sb_backend_fail(err, SB_ERR_UNSUPPORTED, 0,
+                               "the per-thread default stream is another one in each thread; pass "
+                               "a stream that you created");
+    sb__cu_result result = inspect(device, stream, &context, &capturing);
+    if (result != SB__CUDA_SUCCESS)
+        return sb__cuda_status(device, result, "cuStreamGetCtx or cuStreamIsCapturing", err);
+    if (context != device->context)
+        return sb_backend_fail(err, SB_ERR_WRONG_DEVICE, 0,
+                               "the stream belongs to another device, or not to the primary "
+                               "context of this one");
+    if (capturing != SB__CU_STREAM_CAPTURE_STATUS_NONE)
+        return sb_backend_fail(err, SB_ERR_UNSUPPORTED, 0,
+                               "the stream is being captured; a graph would keep pointers that "
+                               "may change");
+    return SB_OK;
+}
+
+/* The core waits once more after a failure of the device: whatever else comes out of a wait has to
+   look like one, or host memory would be freed under a copy. */
+static sb_status wait_status(const struct sb__cuda_device *device, sb__cu_result result,
+                             const char *call, sb_error *err) {
+    sb_status st = sb__cuda_status(device, sb__cuda_done(result), call, err);
+    if (st == SB_ERR_OUT_OF_MEMORY)
+        st = err->code = SB_ERR_DEVICE_FAILURE;
+    return st;
+}
+
+sb_status sb__cuda_stream_synchronize(void *opened, sb_stream stream, sb_error *err) {
+    const struct sb__cuda_device *device = opened;
+    unsigned int mode;
+    sb__cu_result result = sb__cuda_enter_stream(device, stream, &mode);
+    if (result == SB__CUDA_SUCCESS)
+        result = sb__cuda_leave(device, &mode, device->cu->cuStreamSynchronize(stream));
+    return wait_status(device, result, "cuStreamSynchronize", err);
+}
+
+static sb__cu_result record(const struct sb__cuda_device *device, sb__cu_stream stream,
+                            sb__cu_event *out) {
+    sb__cu_result result = device->cu->cuEventCreate(out, SB__CU_EVENT_DISABLE_TIMING);
+    if (result != SB__CUDA_SUCCESS)
+        return result;
+    result = device->cu->cuEventRecord(*out, stream);
+    if (result != SB__CUDA_SUCCESS)
+        SB__CUDA_GIVE_BACK(device->cu->cuEventDestroy_v2(*out));
+    return result;
+}
+
+sb_status sb__cuda_event_record(void *opened, sb_stream stream, void **out, sb_error *err) {
+    const struct sb__cuda_device *device = opened;
+    unsigned int mode;
+    sb__cu_event event = NULL;
+    sb__cu_result result = sb__cuda_enter_stream(device, stream, &mode);
+    if (result == SB__CUDA_SUCCESS)
+        result = sb__cuda_leave(device, &mode, record(device, stream, &event));
+    if (result == SB__CUDA_SUCCESS)
+        *out = event;
+    return sb__cuda_status(device, result, "cuEventRecord", err);
+}
+
+sb_status sb__cuda_stream_wait(void *opened, sb_stream stream, void *event, sb_error *err) {
+    const struct sb__cuda_device *device = opened;
+    unsigned int mode;
+    sb__cu_result result = sb__cuda_enter_stream(device, stream, &mode);
+    if (result == SB__CUDA_SUCCESS)
+        result = sb__cuda_leave(device, &mode, device->cu->cuStreamWaitEvent(stream, event, 0));
+    return sb__cuda_status(device, result, "cuStreamWaitEvent", err);
+}
+
+sb_status sb__cuda_event_wait(void *opened, void *event, sb_error *err) {
+    const struct sb__cuda_device *device = opened;
+    unsigned int mode;
+    sb__cu_result result = sb__cuda_enter(device, &mode);
+    if (result == SB__CUDA_SUCCESS)
+        result = sb__cuda_leave(device, &mode, device->cu->cuEventSynchronize(event));
+    return wait_status(device, result, "cuEventSynchronize", err);
+}
+
+void sb__cuda_event_destroy(void *opened, void *event) {
+    const struct sb__cuda_device *device = opened;
+    unsigned int mode;
+    if (sb__cuda_enter_to_free(device, &mode) != SB__CUDA_SUCCESS)
+        return;
+    SB__CUDA_GIVE_BACK(device->cu->cuEventDestroy_v2(event));
+    (void)sb__cuda_leave(device, &mode, SB__CUDA_SUCCESS);
+}

@@ -1,0 +1,32 @@
+#include "table.h"
+
+#include "device.h"
+
+const sb_backend sb__cuda_backend = {
+    .struct_size = sizeof(sb_backend),
+    .abi_version = SB_BACKEND_ABI_VERSION,
+    .name = "cuda",
+    .open = sb__cuda_open,
+    .close = sb__cuda_close,
+    .alloc = sb__cuda_alloc,
+    .free = sb__cuda_free,
+    .zero = sb__cuda_zero,
+    .upload = sb__cuda_upload,
+    .download = sb__cuda_download,
+    .copy = sb__cuda_copy,
+    .alloc_pinned = sb__cuda_alloc_pinned,
+    .free_pinned = sb__cuda_free_pinned,
+    .check_pointer = sb__cuda_check_pointer,
+    .own_stream = sb__cuda_own_stream,
+    .check_stream = sb__cuda_check_stream,
+    .stream_synchronize = sb__cuda_stream_synchronize,
+    .event_record = sb__cuda_event_record,
+    .stream_wait = sb__cuda_stream_wait,
+    .event_wait = sb__cuda_event_wait,
+    .event_destroy = sb__cuda_event_destroy,
+    .prepare_arithmetic = sb__cuda_prepare_arithmetic,
+    .axpy = sb__cuda_axpy,
+    .scale = sb__cuda_scale,
+    .asum = sb__cuda_asum,
+    .sumsq = sb__cuda_sumsq,
+};

@@ -1,0 +1,10 @@
+/* The rows of the conformance table on the stand-ins. */
+static void prepare(void *device) {
+    sb_error err;
+    assert_ok(sb__cuda_backend.prepare_arithmetic(device, &err));
+}
+
+#define CONFORMANCE_ROWS                                                                           \
+    {"host", &host_backend, NULL}, {                                                               \
+        "cuda on a stand-in", &sb__cuda_backend, prepare                                           \
+    }

@@ -1,0 +1,561 @@
+/* Settings, counters, failing calls, and contexts on threads' stacks. */
+#include "driver.h"
+
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define MAX_FUNCTIONS 128
+#define MAX_DEPTH     64
+
+struct standin standin;
+
+static struct {
+    const char *name;
+    int64_t calls;
+} functions[MAX_FUNCTIONS];
+
+static struct {
+    const char *function;
+    int64_t in;
+    enum standin_mode mode;
+    unsigned int code;
+    const char *fired;
+} armed;
+
+static _Thread_local struct {
+    CUcontext contexts[MAX_DEPTH];
+    int depth;
+    CUstreamCaptureMode mode;
+} thread;
+
+/* --- settings -------------------------------------------------------------------------------- */
+
+static int64_t setting(const char *variable, int64_t otherwise) {
+    const char *text = getenv(variable);
+    return text && *text ? strtoll(text, NULL, 10) : otherwise;
+}
+
+static int64_t schedule_setting(void) {
+    const char *text = getenv("STANDIN_SCHEDULE");
+    if (text && strcmp(text, "lazy") == 0)
+        return STANDIN_LAZY;
+    return text && strcmp(text, "random") == 0 ? STANDIN_RANDOM : STANDIN_EAGER;
+}
+
+__attribute__((constructor)) static void load(void) {
+    pthread_mutexattr_t recursive;
+    (void)pthread_mutexattr_init(&recursive);
+    (void)pthread_mutexattr_settype(&recursive, PTHREAD_MUTEX_RECURSIVE);
+    (void)pthread_mutex_init(&standin.lock, &recursive);
+    (void)pthread_mutexattr_destroy(&recursive);
+    standin.settings[STANDIN_SCHEDULE] = schedule_setting();
+    standin.settings[STANDIN_DEVICES] = setting("STANDIN_DEVICES", 2);
+    standin.settings[STANDIN_VERSION] = setting("STANDIN_VERSION", 13000);
+    standin.settings[STANDIN_POOLS] = setting("STANDIN_POOLS", 1);
+    standin.settings[STANDIN_INIT] = setting("STANDIN_INIT", 0);
+    standin.settings[STANDIN_MEMORY] = setting("STANDIN_MEMORY", (int64_t)16 << 30);
+    standin_set(STANDIN_SEED, setting("STANDIN_SEED", 1));
+}
+
+void lock(void) {
+    (void)pthread_mutex_lock(&standin.lock);
+}
+
+void unlock(void) {
+    (void)pthread_mutex_unlock(&standin.lock);
+}
+
+void standin_set(enum standin_setting which, int64_t value) {
+    lock();
+    standin.settings[which] = value;
+    if (which == STANDIN_SEED)
+        standin.random = (uint64_t)value;
+    unlock();
+}
+
+uint64_t draw(void) {
+    uint64_t x = standin.random += 0x9E3779B97F4A7C15u;
+    x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9u;
+    x = (x ^ (x >> 27)) * 0x94D049BB133111EBu;
+    return x ^ (x >> 31);
+}
+
+/* --- what a test sees ------------------------------------------------------------------------ */
+
+void standin_violation(const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    lock();
+    standin.violations++;
+    (void)fputs("stand-in: ", stderr);
+    (void)vfprintf(stderr, format, args);
+    (void)fputc('\n', stderr);
+    unlock();
+    va_end(args);
+}
+
+int64_t standin_violations(void) {
+    lock();
+    int64_t count = standin.violations;
+    unlock();
+    return count;
+}
+
+void standin_forgive(void) {
+    lock();
+    standin.violations = 0;
+    unlock();
+}
+
+struct standin_live standin_live(void) {
+    lock();
+    struct standin_live live = standin.live;
+    unlock();
+    return live;
+}
+
+int standin_depth(void) {
+    return thread.depth;
+}
+
+void standin_count_handle(int by) {
+    lock();
+    standin.live.handles += by;
+    unlock();
+}
+
+void standin_shut_down(void) {
+    lock();
+    standin.shut_down = true;
+    unlock();
+}
+
+/* --- objects ------------------------------------------------------------------------------ */
+
+struct object {
+    struct object *next, *previous;
+    max_align_t bytes[];
+};
+
+static struct object objects = {&objects, &objects};
+
+void *standin_object(size_t bytes) {
+    struct object *object = calloc(1, sizeof *object + bytes);
+    if (!object)
+        return NULL;
+    lock();
+    object->next = objects.next;
+    object->previous = &objects;
+    objects.next->previous = object;
+    objects.next = object;
+    unlock();
+    return object->bytes;
+}
+
+void standin_object_free(void *bytes) {
+    if (!bytes)
+        return;
+    struct object *object =
+        (struct object *)(void *)((char *)bytes - offsetof(struct object, bytes));
+    lock();
+    object->next->previous = object->previous;
+    object->previous->next = object->next;
+    unlock();
+    free(object);
+}
+
+void standin_heal(void) {
+    lock();
+    for (int i = 0; i < MAX_DEVICES; i++) {
+        forget_streams(&standin.contexts[i]);
+        standin.contexts[i] = (struct CUctx_st){.device = i};
+    }
+    forget_memory();
+    while (objects.next != &objects)
+        standin_object_free(objects.next->bytes);
+    standin.live = (struct standin_live){0};
+    standin.shut_down = false;
+    thread.depth = 0;
+    thread.mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
+    unlock();
+}
+
+static void count_call(const char *function) {
+    for (int i = 0; i < MAX_FUNCTIONS; i++) {
+        if (!functions[i].name)
+            functions[i].name = function;
+        if (strcmp(functions[i].name, function) != 0)
+            continue;
+        functions[i].calls++;
+        return;
+    }
+}
+
+int64_t standin_calls(const char *function) {
+    int64_t calls = 0;
+    lock();
+    for (int i = 0; i < MAX_FUNCTIONS && functions[i].name; i++)
+        if (!function || strcmp(functions[i].name, function) == 0)
+            calls += functions[i].calls;
+    unlock();
+    return calls;
+}
+
+/* --- failing --------------------------------------------------------------------------------- */
+
+void standin_fail(const char *function, int64_t nth, enum standin_mode mode, unsigned int code) {
+    lock();
+    armed.function = function;
+    armed.in = nth;
+    armed.mode = mode;
+    armed.code = code;
+    if (nth)
+        armed.fired = NULL;
+    unlock();
+}
+
+const char *standin_fired(void) {
+    lock();
+    const char *fired = armed.fired;
+    unlock();
+    return fired;
+}
+
+bool fault_is_due(const char *function, enum standin_mode *mode, unsigned int *code) {
+    if (armed.in == 0 || (armed.function && strcmp(armed.function, function) != 0) ||
+        --armed.in > 0)
+        return false;
+    armed.fired = function;
+    *mode = armed.mode;
+    *code = armed.code;
+    return true;
+}
+
+void lose(CUcontext context, CUresult code) {
+    if (context && !context->lost)
+        context->lost = code;
+}
+
+CUcontext current(void) {
+    return thread.depth ? thread.contexts[thread.depth - 1] : NULL;
+}
+
+static void fail_call(struct call *c, enum standin_mode mode, CUresult code) {
+    switch (mode) {
+    case STANDIN_STICKY:
+        lose(current() ? current() : &standin.contexts[0], code);
+        c->result = code;
+        return;
+    case STANDIN_LATE:
+    case STANDIN_PASSING:
+        c->passing = mode == STANDIN_PASSING;
+        if (c->passing && c->need != WORK)
+            c->result = code;
+        else
+            c->later = code;
+        return;
+    case STANDIN_EXIT:
+        standin.shut_down = true;
+        c->result = CUDA_ERROR_DEINITIALIZED;
+        return;
+    default:
+        c->result = code;
+    }
+}
+
+static CUresult check_state(const struct call *c) {
+    if (c->need == NOTHING)
+        return CUDA_SUCCESS;
+    if (!standin.initialised || standin.process != getpid())
+        return CUDA_ERROR_NOT_INITIALIZED;
+    if (c->need == INITIALISED)
+        return CUDA_SUCCESS;
+    return c->context ? c->context->lost : CUDA_ERROR_INVALID_CONTEXT;
+}
+
+bool begin(struct call *c, const char *function, enum need need) {
+    enum standin_mode mode;
+    unsigned int code;
+    *c = (struct call){.need = need};
+    lock();
+    c->context = current();
+    count_call(function);
+    if (standin.shut_down)
+        c->result = CUDA_ERROR_DEINITIALIZED;
+    if (!c->result && c->context && c->context->lost_soon)
+        lose(c->context, c->context->lost_soon);
+    if (!c->result && fault_is_due(function, &mode, &code))
+        fail_call(c, mode, (CUresult)code);
+    if (!c->result)
+        c->result = check_state(c);
+    return c->result == CUDA_SUCCESS;
+}
+
+CUresult end(struct call *c) {
+    CUresult result = c->result;
+    if (!result && c->later && c->need != WORK)
+        (c->context ? c->context : &standin.contexts[0])->lost_soon = c->later;
+    unlock();
+    return result;
+}
+
+static void fail_blas(struct standin_blas_call *call, enum standin_mode mode, unsigned int code) {
+    if (mode != STANDIN_LATE)
+        call->status = code;
+    else if (call->context)
+        call->context->lost_soon = CUDA_ERROR_ILLEGAL_ADDRESS;
+    if (mode == STANDIN_STICKY)
+        lose(call->context, CUDA_ERROR_ILLEGAL_ADDRESS);
+    if (mode == STANDIN_EXIT)
+        standin.shut_down = true;
+}
+
+struct standin_blas_call standin_blas(const char *function) {
+    struct standin_blas_call call = {0, NULL};
+    enum standin_mode mode;
+    unsigned int code;
+    lock();
+    count_call(function);
+    call.context = current();
+    if (standin.shut_down)
+        standin_violation("%s was called after the driver had shut down", function);
+    if (fault_is_due(function, &mode, &code))
+        fail_blas(&call, mode, code);
+    unlock();
+    return call;
+}
+
+/* --- the driver's life ----------------------------------------------------------------------- */
+
+static void at_exit(void) {
+    standin_shut_down();
+}
+
+CUresult CUDAAPI cuInit(unsigned int flags) {
+    struct call c;
+    static bool registered;
+    (void)flags;
+    if (begin(&c, __func__, NOTHING))
+        c.result = (CUresult)standin.settings[STANDIN_INIT];
+    if (!c.result && standin.initialised && standin.process != getpid())
+        c.result = CUDA_ERROR_NOT_INITIALIZED;
+    if (!c.result) {
+        standin.initialised = true;
+        standin.process = getpid();
+        if (!registered)
+            (void)atexit(at_exit);
+        registered = true;
+    }
+    return end(&c);
+}
+
+CUresult CUDAAPI cuDriverGetVersion(int *version) {
+    struct call c;
+    if (begin(&c, __func__, NOTHING))
+        *version = (int)standin.settings[STANDIN_VERSION];
+    return end(&c);
+}
+
+#define NAMED(code)                                                                                \
+    case code:                                                                                     \
+        return #code
+
+static const char *name_of(CUresult code) {
+    switch (code) {
+        NAMED(CUDA_SUCCESS);
+        NAMED(CUDA_ERROR_INVALID_VALUE);
+        NAMED(CUDA_ERROR_OUT_OF_MEMORY);
+        NAMED(CUDA_ERROR_NOT_INITIALIZED);
+        NAMED(CUDA_ERROR_DEINITIALIZED);
+        NAMED(CUDA_ERROR_NO_DEVICE);
+        NAMED(CUDA_ERROR_INVALID_DEVICE);
+        NAMED(CUDA_ERROR_INVALID_CONTEXT);
+        NAMED(CUDA_ERROR_INVALID_HANDLE);
+        NAMED(CUDA_ERROR_ILLEGAL_ADDRESS);
+        NAMED(CUDA_ERROR_LAUNCH_FAILED);
+        NAMED(CUDA_ERROR_NOT_SUPPORTED);
+        NAMED(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+        NAMED(CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+        NAMED(CUDA_ERROR_STREAM_CAPTURE_IMPLICIT);
+        NAMED(CUDA_ERROR_CAPTURED_EVENT);
+        NAMED(CUDA_ERROR_UNKNOWN);
+    default:
+        return NULL;
+    }
+}
+
+static CUresult describe(const char *function, CUresult error, const char **out) {
+    struct call c;
+    if (begin(&c, function, NOTHING)) {
+        *out = name_of(error);
+        c.result = *out ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+    }
+    return end(&c);
+}
+
+CUresult CUDAAPI cuGetErrorName(CUresult error, const char **out) {
+    return describe(__func__, error, out);
+}
+
+CUresult CUDAAPI cuGetErrorString(CUresult error, const char **out) {
+    return describe(__func__, error, out);
+}
+
+/* --- devices and contexts -------------------------------------------------------------------- */
+
+static bool is_device(int device) {
+    return device >= 0 && device < standin.settings[STANDIN_DEVICES] && device < MAX_DEVICES;
+}
+
+CUresult CUDAAPI cuDeviceGetCount(int *count) {
+    struct call c;
+    if (begin(&c, __func__, INITIALISED))
+        *count = (int)standin.settings[STANDIN_DEVICES];
+    return end(&c);
+}
+
+CUresult CUDAAPI cuDeviceGet(CUdevice *device, int ordinal) {
+    struct call c;
+    if (begin(&c, __func__, INITIALISED)) {
+        c.result = is_device(ordinal) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
+        if (!c.result)
+            *device = ordinal;
+    }
+    return end(&c);
+}
+
+CUresult CUDAAPI cuDeviceGetAttribute(int *value, CUdevice_attribute attribute, CUdevice device) {
+    struct call c;
+    if (begin(&c, __func__, INITIALISED)) {
+        if (!is_device(device))
+            c.result = CUDA_ERROR_INVALID_DEVICE;
+        else if (attribute != CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED)
+            c.result = CUDA_ERROR_INVALID_VALUE;
+        else
+            *value = (int)standin.settings[STANDIN_POOLS];
+    }
+    return end(&c);
+}
+
+CUresult CUDAAPI cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device) {
+    struct call c;
+    if (begin(&c, __func__, INITIALISED) && !is_device(device))
+        c.result = CUDA_ERROR_INVALID_DEVICE;
+    if (!c.result) {
+        CUcontext primary = &standin.contexts[device];
+        if (primary->retained++ == 0) {
+            primary->device = device;
+            primary->legacy = (struct CUstream_st){.context = primary, .blocking = true};
+            primary->streams = &primary->legacy;
+        }
+        standin.live.retained++;
+        *context = primary;
+    }
+    return end(&c);
+}
+
+CUresult CUDAAPI cuDevicePrimaryCtxRelease(CUdevice device) {
+    struct call c;
+    if (begin(&c, __func__, INITIALISED) && !is_device(device))
+        c.result = CUDA_ERROR_INVALID_DEVICE;
+    if (!c.result && !standin.contexts[device].retained)
+        c.result = CUDA_ERROR_INVALID_CONTEXT;
+    if (!c.result) {
+        CUcontext primary = &standin.contexts[device];
+        standin.live.retained--;
+        if (--primary->retained == 0) {
+            run_all(primary);
+            if (primary->streams != &primary->legacy)
+                standin_violation("the primary context of device %d ended before its streams",
+                                  device);
+            primary->lost = primary->lost_soon = CUDA_SUCCESS;
+        }
+    }
+    return end(&c);
+}
+
+CUresult CUDAAPI cuCtxPushCurrent(CUcontext context) {
+    struct call c;
+    if (begin(&c, __func__, INITIALISED)) {
+        if (!context || thread.depth == MAX_DEPTH)
+            c.result = CUDA_ERROR_INVALID_CONTEXT;
+        else
+            thread.contexts[thread.depth++] = context;
+    }
+    return end(&c);
+}
+
+CUresult CUDAAPI cuCtxPopCurrent(CUcontext *context) {
+    struct call c;
+    if (begin(&c, __func__, INITIALISED)) {
+        if (thread.depth == 0)
+            c.result = CUDA_ERROR_INVALID_CONTEXT;
+        else
+            *context = thread.contexts[--thread.depth];
+    }
+    return end(&c);
+}
+
+CUresult CUDAAPI cuCtxGetCurrent(CUcontext *context) {
+    struct call c;
+    if (begin(&c, __func__, INITIALISED))
+        *context = current();
+    return end(&c);
+}
+
+CUresult CUDAAPI cuCtxSetCurrent(CUcontext context) {
+    struct call c;
+    if (begin(&c, __func__, INITIALISED)) {
+        if (thread.depth)
+            thread.depth--;
+        if (context)
+            thread.contexts[thread.depth++] = context;
+    }
+    return end(&c);
+}
+
+CUresult CUDAAPI cuCtxSynchronize(void) {
+    struct call c;
+    if (begin(&c, __func__, CONTEXT))
+        c.result = check_unsafe(c.context);
+    if (!c.result) {
+        run_all(c.context);
+        c.result = c.context->lost;
+    }
+    return end(&c);
+}
+
+CUresult CUDAAPI cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode) {
+    struct call c;
+    if (begin(&c, __func__, NOTHING)) {
+        CUstreamCaptureMode old = thread.mode;
+        thread.mode = *mode;
+        *mode = old;
+    }
+    return end(&c);
+}
+
+/* Here, since the mode is the thread's. */
+static bool forbids(CUstream stream) {
+    if (stream->capture != CU_STREAM_CAPTURE_STATUS_ACTIVE || stream->captured_from != stream ||
+        thread.mode == CU_STREAM_CAPTURE_MODE_RELAXED)
+        return false;
+    if (pthread_equal(stream->capturer, pthread_self()))
+        return stream->capture_mode != CU_STREAM_CAPTURE_MODE_RELAXED;
+    return stream->capture_mode == CU_STREAM_CAPTURE_MODE_GLOBAL &&
+           thread.mode == CU_STREAM_CAPTURE_MODE_GLOBAL;
+}
+
+CUresult check_unsafe(CUcontext context) {
+    CUresult result = CUDA_SUCCESS;
+    for (CUstream s = context->streams; s; s = s->next)
+        if (forbids(s)) {
+            s->capture = CU_STREAM_CAPTURE_STATUS_INVALIDATED;
+            result = CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+        }
+    return result;
+}

@@ -1,0 +1,161 @@
+/* The stand-in's driver from inside: one lock over everything, no threads of its
+   own; whoever waits runs the work that has to be done first. */
+#ifndef SB_TESTS_STANDIN_DRIVER_H
+#define SB_TESTS_STANDIN_DRIVER_H
+
+#include "standin.h"
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <sys/types.h>
+
+#define MAX_DEVICES 8
+#define RUBBISH     0xCB
+
+/* --- objects --------------------------------------------------------------------------------- */
+
+struct record { /* what an event stood for when it was recorded */
+    int refs;
+    bool done, captured;
+    CUresult failure;
+    struct CUstream_st *stream;
+};
+
+struct CUevent_st {
+    CUcontext context;
+    struct record *latest;
+};
+
+enum operation { ALLOCATE, RELEASE, SET, UPLOAD, DOWNLOAD, COPY, LAUNCH, RECORD, WAIT };
+
+struct item {
+    struct item *next;
+    enum operation operation;
+    uint64_t turn; /* over all streams of the process */
+    CUresult failure;
+    bool passing; /* the failure is told to who waits, and the context is not lost */
+    CUdeviceptr dst, src;
+    void *host;
+    char *snapshot; /* of an upload's source, or NULL */
+    bool staged;    /* an upload reads the snapshot: the driver had copied pageable memory */
+    bool scribbled;
+    size_t bytes;
+    unsigned char value;
+    void (*kernel)(void *user);
+    void *user;
+    bool owned; /* `user` is freed with the item */
+    struct record *record;
+};
+
+struct CUstream_st {
+    CUcontext context;
+    bool blocking, destroyed;
+    struct item *head, *tail;
+    CUresult failure; /* one that passes, until somebody was told */
+    CUstreamCaptureStatus capture;
+    CUstreamCaptureMode capture_mode;
+    pthread_t capturer;
+    CUstream captured_from; /* the stream that began the capture */
+    size_t nodes;
+    CUstream next;
+};
+
+struct CUctx_st {
+    int device;
+    int retained;
+    CUresult lost, lost_soon;
+    struct CUstream_st legacy;
+    CUstream streams; /* legacy is last */
+};
+
+struct CUmemPoolHandle_st {
+    int device;
+    bool destroyed;
+    uint64_t threshold;
+    int64_t blocks;
+};
+
+struct CUgraph_st {
+    size_t nodes;
+};
+
+struct block {
+    CUdeviceptr address;
+    size_t bytes;
+    char *backing;
+    int device;
+    CUmemoryPool pool; /* NULL: from cuMemAlloc */
+    bool ready, freeing;
+};
+
+struct pinned {
+    char *address;
+    size_t bytes;
+};
+
+struct standin {
+    pthread_mutex_t lock;
+    int64_t settings[STANDIN_SETTINGS];
+    uint64_t random, turn;
+    bool initialised, shut_down;
+    pid_t process;
+    struct CUctx_st contexts[MAX_DEVICES];
+    struct block *blocks;
+    size_t block_count, block_capacity;
+    struct pinned *pinned;
+    size_t pinned_count, pinned_capacity;
+    struct standin_live live;
+    int64_t violations;
+};
+
+extern struct standin standin;
+
+/* --- calls (control.c) ----------------------------------------------------------------------- */
+
+enum need { NOTHING, INITIALISED, CONTEXT, WORK /* a context, and queues something */ };
+
+struct call {
+    CUresult result;
+    CUcontext context; /* the current one, when CONTEXT or WORK */
+    CUresult later;    /* what the work of this call will fail with */
+    bool passing;
+    enum need need;
+};
+
+/* Takes the lock. False: c->result says why the call fails. */
+bool begin(struct call *c, const char *function, enum need need);
+/* Gives the lock back. */
+CUresult end(struct call *c);
+bool fault_is_due(const char *function, enum standin_mode *mode, unsigned int *code);
+void lock(void);
+void unlock(void);
+uint64_t draw(void);
+CUcontext current(void);
+void lose(CUcontext context, CUresult code);
+
+/* --- memory (memory.c) ----------------------------------------------------------------------- */
+
+struct block *find_block(CUdeviceptr ptr, size_t bytes);
+struct pinned *find_pinned(const void *ptr, size_t bytes);
+bool is_device_range(const void *ptr);
+void drop_block(struct block *block);
+void forget_memory(void);
+
+/* --- streams (streams.c) --------------------------------------------------------------------- */
+
+/* The stream of the context behind a handle; NULL: unknown, or another context's. */
+CUstream resolve(CUcontext context, CUstream handle);
+/* Whether work may be queued there: 0, or what the capture of a stream says to it. */
+CUresult check_capture(CUstream stream);
+/* An unsafe call while somebody captures: it ends the capture. */
+CUresult check_unsafe(CUcontext context);
+/* Queues a copy of `item` as call `c` wants it; what the call returns. */
+CUresult enqueue(struct call *c, CUstream handle, const struct item *item);
+void run_stream(CUstream stream);
+/* A pending item works on the range. */
+bool is_pending(const void *host, CUdeviceptr device, size_t bytes);
+void run_all(CUcontext context);
+/* Frees the context's streams, with what is queued there undone. */
+void forget_streams(CUcontext context);
+
+#endif

@@ -1,0 +1,418 @@
+/* Runs the rows of contract.tsv on whatever libcuda.so.1 is found: the stand-in,
+   or a real driver on a real device. A row whose result differs fails; one
+   without code here, or code without a row, too. */
+#include <cuda.h>
+#include <dlfcn.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define BYTES         ((size_t)100000)
+#define STRING(name)  STRING_(name)
+#define STRING_(name) #name
+/* The function by the name that cuda.h gives its prototype. */
+#define CU(name) ((__typeof__(&(name)))look_up(STRING(name)))
+
+static void *library;
+
+static void (*look_up(const char *name))(void) {
+    void (*function)(void) = NULL;
+    void *symbol = dlsym(library, name);
+    if (!symbol) {
+        fprintf(stderr, "probe: the driver lacks %s\n", name);
+        exit(2);
+    }
+    memcpy(&function, &symbol, sizeof function);
+    return function;
+}
+
+static CUcontext primary;
+static CUdevice device;
+
+/* A row is right when its function returns true. */
+#define IS(call, code) ((call) == (code))
+#define OK(call)       IS(call, CUDA_SUCCESS)
+
+/* --- contexts -------------------------------------------------------------------------------- */
+
+static bool no_context(void) {
+    CUdeviceptr ptr;
+    CUcontext old;
+    bool right = OK(CU(cuCtxPopCurrent)(&old));
+    right &= IS(CU(cuMemAlloc)(&ptr, 100), CUDA_ERROR_INVALID_CONTEXT);
+    return right & OK(CU(cuCtxPushCurrent)(primary));
+}
+
+static bool pop_empty(void) {
+    CUcontext old;
+    bool right = OK(CU(cuCtxPopCurrent)(&old));
+    right &= IS(CU(cuCtxPopCurrent)(&old), CUDA_ERROR_INVALID_CONTEXT);
+    return right & OK(CU(cuCtxPushCurrent)(primary));
+}
+
+static bool push_pop(void) {
+    CUcontext now = NULL, popped = NULL;
+    return OK(CU(cuCtxPushCurrent)(primary)) && OK(CU(cuCtxPopCurrent)(&popped)) &&
+           popped == primary && OK(CU(cuCtxGetCurrent)(&now)) && now == primary;
+}
+
+static bool retain_twice(void) {
+    CUcontext again = NULL;
+    return OK(CU(cuDevicePrimaryCtxRetain)(&again, device)) && again == primary &&
+           OK(CU(cuDevicePrimaryCtxRelease)(device));
+}
+
+static bool device_past_end(void) {
+    int count = 0;
+    CUdevice none;
+    return OK(CU(cuDeviceGetCount)(&count)) &&
+           IS(CU(cuDeviceGet)(&none, count), CUDA_ERROR_INVALID_DEVICE);
+}
+
+/* --- memory ---------------------------------------------------------------------------------- */
+
+static CUmemoryPool make_pool(void) {
+    CUmemPoolProps properties = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED};
+    CUmemoryPool pool = NULL;
+    properties.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+    properties.location.id = device;
+    (void)CU(cuMemPoolCreate)(&pool, &properties);
+    return pool;
+}
+
+static CUstream make_stream(unsigned int flags) {
+    CUstream stream = NULL;
+    (void)CU(cuStreamCreate)(&stream, flags);
+    return stream;
+}
+
+static char up[BYTES], down[BYTES];
+
+static void fresh_bytes(void) {
+    static unsigned char next;
+    memset(up, ++next, BYTES);
+    memset(down, 0, BYTES);
+}
+
+static bool alloc_nothing(void) {
+    CUdeviceptr ptr;
+    return IS(CU(cuMemAlloc)(&ptr, 0), CUDA_ERROR_INVALID_VALUE);
+}
+
+static bool pool_ready(void) {
+    CUmemoryPool pool = make_pool();
+    CUstream s = make_stream(CU_STREAM_NON_BLOCKING);
+    CUdeviceptr ptr;
+    fresh_bytes();
+    return OK(CU(cuMemAllocFromPoolAsync)(&ptr, BYTES, pool, s)) &&
+           OK(CU(cuMemcpyHtoDAsync)(ptr, up, BYTES, s)) &&
+           OK(CU(cuMemcpyDtoHAsync)(down, ptr, BYTES, s)) && OK(CU(cuMemFreeAsync)(ptr, s)) &&
+           OK(CU(cuStreamSynchronize)(s)) && memcmp(up, down, BYTES) == 0 &&
+           OK(CU(cuMemPoolDestroy)(pool)) && OK(CU(cuStreamDestroy)(s));
+}
+
+static bool pool_free_plain(void) {
+    CUmemoryPool pool = make_pool();
+    CUstream s = make_stream(CU_STREAM_NON_BLOCKING);
+    CUdeviceptr ptr;
+    return OK(CU(cuMemAllocFromPoolAsync)(&ptr, BYTES, pool, s)) &&
+           OK(CU(cuStreamSynchronize)(s)) && OK(CU(cuMemFree)(ptr)) &&
+           OK(CU(cuMemPoolDestroy)(pool)) && OK(CU(cuStreamDestroy)(s));
+}
+
+static bool pool_destroyed(void) {
+    CUmemoryPool pool = make_pool();
+    CUdeviceptr ptr;
+    return OK(CU(cuMemAllocFromPoolAsync)(&ptr, BYTES, pool, NULL)) &&
+           OK(CU(cuMemPoolDestroy)(pool)) && OK(CU(cuMemFreeAsync)(ptr, NULL)) &&
+           OK(CU(cuCtxSynchronize)());
+}
+
+static CUresult describe(CUdeviceptr ptr, CUmemorytype *type, CUdeviceptr *start, size_t *size) {
+    CUpointer_attribute which[] = {CU_POINTER_ATTRIBUTE_MEMORY_TYPE,
+                                   CU_POINTER_ATTRIBUTE_RANGE_START_ADDR,
+                                   CU_POINTER_ATTRIBUTE_RANGE_SIZE};
+    void *values[] = {type, start, size};
+    return CU(cuPointerGetAttributes)(3, which, values, ptr);
+}
+
+static bool is_range(CUdeviceptr ptr) {
+    CUmemorytype type = 0;
+    CUdeviceptr start = 0;
+    size_t size = 0;
+    return OK(describe(ptr + 7, &type, &start, &size)) && type == CU_MEMORYTYPE_DEVICE &&
+           start == ptr && size >= BYTES;
+}
+
+static bool range_device(void) {
+    CUdeviceptr ptr;
+    return OK(CU(cuMemAlloc)(&ptr, BYTES)) && is_range(ptr) && OK(CU(cuMemFree)(ptr));
+}
+
+static bool range_pool(void) {
+    CUmemoryPool pool = make_pool();
+    CUdeviceptr ptr;
+    return OK(CU(cuMemAllocFromPoolAsync)(&ptr, BYTES, pool, NULL)) && OK(CU(cuCtxSynchronize)()) &&
+           is_range(ptr) && OK(CU(cuMemFree)(ptr)) && OK(CU(cuMemPoolDestroy)(pool));
+}
+
+static bool range_host(void) {
+    CUmemorytype type = 0;
+    CUdeviceptr start = 0;
+    size_t size = 0;
+    return OK(describe((CUdeviceptr)(uintptr_t)up, &type, &start, &size)) && type == 0;
+}
+
+/* --- streams and events ------------------------------------------------------------------------
+ */
+
+static CUevent make_event(void) {
+    CUevent event = NULL;
+    (void)CU(cuEventCreate)(&event, CU_EVENT_DISABLE_TIMING);
+    return event;
+}
+
+static bool event_never(void) {
+    CUevent event = make_event();
+    return OK(CU(cuEventSynchronize)(event)) && OK(CU(cuEventDestroy)(event));
+}
+
+/* Up on one stream, down on another; ordered by an event or by the legacy default stream. */
+static bool round_trip(CUstream first, CUstream second, bool by_event, bool destroyed_early) {
+    CUdeviceptr ptr;
+    CUevent between = make_event(), last = make_event();
+    fresh_bytes();
+    bool right = OK(CU(cuMemAlloc)(&ptr, BYTES)) &&
+                 OK(CU(cuMemcpyHtoDAsync)(ptr, up, BYTES, first)) &&
+                 OK(CU(cuEventRecord)(between, first));
+    if (by_event)
+        right = right && OK(CU(cuStreamWaitEvent)(second, between, 0));
+    if (destroyed_early)
+        right = right && OK(CU(cuEventDestroy)(between));
+    right = right && OK(CU(cuMemcpyDtoHAsync)(down, ptr, BYTES, second)) &&
+            OK(CU(cuEventRecord)(last, second)) && OK(CU(cuEventSynchronize)(last)) &&
+            memcmp(up, down, BYTES) == 0;
+    if (!destroyed_early)
+        right = right && OK(CU(cuEventDestroy)(between));
+    return right && OK(CU(cuEventDestroy)(last)) && OK(CU(cuMemFree)(ptr));
+}
+
+static bool on_streams(unsigned int flags, bool two, bool null_first, bool null_second,
+                       bool by_event, bool early) {
+    CUstream a = make_stream(flags), b = two ? make_stream(flags) : a;
+    return round_trip(null_first ? NULL : a, null_second ? NULL : b, by_event, early) &&
+           OK(CU(cuStreamDestroy)(a)) && (!two || OK(CU(cuStreamDestroy)(b)));
+}
+
+static bool event_pageable(void) {
+    return on_streams(CU_STREAM_NON_BLOCKING, false, false, false, false, false);
+}
+
+static bool event_other_stream(void) {
+    return on_streams(CU_STREAM_NON_BLOCKING, true, false, false, true, false);
+}
+
+static bool event_destroyed(void) {
+    return on_streams(CU_STREAM_NON_BLOCKING, true, false, false, true, true);
+}
+
+static bool legacy_after_blocking(void) {
+    return on_streams(CU_STREAM_DEFAULT, false, false, true, false, false);
+}
+
+static bool blocking_after_legacy(void) {
+    return on_streams(CU_STREAM_DEFAULT, false, true, false, false, false);
+}
+
+static bool stream_context(void) {
+    CUstream s = make_stream(CU_STREAM_DEFAULT);
+    CUcontext context = NULL;
+    return OK(CU(cuStreamGetCtx)(s, &context)) && context == primary && OK(CU(cuStreamDestroy)(s));
+}
+
+/* --- captures ------------------------------------------------------------------------------------
+ */
+
+static bool is_capturing(CUstream s, CUstreamCaptureStatus expected) {
+    CUstreamCaptureStatus status = (CUstreamCaptureStatus)77;
+    return OK(CU(cuStreamIsCapturing)(s, &status)) && status == expected;
+}
+
+static bool not_capturing(void) {
+    CUstream s = make_stream(CU_STREAM_DEFAULT);
+    return is_capturing(s, CU_STREAM_CAPTURE_STATUS_NONE) && OK(CU(cuStreamDestroy)(s));
+}
+
+static CUstream captured(unsigned int flags) {
+    CUstream s = make_stream(flags);
+    (void)CU(cuStreamBeginCapture)(s, CU_STREAM_CAPTURE_MODE_GLOBAL);
+    return s;
+}
+
+/* Whether the capture had gone on. */
+static bool end_capture(CUstream s) {
+    CUgraph graph = NULL;
+    bool valid = OK(CU(cuStreamEndCapture)(s, &graph));
+    if (graph)
+        (void)CU(cuGraphDestroy)(graph);
+    (void)CU(cuStreamDestroy)(s);
+    return valid;
+}
+
+static bool capturing(void) {
+    CUstream s = captured(CU_STREAM_NON_BLOCKING);
+    bool right = is_capturing(s, CU_STREAM_CAPTURE_STATUS_ACTIVE);
+    return end_capture(s) && right;
+}
+
+static bool legacy_while_capturing(void) {
+    CUstream s = captured(CU_STREAM_DEFAULT);
+    CUstreamCaptureStatus status;
+    bool right = IS(CU(cuStreamIsCapturing)(NULL, &status), CUDA_ERROR_STREAM_CAPTURE_IMPLICIT);
+    return end_capture(s) && right;
+}
+
+static bool record_in_capture(void) {
+    CUevent event = make_event();
+    CUstream s = captured(CU_STREAM_NON_BLOCKING);
+    bool right = OK(CU(cuEventRecord)(event, s));
+    CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+    (void)CU(cuThreadExchangeStreamCaptureMode)(&mode);
+    right = right && IS(CU(cuEventSynchronize)(event), CUDA_ERROR_CAPTURED_EVENT);
+    (void)CU(cuThreadExchangeStreamCaptureMode)(&mode);
+    (void)end_capture(s);
+    return right && OK(CU(cuEventDestroy)(event));
+}
+
+static bool sync_in_capture(void) {
+    CUstream s = captured(CU_STREAM_NON_BLOCKING);
+    bool right = IS(CU(cuStreamSynchronize)(s), CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+    return !end_capture(s) && right;
+}
+
+static bool alloc_in_capture(void) {
+    CUdeviceptr ptr;
+    CUstream s = captured(CU_STREAM_NON_BLOCKING);
+    bool right = IS(CU(cuMemAlloc)(&ptr, BYTES), CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+    return !end_capture(s) && right;
+}
+
+static bool alloc_relaxed(void) {
+    CUdeviceptr ptr;
+    CUstream s = captured(CU_STREAM_NON_BLOCKING);
+    CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+    bool right = OK(CU(cuThreadExchangeStreamCaptureMode)(&mode)) &&
+                 OK(CU(cuMemAlloc)(&ptr, BYTES)) && OK(CU(cuMemFree)(ptr)) &&
+                 OK(CU(cuThreadExchangeStreamCaptureMode)(&mode));
+    return end_capture(s) && right;
+}
+
+static bool exchange_mode(void) {
+    CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+    bool right =
+        OK(CU(cuThreadExchangeStreamCaptureMode)(&mode)) && mode == CU_STREAM_CAPTURE_MODE_GLOBAL;
+    return right && OK(CU(cuThreadExchangeStreamCaptureMode)(&mode)) &&
+           mode == CU_STREAM_CAPTURE_MODE_RELAXED;
+}
+
+/* --- the rows -------------------------------------------------------------------------------- */
+
+static struct row {
+    const char *id;
+    bool (*holds)(void);
+    bool listed;
+} rows[] = {
+#define ROW(id)                                                                                    \
+    { #id, id, false }
+    ROW(no_context),
+    ROW(pop_empty),
+    ROW(push_pop),
+    ROW(retain_twice),
+    ROW(device_past_end),
+    ROW(alloc_nothing),
+    ROW(pool_ready),
+    ROW(pool_free_plain),
+    ROW(pool_destroyed),
+    ROW(range_device),
+    ROW(range_pool),
+    ROW(range_host),
+    ROW(event_never),
+    ROW(event_pageable),
+    ROW(event_other_stream),
+    ROW(event_destroyed),
+    ROW(legacy_after_blocking),
+    ROW(blocking_after_legacy),
+    ROW(stream_context),
+    ROW(not_capturing),
+    ROW(capturing),
+    ROW(legacy_while_capturing),
+    ROW(record_in_capture),
+    ROW(sync_in_capture),
+    ROW(alloc_in_capture),
+    ROW(alloc_relaxed),
+    ROW(exchange_mode),
+};
+
+enum { ROWS = sizeof rows / sizeof rows[0] };
+static int observed, headers, assumed, failed;
+
+static void count_source(const char *source) {
+    if (strncmp(source, "observed", 8) == 0)
+        observed++;
+    else if (strncmp(source, "cuda.h", 6) == 0)
+        headers++;
+    else if (strcmp(source, "assumed") == 0)
+        assumed++;
+    else
+        failed += printf("a source of an unknown kind: %s\n", source) > 0;
+}
+
+static void check_row(char *line) {
+    char *fields[5] = {NULL};
+    int count = 0;
+    line[strcspn(line, "\n")] = '\0';
+    for (char *f = strtok(line, "\t"); f && count < 5; f = strtok(NULL, "\t"))
+        fields[count++] = f;
+    if (count != 5) {
+        failed += printf("a row has not five fields: %s\n", line) > 0;
+        return;
+    }
+    count_source(fields[4]);
+    for (int i = 0; i < ROWS; i++) {
+        if (strcmp(rows[i].id, fields[0]) != 0)
+            continue;
+        rows[i].listed = true;
+        if (!rows[i].holds())
+            failed += printf("differs: %s: %s, %s: not %s (%s)\n", fields[0], fields[1], fields[2],
+                             fields[3], fields[4]) > 0;
+        return;
+    }
+    failed += printf("nothing runs the row %s\n", fields[0]) > 0;
+}
+
+static bool open_driver(void) {
+    library = dlopen("libcuda.so.1", RTLD_NOW);
+    if (!library)
+        fprintf(stderr, "probe: %s\n", dlerror());
+    return library && OK(CU(cuInit)(0)) && OK(CU(cuDeviceGet)(&device, 0)) &&
+           OK(CU(cuDevicePrimaryCtxRetain)(&primary, device)) && OK(CU(cuCtxPushCurrent)(primary));
+}
+
+int main(int argc, char **argv) {
+    char line[1024];
+    FILE *table = argc == 2 ? fopen(argv[1], "re") : NULL;
+    if (!table || !fgets(line, sizeof line, table) || !open_driver()) {
+        fprintf(stderr, "usage: probe contract.tsv, where there is a driver and a device\n");
+        return 2;
+    }
+    while (fgets(line, sizeof line, table))
+        check_row(line);
+    (void)fclose(table);
+    for (int i = 0; i < ROWS; i++)
+        if (!rows[i].listed)
+            failed += printf("%s has no row\n", rows[i].id) > 0;
+    printf("%d rows: %d observed, %d by a header, %d assumed; %d failed\n",
+           observed + headers + assumed, observed, headers, assumed, failed);
+    return failed != 0;
+}

@@ -1,0 +1,96 @@
+/* What the stand-in for libcuda.so.1 exports beside the driver API: how a test
+   chooses what it does, and sees what was done. The environment sets the same
+   before the program starts: STANDIN_SCHEDULE (eager, lazy, random),
+   STANDIN_SEED, STANDIN_DEVICES, STANDIN_VERSION, STANDIN_POOLS,
+   STANDIN_INIT (what cuInit returns), STANDIN_MEMORY. */
+#ifndef SB_TESTS_STANDIN_H
+#define SB_TESTS_STANDIN_H
+
+#include <cuda.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define STANDIN_API __attribute__((visibility("default")))
+
+enum standin_setting {
+    STANDIN_SCHEDULE, /* enum standin_schedule */
+    STANDIN_SEED,
+    STANDIN_DEVICES,
+    STANDIN_VERSION, /* of the driver: 13000 */
+    STANDIN_POOLS,   /* whether devices have memory pools */
+    STANDIN_INIT,    /* what cuInit returns */
+    STANDIN_MEMORY,  /* bytes of each device; pinned memory likewise */
+    STANDIN_SETTINGS
+};
+
+enum standin_schedule { STANDIN_EAGER, STANDIN_LAZY, STANDIN_RANDOM };
+
+STANDIN_API void standin_set(enum standin_setting setting, int64_t value);
+
+/* How a chosen call fails. LATE and PASSING: a call that queues work succeeds, and the work fails
+   in its turn; any other call succeeds and the failure comes out at a later one (LATE), or fails
+   at once (PASSING). */
+enum standin_mode {
+    STANDIN_NOW,     /* the call fails and has done nothing */
+    STANDIN_LATE,    /* the context is lost when the work runs */
+    STANDIN_STICKY,  /* the call fails and the context is lost */
+    STANDIN_PASSING, /* who waits for the work is told; the context lives on. No driver does this */
+    STANDIN_EXIT     /* the driver shuts down, as at the end of the process */
+};
+
+/* Makes the `nth` call of `function` (NULL: any) from now on, 1 being the next, fail with `code`.
+   nth 0 takes it back; firing does, too. */
+STANDIN_API void standin_fail(const char *function, int64_t nth, enum standin_mode mode,
+                              unsigned int code);
+/* The function whose call failed since standin_fail, or NULL. */
+STANDIN_API const char *standin_fired(void);
+
+/* How often `function` was called (NULL: all); 0 for one that never was. */
+STANDIN_API int64_t standin_calls(const char *function);
+
+/* What has been made and not given back, in the whole process. */
+struct standin_live {
+    int64_t blocks, pinned, pools, streams, events, retained, handles;
+    size_t device_bytes, pinned_bytes;
+};
+STANDIN_API struct standin_live standin_live(void);
+/* Contexts on this thread's stack. */
+STANDIN_API int standin_depth(void);
+
+/* What no correct program does: each is told on stderr and counted. */
+STANDIN_API int64_t standin_violations(void);
+STANDIN_API void standin_forgive(void);
+
+/* Queues kernel(user) on a stream of the current context. It may run on any thread that waits. */
+STANDIN_API CUresult standin_launch(CUstream stream, void (*kernel)(void *user), void *user);
+/* Host memory behind [ptr, ptr + bytes) of a device; NULL where that is no allocated memory, or
+   its allocation has not run. For kernels, and for a test that looks. */
+STANDIN_API void *standin_address(CUdeviceptr ptr, size_t bytes);
+/* Makes everything queued in every context run. */
+STANDIN_API void standin_drain(void);
+/* From now on every call says CUDA_ERROR_DEINITIALIZED. */
+STANDIN_API void standin_shut_down(void);
+/* Ends the loss of contexts and the shutting down, and forgets all that was left behind and what
+   this thread has current: the next test needs a device. No driver can do that. */
+STANDIN_API void standin_heal(void);
+
+/* --- for the stand-in of cuBLAS -------------------------------------------------------------- */
+
+struct standin_blas_call {
+    unsigned int status; /* 0: go on */
+    CUcontext context;
+};
+/* Counts the call and lets it fail like one of the driver's; `code` of standin_fail is a
+   cublasStatus_t here. */
+STANDIN_API struct standin_blas_call standin_blas(const char *function);
+/* The same as standin_launch in `context` and, where `wait`, waits. `user` comes from malloc and is
+   freed when the kernel has run or cannot. */
+STANDIN_API CUresult standin_blas_run(CUcontext context, CUstream stream,
+                                      void (*kernel)(void *user), void *user, int wait);
+STANDIN_API void standin_count_handle(int by);
+/* Zeroed memory of an object of NVIDIA's, which standin_heal forgets. NULL: there is none. */
+STANDIN_API void *standin_object(size_t bytes);
+STANDIN_API void standin_object_free(void *object);
+STANDIN_API void standin_violation(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+#endif

@@ -1,0 +1,313 @@
+/* Opening: what is missing is a status with a sentence, nothing is printed; ends
+   and forks. Each scenario is this program run again, on what its environment
+   shows it. It is not linked with the stand-ins, whose functions it looks up. */
+#include "rig.h"
+#include "table.h"
+
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define LIMIT 30
+
+/* In a scenario, which has no cmocka around it. */
+#define need(condition)                                                                            \
+    do {                                                                                           \
+        if (!(condition)) {                                                                        \
+            fprintf(stderr, "line %d: %s\n", __LINE__, #condition);                                \
+            _exit(2);                                                                              \
+        }                                                                                          \
+    } while (0)
+
+static sb_context *context;
+static sb_mem *mem;
+
+static sb_status open_context(const char *device, sb_error *err) {
+    sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
+    options.device = device;
+    options.backend = &sb__cuda_backend;
+    return sb_context_create(&options, &context, err);
+}
+
+static void refused(const char *device, sb_status status, const char *words) {
+    sb_error err;
+    need(open_context(device, &err) == status);
+    if (!strstr(err.message, words))
+        fprintf(stderr, "\"%s\" lacks \"%s\"\n", err.message, words);
+    need(strstr(err.message, words));
+}
+
+static void *function(const char *name) {
+    void *library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
+    return library ? dlsym(library, name) : NULL;
+}
+
+/* --- what is missing ------------------------------------------------------------------------- */
+
+static void no_driver(void) {
+    refused("cuda:0", SB_ERR_NO_DEVICE, "there is no NVIDIA driver");
+    refused("cuda:0", SB_ERR_NO_DEVICE, "install one");
+}
+
+static void old_driver(void) {
+    refused("cuda:0", SB_ERR_NO_DEVICE, "is made for CUDA 11.4; update it");
+}
+
+static void no_device(void) {
+    refused("cuda:0", SB_ERR_NO_DEVICE, "CUDA_ERROR_NO_DEVICE; does nvidia-smi show a device");
+}
+
+static void fewer_devices(void) {
+    refused("cuda:2", SB_ERR_NO_DEVICE, "there is no cuda:2: the driver shows 2 devices");
+}
+
+/* Memory works, arithmetic says what to do. */
+static void no_cublas(void) {
+    sb_error err;
+    const int64_t shape[] = {3};
+    float *x;
+    double sum = -1;
+    sb_blob *blob;
+    const void *in;
+    need(open_context("cuda:0", &err) == SB_OK);
+    need(sb_blob_create_shaped(context, SB_DTYPE_F32, shape, 1, &blob, &err) == SB_OK);
+    need(sb_blob_overwrite_cpu_data_f32(blob, &x, &err) == SB_OK);
+    memset(x, 0, 12);
+    need(sb_blob_gpu_data(blob, &in, &err) == SB_OK);
+    need(sb_blob_asum_data(blob, &sum, &err) == SB_ERR_UNSUPPORTED);
+    need(strstr(err.message, "arithmetic needs cuBLAS") && strstr(err.message, "LD_LIBRARY_PATH"));
+    need(sb_blob_scale_data(blob, 2, &err) == SB_ERR_UNSUPPORTED);
+    need(sb_context_device_status(context) == SB_OK);
+    need(sb_mem_head(NULL) == SB_HEAD_UNINITIALIZED && sum == -1);
+    sb_blob_destroy(blob);
+    sb_context_release(context);
+}
+
+static void arithmetic_works(void) {
+    sb_error err;
+    const int64_t shape[] = {3};
+    float *x;
+    double sum;
+    sb_blob *blob;
+    const void *in;
+    need(open_context("cuda:0", &err) == SB_OK);
+    need(sb_blob_create_shaped(context, SB_DTYPE_F32, shape, 1, &blob, &err) == SB_OK);
+    need(sb_blob_overwrite_cpu_data_f32(blob, &x, &err) == SB_OK);
+    for (int i = 0; i < 3; i++)
+        x[i] = -2;
+    need(sb_blob_gpu_data(blob, &in, &err) == SB_OK);
+    need(sb_blob_asum_data(blob, &sum, &err) == SB_OK && sum == 6);
+    sb_blob_destroy(blob);
+    sb_context_release(context);
+}
+
+static bool is_loaded(const char *library) {
+    void *handle = dlopen(library, RTLD_NOW | RTLD_NOLOAD);
+    return handle != NULL;
+}
+
+static void newest_cublas(void) {
+    arithmetic_works();
+    need(is_loaded("libcublas.so.13") && !is_loaded("libcublas.so.12"));
+}
+
+static void older_cublas(void) {
+    arithmetic_works();
+    need(is_loaded("libcublas.so.12") && !is_loaded("libcublas.so.13"));
+}
+
+static void asleep_until_asked(void) {
+    sb_error err;
+    sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
+    need(sb_context_create(&options, &context, &err) == SB_OK);
+    sb_context_release(context);
+    need(!is_loaded("libcuda.so.1"));
+    need(open_context("cuda:0", &err) == SB_OK);
+    need(is_loaded("libcuda.so.1") && !is_loaded("libcublas.so.13"));
+    sb_context_release(context);
+}
+
+/* --- ends and forks -------------------------------------------------------------------------- */
+
+static void make_pending(void) {
+    sb_error err;
+    sb_stream stream;
+    void *out;
+    need(open_context("cuda:0", &err) == SB_OK);
+    need(sb_context_stream(context, &stream, &err) == SB_OK);
+    need(sb_mem_create(context, 100000, &mem, &err) == SB_OK);
+    need(sb_mem_overwrite_cpu(mem, &out, &err) == SB_OK);
+    memset(out, 1, 100000);
+    need(sb_mem_async_gpu_push(mem, stream, &err) == SB_OK);
+}
+
+static void release(void) {
+    sb_mem_release(mem);
+    sb_context_release(context);
+}
+
+static void end_with_objects_alive(void) {
+    make_pending();
+}
+
+/* The driver's own handler, registered later, has run before. */
+static void release_after_the_driver(void) {
+    need(atexit(release) == 0);
+    make_pending();
+}
+
+static bool releases;
+
+__attribute__((destructor)) static void at_the_very_end(void) {
+    if (releases)
+        release();
+}
+
+static void release_in_a_destructor(void) {
+    make_pending();
+    releases = true;
+}
+
+static void a_forked_child_is_told(void) {
+    sb_error err;
+    const void *in;
+    void *device = NULL;
+    make_pending();
+    need(sb_mem_synchronize(mem, &err) == SB_OK);
+    int64_t (*calls)(const char *) = NULL;
+    void *symbol = function("standin_calls");
+    memcpy(&calls, &symbol, sizeof calls);
+    pid_t child = fork();
+    if (child == 0) {
+        int64_t before = calls(NULL);
+        need(sb__cuda_backend.open(NULL, 0, &device, &err) == SB_ERR_FORKED);
+        need(strstr(err.message, "forked"));
+        need(sb_mem_gpu_data(mem, &in, &err) == SB_ERR_FORKED);
+        need(sb_mem_cpu_data(mem, &in, &err) == SB_OK && bytes_are(in, 100000, 1));
+        release();
+        need(calls(NULL) == before);
+        _exit(0);
+    }
+    int how = -1;
+    need(waitpid(child, &how, 0) == child && how == 0);
+    release();
+}
+
+/* --- running them --------------------------------------------------------------------------------
+ */
+
+/* Folders of the search path: d the driver, 2 and 3 the cuBLAS; - files that cannot be opened come
+   first, so that what is installed here is not found. */
+static const struct scenario {
+    const char *name;
+    void (*run)(void);
+    const char *shows, *variable, *value;
+} scenarios[] = {
+    {"no driver", no_driver, "-", NULL, NULL},
+    {"an old driver", old_driver, "d", "STANDIN_VERSION", "11040"},
+    {"no device", no_device, "d", "STANDIN_INIT", "100"},
+    {"fewer devices", fewer_devices, "d", NULL, NULL},
+    {"no cuBLAS", no_cublas, "d-", NULL, NULL},
+    {"cuBLAS 13 before 12", newest_cublas, "d32", NULL, NULL},
+    {"cuBLAS 12 where 13 is missing", older_cublas, "d2-", NULL, NULL},
+    {"cuBLAS 12 for a driver of CUDA 12", older_cublas, "d32", "STANDIN_VERSION", "12040"},
+    {"asleep until asked", asleep_until_asked, "d32", NULL, NULL},
+    {"end with objects alive", end_with_objects_alive, "d32", "STANDIN_SCHEDULE", "lazy"},
+    {"release after the driver", release_after_the_driver, "d32", "STANDIN_SCHEDULE", "lazy"},
+    {"release in a destructor", release_in_a_destructor, "d32", "STANDIN_SCHEDULE", "lazy"},
+    {"a forked child", a_forked_child_is_told, "d32", NULL, NULL},
+};
+
+enum { SCENARIOS = sizeof scenarios / sizeof scenarios[0] };
+
+static char broken[] = "/tmp/syncblob-standin-XXXXXX";
+
+static void make_broken(void) {
+    static const char *const names[] = {"libcuda.so.1", "libcublas.so.12", "libcublas.so.13"};
+    char path[256];
+    assert_non_null(mkdtemp(broken));
+    for (int i = 0; i < 3; i++) {
+        (void)snprintf(path, sizeof path, "%s/%s", broken, names[i]);
+        int file = open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
+        assert_true(file >= 0);
+        (void)close(file);
+    }
+}
+
+static void remove_broken(void) {
+    static const char *const names[] = {"libcuda.so.1", "libcublas.so.12", "libcublas.so.13"};
+    char path[256];
+    for (int i = 0; i < 3; i++) {
+        (void)snprintf(path, sizeof path, "%s/%s", broken, names[i]);
+        (void)unlink(path);
+    }
+    (void)rmdir(broken);
+}
+
+static void search_path(char *path, size_t capacity, const char *shows) {
+    size_t length = 0;
+    path[0] = '\0';
+    for (const char *s = shows; *s; s++) {
+        if (*s == '-')
+            length += (size_t)snprintf(path + length, capacity - length, "%s:", broken);
+        else
+            length +=
+                (size_t)snprintf(path + length, capacity - length, "%s/lib%s:", STANDIN_FOLDER,
+                                 *s == 'd'   ? ""
+                                 : *s == '2' ? "12"
+                                             : "13");
+        assert_true(length < capacity);
+    }
+}
+
+static void run_child(const struct scenario *s, int output) {
+    char path[2048];
+    search_path(path, sizeof path, s->shows);
+    (void)setenv("LD_LIBRARY_PATH", path, 1);
+    if (s->variable)
+        (void)setenv(s->variable, s->value, 1);
+    (void)setenv("ASAN_OPTIONS", "detect_leaks=0", 1);
+    (void)dup2(output, 1);
+    (void)dup2(output, 2);
+    (void)execl("/proc/self/exe", "open", s->name, (char *)NULL);
+    _exit(3);
+}
+
+static void run_scenario(void **state) {
+    const struct scenario *s = *state;
+    char text[512];
+    int ends[2], how = -1;
+    assert_int_equal(pipe(ends), 0);
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0)
+        run_child(s, ends[1]);
+    (void)close(ends[1]);
+    ssize_t printed = read(ends[0], text, sizeof text - 1);
+    (void)close(ends[0]);
+    assert_int_equal(waitpid(child, &how, 0), child);
+    text[printed > 0 ? printed : 0] = '\0';
+    if (how != 0 || printed != 0)
+        fail_with("ended with %x and printed: %s", (unsigned)how, text);
+}
+
+int main(int argc, char **argv) {
+    struct CMUnitTest tests[SCENARIOS];
+    for (int i = 0; i < SCENARIOS; i++) {
+        if (argc == 2 && strcmp(argv[1], scenarios[i].name) == 0) {
+            (void)alarm(LIMIT);
+            scenarios[i].run();
+            return 0;
+        }
+        tests[i] = (struct CMUnitTest){scenarios[i].name, run_scenario, NULL, NULL,
+                                       (void *)(uintptr_t)&scenarios[i]};
+    }
+    make_broken();
+    int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    remove_broken();
+    return failed;
+}

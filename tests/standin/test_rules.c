@@ -1,0 +1,422 @@
+/* What the backend does to the driver, and what it leaves alone. */
+#include "fixture.h"
+
+#include "context/context.h"
+
+#include <string.h>
+
+#define BYTES ((size_t)4096)
+
+static sb_mem *mem_on_host(struct stage *stage, int fill) {
+    sb_error err;
+    sb_mem *mem;
+    void *out;
+    assert_ok(sb_mem_create(stage->rig.context, BYTES, &mem, &err));
+    assert_ok(sb_mem_overwrite_cpu(mem, &out, &err));
+    memset(out, fill, BYTES);
+    return mem;
+}
+
+static void host_holds(const sb_mem *mem, int fill) {
+    sb_error err;
+    const void *in;
+    assert_ok(sb_mem_cpu_data(mem, &in, &err));
+    assert_true(bytes_are(in, BYTES, fill));
+}
+
+/* --- transfers ------------------------------------------------------------------------------- */
+
+enum step { GPU, CPU, MUTABLE_GPU, MUTABLE_CPU };
+
+static void step(sb_mem *mem, enum step s) {
+    sb_error err;
+    const void *in;
+    void *out;
+    if (s == GPU)
+        assert_ok(sb_mem_gpu_data(mem, &in, &err));
+    else if (s == CPU)
+        assert_ok(sb_mem_cpu_data(mem, &in, &err));
+    else if (s == MUTABLE_GPU)
+        assert_ok(sb_mem_mutable_gpu_data(mem, &out, &err));
+    else
+        assert_ok(sb_mem_mutable_cpu_data(mem, &out, &err));
+}
+
+static void caffes_sequence_copies_four_times(void **state) {
+    (void)state;
+    static const struct {
+        enum step step;
+        int ups, downs;
+    } steps[] = {{GPU, 1, 0},         {CPU, 0, 0},         {MUTABLE_GPU, 0, 0},
+                 {MUTABLE_GPU, 0, 0}, {CPU, 0, 1},         {GPU, 0, 0},
+                 {MUTABLE_CPU, 0, 0}, {MUTABLE_GPU, 1, 0}, {MUTABLE_CPU, 0, 1}};
+    struct stage stage;
+    stage_open(&stage, 0);
+    sb_mem *mem = mem_on_host(&stage, 7);
+    for (size_t i = 0; i < sizeof steps / sizeof steps[0]; i++) {
+        int64_t ups = standin_calls("cuMemcpyHtoDAsync_v2");
+        int64_t downs = standin_calls("cuMemcpyDtoHAsync_v2");
+        step(mem, steps[i].step);
+        assert_int_equal(standin_calls("cuMemcpyHtoDAsync_v2") - ups, steps[i].ups);
+        assert_int_equal(standin_calls("cuMemcpyDtoHAsync_v2") - downs, steps[i].downs);
+    }
+    host_holds(mem, 7);
+    sb_stats stats = rig_stats(&stage.rig);
+    assert_int_equal(stats.uploads + stats.downloads, 4);
+    assert_int_equal(stats.upload_bytes + stats.download_bytes, 4 * BYTES);
+    sb_mem_release(mem);
+    stage_close(&stage);
+}
+
+static void an_access_that_needs_no_transfer_makes_no_call(void **state) {
+    (void)state;
+    struct stage stage;
+    stage_open(&stage, 0);
+    sb_mem *mem = mem_on_host(&stage, 7);
+    step(mem, GPU);
+    int64_t calls = standin_calls(NULL);
+    step(mem, GPU);
+    step(mem, CPU);
+    assert_int_equal(standin_calls(NULL), calls);
+    step(mem, MUTABLE_GPU);
+    calls = standin_calls(NULL);
+    step(mem, MUTABLE_GPU);
+    assert_int_equal(standin_calls(NULL), calls);
+    sb_mem_release(mem);
+    stage_close(&stage);
+}
+
+/* --- the application's state ----------------------------------------------------------------- */
+
+static void use_everything(struct stage *stage, CUstream stream) {
+    sb_error err;
+    const int64_t shape[] = {1000};
+    double sum;
+    float *out;
+    const void *in;
+    sb_blob *blob;
+    assert_ok(sb_blob_create_shaped(stage->rig.context, SB_DTYPE_F32, shape, 1, &blob, &err));
+    assert_ok(sb_blob_overwrite_cpu_data_f32(blob, &out, &err));
+    memset(out, 0, 4000);
+    assert_ok(sb_mem_async_gpu_push(data_of(blob), stream, &err));
+    assert_ok(sb_mem_gpu_data_on(data_of(blob), stream, &in, &err));
+    assert_ok(sb_blob_asum_data(blob, &sum, &err));
+    assert_ok(sb_blob_sumsq_data(blob, &sum, &err));
+    assert_ok(sb_blob_scale_data(blob, 2, &err));
+    assert_ok(sb_blob_update(blob, &err));
+    assert_ok(sb_blob_clear_data(blob, &err));
+    assert_ok(sb_context_forget_stream(stage->rig.context, stream, &err));
+    sb_blob_destroy(blob);
+}
+
+static void the_current_context_stays(void **state) {
+    (void)state;
+    struct stage stage;
+    CUcontext other, now;
+    CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_THREAD_LOCAL;
+    stage_open(&stage, 0);
+    CUstream stream = stage_stream(&stage, CU_STREAM_NON_BLOCKING);
+    assert_int_equal(cuDevicePrimaryCtxRetain(&other, 1), CUDA_SUCCESS);
+    assert_int_equal(cuCtxPushCurrent(other), CUDA_SUCCESS);
+    assert_int_equal(cuThreadExchangeStreamCaptureMode(&mode), CUDA_SUCCESS);
+    use_everything(&stage, stream);
+    assert_int_equal(cuCtxGetCurrent(&now), CUDA_SUCCESS);
+    assert_ptr_equal(now, other);
+    assert_int_equal(standin_depth(), 1);
+    assert_int_equal(cuThreadExchangeStreamCaptureMode(&mode), CUDA_SUCCESS);
+    assert_int_equal(mode, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL);
+    assert_int_equal(cuCtxPopCurrent(&now), CUDA_SUCCESS);
+    assert_int_equal(cuDevicePrimaryCtxRelease(1), CUDA_SUCCESS);
+    stage_stream_destroy(&stage, stream);
+    stage_close(&stage);
+}
+
+/* --- captures ----------------------------------------------------------------------------------
+ */
+
+static void begin_capture(struct stage *stage, CUstream stream) {
+    CUcontext old;
+    assert_int_equal(cuCtxPushCurrent(stage->primary), CUDA_SUCCESS);
+    assert_int_equal(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_GLOBAL), CUDA_SUCCESS);
+    assert_int_equal(cuCtxPopCurrent(&old), CUDA_SUCCESS);
+}
+
+/* The capture went on, and nothing of ours is in it. */
+static void end_capture(struct stage *stage, CUstream stream) {
+    CUcontext old;
+    CUgraph graph;
+    size_t nodes = 99;
+    assert_int_equal(cuCtxPushCurrent(stage->primary), CUDA_SUCCESS);
+    assert_int_equal(cuStreamEndCapture(stream, &graph), CUDA_SUCCESS);
+    assert_int_equal(cuGraphGetNodes(graph, NULL, &nodes), CUDA_SUCCESS);
+    assert_int_equal(nodes, 0);
+    assert_int_equal(cuGraphDestroy(graph), CUDA_SUCCESS);
+    assert_int_equal(cuCtxPopCurrent(&old), CUDA_SUCCESS);
+}
+
+static void a_capture_elsewhere_goes_on(void **state) {
+    (void)state;
+    static const unsigned int flags[] = {CU_STREAM_NON_BLOCKING, CU_STREAM_DEFAULT};
+    for (int i = 0; i < 2; i++) {
+        struct stage stage;
+        sb_error err;
+        const void *in;
+        stage_open(&stage, SB_CONTEXT_NO_HOST_CACHE);
+        CUstream captured = stage_stream(&stage, flags[i]);
+        begin_capture(&stage, captured);
+        sb_mem *mem = mem_on_host(&stage, 7);
+        assert_status(SB_ERR_UNSUPPORTED, sb_mem_gpu_data_on(mem, captured, &in, &err));
+        step(mem, MUTABLE_GPU);
+        host_holds(mem, 7);
+        assert_status(SB_ERR_UNSUPPORTED,
+                      sb__cuda_backend.check_stream(stage.rig.context->device, captured, &err));
+        step(mem, MUTABLE_CPU);
+        if (i == 1) /* the legacy default stream is ordered with the captured one */
+            assert_status(SB_ERR_UNSUPPORTED, sb_mem_gpu_data_on(mem, NULL, &in, &err));
+        sb_mem_release(mem);
+        end_capture(&stage, captured);
+        stage_stream_destroy(&stage, captured);
+        stage_close(&stage);
+    }
+}
+
+/* It was a user before; an event recorded on it now would join the graph. */
+static void a_known_stream_may_be_captured(void **state) {
+    (void)state;
+    struct stage stage;
+    sb_error err;
+    const void *in;
+    void *out;
+    stage_open(&stage, 0);
+    CUstream stream = stage_stream(&stage, CU_STREAM_NON_BLOCKING);
+    sb_mem *mem = mem_on_host(&stage, 7);
+    assert_ok(sb_mem_gpu_data_on(mem, stream, &in, &err));
+    assert_ok(sb_mem_synchronize(mem, &err));
+    begin_capture(&stage, stream);
+    assert_status(SB_ERR_UNSUPPORTED, sb_mem_mutable_gpu_data(mem, &out, &err));
+    assert_status(SB_ERR_UNSUPPORTED, sb_context_forget_stream(stage.rig.context, stream, &err));
+    end_capture(&stage, stream);
+    assert_ok(sb_mem_mutable_gpu_data(mem, &out, &err));
+    assert_ok(sb_context_forget_stream(stage.rig.context, stream, &err));
+    sb_mem_release(mem);
+    stage_stream_destroy(&stage, stream);
+    stage_close(&stage);
+}
+
+/* --- memory ---------------------------------------------------------------------------------- */
+
+static void devices_without_pools_work(void **state) {
+    (void)state;
+    struct stage stage;
+    standin_set(STANDIN_POOLS, 0);
+    stage_open(&stage, 0);
+    CUstream stream = stage_stream(&stage, CU_STREAM_NON_BLOCKING);
+    use_everything(&stage, stream);
+    assert_int_equal(standin_live().pools, 0);
+    stage_stream_destroy(&stage, stream);
+    stage_close(&stage);
+    standin_set(STANDIN_POOLS, 1);
+}
+
+static void a_pool_is_our_own(void **state) {
+    (void)state;
+    struct stage stage;
+    stage_open(&stage, 0);
+    assert_int_equal(standin_live().pools, 1);
+    assert_int_equal(standin_calls("cuMemAllocAsync"), 0);
+    stage_close(&stage);
+}
+
+static void ordinary_memory_serves_when_pinning_fails(void **state) {
+    (void)state;
+    struct stage stage;
+    stage_open(&stage, 0);
+    standin_fail("cuMemHostAlloc", 1, STANDIN_NOW, CUDA_ERROR_OUT_OF_MEMORY);
+    sb_mem *mem = mem_on_host(&stage, 7);
+    assert_int_equal(sb_mem_storage(mem, SB_SIDE_CPU), SB_STORAGE_OWNED);
+    step(mem, MUTABLE_GPU);
+    host_holds(mem, 7);
+    sb_mem_release(mem);
+    mem = mem_on_host(&stage, 8);
+    assert_int_equal(sb_mem_storage(mem, SB_SIDE_CPU), SB_STORAGE_PINNED);
+    sb_mem_release(mem);
+    stage_close(&stage);
+}
+
+static void pinned_memory_reads_as_zeros(void **state) {
+    (void)state;
+    struct stage stage;
+    sb_error err;
+    sb_mem *mem;
+    stage_open(&stage, 0);
+    assert_ok(sb_mem_create(stage.rig.context, BYTES, &mem, &err));
+    host_holds(mem, 0);
+    assert_int_equal(sb_mem_storage(mem, SB_SIDE_CPU), SB_STORAGE_PINNED);
+    sb_mem_release(mem);
+    stage_close(&stage);
+}
+
+static void count_run(void *user) {
+    ++*(int *)user;
+}
+
+static void launch(struct stage *stage, sb_stream stream, void (*kernel)(void *user), void *user) {
+    CUcontext old;
+    assert_int_equal(cuCtxPushCurrent(stage->primary), CUDA_SUCCESS);
+    assert_int_equal(standin_launch(stream, kernel, user), CUDA_SUCCESS);
+    assert_int_equal(cuCtxPopCurrent(&old), CUDA_SUCCESS);
+}
+
+static void closing_waits_for_queued_work(void **state) {
+    (void)state;
+    struct stage stage;
+    sb_error err;
+    sb_stream own;
+    int ran = 0;
+    stage_open(&stage, 0);
+    assert_ok(sb_context_stream(stage.rig.context, &own, &err));
+    launch(&stage, own, count_run, &ran);
+    rig_close(&stage.rig);
+    assert_int_equal(ran, 1);
+    assert_int_equal(cuDevicePrimaryCtxRelease(0), CUDA_SUCCESS);
+    assert_untouched();
+}
+
+struct reader {
+    CUdeviceptr ptr;
+    int found;
+};
+
+static void read_memory(void *user) {
+    struct reader *reader = user;
+    reader->found = standin_address(reader->ptr, BYTES) != NULL;
+}
+
+/* With a pool and without, memory goes after the work of the streams that used it. */
+static void a_free_comes_after_its_users(void **state) {
+    (void)state;
+    for (int pools = 0; pools < 2; pools++) {
+        struct stage stage;
+        sb_error err;
+        const void *in;
+        standin_set(STANDIN_POOLS, pools);
+        stage_open(&stage, 0);
+        CUstream stream = stage_stream(&stage, CU_STREAM_NON_BLOCKING);
+        sb_mem *mem = mem_on_host(&stage, 7);
+        assert_ok(sb_mem_gpu_data_on(mem, stream, &in, &err));
+        assert_ok(sb_mem_synchronize(mem, &err));
+        struct reader reader = {(CUdeviceptr)(uintptr_t)in, 0};
+        launch(&stage, stream, read_memory, &reader);
+        sb_mem_release(mem);
+        assert_ok(sb_context_forget_stream(stage.rig.context, stream, &err));
+        assert_int_equal(reader.found, 1);
+        stage_stream_destroy(&stage, stream);
+        stage_close(&stage);
+    }
+}
+
+/* --- devices --------------------------------------------------------------------------------- */
+
+static void what_is_another_devices_is_refused(void **state) {
+    (void)state;
+    struct stage stage;
+    struct rig other;
+    sb_error err;
+    const void *in;
+    sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
+    options.device = "cuda:1";
+    options.backend = &sb__cuda_backend;
+    stage_open(&stage, 0);
+    rig_open_options(&other, options);
+    sb_stream stream;
+    sb_mem *here = mem_on_host(&stage, 7), *there;
+    assert_ok(sb_context_stream(other.context, &stream, &err));
+    assert_status(SB_ERR_WRONG_DEVICE, sb_mem_gpu_data_on(here, stream, &in, &err));
+    assert_status(SB_ERR_UNSUPPORTED, sb_mem_gpu_data_on(here, CU_STREAM_PER_THREAD, &in, &err));
+    assert_ok(sb_mem_create(other.context, BYTES, &there, &err));
+    assert_ok(sb_mem_gpu_data(there, &in, &err));
+    assert_status(SB_ERR_WRONG_DEVICE,
+                  sb_mem_set_gpu(here, (void *)(uintptr_t)in, BYTES, 0, NULL, NULL, &err));
+    sb_mem_release(there);
+    sb_mem_release(here);
+    rig_close(&other);
+    stage_close(&stage);
+}
+
+static void blobs_are_copied_between_devices(void **state) {
+    (void)state;
+    struct stage stage;
+    struct rig other;
+    sb_error err;
+    const int64_t shape[] = {1000};
+    sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
+    sb_blob *a, *b;
+    float *out;
+    const float *in;
+    const void *ptr;
+    options.device = "cuda:1";
+    options.backend = &sb__cuda_backend;
+    stage_open(&stage, 0);
+    rig_open_options(&other, options);
+    assert_ok(sb_blob_create_shaped(stage.rig.context, SB_DTYPE_F32, shape, 1, &a, &err));
+    assert_ok(sb_blob_create_shaped(other.context, SB_DTYPE_F32, shape, 1, &b, &err));
+    assert_ok(sb_blob_overwrite_cpu_data_f32(a, &out, &err));
+    for (int i = 0; i < 1000; i++)
+        out[i] = (float)i;
+    assert_ok(sb_mem_gpu_data(data_of(a), &ptr, &err));
+    assert_ok(sb_blob_copy_from(b, a, 0, &err));
+    assert_ok(sb_mem_gpu_data(data_of(b), &ptr, &err));
+    assert_ok(sb_blob_cpu_data_f32(b, &in, &err));
+    for (int i = 0; i < 1000; i++)
+        assert_true(in[i] == (float)i);
+    sb_blob_destroy(a);
+    sb_blob_destroy(b);
+    rig_close(&other);
+    stage_close(&stage);
+}
+
+/* --- a lost device --------------------------------------------------------------------------- */
+
+static void a_loss_leaves_current_host_bytes(void **state) {
+    (void)state;
+    struct stage stage;
+    sb_error err;
+    const void *in;
+    void *out;
+    stage_open(&stage, 0);
+    sb_mem *host = mem_on_host(&stage, 7), *device = mem_on_host(&stage, 8);
+    step(host, GPU);
+    step(device, MUTABLE_GPU);
+    standin_fail("cuStreamSynchronize", 1, STANDIN_STICKY, CUDA_ERROR_ILLEGAL_ADDRESS);
+    assert_status(SB_ERR_DEVICE_LOST, sb_mem_cpu_data(device, &in, &err));
+    assert_int_equal(err.device_code, CUDA_ERROR_ILLEGAL_ADDRESS);
+    assert_int_equal(sb_context_device_status(stage.rig.context), SB_ERR_DEVICE_LOST);
+    host_holds(host, 7);
+    assert_status(SB_ERR_DEVICE_LOST, sb_mem_mutable_gpu_data(host, &out, &err));
+    sb_mem_release(host);
+    sb_mem_release(device);
+    rig_close(&stage.rig);
+    assert_int_equal(standin_depth(), 0);
+    assert_int_equal(standin_violations(), 0);
+    standin_heal();
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(caffes_sequence_copies_four_times),
+        cmocka_unit_test(an_access_that_needs_no_transfer_makes_no_call),
+        cmocka_unit_test(the_current_context_stays),
+        cmocka_unit_test(a_capture_elsewhere_goes_on),
+        cmocka_unit_test(a_known_stream_may_be_captured),
+        cmocka_unit_test(devices_without_pools_work),
+        cmocka_unit_test(a_pool_is_our_own),
+        cmocka_unit_test(ordinary_memory_serves_when_pinning_fails),
+        cmocka_unit_test(pinned_memory_reads_as_zeros),
+        cmocka_unit_test(closing_waits_for_queued_work),
+        cmocka_unit_test(a_free_comes_after_its_users),
+        cmocka_unit_test(what_is_another_devices_is_refused),
+        cmocka_unit_test(blobs_are_copied_between_devices),
+        cmocka_unit_test(a_loss_leaves_current_host_bytes),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
