@@ -412,7 +412,9 @@ static void remove_leftovers(const char *folder) {
     (void)closedir(listing);
 }
 
-/* Whether a child that makes the call was killed at its n-th system call. */
+/* Whether a child that makes the call was killed at its n-th system call. One
+   that was not ends by a signal too: at an exit, valgrind counts what the parent
+   still owns as leaks. */
 static bool killed_at(size_t call, int n, struct scene *s) {
     int status = -1;
     pid_t child = fork();
@@ -421,11 +423,12 @@ static bool killed_at(size_t call, int n, struct scene *s) {
         fault.mode = KILLS;
         fault.left = n;
         fault.armed = true;
-        _exit(calls[call].call(s, NULL) == SB_OK ? 0 : 1);
+        raise(calls[call].call(s, NULL) == SB_OK ? SIGTERM : SIGABRT);
     }
     assert_int_equal(waitpid(child, &status, 0), child);
-    assert_true(WIFSIGNALED(status) || WEXITSTATUS(status) == 0);
-    return WIFSIGNALED(status);
+    assert_true(WIFSIGNALED(status));
+    assert_int_not_equal(WTERMSIG(status), SIGABRT);
+    return WTERMSIG(status) == SIGKILL;
 }
 
 static bool target_is_whole(struct scene *s, size_t call) {
@@ -547,7 +550,7 @@ static struct wire image(int kind) {
         break;
     case 4: /* the same blob with fewer values */
         wire_floats(&blob, 5, NULL, 0);
-        wire_bytes(&blob, 12, name, 20006);
+        wire_bytes(&blob, 12, name, 20004); /* exactly as long */
         wire_message(&layer, 7, &blob);
         break;
     case 5: /* V1 layers of types without names */
@@ -556,8 +559,8 @@ static struct wire image(int kind) {
         break;
     case 6: /* half of the values, in a message as long */
         wire_floats(&blob, 5, zeros, 2500);
-        wire_text(&blob, 7, "\x08\xc4\x13");
         wire_bytes(&blob, 12, name, 10010);
+        wire_text(&blob, 7, "\x08\xc4\x13"); /* beyond the reader's window */
         wire_message(&layer, 7, &blob);
         break;
     case 7: /* numbers of field 1, wherever one begins to read */
@@ -631,7 +634,7 @@ static void test_bytes_that_change_are_survived(void **state) {
         assert_true(fd >= 0);
         close(fd);
         write_bytes(path, before.bytes, before.size);
-        for (int k = 0; k < (test_is_quick() ? 2 : IMAGES); k++) {
+        for (int k = 0; k < (test_is_quick() ? 2 : test_is_full() ? IMAGES : 5); k++) {
             struct wire after = image((i + k + 1) % IMAGES);
             for (int n = 1; use_while_changing(path, &after, n); n++)
                 ;

@@ -58,7 +58,7 @@ struct scene {
     sb_mem *mem, *large; /* SMALL bytes of 0x21 on the host; never touched */
     sb_blob *blob;       /* data and diff on the device: 1 2 3, 1 1 1 */
     sb_stream stream;
-    sb_context *made;
+    sb_context *made, *fresh; /* `fresh` has no memory yet */
     sb_stream made_stream;
     void *made_ptr;
     int launched;
@@ -78,6 +78,7 @@ static void scene_open(struct scene *s) {
     void *out;
     memset(s, 0, sizeof *s);
     assert_ok(open_context(&s->context, &err));
+    assert_ok(open_context(&s->fresh, &err));
     assert_ok(sb_mem_create(s->context, SMALL, &s->mem, &err));
     assert_ok(sb_mem_overwrite_cpu(s->mem, &out, &err));
     memset(out, 0x21, SMALL);
@@ -96,6 +97,7 @@ static void scene_close(struct scene *s) {
     (void)sb_context_forget_stream(s->context, s->stream, NULL);
     sb_context_release(s->context); /* its streams go with it */
     sb_context_release(s->made);
+    sb_context_release(s->fresh);
 }
 
 /* --- calls -------------------------------------------------------------------------- */
@@ -110,6 +112,12 @@ static sb_status create_stream(struct scene *s, sb_error *err) {
 
 static sb_status device_malloc(struct scene *s, sb_error *err) {
     return sb_sim_malloc(s->context, SMALL, &s->made_ptr, err);
+}
+
+/* It goes with its context. */
+static sb_status first_device_malloc(struct scene *s, sb_error *err) {
+    void *ptr;
+    return sb_sim_malloc(s->fresh, SMALL, &ptr, err);
 }
 
 static sb_status large_device_malloc(struct scene *s, sb_error *err) {
@@ -192,6 +200,7 @@ static const struct {
     {"context_create", create_context, 4, false, false},
     {"sim_stream_create", create_stream, 1, false, false},
     {"sim_malloc", device_malloc, 2, false, false},
+    {"sim_malloc, first", first_device_malloc, 4, false, false},
     {"sim_malloc, large", large_device_malloc, 4, false, false},
     {"sim_malloc, huge", huge_device_malloc, 1000, false, true},
     {"sim_launch", launch, 1, false, false},

@@ -1,0 +1,310 @@
+"""Seeds for the targets that compare with a model: synced_memory and reshape.
+
+An input is a row of choices; the harnesses say how they are read. Made by hand:
+each call of each state, each fault, the stories that blobs are known for. Made
+by a small generator of numbers: long walks.
+"""
+
+
+class Draw:
+    """Numbers that are the same under every Python."""
+
+    def __init__(self, seed):
+        self.state = seed * 2654435761 % 2**64 + 1
+
+    def below(self, limit):
+        self.state = (self.state * 6364136223846793005 + 1442695040888963407) % 2**64
+        return (self.state >> 33) % limit
+
+    def of(self, choices):
+        return choices[self.below(len(choices))]
+
+
+# --- synced_memory -----------------------------------------------------------------
+
+CALLS = ["cpu_data", "mutable_cpu", "overwrite_cpu", "gpu_data", "gpu_data_on", "mutable_gpu",
+         "mutable_gpu_on", "overwrite_gpu", "overwrite_gpu_on", "set_cpu", "set_gpu", "push",
+         "pull", "prefetch_cpu", "prefetch_gpu", "evict_cpu", "evict_gpu", "clear", "synchronize"]
+(CREATE, RELEASE, RETAIN, SCHEDULE, ARM, ARM_ALLOCATOR, CALM, WAIT, FORGET,
+ TRIM) = range(len(CALLS), len(CALLS) + 10)
+OPERATIONS = ["any", "alloc", "zero", "upload", "download", "copy", "alloc_pinned", "check_pointer",
+              "check_stream", "stream_synchronize", "event_record", "stream_wait", "event_wait"]
+EAGER, LAZY, RANDOM = range(3)
+NO_PINNED, SMALL_PINNED, SMALL_DEVICE = 16, 32, 64
+LEGACY, OWN, FIRST, SECOND, UNKNOWN = 0, 1, 2, 3, 7
+READ_WRITE, READ_ONLY = 0, 2
+
+
+def begin(schedule=EAGER, flags=0, size=24):
+    how = next(n for n in range(15) if (flags + n) % 3 == schedule)
+    return bytes([flags + how, size])
+
+
+def call(name, memory=0, stream=OWN, writes=True, by_work=False, variant=READ_WRITE):
+    how = memory | stream << 2 | writes << 5 | by_work << 6
+    extra = bytes([variant]) if name.startswith("set") else b""
+    return bytes([CALLS.index(name), how]) + extra
+
+
+def create(memory, size):
+    return bytes([CREATE, memory, size])
+
+
+def arm(operation, mode, nth=1):
+    """Nothing where the numbers do not meet."""
+    index = OPERATIONS.index(operation)
+    fits = [how for how in range(64 * (nth - 1), 64 * nth)
+            if how % len(OPERATIONS) == index and how // 16 % 3 == mode]
+    return bytes([ARM, fits[0]]) if fits else b""
+
+
+HEADS = {
+    "uninitialized": [],
+    "at-cpu": [("overwrite_cpu", OWN)],
+    "at-gpu": [("overwrite_gpu", OWN)],
+    "synced": [("overwrite_cpu", OWN), ("gpu_data", OWN)],
+    "at-cpu-with-gpu": [("overwrite_gpu", OWN), ("mutable_cpu", OWN)],
+    "lent-cpu": [("set_cpu", OWN)],
+    "lent-gpu": [("set_gpu", OWN)],
+    "pending-push": [("overwrite_cpu", OWN), ("push", FIRST)],
+    "pending-pull": [("overwrite_gpu", OWN), ("pull", FIRST)],
+}
+
+
+def arrange(head, memory):
+    return b"".join(call(name, memory, stream, variant=READ_ONLY) for name, stream in HEADS[head])
+
+
+EVERYTHING = (call("mutable_cpu") + call("push", stream=FIRST) + call("gpu_data_on", stream=SECOND) +
+              call("mutable_gpu_on", stream=FIRST) + call("pull", stream=SECOND) + call("cpu_data") +
+              call("mutable_gpu", by_work=True) + call("set_gpu", variant=READ_ONLY) +
+              call("mutable_gpu") + call("clear") + call("evict_cpu") + call("prefetch_cpu") +
+              call("evict_gpu") + call("cpu_data"))
+
+
+def cells():
+    """Every call of every state, on a memory of its own."""
+    for head in HEADS:
+        schedule = LAZY if head.startswith("pending") else EAGER
+        for at in range(0, len(CALLS), 3):
+            steps = create(1, 8) + create(2, 64)
+            for memory, name in enumerate(CALLS[at:at + 3]):
+                steps += arrange(head, memory) + call(name, memory, SECOND) + call("cpu_data", memory)
+            yield f"{head}-{CALLS[at]}", begin(schedule) + steps
+
+
+def faults():
+    for operation in OPERATIONS:
+        for mode, word in enumerate(["now", "later", "sticky"]):
+            armed = arm(operation, mode)
+            if armed:
+                yield (f"fault-{word}-{operation}",
+                       begin(RANDOM) + armed + EVERYTHING + bytes([CALM, 0]) +
+                       (arm(operation, mode, 2) or armed) + EVERYTHING)
+
+
+def memory_stories():
+    textbook = ["gpu_data", "cpu_data", "mutable_gpu", "mutable_gpu", "cpu_data", "gpu_data",
+                "mutable_cpu", "mutable_gpu", "mutable_cpu"]
+    yield "textbook-sequence", (begin() + call("overwrite_cpu") +
+                                b"".join(call(name) for name in textbook))
+    yield "everything-host-only", b"\x0f\x18" + EVERYTHING
+    yield "everything-size-0", begin(size=0) + EVERYTHING
+    yield "device-cap", begin(EAGER, SMALL_DEVICE, 64) + b"".join(
+        create(i, 64) + call("gpu_data", i) for i in range(3)) + call("evict_gpu", 0)
+    yield "pinned-cap", begin(EAGER, SMALL_PINNED, 64) + b"".join(
+        create(i, 64) + call("overwrite_cpu", i) for i in range(3)) + call("overwrite_gpu", 0)
+    yield "owners", begin() + bytes([RETAIN, 0, RETAIN, 0, RELEASE, 0, RELEASE, 0, RELEASE, 0])
+    yield "wrong-loans", begin() + b"".join(
+        call(name, variant=v) for name in ("set_cpu", "set_gpu") for v in range(16))
+    yield "allocator-fails", begin(EAGER, NO_PINNED) + b"".join(
+        bytes([ARM_ALLOCATOR, 1]) + call(name) + call(name)
+        for name in ("cpu_data", "overwrite_gpu", "mutable_cpu", "set_cpu"))
+    yield "create-fails", begin() + bytes([ARM_ALLOCATOR, 1]) + create(1, 8) + create(1, 8)
+    yield "clear-loses-the-device", (begin(LAZY) + call("overwrite_gpu") +
+                                     arm("stream_synchronize", 0) + call("clear") +
+                                     call("cpu_data") + call("overwrite_cpu") + call("cpu_data"))
+    yield "clear-keeps-the-host", (begin(LAZY) + call("overwrite_cpu") + call("gpu_data") +
+                                   arm("stream_synchronize", 0) + call("clear") + call("cpu_data"))
+    yield "unknown-streams", begin() + call("overwrite_cpu") + b"".join(
+        call(name, stream=UNKNOWN) for name in CALLS)
+    yield "forgotten-streams", begin(LAZY) + b"".join(
+        call("mutable_gpu_on", stream=s) + bytes([FORGET, s << 2]) + call("cpu_data")
+        for s in (LEGACY, OWN, FIRST, SECOND, UNKNOWN))
+
+
+def memory_step(draw):
+    which = draw.below(40)
+    memory = draw.of([0, 0, 0, 1, 2])
+    if which < 30:
+        return call(draw.of(CALLS), memory, draw.of([LEGACY, OWN, FIRST, FIRST, SECOND, SECOND]),
+                    draw.below(3) > 0, draw.below(3) == 0, draw.below(18) % 11)
+    if which < 33:
+        return create(memory, draw.of([0, 1, 24, 64]))
+    if which == 33:
+        return bytes([draw.of([RELEASE, RETAIN]), memory])
+    if which == 34:
+        return bytes([SCHEDULE, draw.below(256)])
+    if which < 38:
+        return arm(draw.of(OPERATIONS), draw.below(3), 1 + draw.below(2)) or bytes([CALM, 0])
+    return bytes([draw.of([CALM, CALM, WAIT, FORGET, TRIM]), draw.below(256)])
+
+
+def memory_walks():
+    for i in range(30):
+        draw = Draw(i)
+        schedule, flags = draw.below(3), draw.of([0, 0, NO_PINNED, SMALL_PINNED, SMALL_DEVICE])
+        steps = b"".join(memory_step(draw) for _ in range(40))
+        yield f"walk-{i:02}", begin(schedule, flags, draw.of([1, 24, 64])) + steps
+
+
+# --- reshape ------------------------------------------------------------------------
+
+STEPS = ["reshape", "reshape_legacy", "reshape_like", "reshape_proto", "share", "copy_from",
+         "bytes", "clear", "evict", "lend", "update", "scale", "sums", "from_proto", "to_proto",
+         "ask", "at", "shrink", "create", "arm", "lend_to_all"]
+SHAPE_EQUALS_PROTO = len(STEPS) + 2
+DIMS = {8: 10, 64: 11, -1: 12, 2**31: 13, 2**40: 14, 2**63 - 1: 15}
+DATA, DIFF = 0, 1
+READ, MUTATE, OVERWRITE, GPU_READ, GPU_MUTATE, GPU_OVERWRITE = range(6)
+HOST, DEVICE, PINNED, APART, DOUBLE, LAST_I32 = 0, 1, 8, 16, 32 + 64, 128
+
+
+def dim(value):
+    return DIMS.get(value, value)
+
+
+def shape(*dims):
+    return bytes([len(dims)] + [dim(d) for d in dims])
+
+
+def step(name, pair=0, other=0, which=DATA, variant=0, then=b""):
+    index = name if isinstance(name, int) else STEPS.index(name)
+    return bytes([index, pair | other << 2 | which << 4 | variant << 5]) + then
+
+
+def use(how, pair=0, which=DATA):
+    return step("bytes", pair, which=which, then=bytes([how]))
+
+
+def reshape(pair, *dims):
+    return step("reshape", pair, then=shape(*dims))
+
+
+def message(code, legacy=b"", dims=b"", counts=b""):
+    """code: 1 unpacked, 2 a shape and doubles, 4 the blob's own shape, 8 legacy dimensions,
+    16 all payloads, 31 the last byte is missing."""
+    return bytes([code]) + legacy + dims + counts
+
+
+WRITTEN = reshape(0, 2, 3) + use(OVERWRITE) + use(OVERWRITE, which=DIFF)
+
+
+def blob_stories():
+    grown = reshape(0, 4, 4) + use(READ) + reshape(0, 2) + use(READ)
+    yield "grow-and-fit", WRITTEN + grown
+    yield "grow-after-shrink", WRITTEN + reshape(0, 1) + step("shrink") + use(READ) + reshape(0, 2, 3)
+    yield "zero-then-one", WRITTEN + reshape(0, 0, 3) + use(READ) + reshape(0) + use(READ)
+    for which, word in ((DATA, "data"), (DIFF, "diff")):
+        yield f"share-{word}-then-outgrow", (
+            WRITTEN + reshape(1, 6) + step("share", 1, 0, which) + use(MUTATE, 1, which) +
+            use(READ, 0, which) + reshape(1, 4, 4) + use(MUTATE, 1, which) + use(READ, 0, which) +
+            step("create", 0))
+        yield f"copy-{word}", (
+            WRITTEN + b"".join(step("copy_from", 1, 0, which, v) for v in (0, 1, 0)) +
+            reshape(1, 2, 2) + step("copy_from", 1, 0, which, 1) + reshape(1, 8) +
+            step("copy_from", 0, 1, which, 1))
+    yield "lend-beyond-the-count", WRITTEN + step("lend", 0, then=bytes([4])) + reshape(0, 4, 4) + use(READ)
+    yield "lend-read-only", (WRITTEN + step("lend", 0, variant=2, then=bytes([0])) + use(READ) +
+                             use(MUTATE) + step("scale", variant=4))
+    yield "lend-to-sharers", (WRITTEN + reshape(1, 6) + step("share", 1, 0) +
+                              step("lend_to_all", 1, variant=1) + use(READ) + use(MUTATE, 1))
+    yield "wrong-loans", WRITTEN + b"".join(step("lend", 0, then=bytes([v])) for v in range(10))
+    yield "update-scale-sum", (WRITTEN + step("update") + step("scale", variant=3) +
+                               step("scale", which=DIFF, variant=5) + step("update") +
+                               b"".join(step("sums", which=i, variant=v)
+                                        for i in (0, 1) for v in (0, 1)))
+    yield "never-written", reshape(0, 2, 3) + b"".join(
+        step(name) for name in ("update", "scale", "sums", "clear", "to_proto", "shrink"))
+    yield "absurd-shape", (reshape(0, 2**40) + use(READ) + step("to_proto") + step("to_proto", variant=2) +
+                           reshape(0, 2) + use(READ) + step("shrink") + use(READ))
+    yield "shapes-that-do-not-fit", (reshape(0, 2**40, 2**40) + reshape(0, 2**63 - 1) +
+                                     reshape(0, 2**31, 2**31) + reshape(0, -1) +
+                                     step("reshape", then=bytes([14])) + step("reshape", then=bytes([15])))
+    yield "zero-hides-overflow", reshape(0, 2**40, 0, 2**40) + b"".join(
+        step("ask", then=bytes([i, j])) for i in range(5) for j in range(4))
+    yield "32-axes", step("reshape", then=bytes([13, 2, 2, 1, 1, 1, 1])) + b"".join(
+        step("ask", variant=v, then=bytes([40 + i, 0])) for v in range(5) for i in (0, 3))
+    yield "partial-clear", WRITTEN + reshape(0, 2) + step("clear") + reshape(0, 6) + use(READ)
+    yield "indices", WRITTEN + b"".join(
+        step("at", which=i % 2, then=bytes([n] + [i] * n)) for n in range(4) for i in range(8))
+    yield "legacy-indices", reshape(0, 2, 1, 3, 2) + b"".join(
+        step("at", variant=1, then=bytes(i)) for i in ((0, 0, 0, 0), (1, 0, 2, 1), (1, 1, 0, 0),
+                                                       (2, 0, 0, 0), (7, 0, 0, 0)))
+    yield "allocator-fails", b"".join(
+        step("arm", then=bytes([n])) + step(name, 0, 1, variant=1, then=then) + WRITTEN
+        for n in range(2) for name, then in (("create", shape(2)), ("share", b""),
+                                             ("copy_from", b""), ("update", b""), ("shrink", b"")))
+
+
+def message_stories():
+    for code, word in ((6, "own-shape"), (7, "own-shape-unpacked"), (4, "own-shape-floats"),
+                       (5, "own-shape-floats-unpacked"), (20, "own-shape-all-payloads"),
+                       (31, "cut")):
+        for variant in (0, 1):
+            yield f"message-{word}-{variant}", WRITTEN + step(
+                "from_proto", variant=variant, then=message(code, counts=bytes(4)))
+    yield "message-grows", WRITTEN + step("from_proto", variant=1, then=message(
+        2, dims=shape(4, 4), counts=bytes(4))) + step("to_proto", variant=3)
+    yield "message-scalar", WRITTEN + step("from_proto", variant=1, then=message(
+        0, dims=shape(3), counts=bytes(1))) + use(READ)
+    yield "message-zero", WRITTEN + step("from_proto", variant=1, then=message(
+        2, dims=shape(0, 3), counts=bytes(1))) + use(READ)
+    for name, dims in (("fits", (1, 1, 2, 3)), ("zero", (0, 1, 2, 3)), ("negative", (1, 6, 1, 1)),
+                       ("beyond-31-bits", (7, 1, 1, 1)), ("overflows", (5, 5, 5, 1))):
+        for code in (8, 12):
+            yield f"message-legacy-{name}-{code}", WRITTEN + step(
+                "from_proto", variant=1, then=message(code, bytes([15, *dims]), shape(2), bytes(4)))
+    yield "message-lengths", WRITTEN + b"".join(
+        step("from_proto", variant=i % 2, then=message(4 + 16 * (i % 2), counts=bytes([i] * 4)))
+        for i in range(4, 8))
+    yield "shape-messages", b"".join(
+        step("reshape_proto", i % 4, variant=v, then=shape(*dims)) for v in range(8)
+        for i, dims in enumerate([(2, 3), (0,), (-1, 2), (2**40, 2**40), (2**31, 2**31)]))
+    yield "shape-equals", WRITTEN + b"".join(
+        step(SHAPE_EQUALS_PROTO, then=message(code, counts=bytes(4))) for code in (4, 5, 6, 20, 31))
+
+
+def blob_step(draw):
+    name = draw.of(STEPS + ["reshape", "bytes", "bytes", "share", "copy_from", SHAPE_EQUALS_PROTO])
+    pair, other, which, variant = draw.below(4), draw.below(4), draw.below(2), draw.below(8)
+    small = [draw.of([1, 2, 2, 3, 4]) for _ in range(draw.below(4))]
+    then = {"reshape": shape(*small), "reshape_proto": shape(*small), "create": shape(*small),
+            "reshape_legacy": bytes(1 + draw.below(4) for _ in range(4)),
+            "bytes": bytes([draw.below(6)]), "lend": bytes([draw.below(10)]),
+            "from_proto": message(draw.of([4, 5, 6, 7, 20, 22]), counts=bytes(4)),
+            SHAPE_EQUALS_PROTO: message(4, counts=bytes(4)), "arm": bytes([draw.below(6)]),
+            "ask": bytes([draw.below(80)]), "at": bytes([2, draw.below(3), draw.below(3)])}
+    if name == "arm" and draw.below(3):
+        name = "reshape_like"
+    return step(name, pair, other, which, variant, then.get(name, b""))
+
+
+def blob_walks():
+    for i in range(40):
+        draw = Draw(1000 + i)
+        how = draw.of([HOST, DEVICE, DEVICE | PINNED]) | draw.of([0, APART]) | draw.of(
+            [0, DOUBLE, LAST_I32])
+        yield f"walk-{i:02}", bytes([how]) + b"".join(blob_step(draw) for _ in range(40))
+
+
+def seeds():
+    for make in (cells, faults, memory_stories, memory_walks):
+        for name, data in make():
+            yield "synced_memory", name, data
+    for make in (blob_stories, message_stories):
+        for name, data in make():
+            for how, where in ((HOST, ""), (DEVICE, "device-")):
+                yield "reshape", where + name, bytes([how]) + data
+    for name, data in blob_walks():
+        yield "reshape", name, data
