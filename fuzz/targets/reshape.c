@@ -696,7 +696,7 @@ static struct blob_message draw_message(struct world *w, const struct step *step
         message.shape.num_axes = 0;
     bool fits = message_judge(&message, &judged) == SB_OK;
     for (int slot = 0; slot < 4; slot++)
-        if (slot == (code & 2) || code & 16)
+        if (slot == (int)(code & 2) || code & 16)
             message.counts[slot] = fits ? draw_count(&w->tape, judged.count) : slot;
     return message;
 }
