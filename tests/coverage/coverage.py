@@ -154,7 +154,7 @@ def compare_branches(files):
         for line, count in file.missed_branches():
             found[file.key(line)] += count
     allowed = collections.Counter()
-    for entry in listed:
+    for entry in listed.elements():
         count, _, key = entry.partition(" ")
         allowed[key] += int(count)
     known = {file.key(line) for file in files for line in file.branches}

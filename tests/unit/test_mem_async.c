@@ -539,7 +539,6 @@ static void a_wait_that_fails_does_not_let_the_copy_loose(void **state) {
     }
 }
 
-/* Read-only device bytes move to new storage, which is ready for the named stream. */
 /* Storage that a failed call left behind belongs to the stream that it was allocated on. */
 static void spare_storage_is_zeroed_after_its_allocation(void **state) {
     (void)state;
@@ -554,6 +553,9 @@ static void spare_storage_is_zeroed_after_its_allocation(void **state) {
     device_fail(rig.context, SB_SIM_ZERO, 1, SB_SIM_FAIL_NOW);
     assert_status(SB_ERR_DEVICE_FAILURE, sb_mem_gpu_data_on(mem, first, &out, &err));
     assert_int_equal(sb_mem_storage(mem, SB_SIDE_GPU), SB_STORAGE_OWNED);
+    device_fail(rig.context, SB_SIM_STREAM_WAIT, 1, SB_SIM_FAIL_NOW);
+    assert_status(SB_ERR_DEVICE_FAILURE, sb_mem_gpu_data_on(mem, second, &out, &err));
+    assert_int_equal(sb_mem_head(mem), SB_HEAD_UNINITIALIZED);
     assert_ok(sb_mem_gpu_data_on(mem, second, &out, &err));
     assert_ok(sb_mem_synchronize(mem, &err));
     assert_true(device_bytes_are(rig.context, out, BYTES, 0));
@@ -595,6 +597,7 @@ static void giving_the_device_up_ends_its_work(void **state) {
     rig_close(&p.rig);
 }
 
+/* Read-only device bytes move to new storage, which is ready for the named stream. */
 static void read_only_bytes_are_moved_for_a_named_stream(void **state) {
     (void)state;
     for (uint64_t seed = 0; seed < 20; seed++) {

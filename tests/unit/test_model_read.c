@@ -492,6 +492,12 @@ static void test_bad_arguments_of_open(void **state) {
                   sb_model_open_file(NULL, 0, NULL, 0, NULL, &model, &err));
     assert_status(SB_ERR_INVALID_ARGUMENT,
                   sb_model_open_file(NULL, 0, "/dev/null", 2, NULL, &model, &err));
+    assert_status(SB_ERR_INVALID_ARGUMENT,
+                  sb_model_open_file(NULL, 5, "/dev/null", 0, NULL, &model, &err));
+    sb_limits limits = SB_LIMITS_INIT;
+    limits.max_axes = -1;
+    assert_status(SB_ERR_INVALID_ARGUMENT,
+                  sb_model_open_file(NULL, 0, "/dev/null", 0, &limits, &model, &err));
     assert_status(SB_ERR_INVALID_ARGUMENT, sb_model_create(NULL, SB_FORMAT_AUTO, &model, &err));
     assert_status(SB_ERR_INVALID_ARGUMENT, sb_model_create(NULL, SB_FORMAT_BLOB, NULL, &err));
     assert_null(model);
