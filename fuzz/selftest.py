@@ -2,6 +2,7 @@
 """Shows that the fuzzers find bugs: plants one at a time and waits for the find.
 
     selftest.py --build build/fuzz
+    selftest.py --check              only says whether each text occurs once
 
 Each mutation of mutations.json replaces a text that occurs once in a source of
 the library. The source is compiled anew, linked before the library into its
@@ -117,16 +118,32 @@ def is_clean(build, target):
         f"clean           {target}", True)
 
 
+def check(mutations):
+    """Every mutation can be planted; nothing is built."""
+    bad = 0
+    for mutation in mutations:
+        try:
+            mutated(mutation)
+        except Broken as broken:
+            print(f"BROKEN  {mutation['name']}: {broken}")
+            bad += 1
+    print(f"{len(mutations)} mutations, {bad} cannot be planted")
+    return int(bad != 0 or not mutations)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--build", required=True, type=pathlib.Path,
-                        help="build folder of the preset fuzz, built")
+    how = parser.add_mutually_exclusive_group(required=True)
+    how.add_argument("--build", type=pathlib.Path, help="build folder of the preset fuzz, built")
+    how.add_argument("--check", action="store_true", help="plant nothing")
     parser.add_argument("words", nargs="*", help="only the mutations with a word in their names")
     args = parser.parse_args()
-    build = args.build.resolve()
     mutations = [m for m in json.loads((ROOT / "fuzz" / "mutations.json").read_text())
                  if not args.words or any(word in m["name"] for word in args.words)]
+    if args.check:
+        return check(mutations)
+    build = args.build.resolve()
     good = 0
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         jobs = [pool.submit(is_clean, build, t) for t in sorted({m["target"] for m in mutations})]

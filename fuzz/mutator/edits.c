@@ -266,8 +266,7 @@ static bool change_number(const struct edit *edit) {
     return true;
 }
 
-/* --- groups --------------------------------------------------------------------------------------
- */
+/* --- groups -------------------------------------------------------------------------------- */
 
 static bool wrap(const struct edit *edit) {
     size_t at;
@@ -295,8 +294,7 @@ static bool nest(const struct edit *edit) {
     return true;
 }
 
-/* --- blobs
- * ---------------------------------------------------------------------------------------- */
+/* --- blobs --------------------------------------------------------------------------------- */
 
 #define MAX_DIMS 40
 
@@ -406,8 +404,7 @@ static bool fit_payload(const struct edit *edit) {
     return true;
 }
 
-/* --- new fields
- * ----------------------------------------------------------------------------------- */
+/* --- new fields ---------------------------------------------------------------------------- */
 
 static bool insert(const struct edit *edit) {
     static const struct {

@@ -2,7 +2,7 @@
 # Builds the fuzzers as OSS-Fuzz wants them: the compilers, their flags and the
 # engine come in variables, the results go to $OUT. The fuzzers run elsewhere,
 # so nothing is linked that a bare machine lacks: protobuf-c as an archive, and
-# our own loops for OpenBLAS.
+# our own loops for OpenBLAS. check.sh tries it without OSS-Fuzz.
 set -euo pipefail
 cd "$SRC/syncblob"
 
@@ -19,6 +19,7 @@ for harness in fuzz/targets/*.c; do
     cmake --build "$WORK/build" --target "fuzz.$target"
     cp "$WORK/build/fuzz/fuzz.$target" "$OUT/$target"
     cp "fuzz/dictionaries/$target.dict" "$OUT/$target.dict"
-    find "fuzz/corpus/$target" "fuzz/regressions/$target" -type f 2>/dev/null |
+    cp fuzz/oss-fuzz/libfuzzer.options "$OUT/$target.options"
+    find fuzz/corpus fuzz/regressions -type f -path "*/$target/*" |
         zip -q -j -@ "$OUT/${target}_seed_corpus.zip"
 done

@@ -1,4 +1,4 @@
-"""Seeds for the targets that compare with a model: synced_memory and reshape.
+"""Seeds and words for the targets that compare with a model: synced_memory and reshape.
 
 An input is a row of choices; the harnesses say how they are read. Made by hand:
 each call of each state, each fault, the stories that blobs are known for. Made
@@ -51,11 +51,9 @@ def create(memory, size):
 
 
 def arm(operation, mode, nth=1):
-    """Nothing where the numbers do not meet."""
-    index = OPERATIONS.index(operation)
-    fits = [how for how in range(64 * (nth - 1), 64 * nth)
-            if how % len(OPERATIONS) == index and how // 16 % 3 == mode]
-    return bytes([ARM, fits[0]]) if fits else b""
+    return bytes([ARM, next(how for how in range(64 * (nth - 1), 64 * nth)
+                            if how % len(OPERATIONS) == OPERATIONS.index(operation) and
+                            how // 16 % 3 == mode)])
 
 
 HEADS = {
@@ -96,11 +94,9 @@ def cells():
 def faults():
     for operation in OPERATIONS:
         for mode, word in enumerate(["now", "later", "sticky"]):
-            armed = arm(operation, mode)
-            if armed:
-                yield (f"fault-{word}-{operation}",
-                       begin(RANDOM) + armed + EVERYTHING + bytes([CALM, 0]) +
-                       (arm(operation, mode, 2) or armed) + EVERYTHING)
+            yield (f"fault-{word}-{operation}",
+                   begin(RANDOM) + arm(operation, mode) + EVERYTHING + bytes([CALM, 0]) +
+                   arm(operation, mode, 2) + EVERYTHING)
 
 
 def memory_stories():
@@ -146,7 +142,7 @@ def memory_step(draw):
     if which == 34:
         return bytes([SCHEDULE, draw.below(256)])
     if which < 38:
-        return arm(draw.of(OPERATIONS), draw.below(3), 1 + draw.below(2)) or bytes([CALM, 0])
+        return arm(draw.of(OPERATIONS), draw.below(3), 1 + draw.below(2))
     return bytes([draw.of([CALM, CALM, WAIT, FORGET, TRIM]), draw.below(256)])
 
 
@@ -164,18 +160,15 @@ STEPS = ["reshape", "reshape_legacy", "reshape_like", "reshape_proto", "share", 
          "bytes", "clear", "evict", "lend", "update", "scale", "sums", "from_proto", "to_proto",
          "ask", "at", "shrink", "create", "arm", "lend_to_all"]
 SHAPE_EQUALS_PROTO = len(STEPS) + 2
-DIMS = {8: 10, 64: 11, -1: 12, 2**31: 13, 2**40: 14, 2**63 - 1: 15}
+DIMS = {0: 0, 1: 1, 2: 2, 3: 3, 4: 4, 8: 10, 64: 11, -1: 12, 2**31: 13, 2**40: 14, 2**63 - 1: 15}
 DATA, DIFF = 0, 1
+NO_COUNT = -1
 READ, MUTATE, OVERWRITE, GPU_READ, GPU_MUTATE, GPU_OVERWRITE = range(6)
 HOST, DEVICE, PINNED, APART, DOUBLE, LAST_I32 = 0, 1, 8, 16, 32 + 64, 128
 
 
-def dim(value):
-    return DIMS.get(value, value)
-
-
 def shape(*dims):
-    return bytes([len(dims)] + [dim(d) for d in dims])
+    return bytes([len(dims)] + [DIMS[d] for d in dims])
 
 
 def step(name, pair=0, other=0, which=DATA, variant=0, then=b""):
@@ -191,10 +184,18 @@ def reshape(pair, *dims):
     return step("reshape", pair, then=shape(*dims))
 
 
-def message(code, legacy=b"", dims=b"", counts=b""):
+def message(code, legacy=(), dims=(), count=0):
     """code: 1 unpacked, 2 a shape and doubles, 4 the blob's own shape, 8 legacy dimensions,
-    16 all payloads, 31 the last byte is missing."""
-    return bytes([code]) + legacy + dims + counts
+    16 all payloads, 31 the last byte is missing. count: 5 one value less, 6 one more, 7 none;
+    NO_COUNT for a shape that is refused."""
+    legacy = bytes([15, *legacy] if legacy else [0]) if code & 8 else b""
+    counts = [] if count == NO_COUNT else [count] * (4 if code & 16 else 1)
+    return bytes([code]) + legacy + (b"" if code & 4 else shape(*dims)) + bytes(counts)
+
+
+def ask(variant, *operands):
+    """How many operands a question has: counts, axes, legacy, text, the device's shape."""
+    return step("ask", variant=variant, then=bytes(operands[:[2, 1, 1, 1, 0][variant % 5]]))
 
 
 WRITTEN = reshape(0, 2, 3) + use(OVERWRITE) + use(OVERWRITE, which=DIFF)
@@ -207,7 +208,7 @@ def blob_stories():
     yield "zero-then-one", WRITTEN + reshape(0, 0, 3) + use(READ) + reshape(0) + use(READ)
     for which, word in ((DATA, "data"), (DIFF, "diff")):
         yield f"share-{word}-then-outgrow", (
-            WRITTEN + reshape(1, 6) + step("share", 1, 0, which) + use(MUTATE, 1, which) +
+            WRITTEN + reshape(1, 3, 2) + step("share", 1, 0, which) + use(MUTATE, 1, which) +
             use(READ, 0, which) + reshape(1, 4, 4) + use(MUTATE, 1, which) + use(READ, 0, which) +
             step("create", 0))
         yield f"copy-{word}", (
@@ -217,7 +218,7 @@ def blob_stories():
     yield "lend-beyond-the-count", WRITTEN + step("lend", 0, then=bytes([4])) + reshape(0, 4, 4) + use(READ)
     yield "lend-read-only", (WRITTEN + step("lend", 0, variant=2, then=bytes([0])) + use(READ) +
                              use(MUTATE) + step("scale", variant=4))
-    yield "lend-to-sharers", (WRITTEN + reshape(1, 6) + step("share", 1, 0) +
+    yield "lend-to-sharers", (WRITTEN + reshape(1, 3, 2) + step("share", 1, 0) +
                               step("lend_to_all", 1, variant=1) + use(READ) + use(MUTATE, 1))
     yield "wrong-loans", WRITTEN + b"".join(step("lend", 0, then=bytes([v])) for v in range(10))
     yield "update-scale-sum", (WRITTEN + step("update") + step("scale", variant=3) +
@@ -232,10 +233,10 @@ def blob_stories():
                                      reshape(0, 2**31, 2**31) + reshape(0, -1) +
                                      step("reshape", then=bytes([14])) + step("reshape", then=bytes([15])))
     yield "zero-hides-overflow", reshape(0, 2**40, 0, 2**40) + b"".join(
-        step("ask", then=bytes([i, j])) for i in range(5) for j in range(4))
+        ask(0, i, j) for i in range(5) for j in range(4))
     yield "32-axes", step("reshape", then=bytes([13, 2, 2, 1, 1, 1, 1])) + b"".join(
-        step("ask", variant=v, then=bytes([40 + i, 0])) for v in range(5) for i in (0, 3))
-    yield "partial-clear", WRITTEN + reshape(0, 2) + step("clear") + reshape(0, 6) + use(READ)
+        ask(v, 40 + i, 36) for v in range(5) for i in (0, 3))
+    yield "partial-clear", WRITTEN + reshape(0, 2) + step("clear") + reshape(0, 3, 2) + use(READ)
     yield "indices", WRITTEN + b"".join(
         step("at", which=i % 2, then=bytes([n] + [i] * n)) for n in range(4) for i in range(8))
     yield "legacy-indices", reshape(0, 2, 1, 3, 2) + b"".join(
@@ -253,38 +254,42 @@ def message_stories():
                        (31, "cut")):
         for variant in (0, 1):
             yield f"message-{word}-{variant}", WRITTEN + step(
-                "from_proto", variant=variant, then=message(code, counts=bytes(4)))
+                "from_proto", variant=variant, then=message(code))
     yield "message-grows", WRITTEN + step("from_proto", variant=1, then=message(
-        2, dims=shape(4, 4), counts=bytes(4))) + step("to_proto", variant=3)
+        2, dims=(4, 4))) + step("to_proto", variant=3)
     yield "message-scalar", WRITTEN + step("from_proto", variant=1, then=message(
-        0, dims=shape(3), counts=bytes(1))) + use(READ)
+        0, dims=(3,))) + use(READ)
     yield "message-zero", WRITTEN + step("from_proto", variant=1, then=message(
-        2, dims=shape(0, 3), counts=bytes(1))) + use(READ)
-    for name, dims in (("fits", (1, 1, 2, 3)), ("zero", (0, 1, 2, 3)), ("negative", (1, 6, 1, 1)),
-                       ("beyond-31-bits", (7, 1, 1, 1)), ("overflows", (5, 5, 5, 1))):
+        2, dims=(0, 3))) + use(READ)
+    for name, dims, count in (("fits", (1, 1, 2, 3), 0), ("zero", (0, 1, 2, 3), 0),
+                              ("negative", (1, 6, 1, 1), NO_COUNT),
+                              ("beyond-31-bits", (7, 1, 1, 1), NO_COUNT),
+                              ("overflows", (5, 5, 5, 1), NO_COUNT)):
         for code in (8, 12):
             yield f"message-legacy-{name}-{code}", WRITTEN + step(
-                "from_proto", variant=1, then=message(code, bytes([15, *dims]), shape(2), bytes(4)))
+                "from_proto", variant=1, then=message(code, dims, (2,), count)) + use(READ)
     yield "message-lengths", WRITTEN + b"".join(
-        step("from_proto", variant=i % 2, then=message(4 + 16 * (i % 2), counts=bytes([i] * 4)))
+        step("from_proto", variant=i % 2, then=message(4 + 16 * (i % 2), count=i))
         for i in range(4, 8))
     yield "shape-messages", b"".join(
         step("reshape_proto", i % 4, variant=v, then=shape(*dims)) for v in range(8)
         for i, dims in enumerate([(2, 3), (0,), (-1, 2), (2**40, 2**40), (2**31, 2**31)]))
     yield "shape-equals", WRITTEN + b"".join(
-        step(SHAPE_EQUALS_PROTO, then=message(code, counts=bytes(4))) for code in (4, 5, 6, 20, 31))
+        step(SHAPE_EQUALS_PROTO, then=message(code)) for code in (4, 5, 6, 20, 31))
 
 
 def blob_step(draw):
     name = draw.of(STEPS + ["reshape", "bytes", "bytes", "share", "copy_from", SHAPE_EQUALS_PROTO])
     pair, other, which, variant = draw.below(4), draw.below(4), draw.below(2), draw.below(8)
     small = [draw.of([1, 2, 2, 3, 4]) for _ in range(draw.below(4))]
-    then = {"reshape": shape(*small), "reshape_proto": shape(*small), "create": shape(*small),
+    then = {"reshape": shape(*small), "reshape_proto": shape(*small),
+            "create": shape(*small) if variant % 4 in (1, 2) else b"",
             "reshape_legacy": bytes(1 + draw.below(4) for _ in range(4)),
             "bytes": bytes([draw.below(6)]), "lend": bytes([draw.below(10)]),
-            "from_proto": message(draw.of([4, 5, 6, 7, 20, 22]), counts=bytes(4)),
-            SHAPE_EQUALS_PROTO: message(4, counts=bytes(4)), "arm": bytes([draw.below(6)]),
-            "ask": bytes([draw.below(80)]), "at": bytes([2, draw.below(3), draw.below(3)])}
+            "from_proto": message(draw.of([4, 5, 6, 7, 20, 22])),
+            SHAPE_EQUALS_PROTO: message(4), "arm": bytes([draw.below(6)]),
+            "ask": ask(variant, draw.below(80), draw.below(6))[2:],
+            "at": bytes([2, draw.below(3), draw.below(3)][variant & 1:] + [0, 0] * (variant & 1))}
     if name == "arm" and draw.below(3):
         name = "reshape_like"
     return step(name, pair, other, which, variant, then.get(name, b""))
@@ -302,9 +307,36 @@ def seeds():
     for make in (cells, faults, memory_stories, memory_walks):
         for name, data in make():
             yield "synced_memory", name, data
-    for make in (blob_stories, message_stories):
-        for name, data in make():
-            for how, where in ((HOST, ""), (DEVICE, "device-")):
-                yield "reshape", where + name, bytes([how]) + data
+    for name, data in blob_stories():
+        yield "reshape", name, bytes([HOST]) + data
+        yield "reshape", "device-" + name, bytes([DEVICE]) + data
+    for name, data in message_stories():
+        yield "reshape", name, bytes([DEVICE if name.endswith("-1") else HOST]) + data
     for name, data in blob_walks():
         yield "reshape", name, data
+
+
+def words():
+    """A dictionary's word is a step, or a few that only mean something together."""
+    for name in CALLS:
+        yield "synced_memory", name, call(name)
+        yield "synced_memory", f"{name}_first_stream", call(name, stream=FIRST)
+    for head in filter(HEADS.get, HEADS):
+        yield "synced_memory", "make_" + head.replace("-", "_"), arrange(head, 0)
+    for operation in OPERATIONS:
+        for mode, word in enumerate(["now", "later", "sticky"]):
+            yield "synced_memory", f"{operation}_fails_{word}", arm(operation, mode)
+    yield "synced_memory", "allocator_fails", bytes([ARM_ALLOCATOR, 1])
+    yield "synced_memory", "calm", bytes([CALM, 0])
+    for name in STEPS:
+        yield "reshape", name, step(name)
+        yield "reshape", f"{name}_from_another", step(name, 1, 0)
+    yield "reshape", "written", WRITTEN
+    for how, word in enumerate(["read", "mutate", "overwrite", "gpu_read", "gpu_mutate",
+                                "gpu_overwrite"]):
+        yield "reshape", word, use(how)
+        yield "reshape", word + "_diff", use(how, which=DIFF)
+    for dims in ((), (0,), (2, 3), (3, 2), (4, 4), (2**40,)):
+        yield "reshape", "_".join(["reshape_to", *map(str, dims)]), reshape(0, *dims)
+    yield "reshape", "load", step("from_proto", variant=1, then=message(4))
+    yield "reshape", "shape_equals_proto", step(SHAPE_EQUALS_PROTO, then=message(4))

@@ -124,6 +124,9 @@ def refused():
     yield "diff-one-short", blob(2, 3) + data(6, floats(SIX[:5]))
     yield "diff-without-data", data(6, floats(SIX)) + shape(2, 3)
     yield "data-missing", shape(2, 3)
+    # NVIDIA's fork of Caffe keeps half precision in fields that Caffe has not.
+    yield "data-in-fields-of-a-fork", shape(2, 3) + number(10, 2) + data(12, bytes(12))
+    yield "data-and-fields-of-a-fork", blob(2, 3) + number(10, 2) + number(11, 2) + data(13, bytes(12))
 
 
 def bombs():

@@ -124,7 +124,8 @@ def files():
 def some_blobs():
     """Blob messages that say something to a harness of files, too."""
     wanted = ("float-2x3", "double-2x3-diff", "legacy-mean-image", "legacy-wins", "packed", "scalar",
-              "wrong-types", "window-edge-in-payload", "wire-type", "dims-overflow", "length-one")
+              "wrong-types", "window-edge-in-payload", "wire-type", "dims-overflow", "length-one",
+              "fields-of-a-fork")
     return ((name, message) for name, message in wire_blobs.messages()
             if name.startswith(wanted) or name.endswith(wanted))
 

@@ -1,5 +1,6 @@
 #include "watched.h"
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -195,6 +196,64 @@ struct scratch_file scratch_file_make(const void *bytes, size_t size) {
 
 void scratch_file_end(struct scratch_file *file) {
     (void)close(file->fd);
+}
+
+/* --- saved files ------------------------------------------------------------------------- */
+
+/* In memory if possible. */
+static void make_folder(char folder[32]) {
+    static const char *const places[] = {"/dev/shm", "/tmp"};
+    for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+        (void)snprintf(folder, 32, "%s/syncblob-XXXXXX", places[i]);
+        if (mkdtemp(folder))
+            return;
+    }
+    fuzz_check(false, "no folder to save in");
+}
+
+struct seen {
+    sb_status status;
+    sb_error err;
+    ssize_t size; /* -1: there is no file */
+    unsigned char *bytes;
+};
+
+static struct seen save_and_read(save_call *save, const void *object, const char *path,
+                                 size_t size) {
+    struct seen seen = {.size = -1, .err = fuzz_fresh_error(), .bytes = malloc(size + 1)};
+    seen.status = save(object, path, &seen.err);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd >= 0 && seen.bytes)
+        seen.size = read(fd, seen.bytes, size + 1);
+    if (fd >= 0)
+        (void)close(fd);
+    return seen;
+}
+
+static void check_seen(struct seen *seen, const void *bytes, size_t size) {
+    fuzz_check_error(seen->status, &seen->err);
+    fuzz_check(seen->status == SB_OK, "cannot be saved: %s", seen->err.message);
+    fuzz_check(seen->size == (ssize_t)size && (size == 0 || memcmp(seen->bytes, bytes, size) == 0),
+               "%zd bytes in a file, not the %zu expected", seen->size, size);
+    free(seen->bytes);
+}
+
+/* The folder is gone before anything is judged: a finding leaves none behind. */
+void check_saved_file(save_call *save, const void *object, const void *bytes, size_t size) {
+    char folder[32], path[48];
+    make_folder(folder);
+    (void)snprintf(path, sizeof path, "%s/file", folder);
+    struct seen made = save_and_read(save, object, path, size);
+    struct seen replaced = save_and_read(save, object, path, size);
+    bool alone = unlink(path) == 0 && rmdir(folder) == 0;
+    check_seen(&made, bytes, size);
+    check_seen(&replaced, bytes, size);
+    fuzz_check(alone, "more than the file is in %s", folder);
+    struct seen nowhere = save_and_read(save, object, path, size);
+    fuzz_check_error(nowhere.status, &nowhere.err);
+    fuzz_check(nowhere.status == SB_ERR_IO, "%s where there is no folder",
+               sb_status_name(nowhere.status));
+    free(nowhere.bytes);
 }
 
 uint32_t input_lot(const uint8_t *bytes, size_t size) {

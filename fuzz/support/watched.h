@@ -64,6 +64,12 @@ struct scratch_file {
 struct scratch_file scratch_file_make(const void *bytes, size_t size);
 void scratch_file_end(struct scratch_file *file);
 
+/* What saves an object under a path. */
+typedef sb_status save_call(const void *object, const char *path, sb_error *err);
+/* A new file, then one that replaces it, holds the bytes; nothing else is left in their folder.
+   Into a folder that is none nothing is saved. */
+void check_saved_file(save_call *save, const void *object, const void *bytes, size_t size);
+
 /* A number that is the input's own, for what is done to a share of inputs only. */
 uint32_t input_lot(const uint8_t *bytes, size_t size);
 

@@ -89,8 +89,14 @@ static struct encoded encode(const sb_blob *blob) {
     return encoded;
 }
 
+static sb_status write_file(const void *blob, const char *path, sb_error *err) {
+    return sb_blob_write_file(blob, path, blob_has_diff(blob) ? SB_PROTO_WRITE_DIFF : 0, err);
+}
+
 static void check_round_trip(const struct run *run, const sb_blob *blob) {
     struct encoded first = encode(blob);
+    if (input_lot(run->bytes, run->size) % 16 == 0)
+        check_saved_file(write_file, blob, first.bytes, first.size);
     const struct run again = {first.bytes, first.size, run->watched};
     sb_blob *copy = make_blob(run, sb_blob_dtype(blob));
     sb_status st = read_into(&again, copy, SB_PROTO_RESHAPE, NULL);
@@ -194,6 +200,23 @@ static void check_shape_equals(const struct run *run, const sb_blob *fresh) {
     check_read_status(st, &err, run->size);
     fuzz_check(st == SB_OK && equal == 1, "status %d, equal %d for the blob's own message", st,
                equal);
+}
+
+/* Any message can be asked about; whether the answer is right, the target reshape says. */
+static void check_shape_question(const struct run *run, sb_status without) {
+    static const int64_t small[] = {2, 3};
+    sb_blob *blob = filled_blob(run, SB_DTYPE_F32, small, 2);
+    sb_error err = fuzz_fresh_error();
+    int32_t equal = 77;
+    watched_mark(run->watched);
+    sb_status st = sb_blob_shape_equals_proto(blob, run->bytes, run->size, &equal, &err);
+    check_read_status(st, &err, run->size);
+    fuzz_check(st == SB_OK || without != SB_OK, "an accepted message is no shape: %s",
+               sb_status_name(st));
+    fuzz_check(st == SB_OK ? equal == 0 || equal == 1 : equal == 77, "status %d, equal %d", st,
+               equal);
+    fuzz_check(watched_peak(run->watched) == 0, "a question takes memory");
+    sb_blob_destroy(blob);
 }
 
 static void check_reshape(const struct run *run) {
@@ -305,6 +328,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     check_limits(&run, single);
     if (single == SB_OK)
         check_refusals(&run);
+    check_shape_question(&run, single);
     check_reshape(&run);
     watched_end(&watched);
     return 0;

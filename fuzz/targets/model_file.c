@@ -263,9 +263,15 @@ static void check_saved_verbatim(const struct run *run, const sb_model *model) {
     free(saved.bytes);
 }
 
+static sb_status save_file(const void *model, const char *path, sb_error *err) {
+    return sb_model_save_file(model, path, err);
+}
+
 /* The edited model is what is read from what it saves. */
 static void check_saved_again(const struct run *run, const sb_model *model) {
     struct saved saved = save(model);
+    if (run->lot % 16 == 0)
+        check_saved_file(save_file, model, saved.bytes, saved.size);
     struct run again = *run;
     int deleted;
     sb_status st;

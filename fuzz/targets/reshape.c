@@ -79,7 +79,7 @@ static int64_t draw_index(struct tape *tape) {
     return code == 7 ? -1 : code == 6 ? INT64_MAX : (int64_t)code;
 }
 
-/* --- agreement --------------------------------------------------------------------- */
+/* --- agreement ----------------------------------------------------------------------------- */
 
 static void disarm(struct world *w) {
     for (int i = 0; i < 2; i++)
@@ -209,7 +209,7 @@ static void compare_all(struct world *w) {
     lender_check(&w->lender);
 }
 
-/* --- shapes --------------------------------------------------------------------------- */
+/* --- shapes -------------------------------------------------------------------------------- */
 
 /* With or without asking what was replaced. */
 static void take_shape(struct step *step, const struct plain_shape *shape, bool asked,
@@ -398,7 +398,7 @@ static void copy_from(struct world *w, struct step *step) {
     (void)plain_take_shape(&step->pair->plain, &shape);
 }
 
-/* --- bytes ------------------------------------------------------------------------------ */
+/* --- bytes --------------------------------------------------------------------------------- */
 
 static sb_status get_bytes(const struct step *step, enum column call, void **out, sb_error *err) {
     sb_blob *blob = step->pair->blob;
@@ -562,7 +562,7 @@ static void lend_to_all(struct world *w, struct step *step) {
         plain_adopt(memory, SET_CPU, loan);
 }
 
-/* --- arithmetic ------------------------------------------------------------------------------ */
+/* --- arithmetic ---------------------------------------------------------------------------- */
 
 static double element(const struct plain_blob *plain, int which, int64_t i) {
     const unsigned char *value = plain->memory[which]->value;
@@ -665,8 +665,7 @@ static void sums(struct world *w, struct step *step) {
     fuzz_check(fabs(seen - sum) <= 1e-6 * sum, "a sum is %.17g, not %.17g", seen, sum);
 }
 
-/* --- messages -----------------------------------------------------------------------------------
- */
+/* --- messages ------------------------------------------------------------------------------ */
 
 static void draw_legacy(struct tape *tape, struct blob_message *message) {
     static const int64_t dims[] = {0, 1, 2, 3, 4, INT32_MAX, -1, INT64_C(1) << 31};
@@ -848,8 +847,7 @@ static void to_proto(struct world *w, struct step *step) {
         sb_bytes_free(bytes);
 }
 
-/* --- questions
- * -------------------------------------------------------------------------------------- */
+/* --- questions ----------------------------------------------------------------------------- */
 
 static int64_t product(const struct plain_blob *plain, int32_t start, int32_t end, bool *fits) {
     struct plain_shape part = {.num_axes = end - start};
@@ -956,8 +954,7 @@ static void ask(struct world *w, struct step *step) {
     questions[step->variant % 5](w, step);
 }
 
-/* --- elements
- * ----------------------------------------------------------------------------------------- */
+/* --- elements ------------------------------------------------------------------------------ */
 
 /* Row-major, missing indices being 0. */
 static sb_status offset_of(const struct plain_blob *plain, const int64_t *indices,
@@ -1036,8 +1033,7 @@ static void at(struct world *w, struct step *step) {
                "element %lld is another", (long long)offset);
 }
 
-/* --- storage
- * ------------------------------------------------------------------------------------------- */
+/* --- storage ------------------------------------------------------------------------------- */
 
 static bool is_shrinkable(const struct plain_blob *plain, int which) {
     const struct plain_memory *memory = plain->memory[which];
@@ -1117,9 +1113,7 @@ static void arm(struct world *w, struct step *step) {
         1 + (int64_t)tape_below(&w->tape, 6);
 }
 
-/* --- a run
- * -------------------------------------------------------------------------------------------------
- */
+/* --- a run --------------------------------------------------------------------------------- */
 
 static void make_step(struct world *w) {
     static void (*const steps[])(struct world *, struct step *) = {
@@ -1145,7 +1139,7 @@ static void open_context(struct world *w, int i, bool simulated, bool pinned) {
     options.device = simulated ? "sim:0" : "cpu";
     options.flags = pinned ? 0 : SB_CONTEXT_NO_PINNED;
     options.allocator = counting_allocator_table(&w->counting[i]);
-    options.max_host_bytes = options.max_device_bytes = MEMORY_CAP;
+    options.max_host_bytes = options.max_device_bytes = options.max_pinned_bytes = MEMORY_CAP;
     sb_status st = sb_context_create(&options, &w->contexts[i], &err);
     fuzz_check(st == SB_OK, "no context: %s", err.message);
     w->plain_contexts[i] = (struct plain_context){

@@ -54,8 +54,8 @@ def main():
                     print(f"{name}, {' '.join(command)}: status {status}, peak {peak / MIB:.1f} MiB,"
                           f" allowed {allowed / MIB:.1f} MiB", file=sys.stderr)
                     failed += 1
-    print(f"{runs} runs, {failed} failed; nearest to the bound: {100 * largest[0]:.0f} % of it, "
-          f"{largest[1]}")
+    print(f"nearest to the bound: {100 * largest[0]:.0f} % of it, {largest[1]}")
+    print(f"{runs - failed} passed, {failed} failed")
     return 1 if failed or not runs else 0
 
 
