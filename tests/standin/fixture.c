@@ -3,14 +3,12 @@
 sb_status cuda_context(const char *device, sb_context **out, sb_error *err) {
     sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
     options.device = device;
-    options.backend = &sb__cuda_backend;
     return sb_context_create(&options, out, err);
 }
 
 void stage_open(struct stage *stage, uint32_t flags) {
     sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
     options.device = "cuda:0";
-    options.backend = &sb__cuda_backend;
     options.flags = flags;
     rig_open_options(&stage->rig, options);
     assert_int_equal(cuDevicePrimaryCtxRetain(&stage->primary, 0), CUDA_SUCCESS);

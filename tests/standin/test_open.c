@@ -29,7 +29,6 @@ static sb_mem *mem;
 static sb_status open_context(const char *device, sb_error *err) {
     sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
     options.device = device;
-    options.backend = &sb__cuda_backend;
     return sb_context_create(&options, &context, err);
 }
 

@@ -54,9 +54,6 @@ pkg_check_modules(CMOCKA REQUIRED IMPORTED_TARGET cmocka)
 enable_testing()
 add_subdirectory(c)
 add_subdirectory(tests)
-if(NOT TARGET standin_cuda)
-  add_subdirectory(tests/standin)
-endif()
 """
 
 

@@ -295,7 +295,9 @@ one that is being captured. NULL is always right.*/
         ) -> sb_status,
     >,
     /**Waits for all work queued on `stream`; a failure of that work is
-returned here.*/
+returned here. After DEVICE_FAILURE the core waits once more before it
+lets go of memory that the work uses; DEVICE_LOST says that the work
+has ended, one way or the other.*/
     pub stream_synchronize: ::core::option::Option<
         unsafe extern "C" fn(
             device: *mut ::core::ffi::c_void,
@@ -322,7 +324,7 @@ returned here.*/
         ) -> sb_status,
     >,
     /**Waits on the host; a failure of the work before the event is returned
-here, every time it is asked.*/
+here, every time it is asked. Failures are those of stream_synchronize.*/
     pub event_wait: ::core::option::Option<
         unsafe extern "C" fn(
             device: *mut ::core::ffi::c_void,
@@ -1035,6 +1037,7 @@ tail takes its defaults; a larger one may hold only zeros past our end.
 Errors: INVALID_ARGUMENT (flags, half an allocator, a device name of another form),
 UNSUPPORTED (unknown tail that is not zero, unknown device kind), ABI_MISMATCH (struct_size
 below the first version's, a backend table of another version), NO_DEVICE, DEVICE_FAILURE,
+DEVICE_LOST, FORKED (the process was forked after its parent had used the device's driver),
 OUT_OF_MEMORY, CAP_REACHED.*/
     pub fn sb_context_create(
         options: *const sb_context_options,

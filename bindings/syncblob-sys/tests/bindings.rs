@@ -64,11 +64,12 @@ fn the_frozen_structs_have_their_promised_size() {
 /// An installed library is as it was built.
 #[cfg(not(feature = "system"))]
 #[test]
-fn the_feature_openblas_is_what_the_library_says() {
+fn the_features_are_what_the_library_says() {
     // SAFETY: takes no argument and returns a constant.
     let features = unsafe { syncblob_sys::sb_features() };
     let openblas = features & syncblob_sys::SB_FEATURE_OPENBLAS != 0;
     assert_eq!(openblas, cfg!(feature = "openblas"));
+    assert_ne!(features & syncblob_sys::SB_FEATURE_CUDA, 0);
 }
 
 /// With this, the test program is linked with all that host arithmetic needs.

@@ -7,7 +7,7 @@
  * Slots may run on any thread, several at once, and under a lock of one
  * memory; they must not call the library. Every slot that can fail returns
  * SB_OK or one of NO_DEVICE, OUT_OF_MEMORY, DEVICE_FAILURE, DEVICE_LOST,
- * UNSUPPORTED, WRONG_DEVICE, and writes `err` (never NULL here) on failure
+ * UNSUPPORTED, WRONG_DEVICE, FORKED, and writes `err` (never NULL here) on failure
  * with sb_backend_fail; it has done and queued nothing then. DEVICE_LOST makes
  * the whole context lost.
  *
@@ -88,14 +88,16 @@ typedef struct sb_backend {
      *  one that is being captured. NULL is always right. */
     sb_status (*check_stream)(void *device, sb_stream stream, sb_error *err);
     /** Waits for all work queued on `stream`; a failure of that work is
-     *  returned here. */
+     *  returned here. After DEVICE_FAILURE the core waits once more before it
+     *  lets go of memory that the work uses; DEVICE_LOST says that the work
+     *  has ended, one way or the other. */
     sb_status (*stream_synchronize)(void *device, sb_stream stream, sb_error *err);
     /** An event that completes when all that is queued so far on `stream` has. */
     sb_status (*event_record)(void *device, sb_stream stream, void **out, sb_error *err);
     /** Makes later work on `stream` wait for the event; the host does not. */
     sb_status (*stream_wait)(void *device, sb_stream stream, void *event, sb_error *err);
     /** Waits on the host; a failure of the work before the event is returned
-     *  here, every time it is asked. */
+     *  here, every time it is asked. Failures are those of stream_synchronize. */
     sb_status (*event_wait)(void *device, void *event, sb_error *err);
     /** Gives the event back, complete or not. */
     void (*event_destroy)(void *device, void *event);

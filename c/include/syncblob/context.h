@@ -104,6 +104,7 @@ SB_API void sb_context_options_init(sb_context_options *options);
  *  Errors: INVALID_ARGUMENT (flags, half an allocator, a device name of another form),
  *  UNSUPPORTED (unknown tail that is not zero, unknown device kind), ABI_MISMATCH (struct_size
  *  below the first version's, a backend table of another version), NO_DEVICE, DEVICE_FAILURE,
+ *  DEVICE_LOST, FORKED (the process was forked after its parent had used the device's driver),
  *  OUT_OF_MEMORY, CAP_REACHED. */
 SB_API sb_status sb_context_create(const sb_context_options *options, sb_context **out,
                                    sb_error *err);

@@ -12,11 +12,14 @@ const char *sb_version_string(void) {
 }
 
 uint32_t sb_features(void) {
+    uint32_t features = SB_FEATURE_SIM;
 #ifdef SYNCBLOB_OPENBLAS
-    return SB_FEATURE_OPENBLAS | SB_FEATURE_SIM;
-#else
-    return SB_FEATURE_SIM;
+    features |= SB_FEATURE_OPENBLAS;
 #endif
+#ifdef SYNCBLOB_CUDA
+    features |= SB_FEATURE_CUDA;
+#endif
+    return features;
 }
 
 size_t sb_dtype_size(int32_t dtype) {

@@ -3,6 +3,9 @@
 #include "base/checked.h"
 #include "base/error.h"
 #include "base/options.h"
+#ifdef SYNCBLOB_CUDA
+#include "cuda/table.h"
+#endif
 
 #include <ctype.h>
 #include <string.h>
@@ -119,6 +122,13 @@ static int32_t parse_ordinal(const char *device, size_t *name_length) {
     return ordinal;
 }
 
+static const sb_backend *const builtin_backends[] = {
+    &sb__sim_backend,
+#ifdef SYNCBLOB_CUDA
+    &sb__cuda_backend,
+#endif
+};
+
 static const sb_backend *find_backend(const sb_context_options *o, const char *name,
                                       size_t length) {
     if (o->backend)
@@ -126,7 +136,12 @@ static const sb_backend *find_backend(const sb_context_options *o, const char *n
                        memcmp(o->backend->name, name, length) == 0
                    ? o->backend
                    : NULL;
-    return length == 3 && memcmp(name, "sim", 3) == 0 ? &sb__sim_backend : NULL;
+    for (size_t i = 0; i < sizeof builtin_backends / sizeof *builtin_backends; i++) {
+        const sb_backend *backend = builtin_backends[i];
+        if (strlen(backend->name) == length && memcmp(backend->name, name, length) == 0)
+            return backend;
+    }
+    return NULL;
 }
 
 static sb_status open_device(sb_context *context, const sb_context_options *o, const char *device,
@@ -140,7 +155,8 @@ static sb_status open_device(sb_context *context, const sb_context_options *o, c
                         sb__escape(device, strlen(device), shown, sizeof shown));
     const sb_backend *table = find_backend(o, device, length);
     if (!table && length == 4 && memcmp(device, "cuda", 4) == 0)
-        return sb__fail(err, SB_ERR_NO_DEVICE, "this build has no CUDA backend");
+        return sb__fail(err, SB_ERR_NO_DEVICE,
+                        "this build has no CUDA backend; build it with SYNCBLOB_CUDA=ON");
     if (!table)
         return sb__fail(err, SB_ERR_UNSUPPORTED, "no backend is named \"%.*s\"", (int)length,
                         sb__escape(device, strlen(device), shown, sizeof shown));

@@ -64,6 +64,7 @@ static sb_status known_status(sb_context *context, sb_status st) {
     case SB_ERR_OUT_OF_MEMORY:
     case SB_ERR_UNSUPPORTED:
     case SB_ERR_WRONG_DEVICE:
+    case SB_ERR_FORKED:
         return st;
     default:
         return SB_ERR_DEVICE_FAILURE;
