@@ -16,6 +16,7 @@
 
 #define FAILURE          ((unsigned int)CUDA_ERROR_UNKNOWN)
 #define DEVICES          8
+#define MAX_STREAMS      64
 #define EXECUTION_FAILED 13u /* CUBLAS_STATUS_EXECUTION_FAILED */
 
 /* --- a device that counts -------------------------------------------------------------------- */
@@ -27,6 +28,7 @@ struct shim {
     int64_t calls[SB_SIM_OP_COUNT];
     int32_t armed_op, armed_mode;
     int64_t armed_in;
+    CUstream streams[MAX_STREAMS]; /* of the test; what is left goes with the device */
 };
 
 /* Each context has a device of its own, as simulated ones have. */
@@ -49,8 +51,33 @@ static sb_status shim_open(void *user, int32_t ordinal, void **out, sb_error *er
     return SB_OK;
 }
 
+/* Puts one in the other's place. */
+static bool replace_stream(struct shim *shim, CUstream old, CUstream new) {
+    bool found = false;
+    (void)pthread_mutex_lock(&shim->lock);
+    for (size_t i = 0; i < MAX_STREAMS && !found; i++) {
+        found = shim->streams[i] == old;
+        if (found)
+            shim->streams[i] = new;
+    }
+    (void)pthread_mutex_unlock(&shim->lock);
+    return found;
+}
+
+static void destroy_streams(struct shim *shim) {
+    CUcontext old;
+    (void)cuCtxPushCurrent(shim->context);
+    for (size_t i = 0; i < MAX_STREAMS; i++)
+        if (shim->streams[i]) {
+            (void)cuStreamSynchronize(shim->streams[i]);
+            (void)cuStreamDestroy(shim->streams[i]);
+        }
+    (void)cuCtxPopCurrent(&old);
+}
+
 static void shim_close(void *device) {
     struct shim *shim = device;
+    destroy_streams(shim);
     sb__cuda_backend.close(shim->device);
     (void)pthread_mutex_destroy(&shim->lock);
     free(shim);
@@ -314,12 +341,15 @@ sb_status __wrap_sb_sim_calls(const sb_context *context, int64_t *out, sb_error 
 sb_status __wrap_sb_sim_stream_create(sb_context *context, sb_stream *out, sb_error *err) {
     CUstream stream;
     IN_CONTEXT(context, cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    if (result == CUDA_SUCCESS && !replace_stream(shim_of(context), NULL, stream))
+        return sb_backend_fail(err, SB_ERR_OVER_LIMIT, 0, "more streams than the shim keeps");
     if (result == CUDA_SUCCESS)
         *out = stream;
     return status_of(result, err);
 }
 
 sb_status __wrap_sb_sim_stream_destroy(sb_context *context, sb_stream stream, sb_error *err) {
+    (void)replace_stream(shim_of(context), stream, NULL);
     IN_CONTEXT(context, cuStreamSynchronize(stream));
     (void)result;
     return status_of(cuStreamDestroy(stream), err);
