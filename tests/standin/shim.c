@@ -16,7 +16,7 @@
 
 #define FAILURE          ((unsigned int)CUDA_ERROR_UNKNOWN)
 #define DEVICES          8
-#define MAX_STREAMS      64
+#define MAX_STREAMS      128
 #define EXECUTION_FAILED 13u /* CUBLAS_STATUS_EXECUTION_FAILED */
 
 /* --- a device that counts -------------------------------------------------------------------- */
