@@ -30,6 +30,9 @@ sb_status sb__cuda_check_stream(void *opened, sb_stream stream, sb_error *err) {
                                "the per-thread default stream is another one in each thread; pass "
                                "a stream that you created");
     sb__cu_result result = inspect(device, stream, &context, &capturing);
+    if (result == SB__CUDA_ERROR_INVALID_HANDLE)
+        return sb_backend_fail(err, SB_ERR_WRONG_DEVICE, (int32_t)result,
+                               "the driver knows no such stream");
     if (result != SB__CUDA_SUCCESS)
         return sb__cuda_status(device, result, "cuStreamGetCtx or cuStreamIsCapturing", err);
     if (context != device->context)

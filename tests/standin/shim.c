@@ -369,7 +369,7 @@ void *__wrap_sb_sim_address(const sb_context *context, const void *ptr, size_t b
 /* Around a fault and a loss: the test's own memory. */
 sb_status __wrap_sb_sim_malloc(sb_context *context, size_t bytes, void **out, sb_error *err) {
     CUdeviceptr ptr = 0;
-    IN_CONTEXT(context, cuMemAlloc(&ptr, bytes));
+    IN_CONTEXT(context, cuMemAlloc(&ptr, bytes ? bytes : 1)); /* CUDA allocates no 0 bytes */
     if (result == CUDA_SUCCESS)
         *out = (void *)(uintptr_t)ptr;
     return status_of(result, err);
