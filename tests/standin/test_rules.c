@@ -325,7 +325,6 @@ static void what_is_another_devices_is_refused(void **state) {
     const void *in;
     sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
     options.device = "cuda:1";
-    options.backend = &sb__cuda_backend;
     stage_open(&stage, 0);
     rig_open_options(&other, options);
     sb_stream stream;
@@ -355,7 +354,6 @@ static void blobs_are_copied_between_devices(void **state) {
     const float *in;
     const void *ptr;
     options.device = "cuda:1";
-    options.backend = &sb__cuda_backend;
     stage_open(&stage, 0);
     rig_open_options(&other, options);
     assert_ok(sb_blob_create_shaped(stage.rig.context, SB_DTYPE_F32, shape, 1, &a, &err));
