@@ -108,7 +108,7 @@ pub struct sb_context_options {
     /**\[nullable\] copied; for reads that are given none of their
 own*/
     pub limits: *const sb_limits,
-    ///hard cap on live host memory; 0: none
+    ///hard cap on live ordinary host memory; 0: none
     pub max_host_bytes: usize,
     ///hard cap on live device memory; 0: none
     pub max_device_bytes: usize,

@@ -77,7 +77,7 @@ typedef struct sb_context_options {
     sb_allocator allocator;
     const sb_limits *limits;      /**< [nullable] copied; for reads that are given none of their
                                        own */
-    size_t max_host_bytes;        /**< hard cap on live host memory; 0: none */
+    size_t max_host_bytes;        /**< hard cap on live ordinary host memory; 0: none */
     size_t max_device_bytes;      /**< hard cap on live device memory; 0: none */
     size_t max_pinned_bytes;      /**< page-locked memory used at most; 0: 1 GiB; above it host
                                        memory is ordinary */
