@@ -139,6 +139,10 @@
 //! - `system`: the installed C library instead of the bundled sources.
 #![deny(missing_docs, unsafe_op_in_unsafe_fn, clippy::undocumented_unsafe_blocks)]
 
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+mod readme {}
+
 mod any;
 mod blob;
 mod callbacks;

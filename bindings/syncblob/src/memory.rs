@@ -320,8 +320,8 @@ impl SyncedMemory {
     pub fn set<T: Element>(&mut self, values: Vec<T>) -> Result<()> {
         self.need_unique()?;
         let mut owner = Box::new(values);
-        let (start, bytes) = (owner.as_mut_ptr(), size_of_val(owner.as_slice()));
-        need_alignment(start.cast())?;
+        let bytes = size_of_val(owner.as_slice());
+        let start = aligned(owner.as_mut_ptr().cast(), bytes)?;
         lend(owner, |deleter, user| {
             // SAFETY: `start` is valid for `bytes` until the deleter drops its owner.
             check(|err| unsafe {
@@ -342,8 +342,8 @@ impl SyncedMemory {
     {
         self.need_unique()?;
         lend_shared(owner, |bytes: &[u8], deleter, user| {
-            let (start, size) = (bytes.as_ptr().cast_mut(), bytes.len());
-            need_alignment(start)?;
+            let size = bytes.len();
+            let start = aligned(bytes.as_ptr().cast_mut(), size)?;
             // SAFETY: the bytes are valid until the deleter drops their owner,
             // and the flag says that they are not written.
             check(|err| unsafe {
@@ -416,9 +416,14 @@ impl SyncedMemory {
     }
 }
 
-fn need_alignment(start: *const u8) -> Result<()> {
+/// The start of lent memory, if it is aligned for every element type. What has
+/// no bytes may start anywhere.
+fn aligned(start: *mut u8, bytes: usize) -> Result<*mut u8> {
+    if bytes == 0 {
+        return Ok(ptr::without_provenance_mut(ALIGNMENT));
+    }
     if start.addr() % ALIGNMENT == 0 {
-        return Ok(());
+        return Ok(start);
     }
     let message = format!("memory at {start:p} is not aligned to {ALIGNMENT} bytes");
     Err(Error::new(ErrorKind::InvalidArgument, message))

@@ -697,8 +697,9 @@ impl StoredBlob<'_> {
         &self.info
     }
 
-    /// Loads it in the model's context; the blob is the caller's own. The element type may differ from the
-    /// stored one: `f64` to `f32` rounds, beyond its range to infinity.
+    /// Loads it in the model's context; the blob is the caller's own. The element
+    /// type may differ from the stored one: `f64` to `f32` rounds, beyond its
+    /// range to infinity.
     ///
     /// # Errors
     /// [`LengthMismatch`](ErrorKind::LengthMismatch) for a blob without values;

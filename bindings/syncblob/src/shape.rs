@@ -1,7 +1,10 @@
+use std::fmt;
+use std::mem::MaybeUninit;
+use std::slice;
+
 use crate::{Error, ErrorKind, Result};
 
-/// Axes at most, Caffe's `kMaxBlobAxes`.
-const MAX_AXES: usize = syncblob_sys::SB_MAX_AXES as usize;
+const MAX_AXES: usize = Shape::MAX_AXES;
 
 /// The dimensions of a blob: what `[2, 3, 4]`, a slice, a vector or `()` (a
 /// scalar) turn into where a shape is asked for.
@@ -19,30 +22,62 @@ const MAX_AXES: usize = syncblob_sys::SB_MAX_AXES as usize;
 /// # Ok(())
 /// # }
 /// ```
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub struct Shape {
-    dims: [i64; MAX_AXES],
+    /// Written up to `num_axes`: a shape is made for every reshape.
+    dims: [MaybeUninit<i64>; MAX_AXES],
     /// As given; may be more than `dims` holds.
     num_axes: usize,
 }
 
 impl Shape {
-    fn from_dims(given: impl ExactSizeIterator<Item = i64>) -> Self {
-        let num_axes = given.len();
-        let mut dims = [0; MAX_AXES];
-        for (to, from) in dims.iter_mut().zip(given) {
-            *to = from;
+    /// Axes at most.
+    #[doc(alias = "kMaxBlobAxes")]
+    pub const MAX_AXES: usize = syncblob_sys::SB_MAX_AXES as usize;
+
+    #[inline]
+    fn from_dims(given: impl Iterator<Item = i64>) -> Self {
+        let mut dims = [MaybeUninit::uninit(); MAX_AXES];
+        let mut num_axes = 0;
+        for dim in given {
+            if let Some(to) = dims.get_mut(num_axes) {
+                to.write(dim);
+            }
+            num_axes += 1;
         }
         Self { dims, num_axes }
     }
 
     /// The dimensions, or an error when there are more than a blob can have.
+    #[inline]
     pub(crate) fn dims(&self) -> Result<&[i64]> {
-        self.dims.get(..self.num_axes).ok_or_else(|| {
-            let message =
-                format!("a shape of {} axes, at most {MAX_AXES} are allowed", self.num_axes);
-            Error::new(ErrorKind::OverLimit, message)
-        })
+        if self.num_axes > MAX_AXES {
+            return Err(self.too_many_axes());
+        }
+        // SAFETY: `from_dims` wrote that many.
+        Ok(unsafe { slice::from_raw_parts(self.dims.as_ptr().cast(), self.num_axes) })
+    }
+
+    #[cold]
+    fn too_many_axes(&self) -> Error {
+        let message = format!("a shape of {} axes, at most {MAX_AXES} are allowed", self.num_axes);
+        Error::new(ErrorKind::OverLimit, message)
+    }
+}
+
+impl fmt::Debug for Shape {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.dims() {
+            Ok(dims) => f.debug_tuple("Shape").field(&dims).finish(),
+            Err(error) => write!(f, "Shape({error})"),
+        }
+    }
+}
+
+/// Two are equal when their dimensions are; of too many axes none are.
+impl PartialEq for Shape {
+    fn eq(&self, other: &Self) -> bool {
+        matches!((self.dims(), other.dims()), (Ok(ours), Ok(theirs)) if ours == theirs)
     }
 }
 
@@ -55,6 +90,7 @@ impl From<()> for Shape {
 macro_rules! shape_from {
     ($($type:ty),*) => {$(
         impl From<&[$type]> for Shape {
+            #[inline]
             fn from(dims: &[$type]) -> Self {
                 // A number that does not fit is too large for any blob.
                 Self::from_dims(dims.iter().map(|&dim| i64::try_from(dim).unwrap_or(i64::MAX)))
@@ -62,24 +98,28 @@ macro_rules! shape_from {
         }
 
         impl<const N: usize> From<[$type; N]> for Shape {
+            #[inline]
             fn from(dims: [$type; N]) -> Self {
                 Self::from(dims.as_slice())
             }
         }
 
         impl<const N: usize> From<&[$type; N]> for Shape {
+            #[inline]
             fn from(dims: &[$type; N]) -> Self {
                 Self::from(dims.as_slice())
             }
         }
 
         impl From<Vec<$type>> for Shape {
+            #[inline]
             fn from(dims: Vec<$type>) -> Self {
                 Self::from(dims.as_slice())
             }
         }
 
         impl From<&Vec<$type>> for Shape {
+            #[inline]
             fn from(dims: &Vec<$type>) -> Self {
                 Self::from(dims.as_slice())
             }
@@ -105,6 +145,16 @@ mod tests {
             assert_eq!(shape.dims().unwrap(), [2, 3]);
         }
         assert_eq!(Shape::from(()).dims().unwrap(), [0_i64; 0]);
+        assert_eq!(Shape::from([1; Shape::MAX_AXES]).dims().unwrap(), [1; 32]);
+    }
+
+    #[test]
+    fn shapes_are_shown_and_compared_by_their_dimensions() {
+        assert_eq!(format!("{:?}", Shape::from([2, 3])), "Shape([2, 3])");
+        assert!(format!("{:?}", Shape::from([1; 33])).contains("33 axes"));
+        assert_eq!(Shape::from([2, 3]), Shape::from(vec![2_usize, 3]));
+        assert_ne!(Shape::from([2, 3]), Shape::from([2, 3, 1]));
+        assert_ne!(Shape::from([1; 33]), Shape::from([1; 33]));
     }
 
     #[test]

@@ -151,6 +151,21 @@ impl<'c> Sim<'c> {
         })
     }
 
+    /// How often the library made a call of its device; [`Operation::Any`]: all.
+    ///
+    /// # Errors
+    /// [`Forked`](crate::ErrorKind::Forked).
+    pub fn calls(self, operation: Operation) -> Result<u64> {
+        let mut counts = [0; sys::SB_SIM_OP_COUNT as usize];
+        // SAFETY: the context is live; `counts` has room for all.
+        check(|err| unsafe { sys::sb_sim_calls(self.context.as_ptr(), counts.as_mut_ptr(), err) })?;
+        let count = |count: i64| count.unsigned_abs(); // never negative
+        Ok(match usize::try_from(operation.code()) {
+            Ok(slot) => count(counts[slot]),
+            Err(_) => counts.into_iter().map(count).sum(),
+        })
+    }
+
     /// A stream that is not ordered with the default one.
     ///
     /// # Errors

@@ -219,7 +219,6 @@ fn bytes_are_used_in_place_when_they_are_aligned_and_whole() {
             2
         ]
     };
-    let host = Context::host();
     let blob = Blob::<f32>::from_ne_bytes([2, 2], At(words(), 0, 16)).unwrap();
     assert_eq!(blob.data().unwrap(), [1.0, 2.0, 1.0, 2.0]);
     assert_eq!(host_storage(&blob), Storage::ReadOnly);
@@ -230,12 +229,12 @@ fn bytes_are_used_in_place_when_they_are_aligned_and_whole() {
     ] {
         assert_eq!(Blob::<f32>::from_ne_bytes([2], wrong).unwrap_err().kind(), kind);
     }
-    let copy = Blob::<u32>::from_ne_bytes_or_copy(&host, [2], At(vec![u64::MAX; 2], 1, 9)).unwrap();
+    let copy = Blob::<u32>::from_ne_bytes_or_copy([2], At(vec![u64::MAX; 2], 1, 9)).unwrap();
     assert_eq!(copy.data().unwrap(), [u32::MAX; 2]);
     assert_eq!(copy.memory(Part::Data).unwrap().storage(Side::Host), Storage::Owned);
-    let kept = Blob::<u32>::from_ne_bytes_or_copy(&host, [2], At(vec![7; 2], 0, 8)).unwrap();
+    let kept = Blob::<u32>::from_ne_bytes_or_copy([2], At(vec![7; 2], 0, 8)).unwrap();
     assert_eq!(kept.memory(Part::Data).unwrap().storage(Side::Host), Storage::ReadOnly);
-    let odd = Blob::<u32>::from_ne_bytes_or_copy(&host, [2], At(vec![7; 2], 1, 8));
+    let odd = Blob::<u32>::from_ne_bytes_or_copy([2], At(vec![7; 2], 1, 8));
     assert_eq!(odd.unwrap_err().kind(), ErrorKind::InvalidArgument);
 }
 
@@ -253,6 +252,21 @@ fn a_memory_takes_what_is_aligned_for_every_type_and_of_its_size() {
     }
     let kind = memory.set(vec![1_u32; 3]).unwrap_err().kind();
     assert_eq!(kind, ErrorKind::InvalidArgument);
+}
+
+#[test]
+fn nothing_is_aligned_for_everything() {
+    let empty = || At(vec![0], 1, 1);
+    let mut memory = MemoryHandle::new(0).unwrap();
+    memory.set_shared(empty()).unwrap();
+    assert_eq!(memory.data().unwrap(), []);
+    memory.set(Vec::<u32>::new()).unwrap();
+    assert_eq!(memory.data().unwrap(), []);
+    let blob = Blob::<f64>::from_ne_bytes([0, 3], empty()).unwrap();
+    assert_eq!(blob.data().unwrap(), []);
+    let mut blob = Blob::<f64>::zeros([0]).unwrap();
+    blob.memory_mut(Part::Data).unwrap().set_shared(empty()).unwrap();
+    assert!(blob.data().unwrap().as_ptr().is_aligned());
 }
 
 #[test]

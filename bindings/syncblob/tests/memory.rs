@@ -177,6 +177,22 @@ fn debug_never_transfers_nor_waits() {
 }
 
 #[test]
+fn a_simulated_device_counts_its_calls() {
+    let context = simulated();
+    let sim = context.sim().unwrap();
+    let calls = || [Operation::Upload, Operation::Download, Operation::Any].map(|o| sim.calls(o));
+    let calls = || calls().map(Result::unwrap);
+    assert_eq!(calls(), [0, 0, 0]);
+    let mut blob = Blob::<f32>::full_in(&context, [4], 1.0).unwrap();
+    blob.gpu_data_mut_ptr().unwrap();
+    let [uploads, downloads, all] = calls();
+    assert_eq!((uploads, downloads), (1, 0));
+    assert!(all >= 2, "an allocation too: {all}");
+    blob.data().unwrap();
+    assert_eq!(calls()[..2], [1, 1]);
+}
+
+#[test]
 fn streams_of_another_context_are_refused() {
     let (context, other) = (simulated(), simulated());
     let stream = other.sim().unwrap().stream().unwrap();

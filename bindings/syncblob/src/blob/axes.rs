@@ -15,7 +15,8 @@ impl<T: Element> Blob<T> {
         unsafe { sys::sb_blob_is_shaped(self.as_ptr()) != 0 }
     }
 
-    /// The dimensions.
+    /// The dimensions. Caffe's text of them, `2 3 4 (24)`, is the blob's `Display`.
+    #[doc(alias = "shape_string")]
     #[inline]
     pub fn shape(&self) -> &[usize] {
         // SAFETY: the library gives num_axes dimensions that stay until the

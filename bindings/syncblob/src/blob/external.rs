@@ -122,12 +122,23 @@ impl<T: Element> Blob<T> {
         Ok(blob)
     }
 
-    /// As [`from_ne_bytes_in`](Blob::from_ne_bytes_in), but bytes that are not
-    /// aligned for `T` are copied.
+    /// As [`from_ne_bytes`](Blob::from_ne_bytes), but bytes that are not aligned
+    /// for `T` are copied.
     ///
     /// # Errors
     /// As [`from_ne_bytes`](Blob::from_ne_bytes), without misalignment.
-    pub fn from_ne_bytes_or_copy<O>(
+    pub fn from_ne_bytes_or_copy<O>(shape: impl Into<Shape>, owner: O) -> Result<Self>
+    where
+        O: AsRef<[u8]> + Send + Sync + 'static,
+    {
+        Self::from_ne_bytes_or_copy_in(&Context::host(), shape, owner)
+    }
+
+    /// The same in a context.
+    ///
+    /// # Errors
+    /// As [`from_ne_bytes_or_copy`](Blob::from_ne_bytes_or_copy).
+    pub fn from_ne_bytes_or_copy_in<O>(
         context: &Context,
         shape: impl Into<Shape>,
         owner: O,
@@ -248,6 +259,9 @@ fn elements_of<T: Element>(bytes: &[u8]) -> Result<Option<&[T]>> {
     if bytes.len() % size_of::<T>() != 0 {
         let message = format!("{} bytes are no whole number of {}", bytes.len(), T::DTYPE);
         return Err(Error::new(ErrorKind::InvalidArgument, message));
+    }
+    if bytes.is_empty() {
+        return Ok(Some(&[])); // wherever it starts
     }
     if bytes.as_ptr().addr() % align_of::<T>() != 0 {
         return Ok(None);

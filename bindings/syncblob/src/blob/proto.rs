@@ -59,8 +59,9 @@ impl<T: Float> Blob<T> {
     /// # Errors
     /// As the short form.
     pub fn from_proto_in(context: &Context, bytes: &[u8]) -> Result<Self> {
-        let mut blob = Self::new_in(context)?;
-        blob.parse(bytes, sys::SB_PROTO_RESHAPE)?;
+        let blob = Self::new_in(context)?;
+        // SAFETY: nobody else knows the blob yet.
+        unsafe { blob.parse(bytes, sys::SB_PROTO_RESHAPE) }?;
         Ok(blob)
     }
 
@@ -72,7 +73,7 @@ impl<T: Float> Blob<T> {
     /// [`from_proto`](Blob::from_proto).
     #[doc(alias = "FromProto")]
     pub fn read_proto(&mut self, bytes: &[u8]) -> Result<()> {
-        self.parse(bytes, 0)
+        self.replace(bytes, 0)
     }
 
     /// The same, taking the message's shape; memory that it fits into is kept.
@@ -81,14 +82,21 @@ impl<T: Float> Blob<T> {
     /// As [`read_proto`](Blob::read_proto), without the mismatch.
     #[doc(alias = "FromProto")]
     pub fn read_proto_reshape(&mut self, bytes: &[u8]) -> Result<()> {
-        self.parse(bytes, sys::SB_PROTO_RESHAPE)
+        self.replace(bytes, sys::SB_PROTO_RESHAPE)
     }
 
-    fn parse(&mut self, bytes: &[u8], flags: u32) -> Result<()> {
+    fn replace(&mut self, bytes: &[u8], flags: u32) -> Result<()> {
         self.need_unique(Part::Data)?;
         self.need_unique(Part::Diff)?;
+        // SAFETY: data and diff are unique, the blob mutably borrowed.
+        unsafe { self.parse(bytes, flags) }
+    }
+
+    /// # Safety
+    /// Nobody else uses the blob or its memories.
+    unsafe fn parse(&self, bytes: &[u8], flags: u32) -> Result<()> {
         let (start, len) = (bytes.as_ptr().cast(), bytes.len());
-        // SAFETY: `bytes` is valid for its length; data and diff are unique.
+        // SAFETY: `bytes` is valid for its length; the caller's promise.
         check(|err| unsafe {
             sys::sb_blob_from_proto(self.as_ptr(), start, len, flags, ptr::null(), err)
         })

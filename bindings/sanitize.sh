@@ -1,0 +1,90 @@
+#!/usr/bin/env bash
+# The Rust crates under a sanitizer, the C sources compiled with it too:
+#
+# sanitize.sh address  every test of the workspace under AddressSanitizer and
+#                      LeakSanitizer, but those named below
+# sanitize.sh thread   the tests of syncblob, whose threads use all that is
+#                      claimed to be Send or Sync, under ThreadSanitizer
+# sanitize.sh fuzz [SECONDS [LIBFUZZER-OPTION...] | FILE]
+#                      random calls of syncblob (60 seconds of them), or those of
+#                      a file, under AddressSanitizer; syncblob/fuzz/README.md
+#                      says more
+#
+# Needs clang and its runtimes (libclang-rt-14-dev), whose sanitizers Rust's
+# code is linked with as well: so any rustc will do. RUSTC_BOOTSTRAP lets a
+# stable one take the options. Builds are kept in CARGO_TARGET_DIR (target),
+# those of each kind in a folder of their own.
+set -euo pipefail
+bindings=$(dirname "$(readlink -f "$0")")
+builds=$(readlink -m "${CARGO_TARGET_DIR:-$bindings/../target}")/sanitize
+
+# Makes rustc and clang instrument what is built for a target of its own, which
+# leaves build scripts and macros as they are.
+instrument() { # SANITIZER RUSTC-OPTIONS CLANG-OPTIONS
+    target=$(rustc -vV | sed -n 's/^host: //p')
+    export RUSTC_BOOTSTRAP=1 RUSTDOCFLAGS
+    local name=${target//-/_}
+    RUSTDOCFLAGS="-Zsanitizer=$1 -Zexternal-clangrt -Clinker=clang -Clink-arg=-fsanitize=$1 $2"
+    export "CARGO_TARGET_${name^^}_RUSTFLAGS=$RUSTDOCFLAGS" "CC_$name=clang"
+    export "CFLAGS_$name=-fsanitize=$1 -fno-omit-frame-pointer -g $3"
+}
+
+run_cargo() { # KIND COMMAND OPTION...
+    local kind=$1 command=$2
+    shift 2
+    CARGO_TARGET_DIR=$builds/$kind cargo "$command" --locked --target "$target" "$@"
+}
+
+address() {
+    local workspace=(--manifest-path "$bindings/../Cargo.toml")
+    instrument address '' ''
+    echo 'skipped: compile_fail.rs, which runs nothing, and orders.rs: loom changes stacks,'
+    echo 'which AddressSanitizer takes for errors, and uses none of our code'
+    run_cargo address test "${workspace[@]}" --workspace --exclude syncblob-tests
+    run_cargo address test "${workspace[@]}" -p syncblob-tests --test against_ndarray \
+        --test owners --test sharing_rule
+}
+
+thread() {
+    local name options=
+    if [ ! -e "$(rustc --print sysroot)/lib/rustlib/src/rust/library/std" ]; then
+        echo 'skipped: this Rust is without the sources of its standard library, which has to'
+        echo 'be instrumented as well (rustup component add rust-src; apt install rust-web-src)'
+        return
+    fi
+    # What rustc calls by names that clang's runtime knows from version 16 on.
+    if [ "$(clang -dumpversion | cut -d. -f1)" -lt 16 ]; then
+        for name in memcpy memmove memset; do
+            options+=" -Clink-arg=-Wl,--defsym=__tsan_$name=$name"
+        done
+    fi
+    instrument thread "$options" ''
+    run_cargo thread test --manifest-path "$bindings/../Cargo.toml" -Zbuild-std -p syncblob \
+        --tests --features half,ndarray,rayon,serde
+}
+
+fuzz() { # [SECONDS [OPTION...] | FILE]
+    local option coverage=(-Cpasses=sancov-module) seconds=${1:-60}
+    local corpus=$builds/fuzz-corpus findings=$builds/fuzz-findings
+    for option in level=4 inline-8bit-counters pc-table trace-compares; do
+        coverage+=("-Cllvm-args=-sanitizer-coverage-$option")
+    done
+    instrument address "${coverage[*]} --cfg fuzzing -Cdebug-assertions" \
+        '-O1 -fsanitize=fuzzer-no-link'
+    local program=(run_cargo fuzz run --release --manifest-path "$bindings/syncblob/fuzz/Cargo.toml")
+    if [ -f "$seconds" ]; then
+        "${program[@]}" -- "$seconds"
+        return
+    fi
+    [ $# = 0 ] || shift
+    mkdir -p "$corpus" "$findings"
+    "${program[@]}" -- "-artifact_prefix=$findings/" "-max_total_time=$seconds" "$@" "$corpus"
+}
+
+case ${1:-} in
+address | thread | fuzz) "$@" ;;
+*)
+    echo 'usage: sanitize.sh address | thread | fuzz [SECONDS [LIBFUZZER-OPTION...] | FILE]' >&2
+    exit 2
+    ;;
+esac

@@ -1,0 +1,83 @@
+use syncblob::Blob;
+
+// Each function holds a slice across a call that may free or move what it points to.
+
+fn reshape(mut blob: Blob<f32>) {
+    let stale = blob.data().unwrap();
+    blob.reshape([1000]).unwrap(); //~ E0502
+    println!("{stale:?}");
+}
+
+fn reshape_like(mut blob: Blob<f32>) {
+    let stale = blob.data().unwrap();
+    blob.reshape_like(&Blob::<f32>::zeros([9]).unwrap()).unwrap(); //~ E0502
+    println!("{stale:?}");
+}
+
+fn reshape_proto(mut blob: Blob<f32>) {
+    let stale = blob.data().unwrap();
+    blob.reshape_proto(&[]).unwrap(); //~ E0502
+    println!("{stale:?}");
+}
+
+fn shrink_to_fit(mut blob: Blob<f32>) {
+    let stale = blob.data().unwrap();
+    blob.shrink_to_fit().unwrap(); //~ E0502
+    println!("{stale:?}");
+}
+
+fn share_data(mut blob: Blob<f32>) {
+    let stale = blob.data().unwrap();
+    blob.share_data(&Blob::zeros([4]).unwrap()).unwrap(); //~ E0502
+    println!("{stale:?}");
+}
+
+fn set_data(mut blob: Blob<f32>) {
+    let stale = blob.data().unwrap();
+    blob.set_data(vec![0.0; 4]).unwrap(); //~ E0502
+    println!("{stale:?}");
+}
+
+fn set_shared_data(mut blob: Blob<f32>) {
+    let stale = blob.data().unwrap();
+    blob.set_shared_data(vec![0.0; 4]).unwrap(); //~ E0502
+    println!("{stale:?}");
+}
+
+fn make_unique(mut blob: Blob<f32>) {
+    let stale = blob.data().unwrap();
+    blob.make_unique(syncblob::Part::Data).unwrap(); //~ E0502
+    println!("{stale:?}");
+}
+
+fn evict(mut blob: Blob<f32>) {
+    let stale = blob.data().unwrap();
+    blob.memory_mut(syncblob::Part::Data).unwrap().evict(syncblob::Side::Host).unwrap(); //~ E0502
+    println!("{stale:?}");
+}
+
+fn drop(mut blob: Blob<f32>) {
+    let stale = blob.data().unwrap();
+    drop(blob); //~ E0505
+    println!("{stale:?}");
+}
+
+fn close(mut blob: Blob<f32>) {
+    let stale = blob.data().unwrap();
+    blob.close().unwrap(); //~ E0505
+    println!("{stale:?}");
+}
+
+fn replace(mut blob: Blob<f32>) {
+    let stale = blob.data().unwrap();
+    blob = Blob::zeros([4]).unwrap(); //~ E0506
+    println!("{stale:?}");
+}
+
+fn read_proto(mut blob: Blob<f32>) {
+    let stale = blob.data().unwrap();
+    blob.read_proto(&[]).unwrap(); //~ E0502
+    println!("{stale:?}");
+}
+
+fn main() {}

@@ -1,0 +1,26 @@
+use syncblob::{Access, Blob, OpenOptions, Part, Stream};
+
+// Each of these is the caller's promise.
+
+fn through_a_share(blob: &mut Blob<f32>) {
+    blob.data_shared_mut().unwrap(); //~ E0133
+    blob.diff_shared_mut().unwrap(); //~ E0133
+}
+
+fn unfilled_device_memory(blob: &mut Blob<f32>) {
+    blob.memory_mut(Part::Data).unwrap().overwrite_gpu_ptr(None).unwrap(); //~ E0133
+}
+
+fn a_device_pointer(blob: &mut Blob<f32>, pointer: *mut f32) {
+    blob.set_gpu_data(pointer, 4, Access::Writable, ()).unwrap(); //~ E0133
+}
+
+fn a_stream(pointer: *mut std::ffi::c_void) {
+    Stream::from_raw(pointer); //~ E0133
+}
+
+fn a_mapped_file() {
+    OpenOptions::new().open_mapped("file").unwrap(); //~ E0133
+}
+
+fn main() {}

@@ -1,0 +1,61 @@
+use syncblob::{Blob, Part};
+
+// Each function uses the blob while a slice of it is written.
+
+fn read_too(mut blob: Blob<f32>) {
+    let written = blob.data_mut().unwrap();
+    let read = blob.data().unwrap(); //~ E0502
+    written[0] = read[1];
+}
+
+fn written_twice(mut blob: Blob<f32>) {
+    let written = blob.data_mut().unwrap();
+    let again = blob.data_mut().unwrap(); //~ E0499
+    written[0] = again[0];
+}
+
+fn shared_meanwhile(mut blob: Blob<f32>, mut other: Blob<f32>) {
+    let written = blob.data_mut().unwrap();
+    other.share_data(&blob).unwrap(); //~ E0502
+    written[0] = 1.0;
+}
+
+fn kept_meanwhile(mut blob: Blob<f32>) {
+    let written = blob.data_mut().unwrap();
+    let handle = blob.data_handle().unwrap(); //~ E0502
+    written[0] = 1.0;
+    drop(handle);
+}
+
+fn lent_meanwhile(mut blob: Blob<f32>) {
+    let written = blob.data_mut().unwrap();
+    let memory = blob.memory(Part::Data).unwrap(); //~ E0502
+    written[0] = 1.0;
+    memory.data().unwrap();
+}
+
+fn copied_from_meanwhile(mut blob: Blob<f32>, mut other: Blob<f32>) {
+    let written = blob.data_mut().unwrap();
+    other.copy_from(&blob, Part::Data).unwrap(); //~ E0502
+    written[0] = 1.0;
+}
+
+fn on_the_device_meanwhile(mut blob: Blob<f32>) {
+    let written = blob.data_mut().unwrap();
+    blob.gpu_data_ptr().unwrap(); //~ E0502
+    written[0] = 1.0;
+}
+
+fn summed_meanwhile(mut blob: Blob<f32>) {
+    let written = blob.data_mut().unwrap();
+    blob.asum_data().unwrap(); //~ E0502
+    written[0] = 1.0;
+}
+
+fn moved_meanwhile(mut blob: Blob<f32>) {
+    let written = blob.data_mut().unwrap();
+    std::thread::spawn(move || drop(blob)); //~ E0505
+    written[0] = 1.0;
+}
+
+fn main() {}

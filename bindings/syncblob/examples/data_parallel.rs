@@ -1,0 +1,91 @@
+//! A solver's step spread over workers, as Caffe's data parallelism does it:
+//! every worker shares the weights' data and has a diff of its own; the diffs
+//! are summed into one blob, and Update takes the step.
+//!
+//! What is learned is a line through points: `y = 2 a - 3 b + 0.5`.
+
+use std::thread;
+
+use syncblob::{Blob, ErrorKind, Result};
+
+const WORKERS: usize = 4;
+const STEPS: usize = 400;
+const RATE: f64 = 0.2;
+const TRUTH: [f32; 3] = [2.0, -3.0, 0.5];
+
+fn main() {
+    match learn() {
+        Ok((weights, loss)) => println!("weights {weights:.4?} of {TRUTH:?}, loss {loss:.2e}"),
+        Err(error) => {
+            eprintln!("data_parallel: {error:?}");
+            std::process::exit(1);
+        }
+    }
+}
+
+/// One worker's points: rows of `a, b, 1`, and `y`.
+fn shard(worker: usize) -> Result<(Blob<f32>, Vec<f32>)> {
+    const POINTS: usize = 64;
+    let noise = |i: usize| ((i * 2_654_435_761) % 1000) as f32 / 500.0 - 1.0;
+    let value = |i| if i % 3 == 2 { 1.0 } else { noise(i + worker * 1009) };
+    let rows = Blob::from_fn([POINTS, 3], value)?;
+    let ys = rows.data()?.chunks(3).map(|row| dot(row, &TRUTH)).collect();
+    Ok((rows, ys))
+}
+
+fn dot(a: &[f32], b: &[f32]) -> f32 {
+    a.iter().zip(b).map(|(a, b)| a * b).sum()
+}
+
+/// The gradient of one shard's mean squared error goes to the worker's diff.
+fn backward(worker: &mut Blob<f32>, rows: &Blob<f32>, ys: &[f32]) -> Result<f32> {
+    let mut loss = 0.0;
+    let mut gradient = vec![0.0; worker.count()];
+    for (row, y) in rows.data()?.chunks(3).zip(ys) {
+        let error = dot(row, worker.data()?) - y;
+        loss += error * error / ys.len() as f32;
+        gradient.iter_mut().zip(row).for_each(|(g, x)| *g += 2.0 * error * x / ys.len() as f32);
+    }
+    worker.overwrite_diff(&gradient)?;
+    Ok(loss)
+}
+
+/// One step of all workers; their mean loss.
+fn step(weights: &mut Blob<f32>, shards: &[(Blob<f32>, Vec<f32>)]) -> Result<f32> {
+    let shared: &Blob<f32> = weights;
+    let work = |(rows, ys): &(Blob<f32>, Vec<f32>)| {
+        let mut worker = Blob::zeros(shared.shape())?;
+        worker.share_data(shared)?;
+        let loss = backward(&mut worker, rows, ys)?;
+        Ok((worker, loss))
+    };
+    let done: Result<Vec<_>> = thread::scope(|scope| {
+        let workers: Vec<_> = shards.iter().map(|shard| scope.spawn(move || work(shard))).collect();
+        workers.into_iter().map(|worker| worker.join().expect("a worker panicked")).collect()
+    });
+    let done = done?;
+    // The workers' blobs still share the weights, which so cannot be written yet.
+    assert_eq!(weights.update().unwrap_err().kind(), ErrorKind::Shared);
+
+    weights.clear_diff()?;
+    let sum = weights.diff_mut()?;
+    for (worker, _) in &done {
+        sum.iter_mut().zip(worker.diff()?).for_each(|(sum, diff)| *sum += diff);
+    }
+    let loss = done.iter().map(|(_, loss)| loss).sum::<f32>() / done.len() as f32;
+    drop(done);
+    weights.scale_diff(RATE / WORKERS as f64)?;
+    weights.update()?; // data -= diff
+    Ok(loss)
+}
+
+/// The weights that were learned, and the last loss.
+pub fn learn() -> Result<(Vec<f32>, f32)> {
+    let shards: Vec<_> = (0..WORKERS).map(shard).collect::<Result<_>>()?;
+    let mut weights = Blob::<f32>::full([3], 0.0)?;
+    let mut loss = f32::INFINITY;
+    for _ in 0..STEPS {
+        loss = step(&mut weights, &shards)?;
+    }
+    Ok((weights.data()?.to_vec(), loss))
+}

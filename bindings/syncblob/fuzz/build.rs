@@ -1,0 +1,11 @@
+//! Puts the serial OpenBLAS into the run path, as syncblob's own build script
+//! does for its tests.
+
+fn main() {
+    println!("cargo::rerun-if-changed=build.rs");
+    if let Ok(folder) = std::env::var("DEP_SYNCBLOB_RUN_PATH") {
+        if !folder.is_empty() {
+            println!("cargo::rustc-link-arg-bins=-Wl,-rpath,{folder}");
+        }
+    }
+}

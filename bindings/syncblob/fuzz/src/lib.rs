@@ -1,0 +1,37 @@
+//! Random calls of the crate `syncblob`, and the same on a plain model: what
+//! blobs, handles and models hold must agree, a write must succeed exactly
+//! where the memory has one owner, memory that was lent for reading must stay
+//! as it is, and in the end all of it must be given back.
+
+mod calls;
+mod files;
+mod plain;
+mod shapes;
+mod shares;
+mod state;
+mod storage;
+mod values;
+
+pub use calls::Input;
+
+use state::State;
+
+/// Calls of one input at most: values double with each, and stay finite.
+const MAX_CALLS: usize = 64;
+
+/// Makes the input's calls.
+pub fn run(input: &Input) {
+    let context = input.device.context();
+    let before = context.stats().expect("statistics");
+    let mut state = State::new(context.clone());
+    for call in input.calls.iter().take(MAX_CALLS) {
+        state.run(*call);
+    }
+    let loans = state.end();
+    context.synchronize().expect("nothing fails any more");
+    context.trim();
+    loans.check();
+    let after = context.stats().expect("statistics");
+    assert_eq!(after.host_bytes, before.host_bytes);
+    assert_eq!((after.device_bytes, after.borrowed_bytes), (0, 0));
+}
