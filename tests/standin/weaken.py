@@ -53,6 +53,7 @@ find_package(Threads REQUIRED)
 pkg_check_modules(CMOCKA REQUIRED IMPORTED_TARGET cmocka)
 enable_testing()
 add_subdirectory(c)
+add_subdirectory(fuzz)
 add_subdirectory(tests)
 """
 
@@ -125,7 +126,7 @@ def main():
     scratch = pathlib.Path(tempfile.mkdtemp(prefix="weaken-"))
     try:
         source, folder = scratch / "source", scratch / "build"
-        for part in ("c", "proto", "tests", "cuda", "bindings"):
+        for part in ("c", "proto", "tests", "cuda", "bindings", "fuzz"):
             shutil.copytree(ROOT / part, source / part)
         (source / "CMakeLists.txt").write_text(PROJECT)
         sites = [s for s in find_sites(source) if re.search(options.only, str(s))]

@@ -224,22 +224,36 @@ static void lend_after_the_loss(void *arg) {
     assert_ok(sb_mem_set_cpu(s->mem, s->lent[0], BYTES, 0, NULL, NULL, &err));
 }
 
-static void a_spoiled_memory_can_be_lent_to_by_another_thread(void **state) {
-    (void)state;
-    struct stage s;
+/* With a blob on the device that the next scaling spoils, whose memory is `mem`. */
+static void stage_open_to_spoil(struct stage *s) {
     sb_error err;
     sb_mem *mem;
     void *ptr;
-    stage_open(&s);
-    assert_ok(sb_blob_create_shaped(s.context, SB_DTYPE_F32, (int64_t[]){64}, 1, &s.blob, &err));
-    assert_ok(sb_blob_data(s.blob, &mem, &err));
-    sb_mem_release(s.mem);
-    s.mem = sb_mem_retain(mem);
+    stage_open(s);
+    assert_ok(sb_blob_create_shaped(s->context, SB_DTYPE_F32, (int64_t[]){64}, 1, &s->blob, &err));
+    assert_ok(sb_blob_data(s->blob, &mem, &err));
+    sb_mem_release(s->mem);
+    s->mem = sb_mem_retain(mem);
     assert_ok(sb_mem_overwrite_gpu(mem, &ptr, &err));
     memset(ptr, 0, BYTES);
-    s.tiny.fails_scale = true;
+    s->tiny.fails_scale = true;
+}
+
+static void a_spoiled_memory_can_be_lent_to_by_another_thread(void **state) {
+    (void)state;
+    struct stage s;
+    stage_open_to_spoil(&s);
     hand_over(spoil, lend_after_the_loss, &s);
-    assert_int_equal(sb_mem_head(mem), SB_HEAD_AT_CPU);
+    assert_int_equal(sb_mem_head(s.mem), SB_HEAD_AT_CPU);
+    stage_close(&s);
+}
+
+/* Giving the device up waits for the streams that other threads named. */
+static void a_device_is_given_up_beside_another_thread_s_stream(void **state) {
+    (void)state;
+    struct stage s;
+    stage_open_to_spoil(&s);
+    hand_over(use_stream_0, spoil, &s);
     stage_close(&s);
 }
 
@@ -311,6 +325,7 @@ int main(void) {
         cmocka_unit_test(calls_that_collide_leave_the_memory_whole),
         cmocka_unit_test(loans_that_collide_end_once_each),
         cmocka_unit_test(a_spoiled_memory_can_be_lent_to_by_another_thread),
+        cmocka_unit_test(a_device_is_given_up_beside_another_thread_s_stream),
         cmocka_unit_test(storage_is_given_up_beside_new_readers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
