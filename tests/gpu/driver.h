@@ -1,0 +1,57 @@
+/* The driver as an application beside the library uses it: opened by name,
+   through declarations of our own, so that the programs need no toolkit. */
+#ifndef SB_TESTS_GPU_DRIVER_H
+#define SB_TESTS_GPU_DRIVER_H
+
+#include "libraries.h"
+
+#include <stdbool.h>
+
+struct CUgraph_st;
+struct CUgraphNode_st;
+
+enum {
+    STREAM_BLOCKING = SB__CU_STREAM_DEFAULT,
+    STREAM_NON_BLOCKING = 1,
+    CAPTURE_GLOBAL = 0,
+    ATTRIBUTE_MEMORY_CLOCK = 36, /* kHz */
+    ATTRIBUTE_BUS_WIDTH = 37     /* bits */
+};
+
+/* What the library has no use for. */
+#define APPLICATION_FUNCTIONS(F)                                                                   \
+    F(sb__cu_result, cuCtxGetCurrent, (sb__cu_context * context))                                  \
+    F(sb__cu_result, cuStreamBeginCapture_v2, (sb__cu_stream stream, unsigned int mode))           \
+    F(sb__cu_result, cuStreamEndCapture, (sb__cu_stream stream, struct CUgraph_st * *graph))       \
+    F(sb__cu_result, cuGraphGetNodes,                                                              \
+      (struct CUgraph_st * graph, struct CUgraphNode_st * *nodes, size_t * count))                 \
+    F(sb__cu_result, cuGraphDestroy, (struct CUgraph_st * graph))
+
+/* NULL where a driver, or a stand-in for one, lacks them. */
+#define OPTIONAL_FUNCTIONS(F)                                                                      \
+    F(sb__cu_result, cuLaunchHostFunc,                                                             \
+      (sb__cu_stream stream, void (*function)(void *user), void *user))                            \
+    F(sb__cu_result, cuDeviceGetName, (char *name, int length, sb__cu_device device))              \
+    F(sb__cu_result, cuMemGetInfo_v2, (size_t * free, size_t * total))                             \
+    F(sb__cu_result, cuCtxCreate_v2,                                                               \
+      (sb__cu_context * context, unsigned int flags, sb__cu_device device))                        \
+    F(sb__cu_result, cuCtxDestroy_v2, (sb__cu_context context))
+
+struct driver {
+    SB__CUDA_FUNCTIONS(SB__CUDA_MEMBER)
+    APPLICATION_FUNCTIONS(SB__CUDA_MEMBER)
+    OPTIONAL_FUNCTIONS(SB__CUDA_MEMBER)
+    bool is_standin;
+};
+
+/* NULL: there is none, and `why` says so; its text is static. */
+const struct driver *driver_open(const char **why);
+
+/* "NVIDIA ... , driver for CUDA 13.0", or that it is a stand-in. Call after cuInit. */
+void driver_describe(const struct driver *driver, char *buffer, size_t capacity);
+
+/* Queues a pause of some milliseconds on a stream of the current context. A stand-in is slow
+   without: its schedule says when work runs. */
+void driver_pause(const struct driver *driver, sb__cu_stream stream);
+
+#endif
