@@ -1,0 +1,398 @@
+/* Page-locked memory, caps, what is given back, and the ends of a process:
+   forked children, and an exit with everything alive. */
+#include "gpu.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define BYTES ((size_t)1 << 20)
+
+/* --- page-locked memory ------------------------------------------------------------------------
+ */
+
+static void pinned_memory_is_zeroed_and_reused(void **state) {
+    (void)state;
+    struct stage stage;
+    sb_error err;
+    const void *first, *again;
+    stage_open(&stage, NULL);
+    sb_mem *mem = mem_on_host(stage.context, BYTES, 0x5A);
+    assert_int_equal(sb_mem_storage(mem, SB_SIDE_CPU), SB_STORAGE_PINNED);
+    assert_ok(sb_mem_cpu_data(mem, &first, &err));
+    sb_mem_release(mem);
+    assert_int_equal(stats_of(stage.context).pinned_bytes, BYTES);
+    assert_int_equal(stats_of(stage.context).cached_bytes, BYTES);
+    mem = mem_make(stage.context, BYTES);
+    assert_ok(sb_mem_cpu_data(mem, &again, &err));
+    assert_ptr_equal(again, first);
+    assert_true(bytes_are(again, BYTES, 0));
+    assert_int_equal(stats_of(stage.context).cached_bytes, 0);
+    sb_mem_release(mem);
+    stage_close(&stage);
+}
+
+static void trim_gives_pinned_memory_back(void **state) {
+    (void)state;
+    struct stage stage;
+    stage_open(&stage, NULL);
+    sb_mem *in_use = mem_on_host(stage.context, BYTES, 1);
+    sb_mem_release(mem_on_host(stage.context, 2 * BYTES, 2));
+    assert_int_equal(stats_of(stage.context).pinned_bytes, 3 * BYTES);
+    sb_context_trim(stage.context);
+    assert_int_equal(stats_of(stage.context).pinned_bytes, BYTES);
+    assert_int_equal(stats_of(stage.context).cached_bytes, 0);
+    assert_true(host_holds(in_use, 1));
+    sb_mem *fresh = mem_make(stage.context, 2 * BYTES);
+    assert_true(host_holds(fresh, 0));
+    sb_mem_release(fresh);
+    sb_mem_release(in_use);
+    stage_close(&stage);
+}
+
+static void memory_above_the_pinned_cap_is_ordinary(void **state) {
+    (void)state;
+    struct stage stage;
+    sb_context_options options = stage_options();
+    options.max_pinned_bytes = BYTES + BYTES / 2;
+    stage_open(&stage, &options);
+    sb_mem *pinned = mem_on_host(stage.context, BYTES, 1);
+    sb_mem *ordinary = mem_on_host(stage.context, BYTES, 2);
+    assert_int_equal(sb_mem_storage(pinned, SB_SIDE_CPU), SB_STORAGE_PINNED);
+    assert_int_equal(sb_mem_storage(ordinary, SB_SIDE_CPU), SB_STORAGE_OWNED);
+    assert_int_equal(stats_of(stage.context).pinned_peak, BYTES);
+    assert_true(device_holds(&stage, gpu_pointer(ordinary), BYTES, 2));
+    sb_mem_release(pinned);
+    sb_mem_release(ordinary);
+    stage_close(&stage);
+}
+
+static void no_memory_is_pinned_on_request(void **state) {
+    (void)state;
+    struct stage stage;
+    sb_error err;
+    void *out;
+    sb_context_options options = stage_options();
+    options.flags = SB_CONTEXT_NO_PINNED;
+    stage_open(&stage, &options);
+    sb_mem *mem = mem_on_host(stage.context, BYTES, 3);
+    assert_int_equal(sb_mem_storage(mem, SB_SIDE_CPU), SB_STORAGE_OWNED);
+    assert_ok(sb_mem_async_gpu_push(mem, stage.stream, &err));
+    assert_ok(sb_mem_mutable_gpu_data_on(mem, stage.stream, &out, &err));
+    queue_pause(&stage, stage.stream);
+    queue_fill(&stage, stage.stream, out, 4, BYTES);
+    assert_ok(sb_mem_async_cpu_pull(mem, stage.stream, &err));
+    assert_true(host_holds(mem, 4));
+    assert_int_equal(stats_of(stage.context).pinned_peak, 0);
+    sb_mem_release(mem);
+    stage_close(&stage);
+}
+
+/* --- the device's ------------------------------------------------------------------------------
+ */
+
+static void the_cap_on_device_memory_holds(void **state) {
+    (void)state;
+    struct stage stage;
+    sb_error err;
+    const void *in;
+    sb_context_options options = stage_options();
+    options.max_device_bytes = BYTES;
+    stage_open(&stage, &options);
+    sb_mem *first = mem_on_host(stage.context, BYTES, 1);
+    sb_mem *second = mem_on_host(stage.context, BYTES, 2);
+    (void)gpu_pointer(first);
+    assert_status(SB_ERR_CAP_REACHED, sb_mem_gpu_data(second, &in, &err));
+    assert_int_equal(sb_mem_head(second), SB_HEAD_AT_CPU);
+    assert_int_equal(sb_mem_storage(second, SB_SIDE_GPU), SB_STORAGE_NONE);
+    assert_ok(sb_mem_evict_gpu(first, &err));
+    assert_true(device_holds(&stage, gpu_pointer(second), BYTES, 2));
+    assert_int_equal(stats_of(stage.context).device_peak, BYTES);
+    sb_mem_release(first);
+    sb_mem_release(second);
+    stage_close(&stage);
+}
+
+static void more_than_the_device_has_is_out_of_memory(void **state) {
+    (void)state;
+    struct stage stage;
+    sb_error err;
+    void *out;
+    stage_open(&stage, NULL);
+    sb_mem *huge = mem_make(stage.context, (size_t)1 << 46);
+    assert_status(SB_ERR_OUT_OF_MEMORY, sb_mem_overwrite_gpu(huge, &out, &err));
+    assert_int_equal(sb_mem_head(huge), SB_HEAD_UNINITIALIZED);
+    assert_int_equal(sb_context_device_status(stage.context), SB_OK);
+    sb_mem *small = mem_on_device(&stage, stage.context, BYTES, 5);
+    assert_true(host_holds(small, 5));
+    sb_mem_release(small);
+    sb_mem_release(huge);
+    stage_close(&stage);
+}
+
+static void evict_and_clear(void **state) {
+    (void)state;
+    struct stage stage;
+    sb_error err;
+    stage_open(&stage, NULL);
+    sb_mem *mem = mem_on_device(&stage, stage.context, BYTES, 5);
+    assert_status(SB_ERR_INVALID_ARGUMENT, sb_mem_evict_gpu(mem, &err));
+    assert_true(host_holds(mem, 5));
+    assert_ok(sb_mem_evict_gpu(mem, &err));
+    assert_int_equal(stats_of(stage.context).device_bytes, 0);
+    assert_int_equal(sb_mem_head(mem), SB_HEAD_AT_CPU);
+    assert_true(device_holds(&stage, gpu_pointer(mem), BYTES, 5));
+    assert_ok(sb_mem_evict_cpu(mem, &err));
+    assert_int_equal(sb_mem_head(mem), SB_HEAD_AT_GPU);
+    struct copies before = copies_so_far(stage.context);
+    assert_ok(sb_mem_clear(mem, &err));
+    assert_transfers(stage.context, &before, 0, 0, BYTES);
+    assert_int_equal(sb_mem_head(mem), SB_HEAD_AT_GPU);
+    assert_true(device_holds(&stage, gpu_pointer(mem), BYTES, 0));
+    sb_mem_release(mem);
+    stage_close(&stage);
+}
+
+static void only_memory_of_the_device_is_borrowed(void **state) {
+    (void)state;
+    struct stage stage;
+    sb_error err;
+    static char on_host[BYTES];
+    stage_open(&stage, NULL);
+    sb_context *other = second_context();
+    sb_mem *mem = mem_make(stage.context, BYTES);
+    sb_mem *lender = mem_on_device(&stage, other, 2 * BYTES, 6);
+    char *lent = (char *)(uintptr_t)gpu_pointer(lender);
+    assert_status(SB_ERR_WRONG_DEVICE, sb_mem_set_gpu(mem, on_host, BYTES, 0, NULL, NULL, &err));
+    assert_status(SB_ERR_WRONG_DEVICE,
+                  sb_mem_set_gpu(mem, lent + 2 * BYTES - 64, BYTES, 0, NULL, NULL, &err));
+    assert_ok(sb_mem_set_gpu(mem, lent + BYTES, BYTES, 0, NULL, NULL, &err));
+    assert_true(host_holds(mem, 6));
+    sb_mem_release(mem);
+    sb_mem_release(lender);
+    sb_context_release(other);
+    stage_close(&stage);
+}
+
+/* --- a forked child ----------------------------------------------------------------------------
+ */
+
+/* How a child ended that ran `task`: its exit status, or minus its signal. */
+static int in_child(int (*task)(void *arg), void *arg) {
+    int how = 0;
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        (void)signal(SIGSEGV, SIG_DFL);
+        (void)signal(SIGBUS, SIG_DFL);
+        (void)alarm(20);
+        _exit(task(arg));
+    }
+    while (waitpid(child, &how, 0) < 0)
+        assert_int_equal(errno, EINTR);
+    return WIFEXITED(how) ? WEXITSTATUS(how) : -WTERMSIG(how);
+}
+
+struct inherited {
+    struct stage *stage;
+    sb_mem *at_gpu, *pinned, *ordinary;
+};
+
+/* The line of the first broken promise, as far as a status can tell it. */
+#define need(condition)                                                                            \
+    do {                                                                                           \
+        if (!(condition))                                                                          \
+            return __LINE__ % 200 + 1;                                                             \
+    } while (0)
+
+static int use_the_device(void *arg) {
+    struct inherited *i = arg;
+    sb_context_options options = stage_options();
+    sb_context *context;
+    const void *in;
+    void *out;
+    need(sb_context_device_status(i->stage->context) == SB_ERR_FORKED);
+    need(sb_mem_cpu_data(i->at_gpu, &in, NULL) == SB_ERR_FORKED);
+    need(sb_mem_gpu_data(i->ordinary, &in, NULL) == SB_ERR_FORKED);
+    need(sb_mem_mutable_gpu_data(i->at_gpu, &out, NULL) == SB_ERR_FORKED);
+    need(sb_mem_async_gpu_push(i->ordinary, NULL, NULL) == SB_ERR_FORKED);
+    need(sb_context_synchronize(i->stage->context, NULL) == SB_ERR_FORKED);
+    need(sb_context_create(&options, &context, NULL) == SB_ERR_FORKED);
+    need(sb_mem_head(i->at_gpu) == SB_HEAD_AT_GPU);
+    need(sb_mem_cpu_data(i->ordinary, &in, NULL) == SB_OK && bytes_are(in, BYTES, 3));
+    sb_mem_release(i->at_gpu);
+    sb_mem_release(i->ordinary);
+    sb_context_trim(i->stage->context);
+    sb_context_release(i->stage->context);
+    return 0;
+}
+
+enum { READABLE = 0, OTHER_BYTES = 1, REFUSED = 2 };
+
+static int read_pinned(void *arg) {
+    struct inherited *i = arg;
+    const void *in;
+    if (sb_mem_cpu_data(i->pinned, &in, NULL) != SB_OK)
+        return REFUSED;
+    return bytes_are(in, BYTES, 2) ? READABLE : OTHER_BYTES;
+}
+
+static int write_pinned(void *arg) {
+    struct inherited *i = arg;
+    void *out;
+    if (sb_mem_mutable_cpu_data(i->pinned, &out, NULL) != SB_OK)
+        return REFUSED;
+    memset(out, 9, BYTES);
+    return bytes_are(out, BYTES, 9) ? READABLE : OTHER_BYTES;
+}
+
+static const char *outcome(int how) {
+    switch (how) {
+    case READABLE:
+        return "works";
+    case OTHER_BYTES:
+        return "finds other bytes";
+    case REFUSED:
+        return "is refused with a status";
+    case -SIGSEGV:
+        return "ends in SIGSEGV";
+    case -SIGBUS:
+        return "ends in SIGBUS";
+    default:
+        return "ends in another way";
+    }
+}
+
+/* Part of it ordinary: half of what would be pinned is over the cap. */
+static void a_forked_child_gets_a_status(void **state) {
+    (void)state;
+    struct stage stage;
+    sb_context_options options = stage_options();
+    options.max_pinned_bytes = BYTES;
+    stage_open(&stage, &options);
+    struct inherited i = {&stage, mem_on_device(&stage, stage.context, BYTES, 1),
+                          mem_on_host(stage.context, BYTES, 2),
+                          mem_on_host(stage.context, BYTES, 3)};
+    assert_int_equal(sb_mem_storage(i.pinned, SB_SIDE_CPU), SB_STORAGE_PINNED);
+    assert_int_equal(sb_mem_storage(i.ordinary, SB_SIDE_CPU), SB_STORAGE_OWNED);
+    assert_int_equal(in_child(use_the_device, &i), 0);
+    assert_true(host_holds(i.at_gpu, 1));
+    assert_true(device_holds(&stage, gpu_pointer(i.ordinary), BYTES, 3));
+    sb_mem_release(i.at_gpu);
+    sb_mem_release(i.pinned);
+    sb_mem_release(i.ordinary);
+    stage_close(&stage);
+}
+
+/* Whether a child may touch it is for the driver to say; wrong bytes are never right, and the
+   parent's never change. */
+static void pinned_memory_in_a_forked_child(void **state) {
+    (void)state;
+    struct stage stage;
+    stage_open(&stage, NULL);
+    struct inherited i = {&stage, NULL, mem_on_host(stage.context, BYTES, 2), NULL};
+    assert_int_equal(sb_mem_storage(i.pinned, SB_SIDE_CPU), SB_STORAGE_PINNED);
+    int reading = in_child(read_pinned, &i), writing = in_child(write_pinned, &i);
+    print_message("pinned memory in a forked child: reading %s, writing %s\n", outcome(reading),
+                  outcome(writing));
+    assert_int_not_equal(reading, OTHER_BYTES);
+    assert_true(host_holds(i.pinned, 2));
+    assert_true(device_holds(&stage, gpu_pointer(i.pinned), BYTES, 2));
+    sb_mem_release(i.pinned);
+    stage_close(&stage);
+}
+
+/* --- the end of a process ----------------------------------------------------------------------
+ */
+
+static struct stage last;
+static sb_mem *alive[4];
+static sb_blob *blob_alive;
+
+static void leave_everything_alive(void) {
+    sb_error err;
+    const int64_t shape[] = {1000};
+    void *out;
+    double sum;
+    stage_open(&last, NULL);
+    for (int i = 0; i < 4; i++)
+        alive[i] = i % 2 ? mem_on_device(&last, last.context, BYTES, i)
+                         : mem_on_host(last.context, BYTES, i);
+    assert_ok(sb_blob_create_shaped(last.context, SB_DTYPE_F32, shape, 1, &blob_alive, &err));
+    assert_ok(sb_blob_mutable_gpu_data(blob_alive, &out, &err));
+    assert_ok(sb_blob_asum_data(blob_alive, &sum, &err));
+    queue_pause(&last, last.stream);
+    assert_ok(sb_mem_async_gpu_push(alive[0], last.stream, &err));
+    assert_ok(sb_mem_async_cpu_pull(alive[1], last.stream, &err));
+}
+
+static void release_everything(void) {
+    for (int i = 0; i < 4; i++)
+        sb_mem_release(alive[i]);
+    sb_blob_destroy(blob_alive);
+    sb_context_release(last.context);
+}
+
+static bool in_destructor;
+
+__attribute__((destructor)) static void at_the_very_end(void) {
+    if (in_destructor)
+        release_everything();
+}
+
+static int run_scenario(const char *name) {
+    if (gpu_begin())
+        return 1;
+    if (strcmp(name, "exit_handler") == 0)
+        (void)atexit(release_everything); /* registered after the driver's own, so it runs before */
+    leave_everything_alive();
+    in_destructor = strcmp(name, "destructor") == 0;
+    return 0;
+}
+
+extern char **environ;
+
+static void run_end(void **state) {
+    char *const arguments[] = {(char *)(uintptr_t) "memory", *state, NULL};
+    pid_t child;
+    int how = -1;
+    /* to have objects alive is the point */
+    assert_int_equal(setenv("ASAN_OPTIONS", "detect_leaks=0", 1), 0);
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(posix_spawn(&child, "/proc/self/exe", NULL, NULL, arguments, environ), 0);
+        while (waitpid(child, &how, 0) < 0)
+            assert_int_equal(errno, EINTR);
+        if (!WIFEXITED(how) || WEXITSTATUS(how) != 0)
+            fail_with("%s: wait status %x", (const char *)*state, (unsigned int)how);
+    }
+}
+
+int main(int argc, char **argv) {
+    if (argc == 2) {
+        (void)alarm(60);
+        return run_scenario(argv[1]);
+    }
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(pinned_memory_is_zeroed_and_reused),
+        cmocka_unit_test(trim_gives_pinned_memory_back),
+        cmocka_unit_test(memory_above_the_pinned_cap_is_ordinary),
+        cmocka_unit_test(no_memory_is_pinned_on_request),
+        cmocka_unit_test(the_cap_on_device_memory_holds),
+        cmocka_unit_test(more_than_the_device_has_is_out_of_memory),
+        cmocka_unit_test(evict_and_clear),
+        cmocka_unit_test(only_memory_of_the_device_is_borrowed),
+        cmocka_unit_test(a_forked_child_gets_a_status),
+        cmocka_unit_test(pinned_memory_in_a_forked_child),
+        {"exit with objects alive", run_end, NULL, NULL, (void *)(uintptr_t) "return"},
+        {"exit with releases in a handler", run_end, NULL, NULL,
+         (void *)(uintptr_t) "exit_handler"},
+        {"exit with releases in a destructor", run_end, NULL, NULL,
+         (void *)(uintptr_t) "destructor"},
+    };
+    int missing = gpu_begin();
+    return missing ? missing : cmocka_run_group_tests(tests, NULL, NULL);
+}

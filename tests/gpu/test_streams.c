@@ -1,0 +1,482 @@
+/* Work of the library among work of the test, on streams of the test. A pause
+   keeps a stream busy on a device; on a stand-in the schedule does. */
+#include "gpu.h"
+
+#include <string.h>
+
+#define BYTES ((size_t)3 << 20)
+
+static const unsigned int stream_flags[] = {STREAM_BLOCKING, STREAM_NON_BLOCKING};
+
+/* A stage with a stream of either kind, and memory of the test's own that keeps what queued work
+   has seen. */
+struct scene {
+    struct stage stage;
+    sb_context *context;
+    sb__cu_stream stream;
+    void *seen;
+};
+
+static void scene_open(struct scene *scene, unsigned int flags) {
+    stage_open(&scene->stage, NULL);
+    scene->context = scene->stage.context;
+    scene->stream = stream_make(&scene->stage, flags);
+    scene->seen = device_make(&scene->stage, BYTES);
+    queue_fill(&scene->stage, NULL, scene->seen, 0xEE, BYTES);
+    stream_wait(&scene->stage, NULL);
+}
+
+static void scene_close(struct scene *scene) {
+    sb_error err;
+    assert_ok(sb_context_forget_stream(scene->context, scene->stream, &err));
+    stream_end(&scene->stage, scene->stream);
+    device_end(&scene->stage, scene->seen);
+    stage_close(&scene->stage);
+}
+
+static void for_each_kind_of_stream(void (*claim)(struct scene *scene)) {
+    for (size_t i = 0; i < sizeof stream_flags / sizeof stream_flags[0]; i++) {
+        struct scene scene;
+        scene_open(&scene, stream_flags[i]);
+        claim(&scene);
+        scene_close(&scene);
+    }
+}
+
+/* What reads on the scene's stream from now on is kept in `seen`, but not soon. */
+static void look_later(struct scene *scene, const void *ptr) {
+    queue_pause(&scene->stage, scene->stream);
+    queue_copy(&scene->stage, scene->stream, scene->seen, ptr, BYTES);
+}
+
+static void assert_seen(struct scene *scene, int value) {
+    stream_wait(&scene->stage, scene->stream);
+    assert_true(device_holds(&scene->stage, scene->seen, BYTES, value));
+}
+
+/* --- transfers on streams ----------------------------------------------------------------------
+ */
+
+static void push_comes_before_use(struct scene *scene) {
+    sb_error err;
+    const void *in;
+    sb_mem *mem = mem_on_host(scene->context, BYTES, 7);
+    struct copies before = copies_so_far(scene->context);
+    queue_pause(&scene->stage, scene->stage.stream);
+    assert_ok(sb_mem_async_gpu_push(mem, scene->stage.stream, &err));
+    assert_int_equal(sb_mem_head(mem), SB_HEAD_SYNCED);
+    assert_ok(sb_mem_gpu_data_on(mem, scene->stream, &in, &err));
+    queue_copy(&scene->stage, scene->stream, scene->seen, in, BYTES);
+    assert_seen(scene, 7);
+    assert_transfers(scene->context, &before, 1, 0, BYTES);
+    sb_mem_release(mem);
+}
+
+static void pull_comes_after_the_writer(struct scene *scene) {
+    sb_error err;
+    void *out;
+    sb_mem *mem = mem_make(scene->context, BYTES);
+    assert_ok(sb_mem_overwrite_gpu_on(mem, scene->stream, &out, &err));
+    struct copies before = copies_so_far(scene->context);
+    queue_pause(&scene->stage, scene->stream);
+    queue_fill(&scene->stage, scene->stream, out, 9, BYTES);
+    assert_ok(sb_mem_async_cpu_pull(mem, scene->stage.stream, &err));
+    assert_int_equal(sb_mem_head(mem), SB_HEAD_SYNCED);
+    assert_true(host_holds(mem, 9));
+    assert_transfers(scene->context, &before, 0, 1, BYTES);
+    sb_mem_release(mem);
+}
+
+static void prefetch_is_the_const_access_queued(struct scene *scene) {
+    sb_error err;
+    void *out;
+    sb_mem *mem = mem_on_host(scene->context, BYTES, 5);
+    struct copies before = copies_so_far(scene->context);
+    queue_pause(&scene->stage, scene->stream);
+    assert_ok(sb_mem_prefetch_gpu(mem, scene->stream, &err));
+    assert_int_equal(sb_mem_head(mem), SB_HEAD_SYNCED);
+    assert_true(device_holds(&scene->stage, gpu_pointer(mem), BYTES, 5));
+    assert_ok(sb_mem_mutable_gpu_data_on(mem, scene->stream, &out, &err));
+    queue_pause(&scene->stage, scene->stream);
+    queue_fill(&scene->stage, scene->stream, out, 6, BYTES);
+    assert_ok(sb_mem_prefetch_cpu(mem, scene->stream, &err));
+    assert_ok(sb_mem_synchronize(mem, &err));
+    assert_true(host_holds(mem, 6));
+    assert_transfers(scene->context, &before, 1, 1, BYTES);
+    sb_mem_release(mem);
+}
+
+/* --- last users --------------------------------------------------------------------------------
+ */
+
+static void host_writes_wait_for_a_push(struct scene *scene) {
+    sb_error err;
+    const void *in;
+    void *out;
+    sb_mem *mem = mem_on_host(scene->context, BYTES, 7);
+    queue_pause(&scene->stage, scene->stream);
+    assert_ok(sb_mem_async_gpu_push(mem, scene->stream, &err));
+    assert_ok(sb_mem_gpu_data_on(mem, scene->stream, &in, &err));
+    look_later(scene, in);
+    assert_ok(sb_mem_mutable_cpu_data(mem, &out, &err));
+    memset(out, 8, BYTES);
+    assert_seen(scene, 7);
+    sb_mem_release(mem);
+}
+
+static void a_transfer_waits_for_readers(struct scene *scene) {
+    sb_error err;
+    const void *in;
+    void *out;
+    sb_mem *mem = mem_on_host(scene->context, BYTES, 7);
+    assert_ok(sb_mem_gpu_data_on(mem, scene->stream, &in, &err));
+    look_later(scene, in);
+    assert_ok(sb_mem_mutable_cpu_data(mem, &out, &err));
+    memset(out, 8, BYTES);
+    assert_true(device_holds(&scene->stage, gpu_pointer(mem), BYTES, 8));
+    assert_seen(scene, 7);
+    sb_mem_release(mem);
+}
+
+static void clear_waits_for_readers(struct scene *scene) {
+    sb_error err;
+    const void *in;
+    sb_mem *mem = mem_on_device(&scene->stage, scene->context, BYTES, 7);
+    assert_ok(sb_mem_gpu_data_on(mem, scene->stream, &in, &err));
+    look_later(scene, in);
+    assert_ok(sb_mem_clear(mem, &err));
+    assert_true(host_holds(mem, 0));
+    assert_seen(scene, 7);
+    sb_mem_release(mem);
+}
+
+/* The next memory of the same size is likely to get the same place. */
+static void reuse_device_memory(struct scene *scene) {
+    sb_mem *next = mem_on_device(&scene->stage, scene->context, BYTES, 9);
+    assert_true(host_holds(next, 9));
+    sb_mem_release(next);
+}
+
+static void a_free_waits_for_readers(struct scene *scene) {
+    sb_error err;
+    const void *in;
+    sb_mem *mem = mem_on_host(scene->context, BYTES, 7);
+    assert_ok(sb_mem_gpu_data_on(mem, scene->stream, &in, &err));
+    look_later(scene, in);
+    sb_mem_release(mem);
+    reuse_device_memory(scene);
+    assert_seen(scene, 7);
+}
+
+static void evict_waits_for_readers(struct scene *scene) {
+    sb_error err;
+    const void *in;
+    sb_mem *mem = mem_on_host(scene->context, BYTES, 7);
+    assert_ok(sb_mem_gpu_data_on(mem, scene->stream, &in, &err));
+    look_later(scene, in);
+    assert_ok(sb_mem_evict_gpu(mem, &err));
+    assert_int_equal(sb_mem_head(mem), SB_HEAD_AT_CPU);
+    reuse_device_memory(scene);
+    assert_seen(scene, 7);
+    sb_mem_release(mem);
+}
+
+/* Page-locked memory is given on only when the copy from it is done. */
+static void freed_host_memory_waits_for_a_push(struct scene *scene) {
+    sb_error err;
+    const void *in;
+    sb_mem *mem = mem_on_host(scene->context, BYTES, 7);
+    queue_pause(&scene->stage, scene->stream);
+    assert_ok(sb_mem_async_gpu_push(mem, scene->stream, &err));
+    assert_ok(sb_mem_gpu_data_on(mem, scene->stream, &in, &err));
+    queue_copy(&scene->stage, scene->stream, scene->seen, in, BYTES);
+    sb_mem_release(mem);
+    sb_mem *next = mem_on_host(scene->context, BYTES, 9);
+    assert_seen(scene, 7);
+    sb_mem_release(next);
+}
+
+/* --- fresh memory ------------------------------------------------------------------------------
+ */
+
+/* Each round leaves rubbish in the memory that the next one gets. */
+static void fresh_memory_is_ready_on_another_stream(struct scene *scene) {
+    sb_error err;
+    const void *in;
+    void *out;
+    for (int i = 0; i < 8; i++) {
+        sb_mem *zeros = mem_make(scene->context, BYTES), *filled = mem_make(scene->context, BYTES);
+        assert_ok(sb_mem_gpu_data_on(zeros, scene->stream, &in, &err));
+        queue_copy(&scene->stage, scene->stream, scene->seen, in, BYTES);
+        assert_ok(sb_mem_overwrite_gpu_on(filled, scene->stream, &out, &err));
+        queue_fill(&scene->stage, scene->stream, out, 0xA0 + i, BYTES);
+        assert_true(host_holds(filled, 0xA0 + i));
+        assert_seen(scene, 0);
+        sb_mem_release(zeros);
+        sb_mem_release(filled);
+    }
+}
+
+/* --- the legacy default stream -----------------------------------------------------------------
+ */
+
+static void the_legacy_stream_is_ordered_as_in_caffe(void **state) {
+    (void)state;
+    struct scene scene;
+    sb_error err;
+    sb_stream own;
+    const void *in;
+    void *out;
+    scene_open(&scene, STREAM_BLOCKING);
+    sb_mem *mem = mem_on_host(scene.context, BYTES, 7);
+    assert_ok(sb_mem_mutable_gpu_data(mem, &out, &err));
+    queue_pause(&scene.stage, NULL);
+    queue_fill(&scene.stage, NULL, out, 3, BYTES);
+    assert_true(host_holds(mem, 3));
+    host_fill(mem, 4);
+    assert_ok(sb_context_stream(scene.context, &own, &err));
+    queue_pause(&scene.stage, own);
+    assert_ok(sb_mem_gpu_data_on(mem, own, &in, &err));
+    queue_copy(&scene.stage, NULL, scene.seen, in, BYTES);
+    stream_wait(&scene.stage, NULL);
+    assert_seen(&scene, 4);
+    sb_mem_release(mem);
+    scene_close(&scene);
+}
+
+static void the_default_stream_may_be_named(void **state) {
+    (void)state;
+    struct scene scene;
+    sb_error err;
+    void *out;
+    scene_open(&scene, STREAM_BLOCKING);
+    sb_mem *mem = mem_on_host(scene.context, BYTES, 7);
+    assert_ok(sb_mem_async_gpu_push(mem, NULL, &err));
+    assert_ok(sb_mem_mutable_gpu_data_on(mem, NULL, &out, &err));
+    queue_pause(&scene.stage, NULL);
+    queue_fill(&scene.stage, NULL, out, 8, BYTES);
+    assert_ok(sb_mem_async_cpu_pull(mem, NULL, &err));
+    assert_true(host_holds(mem, 8));
+    sb_mem_release(mem);
+    scene_close(&scene);
+}
+
+/* --- captures ----------------------------------------------------------------------------------
+ */
+
+static void begin_capture(struct scene *scene) {
+    enter(&scene->stage);
+    cu_ok(cuStreamBeginCapture_v2(scene->stream, CAPTURE_GLOBAL));
+    leave();
+}
+
+/* It went on, and nothing of ours is in it. */
+static void end_capture(struct scene *scene) {
+    struct CUgraph_st *graph = NULL;
+    size_t nodes = 99;
+    enter(&scene->stage);
+    cu_ok(cuStreamEndCapture(scene->stream, &graph));
+    cu_ok(cuGraphGetNodes(graph, NULL, &nodes));
+    assert_int_equal(nodes, 0);
+    cu_ok(cuGraphDestroy(graph));
+    leave();
+}
+
+/* Reads only, and the memory is in reach by other streams. */
+static void a_captured_stream_is_refused(struct scene *scene) {
+    sb_error err;
+    const void *in;
+    void *out;
+    begin_capture(scene);
+    sb_mem *mem = mem_on_host(scene->context, BYTES, 7);
+    assert_status(SB_ERR_UNSUPPORTED, sb_mem_gpu_data_on(mem, scene->stream, &in, &err));
+    assert_status(SB_ERR_UNSUPPORTED, sb_mem_async_gpu_push(mem, scene->stream, &err));
+    assert_status(SB_ERR_UNSUPPORTED, sb_mem_prefetch_gpu(mem, scene->stream, &err));
+    assert_int_equal(sb_mem_head(mem), SB_HEAD_AT_CPU);
+    assert_ok(sb_mem_mutable_gpu_data(mem, &out, &err)); /* work elsewhere is no part of it */
+    assert_true(host_holds(mem, 7));
+    sb_mem_release(mem);
+    end_capture(scene);
+}
+
+/* It was a user before: an event recorded on it now would join the graph. */
+static void a_known_stream_may_be_captured(struct scene *scene) {
+    sb_error err;
+    const void *in;
+    void *out;
+    sb_mem *mem = mem_on_host(scene->context, BYTES, 7);
+    assert_ok(sb_mem_gpu_data_on(mem, scene->stream, &in, &err));
+    assert_ok(sb_mem_synchronize(mem, &err));
+    stream_wait(&scene->stage, scene->stream);
+    begin_capture(scene);
+    assert_status(SB_ERR_UNSUPPORTED, sb_mem_mutable_gpu_data(mem, &out, &err));
+    end_capture(scene);
+    assert_ok(sb_mem_mutable_gpu_data(mem, &out, &err));
+    sb_mem_release(mem);
+}
+
+/* --- the caller's current context --------------------------------------------------------------
+ */
+
+static void use_everything(struct scene *scene) {
+    sb_error err;
+    const int64_t shape[] = {1001};
+    double sum;
+    const void *in;
+    void *out;
+    sb_blob *blob;
+    sb_mem *mem;
+    assert_ok(sb_blob_create_shaped(scene->context, SB_DTYPE_F32, shape, 1, &blob, &err));
+    assert_ok(sb_blob_overwrite_cpu_data(blob, &out, &err));
+    memset(out, 0, 4004);
+    assert_ok(sb_blob_data(blob, &mem, &err));
+    assert_ok(sb_mem_async_gpu_push(mem, scene->stream, &err));
+    assert_ok(sb_blob_gpu_data_on(blob, scene->stream, &in, &err));
+    assert_ok(sb_blob_asum_data(blob, &sum, &err));
+    assert_ok(sb_blob_scale_data(blob, 2, &err));
+    assert_ok(sb_blob_update(blob, &err));
+    assert_ok(sb_blob_clear_data(blob, &err));
+    assert_ok(sb_blob_cpu_data(blob, &in, &err));
+    assert_status(SB_ERR_WRONG_DEVICE, sb_mem_set_gpu(mem, &sum, 4004, 0, NULL, NULL, &err));
+    sb_blob_destroy(blob);
+    assert_ok(sb_context_synchronize(scene->context, &err));
+    sb_context_release(second_context());
+}
+
+static sb__cu_context current(void) {
+    sb__cu_context context = NULL;
+    cu_ok(cuCtxGetCurrent(&context));
+    return context;
+}
+
+static void a_thread_with_no_context_keeps_none(void **state) {
+    (void)state;
+    struct scene scene;
+    scene_open(&scene, STREAM_NON_BLOCKING);
+    assert_null(current());
+    use_everything(&scene);
+    assert_null(current());
+    scene_close(&scene);
+}
+
+static void assert_stays_current(struct scene *scene, sb__cu_context context) {
+    sb__cu_context popped = NULL;
+    cu_ok(cuCtxPushCurrent_v2(context));
+    use_everything(scene);
+    assert_ptr_equal(current(), context);
+    cu_ok(cuCtxPopCurrent_v2(&popped));
+    assert_ptr_equal(popped, context);
+    assert_null(current()); /* nothing was left below it */
+}
+
+/* Another device's primary context, or a second one of this device where there is no other. */
+struct other {
+    sb__cu_context context;
+    sb__cu_device device;
+    bool is_primary;
+};
+
+static struct other other_make(void) {
+    struct other other = {0};
+    sb__cu_context popped;
+    int count = 0;
+    cu_ok(cuDeviceGetCount(&count));
+    other.is_primary = count > 1;
+    cu_ok(cuDeviceGet(&other.device, other.is_primary));
+    if (other.is_primary) {
+        cu_ok(cuDevicePrimaryCtxRetain(&other.context, other.device));
+    } else {
+        assert_non_null(driver->cuCtxCreate_v2);
+        cu_ok(cuCtxCreate_v2(&other.context, 0, other.device));
+        cu_ok(cuCtxPopCurrent_v2(&popped));
+    }
+    return other;
+}
+
+static void other_end(const struct other *other) {
+    if (other->is_primary)
+        cu_ok(cuDevicePrimaryCtxRelease_v2(other->device));
+    else
+        cu_ok(cuCtxDestroy_v2(other->context));
+}
+
+static void a_thread_with_another_context_keeps_it(void **state) {
+    (void)state;
+    struct scene scene;
+    scene_open(&scene, STREAM_NON_BLOCKING);
+    assert_stays_current(&scene, scene.stage.primary);
+    struct other other = other_make();
+    assert_stays_current(&scene, other.context);
+    other_end(&other);
+    scene_close(&scene);
+}
+
+static void a_stream_of_another_context_is_refused(void **state) {
+    (void)state;
+    struct scene scene;
+    sb_error err;
+    const void *in;
+    sb__cu_stream stream = NULL;
+    sb__cu_context popped;
+    scene_open(&scene, STREAM_NON_BLOCKING);
+    struct other other = other_make();
+    cu_ok(cuCtxPushCurrent_v2(other.context));
+    cu_ok(cuStreamCreate(&stream, STREAM_NON_BLOCKING));
+    cu_ok(cuCtxPopCurrent_v2(&popped));
+    sb_mem *mem = mem_on_host(scene.context, BYTES, 7);
+    assert_status(SB_ERR_WRONG_DEVICE, sb_mem_gpu_data_on(mem, stream, &in, &err));
+    assert_status(SB_ERR_UNSUPPORTED, sb_mem_gpu_data_on(mem, SB__CU_STREAM_PER_THREAD, &in, &err));
+    assert_int_equal(sb_mem_head(mem), SB_HEAD_AT_CPU);
+    sb_mem_release(mem);
+    cu_ok(cuCtxPushCurrent_v2(other.context));
+    cu_ok(cuStreamDestroy_v2(stream));
+    cu_ok(cuCtxPopCurrent_v2(&popped));
+    other_end(&other);
+    scene_close(&scene);
+}
+
+/* --- for each kind of stream -------------------------------------------------------------------
+ */
+
+#define EACH(claim)                                                                                \
+    static void test_##claim(void **state) {                                                       \
+        (void)state;                                                                               \
+        for_each_kind_of_stream(claim);                                                            \
+    }
+
+EACH(push_comes_before_use)
+EACH(pull_comes_after_the_writer)
+EACH(prefetch_is_the_const_access_queued)
+EACH(host_writes_wait_for_a_push)
+EACH(a_transfer_waits_for_readers)
+EACH(clear_waits_for_readers)
+EACH(a_free_waits_for_readers)
+EACH(evict_waits_for_readers)
+EACH(freed_host_memory_waits_for_a_push)
+EACH(fresh_memory_is_ready_on_another_stream)
+EACH(a_captured_stream_is_refused)
+EACH(a_known_stream_may_be_captured)
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_push_comes_before_use),
+        cmocka_unit_test(test_pull_comes_after_the_writer),
+        cmocka_unit_test(test_prefetch_is_the_const_access_queued),
+        cmocka_unit_test(test_host_writes_wait_for_a_push),
+        cmocka_unit_test(test_a_transfer_waits_for_readers),
+        cmocka_unit_test(test_clear_waits_for_readers),
+        cmocka_unit_test(test_a_free_waits_for_readers),
+        cmocka_unit_test(test_evict_waits_for_readers),
+        cmocka_unit_test(test_freed_host_memory_waits_for_a_push),
+        cmocka_unit_test(test_fresh_memory_is_ready_on_another_stream),
+        cmocka_unit_test(the_legacy_stream_is_ordered_as_in_caffe),
+        cmocka_unit_test(the_default_stream_may_be_named),
+        cmocka_unit_test(test_a_captured_stream_is_refused),
+        cmocka_unit_test(test_a_known_stream_may_be_captured),
+        cmocka_unit_test(a_thread_with_no_context_keeps_none),
+        cmocka_unit_test(a_thread_with_another_context_keeps_it),
+        cmocka_unit_test(a_stream_of_another_context_is_refused),
+    };
+    int missing = gpu_begin();
+    return missing ? missing : cmocka_run_group_tests(tests, NULL, NULL);
+}
