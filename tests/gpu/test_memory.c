@@ -288,8 +288,8 @@ static void a_forked_child_gets_a_status(void **state) {
     stage_close(&stage);
 }
 
-/* Whether a child may touch it is for the driver to say; wrong bytes are never right, and the
-   parent's never change. */
+/* Whether a child may touch it is for the driver to say: it works or is refused with a status, and
+   the parent's bytes never change. */
 static void pinned_memory_in_a_forked_child(void **state) {
     (void)state;
     struct stage stage;
@@ -299,7 +299,8 @@ static void pinned_memory_in_a_forked_child(void **state) {
     int reading = in_child(read_pinned, &i), writing = in_child(write_pinned, &i);
     print_message("pinned memory in a forked child: reading %s, writing %s\n", outcome(reading),
                   outcome(writing));
-    assert_int_not_equal(reading, OTHER_BYTES);
+    assert_true(reading == READABLE || reading == REFUSED);
+    assert_true(writing == READABLE || writing == REFUSED);
     assert_true(host_holds(i.pinned, 2));
     assert_true(device_holds(&stage, gpu_pointer(i.pinned), BYTES, 2));
     sb_mem_release(i.pinned);
