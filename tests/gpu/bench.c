@@ -2,7 +2,9 @@
    arithmetic against a copy within the device, transfers against bare copies of
    the same bytes, interleaved in one run. Prints Markdown, ratios first.
 
-   usage: bench [--quick]   small sizes, to see that it runs */
+   usage: bench               the benchmark
+          bench --quick       small sizes, to see that it runs
+          bench --describe    only which device and driver it is */
 #include "gpu.h"
 
 #include <stdio.h>
@@ -431,12 +433,13 @@ int main(int argc, char **argv) {
     struct stage stage;
     sb_context_options options = stage_options();
     quick = argc == 2 && strcmp(argv[1], "--quick") == 0;
-    if (argc > 2 || (argc == 2 && !quick)) {
-        fprintf(stderr, "usage: bench [--quick]\n");
+    bool describe = argc == 2 && strcmp(argv[1], "--describe") == 0;
+    if (argc > 2 || (argc == 2 && !quick && !describe)) {
+        fprintf(stderr, "usage: bench [--quick | --describe]\n");
         return 2;
     }
     int missing = gpu_begin();
-    if (missing)
+    if (missing || describe)
         return missing;
     repeats = quick ? 3 : REPEATS_MAX;
     options.max_pinned_bytes = (size_t)4 << 30;
