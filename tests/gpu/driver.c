@@ -13,7 +13,7 @@ struct entry {
 #define ENTRY(result, symbol, parameters) {#symbol, offsetof(struct driver, symbol)},
 
 static const struct entry needed[] = {SB__CUDA_FUNCTIONS(ENTRY) APPLICATION_FUNCTIONS(ENTRY)};
-static const struct entry optional[] = {OPTIONAL_FUNCTIONS(ENTRY)};
+static const struct entry optional[] = {OPTIONAL_FUNCTIONS(ENTRY) OLD_FUNCTIONS(ENTRY)};
 
 /* How many were missing. */
 static size_t fill(struct driver *driver, void *library, const struct entry *entries,

@@ -33,14 +33,17 @@ enum {
       (sb__cu_stream stream, void (*function)(void *user), void *user))                            \
     F(sb__cu_result, cuDeviceGetName, (char *name, int length, sb__cu_device device))              \
     F(sb__cu_result, cuMemGetInfo_v2, (size_t * free, size_t * total))                             \
-    F(sb__cu_result, cuCtxCreate_v2,                                                               \
-      (sb__cu_context * context, unsigned int flags, sb__cu_device device))                        \
     F(sb__cu_result, cuCtxDestroy_v2, (sb__cu_context context))
+/* The form of CUDA 12's header; 13's has another, beside which the driver keeps it. */
+#define OLD_FUNCTIONS(F)                                                                           \
+    F(sb__cu_result, cuCtxCreate_v2,                                                               \
+      (sb__cu_context * context, unsigned int flags, sb__cu_device device))
 
 struct driver {
     SB__CUDA_FUNCTIONS(SB__CUDA_MEMBER)
     APPLICATION_FUNCTIONS(SB__CUDA_MEMBER)
     OPTIONAL_FUNCTIONS(SB__CUDA_MEMBER)
+    OLD_FUNCTIONS(SB__CUDA_MEMBER)
     bool is_standin;
 };
 

@@ -65,12 +65,19 @@ void stage_close(struct stage *stage) {
     cu_ok(cuDevicePrimaryCtxRelease_v2(device));
 }
 
-sb_context *second_context(void) {
-    sb_context_options options = stage_options();
+sb_context *another_context(const char *device) {
+    sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
     sb_context *context;
     sb_error err;
+    options.device = device;
     assert_ok(sb_context_create(&options, &context, &err));
     return context;
+}
+
+int device_count(void) {
+    int count = 0;
+    cu_ok(cuDeviceGetCount(&count));
+    return count;
 }
 
 /* --- figures -----------------------------------------------------------------------------------

@@ -25,7 +25,9 @@ void stage_open(struct stage *stage, const sb_context_options *options);
 /* All memories were released: nothing of the device is live, and no context is current. */
 void stage_close(struct stage *stage);
 sb_context_options stage_options(void);
-sb_context *second_context(void);
+/* One more, on "cuda:N". */
+sb_context *another_context(const char *device);
+int device_count(void);
 
 sb_stats stats_of(const sb_context *context);
 struct copies {

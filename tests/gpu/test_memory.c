@@ -163,7 +163,7 @@ static void only_memory_of_the_device_is_borrowed(void **state) {
     sb_error err;
     static char on_host[BYTES];
     stage_open(&stage, NULL);
-    sb_context *other = second_context();
+    sb_context *other = another_context("cuda:0");
     sb_mem *mem = mem_make(stage.context, BYTES);
     sb_mem *lender = mem_on_device(&stage, other, 2 * BYTES, 6);
     char *lent = (char *)(uintptr_t)gpu_pointer(lender);
@@ -174,6 +174,26 @@ static void only_memory_of_the_device_is_borrowed(void **state) {
     assert_true(host_holds(mem, 6));
     sb_mem_release(mem);
     sb_mem_release(lender);
+    sb_context_release(other);
+    stage_close(&stage);
+}
+
+static void memory_of_another_device_is_not_borrowed(void **state) {
+    (void)state;
+    struct stage stage;
+    sb_error err;
+    if (device_count() < 2) {
+        print_message("skipped: the driver shows one device\n");
+        skip();
+    }
+    stage_open(&stage, NULL);
+    sb_context *other = another_context("cuda:1");
+    sb_mem *there = mem_on_host(other, BYTES, 6), *here = mem_make(stage.context, BYTES);
+    void *lent = (void *)(uintptr_t)gpu_pointer(there);
+    assert_status(SB_ERR_WRONG_DEVICE, sb_mem_set_gpu(here, lent, BYTES, 0, NULL, NULL, &err));
+    assert_int_equal(sb_mem_head(here), SB_HEAD_UNINITIALIZED);
+    sb_mem_release(here);
+    sb_mem_release(there);
     sb_context_release(other);
     stage_close(&stage);
 }
@@ -386,6 +406,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(more_than_the_device_has_is_out_of_memory),
         cmocka_unit_test(evict_and_clear),
         cmocka_unit_test(only_memory_of_the_device_is_borrowed),
+        cmocka_unit_test(memory_of_another_device_is_not_borrowed),
         cmocka_unit_test(a_forked_child_gets_a_status),
         cmocka_unit_test(pinned_memory_in_a_forked_child),
         {"exit with objects alive", run_end, NULL, NULL, (void *)(uintptr_t) "return"},

@@ -261,6 +261,27 @@ static void the_default_stream_may_be_named(void **state) {
     scene_close(&scene);
 }
 
+/* Whoever has a plain pointer works on the legacy default stream; a non-blocking stream is not
+   ordered with that, but where the library knows of it. */
+static void a_named_stream_comes_after_the_legacy_one(struct scene *scene) {
+    sb_error err;
+    const void *in;
+    void *out;
+    sb_mem *mem = mem_on_host(scene->context, BYTES, 7);
+    assert_ok(sb_mem_mutable_gpu_data(mem, &out, &err));
+    queue_pause(&scene->stage, NULL);
+    queue_fill(&scene->stage, NULL, out, 3, BYTES);
+    assert_ok(sb_mem_gpu_data_on(mem, scene->stream, &in, &err));
+    queue_copy(&scene->stage, scene->stream, scene->seen, in, BYTES);
+    assert_seen(scene, 3);
+    assert_ok(sb_mem_mutable_gpu_data(mem, &out, &err));
+    queue_pause(&scene->stage, NULL);
+    queue_fill(&scene->stage, NULL, out, 4, BYTES);
+    assert_ok(sb_mem_async_cpu_pull(mem, scene->stream, &err));
+    assert_true(host_holds(mem, 4));
+    sb_mem_release(mem);
+}
+
 /* --- captures ----------------------------------------------------------------------------------
  */
 
@@ -282,20 +303,23 @@ static void end_capture(struct scene *scene) {
     leave();
 }
 
-/* Reads only, and the memory is in reach by other streams. */
 static void a_captured_stream_is_refused(struct scene *scene) {
     sb_error err;
     const void *in;
     void *out;
+    sb_mem *ready = mem_on_device(&scene->stage, scene->context, BYTES, 6);
     begin_capture(scene);
     sb_mem *mem = mem_on_host(scene->context, BYTES, 7);
+    assert_status(SB_ERR_UNSUPPORTED, sb_mem_gpu_data_on(ready, scene->stream, &in, &err));
     assert_status(SB_ERR_UNSUPPORTED, sb_mem_gpu_data_on(mem, scene->stream, &in, &err));
     assert_status(SB_ERR_UNSUPPORTED, sb_mem_async_gpu_push(mem, scene->stream, &err));
     assert_status(SB_ERR_UNSUPPORTED, sb_mem_prefetch_gpu(mem, scene->stream, &err));
     assert_int_equal(sb_mem_head(mem), SB_HEAD_AT_CPU);
     assert_ok(sb_mem_mutable_gpu_data(mem, &out, &err)); /* work elsewhere is no part of it */
     assert_true(host_holds(mem, 7));
+    assert_true(host_holds(ready, 6));
     sb_mem_release(mem);
+    sb_mem_release(ready);
     end_capture(scene);
 }
 
@@ -340,7 +364,7 @@ static void use_everything(struct scene *scene) {
     assert_status(SB_ERR_WRONG_DEVICE, sb_mem_set_gpu(mem, &sum, 4004, 0, NULL, NULL, &err));
     sb_blob_destroy(blob);
     assert_ok(sb_context_synchronize(scene->context, &err));
-    sb_context_release(second_context());
+    sb_context_release(another_context("cuda:0"));
 }
 
 static sb__cu_context current(void) {
@@ -379,9 +403,7 @@ struct other {
 static struct other other_make(void) {
     struct other other = {0};
     sb__cu_context popped;
-    int count = 0;
-    cu_ok(cuDeviceGetCount(&count));
-    other.is_primary = count > 1;
+    other.is_primary = device_count() > 1;
     cu_ok(cuDeviceGet(&other.device, other.is_primary));
     if (other.is_primary) {
         cu_ok(cuDevicePrimaryCtxRetain(&other.context, other.device));
@@ -454,6 +476,7 @@ EACH(a_free_waits_for_readers)
 EACH(evict_waits_for_readers)
 EACH(freed_host_memory_waits_for_a_push)
 EACH(fresh_memory_is_ready_on_another_stream)
+EACH(a_named_stream_comes_after_the_legacy_one)
 EACH(a_captured_stream_is_refused)
 EACH(a_known_stream_may_be_captured)
 
@@ -471,6 +494,7 @@ int main(void) {
         cmocka_unit_test(test_fresh_memory_is_ready_on_another_stream),
         cmocka_unit_test(the_legacy_stream_is_ordered_as_in_caffe),
         cmocka_unit_test(the_default_stream_may_be_named),
+        cmocka_unit_test(test_a_named_stream_comes_after_the_legacy_one),
         cmocka_unit_test(test_a_captured_stream_is_refused),
         cmocka_unit_test(test_a_known_stream_may_be_captured),
         cmocka_unit_test(a_thread_with_no_context_keeps_none),

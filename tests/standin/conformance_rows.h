@@ -1,4 +1,4 @@
-/* The rows of the conformance table on the stand-ins. */
+/* The rows of the conformance table on a driver, or on the stand-ins. */
 static void prepare(void *device) {
     sb_error err;
     assert_ok(sb__cuda_backend.prepare_arithmetic(device, &err));
@@ -6,5 +6,5 @@ static void prepare(void *device) {
 
 #define CONFORMANCE_ROWS                                                                           \
     {"host", &host_backend, NULL}, {                                                               \
-        "cuda on a stand-in", &sb__cuda_backend, prepare                                           \
+        "cuda", &sb__cuda_backend, prepare                                           \
     }
