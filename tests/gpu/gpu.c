@@ -14,6 +14,14 @@ sb_context_options stage_options(void) {
     return options;
 }
 
+/* For the life of the process: a driver takes long to make one anew for each test. */
+static void keep_primary_context(void) {
+    sb__cu_context kept;
+    sb__cu_device device;
+    cu_ok(cuDeviceGet(&device, 0));
+    cu_ok(cuDevicePrimaryCtxRetain(&kept, device));
+}
+
 int gpu_begin(void) {
     sb_context_options options = stage_options();
     sb_context *context;
@@ -31,6 +39,7 @@ int gpu_begin(void) {
         printf("no driver: %s\n", why);
         return 1;
     }
+    keep_primary_context();
     driver_describe(driver, device, sizeof device);
     printf("on %s\n", device);
     (void)fflush(stdout); /* children would print it again */

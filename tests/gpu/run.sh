@@ -64,7 +64,7 @@ missing_for() { # COMMAND...
     for word; do
         [[ $word == "$folder"/* ]] || continue
         LD_TRACE_LOADED_OBJECTS=1 "$word" 2>&1 | grep -E 'not found|No such file|cannot' ||
-            echo "the loader finds all libraries of $word"
+            echo "the loader itself does not start $word, or finds all of its libraries"
         return
     done
 }

@@ -217,6 +217,27 @@ static void fresh_memory_is_ready_on_another_stream(struct scene *scene) {
     }
 }
 
+static void a_plain_pointer_is_ready_on_any_stream(struct scene *scene) {
+    sb_error err;
+    const void *in;
+    void *out;
+    sb_mem *mem = mem_make(scene->context, BYTES), *zeros = mem_make(scene->context, BYTES);
+    sb_mem *uploaded = mem_on_host(scene->context, BYTES, 4);
+    assert_ok(sb_mem_overwrite_gpu(mem, &out, &err));
+    queue_fill(&scene->stage, scene->stream, out, 3, BYTES);
+    look_later(scene, out);
+    assert_seen(scene, 3);
+    assert_ok(sb_mem_gpu_data(zeros, &in, &err));
+    look_later(scene, in);
+    assert_seen(scene, 0);
+    assert_ok(sb_mem_gpu_data(uploaded, &in, &err));
+    look_later(scene, in);
+    assert_seen(scene, 4);
+    sb_mem_release(mem);
+    sb_mem_release(zeros);
+    sb_mem_release(uploaded);
+}
+
 /* --- the legacy default stream -----------------------------------------------------------------
  */
 
@@ -476,6 +497,7 @@ EACH(a_free_waits_for_readers)
 EACH(evict_waits_for_readers)
 EACH(freed_host_memory_waits_for_a_push)
 EACH(fresh_memory_is_ready_on_another_stream)
+EACH(a_plain_pointer_is_ready_on_any_stream)
 EACH(a_named_stream_comes_after_the_legacy_one)
 EACH(a_captured_stream_is_refused)
 EACH(a_known_stream_may_be_captured)
@@ -492,6 +514,7 @@ int main(void) {
         cmocka_unit_test(test_evict_waits_for_readers),
         cmocka_unit_test(test_freed_host_memory_waits_for_a_push),
         cmocka_unit_test(test_fresh_memory_is_ready_on_another_stream),
+        cmocka_unit_test(test_a_plain_pointer_is_ready_on_any_stream),
         cmocka_unit_test(the_legacy_stream_is_ordered_as_in_caffe),
         cmocka_unit_test(the_default_stream_may_be_named),
         cmocka_unit_test(test_a_named_stream_comes_after_the_legacy_one),
