@@ -319,6 +319,76 @@ static void a_child_gets_forked_from_every_use_of_the_device(void **state) {
     lent_free(&e.host);
 }
 
+struct locked_estate {
+    sb_backend table;
+    sb_context *context;
+    sb_mem *pinned, *replaced, *lent;
+    sb_blob *blob; /* its data is `pinned` */
+    struct lent host;
+};
+
+static void locked_estate_open(struct locked_estate *e) {
+    sb_error err;
+    sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
+    memset(e, 0, sizeof *e);
+    e->table = sb__sim_backend;
+    e->table.flags = SB_BACKEND_PINNED_NOT_IN_CHILD;
+    options.device = "sim:0";
+    options.backend = &e->table;
+    assert_ok(sb_context_create(&options, &e->context, &err));
+    e->pinned = filled(e->context, BYTES, 1);
+    e->replaced = filled(e->context, BYTES, 2);
+    assert_int_equal(sb_mem_storage(e->pinned, SB_SIDE_CPU), SB_STORAGE_PINNED);
+    assert_ok(sb_mem_create(e->context, BYTES, &e->lent, &err));
+    e->host = lend_host(BYTES, 5);
+    assert_ok(sb_mem_set_cpu(e->lent, e->host.ptr, BYTES, 0, NULL, NULL, &err));
+    e->blob = blob_of_count(e->context, SB_DTYPE_F32, BYTES / sizeof(float));
+    sb__replace(&e->blob->memory[SB__DATA], sb_mem_retain(e->pinned));
+}
+
+static void locked_estate_release(struct locked_estate *e) {
+    sb_mem_release(e->pinned);
+    sb_mem_release(e->replaced);
+    sb_mem_release(e->lent);
+    sb_blob_destroy(e->blob);
+    sb_context_release(e->context);
+}
+
+static void touch_page_locked_bytes(void *arg) {
+    struct locked_estate *e = arg;
+    const void *in;
+    void *out, *buffer = NULL;
+    size_t size;
+    double sum;
+    sb_mem *own;
+    child_is_refused(sb_mem_cpu_data(e->pinned, &in, NULL));
+    child_is_refused(sb_mem_mutable_cpu_data(e->pinned, &out, NULL));
+    child_is_refused(sb_mem_overwrite_cpu(e->pinned, &out, NULL));
+    child_is_refused(sb_mem_clear(e->pinned, NULL));
+    child_is_refused(sb_blob_asum_data(e->blob, &sum, NULL));
+    child_is_refused(sb_blob_scale_data(e->blob, 2, NULL));
+    child_is_refused(sb_blob_data_at(e->blob, (int64_t[]){0}, 1, &sum, NULL));
+    child_is_refused(sb_blob_to_proto_new(e->blob, 0, &buffer, &size, NULL));
+    child_wants(host_holds(e->lent, BYTES, 5));
+    child_wants(sb_mem_set_cpu(e->replaced, e->host.ptr, BYTES, 0, NULL, NULL, NULL) == SB_OK);
+    child_wants(host_holds(e->replaced, BYTES, 5));
+    child_wants(sb_mem_create(e->context, BYTES, &own, NULL) == SB_OK);
+    child_wants(host_holds(own, BYTES, 0));
+    sb_mem_release(own);
+    locked_estate_release(e);
+}
+
+/* Where the device's driver does not promise that the child has them. */
+static void page_locked_bytes_may_be_the_parent_s_alone(void **state) {
+    (void)state;
+    struct locked_estate e;
+    locked_estate_open(&e);
+    in_child(touch_page_locked_bytes, &e);
+    assert_true(host_holds(e.pinned, BYTES, 1));
+    locked_estate_release(&e);
+    lent_free(&e.host);
+}
+
 static void open_another(void *arg) {
     struct estate *e = arg, own;
     const void *ptr;
@@ -491,6 +561,7 @@ int main(void) {
         cmocka_unit_test(a_child_reads_what_is_current_and_releases_everything),
         cmocka_unit_test(a_child_s_child_may_do_the_same),
         cmocka_unit_test(a_child_gets_forked_from_every_use_of_the_device),
+        cmocka_unit_test(page_locked_bytes_may_be_the_parent_s_alone),
         cmocka_unit_test(a_child_may_open_a_context_of_its_own),
         cmocka_unit_test(a_child_hangs_on_no_lock_of_what_it_did_not_share),
         cmocka_unit_test(host_only_contexts_work_on_beside_held_locks),

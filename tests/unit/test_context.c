@@ -772,6 +772,9 @@ static void tables_of_another_version_are_refused(void **state) {
     table = plain_backend(&plain);
     table.struct_size = sizeof(size_t);
     assert_status(SB_ERR_ABI_MISMATCH, create_with_backend(&table, "plain:0", &context, &err));
+    table = plain_backend(&plain);
+    table.flags = SB_BACKEND_PINNED_NOT_IN_CHILD << 1;
+    assert_status(SB_ERR_UNSUPPORTED, create_with_backend(&table, "plain:0", &context, &err));
     assert_int_equal(plain.opened, 0);
     assert_null(context);
 }

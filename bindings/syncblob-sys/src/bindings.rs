@@ -170,7 +170,7 @@ pub struct sb_backend {
     pub struct_size: usize,
     ///SB_BACKEND_ABI_VERSION
     pub abi_version: u32,
-    ///0
+    ///SB_BACKEND_*
     pub flags: u32,
     ///"cuda"; letters and digits
     pub name: *const ::core::ffi::c_char,
@@ -692,6 +692,9 @@ const _: () = {
         "Offset of field: sb_stats::host_copy_bytes",
     ][::core::mem::offset_of!(sb_stats, host_copy_bytes) - 128usize];
 };
+/**In the child of a fork, page-locked memory of the parent may not be mapped: the core answers
+FORKED there, rather than with a pointer to it.*/
+pub const SB_BACKEND_PINNED_NOT_IN_CHILD: u32 = 1;
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
     ["Size of sb_backend"][::core::mem::size_of::<sb_backend>() - 216usize];

@@ -32,10 +32,17 @@ SB_BEGIN_DECLS
 SB_API sb_status sb_backend_fail(sb_error *err, sb_status status, int32_t device_code,
                                  const char *message);
 
+/** Flags of a backend. */
+enum {
+    /** In the child of a fork, page-locked memory of the parent may not be mapped: the core answers
+     *  FORKED there, rather than with a pointer to it. */
+    SB_BACKEND_PINNED_NOT_IN_CHILD = 1
+};
+
 typedef struct sb_backend {
     size_t struct_size;   /**< sizeof(sb_backend) of the implementer */
     uint32_t abi_version; /**< SB_BACKEND_ABI_VERSION */
-    uint32_t flags;       /**< 0 */
+    uint32_t flags;       /**< SB_BACKEND_* */
     const char *name;     /**< "cuda"; letters and digits */
     void *user;           /**< passed to `open` */
 

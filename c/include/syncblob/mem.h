@@ -15,7 +15,8 @@
  * The calls below may each return, beside what they list: INVALID_ARGUMENT
  * (a NULL), OUT_OF_MEMORY and CAP_REACHED (where they allocate),
  * UNINITIALIZED (a LOST memory), and where they touch the device or wait for
- * it: DEVICE_FAILURE, DEVICE_LOST, FORKED.
+ * it: DEVICE_FAILURE, DEVICE_LOST, FORKED. In a forked child, host bytes that
+ * a CUDA device has page-locked are FORKED too.
  */
 #ifndef SYNCBLOB_MEM_H
 #define SYNCBLOB_MEM_H

@@ -74,10 +74,12 @@ static bool all_slots(const void *const *slots, size_t count, size_t *set) {
     return *set == count;
 }
 
-/* Required groups are whole, optional ones whole or absent. */
-static sb_status check_slots(const sb_backend *b, sb_error *err) {
+/* Flags are known, required groups whole, optional ones whole or absent. */
+static sb_status check_table(const sb_backend *b, sb_error *err) {
     const char *first = (const char *)b;
     size_t set;
+    if (b->flags & ~(uint32_t)SB_BACKEND_PINNED_NOT_IN_CHILD)
+        return sb__fail(err, SB_ERR_UNSUPPORTED, "the backend has unknown flags 0x%x", b->flags);
 #define GROUP(from, to)                                                                            \
     (const void *const *)(const void *)(first + offsetof(sb_backend, from)),                       \
         (offsetof(sb_backend, to) - offsetof(sb_backend, from)) / sizeof(void *) + 1
@@ -101,7 +103,7 @@ static sb_status adopt_backend(sb_backend *out, const sb_backend *table, sb_erro
                         table->abi_version, SB_BACKEND_ABI_VERSION);
     sb_status st = sb__adopt_struct(out, sizeof *out, FIRST_BACKEND_SIZE, table, table->struct_size,
                                     "the backend table", err);
-    return st == SB_OK ? check_slots(out, err) : st;
+    return st == SB_OK ? check_table(out, err) : st;
 }
 
 /* Splits "NAME:N" at the colon; -1 if `device` has another form. */

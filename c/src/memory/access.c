@@ -118,7 +118,7 @@ static sb_status read_side(const sb_mem *mem, enum sb__call call, int32_t side,
     sb_mem *m = (sb_mem *)mem;
     struct sb__storage dropped = {.kind = SB_STORAGE_NONE};
     struct sb__target target = sb__own_stream(m);
-    sb_status st = side == SB_SIDE_GPU ? sb__device_check(m->context, err) : SB_OK;
+    sb_status st = sb__side_check(m, side, err);
     if (st == SB_OK && stream)
         st = sb__queued_on(m, *stream, &target, err);
     if (st != SB_OK)
@@ -135,7 +135,8 @@ static sb_status read_side(const sb_mem *mem, enum sb__call call, int32_t side,
 sb_status sb_mem_cpu_data(const sb_mem *mem, const void **out, sb_error *err) {
     if (!mem || !out)
         return sb__fail_null(err, mem ? "out" : "mem");
-    if (atomic_load_explicit(&mem->word, memory_order_acquire) & SB__CPU_READY) {
+    uint32_t word = atomic_load_explicit(&mem->word, memory_order_acquire);
+    if (word & SB__CPU_READY && sb__host_is_mapped(mem, word)) {
         *out = mem->side[SB_SIDE_CPU].ptr;
         return SB_OK;
     }

@@ -18,7 +18,8 @@ enum {
     SB__CPU_WRITABLE = 1 << 5,
     SB__GPU_WRITABLE = 1 << 6,
     SB__CPU_PENDING = 1 << 7,
-    SB__GPU_PENDING = 1 << 8
+    SB__GPU_PENDING = 1 << 8,
+    SB__CPU_NOT_IN_CHILD = 1 << 9 /* the host side may not be mapped in a forked child */
 };
 
 struct sb_mem {
@@ -48,6 +49,14 @@ struct sb__target {
 static inline int32_t sb__head(const sb_mem *mem) {
     return (int32_t)(atomic_load_explicit(&mem->word, memory_order_relaxed) & SB__HEAD_MASK);
 }
+
+/* The host side's bytes, if there are any, are there for this process. `word` is a memory's. */
+static inline bool sb__host_is_mapped(const sb_mem *mem, uint32_t word) {
+    return !(word & SB__CPU_NOT_IN_CHILD) || sb__context_is_ours(mem->context);
+}
+
+/* What a side needs before its storage is touched: the device, or host bytes of this process. */
+sb_status sb__side_check(const sb_mem *mem, int32_t side, sb_error *err);
 
 /* --- transfer.c; the caller holds the lock ------------------------------------ */
 

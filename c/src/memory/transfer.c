@@ -28,7 +28,16 @@ void sb__publish(sb_mem *mem, int32_t head) {
         word |= SB__CPU_PENDING;
     if (mem->pending == SB_SIDE_GPU)
         word |= SB__GPU_PENDING;
+    if (mem->side[SB_SIDE_CPU].kind == SB_STORAGE_PINNED &&
+        mem->context->backend.flags & SB_BACKEND_PINNED_NOT_IN_CHILD)
+        word |= SB__CPU_NOT_IN_CHILD;
     atomic_store_explicit(&mem->word, word, memory_order_release);
+}
+
+sb_status sb__side_check(const sb_mem *mem, int32_t side, sb_error *err) {
+    uint32_t word = atomic_load_explicit(&mem->word, memory_order_relaxed);
+    bool asks_device = side == SB_SIDE_GPU || !sb__host_is_mapped(mem, word);
+    return asks_device ? sb__device_check(mem->context, err) : SB_OK;
 }
 
 struct sb__target sb__own_stream(const sb_mem *mem) {

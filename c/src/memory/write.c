@@ -99,7 +99,7 @@ static sb_status begin(struct sb__write *write, sb_mem *mem, int32_t side, enum 
 sb_status sb__write_begin(struct sb__write *write, sb_mem *mem, int32_t side,
                           enum sb__write_mode mode, sb_error *err) {
     struct sb__target target = sb__own_stream(mem);
-    sb_status st = side == SB_SIDE_GPU ? sb__device_check(mem->context, err) : SB_OK;
+    sb_status st = sb__side_check(mem, side, err);
     return st == SB_OK ? begin(write, mem, side, mode, &target, err) : st;
 }
 
@@ -152,7 +152,7 @@ static sb_status write_side(sb_mem *mem, int32_t side, enum sb__write_mode mode,
     if (!mem || !out)
         return sb__fail_null(err, mem ? "out" : "mem");
     struct sb__target target = sb__own_stream(mem);
-    sb_status st = side == SB_SIDE_GPU ? sb__device_check(mem->context, err) : SB_OK;
+    sb_status st = sb__side_check(mem, side, err);
     if (st == SB_OK && stream)
         st = sb__queued_on(mem, *stream, &target, err);
     if (st == SB_OK)
@@ -168,7 +168,7 @@ static sb_status write_side(sb_mem *mem, int32_t side, enum sb__write_mode mode,
 static bool is_written_in_place(const sb_mem *mem, uint32_t head, uint32_t ready_writable) {
     uint32_t word = atomic_load_explicit(&mem->word, memory_order_acquire);
     uint32_t mask = SB__HEAD_MASK | SB__CPU_PENDING | SB__GPU_PENDING | ready_writable;
-    return (word & mask) == (head | ready_writable);
+    return (word & mask) == (head | ready_writable) && sb__host_is_mapped(mem, word);
 }
 
 sb_status sb_mem_mutable_cpu_data(sb_mem *mem, void **out, sb_error *err) {
