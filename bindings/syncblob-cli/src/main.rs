@@ -8,8 +8,9 @@ mod stats;
 mod table;
 mod text;
 
+use std::fmt::Display;
 use std::io::{self, BufWriter, Write};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand, ValueEnum};
@@ -97,7 +98,7 @@ fn main() -> ExitCode {
         // Whoever read our output has seen enough.
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::FAILURE,
         Err(error) => {
-            eprintln!("syncblob: standard output: {error}");
+            complain(&format_args!("standard output: {error}"));
             ExitCode::FAILURE
         }
     }
@@ -109,7 +110,7 @@ fn info(arguments: &InfoArguments) -> io::Result<bool> {
     let reader = match Reader::new(arguments.format.map(Format::from)) {
         Ok(reader) => reader,
         Err(error) => {
-            eprintln!("syncblob: {}", describe(&error));
+            complain(&describe(&error));
             return Ok(false);
         }
     };
@@ -118,7 +119,8 @@ fn info(arguments: &InfoArguments) -> io::Result<bool> {
         match reader.read(file) {
             Ok(info) => print(&mut out, &info, arguments.json)?,
             Err(error) => {
-                complain(file, &error);
+                let name = file.as_os_str().to_string_lossy();
+                complain(&format_args!("{}: {}", printable(&name), describe(&error)));
                 all_fine = false;
             }
         }
@@ -135,9 +137,10 @@ fn print(out: &mut impl Write, info: &Info, json: bool) -> io::Result<()> {
     out.flush()
 }
 
-fn complain(file: &Path, error: &Error) {
-    let file = file.as_os_str().to_string_lossy();
-    eprintln!("syncblob: {}: {}", printable(&file), describe(error));
+/// What nobody can be told, since standard error is closed or full, is told by
+/// the exit status alone.
+fn complain(what: &impl Display) {
+    let _ = writeln!(io::stderr(), "syncblob: {what}");
 }
 
 /// The status's name, what was wrong, and where. The message may hold a path.

@@ -1,8 +1,10 @@
 //! The program as its users run it.
 
+use std::ffi::OsStr;
 use std::fs;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 
 use serde_json::Value;
 use syncblob::{Blob, Format, Model, Payload};
@@ -152,6 +154,36 @@ fn as_skips_the_detection() {
     let (status, out, err) = info(&["--json", "--as", "solverstate"], &[&files.net("n")]);
     assert_eq!((status, out.as_str()), (1, ""));
     assert!(err.contains("SB_ERR_MALFORMED"), "{err}");
+}
+
+/// What `info` gives when one of its streams takes nothing.
+fn info_into_nothing(file: &Path, redirect: fn(&mut Command, Stdio) -> &mut Command) -> Output {
+    let mut program = Command::new(env!("CARGO_BIN_EXE_syncblob"));
+    let full = fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    redirect(program.arg("info").arg(file), full.into()).output().expect("the program runs")
+}
+
+#[test]
+fn streams_that_take_nothing_are_status_1() {
+    let files = Files::new();
+    let told = info_into_nothing(&files.mean(), Command::stdout);
+    assert_eq!(told.status.code(), Some(1));
+    assert!(String::from_utf8(told.stderr).unwrap().contains("standard output"));
+    let untold = info_into_nothing(&files.path("missing"), Command::stderr);
+    assert_eq!((untold.status.code(), untold.stdout.len()), (Some(1), 0));
+}
+
+#[test]
+fn a_name_that_is_not_utf8_is_a_name_too() {
+    let files = Files::new();
+    let path = files.dir.path().join(OsStr::from_bytes(b"m\xffean"));
+    fs::copy(files.mean(), &path).unwrap();
+    for option in ["--json", "--as=blob"] {
+        let program = env!("CARGO_BIN_EXE_syncblob");
+        let output = Command::new(program).args(["info", option]).arg(&path).output().unwrap();
+        assert_eq!(output.status.code(), Some(0));
+        assert!(String::from_utf8(output.stdout).unwrap().contains("m\u{fffd}ean"));
+    }
 }
 
 #[test]
