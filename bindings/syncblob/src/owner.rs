@@ -1,6 +1,7 @@
 //! Memory of the caller's that the C library keeps, and its owners.
 
 use std::ffi::c_void;
+use std::mem::ManuallyDrop;
 use std::panic::{self, AssertUnwindSafe};
 
 use syncblob_sys as sys;
@@ -30,13 +31,30 @@ pub(crate) fn lend<O: Send + Sync + 'static, R>(
     owner: Box<O>,
     call: impl FnOnce(sys::sb_deleter, *mut c_void) -> Result<R>,
 ) -> Result<R> {
-    let owner = Box::into_raw(owner);
-    let result = call(Some(drop_owner::<O>), owner.cast());
-    if result.is_err() {
-        // SAFETY: on failure the deleter has not run and never will.
-        drop(unsafe { Box::from_raw(owner) });
+    Pinned(Box::into_raw(owner)).lend(call)
+}
+
+/// A boxed owner that is reached through a raw pointer alone: a `Box` claims
+/// what it holds for itself whenever it moves, and so ends what was lent of it.
+struct Pinned<O>(*mut O);
+
+impl<O: Send + Sync + 'static> Pinned<O> {
+    fn lend<R>(self, call: impl FnOnce(sys::sb_deleter, *mut c_void) -> Result<R>) -> Result<R> {
+        let owner = ManuallyDrop::new(self);
+        let result = call(Some(drop_owner::<O>), owner.0.cast());
+        if result.is_err() {
+            // On failure the deleter has not run and never will.
+            drop(ManuallyDrop::into_inner(owner));
+        }
+        result
     }
-    result
+}
+
+impl<O> Drop for Pinned<O> {
+    fn drop(&mut self) {
+        // SAFETY: from `Box::into_raw`, and not given to C.
+        drop(unsafe { Box::from_raw(self.0) });
+    }
 }
 
 /// The same for what an owner lends of itself, for reading.
@@ -49,11 +67,11 @@ where
     E: 'static,
 {
     // Boxed first, so that what it lends does not move with it.
-    let owner = Box::new(owner);
-    let lent: *const [E] = (*owner).as_ref();
+    let owner = Pinned(Box::into_raw(Box::new(owner)));
     // SAFETY: the owner is alive and neither moved nor mutably borrowed until
-    // the deleter, or `lend` after a failure, drops it.
-    lend(owner, |deleter, user| call(unsafe { &*lent }, deleter, user))
+    // the deleter, or `Pinned` after a failure, drops it.
+    let lent = unsafe { (*owner.0.cast_const()).as_ref() };
+    owner.lend(|deleter, user| call(lent, deleter, user))
 }
 
 /// Drops an owner.
