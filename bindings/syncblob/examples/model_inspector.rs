@@ -69,6 +69,7 @@ pub fn inspect(path: &Path) -> syncblob::Result<String> {
         let (name, kind) = (layer.name(), layer.layer_type());
         let _ = writeln!(report, "{} ({})", name.escape_debug(), kind.escape_debug());
         for stored in layer.blobs() {
+            let stored = stored?;
             let values = look_at(&stored)?;
             parameters += values.count;
             complaints += usize::from(values.complaint().is_some());
@@ -76,6 +77,7 @@ pub fn inspect(path: &Path) -> syncblob::Result<String> {
         }
     }
     for stored in model.blobs() {
+        let stored = stored?;
         describe(&mut report, &stored, &look_at(&stored)?);
     }
     let _ = writeln!(report, "{parameters} parameters, {complaints} blobs look wrong");

@@ -104,7 +104,7 @@ fn describe(context: &Context, body: Vec<u8>) -> syncblob::Result<String> {
     let mut text = format!("{} of {} layers\n", model.format(), model.num_layers());
     for layer in model.layers() {
         for blob in layer.blobs() {
-            let loaded = blob.load::<f32>()?; // within the limits, or an error
+            let loaded = blob?.load::<f32>()?; // within the limits, or an error
             let (name, sum) = (layer.name(), loaded.asum_data()?);
             let _ = writeln!(text, "{} {loaded} asum {sum:.4}", name.escape_debug());
         }

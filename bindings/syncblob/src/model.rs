@@ -89,7 +89,7 @@ pub enum Generation {
 /// let mut model = Model::open("resnet.caffemodel")?;
 /// for layer in model.layers() {
 ///     for blob in layer.blobs() {
-///         println!("{} {:?}", layer.name(), blob.info().shape());
+///         println!("{} {:?}", layer.name(), blob?.info().shape());
 ///     }
 /// }
 /// let mut weights = model.layer(1)?.blob(0)?.load::<f32>()?;
@@ -264,11 +264,17 @@ impl Model {
     /// # Ok(())
     /// # }
     /// ```
+    ///
+    /// # Errors
+    /// Out of memory.
     pub fn create(format: Format) -> Result<Self> {
         Self::create_in(&Context::host(), format)
     }
 
     /// An empty model in a context.
+    ///
+    /// # Errors
+    /// Out of memory, a cap that is reached.
     pub fn create_in(context: &Context, format: Format) -> Result<Self> {
         // SAFETY: the context is live.
         let raw = get(|out, err| unsafe {
@@ -378,15 +384,17 @@ impl Model {
     }
 
     /// The blobs of no layer: a solver state's history, the one blob of a blob
-    /// file.
-    pub fn blobs(&self) -> impl ExactSizeIterator<Item = StoredBlob<'_>> {
+    /// file. An item is an error when the file can no longer be read, or is not
+    /// what it was.
+    pub fn blobs(&self) -> impl ExactSizeIterator<Item = Result<StoredBlob<'_>>> {
         stored_blobs(self, None)
     }
 
     /// A blob by its place.
     ///
     /// # Errors
-    /// [`IndexOutOfRange`](ErrorKind::IndexOutOfRange).
+    /// [`IndexOutOfRange`](ErrorKind::IndexOutOfRange); [`Io`](ErrorKind::Io) and
+    /// [`Malformed`](ErrorKind::Malformed) when the file is not what it was.
     pub fn blob(&self, at: impl Into<BlobAt>) -> Result<StoredBlob<'_>> {
         let at = at.into();
         // SAFETY: the model is live.
@@ -574,6 +582,12 @@ pub struct Layer<'m> {
     info: sys::sb_layer_info,
 }
 
+// SAFETY: a layer is a reference to a model, which is `Sync`, and to texts that
+// nobody changes while the model is borrowed.
+unsafe impl Send for Layer<'_> {}
+// SAFETY: as above.
+unsafe impl Sync for Layer<'_> {}
+
 impl<'m> Layer<'m> {
     /// Its index in the model.
     pub fn index(&self) -> usize {
@@ -618,15 +632,15 @@ impl<'m> Layer<'m> {
         to_usize(self.info.num_blobs)
     }
 
-    /// Its blobs.
-    pub fn blobs(&self) -> impl ExactSizeIterator<Item = StoredBlob<'m>> {
+    /// Its blobs; see [`Model::blobs`].
+    pub fn blobs(&self) -> impl ExactSizeIterator<Item = Result<StoredBlob<'m>>> {
         stored_blobs(self.model, Some(self.index))
     }
 
     /// One of its blobs.
     ///
     /// # Errors
-    /// [`IndexOutOfRange`](ErrorKind::IndexOutOfRange).
+    /// As [`Model::blob`].
     pub fn blob(&self, index: usize) -> Result<StoredBlob<'m>> {
         self.model.blob((self.index, index))
     }
@@ -703,7 +717,9 @@ impl StoredBlob<'_> {
     ///
     /// # Errors
     /// [`LengthMismatch`](ErrorKind::LengthMismatch) for a blob without values;
-    /// [`DataLimit`](ErrorKind::DataLimit); [`Io`](ErrorKind::Io); out of memory.
+    /// [`DataLimit`](ErrorKind::DataLimit); [`Io`](ErrorKind::Io) and
+    /// [`Malformed`](ErrorKind::Malformed) when the file is not what it was; out
+    /// of memory.
     #[doc(alias("take_blob", "CopyTrainedLayersFrom"))]
     pub fn load<T: Float>(&self) -> Result<Blob<T>> {
         self.load_in(&self.model.context)
@@ -809,10 +825,8 @@ impl fmt::Debug for BlobInfo {
 fn stored_blobs(
     model: &Model,
     layer: Option<usize>,
-) -> impl ExactSizeIterator<Item = StoredBlob<'_>> {
-    (0..model.num_blobs(layer)).map(move |index| {
-        model.blob(BlobAt { layer, index }).expect("the index is below the number of blobs")
-    })
+) -> impl ExactSizeIterator<Item = Result<StoredBlob<'_>>> {
+    (0..model.num_blobs(layer)).map(move |index| model.blob(BlobAt { layer, index }))
 }
 
 /// # Safety

@@ -96,7 +96,7 @@ fn history_is_the_blobs_of_no_layer() {
         (again.format(), again.blobs().len(), again.num_layers()),
         (Format::Solverstate, 2, 0)
     );
-    let second = again.blobs().nth(1).unwrap();
+    let second = again.blobs().nth(1).unwrap().unwrap();
     assert_eq!(second.at(), BlobAt { layer: None, index: 1 });
     assert_eq!(second.load::<f32>().unwrap().data().unwrap(), [2.0, 2.0]);
     assert_eq!(again.solver_info().unwrap(), SolverInfo::default());
@@ -127,6 +127,20 @@ fn a_mapped_file_gives_the_same() {
     net().save(&path).unwrap();
     // SAFETY: nobody else has the file.
     check_net(&unsafe { OpenOptions::new().open_mapped(&path) }.unwrap());
+}
+
+#[test]
+fn a_file_that_changes_meanwhile_is_an_error() {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    net().save(file.path()).unwrap();
+    let model = Model::open(file.path()).unwrap();
+    std::fs::OpenOptions::new().write(true).open(file.path()).unwrap().set_len(20).unwrap();
+    let ip = model.layer_by_name("ip").unwrap();
+    assert_eq!(ip.blobs().len(), 2);
+    for blob in ip.blobs() {
+        let kind = blob.and_then(|blob| blob.load::<f32>()).unwrap_err().kind();
+        assert!(matches!(kind, ErrorKind::Io | ErrorKind::Malformed), "{kind:?}");
+    }
 }
 
 #[test]

@@ -38,7 +38,7 @@ fn show(path: &Path) -> syncblob::Result<()> {
     let mut sum = 0.0;
     for layer in model.layers() {
         for stored in layer.blobs() {
-            sum += stored.load::<f32>()?.asum_data()?;
+            sum += stored?.load::<f32>()?.asum_data()?;
         }
     }
     let name = path.file_name().unwrap_or_default().to_string_lossy();
