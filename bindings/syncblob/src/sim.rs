@@ -23,6 +23,7 @@ use std::fmt;
 
 use syncblob_sys as sys;
 
+use crate::blob::reserve;
 use crate::ffi::{check, get};
 use crate::{Context, Result, Stream};
 
@@ -181,14 +182,17 @@ impl<'c> Sim<'c> {
     ///
     /// # Errors
     /// [`DeviceFailure`](crate::ErrorKind::DeviceFailure) for what is no memory
-    /// of the device.
+    /// of the device; out of memory.
     pub fn peek(self, from: *const u8, bytes: usize) -> Result<Vec<u8>> {
-        let mut to = vec![0; bytes];
-        // SAFETY: `to` is valid for `bytes`; the device checks `from`.
+        let mut to = Vec::<u8>::new();
+        reserve(&mut to, bytes)?;
+        // SAFETY: `to` has room for `bytes`; the device checks `from`.
         check(|err| unsafe {
             let to = to.as_mut_ptr().cast();
             sys::sb_sim_peek(self.context.as_ptr(), to, from.cast(), bytes, err)
         })?;
+        // SAFETY: the device wrote all of them.
+        unsafe { to.set_len(bytes) };
         Ok(to)
     }
 
