@@ -88,9 +88,9 @@ impl Context {
     pub fn stream(&self) -> Result<Stream<'_>> {
         // SAFETY: NULL and live contexts are allowed.
         let raw = get(|out, err| unsafe { sys::sb_context_stream(self.as_ptr(), out, err) })?;
-        // SAFETY: the stream lives as long as the context, and so does every
-        // memory that it may be used with.
-        Ok(unsafe { Stream::from_raw(raw) })
+        // SAFETY: the stream lives as long as the context, which the memories
+        // that it is used with keep alive.
+        Ok(unsafe { Stream::of(self, raw) })
     }
 
     /// Waits for the work on a stream that this context's memories depend on,
@@ -118,6 +118,9 @@ impl Context {
     }
 
     /// Waits until the library's work on the device is done.
+    ///
+    /// # Errors
+    /// A device that fails.
     pub fn synchronize(&self) -> Result<()> {
         // SAFETY: NULL and live contexts are allowed.
         check(|err| unsafe { sys::sb_context_synchronize(self.as_ptr(), err) })
@@ -206,7 +209,8 @@ unsafe impl Send for ContextBuilder {}
 unsafe impl Sync for ContextBuilder {}
 
 impl ContextBuilder {
-    /// The device: `"cpu"` (none beside the host, the default) or `"sim:0"`.
+    /// The device: `"cpu"` (none beside the host, the default), `"cuda:0"` and so
+    /// on, or the simulated `"sim:0"`.
     pub fn device(mut self, name: impl Into<String>) -> Self {
         self.device = Some(name.into());
         self

@@ -93,7 +93,8 @@
 //! *Queued copies.* The library waits for them before it frees, replaces, writes or
 //! hands out what they work on, and before a deleter runs. [`Pending`] is a
 //! convenience: that it is dropped is nowhere relied on. A [`Stream`] borrows what
-//! keeps it alive, or is the promise of who made it from a raw handle.
+//! keeps it alive and is used with memories of its own context, which forgets it
+//! first; or it is the promise of who made it from a raw handle.
 //!
 //! *`Send` and `Sync`.* The library keeps no state per thread; contexts, memories,
 //! blobs and models may be used and released on any thread. Calls on a const

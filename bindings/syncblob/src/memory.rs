@@ -239,10 +239,10 @@ impl SyncedMemory {
     /// [`OverLimit`](ErrorKind::OverLimit) for a 65th stream in use; else as
     /// [`gpu_data_ptr`](SyncedMemory::gpu_data_ptr).
     pub fn gpu_data_ptr_on(&self, stream: Stream<'_>) -> Result<*const u8> {
+        let stream = self.stream(stream)?;
         // SAFETY: the memory and the stream are live.
-        let pointer = get(|out, err| unsafe {
-            sys::sb_mem_gpu_data_on(self.as_ptr(), stream.as_raw(), out, err)
-        })?;
+        let pointer =
+            get(|out, err| unsafe { sys::sb_mem_gpu_data_on(self.as_ptr(), stream, out, err) })?;
         Ok(pointer.cast())
     }
 
@@ -265,9 +265,10 @@ impl SyncedMemory {
     /// As there, and [`Shared`](ErrorKind::Shared).
     pub fn gpu_data_mut_ptr_on(&mut self, stream: Stream<'_>) -> Result<*mut u8> {
         self.need_unique()?;
+        let stream = self.stream(stream)?;
         // SAFETY: the memory, which has one owner, and the stream are live.
         let pointer = get(|out, err| unsafe {
-            sys::sb_mem_mutable_gpu_data_on(self.as_ptr(), stream.as_raw(), out, err)
+            sys::sb_mem_mutable_gpu_data_on(self.as_ptr(), stream, out, err)
         })?;
         Ok(pointer.cast())
     }
@@ -285,11 +286,17 @@ impl SyncedMemory {
     pub unsafe fn overwrite_gpu_ptr(&mut self, stream: Option<Stream<'_>>) -> Result<*mut u8> {
         let Some(stream) = stream else { return self.write(sys::sb_mem_overwrite_gpu) };
         self.need_unique()?;
+        let stream = self.stream(stream)?;
         // SAFETY: the memory, which has one owner, and the stream are live.
         let pointer = get(|out, err| unsafe {
-            sys::sb_mem_overwrite_gpu_on(self.as_ptr(), stream.as_raw(), out, err)
+            sys::sb_mem_overwrite_gpu_on(self.as_ptr(), stream, out, err)
         })?;
         Ok(pointer.cast())
+    }
+
+    /// The handle of a stream that may be used with this memory.
+    fn stream(&self, stream: Stream<'_>) -> Result<sys::sb_stream> {
+        stream.for_use_in(&self.context())
     }
 
     fn read(&self, call: ConstAccess) -> Result<*const u8> {
@@ -479,8 +486,9 @@ impl SyncedMemory {
     }
 
     fn queue(&self, stream: Stream<'_>, call: QueuedCall) -> Result<Pending<'_>> {
+        let stream = self.stream(stream)?;
         // SAFETY: `call` queues a copy of the library; memory and stream are live.
-        check(|err| unsafe { call(self.as_ptr(), stream.as_raw(), err) })?;
+        check(|err| unsafe { call(self.as_ptr(), stream, err) })?;
         Ok(Pending { memory: self })
     }
 

@@ -216,12 +216,17 @@ pub struct SimStream {
     raw: sys::sb_stream,
 }
 
+// SAFETY: the library locks the device whenever its streams are named.
+unsafe impl Send for SimStream {}
+// SAFETY: as above.
+unsafe impl Sync for SimStream {}
+
 impl SimStream {
     /// The stream, to be named in a call.
     pub fn as_stream(&self) -> Stream<'_> {
         // SAFETY: the stream lives until `self` is dropped, and is forgotten
-        // first; no other context takes it.
-        unsafe { Stream::from_raw(self.raw) }
+        // first.
+        unsafe { Stream::of(&self.context, self.raw) }
     }
 }
 

@@ -207,6 +207,47 @@ fn streams_of_another_context_are_refused() {
     assert_eq!(Context::host().device_status().unwrap_err().kind(), ErrorKind::NoDevice);
 }
 
+/// CUDA knows no contexts: one stream is as good as another of the same device,
+/// until its context ends.
+#[test]
+fn a_contexts_streams_stay_with_it_whatever_the_device_says() {
+    for device in ["sim:0", "cuda:0"] {
+        let make = || Context::builder().device(device).build();
+        let (Ok(context), Ok(other)) = (make(), make()) else { continue };
+        let mut memory = MemoryHandle::new_in(&context, 8).unwrap();
+        memory.data_mut().unwrap().fill(1);
+        let asked = || context.sim().map(|sim| sim.calls(Operation::CheckStream).unwrap());
+        let before = asked();
+        let stream = other.stream().unwrap();
+        let wrong = [
+            memory.push(stream).map(drop),
+            memory.prefetch(Side::Device, stream).map(drop),
+            memory.gpu_data_ptr_on(stream).map(drop),
+            memory.gpu_data_mut_ptr_on(stream).map(drop),
+        ];
+        for result in wrong {
+            assert_eq!(result.unwrap_err().kind(), ErrorKind::WrongDevice, "{device}");
+        }
+        assert_eq!(asked(), before);
+        memory.push(context.stream().unwrap()).unwrap().wait().unwrap();
+        drop(other);
+        memory.gpu_data_mut_ptr().unwrap();
+        assert_eq!(memory.data().unwrap(), [1; 8]);
+        context.synchronize().unwrap();
+    }
+}
+
+#[test]
+fn what_is_not_there_to_peek_at_is_an_error() {
+    let context = simulated();
+    let blob = Blob::<f32>::full_in(&context, [2], 1.0).unwrap();
+    let (sim, start) = (context.sim().unwrap(), blob.gpu_data_ptr().unwrap().cast());
+    for (bytes, kind) in [(9, ErrorKind::DeviceFailure), (usize::MAX, ErrorKind::OutOfMemory)] {
+        assert_eq!(sim.peek(start, bytes).unwrap_err().kind(), kind);
+    }
+    assert!(sim.peek(start, 0).unwrap().is_empty());
+}
+
 #[test]
 fn a_blobs_shape_is_on_the_device_too() {
     let context = simulated();

@@ -169,6 +169,8 @@ fn send_and_sync_are_where_they_are_claimed() {
     both::<(Blob<f32>, Blob<u32>, BlobAny, Context, Model)>();
     both::<(MemoryHandle, &SyncedMemory, &mut SyncedMemory, Stream<'_>)>();
     both::<(syncblob::Error, syncblob::ContextBuilder, syncblob::OpenOptions)>();
+    both::<(syncblob::Layer<'_>, syncblob::StoredBlob<'_>, syncblob::Pending<'_>)>();
+    both::<(syncblob::sim::Sim<'_>, syncblob::sim::SimStream)>();
 }
 
 #[test]
