@@ -70,8 +70,6 @@ pub(crate) mod sealed {
     /// The library's number for the type.
     pub trait Sealed {
         const CODE: i32;
-        /// A value of which every byte is 0.
-        const ZERO: Self;
     }
 }
 
@@ -99,10 +97,9 @@ pub trait Element:
 pub trait Float: Element {}
 
 macro_rules! element {
-    ($type:ty, $dtype:ident, $code:ident, $zero:expr) => {
+    ($type:ty, $dtype:ident, $code:ident) => {
         impl sealed::Sealed for $type {
             const CODE: i32 = sys::$code;
-            const ZERO: Self = $zero;
         }
 
         impl Element for $type {
@@ -136,14 +133,14 @@ macro_rules! element {
     };
 }
 
-element!(f32, F32, SB_DTYPE_F32, 0.0);
-element!(f64, F64, SB_DTYPE_F64, 0.0);
-element!(i32, I32, SB_DTYPE_I32, 0);
-element!(u32, U32, SB_DTYPE_U32, 0);
+element!(f32, F32, SB_DTYPE_F32);
+element!(f64, F64, SB_DTYPE_F64);
+element!(i32, I32, SB_DTYPE_I32);
+element!(u32, U32, SB_DTYPE_U32);
 #[cfg(feature = "half")]
-element!(half::f16, F16, SB_DTYPE_F16, half::f16::ZERO);
+element!(half::f16, F16, SB_DTYPE_F16);
 #[cfg(feature = "half")]
-element!(half::bf16, Bf16, SB_DTYPE_BF16, half::bf16::ZERO);
+element!(half::bf16, Bf16, SB_DTYPE_BF16);
 
 impl Float for f32 {}
 impl Float for f64 {}
