@@ -12,17 +12,22 @@ use crate::owner::{lend, lend_shared};
 use crate::{Access, Context, Element, Error, ErrorKind, Result, Stream};
 
 /// Where the newest bytes of a memory are.
+#[doc(alias = "SyncedHead")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub enum Head {
     /// Nothing was written yet.
+    #[doc(alias = "UNINITIALIZED")]
     Uninitialized,
     /// On the host.
+    #[doc(alias = "HEAD_AT_CPU")]
     AtCpu,
     /// On the device.
+    #[doc(alias = "HEAD_AT_GPU")]
     AtGpu,
     /// On both, or on one and on its way to the other.
+    #[doc(alias = "SYNCED")]
     Synced,
     /// Gone with the device.
     Lost,

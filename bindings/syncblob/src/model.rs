@@ -99,6 +99,7 @@ pub enum Generation {
 /// # Ok(())
 /// # }
 /// ```
+#[doc(alias("NetParameter", "SolverState", "BlobProtoVector"))]
 pub struct Model {
     raw: NonNull<sys::sb_model>,
     context: Context,
