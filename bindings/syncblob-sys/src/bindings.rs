@@ -1252,9 +1252,10 @@ Errors: NO_DEVICE.*/
     ) -> sb_status;
     /**The same without waiting on the host: work queued on `stream` from now on
 sees the bytes, and `stream` is recorded as a user, so that every later
-transfer, free, evict or set is ordered after the work queued there.
+transfer, free, evict or set is ordered after the work queued there. It must
+live until sb_context_forget_stream, another context's own one included.
 
-Errors: NO_DEVICE, WRONG_DEVICE (a stream of another context), UNSUPPORTED
+Errors: NO_DEVICE, WRONG_DEVICE (a stream of another device), UNSUPPORTED
 (a capturing stream), OVER_LIMIT (more than 64 streams of a context in
 use; see sb_context_forget_stream).*/
     pub fn sb_mem_gpu_data_on(
