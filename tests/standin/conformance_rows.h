@@ -6,5 +6,5 @@ static void prepare(void *device) {
 
 #define CONFORMANCE_ROWS                                                                           \
     {"host", &host_backend, NULL}, {                                                               \
-        "cuda", &sb__cuda_backend, prepare                                           \
+        "cuda", &sb__cuda_backend, prepare                                                         \
     }
