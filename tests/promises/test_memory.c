@@ -1,9 +1,8 @@
 /* What reading takes: never more than the caller allows, and by default no more
    than the payload, the size of the input and 8 MiB. Counted by the allocator,
    for every bomb, from memory and from a file. */
-#include "support.h"
-
 #include "bombs.h"
+#include "rig.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,31 +14,16 @@
 #define HANDLES 512
 
 struct observed {
-    struct counting_allocator counting;
-    sb_context *context;
+    struct rig rig;
     size_t before; /* live bytes when the watch began */
 };
 
-static void observe(struct observed *o) {
-    sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
-    sb_error err;
-    *o = (struct observed){.counting = COUNTING_ALLOCATOR_INIT};
-    options.allocator = counting_allocator_table(&o->counting);
-    options.flags = SB_CONTEXT_NO_HOST_CACHE;
-    assert_ok(sb_context_create(&options, &o->context, &err));
-}
-
-static void observed_end(struct observed *o) {
-    sb_context_release(o->context);
-    counting_allocator_assert_clean(&o->counting);
-}
-
 static void watch(struct observed *o) {
-    o->before = o->counting.peak_bytes = o->counting.live_bytes;
+    o->before = o->rig.counting.peak_bytes = o->rig.counting.live_bytes;
 }
 
 static size_t peak(const struct observed *o) {
-    return o->counting.peak_bytes - o->before;
+    return o->rig.counting.peak_bytes - o->before;
 }
 
 /* Where the bytes are: in memory, or in a file of that path. */
@@ -87,8 +71,8 @@ static void load_some(struct observed *o, const sb_model *model, const struct in
             sb_blob *blob;
             sb_blob_info info;
             assert_ok(sb_model_blob_info(model, layer, i, &info, &err));
-            assert_ok(sb_blob_create(o->context, SB_DTYPE_F32, &blob, &err));
-            size_t handle = o->counting.live_bytes - o->before - index;
+            assert_ok(sb_blob_create(o->rig.context, SB_DTYPE_F32, &blob, &err));
+            size_t handle = o->rig.counting.live_bytes - o->before - index;
             sb_status st = sb_model_load_blob(model, layer, i, blob, &err);
             assert_true(st == SB_OK || is_the_datas_fault(st));
             size_t payload = (size_t)info.count * sizeof(float);
@@ -102,9 +86,9 @@ static void check_default(const struct input *input, bool in_file) {
     struct observed o;
     sb_model *model = NULL;
     sb_error err;
-    observe(&o);
+    rig_open(&o.rig, NULL, SB_CONTEXT_NO_HOST_CACHE);
     watch(&o);
-    sb_status st = open_input(input, in_file, o.context, NULL, &model, &err);
+    sb_status st = open_input(input, in_file, o.rig.context, NULL, &model, &err);
     size_t index = peak(&o);
     if (st != SB_OK && !is_the_datas_fault(st))
         fail_with("%s: %s", input->bomb->name, err.message);
@@ -116,7 +100,7 @@ static void check_default(const struct input *input, bool in_file) {
     if (st == SB_OK)
         load_some(&o, model, input, index);
     sb_model_destroy(model);
-    observed_end(&o);
+    rig_close(&o.rig);
 }
 
 static void by_default_an_index_is_at_most_the_input_and_8_mib(void **state) {
@@ -146,8 +130,8 @@ static void by_default_a_blob_takes_its_payload(void **state) {
                 struct observed o;
                 sb_blob *blob;
                 sb_error err;
-                observe(&o);
-                assert_ok(sb_blob_create(o.context, dtype, &blob, &err));
+                rig_open(&o.rig, NULL, SB_CONTEXT_NO_HOST_CACHE);
+                assert_ok(sb_blob_create(o.rig.context, dtype, &blob, &err));
                 watch(&o);
                 sb_status st =
                     in_file ? sb_blob_read_file(blob, input.path, SB_PROTO_RESHAPE, NULL, &err)
@@ -159,7 +143,7 @@ static void by_default_a_blob_takes_its_payload(void **state) {
                     fail_with("%s: %zu bytes for a payload of %zu", bombs[i].name, peak(&o),
                               payload);
                 sb_blob_destroy(blob);
-                observed_end(&o);
+                rig_close(&o.rig);
             }
         input_close(&input);
     }
@@ -175,14 +159,14 @@ static void a_net_of_a_million_empty_layers_is_refused(void **state) {
         input_open(&input, &bombs[i], bytes[i] * 1000000);
         for (int in_file = 0; in_file < 2; in_file++) {
             struct observed o;
-            observe(&o);
+            rig_open(&o.rig, NULL, SB_CONTEXT_NO_HOST_CACHE);
             watch(&o);
             assert_status(SB_ERR_DATA_LIMIT,
-                          open_input(&input, in_file, o.context, NULL, &model, &err));
+                          open_input(&input, in_file, o.rig.context, NULL, &model, &err));
             assert_int_equal(err.offset, bytes[i] * 100000); /* the first one too many */
             assert_non_null(strstr(err.message, "100000"));
             assert_true(peak(&o) < 4096);
-            observed_end(&o);
+            rig_close(&o.rig);
         }
         input_close(&input);
     }
@@ -195,20 +179,20 @@ static void check_limited(const struct input *input, bool in_file, size_t memory
     sb_model *model = NULL;
     sb_limits limits = SB_LIMITS_INIT;
     sb_error err;
-    observe(&o);
+    rig_open(&o.rig, NULL, SB_CONTEXT_NO_HOST_CACHE);
     limits.max_memory = memory;
     limits.max_layers = limits.max_blobs = INT64_MAX;
     limits.max_name_bytes = SIZE_MAX;
     watch(&o);
-    sb_status st = open_input(input, in_file, o.context, &limits, &model, &err);
+    sb_status st = open_input(input, in_file, o.rig.context, &limits, &model, &err);
     assert_true(st == SB_OK || is_the_datas_fault(st));
     if (peak(&o) > memory)
         fail_with("%s: %zu bytes to open, %zu allowed", input->bomb->name, peak(&o), memory);
     int64_t layer = sb_model_num_layers(model) > 0 ? 0 : SB_NO_LAYER;
     if (st == SB_OK && sb_model_num_blobs(model, layer) > 0) {
         sb_blob *blob;
-        assert_ok(sb_blob_create(o.context, SB_DTYPE_F64, &blob, &err));
-        size_t held = o.counting.live_bytes - o.before;
+        assert_ok(sb_blob_create(o.rig.context, SB_DTYPE_F64, &blob, &err));
+        size_t held = o.rig.counting.live_bytes - o.before;
         st = sb_model_load_blob(model, layer, 0, blob, &err);
         assert_true(st == SB_OK || is_the_datas_fault(st));
         if (peak(&o) > memory + HANDLES && peak(&o) > held)
@@ -216,7 +200,7 @@ static void check_limited(const struct input *input, bool in_file, size_t memory
         sb_blob_destroy(blob);
     }
     sb_model_destroy(model);
-    observed_end(&o);
+    rig_close(&o.rig);
 }
 
 static void the_callers_limit_is_never_passed(void **state) {

@@ -1,32 +1,12 @@
 /* What a model may ask for: limits of the caller, and more layers or blobs than the default. */
-#include "support.h"
-
 #include "nets.h"
+#include "rig.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 static const int64_t two[] = {2};
-
-struct observed {
-    struct counting_allocator counting;
-    sb_context *context;
-};
-
-static void observe(struct observed *o) {
-    sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
-    sb_error err;
-    *o = (struct observed){.counting = COUNTING_ALLOCATOR_INIT};
-    options.allocator = counting_allocator_table(&o->counting);
-    options.flags = SB_CONTEXT_NO_HOST_CACHE;
-    assert_ok(sb_context_create(&options, &o->context, &err));
-}
-
-static void observed_end(struct observed *o) {
-    sb_context_release(o->context);
-    counting_allocator_assert_clean(&o->counting);
-}
 
 static sb_status open_limited(sb_context *context, const struct wire *wire, int32_t format,
                               const sb_limits *limits, sb_model **out, sb_error *err) {
@@ -68,15 +48,15 @@ static void test_each_limit_is_exact(void **state) {
     struct wire wire = {0};
     five_layers(&wire);
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        struct observed o;
+        struct rig rig;
         sb_model *model = NULL;
         sb_error err;
-        observe(&o);
+        rig_open(&rig, NULL, SB_CONTEXT_NO_HOST_CACHE);
         print_message("  %s\n", rows[i].claim);
-        assert_status(rows[i].status, open_limited(o.context, &wire, SB_FORMAT_AUTO,
+        assert_status(rows[i].status, open_limited(rig.context, &wire, SB_FORMAT_AUTO,
                                                    &rows[i].limits, &model, &err));
         sb_model_destroy(model);
-        observed_end(&o);
+        rig_close(&rig);
     }
     wire_free(&wire);
 }
@@ -103,19 +83,19 @@ static void test_the_memory_limit_is_what_the_allocator_sees(void **state) {
     five_layers(&wire);
     for (size_t memory = 1; memory < 4000 && loads == 0; memory++) {
         sb_limits limits = SB_LIMITS_INIT;
-        struct observed o;
+        struct rig rig;
         sb_model *model = NULL;
         sb_blob *blob;
         sb_error err;
-        observe(&o);
+        rig_open(&rig, NULL, SB_CONTEXT_NO_HOST_CACHE);
         limits.max_memory = memory;
-        size_t before = o.counting.live_bytes;
-        sb_status st = open_limited(o.context, &wire, SB_FORMAT_AUTO, &limits, &model, &err);
-        assert_true(o.counting.peak_bytes <= before + (st == SB_OK ? memory : 4000));
+        size_t before = rig.counting.live_bytes;
+        sb_status st = open_limited(rig.context, &wire, SB_FORMAT_AUTO, &limits, &model, &err);
+        assert_true(rig.counting.peak_bytes <= before + (st == SB_OK ? memory : 4000));
         if (st == SB_OK) {
             opens = opens ? opens : memory;
-            assert_true(o.counting.live_bytes - before <= memory);
-            assert_ok(sb_blob_create(o.context, SB_DTYPE_F32, &blob, &err));
+            assert_true(rig.counting.live_bytes - before <= memory);
+            assert_ok(sb_blob_create(rig.context, SB_DTYPE_F32, &blob, &err));
             st = sb_model_load_blob(model, 0, 0, blob, &err);
             assert_true(st == SB_OK || st == SB_ERR_DATA_LIMIT);
             assert_int_equal(sb_blob_is_shaped(blob), st == SB_OK);
@@ -125,7 +105,7 @@ static void test_the_memory_limit_is_what_the_allocator_sees(void **state) {
             assert_int_equal(st, SB_ERR_DATA_LIMIT);
         }
         sb_model_destroy(model);
-        observed_end(&o);
+        rig_close(&rig);
     }
     assert_true(opens > 0);
     assert_int_equal(loads, opens + 8); /* two floats */
@@ -162,22 +142,22 @@ static void repeat(struct wire *wire, const char *bytes, size_t size, size_t tim
 
 static void test_a_million_empty_layers_are_refused(void **state) {
     (void)state;
-    struct observed o;
+    struct rig rig;
     struct wire wire = {0};
     sb_model *model;
     sb_error err;
-    observe(&o);
+    rig_open(&rig, NULL, SB_CONTEXT_NO_HOST_CACHE);
     repeat(&wire, "\xa2\x06\x00", 3, 1000000);
     assert_status(SB_ERR_DATA_LIMIT,
-                  open_limited(o.context, &wire, SB_FORMAT_AUTO, NULL, &model, &err));
+                  open_limited(rig.context, &wire, SB_FORMAT_AUTO, NULL, &model, &err));
     assert_int_equal(err.offset, 300000);
     wire_free(&wire);
     repeat(&wire, "\x1a\x00", 2, 1000001);
     assert_status(SB_ERR_DATA_LIMIT,
-                  open_limited(o.context, &wire, SB_FORMAT_AUTO, NULL, &model, &err));
+                  open_limited(rig.context, &wire, SB_FORMAT_AUTO, NULL, &model, &err));
     assert_int_equal(err.offset, 2000000);
     wire_free(&wire);
-    observed_end(&o);
+    rig_close(&rig);
 }
 
 static void test_loading_takes_the_payload_once(void **state) {
@@ -185,13 +165,13 @@ static void test_loading_takes_the_payload_once(void **state) {
     enum { COUNT = 1 << 20 };
     const int64_t dims[] = {COUNT};
     for (int in_file = 0; in_file < 2; in_file++) {
-        struct observed o;
+        struct rig rig;
         struct wire wire = {0};
         char path[] = "/tmp/syncblob-limits-XXXXXX";
         sb_model *model;
         sb_blob *blob;
         sb_error err;
-        observe(&o);
+        rig_open(&rig, NULL, SB_CONTEXT_NO_HOST_CACHE);
         wire_number(&wire, 1, 1);
         wire_blob_field(&wire, 3, dims, 1, 1);
         FILE *file = fdopen(mkstemp(path), "wb");
@@ -199,17 +179,17 @@ static void test_loading_takes_the_payload_once(void **state) {
         assert_int_equal(fwrite(wire.bytes, 1, wire.size, file), wire.size);
         (void)fclose(file);
         if (in_file)
-            assert_ok(sb_model_open_file(o.context, SB_FORMAT_AUTO, path, 0, NULL, &model, &err));
+            assert_ok(sb_model_open_file(rig.context, SB_FORMAT_AUTO, path, 0, NULL, &model, &err));
         else
-            assert_ok(open_limited(o.context, &wire, SB_FORMAT_AUTO, NULL, &model, &err));
-        assert_ok(sb_blob_create(o.context, SB_DTYPE_F32, &blob, &err));
-        size_t before = o.counting.live_bytes;
+            assert_ok(open_limited(rig.context, &wire, SB_FORMAT_AUTO, NULL, &model, &err));
+        assert_ok(sb_blob_create(rig.context, SB_DTYPE_F32, &blob, &err));
+        size_t before = rig.counting.live_bytes;
         assert_ok(sb_model_load_blob(model, SB_NO_LAYER, 0, blob, &err));
-        assert_true(o.counting.peak_bytes - before < 4 * COUNT + 8192);
+        assert_true(rig.counting.peak_bytes - before < 4 * COUNT + 8192);
         (void)remove(path);
         sb_blob_destroy(blob);
         sb_model_destroy(model);
-        observed_end(&o);
+        rig_close(&rig);
         wire_free(&wire);
     }
 }
