@@ -8,6 +8,7 @@
  *   mem.h      one buffer on host and device (SyncedMemory)
  *   blob.h     an n-dimensional array with data and diff (Blob)
  *   typed.h    blob.h with typed pointers
+ *   filler.h   a blob's first values (Filler)
  *   proto.h    blobs as bytes and files (BlobProto)
  *   model.h    .caffemodel and .solverstate files
  * and, included by those who need them:
@@ -20,6 +21,7 @@
 #include <syncblob/base.h>
 #include <syncblob/blob.h>
 #include <syncblob/context.h>
+#include <syncblob/filler.h>
 #include <syncblob/mem.h>
 #include <syncblob/model.h>
 #include <syncblob/proto.h>

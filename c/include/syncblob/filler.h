@@ -1,0 +1,86 @@
+/**
+ * sb_filler: Caffe's fillers (FillerParameter), which give a blob its first
+ * values. Random numbers are counter-based: an element depends on the seed and
+ * its index alone (positive_unitball: on its row, too), the same on every
+ * machine and for any number of threads of the context's parallel_for.
+ *
+ *     sb_filler filler = SB_FILLER_INIT;
+ *     filler.type = SB_FILLER_XAVIER;
+ *     st = sb_blob_fill(weights, &filler, 42, &err);
+ */
+#ifndef SYNCBLOB_FILLER_H
+#define SYNCBLOB_FILLER_H
+
+#include <syncblob/blob.h>
+
+SB_BEGIN_DECLS
+
+/** What a filler writes. n is the number of inputs of an output, of outputs of
+ *  an input, or their mean (SB_VARIANCE_*). */
+enum {
+    SB_FILLER_CONSTANT = 0,          /**< `value` */
+    SB_FILLER_UNIFORM = 1,           /**< uniform on [min, max] */
+    SB_FILLER_GAUSSIAN = 2,          /**< normal; with `sparse`, mostly zeros */
+    SB_FILLER_POSITIVE_UNITBALL = 3, /**< uniform on (0, 1), each row (axis 0) over its sum */
+    SB_FILLER_XAVIER = 4,            /**< uniform on [-a, a], a = sqrt(3 / n) */
+    SB_FILLER_MSRA = 5,              /**< normal, mean 0, variance 2 / n */
+    SB_FILLER_BILINEAR = 6           /**< the weights of bilinear upsampling, by position alone */
+};
+
+/** What n is for xavier and msra. A shape (d0, d1, ...) has count / d0 inputs
+ *  and count / d1 outputs, one axis count outputs. */
+enum { SB_VARIANCE_FAN_IN = 0, SB_VARIANCE_FAN_OUT = 1, SB_VARIANCE_AVERAGE = 2 };
+
+/** FillerParameter. Start from SB_FILLER_INIT; members that the type does not
+ *  use are ignored, but for `sparse`. */
+typedef struct sb_filler {
+    size_t struct_size;    /**< sizeof(sb_filler) of the caller */
+    int32_t type;          /**< SB_FILLER_* */
+    int32_t variance_norm; /**< SB_VARIANCE_*: xavier, msra */
+    double value;          /**< constant; infinite is fine */
+    double min, max;       /**< uniform */
+    double mean, std;      /**< gaussian */
+    int32_t sparse;        /**< gaussian: an element is not zero with the probability sparse / d0;
+                                -1: none is made zero. -1 for all other types */
+    int32_t reserved;      /**< 0 */
+} sb_filler;
+
+/** The defaults of FillerParameter as an initialiser: constant 0. */
+#define SB_FILLER_INIT                                                                             \
+    { sizeof(sb_filler), SB_FILLER_CONSTANT, SB_VARIANCE_FAN_IN, 0, 0, 1, 0, 1, -1, 0 }
+
+/** Fills in the defaults. @param filler [nullable] */
+SB_API void sb_filler_init(sb_filler *filler);
+
+/** FillerParameter's name of a type ("positive_unitball"); "unknown" for any other
+ *  number. @return [borrowed] static text. */
+SB_API const char *sb_filler_type_name(int32_t type);
+
+/** Reads a FillerParameter message (type 1, value 2, min 3, max 4, mean 5, std
+ *  6, sparse 7, variance_norm 8). What is missing has its default; of a field
+ *  that is there twice, the last counts; unknown fields are skipped.
+ *  @param bytes [borrowed, nullable when size is 0]
+ *  @param out `struct_size` set by the caller (SB_FILLER_INIT); that many bytes
+ *      are written at most
+ *  Errors: INVALID_ARGUMENT, ABI_MISMATCH (struct_size too small), MALFORMED
+ *  (also an unknown type, and parameters that sb_blob_fill would refuse for any
+ *  blob), DATA_LIMIT. */
+SB_API sb_status sb_filler_parse(const void *bytes, size_t size, sb_filler *out, sb_error *err);
+
+/** Fills data on the host (Filler::Fill). Values are computed as double and
+ *  rounded to the element type. Nothing is read from the device; a blob of count
+ *  0 stays as it is. Give each blob a seed of its own: equal seeds give equal
+ *  numbers.
+ *  @param filler [borrowed]
+ *  Errors: INVALID_ARGUMENT (unknown type or variance_norm; a used parameter that
+ *  is NaN or, but for value, infinite; min > max; std < 0; sparse below -1, above
+ *  d0, or given for another type than gaussian), UNSUPPORTED (not F32 or F64; an
+ *  unknown tail that is not zero), ABI_MISMATCH (struct_size too small),
+ *  SHAPE_MISMATCH (positive_unitball, xavier and msra want an axis; bilinear wants
+ *  four, the last two equal), OUT_OF_MEMORY, CAP_REACHED, DEVICE_FAILURE,
+ *  DEVICE_LOST, FORKED. */
+SB_API sb_status sb_blob_fill(sb_blob *blob, const sb_filler *filler, uint64_t seed, sb_error *err);
+
+SB_END_DECLS
+
+#endif

@@ -1,0 +1,197 @@
+/* sb_blob_fill: checks, then the work cut into tasks. Which task computes an element never shows in
+   its value. */
+#include "base/error.h"
+#include "base/options.h"
+#include "blob/blob.h"
+#include "context/context.h"
+#include "filler/filler.h"
+#include "filler/loops.h"
+
+/* Elements of a task; their bytes stay in a core's cache. */
+#define PIECE ((int64_t)1 << 16)
+/* Elements that are drawn, then summed or scaled, at a time. */
+#define BATCH ((int64_t)1 << 12)
+
+static int64_t smaller(int64_t a, int64_t b) {
+    return a < b ? a : b;
+}
+
+static int64_t larger(int64_t a, int64_t b) {
+    return a > b ? a : b;
+}
+
+/* --- tasks -------------------------------------------------------------------------- */
+
+struct job {
+    const struct sb__parallel *parallel;
+    const sb_filler *filler;
+    const struct sb__shape *shape;
+    struct sb__random random;
+    const struct sb__random_kernels *kernels;
+    int32_t dtype;
+    size_t element_size;
+    char *out;
+};
+
+static char *element(const struct job *job, int64_t i) {
+    return job->out + (size_t)i * job->element_size;
+}
+
+static void draw(const struct job *job, int64_t begin, int64_t count) {
+    sb__random_fill(&job->random, job->kernels, begin, count, element(job, begin));
+}
+
+static void run_tasks(const struct sb__parallel *parallel, int64_t tasks,
+                      void (*task)(void *arg, int64_t i), void *arg) {
+    if (tasks > 1 && parallel->run) {
+        parallel->run(parallel->user, tasks, task, arg);
+        return;
+    }
+    for (int64_t i = 0; i < tasks; i++)
+        task(arg, i);
+}
+
+/* --- one element like the other ------------------------------------------------------ */
+
+static void piece_task(void *arg, int64_t i) {
+    const struct job *job = arg;
+    const int64_t begin = i * PIECE, count = smaller(PIECE, job->shape->count - begin);
+    switch (job->filler->type) {
+    case SB_FILLER_CONSTANT:
+        sb__loop_set(job->dtype, element(job, begin), count, job->filler->value);
+        break;
+    case SB_FILLER_BILINEAR:
+        sb__loop_bilinear(job->dtype, element(job, begin), begin, count, job->shape->dims[3]);
+        break;
+    default:
+        draw(job, begin, count);
+    }
+}
+
+/* --- rows that sum to 1 --------------------------------------------------------------- */
+
+#define MAX_PARTS 64
+
+struct rows_job {
+    const struct job *job;
+    int64_t length, rows, rows_of_task; /* of short rows */
+    int64_t begin, part;                /* of one long row: its first element, elements of a part */
+    double sums[MAX_PARTS], factor;
+};
+
+static void draw_rows(const struct rows_job *rows, int64_t row, int64_t count) {
+    const struct job *job = rows->job;
+    draw(job, row * rows->length, count * rows->length);
+    for (int64_t end = row + count; row < end; row++) {
+        char *x = element(job, row * rows->length);
+        const double sum = sb__loop_sum(job->dtype, x, rows->length);
+        sb__loop_scale(job->dtype, x, rows->length, 1 / sum);
+    }
+}
+
+static void rows_task(void *arg, int64_t i) {
+    const struct rows_job *rows = arg;
+    const int64_t batch = larger(BATCH / rows->length, 1);
+    int64_t row = i * rows->rows_of_task;
+    const int64_t end = smaller(row + rows->rows_of_task, rows->rows);
+    for (; row < end; row += batch)
+        draw_rows(rows, row, smaller(batch, end - row));
+}
+
+static void sum_task(void *arg, int64_t i) {
+    struct rows_job *rows = arg;
+    const int64_t end = smaller((i + 1) * rows->part, rows->length);
+    rows->sums[i] = 0;
+    for (int64_t at = i * rows->part; at < end; at += BATCH) {
+        const int64_t count = smaller(BATCH, end - at);
+        draw(rows->job, rows->begin + at, count);
+        rows->sums[i] +=
+            sb__loop_sum(rows->job->dtype, element(rows->job, rows->begin + at), count);
+    }
+}
+
+static void scale_task(void *arg, int64_t i) {
+    const struct rows_job *rows = arg;
+    const int64_t at = i * rows->part;
+    sb__loop_scale(rows->job->dtype, element(rows->job, rows->begin + at),
+                   smaller(rows->part, rows->length - at), rows->factor);
+}
+
+static void fill_long_rows(struct rows_job *rows) {
+    rows->part = ((rows->length - 1) / PIECE / MAX_PARTS + 1) * PIECE;
+    const int64_t parts = (rows->length - 1) / rows->part + 1;
+    for (int64_t row = 0; row < rows->rows; row++) {
+        double sum = 0;
+        rows->begin = row * rows->length;
+        run_tasks(rows->job->parallel, parts, sum_task, rows);
+        for (int64_t i = 0; i < parts; i++)
+            sum += rows->sums[i];
+        rows->factor = 1 / sum;
+        run_tasks(rows->job->parallel, parts, scale_task, rows);
+    }
+}
+
+static void fill_rows(const struct job *job) {
+    const int64_t count = job->shape->count, first = job->shape->dims[0];
+    struct rows_job rows = {.job = job, .length = count / first, .rows = first};
+    if (rows.length > PIECE) {
+        fill_long_rows(&rows);
+        return;
+    }
+    rows.rows_of_task = PIECE / rows.length;
+    run_tasks(job->parallel, (rows.rows - 1) / rows.rows_of_task + 1, rows_task, &rows);
+}
+
+/* --- the call ------------------------------------------------------------------------- */
+
+static sb_status adopt(sb_filler *own, const sb_filler *filler, sb_error *err) {
+    struct sb__filler_fault fault;
+    sb_filler_init(own);
+    sb_status st = sb__adopt_struct(own, sizeof *own, sizeof *own, filler, filler->struct_size,
+                                    "sb_filler", err);
+    if (st != SB_OK)
+        return st;
+    if (own->reserved)
+        return sb__fail(err, SB_ERR_INVALID_ARGUMENT, "reserved is %d, not 0", own->reserved);
+    if (!sb__filler_check(own, &fault))
+        return sb__fail(err, SB_ERR_INVALID_ARGUMENT, "%s", fault.text);
+    return SB_OK;
+}
+
+static void fill(const sb_blob *blob, const sb_filler *filler, uint64_t seed, void *out) {
+    struct job job = {.parallel = &blob->context->parallel,
+                      .filler = filler,
+                      .shape = &blob->shape,
+                      .random = sb__filler_random(filler, &blob->shape, blob->dtype, seed),
+                      .kernels = sb__random_fastest(),
+                      .dtype = blob->dtype,
+                      .element_size = sb_dtype_size(blob->dtype),
+                      .out = out};
+    if (filler->type == SB_FILLER_POSITIVE_UNITBALL)
+        fill_rows(&job);
+    else
+        run_tasks(job.parallel, (blob->shape.count - 1) / PIECE + 1, piece_task, &job);
+}
+
+sb_status sb_blob_fill(sb_blob *blob, const sb_filler *filler, uint64_t seed, sb_error *err) {
+    sb_filler own;
+    struct sb__load_side load;
+    if (!blob || !filler)
+        return sb__fail_null(err, blob ? "filler" : "blob");
+    sb_status st = adopt(&own, filler, err);
+    if (st != SB_OK)
+        return st;
+    if (blob->dtype != SB_DTYPE_F32 && blob->dtype != SB_DTYPE_F64)
+        return sb__fail(err, SB_ERR_UNSUPPORTED, "fillers write f32 and f64, the blob holds %s",
+                        sb_dtype_name(blob->dtype));
+    if (blob->shape.count == 0)
+        return SB_OK;
+    st = sb__filler_check_shape(&own, &blob->shape, err);
+    if (st == SB_OK)
+        st = sb__load_side_begin(&load, blob, SB__DATA, &blob->shape, SB_SIDE_CPU, false, err);
+    if (st != SB_OK)
+        return st;
+    fill(blob, &own, seed, load.write.ptr);
+    (void)sb__load_side_commit(&load, blob, SB__DATA);
+    return SB_OK;
+}

@@ -1,0 +1,37 @@
+/* Random numbers by counter (Philox4x32-10): element i of a sequence depends on
+   the seed and i alone. Only IEEE + - * / and square root on doubles, so every
+   machine and every compiled form gives the same bits. */
+#ifndef SB_FILLER_RANDOM_H
+#define SB_FILLER_RANDOM_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Uniform: low + span * u, u in (0, 1), at most low + span. Normal: mean + deviation * z. */
+struct sb__random {
+    uint64_t seed;
+    int32_t dtype; /* F32 or F64 */
+    bool normal;
+    double origin, scale; /* low and span; mean and deviation */
+    double limit;         /* of uniform: no number is above */
+    double keep;          /* an element is zero with the probability 1 - keep */
+};
+
+/* Writes whole groups of elements, SB__GROUP_BYTES each, from `group` on. */
+#define SB__GROUP_BYTES 128
+typedef void sb__random_kernel(const struct sb__random *random, uint64_t group, int64_t groups,
+                               void *out);
+
+struct sb__random_kernels {
+    sb__random_kernel *uniform_f32, *uniform_f64, *normal_f32, *normal_f64;
+};
+
+/* For any machine; the fastest for this one. */
+extern const struct sb__random_kernels sb__random_portable;
+const struct sb__random_kernels *sb__random_fastest(void);
+
+/* Writes elements [begin, begin + count) of the sequence to `out`; count > 0. */
+void sb__random_fill(const struct sb__random *random, const struct sb__random_kernels *kernels,
+                     int64_t begin, int64_t count, void *out);
+
+#endif
