@@ -9,6 +9,10 @@
 #define R123_ASSERT(condition) ((void)0)
 #include <Random123/philox.h>
 
+#ifdef __x86_64__
+#include <immintrin.h>
+#endif
+
 #ifdef __FAST_MATH__
 #error "fillers give the same numbers everywhere by IEEE arithmetic: compile without -ffast-math"
 #endif
@@ -22,12 +26,12 @@
 
 enum stream { VALUES, KEPT };
 
-/* Of a group, Philox's four words at LANES counters. */
+/* Of a group, Philox's four words at LANES counters; 64 bits hold one, as a double does. */
 struct words {
-    uint32_t w[4][LANES];
+    uint64_t w[4][LANES];
 };
 
-INLINE void draw(struct words *words, uint64_t seed, uint64_t group, enum stream stream) {
+INLINE void draw_portable(struct words *words, uint64_t seed, uint64_t group, enum stream stream) {
     const philox4x32_key_t key = {{(uint32_t)seed, (uint32_t)(seed >> 32)}};
     const uint64_t counter = group * LANES;
     const uint32_t low = (uint32_t)counter, high = (uint32_t)(counter >> 32);
@@ -39,8 +43,46 @@ INLINE void draw(struct words *words, uint64_t seed, uint64_t group, enum stream
     }
 }
 
+#ifdef __x86_64__
+#define AVX2 __attribute__((target("avx2")))
+
+INLINE AVX2 __m256i same(uint64_t value) {
+    return _mm256_set1_epi64x((long long)value);
+}
+
+/* One round on four counters; the upper halves of the lanes are of no account. */
+INLINE AVX2 void round_avx2(__m256i v[4], __m256i key_low, __m256i key_high) {
+    const __m256i a = _mm256_mul_epu32(v[0], same(PHILOX_M4x32_0));
+    const __m256i b = _mm256_mul_epu32(v[2], same(PHILOX_M4x32_1));
+    v[0] = _mm256_srli_epi64(b, 32) ^ v[1] ^ key_low;
+    v[2] = _mm256_srli_epi64(a, 32) ^ v[3] ^ key_high;
+    v[1] = b;
+    v[3] = a;
+}
+
+/* The same words: compilers find no multiplication of half lanes in the library's rounds. */
+INLINE AVX2 void draw_avx2(struct words *words, uint64_t seed, uint64_t group, enum stream stream) {
+    const uint64_t counter = group * LANES;
+    const __m256i first = same(counter & UINT32_MAX);
+    const __m256i high = same(counter >> 32), which = same(stream), zero = same(0);
+    __m256i a[4] = {first + _mm256_setr_epi64x(0, 1, 2, 3), high, which, zero};
+    __m256i b[4] = {first + _mm256_setr_epi64x(4, 5, 6, 7), high, which, zero};
+    uint32_t low_key = (uint32_t)seed, high_key = (uint32_t)(seed >> 32);
+    for (int i = 0; i < philox4x32_rounds; i++) {
+        round_avx2(a, same(low_key), same(high_key));
+        round_avx2(b, same(low_key), same(high_key));
+        low_key += PHILOX_W32_0;
+        high_key += PHILOX_W32_1;
+    }
+    for (int j = 0; j < 4; j++) {
+        _mm256_storeu_si256((__m256i *)&words->w[j][0], a[j] & same(UINT32_MAX));
+        _mm256_storeu_si256((__m256i *)&words->w[j][4], b[j] & same(UINT32_MAX));
+    }
+}
+#endif
+
 INLINE uint64_t wide(const struct words *words, int j, int i) {
-    return (uint64_t)words->w[j][i] << 32 | words->w[j + 1][i];
+    return words->w[j][i] << 32 | words->w[j + 1][i];
 }
 
 /* --- numbers ------------------------------------------------------------------------ */
@@ -61,7 +103,7 @@ INLINE uint64_t bits_of(double value) {
 #define ONE       UINT64_C(0x3ff0000000000000) /* whose mantissa counts 2^-52 */
 
 /* In (0, 1), all distances equal: (word + 1/2) / 2^32, and as much of 52 bits. */
-INLINE double unit32(uint32_t word) {
+INLINE double unit32(uint64_t word) {
     return (double_of(TWO_TO_52 | word) - (0x1p52 - 0.5)) * 0x1p-32;
 }
 
@@ -70,7 +112,7 @@ INLINE double unit64(uint64_t word) {
 }
 
 /* In (-1/8, 1/8). */
-INLINE double eighth32(uint32_t word) {
+INLINE double eighth32(uint64_t word) {
     return (double_of(TWO_TO_52 | word) - (0x1p52 + 0x1p31 - 0.5)) * 0x1p-34;
 }
 
@@ -78,52 +120,71 @@ INLINE double eighth64(uint64_t word) {
     return (double_of(ONE | word >> 12) - (1.5 - 0x1p-53)) * 0.25;
 }
 
-/* -2 log u for u in (0, 1), to a few units in the last place: u = m / 2^e with m about 1,
-   log m = 2 artanh((m - 1) / (m + 1)), by a polynomial of least relative error. */
-INLINE double minus_two_log(double u) {
+/* Polynomials of least relative error in the square of the argument: for floats below 4e-9, for
+   doubles below 2e-16. */
+struct accuracy {
+    int log_terms, sine_terms, cosine_terms;
+    double log[6], sine[7], cosine[6];
+};
+
+static const struct accuracy for_f32 = {
+    .log_terms = 3,
+    .log = {0x1.55557a0c73da1p-2, 0x1.995ecfaecd768p-3, 0x1.31e0e0e459892p-3},
+    .sine_terms = 4,
+    .sine = {0x1.921fb52e6a3b3p+2, -0x1.4abbb90048df0p+5, 0x1.465e91f02a4d1p+6,
+             -0x1.2d93022972d57p+6},
+    .cosine_terms = 4,
+    .cosine = {-0x1.3bd3cc7b83d46p+4, 0x1.03c1dd961fe19p+6, -0x1.55c5dfbf0b662p+6,
+               0x1.d9d57e9448bd9p+5},
+};
+
+static const struct accuracy for_f64 = {
+    .log_terms = 6,
+    .log = {0x1.555555555397ap-2, 0x1.999999a28e86ap-3, 0x1.2492417aa0df0p-3, 0x1.c72276950b276p-4,
+            0x1.732c525fe6defp-4, 0x1.58759001fd683p-4},
+    .sine_terms = 7,
+    .sine = {0x1.921fb54442d18p+2, -0x1.4abbce625be41p+5, 0x1.466bc67758700p+6,
+             -0x1.32d2cce2d538ap+6, 0x1.50782fca3af0ap+5, -0x1.e30063a1b8c00p+3,
+             0x1.e3eed62bb5018p+1},
+    .cosine_terms = 6,
+    .cosine = {-0x1.3bd3cc9be459dp+4, 0x1.03c1f081b0e29p+6, -0x1.55d3c7dc3de90p+6,
+               0x1.e1f4fb844ce38p+5, -0x1.a6c9ca52d684fp+4, 0x1.f3dcf015d0594p+2},
+};
+
+INLINE double polynomial(const double *coefficients, int terms, double x) {
+    double sum = coefficients[terms - 1];
+    for (int i = terms - 2; i >= 0; i--)
+        sum = sum * x + coefficients[i];
+    return sum;
+}
+
+/* -2 log u for u in (0, 1): u = m / 2^e with m about 1, log m = 2 artanh((m - 1) / (m + 1)). */
+INLINE double minus_two_log(const struct accuracy *accuracy, double u) {
     const uint64_t sqrt_two = UINT64_C(0x3ff6a09e667f3bcc), bits = bits_of(u);
     const uint64_t e = (sqrt_two - bits) >> 52;
-    const double m = double_of(bits + (e << 52)), s = (m - 1) / (m + 1), z = s * s;
-    double p = 0x1.58da8e9d115aap-4;
-    p = p * z + 0x1.7322b5fa02f1dp-4;
-    p = p * z + 0x1.c722d07583f97p-4;
-    p = p * z + 0x1.249240b192f08p-3;
-    p = p * z + 0x1.999999a4411b1p-3;
-    p = p * z + 0x1.5555555552d12p-2;
     const double twice_log_two = 0x1.62e42fefa39efp+0;
+    const double m = double_of(bits + (e << 52)), s = (m - 1) / (m + 1), z = s * s;
+    const double p = polynomial(accuracy->log, accuracy->log_terms, z);
     return (double_of(TWO_TO_52 | e) - 0x1p52) * twice_log_two - 4 * (s + s * (z * p));
 }
 
-/* Sine and cosine of 2 pi t, |t| <= 1/8, likewise. */
-INLINE double sine(double t) {
-    const double y = t * t;
-    double p = 0x1.e3eed62bb5018p+1;
-    p = p * y - 0x1.e30063a1b8c00p+3;
-    p = p * y + 0x1.50782fca3af0ap+5;
-    p = p * y - 0x1.32d2cce2d538ap+6;
-    p = p * y + 0x1.466bc67758700p+6;
-    p = p * y - 0x1.4abbce625be41p+5;
-    p = p * y + 0x1.921fb54442d18p+2;
-    return t * p;
+/* Sine and cosine of 2 pi t, |t| <= 1/8. */
+INLINE double sine(const struct accuracy *accuracy, double t) {
+    return t * polynomial(accuracy->sine, accuracy->sine_terms, t * t);
 }
 
-INLINE double cosine(double t) {
+INLINE double cosine(const struct accuracy *accuracy, double t) {
     const double y = t * t;
-    double p = 0x1.f3c92625fe55ep+2;
-    p = p * y - 0x1.a6c989827eda9p+4;
-    p = p * y + 0x1.e1f4fae0e90f1p+5;
-    p = p * y - 0x1.55d3c7db782edp+6;
-    p = p * y + 0x1.03c1f081affa4p+6;
-    p = p * y - 0x1.3bd3cc9be4580p+4;
-    return p * y + 1;
+    return 1 + y * polynomial(accuracy->cosine, accuracy->cosine_terms, y);
 }
 
 /* Two independent normal numbers (Box and Muller): a radius, and an angle of an eighth to either
    side that the low two bits of `turn` reflect into the other three quarters. */
-INLINE void normal_pair(double u, double t, uint64_t turn, double *a, double *b) {
-    const double radius = sqrt(minus_two_log(u));
-    const uint64_t s = bits_of(radius * sine(t));
-    const uint64_t c = bits_of(radius * cosine(t)) ^ turn << 63;
+INLINE void normal_pair(const struct accuracy *accuracy, double u, double t, uint64_t turn,
+                        double *a, double *b) {
+    const double radius = sqrt(minus_two_log(accuracy, u));
+    const uint64_t s = bits_of(radius * sine(accuracy, t));
+    const uint64_t c = bits_of(radius * cosine(accuracy, t)) ^ turn << 63;
     const uint64_t swap = (s ^ c) & (0 - (turn >> 1 & 1));
     *a = double_of(s ^ swap);
     *b = double_of(c ^ swap);
@@ -149,14 +210,10 @@ INLINE void shift(const struct sb__random *random, double *x, int n) {
 }
 
 /* Makes elements zero that are not kept. */
-INLINE void thin(const struct sb__random *random, uint64_t group, double *x, int n) {
-    if (random->keep >= 1)
-        return;
-    struct words words;
-    draw(&words, random->seed, group, KEPT);
+INLINE void thin(const struct sb__random *random, const struct words *words, double *x, int n) {
     for (int j = 0; j < n / LANES; j++)
         for (int i = 0; i < LANES; i++)
-            x[j * LANES + i] = unit32(words.w[j][i]) < random->keep ? x[j * LANES + i] : 0.0;
+            x[j * LANES + i] = unit32(words->w[j][i]) < random->keep ? x[j * LANES + i] : 0.0;
 }
 
 INLINE void units_f32(const struct words *words, double *x) {
@@ -174,8 +231,8 @@ INLINE void units_f64(const struct words *words, double *x) {
 INLINE void normals_f32(const struct words *words, double *x) {
     for (int j = 0; j < 4; j += 2)
         for (int i = 0; i < LANES; i++) {
-            const uint32_t turn = words->w[j + 1][i];
-            normal_pair(unit32(words->w[j][i]), eighth32(turn), turn, &x[j * LANES + i],
+            const uint64_t turn = words->w[j + 1][i];
+            normal_pair(&for_f32, unit32(words->w[j][i]), eighth32(turn), turn, &x[j * LANES + i],
                         &x[(j + 1) * LANES + i]);
         }
 }
@@ -183,11 +240,12 @@ INLINE void normals_f32(const struct words *words, double *x) {
 INLINE void normals_f64(const struct words *words, double *x) {
     for (int i = 0; i < LANES; i++) {
         const uint64_t turn = wide(words, 2, i);
-        normal_pair(unit64(wide(words, 0, i)), eighth64(turn), turn, &x[i], &x[LANES + i]);
+        normal_pair(&for_f64, unit64(wide(words, 0, i)), eighth64(turn), turn, &x[i],
+                    &x[LANES + i]);
     }
 }
 
-#define DEFINE_KERNEL(name, type, count, numbers, place, attributes)                               \
+#define DEFINE_KERNEL(name, type, count, draw, numbers, place, attributes)                         \
     attributes static void name(const struct sb__random *random, uint64_t group, int64_t groups,   \
                                 void *out) {                                                       \
         const struct sb__random own = *random; /* which `out` cannot alias */                      \
@@ -198,34 +256,38 @@ INLINE void normals_f64(const struct words *words, double *x) {
             draw(&words, own.seed, group, VALUES);                                                 \
             numbers(&words, x);                                                                    \
             place(&own, x, count);                                                                 \
-            thin(&own, group, x, count);                                                           \
+            if (own.keep < 1) {                                                                    \
+                draw(&words, own.seed, group, KEPT);                                               \
+                thin(&own, &words, x, count);                                                      \
+            }                                                                                      \
             for (int i = 0; i < (count); i++)                                                      \
                 to[i] = (type)x[i];                                                                \
         }                                                                                          \
     }
 
 #define DEFINE_KERNELS(set, attributes)                                                            \
-    DEFINE_KERNEL(uniform_f32_##set, float, SINGLES, units_f32, stretch, attributes)               \
-    DEFINE_KERNEL(uniform_f64_##set, double, DOUBLES, units_f64, stretch, attributes)              \
-    DEFINE_KERNEL(normal_f32_##set, float, SINGLES, normals_f32, shift, attributes)                \
-    DEFINE_KERNEL(normal_f64_##set, double, DOUBLES, normals_f64, shift, attributes)
+    DEFINE_KERNEL(uniform_f32_##set, float, SINGLES, draw_##set, units_f32, stretch, attributes)   \
+    DEFINE_KERNEL(uniform_f64_##set, double, DOUBLES, draw_##set, units_f64, stretch, attributes)  \
+    DEFINE_KERNEL(normal_f32_##set, float, SINGLES, draw_##set, normals_f32, shift, attributes)    \
+    DEFINE_KERNEL(normal_f64_##set, double, DOUBLES, draw_##set, normals_f64, shift, attributes)   \
+    static const struct sb__random_kernels kernels_##set = {uniform_f32_##set, uniform_f64_##set,  \
+                                                            normal_f32_##set, normal_f64_##set}
 
-#define KERNELS(set)                                                                               \
-    { uniform_f32_##set, uniform_f64_##set, normal_f32_##set, normal_f64_##set }
+DEFINE_KERNELS(portable, );
 
-DEFINE_KERNELS(portable, )
-const struct sb__random_kernels sb__random_portable = KERNELS(portable);
+const struct sb__random_kernels *sb__random_portable(void) {
+    return &kernels_portable;
+}
 
 #ifdef __x86_64__
-DEFINE_KERNELS(avx2, __attribute__((target("avx2"))))
+DEFINE_KERNELS(avx2, AVX2);
 
 const struct sb__random_kernels *sb__random_fastest(void) {
-    static const struct sb__random_kernels avx2 = KERNELS(avx2);
-    return __builtin_cpu_supports("avx2") ? &avx2 : &sb__random_portable;
+    return __builtin_cpu_supports("avx2") ? &kernels_avx2 : &kernels_portable;
 }
 #else
 const struct sb__random_kernels *sb__random_fastest(void) {
-    return &sb__random_portable;
+    return &kernels_portable;
 }
 #endif
 

@@ -27,7 +27,7 @@ struct sb__random_kernels {
 };
 
 /* For any machine; the fastest for this one. */
-extern const struct sb__random_kernels sb__random_portable;
+const struct sb__random_kernels *sb__random_portable(void);
 const struct sb__random_kernels *sb__random_fastest(void);
 
 /* Writes elements [begin, begin + count) of the sequence to `out`; count > 0. */
