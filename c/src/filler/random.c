@@ -111,13 +111,13 @@ INLINE double unit64(uint64_t word) {
     return double_of(ONE | word >> 12) - (1 - 0x1p-53);
 }
 
-/* In (-1/8, 1/8). */
+/* In (-1/8, 1/8), likewise. */
 INLINE double eighth32(uint64_t word) {
-    return (double_of(TWO_TO_52 | word) - (0x1p52 + 0x1p31 - 0.5)) * 0x1p-34;
+    return (double_of(TWO_TO_52 | word) - (0x1p52 + 0x1p31) + 0.5) * 0x1p-34;
 }
 
 INLINE double eighth64(uint64_t word) {
-    return (double_of(ONE | word >> 12) - (1.5 - 0x1p-53)) * 0.25;
+    return (double_of(ONE | word >> 12) - 1.5 + 0x1p-53) * 0.25;
 }
 
 /* Polynomials of least relative error in the square of the argument: for floats below 4e-9, for

@@ -1,0 +1,461 @@
+/* What fillers refuse, what they write where, and the scales that a shape gives; FillerParameter
+   messages. */
+#include "blobs.h"
+#include "wire_builder.h"
+
+#include <float.h>
+#include <math.h>
+#include <string.h>
+
+#define INVALID SB_ERR_INVALID_ARGUMENT
+#define SHAPE   SB_ERR_SHAPE_MISMATCH
+
+enum { TYPE = 1, VALUE, MIN, MAX, MEAN, STD, SPARSE, VARIANCE_NORM };
+
+static sb_filler filler_of(int32_t type) {
+    sb_filler filler = SB_FILLER_INIT;
+    filler.type = type;
+    return filler;
+}
+
+/* --- parameters ----------------------------------------------------------------------- */
+
+struct refusal {
+    const char *says;
+    sb_filler filler;
+};
+
+/* struct_size and all members but those named as SB_FILLER_INIT has them */
+#define F(...)                                                                                     \
+    { .struct_size = sizeof(sb_filler), .max = 1, .std = 1, .sparse = -1, __VA_ARGS__ }
+
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Woverride-init"
+#ifdef __clang__
+#pragma GCC diagnostic ignored "-Winitializer-overrides"
+#endif
+static const struct refusal refusals[] = {
+    {"type is 7", F(.type = 7)},
+    {"type is -1", F(.type = -1)},
+    {"variance_norm is 3", F(.type = SB_FILLER_MSRA, .variance_norm = 3)},
+    {"variance_norm is -1", F(.type = SB_FILLER_CONSTANT, .variance_norm = -1)},
+    {"value is", F(.value = NAN)},
+    {"min is nan", F(.type = SB_FILLER_UNIFORM, .min = NAN)},
+    {"min is -inf", F(.type = SB_FILLER_UNIFORM, .min = -INFINITY)},
+    {"max is nan", F(.type = SB_FILLER_UNIFORM, .max = NAN)},
+    {"max is inf", F(.type = SB_FILLER_UNIFORM, .max = INFINITY)},
+    {"min is 1.5, which is above max, 1", F(.type = SB_FILLER_UNIFORM, .min = 1.5)},
+    {"beyond the range", F(.type = SB_FILLER_UNIFORM, .min = -DBL_MAX, .max = DBL_MAX)},
+    {"mean is nan", F(.type = SB_FILLER_GAUSSIAN, .mean = NAN)},
+    {"mean is inf", F(.type = SB_FILLER_GAUSSIAN, .mean = INFINITY)},
+    {"std is nan", F(.type = SB_FILLER_GAUSSIAN, .std = NAN)},
+    {"std is inf", F(.type = SB_FILLER_GAUSSIAN, .std = INFINITY)},
+    {"std is -0.5, which is negative", F(.type = SB_FILLER_GAUSSIAN, .std = -0.5)},
+    {"sparse is -2", F(.type = SB_FILLER_GAUSSIAN, .sparse = -2)},
+    {"sparse is 3, which is above the first dimension, 2",
+     F(.type = SB_FILLER_GAUSSIAN, .sparse = 3)},
+    {"only gaussian", F(.type = SB_FILLER_CONSTANT, .sparse = 0)},
+    {"only gaussian", F(.type = SB_FILLER_UNIFORM, .sparse = 1)},
+    {"only gaussian", F(.type = SB_FILLER_POSITIVE_UNITBALL, .sparse = 1)},
+    {"only gaussian", F(.type = SB_FILLER_XAVIER, .sparse = 1)},
+    {"only gaussian", F(.type = SB_FILLER_MSRA, .sparse = 1)},
+    {"only gaussian", F(.type = SB_FILLER_BILINEAR, .sparse = 1)},
+    {"reserved", F(.reserved = 1)},
+};
+#pragma GCC diagnostic pop
+
+static sb_blob *counting_up(int32_t num_axes, const int64_t *shape) {
+    sb_error err;
+    float *data;
+    sb_blob *blob = blob_of(NULL, SB_DTYPE_F32, num_axes, shape);
+    assert_ok(sb_blob_mutable_cpu_data_f32(blob, &data, &err));
+    fill_values(SB_DTYPE_F32, sb_blob_count(blob), 1, 1, data);
+    return blob;
+}
+
+static void assert_counting_up(const sb_blob *blob, const char *what) {
+    const float *data;
+    sb_error err;
+    assert_ok(sb_blob_cpu_data_f32(blob, &data, &err));
+    for (int64_t i = 0; i < sb_blob_count(blob); i++)
+        if (data[i] != (float)(i + 1))
+            fail_with("%s: element %lld was written", what, (long long)i);
+}
+
+static void wrong_parameters_change_nothing(void **state) {
+    const int64_t shape[] = {2, 3, 4, 4};
+    sb_blob *blob = counting_up(4, shape);
+    sb_error err;
+    (void)state;
+    for (size_t i = 0; i < sizeof refusals / sizeof *refusals; i++) {
+        assert_status(INVALID, sb_blob_fill(blob, &refusals[i].filler, 1, &err));
+        if (!strstr(err.message, refusals[i].says))
+            fail_with("\"%s\" is not in \"%s\"", refusals[i].says, err.message);
+        assert_counting_up(blob, refusals[i].says);
+    }
+    sb_blob_destroy(blob);
+}
+
+static void null_arguments(void **state) {
+    const sb_filler filler = SB_FILLER_INIT;
+    sb_blob *blob = blob_of_count(NULL, SB_DTYPE_F32, 4);
+    sb_error err;
+    (void)state;
+    assert_status(INVALID, sb_blob_fill(NULL, &filler, 1, &err));
+    assert_status(INVALID, sb_blob_fill(blob, NULL, 1, &err));
+    assert_status(INVALID, sb_filler_parse("", 0, NULL, &err));
+    sb_filler out = SB_FILLER_INIT;
+    assert_status(INVALID, sb_filler_parse(NULL, 1, &out, &err));
+    sb_filler_init(NULL);
+    sb_blob_destroy(blob);
+}
+
+static void structs_of_other_versions(void **state) {
+    struct {
+        sb_filler filler;
+        unsigned char tail[8];
+    } newer = {.filler = SB_FILLER_INIT};
+    sb_blob *blob = blob_of_count(NULL, SB_DTYPE_F32, 4);
+    sb_error err;
+    (void)state;
+    newer.filler.struct_size = sizeof newer;
+    assert_ok(sb_blob_fill(blob, &newer.filler, 1, &err));
+    newer.tail[3] = 1;
+    assert_status(SB_ERR_UNSUPPORTED, sb_blob_fill(blob, &newer.filler, 1, &err));
+    assert_ok(sb_filler_parse("", 0, &newer.filler, &err));
+    assert_int_equal(newer.filler.struct_size, sizeof newer);
+    assert_int_equal(newer.tail[3], 0);
+    newer.filler.struct_size = sizeof(sb_filler) - 1;
+    assert_status(SB_ERR_ABI_MISMATCH, sb_blob_fill(blob, &newer.filler, 1, &err));
+    assert_status(SB_ERR_ABI_MISMATCH, sb_filler_parse("", 0, &newer.filler, &err));
+    sb_blob_destroy(blob);
+}
+
+static void defaults_and_names(void **state) {
+    const sb_filler expected = SB_FILLER_INIT;
+    sb_filler filler;
+    (void)state;
+    sb_filler_init(&filler);
+    assert_memory_equal(&filler, &expected, sizeof filler);
+    assert_string_equal(sb_filler_type_name(SB_FILLER_CONSTANT), "constant");
+    assert_string_equal(sb_filler_type_name(SB_FILLER_UNIFORM), "uniform");
+    assert_string_equal(sb_filler_type_name(SB_FILLER_GAUSSIAN), "gaussian");
+    assert_string_equal(sb_filler_type_name(SB_FILLER_POSITIVE_UNITBALL), "positive_unitball");
+    assert_string_equal(sb_filler_type_name(SB_FILLER_XAVIER), "xavier");
+    assert_string_equal(sb_filler_type_name(SB_FILLER_MSRA), "msra");
+    assert_string_equal(sb_filler_type_name(SB_FILLER_BILINEAR), "bilinear");
+    assert_string_equal(sb_filler_type_name(-1), "unknown");
+    assert_string_equal(sb_filler_type_name(7), "unknown");
+}
+
+/* --- shapes ----------------------------------------------------------------------------- */
+
+struct fit {
+    int32_t type;
+    sb_status status;
+    int32_t num_axes;
+    int64_t shape[5];
+};
+
+static const struct fit fits[] = {
+    {SB_FILLER_CONSTANT, SB_OK, 0, {0}},
+    {SB_FILLER_UNIFORM, SB_OK, 0, {0}},
+    {SB_FILLER_GAUSSIAN, SB_OK, 0, {0}},
+    {SB_FILLER_POSITIVE_UNITBALL, SHAPE, 0, {0}},
+    {SB_FILLER_POSITIVE_UNITBALL, SB_OK, 1, {4}},
+    {SB_FILLER_XAVIER, SHAPE, 0, {0}},
+    {SB_FILLER_XAVIER, SB_OK, 1, {4}},
+    {SB_FILLER_MSRA, SHAPE, 0, {0}},
+    {SB_FILLER_MSRA, SB_OK, 1, {4}},
+    {SB_FILLER_BILINEAR, SHAPE, 0, {0}},
+    {SB_FILLER_BILINEAR, SHAPE, 3, {2, 4, 4}},
+    {SB_FILLER_BILINEAR, SHAPE, 4, {2, 2, 4, 5}},
+    {SB_FILLER_BILINEAR, SB_OK, 4, {2, 2, 4, 4}},
+    {SB_FILLER_BILINEAR, SHAPE, 5, {1, 2, 2, 4, 4}},
+};
+
+static void a_type_wants_its_axes(void **state) {
+    sb_error err;
+    (void)state;
+    for (size_t i = 0; i < sizeof fits / sizeof *fits; i++) {
+        const sb_filler filler = filler_of(fits[i].type);
+        sb_blob *blob = counting_up(fits[i].num_axes, fits[i].shape);
+        assert_status(fits[i].status, sb_blob_fill(blob, &filler, 1, &err));
+        if (fits[i].status != SB_OK)
+            assert_counting_up(blob, sb_filler_type_name(fits[i].type));
+        sb_blob_destroy(blob);
+    }
+}
+
+static void count_0_does_nothing(void **state) {
+    const int64_t shape[] = {3, 0, 2};
+    sb_error err;
+    (void)state;
+    for (int32_t type = SB_FILLER_CONSTANT; type <= SB_FILLER_BILINEAR; type++) {
+        const sb_filler filler = filler_of(type);
+        sb_blob *empty = blob_of(NULL, SB_DTYPE_F32, 3, shape), *unshaped;
+        assert_ok(sb_blob_create(NULL, SB_DTYPE_F32, &unshaped, &err));
+        assert_ok(sb_blob_fill(empty, &filler, 1, &err));
+        assert_ok(sb_blob_fill(unshaped, &filler, 1, &err));
+        assert_int_equal(sb_mem_head(data_of(empty)), SB_HEAD_UNINITIALIZED);
+        sb_blob_destroy(empty);
+        sb_blob_destroy(unshaped);
+    }
+}
+
+static void storage_types_are_refused(void **state) {
+    const sb_filler filler = SB_FILLER_INIT;
+    const int32_t dtypes[] = {SB_DTYPE_I32, SB_DTYPE_U32, SB_DTYPE_F16, SB_DTYPE_BF16};
+    sb_error err;
+    (void)state;
+    for (size_t i = 0; i < 4; i++) {
+        sb_blob *blob = blob_of_count(NULL, dtypes[i], 4);
+        assert_status(SB_ERR_UNSUPPORTED, sb_blob_fill(blob, &filler, 1, &err));
+        assert_int_equal(sb_mem_head(data_of(blob)), SB_HEAD_UNINITIALIZED);
+        sb_blob_destroy(blob);
+    }
+}
+
+/* --- where it is written ------------------------------------------------------------------ */
+
+static void fills_on_the_host_without_a_transfer(void **state) {
+    sb_filler filler = SB_FILLER_INIT;
+    sb_error err;
+    (void)state;
+    filler.value = 2.5;
+    for (int32_t head = SB_HEAD_UNINITIALIZED; head <= SB_HEAD_SYNCED; head++) {
+        const float before[] = {1, 2, 3, 4}, after[] = {2.5F, 2.5F, 2.5F, 2.5F};
+        struct rig rig;
+        rig_open(&rig, "sim:0", 0);
+        sb_blob *blob = blob_of_count(rig.context, SB_DTYPE_F32, 4);
+        mem_place(data_of(blob), head, before, sizeof before);
+        const struct tally tally = rig_tally(&rig);
+        assert_ok(sb_blob_fill(blob, &filler, 1, &err));
+        const struct tally since = rig_since(&rig, &tally);
+        assert_int_equal(since.uploads + since.downloads + since.host_copies, 0);
+        assert_int_equal(sb_mem_head(data_of(blob)), SB_HEAD_AT_CPU);
+        assert_true(mem_holds(data_of(blob), after, sizeof after));
+        sb_blob_destroy(blob);
+        rig_close(&rig);
+    }
+}
+
+static void what_lies_beyond_the_count_stays(void **state) {
+    const int64_t smaller[] = {3};
+    float bytes[8] = {1, 2, 3, 4, 5, 6, 7, 8};
+    sb_filler filler = SB_FILLER_INIT;
+    sb_blob *blob = blob_of_count(NULL, SB_DTYPE_F32, 8);
+    sb_error err;
+    (void)state;
+    filler.value = -INFINITY;
+    assert_ok(sb_blob_set_cpu_data(blob, bytes, sizeof bytes, 0, NULL, NULL, &err));
+    assert_ok(sb_blob_reshape(blob, smaller, 1, NULL, &err));
+    assert_ok(sb_blob_fill(blob, &filler, 1, &err));
+    for (int i = 0; i < 8; i++)
+        assert_true(bytes[i] == (i < 3 ? -INFINITY : (float)(i + 1)));
+    sb_blob_destroy(blob);
+}
+
+static void diff_is_left_alone(void **state) {
+    const sb_filler filler = filler_of(SB_FILLER_UNIFORM);
+    sb_blob *blob = blob_of_count(NULL, SB_DTYPE_F64, 4);
+    sb_error err;
+    (void)state;
+    assert_ok(sb_blob_fill(blob, &filler, 1, &err));
+    assert_int_equal(sb_mem_head(diff_of(blob)), SB_HEAD_UNINITIALIZED);
+    sb_blob_destroy(blob);
+}
+
+/* --- fans ----------------------------------------------------------------------------------- */
+
+struct fan {
+    int32_t num_axes;
+    int64_t shape[5];
+    double in, out;
+};
+
+/* Caffe: count over the first dimension, count over the second. */
+static const struct fan fans[] = {
+    {1, {7}, 1, 7},
+    {2, {5, 7}, 7, 5},
+    {3, {5, 7, 3}, 21, 15},
+    {4, {5, 7, 3, 2}, 42, 30},
+    {5, {5, 7, 3, 2, 4}, 168, 120},
+};
+
+static void assert_same_fill(const struct fan *fan, int32_t dtype, const sb_filler *a,
+                             const sb_filler *b) {
+    const void *x, *y;
+    sb_error err;
+    sb_blob *left = blob_of(NULL, dtype, fan->num_axes, fan->shape);
+    sb_blob *right = blob_of(NULL, dtype, fan->num_axes, fan->shape);
+    assert_ok(sb_blob_fill(left, a, 3, &err));
+    assert_ok(sb_blob_fill(right, b, 3, &err));
+    assert_ok(sb_blob_cpu_data(left, &x, &err));
+    assert_ok(sb_blob_cpu_data(right, &y, &err));
+    if (memcmp(x, y, (size_t)sb_blob_count(left) * sb_dtype_size(dtype)) != 0)
+        fail_with("%s of %d axes, variance_norm %d: another scale", sb_filler_type_name(a->type),
+                  fan->num_axes, a->variance_norm);
+    sb_blob_destroy(left);
+    sb_blob_destroy(right);
+}
+
+static void scales_are_those_of_the_shape(void **state) {
+    (void)state;
+    for (size_t i = 0; i < sizeof fans / sizeof *fans; i++)
+        for (int32_t norm = SB_VARIANCE_FAN_IN; norm <= SB_VARIANCE_AVERAGE; norm++) {
+            const double n = norm == SB_VARIANCE_FAN_IN    ? fans[i].in
+                             : norm == SB_VARIANCE_FAN_OUT ? fans[i].out
+                                                           : (fans[i].in + fans[i].out) / 2;
+            sb_filler xavier = filler_of(SB_FILLER_XAVIER), msra = filler_of(SB_FILLER_MSRA);
+            sb_filler uniform = filler_of(SB_FILLER_UNIFORM),
+                      normal = filler_of(SB_FILLER_GAUSSIAN);
+            xavier.variance_norm = msra.variance_norm = norm;
+            uniform.max = sqrt(3 / n);
+            uniform.min = -uniform.max;
+            normal.std = sqrt(2 / n);
+            assert_same_fill(&fans[i], SB_DTYPE_F32, &xavier, &uniform);
+            assert_same_fill(&fans[i], SB_DTYPE_F64, &xavier, &uniform);
+            assert_same_fill(&fans[i], SB_DTYPE_F32, &msra, &normal);
+            assert_same_fill(&fans[i], SB_DTYPE_F64, &msra, &normal);
+        }
+}
+
+/* --- messages ------------------------------------------------------------------------------- */
+
+static void put_type(struct wire *w, const char *type) {
+    wire_text(w, TYPE, type);
+}
+
+static void assert_parses(struct wire *w, const sb_filler *expected) {
+    sb_filler out = SB_FILLER_INIT;
+    sb_error err;
+    out.value = out.min = out.std = 99;
+    assert_ok(sb_filler_parse(w->bytes, w->size, &out, &err));
+    assert_memory_equal(&out, expected, sizeof out);
+    wire_free(w);
+    *w = (struct wire){0};
+}
+
+static void messages_give_every_member(void **state) {
+    struct wire w = {0};
+    sb_filler expected = SB_FILLER_INIT;
+    (void)state;
+    assert_parses(&w, &expected);
+    for (int32_t type = SB_FILLER_CONSTANT; type <= SB_FILLER_BILINEAR; type++) {
+        put_type(&w, sb_filler_type_name(type));
+        expected.type = type;
+        assert_parses(&w, &expected);
+    }
+    expected = filler_of(SB_FILLER_GAUSSIAN);
+    put_type(&w, "gaussian");
+    wire_float(&w, VALUE, 0.1F);
+    wire_float(&w, MIN, -3);
+    wire_float(&w, MAX, 4);
+    wire_float(&w, MEAN, 5);
+    wire_float(&w, STD, 6);
+    wire_number(&w, SPARSE, 7);
+    wire_number(&w, VARIANCE_NORM, SB_VARIANCE_AVERAGE);
+    expected.value = (double)0.1F;
+    expected.min = -3;
+    expected.max = 4;
+    expected.mean = 5;
+    expected.std = 6;
+    expected.sparse = 7;
+    expected.variance_norm = SB_VARIANCE_AVERAGE;
+    assert_parses(&w, &expected);
+}
+
+static void the_last_of_a_field_counts(void **state) {
+    struct wire w = {0};
+    sb_filler expected = filler_of(SB_FILLER_UNIFORM);
+    (void)state;
+    expected.min = -2;
+    put_type(&w, "of another library, and of a name longer than any");
+    wire_float(&w, MIN, 8);
+    wire_number(&w, SPARSE, 3);
+    wire_number(&w, VARIANCE_NORM, 77);
+    put_type(&w, "uniform");
+    wire_float(&w, MIN, -2);
+    wire_number(&w, SPARSE, (uint64_t)-1);
+    wire_number(&w, VARIANCE_NORM, 0);
+    assert_parses(&w, &expected);
+}
+
+static void unknown_fields_are_skipped(void **state) {
+    struct wire w = {0};
+    const sb_filler expected = SB_FILLER_INIT;
+    (void)state;
+    wire_number(&w, TYPE, 1); /* known numbers of other wire types */
+    wire_double(&w, VALUE, 7);
+    wire_number(&w, MEAN, 7);
+    wire_float(&w, SPARSE, 7);
+    wire_text(&w, VARIANCE_NORM, "AVERAGE");
+    wire_float(&w, 9, 7);
+    wire_text(&w, 1000, "more");
+    assert_parses(&w, &expected);
+}
+
+static void assert_malformed(struct wire *w, const char *says, int64_t offset) {
+    sb_filler out = filler_of(SB_FILLER_MSRA);
+    const sb_filler before = out;
+    sb_error err;
+    assert_status(SB_ERR_MALFORMED, sb_filler_parse(w->bytes, w->size, &out, &err));
+    if (!strstr(err.message, says) || err.offset != offset)
+        fail_with("not \"%s\" at %lld: %s", says, (long long)offset, err.message);
+    assert_memory_equal(&out, &before, sizeof out);
+    wire_free(w);
+    *w = (struct wire){0};
+}
+
+static void wrong_messages_name_field_and_offset(void **state) {
+    struct wire w = {0};
+    (void)state;
+    wire_float(&w, VALUE, 1);
+    put_type(&w, "xavier\n");
+    assert_malformed(&w, "type: there is no filler \"xavier\\x0a\"", 5);
+    put_type(&w, "");
+    assert_malformed(&w, "type: there is no filler \"\"", 0);
+    put_type(&w, "positive_unitball_of_more_than_one_dimension");
+    assert_malformed(&w, "type: there is no filler \"positive_unitball_of_mor\" and so on", 0);
+    put_type(&w, "msra");
+    wire_number(&w, VARIANCE_NORM, 3);
+    assert_malformed(&w, "variance_norm: variance_norm is 3", 6);
+    put_type(&w, "uniform");
+    wire_float(&w, MAX, -1);
+    assert_malformed(&w, "max: min is 0, which is above max, -1", 9);
+    put_type(&w, "uniform");
+    wire_float(&w, MIN, 2);
+    assert_malformed(&w, "min: min is 2, which is above max, 1", 9);
+    put_type(&w, "gaussian");
+    wire_float(&w, STD, -1);
+    assert_malformed(&w, "std: std is -1", 10);
+    wire_float(&w, VALUE, NAN);
+    assert_malformed(&w, "value: value is", 0);
+    wire_number(&w, SPARSE, 1);
+    assert_malformed(&w, "sparse: sparse is 1, but only gaussian", 0);
+    wire_tag(&w, MIN, 5);
+    wire_raw(&w, "\0\0\0", 3);
+    assert_malformed(&w, "min: 1 byte is missing", 4);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(wrong_parameters_change_nothing),
+        cmocka_unit_test(null_arguments),
+        cmocka_unit_test(structs_of_other_versions),
+        cmocka_unit_test(defaults_and_names),
+        cmocka_unit_test(a_type_wants_its_axes),
+        cmocka_unit_test(count_0_does_nothing),
+        cmocka_unit_test(storage_types_are_refused),
+        cmocka_unit_test(fills_on_the_host_without_a_transfer),
+        cmocka_unit_test(what_lies_beyond_the_count_stays),
+        cmocka_unit_test(diff_is_left_alone),
+        cmocka_unit_test(scales_are_those_of_the_shape),
+        cmocka_unit_test(messages_give_every_member),
+        cmocka_unit_test(the_last_of_a_field_counts),
+        cmocka_unit_test(unknown_fields_are_skipped),
+        cmocka_unit_test(wrong_messages_name_field_and_offset),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,344 @@
+/* The numbers themselves: golden ones, bit for bit the same for every compiler, optimisation,
+   instruction set and number of threads; what Philox and the formulas say. Compiled with the
+   fillers' sources several times over, see CMakeLists.txt. */
+#include "blobs.h"
+#include "filler/random.h"
+
+#include <Random123/philox.h>
+
+#include <math.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+
+#define SEED_A UINT64_C(1)
+#define SEED_B UINT64_C(0xfedcba9876543210)
+
+static sb_filler filler_of(int32_t type) {
+    sb_filler filler = SB_FILLER_INIT;
+    filler.type = type;
+    return filler;
+}
+
+static sb_context *context_with(sb_parallel_for run, void *user) {
+    sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
+    sb_context *context;
+    sb_error err;
+    options.parallel_for = run;
+    options.parallel_for_user = user;
+    assert_ok(sb_context_create(&options, &context, &err));
+    return context;
+}
+
+/* The bytes until the blob is destroyed. */
+static const void *fill(sb_blob *blob, const sb_filler *filler, uint64_t seed) {
+    const void *data;
+    sb_error err;
+    assert_ok(sb_blob_fill(blob, filler, seed, &err));
+    assert_ok(sb_blob_cpu_data(blob, &data, &err));
+    return data;
+}
+
+/* --- golden numbers ----------------------------------------------------------------------- */
+
+static sb_filler golden_filler(int i) {
+    sb_filler filler = filler_of(i == 7 ? SB_FILLER_GAUSSIAN : i);
+    filler.value = 0.1;
+    filler.variance_norm = SB_VARIANCE_AVERAGE;
+    filler.min = -1.25;
+    filler.max = 3;
+    filler.mean = 0.5;
+    filler.std = 2;
+    if (i == 7)
+        filler.sparse = 2;
+    return filler;
+}
+
+static const char *const golden_names[] = {"constant", "uniform", "gaussian", "positive_unitball",
+                                           "xavier",   "msra",    "bilinear", "sparse gaussian"};
+
+struct golden {
+    int filler; /* of golden_filler */
+    int32_t dtype;
+    uint64_t seed;
+    double values[3]; /* elements 0, 77 and 299 of shape 4 x 3 x 5 x 5 */
+    uint64_t hash;    /* of all bytes of shape 3 x 2 x 301 x 301 */
+};
+
+static const struct golden goldens[] = {
+#include "filler_golden.inc"
+};
+
+/* FNV-1a over 64-bit words, the rest left out: a change of any bit is a change of the hash. */
+static uint64_t hash_of(const void *bytes, size_t size) {
+    uint64_t hash = UINT64_C(0xcbf29ce484222325);
+    for (size_t i = 0; i + 8 <= size; i += 8) {
+        uint64_t word;
+        memcpy(&word, (const char *)bytes + i, 8);
+        hash = (hash ^ word) * UINT64_C(0x100000001b3);
+        hash ^= hash >> 32;
+    }
+    return hash;
+}
+
+static struct golden made_now(int filler, int32_t dtype, uint64_t seed) {
+    const int64_t small[] = {4, 3, 5, 5}, large[] = {3, 2, 301, 301};
+    static const int64_t places[] = {0, 77, 299};
+    struct golden golden = {.filler = filler, .dtype = dtype, .seed = seed};
+    const sb_filler made = golden_filler(filler);
+    sb_blob *blob = blob_of(NULL, dtype, 4, small);
+    const void *data = fill(blob, &made, seed);
+    for (int i = 0; i < 3; i++)
+        golden.values[i] = value_at(dtype, data, places[i]);
+    sb_blob_destroy(blob);
+    blob = blob_of(NULL, dtype, 4, large);
+    data = fill(blob, &made, seed);
+    golden.hash = hash_of(data, (size_t)sb_blob_count(blob) * sb_dtype_size(dtype));
+    sb_blob_destroy(blob);
+    return golden;
+}
+
+static void numbers_are_the_golden_ones(void **state) {
+    (void)state;
+    for (size_t i = 0; i < sizeof goldens / sizeof *goldens; i++) {
+        const struct golden *g = &goldens[i];
+        const struct golden now = made_now(g->filler, g->dtype, g->seed);
+        for (int j = 0; j < 3; j++)
+            if (memcmp(&now.values[j], &g->values[j], sizeof(double)) != 0)
+                fail_with("%s, %s, seed %llx: %a, not %a", golden_names[g->filler],
+                          sb_dtype_name(g->dtype), (unsigned long long)g->seed, now.values[j],
+                          g->values[j]);
+        if (now.hash != g->hash)
+            fail_with("%s, %s, seed %llx: all elements hash to %llx", golden_names[g->filler],
+                      sb_dtype_name(g->dtype), (unsigned long long)g->seed,
+                      (unsigned long long)now.hash);
+    }
+}
+
+/* What filler_golden.inc holds, for those who change the numbers on purpose. */
+static void print_golden(void) {
+    const uint64_t seeds[] = {SEED_A, SEED_B};
+    for (int filler = 0; filler < 8; filler++)
+        for (int32_t dtype = SB_DTYPE_F32; dtype <= SB_DTYPE_F64; dtype++)
+            for (int s = 0; s < 2; s++) {
+                const struct golden g = made_now(filler, dtype, seeds[s]);
+                printf("{%d, %d, UINT64_C(0x%llx), {%a, %a, %a}, UINT64_C(0x%llx)},\n", filler,
+                       dtype, (unsigned long long)g.seed, g.values[0], g.values[1], g.values[2],
+                       (unsigned long long)g.hash);
+            }
+}
+
+/* --- the reference ------------------------------------------------------------------------ */
+
+struct drawn {
+    uint32_t w[4];
+};
+
+/* Philox's words for the counter that element i of `per_lane` in a group of 8 lanes uses. */
+static struct drawn words_of(uint64_t seed, uint32_t stream, uint64_t i, uint64_t per_lane) {
+    const uint64_t counter = i / (8 * per_lane) * 8 + i % 8;
+    const philox4x32_key_t key = {{(uint32_t)seed, (uint32_t)(seed >> 32)}};
+    const philox4x32_ctr_t at = {{(uint32_t)counter, (uint32_t)(counter >> 32), stream, 0}};
+    const philox4x32_ctr_t words = philox4x32(at, key);
+    return (struct drawn){{words.v[0], words.v[1], words.v[2], words.v[3]}};
+}
+
+static long double unit(uint64_t bits, int size) {
+    return ((long double)bits + 0.5L) / powl(2, size);
+}
+
+static long double uniform_reference(uint64_t seed, int32_t dtype, uint64_t i) {
+    const uint64_t per_lane = dtype == SB_DTYPE_F32 ? 4 : 2, j = i / 8 % per_lane;
+    const struct drawn d = words_of(seed, 0, i, per_lane);
+    if (dtype == SB_DTYPE_F32)
+        return unit(d.w[j], 32);
+    return unit(((uint64_t)d.w[2 * j] << 32 | d.w[2 * j + 1]) >> 12, 52);
+}
+
+/* Box and Muller: an eighth of a turn to either side, reflected by the low bits. */
+static long double normal_reference(uint64_t seed, int32_t dtype, uint64_t i) {
+    const uint64_t per_lane = dtype == SB_DTYPE_F32 ? 4 : 2, j = i / 8 % per_lane;
+    const struct drawn d = words_of(seed, 0, i, per_lane);
+    const uint32_t *pair = &d.w[dtype == SB_DTYPE_F32 ? j / 2 * 2 : 0];
+    const bool single = dtype == SB_DTYPE_F32;
+    const uint64_t turn = single ? pair[1] : (uint64_t)d.w[2] << 32 | d.w[3];
+    const long double u =
+        single ? unit(pair[0], 32) : unit(((uint64_t)d.w[0] << 32 | d.w[1]) >> 12, 52);
+    const long double t = ((single ? unit(turn, 32) : unit(turn >> 12, 52)) - 0.5L) / 4;
+    const long double radius = sqrtl(-2 * logl(u)), angle = 2 * acosl(-1) * t;
+    const long double c = (turn & 1 ? -1 : 1) * cosl(angle), s = sinl(angle);
+    return radius * ((j % 2 == 0) == ((turn & 2) == 0) ? s : c);
+}
+
+static void assert_near(long double expected, double found, long double relative, uint64_t i) {
+    if (fabsl(expected - (long double)found) > relative * (1e-3L + fabsl(expected)))
+        fail_with("element %llu is %.17g, not %.17Lg", (unsigned long long)i, found, expected);
+}
+
+static void numbers_are_those_of_philox(void **state) {
+    const sb_filler uniform = filler_of(SB_FILLER_UNIFORM), normal = filler_of(SB_FILLER_GAUSSIAN);
+    (void)state;
+    for (int32_t dtype = SB_DTYPE_F32; dtype <= SB_DTYPE_F64; dtype++) {
+        const long double close = dtype == SB_DTYPE_F32 ? 1e-7L : 1e-15L;
+        sb_blob *blob = blob_of_count(NULL, dtype, 1003);
+        const void *data = fill(blob, &uniform, SEED_B);
+        for (uint64_t i = 0; i < 1003; i++)
+            assert_near(uniform_reference(SEED_B, dtype, i), value_at(dtype, data, (int64_t)i),
+                        close, i);
+        data = fill(blob, &normal, SEED_B);
+        for (uint64_t i = 0; i < 1003; i++)
+            assert_near(normal_reference(SEED_B, dtype, i), value_at(dtype, data, (int64_t)i),
+                        close, i);
+        sb_blob_destroy(blob);
+    }
+}
+
+static void sparse_numbers_are_those_or_zero(void **state) {
+    const int64_t shape[] = {10, 101};
+    sb_filler sparse = filler_of(SB_FILLER_GAUSSIAN);
+    (void)state;
+    sparse.sparse = 3;
+    for (int32_t dtype = SB_DTYPE_F32; dtype <= SB_DTYPE_F64; dtype++) {
+        const uint64_t per_lane = dtype == SB_DTYPE_F32 ? 4 : 2;
+        sb_blob *blob = blob_of(NULL, dtype, 2, shape);
+        const void *data = fill(blob, &sparse, SEED_A);
+        for (uint64_t i = 0; i < 1010; i++) {
+            const struct drawn d = words_of(SEED_A, 1, i, per_lane);
+            const bool kept = unit(d.w[i / 8 % per_lane], 32) < 0.3L;
+            assert_near(kept ? normal_reference(SEED_A, dtype, i) : 0,
+                        value_at(dtype, data, (int64_t)i), 1e-7L, i);
+        }
+        sb_blob_destroy(blob);
+    }
+}
+
+/* --- any part, any way ---------------------------------------------------------------------- */
+
+static const struct sb__random sequences[] = {
+    {SEED_B, SB_DTYPE_F32, false, -1, 2, 1, 1},  {SEED_B, SB_DTYPE_F64, false, -1, 2, 1, 1},
+    {SEED_B, SB_DTYPE_F32, true, 1, 3, 0, 1},    {SEED_B, SB_DTYPE_F64, true, 1, 3, 0, 1},
+    {SEED_A, SB_DTYPE_F32, true, 0, 1, 0, 0.25}, {SEED_A, SB_DTYPE_F64, true, 0, 1, 0, 0.25},
+};
+
+/* Around 0, and where counters outgrow 32 bits. */
+static const int64_t starts[] = {0, ((int64_t)1 << 34) - 150, ((int64_t)1 << 33) - 150};
+
+static void a_part_is_part_of_the_whole(void **state) {
+    double whole[300], part[300];
+    (void)state;
+    for (size_t s = 0; s < sizeof sequences / sizeof *sequences; s++)
+        for (size_t b = 0; b < sizeof starts / sizeof *starts; b++) {
+            const size_t size = sb_dtype_size(sequences[s].dtype);
+            sb__random_fill(&sequences[s], sb__random_portable(), starts[b], 300, whole);
+            for (int64_t begin = 0; begin < 300; begin += 7)
+                for (int64_t count = 1; begin + count <= 300; count += 1 + count / 3) {
+                    sb__random_fill(&sequences[s], sb__random_fastest(), starts[b] + begin, count,
+                                    part);
+                    assert_memory_equal(part, (char *)whole + (size_t)begin * size,
+                                        (size_t)count * size);
+                }
+        }
+}
+
+struct shift {
+    void (*task)(void *arg, int64_t i);
+    void *arg;
+    int64_t first, step, tasks;
+};
+
+static void *work(void *user) {
+    const struct shift *shift = user;
+    for (int64_t i = shift->first; i < shift->tasks; i += shift->step)
+        shift->task(shift->arg, i);
+    return NULL;
+}
+
+struct crew {
+    int threads;
+    int64_t tasks;
+};
+
+static void crew_run(void *user, int64_t tasks, void (*task)(void *arg, int64_t i), void *arg) {
+    struct crew *crew = user;
+    pthread_t threads[7];
+    struct shift shifts[7];
+    crew->tasks += tasks;
+    for (int t = 0; t < crew->threads; t++) {
+        shifts[t] = (struct shift){task, arg, t, crew->threads, tasks};
+        assert_int_equal(pthread_create(&threads[t], NULL, work, &shifts[t]), 0);
+    }
+    for (int t = 0; t < crew->threads; t++)
+        assert_int_equal(pthread_join(threads[t], NULL), 0);
+}
+
+static const int64_t large_shapes[][4] = {
+    {3, 1, 301, 301},   /* long rows, of several tasks each */
+    {30011, 1, 3, 3},   /* short ones */
+    {1, 1, 515, 515},   /* one row */
+    {70000, 1, 1, 1},   /* rows of one */
+    {2, 1, 256, 256},   /* a row is a task */
+    {1, 1, 2051, 2051}, /* a row of more than 64 pieces */
+};
+
+/* The one above costs seconds without optimisation; it is about rows. */
+static bool is_worth_it(const int64_t *shape, int filler) {
+    return shape[2] < 2000 || filler == SB_FILLER_POSITIVE_UNITBALL;
+}
+
+static void check_threads(const int64_t *shape, int filler, int32_t dtype, int threads) {
+    struct crew crew = {.threads = threads};
+    sb_context *context = context_with(crew_run, &crew);
+    sb_blob *alone = blob_of(NULL, dtype, 4, shape), *shared = blob_of(context, dtype, 4, shape);
+    const sb_filler made = golden_filler(filler);
+    if (made.sparse <= shape[0]) {
+        const void *a = fill(alone, &made, SEED_A), *b = fill(shared, &made, SEED_A);
+        if (memcmp(a, b, (size_t)sb_blob_count(alone) * sb_dtype_size(dtype)) != 0)
+            fail_with("%s of %lld rows: other numbers with %d threads", golden_names[filler],
+                      (long long)shape[0], threads);
+        assert_true(crew.tasks > 1);
+    }
+    sb_blob_destroy(alone);
+    sb_blob_destroy(shared);
+    sb_context_release(context);
+}
+
+static void numbers_do_not_depend_on_threads(void **state) {
+    static const int threads[] = {1, 2, 7};
+    const size_t shapes = test_is_quick() ? 3 : sizeof large_shapes / sizeof *large_shapes;
+    (void)state;
+    for (size_t s = 0; s < shapes; s++)
+        for (int filler = 0; filler < 8; filler++)
+            for (int t = 0; t < 3 && is_worth_it(large_shapes[s], filler); t++)
+                check_threads(large_shapes[s], filler, filler % 2 ? SB_DTYPE_F32 : SB_DTYPE_F64,
+                              threads[t]);
+}
+
+static void another_seed_gives_other_numbers(void **state) {
+    (void)state;
+    for (uint64_t bit = 0; bit < 64; bit++) {
+        const sb_filler filler = filler_of(SB_FILLER_UNIFORM);
+        sb_blob *a = blob_of_count(NULL, SB_DTYPE_F64, 50);
+        sb_blob *b = blob_of_count(NULL, SB_DTYPE_F64, 50);
+        const double *x = fill(a, &filler, SEED_A), *y = fill(b, &filler, SEED_A ^ 1ULL << bit);
+        for (int i = 0; i < 50; i++)
+            assert_true(x[i] != y[i]);
+        sb_blob_destroy(a);
+        sb_blob_destroy(b);
+    }
+}
+
+int main(int argc, char **argv) {
+    if (argc > 1 && strcmp(argv[1], "--print") == 0) {
+        print_golden();
+        return 0;
+    }
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(numbers_are_the_golden_ones),
+        cmocka_unit_test(numbers_are_those_of_philox),
+        cmocka_unit_test(sparse_numbers_are_those_or_zero),
+        cmocka_unit_test(a_part_is_part_of_the_whole),
+        cmocka_unit_test(numbers_do_not_depend_on_threads),
+        cmocka_unit_test(another_seed_gives_other_numbers),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
