@@ -1,0 +1,377 @@
+/* Fillers draw from the distributions that they name: Kolmogorov and Smirnov's test against the
+   exact ones, moments, zeros, independence. Seeds are fixed, so nothing fails by chance; the
+   bounds are those of one failure in a thousand or less. */
+#include "blobs.h"
+
+#include <math.h>
+#include <string.h>
+
+#define COUNT 200000
+#define KS    1.95 /* largest distance times sqrt(COUNT), exceeded once in a thousand */
+#define SIGMA 4.0  /* of a normal statistic, exceeded once in 16,000 */
+
+struct sample {
+    double *values;
+    int64_t count;
+};
+
+static struct sample sample_of(const sb_filler *filler, int32_t dtype, int32_t num_axes,
+                               const int64_t *shape, uint64_t seed) {
+    const void *data;
+    sb_error err;
+    sb_blob *blob = blob_of(NULL, dtype, num_axes, shape);
+    struct sample s = {.count = sb_blob_count(blob)};
+    assert_ok(sb_blob_fill(blob, filler, seed, &err));
+    assert_ok(sb_blob_cpu_data(blob, &data, &err));
+    s.values = malloc((size_t)s.count * sizeof(double));
+    assert_non_null(s.values);
+    for (int64_t i = 0; i < s.count; i++)
+        s.values[i] = value_at(dtype, data, i);
+    sb_blob_destroy(blob);
+    return s;
+}
+
+static sb_filler filler_of(int32_t type) {
+    sb_filler filler = SB_FILLER_INIT;
+    filler.type = type;
+    return filler;
+}
+
+static void assert_within(const char *what, double found, double expected, double bound) {
+    if (!(fabs(found - expected) <= bound))
+        fail_with("%s is %.9g, not %.9g within %.3g", what, found, expected, bound);
+}
+
+/* --- moments and distances ---------------------------------------------------------------- */
+
+static double power_mean(const struct sample *s, double about, int power) {
+    double sum = 0;
+    for (int64_t i = 0; i < s->count; i++)
+        sum += pow(s->values[i] - about, power);
+    return sum / (double)s->count;
+}
+
+/* Mean, variance, skewness and kurtosis, which of the right kind deviate by `fourth` - 1 and so on
+   over the count. */
+static void assert_moments(const struct sample *s, double mean, double variance, double fourth) {
+    const double n = (double)s->count, d = sqrt(variance);
+    assert_within("the mean", power_mean(s, 0, 1), mean, SIGMA * d / sqrt(n));
+    assert_within("the variance", power_mean(s, mean, 2), variance,
+                  SIGMA * variance * sqrt((fourth - 1) / n));
+    assert_within("the third moment", power_mean(s, mean, 3) / (d * variance), 0,
+                  SIGMA * sqrt(15 / n));
+    assert_within("the fourth moment", power_mean(s, mean, 4) / (variance * variance), fourth,
+                  SIGMA * sqrt(105 / n));
+}
+
+static int ascending(const void *a, const void *b) {
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+struct law {
+    double (*below)(const struct law *law, double x); /* the probability of x or less */
+    double a, b;
+};
+
+static void assert_law(const struct sample *s, const struct law *law) {
+    double *sorted = malloc((size_t)s->count * sizeof(double));
+    double distance = 0;
+    assert_non_null(sorted);
+    memcpy(sorted, s->values, (size_t)s->count * sizeof(double));
+    qsort(sorted, (size_t)s->count, sizeof(double), ascending);
+    for (int64_t i = 0; i < s->count; i++) {
+        const double p = law->below(law, sorted[i]), n = (double)s->count;
+        distance = fmax(distance, fmax((double)(i + 1) / n - p, p - (double)i / n));
+    }
+    free(sorted);
+    assert_within("the largest distance", distance * sqrt((double)s->count), 0, KS);
+}
+
+static double uniform_below(const struct law *law, double x) {
+    return fmin(fmax((x - law->a) / (law->b - law->a), 0), 1);
+}
+
+static double normal_below(const struct law *law, double x) {
+    return erfc((law->a - x) / (law->b * sqrt(2))) / 2;
+}
+
+/* Elements, and their squares, `lag` apart: those of one counter and its neighbours among them. */
+static void assert_independent(const struct sample *s, double mean) {
+    const double variance = power_mean(s, mean, 2);
+    const double spread = power_mean(s, mean, 4) - variance * variance;
+    for (int64_t lag = 1; lag <= 40; lag++) {
+        const double n = (double)(s->count - lag);
+        double product = 0, squares = 0;
+        for (int64_t i = 0; i + lag < s->count; i++) {
+            const double x = s->values[i] - mean, y = s->values[i + lag] - mean;
+            product += x * y;
+            squares += (x * x - variance) * (y * y - variance);
+        }
+        assert_within("a correlation", product / (n * variance), 0, SIGMA / sqrt(n));
+        assert_within("a correlation of squares", squares / (n * spread), 0, SIGMA / sqrt(n));
+    }
+}
+
+/* --- the laws ------------------------------------------------------------------------------- */
+
+static const int64_t line[] = {COUNT};
+static const int32_t dtypes[] = {SB_DTYPE_F32, SB_DTYPE_F64};
+
+static void assert_uniform(const sb_filler *filler, int32_t num_axes, const int64_t *shape,
+                           int32_t dtype, double low, double high) {
+    struct sample s = sample_of(filler, dtype, num_axes, shape, 11);
+    const struct law law = {uniform_below, low, high};
+    const double middle = (low + high) / 2, variance = (high - low) * (high - low) / 12;
+    double least = INFINITY, most = -INFINITY;
+    for (int64_t i = 0; i < s.count; i++) {
+        least = fmin(least, s.values[i]);
+        most = fmax(most, s.values[i]);
+    }
+    assert_true(least >= (dtype == SB_DTYPE_F32 ? (double)(float)low : low));
+    assert_true(most <= (dtype == SB_DTYPE_F32 ? (double)(float)high : high));
+    assert_law(&s, &law);
+    assert_moments(&s, middle, variance, 1.8);
+    assert_independent(&s, middle);
+    free(s.values);
+}
+
+static void uniform_is_uniform(void **state) {
+    sb_filler filler = filler_of(SB_FILLER_UNIFORM);
+    (void)state;
+    for (int d = 0; d < 2; d++) {
+        assert_uniform(&filler, 1, line, dtypes[d], 0, 1);
+        filler.min = -3.25;
+        filler.max = 0.1;
+        assert_uniform(&filler, 1, line, dtypes[d], -3.25, 0.1);
+        filler = filler_of(SB_FILLER_UNIFORM);
+    }
+}
+
+static void uniform_of_nothing_is_its_bound(void **state) {
+    const int64_t shape[] = {100};
+    sb_filler filler = filler_of(SB_FILLER_UNIFORM);
+    (void)state;
+    filler.min = filler.max = 0.1;
+    struct sample s = sample_of(&filler, SB_DTYPE_F64, 1, shape, 1);
+    for (int64_t i = 0; i < s.count; i++)
+        assert_true(s.values[i] == 0.1);
+    free(s.values);
+}
+
+/* Bounds that the sum of their parts would round beyond. */
+static void uniform_stays_within_its_bounds(void **state) {
+    static const double bounds[][2] = {{-1e-20, 1},      {0.1, 0.3},  {-0.7, 1e-17},
+                                       {1e16, 1e16 + 4}, {-1e308, 1}, {0, 5e-324}};
+    (void)state;
+    for (size_t b = 0; b < sizeof bounds / sizeof *bounds; b++) {
+        sb_filler filler = filler_of(SB_FILLER_UNIFORM);
+        filler.min = bounds[b][0];
+        filler.max = bounds[b][1];
+        struct sample s = sample_of(&filler, SB_DTYPE_F64, 1, line, b);
+        for (int64_t i = 0; i < s.count; i++)
+            assert_true(s.values[i] >= filler.min && s.values[i] <= filler.max);
+        free(s.values);
+    }
+}
+
+static void assert_normal(const sb_filler *filler, int32_t num_axes, const int64_t *shape,
+                          int32_t dtype, double mean, double deviation) {
+    struct sample s = sample_of(filler, dtype, num_axes, shape, 12);
+    const struct law law = {normal_below, mean, deviation};
+    int64_t beyond = 0;
+    for (int64_t i = 0; i < s.count; i++)
+        beyond += fabs(s.values[i] - mean) > 3 * deviation;
+    assert_law(&s, &law);
+    assert_moments(&s, mean, deviation * deviation, 3);
+    assert_independent(&s, mean);
+    const double n = (double)s.count, p = erfc(3 / sqrt(2));
+    assert_within("numbers beyond three deviations", (double)beyond, n * p, SIGMA * sqrt(n * p));
+    free(s.values);
+}
+
+static void gaussian_is_normal(void **state) {
+    sb_filler filler = filler_of(SB_FILLER_GAUSSIAN);
+    (void)state;
+    for (int d = 0; d < 2; d++) {
+        assert_normal(&filler, 1, line, dtypes[d], 0, 1);
+        filler.mean = -0.5;
+        filler.std = 0.1;
+        assert_normal(&filler, 1, line, dtypes[d], -0.5, 0.1);
+        filler = filler_of(SB_FILLER_GAUSSIAN);
+    }
+}
+
+/* Both numbers of Box and Muller's pair: their angle is uniform. */
+static void pairs_point_everywhere(void **state) {
+    const sb_filler filler = filler_of(SB_FILLER_GAUSSIAN);
+    const struct law law = {uniform_below, -acos(-1), acos(-1)};
+    (void)state;
+    for (int d = 0; d < 2; d++) {
+        struct sample s = sample_of(&filler, dtypes[d], 1, line, 13);
+        struct sample angles = {s.values, 0};
+        for (int64_t i = 0; i + 16 <= s.count; i += 16) {
+            double group[16];
+            memcpy(group, s.values + i, sizeof group);
+            for (int lane = 0; lane < 8; lane++)
+                angles.values[angles.count++] = atan2(group[lane], group[8 + lane]);
+        }
+        assert_law(&angles, &law);
+        free(s.values);
+    }
+}
+
+static void sparse_keeps_its_share(void **state) {
+    const int64_t shape[] = {50, COUNT / 50};
+    static const int32_t sparse[] = {0, 1, 10, 49, 50};
+    (void)state;
+    for (int d = 0; d < 2; d++)
+        for (size_t i = 0; i < sizeof sparse / sizeof *sparse; i++) {
+            sb_filler filler = filler_of(SB_FILLER_GAUSSIAN);
+            filler.sparse = sparse[i];
+            filler.mean = 1;
+            struct sample s = sample_of(&filler, dtypes[d], 2, shape, 14);
+            struct sample kept = {s.values, 0};
+            for (int64_t j = 0; j < s.count; j++)
+                if (s.values[j] != 0)
+                    kept.values[kept.count++] = s.values[j];
+            const double p = sparse[i] / 50.0, n = COUNT;
+            assert_within("elements that are not zero", (double)kept.count, n * p,
+                          SIGMA * sqrt(n * p * (1 - p)));
+            const struct law law = {normal_below, 1, 1};
+            if (kept.count > 0)
+                assert_law(&kept, &law);
+            free(s.values);
+        }
+}
+
+/* --- scaled by the shape ---------------------------------------------------------------------- */
+
+static void xavier_and_msra_scale(void **state) {
+    const int64_t shape[] = {100, 20, 10, 10};
+    static const double n[] = {2000, 10000, 6000};
+    (void)state;
+    for (int32_t norm = SB_VARIANCE_FAN_IN; norm <= SB_VARIANCE_AVERAGE; norm++) {
+        sb_filler xavier = filler_of(SB_FILLER_XAVIER), msra = filler_of(SB_FILLER_MSRA);
+        xavier.variance_norm = msra.variance_norm = norm;
+        assert_uniform(&xavier, 4, shape, SB_DTYPE_F32, -sqrt(3 / n[norm]), sqrt(3 / n[norm]));
+        assert_normal(&msra, 4, shape, SB_DTYPE_F32, 0, sqrt(2 / n[norm]));
+    }
+}
+
+/* --- rows ------------------------------------------------------------------------------------- */
+
+struct rows {
+    int64_t rows, length;
+};
+
+static void rows_sum_to_1(void **state) {
+    static const struct rows shapes[] = {{1, 1}, {7, 1}, {1000, 3}, {13, 1000}, {2, 70001}};
+    const sb_filler filler = filler_of(SB_FILLER_POSITIVE_UNITBALL);
+    (void)state;
+    for (int d = 0; d < 2; d++)
+        for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
+            const int64_t shape[] = {shapes[i].rows, shapes[i].length, 1};
+            struct sample s = sample_of(&filler, dtypes[d], 3, shape, 15);
+            const double unit = dtypes[d] == SB_DTYPE_F32 ? 0x1p-24 : 0x1p-52;
+            for (int64_t row = 0; row < shapes[i].rows; row++) {
+                double sum = 0;
+                for (int64_t j = 0; j < shapes[i].length; j++) {
+                    const double value = s.values[row * shapes[i].length + j];
+                    assert_true(value > 0 && value <= 1);
+                    sum += value;
+                }
+                assert_within("the sum of a row", sum, 1,
+                              unit * (4 + sqrt((double)shapes[i].length)));
+            }
+            free(s.values);
+        }
+}
+
+/* Of two uniform numbers: t/2 up to 1, then 1 - 1/(2 t). */
+static double ratio_below(const struct law *law, double t) {
+    (void)law;
+    return t < 1 ? t / 2 : 1 - 1 / (2 * t);
+}
+
+static void rows_are_uniform_before_they_are_scaled(void **state) {
+    const int64_t shape[] = {COUNT / 2, 2};
+    const sb_filler filler = filler_of(SB_FILLER_POSITIVE_UNITBALL);
+    const struct law law = {ratio_below, 0, 0};
+    (void)state;
+    for (int d = 0; d < 2; d++) {
+        struct sample s = sample_of(&filler, dtypes[d], 2, shape, 16);
+        struct sample ratios = {s.values, COUNT / 2};
+        for (int64_t i = 0; i < ratios.count; i++)
+            ratios.values[i] = s.values[2 * i] / s.values[2 * i + 1];
+        assert_law(&ratios, &law);
+        free(s.values);
+    }
+}
+
+/* --- by position alone ------------------------------------------------------------------------ */
+
+static void constant_is_its_value(void **state) {
+    const int64_t shape[] = {1031};
+    sb_filler filler = filler_of(SB_FILLER_CONSTANT);
+    (void)state;
+    filler.value = 0.1;
+    for (int d = 0; d < 2; d++) {
+        struct sample s = sample_of(&filler, dtypes[d], 1, shape, 17);
+        for (int64_t i = 0; i < s.count; i++)
+            assert_true(s.values[i] == (d == 0 ? (double)0.1F : 0.1));
+        free(s.values);
+    }
+}
+
+static double bilinear_weight(int64_t i, int64_t width) {
+    const double f = ceil((double)width / 2), c = (double)(width - 1) / (2 * f);
+    return 1 - fabs((double)i / f - c);
+}
+
+static void bilinear_is_its_formula(void **state) {
+    static const int64_t widths[] = {1, 2, 3, 4, 5, 8, 16, 33, 700};
+    const sb_filler filler = filler_of(SB_FILLER_BILINEAR);
+    (void)state;
+    for (int d = 0; d < 2; d++)
+        for (size_t k = 0; k < sizeof widths / sizeof *widths; k++) {
+            const int64_t width = widths[k], shape[] = {3, 2, width, width};
+            struct sample s = sample_of(&filler, dtypes[d], 4, shape, 18);
+            for (int64_t i = 0; i < s.count; i++) {
+                const double expected =
+                    bilinear_weight(i % width, width) * bilinear_weight(i / width % width, width);
+                assert_within("a weight", s.values[i], expected, d == 0 ? 0x1p-24 : 0x1p-52);
+            }
+            free(s.values);
+        }
+}
+
+/* What everybody knows: kernels of 4 double the size of an image. */
+static void bilinear_of_4(void **state) {
+    const int64_t shape[] = {1, 1, 4, 4};
+    static const double ramp[] = {0.25, 0.75, 0.75, 0.25};
+    const sb_filler filler = filler_of(SB_FILLER_BILINEAR);
+    (void)state;
+    struct sample s = sample_of(&filler, SB_DTYPE_F32, 4, shape, 19);
+    for (int i = 0; i < 16; i++)
+        assert_true(s.values[i] == ramp[i / 4] * ramp[i % 4]);
+    free(s.values);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(uniform_is_uniform),
+        cmocka_unit_test(uniform_of_nothing_is_its_bound),
+        cmocka_unit_test(uniform_stays_within_its_bounds),
+        cmocka_unit_test(gaussian_is_normal),
+        cmocka_unit_test(pairs_point_everywhere),
+        cmocka_unit_test(sparse_keeps_its_share),
+        cmocka_unit_test(xavier_and_msra_scale),
+        cmocka_unit_test(rows_sum_to_1),
+        cmocka_unit_test(rows_are_uniform_before_they_are_scaled),
+        cmocka_unit_test(constant_is_its_value),
+        cmocka_unit_test(bilinear_is_its_formula),
+        cmocka_unit_test(bilinear_of_4),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
