@@ -66,6 +66,17 @@ static const struct number numbers[] = {
     ROW(SB_HEAD_SYNCED, 3),
     ROW(SB_HEAD_LOST, 4),
 
+    ROW(SB_FILLER_CONSTANT, 0),
+    ROW(SB_FILLER_UNIFORM, 1),
+    ROW(SB_FILLER_GAUSSIAN, 2),
+    ROW(SB_FILLER_POSITIVE_UNITBALL, 3),
+    ROW(SB_FILLER_XAVIER, 4),
+    ROW(SB_FILLER_MSRA, 5),
+    ROW(SB_FILLER_BILINEAR, 6),
+    ROW(SB_VARIANCE_FAN_IN, 0),
+    ROW(SB_VARIANCE_FAN_OUT, 1),
+    ROW(SB_VARIANCE_AVERAGE, 2),
+
     SIZE(sb_error, 256),
     OFFSET(sb_error, code, 0),
     OFFSET(sb_error, device_code, 4),

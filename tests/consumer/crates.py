@@ -332,6 +332,8 @@ def test_message_without_libraries():
                    PKG_CONFIG_PATH=described("libprotobuf-c", "1.2.1"))
     expect_message("openblas 0.3 .* libopenblas-serial-dev .*, or drop the feature `openblas`",
                    **pkg_config_without("openblas"))
+    expect_message("Random123/philox.h was not found: install librandom123-dev",
+                   CFLAGS="-nostdinc")
     expect_message("OPENBLAS_NO_PKG_CONFIG is set, but .*: unset it", OPENBLAS_NO_PKG_CONFIG=1)
 
 

@@ -53,6 +53,7 @@ enum op {
     COPY_FROM_ELSEWHERE,
     COPY_TO_ELSEWHERE,
     UPDATE,
+    FILL,
     GPU_DATA_ON,
     MUTABLE_GPU_DATA_ON,
     OVERWRITE_GPU_DATA_ON,
@@ -103,6 +104,7 @@ static const char *const op_names[OPS] = {"reshape",
                                           "copy_from another context",
                                           "copy_from to another context",
                                           "update",
+                                          "fill",
                                           "gpu_data_on",
                                           "mutable_gpu_data_on",
                                           "overwrite_gpu_data_on",
@@ -314,6 +316,10 @@ static sb_status act(struct world *w, enum op op, sb_error *err) {
         return sb_blob_copy_from(t, e, 0, err);
     case COPY_TO_ELSEWHERE:
         return sb_blob_copy_from(e, t, 0, err);
+    case FILL: {
+        const sb_filler filler = {.struct_size = sizeof filler, .value = 3, .sparse = -1};
+        return sb_blob_fill(t, &filler, 1, err);
+    }
     default:
         if (op >= GPU_DATA_ON)
             return act_on_stream(w, op, err);

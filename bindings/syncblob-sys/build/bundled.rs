@@ -24,6 +24,7 @@ pub fn build() -> Result<Linked, String> {
     let protobuf_c = packages::find("libprotobuf-c", PROTOBUF_C, "install libprotobuf-c-dev")?;
 
     let root = PathBuf::from(variable("OUT_DIR")?);
+    find_random123(&root)?;
     let include = root.join("include");
     copy_headers(&sources.join("c/include/syncblob"), &include.join("syncblob"))?;
     let libraries = [Some(&protobuf_c), openblas.as_ref()];
@@ -119,6 +120,9 @@ fn compile<'a>(
         .define("_GNU_SOURCE", None)
         .define("SYNCBLOB_CUDA", None)
         .flag("-fvisibility=hidden")
+        // The fillers give the same numbers under every compiler, in vectors.
+        .flag("-ffp-contract=off")
+        .flag("-fno-math-errno")
         .include(root)
         .include(root.join("c/include"))
         .include(root.join("c/src"))
@@ -144,6 +148,20 @@ fn explain(error: cc::Error) -> String {
         }
         e => format!("the C sources do not compile: {e}"),
     }
+}
+
+/// Random123's headers, which pkg-config knows nothing of: whether the compiler finds them.
+fn find_random123(out: &Path) -> Result<(), String> {
+    let probe = out.join("random123.c");
+    fs::write(&probe, "#include <Random123/philox.h>\n")
+        .map_err(|e| format!("{}: {e}", probe.display()))?;
+    let found = cc::Build::new().file(&probe).cargo_warnings(false).try_expand();
+    found.map(|_| ()).map_err(|error| match error.to_string() {
+        e if e.starts_with("ToolNotFound") => explain(error),
+        _ => "Random123/philox.h was not found: install librandom123-dev, or name the folder \
+              that has it in CFLAGS"
+            .into(),
+    })
 }
 
 /// OpenBLAS, its serial build where Debian's layout has one: the threaded one
