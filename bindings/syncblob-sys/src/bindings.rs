@@ -407,6 +407,33 @@ pub struct sb_mem {
 pub struct sb_blob {
     _unused: [u8; 0],
 }
+/**FillerParameter. Start from SB_FILLER_INIT; members that the type does not
+use are ignored, but for `sparse`.*/
+#[repr(C)]
+#[derive(Debug, Default, Copy, Clone)]
+pub struct sb_filler {
+    ///sizeof(sb_filler) of the caller
+    pub struct_size: usize,
+    ///SB_FILLER_*
+    pub type_: i32,
+    ///SB_VARIANCE_*: xavier, msra
+    pub variance_norm: i32,
+    ///constant; infinite is fine
+    pub value: f64,
+    ///uniform
+    pub min: f64,
+    ///uniform
+    pub max: f64,
+    ///gaussian
+    pub mean: f64,
+    ///gaussian
+    pub std: f64,
+    /**gaussian: an element is not zero with the probability sparse / d0;
+-1: none is made zero. -1 for all other types*/
+    pub sparse: i32,
+    ///0
+    pub reserved: i32,
+}
 #[repr(C)]
 #[derive(Debug)]
 pub struct sb_model {
@@ -847,6 +874,58 @@ pub const SB_REALLOCATED_DIFF: u32 = 2;
 pub const SB_COPY_DIFF: u32 = 1;
 ///take the source's shape first
 pub const SB_COPY_RESHAPE: u32 = 2;
+///`value`
+pub const SB_FILLER_CONSTANT: u32 = 0;
+///uniform on \[min, max\]
+pub const SB_FILLER_UNIFORM: u32 = 1;
+///normal; with `sparse`, mostly zeros
+pub const SB_FILLER_GAUSSIAN: u32 = 2;
+///uniform on (0, 1), each row (axis 0) over its sum
+pub const SB_FILLER_POSITIVE_UNITBALL: u32 = 3;
+///uniform on \[-a, a\], a = sqrt(3 / n)
+pub const SB_FILLER_XAVIER: u32 = 4;
+///normal, mean 0, variance 2 / n
+pub const SB_FILLER_MSRA: u32 = 5;
+///the weights of bilinear upsampling, by position alone
+pub const SB_FILLER_BILINEAR: u32 = 6;
+pub const SB_VARIANCE_FAN_IN: u32 = 0;
+pub const SB_VARIANCE_FAN_OUT: u32 = 1;
+pub const SB_VARIANCE_AVERAGE: u32 = 2;
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    ["Size of sb_filler"][::core::mem::size_of::<sb_filler>() - 64usize];
+    ["Alignment of sb_filler"][::core::mem::align_of::<sb_filler>() - 8usize];
+    [
+        "Offset of field: sb_filler::struct_size",
+    ][::core::mem::offset_of!(sb_filler, struct_size) - 0usize];
+    [
+        "Offset of field: sb_filler::type_",
+    ][::core::mem::offset_of!(sb_filler, type_) - 8usize];
+    [
+        "Offset of field: sb_filler::variance_norm",
+    ][::core::mem::offset_of!(sb_filler, variance_norm) - 12usize];
+    [
+        "Offset of field: sb_filler::value",
+    ][::core::mem::offset_of!(sb_filler, value) - 16usize];
+    [
+        "Offset of field: sb_filler::min",
+    ][::core::mem::offset_of!(sb_filler, min) - 24usize];
+    [
+        "Offset of field: sb_filler::max",
+    ][::core::mem::offset_of!(sb_filler, max) - 32usize];
+    [
+        "Offset of field: sb_filler::mean",
+    ][::core::mem::offset_of!(sb_filler, mean) - 40usize];
+    [
+        "Offset of field: sb_filler::std",
+    ][::core::mem::offset_of!(sb_filler, std) - 48usize];
+    [
+        "Offset of field: sb_filler::sparse",
+    ][::core::mem::offset_of!(sb_filler, sparse) - 56usize];
+    [
+        "Offset of field: sb_filler::reserved",
+    ][::core::mem::offset_of!(sb_filler, reserved) - 60usize];
+};
 ///found out from the bytes
 pub const SB_FORMAT_AUTO: i32 = 0;
 ///BlobProto: mean.binaryproto
@@ -1891,6 +1970,47 @@ OUT_OF_MEMORY, CAP_REACHED, DEVICE_FAILURE (nothing was begun),
 DEVICE_LOST (failed while it wrote: host bytes that were current are kept
 and become the head, else the memory is LOST), FORKED.*/
     pub fn sb_blob_update(blob: *mut sb_blob, err: *mut sb_error) -> sb_status;
+    ///Fills in the defaults. * filler \[nullable\]
+    pub fn sb_filler_init(filler: *mut sb_filler);
+    /**FillerParameter's name of a type ("positive_unitball"); "unknown" for any other
+number.
+Returns \[borrowed\] static text.*/
+    pub fn sb_filler_type_name(type_: i32) -> *const ::core::ffi::c_char;
+    /**Reads a FillerParameter message (type 1, value 2, min 3, max 4, mean 5, std
+6, sparse 7, variance_norm 8). What is missing has its default; of a field
+that is there twice, the last counts; unknown fields are skipped.
+* bytes \[borrowed, nullable when size is 0\]
+* out `struct_size` set by the caller (SB_FILLER_INIT); that many bytes
+are written at most
+
+Errors: INVALID_ARGUMENT, ABI_MISMATCH (struct_size too small), MALFORMED
+(also an unknown type, and parameters that sb_blob_fill would refuse for any
+blob), DATA_LIMIT.*/
+    pub fn sb_filler_parse(
+        bytes: *const ::core::ffi::c_void,
+        size: usize,
+        out: *mut sb_filler,
+        err: *mut sb_error,
+    ) -> sb_status;
+    /**Fills data on the host (Filler::Fill). Values are computed as double and
+rounded to the element type. Nothing is read from the device; a blob of count
+0 stays as it is. Give each blob a seed of its own: equal seeds give equal
+numbers.
+* filler \[borrowed\]
+
+Errors: INVALID_ARGUMENT (unknown type or variance_norm; a used parameter that
+is NaN or, but for value, infinite; min > max; std < 0; sparse below -1, above
+d0, or given for another type than gaussian), UNSUPPORTED (not F32 or F64; an
+unknown tail that is not zero), ABI_MISMATCH (struct_size too small),
+SHAPE_MISMATCH (positive_unitball, xavier and msra want an axis; bilinear wants
+four, the last two equal), OUT_OF_MEMORY, CAP_REACHED, DEVICE_FAILURE,
+DEVICE_LOST, FORKED.*/
+    pub fn sb_blob_fill(
+        blob: *mut sb_blob,
+        filler: *const sb_filler,
+        seed: u64,
+        err: *mut sb_error,
+    ) -> sb_status;
     /**"blob", "caffemodel", "solverstate", "blobvector"; "unknown" for any other
 number.
 Returns \[borrowed\] static text.*/
