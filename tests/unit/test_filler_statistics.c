@@ -159,7 +159,7 @@ static void uniform_of_nothing_is_its_bound(void **state) {
     free(s.values);
 }
 
-/* Bounds that the sum of their parts would round beyond. */
+/* Spans that are no doubles, and some that are hardly any. */
 static void uniform_stays_within_its_bounds(void **state) {
     static const double bounds[][2] = {{-1e-20, 1},      {0.1, 0.3},  {-0.7, 1e-17},
                                        {1e16, 1e16 + 4}, {-1e308, 1}, {0, 5e-324}};

@@ -140,7 +140,6 @@ static double fan(const sb_filler *filler, const struct sb__shape *shape) {
 static void be_uniform(struct sb__random *random, double min, double max) {
     random->origin = min;
     random->scale = max - min;
-    random->limit = max;
 }
 
 static void be_normal(struct sb__random *random, double mean, double deviation) {

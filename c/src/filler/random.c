@@ -197,13 +197,8 @@ INLINE void normal_pair(const struct accuracy *accuracy, double u, double t, uin
 _Static_assert(SINGLES * sizeof(float) == SB__GROUP_BYTES, "a group of floats");
 _Static_assert(DOUBLES * sizeof(double) == SB__GROUP_BYTES, "a group of doubles");
 
-INLINE void stretch(const struct sb__random *random, double *x, int n) {
-    for (int i = 0; i < n; i++) {
-        const double value = random->origin + random->scale * x[i];
-        x[i] = value < random->limit ? value : random->limit;
-    }
-}
-
+/* Of uniform numbers no sum is above low + span: as u is at most 1 - 2^-53, span * u rounds to less
+   than the exact span. */
 INLINE void shift(const struct sb__random *random, double *x, int n) {
     for (int i = 0; i < n; i++)
         x[i] = random->origin + random->scale * x[i];
@@ -245,7 +240,7 @@ INLINE void normals_f64(const struct words *words, double *x) {
     }
 }
 
-#define DEFINE_KERNEL(name, type, count, draw, numbers, place, attributes)                         \
+#define DEFINE_KERNEL(name, type, count, draw, numbers, attributes)                                \
     attributes static void name(const struct sb__random *random, uint64_t group, int64_t groups,   \
                                 void *out) {                                                       \
         const struct sb__random own = *random; /* which `out` cannot alias */                      \
@@ -255,7 +250,7 @@ INLINE void normals_f64(const struct words *words, double *x) {
             double x[count];                                                                       \
             draw(&words, own.seed, group, VALUES);                                                 \
             numbers(&words, x);                                                                    \
-            place(&own, x, count);                                                                 \
+            shift(&own, x, count);                                                                 \
             if (own.keep < 1) {                                                                    \
                 draw(&words, own.seed, group, KEPT);                                               \
                 thin(&own, &words, x, count);                                                      \
@@ -266,10 +261,10 @@ INLINE void normals_f64(const struct words *words, double *x) {
     }
 
 #define DEFINE_KERNELS(set, attributes)                                                            \
-    DEFINE_KERNEL(uniform_f32_##set, float, SINGLES, draw_##set, units_f32, stretch, attributes)   \
-    DEFINE_KERNEL(uniform_f64_##set, double, DOUBLES, draw_##set, units_f64, stretch, attributes)  \
-    DEFINE_KERNEL(normal_f32_##set, float, SINGLES, draw_##set, normals_f32, shift, attributes)    \
-    DEFINE_KERNEL(normal_f64_##set, double, DOUBLES, draw_##set, normals_f64, shift, attributes)   \
+    DEFINE_KERNEL(uniform_f32_##set, float, SINGLES, draw_##set, units_f32, attributes)            \
+    DEFINE_KERNEL(uniform_f64_##set, double, DOUBLES, draw_##set, units_f64, attributes)           \
+    DEFINE_KERNEL(normal_f32_##set, float, SINGLES, draw_##set, normals_f32, attributes)           \
+    DEFINE_KERNEL(normal_f64_##set, double, DOUBLES, draw_##set, normals_f64, attributes)          \
     static const struct sb__random_kernels kernels_##set = {uniform_f32_##set, uniform_f64_##set,  \
                                                             normal_f32_##set, normal_f64_##set}
 

@@ -7,13 +7,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Uniform: low + span * u, u in (0, 1), at most low + span. Normal: mean + deviation * z. */
+/* Uniform: low + span * u, u in (0, 1). Normal: mean + deviation * z. */
 struct sb__random {
     uint64_t seed;
     int32_t dtype; /* F32 or F64 */
     bool normal;
     double origin, scale; /* low and span; mean and deviation */
-    double limit;         /* of uniform: no number is above */
     double keep;          /* an element is zero with the probability 1 - keep */
 };
 
