@@ -1,0 +1,68 @@
+"""Seeds that are one FillerParameter message, and the dictionary of its words."""
+
+from wire import data, fixed32, fixed64, group, number, tag, FIXED32, VARINT
+
+TYPES = ["constant", "uniform", "gaussian", "positive_unitball", "xavier", "msra", "bilinear"]
+MEMBERS = ["value", "min", "max", "mean", "std"]
+INFINITY, NAN = float("inf"), float("nan")
+
+
+def floats(*values):
+    """value, min, max, mean and std, as many as are given."""
+    return b"".join(fixed32(2 + i, value) for i, value in enumerate(values))
+
+
+def accepted():
+    """Each form of the accepted language."""
+    yield "empty", b""
+    for name in TYPES:
+        yield name, data(1, name)
+    yield "all-members", (data(1, "gaussian") + floats(1, 2, 3, 4, 5) + number(7, 2) + number(8, 2))
+    yield "uniform-of-one-number", data(1, "uniform") + floats(0, 3, 3)
+    yield "sparse-none", data(1, "gaussian") + number(7, -1)
+    yield "sparse-all-zero", data(1, "gaussian") + number(7, 0)
+    yield "fan-out", data(1, "xavier") + number(8, 1)
+    yield "fan-average", data(1, "msra") + number(8, 2)
+    yield "constant-infinite", floats(INFINITY)
+    yield "unused-members-wrong", data(1, "bilinear") + floats(NAN, 2, 1, NAN, -1)
+    yield "last-type-counts", data(1, "unheard of") + data(1, "msra")
+    yield "last-norm-counts", number(8, 9) + number(8, 0)
+    yield "members-of-other-types", number(1, 1) + fixed64(2, 1) + number(6, 1) + fixed32(7, 1)
+    yield "unknown-fields", data(9, "more") + group(20, number(1, 1)) + data(1, "uniform")
+
+
+def refused():
+    yield "type-unknown", data(1, "unheard of")
+    yield "type-empty", data(1, "")
+    yield "type-cut", data(1, "constan")
+    yield "type-long", data(1, "positive_unitball" * 9)
+    yield "type-with-nul", data(1, "constant\0")
+    yield "norm-unknown", data(1, "msra") + number(8, 3)
+    yield "norm-negative", number(8, -1)
+    yield "min-above-max", data(1, "uniform") + floats(0, 2, 1)
+    yield "max-alone-below-min", data(1, "uniform") + fixed32(4, -1)
+    yield "min-nan", data(1, "uniform") + fixed32(3, NAN)
+    yield "max-infinite", data(1, "uniform") + fixed32(4, INFINITY)
+    yield "value-nan", fixed32(2, NAN)
+    yield "std-negative", data(1, "gaussian") + fixed32(6, -1)
+    yield "mean-infinite", data(1, "gaussian") + fixed32(5, -INFINITY)
+    yield "sparse-without-gaussian", number(7, 1)
+    yield "sparse-below", data(1, "gaussian") + number(7, -2)
+    yield "float-cut", tag(2, FIXED32) + b"\0\0\0"
+    yield "number-cut", tag(7, VARINT) + b"\x80"
+    yield "text-cut", data(1, "constant", 9)
+
+
+def seeds():
+    for group_of in accepted, refused:
+        for name, content in group_of():
+            yield "filler", name, content
+
+
+def words():
+    for name in TYPES:
+        yield "filler", name, data(1, name)
+    for i, name in enumerate(MEMBERS):
+        yield "filler", name, tag(2 + i, FIXED32)
+    yield "filler", "sparse", tag(7, VARINT)
+    yield "filler", "variance_norm", tag(8, VARINT)

@@ -1,0 +1,151 @@
+/* FillerParameter bytes: a filler that fills, encoded and read again without a difference, or an
+   error and the result as it was. */
+#include "watched.h"
+
+#include <math.h>
+#include <string.h>
+
+#define MESSAGE_BYTES 96
+
+struct message {
+    uint8_t bytes[MESSAGE_BYTES];
+    size_t size;
+};
+
+/* --- the message that a filler is --------------------------------------------------------- */
+
+static void put_varint(struct message *m, uint64_t value) {
+    for (; value > 0x7f; value >>= 7)
+        m->bytes[m->size++] = (uint8_t)(value | 0x80);
+    m->bytes[m->size++] = (uint8_t)value;
+}
+
+static void put_number(struct message *m, uint32_t field, int32_t value) {
+    put_varint(m, field << 3);
+    put_varint(m, (uint64_t)(int64_t)value);
+}
+
+static void put_float(struct message *m, uint32_t field, double value) {
+    const float single = (float)value;
+    put_varint(m, field << 3 | 5);
+    memcpy(m->bytes + m->size, &single, sizeof single);
+    m->size += sizeof single;
+}
+
+static struct message encoded(const sb_filler *filler) {
+    struct message m = {.size = 0};
+    const char *name = sb_filler_type_name(filler->type);
+    put_varint(&m, 1 << 3 | 2);
+    put_varint(&m, strlen(name));
+    memcpy(m.bytes + m.size, name, strlen(name));
+    m.size += strlen(name);
+    put_float(&m, 2, filler->value);
+    put_float(&m, 3, filler->min);
+    put_float(&m, 4, filler->max);
+    put_float(&m, 5, filler->mean);
+    put_float(&m, 6, filler->std);
+    put_number(&m, 7, filler->sparse);
+    put_number(&m, 8, filler->variance_norm);
+    return m;
+}
+
+/* Bits but of a NaN that the type does not use. */
+static bool is_same(double a, double b) {
+    return memcmp(&a, &b, sizeof a) == 0 || (isnan(a) && isnan(b));
+}
+
+static bool is_same_filler(const sb_filler *a, const sb_filler *b) {
+    return a->type == b->type && a->variance_norm == b->variance_norm && a->sparse == b->sparse &&
+           is_same(a->value, b->value) && is_same(a->min, b->min) && is_same(a->max, b->max) &&
+           is_same(a->mean, b->mean) && is_same(a->std, b->std) && a->reserved == b->reserved &&
+           a->struct_size == b->struct_size;
+}
+
+static void check_round_trip(const sb_filler *filler) {
+    const struct message m = encoded(filler);
+    sb_filler again = SB_FILLER_INIT;
+    sb_error err = fuzz_fresh_error();
+    sb_status st = sb_filler_parse(m.bytes, m.size, &again, &err);
+    fuzz_check(st == SB_OK, "refused when encoded: %s", err.message);
+    fuzz_check(is_same_filler(filler, &again), "another filler when encoded");
+}
+
+/* --- what it fills ------------------------------------------------------------------------- */
+
+static const int64_t shapes[][4] = {{0}, {35}, {8, 36}, {2, 3, 4}, {2, 2, 5, 5}, {2, 0, 3, 3}};
+static const int32_t axes[] = {0, 1, 2, 3, 4, 4};
+
+static bool fits(const sb_filler *filler, const int64_t *shape, int32_t num_axes) {
+    switch (filler->type) {
+    case SB_FILLER_POSITIVE_UNITBALL:
+    case SB_FILLER_XAVIER:
+    case SB_FILLER_MSRA:
+        return num_axes > 0;
+    case SB_FILLER_BILINEAR:
+        return num_axes == 4 && shape[2] == shape[3];
+    default:
+        return filler->sparse <= (num_axes > 0 ? shape[0] : 1);
+    }
+}
+
+static bool in_range(const sb_filler *filler, double x) {
+    switch (filler->type) {
+    case SB_FILLER_CONSTANT:
+        return x == filler->value;
+    case SB_FILLER_UNIFORM:
+        return x >= filler->min && x <= filler->max;
+    case SB_FILLER_GAUSSIAN: /* its bounds are above any number of Box and Muller's */
+        return x == 0 || fabs(x - filler->mean) <= 9 * filler->std + 1e-6 * fabs(filler->mean);
+    case SB_FILLER_POSITIVE_UNITBALL:
+    case SB_FILLER_BILINEAR:
+        return x >= 0 && x <= 1;
+    default:
+        return fabs(x) <= 15;
+    }
+}
+
+static void check_values(const sb_filler *filler, const sb_blob *blob) {
+    const double *data = NULL;
+    sb_error err;
+    fuzz_check(sb_blob_cpu_data_f64(blob, &data, &err) == SB_OK, "no data: %s", err.message);
+    for (int64_t i = 0; i < sb_blob_count(blob); i++)
+        fuzz_check(in_range(filler, data[i]), "%s: element %lld is %g",
+                   sb_filler_type_name(filler->type), (long long)i, data[i]);
+}
+
+static void check_fill(sb_context *context, const sb_filler *filler, size_t shape, uint64_t seed) {
+    sb_blob *blob;
+    sb_error err = fuzz_fresh_error();
+    sb_status st =
+        sb_blob_create_shaped(context, SB_DTYPE_F64, shapes[shape], axes[shape], &blob, &err);
+    fuzz_check(st == SB_OK, "no blob: %s", err.message);
+    const bool expected = sb_blob_count(blob) == 0 || fits(filler, shapes[shape], axes[shape]);
+    err = fuzz_fresh_error();
+    st = sb_blob_fill(blob, filler, seed, &err);
+    fuzz_check_error(st, &err);
+    fuzz_check((st == SB_OK) == expected, "%s on shape %zu: %s", sb_filler_type_name(filler->type),
+               shape, sb_status_name(st));
+    if (st == SB_OK)
+        check_values(filler, blob);
+    sb_blob_destroy(blob);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+    struct watched watched;
+    sb_filler filler = SB_FILLER_INIT;
+    filler.type = SB_FILLER_MSRA;
+    const sb_filler before = filler;
+    sb_error err = fuzz_fresh_error();
+    sb_status st = sb_filler_parse(data, size, &filler, &err);
+    check_read_status(st, &err, size);
+    if (st != SB_OK) {
+        fuzz_check(memcmp(&filler, &before, sizeof filler) == 0, "a refused message is seen");
+        return 0;
+    }
+    check_round_trip(&filler);
+    watched_begin(&watched);
+    for (size_t shape = 0; shape < sizeof axes / sizeof *axes; shape++)
+        check_fill(watched.context, &filler, shape, size);
+    watched_end(&watched);
+    return 0;
+}
