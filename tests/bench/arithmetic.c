@@ -1,0 +1,303 @@
+/* Goal 5: arithmetic and copies, by one thread and by two, and how exact sums are. All contestants
+   work on the same memory. */
+#include "caffe.h"
+#include "cases.h"
+#include "harness.h"
+#include "loops.h"
+#include "team.h"
+
+#include <syncblob/syncblob.h>
+
+#include <math.h>
+#include <string.h>
+
+#define PIECE      ((size_t)64 << 10) /* elements of a task of the two-thread loops */
+#define SAME       1.05               /* a ratio of two equals, with the noise that is left */
+#define LEAST_TEAM ((size_t)8 << 20)  /* bytes from which two threads are shown */
+
+struct state {
+    size_t count;
+    float *data, *diff, *copy;
+    sb_context *context;
+    sb_blob *blob, *target; /* data and diff; copy */
+    void *caffe_blob, *caffe_target;
+};
+
+/* --- the library ----------------------------------------------------------------------- */
+
+static void update(void *arg, int64_t n) {
+    struct state *s = arg;
+    for (; n > 0; n--)
+        must(sb_blob_update(s->blob, NULL));
+}
+
+static void asum(void *arg, int64_t n) {
+    struct state *s = arg;
+    double sum;
+    for (; n > 0; n--)
+        must(sb_blob_asum_data(s->blob, &sum, NULL));
+    keep(&sum);
+}
+
+static void sumsq(void *arg, int64_t n) {
+    struct state *s = arg;
+    double sum;
+    for (; n > 0; n--)
+        must(sb_blob_sumsq_data(s->blob, &sum, NULL));
+    keep(&sum);
+}
+
+static void scale(void *arg, int64_t n) {
+    struct state *s = arg;
+    for (; n > 0; n--)
+        must(sb_blob_scale_data(s->blob, -1, NULL));
+}
+
+static void copy(void *arg, int64_t n) {
+    struct state *s = arg;
+    for (; n > 0; n--)
+        must(sb_blob_copy_from(s->target, s->blob, 0, NULL));
+}
+
+/* --- the limits: the loop over a range, whole or in pieces by two threads ----------------- */
+
+typedef void range_work(struct state *s, size_t at, size_t count);
+
+static void update_range(struct state *s, size_t at, size_t count) {
+    loop_update(s->data + at, s->diff + at, count);
+}
+
+static void asum_range(struct state *s, size_t at, size_t count) {
+    float sum = loop_asum(s->data + at, count);
+    keep(&sum);
+}
+
+static void sumsq_range(struct state *s, size_t at, size_t count) {
+    float sum = loop_sumsq(s->data + at, count);
+    keep(&sum);
+}
+
+static void scale_range(struct state *s, size_t at, size_t count) {
+    loop_scale(s->data + at, -1, count);
+}
+
+static void copy_range(struct state *s, size_t at, size_t count) {
+    memcpy(s->copy + at, s->data + at, count * sizeof *s->data);
+}
+
+struct limit {
+    struct state *state;
+    range_work *work;
+};
+
+static void run_whole(void *arg, int64_t n) {
+    struct limit *limit = arg;
+    for (; n > 0; n--) {
+        limit->work(limit->state, 0, limit->state->count);
+        keep(limit->state->data);
+    }
+}
+
+static void run_piece(void *arg, int64_t i) {
+    struct limit *limit = arg;
+    size_t at = (size_t)i * PIECE, left = limit->state->count - at;
+    limit->work(limit->state, at, left < PIECE ? left : PIECE);
+}
+
+static void run_pieces(void *arg, int64_t n) {
+    struct limit *limit = arg;
+    int64_t pieces = (int64_t)((limit->state->count - 1) / PIECE + 1);
+    for (; n > 0; n--)
+        team_run(NULL, pieces, run_piece, limit);
+}
+
+/* --- Caffe -------------------------------------------------------------------------------- */
+
+static void caffe_update(void *arg, int64_t n) {
+    bench.caffe->update(((struct state *)arg)->caffe_blob, n);
+}
+
+static void caffe_asum(void *arg, int64_t n) {
+    bench.caffe->asum(((struct state *)arg)->caffe_blob, n);
+}
+
+static void caffe_sumsq(void *arg, int64_t n) {
+    bench.caffe->sumsq(((struct state *)arg)->caffe_blob, n);
+}
+
+static void caffe_scale(void *arg, int64_t n) {
+    bench.caffe->scale(((struct state *)arg)->caffe_blob, n);
+}
+
+static void caffe_copy(void *arg, int64_t n) {
+    struct state *s = arg;
+    bench.caffe->copy(s->caffe_target, s->caffe_blob, n);
+}
+
+/* --- contests ------------------------------------------------------------------------------ */
+
+static const struct operation {
+    const char *what, *limit;
+    void (*run)(void *, int64_t);
+    range_work *range;
+    void (*caffe)(void *, int64_t);
+    double extra_ns; /* at 1 KiB */
+} operations[] = {
+    {"update", "plain loop", update, update_range, caffe_update, 15},
+    {"asum", "plain loop", asum, asum_range, caffe_asum, 15},
+    {"sumsq", "plain loop", sumsq, sumsq_range, caffe_sumsq, 35},
+    {"scale", "plain loop", scale, scale_range, caffe_scale, 15},
+    {"copy", "memcpy", copy, copy_range, caffe_copy, 15},
+};
+
+static void contest_alone(const struct operation *op, struct state *s) {
+    size_t bytes = s->count * sizeof *s->data;
+    struct contest c = {.goal = 5, .what = op->what, .bytes = bytes, .threads = 1};
+    struct limit limit = {s, op->range};
+    contest_add(&c, "syncblob", op->run, NULL, s);
+    contest_add(&c, op->limit, run_whole, NULL, &limit);
+    if (bench.caffe)
+        contest_add(&c, "Caffe", op->caffe, NULL, s);
+    contest_run(&c);
+    if (bytes == (size_t)1 << 10)
+        goal_extra(&c, op->limit, op->extra_ns);
+    if (bytes == (size_t)1 << 20 || bytes == (size_t)256 << 20)
+        goal_ratio(&c, op->limit, 1 / 0.97);
+    goal_ratio(&c, "Caffe", SAME);
+    contest_free(&c);
+}
+
+static void contest_team(const struct operation *op, struct state *s) {
+    size_t bytes = s->count * sizeof *s->data;
+    struct contest c = {.goal = 5, .what = op->what, .bytes = bytes, .threads = 2};
+    struct limit limit = {s, op->range};
+    contest_add(&c, "syncblob", op->run, NULL, s);
+    contest_add(&c, op->limit, run_pieces, NULL, &limit);
+    contest_run(&c);
+    if (bytes == (size_t)256 << 20)
+        goal_ratio(&c, op->limit, 1 / 0.9);
+    contest_free(&c);
+}
+
+/* --- setting up ------------------------------------------------------------------------------ */
+
+static sb_blob *blob_over(sb_context *context, float *data, float *diff, size_t count) {
+    int64_t shape = (int64_t)count;
+    size_t bytes = count * sizeof *data;
+    sb_blob *blob;
+    sb_mem *mem;
+    must(sb_blob_create_shaped(context, SB_DTYPE_F32, &shape, 1, &blob, NULL));
+    must(sb_blob_set_cpu_data(blob, data, bytes, 0, NULL, NULL, NULL));
+    if (diff) {
+        must(sb_blob_diff(blob, &mem, NULL));
+        must(sb_mem_set_cpu(mem, diff, bytes, 0, NULL, NULL, NULL));
+    }
+    return blob;
+}
+
+static void set_up_blobs(struct state *s, sb_parallel_for parallel_for) {
+    sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
+    options.parallel_for = parallel_for;
+    must(sb_context_create(&options, &s->context, NULL));
+    s->blob = blob_over(s->context, s->data, s->diff, s->count);
+    s->target = blob_over(s->context, s->copy, NULL, s->count);
+}
+
+static void take_down_blobs(struct state *s) {
+    sb_blob_destroy(s->blob);
+    sb_blob_destroy(s->target);
+    sb_context_release(s->context);
+}
+
+static void set_up_caffe(struct state *s) {
+    const struct caffe_peer *caffe = bench.caffe;
+    s->caffe_blob = caffe->create(1, 1, 1, (int)s->count);
+    s->caffe_target = caffe->create(1, 1, 1, (int)s->count);
+    caffe->borrow(s->caffe_blob, s->data, s->diff);
+    caffe->borrow(s->caffe_target, s->copy, NULL);
+}
+
+static void contests_of_size(size_t bytes) {
+    size_t count = bytes / sizeof(float), n = sizeof operations / sizeof *operations;
+    struct state s = {.count = count,
+                      .data = random_floats(count, 4),
+                      .diff = random_floats(count, 5),
+                      .copy = random_floats(count, 6)};
+    set_up_blobs(&s, NULL);
+    if (bench.caffe)
+        set_up_caffe(&s);
+    for (size_t i = 0; i < n; i++)
+        contest_alone(&operations[i], &s);
+    if (bench.caffe) {
+        bench.caffe->destroy(s.caffe_blob);
+        bench.caffe->destroy(s.caffe_target);
+    }
+    take_down_blobs(&s);
+
+    set_up_blobs(&s, team_run);
+    for (size_t i = 0; i < n && bytes >= LEAST_TEAM; i++)
+        contest_team(&operations[i], &s);
+    take_down_blobs(&s);
+    fresh_memory_free(s.data, bytes);
+    fresh_memory_free(s.diff, bytes);
+    fresh_memory_free(s.copy, bytes);
+}
+
+/* --- how exact sums are ------------------------------------------------------------------------
+ */
+
+/* The sum, far closer than it is judged by; `power` is 1 or 2. */
+static long double exact_sum(const float *x, size_t count, int power) {
+    long double sum = 0;
+    for (size_t i = 0; i < count; i++)
+        sum += power == 1 ? (long double)fabsf(x[i]) : (long double)x[i] * (long double)x[i];
+    return sum;
+}
+
+static double sum_of(const float *x, size_t count, int power, sb_parallel_for parallel_for) {
+    sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
+    sb_context *context;
+    double sum;
+    options.parallel_for = parallel_for;
+    must(sb_context_create(&options, &context, NULL));
+    sb_blob *blob = blob_over(context, (float *)(uintptr_t)x, NULL, count);
+    must(power == 1 ? sb_blob_asum_data(blob, &sum, NULL) : sb_blob_sumsq_data(blob, &sum, NULL));
+    sb_blob_destroy(blob);
+    sb_context_release(context);
+    return sum;
+}
+
+static void exactness(const char *what, const float *x, size_t count, int power, double limit) {
+    long double exact = exact_sum(x, count, power);
+    double alone = sum_of(x, count, power, NULL), team = sum_of(x, count, power, team_run);
+    double error = (double)(fabsl((long double)alone - exact) / exact);
+    goal_value(5, what, count * sizeof *x, 1, "error", error, limit);
+    goal_value(5, what, count * sizeof *x, 2, "differs", memcmp(&alone, &team, sizeof alone) != 0,
+               0);
+}
+
+static void bench_exactness(void) {
+    size_t count = (size_t)(bench.effort == QUICK ? 1 : 64) << 20;
+    float *x = random_floats(count, 7);
+    exactness("asum of random values", x, count, 1, 2e-7);
+    exactness("sumsq of random values", x, count, 2, 2e-7);
+    for (size_t i = 0; i < count; i++)
+        x[i] = 0.1F;
+    exactness("asum of one value again and again", x, count, 1, 1e-6);
+    exactness("sumsq of one value again and again", x, count, 2, 1e-6);
+    for (size_t i = 0; i < count; i++) /* the rest of a block is rounded away beside its first */
+        x[i] = i % 64 ? 1.0F : 16777216.0F;
+    exactness("asum of large among small", x, count, 1, 1e-6);
+    exactness("sumsq of large among small", x, count, 2, 1e-6);
+    fresh_memory_free(x, count * sizeof *x);
+}
+
+void bench_arithmetic(void) {
+    const size_t *sizes;
+    int count = bench_sizes(&sizes);
+    team_start();
+    bench_exactness();
+    for (int i = 0; i < count; i++)
+        contests_of_size(sizes[i]);
+    team_stop();
+}

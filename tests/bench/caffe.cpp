@@ -1,0 +1,161 @@
+// The contestant of caffe.h, for whoever has Caffe's sources: see build_caffe.sh.
+#include "caffe.h"
+
+#include "caffe/blob.hpp"
+#include "caffe/util/math_functions.hpp"
+
+#include <fcntl.h>
+#include <google/protobuf/io/coded_stream.h>
+#include <google/protobuf/io/zero_copy_stream_impl.h>
+#include <unistd.h>
+
+#include <memory>
+#include <vector>
+
+namespace {
+
+using Blob = caffe::Blob<float>;
+using Net = std::vector<std::unique_ptr<Blob>>;
+
+Blob *blob_of(void *blob) {
+    return static_cast<Blob *>(blob);
+}
+
+template <typename T> void keep(const T &value) {
+    asm volatile("" : : "r"(value) : "memory");
+}
+
+void *create(int n, int c, int h, int w) {
+    Blob *blob = new Blob(n, c, h, w);
+    blob->mutable_cpu_data();
+    return blob;
+}
+
+void destroy(void *blob) {
+    delete blob_of(blob);
+}
+
+void borrow(void *blob, float *data, float *diff) {
+    blob_of(blob)->data()->set_cpu_data(data);
+    if (diff)
+        blob_of(blob)->diff()->set_cpu_data(diff);
+}
+
+void access(void *blob, int64_t n) {
+    for (; n > 0; n--)
+        keep(blob_of(blob)->cpu_data());
+}
+
+void make(void *, int64_t n) {
+    for (; n > 0; n--) {
+        Blob blob(2, 3, 4, 5);
+        keep(&blob);
+    }
+}
+
+void reshape_vector(void *blob, int64_t n) {
+    std::vector<int> shape = {2, 3, 4, 5};
+    for (; n > 0; n--) {
+        shape[0] = 1 + static_cast<int>(n & 1);
+        blob_of(blob)->Reshape(shape);
+    }
+}
+
+void reshape_four(void *blob, int64_t n) {
+    for (; n > 0; n--)
+        blob_of(blob)->Reshape(1 + static_cast<int>(n & 1), 3, 4, 5);
+}
+
+void offset(void *blob, int64_t n) {
+    for (; n > 0; n--)
+        keep(blob_of(blob)->offset(1, 2, 3, static_cast<int>(n & 3)));
+}
+
+void update(void *blob, int64_t n) {
+    for (; n > 0; n--)
+        blob_of(blob)->Update();
+}
+
+void asum(void *blob, int64_t n) {
+    for (; n > 0; n--)
+        keep(blob_of(blob)->asum_data());
+}
+
+void sumsq(void *blob, int64_t n) {
+    for (; n > 0; n--)
+        keep(blob_of(blob)->sumsq_data());
+}
+
+void scale(void *blob, int64_t n) {
+    for (; n > 0; n--)
+        blob_of(blob)->scale_data(-1);
+}
+
+void copy(void *to, const void *from, int64_t n) {
+    for (; n > 0; n--)
+        blob_of(to)->CopyFrom(*static_cast<const Blob *>(from));
+}
+
+void *allocate(int64_t count, float **out) {
+    Blob *blob = new Blob(std::vector<int>{static_cast<int>(count)});
+    *out = blob->mutable_cpu_data();
+    return blob;
+}
+
+// Without protobuf's old limit of 64 MiB, as Caffe reads.
+void parse_into(google::protobuf::Message *message, const void *bytes, size_t size) {
+    google::protobuf::io::CodedInputStream input(static_cast<const uint8_t *>(bytes),
+                                                 static_cast<int>(size));
+    input.SetTotalBytesLimit(INT_MAX);
+    CHECK(message->ParseFromCodedStream(&input));
+}
+
+void *load(void *blob, const void *bytes, size_t size) {
+    caffe::BlobProto message;
+    parse_into(&message, bytes, size);
+    Blob *target = blob ? blob_of(blob) : new Blob();
+    target->FromProto(message);
+    return target;
+}
+
+void save(const void *blob, void *buffer, size_t capacity) {
+    caffe::BlobProto message;
+    static_cast<const Blob *>(blob)->ToProto(&message);
+    CHECK(message.SerializeToArray(buffer, static_cast<int>(capacity)));
+}
+
+void parse(const void *bytes, size_t size) {
+    caffe::BlobProto message;
+    parse_into(&message, bytes, size);
+    keep(&message);
+}
+
+void *load_net(const char *path) {
+    int file = open(path, O_RDONLY);
+    CHECK_GE(file, 0);
+    caffe::NetParameter message;
+    {
+        google::protobuf::io::FileInputStream raw(file);
+        google::protobuf::io::CodedInputStream input(&raw);
+        input.SetTotalBytesLimit(INT_MAX);
+        CHECK(message.ParseFromCodedStream(&input));
+    }
+    close(file);
+    Net *net = new Net();
+    for (const caffe::LayerParameter &layer : message.layer())
+        for (const caffe::BlobProto &blob : layer.blobs()) {
+            net->push_back(std::unique_ptr<Blob>(new Blob()));
+            net->back()->FromProto(blob);
+        }
+    return net;
+}
+
+void free_net(void *net) {
+    delete static_cast<Net *>(net);
+}
+
+} // namespace
+
+extern "C" __attribute__((visibility("default"))) const caffe_peer caffe_peer = {
+    create, destroy, borrow, access,   make, reshape_vector, reshape_four, offset,   update,  asum,
+    sumsq,  scale,   copy,   allocate, load, save,           parse,        load_net, free_net};

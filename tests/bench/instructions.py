@@ -1,0 +1,98 @@
+#!/usr/bin/env python3
+"""Small operations stay within their budgets of instructions (instructions.txt), which repeat
+exactly where times do not: one that takes more than 1.10 of its budget fails.
+
+Counted by callgrind inside the function `counted` of operations.c, with what the C library and
+OpenBLAS do in it. Budgets are of one compiler and processor family; with others the counts are
+shown, not judged.
+"""
+import argparse
+import concurrent.futures
+import os
+import pathlib
+import platform
+import re
+import subprocess
+import sys
+import tempfile
+
+BUDGETS = pathlib.Path(__file__).with_name("instructions.txt")
+FACTOR = 1.10
+TIMES = 1000
+# OpenBLAS and the C library choose kernels by the processor: this fixes the choice.
+CHOICES = {"OPENBLAS_CORETYPE": "Haswell", "GLIBC_TUNABLES": "glibc.cpu.x86_rep_movsb_threshold=1048576"}
+
+
+def count(program, name, folder):
+    out = folder / f"{name}.callgrind"
+    subprocess.run(["valgrind", "--tool=callgrind", "--toggle-collect=counted",
+                    f"--callgrind-out-file={out}", program, name],
+                   check=True, capture_output=True, env={**os.environ, **CHOICES})
+    totals = re.search(r"^(?:totals|summary): (\d+)", out.read_text(), re.MULTILINE)
+    return name, int(totals[1]) // TIMES
+
+
+def counts(program, jobs):
+    names = subprocess.run([program], check=True, text=True, capture_output=True).stdout.split()
+    with tempfile.TemporaryDirectory() as folder, \
+            concurrent.futures.ThreadPoolExecutor(jobs) as pool:
+        return dict(pool.map(lambda name: count(program, name, pathlib.Path(folder)), names))
+
+
+def built_with(program):
+    """The compiler's name and major version, as the program's own .comment says, and the machine."""
+    comment = subprocess.run(["readelf", "--string-dump=.comment", program], check=True, text=True,
+                             capture_output=True).stdout
+    gcc, clang = re.search(r"GCC: .* (\d+)\.", comment), re.search(r"clang version (\d+)", comment)
+    compiler = f"clang {clang[1]}" if clang else f"gcc {gcc[1]}"
+    return f"{compiler}, {platform.machine()}"
+
+
+def write(found, kind):
+    lines = [f"# Instructions of one call, {kind}; written by instructions.py --write."]
+    lines += [f"{name:<20} {number:>7}" for name, number in found.items()]
+    BUDGETS.write_text("\n".join(lines) + "\n")
+
+
+def judge(found):
+    """Prints the table and returns the names that failed."""
+    rows = (line.split() for line in BUDGETS.read_text().splitlines() if line[0] != "#")
+    budgets = {name: int(number) for name, number in rows}
+    failed = sorted(set(found) ^ set(budgets))
+    print(f"{'operation':<20} {'budget':>7} {'found':>7}  factor")
+    for name in found.keys() & budgets.keys():
+        factor = found[name] / budgets[name]
+        over = factor > FACTOR
+        print(f"{name:<20} {budgets[name]:>7} {found[name]:>7}  {factor:6.3f}"
+              f"{'  over the budget' if over else ''}")
+        failed += [name] if over else []
+    print(f"{len(found) - len(failed)} passed, {len(failed)} failed")
+    return failed
+
+
+def main():
+    arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    arguments.add_argument("program", help="the program operations, of a release build")
+    arguments.add_argument("--write", action="store_true", help="take what is found as the budgets")
+    arguments.add_argument("--jobs", type=int, default=os.cpu_count())
+    options = arguments.parse_args()
+    program = str(pathlib.Path(options.program).resolve())
+    kind = built_with(program)
+    found = counts(program, options.jobs)
+    if options.write:
+        write(found, kind)
+        return 0
+    failed = judge(found)
+    if f", {kind};" not in BUDGETS.read_text():
+        print(f"skipped: the budgets are not of {kind}, so the counts are not judged")
+        return 0
+    if failed:
+        print(f"""
+{', '.join(failed)}: not within the budget. If the work is needed, and nothing cheaper does it,
+renew the budgets: {pathlib.Path(__file__).name} --write {options.program}
+and say in the commit why it costs more.""")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

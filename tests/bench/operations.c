@@ -1,0 +1,118 @@
+/* operations: the names of the small operations whose instructions are counted.
+   operations NAME: does one of them TIMES times inside the function `counted`, which
+   instructions.py has callgrind count. */
+#include <syncblob/syncblob.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define TIMES 1000
+#define COUNT 256 /* floats: 1 KiB */
+
+static sb_blob *blob; /* 1 x 4 x 8 x 8, written, with a diff */
+static void *message;
+static size_t message_size;
+static char buffer[4096];
+
+static void must(sb_status status) {
+    if (status != SB_OK)
+        exit(1);
+}
+
+static void cpu_data(void) {
+    const void *data;
+    must(sb_blob_cpu_data(blob, &data, NULL));
+}
+
+static void mutable_cpu_data(void) {
+    void *data;
+    must(sb_blob_mutable_cpu_data(blob, &data, NULL));
+}
+
+static void make_and_destroy(void) {
+    sb_blob *made;
+    must(sb_blob_create_legacy(NULL, SB_DTYPE_F32, 2, 3, 4, 5, &made, NULL));
+    sb_blob_destroy(made);
+}
+
+static void reshape(void) {
+    static const int64_t shape[] = {1, 4, 8, 8};
+    must(sb_blob_reshape(blob, shape, 4, NULL, NULL));
+}
+
+static void offset(void) {
+    int64_t at;
+    must(sb_blob_offset_legacy(blob, 0, 3, 5, 7, &at, NULL));
+}
+
+static void load(void) {
+    must(sb_blob_from_proto(blob, message, message_size, SB_PROTO_RESHAPE, NULL, NULL));
+}
+
+static void save(void) {
+    must(sb_blob_to_proto(blob, 0, buffer, sizeof buffer, NULL, NULL));
+}
+
+static void asum(void) {
+    double sum;
+    must(sb_blob_asum_data(blob, &sum, NULL));
+}
+
+static void sumsq(void) {
+    double sum;
+    must(sb_blob_sumsq_data(blob, &sum, NULL));
+}
+
+static void update(void) {
+    must(sb_blob_update(blob, NULL));
+}
+
+static const struct {
+    const char *name;
+    void (*run)(void);
+} operations[] = {{"cpu_data", cpu_data},
+                  {"mutable_cpu_data", mutable_cpu_data},
+                  {"make_and_destroy", make_and_destroy},
+                  {"reshape", reshape},
+                  {"offset", offset},
+                  {"load", load},
+                  {"save", save},
+                  {"asum", asum},
+                  {"sumsq", sumsq},
+                  {"update", update}};
+
+#define NUM_OPERATIONS (sizeof operations / sizeof *operations)
+
+static void set_up(void) {
+    void *values;
+    must(sb_blob_create_legacy(NULL, SB_DTYPE_F32, 1, 4, 8, 8, &blob, NULL));
+    must(sb_blob_mutable_cpu_diff(blob, &values, NULL));
+    must(sb_blob_mutable_cpu_data(blob, &values, NULL));
+    for (int i = 0; i < COUNT; i++)
+        ((float *)values)[i] = 1.0F;
+    must(sb_blob_to_proto_new(blob, 0, &message, &message_size, NULL));
+}
+
+__attribute__((noinline, noipa)) void counted(void (*run)(void));
+
+void counted(void (*run)(void)) {
+    for (int i = 0; i < TIMES; i++)
+        run();
+}
+
+int main(int argc, char **argv) {
+    for (size_t i = 0; i < NUM_OPERATIONS; i++) {
+        if (argc < 2) {
+            puts(operations[i].name);
+        } else if (strcmp(operations[i].name, argv[1]) == 0) {
+            set_up();
+            operations[i].run(); /* what is done once only */
+            counted(operations[i].run);
+            sb_bytes_free(message);
+            sb_blob_destroy(blob);
+            return 0;
+        }
+    }
+    return argc < 2 ? 0 : 2;
+}
