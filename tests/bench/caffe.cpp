@@ -156,6 +156,6 @@ void free_net(void *net) {
 
 } // namespace
 
-extern "C" __attribute__((visibility("default"))) const caffe_peer caffe_peer = {
+extern "C" const caffe_peer caffe_peer = {
     create, destroy, borrow, access,   make, reshape_vector, reshape_four, offset,   update,  asum,
     sumsq,  scale,   copy,   allocate, load, save,           parse,        load_net, free_net};
