@@ -35,6 +35,7 @@ static bool fires(void) {
         return fires() ? (failure) : __real_##name arguments;                                      \
     }
 
+WRAP(void *, malloc, (size_t size), (size), NULL)
 WRAP(void *, calloc, (size_t count, size_t size), (count, size), NULL)
 WRAP(void *, realloc, (void *old, size_t size), (old, size), NULL)
 WRAP(void *, aligned_alloc, (size_t alignment, size_t size), (alignment, size), NULL)

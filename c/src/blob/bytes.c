@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "memory/clear.h"
+#include "memory/mem.h"
 
 static sb_status memory_for(const sb_blob *blob, enum sb__side_name name, const void *out,
                             sb_mem **mem, sb_error *err) {
@@ -25,6 +26,24 @@ static sb_status memory_for(const sb_blob *blob, enum sb__side_name name, const 
         return st == SB_OK ? call(mem, stream, out, err) : st;                                     \
     }
 
+/* Reading and writing in place are what is called most: the general way is apart, so that they save
+   no registers for it. */
+#define FAST(function, blob_type, out_type, NAME, call, in_place)                                  \
+    __attribute__((noinline)) static ACCESS(function##_anyhow, blob_type, out_type, NAME, call)    \
+        sb_status                                                                                  \
+        function(blob_type *blob, out_type *out, sb_error *err) {                                  \
+        const sb_mem *mem = blob && out ? sb__blob_peek(blob, NAME) : NULL;                        \
+        if (!mem || !in_place(mem))                                                                \
+            return function##_anyhow(blob, out, err);                                              \
+        *out = mem->side[SB_SIDE_CPU].ptr;                                                         \
+        return SB_OK;                                                                              \
+    }
+
+#define FAST_READ(x, NAME)                                                                         \
+    FAST(sb_blob_cpu_##x, const sb_blob, const void *, NAME, sb_mem_cpu_data, sb__is_read_in_place)
+#define FAST_WRITE(x, NAME)                                                                        \
+    FAST(sb_blob_mutable_cpu_##x, sb_blob, void *, NAME, sb_mem_mutable_cpu_data,                  \
+         sb__is_host_written_in_place)
 #define READ(x, NAME, call)  ACCESS(sb_blob_##x, const sb_blob, const void *, NAME, sb_mem_##call)
 #define WRITE(x, NAME, call) ACCESS(sb_blob_##x, sb_blob, void *, NAME, sb_mem_##call)
 #define READ_ON(x, NAME, call)                                                                     \
@@ -32,10 +51,10 @@ static sb_status memory_for(const sb_blob *blob, enum sb__side_name name, const 
 #define WRITE_ON(x, NAME, call) ACCESS_ON(sb_blob_##x, sb_blob, void *, NAME, sb_mem_##call)
 
 #define ALL(x, NAME)                                                                               \
-    READ(cpu_##x, NAME, cpu_data)                                                                  \
+    FAST_READ(x, NAME)                                                                             \
     READ(gpu_##x, NAME, gpu_data)                                                                  \
     READ_ON(gpu_##x##_on, NAME, gpu_data_on)                                                       \
-    WRITE(mutable_cpu_##x, NAME, mutable_cpu_data)                                                 \
+    FAST_WRITE(x, NAME)                                                                            \
     WRITE(mutable_gpu_##x, NAME, mutable_gpu_data)                                                 \
     WRITE_ON(mutable_gpu_##x##_on, NAME, mutable_gpu_data_on)                                      \
     WRITE(overwrite_cpu_##x, NAME, overwrite_cpu)                                                  \

@@ -32,11 +32,25 @@ sb_status sb_blob_offset(const sb_blob *blob, const int64_t *indices, int32_t nu
     return SB_OK;
 }
 
+/* The common case, four axes and every index in range, without a loop. */
+static bool offset_of_four(const struct sb__shape *shape, const int64_t i[4], int64_t *out) {
+    const int64_t *d = shape->dims;
+    if (shape->num_axes != 4)
+        return false;
+    for (int axis = 0; axis < 4; axis++)
+        if ((uint64_t)i[axis] >= (uint64_t)d[axis]) /* negative ones too */
+            return false;
+    *out = ((i[0] * d[1] + i[1]) * d[2] + i[2]) * d[3] + i[3]; /* below count, which fits */
+    return true;
+}
+
 sb_status sb_blob_offset_legacy(const sb_blob *blob, int64_t n, int64_t c, int64_t h, int64_t w,
                                 int64_t *out, sb_error *err) {
     const int64_t indices[4] = {n, c, h, w};
     if (!blob || !out)
         return sb__fail_null(err, blob ? "out" : "blob");
+    if (offset_of_four(&blob->shape, indices, out))
+        return SB_OK;
     int32_t axes = sb_blob_num_axes(blob);
     if (axes > 4)
         return sb__fail(err, SB_ERR_SHAPE_MISMATCH,

@@ -38,18 +38,37 @@ static bool product(const int64_t *dims, int32_t start, int32_t end, int64_t *ou
     return true;
 }
 
+/* The product of dimensions that are all positive; false if one is not, or if it does not fit: then
+   check_dims and product say what that means. */
+static bool plain_product(const int64_t *dims, int32_t num_axes, int64_t *out) {
+    int64_t count = 1;
+    for (int32_t i = 0; i < num_axes; i++)
+        if (dims[i] <= 0 || !sb__mul_i64(count, dims[i], &count))
+            return false;
+    *out = count;
+    return true;
+}
+
+static sb_status count_dims(const int64_t *dims, int32_t num_axes, int64_t *out, sb_error *err) {
+    bool plain = num_axes > 0 && num_axes <= SB_MAX_AXES && dims;
+    if (plain && plain_product(dims, num_axes, out))
+        return SB_OK;
+    sb_status st = check_dims(dims, num_axes, err);
+    if (st != SB_OK || product(dims, 0, num_axes, out))
+        return st;
+    return sb__fail(err, SB_ERR_SIZE_OVERFLOW,
+                    "axis %d: a dimension of %lld makes the count "
+                    "exceed 2^63 - 1",
+                    (int)*out, (long long)dims[*out]);
+}
+
 sb_status sb__shape_make(struct sb__shape *out, const int64_t *dims, int32_t num_axes,
                          size_t element_size, sb_error *err) {
     size_t bytes;
     int64_t count;
-    sb_status st = check_dims(dims, num_axes, err);
+    sb_status st = count_dims(dims, num_axes, &count, err);
     if (st != SB_OK)
         return st;
-    if (!product(dims, 0, num_axes, &count))
-        return sb__fail(err, SB_ERR_SIZE_OVERFLOW,
-                        "axis %d: a dimension of %lld makes the count "
-                        "exceed 2^63 - 1",
-                        (int)count, (long long)dims[count]);
     if (!sb__bytes_of(count, element_size, &bytes))
         return sb__fail(err, SB_ERR_SIZE_OVERFLOW,
                         "%lld elements of %zu bytes exceed the address space", (long long)count,
@@ -81,10 +100,12 @@ static void copy_shape(struct sb__shape *to, const struct sb__shape *from) {
 uint32_t sb__blob_take_shape(sb_blob *blob, const struct sb__shape *shape) {
     uint32_t replaced = 0;
     copy_shape(&blob->shape, shape);
-    sb__replace(&blob->gpu_shape, NULL);
+    size_t bytes = sb__blob_bytes(blob);
+    if (sb__peek(&blob->gpu_shape))
+        sb__replace(&blob->gpu_shape, NULL);
     for (int name = SB__DATA; name <= SB__DIFF; name++) {
         sb_mem *mem = sb__blob_peek(blob, (enum sb__side_name)name);
-        if (!mem || sb_mem_size(mem) >= sb__blob_bytes(blob))
+        if (!mem || sb_mem_size(mem) >= bytes)
             continue;
         sb__replace(&blob->memory[name], NULL);
         replaced |= name == SB__DATA ? SB_REALLOCATED_DATA : SB_REALLOCATED_DIFF;

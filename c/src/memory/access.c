@@ -113,8 +113,10 @@ static sb_status read_locked(sb_mem *mem, enum sb__call call, int32_t side,
 
 /* One read of `side`; `stream` NULL: on the library's own stream, and waited for. `out` may be
    NULL. */
-static sb_status read_side(const sb_mem *mem, enum sb__call call, int32_t side,
-                           const sb_stream *stream, const void **out, sb_error *err) {
+/* Apart, so that the fast paths save no registers for it. */
+__attribute__((noinline)) static sb_status read_side(const sb_mem *mem, enum sb__call call,
+                                                     int32_t side, const sb_stream *stream,
+                                                     const void **out, sb_error *err) {
     sb_mem *m = (sb_mem *)mem;
     struct sb__storage dropped = {.kind = SB_STORAGE_NONE};
     struct sb__target target = sb__own_stream(m);
@@ -135,8 +137,7 @@ static sb_status read_side(const sb_mem *mem, enum sb__call call, int32_t side,
 sb_status sb_mem_cpu_data(const sb_mem *mem, const void **out, sb_error *err) {
     if (!mem || !out)
         return sb__fail_null(err, mem ? "out" : "mem");
-    uint32_t word = atomic_load_explicit(&mem->word, memory_order_acquire);
-    if (word & SB__CPU_READY && sb__host_is_mapped(mem, word)) {
+    if (sb__is_read_in_place(mem)) {
         *out = mem->side[SB_SIDE_CPU].ptr;
         return SB_OK;
     }

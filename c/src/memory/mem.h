@@ -58,6 +58,24 @@ static inline bool sb__host_is_mapped(const sb_mem *mem, uint32_t word) {
 /* What a side needs before its storage is touched: the device, or host bytes of this process. */
 sb_status sb__side_check(const sb_mem *mem, int32_t side, sb_error *err);
 
+/* The fast paths: the host's bytes are current and may be read where they are; the host is the
+   ready, writable head and nothing is pending, so that there is nothing to do before a write. */
+static inline bool sb__is_read_in_place(const sb_mem *mem) {
+    uint32_t word = atomic_load_explicit(&mem->word, memory_order_acquire);
+    return word & SB__CPU_READY && sb__host_is_mapped(mem, word);
+}
+
+static inline bool sb__is_written_in_place(const sb_mem *mem, uint32_t head,
+                                           uint32_t ready_writable) {
+    uint32_t word = atomic_load_explicit(&mem->word, memory_order_acquire);
+    uint32_t mask = SB__HEAD_MASK | SB__CPU_PENDING | SB__GPU_PENDING | ready_writable;
+    return (word & mask) == (head | ready_writable) && sb__host_is_mapped(mem, word);
+}
+
+static inline bool sb__is_host_written_in_place(const sb_mem *mem) {
+    return sb__is_written_in_place(mem, SB_HEAD_AT_CPU, SB__CPU_READY | SB__CPU_WRITABLE);
+}
+
 /* --- transfer.c; the caller holds the lock ------------------------------------ */
 
 /* Publishes `head` with the bits that follow from the rest of the memory. */

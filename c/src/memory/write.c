@@ -98,6 +98,10 @@ static sb_status begin(struct sb__write *write, sb_mem *mem, int32_t side, enum 
 
 sb_status sb__write_begin(struct sb__write *write, sb_mem *mem, int32_t side,
                           enum sb__write_mode mode, sb_error *err) {
+    if (side == SB_SIDE_CPU && mode != SB__WRITE_FRESH && sb__is_host_written_in_place(mem)) {
+        *write = (struct sb__write){.mem = mem, .side = side, .ptr = mem->side[side].ptr};
+        return SB_OK;
+    }
     struct sb__target target = sb__own_stream(mem);
     sb_status st = sb__side_check(mem, side, err);
     return st == SB_OK ? begin(write, mem, side, mode, &target, err) : st;
@@ -121,6 +125,8 @@ static void commit(struct sb__write *write, const struct sb__target *target) {
 }
 
 void sb__write_commit(struct sb__write *write) {
+    if (write->side == SB_SIDE_CPU && !write->replaces && sb__is_host_written_in_place(write->mem))
+        return; /* all that it would say is said already */
     struct sb__target target = sb__own_stream(write->mem);
     commit(write, &target);
 }
@@ -146,8 +152,11 @@ void sb__write_spoiled(struct sb__write *write) {
     sb__write_cancel(write);
 }
 
-static sb_status write_side(sb_mem *mem, int32_t side, enum sb__write_mode mode,
-                            const sb_stream *stream, void **out, sb_error *err) {
+/* Apart, so that the fast paths save no registers for it. */
+__attribute__((noinline)) static sb_status write_side(sb_mem *mem, int32_t side,
+                                                      enum sb__write_mode mode,
+                                                      const sb_stream *stream, void **out,
+                                                      sb_error *err) {
     struct sb__write write;
     if (!mem || !out)
         return sb__fail_null(err, mem ? "out" : "mem");
@@ -164,15 +173,8 @@ static sb_status write_side(sb_mem *mem, int32_t side, enum sb__write_mode mode,
     return SB_OK;
 }
 
-/* The side is the ready, writable head and nothing is pending: there is nothing to do. */
-static bool is_written_in_place(const sb_mem *mem, uint32_t head, uint32_t ready_writable) {
-    uint32_t word = atomic_load_explicit(&mem->word, memory_order_acquire);
-    uint32_t mask = SB__HEAD_MASK | SB__CPU_PENDING | SB__GPU_PENDING | ready_writable;
-    return (word & mask) == (head | ready_writable) && sb__host_is_mapped(mem, word);
-}
-
 sb_status sb_mem_mutable_cpu_data(sb_mem *mem, void **out, sb_error *err) {
-    if (mem && out && is_written_in_place(mem, SB_HEAD_AT_CPU, SB__CPU_READY | SB__CPU_WRITABLE)) {
+    if (mem && out && sb__is_host_written_in_place(mem)) {
         *out = mem->side[SB_SIDE_CPU].ptr;
         return SB_OK;
     }
@@ -180,7 +182,8 @@ sb_status sb_mem_mutable_cpu_data(sb_mem *mem, void **out, sb_error *err) {
 }
 
 sb_status sb_mem_mutable_gpu_data(sb_mem *mem, void **out, sb_error *err) {
-    if (mem && out && is_written_in_place(mem, SB_HEAD_AT_GPU, SB__GPU_READY | SB__GPU_WRITABLE) &&
+    if (mem && out &&
+        sb__is_written_in_place(mem, SB_HEAD_AT_GPU, SB__GPU_READY | SB__GPU_WRITABLE) &&
         sb_context_device_status(mem->context) == SB_OK) {
         *out = mem->side[SB_SIDE_GPU].ptr;
         return SB_OK;
