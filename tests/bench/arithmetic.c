@@ -11,9 +11,8 @@
 #include <math.h>
 #include <string.h>
 
-#define PIECE      ((size_t)64 << 10) /* elements of a task of the two-thread loops */
-#define SAME       1.05               /* a ratio of two equals, with the noise that is left */
-#define LEAST_TEAM ((size_t)8 << 20)  /* bytes from which two threads are shown */
+#define SAME       1.05              /* a ratio of two equals, with the noise that is left */
+#define LEAST_TEAM ((size_t)8 << 20) /* bytes from which two threads are shown */
 
 struct state {
     size_t count;
@@ -59,7 +58,8 @@ static void copy(void *arg, int64_t n) {
         must(sb_blob_copy_from(s->target, s->blob, 0, NULL));
 }
 
-/* --- the limits: the loop over a range, whole or in pieces by two threads ----------------- */
+/* --- the limits: the loop over a range, whole or a half by each of two threads -----------------
+ */
 
 typedef void range_work(struct state *s, size_t at, size_t count);
 
@@ -98,17 +98,15 @@ static void run_whole(void *arg, int64_t n) {
     }
 }
 
-static void run_piece(void *arg, int64_t i) {
+static void run_half(void *arg, int64_t i) {
     struct limit *limit = arg;
-    size_t at = (size_t)i * PIECE, left = limit->state->count - at;
-    limit->work(limit->state, at, left < PIECE ? left : PIECE);
+    size_t half = limit->state->count / 2;
+    limit->work(limit->state, (size_t)i * half, half);
 }
 
-static void run_pieces(void *arg, int64_t n) {
-    struct limit *limit = arg;
-    int64_t pieces = (int64_t)((limit->state->count - 1) / PIECE + 1);
+static void run_halves(void *arg, int64_t n) {
     for (; n > 0; n--)
-        team_run(NULL, pieces, run_piece, limit);
+        team_run(NULL, 2, run_half, arg);
 }
 
 /* --- Caffe -------------------------------------------------------------------------------- */
@@ -172,7 +170,7 @@ static void contest_team(const struct operation *op, struct state *s) {
     struct contest c = {.goal = 5, .what = op->what, .bytes = bytes, .threads = 2};
     struct limit limit = {s, op->range};
     contest_add(&c, "syncblob", op->run, NULL, s);
-    contest_add(&c, op->limit, run_pieces, NULL, &limit);
+    contest_add(&c, op->limit, run_halves, NULL, &limit);
     contest_run(&c);
     if (bytes == (size_t)256 << 20)
         goal_ratio(&c, op->limit, 1 / 0.9);
@@ -267,28 +265,50 @@ static double sum_of(const float *x, size_t count, int power, sb_parallel_for pa
     return sum;
 }
 
-static void exactness(const char *what, const float *x, size_t count, int power, double limit) {
+struct exactness {
+    double error;   /* relative, the worst so far */
+    double differs; /* 1 if two threads ever gave another sum than one */
+};
+
+static void look_at(struct exactness *worst, const float *x, size_t count, int power) {
     long double exact = exact_sum(x, count, power);
     double alone = sum_of(x, count, power, NULL), team = sum_of(x, count, power, team_run);
-    double error = (double)(fabsl((long double)alone - exact) / exact);
-    goal_value(5, what, count * sizeof *x, 1, "error", error, limit);
-    goal_value(5, what, count * sizeof *x, 2, "differs", memcmp(&alone, &team, sizeof alone) != 0,
-               0);
+    worst->error = fmax(worst->error, (double)(fabsl((long double)alone - exact) / exact));
+    if (memcmp(&alone, &team, sizeof alone) != 0)
+        worst->differs = 1;
+}
+
+static void judge(const char *what, const struct exactness *worst, size_t count, double limit) {
+    size_t bytes = count * sizeof(float);
+    goal_value(5, what, bytes, 1, "error", worst->error, limit);
+    goal_value(5, what, bytes, 2, "differs", worst->differs, 0);
+}
+
+static void fill(float *x, size_t count, float value) {
+    for (size_t i = 0; i < count; i++)
+        x[i] = value;
 }
 
 static void bench_exactness(void) {
+    static const float values[] = {0.1F, 0.3F, 0.7F, 1.1F, 1.3F, 1.7F, 1.9F};
     size_t count = (size_t)(bench.effort == QUICK ? 1 : 64) << 20;
+    struct exactness random[2] = {0}, hard[2] = {0};
     float *x = random_floats(count, 7);
-    exactness("asum of random values", x, count, 1, 2e-7);
-    exactness("sumsq of random values", x, count, 2, 2e-7);
-    for (size_t i = 0; i < count; i++)
-        x[i] = 0.1F;
-    exactness("asum of one value again and again", x, count, 1, 1e-6);
-    exactness("sumsq of one value again and again", x, count, 2, 1e-6);
-    for (size_t i = 0; i < count; i++) /* the rest of a block is rounded away beside its first */
+    for (int power = 1; power <= 2; power++)
+        look_at(&random[power - 1], x, count, power);
+    for (size_t v = 0; v < sizeof values / sizeof *values; v++) {
+        fill(x, count, values[v]);
+        for (int power = 1; power <= 2; power++)
+            look_at(&hard[power - 1], x, count, power);
+    }
+    for (size_t i = 0; i < count; i++) /* what is beside the large ones is rounded away */
         x[i] = i % 64 ? 1.0F : 16777216.0F;
-    exactness("asum of large among small", x, count, 1, 1e-6);
-    exactness("sumsq of large among small", x, count, 2, 1e-6);
+    for (int power = 1; power <= 2; power++)
+        look_at(&hard[power - 1], x, count, power);
+    judge("asum of random values", &random[0], count, 2e-7);
+    judge("sumsq of random values", &random[1], count, 2e-7);
+    judge("asum of one value repeated, of large among small", &hard[0], count, 1e-6);
+    judge("sumsq of one value repeated, of large among small", &hard[1], count, 1e-6);
     fresh_memory_free(x, count * sizeof *x);
 }
 

@@ -14,9 +14,7 @@
 
 struct bench bench;
 
-void must(int32_t status) {
-    if (status == 0)
-        return;
+void call_failed(int32_t status) {
     fprintf(stderr, "bench: a call of the library failed with %d\n", status);
     exit(1);
 }

@@ -67,8 +67,13 @@ void fresh_memory_free(void *memory, size_t bytes);
 /* The same, filled with random floats in (-1, 1) that are not 0. */
 float *random_floats(size_t count, uint64_t seed);
 
+_Noreturn void call_failed(int32_t status);
+
 /* Ends the program with a word when a call of the library failed. */
-void must(int32_t status);
+static inline void must(int32_t status) {
+    if (status != 0)
+        call_failed(status);
+}
 
 /* Keeps the compiler from leaving out the work that made `p`. */
 static inline void keep(const void *p) {

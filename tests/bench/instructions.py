@@ -60,7 +60,7 @@ def judge(found):
     budgets = {name: int(number) for name, number in rows}
     failed = sorted(set(found) ^ set(budgets))
     print(f"{'operation':<20} {'budget':>7} {'found':>7}  factor")
-    for name in found.keys() & budgets.keys():
+    for name in (name for name in found if name in budgets):
         factor = found[name] / budgets[name]
         over = factor > FACTOR
         print(f"{name:<20} {budgets[name]:>7} {found[name]:>7}  {factor:6.3f}"

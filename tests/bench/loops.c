@@ -5,17 +5,32 @@ void loop_update(float *restrict data, const float *restrict diff, size_t count)
         data[i] -= diff[i];
 }
 
+/* Sums in lanes enough for a processor's registers: one sum alone would wait for each addition. */
+#define LANES 64
+
 float loop_asum(const float *x, size_t count) {
-    float sum = 0;
-    for (size_t i = 0; i < count; i++)
+    float lanes[LANES] = {0}, sum = 0;
+    size_t i = 0;
+    for (; i + LANES <= count; i += LANES)
+        for (int lane = 0; lane < LANES; lane++)
+            lanes[lane] += __builtin_fabsf(x[i + (size_t)lane]);
+    for (; i < count; i++)
         sum += __builtin_fabsf(x[i]);
+    for (int lane = 0; lane < LANES; lane++)
+        sum += lanes[lane];
     return sum;
 }
 
 float loop_sumsq(const float *x, size_t count) {
-    float sum = 0;
-    for (size_t i = 0; i < count; i++)
+    float lanes[LANES] = {0}, sum = 0;
+    size_t i = 0;
+    for (; i + LANES <= count; i += LANES)
+        for (int lane = 0; lane < LANES; lane++)
+            lanes[lane] += x[i + (size_t)lane] * x[i + (size_t)lane];
+    for (; i < count; i++)
         sum += x[i] * x[i];
+    for (int lane = 0; lane < LANES; lane++)
+        sum += lanes[lane];
     return sum;
 }
 
