@@ -14,8 +14,8 @@
 #define LAYERS 60
 
 /* Weights of a layer, in turns, as in nets of convolutions: 60 layers have 200 MB in all. */
-static const int64_t weights[] = {9408,   36864,   147456, 589824, 1179648,
-                                  294912, 2097152, 65536,  524288, 2359296};
+static const int64_t weights[] = {9408,   36864,   147456, 589824,  1179648,
+                                  294912, 2097152, 65536,  1572864, 2359296};
 
 struct state {
     const char *path;

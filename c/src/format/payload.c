@@ -99,7 +99,7 @@ sb_status sb__payload_copy(struct sb__reader *reader, const struct sb__blob_inde
                         dst,
                         payload->count,
                         err};
-    struct sb__field field = {.end = index->begin};
+    struct sb__field field = {.end = payload->count > 0 ? payload->offset : index->begin};
     sb_status st;
     while ((st = sb__wire_next(reader, &path, index->end, &field, err)) == SB_OK &&
            field.number != 0) {

@@ -116,8 +116,10 @@ sb_status sb__reader_copy(const struct sb__reader *reader, uint32_t offset, void
 
 /* --- values ------------------------------------------------------------------- */
 
-sb_status sb__wire_varint(struct sb__reader *reader, const struct sb__path *path, uint32_t end,
-                          uint32_t field, uint64_t *out, sb_error *err) {
+__attribute__((noinline)) static sb_status long_varint(struct sb__reader *reader,
+                                                       const struct sb__path *path, uint32_t end,
+                                                       uint32_t field, uint64_t *out,
+                                                       sb_error *err) {
     uint64_t value = 0;
     for (unsigned i = 0; i < MAX_VARINT_BYTES; i++) {
         if (reader->at == end)
@@ -137,6 +139,23 @@ sb_status sb__wire_varint(struct sb__reader *reader, const struct sb__path *path
     }
     return sb__wire_fail(path, field, SB_ERR_MALFORMED, reader->at - MAX_VARINT_BYTES, err,
                          "a number of more than %d bytes begins", MAX_VARINT_BYTES);
+}
+
+/* Nearly every varint is one byte that is there already. */
+static bool one_byte(struct sb__reader *reader, uint32_t end, uint64_t *out) {
+    if (reader->at >= end || !in_window(reader, reader->at, 1))
+        return false;
+    unsigned char byte = reader->bytes[reader->at - reader->begin];
+    if (byte >= 0x80)
+        return false;
+    reader->at++;
+    *out = byte;
+    return true;
+}
+
+sb_status sb__wire_varint(struct sb__reader *reader, const struct sb__path *path, uint32_t end,
+                          uint32_t field, uint64_t *out, sb_error *err) {
+    return one_byte(reader, end, out) ? SB_OK : long_varint(reader, path, end, field, out, err);
 }
 
 static sb_status read_tag(struct sb__reader *reader, const struct sb__path *path, uint32_t end,
