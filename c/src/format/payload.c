@@ -99,9 +99,10 @@ sb_status sb__payload_copy(struct sb__reader *reader, const struct sb__blob_inde
                         dst,
                         payload->count,
                         err};
-    struct sb__field field = {.end = payload->count > 0 ? payload->offset : index->begin};
-    sb_status st;
-    while ((st = sb__wire_next(reader, &path, index->end, &field, err)) == SB_OK &&
+    struct sb__field field = {.end = index->begin};
+    sb_status st = SB_OK;
+    while (copy.left > 0 && /* what comes after the last value was checked before */
+           (st = sb__wire_next(reader, &path, index->end, &field, err)) == SB_OK &&
            field.number != 0) {
         st = copy_field(&copy, &field);
         if (st != SB_OK)

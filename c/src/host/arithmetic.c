@@ -32,7 +32,7 @@ static int64_t task_length(int64_t count) {
 
 static void run_tasks(const struct sb__parallel *parallel, int64_t count, int64_t length,
                       void (*task)(void *arg, int64_t i), void *arg) {
-    int64_t tasks = (count - 1) / length + 1;
+    int64_t tasks = count <= length ? 1 : (count - 1) / length + 1; /* small work: no division */
     if (tasks > 1 && parallel->run) {
         parallel->run(parallel->user, tasks, task, arg);
         return;
