@@ -94,7 +94,7 @@ static void set_up(void) {
     must(sb_blob_to_proto_new(blob, 0, &message, &message_size, NULL));
 }
 
-__attribute__((noinline, noipa)) void counted(void (*run)(void));
+__attribute__((noinline)) void counted(void (*run)(void));
 
 void counted(void (*run)(void)) {
     for (int i = 0; i < TIMES; i++)
