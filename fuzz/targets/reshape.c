@@ -1013,7 +1013,7 @@ static void at(struct world *w, struct step *step) {
     unsigned char seen[ELEMENT_MAX];
     size_t size = sb_dtype_size(plain->dtype);
     sb_error err = fuzz_fresh_error();
-    int64_t offset, found = 77;
+    int64_t offset = 0, found = 77;
     q.num_indices = q.legacy ? 4 : (int32_t)tape_below(&w->tape, 7);
     for (int32_t i = 0; i < q.num_indices; i++)
         q.indices[i] = draw_index(&w->tape);

@@ -4,6 +4,7 @@
 #include "support.h"
 
 #include "host/arithmetic.h"
+#include "host/vectors.h"
 
 #include <float.h>
 #include <math.h>
@@ -182,6 +183,66 @@ static void zeros_add_up_to_zero(void **state) {
         assert_true(sb__host_asum(&alone, dtype, 5000, x) == 0);
         assert_true(sb__host_sumsq(&alone, dtype, 5000, x) == 0);
     }
+}
+
+/* --- every kind of vectors ------------------------------------------------------------------ */
+
+#define MOST 1100 /* more than four groups */
+
+/* Between rows, beside zeros of both signs, values whose squares leave a float's range. */
+static float value_of_any_size(uint64_t *seed) {
+    static const float specials[] = {0.0F, -0.0F, 3e38F, -1e-30F, FLT_MIN / 8, 1e19F};
+    double v = uniform(seed);
+    uint64_t which = test_random(seed) % 64;
+    return which < COUNT_OF(specials) ? specials[which] : (float)v;
+}
+
+static void check_kind(const struct sb__vectors *kind, const float *x, int64_t count) {
+    const struct sb__vectors *portable = sb__vectors_kind(0);
+    float scaled[2][MOST + 1];
+    double sums[2][2] = {{portable->asum(x, count), portable->sumsq(x, count)},
+                         {kind->asum(x, count), kind->sumsq(x, count)}};
+    assert_memory_equal(sums[0], sums[1], sizeof sums[0]);
+    memcpy(scaled[0], x, ((size_t)count + 1) * sizeof *x);
+    memcpy(scaled[1], x, ((size_t)count + 1) * sizeof *x);
+    portable->scale(scaled[0], -0.7F, count);
+    kind->scale(scaled[1], -0.7F, count);
+    assert_memory_equal(scaled[0], scaled[1], ((size_t)count + 1) * sizeof *x);
+    assert_memory_equal(&scaled[1][count], &x[count], sizeof *x); /* the next one is not ours */
+}
+
+static void every_kind_of_vectors_gives_the_same_numbers(void **state) {
+    (void)state;
+    float x[MOST + 4];
+    int kinds = 1;
+    for (const struct sb__vectors *kind; (kind = sb__vectors_kind(kinds)); kinds++)
+        for (uint64_t seed = 1; seed < MOST; seed++) {
+            uint64_t random = seed;
+            for (int i = 0; i < MOST + 4; i++)
+                x[i] = value_of_any_size(&random);
+            check_kind(kind, x + seed % 4, (int64_t)seed); /* not aligned */
+        }
+    print_message("%d kinds of vectors on this processor\n", kinds);
+    assert_ptr_equal(sb__vectors_fastest(), sb__vectors_kind(kinds - 1));
+}
+
+/* One value that is large, or not a number, anywhere among small ones. */
+static void no_element_is_left_out(void **state) {
+    (void)state;
+    float x[MOST] = {0};
+    for (int64_t count = 1; count <= MOST; count += count < 600 ? 1 : 99)
+        for (int64_t at = 0; at < count; at += 1 + count / 40) {
+            x[at] = -3;
+            assert_true(sb__host_asum(&alone, SB_DTYPE_F32, count, x) == 3);
+            assert_true(sb__host_sumsq(&alone, SB_DTYPE_F32, count, x) == 9);
+            x[at] = 3e38F; /* the square is no float */
+            assert_true(sb__host_sumsq(&alone, SB_DTYPE_F32, count, x) ==
+                        (double)3e38F * (double)3e38F);
+            x[at] = 1e-30F;
+            assert_true(sb__host_sumsq(&alone, SB_DTYPE_F32, count, x) ==
+                        (double)1e-30F * (double)1e-30F);
+            x[at] = 0;
+        }
 }
 
 /* --- somebody's threads ------------------------------------------------------------------ */
@@ -379,6 +440,8 @@ int main(void) {
         cmocka_unit_test(sums_of_64_mi_elements_are_close_to_exact),
         cmocka_unit_test(nan_and_infinity_come_through),
         cmocka_unit_test(zeros_add_up_to_zero),
+        cmocka_unit_test(every_kind_of_vectors_gives_the_same_numbers),
+        cmocka_unit_test(no_element_is_left_out),
         cmocka_unit_test(threads_change_no_bit_and_small_work_needs_none),
         cmocka_unit_test(sums_past_2_31_elements),
         cmocka_unit_test(updates_past_2_31_elements),

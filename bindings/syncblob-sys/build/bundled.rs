@@ -120,7 +120,7 @@ fn compile<'a>(
         .define("_GNU_SOURCE", None)
         .define("SYNCBLOB_CUDA", None)
         .flag("-fvisibility=hidden")
-        // The fillers give the same numbers under every compiler, in vectors.
+        // Fillers and sums of floats are the same numbers under every compiler, in vectors.
         .flag("-ffp-contract=off")
         .flag("-fno-math-errno")
         .include(root)

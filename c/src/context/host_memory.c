@@ -57,7 +57,7 @@ void sb__object_free(sb_context *context, void *object, size_t bytes) {
 
 sb_status sb__object_grow(sb_context *context, void **object, size_t old_bytes, size_t new_bytes,
                           sb_error *err) {
-    void *grown;
+    void *grown = NULL; /* for gcc, which does not see that success sets it */
     sb_status st = sb__object_alloc(context, new_bytes, &grown, err);
     if (st != SB_OK)
         return st;

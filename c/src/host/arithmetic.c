@@ -1,23 +1,23 @@
 #include "host/arithmetic.h"
 
+#include "host/vectors.h"
+
 #include <float.h>
 #include <string.h>
 
-/* The plain loops do what OpenBLAS would do differently; without it, everything. */
+/* The plain loops do what OpenBLAS would do differently; without it, everything. Floats are added
+   and scaled by our own vectors: OpenBLAS adds them all in floats, which costs up to 1e-3. */
 #ifdef SYNCBLOB_OPENBLAS
 #include <cblas.h>
 #endif
 
-/* OpenBLAS adds floats in floats: blocks are short enough that this costs below 1e-6 on any data.
-   Long calls of axpy and scal would start threads of OpenBLAS's own. */
-#define ASUM_F32_BLOCK  256
-#define SUMSQ_F32_BLOCK 256
-#define SUM_F64_BLOCK   1024
-#define UPDATE_BLOCK    8192
+/* Long calls of axpy and scal would start threads of OpenBLAS's own. */
+#define SUM_F64_BLOCK 1024
+#define UPDATE_BLOCK  8192
 
 /* Work is cut into pieces and tasks by the count alone, so that results never depend on who runs
    the tasks. */
-#define PIECE     ((int64_t)1 << 18)
+#define PIECE     (1 << 18)
 #define MAX_TASKS 64
 
 static int64_t smaller(int64_t a, int64_t b) {
@@ -72,23 +72,25 @@ struct sum_kind {
         return sum;                                                                                \
     }
 
-#ifdef SYNCBLOB_OPENBLAS
-/* For blocks whose sum in floats leaves the range of a float. */
+/* For floats whose sum in floats leaves the range of a float. */
 DEFINE_SUM(asum_in_double, float, __builtin_fabs(v))
 DEFINE_SUM(sumsq_in_double, float, v *v)
 
 static double asum_f32(const void *x, int n) {
-    float sum = cblas_sasum(n, x, 1);
-    return sum <= FLT_MAX ? (double)sum : asum_in_double(x, n);
+    double sum = sb__vectors_fastest()->asum(x, n);
+    return sum <= DBL_MAX ? sum : asum_in_double(x, n);
 }
 
-/* Not dsdot, which squares in floats too, and takes twice as long; below the bound squares have
- * lost bits to underflow. */
+/* Below the bound squares have lost bits to underflow, but for those of zeros. */
 static double sumsq_f32(const void *x, int n) {
-    double sum = (double)cblas_sdot(n, x, 1, x, 1);
-    return sum >= 1e-30 && sum <= (double)FLT_MAX ? sum : sumsq_in_double(x, n);
+    const struct sb__vectors *vectors = sb__vectors_fastest();
+    double sum = vectors->sumsq(x, n);
+    if (sum >= 1e-30 && sum <= DBL_MAX)
+        return sum;
+    return vectors->asum(x, n) == 0 ? 0 : sumsq_in_double(x, n);
 }
 
+#ifdef SYNCBLOB_OPENBLAS
 static double asum_f64(const void *x, int n) {
     return cblas_dasum(n, x, 1);
 }
@@ -97,9 +99,7 @@ static double sumsq_f64(const void *x, int n) {
     return cblas_ddot(n, x, 1, x, 1);
 }
 #else
-DEFINE_SUM(asum_f32, float, __builtin_fabs(v))
 DEFINE_SUM(asum_f64, double, __builtin_fabs(v))
-DEFINE_SUM(sumsq_f32, float, v *v)
 DEFINE_SUM(sumsq_f64, double, v *v)
 #endif
 
@@ -146,14 +146,14 @@ static double sum_all(const struct sb__parallel *parallel, const struct sum_kind
 
 double sb__host_asum(const struct sb__parallel *parallel, int32_t dtype, int64_t count,
                      const void *x) {
-    static const struct sum_kind f32 = {asum_f32, ASUM_F32_BLOCK, sizeof(float)};
+    static const struct sum_kind f32 = {asum_f32, PIECE, sizeof(float)};
     static const struct sum_kind f64 = {asum_f64, SUM_F64_BLOCK, sizeof(double)};
     return sum_all(parallel, dtype == SB_DTYPE_F32 ? &f32 : &f64, count, x);
 }
 
 double sb__host_sumsq(const struct sb__parallel *parallel, int32_t dtype, int64_t count,
                       const void *x) {
-    static const struct sum_kind f32 = {sumsq_f32, SUMSQ_F32_BLOCK, sizeof(float)};
+    static const struct sum_kind f32 = {sumsq_f32, PIECE, sizeof(float)};
     static const struct sum_kind f64 = {sumsq_f64, SUM_F64_BLOCK, sizeof(double)};
     return sum_all(parallel, dtype == SB_DTYPE_F32 ? &f32 : &f64, count, x);
 }
@@ -197,16 +197,8 @@ static void axpy_f64(double alpha, const void *x, void *y, int n) {
 }
 
 static void scale_f32(double alpha, const void *x, void *y, int n) {
-    float *to = y;
     (void)x;
-#ifdef SYNCBLOB_OPENBLAS
-    if ((float)alpha != 0) {
-        cblas_sscal(n, (float)alpha, y, 1);
-        return;
-    }
-#endif
-    for (int i = 0; i < n; i++)
-        to[i] *= (float)alpha;
+    sb__vectors_fastest()->scale(y, (float)alpha, n);
 }
 
 static void scale_f64(double alpha, const void *x, void *y, int n) {

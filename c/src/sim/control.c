@@ -9,6 +9,7 @@
 
 /* The device, locked: unlock it. */
 static sb_status lock_device(const sb_context *context, struct sb__sim **out, sb_error *err) {
+    *out = NULL;
     if (!context)
         return sb__fail_null(err, "context");
     if (!context->has_device || context->backend.open != sb__sim_backend.open)

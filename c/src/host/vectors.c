@@ -1,0 +1,182 @@
+#include "host/vectors.h"
+
+#include <stddef.h>
+
+#ifdef __x86_64__
+#include <immintrin.h>
+#endif
+
+/* A group is ROWS rows of LANES floats. Its rows are added in floats, by halves, so that four
+   roundings add up at most; the one row that is left is added to a row of doubles. Every kind adds
+   in this order. */
+#define LANES 16
+#define ROWS  16
+#define GROUP (LANES * ROWS)
+
+#define INLINE static inline __attribute__((always_inline))
+
+INLINE float magnitude(float value) {
+    return __builtin_fabsf(value);
+}
+
+INLINE float square(float value) {
+    return value * value;
+}
+
+INLINE double sum_lanes(const double lanes[LANES]) {
+    double sum = 0;
+    for (int lane = 0; lane < LANES; lane++)
+        sum += lanes[lane];
+    return sum;
+}
+
+/* Groups, and by itself what is left. */
+#define DEFINE_SUM(name, groups_of, term)                                                          \
+    static double name(const float *x, int64_t count) {                                            \
+        double sum = groups_of(x, count / GROUP);                                                  \
+        for (int64_t i = count / GROUP * GROUP; i < count; i++)                                    \
+            sum += (double)term(x[i]);                                                             \
+        return sum;                                                                                \
+    }
+
+#define DEFINE_SCALE(name, attributes)                                                             \
+    attributes static void name(float *x, float factor, int64_t count) {                           \
+        for (int64_t i = 0; i < count; i++)                                                        \
+            x[i] *= factor;                                                                        \
+    }
+
+#define DEFINE_KIND(kind, attributes)                                                              \
+    DEFINE_SUM(asum_##kind, magnitude_groups_##kind, magnitude)                                    \
+    DEFINE_SUM(sumsq_##kind, square_groups_##kind, square)                                         \
+    DEFINE_SCALE(scale_##kind, attributes)                                                         \
+    static const struct sb__vectors kind##_kind = {asum_##kind, sumsq_##kind, scale_##kind}
+
+/* --- any processor ------------------------------------------------------------------ */
+
+#define DEFINE_GROUPS_PORTABLE(name, term)                                                         \
+    static double name##_groups_portable(const float *x, int64_t groups) {                         \
+        double lanes[LANES] = {0};                                                                 \
+        for (; groups > 0; groups--, x += GROUP) {                                                 \
+            float rows[ROWS / 2][LANES];                                                           \
+            for (int i = 0; i < ROWS / 2; i++)                                                     \
+                for (int l = 0; l < LANES; l++)                                                    \
+                    rows[i][l] = term(x[i * LANES + l]) + term(x[(i + ROWS / 2) * LANES + l]);     \
+            for (int n = ROWS / 4; n; n /= 2)                                                      \
+                for (int i = 0; i < n; i++)                                                        \
+                    for (int l = 0; l < LANES; l++)                                                \
+                        rows[i][l] += rows[i + n][l];                                              \
+            for (int l = 0; l < LANES; l++)                                                        \
+                lanes[l] += (double)rows[0][l];                                                    \
+        }                                                                                          \
+        return sum_lanes(lanes);                                                                   \
+    }
+
+DEFINE_GROUPS_PORTABLE(magnitude, magnitude)
+DEFINE_GROUPS_PORTABLE(square, square)
+DEFINE_KIND(portable, );
+
+#ifdef __x86_64__
+
+/* --- AVX2: a row is two vectors ----------------------------------------------------- */
+
+#define AVX2 __attribute__((target("avx2")))
+
+INLINE AVX2 __m256 magnitude_avx2(const float *x) {
+    return _mm256_andnot_ps(_mm256_set1_ps(-0.0F), _mm256_loadu_ps(x));
+}
+
+INLINE AVX2 __m256 square_avx2(const float *x) {
+    const __m256 v = _mm256_loadu_ps(x);
+    return _mm256_mul_ps(v, v);
+}
+
+#define DEFINE_GROUPS_AVX2(name, term)                                                             \
+    INLINE AVX2 __m256 name##_half(const float *x) {                                               \
+        __m256 rows[ROWS / 2];                                                                     \
+        for (int i = 0; i < ROWS / 2; i++)                                                         \
+            rows[i] = term(x + i * LANES) + term(x + (i + ROWS / 2) * LANES);                      \
+        for (int n = ROWS / 4; n; n /= 2)                                                          \
+            for (int i = 0; i < n; i++)                                                            \
+                rows[i] += rows[i + n];                                                            \
+        return rows[0];                                                                            \
+    }                                                                                              \
+    AVX2 static double name##_groups_avx2(const float *x, int64_t groups) {                        \
+        __m256d sums[4] = {_mm256_setzero_pd(), _mm256_setzero_pd(), _mm256_setzero_pd(),          \
+                           _mm256_setzero_pd()};                                                   \
+        double lanes[LANES];                                                                       \
+        for (; groups > 0; groups--, x += GROUP) {                                                 \
+            const __m256 a = name##_half(x), b = name##_half(x + LANES / 2);                       \
+            sums[0] += _mm256_cvtps_pd(_mm256_castps256_ps128(a));                                 \
+            sums[1] += _mm256_cvtps_pd(_mm256_extractf128_ps(a, 1));                               \
+            sums[2] += _mm256_cvtps_pd(_mm256_castps256_ps128(b));                                 \
+            sums[3] += _mm256_cvtps_pd(_mm256_extractf128_ps(b, 1));                               \
+        }                                                                                          \
+        for (int i = 0; i < 4; i++)                                                                \
+            _mm256_storeu_pd(lanes + 4 * i, sums[i]);                                              \
+        return sum_lanes(lanes);                                                                   \
+    }
+
+DEFINE_GROUPS_AVX2(magnitude, magnitude_avx2)
+DEFINE_GROUPS_AVX2(square, square_avx2)
+DEFINE_KIND(avx2, AVX2);
+
+/* --- AVX-512: a row is one vector --------------------------------------------------- */
+
+#define AVX512 __attribute__((target("avx512f")))
+
+INLINE AVX512 __m512 magnitude_avx512(const float *x) {
+    return _mm512_abs_ps(_mm512_loadu_ps(x));
+}
+
+INLINE AVX512 __m512 square_avx512(const float *x) {
+    const __m512 v = _mm512_loadu_ps(x);
+    return _mm512_mul_ps(v, v);
+}
+
+INLINE AVX512 __m512d upper_half(__m512 row) {
+    return _mm512_cvtps_pd(_mm256_castpd_ps(_mm512_extractf64x4_pd(_mm512_castps_pd(row), 1)));
+}
+
+#define DEFINE_GROUPS_AVX512(name, term)                                                           \
+    AVX512 static double name##_groups_avx512(const float *x, int64_t groups) {                    \
+        __m512d low = _mm512_setzero_pd(), high = low;                                             \
+        double lanes[LANES];                                                                       \
+        for (; groups > 0; groups--, x += GROUP) {                                                 \
+            __m512 rows[ROWS / 2];                                                                 \
+            for (int i = 0; i < ROWS / 2; i++)                                                     \
+                rows[i] = term(x + i * LANES) + term(x + (i + ROWS / 2) * LANES);                  \
+            for (int n = ROWS / 4; n; n /= 2)                                                      \
+                for (int i = 0; i < n; i++)                                                        \
+                    rows[i] += rows[i + n];                                                        \
+            low += _mm512_cvtps_pd(_mm512_castps512_ps256(rows[0]));                               \
+            high += upper_half(rows[0]);                                                           \
+        }                                                                                          \
+        _mm512_storeu_pd(lanes, low);                                                              \
+        _mm512_storeu_pd(lanes + LANES / 2, high);                                                 \
+        return sum_lanes(lanes);                                                                   \
+    }
+
+DEFINE_GROUPS_AVX512(magnitude, magnitude_avx512)
+DEFINE_GROUPS_AVX512(square, square_avx512)
+DEFINE_KIND(avx512, AVX512);
+
+const struct sb__vectors *sb__vectors_kind(int i) {
+    const struct sb__vectors *const kinds[] = {&portable_kind, &avx2_kind, &avx512_kind};
+    int count = __builtin_cpu_supports("avx512f") ? 3 : __builtin_cpu_supports("avx2") ? 2 : 1;
+    return i < count ? kinds[i] : NULL;
+}
+
+const struct sb__vectors *sb__vectors_fastest(void) {
+    return __builtin_cpu_supports("avx512f") ? &avx512_kind
+           : __builtin_cpu_supports("avx2")  ? &avx2_kind
+                                             : &portable_kind;
+}
+#else
+const struct sb__vectors *sb__vectors_kind(int i) {
+    return i == 0 ? &portable_kind : NULL;
+}
+
+const struct sb__vectors *sb__vectors_fastest(void) {
+    return &portable_kind;
+}
+#endif
