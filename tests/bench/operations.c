@@ -10,7 +10,8 @@
 #define TIMES 1000
 #define COUNT 256 /* floats: 1 KiB */
 
-static sb_blob *blob; /* 1 x 4 x 8 x 8, written, with a diff */
+static sb_blob *blob;   /* 1 x 4 x 8 x 8, written, with a diff */
+static sb_blob *source; /* likewise, without one */
 static void *message;
 static size_t message_size;
 static char buffer[4096];
@@ -46,6 +47,10 @@ static void offset(void) {
     must(sb_blob_offset_legacy(blob, 0, 3, 5, 7, &at, NULL));
 }
 
+static void copy(void) {
+    must(sb_blob_copy_from(blob, source, 0, NULL));
+}
+
 static void load(void) {
     must(sb_blob_from_proto(blob, message, message_size, SB_PROTO_RESHAPE, NULL, NULL));
 }
@@ -76,6 +81,7 @@ static const struct {
                   {"make_and_destroy", make_and_destroy},
                   {"reshape", reshape},
                   {"offset", offset},
+                  {"copy", copy},
                   {"load", load},
                   {"save", save},
                   {"asum", asum},
@@ -91,6 +97,8 @@ static void set_up(void) {
     must(sb_blob_mutable_cpu_data(blob, &values, NULL));
     for (int i = 0; i < COUNT; i++)
         ((float *)values)[i] = 1.0F;
+    must(sb_blob_create_legacy(NULL, SB_DTYPE_F32, 1, 4, 8, 8, &source, NULL));
+    must(sb_blob_copy_from(source, blob, 0, NULL));
     must(sb_blob_to_proto_new(blob, 0, &message, &message_size, NULL));
 }
 
@@ -110,6 +118,7 @@ int main(int argc, char **argv) {
             operations[i].run(); /* what is done once only */
             counted(operations[i].run);
             sb_bytes_free(message);
+            sb_blob_destroy(source);
             sb_blob_destroy(blob);
             return 0;
         }

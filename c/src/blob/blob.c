@@ -19,6 +19,7 @@ sb_status sb_blob_create(sb_context *context, int32_t dtype, sb_blob **out, sb_e
     sb_blob *blob = object;
     blob->context = sb__context(sb_context_retain(sb__context_public(context)));
     blob->dtype = dtype;
+    blob->element_size = (uint32_t)sb_dtype_size(dtype);
     blob->shape.num_axes = -1;
     *out = blob;
     return SB_OK;

@@ -9,6 +9,7 @@
 struct sb_blob {
     sb_context *context;
     int32_t dtype;
+    uint32_t element_size; /* bytes */
     struct sb__shape shape;
     /* Made by the first that needs them, which may be a const call: NULL until then. */
     _Atomic(sb_mem *) memory[2]; /* by enum sb__side_name */
@@ -17,7 +18,7 @@ struct sb_blob {
 
 /* Bytes that the count takes; sb__shape_make made sure that they fit. */
 static inline size_t sb__blob_bytes(const sb_blob *blob) {
-    return (size_t)blob->shape.count * sb_dtype_size(blob->dtype);
+    return (size_t)blob->shape.count * blob->element_size;
 }
 
 /* The memory if it was made already, else NULL. */

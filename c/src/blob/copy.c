@@ -81,11 +81,28 @@ static sb_status copy_bytes(sb_blob *blob, const sb_blob *source, enum sb__side_
     return SB_OK;
 }
 
+/* The common case: both are on the host, and nothing about the blob changes but its bytes. */
+static bool copy_in_place(sb_blob *blob, const sb_blob *source, enum sb__side_name name) {
+    const sb_mem *to = sb__blob_peek(blob, name), *from = sb__blob_peek(source, name);
+    const size_t bytes = sb__blob_bytes(source);
+    if (!to || !from || to == from || to->bytes != bytes || bytes == 0)
+        return false;
+    if (sb__head(from) != SB_HEAD_AT_CPU || !sb__is_read_in_place(from) ||
+        !sb__is_host_written_in_place(to) || !sb__shape_same(&blob->shape, &source->shape))
+        return false;
+    sb__host_copy(&blob->context->parallel, to->side[SB_SIDE_CPU].ptr, from->side[SB_SIDE_CPU].ptr,
+                  bytes);
+    sb__count_copy(blob->context, SB__HOST_COPY, bytes);
+    return true;
+}
+
 sb_status sb_blob_copy_from(sb_blob *blob, const sb_blob *source, uint32_t flags, sb_error *err) {
     sb_status st = check_copy(blob, source, flags, err);
     if (st != SB_OK || blob == source)
         return st;
     enum sb__side_name name = flags & SB_COPY_DIFF ? SB__DIFF : SB__DATA;
+    if (copy_in_place(blob, source, name))
+        return SB_OK;
     sb_mem *from = sb__blob_peek(source, name);
     if (sb_blob_count(source) == 0 || (from && from == sb__blob_peek(blob, name))) {
         (void)sb__blob_take_shape(blob, &source->shape);

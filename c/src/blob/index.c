@@ -63,7 +63,7 @@ sb_status sb_blob_offset_legacy(const sb_blob *blob, int64_t n, int64_t c, int64
 
 static sb_status read_element(const sb_blob *blob, enum sb__side_name name, int64_t offset,
                               void *out, sb_error *err) {
-    size_t size = sb_dtype_size(blob->dtype);
+    size_t size = blob->element_size;
     const void *bytes;
     sb_mem *mem;
     sb_status st = sb__blob_memory(blob, name, &mem, err);

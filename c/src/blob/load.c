@@ -7,7 +7,7 @@
 sb_status sb__load_side_begin(struct sb__load_side *load, sb_blob *blob, enum sb__side_name name,
                               const struct sb__shape *shape, int32_t side, bool fresh,
                               sb_error *err) {
-    size_t bytes = (size_t)shape->count * sb_dtype_size(blob->dtype);
+    size_t bytes = (size_t)shape->count * blob->element_size;
     sb_mem *mem = sb__blob_peek(blob, name);
     sb_status st = SB_OK;
     load->wanted = true;
@@ -47,7 +47,9 @@ bool sb__load_side_commit(struct sb__load_side *load, sb_blob *blob, enum sb__si
 
 sb_status sb__load_begin(struct sb__load *load, sb_blob *blob, const struct sb__shape *shape,
                          bool want_data, bool want_diff, bool fresh, sb_error *err) {
-    *load = (struct sb__load){.blob = blob, .shape = *shape};
+    load->blob = blob;
+    load->data.wanted = load->diff.wanted = false;
+    sb__shape_copy(&load->shape, shape);
     sb_status st = SB_OK;
     if (want_data)
         st = sb__load_side_begin(&load->data, blob, SB__DATA, shape, SB_SIDE_CPU, fresh, err);

@@ -20,6 +20,15 @@ sb_status sb__shape_make(struct sb__shape *out, const int64_t *dims, int32_t num
                          size_t element_size, sb_error *err);
 const struct sb__shape *sb__blob_shape(const sb_blob *blob);
 
+/* Of the dimensions those that there are: fewer bytes than the struct. */
+static inline void sb__shape_copy(struct sb__shape *to, const struct sb__shape *from) {
+    const int32_t num_axes = from->num_axes;
+    to->num_axes = num_axes;
+    to->count = from->count;
+    for (int32_t i = 0; i < num_axes; i++)
+        to->dims[i] = from->dims[i];
+}
+
 struct sb__load_side {
     bool wanted;
     sb_mem *fresh; /* a new memory, or NULL when the blob's own is written */

@@ -2,6 +2,7 @@
 
 #include "base/checked.h"
 #include "base/error.h"
+#include "memory/mem.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -38,45 +39,26 @@ static bool product(const int64_t *dims, int32_t start, int32_t end, int64_t *ou
     return true;
 }
 
-/* The product of dimensions that are all positive; false if one is not, or if it does not fit: then
-   check_dims and product say what that means. */
-static bool plain_product(const int64_t *dims, int32_t num_axes, int64_t *out) {
-    int64_t count = 1;
-    for (int32_t i = 0; i < num_axes; i++)
-        if (dims[i] <= 0 || !sb__mul_i64(count, dims[i], &count))
-            return false;
-    *out = count;
-    return true;
-}
-
-static sb_status count_dims(const int64_t *dims, int32_t num_axes, int64_t *out, sb_error *err) {
-    bool plain = num_axes > 0 && num_axes <= SB_MAX_AXES && dims;
-    if (plain && plain_product(dims, num_axes, out))
-        return SB_OK;
-    sb_status st = check_dims(dims, num_axes, err);
-    if (st != SB_OK || product(dims, 0, num_axes, out))
-        return st;
-    return sb__fail(err, SB_ERR_SIZE_OVERFLOW,
-                    "axis %d: a dimension of %lld makes the count "
-                    "exceed 2^63 - 1",
-                    (int)*out, (long long)dims[*out]);
-}
-
 sb_status sb__shape_make(struct sb__shape *out, const int64_t *dims, int32_t num_axes,
                          size_t element_size, sb_error *err) {
     size_t bytes;
     int64_t count;
-    sb_status st = count_dims(dims, num_axes, &count, err);
+    sb_status st = check_dims(dims, num_axes, err);
     if (st != SB_OK)
         return st;
+    if (!product(dims, 0, num_axes, &count))
+        return sb__fail(err, SB_ERR_SIZE_OVERFLOW,
+                        "axis %d: a dimension of %lld makes the count "
+                        "exceed 2^63 - 1",
+                        (int)count, (long long)dims[count]);
     if (!sb__bytes_of(count, element_size, &bytes))
         return sb__fail(err, SB_ERR_SIZE_OVERFLOW,
                         "%lld elements of %zu bytes exceed the address space", (long long)count,
                         element_size);
     out->num_axes = num_axes;
     out->count = count;
-    if (num_axes)
-        memcpy(out->dims, dims, (size_t)num_axes * sizeof *dims);
+    for (int32_t i = 0; i < num_axes; i++)
+        out->dims[i] = dims[i];
     return SB_OK;
 }
 
@@ -90,16 +72,9 @@ bool sb__shape_same(const struct sb__shape *a, const struct sb__shape *b) {
             memcmp(a->dims, b->dims, (size_t)a->num_axes * sizeof *a->dims) == 0);
 }
 
-static void copy_shape(struct sb__shape *to, const struct sb__shape *from) {
-    to->num_axes = from->num_axes;
-    to->count = from->count;
-    if (from->num_axes > 0)
-        memcpy(to->dims, from->dims, (size_t)from->num_axes * sizeof *from->dims);
-}
-
 uint32_t sb__blob_take_shape(sb_blob *blob, const struct sb__shape *shape) {
     uint32_t replaced = 0;
-    copy_shape(&blob->shape, shape);
+    sb__shape_copy(&blob->shape, shape);
     size_t bytes = sb__blob_bytes(blob);
     if (sb__peek(&blob->gpu_shape))
         sb__replace(&blob->gpu_shape, NULL);
@@ -113,12 +88,42 @@ uint32_t sb__blob_take_shape(sb_blob *blob, const struct sb__shape *shape) {
     return replaced;
 }
 
+static bool holds(const sb_blob *blob, enum sb__side_name name, size_t bytes) {
+    const sb_mem *mem = sb__blob_peek(blob, name);
+    return !mem || mem->bytes >= bytes;
+}
+
+/* The common case, which needs no copy of the shape: positive dimensions that the memories hold.
+   Otherwise nothing changes. */
+static bool reshape_within(sb_blob *blob, const int64_t *dims, int32_t num_axes) {
+    int64_t count = 1;
+    size_t bytes;
+    if (num_axes <= 0 || num_axes > SB_MAX_AXES || !dims || sb__peek(&blob->gpu_shape))
+        return false;
+    for (int32_t i = 0; i < num_axes; i++)
+        if (dims[i] <= 0 || !sb__mul_i64(count, dims[i], &count))
+            return false;
+    if (!sb__bytes_of(count, blob->element_size, &bytes) || !holds(blob, SB__DATA, bytes) ||
+        !holds(blob, SB__DIFF, bytes))
+        return false;
+    blob->shape.num_axes = num_axes;
+    blob->shape.count = count;
+    for (int32_t i = 0; i < num_axes; i++) /* upwards: they may be the blob's own */
+        blob->shape.dims[i] = dims[i];
+    return true;
+}
+
 sb_status sb_blob_reshape(sb_blob *blob, const int64_t *shape, int32_t num_axes,
                           uint32_t *out_reallocated, sb_error *err) {
     struct sb__shape made;
     if (!blob)
         return sb__fail_null(err, "blob");
-    sb_status st = sb__shape_make(&made, shape, num_axes, sb_dtype_size(blob->dtype), err);
+    if (reshape_within(blob, shape, num_axes)) {
+        if (out_reallocated)
+            *out_reallocated = 0;
+        return SB_OK;
+    }
+    sb_status st = sb__shape_make(&made, shape, num_axes, blob->element_size, err);
     if (st != SB_OK)
         return st;
     uint32_t replaced = sb__blob_take_shape(blob, &made);
@@ -138,11 +143,11 @@ sb_status sb_blob_reshape_like(sb_blob *blob, const sb_blob *other, uint32_t *ou
     size_t bytes;
     if (!blob || !other)
         return sb__fail_null(err, blob ? "other" : "blob");
-    if (!sb__bytes_of(other->shape.count, sb_dtype_size(blob->dtype), &bytes))
+    if (!sb__bytes_of(other->shape.count, blob->element_size, &bytes))
         return sb__fail(err, SB_ERR_SIZE_OVERFLOW, "%lld elements of %s exceed the address space",
                         (long long)other->shape.count, sb_dtype_name(blob->dtype));
     struct sb__shape shape;
-    copy_shape(&shape, &other->shape);
+    sb__shape_copy(&shape, &other->shape);
     uint32_t replaced = sb__blob_take_shape(blob, &shape);
     if (out_reallocated)
         *out_reallocated = replaced;

@@ -165,7 +165,7 @@ static void fill(const sb_blob *blob, const sb_filler *filler, uint64_t seed, vo
                       .random = sb__filler_random(filler, &blob->shape, blob->dtype, seed),
                       .kernels = sb__random_fastest(),
                       .dtype = blob->dtype,
-                      .element_size = sb_dtype_size(blob->dtype),
+                      .element_size = blob->element_size,
                       .out = out};
     if (filler->type == SB_FILLER_POSITIVE_UNITBALL)
         fill_rows(&job);

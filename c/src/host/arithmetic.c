@@ -49,36 +49,9 @@ struct sum_kind {
     size_t element_size;
 };
 
-#define LANES 8
-
-/* A block's sum of `term` of each value v, in doubles, and in lanes, which vectors can hold. */
-#define DEFINE_SUM(name, type, term)                                                               \
-    static double name(const void *block, int n) {                                                 \
-        const type *x = block;                                                                     \
-        double lanes[LANES] = {0};                                                                 \
-        double sum = 0;                                                                            \
-        int i = 0;                                                                                 \
-        for (; i + LANES <= n; i += LANES)                                                         \
-            for (int lane = 0; lane < LANES; lane++) {                                             \
-                const double v = (double)x[i + lane];                                              \
-                lanes[lane] += (term);                                                             \
-            }                                                                                      \
-        for (; i < n; i++) {                                                                       \
-            const double v = (double)x[i];                                                         \
-            sum += (term);                                                                         \
-        }                                                                                          \
-        for (int lane = 0; lane < LANES; lane++)                                                   \
-            sum += lanes[lane];                                                                    \
-        return sum;                                                                                \
-    }
-
-/* For floats whose sum in floats leaves the range of a float. */
-DEFINE_SUM(asum_in_double, float, __builtin_fabs(v))
-DEFINE_SUM(sumsq_in_double, float, v *v)
-
 static double asum_f32(const void *x, int n) {
     double sum = sb__vectors_fastest()->asum(x, n);
-    return sum <= DBL_MAX ? sum : asum_in_double(x, n);
+    return sum <= DBL_MAX ? sum : sb__asum_wide(x, n);
 }
 
 /* Below the bound squares have lost bits to underflow, but for those of zeros. */
@@ -87,7 +60,7 @@ static double sumsq_f32(const void *x, int n) {
     double sum = vectors->sumsq(x, n);
     if (sum >= 1e-30 && sum <= DBL_MAX)
         return sum;
-    return vectors->asum(x, n) == 0 ? 0 : sumsq_in_double(x, n);
+    return vectors->asum(x, n) == 0 ? 0 : sb__sumsq_wide(x, n);
 }
 
 #ifdef SYNCBLOB_OPENBLAS
@@ -99,8 +72,31 @@ static double sumsq_f64(const void *x, int n) {
     return cblas_ddot(n, x, 1, x, 1);
 }
 #else
-DEFINE_SUM(asum_f64, double, __builtin_fabs(v))
-DEFINE_SUM(sumsq_f64, double, v *v)
+#define LANES 8
+
+/* A block's sum of `term` of each value v, in lanes, which vectors can hold. */
+#define DEFINE_SUM(name, term)                                                                     \
+    static double name(const void *block, int n) {                                                 \
+        const double *x = block;                                                                   \
+        double lanes[LANES] = {0};                                                                 \
+        double sum = 0;                                                                            \
+        int i = 0;                                                                                 \
+        for (; i + LANES <= n; i += LANES)                                                         \
+            for (int lane = 0; lane < LANES; lane++) {                                             \
+                const double v = x[i + lane];                                                      \
+                lanes[lane] += (term);                                                             \
+            }                                                                                      \
+        for (; i < n; i++) {                                                                       \
+            const double v = x[i];                                                                 \
+            sum += (term);                                                                         \
+        }                                                                                          \
+        for (int lane = 0; lane < LANES; lane++)                                                   \
+            sum += lanes[lane];                                                                    \
+        return sum;                                                                                \
+    }
+
+DEFINE_SUM(asum_f64, __builtin_fabs(v))
+DEFINE_SUM(sumsq_f64, v *v)
 #endif
 
 static double sum_piece(const struct sum_kind *kind, const char *x, int64_t count) {
@@ -225,6 +221,10 @@ static void update_task(void *arg, int64_t i) {
 }
 
 static void update_all(const struct sb__parallel *parallel, struct update_job *job) {
+    if (job->count <= UPDATE_BLOCK) {
+        job->block(job->alpha, job->x, job->y, (int)job->count);
+        return;
+    }
     job->length = task_length(job->count);
     run_tasks(parallel, job->count, job->length, update_task, job);
 }
@@ -274,7 +274,9 @@ static void bytes_task(void *arg, int64_t i) {
    the length. */
 static void bytes_all(const struct sb__parallel *parallel, struct bytes_job *job) {
     int64_t units = (job->bytes - 1) / 4 + 1;
-    job->length = parallel->run ? task_length(units) * 4 : job->bytes;
+    job->length = job->bytes;
+    if (parallel->run && units > PIECE)
+        job->length = task_length(units) * 4;
     run_tasks(parallel, job->bytes, job->length, bytes_task, job);
 }
 

@@ -23,20 +23,36 @@ INLINE float square(float value) {
     return value * value;
 }
 
-INLINE double sum_lanes(const double lanes[LANES]) {
-    double sum = 0;
-    for (int lane = 0; lane < LANES; lane++)
-        sum += lanes[lane];
-    return sum;
+INLINE double square_wide(double value) {
+    return value * value;
 }
 
-/* Groups, and by itself what is left. */
-#define DEFINE_SUM(name, groups_of, term)                                                          \
+/* Of lanes whose upper half was added to the lower. */
+INLINE double sum_half(const double s[LANES / 2]) {
+    return ((s[0] + s[4]) + (s[2] + s[6])) + ((s[1] + s[5]) + (s[3] + s[7]));
+}
+
+/* Values as doubles, in lanes. */
+#define DEFINE_WIDE(name, term)                                                                    \
+    double name(const float *x, int64_t count) {                                                   \
+        double lanes[LANES / 2] = {0}, sum = 0;                                                    \
+        for (; count >= LANES / 2; count -= LANES / 2, x += LANES / 2)                             \
+            for (int l = 0; l < LANES / 2; l++)                                                    \
+                lanes[l] += term((double)x[l]);                                                    \
+        for (int64_t i = 0; i < count; i++)                                                        \
+            sum += term((double)x[i]);                                                             \
+        return sum + sum_half(lanes);                                                              \
+    }
+
+DEFINE_WIDE(sb__asum_wide, __builtin_fabs)
+DEFINE_WIDE(sb__sumsq_wide, square_wide)
+
+/* Groups, and what is left. */
+#define DEFINE_SUM(name, groups_of, rest)                                                          \
     static double name(const float *x, int64_t count) {                                            \
+        const int64_t whole = count / GROUP * GROUP;                                               \
         double sum = groups_of(x, count / GROUP);                                                  \
-        for (int64_t i = count / GROUP * GROUP; i < count; i++)                                    \
-            sum += (double)term(x[i]);                                                             \
-        return sum;                                                                                \
+        return whole == count ? sum : sum + rest(x + whole, count - whole);                        \
     }
 
 #define DEFINE_SCALE(name, attributes)                                                             \
@@ -46,8 +62,8 @@ INLINE double sum_lanes(const double lanes[LANES]) {
     }
 
 #define DEFINE_KIND(kind, attributes)                                                              \
-    DEFINE_SUM(asum_##kind, magnitude_groups_##kind, magnitude)                                    \
-    DEFINE_SUM(sumsq_##kind, square_groups_##kind, square)                                         \
+    DEFINE_SUM(asum_##kind, magnitude_groups_##kind, sb__asum_wide)                                \
+    DEFINE_SUM(sumsq_##kind, square_groups_##kind, sb__sumsq_wide)                                 \
     DEFINE_SCALE(scale_##kind, attributes)                                                         \
     static const struct sb__vectors kind##_kind = {asum_##kind, sumsq_##kind, scale_##kind}
 
@@ -68,7 +84,9 @@ INLINE double sum_lanes(const double lanes[LANES]) {
             for (int l = 0; l < LANES; l++)                                                        \
                 lanes[l] += (double)rows[0][l];                                                    \
         }                                                                                          \
-        return sum_lanes(lanes);                                                                   \
+        for (int l = 0; l < LANES / 2; l++)                                                        \
+            lanes[l] += lanes[l + LANES / 2];                                                      \
+        return sum_half(lanes);                                                                    \
     }
 
 DEFINE_GROUPS_PORTABLE(magnitude, magnitude)
@@ -103,7 +121,7 @@ INLINE AVX2 __m256 square_avx2(const float *x) {
     AVX2 static double name##_groups_avx2(const float *x, int64_t groups) {                        \
         __m256d sums[4] = {_mm256_setzero_pd(), _mm256_setzero_pd(), _mm256_setzero_pd(),          \
                            _mm256_setzero_pd()};                                                   \
-        double lanes[LANES];                                                                       \
+        double half[LANES / 2];                                                                    \
         for (; groups > 0; groups--, x += GROUP) {                                                 \
             const __m256 a = name##_half(x), b = name##_half(x + LANES / 2);                       \
             sums[0] += _mm256_cvtps_pd(_mm256_castps256_ps128(a));                                 \
@@ -111,9 +129,9 @@ INLINE AVX2 __m256 square_avx2(const float *x) {
             sums[2] += _mm256_cvtps_pd(_mm256_castps256_ps128(b));                                 \
             sums[3] += _mm256_cvtps_pd(_mm256_extractf128_ps(b, 1));                               \
         }                                                                                          \
-        for (int i = 0; i < 4; i++)                                                                \
-            _mm256_storeu_pd(lanes + 4 * i, sums[i]);                                              \
-        return sum_lanes(lanes);                                                                   \
+        _mm256_storeu_pd(half, sums[0] + sums[2]);                                                 \
+        _mm256_storeu_pd(half + LANES / 4, sums[1] + sums[3]);                                     \
+        return sum_half(half);                                                                     \
     }
 
 DEFINE_GROUPS_AVX2(magnitude, magnitude_avx2)
@@ -140,7 +158,7 @@ INLINE AVX512 __m512d upper_half(__m512 row) {
 #define DEFINE_GROUPS_AVX512(name, term)                                                           \
     AVX512 static double name##_groups_avx512(const float *x, int64_t groups) {                    \
         __m512d low = _mm512_setzero_pd(), high = low;                                             \
-        double lanes[LANES];                                                                       \
+        double half[LANES / 2];                                                                    \
         for (; groups > 0; groups--, x += GROUP) {                                                 \
             __m512 rows[ROWS / 2];                                                                 \
             for (int i = 0; i < ROWS / 2; i++)                                                     \
@@ -151,9 +169,8 @@ INLINE AVX512 __m512d upper_half(__m512 row) {
             low += _mm512_cvtps_pd(_mm512_castps512_ps256(rows[0]));                               \
             high += upper_half(rows[0]);                                                           \
         }                                                                                          \
-        _mm512_storeu_pd(lanes, low);                                                              \
-        _mm512_storeu_pd(lanes + LANES / 2, high);                                                 \
-        return sum_lanes(lanes);                                                                   \
+        _mm512_storeu_pd(half, low + high);                                                        \
+        return sum_half(half);                                                                     \
     }
 
 DEFINE_GROUPS_AVX512(magnitude, magnitude_avx512)

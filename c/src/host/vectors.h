@@ -13,6 +13,10 @@ struct sb__vectors {
     void (*scale)(float *x, float factor, int64_t count);
 };
 
+/* The same, slower, with each value as a double: nothing is lost, on any processor. */
+double sb__asum_wide(const float *x, int64_t count);
+double sb__sumsq_wide(const float *x, int64_t count);
+
 /* Those that this processor runs, the slowest first; NULL behind the fastest. */
 const struct sb__vectors *sb__vectors_kind(int i);
 const struct sb__vectors *sb__vectors_fastest(void);

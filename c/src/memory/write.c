@@ -99,7 +99,11 @@ static sb_status begin(struct sb__write *write, sb_mem *mem, int32_t side, enum 
 sb_status sb__write_begin(struct sb__write *write, sb_mem *mem, int32_t side,
                           enum sb__write_mode mode, sb_error *err) {
     if (side == SB_SIDE_CPU && mode != SB__WRITE_FRESH && sb__is_host_written_in_place(mem)) {
-        *write = (struct sb__write){.mem = mem, .side = side, .ptr = mem->side[side].ptr};
+        write->mem = mem;
+        write->side = side;
+        write->ptr = mem->side[side].ptr;
+        write->from = NULL;
+        write->replaces = false;
         return SB_OK;
     }
     struct sb__target target = sb__own_stream(mem);
