@@ -2,6 +2,7 @@
 #include "caffe.h"
 
 #include "caffe/blob.hpp"
+#include "caffe/filler.hpp"
 #include "caffe/util/math_functions.hpp"
 
 #include <fcntl.h>
@@ -96,6 +97,18 @@ void copy(void *to, const void *from, int64_t n) {
         blob_of(to)->CopyFrom(*static_cast<const Blob *>(from));
 }
 
+void fill(void *blob, int filler, int64_t n) {
+    static const char *const types[] = {"constant", "uniform",           "gaussian",
+                                        "gaussian", "positive_unitball", "bilinear"};
+    caffe::FillerParameter parameter;
+    parameter.set_type(types[filler]);
+    if (filler == PEER_SPARSE)
+        parameter.set_sparse((blob_of(blob)->shape(0) + 9) / 10);
+    std::unique_ptr<caffe::Filler<float>> made(caffe::GetFiller<float>(parameter));
+    for (; n > 0; n--)
+        made->Fill(blob_of(blob));
+}
+
 void *allocate(int64_t count, float **out) {
     Blob *blob = new Blob(std::vector<int>{static_cast<int>(count)});
     *out = blob->mutable_cpu_data();
@@ -156,6 +169,7 @@ void free_net(void *net) {
 
 } // namespace
 
-extern "C" const caffe_peer caffe_peer = {
-    create, destroy, borrow, access,   make, reshape_vector, reshape_four, offset,   update,  asum,
-    sumsq,  scale,   copy,   allocate, load, save,           parse,        load_net, free_net};
+extern "C" const caffe_peer caffe_peer = {create,         destroy,      borrow, access,   make,
+                                          reshape_vector, reshape_four, offset, update,   asum,
+                                          sumsq,          scale,        copy,   fill,     allocate,
+                                          load,           save,         parse,  load_net, free_net};

@@ -6,6 +6,16 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* With Caffe's defaults; sparse: a tenth of the elements is not zero. */
+enum peer_filler {
+    PEER_CONSTANT,
+    PEER_UNIFORM,
+    PEER_GAUSSIAN,
+    PEER_SPARSE,
+    PEER_UNITBALL,
+    PEER_BILINEAR
+};
+
 struct caffe_peer {
     /* A Blob<float> with something in its data. */
     void *(*create)(int n, int c, int h, int w);
@@ -24,6 +34,9 @@ struct caffe_peer {
     void (*sumsq)(void *blob, int64_t n);
     void (*scale)(void *blob, int64_t n); /* by -1 */
     void (*copy)(void *to, const void *from, int64_t n);
+
+    /* Fills a blob's data by one of enum peer_filler. */
+    void (*fill)(void *blob, int filler, int64_t n);
 
     /* mutable_cpu_data of a new blob; destroy it. */
     void *(*allocate)(int64_t count, float **out);

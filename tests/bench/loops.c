@@ -34,6 +34,11 @@ float loop_sumsq(const float *x, size_t count) {
     return sum;
 }
 
+void loop_fill(float *x, float value, size_t count) {
+    for (size_t i = 0; i < count; i++)
+        x[i] = value;
+}
+
 void loop_scale(float *x, float factor, size_t count) {
     for (size_t i = 0; i < count; i++)
         x[i] *= factor;

@@ -12,11 +12,8 @@
 static const struct {
     const char *name;
     void (*run)(void);
-} cases[] = {{"small", bench_small},
-             {"allocation", bench_allocation},
-             {"messages", bench_messages},
-             {"files", bench_files},
-             {"arithmetic", bench_arithmetic}};
+} cases[] = {{"small", bench_small}, {"allocation", bench_allocation}, {"messages", bench_messages},
+             {"files", bench_files}, {"arithmetic", bench_arithmetic}, {"fillers", bench_fillers}};
 
 #define NUM_CASES (sizeof cases / sizeof *cases)
 

@@ -209,6 +209,10 @@ static void check_kind(const struct sb__vectors *kind, const float *x, int64_t c
     kind->scale(scaled[1], -0.7F, count);
     assert_memory_equal(scaled[0], scaled[1], ((size_t)count + 1) * sizeof *x);
     assert_memory_equal(&scaled[1][count], &x[count], sizeof *x); /* the next one is not ours */
+    kind->set(scaled[1], 0.3F, count);
+    for (int64_t i = 0; i < count; i++)
+        assert_true(scaled[1][i] == 0.3F);
+    assert_memory_equal(&scaled[1][count], &x[count], sizeof *x);
 }
 
 static void every_kind_of_vectors_gives_the_same_numbers(void **state) {

@@ -1,5 +1,7 @@
 #include "filler/loops.h"
 
+#include "host/vectors.h"
+
 #include <syncblob/base.h>
 
 #include <math.h>
@@ -22,12 +24,6 @@ static inline double weight(struct ramp ramp, int32_t i) {
 }
 
 #define DEFINE_LOOPS(suffix, type)                                                                 \
-    static void set_##suffix(type *x, int64_t count, double value) {                               \
-        const type element = (type)value;                                                          \
-        for (int64_t i = 0; i < count; i++)                                                        \
-            x[i] = element;                                                                        \
-    }                                                                                              \
-                                                                                                   \
     static double sum_##suffix(const type *x, int64_t count) {                                     \
         double lanes[LANES] = {0}, sum = 0;                                                        \
         int64_t i = 0;                                                                             \
@@ -69,11 +65,16 @@ static inline double weight(struct ramp ramp, int32_t i) {
 DEFINE_LOOPS(f32, float)
 DEFINE_LOOPS(f64, double)
 
+static void set_f64(double *x, double value, int64_t count) {
+    for (int64_t i = 0; i < count; i++)
+        x[i] = value;
+}
+
 void sb__loop_set(int32_t dtype, void *x, int64_t count, double value) {
     if (dtype == SB_DTYPE_F32)
-        set_f32(x, count, value);
+        sb__vectors_fastest()->set(x, (float)value, count);
     else
-        set_f64(x, count, value);
+        set_f64(x, value, count);
 }
 
 double sb__loop_sum(int32_t dtype, const void *x, int64_t count) {

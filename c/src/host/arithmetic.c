@@ -19,15 +19,18 @@
    the tasks. */
 #define PIECE     (1 << 18)
 #define MAX_TASKS 64
+/* Copies are bound by memory, which few threads fill; memcpy passes by the cache when it is told of
+   enough bytes at once. */
+#define MAX_BYTES_TASKS 8
 
 static int64_t smaller(int64_t a, int64_t b) {
     return a < b ? a : b;
 }
 
-/* Elements of each task but the last: whole pieces, at most MAX_TASKS tasks. */
-static int64_t task_length(int64_t count) {
+/* Elements of each task but the last: whole pieces, `most` tasks at most. */
+static int64_t task_length(int64_t count, int most) {
     int64_t pieces = (count - 1) / PIECE + 1;
-    return ((pieces - 1) / MAX_TASKS + 1) * PIECE;
+    return ((pieces - 1) / most + 1) * PIECE;
 }
 
 static void run_tasks(const struct sb__parallel *parallel, int64_t count, int64_t length,
@@ -133,7 +136,7 @@ static double sum_all(const struct sb__parallel *parallel, const struct sum_kind
     job.kind = kind;
     job.x = x;
     job.count = count;
-    job.length = task_length(count);
+    job.length = task_length(count, MAX_TASKS);
     run_tasks(parallel, count, job.length, sum_task, &job);
     for (int64_t i = 0; i * job.length < count; i++)
         sum += job.sums[i];
@@ -225,7 +228,7 @@ static void update_all(const struct sb__parallel *parallel, struct update_job *j
         job->block(job->alpha, job->x, job->y, (int)job->count);
         return;
     }
-    job->length = task_length(job->count);
+    job->length = task_length(job->count, MAX_TASKS);
     run_tasks(parallel, job->count, job->length, update_task, job);
 }
 
@@ -270,13 +273,13 @@ static void bytes_task(void *arg, int64_t i) {
         memset(job->dst + at, 0, bytes);
 }
 
-/* Tasks of 1 MiB or more; one where there is nobody to share with, since memcpy chooses its way by
-   the length. */
+/* Tasks of 1 MiB or more, few of them; one where there is nobody to share with, since memcpy
+   chooses its way by the length. */
 static void bytes_all(const struct sb__parallel *parallel, struct bytes_job *job) {
     int64_t units = (job->bytes - 1) / 4 + 1;
     job->length = job->bytes;
     if (parallel->run && units > PIECE)
-        job->length = task_length(units) * 4;
+        job->length = task_length(units, MAX_BYTES_TASKS) * 4;
     run_tasks(parallel, job->bytes, job->length, bytes_task, job);
 }
 

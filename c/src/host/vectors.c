@@ -55,17 +55,19 @@ DEFINE_WIDE(sb__sumsq_wide, square_wide)
         return whole == count ? sum : sum + rest(x + whole, count - whole);                        \
     }
 
-#define DEFINE_SCALE(name, attributes)                                                             \
-    attributes static void name(float *x, float factor, int64_t count) {                           \
+#define DEFINE_LOOP(name, attributes, statement)                                                   \
+    attributes static void name(float *x, float value, int64_t count) {                            \
         for (int64_t i = 0; i < count; i++)                                                        \
-            x[i] *= factor;                                                                        \
+            statement;                                                                             \
     }
 
 #define DEFINE_KIND(kind, attributes)                                                              \
     DEFINE_SUM(asum_##kind, magnitude_groups_##kind, sb__asum_wide)                                \
     DEFINE_SUM(sumsq_##kind, square_groups_##kind, sb__sumsq_wide)                                 \
-    DEFINE_SCALE(scale_##kind, attributes)                                                         \
-    static const struct sb__vectors kind##_kind = {asum_##kind, sumsq_##kind, scale_##kind}
+    DEFINE_LOOP(scale_##kind, attributes, x[i] *= value)                                           \
+    DEFINE_LOOP(set_##kind, attributes, x[i] = value)                                              \
+    static const struct sb__vectors kind##_kind = {asum_##kind, sumsq_##kind, scale_##kind,        \
+                                                   set_##kind}
 
 /* --- any processor ------------------------------------------------------------------ */
 

@@ -11,6 +11,7 @@ struct sb__vectors {
     double (*asum)(const float *x, int64_t count);
     double (*sumsq)(const float *x, int64_t count);
     void (*scale)(float *x, float factor, int64_t count);
+    void (*set)(float *x, float value, int64_t count);
 };
 
 /* The same, slower, with each value as a double: nothing is lost, on any processor. */
