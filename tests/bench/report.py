@@ -17,8 +17,8 @@ from matplotlib.ticker import FuncFormatter  # noqa: E402
 matplotlib.rcParams["svg.fonttype"] = "none"  # text stays text
 
 STYLE = """
-body { font: 15px/1.45 system-ui, sans-serif; margin: 2em auto; max-width: 75em; padding: 0 1em; color: #222 }
-table { border-collapse: collapse } td, th { padding: .2em .8em; text-align: left }
+body { font: 15px/1.45 system-ui, sans-serif; margin: 2em auto; max-width: 82em; padding: 0 1em; color: #222 }
+table { border-collapse: collapse } td, th { padding: .2em .8em; text-align: left; white-space: nowrap }
 tr:nth-child(even) { background: #f5f5f5 } .number { text-align: right; font-variant-numeric: tabular-nums }
 .met { color: #176b2c } .MISSED { color: #b3261e; font-weight: 600 } .not { color: #777 }
 .plots { display: flex; flex-wrap: wrap } figure { margin: 0 1em 1em 0 } svg { max-width: 100% }
@@ -106,7 +106,7 @@ def page(report):
     return f"""<!doctype html>
 <html lang="en"><meta charset="utf-8"><title>syncblob: how fast</title><style>{STYLE}</style>
 <h1>syncblob: how fast</h1>
-<p>{html.escape(processor())}; the library by {html.escape(report['compiler'])}. All contestants of a
+<p>{html.escape(processor())}; the library compiled by {html.escape(report['compiler'])}. All contestants of a
 case ran in turns in one process. A goal compares the best samples; the median is that of the
 rounds' ratios.</p>
 <h2>Goals: {summary}</h2>{goal_table(report['goals'])}
