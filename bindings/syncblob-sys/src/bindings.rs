@@ -875,22 +875,22 @@ pub const SB_COPY_DIFF: u32 = 1;
 ///take the source's shape first
 pub const SB_COPY_RESHAPE: u32 = 2;
 ///`value`
-pub const SB_FILLER_CONSTANT: u32 = 0;
+pub const SB_FILLER_CONSTANT: i32 = 0;
 ///uniform on \[min, max\]
-pub const SB_FILLER_UNIFORM: u32 = 1;
+pub const SB_FILLER_UNIFORM: i32 = 1;
 ///normal; with `sparse`, mostly zeros
-pub const SB_FILLER_GAUSSIAN: u32 = 2;
+pub const SB_FILLER_GAUSSIAN: i32 = 2;
 ///uniform on (0, 1), each row (axis 0) over its sum
-pub const SB_FILLER_POSITIVE_UNITBALL: u32 = 3;
+pub const SB_FILLER_POSITIVE_UNITBALL: i32 = 3;
 ///uniform on \[-a, a\], a = sqrt(3 / n)
-pub const SB_FILLER_XAVIER: u32 = 4;
+pub const SB_FILLER_XAVIER: i32 = 4;
 ///normal, mean 0, variance 2 / n
-pub const SB_FILLER_MSRA: u32 = 5;
+pub const SB_FILLER_MSRA: i32 = 5;
 ///the weights of bilinear upsampling, by position alone
-pub const SB_FILLER_BILINEAR: u32 = 6;
-pub const SB_VARIANCE_FAN_IN: u32 = 0;
-pub const SB_VARIANCE_FAN_OUT: u32 = 1;
-pub const SB_VARIANCE_AVERAGE: u32 = 2;
+pub const SB_FILLER_BILINEAR: i32 = 6;
+pub const SB_VARIANCE_FAN_IN: i32 = 0;
+pub const SB_VARIANCE_FAN_OUT: i32 = 1;
+pub const SB_VARIANCE_AVERAGE: i32 = 2;
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
     ["Size of sb_filler"][::core::mem::size_of::<sb_filler>() - 64usize];

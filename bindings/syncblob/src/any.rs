@@ -36,6 +36,8 @@ macro_rules! each {
     };
 }
 
+pub(crate) use each;
+
 fn dtype_of<T: Element>(_: &Blob<T>) -> Dtype {
     T::DTYPE
 }

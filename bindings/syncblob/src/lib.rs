@@ -151,6 +151,7 @@ mod context;
 mod element;
 mod error;
 mod ffi;
+mod filler;
 mod memory;
 mod model;
 mod owner;
@@ -164,6 +165,7 @@ pub use callbacks::ParallelFor;
 pub use context::{Context, ContextBuilder, Limits, Stats};
 pub use element::{Dtype, Element, Float};
 pub use error::{Error, ErrorKind, Result};
+pub use filler::{Filler, Variance};
 pub use memory::{Head, MemoryHandle, Pending, Side, Storage, SyncedMemory};
 pub use model::{
     BlobAt, BlobInfo, Format, Generation, Layer, Model, OpenOptions, SolverInfo, StoredBlob,

@@ -4,6 +4,8 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use syncblob::{Blob, Context, ErrorKind};
+#[cfg(feature = "rayon")]
+use syncblob::{Filler, Variance};
 
 /// Counts, and fails or panics when it is told to.
 struct Counting {
@@ -101,4 +103,17 @@ fn rayon_gives_the_same_sums() {
     let alone = Blob::<f32>::from_fn([3 << 18], value).unwrap();
     assert_eq!(spread.asum_data().unwrap(), alone.asum_data().unwrap());
     assert_eq!(spread.sumsq_data().unwrap(), alone.sumsq_data().unwrap());
+}
+
+#[cfg(feature = "rayon")]
+#[test]
+fn rayon_gives_the_same_numbers() {
+    let context = Context::builder().rayon().build().unwrap();
+    let mut spread = Blob::<f32>::zeros_in(&context, [3, 1 << 18]).unwrap();
+    let mut alone = Blob::<f32>::zeros([3, 1 << 18]).unwrap();
+    for filler in [Filler::PositiveUnitball, Filler::Xavier { variance: Variance::FanIn }] {
+        spread.fill(&filler, 5).unwrap();
+        alone.fill(&filler, 5).unwrap();
+        assert!(spread.data().unwrap() == alone.data().unwrap(), "{filler:?}");
+    }
 }

@@ -4,7 +4,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::Arc;
 
 use syncblob::sim::Schedule;
-use syncblob::{Blob, Context, ErrorKind, Head, MemoryHandle, Part, Payload, Side, Storage};
+use syncblob::{
+    Blob, Context, ErrorKind, Filler, Head, MemoryHandle, Part, Payload, Side, Storage,
+};
 
 fn simulated() -> Context {
     Context::builder().device("sim:0").build().unwrap()
@@ -78,9 +80,10 @@ fn what_a_vector_has_beyond_the_count_is_capacity() {
 
 /// What may not write an `Arc`'s elements, and does write the blob's.
 type Writer = fn(&mut Blob<f32>) -> syncblob::Result<()>;
-const WRITERS: [(&str, Writer); 9] = [
+const WRITERS: [(&str, Writer); 10] = [
     ("data_mut", |b| b.data_mut().map(|data| data.fill(9.0))),
     ("fill_data", |b| b.fill_data(9.0)),
+    ("fill", |b| b.fill(&Filler::Constant { value: 9.0 }, 1)),
     ("overwrite_data", |b| b.overwrite_data(&[9.0; 4])),
     ("scale_data", |b| b.scale_data(9.0)),
     ("clear_data", |b| b.clear_data()),

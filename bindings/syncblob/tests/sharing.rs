@@ -4,7 +4,7 @@ use std::sync::{Arc, Barrier};
 use std::thread;
 
 use syncblob::{
-    Blob, BlobAny, Context, ErrorKind, MemoryHandle, Model, Part, Payload, Side, Stream,
+    Blob, BlobAny, Context, ErrorKind, Filler, MemoryHandle, Model, Part, Payload, Side, Stream,
     SyncedMemory,
 };
 
@@ -19,7 +19,7 @@ fn memory_of(blob: &mut Blob<f32>, part: Part) -> syncblob::Result<&mut SyncedMe
     blob.memory_mut(part)
 }
 
-const WRITERS_OF_DATA: [Writer; 20] = [
+const WRITERS_OF_DATA: [Writer; 21] = [
     ("data_mut", |b| b.data_mut().map(drop)),
     ("gpu_data_mut_ptr", |b| b.gpu_data_mut_ptr().map(drop)),
     ("clear_data", |b| b.clear_data()),
@@ -30,6 +30,7 @@ const WRITERS_OF_DATA: [Writer; 20] = [
     ("read_proto", |b| b.read_proto(&proto())),
     ("read_proto_reshape", |b| b.read_proto_reshape(&proto())),
     ("fill_data", |b| b.fill_data(9.0)),
+    ("fill", |b| b.fill(&Filler::Constant { value: 9.0 }, 1)),
     ("overwrite_data", |b| b.overwrite_data(&[9.0; 4])),
     ("data_and_diff_mut", |b| b.data_and_diff_mut().map(drop)),
     ("memory data_mut", |b| memory_of(b, Part::Data)?.data_mut().map(drop)),

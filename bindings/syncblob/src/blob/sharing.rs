@@ -85,7 +85,7 @@ impl<T: Element> Blob<T> {
 
     /// What every writer asks first.
     #[inline]
-    pub(super) fn need_unique(&mut self, part: Part) -> Result<()> {
+    pub(crate) fn need_unique(&mut self, part: Part) -> Result<()> {
         match self.is_unique(part)? {
             true => Ok(()),
             false => Err(self.shared(part)),

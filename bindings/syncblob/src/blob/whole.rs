@@ -62,11 +62,12 @@ impl<T: Element> Blob<T> {
     }
 
     /// Sets every element of data on the host, without bringing old ones there.
+    /// [`fill`](Blob::fill) is for Caffe's fillers.
     ///
     /// # Errors
     /// [`Shared`](crate::ErrorKind::Shared); out of memory, a cap that is reached.
     pub fn fill_data(&mut self, value: T) -> Result<()> {
-        self.fill(Part::Data, value)
+        self.fill_part(Part::Data, value)
     }
 
     /// Sets every element of diff; see [`fill_data`](Blob::fill_data).
@@ -74,10 +75,10 @@ impl<T: Element> Blob<T> {
     /// # Errors
     /// As [`fill_data`](Blob::fill_data).
     pub fn fill_diff(&mut self, value: T) -> Result<()> {
-        self.fill(Part::Diff, value)
+        self.fill_part(Part::Diff, value)
     }
 
-    fn fill(&mut self, part: Part, value: T) -> Result<()> {
+    fn fill_part(&mut self, part: Part, value: T) -> Result<()> {
         let elements = self.overwritable(part)?;
         for i in 0..self.count() {
             // SAFETY: valid for `count` elements.

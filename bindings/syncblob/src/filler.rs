@@ -1,0 +1,278 @@
+use syncblob_sys as sys;
+
+use crate::ffi::{check, static_text};
+use crate::{Blob, BlobAny, Element, Error, ErrorKind, Float, Part, Result};
+
+/// What the `n` of [`Filler::Xavier`] and [`Filler::Msra`] is. A shape
+/// `[d0, d1, …]` has `count / d0` inputs of an output and `count / d1` outputs of
+/// an input; one axis alone has `count` outputs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[doc(alias = "VarianceNorm")]
+pub enum Variance {
+    /// The number of inputs.
+    #[default]
+    #[doc(alias = "FAN_IN")]
+    FanIn,
+    /// The number of outputs.
+    #[doc(alias = "FAN_OUT")]
+    FanOut,
+    /// The mean of both.
+    #[doc(alias = "AVERAGE")]
+    Average,
+}
+
+impl Variance {
+    fn code(self) -> i32 {
+        match self {
+            Self::FanIn => sys::SB_VARIANCE_FAN_IN,
+            Self::FanOut => sys::SB_VARIANCE_FAN_OUT,
+            Self::Average => sys::SB_VARIANCE_AVERAGE,
+        }
+    }
+
+    fn from_code(code: i32) -> Option<Self> {
+        [Self::FanIn, Self::FanOut, Self::Average].into_iter().find(|known| known.code() == code)
+    }
+}
+
+/// Caffe's fillers, which give a blob its first values: see [`Blob::fill`].
+///
+/// ```
+/// use syncblob::{Blob, Filler, Variance};
+/// # fn main() -> syncblob::Result<()> {
+/// let mut weights = Blob::<f32>::zeros([64, 3, 7, 7])?;
+/// weights.fill(&Filler::Msra { variance: Variance::FanOut }, 42)?;
+///
+/// let mut bias = Blob::<f32>::zeros([64])?;
+/// bias.fill(&Filler::Constant { value: 0.1 }, 0)?;
+/// assert_eq!(bias.data()?, [0.1; 64]);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[doc(alias = "FillerParameter")]
+pub enum Filler {
+    /// One value; it may be infinite.
+    Constant {
+        /// The value.
+        value: f64,
+    },
+    /// Uniform on `[min, max]`.
+    Uniform {
+        /// The least value.
+        min: f64,
+        /// The greatest value.
+        max: f64,
+    },
+    /// Normal; with `sparse`, mostly zeros.
+    Gaussian {
+        /// The mean.
+        mean: f64,
+        /// The standard deviation.
+        std: f64,
+        /// An element is not zero with the probability `sparse` over the first
+        /// dimension. `None`: none is made zero.
+        sparse: Option<u32>,
+    },
+    /// Uniform on `(0, 1)`, each row (axis 0) over its sum.
+    PositiveUnitball,
+    /// Uniform on `[-a, a]`, `a` being `sqrt(3 / n)`.
+    Xavier {
+        /// What `n` is.
+        variance: Variance,
+    },
+    /// Normal with mean 0 and variance `2 / n`.
+    #[doc(alias = "He")]
+    Msra {
+        /// What `n` is.
+        variance: Variance,
+    },
+    /// The weights of bilinear upsampling, by position alone.
+    Bilinear,
+}
+
+/// Zeros, as in Caffe.
+impl Default for Filler {
+    fn default() -> Self {
+        Self::Constant { value: 0.0 }
+    }
+}
+
+impl Filler {
+    /// A filler from a `FillerParameter` message; what is missing has Caffe's
+    /// default.
+    ///
+    /// ```
+    /// use syncblob::{Filler, Variance};
+    /// # fn main() -> syncblob::Result<()> {
+    /// let message = b"\x0a\x06xavier\x40\x02"; // type: "xavier" variance_norm: AVERAGE
+    /// let filler = Filler::from_proto(message)?;
+    /// assert_eq!(filler, Filler::Xavier { variance: Variance::Average });
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// [`Malformed`](ErrorKind::Malformed), with the field and its offset, also for
+    /// an unknown type and for numbers that [`Blob::fill`] would refuse for any
+    /// blob; [`DataLimit`](ErrorKind::DataLimit) above 2 GiB − 1.
+    pub fn from_proto(bytes: &[u8]) -> Result<Self> {
+        let mut raw = defaults();
+        let (start, len) = (bytes.as_ptr().cast(), bytes.len());
+        // SAFETY: `bytes` is valid for its length, `raw` says its size.
+        check(|err| unsafe { sys::sb_filler_parse(start, len, &mut raw, err) })?;
+        Self::from_raw(&raw).ok_or_else(|| {
+            let message = format!("filler {} of a newer library", raw.type_);
+            Error::new(ErrorKind::Unsupported, message)
+        })
+    }
+
+    /// Caffe's name of the type, such as `"positive_unitball"`.
+    pub fn type_name(&self) -> &'static str {
+        // SAFETY: takes any number; the text is static.
+        unsafe { static_text(sys::sb_filler_type_name(self.code())) }
+    }
+
+    fn code(&self) -> i32 {
+        match self {
+            Self::Constant { .. } => sys::SB_FILLER_CONSTANT,
+            Self::Uniform { .. } => sys::SB_FILLER_UNIFORM,
+            Self::Gaussian { .. } => sys::SB_FILLER_GAUSSIAN,
+            Self::PositiveUnitball => sys::SB_FILLER_POSITIVE_UNITBALL,
+            Self::Xavier { .. } => sys::SB_FILLER_XAVIER,
+            Self::Msra { .. } => sys::SB_FILLER_MSRA,
+            Self::Bilinear => sys::SB_FILLER_BILINEAR,
+        }
+    }
+
+    fn from_raw(raw: &sys::sb_filler) -> Option<Self> {
+        let variance = Variance::from_code(raw.variance_norm)?;
+        Some(match raw.type_ {
+            sys::SB_FILLER_CONSTANT => Self::Constant { value: raw.value },
+            sys::SB_FILLER_UNIFORM => Self::Uniform { min: raw.min, max: raw.max },
+            sys::SB_FILLER_GAUSSIAN => {
+                let sparse = u32::try_from(raw.sparse).ok(); // -1: none
+                Self::Gaussian { mean: raw.mean, std: raw.std, sparse }
+            }
+            sys::SB_FILLER_POSITIVE_UNITBALL => Self::PositiveUnitball,
+            sys::SB_FILLER_XAVIER => Self::Xavier { variance },
+            sys::SB_FILLER_MSRA => Self::Msra { variance },
+            sys::SB_FILLER_BILINEAR => Self::Bilinear,
+            _ => return None,
+        })
+    }
+
+    fn to_raw(self) -> Result<sys::sb_filler> {
+        let mut raw = sys::sb_filler { type_: self.code(), ..defaults() };
+        match self {
+            Self::Constant { value } => raw.value = value,
+            Self::Uniform { min, max } => (raw.min, raw.max) = (min, max),
+            Self::Gaussian { mean, std, sparse } => {
+                (raw.mean, raw.std) = (mean, std);
+                raw.sparse = sparse.map_or(Ok(-1), to_sparse)?;
+            }
+            Self::Xavier { variance } | Self::Msra { variance } => {
+                raw.variance_norm = variance.code();
+            }
+            Self::PositiveUnitball | Self::Bilinear => {}
+        }
+        Ok(raw)
+    }
+}
+
+fn to_sparse(sparse: u32) -> Result<i32> {
+    i32::try_from(sparse).map_err(|_| {
+        Error::new(ErrorKind::InvalidArgument, format!("sparse is {sparse}, beyond 31 bits"))
+    })
+}
+
+fn defaults() -> sys::sb_filler {
+    let mut raw = std::mem::MaybeUninit::uninit();
+    // SAFETY: writes the whole struct.
+    unsafe {
+        sys::sb_filler_init(raw.as_mut_ptr());
+        raw.assume_init()
+    }
+}
+
+impl<T: Float> Blob<T> {
+    /// Gives the data its first values, on the host, without bringing old ones
+    /// there. An element depends on the seed and its index alone
+    /// ([`PositiveUnitball`](Filler::PositiveUnitball): on its row, too): the same
+    /// on every machine and for any number of threads. Equal seeds give equal
+    /// numbers, so give each blob one of its own.
+    ///
+    /// # Errors
+    /// [`InvalidArgument`](ErrorKind::InvalidArgument) for a number that is NaN or
+    /// (but for a constant) infinite, `min > max`, `std < 0`, and a `sparse` above the
+    /// first dimension; [`ShapeMismatch`](ErrorKind::ShapeMismatch) when `Bilinear`
+    /// does not find four axes, the last two equal, or `PositiveUnitball`, `Xavier` and
+    /// `Msra` no axis; [`Shared`](ErrorKind::Shared); out of memory.
+    #[doc(alias("Fill", "sb_blob_fill"))]
+    pub fn fill(&mut self, filler: &Filler, seed: u64) -> Result<()> {
+        self.fill_if_float(filler, seed)
+    }
+}
+
+impl<T: Element> Blob<T> {
+    /// The library itself refuses what holds no floats.
+    fn fill_if_float(&mut self, filler: &Filler, seed: u64) -> Result<()> {
+        self.need_unique(Part::Data)?;
+        let raw = filler.to_raw()?;
+        // SAFETY: the blob is live, its data unique; `raw` lives long enough.
+        check(|err| unsafe { sys::sb_blob_fill(self.as_ptr(), &raw, seed, err) })
+    }
+}
+
+impl BlobAny {
+    /// Gives the data its first values; see [`Blob::fill`].
+    ///
+    /// # Errors
+    /// [`Unsupported`](ErrorKind::Unsupported) when the elements are neither `f32`
+    /// nor `f64`; else as there.
+    pub fn fill(&mut self, filler: &Filler, seed: u64) -> Result<()> {
+        crate::any::each!(self, blob => blob.fill_if_float(filler, seed))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const EACH: [Filler; 11] = [
+        Filler::Constant { value: -2.5 },
+        Filler::Uniform { min: -3.0, max: 4.0 },
+        Filler::Gaussian { mean: 1.5, std: 2.0, sparse: None },
+        Filler::Gaussian { mean: 1.5, std: 2.0, sparse: Some(0) },
+        Filler::Gaussian { mean: 1.5, std: 2.0, sparse: Some(7) },
+        Filler::PositiveUnitball,
+        Filler::Xavier { variance: Variance::FanIn },
+        Filler::Xavier { variance: Variance::FanOut },
+        Filler::Msra { variance: Variance::FanOut },
+        Filler::Msra { variance: Variance::Average },
+        Filler::Bilinear,
+    ];
+
+    #[test]
+    fn each_filler_survives_the_way_to_c_and_back() {
+        for filler in EACH {
+            let raw = filler.to_raw().unwrap();
+            assert_eq!(raw.struct_size, size_of::<sys::sb_filler>());
+            assert_eq!(Filler::from_raw(&raw), Some(filler));
+        }
+    }
+
+    #[test]
+    fn unknown_numbers_of_c_are_no_filler() {
+        let unknown = sys::sb_filler { type_: 7, ..defaults() };
+        assert_eq!(Filler::from_raw(&unknown), None);
+        let unknown = sys::sb_filler { variance_norm: 3, ..defaults() };
+        assert_eq!(Filler::from_raw(&unknown), None);
+    }
+
+    #[test]
+    fn the_default_is_that_of_c() {
+        assert_eq!(Filler::from_raw(&defaults()), Some(Filler::default()));
+        assert_eq!(Variance::from_code(defaults().variance_norm), Some(Variance::default()));
+    }
+}
