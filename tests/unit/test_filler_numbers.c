@@ -218,6 +218,7 @@ static const struct sb__random sequences[] = {
     {SEED_B, SB_DTYPE_F32, false, -1, 2, 1},  {SEED_B, SB_DTYPE_F64, false, -1, 2, 1},
     {SEED_B, SB_DTYPE_F32, true, 1, 3, 1},    {SEED_B, SB_DTYPE_F64, true, 1, 3, 1},
     {SEED_A, SB_DTYPE_F32, true, 0, 1, 0.25}, {SEED_A, SB_DTYPE_F64, true, 0, 1, 0.25},
+    {SEED_A, SB_DTYPE_F32, false, 1, 1, 0.5}, {SEED_A, SB_DTYPE_F64, false, 1, 1, 0.5},
 };
 
 /* Around 0, and where counters outgrow 32 bits. */

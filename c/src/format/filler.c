@@ -118,14 +118,12 @@ static sb_status read_claims(const struct sb__source *source, struct claims *cla
                              sb_error *err) {
     struct sb__reader reader;
     struct sb__field field = {.end = 0};
-    sb_status st;
+    sb_status st = SB_OK;
     sb__reader_init(&reader, source);
-    while ((st = sb__wire_next(&reader, &path, source->size, &field, err)) == SB_OK &&
-           field.number != 0) {
+    while (st == SB_OK &&
+           (st = sb__wire_next(&reader, &path, source->size, &field, err)) == SB_OK &&
+           field.number != 0)
         st = gather(&reader, &field, claims, err);
-        if (st != SB_OK)
-            return st;
-    }
     return st == SB_OK ? judge(claims, err) : st;
 }
 
