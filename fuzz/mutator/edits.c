@@ -11,7 +11,8 @@ struct edit {
     struct buffer *out;
 };
 
-static const uint32_t numbers[] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 50, 99, 100, (1u << 29) - 1};
+static const uint32_t numbers[] = {
+    1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 50, 99, 100, (1u << 29) - 1};
 
 static size_t below(const struct edit *edit, size_t limit) {
     return dice_below(edit->dice, limit);
@@ -380,11 +381,15 @@ static uint64_t claimed_count(const struct edit *edit) {
 
 /* A payload gets as many values as the shape claims. */
 static bool fit_payload(const struct edit *edit) {
-    static const uint32_t payloads[] = {5, 6, 8, 9};
+    static const struct {
+        uint32_t number;
+        size_t width;
+    } payloads[] = {{5, 4}, {6, 4}, {8, 8}, {9, 8}, {12, 2}, {12, 4}, {13, 2}, {13, 8}};
     static const uint8_t more[4096] = {0x3f, 0x80, 0, 0x7f};
     uint64_t count = claimed_count(edit);
-    uint32_t number = payloads[below(edit, 4)];
-    size_t width = number <= 6 ? 4 : 8, at = 0;
+    size_t which = below(edit, sizeof payloads / sizeof *payloads), at = 0;
+    uint32_t number = payloads[which].number;
+    size_t width = payloads[which].width;
     if (count * width > sizeof more)
         return false;
     size_t size = (size_t)count * width, kept = 0;
@@ -425,6 +430,10 @@ static bool insert(const struct edit *edit) {
         KNOWN("\x42\x08\0\0\0\0\0\0\xf0\x3f"),                      /* double_data */
         KNOWN("\x41\0\0\0\0\0\0\xf0\x3f"),                          /* double_data, not packed */
         KNOWN("\x4a\x08\0\0\0\0\0\0\xf0\x3f"),                      /* double_diff */
+        KNOWN("\x50\x02"),                                          /* raw_data_type, FLOAT16 */
+        KNOWN("\x58\x03"),                                          /* raw_diff_type, INT */
+        KNOWN("\x62\x02\0\x3c"),                                    /* raw_data */
+        KNOWN("\x6a\x04\0\0\0\1"),                                  /* raw_diff */
         KNOWN("\x0a\x01n"),                                         /* a name */
         KNOWN("\x12\x01t"),                                         /* a type, learned_net */
         KNOWN("\x22\x01n"),                                         /* a V1 layer's name */

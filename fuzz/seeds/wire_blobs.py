@@ -1,5 +1,7 @@
 """Seeds that are one BlobProto or BlobShape message."""
 
+import struct
+
 from wire import (BYTES, FIXED32, FIXED64, VARINT, blob, data, doubles, fixed32, fixed64, floats, group,
                   int_varint, legacy, number, shape, tag, unpacked, varint)
 
@@ -70,6 +72,45 @@ def accepted():
     yield "window-edge-in-group", PADDING[:-2] + group(9, number(1, 1 << 40)) + blob(3)
     yield "float-12x16", blob(12, 16)
     yield "conversion-in-chunks", blob(1100, first=-550.0)
+    yield from raw_accepted()
+
+
+def halves(*bits):
+    return struct.pack(f"<{len(bits)}H", *bits)
+
+
+def raw(kind, content, diff=False):
+    """NVCaffe's raw_data, or raw_diff, with its type."""
+    return number(10 + diff, kind) + data(12 + diff, content)
+
+
+DOUBLE, FLOAT, FLOAT16, INT, UINT = range(5)
+SIX_HALVES = halves(0x3c00, 0xc000, 0x4300, 0x0000, 0x7bff, 0x4700)
+
+
+def raw_accepted():
+    """Values of any type as bytes of one field."""
+    yield "raw-float16", shape(2, 3) + raw(FLOAT16, SIX_HALVES)
+    yield "raw-float16-special", shape(3, 3) + raw(FLOAT16, halves(
+        0x0001, 0x83ff, 0x0400, 0x8000, 0x7c00, 0xfc00, 0x7c01, 0xfe00, 0x7fff))
+    yield "raw-float", raw(FLOAT, floats(SIX)) + shape(6)
+    yield "raw-double", raw(DOUBLE, doubles([0.1, 1e300, -1e-320])) + shape(3)
+    yield "raw-int", shape(4) + raw(INT, struct.pack("<4i", -1 << 31, -1, 16777217, (1 << 31) - 1))
+    yield "raw-uint", shape(3) + raw(UINT, struct.pack("<3I", 0, 16777219, (1 << 32) - 1))
+    yield "raw-diff-of-another-type", (shape(6) + raw(FLOAT16, SIX_HALVES) +
+                                       raw(DOUBLE, doubles(SIX), diff=True))
+    yield "raw-diff-beside-float", blob(2, 3) + raw(FLOAT16, SIX_HALVES, diff=True)
+    yield "raw-type-behind-the-bytes", data(12, SIX_HALVES) + number(10, FLOAT16) + shape(6)
+    yield "raw-last-wins", raw(FLOAT, floats(SIX)) + shape(6) + raw(FLOAT16, SIX_HALVES)
+    yield "raw-unknown-type-is-skipped", shape(6) + raw(FLOAT16, SIX_HALVES) + number(10, 5)
+    yield "raw-type-beyond-32-bits", shape(6) + raw(FLOAT16 | 1 << 32, SIX_HALVES)
+    yield "raw-of-wrong-types", (shape(6) + raw(FLOAT16, SIX_HALVES) + data(10, b"\1") +
+                                 fixed32(12, 1) + number(12, 1) + fixed64(10, 1))
+    yield "raw-loses-to-float", raw(FLOAT16, SIX_HALVES[::-1]) + blob(2, 3)
+    yield "raw-loses-without-a-type", blob(2, 3) + data(12, bytes(5)) + data(13, b"")
+    yield "raw-empty-for-zero", shape(0) + raw(FLOAT16, b"")
+    yield "raw-scalar", raw(FLOAT16, SIX_HALVES[:2])
+    yield "raw-conversion-in-chunks", shape(2100) + raw(FLOAT16, halves(*range(0x3800, 0x3800 + 2100)))
 
 
 def nested(depth, inside=b""):
@@ -124,9 +165,15 @@ def refused():
     yield "diff-one-short", blob(2, 3) + data(6, floats(SIX[:5]))
     yield "diff-without-data", data(6, floats(SIX)) + shape(2, 3)
     yield "data-missing", shape(2, 3)
-    # NVIDIA's fork of Caffe keeps half precision in fields that Caffe has not.
-    yield "data-in-fields-of-a-fork", shape(2, 3) + number(10, 2) + data(12, bytes(12))
-    yield "data-and-fields-of-a-fork", blob(2, 3) + number(10, 2) + number(11, 2) + data(13, bytes(12))
+    yield "raw-without-type", shape(6) + data(12, SIX_HALVES)
+    yield "raw-with-the-type-of-diff", shape(6) + number(11, FLOAT16) + data(12, SIX_HALVES)
+    yield "raw-of-unknown-type", shape(6) + raw(5, SIX_HALVES)
+    yield "raw-of-13-bytes", shape(6) + raw(FLOAT16, SIX_HALVES + b"\0")
+    yield "raw-one-short", shape(6) + raw(FLOAT16, SIX_HALVES[:10])
+    yield "raw-of-doubles-for-floats", shape(6) + raw(DOUBLE, floats(SIX))
+    yield "raw-last-is-empty", shape(6) + raw(FLOAT16, SIX_HALVES) + data(12, b"")
+    yield "raw-diff-one-long", blob(2, 2) + raw(INT, bytes(20), diff=True)
+    yield "raw-diff-without-type", blob(2, 3) + number(10, FLOAT) + data(13, floats(SIX))
 
 
 def bombs():
@@ -138,6 +185,7 @@ def bombs():
     yield "bomb-nested-groups", nested(100) * 12 + blob(2)
     yield "bomb-unpacked-floats", unpacked(5, [1.0] * 900) + shape(900)
     yield "bomb-empty-chunks", data(5, b"") * 2500 + blob(2)
+    yield "bomb-raw-data", shape(1) + number(10, FLOAT16) * 900 + data(12, b"\0\x3c") * 900
     yield "bomb-dims", data(7, data(1, b"\x01" * 5000)) + data(5, floats([1]))
 
 

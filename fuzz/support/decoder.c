@@ -244,7 +244,8 @@ static bool holds_values(const struct item *item, uint32_t number, size_t width)
 /* All values of a repeated float (width 4) or double (8) field. */
 static struct decoded_values gather(const struct decoder *decoder, const struct items *fields,
                                     uint32_t number, size_t width) {
-    struct decoded_values values = {.width = width};
+    struct decoded_values values = {.type = width == 4 ? DECODED_FLOAT : DECODED_DOUBLE,
+                                    .width = width};
     size_t bytes = 0;
     for (size_t i = 0; i < fields->count; i++)
         if (holds_values(&fields->list[i], number, width))
@@ -263,9 +264,45 @@ static struct decoded_values gather(const struct decoder *decoder, const struct 
     return values;
 }
 
+/* NVCaffe's bytes of any type: `number`, the type two numbers before it. Of either the last counts,
+   of the types the last that there is. */
+static struct decoded_values raw_values(const struct decoder *decoder, const struct items *fields,
+                                        uint32_t number) {
+    static const size_t widths[DECODED_TYPES] = {8, 4, 2, 4, 4};
+    const struct item *type = NULL, *bytes = NULL;
+    for (size_t i = 0; i < fields->count; i++) {
+        const struct item *item = &fields->list[i];
+        if (is(item, number - 2, VARINT) && (uint32_t)item->value < DECODED_TYPES)
+            type = item;
+        if (is(item, number, BYTES))
+            bytes = item;
+    }
+    struct decoded_values values = {.type = type ? (uint32_t)type->value : DECODED_FLOAT};
+    values.width = widths[values.type];
+    if (!bytes || bytes->size == 0)
+        return values;
+    if (!type || bytes->size % values.width != 0)
+        fault(decoder, DECODER_MALFORMED);
+    values.bytes = must(malloc(bytes->size));
+    memcpy(values.bytes, bytes->bytes, bytes->size);
+    values.count = bytes->size / values.width;
+    return values;
+}
+
 static struct decoded_values prefer(struct decoded_values wide, struct decoded_values narrow) {
     free(wide.count > 0 ? narrow.bytes : wide.bytes);
     return wide.count > 0 ? wide : narrow;
+}
+
+/* Doubles before floats before raw bytes. */
+static struct decoded_values winner(const struct decoder *decoder, const struct items *fields,
+                                    uint32_t floats, uint32_t doubles, uint32_t raw) {
+    struct decoded_values repeated =
+        prefer(gather(decoder, fields, doubles, 8), gather(decoder, fields, floats, 4));
+    if (repeated.count > 0)
+        return repeated;
+    free(repeated.bytes);
+    return raw_values(decoder, fields, raw);
 }
 
 static void judge_count(const struct decoder *decoder, const struct decoded_blob *blob,
@@ -307,8 +344,8 @@ static void read_blob(const struct decoder *decoder, const uint8_t *bytes, size_
     *blob = (struct decoded_blob){.message = bytes, .size = size};
     struct items fields = fields_of(decoder, bytes, size);
     read_dims(decoder, &fields, blob);
-    blob->data = prefer(gather(decoder, &fields, 8, 8), gather(decoder, &fields, 5, 4));
-    blob->diff = prefer(gather(decoder, &fields, 9, 8), gather(decoder, &fields, 6, 4));
+    blob->data = winner(decoder, &fields, 5, 8, 12);
+    blob->diff = winner(decoder, &fields, 6, 9, 13);
     judge_count(decoder, blob, &blob->data);
     judge_count(decoder, blob, &blob->diff);
     free(fields.list);

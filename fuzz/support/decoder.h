@@ -32,8 +32,12 @@ struct decoded_text {
     size_t size;
 };
 
+/* How values are stored, by NVCaffe's numbers. */
+enum { DECODED_DOUBLE, DECODED_FLOAT, DECODED_HALF, DECODED_INT, DECODED_UNSIGNED, DECODED_TYPES };
+
 struct decoded_values {
-    size_t width; /* bytes of one value, 4 or 8 */
+    unsigned type; /* DECODED_* */
+    size_t width;  /* bytes of one value, 2, 4 or 8 */
     size_t count;
     uint8_t *bytes; /* little-endian, as in the input */
 };
@@ -45,7 +49,7 @@ struct decoded_blob {
     size_t num_axes;
     int64_t dims[32];
     int64_t count;
-    struct decoded_values data, diff; /* those that win: double over float */
+    struct decoded_values data, diff; /* those that win: double, float, raw */
 };
 
 struct decoded_layer {

@@ -3,6 +3,7 @@
 #include "decoder.h"
 #include "watched.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -41,21 +42,51 @@ static float wire_float(const uint8_t *bytes) {
     return value;
 }
 
+static double wire_half(const uint8_t *bytes) {
+    const int bits = bytes[0] | bytes[1] << 8, exponent = bits >> 10 & 31, fraction = bits & 1023;
+    const double size = exponent == 31  ? (fraction ? (double)NAN : (double)INFINITY)
+                        : exponent == 0 ? ldexp(fraction, -24)
+                                        : ldexp(1024 + fraction, exponent - 25);
+    return bits >> 15 ? -size : size;
+}
+
+static uint32_t wire_unsigned(const uint8_t *bytes) {
+    uint32_t bits = 0;
+    for (unsigned i = 0; i < 4; i++)
+        bits |= (uint32_t)bytes[i] << (8 * i);
+    return bits;
+}
+
+static double wire_value(const struct decoded_values *values, const uint8_t *wire) {
+    switch (values->type) {
+    case DECODED_DOUBLE:
+        return wire_double(wire);
+    case DECODED_FLOAT:
+        return (double)wire_float(wire);
+    case DECODED_HALF:
+        return wire_half(wire);
+    case DECODED_INT:
+        return (double)(int32_t)wire_unsigned(wire);
+    default:
+        return (double)wire_unsigned(wire);
+    }
+}
+
 /* Element i as the blob has to hold it. A conversion may change a NaN's payload. */
 static bool is_value(const struct decoded_values *values, size_t i, const void *data,
                      size_t element_size) {
     const uint8_t *wire = values->bytes + i * values->width;
     const uint8_t *held = (const uint8_t *)data + i * element_size;
-    if (values->width == element_size && element_size == 4) {
+    if (values->type == DECODED_FLOAT && element_size == 4) {
         float value = wire_float(wire);
         return memcmp(held, &value, sizeof value) == 0;
     }
-    double expected = values->width == 4 ? (double)wire_float(wire) : wire_double(wire), wide;
+    double expected = wire_value(values, wire), wide;
     float single;
     if (element_size == 8) {
         memcpy(&wide, held, sizeof wide);
         return memcmp(&wide, &expected, sizeof wide) == 0 ||
-               (values->width == 4 && wide != wide && expected != expected);
+               (values->type != DECODED_DOUBLE && wide != wide && expected != expected);
     }
     memcpy(&single, held, sizeof single);
     float rounded = (float)expected;
@@ -122,7 +153,9 @@ static void check_text(struct decoded_text decoded, sb_text text, const char *wh
 static void check_info(const struct run *run, const struct decoded_blob *decoded,
                        const sb_blob_info *info) {
     const struct decoded_values *shown = decoded->data.count > 0 ? &decoded->data : &decoded->diff;
-    int32_t dtype = shown->count > 0 && shown->width == 8 ? SB_DTYPE_F64 : SB_DTYPE_F32;
+    static const int32_t dtypes[DECODED_TYPES] = {SB_DTYPE_F64, SB_DTYPE_F32, SB_DTYPE_F16,
+                                                  SB_DTYPE_I32, SB_DTYPE_U32};
+    int32_t dtype = shown->count > 0 ? dtypes[shown->type] : SB_DTYPE_F32;
     fuzz_check(info->offset == decoded->message - run->bytes && info->size == decoded->size,
                "%zu bytes at %lld for %zu at %td", info->size, (long long)info->offset,
                decoded->size, decoded->message - run->bytes);
@@ -141,8 +174,9 @@ static void check_model_blob(const struct run *run, const sb_model *model, int64
     sb_status st = sb_model_blob_info(model, layer, index, &info, &err);
     fuzz_check(st == SB_OK, "blob %lld: %s", (long long)index, err.message);
     check_info(run, decoded, &info);
-    sb_blob *blob = make_blob(run, info.dtype);
-    unsigned faults = decoded_blob_load_faults(decoded, sb_dtype_size(info.dtype));
+    int32_t dtype = info.dtype == SB_DTYPE_F64 ? SB_DTYPE_F64 : SB_DTYPE_F32;
+    sb_blob *blob = make_blob(run, dtype);
+    unsigned faults = decoded_blob_load_faults(decoded, sb_dtype_size(dtype));
     st = sb_model_load_blob(model, layer, index, blob, &err);
     check_verdict(faults, st, &err, "loading");
     if (st == SB_OK)

@@ -170,6 +170,18 @@ static void packed_floats(struct wire *w, size_t size) {
     shape_of(w, (size + 3) / 4);
 }
 
+/* As doubles the halves take four times their bytes. */
+static void raw_halves(struct wire *w, size_t size) {
+    wire_number(w, 10, 2);
+    wrap(w, 12, "\x00\x3c", 2, size);
+    shape_of(w, (size + 1) / 2);
+}
+
+static void raw_data_that_loses(struct wire *w, size_t size) {
+    FILL("\x50\x02\x62\x02\x00\x3c");
+    shape_of(w, 1);
+}
+
 static void unpacked_floats_of_a_layer(struct wire *w, size_t size) {
     struct wire blob = {0}, layer = {0};
     unpacked_floats(&blob, size);
@@ -246,6 +258,8 @@ const struct bomb bombs[] = {
     {"chunks_of_one_float", SB_FORMAT_BLOB, chunks_of_one_float},
     {"empty_chunks", SB_FORMAT_BLOB, empty_chunks},
     {"packed_floats", SB_FORMAT_BLOB, packed_floats},
+    {"raw_halves", SB_FORMAT_BLOB, raw_halves},
+    {"raw_data_that_loses", SB_FORMAT_BLOB, raw_data_that_loses},
     {"unpacked_floats_of_a_layer", SB_FORMAT_CAFFEMODEL, unpacked_floats_of_a_layer},
     {"unknown_numbers", SB_FORMAT_CAFFEMODEL, unknown_numbers},
     {"unknown_texts", SB_FORMAT_CAFFEMODEL, unknown_texts},

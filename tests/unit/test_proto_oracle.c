@@ -5,6 +5,7 @@
 #include "syncblob.pb-c.h"
 #include "wire_builder.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -36,6 +37,33 @@ static void put_payload(struct wire *wire, uint32_t field, int64_t count) {
             wire_floats(wire, field, singles, (size_t)chunk);
         count -= chunk;
     }
+}
+
+/* NVCaffe's types of raw values, and UNKNOWN_TYPE. */
+enum { DOUBLE, FLOAT, FLOAT16, INT, UINT, UNKNOWN_TYPE };
+static const size_t widths[] = {8, 4, 2, 4, 4, 3};
+
+static void put_raw_value(struct wire *wire, uint64_t type) {
+    const double wide = (double)(int64_t)below(2000) / 8 - 100;
+    const float single = (float)wide;
+    const int32_t number = (int32_t)wide;
+    const uint16_t half = (uint16_t)below(1 << 16);
+    const void *const values[] = {&wide, &single, &half, &number, &number, &number};
+    wire_raw(wire, values[type], widths[type]);
+}
+
+static void put_raw(struct wire *wire, uint32_t field, int64_t count) {
+    struct wire values = {0};
+    const uint64_t type = below(UNKNOWN_TYPE + 1), written = below(2) ? type : below(8);
+    const bool type_first = below(2);
+    if (type_first)
+        wire_number(wire, field - 2, written);
+    for (int64_t i = 0; i < count; i++)
+        put_raw_value(&values, type);
+    wire_message(wire, field, &values);
+    if (!type_first)
+        wire_number(wire, field - 2, written);
+    wire_free(&values);
 }
 
 static void put_dims(struct wire *wire, const int64_t *dims, size_t axes) {
@@ -78,7 +106,7 @@ static void random_message(struct wire *wire) {
         count *= dims[i];
     }
     if (count > 0 || below(2))
-        put_payload(wire, below(2) ? 5 : 8, count);
+        below(3) ? put_payload(wire, below(2) ? 5 : 8, count) : put_raw(wire, 12, count);
     put_unknown(wire);
     for (uint32_t i = 0; legacy && i < 4; i++)
         wire_number(wire, 1 + i, (uint64_t)dims[i]);
@@ -86,58 +114,153 @@ static void random_message(struct wire *wire) {
         put_dims(wire, dims, axes);
     put_unknown(wire);
     if (below(2))
-        put_payload(wire, below(2) ? 6 : 9, count);
+        below(3) ? put_payload(wire, below(2) ? 6 : 9, count) : put_raw(wire, 13, count);
     if (below(4) == 0)
-        put_payload(wire, 5, (int64_t)below(5));
+        below(2) ? put_payload(wire, 5, (int64_t)below(5)) : put_raw(wire, 12, (int64_t)below(5));
 }
 
-/* What Caffe's rules make of protobuf-c's reading. */
+/* --- what Caffe's rules make of protobuf-c's reading ------------------------------------- */
+
+#define MAX_VALUES 2048
+
+struct side {
+    size_t count;
+    double values[MAX_VALUES];
+    bool malformed;
+};
+
 struct reading {
     size_t axes;
     int64_t dims[SB_MAX_AXES];
     int64_t count;
-    size_t num_data, num_diff;
-    bool acceptable;
+    struct side data, diff;
+    sb_status status;
 };
 
-static struct reading judge(const Sb__BlobProto *message) {
-    struct reading r = {.count = 1};
-    if (message->has_num || message->has_channels || message->has_height || message->has_width) {
-        const int64_t legacy[] = {message->num, message->channels, message->height, message->width};
-        r.axes = 4;
-        memcpy(r.dims, legacy, sizeof legacy);
-    } else if (message->shape) {
-        r.axes = message->shape->n_dim;
-        for (size_t i = 0; i < r.axes; i++)
-            r.dims[i] = message->shape->dim[i];
-    }
-    for (size_t i = 0; i < r.axes; i++)
-        r.count *= r.dims[i];
-    r.num_data = message->n_double_data ? message->n_double_data : message->n_data;
-    r.num_diff = message->n_double_diff ? message->n_double_diff : message->n_diff;
-    r.acceptable = r.num_data == (size_t)r.count && (!r.num_diff || r.num_diff == (size_t)r.count);
-    return r;
+static double half_value(unsigned bits) {
+    const int exponent = (int)(bits >> 10 & 31), fraction = (int)(bits & 1023);
+    const double sign = bits >> 15 ? -1.0 : 1.0;
+    if (exponent == 31)
+        return fraction ? (double)NAN : sign * (double)INFINITY;
+    return sign * (exponent == 0 ? ldexp(fraction, -24) : ldexp(1024 + fraction, exponent - 25));
 }
 
-static void compare(const sb_blob *blob, const Sb__BlobProto *message, const struct reading *r) {
+static double raw_value(uint64_t type, const uint8_t *bytes) {
+    double wide;
+    float single;
+    int32_t number;
+    uint32_t natural;
+    switch (type) {
+    case DOUBLE:
+        memcpy(&wide, bytes, sizeof wide);
+        return wide;
+    case FLOAT:
+        memcpy(&single, bytes, sizeof single);
+        return (double)single;
+    case FLOAT16:
+        return half_value((unsigned)(bytes[0] | bytes[1] << 8));
+    case INT:
+        memcpy(&number, bytes, sizeof number);
+        return (double)number;
+    default:
+        memcpy(&natural, bytes, sizeof natural);
+        return (double)natural;
+    }
+}
+
+static void judge_raw(const ProtobufCMessageUnknownField *type,
+                      const ProtobufCMessageUnknownField *bytes, struct side *out) {
+    size_t prefix = 1;
+    while (bytes->data[prefix - 1] & 0x80)
+        prefix++;
+    const size_t size = bytes->len - prefix;
+    const size_t width = type ? widths[type->data[0] & 0x7f] : 1;
+    out->malformed = size > 0 && (!type || size % width != 0);
+    out->count = size / width;
+    for (size_t i = 0; i < out->count && i < MAX_VALUES && type; i++)
+        out->values[i] = raw_value(type->data[0] & 0x7f, bytes->data + prefix + i * width);
+}
+
+/* Caffe's proto has no raw fields, so that protobuf-c keeps them as unknown ones. */
+static void find_raw(const Sb__BlobProto *message, uint32_t number, struct side *out) {
+    const ProtobufCMessageUnknownField *type = NULL, *bytes = NULL;
+    for (unsigned i = 0; i < message->base.n_unknown_fields; i++) {
+        const ProtobufCMessageUnknownField *field = &message->base.unknown_fields[i];
+        uint64_t value = 0;
+        for (size_t j = 0; j < field->len && j < 5; j++)
+            value |= (uint64_t)(field->data[j] & 0x7f) << (7 * j);
+        if (field->tag == number - 2 && field->wire_type == PROTOBUF_C_WIRE_TYPE_VARINT &&
+            (uint32_t)value <= UINT)
+            type = field;
+        if (field->tag == number && field->wire_type == PROTOBUF_C_WIRE_TYPE_LENGTH_PREFIXED)
+            bytes = field;
+    }
+    if (bytes)
+        judge_raw(type, bytes, out);
+}
+
+static void judge_side(const Sb__BlobProto *message, bool diff, struct side *out) {
+    const size_t wides = diff ? message->n_double_diff : message->n_double_data;
+    const size_t singles = diff ? message->n_diff : message->n_data;
+    const double *wide = diff ? message->double_diff : message->double_data;
+    const float *single = diff ? message->diff : message->data;
+    *out = (struct side){.count = wides ? wides : singles};
+    for (size_t i = 0; i < out->count && i < MAX_VALUES; i++)
+        out->values[i] = wides ? wide[i] : (double)single[i];
+    if (out->count == 0)
+        find_raw(message, diff ? 13 : 12, out);
+}
+
+static void judge_shape(const Sb__BlobProto *message, struct reading *r) {
+    if (message->has_num || message->has_channels || message->has_height || message->has_width) {
+        const int64_t legacy[] = {message->num, message->channels, message->height, message->width};
+        r->axes = 4;
+        memcpy(r->dims, legacy, sizeof legacy);
+    } else if (message->shape) {
+        r->axes = message->shape->n_dim;
+        for (size_t i = 0; i < r->axes; i++)
+            r->dims[i] = message->shape->dim[i];
+    }
+    r->count = 1;
+    for (size_t i = 0; i < r->axes; i++)
+        r->count *= r->dims[i];
+}
+
+static void judge(const Sb__BlobProto *message, struct reading *r) {
+    memset(r, 0, sizeof *r);
+    judge_shape(message, r);
+    judge_side(message, false, &r->data);
+    judge_side(message, true, &r->diff);
+    const bool fits = r->data.count == (size_t)r->count &&
+                      (r->diff.count == 0 || r->diff.count == (size_t)r->count);
+    r->status = r->data.malformed || r->diff.malformed ? SB_ERR_MALFORMED
+                : fits                                 ? SB_OK
+                                                       : SB_ERR_LENGTH_MISMATCH;
+}
+
+static void compare_side(const void *found, const struct side *side) {
+    const double *values = found;
+    assert_true(side->count <= MAX_VALUES);
+    for (size_t i = 0; i < side->count; i++)
+        assert_true(values[i] == side->values[i] || (isnan(values[i]) && isnan(side->values[i])));
+}
+
+static void compare(const sb_blob *blob, const struct reading *r) {
     const void *p;
     sb_error err;
     assert_int_equal(sb_blob_num_axes(blob), r->axes);
     if (r->axes > 0)
         assert_memory_equal(sb_blob_shape(blob), r->dims, r->axes * sizeof *r->dims);
     assert_ok(sb_blob_cpu_data(blob, &p, &err));
-    for (size_t i = 0; i < r->num_data; i++)
-        assert_true(((const double *)p)[i] ==
-                    (message->n_double_data ? message->double_data[i] : (double)message->data[i]));
+    compare_side(p, &r->data);
     assert_ok(sb_blob_cpu_diff(blob, &p, &err));
-    for (size_t i = 0; i < r->num_diff; i++)
-        assert_true(((const double *)p)[i] ==
-                    (message->n_double_diff ? message->double_diff[i] : (double)message->diff[i]));
+    compare_side(p, &r->diff);
 }
 
 static void test_random_messages_read_as_protobuf_c_reads_them(void **state) {
     (void)state;
-    int accepted = 0;
+    static struct reading r;
+    int accepted = 0, malformed = 0;
     for (int i = 0; i < 20000; i++) {
         struct wire wire = {0};
         sb_blob *blob;
@@ -145,25 +268,27 @@ static void test_random_messages_read_as_protobuf_c_reads_them(void **state) {
         random_message(&wire);
         Sb__BlobProto *message = sb__blob_proto__unpack(NULL, wire.size, wire.bytes);
         assert_non_null(message);
-        struct reading r = judge(message);
+        judge(message, &r);
         assert_ok(sb_blob_create(NULL, SB_DTYPE_F64, &blob, &err));
         sb_status st =
             sb_blob_from_proto(blob, wire.bytes, wire.size, SB_PROTO_RESHAPE, NULL, &err);
-        assert_int_equal(st, r.acceptable ? SB_OK : SB_ERR_LENGTH_MISMATCH);
-        accepted += r.acceptable;
-        if (r.acceptable)
-            compare(blob, message, &r);
+        assert_int_equal(st, r.status);
+        accepted += st == SB_OK;
+        malformed += st == SB_ERR_MALFORMED;
+        if (st == SB_OK)
+            compare(blob, &r);
         sb__blob_proto__free_unpacked(message, NULL);
         sb_blob_destroy(blob);
         wire_free(&wire);
     }
-    assert_true(accepted > 5000);
+    assert_true(accepted > 5000 && malformed > 500);
 }
 
 /* protobuf-c refuses more than we do (groups, known fields of a wrong wire type) and takes an
    overlong tag 0, but what both take is the same, and damage never does worse than a status. */
 static void test_damaged_messages_never_read_differently(void **state) {
     (void)state;
+    static struct reading r;
     int both = 0;
     for (int i = 0; i < 20000; i++) {
         struct wire wire = {0};
@@ -179,8 +304,8 @@ static void test_damaged_messages_never_read_differently(void **state) {
         Sb__BlobProto *message =
             st == SB_OK ? sb__blob_proto__unpack(NULL, wire.size, wire.bytes) : NULL;
         if (message) {
-            struct reading r = judge(message);
-            assert_int_equal(r.num_data, sb_blob_count(blob));
+            judge(message, &r);
+            assert_int_equal(r.data.count, sb_blob_count(blob));
             both++;
         }
         if (message)

@@ -474,8 +474,9 @@ pub struct sb_blob_info {
     pub offset: i64,
     ///bytes of its message in the file; 0 if not from a file
     pub size: usize,
-    /**SB_DTYPE_F64 if its data (or, without data, its diff) is double, else
-SB_DTYPE_F32*/
+    /**what its data (or, without data, its diff) is stored as: SB_DTYPE_F32,
+F64, and in NVCaffe's raw_data also F16, I32, U32. Loading takes any
+into F32 or F64*/
     pub dtype: i32,
     ///1 if the shape came from num, channels, height, width
     pub legacy: i32,
@@ -2194,10 +2195,15 @@ Errors: OVER_LIMIT, IO, MALFORMED, OUT_OF_MEMORY, CAP_REACHED.*/
         err: *mut sb_error,
     ) -> sb_status;
     /**Reads a BlobProto into the blob (Blob::FromProto). Legacy dimensions win
-over shape, double_data over data; either payload goes into an F32 or F64
-blob, rounding to the nearest float, beyond its range to infinity. A
-message with no shape at all is a scalar. Existing storage that fits is
+over shape, double_data over data, and that over raw_data; each goes into an
+F32 or F64 blob, rounding to the nearest float, beyond its range to infinity.
+A message with no shape at all is a scalar. Existing storage that fits is
 written in place, seen by its sharers.
+
+raw_data and raw_diff are NVCaffe's: little-endian bytes of the type that
+raw_data_type, raw_diff_type name (DOUBLE, FLOAT, FLOAT16, INT, UINT; the
+integers have 32 bits). They are read and never written: Caffe would not find
+the values.
 * flags 0 or SB_PROTO_RESHAPE; without it a shape that differs is
 SHAPE_MISMATCH (by Caffe's rule for legacy dimensions)
 * limits \[borrowed, nullable\] the context's

@@ -119,8 +119,9 @@ typedef struct sb_blob_info {
     int64_t diff_count; /**< values of diff present; 0: none */
     int64_t offset;     /**< where its message begins in the file, -1 if not from a file */
     size_t size;        /**< bytes of its message in the file; 0 if not from a file */
-    int32_t dtype;      /**< SB_DTYPE_F64 if its data (or, without data, its diff) is double, else
-                             SB_DTYPE_F32 */
+    int32_t dtype;      /**< what its data (or, without data, its diff) is stored as: SB_DTYPE_F32,
+                             F64, and in NVCaffe's raw_data also F16, I32, U32. Loading takes any
+                             into F32 or F64 */
     int32_t legacy;     /**< 1 if the shape came from num, channels, height, width */
     int32_t num_axes;
     int32_t reserved;

@@ -21,10 +21,15 @@ enum {
 };
 
 /** Reads a BlobProto into the blob (Blob::FromProto). Legacy dimensions win
- *  over shape, double_data over data; either payload goes into an F32 or F64
- *  blob, rounding to the nearest float, beyond its range to infinity. A
- *  message with no shape at all is a scalar. Existing storage that fits is
+ *  over shape, double_data over data, and that over raw_data; each goes into an
+ *  F32 or F64 blob, rounding to the nearest float, beyond its range to infinity.
+ *  A message with no shape at all is a scalar. Existing storage that fits is
  *  written in place, seen by its sharers.
+ *
+ *  raw_data and raw_diff are NVCaffe's: little-endian bytes of the type that
+ *  raw_data_type, raw_diff_type name (DOUBLE, FLOAT, FLOAT16, INT, UINT; the
+ *  integers have 32 bits). They are read and never written: Caffe would not find
+ *  the values.
  *  @param flags 0 or SB_PROTO_RESHAPE; without it a shape that differs is
  *      SHAPE_MISMATCH (by Caffe's rule for legacy dimensions)
  *  @param limits [borrowed, nullable] the context's

@@ -12,17 +12,20 @@ struct dims {
     uint32_t offsets[SB_MAX_AXES];
 };
 
+/* Values of any type as one field of bytes. It is not repeated, so the last one counts. */
+struct raw {
+    uint32_t offset, begin, size; /* of the tag, of the bytes; size 0: there are none */
+    int32_t dtype;                /* 0: no type that is known */
+};
+
 struct claims {
     bool legacy;
     int64_t legacy_dims[4];
     uint32_t legacy_offsets[4];
     struct dims dims;
     struct sb__payload payloads[4]; /* data, diff, double_data, double_diff */
+    struct raw raws[2];             /* raw_data, raw_diff */
 };
-
-size_t sb__payload_size(uint32_t field) {
-    return field == SB__BLOB_DATA || field == SB__BLOB_DIFF ? sizeof(float) : sizeof(double);
-}
 
 sb_status sb__check_proto_dtype(const sb_blob *blob, sb_error *err) {
     int32_t dtype = sb_blob_dtype(blob);
@@ -81,7 +84,7 @@ static struct sb__payload *payload_of(struct claims *claims, uint32_t number) {
 
 static sb_status gather_payload(const struct sb__path *path, const struct sb__field *field,
                                 struct sb__payload *payload, sb_error *err) {
-    size_t size = sb__payload_size(field->number);
+    size_t size = field->number < SB__BLOB_DOUBLE_DATA ? sizeof(float) : sizeof(double);
     uint32_t bytes = field->end - field->begin;
     bool packed = field->type == SB__WIRE_BYTES;
     if (!packed && field->type != (size == 4 ? SB__WIRE_FIXED32 : SB__WIRE_FIXED64))
@@ -95,6 +98,23 @@ static sb_status gather_payload(const struct sb__path *path, const struct sb__fi
     return SB_OK;
 }
 
+/* Numbers that the enumeration does not have are skipped, as protobuf skips them. */
+static void gather_raw(const struct sb__field *field, struct claims *claims) {
+    static const int32_t dtypes[] = {SB_DTYPE_F64, SB_DTYPE_F32, SB_DTYPE_F16, SB_DTYPE_I32,
+                                     SB_DTYPE_U32};
+    const bool is_type = field->number < SB__BLOB_RAW_DATA;
+    struct raw *raw =
+        &claims->raws[field->number - (is_type ? SB__BLOB_RAW_DATA_TYPE : SB__BLOB_RAW_DATA)];
+    if (is_type && field->type == SB__WIRE_VARINT) {
+        const uint32_t type = (uint32_t)field->value;
+        raw->dtype = type < sizeof dtypes / sizeof *dtypes ? dtypes[type] : raw->dtype;
+    } else if (!is_type && field->type == SB__WIRE_BYTES) {
+        raw->offset = field->offset;
+        raw->begin = field->begin;
+        raw->size = field->end - field->begin;
+    }
+}
+
 static sb_status gather_field(struct sb__reader *reader, const struct sb__path *path,
                               const struct sb__field *field, struct claims *claims, sb_error *err) {
     struct sb__payload *payload = payload_of(claims, field->number);
@@ -104,6 +124,8 @@ static sb_status gather_field(struct sb__reader *reader, const struct sb__path *
         const struct sb__path shape = {path, "shape", -1, sb__shape_fields};
         return gather_dims(reader, &shape, field->begin, field->end, &claims->dims, err);
     }
+    if (field->number >= SB__BLOB_RAW_DATA_TYPE && field->number <= SB__BLOB_RAW_DIFF)
+        gather_raw(field, claims);
     if (field->number <= SB__BLOB_WIDTH && field->type == SB__WIRE_VARINT) {
         claims->legacy = true;
         claims->legacy_dims[field->number - SB__BLOB_NUM] = (int64_t)field->value;
@@ -173,11 +195,29 @@ static sb_status judge_shape(const struct sb__path *path, uint32_t begin,
     return judge_dims(&shape, begin, &claims->dims, limits, out, err);
 }
 
-static struct sb__payload winner(const struct claims *claims, size_t single, uint32_t field) {
-    struct sb__payload wide = claims->payloads[single + 2], narrow = claims->payloads[single];
-    wide.field = field + (SB__BLOB_DOUBLE_DATA - SB__BLOB_DATA);
-    narrow.field = field;
-    return wide.count > 0 ? wide : narrow;
+static sb_status judge_raw(const struct sb__path *path, const struct raw *raw, uint32_t field,
+                           struct sb__payload *out, sb_error *err) {
+    const size_t size = sb_dtype_size(raw->dtype);
+    if (size == 0)
+        return sb__wire_fail(path, field, SB_ERR_MALFORMED, raw->offset, err,
+                             "the type of its %u bytes is missing or unknown", raw->size);
+    if (raw->size % size != 0)
+        return sb__wire_fail(path, field, SB_ERR_MALFORMED, raw->begin, err,
+                             "%u bytes are no whole number of %zu-byte values", raw->size, size);
+    *out = (struct sb__payload){field, raw->dtype, raw->offset, (int64_t)(raw->size / size)};
+    return SB_OK;
+}
+
+/* The payload that counts, of data (side 0) or diff (1). */
+static sb_status judge_payload(const struct sb__path *path, const struct claims *claims,
+                               uint32_t side, struct sb__payload *out, sb_error *err) {
+    const bool is_wide = claims->payloads[side + 2].count > 0;
+    *out = claims->payloads[is_wide ? side + 2 : side];
+    out->field = side + (is_wide ? SB__BLOB_DOUBLE_DATA : SB__BLOB_DATA);
+    out->dtype = is_wide ? SB_DTYPE_F64 : SB_DTYPE_F32;
+    if (out->count > 0 || claims->raws[side].size == 0)
+        return SB_OK;
+    return judge_raw(path, &claims->raws[side], side + SB__BLOB_RAW_DATA, out, err);
 }
 
 /* --- whole messages --------------------------------------------------------------- */
@@ -196,14 +236,14 @@ sb_status sb__blob_index(struct sb__reader *reader, const struct sb__path *path,
     }
     if (st == SB_OK)
         st = judge_shape(path, begin, &claims, limits, &out->shape, err);
-    if (st != SB_OK)
-        return st;
+    if (st == SB_OK)
+        st = judge_payload(path, &claims, 0, &out->data, err);
+    if (st == SB_OK)
+        st = judge_payload(path, &claims, 1, &out->diff, err);
     out->begin = begin;
     out->end = end;
     out->legacy = claims.legacy;
-    out->data = winner(&claims, 0, SB__BLOB_DATA);
-    out->diff = winner(&claims, 1, SB__BLOB_DIFF);
-    return SB_OK;
+    return st;
 }
 
 sb_status sb__shape_index(struct sb__reader *reader, const struct sb__path *path, uint32_t begin,
@@ -235,7 +275,5 @@ sb_status sb__blob_index_check(const struct sb__blob_index *index, const struct 
 }
 
 int32_t sb__blob_index_dtype(const struct sb__blob_index *index) {
-    const struct sb__payload *shown = index->data.count > 0 ? &index->data : &index->diff;
-    bool wide = shown->count > 0 && sb__payload_size(shown->field) == sizeof(double);
-    return wide ? SB_DTYPE_F64 : SB_DTYPE_F32;
+    return index->data.count > 0 ? index->data.dtype : index->diff.dtype;
 }

@@ -7,7 +7,8 @@
 #include "format/layout.h"
 
 struct sb__payload {
-    uint32_t field;  /* SB__BLOB_DATA ... DOUBLE_DIFF */
+    uint32_t field;  /* SB__BLOB_DATA ... RAW_DIFF */
+    int32_t dtype;   /* of a value in the bytes */
     uint32_t offset; /* of its first part */
     int64_t count;   /* values; 0: there is none */
 };
@@ -16,7 +17,7 @@ struct sb__blob_index {
     uint32_t begin, end; /* the message */
     bool legacy;         /* the shape came from num, channels, height, width */
     struct sb__shape shape;
-    struct sb__payload data, diff; /* the ones that win: double over float */
+    struct sb__payload data, diff; /* the ones that win: double, float, raw */
 };
 
 /* Checks the wire format and the shape. */
@@ -26,6 +27,7 @@ sb_status sb__blob_index(struct sb__reader *reader, const struct sb__path *path,
 /* The payloads there are have as many values as the shape; with `whole`, data is there. */
 sb_status sb__blob_index_check(const struct sb__blob_index *index, const struct sb__path *path,
                                bool whole, sb_error *err);
+/* What the values are stored as: those of data, or else of diff; F32 if there are none. */
 int32_t sb__blob_index_dtype(const struct sb__blob_index *index);
 
 /* One BlobShape message. */
@@ -35,8 +37,5 @@ sb_status sb__shape_index(struct sb__reader *reader, const struct sb__path *path
 
 /* UNSUPPORTED unless the blob is F32 or F64. */
 sb_status sb__check_proto_dtype(const sb_blob *blob, sb_error *err);
-
-/* Bytes of one value of a payload field. */
-size_t sb__payload_size(uint32_t field);
 
 #endif

@@ -13,7 +13,7 @@
 #define FLOATS (BYTES | 1u << SB__WIRE_FIXED32)
 #define WIDES  (BYTES | 1u << SB__WIRE_FIXED64)
 #define LAYER  100u
-#define FIELDS 11 /* 1 to 9, and LAYER at 10 */
+#define FIELDS 15 /* 1 to 13, and LAYER at 14 */
 
 struct evidence {
     uint32_t types;
@@ -34,7 +34,11 @@ static const struct {
       {FLOATS, 3},
       {BYTES, 3},
       {WIDES, 3},
-      {WIDES, 3}}},
+      {WIDES, 3},
+      {VARINT, 1},
+      {VARINT, 1},
+      {BYTES, 3},
+      {BYTES, 3}}},
     {SB_FORMAT_CAFFEMODEL,
      {[1] = {BYTES, 4},
       {BYTES, 4},
@@ -44,7 +48,7 @@ static const struct {
       {BYTES, 1},
       {VARINT, 1},
       {BYTES, 1},
-      [10] = {BYTES, 4}}},
+      [FIELDS - 1] = {BYTES, 4}}},
 };
 
 static int weigh(const struct evidence *fields, const uint32_t *seen) {

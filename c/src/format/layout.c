@@ -4,9 +4,20 @@
 
 #include <stddef.h>
 
-const struct sb__field_name sb__blob_fields[] = {
-    {1, "num"},  {2, "channels"}, {3, "height"},      {4, "width"},       {5, "data"},
-    {6, "diff"}, {7, "shape"},    {8, "double_data"}, {9, "double_diff"}, {0, NULL}};
+const struct sb__field_name sb__blob_fields[] = {{1, "num"},
+                                                 {2, "channels"},
+                                                 {3, "height"},
+                                                 {4, "width"},
+                                                 {5, "data"},
+                                                 {6, "diff"},
+                                                 {7, "shape"},
+                                                 {8, "double_data"},
+                                                 {9, "double_diff"},
+                                                 {SB__BLOB_RAW_DATA_TYPE, "raw_data_type"},
+                                                 {SB__BLOB_RAW_DIFF_TYPE, "raw_diff_type"},
+                                                 {SB__BLOB_RAW_DATA, "raw_data"},
+                                                 {SB__BLOB_RAW_DIFF, "raw_diff"},
+                                                 {0, NULL}};
 const struct sb__field_name sb__shape_fields[] = {{SB__SHAPE_DIM, "dim"}, {0, NULL}};
 
 static const struct sb__field_name layer_fields[] = {

@@ -13,6 +13,10 @@ enum {
     SB__BLOB_SHAPE = 7,
     SB__BLOB_DOUBLE_DATA = 8,
     SB__BLOB_DOUBLE_DIFF = 9,
+    SB__BLOB_RAW_DATA_TYPE = 10, /* these four are NVCaffe's */
+    SB__BLOB_RAW_DIFF_TYPE = 11,
+    SB__BLOB_RAW_DATA = 12,
+    SB__BLOB_RAW_DIFF = 13,
     SB__SHAPE_DIM = 1
 };
 

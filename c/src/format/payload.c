@@ -5,10 +5,13 @@
 #define BIG_ENDIAN_HOST (__BYTE_ORDER__ == __ORDER_BIG_ENDIAN__)
 #define CHUNK_BYTES     4096
 
+typedef void convert_fn(const unsigned char *src, unsigned char *dst, size_t count);
+
 struct copy {
     struct sb__reader *reader;
-    uint32_t field;
+    const struct sb__payload *payload;
     size_t wire_size, size; /* of a value in the bytes and of one in memory */
+    convert_fn *convert;    /* NULL: they are the same */
     unsigned char *dst;
     int64_t left;
     sb_error *err;
@@ -27,23 +30,60 @@ static void to_host_order(unsigned char *bytes, size_t count, size_t size) {
     }
 }
 
-static void widen(const unsigned char *src, unsigned char *dst, size_t count) {
-    for (size_t i = 0; i < count; i++) {
-        float narrow;
-        memcpy(&narrow, src + i * sizeof narrow, sizeof narrow);
-        double wide = (double)narrow;
-        memcpy(dst + i * sizeof wide, &wide, sizeof wide);
+/* --- conversions ---------------------------------------------------------------------- */
+
+/* Every half is a float. Bits rather than arithmetic: a NaN keeps its own, and subnormals do not
+   depend on how the processor is told to treat them. */
+static float float_of_half(uint16_t half) {
+    const uint32_t exponent = half >> 10 & 0x1f, fraction = half & 0x3ff;
+    const float subnormal = (float)fraction * 0x1p-24F;
+    uint32_t bits;
+    float value;
+    memcpy(&bits, &subnormal, sizeof bits);
+    if (exponent > 0)
+        bits = (exponent == 0x1f ? 0xff : exponent + 112) << 23 | fraction << 13;
+    bits |= (uint32_t)(half & 0x8000) << 16;
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+#define DEFINE_CONVERT(name, from, to, of)                                                         \
+    static void name(const unsigned char *src, unsigned char *dst, size_t count) {                 \
+        for (size_t i = 0; i < count; i++) {                                                       \
+            from stored;                                                                           \
+            memcpy(&stored, src + i * sizeof stored, sizeof stored);                               \
+            to value = (to)of(stored);                                                             \
+            memcpy(dst + i * sizeof value, &value, sizeof value);                                  \
+        }                                                                                          \
+    }
+
+DEFINE_CONVERT(float_to_double, float, double, )
+DEFINE_CONVERT(half_to_float, uint16_t, float, float_of_half)
+DEFINE_CONVERT(half_to_double, uint16_t, double, float_of_half)
+DEFINE_CONVERT(int_to_float, int32_t, float, )
+DEFINE_CONVERT(int_to_double, int32_t, double, )
+DEFINE_CONVERT(unsigned_to_float, uint32_t, float, )
+DEFINE_CONVERT(unsigned_to_double, uint32_t, double, )
+DEFINE_CONVERT(double_to_float, double, float, )
+
+/* NULL: values of that type stay as they are. */
+static convert_fn *conversion(int32_t stored, int32_t dtype) {
+    const bool wide = dtype == SB_DTYPE_F64;
+    switch (stored) {
+    case SB_DTYPE_F64:
+        return wide ? NULL : double_to_float;
+    case SB_DTYPE_F16:
+        return wide ? half_to_double : half_to_float;
+    case SB_DTYPE_I32:
+        return wide ? int_to_double : int_to_float;
+    case SB_DTYPE_U32:
+        return wide ? unsigned_to_double : unsigned_to_float;
+    default:
+        return wide ? float_to_double : NULL;
     }
 }
 
-static void narrow(const unsigned char *src, unsigned char *dst, size_t count) {
-    for (size_t i = 0; i < count; i++) {
-        double wide;
-        memcpy(&wide, src + i * sizeof wide, sizeof wide);
-        float rounded = (float)wide;
-        memcpy(dst + i * sizeof rounded, &rounded, sizeof rounded);
-    }
-}
+/* --- copies ----------------------------------------------------------------------------- */
 
 static sb_status convert(struct copy *copy, uint32_t offset, size_t count) {
     unsigned char chunk[CHUNK_BYTES];
@@ -54,10 +94,7 @@ static sb_status convert(struct copy *copy, uint32_t offset, size_t count) {
         if (st != SB_OK)
             return st;
         to_host_order(chunk, n, copy->wire_size);
-        if (copy->wire_size < copy->size)
-            widen(chunk, copy->dst, n);
-        else
-            narrow(chunk, copy->dst, n);
+        copy->convert(chunk, copy->dst, n);
         copy->dst += n * copy->size;
         offset += (uint32_t)bytes;
         count -= n;
@@ -66,7 +103,7 @@ static sb_status convert(struct copy *copy, uint32_t offset, size_t count) {
 }
 
 static sb_status copy_values(struct copy *copy, uint32_t offset, size_t count) {
-    if (copy->wire_size != copy->size)
+    if (copy->convert)
         return convert(copy, offset, count);
     sb_status st = sb__reader_copy(copy->reader, offset, copy->dst, count * copy->size, copy->err);
     if (st != SB_OK)
@@ -76,10 +113,17 @@ static sb_status copy_values(struct copy *copy, uint32_t offset, size_t count) {
     return SB_OK;
 }
 
+static bool is_part(const struct sb__payload *payload, const struct sb__field *field) {
+    if (field->number != payload->field)
+        return false;
+    const uint32_t single = payload->dtype == SB_DTYPE_F64 ? SB__WIRE_FIXED64 : SB__WIRE_FIXED32;
+    return field->type == SB__WIRE_BYTES ||
+           (field->type == single && payload->field < SB__BLOB_RAW_DATA);
+}
+
 /* Bytes that change under us may hold more values now: the bound is looked at each time. */
 static sb_status copy_field(struct copy *copy, const struct sb__field *field) {
-    uint32_t single = copy->wire_size == 4 ? SB__WIRE_FIXED32 : SB__WIRE_FIXED64;
-    if (field->number != copy->field || (field->type != SB__WIRE_BYTES && field->type != single))
+    if (!is_part(copy->payload, field))
         return SB_OK;
     size_t count = (field->end - field->begin) / copy->wire_size;
     if ((int64_t)count > copy->left)
@@ -93,15 +137,16 @@ sb_status sb__payload_copy(struct sb__reader *reader, const struct sb__blob_inde
                            sb_error *err) {
     static const struct sb__path path = {NULL, "", -1, sb__blob_fields};
     struct copy copy = {reader,
-                        payload->field,
-                        sb__payload_size(payload->field),
+                        payload,
+                        sb_dtype_size(payload->dtype),
                         sb_dtype_size(dtype),
+                        conversion(payload->dtype, dtype),
                         dst,
                         payload->count,
                         err};
-    struct sb__field field = {.end = index->begin};
+    struct sb__field field = {.end = payload->offset};
     sb_status st = SB_OK;
-    while (copy.left > 0 && /* what comes after the last value was checked before */
+    while (copy.left > 0 && /* what comes before the first and after the last was checked before */
            (st = sb__wire_next(reader, &path, index->end, &field, err)) == SB_OK &&
            field.number != 0) {
         st = copy_field(&copy, &field);

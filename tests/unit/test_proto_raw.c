@@ -1,0 +1,527 @@
+/* NVCaffe's raw_data and raw_diff: values of five types as bytes of one field. */
+#include "blobs.h"
+#include "wire_builder.h"
+
+#include <float.h>
+#include <math.h>
+#include <string.h>
+
+enum { DATA = 5, DIFF, SHAPE, DOUBLE_DATA, DOUBLE_DIFF };
+enum { RAW_DATA_TYPE = 10, RAW_DIFF_TYPE, RAW_DATA, RAW_DIFF };
+enum { DOUBLE = 0, FLOAT, FLOAT16, INT, UINT };
+
+static void put_shape(struct wire *wire, int64_t count) {
+    struct wire shape = {0};
+    wire_numbers(&shape, 1, &count, 1);
+    wire_message(wire, SHAPE, &shape);
+    wire_free(&shape);
+}
+
+static void put_raw(struct wire *wire, uint64_t type, const void *bytes, size_t size) {
+    wire_number(wire, RAW_DATA_TYPE, type);
+    wire_bytes(wire, RAW_DATA, bytes, size);
+}
+
+static void put_raw_diff(struct wire *wire, uint64_t type, const void *bytes, size_t size) {
+    wire_number(wire, RAW_DIFF_TYPE, type);
+    wire_bytes(wire, RAW_DIFF, bytes, size);
+}
+
+/* A blob of `dtype` that has taken the message, which ends here. */
+static sb_blob *read_blob(int32_t dtype, struct wire *wire) {
+    sb_blob *blob;
+    sb_error err;
+    assert_ok(sb_blob_create(NULL, dtype, &blob, &err));
+    assert_ok(sb_blob_from_proto(blob, wire->bytes, wire->size, SB_PROTO_RESHAPE, NULL, &err));
+    wire_free(wire);
+    return blob;
+}
+
+static const void *data(const sb_blob *blob) {
+    const void *p;
+    sb_error err;
+    assert_ok(sb_blob_cpu_data(blob, &p, &err));
+    return p;
+}
+
+static const void *diff(const sb_blob *blob) {
+    const void *p;
+    sb_error err;
+    assert_ok(sb_blob_cpu_diff(blob, &p, &err));
+    return p;
+}
+
+/* --- values -------------------------------------------------------------------------------- */
+
+/* A half as IEEE 754 defines it, NaN apart. */
+static double half_value(unsigned half) {
+    const int exponent = (int)(half >> 10 & 31), fraction = (int)(half & 1023);
+    const double sign = half >> 15 ? -1.0 : 1.0;
+    if (exponent == 31)
+        return sign * (double)INFINITY;
+    if (exponent == 0)
+        return sign * ldexp(fraction, -24);
+    return sign * ldexp(1024 + fraction, exponent - 25);
+}
+
+static bool is_half_nan(unsigned half) {
+    return (half & 0x7fff) > 0x7c00;
+}
+
+static sb_blob *all_halves(int32_t dtype) {
+    static uint16_t halves[1 << 16];
+    struct wire wire = {0};
+    for (unsigned i = 0; i < 1 << 16; i++)
+        halves[i] = (uint16_t)i;
+    put_shape(&wire, 1 << 16);
+    put_raw(&wire, FLOAT16, halves, sizeof halves);
+    return read_blob(dtype, &wire);
+}
+
+static void every_half_is_exact_as_a_float(void **state) {
+    (void)state;
+    sb_blob *blob = all_halves(SB_DTYPE_F32);
+    const uint32_t *found = data(blob);
+    for (unsigned i = 0; i < 1 << 16; i++) {
+        const float value = (float)half_value(i);
+        uint32_t expected;
+        memcpy(&expected, &value, sizeof expected);
+        if (is_half_nan(i)) /* sign and payload stay */
+            expected = (i >> 15) << 31 | 0x7f800000 | (i & 1023) << 13;
+        if (found[i] != expected)
+            fail_with("half %04x: %08x, not %08x", i, found[i], expected);
+    }
+    sb_blob_destroy(blob);
+}
+
+static void every_half_is_exact_as_a_double(void **state) {
+    (void)state;
+    sb_blob *blob = all_halves(SB_DTYPE_F64);
+    const double *found = data(blob);
+    for (unsigned i = 0; i < 1 << 16; i++) {
+        const double expected = half_value(i);
+        const bool is_right = is_half_nan(i)
+                                  ? isnan(found[i]) && (signbit(found[i]) != 0) == (i >> 15 != 0)
+                                  : memcmp(&found[i], &expected, sizeof expected) == 0;
+        if (!is_right)
+            fail_with("half %04x: %a, not %a", i, found[i], expected);
+    }
+    sb_blob_destroy(blob);
+}
+
+static void integers_round_to_the_nearest_float(void **state) {
+    (void)state;
+    static const int32_t ints[] = {INT32_MIN, -16777217, -1, 0, 16777219, INT32_MAX};
+    static const uint32_t unsigneds[] = {0, 16777217, 0x80000000, 0x80000081, UINT32_MAX};
+    static const float int_floats[] = {-0x1p31F, -0x1p24F, -1, 0, 16777220, 0x1p31F};
+    static const float unsigned_floats[] = {0, 0x1p24F, 0x1p31F, 0x80000100p0F, 0x1p32F};
+    for (int32_t dtype = SB_DTYPE_F32; dtype <= SB_DTYPE_F64; dtype++) {
+        struct wire wire = {0};
+        put_shape(&wire, 6);
+        put_raw(&wire, INT, ints, sizeof ints);
+        sb_blob *blob = read_blob(dtype, &wire);
+        for (int i = 0; i < 6; i++)
+            assert_true(value_at(dtype, data(blob), i) ==
+                        (dtype == SB_DTYPE_F32 ? (double)int_floats[i] : (double)ints[i]));
+        sb_blob_destroy(blob);
+        put_shape(&wire, 5);
+        put_raw(&wire, UINT, unsigneds, sizeof unsigneds);
+        blob = read_blob(dtype, &wire);
+        for (int i = 0; i < 5; i++)
+            assert_true(
+                value_at(dtype, data(blob), i) ==
+                (dtype == SB_DTYPE_F32 ? (double)unsigned_floats[i] : (double)unsigneds[i]));
+        sb_blob_destroy(blob);
+    }
+}
+
+static void doubles_and_floats_are_those_of_the_other_fields(void **state) {
+    (void)state;
+    static const double doubles[] = {0.1, 1e300, -1e300, 1e-320, 16777217.0, (double)FLT_MAX};
+    static const uint32_t floats[] = {0x7fa00001, 0x80000000, 1, 0xff800000, 0x3f800000, 2};
+    for (int32_t dtype = SB_DTYPE_F32; dtype <= SB_DTYPE_F64; dtype++) {
+        const size_t size = 6 * sb_dtype_size(dtype);
+        struct wire raw = {0}, packed = {0};
+        put_shape(&raw, 6);
+        put_raw(&raw, DOUBLE, doubles, sizeof doubles);
+        put_raw_diff(&raw, FLOAT, floats, sizeof floats);
+        put_shape(&packed, 6);
+        wire_bytes(&packed, DOUBLE_DATA, doubles, sizeof doubles);
+        wire_bytes(&packed, DIFF, floats, sizeof floats);
+        sb_blob *one = read_blob(dtype, &raw), *other = read_blob(dtype, &packed);
+        assert_memory_equal(data(one), data(other), size);
+        assert_memory_equal(diff(one), diff(other), size);
+        sb_blob_destroy(one);
+        sb_blob_destroy(other);
+    }
+}
+
+static void conversion_is_right_past_one_chunk(void **state) {
+    (void)state;
+    enum { COUNT = 20001 };
+    static int32_t ints[COUNT];
+    struct wire wire = {0};
+    for (int i = 0; i < COUNT; i++)
+        ints[i] = 3 * i - COUNT;
+    put_shape(&wire, COUNT);
+    put_raw(&wire, INT, ints, sizeof ints);
+    sb_blob *blob = read_blob(SB_DTYPE_F64, &wire);
+    for (int i = 0; i < COUNT; i++)
+        assert_true(((const double *)data(blob))[i] == (double)ints[i]);
+    sb_blob_destroy(blob);
+}
+
+/* --- what counts --------------------------------------------------------------------------- */
+
+static const uint16_t halves_1_2[] = {0x3c00, 0x4000}, halves_7_8[] = {0x4700, 0x4800};
+static const float floats_1_2[] = {1, 2}, floats_7_8[] = {7, 8};
+static const double doubles_1_2[] = {1, 2}, doubles_7_8[] = {7, 8};
+
+static void plain(struct wire *w) {
+    put_raw(w, FLOAT16, halves_1_2, sizeof halves_1_2);
+}
+
+static void type_behind_the_bytes(struct wire *w) {
+    wire_bytes(w, RAW_DATA, halves_1_2, sizeof halves_1_2);
+    wire_number(w, RAW_DATA_TYPE, FLOAT16);
+}
+
+static void the_last_bytes_and_the_last_type(struct wire *w) {
+    put_raw(w, FLOAT, floats_7_8, sizeof floats_7_8);
+    put_raw(w, DOUBLE, doubles_1_2, sizeof doubles_1_2);
+}
+
+static void types_that_are_unknown(struct wire *w) {
+    plain(w);
+    wire_number(w, RAW_DATA_TYPE, 5);
+    wire_number(w, RAW_DATA_TYPE, UINT64_MAX);
+    wire_tag(w, RAW_DATA_TYPE, 0);
+    wire_raw(w, "\xff\xff\xff\xff\xff\xff\xff\xff\xff\x7f", 10); /* beyond 64 bits */
+}
+
+static void a_type_beyond_32_bits(struct wire *w) { /* which protobuf cuts off */
+    put_raw(w, (UINT64_C(1) << 32) | FLOAT16, halves_1_2, sizeof halves_1_2);
+}
+
+static void wrong_wire_types(struct wire *w) {
+    plain(w);
+    wire_bytes(w, RAW_DATA_TYPE, floats_7_8, sizeof floats_7_8);
+    wire_float(w, RAW_DATA_TYPE, 1);
+    wire_float(w, RAW_DATA, 7);
+    wire_double(w, RAW_DATA, 7);
+    wire_number(w, RAW_DATA, 7);
+}
+
+static void floats_win(struct wire *w) {
+    put_raw(w, FLOAT16, halves_7_8, sizeof halves_7_8);
+    wire_floats(w, DATA, floats_1_2, 2);
+}
+
+static void doubles_win(struct wire *w) {
+    wire_doubles(w, DOUBLE_DATA, doubles_1_2, 2);
+    put_raw(w, FLOAT16, halves_7_8, sizeof halves_7_8);
+}
+
+static void what_loses_is_not_looked_at(struct wire *w) {
+    wire_floats(w, DATA, floats_1_2, 2);
+    wire_bytes(w, RAW_DATA, "12345", 5);
+}
+
+static void empty_floats_and_doubles_lose(struct wire *w) {
+    wire_floats(w, DATA, NULL, 0);
+    plain(w);
+    wire_doubles(w, DOUBLE_DATA, NULL, 0);
+}
+
+static void the_type_of_diff_is_another(struct wire *w) {
+    plain(w);
+    wire_number(w, RAW_DIFF_TYPE, DOUBLE);
+}
+
+static void which_of_several_counts(void **state) {
+    static const struct {
+        const char *name;
+        void (*put)(struct wire *w);
+    } rows[] = {
+        {"raw_data alone", plain},
+        {"the type behind the bytes", type_behind_the_bytes},
+        {"the last bytes and the last type", the_last_bytes_and_the_last_type},
+        {"types that are unknown are skipped", types_that_are_unknown},
+        {"a type beyond 32 bits", a_type_beyond_32_bits},
+        {"wrong wire types are skipped", wrong_wire_types},
+        {"floats win", floats_win},
+        {"doubles win", doubles_win},
+        {"what loses is not looked at", what_loses_is_not_looked_at},
+        {"empty floats and doubles lose", empty_floats_and_doubles_lose},
+        {"the type of diff is another", the_type_of_diff_is_another},
+    };
+    (void)state;
+    for (size_t i = 0; i < 2 * sizeof rows / sizeof *rows; i++) {
+        struct wire wire = {0};
+        if (i % 2)
+            put_shape(&wire, 2);
+        rows[i / 2].put(&wire);
+        if (!(i % 2))
+            put_shape(&wire, 2);
+        sb_blob *blob = read_blob(SB_DTYPE_F32, &wire);
+        if (memcmp(data(blob), floats_1_2, sizeof floats_1_2) != 0)
+            fail_with("%s: %g, %g", rows[i / 2].name, value_at(SB_DTYPE_F32, data(blob), 0),
+                      value_at(SB_DTYPE_F32, data(blob), 1));
+        sb_blob_destroy(blob);
+    }
+}
+
+static void diff_is_of_its_own_type(void **state) {
+    (void)state;
+    struct wire wire = {0};
+    put_shape(&wire, 2);
+    put_raw(&wire, FLOAT16, halves_1_2, sizeof halves_1_2);
+    put_raw_diff(&wire, DOUBLE, doubles_7_8, sizeof doubles_7_8);
+    sb_blob *blob = read_blob(SB_DTYPE_F32, &wire);
+    assert_memory_equal(data(blob), floats_1_2, sizeof floats_1_2);
+    assert_memory_equal(diff(blob), floats_7_8, sizeof floats_7_8);
+    sb_blob_destroy(blob);
+}
+
+static void nothing_is_needed_for_no_elements(void **state) {
+    (void)state;
+    struct wire wire = {0};
+    put_shape(&wire, 0);
+    wire_bytes(&wire, RAW_DATA, NULL, 0);
+    sb_blob *blob = read_blob(SB_DTYPE_F32, &wire);
+    assert_int_equal(sb_blob_count(blob), 0);
+    sb_blob_destroy(blob);
+}
+
+/* --- refusals ------------------------------------------------------------------------------ */
+
+static void refusals_say_where(void **state) {
+    static const struct {
+        const char *bytes;
+        size_t size;
+        sb_status status;
+        int64_t offset;
+        const char *says;
+    } rows[] = {
+#define B(s) s, sizeof s - 1
+        {B("\x3a\x03\x0a\x01\x01\x62\x02hh"), SB_ERR_MALFORMED, 5,
+         "raw_data: the type of its 2 bytes is missing or unknown at offset 5"},
+        {B("\x3a\x03\x0a\x01\x01\x50\x05\x62\x02hh"), SB_ERR_MALFORMED, 7,
+         "raw_data: the type of its 2 bytes is missing or unknown at offset 7"},
+        {B("\x3a\x03\x0a\x01\x01\x58\x02\x62\x02hh"), SB_ERR_MALFORMED, 7, "raw_data: the type"},
+        {B("\x2a\x04\0\0\0\0\x6a\x02hh"), SB_ERR_MALFORMED, 6,
+         "raw_diff: the type of its 2 bytes is missing or unknown at offset 6"},
+        {B("\x50\x02\x62\x03hhh"), SB_ERR_MALFORMED, 4,
+         "raw_data: 3 bytes are no whole number of 2-byte values at offset 4"},
+        {B("\x62\x0c"
+           "dddddddddddd\x50\x00"),
+         SB_ERR_MALFORMED, 2, "raw_data: 12 bytes are no whole number of 8-byte values"},
+        {B("\x2a\x04\0\0\0\0\x58\x03\x6a\x05iiiii"), SB_ERR_MALFORMED, 10,
+         "raw_diff: 5 bytes are no whole number of 4-byte values at offset 10"},
+        {B("\x50\x02\x62\x04hhhh"), SB_ERR_LENGTH_MISMATCH, 2,
+         "raw_data: 2 values for a shape of 1 at offset 2"},
+        {B("\x50\x02\x62\x04hhhh\x62\x06hhhhhh"), SB_ERR_LENGTH_MISMATCH, 8,
+         "raw_data: 3 values for a shape of 1 at offset 8"},
+        {B("\x2a\x04\0\0\0\0\x58\x04\x6a\x08uuuuuuuu"), SB_ERR_LENGTH_MISMATCH, 8,
+         "raw_diff: 2 values for a shape of 1 at offset 8"},
+        {B("\x62\x02hh\x50\x02\x62\x00"), SB_ERR_LENGTH_MISMATCH, 0,
+         "data: 0 values for a shape of 1"},
+        {B("\x50\x02\x62\x7fhh"), SB_ERR_MALFORMED, 6, "raw_data: 125 bytes are missing"},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        sb_blob *blob = blob_of_count(NULL, SB_DTYPE_F32, 3);
+        sb_error err;
+        assert_status(rows[i].status, sb_blob_from_proto(blob, rows[i].bytes, rows[i].size,
+                                                         SB_PROTO_RESHAPE, NULL, &err));
+        if (err.offset != rows[i].offset || !strstr(err.message, rows[i].says))
+            fail_with("row %zu: \"%s\", offset %lld", i, err.message, (long long)err.offset);
+        assert_int_equal(sb_blob_count(blob), 3);
+        sb_blob_destroy(blob);
+    }
+}
+
+/* A byte of a half becomes four of a double: they are what counts against the limit. */
+static void the_limit_is_of_what_is_allocated(void **state) {
+    (void)state;
+    enum { COUNT = 1000 };
+    static const uint16_t halves[COUNT];
+    struct wire wire = {0};
+    sb_limits limits = SB_LIMITS_INIT;
+    sb_blob *blob;
+    sb_error err;
+    put_shape(&wire, COUNT);
+    put_raw(&wire, FLOAT16, halves, sizeof halves);
+    assert_ok(sb_blob_create(NULL, SB_DTYPE_F64, &blob, &err));
+    limits.max_memory = COUNT * sizeof(double) - 1;
+    assert_status(SB_ERR_DATA_LIMIT,
+                  sb_blob_from_proto(blob, wire.bytes, wire.size, SB_PROTO_RESHAPE, &limits, &err));
+    limits.max_memory++;
+    assert_ok(sb_blob_from_proto(blob, wire.bytes, wire.size, SB_PROTO_RESHAPE, &limits, &err));
+    sb_blob_destroy(blob);
+    wire_free(&wire);
+}
+
+/* --- models -------------------------------------------------------------------------------- */
+
+static void put_layer(struct wire *net, const struct wire *blob) {
+    struct wire layer = {0};
+    wire_text(&layer, 1, "conv");
+    wire_message(&layer, 7, blob);
+    wire_message(net, 100, &layer);
+    wire_free(&layer);
+}
+
+/* One layer for each type: the number of NVCaffe's is that of the layer. */
+static struct wire net_of_every_type(void) {
+    static const size_t sizes[] = {8, 4, 2, 4, 4};
+    static const char zeros[16];
+    struct wire net = {0};
+    for (uint64_t type = DOUBLE; type <= UINT; type++) {
+        struct wire blob = {0};
+        put_shape(&blob, 2);
+        put_raw(&blob, type, zeros, 2 * sizes[type]);
+        put_layer(&net, &blob);
+        wire_free(&blob);
+    }
+    return net;
+}
+
+static void a_listing_says_what_is_stored(void **state) {
+    static const int32_t dtypes[] = {SB_DTYPE_F64, SB_DTYPE_F32, SB_DTYPE_F16, SB_DTYPE_I32,
+                                     SB_DTYPE_U32};
+    struct wire net = net_of_every_type();
+    sb_model *model;
+    sb_error err;
+    (void)state;
+    assert_ok(sb_model_open_bytes(NULL, SB_FORMAT_AUTO, net.bytes, net.size, NULL, NULL, NULL,
+                                  &model, &err));
+    for (int64_t i = 0; i < 5; i++) {
+        sb_blob_info info;
+        sb_blob *blob = blob_of_count(NULL, SB_DTYPE_F32, 0);
+        assert_ok(sb_model_blob_info(model, i, 0, &info, &err));
+        assert_int_equal(info.dtype, dtypes[i]);
+        assert_int_equal(info.data_count, 2);
+        assert_int_equal(info.diff_count, 0);
+        assert_ok(sb_model_load_blob(model, i, 0, blob, &err));
+        assert_int_equal(sb_blob_count(blob), 2);
+        sb_blob_destroy(blob);
+    }
+    sb_model_destroy(model);
+    wire_free(&net);
+}
+
+static void a_diff_alone_is_what_is_listed(void **state) {
+    (void)state;
+    struct wire wire = {0};
+    sb_blob_info info;
+    sb_model *model;
+    sb_error err;
+    put_shape(&wire, 2);
+    put_raw_diff(&wire, FLOAT16, halves_1_2, sizeof halves_1_2);
+    assert_ok(sb_model_open_bytes(NULL, SB_FORMAT_AUTO, wire.bytes, wire.size, NULL, NULL, NULL,
+                                  &model, &err));
+    assert_ok(sb_model_blob_info(model, SB_NO_LAYER, 0, &info, &err));
+    assert_int_equal(info.dtype, SB_DTYPE_F16);
+    assert_int_equal(info.data_count, 0);
+    assert_int_equal(info.diff_count, 2);
+    sb_model_destroy(model);
+    wire_free(&wire);
+}
+
+static void opening_finds_what_is_malformed(void **state) {
+    (void)state;
+    struct wire blob = {0}, net = {0};
+    sb_model *model;
+    sb_error err;
+    put_shape(&blob, 1);
+    put_raw(&blob, FLOAT16, "hhh", 3);
+    put_layer(&net, &blob);
+    assert_status(SB_ERR_MALFORMED, sb_model_open_bytes(NULL, SB_FORMAT_AUTO, net.bytes, net.size,
+                                                        NULL, NULL, NULL, &model, &err));
+    assert_non_null(strstr(err.message, "layer[0].blobs[0].raw_data: 3 bytes"));
+    wire_free(&blob);
+    wire_free(&net);
+}
+
+/* A scalar has no shape, so that these two fields are all there is to tell the format by. */
+static void a_file_of_raw_data_is_a_blob(void **state) {
+    (void)state;
+    struct wire wire = {0};
+    sb_model *model;
+    sb_error err;
+    put_raw(&wire, FLOAT16, halves_1_2, sizeof *halves_1_2);
+    assert_ok(sb_model_open_bytes(NULL, SB_FORMAT_AUTO, wire.bytes, wire.size, NULL, NULL, NULL,
+                                  &model, &err));
+    assert_int_equal(sb_model_format(model), SB_FORMAT_BLOB);
+    sb_model_destroy(model);
+    wire_free(&wire);
+}
+
+/* Caffe would not find the values of what it does not know. */
+static void raw_data_is_never_written(void **state) {
+    (void)state;
+    static const char expected[] = "\x2a\x08\x00\x00\x80\x3f\x00\x00\x00\x40\x3a\x03\x0a\x01\x02";
+    struct wire wire = {0};
+    char bytes[64];
+    size_t size;
+    sb_error err;
+    put_shape(&wire, 2);
+    plain(&wire);
+    sb_blob *blob = read_blob(SB_DTYPE_F32, &wire);
+    assert_ok(sb_blob_to_proto(blob, 0, bytes, sizeof bytes, &size, &err));
+    assert_int_equal(size, sizeof expected - 1);
+    assert_memory_equal(bytes, expected, size);
+    sb_blob_destroy(blob);
+}
+
+/* One blob is replaced, by Caffe's own fields; the raw ones beside it stay byte for byte. */
+static void what_is_not_replaced_stays_raw(void **state) {
+    (void)state;
+    struct wire net = net_of_every_type();
+    sb_blob *blob = blob_of_count(NULL, SB_DTYPE_F32, 2);
+    unsigned char saved[256];
+    size_t size;
+    sb_model *model;
+    sb_blob_info info;
+    sb_error err;
+    assert_ok(sb_model_open_bytes(NULL, SB_FORMAT_AUTO, net.bytes, net.size, NULL, NULL, NULL,
+                                  &model, &err));
+    assert_ok(sb_model_blob_info(model, FLOAT16, 0, &info, &err));
+    assert_ok(sb_model_set_blob(model, UINT, 0, blob, 0, &err));
+    assert_ok(sb_model_save(model, saved, sizeof saved, &size, &err));
+    sb_model_destroy(model);
+    const size_t kept = (size_t)info.offset + info.size;
+    assert_memory_equal(saved, net.bytes, kept);
+    assert_ok(
+        sb_model_open_bytes(NULL, SB_FORMAT_AUTO, saved, size, NULL, NULL, NULL, &model, &err));
+    assert_ok(sb_model_blob_info(model, INT, 0, &info, &err));
+    assert_int_equal(info.dtype, SB_DTYPE_I32);
+    assert_ok(sb_model_blob_info(model, UINT, 0, &info, &err));
+    assert_int_equal(info.dtype, SB_DTYPE_F32);
+    sb_model_destroy(model);
+    sb_blob_destroy(blob);
+    wire_free(&net);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_half_is_exact_as_a_float),
+        cmocka_unit_test(every_half_is_exact_as_a_double),
+        cmocka_unit_test(integers_round_to_the_nearest_float),
+        cmocka_unit_test(doubles_and_floats_are_those_of_the_other_fields),
+        cmocka_unit_test(conversion_is_right_past_one_chunk),
+        cmocka_unit_test(which_of_several_counts),
+        cmocka_unit_test(diff_is_of_its_own_type),
+        cmocka_unit_test(nothing_is_needed_for_no_elements),
+        cmocka_unit_test(refusals_say_where),
+        cmocka_unit_test(the_limit_is_of_what_is_allocated),
+        cmocka_unit_test(a_listing_says_what_is_stored),
+        cmocka_unit_test(a_diff_alone_is_what_is_listed),
+        cmocka_unit_test(opening_finds_what_is_malformed),
+        cmocka_unit_test(a_file_of_raw_data_is_a_blob),
+        cmocka_unit_test(raw_data_is_never_written),
+        cmocka_unit_test(what_is_not_replaced_stays_raw),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
