@@ -156,6 +156,7 @@ static void check_info(const struct run *run, const struct decoded_blob *decoded
     static const int32_t dtypes[DECODED_TYPES] = {SB_DTYPE_F64, SB_DTYPE_F32, SB_DTYPE_F16,
                                                   SB_DTYPE_I32, SB_DTYPE_U32};
     int32_t dtype = shown->count > 0 ? dtypes[shown->type] : SB_DTYPE_F32;
+    int32_t diff_dtype = decoded->diff.count > 0 ? dtypes[decoded->diff.type] : dtype;
     fuzz_check(info->offset == decoded->message - run->bytes && info->size == decoded->size,
                "%zu bytes at %lld for %zu at %td", info->size, (long long)info->offset,
                decoded->size, decoded->message - run->bytes);
@@ -163,8 +164,9 @@ static void check_info(const struct run *run, const struct decoded_blob *decoded
                    info->diff_count == (int64_t)decoded->diff.count,
                "%lld and %lld values for %zu and %zu", (long long)info->data_count,
                (long long)info->diff_count, decoded->data.count, decoded->diff.count);
-    fuzz_check(info->dtype == dtype && info->legacy == decoded->legacy, "dtype %d, legacy %d",
-               info->dtype, info->legacy);
+    fuzz_check(info->dtype == dtype && info->diff_dtype == diff_dtype &&
+                   info->legacy == decoded->legacy,
+               "dtype %d, of diff %d, legacy %d", info->dtype, info->diff_dtype, info->legacy);
 }
 
 static void check_model_blob(const struct run *run, const sb_model *model, int64_t layer,

@@ -38,6 +38,21 @@ class Messages:
         return self._factory.GetPrototype(descriptor)  # protobuf before 4.22
 
 
+def with_raw_fields(file_descriptor):
+    """The same messages, BlobProto with the four fields of NVCaffe."""
+    copy = descriptor_pb2.FileDescriptorProto.FromString(file_descriptor.SerializeToString())
+    blob = next(message for message in copy.message_type if message.name == "BlobProto")
+    enum = blob.enum_type.add(name="RawType")
+    for number, name in enumerate(("DOUBLE", "FLOAT", "FLOAT16", "INT", "UINT")):
+        enum.value.add(name=name, number=number)
+    types = descriptor_pb2.FieldDescriptorProto
+    for name, number in (("raw_data", 12), ("raw_diff", 13)):
+        blob.field.add(name=name, number=number, type=types.TYPE_BYTES, label=types.LABEL_OPTIONAL)
+        blob.field.add(name=f"{name}_type", number=number - 2, type=types.TYPE_ENUM,
+                       type_name=f".{copy.package}.BlobProto.RawType", label=types.LABEL_OPTIONAL)
+    return copy
+
+
 def unpacked(file_descriptor):
     """The same messages with no field packed: how other writers may write them."""
     copy = descriptor_pb2.FileDescriptorProto.FromString(file_descriptor.SerializeToString())

@@ -22,7 +22,7 @@ import tempfile
 
 import jsonschema
 
-from caffe_messages import Messages, read_descriptor, unpacked
+from caffe_messages import Messages, read_descriptor, unpacked, with_raw_fields
 from made_files import made_files
 from reading import expected
 
@@ -178,7 +178,7 @@ def main():
     parser.add_argument("files", nargs="*", type=pathlib.Path, help="more real files")
     arguments = parser.parse_args()
 
-    descriptor = read_descriptor(arguments.protoc, arguments.proto)
+    descriptor = with_raw_fields(read_descriptor(arguments.protoc, arguments.proto))
     messages, unpacked_messages = Messages(descriptor), Messages(unpacked(descriptor))
     schema = json.loads(SCHEMA.read_text(encoding="utf-8"))
     jsonschema.Draft202012Validator.check_schema(schema)

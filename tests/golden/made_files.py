@@ -3,6 +3,7 @@ wrong: (name, format, bytes)."""
 
 import math
 import random
+import struct
 
 NAN, INF = math.nan, math.inf
 FLT_MAX, DBL_MAX = 3.4028234663852886e38, 1.7976931348623157e308
@@ -57,6 +58,30 @@ def blobs(messages):
     yield "extreme doubles", shaped(messages, [3], double_data=[DBL_MAX, DBL_MAX, DBL_DENORMAL])
     yield "sums that cancel", shaped(messages, [200002], data=[1e8, -1e8] * 100000 + [1, 0.5])
     yield "a million values", shaped(messages, [1000, 1000], data=normal(1000000))
+    yield from raw_blobs(messages)
+
+
+def raw_blobs(messages):
+    """NVCaffe's: bytes of five types."""
+    raw_type = messages.BlobProto.DESCRIPTOR.enum_types_by_name["RawType"].values_by_name
+
+    def raw(side, kind, code, *values):
+        return {f"raw_{side}_type": raw_type[kind].number,
+                f"raw_{side}": struct.pack(f"<{len(values)}{code}", *values)}
+
+    halves = struct.pack(f"<{1 << 16}H", *range(1 << 16))
+    yield "raw, every half", shaped(messages, [256, 256], raw_data_type=2, raw_data=halves)
+    yield "raw doubles", shaped(messages, [4], **raw("data", "DOUBLE", "d", 0.1, DBL_MAX, NAN, -INF))
+    yield "raw floats", shaped(messages, [3], **raw("data", "FLOAT", "f", FLT_MAX, FLT_DENORMAL, -0.0))
+    yield "raw integers", shaped(messages, [3], **raw("data", "INT", "i", -1 << 31, 16777217, 5))
+    yield "raw unsigned integers", legacy(messages, (1, 1, 2, 1), **raw("data", "UINT", "I", 7, 0xffffffff))
+    yield "raw data and diff", shaped(messages, [2], **raw("data", "FLOAT16", "e", 1, 6e-8),
+                                      **raw("diff", "DOUBLE", "d", 0.1, 1e300))
+    yield "raw halves with a diff of integers", shaped(
+        messages, [2], **raw("data", "FLOAT16", "e", 0.5, 65504), **raw("diff", "INT", "i", 16777217, -1))
+    yield "raw data beside float data", shaped(messages, [1], data=[3], **raw("data", "FLOAT16", "e", 4))
+    yield "raw data beside double data", shaped(messages, [1], double_data=[3], **raw("data", "INT", "i", 4))
+    yield "raw scalar", messages.BlobProto(**raw("data", "FLOAT16", "e", 2.5))
 
 
 def odd_encodings(messages, unpacked_messages):
@@ -68,6 +93,12 @@ def odd_encodings(messages, unpacked_messages):
     mixed = unpacked_messages.BlobProto(data=[3, 4]).SerializeToString()
     yield "blob, packed then unpacked", "blob", one + mixed
     yield "blob, data before its shape", "blob", two + one
+    raw = shaped(messages, [2], raw_data_type=3, raw_data=bytes(8)).SerializeToString()
+    half = messages.BlobProto(raw_data_type=2, raw_data=b"\0\x3c\0\x40").SerializeToString()
+    yield "blob, raw data twice", "blob", raw + half
+    yield "blob, a raw type that is none", "blob", raw + half + b"\x50\x05"
+    cut = messages.BlobProto(raw_data=b"\0\x3c\0\x40").SerializeToString()
+    yield "blob, a raw type of 2^32 + 2", "blob", raw + cut + b"\x50\x82\x80\x80\x80\x10"
 
 
 def v0_net(messages):
@@ -98,6 +129,8 @@ def current_net(messages):
     conv.blobs.append(shaped(messages, [2], data=normal(2), diff=normal(2, seed=3)))
     conv.convolution_param.num_output = 2
     net.layer.add()
+    half = net.layer.add(name="half", type="InnerProduct")
+    half.blobs.append(shaped(messages, [2, 1], raw_data_type=2, raw_data=b"\0\x3c\0\xc0"))
     net.layer.add(name="conv/1", type="no such type").blobs.append(shaped(messages, [1], double_data=[0.1]))
     return net
 

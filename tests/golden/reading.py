@@ -5,7 +5,10 @@ the file is decoded by Google's protobuf, and Caffe's rules are applied here.
 import hashlib
 import math
 import struct
+import typing
 
+DTYPE_OF = {"d": "f64", "f": "f32", "e": "f16", "i": "i32", "I": "u32"}
+RAW_CODES = "dfeiI"  # by NVCaffe's numbers
 MESSAGE_OF = {"blob": "BlobProto", "caffemodel": "NetParameter", "solverstate": "SolverState"}
 
 
@@ -16,6 +19,9 @@ def expected(messages, data, file_format):
     if file_format == "blob":
         info["blob"] = blob_info(message)
     elif file_format == "solverstate":
+        info["iter"] = message.iter
+        info["current_step"] = message.current_step
+        info["learned_net"] = message.learned_net
         info["history"] = [blob_info(blob) for blob in message.history]
     else:
         info["name"] = message.name
@@ -43,16 +49,32 @@ def layer_info(layer, type_name):
 
 def blob_info(blob):
     shape = shape_of(blob)
-    doubles = len(blob.double_data) > 0 or (len(blob.data) == 0 and len(blob.double_diff) > 0)
-    data = blob.double_data if len(blob.double_data) else blob.data
-    diff = blob.double_diff if len(blob.double_diff) else blob.diff
+    data, diff = payload(blob, "data"), payload(blob, "diff")
     return {
         "shape": shape,
         "count": math.prod(shape),
-        "dtype": "f64" if doubles else "f32",
-        "data": stats(data, doubles),
-        "diff": stats(diff, doubles),
+        "dtype": DTYPE_OF[(data if data.values else diff).code],
+        "data": stats(data),
+        "diff": stats(diff),
     }
+
+
+class Payload(typing.NamedTuple):
+    """Values, how the module struct names their type, and their bytes as stored."""
+
+    values: list
+    code: str
+    stored: bytes
+
+
+def payload(blob, name):
+    """Doubles before floats before NVCaffe's bytes."""
+    raw = getattr(blob, f"raw_{name}")
+    for values, code in ((getattr(blob, f"double_{name}"), "d"), (getattr(blob, name), "f")):
+        if len(values) or (code == "f" and not raw):
+            return Payload(list(values), code, struct.pack(f"<{len(values)}{code}", *values))
+    code = RAW_CODES[getattr(blob, f"raw_{name}_type")]
+    return Payload([value for (value,) in struct.iter_unpack(f"<{code}", raw)], code, raw)
 
 
 def shape_of(blob):
@@ -62,7 +84,8 @@ def shape_of(blob):
     return list(blob.shape.dim)
 
 
-def stats(values, doubles):
+def stats(found):
+    values = found.values
     if not values:
         return None
     finite = [value for value in values if math.isfinite(value)]
@@ -73,7 +96,7 @@ def stats(values, doubles):
         "nonfinite": len(values) - len(finite),
         "min": min(finite, default=None),
         "max": max(finite, default=None),
-        "sha256": digest(values, "d" if doubles else "f"),
+        "sha256": hashlib.sha256(found.stored).hexdigest(),
     }
 
 
@@ -84,7 +107,3 @@ def total(values):
     except OverflowError:
         return None
     return result if math.isfinite(result) else None
-
-
-def digest(values, code):
-    return hashlib.sha256(struct.pack(f"<{len(values)}{code}", *values)).hexdigest()

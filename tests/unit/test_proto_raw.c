@@ -403,6 +403,7 @@ static void a_listing_says_what_is_stored(void **state) {
         assert_int_equal(info.dtype, dtypes[i]);
         assert_int_equal(info.data_count, 2);
         assert_int_equal(info.diff_count, 0);
+        assert_int_equal(info.diff_dtype, dtypes[i]);
         assert_ok(sb_model_load_blob(model, i, 0, blob, &err));
         assert_int_equal(sb_blob_count(blob), 2);
         sb_blob_destroy(blob);
@@ -425,6 +426,25 @@ static void a_diff_alone_is_what_is_listed(void **state) {
     assert_int_equal(info.dtype, SB_DTYPE_F16);
     assert_int_equal(info.data_count, 0);
     assert_int_equal(info.diff_count, 2);
+    assert_int_equal(info.diff_dtype, SB_DTYPE_F16);
+    sb_model_destroy(model);
+    wire_free(&wire);
+}
+
+static void data_and_diff_are_listed_apart(void **state) {
+    (void)state;
+    struct wire wire = {0};
+    sb_blob_info info;
+    sb_model *model;
+    sb_error err;
+    put_shape(&wire, 2);
+    wire_floats(&wire, DATA, floats_1_2, 2);
+    put_raw_diff(&wire, INT, "iiiiiiii", 8);
+    assert_ok(sb_model_open_bytes(NULL, SB_FORMAT_AUTO, wire.bytes, wire.size, NULL, NULL, NULL,
+                                  &model, &err));
+    assert_ok(sb_model_blob_info(model, SB_NO_LAYER, 0, &info, &err));
+    assert_int_equal(info.dtype, SB_DTYPE_F32);
+    assert_int_equal(info.diff_dtype, SB_DTYPE_I32);
     sb_model_destroy(model);
     wire_free(&wire);
 }
@@ -518,6 +538,7 @@ int main(void) {
         cmocka_unit_test(the_limit_is_of_what_is_allocated),
         cmocka_unit_test(a_listing_says_what_is_stored),
         cmocka_unit_test(a_diff_alone_is_what_is_listed),
+        cmocka_unit_test(data_and_diff_are_listed_apart),
         cmocka_unit_test(opening_finds_what_is_malformed),
         cmocka_unit_test(a_file_of_raw_data_is_a_blob),
         cmocka_unit_test(raw_data_is_never_written),

@@ -2,13 +2,14 @@
 
 use std::path::Path;
 
-use serde::ser::{Serialize, SerializeStruct, Serializer};
+use serde::ser::{Error as _, Serialize, SerializeStruct, Serializer};
 use syncblob::{
-    BlobAny, BlobAt, Context, Dtype, Error, Format, Layer, Model, OpenOptions, Result, StoredBlob,
+    BlobAt, Context, Dtype, Float, Format, Layer, Model, OpenOptions, Result, SolverInfo,
+    StoredBlob,
 };
 
 use crate::progress::Progress;
-use crate::stats::Stats;
+use crate::stats::{Stats, Value};
 
 /// One file. A file may hold a million blobs in a few bytes each, so little is
 /// kept of one, in three long vectors and no allocation of its own. Names stay
@@ -105,13 +106,20 @@ impl Info {
 impl Serialize for Info {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let format = self.model.format();
-        let mut fields = serializer.serialize_struct("Info", 5)?;
+        let mut fields = serializer.serialize_struct("Info", 7)?;
         fields.serialize_field("schema", &1)?;
         fields.serialize_field("file", &self.file)?;
         fields.serialize_field("format", format.name())?;
         match format {
             Format::Blob => fields.serialize_field("blob", &self.all().iter().next())?,
-            Format::Solverstate => fields.serialize_field("history", &self.all())?,
+            Format::Solverstate => {
+                let SolverInfo { iteration, current_step, learned_net } =
+                    self.model.solver_info().map_err(S::Error::custom)?;
+                fields.serialize_field("iter", &iteration)?;
+                fields.serialize_field("current_step", &current_step)?;
+                fields.serialize_field("learned_net", &learned_net.to_string_lossy())?;
+                fields.serialize_field("history", &self.all())?;
+            }
             _ => {
                 fields.serialize_field("name", &self.model.name())?;
                 fields.serialize_field("layers", &Layers(self))?;
@@ -187,7 +195,7 @@ impl Reader {
             let stored = model.blob(at)?;
             let shape = stored.info().shape();
             let (first_dim, first_stats) = (index(dims.len()), index(stats.len()));
-            let (data, diff) = stats_of(&stored.load_any()?, has_diff(&stored))?;
+            let (data, diff) = stats_of(&stored)?;
             blobs.push(Kept {
                 first_dim,
                 first_stats,
@@ -237,27 +245,25 @@ fn index(len: usize) -> u32 {
     u32::try_from(len).expect("a file has fewer than 2^31 bytes")
 }
 
-fn stats_of(blob: &BlobAny, has_diff: bool) -> Result<(Option<Stats>, Option<Stats>)> {
-    match blob {
-        BlobAny::F32(blob) => stats_of_typed(blob, has_diff),
-        BlobAny::F64(blob) => stats_of_typed(blob, has_diff),
-        other => unreachable!("load_any gives f32 or f64, not {}", other.dtype()),
+/// Data and diff that are stored as different types may have to be loaded one by one.
+fn stats_of(stored: &StoredBlob) -> Result<(Option<Stats>, Option<Stats>)> {
+    let is_single = |dtype| matches!(dtype, Dtype::F32 | Dtype::F16);
+    match (is_single(stored.info().dtype()), is_single(stored.info().diff_dtype())) {
+        (true, true) => stats_as::<f32>(stored),
+        (false, false) => stats_as::<f64>(stored),
+        (true, false) => Ok((stats_as::<f32>(stored)?.0, stats_as::<f64>(stored)?.1)),
+        (false, true) => Ok((stats_as::<f64>(stored)?.0, stats_as::<f32>(stored)?.1)),
     }
 }
 
-fn stats_of_typed<T>(
-    blob: &syncblob::Blob<T>,
-    has_diff: bool,
-) -> Result<(Option<Stats>, Option<Stats>), Error>
-where
-    T: syncblob::Float + crate::stats::Value,
-{
+fn stats_as<T: Float + Value>(stored: &StoredBlob) -> Result<(Option<Stats>, Option<Stats>)> {
+    let blob = stored.load::<T>()?;
     let data = match blob.count() {
         0 => None,
-        _ => Some(Stats::of(blob.data()?)),
+        _ => Some(Stats::of(blob.data()?, stored.info().dtype())),
     };
-    let diff = match has_diff {
-        true => Some(Stats::of(blob.diff()?)),
+    let diff = match has_diff(stored) {
+        true => Some(Stats::of(blob.diff()?, stored.info().diff_dtype())),
         false => None,
     };
     Ok((data, diff))

@@ -2,6 +2,7 @@
 
 use serde::{Serialize, Serializer};
 use sha2::{Digest, Sha256};
+use syncblob::Dtype;
 
 /// Sums and extremes are over the finite values. A sum beyond the range of f64
 /// becomes null in JSON.
@@ -25,37 +26,57 @@ fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// A stored value.
+/// A value as it was loaded, which holds the stored one exactly.
 pub trait Value: Copy {
-    type Bytes: AsRef<[u8]>;
     fn to_f64(self) -> f64;
-    fn to_le(self) -> Self::Bytes;
+    /// Adds the little-endian bytes that were stored.
+    fn put(self, stored: Dtype, out: &mut Vec<u8>);
 }
 
-macro_rules! value {
-    ($type:ty) => {
-        impl Value for $type {
-            type Bytes = [u8; size_of::<$type>()];
+impl Value for f32 {
+    fn to_f64(self) -> f64 {
+        self.into()
+    }
 
-            fn to_f64(self) -> f64 {
-                self.into()
-            }
-
-            fn to_le(self) -> Self::Bytes {
-                self.to_le_bytes()
-            }
+    fn put(self, stored: Dtype, out: &mut Vec<u8>) {
+        match stored {
+            Dtype::F16 => out.extend(half_of(self).to_le_bytes()),
+            _ => out.extend(self.to_le_bytes()),
         }
-    };
+    }
 }
 
-value!(f32);
-value!(f64);
+impl Value for f64 {
+    fn to_f64(self) -> f64 {
+        self
+    }
+
+    fn put(self, stored: Dtype, out: &mut Vec<u8>) {
+        match stored {
+            Dtype::I32 => out.extend((self as i32).to_le_bytes()),
+            Dtype::U32 => out.extend((self as u32).to_le_bytes()),
+            _ => out.extend(self.to_le_bytes()),
+        }
+    }
+}
+
+/// The bits of the half that became this float: nothing is rounded, and a NaN's stay.
+fn half_of(value: f32) -> u16 {
+    let bits = value.to_bits();
+    let (exponent, fraction) = (bits >> 23 & 0xff, bits >> 13 & 0x3ff);
+    let magnitude = match exponent {
+        0xff => 0x7c00 | fraction,
+        113.. => (exponent - 112) << 10 | fraction,
+        _ => (value.abs() * 16_777_216.0) as u32, // a subnormal, in units of 2^-24
+    };
+    (bits >> 16 & 0x8000 | magnitude) as u16
+}
 
 /// Values that are summed plainly before the error of the sum is kept.
 const BLOCK: usize = 256;
 
 impl Stats {
-    pub fn of<T: Value>(values: &[T]) -> Self {
+    pub fn of<T: Value>(values: &[T], stored: Dtype) -> Self {
         let mut digest = Sha256::new();
         let mut bytes = Vec::with_capacity(BLOCK * size_of::<T>());
         let [mut sum, mut asum, mut sumsq] = [Sum::default(); 3];
@@ -65,7 +86,7 @@ impl Stats {
             bytes.clear();
             let (mut s, mut a, mut q) = (0.0, 0.0, 0.0);
             for value in block {
-                bytes.extend_from_slice(value.to_le().as_ref());
+                value.put(stored, &mut bytes);
                 let value = value.to_f64();
                 if value.is_finite() {
                     s += value;
@@ -126,16 +147,20 @@ impl Sum {
 mod tests {
     use super::*;
 
+    fn of<T: Value>(values: &[T]) -> Stats {
+        Stats::of(values, if size_of::<T>() == 4 { Dtype::F32 } else { Dtype::F64 })
+    }
+
     #[test]
     fn sums_are_over_the_finite_values() {
-        let stats = Stats::of(&[1.0_f32, -2.0, f32::NAN, f32::INFINITY, 0.5]);
+        let stats = of(&[1.0_f32, -2.0, f32::NAN, f32::INFINITY, 0.5]);
         assert_eq!((stats.sum, stats.asum, stats.sumsq), (-0.5, 3.5, 5.25));
         assert_eq!((stats.nonfinite, stats.min, stats.max), (2, Some(-2.0), Some(1.0)));
     }
 
     #[test]
     fn nothing_finite_has_no_extremes() {
-        let stats = Stats::of(&[f64::NAN, f64::NEG_INFINITY]);
+        let stats = of(&[f64::NAN, f64::NEG_INFINITY]);
         assert_eq!((stats.sum, stats.nonfinite, stats.min, stats.max), (0.0, 2, None, None));
     }
 
@@ -143,19 +168,44 @@ mod tests {
     fn the_digest_is_of_the_little_endian_bytes_as_stored() {
         // sha256 of 00 00 80 3f.
         let of_f32 = "e00e5eb9444182f352323374ef4e08ebcb784725fdd4fd612d7730540b3e0c8c";
-        assert_eq!(hex(&Stats::of(&[1.0_f32]).sha256), of_f32);
-        assert_ne!(hex(&Stats::of(&[1.0_f64]).sha256), of_f32);
-        assert_eq!(Stats::of::<f32>(&[]).sha256[..], Sha256::digest(b"")[..]);
+        assert_eq!(hex(&of(&[1.0_f32]).sha256), of_f32);
+        assert_ne!(hex(&of(&[1.0_f64]).sha256), of_f32);
+        assert_eq!(of::<f32>(&[]).sha256[..], Sha256::digest(b"")[..]);
+    }
+
+    #[test]
+    fn every_half_goes_there_and_back() {
+        for half in 0..=u16::MAX {
+            let (exponent, fraction) = (u32::from(half >> 10 & 0x1f), u32::from(half & 0x3ff));
+            let magnitude = match exponent {
+                0 => (fraction as f32 / 16_777_216.0).to_bits(),
+                0x1f => 0x7f80_0000 | fraction << 13,
+                _ => (exponent + 112) << 23 | fraction << 13,
+            };
+            let value = f32::from_bits(u32::from(half & 0x8000) << 16 | magnitude);
+            assert_eq!(half_of(value), half, "{value}");
+        }
+    }
+
+    #[test]
+    fn the_digest_of_integers_and_halves_is_of_their_own_bytes() {
+        let sha256 = |bytes: &[u8]| <[u8; 32]>::from(Sha256::digest(bytes));
+        let ints = Stats::of(&[-2_147_483_648.0_f64, 7.0], Dtype::I32);
+        assert_eq!(ints.sha256, sha256(&[0, 0, 0, 0x80, 7, 0, 0, 0]));
+        let unsigned = Stats::of(&[4_294_967_295.0_f64], Dtype::U32);
+        assert_eq!(unsigned.sha256, sha256(&[0xff; 4]));
+        let halves = Stats::of(&[1.0_f32, f32::NEG_INFINITY], Dtype::F16);
+        assert_eq!((halves.sha256, halves.sum), (sha256(&[0, 0x3c, 0, 0xfc]), 1.0));
     }
 
     #[test]
     fn a_million_tenths_add_up() {
-        let stats = Stats::of(&vec![0.1_f64; 1_000_000]);
+        let stats = of(&vec![0.1_f64; 1_000_000]);
         assert!((stats.sum - 100_000.0).abs() < 1e-9, "{}", stats.sum);
     }
 
     #[test]
     fn a_sum_beyond_f64_is_infinite_not_nan() {
-        assert_eq!(Stats::of(&vec![f64::MAX; 1000]).sum, f64::INFINITY);
+        assert_eq!(of(&vec![f64::MAX; 1000]).sum, f64::INFINITY);
     }
 }

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use syncblob::{Dtype, Format};
+use syncblob::Format;
 use unicode_width::UnicodeWidthStr;
 
 use crate::info::{Blob, Blobs, Info};
@@ -57,8 +57,12 @@ fn heading(info: &Info) -> String {
     if !name.is_empty() {
         words.push(format!("\"{}\"", shortened(&name, NAME)));
     }
-    if let Ok(iteration) = model.iteration() {
-        words.push(format!("iteration {iteration}"));
+    if let Ok(solver) = model.solver_info() {
+        words.push(format!("iteration {}, step {}", solver.iteration, solver.current_step));
+        let net = solver.learned_net.to_string_lossy();
+        if !net.is_empty() {
+            words.push(format!("net \"{}\"", shortened(&net, NAME)));
+        }
     }
     if model.format() == Format::Caffemodel {
         words.push(how_many(model.num_layers(), "layer"));
@@ -113,12 +117,11 @@ impl Row<'_> {
         cells[1] = self.layer_type.into();
         cells[2].clone_from(&self.index);
         if let Some((blob, stats)) = self.of {
-            let size = if blob.dtype == Dtype::F64 { 8 } else { 4 };
             let sum = |pick: fn(&Stats) -> f64| stats.map_or("-".into(), |s| number(pick(s)));
             cells[3] = shape(blob.shape);
             cells[4] = blob.dtype.name().into();
             cells[5] = grouped(blob.count());
-            cells[6] = grouped(blob.count().saturating_mul(size));
+            cells[6] = grouped(blob.count().saturating_mul(blob.dtype.size()));
             cells[7] = sum(|stats| stats.sum);
             cells[8] = sum(|stats| stats.asum);
             cells[9] = sum(|stats| stats.sumsq);

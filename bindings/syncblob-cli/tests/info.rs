@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 use serde_json::Value;
-use syncblob::{Blob, Format, Model, Payload};
+use syncblob::{Blob, Format, Model, Payload, SolverInfo};
 use tempfile::TempDir;
 
 fn syncblob(arguments: &[&str]) -> Output {
@@ -66,6 +66,16 @@ impl Files {
         self.path("net.caffemodel")
     }
 
+    fn solver_state(&self) -> PathBuf {
+        let mut model = Model::create(Format::Solverstate).unwrap();
+        let learned_net = "n.model".into();
+        let info = SolverInfo { iteration: 4000, current_step: 2, learned_net };
+        model.set_solver_info(&info).unwrap();
+        model.add_blob(None, &Blob::<f32>::zeros([2]).unwrap(), Payload::Data).unwrap();
+        model.save(self.path("n.solverstate")).unwrap();
+        self.path("n.solverstate")
+    }
+
     /// A blob of 4 elements with one value: it can be listed, not loaded.
     fn short(&self) -> PathBuf {
         self.write("short.binaryproto", b"\x3a\x02\x08\x04\x2a\x04\0\0\0\0")
@@ -106,6 +116,46 @@ fn only_the_keys_that_apply_are_there() {
     let keys = |value: &Value| value.as_object().unwrap().keys().cloned().collect::<Vec<_>>();
     assert_eq!(keys(&json(&files.mean())), ["blob", "file", "format", "schema"]);
     assert_eq!(keys(&json(&files.net("n"))), ["file", "format", "layers", "name", "schema"]);
+    assert_eq!(
+        keys(&json(&files.solver_state())),
+        ["current_step", "file", "format", "history", "iter", "learned_net", "schema"]
+    );
+}
+
+#[test]
+fn a_solver_state_names_its_net() {
+    let files = Files::new();
+    let state = files.solver_state();
+    let found = json(&state);
+    assert_eq!((&found["iter"], &found["current_step"]), (&4000.into(), &2.into()));
+    assert_eq!(
+        (&found["learned_net"], &found["history"][0]["count"]),
+        (&"n.model".into(), &2.into())
+    );
+    let (_, out, _) = info(&[], &[&state]);
+    assert!(out.contains("solverstate, iteration 4000, step 2, net \"n.model\", 1 blob"), "{out}");
+}
+
+/// sha256 of 00 3c 00 c0 and of 03 00 00 00 ff ff ff ff, found with sha256sum.
+#[test]
+fn raw_values_are_shown_as_they_are_stored() {
+    let files = Files::new();
+    let raw = files.write(
+        "raw.binaryproto",
+        b"\x3a\x03\x0a\x01\x02\x50\x02\x62\x04\x00\x3c\x00\xc0\
+          \x58\x03\x6a\x08\x03\0\0\0\xff\xff\xff\xff",
+    );
+    let blob = &json(&raw)["blob"];
+    assert_eq!((&blob["dtype"], &blob["count"]), (&"f16".into(), &2.into()));
+    assert_eq!(
+        (&blob["data"]["sum"], &blob["diff"]["sum"]),
+        (&Value::from(-1.0), &Value::from(2.0))
+    );
+    let halves = "0c82e2008d4b1c37a2604f1dee0db584daf39b6ab140aaa834d3eac1df0b9458";
+    let ints = "b8f6377ebbd47404c77f3e879018eb5d2315f5ab088525064ac64ac858617064";
+    assert_eq!((&blob["data"]["sha256"], &blob["diff"]["sha256"]), (&halves.into(), &ints.into()));
+    let (_, out, _) = info(&[], &[&raw]);
+    assert!(out.contains(" f16 "), "{out}");
 }
 
 #[test]

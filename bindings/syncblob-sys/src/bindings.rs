@@ -481,7 +481,8 @@ into F32 or F64*/
     ///1 if the shape came from num, channels, height, width
     pub legacy: i32,
     pub num_axes: i32,
-    pub reserved: i32,
+    ///what its diff is stored as; without one, dtype
+    pub diff_dtype: i32,
     pub shape: [i64; 32usize],
 }
 ///A solver state beside its history. Layout frozen.
@@ -1002,8 +1003,8 @@ const _: () = {
         "Offset of field: sb_blob_info::num_axes",
     ][::core::mem::offset_of!(sb_blob_info, num_axes) - 48usize];
     [
-        "Offset of field: sb_blob_info::reserved",
-    ][::core::mem::offset_of!(sb_blob_info, reserved) - 52usize];
+        "Offset of field: sb_blob_info::diff_dtype",
+    ][::core::mem::offset_of!(sb_blob_info, diff_dtype) - 52usize];
     [
         "Offset of field: sb_blob_info::shape",
     ][::core::mem::offset_of!(sb_blob_info, shape) - 56usize];

@@ -713,8 +713,8 @@ impl StoredBlob<'_> {
     }
 
     /// Loads it in the model's context; the blob is the caller's own. The element
-    /// type may differ from the stored one: `f64` to `f32` rounds, beyond its
-    /// range to infinity.
+    /// type may differ from the stored one: what an `f32` cannot hold is rounded,
+    /// beyond its range to infinity.
     ///
     /// # Errors
     /// [`LengthMismatch`](ErrorKind::LengthMismatch) for a blob without values;
@@ -741,14 +741,16 @@ impl StoredBlob<'_> {
         Ok(blob)
     }
 
-    /// Loads it with the element type that it is stored in.
+    /// Loads it with the element type that it is stored in, or, where that is no
+    /// [`Float`], with the one that holds its values exactly: `f32` for half
+    /// precision, `f64` for integers.
     ///
     /// # Errors
     /// As [`load`](StoredBlob::load).
     pub fn load_any(&self) -> Result<BlobAny> {
         match self.info.dtype() {
-            Dtype::F32 => self.load::<f32>().map(BlobAny::from),
-            Dtype::F64 => self.load::<f64>().map(BlobAny::from),
+            Dtype::F32 | Dtype::F16 => self.load::<f32>().map(BlobAny::from),
+            Dtype::F64 | Dtype::I32 | Dtype::U32 => self.load::<f64>().map(BlobAny::from),
             other => Err(Error::new(
                 ErrorKind::Unsupported,
                 format!("a stored blob of {other} cannot be loaded"),
@@ -781,9 +783,15 @@ impl BlobInfo {
         to_usize(self.0.count)
     }
 
-    /// The element type that it is stored in.
+    /// The element type that its data (without data, its diff) is stored in. What
+    /// NVCaffe wrote may be half precision or integers.
     pub fn dtype(&self) -> Dtype {
         Dtype::from_code(self.0.dtype).unwrap_or(Dtype::F32)
+    }
+
+    /// The element type that its diff is stored in; without one, [`dtype`](Self::dtype).
+    pub fn diff_dtype(&self) -> Dtype {
+        Dtype::from_code(self.0.diff_dtype).unwrap_or(Dtype::F32)
     }
 
     /// The number of data values present.

@@ -219,3 +219,35 @@ fn a_model_is_read_from_many_threads() {
         reader.join().unwrap();
     }
 }
+
+/// NVCaffe's data of FLOAT16, 1 and -2, and diff of INT, 3 and -1.
+const RAW: &[u8] = b"\x3a\x03\x0a\x01\x02\x50\x02\x62\x04\x00\x3c\x00\xc0\
+    \x58\x03\x6a\x08\x03\0\0\0\xff\xff\xff\xff";
+
+#[test]
+fn raw_data_is_listed_as_stored_and_loaded_as_floats() {
+    let model = Model::from_bytes(RAW.to_vec()).unwrap();
+    let stored = model.blob(0).unwrap();
+    let info = stored.info();
+    assert_eq!((info.dtype(), info.diff_dtype()), (Dtype::F16, Dtype::I32));
+    assert_eq!((info.data_count(), info.diff_count()), (2, 2));
+    let wide = stored.load::<f64>().unwrap();
+    assert_eq!((wide.data().unwrap(), wide.diff().unwrap()), (&[1.0, -2.0][..], &[3.0, -1.0][..]));
+    match stored.load_any().unwrap() {
+        BlobAny::F32(blob) => assert_eq!(blob.data().unwrap(), [1.0, -2.0]),
+        other => panic!("{other:?}"),
+    }
+    assert_eq!(Blob::<f32>::from_proto(RAW).unwrap().diff().unwrap(), [3.0, -1.0]);
+}
+
+#[test]
+fn integers_are_loaded_as_doubles_which_hold_them() {
+    let unsigned = b"\x50\x04\x62\x04\xff\xff\xff\xff";
+    let model = Model::from_bytes(unsigned.to_vec()).unwrap();
+    let stored = model.blob(0).unwrap();
+    assert_eq!((stored.info().dtype(), stored.info().diff_dtype()), (Dtype::U32, Dtype::U32));
+    match stored.load_any().unwrap() {
+        BlobAny::F64(blob) => assert_eq!(blob.data().unwrap(), [4_294_967_295.0]),
+        other => panic!("{other:?}"),
+    }
+}

@@ -124,7 +124,7 @@ typedef struct sb_blob_info {
                              into F32 or F64 */
     int32_t legacy;     /**< 1 if the shape came from num, channels, height, width */
     int32_t num_axes;
-    int32_t reserved;
+    int32_t diff_dtype; /**< what its diff is stored as; without one, dtype */
     int64_t shape[SB_MAX_AXES];
 } sb_blob_info;
 

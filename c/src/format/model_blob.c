@@ -83,6 +83,7 @@ static void describe(const struct sb__blob_index *blob, const struct located *at
                           .dtype = sb__blob_index_dtype(blob),
                           .legacy = blob->legacy,
                           .num_axes = blob->shape.num_axes};
+    out->diff_dtype = blob->diff.count > 0 ? blob->diff.dtype : out->dtype;
     for (int32_t i = 0; i < blob->shape.num_axes; i++)
         out->shape[i] = blob->shape.dims[i];
 }
