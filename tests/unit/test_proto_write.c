@@ -196,6 +196,9 @@ static void test_two_gigabytes_are_refused_before_anything_is_done(void **state)
             assert_status(rows[i].status,
                           sb_blob_to_proto_new(blob, rows[i].flags, &bytes, &size, &err));
         if (rows[i].status != SB_OK) {
+            assert_non_null(strstr(err.message, "safetensors"));
+            assert_status(rows[i].status, /* before the folder is looked for */
+                          sb_blob_write_file(blob, "/nowhere/blob", rows[i].flags, &err));
             assert_int_equal(size, 77);
             assert_null(bytes);
         }

@@ -51,7 +51,8 @@ sb_status sb__encode_measure(struct sb__encoding *out, const sb_blob *blob, uint
     *out = (struct sb__encoding){.blob = blob, .with_diff = with_diff};
     if (!measure(blob, with_diff, &out->size))
         return sb__fail(err, SB_ERR_OVER_LIMIT,
-                        "%lld elements%s exceed a protobuf message's 2147483647 bytes",
+                        "%lld elements%s exceed a protobuf message's 2147483647 bytes; write "
+                        "safetensors, which has no such limit",
                         (long long)sb_blob_count(blob), with_diff ? ", data and diff," : "");
     return SB_OK;
 }

@@ -215,7 +215,8 @@ sb_status sb_model_size(const sb_model *model, size_t *out, sb_error *err) {
         return st;
     if (count.written > SB__MAX_MESSAGE_BYTES)
         return sb__fail(err, SB_ERR_OVER_LIMIT,
-                        "%llu bytes are more than a protobuf message can have, 2147483647",
+                        "%llu bytes are more than a protobuf message can have, 2147483647; write "
+                        "safetensors, which has no such limit",
                         (unsigned long long)count.written);
     *out = (size_t)count.written;
     return SB_OK;
