@@ -1,0 +1,229 @@
+#!/usr/bin/env python3
+"""Has Google's protobuf read what the library writes, by Caffe's own messages.
+
+    check_writing.py --library libsyncblob.so --proto caffe.proto [--data FOLDER] [FILE...]
+
+Blobs, nets, solver states and vectors that are put together in memory, through the C functions,
+and the real files of --data (SYNCBLOB_TEST_DATA, else ../shared/data beside the repository) and
+the FILEs with one blob replaced. Each must be the message that Google's protobuf would have
+made: values bit for bit, and nothing else in it. Needs protoc and requirements.txt.
+"""
+
+import argparse
+import ctypes
+import math
+import os
+import pathlib
+import struct
+import sys
+import tempfile
+
+from caffe_messages import Messages, read_descriptor
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+DTYPES = {"f": 1, "d": 2}  # SB_DTYPE_F32, F64 by the names of the module struct
+CAFFEMODEL, SOLVERSTATE, BLOB_VECTOR = 2, 3, 4  # SB_FORMAT_*
+NO_LAYER, WRITE_DIFF = -1, 2
+MESSAGE_OF = {".caffemodel": "NetParameter", ".solverstate": "SolverState", ".binaryproto": "BlobProto"}
+SPECIAL = [0.0, -0.0, math.inf, -math.inf, math.nan, 2.0**-149, 1 / 3, -3e38]
+
+
+# --- the library ----------------------------------------------------------------------
+
+
+class SolverInfo(ctypes.Structure):
+    _fields_ = [("bytes", ctypes.c_char_p), ("size", ctypes.c_size_t),
+                ("iter", ctypes.c_int32), ("current_step", ctypes.c_int32)]
+
+
+class Library:
+    """library.sb_blob_create(...): the C function, its sb_error an exception."""
+
+    def __init__(self, path):
+        self._library = ctypes.CDLL(str(path))
+
+    def __getattr__(self, name):
+        function = getattr(self._library, name)
+
+        def call(*arguments):
+            error = ctypes.create_string_buffer(256)
+            if function(*arguments, error) != 0:
+                raise RuntimeError(f"{name}: {error.raw[16:].split(bytes(1))[0].decode()}")
+
+        return call
+
+    def made(self, name, *arguments):
+        """What a function gives through `out`, its last argument but the error."""
+        out = ctypes.c_void_p()
+        getattr(self, name)(*arguments, ctypes.byref(out))
+        return out
+
+    def end(self, name, thing):
+        getattr(self._library, name)(thing)
+
+
+def i64(value):
+    return ctypes.c_int64(value)
+
+
+# --- the same things twice: for the library, and as Google's messages --------------------
+
+
+class Blob:
+    def __init__(self, dims, code, values, diff=()):
+        self.dims, self.code, self.values, self.diff = dims, code, values, diff
+
+    def in_library(self, library):
+        dims = (ctypes.c_int64 * len(self.dims))(*self.dims)
+        blob = library.made("sb_blob_create_shaped", None, DTYPES[self.code], dims, len(self.dims))
+        for function, values in (("sb_blob_mutable_cpu_data", self.values),
+                                 ("sb_blob_mutable_cpu_diff", self.diff)):
+            to = library.made(function, blob)
+            packed = struct.pack(f"={len(values)}{self.code}", *values)
+            ctypes.memmove(to, packed, len(packed))
+        return blob
+
+    def flags(self):
+        return WRITE_DIFF if len(self.diff) else 0
+
+    def as_message(self, messages):
+        prefix = "double_" if self.code == "d" else ""
+        message = messages.BlobProto(**{f"{prefix}data": self.values, f"{prefix}diff": self.diff})
+        if self.dims:
+            message.shape.dim.extend(self.dims)
+        return message
+
+
+def blobs():
+    for code in "fd":
+        yield Blob([2, 4], code, SPECIAL)
+        yield Blob([8], code, SPECIAL, SPECIAL[::-1])
+        yield Blob([], code, [2.5])
+        yield Blob([3, 0, 2], code, [])
+        yield Blob([1] * 31 + [2], code, [1, 2], [3, 4])
+        yield Blob([70000], code, [i / 7 for i in range(70000)])
+
+
+# --- checks ---------------------------------------------------------------------------
+
+
+class Checker:
+    def __init__(self, library, messages, folder):
+        self.library, self.messages, self.folder = library, messages, folder
+        self.passed = self.failed = 0
+
+    def check(self, name, written, expected):
+        """The bytes of a file are the message."""
+        found = type(expected).FromString(written)
+        same = (found.SerializeToString(deterministic=True) ==
+                expected.SerializeToString(deterministic=True))
+        self.passed += same
+        self.failed += not same
+        if not same:
+            print(f"FAILED {name}: found {str(found)!r:.300}, wanted {str(expected)!r:.300}")
+
+    def saved(self, model):
+        path = self.folder / "saved"
+        self.library.sb_model_save_file(model, str(path).encode())
+        self.library.end("sb_model_destroy", model)
+        return path.read_bytes()
+
+    def add_blob(self, model, layer, blob):
+        made = blob.in_library(self.library)
+        self.library.sb_model_add_blob(model, i64(layer), made, blob.flags())
+        self.library.end("sb_blob_destroy", made)
+
+    def check_blobs(self):
+        path = self.folder / "blob"
+        for number, blob in enumerate(blobs()):
+            made = blob.in_library(self.library)
+            self.library.sb_blob_write_file(made, str(path).encode(), blob.flags())
+            self.library.end("sb_blob_destroy", made)
+            self.check(f"blob {number}", path.read_bytes(), blob.as_message(self.messages))
+
+    def check_net(self):
+        model = self.library.made("sb_model_create", None, CAFFEMODEL)
+        expected = self.messages.NetParameter(name="\u91cd\u307f")
+        self.library.sb_model_set_name(model, expected.name.encode())
+        for number, blob in enumerate(blobs()):
+            layer = expected.layer.add(name=f"layer/{number}", type="Convolution")
+            layer.blobs.append(blob.as_message(self.messages))
+            index = self.library.made("sb_model_add_layer", model, layer.name.encode(),
+                                      layer.type.encode())
+            self.add_blob(model, index.value or 0, blob)
+        expected.layer.add(name="", type="Split")
+        self.library.made("sb_model_add_layer", model, b"", b"Split")
+        self.check("net of memory", self.saved(model), expected)
+
+    def check_solver_state(self):
+        model = self.library.made("sb_model_create", None, SOLVERSTATE)
+        expected = self.messages.SolverState(iter=-3, learned_net="a.caffemodel", current_step=7)
+        net = expected.learned_net.encode()
+        info = SolverInfo(net, len(net), expected.iter, expected.current_step)
+        self.library.sb_model_set_solver_info(model, ctypes.byref(info))
+        for blob in blobs():
+            self.add_blob(model, NO_LAYER, blob)
+            expected.history.append(blob.as_message(self.messages))
+        self.check("solver state of memory", self.saved(model), expected)
+
+    def check_vector(self):
+        model = self.library.made("sb_model_create", None, BLOB_VECTOR)
+        expected = self.messages.BlobProtoVector()
+        for blob in blobs():
+            self.add_blob(model, NO_LAYER, blob)
+            expected.blobs.append(blob.as_message(self.messages))
+        self.check("vector of memory", self.saved(model), expected)
+
+    def check_edited(self, path):
+        """A real file with its first blob replaced; all else stays."""
+        expected = getattr(self.messages, MESSAGE_OF[path.suffix]).FromString(path.read_bytes())
+        model = self.library.made("sb_model_open_file", None, 0, str(path).encode(), 0, None)
+        layer, old = first_blob(expected)
+        blob = Blob([2, 2, 2], "d", SPECIAL, SPECIAL)
+        made = blob.in_library(self.library)
+        self.library.sb_model_set_blob(model, i64(layer), i64(0), made, blob.flags())
+        self.library.end("sb_blob_destroy", made)
+        old.CopyFrom(blob.as_message(self.messages))
+        self.check(f"{path.name}, edited", self.saved(model), expected)
+
+
+def first_blob(message):
+    """The layer of the first blob there is, and the blob."""
+    name = message.DESCRIPTOR.name
+    if name == "BlobProto":
+        return NO_LAYER, message
+    if name == "SolverState":
+        return NO_LAYER, message.history[0]
+    for number, layer in enumerate(message.layer or message.layers):
+        if layer.blobs:
+            return number, layer.blobs[0]
+    raise ValueError("a net without blobs")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--library", required=True, type=pathlib.Path, help="libsyncblob.so")
+    parser.add_argument("--proto", required=True, help="Caffe's caffe.proto")
+    parser.add_argument("--protoc", default="protoc", help="protobuf's compiler")
+    parser.add_argument("--data", type=pathlib.Path, help="folder of real files",
+                        default=os.environ.get("SYNCBLOB_TEST_DATA") or ROOT.parent / "shared/data")
+    parser.add_argument("files", nargs="*", type=pathlib.Path, help="more real files")
+    arguments = parser.parse_args()
+    messages = Messages(read_descriptor(arguments.protoc, arguments.proto))
+    real = sorted(path for path in pathlib.Path(arguments.data).glob("*") if path.suffix in MESSAGE_OF)
+    with tempfile.TemporaryDirectory() as folder:
+        checker = Checker(Library(arguments.library.resolve()), messages, pathlib.Path(folder))
+        checker.check_blobs()
+        checker.check_net()
+        checker.check_solver_state()
+        checker.check_vector()
+        for path in [*real, *arguments.files]:
+            checker.check_edited(path)
+    print(f"real files: {len(real)} in {arguments.data}" if real else
+          f"real files: none in {arguments.data}; only what is made in memory is compared")
+    print(f"{checker.passed} passed, {checker.failed} failed")
+    return 1 if checker.failed or not checker.passed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
