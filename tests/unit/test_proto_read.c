@@ -73,6 +73,7 @@ static void mixed_in_chunks(struct wire *w) {
     wire_floats(w, DATA, six, 2);
     wire_float(w, DATA, 3);
     put_shape(w, two_by_three, 2);
+    wire_double(w, DATA, 9); /* of another wire type: unknown */
     wire_floats(w, DATA, NULL, 0);
     wire_float(w, DATA, 4);
     wire_floats(w, DATA, six + 4, 2);
