@@ -2,6 +2,8 @@
 
 #include "device.h"
 
+#include <syncblob/dlpack.h>
+
 const sb_backend sb__cuda_backend = {
     .struct_size = sizeof(sb_backend),
     .abi_version = SB_BACKEND_ABI_VERSION,
@@ -30,4 +32,6 @@ const sb_backend sb__cuda_backend = {
     .scale = sb__cuda_scale,
     .asum = sb__cuda_asum,
     .sumsq = sb__cuda_sumsq,
+    .dlpack_device = SB_DL_DEVICE_CUDA,
+    .dlpack_pinned = SB_DL_DEVICE_CUDA_HOST,
 };

@@ -1,6 +1,7 @@
 /* Numbers and layouts that never change, written out a second time: callers
    were compiled with them. A line here is only ever added. */
 #include <syncblob/backend.h>
+#include <syncblob/dlpack.h>
 #include <syncblob/sim.h>
 #include <syncblob/syncblob.h>
 
@@ -76,6 +77,37 @@ static const struct number numbers[] = {
     ROW(SB_VARIANCE_FAN_IN, 0),
     ROW(SB_VARIANCE_FAN_OUT, 1),
     ROW(SB_VARIANCE_AVERAGE, 2),
+
+    ROW(SB_DL_MAJOR_VERSION, 1),
+    ROW(SB_DL_DEVICE_CPU, 1),
+    ROW(SB_DL_DEVICE_CUDA, 2),
+    ROW(SB_DL_DEVICE_CUDA_HOST, 3),
+    ROW(SB_DL_DEVICE_EXTENSION, 12),
+    ROW(SB_DL_CODE_INT, 0),
+    ROW(SB_DL_CODE_UINT, 1),
+    ROW(SB_DL_CODE_FLOAT, 2),
+    ROW(SB_DL_CODE_BFLOAT, 4),
+    ROW(SB_DL_READ_ONLY, 1),
+    ROW(SB_DL_IS_COPIED, 2),
+    ROW(SB_DL_SUBBYTE_PADDED, 4),
+    ROW(SB_DLPACK_DIFF, 1),
+    ROW(SB_DLPACK_RESHAPE, 2),
+
+    SIZE(sb_dl_tensor, 48),
+    OFFSET(sb_dl_tensor, device, 8),
+    OFFSET(sb_dl_tensor, ndim, 16),
+    OFFSET(sb_dl_tensor, dtype, 20),
+    OFFSET(sb_dl_tensor, shape, 24),
+    OFFSET(sb_dl_tensor, strides, 32),
+    OFFSET(sb_dl_tensor, byte_offset, 40),
+    SIZE(sb_dl_managed, 64),
+    OFFSET(sb_dl_managed, manager_ctx, 48),
+    OFFSET(sb_dl_managed, deleter, 56),
+    SIZE(sb_dl_managed_versioned, 80),
+    OFFSET(sb_dl_managed_versioned, manager_ctx, 8),
+    OFFSET(sb_dl_managed_versioned, deleter, 16),
+    OFFSET(sb_dl_managed_versioned, flags, 24),
+    OFFSET(sb_dl_managed_versioned, dl_tensor, 32),
 
     SIZE(sb_error, 256),
     OFFSET(sb_error, code, 0),

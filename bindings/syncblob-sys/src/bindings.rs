@@ -396,6 +396,11 @@ handle), so that a failure here has changed nothing.*/
             err: *mut sb_error,
         ) -> sb_status,
     >,
+    /**That of the device's memory, device N of "NAME:N" being number N there; 0: it is not
+exchanged.*/
+    pub dlpack_device: i32,
+    ///That of memory from alloc_pinned; 0: SB_DL_DEVICE_CPU.
+    pub dlpack_pinned: i32,
 }
 #[repr(C)]
 #[derive(Debug)]
@@ -406,6 +411,74 @@ pub struct sb_mem {
 #[derive(Debug)]
 pub struct sb_blob {
     _unused: [u8; 0],
+}
+///DLPackVersion.
+#[repr(C)]
+#[derive(Debug, Default, Copy, Clone)]
+pub struct sb_dl_version {
+    pub major: u32,
+    pub minor: u32,
+}
+///DLDevice.
+#[repr(C)]
+#[derive(Debug, Default, Copy, Clone)]
+pub struct sb_dl_device {
+    ///SB_DL_DEVICE_* and others
+    pub device_type: i32,
+    ///0 for host memory
+    pub device_id: i32,
+}
+///DLDataType.
+#[repr(C)]
+#[derive(Debug, Default, Copy, Clone)]
+pub struct sb_dl_data_type {
+    ///SB_DL_CODE_* and others
+    pub code: u8,
+    ///of one lane
+    pub bits: u8,
+    ///1 but for vectors
+    pub lanes: u16,
+}
+///DLTensor.
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct sb_dl_tensor {
+    ///NULL for no elements
+    pub data: *mut ::core::ffi::c_void,
+    pub device: sb_dl_device,
+    pub ndim: i32,
+    pub dtype: sb_dl_data_type,
+    ///`ndim` dimensions
+    pub shape: *mut i64,
+    ///`ndim`, in elements; NULL (before 1.2): row-major
+    pub strides: *mut i64,
+    ///from `data` to the first element
+    pub byte_offset: u64,
+}
+///DLManagedTensorVersioned, of DLPack 1.x.
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct sb_dl_managed_versioned {
+    pub version: sb_dl_version,
+    ///the producer's
+    pub manager_ctx: *mut ::core::ffi::c_void,
+    ///\[nullable\] ends the tensor; once
+    pub deleter: ::core::option::Option<
+        unsafe extern "C" fn(self_: *mut sb_dl_managed_versioned),
+    >,
+    ///SB_DL_READ_ONLY and so on
+    pub flags: u64,
+    pub dl_tensor: sb_dl_tensor,
+}
+///DLManagedTensor, of the versions before 1.0.
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct sb_dl_managed {
+    pub dl_tensor: sb_dl_tensor,
+    ///the producer's
+    pub manager_ctx: *mut ::core::ffi::c_void,
+    ///\[nullable\] ends the tensor; once
+    pub deleter: ::core::option::Option<unsafe extern "C" fn(self_: *mut sb_dl_managed)>,
 }
 /**FillerParameter. Start from SB_FILLER_INIT; members that the type does not
 use are ignored, but for `sparse`.*/
@@ -502,6 +575,8 @@ pub const SB_VERSION_PATCH: u32 = 0;
 pub const SB_VERSION_NUMBER: u32 = 1000;
 pub const SB_BACKEND_ABI_VERSION: u32 = 1;
 pub const SB_MAX_AXES: u32 = 32;
+pub const SB_DL_MAJOR_VERSION: u32 = 1;
+pub const SB_DL_MINOR_VERSION: u32 = 3;
 pub const SB_NO_LAYER: i32 = -1;
 ///float; storage and arithmetic
 pub const SB_DTYPE_F32: i32 = 1;
@@ -726,7 +801,7 @@ FORKED there, rather than with a pointer to it.*/
 pub const SB_BACKEND_PINNED_NOT_IN_CHILD: u32 = 1;
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of sb_backend"][::core::mem::size_of::<sb_backend>() - 216usize];
+    ["Size of sb_backend"][::core::mem::size_of::<sb_backend>() - 224usize];
     ["Alignment of sb_backend"][::core::mem::align_of::<sb_backend>() - 8usize];
     [
         "Offset of field: sb_backend::struct_size",
@@ -812,7 +887,162 @@ const _: () = {
     [
         "Offset of field: sb_backend::sumsq",
     ][::core::mem::offset_of!(sb_backend, sumsq) - 208usize];
+    [
+        "Offset of field: sb_backend::dlpack_device",
+    ][::core::mem::offset_of!(sb_backend, dlpack_device) - 216usize];
+    [
+        "Offset of field: sb_backend::dlpack_pinned",
+    ][::core::mem::offset_of!(sb_backend, dlpack_pinned) - 220usize];
 };
+///nothing was written yet
+pub const SB_HEAD_UNINITIALIZED: i32 = 0;
+///on the host
+pub const SB_HEAD_AT_CPU: i32 = 1;
+///on the device
+pub const SB_HEAD_AT_GPU: i32 = 2;
+///on both, or on one and on its way to the other
+pub const SB_HEAD_SYNCED: i32 = 3;
+///gone with the device: only set, overwrite and release work
+pub const SB_HEAD_LOST: i32 = 4;
+pub const SB_SIDE_CPU: i32 = 0;
+pub const SB_SIDE_GPU: i32 = 1;
+pub const SB_STORAGE_NONE: i32 = 0;
+///the library's
+pub const SB_STORAGE_OWNED: i32 = 1;
+///the library's, page-locked
+pub const SB_STORAGE_PINNED: i32 = 2;
+///the caller's; transfers write it
+pub const SB_STORAGE_BORROWED: i32 = 3;
+///the caller's; never written
+pub const SB_STORAGE_BORROWED_READ_ONLY: i32 = 4;
+pub const SB_READ_ONLY: u32 = 1;
+pub const SB_REALLOCATED_DATA: u32 = 1;
+pub const SB_REALLOCATED_DIFF: u32 = 2;
+///copy diff; without it, data
+pub const SB_COPY_DIFF: u32 = 1;
+///take the source's shape first
+pub const SB_COPY_RESHAPE: u32 = 2;
+pub const SB_DL_DEVICE_CPU: i32 = 1;
+pub const SB_DL_DEVICE_CUDA: i32 = 2;
+///page-locked
+pub const SB_DL_DEVICE_CUDA_HOST: i32 = 3;
+pub const SB_DL_DEVICE_EXTENSION: i32 = 12;
+pub const SB_DL_CODE_INT: u32 = 0;
+pub const SB_DL_CODE_UINT: u32 = 1;
+pub const SB_DL_CODE_FLOAT: u32 = 2;
+pub const SB_DL_CODE_BFLOAT: u32 = 4;
+///must not be written
+pub const SB_DL_READ_ONLY: u32 = 1;
+///a copy that nobody else has
+pub const SB_DL_IS_COPIED: u32 = 2;
+///of element types below a byte
+pub const SB_DL_SUBBYTE_PADDED: u32 = 4;
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    ["Size of sb_dl_version"][::core::mem::size_of::<sb_dl_version>() - 8usize];
+    ["Alignment of sb_dl_version"][::core::mem::align_of::<sb_dl_version>() - 4usize];
+    [
+        "Offset of field: sb_dl_version::major",
+    ][::core::mem::offset_of!(sb_dl_version, major) - 0usize];
+    [
+        "Offset of field: sb_dl_version::minor",
+    ][::core::mem::offset_of!(sb_dl_version, minor) - 4usize];
+};
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    ["Size of sb_dl_device"][::core::mem::size_of::<sb_dl_device>() - 8usize];
+    ["Alignment of sb_dl_device"][::core::mem::align_of::<sb_dl_device>() - 4usize];
+    [
+        "Offset of field: sb_dl_device::device_type",
+    ][::core::mem::offset_of!(sb_dl_device, device_type) - 0usize];
+    [
+        "Offset of field: sb_dl_device::device_id",
+    ][::core::mem::offset_of!(sb_dl_device, device_id) - 4usize];
+};
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    ["Size of sb_dl_data_type"][::core::mem::size_of::<sb_dl_data_type>() - 4usize];
+    [
+        "Alignment of sb_dl_data_type",
+    ][::core::mem::align_of::<sb_dl_data_type>() - 2usize];
+    [
+        "Offset of field: sb_dl_data_type::code",
+    ][::core::mem::offset_of!(sb_dl_data_type, code) - 0usize];
+    [
+        "Offset of field: sb_dl_data_type::bits",
+    ][::core::mem::offset_of!(sb_dl_data_type, bits) - 1usize];
+    [
+        "Offset of field: sb_dl_data_type::lanes",
+    ][::core::mem::offset_of!(sb_dl_data_type, lanes) - 2usize];
+};
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    ["Size of sb_dl_tensor"][::core::mem::size_of::<sb_dl_tensor>() - 48usize];
+    ["Alignment of sb_dl_tensor"][::core::mem::align_of::<sb_dl_tensor>() - 8usize];
+    [
+        "Offset of field: sb_dl_tensor::data",
+    ][::core::mem::offset_of!(sb_dl_tensor, data) - 0usize];
+    [
+        "Offset of field: sb_dl_tensor::device",
+    ][::core::mem::offset_of!(sb_dl_tensor, device) - 8usize];
+    [
+        "Offset of field: sb_dl_tensor::ndim",
+    ][::core::mem::offset_of!(sb_dl_tensor, ndim) - 16usize];
+    [
+        "Offset of field: sb_dl_tensor::dtype",
+    ][::core::mem::offset_of!(sb_dl_tensor, dtype) - 20usize];
+    [
+        "Offset of field: sb_dl_tensor::shape",
+    ][::core::mem::offset_of!(sb_dl_tensor, shape) - 24usize];
+    [
+        "Offset of field: sb_dl_tensor::strides",
+    ][::core::mem::offset_of!(sb_dl_tensor, strides) - 32usize];
+    [
+        "Offset of field: sb_dl_tensor::byte_offset",
+    ][::core::mem::offset_of!(sb_dl_tensor, byte_offset) - 40usize];
+};
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    [
+        "Size of sb_dl_managed_versioned",
+    ][::core::mem::size_of::<sb_dl_managed_versioned>() - 80usize];
+    [
+        "Alignment of sb_dl_managed_versioned",
+    ][::core::mem::align_of::<sb_dl_managed_versioned>() - 8usize];
+    [
+        "Offset of field: sb_dl_managed_versioned::version",
+    ][::core::mem::offset_of!(sb_dl_managed_versioned, version) - 0usize];
+    [
+        "Offset of field: sb_dl_managed_versioned::manager_ctx",
+    ][::core::mem::offset_of!(sb_dl_managed_versioned, manager_ctx) - 8usize];
+    [
+        "Offset of field: sb_dl_managed_versioned::deleter",
+    ][::core::mem::offset_of!(sb_dl_managed_versioned, deleter) - 16usize];
+    [
+        "Offset of field: sb_dl_managed_versioned::flags",
+    ][::core::mem::offset_of!(sb_dl_managed_versioned, flags) - 24usize];
+    [
+        "Offset of field: sb_dl_managed_versioned::dl_tensor",
+    ][::core::mem::offset_of!(sb_dl_managed_versioned, dl_tensor) - 32usize];
+};
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    ["Size of sb_dl_managed"][::core::mem::size_of::<sb_dl_managed>() - 64usize];
+    ["Alignment of sb_dl_managed"][::core::mem::align_of::<sb_dl_managed>() - 8usize];
+    [
+        "Offset of field: sb_dl_managed::dl_tensor",
+    ][::core::mem::offset_of!(sb_dl_managed, dl_tensor) - 0usize];
+    [
+        "Offset of field: sb_dl_managed::manager_ctx",
+    ][::core::mem::offset_of!(sb_dl_managed, manager_ctx) - 48usize];
+    [
+        "Offset of field: sb_dl_managed::deleter",
+    ][::core::mem::offset_of!(sb_dl_managed, deleter) - 56usize];
+};
+///diff; without it, data
+pub const SB_DLPACK_DIFF: u32 = 1;
+///import: take the tensor's shape first
+pub const SB_DLPACK_RESHAPE: u32 = 2;
 ///at once, when it is queued (the default)
 pub const SB_SIM_EAGER: i32 = 0;
 ///when somebody waits for it
@@ -848,34 +1078,6 @@ gets DEVICE_FAILURE. For a call that queues nothing: as NOW*/
 pub const SB_SIM_FAIL_LATER: i32 = 1;
 ///the call and every later one return DEVICE_LOST
 pub const SB_SIM_FAIL_STICKY: i32 = 2;
-///nothing was written yet
-pub const SB_HEAD_UNINITIALIZED: i32 = 0;
-///on the host
-pub const SB_HEAD_AT_CPU: i32 = 1;
-///on the device
-pub const SB_HEAD_AT_GPU: i32 = 2;
-///on both, or on one and on its way to the other
-pub const SB_HEAD_SYNCED: i32 = 3;
-///gone with the device: only set, overwrite and release work
-pub const SB_HEAD_LOST: i32 = 4;
-pub const SB_SIDE_CPU: i32 = 0;
-pub const SB_SIDE_GPU: i32 = 1;
-pub const SB_STORAGE_NONE: i32 = 0;
-///the library's
-pub const SB_STORAGE_OWNED: i32 = 1;
-///the library's, page-locked
-pub const SB_STORAGE_PINNED: i32 = 2;
-///the caller's; transfers write it
-pub const SB_STORAGE_BORROWED: i32 = 3;
-///the caller's; never written
-pub const SB_STORAGE_BORROWED_READ_ONLY: i32 = 4;
-pub const SB_READ_ONLY: u32 = 1;
-pub const SB_REALLOCATED_DATA: u32 = 1;
-pub const SB_REALLOCATED_DIFF: u32 = 2;
-///copy diff; without it, data
-pub const SB_COPY_DIFF: u32 = 1;
-///take the source's shape first
-pub const SB_COPY_RESHAPE: u32 = 2;
 ///`value`
 pub const SB_FILLER_CONSTANT: i32 = 0;
 ///uniform on \[min, max\]
@@ -1063,6 +1265,33 @@ impl Default for sb_backend {
         }
     }
 }
+impl Default for sb_dl_tensor {
+    fn default() -> Self {
+        let mut s = ::core::mem::MaybeUninit::<Self>::uninit();
+        unsafe {
+            ::core::ptr::write_bytes(s.as_mut_ptr(), 0, 1);
+            s.assume_init()
+        }
+    }
+}
+impl Default for sb_dl_managed_versioned {
+    fn default() -> Self {
+        let mut s = ::core::mem::MaybeUninit::<Self>::uninit();
+        unsafe {
+            ::core::ptr::write_bytes(s.as_mut_ptr(), 0, 1);
+            s.assume_init()
+        }
+    }
+}
+impl Default for sb_dl_managed {
+    fn default() -> Self {
+        let mut s = ::core::mem::MaybeUninit::<Self>::uninit();
+        unsafe {
+            ::core::ptr::write_bytes(s.as_mut_ptr(), 0, 1);
+            s.assume_init()
+        }
+    }
+}
 impl Default for sb_text {
     fn default() -> Self {
         let mut s = ::core::mem::MaybeUninit::<Self>::uninit();
@@ -1191,93 +1420,6 @@ Errors: INVALID_ARGUMENT, ABI_MISMATCH (struct_size too small).*/
         status: sb_status,
         device_code: i32,
         message: *const ::core::ffi::c_char,
-    ) -> sb_status;
-    ///Chooses the schedule for work queued from now on.
-    pub fn sb_sim_set_schedule(
-        context: *mut sb_context,
-        schedule: i32,
-        seed: u64,
-        err: *mut sb_error,
-    ) -> sb_status;
-    /**Makes the `nth` call of `op` from now on (1 is the next) fail in `mode`;
-nth 0 takes it back. One fault is armed at a time; firing disarms it.*/
-    pub fn sb_sim_fail(
-        context: *mut sb_context,
-        op: i32,
-        nth: i64,
-        mode: i32,
-        err: *mut sb_error,
-    ) -> sb_status;
-    /**How often each slot was called, by SB_SIM_*, since the context was made.
-* out \[borrowed\] SB_SIM_OP_COUNT numbers*/
-    pub fn sb_sim_calls(
-        context: *const sb_context,
-        out: *mut i64,
-        err: *mut sb_error,
-    ) -> sb_status;
-    /**A stream that is not ordered with the default one.
-* out \[owned\] sb_sim_stream_destroy*/
-    pub fn sb_sim_stream_create(
-        context: *mut sb_context,
-        out: *mut sb_stream,
-        err: *mut sb_error,
-    ) -> sb_status;
-    ///Runs what is queued and destroys the stream; forget it in the context first.
-    pub fn sb_sim_stream_destroy(
-        context: *mut sb_context,
-        stream: sb_stream,
-        err: *mut sb_error,
-    ) -> sb_status;
-    /**Queues kernel(user) on a stream: the stand-in for a user's own kernel. It
-may run at once, later, or on another thread, reaches device memory through
-sb_sim_address alone and calls nothing else of the library.*/
-    pub fn sb_sim_launch(
-        context: *mut sb_context,
-        stream: sb_stream,
-        kernel: ::core::option::Option<
-            unsafe extern "C" fn(user: *mut ::core::ffi::c_void),
-        >,
-        user: *mut ::core::ffi::c_void,
-        err: *mut sb_error,
-    ) -> sb_status;
-    /**Inside a kernel: host memory behind a device pointer; NULL if \[ptr, ptr + bytes)
-is no memory of the device.*/
-    pub fn sb_sim_address(
-        context: *const sb_context,
-        ptr: *const ::core::ffi::c_void,
-        bytes: usize,
-    ) -> *mut ::core::ffi::c_void;
-    /**Device memory of the caller's own, to lend to sb_mem_set_gpu.
-* out \[owned\] sb_sim_free.
-Errors: OUT_OF_MEMORY.*/
-    pub fn sb_sim_malloc(
-        context: *mut sb_context,
-        bytes: usize,
-        out: *mut *mut ::core::ffi::c_void,
-        err: *mut sb_error,
-    ) -> sb_status;
-    ///Frees memory of sb_sim_malloc. * ptr \[owned, nullable\]
-    pub fn sb_sim_free(
-        context: *mut sb_context,
-        ptr: *mut ::core::ffi::c_void,
-        err: *mut sb_error,
-    ) -> sb_status;
-    /**Copies device memory to the host at once, around streams and counters: for
-a test that looks.*/
-    pub fn sb_sim_peek(
-        context: *const sb_context,
-        dst: *mut ::core::ffi::c_void,
-        src: *const ::core::ffi::c_void,
-        bytes: usize,
-        err: *mut sb_error,
-    ) -> sb_status;
-    ///Copies host bytes to the device at once, around streams and counters.
-    pub fn sb_sim_poke(
-        context: *mut sb_context,
-        dst: *mut ::core::ffi::c_void,
-        src: *const ::core::ffi::c_void,
-        bytes: usize,
-        err: *mut sb_error,
     ) -> sb_status;
     /**A memory of `bytes` bytes (0 is fine) in `context`. No buffer is allocated
 until the first use of a side.
@@ -1972,6 +2114,173 @@ OUT_OF_MEMORY, CAP_REACHED, DEVICE_FAILURE (nothing was begun),
 DEVICE_LOST (failed while it wrote: host bytes that were current are kept
 and become the head, else the memory is LOST), FORKED.*/
     pub fn sb_blob_update(blob: *mut sb_blob, err: *mut sb_error) -> sb_status;
+    /**Data or diff on the host or the device, for reading: what sb_blob_cpu_data or
+sb_blob_gpu_data gives. The tensor has the flag SB_DL_READ_ONLY.
+* side SB_SIDE_CPU or SB_SIDE_GPU
+* flags 0 or SB_DLPACK_DIFF
+* out \[owned\] its deleter
+
+Errors: INVALID_ARGUMENT (a blob that was never shaped), OUT_OF_MEMORY, CAP_REACHED,
+UNINITIALIZED (LOST), UNSUPPORTED (the device has no number in DLPack), NO_DEVICE,
+DEVICE_FAILURE, DEVICE_LOST, FORKED.*/
+    pub fn sb_blob_to_dlpack(
+        blob: *const sb_blob,
+        side: i32,
+        flags: u32,
+        out: *mut *mut sb_dl_managed_versioned,
+        err: *mut sb_error,
+    ) -> sb_status;
+    /**The same for reading and writing: what sb_blob_mutable_cpu_data or
+sb_blob_mutable_gpu_data gives; the head moves to `side`.*/
+    pub fn sb_blob_to_mutable_dlpack(
+        blob: *mut sb_blob,
+        side: i32,
+        flags: u32,
+        out: *mut *mut sb_dl_managed_versioned,
+        err: *mut sb_error,
+    ) -> sb_status;
+    /**The same as a struct of the versions before 1.0, which has no flag for
+reading only.*/
+    pub fn sb_blob_to_legacy_dlpack(
+        blob: *mut sb_blob,
+        side: i32,
+        flags: u32,
+        out: *mut *mut sb_dl_managed,
+        err: *mut sb_error,
+    ) -> sb_status;
+    /**Makes the tensor's memory the blob's data or diff, in place: the host side or
+the device side, where the head moves. Memory that it shared before is let go of.
+A tensor for reading only is never written: a call that would first moves to
+storage of the library's own.
+* tensor \[owned, on success\]
+* flags of SB_DLPACK_DIFF and SB_DLPACK_RESHAPE; without the latter a shape that
+differs is SHAPE_MISMATCH
+
+Errors: ABI_MISMATCH (major version not 1), UNSUPPORTED (a flag of the tensor's that is not
+above, another element type, strides that are not row-major; strides of axes of extent 1
+and of tensors without elements are not looked at), DTYPE_MISMATCH (not the blob's),
+SHAPE_MISMATCH, INVALID_ARGUMENT (negative dimension or ndim, no data or shape where there
+must be, misaligned for the element type, unknown flag), OVER_LIMIT (more than SB_MAX_AXES),
+SIZE_OVERFLOW, NO_DEVICE and WRONG_DEVICE (not memory of the host or of this context's device),
+OUT_OF_MEMORY, CAP_REACHED, DEVICE_FAILURE, DEVICE_LOST, FORKED.*/
+    pub fn sb_blob_from_dlpack(
+        blob: *mut sb_blob,
+        tensor: *mut sb_dl_managed_versioned,
+        flags: u32,
+        err: *mut sb_error,
+    ) -> sb_status;
+    ///The same for a struct of the versions before 1.0, which may be written.
+    pub fn sb_blob_from_legacy_dlpack(
+        blob: *mut sb_blob,
+        tensor: *mut sb_dl_managed,
+        flags: u32,
+        err: *mut sb_error,
+    ) -> sb_status;
+    /**A blob of the tensor's element type and shape, whose data is the tensor's memory.
+* context \[borrowed, nullable\] retained
+* out \[owned\] sb_blob_destroy
+
+Errors: as sb_blob_from_dlpack.*/
+    pub fn sb_blob_create_from_dlpack(
+        context: *mut sb_context,
+        tensor: *mut sb_dl_managed_versioned,
+        out: *mut *mut sb_blob,
+        err: *mut sb_error,
+    ) -> sb_status;
+    ///The same for a struct of the versions before 1.0.
+    pub fn sb_blob_create_from_legacy_dlpack(
+        context: *mut sb_context,
+        tensor: *mut sb_dl_managed,
+        out: *mut *mut sb_blob,
+        err: *mut sb_error,
+    ) -> sb_status;
+    ///Chooses the schedule for work queued from now on.
+    pub fn sb_sim_set_schedule(
+        context: *mut sb_context,
+        schedule: i32,
+        seed: u64,
+        err: *mut sb_error,
+    ) -> sb_status;
+    /**Makes the `nth` call of `op` from now on (1 is the next) fail in `mode`;
+nth 0 takes it back. One fault is armed at a time; firing disarms it.*/
+    pub fn sb_sim_fail(
+        context: *mut sb_context,
+        op: i32,
+        nth: i64,
+        mode: i32,
+        err: *mut sb_error,
+    ) -> sb_status;
+    /**How often each slot was called, by SB_SIM_*, since the context was made.
+* out \[borrowed\] SB_SIM_OP_COUNT numbers*/
+    pub fn sb_sim_calls(
+        context: *const sb_context,
+        out: *mut i64,
+        err: *mut sb_error,
+    ) -> sb_status;
+    /**A stream that is not ordered with the default one.
+* out \[owned\] sb_sim_stream_destroy*/
+    pub fn sb_sim_stream_create(
+        context: *mut sb_context,
+        out: *mut sb_stream,
+        err: *mut sb_error,
+    ) -> sb_status;
+    ///Runs what is queued and destroys the stream; forget it in the context first.
+    pub fn sb_sim_stream_destroy(
+        context: *mut sb_context,
+        stream: sb_stream,
+        err: *mut sb_error,
+    ) -> sb_status;
+    /**Queues kernel(user) on a stream: the stand-in for a user's own kernel. It
+may run at once, later, or on another thread, reaches device memory through
+sb_sim_address alone and calls nothing else of the library.*/
+    pub fn sb_sim_launch(
+        context: *mut sb_context,
+        stream: sb_stream,
+        kernel: ::core::option::Option<
+            unsafe extern "C" fn(user: *mut ::core::ffi::c_void),
+        >,
+        user: *mut ::core::ffi::c_void,
+        err: *mut sb_error,
+    ) -> sb_status;
+    /**Inside a kernel: host memory behind a device pointer; NULL if \[ptr, ptr + bytes)
+is no memory of the device.*/
+    pub fn sb_sim_address(
+        context: *const sb_context,
+        ptr: *const ::core::ffi::c_void,
+        bytes: usize,
+    ) -> *mut ::core::ffi::c_void;
+    /**Device memory of the caller's own, to lend to sb_mem_set_gpu.
+* out \[owned\] sb_sim_free.
+Errors: OUT_OF_MEMORY.*/
+    pub fn sb_sim_malloc(
+        context: *mut sb_context,
+        bytes: usize,
+        out: *mut *mut ::core::ffi::c_void,
+        err: *mut sb_error,
+    ) -> sb_status;
+    ///Frees memory of sb_sim_malloc. * ptr \[owned, nullable\]
+    pub fn sb_sim_free(
+        context: *mut sb_context,
+        ptr: *mut ::core::ffi::c_void,
+        err: *mut sb_error,
+    ) -> sb_status;
+    /**Copies device memory to the host at once, around streams and counters: for
+a test that looks.*/
+    pub fn sb_sim_peek(
+        context: *const sb_context,
+        dst: *mut ::core::ffi::c_void,
+        src: *const ::core::ffi::c_void,
+        bytes: usize,
+        err: *mut sb_error,
+    ) -> sb_status;
+    ///Copies host bytes to the device at once, around streams and counters.
+    pub fn sb_sim_poke(
+        context: *mut sb_context,
+        dst: *mut ::core::ffi::c_void,
+        src: *const ::core::ffi::c_void,
+        bytes: usize,
+        err: *mut sb_error,
+    ) -> sb_status;
     ///Fills in the defaults. * filler \[nullable\]
     pub fn sb_filler_init(filler: *mut sb_filler);
     /**FillerParameter's name of a type ("positive_unitball"); "unknown" for any other

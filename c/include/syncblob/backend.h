@@ -128,6 +128,14 @@ typedef struct sb_backend {
     /** Sum of x[i]^2 into host memory; waits for the result. */
     sb_status (*sumsq)(void *device, int32_t dtype, int64_t count, const void *x, double *out,
                        sb_stream stream, sb_error *err);
+
+    /* --- DLPack (dlpack.h): numbers of its device types --------------------- */
+
+    /** That of the device's memory, device N of "NAME:N" being number N there; 0: it is not
+     *  exchanged. */
+    int32_t dlpack_device;
+    /** That of memory from alloc_pinned; 0: SB_DL_DEVICE_CPU. */
+    int32_t dlpack_pinned;
 } sb_backend;
 
 SB_END_DECLS

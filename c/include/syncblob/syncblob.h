@@ -12,6 +12,7 @@
  *   proto.h    blobs as bytes and files (BlobProto)
  *   model.h    .caffemodel and .solverstate files
  * and, included by those who need them:
+ *   dlpack.h   blobs as other programs' tensors, and the other way round
  *   sim.h      the simulated device
  *   backend.h  for implementers of another accelerator
  */

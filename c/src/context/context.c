@@ -170,6 +170,7 @@ static sb_status open_device(sb_context *context, const sb_context_options *o, c
     if (st != SB_OK)
         return sb__device_failed(context, st, &slot_err, err);
     context->has_device = true;
+    context->ordinal = ordinal;
     if (context->backend.own_stream)
         context->stream = context->backend.own_stream(context->device);
     context->streams_used = 1; /* slot 0: NULL, the legacy default stream */

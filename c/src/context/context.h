@@ -68,6 +68,7 @@ struct sb_context {
     bool has_device;
     sb_backend backend; /* a copy, its missing tail zero; valid if has_device */
     void *device;
+    int32_t ordinal;             /* N of "NAME:N" */
     sb_stream stream;            /* the library's own; NULL for a backend without streams */
     _Atomic int32_t device_lost; /* SB_OK or SB_ERR_DEVICE_LOST, for good */
 

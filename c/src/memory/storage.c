@@ -1,5 +1,7 @@
 #include "memory/storage.h"
 
+#include "memory/lease.h"
+
 #include <syncblob/mem.h>
 
 /* What a memory of size 0 points to: not NULL, aligned, never read or written. */
@@ -30,7 +32,9 @@ void sb__storage_drop(struct sb__storage *storage, sb_context *context, int32_t 
                       size_t bytes) {
     struct sb__storage old = *storage;
     *storage = (struct sb__storage){.kind = SB_STORAGE_NONE};
-    if (is_borrowed(&old)) {
+    if (old.lease) {
+        sb__lease_release(old.lease);
+    } else if (is_borrowed(&old)) {
         sb__counter_subtract(&context->borrowed, bytes);
         if (old.deleter)
             old.deleter(old.user, old.ptr);

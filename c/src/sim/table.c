@@ -5,6 +5,8 @@
 #include "base/checked.h"
 #include "context/context.h"
 
+#include <syncblob/dlpack.h>
+
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -365,4 +367,5 @@ const sb_backend sb__sim_backend = {
     .scale = sim_scale,
     .asum = sim_asum,
     .sumsq = sim_sumsq,
+    .dlpack_device = SB_DL_DEVICE_EXTENSION,
 };

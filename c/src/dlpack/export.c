@@ -1,0 +1,178 @@
+/* A blob as a tensor of DLPack. */
+#include "blob/blob.h"
+#include "dlpack/types.h"
+
+#include "base/checked.h"
+#include "base/error.h"
+#include "memory/lease.h"
+#include "memory/mem.h"
+
+struct export {
+    union {
+        sb_dl_managed_versioned versioned;
+        sb_dl_managed legacy;
+    } tensor;
+    sb_mem *mem; /* retained: a sharer */
+    struct sb__lease *lease;
+    size_t bytes;   /* of this struct */
+    int64_t dims[]; /* the shape, then the strides */
+};
+
+static void end(struct export *e) {
+    struct sb__lease *lease = e->lease; /* keeps the context */
+    sb_mem_release(e->mem);             /* first, since it waits for what uses the storage */
+    sb__object_free(lease->context, e, e->bytes);
+    sb__lease_release(lease);
+}
+
+static void end_versioned(sb_dl_managed_versioned *self) {
+    end(self->manager_ctx);
+}
+
+static void end_legacy(sb_dl_managed *self) {
+    end(self->manager_ctx);
+}
+
+static sb_status check(const sb_blob *blob, int32_t side, uint32_t flags, const void *out,
+                       sb_error *err) {
+    if (!blob || !out)
+        return sb__fail_null(err, blob ? "out" : "blob");
+    if (side != SB_SIDE_CPU && side != SB_SIDE_GPU)
+        return sb__fail(err, SB_ERR_INVALID_ARGUMENT, "%d is no side", side);
+    if (flags & ~(uint32_t)SB_DLPACK_DIFF)
+        return sb__fail(err, SB_ERR_INVALID_ARGUMENT, "unknown flags 0x%x", flags);
+    if (!sb_blob_is_shaped(blob))
+        return sb__fail(err, SB_ERR_INVALID_ARGUMENT, "the blob was never shaped");
+    if (side == SB_SIDE_CPU)
+        return SB_OK;
+    sb_status st = sb__device_check(blob->context, err);
+    if (st == SB_OK && !blob->context->backend.dlpack_device)
+        st = sb__fail(err, SB_ERR_UNSUPPORTED, "%s has no device type in DLPack",
+                      blob->context->device_name);
+    return st;
+}
+
+/* The bytes current on `side`, and, for writing, the head there. */
+static sb_status make_current(sb_mem *mem, int32_t side, bool for_writing, sb_error *err) {
+    const void *read;
+    void *written;
+    if (for_writing)
+        return side == SB_SIDE_CPU ? sb_mem_mutable_cpu_data(mem, &written, err)
+                                   : sb_mem_mutable_gpu_data(mem, &written, err);
+    return side == SB_SIDE_CPU ? sb_mem_cpu_data(mem, &read, err)
+                               : sb_mem_gpu_data(mem, &read, err);
+}
+
+static sb_dl_device device_of(const struct sb__lease *lease) {
+    const sb_context *context = lease->context;
+    sb_dl_device device = {.device_type = SB_DL_DEVICE_CPU};
+    if (lease->side == SB_SIDE_GPU) {
+        device.device_type = context->backend.dlpack_device;
+        device.device_id = context->ordinal;
+    } else if (lease->storage.kind == SB_STORAGE_PINNED && context->backend.dlpack_pinned) {
+        device.device_type = context->backend.dlpack_pinned;
+    }
+    return device;
+}
+
+/* Row-major. Extents of a shape without elements need not fit when multiplied: those strides stay
+   what they were. */
+static void fill_dims(const struct sb__shape *shape, int64_t *dims, int64_t *strides) {
+    int64_t stride = 1;
+    for (int32_t i = shape->num_axes - 1; i >= 0; i--) {
+        int64_t next;
+        dims[i] = shape->dims[i];
+        strides[i] = stride;
+        if (dims[i] > 1 && sb__mul_i64(stride, dims[i], &next))
+            stride = next;
+    }
+}
+
+static sb_dl_tensor describe(const sb_blob *blob, struct export *e) {
+    int32_t axes = blob->shape.num_axes;
+    fill_dims(&blob->shape, e->dims, e->dims + axes);
+    return (sb_dl_tensor){
+        .data = blob->shape.count ? e->lease->storage.ptr : NULL,
+        .device = device_of(e->lease),
+        .ndim = axes,
+        .dtype = sb__dl_type_of(blob->dtype),
+        .shape = e->dims,
+        .strides = e->dims + axes,
+    };
+}
+
+/* All that can fail comes before the access, which moves the head. */
+static sb_status acquire(const sb_blob *blob, int32_t side, uint32_t flags, bool for_writing,
+                         struct export **out, sb_error *err) {
+    enum sb__side_name name = flags & SB_DLPACK_DIFF ? SB__DIFF : SB__DATA;
+    size_t bytes = sizeof(struct export) + 2 * (size_t)blob->shape.num_axes * sizeof(int64_t);
+    struct sb__lease *lease = NULL;
+    void *object;
+    sb_mem *mem;
+    sb_status st = sb__object_alloc(blob->context, bytes, &object, err);
+    if (st != SB_OK)
+        return st;
+    st = sb__blob_memory(blob, name, &mem, err);
+    if (st == SB_OK)
+        st = sb__lease_prepare(mem, &lease, err);
+    if (st == SB_OK)
+        st = make_current(mem, side, for_writing, err);
+    if (st != SB_OK) {
+        if (lease)
+            sb__lease_discard(lease);
+        sb__object_free(blob->context, object, bytes);
+        return st;
+    }
+    struct export *e = object;
+    e->bytes = bytes;
+    e->mem = sb_mem_retain(mem);
+    e->lease = sb__lease_take(mem, side, lease);
+    *out = e;
+    return SB_OK;
+}
+
+static sb_status to_versioned(const sb_blob *blob, int32_t side, uint32_t flags, bool for_writing,
+                              sb_dl_managed_versioned **out, sb_error *err) {
+    struct export *e;
+    sb_status st = check(blob, side, flags, out, err);
+    if (st == SB_OK)
+        st = acquire(blob, side, flags, for_writing, &e, err);
+    if (st != SB_OK)
+        return st;
+    e->tensor.versioned = (sb_dl_managed_versioned){
+        .version = {SB_DL_MAJOR_VERSION, SB_DL_MINOR_VERSION},
+        .manager_ctx = e,
+        .deleter = end_versioned,
+        .flags = for_writing ? 0 : SB_DL_READ_ONLY,
+        .dl_tensor = describe(blob, e),
+    };
+    *out = &e->tensor.versioned;
+    return SB_OK;
+}
+
+sb_status sb_blob_to_dlpack(const sb_blob *blob, int32_t side, uint32_t flags,
+                            sb_dl_managed_versioned **out, sb_error *err) {
+    return to_versioned(blob, side, flags, false, out, err);
+}
+
+sb_status sb_blob_to_mutable_dlpack(sb_blob *blob, int32_t side, uint32_t flags,
+                                    sb_dl_managed_versioned **out, sb_error *err) {
+    return to_versioned(blob, side, flags, true, out, err);
+}
+
+sb_status sb_blob_to_legacy_dlpack(sb_blob *blob, int32_t side, uint32_t flags, sb_dl_managed **out,
+                                   sb_error *err) {
+    struct export *e;
+    sb_status st = check(blob, side, flags, out, err);
+    if (st == SB_OK)
+        st = acquire(blob, side, flags, true, &e, err);
+    if (st != SB_OK)
+        return st;
+    e->tensor.legacy = (sb_dl_managed){
+        .dl_tensor = describe(blob, e),
+        .manager_ctx = e,
+        .deleter = end_legacy,
+    };
+    *out = &e->tensor.legacy;
+    return SB_OK;
+}

@@ -1,0 +1,72 @@
+/* Our structs of DLPack against dlpack.h; compiled, as C and as C++, with DLPACK_FIRST and without,
+   and not run. */
+#ifdef DLPACK_FIRST
+#include <dlpack/dlpack.h>
+#endif
+#include <syncblob/dlpack.h>
+
+#include <dlpack/dlpack.h>
+
+#include <assert.h>
+#include <stddef.h>
+
+#ifndef __cplusplus
+#undef static_assert
+#define static_assert _Static_assert
+#endif
+
+#define SAME_SIZE(ours, theirs) static_assert(sizeof(ours) == sizeof(theirs), #ours)
+#define SAME_MEMBER(ours, theirs, member)                                                          \
+    static_assert(offsetof(ours, member) == offsetof(theirs, member) &&                            \
+                      sizeof(((ours *)0)->member) == sizeof(((theirs *)0)->member),                \
+                  #ours "." #member)
+#define SAME_NUMBER(ours, theirs) static_assert((long)(ours) == (long)(theirs), #ours)
+
+SAME_NUMBER(SB_DL_MAJOR_VERSION, DLPACK_MAJOR_VERSION);
+static_assert(SB_DL_MINOR_VERSION <= DLPACK_MINOR_VERSION, "a minor version that there is");
+
+SAME_NUMBER(SB_DL_DEVICE_CPU, kDLCPU);
+SAME_NUMBER(SB_DL_DEVICE_CUDA, kDLCUDA);
+SAME_NUMBER(SB_DL_DEVICE_CUDA_HOST, kDLCUDAHost);
+SAME_NUMBER(SB_DL_DEVICE_EXTENSION, kDLExtDev);
+SAME_NUMBER(SB_DL_CODE_INT, kDLInt);
+SAME_NUMBER(SB_DL_CODE_UINT, kDLUInt);
+SAME_NUMBER(SB_DL_CODE_FLOAT, kDLFloat);
+SAME_NUMBER(SB_DL_CODE_BFLOAT, kDLBfloat);
+SAME_NUMBER(SB_DL_READ_ONLY, DLPACK_FLAG_BITMASK_READ_ONLY);
+SAME_NUMBER(SB_DL_IS_COPIED, DLPACK_FLAG_BITMASK_IS_COPIED);
+SAME_NUMBER(SB_DL_SUBBYTE_PADDED, DLPACK_FLAG_BITMASK_IS_SUBBYTE_TYPE_PADDED);
+
+SAME_SIZE(sb_dl_version, DLPackVersion);
+SAME_MEMBER(sb_dl_version, DLPackVersion, major);
+SAME_MEMBER(sb_dl_version, DLPackVersion, minor);
+
+SAME_SIZE(sb_dl_device, DLDevice);
+SAME_MEMBER(sb_dl_device, DLDevice, device_type);
+SAME_MEMBER(sb_dl_device, DLDevice, device_id);
+
+SAME_SIZE(sb_dl_data_type, DLDataType);
+SAME_MEMBER(sb_dl_data_type, DLDataType, code);
+SAME_MEMBER(sb_dl_data_type, DLDataType, bits);
+SAME_MEMBER(sb_dl_data_type, DLDataType, lanes);
+
+SAME_SIZE(sb_dl_tensor, DLTensor);
+SAME_MEMBER(sb_dl_tensor, DLTensor, data);
+SAME_MEMBER(sb_dl_tensor, DLTensor, device);
+SAME_MEMBER(sb_dl_tensor, DLTensor, ndim);
+SAME_MEMBER(sb_dl_tensor, DLTensor, dtype);
+SAME_MEMBER(sb_dl_tensor, DLTensor, shape);
+SAME_MEMBER(sb_dl_tensor, DLTensor, strides);
+SAME_MEMBER(sb_dl_tensor, DLTensor, byte_offset);
+
+SAME_SIZE(sb_dl_managed_versioned, DLManagedTensorVersioned);
+SAME_MEMBER(sb_dl_managed_versioned, DLManagedTensorVersioned, version);
+SAME_MEMBER(sb_dl_managed_versioned, DLManagedTensorVersioned, manager_ctx);
+SAME_MEMBER(sb_dl_managed_versioned, DLManagedTensorVersioned, deleter);
+SAME_MEMBER(sb_dl_managed_versioned, DLManagedTensorVersioned, flags);
+SAME_MEMBER(sb_dl_managed_versioned, DLManagedTensorVersioned, dl_tensor);
+
+SAME_SIZE(sb_dl_managed, DLManagedTensor);
+SAME_MEMBER(sb_dl_managed, DLManagedTensor, dl_tensor);
+SAME_MEMBER(sb_dl_managed, DLManagedTensor, manager_ctx);
+SAME_MEMBER(sb_dl_managed, DLManagedTensor, deleter);

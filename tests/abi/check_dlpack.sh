@@ -1,0 +1,20 @@
+#!/usr/bin/env bash
+# Our declarations of DLPack's structs against dlpack.h, both included in either order, in C and
+# C++:
+#   check_dlpack.sh INCLUDE_FOLDER FOLDER_OF_DLPACK COMPILER...
+set -euo pipefail
+
+include=$1 dlpack=$2
+shift 2
+here=$(dirname "$(readlink -f "$0")")
+warnings=(-Wall -Wextra -Wpedantic -Werror)
+for compiler in "$@"; do
+    for standard in c11 c17 c++11 c++20; do
+        language=c
+        case $standard in c++*) language=c++ ;; esac
+        for order in -UDLPACK_FIRST -DDLPACK_FIRST; do
+            "$compiler" -x $language -std=$standard "${warnings[@]}" $order "-I$include" \
+                -isystem "$dlpack" -fsyntax-only "$here/check_dlpack.c"
+        done
+    done
+done

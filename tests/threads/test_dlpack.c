@@ -1,0 +1,138 @@
+/* Tensors of DLPack that end on any thread: what was done through one is seen by who gets its
+   memory next, and each lender gets his back once. */
+#include "blobs.h"
+#include "team.h"
+#include "tensors.h"
+
+#include <string.h>
+
+struct loan {
+    struct rig rig;
+    struct lent lent;
+    sb_blob *blob;
+    sb_dl_managed_versioned *tensor;
+};
+
+/* Reads what both threads wrote, in whichever is last. */
+static void read_back(void *user, void *ptr) {
+    struct loan *loan = user;
+    assert_true(bytes_are(ptr, 16, 0x44));
+    lent_deleter(&loan->lent, ptr);
+}
+
+static void write_and_end_the_tensor(void *arg) {
+    struct loan *loan = arg;
+    memset(loan->tensor->dl_tensor.data, 0x44, 16);
+    loan->tensor->deleter(loan->tensor);
+}
+
+static void destroy_the_blob(void *arg) {
+    struct loan *loan = arg;
+    sb_blob_destroy(loan->blob);
+}
+
+static void write_and_destroy_the_blob(void *arg) {
+    struct loan *loan = arg;
+    sb_error err;
+    void *data;
+    assert_ok(sb_blob_mutable_cpu_data(loan->blob, &data, &err));
+    memset(data, 0x44, 16);
+    sb_blob_destroy(loan->blob);
+}
+
+static void end_the_tensor(void *arg) {
+    struct loan *loan = arg;
+    loan->tensor->deleter(loan->tensor);
+}
+
+static void lend(void (*first)(void *), void (*second)(void *)) {
+    struct loan loan = {.tensor = NULL};
+    sb_error err;
+    rig_open(&loan.rig, NULL, 0);
+    loan.lent = lend_host(16, 0x41);
+    loan.blob = blob_of_count(loan.rig.context, SB_DTYPE_F32, 4);
+    assert_ok(sb_blob_set_cpu_data(loan.blob, loan.lent.ptr, 16, 0, read_back, &loan, &err));
+    assert_ok(sb_blob_to_mutable_dlpack(loan.blob, SB_SIDE_CPU, 0, &loan.tensor, &err));
+    hand_over(first, second, &loan);
+    assert_int_equal(loan.lent.deleted, 1);
+    lent_free(&loan.lent);
+    rig_close(&loan.rig);
+}
+
+static void the_last_user_comes_after_all_others(void **state) {
+    (void)state;
+    for (int i = 0; i < 50; i++) {
+        lend(write_and_end_the_tensor, destroy_the_blob);
+        lend(write_and_destroy_the_blob, end_the_tensor);
+    }
+}
+
+/* The memory moves out of read-only storage that a tensor still has: its last holder is on another
+   thread, and only the lease orders the two. */
+static void write_elsewhere(void *arg) {
+    struct loan *loan = arg;
+    sb_error err;
+    void *data;
+    assert_ok(sb_blob_mutable_cpu_data(loan->blob, &data, &err));
+}
+
+static void storage_that_was_let_go_of_ends_with_the_tensor(void **state) {
+    (void)state;
+    for (int i = 0; i < 50; i++) {
+        struct loan loan = {.tensor = NULL};
+        sb_error err;
+        rig_open(&loan.rig, NULL, 0);
+        loan.lent = lend_host(16, 0x44);
+        loan.blob = blob_of_count(loan.rig.context, SB_DTYPE_F32, 4);
+        assert_ok(sb_blob_set_cpu_data(loan.blob, loan.lent.ptr, 16, SB_READ_ONLY, read_back, &loan,
+                                       &err));
+        assert_ok(sb_blob_to_dlpack(loan.blob, SB_SIDE_CPU, 0, &loan.tensor, &err));
+        hand_over(write_elsewhere, end_the_tensor, &loan);
+        assert_int_equal(loan.lent.deleted, 1);
+        sb_blob_destroy(loan.blob);
+        lent_free(&loan.lent);
+        rig_close(&loan.rig);
+    }
+}
+
+#define MEMBERS 8
+#define ROUNDS  200
+
+static void export_read_end(void *arg, int member) {
+    const sb_blob *blob = arg;
+    sb_error err;
+    for (int i = 0; i < ROUNDS; i++) {
+        sb_dl_managed_versioned *tensor;
+        int32_t side = (member + i) % 2;
+        uint32_t flags = i % 3 ? 0 : SB_DLPACK_DIFF;
+        assert_ok(sb_blob_to_dlpack(blob, side, flags, &tensor, &err));
+        if (side == SB_SIDE_CPU)
+            assert_true(bytes_are(tensor->dl_tensor.data, 400, flags ? 0 : 0x33));
+        tensor->deleter(tensor);
+    }
+}
+
+static void many_threads_export_one_blob(void **state) {
+    (void)state;
+    struct rig rig;
+    sb_error err;
+    void *data;
+    rig_open(&rig, "sim:0", 0);
+    sb_blob *blob = blob_of_count(rig.context, SB_DTYPE_F32, 100);
+    assert_ok(sb_blob_mutable_cpu_data(blob, &data, &err));
+    memset(data, 0x33, 400);
+    team_run(MEMBERS, export_read_end, blob);
+    assert_true(sb_mem_is_unique(data_of(blob)));
+    assert_int_equal(rig_stats(&rig).uploads, 1);
+    sb_blob_destroy(blob);
+    rig_close(&rig);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_last_user_comes_after_all_others),
+        cmocka_unit_test(storage_that_was_let_go_of_ends_with_the_tensor),
+        cmocka_unit_test(many_threads_export_one_blob),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

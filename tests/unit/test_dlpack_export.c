@@ -1,0 +1,428 @@
+/* Blobs as tensors of DLPack: what they say, what they share, how long it lives. */
+#include "blobs.h"
+#include "context/context.h"
+#include "tensors.h"
+
+#include <string.h>
+
+#define INVALID SB_ERR_INVALID_ARGUMENT
+
+static void end(sb_dl_managed_versioned *tensor) {
+    tensor->deleter(tensor);
+}
+
+static sb_dl_managed_versioned *exported(const sb_blob *blob, int32_t side, uint32_t flags) {
+    sb_dl_managed_versioned *tensor = NULL;
+    sb_error err;
+    assert_ok(sb_blob_to_dlpack(blob, side, flags, &tensor, &err));
+    return tensor;
+}
+
+static sb_dl_managed_versioned *exported_mutable(sb_blob *blob, int32_t side, uint32_t flags) {
+    sb_dl_managed_versioned *tensor = NULL;
+    sb_error err;
+    assert_ok(sb_blob_to_mutable_dlpack(blob, side, flags, &tensor, &err));
+    return tensor;
+}
+
+static void a_tensor_says_what_the_blob_is(void **state) {
+    (void)state;
+    static const struct {
+        int32_t dtype;
+        sb_dl_data_type type;
+    } types[] = {
+        {SB_DTYPE_F32, {2, 32, 1}}, {SB_DTYPE_F64, {2, 64, 1}}, {SB_DTYPE_I32, {0, 32, 1}},
+        {SB_DTYPE_U32, {1, 32, 1}}, {SB_DTYPE_F16, {2, 16, 1}}, {SB_DTYPE_BF16, {4, 16, 1}},
+    };
+    struct rig rig;
+    rig_open(&rig, NULL, 0);
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
+        sb_blob *blob = blob_of(rig.context, types[i].dtype, 3, (int64_t[]){2, 1, 5});
+        sb_dl_managed_versioned *t = exported(blob, SB_SIDE_CPU, 0);
+        const void *data;
+        sb_error err;
+        assert_ok(sb_blob_cpu_data(blob, &data, &err));
+        assert_int_equal(t->version.major, 1);
+        assert_int_equal(t->flags, SB_DL_READ_ONLY);
+        assert_ptr_equal(t->dl_tensor.data, data);
+        assert_int_equal(t->dl_tensor.byte_offset, 0);
+        assert_int_equal(t->dl_tensor.device.device_type, SB_DL_DEVICE_CPU);
+        assert_int_equal(t->dl_tensor.device.device_id, 0);
+        assert_memory_equal(&t->dl_tensor.dtype, &types[i].type, sizeof types[i].type);
+        assert_int_equal(t->dl_tensor.ndim, 3);
+        assert_memory_equal(t->dl_tensor.shape, ((int64_t[]){2, 1, 5}), 24);
+        assert_memory_equal(t->dl_tensor.strides, ((int64_t[]){5, 5, 1}), 24);
+        end(t);
+        sb_blob_destroy(blob);
+    }
+    rig_close(&rig);
+}
+
+static void shapes_without_axes_or_elements(void **state) {
+    (void)state;
+    struct rig rig;
+    rig_open(&rig, NULL, 0);
+    sb_blob *scalar = blob_of(rig.context, SB_DTYPE_F32, 0, NULL);
+    sb_dl_managed_versioned *t = exported(scalar, SB_SIDE_CPU, 0);
+    assert_int_equal(t->dl_tensor.ndim, 0);
+    assert_non_null(t->dl_tensor.data);
+    end(t);
+    sb_blob *empty = blob_of(rig.context, SB_DTYPE_F32, 4, (int64_t[]){INT64_MAX, 3, 0, 5});
+    t = exported_mutable(empty, SB_SIDE_CPU, SB_DLPACK_DIFF);
+    assert_null(t->dl_tensor.data);
+    assert_memory_equal(t->dl_tensor.strides, ((int64_t[]){15, 5, 5, 1}), 32);
+    assert_int_equal(rig_stats(&rig).host_copies, 0);
+    end(t);
+    sb_blob_destroy(scalar);
+    sb_blob_destroy(empty);
+    rig_close(&rig);
+}
+
+/* Each head, each side, for reading and writing: the head, the copies and the pointer of the
+   access of the same name. */
+static void an_export_is_an_access_of_its_side(void **state) {
+    (void)state;
+    static const float values[6] = {1, 2, 3, 4, 5, 6};
+    for (int32_t head = SB_HEAD_UNINITIALIZED; head <= SB_HEAD_SYNCED; head++)
+        for (int32_t side = 0; side < 2; side++)
+            for (int how = 0; how < 4; how++) {
+                bool writes = how & 1, diff = how & 2;
+                struct rig rig;
+                sb_error err;
+                rig_open(&rig, "sim:3", 0);
+                sb_blob *twin = blob_of_count(rig.context, SB_DTYPE_F32, 6);
+                sb_blob *blob = blob_of_count(rig.context, SB_DTYPE_F32, 6);
+                sb_mem *mem = diff ? diff_of(blob) : data_of(blob), *same = data_of(twin);
+                mem_place(mem, head, values, sizeof values);
+                mem_place(same, head, values, sizeof values);
+                const void *in;
+                void *out;
+                struct tally before = rig_tally(&rig);
+                if (side == SB_SIDE_CPU)
+                    assert_ok(writes ? sb_mem_mutable_cpu_data(same, &out, &err)
+                                     : sb_mem_cpu_data(same, &in, &err));
+                else
+                    assert_ok(writes ? sb_mem_mutable_gpu_data(same, &out, &err)
+                                     : sb_mem_gpu_data(same, &in, &err));
+                struct tally access = rig_since(&rig, &before);
+                before = rig_tally(&rig);
+                uint32_t flags = diff ? SB_DLPACK_DIFF : 0;
+                sb_dl_managed_versioned *t =
+                    writes ? exported_mutable(blob, side, flags) : exported(blob, side, flags);
+                struct tally export = rig_since(&rig, &before);
+                assert_memory_equal(&export, &access, sizeof access);
+                assert_int_equal(sb_mem_head(mem), sb_mem_head(same));
+                assert_int_equal(t->flags, writes ? 0 : SB_DL_READ_ONLY);
+                assert_int_equal(t->dl_tensor.device.device_type,
+                                 side == SB_SIDE_GPU ? SB_DL_DEVICE_EXTENSION : SB_DL_DEVICE_CPU);
+                assert_int_equal(t->dl_tensor.device.device_id, side == SB_SIDE_GPU ? 3 : 0);
+                if (side == SB_SIDE_CPU)
+                    assert_ok(sb_mem_cpu_data(mem, &in, &err));
+                else
+                    assert_ok(sb_mem_gpu_data(mem, &in, &err));
+                assert_ptr_equal(t->dl_tensor.data, in);
+                end(t);
+                sb_blob_destroy(blob);
+                sb_blob_destroy(twin);
+                rig_close(&rig);
+            }
+}
+
+/* What an outsider writes is seen by the blob, and goes along to the device, until the next call
+   for the other side; from then on a mutable call comes first. */
+static void what_is_written_through_a_tensor_is_the_blobs(void **state) {
+    (void)state;
+    struct rig rig;
+    sb_error err;
+    const float *data;
+    const void *in;
+    float seen[4];
+    rig_open(&rig, "sim:0", 0);
+    sb_blob *blob = blob_of_count(rig.context, SB_DTYPE_F32, 4);
+    sb_dl_managed_versioned *t = exported_mutable(blob, SB_SIDE_CPU, 0);
+    float *elements = t->dl_tensor.data;
+    elements[2] = 5;
+    assert_ok(sb_blob_cpu_data_f32(blob, &data, &err));
+    assert_true(data[2] == 5);
+    assert_ok(sb_blob_gpu_data(blob, &in, &err));
+    assert_ok(sb_sim_peek(rig.context, seen, in, sizeof seen, &err));
+    assert_true(seen[2] == 5);
+    void *again;
+    assert_ok(sb_blob_mutable_cpu_data(blob, &again, &err));
+    assert_ptr_equal(again, elements);
+    elements[2] = 6;
+    assert_ok(sb_blob_gpu_data(blob, &in, &err));
+    assert_ok(sb_sim_peek(rig.context, seen, in, sizeof seen, &err));
+    assert_true(seen[2] == 6);
+    end(t);
+    sb_blob_destroy(blob);
+    rig_close(&rig);
+}
+
+static void a_tensor_is_a_sharer_until_it_ends(void **state) {
+    (void)state;
+    struct rig rig;
+    rig_open(&rig, NULL, 0);
+    sb_blob *blob = blob_of_count(rig.context, SB_DTYPE_F32, 4);
+    assert_true(sb_mem_is_unique(data_of(blob)));
+    sb_dl_managed_versioned *first = exported(blob, SB_SIDE_CPU, 0);
+    sb_dl_managed_versioned *second = exported_mutable(blob, SB_SIDE_CPU, 0);
+    assert_false(sb_mem_is_unique(data_of(blob)));
+    assert_ptr_equal(first->dl_tensor.data, second->dl_tensor.data);
+    end(first);
+    assert_false(sb_mem_is_unique(data_of(blob)));
+    end(second);
+    assert_true(sb_mem_is_unique(data_of(blob)));
+    sb_blob_destroy(blob);
+    rig_close(&rig);
+}
+
+static void a_tensor_outlives_blob_and_context(void **state) {
+    (void)state;
+    struct counting_allocator counting = COUNTING_ALLOCATOR_INIT;
+    sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
+    sb_context *context;
+    sb_error err;
+    options.device = "sim:0";
+    options.allocator = counting_allocator_table(&counting);
+    assert_ok(sb_context_create(&options, &context, &err));
+    sb_blob *blob = blob_of_count(context, SB_DTYPE_F32, 4);
+    sb_dl_managed_versioned *host = exported_mutable(blob, SB_SIDE_CPU, 0);
+    sb_dl_managed_versioned *device = exported(blob, SB_SIDE_GPU, 0);
+    sb_dl_managed *legacy;
+    assert_ok(sb_blob_to_legacy_dlpack(blob, SB_SIDE_CPU, SB_DLPACK_DIFF, &legacy, &err));
+    sb_blob_destroy(blob);
+    sb_context_release(context);
+    memset(host->dl_tensor.data, 7, 16);
+    end(host);
+    memset(legacy->dl_tensor.data, 7, 16);
+    legacy->deleter(legacy);
+    end(device);
+    counting_allocator_assert_clean(&counting);
+}
+
+/* --- the memory lets go of what the tensor has ------------------------------------------- */
+
+static void reshape_grows(sb_blob *blob) {
+    sb_error err;
+    assert_ok(sb_blob_reshape(blob, (int64_t[]){4000}, 1, NULL, &err));
+}
+
+static void set_lends(sb_blob *blob) {
+    static float other[4];
+    sb_error err;
+    assert_ok(sb_mem_set_cpu(data_of(blob), other, sizeof other, 0, NULL, NULL, &err));
+}
+
+static void evict_frees(sb_blob *blob) {
+    sb_error err;
+    const void *in;
+    assert_ok(sb_blob_gpu_data(blob, &in, &err));
+    assert_ok(sb_mem_evict_cpu(data_of(blob), &err));
+}
+
+static void reads_from_the_device_again(sb_blob *blob) {
+    sb_error err;
+    const void *in;
+    evict_frees(blob);
+    assert_ok(sb_blob_cpu_data(blob, &in, &err));
+}
+
+static void a_tensors_bytes_stay_whatever_the_memory_does(void **state) {
+    (void)state;
+    static void (*const calls[])(sb_blob *) = {reshape_grows, set_lends, evict_frees,
+                                               reads_from_the_device_again};
+    for (size_t i = 0; i < sizeof calls / sizeof *calls; i++)
+        for (uint32_t flags = 0; flags <= SB_CONTEXT_NO_PINNED; flags += SB_CONTEXT_NO_PINNED) {
+            struct rig rig;
+            rig_open(&rig, "sim:0", flags | SB_CONTEXT_NO_HOST_CACHE);
+            sb_blob *blob = blob_of_count(rig.context, SB_DTYPE_F32, 4);
+            sb_dl_managed_versioned *t = exported_mutable(blob, SB_SIDE_CPU, 0);
+            sb_dl_managed_versioned *u = exported(blob, SB_SIDE_CPU, 0);
+            float *elements = t->dl_tensor.data;
+            elements[3] = 8;
+            calls[i](blob);
+            assert_true(elements[3] == 8);
+            elements[3] = 9; /* nobody else has it, or the blob still does */
+            end(t);
+            assert_true(((const float *)u->dl_tensor.data)[3] == 9);
+            end(u);
+            sb_blob_destroy(blob);
+            rig_close(&rig);
+        }
+}
+
+static void device_bytes_stay_too(void **state) {
+    (void)state;
+    struct rig rig;
+    sb_error err;
+    void *out;
+    float seen[4];
+    static const float values[4] = {1, 2, 3, 4};
+    rig_open(&rig, "sim:0", 0);
+    sb_blob *blob = blob_of_count(rig.context, SB_DTYPE_F32, 4);
+    mem_place(data_of(blob), SB_HEAD_SYNCED, values, sizeof values);
+    sb_dl_managed_versioned *t = exported(blob, SB_SIDE_GPU, 0);
+    assert_ok(sb_blob_mutable_cpu_data(blob, &out, &err));
+    assert_ok(sb_mem_evict_gpu(data_of(blob), &err));
+    assert_int_equal(rig_stats(&rig).device_bytes, 16);
+    sb_blob_destroy(blob);
+    assert_ok(sb_sim_peek(rig.context, seen, t->dl_tensor.data, sizeof seen, &err));
+    assert_memory_equal(seen, values, sizeof values);
+    end(t);
+    assert_int_equal(rig_stats(&rig).device_bytes, 0);
+    rig_close(&rig);
+}
+
+/* The memory moves out of read-only storage; the lender gets it back when the tensor has ended. */
+static void a_lenders_deleter_waits_for_the_tensor(void **state) {
+    (void)state;
+    struct rig rig;
+    sb_error err;
+    void *out;
+    rig_open(&rig, "sim:0", 0);
+    struct lent lent = lend_host(16, 0x21), on_device = lend_device(rig.context, 16, 0x22);
+    sb_blob *blob = blob_of_count(rig.context, SB_DTYPE_F32, 4);
+    assert_ok(sb_blob_set_cpu_data(blob, lent.ptr, 16, SB_READ_ONLY, lent_deleter, &lent, &err));
+    sb_dl_managed_versioned *t = exported(blob, SB_SIDE_CPU, 0);
+    assert_ptr_equal(t->dl_tensor.data, lent.ptr);
+    assert_ok(sb_blob_mutable_cpu_data(blob, &out, &err));
+    assert_ptr_not_equal(out, lent.ptr);
+    memset(out, 0, 16);
+    assert_true(bytes_are(t->dl_tensor.data, 16, 0x21));
+    assert_int_equal(lent.deleted, 0);
+    assert_int_equal(rig_stats(&rig).borrowed_bytes, 16);
+    end(t);
+    assert_int_equal(lent.deleted, 1);
+    assert_ok(sb_blob_set_gpu_data(blob, on_device.ptr, 16, 0, lent_deleter, &on_device, &err));
+    t = exported_mutable(blob, SB_SIDE_GPU, 0);
+    sb_blob_destroy(blob);
+    assert_int_equal(on_device.deleted, 0);
+    end(t);
+    assert_int_equal(on_device.deleted, 1);
+    lent_free(&lent);
+    lent_free(&on_device);
+    rig_close(&rig);
+}
+
+/* A tensor for writing is never the lender's read-only storage. */
+static void a_mutable_tensor_moves_out_of_read_only_storage(void **state) {
+    (void)state;
+    struct rig rig;
+    sb_error err;
+    rig_open(&rig, NULL, 0);
+    struct lent lent = lend_host(16, 0x21);
+    sb_blob *blob = blob_of_count(rig.context, SB_DTYPE_F32, 4);
+    assert_ok(sb_blob_set_cpu_data(blob, lent.ptr, 16, SB_READ_ONLY, lent_deleter, &lent, &err));
+    sb_dl_managed_versioned *t = exported_mutable(blob, SB_SIDE_CPU, 0);
+    assert_ptr_not_equal(t->dl_tensor.data, lent.ptr);
+    assert_true(bytes_are(t->dl_tensor.data, 16, 0x21));
+    assert_int_equal(lent.deleted, 1);
+    end(t);
+    sb_blob_destroy(blob);
+    lent_free(&lent);
+    rig_close(&rig);
+}
+
+/* --- other devices --------------------------------------------------------------------------- */
+
+static sb_context *context_on(const sb_backend *backend) {
+    sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
+    sb_context *context;
+    sb_error err;
+    options.device = "mine:5";
+    options.backend = backend;
+    assert_ok(sb_context_create(&options, &context, &err));
+    return context;
+}
+
+static void a_backends_table_says_its_device_types(void **state) {
+    (void)state;
+    sb_error err;
+    sb_blob *again;
+    sb_backend backend = sb__sim_backend;
+    backend.name = "mine";
+    backend.dlpack_device = 10;
+    backend.dlpack_pinned = 11;
+    sb_context *context = context_on(&backend);
+    sb_blob *blob = blob_of_count(context, SB_DTYPE_F32, 4);
+    for (int32_t side = 0; side < 2; side++) {
+        sb_dl_managed_versioned *t = exported(blob, side, 0);
+        assert_int_equal(t->dl_tensor.device.device_type, side == SB_SIDE_GPU ? 10 : 11);
+        assert_int_equal(t->dl_tensor.device.device_id, side == SB_SIDE_GPU ? 5 : 0);
+        assert_ok(sb_blob_create_from_dlpack(context, t, &again, &err));
+        assert_int_equal(sb_mem_storage(data_of(again), side), SB_STORAGE_BORROWED_READ_ONLY);
+        sb_blob_destroy(again);
+    }
+    sb_blob_destroy(blob);
+    sb_context_release(context);
+}
+
+static void a_device_without_a_number_is_not_exported(void **state) {
+    (void)state;
+    sb_error err;
+    sb_dl_managed_versioned *t = NULL;
+    sb_backend backend = sb__sim_backend;
+    backend.name = "mine";
+    backend.struct_size = offsetof(sb_backend, dlpack_device); /* of an older version */
+    sb_context *context = context_on(&backend);
+    sb_blob *blob = blob_of_count(context, SB_DTYPE_F32, 4);
+    assert_status(SB_ERR_UNSUPPORTED, sb_blob_to_dlpack(blob, SB_SIDE_GPU, 0, &t, &err));
+    assert_null(t);
+    t = exported(blob, SB_SIDE_CPU, 0);
+    assert_int_equal(t->dl_tensor.device.device_type, SB_DL_DEVICE_CPU);
+    end(t);
+    sb_blob_destroy(blob);
+    sb_context_release(context);
+}
+
+/* --- refused -------------------------------------------------------------------------------- */
+
+static void exports_that_are_refused(void **state) {
+    (void)state;
+    struct rig rig;
+    sb_error err;
+    sb_dl_managed_versioned *t = NULL;
+    sb_dl_managed *legacy = NULL;
+    sb_blob *never;
+    rig_open(&rig, NULL, 0);
+    sb_blob *blob = blob_of_count(rig.context, SB_DTYPE_F32, 4);
+    assert_ok(sb_blob_create(rig.context, SB_DTYPE_F32, &never, &err));
+    assert_status(INVALID, sb_blob_to_dlpack(NULL, 0, 0, &t, &err));
+    assert_status(INVALID, sb_blob_to_dlpack(blob, 0, 0, NULL, &err));
+    assert_status(INVALID, sb_blob_to_mutable_dlpack(NULL, 0, 0, &t, &err));
+    assert_status(INVALID, sb_blob_to_mutable_dlpack(blob, 0, 0, NULL, &err));
+    assert_status(INVALID, sb_blob_to_legacy_dlpack(NULL, 0, 0, &legacy, &err));
+    assert_status(INVALID, sb_blob_to_legacy_dlpack(blob, 0, 0, NULL, &err));
+    assert_status(INVALID, sb_blob_to_dlpack(blob, 2, 0, &t, &err));
+    assert_status(INVALID, sb_blob_to_dlpack(blob, -1, 0, &t, &err));
+    assert_status(INVALID, sb_blob_to_dlpack(blob, 0, SB_DLPACK_RESHAPE, &t, &err));
+    assert_status(INVALID, sb_blob_to_dlpack(never, 0, 0, &t, &err));
+    assert_status(SB_ERR_NO_DEVICE, sb_blob_to_dlpack(blob, SB_SIDE_GPU, 0, &t, &err));
+    assert_status(SB_ERR_NO_DEVICE, sb_blob_to_legacy_dlpack(blob, SB_SIDE_GPU, 0, &legacy, &err));
+    assert_null(t);
+    assert_null(legacy);
+    assert_int_equal(sb_mem_head(data_of(blob)), SB_HEAD_UNINITIALIZED);
+    sb_blob_destroy(never);
+    sb_blob_destroy(blob);
+    rig_close(&rig);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_tensor_says_what_the_blob_is),
+        cmocka_unit_test(shapes_without_axes_or_elements),
+        cmocka_unit_test(an_export_is_an_access_of_its_side),
+        cmocka_unit_test(what_is_written_through_a_tensor_is_the_blobs),
+        cmocka_unit_test(a_tensor_is_a_sharer_until_it_ends),
+        cmocka_unit_test(a_tensor_outlives_blob_and_context),
+        cmocka_unit_test(a_tensors_bytes_stay_whatever_the_memory_does),
+        cmocka_unit_test(device_bytes_stay_too),
+        cmocka_unit_test(a_lenders_deleter_waits_for_the_tensor),
+        cmocka_unit_test(a_mutable_tensor_moves_out_of_read_only_storage),
+        cmocka_unit_test(a_backends_table_says_its_device_types),
+        cmocka_unit_test(a_device_without_a_number_is_not_exported),
+        cmocka_unit_test(exports_that_are_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,467 @@
+/* Tensors of DLPack as a blob's memory: used in place, given back once, refused untouched. */
+#include "blobs.h"
+#include "tensors.h"
+
+#include <string.h>
+
+#define INVALID     SB_ERR_INVALID_ARGUMENT
+#define UNSUPPORTED SB_ERR_UNSUPPORTED
+
+static void import_in_place(bool legacy, bool diff) {
+    struct rig rig;
+    struct tensor t;
+    sb_error err;
+    const float *data;
+    rig_open(&rig, "sim:0", 0);
+    tensor_make(&t);
+    sb_blob *blob = blob_of(rig.context, SB_DTYPE_F32, 1, (int64_t[]){1});
+    uint32_t flags = SB_DLPACK_RESHAPE | (diff ? SB_DLPACK_DIFF : 0);
+    if (legacy)
+        assert_ok(sb_blob_from_legacy_dlpack(blob, &t.legacy, flags, &err));
+    else
+        assert_ok(sb_blob_from_dlpack(blob, &t.versioned, flags, &err));
+    sb_mem *mem = diff ? diff_of(blob) : data_of(blob);
+    assert_int_equal(sb_blob_num_axes(blob), 2);
+    assert_memory_equal(sb_blob_shape(blob), t.shape, 16);
+    assert_int_equal(sb_mem_head(mem), SB_HEAD_AT_CPU);
+    assert_int_equal(sb_mem_storage(mem, SB_SIDE_CPU), SB_STORAGE_BORROWED);
+    assert_int_equal(sb_mem_size(mem), 24);
+    if (diff)
+        assert_ok(sb_blob_cpu_diff_f32(blob, &data, &err));
+    else
+        assert_ok(sb_blob_cpu_data_f32(blob, &data, &err));
+    assert_ptr_equal(data, t.lent.ptr);
+    assert_int_equal(t.deleted, 0);
+    sb_blob_destroy(blob);
+    assert_int_equal(t.deleted, 1);
+    tensor_free(&t);
+    rig_close(&rig);
+}
+
+static void a_tensors_memory_is_used_in_place(void **state) {
+    (void)state;
+    for (int how = 0; how < 4; how++)
+        import_in_place(how & 1, how & 2);
+}
+
+static void a_blob_is_created_from_a_tensor_of_any_element_type(void **state) {
+    (void)state;
+    static const struct {
+        sb_dl_data_type type;
+        int32_t dtype;
+    } types[] = {
+        {{2, 32, 1}, SB_DTYPE_F32}, {{2, 64, 1}, SB_DTYPE_F64}, {{0, 32, 1}, SB_DTYPE_I32},
+        {{1, 32, 1}, SB_DTYPE_U32}, {{2, 16, 1}, SB_DTYPE_F16}, {{4, 16, 1}, SB_DTYPE_BF16},
+    };
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++)
+        for (int legacy = 0; legacy < 2; legacy++) {
+            struct rig rig;
+            struct tensor t;
+            sb_error err;
+            sb_blob *blob;
+            const void *data;
+            rig_open(&rig, NULL, 0);
+            tensor_make(&t);
+            t.versioned.dl_tensor.dtype = types[i].type;
+            t.versioned.dl_tensor.byte_offset = 8;
+            tensor_match(&t);
+            if (legacy)
+                assert_ok(sb_blob_create_from_legacy_dlpack(rig.context, &t.legacy, &blob, &err));
+            else
+                assert_ok(sb_blob_create_from_dlpack(rig.context, &t.versioned, &blob, &err));
+            assert_int_equal(sb_blob_dtype(blob), types[i].dtype);
+            assert_int_equal(sb_blob_count(blob), 6);
+            assert_ok(sb_blob_cpu_data(blob, &data, &err));
+            assert_ptr_equal(data, (char *)t.lent.ptr + 8);
+            sb_blob_destroy(blob);
+            assert_int_equal(t.deleted, 1);
+            tensor_free(&t);
+            rig_close(&rig);
+        }
+}
+
+static void a_read_only_tensor_is_never_written(void **state) {
+    (void)state;
+    struct rig rig;
+    struct tensor t;
+    sb_error err;
+    sb_blob *blob;
+    void *data;
+    rig_open(&rig, "sim:0", 0);
+    tensor_make(&t);
+    t.versioned.flags = SB_DL_READ_ONLY | SB_DL_IS_COPIED | SB_DL_SUBBYTE_PADDED;
+    assert_ok(sb_blob_create_from_dlpack(rig.context, &t.versioned, &blob, &err));
+    assert_int_equal(sb_mem_storage(data_of(blob), SB_SIDE_CPU), SB_STORAGE_BORROWED_READ_ONLY);
+    assert_ok(sb_blob_mutable_cpu_data(blob, &data, &err));
+    assert_ptr_not_equal(data, t.lent.ptr);
+    assert_memory_equal(data, t.lent.ptr, 24);
+    assert_int_equal(t.deleted, 1);
+    sb_blob_destroy(blob);
+    assert_int_equal(t.deleted, 1);
+    tensor_free(&t);
+    rig_close(&rig);
+}
+
+static void device_memory_is_imported_by_its_own_context(void **state) {
+    (void)state;
+    struct rig rig, other;
+    struct tensor t;
+    sb_error err;
+    sb_blob *blob = NULL;
+    const void *in;
+    rig_open(&rig, "sim:0", 0);
+    rig_open(&other, "sim:0", 0);
+    tensor_make_on(&t, rig.context, SB_DL_DEVICE_EXTENSION, 0x3F);
+    assert_status(SB_ERR_WRONG_DEVICE,
+                  sb_blob_create_from_dlpack(other.context, &t.versioned, &blob, &err));
+    t.versioned.dl_tensor.device.device_id = 1;
+    assert_status(SB_ERR_WRONG_DEVICE,
+                  sb_blob_create_from_dlpack(rig.context, &t.versioned, &blob, &err));
+    t.versioned.dl_tensor.device.device_id = 0;
+    assert_int_equal(t.deleted, 0);
+    assert_ok(sb_blob_create_from_dlpack(rig.context, &t.versioned, &blob, &err));
+    assert_int_equal(sb_mem_head(data_of(blob)), SB_HEAD_AT_GPU);
+    assert_ok(sb_blob_cpu_data(blob, &in, &err));
+    assert_true(bytes_are(in, 24, 0x3F));
+    sb_blob_destroy(blob);
+    assert_int_equal(t.deleted, 1);
+    tensor_free(&t);
+    rig_close(&rig);
+    rig_close(&other);
+}
+
+static void sharers_keep_what_they_had(void **state) {
+    (void)state;
+    struct rig rig;
+    struct tensor t;
+    sb_error err;
+    const void *before, *after;
+    rig_open(&rig, NULL, 0);
+    tensor_make(&t);
+    sb_blob *blob = blob_of(rig.context, SB_DTYPE_F32, 2, (int64_t[]){2, 3});
+    sb_blob *sharer = blob_of_count(rig.context, SB_DTYPE_F32, 6);
+    assert_ok(sb_blob_share_data(sharer, blob, &err));
+    assert_ok(sb_blob_cpu_data(sharer, &before, &err));
+    assert_ok(sb_blob_from_dlpack(blob, &t.versioned, 0, &err));
+    assert_ok(sb_blob_cpu_data(sharer, &after, &err));
+    assert_ptr_equal(before, after);
+    assert_ok(sb_blob_share_data(sharer, blob, &err));
+    sb_blob_destroy(blob);
+    assert_int_equal(t.deleted, 0); /* the last user is the sharer */
+    sb_blob_destroy(sharer);
+    assert_int_equal(t.deleted, 1);
+    tensor_free(&t);
+    rig_close(&rig);
+}
+
+static void a_tensor_without_a_deleter_is_fine(void **state) {
+    (void)state;
+    struct tensor t;
+    sb_error err;
+    sb_blob *blob;
+    tensor_make(&t);
+    t.versioned.deleter = NULL;
+    t.legacy.deleter = NULL;
+    assert_ok(sb_blob_create_from_dlpack(NULL, &t.versioned, &blob, &err));
+    sb_blob_destroy(blob);
+    assert_ok(sb_blob_create_from_legacy_dlpack(NULL, &t.legacy, &blob, &err));
+    sb_blob_destroy(blob);
+    tensor_free(&t);
+}
+
+static void a_blob_goes_round_through_a_tensor(void **state) {
+    (void)state;
+    static const float values[6] = {1, 2, 3, 4, 5, 6};
+    struct rig rig;
+    sb_error err;
+    sb_blob *again;
+    rig_open(&rig, "sim:2", 0);
+    for (int32_t side = 0; side < 2; side++) {
+        sb_dl_managed_versioned *t;
+        sb_blob *blob = blob_of(rig.context, SB_DTYPE_F32, 2, (int64_t[]){2, 3});
+        mem_place(data_of(blob), SB_HEAD_AT_CPU, values, sizeof values);
+        assert_ok(sb_blob_to_dlpack(blob, side, 0, &t, &err));
+        assert_ok(sb_blob_create_from_dlpack(rig.context, t, &again, &err));
+        sb_blob_destroy(blob);
+        assert_true(sb_mem_storage(data_of(again), side) == SB_STORAGE_BORROWED_READ_ONLY);
+        assert_true(mem_holds(data_of(again), values, sizeof values));
+        sb_blob_destroy(again);
+    }
+    rig_close(&rig);
+}
+
+/* --- layouts ------------------------------------------------------------------------------------
+ */
+
+static void row_major_is_asked_only_where_it_matters(void **state) {
+    (void)state;
+    static const struct {
+        int32_t ndim;
+        int64_t shape[3], strides[3];
+        bool no_strides;
+        sb_status status;
+    } cases[] = {
+        {2, {2, 3}, {0, 0}, true, SB_OK},
+        {0, {0}, {0}, false, SB_OK},
+        {0, {0}, {0}, true, SB_OK},
+        {3, {2, 1, 3}, {3, 77, 1}, false, SB_OK}, /* an axis of one element */
+        {3, {1, 1, 1}, {-5, 0, 9}, false, SB_OK}, /* one element */
+        {2, {0, 3}, {1, 2}, false, SB_OK},        /* none */
+        {3, {1, 2, 3}, {0, 3, 1}, false, SB_OK},
+        {2, {2, 3}, {1, 2}, false, UNSUPPORTED},  /* column-major */
+        {2, {2, 3}, {4, 1}, false, UNSUPPORTED},  /* a part of a larger one */
+        {2, {2, 3}, {0, 1}, false, UNSUPPORTED},  /* one row for all */
+        {2, {2, 3}, {-3, 1}, false, UNSUPPORTED}, /* upside down */
+        {1, {3}, {2}, false, UNSUPPORTED},        /* every second */
+        {3, {2, 1, 3}, {1, 1, 1}, false, UNSUPPORTED},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct tensor t;
+        sb_error err;
+        sb_blob *blob = NULL;
+        tensor_make(&t);
+        memcpy(t.shape, cases[i].shape, sizeof cases[i].shape);
+        memcpy(t.strides, cases[i].strides, sizeof cases[i].strides);
+        t.versioned.dl_tensor.ndim = cases[i].ndim;
+        if (cases[i].no_strides)
+            t.versioned.dl_tensor.strides = NULL;
+        assert_status(cases[i].status, sb_blob_create_from_dlpack(NULL, &t.versioned, &blob, &err));
+        assert_int_equal(t.deleted, 0);
+        sb_blob_destroy(blob);
+        assert_int_equal(t.deleted, cases[i].status == SB_OK);
+        tensor_free(&t);
+    }
+}
+
+/* No elements: no data is needed, and the tensor is kept like any other. */
+static void tensors_without_elements(void **state) {
+    (void)state;
+    struct rig rig;
+    struct tensor t;
+    sb_error err;
+    const void *data;
+    rig_open(&rig, "sim:0", 0);
+    for (int device = 0; device < 2; device++) {
+        sb_blob *blob = blob_of_count(rig.context, SB_DTYPE_F32, 5);
+        tensor_make(&t);
+        t.shape[0] = 0;
+        t.shape[1] = INT64_MAX;
+        t.versioned.dl_tensor.data = NULL;
+        t.versioned.dl_tensor.byte_offset = 3;
+        if (device)
+            t.versioned.dl_tensor.device.device_type = SB_DL_DEVICE_EXTENSION;
+        assert_ok(sb_blob_from_dlpack(blob, &t.versioned, SB_DLPACK_RESHAPE, &err));
+        assert_int_equal(sb_blob_count(blob), 0);
+        assert_int_equal(sb_mem_head(data_of(blob)), device ? SB_HEAD_AT_GPU : SB_HEAD_AT_CPU);
+        assert_ok(sb_blob_cpu_data(blob, &data, &err));
+        assert_non_null(data);
+        assert_ok(sb_blob_reshape(blob, (int64_t[]){2}, 1, NULL, &err));
+        assert_int_equal(t.deleted, 1);
+        sb_blob_destroy(blob);
+        tensor_free(&t);
+    }
+    rig_close(&rig);
+}
+
+/* --- refused
+ * --------------------------------------------------------------------------------------- */
+
+static void other_version(struct tensor *t) {
+    t->versioned.version.major = 2;
+}
+static void version_zero(struct tensor *t) {
+    t->versioned.version.major = 0;
+}
+static void unknown_flag(struct tensor *t) {
+    t->versioned.flags = SB_DL_READ_ONLY | 8;
+}
+static void high_flag(struct tensor *t) {
+    t->versioned.flags = (uint64_t)1 << 63;
+}
+static void two_lanes(struct tensor *t) {
+    t->versioned.dl_tensor.dtype.lanes = 2;
+}
+static void no_lanes(struct tensor *t) {
+    t->versioned.dl_tensor.dtype.lanes = 0;
+}
+static void int64(struct tensor *t) {
+    t->versioned.dl_tensor.dtype = (sb_dl_data_type){SB_DL_CODE_INT, 64, 1};
+}
+static void complex64(struct tensor *t) {
+    t->versioned.dl_tensor.dtype.code = 5;
+}
+static void bfloat32(struct tensor *t) {
+    t->versioned.dl_tensor.dtype.code = SB_DL_CODE_BFLOAT;
+}
+static void no_bits(struct tensor *t) {
+    t->versioned.dl_tensor.dtype.bits = 0;
+}
+static void doubles(struct tensor *t) {
+    t->versioned.dl_tensor.dtype.bits = 64;
+}
+static void negative_ndim(struct tensor *t) {
+    t->versioned.dl_tensor.ndim = -1;
+}
+static void many_axes(struct tensor *t) {
+    for (int i = 0; i <= SB_MAX_AXES; i++)
+        t->shape[i] = t->strides[i] = 1;
+    t->versioned.dl_tensor.ndim = SB_MAX_AXES + 1;
+}
+static void most_axes(struct tensor *t) {
+    t->versioned.dl_tensor.ndim = INT32_MAX;
+}
+static void no_shape(struct tensor *t) {
+    t->versioned.dl_tensor.shape = NULL;
+}
+static void negative_dimension(struct tensor *t) {
+    t->shape[1] = -3;
+}
+static void other_shape(struct tensor *t) {
+    t->shape[0] = t->strides[0] = 1;
+    t->shape[1] = 6;
+}
+static void large_count(struct tensor *t) {
+    t->shape[0] = t->shape[1] = (int64_t)1 << 32;
+}
+static void large_bytes(struct tensor *t) {
+    t->shape[0] = (int64_t)1 << 60;
+}
+static void no_data(struct tensor *t) {
+    t->versioned.dl_tensor.data = NULL;
+}
+static void offset_wraps(struct tensor *t) {
+    t->versioned.dl_tensor.byte_offset = UINT64_MAX - 7;
+}
+static void end_wraps(struct tensor *t) {
+    t->versioned.dl_tensor.byte_offset = (uint64_t)0 - (uintptr_t)t->lent.ptr - 8;
+}
+static void misaligned(struct tensor *t) {
+    t->versioned.dl_tensor.byte_offset = 2;
+}
+static void misaligned_data(struct tensor *t) {
+    t->versioned.dl_tensor.data = (char *)t->lent.ptr + 1;
+}
+static void other_device(struct tensor *t) {
+    t->versioned.dl_tensor.device.device_type = 7;
+}
+static void no_device(struct tensor *t) {
+    t->versioned.dl_tensor.device.device_type = 0;
+}
+static void managed(struct tensor *t) {
+    t->versioned.dl_tensor.device.device_type = 13;
+}
+static void host_called_device(struct tensor *t) {
+    t->versioned.dl_tensor.device.device_type = SB_DL_DEVICE_EXTENSION;
+}
+
+static const struct refusal {
+    void (*spoil)(struct tensor *t);
+    sb_status status;
+    bool versioned; /* the versioned struct alone */
+} refusals[] = {
+    {other_version, SB_ERR_ABI_MISMATCH, true},
+    {version_zero, SB_ERR_ABI_MISMATCH, true},
+    {unknown_flag, UNSUPPORTED, true},
+    {high_flag, UNSUPPORTED, true},
+    {two_lanes, UNSUPPORTED, false},
+    {no_lanes, UNSUPPORTED, false},
+    {int64, UNSUPPORTED, false},
+    {complex64, UNSUPPORTED, false},
+    {bfloat32, UNSUPPORTED, false},
+    {no_bits, UNSUPPORTED, false},
+    {doubles, SB_ERR_DTYPE_MISMATCH, false},
+    {negative_ndim, INVALID, false},
+    {many_axes, SB_ERR_OVER_LIMIT, false},
+    {most_axes, SB_ERR_OVER_LIMIT, false},
+    {no_shape, INVALID, false},
+    {negative_dimension, INVALID, false},
+    {other_shape, SB_ERR_SHAPE_MISMATCH, false},
+    {large_count, SB_ERR_SIZE_OVERFLOW, false},
+    {large_bytes, SB_ERR_SIZE_OVERFLOW, false},
+    {no_data, INVALID, false},
+    {offset_wraps, SB_ERR_SIZE_OVERFLOW, false},
+    {end_wraps, SB_ERR_SIZE_OVERFLOW, false},
+    {misaligned, INVALID, false},
+    {misaligned_data, INVALID, false},
+    {other_device, SB_ERR_WRONG_DEVICE, false},
+    {no_device, SB_ERR_WRONG_DEVICE, false},
+    {managed, SB_ERR_WRONG_DEVICE, false},
+    {host_called_device, SB_ERR_WRONG_DEVICE, false},
+};
+
+static void refuse(const struct refusal *refusal, bool legacy) {
+    struct rig rig;
+    struct tensor t, before;
+    sb_error err;
+    const void *data, *now;
+    rig_open(&rig, "sim:0", 0);
+    sb_blob *blob = blob_of(rig.context, SB_DTYPE_F32, 2, (int64_t[]){2, 3});
+    assert_ok(sb_blob_cpu_data(blob, &data, &err));
+    tensor_make(&t);
+    refusal->spoil(&t);
+    tensor_match(&t);
+    before = t;
+    assert_status(refusal->status, legacy ? sb_blob_from_legacy_dlpack(blob, &t.legacy, 0, &err)
+                                          : sb_blob_from_dlpack(blob, &t.versioned, 0, &err));
+    assert_memory_equal(&t, &before, sizeof t);
+    assert_ok(sb_blob_cpu_data(blob, &now, &err));
+    assert_ptr_equal(data, now);
+    assert_int_equal(sb_blob_count(blob), 6);
+    sb_blob_destroy(blob);
+    assert_int_equal(t.deleted, 0);
+    tensor_free(&t);
+    rig_close(&rig);
+}
+
+static void what_a_blob_cannot_be_is_refused_and_left_alone(void **state) {
+    (void)state;
+    for (size_t i = 0; i < sizeof refusals / sizeof *refusals; i++) {
+        refuse(&refusals[i], false);
+        if (!refusals[i].versioned)
+            refuse(&refusals[i], true);
+    }
+}
+
+static void calls_that_are_refused(void **state) {
+    (void)state;
+    struct tensor t;
+    sb_error err;
+    sb_blob *out = NULL;
+    tensor_make(&t);
+    sb_blob *blob = blob_of(NULL, SB_DTYPE_F32, 2, (int64_t[]){2, 3});
+    assert_status(INVALID, sb_blob_from_dlpack(NULL, &t.versioned, 0, &err));
+    assert_status(INVALID, sb_blob_from_dlpack(blob, NULL, 0, &err));
+    assert_status(INVALID, sb_blob_from_dlpack(blob, &t.versioned, 4, &err));
+    assert_status(INVALID, sb_blob_from_legacy_dlpack(NULL, &t.legacy, 0, &err));
+    assert_status(INVALID, sb_blob_from_legacy_dlpack(blob, NULL, 0, &err));
+    assert_status(INVALID, sb_blob_from_legacy_dlpack(blob, &t.legacy, 8, &err));
+    assert_status(INVALID, sb_blob_create_from_dlpack(NULL, &t.versioned, NULL, &err));
+    assert_status(INVALID, sb_blob_create_from_dlpack(NULL, NULL, &out, &err));
+    assert_status(INVALID, sb_blob_create_from_legacy_dlpack(NULL, &t.legacy, NULL, &err));
+    assert_status(INVALID, sb_blob_create_from_legacy_dlpack(NULL, NULL, &out, &err));
+    t.versioned.dl_tensor.device.device_type = SB_DL_DEVICE_CUDA;
+    assert_status(SB_ERR_NO_DEVICE, sb_blob_from_dlpack(blob, &t.versioned, 0, &err));
+    t.versioned.dl_tensor.device.device_type = SB_DL_DEVICE_CUDA_HOST;
+    assert_ok(sb_blob_from_dlpack(blob, &t.versioned, 0, &err)); /* the host reads it */
+    assert_null(out);
+    sb_blob_destroy(blob);
+    assert_int_equal(t.deleted, 1);
+    tensor_free(&t);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_tensors_memory_is_used_in_place),
+        cmocka_unit_test(a_blob_is_created_from_a_tensor_of_any_element_type),
+        cmocka_unit_test(a_read_only_tensor_is_never_written),
+        cmocka_unit_test(device_memory_is_imported_by_its_own_context),
+        cmocka_unit_test(sharers_keep_what_they_had),
+        cmocka_unit_test(a_tensor_without_a_deleter_is_fine),
+        cmocka_unit_test(a_blob_goes_round_through_a_tensor),
+        cmocka_unit_test(row_major_is_asked_only_where_it_matters),
+        cmocka_unit_test(tensors_without_elements),
+        cmocka_unit_test(what_a_blob_cannot_be_is_refused_and_left_alone),
+        cmocka_unit_test(calls_that_are_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
