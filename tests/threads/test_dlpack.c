@@ -123,7 +123,7 @@ static void many_threads_export_one_blob(void **state) {
     memset(data, 0x33, 400);
     team_run(MEMBERS, export_read_end, blob);
     assert_true(sb_mem_is_unique(data_of(blob)));
-    assert_int_equal(rig_stats(&rig).uploads, 1);
+    assert_in_range(rig_stats(&rig).uploads, 1, 2); /* data; diff where the host came first */
     sb_blob_destroy(blob);
     rig_close(&rig);
 }

@@ -1,0 +1,145 @@
+"""Blobs as what Python's array libraries exchange: __dlpack__ and from_dlpack
+over libsyncblob.so, by ctypes alone.
+
+    library = dlpack.Library("libsyncblob.so")
+    blob = library.blob([2, 3], dlpack.F32)
+    array = numpy.from_dlpack(blob)      # the blob's own memory
+    blob = library.from_dlpack(array)    # the array's
+"""
+
+import ctypes
+
+F32, F64, I32, U32, F16, BF16 = 1, 2, 3, 4, 5, 6
+CPU, GPU = 0, 1  # SB_SIDE_*
+DIFF, RESHAPE = 1, 2  # SB_DLPACK_*
+OLD, NEW = b"dltensor", b"dltensor_versioned"  # names of capsules
+USED = {OLD: b"used_dltensor", NEW: b"used_dltensor_versioned"}
+
+
+class ErrorStruct(ctypes.Structure):
+    _fields_ = [("code", ctypes.c_int32), ("device_code", ctypes.c_int32),
+                ("offset", ctypes.c_int64), ("message", ctypes.c_char * 240)]
+
+
+class Error(BufferError):
+    def __init__(self, name, message):
+        super().__init__(f"{name}: {message}")
+        self.name = name
+
+
+# --- capsules ------------------------------------------------------------------
+# A dying capsule must not become a Python object again: pointers, not py_object.
+
+def python_function(name, result, *arguments):
+    return ctypes.PYFUNCTYPE(result, *arguments)((name, ctypes.pythonapi))
+
+
+Destructor = ctypes.PYFUNCTYPE(None, ctypes.c_void_p)
+new_capsule = python_function("PyCapsule_New", ctypes.py_object, ctypes.c_void_p, ctypes.c_char_p,
+                              Destructor)
+is_capsule = python_function("PyCapsule_IsValid", ctypes.c_int, ctypes.c_void_p, ctypes.c_char_p)
+capsule_pointer = python_function("PyCapsule_GetPointer", ctypes.c_void_p, ctypes.c_void_p,
+                                  ctypes.c_char_p)
+rename_capsule = python_function("PyCapsule_SetName", ctypes.c_int, ctypes.py_object,
+                                 ctypes.c_char_p)
+DELETER_AT = {OLD: 56, NEW: 16}  # where the structs have it
+
+
+def end_tensor(pointer, name):
+    deleter = ctypes.c_void_p.from_address(pointer + DELETER_AT[name]).value
+    if deleter:
+        ctypes.CFUNCTYPE(None, ctypes.c_void_p)(deleter)(pointer)
+
+
+@Destructor
+def end_capsule(capsule):
+    """A capsule that nobody took: its tensor ends with it."""
+    for name in (OLD, NEW):
+        if is_capsule(capsule, name):
+            end_tensor(capsule_pointer(capsule, name), name)
+
+
+# --- blobs ------------------------------------------------------------------------
+
+class Blob:
+    """Owns an sb_blob. `side`, `flags` and `readonly` say what is exported."""
+
+    def __init__(self, library, handle):
+        self.library, self.handle = library, handle
+        self.side, self.flags, self.readonly = CPU, 0, False
+
+    def __del__(self):
+        self.library.c.sb_blob_destroy(self.handle)
+
+    def __dlpack_device__(self):
+        return 1, 0
+
+    def __dlpack__(self, *, stream=None, max_version=None, dl_device=None, copy=None):
+        if copy or stream is not None or dl_device not in (None, (1, 0)):
+            raise BufferError("a blob gives its own host memory")
+        versioned = max_version is not None and max_version[0] >= 1
+        if self.readonly and not versioned:
+            raise BufferError("the consumer does not know of read-only tensors")
+        call = "sb_blob_to_dlpack" if self.readonly else \
+            "sb_blob_to_mutable_dlpack" if versioned else "sb_blob_to_legacy_dlpack"
+        tensor = self.library.get(call, self.handle, self.side, self.flags)
+        return new_capsule(tensor, NEW if versioned else OLD, end_capsule)
+
+    def shape(self):
+        axes = self.library.c.sb_blob_num_axes(self.handle)
+        return self.library.c.sb_blob_shape(self.handle)[:axes]
+
+    def dtype(self):
+        return self.library.c.sb_blob_dtype(self.handle)
+
+    def pointer(self, name="sb_blob_cpu_data"):
+        return self.library.get(name, self.handle).value
+
+    def asum(self):
+        out = ctypes.c_double()
+        self.library.call("sb_blob_asum_data", self.handle, ctypes.byref(out))
+        return out.value
+
+    def scale(self, factor):
+        self.library.call("sb_blob_scale_data", self.handle, ctypes.c_double(factor))
+
+
+class Library:
+    def __init__(self, path):
+        self.c = ctypes.CDLL(path)
+        self.c.sb_status_name.restype = ctypes.c_char_p
+        self.c.sb_blob_shape.restype = ctypes.POINTER(ctypes.c_int64)
+        for query in ("sb_blob_shape", "sb_blob_num_axes", "sb_blob_dtype", "sb_blob_destroy"):
+            getattr(self.c, query).argtypes = [ctypes.c_void_p]
+
+    def call(self, name, *arguments):
+        """A call that may fail."""
+        error = ErrorStruct()
+        status = getattr(self.c, name)(*arguments, ctypes.byref(error))
+        if status:
+            raise Error(self.c.sb_status_name(status).decode(), error.message.decode())
+
+    def get(self, name, *arguments):
+        """A pointer that a call gives."""
+        out = ctypes.c_void_p()
+        self.call(name, *arguments, ctypes.byref(out))
+        return out
+
+    def blob(self, shape, dtype):
+        dims = (ctypes.c_int64 * len(shape))(*shape)
+        return Blob(self, self.get("sb_blob_create_shaped", None, dtype, dims, len(shape)))
+
+    def take(self, capsule):
+        """A blob on the memory of a capsule's tensor, which is used then; on failure it is not."""
+        name = NEW if is_capsule(id(capsule), NEW) else OLD
+        call = {NEW: "sb_blob_create_from_dlpack", OLD: "sb_blob_create_from_legacy_dlpack"}[name]
+        tensor = capsule_pointer(id(capsule), name)
+        blob = Blob(self, self.get(call, None, ctypes.c_void_p(tensor)))
+        rename_capsule(capsule, USED[name])
+        return blob
+
+    def from_dlpack(self, array, max_version=(1, 3)):
+        """A blob on the array's memory."""
+        if max_version is None:
+            return self.take(array.__dlpack__())
+        return self.take(array.__dlpack__(max_version=max_version))
