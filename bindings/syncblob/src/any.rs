@@ -1,6 +1,8 @@
 use std::fmt;
 
-use crate::{Blob, Dtype, Element};
+use syncblob_sys as sys;
+
+use crate::{Blob, Dtype, Element, Error, ErrorKind, Result};
 
 /// A [`Blob`] whose element type is known only at run time.
 #[non_exhaustive]
@@ -43,6 +45,32 @@ fn dtype_of<T: Element>(_: &Blob<T>) -> Dtype {
 }
 
 impl BlobAny {
+    /// Takes over a blob of any element type.
+    ///
+    /// # Safety
+    /// `raw` is a live blob that nobody else has.
+    pub(crate) unsafe fn from_raw(raw: *mut sys::sb_blob) -> Result<Self> {
+        // SAFETY: the blob is live.
+        let code = unsafe { sys::sb_blob_dtype(raw) };
+        match Dtype::from_code(code) {
+            Some(Dtype::F32) => Ok(Self::F32(Blob::from_raw(raw))),
+            Some(Dtype::F64) => Ok(Self::F64(Blob::from_raw(raw))),
+            Some(Dtype::I32) => Ok(Self::I32(Blob::from_raw(raw))),
+            Some(Dtype::U32) => Ok(Self::U32(Blob::from_raw(raw))),
+            #[cfg(feature = "half")]
+            Some(Dtype::F16) => Ok(Self::F16(Blob::from_raw(raw))),
+            #[cfg(feature = "half")]
+            Some(Dtype::Bf16) => Ok(Self::Bf16(Blob::from_raw(raw))),
+            other => {
+                // SAFETY: the blob is ours.
+                unsafe { sys::sb_blob_destroy(raw) };
+                let name = other.map_or("elements of an unknown type", Dtype::name);
+                let message = format!("{name}: not without the feature `half` of this crate");
+                Err(Error::new(ErrorKind::Unsupported, message))
+            }
+        }
+    }
+
     /// The element type.
     pub fn dtype(&self) -> Dtype {
         each!(self, blob => dtype_of(blob))

@@ -243,7 +243,7 @@ impl<T: Element> Blob<T> {
     }
 
     /// Takes over a blob of the element type `T`.
-    fn from_raw(raw: *mut sys::sb_blob) -> Self {
+    pub(crate) fn from_raw(raw: *mut sys::sb_blob) -> Self {
         let raw = NonNull::new(raw).expect("the library gave no blob and no error");
         Self { raw, elements: PhantomData }
     }

@@ -49,6 +49,11 @@
 //! `Arc<[T]>` and [`Blob::from_ne_bytes`] bytes of any owner, such as a mapped
 //! file. What others may read too is never written.
 //!
+//! # Tensors of other programs
+//!
+//! NumPy, PyTorch and all else that speaks DLPack can use a blob's memory, and a
+//! blob theirs: [`Blob::to_dlpack`], [`Blob::into_dlpack`], [`Blob::from_dlpack`].
+//!
 //! # Safety
 //!
 //! Why the safe interface is sound, in terms of what the C library promises.
@@ -89,6 +94,12 @@
 //! holds it moved in; all else is lent as read-only, which the library never
 //! writes. A memory does not know its element type, so what is lent to a
 //! [`SyncedMemory`] directly must be aligned for all of them.
+//!
+//! *Tensors of DLPack.* A [`Dlpack`] made of a blob is one more owner of its memory,
+//! so that nobody in this crate writes it meanwhile; it is read-only, or it is the
+//! only owner, the blob having moved in. One made of a pointer is its caller's
+//! promise: that nobody else writes what it points to, nor reads it unless it is
+//! read-only, which is lent as such.
 //!
 //! *Queued copies.* The library waits for them before it frees, replaces, writes or
 //! hands out what they work on, and before a deleter runs. [`Pending`] is a
@@ -148,6 +159,7 @@ mod any;
 mod blob;
 mod callbacks;
 mod context;
+mod dlpack;
 mod element;
 mod error;
 mod ffi;
@@ -163,6 +175,7 @@ pub use any::BlobAny;
 pub use blob::{Blob, Part, Payload, Reallocated};
 pub use callbacks::ParallelFor;
 pub use context::{Context, ContextBuilder, Limits, Stats};
+pub use dlpack::{Dlpack, LegacyDlpack, Tensor};
 pub use element::{Dtype, Element, Float};
 pub use error::{Error, ErrorKind, Result};
 pub use filler::{Filler, Variance};

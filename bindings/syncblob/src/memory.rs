@@ -54,6 +54,15 @@ pub enum Side {
     Device,
 }
 
+impl Side {
+    pub(crate) fn code(self) -> i32 {
+        match self {
+            Self::Host => sys::SB_SIDE_CPU,
+            Self::Device => sys::SB_SIDE_GPU,
+        }
+    }
+}
+
 /// What a side is stored in, whatever the head.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -141,12 +150,8 @@ impl SyncedMemory {
 
     /// What a side is stored in.
     pub fn storage(&self, side: Side) -> Storage {
-        let side = match side {
-            Side::Host => sys::SB_SIDE_CPU,
-            Side::Device => sys::SB_SIDE_GPU,
-        };
         // SAFETY: the memory is live.
-        match unsafe { sys::sb_mem_storage(self.as_ptr(), side) } {
+        match unsafe { sys::sb_mem_storage(self.as_ptr(), side.code()) } {
             sys::SB_STORAGE_OWNED => Storage::Owned,
             sys::SB_STORAGE_PINNED => Storage::Pinned,
             sys::SB_STORAGE_BORROWED => Storage::Borrowed,

@@ -1,0 +1,357 @@
+//! Tensors of DLPack, as which programs exchange arrays.
+
+use std::mem::ManuallyDrop;
+use std::ptr::NonNull;
+use std::{fmt, slice};
+
+use syncblob_sys as sys;
+
+use crate::any::BlobAny;
+use crate::ffi::get;
+use crate::{Blob, Context, Element, Error, ErrorKind, Part, Result, Side};
+
+macro_rules! tensor {
+    ($(#[$about:meta])* $name:ident, $raw:ident, $create:ident) => {
+        $(#[$about])*
+        pub struct $name {
+            raw: NonNull<sys::$raw>,
+        }
+
+        // SAFETY: the library's tensors may be ended on any thread; of others,
+        // `from_raw` asks it.
+        unsafe impl Send for $name {}
+        // SAFETY: `&self` methods read the struct, which nobody changes.
+        unsafe impl Sync for $name {}
+
+        impl $name {
+            /// The tensor for others, who call its deleter: the pointer in a
+            /// capsule of Python's, for instance. It has the layout of
+            /// `dlpack.h`.
+            pub fn into_raw(self) -> NonNull<sys::$raw> {
+                ManuallyDrop::new(self).raw
+            }
+
+            fn tensor(&self) -> &sys::sb_dl_tensor {
+                // SAFETY: the tensor is live.
+                unsafe { &self.raw.as_ref().dl_tensor }
+            }
+
+            /// The pointer to the first element, on the host or on a device.
+            pub fn data_ptr(&self) -> *const u8 {
+                let tensor = self.tensor();
+                tensor.data.cast_const().cast::<u8>().wrapping_add(tensor.byte_offset as usize)
+            }
+
+            /// The dimensions.
+            pub fn shape(&self) -> &[i64] {
+                // SAFETY: as many dimensions as `ndim` says.
+                unsafe { elements(self.tensor().shape, self.tensor().ndim) }
+            }
+
+            /// The strides, in elements; none, before DLPack 1.2, is row-major.
+            pub fn strides(&self) -> &[i64] {
+                // SAFETY: as many as `ndim` says.
+                unsafe { elements(self.tensor().strides, self.tensor().ndim) }
+            }
+
+            /// Device type and number, as `dlpack.h` has them.
+            pub fn device(&self) -> (i32, i32) {
+                (self.tensor().device.device_type, self.tensor().device.device_id)
+            }
+
+            fn adopt(self, context: &Context) -> Result<*mut sys::sb_blob> {
+                // SAFETY: the tensor is valid, and the library's if the call succeeds.
+                let blob = get(|out, err| unsafe {
+                    sys::$create(context.as_ptr(), self.raw.as_ptr(), out, err)
+                })?;
+                std::mem::forget(self);
+                Ok(blob)
+            }
+        }
+
+        /// Ends the tensor.
+        impl Drop for $name {
+            fn drop(&mut self) {
+                // SAFETY: the tensor is ours, and this is the one call of its deleter.
+                unsafe {
+                    if let Some(deleter) = self.raw.as_ref().deleter {
+                        deleter(self.raw.as_ptr());
+                    }
+                }
+            }
+        }
+
+        impl fmt::Debug for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.debug_struct(stringify!($name))
+                    .field("shape", &self.shape())
+                    .field("strides", &self.strides())
+                    .field("device", &self.device())
+                    .finish_non_exhaustive()
+            }
+        }
+    };
+}
+
+tensor! {
+    /// A tensor of DLPack 1.x (`DLManagedTensorVersioned`) that ends when it is
+    /// dropped.
+    ///
+    /// [`Blob::to_dlpack`] and [`Blob::into_dlpack`] make one,
+    /// [`from_dlpack`](Blob::from_dlpack) makes a blob of one; nothing is copied.
+    Dlpack, sb_dl_managed_versioned, sb_blob_create_from_dlpack
+}
+
+tensor! {
+    /// A tensor of DLPack before 1.0 (`DLManagedTensor`) that ends when it is
+    /// dropped. It cannot say that it is read-only.
+    LegacyDlpack, sb_dl_managed, sb_blob_create_from_legacy_dlpack
+}
+
+/// # Safety
+/// `start` is null or points to `count` numbers that live for `'a`.
+unsafe fn elements<'a>(start: *const i64, count: i32) -> &'a [i64] {
+    match usize::try_from(count) {
+        // SAFETY: the caller's promise.
+        Ok(count) if !start.is_null() => unsafe { slice::from_raw_parts(start, count) },
+        _ => &[],
+    }
+}
+
+impl Dlpack {
+    /// Takes over a tensor; on failure it is ended.
+    ///
+    /// # Errors
+    /// [`AbiMismatch`](ErrorKind::AbiMismatch) for another major version than 1.
+    ///
+    /// # Safety
+    /// `tensor` points to a tensor that is the caller's and valid as DLPack says,
+    /// and its deleter may be called on any thread. Until then others do not write
+    /// its elements, nor, unless the tensor says that it is read-only, read them.
+    pub unsafe fn from_raw(tensor: NonNull<sys::sb_dl_managed_versioned>) -> Result<Self> {
+        let tensor = Self { raw: tensor };
+        // SAFETY: the tensor is live, and every version begins with its own.
+        let major = unsafe { tensor.raw.as_ref().version.major };
+        if major == sys::SB_DL_MAJOR_VERSION {
+            return Ok(tensor);
+        }
+        let message = format!("the tensor is of DLPack {major}, not {}", sys::SB_DL_MAJOR_VERSION);
+        Err(Error::new(ErrorKind::AbiMismatch, message))
+    }
+
+    /// Whether the elements must not be written.
+    pub fn is_read_only(&self) -> bool {
+        self.flags() & u64::from(sys::SB_DL_READ_ONLY) != 0
+    }
+
+    /// The flags, as `dlpack.h` has them.
+    pub fn flags(&self) -> u64 {
+        // SAFETY: the tensor is live.
+        unsafe { self.raw.as_ref().flags }
+    }
+}
+
+impl LegacyDlpack {
+    /// Takes over a tensor.
+    ///
+    /// # Safety
+    /// `tensor` points to a tensor that is the caller's and valid as DLPack says,
+    /// and its deleter may be called on any thread. Until then others neither read
+    /// nor write its elements.
+    pub unsafe fn from_raw(tensor: NonNull<sys::sb_dl_managed>) -> Self {
+        Self { raw: tensor }
+    }
+}
+
+/// What [`Blob::from_dlpack`] makes a blob of.
+pub trait Tensor: sealed::Tensor {}
+
+impl Tensor for Dlpack {}
+impl Tensor for LegacyDlpack {}
+
+mod sealed {
+    /// The library's own call for a kind of tensor.
+    pub trait Tensor {
+        fn into_blob(self, context: &crate::Context) -> crate::Result<*mut syncblob_sys::sb_blob>;
+    }
+}
+
+impl sealed::Tensor for Dlpack {
+    fn into_blob(self, context: &Context) -> Result<*mut sys::sb_blob> {
+        self.adopt(context)
+    }
+}
+
+impl sealed::Tensor for LegacyDlpack {
+    fn into_blob(self, context: &Context) -> Result<*mut sys::sb_blob> {
+        self.adopt(context)
+    }
+}
+
+fn side_and_flags(part: Part, side: Side) -> (i32, u32) {
+    let flags = match part {
+        Part::Data => 0,
+        Part::Diff => sys::SB_DLPACK_DIFF,
+    };
+    (side.code(), flags)
+}
+
+/// Tensors of DLPack: memory that NumPy, PyTorch and others use in place.
+impl<T: Element> Blob<T> {
+    /// A memory as a read-only tensor, without a copy but what reading that side
+    /// takes. While the tensor lives, the memory is shared: it cannot be written.
+    ///
+    /// ```
+    /// use syncblob::{Blob, ErrorKind, Part, Side};
+    /// # fn main() -> syncblob::Result<()> {
+    /// let mut blob = Blob::<f32>::full([2, 3], 1.0)?;
+    /// let tensor = blob.to_dlpack(Part::Data, Side::Host)?;
+    /// assert_eq!((tensor.shape(), tensor.strides()), (&[2, 3][..], &[3, 1][..]));
+    /// assert_eq!(tensor.data_ptr(), blob.data()?.as_ptr().cast());
+    /// assert_eq!(blob.data_mut().unwrap_err().kind(), ErrorKind::Shared);
+    /// drop(tensor);
+    /// blob.data_mut()?[0] = 2.0;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// [`InvalidArgument`](ErrorKind::InvalidArgument) for a blob without a shape;
+    /// [`Unsupported`](ErrorKind::Unsupported) for a device that DLPack has no number
+    /// for; else as [`data`](Blob::data) and [`gpu_data_ptr`](Blob::gpu_data_ptr).
+    #[doc(alias("sb_blob_to_dlpack", "__dlpack__"))]
+    pub fn to_dlpack(&self, part: Part, side: Side) -> Result<Dlpack> {
+        let (side, flags) = side_and_flags(part, side);
+        // SAFETY: the blob is live.
+        let raw = get(|out, err| unsafe {
+            sys::sb_blob_to_dlpack(self.as_ptr(), side, flags, out, err)
+        })?;
+        Ok(Dlpack { raw: given(raw) })
+    }
+
+    /// The memory of data as a tensor that others may write; the blob ends. (On
+    /// failure, too: [`is_unique`](Blob::is_unique) tells before.)
+    ///
+    /// # Errors
+    /// [`Shared`](ErrorKind::Shared); else as [`to_dlpack`](Blob::to_dlpack).
+    #[doc(alias = "sb_blob_to_mutable_dlpack")]
+    pub fn into_dlpack(mut self, side: Side) -> Result<Dlpack> {
+        self.need_unique(Part::Data)?;
+        // SAFETY: the memory has one owner, which ends: the tensor alone is left.
+        unsafe { self.to_dlpack_mut(Part::Data, side) }
+    }
+
+    /// The same as a tensor of DLPack before 1.0.
+    ///
+    /// # Errors
+    /// As [`into_dlpack`](Blob::into_dlpack).
+    #[doc(alias = "sb_blob_to_legacy_dlpack")]
+    pub fn into_legacy_dlpack(mut self, side: Side) -> Result<LegacyDlpack> {
+        self.need_unique(Part::Data)?;
+        // SAFETY: as in `into_dlpack`.
+        unsafe { self.to_legacy_dlpack_mut(Part::Data, side) }
+    }
+
+    /// A memory as a tensor that others may write, while the blob goes on. What
+    /// they write is the blob's until the next call for the other side; from then
+    /// on a call that writes this side comes before they do.
+    ///
+    /// # Errors
+    /// As [`to_dlpack`](Blob::to_dlpack).
+    ///
+    /// # Safety
+    /// While others write through the tensor, nobody reads or writes the memory in
+    /// another way, and no slice of it is alive.
+    #[doc(alias = "sb_blob_to_mutable_dlpack")]
+    pub unsafe fn to_dlpack_mut(&mut self, part: Part, side: Side) -> Result<Dlpack> {
+        let (side, flags) = side_and_flags(part, side);
+        // SAFETY: the blob is live; the rest is the caller's promise.
+        let raw = get(|out, err| unsafe {
+            sys::sb_blob_to_mutable_dlpack(self.as_ptr(), side, flags, out, err)
+        })?;
+        Ok(Dlpack { raw: given(raw) })
+    }
+
+    /// The same as a tensor of DLPack before 1.0.
+    ///
+    /// # Errors
+    /// As [`to_dlpack`](Blob::to_dlpack).
+    ///
+    /// # Safety
+    /// As for [`to_dlpack_mut`](Blob::to_dlpack_mut).
+    #[doc(alias = "sb_blob_to_legacy_dlpack")]
+    pub unsafe fn to_legacy_dlpack_mut(&mut self, part: Part, side: Side) -> Result<LegacyDlpack> {
+        let (side, flags) = side_and_flags(part, side);
+        // SAFETY: the blob is live; the rest is the caller's promise.
+        let raw = get(|out, err| unsafe {
+            sys::sb_blob_to_legacy_dlpack(self.as_ptr(), side, flags, out, err)
+        })?;
+        Ok(LegacyDlpack { raw: given(raw) })
+    }
+
+    /// A blob whose data is a tensor's memory, in place: on the host, or on the
+    /// device of the context. One that is read-only is never written: what would
+    /// first moves to memory of the library's own. The tensor ends when the last
+    /// user of the memory does, or, on failure, at once.
+    ///
+    /// ```
+    /// use syncblob::{Blob, Side};
+    /// # fn main() -> syncblob::Result<()> {
+    /// let blob = Blob::<f32>::from_slice([2], &[1.0, 2.0])?;
+    /// let mut again = Blob::<f32>::from_dlpack(blob.into_dlpack(Side::Host)?)?;
+    /// again.data_mut()?[0] = 5.0;
+    /// assert_eq!(again.data()?, [5.0, 2.0]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// [`DtypeMismatch`](ErrorKind::DtypeMismatch) for elements that are not `T`;
+    /// [`Unsupported`](ErrorKind::Unsupported) for what no blob is: strides that are
+    /// not row-major, other element types;
+    /// [`WrongDevice`](ErrorKind::WrongDevice) and [`NoDevice`](ErrorKind::NoDevice)
+    /// for memory of another device; what a shape may be wrong by, as in
+    /// [`zeros`](Blob::zeros); [`InvalidArgument`](ErrorKind::InvalidArgument) for memory
+    /// that is not aligned for `T`.
+    #[doc(alias = "sb_blob_create_from_dlpack")]
+    pub fn from_dlpack(tensor: impl Tensor) -> Result<Self> {
+        Self::from_dlpack_in(&Context::host(), tensor)
+    }
+
+    /// The same in a context.
+    ///
+    /// # Errors
+    /// As [`from_dlpack`](Blob::from_dlpack).
+    pub fn from_dlpack_in(context: &Context, tensor: impl Tensor) -> Result<Self> {
+        let any = BlobAny::from_dlpack_in(context, tensor)?;
+        any.downcast().map_err(|any| {
+            let message = format!("the tensor holds {}, not {}", any.dtype(), T::DTYPE);
+            Error::new(ErrorKind::DtypeMismatch, message)
+        })
+    }
+}
+
+impl BlobAny {
+    /// A blob of whatever elements a tensor has; see [`Blob::from_dlpack`].
+    ///
+    /// # Errors
+    /// As there, without `DtypeMismatch`; [`Unsupported`](ErrorKind::Unsupported) also
+    /// for `f16` and `bf16` without the feature `half`.
+    pub fn from_dlpack(tensor: impl Tensor) -> Result<Self> {
+        Self::from_dlpack_in(&Context::host(), tensor)
+    }
+
+    /// The same in a context.
+    ///
+    /// # Errors
+    /// As [`from_dlpack`](BlobAny::from_dlpack).
+    pub fn from_dlpack_in(context: &Context, tensor: impl Tensor) -> Result<Self> {
+        let raw = tensor.into_blob(context)?;
+        // SAFETY: the library gave the blob.
+        unsafe { Self::from_raw(raw) }
+    }
+}
+
+fn given<R>(raw: *mut R) -> NonNull<R> {
+    NonNull::new(raw).expect("the library gave no tensor and no error")
+}
