@@ -60,7 +60,7 @@ thread() {
     fi
     instrument thread "$options" ''
     run_cargo thread test --manifest-path "$bindings/../Cargo.toml" -Zbuild-std -p syncblob \
-        --tests --features half,ndarray,rayon,serde
+        --tests --features half,ndarray,rayon,safetensors,serde
 }
 
 fuzz() { # [SECONDS [OPTION...] | FILE]

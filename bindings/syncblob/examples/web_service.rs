@@ -77,7 +77,7 @@ fn read_body(stream: &TcpStream) -> io::Result<Result<Vec<u8>, (u16, &'static st
     if !head.starts_with("POST ") {
         return Ok(Err((405, "POST a .caffemodel\n")));
     }
-    let length = head.lines().find_map(|line| {
+    let length: Option<usize> = head.lines().find_map(|line| {
         let (name, value) = line.split_once(':')?;
         name.eq_ignore_ascii_case("content-length").then(|| value.trim().parse().ok())?
     });

@@ -147,6 +147,8 @@
 //! - `half`: blobs of `half::f16` and `half::bf16`.
 //! - `ndarray`: `Blob::view` and its kin, from and to arrays.
 //! - `rayon`: `ContextBuilder::rayon` spreads large operations over threads.
+//! - `safetensors`: `Blob::tensor_view`, and `Safetensors`, whose tensors are blobs
+//!   in place.
 //! - `serde`: blobs as shape and data; statistics, limits and names.
 //! - `system`: the installed C library instead of the bundled sources.
 #![deny(missing_docs, unsafe_op_in_unsafe_fn, clippy::undocumented_unsafe_blocks)]
@@ -170,6 +172,8 @@ mod owner;
 mod shape;
 pub mod sim;
 mod stream;
+#[cfg(feature = "safetensors")]
+mod tensors;
 
 pub use any::BlobAny;
 pub use blob::{Blob, Part, Payload, Reallocated};
@@ -186,11 +190,15 @@ pub use model::{
 pub use owner::Access;
 pub use shape::Shape;
 pub use stream::Stream;
+#[cfg(feature = "safetensors")]
+pub use tensors::Safetensors;
 
 #[cfg(feature = "half")]
 pub use half;
 #[cfg(feature = "ndarray")]
 pub use ndarray;
+#[cfg(feature = "safetensors")]
+pub use safetensors;
 
 /// The version of the C library, as `major.minor.patch`.
 pub fn version() -> &'static str {

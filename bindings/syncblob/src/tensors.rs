@@ -1,0 +1,216 @@
+//! Blobs in and out of the files of the crate `safetensors`, in place.
+
+use std::fmt;
+use std::ops::Range;
+use std::sync::Arc;
+
+use safetensors::tensor::{Dtype as Stored, Metadata, TensorInfo, TensorView};
+use safetensors::SafeTensors;
+
+use crate::any::BlobAny;
+use crate::{Blob, Context, Dtype, Element, Error, ErrorKind, Result};
+
+#[cfg(target_endian = "big")]
+compile_error!("safetensors are little-endian, and their elements are used in place");
+
+fn stored(dtype: Dtype) -> Stored {
+    match dtype {
+        Dtype::F32 => Stored::F32,
+        Dtype::F64 => Stored::F64,
+        Dtype::I32 => Stored::I32,
+        Dtype::U32 => Stored::U32,
+        Dtype::F16 => Stored::F16,
+        Dtype::Bf16 => Stored::BF16,
+    }
+}
+
+/// Views that `safetensors` writes files from.
+impl<T: Element> Blob<T> {
+    /// The data as a tensor of the crate `safetensors`, without a copy but the one
+    /// from a device.
+    ///
+    /// ```
+    /// use syncblob::{safetensors, Blob};
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let (weight, bias) = (Blob::<f32>::full([3, 2], 1.0)?, Blob::<f32>::zeros([3])?);
+    /// let tensors = [("ip.weight", weight.tensor_view()?), ("ip.bias", bias.tensor_view()?)];
+    /// let file = safetensors::serialize(tensors, None)?;
+    /// # assert_eq!(safetensors::SafeTensors::deserialize(&file)?.len(), 2);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`data`](Blob::data); [`SizeOverflow`](ErrorKind::SizeOverflow) for an
+    /// empty shape whose other dimensions `safetensors` cannot multiply.
+    pub fn tensor_view(&self) -> Result<TensorView<'_>> {
+        view(self, self.data()?)
+    }
+
+    /// The diff as a tensor of the crate `safetensors`.
+    ///
+    /// # Errors
+    /// As [`diff`](Blob::diff) and [`tensor_view`](Blob::tensor_view).
+    pub fn diff_tensor_view(&self) -> Result<TensorView<'_>> {
+        view(self, self.diff()?)
+    }
+}
+
+fn view<'b, T: Element>(blob: &'b Blob<T>, values: &'b [T]) -> Result<TensorView<'b>> {
+    // SAFETY: plain numbers, all bytes of which are initialised.
+    let bytes = unsafe { std::slice::from_raw_parts(values.as_ptr().cast(), size_of_val(values)) };
+    TensorView::new(stored(T::DTYPE), blob.shape().to_vec(), bytes)
+        .map_err(|error| Error::new(ErrorKind::SizeOverflow, format!("no tensor: {error}")))
+}
+
+/// A file of safetensors, in memory or mapped, whose tensors are blobs in place.
+///
+/// The bytes' owner moves in; each blob keeps it as long as it uses a tensor. What
+/// is aligned for its element type (as it is in a mapped file that `safetensors`
+/// wrote) is not copied, and never written: what would write a blob first
+/// moves it to memory of its own.
+///
+/// ```
+/// use std::fs::File;
+/// use memmap2::Mmap;
+/// use syncblob::{Blob, Safetensors};
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let folder = tempfile::tempdir()?;
+/// # let path = folder.path().join("model.safetensors");
+/// # let bias = Blob::<f32>::full([3], 0.5)?;
+/// # syncblob::safetensors::serialize_to_file([("ip.bias", bias.tensor_view()?)], None, &path)?;
+/// // SAFETY: nobody changes the file while it is mapped.
+/// let file = Safetensors::new(unsafe { Mmap::map(&File::open(&path)?) }?)?;
+/// for name in file.names() {
+///     println!("{name}: {:?}", file.shape(&name));
+/// }
+/// let bias = file.blob::<f32>("ip.bias")?; // the mapped bytes
+/// assert_eq!(bias.data()?, [0.5; 3]);
+/// # Ok(())
+/// # }
+/// ```
+pub struct Safetensors {
+    bytes: Arc<dyn AsRef<[u8]> + Send + Sync>,
+    metadata: Metadata,
+    /// Where the tensors begin.
+    start: usize,
+}
+
+impl Safetensors {
+    /// Reads the header; the tensors stay where they are.
+    ///
+    /// # Errors
+    /// [`Malformed`](ErrorKind::Malformed), in the words of `safetensors`.
+    pub fn new<O>(bytes: O) -> Result<Self>
+    where
+        O: AsRef<[u8]> + Send + Sync + 'static,
+    {
+        let bytes = Arc::new(bytes);
+        let (header, metadata) =
+            SafeTensors::read_metadata((*bytes).as_ref()).map_err(|error| {
+                Error::new(ErrorKind::Malformed, format!("no file of safetensors: {error}"))
+            })?;
+        Ok(Self { bytes, metadata, start: size_of::<u64>() + header })
+    }
+
+    /// The names of the tensors, in the order of the file.
+    pub fn names(&self) -> Vec<String> {
+        self.metadata.offset_keys()
+    }
+
+    /// The dimensions of a tensor, if there is one of the name.
+    pub fn shape(&self, name: &str) -> Option<&[usize]> {
+        Some(&self.metadata.info(name)?.shape)
+    }
+
+    /// The header: names, shapes, element types, and what the file says besides.
+    pub fn metadata(&self) -> &Metadata {
+        &self.metadata
+    }
+
+    /// A tensor as a blob: on the file's bytes where they are aligned for `T`,
+    /// else on a copy.
+    ///
+    /// # Errors
+    /// [`InvalidArgument`](ErrorKind::InvalidArgument) when no tensor has the name;
+    /// [`DtypeMismatch`](ErrorKind::DtypeMismatch) for other elements than `T`;
+    /// [`OverLimit`](ErrorKind::OverLimit) for more than 32 axes; out of memory.
+    pub fn blob<T: Element>(&self, name: &str) -> Result<Blob<T>> {
+        self.blob_in(&Context::host(), name)
+    }
+
+    /// The same in a context.
+    ///
+    /// # Errors
+    /// As [`blob`](Safetensors::blob).
+    pub fn blob_in<T: Element>(&self, context: &Context, name: &str) -> Result<Blob<T>> {
+        let info = self.info(name)?;
+        if info.dtype != stored(T::DTYPE) {
+            let message = format!("{name} holds {:?}, not {}", info.dtype, T::DTYPE);
+            return Err(Error::new(ErrorKind::DtypeMismatch, message));
+        }
+        let (start, end) = info.data_offsets;
+        let range = self.start + start..self.start + end;
+        let tensor = Part { bytes: Arc::clone(&self.bytes), range };
+        Blob::from_ne_bytes_or_copy_in(context, &info.shape[..], tensor)
+    }
+
+    /// A tensor of any element type as a blob; see [`blob`](Safetensors::blob).
+    ///
+    /// # Errors
+    /// As there; [`Unsupported`](ErrorKind::Unsupported) for elements that no blob
+    /// holds, and for `f16` and `bf16` without the feature `half`.
+    pub fn blob_any(&self, name: &str) -> Result<BlobAny> {
+        self.blob_any_in(&Context::host(), name)
+    }
+
+    /// The same in a context.
+    ///
+    /// # Errors
+    /// As [`blob_any`](Safetensors::blob_any).
+    pub fn blob_any_in(&self, context: &Context, name: &str) -> Result<BlobAny> {
+        match self.info(name)?.dtype {
+            Stored::F32 => self.blob_in::<f32>(context, name).map(BlobAny::from),
+            Stored::F64 => self.blob_in::<f64>(context, name).map(BlobAny::from),
+            Stored::I32 => self.blob_in::<i32>(context, name).map(BlobAny::from),
+            Stored::U32 => self.blob_in::<u32>(context, name).map(BlobAny::from),
+            #[cfg(feature = "half")]
+            Stored::F16 => self.blob_in::<half::f16>(context, name).map(BlobAny::from),
+            #[cfg(feature = "half")]
+            Stored::BF16 => self.blob_in::<half::bf16>(context, name).map(BlobAny::from),
+            other => {
+                let message = format!("{name} holds {other:?}, which no blob here does");
+                Err(Error::new(ErrorKind::Unsupported, message))
+            }
+        }
+    }
+
+    fn info(&self, name: &str) -> Result<&TensorInfo> {
+        self.metadata.info(name).ok_or_else(|| {
+            Error::new(ErrorKind::InvalidArgument, format!("no tensor is named {name:?}"))
+        })
+    }
+}
+
+/// The number of tensors and of bytes.
+impl fmt::Debug for Safetensors {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Safetensors")
+            .field("tensors", &self.names().len())
+            .field("bytes", &self.metadata.data_len())
+            .finish_non_exhaustive()
+    }
+}
+
+/// A part of an owner's bytes.
+struct Part {
+    bytes: Arc<dyn AsRef<[u8]> + Send + Sync>,
+    range: Range<usize>,
+}
+
+impl AsRef<[u8]> for Part {
+    fn as_ref(&self) -> &[u8] {
+        // An owner that lends less than it did has no elements for a blob.
+        (*self.bytes).as_ref().get(self.range.clone()).unwrap_or(&[])
+    }
+}
