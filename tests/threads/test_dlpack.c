@@ -13,10 +13,11 @@ struct loan {
     sb_dl_managed_versioned *tensor;
 };
 
-/* Reads what both threads wrote, in whichever is last. */
+/* Reads what both threads wrote, and writes over it, in whichever is last. */
 static void read_back(void *user, void *ptr) {
     struct loan *loan = user;
     assert_true(bytes_are(ptr, 16, 0x44));
+    memset(ptr, 0, 16);
     lent_deleter(&loan->lent, ptr);
 }
 
@@ -95,6 +96,43 @@ static void storage_that_was_let_go_of_ends_with_the_tensor(void **state) {
     }
 }
 
+/* The first tensor of a storage changes it, the second finds that: nothing but the library orders
+   them, not even an allocator that counts. */
+struct pair {
+    sb_blob *blob;
+    sb_dl_managed_versioned *tensors[2];
+};
+
+static void export_first(void *arg) {
+    struct pair *pair = arg;
+    sb_error err;
+    assert_ok(sb_blob_to_dlpack(pair->blob, SB_SIDE_CPU, 0, &pair->tensors[0], &err));
+}
+
+static void export_second(void *arg) {
+    struct pair *pair = arg;
+    sb_error err;
+    assert_ok(sb_blob_to_dlpack(pair->blob, SB_SIDE_CPU, 0, &pair->tensors[1], &err));
+}
+
+static void two_threads_export_one_side(void **state) {
+    (void)state;
+    for (int i = 0; i < 50; i++) {
+        struct pair pair = {.blob = blob_of_count(NULL, SB_DTYPE_F32, 4)};
+        sb_error err;
+        void *data;
+        assert_ok(sb_blob_mutable_cpu_data(pair.blob, &data, &err));
+        hand_over(export_first, export_second, &pair);
+        assert_ptr_equal(pair.tensors[0]->dl_tensor.data, data);
+        assert_ptr_equal(pair.tensors[1]->dl_tensor.data, data);
+        sb_blob_destroy(pair.blob);
+        memset(data, 0x55, 16); /* both tensors keep it */
+        pair.tensors[0]->deleter(pair.tensors[0]);
+        assert_true(bytes_are(data, 16, 0x55));
+        pair.tensors[1]->deleter(pair.tensors[1]);
+    }
+}
+
 #define MEMBERS 8
 #define ROUNDS  200
 
@@ -132,6 +170,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_last_user_comes_after_all_others),
         cmocka_unit_test(storage_that_was_let_go_of_ends_with_the_tensor),
+        cmocka_unit_test(two_threads_export_one_side),
         cmocka_unit_test(many_threads_export_one_blob),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

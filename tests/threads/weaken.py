@@ -30,8 +30,8 @@ TIME_LIMIT = 60
 # program's time decides the order of the others.
 PROGRAMS = {
     "once": ["threads.once"],
-    "order": ["threads.orders"],
-    "lock": ["threads.locks"],
+    "order": ["threads.orders", "threads.dlpack"],
+    "lock": ["threads.locks", "threads.dlpack"],
     "wait": ["threads.waits", "unit.mem_async", "unit.mem_rules", "faults.mem_faults"],
 }
 EVERYWHERE = ["unit.mem_threads", "unit.context", "unit.blob_copy", "unit.blob_arithmetic",
