@@ -4,6 +4,8 @@
 mod info;
 mod json;
 mod progress;
+#[allow(dead_code)] // the commands that read it follow
+mod source;
 mod stats;
 mod table;
 mod text;

@@ -1,0 +1,142 @@
+//! A file of any format as a list of named tensors that are loaded one at a time.
+
+mod caffe;
+mod fill;
+mod format;
+mod notes;
+mod npy;
+mod npz;
+mod safetensors;
+
+use std::fmt;
+use std::fs::File;
+use std::io;
+use std::path::Path;
+
+use syncblob::{BlobAny, Context, Dtype};
+
+pub use self::format::FileFormat;
+pub use self::notes::{Kind, Layer, Notes, Place, Solver};
+
+/// An opened file. Nothing of a tensor is in memory until it is loaded.
+pub struct Source {
+    pub format: FileFormat,
+    /// What the file says beside its tensors.
+    pub notes: Notes,
+    /// In the order of the layers where there are any, else in the file's.
+    pub tensors: Vec<Tensor>,
+    store: Box<dyn Store>,
+    context: Context,
+}
+
+/// What is known of a tensor without loading it.
+#[derive(Clone, Debug)]
+pub struct Tensor {
+    /// Unique in its file.
+    pub name: String,
+    pub place: Option<Place>,
+    pub shape: Vec<usize>,
+    pub dtype: Stored,
+}
+
+/// How a tensor's values are stored.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Stored {
+    As(Dtype),
+    /// A type that no blob has, by the name that the format gives it.
+    Other(String),
+}
+
+impl fmt::Display for Stored {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::As(dtype) => dtype.fmt(f),
+            Self::Other(name) => f.write_str(name),
+        }
+    }
+}
+
+impl Tensor {
+    /// Each format refuses shapes whose product overflows when it is opened.
+    pub fn count(&self) -> usize {
+        self.shape.iter().product()
+    }
+}
+
+/// What loads the tensors of one format, by their index in `Source::tensors`.
+trait Store {
+    fn load(&self, index: usize, tensor: &Tensor, context: &Context) -> Result<BlobAny>;
+}
+
+impl Source {
+    /// Opens a file, its format found out from its first bytes unless it is given.
+    pub fn open(path: &Path, format: Option<FileFormat>) -> Result<Self> {
+        // Freed buffers are not kept: the next tensor is rarely as large.
+        let context = Context::builder().host_cache(false).build()?;
+        let format = match format {
+            Some(format) => format,
+            None => FileFormat::of_file(&File::open(path)?)?,
+        };
+        let (notes, tensors, store): (_, _, Box<dyn Store>) = match format {
+            FileFormat::Caffe(kind) => caffe::open(path, kind, &context)?,
+            FileFormat::Safetensors => safetensors::open(File::open(path)?)?,
+            FileFormat::Npz => npz::open(File::open(path)?)?,
+            FileFormat::Npy => npy::open(File::open(path)?)?,
+        };
+        Ok(Self { format, notes, tensors, store, context })
+    }
+
+    /// The values of a tensor, of the type that they are stored in. Memory for
+    /// them alone is needed.
+    pub fn load(&self, index: usize) -> Result<BlobAny> {
+        let tensor = &self.tensors[index];
+        match &tensor.dtype {
+            Stored::As(_) => self.store.load(index, tensor, &self.context),
+            Stored::Other(name) => Err(Failure::Unsupported(format!(
+                "tensor \"{}\" is of type {name}, which no blob has",
+                tensor.name
+            ))),
+        }
+    }
+}
+
+pub type Result<T, E = Failure> = std::result::Result<T, E>;
+
+/// Why a file cannot be read or written. The text may hold names from the file.
+#[derive(Debug)]
+pub enum Failure {
+    Library(syncblob::Error),
+    Io(io::Error),
+    /// The bytes are not what they claim to be.
+    Malformed(String),
+    /// It cannot be done, and what can be done instead.
+    Unsupported(String),
+    /// A signal asks to stop.
+    Interrupted,
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Library(error) => write!(f, "{}: {error}", error.code_name()),
+            Self::Io(error) => error.fmt(f),
+            Self::Malformed(text) | Self::Unsupported(text) => f.write_str(text),
+            Self::Interrupted => f.write_str("interrupted"),
+        }
+    }
+}
+
+impl From<syncblob::Error> for Failure {
+    fn from(error: syncblob::Error) -> Self {
+        Self::Library(error)
+    }
+}
+
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Self {
+        match error.kind() {
+            io::ErrorKind::UnexpectedEof => Self::Malformed("the file is cut off".into()),
+            _ => Self::Io(error),
+        }
+    }
+}

@@ -1,0 +1,63 @@
+//! Which format a file has.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+
+use syncblob::Format;
+
+use super::{Failure, Result};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FileFormat {
+    /// One of Caffe's; None leaves it to the library to find out which.
+    Caffe(Option<Format>),
+    Safetensors,
+    Npz,
+    Npy,
+}
+
+impl FileFormat {
+    /// From the first bytes. What is none of the others is left to the library.
+    pub fn of_file(file: &File) -> Result<Self> {
+        let mut start = [0; 9];
+        let found = read_start(file, &mut start)?;
+        let length = u64::from_le_bytes([0, 1, 2, 3, 4, 5, 6, 7].map(|i| start[i]));
+        Ok(match &start[..found] {
+            [0x93, b'N', b'U', b'M', b'P', b'Y', ..] => Self::Npy,
+            // A member, or the end of an archive without any.
+            [b'P', b'K', 3, 4, ..] | [b'P', b'K', 5, 6, ..] => Self::Npz,
+            [.., b'{'] if found == start.len() && length < file.metadata()?.len() => {
+                Self::Safetensors
+            }
+            _ => Self::Caffe(None),
+        })
+    }
+
+    /// From the end of the name.
+    pub fn of_path(path: &Path) -> Option<Self> {
+        Some(match path.extension()?.to_str()?.to_ascii_lowercase().as_str() {
+            "caffemodel" => Self::Caffe(Some(Format::Caffemodel)),
+            "solverstate" => Self::Caffe(Some(Format::Solverstate)),
+            "binaryproto" => Self::Caffe(Some(Format::Blob)),
+            "safetensors" => Self::Safetensors,
+            "npz" => Self::Npz,
+            "npy" => Self::Npy,
+            _ => return None,
+        })
+    }
+}
+
+fn read_start(file: &File, start: &mut [u8]) -> Result<usize> {
+    let mut found = 0;
+    while found < start.len() {
+        match file.read_at(&mut start[found..], found as u64) {
+            Ok(0) => break,
+            Ok(n) => found += n,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(Failure::Io(error)),
+        }
+    }
+    Ok(found)
+}

@@ -1,0 +1,153 @@
+//! What a file of Caffe's says beside its blobs, and how safetensors keeps it:
+//! as JSON, under one key of the metadata.
+
+use std::collections::HashMap;
+
+use serde::{Deserialize, Serialize};
+use syncblob::Format;
+
+/// The key of safetensors' metadata.
+pub const KEY: &str = "syncblob";
+
+/// What kind of Caffe's files the tensors came from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Kind {
+    Caffemodel,
+    Solverstate,
+    Blob,
+    BlobVector,
+}
+
+impl Kind {
+    pub fn of(format: Format) -> Self {
+        match format {
+            Format::Solverstate => Self::Solverstate,
+            Format::Blob => Self::Blob,
+            Format::BlobVector => Self::BlobVector,
+            _ => Self::Caffemodel,
+        }
+    }
+}
+
+/// Where a tensor belongs: in a layer, or among the blobs of no layer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Place {
+    /// An index of `Notes::layers`.
+    pub layer: Option<usize>,
+    pub blob: usize,
+}
+
+#[derive(Clone, Debug, Default)]
+pub struct Notes {
+    /// None for a file that says nothing of Caffe.
+    pub kind: Option<Kind>,
+    /// The net's.
+    pub name: String,
+    pub layers: Vec<Layer>,
+    pub solver: Option<Solver>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Layer {
+    pub name: String,
+    pub layer_type: String,
+    /// Mean and variance of a BatchNorm are divided by its scale factor already.
+    pub scale_applied: bool,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Solver {
+    pub iter: i32,
+    pub current_step: i32,
+    pub learned_net: String,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Written {
+    version: u32,
+    format: Kind,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    name: String,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    layers: Vec<WrittenLayer>,
+    /// The blobs of no layer.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    tensors: Vec<Option<String>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    solver: Option<Solver>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct WrittenLayer {
+    name: String,
+    #[serde(rename = "type")]
+    layer_type: String,
+    /// By the index of the blob; null for one that was left out.
+    tensors: Vec<Option<String>>,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    scale_applied: bool,
+}
+
+const VERSION: u32 = 1;
+
+impl Notes {
+    /// As JSON, with the names and places of the tensors. None where there is
+    /// nothing to note.
+    pub fn to_json<'a>(
+        &self,
+        tensors: impl IntoIterator<Item = (&'a str, Place)>,
+    ) -> Option<String> {
+        let layers = self.layers.iter().map(|layer| WrittenLayer {
+            name: layer.name.clone(),
+            layer_type: layer.layer_type.clone(),
+            tensors: Vec::new(),
+            scale_applied: layer.scale_applied,
+        });
+        let mut written = Written {
+            version: VERSION,
+            format: self.kind?,
+            name: self.name.clone(),
+            layers: layers.collect(),
+            tensors: Vec::new(),
+            solver: self.solver.clone(),
+        };
+        for (name, place) in tensors {
+            let list = match place.layer {
+                Some(layer) => &mut written.layers[layer].tensors,
+                None => &mut written.tensors,
+            };
+            list.resize(list.len().max(place.blob + 1), None);
+            list[place.blob] = Some(name.into());
+        }
+        serde_json::to_string(&written).ok()
+    }
+
+    /// The notes, and where the tensors of which names belong. None for what is
+    /// not ours or of a later version.
+    pub fn from_json(text: &str) -> Option<(Self, HashMap<String, Place>)> {
+        let written: Written = serde_json::from_str(text).ok()?;
+        if written.version != VERSION {
+            return None;
+        }
+        let mut notes = Self {
+            kind: Some(written.format),
+            name: written.name,
+            layers: Vec::new(),
+            solver: written.solver,
+        };
+        let mut places = HashMap::new();
+        let mut put = |layer, tensors: Vec<Option<String>>| {
+            for (blob, name) in tensors.into_iter().enumerate() {
+                places.extend(name.map(|name| (name, Place { layer, blob })));
+            }
+        };
+        put(None, written.tensors);
+        for (index, layer) in written.layers.into_iter().enumerate() {
+            put(Some(index), layer.tensors);
+            let (name, layer_type) = (layer.name, layer.layer_type);
+            notes.layers.push(Layer { name, layer_type, scale_applied: layer.scale_applied });
+        }
+        Some((notes, places))
+    }
+}

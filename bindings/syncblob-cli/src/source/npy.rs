@@ -1,0 +1,234 @@
+//! NumPy's format of one array: a header in Python's syntax, then the values.
+
+use std::fs::File;
+use std::io::{BufReader, Read, Seek};
+
+use npyz::{Endianness, TypeChar, TypeStr};
+use py_literal::Value;
+use syncblob::{BlobAny, Context, Dtype};
+
+use super::fill::{self, ByteOrder};
+use super::{Failure, Notes, Result, Store, Stored, Tensor};
+
+/// A header holds a type and a shape; NumPy refuses more than 10,000 bytes.
+const MAX_HEADER: usize = 10_000;
+const MAX_NESTING: usize = 16;
+
+/// What the header says.
+#[derive(Debug)]
+pub struct Header {
+    pub shape: Vec<usize>,
+    pub dtype: Stored,
+    order: ByteOrder,
+    /// The first axis varies fastest.
+    fortran: bool,
+    /// Its own bytes, and those of the values.
+    pub header_bytes: u64,
+    pub value_bytes: u64,
+}
+
+impl Header {
+    pub fn read(from: &mut impl Read) -> Result<Self> {
+        let (text, before) = read_text(from)?;
+        let header_bytes = (before + text.len()) as u64;
+        parse(&text, header_bytes).map_err(|what| Failure::Malformed(format!("npy header: {what}")))
+    }
+
+    pub fn tensor(&self, name: String) -> Tensor {
+        Tensor { name, place: None, shape: self.shape.clone(), dtype: self.dtype.clone() }
+    }
+
+    /// The values, which `from` comes to next.
+    pub fn load(
+        &self,
+        tensor: &Tensor,
+        context: &Context,
+        from: &mut impl Read,
+    ) -> Result<BlobAny> {
+        fill::blob(tensor, context, self.order, &mut |bytes| {
+            if self.fortran && self.shape.len() > 1 && !bytes.is_empty() {
+                scatter(bytes, &self.shape, from)
+            } else {
+                Ok(from.read_exact(bytes)?)
+            }
+        })
+    }
+}
+
+/// The text of the header, and the number of bytes before it.
+fn read_text(from: &mut impl Read) -> Result<(String, usize)> {
+    let mut start = [0; 10];
+    from.read_exact(&mut start)?;
+    let [0x93, b'N', b'U', b'M', b'P', b'Y', major, _, low, high] = start else {
+        return Err(Failure::Malformed("no npy array".into()));
+    };
+    let (length, before) = match major {
+        1 => (u32::from(u16::from_le_bytes([low, high])), 10),
+        2 | 3 => {
+            let mut rest = [0; 2];
+            from.read_exact(&mut rest)?;
+            (u32::from_le_bytes([low, high, rest[0], rest[1]]), 12)
+        }
+        _ => return Err(Failure::Malformed(format!("npy version {major} is not known"))),
+    };
+    let length = length as usize;
+    if length > MAX_HEADER {
+        let text = format!("an npy header of {length} bytes, more than {MAX_HEADER}");
+        return Err(Failure::Malformed(text));
+    }
+    let mut text = vec![0; length];
+    from.read_exact(&mut text)?;
+    // Of version 1 and 2 it is Latin-1, whose first half is ASCII.
+    let text = String::from_utf8(text)
+        .map_err(|_| Failure::Malformed("an npy header that is no text".into()))?;
+    Ok((text, before))
+}
+
+fn parse(text: &str, header_bytes: u64) -> Result<Header, String> {
+    // The parser calls itself for each bracket.
+    if text.bytes().filter(|byte| b"([{".contains(byte)).count() > MAX_NESTING {
+        return Err("a type of too many parts".into());
+    }
+    let Ok(Value::Dict(entries)) = text.trim_end().parse::<Value>() else {
+        return Err("it is no dictionary".into());
+    };
+    let entry = |key: &str| {
+        let found = entries.iter().find(|(k, _)| k.as_string().is_some_and(|k| k == key));
+        found.map(|(_, value)| value).ok_or_else(|| format!("there is no \"{key}\""))
+    };
+    let fortran = entry("fortran_order")?.as_boolean().ok_or("fortran_order is no truth value")?;
+    let shape = parse_shape(entry("shape")?)?;
+    let (dtype, order, value_size) = parse_type(entry("descr")?)?;
+    let count = shape.iter().try_fold(1_usize, |count, dim| count.checked_mul(*dim));
+    let value_bytes = count.and_then(|count| count.checked_mul(value_size));
+    let value_bytes = value_bytes.ok_or("a shape whose product overflows")? as u64;
+    Ok(Header { shape, dtype, order, fortran, header_bytes, value_bytes })
+}
+
+fn parse_shape(value: &Value) -> Result<Vec<usize>, String> {
+    let dims = value.as_tuple().ok_or("the shape is no tuple")?;
+    let dim = |value: &Value| value.as_integer().and_then(|dim| dim.to_string().parse().ok());
+    dims.iter().map(|value| dim(value).ok_or_else(|| "a dimension is no size".into())).collect()
+}
+
+/// The type, the order of its bytes, and their number.
+fn parse_type(value: &Value) -> Result<(Stored, ByteOrder, usize), String> {
+    let Some(text) = value.as_string() else {
+        return Ok((Stored::Other("a structure".into()), ByteOrder::Little, 0));
+    };
+    let parsed: TypeStr = text.parse().map_err(|_| "the type is not known")?;
+    let order = match parsed.endianness() {
+        Endianness::Big => ByteOrder::Big,
+        _ => ByteOrder::Little,
+    };
+    let dtype = match (parsed.type_char(), parsed.size_field()) {
+        (TypeChar::Float, 2) => Dtype::F16,
+        (TypeChar::Float, 4) => Dtype::F32,
+        (TypeChar::Float, 8) => Dtype::F64,
+        (TypeChar::Int, 4) => Dtype::I32,
+        (TypeChar::Uint, 4) => Dtype::U32,
+        (TypeChar::Object, _) => {
+            let pickled = "object, a pickle that can run programs when it is read";
+            return Ok((Stored::Other(pickled.into()), order, 0));
+        }
+        _ => return Ok((Stored::Other(text.clone()), order, parsed.num_bytes().unwrap_or(0))),
+    };
+    Ok((Stored::As(dtype), order, dtype.size()))
+}
+
+/// Puts values that come with the first axis fastest where they belong with the
+/// last axis fastest.
+fn scatter(bytes: &mut [u8], shape: &[usize], from: &mut impl Read) -> Result<()> {
+    let size = bytes.len() / shape.iter().product::<usize>();
+    let mut strides = vec![size; shape.len()];
+    for axis in (1..shape.len()).rev() {
+        strides[axis - 1] = strides[axis] * shape[axis];
+    }
+    let (mut indices, mut at) = (vec![0; shape.len()], 0);
+    for _ in 0..bytes.len() / size {
+        from.read_exact(&mut bytes[at..at + size])?;
+        for (axis, index) in indices.iter_mut().enumerate() {
+            *index += 1;
+            at += strides[axis];
+            if *index < shape[axis] {
+                break;
+            }
+            at -= strides[axis] * shape[axis];
+            *index = 0;
+        }
+    }
+    Ok(())
+}
+
+struct Npy {
+    header: Header,
+    file: File,
+}
+
+impl Store for Npy {
+    fn load(&self, _: usize, tensor: &Tensor, context: &Context) -> Result<BlobAny> {
+        let mut file = BufReader::new(&self.file);
+        file.seek(std::io::SeekFrom::Start(self.header.header_bytes))?;
+        self.header.load(tensor, context, &mut file)
+    }
+}
+
+pub fn open(file: File) -> Result<(Notes, Vec<Tensor>, Box<dyn Store>)> {
+    let header = Header::read(&mut BufReader::new(&file))?;
+    let rest = file.metadata()?.len().saturating_sub(header.header_bytes);
+    if matches!(header.dtype, Stored::As(_)) && rest != header.value_bytes {
+        let wanted = header.value_bytes;
+        let text = format!("the npy header tells of {wanted} bytes of values, {rest} are there");
+        return Err(Failure::Malformed(text));
+    }
+    Ok((Notes::default(), vec![header.tensor("blob".into())], Box::new(Npy { header, file })))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Result<Header> {
+        let mut bytes = b"\x93NUMPY\x01\x00".to_vec();
+        bytes.extend(u16::try_from(text.len()).unwrap().to_le_bytes());
+        bytes.extend(text.bytes());
+        Header::read(&mut &bytes[..])
+    }
+
+    fn refusal(text: &str) -> String {
+        read(text).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn shapes_that_are_none_are_refused() {
+        let with = |shape| format!("{{'descr': '<f4', 'fortran_order': False, 'shape': {shape}}}");
+        for shape in ["(2**3,)", "(-1,)", "3", "('3',)", "(1.5,)", "(99999999999999999999,)"] {
+            assert!(refusal(&with(shape)).contains("npy header"), "{shape}");
+        }
+        let huge = with("(4294967296, 4294967296)");
+        assert!(refusal(&huge).contains("overflows"));
+        assert_eq!(read(&with("(2, 3,)")).unwrap().value_bytes, 24);
+        assert_eq!(read(&with("()")).unwrap().value_bytes, 4);
+    }
+
+    #[test]
+    fn brackets_do_not_reach_the_stack() {
+        assert!(refusal(&"(".repeat(9000)).contains("too many parts"));
+    }
+
+    #[test]
+    fn objects_are_named_and_not_read() {
+        let header = read("{'descr': '|O', 'fortran_order': False, 'shape': (1,)}").unwrap();
+        assert!(matches!(header.dtype, Stored::Other(name) if name.contains("pickle")));
+    }
+
+    #[test]
+    fn the_first_axis_may_vary_fastest() {
+        let mut bytes = [0; 24];
+        let values: Vec<u8> = (0..24).collect();
+        scatter(&mut bytes, &[2, 3, 2], &mut &values[..]).unwrap();
+        // Element (i, j, k) comes at i + 2 j + 6 k.
+        let firsts: Vec<u8> = bytes.chunks(2).map(|element| element[0] / 2).collect();
+        assert_eq!(firsts, [0, 6, 2, 8, 4, 10, 1, 7, 3, 9, 5, 11]);
+    }
+}

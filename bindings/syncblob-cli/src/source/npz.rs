@@ -1,0 +1,97 @@
+//! NumPy's format of many arrays: a zip archive of .npy files.
+
+use std::cell::RefCell;
+use std::collections::HashSet;
+use std::fs::File;
+use std::io::{BufReader, Read};
+
+use syncblob::{BlobAny, Context};
+use zip::read::ZipFile;
+use zip::result::ZipError;
+use zip::{CompressionMethod, ZipArchive};
+
+use super::npy::Header;
+use super::{Failure, Notes, Result, Store, Stored, Tensor};
+
+/// Deflate can make a thousand times its own size, so that what it may fill is
+/// bounded. Members that are stored are bounded by the file.
+const MAX_INFLATED: u64 = (2 << 30) - 1;
+
+type Archive = ZipArchive<BufReader<File>>;
+
+struct Npz {
+    archive: RefCell<Archive>,
+    /// The number of each tensor's member.
+    members: Vec<usize>,
+}
+
+impl Store for Npz {
+    fn load(&self, index: usize, tensor: &Tensor, context: &Context) -> Result<BlobAny> {
+        let mut archive = self.archive.borrow_mut();
+        let mut member = archive.by_index(self.members[index])?;
+        let header = Header::read(&mut member)?;
+        let blob = header.load(tensor, context, &mut member)?;
+        // The checksum is compared at the end.
+        match member.read(&mut [0])? {
+            0 => Ok(blob),
+            _ => Err(Failure::Malformed(format!("member \"{}\" goes on", member.name()))),
+        }
+    }
+}
+
+pub fn open(file: File) -> Result<(Notes, Vec<Tensor>, Box<dyn Store>)> {
+    let mut archive = ZipArchive::new(BufReader::new(file))?;
+    if archive.has_overlapping_files()? {
+        return Err(Failure::Malformed("members of the archive overlap".into()));
+    }
+    let (mut tensors, mut members, mut names) = (Vec::new(), Vec::new(), HashSet::new());
+    for index in 0..archive.len() {
+        let mut member = archive.by_index(index)?;
+        let Some(name) = npyz::npz::array_name_from_file_name(member.name()) else { continue };
+        let name = name.to_owned();
+        if !names.insert(name.clone()) {
+            return Err(Failure::Malformed(format!("two arrays are called \"{name}\"")));
+        }
+        let header = Header::read(&mut member).map_err(|failure| in_member(&name, failure))?;
+        check(&member, &name, &header)?;
+        tensors.push(header.tensor(name));
+        members.push(index);
+    }
+    Ok((Notes::default(), tensors, Box::new(Npz { archive: RefCell::new(archive), members })))
+}
+
+fn in_member(name: &str, failure: Failure) -> Failure {
+    match failure {
+        Failure::Malformed(text) => Failure::Malformed(format!("array \"{name}\": {text}")),
+        other => other,
+    }
+}
+
+fn check<R: Read>(member: &ZipFile<R>, name: &str, header: &Header) -> Result<()> {
+    let size = member.size();
+    let wanted = header.header_bytes.checked_add(header.value_bytes);
+    if matches!(header.dtype, Stored::As(_)) && wanted != Some(size) {
+        let text = format!(
+            "array \"{name}\" is a member of {size} bytes, its header says {}",
+            header.header_bytes.saturating_add(header.value_bytes)
+        );
+        return Err(Failure::Malformed(text));
+    }
+    if member.compression() != CompressionMethod::Stored && size > MAX_INFLATED {
+        let text = format!(
+            "array \"{name}\" would grow to {size} bytes, more than {MAX_INFLATED}: \
+             store it without compression (numpy.savez)"
+        );
+        return Err(Failure::Unsupported(text));
+    }
+    Ok(())
+}
+
+impl From<ZipError> for Failure {
+    fn from(error: ZipError) -> Self {
+        match error {
+            ZipError::Io(error) => error.into(),
+            other => Self::Malformed(format!("the archive: {other}")),
+        }
+    }
+}

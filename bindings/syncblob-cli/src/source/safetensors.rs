@@ -1,0 +1,86 @@
+//! The safetensors format: a header in JSON, then the tensors' bytes.
+
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+
+use ::safetensors::tensor::{Dtype as Type, Metadata, TensorInfo};
+use syncblob::{BlobAny, Context, Dtype};
+
+use super::fill::{self, ByteOrder};
+use super::{notes, Failure, Notes, Result, Store, Stored, Tensor};
+
+/// Room for a hundred thousand tensors. The format allows 100 MB, which would
+/// take a gigabyte once it is parsed.
+const MAX_HEADER: u64 = 16 << 20;
+const LENGTH_BYTES: u64 = 8;
+
+struct Safetensors {
+    file: File,
+    /// Where each tensor's bytes begin.
+    starts: Vec<u64>,
+}
+
+impl Store for Safetensors {
+    fn load(&self, index: usize, tensor: &Tensor, context: &Context) -> Result<BlobAny> {
+        let start = self.starts[index];
+        fill::blob(tensor, context, ByteOrder::Little, &mut |bytes| {
+            Ok(self.file.read_exact_at(bytes, start)?)
+        })
+    }
+}
+
+pub fn open(file: File) -> Result<(Notes, Vec<Tensor>, Box<dyn Store>)> {
+    let (metadata, payload) = read_header(&file)?;
+    let ours = metadata.metadata().as_ref().and_then(|texts| texts.get(notes::KEY));
+    let (notes, places) = ours.and_then(|text| Notes::from_json(text)).unwrap_or_default();
+    let mut found: Vec<(Tensor, u64)> = Vec::new();
+    for name in metadata.offset_keys() {
+        let Some(info) = metadata.info(&name) else { continue };
+        let (shape, place) = (info.shape.clone(), places.get(&name).copied());
+        let start = payload + info.data_offsets.0 as u64;
+        found.push((Tensor { name, place, shape, dtype: stored(info) }, start));
+    }
+    // What has no place comes last, as it is in the file.
+    found.sort_by_key(|(tensor, _)| (tensor.place.is_none(), tensor.place));
+    let (tensors, starts) = found.into_iter().unzip();
+    Ok((notes, tensors, Box::new(Safetensors { file, starts })))
+}
+
+/// The header, and where the tensors' bytes begin.
+fn read_header(file: &File) -> Result<(Metadata, u64)> {
+    let size = file.metadata()?.len();
+    let mut length = [0; LENGTH_BYTES as usize];
+    file.read_exact_at(&mut length, 0)?;
+    let length = u64::from_le_bytes(length);
+    if length > MAX_HEADER {
+        let text = format!("a safetensors header of {length} bytes, more than {MAX_HEADER}");
+        return Err(Failure::Malformed(text));
+    }
+    let payload = LENGTH_BYTES + length;
+    if payload > size {
+        let text = format!("a safetensors header of {length} bytes in a file of {size}");
+        return Err(Failure::Malformed(text));
+    }
+    let mut header = vec![0; usize::try_from(length).unwrap_or_default()];
+    file.read_exact_at(&mut header, LENGTH_BYTES)?;
+    let metadata: Metadata = serde_json::from_slice(&header)
+        .map_err(|error| Failure::Malformed(format!("the safetensors header: {error}")))?;
+    if payload.checked_add(metadata.data_len() as u64) != Some(size) {
+        let told = metadata.data_len();
+        let text = format!("tensors of {told} bytes in a file with {} for them", size - payload);
+        return Err(Failure::Malformed(text));
+    }
+    Ok((metadata, payload))
+}
+
+fn stored(info: &TensorInfo) -> Stored {
+    Stored::As(match info.dtype {
+        Type::F32 => Dtype::F32,
+        Type::F64 => Dtype::F64,
+        Type::I32 => Dtype::I32,
+        Type::U32 => Dtype::U32,
+        Type::F16 => Dtype::F16,
+        Type::BF16 => Dtype::Bf16,
+        other => return Stored::Other(other.to_string()),
+    })
+}
