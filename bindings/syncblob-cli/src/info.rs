@@ -229,7 +229,7 @@ fn with_room(file: String, model: Model) -> Result<(Info, u64)> {
 }
 
 /// Where the blobs are, in the file's order.
-fn places(model: &Model) -> impl Iterator<Item = BlobAt> + '_ {
+pub fn places(model: &Model) -> impl Iterator<Item = BlobAt> + '_ {
     let in_layers = model.layers().flat_map(|layer| {
         let index = layer.index();
         (0..layer.num_blobs()).map(move |blob| BlobAt::from((index, blob)))
@@ -237,7 +237,7 @@ fn places(model: &Model) -> impl Iterator<Item = BlobAt> + '_ {
     in_layers.chain((0..model.blobs().len()).map(BlobAt::from))
 }
 
-fn has_diff(stored: &StoredBlob) -> bool {
+pub fn has_diff(stored: &StoredBlob) -> bool {
     stored.info().diff_count() > 0
 }
 

@@ -1,6 +1,7 @@
 //! The command `syncblob`: looks into Caffe's model files.
 #![forbid(unsafe_code)]
 
+mod advice;
 mod info;
 mod json;
 mod progress;
@@ -9,16 +10,19 @@ mod source;
 mod stats;
 mod table;
 mod text;
+mod values;
+mod verify;
 
 use std::fmt::Display;
 use std::io::{self, BufWriter, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand, ValueEnum};
 use syncblob::{Error, Format};
 
 use crate::info::{Info, Reader};
+use crate::source::Failure;
 use crate::text::printable;
 
 /// Looks into Caffe's model files: .caffemodel, .solverstate, mean.binaryproto.
@@ -32,6 +36,7 @@ struct Arguments {
 #[derive(Subcommand)]
 enum Command {
     Info(InfoArguments),
+    Verify(verify::Arguments),
 }
 
 /// List layers, types, shapes, counts, bytes and sums
@@ -93,10 +98,12 @@ impl From<FormatArgument> for Format {
 }
 
 fn main() -> ExitCode {
-    let Command::Info(arguments) = Arguments::parse().command;
-    match info(&arguments) {
-        Ok(true) => ExitCode::SUCCESS,
-        Ok(false) => ExitCode::FAILURE,
+    let done = match Arguments::parse().command {
+        Command::Info(arguments) => info(&arguments),
+        Command::Verify(arguments) => verify::run(&arguments),
+    };
+    match done {
+        Ok(status) => status,
         // Whoever read our output has seen enough.
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::FAILURE,
         Err(error) => {
@@ -106,28 +113,27 @@ fn main() -> ExitCode {
     }
 }
 
-/// Whether all files were fine; an error is one of standard output.
-fn info(arguments: &InfoArguments) -> io::Result<bool> {
+/// The exit status; an error is one of standard output.
+fn info(arguments: &InfoArguments) -> io::Result<ExitCode> {
     let mut out = BufWriter::new(io::stdout().lock());
     let reader = match Reader::new(arguments.format.map(Format::from)) {
         Ok(reader) => reader,
         Err(error) => {
             complain(&describe(&error));
-            return Ok(false);
+            return Ok(ExitCode::FAILURE);
         }
     };
-    let mut all_fine = true;
+    let mut status = ExitCode::SUCCESS;
     for file in &arguments.files {
         match reader.read(file) {
             Ok(info) => print(&mut out, &info, arguments.json)?,
             Err(error) => {
-                let name = file.as_os_str().to_string_lossy();
-                complain(&format_args!("{}: {}", printable(&name), describe(&error)));
-                all_fine = false;
+                complain_of(file, &error.into());
+                status = ExitCode::FAILURE;
             }
         }
     }
-    Ok(all_fine)
+    Ok(status)
 }
 
 fn print(out: &mut impl Write, info: &Info, json: bool) -> io::Result<()> {
@@ -143,6 +149,14 @@ fn print(out: &mut impl Write, info: &Info, json: bool) -> io::Result<()> {
 /// the exit status alone.
 fn complain(what: &impl Display) {
     let _ = writeln!(io::stderr(), "syncblob: {what}");
+}
+
+/// The same about a file, with what can be done. The failure may hold a path, or
+/// names from the file.
+fn complain_of(file: &Path, failure: &Failure) {
+    let (name, text) = (file.as_os_str().to_string_lossy(), failure.to_string());
+    let (name, text, advice) = (printable(&name), printable(&text), advice::on(failure));
+    complain(&format_args!("{name}: {text}{advice}"));
 }
 
 /// The status's name, what was wrong, and where. The message may hold a path.

@@ -139,7 +139,7 @@ impl Row<'_> {
     }
 }
 
-fn shape(dims: &[usize]) -> String {
+pub fn shape(dims: &[usize]) -> String {
     match dims {
         [] => "scalar".into(),
         dims => dims.iter().map(usize::to_string).collect::<Vec<_>>().join("x"),
@@ -147,7 +147,7 @@ fn shape(dims: &[usize]) -> String {
 }
 
 /// Seven digits, in whichever form is readable.
-fn number(value: f64) -> String {
+pub fn number(value: f64) -> String {
     if value == 0.0 || !(1e-4..1e9).contains(&value.abs()) {
         return if value == 0.0 { "0".into() } else { format!("{value:.6e}") };
     }
@@ -156,7 +156,7 @@ fn number(value: f64) -> String {
 }
 
 /// "1 layer", "2 layers".
-fn how_many(count: usize, noun: &str) -> String {
+pub fn how_many(count: usize, noun: &str) -> String {
     format!("{} {noun}{}", grouped(count), if count == 1 { "" } else { "s" })
 }
 

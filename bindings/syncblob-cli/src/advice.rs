@@ -1,0 +1,31 @@
+//! What may be done about a failure.
+
+use syncblob::{Error, ErrorKind};
+
+use crate::source::Failure;
+
+/// A clause to follow the failure's message; empty when the message says it all.
+pub fn on(failure: &Failure) -> &'static str {
+    match failure {
+        Failure::Library(error) => on_error(error),
+        Failure::Io(_) => CHECK_PATH,
+        Failure::Malformed(_) => "; was it cut off?",
+        Failure::Unsupported(_) | Failure::Interrupted => "",
+    }
+}
+
+const CHECK_PATH: &str = "; check the path, and that you may read it";
+
+fn on_error(error: &Error) -> &'static str {
+    match error.kind() {
+        ErrorKind::Malformed | ErrorKind::BadShape | ErrorKind::DataOverflow => {
+            "; was it cut off, or is it not Caffe's? `syncblob info --as FORMAT` takes it for one"
+        }
+        ErrorKind::LengthMismatch => "; `syncblob verify` lists every such blob",
+        ErrorKind::DataLimit | ErrorKind::OutOfMemory | ErrorKind::CapReached => {
+            "; it asks for more memory than there is: do you trust where it is from?"
+        }
+        ErrorKind::Io => CHECK_PATH,
+        _ => "",
+    }
+}

@@ -1,0 +1,150 @@
+//! The values of one payload as doubles, whichever type they are stored in.
+
+use half::{bf16, f16};
+use syncblob::BlobAny;
+
+use crate::source::{Failure, Result};
+
+#[derive(Clone, Copy)]
+pub enum Values<'a> {
+    F32(&'a [f32]),
+    F64(&'a [f64]),
+    I32(&'a [i32]),
+    U32(&'a [u32]),
+    F16(&'a [f16]),
+    Bf16(&'a [bf16]),
+}
+
+/// The two payloads of a blob.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    Data,
+    Diff,
+}
+
+impl Part {
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Data => "data",
+            Self::Diff => "diff",
+        }
+    }
+}
+
+/// Values that are converted at a time.
+const BLOCK: usize = 1024;
+
+/// Does the same to values of each type.
+macro_rules! each {
+    ($values:expr, $slice:ident => $body:expr) => {
+        match $values {
+            Values::F32($slice) => $body,
+            Values::F64($slice) => $body,
+            Values::I32($slice) => $body,
+            Values::U32($slice) => $body,
+            Values::F16($slice) => $body,
+            Values::Bf16($slice) => $body,
+        }
+    };
+}
+
+impl<'a> Values<'a> {
+    pub fn of(blob: &'a BlobAny, part: Part) -> Result<Self> {
+        macro_rules! values {
+            ($($kind:ident),*) => {
+                match (blob, part) {
+                    $(
+                        (BlobAny::$kind(blob), Part::Data) => Self::$kind(blob.data()?),
+                        (BlobAny::$kind(blob), Part::Diff) => Self::$kind(blob.diff()?),
+                    )*
+                    (other, _) => {
+                        let text = format!("values of {} cannot be read", other.dtype());
+                        return Err(Failure::Unsupported(text));
+                    }
+                }
+            };
+        }
+        Ok(values!(F32, F64, I32, U32, F16, Bf16))
+    }
+
+    pub fn len(self) -> usize {
+        each!(self, values => values.len())
+    }
+
+    /// All of them, some at a time.
+    pub fn for_each_block(self, mut take: impl FnMut(&[f64])) {
+        let mut block = Block::default();
+        for start in (0..self.len()).step_by(BLOCK) {
+            take(block.fill(self, start));
+        }
+    }
+
+    /// Those of two payloads of one length, some at a time.
+    pub fn for_each_block_with(self, other: Self, mut take: impl FnMut(&[f64], &[f64])) {
+        let [mut block, mut other_block] = [Block::default(), Block::default()];
+        for start in (0..self.len().min(other.len())).step_by(BLOCK) {
+            take(block.fill(self, start), other_block.fill(other, start));
+        }
+    }
+}
+
+struct Block([f64; BLOCK]);
+
+impl Default for Block {
+    fn default() -> Self {
+        Self([0.0; BLOCK])
+    }
+}
+
+impl Block {
+    /// At most a block of values, from an offset on.
+    fn fill(&mut self, values: Values, start: usize) -> &[f64] {
+        let count = BLOCK.min(values.len() - start);
+        let block = &mut self.0[..count];
+        each!(values, values => {
+            for (to, &from) in block.iter_mut().zip(&values[start..]) {
+                *to = f64::from(from);
+            }
+        });
+        block
+    }
+}
+
+/// The indices of an element: 5 in a shape of 2x3 is [1, 2].
+pub fn indices(shape: &[usize], mut offset: usize) -> Vec<usize> {
+    let mut indices = vec![0; shape.len()];
+    for (index, &dim) in indices.iter_mut().zip(shape).rev() {
+        if dim > 0 {
+            *index = offset % dim;
+            offset /= dim;
+        }
+    }
+    indices
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_axis_runs_fastest() {
+        let cases: [(&[usize], usize, &[usize]); 4] =
+            [(&[2, 3], 5, &[1, 2]), (&[2, 3, 4], 13, &[1, 0, 1]), (&[7], 6, &[6]), (&[], 0, &[])];
+        for (shape, offset, wanted) in cases {
+            assert_eq!(indices(shape, offset), wanted);
+        }
+    }
+
+    #[test]
+    fn blocks_are_all_values_in_order() {
+        let values: Vec<u32> = (0..3000).collect();
+        let mut seen = Vec::new();
+        Values::U32(&values).for_each_block(|block| seen.extend_from_slice(block));
+        assert!(seen.iter().zip(&values).all(|(&seen, &value)| seen == f64::from(value)));
+        assert_eq!(seen.len(), values.len());
+        let half = [f16::from_f32(0.5); 2];
+        Values::F16(&half).for_each_block_with(Values::Bf16(&[bf16::ONE; 2]), |a, b| {
+            assert_eq!((a, b), (&[0.5; 2][..], &[1.0; 2][..]));
+        });
+    }
+}

@@ -1,0 +1,86 @@
+//! `verify`: are files whole, safe and finite, and within float's range?
+
+mod check;
+mod print;
+
+use std::io::{self, BufWriter, Write};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use syncblob::{Context, OpenOptions};
+
+use crate::FormatArgument;
+
+/// Check that files are whole, safe and finite
+///
+/// Every finding is a line: the file, the layer, the blob, what was found and
+/// where. Bytes that are not what they should be, and blobs whose values are
+/// missing; values that are NaN, infinite, or finite only as a double and not as
+/// the float that Caffe computes with; names that two layers with blobs share,
+/// that are not UTF-8, or that would act on a terminal; a net without any value.
+///
+/// One blob is in memory at a time.
+#[derive(clap::Args)]
+#[command(after_help = "Exit status: 0 if nothing was found; 1 if something was, or a file cannot \
+    be read; 2 for wrong usage.",
+    after_long_help = AFTER_HELP)]
+pub struct Arguments {
+    /// Files to check
+    #[arg(required = true, value_name = "FILE")]
+    files: Vec<PathBuf>,
+
+    /// Print one JSON object a finding, on a line of its own, and nothing else
+    ///
+    /// The schema is schema/verify-v1.schema.json in the program's sources.
+    #[arg(long)]
+    json: bool,
+
+    /// What the files are, instead of finding it out
+    #[arg(long = "as", value_enum, value_name = "FORMAT")]
+    format: Option<FormatArgument>,
+}
+
+const AFTER_HELP: &str = "\
+Examples:
+  syncblob verify resnet.caffemodel
+  syncblob verify --json models/*.caffemodel | jq -r .file | sort -u
+  syncblob verify download.caffemodel && mv download.caffemodel models/
+
+Exit status:
+  0  nothing was found
+  1  something was found; a file that cannot be read is a finding, and the
+     other files are still checked
+  2  wrong usage";
+
+pub fn run(arguments: &Arguments) -> io::Result<ExitCode> {
+    // Freed buffers are not kept: the next blob is rarely as large.
+    let context = match Context::builder().host_cache(false).build() {
+        Ok(context) => context,
+        Err(error) => {
+            crate::complain(&crate::describe(&error));
+            return Ok(ExitCode::FAILURE);
+        }
+    };
+    let mut options = OpenOptions::new().context(&context);
+    if let Some(format) = arguments.format {
+        options = options.format(format.into());
+    }
+    let mut out = BufWriter::new(io::stdout().lock());
+    let mut findings = 0;
+    for file in &arguments.files {
+        let name = file.as_os_str().to_string_lossy();
+        let before = findings;
+        let checked = check::file(&options, file, &mut |finding| {
+            findings += 1;
+            match arguments.json {
+                true => print::json(&mut out, &name, finding),
+                false => print::line(&mut out, &name, finding),
+            }
+        })?;
+        if findings == before && !arguments.json {
+            print::clean(&mut out, &name, &checked)?;
+        }
+        out.flush()?;
+    }
+    Ok(if findings == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}

@@ -1,0 +1,310 @@
+//! What is looked for in a file.
+
+use std::collections::HashMap;
+use std::fs::{self, File};
+use std::io;
+use std::path::Path;
+
+use syncblob::{BlobAny, Layer, Model, OpenOptions};
+
+use crate::info::{has_diff, places};
+use crate::progress::Progress;
+use crate::source::{Failure, FileFormat, Result, Source};
+use crate::text::is_unprintable;
+use crate::values::{indices, Part, Values};
+
+/// One thing that is wrong, and where: in the file, a layer, or a blob.
+#[derive(Default)]
+pub struct Finding<'a> {
+    pub kind: Kind,
+    /// None also for the blobs of no layer.
+    pub layer: Option<&'a str>,
+    pub blob: Option<usize>,
+    /// In a format that is not Caffe's.
+    pub tensor: Option<&'a str>,
+    pub part: Option<Part>,
+    /// The values that the finding is about, and the indices of the first.
+    pub values: Option<(usize, Vec<usize>)>,
+    /// The byte of the file where it is, or where the blob's message begins.
+    pub offset: Option<u64>,
+    pub failure: Option<Failure>,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Kind {
+    /// The file, or a blob of it, cannot be read: `failure` says why.
+    #[default]
+    Unreadable,
+    Nan,
+    Infinite,
+    BeyondFloat,
+    DuplicateName,
+    UnsafeName,
+    NoValues,
+}
+
+impl Kind {
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Unreadable => "unreadable",
+            Self::Nan => "nan",
+            Self::Infinite => "infinite",
+            Self::BeyondFloat => "beyond-float",
+            Self::DuplicateName => "duplicate-name",
+            Self::UnsafeName => "unsafe-name",
+            Self::NoValues => "no-values",
+        }
+    }
+}
+
+/// What was looked at.
+#[derive(Default)]
+pub struct Checked {
+    pub format: &'static str,
+    pub layers: usize,
+    pub blobs: usize,
+    pub values: usize,
+}
+
+type Report<'a> = &'a mut dyn FnMut(&Finding) -> io::Result<()>;
+
+/// Reports each finding in a file; an error is one of `report`.
+pub fn file(options: &OpenOptions, file: &Path, report: Report) -> io::Result<Checked> {
+    match format_of(file) {
+        // What cannot be looked at is left to the library, whose errors say more.
+        None | Some(FileFormat::Caffe(_)) => caffes(options, file, report),
+        Some(format) => other(format, file, report),
+    }
+}
+
+/// None for what is no file; a pipe would be waited for.
+fn format_of(file: &Path) -> Option<FileFormat> {
+    if !fs::metadata(file).ok()?.is_file() {
+        return None;
+    }
+    FileFormat::of_file(&File::open(file).ok()?).ok()
+}
+
+/// One of Caffe's own files. It may hold a million blobs in a few bytes each, so
+/// that nothing is kept of one.
+fn caffes(options: &OpenOptions, file: &Path, report: Report) -> io::Result<Checked> {
+    let model = match options.open(file) {
+        Ok(model) => model,
+        Err(error) => {
+            report(&unreadable(Finding::default(), error.into()))?;
+            return Ok(Checked::default());
+        }
+    };
+    names(&model, report)?;
+    let mut checked =
+        Checked { format: model.format().name(), layers: model.num_layers(), ..Checked::default() };
+    let sizes = places(&model).filter_map(|at| model.blob(at).ok()).map(|blob| blob.info().size());
+    let progress = Progress::new(sizes.map(|size| size as u64).sum());
+    for at in places(&model) {
+        let layer = at.layer.and_then(|layer| model.layer(layer).ok()).map(|layer| layer.name());
+        let place =
+            || Finding { layer: layer.as_deref(), blob: Some(at.index), ..Finding::default() };
+        checked.blobs += 1;
+        match model.blob(at) {
+            Err(error) => report(&unreadable(place(), error.into()))?,
+            Ok(stored) => {
+                let at_offset = || Finding { offset: stored.info().offset(), ..place() };
+                let parts: &[Part] = match has_diff(&stored) {
+                    true => &[Part::Data, Part::Diff],
+                    false => &[Part::Data],
+                };
+                let loaded = stored.load_any().map_err(Failure::from);
+                checked.values += values(loaded, parts, &at_offset, report)?;
+                progress.advance(stored.info().size() as u64);
+            }
+        }
+    }
+    drop(progress);
+    nothing_at_all(&checked, report)?;
+    Ok(checked)
+}
+
+/// A file of another program's format.
+fn other(format: FileFormat, file: &Path, report: Report) -> io::Result<Checked> {
+    let source = match Source::open(file, Some(format)) {
+        Ok(source) => source,
+        Err(failure) => {
+            report(&unreadable(Finding::default(), failure))?;
+            return Ok(Checked::default());
+        }
+    };
+    let mut checked = Checked {
+        format: match format {
+            FileFormat::Safetensors => "safetensors",
+            FileFormat::Npz => "npz",
+            _ => "npy",
+        },
+        blobs: source.tensors.len(),
+        ..Checked::default()
+    };
+    for (index, tensor) in source.tensors.iter().enumerate() {
+        let place = || Finding { tensor: Some(&tensor.name), ..Finding::default() };
+        if tensor.name.contains(is_unprintable) {
+            report(&Finding { kind: Kind::UnsafeName, ..place() })?;
+        }
+        checked.values += values(source.load(index), &[Part::Data], &place, report)?;
+    }
+    nothing_at_all(&checked, report)?;
+    Ok(checked)
+}
+
+fn nothing_at_all(checked: &Checked, report: Report) -> io::Result<()> {
+    match checked.blobs {
+        0 => report(&Finding { kind: Kind::NoValues, ..Finding::default() }),
+        _ => Ok(()),
+    }
+}
+
+fn unreadable(place: Finding, failure: Failure) -> Finding {
+    let offset = match &failure {
+        Failure::Library(error) => error.offset(),
+        _ => None,
+    };
+    Finding { kind: Kind::Unreadable, offset, failure: Some(failure), ..place }
+}
+
+// --- names ------------------------------------------------------------------------
+
+fn names(model: &Model, report: Report) -> io::Result<()> {
+    let is_unsafe = |bytes: &[u8]| {
+        std::str::from_utf8(bytes).map_or(true, |text| text.contains(is_unprintable))
+    };
+    if is_unsafe(model.name_bytes()) {
+        report(&Finding { kind: Kind::UnsafeName, ..Finding::default() })?;
+    }
+    let mut times: HashMap<&[u8], usize> = HashMap::new();
+    for layer in model.layers() {
+        let mut of_layer = |kind, layer: Layer| {
+            let name = layer.name();
+            report(&Finding { kind, layer: Some(&name), ..Finding::default() })
+        };
+        let seen = times.entry(layer.name_bytes()).or_default();
+        *seen += usize::from(layer.num_blobs() > 0);
+        if is_unsafe(layer.name_bytes()) || is_unsafe(layer.layer_type_bytes()) {
+            of_layer(Kind::UnsafeName, layer)?;
+        } else if *seen == 2 && layer.num_blobs() > 0 {
+            of_layer(Kind::DuplicateName, layer)?;
+        }
+    }
+    Ok(())
+}
+
+// --- values -----------------------------------------------------------------------
+
+/// How many values the blob has.
+fn values<'a>(
+    loaded: Result<BlobAny>,
+    parts: &[Part],
+    place: &dyn Fn() -> Finding<'a>,
+    report: Report,
+) -> io::Result<usize> {
+    let loaded = match loaded {
+        Ok(loaded) => loaded,
+        Err(failure) => {
+            report(&unreadable(place(), failure))?;
+            return Ok(0);
+        }
+    };
+    if loaded.count() == 0 {
+        return Ok(0);
+    }
+    for &part in parts {
+        let values = match Values::of(&loaded, part) {
+            Ok(values) => values,
+            Err(failure) => {
+                report(&unreadable(place(), failure))?;
+                continue;
+            }
+        };
+        for (kind, counted) in Counts::of(values).all() {
+            if let Some((count, first)) = counted {
+                let values = Some((count, indices(loaded.shape(), first)));
+                report(&Finding { kind, part: Some(part), values, ..place() })?;
+            }
+        }
+    }
+    Ok(loaded.count() * parts.len())
+}
+
+/// How many values, and the offset of the first, that are not as they should be.
+#[derive(Default)]
+struct Counts {
+    nan: Option<(usize, usize)>,
+    infinite: Option<(usize, usize)>,
+    beyond_float: Option<(usize, usize)>,
+}
+
+impl Counts {
+    fn of(values: Values) -> Self {
+        let (mut counts, mut start) = (Self::default(), 0);
+        values.for_each_block(|block| {
+            let all_fine = block.iter().all(|&value| (value as f32).is_finite());
+            if !all_fine {
+                counts.add(block, start);
+            }
+            start += block.len();
+        });
+        counts
+    }
+
+    /// Adds values, the first of which is at the offset `start`.
+    fn add(&mut self, block: &[f64], start: usize) {
+        for (index, &value) in block.iter().enumerate() {
+            let counted = match () {
+                () if (value as f32).is_finite() => continue,
+                () if value.is_nan() => &mut self.nan,
+                () if value.is_infinite() => &mut self.infinite,
+                () => &mut self.beyond_float,
+            };
+            counted.get_or_insert((0, start + index)).0 += 1;
+        }
+    }
+
+    fn all(self) -> [(Kind, Option<(usize, usize)>); 3] {
+        [
+            (Kind::Nan, self.nan),
+            (Kind::Infinite, self.infinite),
+            (Kind::BeyondFloat, self.beyond_float),
+        ]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_kind_is_counted_from_its_first() {
+        let largest = f64::from(f32::MAX);
+        let values = [
+            1.0,
+            f64::NAN,
+            largest,
+            f64::NEG_INFINITY,
+            -f64::NAN,
+            // Rounds to the largest float; the next one would round to infinity.
+            largest * (1.0 + f64::from(f32::EPSILON) / 8.0),
+            -1e39,
+            5e-324,
+        ];
+        let counts = Counts::of(Values::F64(&values));
+        assert_eq!(
+            counts.all(),
+            [
+                (Kind::Nan, Some((2, 1))),
+                (Kind::Infinite, Some((1, 3))),
+                (Kind::BeyondFloat, Some((1, 6)))
+            ]
+        );
+        let counts = Counts::of(Values::F32(&[f32::MAX, 0.0, -f32::INFINITY]));
+        assert_eq!(
+            counts.all(),
+            [(Kind::Nan, None), (Kind::Infinite, Some((1, 2))), (Kind::BeyondFloat, None)]
+        );
+    }
+}

@@ -1,0 +1,89 @@
+//! A finding as a line.
+
+use std::io::{self, Write};
+
+use serde_json::json;
+
+use crate::advice;
+use crate::source::Failure;
+use crate::table::how_many;
+use crate::text::{grouped, printable, shortened};
+use crate::verify::check::{Checked, Finding, Kind};
+
+/// Characters of a name that are shown.
+const NAME: usize = 60;
+
+/// "net.caffemodel: layer conv1, blob 0, data: 3 values are NaN, the first at [0, 2]"
+pub fn line(out: &mut impl Write, file: &str, finding: &Finding) -> io::Result<()> {
+    let mut place = Vec::new();
+    if let Some(layer) = finding.layer {
+        place.push(format!("layer {}", shortened(layer, NAME)));
+    }
+    if let Some(blob) = finding.blob {
+        place.push(format!("blob {blob}"));
+    }
+    if let Some(tensor) = finding.tensor {
+        place.push(format!("tensor {}", shortened(tensor, NAME)));
+    }
+    place.extend(finding.part.map(|part| part.name().to_string()));
+    let place = if place.is_empty() { String::new() } else { format!("{}: ", place.join(", ")) };
+    writeln!(out, "{}: {place}{}", printable(file), message(finding))
+}
+
+pub fn json(out: &mut impl Write, file: &str, finding: &Finding) -> io::Result<()> {
+    let (count, at) = finding.values.as_ref().map(|(count, at)| (count, at)).unzip();
+    let status = match &finding.failure {
+        Some(Failure::Library(error)) => Some(error.code_name()),
+        _ => None,
+    };
+    let value = json!({
+        "schema": 1, "file": file, "kind": finding.kind.name(),
+        "layer": finding.layer, "blob": finding.blob, "tensor": finding.tensor,
+        "part": finding.part.map(|part| part.name()),
+        "count": count, "at": at, "offset": finding.offset,
+        "status": status,
+        "message": message(finding),
+    });
+    crate::json::write_line(out, &value)
+}
+
+pub fn clean(out: &mut impl Write, file: &str, checked: &Checked) -> io::Result<()> {
+    let layers = match checked.layers {
+        0 => String::new(),
+        count => format!(" {},", how_many(count, "layer")),
+    };
+    let (blobs, values) = (how_many(checked.blobs, "blob"), how_many(checked.values, "value"));
+    writeln!(
+        out,
+        "{}: {},{layers} {blobs}, {values}: nothing found",
+        printable(file),
+        checked.format
+    )
+}
+
+fn message(finding: &Finding) -> String {
+    match (finding.kind, &finding.failure, &finding.values) {
+        (Kind::Unreadable, Some(failure), _) => {
+            format!("{}{}", printable(&failure.to_string()), advice::on(failure))
+        }
+        (kind, _, Some((count, first))) => {
+            let noun = if *count == 1 { "value is" } else { "values are" };
+            let what = match kind {
+                Kind::Nan => "NaN",
+                Kind::Infinite => "infinite",
+                _ => "beyond float's range, and become infinite in Caffe",
+            };
+            let offset = finding.offset.map_or(String::new(), |offset| {
+                format!("; the blob's message begins at byte {offset}")
+            });
+            format!("{} {noun} {what}, the first at {first:?}{offset}", grouped(*count))
+        }
+        (Kind::DuplicateName, ..) => "an earlier layer with blobs has the same name: \
+            Caffe copies both to one layer, the last one stays"
+            .into(),
+        (Kind::UnsafeName, ..) => {
+            "a name or type that is not UTF-8, or has characters that act on a terminal".into()
+        }
+        _ => "no blob at all: was it cut off, or saved before there were weights?".into(),
+    }
+}

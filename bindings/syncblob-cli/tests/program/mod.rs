@@ -1,0 +1,93 @@
+//! The program as its users run it, and files for it.
+#![allow(dead_code)] // each test program uses a part
+
+use std::ffi::OsStr;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use serde_json::Value;
+use syncblob::{Blob, Float, Format, Model, Payload};
+use tempfile::TempDir;
+
+/// Status, standard output, standard error.
+pub fn run<S: AsRef<OsStr>>(arguments: impl IntoIterator<Item = S>) -> (i32, String, String) {
+    let text = |bytes| String::from_utf8(bytes).expect("UTF-8");
+    let output = output(arguments);
+    (output.status.code().expect("no signal"), text(output.stdout), text(output.stderr))
+}
+
+pub fn output<S: AsRef<OsStr>>(arguments: impl IntoIterator<Item = S>) -> Output {
+    let program = env!("CARGO_BIN_EXE_syncblob");
+    Command::new(program).args(arguments).output().expect("the program runs")
+}
+
+/// The arguments of a command: options, then files.
+pub fn command<'a>(name: &'a str, options: &[&'a str], files: &[&'a Path]) -> Vec<&'a OsStr> {
+    let words = [name].into_iter().chain(options.iter().copied()).map(OsStr::new);
+    words.chain(files.iter().map(|file| file.as_os_str())).collect()
+}
+
+pub fn json_lines(text: &str) -> Vec<Value> {
+    text.lines().map(|line| serde_json::from_str(line).expect("a line of JSON")).collect()
+}
+
+pub struct Files {
+    dir: TempDir,
+}
+
+impl Files {
+    pub fn new() -> Self {
+        Self { dir: tempfile::tempdir().unwrap() }
+    }
+
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    pub fn write(&self, name: &str, bytes: &[u8]) -> PathBuf {
+        fs::write(self.path(name), bytes).unwrap();
+        self.path(name)
+    }
+
+    pub fn mean(&self, name: &str, shape: &[usize], values: &[f32]) -> PathBuf {
+        let blob = Blob::<f32>::from_slice(shape, values).unwrap();
+        self.write(name, &blob.to_proto(Payload::Data).unwrap())
+    }
+
+    /// A net of one-blob-each layers.
+    pub fn net<T: Float>(&self, name: &str, layers: &[(&str, &str, &[usize], &[T])]) -> PathBuf {
+        let mut model = Model::create(Format::Caffemodel).unwrap();
+        model.set_name(name).unwrap();
+        for (layer, layer_type, shape, values) in layers {
+            let layer = model.add_layer(layer, layer_type).unwrap();
+            let blob = Blob::<T>::from_slice(*shape, values).unwrap();
+            model.add_blob(layer, &blob, Payload::Data).unwrap();
+        }
+        model.save(self.path(name)).unwrap();
+        self.path(name)
+    }
+
+    /// A blob of 4 elements with one value: it can be listed, not loaded.
+    pub fn short(&self) -> PathBuf {
+        self.write("short.binaryproto", b"\x3a\x02\x08\x04\x2a\x04\0\0\0\0")
+    }
+}
+
+/// Files that Caffe wrote, from the folder SYNCBLOB_TEST_DATA, else from one
+/// beside the repository; nothing, said so, where there is none.
+pub fn real_files() -> Vec<PathBuf> {
+    let beside = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/data");
+    let folder = PathBuf::from(std::env::var_os("SYNCBLOB_TEST_DATA").unwrap_or(beside.into()));
+    let Ok(entries) = fs::read_dir(&folder) else {
+        eprintln!("not tested: {} is absent; set SYNCBLOB_TEST_DATA", folder.display());
+        return Vec::new();
+    };
+    let is_caffes = |path: &PathBuf| {
+        let extension = path.extension().and_then(OsStr::to_str).unwrap_or_default();
+        ["caffemodel", "solverstate", "binaryproto"].contains(&extension)
+    };
+    let mut files: Vec<_> = entries.map(|entry| entry.unwrap().path()).filter(is_caffes).collect();
+    files.sort();
+    files
+}
