@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 mod advice;
+mod diff;
 mod info;
 mod json;
 mod progress;
@@ -36,6 +37,7 @@ struct Arguments {
 #[derive(Subcommand)]
 enum Command {
     Info(InfoArguments),
+    Diff(diff::Arguments),
     Verify(verify::Arguments),
 }
 
@@ -100,6 +102,7 @@ impl From<FormatArgument> for Format {
 fn main() -> ExitCode {
     let done = match Arguments::parse().command {
         Command::Info(arguments) => info(&arguments),
+        Command::Diff(arguments) => diff::run(&arguments),
         Command::Verify(arguments) => verify::run(&arguments),
     };
     match done {

@@ -15,6 +15,7 @@ use std::path::Path;
 
 use syncblob::{BlobAny, Context, Dtype};
 
+pub use self::caffe::unique_names;
 pub use self::format::FileFormat;
 pub use self::notes::{Kind, Layer, Notes, Place, Solver};
 
@@ -63,9 +64,22 @@ impl Tensor {
     }
 }
 
+/// What Caffe's own files say of a blob, and no other format.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Details {
+    /// The loaded blob has a diff too.
+    pub has_diff: bool,
+    /// The shape is that of num, channels, height and width.
+    pub is_legacy: bool,
+}
+
 /// What loads the tensors of one format, by their index in `Source::tensors`.
 trait Store {
     fn load(&self, index: usize, tensor: &Tensor, context: &Context) -> Result<BlobAny>;
+
+    fn details(&self, _: usize) -> Details {
+        Details::default()
+    }
 }
 
 impl Source {
@@ -84,6 +98,10 @@ impl Source {
             FileFormat::Npy => npy::open(File::open(path)?)?,
         };
         Ok(Self { format, notes, tensors, store, context })
+    }
+
+    pub fn details(&self, index: usize) -> Details {
+        self.store.details(index)
     }
 
     /// The values of a tensor, of the type that they are stored in. Memory for

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use syncblob::{BlobAny, BlobAt, Context, Format, Model, OpenOptions, StoredBlob};
 
-use super::{Kind, Layer, Notes, Place, Result, Solver, Store, Stored, Tensor};
+use super::{Details, Kind, Layer, Notes, Place, Result, Solver, Store, Stored, Tensor};
 
 struct Caffe {
     model: Model,
@@ -15,6 +15,17 @@ struct Caffe {
 impl Store for Caffe {
     fn load(&self, index: usize, _: &Tensor, _: &Context) -> Result<BlobAny> {
         Ok(self.model.blob(self.places[index])?.load_any()?)
+    }
+
+    fn details(&self, index: usize) -> Details {
+        match self.model.blob(self.places[index]) {
+            Ok(stored) => Details {
+                has_diff: stored.info().diff_count() > 0,
+                is_legacy: stored.info().is_legacy(),
+            },
+            // Loading it will say why.
+            Err(_) => Details::default(),
+        }
     }
 }
 

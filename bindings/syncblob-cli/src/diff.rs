@@ -1,0 +1,309 @@
+//! `diff`: which blobs of two files differ, and by how much.
+
+mod numbers;
+mod pairs;
+mod print;
+
+use std::io::{self, BufWriter};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::ValueEnum;
+
+use crate::diff::numbers::{Numbers, Tolerance};
+use crate::diff::pairs::{pairs, Names, Pair, Which};
+use crate::diff::print::{Json, Print, Table};
+use crate::progress::Progress;
+use crate::source::{Details, Failure, Layer, Source, Tensor};
+use crate::values::{Part, Values};
+
+/// Compare the blobs of two files, of whichever formats
+///
+/// Blobs are paired by the names of their layers and their number in the layer;
+/// the second of two layers called conv is conv#2. What was not Caffe's is
+/// paired by the tensors' names. Layers without blobs, the parameters of layers
+/// and the net's name are not compared.
+///
+/// Two values a and b are the same if both are NaN, if they are equal, or if
+/// |a - b| is at most TOLERANCE + RTOL * max(|a|, |b|). The relative difference
+/// that is shown is |a - b| / max(|a|, |b|). Shapes are compared as Caffe does:
+/// four legacy dimensions equal a shape with fewer axes that lacks leading ones.
+///
+/// One pair of blobs is in memory at a time.
+#[derive(clap::Args)]
+#[command(after_help = "Exit status: 0 if nothing differs; 1 if something does; 2 for wrong usage \
+    or a file that cannot be read.",
+    after_long_help = AFTER_HELP)]
+pub struct Arguments {
+    /// One file
+    #[arg(value_name = "A")]
+    a: PathBuf,
+
+    /// The other
+    #[arg(value_name = "B")]
+    b: PathBuf,
+
+    /// The absolute difference that is allowed
+    #[arg(long, alias = "atol", default_value_t = 0.0, value_parser = allowed)]
+    tolerance: f64,
+
+    /// The relative difference that is allowed
+    #[arg(long, default_value_t = 0.0, value_parser = allowed)]
+    rtol: f64,
+
+    /// What may differ
+    #[arg(long, value_enum, value_name = "WHAT", value_delimiter = ',')]
+    ignore: Vec<Ignored>,
+
+    /// Print one JSON object a line: each difference, then a summary
+    ///
+    /// The schema is schema/diff-v1.schema.json in the program's sources.
+    #[arg(long)]
+    json: bool,
+}
+
+const AFTER_HELP: &str = "\
+Examples:
+  syncblob diff before.caffemodel after.caffemodel
+  syncblob diff --tolerance 1e-6 --rtol 1e-5 net.caffemodel again.caffemodel
+  syncblob diff --ignore dtype --rtol 1e-3 net.caffemodel half.safetensors
+  syncblob diff --json a.caffemodel b.caffemodel | jq -r 'select(.kind == \"values\") | .tensor'
+
+Exit status:
+  0  nothing differs
+  1  something differs
+  2  wrong usage, or a file that cannot be read; the reason is on standard error";
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Ignored {
+    /// The element types that blobs are stored in
+    Dtype,
+    /// The types of layers
+    Type,
+    /// The diffs of blobs
+    Diff,
+}
+
+fn allowed(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(number) if number >= 0.0 => Ok(number),
+        Ok(_) => Err("it has to be 0 or more".into()),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+/// One thing that differs, in a tensor or its layer.
+pub struct Difference<'a> {
+    /// The name that it was paired by.
+    pub tensor: &'a str,
+    pub what: What<'a>,
+}
+
+pub enum What<'a> {
+    /// The tensor is in one file only.
+    Only(Which),
+    /// Its diff is in one file only.
+    OnlyDiff(Which),
+    /// Types of layers, or shapes or element types, as text.
+    Texts {
+        kind: &'static str,
+        a: String,
+        b: String,
+    },
+    Values {
+        part: Part,
+        shape: &'a [usize],
+        numbers: Numbers,
+    },
+}
+
+/// What was compared.
+#[derive(Default)]
+pub struct Summary {
+    pub tensors: usize,
+    pub values: usize,
+    pub differences: usize,
+    pub max_abs: f64,
+    pub max_rel: f64,
+}
+
+/// Why the comparison ended early.
+enum Stop {
+    Output(io::Error),
+    File(Which, Failure),
+}
+
+impl From<io::Error> for Stop {
+    fn from(error: io::Error) -> Self {
+        Self::Output(error)
+    }
+}
+
+/// Makes a failure one of A or of B.
+fn of(which: Which) -> impl FnOnce(Failure) -> Stop {
+    move |failure| Stop::File(which, failure)
+}
+
+pub fn run(arguments: &Arguments) -> io::Result<ExitCode> {
+    let out = BufWriter::new(io::stdout().lock());
+    let differences = match arguments.json {
+        true => compare_files(arguments, &mut Json::new(out)),
+        false => compare_files(arguments, &mut Table::new(out)),
+    };
+    match differences {
+        Ok(0) => Ok(ExitCode::SUCCESS),
+        Ok(_) => Ok(ExitCode::FAILURE),
+        Err(Stop::Output(error)) => Err(error),
+        Err(Stop::File(which, failure)) => {
+            let file = if which == Which::A { &arguments.a } else { &arguments.b };
+            crate::complain_of(file, &failure);
+            Ok(ExitCode::from(2))
+        }
+    }
+}
+
+/// How many differences there are.
+fn compare_files(arguments: &Arguments, print: &mut impl Print) -> Result<usize, Stop> {
+    let a = Source::open(&arguments.a, None).map_err(of(Which::A))?;
+    let b = Source::open(&arguments.b, None).map_err(of(Which::B))?;
+    let names = [&a, &b].map(Names::new);
+    let both = a.tensors.iter().map(|tensor| names[0].of(tensor));
+    print.begin(&mut both.chain(b.tensors.iter().map(|tensor| names[1].of(tensor))))?;
+    let progress = Progress::new(a.tensors.iter().map(bytes).sum());
+    let mut comparison = Comparison { arguments, print, summary: Summary::default() };
+    for pair in pairs(&names[0], &names[1]) {
+        let (which, index) = match pair {
+            Pair::Both(index_a, index_b) => {
+                let name = names[0].of(&a.tensors[index_a]);
+                comparison.pair(&name, Side::new(&a, index_a), Side::new(&b, index_b))?;
+                progress.advance(bytes(&a.tensors[index_a]));
+                continue;
+            }
+            Pair::One(which, index) => (which, index),
+        };
+        let [in_a, in_b] = &names;
+        let name = match which {
+            Which::A => in_a.of(&a.tensors[index]),
+            Which::B => in_b.of(&b.tensors[index]),
+        };
+        comparison.differ(&name, What::Only(which))?;
+    }
+    drop(progress);
+    let Comparison { print, summary, .. } = comparison;
+    print.summary([&arguments.a, &arguments.b], &summary)?;
+    Ok(summary.differences)
+}
+
+/// What progress is measured by.
+fn bytes(tensor: &Tensor) -> u64 {
+    tensor.count() as u64 * 4
+}
+
+/// A tensor of one file.
+#[derive(Clone, Copy)]
+struct Side<'a> {
+    source: &'a Source,
+    index: usize,
+    tensor: &'a Tensor,
+    details: Details,
+}
+
+impl<'a> Side<'a> {
+    fn new(source: &'a Source, index: usize) -> Self {
+        Self { source, index, tensor: &source.tensors[index], details: source.details(index) }
+    }
+
+    fn layer(&self) -> Option<&'a Layer> {
+        self.source.notes.layers.get(self.tensor.place?.layer?)
+    }
+}
+
+struct Comparison<'a, P> {
+    arguments: &'a Arguments,
+    print: &'a mut P,
+    summary: Summary,
+}
+
+impl<P: Print> Comparison<'_, P> {
+    fn ignores(&self, what: Ignored) -> bool {
+        self.arguments.ignore.contains(&what)
+    }
+
+    fn differ(&mut self, tensor: &str, what: What) -> io::Result<()> {
+        self.summary.differences += 1;
+        self.print.difference(&Difference { tensor, what })
+    }
+
+    fn pair(&mut self, name: &str, a: Side, b: Side) -> Result<(), Stop> {
+        self.summary.tensors += 1;
+        self.descriptions(name, a, b)?;
+        let parts = match [a, b].map(|side| !self.ignores(Ignored::Diff) && side.details.has_diff) {
+            [true, true] => &[Part::Data, Part::Diff][..],
+            [false, false] => &[Part::Data],
+            [in_a, _] => {
+                self.differ(name, What::OnlyDiff(if in_a { Which::A } else { Which::B }))?;
+                &[Part::Data]
+            }
+        };
+        if a.tensor.count() == b.tensor.count() && a.tensor.count() > 0 {
+            self.values(name, parts, a, b)?;
+        }
+        Ok(())
+    }
+
+    /// Compares what is known without loading.
+    fn descriptions(&mut self, name: &str, a: Side, b: Side) -> io::Result<()> {
+        if let (Some(a), Some(b), false) = (a.layer(), b.layer(), self.ignores(Ignored::Type)) {
+            self.texts(name, "type", [&a.layer_type, &b.layer_type].map(String::clone))?;
+        }
+        if !same_shape(a, b) {
+            self.texts(name, "shape", [a, b].map(|side| crate::table::shape(&side.tensor.shape)))?;
+        }
+        if !self.ignores(Ignored::Dtype) {
+            self.texts(name, "dtype", [a, b].map(|side| side.tensor.dtype.to_string()))?;
+        }
+        Ok(())
+    }
+
+    fn texts(&mut self, name: &str, kind: &'static str, [a, b]: [String; 2]) -> io::Result<()> {
+        match a == b {
+            true => Ok(()),
+            false => self.differ(name, What::Texts { kind, a, b }),
+        }
+    }
+
+    fn values(&mut self, name: &str, parts: &[Part], a: Side, b: Side) -> Result<(), Stop> {
+        let shape = &a.tensor.shape;
+        let a = a.source.load(a.index).map_err(of(Which::A))?;
+        let b = b.source.load(b.index).map_err(of(Which::B))?;
+        let Arguments { tolerance: absolute, rtol: relative, .. } = *self.arguments;
+        for &part in parts {
+            let a = Values::of(&a, part).map_err(of(Which::A))?;
+            let b = Values::of(&b, part).map_err(of(Which::B))?;
+            let numbers = Numbers::of(a, b, Tolerance { absolute, relative });
+            self.summary.values += a.len();
+            self.summary.max_abs = self.summary.max_abs.max(numbers.max_abs);
+            self.summary.max_rel = self.summary.max_rel.max(numbers.max_rel);
+            if numbers.differing > 0 {
+                self.differ(name, What::Values { part, shape, numbers })?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Equal dimensions, or four legacy ones whose leading ones the other lacks.
+fn same_shape(a: Side, b: Side) -> bool {
+    fn without_ones(mut shape: &[usize]) -> &[usize] {
+        while let [1, rest @ ..] = shape {
+            shape = rest;
+        }
+        shape
+    }
+    let [shape, other] = [&a.tensor.shape[..], &b.tensor.shape[..]];
+    let is_legacy = a.details.is_legacy || b.details.is_legacy;
+    shape == other
+        || is_legacy
+            && shape.len().max(other.len()) <= 4
+            && without_ones(shape) == without_ones(other)
+}

@@ -1,0 +1,134 @@
+//! How much two payloads of the same length differ.
+
+use crate::values::Values;
+
+/// What may differ, see the help of `diff`.
+#[derive(Clone, Copy)]
+pub struct Tolerance {
+    pub absolute: f64,
+    pub relative: f64,
+}
+
+#[derive(Debug, Default, PartialEq)]
+pub struct Numbers {
+    pub count: usize,
+    /// Values beyond the tolerance, those that are NaN in one payload included.
+    pub differing: usize,
+    pub nan_only_a: usize,
+    pub nan_only_b: usize,
+    /// Of the pairs without NaN; infinite where only one value is.
+    pub max_abs: f64,
+    pub max_rel: f64,
+    /// The first element with the largest difference that is not allowed, and
+    /// its two values. NaN or infinity in one alone is the largest.
+    pub at: usize,
+    pub a: f64,
+    pub b: f64,
+}
+
+impl Numbers {
+    pub fn of(a: Values, b: Values, tolerance: Tolerance) -> Self {
+        let mut numbers = Self { count: a.len(), ..Self::default() };
+        let (mut worst, mut start) = (-1.0, 0);
+        a.for_each_block_with(b, |block_a, block_b| {
+            for (index, (&a, &b)) in block_a.iter().zip(block_b).enumerate() {
+                if a == b || (a.is_nan() && b.is_nan()) {
+                    continue;
+                }
+                let difference = numbers.add(a, b, tolerance);
+                if difference > worst {
+                    (worst, numbers.at, numbers.a, numbers.b) = (difference, start + index, a, b);
+                }
+            }
+            start += block_a.len();
+        });
+        numbers
+    }
+
+    /// Counts two values that are not equal. How much they differ; negative when
+    /// that is allowed.
+    fn add(&mut self, a: f64, b: f64, tolerance: Tolerance) -> f64 {
+        if a.is_nan() || b.is_nan() {
+            self.nan_only_a += usize::from(a.is_nan());
+            self.nan_only_b += usize::from(b.is_nan());
+            self.differing += 1;
+            return f64::INFINITY;
+        }
+        let scale = a.abs().max(b.abs());
+        let absolute = (a - b).abs();
+        let relative = match () {
+            () if absolute.is_finite() => absolute / scale,
+            () if scale.is_finite() => (a / scale - b / scale).abs(),
+            () => f64::INFINITY,
+        };
+        self.max_abs = self.max_abs.max(absolute);
+        self.max_rel = self.max_rel.max(relative);
+        // An infinite value is near no other, whatever the tolerance times it is.
+        let allowed =
+            scale.is_finite() && absolute <= tolerance.absolute + tolerance.relative * scale;
+        self.differing += usize::from(!allowed);
+        if allowed {
+            -1.0
+        } else {
+            absolute
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const EXACT: Tolerance = Tolerance { absolute: 0.0, relative: 0.0 };
+
+    #[test]
+    fn values_of_either_type_are_compared_as_doubles() {
+        let found = Numbers::of(
+            Values::F32(&[1.0, 2.0, 0.1, -0.0]),
+            Values::F64(&[1.0, 2.5, 0.1, 0.0]),
+            EXACT,
+        );
+        let tenth = f64::from(0.1_f32) - 0.1;
+        assert_eq!((found.count, found.differing, found.max_abs), (4, 2, 0.5));
+        assert_eq!((found.at, found.a, found.b), (1, 2.0, 2.5));
+        assert_eq!(found.max_rel, 0.2);
+        let near = Tolerance { absolute: 2.0 * tenth, relative: 0.0 };
+        assert_eq!(Numbers::of(Values::F32(&[0.1]), Values::F64(&[0.1]), near).differing, 0);
+    }
+
+    #[test]
+    fn nan_equals_nan_alone_and_no_tolerance_covers_infinity() {
+        let (nan, inf) = (f64::NAN, f64::INFINITY);
+        let all = Tolerance { absolute: inf, relative: inf };
+        let cases = [
+            (nan, nan, 0),
+            (inf, inf, 0),
+            (-inf, inf, 1),
+            (1.0, inf, 1),
+            (nan, 1.0, 1),
+            (1.0, nan, 1),
+            (1.0, -1e300, 0),
+        ];
+        for (a, b, differing) in cases {
+            let found = Numbers::of(Values::F64(&[a]), Values::F64(&[b]), all);
+            assert_eq!(found.differing, differing, "{a} {b}");
+            let nans = (a.is_nan() && !b.is_nan(), b.is_nan() && !a.is_nan());
+            assert_eq!((found.nan_only_a == 1, found.nan_only_b == 1), nans, "{a} {b}");
+        }
+    }
+
+    #[test]
+    fn the_place_is_that_of_the_worst_that_is_not_allowed() {
+        let relative = Tolerance { absolute: 0.0, relative: 0.1 };
+        let found =
+            Numbers::of(Values::F64(&[100.0, 1.0, 2.0]), Values::F64(&[105.0, 1.5, 2.5]), relative);
+        assert_eq!((found.differing, found.at, found.max_abs), (2, 1, 5.0));
+        assert_eq!(found.max_rel, 0.5 / 1.5);
+    }
+
+    #[test]
+    fn a_difference_beyond_f64_has_a_relative_one() {
+        let found = Numbers::of(Values::F64(&[f64::MAX]), Values::F64(&[-f64::MAX]), EXACT);
+        assert_eq!((found.max_abs, found.max_rel), (f64::INFINITY, 2.0));
+    }
+}

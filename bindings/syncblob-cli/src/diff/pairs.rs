@@ -1,0 +1,67 @@
+//! Which tensor of one file belongs to which of the other.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+
+use crate::source::{unique_names, Place, Source, Tensor};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Which {
+    A,
+    B,
+}
+
+impl Which {
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::A => "a",
+            Self::B => "b",
+        }
+    }
+}
+
+/// Indices of `Source::tensors`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pair {
+    Both(usize, usize),
+    One(Which, usize),
+}
+
+/// The names that a file's tensors are compared by: those that Caffe's own files
+/// have, wherever layer and number are known.
+pub struct Names<'a> {
+    source: &'a Source,
+    layers: Vec<String>,
+}
+
+impl<'a> Names<'a> {
+    pub fn new(source: &'a Source) -> Self {
+        Self { source, layers: unique_names(&source.notes.layers) }
+    }
+
+    pub fn of(&self, tensor: &'a Tensor) -> Cow<'a, str> {
+        match tensor.place {
+            Some(Place { layer: Some(layer), blob }) => {
+                format!("{}.{blob}", self.layers[layer]).into()
+            }
+            _ => tensor.name.as_str().into(),
+        }
+    }
+}
+
+/// The tensors of A in its order, then those of B alone in its order.
+pub fn pairs(a: &Names, b: &Names) -> Vec<Pair> {
+    let names = b.source.tensors.iter().map(|tensor| b.of(tensor));
+    let mut waiting: HashMap<_, _> = names.enumerate().map(|(index, name)| (name, index)).collect();
+    let of_a = a.source.tensors.iter().enumerate();
+    let mut pairs: Vec<Pair> = of_a
+        .map(|(index, tensor)| match waiting.remove(&a.of(tensor)) {
+            Some(other) => Pair::Both(index, other),
+            None => Pair::One(Which::A, index),
+        })
+        .collect();
+    let mut alone: Vec<usize> = waiting.into_values().collect();
+    alone.sort_unstable();
+    pairs.extend(alone.into_iter().map(|index| Pair::One(Which::B, index)));
+    pairs
+}
