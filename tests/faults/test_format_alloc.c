@@ -22,6 +22,7 @@ struct scene {
     sb_model *model, *solver; /* of net and state, each with an edit */
     sb_blob *source, *target; /* both with data and diff */
     sb_model *made;           /* what the call made */
+    sb_blob *lent;
     void *bytes;
 };
 
@@ -237,6 +238,41 @@ static sb_status add_history(struct scene *s, sb_error *err) {
     return sb_model_add_blob(s->solver, SB_NO_LAYER, s->source, 0, err);
 }
 
+static sb_status announce_blob(struct scene *s, sb_error *err) {
+    return sb_model_announce_blob(s->model, 1, s->source, err);
+}
+
+static sb_status announce_history(struct scene *s, sb_error *err) {
+    return sb_model_announce_blob(s->solver, SB_NO_LAYER, s->source, err);
+}
+
+static sb_status lend_fresh(void *user, int64_t layer, int64_t index, const sb_blob **out,
+                            sb_error *err) {
+    struct scene *s = user;
+    const void *p;
+    (void)layer, (void)index;
+    assert_null(s->lent);
+    sb_status st = sb_blob_create_shaped(s->context, SB_DTYPE_F32, four, 1, &s->lent, err);
+    if (st == SB_OK)
+        st = sb_blob_cpu_data(s->lent, &p, err);
+    *out = s->lent;
+    return st;
+}
+
+/* A model of its own, so that the scene's can be saved. */
+static sb_status save_file_from(struct scene *s, sb_error *err) {
+    sb_status st = sb_model_create(s->context, SB_FORMAT_BLOB, &s->made, err);
+    if (st == SB_OK)
+        st = sb_model_announce_blob(s->made, SB_NO_LAYER, s->source, err);
+    if (st == SB_OK)
+        st = sb_model_save_file_from(s->made, s->target_path, lend_fresh, s, err);
+    sb_model_destroy(s->made);
+    sb_blob_destroy(s->lent);
+    s->made = NULL;
+    s->lent = NULL;
+    return st;
+}
+
 static sb_status add_layer(struct scene *s, sb_error *err) {
     return sb_model_add_layer(s->model, "name", "type", NULL, err);
 }
@@ -275,6 +311,9 @@ static const struct {
     {"set_blob, edited", set_edited, 1},
     {"add_blob", add_blobs, 1},
     {"add_blob, no layer", add_history, 2},
+    {"announce_blob", announce_blob, 1},
+    {"announce, no layer", announce_history, 2},
+    {"save_file_from", save_file_from, 3},
     {"add_layer", add_layer, 3},
     {"set_name", set_name, 1},
     {"set_solver_info", set_solver_info, 1},

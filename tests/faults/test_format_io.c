@@ -297,6 +297,16 @@ static sb_status save_file(struct scene *s, sb_error *err) {
     return sb_model_save_file(s->model, s->target, err);
 }
 
+static sb_status lend_nothing(void *user, int64_t layer, int64_t index, const sb_blob **out,
+                              sb_error *err) {
+    (void)user, (void)layer, (void)index, (void)out, (void)err;
+    abort(); /* nothing was announced */
+}
+
+static sb_status save_file_from(struct scene *s, sb_error *err) {
+    return sb_model_save_file_from(s->model, s->target, lend_nothing, NULL, err);
+}
+
 static sb_status write_file(struct scene *s, sb_error *err) {
     return sb_blob_write_file(s->blob, s->target, 0, err);
 }
@@ -306,7 +316,7 @@ static sb_status read_file(struct scene *s, sb_error *err) {
     return sb_blob_read_file(s->blob, s->path, SB_PROTO_RESHAPE, NULL, err);
 }
 
-enum { WRITE_FILE = 9, CALLS = 11 };
+enum { WRITE_FILE = 10, CALLS = 12 };
 
 static const struct {
     const char *name;
@@ -323,6 +333,7 @@ static const struct {
     {"blob_info", blob_info, SB_OK, false},
     {"save", save, SB_OK, false},
     {"save_file", save_file, SB_OK, true},
+    {"save_file_from", save_file_from, SB_OK, true},
     {"write_file", write_file, SB_OK, true},
     {"read_file", read_file, SB_OK, false},
 };

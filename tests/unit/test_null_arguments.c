@@ -230,6 +230,8 @@ static void calls_of_a_model(void **state) {
     assert_status(INVALID, sb_model_set_blob(model, SB_NO_LAYER, 0, NULL, 0, &err));
     assert_status(INVALID, sb_model_add_blob(NULL, SB_NO_LAYER, w->blob, 0, &err));
     assert_status(INVALID, sb_model_add_blob(model, SB_NO_LAYER, NULL, 0, &err));
+    assert_status(INVALID, sb_model_announce_blob(NULL, SB_NO_LAYER, w->blob, &err));
+    assert_status(INVALID, sb_model_announce_blob(model, SB_NO_LAYER, NULL, &err));
     assert_status(INVALID, sb_model_add_layer(NULL, "a", "b", NULL, &err));
     assert_status(INVALID, sb_model_set_name(NULL, "a", &err));
     assert_status(INVALID, sb_model_solver_info(NULL, &solver, &err));
@@ -242,6 +244,7 @@ static void calls_of_a_model(void **state) {
     assert_status(INVALID, sb_model_save(NULL, w->out.bytes, 64, NULL, &err));
     assert_status(INVALID, sb_model_save_file(NULL, "/dev/null", &err));
     assert_status(INVALID, sb_model_save_file(model, NULL, &err));
+    assert_status(INVALID, sb_model_save_file_from(model, "/dev/null", NULL, NULL, &err));
     assert_int_equal(sb_model_num_blobs(model, SB_NO_LAYER), 0);
     /* NULL for what is not there is fine. */
     assert_ok(sb_model_save(model, NULL, 0, NULL, &err));

@@ -24,6 +24,21 @@ pub type sb_parallel_for = ::core::option::Option<
         arg: *mut ::core::ffi::c_void,
     ),
 >;
+/**Lends the values of an announced blob, once each, in the file's order.
+* layer a layer or SB_NO_LAYER
+* out \[borrowed\] a blob of the announced dtype and shape, which stays as it
+is until the next call or the end of the save
+
+Returns SB_OK, or a status that the save ends with; then it has written `err`, if not NULL*/
+pub type sb_blob_lender = ::core::option::Option<
+    unsafe extern "C" fn(
+        user: *mut ::core::ffi::c_void,
+        layer: i64,
+        index: i64,
+        out: *mut *const sb_blob,
+        err: *mut sb_error,
+    ) -> sb_status,
+>;
 /**What went wrong. Owned by the caller, may be uninitialised; untouched on
 success, wholly written on failure. The layout is frozen: 256 bytes.*/
 #[repr(C)]
@@ -2440,6 +2455,18 @@ blob file).*/
         flags: u32,
         err: *mut sb_error,
     ) -> sb_status;
+    /**Adds a blob like sb_model_add_blob, but without its values, which
+sb_model_save_file_from asks for: so a model can be saved that memory would not
+hold. Other ways to save or load the blob are UNSUPPORTED until it is set.
+* like \[borrowed\] of its dtype and shape; its bytes are not touched
+
+Errors: those of sb_model_add_blob but for sb_blob_cpu_data's.*/
+    pub fn sb_model_announce_blob(
+        model: *mut sb_model,
+        layer: i64,
+        like: *const sb_blob,
+        err: *mut sb_error,
+    ) -> sb_status;
     /**Adds a layer without blobs in the current form, at the end.
 * name, type \[borrowed\] NUL-terminated
 * out_layer \[nullable\] its index
@@ -2502,6 +2529,17 @@ Errors: OVER_LIMIT, IO, MALFORMED, OUT_OF_MEMORY, CAP_REACHED.*/
     pub fn sb_model_save_file(
         model: *const sb_model,
         path: *const ::core::ffi::c_char,
+        err: *mut sb_error,
+    ) -> sb_status;
+    /**As sb_model_save_file, the values of announced blobs asked for one at a time.
+
+Errors: also the lender's; DTYPE_MISMATCH, SHAPE_MISMATCH (what it lent is not what
+was announced) and those of sb_blob_cpu_data.*/
+    pub fn sb_model_save_file_from(
+        model: *const sb_model,
+        path: *const ::core::ffi::c_char,
+        lender: sb_blob_lender,
+        user: *mut ::core::ffi::c_void,
         err: *mut sb_error,
     ) -> sb_status;
     /**Reads a BlobProto into the blob (Blob::FromProto). Legacy dimensions win

@@ -71,6 +71,10 @@ impl BlobAny {
         }
     }
 
+    pub(crate) fn as_ptr(&self) -> *mut sys::sb_blob {
+        each!(self, blob => blob.as_ptr())
+    }
+
     /// The element type.
     pub fn dtype(&self) -> Dtype {
         each!(self, blob => dtype_of(blob))

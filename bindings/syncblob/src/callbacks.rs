@@ -1,13 +1,16 @@
-//! The caller's allocator and threads, as the C library calls them.
+//! The caller's allocator, threads and blobs, as the C library calls for them.
 
 use std::alloc::{GlobalAlloc, Layout};
+use std::any::Any;
 use std::ffi::c_void;
+use std::panic::{self, AssertUnwindSafe};
 use std::ptr;
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use syncblob_sys as sys;
 
 use crate::owner::contain;
+use crate::{BlobAny, BlobAt, Error, Result};
 
 /// Spreads tasks over threads: calls the closure as many times as the number
 /// says, on any threads, and returns when all calls have returned.
@@ -100,4 +103,69 @@ unsafe extern "C" fn free<A: GlobalAlloc + Sync>(
         // SAFETY: `memory` is from `alloc` with the same layout.
         unsafe { (*user.cast::<A>()).dealloc(memory.cast(), layout) }
     });
+}
+
+/// A closure that gives blobs, the one that is lent, and what went wrong.
+struct Lender<F, E> {
+    values: F,
+    lent: Option<BlobAny>,
+    failure: Option<Failure<E>>,
+}
+
+enum Failure<E> {
+    Returned(E),
+    Panicked(Box<dyn Any + Send>),
+}
+
+/// Makes a call that asks `values` for blobs.
+pub(crate) fn lend_blobs<F, E>(
+    values: F,
+    call: impl FnOnce(sys::sb_blob_lender, *mut c_void) -> Result<()>,
+) -> Result<(), E>
+where
+    F: FnMut(BlobAt) -> Result<BlobAny, E>,
+    E: From<Error>,
+{
+    let mut lender = Lender { values, lent: None, failure: None };
+    let result = call(Some(lend_blob::<F, E>), ptr::from_mut(&mut lender).cast());
+    match lender.failure {
+        Some(Failure::Returned(error)) => Err(error),
+        Some(Failure::Panicked(payload)) => panic::resume_unwind(payload),
+        None => result.map_err(E::from),
+    }
+}
+
+unsafe extern "C" fn lend_blob<F, E>(
+    user: *mut c_void,
+    layer: i64,
+    index: i64,
+    out: *mut *const sys::sb_blob,
+    err: *mut sys::sb_error,
+) -> sys::sb_status
+where
+    F: FnMut(BlobAt) -> Result<BlobAny, E>,
+{
+    // SAFETY: `user` is the lender of `lend_blobs`, which waits.
+    let lender = unsafe { &mut *user.cast::<Lender<F, E>>() };
+    // What was lent before has been written.
+    lender.lent = None;
+    let values = AssertUnwindSafe(|| (lender.values)(BlobAt::from_c(layer, index)));
+    let failure = match panic::catch_unwind(values) {
+        Ok(Ok(blob)) => {
+            // SAFETY: the library wants the blob there; it stays until the next call.
+            unsafe { *out = lender.lent.insert(blob).as_ptr() };
+            return sys::SB_OK;
+        }
+        Ok(Err(error)) => Failure::Returned(error),
+        Err(payload) => Failure::Panicked(payload),
+    };
+    lender.failure = Some(failure);
+    // Only what is kept is told, but the library's callers count on an error.
+    let told =
+        sys::sb_error { code: sys::SB_ERR_IO, device_code: 0, offset: -1, message: [0; 240] };
+    if !err.is_null() {
+        // SAFETY: the caller's, for one error.
+        unsafe { err.write(told) };
+    }
+    sys::SB_ERR_IO
 }

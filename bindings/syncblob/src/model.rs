@@ -9,9 +9,12 @@ use std::slice;
 use syncblob_sys as sys;
 
 use crate::blob::reserve;
+use crate::callbacks::lend_blobs;
 use crate::ffi::{c_path, c_text, check, get, to_i64, to_usize};
 use crate::owner::lend_shared;
-use crate::{Blob, BlobAny, Context, Dtype, Error, ErrorKind, Float, Limits, Payload, Result};
+use crate::{
+    Blob, BlobAny, Context, Dtype, Error, ErrorKind, Float, Limits, Payload, Result, Shape,
+};
 
 /// What a file is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -311,6 +314,46 @@ impl Model {
         check(|err| unsafe { sys::sb_model_save_file(self.as_ptr(), path.as_ptr(), err) })
     }
 
+    /// The same, the values of [announced](Model::announce_blob) blobs asked for
+    /// one at a time: so a model can be saved that memory would not hold. Each
+    /// blob is dropped before the next is asked for.
+    ///
+    /// ```no_run
+    /// use syncblob::{Blob, Error, Format, Model};
+    ///
+    /// # fn main() -> syncblob::Result<()> {
+    /// let mut model = Model::create(Format::Caffemodel)?;
+    /// let layer = model.add_layer("fc", "InnerProduct")?;
+    /// model.announce_blob::<f32>(layer, [4096, 25088])?;
+    /// model.save_from("large.caffemodel", |at| {
+    ///     Ok::<_, Error>(Blob::<f32>::full([4096, 25088], at.index as f32)?.into())
+    /// })?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// Those of `values`, with which the file stays as it was; as
+    /// [`save`](Model::save); [`DtypeMismatch`](ErrorKind::DtypeMismatch) and
+    /// [`ShapeMismatch`](ErrorKind::ShapeMismatch) for a blob that is not what was
+    /// announced; those of [`Blob::data`].
+    ///
+    /// # Panics
+    /// When `values` does; the file stays as it was.
+    pub fn save_from<E: From<Error>>(
+        &self,
+        path: impl AsRef<Path>,
+        values: impl FnMut(BlobAt) -> Result<BlobAny, E>,
+    ) -> Result<(), E> {
+        let path = c_path(path.as_ref())?;
+        lend_blobs(values, |lender, user| {
+            // SAFETY: `path` ends in NUL; `user` is what the lender expects.
+            check(|err| unsafe {
+                sys::sb_model_save_file_from(self.as_ptr(), path.as_ptr(), lender, user, err)
+            })
+        })
+    }
+
     /// The model as bytes.
     ///
     /// # Errors
@@ -486,6 +529,24 @@ impl Model {
         // SAFETY: model and blob are live.
         check(|err| unsafe {
             sys::sb_model_add_blob(self.as_ptr(), layer, blob.as_ptr(), payload.flags(), err)
+        })
+    }
+
+    /// Adds a blob like [`add_blob`](Model::add_blob), but without its values, which
+    /// [`save_from`](Model::save_from) asks for.
+    ///
+    /// # Errors
+    /// As [`add_blob`](Model::add_blob); as [`Blob::zeros`] for the shape.
+    pub fn announce_blob<T: Float>(
+        &mut self,
+        layer: impl Into<Option<usize>>,
+        shape: impl Into<Shape>,
+    ) -> Result<()> {
+        let like = Blob::<T>::zeros_in(&self.context, shape)?;
+        let layer = layer_code(layer.into());
+        // SAFETY: model and blob are live.
+        check(|err| unsafe {
+            sys::sb_model_announce_blob(self.as_ptr(), layer, like.as_ptr(), err)
         })
     }
 
@@ -670,6 +731,10 @@ pub struct BlobAt {
 }
 
 impl BlobAt {
+    pub(crate) fn from_c(layer: i64, index: i64) -> Self {
+        Self { layer: usize::try_from(layer).ok(), index: to_usize(index) }
+    }
+
     fn layer_code(self) -> i64 {
         layer_code(self.layer)
     }

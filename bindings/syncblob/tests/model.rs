@@ -52,6 +52,83 @@ fn a_model_built_in_memory_goes_round_through_bytes_and_files() {
     check_net(&Model::open(&path).unwrap());
 }
 
+/// `net` without diffs, its values not there yet.
+fn announced() -> Model {
+    let mut model = Model::create(Format::Caffemodel).unwrap();
+    model.set_name("net").unwrap();
+    model.add_layer("data", "Input").unwrap();
+    let ip = model.add_layer("ip", "InnerProduct").unwrap();
+    model.announce_blob::<f32>(ip, [2, 3]).unwrap();
+    model.announce_blob::<f64>(ip, [2]).unwrap();
+    model
+}
+
+#[test]
+fn announced_blobs_are_asked_for_one_at_a_time() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("net.caffemodel");
+    let model = announced();
+    assert_eq!(model.save(&path).unwrap_err().kind(), ErrorKind::Unsupported);
+    let context = Context::builder().host_cache(false).build().unwrap();
+    let empty = context.stats().unwrap().host_bytes;
+    let mut asked = Vec::new();
+    model
+        .save_from(&path, |at| {
+            assert_eq!(context.stats()?.host_bytes, empty, "the blob before is still there");
+            asked.push((at.layer, at.index));
+            let blob = model.blob(at)?;
+            let shape = blob.info().shape().to_vec();
+            Ok::<_, syncblob::Error>(match blob.info().dtype() {
+                Dtype::F64 => Blob::<f64>::full_in(&context, shape, 0.5)?.into(),
+                _ => Blob::<f32>::full_in(&context, shape, 2.5)?.into(),
+            })
+        })
+        .unwrap();
+    assert_eq!(asked, [(Some(1), 0), (Some(1), 1)]);
+    let saved = Model::open(&path).unwrap();
+    let load = |index| saved.layer(1).unwrap().blob(index).unwrap();
+    assert_eq!(load(0).load::<f32>().unwrap().data().unwrap(), [2.5; 6]);
+    assert_eq!(load(1).load::<f64>().unwrap().data().unwrap(), [0.5; 2]);
+    assert_eq!(load(1).info().dtype(), Dtype::F64);
+}
+
+#[test]
+fn values_that_fail_leave_the_old_file() {
+    #[derive(Debug, PartialEq)]
+    enum Why {
+        Mine,
+        Library(ErrorKind),
+    }
+    impl From<syncblob::Error> for Why {
+        fn from(error: syncblob::Error) -> Self {
+            Self::Library(error.kind())
+        }
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("net.caffemodel");
+    std::fs::write(&path, "old").unwrap();
+    let model = announced();
+    let wrong = |blob: BlobAny| model.save_from(&path, |_| blob_once(&blob)).unwrap_err();
+    fn blob_once(blob: &BlobAny) -> Result<BlobAny, Why> {
+        match blob {
+            BlobAny::F32(blob) => Ok(blob.try_clone()?.into()),
+            BlobAny::F64(blob) => Ok(blob.try_clone()?.into()),
+            _ => Err(Why::Mine),
+        }
+    }
+    assert_eq!(wrong(Blob::<i32>::zeros([2, 3]).unwrap().into()), Why::Mine);
+    let doubles = Blob::<f64>::zeros([2, 3]).unwrap();
+    assert_eq!(wrong(doubles.into()), Why::Library(ErrorKind::DtypeMismatch));
+    let turned = Blob::<f32>::zeros([3, 2]).unwrap();
+    assert_eq!(wrong(turned.into()), Why::Library(ErrorKind::ShapeMismatch));
+    let panics = std::panic::catch_unwind(|| {
+        model.save_from(&path, |_| -> Result<BlobAny, Why> { panic!("no values") })
+    });
+    assert_eq!(*panics.unwrap_err().downcast::<&str>().unwrap(), "no values");
+    assert_eq!(std::fs::read(&path).unwrap(), b"old");
+    assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1);
+}
+
 #[test]
 fn a_replaced_blob_is_saved_and_the_rest_kept() {
     let dir = tempfile::tempdir().unwrap();

@@ -155,6 +155,14 @@ SB_API sb_status sb_model_set_blob(sb_model *model, int64_t layer, int64_t index
 SB_API sb_status sb_model_add_blob(sb_model *model, int64_t layer, const sb_blob *blob,
                                    uint32_t flags, sb_error *err);
 
+/** Adds a blob like sb_model_add_blob, but without its values, which
+ *  sb_model_save_file_from asks for: so a model can be saved that memory would not
+ *  hold. Other ways to save or load the blob are UNSUPPORTED until it is set.
+ *  @param like [borrowed] of its dtype and shape; its bytes are not touched
+ *  Errors: those of sb_model_add_blob but for sb_blob_cpu_data's. */
+SB_API sb_status sb_model_announce_blob(sb_model *model, int64_t layer, const sb_blob *like,
+                                        sb_error *err);
+
 /** Adds a layer without blobs in the current form, at the end.
  *  @param name, type [borrowed] NUL-terminated
  *  @param out_layer [nullable] its index
@@ -196,6 +204,20 @@ SB_API sb_status sb_model_save(const sb_model *model, void *buffer, size_t capac
 /** The same into a file, atomically; it may be the one the model was opened from.
  *  Errors: OVER_LIMIT, IO, MALFORMED, OUT_OF_MEMORY, CAP_REACHED. */
 SB_API sb_status sb_model_save_file(const sb_model *model, const char *path, sb_error *err);
+
+/** Lends the values of an announced blob, once each, in the file's order.
+ *  @param layer a layer or SB_NO_LAYER
+ *  @param out [borrowed] a blob of the announced dtype and shape, which stays as it
+ *      is until the next call or the end of the save
+ *  @return SB_OK, or a status that the save ends with; then it has written `err`, if not NULL */
+typedef sb_status (*sb_blob_lender)(void *user, int64_t layer, int64_t index, const sb_blob **out,
+                                    sb_error *err);
+
+/** As sb_model_save_file, the values of announced blobs asked for one at a time.
+ *  Errors: also the lender's; DTYPE_MISMATCH, SHAPE_MISMATCH (what it lent is not what
+ *  was announced) and those of sb_blob_cpu_data. */
+SB_API sb_status sb_model_save_file_from(const sb_model *model, const char *path,
+                                         sb_blob_lender lender, void *user, sb_error *err);
 
 SB_END_DECLS
 

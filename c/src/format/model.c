@@ -151,7 +151,7 @@ sb_status sb_model_create(sb_context *context, int32_t format, sb_model **out, s
 static void free_edits(sb_model *model) {
     sb_context *context = model->context;
     for (size_t i = 0; i < model->num_edits; i++)
-        sb_bytes_free(model->edits[i].bytes);
+        sb__edit_free(&model->edits[i]);
     for (size_t i = 0; i < model->num_new_layers; i++) {
         sb__own_text_free(&model->new_layers[i].name, context);
         sb__own_text_free(&model->new_layers[i].type, context);

@@ -5,10 +5,11 @@
 
 #include "format/model_index.h"
 
-/* A blob that was set or added, encoded. */
+/* A blob that was set or added, encoded, or that was announced. */
 struct sb__edit {
     int64_t layer, index;
-    unsigned char *bytes; /* sb_bytes_free */
+    unsigned char *bytes; /* sb_bytes_free; NULL if announced */
+    sb_blob *announced;   /* dtype and shape, no memory; NULL if there are bytes */
     size_t size;
 };
 
@@ -44,6 +45,7 @@ struct sb_model {
 size_t sb__model_edit_from(const sb_model *model, int64_t layer, int64_t index);
 /* The edit of exactly that blob, or NULL. */
 const struct sb__edit *sb__model_edit(const sb_model *model, int64_t layer, int64_t index);
+void sb__edit_free(const struct sb__edit *edit);
 void sb__own_text_free(struct sb__own_text *text, sb_context *context);
 
 #endif

@@ -2,6 +2,12 @@
 #include "format/model.h"
 #include "format/read_blob.h"
 
+/* The announced blob at a place, or NULL. */
+static const sb_blob *announced(const sb_model *model, int64_t layer, int64_t index) {
+    const struct sb__edit *edit = sb__model_edit(model, layer, index);
+    return edit ? edit->announced : NULL;
+}
+
 /* One blob of a model: where its message is. */
 struct located {
     struct sb__source source; /* the model's, or an edit's bytes */
@@ -88,6 +94,16 @@ static void describe(const struct sb__blob_index *blob, const struct located *at
         out->shape[i] = blob->shape.dims[i];
 }
 
+static void describe_announced(const sb_blob *blob, sb_blob_info *out) {
+    const struct sb__shape *shape = sb__blob_shape(blob);
+    *out = (sb_blob_info){.count = shape->count,
+                          .offset = -1,
+                          .dtype = sb_blob_dtype(blob),
+                          .num_axes = shape->num_axes < 0 ? 0 : shape->num_axes};
+    for (int32_t i = 0; i < out->num_axes; i++)
+        out->shape[i] = shape->dims[i];
+}
+
 sb_status sb_model_blob_info(const sb_model *model, int64_t layer, int64_t index, sb_blob_info *out,
                              sb_error *err) {
     struct sb__reader reader;
@@ -95,6 +111,10 @@ sb_status sb_model_blob_info(const sb_model *model, int64_t layer, int64_t index
     struct sb__blob_index blob;
     if (!model || !out)
         return sb__fail_null(err, model ? "out" : "model");
+    if (announced(model, layer, index)) {
+        describe_announced(announced(model, layer, index), out);
+        return SB_OK;
+    }
     sb_status st = locate(model, layer, index, &reader, &at, err);
     if (st == SB_OK)
         st = sb__blob_index(&reader, &at.blob, at.begin, at.end, &model->limits, &blob, err);
@@ -111,6 +131,10 @@ sb_status sb_model_load_blob(const sb_model *model, int64_t layer, int64_t index
         return sb__fail_null(err, model ? "blob" : "model");
     const struct sb__read_blob how = {true, true, sizeof *model + model->index.block_bytes,
                                       &model->limits};
+    if (announced(model, layer, index))
+        return sb__fail(err, SB_ERR_UNSUPPORTED,
+                        "blob %lld of layer %lld was announced: its values are not here",
+                        (long long)index, (long long)layer);
     sb_status st = sb__check_proto_dtype(blob, err);
     if (st == SB_OK)
         st = locate(model, layer, index, &reader, &at, err);

@@ -1,5 +1,6 @@
 #include "base/checked.h"
 #include "base/error.h"
+#include "format/blob_index.h"
 #include "format/bytes.h"
 #include "format/encode.h"
 #include "format/model.h"
@@ -46,6 +47,11 @@ static sb_status grow(sb_context *context, void **items, size_t *room, size_t us
     return st;
 }
 
+void sb__edit_free(const struct sb__edit *edit) {
+    sb_bytes_free(edit->bytes);
+    sb_blob_destroy(edit->announced);
+}
+
 static sb_status reserve_edit(sb_model *model, sb_error *err) {
     void *edits = model->edits;
     sb_status st = grow(model->context, &edits, &model->room_edits, model->num_edits,
@@ -59,7 +65,7 @@ static void put_edit(sb_model *model, struct sb__edit edit) {
     size_t at = sb__model_edit_from(model, edit.layer, edit.index);
     struct sb__edit *place = &model->edits[at];
     if (at < model->num_edits && place->layer == edit.layer && place->index == edit.index) {
-        sb_bytes_free(place->bytes);
+        sb__edit_free(place);
     } else {
         memmove(place + 1, place, (model->num_edits - at) * sizeof *place);
         model->num_edits++;
@@ -87,7 +93,7 @@ static sb_status put_blob(sb_model *model, int64_t layer, int64_t index, const s
     }
     struct sb__sink sink = sb__sink_memory(bytes, encoding.size);
     sb__encode_pack(&encoding, &sink);
-    put_edit(model, (struct sb__edit){layer, index, bytes, encoding.size});
+    put_edit(model, (struct sb__edit){layer, index, bytes, NULL, encoding.size});
     return SB_OK;
 }
 
@@ -123,6 +129,43 @@ sb_status sb_model_add_blob(sb_model *model, int64_t layer, const sb_blob *blob,
     if (st != SB_OK)
         return st;
     return put_blob(model, layer, sb_model_num_blobs(model, layer), blob, flags, err);
+}
+
+/* A blob of the same dtype and shape, without memory. */
+static sb_status make_announced(sb_context *context, const sb_blob *like, sb_blob **out,
+                                sb_error *err) {
+    sb_blob *blob;
+    sb_status st = sb_blob_create(context, sb_blob_dtype(like), &blob, err);
+    if (st != SB_OK)
+        return st;
+    if (sb__blob_shape(like)->num_axes >= 0)
+        st = sb_blob_reshape_like(blob, like, NULL, err);
+    if (st != SB_OK) {
+        sb_blob_destroy(blob);
+        return st;
+    }
+    *out = blob;
+    return SB_OK;
+}
+
+sb_status sb_model_announce_blob(sb_model *model, int64_t layer, const sb_blob *like,
+                                 sb_error *err) {
+    struct sb__encoding encoding;
+    sb_blob *blob;
+    if (!model || !like)
+        return sb__fail_null(err, model ? "like" : "model");
+    sb_status st = check_add(model, layer, err);
+    if (st == SB_OK)
+        st = sb__encode_measure(&encoding, like, 0, err);
+    if (st == SB_OK)
+        st = reserve_edit(model, err);
+    if (st == SB_OK)
+        st = make_announced(model->context, like, &blob, err);
+    if (st != SB_OK)
+        return st;
+    int64_t index = sb_model_num_blobs(model, layer);
+    put_edit(model, (struct sb__edit){layer, index, NULL, blob, encoding.size});
+    return SB_OK;
 }
 
 /* --- texts --------------------------------------------------------------------------------- */

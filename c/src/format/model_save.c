@@ -1,4 +1,5 @@
 #include "base/error.h"
+#include "format/encode.h"
 #include "format/model.h"
 #include "format/sink.h"
 
@@ -11,6 +12,8 @@ struct save {
     const sb_model *model;
     struct sb__reader *reader;
     struct sb__sink *sink;
+    sb_blob_lender lender; /* of announced blobs; not needed to count */
+    void *user;
 };
 
 /* How far the blobs and layers of the model have been met. */
@@ -26,30 +29,76 @@ static ProtobufCBinaryData binary(sb_text text) {
     return (ProtobufCBinaryData){text.size, (uint8_t *)text.bytes};
 }
 
-static void put_blob(struct sb__sink *sink, uint32_t field, const struct sb__edit *edit) {
-    sb__sink_prefix(sink, field, edit->size);
-    sb__sink_bytes(sink, edit->bytes, edit->size);
+static sb_status check_lent(const struct sb__edit *edit, const sb_blob *blob, sb_error *err) {
+    if (!blob)
+        return sb__fail_null(err, "the lent blob");
+    if (sb_blob_dtype(blob) != sb_blob_dtype(edit->announced))
+        return sb__fail(
+            err, SB_ERR_DTYPE_MISMATCH, "blob %lld of layer %lld was announced as %s, lent as %s",
+            (long long)edit->index, (long long)edit->layer,
+            sb_dtype_name(sb_blob_dtype(edit->announced)), sb_dtype_name(sb_blob_dtype(blob)));
+    if (!sb_blob_shape_equals(blob, edit->announced))
+        return sb__fail(err, SB_ERR_SHAPE_MISMATCH,
+                        "blob %lld of layer %lld was not announced with the shape it is lent with",
+                        (long long)edit->index, (long long)edit->layer);
+    return SB_OK;
 }
 
-static void put_blobs(const struct save *save, uint32_t field, int64_t layer, int64_t first) {
+static sb_status put_announced(const struct save *save, const struct sb__edit *edit,
+                               sb_error *err) {
+    struct sb__encoding encoding;
+    const sb_blob *blob = NULL;
+    if (sb__sink_counts(save->sink)) {
+        save->sink->written += edit->size;
+        return SB_OK;
+    }
+    sb_status st = save->lender(save->user, edit->layer, edit->index, &blob, err);
+    if (st == SB_OK)
+        st = check_lent(edit, blob, err);
+    if (st == SB_OK)
+        st = sb__encode_measure(&encoding, blob, 0, err);
+    if (st == SB_OK)
+        st = sb__encode_fetch(&encoding, err);
+    if (st == SB_OK)
+        sb__encode_pack(&encoding, save->sink);
+    return st;
+}
+
+static sb_status put_edit(const struct save *save, const struct sb__edit *edit, sb_error *err) {
+    if (edit->announced)
+        return put_announced(save, edit, err);
+    sb__sink_bytes(save->sink, edit->bytes, edit->size);
+    return SB_OK;
+}
+
+static sb_status put_blob(const struct save *save, uint32_t field, const struct sb__edit *edit,
+                          sb_error *err) {
+    sb__sink_prefix(save->sink, field, edit->size);
+    return put_edit(save, edit, err);
+}
+
+static sb_status put_blobs(const struct save *save, uint32_t field, int64_t layer, int64_t first,
+                           sb_error *err) {
     const sb_model *model = save->model;
+    sb_status st = SB_OK;
     for (size_t i = sb__model_edit_from(model, layer, first);
-         i < model->num_edits && model->edits[i].layer == layer; i++)
-        put_blob(save->sink, field, &model->edits[i]);
+         st == SB_OK && i < model->num_edits && model->edits[i].layer == layer; i++)
+        st = put_blob(save, field, &model->edits[i], err);
+    return st;
 }
 
 /* Once all blobs of the file's are written, the added ones follow in the same message. */
-static void append_blobs(const struct save *save, const struct sb__layout *layout,
-                         struct position *position) {
+static sb_status append_blobs(const struct save *save, const struct sb__layout *layout,
+                              struct position *position, sb_error *err) {
     int64_t first, blobs = sb__model_index_blobs(&save->model->index, save->model->format,
                                                  position->layer, &first);
     if (layout->blobs == 0 || position->appended || position->next_blob < blobs)
-        return;
-    put_blobs(save, layout->blobs, position->layer, blobs);
+        return SB_OK;
     position->appended = true;
+    return put_blobs(save, layout->blobs, position->layer, blobs, err);
 }
 
-static void put_new_layer(const struct save *save, int64_t layer) {
+static sb_status put_new_layer(const struct save *save, int64_t layer, sb_error *err) {
     const sb_model *model = save->model;
     const struct sb__new_layer *texts = &model->new_layers[layer - model->index.num_layers];
     Sb__LayerParameter message = SB__LAYER_PARAMETER__INIT;
@@ -57,12 +106,14 @@ static void put_new_layer(const struct save *save, int64_t layer) {
     message.name = binary((sb_text){texts->name.bytes, texts->name.size});
     message.type = binary((sb_text){texts->type.bytes, texts->type.size});
     struct sb__sink count = sb__sink_count();
-    const struct save counting = {model, save->reader, &count};
-    put_blobs(&counting, sb__layer_layout.blobs, layer, 0);
+    const struct save counting = {.model = model, .reader = save->reader, .sink = &count};
+    sb_status st = put_blobs(&counting, sb__layer_layout.blobs, layer, 0, err);
+    if (st != SB_OK)
+        return st;
     sb__sink_prefix(save->sink, sb__format_layout(model->format)->children[0].field,
                     sb__layer_parameter__get_packed_size(&message) + count.written);
     (void)sb__layer_parameter__pack_to_buffer(&message, &save->sink->base);
-    put_blobs(save, sb__layer_layout.blobs, layer, 0);
+    return put_blobs(save, sb__layer_layout.blobs, layer, 0, err);
 }
 
 static void put_head(const struct save *save) {
@@ -133,7 +184,7 @@ static sb_status put_message(const struct save *save, const struct sb__layout *l
 static sb_status put_child(const struct save *save, const struct sb__field *field,
                            const struct action *action, struct position *position, sb_error *err) {
     struct sb__sink count = sb__sink_count();
-    const struct save counting = {save->model, save->reader, &count};
+    const struct save counting = {.model = save->model, .reader = save->reader, .sink = &count};
     struct position counted = *position;
     sb_status st = put_message(&counting, action->child, field->begin, field->end, &counted, err);
     if (st != SB_OK)
@@ -146,8 +197,11 @@ static sb_status put_action(const struct save *save, const struct sb__layout *la
                             const struct sb__field *field, const struct action *action,
                             struct position *position, sb_error *err) {
     struct position inside = {.layer = action->layer};
+    sb_status st = SB_OK;
     if (action->edit)
-        put_blob(save->sink, field->number, action->edit);
+        st = put_blob(save, field->number, action->edit, err);
+    if (st != SB_OK)
+        return st;
     if (!action->child)
         return SB_OK;
     return put_child(save, field, action, layout->is_layer ? position : &inside, err);
@@ -175,7 +229,7 @@ static sb_status put_message(const struct save *save, const struct sb__layout *l
     if (st == SB_OK)
         st = sb__sink_span(save->sink, source, begin, end, err);
     if (st == SB_OK)
-        append_blobs(save, layout, position);
+        st = append_blobs(save, layout, position, err);
     return st;
 }
 
@@ -183,13 +237,13 @@ static sb_status put_blob_file(const struct save *save, sb_error *err) {
     const struct sb__edit *edit = sb__model_edit(save->model, SB_NO_LAYER, 0);
     if (!edit)
         return sb__sink_span(save->sink, &save->model->source, 0, save->model->source.size, err);
-    sb__sink_bytes(save->sink, edit->bytes, edit->size);
-    return SB_OK;
+    return put_edit(save, edit, err);
 }
 
-static sb_status put_model(const sb_model *model, struct sb__sink *sink, sb_error *err) {
+static sb_status put_model(const sb_model *model, struct sb__sink *sink, sb_blob_lender lender,
+                           void *user, sb_error *err) {
     struct sb__reader reader;
-    const struct save save = {model, &reader, sink};
+    const struct save save = {model, &reader, sink, lender, user};
     const struct sb__layout *layout = sb__format_layout(model->format);
     struct position position = {.layer = SB_NO_LAYER};
     if (!layout)
@@ -199,9 +253,9 @@ static sb_status put_model(const sb_model *model, struct sb__sink *sink, sb_erro
     sb_status st = put_message(&save, layout, 0, model->source.size, &position, err);
     if (st != SB_OK)
         return st;
-    for (int64_t i = model->index.num_layers; i < sb_model_num_layers(model); i++)
-        put_new_layer(&save, i);
-    return SB_OK;
+    for (int64_t i = model->index.num_layers; st == SB_OK && i < sb_model_num_layers(model); i++)
+        st = put_new_layer(&save, i, err);
+    return st;
 }
 
 /* --- calls -------------------------------------------------------------------------------- */
@@ -210,7 +264,7 @@ sb_status sb_model_size(const sb_model *model, size_t *out, sb_error *err) {
     if (!model || !out)
         return sb__fail_null(err, model ? "out" : "model");
     struct sb__sink count = sb__sink_count();
-    sb_status st = put_model(model, &count, err);
+    sb_status st = put_model(model, &count, NULL, NULL, err);
     if (st != SB_OK)
         return st;
     if (count.written > SB__MAX_MESSAGE_BYTES)
@@ -224,8 +278,8 @@ sb_status sb_model_size(const sb_model *model, size_t *out, sb_error *err) {
 
 /* Writes the model, which has `size` bytes unless its file changes under us. */
 static sb_status put_whole(const sb_model *model, struct sb__sink *sink, size_t size,
-                           sb_error *err) {
-    sb_status st = put_model(model, sink, err);
+                           sb_blob_lender lender, void *user, sb_error *err) {
+    sb_status st = put_model(model, sink, lender, user, err);
     if (st == SB_OK)
         st = sb__source_check(&model->source, err);
     if (st == SB_OK && sink->written != size)
@@ -233,10 +287,22 @@ static sb_status put_whole(const sb_model *model, struct sb__sink *sink, size_t 
     return st;
 }
 
+static sb_status check_values(const sb_model *model, sb_error *err) {
+    for (size_t i = 0; i < model->num_edits; i++)
+        if (model->edits[i].announced)
+            return sb__fail(err, SB_ERR_UNSUPPORTED,
+                            "blob %lld of layer %lld was announced: sb_model_save_file_from saves "
+                            "it",
+                            (long long)model->edits[i].index, (long long)model->edits[i].layer);
+    return SB_OK;
+}
+
 sb_status sb_model_save(const sb_model *model, void *buffer, size_t capacity, size_t *out_size,
                         sb_error *err) {
     size_t size = 0;
     sb_status st = sb_model_size(model, &size, err);
+    if (st == SB_OK)
+        st = check_values(model, err);
     if (st != SB_OK)
         return st;
     if (!buffer && size > 0)
@@ -245,13 +311,14 @@ sb_status sb_model_save(const sb_model *model, void *buffer, size_t capacity, si
         return sb__fail(err, SB_ERR_INVALID_ARGUMENT, "the model has %zu bytes, the buffer %zu",
                         size, capacity);
     struct sb__sink sink = sb__sink_memory(buffer, size);
-    st = put_whole(model, &sink, size, err);
+    st = put_whole(model, &sink, size, NULL, NULL, err);
     if (st == SB_OK && out_size)
         *out_size = size;
     return st;
 }
 
-sb_status sb_model_save_file(const sb_model *model, const char *path, sb_error *err) {
+static sb_status save_file(const sb_model *model, const char *path, sb_blob_lender lender,
+                           void *user, sb_error *err) {
     struct sb__file_write file;
     size_t size = 0;
     if (!path)
@@ -262,10 +329,22 @@ sb_status sb_model_save_file(const sb_model *model, const char *path, sb_error *
     if (st != SB_OK)
         return st;
     struct sb__sink sink = sb__sink_file(&file);
-    st = put_whole(model, &sink, size, err);
+    st = put_whole(model, &sink, size, lender, user, err);
     if (st != SB_OK) {
         sb__file_write_cancel(&file);
         return st;
     }
     return sb__file_write_commit(&file, err);
+}
+
+sb_status sb_model_save_file(const sb_model *model, const char *path, sb_error *err) {
+    sb_status st = model ? check_values(model, err) : sb__fail_null(err, "model");
+    return st == SB_OK ? save_file(model, path, NULL, NULL, err) : st;
+}
+
+sb_status sb_model_save_file_from(const sb_model *model, const char *path, sb_blob_lender lender,
+                                  void *user, sb_error *err) {
+    if (!lender)
+        return sb__fail_null(err, "lender");
+    return save_file(model, path, lender, user, err);
 }

@@ -27,6 +27,10 @@ struct sb__sink sb__sink_file(struct sb__file_write *file) {
     return (struct sb__sink){.base = {append}, .file = file};
 }
 
+bool sb__sink_counts(const struct sb__sink *sink) {
+    return !sink->file && !sink->memory;
+}
+
 void sb__sink_bytes(struct sb__sink *sink, const void *bytes, size_t size) {
     append(&sink->base, size, bytes);
 }
@@ -57,7 +61,7 @@ void sb__sink_prefix(struct sb__sink *sink, uint32_t field, uint64_t size) {
 sb_status sb__sink_span(struct sb__sink *sink, const struct sb__source *source, uint32_t begin,
                         uint32_t end, sb_error *err) {
     unsigned char chunk[SB__WINDOW_BYTES];
-    if (!sink->file && !sink->memory) {
+    if (sb__sink_counts(sink)) {
         sink->written += end - begin;
         return SB_OK;
     }

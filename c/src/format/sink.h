@@ -19,6 +19,8 @@ struct sb__sink sb__sink_count(void);
 struct sb__sink sb__sink_memory(void *memory, size_t capacity);
 struct sb__sink sb__sink_file(struct sb__file_write *file);
 
+/* Whether bytes are only counted. */
+bool sb__sink_counts(const struct sb__sink *sink);
 void sb__sink_bytes(struct sb__sink *sink, const void *bytes, size_t size);
 /* Tag and length of a field that holds `size` bytes. */
 size_t sb__prefix_size(uint32_t field, uint64_t size);
