@@ -10,7 +10,7 @@ pub fn on(failure: &Failure) -> &'static str {
         Failure::Library(error) => on_error(error),
         Failure::Io(_) => CHECK_PATH,
         Failure::Malformed(_) => "; was it cut off?",
-        Failure::Unsupported(_) | Failure::Interrupted => "",
+        Failure::Unsupported(_) | Failure::Told(_) | Failure::Interrupted => "",
     }
 }
 

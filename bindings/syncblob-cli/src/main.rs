@@ -1,7 +1,8 @@
-//! The command `syncblob`: looks into Caffe's model files.
+//! The command `syncblob`: looks into Caffe's model files, and converts them.
 #![forbid(unsafe_code)]
 
 mod advice;
+mod convert;
 mod diff;
 mod info;
 mod json;
@@ -26,7 +27,8 @@ use crate::info::{Info, Reader};
 use crate::source::Failure;
 use crate::text::printable;
 
-/// Looks into Caffe's model files: .caffemodel, .solverstate, mean.binaryproto.
+/// Looks into Caffe's model files and converts them: .caffemodel, .solverstate,
+/// mean.binaryproto.
 #[derive(Parser)]
 #[command(name = "syncblob", version, arg_required_else_help = true)]
 struct Arguments {
@@ -37,6 +39,7 @@ struct Arguments {
 #[derive(Subcommand)]
 enum Command {
     Info(InfoArguments),
+    Convert(convert::Arguments),
     Diff(diff::Arguments),
     Verify(verify::Arguments),
 }
@@ -102,6 +105,7 @@ impl From<FormatArgument> for Format {
 fn main() -> ExitCode {
     let done = match Arguments::parse().command {
         Command::Info(arguments) => info(&arguments),
+        Command::Convert(arguments) => convert::run(&arguments),
         Command::Diff(arguments) => diff::run(&arguments),
         Command::Verify(arguments) => verify::run(&arguments),
     };

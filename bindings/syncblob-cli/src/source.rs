@@ -17,7 +17,7 @@ use syncblob::{BlobAny, Context, Dtype};
 
 pub use self::caffe::unique_names;
 pub use self::format::FileFormat;
-pub use self::notes::{Kind, Layer, Notes, Place, Solver};
+pub use self::notes::{Kind, Layer, Notes, Place, Solver, KEY as NOTES_KEY};
 
 /// An opened file. Nothing of a tensor is in memory until it is loaded.
 pub struct Source {
@@ -104,6 +104,11 @@ impl Source {
         self.store.details(index)
     }
 
+    /// Where tensors are loaded: freed buffers are not kept.
+    pub fn context(&self) -> &Context {
+        &self.context
+    }
+
     /// The values of a tensor, of the type that they are stored in. Memory for
     /// them alone is needed.
     pub fn load(&self, index: usize) -> Result<BlobAny> {
@@ -129,6 +134,8 @@ pub enum Failure {
     Malformed(String),
     /// It cannot be done, and what can be done instead.
     Unsupported(String),
+    /// One of the above, of which the text says what file it is about.
+    Told(String),
     /// A signal asks to stop.
     Interrupted,
 }
@@ -138,7 +145,7 @@ impl fmt::Display for Failure {
         match self {
             Self::Library(error) => write!(f, "{}: {error}", error.code_name()),
             Self::Io(error) => error.fmt(f),
-            Self::Malformed(text) | Self::Unsupported(text) => f.write_str(text),
+            Self::Malformed(text) | Self::Unsupported(text) | Self::Told(text) => f.write_str(text),
             Self::Interrupted => f.write_str("interrupted"),
         }
     }

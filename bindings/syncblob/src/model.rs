@@ -354,13 +354,23 @@ impl Model {
         })
     }
 
+    /// The bytes that the model takes when it is saved.
+    ///
+    /// # Errors
+    /// [`OverLimit`](ErrorKind::OverLimit) above 2 GiB − 1, protobuf's limit;
+    /// [`Io`](ErrorKind::Io) and [`Malformed`](ErrorKind::Malformed) when the file
+    /// is not what it was.
+    pub fn size(&self) -> Result<usize> {
+        // SAFETY: the model is live.
+        get(|out, err| unsafe { sys::sb_model_size(self.as_ptr(), out, err) })
+    }
+
     /// The model as bytes.
     ///
     /// # Errors
     /// As [`save`](Model::save).
     pub fn to_bytes(&self) -> Result<Vec<u8>> {
-        // SAFETY: the model is live.
-        let size = get(|out, err| unsafe { sys::sb_model_size(self.as_ptr(), out, err) })?;
+        let size = self.size()?;
         let mut bytes = Vec::<u8>::new();
         reserve(&mut bytes, size)?;
         // SAFETY: `bytes` has room for `capacity` bytes.

@@ -1,5 +1,6 @@
 //! Which format a file has.
 
+use std::fmt;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
@@ -45,6 +46,17 @@ impl FileFormat {
             "npz" => Self::Npz,
             "npy" => Self::Npy,
             _ => return None,
+        })
+    }
+}
+
+impl fmt::Display for FileFormat {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Caffe(format) => format.map_or("caffe", Format::name),
+            Self::Safetensors => "safetensors",
+            Self::Npz => "npz",
+            Self::Npy => "npy",
         })
     }
 }

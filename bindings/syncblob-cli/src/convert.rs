@@ -1,0 +1,290 @@
+//! `convert`: weights from one format into another, a tensor at a time.
+
+mod caffe;
+mod interrupt;
+mod layers;
+mod names;
+mod numpy;
+mod output;
+mod plan;
+mod safetensors;
+mod values;
+
+use std::fmt::Display;
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::error::ErrorKind;
+use clap::{CommandFactory, ValueEnum};
+use glob::Pattern;
+use syncblob::{Dtype, Format};
+
+use self::caffe::Net;
+use self::interrupt::Interrupt;
+use self::output::Target;
+use self::plan::{Plan, Wishes};
+use self::values::Reader;
+use crate::progress::Progress;
+use crate::source::{unique_names, Failure, FileFormat, Result, Source};
+use crate::text::{grouped, printable};
+use crate::{advice, complain};
+
+/// Convert weights between Caffe's formats, safetensors and NumPy's
+///
+/// IN's format is told from its content, OUT's from its extension: .caffemodel,
+/// .solverstate, .binaryproto, .safetensors, .npz, .npy. One tensor at a time is in
+/// memory. OUT is written beside its place and renamed when it is whole.
+///
+/// What is converted are weights: blobs, with the names, types and order of their
+/// layers, the name of the net, the counters of a solver. A net's parameters and
+/// connections, and diffs, are left out. A .caffemodel is written in Caffe's
+/// current form. A .safetensors keeps the layers in its metadata, so that they come
+/// back; .npz and .npy keep the names of tensors alone, and what is made of them has
+/// layers without types.
+#[derive(clap::Args)]
+#[command(after_help = "Exit status: 0; 1 if IN cannot be read or converted or OUT not be \
+    written, which is then what it was; 2 for\nwrong usage.",
+    after_long_help = AFTER_HELP)]
+pub struct Arguments {
+    /// File to read
+    #[arg(value_name = "IN")]
+    input: PathBuf,
+
+    /// File to write
+    #[arg(value_name = "OUT")]
+    output: PathBuf,
+
+    /// What IN is, instead of finding it out
+    #[arg(long, value_enum, value_name = "FORMAT")]
+    from: Option<FormatArgument>,
+
+    /// What OUT is to be, whatever its name
+    #[arg(long, value_enum, value_name = "FORMAT")]
+    to: Option<FormatArgument>,
+
+    /// What the tensors of a layer are called
+    #[arg(long, value_enum, value_name = "SCHEME", default_value_t = Scheme::Numbers)]
+    names: Scheme,
+
+    /// Divide each BatchNorm's mean and variance by its scale factor
+    ///
+    /// The factor is then left out; a .caffemodel, which must have one, gets 1.
+    #[arg(long)]
+    apply_scale: bool,
+
+    /// The type of all values in OUT, instead of the one that each has in IN
+    ///
+    /// Rounds to the nearest. Values beyond the range become infinite and are told.
+    #[arg(long, value_enum, value_name = "DTYPE")]
+    dtype: Option<DtypeArgument>,
+
+    /// Only tensors whose name in OUT matches; may be given several times
+    #[arg(long, value_name = "GLOB")]
+    only: Vec<Pattern>,
+
+    /// List what would be written, and write nothing
+    #[arg(long)]
+    dry_run: bool,
+
+    /// Replace OUT if it is there
+    #[arg(short, long)]
+    force: bool,
+}
+
+const AFTER_HELP: &str = "\
+Examples:
+  syncblob convert resnet.caffemodel resnet.safetensors
+  syncblob convert resnet.caffemodel resnet.safetensors --names torch --apply-scale --dtype f16
+  syncblob convert resnet.safetensors resnet.caffemodel
+  syncblob convert mean.binaryproto mean.npy
+  syncblob convert --dry-run --only 'conv*' resnet.caffemodel conv.npz
+
+Exit status:
+  0  OUT is written
+  1  IN cannot be read or converted or OUT not be written; the reason is on
+     standard error, and OUT is what it was
+  2  wrong usage";
+
+#[derive(Clone, Copy, ValueEnum)]
+enum FormatArgument {
+    /// NetParameter: the layers of a net
+    Caffemodel,
+    /// SolverState: the history of a solver
+    Solverstate,
+    /// BlobProto: one blob, such as mean.binaryproto
+    Binaryproto,
+    /// BlobProtoVector: a list of blobs
+    Blobvector,
+    Safetensors,
+    /// NumPy's archive of arrays
+    Npz,
+    /// NumPy's file of one array
+    Npy,
+}
+
+impl From<FormatArgument> for FileFormat {
+    fn from(format: FormatArgument) -> Self {
+        match format {
+            FormatArgument::Caffemodel => Self::Caffe(Some(Format::Caffemodel)),
+            FormatArgument::Solverstate => Self::Caffe(Some(Format::Solverstate)),
+            FormatArgument::Binaryproto => Self::Caffe(Some(Format::Blob)),
+            FormatArgument::Blobvector => Self::Caffe(Some(Format::BlobVector)),
+            FormatArgument::Safetensors => Self::Safetensors,
+            FormatArgument::Npz => Self::Npz,
+            FormatArgument::Npy => Self::Npy,
+        }
+    }
+}
+
+/// What the tensors of a layer are called.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Scheme {
+    /// layer.0, layer.1
+    Numbers,
+    /// layer.weight, layer.bias; of BatchNorm running_mean, running_var, scale_factor
+    Torch,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum DtypeArgument {
+    F16,
+    Bf16,
+    F32,
+    F64,
+}
+
+impl From<DtypeArgument> for Dtype {
+    fn from(dtype: DtypeArgument) -> Self {
+        match dtype {
+            DtypeArgument::F16 => Self::F16,
+            DtypeArgument::Bf16 => Self::Bf16,
+            DtypeArgument::F32 => Self::F32,
+            DtypeArgument::F64 => Self::F64,
+        }
+    }
+}
+
+/// The exit status; an error is one of standard output.
+pub fn run(arguments: &Arguments) -> io::Result<ExitCode> {
+    let Some(format) = output_format(arguments) else {
+        let name = arguments.output.to_string_lossy();
+        let text = format!("'{}' does not say its format: --to does", printable(&name));
+        crate::Arguments::command().error(ErrorKind::ValueValidation, text).exit();
+    };
+    let interrupt = match Interrupt::new() {
+        Ok(interrupt) => interrupt,
+        Err(error) => {
+            complain(&error);
+            return Ok(ExitCode::FAILURE);
+        }
+    };
+    match convert(arguments, format, &interrupt) {
+        Ok(Some(plan)) => list(format, &plan, &arguments.output).map(|()| ExitCode::SUCCESS),
+        Ok(None) => Ok(ExitCode::SUCCESS),
+        Err(Failure::Interrupted) => Ok(interrupt.end()),
+        Err(failure) => {
+            complain(&printable(&failure.to_string()));
+            Ok(ExitCode::FAILURE)
+        }
+    }
+}
+
+fn output_format(arguments: &Arguments) -> Option<FileFormat> {
+    arguments.to.map(FileFormat::from).or_else(|| FileFormat::of_path(&arguments.output))
+}
+
+/// Gives the plan where it is only to be listed.
+fn convert(
+    arguments: &Arguments,
+    format: FileFormat,
+    interrupt: &Interrupt,
+) -> Result<Option<Plan>> {
+    let Arguments { input, output, .. } = arguments;
+    let reading = |failure| about_input(input, failure);
+    let writing = |failure| about_output(output, failure);
+    let source = Source::open(input, arguments.from.map(FileFormat::from)).map_err(reading)?;
+    let wishes = Wishes {
+        format,
+        scheme: arguments.names,
+        apply_scale: arguments.apply_scale,
+        dtype: arguments.dtype.map(Dtype::from),
+        only: &arguments.only,
+    };
+    let plan = Plan::new(&source, &wishes).map_err(reading)?;
+    let net = match format {
+        FileFormat::Caffe(kind) => Some(Net::new(kind, &plan).map_err(writing)?),
+        _ => None,
+    };
+    tell_losses(&source);
+    if arguments.dry_run {
+        return Ok(Some(plan));
+    }
+    let target = Target::new(output, arguments.force).map_err(writing)?;
+    let reader = Reader::new(&source, input, interrupt, Progress::new(plan.bytes()));
+    target
+        .write(|temporary| match (&net, format) {
+            (Some(net), _) => net.save(&plan, &reader, temporary.path()),
+            (None, FileFormat::Npz) => numpy::write_archive(&plan, &reader, temporary.as_file()),
+            (None, FileFormat::Npy) => numpy::write_array(&plan, &reader, temporary.as_file()),
+            (None, _) => safetensors::write(&plan, &reader, temporary.as_file()),
+        })
+        .map_err(writing)?;
+    reader.finish();
+    Ok(None)
+}
+
+/// The failure with the file that it is about and what can be done.
+fn about_input(path: &Path, failure: Failure) -> Failure {
+    let advice = advice::on(&failure);
+    match about_output(path, failure) {
+        Failure::Told(text) => Failure::Told(text + advice),
+        other => other,
+    }
+}
+
+/// The failure with the file that it is about, unless it has one.
+fn about_output(path: &Path, failure: Failure) -> Failure {
+    match failure {
+        Failure::Told(_) | Failure::Interrupted => failure,
+        other => Failure::Told(format!("{}: {other}", path.display())),
+    }
+}
+
+/// What a reader of OUT may miss.
+fn tell_losses(source: &Source) {
+    let tensors = 0..source.tensors.len();
+    let diffs = tensors.filter(|index| source.details(*index).has_diff).count();
+    if diffs > 0 {
+        note(&format_args!("the diffs of {diffs} blobs are left out"));
+    }
+    let layers = &source.notes.layers;
+    let names = layers.iter().zip(unique_names(layers));
+    let renamed = names.filter(|(layer, name)| layer.name != *name).count();
+    if renamed > 0 && matches!(source.format, FileFormat::Caffe(_)) {
+        note(&format_args!(
+            "{renamed} layers have no name, or one that came before: \
+             in the names of their tensors it has #number"
+        ));
+    }
+}
+
+/// What would be written: a line for each tensor, then one for all.
+fn list(format: FileFormat, plan: &Plan, output: &Path) -> io::Result<()> {
+    let mut out = BufWriter::new(io::stdout().lock());
+    for item in &plan.items {
+        let shape: Vec<_> = item.shape.iter().map(usize::to_string).collect();
+        let (name, shape, bytes) = (printable(&item.name), shape.join("x"), item.bytes());
+        writeln!(out, "{name}  {}  {shape}  {} bytes", item.dtype, grouped(bytes))?;
+    }
+    let (tensors, bytes) = (plan.items.len(), plan.bytes());
+    let name = output.to_string_lossy();
+    let (name, bytes) = (printable(&name), grouped(usize::try_from(bytes).unwrap_or(usize::MAX)));
+    writeln!(out, "{name}: {format}, {tensors} tensors, {bytes} bytes of values")?;
+    out.flush()
+}
+
+/// A note on standard error.
+fn note(what: &impl Display) {
+    complain(&format_args!("note: {what}"));
+}

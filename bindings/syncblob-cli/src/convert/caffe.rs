@@ -1,0 +1,127 @@
+//! Tensors into Caffe's own files, which the library writes.
+
+use std::path::Path;
+
+use syncblob::{Blob, BlobAny, BlobAt, Context, Dtype, ErrorKind, Format, Model, SolverInfo};
+
+use super::layers::{self, Content};
+use super::plan::Plan;
+use super::values::Reader;
+use crate::source::{Failure, Kind, Result};
+
+/// A model without its values, and what they are.
+pub struct Net {
+    model: Model,
+    /// By layer; those of no layer are in the last.
+    contents: Vec<Vec<Content>>,
+}
+
+impl Net {
+    /// Refuses what would be more than a message can have.
+    pub fn new(format: Option<Format>, plan: &Plan) -> Result<Self> {
+        let format = format.unwrap_or(Format::Caffemodel);
+        let context = Context::builder().host_cache(false).build()?;
+        let mut net = Self { model: Model::create_in(&context, format)?, contents: Vec::new() };
+        match format {
+            Format::Blob => {
+                plan.single()?;
+                net.announce(None, vec![Content::Item(0)], plan)?;
+            }
+            Format::Solverstate => net.announce_solver(plan)?,
+            Format::BlobVector => net.announce(None, in_order(plan, "blobs")?, plan)?,
+            _ => net.announce_layers(plan)?,
+        }
+        net.check_size()?;
+        Ok(net)
+    }
+
+    fn check_size(&self) -> Result<()> {
+        match self.model.size() {
+            Err(error) if error.kind() == ErrorKind::OverLimit => Err(Failure::Unsupported(
+                "protobuf, and so Caffe, has no files of 2 GiB or more: \
+                 write .safetensors instead, which has no such limit"
+                    .into(),
+            )),
+            other => Ok(other.map(drop)?),
+        }
+    }
+
+    fn announce_layers(&mut self, plan: &Plan) -> Result<()> {
+        let layers = layers::of(plan)?;
+        self.model.set_name(&plan.notes.name)?;
+        for (layer, contents) in layers {
+            let index = self.model.add_layer(&layer.name, &layer.layer_type)?;
+            self.announce(Some(index), contents, plan)?;
+        }
+        Ok(())
+    }
+
+    fn announce_solver(&mut self, plan: &Plan) -> Result<()> {
+        if let Some(solver) = &plan.notes.solver {
+            self.model.set_solver_info(&SolverInfo {
+                iteration: solver.iter,
+                current_step: solver.current_step,
+                learned_net: solver.learned_net.clone().into(),
+            })?;
+        }
+        self.announce(None, in_order(plan, "history")?, plan)
+    }
+
+    fn announce(
+        &mut self,
+        layer: Option<usize>,
+        contents: Vec<Content>,
+        plan: &Plan,
+    ) -> Result<()> {
+        for content in &contents {
+            let item = match content {
+                Content::Item(index) => &plan.items[*index],
+                Content::One => {
+                    self.model.announce_blob::<f32>(layer, [1])?;
+                    continue;
+                }
+            };
+            match item.dtype {
+                Dtype::F64 => self.model.announce_blob::<f64>(layer, &item.shape[..])?,
+                _ => self.model.announce_blob::<f32>(layer, &item.shape[..])?,
+            }
+        }
+        self.contents.push(contents);
+        Ok(())
+    }
+
+    pub fn save(&self, plan: &Plan, reader: &Reader, path: &Path) -> Result<()> {
+        self.model.save_from(path, |at: BlobAt| -> Result<BlobAny> {
+            match self.contents[at.layer.unwrap_or_default()][at.index] {
+                Content::Item(index) => reader.blob(&plan.items[index]),
+                Content::One => Ok(Blob::<f32>::from_slice([1], &[1.0])?.into()),
+            }
+        })
+    }
+}
+
+/// The tensors of no layer by their numbers: `history.0`, `history.1`.
+fn in_order(plan: &Plan, prefix: &str) -> Result<Vec<Content>> {
+    let number = |name: &str| name.strip_prefix(prefix)?.strip_prefix('.')?.parse().ok();
+    let mut contents = vec![None; plan.items.len()];
+    let in_layers = plan.notes.kind == Some(Kind::Caffemodel);
+    for (index, item) in plan.items.iter().enumerate() {
+        let place: Option<usize> = match item.place {
+            Some(place) => Some(place.blob),
+            None => number(&item.name),
+        };
+        let free = place.and_then(|place| contents.get_mut(place)).filter(|free| free.is_none());
+        match free {
+            Some(free) if !in_layers => *free = Some(Content::Item(index)),
+            _ => {
+                let text = format!(
+                    "its tensors are {prefix}.0, {prefix}.1 and so on, and \"{}\" is none of them",
+                    item.name
+                );
+                return Err(Failure::Unsupported(text));
+            }
+        }
+    }
+    // As many as there are places, and none twice.
+    Ok(contents.into_iter().flatten().collect())
+}

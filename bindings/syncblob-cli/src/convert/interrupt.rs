@@ -1,0 +1,44 @@
+//! SIGINT and SIGTERM end the work between two pieces of it, so that nothing
+//! half-written stays.
+
+use std::io;
+use std::process::ExitCode;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::Arc;
+
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::{flag, low_level};
+
+use crate::source::{Failure, Result};
+
+pub struct Interrupt {
+    /// The signal that came, 0 for none.
+    signal: Arc<AtomicUsize>,
+}
+
+impl Interrupt {
+    pub fn new() -> io::Result<Self> {
+        let signal = Arc::new(AtomicUsize::new(0));
+        for number in [SIGINT, SIGTERM] {
+            let value = usize::try_from(number).unwrap_or_default();
+            flag::register_usize(number, Arc::clone(&signal), value)?;
+        }
+        Ok(Self { signal })
+    }
+
+    /// An error once a signal has come.
+    pub fn check(&self) -> Result<()> {
+        match self.signal.load(Ordering::Relaxed) {
+            0 => Ok(()),
+            _ => Err(Failure::Interrupted),
+        }
+    }
+
+    /// Ends as the signal would have ended the program, so that a shell sees it.
+    pub fn end(&self) -> ExitCode {
+        let signal = self.signal.load(Ordering::Relaxed);
+        // Returns only for a signal that does not end programs.
+        let _ = low_level::emulate_default_handler(i32::try_from(signal).unwrap_or_default());
+        ExitCode::FAILURE
+    }
+}

@@ -1,0 +1,94 @@
+//! Which layers a net has, and which tensors are their blobs.
+
+use std::collections::{BTreeMap, HashMap};
+
+use super::names;
+use super::plan::Plan;
+use crate::source::{Failure, Kind, Layer, Result};
+
+/// What a blob is made of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Content {
+    /// An index of the plan's items.
+    Item(usize),
+    /// The scale factor of a BatchNorm whose blobs are scaled already: one 1.
+    One,
+}
+
+/// The layers of a net in order, each with its blobs.
+pub fn of(plan: &Plan) -> Result<Vec<(Layer, Vec<Content>)>> {
+    if matches!(plan.notes.kind, Some(kind) if kind != Kind::Caffemodel) {
+        let text = "a caffemodel has layers, and IN has none";
+        return Err(Failure::Unsupported(text.into()));
+    }
+    let mut layers: Vec<_> =
+        plan.notes.layers.iter().map(|layer| (layer.clone(), BTreeMap::new())).collect();
+    let mut by_name = HashMap::new();
+    for (index, item) in plan.items.iter().enumerate() {
+        let (layer, blob) = match item.place {
+            Some(place) => (place.layer.unwrap_or_default(), place.blob),
+            None => place_by_name(&item.name, &mut by_name, &mut layers)?,
+        };
+        if let Some(other) = layers[layer].1.insert(blob, Content::Item(index)) {
+            return Err(both(plan, other, &item.name, blob));
+        }
+    }
+    if plan.partial {
+        layers.retain(|(_, blobs)| !blobs.is_empty());
+    }
+    layers.into_iter().map(|(layer, blobs)| complete(layer, blobs)).collect()
+}
+
+type Found = Vec<(Layer, BTreeMap<usize, Content>)>;
+
+/// The place that a name tells; its layer is made when it is first met.
+fn place_by_name(
+    name: &str,
+    by_name: &mut HashMap<String, usize>,
+    layers: &mut Found,
+) -> Result<(usize, usize)> {
+    let Some((layer, blob, batch_norm)) = names::parse(name) else {
+        let text = format!(
+            "\"{name}\" names no blob of a layer, such as layer.0 or layer.weight: \
+             --only can leave it out"
+        );
+        return Err(Failure::Unsupported(text));
+    };
+    let index = *by_name.entry(layer.into()).or_insert_with(|| {
+        let (name, layer_type) = (layer.into(), String::new());
+        layers.push((Layer { name, layer_type, scale_applied: false }, BTreeMap::new()));
+        layers.len() - 1
+    });
+    if batch_norm {
+        layers[index].0.layer_type = "BatchNorm".into();
+        layers[index].0.scale_applied = true;
+    }
+    Ok((index, blob))
+}
+
+fn both(plan: &Plan, other: Content, name: &str, blob: usize) -> Failure {
+    let other = match other {
+        Content::Item(index) => plan.items[index].name.as_str(),
+        Content::One => "1",
+    };
+    Failure::Unsupported(format!(
+        "\"{other}\" and \"{name}\" would both be blob {blob} of one layer: \
+         --only can leave one out"
+    ))
+}
+
+/// Blobs are known by their order alone, so that none may be missing.
+fn complete(layer: Layer, mut blobs: BTreeMap<usize, Content>) -> Result<(Layer, Vec<Content>)> {
+    if layer.scale_applied && blobs.len() >= 2 {
+        blobs.entry(2).or_insert(Content::One);
+    }
+    if let Some((missing, _)) = blobs.keys().enumerate().find(|(index, blob)| index != *blob) {
+        let text = format!(
+            "layer \"{}\" would have blob {} and no blob {missing}",
+            layer.name,
+            blobs.keys().last().unwrap_or(&0)
+        );
+        return Err(Failure::Unsupported(text));
+    }
+    Ok((layer, blobs.into_values().collect()))
+}

@@ -1,0 +1,58 @@
+//! Tensors into NumPy's files: one array, or an archive of them as
+//! `numpy.savez` makes it.
+
+use std::fs::File;
+use std::io::{BufWriter, Write};
+
+use npyz::{DType, WriteOptions, WriterBuilder};
+use syncblob::Dtype;
+use zip::write::SimpleFileOptions;
+use zip::{CompressionMethod, ZipWriter};
+
+use super::plan::{Item, Plan};
+use super::values::Reader;
+use crate::source::{Failure, Result};
+
+/// Members above this, less room for the header, need zip's 64-bit sizes.
+const LARGE: usize = (4 << 30) - (1 << 20);
+
+pub fn write_array(plan: &Plan, reader: &Reader, mut file: &File) -> Result<()> {
+    write_item(plan.single()?, reader, &mut file)
+}
+
+pub fn write_archive(plan: &Plan, reader: &Reader, file: &File) -> Result<()> {
+    let mut archive = ZipWriter::new(BufWriter::new(file));
+    for item in &plan.items {
+        if item.name.contains('\0') {
+            let text = format!("NumPy would cut the name \"{}\" at its NUL", item.name);
+            return Err(Failure::Unsupported(text));
+        }
+        let options = SimpleFileOptions::default()
+            .compression_method(CompressionMethod::Stored)
+            .large_file(item.bytes() > LARGE);
+        archive.start_file(npyz::npz::file_name_from_array_name(&item.name), options)?;
+        write_item(item, reader, &mut archive)?;
+    }
+    archive.finish()?.flush()?;
+    Ok(())
+}
+
+fn write_item(item: &Item, reader: &Reader, out: &mut impl Write) -> Result<()> {
+    let shape: Vec<u64> = item.shape.iter().map(|dim| *dim as u64).collect();
+    WriteOptions::new_header_only()
+        .dtype(DType::new_scalar(type_text(item.dtype).parse().expect("NumPy knows the type")))
+        .shape(&shape)
+        .writer(&mut *out)
+        .write_header_only()?;
+    reader.bytes(item, &mut |bytes| Ok(out.write_all(bytes)?))
+}
+
+fn type_text(dtype: Dtype) -> &'static str {
+    match dtype {
+        Dtype::F16 => "<f2",
+        Dtype::F64 => "<f8",
+        Dtype::I32 => "<i4",
+        Dtype::U32 => "<u4",
+        _ => "<f4",
+    }
+}

@@ -1,0 +1,60 @@
+//! Tensors into a safetensors file: a header in JSON, then their bytes.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::Write;
+
+use ::safetensors::tensor::{Dtype as Type, Metadata, TensorInfo};
+use syncblob::Dtype;
+
+use super::plan::{Item, Plan};
+use super::values::Reader;
+use crate::source::{Failure, Result, NOTES_KEY};
+
+/// The header is padded to this, so that the tensors are aligned.
+const ALIGNMENT: usize = 8;
+
+pub fn write(plan: &Plan, reader: &Reader, mut file: &File) -> Result<()> {
+    let mut items: Vec<_> = plan.items.iter().collect();
+    // Wide types first keeps all aligned; by name is how the others write them.
+    items.sort_by_key(|item| (std::cmp::Reverse(item.dtype.size()), &item.name));
+    file.write_all(&header(plan, &items)?)?;
+    for item in items {
+        reader.bytes(item, &mut |bytes| Ok(file.write_all(bytes)?))?;
+    }
+    Ok(())
+}
+
+fn header(plan: &Plan, items: &[&Item]) -> Result<Vec<u8>> {
+    let mut end = 0;
+    let mut tensors = Vec::new();
+    for item in items {
+        let start = end;
+        end += item.bytes();
+        let (dtype, shape) = (stored_as(item.dtype), item.shape.clone());
+        tensors.push((item.name.clone(), TensorInfo { dtype, shape, data_offsets: (start, end) }));
+    }
+    // Readers of other programs ask for the format; the layout is PyTorch's.
+    let mut texts = HashMap::from([("format".to_owned(), "pt".to_owned())]);
+    let placed = plan.items.iter().filter_map(|item| Some((item.name.as_str(), item.place?)));
+    texts.extend(plan.notes.to_json(placed).map(|notes| (NOTES_KEY.to_owned(), notes)));
+    let metadata = Metadata::new(Some(texts), tensors)
+        .map_err(|error| Failure::Unsupported(format!("the safetensors header: {error}")))?;
+    let mut json = serde_json::to_vec(&metadata)
+        .map_err(|error| Failure::Unsupported(format!("the safetensors header: {error}")))?;
+    json.resize(json.len().next_multiple_of(ALIGNMENT), b' ');
+    let mut header = (json.len() as u64).to_le_bytes().to_vec();
+    header.append(&mut json);
+    Ok(header)
+}
+
+fn stored_as(dtype: Dtype) -> Type {
+    match dtype {
+        Dtype::F64 => Type::F64,
+        Dtype::I32 => Type::I32,
+        Dtype::U32 => Type::U32,
+        Dtype::F16 => Type::F16,
+        Dtype::Bf16 => Type::BF16,
+        _ => Type::F32,
+    }
+}

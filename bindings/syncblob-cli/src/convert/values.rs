@@ -1,0 +1,285 @@
+//! Values on their way: loaded, converted, and handed on as bytes.
+
+use std::cell::RefCell;
+use std::path::Path;
+
+use bytemuck::{NoUninit, Pod};
+use half::{bf16, f16};
+use syncblob::{Blob, BlobAny, Dtype, Float};
+
+use super::interrupt::Interrupt;
+use super::plan::Item;
+use super::{about_input, note};
+use crate::progress::Progress;
+use crate::source::{Result, Source};
+use crate::text::{grouped, printable};
+
+/// Bytes that are handed on at a time; whole values of any type.
+const PIECE: usize = 1 << 20;
+/// Values that are converted at a time.
+const CHUNK: usize = 1 << 16;
+
+pub struct Reader<'a> {
+    source: &'a Source,
+    input: &'a Path,
+    interrupt: &'a Interrupt,
+    progress: Progress,
+    overflows: RefCell<Overflows>,
+}
+
+/// Values that are finite in IN and infinite in OUT.
+#[derive(Default)]
+struct Overflows {
+    values: usize,
+    tensors: usize,
+    first: String,
+}
+
+/// Where bytes go.
+pub type Sink<'a> = &'a mut dyn FnMut(&[u8]) -> Result<()>;
+
+impl<'a> Reader<'a> {
+    pub fn new(
+        source: &'a Source,
+        input: &'a Path,
+        interrupt: &'a Interrupt,
+        progress: Progress,
+    ) -> Self {
+        Self { source, input, interrupt, progress, overflows: RefCell::default() }
+    }
+
+    /// A tensor's bytes in pieces, each value with its low byte first.
+    pub fn bytes(&self, item: &Item, sink: Sink) -> Result<()> {
+        self.pieces(item, &self.load(item)?, &mut |piece| {
+            if cfg!(target_endian = "little") {
+                return sink(piece);
+            }
+            let mut turned = piece.to_vec();
+            turned.chunks_exact_mut(item.dtype.size()).for_each(<[u8]>::reverse);
+            sink(&turned)
+        })
+    }
+
+    /// A tensor as a blob of the type that it is written in, f32 or f64.
+    pub fn blob(&self, item: &Item) -> Result<BlobAny> {
+        let blob = self.load(item)?;
+        if is_ready(&blob, item) {
+            self.progress.advance(item.bytes() as u64);
+            return Ok(blob);
+        }
+        match item.dtype {
+            Dtype::F64 => self.converted::<f64>(item, &blob),
+            _ => self.converted::<f32>(item, &blob),
+        }
+    }
+
+    fn converted<T: Float + Pod>(&self, item: &Item, from: &BlobAny) -> Result<BlobAny> {
+        let mut blob = Blob::<T>::zeros_in(self.source.context(), &item.shape[..])?;
+        let bytes: &mut [u8] = bytemuck::cast_slice_mut(blob.data_mut()?);
+        let mut at = 0;
+        self.pieces(item, from, &mut |piece| {
+            bytes[at..at + piece.len()].copy_from_slice(piece);
+            at += piece.len();
+            Ok(())
+        })?;
+        Ok(blob.into())
+    }
+
+    fn load(&self, item: &Item) -> Result<BlobAny> {
+        self.interrupt.check()?;
+        self.source.load(item.index).map_err(|failure| about_input(self.input, failure))
+    }
+
+    /// The bytes of a tensor as this machine has them, in pieces.
+    fn pieces(&self, item: &Item, blob: &BlobAny, sink: Sink) -> Result<()> {
+        let sink: Sink = &mut |bytes| {
+            for piece in bytes.chunks(PIECE) {
+                self.interrupt.check()?;
+                sink(piece)?;
+                self.progress.advance(piece.len() as u64);
+            }
+            Ok(())
+        };
+        let ready = is_ready(blob, item);
+        let overflows = match blob {
+            BlobAny::F32(blob) => hand_on(blob.data()?, ready, item, sink)?,
+            BlobAny::F64(blob) => hand_on(blob.data()?, ready, item, sink)?,
+            BlobAny::I32(blob) => hand_on(blob.data()?, ready, item, sink)?,
+            BlobAny::U32(blob) => hand_on(blob.data()?, ready, item, sink)?,
+            BlobAny::F16(blob) => hand_on(blob.data()?, ready, item, sink)?,
+            BlobAny::Bf16(blob) => hand_on(blob.data()?, ready, item, sink)?,
+            other => unreachable!("a blob of {} that no format stores", other.dtype()),
+        };
+        self.count(item, overflows);
+        Ok(())
+    }
+
+    fn count(&self, item: &Item, overflows: usize) {
+        if overflows > 0 {
+            let mut told = self.overflows.borrow_mut();
+            if told.tensors == 0 {
+                told.first.clone_from(&item.name);
+            }
+            told.tensors += 1;
+            told.values += overflows;
+        }
+    }
+
+    /// Says on standard error how many values became infinite.
+    pub fn finish(self) {
+        drop(self.progress);
+        let Overflows { values, tensors, first } = self.overflows.into_inner();
+        if tensors > 0 {
+            note(&format_args!(
+                "{} values in {} tensors, the first of them \"{}\", are beyond the range of the \
+                 type and became infinite",
+                grouped(values),
+                grouped(tensors),
+                printable(&first)
+            ));
+        }
+    }
+}
+
+/// Whether the values are written as they are.
+fn is_ready(blob: &BlobAny, item: &Item) -> bool {
+    blob.dtype() == item.dtype && item.factor.is_none()
+}
+
+/// Gives how many values became infinite.
+fn hand_on<S: Source64>(values: &[S], ready: bool, item: &Item, sink: Sink) -> Result<usize> {
+    if ready {
+        sink(bytemuck::cast_slice(values))?;
+        return Ok(0);
+    }
+    match item.dtype {
+        Dtype::F16 => convert::<S, f16>(values, item.factor, sink),
+        Dtype::Bf16 => convert::<S, bf16>(values, item.factor, sink),
+        Dtype::F64 => convert::<S, f64>(values, item.factor, sink),
+        _ => convert::<S, f32>(values, item.factor, sink),
+    }
+}
+
+fn convert<S: Source64, T: Target>(values: &[S], factor: Option<f64>, sink: Sink) -> Result<usize> {
+    let mut overflows = 0;
+    let mut chunk = Vec::with_capacity(CHUNK.min(values.len()));
+    for some in values.chunks(CHUNK) {
+        chunk.clear();
+        for value in some {
+            // The product of two f32 is exact in f64, and so rounds as f32 does.
+            let value = value.wide() * factor.unwrap_or(1.0);
+            let narrow = T::narrow(value);
+            overflows += usize::from(value.is_finite() && !narrow.is_finite());
+            chunk.push(narrow);
+        }
+        sink(bytemuck::cast_slice(&chunk))?;
+    }
+    Ok(overflows)
+}
+
+/// A type whose values f64 holds exactly.
+trait Source64: NoUninit {
+    fn wide(self) -> f64;
+}
+
+/// A type that values are rounded to: to the nearest, ties to even.
+trait Target: NoUninit {
+    fn narrow(value: f64) -> Self;
+    fn is_finite(self) -> bool;
+}
+
+macro_rules! source64 {
+    ($($type:ty),*) => {$(
+        impl Source64 for $type {
+            fn wide(self) -> f64 {
+                self.into()
+            }
+        }
+    )*};
+}
+
+source64!(f32, f64, i32, u32, f16, bf16);
+
+macro_rules! target {
+    ($($type:ty = |$value:ident| $narrow:expr;)*) => {$(
+        impl Target for $type {
+            fn narrow($value: f64) -> Self {
+                $narrow
+            }
+
+            fn is_finite(self) -> bool {
+                self.is_finite()
+            }
+        }
+    )*};
+}
+
+target! {
+    f64 = |value| value;
+    f32 = |value| value as f32;
+    f16 = |value| f16::from_f32(to_odd(value));
+    bf16 = |value| bf16::from_f32(to_odd(value));
+}
+
+/// The value if f32 has it, else the one of its two neighbours whose last bit is
+/// 1: what is rounded again from there comes out as if rounded once.
+fn to_odd(value: f64) -> f32 {
+    let near = value as f32;
+    if f64::from(near) == value || value.is_nan() {
+        return near;
+    }
+    let beyond = f64::from(near).abs() > value.abs();
+    f32::from_bits((near.to_bits() - u32::from(beyond)) | 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rounding_through_f32_is_rounding_once() {
+        let half = f64::from(f16::EPSILON) / 2.0;
+        let cases = [
+            (1.0 + half, 1.0),                      // a tie, to even
+            (1.0 + half + 1e-12, 1.0 + 2.0 * half), // above it, which f32 cannot tell
+            (1.0 + 3.0 * half - 1e-12, 1.0 + 2.0 * half),
+            (1.0 + 3.0 * half, 1.0 + 4.0 * half),
+            (65519.999999, 65504.0),
+            (-65520.0, f64::NEG_INFINITY),
+            (1e300, f64::INFINITY),
+            (2.0_f64.powi(-25), 0.0),
+            (2.0_f64.powi(-25) + 1e-20, 2.0_f64.powi(-24)),
+            (-0.0, -0.0),
+        ];
+        for (value, rounded) in cases {
+            assert_eq!(f16::narrow(value).to_f64().to_bits(), rounded.to_bits(), "{value}");
+        }
+        assert!(f16::narrow(f64::NAN).is_nan() && bf16::narrow(f64::NAN).is_nan());
+        assert_eq!(bf16::narrow(3.4e38).to_f64(), f64::INFINITY);
+        assert_eq!(bf16::narrow(1.0 + 2.0_f64.powi(-8) + 1e-15).to_f64(), 1.0 + 2.0_f64.powi(-7));
+    }
+
+    #[test]
+    fn only_finite_values_overflow() {
+        let values = [1e5_f32, f32::INFINITY, f32::NAN, -7e4, 1.0];
+        let mut bytes = Vec::new();
+        let sink: Sink = &mut |piece| {
+            bytes.extend_from_slice(piece);
+            Ok(())
+        };
+        assert_eq!(convert::<f32, f16>(&values, None, sink).unwrap(), 2);
+        assert_eq!(bytes.len(), 10);
+    }
+
+    #[test]
+    fn a_factor_rounds_as_in_f32() {
+        let (values, factor) = ([0.1_f32, -3.3, 1e-30, f32::MAX], 0.001_f32);
+        let mut got: Vec<f32> = Vec::new();
+        let sink: Sink = &mut |piece| {
+            got.extend_from_slice(bytemuck::cast_slice(piece));
+            Ok(())
+        };
+        convert::<f32, f32>(&values, Some(factor.into()), sink).unwrap();
+        assert_eq!(got, values.map(|value| value * factor));
+    }
+}
