@@ -14,7 +14,7 @@ pub fn on(failure: &Failure) -> &'static str {
     }
 }
 
-const CHECK_PATH: &str = "; check the path, and that you may read it";
+const CHECK_PATH: &str = "; check the path and its permissions";
 
 fn on_error(error: &Error) -> &'static str {
     match error.kind() {

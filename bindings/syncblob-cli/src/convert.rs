@@ -5,7 +5,6 @@ mod interrupt;
 mod layers;
 mod names;
 mod numpy;
-mod output;
 mod plan;
 mod safetensors;
 mod values;
@@ -22,9 +21,9 @@ use syncblob::{Dtype, Format};
 
 use self::caffe::Net;
 use self::interrupt::Interrupt;
-use self::output::Target;
 use self::plan::{Plan, Wishes};
 use self::values::Reader;
+use crate::output::Target;
 use crate::progress::Progress;
 use crate::source::{unique_names, Failure, FileFormat, Result, Source};
 use crate::text::{grouped, printable};

@@ -214,7 +214,7 @@ impl<'a> Side<'a> {
     }
 
     fn layer(&self) -> Option<&'a Layer> {
-        self.source.notes.layers.get(self.tensor.place?.layer?)
+        self.source.layer_of(self.tensor)
     }
 }
 

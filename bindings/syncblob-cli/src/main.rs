@@ -6,10 +6,14 @@ mod convert;
 mod diff;
 mod info;
 mod json;
+mod output;
+mod picture;
 mod progress;
+mod show;
 #[allow(dead_code)] // the commands that read it follow
 mod source;
 mod stats;
+mod summary;
 mod table;
 mod text;
 mod values;
@@ -41,6 +45,7 @@ enum Command {
     Info(InfoArguments),
     Convert(convert::Arguments),
     Diff(diff::Arguments),
+    Show(show::Arguments),
     Verify(verify::Arguments),
 }
 
@@ -107,6 +112,7 @@ fn main() -> ExitCode {
         Command::Info(arguments) => info(&arguments),
         Command::Convert(arguments) => convert::run(&arguments),
         Command::Diff(arguments) => diff::run(&arguments),
+        Command::Show(arguments) => show::run(&arguments),
         Command::Verify(arguments) => verify::run(&arguments),
     };
     match done {

@@ -100,6 +100,11 @@ impl Source {
         Ok(Self { format, notes, tensors, store, context })
     }
 
+    /// The layer that a tensor belongs to, if the file says so.
+    pub fn layer_of(&self, tensor: &Tensor) -> Option<&Layer> {
+        self.notes.layers.get(tensor.place?.layer?)
+    }
+
     pub fn details(&self, index: usize) -> Details {
         self.store.details(index)
     }

@@ -101,12 +101,14 @@ impl Block {
     fn fill(&mut self, values: Values, start: usize) -> &[f64] {
         let count = BLOCK.min(values.len() - start);
         let block = &mut self.0[..count];
-        each!(values, values => {
-            for (to, &from) in block.iter_mut().zip(&values[start..]) {
-                *to = f64::from(from);
-            }
-        });
+        each!(values, values => convert(&values[start..], block));
         block
+    }
+}
+
+fn convert<T: Copy + Into<f64>>(from: &[T], to: &mut [f64]) {
+    for (to, &from) in to.iter_mut().zip(from) {
+        *to = from.into();
     }
 }
 

@@ -1,0 +1,267 @@
+//! Pictures of mean images and of a convolution's filters.
+
+use crate::source::{Failure, Result};
+use crate::values::Values;
+
+/// Pixels of three bytes: red, green, blue.
+#[derive(Debug, PartialEq)]
+pub struct Picture {
+    pub width: usize,
+    pub height: usize,
+    pub rgb: Vec<u8>,
+}
+
+/// The order of three channels in a file.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Channels {
+    /// As OpenCV reads pictures, and hence Caffe.
+    #[default]
+    Bgr,
+    Rgb,
+}
+
+/// Tiles of the same size: one image, or filters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Tiles {
+    pub count: usize,
+    /// 1 or 3.
+    channels: usize,
+    height: usize,
+    width: usize,
+}
+
+/// No side of a picture is longer.
+const MAX_SIDE: usize = 1 << 14;
+
+/// What a side is enlarged to, about.
+const GOOD_SIDE: usize = 512;
+
+/// Of a value that is not finite.
+const MAGENTA: [u8; 3] = [255, 0, 255];
+
+impl Tiles {
+    /// How a shape can be shown. None if not at all: of four axes, or three for
+    /// one image, the last two have to be more than a single value. Filters
+    /// with other than 1 or 3 channels are shown channel by channel.
+    pub fn of(shape: &[usize]) -> Option<Self> {
+        let (filters, channels, height, width) = match *shape {
+            [channels, height, width] => (1, channels, height, width),
+            [filters, channels, height, width] => (filters, channels, height, width),
+            _ => return None,
+        };
+        if shape.contains(&0) || height * width == 1 {
+            return None;
+        }
+        Some(match channels {
+            1 | 3 => Self { count: filters, channels, height, width },
+            _ => Self { count: filters * channels, channels: 1, height, width },
+        })
+    }
+
+    /// The first `count` of them.
+    pub fn at_most(self, count: usize) -> Self {
+        Self { count: self.count.min(count), ..self }
+    }
+
+    fn columns(self) -> usize {
+        let columns = (self.count as f64).sqrt().ceil() as usize;
+        columns.clamp(1, self.count)
+    }
+
+    /// Width and height in tiles' pixels, with a line between tiles.
+    fn size(self) -> (usize, usize) {
+        let (columns, rows) = (self.columns(), self.count.div_ceil(self.columns()));
+        (columns * (self.width + 1) - 1, rows * (self.height + 1) - 1)
+    }
+
+    /// The tiles side by side. The least value of all is black and the greatest
+    /// white; values of one image that are all from 0 to 255 stay as they are.
+    /// `scale` is the side of a value in pixels, or chosen.
+    pub fn draw(self, values: Values, channels: Channels, scale: Option<usize>) -> Result<Picture> {
+        let (width, height) = self.size();
+        let scale = scale.unwrap_or(GOOD_SIDE / width.max(height)).max(1);
+        if width.max(height).saturating_mul(scale) > MAX_SIDE {
+            return Err(Failure::Unsupported(format!(
+                "a picture of {width} x {height} values, each {scale} pixels wide, has a side of \
+                 more than {MAX_SIDE} pixels"
+            )));
+        }
+        let values = self.shown(values);
+        let colour = Colour::new(&values, self.count == 1);
+        let mut picture = Picture::white(width * scale, height * scale);
+        for tile in 0..self.count {
+            let (left, top) = (tile % self.columns(), tile / self.columns());
+            let (left, top) = (left * (self.width + 1), top * (self.height + 1));
+            let plane = self.height * self.width;
+            let values = &values[tile * self.channels * plane..][..self.channels * plane];
+            for index in 0..plane {
+                let at = (left + index % self.width, top + index / self.width);
+                picture.square(at, scale, self.pixel(values, index, channels, &colour));
+            }
+        }
+        Ok(picture)
+    }
+
+    fn shown(self, values: Values) -> Vec<f64> {
+        let count = self.count * self.channels * self.height * self.width;
+        let mut shown = Vec::with_capacity(count);
+        values.for_each_block(|block| {
+            shown.extend_from_slice(&block[..block.len().min(count - shown.len())]);
+        });
+        shown
+    }
+
+    /// One pixel of a tile with those values.
+    fn pixel(self, values: &[f64], index: usize, channels: Channels, colour: &Colour) -> [u8; 3] {
+        let plane = self.height * self.width;
+        let order = match (self.channels, channels) {
+            (1, _) => [0, 0, 0],
+            (_, Channels::Bgr) => [2, 1, 0],
+            (_, Channels::Rgb) => [0, 1, 2],
+        };
+        let values = order.map(|channel| values[channel * plane + index]);
+        match values.iter().all(|value| value.is_finite()) {
+            true => values.map(|value| colour.of(value)),
+            false => MAGENTA,
+        }
+    }
+}
+
+/// From values to bytes.
+struct Colour {
+    min: f64,
+    max: f64,
+}
+
+impl Colour {
+    fn new(values: &[f64], is_one_image: bool) -> Self {
+        let finite = || values.iter().copied().filter(|value| value.is_finite());
+        let (min, max) =
+            (finite().fold(f64::INFINITY, f64::min), finite().fold(f64::NEG_INFINITY, f64::max));
+        // Of an image with values from 0 to 1 nothing would be seen.
+        if is_one_image && min >= 0.0 && (2.0..=255.0).contains(&max) {
+            return Self { min: 0.0, max: 255.0 };
+        }
+        Self { min, max }
+    }
+
+    fn of(&self, value: f64) -> u8 {
+        if self.min == self.max {
+            return 128;
+        }
+        let part = (value / 2.0 - self.min / 2.0) / (self.max / 2.0 - self.min / 2.0);
+        (part * 255.0).round() as u8
+    }
+}
+
+impl Picture {
+    fn white(width: usize, height: usize) -> Self {
+        Self { width, height, rgb: vec![255; width * height * 3] }
+    }
+
+    /// Fills a square whose side is `scale`; `at` counts squares.
+    fn square(&mut self, at: (usize, usize), scale: usize, colour: [u8; 3]) {
+        for y in at.1 * scale..(at.1 + 1) * scale {
+            let start = (y * self.width + at.0 * scale) * 3;
+            for pixel in self.rgb[start..start + scale * 3].chunks_exact_mut(3) {
+                pixel.copy_from_slice(&colour);
+            }
+        }
+    }
+
+    pub fn to_png(&self) -> Result<Vec<u8>> {
+        let side = |side| u32::try_from(side).expect("MAX_SIDE is less");
+        let mut bytes = Vec::new();
+        let mut encoder = png::Encoder::new(&mut bytes, side(self.width), side(self.height));
+        encoder.set_color(png::ColorType::Rgb);
+        encoder.set_depth(png::BitDepth::Eight);
+        let written = encoder.write_header().and_then(|mut writer| {
+            writer.write_image_data(&self.rgb)?;
+            writer.finish()
+        });
+        written.map_err(|error| Failure::Io(error.into()))?;
+        Ok(bytes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tiles(shape: &[usize]) -> Tiles {
+        Tiles::of(shape).unwrap()
+    }
+
+    #[test]
+    fn shapes_that_can_be_shown() {
+        let counts = [
+            (&[3, 32, 32][..], Some(1)),
+            (&[1, 3, 32, 32], Some(1)),
+            (&[96, 3, 11, 11], Some(96)),
+            (&[20, 1, 5, 5], Some(20)),
+            (&[50, 20, 5, 5], Some(1000)),
+            (&[64, 64, 1, 1], None),
+            (&[10, 500], None),
+            (&[0, 3, 5, 5], None),
+            (&[2, 0, 5, 5], None),
+            (&[], None),
+        ];
+        for (shape, count) in counts {
+            assert_eq!(Tiles::of(shape).map(|tiles| tiles.count), count, "{shape:?}");
+        }
+    }
+
+    #[test]
+    fn a_mean_image_keeps_its_values_and_blue_comes_first() {
+        let values = [0.0, 10.0, 1.0, 11.0, 2.0, 255.0]; // two pixels in three planes
+        let draw = |channels| tiles(&[3, 1, 2]).draw(Values::F64(&values), channels, Some(1));
+        let picture = draw(Channels::Bgr).unwrap();
+        assert_eq!((picture.width, picture.height), (2, 1));
+        assert_eq!(picture.rgb, [2, 1, 0, 255, 11, 10]);
+        assert_eq!(draw(Channels::Rgb).unwrap().rgb, [0, 1, 2, 10, 11, 255]);
+    }
+
+    #[test]
+    fn filters_are_stretched_to_black_and_white_in_a_grid() {
+        let values = [-1.0_f32, 0.0, 1.0, 0.5, f32::NAN, -1.0];
+        let picture =
+            tiles(&[3, 1, 1, 2]).draw(Values::F32(&values), Channels::Bgr, Some(1)).unwrap();
+        // Two columns and two rows of tiles of 2 x 1, a white line between them.
+        assert_eq!((picture.width, picture.height), (5, 3));
+        let grey = |at: usize| picture.rgb[at * 3..][..3].to_vec();
+        assert_eq!([grey(0), grey(1), grey(2)], [[0; 3], [128; 3], [255; 3]]);
+        assert_eq!([grey(3), grey(4)], [[255; 3], [191; 3]]);
+        assert_eq!([grey(10), grey(11)], [[255, 0, 255], [0; 3]]);
+    }
+
+    #[test]
+    fn a_value_is_a_square() {
+        let picture =
+            tiles(&[1, 2, 1]).draw(Values::F32(&[0.0, 1.0]), Channels::Bgr, Some(2)).unwrap();
+        assert_eq!((picture.width, picture.height), (2, 4));
+        assert_eq!((&picture.rgb[..12], &picture.rgb[12..]), (&[0; 12][..], &[255; 12][..]));
+        let chosen =
+            tiles(&[1, 32, 32]).draw(Values::F32(&[0.5; 1024]), Channels::Bgr, None).unwrap();
+        assert_eq!((chosen.width, chosen.rgb[0]), (512, 128));
+    }
+
+    #[test]
+    fn a_picture_has_a_largest_size() {
+        let long = tiles(&[1, 1, 1 << 15]).draw(Values::F32(&[0.0; 1 << 15]), Channels::Bgr, None);
+        assert!(long.unwrap_err().to_string().contains("pixels"));
+        let scaled =
+            tiles(&[1, 1, 2]).draw(Values::F32(&[0.0; 2]), Channels::Bgr, Some(usize::MAX));
+        assert!(scaled.is_err());
+    }
+
+    #[test]
+    fn a_png_decodes_to_the_picture() {
+        let picture =
+            tiles(&[3, 2, 2]).draw(Values::F32(&[7.0; 12]), Channels::Bgr, Some(3)).unwrap();
+        let bytes = picture.to_png().unwrap();
+        let mut reader = png::Decoder::new(std::io::Cursor::new(bytes)).read_info().unwrap();
+        let mut rgb = vec![0; reader.output_buffer_size().unwrap()];
+        let info = reader.next_frame(&mut rgb).unwrap();
+        assert_eq!((info.width, info.height, rgb), (6, 6, picture.rgb));
+    }
+}

@@ -1,0 +1,156 @@
+//! `show`: a picture of a mean image or of filters; else histograms.
+
+mod text;
+
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use crate::output::Target;
+use crate::picture::{Channels, Tiles};
+use crate::source::{Failure, Result, Source, Tensor};
+use crate::values::{Part, Values};
+
+/// Show a mean image or filters as a picture, or how values are distributed
+///
+/// With --output: a PNG picture of the mean image, or of the filters of the
+/// first convolution, side by side. Filters are stretched so that the least
+/// value of all is black and the greatest white; those with other than 1 or 3
+/// channels are shown channel by channel, at most 1024 of them. A single image
+/// with values from 0 to 255 is not stretched. A value that is NaN or infinite
+/// is magenta.
+///
+/// Without: a histogram of each blob, its mean, its standard deviation and its
+/// largest values.
+#[derive(clap::Args)]
+#[command(after_help = "Exit status: 0; 1 if the file cannot be read or shown, or the picture \
+    cannot be written; 2 for wrong usage.",
+    after_long_help = AFTER_HELP)]
+pub struct Arguments {
+    /// File to look into, of any format
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+
+    /// Where the picture goes
+    #[arg(short, long, value_name = "PNG")]
+    output: Option<PathBuf>,
+
+    /// Only the layer, or the tensor, of that name
+    #[arg(long, value_name = "NAME")]
+    layer: Option<String>,
+
+    /// Replace an existing file
+    #[arg(long, requires = "output")]
+    force: bool,
+
+    /// The side of a value in pixels, instead of one that fits
+    #[arg(long, value_name = "PIXELS", requires = "output", value_parser = 1..=256)]
+    scale: Option<i64>,
+
+    /// Three channels are red, green, blue; Caffe's are blue, green, red
+    #[arg(long, requires = "output")]
+    rgb: bool,
+}
+
+const AFTER_HELP: &str = "\
+Examples:
+  syncblob show mean.binaryproto -o mean.png
+  syncblob show resnet.caffemodel -o filters.png
+  syncblob show resnet.caffemodel --layer conv1
+
+Exit status:
+  0  it was shown
+  1  the file cannot be read, nothing in it can be shown as a picture, or the
+     picture cannot be written; an existing file is then as it was
+  2  wrong usage";
+
+/// Tiles of a picture.
+const MAX_TILES: usize = 1024;
+
+pub fn run(arguments: &Arguments) -> io::Result<ExitCode> {
+    let shown = match &arguments.output {
+        Some(output) => picture(arguments, output),
+        None => text(arguments),
+    };
+    match shown {
+        Ok(()) => Ok(ExitCode::SUCCESS),
+        Err(Stop::Output(error)) => Err(error),
+        Err(Stop::File(file, failure)) => {
+            crate::complain_of(file, &failure);
+            Ok(ExitCode::FAILURE)
+        }
+    }
+}
+
+/// Why nothing, or not everything, was shown.
+enum Stop<'a> {
+    /// Of standard output.
+    Output(io::Error),
+    File(&'a Path, Failure),
+}
+
+fn of<'a>(file: &'a Path) -> impl FnOnce(Failure) -> Stop<'a> {
+    move |failure| Stop::File(file, failure)
+}
+
+/// The tensors that are asked for, by their index.
+fn chosen<'a>(
+    arguments: &Arguments,
+    source: &'a Source,
+) -> Result<Vec<(usize, &'a Tensor)>, Failure> {
+    let is_chosen = |tensor: &Tensor| match &arguments.layer {
+        None => true,
+        Some(name) => {
+            *name == tensor.name || source.layer_of(tensor).is_some_and(|l| l.name == *name)
+        }
+    };
+    let all = source.tensors.iter().enumerate();
+    let chosen: Vec<_> = all.filter(|(_, tensor)| is_chosen(tensor)).collect();
+    match (chosen.is_empty(), &arguments.layer) {
+        (true, Some(name)) => Err(Failure::Unsupported(format!(
+            "no layer with blobs is called \"{name}\"; `syncblob info` lists them"
+        ))),
+        (true, None) => Err(Failure::Unsupported("it has no blob".into())),
+        (false, _) => Ok(chosen),
+    }
+}
+
+fn picture<'a>(arguments: &'a Arguments, output: &'a Path) -> Result<(), Stop<'a>> {
+    let target = Target::new(output, arguments.force).map_err(of(output))?;
+    let png = png(arguments).map_err(of(&arguments.file))?;
+    target.write(|file| Ok(file.write_all(&png)?)).map_err(of(output))
+}
+
+fn png(arguments: &Arguments) -> Result<Vec<u8>> {
+    let source = Source::open(&arguments.file, None)?;
+    let chosen = chosen(arguments, &source)?;
+    let drawable = chosen.iter().find_map(|&(index, tensor)| {
+        Tiles::of(&tensor.shape).map(|tiles| (index, tiles.at_most(MAX_TILES)))
+    });
+    let Some((index, tiles)) = drawable else {
+        return Err(Failure::Unsupported(
+            "nothing to make a picture of: a blob of 3 or 4 axes is needed, the last two of more \
+             than one value; without --output there are histograms"
+                .into(),
+        ));
+    };
+    let blob = source.load(index)?;
+    let channels = if arguments.rgb { Channels::Rgb } else { Channels::Bgr };
+    let scale = arguments.scale.and_then(|scale| usize::try_from(scale).ok());
+    tiles.draw(Values::of(&blob, Part::Data)?, channels, scale)?.to_png()
+}
+
+fn text(arguments: &Arguments) -> Result<(), Stop<'_>> {
+    let file = &arguments.file;
+    let source = Source::open(file, None).map_err(of(file))?;
+    let chosen = chosen(arguments, &source).map_err(of(file))?;
+    let mut out = BufWriter::new(io::stdout().lock());
+    for (index, tensor) in chosen {
+        let blob = source.load(index).map_err(of(file))?;
+        let values = Values::of(&blob, Part::Data).map_err(of(file))?;
+        let layer_type = source.layer_of(tensor).map(|layer| &*layer.layer_type);
+        let is_alone = arguments.layer.is_some();
+        text::write(&mut out, tensor, layer_type, values, is_alone).map_err(Stop::Output)?;
+    }
+    out.flush().map_err(Stop::Output)
+}

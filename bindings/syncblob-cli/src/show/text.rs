@@ -1,0 +1,72 @@
+//! A histogram as text.
+
+use std::io::{self, Write};
+
+use crate::source::Tensor;
+use crate::summary::{Summary, BINS};
+use crate::table::{how_many, number, shape};
+use crate::text::{grouped, shortened};
+use crate::values::{indices, Values};
+
+/// Characters of a name that are shown.
+const NAME: usize = 60;
+
+/// A few lines about a tensor. A histogram in one line or, if it is all that is
+/// shown, in a line for each part of the range.
+pub fn write(
+    out: &mut impl Write,
+    tensor: &Tensor,
+    layer_type: Option<&str>,
+    values: Values,
+    is_alone: bool,
+) -> io::Result<()> {
+    let layer_type = layer_type.map_or(String::new(), |t| format!(" ({})", shortened(t, NAME)));
+    let (name, count) = (shortened(&tensor.name, NAME), how_many(values.len(), "value"));
+    writeln!(out, "{name}{layer_type}: {}, {count}", shape(&tensor.shape))?;
+    let summary = Summary::of(values);
+    if summary.nonfinite > 0 {
+        writeln!(out, "  {} not finite", grouped(summary.nonfinite))?;
+    }
+    if let Some(range) = summary.range {
+        match is_alone {
+            true => bars(out, range, &summary.bins)?,
+            false => line(out, range, &summary.bins)?,
+        }
+        let (mean, deviation) = (number(summary.mean), number(summary.deviation));
+        writeln!(out, "  mean {mean}, standard deviation {deviation}")?;
+        let at = |&(value, offset): &(f64, usize)| {
+            format!("{} at {:?}", number(value), indices(&tensor.shape, offset))
+        };
+        let largest: Vec<_> = summary.largest.iter().map(at).collect();
+        writeln!(out, "  largest: {}", largest.join(", "))?;
+    }
+    writeln!(out)
+}
+
+const HEIGHTS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+
+/// What is there is seen: only 0 of `most` is 0 of `steps`.
+fn part(count: usize, most: usize, steps: usize) -> usize {
+    (count as f64 / most.max(1) as f64 * steps as f64).ceil() as usize
+}
+
+fn line(out: &mut impl Write, (min, max): (f64, f64), bins: &[usize; BINS]) -> io::Result<()> {
+    let most = bins.iter().copied().max().unwrap_or(0);
+    let height = |&count| HEIGHTS[part(count, most, HEIGHTS.len() - 1)];
+    let heights: String = bins.iter().map(height).collect();
+    writeln!(out, "  {} [{heights}] {}", number(min), number(max))
+}
+
+/// The longest bar.
+const BAR: usize = 50;
+
+fn bars(out: &mut impl Write, (min, max): (f64, f64), bins: &[usize; BINS]) -> io::Result<()> {
+    let most = bins.iter().copied().max().unwrap_or(0);
+    for (index, &count) in bins.iter().enumerate() {
+        let share = index as f64 / BINS as f64;
+        let from = number(min * (1.0 - share) + max * share);
+        let bar = "█".repeat(part(count, most, BAR));
+        writeln!(out, "  {from:>14} {bar:<BAR$} {:>13}", grouped(count))?;
+    }
+    writeln!(out, "  {:>14}", number(max))
+}
