@@ -9,8 +9,8 @@ mod json;
 mod output;
 mod picture;
 mod progress;
+mod report;
 mod show;
-#[allow(dead_code)] // the commands that read it follow
 mod source;
 mod stats;
 mod summary;
@@ -46,6 +46,7 @@ enum Command {
     Convert(convert::Arguments),
     Diff(diff::Arguments),
     Show(show::Arguments),
+    Report(report::Arguments),
     Verify(verify::Arguments),
 }
 
@@ -112,6 +113,7 @@ fn main() -> ExitCode {
         Command::Info(arguments) => info(&arguments),
         Command::Convert(arguments) => convert::run(&arguments),
         Command::Diff(arguments) => diff::run(&arguments),
+        Command::Report(arguments) => report::run(&arguments),
         Command::Show(arguments) => show::run(&arguments),
         Command::Verify(arguments) => verify::run(&arguments),
     };

@@ -146,11 +146,19 @@ fn text(arguments: &Arguments) -> Result<(), Stop<'_>> {
     let chosen = chosen(arguments, &source).map_err(of(file))?;
     let mut out = BufWriter::new(io::stdout().lock());
     for (index, tensor) in chosen {
-        let blob = source.load(index).map_err(of(file))?;
-        let values = Values::of(&blob, Part::Data).map_err(of(file))?;
         let layer_type = source.layer_of(tensor).map(|layer| &*layer.layer_type);
+        text::heading(&mut out, tensor, layer_type).map_err(Stop::Output)?;
+        // Other programs' files have types that no blob has.
+        let blob = match source.load(index) {
+            Err(Failure::Unsupported(why)) => {
+                text::note(&mut out, &why).map_err(Stop::Output)?;
+                continue;
+            }
+            loaded => loaded.map_err(of(file))?,
+        };
+        let values = Values::of(&blob, Part::Data).map_err(of(file))?;
         let is_alone = arguments.layer.is_some();
-        text::write(&mut out, tensor, layer_type, values, is_alone).map_err(Stop::Output)?;
+        text::distribution(&mut out, tensor, values, is_alone).map_err(Stop::Output)?;
     }
     out.flush().map_err(Stop::Output)
 }

@@ -148,11 +148,16 @@ pub fn shape(dims: &[usize]) -> String {
 
 /// Seven digits, in whichever form is readable.
 pub fn number(value: f64) -> String {
+    digits(value, 7)
+}
+
+/// So many significant digits, in whichever form is readable.
+pub fn digits(value: f64, digits: usize) -> String {
     if value == 0.0 || !(1e-4..1e9).contains(&value.abs()) {
-        return if value == 0.0 { "0".into() } else { format!("{value:.6e}") };
+        return if value == 0.0 { "0".into() } else { format!("{value:.*e}", digits - 1) };
     }
-    let before_point = value.abs().log10().floor() as i32;
-    format!("{value:.*}", usize::try_from(6 - before_point).unwrap_or(0))
+    let before_point = value.abs().log10().floor() as i64 + 1;
+    format!("{value:.*}", usize::try_from(digits as i64 - before_point).unwrap_or(0))
 }
 
 /// "1 layer", "2 layers".
@@ -179,6 +184,10 @@ mod tests {
         for (value, text) in cases {
             assert_eq!(number(value), text);
         }
+        assert_eq!(
+            [0.0123456, 123456.0, -2e-9].map(|n| digits(n, 4)),
+            ["0.01235", "123456", "-2.000e-9"]
+        );
     }
 
     #[test]

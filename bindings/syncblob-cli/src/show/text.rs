@@ -5,24 +5,31 @@ use std::io::{self, Write};
 use crate::source::Tensor;
 use crate::summary::{Summary, BINS};
 use crate::table::{how_many, number, shape};
-use crate::text::{grouped, shortened};
+use crate::text::{grouped, printable, shortened};
 use crate::values::{indices, Values};
 
 /// Characters of a name that are shown.
 const NAME: usize = 60;
 
-/// A few lines about a tensor. A histogram in one line or, if it is all that is
-/// shown, in a line for each part of the range.
-pub fn write(
+pub fn heading(out: &mut impl Write, tensor: &Tensor, layer_type: Option<&str>) -> io::Result<()> {
+    let layer_type = layer_type.map_or(String::new(), |t| format!(" ({})", shortened(t, NAME)));
+    let (name, count) = (shortened(&tensor.name, NAME), how_many(tensor.count(), "value"));
+    writeln!(out, "{name}{layer_type}: {}, {count}", shape(&tensor.shape))
+}
+
+/// Why there is no distribution.
+pub fn note(out: &mut impl Write, why: &str) -> io::Result<()> {
+    writeln!(out, "  {}\n", printable(why))
+}
+
+/// A histogram in one line or, if it is all that is shown, in a line for each
+/// part of the range; then mean, standard deviation and the largest values.
+pub fn distribution(
     out: &mut impl Write,
     tensor: &Tensor,
-    layer_type: Option<&str>,
     values: Values,
     is_alone: bool,
 ) -> io::Result<()> {
-    let layer_type = layer_type.map_or(String::new(), |t| format!(" ({})", shortened(t, NAME)));
-    let (name, count) = (shortened(&tensor.name, NAME), how_many(values.len(), "value"));
-    writeln!(out, "{name}{layer_type}: {}, {count}", shape(&tensor.shape))?;
     let summary = Summary::of(values);
     if summary.nonfinite > 0 {
         writeln!(out, "  {} not finite", grouped(summary.nonfinite))?;

@@ -20,6 +20,15 @@ pub enum Kind {
 }
 
 impl Kind {
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Caffemodel => "caffemodel",
+            Self::Solverstate => "solverstate",
+            Self::Blob => "blob",
+            Self::BlobVector => "blobvector",
+        }
+    }
+
     pub fn of(format: Format) -> Self {
         match format {
             Format::Solverstate => Self::Solverstate,

@@ -1,0 +1,178 @@
+//! `report`: a model as one page that a browser shows.
+
+mod page;
+mod svg;
+
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use crate::output::Target;
+use crate::picture::{Channels, Tiles};
+use crate::progress::Progress;
+use crate::report::page::{Figure, Row};
+use crate::source::{Failure, Kind, Result, Source, Tensor};
+use crate::summary::Summary;
+use crate::values::{Part, Values};
+
+/// Write a report of a file as one HTML page
+///
+/// Layers, shapes, the distribution of values as a histogram, and pictures of
+/// mean images and of filters with 1 or 3 channels. The page has no scripts and
+/// loads nothing, and names from the file are text whatever they hold.
+#[derive(clap::Args)]
+#[command(after_help = "Exit status: 0; 1 if the file cannot be read or the report cannot be \
+    written; 2 for wrong usage.",
+    after_long_help = AFTER_HELP)]
+pub struct Arguments {
+    /// File to report on, of any format
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+
+    /// Where the page goes
+    #[arg(short, long, value_name = "HTML")]
+    output: PathBuf,
+
+    /// Replace an existing file
+    #[arg(long)]
+    force: bool,
+
+    /// Three channels are red, green, blue; Caffe's are blue, green, red
+    #[arg(long)]
+    rgb: bool,
+}
+
+const AFTER_HELP: &str = "\
+Examples:
+  syncblob report resnet.caffemodel -o report.html
+  syncblob report --force mean.binaryproto -o mean.html && xdg-open mean.html
+
+Exit status:
+  0  the report was written
+  1  the file cannot be read or the report cannot be written; an existing file
+     is then as it was
+  2  wrong usage";
+
+/// Pictures of a report, and filters of a picture: it should open at once.
+const MAX_FIGURES: usize = 8;
+const MAX_TILES: usize = 256;
+
+pub fn run(arguments: &Arguments) -> io::Result<ExitCode> {
+    match report(arguments) {
+        Ok(()) => Ok(ExitCode::SUCCESS),
+        Err((file, failure)) => {
+            crate::complain_of(file, &failure);
+            Ok(ExitCode::FAILURE)
+        }
+    }
+}
+
+/// Why there is no report, and of which file.
+type Stop<'a> = (&'a Path, Failure);
+
+fn report(arguments: &Arguments) -> Result<(), Stop<'_>> {
+    let Arguments { file, output, .. } = arguments;
+    let target = Target::new(output, arguments.force).map_err(|failure| (&**output, failure))?;
+    let source = Source::open(file, None).map_err(|failure| (&**file, failure))?;
+    let channels = if arguments.rgb { Channels::Rgb } else { Channels::Bgr };
+    let figures = figures(&source, channels).map_err(|failure| (&**file, failure))?;
+    let mut failed = output;
+    let written = target.write(|out| {
+        let mut out = BufWriter::new(out);
+        let name = file.as_os_str().to_string_lossy();
+        out.write_all(page::start(&name, &source, &figures).as_bytes())?;
+        let progress = Progress::new(source.tensors.iter().map(bytes).sum());
+        for entry in entries(&source) {
+            let row = row(&source, entry).inspect_err(|_| failed = file)?;
+            out.write_all(page::row(&row).as_bytes())?;
+            progress.advance(row.tensor.map_or(0, bytes));
+        }
+        out.write_all(page::END.as_bytes())?;
+        Ok(out.flush()?)
+    });
+    written.map_err(|failure| (&**failed, failure))
+}
+
+/// What progress is measured by.
+fn bytes(tensor: &Tensor) -> u64 {
+    tensor.count() as u64 * 4
+}
+
+/// A line of the table: a tensor, or a layer without any.
+#[derive(Clone, Copy)]
+enum Entry {
+    Layer(usize),
+    Tensor(usize),
+}
+
+/// The layers in their order with their tensors, then the tensors of no layer.
+fn entries(source: &Source) -> Vec<Entry> {
+    let mut of_layers = vec![Vec::new(); source.notes.layers.len()];
+    let mut others = Vec::new();
+    for (index, tensor) in source.tensors.iter().enumerate() {
+        let layer = tensor.place.and_then(|place| of_layers.get_mut(place.layer?));
+        layer.unwrap_or(&mut others).push(Entry::Tensor(index));
+    }
+    let in_layers =
+        of_layers.into_iter().enumerate().flat_map(|(index, tensors)| match tensors.is_empty() {
+            true => vec![Entry::Layer(index)],
+            false => tensors,
+        });
+    in_layers.chain(others).collect()
+}
+
+fn row(source: &Source, entry: Entry) -> Result<Row<'_>> {
+    let index = match entry {
+        Entry::Layer(index) => {
+            let layer = source.notes.layers.get(index);
+            return Ok(Row { layer, tensor: None, summary: None, note: None });
+        }
+        Entry::Tensor(index) => index,
+    };
+    let tensor = &source.tensors[index];
+    let layer = source.layer_of(tensor);
+    // Other programs' files have types that no blob has.
+    let blob = match source.load(index) {
+        Err(Failure::Unsupported(text)) => {
+            return Ok(Row { layer, tensor: Some(tensor), summary: None, note: Some(text) });
+        }
+        loaded => loaded?,
+    };
+    let summary = Some(Summary::of(Values::of(&blob, Part::Data)?));
+    Ok(Row { layer, tensor: Some(tensor), summary, note: None })
+}
+
+/// Not each channel of filters with many, nor the matrices and vectors that old
+/// files have as 1 x 1 x height x width.
+fn is_worth_a_picture(source: &Source, tensor: &Tensor, tiles: Tiles) -> bool {
+    let is_weights = matches!(source.notes.kind, Some(Kind::Caffemodel | Kind::Solverstate));
+    match tensor.shape[..] {
+        [.., 3, _, _] => true,
+        [count, 1, _, _] if count > 1 => true,
+        _ => tiles.count == 1 && !is_weights,
+    }
+}
+
+/// Pictures of the first tensors that are worth one.
+fn figures(source: &Source, channels: Channels) -> Result<Vec<Figure<'_>>> {
+    let drawable = |(index, tensor): (usize, &Tensor)| {
+        let tiles = Tiles::of(&tensor.shape)?;
+        is_worth_a_picture(source, tensor, tiles).then_some((index, tiles))
+    };
+    let all = source.tensors.iter().enumerate().filter_map(drawable);
+    let mut figures = Vec::new();
+    for (index, tiles) in all.take(MAX_FIGURES) {
+        let tensor = &source.tensors[index];
+        let blob = match source.load(index) {
+            Err(Failure::Unsupported(_)) => continue,
+            loaded => loaded?,
+        };
+        let shown = tiles.at_most(MAX_TILES);
+        // One that would be too large is left out.
+        if let Ok(picture) = shown.draw(Values::of(&blob, Part::Data)?, channels, None) {
+            let (width, height, png) = (picture.width, picture.height, picture.to_png()?);
+            figures.push(Figure { tensor, tiles, shown: shown.count, width, height, png });
+        }
+    }
+    Ok(figures)
+}

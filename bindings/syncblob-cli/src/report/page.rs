@@ -1,0 +1,190 @@
+//! The page: what is before the table's rows, a row, what is after them. All
+//! text from the file is escaped by `html!`, and what reorders text is made
+//! visible.
+
+use base64::prelude::{Engine, BASE64_STANDARD};
+use maud::{html, Markup, PreEscaped, DOCTYPE};
+use sha2::{Digest, Sha256};
+
+use crate::picture::Tiles;
+use crate::report::svg;
+use crate::source::{FileFormat, Layer, Source, Tensor};
+use crate::summary::Summary;
+use crate::table::{digits, how_many, shape};
+use crate::text::{grouped, shortened};
+
+const STYLE: &str = include_str!("page.css");
+
+/// Characters of a name that are shown.
+const NAME: usize = 200;
+
+/// Significant digits of a number.
+const DIGITS: usize = 4;
+
+/// A picture of a tensor, or of its first filters.
+pub struct Figure<'a> {
+    pub tensor: &'a Tensor,
+    pub tiles: Tiles,
+    pub shown: usize,
+    pub width: usize,
+    pub height: usize,
+    pub png: Vec<u8>,
+}
+
+/// A tensor, or a layer without any.
+pub struct Row<'a> {
+    pub layer: Option<&'a Layer>,
+    pub tensor: Option<&'a Tensor>,
+    /// None also for values that cannot be loaded: the note says why.
+    pub summary: Option<Summary>,
+    pub note: Option<String>,
+}
+
+const HEADINGS: [(&str, bool); 11] = [
+    ("Tensor", false),
+    ("Layer's type", false),
+    ("Shape", false),
+    ("Elements", false),
+    ("Count", true),
+    ("Least", true),
+    ("Greatest", true),
+    ("Mean", true),
+    ("Deviation", true),
+    ("Not finite", true),
+    ("Distribution", false),
+];
+
+pub fn start(file: &str, source: &Source, figures: &[Figure]) -> String {
+    let name = file.rsplit('/').next().unwrap_or(file);
+    let name = shortened(name, NAME);
+    // A page that carries all it needs: nothing may be loaded, and nothing run.
+    let style = BASE64_STANDARD.encode(Sha256::digest(STYLE));
+    let policy = format!("default-src 'none'; img-src data:; style-src 'sha256-{style}'");
+    let page = html! {
+        (DOCTYPE)
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                meta http-equiv="Content-Security-Policy" content=(policy);
+                meta name="viewport" content="width=device-width, initial-scale=1";
+                title { (name) " – syncblob" }
+                style { (PreEscaped(STYLE)) }
+            }
+            body {
+                h1 { (name) }
+                p.facts { (facts(source)) }
+                @if !figures.is_empty() {
+                    h2 { "Pictures" }
+                    div.figures { @for figure in figures { (figure_of(figure)) } }
+                }
+                h2 { "Blobs" }
+                div.scroll {
+                    table {
+                        thead {
+                            tr {
+                                @for (heading, is_number) in HEADINGS {
+                                    th.number[is_number] scope="col" { (heading) }
+                                }
+                            }
+                        }
+                        tbody {}
+                    }
+                }
+            }
+        }
+    };
+    let page = page.into_string();
+    // The rows follow one by one.
+    let body = page.rfind("</tbody>").unwrap_or(page.len());
+    page[..body].to_owned()
+}
+
+pub const END: &str = concat!(
+    "</tbody></table></div><footer>syncblob ",
+    env!("CARGO_PKG_VERSION"),
+    "</footer></body></html>\n"
+);
+
+fn facts(source: &Source) -> String {
+    let format = match (source.format, source.notes.kind) {
+        (FileFormat::Safetensors, _) => "safetensors",
+        (FileFormat::Npz, _) => "npz",
+        (FileFormat::Npy, _) => "npy",
+        (FileFormat::Caffe(_), kind) => kind.map_or("", |kind| kind.name()),
+    };
+    let mut facts = vec![format.to_string()];
+    if !source.notes.name.is_empty() {
+        facts.push(format!("net “{}”", shortened(&source.notes.name, NAME)));
+    }
+    if let Some(solver) = &source.notes.solver {
+        facts.push(format!("iteration {}", solver.iter));
+    }
+    if !source.notes.layers.is_empty() {
+        facts.push(how_many(source.notes.layers.len(), "layer"));
+    }
+    facts.push(how_many(source.tensors.len(), "blob"));
+    let values = source.tensors.iter().map(Tensor::count).fold(0, usize::saturating_add);
+    facts.push(how_many(values, "value"));
+    facts.join(" · ")
+}
+
+fn figure_of(figure: &Figure) -> Markup {
+    let name = shortened(&figure.tensor.name, NAME);
+    let shape = shape(&figure.tensor.shape);
+    let what = match figure.tiles.count {
+        1 => shape,
+        count if count == figure.shown => format!("{shape}, {}", how_many(count, "filter")),
+        count => format!("{shape}, the first {} of {} filters", figure.shown, grouped(count)),
+    };
+    html! {
+        figure {
+            img width=(figure.width) height=(figure.height) alt={ "Values of " (name) }
+                src={ "data:image/png;base64," (BASE64_STANDARD.encode(&figure.png)) };
+            figcaption { (name) span { (what) } }
+        }
+    }
+}
+
+/// A row of the table.
+pub fn row(row: &Row) -> String {
+    let layer_type = row.layer.map_or(String::new(), |layer| shortened(&layer.layer_type, NAME));
+    let Some(tensor) = row.tensor else {
+        let name = row.layer.map_or(String::new(), |layer| shortened(&layer.name, NAME));
+        let row = html! {
+            tr.none { th scope="row" { (name) } td { (layer_type) } td colspan="9" { "no blobs" } }
+        };
+        return row.into_string();
+    };
+    html! {
+        tr {
+            th scope="row" { (shortened(&tensor.name, NAME)) }
+            td { (layer_type) }
+            td { (shape(&tensor.shape)) }
+            td { (shortened(&tensor.dtype.to_string(), NAME)) }
+            td.number { (grouped(tensor.count())) }
+            @match (&row.summary, &row.note) {
+                (Some(summary), _) => (numbers(summary)),
+                (None, note) => td.note colspan="6" { (shortened(note.as_deref().unwrap_or(""), NAME)) },
+            }
+        }
+    }
+    .into_string()
+}
+
+fn numbers(summary: &Summary) -> Markup {
+    html! {
+        @if let Some((min, max)) = summary.range {
+            @for value in [min, max, summary.mean, summary.deviation] {
+                td.number { (digits(value, DIGITS)) }
+            }
+        } @else {
+            @for _ in 0..4 { td.number { "–" } }
+        }
+        td.number.alarm[summary.nonfinite > 0] { (grouped(summary.nonfinite)) }
+        td {
+            @if let Some((min, max)) = summary.range {
+                (svg::histogram(&summary.bins, [min, max].map(|value| digits(value, DIGITS))))
+            }
+        }
+    }
+}

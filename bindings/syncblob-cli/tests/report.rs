@@ -1,0 +1,153 @@
+//! `syncblob report`.
+
+mod browser;
+mod program;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use base64::prelude::{Engine, BASE64_STANDARD};
+use browser::Browser;
+use program::{command, real_files, run, Files};
+use syncblob::{Blob, Format, Model, Payload};
+
+/// The report of a file.
+fn report(files: &Files, file: &Path) -> PathBuf {
+    let output = files.path("report.html");
+    let options = ["--force", "-o", output.to_str().unwrap()];
+    assert_eq!(run(command("report", &options, &[file])), (0, String::new(), String::new()));
+    output
+}
+
+const HOSTILE: &str =
+    "</title></style><script>document.title = 'owned'</script><img src=x onerror=alert(1)>\"'&\u{202e}";
+
+/// A net with names that would be tags, filters, a layer without blobs, NaN.
+fn hostile(files: &Files) -> PathBuf {
+    let mut model = Model::create(Format::Caffemodel).unwrap();
+    model.set_name(HOSTILE).unwrap();
+    model.add_layer(HOSTILE, "Input").unwrap();
+    let conv = model.add_layer("conv1", "Convolution").unwrap();
+    let filters = Blob::<f32>::from_fn([4, 3, 5, 5], |i| (i as f32).sin()).unwrap();
+    model.add_blob(conv, &filters, Payload::Data).unwrap();
+    model.add_blob(conv, &Blob::<f32>::full([4], f32::NAN).unwrap(), Payload::Data).unwrap();
+    let empty = model.add_layer("empty", HOSTILE).unwrap();
+    model.add_blob(empty, &Blob::<f32>::zeros([0, 3]).unwrap(), Payload::Data).unwrap();
+    model.save(files.path("<b>net<b>.caffemodel")).unwrap();
+    files.path("<b>net<b>.caffemodel")
+}
+
+#[test]
+fn the_page_holds_all_it_needs_and_names_are_text() {
+    let files = Files::new();
+    let page = fs::read_to_string(report(&files, &hostile(&files))).unwrap();
+    assert!(page.starts_with("<!DOCTYPE html>") && page.ends_with("</html>\n"));
+    for absent in ["<script", "<img src=x", "<b>net", "http:", "https:", "\u{202e}", "<link"] {
+        assert!(!page.contains(absent), "{absent}");
+    }
+    assert!(page.contains("&lt;script&gt;") && page.contains("default-src 'none'"));
+    assert_eq!(page.matches("<title>").count(), 1 + 1, "the page's, and one histogram's");
+}
+
+#[test]
+fn failures_leave_the_old_file() {
+    let files = Files::new();
+    let output = files.write("report.html", b"old");
+    let to = ["-o", output.to_str().unwrap()];
+    let force = [&to[..], &["--force"]].concat();
+    let net = hostile(&files);
+    let cases: [(&[&str], &Path, i32, &str); 4] = [
+        (&to, &net, 1, "--force"),
+        (&force, &files.short(), 1, "syncblob verify"),
+        (&force, &files.path("missing"), 1, "check the path"),
+        (&[], &net, 2, "--output"),
+    ];
+    for (options, file, wanted, part) in cases {
+        let (status, _, err) = run(command("report", options, &[file]));
+        assert_eq!((status, fs::read(&output).unwrap()), (wanted, b"old".to_vec()), "{err}");
+        assert!(err.contains(part), "{part} is not in {err}");
+    }
+    let left: Vec<_> = fs::read_dir(output.parent().unwrap()).unwrap().collect();
+    assert_eq!(left.len(), 3, "{left:?}");
+}
+
+/// What a browser makes of the page of a file: its rows and its pictures.
+fn look(browser: &mut Browser, page: &Path) -> (u64, u64) {
+    browser.open(page);
+    assert_eq!(browser.complaints(), [] as [String; 0]);
+    let not_data: Vec<_> =
+        browser.requests().into_iter().filter(|url| !url.starts_with("data:image/png")).collect();
+    assert_eq!(not_data.len(), 1, "{not_data:?}");
+    let decoded = "Promise.all([...document.images].map(image => image.decode()))
+        .then(() => [...document.images].every(image => image.naturalWidth > 0))";
+    assert_eq!(browser.evaluate(decoded), true);
+    // The style is applied: its hash is the policy's.
+    assert_eq!(browser.evaluate("getComputedStyle(document.body).maxWidth"), "1440px");
+    let count = |browser: &mut Browser, what: &str| {
+        browser.evaluate(&format!("document.querySelectorAll('{what}').length")).as_u64().unwrap()
+    };
+    (count(browser, "tbody tr"), count(browser, "figure img"))
+}
+
+#[test]
+fn a_browser_shows_the_page() {
+    let Some(mut browser) = Browser::start() else { return };
+    let files = Files::new();
+    let page = report(&files, &hostile(&files));
+    assert_eq!(look(&mut browser, &page), (4, 1));
+    assert_eq!(browser.evaluate("document.title"), "<b>net<b>.caffemodel – syncblob");
+    let name = browser.evaluate("document.querySelector('tbody th').textContent");
+    assert_eq!(name, HOSTILE.replace('\u{202e}', "\\u{202e}"));
+    assert_eq!(browser.evaluate("document.querySelectorAll('td.alarm').length"), 1);
+    assert_eq!(browser.evaluate("document.querySelectorAll('svg path').length"), 1);
+    assert_eq!(browser.evaluate("document.scripts.length"), 0);
+
+    let ground = "getComputedStyle(document.body).backgroundColor";
+    browser.prefer("light");
+    assert_eq!(browser.evaluate(ground), "rgb(255, 255, 255)");
+    browser.prefer("dark");
+    assert_eq!(browser.evaluate(ground), "rgb(20, 24, 31)");
+    browser.resize(400, 800);
+    let overflow = "document.documentElement.scrollWidth - document.documentElement.clientWidth";
+    assert_eq!(browser.evaluate(overflow), 0);
+}
+
+#[test]
+fn a_browser_shows_the_pages_of_real_files() {
+    let Some(mut browser) = Browser::start() else { return };
+    let files = Files::new();
+    let kept = std::env::var_os("SYNCBLOB_SCREENSHOTS").map(PathBuf::from);
+    for file in real_files() {
+        let model = Model::open(&file).unwrap();
+        let rows: usize = model.layers().map(|layer| layer.num_blobs().max(1)).sum();
+        let rows = (rows + model.blobs().len()) as u64;
+        let page = report(&files, &file);
+        let (found, pictures) = look(&mut browser, &page);
+        assert_eq!(found, rows);
+        assert_eq!(pictures, 1, "{}", file.display());
+        let Some(folder) = &kept else { continue };
+        for colours in ["light", "dark"] {
+            browser.prefer(colours);
+            browser.resize(1280, 1600);
+            let name = file.file_name().unwrap().to_string_lossy();
+            let png = BASE64_STANDARD.decode(browser.screenshot()).unwrap();
+            fs::write(folder.join(format!("{name}-{colours}.png")), png).unwrap();
+        }
+    }
+}
+
+#[test]
+fn a_browser_complains_of_a_page_that_is_wrong() {
+    let Some(mut browser) = Browser::start() else { return };
+    let files = Files::new();
+    let page = fs::read_to_string(report(&files, &hostile(&files))).unwrap();
+    let wrong = [
+        ("</body>", "<script>1</script></body>"),
+        ("</body>", "<img src='picture.png'></body>"),
+        ("<style>", "<style> "),
+    ];
+    for (from, to) in wrong {
+        browser.open(&files.write("wrong.html", page.replace(from, to).as_bytes()));
+        assert!(!browser.complaints().is_empty(), "{to}");
+    }
+}
