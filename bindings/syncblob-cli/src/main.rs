@@ -10,6 +10,7 @@ mod output;
 mod picture;
 mod progress;
 mod report;
+mod shell;
 mod show;
 mod source;
 mod stats;
@@ -24,7 +25,7 @@ use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand, ValueEnum};
+use clap::{CommandFactory, Parser, Subcommand, ValueEnum};
 use syncblob::{Error, Format};
 
 use crate::info::{Info, Reader};
@@ -34,11 +35,20 @@ use crate::text::printable;
 /// Looks into Caffe's model files and converts them: .caffemodel, .solverstate,
 /// mean.binaryproto.
 #[derive(Parser)]
-#[command(name = "syncblob", version, arg_required_else_help = true)]
+#[command(name = "syncblob", version, arg_required_else_help = true, after_help = EXAMPLES)]
 struct Arguments {
     #[command(subcommand)]
     command: Command,
 }
+
+const EXAMPLES: &str = "\
+Examples:
+  syncblob info resnet.caffemodel
+  syncblob convert resnet.caffemodel resnet.safetensors
+  syncblob diff before.caffemodel after.caffemodel
+  syncblob verify *.caffemodel
+
+`syncblob COMMAND --help` says more, with examples.";
 
 #[derive(Subcommand)]
 enum Command {
@@ -48,6 +58,8 @@ enum Command {
     Show(show::Arguments),
     Report(report::Arguments),
     Verify(verify::Arguments),
+    Completions(shell::CompletionsArguments),
+    Man(shell::ManArguments),
 }
 
 /// List layers, types, shapes, counts, bytes and sums
@@ -116,6 +128,8 @@ fn main() -> ExitCode {
         Command::Report(arguments) => report::run(&arguments),
         Command::Show(arguments) => show::run(&arguments),
         Command::Verify(arguments) => verify::run(&arguments),
+        Command::Completions(arguments) => shell::completions(&arguments, Arguments::command()),
+        Command::Man(arguments) => shell::man(&arguments, Arguments::command()),
     };
     match done {
         Ok(status) => status,
@@ -177,4 +191,39 @@ fn complain_of(file: &Path, failure: &Failure) {
 /// The status's name, what was wrong, and where. The message may hold a path.
 fn describe(error: &Error) -> String {
     format!("{}: {}", error.code_name(), printable(&error.to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The lines that the help gives as examples.
+    fn examples(command: &clap::Command) -> Vec<String> {
+        let help = command.clone().render_long_help().to_string();
+        let after = help.split_once("Examples:\n").map_or("", |(_, after)| after);
+        let lines = after.lines().take_while(|line| line.starts_with("  "));
+        lines.map(|line| line.trim().to_owned()).collect()
+    }
+
+    #[test]
+    fn the_definition_is_sound() {
+        Arguments::command().debug_assert();
+    }
+
+    #[test]
+    fn every_command_has_examples_that_are_right() {
+        let program = Arguments::command();
+        let commands: Vec<_> = program.get_subcommands().collect();
+        for command in commands.into_iter().chain([&program]) {
+            let examples = examples(command);
+            assert!(!examples.is_empty(), "{}", command.get_name());
+            for example in examples {
+                let words = example.split(['|', '>', '&', '#']).next().unwrap_or("");
+                let parsed = Arguments::try_parse_from(words.split_whitespace());
+                assert!(parsed.is_ok(), "{example}: {}", parsed.err().unwrap());
+                let name = command.get_name();
+                assert!(name == "syncblob" || words.starts_with(&format!("syncblob {name} ")));
+            }
+        }
+    }
 }

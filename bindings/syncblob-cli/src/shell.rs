@@ -1,0 +1,92 @@
+//! `completions` and `man`: what a shell and the manual know of the program, from
+//! the definition of its arguments.
+
+use std::io::{self, Write};
+use std::process::ExitCode;
+
+use clap::Command;
+use clap_complete::Shell;
+use clap_mangen::Man;
+
+/// Print the completions of a shell
+///
+/// To be put where the shell looks for them, by whoever packages the program or
+/// by its user.
+#[derive(clap::Args)]
+#[command(after_help = COMPLETIONS_HELP)]
+pub struct CompletionsArguments {
+    /// The shell
+    #[arg(value_enum)]
+    shell: Shell,
+}
+
+const COMPLETIONS_HELP: &str = "\
+Examples:
+  syncblob completions bash > ~/.local/share/bash-completion/completions/syncblob
+  syncblob completions fish > ~/.config/fish/completions/syncblob.fish
+  syncblob completions zsh > ~/.zfunc/_syncblob   # a folder of $fpath
+
+Exit status:
+  0  they were printed
+  1  standard output could not be written
+  2  wrong usage";
+
+/// Print a page of the manual, in roff
+///
+/// The page of the program, or that of one of its commands.
+#[derive(clap::Args)]
+#[command(after_help = MAN_HELP)]
+pub struct ManArguments {
+    /// The command that the page is about, instead of the program
+    #[arg(value_name = "COMMAND")]
+    command: Option<String>,
+}
+
+const MAN_HELP: &str = "\
+Examples:
+  syncblob man | man -l -
+  syncblob man diff | man -l -
+  syncblob man diff > ~/.local/share/man/man1/syncblob-diff.1
+
+Exit status:
+  0  it was printed
+  1  standard output could not be written
+  2  wrong usage, or there is no such command";
+
+/// The foot of a page.
+const SOURCE: &str = concat!("syncblob ", env!("CARGO_PKG_VERSION"));
+
+/// Each of these takes the program's definition.
+pub fn completions(arguments: &CompletionsArguments, mut program: Command) -> io::Result<ExitCode> {
+    let name = program.get_name().to_owned();
+    let mut script = Vec::new(); // clap_complete would panic where standard output is closed
+    clap_complete::generate(arguments.shell, &mut program, name, &mut script);
+    write(&script)
+}
+
+pub fn man(arguments: &ManArguments, mut program: Command) -> io::Result<ExitCode> {
+    program.build();
+    let subject = match &arguments.command {
+        None => program,
+        Some(name) => match program.find_subcommand(name) {
+            Some(command) => command.clone(),
+            None => {
+                let name = crate::text::printable(name).into_owned();
+                crate::complain(&format_args!(
+                    "no command is called \"{name}\"; `syncblob --help` lists them"
+                ));
+                return Ok(ExitCode::from(2));
+            }
+        },
+    };
+    let mut page = Vec::new();
+    Man::new(subject).source(SOURCE).render(&mut page)?;
+    write(&page)
+}
+
+fn write(bytes: &[u8]) -> io::Result<ExitCode> {
+    let mut out = io::stdout().lock();
+    out.write_all(bytes)?;
+    out.flush()?;
+    Ok(ExitCode::SUCCESS)
+}
