@@ -16,9 +16,21 @@ pub struct Net {
     contents: Vec<Vec<Content>>,
 }
 
+const TOO_LARGE: &str = "protobuf, and so Caffe, has no files of 2 GiB or more: \
+    write .safetensors instead, which has no such limit";
+
 impl Net {
     /// Refuses what would be more than a message can have.
     pub fn new(format: Option<Format>, plan: &Plan) -> Result<Self> {
+        Self::announced(format, plan).map_err(|failure| match failure {
+            Failure::Library(error) if error.kind() == ErrorKind::OverLimit => {
+                Failure::Unsupported(TOO_LARGE.into())
+            }
+            other => other,
+        })
+    }
+
+    fn announced(format: Option<Format>, plan: &Plan) -> Result<Self> {
         let format = format.unwrap_or(Format::Caffemodel);
         let context = Context::builder().host_cache(false).build()?;
         let mut net = Self { model: Model::create_in(&context, format)?, contents: Vec::new() };
@@ -31,19 +43,8 @@ impl Net {
             Format::BlobVector => net.announce(None, in_order(plan, "blobs")?, plan)?,
             _ => net.announce_layers(plan)?,
         }
-        net.check_size()?;
+        net.model.size()?;
         Ok(net)
-    }
-
-    fn check_size(&self) -> Result<()> {
-        match self.model.size() {
-            Err(error) if error.kind() == ErrorKind::OverLimit => Err(Failure::Unsupported(
-                "protobuf, and so Caffe, has no files of 2 GiB or more: \
-                 write .safetensors instead, which has no such limit"
-                    .into(),
-            )),
-            other => Ok(other.map(drop)?),
-        }
     }
 
     fn announce_layers(&mut self, plan: &Plan) -> Result<()> {

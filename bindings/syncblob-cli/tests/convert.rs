@@ -1,0 +1,377 @@
+//! `syncblob convert` as its users run it.
+
+mod program;
+
+use std::fs::{self, File};
+use std::io::Write;
+use std::os::unix::fs::{symlink, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+use program::{command, real_files, run, Files};
+use syncblob::{Blob, BlobAny, Dtype, Format, Model, Payload, SolverInfo};
+
+/// Standard error of a conversion that must succeed.
+fn convert(options: &[&str], from: &Path, to: &Path) -> String {
+    let (status, out, err) = run(command("convert", options, &[from, to]));
+    assert_eq!((status, out.as_str()), (0, ""), "{err}");
+    err
+}
+
+/// Standard error of one that must fail and leave nothing.
+fn refuse(options: &[&str], from: &Path, to: &Path) -> String {
+    let before = listing(to.parent().unwrap());
+    let (status, out, err) = run(command("convert", options, &[from, to]));
+    assert_eq!((status, out.as_str(), err.lines().count()), (1, "", 1), "{err}");
+    assert_eq!(listing(to.parent().unwrap()), before, "{err}");
+    err
+}
+
+/// Names and sizes of what is in a folder.
+fn listing(folder: &Path) -> Vec<(PathBuf, u64)> {
+    let entry = |entry: std::io::Result<fs::DirEntry>| {
+        let entry = entry.unwrap();
+        (entry.path(), entry.metadata().unwrap().len())
+    };
+    let mut found: Vec<_> = fs::read_dir(folder).unwrap().map(entry).collect();
+    found.sort();
+    found
+}
+
+/// What a model holds: the name, and each layer's name, type and blobs by shape,
+/// type and bits.
+type Contents = (String, Vec<(String, String, Vec<Values>)>, Vec<Values>);
+type Values = (Vec<usize>, Dtype, Vec<u64>);
+
+fn contents(path: &Path) -> Contents {
+    let model = Model::open(path).unwrap();
+    let layers = model.layers().map(|layer| {
+        let blobs = layer.blobs().map(|stored| values(&stored.unwrap().load_any().unwrap()));
+        (layer.name().into_owned(), layer.layer_type().into_owned(), blobs.collect())
+    });
+    let others = model.blobs().map(|stored| values(&stored.unwrap().load_any().unwrap()));
+    (model.name().into_owned(), layers.collect(), others.collect())
+}
+
+fn values(blob: &BlobAny) -> Values {
+    let bits = match blob {
+        BlobAny::F32(blob) => {
+            blob.data().unwrap().iter().map(|value| value.to_bits().into()).collect()
+        }
+        BlobAny::F64(blob) => blob.data().unwrap().iter().map(|value| value.to_bits()).collect(),
+        other => panic!("{other:?}"),
+    };
+    (blob.shape().to_vec(), blob.dtype(), bits)
+}
+
+/// A net with all that can be difficult: layers without blobs, of one name and of
+/// none, doubles, values that are not finite, an empty blob.
+fn odd_net(files: &Files) -> PathBuf {
+    let mut model = Model::create(Format::Caffemodel).unwrap();
+    model.set_name("odd \"net\" 重み").unwrap();
+    model.add_layer("data", "Input").unwrap();
+    let conv = model.add_layer("conv/1", "Convolution").unwrap();
+    let weights = Blob::<f32>::from_slice([2, 3], &[1.5, -0.0, f32::NAN, 3e38, 1e-45, -7.0]);
+    model.add_blob(conv, &weights.unwrap(), Payload::Data).unwrap();
+    let bias = Blob::<f64>::from_slice([2], &[0.1, f64::INFINITY]).unwrap();
+    model.add_blob(conv, &bias, Payload::Data).unwrap();
+    let again = model.add_layer("conv/1", "Convolution").unwrap();
+    model.add_blob(again, &Blob::<f32>::zeros([0, 3]).unwrap(), Payload::Data).unwrap();
+    let unnamed = model.add_layer("", "Bias").unwrap();
+    model.add_blob(unnamed, &Blob::<f32>::full([0_usize; 0], 4.0).unwrap(), Payload::Data).unwrap();
+    let path = files.path("odd.caffemodel");
+    model.save(&path).unwrap();
+    path
+}
+
+#[test]
+fn a_net_comes_back_from_safetensors_as_it_was() {
+    let files = Files::new();
+    let (net, between, back) =
+        (odd_net(&files), files.path("odd.safetensors"), files.path("back.caffemodel"));
+    for names in ["numbers", "torch"] {
+        let told = convert(&["--force", "--names", names], &net, &between);
+        assert!(told.contains("2 layers have no name, or one that came before"), "{told}");
+        assert_eq!(convert(&["-f"], &between, &back), "");
+        assert_eq!(contents(&back), contents(&net));
+    }
+}
+
+#[test]
+fn real_files_come_back_from_safetensors_as_they_were() {
+    let files = Files::new();
+    for file in real_files() {
+        let back = files.path("back").with_extension(file.extension().unwrap());
+        let between = files.path("between.safetensors");
+        convert(&["--force"], &file, &between);
+        convert(&["--force"], &between, &back);
+        let (before, after) = (contents(&file), contents(&back));
+        assert_eq!(before, after, "{}", file.display());
+        let solver = |path: &Path| Model::open(path).unwrap().solver_info().ok();
+        assert_eq!(solver(&file), solver(&back));
+    }
+}
+
+#[test]
+fn numpy_keeps_values_and_names() {
+    let files = Files::new();
+    let (net, between, back) =
+        (odd_net(&files), files.path("odd.npz"), files.path("back.caffemodel"));
+    convert(&[], &net, &between);
+    convert(&[], &between, &back);
+    let expected = [("conv/1", 2), ("conv/1#2", 1), ("#3", 1)];
+    let (_, layers, _) = contents(&back);
+    let found: Vec<_> = layers.iter().map(|(name, _, blobs)| (&**name, blobs.len())).collect();
+    assert_eq!(found, expected);
+    let blobs = |layers: &[(String, String, Vec<Values>)]| {
+        layers.iter().flat_map(|(_, _, blobs)| blobs.clone()).collect::<Vec<_>>()
+    };
+    assert_eq!(blobs(&layers), blobs(&contents(&net).1));
+
+    let mean = files.mean("mean.binaryproto", &[1, 3, 2], &[1.0, 2.0, 3.0, 4.0, 5.0, 6.5]);
+    let (array, again) = (files.path("mean.npy"), files.path("again.binaryproto"));
+    convert(&[], &mean, &array);
+    convert(&[], &array, &again);
+    assert_eq!(contents(&again), contents(&mean));
+}
+
+#[test]
+fn a_solver_state_comes_back_with_its_counters() {
+    let files = Files::new();
+    let mut solver = Model::create(Format::Solverstate).unwrap();
+    let info = SolverInfo { iteration: 70, current_step: 3, learned_net: "a/b.caffemodel".into() };
+    solver.set_solver_info(&info).unwrap();
+    for index in 0..12 {
+        let blob = Blob::<f32>::full([1, index], index as f32).unwrap();
+        solver.add_blob(None, &blob, Payload::Data).unwrap();
+    }
+    let path = files.path("a.solverstate");
+    solver.save(&path).unwrap();
+    let (between, back) = (files.path("a.safetensors"), files.path("back.solverstate"));
+    convert(&[], &path, &between);
+    convert(&[], &between, &back);
+    assert_eq!(contents(&back), contents(&path));
+    assert_eq!(Model::open(&back).unwrap().solver_info().unwrap(), info);
+    // Without what safetensors notes beside: the history alone, by its numbers.
+    let (archive, bare) = (files.path("a.npz"), files.path("bare.solverstate"));
+    convert(&[], &path, &archive);
+    convert(&[], &archive, &bare);
+    assert_eq!(contents(&bare), contents(&path));
+    let net = files.path("x.caffemodel");
+    assert!(refuse(&[], &path, &net).contains("a caffemodel has layers, and IN has none"));
+    assert!(refuse(&[], &odd_net(&files), &files.path("x.solverstate")).contains("history.0"));
+}
+
+/// A net with a BatchNorm of scale factor `factor`, and a Scale.
+fn normed_net(files: &Files, factor: f32) -> PathBuf {
+    let mut model = Model::create(Format::Caffemodel).unwrap();
+    let blob = |values: &[f32]| Blob::<f32>::from_slice([values.len()], values).unwrap();
+    let norm = model.add_layer("bn", "BatchNorm").unwrap();
+    for values in [&[0.1, -3.7][..], &[7.0, 1e-3], &[factor]] {
+        model.add_blob(norm, &blob(values), Payload::Data).unwrap();
+    }
+    let scale = model.add_layer("scale", "Scale").unwrap();
+    for values in [[1.0, 2.0], [3.0, 4.0]] {
+        model.add_blob(scale, &blob(&values), Payload::Data).unwrap();
+    }
+    let path = files.path("normed.caffemodel");
+    model.save(&path).unwrap();
+    path
+}
+
+fn names_in(file: &Path, options: &[&str]) -> Vec<String> {
+    let to = file.with_extension("npz");
+    let options = [&["--dry-run"], options].concat();
+    let (status, out, err) = run(command("convert", &options, &[file, &to]));
+    assert_eq!((status, err.as_str(), to.exists()), (0, "", false));
+    let mut names: Vec<_> =
+        out.lines().map(|line| line.split("  ").next().unwrap().to_owned()).collect();
+    names.pop(); // the line about all
+    names
+}
+
+#[test]
+fn torch_names_follow_the_layers_type() {
+    let files = Files::new();
+    let net = normed_net(&files, 2.0);
+    assert_eq!(names_in(&net, &[]), ["bn.0", "bn.1", "bn.2", "scale.0", "scale.1"]);
+    let torch = ["bn.running_mean", "bn.running_var", "bn.scale_factor", "scale.weight"];
+    assert_eq!(names_in(&net, &["--names", "torch"])[..4], torch);
+    let applied = names_in(&net, &["--names=torch", "--apply-scale"]);
+    assert_eq!(applied, ["bn.running_mean", "bn.running_var", "scale.weight", "scale.bias"]);
+    assert_eq!(names_in(&net, &["--names=torch", "--only=*.bias"]), ["scale.bias"]);
+}
+
+#[test]
+fn a_scale_factor_is_applied_as_caffe_applies_it() {
+    let files = Files::new();
+    for factor in [999.98236_f32, 0.0] {
+        let (net, back) = (normed_net(&files, factor), files.path("back.caffemodel"));
+        let inverse = if factor == 0.0 { 0.0 } else { 1.0 / factor };
+        let expected = [[0.1 * inverse, -3.7 * inverse], [7.0 * inverse, 1e-3 * inverse]];
+        let check = |path: &Path| {
+            let (_, layers, _) = contents(path);
+            let (_, kind, blobs) = &layers[0];
+            assert_eq!((&**kind, blobs.len()), ("BatchNorm", 3));
+            for (blob, values) in blobs.iter().zip(expected) {
+                assert_eq!(blob.2, values.map(|value| u64::from(value.to_bits())));
+            }
+            assert_eq!(blobs[2].2, [u64::from(1.0_f32.to_bits())]);
+        };
+        convert(&["-f", "--apply-scale"], &net, &back);
+        check(&back);
+        // The factor is left out between, and is 1 again in the end.
+        for (between, names) in [("n.safetensors", "torch"), ("n.npz", "torch")] {
+            convert(&["-f", "--apply-scale", "--names", names], &net, &files.path(between));
+            convert(&["-f"], &files.path(between), &back);
+            check(&back);
+        }
+    }
+    let told = convert(&["--apply-scale"], &odd_net(&files), &files.path("odd.npz"));
+    assert!(told.contains("no BatchNorm layer has a scale factor"), "{told}");
+}
+
+#[test]
+fn types_are_rounded_and_overflow_is_told() {
+    let files = Files::new();
+    let values = [1.0_f32, 65504.0, 65520.0, -1e30, f32::INFINITY, 0.1];
+    let mean = files.mean("m.binaryproto", &[6], &values);
+    let (half, back) = (files.path("m.npy"), files.path("back.binaryproto"));
+    let told = convert(&["--dtype", "f16"], &mean, &half);
+    assert!(told.contains("2 values in 1 tensors, the first of them \"blob\""), "{told}");
+    convert(&[], &half, &back);
+    let expected = [1.0, 65504.0, f32::INFINITY, f32::NEG_INFINITY, f32::INFINITY, 0.099975586];
+    let (_, _, blobs) = contents(&back);
+    assert_eq!(blobs[0].2, expected.map(|value: f32| u64::from(value.to_bits())));
+    assert_eq!(convert(&["--dtype", "f64", "-f"], &mean, &back), "");
+    assert_eq!(contents(&back).2[0].1, Dtype::F64);
+    let told = refuse(&["--dtype=bf16"], &mean, &files.path("x.npy"));
+    assert!(told.contains("NumPy has no bf16"), "{told}");
+    let told = refuse(&["--dtype=f16"], &mean, &files.path("x.binaryproto"));
+    assert!(told.contains("f32 and f64, not f16: --dtype f32"), "{told}");
+}
+
+#[test]
+fn only_takes_whole_layers_to_a_caffemodel() {
+    let files = Files::new();
+    let (net, part) = (normed_net(&files, 2.0), files.path("part.caffemodel"));
+    convert(&["--only", "scale.*"], &net, &part);
+    let (_, layers, _) = contents(&part);
+    assert_eq!((layers.len(), &*layers[0].0, layers[0].2.len()), (1, "scale", 2));
+    let told = refuse(&["--only", "scale.1"], &net, &files.path("x.caffemodel"));
+    assert!(told.contains("\"scale\" would have blob 1 and no blob 0"), "{told}");
+    // What was left out keeps its place.
+    let bias = files.path("bias.safetensors");
+    convert(&["--only", "scale.1"], &net, &bias);
+    let told = refuse(&[], &bias, &files.path("x.caffemodel"));
+    assert!(told.contains("no blob 0"), "{told}");
+    let told = refuse(&["--only", "conv*"], &net, &files.path("x.npz"));
+    assert!(told.contains("--only matches none of 5 tensors, such as \"bn.0\""), "{told}");
+    let told = refuse(&[], &net, &files.path("x.npy"));
+    assert!(told.contains("one tensor, not 5"), "{told}");
+    convert(&["--only", "bn.1"], &net, &files.path("bn.npy"));
+}
+
+#[test]
+fn names_alone_make_layers_or_say_why_not() {
+    let files = Files::new();
+    let net = normed_net(&files, 2.0);
+    let (archive, out) = (files.path("n.npz"), files.path("x.caffemodel"));
+    let mean = files.mean("m.binaryproto", &[1], &[1.0]);
+    convert(&[], &mean, &files.path("m.npy"));
+    let told = refuse(&[], &files.path("m.npy"), &out);
+    assert!(told.contains("\"blob\" names no blob of a layer"), "{told}");
+    convert(&["--names=torch"], &net, &archive);
+    convert(&[], &archive, &out);
+    let types: Vec<_> = contents(&out).1.into_iter().map(|layer| layer.1).collect();
+    assert_eq!(types, ["BatchNorm", ""]);
+}
+
+// --- the file that is written ----------------------------------------------------
+
+#[test]
+fn a_file_that_is_there_needs_force() {
+    let files = Files::new();
+    let (mean, out) = (files.mean("m.binaryproto", &[1], &[2.0]), files.write("m.npy", b"old"));
+    assert!(refuse(&[], &mean, &out).contains("--force replaces it"));
+    assert_eq!(fs::read(&out).unwrap(), b"old");
+    fs::set_permissions(&out, fs::Permissions::from_mode(0o640)).unwrap();
+    let link = files.path("link.npy");
+    symlink("m.npy", &link).unwrap();
+    convert(&["--force"], &mean, &link);
+    assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
+    assert_eq!(fs::metadata(&out).unwrap().permissions().mode() & 0o777, 0o640);
+    assert!(fs::read(&out).unwrap().starts_with(b"\x93NUMPY"));
+    // Into itself, in another type.
+    convert(&["--force", "--dtype=f64"], &mean, &mean);
+    assert_eq!(contents(&mean).2[0].1, Dtype::F64);
+    let folder = files.path("folder.npy");
+    fs::create_dir(&folder).unwrap();
+    assert!(refuse(&["--force"], &mean, &folder).contains("no regular file"));
+    let (status, _, err) = run(command("convert", &[], &[&mean, &files.path("none/m.npy")]));
+    assert_eq!((status, err.contains("No such file")), (1, true), "{err}");
+}
+
+#[test]
+fn a_new_file_has_the_permissions_of_the_mask() {
+    let files = Files::new();
+    let mean = files.mean("m.binaryproto", &[1], &[2.0]);
+    for name in ["m.npy", "m.npz", "m.safetensors", "again.binaryproto"] {
+        let script = format!(
+            "umask 027; exec \"$1\" convert '{}' '{}'",
+            mean.display(),
+            files.path(name).display()
+        );
+        let program = env!("CARGO_BIN_EXE_syncblob");
+        let run = std::process::Command::new("sh").args(["-c", &script, "sh", program]).status();
+        assert!(run.unwrap().success());
+        let mode = fs::metadata(files.path(name)).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o640, "{name}");
+    }
+}
+
+#[test]
+fn usage_that_is_wrong_is_status_2() {
+    let files = Files::new();
+    let mean = files.mean("m.binaryproto", &[1], &[2.0]);
+    let (mean, out) = (mean.to_str().unwrap(), files.path("m.npy"));
+    let out = out.to_str().unwrap();
+    for arguments in [
+        &["convert", mean][..],
+        &["convert", mean, "name-without-extension"],
+        &["convert", mean, out, "--dtype", "f8"],
+        &["convert", mean, out, "--only", "[a"],
+        &["convert", mean, out, "--from", "onnx"],
+    ] {
+        let (status, out, err) = run(arguments);
+        assert_eq!((status, out.as_str(), err.is_empty()), (2, "", false), "{arguments:?}");
+    }
+    let (status, help, _) = run(["convert", "--help"]);
+    assert_eq!((status, help.contains("syncblob convert resnet.caffemodel")), (0, true));
+}
+
+/// A safetensors file of one tensor `fc.0` of so many floats, all 0: a hole, which
+/// takes no room on the disk.
+fn hole(files: &Files, name: &str, shape: &[u64]) -> PathBuf {
+    let bytes = 4 * shape.iter().product::<u64>();
+    let mut header = format!(
+        "{{\"fc.0\":{{\"dtype\":\"F32\",\"shape\":{shape:?},\"data_offsets\":[0,{bytes}]}}}}"
+    );
+    header.push_str(&" ".repeat(header.len().next_multiple_of(8) - header.len()));
+    let mut file = File::create(files.path(name)).unwrap();
+    file.write_all(&(header.len() as u64).to_le_bytes()).unwrap();
+    file.write_all(header.as_bytes()).unwrap();
+    file.set_len(8 + header.len() as u64 + bytes).unwrap();
+    files.path(name)
+}
+
+#[test]
+fn what_caffe_cannot_hold_is_refused_before_a_byte_is_written() {
+    let files = Files::new();
+    let large = hole(&files, "large.safetensors", &[600, 1 << 20]); // 2.3 GiB
+    let out = files.write("x.caffemodel", b"old");
+    for options in [&["--force"][..], &["--force", "--dry-run"]] {
+        let told = refuse(options, &large, &out);
+        assert!(told.contains("2 GiB") && told.contains("write .safetensors instead"), "{told}");
+    }
+    assert_eq!(fs::read(&out).unwrap(), b"old");
+}
