@@ -165,7 +165,7 @@ impl From<syncblob::Error> for Failure {
 impl From<io::Error> for Failure {
     fn from(error: io::Error) -> Self {
         match error.kind() {
-            io::ErrorKind::UnexpectedEof => Self::Malformed("the file is cut off".into()),
+            io::ErrorKind::UnexpectedEof => Self::Malformed("the file ends too early".into()),
             _ => Self::Io(error),
         }
     }

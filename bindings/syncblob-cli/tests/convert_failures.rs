@@ -98,7 +98,7 @@ fn npy_arrays_that_lie_are_refused() {
         (npy(&array("'<f4'", "(1, [)"), 4), "npy header"),
         (npy("", 0), "npy header"),
         (b"\x93NUMPY\x09\x00\x01\x00 ".to_vec(), "version 9"),
-        (b"\x93NUMPY\x01".to_vec(), "cut off"),
+        (b"\x93NUMPY\x01".to_vec(), "ends too early"),
         (LONG_HEADER.to_vec(), "header of 4294967295 bytes"),
     ];
     for (bytes, part) in cases {

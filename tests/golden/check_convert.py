@@ -1,0 +1,291 @@
+#!/usr/bin/env python3
+"""Compares what `syncblob convert` writes, and what it makes of others' files, with independent
+readers and writers: Google's protobuf with Caffe's caffe.proto, and the Python packages
+safetensors and NumPy.
+
+    check_convert.py --cli PROGRAM --proto caffe.proto [--data FOLDER] [FILE...]
+
+The files are those of check_info.py. Names, shapes, types and the bits of all values must be
+equal, NaN for NaN; of a net also the layers' names and types. Needs protoc and requirements.txt.
+"""
+
+import argparse
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+import numpy
+from safetensors import numpy as safetensors
+
+from caffe_messages import Messages, read_descriptor, unpacked
+from made_files import made_files, normal, shaped
+from reading import MESSAGE_OF, old_layer_info, shape_of
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+SUFFIX_OF = {"caffemodel": ".caffemodel", "solverstate": ".solverstate", "blob": ".binaryproto"}
+FORMAT_OF = {suffix: name for name, suffix in SUFFIX_OF.items()}
+
+
+# --- what Caffe's messages hold -------------------------------------------------------
+
+
+def array_of(blob):
+    doubles = len(blob.double_data) > 0 or (len(blob.data) == 0 and len(blob.double_diff) > 0)
+    values = blob.double_data if len(blob.double_data) else blob.data
+    return numpy.array(values, "<f8" if doubles else "<f4").reshape(shape_of(blob))
+
+
+def layers_of(net):
+    """Name, type and blobs of each layer, of any generation."""
+    if net.layer:
+        return [(layer.name, layer.type, layer.blobs) for layer in net.layer]
+    layers = []
+    for layer in net.layers:
+        holder = layer.layer if layer.HasField("layer") else layer
+        layers.append((holder.name, old_layer_info(layer)["type"], holder.blobs))
+    return layers
+
+
+def tensors_of(message, file_format):
+    """The arrays by the names that they should have."""
+    if file_format == "blob":
+        return {"blob": array_of(message)}
+    if file_format == "solverstate":
+        return {f"history.{i}": array_of(blob) for i, blob in enumerate(message.history)}
+    layers = layers_of(message)
+    return {f"{base}.{i}": array_of(blob)
+            for base, (_, _, blobs) in zip(unique_names(layers), layers)
+            for i, blob in enumerate(blobs)}
+
+
+def unique_names(layers):
+    """The rule that --help and the README tell."""
+    names = [name for name, _, _ in layers]
+    taken, met, unique = set(names), set(), []
+    for index, name in enumerate(names):
+        if name and name not in met:
+            met.add(name)
+            unique.append(name)
+            continue
+        number = 2 if name else index
+        while f"{name}#{number}" in taken:
+            number += 1
+        taken.add(f"{name}#{number}")
+        unique.append(f"{name}#{number}")
+    return unique
+
+
+# --- comparing ---------------------------------------------------------------------------
+
+
+def array_differences(found, wanted, where):
+    if found.dtype != wanted.dtype or found.shape != wanted.shape:
+        yield f"{where}: {found.dtype} {found.shape}, wanted {wanted.dtype} {wanted.shape}"
+        return
+    bits = f"u{found.dtype.itemsize}"
+    found, wanted = numpy.ascontiguousarray(found), numpy.ascontiguousarray(wanted)
+    equal = (found.view(bits) == wanted.view(bits)) | (numpy.isnan(found) & numpy.isnan(wanted))
+    if not equal.all():
+        yield f"{where}: {numpy.count_nonzero(~equal)} of {equal.size} values differ"
+
+
+def differences(found, wanted):
+    """Of two dictionaries of arrays."""
+    if found.keys() != wanted.keys():
+        yield f"names: found {sorted(found)!r:.200}, wanted {sorted(wanted)!r:.200}"
+        return
+    for name, array in wanted.items():
+        yield from array_differences(found[name], array, name)
+
+
+def message_differences(found, wanted, file_format):
+    """Of two messages: all that a conversion keeps."""
+    yield from differences(tensors_of(found, file_format), tensors_of(wanted, file_format))
+    if file_format == "caffemodel":
+        kinds = [[(name, kind) for name, kind, _ in layers_of(net)] for net in (found, wanted)]
+        if kinds[0] != kinds[1] or found.name != wanted.name:
+            yield f"layers: {kinds[0]!r:.200}, wanted {kinds[1]!r:.200}"
+    if file_format == "solverstate":
+        for field in ("iter", "learned_net", "current_step"):
+            if getattr(found, field) != getattr(wanted, field):
+                yield f"{field}: {getattr(found, field)!r}, wanted {getattr(wanted, field)!r}"
+
+
+# --- running --------------------------------------------------------------------------------
+
+
+class Checker:
+    def __init__(self, cli, messages, folder):
+        self.cli, self.messages, self.folder = cli, messages, folder
+        self.passed = self.failed = 0
+
+    def report(self, name, problems):
+        problems = list(problems)
+        self.passed += not problems
+        self.failed += bool(problems)
+        for problem in problems[:10]:
+            print(f"FAILED {name}: {problem}")
+
+    def convert(self, source, target, *options):
+        """The file that was made, in the folder; what went wrong is raised."""
+        target = self.folder / target
+        command = [self.cli, "convert", "--force", *options, source, target]
+        run = subprocess.run(command, capture_output=True, check=False)
+        if run.returncode or run.stdout:
+            raise RuntimeError(f"status {run.returncode}, said: {run.stderr.decode()!r:.300}")
+        return target
+
+    def message(self, path, file_format):
+        return getattr(self.messages, MESSAGE_OF[file_format]).FromString(path.read_bytes())
+
+    def check(self, name, compare):
+        """Reports what a function yields, and what it raises."""
+        try:
+            self.report(name, compare())
+        except (RuntimeError, ValueError, KeyError, OSError) as error:
+            self.report(name, [f"{type(error).__name__}: {error}"])
+
+
+def check_caffe_file(checker, name, path, file_format):
+    """All conversions of one of Caffe's files, and back."""
+    message = checker.message(path, file_format)
+    wanted = tensors_of(message, file_format)
+
+    def compare():
+        begin = [] if path.suffix else ["--from", {"blob": "binaryproto"}.get(file_format, file_format)]
+        tensors = checker.convert(path, "a.safetensors", *begin)
+        yield from differences(safetensors.load_file(tensors), wanted)
+        archive = checker.convert(path, "a.npz", *begin)
+        with numpy.load(archive) as arrays:
+            yield from differences(dict(arrays), wanted)
+        if len(wanted) == 1:
+            array = checker.convert(path, "a.npy", *begin)
+            yield from array_differences(numpy.load(array), *wanted.values(), "npy")
+        back = checker.convert(tensors, f"back{SUFFIX_OF[file_format]}")
+        yield from message_differences(checker.message(back, file_format), message, file_format)
+        again = checker.convert(path, f"again{SUFFIX_OF[file_format]}", *begin)
+        yield from message_differences(checker.message(again, file_format), message, file_format)
+
+    checker.check(name, compare)
+
+
+def check_others_files(checker):
+    """Files that the Python packages write, made into Caffe's."""
+    rng = numpy.random.default_rng(1)
+    arrays = {"conv1.0": rng.standard_normal((4, 3, 5, 5), "f4"), "conv1.1": rng.standard_normal(4, "f4"),
+              "fc/2.0": rng.standard_normal((3, 7)), "fc/2.1": numpy.array([1.5, -0.0, numpy.inf])}
+    turned = {name: numpy.asfortranarray(array) for name, array in arrays.items()}
+    swapped = {name: array.astype(array.dtype.newbyteorder(">")) for name, array in arrays.items()}
+    files = {"others.safetensors": lambda path: safetensors.save_file(arrays, path),
+             "others.npz": lambda path: numpy.savez(path, **arrays),
+             "compressed.npz": lambda path: numpy.savez_compressed(path, **arrays),
+             "fortran.npz": lambda path: numpy.savez(path, **turned),
+             "big-endian.npz": lambda path: numpy.savez(path, **swapped)}
+    for name, write in files.items():
+        path = checker.folder / name
+        write(path)
+
+        def compare(path=path):
+            net = checker.message(checker.convert(path, "others.caffemodel"), "caffemodel")
+            yield from differences(tensors_of(net, "caffemodel"), arrays)
+            with numpy.load(checker.convert(path, "through.npz")) as through:
+                yield from differences(dict(through), arrays)
+
+        checker.check(f"written by Python, {name}", compare)
+    for shape in ((), (0,), (5,), (2, 3, 4)):
+        for order in "CF":
+            array = numpy.array(rng.standard_normal(shape), "f4", order=order)
+            numpy.save(checker.folder / "one.npy", array)
+
+            def compare(array=array):
+                made = checker.convert(checker.folder / "one.npy", "one.binaryproto")
+                yield from array_differences(array_of(checker.message(made, "blob")), array, "blob")
+
+            checker.check(f"npy of shape {shape}, order {order}", compare)
+
+
+def bf16_of(array):
+    """Rounded to the nearest, ties to even, as the bits of what bf16 keeps."""
+    bits = array.astype("<f4").view("u4").astype("u8")
+    return ((bits + 0x7FFF + (bits >> 16 & 1)) >> 16).astype("u2")
+
+
+def check_types(checker):
+    """--dtype against NumPy's rounding."""
+    values = numpy.concatenate([numpy.array(normal(4000, 10.0 ** power), "f8") for power in range(-9, 6)])
+    near = numpy.arange(0x7C00, dtype="u2").view("f2").astype("f8")  # halves, and ties between them
+    ties = (near[:-1] + near[1:]) / 2
+    values = numpy.concatenate([values, near, ties, numpy.nextafter(ties, 0), numpy.nextafter(ties, 9e9),
+                                [65519.99, 65520.0, -1e9, numpy.inf, -0.0, 1e-300, 3.4e38]])
+    for kind in ("data", "double_data"):
+        blob = shaped(checker.messages, [len(values)], **{kind: values.astype("f4" if kind == "data" else "f8")})
+        path = checker.folder / f"{kind}.binaryproto"
+        path.write_bytes(blob.SerializeToString())
+        held = array_of(blob)
+        with numpy.errstate(over="ignore"):
+            wanted = {"f16": held.astype("<f2"), "f32": held.astype("<f4"), "f64": held.astype("<f8")}
+
+        def compare(path=path, held=held, wanted=wanted):
+            for dtype, array in wanted.items():
+                made = checker.convert(path, "typed.safetensors", "--dtype", dtype)
+                yield from differences(safetensors.load_file(made), {"blob": array})
+                made = checker.convert(path, "typed.npy", "--dtype", dtype)
+                yield from array_differences(numpy.load(made), array, dtype)
+            if held.dtype == "<f4":  # NumPy has no bf16: its bits, from the end of the file
+                made = checker.convert(path, "typed.safetensors", "--dtype", "bf16").read_bytes()
+                found = numpy.frombuffer(made[-2 * len(held):], "<u2")
+                if not (found == bf16_of(held)).all():
+                    yield f"bf16: {numpy.count_nonzero(found != bf16_of(held))} values differ"
+
+        checker.check(f"types of {kind}", compare)
+
+
+def check_checker(checker):
+    """A single wrong bit, name, type or layer must be noticed."""
+    array = numpy.array([1.0, numpy.nan], "<f4")
+    flipped = array.copy()
+    flipped.view("u4")[0] ^= 1
+    cases = [{"a": flipped}, {"b": array}, {"a": array.astype("f8")}, {"a": array.reshape(1, 2)}, {}]
+    missed = [case for case in cases if not any(differences(case, {"a": array}))]
+    checker.report("the comparison notices what is wrong", [f"not {case}" for case in missed])
+    net = checker.messages.NetParameter
+    wanted = net(layer=[{"name": "a", "type": "b"}])
+    wrong = [net(layer=[{"name": "a", "type": "c"}]), net(name="n", layer=[{"name": "a", "type": "b"}]), net()]
+    missed = [case for case in wrong if not any(message_differences(case, wanted, "caffemodel"))]
+    checker.report("the comparison notices a wrong layer", [f"not {case}" for case in missed])
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n", maxsplit=1)[0])
+    parser.add_argument("--cli", required=True, help="the program syncblob")
+    parser.add_argument("--proto", required=True, help="Caffe's caffe.proto")
+    parser.add_argument("--protoc", default="protoc", help="protobuf's compiler")
+    parser.add_argument("--data", type=pathlib.Path, help="folder of real files",
+                        default=os.environ.get("SYNCBLOB_TEST_DATA") or ROOT.parent / "shared/data")
+    parser.add_argument("files", nargs="*", type=pathlib.Path, help="more real files")
+    options = parser.parse_args()
+
+    descriptor = read_descriptor(options.protoc, options.proto)
+    messages, unpacked_messages = Messages(descriptor), Messages(unpacked(descriptor))
+    with tempfile.TemporaryDirectory() as name:
+        checker = Checker(options.cli, messages, pathlib.Path(name))
+        real = sorted(path for path in options.data.glob("*") if path.suffix in FORMAT_OF)
+        for path in [*real, *options.files]:
+            check_caffe_file(checker, path.name, path, FORMAT_OF[path.suffix])
+        if not real:
+            print(f"real files: none in {options.data}; only made ones are converted")
+        for number, (name, file_format, data) in enumerate(made_files(messages, unpacked_messages)):
+            path = checker.folder / f"made{number}"
+            path.write_bytes(data)
+            check_caffe_file(checker, name, path, file_format)
+        check_others_files(checker)
+        check_types(checker)
+        check_checker(checker)
+    print(f"{checker.passed} passed, {checker.failed} failed")
+    return 1 if checker.failed or not checker.passed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
