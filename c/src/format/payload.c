@@ -32,17 +32,18 @@ static void to_host_order(unsigned char *bytes, size_t count, size_t size) {
 
 /* --- conversions ---------------------------------------------------------------------- */
 
-/* Every half is a float. Bits rather than arithmetic: a NaN keeps its own, and subnormals do not
-   depend on how the processor is told to treat them. */
+/* Every half is a float: a NaN keeps its bits, and no subnormal float, which a processor may be
+   told to take for zero, is on the way. A mask chooses, so that loops become vectors. */
 static float float_of_half(uint16_t half) {
-    const uint32_t exponent = half >> 10 & 0x1f, fraction = half & 0x3ff;
-    const float subnormal = (float)fraction * 0x1p-24F;
+    const uint32_t magnitude = half & 0x7fff;
+    const float subnormal = (float)(int32_t)magnitude * 0x1p-24F;
+    const uint32_t rebased = (magnitude << 13) + (112u << 23);
+    const uint32_t normal = magnitude < 0x7c00 ? rebased : rebased + (112u << 23);
+    const uint32_t is_subnormal = 0 - (uint32_t)(magnitude < 0x400);
     uint32_t bits;
     float value;
     memcpy(&bits, &subnormal, sizeof bits);
-    if (exponent > 0)
-        bits = (exponent == 0x1f ? 0xff : exponent + 112) << 23 | fraction << 13;
-    bits |= (uint32_t)(half & 0x8000) << 16;
+    bits = (bits & is_subnormal) | (normal & ~is_subnormal) | (uint32_t)(half & 0x8000) << 16;
     memcpy(&value, &bits, sizeof value);
     return value;
 }
