@@ -58,13 +58,15 @@ static void world_close(struct world *w) {
 
 static sb_status act(struct world *w, const struct trial *t, sb_error *err) {
     sb_context *context = w->rig.context;
+    /* nobody asked for diff yet */
+    uint32_t flags = t->head == SB_HEAD_UNINITIALIZED ? SB_DLPACK_DIFF : 0;
     switch (t->op) {
     case READ:
-        return sb_blob_to_dlpack(w->blob, t->side, 0, &w->versioned, err);
+        return sb_blob_to_dlpack(w->blob, t->side, flags, &w->versioned, err);
     case WRITE:
-        return sb_blob_to_mutable_dlpack(w->blob, t->side, 0, &w->versioned, err);
+        return sb_blob_to_mutable_dlpack(w->blob, t->side, flags, &w->versioned, err);
     case WRITE_LEGACY:
-        return sb_blob_to_legacy_dlpack(w->blob, t->side, 0, &w->legacy, err);
+        return sb_blob_to_legacy_dlpack(w->blob, t->side, flags, &w->legacy, err);
     case IMPORT:
         return sb_blob_from_dlpack(w->blob, &w->tensor.versioned, SB_DLPACK_DIFF, err);
     case IMPORT_LEGACY:
