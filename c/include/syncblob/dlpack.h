@@ -9,8 +9,8 @@
  * A tensor that a blob is exported as is one more sharer of that memory, until
  * its deleter ends it; besides, the bytes that it points to stay allocated until
  * then even where the memory lets go of them (set, evict, a mutable call on
- * read-only storage), and the deleter of lent ones waits for it. What sb_mem's rules ask of a sharer is asked of whoever
- * has the tensor:
+ * read-only storage), and the deleter of lent ones waits for it. What sb_mem's
+ * rules ask of a sharer is asked of whoever has the tensor:
  *  - it is read where the bytes were current; a mutable or overwrite call on the
  *    other side leaves it with old bytes;
  *  - to write through it is to write through the pointer of a mutable call:
