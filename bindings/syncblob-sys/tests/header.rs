@@ -65,6 +65,8 @@ fn c_name(rust: &str) -> &str {
     match rust {
         "c_char" => "char",
         "c_void" => "void",
+        "u8" => "uint8_t",
+        "u16" => "uint16_t",
         "i32" => "int32_t",
         "u32" => "uint32_t",
         "i64" => "int64_t",
