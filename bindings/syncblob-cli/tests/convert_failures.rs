@@ -248,7 +248,7 @@ fn a_kill_leaves_the_old_file_and_a_hidden_one() {
         // It is not in the way.
         let (status, _, err) = run(command("convert", &["--force"], &[&input, &out]));
         assert_eq!(status, 0, "{err}");
-        assert!(fs::metadata(&out).unwrap().len() >= TENSORS * MIB << 20);
+        assert!(fs::metadata(&out).unwrap().len() >= (TENSORS * MIB) << 20);
         left.iter().for_each(|path| fs::remove_file(path).unwrap());
         fs::remove_file(out).unwrap();
     }
