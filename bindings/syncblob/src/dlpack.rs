@@ -7,11 +7,11 @@ use std::{fmt, slice};
 use syncblob_sys as sys;
 
 use crate::any::BlobAny;
-use crate::ffi::get;
+use crate::ffi::{check, get};
 use crate::{Blob, Context, Element, Error, ErrorKind, Part, Result, Side};
 
 macro_rules! tensor {
-    ($(#[$about:meta])* $name:ident, $raw:ident, $create:ident) => {
+    ($(#[$about:meta])* $name:ident, $raw:ident, $create:ident, $set:ident) => {
         $(#[$about])*
         pub struct $name {
             raw: NonNull<sys::$raw>,
@@ -58,14 +58,25 @@ macro_rules! tensor {
             pub fn device(&self) -> (i32, i32) {
                 (self.tensor().device.device_type, self.tensor().device.device_id)
             }
+        }
 
-            fn adopt(self, context: &Context) -> Result<*mut sys::sb_blob> {
+        impl Tensor for $name {}
+
+        impl sealed::Tensor for $name {
+            fn into_blob(self, context: &Context) -> Result<*mut sys::sb_blob> {
                 // SAFETY: the tensor is valid, and the library's if the call succeeds.
                 let blob = get(|out, err| unsafe {
                     sys::$create(context.as_ptr(), self.raw.as_ptr(), out, err)
                 })?;
                 std::mem::forget(self);
                 Ok(blob)
+            }
+
+            unsafe fn set(self, blob: *mut sys::sb_blob, flags: u32) -> Result<()> {
+                // SAFETY: as above; the blob is the caller's promise.
+                check(|err| unsafe { sys::$set(blob, self.raw.as_ptr(), flags, err) })?;
+                std::mem::forget(self);
+                Ok(())
             }
         }
 
@@ -99,13 +110,13 @@ tensor! {
     ///
     /// [`Blob::to_dlpack`] and [`Blob::into_dlpack`] make one,
     /// [`from_dlpack`](Blob::from_dlpack) makes a blob of one; nothing is copied.
-    Dlpack, sb_dl_managed_versioned, sb_blob_create_from_dlpack
+    Dlpack, sb_dl_managed_versioned, sb_blob_create_from_dlpack, sb_blob_from_dlpack
 }
 
 tensor! {
     /// A tensor of DLPack before 1.0 (`DLManagedTensor`) that ends when it is
     /// dropped. It cannot say that it is read-only.
-    LegacyDlpack, sb_dl_managed, sb_blob_create_from_legacy_dlpack
+    LegacyDlpack, sb_dl_managed, sb_blob_create_from_legacy_dlpack, sb_blob_from_legacy_dlpack
 }
 
 /// # Safety
@@ -163,37 +174,28 @@ impl LegacyDlpack {
     }
 }
 
-/// What [`Blob::from_dlpack`] makes a blob of.
+/// What [`Blob::from_dlpack`] makes a blob of: a tensor of either struct.
 pub trait Tensor: sealed::Tensor {}
 
-impl Tensor for Dlpack {}
-impl Tensor for LegacyDlpack {}
-
 mod sealed {
-    /// The library's own call for a kind of tensor.
+    use crate::{Context, Result};
+    use syncblob_sys::sb_blob;
+
+    /// The library's own calls for a kind of tensor.
     pub trait Tensor {
-        fn into_blob(self, context: &crate::Context) -> crate::Result<*mut syncblob_sys::sb_blob>;
+        fn into_blob(self, context: &Context) -> Result<*mut sb_blob>;
+
+        /// # Safety
+        /// `blob` is live and may be changed.
+        unsafe fn set(self, blob: *mut sb_blob, flags: u32) -> Result<()>;
     }
 }
 
-impl sealed::Tensor for Dlpack {
-    fn into_blob(self, context: &Context) -> Result<*mut sys::sb_blob> {
-        self.adopt(context)
-    }
-}
-
-impl sealed::Tensor for LegacyDlpack {
-    fn into_blob(self, context: &Context) -> Result<*mut sys::sb_blob> {
-        self.adopt(context)
-    }
-}
-
-fn side_and_flags(part: Part, side: Side) -> (i32, u32) {
-    let flags = match part {
+fn flags(part: Part) -> u32 {
+    match part {
         Part::Data => 0,
         Part::Diff => sys::SB_DLPACK_DIFF,
-    };
-    (side.code(), flags)
+    }
 }
 
 /// Tensors of DLPack: memory that NumPy, PyTorch and others use in place.
@@ -221,7 +223,7 @@ impl<T: Element> Blob<T> {
     /// for; else as [`data`](Blob::data) and [`gpu_data_ptr`](Blob::gpu_data_ptr).
     #[doc(alias("sb_blob_to_dlpack", "__dlpack__"))]
     pub fn to_dlpack(&self, part: Part, side: Side) -> Result<Dlpack> {
-        let (side, flags) = side_and_flags(part, side);
+        let (side, flags) = (side.code(), flags(part));
         // SAFETY: the blob is live.
         let raw = get(|out, err| unsafe {
             sys::sb_blob_to_dlpack(self.as_ptr(), side, flags, out, err)
@@ -264,7 +266,7 @@ impl<T: Element> Blob<T> {
     /// another way, and no slice of it is alive.
     #[doc(alias = "sb_blob_to_mutable_dlpack")]
     pub unsafe fn to_dlpack_mut(&mut self, part: Part, side: Side) -> Result<Dlpack> {
-        let (side, flags) = side_and_flags(part, side);
+        let (side, flags) = (side.code(), flags(part));
         // SAFETY: the blob is live; the rest is the caller's promise.
         let raw = get(|out, err| unsafe {
             sys::sb_blob_to_mutable_dlpack(self.as_ptr(), side, flags, out, err)
@@ -281,7 +283,7 @@ impl<T: Element> Blob<T> {
     /// As for [`to_dlpack_mut`](Blob::to_dlpack_mut).
     #[doc(alias = "sb_blob_to_legacy_dlpack")]
     pub unsafe fn to_legacy_dlpack_mut(&mut self, part: Part, side: Side) -> Result<LegacyDlpack> {
-        let (side, flags) = side_and_flags(part, side);
+        let (side, flags) = (side.code(), flags(part));
         // SAFETY: the blob is live; the rest is the caller's promise.
         let raw = get(|out, err| unsafe {
             sys::sb_blob_to_legacy_dlpack(self.as_ptr(), side, flags, out, err)
@@ -316,6 +318,18 @@ impl<T: Element> Blob<T> {
     #[doc(alias = "sb_blob_create_from_dlpack")]
     pub fn from_dlpack(tensor: impl Tensor) -> Result<Self> {
         Self::from_dlpack_in(&Context::host(), tensor)
+    }
+
+    /// Makes a tensor's memory this blob's data or diff, in place; what it held before
+    /// is let go of, sharers keep it.
+    ///
+    /// # Errors
+    /// [`ShapeMismatch`](ErrorKind::ShapeMismatch) for another shape; else as
+    /// [`from_dlpack`](Blob::from_dlpack).
+    #[doc(alias = "sb_blob_from_dlpack")]
+    pub fn set_dlpack(&mut self, part: Part, tensor: impl Tensor) -> Result<()> {
+        // SAFETY: the blob is live and mutably borrowed.
+        unsafe { tensor.set(self.as_ptr(), flags(part)) }
     }
 
     /// The same in a context.

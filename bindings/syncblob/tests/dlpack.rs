@@ -222,6 +222,29 @@ fn what_is_refused_is_ended() {
 }
 
 #[test]
+fn a_tensor_becomes_a_part_of_a_blob() {
+    let mut blob = Blob::<f32>::full([2, 2], 1.0).unwrap();
+    let sharer = blob.data_handle().unwrap();
+    for (part, legacy) in
+        [(Part::Diff, false), (Part::Data, false), (Part::Diff, true), (Part::Data, true)]
+    {
+        let (foreign, ended) = Foreign::new(&[2, 2], |_| {});
+        if legacy {
+            blob.set_dlpack(part, Foreign::legacy(foreign)).unwrap();
+        } else {
+            blob.set_dlpack(part, Foreign::versioned(foreign).unwrap()).unwrap();
+        }
+        assert_eq!(blob.memory(part).unwrap().storage(Side::Host), Storage::Borrowed);
+        let values = if part == Part::Data { blob.data() } else { blob.diff() };
+        assert_eq!((values.unwrap(), ended()), (&[0.0, 1.0, 2.0, 3.0][..], 0));
+    }
+    assert_eq!(sharer.data().unwrap(), [1.0_f32; 4].map(f32::to_ne_bytes).as_flattened());
+    let (foreign, ended) = Foreign::new(&[4], |_| {});
+    let other = blob.set_dlpack(Part::Data, Foreign::versioned(foreign).unwrap());
+    assert_eq!((other.unwrap_err().kind(), ended()), (ErrorKind::ShapeMismatch, 1));
+}
+
+#[test]
 fn a_blob_of_whatever_the_tensor_has() {
     let tensor = Blob::<u32>::full([2], 7).unwrap().into_dlpack(Side::Host).unwrap();
     let any = BlobAny::from_dlpack(tensor).unwrap();
