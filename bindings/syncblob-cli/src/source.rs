@@ -73,9 +73,21 @@ pub struct Details {
     pub is_legacy: bool,
 }
 
+/// What takes the parts of a tensor.
+type Each<'a> = &'a mut dyn FnMut(BlobAny) -> Result<()>;
+
 /// What loads the tensors of one format, by their index in `Source::tensors`.
 trait Store {
-    fn load(&self, index: usize, tensor: &Tensor, context: &Context) -> Result<BlobAny>;
+    /// The values in order, in blobs of at most so many where the format can: of
+    /// `tensor`'s shape if it is one blob, else of one axis.
+    fn parts(
+        &self,
+        index: usize,
+        tensor: &Tensor,
+        context: &Context,
+        most: usize,
+        each: Each,
+    ) -> Result<()>;
 
     fn details(&self, _: usize) -> Details {
         Details::default()
@@ -117,9 +129,25 @@ impl Source {
     /// The values of a tensor, of the type that they are stored in. Memory for
     /// them alone is needed.
     pub fn load(&self, index: usize) -> Result<BlobAny> {
+        let mut loaded = None;
+        self.parts(index, usize::MAX, &mut |blob| {
+            loaded = Some(blob);
+            Ok(())
+        })?;
+        Ok(loaded.expect("a tensor has at least one part"))
+    }
+
+    /// The same values in order, in blobs of at most `most` where the format can:
+    /// only Caffe's own files, and arrays in Fortran's order, come whole.
+    pub fn parts(
+        &self,
+        index: usize,
+        most: usize,
+        each: &mut dyn FnMut(BlobAny) -> Result<()>,
+    ) -> Result<()> {
         let tensor = &self.tensors[index];
         match &tensor.dtype {
-            Stored::As(_) => self.store.load(index, tensor, &self.context),
+            Stored::As(_) => self.store.parts(index, tensor, &self.context, most, each),
             Stored::Other(name) => Err(Failure::Unsupported(format!(
                 "tensor \"{}\" is of type {name}, which no blob has",
                 tensor.name

@@ -11,11 +11,13 @@ use super::interrupt::Interrupt;
 use super::plan::Item;
 use super::{about_input, note};
 use crate::progress::Progress;
-use crate::source::{Result, Source};
+use crate::source::{Failure, Result, Source, Stored};
 use crate::text::{grouped, printable};
 
 /// Bytes that are handed on at a time; whole values of any type.
 const PIECE: usize = 1 << 20;
+/// Values that are read at a time, where they need not be together.
+const PART: usize = 1 << 20;
 /// Values that are converted at a time.
 const CHUNK: usize = 1 << 16;
 
@@ -50,7 +52,7 @@ impl<'a> Reader<'a> {
 
     /// A tensor's bytes in pieces, each value with its low byte first.
     pub fn bytes(&self, item: &Item, sink: Sink) -> Result<()> {
-        self.pieces(item, &self.load(item)?, &mut |piece| {
+        self.pieces(item, &mut |piece| {
             if cfg!(target_endian = "little") {
                 return sink(piece);
             }
@@ -62,22 +64,28 @@ impl<'a> Reader<'a> {
 
     /// A tensor as a blob of the type that it is written in, f32 or f64.
     pub fn blob(&self, item: &Item) -> Result<BlobAny> {
-        let blob = self.load(item)?;
-        if is_ready(&blob, item) {
+        if self.is_ready(item) {
+            self.interrupt.check()?;
+            let blob = self.source.load(item.index);
             self.progress.advance(item.bytes() as u64);
-            return Ok(blob);
+            return blob.map_err(|failure| about_input(self.input, failure));
         }
         match item.dtype {
-            Dtype::F64 => self.converted::<f64>(item, &blob),
-            _ => self.converted::<f32>(item, &blob),
+            Dtype::F64 => self.converted::<f64>(item),
+            _ => self.converted::<f32>(item),
         }
     }
 
-    fn converted<T: Float + Pod>(&self, item: &Item, from: &BlobAny) -> Result<BlobAny> {
+    /// Whether the values are written as they are.
+    fn is_ready(&self, item: &Item) -> bool {
+        self.source.tensors[item.index].dtype == Stored::As(item.dtype) && item.factor.is_none()
+    }
+
+    fn converted<T: Float + Pod>(&self, item: &Item) -> Result<BlobAny> {
         let mut blob = Blob::<T>::zeros_in(self.source.context(), &item.shape[..])?;
         let bytes: &mut [u8] = bytemuck::cast_slice_mut(blob.data_mut()?);
         let mut at = 0;
-        self.pieces(item, from, &mut |piece| {
+        self.pieces(item, &mut |piece| {
             bytes[at..at + piece.len()].copy_from_slice(piece);
             at += piece.len();
             Ok(())
@@ -85,13 +93,10 @@ impl<'a> Reader<'a> {
         Ok(blob.into())
     }
 
-    fn load(&self, item: &Item) -> Result<BlobAny> {
-        self.interrupt.check()?;
-        self.source.load(item.index).map_err(|failure| about_input(self.input, failure))
-    }
-
     /// The bytes of a tensor as this machine has them, in pieces.
-    fn pieces(&self, item: &Item, blob: &BlobAny, sink: Sink) -> Result<()> {
+    fn pieces(&self, item: &Item, sink: Sink) -> Result<()> {
+        let mut written = Ok(());
+        let mut overflows = 0;
         let sink: Sink = &mut |bytes| {
             for piece in bytes.chunks(PIECE) {
                 self.interrupt.check()?;
@@ -100,18 +105,32 @@ impl<'a> Reader<'a> {
             }
             Ok(())
         };
-        let ready = is_ready(blob, item);
-        let overflows = match blob {
-            BlobAny::F32(blob) => hand_on(blob.data()?, ready, item, sink)?,
-            BlobAny::F64(blob) => hand_on(blob.data()?, ready, item, sink)?,
-            BlobAny::I32(blob) => hand_on(blob.data()?, ready, item, sink)?,
-            BlobAny::U32(blob) => hand_on(blob.data()?, ready, item, sink)?,
-            BlobAny::F16(blob) => hand_on(blob.data()?, ready, item, sink)?,
-            BlobAny::Bf16(blob) => hand_on(blob.data()?, ready, item, sink)?,
-            other => unreachable!("a blob of {} that no format stores", other.dtype()),
-        };
+        let read = self.source.parts(item.index, PART, &mut |blob| {
+            written = self.hand_on(item, &blob, sink).map(|more| overflows += more);
+            match written {
+                Ok(()) => Ok(()),
+                Err(_) => Err(Failure::Interrupted),
+            }
+        });
+        // What the sink says is about OUT, what else there is about IN.
+        written?;
+        read.map_err(|failure| about_input(self.input, failure))?;
         self.count(item, overflows);
         Ok(())
+    }
+
+    /// Gives how many values became infinite.
+    fn hand_on(&self, item: &Item, blob: &BlobAny, sink: Sink) -> Result<usize> {
+        let ready = self.is_ready(item);
+        match blob {
+            BlobAny::F32(blob) => hand_on(blob.data()?, ready, item, sink),
+            BlobAny::F64(blob) => hand_on(blob.data()?, ready, item, sink),
+            BlobAny::I32(blob) => hand_on(blob.data()?, ready, item, sink),
+            BlobAny::U32(blob) => hand_on(blob.data()?, ready, item, sink),
+            BlobAny::F16(blob) => hand_on(blob.data()?, ready, item, sink),
+            BlobAny::Bf16(blob) => hand_on(blob.data()?, ready, item, sink),
+            other => unreachable!("a blob of {} that no format stores", other.dtype()),
+        }
     }
 
     fn count(&self, item: &Item, overflows: usize) {
@@ -139,11 +158,6 @@ impl<'a> Reader<'a> {
             ));
         }
     }
-}
-
-/// Whether the values are written as they are.
-fn is_ready(blob: &BlobAny, item: &Item) -> bool {
-    blob.dtype() == item.dtype && item.factor.is_none()
 }
 
 /// Gives how many values became infinite.

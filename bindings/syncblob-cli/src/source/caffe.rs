@@ -3,9 +3,9 @@
 use std::collections::HashSet;
 use std::path::Path;
 
-use syncblob::{BlobAny, BlobAt, Context, Format, Model, OpenOptions, StoredBlob};
+use syncblob::{BlobAt, Context, Format, Model, OpenOptions, StoredBlob};
 
-use super::{Details, Kind, Layer, Notes, Place, Result, Solver, Store, Stored, Tensor};
+use super::{Details, Each, Kind, Layer, Notes, Place, Result, Solver, Store, Stored, Tensor};
 
 struct Caffe {
     model: Model,
@@ -13,8 +13,8 @@ struct Caffe {
 }
 
 impl Store for Caffe {
-    fn load(&self, index: usize, _: &Tensor, _: &Context) -> Result<BlobAny> {
-        Ok(self.model.blob(self.places[index])?.load_any()?)
+    fn parts(&self, index: usize, _: &Tensor, _: &Context, _: usize, each: Each) -> Result<()> {
+        each(self.model.blob(self.places[index])?.load_any()?)
     }
 
     fn details(&self, index: usize) -> Details {

@@ -5,10 +5,10 @@ use std::io::{BufReader, Read, Seek};
 
 use npyz::{Endianness, TypeChar, TypeStr};
 use py_literal::Value;
-use syncblob::{BlobAny, Context, Dtype};
+use syncblob::{Context, Dtype};
 
 use super::fill::{self, ByteOrder};
-use super::{Failure, Notes, Result, Store, Stored, Tensor};
+use super::{Each, Failure, Notes, Result, Store, Stored, Tensor};
 
 /// A header holds a type and a shape; NumPy refuses more than 10,000 bytes.
 const MAX_HEADER: usize = 10_000;
@@ -39,19 +39,20 @@ impl Header {
     }
 
     /// The values, which `from` comes to next.
-    pub fn load(
+    pub fn parts(
         &self,
         tensor: &Tensor,
         context: &Context,
+        most: usize,
         from: &mut impl Read,
-    ) -> Result<BlobAny> {
-        fill::blob(tensor, context, self.order, &mut |bytes| {
-            if self.fortran && self.shape.len() > 1 && !bytes.is_empty() {
-                scatter(bytes, &self.shape, from)
-            } else {
-                Ok(from.read_exact(bytes)?)
-            }
-        })
+        each: Each,
+    ) -> Result<()> {
+        if self.fortran && self.shape.len() > 1 {
+            let mut read = |bytes: &mut [u8]| scatter(bytes, &self.shape, from);
+            return fill::parts(tensor, context, self.order, usize::MAX, &mut read, each);
+        }
+        let mut read = |bytes: &mut [u8]| Ok(from.read_exact(bytes)?);
+        fill::parts(tensor, context, self.order, most, &mut read, each)
     }
 }
 
@@ -139,6 +140,9 @@ fn parse_type(value: &Value) -> Result<(Stored, ByteOrder, usize), String> {
 /// Puts values that come with the first axis fastest where they belong with the
 /// last axis fastest.
 fn scatter(bytes: &mut [u8], shape: &[usize], from: &mut impl Read) -> Result<()> {
+    if bytes.is_empty() {
+        return Ok(());
+    }
     let size = bytes.len() / shape.iter().product::<usize>();
     let mut strides = vec![size; shape.len()];
     for axis in (1..shape.len()).rev() {
@@ -166,10 +170,17 @@ struct Npy {
 }
 
 impl Store for Npy {
-    fn load(&self, _: usize, tensor: &Tensor, context: &Context) -> Result<BlobAny> {
+    fn parts(
+        &self,
+        _: usize,
+        tensor: &Tensor,
+        context: &Context,
+        most: usize,
+        each: Each,
+    ) -> Result<()> {
         let mut file = BufReader::new(&self.file);
         file.seek(std::io::SeekFrom::Start(self.header.header_bytes))?;
-        self.header.load(tensor, context, &mut file)
+        self.header.parts(tensor, context, most, &mut file, each)
     }
 }
 

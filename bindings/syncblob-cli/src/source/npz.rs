@@ -5,13 +5,13 @@ use std::collections::HashSet;
 use std::fs::File;
 use std::io::{BufReader, Read};
 
-use syncblob::{BlobAny, Context};
+use syncblob::Context;
 use zip::read::ZipFile;
 use zip::result::ZipError;
 use zip::{CompressionMethod, ZipArchive};
 
 use super::npy::Header;
-use super::{Failure, Notes, Result, Store, Stored, Tensor};
+use super::{Each, Failure, Notes, Result, Store, Stored, Tensor};
 
 /// Deflate can make a thousand times its own size, so that what it may fill is
 /// bounded. Members that are stored are bounded by the file.
@@ -26,14 +26,21 @@ struct Npz {
 }
 
 impl Store for Npz {
-    fn load(&self, index: usize, tensor: &Tensor, context: &Context) -> Result<BlobAny> {
+    fn parts(
+        &self,
+        index: usize,
+        tensor: &Tensor,
+        context: &Context,
+        most: usize,
+        each: Each,
+    ) -> Result<()> {
         let mut archive = self.archive.borrow_mut();
         let mut member = archive.by_index(self.members[index])?;
         let header = Header::read(&mut member)?;
-        let blob = header.load(tensor, context, &mut member)?;
+        header.parts(tensor, context, most, &mut member, each)?;
         // The checksum is compared at the end.
         match member.read(&mut [0])? {
-            0 => Ok(blob),
+            0 => Ok(()),
             _ => Err(Failure::Malformed(format!("member \"{}\" goes on", member.name()))),
         }
     }

@@ -4,10 +4,10 @@ use std::fs::File;
 use std::os::unix::fs::FileExt;
 
 use ::safetensors::tensor::{Dtype as Type, Metadata, TensorInfo};
-use syncblob::{BlobAny, Context, Dtype};
+use syncblob::{Context, Dtype};
 
 use super::fill::{self, ByteOrder};
-use super::{notes, Failure, Notes, Result, Store, Stored, Tensor};
+use super::{notes, Each, Failure, Notes, Result, Store, Stored, Tensor};
 
 /// Room for a hundred thousand tensors. The format allows 100 MB, which would
 /// take a gigabyte once it is parsed.
@@ -21,11 +21,21 @@ struct Safetensors {
 }
 
 impl Store for Safetensors {
-    fn load(&self, index: usize, tensor: &Tensor, context: &Context) -> Result<BlobAny> {
-        let start = self.starts[index];
-        fill::blob(tensor, context, ByteOrder::Little, &mut |bytes| {
-            Ok(self.file.read_exact_at(bytes, start)?)
-        })
+    fn parts(
+        &self,
+        index: usize,
+        tensor: &Tensor,
+        context: &Context,
+        most: usize,
+        each: Each,
+    ) -> Result<()> {
+        let mut at = self.starts[index];
+        let mut read = |bytes: &mut [u8]| {
+            self.file.read_exact_at(bytes, at)?;
+            at += bytes.len() as u64;
+            Ok(())
+        };
+        fill::parts(tensor, context, ByteOrder::Little, most, &mut read, each)
     }
 }
 
