@@ -22,9 +22,8 @@ fn on_error(error: &Error) -> &'static str {
             "; was it cut off, or is it not Caffe's? `syncblob info --as FORMAT` takes it for one"
         }
         ErrorKind::LengthMismatch => "; `syncblob verify` lists every such blob",
-        ErrorKind::DataLimit | ErrorKind::OutOfMemory | ErrorKind::CapReached => {
-            "; it asks for more memory than there is: do you trust where it is from?"
-        }
+        ErrorKind::DataLimit => "; no net needs that: do you trust where it is from?",
+        ErrorKind::OutOfMemory | ErrorKind::CapReached => "; it needs more memory than there is",
         ErrorKind::Io => CHECK_PATH,
         _ => "",
     }

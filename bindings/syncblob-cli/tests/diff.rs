@@ -221,3 +221,16 @@ fn an_empty_net_equals_an_empty_net() {
     let (_, summary) = json(&[], &empty, &empty);
     assert_eq!(summary["tensors"], 0);
 }
+
+#[test]
+fn more_blobs_than_a_net_has_are_refused() {
+    let files = Files::new();
+    let count: usize = (1 << 17) + 1;
+    // NetParameter { layer { blobs {} blobs {} ... } }, the layer's size as a varint
+    let size = [0, 7, 14].map(|shift| (2 * count >> shift) as u8 & 0x7f);
+    let start = [0xa2, 0x06, size[0] | 0x80, size[1] | 0x80, size[2]];
+    let many = files.write("many", &[&start[..], &b"\x3a\x00".repeat(count)].concat());
+    let (status, out, err) = diff(&[], &many, &many);
+    assert_eq!((status, out.as_str()), (2, ""));
+    assert!(err.contains("131073 blobs") && err.contains("syncblob info"), "{err}");
+}

@@ -1,11 +1,14 @@
 //! Caffe's own files. A tensor is called by its layer and number: `conv1.0`.
 
-use std::collections::HashSet;
+use std::collections::hash_map::Entry;
+use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
 use syncblob::{BlobAt, Context, Format, Model, OpenOptions, StoredBlob};
 
-use super::{Details, Each, Kind, Layer, Notes, Place, Result, Solver, Store, Stored, Tensor};
+use super::{
+    Details, Each, Failure, Kind, Layer, Notes, Place, Result, Solver, Store, Stored, Tensor,
+};
 
 struct Caffe {
     model: Model,
@@ -40,6 +43,7 @@ pub fn open(
         None => options,
     }
     .open(path)?;
+    check_number(&model)?;
     let notes = notes(&model)?;
     let (mut tensors, mut places) = (Vec::new(), Vec::new());
     for (layer, name) in model.layers().zip(unique_names(&notes.layers)) {
@@ -59,6 +63,22 @@ pub fn open(
         places.push(BlobAt::from(blob));
     }
     Ok((notes, tensors, Box::new(Caffe { model, places })))
+}
+
+/// Blobs of a file. Some hundred bytes are kept of each, and a file can have one in
+/// every two of its bytes.
+const MAX_BLOBS: usize = 1 << 17;
+
+fn check_number(model: &Model) -> Result<()> {
+    let in_layers: usize = model.layers().map(|layer| layer.num_blobs()).sum();
+    let blobs = in_layers + model.blobs().len();
+    if blobs <= MAX_BLOBS {
+        return Ok(());
+    }
+    Err(Failure::Unsupported(format!(
+        "{blobs} blobs, of which {MAX_BLOBS} at most can be handled; `syncblob info` and \
+         `syncblob verify` read any number"
+    )))
 }
 
 fn tensor(name: String, place: Place, stored: &StoredBlob) -> Tensor {
@@ -92,17 +112,29 @@ fn notes(model: &Model) -> Result<Notes> {
 /// What the layers are called outside of Caffe, which lets several layers have
 /// one name, or none: the second `conv` is `conv#2`, a layer without a name is
 /// `#` and its index.
-pub fn unique_names(layers: &[Layer]) -> Vec<String> {
+pub fn unique_names<'a>(layers: &'a [Layer]) -> Vec<String> {
     let mut taken: HashSet<String> = layers.iter().map(|layer| layer.name.clone()).collect();
-    let mut met = HashSet::new();
-    let mut unique = |index: usize, layer: &Layer| {
-        if !layer.name.is_empty() && met.insert(layer.name.clone()) {
-            return layer.name.clone();
+    // The number to try next after each name: a file may have one name many times.
+    let mut next: HashMap<&str, usize> = HashMap::new();
+    let mut unique = |index: usize, layer: &'a Layer| {
+        let name = layer.name.as_str();
+        let number = match next.entry(name) {
+            Entry::Vacant(entry) if !name.is_empty() => {
+                entry.insert(2);
+                return name.to_owned();
+            }
+            entry => entry.or_default(),
+        };
+        if name.is_empty() {
+            *number = index.max(*number);
         }
-        let first = if layer.name.is_empty() { index } else { 2 };
-        let mut candidates = (first..).map(|number| format!("{}#{number}", layer.name));
-        let name = candidates.find(|name| taken.insert(name.clone()));
-        name.expect("there are more numbers than layers")
+        loop {
+            let candidate = format!("{name}#{number}");
+            *number += 1;
+            if taken.insert(candidate.clone()) {
+                return candidate;
+            }
+        }
     };
     layers.iter().enumerate().map(|(index, layer)| unique(index, layer)).collect()
 }
@@ -120,5 +152,20 @@ mod tests {
         };
         let layers: Vec<_> = ["a", "a", "", "a#2", "a", "a#2"].iter().map(layer).collect();
         assert_eq!(unique_names(&layers), ["a", "a#3", "#2", "a#2", "a#4", "a#2#2"]);
+        let layers: Vec<_> = ["#1", "", "", "#3", "a", ""].iter().map(layer).collect();
+        assert_eq!(unique_names(&layers), ["#1", "#2", "#4", "#3", "a", "#5"]);
+    }
+
+    #[test]
+    fn a_hundred_thousand_layers_of_one_name_take_no_time() {
+        for name in ["a", ""] {
+            let layer =
+                Layer { name: name.into(), layer_type: String::new(), scale_applied: false };
+            let names = unique_names(&vec![layer; 100_000]);
+            assert_eq!(
+                names[99_999],
+                format!("{name}#{}", if name.is_empty() { 99_999 } else { 100_000 })
+            );
+        }
     }
 }
