@@ -1,0 +1,361 @@
+#!/usr/bin/env python3
+"""Compares `syncblob diff --json` and `syncblob verify --json` with what Google's protobuf and
+NumPy find in the same files.
+
+    check_diff.py --cli PROGRAM --proto caffe.proto [--data FOLDER] [FILE...]
+
+The files are those of check_info.py, each compared with itself and with copies in which Google's
+protobuf has changed values, shapes, types, names and blobs. Every line must be equal, numbers to
+the last bit, and valid against its JSON Schema. Needs protoc and requirements.txt.
+"""
+
+import argparse
+import collections
+import json
+import math
+import os
+import pathlib
+import random
+import subprocess
+import sys
+import tempfile
+
+import jsonschema
+import numpy
+
+from caffe_messages import Messages, read_descriptor, unpacked
+from check_convert import FORMAT_OF, array_of, layers_of, unique_names
+from made_files import made_files
+from reading import MESSAGE_OF
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+SCHEMAS = ROOT / "bindings/syncblob-cli/schema"
+LEGACY = ("num", "channels", "height", "width")
+TOLERANCES = ((0, 0), (1e-3, 0), (0, 1e-2), (1e-4, 1e-4))
+
+
+# --- what is in a file ------------------------------------------------------------------
+
+
+def entries_of(message, file_format):
+    """The name that a blob is paired by, its layer's name and type, its number and itself."""
+    if file_format == "blob":
+        return [("blob", None, None, 0, message)]
+    if file_format == "solverstate":
+        return [(f"history.{i}", None, None, i, blob) for i, blob in enumerate(message.history)]
+    layers = layers_of(message)
+    return [(f"{base}.{i}", name, kind, i, blob)
+            for base, (name, kind, blobs) in zip(unique_names(layers), layers)
+            for i, blob in enumerate(blobs)]
+
+
+def diff_of(blob):
+    values = blob.double_diff if len(blob.double_diff) else blob.diff
+    return numpy.array(values, array_of(blob).dtype).reshape(array_of(blob).shape) if values else None
+
+
+def is_legacy(blob):
+    return any(blob.HasField(name) for name in LEGACY)
+
+
+# --- what diff should say -----------------------------------------------------------------
+
+
+def finite(number):
+    return float(number) if math.isfinite(number) else None
+
+
+def shape_text(array):
+    return "x".join(map(str, array.shape)) or "scalar"
+
+
+def without_ones(shape):
+    shape = list(shape)
+    while shape[:1] == [1]:
+        shape.pop(0)
+    return shape
+
+
+def same_shape(a, b):
+    shapes = [array_of(blob).shape for blob in (a, b)]
+    legacy = (is_legacy(a) or is_legacy(b)) and max(map(len, shapes)) <= 4
+    return shapes[0] == shapes[1] or legacy and without_ones(shapes[0]) == without_ones(shapes[1])
+
+
+def compared_values(name, part, a, b, tolerance):
+    """The line about values, or None; and the largest differences."""
+    first, second = (array.astype("f8").reshape(-1) for array in (a, b))
+    nans = numpy.isnan(first), numpy.isnan(second)
+    same = (first == second) | (nans[0] & nans[1])
+    with numpy.errstate(all="ignore"):
+        scale = numpy.maximum(abs(first), abs(second))
+        absolute = numpy.where(same, 0, abs(first - second))
+        relative = numpy.where(numpy.isfinite(absolute), absolute / scale,
+                               abs(first / scale - second / scale))
+        relative = numpy.where(numpy.isfinite(scale), relative, numpy.inf)
+        relative = numpy.where(same, 0, relative)
+        allowed = same | (numpy.isfinite(scale) & (absolute <= tolerance[0] + tolerance[1] * scale))
+    some_nan = nans[0] | nans[1]
+    largest = [numpy.max(numbers, initial=0, where=~some_nan) for numbers in (absolute, relative)]
+    if allowed.all():
+        return None, largest
+    badness = numpy.where(allowed, -1, numpy.where(some_nan, numpy.inf, absolute))
+    at = int(numpy.argmax(badness))
+    line = {"kind": "values", "tensor": name, "part": part, "count": len(first),
+            "differing": int((~allowed).sum()), "nan_only_a": int((nans[0] & ~nans[1]).sum()),
+            "nan_only_b": int((nans[1] & ~nans[0]).sum()), "max_abs": finite(largest[0]),
+            "max_rel": finite(largest[1]), "at": [int(i) for i in numpy.unravel_index(at, a.shape)],
+            "a": finite(first[at]), "b": finite(second[at])}
+    return line, largest
+
+
+def expected_diff(entries_a, entries_b, tolerance):
+    """The lines that the program should print, without the files' names."""
+    lines, largest, tensors, values = [], [0.0, 0.0], 0, 0
+    others = {name: rest for name, *rest in entries_b}
+    for name, layer, kind, _, a in entries_a:
+        if name not in others:
+            lines.append({"kind": "only", "tensor": name, "in": "a"})
+            continue
+        other_layer, other_kind, _, b = others.pop(name)
+        tensors += 1
+        arrays = array_of(a), array_of(b)
+        if None not in (layer, other_layer) and kind != other_kind:
+            lines.append({"kind": "type", "tensor": name, "a": kind, "b": other_kind})
+        if not same_shape(a, b):
+            shapes = map(shape_text, arrays)
+            lines.append({"kind": "shape", "tensor": name, **dict(zip("ab", shapes))})
+        if arrays[0].dtype != arrays[1].dtype:
+            dtypes = ({4: "f32", 8: "f64"}[array.dtype.itemsize] for array in arrays)
+            lines.append({"kind": "dtype", "tensor": name, **dict(zip("ab", dtypes))})
+        diffs = diff_of(a), diff_of(b)
+        if (diffs[0] is None) != (diffs[1] is None):
+            lines.append({"kind": "only_diff", "tensor": name, "in": "b" if diffs[0] is None else "a"})
+        if arrays[0].size != arrays[1].size or not arrays[0].size:
+            continue
+        parts = [("data", arrays)] + ([("diff", diffs)] if None not in map(id_or_none, diffs) else [])
+        for part, pair in parts:
+            line, most = compared_values(name, part, *pair, tolerance)
+            values += pair[0].size
+            largest = [max(pair) for pair in zip(largest, most)]
+            lines += [line] if line else []
+    lines += [{"kind": "only", "tensor": name, "in": "b"} for name in others]
+    return lines + [{"kind": "summary", "schema": 1, "equal": not lines, "tensors": tensors,
+                     "values": values, "differences": len(lines), "max_abs": finite(largest[0]),
+                     "max_rel": finite(largest[1])}]
+
+
+def id_or_none(value):
+    return None if value is None else id(value)
+
+
+# --- what verify should say -----------------------------------------------------------------
+
+
+def expected_findings(message, entries, file_format):
+    """Kind, layer, blob, part, count and place of each finding, in any order."""
+    found = []
+    for _, layer, _, number, blob in entries:
+        for part, array in (("data", array_of(blob)), ("diff", diff_of(blob))):
+            if array is None:
+                continue
+            with numpy.errstate(over="ignore"):
+                beyond = numpy.isinf(array.astype("f4")) & ~numpy.isinf(array)
+            for kind, mask in (("nan", numpy.isnan(array)), ("infinite", numpy.isinf(array)),
+                               ("beyond-float", beyond)):
+                if mask.any():
+                    at = numpy.unravel_index(int(numpy.argmax(mask.reshape(-1))), array.shape)
+                    found.append((kind, layer, number, part, int(mask.sum()), list(map(int, at))))
+    if not entries:
+        found.append(("no-values", None, None, None, None, None))
+    if file_format == "caffemodel":
+        found += [("unsafe-name", None, None, None, None, None)] * ("\x1b" in message.name)
+        names = [name for name, _, blobs in layers_of(message) if blobs]
+        twice = {name for name in names if names.count(name) > 1}
+        found += [("duplicate-name", name, None, None, None, None) for name in twice]
+    return sorted(found, key=repr)
+
+
+# --- changed copies --------------------------------------------------------------------------
+
+
+def changed_copies(message, file_format, seed):
+    """Copies of a message with a few things changed in each."""
+    rng = random.Random(seed)
+    for change in (change_values, change_specials, change_shape, change_dtype, drop_blob,
+                   drop_diffs, rename):
+        copy = type(message).FromString(message.SerializeToString())
+        blobs = [blob for *_, blob in entries_of(copy, file_format)]
+        if blobs and change(copy, blobs, rng, file_format):
+            yield change.__name__, copy
+
+
+def payload_of(blob):
+    return blob.double_data if len(blob.double_data) else blob.data
+
+
+def change_values(_, blobs, rng, __):
+    for blob in blobs:
+        payload = payload_of(blob)
+        for _ in range(min(5, len(payload))):
+            index = rng.randrange(len(payload))
+            payload[index] = payload[index] * (1 + rng.choice((1e-7, 1e-3, 0.1))) + rng.choice((0, 1e-5))
+    return True
+
+
+def change_specials(_, blobs, rng, __):
+    for value in (math.nan, math.inf, -math.inf, -0.0):
+        payload = payload_of(rng.choice(blobs))
+        if len(payload):
+            payload[rng.randrange(len(payload))] = value
+    return True
+
+
+def change_shape(_, blobs, rng, __):
+    blob = rng.choice(blobs)
+    dims = list(array_of(blob).shape)
+    for name in LEGACY:
+        blob.ClearField(name)
+    blob.shape.dim[:] = rng.choice((without_ones(dims), dims[::-1]))
+    return True
+
+
+def change_dtype(_, blobs, rng, __):
+    blob = rng.choice(blobs)
+    if len(blob.double_data) or len(blob.double_diff):
+        return False
+    blob.double_data.extend(blob.data)
+    blob.double_diff.extend(blob.diff)
+    blob.ClearField("data")
+    blob.ClearField("diff")
+    return True
+
+
+def drop_blob(message, _, __, file_format):
+    if file_format == "blob":
+        return False
+    holder = message.history if file_format == "solverstate" else layers_of(message)[-1][2]
+    if holder:
+        del holder[-1]
+    return bool(holder)
+
+
+def drop_diffs(_, blobs, __, ___):
+    had = any(len(blob.diff) for blob in blobs)
+    for blob in blobs:
+        blob.ClearField("diff")
+    return had
+
+
+def rename(message, _, rng, file_format):
+    if file_format != "caffemodel" or not message.layer:
+        return False
+    rng.choice(message.layer).name = "another name"
+    rng.choice(message.layer).type = "AnotherType"
+    return True
+
+
+# --- running ---------------------------------------------------------------------------------
+
+
+class Checker:
+    def __init__(self, cli, messages, folder):
+        self.cli, self.messages, self.folder = cli, messages, folder
+        self.passed = self.failed = 0
+        self.kinds = collections.Counter()
+        self.validators = {}
+        for name in ("diff", "verify"):
+            schema = json.loads((SCHEMAS / f"{name}-v1.schema.json").read_text(encoding="utf-8"))
+            jsonschema.Draft202012Validator.check_schema(schema)
+            self.validators[name] = jsonschema.Draft202012Validator(schema)
+
+    def report(self, name, problems):
+        problems = list(problems)
+        self.passed += not problems
+        self.failed += bool(problems)
+        for problem in problems[:10]:
+            print(f"FAILED {name}: {problem}")
+
+    def lines(self, command, *arguments):
+        """Status and lines; each has to be as its schema says."""
+        run = subprocess.run([self.cli, command, "--json", *arguments], capture_output=True, check=False)
+        lines = [json.loads(line) for line in run.stdout.splitlines()]
+        for line in lines:
+            self.validators[command].validate(line)
+            self.kinds[command, line["kind"]] += 1
+        return run.returncode, lines
+
+    def entries(self, path, file_format):
+        message = getattr(self.messages, MESSAGE_OF[file_format]).FromString(path.read_bytes())
+        return message, entries_of(message, file_format)
+
+    def check_diff(self, name, a, b, file_format):
+        entries = [self.entries(path, file_format)[1] for path in (a, b)]
+        for absolute, relative in TOLERANCES:
+            options = ["--tolerance", str(absolute), "--rtol", str(relative)]
+            status, lines = self.lines("diff", *options, a, b)
+            wanted = expected_diff(*entries, (absolute, relative))
+            wanted[-1].update(a=str(a), b=str(b))
+            problems = [f"found {found}, wanted {want}" for found, want in zip(lines, wanted) if found != want]
+            if len(lines) != len(wanted) or status != (len(wanted) > 1):
+                problems.append(f"status {status}, {len(lines)} lines, wanted {len(wanted)}")
+            self.report(f"{name}, tolerance {absolute}, rtol {relative}", problems)
+
+    def check_verify(self, name, path, file_format):
+        status, lines = self.lines("verify", path)
+        keys = ("kind", "layer", "blob", "part", "count", "at")
+        found = sorted((tuple(line[key] for key in keys) for line in lines), key=repr)
+        wanted = expected_findings(*self.entries(path, file_format), file_format)
+        problems = [] if found == wanted and status == bool(wanted) else [f"found {found}, wanted {wanted}"]
+        self.report(f"verify {name}", problems)
+
+    def check_file(self, name, path, file_format):
+        self.check_verify(name, path, file_format)
+        self.check_diff(f"{name} and itself", path, path, file_format)
+        message, _ = self.entries(path, file_format)
+        for seed, (change, copy) in enumerate(changed_copies(message, file_format, len(name))):
+            other = self.folder / f"changed{seed}"
+            other.write_bytes(copy.SerializeToString())
+            self.check_verify(f"{name}, {change}", other, file_format)
+            self.check_diff(f"{name}, {change}", path, other, file_format)
+
+    def check_kinds(self):
+        """Each kind of line has been compared, or nothing is known of it."""
+        kinds = {"diff": ("only", "only_diff", "type", "shape", "dtype", "values", "summary"),
+                 "verify": ("nan", "infinite", "beyond-float", "duplicate-name", "unsafe-name",
+                            "no-values")}
+        for command, names in kinds.items():
+            missing = [name for name in names if not self.kinds[command, name]]
+            self.report(f"{command} has printed every kind of line", missing)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n", maxsplit=1)[0])
+    parser.add_argument("--cli", required=True, help="the program syncblob")
+    parser.add_argument("--proto", required=True, help="Caffe's caffe.proto")
+    parser.add_argument("--protoc", default="protoc", help="protobuf's compiler")
+    parser.add_argument("--data", type=pathlib.Path, help="folder of real files",
+                        default=os.environ.get("SYNCBLOB_TEST_DATA") or ROOT.parent / "shared/data")
+    parser.add_argument("files", nargs="*", type=pathlib.Path, help="more real files")
+    options = parser.parse_args()
+
+    descriptor = read_descriptor(options.protoc, options.proto)
+    messages, unpacked_messages = Messages(descriptor), Messages(unpacked(descriptor))
+    with tempfile.TemporaryDirectory() as name:
+        checker = Checker(options.cli, messages, pathlib.Path(name))
+        real = sorted(path for path in options.data.glob("*") if path.suffix in FORMAT_OF)
+        for path in [*real, *options.files]:
+            checker.check_file(path.name, path, FORMAT_OF[path.suffix])
+        if not real:
+            print(f"real files: none in {options.data}; only made ones are compared")
+        for number, (name, file_format, data) in enumerate(made_files(messages, unpacked_messages)):
+            path = checker.folder / f"made{number}"
+            path.write_bytes(data)
+            checker.check_file(name, path, file_format)
+        checker.check_kinds()
+    print(f"{checker.passed} passed, {checker.failed} failed")
+    return 1 if checker.failed or not checker.passed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
