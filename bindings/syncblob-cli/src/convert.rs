@@ -1,7 +1,6 @@
 //! `convert`: weights from one format into another, a tensor at a time.
 
 mod caffe;
-mod interrupt;
 mod layers;
 mod names;
 mod numpy;
@@ -20,9 +19,9 @@ use glob::Pattern;
 use syncblob::{Dtype, Format};
 
 use self::caffe::Net;
-use self::interrupt::Interrupt;
 use self::plan::{Plan, Wishes};
 use self::values::Reader;
+use crate::interrupt::Interrupt;
 use crate::output::Target;
 use crate::progress::Progress;
 use crate::source::{unique_names, Failure, FileFormat, Result, Source};

@@ -5,6 +5,7 @@ mod advice;
 mod convert;
 mod diff;
 mod info;
+mod interrupt;
 mod json;
 mod output;
 mod picture;

@@ -7,6 +7,7 @@ use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use crate::interrupt::Interrupt;
 use crate::output::Target;
 use crate::picture::{Channels, Tiles};
 use crate::progress::Progress;
@@ -58,8 +59,16 @@ const MAX_FIGURES: usize = 8;
 const MAX_TILES: usize = 256;
 
 pub fn run(arguments: &Arguments) -> io::Result<ExitCode> {
-    match report(arguments) {
+    let interrupt = match Interrupt::new() {
+        Ok(interrupt) => interrupt,
+        Err(error) => {
+            crate::complain(&error);
+            return Ok(ExitCode::FAILURE);
+        }
+    };
+    match report(arguments, &interrupt) {
         Ok(()) => Ok(ExitCode::SUCCESS),
+        Err((_, Failure::Interrupted)) => Ok(interrupt.end()),
         Err((file, failure)) => {
             crate::complain_of(file, &failure);
             Ok(ExitCode::FAILURE)
@@ -70,7 +79,7 @@ pub fn run(arguments: &Arguments) -> io::Result<ExitCode> {
 /// Why there is no report, and of which file.
 type Stop<'a> = (&'a Path, Failure);
 
-fn report(arguments: &Arguments) -> Result<(), Stop<'_>> {
+fn report<'a>(arguments: &'a Arguments, interrupt: &Interrupt) -> Result<(), Stop<'a>> {
     let Arguments { file, output, .. } = arguments;
     let target = Target::new(output, arguments.force).map_err(|failure| (&**output, failure))?;
     let source = Source::open(file, None).map_err(|failure| (&**file, failure))?;
@@ -83,6 +92,7 @@ fn report(arguments: &Arguments) -> Result<(), Stop<'_>> {
         out.write_all(page::start(&name, &source, &figures).as_bytes())?;
         let progress = Progress::new(source.tensors.iter().map(bytes).sum());
         for entry in entries(&source) {
+            interrupt.check()?;
             let row = row(&source, entry).inspect_err(|_| failed = file)?;
             out.write_all(page::row(&row).as_bytes())?;
             progress.advance(row.tensor.map_or(0, bytes));

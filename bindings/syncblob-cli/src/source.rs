@@ -9,7 +9,7 @@ mod npz;
 mod safetensors;
 
 use std::fmt;
-use std::fs::File;
+use std::fs::{self, File};
 use std::io;
 use std::path::Path;
 
@@ -101,6 +101,8 @@ impl Source {
         let context = Context::builder().host_cache(false).build()?;
         let format = match format {
             Some(format) => format,
+            // A pipe would be waited for; the library says what is wrong.
+            None if !fs::metadata(path)?.is_file() => FileFormat::Caffe(None),
             None => FileFormat::of_file(&File::open(path)?)?,
         };
         let (notes, tensors, store): (_, _, Box<dyn Store>) = match format {

@@ -70,7 +70,7 @@ pub fn run(arguments: &Arguments) -> io::Result<ExitCode> {
     for file in &arguments.files {
         let name = file.as_os_str().to_string_lossy();
         let before = findings;
-        let checked = check::file(&options, file, &mut |finding| {
+        let checked = check::file(&options, file, arguments.format.is_some(), &mut |finding| {
             findings += 1;
             match arguments.json {
                 true => print::json(&mut out, &name, finding),

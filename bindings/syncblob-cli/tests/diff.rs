@@ -3,6 +3,7 @@
 mod program;
 
 use std::path::Path;
+use std::process::Command;
 
 use program::{command, json_lines, real_files, run, Files};
 use serde_json::{json, Value};
@@ -227,10 +228,28 @@ fn more_blobs_than_a_net_has_are_refused() {
     let files = Files::new();
     let count: usize = (1 << 17) + 1;
     // NetParameter { layer { blobs {} blobs {} ... } }, the layer's size as a varint
-    let size = [0, 7, 14].map(|shift| (2 * count >> shift) as u8 & 0x7f);
+    let size = [0, 7, 14].map(|shift| ((2 * count) >> shift) as u8 & 0x7f);
     let start = [0xa2, 0x06, size[0] | 0x80, size[1] | 0x80, size[2]];
     let many = files.write("many", &[&start[..], &b"\x3a\x00".repeat(count)].concat());
     let (status, out, err) = diff(&[], &many, &many);
     assert_eq!((status, out.as_str()), (2, ""));
     assert!(err.contains("131073 blobs") && err.contains("syncblob info"), "{err}");
+}
+
+#[test]
+fn a_pipe_is_not_waited_for() {
+    let files = Files::new();
+    let pipe = files.path("pipe");
+    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    for command in ["diff", "verify", "show"] {
+        let mut timed = Command::new("timeout");
+        timed.args(["20", env!("CARGO_BIN_EXE_syncblob"), command]).arg(&pipe);
+        if command == "diff" {
+            timed.arg(&pipe);
+        }
+        let output = timed.output().unwrap();
+        let said = [output.stdout, output.stderr].concat();
+        assert_eq!(output.status.code(), Some(if command == "diff" { 2 } else { 1 }));
+        assert!(String::from_utf8_lossy(&said).contains("not a regular file"), "{command}");
+    }
 }

@@ -125,6 +125,20 @@ fn each_file_is_checked_whatever_the_others_are() {
     assert_eq!(verify(&["--as", "zip"], &[&good]).0, 2);
 }
 
+#[test]
+fn other_formats_are_checked_unless_it_is_said_what_the_file_is() {
+    let files = Files::new();
+    let header = br#"{"w":{"dtype":"F16","shape":[1,2],"data_offsets":[0,4]}}"#;
+    let bytes = [&(header.len() as u64).to_le_bytes()[..], header, b"\x00\x3c\x00\x7e"].concat();
+    let file = files.write("w.safetensors", &bytes);
+    let found = findings(&file);
+    assert_eq!((kinds(&found), &found[0]["tensor"]), (vec!["nan"], &"w".into()));
+    assert_eq!(found[0]["at"], serde_json::json!([0, 1]));
+    assert_eq!(kinds(&findings(&files.write("cut", &bytes[..bytes.len() - 1]))), ["unreadable"]);
+    let (_, out, _) = verify(&["--json", "--as", "caffemodel"], &[&file]);
+    assert_eq!(json_lines(&out)[0]["status"], "SB_ERR_MALFORMED");
+}
+
 /// The inputs of the fuzzers, whatever they were made for.
 fn corpora() -> Vec<PathBuf> {
     let fuzz = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz");

@@ -7,9 +7,9 @@ use bytemuck::{NoUninit, Pod};
 use half::{bf16, f16};
 use syncblob::{Blob, BlobAny, Dtype, Float};
 
-use super::interrupt::Interrupt;
 use super::plan::Item;
 use super::{about_input, note};
+use crate::interrupt::Interrupt;
 use crate::progress::Progress;
 use crate::source::{Failure, Result, Source, Stored};
 use crate::text::{grouped, printable};

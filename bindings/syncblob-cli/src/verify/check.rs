@@ -68,9 +68,15 @@ pub struct Checked {
 
 type Report<'a> = &'a mut dyn FnMut(&Finding) -> io::Result<()>;
 
-/// Reports each finding in a file; an error is one of `report`.
-pub fn file(options: &OpenOptions, file: &Path, report: Report) -> io::Result<Checked> {
-    match format_of(file) {
+/// Reports each finding in a file, which is Caffe's for sure or is looked at first;
+/// an error is one of `report`.
+pub fn file(
+    options: &OpenOptions,
+    file: &Path,
+    is_caffes: bool,
+    report: Report,
+) -> io::Result<Checked> {
+    match if is_caffes { None } else { format_of(file) } {
         // What cannot be looked at is left to the library, whose errors say more.
         None | Some(FileFormat::Caffe(_)) => caffes(options, file, report),
         Some(format) => other(format, file, report),
