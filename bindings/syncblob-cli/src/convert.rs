@@ -170,13 +170,7 @@ pub fn run(arguments: &Arguments) -> io::Result<ExitCode> {
         let text = format!("'{}' does not say its format: --to does", printable(&name));
         crate::Arguments::command().error(ErrorKind::ValueValidation, text).exit();
     };
-    let interrupt = match Interrupt::new() {
-        Ok(interrupt) => interrupt,
-        Err(error) => {
-            complain(&error);
-            return Ok(ExitCode::FAILURE);
-        }
-    };
+    let interrupt = Interrupt::default();
     match convert(arguments, format, &interrupt) {
         Ok(Some(plan)) => list(format, &plan, &arguments.output).map(|()| ExitCode::SUCCESS),
         Ok(None) => Ok(ExitCode::SUCCESS),
@@ -219,6 +213,7 @@ fn convert(
         return Ok(Some(plan));
     }
     let target = Target::new(output, arguments.force).map_err(writing)?;
+    interrupt.listen()?;
     let reader = Reader::new(&source, input, interrupt, Progress::new(plan.bytes()));
     target
         .write(|temporary| match (&net, format) {

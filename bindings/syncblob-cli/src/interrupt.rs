@@ -11,19 +11,20 @@ use signal_hook::{flag, low_level};
 
 use crate::source::{Failure, Result};
 
+#[derive(Default)]
 pub struct Interrupt {
     /// The signal that came, 0 for none.
     signal: Arc<AtomicUsize>,
 }
 
 impl Interrupt {
-    pub fn new() -> io::Result<Self> {
-        let signal = Arc::new(AtomicUsize::new(0));
+    /// Until then a signal ends the program at once.
+    pub fn listen(&self) -> io::Result<()> {
         for number in [SIGINT, SIGTERM] {
             let value = usize::try_from(number).unwrap_or_default();
-            flag::register_usize(number, Arc::clone(&signal), value)?;
+            flag::register_usize(number, Arc::clone(&self.signal), value)?;
         }
-        Ok(Self { signal })
+        Ok(())
     }
 
     /// An error once a signal has come.

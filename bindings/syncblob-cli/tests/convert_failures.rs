@@ -54,6 +54,8 @@ fn safetensors_that_lie_are_refused() {
         (safetensors(&tensor("F32", "[4611686018427387904,4]", 0), 0), "header"),
         (safetensors(&tensor("F32", "[2]", u64::MAX), 8), "header"),
         (safetensors(&tensor("I64", "[1]", 8), 8), "type I64"),
+        (safetensors(&tensor("F32", &format!("[1{}]", ",1".repeat(32)), 4), 4), "33 axes"),
+        (safetensors(&tensor("F32", "[9223372036854775808,0]", 0), 0), "dimension of 9"),
         (safetensors(&tensor("Q7", "[1]", 8), 8), "header"),
         (safetensors(&format!("{{{}", "\"a\":{".repeat(100_000)), 0), "header"),
     ];
@@ -252,6 +254,28 @@ fn a_kill_leaves_the_old_file_and_a_hidden_one() {
         left.iter().for_each(|path| fs::remove_file(path).unwrap());
         fs::remove_file(out).unwrap();
     }
+}
+
+/// What comes out on standard error, which is a terminal or a pipe.
+#[test]
+fn progress_is_shown_on_a_terminal_alone() {
+    let files = Files::new();
+    let (input, out) = (hole(&files, 10, 4), files.path("x.safetensors"));
+    let (status, told, err) = run(command("convert", &[], &[&input, &out]));
+    assert_eq!((status, told.as_str(), err.as_str()), (0, "", ""));
+    let command_line =
+        format!("stty cols 80; '{PROGRAM}' convert -f '{}' '{}'", input.display(), out.display());
+    let Ok(output) = Command::new("script")
+        .args(["--quiet", "--return", "--command", &command_line, "/dev/null"])
+        .stdin(Stdio::null())
+        .output()
+    else {
+        return eprintln!("not tested: there is no script, which makes a terminal");
+    };
+    assert!(output.status.success());
+    let shown = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(shown.contains("/40.00 MiB"), "{shown:?}");
+    assert!(shown.trim_end().ends_with("\u{1b}[2K"), "the bar is cleared: {shown:?}");
 }
 
 /// In a namespace of its own, where the folder is a file system of 1 MiB.

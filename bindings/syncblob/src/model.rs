@@ -458,6 +458,25 @@ impl Model {
         Ok(StoredBlob { model: self, at, info: BlobInfo(info) })
     }
 
+    /// Loads a blob by its place, when there is nothing to be asked about it:
+    /// otherwise as [`StoredBlob::load`].
+    ///
+    /// # Errors
+    /// [`IndexOutOfRange`](ErrorKind::IndexOutOfRange); as [`StoredBlob::load`].
+    pub fn load<T: Float>(&self, at: impl Into<BlobAt>) -> Result<Blob<T>> {
+        self.load_in(at.into(), &self.context)
+    }
+
+    fn load_in<T: Float>(&self, at: BlobAt, context: &Context) -> Result<Blob<T>> {
+        let blob = Blob::new_in(context)?;
+        let (layer, index) = (at.layer_code(), to_i64(at.index));
+        // SAFETY: the model is live, the blob fresh.
+        check(|err| unsafe {
+            sys::sb_model_load_blob(self.as_ptr(), layer, index, blob.as_ptr(), err)
+        })?;
+        Ok(blob)
+    }
+
     fn num_blobs(&self, layer: Option<usize>) -> usize {
         // SAFETY: the model is live.
         to_usize(unsafe { sys::sb_model_num_blobs(self.as_ptr(), layer_code(layer)) })
@@ -806,14 +825,7 @@ impl StoredBlob<'_> {
     /// # Errors
     /// As [`load`](StoredBlob::load).
     pub fn load_in<T: Float>(&self, context: &Context) -> Result<Blob<T>> {
-        let blob = Blob::new_in(context)?;
-        let (layer, index) = (self.at.layer_code(), to_i64(self.at.index));
-        // SAFETY: the model is live, the blob fresh.
-        check(|err| unsafe {
-            let model = self.model.as_ptr();
-            sys::sb_model_load_blob(model, layer, index, blob.as_ptr(), err)
-        })?;
-        Ok(blob)
+        self.model.load_in(self.at, context)
     }
 
     /// Loads it with the element type that it is stored in, or, where that is no

@@ -38,6 +38,9 @@ fn check_net(model: &Model) {
         other => panic!("{other:?}"),
     }
     assert_eq!(bias.load::<f32>().unwrap().data().unwrap(), [0.1_f32, 0.2]);
+    assert_eq!(model.load::<f64>((1, 1)).unwrap().data().unwrap(), [0.1, 0.2]);
+    assert_eq!(model.load::<f64>((1, 2)).unwrap_err().kind(), ErrorKind::IndexOutOfRange);
+    assert_eq!(model.size().unwrap(), model.to_bytes().unwrap().len());
 }
 
 #[test]

@@ -8,6 +8,9 @@ use syncblob::{BlobAny, Dtype};
 use super::{names, note, Scheme};
 use crate::source::{Failure, FileFormat, Notes, Place, Result, Source, Stored, Tensor};
 
+/// Of a blob, as in Caffe.
+const MAX_AXES: usize = 32;
+
 /// What the user asked for.
 pub struct Wishes<'a> {
     pub format: FileFormat,
@@ -169,6 +172,12 @@ fn dtype(tensor: &Tensor, wishes: &Wishes) -> Result<Dtype> {
     let Stored::As(stored) = tensor.dtype else {
         return refuse("it cannot be converted, only left out by --only".into());
     };
+    if tensor.shape.len() > MAX_AXES {
+        return refuse(format!("{} axes are more than a blob's {MAX_AXES}", tensor.shape.len()));
+    }
+    if let Some(dim) = tensor.shape.iter().find(|dim| i64::try_from(**dim).is_err()) {
+        return refuse(format!("a dimension of {dim} is more than any program can have"));
+    }
     let caffe = matches!(wishes.format, FileFormat::Caffe(_));
     match wishes.dtype.unwrap_or(stored) {
         // Exact, and Caffe has nothing narrower.

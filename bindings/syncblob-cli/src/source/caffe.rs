@@ -4,7 +4,7 @@ use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
-use syncblob::{BlobAt, Context, Format, Model, OpenOptions, StoredBlob};
+use syncblob::{BlobAt, Context, Dtype, Format, Model, OpenOptions, StoredBlob};
 
 use super::{
     Details, Each, Failure, Kind, Layer, Notes, Place, Result, Solver, Store, Stored, Tensor,
@@ -12,23 +12,27 @@ use super::{
 
 struct Caffe {
     model: Model,
-    places: Vec<BlobAt>,
+    blobs: Vec<(BlobAt, Details)>,
 }
 
 impl Store for Caffe {
-    fn parts(&self, index: usize, _: &Tensor, _: &Context, _: usize, each: Each) -> Result<()> {
-        each(self.model.blob(self.places[index])?.load_any()?)
+    fn parts(
+        &self,
+        index: usize,
+        tensor: &Tensor,
+        _: &Context,
+        _: usize,
+        each: Each,
+    ) -> Result<()> {
+        let (at, _) = self.blobs[index];
+        each(match tensor.dtype {
+            Stored::As(Dtype::F64) => self.model.load::<f64>(at)?.into(),
+            _ => self.model.load::<f32>(at)?.into(),
+        })
     }
 
     fn details(&self, index: usize) -> Details {
-        match self.model.blob(self.places[index]) {
-            Ok(stored) => Details {
-                has_diff: stored.info().diff_count() > 0,
-                is_legacy: stored.info().is_legacy(),
-            },
-            // Loading it will say why.
-            Err(_) => Details::default(),
-        }
+        self.blobs[index].1
     }
 }
 
@@ -45,12 +49,15 @@ pub fn open(
     .open(path)?;
     check_number(&model)?;
     let notes = notes(&model)?;
-    let (mut tensors, mut places) = (Vec::new(), Vec::new());
+    let (mut tensors, mut blobs) = (Vec::new(), Vec::new());
+    let mut put = |name, place, stored: StoredBlob| {
+        tensors.push(tensor(name, place, &stored));
+        blobs.push((stored.at(), details(&stored)));
+    };
     for (layer, name) in model.layers().zip(unique_names(&notes.layers)) {
         for (blob, stored) in layer.blobs().enumerate() {
             let place = Place { layer: Some(layer.index()), blob };
-            tensors.push(tensor(format!("{name}.{blob}"), place, &stored?));
-            places.push(BlobAt::from((layer.index(), blob)));
+            put(format!("{name}.{blob}"), place, stored?);
         }
     }
     for (blob, stored) in model.blobs().enumerate() {
@@ -59,10 +66,14 @@ pub fn open(
             Format::Solverstate => format!("history.{blob}"),
             _ => format!("blobs.{blob}"),
         };
-        tensors.push(tensor(name, Place { layer: None, blob }, &stored?));
-        places.push(BlobAt::from(blob));
+        put(name, Place { layer: None, blob }, stored?);
     }
-    Ok((notes, tensors, Box::new(Caffe { model, places })))
+    Ok((notes, tensors, Box::new(Caffe { model, blobs })))
+}
+
+fn details(stored: &StoredBlob) -> Details {
+    let info = stored.info();
+    Details { has_diff: info.diff_count() > 0, is_legacy: info.is_legacy() }
 }
 
 /// Blobs of a file. Some hundred bytes are kept of each, and a file can have one in
