@@ -35,7 +35,7 @@ pub struct Arguments {
     output: PathBuf,
 
     /// Replace an existing file
-    #[arg(long)]
+    #[arg(short, long)]
     force: bool,
 
     /// Three channels are red, green, blue; Caffe's are blue, green, red

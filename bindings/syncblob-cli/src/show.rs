@@ -40,7 +40,7 @@ pub struct Arguments {
     layer: Option<String>,
 
     /// Replace an existing file
-    #[arg(long, requires = "output")]
+    #[arg(short, long, requires = "output")]
     force: bool,
 
     /// The side of a value in pixels, instead of one that fits

@@ -103,11 +103,16 @@ fn a_browser_shows_the_page() {
     assert_eq!(browser.evaluate("document.scripts.length"), 0);
 
     let ground = "getComputedStyle(document.body).backgroundColor";
+    let kept = std::env::var_os("SYNCBLOB_SCREENSHOTS").map(PathBuf::from);
     browser.prefer("light");
     assert_eq!(browser.evaluate(ground), "rgb(255, 255, 255)");
     browser.prefer("dark");
     assert_eq!(browser.evaluate(ground), "rgb(20, 24, 31)");
     browser.resize(400, 800);
+    if let Some(folder) = kept {
+        let png = BASE64_STANDARD.decode(browser.screenshot()).unwrap();
+        fs::write(folder.join("narrow.png"), png).unwrap();
+    }
     let overflow = "document.documentElement.scrollWidth - document.documentElement.clientWidth";
     assert_eq!(browser.evaluate(overflow), 0);
 }

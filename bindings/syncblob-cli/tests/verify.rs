@@ -144,7 +144,7 @@ fn corpora() -> Vec<PathBuf> {
     let fuzz = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz");
     let mut files = Vec::new();
     for kind in ["corpus", "regressions"] {
-        for folder in fs::read_dir(fuzz.join(kind)).unwrap() {
+        for folder in fs::read_dir(fuzz.join(kind)).into_iter().flatten() {
             let folder = fs::read_dir(folder.unwrap().path()).unwrap();
             files.extend(folder.map(|entry| entry.unwrap().path()));
         }
@@ -156,6 +156,10 @@ fn corpora() -> Vec<PathBuf> {
 #[test]
 fn no_byte_string_ends_the_program() {
     let corpora = corpora();
+    if corpora.is_empty() {
+        eprintln!("not tested: the crate stands alone, without the fuzzers' inputs");
+        return;
+    }
     assert!(corpora.len() > 1000, "{} files", corpora.len());
     let files: Vec<&Path> = corpora.iter().map(PathBuf::as_path).collect();
     for format in ["", "--as=blob", "--as=caffemodel", "--as=solverstate"] {
