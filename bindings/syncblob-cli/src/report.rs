@@ -59,13 +59,7 @@ const MAX_FIGURES: usize = 8;
 const MAX_TILES: usize = 256;
 
 pub fn run(arguments: &Arguments) -> io::Result<ExitCode> {
-    let interrupt = match Interrupt::new() {
-        Ok(interrupt) => interrupt,
-        Err(error) => {
-            crate::complain(&error);
-            return Ok(ExitCode::FAILURE);
-        }
-    };
+    let interrupt = Interrupt::default();
     match report(arguments, &interrupt) {
         Ok(()) => Ok(ExitCode::SUCCESS),
         Err((_, Failure::Interrupted)) => Ok(interrupt.end()),
@@ -86,6 +80,7 @@ fn report<'a>(arguments: &'a Arguments, interrupt: &Interrupt) -> Result<(), Sto
     let channels = if arguments.rgb { Channels::Rgb } else { Channels::Bgr };
     let figures = figures(&source, channels).map_err(|failure| (&**file, failure))?;
     let mut failed = output;
+    interrupt.listen().map_err(|error| (&**output, error.into()))?;
     let written = target.write(|out| {
         let mut out = BufWriter::new(out);
         let name = file.as_os_str().to_string_lossy();

@@ -4,7 +4,11 @@ mod browser;
 mod program;
 
 use std::fs;
+use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::thread;
+use std::time::Duration;
 
 use base64::prelude::{Engine, BASE64_STANDARD};
 use browser::Browser;
@@ -69,6 +73,33 @@ fn failures_leave_the_old_file() {
     }
     let left: Vec<_> = fs::read_dir(output.parent().unwrap()).unwrap().collect();
     assert_eq!(left.len(), 3, "{left:?}");
+}
+
+#[test]
+fn a_signal_leaves_nothing_behind() {
+    let files = Files::new();
+    let mut model = Model::create(Format::Caffemodel).unwrap();
+    let layer = model.add_layer("many", "T").unwrap();
+    let blob = Blob::<f32>::full([1], 0.5).unwrap();
+    for _ in 0..100_000 {
+        model.add_blob(layer, &blob, Payload::Data).unwrap();
+    }
+    model.save(files.path("net")).unwrap();
+    let names = || {
+        let entries = fs::read_dir(files.path("")).unwrap();
+        entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect::<Vec<_>>()
+    };
+    let (net, output) = (files.path("net"), files.path("report.html"));
+    let options = ["-o", output.to_str().unwrap()];
+    let mut program = Command::new(env!("CARGO_BIN_EXE_syncblob"));
+    let mut child = program.args(command("report", &options, &[&net])).spawn().unwrap();
+    while names().len() < 2 {
+        assert!(child.try_wait().unwrap().is_none(), "it ended before it could be interrupted");
+        thread::sleep(Duration::from_millis(1));
+    }
+    assert!(Command::new("kill").arg(child.id().to_string()).status().unwrap().success());
+    assert_eq!(child.wait().unwrap().signal(), Some(15));
+    assert_eq!(names(), ["net"]);
 }
 
 /// What a browser makes of the page of a file: its rows and its pictures.
