@@ -174,3 +174,22 @@ fn no_byte_string_ends_the_program() {
         }
     }
 }
+
+#[test]
+fn no_byte_string_ends_the_other_commands() {
+    let files = Files::new();
+    let output = files.path("output");
+    let to = ["--force", "-o", output.to_str().unwrap()];
+    for file in corpora().iter().step_by(7) {
+        let commands = [
+            command("diff", &[], &[file, file]),
+            command("show", &[], &[file]),
+            command("show", &to, &[file]),
+            command("report", &to, &[file]),
+        ];
+        for arguments in commands {
+            let (status, _, err) = run(&arguments);
+            assert!((0..=2).contains(&status) && !err.contains("panicked"), "{arguments:?}: {err}");
+        }
+    }
+}
