@@ -96,6 +96,53 @@ fn a_net_comes_back_from_safetensors_as_it_was() {
     }
 }
 
+/// NetParameter of a layer a blob, each a BlobProto with NVCaffe's raw_data.
+fn raw_net(files: &Files) -> PathBuf {
+    let field = |key: &[u8], bytes: &[u8]| [key, &[bytes.len() as u8], bytes].concat();
+    let blob = |count: u8, raw_type: u8, raw: &[u8]| {
+        let shape = field(b"\x3a", &field(b"\x0a", &[count]));
+        [shape, vec![0x50, raw_type], field(b"\x62", raw)].concat()
+    };
+    let halves = [0x3c00_u16, 0x0001, 0xc200, 0x7bff].map(u16::to_le_bytes).concat();
+    let integers = [-7_i32, i32::MAX].map(i32::to_le_bytes).concat();
+    let unsigned = u32::MAX.to_le_bytes();
+    let layers = [blob(4, 2, &halves), blob(2, 3, &integers), blob(1, 4, &unsigned)];
+    let layer = |(index, blob): (usize, &Vec<u8>)| {
+        let name = field(b"\x0a", format!("raw{index}").as_bytes());
+        field(b"\xa2\x06", &[name, field(b"\x3a", blob)].concat())
+    };
+    let net: Vec<u8> = layers.iter().enumerate().flat_map(layer).collect();
+    files.write("raw.caffemodel", &net)
+}
+
+#[test]
+fn raw_values_of_a_fork_are_converted_exactly() {
+    let files = Files::new();
+    let net = raw_net(&files);
+    let bits: Vec<_> = contents(&net).1.into_iter().map(|mut layer| layer.2.remove(0)).collect();
+    let halves = [1.0_f32, 2.0_f32.powi(-24), -3.0, 65504.0].map(|value| value.to_bits().into());
+    assert_eq!(bits[0], (vec![4], Dtype::F32, halves.to_vec()));
+    let integers = [-7.0_f64, i32::MAX.into()].map(f64::to_bits);
+    assert_eq!(bits[1], (vec![2], Dtype::F64, integers.to_vec()));
+    assert_eq!(bits[2], (vec![1], Dtype::F64, vec![f64::from(u32::MAX).to_bits()]));
+    for between in ["raw.safetensors", "raw.npz"].map(|name| files.path(name)) {
+        let back = files.path("back.caffemodel");
+        convert(&[], &net, &between);
+        convert(&["--force"], &between, &back);
+        let again: Vec<_> =
+            contents(&back).1.into_iter().map(|mut layer| layer.2.remove(0)).collect();
+        assert_eq!(again, bits, "{}", between.display());
+        let (status, out, _) = run(command("diff", &["--ignore", "type"], &[&net, &between]));
+        assert_eq!(status, 0, "{out}");
+    }
+    let half = files.path("half.safetensors");
+    convert(&["--dtype", "f16", "--only", "raw0.0"], &net, &half);
+    assert_eq!(
+        fs::read(&half).unwrap()[fs::metadata(&half).unwrap().len() as usize - 8..],
+        [0x3c00_u16, 0x0001, 0xc200, 0x7bff].map(u16::to_le_bytes).concat()
+    );
+}
+
 #[test]
 fn real_files_come_back_from_safetensors_as_they_were() {
     let files = Files::new();

@@ -92,9 +92,17 @@ fn check_number(model: &Model) -> Result<()> {
     )))
 }
 
+/// What a blob's values are loaded as: exactly, of NVCaffe's raw types too.
+fn loaded_as(stored: Dtype) -> Dtype {
+    match stored {
+        Dtype::F64 | Dtype::I32 | Dtype::U32 => Dtype::F64,
+        _ => Dtype::F32,
+    }
+}
+
 fn tensor(name: String, place: Place, stored: &StoredBlob) -> Tensor {
     let info = stored.info();
-    let (shape, dtype) = (info.shape().to_vec(), Stored::As(info.dtype()));
+    let (shape, dtype) = (info.shape().to_vec(), Stored::As(loaded_as(info.dtype())));
     Tensor { name, place: Some(place), shape, dtype }
 }
 
