@@ -19,9 +19,9 @@ import tempfile
 import numpy
 from safetensors import numpy as safetensors
 
-from caffe_messages import Messages, read_descriptor, unpacked
+from caffe_messages import Messages, read_descriptor, unpacked, with_raw_fields
 from made_files import made_files, normal, shaped
-from reading import MESSAGE_OF, old_layer_info, shape_of
+from reading import MESSAGE_OF, old_layer_info, payload, shape_of
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SUFFIX_OF = {"caffemodel": ".caffemodel", "solverstate": ".solverstate", "blob": ".binaryproto"}
@@ -32,9 +32,10 @@ FORMAT_OF = {suffix: name for name, suffix in SUFFIX_OF.items()}
 
 
 def array_of(blob):
-    doubles = len(blob.double_data) > 0 or (len(blob.data) == 0 and len(blob.double_diff) > 0)
-    values = blob.double_data if len(blob.double_data) else blob.data
-    return numpy.array(values, "<f8" if doubles else "<f4").reshape(shape_of(blob))
+    """Its data as it is loaded: halves as f32, integers as f64."""
+    data, diff = payload(blob, "data"), payload(blob, "diff")
+    code = (data if data.values else diff).code
+    return numpy.array(data.values, "<f4" if code in "fe" else "<f8").reshape(shape_of(blob))
 
 
 def layers_of(net):
@@ -267,7 +268,7 @@ def main():
     parser.add_argument("files", nargs="*", type=pathlib.Path, help="more real files")
     options = parser.parse_args()
 
-    descriptor = read_descriptor(options.protoc, options.proto)
+    descriptor = with_raw_fields(read_descriptor(options.protoc, options.proto))
     messages, unpacked_messages = Messages(descriptor), Messages(unpacked(descriptor))
     with tempfile.TemporaryDirectory() as name:
         checker = Checker(options.cli, messages, pathlib.Path(name))

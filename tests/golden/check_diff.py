@@ -23,10 +23,10 @@ import tempfile
 import jsonschema
 import numpy
 
-from caffe_messages import Messages, read_descriptor, unpacked
+from caffe_messages import Messages, read_descriptor, unpacked, with_raw_fields
 from check_convert import FORMAT_OF, array_of, layers_of, unique_names
 from made_files import made_files
-from reading import MESSAGE_OF
+from reading import MESSAGE_OF, payload
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SCHEMAS = ROOT / "bindings/syncblob-cli/schema"
@@ -50,8 +50,9 @@ def entries_of(message, file_format):
 
 
 def diff_of(blob):
-    values = blob.double_diff if len(blob.double_diff) else blob.diff
-    return numpy.array(values, array_of(blob).dtype).reshape(array_of(blob).shape) if values else None
+    values = payload(blob, "diff").values
+    with numpy.errstate(over="ignore"):  # doubles beyond a float's range become infinite
+        return numpy.array(values, array_of(blob).dtype).reshape(array_of(blob).shape) if values else None
 
 
 def is_legacy(blob):
@@ -339,7 +340,7 @@ def main():
     parser.add_argument("files", nargs="*", type=pathlib.Path, help="more real files")
     options = parser.parse_args()
 
-    descriptor = read_descriptor(options.protoc, options.proto)
+    descriptor = with_raw_fields(read_descriptor(options.protoc, options.proto))
     messages, unpacked_messages = Messages(descriptor), Messages(unpacked(descriptor))
     with tempfile.TemporaryDirectory() as name:
         checker = Checker(options.cli, messages, pathlib.Path(name))
