@@ -9,8 +9,6 @@ The files are those of check_info.py. Names, shapes, types and the bits of all v
 equal, NaN for NaN; of a net also the layers' names and types. Needs protoc and requirements.txt.
 """
 
-import argparse
-import os
 import pathlib
 import subprocess
 import sys
@@ -20,10 +18,10 @@ import numpy
 from safetensors import numpy as safetensors
 
 from caffe_messages import Messages, read_descriptor, unpacked, with_raw_fields
+from checking import Tally, parse_arguments, real_files
 from made_files import made_files, normal, shaped
 from reading import MESSAGE_OF, old_layer_info, payload, shape_of
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
 SUFFIX_OF = {"caffemodel": ".caffemodel", "solverstate": ".solverstate", "blob": ".binaryproto"}
 FORMAT_OF = {suffix: name for name, suffix in SUFFIX_OF.items()}
 
@@ -117,17 +115,10 @@ def message_differences(found, wanted, file_format):
 # --- running --------------------------------------------------------------------------------
 
 
-class Checker:
+class Checker(Tally):
     def __init__(self, cli, messages, folder):
+        super().__init__()
         self.cli, self.messages, self.folder = cli, messages, folder
-        self.passed = self.failed = 0
-
-    def report(self, name, problems):
-        problems = list(problems)
-        self.passed += not problems
-        self.failed += bool(problems)
-        for problem in problems[:10]:
-            print(f"FAILED {name}: {problem}")
 
     def convert(self, source, target, *options):
         """The file that was made, in the folder; what went wrong is raised."""
@@ -259,24 +250,14 @@ def check_checker(checker):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.split("\n\n", maxsplit=1)[0])
-    parser.add_argument("--cli", required=True, help="the program syncblob")
-    parser.add_argument("--proto", required=True, help="Caffe's caffe.proto")
-    parser.add_argument("--protoc", default="protoc", help="protobuf's compiler")
-    parser.add_argument("--data", type=pathlib.Path, help="folder of real files",
-                        default=os.environ.get("SYNCBLOB_TEST_DATA") or ROOT.parent / "shared/data")
-    parser.add_argument("files", nargs="*", type=pathlib.Path, help="more real files")
-    options = parser.parse_args()
+    options = parse_arguments(__doc__.split("\n\n", maxsplit=1)[0], "--cli", "the program syncblob")
 
     descriptor = with_raw_fields(read_descriptor(options.protoc, options.proto))
     messages, unpacked_messages = Messages(descriptor), Messages(unpacked(descriptor))
     with tempfile.TemporaryDirectory() as name:
         checker = Checker(options.cli, messages, pathlib.Path(name))
-        real = sorted(path for path in options.data.glob("*") if path.suffix in FORMAT_OF)
-        for path in [*real, *options.files]:
+        for path in real_files(options, FORMAT_OF):
             check_caffe_file(checker, path.name, path, FORMAT_OF[path.suffix])
-        if not real:
-            print(f"real files: none in {options.data}; only made ones are converted")
         for number, (name, file_format, data) in enumerate(made_files(messages, unpacked_messages)):
             path = checker.folder / f"made{number}"
             path.write_bytes(data)
@@ -284,8 +265,7 @@ def main():
         check_others_files(checker)
         check_types(checker)
         check_checker(checker)
-    print(f"{checker.passed} passed, {checker.failed} failed")
-    return 1 if checker.failed or not checker.passed else 0
+    return checker.exit_status()
 
 
 if __name__ == "__main__":

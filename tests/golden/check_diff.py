@@ -9,11 +9,9 @@ protobuf has changed values, shapes, types, names and blobs. Every line must be 
 the last bit, and valid against its JSON Schema. Needs protoc and requirements.txt.
 """
 
-import argparse
 import collections
 import json
 import math
-import os
 import pathlib
 import random
 import subprocess
@@ -25,10 +23,10 @@ import numpy
 
 from caffe_messages import Messages, read_descriptor, unpacked, with_raw_fields
 from check_convert import FORMAT_OF, array_of, layers_of, unique_names
+from checking import ROOT, Tally, parse_arguments, real_files
 from made_files import made_files
 from reading import MESSAGE_OF, payload
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
 SCHEMAS = ROOT / "bindings/syncblob-cli/schema"
 LEGACY = ("num", "channels", "height", "width")
 TOLERANCES = ((0, 0), (1e-3, 0), (0, 1e-2), (1e-4, 1e-4))
@@ -259,23 +257,16 @@ def rename(message, _, rng, file_format):
 # --- running ---------------------------------------------------------------------------------
 
 
-class Checker:
+class Checker(Tally):
     def __init__(self, cli, messages, folder):
+        super().__init__()
         self.cli, self.messages, self.folder = cli, messages, folder
-        self.passed = self.failed = 0
         self.kinds = collections.Counter()
         self.validators = {}
         for name in ("diff", "verify"):
             schema = json.loads((SCHEMAS / f"{name}-v1.schema.json").read_text(encoding="utf-8"))
             jsonschema.Draft202012Validator.check_schema(schema)
             self.validators[name] = jsonschema.Draft202012Validator(schema)
-
-    def report(self, name, problems):
-        problems = list(problems)
-        self.passed += not problems
-        self.failed += bool(problems)
-        for problem in problems[:10]:
-            print(f"FAILED {name}: {problem}")
 
     def lines(self, command, *arguments):
         """Status and lines; each has to be as its schema says."""
@@ -331,31 +322,20 @@ class Checker:
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.split("\n\n", maxsplit=1)[0])
-    parser.add_argument("--cli", required=True, help="the program syncblob")
-    parser.add_argument("--proto", required=True, help="Caffe's caffe.proto")
-    parser.add_argument("--protoc", default="protoc", help="protobuf's compiler")
-    parser.add_argument("--data", type=pathlib.Path, help="folder of real files",
-                        default=os.environ.get("SYNCBLOB_TEST_DATA") or ROOT.parent / "shared/data")
-    parser.add_argument("files", nargs="*", type=pathlib.Path, help="more real files")
-    options = parser.parse_args()
+    options = parse_arguments(__doc__.split("\n\n", maxsplit=1)[0], "--cli", "the program syncblob")
 
     descriptor = with_raw_fields(read_descriptor(options.protoc, options.proto))
     messages, unpacked_messages = Messages(descriptor), Messages(unpacked(descriptor))
     with tempfile.TemporaryDirectory() as name:
         checker = Checker(options.cli, messages, pathlib.Path(name))
-        real = sorted(path for path in options.data.glob("*") if path.suffix in FORMAT_OF)
-        for path in [*real, *options.files]:
+        for path in real_files(options, FORMAT_OF):
             checker.check_file(path.name, path, FORMAT_OF[path.suffix])
-        if not real:
-            print(f"real files: none in {options.data}; only made ones are compared")
         for number, (name, file_format, data) in enumerate(made_files(messages, unpacked_messages)):
             path = checker.folder / f"made{number}"
             path.write_bytes(data)
             checker.check_file(name, path, file_format)
         checker.check_kinds()
-    print(f"{checker.passed} passed, {checker.failed} failed")
-    return 1 if checker.failed or not checker.passed else 0
+    return checker.exit_status()
 
 
 if __name__ == "__main__":

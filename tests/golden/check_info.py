@@ -11,10 +11,8 @@ min, max, nonfinite, names and types must be equal; sum and asum lie within
 JSON Schema too. Needs protoc and requirements.txt.
 """
 
-import argparse
 import copy
 import json
-import os
 import pathlib
 import subprocess
 import sys
@@ -23,10 +21,10 @@ import tempfile
 import jsonschema
 
 from caffe_messages import Messages, read_descriptor, unpacked, with_raw_fields
+from checking import ROOT, Tally, parse_arguments, real_files
 from made_files import made_files
 from reading import expected
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
 SCHEMA = ROOT / "bindings/syncblob-cli/schema/info-v1.schema.json"
 FORMAT_OF = {".caffemodel": "caffemodel", ".solverstate": "solverstate", ".binaryproto": "blob"}
 TOLERANCE = 1e-12
@@ -65,17 +63,10 @@ def is_number(value):
 # --- running --------------------------------------------------------------------
 
 
-class Checker:
+class Checker(Tally):
     def __init__(self, cli, messages, validator):
+        super().__init__()
         self.cli, self.messages, self.validator = cli, messages, validator
-        self.passed = self.failed = 0
-
-    def report(self, name, problems):
-        problems = list(problems)
-        self.passed += not problems
-        self.failed += bool(problems)
-        for problem in problems[:10]:
-            print(f"FAILED {name}: {problem}")
 
     def check(self, name, path, file_format, options=()):
         """One file against its independent reading; returns both."""
@@ -94,16 +85,6 @@ class Checker:
 
 def refuse_constant(name):
     raise ValueError(f"{name} is not JSON")
-
-
-def check_real(checker, folder, files):
-    paths = sorted(p for p in folder.glob("*") if p.suffix in FORMAT_OF) if folder.is_dir() else []
-    for path in [*paths, *files]:
-        checker.check(path.name, path, FORMAT_OF[path.suffix])
-    if paths:
-        print(f"real files: {len(paths)} in {folder}")
-    else:
-        print(f"real files: none in {folder}; only files made with Google's protobuf are compared")
 
 
 def check_made(checker, messages, unpacked_messages):
@@ -169,14 +150,7 @@ def check_checker(checker, found, wanted):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--cli", required=True, help="the program syncblob")
-    parser.add_argument("--proto", required=True, help="Caffe's caffe.proto")
-    parser.add_argument("--protoc", default="protoc", help="protobuf's compiler")
-    parser.add_argument("--data", type=pathlib.Path, help="folder of real files",
-                        default=os.environ.get("SYNCBLOB_TEST_DATA") or ROOT.parent / "shared/data")
-    parser.add_argument("files", nargs="*", type=pathlib.Path, help="more real files")
-    arguments = parser.parse_args()
+    arguments = parse_arguments(__doc__.splitlines()[0], "--cli", "the program syncblob")
 
     descriptor = with_raw_fields(read_descriptor(arguments.protoc, arguments.proto))
     messages, unpacked_messages = Messages(descriptor), Messages(unpacked(descriptor))
@@ -184,11 +158,11 @@ def main():
     jsonschema.Draft202012Validator.check_schema(schema)
     checker = Checker(arguments.cli, messages, jsonschema.Draft202012Validator(schema))
 
-    check_real(checker, arguments.data, arguments.files)
+    for path in real_files(arguments, FORMAT_OF):
+        checker.check(path.name, path, FORMAT_OF[path.suffix])
     sample = check_made(checker, messages, unpacked_messages)
     check_checker(checker, *sample)
-    print(f"{checker.passed} passed, {checker.failed} failed")
-    return 1 if checker.failed or not checker.passed else 0
+    return checker.exit_status()
 
 
 if __name__ == "__main__":

@@ -9,18 +9,16 @@ the FILEs with one blob replaced. Each must be the message that Google's protobu
 made: values bit for bit, and nothing else in it. Needs protoc and requirements.txt.
 """
 
-import argparse
 import ctypes
 import math
-import os
 import pathlib
 import struct
 import sys
 import tempfile
 
 from caffe_messages import Messages, read_descriptor
+from checking import Tally, parse_arguments, real_files
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
 DTYPES = {"f": 1, "d": 2}  # SB_DTYPE_F32, F64 by the names of the module struct
 CAFFEMODEL, SOLVERSTATE, BLOB_VECTOR = 2, 3, 4  # SB_FORMAT_*
 NO_LAYER, WRITE_DIFF = -1, 2
@@ -107,20 +105,18 @@ def blobs():
 # --- checks ---------------------------------------------------------------------------
 
 
-class Checker:
+class Checker(Tally):
     def __init__(self, library, messages, folder):
+        super().__init__()
         self.library, self.messages, self.folder = library, messages, folder
-        self.passed = self.failed = 0
 
     def check(self, name, written, expected):
         """The bytes of a file are the message."""
         found = type(expected).FromString(written)
         same = (found.SerializeToString(deterministic=True) ==
                 expected.SerializeToString(deterministic=True))
-        self.passed += same
-        self.failed += not same
-        if not same:
-            print(f"FAILED {name}: found {str(found)!r:.300}, wanted {str(expected)!r:.300}")
+        problem = f"found {str(found)!r:.300}, wanted {str(expected)!r:.300}"
+        self.report(name, [] if same else [problem])
 
     def saved(self, model):
         path = self.folder / "saved"
@@ -201,28 +197,17 @@ def first_blob(message):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--library", required=True, type=pathlib.Path, help="libsyncblob.so")
-    parser.add_argument("--proto", required=True, help="Caffe's caffe.proto")
-    parser.add_argument("--protoc", default="protoc", help="protobuf's compiler")
-    parser.add_argument("--data", type=pathlib.Path, help="folder of real files",
-                        default=os.environ.get("SYNCBLOB_TEST_DATA") or ROOT.parent / "shared/data")
-    parser.add_argument("files", nargs="*", type=pathlib.Path, help="more real files")
-    arguments = parser.parse_args()
+    arguments = parse_arguments(__doc__.splitlines()[0], "--library", "libsyncblob.so")
     messages = Messages(read_descriptor(arguments.protoc, arguments.proto))
-    real = sorted(path for path in pathlib.Path(arguments.data).glob("*") if path.suffix in MESSAGE_OF)
     with tempfile.TemporaryDirectory() as folder:
         checker = Checker(Library(arguments.library.resolve()), messages, pathlib.Path(folder))
         checker.check_blobs()
         checker.check_net()
         checker.check_solver_state()
         checker.check_vector()
-        for path in [*real, *arguments.files]:
+        for path in real_files(arguments, MESSAGE_OF):
             checker.check_edited(path)
-    print(f"real files: {len(real)} in {arguments.data}" if real else
-          f"real files: none in {arguments.data}; only what is made in memory is compared")
-    print(f"{checker.passed} passed, {checker.failed} failed")
-    return 1 if checker.failed or not checker.passed else 0
+    return checker.exit_status()
 
 
 if __name__ == "__main__":
