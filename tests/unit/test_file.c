@@ -1,6 +1,7 @@
 /* Blob files: read, written atomically, and everything that is no such file. */
 #include "support.h"
 
+#include "files.h"
 #include "nets.h"
 
 #include <errno.h>
@@ -47,20 +48,8 @@ static void write_bytes(const char *path, const void *bytes, size_t size) {
     assert_int_equal(fclose(file), 0);
 }
 
-static struct wire read_bytes(const char *path) {
-    struct wire wire = {0};
-    char buffer[4096];
-    size_t n;
-    FILE *file = fopen(path, "rb");
-    assert_non_null(file);
-    while ((n = fread(buffer, 1, sizeof buffer, file)) > 0)
-        wire_raw(&wire, buffer, n);
-    (void)fclose(file);
-    return wire;
-}
-
 static void assert_holds(const char *path, const char *text) {
-    struct wire wire = read_bytes(path);
+    struct wire wire = wire_of_file(path);
     assert_int_equal(wire.size, strlen(text));
     assert_memory_equal(wire.bytes, text, wire.size);
     wire_free(&wire);
@@ -242,7 +231,7 @@ static void test_a_file_holds_what_to_proto_gives(void **state) {
         size_t size;
         assert_ok(sb_blob_write_file(blob, folder->file, SB_PROTO_WRITE_DIFF, &err));
         assert_ok(sb_blob_to_proto_new(blob, SB_PROTO_WRITE_DIFF, &bytes, &size, &err));
-        struct wire found = read_bytes(folder->file);
+        struct wire found = wire_of_file(folder->file);
         assert_int_equal(found.size, size);
         if (size > 0)
             assert_memory_equal(found.bytes, bytes, size);

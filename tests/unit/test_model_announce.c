@@ -2,6 +2,7 @@
    time has the bytes that it would have had from blobs that were added. */
 #include "support.h"
 
+#include "files.h"
 #include "nets.h"
 
 #include <errno.h>
@@ -59,20 +60,8 @@ static int teardown(void **state) {
     return left;
 }
 
-static struct wire read_file(const char *path) {
-    struct wire wire = {0};
-    char buffer[4096];
-    size_t n;
-    FILE *file = fopen(path, "rb");
-    assert_non_null(file);
-    while ((n = fread(buffer, 1, sizeof buffer, file)) > 0)
-        wire_raw(&wire, buffer, n);
-    (void)fclose(file);
-    return wire;
-}
-
 static void assert_same_files(const struct place *p) {
-    struct wire found = read_file(p->file), wanted = read_file(p->wanted);
+    struct wire found = wire_of_file(p->file), wanted = wire_of_file(p->wanted);
     assert_int_equal(found.size, wanted.size);
     assert_memory_equal(found.bytes, wanted.bytes, found.size);
     wire_free(&found);
@@ -239,7 +228,7 @@ static void test_what_is_announced_is_known_but_not_loaded(void **state) {
 }
 
 static void assert_file_is_old(const struct place *p) {
-    struct wire found = read_file(p->file);
+    struct wire found = wire_of_file(p->file);
     assert_int_equal(found.size, 3);
     assert_memory_equal(found.bytes, "old", 3);
     wire_free(&found);

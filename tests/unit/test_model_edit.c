@@ -1,6 +1,7 @@
 /* Editing and saving: what was replaced is new, every other byte is as it was. */
 #include "support.h"
 
+#include "files.h"
 #include "nets.h"
 
 #include <fcntl.h>
@@ -416,18 +417,6 @@ static void write_wire(const char *path, const struct wire *wire) {
     assert_int_equal(fclose(file), 0);
 }
 
-static struct wire read_wire(const char *path) {
-    struct wire wire = {0};
-    char buffer[4096];
-    size_t n;
-    FILE *file = fopen(path, "rb");
-    assert_non_null(file);
-    while ((n = fread(buffer, 1, sizeof buffer, file)) > 0)
-        wire_raw(&wire, buffer, n);
-    (void)fclose(file);
-    return wire;
-}
-
 static void test_a_model_is_saved_over_its_own_file(void **state) {
     (void)state;
     for (uint32_t flags = 0; flags <= SB_OPEN_MAPPED; flags++) {
@@ -443,7 +432,7 @@ static void test_a_model_is_saved_over_its_own_file(void **state) {
         set_four(model, 0, 1, 60);
         assert_ok(sb_model_save_file(model, path, &err));
         odd_net(&expected, SB_LAYER_V0, 2, 0);
-        found = read_wire(path);
+        found = wire_of_file(path);
         assert_wire(&found, &expected);
         wire_free(&found);
         wire_free(&expected);
@@ -452,7 +441,7 @@ static void test_a_model_is_saved_over_its_own_file(void **state) {
         set_four(model, 0, 0, 50);
         assert_ok(sb_model_save_file(model, path, &err));
         odd_net(&expected, SB_LAYER_V0, 3, 0);
-        found = read_wire(path);
+        found = wire_of_file(path);
         assert_wire(&found, &expected);
         sb_model_destroy(model);
         wire_free(&wire);
@@ -476,7 +465,7 @@ static void test_real_models_are_saved_as_they_were(void **state) {
         sb_error err;
         if (!path)
             continue; /* the made nets above stand for it */
-        struct wire original = read_wire(path), found;
+        struct wire original = wire_of_file(path), found;
         assert_ok(sb_model_open_file(NULL, SB_FORMAT_AUTO, path, 0, NULL, &model, &err));
         found = save(model);
         assert_wire(&found, &original);

@@ -90,9 +90,9 @@ static bool copy_in_place(sb_blob *blob, const sb_blob *source, enum sb__side_na
     if (sb__head(from) != SB_HEAD_AT_CPU || !sb__is_read_in_place(from) ||
         !sb__is_host_written_in_place(to) || !sb__shape_same(&blob->shape, &source->shape))
         return false;
-    sb__host_copy(&blob->context->parallel, to->side[SB_SIDE_CPU].ptr, from->side[SB_SIDE_CPU].ptr,
+    sb__host_copy(&to->context->parallel, to->side[SB_SIDE_CPU].ptr, from->side[SB_SIDE_CPU].ptr,
                   bytes);
-    sb__count_copy(blob->context, SB__HOST_COPY, bytes);
+    sb__count_copy(to->context, SB__HOST_COPY, bytes);
     return true;
 }
 
