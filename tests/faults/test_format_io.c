@@ -659,7 +659,7 @@ static void test_bytes_that_change_are_survived(void **state) {
         assert_true(fd >= 0);
         close(fd);
         write_bytes(path, before.bytes, before.size);
-        for (int k = 0; k < (test_is_quick() ? 2 : test_is_full() ? IMAGES : 5); k++) {
+        for (int k = 0; k < (test_is_quick() ? 1 : test_is_full() ? IMAGES : 5); k++) {
             struct wire after = image((i + k + 1) % IMAGES);
             for (int n = 1; use_while_changing(path, &after, n); n++)
                 ;

@@ -35,8 +35,13 @@ TOLERANCES = ((0, 0), (1e-3, 0), (0, 1e-2), (1e-4, 1e-4))
 # --- what is in a file ------------------------------------------------------------------
 
 
-def entries_of(message, file_format):
-    """The name that a blob is paired by, its layer's name and type, its number and itself."""
+# What a blob is paired by, its layer's name and type, its number there, its arrays, and whether
+# it has the four old dimensions.
+Entry = collections.namedtuple("Entry", "name layer kind number data diff legacy")
+
+
+def blobs_of(message, file_format):
+    """Name, layer's name and type, number and the message of each blob."""
     if file_format == "blob":
         return [("blob", None, None, 0, message)]
     if file_format == "solverstate":
@@ -47,10 +52,18 @@ def entries_of(message, file_format):
             for i, blob in enumerate(blobs)]
 
 
-def diff_of(blob):
+def entries_of(message, file_format):
+    entries = []
+    for *place, blob in blobs_of(message, file_format):
+        data = array_of(blob)
+        entries.append(Entry(*place, data, diff_of(blob, data), is_legacy(blob)))
+    return entries
+
+
+def diff_of(blob, data):
     values = payload(blob, "diff").values
     with numpy.errstate(over="ignore"):  # doubles beyond a float's range become infinite
-        return numpy.array(values, array_of(blob).dtype).reshape(array_of(blob).shape) if values else None
+        return numpy.array(values, data.dtype).reshape(data.shape) if values else None
 
 
 def is_legacy(blob):
@@ -76,8 +89,8 @@ def without_ones(shape):
 
 
 def same_shape(a, b):
-    shapes = [array_of(blob).shape for blob in (a, b)]
-    legacy = (is_legacy(a) or is_legacy(b)) and max(map(len, shapes)) <= 4
+    shapes = a.data.shape, b.data.shape
+    legacy = (a.legacy or b.legacy) and max(map(len, shapes)) <= 4
     return shapes[0] == shapes[1] or legacy and without_ones(shapes[0]) == without_ones(shapes[1])
 
 
@@ -111,28 +124,30 @@ def compared_values(name, part, a, b, tolerance):
 def expected_diff(entries_a, entries_b, tolerance):
     """The lines that the program should print, without the files' names."""
     lines, largest, tensors, values = [], [0.0, 0.0], 0, 0
-    others = {name: rest for name, *rest in entries_b}
-    for name, layer, kind, _, a in entries_a:
+    others = {entry.name: entry for entry in entries_b}
+    for a in entries_a:
+        name = a.name
         if name not in others:
             lines.append({"kind": "only", "tensor": name, "in": "a"})
             continue
-        other_layer, other_kind, _, b = others.pop(name)
+        b = others.pop(name)
         tensors += 1
-        arrays = array_of(a), array_of(b)
-        if None not in (layer, other_layer) and kind != other_kind:
-            lines.append({"kind": "type", "tensor": name, "a": kind, "b": other_kind})
+        arrays, diffs = (a.data, b.data), (a.diff, b.diff)
+        if None not in (a.layer, b.layer) and a.kind != b.kind:
+            lines.append({"kind": "type", "tensor": name, "a": a.kind, "b": b.kind})
         if not same_shape(a, b):
             shapes = map(shape_text, arrays)
             lines.append({"kind": "shape", "tensor": name, **dict(zip("ab", shapes))})
         if arrays[0].dtype != arrays[1].dtype:
             dtypes = ({4: "f32", 8: "f64"}[array.dtype.itemsize] for array in arrays)
             lines.append({"kind": "dtype", "tensor": name, **dict(zip("ab", dtypes))})
-        diffs = diff_of(a), diff_of(b)
         if (diffs[0] is None) != (diffs[1] is None):
             lines.append({"kind": "only_diff", "tensor": name, "in": "b" if diffs[0] is None else "a"})
         if arrays[0].size != arrays[1].size or not arrays[0].size:
             continue
-        parts = [("data", arrays)] + ([("diff", diffs)] if None not in map(id_or_none, diffs) else [])
+        parts = [("data", arrays)]
+        if a.diff is not None and b.diff is not None:
+            parts.append(("diff", diffs))
         for part, pair in parts:
             line, most = compared_values(name, part, *pair, tolerance)
             values += pair[0].size
@@ -144,18 +159,14 @@ def expected_diff(entries_a, entries_b, tolerance):
                      "max_rel": finite(largest[1])}]
 
 
-def id_or_none(value):
-    return None if value is None else id(value)
-
-
 # --- what verify should say -----------------------------------------------------------------
 
 
 def expected_findings(message, entries, file_format):
     """Kind, layer, blob, part, count and place of each finding, in any order."""
     found = []
-    for _, layer, _, number, blob in entries:
-        for part, array in (("data", array_of(blob)), ("diff", diff_of(blob))):
+    for entry in entries:
+        for part, array in (("data", entry.data), ("diff", entry.diff)):
             if array is None:
                 continue
             with numpy.errstate(over="ignore"):
@@ -164,7 +175,7 @@ def expected_findings(message, entries, file_format):
                                ("beyond-float", beyond)):
                 if mask.any():
                     at = numpy.unravel_index(int(numpy.argmax(mask.reshape(-1))), array.shape)
-                    found.append((kind, layer, number, part, int(mask.sum()), list(map(int, at))))
+                    found.append((kind, entry.layer, entry.number, part, int(mask.sum()), list(map(int, at))))
     if not entries:
         found.append(("no-values", None, None, None, None, None))
     if file_format == "caffemodel":
@@ -184,7 +195,7 @@ def changed_copies(message, file_format, seed):
     for change in (change_values, change_specials, change_shape, change_dtype, drop_blob,
                    drop_diffs, rename):
         copy = type(message).FromString(message.SerializeToString())
-        blobs = [blob for *_, blob in entries_of(copy, file_format)]
+        blobs = [blob for *_, blob in blobs_of(copy, file_format)]
         if blobs and change(copy, blobs, rng, file_format):
             yield change.__name__, copy
 
@@ -281,8 +292,7 @@ class Checker(Tally):
         message = getattr(self.messages, MESSAGE_OF[file_format]).FromString(path.read_bytes())
         return message, entries_of(message, file_format)
 
-    def check_diff(self, name, a, b, file_format):
-        entries = [self.entries(path, file_format)[1] for path in (a, b)]
+    def check_diff(self, name, a, b, entries):
         for absolute, relative in TOLERANCES:
             options = ["--tolerance", str(absolute), "--rtol", str(relative)]
             status, lines = self.lines("diff", *options, a, b)
@@ -293,23 +303,24 @@ class Checker(Tally):
                 problems.append(f"status {status}, {len(lines)} lines, wanted {len(wanted)}")
             self.report(f"{name}, tolerance {absolute}, rtol {relative}", problems)
 
-    def check_verify(self, name, path, file_format):
+    def check_verify(self, name, path, message, entries, file_format):
         status, lines = self.lines("verify", path)
         keys = ("kind", "layer", "blob", "part", "count", "at")
         found = sorted((tuple(line[key] for key in keys) for line in lines), key=repr)
-        wanted = expected_findings(*self.entries(path, file_format), file_format)
+        wanted = expected_findings(message, entries, file_format)
         problems = [] if found == wanted and status == bool(wanted) else [f"found {found}, wanted {wanted}"]
         self.report(f"verify {name}", problems)
 
     def check_file(self, name, path, file_format):
-        self.check_verify(name, path, file_format)
-        self.check_diff(f"{name} and itself", path, path, file_format)
-        message, _ = self.entries(path, file_format)
+        message, entries = self.entries(path, file_format)
+        self.check_verify(name, path, message, entries, file_format)
+        self.check_diff(f"{name} and itself", path, path, (entries, entries))
         for seed, (change, copy) in enumerate(changed_copies(message, file_format, len(name))):
             other = self.folder / f"changed{seed}"
             other.write_bytes(copy.SerializeToString())
-            self.check_verify(f"{name}, {change}", other, file_format)
-            self.check_diff(f"{name}, {change}", path, other, file_format)
+            changed = self.entries(other, file_format)
+            self.check_verify(f"{name}, {change}", other, *changed, file_format)
+            self.check_diff(f"{name}, {change}", path, other, (entries, changed[1]))
 
     def check_kinds(self):
         """Each kind of line has been compared, or nothing is known of it."""

@@ -27,6 +27,7 @@ run_ctest() { # FOLDER OPTION...
     ctest --test-dir "$folder" -j "$jobs" --output-on-failure --no-tests=error "$@"
 }
 
+# With fewer rounds: where a build is one of several.
 run_quick_ctest() { # FOLDER OPTION...
     SYNCBLOB_TEST_QUICK=1 run_ctest "$@"
 }

@@ -18,19 +18,19 @@ run_readme_rust() {
 # The program's own reading and writing of real and made files against Google's protobuf,
 # safetensors and NumPy; and what the library writes read by the first.
 run_golden() {
-    local proto model
+    local proto model cli=$CARGO_TARGET_DIR/release/syncblob
     "$python" -m pip install --quiet -r tests/golden/requirements.txt
     proto=$(fetch_member "${caffe_package[@]}" "$caffe_member")
     model=$(fetch_member "${model_package[@]}" "$model_member")
     cargo build --release --locked -p syncblob-cli
-    PYTHONDONTWRITEBYTECODE=1 "$python" tests/golden/check_info.py \
-        --cli "$CARGO_TARGET_DIR/release/syncblob" --proto "$proto" "$model"
-    PYTHONDONTWRITEBYTECODE=1 "$python" tests/golden/check_convert.py \
-        --cli "$CARGO_TARGET_DIR/release/syncblob" --proto "$proto" "$model"
-    PYTHONDONTWRITEBYTECODE=1 "$python" tests/golden/check_diff.py \
-        --cli "$CARGO_TARGET_DIR/release/syncblob" --proto "$proto" "$model"
-    PYTHONDONTWRITEBYTECODE=1 "$python" tests/golden/check_writing.py \
-        --library "$build/release/c/libsyncblob.so" --proto "$proto" "$model"
+    printf '%s\n' "check_diff --cli $cli" "check_convert --cli $cli" "check_info --cli $cli" \
+        "check_writing --library $build/release/c/libsyncblob.so" |
+        PYTHONDONTWRITEBYTECODE=1 xargs -P "$jobs" -I '{}' bash -c '
+            read -r check option program <<<"$1"
+            out=$("$2" "tests/golden/$check.py" "$option" "$program" --proto "$3" "$4" 2>&1)
+            status=$?
+            printf "== %s\n%s\n" "$check" "$out"
+            exit $status' golden '{}' "$python" "$proto" "$model"
 }
 
 # Array libraries of Python's on a blob's memory, and blobs on theirs.

@@ -1,11 +1,13 @@
 # shellcheck shell=bash
 # What the library may cost: memory, time, instructions.
 
+# The C test programs and the fuzzers' replays, a command a line. Valgrind
 # runs one thread at a time, so the tests of threads have ThreadSanitizer.
 valgrind_commands() { # FOLDER
     local harness target inputs
-    # but for the one with all instructions of this processor, which valgrind may not have
-    find "$build/$1/tests" -maxdepth 1 -type f -perm -u+x ! -name '*_native' \
+    # but for those that are about numbers: one compiled in several ways, and statistics
+    find "$build/$1/tests" -maxdepth 1 -type f -perm -u+x \
+        ! -name 'unit.filler_numbers.*' ! -name unit.filler_statistics \
         -regex '.*/\(unit\|conformance\|faults\)\.[^/]*' -printf '"%p"\n' | sort
     for harness in fuzz/targets/*.c; do
         target=$(basename "$harness" .c)

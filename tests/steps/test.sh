@@ -1,10 +1,17 @@
 # shellcheck shell=bash
 # ./dev test: all steps, in their order.
 
-test_steps() {
+# What finds most mistakes in a few minutes.
+quick_steps() {
     find_cuda_headers
     build_and_test 'gcc debug' debug debug -DCMAKE_C_COMPILER=gcc "${cuda_options[@]}"
-    build_and_test 'clang debug' debug-clang debug -DCMAKE_C_COMPILER=clang
+    step 'cargo test' cargo test --workspace --locked
+    step 'first Rust program of the README' run_readme_rust
+}
+
+c_steps() {
+    step 'clang debug: build' configure_and_build debug-clang debug -DCMAKE_C_COMPILER=clang
+    [ "$step_status" != 0 ] || step 'clang debug: tests' run_quick_ctest debug-clang
     build_and_test 'gcc release' release release -DCMAKE_C_COMPILER=gcc
     step 'static library: build' build_static
     [ "$step_status" != 0 ] || step 'static library: consumers' run_ctest static -R consumer
@@ -24,9 +31,10 @@ test_steps() {
     fi
     step 'instructions of the small operations' check_instructions
     step 'time linear in the input' run_linear_time
-    step 'cargo test' cargo test --workspace --locked
+}
+
+rust_steps() {
     step 'cargo test under ThreadSanitizer' bindings/sanitize.sh thread
-    step 'first Rust program of the README' run_readme_rust
     step 'the crates as users get them' python3 tests/consumer/crates.py by_path \
         packages_are_whole packed documentation_needs_no_tools message_without_tools \
         message_without_libraries
@@ -36,29 +44,38 @@ test_steps() {
     step 'memory of the command line' run_cli_memory
     step 'memory and speed of conversions' run_convert_promises
     step 'demo' demo
-    if [ "${1:-}" = --full ]; then
-        step 'coverage' coverage
-        step 'fuzzers as OSS-Fuzz builds them' fuzz/oss-fuzz/check.sh
-        if find_torch; then step 'DLPack with PyTorch' run_torch_interop; fi
-        step 'the crates as users get them, all ways' python3 tests/consumer/crates.py
-        step 'cargo test under AddressSanitizer' bindings/sanitize.sh address
-        step 'random calls of the safe crate' bindings/sanitize.sh fuzz 60
-        export SYNCBLOB_TEST_FULL=1
-        step 'gcc release, with the large tests' run_ctest release
-        step 'time linear in the input, at full size' run_linear_time --full
-        step 'memory of the command line, at full size' run_cli_memory --full
-        step 'memory of conversions, at full size' run_convert_promises --mib 1024
-        export SYNCBLOB_STRESS_SECONDS=120
-        step 'clang tsan: all tests' run_ctest tsan
-    fi
+}
+
+full_steps() {
+    step 'coverage' coverage
+    step 'fuzzers as OSS-Fuzz builds them' fuzz/oss-fuzz/check.sh
+    if find_torch; then step 'DLPack with PyTorch' run_torch_interop; fi
+    step 'the crates as users get them, all ways' python3 tests/consumer/crates.py
+    step 'cargo test under AddressSanitizer' bindings/sanitize.sh address
+    step 'random calls of the safe crate' bindings/sanitize.sh fuzz 60
+    export SYNCBLOB_TEST_FULL=1
+    step 'gcc release, with the large tests' run_ctest release
+    step 'time linear in the input, at full size' run_linear_time --full
+    step 'memory of the command line, at full size' run_cli_memory --full
+    step 'memory of conversions, at full size' run_convert_promises --mib 1024
+    export SYNCBLOB_STRESS_SECONDS=120
+    step 'clang tsan: all tests' run_ctest tsan
 }
 
 run_tests() {
-    case ${1:-} in '' | --full) ;; *) die "test takes --full, not $1" ;; esac
     local more=
-    [ "${1:-}" != --full ] || more=$coverage_needs$fuzz_needs
+    case ${1:-} in
+    '' | --quick) ;;
+    --full) more=$coverage_needs$fuzz_needs ;;
+    *) die "test takes --quick or --full, not $1" ;;
+    esac
     need "$build_needs" "$python_needs" "$test_needs" "$more"
     make_python
-    test_steps "$@"
+    quick_steps
+    if [ "${1:-}" != --quick ]; then
+        c_steps
+        rust_steps
+    fi
+    [ "${1:-}" != --full ] || full_steps
     summary
 }
