@@ -1,4 +1,5 @@
 /* What the bindings are made from. */
+#define SB_EXPERIMENTAL
 #include <syncblob/backend.h>
 #include <syncblob/dlpack.h>
 #include <syncblob/sim.h>

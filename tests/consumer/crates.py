@@ -219,8 +219,8 @@ def test_packages_are_whole():
     crate = unpack("syncblob-sys", fresh("whole"))
     listed = (REPOSITORY / "c/sources.txt").read_text().split()
     headers = [path.relative_to(REPOSITORY) for path in (REPOSITORY / "c").rglob("*.h")]
-    others = ["c/sources.txt", "proto/syncblob.pb-c.c", "proto/syncblob.pb-c.h", "LICENSE-MIT",
-              "LICENSE-APACHE", "README.md"]
+    others = ["c/sources.txt", "c/hardening.txt", "proto/syncblob.pb-c.c",
+              "proto/syncblob.pb-c.h", "LICENSE-MIT", "LICENSE-APACHE", "README.md"]
     for name in [*listed, *headers, *others]:
         check((crate / name).is_file(), name, "is not packed")
         check(not (crate / name).is_symlink(), name, "is packed as a link")
@@ -435,8 +435,9 @@ def test_built_anew_for_every_file_that_is_read():
     shutil.copy(Path(real) / "libprotobuf-c.pc", pc)
     environment = {"PKG_CONFIG_PATH": pc}
     run_stubbed(crate, **environment)
-    read = ["c/sources.txt", "c/include/syncblob/blob.h", "c/src/blob/shape.c",
-            "c/src/blob/blob.h", "proto/syncblob.pb-c.c", "proto/syncblob.pb-c.h"]
+    read = ["c/sources.txt", "c/hardening.txt", "c/include/syncblob/blob.h",
+            "c/src/blob/shape.c", "c/src/blob/blob.h", "proto/syncblob.pb-c.c",
+            "proto/syncblob.pb-c.h"]
     files = [*crate.glob("build/*.rs"), *(crate / name for name in read), pc / "libprotobuf-c.pc"]
     for path in files:
         check(not is_built_anew(crate, **environment), "built anew for nothing before", path)

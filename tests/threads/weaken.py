@@ -22,8 +22,8 @@ import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 FOLDERS = ["c/src/context", "c/src/memory", "c/src/blob"]
-CFLAGS = ["-std=c17", "-D_GNU_SOURCE", "-O1", "-fPIC", "-w", "-fsanitize=thread",
-          "-fno-omit-frame-pointer"]
+CFLAGS = ["-std=c17", "-D_GNU_SOURCE", "-DSB_EXPERIMENTAL", "-O1", "-fPIC", "-w",
+          "-fsanitize=thread", "-fno-omit-frame-pointer"]
 TIME_LIMIT = 60
 
 # The programs that may notice, those that notice most first. The rest of a

@@ -2455,18 +2455,6 @@ blob file).*/
         flags: u32,
         err: *mut sb_error,
     ) -> sb_status;
-    /**Adds a blob like sb_model_add_blob, but without its values, which
-sb_model_save_file_from asks for: so a model can be saved that memory would not
-hold. Other ways to save or load the blob are UNSUPPORTED until it is set.
-* like \[borrowed\] of its dtype and shape; its bytes are not touched
-
-Errors: those of sb_model_add_blob but for sb_blob_cpu_data's.*/
-    pub fn sb_model_announce_blob(
-        model: *mut sb_model,
-        layer: i64,
-        like: *const sb_blob,
-        err: *mut sb_error,
-    ) -> sb_status;
     /**Adds a layer without blobs in the current form, at the end.
 * name, type \[borrowed\] NUL-terminated
 * out_layer \[nullable\] its index
@@ -2529,6 +2517,18 @@ Errors: OVER_LIMIT, IO, MALFORMED, OUT_OF_MEMORY, CAP_REACHED.*/
     pub fn sb_model_save_file(
         model: *const sb_model,
         path: *const ::core::ffi::c_char,
+        err: *mut sb_error,
+    ) -> sb_status;
+    /**Adds a blob like sb_model_add_blob, but without its values, which
+sb_model_save_file_from asks for: so a model can be saved that memory would not
+hold. Other ways to save or load the blob are UNSUPPORTED until it is set.
+* like \[borrowed\] of its dtype and shape; its bytes are not touched
+
+Errors: those of sb_model_add_blob but for sb_blob_cpu_data's.*/
+    pub fn sb_model_announce_blob(
+        model: *mut sb_model,
+        layer: i64,
+        like: *const sb_blob,
         err: *mut sb_error,
     ) -> sb_status;
     /**As sb_model_save_file, the values of announced blobs asked for one at a time.

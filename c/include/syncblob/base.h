@@ -31,6 +31,9 @@
 #define SB_MUST_CHECK
 #endif
 
+/* What stands in #ifdef SB_EXPERIMENTAL is seen by programs that define it: it may change or go
+   with any minor version. */
+
 #ifdef __cplusplus
 #define SB_BEGIN_DECLS extern "C" {
 #define SB_END_DECLS   }

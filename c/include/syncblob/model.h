@@ -155,14 +155,6 @@ SB_API sb_status sb_model_set_blob(sb_model *model, int64_t layer, int64_t index
 SB_API sb_status sb_model_add_blob(sb_model *model, int64_t layer, const sb_blob *blob,
                                    uint32_t flags, sb_error *err);
 
-/** Adds a blob like sb_model_add_blob, but without its values, which
- *  sb_model_save_file_from asks for: so a model can be saved that memory would not
- *  hold. Other ways to save or load the blob are UNSUPPORTED until it is set.
- *  @param like [borrowed] of its dtype and shape; its bytes are not touched
- *  Errors: those of sb_model_add_blob but for sb_blob_cpu_data's. */
-SB_API sb_status sb_model_announce_blob(sb_model *model, int64_t layer, const sb_blob *like,
-                                        sb_error *err);
-
 /** Adds a layer without blobs in the current form, at the end.
  *  @param name, type [borrowed] NUL-terminated
  *  @param out_layer [nullable] its index
@@ -205,6 +197,16 @@ SB_API sb_status sb_model_save(const sb_model *model, void *buffer, size_t capac
  *  Errors: OVER_LIMIT, IO, MALFORMED, OUT_OF_MEMORY, CAP_REACHED. */
 SB_API sb_status sb_model_save_file(const sb_model *model, const char *path, sb_error *err);
 
+#ifdef SB_EXPERIMENTAL
+
+/** Adds a blob like sb_model_add_blob, but without its values, which
+ *  sb_model_save_file_from asks for: so a model can be saved that memory would not
+ *  hold. Other ways to save or load the blob are UNSUPPORTED until it is set.
+ *  @param like [borrowed] of its dtype and shape; its bytes are not touched
+ *  Errors: those of sb_model_add_blob but for sb_blob_cpu_data's. */
+SB_API sb_status sb_model_announce_blob(sb_model *model, int64_t layer, const sb_blob *like,
+                                        sb_error *err);
+
 /** Lends the values of an announced blob, once each, in the file's order.
  *  @param layer a layer or SB_NO_LAYER
  *  @param out [borrowed] a blob of the announced dtype and shape, which stays as it
@@ -218,6 +220,8 @@ typedef sb_status (*sb_blob_lender)(void *user, int64_t layer, int64_t index, co
  *  was announced) and those of sb_blob_cpu_data. */
 SB_API sb_status sb_model_save_file_from(const sb_model *model, const char *path,
                                          sb_blob_lender lender, void *user, sb_error *err);
+
+#endif /* SB_EXPERIMENTAL */
 
 SB_END_DECLS
 

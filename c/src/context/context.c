@@ -17,9 +17,6 @@
 #define DEFAULT_PINNED_CAP ((size_t)1 << 30)
 #define DEFAULT_CACHE_CAP  ((size_t)256 << 20)
 
-_Static_assert(sizeof(sb_context_options) == 112, "public layout");
-_Static_assert(sizeof(sb_limits) == 48, "public layout");
-_Static_assert(sizeof(sb_stats) == 136, "public layout");
 _Static_assert(sizeof(void (*)(void)) == sizeof(void *), "tables hold one pointer a slot");
 
 static sb_context builtin = {
