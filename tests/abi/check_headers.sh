@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Compiles each public header alone, twice in a row, and all in reverse order,
-# as C11, C17, C++11 and C++20:
+# as C11, C17, C++11 and C++20, with what is experimental and without it:
 #   check_headers.sh INCLUDE_FOLDER CC CXX
 set -euo pipefail
 
@@ -11,9 +11,11 @@ status=0
 check() { # LANGUAGE STANDARD COMPILER HEADER...
     local language=$1 standard=$2 compiler=$3
     shift 3
-    printf '#include <syncblob/%s>\n' "$@" |
-        "$compiler" -x "$language" "-std=$standard" "${warnings[@]}" "-I$include" -fsyntax-only - ||
-        { echo "FAILED as $standard: $*"; status=1; }
+    for macro in -USB_EXPERIMENTAL -DSB_EXPERIMENTAL; do
+        printf '#include <syncblob/%s>\n' "$@" |
+            "$compiler" -x "$language" "-std=$standard" "${warnings[@]}" $macro "-I$include" \
+                -fsyntax-only - || { echo "FAILED as $standard $macro: $*"; status=1; }
+    done
 }
 
 mapfile -t headers < <(cd "$include/syncblob" && ls -r -- *.h)

@@ -1,0 +1,93 @@
+#!/usr/bin/env python3
+"""The functions of the public headers, those of the version script and those that the shared
+library exports are the same, tier by tier; the script is sorted; the SONAME is that of its node.
+
+    check_exports.py --cc CC --include FOLDER --map FILE LIBRARY
+"""
+import argparse
+import pathlib
+import re
+import subprocess
+import sys
+
+import declarations
+
+
+def nodes_of_map(text):
+    """The names that each version exports, in their order."""
+    text = re.sub(r"/\*.*?\*/", "", text, flags=re.DOTALL)
+    found = {}
+    for name, body in re.findall(r"(\S+)\s*\{(.*?)\};", text, flags=re.DOTALL):
+        found[name] = re.findall(r"([\w*]+);", re.sub(r"local:.*", "", body, flags=re.DOTALL))
+    return found
+
+
+def nodes_of_library(library):
+    output = subprocess.run(["nm", "-D", "--with-symbol-versions", "--defined-only", library],
+                            check=True, text=True, capture_output=True).stdout
+    found = {}
+    for line in output.splitlines():
+        _, kind, name = line.split()
+        name, _, node = name.partition("@@")
+        if kind != "A":  # a version itself
+            found.setdefault(node or "no version", []).append(name)
+    return found
+
+
+def soname(library):
+    output = subprocess.run(["readelf", "-d", "-W", library], check=True, text=True,
+                            capture_output=True).stdout
+    found = re.search(r"\(SONAME\).*\[(.*)\]", output)
+    return found[1] if found else "none"
+
+
+def node_names(major, version):
+    """The version of each tier: the stable one changes with the SONAME, the others, whose functions
+    may change with a minor version, with that."""
+    return {declarations.STABLE: f"SYNCBLOB_{major}",
+            declarations.BACKEND: f"SYNCBLOB_BACKEND_{version}",
+            declarations.EXPERIMENTAL: f"SYNCBLOB_EXPERIMENTAL_{version}"}
+
+
+def compare(names, expected, found, what):
+    complaints = []
+    for tier, node in names.items():
+        exported = set(found.get(node, []))
+        complaints += [f"{name} is {tier} in the headers, but not {node} in {what}"
+                       for name in sorted(expected[tier] - exported)]
+        complaints += [f"{name} is {node} in {what}, but not {tier} in the headers"
+                       for name in sorted(exported - expected[tier])]
+    complaints += [f"{what} has {node}, which is no tier's" for node in found
+                   if node not in names.values()]
+    return complaints
+
+
+def check(cc, include, version_script, library):
+    """What is wrong."""
+    script = nodes_of_map(pathlib.Path(version_script).read_text())
+    expected = declarations.tiers(cc, include)
+    major = re.search(r"\d+$", soname(library) or "0")
+    names = node_names(major[0] if major else "?", declarations.version(include))
+    complaints = [f"{node} is not sorted: {name} comes after {before}"
+                  for node, exported in script.items()
+                  for before, name in zip(exported, exported[1:]) if before >= name]
+    complaints += compare(names, expected, script, "the version script")
+    complaints += compare(names, expected, nodes_of_library(library), "the library")
+    if not re.fullmatch(r"libsyncblob\.so\.\d+", soname(library)):
+        complaints.append(f"the SONAME is {soname(library)}")
+    return complaints
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    for option in ("--cc", "--include", "--map"):
+        parser.add_argument(option, required=True)
+    parser.add_argument("library")
+    given = parser.parse_args()
+    complaints = check(given.cc, given.include, given.map, given.library)
+    print("\n".join(complaints))
+    return bool(complaints)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

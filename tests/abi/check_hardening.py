@@ -1,0 +1,117 @@
+#!/usr/bin/env python3
+"""How hard a binary makes it to exploit an error in memory: full RELRO, no executable stack, no
+text relocations, a stack protector, checked calls of the C library, CET, a run path that nobody
+else can write to.
+
+    check_hardening.py [--run-path FOLDER] [--fortified] (--library SHARED | --archive STATIC |
+                                                         --program EXECUTABLE)...
+
+--fortified: the compiler optimised, so calls of the C library must be checked ones.
+"""
+import argparse
+import re
+import subprocess
+import sys
+
+
+def readelf(path, *options):
+    return subprocess.run(["readelf", "-W", *options, path], check=True, text=True,
+                          capture_output=True).stdout
+
+
+def undefined(path, *options):
+    output = subprocess.run(["nm", *options, "--undefined-only", path], check=True, text=True,
+                            capture_output=True).stdout
+    return {line.split()[-1].split("@")[0] for line in output.splitlines() if line.split()}
+
+
+def segments(path):
+    """Flags of each program header by its type: {"LOAD": ["R", "RE", ...], ...}."""
+    found = {}
+    for line in readelf(path, "-l").splitlines():
+        match = re.match(r"\s+(\w+)\s+0x\w+ 0x\w+ 0x\w+ 0x\w+ 0x\w+ ([RWE ]{3}) ", line)
+        if match:
+            found.setdefault(match[1], []).append(match[2].replace(" ", ""))
+    return found
+
+
+def check_segments(path):
+    found = segments(path)
+    if "GNU_RELRO" not in found:
+        yield "no RELRO: what is relocated stays writable"
+    if any("E" in flags for flags in found.get("GNU_STACK", ["RWE"])):
+        yield "the stack is executable"
+    if any("W" in flags and "E" in flags for flags in found["LOAD"]):
+        yield "a segment is writable and executable"
+
+
+def check_dynamic(path, run_paths):
+    text = readelf(path, "-d")
+    if not re.search(r"\((FLAGS|FLAGS_1)\).*\b(BIND_)?NOW\b", text):
+        yield "symbols are resolved lazily: their table stays writable"
+    if "TEXTREL" in text:
+        yield "text relocations"
+    for tag, value in re.findall(r"\((RUNPATH|RPATH)\).*\[(.*)\]", text):
+        for folder in value.split(":"):
+            if folder.rstrip("/") not in run_paths:
+                yield f"{tag} has the folder '{folder}'"
+
+
+def check_imports(imports, fortified):
+    if "__stack_chk_fail" not in imports:
+        yield "no stack protector"
+    if fortified and not any(re.fullmatch(r"__\w+_chk", name) for name in imports):
+        yield "no call of the C library is checked (_FORTIFY_SOURCE)"
+
+
+def is_x86_64(path):
+    return "X86-64" in readelf(path, "-h")
+
+
+def cet(notes):
+    return {feature for feature in ("IBT", "SHSTK")
+            if re.search(rf"x86 feature:.*\b{feature}\b", notes)}
+
+
+def check_library(path, run_paths, fortified):
+    yield from check_segments(path)
+    yield from check_dynamic(path, run_paths)
+    yield from check_imports(undefined(path, "-D"), fortified)
+    if is_x86_64(path):
+        for missing in sorted({"IBT", "SHSTK"} - cet(readelf(path, "-n"))):
+            yield f"not marked for {missing}"
+
+
+def check_archive(path, _run_paths, fortified):
+    """The objects: the linker marks for CET what it is told to, whatever they are."""
+    yield from check_imports(undefined(path), fortified)
+    if is_x86_64(path):
+        for part in re.split(r"(?m)^File: ", readelf(path, "-n"))[1:]:
+            for missing in sorted({"IBT", "SHSTK"} - cet(part)):
+                yield f"{part.splitlines()[0]} is not compiled for {missing}"
+
+
+def check_program(path, run_paths, _fortified):
+    yield from check_segments(path)
+    yield from check_dynamic(path, run_paths)
+    if not re.search(r"Type:\s+DYN", readelf(path, "-h")):
+        yield "it lies at a fixed address (no PIE)"
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--run-path", action="append", default=[])
+    parser.add_argument("--fortified", action="store_true")
+    for kind in (check_library, check_archive, check_program):
+        parser.add_argument("--" + kind.__name__.removeprefix("check_"), dest="checks",
+                            action="append", type=lambda path, kind=kind: (kind, path))
+    given = parser.parse_args()
+    run_paths = [path.rstrip("/") for path in given.run_path if path]
+    complaints = [f"{path}: {complaint}" for kind, path in given.checks or parser.error("of what?")
+                  for complaint in kind(path, run_paths, given.fortified)]
+    print("\n".join(complaints))
+    return bool(complaints)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,73 @@
+"""What the public headers declare, after the C compiler's preprocessor."""
+import pathlib
+import re
+import subprocess
+
+STABLE, BACKEND, EXPERIMENTAL = "stable", "backend", "experimental"
+MACRO = "SB_EXPERIMENTAL"
+
+
+def headers(include):
+    return sorted(pathlib.Path(include, "syncblob").glob("*.h"))
+
+
+def preprocessed(cc, include, header, *defines):
+    """The header's own lines without comments; of what it includes, nothing."""
+    command = [cc, "-std=c11", "-E", f"-I{include}", *defines, header]
+    text = subprocess.run(command, check=True, text=True, capture_output=True).stdout
+    lines, ours = [], False
+    for line in text.splitlines():
+        marker = re.match(r'# \d+ "([^"]*)"', line)
+        if marker:
+            ours = marker[1] == str(header)
+        elif ours:
+            lines.append(line)
+    return "\n".join(lines)
+
+
+def functions(text):
+    """Names of the functions that SB_API marks."""
+    mark = r'__attribute__\(\(visibility\("default"\)\)\)'
+    return {match[1] for match in re.finditer(mark + r"[^;{(]*?(\w+)\s*\(", text)}
+
+
+def tiers(cc, include):
+    """The functions of each tier."""
+    found = {STABLE: set(), BACKEND: set(), EXPERIMENTAL: set()}
+    for header in headers(include):
+        plain = functions(preprocessed(cc, include, header))
+        every = functions(preprocessed(cc, include, header, f"-D{MACRO}"))
+        found[BACKEND if header.name == "backend.h" else STABLE] |= plain
+        found[EXPERIMENTAL] |= every - plain
+    return found
+
+
+def member_names(body):
+    """Names of a struct's members, in their order."""
+    names = []
+    for declaration in filter(None, map(str.strip, body.split(";"))):
+        function = re.search(r"\(\s*\*\s*(\w+)\s*\)\s*\(", declaration)
+        if function:
+            names.append(function[1])
+        else:
+            names += [re.search(r"(\w+)\s*(\[[^]]*\])?$", part.strip())[1]
+                      for part in declaration.split(",")]
+    return names
+
+
+def structs(cc, include):
+    """Members of every struct whose layout the headers show."""
+    found = {}
+    for header in headers(include):
+        text = preprocessed(cc, include, header, f"-D{MACRO}")
+        text = re.sub(r"__attribute__\(\(may_alias\)\)", "", text)
+        for match in re.finditer(r"struct\s+(sb_\w+)\s*\{([^{}]*)\}", text):
+            found[match[1]] = member_names(match[2])
+    return found
+
+
+def version(include):
+    """"MAJOR.MINOR" of base.h."""
+    text = pathlib.Path(include, "syncblob/base.h").read_text()
+    return ".".join(re.search(rf"#define SB_VERSION_{part} (\d+)", text)[1]
+                    for part in ("MAJOR", "MINOR"))

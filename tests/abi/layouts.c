@@ -1,0 +1,175 @@
+/* The layout of every struct of the public headers, written out a second time: callers were
+   compiled with it. It is checked by compiling this file; check_layouts.py sees that nothing is
+   missing. How a struct may grow: c/abi/README.md. */
+#include <syncblob/backend.h>
+#include <syncblob/dlpack.h>
+#include <syncblob/sim.h>
+#include <syncblob/syncblob.h>
+
+#include <stddef.h>
+
+#define STRUCT(type, bytes, alignment)                                                             \
+    _Static_assert(sizeof(type) == (bytes), "size of " #type);                                     \
+    _Static_assert(_Alignof(type) == (alignment), "alignment of " #type)
+#define MEMBER(type, member, from, bytes)                                                          \
+    _Static_assert(offsetof(type, member) == (from), "offset of " #type "." #member);              \
+    _Static_assert(sizeof(((type *)0)->member) == (bytes), "size of " #type "." #member)
+
+STRUCT(sb_backend, 224, 8);
+MEMBER(sb_backend, struct_size, 0, 8);
+MEMBER(sb_backend, abi_version, 8, 4);
+MEMBER(sb_backend, flags, 12, 4);
+MEMBER(sb_backend, name, 16, 8);
+MEMBER(sb_backend, user, 24, 8);
+MEMBER(sb_backend, open, 32, 8);
+MEMBER(sb_backend, close, 40, 8);
+MEMBER(sb_backend, alloc, 48, 8);
+MEMBER(sb_backend, free, 56, 8);
+MEMBER(sb_backend, zero, 64, 8);
+MEMBER(sb_backend, upload, 72, 8);
+MEMBER(sb_backend, download, 80, 8);
+MEMBER(sb_backend, copy, 88, 8);
+MEMBER(sb_backend, alloc_pinned, 96, 8);
+MEMBER(sb_backend, free_pinned, 104, 8);
+MEMBER(sb_backend, check_pointer, 112, 8);
+MEMBER(sb_backend, own_stream, 120, 8);
+MEMBER(sb_backend, check_stream, 128, 8);
+MEMBER(sb_backend, stream_synchronize, 136, 8);
+MEMBER(sb_backend, event_record, 144, 8);
+MEMBER(sb_backend, stream_wait, 152, 8);
+MEMBER(sb_backend, event_wait, 160, 8);
+MEMBER(sb_backend, event_destroy, 168, 8);
+MEMBER(sb_backend, prepare_arithmetic, 176, 8);
+MEMBER(sb_backend, axpy, 184, 8);
+MEMBER(sb_backend, scale, 192, 8);
+MEMBER(sb_backend, asum, 200, 8);
+MEMBER(sb_backend, sumsq, 208, 8);
+MEMBER(sb_backend, dlpack_device, 216, 4);
+MEMBER(sb_backend, dlpack_pinned, 220, 4);
+
+STRUCT(sb_allocator, 24, 8);
+MEMBER(sb_allocator, alloc, 0, 8);
+MEMBER(sb_allocator, free, 8, 8);
+MEMBER(sb_allocator, user, 16, 8);
+
+STRUCT(sb_limits, 48, 8);
+MEMBER(sb_limits, struct_size, 0, 8);
+MEMBER(sb_limits, max_memory, 8, 8);
+MEMBER(sb_limits, max_layers, 16, 8);
+MEMBER(sb_limits, max_blobs, 24, 8);
+MEMBER(sb_limits, max_name_bytes, 32, 8);
+MEMBER(sb_limits, max_axes, 40, 8);
+
+STRUCT(sb_context_options, 112, 8);
+MEMBER(sb_context_options, struct_size, 0, 8);
+MEMBER(sb_context_options, flags, 8, 4);
+MEMBER(sb_context_options, reserved, 12, 4);
+MEMBER(sb_context_options, device, 16, 8);
+MEMBER(sb_context_options, backend, 24, 8);
+MEMBER(sb_context_options, allocator, 32, 24);
+MEMBER(sb_context_options, limits, 56, 8);
+MEMBER(sb_context_options, max_host_bytes, 64, 8);
+MEMBER(sb_context_options, max_device_bytes, 72, 8);
+MEMBER(sb_context_options, max_pinned_bytes, 80, 8);
+MEMBER(sb_context_options, max_cache_bytes, 88, 8);
+MEMBER(sb_context_options, parallel_for, 96, 8);
+MEMBER(sb_context_options, parallel_for_user, 104, 8);
+
+STRUCT(sb_stats, 136, 8);
+MEMBER(sb_stats, struct_size, 0, 8);
+MEMBER(sb_stats, host_bytes, 8, 8);
+MEMBER(sb_stats, host_peak, 16, 8);
+MEMBER(sb_stats, pinned_bytes, 24, 8);
+MEMBER(sb_stats, pinned_peak, 32, 8);
+MEMBER(sb_stats, device_bytes, 40, 8);
+MEMBER(sb_stats, device_peak, 48, 8);
+MEMBER(sb_stats, borrowed_bytes, 56, 8);
+MEMBER(sb_stats, cached_bytes, 64, 8);
+MEMBER(sb_stats, uploads, 72, 8);
+MEMBER(sb_stats, upload_bytes, 80, 8);
+MEMBER(sb_stats, downloads, 88, 8);
+MEMBER(sb_stats, download_bytes, 96, 8);
+MEMBER(sb_stats, device_copies, 104, 8);
+MEMBER(sb_stats, device_copy_bytes, 112, 8);
+MEMBER(sb_stats, host_copies, 120, 8);
+MEMBER(sb_stats, host_copy_bytes, 128, 8);
+
+STRUCT(sb_dl_version, 8, 4);
+MEMBER(sb_dl_version, major, 0, 4);
+MEMBER(sb_dl_version, minor, 4, 4);
+
+STRUCT(sb_dl_device, 8, 4);
+MEMBER(sb_dl_device, device_type, 0, 4);
+MEMBER(sb_dl_device, device_id, 4, 4);
+
+STRUCT(sb_dl_data_type, 4, 2);
+MEMBER(sb_dl_data_type, code, 0, 1);
+MEMBER(sb_dl_data_type, bits, 1, 1);
+MEMBER(sb_dl_data_type, lanes, 2, 2);
+
+STRUCT(sb_dl_tensor, 48, 8);
+MEMBER(sb_dl_tensor, data, 0, 8);
+MEMBER(sb_dl_tensor, device, 8, 8);
+MEMBER(sb_dl_tensor, ndim, 16, 4);
+MEMBER(sb_dl_tensor, dtype, 20, 4);
+MEMBER(sb_dl_tensor, shape, 24, 8);
+MEMBER(sb_dl_tensor, strides, 32, 8);
+MEMBER(sb_dl_tensor, byte_offset, 40, 8);
+
+STRUCT(sb_dl_managed_versioned, 80, 8);
+MEMBER(sb_dl_managed_versioned, version, 0, 8);
+MEMBER(sb_dl_managed_versioned, manager_ctx, 8, 8);
+MEMBER(sb_dl_managed_versioned, deleter, 16, 8);
+MEMBER(sb_dl_managed_versioned, flags, 24, 8);
+MEMBER(sb_dl_managed_versioned, dl_tensor, 32, 48);
+
+STRUCT(sb_dl_managed, 64, 8);
+MEMBER(sb_dl_managed, dl_tensor, 0, 48);
+MEMBER(sb_dl_managed, manager_ctx, 48, 8);
+MEMBER(sb_dl_managed, deleter, 56, 8);
+
+STRUCT(sb_filler, 64, 8);
+MEMBER(sb_filler, struct_size, 0, 8);
+MEMBER(sb_filler, type, 8, 4);
+MEMBER(sb_filler, variance_norm, 12, 4);
+MEMBER(sb_filler, value, 16, 8);
+MEMBER(sb_filler, min, 24, 8);
+MEMBER(sb_filler, max, 32, 8);
+MEMBER(sb_filler, mean, 40, 8);
+MEMBER(sb_filler, std, 48, 8);
+MEMBER(sb_filler, sparse, 56, 4);
+MEMBER(sb_filler, reserved, 60, 4);
+
+STRUCT(sb_text, 16, 8);
+MEMBER(sb_text, bytes, 0, 8);
+MEMBER(sb_text, size, 8, 8);
+
+STRUCT(sb_layer_info, 48, 8);
+MEMBER(sb_layer_info, name, 0, 16);
+MEMBER(sb_layer_info, type, 16, 16);
+MEMBER(sb_layer_info, num_blobs, 32, 8);
+MEMBER(sb_layer_info, generation, 40, 4);
+MEMBER(sb_layer_info, reserved, 44, 4);
+
+STRUCT(sb_blob_info, 312, 8);
+MEMBER(sb_blob_info, count, 0, 8);
+MEMBER(sb_blob_info, data_count, 8, 8);
+MEMBER(sb_blob_info, diff_count, 16, 8);
+MEMBER(sb_blob_info, offset, 24, 8);
+MEMBER(sb_blob_info, size, 32, 8);
+MEMBER(sb_blob_info, dtype, 40, 4);
+MEMBER(sb_blob_info, legacy, 44, 4);
+MEMBER(sb_blob_info, num_axes, 48, 4);
+MEMBER(sb_blob_info, diff_dtype, 52, 4);
+MEMBER(sb_blob_info, shape, 56, 256);
+
+STRUCT(sb_solver_info, 24, 8);
+MEMBER(sb_solver_info, learned_net, 0, 16);
+MEMBER(sb_solver_info, iter, 16, 4);
+MEMBER(sb_solver_info, current_step, 20, 4);
+
+STRUCT(sb_error, 256, 8);
+MEMBER(sb_error, code, 0, 4);
+MEMBER(sb_error, device_code, 4, 4);
+MEMBER(sb_error, offset, 8, 8);
+MEMBER(sb_error, message, 16, 240);
