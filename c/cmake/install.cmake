@@ -1,4 +1,7 @@
-# What is installed, and the files that say where it is.
+# What is installed, by component: Runtime, Development, Static and, from the command's own folder,
+# Tools. Every file finds the others from where it lies, so that the prefix may be moved.
+include(CMakePackageConfigHelpers)
+set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/syncblob)
 
 # The .pc file lies in the prefix that it describes, so it names itself.
 file(RELATIVE_PATH SYNCBLOB_PC_TO_PREFIX /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
@@ -12,8 +15,34 @@ if(SYNCBLOB_OPENBLAS_RUN_PATH)
 endif()
 configure_file(syncblob.pc.in syncblob.pc @ONLY)
 
-install(TARGETS syncblob LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
-                         ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
-install(DIRECTORY include/syncblob DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+# A library with the targets file that find_package(syncblob COMPONENTS ...) looks for.
+function(install_library target name component)
+  set_target_properties(${target} PROPERTIES EXPORT_NAME ${name})
+  install(TARGETS ${target} EXPORT syncblob-${name}
+    LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT Runtime NAMELINK_COMPONENT Development
+    ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT Static)
+  install(EXPORT syncblob-${name} FILE syncblob-${name}.cmake NAMESPACE syncblob::
+          DESTINATION ${package_dir} COMPONENT ${component})
+endfunction()
+
+if(BUILD_SHARED_LIBS)
+  install_library(syncblob shared Development)
+endif()
+if(PROJECT_IS_TOP_LEVEL OR NOT BUILD_SHARED_LIBS)
+  install_library(${static_library} static Static)
+endif()
+
+install(DIRECTORY include/syncblob DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT Development)
 install(FILES ${CMAKE_CURRENT_BINARY_DIR}/syncblob.pc
-        DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+        DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT Development)
+
+configure_package_config_file(cmake/syncblobConfig.cmake.in syncblobConfig.cmake
+  INSTALL_DESTINATION ${package_dir} NO_SET_AND_CHECK_MACRO)
+write_basic_package_version_file(syncblobConfigVersion.cmake COMPATIBILITY SameMinorVersion)
+install(FILES ${CMAKE_CURRENT_BINARY_DIR}/syncblobConfig.cmake
+              ${CMAKE_CURRENT_BINARY_DIR}/syncblobConfigVersion.cmake
+              cmake/FindSyncblobOpenBLAS.cmake cmake/FindSyncblobProtobufC.cmake
+        DESTINATION ${package_dir} COMPONENT Development)
+
+install(FILES ${PROJECT_SOURCE_DIR}/LICENSE-MIT ${PROJECT_SOURCE_DIR}/LICENSE-APACHE
+        DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT Licences)

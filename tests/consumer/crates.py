@@ -173,17 +173,16 @@ def offline():
 
 @functools.cache
 def prefix(kind):
-    """An installed library, shared or static."""
+    """An installed library, both kinds of it or the static one alone."""
     build = BUILT / "c"
     run("cmake", "-G", "Ninja", "-S", REPOSITORY, "-B", build, "-DCMAKE_BUILD_TYPE=Debug",
         "-DSYNCBLOB_BUILD_TESTS=OFF", "-DCMAKE_INSTALL_LIBDIR=lib", cwd=work())
-    run("cmake", "--build", build, "--target", "all", "syncblob_static", cwd=work())
+    run("cmake", "--build", build, cwd=work())
     installed = work() / kind
     run("cmake", "--install", build, "--prefix", installed, cwd=work())
     if kind == "static":
         for shared in (installed / "lib").glob("libsyncblob.so*"):
             shared.unlink()
-        shutil.copy(build / "c/libsyncblob_static.a", installed / "lib/libsyncblob.a")
     return installed
 
 

@@ -1,31 +1,39 @@
 #!/usr/bin/env bash
 # Compiles a program against an installed syncblob by pkg-config and runs it:
-#   run.sh c|cxx|readme PREFIX
+#   run.sh c|cxx|static|readme PREFIX
 #   run.sh demo PREFIX MODEL
 # CC, CXX and FLAGS say how.
 set -euo pipefail
 
-what=$1 prefix=$2
+what=$1 prefix=$(readlink -f "$2")
 here=$(dirname "$(readlink -f "$0")")
-pc=$(find "$prefix" -name syncblob.pc)
-PKG_CONFIG_PATH=$(dirname "$pc")
-export PKG_CONFIG_PATH
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
+# Where the static library alone is visible, it is the one that is linked.
+if [ "$what" = static ]; then
+    cp -a "$prefix" "$work/prefix"
+    prefix=$work/prefix
+    find "$prefix" -name 'libsyncblob.so*' -delete
+fi
+
+pc=$(find "$prefix" -name syncblob.pc)
+PKG_CONFIG_PATH=$(dirname "$pc")
+export PKG_CONFIG_PATH
+libdir=$(pkg-config --variable=libdir syncblob)
+
 # A static library needs what it was linked from as well.
 static=()
-ls "$(pkg-config --variable=libdir syncblob)"/libsyncblob.so >/dev/null 2>&1 || static=(--static)
+[ -e "$libdir/libsyncblob.so" ] || static=(--static)
 read -ra cflags <<<"$(pkg-config --cflags syncblob) ${FLAGS:-}"
 read -ra libs <<<"$(pkg-config "${static[@]}" --libs syncblob)"
-LD_LIBRARY_PATH=$(pkg-config --variable=libdir syncblob)${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
-export LD_LIBRARY_PATH
+export LD_LIBRARY_PATH=$libdir${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
 
 version=$(pkg-config --modversion syncblob)
 warnings=(-Wall -Wextra -Wpedantic -Werror)
 
 case $what in
-c)
+c | static)
     "$CC" -std=c11 "${warnings[@]}" "${cflags[@]}" "$here/main.c" -o "$work/main" "${libs[@]}"
     (cd "$work" && ./main "$version")
     ;;
@@ -33,7 +41,7 @@ cxx)
     for standard in c++11 c++20; do
         "$CXX" -std=$standard "${warnings[@]}" "${cflags[@]}" "$here/main.cpp" -o "$work/main" \
             "${libs[@]}"
-        "$work/main"
+        (cd "$work" && ./main)
     done
     ;;
 demo)
