@@ -12,7 +12,6 @@ dependencies, at first, may use the network. CARGO_TARGET_DIR: where
 builds are kept (target). SYNCBLOB_TEST_DATA: Caffe files (../shared/data).
 """
 
-import atexit
 import functools
 import hashlib
 import json
@@ -22,10 +21,10 @@ import shutil
 import subprocess
 import sys
 import tarfile
-import tempfile
-import time
-import traceback
 from pathlib import Path
+
+import claims
+from claims import check, fresh, work
 
 HERE = Path(__file__).resolve().parent
 REPOSITORY = HERE.parent.parent
@@ -44,42 +43,15 @@ ENVIRONMENT = {
 }
 
 
-class Failure(Exception):
-    """A test's claim does not hold."""
-
-
-def check(claim, *explanation):
-    if not claim:
-        raise Failure(" ".join(str(part) for part in explanation))
-
-
 def run(*command, cwd, target="debug", status=0, **environment):
     """Runs a command; returns what it printed on both outputs."""
     environment = {"CARGO_TARGET_DIR": BUILT / target, **environment}
-    environment = ENVIRONMENT | {name: str(value) for name, value in environment.items()}
-    done = subprocess.run(
-        [str(word) for word in command], cwd=cwd, env=environment, text=True,
-        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-    ended = done.returncode == 0 if status == 0 else done.returncode != 0
-    check(ended, *command, "ended with", done.returncode, "\n" + done.stdout)
-    return done.stdout
+    return claims.run(*command, cwd=cwd, status=status, environment=ENVIRONMENT | environment)
 
 
 def write(path, text):
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text)
-
-
-@functools.cache
-def work():
-    """A folder outside the repository, removed at the end."""
-    folder = Path(tempfile.mkdtemp(prefix="syncblob-crates-"))
-    atexit.register(shutil.rmtree, folder)
-    return folder
-
-
-def fresh(name):
-    return Path(tempfile.mkdtemp(prefix=f"{name}-", dir=work()))
 
 
 # --- crates ------------------------------------------------------------------
@@ -470,25 +442,8 @@ def test_built_anew_for_another_installed_library():
 
 
 def main():
-    tests = {name[5:]: test for name, test in globals().items() if name.startswith("test_")}
-    chosen = sys.argv[1:] or list(tests)
-    failed = 0
     run("cargo", "fetch", "--locked", cwd=REPOSITORY)
-    for name in chosen:
-        start = time.monotonic()
-        try:
-            tests[name]()
-            verdict = "ok    "
-        except Failure as failure:
-            verdict = "FAILED"
-            print(failure)
-        except Exception:  # the others go on
-            verdict = "FAILED"
-            traceback.print_exc()
-        failed += verdict == "FAILED"
-        print(f"{verdict} {time.monotonic() - start:5.0f} s  {name.replace('_', ' ')}", flush=True)
-    print(f"{len(chosen) - failed} passed, {failed} failed")
-    return 1 if failed else 0
+    return claims.run_tests(globals(), sys.argv[1:])
 
 
 if __name__ == "__main__":

@@ -1,9 +1,10 @@
-// Every public header in one C++ translation unit, and a handle held by
-// std::unique_ptr.
+// A user's program in C++: every public header in one translation unit, and raii.hpp at work.
 #include <syncblob/backend.h>
 #include <syncblob/base.h>
 #include <syncblob/blob.h>
 #include <syncblob/context.h>
+#include <syncblob/dlpack.h>
+#include <syncblob/filler.h>
 #include <syncblob/mem.h>
 #include <syncblob/model.h>
 #include <syncblob/proto.h>
@@ -12,41 +13,75 @@
 #include <syncblob/syncblob.h>
 #include <syncblob/typed.h>
 
-#include <cstdint>
+#include "raii.hpp"
+
+#include <algorithm>
 #include <cstdio>
-#include <memory>
+#include <numeric>
+#include <type_traits>
 
 namespace {
 
-struct Destroy {
-    void operator()(sb_blob *blob) const {
-        sb_blob_destroy(blob);
-    }
-};
-using Blob = std::unique_ptr<sb_blob, Destroy>;
+#define CHECK(condition)                                                                           \
+    do {                                                                                           \
+        if (!(condition))                                                                          \
+            throw std::logic_error("line " + std::to_string(__LINE__) + ": " #condition);          \
+    } while (0)
 
-Blob make_blob(const std::int64_t *shape, std::int32_t axes) {
-    sb_blob *blob = nullptr;
-    sb_error err;
-    if (sb_blob_create_shaped(nullptr, SB_DTYPE_F64, shape, axes, &blob, &err) != SB_OK)
-        std::fprintf(stderr, "%s\n", err.message);
-    return Blob(blob);
+template <class T> void computed_and_saved(const raii::Context &context) {
+    raii::Blob<T> blob({4, 5}, context);
+    std::iota(blob.mutable_data(), blob.mutable_data() + blob.size(), T{0});
+    std::fill_n(blob.mutable_diff(), blob.size(), T{1});
+    blob.update();
+    CHECK(blob.asum() == 1 + 18 * 19 / 2);
+
+    blob.write("blob.binaryproto", SB_PROTO_WRITE_DIFF);
+    const raii::Blob<T> read = raii::Blob<T>::read("blob.binaryproto", context);
+    CHECK(read.shape() == blob.shape());
+    CHECK(std::equal(read.data(), read.data() + read.size(), blob.data()));
+    CHECK(read.diff()[19] == 1);
+
+    raii::Blob<T> moved = std::move(blob);
+    CHECK(moved.size() == 20 && !blob.get());
+    static_assert(!std::is_copy_constructible<raii::Blob<T>>::value, "a deep copy is explicit");
+}
+
+template <class Call> sb_status thrown_by(Call function) {
+    try {
+        function();
+    } catch (const raii::Error &error) {
+        return error.code;
+    }
+    return SB_OK;
+}
+
+void failures_are_exceptions() {
+    CHECK(thrown_by([] { raii::Blob<float> blob({-1}); }) == SB_ERR_INVALID_ARGUMENT);
+    CHECK(thrown_by([] { raii::Blob<float>::read("/nonexistent"); }) == SB_ERR_IO);
+    CHECK(thrown_by([] { raii::Context context("abacus:0"); }) == SB_ERR_UNSUPPORTED);
+    CHECK(thrown_by([] { raii::Blob<float>({2}).update(); }) == SB_ERR_UNINITIALIZED);
+}
+
+// The macros that C++ callers fill structs with.
+void structs_have_defaults() {
+    sb_limits limits = SB_LIMITS_INIT;
+    sb_stats stats = SB_STATS_INIT;
+    sb_filler filler = SB_FILLER_INIT;
+    CHECK(limits.struct_size && stats.struct_size && filler.struct_size);
 }
 
 } // namespace
 
 int main() {
-    const std::int64_t shape[] = {4, 5};
-    Blob blob = make_blob(shape, 2);
-    double *x = nullptr;
-    double sum = 0;
-    sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
-    sb_limits limits = SB_LIMITS_INIT;
-    sb_stats stats = SB_STATS_INIT;
-    if (!blob || sb_blob_mutable_cpu_data_f64(blob.get(), &x, nullptr) != SB_OK)
+    try {
+        raii::Context device("sim:0");
+        computed_and_saved<float>(raii::Context());
+        computed_and_saved<double>(raii::Context(device));
+        failures_are_exceptions();
+        structs_have_defaults();
+    } catch (const std::exception &error) {
+        std::fprintf(stderr, "%s\n", error.what());
         return 1;
-    x[19] = -2.5;
-    if (sb_blob_asum_data(blob.get(), &sum, nullptr) != SB_OK || sum != 2.5)
-        return 1;
-    return options.struct_size && limits.struct_size && stats.struct_size ? 0 : 1;
+    }
+    return 0;
 }
