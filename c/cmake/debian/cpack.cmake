@@ -1,0 +1,6 @@
+# Read by cpack, once for each generator.
+if(CPACK_GENERATOR STREQUAL "DEB")
+  set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "") # each package has its own
+else()
+  set(CPACK_PACKAGING_INSTALL_PREFIX "")
+endif()

@@ -1,0 +1,85 @@
+# cpack -G DEB: libsyncblobN, libsyncblob-dev and, with SYNCBLOB_BUILD_CLI, syncblob-tools, as
+# Debian names and divides them; cpack -G TGZ: one archive. Configure with
+# CMAKE_INSTALL_PREFIX=/usr and CMAKE_BUILD_TYPE=Release for packages.
+include(GNUInstallDirs)
+get_directory_property(SYNCBLOB_OPENBLAS_RUN_PATH DIRECTORY ${PROJECT_SOURCE_DIR}/c
+                       DEFINITION SYNCBLOB_OPENBLAS_RUN_PATH)
+set(CPACK_PACKAGE_NAME syncblob)
+set(CPACK_PACKAGE_VENDOR "The syncblob developers")
+set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "${PROJECT_DESCRIPTION}")
+set(CPACK_PACKAGE_VERSION ${PROJECT_VERSION})
+set(CPACK_PACKAGE_CHECKSUM SHA256)
+set(CPACK_GENERATOR TGZ)
+set(CPACK_STRIP_FILES ON)
+set(CPACK_THREADS 0)
+set(CPACK_PACKAGING_INSTALL_PREFIX ${CMAKE_INSTALL_PREFIX})
+# Whoever packages it gives an address that answers.
+if(NOT CPACK_PACKAGE_CONTACT)
+  set(CPACK_PACKAGE_CONTACT "The syncblob developers <syncblob@example.org>")
+endif()
+
+# --- Debian: a package for each group of components -----------------------------
+
+set(CPACK_PROJECT_CONFIG_FILE ${CMAKE_CURRENT_LIST_DIR}/debian/cpack.cmake)
+set(CPACK_DEB_COMPONENT_INSTALL ON)
+set(CPACK_COMPONENTS_GROUPING ONE_PER_GROUP)
+set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
+set(CPACK_DEBIAN_PACKAGE_RELEASE 1)
+set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
+set(CPACK_DEBIAN_PACKAGE_CONTROL_STRICT_PERMISSION ON)
+set(CPACK_DEBIAN_PACKAGE_GENERATE_SHLIBS ON)
+set(CPACK_DEBIAN_PACKAGE_GENERATE_SHLIBS_POLICY ">=")
+set(debian_version "${PROJECT_VERSION}-${CPACK_DEBIAN_PACKAGE_RELEASE}")
+
+# The serial OpenBLAS is named by run path, so the dependency is on it, not on any OpenBLAS.
+set(debian_openblas "")
+if(SYNCBLOB_OPENBLAS_RUN_PATH MATCHES "/openblas-serial$")
+  set(debian_openblas "libopenblas0-serial")
+endif()
+
+# debian_package(GROUP NAME SECTION DEPENDS SUMMARY TEXT COMPONENT...)
+set(CPACK_COMPONENTS_ALL "")
+macro(debian_package group name section depends summary text)
+  string(TOUPPER ${group} GROUP)
+  set(CPACK_DEBIAN_${GROUP}_PACKAGE_NAME ${name})
+  set(CPACK_DEBIAN_${GROUP}_PACKAGE_SECTION ${section})
+  set(CPACK_DEBIAN_${GROUP}_PACKAGE_DEPENDS "${depends}")
+  set(CPACK_DEBIAN_${GROUP}_DESCRIPTION "${summary}\n${text}")
+  foreach(component IN ITEMS ${ARGN} debian_${group})
+    string(TOUPPER ${component} COMPONENT)
+    set(CPACK_COMPONENT_${COMPONENT}_GROUP ${group})
+    list(APPEND CPACK_COMPONENTS_ALL ${component})
+  endforeach()
+endmacro()
+
+set(about "Arrays with data and diff that live in host memory, on a device, or in
+both, and move only when someone needs them; and the files that Caffe wrote
+(caffemodel, solverstate, binaryproto), read safely and written back byte
+for byte.")
+set(development_depends "libprotobuf-c-dev")
+if(BUILD_SHARED_LIBS)
+  get_target_property(soversion syncblob SOVERSION)
+  set(library_package libsyncblob${soversion})
+  debian_package(library ${library_package} libs "${debian_openblas}"
+    "Caffe's Blob and SyncedMemory - shared library" "${about}" Runtime)
+  string(PREPEND development_depends "${library_package} (= ${debian_version}), ")
+endif()
+if(SYNCBLOB_OPENBLAS)
+  string(APPEND development_depends ", libopenblas-serial-dev | libopenblas-dev")
+endif()
+debian_package(development libsyncblob-dev libdevel "${development_depends}"
+  "Caffe's Blob and SyncedMemory - development files" "${about}
+.
+This package has the headers, the static library, and the files by which
+CMake and pkg-config find them." Development Static)
+if(SYNCBLOB_BUILD_CLI)
+  debian_package(tools syncblob-tools science "${debian_openblas}"
+    "look into Caffe's model files and convert them"
+    "The command syncblob lists layers and blobs of Caffe's files, verifies files
+from strangers, compares them, shows mean images and filters as pictures,
+and converts between them, safetensors and NumPy's formats." Tools)
+endif()
+set(CPACK_DEBIAN_LIBRARY_PACKAGE_CONTROL_EXTRA ${CMAKE_CURRENT_LIST_DIR}/debian/triggers)
+
+include(${CMAKE_CURRENT_LIST_DIR}/debian/documents.cmake)
+include(CPack)

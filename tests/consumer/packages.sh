@@ -1,0 +1,52 @@
+#!/usr/bin/env bash
+# The Debian packages of a build folder that was configured for them: packages.sh BUILD [MODEL]
+# Makes them, has lintian judge them, unpacks them into a folder and works with what lies there:
+# programs by pkg-config, and the command, on MODEL if one is given.
+set -euo pipefail
+
+build=$(readlink -f "$1") model=${2:+$(readlink -f "$2")}
+here=$(dirname "$(readlink -f "$0")")
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+fail() {
+    echo "$*" >&2
+    exit 1
+}
+
+umask 022 # cpack makes folders by it
+(cd "$work" && cpack --config "$build/CPackConfig.cmake" -G DEB -B "$work/made")
+mv "$work"/made/*.deb "$work"
+names=$(cd "$work" && for package in *.deb; do dpkg-deb -f "$package" Package; done | xargs)
+[ "$names" = "libsyncblob-dev libsyncblob0 syncblob-tools" ] || fail "made were $names"
+
+# Root's own privileges are what a container has.
+lintian --allow-root --tag-display-limit 0 --fail-on error "$work"/*.deb
+
+depends() { # PACKAGE EXPRESSION
+    dpkg-deb -f "$work/$1"_*.deb Depends | grep -Eq "(^|, )$2(,|$| \(>=)" ||
+        fail "$1 depends on $(dpkg-deb -f "$work/$1"_*.deb Depends), not on $2"
+}
+depends libsyncblob0 libprotobuf-c1
+depends libsyncblob0 libopenblas0-serial
+depends libsyncblob-dev 'libsyncblob0 \(= [0-9.]+-1\)'
+depends syncblob-tools libc6
+
+root=$work/root
+for package in "$work"/*.deb; do
+    dpkg-deb -x "$package" "$root"
+    dpkg-deb -e "$package" "$work/control"
+    (cd "$root" && md5sum --quiet -c "$work/control/md5sums")
+done
+[ -z "$(find "$root" -perm /022 ! -type l)" ] || fail 'others may write to a file'
+readelf -S "$root"/usr/lib/*/libsyncblob.so.0 "$root/usr/bin/syncblob" >"$work/sections"
+! grep -E '\.(symtab|debug_info)' "$work/sections" || fail 'not stripped'
+
+for program in c cxx static; do
+    "$here/run.sh" $program "$root/usr"
+done
+"$root/usr/bin/syncblob" --version
+[ -z "$model" ] || "$root/usr/bin/syncblob" info "$model" >/dev/null
+for page in "$root"/usr/share/man/man1/*.gz; do
+    gzip -dc "$page" | groff -man -Tutf8 >/dev/null
+done
