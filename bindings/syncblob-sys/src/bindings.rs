@@ -54,6 +54,7 @@ pub struct sb_error {
 is escaped to printable ASCII*/
     pub message: [::core::ffi::c_char; 240usize],
 }
+///A context: allocator, limits, caches and at most one device.
 #[repr(C)]
 #[derive(Debug)]
 pub struct sb_context {
@@ -84,6 +85,7 @@ pub struct sb_allocator {
             flags: u32,
         ),
     >,
+    ///passed to both
     pub user: *mut ::core::ffi::c_void,
 }
 /**Bounds on what one read of untrusted bytes may ask for; 0 in a member
@@ -91,6 +93,7 @@ means the default given there.*/
 #[repr(C)]
 #[derive(Debug, Default, Copy, Clone)]
 pub struct sb_limits {
+    ///sizeof(sb_limits) of the caller
     pub struct_size: usize,
     /**bytes that one read may hold live: index and payload together;
 default: no bound but the context's cap*/
@@ -119,6 +122,7 @@ pub struct sb_context_options {
     /**\[nullable\] a device of the caller's own: device index N of "NAME:N" in
 `device` is opened from this table, which must outlive the context.*/
     pub backend: *const sb_backend,
+    ///where host memory comes from
     pub allocator: sb_allocator,
     /**\[nullable\] copied; for reads that are given none of their
 own*/
@@ -135,6 +139,7 @@ memory is ordinary*/
     /**\[nullable\] spreads large operations over the caller's
 threads; NULL: the calling thread does it all*/
     pub parallel_for: sb_parallel_for,
+    ///passed to `parallel_for`
     pub parallel_for_user: *mut ::core::ffi::c_void,
 }
 /**Bytes and copies of a context so far; see sb_context_stats. Host bytes
@@ -143,41 +148,42 @@ borrowed bytes are in no other figure.*/
 #[repr(C)]
 #[derive(Debug, Default, Copy, Clone)]
 pub struct sb_stats {
+    ///sizeof(sb_stats) of the caller
     pub struct_size: usize,
-    ///ordinary host memory, live and peak
+    ///ordinary host memory, live
     pub host_bytes: u64,
-    ///ordinary host memory, live and peak
+    ///the most there was
     pub host_peak: u64,
-    ///page-locked host memory, live and peak
+    ///page-locked host memory, live
     pub pinned_bytes: u64,
-    ///page-locked host memory, live and peak
+    ///the most there was
     pub pinned_peak: u64,
-    ///device memory, live and peak
+    ///device memory, live
     pub device_bytes: u64,
-    ///device memory, live and peak
+    ///the most there was
     pub device_peak: u64,
     ///callers' memory in use, either side
     pub borrowed_bytes: u64,
-    /**host memory kept for reuse (also in host_bytes
-or pinned_bytes)*/
+    ///host memory kept for reuse (also in host_bytes or pinned_bytes)
     pub cached_bytes: u64,
     ///copies host to device
     pub uploads: u64,
-    ///copies host to device
+    ///their bytes
     pub upload_bytes: u64,
     ///copies device to host
     pub downloads: u64,
-    ///copies device to host
+    ///their bytes
     pub download_bytes: u64,
     ///copies within the device
     pub device_copies: u64,
-    ///copies within the device
+    ///their bytes
     pub device_copy_bytes: u64,
     ///copies of whole buffers within the host
     pub host_copies: u64,
-    ///copies of whole buffers within the host
+    ///their bytes
     pub host_copy_bytes: u64,
 }
+///The table. Of a smaller struct_size the missing tail is NULL and 0.
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct sb_backend {
@@ -271,6 +277,8 @@ a lost device: frees what can be freed.*/
             err: *mut sb_error,
         ) -> sb_status,
     >,
+    /**Host memory that the device copies from and to without another copy, aligned
+to 64 or more.*/
     pub alloc_pinned: ::core::option::Option<
         unsafe extern "C" fn(
             device: *mut ::core::ffi::c_void,
@@ -279,6 +287,7 @@ a lost device: frees what can be freed.*/
             err: *mut sb_error,
         ) -> sb_status,
     >,
+    ///Takes it back. No work uses it any more.
     pub free_pinned: ::core::option::Option<
         unsafe extern "C" fn(
             device: *mut ::core::ffi::c_void,
@@ -417,11 +426,13 @@ exchanged.*/
     ///That of memory from alloc_pinned; 0: SB_DL_DEVICE_CPU.
     pub dlpack_pinned: i32,
 }
+///A memory: Caffe's SyncedMemory.
 #[repr(C)]
 #[derive(Debug)]
 pub struct sb_mem {
     _unused: [u8; 0],
 }
+///A blob: shape, element type, data and diff.
 #[repr(C)]
 #[derive(Debug)]
 pub struct sb_blob {
@@ -431,7 +442,9 @@ pub struct sb_blob {
 #[repr(C)]
 #[derive(Debug, Default, Copy, Clone)]
 pub struct sb_dl_version {
+    ///SB_DL_MAJOR_VERSION
     pub major: u32,
+    ///SB_DL_MINOR_VERSION
     pub minor: u32,
 }
 ///DLDevice.
@@ -460,8 +473,11 @@ pub struct sb_dl_data_type {
 pub struct sb_dl_tensor {
     ///NULL for no elements
     pub data: *mut ::core::ffi::c_void,
+    ///where `data` is
     pub device: sb_dl_device,
+    ///axes
     pub ndim: i32,
+    ///element type
     pub dtype: sb_dl_data_type,
     ///`ndim` dimensions
     pub shape: *mut i64,
@@ -474,6 +490,7 @@ pub struct sb_dl_tensor {
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct sb_dl_managed_versioned {
+    ///of these structs
     pub version: sb_dl_version,
     ///the producer's
     pub manager_ctx: *mut ::core::ffi::c_void,
@@ -483,12 +500,14 @@ pub struct sb_dl_managed_versioned {
     >,
     ///SB_DL_READ_ONLY and so on
     pub flags: u64,
+    ///the tensor
     pub dl_tensor: sb_dl_tensor,
 }
 ///DLManagedTensor, of the versions before 1.0.
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct sb_dl_managed {
+    ///the tensor
     pub dl_tensor: sb_dl_tensor,
     ///the producer's
     pub manager_ctx: *mut ::core::ffi::c_void,
@@ -508,13 +527,13 @@ pub struct sb_filler {
     pub variance_norm: i32,
     ///constant; infinite is fine
     pub value: f64,
-    ///uniform
+    ///uniform: the least value
     pub min: f64,
-    ///uniform
+    ///uniform: the greatest value
     pub max: f64,
-    ///gaussian
+    ///gaussian: the mean
     pub mean: f64,
-    ///gaussian
+    ///gaussian: the standard deviation
     pub std: f64,
     /**gaussian: an element is not zero with the probability sparse / d0;
 -1: none is made zero. -1 for all other types*/
@@ -522,6 +541,7 @@ pub struct sb_filler {
     ///0
     pub reserved: i32,
 }
+///A model file, opened or being made.
 #[repr(C)]
 #[derive(Debug)]
 pub struct sb_model {
@@ -534,25 +554,30 @@ it may hold any byte.*/
 pub struct sb_text {
     ///\[borrowed\] lives as long as the model, or until the text is set
     pub bytes: *const ::core::ffi::c_char,
+    ///without the NUL
     pub size: usize,
 }
 ///What a layer is. Layout frozen.
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct sb_layer_info {
+    ///may be empty, and another layer's too
     pub name: sb_text,
     /**as text; a V1 layer's enum by its name ("CONVOLUTION"), an unknown
 number as decimal digits*/
     pub type_: sb_text,
+    ///0 for most layers without weights
     pub num_blobs: i64,
     ///SB_LAYER_*
     pub generation: i32,
+    ///0
     pub reserved: i32,
 }
 ///What a blob is, without loading it. Layout frozen.
 #[repr(C)]
 #[derive(Debug, Default, Copy, Clone)]
 pub struct sb_blob_info {
+    ///elements of its shape
     pub count: i64,
     ///values of data present; 0: none
     pub data_count: i64,
@@ -568,9 +593,11 @@ into F32 or F64*/
     pub dtype: i32,
     ///1 if the shape came from num, channels, height, width
     pub legacy: i32,
+    ///0 to SB_MAX_AXES
     pub num_axes: i32,
     ///what its diff is stored as; without one, dtype
     pub diff_dtype: i32,
+    ///num_axes dimensions, then zeros
     pub shape: [i64; 32usize],
 }
 ///A solver state beside its history. Layout frozen.
@@ -811,8 +838,9 @@ const _: () = {
         "Offset of field: sb_stats::host_copy_bytes",
     ][::core::mem::offset_of!(sb_stats, host_copy_bytes) - 128usize];
 };
-/**In the child of a fork, page-locked memory of the parent may not be mapped: the core answers
-FORKED there, rather than with a pointer to it.*/
+/**in the child of a fork, page-locked memory of the parent
+may not be mapped: the core answers FORKED there, rather
+than with a pointer to it*/
 pub const SB_BACKEND_PINNED_NOT_IN_CHILD: u32 = 1;
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
@@ -919,8 +947,11 @@ pub const SB_HEAD_AT_GPU: i32 = 2;
 pub const SB_HEAD_SYNCED: i32 = 3;
 ///gone with the device: only set, overwrite and release work
 pub const SB_HEAD_LOST: i32 = 4;
+///the host
 pub const SB_SIDE_CPU: i32 = 0;
+///the context's device
 pub const SB_SIDE_GPU: i32 = 1;
+///nothing is allocated there
 pub const SB_STORAGE_NONE: i32 = 0;
 ///the library's
 pub const SB_STORAGE_OWNED: i32 = 1;
@@ -930,21 +961,31 @@ pub const SB_STORAGE_PINNED: i32 = 2;
 pub const SB_STORAGE_BORROWED: i32 = 3;
 ///the caller's; never written
 pub const SB_STORAGE_BORROWED_READ_ONLY: i32 = 4;
+///never written
 pub const SB_READ_ONLY: u32 = 1;
+///that of data
 pub const SB_REALLOCATED_DATA: u32 = 1;
+///that of diff
 pub const SB_REALLOCATED_DIFF: u32 = 2;
 ///copy diff; without it, data
 pub const SB_COPY_DIFF: u32 = 1;
 ///take the source's shape first
 pub const SB_COPY_RESHAPE: u32 = 2;
+///kDLCPU
 pub const SB_DL_DEVICE_CPU: i32 = 1;
+///kDLCUDA
 pub const SB_DL_DEVICE_CUDA: i32 = 2;
-///page-locked
+///kDLCUDAHost: page-locked
 pub const SB_DL_DEVICE_CUDA_HOST: i32 = 3;
+///kDLExtDev: a simulated device
 pub const SB_DL_DEVICE_EXTENSION: i32 = 12;
+///kDLInt
 pub const SB_DL_CODE_INT: u32 = 0;
+///kDLUInt
 pub const SB_DL_CODE_UINT: u32 = 1;
+///kDLFloat
 pub const SB_DL_CODE_FLOAT: u32 = 2;
+///kDLBfloat
 pub const SB_DL_CODE_BFLOAT: u32 = 4;
 ///must not be written
 pub const SB_DL_READ_ONLY: u32 = 1;
@@ -1067,23 +1108,41 @@ in any order that their waits allow*/
 pub const SB_SIM_RANDOM: i32 = 2;
 ///whichever comes
 pub const SB_SIM_ANY: i32 = -1;
+///sb_backend::alloc
 pub const SB_SIM_ALLOC: i32 = 0;
+///sb_backend::zero
 pub const SB_SIM_ZERO: i32 = 1;
+///sb_backend::upload
 pub const SB_SIM_UPLOAD: i32 = 2;
+///sb_backend::download
 pub const SB_SIM_DOWNLOAD: i32 = 3;
+///sb_backend::copy
 pub const SB_SIM_COPY: i32 = 4;
+///sb_backend::alloc_pinned
 pub const SB_SIM_ALLOC_PINNED: i32 = 5;
+///sb_backend::check_pointer
 pub const SB_SIM_CHECK_POINTER: i32 = 6;
+///sb_backend::check_stream
 pub const SB_SIM_CHECK_STREAM: i32 = 7;
+///sb_backend::stream_synchronize
 pub const SB_SIM_STREAM_SYNCHRONIZE: i32 = 8;
+///sb_backend::event_record
 pub const SB_SIM_EVENT_RECORD: i32 = 9;
+///sb_backend::stream_wait
 pub const SB_SIM_STREAM_WAIT: i32 = 10;
+///sb_backend::event_wait
 pub const SB_SIM_EVENT_WAIT: i32 = 11;
+///sb_backend::prepare_arithmetic
 pub const SB_SIM_PREPARE_ARITHMETIC: i32 = 12;
+///sb_backend::axpy
 pub const SB_SIM_AXPY: i32 = 13;
+///sb_backend::scale
 pub const SB_SIM_SCALE: i32 = 14;
+///sb_backend::asum
 pub const SB_SIM_ASUM: i32 = 15;
+///sb_backend::sumsq
 pub const SB_SIM_SUMSQ: i32 = 16;
+///how many there are
 pub const SB_SIM_OP_COUNT: i32 = 17;
 /**the call returns DEVICE_FAILURE (ALLOC, ALLOC_PINNED:
 OUT_OF_MEMORY) and has done nothing*/
@@ -1107,8 +1166,11 @@ pub const SB_FILLER_XAVIER: i32 = 4;
 pub const SB_FILLER_MSRA: i32 = 5;
 ///the weights of bilinear upsampling, by position alone
 pub const SB_FILLER_BILINEAR: i32 = 6;
+///inputs of an output
 pub const SB_VARIANCE_FAN_IN: i32 = 0;
+///outputs of an input
 pub const SB_VARIANCE_FAN_OUT: i32 = 1;
+///the mean of both
 pub const SB_VARIANCE_AVERAGE: i32 = 2;
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
@@ -1161,6 +1223,8 @@ pub const SB_LAYER_CURRENT: i32 = 2;
 pub const SB_LAYER_V1: i32 = 1;
 ///NetParameter.layers\[i\].layer
 pub const SB_LAYER_V0: i32 = 0;
+/**the file is mapped, not read: faster for many small loads; a file that
+shrinks then raises SIGBUS*/
 pub const SB_OPEN_MAPPED: u32 = 1;
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
@@ -1355,27 +1419,27 @@ Returns \[borrowed\] static text.*/
     /**One line about the status in general.
 Returns \[borrowed\] static text.*/
     pub fn sb_status_text(status: sb_status) -> *const ::core::ffi::c_char;
-    ///Fills in the defaults.
+    ///Fills in the defaults. * options \[nullable\]
     pub fn sb_context_options_init(options: *mut sb_context_options);
     /**Makes a context. A smaller `struct_size` is an older caller's: the missing
 tail takes its defaults; a larger one may hold only zeros past our end.
 * options \[borrowed, nullable\] NULL: the defaults
 * out \[owned\] release with sb_context_release
 
-Errors: INVALID_ARGUMENT (flags, half an allocator, a device name of another form),
-UNSUPPORTED (unknown tail that is not zero, unknown device kind), ABI_MISMATCH (struct_size
-below the first version's, a backend table of another version), NO_DEVICE, DEVICE_FAILURE,
-DEVICE_LOST, FORKED (the process was forked after its parent had used the device's driver),
-OUT_OF_MEMORY, CAP_REACHED.*/
+Errors: INVALID_ARGUMENT (flags, half an allocator, a device name of another form, a limit
+below 0, a backend table that lacks slots), UNSUPPORTED (unknown tail that is not zero, unknown
+device kind, unknown flags of a backend), ABI_MISMATCH (struct_size below the first version's, a
+backend table of another version), NO_DEVICE, DEVICE_FAILURE, DEVICE_LOST, FORKED (the process
+was forked after its parent had used the device's driver), OUT_OF_MEMORY, CAP_REACHED.*/
     pub fn sb_context_create(
         options: *const sb_context_options,
         out: *mut *mut sb_context,
         err: *mut sb_error,
     ) -> sb_status;
     /**One more owner. * context \[nullable\]
-Returns `context`*/
+Returns \[owned\] `context`*/
     pub fn sb_context_retain(context: *mut sb_context) -> *mut sb_context;
-    ///One owner less; the last one frees it. * context \[nullable\]
+    ///One owner less; the last one frees it. * context \[owned, nullable\]
     pub fn sb_context_release(context: *mut sb_context);
     /**"cpu", or the device's "NAME:N". * context \[nullable\] the built-in one
 
@@ -1383,20 +1447,23 @@ Returns \[borrowed\] lives as long as the context*/
     pub fn sb_context_device(context: *const sb_context) -> *const ::core::ffi::c_char;
     ///1 if the context has a device beside the host. * context \[nullable\]
     pub fn sb_context_has_device(context: *const sb_context) -> i32;
-    /**SB_OK, or why the device can no longer be used: DEVICE_LOST, FORKED,
-NO_DEVICE (host-only).*/
+    /**SB_OK, or why the device can no longer be used.
+* context \[nullable\] the built-in one
+
+Errors: DEVICE_LOST, FORKED, NO_DEVICE (host-only).*/
     pub fn sb_context_device_status(context: *const sb_context) -> sb_status;
     /**The device's stream that the library's own work is queued on.
+* context \[nullable\] the built-in one
 * out \[borrowed\] lives as long as the context
 
-Errors: INVALID_ARGUMENT, NO_DEVICE, UNSUPPORTED (a backend without streams).*/
+Errors: NO_DEVICE, DEVICE_LOST, FORKED, UNSUPPORTED (a backend without streams).*/
     pub fn sb_context_stream(
         context: *const sb_context,
         out: *mut sb_stream,
         err: *mut sb_error,
     ) -> sb_status;
     /**Waits until all work queued on the device by the library is done.
-Host-only: nothing to wait for, SB_OK.
+Host-only: nothing to wait for, SB_OK. * context \[nullable\] the built-in one
 
 Errors: DEVICE_FAILURE, DEVICE_LOST, FORKED.*/
     pub fn sb_context_synchronize(
@@ -1406,6 +1473,8 @@ Errors: DEVICE_FAILURE, DEVICE_LOST, FORKED.*/
     /**Waits for the work on `stream` that this context's memories depend on and
 drops the stream from their users. Call it before destroying a stream that
 was passed to an `_on` function. Forgetting an unknown stream is fine.
+* context \[nullable\] the built-in one, which has no device
+* stream \[borrowed\]
 
 Errors: NO_DEVICE, DEVICE_FAILURE, DEVICE_LOST, FORKED.*/
     pub fn sb_context_forget_stream(
@@ -1414,9 +1483,10 @@ Errors: NO_DEVICE, DEVICE_FAILURE, DEVICE_LOST, FORKED.*/
         err: *mut sb_error,
     ) -> sb_status;
     /**Reads the figures; may be called at any time from any thread.
+* context \[nullable\] the built-in one
 * out `struct_size` set by the caller; that many bytes are written at most
 
-Errors: INVALID_ARGUMENT, ABI_MISMATCH (struct_size too small).*/
+Errors: ABI_MISMATCH (struct_size too small).*/
     pub fn sb_context_stats(
         context: *const sb_context,
         out: *mut sb_stats,
@@ -1428,8 +1498,12 @@ Errors: INVALID_ARGUMENT, ABI_MISMATCH (struct_size too small).*/
 * bytes \[owned, nullable\]*/
     pub fn sb_bytes_free(bytes: *mut ::core::ffi::c_void);
     /**Fills `err` and returns `status`, for a slot to return.
+* err \[nullable\]
+* status SB_ERR_*
 * device_code the driver's own number for the failure, 0 if none
-* message \[borrowed\] one sentence, copied*/
+* message \[borrowed, nullable\] one sentence, copied; NULL: sb_status_text
+
+Errors: the slot's.*/
     pub fn sb_backend_fail(
         err: *mut sb_error,
         status: sb_status,
@@ -1441,7 +1515,7 @@ until the first use of a side.
 * context \[borrowed, nullable\] retained
 * out \[owned\] release with sb_mem_release
 
-Errors: SIZE_OVERFLOW (more than PTRDIFF_MAX).*/
+Errors: SIZE_OVERFLOW (more than PTRDIFF_MAX), OUT_OF_MEMORY, CAP_REACHED.*/
     pub fn sb_mem_create(
         context: *mut sb_context,
         bytes: usize,
@@ -1449,10 +1523,10 @@ Errors: SIZE_OVERFLOW (more than PTRDIFF_MAX).*/
         err: *mut sb_error,
     ) -> sb_status;
     /**One more owner. * mem \[nullable\]
-Returns `mem`*/
+Returns \[owned\] `mem`*/
     pub fn sb_mem_retain(mem: *mut sb_mem) -> *mut sb_mem;
     /**One owner less; the last one waits for pending transfers, frees what is
-owned and runs the deleters of what is borrowed. * mem \[nullable\]*/
+owned and runs the deleters of what is borrowed. * mem \[owned, nullable\]*/
     pub fn sb_mem_release(mem: *mut sb_mem);
     ///1 if there is exactly one owner.
     pub fn sb_mem_is_unique(mem: *const sb_mem) -> i32;
@@ -1462,19 +1536,25 @@ owned and runs the deleters of what is borrowed. * mem \[nullable\]*/
     pub fn sb_mem_head(mem: *const sb_mem) -> i32;
     ///SB_STORAGE_* of a side; SB_STORAGE_NONE for any other `side`.
     pub fn sb_mem_storage(mem: *const sb_mem, side: i32) -> i32;
-    /**
+    /**The context that the memory was made in.
+
 Returns \[borrowed\] lives as long as `mem`; NULL for the built-in context*/
     pub fn sb_mem_context(mem: *const sb_mem) -> *mut sb_context;
     /**The bytes on the host, for reading. The first touch is zero-filled; bytes
 that are newer on the device are copied once (SyncedMemory::cpu_data).
-* out \[borrowed\] see "Pointers" above; for size 0 not NULL, not readable*/
+* out \[borrowed\] see "Pointers" above; for size 0 not NULL, not readable
+
+Errors: OUT_OF_MEMORY, CAP_REACHED, UNINITIALIZED, DEVICE_FAILURE, DEVICE_LOST, FORKED.*/
     pub fn sb_mem_cpu_data(
         mem: *const sb_mem,
         out: *mut *const ::core::ffi::c_void,
         err: *mut sb_error,
     ) -> sb_status;
     /**The bytes on the host, for writing: the head moves to the host
-(SyncedMemory::mutable_cpu_data).*/
+(SyncedMemory::mutable_cpu_data).
+* out \[borrowed\] see "Pointers" above
+
+Errors: as sb_mem_cpu_data.*/
     pub fn sb_mem_mutable_cpu_data(
         mem: *mut sb_mem,
         out: *mut *mut ::core::ffi::c_void,
@@ -1482,7 +1562,9 @@ that are newer on the device are copied once (SyncedMemory::cpu_data).
     ) -> sb_status;
     /**The bytes on the device, for reading, ready for any stream
 (SyncedMemory::gpu_data).
-Errors: NO_DEVICE.*/
+* out \[borrowed\] see "Pointers" above
+
+Errors: as sb_mem_cpu_data, NO_DEVICE.*/
     pub fn sb_mem_gpu_data(
         mem: *const sb_mem,
         out: *mut *const ::core::ffi::c_void,
@@ -1492,8 +1574,10 @@ Errors: NO_DEVICE.*/
 sees the bytes, and `stream` is recorded as a user, so that every later
 transfer, free, evict or set is ordered after the work queued there. It must
 live until sb_context_forget_stream, another context's own one included.
+* stream \[borrowed\]
+* out \[borrowed\] see "Pointers" above
 
-Errors: NO_DEVICE, WRONG_DEVICE (a stream of another device), UNSUPPORTED
+Errors: as sb_mem_gpu_data, WRONG_DEVICE (a stream of another device), UNSUPPORTED
 (a capturing stream), OVER_LIMIT (more than 64 streams of a context in
 use; see sb_context_forget_stream).*/
     pub fn sb_mem_gpu_data_on(
@@ -1504,13 +1588,19 @@ use; see sb_context_forget_stream).*/
     ) -> sb_status;
     /**The bytes on the device, for writing: the head moves to the device
 (SyncedMemory::mutable_gpu_data).
-Errors: NO_DEVICE.*/
+* out \[borrowed\] see "Pointers" above
+
+Errors: as sb_mem_gpu_data.*/
     pub fn sb_mem_mutable_gpu_data(
         mem: *mut sb_mem,
         out: *mut *mut ::core::ffi::c_void,
         err: *mut sb_error,
     ) -> sb_status;
-    ///The same for work on `stream`; see sb_mem_gpu_data_on.
+    /**The same for work on `stream`.
+* stream \[borrowed\] see sb_mem_gpu_data_on
+* out \[borrowed\] see "Pointers" above
+
+Errors: as sb_mem_gpu_data_on.*/
     pub fn sb_mem_mutable_gpu_data_on(
         mem: *mut sb_mem,
         stream: sb_stream,
@@ -1518,21 +1608,29 @@ Errors: NO_DEVICE.*/
         err: *mut sb_error,
     ) -> sb_status;
     /**Host memory for a caller that writes every byte: no copy, no zeros; the
-contents are unspecified and the head moves to the host.*/
+contents are unspecified and the head moves to the host. Works for a LOST memory.
+* out \[borrowed\] see "Pointers" above
+
+Errors: OUT_OF_MEMORY, CAP_REACHED, DEVICE_FAILURE, DEVICE_LOST, FORKED.*/
     pub fn sb_mem_overwrite_cpu(
         mem: *mut sb_mem,
         out: *mut *mut ::core::ffi::c_void,
         err: *mut sb_error,
     ) -> sb_status;
-    /**Device memory for a caller that writes every byte; as above.
+    /**Device memory for a caller that writes every byte; otherwise the same.
+* out \[borrowed\] see "Pointers" above
 
-Errors: NO_DEVICE.*/
+Errors: as sb_mem_overwrite_cpu, NO_DEVICE.*/
     pub fn sb_mem_overwrite_gpu(
         mem: *mut sb_mem,
         out: *mut *mut ::core::ffi::c_void,
         err: *mut sb_error,
     ) -> sb_status;
-    ///The same for work on `stream`; see sb_mem_gpu_data_on.
+    /**The same for work on `stream`.
+* stream \[borrowed\] see sb_mem_gpu_data_on
+* out \[borrowed\] see "Pointers" above
+
+Errors: as sb_mem_overwrite_gpu, WRONG_DEVICE, UNSUPPORTED, OVER_LIMIT (all of the stream).*/
     pub fn sb_mem_overwrite_gpu_on(
         mem: *mut sb_mem,
         stream: sb_stream,
@@ -1541,15 +1639,17 @@ Errors: NO_DEVICE.*/
     ) -> sb_status;
     /**Makes the caller's host memory this memory's host side, in place: every
 sharer sees it. What was owned is freed; the head moves to the host
-(SyncedMemory::set_cpu_data).
+(SyncedMemory::set_cpu_data). Works for a LOST memory.
 * ptr \[borrowed\] until replaced, evicted or the last release; at least
 element-aligned
 * bytes exactly sb_mem_size(mem)
 * flags 0 or SB_READ_ONLY
 * deleter \[nullable\] runs once when the storage is given up, after
 pending copies; not at all when this call fails
+* user passed to `deleter`
 
-Errors: INVALID_ARGUMENT (bytes differ, unknown flag).*/
+Errors: INVALID_ARGUMENT (bytes differ, unknown flag), DEVICE_FAILURE, DEVICE_LOST, FORKED (all
+of a pending copy).*/
     pub fn sb_mem_set_cpu(
         mem: *mut sb_mem,
         ptr: *mut ::core::ffi::c_void,
@@ -1559,10 +1659,15 @@ Errors: INVALID_ARGUMENT (bytes differ, unknown flag).*/
         user: *mut ::core::ffi::c_void,
         err: *mut sb_error,
     ) -> sb_status;
-    /**Makes the caller's device memory this memory's device side; as above
+    /**Makes the caller's device memory this memory's device side; otherwise the same
 (SyncedMemory::set_gpu_data).
+* ptr \[borrowed\] as in sb_mem_set_cpu
+* bytes exactly sb_mem_size(mem)
+* flags 0 or SB_READ_ONLY
+* deleter \[nullable\] as in sb_mem_set_cpu
+* user passed to `deleter`
 
-Errors: NO_DEVICE, WRONG_DEVICE (not memory of this context's device).*/
+Errors: as sb_mem_set_cpu, NO_DEVICE, WRONG_DEVICE (not memory of this context's device).*/
     pub fn sb_mem_set_gpu(
         mem: *mut sb_mem,
         ptr: *mut ::core::ffi::c_void,
@@ -1575,54 +1680,68 @@ Errors: NO_DEVICE, WRONG_DEVICE (not memory of this context's device).*/
     /**Queues the copy to the device on `stream`; the head is SYNCED at once, and
 whoever needs the device's bytes, or writes or frees the host's, waits
 (SyncedMemory::async_gpu_push, made safe). SYNCED: nothing to do.
+* stream \[borrowed\] see sb_mem_gpu_data_on
 
-Errors: NO_DEVICE, UNINITIALIZED, INVALID_ARGUMENT (the head is at the
-device), WRONG_DEVICE and UNSUPPORTED (the stream), OVER_LIMIT.*/
+Errors: as sb_mem_gpu_data_on, UNINITIALIZED (never written, too), INVALID_ARGUMENT (the head
+is at the other side).*/
     pub fn sb_mem_async_gpu_push(
         mem: *const sb_mem,
         stream: sb_stream,
         err: *mut sb_error,
     ) -> sb_status;
     /**Queues the copy to the host on `stream`; the mirror image of
-sb_mem_async_gpu_push, with the same errors.*/
+sb_mem_async_gpu_push. * stream \[borrowed\] see sb_mem_gpu_data_on
+
+Errors: as sb_mem_async_gpu_push.*/
     pub fn sb_mem_async_cpu_pull(
         mem: *const sb_mem,
         stream: sb_stream,
         err: *mut sb_error,
     ) -> sb_status;
     /**Starts what sb_mem_cpu_data would do, queued on `stream`; never an error
-for a head but LOST. Host-only contexts: only the zero fill is left.*/
+for a head but LOST. Host-only contexts: only the zero fill is left.
+* stream \[borrowed\] see sb_mem_gpu_data_on
+
+Errors: as sb_mem_cpu_data, WRONG_DEVICE, UNSUPPORTED, OVER_LIMIT (all of the stream).*/
     pub fn sb_mem_prefetch_cpu(
         mem: *const sb_mem,
         stream: sb_stream,
         err: *mut sb_error,
     ) -> sb_status;
     /**Starts what sb_mem_gpu_data_on would do.
-Errors: as there.*/
+* stream \[borrowed\] see sb_mem_gpu_data_on
+
+Errors: as sb_mem_gpu_data_on.*/
     pub fn sb_mem_prefetch_gpu(
         mem: *const sb_mem,
         stream: sb_stream,
         err: *mut sb_error,
     ) -> sb_status;
     /**Waits for a pending transfer. If it failed, the head goes back to the side
-it came from and the failure is returned.*/
+it came from and the failure is returned.
+
+Errors: DEVICE_FAILURE, DEVICE_LOST, FORKED.*/
     pub fn sb_mem_synchronize(mem: *const sb_mem, err: *mut sb_error) -> sb_status;
     /**Gives the host side up (freed, or its deleter run).
 
-Errors: INVALID_ARGUMENT when it holds the only current bytes.*/
+Errors: INVALID_ARGUMENT (it holds the only current bytes), UNINITIALIZED,
+DEVICE_FAILURE, DEVICE_LOST, FORKED (the last three of a pending copy).*/
     pub fn sb_mem_evict_cpu(mem: *mut sb_mem, err: *mut sb_error) -> sb_status;
     /**Gives the device side up.
 Errors: as sb_mem_evict_cpu.*/
     pub fn sb_mem_evict_gpu(mem: *mut sb_mem, err: *mut sb_error) -> sb_status;
     /**Sets all bytes to zero where the head is (SYNCED: the device); an
-UNINITIALIZED memory stays so, since it reads as zeros.*/
+UNINITIALIZED memory stays so, since it reads as zeros.
+
+Errors: as sb_mem_cpu_data.*/
     pub fn sb_mem_clear(mem: *mut sb_mem, err: *mut sb_error) -> sb_status;
     /**An empty blob: never shaped, 0 axes, count 0.
 * context \[borrowed, nullable\] retained
 * dtype SB_DTYPE_*
 * out \[owned\] sb_blob_destroy
 
-Errors: INVALID_ARGUMENT, UNSUPPORTED (a reserved dtype), OUT_OF_MEMORY, CAP_REACHED.*/
+Errors: INVALID_ARGUMENT (no dtype), UNSUPPORTED (a reserved dtype), OUT_OF_MEMORY,
+CAP_REACHED.*/
     pub fn sb_blob_create(
         context: *mut sb_context,
         dtype: i32,
@@ -1631,9 +1750,11 @@ Errors: INVALID_ARGUMENT, UNSUPPORTED (a reserved dtype), OUT_OF_MEMORY, CAP_REA
     ) -> sb_status;
     /**A blob of a shape. 0 axes make a scalar, count 1; a dimension of 0 makes
 count 0. Nothing is allocated for the elements yet.
+* context \[borrowed, nullable\] retained
 * shape \[borrowed, nullable when num_axes is 0\] `num_axes` dimensions
+* out \[owned\] sb_blob_destroy
 
-Errors: as sb_blob_create and sb_blob_reshape.*/
+Errors: as sb_blob_create, as sb_blob_reshape.*/
     pub fn sb_blob_create_shaped(
         context: *mut sb_context,
         dtype: i32,
@@ -1642,7 +1763,11 @@ Errors: as sb_blob_create and sb_blob_reshape.*/
         out: *mut *mut sb_blob,
         err: *mut sb_error,
     ) -> sb_status;
-    ///A blob of Caffe's four legacy dimensions.
+    /**A blob of Caffe's four legacy dimensions.
+* context \[borrowed, nullable\] retained
+* out \[owned\] sb_blob_destroy
+
+Errors: as sb_blob_create_shaped.*/
     pub fn sb_blob_create_legacy(
         context: *mut sb_context,
         dtype: i32,
@@ -1659,6 +1784,7 @@ Errors: as sb_blob_create and sb_blob_reshape.*/
 only when the count outgrows its capacity; otherwise contents, shares and
 borrowed storage stay. Sharers are never harmed: a shared blob that
 outgrows its memory lets go of it.
+* shape \[borrowed, nullable when num_axes is 0\] `num_axes` dimensions
 * out_reallocated \[nullable\] SB_REALLOCATED_* bits
 
 Errors: INVALID_ARGUMENT (negative dimension), OVER_LIMIT (more than SB_MAX_AXES),
@@ -1670,7 +1796,10 @@ SIZE_OVERFLOW (the count or its bytes do not fit).*/
         out_reallocated: *mut u32,
         err: *mut sb_error,
     ) -> sb_status;
-    ///Reshape to Caffe's four legacy dimensions.
+    /**Reshape to Caffe's four legacy dimensions.
+* out_reallocated \[nullable\] SB_REALLOCATED_* bits
+
+Errors: as sb_blob_reshape.*/
     pub fn sb_blob_reshape_legacy(
         blob: *mut sb_blob,
         num: i64,
@@ -1681,7 +1810,11 @@ SIZE_OVERFLOW (the count or its bytes do not fit).*/
         err: *mut sb_error,
     ) -> sb_status;
     /**Reshape to the shape of `other` (Blob::ReshapeLike); after a never-shaped
-`other`, `blob` counts as never shaped too.*/
+`other`, `blob` counts as never shaped too.
+* other \[borrowed\]
+* out_reallocated \[nullable\] SB_REALLOCATED_* bits
+
+Errors: SIZE_OVERFLOW (larger elements than those of `other`).*/
     pub fn sb_blob_reshape_like(
         blob: *mut sb_blob,
         other: *const sb_blob,
@@ -1691,17 +1824,20 @@ SIZE_OVERFLOW (the count or its bytes do not fit).*/
     /**Replaces memories that are larger than the count needs by ones that fit,
 contents kept where the head is (SYNCED: the host). Shared and borrowed ones
 stay as they are. Caffe never shrinks.
+* out_reallocated \[nullable\] SB_REALLOCATED_* bits
 
-Errors: OUT_OF_MEMORY, CAP_REACHED, DEVICE_FAILURE, DEVICE_LOST, FORKED.*/
+Errors: OUT_OF_MEMORY, CAP_REACHED, UNINITIALIZED (LOST), DEVICE_FAILURE, DEVICE_LOST,
+FORKED.*/
     pub fn sb_blob_shrink_to_fit(
         blob: *mut sb_blob,
         out_reallocated: *mut u32,
         err: *mut sb_error,
     ) -> sb_status;
-    ///SB_DTYPE_*.
+    ///The element type, SB_DTYPE_*.
     pub fn sb_blob_dtype(blob: *const sb_blob) -> i32;
-    /**
-Returns \[borrowed\] NULL for the built-in context*/
+    /**The context that the blob was made in.
+
+Returns \[borrowed\] lives as long as the blob; NULL for the built-in context*/
     pub fn sb_blob_context(blob: *const sb_blob) -> *mut sb_context;
     ///0 until the first Reshape, then 1.
     pub fn sb_blob_is_shaped(blob: *const sb_blob) -> i32;
@@ -1760,35 +1896,43 @@ Errors: INDEX_OUT_OF_RANGE, SHAPE_MISMATCH (more than 4 axes).*/
         out: *mut i64,
         err: *mut sb_error,
     ) -> sb_status;
-    ///LegacyShape(0).
+    /**LegacyShape(0): the number of items.
+Errors: as sb_blob_legacy_shape.*/
     pub fn sb_blob_num(
         blob: *const sb_blob,
         out: *mut i64,
         err: *mut sb_error,
     ) -> sb_status;
-    ///LegacyShape(1).
+    /**LegacyShape(1): channels.
+Errors: as sb_blob_legacy_shape.*/
     pub fn sb_blob_channels(
         blob: *const sb_blob,
         out: *mut i64,
         err: *mut sb_error,
     ) -> sb_status;
-    ///LegacyShape(2).
+    /**LegacyShape(2): rows.
+Errors: as sb_blob_legacy_shape.*/
     pub fn sb_blob_height(
         blob: *const sb_blob,
         out: *mut i64,
         err: *mut sb_error,
     ) -> sb_status;
-    ///LegacyShape(3).
+    /**LegacyShape(3): columns.
+Errors: as sb_blob_legacy_shape.*/
     pub fn sb_blob_width(
         blob: *const sb_blob,
         out: *mut i64,
         err: *mut sb_error,
     ) -> sb_status;
-    ///1 if both have the same axes (never-shaped equals only never-shaped).
+    /**1 if both have the same axes (never-shaped equals only never-shaped).
+* b \[borrowed\]*/
     pub fn sb_blob_shape_equals(a: *const sb_blob, b: *const sb_blob) -> i32;
     /**Caffe's form "2 3 4 5 (120)", NUL-terminated, cut at `capacity`.
-* buffer \[nullable when capacity is 0\]
-* out_length \[nullable\] length of the whole text without the NUL*/
+* buffer \[borrowed, nullable when capacity is 0\] receives the text
+* capacity bytes of `buffer`
+* out_length \[nullable\] length of the whole text without the NUL
+
+Errors: none.*/
     pub fn sb_blob_shape_string(
         blob: *const sb_blob,
         buffer: *mut ::core::ffi::c_char,
@@ -1798,9 +1942,10 @@ Errors: INDEX_OUT_OF_RANGE, SHAPE_MISMATCH (more than 4 axes).*/
     ) -> sb_status;
     /**The linear index of an element; missing trailing indices are 0
 (Blob::offset(indices)).
+* indices \[borrowed, nullable when num_indices is 0\] `num_indices` of them
 
 Errors: INDEX_OUT_OF_RANGE (an index negative or not below its extent, more
-indices than axes).*/
+indices than axes, a blob without elements).*/
     pub fn sb_blob_offset(
         blob: *const sb_blob,
         indices: *const i64,
@@ -1821,7 +1966,7 @@ Errors: INDEX_OUT_OF_RANGE, SHAPE_MISMATCH (more than 4 axes).*/
         err: *mut sb_error,
     ) -> sb_status;
     /**The dimensions as int64_t on the device (Blob::gpu_shape, there int).
-* out \[borrowed\] until the next reshape
+* out \[borrowed\] num_axes dimensions, until the next reshape
 
 Errors: NO_DEVICE, OUT_OF_MEMORY, CAP_REACHED, DEVICE_FAILURE, DEVICE_LOST, FORKED.*/
     pub fn sb_blob_gpu_shape(
@@ -1829,72 +1974,104 @@ Errors: NO_DEVICE, OUT_OF_MEMORY, CAP_REACHED, DEVICE_FAILURE, DEVICE_LOST, FORK
         out: *mut *const i64,
         err: *mut sb_error,
     ) -> sb_status;
-    /**SB_OK if the blob holds `dtype`, else DTYPE_MISMATCH: what the typed
-wrappers of typed.h ask first.*/
+    /**SB_OK if the blob holds `dtype`: what the typed wrappers of typed.h ask first.
+
+Errors: DTYPE_MISMATCH.*/
     pub fn sb_blob_check_dtype(
         blob: *const sb_blob,
         dtype: i32,
         err: *mut sb_error,
     ) -> sb_status;
-    /**Blob::data: the memory itself. * out \[borrowed\] until a call that replaces it; retain it
-to keep it.
+    /**Blob::data: the memory itself.
+* out \[borrowed\] until a call that replaces it; retain it to keep it
+
 Errors: OUT_OF_MEMORY, CAP_REACHED.*/
     pub fn sb_blob_data(
         blob: *const sb_blob,
         out: *mut *mut sb_mem,
         err: *mut sb_error,
     ) -> sb_status;
-    ///Blob::cpu_data.
+    /**Blob::cpu_data: the elements on the host, for reading.
+* out \[borrowed\] as of sb_mem_cpu_data
+
+Errors: as sb_mem_cpu_data.*/
     pub fn sb_blob_cpu_data(
         blob: *const sb_blob,
         out: *mut *const ::core::ffi::c_void,
         err: *mut sb_error,
     ) -> sb_status;
-    ///Blob::mutable_cpu_data.
+    /**Blob::mutable_cpu_data: the elements on the host, for writing.
+* out \[borrowed\] as of sb_mem_mutable_cpu_data
+
+Errors: as sb_mem_mutable_cpu_data.*/
     pub fn sb_blob_mutable_cpu_data(
         blob: *mut sb_blob,
         out: *mut *mut ::core::ffi::c_void,
         err: *mut sb_error,
     ) -> sb_status;
-    ///sb_mem_overwrite_cpu.
+    /**Host memory for a caller that writes every element.
+* out \[borrowed\] as of sb_mem_overwrite_cpu
+
+Errors: as sb_mem_overwrite_cpu.*/
     pub fn sb_blob_overwrite_cpu_data(
         blob: *mut sb_blob,
         out: *mut *mut ::core::ffi::c_void,
         err: *mut sb_error,
     ) -> sb_status;
-    ///Blob::gpu_data.
+    /**Blob::gpu_data: the elements on the device, for reading.
+* out \[borrowed\] as of sb_mem_gpu_data
+
+Errors: as sb_mem_gpu_data.*/
     pub fn sb_blob_gpu_data(
         blob: *const sb_blob,
         out: *mut *const ::core::ffi::c_void,
         err: *mut sb_error,
     ) -> sb_status;
-    ///sb_mem_gpu_data_on.
+    /**The same for work on `stream`.
+* stream \[borrowed\] see sb_mem_gpu_data_on
+* out \[borrowed\] as of sb_mem_gpu_data_on
+
+Errors: as sb_mem_gpu_data_on.*/
     pub fn sb_blob_gpu_data_on(
         blob: *const sb_blob,
         stream: sb_stream,
         out: *mut *const ::core::ffi::c_void,
         err: *mut sb_error,
     ) -> sb_status;
-    ///Blob::mutable_gpu_data.
+    /**Blob::mutable_gpu_data: the elements on the device, for writing.
+* out \[borrowed\] as of sb_mem_mutable_gpu_data
+
+Errors: as sb_mem_mutable_gpu_data.*/
     pub fn sb_blob_mutable_gpu_data(
         blob: *mut sb_blob,
         out: *mut *mut ::core::ffi::c_void,
         err: *mut sb_error,
     ) -> sb_status;
-    ///sb_mem_mutable_gpu_data_on.
+    /**The same for work on `stream`.
+* stream \[borrowed\] see sb_mem_gpu_data_on
+* out \[borrowed\] as of sb_mem_mutable_gpu_data_on
+
+Errors: as sb_mem_mutable_gpu_data_on.*/
     pub fn sb_blob_mutable_gpu_data_on(
         blob: *mut sb_blob,
         stream: sb_stream,
         out: *mut *mut ::core::ffi::c_void,
         err: *mut sb_error,
     ) -> sb_status;
-    ///sb_mem_overwrite_gpu.
+    /**Device memory for a caller that writes every element.
+* out \[borrowed\] as of sb_mem_overwrite_gpu
+
+Errors: as sb_mem_overwrite_gpu.*/
     pub fn sb_blob_overwrite_gpu_data(
         blob: *mut sb_blob,
         out: *mut *mut ::core::ffi::c_void,
         err: *mut sb_error,
     ) -> sb_status;
-    ///sb_mem_overwrite_gpu_on.
+    /**The same for work on `stream`.
+* stream \[borrowed\] see sb_mem_gpu_data_on
+* out \[borrowed\] as of sb_mem_overwrite_gpu_on
+
+Errors: as sb_mem_overwrite_gpu_on.*/
     pub fn sb_blob_overwrite_gpu_data_on(
         blob: *mut sb_blob,
         stream: sb_stream,
@@ -1902,9 +2079,10 @@ Errors: OUT_OF_MEMORY, CAP_REACHED.*/
         err: *mut sb_error,
     ) -> sb_status;
     /**One element of data, by indices as in sb_blob_offset (Blob::data_at).
-* out receives one element of the blob's dtype
+* indices \[borrowed, nullable when num_indices is 0\] `num_indices` of them
+* out \[borrowed\] receives one element of the blob's dtype
 
-Errors: as sb_blob_offset and sb_blob_cpu_data.*/
+Errors: as sb_blob_offset, as sb_blob_cpu_data.*/
     pub fn sb_blob_data_at(
         blob: *const sb_blob,
         indices: *const i64,
@@ -1912,7 +2090,10 @@ Errors: as sb_blob_offset and sb_blob_cpu_data.*/
         out: *mut ::core::ffi::c_void,
         err: *mut sb_error,
     ) -> sb_status;
-    ///One element of data, by legacy indices.
+    /**One element of data, by legacy indices.
+* out \[borrowed\] receives one element of the blob's dtype
+
+Errors: as sb_blob_offset_legacy, as sb_blob_cpu_data.*/
     pub fn sb_blob_data_at_legacy(
         blob: *const sb_blob,
         n: i64,
@@ -1923,6 +2104,7 @@ Errors: as sb_blob_offset and sb_blob_cpu_data.*/
         err: *mut sb_error,
     ) -> sb_status;
     /**Shares the data memory of `other` (Blob::ShareData); it lives as long as either.
+* other \[borrowed\] of equal count and dtype; its shape may differ
 
 Errors: SHAPE_MISMATCH (counts differ), DTYPE_MISMATCH, WRONG_DEVICE (another
 context), OUT_OF_MEMORY, CAP_REACHED.*/
@@ -1937,14 +2119,17 @@ Errors: as sb_mem_clear.*/
     pub fn sb_blob_clear_data(blob: *mut sb_blob, err: *mut sb_error) -> sb_status;
     /**Sum of absolute values where the head is, as double; 0 for never written
 memory (Blob::asum_data).
-Errors: UNSUPPORTED (not F32 or F64),
+
+Errors: UNSUPPORTED (not F32 or F64; a device without arithmetic), OUT_OF_MEMORY,
 DEVICE_FAILURE, DEVICE_LOST, FORKED, UNINITIALIZED (LOST).*/
     pub fn sb_blob_asum_data(
         blob: *const sb_blob,
         out: *mut f64,
         err: *mut sb_error,
     ) -> sb_status;
-    ///Sum of squares; as above (Blob::sumsq_data).
+    /**Sum of squares, otherwise the same (Blob::sumsq_data).
+
+Errors: as sb_blob_asum_data.*/
     pub fn sb_blob_sumsq_data(
         blob: *const sb_blob,
         out: *mut f64,
@@ -1952,71 +2137,103 @@ DEVICE_FAILURE, DEVICE_LOST, FORKED, UNINITIALIZED (LOST).*/
     ) -> sb_status;
     /**Multiplies data by `factor` where the head is; nothing for never written
 memory (Blob::scale_data).
+
 Errors: as sb_blob_update.*/
     pub fn sb_blob_scale_data(
         blob: *mut sb_blob,
         factor: f64,
         err: *mut sb_error,
     ) -> sb_status;
-    /**Blob::diff: the memory itself. * out \[borrowed\] until a call that replaces it; retain it
-to keep it.
+    /**Blob::diff: the memory itself.
+* out \[borrowed\] until a call that replaces it; retain it to keep it
+
 Errors: OUT_OF_MEMORY, CAP_REACHED.*/
     pub fn sb_blob_diff(
         blob: *const sb_blob,
         out: *mut *mut sb_mem,
         err: *mut sb_error,
     ) -> sb_status;
-    ///Blob::cpu_diff.
+    /**Blob::cpu_diff: the elements on the host, for reading.
+* out \[borrowed\] as of sb_mem_cpu_data
+
+Errors: as sb_mem_cpu_data.*/
     pub fn sb_blob_cpu_diff(
         blob: *const sb_blob,
         out: *mut *const ::core::ffi::c_void,
         err: *mut sb_error,
     ) -> sb_status;
-    ///Blob::mutable_cpu_diff.
+    /**Blob::mutable_cpu_diff: the elements on the host, for writing.
+* out \[borrowed\] as of sb_mem_mutable_cpu_data
+
+Errors: as sb_mem_mutable_cpu_data.*/
     pub fn sb_blob_mutable_cpu_diff(
         blob: *mut sb_blob,
         out: *mut *mut ::core::ffi::c_void,
         err: *mut sb_error,
     ) -> sb_status;
-    ///sb_mem_overwrite_cpu.
+    /**Host memory for a caller that writes every element.
+* out \[borrowed\] as of sb_mem_overwrite_cpu
+
+Errors: as sb_mem_overwrite_cpu.*/
     pub fn sb_blob_overwrite_cpu_diff(
         blob: *mut sb_blob,
         out: *mut *mut ::core::ffi::c_void,
         err: *mut sb_error,
     ) -> sb_status;
-    ///Blob::gpu_diff.
+    /**Blob::gpu_diff: the elements on the device, for reading.
+* out \[borrowed\] as of sb_mem_gpu_data
+
+Errors: as sb_mem_gpu_data.*/
     pub fn sb_blob_gpu_diff(
         blob: *const sb_blob,
         out: *mut *const ::core::ffi::c_void,
         err: *mut sb_error,
     ) -> sb_status;
-    ///sb_mem_gpu_data_on.
+    /**The same for work on `stream`.
+* stream \[borrowed\] see sb_mem_gpu_data_on
+* out \[borrowed\] as of sb_mem_gpu_data_on
+
+Errors: as sb_mem_gpu_data_on.*/
     pub fn sb_blob_gpu_diff_on(
         blob: *const sb_blob,
         stream: sb_stream,
         out: *mut *const ::core::ffi::c_void,
         err: *mut sb_error,
     ) -> sb_status;
-    ///Blob::mutable_gpu_diff.
+    /**Blob::mutable_gpu_diff: the elements on the device, for writing.
+* out \[borrowed\] as of sb_mem_mutable_gpu_data
+
+Errors: as sb_mem_mutable_gpu_data.*/
     pub fn sb_blob_mutable_gpu_diff(
         blob: *mut sb_blob,
         out: *mut *mut ::core::ffi::c_void,
         err: *mut sb_error,
     ) -> sb_status;
-    ///sb_mem_mutable_gpu_data_on.
+    /**The same for work on `stream`.
+* stream \[borrowed\] see sb_mem_gpu_data_on
+* out \[borrowed\] as of sb_mem_mutable_gpu_data_on
+
+Errors: as sb_mem_mutable_gpu_data_on.*/
     pub fn sb_blob_mutable_gpu_diff_on(
         blob: *mut sb_blob,
         stream: sb_stream,
         out: *mut *mut ::core::ffi::c_void,
         err: *mut sb_error,
     ) -> sb_status;
-    ///sb_mem_overwrite_gpu.
+    /**Device memory for a caller that writes every element.
+* out \[borrowed\] as of sb_mem_overwrite_gpu
+
+Errors: as sb_mem_overwrite_gpu.*/
     pub fn sb_blob_overwrite_gpu_diff(
         blob: *mut sb_blob,
         out: *mut *mut ::core::ffi::c_void,
         err: *mut sb_error,
     ) -> sb_status;
-    ///sb_mem_overwrite_gpu_on.
+    /**The same for work on `stream`.
+* stream \[borrowed\] see sb_mem_gpu_data_on
+* out \[borrowed\] as of sb_mem_overwrite_gpu_on
+
+Errors: as sb_mem_overwrite_gpu_on.*/
     pub fn sb_blob_overwrite_gpu_diff_on(
         blob: *mut sb_blob,
         stream: sb_stream,
@@ -2024,9 +2241,10 @@ Errors: OUT_OF_MEMORY, CAP_REACHED.*/
         err: *mut sb_error,
     ) -> sb_status;
     /**One element of diff, by indices as in sb_blob_offset (Blob::diff_at).
-* out receives one element of the blob's dtype
+* indices \[borrowed, nullable when num_indices is 0\] `num_indices` of them
+* out \[borrowed\] receives one element of the blob's dtype
 
-Errors: as sb_blob_offset and sb_blob_cpu_diff.*/
+Errors: as sb_blob_offset, as sb_blob_cpu_diff.*/
     pub fn sb_blob_diff_at(
         blob: *const sb_blob,
         indices: *const i64,
@@ -2034,7 +2252,10 @@ Errors: as sb_blob_offset and sb_blob_cpu_diff.*/
         out: *mut ::core::ffi::c_void,
         err: *mut sb_error,
     ) -> sb_status;
-    ///One element of diff, by legacy indices.
+    /**One element of diff, by legacy indices.
+* out \[borrowed\] receives one element of the blob's dtype
+
+Errors: as sb_blob_offset_legacy, as sb_blob_cpu_diff.*/
     pub fn sb_blob_diff_at_legacy(
         blob: *const sb_blob,
         n: i64,
@@ -2045,6 +2266,7 @@ Errors: as sb_blob_offset and sb_blob_cpu_diff.*/
         err: *mut sb_error,
     ) -> sb_status;
     /**Shares the diff memory of `other` (Blob::ShareDiff); it lives as long as either.
+* other \[borrowed\] of equal count and dtype; its shape may differ
 
 Errors: SHAPE_MISMATCH (counts differ), DTYPE_MISMATCH, WRONG_DEVICE (another
 context), OUT_OF_MEMORY, CAP_REACHED.*/
@@ -2059,14 +2281,17 @@ Errors: as sb_mem_clear.*/
     pub fn sb_blob_clear_diff(blob: *mut sb_blob, err: *mut sb_error) -> sb_status;
     /**Sum of absolute values where the head is, as double; 0 for never written
 memory (Blob::asum_diff).
-Errors: UNSUPPORTED (not F32 or F64),
+
+Errors: UNSUPPORTED (not F32 or F64; a device without arithmetic), OUT_OF_MEMORY,
 DEVICE_FAILURE, DEVICE_LOST, FORKED, UNINITIALIZED (LOST).*/
     pub fn sb_blob_asum_diff(
         blob: *const sb_blob,
         out: *mut f64,
         err: *mut sb_error,
     ) -> sb_status;
-    ///Sum of squares; as above (Blob::sumsq_diff).
+    /**Sum of squares, otherwise the same (Blob::sumsq_diff).
+
+Errors: as sb_blob_asum_diff.*/
     pub fn sb_blob_sumsq_diff(
         blob: *const sb_blob,
         out: *mut f64,
@@ -2074,6 +2299,7 @@ DEVICE_FAILURE, DEVICE_LOST, FORKED, UNINITIALIZED (LOST).*/
     ) -> sb_status;
     /**Multiplies diff by `factor` where the head is; nothing for never written
 memory (Blob::scale_diff).
+
 Errors: as sb_blob_update.*/
     pub fn sb_blob_scale_diff(
         blob: *mut sb_blob,
@@ -2082,12 +2308,15 @@ Errors: as sb_blob_update.*/
     ) -> sb_status;
     /**Lends the caller's host memory to the blob's data (Blob::set_cpu_data); if
 the data is shared, this blob lets go of the share first. diff is untouched.
+On failure ownership stays with the caller.
 * ptr \[borrowed\] see sb_mem_set_cpu; element-aligned
 * bytes at least count x element size; the rest is capacity
 * flags 0 or SB_READ_ONLY
+* deleter \[nullable\] see sb_mem_set_cpu
+* user passed to `deleter`
 
 Errors: INVALID_ARGUMENT (too few bytes, misaligned, unknown flag),
-OUT_OF_MEMORY, CAP_REACHED; on failure ownership stays with the caller.*/
+OUT_OF_MEMORY, CAP_REACHED.*/
     pub fn sb_blob_set_cpu_data(
         blob: *mut sb_blob,
         ptr: *mut ::core::ffi::c_void,
@@ -2097,9 +2326,15 @@ OUT_OF_MEMORY, CAP_REACHED; on failure ownership stays with the caller.*/
         user: *mut ::core::ffi::c_void,
         err: *mut sb_error,
     ) -> sb_status;
-    /**Lends the caller's device memory; as above (Blob::set_gpu_data).
+    /**Lends the caller's device memory, otherwise the same (Blob::set_gpu_data).
+* ptr \[borrowed\] see sb_mem_set_gpu; element-aligned
+* bytes at least count x element size; the rest is capacity
+* flags 0 or SB_READ_ONLY
+* deleter \[nullable\] see sb_mem_set_gpu
+* user passed to `deleter`
 
-Errors: also NO_DEVICE, WRONG_DEVICE.*/
+Errors: as sb_blob_set_cpu_data, NO_DEVICE, WRONG_DEVICE, DEVICE_FAILURE, DEVICE_LOST,
+FORKED.*/
     pub fn sb_blob_set_gpu_data(
         blob: *mut sb_blob,
         ptr: *mut ::core::ffi::c_void,
@@ -2112,8 +2347,10 @@ Errors: also NO_DEVICE, WRONG_DEVICE.*/
     /**Copies data or diff of `source`, where its head is (SYNCED: the device),
 through the host between contexts (Blob::CopyFrom). A source that was never
 written clears. A copy to itself does nothing.
+* source \[borrowed\] any context's
+* flags of SB_COPY_*
 
-Errors: INVALID_ARGUMENT, DTYPE_MISMATCH, SHAPE_MISMATCH (without
+Errors: INVALID_ARGUMENT (unknown flag), DTYPE_MISMATCH, SHAPE_MISMATCH (without
 SB_COPY_RESHAPE), OUT_OF_MEMORY, CAP_REACHED, UNINITIALIZED (LOST),
 DEVICE_FAILURE, DEVICE_LOST, FORKED.*/
     pub fn sb_blob_copy_from(
@@ -2124,7 +2361,8 @@ DEVICE_FAILURE, DEVICE_LOST, FORKED.*/
     ) -> sb_status;
     /**data -= diff, where the head of data is (Blob::Update).
 
-Errors: UNSUPPORTED (not F32 or F64), UNINITIALIZED (data never written),
+Errors: UNSUPPORTED (not F32 or F64; a device without arithmetic), UNINITIALIZED
+(data never written; LOST),
 OUT_OF_MEMORY, CAP_REACHED, DEVICE_FAILURE (nothing was begun),
 DEVICE_LOST (failed while it wrote: host bytes that were current are kept
 and become the head, else the memory is LOST), FORKED.*/
@@ -2135,7 +2373,8 @@ sb_blob_gpu_data gives. The tensor has the flag SB_DL_READ_ONLY.
 * flags 0 or SB_DLPACK_DIFF
 * out \[owned\] its deleter
 
-Errors: INVALID_ARGUMENT (a blob that was never shaped), OUT_OF_MEMORY, CAP_REACHED,
+Errors: INVALID_ARGUMENT (a blob that was never shaped, unknown side or flag), OUT_OF_MEMORY,
+CAP_REACHED,
 UNINITIALIZED (LOST), UNSUPPORTED (the device has no number in DLPack), NO_DEVICE,
 DEVICE_FAILURE, DEVICE_LOST, FORKED.*/
     pub fn sb_blob_to_dlpack(
@@ -2146,7 +2385,12 @@ DEVICE_FAILURE, DEVICE_LOST, FORKED.*/
         err: *mut sb_error,
     ) -> sb_status;
     /**The same for reading and writing: what sb_blob_mutable_cpu_data or
-sb_blob_mutable_gpu_data gives; the head moves to `side`.*/
+sb_blob_mutable_gpu_data gives; the head moves to `side`.
+* side SB_SIDE_CPU or SB_SIDE_GPU
+* flags 0 or SB_DLPACK_DIFF
+* out \[owned\] its deleter
+
+Errors: as sb_blob_to_dlpack.*/
     pub fn sb_blob_to_mutable_dlpack(
         blob: *mut sb_blob,
         side: i32,
@@ -2155,7 +2399,12 @@ sb_blob_mutable_gpu_data gives; the head moves to `side`.*/
         err: *mut sb_error,
     ) -> sb_status;
     /**The same as a struct of the versions before 1.0, which has no flag for
-reading only.*/
+reading only.
+* side SB_SIDE_CPU or SB_SIDE_GPU
+* flags 0 or SB_DLPACK_DIFF
+* out \[owned\] its deleter
+
+Errors: as sb_blob_to_dlpack.*/
     pub fn sb_blob_to_legacy_dlpack(
         blob: *mut sb_blob,
         side: i32,
@@ -2176,7 +2425,7 @@ above, another element type, strides that are not row-major; strides of axes of 
 and of tensors without elements are not looked at), DTYPE_MISMATCH (not the blob's),
 SHAPE_MISMATCH, INVALID_ARGUMENT (negative dimension or ndim, no data or shape where there
 must be, misaligned for the element type, unknown flag), OVER_LIMIT (more than SB_MAX_AXES),
-SIZE_OVERFLOW, NO_DEVICE and WRONG_DEVICE (not memory of the host or of this context's device),
+SIZE_OVERFLOW, NO_DEVICE, WRONG_DEVICE (not memory of the host or of this context's device),
 OUT_OF_MEMORY, CAP_REACHED, DEVICE_FAILURE, DEVICE_LOST, FORKED.*/
     pub fn sb_blob_from_dlpack(
         blob: *mut sb_blob,
@@ -2184,7 +2433,11 @@ OUT_OF_MEMORY, CAP_REACHED, DEVICE_FAILURE, DEVICE_LOST, FORKED.*/
         flags: u32,
         err: *mut sb_error,
     ) -> sb_status;
-    ///The same for a struct of the versions before 1.0, which may be written.
+    /**The same for a struct of the versions before 1.0, which may be written.
+* tensor \[owned, on success\]
+* flags of SB_DLPACK_DIFF and SB_DLPACK_RESHAPE
+
+Errors: as sb_blob_from_dlpack.*/
     pub fn sb_blob_from_legacy_dlpack(
         blob: *mut sb_blob,
         tensor: *mut sb_dl_managed,
@@ -2193,6 +2446,7 @@ OUT_OF_MEMORY, CAP_REACHED, DEVICE_FAILURE, DEVICE_LOST, FORKED.*/
     ) -> sb_status;
     /**A blob of the tensor's element type and shape, whose data is the tensor's memory.
 * context \[borrowed, nullable\] retained
+* tensor \[owned, on success\]
 * out \[owned\] sb_blob_destroy
 
 Errors: as sb_blob_from_dlpack.*/
@@ -2202,14 +2456,23 @@ Errors: as sb_blob_from_dlpack.*/
         out: *mut *mut sb_blob,
         err: *mut sb_error,
     ) -> sb_status;
-    ///The same for a struct of the versions before 1.0.
+    /**The same for a struct of the versions before 1.0.
+* context \[borrowed, nullable\] retained
+* tensor \[owned, on success\]
+* out \[owned\] sb_blob_destroy
+
+Errors: as sb_blob_from_legacy_dlpack.*/
     pub fn sb_blob_create_from_legacy_dlpack(
         context: *mut sb_context,
         tensor: *mut sb_dl_managed,
         out: *mut *mut sb_blob,
         err: *mut sb_error,
     ) -> sb_status;
-    ///Chooses the schedule for work queued from now on.
+    /**Chooses the schedule for work queued from now on.
+* schedule SB_SIM_EAGER, SB_SIM_LAZY, SB_SIM_RANDOM
+* seed of SB_SIM_RANDOM
+
+Errors: INVALID_ARGUMENT (no schedule), WRONG_DEVICE, FORKED.*/
     pub fn sb_sim_set_schedule(
         context: *mut sb_context,
         schedule: i32,
@@ -2217,7 +2480,11 @@ Errors: as sb_blob_from_dlpack.*/
         err: *mut sb_error,
     ) -> sb_status;
     /**Makes the `nth` call of `op` from now on (1 is the next) fail in `mode`;
-nth 0 takes it back. One fault is armed at a time; firing disarms it.*/
+nth 0 takes it back. One fault is armed at a time; firing disarms it.
+* op SB_SIM_ANY to SB_SIM_SUMSQ
+* mode SB_SIM_FAIL_*
+
+Errors: INVALID_ARGUMENT (no operation, nth below 0, no mode), WRONG_DEVICE, FORKED.*/
     pub fn sb_sim_fail(
         context: *mut sb_context,
         op: i32,
@@ -2226,20 +2493,28 @@ nth 0 takes it back. One fault is armed at a time; firing disarms it.*/
         err: *mut sb_error,
     ) -> sb_status;
     /**How often each slot was called, by SB_SIM_*, since the context was made.
-* out \[borrowed\] SB_SIM_OP_COUNT numbers*/
+* out SB_SIM_OP_COUNT numbers
+
+Errors: WRONG_DEVICE, FORKED.*/
     pub fn sb_sim_calls(
         context: *const sb_context,
         out: *mut i64,
         err: *mut sb_error,
     ) -> sb_status;
     /**A stream that is not ordered with the default one.
-* out \[owned\] sb_sim_stream_destroy*/
+* out \[owned\] sb_sim_stream_destroy
+
+Errors: WRONG_DEVICE, FORKED, DEVICE_LOST, OUT_OF_MEMORY.*/
     pub fn sb_sim_stream_create(
         context: *mut sb_context,
         out: *mut sb_stream,
         err: *mut sb_error,
     ) -> sb_status;
-    ///Runs what is queued and destroys the stream; forget it in the context first.
+    /**Runs what is queued and destroys the stream; forget it in the context first.
+* stream \[owned\]
+
+Errors: INVALID_ARGUMENT (the library's own stream), WRONG_DEVICE (another device's stream,
+too), FORKED.*/
     pub fn sb_sim_stream_destroy(
         context: *mut sb_context,
         stream: sb_stream,
@@ -2247,7 +2522,12 @@ nth 0 takes it back. One fault is armed at a time; firing disarms it.*/
     ) -> sb_status;
     /**Queues kernel(user) on a stream: the stand-in for a user's own kernel. It
 may run at once, later, or on another thread, reaches device memory through
-sb_sim_address alone and calls nothing else of the library.*/
+sb_sim_address alone and calls nothing else of the library.
+* stream \[borrowed\]
+* kernel \[borrowed\]
+* user passed to `kernel`
+
+Errors: WRONG_DEVICE (another device's stream, too), FORKED, DEVICE_LOST, OUT_OF_MEMORY.*/
     pub fn sb_sim_launch(
         context: *mut sb_context,
         stream: sb_stream,
@@ -2258,29 +2538,39 @@ sb_sim_address alone and calls nothing else of the library.*/
         err: *mut sb_error,
     ) -> sb_status;
     /**Inside a kernel: host memory behind a device pointer; NULL if \[ptr, ptr + bytes)
-is no memory of the device.*/
+is no memory of the device, the context has no simulated one or was opened before a fork.
+* ptr \[borrowed\] of the device
+
+Returns \[borrowed\] as long as the memory is allocated*/
     pub fn sb_sim_address(
         context: *const sb_context,
         ptr: *const ::core::ffi::c_void,
         bytes: usize,
     ) -> *mut ::core::ffi::c_void;
     /**Device memory of the caller's own, to lend to sb_mem_set_gpu.
-* out \[owned\] sb_sim_free.
-Errors: OUT_OF_MEMORY.*/
+* out \[owned\] sb_sim_free
+
+Errors: WRONG_DEVICE, FORKED, DEVICE_LOST, OUT_OF_MEMORY.*/
     pub fn sb_sim_malloc(
         context: *mut sb_context,
         bytes: usize,
         out: *mut *mut ::core::ffi::c_void,
         err: *mut sb_error,
     ) -> sb_status;
-    ///Frees memory of sb_sim_malloc. * ptr \[owned, nullable\]
+    /**Frees memory of sb_sim_malloc. * ptr \[owned, nullable\]
+
+Errors: WRONG_DEVICE, FORKED, DEVICE_FAILURE (no such memory).*/
     pub fn sb_sim_free(
         context: *mut sb_context,
         ptr: *mut ::core::ffi::c_void,
         err: *mut sb_error,
     ) -> sb_status;
     /**Copies device memory to the host at once, around streams and counters: for
-a test that looks.*/
+a test that looks.
+* dst \[borrowed\] `bytes` bytes of the host
+* src \[borrowed\] `bytes` bytes of the device
+
+Errors: WRONG_DEVICE, FORKED, DEVICE_FAILURE (not the device's memory).*/
     pub fn sb_sim_peek(
         context: *const sb_context,
         dst: *mut ::core::ffi::c_void,
@@ -2288,7 +2578,11 @@ a test that looks.*/
         bytes: usize,
         err: *mut sb_error,
     ) -> sb_status;
-    ///Copies host bytes to the device at once, around streams and counters.
+    /**Copies host bytes to the device at once, around streams and counters.
+* dst \[borrowed\] `bytes` bytes of the device
+* src \[borrowed\] `bytes` bytes of the host
+
+Errors: WRONG_DEVICE, FORKED, DEVICE_FAILURE (not the device's memory).*/
     pub fn sb_sim_poke(
         context: *mut sb_context,
         dst: *mut ::core::ffi::c_void,
@@ -2309,7 +2603,7 @@ that is there twice, the last counts; unknown fields are skipped.
 * out `struct_size` set by the caller (SB_FILLER_INIT); that many bytes
 are written at most
 
-Errors: INVALID_ARGUMENT, ABI_MISMATCH (struct_size too small), MALFORMED
+Errors: ABI_MISMATCH (struct_size too small), MALFORMED
 (also an unknown type, and parameters that sb_blob_fill would refuse for any
 blob), DATA_LIMIT.*/
     pub fn sb_filler_parse(
@@ -2329,8 +2623,8 @@ is NaN or, but for value, infinite; min > max; std < 0; sparse below -1, above
 d0, or given for another type than gaussian), UNSUPPORTED (not F32 or F64; an
 unknown tail that is not zero), ABI_MISMATCH (struct_size too small),
 SHAPE_MISMATCH (positive_unitball, xavier and msra want an axis; bilinear wants
-four, the last two equal), OUT_OF_MEMORY, CAP_REACHED, DEVICE_FAILURE,
-DEVICE_LOST, FORKED.*/
+four, the last two equal), OUT_OF_MEMORY, CAP_REACHED, UNINITIALIZED (a LOST memory
+with room for more than the count), DEVICE_FAILURE, DEVICE_LOST, FORKED.*/
     pub fn sb_blob_fill(
         blob: *mut sb_blob,
         filler: *const sb_filler,
@@ -2344,14 +2638,17 @@ Returns \[borrowed\] static text.*/
     /**Opens bytes as a model.
 * context \[borrowed, nullable\] retained
 * format SB_FORMAT_*; bytes with no field of a format that is named here are MALFORMED
-* bytes \[borrowed\] must stay as they are until the model is destroyed
+* bytes \[borrowed, nullable when size is 0\] must stay as they are until the model is
+destroyed
 * limits \[borrowed, nullable\] the context's
 * deleter \[nullable\] runs once when the model lets go of the bytes; not
 at all when this call fails
+* user passed to `deleter`
 * out \[owned\] sb_model_destroy
 
-Errors: INVALID_ARGUMENT, MALFORMED, LENGTH_MISMATCH, BAD_SHAPE, DATA_OVERFLOW, DATA_LIMIT,
-OUT_OF_MEMORY, CAP_REACHED.*/
+Errors: INVALID_ARGUMENT (no format, a limit below 0), UNSUPPORTED (limits with an unknown
+tail), ABI_MISMATCH (limits of another version), MALFORMED, LENGTH_MISMATCH, BAD_SHAPE,
+DATA_OVERFLOW, DATA_LIMIT, OUT_OF_MEMORY, CAP_REACHED.*/
     pub fn sb_model_open_bytes(
         context: *mut sb_context,
         format: i32,
@@ -2364,10 +2661,14 @@ OUT_OF_MEMORY, CAP_REACHED.*/
         err: *mut sb_error,
     ) -> sb_status;
     /**Opens a file as a model; it stays open until the model is destroyed.
-* path \[borrowed\]
+* context \[borrowed, nullable\] retained
+* format SB_FORMAT_*
+* path \[borrowed\] NUL-terminated
 * flags 0 or SB_OPEN_MAPPED
+* limits \[borrowed, nullable\] the context's
+* out \[owned\] sb_model_destroy
 
-Errors: as above; IO (errno in device_code).*/
+Errors: as sb_model_open_bytes, INVALID_ARGUMENT (unknown flag), IO (errno in device_code).*/
     pub fn sb_model_open_file(
         context: *mut sb_context,
         format: i32,
@@ -2377,14 +2678,19 @@ Errors: as above; IO (errno in device_code).*/
         out: *mut *mut sb_model,
         err: *mut sb_error,
     ) -> sb_status;
-    ///An empty model, to be built in memory and saved. * format not AUTO
+    /**An empty model, to be built in memory and saved.
+* context \[borrowed, nullable\] retained
+* format SB_FORMAT_*, not AUTO
+* out \[owned\] sb_model_destroy
+
+Errors: INVALID_ARGUMENT (no format, or AUTO), OUT_OF_MEMORY, CAP_REACHED.*/
     pub fn sb_model_create(
         context: *mut sb_context,
         format: i32,
         out: *mut *mut sb_model,
         err: *mut sb_error,
     ) -> sb_status;
-    ///* model \[owned, nullable\]
+    ///Ends the model, closes its file or lets go of its bytes. * model \[owned, nullable\]
     pub fn sb_model_destroy(model: *mut sb_model);
     ///SB_FORMAT_*, found out or given.
     pub fn sb_model_format(model: *const sb_model) -> i32;
@@ -2392,14 +2698,20 @@ Errors: as above; IO (errno in device_code).*/
     pub fn sb_model_name(model: *const sb_model) -> sb_text;
     ///Layers, those without blobs included.
     pub fn sb_model_num_layers(model: *const sb_model) -> i64;
-    #[doc = "* layer 0..num_layers-1. \nErrors: INDEX_OUT_OF_RANGE."]
+    /**What a layer is. * layer 0..num_layers-1
+
+Errors: INDEX_OUT_OF_RANGE.*/
     pub fn sb_model_layer(
         model: *const sb_model,
         layer: i64,
         out: *mut sb_layer_info,
         err: *mut sb_error,
     ) -> sb_status;
-    ///The first layer of that name. * out its index, -1 if there is none
+    /**The first layer of that name.
+* name \[borrowed\] `name_size` bytes
+* out its index, -1 if there is none
+
+Errors: none.*/
     pub fn sb_model_find_layer(
         model: *const sb_model,
         name: *const ::core::ffi::c_char,
@@ -2409,7 +2721,10 @@ Errors: as above; IO (errno in device_code).*/
     ) -> sb_status;
     ///Blobs of a layer or of SB_NO_LAYER; 0 for a layer that does not exist.
     pub fn sb_model_num_blobs(model: *const sb_model, layer: i64) -> i64;
-    #[doc = "* layer a layer or SB_NO_LAYER.\n\nErrors: INDEX_OUT_OF_RANGE; IO and MALFORMED when the file is not what it was."]
+    /**What a blob is. * layer a layer or SB_NO_LAYER
+
+Errors: INDEX_OUT_OF_RANGE, IO, MALFORMED, LENGTH_MISMATCH, BAD_SHAPE, DATA_OVERFLOW,
+DATA_LIMIT (all but the first where the file is not what it was).*/
     pub fn sb_model_blob_info(
         model: *const sb_model,
         layer: i64,
@@ -2421,9 +2736,12 @@ Errors: as above; IO (errno in device_code).*/
 storage that is swapped in when whole. Conversions as in
 sb_blob_from_proto. A blob without payload is LENGTH_MISMATCH unless its
 count is 0. A replaced blob is copied.
+* layer a layer or SB_NO_LAYER
+* blob \[borrowed\]
 
-Errors: INDEX_OUT_OF_RANGE, UNSUPPORTED (target not F32 or F64), MALFORMED,
-LENGTH_MISMATCH, DATA_LIMIT, OUT_OF_MEMORY, CAP_REACHED, IO.*/
+Errors: INDEX_OUT_OF_RANGE, UNSUPPORTED (target not F32 or F64; an announced blob), MALFORMED,
+LENGTH_MISMATCH, BAD_SHAPE, DATA_OVERFLOW, DATA_LIMIT, OUT_OF_MEMORY, CAP_REACHED, IO,
+DEVICE_FAILURE, DEVICE_LOST, FORKED.*/
     pub fn sb_model_load_blob(
         model: *const sb_model,
         layer: i64,
@@ -2432,10 +2750,11 @@ LENGTH_MISMATCH, DATA_LIMIT, OUT_OF_MEMORY, CAP_REACHED, IO.*/
         err: *mut sb_error,
     ) -> sb_status;
     /**Replaces a blob in the model by a copy of `blob` as it is now.
+* layer a layer or SB_NO_LAYER
+* blob \[borrowed\]
 * flags 0 or SB_PROTO_WRITE_DIFF
 
-Errors: INDEX_OUT_OF_RANGE, UNSUPPORTED (not F32 or F64), OVER_LIMIT (2^31 - 1 bytes),
-OUT_OF_MEMORY, CAP_REACHED and those of sb_blob_cpu_data.*/
+Errors: INDEX_OUT_OF_RANGE, as sb_blob_proto_size, as sb_blob_cpu_data.*/
     pub fn sb_model_set_blob(
         model: *mut sb_model,
         layer: i64,
@@ -2446,7 +2765,11 @@ OUT_OF_MEMORY, CAP_REACHED and those of sb_blob_cpu_data.*/
     ) -> sb_status;
     /**Adds a blob at the end of a layer's, or of SB_NO_LAYER's; otherwise as
 sb_model_set_blob.
-Errors: also UNSUPPORTED (a layer in a solver state, a second blob in a
+* layer a layer or SB_NO_LAYER
+* blob \[borrowed\]
+* flags 0 or SB_PROTO_WRITE_DIFF
+
+Errors: as sb_model_set_blob, UNSUPPORTED (a layer in a solver state, a second blob in a
 blob file).*/
     pub fn sb_model_add_blob(
         model: *mut sb_model,
@@ -2467,14 +2790,15 @@ Errors: UNSUPPORTED (not a caffemodel), OUT_OF_MEMORY, CAP_REACHED.*/
         out_layer: *mut i64,
         err: *mut sb_error,
     ) -> sb_status;
-    /**Names the net.
+    /**Names the net. * name \[borrowed\] NUL-terminated
+
 Errors: UNSUPPORTED (not a caffemodel), OUT_OF_MEMORY, CAP_REACHED.*/
     pub fn sb_model_set_name(
         model: *mut sb_model,
         name: *const ::core::ffi::c_char,
         err: *mut sb_error,
     ) -> sb_status;
-    /**
+    /**What a solver state holds beside its history.
 Errors: UNSUPPORTED (not a solver state).*/
     pub fn sb_model_solver_info(
         model: *const sb_model,
@@ -2482,28 +2806,32 @@ Errors: UNSUPPORTED (not a solver state).*/
         err: *mut sb_error,
     ) -> sb_status;
     /**Sets iter, learned_net and current_step of a solver state.
-* info \[borrowed\]
-Errors: UNSUPPORTED, OUT_OF_MEMORY, CAP_REACHED.*/
+* info \[borrowed\] learned_net is copied
+
+Errors: UNSUPPORTED (not a solver state), OUT_OF_MEMORY, CAP_REACHED.*/
     pub fn sb_model_set_solver_info(
         model: *mut sb_model,
         info: *const sb_solver_info,
         err: *mut sb_error,
     ) -> sb_status;
     /**Bytes that the model takes when saved.
-Errors: OVER_LIMIT (over 2^31 - 1,
-protobuf's limit); IO and MALFORMED when the file is not what it was.*/
+
+Errors: OVER_LIMIT (over 2^31 - 1, protobuf's limit), IO, MALFORMED, DATA_LIMIT (these three
+where the file is not what it was).*/
     pub fn sb_model_size(
         model: *const sb_model,
         out: *mut usize,
         err: *mut sb_error,
     ) -> sb_status;
     /**The model as bytes: what was not replaced is copied verbatim, unknown
-fields included.
-* buffer at least sb_model_size bytes. * out_size \[nullable\]
+fields included. A file that is not what it was is found before a byte is
+written; if it changes meanwhile, the buffer's contents are unspecified.
+* buffer \[borrowed\] at least sb_model_size bytes
+* capacity bytes of `buffer`
+* out_size \[nullable\] bytes written
 
-Errors: OVER_LIMIT, INVALID_ARGUMENT (capacity too small); IO and MALFORMED
-when the file is not what it was, found before a byte is written or, if it
-changes meanwhile, with the buffer's contents unspecified.*/
+Errors: as sb_model_size, INVALID_ARGUMENT (capacity too small), UNSUPPORTED (an announced
+blob).*/
     pub fn sb_model_save(
         model: *const sb_model,
         buffer: *mut ::core::ffi::c_void,
@@ -2512,8 +2840,9 @@ changes meanwhile, with the buffer's contents unspecified.*/
         err: *mut sb_error,
     ) -> sb_status;
     /**The same into a file, atomically; it may be the one the model was opened from.
+* path \[borrowed\] NUL-terminated
 
-Errors: OVER_LIMIT, IO, MALFORMED, OUT_OF_MEMORY, CAP_REACHED.*/
+Errors: as sb_model_size, IO, UNSUPPORTED (an announced blob).*/
     pub fn sb_model_save_file(
         model: *const sb_model,
         path: *const ::core::ffi::c_char,
@@ -2522,9 +2851,11 @@ Errors: OVER_LIMIT, IO, MALFORMED, OUT_OF_MEMORY, CAP_REACHED.*/
     /**Adds a blob like sb_model_add_blob, but without its values, which
 sb_model_save_file_from asks for: so a model can be saved that memory would not
 hold. Other ways to save or load the blob are UNSUPPORTED until it is set.
+* layer a layer or SB_NO_LAYER
 * like \[borrowed\] of its dtype and shape; its bytes are not touched
 
-Errors: those of sb_model_add_blob but for sb_blob_cpu_data's.*/
+Errors: INDEX_OUT_OF_RANGE, UNSUPPORTED (as in sb_model_add_blob), OVER_LIMIT (2^31 - 1 bytes),
+OUT_OF_MEMORY, CAP_REACHED.*/
     pub fn sb_model_announce_blob(
         model: *mut sb_model,
         layer: i64,
@@ -2532,9 +2863,12 @@ Errors: those of sb_model_add_blob but for sb_blob_cpu_data's.*/
         err: *mut sb_error,
     ) -> sb_status;
     /**As sb_model_save_file, the values of announced blobs asked for one at a time.
+* path \[borrowed\] NUL-terminated
+* lender \[borrowed\]
+* user passed to `lender`
 
-Errors: also the lender's; DTYPE_MISMATCH, SHAPE_MISMATCH (what it lent is not what
-was announced) and those of sb_blob_cpu_data.*/
+Errors: as sb_model_size, IO, the lender's, DTYPE_MISMATCH, SHAPE_MISMATCH (what it lent is not
+what was announced), as sb_blob_cpu_data.*/
     pub fn sb_model_save_file_from(
         model: *const sb_model,
         path: *const ::core::ffi::c_char,
@@ -2552,11 +2886,15 @@ raw_data and raw_diff are NVCaffe's: little-endian bytes of the type that
 raw_data_type, raw_diff_type name (DOUBLE, FLOAT, FLOAT16, INT, UINT; the
 integers have 32 bits). They are read and never written: Caffe would not find
 the values.
+* bytes \[borrowed, nullable when size is 0\]
 * flags 0 or SB_PROTO_RESHAPE; without it a shape that differs is
 SHAPE_MISMATCH (by Caffe's rule for legacy dimensions)
 * limits \[borrowed, nullable\] the context's
 
-Errors: as above; also SHAPE_MISMATCH, UNSUPPORTED (not F32 or F64).*/
+Errors: INVALID_ARGUMENT (unknown flag, a limit below 0), UNSUPPORTED (not F32 or F64; limits
+with an unknown tail), ABI_MISMATCH (limits of another version), SHAPE_MISMATCH, MALFORMED,
+LENGTH_MISMATCH, BAD_SHAPE, DATA_OVERFLOW, DATA_LIMIT, OUT_OF_MEMORY, CAP_REACHED, UNINITIALIZED
+(a LOST memory with room for more than the count), DEVICE_FAILURE, DEVICE_LOST, FORKED.*/
     pub fn sb_blob_from_proto(
         blob: *mut sb_blob,
         bytes: *const ::core::ffi::c_void,
@@ -2567,8 +2905,10 @@ Errors: as above; also SHAPE_MISMATCH, UNSUPPORTED (not F32 or F64).*/
     ) -> sb_status;
     /**Whether the blob's shape is a BlobProto's (Blob::ShapeEquals): legacy
 dimensions compare with the last four axes, missing ones being 1.
-* out 0 or 1.
-Errors: as above.*/
+* bytes \[borrowed, nullable when size is 0\]
+* out 0 or 1
+
+Errors: MALFORMED, LENGTH_MISMATCH, BAD_SHAPE, DATA_OVERFLOW, DATA_LIMIT.*/
     pub fn sb_blob_shape_equals_proto(
         blob: *const sb_blob,
         bytes: *const ::core::ffi::c_void,
@@ -2577,8 +2917,10 @@ Errors: as above.*/
         err: *mut sb_error,
     ) -> sb_status;
     /**Reshapes to a BlobShape message (Blob::Reshape(BlobShape)).
-* out_reallocated \[nullable\].
-Errors: as above.*/
+* bytes \[borrowed, nullable when size is 0\]
+* out_reallocated \[nullable\] SB_REALLOCATED_* bits
+
+Errors: MALFORMED, BAD_SHAPE, DATA_OVERFLOW, DATA_LIMIT.*/
     pub fn sb_blob_reshape_proto(
         blob: *mut sb_blob,
         bytes: *const ::core::ffi::c_void,
@@ -2589,8 +2931,8 @@ Errors: as above.*/
     /**Bytes that the blob's BlobProto takes.
 * flags 0 or SB_PROTO_WRITE_DIFF
 
-Errors: UNSUPPORTED (not F32 or F64), OVER_LIMIT (over 2^31 - 1 bytes,
-protobuf's limit).*/
+Errors: INVALID_ARGUMENT (unknown flag), UNSUPPORTED (not F32 or F64), OVER_LIMIT (over
+2^31 - 1 bytes, protobuf's limit).*/
     pub fn sb_blob_proto_size(
         blob: *const sb_blob,
         flags: u32,
@@ -2598,12 +2940,13 @@ protobuf's limit).*/
         err: *mut sb_error,
     ) -> sb_status;
     /**Writes the blob as a BlobProto (Blob::ToProto): F32 to data and diff, F64
-to double_data and double_diff.
-* buffer at least sb_blob_proto_size bytes
+to double_data and double_diff. Nothing is written on failure.
+* flags 0 or SB_PROTO_WRITE_DIFF
+* buffer \[borrowed\] at least sb_blob_proto_size bytes
+* capacity bytes of `buffer`
 * out_size \[nullable\] bytes written
 
-Errors: as sb_blob_proto_size; INVALID_ARGUMENT (capacity too small), and
-those of sb_blob_cpu_data. Nothing is written on failure.*/
+Errors: as sb_blob_proto_size, INVALID_ARGUMENT (capacity too small), as sb_blob_cpu_data.*/
     pub fn sb_blob_to_proto(
         blob: *const sb_blob,
         flags: u32,
@@ -2613,7 +2956,11 @@ those of sb_blob_cpu_data. Nothing is written on failure.*/
         err: *mut sb_error,
     ) -> sb_status;
     /**The same into new memory of the blob's context.
-* out \[owned\] sb_bytes_free*/
+* flags 0 or SB_PROTO_WRITE_DIFF
+* out \[owned\] sb_bytes_free
+* out_size bytes of it
+
+Errors: as sb_blob_proto_size, as sb_blob_cpu_data.*/
     pub fn sb_blob_to_proto_new(
         blob: *const sb_blob,
         flags: u32,
@@ -2625,8 +2972,10 @@ those of sb_blob_cpu_data. Nothing is written on failure.*/
 (ReadProtoFromBinaryFile, then FromProto). The payload goes to fresh
 storage that is swapped in when whole.
 * path \[borrowed\] NUL-terminated
+* flags 0 or SB_PROTO_RESHAPE
+* limits \[borrowed, nullable\] the context's
 
-Errors: as sb_blob_from_proto; IO (errno in device_code; also a file that
+Errors: as sb_blob_from_proto, IO (errno in device_code; also a file that
 changes while it is read).*/
     pub fn sb_blob_read_file(
         blob: *mut sb_blob,
@@ -2637,8 +2986,10 @@ changes while it is read).*/
     ) -> sb_status;
     /**Writes the blob's BlobProto to a file, atomically: whatever happens, the
 file is the old one or the whole new one (WriteProtoToBinaryFile).
+* path \[borrowed\] NUL-terminated
+* flags 0 or SB_PROTO_WRITE_DIFF
 
-Errors: as sb_blob_to_proto; IO.*/
+Errors: as sb_blob_proto_size, as sb_blob_cpu_data, IO (errno in device_code).*/
     pub fn sb_blob_write_file(
         blob: *const sb_blob,
         path: *const ::core::ffi::c_char,

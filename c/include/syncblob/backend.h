@@ -9,7 +9,8 @@
  * SB_OK or one of NO_DEVICE, OUT_OF_MEMORY, DEVICE_FAILURE, DEVICE_LOST,
  * UNSUPPORTED, WRONG_DEVICE, FORKED, and writes `err` (never NULL here) on failure
  * with sb_backend_fail; it has done and queued nothing then. DEVICE_LOST makes
- * the whole context lost.
+ * the whole context lost. Callers see what a slot returns, and any other code as
+ * DEVICE_FAILURE. c/guide/backend.md writes one from the beginning.
  *
  * "Queued on `stream`" means ordered after all that was queued there before;
  * the slot need not wait for it. A backend whose work is always complete on
@@ -27,18 +28,22 @@ SB_BEGIN_DECLS
 #define SB_BACKEND_ABI_VERSION 1
 
 /** Fills `err` and returns `status`, for a slot to return.
+ *  @param err [nullable]
+ *  @param status SB_ERR_*
  *  @param device_code the driver's own number for the failure, 0 if none
- *  @param message [borrowed] one sentence, copied */
+ *  @param message [borrowed, nullable] one sentence, copied; NULL: sb_status_text
+ *  Errors: the slot's. */
 SB_API sb_status sb_backend_fail(sb_error *err, sb_status status, int32_t device_code,
                                  const char *message);
 
 /** Flags of a backend. */
 enum {
-    /** In the child of a fork, page-locked memory of the parent may not be mapped: the core answers
-     *  FORKED there, rather than with a pointer to it. */
-    SB_BACKEND_PINNED_NOT_IN_CHILD = 1
+    SB_BACKEND_PINNED_NOT_IN_CHILD = 1 /**< in the child of a fork, page-locked memory of the parent
+                                            may not be mapped: the core answers FORKED there, rather
+                                            than with a pointer to it */
 };
 
+/** The table. Of a smaller struct_size the missing tail is NULL and 0. */
 typedef struct sb_backend {
     size_t struct_size;   /**< sizeof(sb_backend) of the implementer */
     uint32_t abi_version; /**< SB_BACKEND_ABI_VERSION */
@@ -78,7 +83,10 @@ typedef struct sb_backend {
 
     /* --- pinned host memory: both or neither; missing: ordinary memory ---- */
 
+    /** Host memory that the device copies from and to without another copy, aligned
+     *  to 64 or more. */
     sb_status (*alloc_pinned)(void *device, size_t bytes, void **out, sb_error *err);
+    /** Takes it back. No work uses it any more. */
     void (*free_pinned)(void *device, void *ptr, size_t bytes);
 
     /* --- adopted pointers: optional; missing: any pointer is taken -------- */

@@ -9,7 +9,12 @@
  *  - [owned]: the receiver must release it. [borrowed]: it must not, and the
  *    text says how long it lives. [nullable]: NULL is allowed and its meaning
  *    is given. A pointer without [nullable] that is NULL gives
- *    SB_ERR_INVALID_ARGUMENT.
+ *    SB_ERR_INVALID_ARGUMENT. What a function is called on, its first parameter,
+ *    is [borrowed]; what is [borrowed] for no longer than the call has no time
+ *    beside it.
+ *  - "Errors:" is the closed list of a function's codes, without SB_ERR_; "as f"
+ *    stands for those of f. Beside them there is only INVALID_ARGUMENT for a NULL,
+ *    and what slots of a backend of the caller's own return (backend.h).
  *  - dtypes, heads and axes are int32_t; dimensions, indices and counts are
  *    int64_t; bytes are size_t; predicates return int32_t, 0 or 1.
  */
@@ -23,6 +28,10 @@
 #error "syncblob needs a 64-bit host"
 #endif
 
+/** @def SB_API
+ *  Marks what the library exports. */
+/** @def SB_MUST_CHECK
+ *  Marks a function whose result must be looked at. */
 #if defined(__GNUC__)
 #define SB_API        __attribute__((visibility("default")))
 #define SB_MUST_CHECK __attribute__((warn_unused_result))
@@ -34,6 +43,10 @@
 /* What stands in #ifdef SB_EXPERIMENTAL is seen by programs that define it: it may change or go
    with any minor version. */
 
+/** @def SB_BEGIN_DECLS
+ *  Begins declarations that C++ takes for C's. */
+/** @def SB_END_DECLS
+ *  Ends them. */
 #ifdef __cplusplus
 #define SB_BEGIN_DECLS extern "C" {
 #define SB_END_DECLS   }
@@ -42,9 +55,9 @@
 #define SB_END_DECLS
 #endif
 
-#define SB_VERSION_MAJOR 0
-#define SB_VERSION_MINOR 1
-#define SB_VERSION_PATCH 0
+#define SB_VERSION_MAJOR 0 /**< raised when programs must change */
+#define SB_VERSION_MINOR 1 /**< raised when something is added */
+#define SB_VERSION_PATCH 0 /**< raised when something is put right */
 /** The version as one number: major * 1000000 + minor * 1000 + patch. */
 #define SB_VERSION_NUMBER (SB_VERSION_MAJOR * 1000000 + SB_VERSION_MINOR * 1000 + SB_VERSION_PATCH)
 

@@ -17,13 +17,17 @@
 
 SB_BEGIN_DECLS
 
+/** A blob: shape, element type, data and diff. */
 typedef struct sb_blob sb_blob;
 
 /** Axes of a blob at most (Caffe's kMaxBlobAxes). */
 #define SB_MAX_AXES 32
 
 /** Which memories a call replaced, so that pointers to them are stale. */
-enum { SB_REALLOCATED_DATA = 1, SB_REALLOCATED_DIFF = 2 };
+enum {
+    SB_REALLOCATED_DATA = 1, /**< that of data */
+    SB_REALLOCATED_DIFF = 2  /**< that of diff */
+};
 
 /* --- making -------------------------------------------------------------- */
 
@@ -31,17 +35,23 @@ enum { SB_REALLOCATED_DATA = 1, SB_REALLOCATED_DIFF = 2 };
  *  @param context [borrowed, nullable] retained
  *  @param dtype SB_DTYPE_*
  *  @param out [owned] sb_blob_destroy
- *  Errors: INVALID_ARGUMENT, UNSUPPORTED (a reserved dtype), OUT_OF_MEMORY, CAP_REACHED. */
+ *  Errors: INVALID_ARGUMENT (no dtype), UNSUPPORTED (a reserved dtype), OUT_OF_MEMORY,
+ *  CAP_REACHED. */
 SB_API sb_status sb_blob_create(sb_context *context, int32_t dtype, sb_blob **out, sb_error *err);
 
 /** A blob of a shape. 0 axes make a scalar, count 1; a dimension of 0 makes
  *  count 0. Nothing is allocated for the elements yet.
+ *  @param context [borrowed, nullable] retained
  *  @param shape [borrowed, nullable when num_axes is 0] `num_axes` dimensions
- *  Errors: as sb_blob_create and sb_blob_reshape. */
+ *  @param out [owned] sb_blob_destroy
+ *  Errors: as sb_blob_create, as sb_blob_reshape. */
 SB_API sb_status sb_blob_create_shaped(sb_context *context, int32_t dtype, const int64_t *shape,
                                        int32_t num_axes, sb_blob **out, sb_error *err);
 
-/** A blob of Caffe's four legacy dimensions. */
+/** A blob of Caffe's four legacy dimensions.
+ *  @param context [borrowed, nullable] retained
+ *  @param out [owned] sb_blob_destroy
+ *  Errors: as sb_blob_create_shaped. */
 SB_API sb_status sb_blob_create_legacy(sb_context *context, int32_t dtype, int64_t num,
                                        int64_t channels, int64_t height, int64_t width,
                                        sb_blob **out, sb_error *err);
@@ -55,32 +65,41 @@ SB_API void sb_blob_destroy(sb_blob *blob);
  *  only when the count outgrows its capacity; otherwise contents, shares and
  *  borrowed storage stay. Sharers are never harmed: a shared blob that
  *  outgrows its memory lets go of it.
+ *  @param shape [borrowed, nullable when num_axes is 0] `num_axes` dimensions
  *  @param out_reallocated [nullable] SB_REALLOCATED_* bits
  *  Errors: INVALID_ARGUMENT (negative dimension), OVER_LIMIT (more than SB_MAX_AXES),
  *  SIZE_OVERFLOW (the count or its bytes do not fit). */
 SB_API sb_status sb_blob_reshape(sb_blob *blob, const int64_t *shape, int32_t num_axes,
                                  uint32_t *out_reallocated, sb_error *err);
 
-/** Reshape to Caffe's four legacy dimensions. */
+/** Reshape to Caffe's four legacy dimensions.
+ *  @param out_reallocated [nullable] SB_REALLOCATED_* bits
+ *  Errors: as sb_blob_reshape. */
 SB_API sb_status sb_blob_reshape_legacy(sb_blob *blob, int64_t num, int64_t channels,
                                         int64_t height, int64_t width, uint32_t *out_reallocated,
                                         sb_error *err);
 
 /** Reshape to the shape of `other` (Blob::ReshapeLike); after a never-shaped
- *  `other`, `blob` counts as never shaped too. */
+ *  `other`, `blob` counts as never shaped too.
+ *  @param other [borrowed]
+ *  @param out_reallocated [nullable] SB_REALLOCATED_* bits
+ *  Errors: SIZE_OVERFLOW (larger elements than those of `other`). */
 SB_API sb_status sb_blob_reshape_like(sb_blob *blob, const sb_blob *other,
                                       uint32_t *out_reallocated, sb_error *err);
 
 /** Replaces memories that are larger than the count needs by ones that fit,
  *  contents kept where the head is (SYNCED: the host). Shared and borrowed ones
  *  stay as they are. Caffe never shrinks.
- *  Errors: OUT_OF_MEMORY, CAP_REACHED, DEVICE_FAILURE, DEVICE_LOST, FORKED. */
+ *  @param out_reallocated [nullable] SB_REALLOCATED_* bits
+ *  Errors: OUT_OF_MEMORY, CAP_REACHED, UNINITIALIZED (LOST), DEVICE_FAILURE, DEVICE_LOST,
+ *  FORKED. */
 SB_API sb_status sb_blob_shrink_to_fit(sb_blob *blob, uint32_t *out_reallocated, sb_error *err);
 
-/** SB_DTYPE_*. */
+/** The element type, SB_DTYPE_*. */
 SB_API int32_t sb_blob_dtype(const sb_blob *blob);
 
-/** @return [borrowed] NULL for the built-in context */
+/** The context that the blob was made in.
+ *  @return [borrowed] lives as long as the blob; NULL for the built-in context */
 SB_API sb_context *sb_blob_context(const sb_blob *blob);
 
 /** 0 until the first Reshape, then 1. */
@@ -121,28 +140,32 @@ SB_API sb_status sb_blob_count_range(const sb_blob *blob, int32_t start, int32_t
 SB_API sb_status sb_blob_legacy_shape(const sb_blob *blob, int32_t index, int64_t *out,
                                       sb_error *err);
 
-/** LegacyShape(0). */
+/** LegacyShape(0): the number of items. Errors: as sb_blob_legacy_shape. */
 SB_API sb_status sb_blob_num(const sb_blob *blob, int64_t *out, sb_error *err);
-/** LegacyShape(1). */
+/** LegacyShape(1): channels. Errors: as sb_blob_legacy_shape. */
 SB_API sb_status sb_blob_channels(const sb_blob *blob, int64_t *out, sb_error *err);
-/** LegacyShape(2). */
+/** LegacyShape(2): rows. Errors: as sb_blob_legacy_shape. */
 SB_API sb_status sb_blob_height(const sb_blob *blob, int64_t *out, sb_error *err);
-/** LegacyShape(3). */
+/** LegacyShape(3): columns. Errors: as sb_blob_legacy_shape. */
 SB_API sb_status sb_blob_width(const sb_blob *blob, int64_t *out, sb_error *err);
 
-/** 1 if both have the same axes (never-shaped equals only never-shaped). */
+/** 1 if both have the same axes (never-shaped equals only never-shaped).
+ *  @param b [borrowed] */
 SB_API int32_t sb_blob_shape_equals(const sb_blob *a, const sb_blob *b);
 
 /** Caffe's form "2 3 4 5 (120)", NUL-terminated, cut at `capacity`.
- *  @param buffer [nullable when capacity is 0]
- *  @param out_length [nullable] length of the whole text without the NUL */
+ *  @param buffer [borrowed, nullable when capacity is 0] receives the text
+ *  @param capacity bytes of `buffer`
+ *  @param out_length [nullable] length of the whole text without the NUL
+ *  Errors: none. */
 SB_API sb_status sb_blob_shape_string(const sb_blob *blob, char *buffer, size_t capacity,
                                       size_t *out_length, sb_error *err);
 
 /** The linear index of an element; missing trailing indices are 0
  *  (Blob::offset(indices)).
+ *  @param indices [borrowed, nullable when num_indices is 0] `num_indices` of them
  *  Errors: INDEX_OUT_OF_RANGE (an index negative or not below its extent, more
- *  indices than axes). */
+ *  indices than axes, a blob without elements). */
 SB_API sb_status sb_blob_offset(const sb_blob *blob, const int64_t *indices, int32_t num_indices,
                                 int64_t *out, sb_error *err);
 
@@ -152,54 +175,79 @@ SB_API sb_status sb_blob_offset_legacy(const sb_blob *blob, int64_t n, int64_t c
                                        int64_t w, int64_t *out, sb_error *err);
 
 /** The dimensions as int64_t on the device (Blob::gpu_shape, there int).
- *  @param out [borrowed] until the next reshape
+ *  @param out [borrowed] num_axes dimensions, until the next reshape
  *  Errors: NO_DEVICE, OUT_OF_MEMORY, CAP_REACHED, DEVICE_FAILURE, DEVICE_LOST, FORKED. */
 SB_API sb_status sb_blob_gpu_shape(const sb_blob *blob, const int64_t **out, sb_error *err);
 
-/** SB_OK if the blob holds `dtype`, else DTYPE_MISMATCH: what the typed
- *  wrappers of typed.h ask first. */
+/** SB_OK if the blob holds `dtype`: what the typed wrappers of typed.h ask first.
+ *  Errors: DTYPE_MISMATCH. */
 SB_API sb_status sb_blob_check_dtype(const sb_blob *blob, int32_t dtype, sb_error *err);
 
 /* --- bytes of data -------------------------------------------------------- */
 /* The calls of mem.h on the blob's data memory, which is made on the way if need
-   be. Each returns what its namesake there returns. A pointer covers at least
-   sb_blob_count elements. */
+   be. A pointer covers at least sb_blob_count elements. */
 
-/** Blob::data: the memory itself. @param out [borrowed] until a call that replaces it; retain it
- *  to keep it. Errors: OUT_OF_MEMORY, CAP_REACHED. */
+/** Blob::data: the memory itself.
+ *  @param out [borrowed] until a call that replaces it; retain it to keep it
+ *  Errors: OUT_OF_MEMORY, CAP_REACHED. */
 SB_API sb_status sb_blob_data(const sb_blob *blob, sb_mem **out, sb_error *err);
-/** Blob::cpu_data. */
+/** Blob::cpu_data: the elements on the host, for reading.
+ *  @param out [borrowed] as of sb_mem_cpu_data
+ *  Errors: as sb_mem_cpu_data. */
 SB_API sb_status sb_blob_cpu_data(const sb_blob *blob, const void **out, sb_error *err);
-/** Blob::mutable_cpu_data. */
+/** Blob::mutable_cpu_data: the elements on the host, for writing.
+ *  @param out [borrowed] as of sb_mem_mutable_cpu_data
+ *  Errors: as sb_mem_mutable_cpu_data. */
 SB_API sb_status sb_blob_mutable_cpu_data(sb_blob *blob, void **out, sb_error *err);
-/** sb_mem_overwrite_cpu. */
+/** Host memory for a caller that writes every element.
+ *  @param out [borrowed] as of sb_mem_overwrite_cpu
+ *  Errors: as sb_mem_overwrite_cpu. */
 SB_API sb_status sb_blob_overwrite_cpu_data(sb_blob *blob, void **out, sb_error *err);
-/** Blob::gpu_data. */
+/** Blob::gpu_data: the elements on the device, for reading.
+ *  @param out [borrowed] as of sb_mem_gpu_data
+ *  Errors: as sb_mem_gpu_data. */
 SB_API sb_status sb_blob_gpu_data(const sb_blob *blob, const void **out, sb_error *err);
-/** sb_mem_gpu_data_on. */
+/** The same for work on `stream`.
+ *  @param stream [borrowed] see sb_mem_gpu_data_on
+ *  @param out [borrowed] as of sb_mem_gpu_data_on
+ *  Errors: as sb_mem_gpu_data_on. */
 SB_API sb_status sb_blob_gpu_data_on(const sb_blob *blob, sb_stream stream, const void **out,
                                      sb_error *err);
-/** Blob::mutable_gpu_data. */
+/** Blob::mutable_gpu_data: the elements on the device, for writing.
+ *  @param out [borrowed] as of sb_mem_mutable_gpu_data
+ *  Errors: as sb_mem_mutable_gpu_data. */
 SB_API sb_status sb_blob_mutable_gpu_data(sb_blob *blob, void **out, sb_error *err);
-/** sb_mem_mutable_gpu_data_on. */
+/** The same for work on `stream`.
+ *  @param stream [borrowed] see sb_mem_gpu_data_on
+ *  @param out [borrowed] as of sb_mem_mutable_gpu_data_on
+ *  Errors: as sb_mem_mutable_gpu_data_on. */
 SB_API sb_status sb_blob_mutable_gpu_data_on(sb_blob *blob, sb_stream stream, void **out,
                                              sb_error *err);
-/** sb_mem_overwrite_gpu. */
+/** Device memory for a caller that writes every element.
+ *  @param out [borrowed] as of sb_mem_overwrite_gpu
+ *  Errors: as sb_mem_overwrite_gpu. */
 SB_API sb_status sb_blob_overwrite_gpu_data(sb_blob *blob, void **out, sb_error *err);
-/** sb_mem_overwrite_gpu_on. */
+/** The same for work on `stream`.
+ *  @param stream [borrowed] see sb_mem_gpu_data_on
+ *  @param out [borrowed] as of sb_mem_overwrite_gpu_on
+ *  Errors: as sb_mem_overwrite_gpu_on. */
 SB_API sb_status sb_blob_overwrite_gpu_data_on(sb_blob *blob, sb_stream stream, void **out,
                                                sb_error *err);
 
 /** One element of data, by indices as in sb_blob_offset (Blob::data_at).
- *  @param out receives one element of the blob's dtype
- *  Errors: as sb_blob_offset and sb_blob_cpu_data. */
+ *  @param indices [borrowed, nullable when num_indices is 0] `num_indices` of them
+ *  @param out [borrowed] receives one element of the blob's dtype
+ *  Errors: as sb_blob_offset, as sb_blob_cpu_data. */
 SB_API sb_status sb_blob_data_at(const sb_blob *blob, const int64_t *indices, int32_t num_indices,
                                  void *out, sb_error *err);
-/** One element of data, by legacy indices. */
+/** One element of data, by legacy indices.
+ *  @param out [borrowed] receives one element of the blob's dtype
+ *  Errors: as sb_blob_offset_legacy, as sb_blob_cpu_data. */
 SB_API sb_status sb_blob_data_at_legacy(const sb_blob *blob, int64_t n, int64_t c, int64_t h,
                                         int64_t w, void *out, sb_error *err);
 
 /** Shares the data memory of `other` (Blob::ShareData); it lives as long as either.
+ *  @param other [borrowed] of equal count and dtype; its shape may differ
  *  Errors: SHAPE_MISMATCH (counts differ), DTYPE_MISMATCH, WRONG_DEVICE (another
  *  context), OUT_OF_MEMORY, CAP_REACHED. */
 SB_API sb_status sb_blob_share_data(sb_blob *blob, const sb_blob *other, sb_error *err);
@@ -209,55 +257,83 @@ SB_API sb_status sb_blob_share_data(sb_blob *blob, const sb_blob *other, sb_erro
 SB_API sb_status sb_blob_clear_data(sb_blob *blob, sb_error *err);
 
 /** Sum of absolute values where the head is, as double; 0 for never written
- *  memory (Blob::asum_data). Errors: UNSUPPORTED (not F32 or F64),
+ *  memory (Blob::asum_data).
+ *  Errors: UNSUPPORTED (not F32 or F64; a device without arithmetic), OUT_OF_MEMORY,
  *  DEVICE_FAILURE, DEVICE_LOST, FORKED, UNINITIALIZED (LOST). */
 SB_API sb_status sb_blob_asum_data(const sb_blob *blob, double *out, sb_error *err);
-/** Sum of squares; as above (Blob::sumsq_data). */
+/** Sum of squares, otherwise the same (Blob::sumsq_data).
+ *  Errors: as sb_blob_asum_data. */
 SB_API sb_status sb_blob_sumsq_data(const sb_blob *blob, double *out, sb_error *err);
 /** Multiplies data by `factor` where the head is; nothing for never written
- *  memory (Blob::scale_data). Errors: as sb_blob_update. */
+ *  memory (Blob::scale_data).
+ *  Errors: as sb_blob_update. */
 SB_API sb_status sb_blob_scale_data(sb_blob *blob, double factor, sb_error *err);
 
 /* --- bytes of diff -------------------------------------------------------- */
 /* The calls of mem.h on the blob's diff memory, which is made on the way if need
-   be. Each returns what its namesake there returns. A pointer covers at least
-   sb_blob_count elements. */
+   be. A pointer covers at least sb_blob_count elements. */
 
-/** Blob::diff: the memory itself. @param out [borrowed] until a call that replaces it; retain it
- *  to keep it. Errors: OUT_OF_MEMORY, CAP_REACHED. */
+/** Blob::diff: the memory itself.
+ *  @param out [borrowed] until a call that replaces it; retain it to keep it
+ *  Errors: OUT_OF_MEMORY, CAP_REACHED. */
 SB_API sb_status sb_blob_diff(const sb_blob *blob, sb_mem **out, sb_error *err);
-/** Blob::cpu_diff. */
+/** Blob::cpu_diff: the elements on the host, for reading.
+ *  @param out [borrowed] as of sb_mem_cpu_data
+ *  Errors: as sb_mem_cpu_data. */
 SB_API sb_status sb_blob_cpu_diff(const sb_blob *blob, const void **out, sb_error *err);
-/** Blob::mutable_cpu_diff. */
+/** Blob::mutable_cpu_diff: the elements on the host, for writing.
+ *  @param out [borrowed] as of sb_mem_mutable_cpu_data
+ *  Errors: as sb_mem_mutable_cpu_data. */
 SB_API sb_status sb_blob_mutable_cpu_diff(sb_blob *blob, void **out, sb_error *err);
-/** sb_mem_overwrite_cpu. */
+/** Host memory for a caller that writes every element.
+ *  @param out [borrowed] as of sb_mem_overwrite_cpu
+ *  Errors: as sb_mem_overwrite_cpu. */
 SB_API sb_status sb_blob_overwrite_cpu_diff(sb_blob *blob, void **out, sb_error *err);
-/** Blob::gpu_diff. */
+/** Blob::gpu_diff: the elements on the device, for reading.
+ *  @param out [borrowed] as of sb_mem_gpu_data
+ *  Errors: as sb_mem_gpu_data. */
 SB_API sb_status sb_blob_gpu_diff(const sb_blob *blob, const void **out, sb_error *err);
-/** sb_mem_gpu_data_on. */
+/** The same for work on `stream`.
+ *  @param stream [borrowed] see sb_mem_gpu_data_on
+ *  @param out [borrowed] as of sb_mem_gpu_data_on
+ *  Errors: as sb_mem_gpu_data_on. */
 SB_API sb_status sb_blob_gpu_diff_on(const sb_blob *blob, sb_stream stream, const void **out,
                                      sb_error *err);
-/** Blob::mutable_gpu_diff. */
+/** Blob::mutable_gpu_diff: the elements on the device, for writing.
+ *  @param out [borrowed] as of sb_mem_mutable_gpu_data
+ *  Errors: as sb_mem_mutable_gpu_data. */
 SB_API sb_status sb_blob_mutable_gpu_diff(sb_blob *blob, void **out, sb_error *err);
-/** sb_mem_mutable_gpu_data_on. */
+/** The same for work on `stream`.
+ *  @param stream [borrowed] see sb_mem_gpu_data_on
+ *  @param out [borrowed] as of sb_mem_mutable_gpu_data_on
+ *  Errors: as sb_mem_mutable_gpu_data_on. */
 SB_API sb_status sb_blob_mutable_gpu_diff_on(sb_blob *blob, sb_stream stream, void **out,
                                              sb_error *err);
-/** sb_mem_overwrite_gpu. */
+/** Device memory for a caller that writes every element.
+ *  @param out [borrowed] as of sb_mem_overwrite_gpu
+ *  Errors: as sb_mem_overwrite_gpu. */
 SB_API sb_status sb_blob_overwrite_gpu_diff(sb_blob *blob, void **out, sb_error *err);
-/** sb_mem_overwrite_gpu_on. */
+/** The same for work on `stream`.
+ *  @param stream [borrowed] see sb_mem_gpu_data_on
+ *  @param out [borrowed] as of sb_mem_overwrite_gpu_on
+ *  Errors: as sb_mem_overwrite_gpu_on. */
 SB_API sb_status sb_blob_overwrite_gpu_diff_on(sb_blob *blob, sb_stream stream, void **out,
                                                sb_error *err);
 
 /** One element of diff, by indices as in sb_blob_offset (Blob::diff_at).
- *  @param out receives one element of the blob's dtype
- *  Errors: as sb_blob_offset and sb_blob_cpu_diff. */
+ *  @param indices [borrowed, nullable when num_indices is 0] `num_indices` of them
+ *  @param out [borrowed] receives one element of the blob's dtype
+ *  Errors: as sb_blob_offset, as sb_blob_cpu_diff. */
 SB_API sb_status sb_blob_diff_at(const sb_blob *blob, const int64_t *indices, int32_t num_indices,
                                  void *out, sb_error *err);
-/** One element of diff, by legacy indices. */
+/** One element of diff, by legacy indices.
+ *  @param out [borrowed] receives one element of the blob's dtype
+ *  Errors: as sb_blob_offset_legacy, as sb_blob_cpu_diff. */
 SB_API sb_status sb_blob_diff_at_legacy(const sb_blob *blob, int64_t n, int64_t c, int64_t h,
                                         int64_t w, void *out, sb_error *err);
 
 /** Shares the diff memory of `other` (Blob::ShareDiff); it lives as long as either.
+ *  @param other [borrowed] of equal count and dtype; its shape may differ
  *  Errors: SHAPE_MISMATCH (counts differ), DTYPE_MISMATCH, WRONG_DEVICE (another
  *  context), OUT_OF_MEMORY, CAP_REACHED. */
 SB_API sb_status sb_blob_share_diff(sb_blob *blob, const sb_blob *other, sb_error *err);
@@ -267,29 +343,41 @@ SB_API sb_status sb_blob_share_diff(sb_blob *blob, const sb_blob *other, sb_erro
 SB_API sb_status sb_blob_clear_diff(sb_blob *blob, sb_error *err);
 
 /** Sum of absolute values where the head is, as double; 0 for never written
- *  memory (Blob::asum_diff). Errors: UNSUPPORTED (not F32 or F64),
+ *  memory (Blob::asum_diff).
+ *  Errors: UNSUPPORTED (not F32 or F64; a device without arithmetic), OUT_OF_MEMORY,
  *  DEVICE_FAILURE, DEVICE_LOST, FORKED, UNINITIALIZED (LOST). */
 SB_API sb_status sb_blob_asum_diff(const sb_blob *blob, double *out, sb_error *err);
-/** Sum of squares; as above (Blob::sumsq_diff). */
+/** Sum of squares, otherwise the same (Blob::sumsq_diff).
+ *  Errors: as sb_blob_asum_diff. */
 SB_API sb_status sb_blob_sumsq_diff(const sb_blob *blob, double *out, sb_error *err);
 /** Multiplies diff by `factor` where the head is; nothing for never written
- *  memory (Blob::scale_diff). Errors: as sb_blob_update. */
+ *  memory (Blob::scale_diff).
+ *  Errors: as sb_blob_update. */
 SB_API sb_status sb_blob_scale_diff(sb_blob *blob, double factor, sb_error *err);
 
 /* --- both ------------------------------------------------------------------- */
 
 /** Lends the caller's host memory to the blob's data (Blob::set_cpu_data); if
  *  the data is shared, this blob lets go of the share first. diff is untouched.
+ *  On failure ownership stays with the caller.
  *  @param ptr [borrowed] see sb_mem_set_cpu; element-aligned
  *  @param bytes at least count x element size; the rest is capacity
  *  @param flags 0 or SB_READ_ONLY
+ *  @param deleter [nullable] see sb_mem_set_cpu
+ *  @param user passed to `deleter`
  *  Errors: INVALID_ARGUMENT (too few bytes, misaligned, unknown flag),
- *  OUT_OF_MEMORY, CAP_REACHED; on failure ownership stays with the caller. */
+ *  OUT_OF_MEMORY, CAP_REACHED. */
 SB_API sb_status sb_blob_set_cpu_data(sb_blob *blob, void *ptr, size_t bytes, uint32_t flags,
                                       sb_deleter deleter, void *user, sb_error *err);
 
-/** Lends the caller's device memory; as above (Blob::set_gpu_data).
- *  Errors: also NO_DEVICE, WRONG_DEVICE. */
+/** Lends the caller's device memory, otherwise the same (Blob::set_gpu_data).
+ *  @param ptr [borrowed] see sb_mem_set_gpu; element-aligned
+ *  @param bytes at least count x element size; the rest is capacity
+ *  @param flags 0 or SB_READ_ONLY
+ *  @param deleter [nullable] see sb_mem_set_gpu
+ *  @param user passed to `deleter`
+ *  Errors: as sb_blob_set_cpu_data, NO_DEVICE, WRONG_DEVICE, DEVICE_FAILURE, DEVICE_LOST,
+ *  FORKED. */
 SB_API sb_status sb_blob_set_gpu_data(sb_blob *blob, void *ptr, size_t bytes, uint32_t flags,
                                       sb_deleter deleter, void *user, sb_error *err);
 
@@ -302,14 +390,17 @@ enum {
 /** Copies data or diff of `source`, where its head is (SYNCED: the device),
  *  through the host between contexts (Blob::CopyFrom). A source that was never
  *  written clears. A copy to itself does nothing.
- *  Errors: INVALID_ARGUMENT, DTYPE_MISMATCH, SHAPE_MISMATCH (without
+ *  @param source [borrowed] any context's
+ *  @param flags of SB_COPY_*
+ *  Errors: INVALID_ARGUMENT (unknown flag), DTYPE_MISMATCH, SHAPE_MISMATCH (without
  *  SB_COPY_RESHAPE), OUT_OF_MEMORY, CAP_REACHED, UNINITIALIZED (LOST),
  *  DEVICE_FAILURE, DEVICE_LOST, FORKED. */
 SB_API sb_status sb_blob_copy_from(sb_blob *blob, const sb_blob *source, uint32_t flags,
                                    sb_error *err);
 
 /** data -= diff, where the head of data is (Blob::Update).
- *  Errors: UNSUPPORTED (not F32 or F64), UNINITIALIZED (data never written),
+ *  Errors: UNSUPPORTED (not F32 or F64; a device without arithmetic), UNINITIALIZED
+ *  (data never written; LOST),
  *  OUT_OF_MEMORY, CAP_REACHED, DEVICE_FAILURE (nothing was begun),
  *  DEVICE_LOST (failed while it wrote: host bytes that were current are kept
  *  and become the head, else the memory is LOST), FORKED. */

@@ -14,6 +14,7 @@
 
 SB_BEGIN_DECLS
 
+/** A context: allocator, limits, caches and at most one device. */
 typedef struct sb_context sb_context;
 struct sb_backend; /* backend.h */
 
@@ -34,7 +35,7 @@ typedef struct sb_allocator {
     void *(*alloc)(void *user, size_t bytes, size_t alignment, uint32_t flags);
     /** Takes back what `alloc` gave, with the same arguments. */
     void (*free)(void *user, void *ptr, size_t bytes, size_t alignment, uint32_t flags);
-    void *user;
+    void *user; /**< passed to both */
 } sb_allocator;
 
 /**
@@ -47,7 +48,7 @@ typedef void (*sb_parallel_for)(void *user, int64_t tasks, void (*task)(void *ar
 /** Bounds on what one read of untrusted bytes may ask for; 0 in a member
  *  means the default given there. */
 typedef struct sb_limits {
-    size_t struct_size;
+    size_t struct_size;    /**< sizeof(sb_limits) of the caller */
     size_t max_memory;     /**< bytes that one read may hold live: index and payload together;
                                 default: no bound but the context's cap */
     int64_t max_layers;    /**< layers of a model; default 100000 */
@@ -56,6 +57,7 @@ typedef struct sb_limits {
     int64_t max_axes;      /**< axes of a blob; default and maximum 32 */
 } sb_limits;
 
+/** The defaults as an initialiser. */
 #define SB_LIMITS_INIT                                                                             \
     { sizeof(sb_limits), 0, 0, 0, 0, 0 }
 
@@ -74,7 +76,7 @@ typedef struct sb_context_options {
     /** [nullable] a device of the caller's own: device index N of "NAME:N" in
      *  `device` is opened from this table, which must outlive the context. */
     const struct sb_backend *backend;
-    sb_allocator allocator;
+    sb_allocator allocator;       /**< where host memory comes from */
     const sb_limits *limits;      /**< [nullable] copied; for reads that are given none of their
                                        own */
     size_t max_host_bytes;        /**< hard cap on live ordinary host memory; 0: none */
@@ -84,10 +86,10 @@ typedef struct sb_context_options {
     size_t max_cache_bytes;       /**< host memory kept for reuse; 0: 256 MiB */
     sb_parallel_for parallel_for; /**< [nullable] spreads large operations over the caller's
                                        threads; NULL: the calling thread does it all */
-    void *parallel_for_user;
+    void *parallel_for_user;      /**< passed to `parallel_for` */
 } sb_context_options;
 
-/** Fills in the defaults. */
+/** Fills in the defaults. @param options [nullable] */
 SB_API void sb_context_options_init(sb_context_options *options);
 
 /** The defaults as an initialiser. */
@@ -101,18 +103,18 @@ SB_API void sb_context_options_init(sb_context_options *options);
  *  tail takes its defaults; a larger one may hold only zeros past our end.
  *  @param options [borrowed, nullable] NULL: the defaults
  *  @param out [owned] release with sb_context_release
- *  Errors: INVALID_ARGUMENT (flags, half an allocator, a device name of another form),
- *  UNSUPPORTED (unknown tail that is not zero, unknown device kind), ABI_MISMATCH (struct_size
- *  below the first version's, a backend table of another version), NO_DEVICE, DEVICE_FAILURE,
- *  DEVICE_LOST, FORKED (the process was forked after its parent had used the device's driver),
- *  OUT_OF_MEMORY, CAP_REACHED. */
+ *  Errors: INVALID_ARGUMENT (flags, half an allocator, a device name of another form, a limit
+ *  below 0, a backend table that lacks slots), UNSUPPORTED (unknown tail that is not zero, unknown
+ *  device kind, unknown flags of a backend), ABI_MISMATCH (struct_size below the first version's, a
+ *  backend table of another version), NO_DEVICE, DEVICE_FAILURE, DEVICE_LOST, FORKED (the process
+ *  was forked after its parent had used the device's driver), OUT_OF_MEMORY, CAP_REACHED. */
 SB_API sb_status sb_context_create(const sb_context_options *options, sb_context **out,
                                    sb_error *err);
 
-/** One more owner. @param context [nullable] @return `context` */
+/** One more owner. @param context [nullable] @return [owned] `context` */
 SB_API sb_context *sb_context_retain(sb_context *context);
 
-/** One owner less; the last one frees it. @param context [nullable] */
+/** One owner less; the last one frees it. @param context [owned, nullable] */
 SB_API void sb_context_release(sb_context *context);
 
 /** "cpu", or the device's "NAME:N". @param context [nullable] the built-in one
@@ -122,23 +124,27 @@ SB_API const char *sb_context_device(const sb_context *context);
 /** 1 if the context has a device beside the host. @param context [nullable] */
 SB_API int32_t sb_context_has_device(const sb_context *context);
 
-/** SB_OK, or why the device can no longer be used: DEVICE_LOST, FORKED,
- *  NO_DEVICE (host-only). */
+/** SB_OK, or why the device can no longer be used.
+ *  @param context [nullable] the built-in one
+ *  Errors: DEVICE_LOST, FORKED, NO_DEVICE (host-only). */
 SB_API sb_status sb_context_device_status(const sb_context *context);
 
 /** The device's stream that the library's own work is queued on.
+ *  @param context [nullable] the built-in one
  *  @param out [borrowed] lives as long as the context
- *  Errors: INVALID_ARGUMENT, NO_DEVICE, UNSUPPORTED (a backend without streams). */
+ *  Errors: NO_DEVICE, DEVICE_LOST, FORKED, UNSUPPORTED (a backend without streams). */
 SB_API sb_status sb_context_stream(const sb_context *context, sb_stream *out, sb_error *err);
 
 /** Waits until all work queued on the device by the library is done.
- *  Host-only: nothing to wait for, SB_OK.
+ *  Host-only: nothing to wait for, SB_OK. @param context [nullable] the built-in one
  *  Errors: DEVICE_FAILURE, DEVICE_LOST, FORKED. */
 SB_API sb_status sb_context_synchronize(sb_context *context, sb_error *err);
 
 /** Waits for the work on `stream` that this context's memories depend on and
  *  drops the stream from their users. Call it before destroying a stream that
  *  was passed to an `_on` function. Forgetting an unknown stream is fine.
+ *  @param context [nullable] the built-in one, which has no device
+ *  @param stream [borrowed]
  *  Errors: NO_DEVICE, DEVICE_FAILURE, DEVICE_LOST, FORKED. */
 SB_API sb_status sb_context_forget_stream(sb_context *context, sb_stream stream, sb_error *err);
 
@@ -146,25 +152,33 @@ SB_API sb_status sb_context_forget_stream(sb_context *context, sb_stream stream,
  *  count the library's own handles too; pinned bytes are not among them;
  *  borrowed bytes are in no other figure. */
 typedef struct sb_stats {
-    size_t struct_size;
-    uint64_t host_bytes, host_peak;            /**< ordinary host memory, live and peak */
-    uint64_t pinned_bytes, pinned_peak;        /**< page-locked host memory, live and peak */
-    uint64_t device_bytes, device_peak;        /**< device memory, live and peak */
-    uint64_t borrowed_bytes;                   /**< callers' memory in use, either side */
-    uint64_t cached_bytes;                     /**< host memory kept for reuse (also in host_bytes
-                                                    or pinned_bytes) */
-    uint64_t uploads, upload_bytes;            /**< copies host to device */
-    uint64_t downloads, download_bytes;        /**< copies device to host */
-    uint64_t device_copies, device_copy_bytes; /**< copies within the device */
-    uint64_t host_copies, host_copy_bytes;     /**< copies of whole buffers within the host */
+    size_t struct_size;      /**< sizeof(sb_stats) of the caller */
+    uint64_t host_bytes;     /**< ordinary host memory, live */
+    uint64_t host_peak;      /**< the most there was */
+    uint64_t pinned_bytes;   /**< page-locked host memory, live */
+    uint64_t pinned_peak;    /**< the most there was */
+    uint64_t device_bytes;   /**< device memory, live */
+    uint64_t device_peak;    /**< the most there was */
+    uint64_t borrowed_bytes; /**< callers' memory in use, either side */
+    uint64_t cached_bytes;   /**< host memory kept for reuse (also in host_bytes or pinned_bytes) */
+    uint64_t uploads;        /**< copies host to device */
+    uint64_t upload_bytes;   /**< their bytes */
+    uint64_t downloads;      /**< copies device to host */
+    uint64_t download_bytes; /**< their bytes */
+    uint64_t device_copies;  /**< copies within the device */
+    uint64_t device_copy_bytes; /**< their bytes */
+    uint64_t host_copies;       /**< copies of whole buffers within the host */
+    uint64_t host_copy_bytes;   /**< their bytes */
 } sb_stats;
 
+/** No figures, as an initialiser. */
 #define SB_STATS_INIT                                                                              \
     { sizeof(sb_stats), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 
 /** Reads the figures; may be called at any time from any thread.
+ *  @param context [nullable] the built-in one
  *  @param out `struct_size` set by the caller; that many bytes are written at most
- *  Errors: INVALID_ARGUMENT, ABI_MISMATCH (struct_size too small). */
+ *  Errors: ABI_MISMATCH (struct_size too small). */
 SB_API sb_status sb_context_stats(const sb_context *context, sb_stats *out, sb_error *err);
 
 /** Gives cached memory back; pointers in use stay valid. @param context [nullable] */

@@ -36,19 +36,24 @@
 SB_BEGIN_DECLS
 
 /** The version of DLPack that exported tensors keep to. */
-#define SB_DL_MAJOR_VERSION 1
-#define SB_DL_MINOR_VERSION 3
+#define SB_DL_MAJOR_VERSION 1 /**< another one has another layout */
+#define SB_DL_MINOR_VERSION 3 /**< another one has other numbers */
 
 /** Device types that this header speaks of (DLDeviceType). */
 enum {
-    SB_DL_DEVICE_CPU = 1,
-    SB_DL_DEVICE_CUDA = 2,
-    SB_DL_DEVICE_CUDA_HOST = 3, /**< page-locked */
-    SB_DL_DEVICE_EXTENSION = 12
+    SB_DL_DEVICE_CPU = 1,       /**< kDLCPU */
+    SB_DL_DEVICE_CUDA = 2,      /**< kDLCUDA */
+    SB_DL_DEVICE_CUDA_HOST = 3, /**< kDLCUDAHost: page-locked */
+    SB_DL_DEVICE_EXTENSION = 12 /**< kDLExtDev: a simulated device */
 };
 
 /** Kinds of element types that this header speaks of (DLDataTypeCode). */
-enum { SB_DL_CODE_INT = 0, SB_DL_CODE_UINT = 1, SB_DL_CODE_FLOAT = 2, SB_DL_CODE_BFLOAT = 4 };
+enum {
+    SB_DL_CODE_INT = 0,   /**< kDLInt */
+    SB_DL_CODE_UINT = 1,  /**< kDLUInt */
+    SB_DL_CODE_FLOAT = 2, /**< kDLFloat */
+    SB_DL_CODE_BFLOAT = 4 /**< kDLBfloat */
+};
 
 /** Flags of a versioned tensor. */
 enum {
@@ -57,7 +62,8 @@ enum {
     SB_DL_SUBBYTE_PADDED = 4 /**< of element types below a byte */
 };
 
-/* The compiler takes these structs and dlpack.h's for one another. */
+/** @def SB_DL_STRUCT
+ *  The compiler takes these structs and dlpack.h's for one another. */
 #if defined(__GNUC__)
 #define SB_DL_STRUCT struct __attribute__((may_alias))
 #else
@@ -66,8 +72,8 @@ enum {
 
 /** DLPackVersion. */
 typedef SB_DL_STRUCT sb_dl_version {
-    uint32_t major;
-    uint32_t minor;
+    uint32_t major; /**< SB_DL_MAJOR_VERSION */
+    uint32_t minor; /**< SB_DL_MINOR_VERSION */
 }
 sb_dl_version;
 
@@ -88,29 +94,29 @@ sb_dl_data_type;
 
 /** DLTensor. */
 typedef SB_DL_STRUCT sb_dl_tensor {
-    void *data; /**< NULL for no elements */
-    sb_dl_device device;
-    int32_t ndim;
-    sb_dl_data_type dtype;
-    int64_t *shape;       /**< `ndim` dimensions */
-    int64_t *strides;     /**< `ndim`, in elements; NULL (before 1.2): row-major */
-    uint64_t byte_offset; /**< from `data` to the first element */
+    void *data;            /**< NULL for no elements */
+    sb_dl_device device;   /**< where `data` is */
+    int32_t ndim;          /**< axes */
+    sb_dl_data_type dtype; /**< element type */
+    int64_t *shape;        /**< `ndim` dimensions */
+    int64_t *strides;      /**< `ndim`, in elements; NULL (before 1.2): row-major */
+    uint64_t byte_offset;  /**< from `data` to the first element */
 }
 sb_dl_tensor;
 
 /** DLManagedTensorVersioned, of DLPack 1.x. */
 typedef SB_DL_STRUCT sb_dl_managed_versioned {
-    sb_dl_version version;
+    sb_dl_version version;                                  /**< of these structs */
     void *manager_ctx;                                      /**< the producer's */
     void (*deleter)(struct sb_dl_managed_versioned * self); /**< [nullable] ends the tensor; once */
     uint64_t flags;                                         /**< SB_DL_READ_ONLY and so on */
-    sb_dl_tensor dl_tensor;
+    sb_dl_tensor dl_tensor;                                 /**< the tensor */
 }
 sb_dl_managed_versioned;
 
 /** DLManagedTensor, of the versions before 1.0. */
 typedef SB_DL_STRUCT sb_dl_managed {
-    sb_dl_tensor dl_tensor;
+    sb_dl_tensor dl_tensor;                       /**< the tensor */
     void *manager_ctx;                            /**< the producer's */
     void (*deleter)(struct sb_dl_managed * self); /**< [nullable] ends the tensor; once */
 }
@@ -132,19 +138,28 @@ enum {
  *  @param side SB_SIDE_CPU or SB_SIDE_GPU
  *  @param flags 0 or SB_DLPACK_DIFF
  *  @param out [owned] its deleter
- *  Errors: INVALID_ARGUMENT (a blob that was never shaped), OUT_OF_MEMORY, CAP_REACHED,
+ *  Errors: INVALID_ARGUMENT (a blob that was never shaped, unknown side or flag), OUT_OF_MEMORY,
+ *  CAP_REACHED,
  *  UNINITIALIZED (LOST), UNSUPPORTED (the device has no number in DLPack), NO_DEVICE,
  *  DEVICE_FAILURE, DEVICE_LOST, FORKED. */
 SB_API sb_status sb_blob_to_dlpack(const sb_blob *blob, int32_t side, uint32_t flags,
                                    sb_dl_managed_versioned **out, sb_error *err);
 
 /** The same for reading and writing: what sb_blob_mutable_cpu_data or
- *  sb_blob_mutable_gpu_data gives; the head moves to `side`. */
+ *  sb_blob_mutable_gpu_data gives; the head moves to `side`.
+ *  @param side SB_SIDE_CPU or SB_SIDE_GPU
+ *  @param flags 0 or SB_DLPACK_DIFF
+ *  @param out [owned] its deleter
+ *  Errors: as sb_blob_to_dlpack. */
 SB_API sb_status sb_blob_to_mutable_dlpack(sb_blob *blob, int32_t side, uint32_t flags,
                                            sb_dl_managed_versioned **out, sb_error *err);
 
 /** The same as a struct of the versions before 1.0, which has no flag for
- *  reading only. */
+ *  reading only.
+ *  @param side SB_SIDE_CPU or SB_SIDE_GPU
+ *  @param flags 0 or SB_DLPACK_DIFF
+ *  @param out [owned] its deleter
+ *  Errors: as sb_blob_to_dlpack. */
 SB_API sb_status sb_blob_to_legacy_dlpack(sb_blob *blob, int32_t side, uint32_t flags,
                                           sb_dl_managed **out, sb_error *err);
 
@@ -166,23 +181,31 @@ SB_API sb_status sb_blob_to_legacy_dlpack(sb_blob *blob, int32_t side, uint32_t 
  *  and of tensors without elements are not looked at), DTYPE_MISMATCH (not the blob's),
  *  SHAPE_MISMATCH, INVALID_ARGUMENT (negative dimension or ndim, no data or shape where there
  *  must be, misaligned for the element type, unknown flag), OVER_LIMIT (more than SB_MAX_AXES),
- *  SIZE_OVERFLOW, NO_DEVICE and WRONG_DEVICE (not memory of the host or of this context's device),
+ *  SIZE_OVERFLOW, NO_DEVICE, WRONG_DEVICE (not memory of the host or of this context's device),
  *  OUT_OF_MEMORY, CAP_REACHED, DEVICE_FAILURE, DEVICE_LOST, FORKED. */
 SB_API sb_status sb_blob_from_dlpack(sb_blob *blob, sb_dl_managed_versioned *tensor, uint32_t flags,
                                      sb_error *err);
 
-/** The same for a struct of the versions before 1.0, which may be written. */
+/** The same for a struct of the versions before 1.0, which may be written.
+ *  @param tensor [owned, on success]
+ *  @param flags of SB_DLPACK_DIFF and SB_DLPACK_RESHAPE
+ *  Errors: as sb_blob_from_dlpack. */
 SB_API sb_status sb_blob_from_legacy_dlpack(sb_blob *blob, sb_dl_managed *tensor, uint32_t flags,
                                             sb_error *err);
 
 /** A blob of the tensor's element type and shape, whose data is the tensor's memory.
  *  @param context [borrowed, nullable] retained
+ *  @param tensor [owned, on success]
  *  @param out [owned] sb_blob_destroy
  *  Errors: as sb_blob_from_dlpack. */
 SB_API sb_status sb_blob_create_from_dlpack(sb_context *context, sb_dl_managed_versioned *tensor,
                                             sb_blob **out, sb_error *err);
 
-/** The same for a struct of the versions before 1.0. */
+/** The same for a struct of the versions before 1.0.
+ *  @param context [borrowed, nullable] retained
+ *  @param tensor [owned, on success]
+ *  @param out [owned] sb_blob_destroy
+ *  Errors: as sb_blob_from_legacy_dlpack. */
 SB_API sb_status sb_blob_create_from_legacy_dlpack(sb_context *context, sb_dl_managed *tensor,
                                                    sb_blob **out, sb_error *err);
 

@@ -29,7 +29,11 @@ enum {
 
 /** What n is for xavier and msra. A shape (d0, d1, ...) has count / d0 inputs
  *  and count / d1 outputs, one axis count outputs. */
-enum { SB_VARIANCE_FAN_IN = 0, SB_VARIANCE_FAN_OUT = 1, SB_VARIANCE_AVERAGE = 2 };
+enum {
+    SB_VARIANCE_FAN_IN = 0,  /**< inputs of an output */
+    SB_VARIANCE_FAN_OUT = 1, /**< outputs of an input */
+    SB_VARIANCE_AVERAGE = 2  /**< the mean of both */
+};
 
 /** FillerParameter. Start from SB_FILLER_INIT; members that the type does not
  *  use are ignored, but for `sparse`. */
@@ -38,8 +42,10 @@ typedef struct sb_filler {
     int32_t type;          /**< SB_FILLER_* */
     int32_t variance_norm; /**< SB_VARIANCE_*: xavier, msra */
     double value;          /**< constant; infinite is fine */
-    double min, max;       /**< uniform */
-    double mean, std;      /**< gaussian */
+    double min;            /**< uniform: the least value */
+    double max;            /**< uniform: the greatest value */
+    double mean;           /**< gaussian: the mean */
+    double std;            /**< gaussian: the standard deviation */
     int32_t sparse;        /**< gaussian: an element is not zero with the probability sparse / d0;
                                 -1: none is made zero. -1 for all other types */
     int32_t reserved;      /**< 0 */
@@ -62,7 +68,7 @@ SB_API const char *sb_filler_type_name(int32_t type);
  *  @param bytes [borrowed, nullable when size is 0]
  *  @param out `struct_size` set by the caller (SB_FILLER_INIT); that many bytes
  *      are written at most
- *  Errors: INVALID_ARGUMENT, ABI_MISMATCH (struct_size too small), MALFORMED
+ *  Errors: ABI_MISMATCH (struct_size too small), MALFORMED
  *  (also an unknown type, and parameters that sb_blob_fill would refuse for any
  *  blob), DATA_LIMIT. */
 SB_API sb_status sb_filler_parse(const void *bytes, size_t size, sb_filler *out, sb_error *err);
@@ -77,8 +83,8 @@ SB_API sb_status sb_filler_parse(const void *bytes, size_t size, sb_filler *out,
  *  d0, or given for another type than gaussian), UNSUPPORTED (not F32 or F64; an
  *  unknown tail that is not zero), ABI_MISMATCH (struct_size too small),
  *  SHAPE_MISMATCH (positive_unitball, xavier and msra want an axis; bilinear wants
- *  four, the last two equal), OUT_OF_MEMORY, CAP_REACHED, DEVICE_FAILURE,
- *  DEVICE_LOST, FORKED. */
+ *  four, the last two equal), OUT_OF_MEMORY, CAP_REACHED, UNINITIALIZED (a LOST memory
+ *  with room for more than the count), DEVICE_FAILURE, DEVICE_LOST, FORKED. */
 SB_API sb_status sb_blob_fill(sb_blob *blob, const sb_filler *filler, uint64_t seed, sb_error *err);
 
 SB_END_DECLS

@@ -12,11 +12,8 @@
  * be written until the next call for the other side (even a const one): then
  * fetch it again.
  *
- * The calls below may each return, beside what they list: INVALID_ARGUMENT
- * (a NULL), OUT_OF_MEMORY and CAP_REACHED (where they allocate),
- * UNINITIALIZED (a LOST memory), and where they touch the device or wait for
- * it: DEVICE_FAILURE, DEVICE_LOST, FORKED. In a forked child, host bytes that
- * a CUDA device has page-locked are FORKED too.
+ * In the lists of errors UNINITIALIZED is a LOST memory, unless more is said. In
+ * a forked child, host bytes that a CUDA device has page-locked are FORKED too.
  */
 #ifndef SYNCBLOB_MEM_H
 #define SYNCBLOB_MEM_H
@@ -25,6 +22,7 @@
 
 SB_BEGIN_DECLS
 
+/** A memory: Caffe's SyncedMemory. */
 typedef struct sb_mem sb_mem;
 
 /** Where the newest bytes are. */
@@ -37,11 +35,14 @@ enum {
 };
 
 /** The two sides of a memory. */
-enum { SB_SIDE_CPU = 0, SB_SIDE_GPU = 1 };
+enum {
+    SB_SIDE_CPU = 0, /**< the host */
+    SB_SIDE_GPU = 1  /**< the context's device */
+};
 
 /** What a side is stored in, independent of the head. */
 enum {
-    SB_STORAGE_NONE = 0,
+    SB_STORAGE_NONE = 0,              /**< nothing is allocated there */
     SB_STORAGE_OWNED = 1,             /**< the library's */
     SB_STORAGE_PINNED = 2,            /**< the library's, page-locked */
     SB_STORAGE_BORROWED = 3,          /**< the caller's; transfers write it */
@@ -50,20 +51,22 @@ enum {
 
 /** Flag of the set calls: the library never writes the storage; a call that
  *  would first moves to storage of its own. */
-enum { SB_READ_ONLY = 1 };
+enum {
+    SB_READ_ONLY = 1 /**< never written */
+};
 
 /** A memory of `bytes` bytes (0 is fine) in `context`. No buffer is allocated
  *  until the first use of a side.
  *  @param context [borrowed, nullable] retained
  *  @param out [owned] release with sb_mem_release
- *  Errors: SIZE_OVERFLOW (more than PTRDIFF_MAX). */
+ *  Errors: SIZE_OVERFLOW (more than PTRDIFF_MAX), OUT_OF_MEMORY, CAP_REACHED. */
 SB_API sb_status sb_mem_create(sb_context *context, size_t bytes, sb_mem **out, sb_error *err);
 
-/** One more owner. @param mem [nullable] @return `mem` */
+/** One more owner. @param mem [nullable] @return [owned] `mem` */
 SB_API sb_mem *sb_mem_retain(sb_mem *mem);
 
 /** One owner less; the last one waits for pending transfers, frees what is
- *  owned and runs the deleters of what is borrowed. @param mem [nullable] */
+ *  owned and runs the deleters of what is borrowed. @param mem [owned, nullable] */
 SB_API void sb_mem_release(sb_mem *mem);
 
 /** 1 if there is exactly one owner. */
@@ -78,101 +81,136 @@ SB_API int32_t sb_mem_head(const sb_mem *mem);
 /** SB_STORAGE_* of a side; SB_STORAGE_NONE for any other `side`. */
 SB_API int32_t sb_mem_storage(const sb_mem *mem, int32_t side);
 
-/** @return [borrowed] lives as long as `mem`; NULL for the built-in context */
+/** The context that the memory was made in.
+ *  @return [borrowed] lives as long as `mem`; NULL for the built-in context */
 SB_API sb_context *sb_mem_context(const sb_mem *mem);
 
 /** The bytes on the host, for reading. The first touch is zero-filled; bytes
  *  that are newer on the device are copied once (SyncedMemory::cpu_data).
- *  @param out [borrowed] see "Pointers" above; for size 0 not NULL, not readable */
+ *  @param out [borrowed] see "Pointers" above; for size 0 not NULL, not readable
+ *  Errors: OUT_OF_MEMORY, CAP_REACHED, UNINITIALIZED, DEVICE_FAILURE, DEVICE_LOST, FORKED. */
 SB_API sb_status sb_mem_cpu_data(const sb_mem *mem, const void **out, sb_error *err);
 
 /** The bytes on the host, for writing: the head moves to the host
- *  (SyncedMemory::mutable_cpu_data). */
+ *  (SyncedMemory::mutable_cpu_data).
+ *  @param out [borrowed] see "Pointers" above
+ *  Errors: as sb_mem_cpu_data. */
 SB_API sb_status sb_mem_mutable_cpu_data(sb_mem *mem, void **out, sb_error *err);
 
 /** The bytes on the device, for reading, ready for any stream
- *  (SyncedMemory::gpu_data). Errors: NO_DEVICE. */
+ *  (SyncedMemory::gpu_data).
+ *  @param out [borrowed] see "Pointers" above
+ *  Errors: as sb_mem_cpu_data, NO_DEVICE. */
 SB_API sb_status sb_mem_gpu_data(const sb_mem *mem, const void **out, sb_error *err);
 
 /** The same without waiting on the host: work queued on `stream` from now on
  *  sees the bytes, and `stream` is recorded as a user, so that every later
  *  transfer, free, evict or set is ordered after the work queued there. It must
  *  live until sb_context_forget_stream, another context's own one included.
- *  Errors: NO_DEVICE, WRONG_DEVICE (a stream of another device), UNSUPPORTED
+ *  @param stream [borrowed]
+ *  @param out [borrowed] see "Pointers" above
+ *  Errors: as sb_mem_gpu_data, WRONG_DEVICE (a stream of another device), UNSUPPORTED
  *  (a capturing stream), OVER_LIMIT (more than 64 streams of a context in
  *  use; see sb_context_forget_stream). */
 SB_API sb_status sb_mem_gpu_data_on(const sb_mem *mem, sb_stream stream, const void **out,
                                     sb_error *err);
 
 /** The bytes on the device, for writing: the head moves to the device
- *  (SyncedMemory::mutable_gpu_data). Errors: NO_DEVICE. */
+ *  (SyncedMemory::mutable_gpu_data).
+ *  @param out [borrowed] see "Pointers" above
+ *  Errors: as sb_mem_gpu_data. */
 SB_API sb_status sb_mem_mutable_gpu_data(sb_mem *mem, void **out, sb_error *err);
 
-/** The same for work on `stream`; see sb_mem_gpu_data_on. */
+/** The same for work on `stream`.
+ *  @param stream [borrowed] see sb_mem_gpu_data_on
+ *  @param out [borrowed] see "Pointers" above
+ *  Errors: as sb_mem_gpu_data_on. */
 SB_API sb_status sb_mem_mutable_gpu_data_on(sb_mem *mem, sb_stream stream, void **out,
                                             sb_error *err);
 
 /** Host memory for a caller that writes every byte: no copy, no zeros; the
- *  contents are unspecified and the head moves to the host. */
+ *  contents are unspecified and the head moves to the host. Works for a LOST memory.
+ *  @param out [borrowed] see "Pointers" above
+ *  Errors: OUT_OF_MEMORY, CAP_REACHED, DEVICE_FAILURE, DEVICE_LOST, FORKED. */
 SB_API sb_status sb_mem_overwrite_cpu(sb_mem *mem, void **out, sb_error *err);
 
-/** Device memory for a caller that writes every byte; as above.
- *  Errors: NO_DEVICE. */
+/** Device memory for a caller that writes every byte; otherwise the same.
+ *  @param out [borrowed] see "Pointers" above
+ *  Errors: as sb_mem_overwrite_cpu, NO_DEVICE. */
 SB_API sb_status sb_mem_overwrite_gpu(sb_mem *mem, void **out, sb_error *err);
 
-/** The same for work on `stream`; see sb_mem_gpu_data_on. */
+/** The same for work on `stream`.
+ *  @param stream [borrowed] see sb_mem_gpu_data_on
+ *  @param out [borrowed] see "Pointers" above
+ *  Errors: as sb_mem_overwrite_gpu, WRONG_DEVICE, UNSUPPORTED, OVER_LIMIT (all of the stream). */
 SB_API sb_status sb_mem_overwrite_gpu_on(sb_mem *mem, sb_stream stream, void **out, sb_error *err);
 
 /** Makes the caller's host memory this memory's host side, in place: every
  *  sharer sees it. What was owned is freed; the head moves to the host
- *  (SyncedMemory::set_cpu_data).
+ *  (SyncedMemory::set_cpu_data). Works for a LOST memory.
  *  @param ptr [borrowed] until replaced, evicted or the last release; at least
  *      element-aligned
  *  @param bytes exactly sb_mem_size(mem)
  *  @param flags 0 or SB_READ_ONLY
  *  @param deleter [nullable] runs once when the storage is given up, after
  *      pending copies; not at all when this call fails
- *  Errors: INVALID_ARGUMENT (bytes differ, unknown flag). */
+ *  @param user passed to `deleter`
+ *  Errors: INVALID_ARGUMENT (bytes differ, unknown flag), DEVICE_FAILURE, DEVICE_LOST, FORKED (all
+ *  of a pending copy). */
 SB_API sb_status sb_mem_set_cpu(sb_mem *mem, void *ptr, size_t bytes, uint32_t flags,
                                 sb_deleter deleter, void *user, sb_error *err);
 
-/** Makes the caller's device memory this memory's device side; as above
+/** Makes the caller's device memory this memory's device side; otherwise the same
  *  (SyncedMemory::set_gpu_data).
- *  Errors: NO_DEVICE, WRONG_DEVICE (not memory of this context's device). */
+ *  @param ptr [borrowed] as in sb_mem_set_cpu
+ *  @param bytes exactly sb_mem_size(mem)
+ *  @param flags 0 or SB_READ_ONLY
+ *  @param deleter [nullable] as in sb_mem_set_cpu
+ *  @param user passed to `deleter`
+ *  Errors: as sb_mem_set_cpu, NO_DEVICE, WRONG_DEVICE (not memory of this context's device). */
 SB_API sb_status sb_mem_set_gpu(sb_mem *mem, void *ptr, size_t bytes, uint32_t flags,
                                 sb_deleter deleter, void *user, sb_error *err);
 
 /** Queues the copy to the device on `stream`; the head is SYNCED at once, and
  *  whoever needs the device's bytes, or writes or frees the host's, waits
  *  (SyncedMemory::async_gpu_push, made safe). SYNCED: nothing to do.
- *  Errors: NO_DEVICE, UNINITIALIZED, INVALID_ARGUMENT (the head is at the
- *  device), WRONG_DEVICE and UNSUPPORTED (the stream), OVER_LIMIT. */
+ *  @param stream [borrowed] see sb_mem_gpu_data_on
+ *  Errors: as sb_mem_gpu_data_on, UNINITIALIZED (never written, too), INVALID_ARGUMENT (the head
+ *  is at the other side). */
 SB_API sb_status sb_mem_async_gpu_push(const sb_mem *mem, sb_stream stream, sb_error *err);
 
 /** Queues the copy to the host on `stream`; the mirror image of
- *  sb_mem_async_gpu_push, with the same errors. */
+ *  sb_mem_async_gpu_push. @param stream [borrowed] see sb_mem_gpu_data_on
+ *  Errors: as sb_mem_async_gpu_push. */
 SB_API sb_status sb_mem_async_cpu_pull(const sb_mem *mem, sb_stream stream, sb_error *err);
 
 /** Starts what sb_mem_cpu_data would do, queued on `stream`; never an error
- *  for a head but LOST. Host-only contexts: only the zero fill is left. */
+ *  for a head but LOST. Host-only contexts: only the zero fill is left.
+ *  @param stream [borrowed] see sb_mem_gpu_data_on
+ *  Errors: as sb_mem_cpu_data, WRONG_DEVICE, UNSUPPORTED, OVER_LIMIT (all of the stream). */
 SB_API sb_status sb_mem_prefetch_cpu(const sb_mem *mem, sb_stream stream, sb_error *err);
 
-/** Starts what sb_mem_gpu_data_on would do. Errors: as there. */
+/** Starts what sb_mem_gpu_data_on would do.
+ *  @param stream [borrowed] see sb_mem_gpu_data_on
+ *  Errors: as sb_mem_gpu_data_on. */
 SB_API sb_status sb_mem_prefetch_gpu(const sb_mem *mem, sb_stream stream, sb_error *err);
 
 /** Waits for a pending transfer. If it failed, the head goes back to the side
- *  it came from and the failure is returned. */
+ *  it came from and the failure is returned.
+ *  Errors: DEVICE_FAILURE, DEVICE_LOST, FORKED. */
 SB_API sb_status sb_mem_synchronize(const sb_mem *mem, sb_error *err);
 
 /** Gives the host side up (freed, or its deleter run).
- *  Errors: INVALID_ARGUMENT when it holds the only current bytes. */
+ *  Errors: INVALID_ARGUMENT (it holds the only current bytes), UNINITIALIZED,
+ *  DEVICE_FAILURE, DEVICE_LOST, FORKED (the last three of a pending copy). */
 SB_API sb_status sb_mem_evict_cpu(sb_mem *mem, sb_error *err);
 
 /** Gives the device side up. Errors: as sb_mem_evict_cpu. */
 SB_API sb_status sb_mem_evict_gpu(sb_mem *mem, sb_error *err);
 
 /** Sets all bytes to zero where the head is (SYNCED: the device); an
- *  UNINITIALIZED memory stays so, since it reads as zeros. */
+ *  UNINITIALIZED memory stays so, since it reads as zeros.
+ *  Errors: as sb_mem_cpu_data. */
 SB_API sb_status sb_mem_clear(sb_mem *mem, sb_error *err);
 
 SB_END_DECLS

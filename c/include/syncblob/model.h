@@ -18,6 +18,7 @@
 
 SB_BEGIN_DECLS
 
+/** A model file, opened or being made. */
 typedef struct sb_model sb_model;
 
 /** What a file is. */
@@ -40,39 +41,53 @@ enum {
     SB_LAYER_V0 = 0       /**< NetParameter.layers[i].layer */
 };
 
+/** The layer of blobs that are of no layer. */
 #define SB_NO_LAYER (-1)
 
-/** Flag of sb_model_open_file: the file is mapped, not read. Faster for many
- *  small loads; a file that shrinks then raises SIGBUS. */
-enum { SB_OPEN_MAPPED = 1 };
+/** Flag of sb_model_open_file. */
+enum {
+    SB_OPEN_MAPPED = 1 /**< the file is mapped, not read: faster for many small loads; a file that
+                            shrinks then raises SIGBUS */
+};
 
 /** Opens bytes as a model.
  *  @param context [borrowed, nullable] retained
  *  @param format SB_FORMAT_*; bytes with no field of a format that is named here are MALFORMED
- *  @param bytes [borrowed] must stay as they are until the model is destroyed
+ *  @param bytes [borrowed, nullable when size is 0] must stay as they are until the model is
+ *      destroyed
  *  @param limits [borrowed, nullable] the context's
  *  @param deleter [nullable] runs once when the model lets go of the bytes; not
  *      at all when this call fails
+ *  @param user passed to `deleter`
  *  @param out [owned] sb_model_destroy
- *  Errors: INVALID_ARGUMENT, MALFORMED, LENGTH_MISMATCH, BAD_SHAPE, DATA_OVERFLOW, DATA_LIMIT,
- *  OUT_OF_MEMORY, CAP_REACHED. */
+ *  Errors: INVALID_ARGUMENT (no format, a limit below 0), UNSUPPORTED (limits with an unknown
+ * tail), ABI_MISMATCH (limits of another version), MALFORMED, LENGTH_MISMATCH, BAD_SHAPE,
+ * DATA_OVERFLOW, DATA_LIMIT, OUT_OF_MEMORY, CAP_REACHED. */
 SB_API sb_status sb_model_open_bytes(sb_context *context, int32_t format, const void *bytes,
                                      size_t size, const sb_limits *limits, sb_deleter deleter,
                                      void *user, sb_model **out, sb_error *err);
 
 /** Opens a file as a model; it stays open until the model is destroyed.
- *  @param path [borrowed]
+ *  @param context [borrowed, nullable] retained
+ *  @param format SB_FORMAT_*
+ *  @param path [borrowed] NUL-terminated
  *  @param flags 0 or SB_OPEN_MAPPED
- *  Errors: as above; IO (errno in device_code). */
+ *  @param limits [borrowed, nullable] the context's
+ *  @param out [owned] sb_model_destroy
+ *  Errors: as sb_model_open_bytes, INVALID_ARGUMENT (unknown flag), IO (errno in device_code). */
 SB_API sb_status sb_model_open_file(sb_context *context, int32_t format, const char *path,
                                     uint32_t flags, const sb_limits *limits, sb_model **out,
                                     sb_error *err);
 
-/** An empty model, to be built in memory and saved. @param format not AUTO */
+/** An empty model, to be built in memory and saved.
+ *  @param context [borrowed, nullable] retained
+ *  @param format SB_FORMAT_*, not AUTO
+ *  @param out [owned] sb_model_destroy
+ *  Errors: INVALID_ARGUMENT (no format, or AUTO), OUT_OF_MEMORY, CAP_REACHED. */
 SB_API sb_status sb_model_create(sb_context *context, int32_t format, sb_model **out,
                                  sb_error *err);
 
-/** @param model [owned, nullable] */
+/** Ends the model, closes its file or lets go of its bytes. @param model [owned, nullable] */
 SB_API void sb_model_destroy(sb_model *model);
 
 /** SB_FORMAT_*, found out or given. */
@@ -82,7 +97,7 @@ SB_API int32_t sb_model_format(const sb_model *model);
  *  it may hold any byte. */
 typedef struct sb_text {
     const char *bytes; /**< [borrowed] lives as long as the model, or until the text is set */
-    size_t size;
+    size_t size;       /**< without the NUL */
 } sb_text;
 
 /** The net's name; empty when there is none. */
@@ -93,19 +108,23 @@ SB_API int64_t sb_model_num_layers(const sb_model *model);
 
 /** What a layer is. Layout frozen. */
 typedef struct sb_layer_info {
-    sb_text name;
-    sb_text type; /**< as text; a V1 layer's enum by its name ("CONVOLUTION"), an unknown
-                       number as decimal digits */
-    int64_t num_blobs;
+    sb_text name;       /**< may be empty, and another layer's too */
+    sb_text type;       /**< as text; a V1 layer's enum by its name ("CONVOLUTION"), an unknown
+                             number as decimal digits */
+    int64_t num_blobs;  /**< 0 for most layers without weights */
     int32_t generation; /**< SB_LAYER_* */
-    int32_t reserved;
+    int32_t reserved;   /**< 0 */
 } sb_layer_info;
 
-/** @param layer 0..num_layers-1. Errors: INDEX_OUT_OF_RANGE. */
+/** What a layer is. @param layer 0..num_layers-1
+ *  Errors: INDEX_OUT_OF_RANGE. */
 SB_API sb_status sb_model_layer(const sb_model *model, int64_t layer, sb_layer_info *out,
                                 sb_error *err);
 
-/** The first layer of that name. @param out its index, -1 if there is none */
+/** The first layer of that name.
+ *  @param name [borrowed] `name_size` bytes
+ *  @param out its index, -1 if there is none
+ *  Errors: none. */
 SB_API sb_status sb_model_find_layer(const sb_model *model, const char *name, size_t name_size,
                                      int64_t *out, sb_error *err);
 
@@ -114,7 +133,7 @@ SB_API int64_t sb_model_num_blobs(const sb_model *model, int64_t layer);
 
 /** What a blob is, without loading it. Layout frozen. */
 typedef struct sb_blob_info {
-    int64_t count;
+    int64_t count;      /**< elements of its shape */
     int64_t data_count; /**< values of data present; 0: none */
     int64_t diff_count; /**< values of diff present; 0: none */
     int64_t offset;     /**< where its message begins in the file, -1 if not from a file */
@@ -123,13 +142,14 @@ typedef struct sb_blob_info {
                              F64, and in NVCaffe's raw_data also F16, I32, U32. Loading takes any
                              into F32 or F64 */
     int32_t legacy;     /**< 1 if the shape came from num, channels, height, width */
-    int32_t num_axes;
+    int32_t num_axes;   /**< 0 to SB_MAX_AXES */
     int32_t diff_dtype; /**< what its diff is stored as; without one, dtype */
-    int64_t shape[SB_MAX_AXES];
+    int64_t shape[SB_MAX_AXES]; /**< num_axes dimensions, then zeros */
 } sb_blob_info;
 
-/** @param layer a layer or SB_NO_LAYER.
- *  Errors: INDEX_OUT_OF_RANGE; IO and MALFORMED when the file is not what it was. */
+/** What a blob is. @param layer a layer or SB_NO_LAYER
+ *  Errors: INDEX_OUT_OF_RANGE, IO, MALFORMED, LENGTH_MISMATCH, BAD_SHAPE, DATA_OVERFLOW,
+ *  DATA_LIMIT (all but the first where the file is not what it was). */
 SB_API sb_status sb_model_blob_info(const sb_model *model, int64_t layer, int64_t index,
                                     sb_blob_info *out, sb_error *err);
 
@@ -137,20 +157,28 @@ SB_API sb_status sb_model_blob_info(const sb_model *model, int64_t layer, int64_
  *  storage that is swapped in when whole. Conversions as in
  *  sb_blob_from_proto. A blob without payload is LENGTH_MISMATCH unless its
  *  count is 0. A replaced blob is copied.
- *  Errors: INDEX_OUT_OF_RANGE, UNSUPPORTED (target not F32 or F64), MALFORMED,
- *  LENGTH_MISMATCH, DATA_LIMIT, OUT_OF_MEMORY, CAP_REACHED, IO. */
+ *  @param layer a layer or SB_NO_LAYER
+ *  @param blob [borrowed]
+ *  Errors: INDEX_OUT_OF_RANGE, UNSUPPORTED (target not F32 or F64; an announced blob), MALFORMED,
+ *  LENGTH_MISMATCH, BAD_SHAPE, DATA_OVERFLOW, DATA_LIMIT, OUT_OF_MEMORY, CAP_REACHED, IO,
+ *  DEVICE_FAILURE, DEVICE_LOST, FORKED. */
 SB_API sb_status sb_model_load_blob(const sb_model *model, int64_t layer, int64_t index,
                                     sb_blob *blob, sb_error *err);
 
 /** Replaces a blob in the model by a copy of `blob` as it is now.
+ *  @param layer a layer or SB_NO_LAYER
+ *  @param blob [borrowed]
  *  @param flags 0 or SB_PROTO_WRITE_DIFF
- *  Errors: INDEX_OUT_OF_RANGE, UNSUPPORTED (not F32 or F64), OVER_LIMIT (2^31 - 1 bytes),
- *  OUT_OF_MEMORY, CAP_REACHED and those of sb_blob_cpu_data. */
+ *  Errors: INDEX_OUT_OF_RANGE, as sb_blob_proto_size, as sb_blob_cpu_data. */
 SB_API sb_status sb_model_set_blob(sb_model *model, int64_t layer, int64_t index,
                                    const sb_blob *blob, uint32_t flags, sb_error *err);
 
 /** Adds a blob at the end of a layer's, or of SB_NO_LAYER's; otherwise as
- *  sb_model_set_blob. Errors: also UNSUPPORTED (a layer in a solver state, a second blob in a
+ *  sb_model_set_blob.
+ *  @param layer a layer or SB_NO_LAYER
+ *  @param blob [borrowed]
+ *  @param flags 0 or SB_PROTO_WRITE_DIFF
+ *  Errors: as sb_model_set_blob, UNSUPPORTED (a layer in a solver state, a second blob in a
  *  blob file). */
 SB_API sb_status sb_model_add_blob(sb_model *model, int64_t layer, const sb_blob *blob,
                                    uint32_t flags, sb_error *err);
@@ -162,7 +190,8 @@ SB_API sb_status sb_model_add_blob(sb_model *model, int64_t layer, const sb_blob
 SB_API sb_status sb_model_add_layer(sb_model *model, const char *name, const char *type,
                                     int64_t *out_layer, sb_error *err);
 
-/** Names the net. Errors: UNSUPPORTED (not a caffemodel), OUT_OF_MEMORY, CAP_REACHED. */
+/** Names the net. @param name [borrowed] NUL-terminated
+ *  Errors: UNSUPPORTED (not a caffemodel), OUT_OF_MEMORY, CAP_REACHED. */
 SB_API sb_status sb_model_set_name(sb_model *model, const char *name, sb_error *err);
 
 /** A solver state beside its history. Layout frozen. */
@@ -172,29 +201,34 @@ typedef struct sb_solver_info {
     int32_t current_step; /**< 0 when there is none */
 } sb_solver_info;
 
-/** Errors: UNSUPPORTED (not a solver state). */
+/** What a solver state holds beside its history. Errors: UNSUPPORTED (not a solver state). */
 SB_API sb_status sb_model_solver_info(const sb_model *model, sb_solver_info *out, sb_error *err);
 
 /** Sets iter, learned_net and current_step of a solver state.
- *  @param info [borrowed] Errors: UNSUPPORTED, OUT_OF_MEMORY, CAP_REACHED. */
+ *  @param info [borrowed] learned_net is copied
+ *  Errors: UNSUPPORTED (not a solver state), OUT_OF_MEMORY, CAP_REACHED. */
 SB_API sb_status sb_model_set_solver_info(sb_model *model, const sb_solver_info *info,
                                           sb_error *err);
 
-/** Bytes that the model takes when saved. Errors: OVER_LIMIT (over 2^31 - 1,
- *  protobuf's limit); IO and MALFORMED when the file is not what it was. */
+/** Bytes that the model takes when saved.
+ *  Errors: OVER_LIMIT (over 2^31 - 1, protobuf's limit), IO, MALFORMED, DATA_LIMIT (these three
+ *  where the file is not what it was). */
 SB_API sb_status sb_model_size(const sb_model *model, size_t *out, sb_error *err);
 
 /** The model as bytes: what was not replaced is copied verbatim, unknown
- *  fields included.
- *  @param buffer at least sb_model_size bytes. @param out_size [nullable]
- *  Errors: OVER_LIMIT, INVALID_ARGUMENT (capacity too small); IO and MALFORMED
- *  when the file is not what it was, found before a byte is written or, if it
- *  changes meanwhile, with the buffer's contents unspecified. */
+ *  fields included. A file that is not what it was is found before a byte is
+ *  written; if it changes meanwhile, the buffer's contents are unspecified.
+ *  @param buffer [borrowed] at least sb_model_size bytes
+ *  @param capacity bytes of `buffer`
+ *  @param out_size [nullable] bytes written
+ *  Errors: as sb_model_size, INVALID_ARGUMENT (capacity too small), UNSUPPORTED (an announced
+ *  blob). */
 SB_API sb_status sb_model_save(const sb_model *model, void *buffer, size_t capacity,
                                size_t *out_size, sb_error *err);
 
 /** The same into a file, atomically; it may be the one the model was opened from.
- *  Errors: OVER_LIMIT, IO, MALFORMED, OUT_OF_MEMORY, CAP_REACHED. */
+ *  @param path [borrowed] NUL-terminated
+ *  Errors: as sb_model_size, IO, UNSUPPORTED (an announced blob). */
 SB_API sb_status sb_model_save_file(const sb_model *model, const char *path, sb_error *err);
 
 #ifdef SB_EXPERIMENTAL
@@ -202,8 +236,10 @@ SB_API sb_status sb_model_save_file(const sb_model *model, const char *path, sb_
 /** Adds a blob like sb_model_add_blob, but without its values, which
  *  sb_model_save_file_from asks for: so a model can be saved that memory would not
  *  hold. Other ways to save or load the blob are UNSUPPORTED until it is set.
+ *  @param layer a layer or SB_NO_LAYER
  *  @param like [borrowed] of its dtype and shape; its bytes are not touched
- *  Errors: those of sb_model_add_blob but for sb_blob_cpu_data's. */
+ *  Errors: INDEX_OUT_OF_RANGE, UNSUPPORTED (as in sb_model_add_blob), OVER_LIMIT (2^31 - 1 bytes),
+ *  OUT_OF_MEMORY, CAP_REACHED. */
 SB_API sb_status sb_model_announce_blob(sb_model *model, int64_t layer, const sb_blob *like,
                                         sb_error *err);
 
@@ -216,8 +252,11 @@ typedef sb_status (*sb_blob_lender)(void *user, int64_t layer, int64_t index, co
                                     sb_error *err);
 
 /** As sb_model_save_file, the values of announced blobs asked for one at a time.
- *  Errors: also the lender's; DTYPE_MISMATCH, SHAPE_MISMATCH (what it lent is not what
- *  was announced) and those of sb_blob_cpu_data. */
+ *  @param path [borrowed] NUL-terminated
+ *  @param lender [borrowed]
+ *  @param user passed to `lender`
+ *  Errors: as sb_model_size, IO, the lender's, DTYPE_MISMATCH, SHAPE_MISMATCH (what it lent is not
+ *  what was announced), as sb_blob_cpu_data. */
 SB_API sb_status sb_model_save_file_from(const sb_model *model, const char *path,
                                          sb_blob_lender lender, void *user, sb_error *err);
 

@@ -3,9 +3,6 @@
  * format). A message is always (bytes, size). All reads are safe for bytes
  * from strangers: everything is checked before the blob is touched, memory
  * and time are bounded, and a failure names the field and the byte offset.
- *
- * What reads may return, beside INVALID_ARGUMENT: MALFORMED, LENGTH_MISMATCH,
- * BAD_SHAPE, DATA_OVERFLOW, DATA_LIMIT, OUT_OF_MEMORY, CAP_REACHED.
  */
 #ifndef SYNCBLOB_PROTO_H
 #define SYNCBLOB_PROTO_H
@@ -30,42 +27,54 @@ enum {
  *  raw_data_type, raw_diff_type name (DOUBLE, FLOAT, FLOAT16, INT, UINT; the
  *  integers have 32 bits). They are read and never written: Caffe would not find
  *  the values.
+ *  @param bytes [borrowed, nullable when size is 0]
  *  @param flags 0 or SB_PROTO_RESHAPE; without it a shape that differs is
  *      SHAPE_MISMATCH (by Caffe's rule for legacy dimensions)
  *  @param limits [borrowed, nullable] the context's
- *  Errors: as above; also SHAPE_MISMATCH, UNSUPPORTED (not F32 or F64). */
+ *  Errors: INVALID_ARGUMENT (unknown flag, a limit below 0), UNSUPPORTED (not F32 or F64; limits
+ *  with an unknown tail), ABI_MISMATCH (limits of another version), SHAPE_MISMATCH, MALFORMED,
+ *  LENGTH_MISMATCH, BAD_SHAPE, DATA_OVERFLOW, DATA_LIMIT, OUT_OF_MEMORY, CAP_REACHED, UNINITIALIZED
+ *  (a LOST memory with room for more than the count), DEVICE_FAILURE, DEVICE_LOST, FORKED. */
 SB_API sb_status sb_blob_from_proto(sb_blob *blob, const void *bytes, size_t size, uint32_t flags,
                                     const sb_limits *limits, sb_error *err);
 
 /** Whether the blob's shape is a BlobProto's (Blob::ShapeEquals): legacy
  *  dimensions compare with the last four axes, missing ones being 1.
- *  @param out 0 or 1. Errors: as above. */
+ *  @param bytes [borrowed, nullable when size is 0]
+ *  @param out 0 or 1
+ *  Errors: MALFORMED, LENGTH_MISMATCH, BAD_SHAPE, DATA_OVERFLOW, DATA_LIMIT. */
 SB_API sb_status sb_blob_shape_equals_proto(const sb_blob *blob, const void *bytes, size_t size,
                                             int32_t *out, sb_error *err);
 
 /** Reshapes to a BlobShape message (Blob::Reshape(BlobShape)).
- *  @param out_reallocated [nullable]. Errors: as above. */
+ *  @param bytes [borrowed, nullable when size is 0]
+ *  @param out_reallocated [nullable] SB_REALLOCATED_* bits
+ *  Errors: MALFORMED, BAD_SHAPE, DATA_OVERFLOW, DATA_LIMIT. */
 SB_API sb_status sb_blob_reshape_proto(sb_blob *blob, const void *bytes, size_t size,
                                        uint32_t *out_reallocated, sb_error *err);
 
 /** Bytes that the blob's BlobProto takes.
  *  @param flags 0 or SB_PROTO_WRITE_DIFF
- *  Errors: UNSUPPORTED (not F32 or F64), OVER_LIMIT (over 2^31 - 1 bytes,
- *  protobuf's limit). */
+ *  Errors: INVALID_ARGUMENT (unknown flag), UNSUPPORTED (not F32 or F64), OVER_LIMIT (over
+ *  2^31 - 1 bytes, protobuf's limit). */
 SB_API sb_status sb_blob_proto_size(const sb_blob *blob, uint32_t flags, size_t *out,
                                     sb_error *err);
 
 /** Writes the blob as a BlobProto (Blob::ToProto): F32 to data and diff, F64
- *  to double_data and double_diff.
- *  @param buffer at least sb_blob_proto_size bytes
+ *  to double_data and double_diff. Nothing is written on failure.
+ *  @param flags 0 or SB_PROTO_WRITE_DIFF
+ *  @param buffer [borrowed] at least sb_blob_proto_size bytes
+ *  @param capacity bytes of `buffer`
  *  @param out_size [nullable] bytes written
- *  Errors: as sb_blob_proto_size; INVALID_ARGUMENT (capacity too small), and
- *  those of sb_blob_cpu_data. Nothing is written on failure. */
+ *  Errors: as sb_blob_proto_size, INVALID_ARGUMENT (capacity too small), as sb_blob_cpu_data. */
 SB_API sb_status sb_blob_to_proto(const sb_blob *blob, uint32_t flags, void *buffer,
                                   size_t capacity, size_t *out_size, sb_error *err);
 
 /** The same into new memory of the blob's context.
- *  @param out [owned] sb_bytes_free */
+ *  @param flags 0 or SB_PROTO_WRITE_DIFF
+ *  @param out [owned] sb_bytes_free
+ *  @param out_size bytes of it
+ *  Errors: as sb_blob_proto_size, as sb_blob_cpu_data. */
 SB_API sb_status sb_blob_to_proto_new(const sb_blob *blob, uint32_t flags, void **out,
                                       size_t *out_size, sb_error *err);
 
@@ -73,14 +82,18 @@ SB_API sb_status sb_blob_to_proto_new(const sb_blob *blob, uint32_t flags, void 
  *  (ReadProtoFromBinaryFile, then FromProto). The payload goes to fresh
  *  storage that is swapped in when whole.
  *  @param path [borrowed] NUL-terminated
- *  Errors: as sb_blob_from_proto; IO (errno in device_code; also a file that
+ *  @param flags 0 or SB_PROTO_RESHAPE
+ *  @param limits [borrowed, nullable] the context's
+ *  Errors: as sb_blob_from_proto, IO (errno in device_code; also a file that
  *  changes while it is read). */
 SB_API sb_status sb_blob_read_file(sb_blob *blob, const char *path, uint32_t flags,
                                    const sb_limits *limits, sb_error *err);
 
 /** Writes the blob's BlobProto to a file, atomically: whatever happens, the
  *  file is the old one or the whole new one (WriteProtoToBinaryFile).
- *  Errors: as sb_blob_to_proto; IO. */
+ *  @param path [borrowed] NUL-terminated
+ *  @param flags 0 or SB_PROTO_WRITE_DIFF
+ *  Errors: as sb_blob_proto_size, as sb_blob_cpu_data, IO (errno in device_code). */
 SB_API sb_status sb_blob_write_file(const sb_blob *blob, const char *path, uint32_t flags,
                                     sb_error *err);
 

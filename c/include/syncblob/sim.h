@@ -6,9 +6,8 @@
  * pointer faults), its streams run when the schedule says so, a copy's target
  * holds rubbish from the call until the copy has run, and every call can be
  * made to fail. Open it by the device name "sim:N" in sb_context_options;
- * each context has a device of its own. All functions here return
- * WRONG_DEVICE for a context without a simulated device, INVALID_ARGUMENT for a
- * NULL and FORKED in the child of a fork (sb_sim_address: NULL).
+ * each context has a device of its own. WRONG_DEVICE stands for a context
+ * without a simulated device, FORKED for the child of a fork.
  */
 #ifndef SYNCBLOB_SIM_H
 #define SYNCBLOB_SIM_H
@@ -25,32 +24,35 @@ enum {
                            in any order that their waits allow */
 };
 
-/** Chooses the schedule for work queued from now on. */
+/** Chooses the schedule for work queued from now on.
+ *  @param schedule SB_SIM_EAGER, SB_SIM_LAZY, SB_SIM_RANDOM
+ *  @param seed of SB_SIM_RANDOM
+ *  Errors: INVALID_ARGUMENT (no schedule), WRONG_DEVICE, FORKED. */
 SB_API sb_status sb_sim_set_schedule(sb_context *context, int32_t schedule, uint64_t seed,
                                      sb_error *err);
 
 /** Operations of the device, for counting and failing: the slots of the
  *  backend table. */
 enum {
-    SB_SIM_ANY = -1, /**< whichever comes */
-    SB_SIM_ALLOC = 0,
-    SB_SIM_ZERO,
-    SB_SIM_UPLOAD,
-    SB_SIM_DOWNLOAD,
-    SB_SIM_COPY,
-    SB_SIM_ALLOC_PINNED,
-    SB_SIM_CHECK_POINTER,
-    SB_SIM_CHECK_STREAM,
-    SB_SIM_STREAM_SYNCHRONIZE,
-    SB_SIM_EVENT_RECORD,
-    SB_SIM_STREAM_WAIT,
-    SB_SIM_EVENT_WAIT,
-    SB_SIM_PREPARE_ARITHMETIC,
-    SB_SIM_AXPY,
-    SB_SIM_SCALE,
-    SB_SIM_ASUM,
-    SB_SIM_SUMSQ,
-    SB_SIM_OP_COUNT
+    SB_SIM_ANY = -1,           /**< whichever comes */
+    SB_SIM_ALLOC = 0,          /**< sb_backend::alloc */
+    SB_SIM_ZERO,               /**< sb_backend::zero */
+    SB_SIM_UPLOAD,             /**< sb_backend::upload */
+    SB_SIM_DOWNLOAD,           /**< sb_backend::download */
+    SB_SIM_COPY,               /**< sb_backend::copy */
+    SB_SIM_ALLOC_PINNED,       /**< sb_backend::alloc_pinned */
+    SB_SIM_CHECK_POINTER,      /**< sb_backend::check_pointer */
+    SB_SIM_CHECK_STREAM,       /**< sb_backend::check_stream */
+    SB_SIM_STREAM_SYNCHRONIZE, /**< sb_backend::stream_synchronize */
+    SB_SIM_EVENT_RECORD,       /**< sb_backend::event_record */
+    SB_SIM_STREAM_WAIT,        /**< sb_backend::stream_wait */
+    SB_SIM_EVENT_WAIT,         /**< sb_backend::event_wait */
+    SB_SIM_PREPARE_ARITHMETIC, /**< sb_backend::prepare_arithmetic */
+    SB_SIM_AXPY,               /**< sb_backend::axpy */
+    SB_SIM_SCALE,              /**< sb_backend::scale */
+    SB_SIM_ASUM,               /**< sb_backend::asum */
+    SB_SIM_SUMSQ,              /**< sb_backend::sumsq */
+    SB_SIM_OP_COUNT            /**< how many there are */
 };
 
 /** How a chosen call fails. */
@@ -63,44 +65,66 @@ enum {
 };
 
 /** Makes the `nth` call of `op` from now on (1 is the next) fail in `mode`;
- *  nth 0 takes it back. One fault is armed at a time; firing disarms it. */
+ *  nth 0 takes it back. One fault is armed at a time; firing disarms it.
+ *  @param op SB_SIM_ANY to SB_SIM_SUMSQ
+ *  @param mode SB_SIM_FAIL_*
+ *  Errors: INVALID_ARGUMENT (no operation, nth below 0, no mode), WRONG_DEVICE, FORKED. */
 SB_API sb_status sb_sim_fail(sb_context *context, int32_t op, int64_t nth, int32_t mode,
                              sb_error *err);
 
 /** How often each slot was called, by SB_SIM_*, since the context was made.
- *  @param out [borrowed] SB_SIM_OP_COUNT numbers */
+ *  @param out SB_SIM_OP_COUNT numbers
+ *  Errors: WRONG_DEVICE, FORKED. */
 SB_API sb_status sb_sim_calls(const sb_context *context, int64_t *out, sb_error *err);
 
 /** A stream that is not ordered with the default one.
- *  @param out [owned] sb_sim_stream_destroy */
+ *  @param out [owned] sb_sim_stream_destroy
+ *  Errors: WRONG_DEVICE, FORKED, DEVICE_LOST, OUT_OF_MEMORY. */
 SB_API sb_status sb_sim_stream_create(sb_context *context, sb_stream *out, sb_error *err);
 
-/** Runs what is queued and destroys the stream; forget it in the context first. */
+/** Runs what is queued and destroys the stream; forget it in the context first.
+ *  @param stream [owned]
+ *  Errors: INVALID_ARGUMENT (the library's own stream), WRONG_DEVICE (another device's stream,
+ *  too), FORKED. */
 SB_API sb_status sb_sim_stream_destroy(sb_context *context, sb_stream stream, sb_error *err);
 
 /** Queues kernel(user) on a stream: the stand-in for a user's own kernel. It
  *  may run at once, later, or on another thread, reaches device memory through
- *  sb_sim_address alone and calls nothing else of the library. */
+ *  sb_sim_address alone and calls nothing else of the library.
+ *  @param stream [borrowed]
+ *  @param kernel [borrowed]
+ *  @param user passed to `kernel`
+ *  Errors: WRONG_DEVICE (another device's stream, too), FORKED, DEVICE_LOST, OUT_OF_MEMORY. */
 SB_API sb_status sb_sim_launch(sb_context *context, sb_stream stream, void (*kernel)(void *user),
                                void *user, sb_error *err);
 
 /** Inside a kernel: host memory behind a device pointer; NULL if [ptr, ptr + bytes)
- *  is no memory of the device. */
+ *  is no memory of the device, the context has no simulated one or was opened before a fork.
+ *  @param ptr [borrowed] of the device
+ *  @return [borrowed] as long as the memory is allocated */
 SB_API void *sb_sim_address(const sb_context *context, const void *ptr, size_t bytes);
 
 /** Device memory of the caller's own, to lend to sb_mem_set_gpu.
- *  @param out [owned] sb_sim_free. Errors: OUT_OF_MEMORY. */
+ *  @param out [owned] sb_sim_free
+ *  Errors: WRONG_DEVICE, FORKED, DEVICE_LOST, OUT_OF_MEMORY. */
 SB_API sb_status sb_sim_malloc(sb_context *context, size_t bytes, void **out, sb_error *err);
 
-/** Frees memory of sb_sim_malloc. @param ptr [owned, nullable] */
+/** Frees memory of sb_sim_malloc. @param ptr [owned, nullable]
+ *  Errors: WRONG_DEVICE, FORKED, DEVICE_FAILURE (no such memory). */
 SB_API sb_status sb_sim_free(sb_context *context, void *ptr, sb_error *err);
 
 /** Copies device memory to the host at once, around streams and counters: for
- *  a test that looks. */
+ *  a test that looks.
+ *  @param dst [borrowed] `bytes` bytes of the host
+ *  @param src [borrowed] `bytes` bytes of the device
+ *  Errors: WRONG_DEVICE, FORKED, DEVICE_FAILURE (not the device's memory). */
 SB_API sb_status sb_sim_peek(const sb_context *context, void *dst, const void *src, size_t bytes,
                              sb_error *err);
 
-/** Copies host bytes to the device at once, around streams and counters. */
+/** Copies host bytes to the device at once, around streams and counters.
+ *  @param dst [borrowed] `bytes` bytes of the device
+ *  @param src [borrowed] `bytes` bytes of the host
+ *  Errors: WRONG_DEVICE, FORKED, DEVICE_FAILURE (not the device's memory). */
 SB_API sb_status sb_sim_poke(sb_context *context, void *dst, const void *src, size_t bytes,
                              sb_error *err);
 

@@ -16,7 +16,7 @@ SB_BEGIN_DECLS
 /** 0 or one of SB_ERR_*. */
 typedef int32_t sb_status;
 
-/** Every status once: X(name, number, text). */
+/** Every status once: X(name, number, text), the name without SB_. */
 #define SB_STATUS_LIST(X)                                                                          \
     X(OK, 0, "success")                                                                            \
     X(ERR_INVALID_ARGUMENT, -1, "invalid argument")                                                \
@@ -44,6 +44,7 @@ typedef int32_t sb_status;
     X(ERR_ABI_MISMATCH, -207, "struct or table of another version")                                \
     X(ERR_INTERNAL, -901, "internal error")
 
+/** The codes: those of SB_STATUS_LIST. */
 enum {
 #define SB_STATUS_ENUM(name, number, text) SB_##name = number,
     SB_STATUS_LIST(SB_STATUS_ENUM)

@@ -1,0 +1,67 @@
+#!/usr/bin/env python3
+"""reference_filter.py HEADER: a public header as doxygen wants it, on standard output.
+
+The headers are written to be read as they are. Here each becomes a module, with the title that
+syncblob.h gives it; lists of errors become paragraphs; and what the preprocessor makes of macros
+(the status codes, the typed wrappers) is written out.
+"""
+import pathlib
+import re
+import sys
+
+TYPES = {"_f32": ("F32", "float"), "_f64": ("F64", "double"), "_i32": ("I32", "int32_t"),
+         "_u32": ("U32", "uint32_t")}
+
+
+def title(header):
+    contents = (header.parent / "syncblob.h").read_text()
+    found = re.search(rf"^ \* +{re.escape(header.name)} +(.*)$", contents, re.MULTILINE)
+    return found.group(1) if found else "all of the headers"
+
+
+def as_module(text, header):
+    """The comment that the header begins with describes a module, and all else belongs to it."""
+    begin, rest = text.split("/**\n", 1)
+    description, rest = rest.split(" */\n", 1)
+    return (f"{begin}/** @file\n * @defgroup {header.stem} {header.name}: {title(header)}\n"
+            f"{description} * @{{ */\n{rest}\n/** @}} */\n")
+
+
+def status_codes(text):
+    codes = re.findall(r'X\((\w+), (-?\d+), "(.*?)"\)', text)
+    listed = "".join(f"    SB_{name} = {number}, /**< {what} */\n" for name, number, what in codes)
+    return re.sub(r"#define SB_STATUS_ENUM.*?never returned \*/\n", listed, text, flags=re.DOTALL)
+
+
+def wrapper(kind, call, suffix):
+    dtype, ctype = TYPES[suffix]
+    pointer = {"READ": f"const {ctype} **out", "WRITE": f"{ctype} **out",
+               "AT": f"const int64_t *indices, int32_t num_indices, {ctype} *out"}[kind]
+    blob = "sb_blob" if kind == "WRITE" else "const sb_blob"
+    return (f"/** {call} of a blob of {dtype}. Errors: as {call}, DTYPE_MISMATCH. */\n"
+            f"sb_status {call}{suffix}({blob} *blob, {pointer}, sb_error *err);\n")
+
+
+def typed_wrappers(text):
+    head, rest = text.split("#define SB_TYPED_READ_", 1)
+    calls = re.findall(r"SB_TYPED_(READ|WRITE|AT)_\((sb_\w+), suffix", rest)
+    generic = re.findall(r"#define (sb_\w+)_t(\(.*?\))", rest)
+    yield head
+    yield from (wrapper(kind, call, suffix) for kind, call in calls for suffix in TYPES)
+    for call, arguments in generic:
+        yield (f"/** {call} with the suffix that the type of `out` asks for; not in C++. */\n"
+               f"#define {call}_t{arguments}\n")
+
+
+def main():
+    header = pathlib.Path(sys.argv[1])
+    text = header.read_text()
+    if header.name == "status.h":
+        text = status_codes(text)
+    if header.name == "typed.h":
+        text = "".join(typed_wrappers(text)) + "\nSB_END_DECLS\n\n#endif\n"
+    print(as_module(text, header).replace("Errors: ", "@errors "), end="")
+
+
+if __name__ == "__main__":
+    main()
