@@ -18,8 +18,29 @@ make_rust_reference() {
         cargo doc --locked --no-deps --all-features -p syncblob -p syncblob-sys
 }
 
+# What the pages' programs and commands are run with: the library, in $build/documents/prefix, and
+# the program syncblob.
+install_for_documents() {
+    configure_and_build release release -DCMAKE_C_COMPILER=gcc
+    rm -rf "$build/documents"
+    cmake --install "$build/release" --prefix "$build/documents/prefix"
+    cargo build --release --locked -p syncblob-cli
+}
+
+check_with_library() { # SCRIPT
+    python3 "tests/documents/$1" --prefix "$build/documents/prefix" \
+        --cli "$CARGO_TARGET_DIR/release/syncblob" --cc gcc --cxx g++
+}
+
 documents_steps() {
     step 'headers: ownership, errors, values' python3 tests/documents/check_reference.py
     step 'C reference' make_reference
     step 'Rust reference' make_rust_reference
+    step 'links of the pages' python3 tests/documents/check_links.py
+    step 'the pages: library and program' install_for_documents
+    [ "$step_status" != 0 ] || step 'code blocks of the pages' check_with_library check_blocks.py
+}
+
+documents_full_steps() {
+    step 'checks of the documentation find what is wrong' check_with_library selftest.py
 }

@@ -1,0 +1,117 @@
+#!/usr/bin/env python3
+"""Every code block of every page is compiled or run; README.md here says how.
+
+    check_blocks.py --prefix PREFIX --cli SYNCBLOB [--cc CC] [--cxx CXX] [PAGE...]
+    check_blocks.py --file NAME PAGE     prints what the page's blocks "c file=NAME" make
+"""
+import argparse
+import json
+import pathlib
+import re
+import sys
+import tempfile
+
+sys.dont_write_bytecode = True
+from commands import Shell, Wrong  # noqa: E402
+from pages import ROOT, blocks, pages, shown, unfenced  # noqa: E402
+from programs import Failed, Programs, file_name  # noqa: E402
+
+
+def page_files(page):
+    """The files that a page's blocks make, piece by piece."""
+    files = {}
+    for block in blocks(page):
+        name = file_name(block.info)
+        if name:
+            files[name] = files.get(name, "") + block.text
+    return files
+
+
+def is_documentation_test(page):
+    """A crate takes the page in as documentation, so that cargo test runs its blocks."""
+    name = page.name
+    sources = ROOT.glob("bindings/*/src/lib.rs")
+    return any((source.parent / target).resolve() == page
+               for source in sources
+               for target in re.findall(rf'include_str!\("([^"]*{name})"\)', source.read_text()))
+
+
+class Checker:
+    def __init__(self, programs, cli):
+        self.programs, self.cli = programs, cli
+        self.checked = 0
+
+    def check_block(self, block, folder, shell):
+        rest = set(block.info[1:])
+        if file_name(block.info):
+            return
+        if block.language == "c" and not rest:
+            self.programs.run_program(block.text, ".c", folder)
+        elif block.language == "c" and rest == {"fragment"}:
+            self.programs.run_fragment(block.text, folder)
+        elif block.language == "cpp" and not rest:
+            self.programs.run_program(block.text, ".cpp", folder, "example")
+        elif block.language == "cpp" and rest == {"caffe"}:
+            self.programs.check_caffe(block.text, folder)
+        elif block.language == "sh":
+            shell.check(block.text)
+        elif block.language == "json":
+            json.loads(block.text)
+        elif block.language == "rust":
+            if not is_documentation_test(block.page):
+                raise Wrong("no crate has this page as documentation, so that nothing runs this")
+        elif block.language != "text":
+            raise Wrong(f'"{" ".join(block.info)}" is no kind of block that is checked')
+
+    def problems(self, page, folder):
+        for number in unfenced(page):
+            yield f"{shown(page)}:{number}: a block without a fence, which says what it is"
+        shell = Shell(folder, self.programs, self.cli)
+        for name in ("net.caffemodel", "net.solverstate", "mean.binaryproto"):
+            self.programs.prepare(name, folder)
+        for block in blocks(page):
+            try:
+                self.check_block(block, folder, shell)
+                self.checked += 1
+            except (Wrong, Failed, ValueError) as problem:
+                yield f"{block.place}: {problem}"
+        files = page_files(page)
+        if files:
+            try:
+                self.programs.run_files(files, folder)
+            except Failed as problem:
+                yield f"{shown(page)}: {' '.join(files)}: {problem}"
+
+
+def check(options, chosen, work):
+    checker = Checker(Programs(options.prefix, options.cc, options.cxx, work),
+                      pathlib.Path(options.cli).resolve())
+    found = []
+    for number, page in enumerate(chosen):
+        folder = work / str(number)
+        folder.mkdir()
+        found += checker.problems(page, folder)
+    print("\n".join(found) or f"{checker.checked} blocks of {len(chosen)} pages")
+    return 1 if found else 0
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--prefix", help="where the library is installed")
+    parser.add_argument("--cli", help="the program syncblob")
+    parser.add_argument("--cc", default="cc")
+    parser.add_argument("--cxx", default="c++")
+    parser.add_argument("--file", metavar="NAME")
+    parser.add_argument("page", nargs="*", type=pathlib.Path)
+    options = parser.parse_args()
+    chosen = [page.resolve() for page in options.page] or pages()
+    if options.file:
+        print(page_files(chosen[0])[options.file], end="")
+        return 0
+    with tempfile.TemporaryDirectory() as work:
+        return check(options, chosen, pathlib.Path(work))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,71 @@
+"""The pages of the repository, and the code blocks in them."""
+import dataclasses
+import pathlib
+import re
+import subprocess
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+
+
+@dataclasses.dataclass
+class Block:
+    page: pathlib.Path
+    line: int       # of its first line of code, from 1
+    info: list      # the words behind the fence: the language first
+    text: str
+
+    @property
+    def language(self):
+        return self.info[0].split(",")[0] if self.info else ""
+
+    @property
+    def place(self):
+        return f"{shown(self.page)}:{self.line}"
+
+
+def shown(page):
+    return str(page.relative_to(ROOT) if page.is_relative_to(ROOT) else page.name)
+
+
+def pages():
+    listed = subprocess.run(["git", "ls-files", "--cached", "--others", "--exclude-standard", "*.md"],
+                            cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    return sorted(ROOT / name for name in set(listed.split()) if (ROOT / name).exists())
+
+
+def blocks(page):
+    """The fenced blocks of a page."""
+    begin, info, code = 0, None, []
+    for number, line in enumerate(page.read_text().splitlines(), 1):
+        fence = re.match(r"```(.*)", line)
+        if fence and info is None:
+            begin, info, code = number + 1, fence.group(1).split(), []
+        elif fence:
+            yield Block(page, begin, info, "\n".join(code) + "\n")
+            info = None
+        elif info is not None:
+            code.append(line)
+    if info is not None:
+        yield Block(page, begin, ["unclosed"], "\n".join(code))
+
+
+def prose(page):
+    """(number, line) of the lines outside fenced blocks."""
+    fenced = False
+    for number, line in enumerate(page.read_text().splitlines(), 1):
+        if line.startswith("```"):
+            fenced = not fenced
+        elif not fenced:
+            yield number, line
+
+
+def unfenced(page):
+    """The lines where code begins that is only indented, which says no language. Within a list
+    indented lines are text."""
+    blank, in_list = True, False
+    for number, line in prose(page):
+        if line.startswith("    ") and blank and not in_list:
+            yield number
+        if line and not line.startswith(" "):
+            in_list = re.match(r"([-*+]|\d+\.)\s", line) is not None
+        blank = not line
