@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
-"""reference_filter.py HEADER: a public header as doxygen wants it, on standard output.
+"""reference_filter.py HEADER|PAGE: a public header, or a page, as doxygen wants it, on standard
+output.
 
 The headers are written to be read as they are. Here each becomes a module, with the title that
 syncblob.h gives it; lists of errors become paragraphs; and what the preprocessor makes of macros
-(the status codes, the typed wrappers) is written out.
+(the status codes, the typed wrappers) is written out. In a page, links within it and to pages that
+are not part of the reference become their text, and a fence says the language alone.
 """
 import pathlib
 import re
@@ -53,9 +55,17 @@ def typed_wrappers(text):
                f"#define {call}_t{arguments}\n")
 
 
+def page(text):
+    text = re.sub(r"\[([^\]]*)\]\((?:#|\.\./(?!guide/|README))[^)]*\)", r"\1", text)
+    return re.sub(r"^```(\w+) .*$", r"```\1", text, flags=re.MULTILINE)
+
+
 def main():
     header = pathlib.Path(sys.argv[1])
     text = header.read_text()
+    if header.suffix == ".md":
+        print(page(text), end="")
+        return
     if header.name == "status.h":
         text = status_codes(text)
     if header.name == "typed.h":

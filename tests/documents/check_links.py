@@ -1,14 +1,16 @@
 #!/usr/bin/env python3
-"""Local links in the pages lead somewhere, the part behind # included: check_links.py [PAGE...]."""
+"""Local links in the pages lead somewhere, the part behind # included, and files that are named with
+their folder are there: check_links.py [PAGE...]."""
 import pathlib
 import re
 import sys
 
 sys.dont_write_bytecode = True
-from pages import pages, prose, shown  # noqa: E402
+from pages import ROOT, pages, prose, shown  # noqa: E402
 
 LINK = re.compile(r"!?\[[^\]]*\]\(([^)\s]+)\)")
 SOURCE = re.compile(r"(?:src|srcset|href)=\"([^\"]+)\"")
+FILE = re.compile(r"`((?!build/)[\w.-]+(?:/[\w.-]+)+\.(?:[ch]|py|rs|sh|txt|md|proto|cmake))`")
 
 
 def anchors(page):
@@ -34,10 +36,20 @@ def problems(page):
                 yield f"{where}: {target}: there is no such heading"
 
 
+def file_problems(page):
+    folders = [ROOT, page.parent, page.parent.parent, ROOT / "c", ROOT / "c" / "src",
+               ROOT / "c" / "include"]
+    for number, line in prose(page):
+        for name in FILE.findall(line):
+            if not any((folder / name).exists() for folder in folders):
+                yield f"{shown(page)}:{number}: {name}: there is no such file"
+
+
 def main():
     chosen = [pathlib.Path(name).resolve() for name in sys.argv[1:]] or pages()
-    found = [problem for page in chosen for problem in problems(page)]
-    print("\n".join(found) or "every local link leads somewhere")
+    found = [problem for page in chosen
+             for problem in (*problems(page), *file_problems(page))]
+    print("\n".join(found) or "every local link and path leads somewhere")
     return 1 if found else 0
 
 

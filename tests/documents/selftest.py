@@ -43,7 +43,7 @@ BLOCKS = [
     ("sh", "bindings/nothing.sh", "no script"),
 ]
 LINKS = [("[a](nothing.md)", "no such file"), ("[a](#nothing)", "no such heading"),
-         ('<img src="nothing.svg">', "no such file")]
+         ('<img src="nothing.svg">', "no such file"), ("`c/src/nothing.c`", "no such file")]
 # What is replaced in blob.h, by what, and a part of what must be said about it.
 HEADER = [
     ("Errors: DTYPE_MISMATCH.", "Errors: NOTHING.", "no code of status.h"),

@@ -32,11 +32,22 @@ check_with_library() { # SCRIPT
         --cli "$CARGO_TARGET_DIR/release/syncblob" --cc gcc --cxx g++
 }
 
+# ./dev documents
+documents() {
+    need "$build_needs" "$documents_needs"
+    documents_steps
+    summary
+    printf '\n%s\n%s\n' "C: $build/reference/index.html" \
+        "Rust: $CARGO_TARGET_DIR/doc/syncblob/index.html"
+}
+
 documents_steps() {
     step 'headers: ownership, errors, values' python3 tests/documents/check_reference.py
     step 'C reference' make_reference
     step 'Rust reference' make_rust_reference
-    step 'links of the pages' python3 tests/documents/check_links.py
+    step 'links and paths of the pages' python3 tests/documents/check_links.py
+    step 'files of the guide' python3 tests/documents/check_guide.py
+    step 'pictures of the guide' python3 c/guide/pictures/draw.py --check
     step 'the pages: library and program' install_for_documents
     [ "$step_status" != 0 ] || step 'code blocks of the pages' check_with_library check_blocks.py
 }

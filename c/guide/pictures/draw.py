@@ -1,0 +1,27 @@
+#!/usr/bin/env python3
+"""The guide's pictures, drawn from the sources: draw.py writes them, draw.py --check compares."""
+import pathlib
+import sys
+
+sys.dont_write_bytecode = True
+import flow  # noqa: E402
+import states  # noqa: E402
+
+GUIDE = pathlib.Path(__file__).resolve().parents[1]
+ROOT = GUIDE.parents[1]
+
+
+def main():
+    stale = []
+    for name, drawn in (("states.svg", states.draw(ROOT)), ("flow.svg", flow.draw(ROOT))):
+        path = GUIDE / name
+        if "--check" not in sys.argv:
+            path.write_text(drawn)
+        elif not path.exists() or path.read_text() != drawn:
+            stale.append(f"c/guide/{name} is not what the sources say: run c/guide/pictures/draw.py")
+    print("\n".join(stale) or "the pictures are what the sources say")
+    return 1 if stale else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
