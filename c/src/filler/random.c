@@ -2,6 +2,7 @@
 
 #include <syncblob/base.h>
 
+#include <float.h>
 #include <math.h>
 #include <string.h>
 
@@ -15,6 +16,9 @@
 
 #ifdef __FAST_MATH__
 #error "fillers give the same numbers everywhere by IEEE arithmetic: compile without -ffast-math"
+#endif
+#if FLT_EVAL_METHOD != 0
+#error "floats are computed as doubles: compile with -fexcess-precision=fast"
 #endif
 
 /* Everything below is loops over a few lanes without branches, which compilers turn into vector
