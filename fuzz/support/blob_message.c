@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#define BIG_ENDIAN_HOST (__BYTE_ORDER__ == __ORDER_BIG_ENDIAN__)
+
 static const int32_t fields[4] = {5, 6, 8, 9};
 
 static void put(struct message_bytes *out, const void *bytes, size_t size) {
@@ -49,13 +51,19 @@ static double value_of(const struct blob_message *message, int slot, int64_t i) 
     return (double)(((int64_t)message->seed * 13 + slot * 31 + i * 5) % 199 - 99);
 }
 
-/* The wire is little-endian, as the machines are that this runs on. */
+/* The wire is little-endian. */
+static void put_element(struct message_bytes *out, const void *element, size_t width) {
+    const unsigned char *bytes = element;
+    for (size_t i = 0; i < width; i++)
+        put(out, bytes + (BIG_ENDIAN_HOST ? width - 1 - i : i), 1);
+}
+
 static void put_value(struct message_bytes *out, int slot, double value) {
-    float narrow = (float)value;
+    const float narrow = (float)value;
     if (slot < 2)
-        put(out, &narrow, sizeof narrow);
+        put_element(out, &narrow, sizeof narrow);
     else
-        put(out, &value, sizeof value);
+        put_element(out, &value, sizeof value);
 }
 
 static void put_payload(struct message_bytes *out, const struct blob_message *message, int slot) {
@@ -172,11 +180,13 @@ static void put_shape(struct message_bytes *out, const struct plain_blob *blob) 
 }
 
 static void put_memory(struct message_bytes *out, const struct plain_blob *blob, int which) {
+    const size_t width = sb_dtype_size(blob->dtype);
     struct message_bytes values;
-    if (blob->count == 0)
-        return;
     values.size = 0;
-    put(&values, blob->memory[which]->value, plain_bytes(blob));
+    for (size_t at = 0; at < plain_bytes(blob); at += width)
+        put_element(&values, blob->memory[which]->value + at, width);
+    if (values.size == 0)
+        return;
     put_bytes(out, fields[which + (blob->dtype == SB_DTYPE_F64 ? 2 : 0)], &values);
 }
 

@@ -28,9 +28,11 @@ static void put_number(struct message *m, uint32_t field, int32_t value) {
 
 static void put_float(struct message *m, uint32_t field, double value) {
     const float single = (float)value;
+    uint32_t bits;
+    memcpy(&bits, &single, sizeof bits);
     put_varint(m, field << 3 | 5);
-    memcpy(m->bytes + m->size, &single, sizeof single);
-    m->size += sizeof single;
+    for (int shift = 0; shift < 32; shift += 8)
+        m->bytes[m->size++] = (uint8_t)(bits >> shift);
 }
 
 static struct message encoded(const sb_filler *filler) {

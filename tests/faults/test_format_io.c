@@ -148,7 +148,12 @@ void *mmap(void *address, size_t size, int protection, int flags, int fd, off_t 
     int result;
     if (fd >= 0 && fires_with("mmap", &result))
         return MAP_FAILED;
+#ifdef __s390x__ /* whose call takes the place of its arguments */
+    const long arguments[] = {(long)address, (long)size, protection, flags, fd, offset};
+    return (void *)syscall(SYS_mmap, arguments);
+#else
     return (void *)syscall(SYS_mmap, address, size, protection, flags, fd, offset);
+#endif
 }
 #endif
 

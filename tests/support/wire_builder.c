@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define BIG_ENDIAN_HOST (__BYTE_ORDER__ == __ORDER_BIG_ENDIAN__)
+
 void wire_free(struct wire *wire) {
     free(wire->bytes);
     *wire = (struct wire){0};
@@ -16,6 +18,12 @@ void wire_raw(struct wire *wire, const void *bytes, size_t size) {
     if (size > 0)
         memcpy(wire->bytes + wire->size, bytes, size);
     wire->size += size;
+}
+
+void wire_value(struct wire *wire, const void *value, size_t width) {
+    const char *bytes = value;
+    for (size_t i = 0; i < width; i++)
+        wire_raw(wire, bytes + (BIG_ENDIAN_HOST ? width - 1 - i : i), 1);
 }
 
 static void put_byte(struct wire *wire, uint64_t byte) {
@@ -48,6 +56,13 @@ void wire_bytes(struct wire *wire, uint32_t field, const void *bytes, size_t siz
     wire_tag(wire, field, 2);
     wire_varint(wire, size);
     wire_raw(wire, bytes, size);
+}
+
+void wire_values(struct wire *wire, uint32_t field, const void *values, size_t width, size_t size) {
+    wire_tag(wire, field, 2);
+    wire_varint(wire, size);
+    for (size_t at = 0; at < size; at += width)
+        wire_value(wire, (const char *)values + at, width < size - at ? width : size - at);
 }
 
 void wire_text(struct wire *wire, uint32_t field, const char *text) {

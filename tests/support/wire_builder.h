@@ -14,6 +14,8 @@ struct wire {
 /* Starts as {0}; ends with wire_free. */
 void wire_free(struct wire *wire);
 void wire_raw(struct wire *wire, const void *bytes, size_t size);
+/* A number of `width` bytes, which the wire has in little-endian order. */
+void wire_value(struct wire *wire, const void *value, size_t width);
 void wire_varint(struct wire *wire, uint64_t value);
 /* `bytes` bytes, padded with zero groups: 5 in 3 bytes is 85 80 00. */
 void wire_overlong(struct wire *wire, uint64_t value, int bytes);
@@ -22,6 +24,8 @@ void wire_tag(struct wire *wire, uint32_t field, uint32_t type);
 /* Fields. */
 void wire_number(struct wire *wire, uint32_t field, uint64_t value);
 void wire_bytes(struct wire *wire, uint32_t field, const void *bytes, size_t size);
+/* The same of `size` bytes of numbers, of which the last may lack bytes. */
+void wire_values(struct wire *wire, uint32_t field, const void *values, size_t width, size_t size);
 void wire_text(struct wire *wire, uint32_t field, const char *text);
 void wire_message(struct wire *wire, uint32_t field, const struct wire *inside);
 void wire_float(struct wire *wire, uint32_t field, float value);

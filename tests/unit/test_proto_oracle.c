@@ -49,7 +49,7 @@ static void put_raw_value(struct wire *wire, uint64_t type) {
     const int32_t number = (int32_t)wide;
     const uint16_t half = (uint16_t)below(1 << 16);
     const void *const values[] = {&wide, &single, &half, &number, &number, &number};
-    wire_raw(wire, values[type], widths[type]);
+    wire_value(wire, values[type], widths[type]);
 }
 
 static void put_raw(struct wire *wire, uint32_t field, int64_t count) {
@@ -146,25 +146,25 @@ static double half_value(unsigned bits) {
 }
 
 static double raw_value(uint64_t type, const uint8_t *bytes) {
+    uint64_t bits = 0;
     double wide;
     float single;
-    int32_t number;
-    uint32_t natural;
+    for (size_t i = 0; i < widths[type]; i++)
+        bits |= (uint64_t)bytes[i] << (8 * i);
+    const uint32_t low = (uint32_t)bits;
     switch (type) {
     case DOUBLE:
-        memcpy(&wide, bytes, sizeof wide);
+        memcpy(&wide, &bits, sizeof wide);
         return wide;
     case FLOAT:
-        memcpy(&single, bytes, sizeof single);
+        memcpy(&single, &low, sizeof single);
         return (double)single;
     case FLOAT16:
-        return half_value((unsigned)(bytes[0] | bytes[1] << 8));
+        return half_value(low);
     case INT:
-        memcpy(&number, bytes, sizeof number);
-        return (double)number;
+        return (double)(int32_t)low;
     default:
-        memcpy(&natural, bytes, sizeof natural);
-        return (double)natural;
+        return (double)low;
     }
 }
 

@@ -9,6 +9,7 @@
 enum { DATA = 5, DIFF, SHAPE, DOUBLE_DATA, DOUBLE_DIFF };
 enum { RAW_DATA_TYPE = 10, RAW_DIFF_TYPE, RAW_DATA, RAW_DIFF };
 enum { DOUBLE = 0, FLOAT, FLOAT16, INT, UINT };
+static const size_t widths[] = {8, 4, 2, 4, 4};
 
 static void put_shape(struct wire *wire, int64_t count) {
     struct wire shape = {0};
@@ -19,12 +20,12 @@ static void put_shape(struct wire *wire, int64_t count) {
 
 static void put_raw(struct wire *wire, uint64_t type, const void *bytes, size_t size) {
     wire_number(wire, RAW_DATA_TYPE, type);
-    wire_bytes(wire, RAW_DATA, bytes, size);
+    wire_values(wire, RAW_DATA, bytes, widths[(uint32_t)type], size);
 }
 
 static void put_raw_diff(struct wire *wire, uint64_t type, const void *bytes, size_t size) {
     wire_number(wire, RAW_DIFF_TYPE, type);
-    wire_bytes(wire, RAW_DIFF, bytes, size);
+    wire_values(wire, RAW_DIFF, bytes, widths[(uint32_t)type], size);
 }
 
 /* A blob of `dtype` that has taken the message, which ends here. */
@@ -146,8 +147,8 @@ static void doubles_and_floats_are_those_of_the_other_fields(void **state) {
         put_raw(&raw, DOUBLE, doubles, sizeof doubles);
         put_raw_diff(&raw, FLOAT, floats, sizeof floats);
         put_shape(&packed, 6);
-        wire_bytes(&packed, DOUBLE_DATA, doubles, sizeof doubles);
-        wire_bytes(&packed, DIFF, floats, sizeof floats);
+        wire_values(&packed, DOUBLE_DATA, doubles, sizeof *doubles, sizeof doubles);
+        wire_values(&packed, DIFF, floats, sizeof *floats, sizeof floats);
         sb_blob *one = read_blob(dtype, &raw), *other = read_blob(dtype, &packed);
         assert_memory_equal(data(one), data(other), size);
         assert_memory_equal(diff(one), diff(other), size);
@@ -182,7 +183,7 @@ static void plain(struct wire *w) {
 }
 
 static void type_behind_the_bytes(struct wire *w) {
-    wire_bytes(w, RAW_DATA, halves_1_2, sizeof halves_1_2);
+    wire_values(w, RAW_DATA, halves_1_2, sizeof *halves_1_2, sizeof halves_1_2);
     wire_number(w, RAW_DATA_TYPE, FLOAT16);
 }
 
@@ -374,13 +375,12 @@ static void put_layer(struct wire *net, const struct wire *blob) {
 
 /* One layer for each type: the number of NVCaffe's is that of the layer. */
 static struct wire net_of_every_type(void) {
-    static const size_t sizes[] = {8, 4, 2, 4, 4};
     static const char zeros[16];
     struct wire net = {0};
     for (uint64_t type = DOUBLE; type <= UINT; type++) {
         struct wire blob = {0};
         put_shape(&blob, 2);
-        put_raw(&blob, type, zeros, 2 * sizes[type]);
+        put_raw(&blob, type, zeros, 2 * widths[type]);
         put_layer(&net, &blob);
         wire_free(&blob);
     }

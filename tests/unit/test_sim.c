@@ -492,7 +492,7 @@ static void a_missing_wait_gives_wrong_bytes(void **state) {
 struct look {
     const sb_context *context;
     char *ptr;
-    char seen;
+    int seen;
 };
 
 static void look(void *user) {
