@@ -45,6 +45,23 @@ def drop_experimental(corpus):
                 parent.remove(child)
 
 
+def name_symbols(corpus):
+    """Every exported function has one declaration that names its symbol, without which abidiff would
+    not compare it: abidw leaves the name out where another file calls the function."""
+    symbols = {symbol.get("name"): f"{symbol.get('name')}@@{symbol.get('version')}"
+               for symbol in corpus.iter("elf-symbol")}
+    found = {function.get("name") for function in corpus.iter("function-decl")
+             if function.get("elf-symbol-id")}
+    for function in corpus.iter("function-decl"):
+        name = function.get("name")
+        if name in symbols and name not in found:
+            function.set("mangled-name", name)
+            function.set("elf-symbol-id", symbols[name])
+            found.add(name)
+    if found != set(symbols):
+        sys.exit(f"no declarations in the debug information: {', '.join(set(symbols) - found)}")
+
+
 def close_private_structs(corpus, public):
     """Leaves of a struct that callers do not see its name. libabigail does this by the folders of
     headers, but compares the names of files alone, and c/src has a blob.h, too."""
@@ -92,6 +109,7 @@ def record(cc, include, library):
     text = subprocess.run(command, check=True, text=True, capture_output=True).stdout
     corpus = ElementTree.fromstring(text)
     drop_experimental(corpus)
+    name_symbols(corpus)
     close_private_structs(corpus, declarations.structs(cc, include))
     drop_unreachable(corpus)
     ElementTree.indent(corpus, " ")

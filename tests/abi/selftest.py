@@ -63,6 +63,10 @@ size_t sb_thing_guess(int from) {
 }
 int sb_backend_fail(int status) { return status; }
 """
+CALLER = """
+#include <syncblob/thing.h>
+size_t sb__thing_double_area(const sb_thing *thing) { return sb_thing_area(thing, 2); }
+"""
 MAP = """
 SYNCBLOB_0 {
 global:
@@ -82,7 +86,7 @@ global:
 """
 FILES = {"include/syncblob/base.h": BASE, "include/syncblob/thing.h": THING,
          "include/syncblob/backend.h": BACKEND, "c/src/thing.h": PRIVATE,
-         "c/src/thing.c": SOURCE, "thing.map": MAP}
+         "c/src/caller.c": CALLER, "c/src/thing.c": SOURCE, "thing.map": MAP}
 HARD = ["-O2", "-fPIC", "-fstack-protector-strong", "-U_FORTIFY_SOURCE", "-D_FORTIFY_SOURCE=2"]
 LINK = ["-Wl,-z,relro,-z,now,-z,noexecstack"]
 IS_X86_64 = os.uname().machine == "x86_64"
@@ -115,8 +119,8 @@ class Library(unittest.TestCase):
 
     def build(self, flags=(), link=(), soname="libsyncblob.so.0", version_script="thing.map"):
         out = self.root / "libsyncblob.so"
-        self.compiler("-g", f"-I{self.include}", *HARD, *flags, "-shared", "c/src/thing.c",
-                      "-o", out, f"-Wl,-soname,{soname}", *LINK, *link,
+        self.compiler("-g", f"-I{self.include}", *HARD, *flags, "-shared", "c/src/caller.c",
+                      "c/src/thing.c", "-o", out, f"-Wl,-soname,{soname}", *LINK, *link,
                       *([f"-Wl,--version-script={version_script}"] if version_script else []))
         return out
 

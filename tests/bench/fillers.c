@@ -60,7 +60,7 @@ static void contest_of(const struct kind *kind, struct state *s, int threads) {
     size_t bytes = s->count * sizeof *s->data;
     struct contest c = {.goal = 6, .what = kind->what, .bytes = bytes, .threads = threads};
     bool constant = kind->type == SB_FILLER_CONSTANT;
-    sb_filler_init(&s->filler);
+    sb_filler_init(&s->filler, sizeof s->filler);
     s->filler.type = kind->type;
     s->filler.value = (double)VALUE;
     s->peer = kind->peer;

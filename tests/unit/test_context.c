@@ -29,10 +29,10 @@ static void init_function_and_macro_agree(void **state) {
     (void)state;
     sb_context_options macro = SB_CONTEXT_OPTIONS_INIT, function;
     memset(&function, 0xEE, sizeof function);
-    sb_context_options_init(&function);
+    sb_context_options_init(&function, sizeof function);
     assert_int_equal(function.struct_size, sizeof function);
     assert_memory_equal(&macro, &function, sizeof macro);
-    sb_context_options_init(NULL);
+    sb_context_options_init(NULL, sizeof function);
 }
 
 static void defaults_make_a_host_context(void **state) {

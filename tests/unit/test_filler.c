@@ -106,7 +106,7 @@ static void null_arguments(void **state) {
     assert_status(INVALID, sb_filler_parse("", 0, NULL, &err));
     sb_filler out = SB_FILLER_INIT;
     assert_status(INVALID, sb_filler_parse(NULL, 1, &out, &err));
-    sb_filler_init(NULL);
+    sb_filler_init(NULL, sizeof(sb_filler));
     sb_blob_destroy(blob);
 }
 
@@ -135,7 +135,7 @@ static void defaults_and_names(void **state) {
     const sb_filler expected = SB_FILLER_INIT;
     sb_filler filler;
     (void)state;
-    sb_filler_init(&filler);
+    sb_filler_init(&filler, sizeof filler);
     assert_memory_equal(&filler, &expected, sizeof filler);
     assert_string_equal(sb_filler_type_name(SB_FILLER_CONSTANT), "constant");
     assert_string_equal(sb_filler_type_name(SB_FILLER_UNIFORM), "uniform");

@@ -269,7 +269,7 @@ static void calls_of_contexts(void **state) {
     assert_status(INVALID, sb_context_create(NULL, NULL, &err));
     assert_status(INVALID, sb_context_stream(w->rig.context, NULL, &err));
     assert_status(INVALID, sb_context_stats(w->rig.context, NULL, &err));
-    sb_context_options_init(NULL);
+    sb_context_options_init(NULL, 0);
     sb_context_release(NULL);
     assert_null(sb_context_retain(NULL));
     sb_bytes_free(NULL);

@@ -1419,8 +1419,11 @@ Returns \[borrowed\] static text.*/
     /**One line about the status in general.
 Returns \[borrowed\] static text.*/
     pub fn sb_status_text(status: sb_status) -> *const ::core::ffi::c_char;
-    ///Fills in the defaults. * options \[nullable\]
-    pub fn sb_context_options_init(options: *mut sb_context_options);
+    /**Fills in the defaults.
+* options \[nullable\]
+* struct_size sizeof(sb_context_options) of the caller, which it gets: a newer caller's
+tail is zero*/
+    pub fn sb_context_options_init(options: *mut sb_context_options, struct_size: usize);
     /**Makes a context. A smaller `struct_size` is an older caller's: the missing
 tail takes its defaults; a larger one may hold only zeros past our end.
 * options \[borrowed, nullable\] NULL: the defaults
@@ -2590,8 +2593,10 @@ Errors: WRONG_DEVICE, FORKED, DEVICE_FAILURE (not the device's memory).*/
         bytes: usize,
         err: *mut sb_error,
     ) -> sb_status;
-    ///Fills in the defaults. * filler \[nullable\]
-    pub fn sb_filler_init(filler: *mut sb_filler);
+    /**Fills in the defaults.
+* filler \[nullable\]
+* struct_size sizeof(sb_filler) of the caller, which it gets: a newer caller's tail is zero*/
+    pub fn sb_filler_init(filler: *mut sb_filler, struct_size: usize);
     /**FillerParameter's name of a type ("positive_unitball"); "unknown" for any other
 number.
 Returns \[borrowed\] static text.*/

@@ -190,7 +190,7 @@ fn defaults() -> sys::sb_filler {
     let mut raw = std::mem::MaybeUninit::uninit();
     // SAFETY: writes the whole struct.
     unsafe {
-        sys::sb_filler_init(raw.as_mut_ptr());
+        sys::sb_filler_init(raw.as_mut_ptr(), size_of::<sys::sb_filler>());
         raw.assume_init()
     }
 }

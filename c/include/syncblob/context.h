@@ -89,8 +89,11 @@ typedef struct sb_context_options {
     void *parallel_for_user;      /**< passed to `parallel_for` */
 } sb_context_options;
 
-/** Fills in the defaults. @param options [nullable] */
-SB_API void sb_context_options_init(sb_context_options *options);
+/** Fills in the defaults.
+ *  @param options [nullable]
+ *  @param struct_size sizeof(sb_context_options) of the caller, which it gets: a newer caller's
+ *      tail is zero */
+SB_API void sb_context_options_init(sb_context_options *options, size_t struct_size);
 
 /** The defaults as an initialiser. */
 #define SB_CONTEXT_OPTIONS_INIT                                                                    \

@@ -55,8 +55,11 @@ typedef struct sb_filler {
 #define SB_FILLER_INIT                                                                             \
     { sizeof(sb_filler), SB_FILLER_CONSTANT, SB_VARIANCE_FAN_IN, 0, 0, 1, 0, 1, -1, 0 }
 
-/** Fills in the defaults. @param filler [nullable] */
-SB_API void sb_filler_init(sb_filler *filler);
+/** Fills in the defaults.
+ *  @param filler [nullable]
+ *  @param struct_size sizeof(sb_filler) of the caller, which it gets: a newer caller's tail is zero
+ */
+SB_API void sb_filler_init(sb_filler *filler, size_t struct_size);
 
 /** FillerParameter's name of a type ("positive_unitball"); "unknown" for any other
  *  number. @return [borrowed] static text. */

@@ -17,3 +17,12 @@ sb_status sb__adopt_struct(void *ours, size_t known, size_t first, const void *t
     memcpy(ours, theirs, given < known ? given : known);
     return SB_OK;
 }
+
+void sb__give_struct(void *theirs, size_t given, const void *ours, size_t known) {
+    const size_t shared = given < known ? given : known;
+    if (given < sizeof given)
+        return;
+    memcpy(theirs, ours, shared);
+    memset((char *)theirs + shared, 0, given - shared);
+    memcpy(theirs, &given, sizeof given);
+}

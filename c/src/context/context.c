@@ -47,11 +47,10 @@ sb_context *sb__context_public(sb_context *context) {
     return context == &builtin ? NULL : context;
 }
 
-void sb_context_options_init(sb_context_options *options) {
-    if (!options)
-        return;
+void sb_context_options_init(sb_context_options *options, size_t struct_size) {
     const sb_context_options defaults = SB_CONTEXT_OPTIONS_INIT;
-    *options = defaults;
+    if (options)
+        sb__give_struct(options, struct_size, &defaults, sizeof defaults);
 }
 
 static sb_status check_options(const sb_context_options *o, sb_error *err) {

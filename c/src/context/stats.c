@@ -1,8 +1,7 @@
 #include "context/context.h"
 
 #include "base/error.h"
-
-#include <string.h>
+#include "base/options.h"
 
 void sb__count_copy(sb_context *context, enum sb__direction direction, size_t bytes) {
     (void)sb__counter_add(&context->copies[direction], 1);
@@ -36,10 +35,6 @@ sb_status sb_context_stats(const sb_context *context, sb_stats *out, sb_error *e
                         out->struct_size);
     sb_stats stats = SB_STATS_INIT;
     collect(sb__context(context), &stats);
-    size_t given = out->struct_size;
-    size_t known = given < sizeof stats ? given : sizeof stats;
-    memset((char *)out + known, 0, given - known);
-    memcpy(out, &stats, known);
-    out->struct_size = given;
+    sb__give_struct(out, out->struct_size, &stats, sizeof stats);
     return SB_OK;
 }

@@ -146,9 +146,9 @@ static void fill_rows(const struct job *job) {
 
 static sb_status adopt(sb_filler *own, const sb_filler *filler, sb_error *err) {
     struct sb__filler_fault fault;
-    sb_filler_init(own);
-    sb_status st = sb__adopt_struct(own, sizeof *own, sizeof *own, filler, filler->struct_size,
-                                    "sb_filler", err);
+    sb_filler_init(own, sizeof *own);
+    sb_status st = sb__adopt_struct(own, sizeof *own, SB__FIRST_FILLER_SIZE, filler,
+                                    filler->struct_size, "sb_filler", err);
     if (st != SB_OK)
         return st;
     if (own->reserved)

@@ -1,15 +1,15 @@
 #include "filler/filler.h"
 
 #include "base/error.h"
+#include "base/options.h"
 
 #include <math.h>
 #include <stdio.h>
 
-void sb_filler_init(sb_filler *filler) {
-    if (!filler)
-        return;
+void sb_filler_init(sb_filler *filler, size_t struct_size) {
     const sb_filler defaults = SB_FILLER_INIT;
-    *filler = defaults;
+    if (filler)
+        sb__give_struct(filler, struct_size, &defaults, sizeof defaults);
 }
 
 const char *sb_filler_type_name(int32_t type) {

@@ -19,6 +19,9 @@ enum {
     SB__FILLER_VARIANCE_NORM
 };
 
+/* What sb_filler ended with in version 0.1. */
+#define SB__FIRST_FILLER_SIZE (offsetof(sb_filler, reserved) + sizeof(int32_t))
+
 struct sb__filler_fault {
     uint32_t field, other; /* `other` is part of it, or 0 */
     char text[96];         /* "std is -1, which is negative" */

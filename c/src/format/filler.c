@@ -1,6 +1,7 @@
 #include "filler/filler.h"
 
 #include "base/error.h"
+#include "base/options.h"
 #include "format/layout.h"
 
 #include <string.h>
@@ -132,17 +133,15 @@ sb_status sb_filler_parse(const void *bytes, size_t size, sb_filler *out, sb_err
     struct claims claims = {.filler = SB_FILLER_INIT};
     if (!out)
         return sb__fail_null(err, "out");
-    if (out->struct_size < sizeof *out)
+    if (out->struct_size < SB__FIRST_FILLER_SIZE)
         return sb__fail(err, SB_ERR_ABI_MISMATCH,
-                        "sb_filler has at least %zu bytes, %zu were given", sizeof *out,
+                        "sb_filler has at least %zu bytes, %zu were given", SB__FIRST_FILLER_SIZE,
                         out->struct_size);
     sb_status st = sb__source_of_bytes(&source, bytes, size, err);
     if (st == SB_OK)
         st = read_claims(&source, &claims, err);
     if (st != SB_OK)
         return st;
-    claims.filler.struct_size = out->struct_size;
-    memset((char *)out + sizeof *out, 0, out->struct_size - sizeof *out);
-    memcpy(out, &claims.filler, sizeof *out);
+    sb__give_struct(out, out->struct_size, &claims.filler, sizeof claims.filler);
     return SB_OK;
 }

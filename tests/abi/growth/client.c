@@ -1,0 +1,299 @@
+/* A program that passes each struct that says its own size: as large as its headers have it, as
+   small as version 0.1 had it, and smaller. Every struct ends where memory does, so that a library
+   that reads or writes beyond it ends the program.
+       client older|same|newer
+   What the program is beside the library: a newer one also has members that the library does not
+   know (compiled with SB_LATER). */
+#include <syncblob/backend.h>
+#include <syncblob/dlpack.h>
+#include <syncblob/syncblob.h>
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+static bool library_is_older;
+static int failures;
+
+#define CHECK(condition)                                                                           \
+    do {                                                                                           \
+        if (!(condition)) {                                                                        \
+            printf("%s:%d: %s\n", __func__, __LINE__, #condition);                                 \
+            failures++;                                                                            \
+        }                                                                                          \
+    } while (0)
+
+/* What each struct had in version 0.1; of sb_stats, one figure. */
+enum {
+    FIRST_OPTIONS = 112,
+    FIRST_LIMITS = 48,
+    FIRST_STATS = 16,
+    FIRST_FILLER = 64,
+    FIRST_BACKEND = 216
+};
+
+/* A place for `bytes` before memory that cannot be touched, filled with rubbish. */
+static void *place(size_t bytes) {
+    const size_t page = 4096;
+    char *map = mmap(NULL, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (map == MAP_FAILED || mprotect(map + page, page, PROT_NONE))
+        abort();
+    memset(map, 0xAA, page);
+    return map + page - bytes;
+}
+
+/* The first `bytes` of a struct, which says that these are all. */
+static void *placed(const void *whole, size_t bytes) {
+    void *out = place(bytes);
+    memcpy(out, whole, bytes);
+    memcpy(out, &bytes, sizeof bytes);
+    return out;
+}
+
+static bool is_zero(const void *from, size_t begin, size_t end) {
+    for (size_t i = begin; i < end; i++)
+        if (((const char *)from)[i])
+            return false;
+    return true;
+}
+
+/* --- options -------------------------------------------------------------------------- */
+
+static sb_status create(const sb_context_options *options) {
+    sb_context *context = NULL;
+    const sb_status status = sb_context_create(options, &context, NULL);
+    CHECK(status != SB_OK || strcmp(sb_context_device(context), "sim:3") == 0);
+    sb_context_release(context);
+    return status;
+}
+
+static void context_options(void) {
+    sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
+    options.device = "sim:3";
+    CHECK(create(placed(&options, sizeof options)) == SB_OK);
+    CHECK(create(placed(&options, FIRST_OPTIONS)) == SB_OK);
+    CHECK(create(placed(&options, FIRST_OPTIONS - 8)) == SB_ERR_ABI_MISMATCH);
+#ifdef SB_LATER
+    options.later = 1;
+    CHECK(create(placed(&options, sizeof options)) ==
+          (library_is_older ? SB_ERR_UNSUPPORTED : SB_OK));
+#endif
+}
+
+static void context_options_init(void) {
+    const size_t sizes[] = {sizeof(sb_context_options), FIRST_OPTIONS, sizeof(size_t)};
+    const sb_context_options expected = SB_CONTEXT_OPTIONS_INIT;
+    for (int i = 0; i < 3; i++) {
+        sb_context_options *options = place(sizes[i]);
+        sb_context_options_init(options, sizes[i]);
+        CHECK(options->struct_size == sizes[i]);
+        CHECK(memcmp((char *)options + sizeof(size_t), (const char *)&expected + sizeof(size_t),
+                     sizes[i] - sizeof(size_t)) == 0);
+    }
+}
+
+/* --- limits --------------------------------------------------------------------------- */
+
+/* A BlobProto of the shape (1, 1), of which the limits allow the first axis. */
+static sb_status read_two_axes(const sb_limits *limits) {
+    static const unsigned char bytes[] = {0x3a, 4, 0x0a, 2, 1, 1, 0x2a, 4, 0, 0, 0x80, 0x3f};
+    sb_blob *blob = NULL;
+    if (sb_blob_create(NULL, SB_DTYPE_F32, &blob, NULL))
+        abort();
+    const sb_status status =
+        sb_blob_from_proto(blob, bytes, sizeof bytes, SB_PROTO_RESHAPE, limits, NULL);
+    sb_blob_destroy(blob);
+    return status;
+}
+
+static void limits(void) {
+    sb_limits limits = SB_LIMITS_INIT;
+    CHECK(read_two_axes(placed(&limits, sizeof limits)) == SB_OK);
+    CHECK(read_two_axes(placed(&limits, FIRST_LIMITS)) == SB_OK);
+    CHECK(read_two_axes(placed(&limits, FIRST_LIMITS - 8)) == SB_ERR_ABI_MISMATCH);
+    limits.max_axes = 1;
+    CHECK(read_two_axes(placed(&limits, sizeof limits)) == SB_ERR_DATA_LIMIT);
+    CHECK(read_two_axes(placed(&limits, FIRST_LIMITS)) == SB_ERR_DATA_LIMIT);
+#ifdef SB_LATER
+    limits.max_axes = 2;
+    limits.later = 1;
+    CHECK(read_two_axes(placed(&limits, sizeof limits)) ==
+          (library_is_older ? SB_ERR_UNSUPPORTED : SB_OK));
+#endif
+}
+
+/* --- stats ---------------------------------------------------------------------------- */
+
+static void stats(void) {
+    const sb_stats whole = SB_STATS_INIT;
+    sb_stats *all = placed(&whole, sizeof whole);
+    sb_stats *first = placed(&whole, FIRST_STATS);
+    sb_context *context = NULL;
+    if (sb_context_create(NULL, &context, NULL))
+        abort();
+    memset((char *)all + sizeof(size_t), 0xAA, sizeof *all - sizeof(size_t));
+    CHECK(sb_context_stats(context, all, NULL) == SB_OK);
+    CHECK(sb_context_stats(context, first, NULL) == SB_OK);
+    CHECK(all->struct_size == sizeof *all && first->struct_size == FIRST_STATS);
+    CHECK(all->host_bytes > 0 && all->host_bytes == first->host_bytes);
+    CHECK(is_zero(all, offsetof(sb_stats, host_copies), sizeof *all));
+    CHECK(sb_context_stats(context, placed(&whole, FIRST_STATS - 8), NULL) == SB_ERR_ABI_MISMATCH);
+    sb_context_release(context);
+}
+
+/* --- fillers -------------------------------------------------------------------------- */
+
+/* The value that the filler gives the one element of a blob. */
+static sb_status fill(const sb_filler *filler, float *out) {
+    const float *values = NULL;
+    sb_blob *blob = NULL;
+    const int64_t one = 1;
+    if (sb_blob_create_shaped(NULL, SB_DTYPE_F32, &one, 1, &blob, NULL))
+        abort();
+    const sb_status status = sb_blob_fill(blob, filler, 1, NULL);
+    if (status == SB_OK && sb_blob_cpu_data_f32(blob, &values, NULL) == SB_OK)
+        *out = *values;
+    sb_blob_destroy(blob);
+    return status;
+}
+
+static void filler(void) {
+    sb_filler filler = SB_FILLER_INIT;
+    float value = 0;
+    filler.value = 3;
+    CHECK(fill(placed(&filler, sizeof filler), &value) == SB_OK && value == 3);
+    value = 0;
+    CHECK(fill(placed(&filler, FIRST_FILLER), &value) == SB_OK && value == 3);
+    CHECK(fill(placed(&filler, FIRST_FILLER - 8), &value) == SB_ERR_ABI_MISMATCH);
+#ifdef SB_LATER
+    filler.later = 1;
+    CHECK(fill(placed(&filler, sizeof filler), &value) ==
+          (library_is_older ? SB_ERR_UNSUPPORTED : SB_OK));
+#endif
+}
+
+static void filler_init(void) {
+    const size_t sizes[] = {sizeof(sb_filler), FIRST_FILLER};
+    for (int i = 0; i < 2; i++) {
+        sb_filler *filler = place(sizes[i]);
+        sb_filler_init(filler, sizes[i]);
+        CHECK(filler->struct_size == sizes[i] && filler->std == 1 && filler->sparse == -1);
+        CHECK(is_zero(filler, offsetof(sb_filler, reserved), sizes[i]));
+    }
+}
+
+static void filler_parse(void) {
+    static const unsigned char value_3[] = {0x15, 0, 0, 0x40, 0x40};
+    const size_t sizes[] = {sizeof(sb_filler), FIRST_FILLER};
+    for (int i = 0; i < 2; i++) {
+        sb_filler *filler = place(sizes[i]);
+        filler->struct_size = sizes[i];
+        CHECK(sb_filler_parse(value_3, sizeof value_3, filler, NULL) == SB_OK);
+        CHECK(filler->struct_size == sizes[i] && filler->value == 3 && filler->std == 1);
+        CHECK(is_zero(filler, offsetof(sb_filler, reserved), sizes[i]));
+    }
+    sb_filler *less = place(FIRST_FILLER - 8);
+    less->struct_size = FIRST_FILLER - 8;
+    CHECK(sb_filler_parse(value_3, sizeof value_3, less, NULL) == SB_ERR_ABI_MISMATCH);
+}
+
+/* --- a backend ------------------------------------------------------------------------ */
+
+static sb_status device_open(void *user, int32_t ordinal, void **out, sb_error *err) {
+    static int device;
+    (void)user, (void)ordinal, (void)err;
+    *out = &device;
+    return SB_OK;
+}
+
+static void device_close(void *device) {
+    (void)device;
+}
+
+static sb_status device_alloc(void *device, size_t bytes, sb_stream stream, void **out,
+                              sb_error *err) {
+    (void)device, (void)stream;
+    *out = aligned_alloc(64, (bytes + 63) / 64 * 64);
+    return *out ? SB_OK : sb_backend_fail(err, SB_ERR_OUT_OF_MEMORY, 0, "no memory");
+}
+
+static void device_free(void *device, void *ptr, size_t bytes, sb_stream stream) {
+    (void)device, (void)bytes, (void)stream;
+    free(ptr);
+}
+
+static sb_status device_zero(void *device, void *dst, size_t bytes, sb_stream stream,
+                             sb_error *err) {
+    (void)device, (void)stream, (void)err;
+    memset(dst, 0, bytes);
+    return SB_OK;
+}
+
+static sb_status device_copy(void *device, void *dst, const void *src, size_t bytes,
+                             sb_stream stream, sb_error *err) {
+    (void)device, (void)stream, (void)err;
+    memcpy(dst, src, bytes);
+    return SB_OK;
+}
+
+/* Makes a blob on the device of that table, and a tensor of it. */
+static sb_status use(const sb_backend *table, sb_status *tensors) {
+    sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
+    sb_dl_managed_versioned *tensor = NULL;
+    sb_context *context = NULL;
+    sb_blob *blob = NULL;
+    const void *data = NULL;
+    const int64_t one = 1;
+    options.device = "mine:0";
+    options.backend = table;
+    const sb_status status = sb_context_create(&options, &context, NULL);
+    if (status != SB_OK)
+        return status;
+    CHECK(sb_blob_create_shaped(context, SB_DTYPE_F32, &one, 1, &blob, NULL) == SB_OK);
+    CHECK(sb_blob_gpu_data(blob, &data, NULL) == SB_OK && data);
+    *tensors = sb_blob_to_dlpack(blob, SB_SIDE_GPU, 0, &tensor, NULL);
+    if (tensor)
+        tensor->deleter(tensor);
+    sb_blob_destroy(blob);
+    sb_context_release(context);
+    return SB_OK;
+}
+
+static void backend(void) {
+    sb_backend table = {.abi_version = SB_BACKEND_ABI_VERSION,
+                        .name = "mine",
+                        .open = device_open,
+                        .close = device_close,
+                        .alloc = device_alloc,
+                        .free = device_free,
+                        .zero = device_zero,
+                        .upload = device_copy,
+                        .download = device_copy,
+                        .copy = device_copy,
+                        .dlpack_device = SB_DL_DEVICE_EXTENSION};
+    sb_status tensors = SB_OK;
+    CHECK(use(placed(&table, sizeof table), &tensors) == SB_OK && tensors == SB_OK);
+    CHECK(use(placed(&table, FIRST_BACKEND), &tensors) == SB_OK && tensors == SB_ERR_UNSUPPORTED);
+    CHECK(use(placed(&table, FIRST_BACKEND - 8), &tensors) == SB_ERR_ABI_MISMATCH);
+#ifdef SB_LATER
+    table.later = 1;
+    CHECK(use(placed(&table, sizeof table), &tensors) ==
+          (library_is_older ? SB_ERR_UNSUPPORTED : SB_OK));
+#endif
+}
+
+int main(int argc, char **argv) {
+    setvbuf(stdout, NULL, _IONBF, 0); /* what was said before a fault */
+    library_is_older = argc > 1 && strcmp(argv[1], "newer") == 0;
+    context_options();
+    context_options_init();
+    limits();
+    stats();
+    filler();
+    filler_init();
+    filler_parse();
+    backend();
+    return failures != 0;
+}
