@@ -42,8 +42,9 @@ done
 readelf -S "$root"/usr/lib/*/libsyncblob.so.0 "$root/usr/bin/syncblob" >"$work/sections"
 ! grep -E '\.(symtab|debug_info)' "$work/sections" || fail 'not stripped'
 
-for program in c cxx static; do
+for program in c cxx; do
     "$here/run.sh" $program "$root/usr"
+    LINK=static "$here/run.sh" $program "$root/usr"
 done
 "$root/usr/bin/syncblob" --version
 [ -z "$model" ] || "$root/usr/bin/syncblob" info "$model" >/dev/null

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Compiles a program against an installed syncblob by pkg-config and runs it:
-#   run.sh c|cxx|static|readme PREFIX
+#   run.sh c|cxx|readme|protobufs|reload|python PREFIX
 #   run.sh demo PREFIX MODEL
-# CC, CXX and FLAGS say how.
+# CC, CXX and FLAGS say how; LINK=static hides the shared library.
 set -euo pipefail
 
 what=$1 prefix=$(readlink -f "$2")
@@ -10,8 +10,7 @@ here=$(dirname "$(readlink -f "$0")")
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-# Where the static library alone is visible, it is the one that is linked.
-if [ "$what" = static ]; then
+if [ "${LINK:-}" = static ]; then
     cp -a "$prefix" "$work/prefix"
     prefix=$work/prefix
     find "$prefix" -name 'libsyncblob.so*' -delete
@@ -32,27 +31,70 @@ export LD_LIBRARY_PATH=$libdir${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
 version=$(pkg-config --modversion syncblob)
 warnings=(-Wall -Wextra -Wpedantic -Werror)
 
+compile_c() { # SOURCE OPTION...
+    "$CC" -std=c11 "${warnings[@]}" "${cflags[@]}" "$1" -o "$work/program" "${libs[@]}" "${@:2}"
+}
+
+compile_cxx() { # STANDARD SOURCE OPTION...
+    "$CXX" "-std=$1" "${warnings[@]}" "${cflags[@]}" "${@:2}" -o "$work/program" "${libs[@]}"
+}
+
+run_program() { # ARGUMENT...
+    (cd "$work" && ./program "$@")
+}
+
+# The library's own messages, in the package PACKAGE.
+make_messages() { # PACKAGE
+    sed "s/^package sb;/package $1;/" "$here/../../proto/syncblob.proto" >"$work/$1.proto"
+    protoc --proto_path "$work" --cpp_out "$work" "$work/$1.proto"
+}
+
 case $what in
-c | static)
-    "$CC" -std=c11 "${warnings[@]}" "${cflags[@]}" "$here/main.c" -o "$work/main" "${libs[@]}"
-    (cd "$work" && ./main "$version")
+c)
+    compile_c "$here/main.c"
+    run_program "$version"
     ;;
 cxx)
     for standard in c++11 c++20; do
-        "$CXX" -std=$standard "${warnings[@]}" "${cflags[@]}" "$here/main.cpp" -o "$work/main" \
-            "${libs[@]}"
-        (cd "$work" && ./main)
+        compile_cxx $standard "$here/main.cpp"
+        run_program
+    done
+    ;;
+protobufs)
+    make_messages sb
+    make_messages caffe
+    protoc-c --proto_path "$work" --c_out "$work" "$work/caffe.proto"
+    "$CC" -c "$work/caffe.pb-c.c" -o "$work/caffe.pb-c.o"
+    read -ra google <<<"$(pkg-config --cflags --libs protobuf)"
+    compile_cxx c++17 "$here/protobufs.cpp" "-isystem$work" "$work/caffe.pb-c.o" "$work"/*.pb.cc \
+        "${google[@]}" -lprotobuf-c
+    run_program
+    ;;
+reload)
+    compile_c "$here/reload.c" -D_DEFAULT_SOURCE -ldl -Wl,--as-needed
+    run_program "$libdir/libsyncblob.so.0"
+    ;;
+python)
+    for arguments in "" "$libdir/libsyncblob.so.0"; do
+        python3 "$here/example.py" ${arguments:+"$arguments"} | tee "$work/said"
+        grep -Fqx "syncblob $version" "$work/said"
+        grep -Fqx '[2, 3] [0.0, 0.5, 1.0, 1.5, 2.0, 2.5]' "$work/said"
+        grep -q '^SB_ERR_IO: .* is not a regular file' "$work/said"
     done
     ;;
 demo)
     model=$(readlink -f "$3")
-    "$CC" -std=c11 "${warnings[@]}" "${cflags[@]}" "$here/demo.c" -o "$work/demo" "${libs[@]}" -lm
-    (cd "$work" && ./demo "$model")
+    compile_c "$here/demo.c" -lm
+    run_program "$model"
     ;;
 readme)
     # shellcheck disable=SC2016 # the backquotes are Markdown's
     sed -n '/^```c$/,/^```$/p' "$here/../../README.md" | sed '/^```/d' >"$work/first.c"
-    "$CC" -std=c11 "${warnings[@]}" "${cflags[@]}" "$work/first.c" -o "$work/first" "${libs[@]}"
-    (cd "$work" && ./first)
+    compile_c "$work/first.c"
+    run_program
+    ;;
+*)
+    echo "run.sh: no such program: $what" >&2
+    exit 2
     ;;
 esac
