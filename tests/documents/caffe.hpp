@@ -97,5 +97,3 @@ void ReadNetParamsFromBinaryFileOrDie(const std::string &file, NetParameter *net
 template <typename Message> void ReadProtoFromBinaryFileOrDie(const char *file, Message *message);
 template <typename Message> void WriteProtoToBinaryFile(const Message &message, const char *file);
 } // namespace caffe
-
-using namespace caffe;

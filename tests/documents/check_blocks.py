@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Every code block of every page is compiled or run; README.md here says how.
 
-    check_blocks.py --prefix PREFIX --cli SYNCBLOB [--cc CC] [--cxx CXX] [PAGE...]
+    check_blocks.py --prefix PREFIX --cli SYNCBLOB [--cc CC] [--cxx CXX] [--caffe FOLDER] [PAGE...]
     check_blocks.py --file NAME PAGE     prints what the page's blocks "c file=NAME" make
 """
 import argparse
@@ -36,6 +36,10 @@ def is_documentation_test(page):
                for target in re.findall(rf'include_str!\("([^"]*{name})"\)', source.read_text()))
 
 
+def is_for_caffe(block):
+    return block.info == ["cpp", "caffe"]
+
+
 class Checker:
     def __init__(self, programs, cli):
         self.programs, self.cli = programs, cli
@@ -51,8 +55,8 @@ class Checker:
             self.programs.run_fragment(block.text, folder)
         elif block.language == "cpp" and not rest:
             self.programs.run_program(block.text, ".cpp", folder, "example")
-        elif block.language == "cpp" and rest == {"caffe"}:
-            self.programs.check_caffe(block.text, folder)
+        elif is_for_caffe(block):
+            pass  # all of a page at once
         elif block.language == "sh":
             shell.check(block.text)
         elif block.language == "json":
@@ -75,16 +79,23 @@ class Checker:
                 self.checked += 1
             except (Wrong, Failed, ValueError) as problem:
                 yield f"{block.place}: {problem}"
+        yield from self.page_problems(page, folder)
+
+    def page_problems(self, page, folder):
+        """Those of blocks that are checked together."""
         files = page_files(page)
-        if files:
-            try:
+        for_caffe = [block for block in blocks(page) if is_for_caffe(block)]
+        try:
+            if files:
                 self.programs.run_files(files, folder)
-            except Failed as problem:
-                yield f"{shown(page)}: {' '.join(files)}: {problem}"
+            if for_caffe:
+                self.programs.check_caffe(for_caffe, folder)
+        except Failed as problem:
+            yield f"{shown(page)}: {' '.join(files)}: {problem}"
 
 
 def check(options, chosen, work):
-    checker = Checker(Programs(options.prefix, options.cc, options.cxx, work),
+    checker = Checker(Programs(options.prefix, options.cc, options.cxx, work, options.caffe),
                       pathlib.Path(options.cli).resolve())
     found = []
     for number, page in enumerate(chosen):
@@ -102,6 +113,8 @@ def main():
     parser.add_argument("--cli", help="the program syncblob")
     parser.add_argument("--cc", default="cc")
     parser.add_argument("--cxx", default="c++")
+    parser.add_argument("--caffe", metavar="FOLDER", type=pathlib.Path,
+                        help="of tests/bench/build_caffe.sh: its headers in place of caffe.hpp")
     parser.add_argument("--file", metavar="NAME")
     parser.add_argument("page", nargs="*", type=pathlib.Path)
     options = parser.parse_args()

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Local links in the pages lead somewhere, the part behind # included, and files that are named with
-their folder are there: check_links.py [PAGE...]."""
+"""Local links in the pages lead somewhere, the part behind # included, and files that are named
+with their folder are there: check_links.py [PAGE...]."""
 import pathlib
 import re
 import sys

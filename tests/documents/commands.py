@@ -19,6 +19,8 @@ from pages import ROOT
 
 # What is not ours and is believed.
 FOREIGN = {"jq", "sort", "export", "cd", "git"}
+# Of `cmake --build` and `cmake --install`, which `cmake --help` leaves out.
+BUILD_OPTIONS = ["--target", "--config", "--parallel", "--prefix", "--component", "--strip"]
 INPUTS = (".caffemodel", ".solverstate", ".binaryproto")
 OPERATORS = {"&&", "||", ";", "|"}
 
@@ -96,7 +98,7 @@ def check_cmake(words):
             demand(following in presets(kind), f"no preset {following}")
     for name in re.findall(r"-D\s*(\w+)[=:]", " ".join(words)):
         demand(name.startswith("CMAKE_") or name in build_options(), f"no option {name}")
-    known = output(words[0], "--help") + "--target --prefix --component --config --strip --output-on-failure"
+    known = output(words[0], "--help").split() + BUILD_OPTIONS
     for option in options(words):
         demand(option in known, f"{words[0]} has no {option}")
 
@@ -179,7 +181,8 @@ class Shell:
         for file in files:
             self.provide(file.replace("*", "a"), file in written)
         expanded = [match for word in words[1:] for match in self.expand(word)]
-        done = subprocess.run([self.cli, *expanded], cwd=self.folder, capture_output=True, text=True)
+        done = subprocess.run([self.cli, *expanded], cwd=self.folder, capture_output=True,
+                              text=True)
         # 1: files differ, something was found
         fine = (0, 1) if words[1:2] in (["diff"], ["verify"]) else (0,)
         demand(done.returncode in fine, f"{' '.join(words)}: {(done.stderr or done.stdout)[-400:]}")

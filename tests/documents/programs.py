@@ -5,6 +5,8 @@ import re
 import subprocess
 
 HERE = pathlib.Path(__file__).resolve().parent
+CAFFE_HEADERS = "".join(f"#include <caffe/{name}.hpp>\n" for name in (
+    "blob", "filler", "util/io", "util/upgrade_proto", "util/math_functions"))
 WARNINGS = ["-Wall", "-Wextra", "-Wpedantic", "-Werror"]
 
 
@@ -21,17 +23,27 @@ def run(command, folder, environment):
     return done.stdout
 
 
-class Programs:
-    """`prefix` is where the library is installed."""
+def caffe_flags(folder):
+    """Those of Caffe's own Makefile, as build_caffe.sh has them."""
+    cblas = sorted(pathlib.Path("/usr/include").glob("*/openblas-serial/cblas.h"))
+    include = sorted(folder.glob("*/include/caffe"))
+    if not cblas or not include:
+        raise SystemExit(f"{folder} has no headers of Caffe, or OpenBLAS's serial build is missing")
+    return ["-std=c++14", "-DCPU_ONLY", "-w", f"-I{folder / 'generated'}",
+            f"-I{include[0].parent}", f"-I{cblas[0].parent}"]
 
-    def __init__(self, prefix, cc, cxx, work):
+
+class Programs:
+    """`prefix` is where the library is installed, `caffe` what tests/bench/build_caffe.sh made."""
+
+    def __init__(self, prefix, cc, cxx, work, caffe=None):
         found = sorted(pathlib.Path(prefix).rglob("syncblob.pc"))
         if not found:
             raise SystemExit(f"{prefix} has no syncblob.pc")
         libraries = found[0].parent.parent
         self.environment = {**os.environ, "PKG_CONFIG_PATH": str(found[0].parent),
                             "LD_LIBRARY_PATH": str(libraries)}
-        self.cc, self.cxx, self.work = cc, cxx, work
+        self.cc, self.cxx, self.work, self.caffe = cc, cxx, work, caffe
         asked = [*"pkg-config --cflags --libs syncblob".split()]
         self.flags = run(asked, work, self.environment).split()
         self.compile(["prepare"], HERE / "prepare.c", work)
@@ -74,11 +86,16 @@ class Programs:
              *self.flags, "-lm"], folder, self.environment)
         return run(["./files"], folder, self.environment)
 
-    def check_caffe(self, text, folder):
-        """Statements for Caffe: their syntax, against declarations of what they call."""
+    def check_caffe(self, blocks, folder):
+        """Statements for Caffe, a function each: their syntax, against declarations of what they
+        call, or, with `caffe`, against Caffe's own headers."""
         source = folder / "caffe.cpp"
-        source.write_text(f'#include "{HERE / "caffe.hpp"}"\n\nvoid example() {{\n{text}}}\n')
-        run([self.cxx, "-std=c++11", "-fsyntax-only", *WARNINGS, str(source)], folder,
+        functions = [f'static void example_{block.line}() {{\n#line {block.line} "{block.page}"\n'
+                     f'{block.text}}}\n' for block in blocks]
+        headers = CAFFE_HEADERS if self.caffe else f'#include "{HERE / "caffe.hpp"}"\n'
+        source.write_text(headers + "using namespace caffe;\n" + "".join(functions))
+        flags = caffe_flags(self.caffe) if self.caffe else ["-std=c++11", *WARNINGS]
+        run([self.cxx, *flags, "-Wno-unused-function", "-fsyntax-only", str(source)], folder,
             self.environment)
 
 

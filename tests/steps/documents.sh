@@ -27,9 +27,18 @@ install_for_documents() {
     cargo build --release --locked -p syncblob-cli
 }
 
-check_with_library() { # SCRIPT
-    python3 "tests/documents/$1" --prefix "$build/documents/prefix" \
-        --cli "$CARGO_TARGET_DIR/release/syncblob" --cc gcc --cxx g++
+check_with_library() { # SCRIPT ARGUMENT...
+    local script=$1
+    shift
+    python3 "tests/documents/$script" --prefix "$build/documents/prefix" \
+        --cli "$CARGO_TARGET_DIR/release/syncblob" --cc gcc --cxx g++ "$@"
+}
+
+# The C++ for Caffe once more, against Caffe's own headers.
+check_caffe_blocks() {
+    local caffe
+    caffe=$(build_caffe)
+    check_with_library check_blocks.py --caffe "${caffe%/*}" c/guide/caffe.md
 }
 
 # ./dev documents
@@ -53,5 +62,7 @@ documents_steps() {
 }
 
 documents_full_steps() {
+    need "$build_needs" "$python_needs" "$peer_needs"
+    step "the guide's C++ against Caffe itself" check_caffe_blocks
     step 'checks of the documentation find what is wrong' check_with_library selftest.py
 }

@@ -33,7 +33,8 @@ class Picture:
         for name, css in (("arrow", "head"), ("faultarrow", "faulthead")):
             self.parts.append(
                 f'<marker id="{name}" viewBox="0 0 10 10" refX="9" refY="5" markerWidth="8" '
-                f'markerHeight="8" orient="auto"><path class="{css}" d="M0 0L10 5L0 10z"/></marker>')
+                f'markerHeight="8" orient="auto">'
+                f'<path class="{css}" d="M0 0L10 5L0 10z"/></marker>')
         self.parts.append("</defs>")
         self.parts.append(f'<rect class="paper" width="{width}" height="{height}"/>')
 
