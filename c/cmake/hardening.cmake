@@ -28,6 +28,7 @@ endfunction()
 function(harden_objects)
   file(STRINGS ${PROJECT_SOURCE_DIR}/c/hardening.txt flags REGEX "^-")
   find_fortification(options)
+  set(CMAKE_REQUIRED_FLAGS -Werror) # clang only warns of a flag for another processor
   foreach(flag IN LISTS flags)
     string(MAKE_C_IDENTIFIER "SYNCBLOB_HAS${flag}" has)
     check_c_compiler_flag(${flag} ${has})
