@@ -134,11 +134,19 @@ def undocumented_values(text):
             yield from re.findall(r"\b(SB_\w+)\s*(?:=\s*[-\w]+)?\s*,?\s*(?=\bSB_|\Z)", body)
 
 
+def read_headers(folder):
+    return {path.name: path.read_text() for path in sorted((folder / "syncblob").glob("*.h"))}
+
+
+def read_functions(texts):
+    return [Function(header, *match) for header, text in texts.items()
+            for match in DECLARATION.findall(text)]
+
+
 def problems(folder):
-    texts = {path.name: path.read_text() for path in sorted((folder / "syncblob").glob("*.h"))}
+    texts = read_headers(folder)
     statuses = {name for name in re.findall(r"X\(ERR_(\w+),", texts["status.h"])}
-    functions = [Function(header, *match) for header, text in texts.items()
-                 for match in DECLARATION.findall(text)]
+    functions = read_functions(texts)
     callbacks = [(header, comment_text(comment), name) for header, text in texts.items()
                  for comment, name in CALLBACK.findall(text)]
     fallible = {f.name for f in functions if error_items(f.text)}

@@ -95,6 +95,8 @@ def header_cases(work):
             continue
         (folder / "blob.h").write_text(whole.replace(old, new, 1))
         yield says(expected, new, "check_reference.py", work)
+    (folder / "blob.h").write_text(whole.replace("Errors: DTYPE_MISMATCH.", "Errors: IO."))
+    yield says("expects DTYPE_MISMATCH of sb_blob_check_dtype", "IO", "check_errors.py", work)
 
 
 def main():

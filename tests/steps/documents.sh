@@ -52,6 +52,7 @@ documents() {
 
 documents_steps() {
     step 'headers: ownership, errors, values' python3 tests/documents/check_reference.py
+    step 'lists of errors against the tests' python3 tests/documents/check_errors.py
     step 'C reference' make_reference
     step 'Rust reference' make_rust_reference
     step 'links and paths of the pages' python3 tests/documents/check_links.py

@@ -1468,7 +1468,8 @@ Errors: NO_DEVICE, DEVICE_LOST, FORKED, UNSUPPORTED (a backend without streams).
     /**Waits until all work queued on the device by the library is done.
 Host-only: nothing to wait for, SB_OK. * context \[nullable\] the built-in one
 
-Errors: DEVICE_FAILURE, DEVICE_LOST, FORKED.*/
+Errors: OUT_OF_MEMORY, UNSUPPORTED (a stream in use is being captured), DEVICE_FAILURE,
+DEVICE_LOST, FORKED.*/
     pub fn sb_context_synchronize(
         context: *mut sb_context,
         err: *mut sb_error,
@@ -1479,7 +1480,8 @@ was passed to an `_on` function. Forgetting an unknown stream is fine.
 * context \[nullable\] the built-in one, which has no device
 * stream \[borrowed\]
 
-Errors: NO_DEVICE, DEVICE_FAILURE, DEVICE_LOST, FORKED.*/
+Errors: NO_DEVICE, UNSUPPORTED (the stream is being captured), DEVICE_FAILURE, DEVICE_LOST,
+FORKED.*/
     pub fn sb_context_forget_stream(
         context: *mut sb_context,
         stream: sb_stream,
@@ -1547,7 +1549,8 @@ Returns \[borrowed\] lives as long as `mem`; NULL for the built-in context*/
 that are newer on the device are copied once (SyncedMemory::cpu_data).
 * out \[borrowed\] see "Pointers" above; for size 0 not NULL, not readable
 
-Errors: OUT_OF_MEMORY, CAP_REACHED, UNINITIALIZED, DEVICE_FAILURE, DEVICE_LOST, FORKED.*/
+Errors: OUT_OF_MEMORY, CAP_REACHED, UNINITIALIZED, DEVICE_FAILURE, DEVICE_LOST, FORKED,
+UNSUPPORTED (a stream that uses the device's side is being captured).*/
     pub fn sb_mem_cpu_data(
         mem: *const sb_mem,
         out: *mut *const ::core::ffi::c_void,
@@ -1623,7 +1626,8 @@ Errors: OUT_OF_MEMORY, CAP_REACHED, DEVICE_FAILURE, DEVICE_LOST, FORKED.*/
     /**Device memory for a caller that writes every byte; otherwise the same.
 * out \[borrowed\] see "Pointers" above
 
-Errors: as sb_mem_overwrite_cpu, NO_DEVICE.*/
+Errors: as sb_mem_overwrite_cpu, NO_DEVICE, UNSUPPORTED (a stream that uses this side is
+being captured).*/
     pub fn sb_mem_overwrite_gpu(
         mem: *mut sb_mem,
         out: *mut *mut ::core::ffi::c_void,
@@ -1633,7 +1637,7 @@ Errors: as sb_mem_overwrite_cpu, NO_DEVICE.*/
 * stream \[borrowed\] see sb_mem_gpu_data_on
 * out \[borrowed\] see "Pointers" above
 
-Errors: as sb_mem_overwrite_gpu, WRONG_DEVICE, UNSUPPORTED, OVER_LIMIT (all of the stream).*/
+Errors: as sb_mem_overwrite_gpu, WRONG_DEVICE, OVER_LIMIT (both of the stream).*/
     pub fn sb_mem_overwrite_gpu_on(
         mem: *mut sb_mem,
         stream: sb_stream,
@@ -1705,7 +1709,7 @@ Errors: as sb_mem_async_gpu_push.*/
 for a head but LOST. Host-only contexts: only the zero fill is left.
 * stream \[borrowed\] see sb_mem_gpu_data_on
 
-Errors: as sb_mem_cpu_data, WRONG_DEVICE, UNSUPPORTED, OVER_LIMIT (all of the stream).*/
+Errors: as sb_mem_cpu_data, WRONG_DEVICE, OVER_LIMIT (both of the stream).*/
     pub fn sb_mem_prefetch_cpu(
         mem: *const sb_mem,
         stream: sb_stream,
@@ -1829,8 +1833,7 @@ contents kept where the head is (SYNCED: the host). Shared and borrowed ones
 stay as they are. Caffe never shrinks.
 * out_reallocated \[nullable\] SB_REALLOCATED_* bits
 
-Errors: OUT_OF_MEMORY, CAP_REACHED, UNINITIALIZED (LOST), DEVICE_FAILURE, DEVICE_LOST,
-FORKED.*/
+Errors: as sb_mem_cpu_data.*/
     pub fn sb_blob_shrink_to_fit(
         blob: *mut sb_blob,
         out_reallocated: *mut u32,
@@ -1871,7 +1874,7 @@ Errors: INDEX_OUT_OF_RANGE.*/
     ) -> sb_status;
     /**Product of the dimensions start..num_axes-1 (Blob::count(start)), 1 for none.
 
-Errors: INDEX_OUT_OF_RANGE.*/
+Errors: as sb_blob_count_range.*/
     pub fn sb_blob_count_from(
         blob: *const sb_blob,
         start: i32,
@@ -2354,8 +2357,7 @@ written clears. A copy to itself does nothing.
 * flags of SB_COPY_*
 
 Errors: INVALID_ARGUMENT (unknown flag), DTYPE_MISMATCH, SHAPE_MISMATCH (without
-SB_COPY_RESHAPE), OUT_OF_MEMORY, CAP_REACHED, UNINITIALIZED (LOST),
-DEVICE_FAILURE, DEVICE_LOST, FORKED.*/
+SB_COPY_RESHAPE), as sb_mem_cpu_data.*/
     pub fn sb_blob_copy_from(
         blob: *mut sb_blob,
         source: *const sb_blob,
@@ -2728,8 +2730,8 @@ Errors: none.*/
     pub fn sb_model_num_blobs(model: *const sb_model, layer: i64) -> i64;
     /**What a blob is. * layer a layer or SB_NO_LAYER
 
-Errors: INDEX_OUT_OF_RANGE, IO, MALFORMED, LENGTH_MISMATCH, BAD_SHAPE, DATA_OVERFLOW,
-DATA_LIMIT (all but the first where the file is not what it was).*/
+Errors: INDEX_OUT_OF_RANGE, IO, MALFORMED, BAD_SHAPE, DATA_OVERFLOW, DATA_LIMIT
+(all but the first where the file is not what it was).*/
     pub fn sb_model_blob_info(
         model: *const sb_model,
         layer: i64,
@@ -2913,7 +2915,7 @@ dimensions compare with the last four axes, missing ones being 1.
 * bytes \[borrowed, nullable when size is 0\]
 * out 0 or 1
 
-Errors: MALFORMED, LENGTH_MISMATCH, BAD_SHAPE, DATA_OVERFLOW, DATA_LIMIT.*/
+Errors: MALFORMED, BAD_SHAPE, DATA_OVERFLOW, DATA_LIMIT.*/
     pub fn sb_blob_shape_equals_proto(
         blob: *const sb_blob,
         bytes: *const ::core::ffi::c_void,

@@ -91,8 +91,7 @@ SB_API sb_status sb_blob_reshape_like(sb_blob *blob, const sb_blob *other,
  *  contents kept where the head is (SYNCED: the host). Shared and borrowed ones
  *  stay as they are. Caffe never shrinks.
  *  @param out_reallocated [nullable] SB_REALLOCATED_* bits
- *  Errors: OUT_OF_MEMORY, CAP_REACHED, UNINITIALIZED (LOST), DEVICE_FAILURE, DEVICE_LOST,
- *  FORKED. */
+ *  Errors: as sb_mem_cpu_data. */
 SB_API sb_status sb_blob_shrink_to_fit(sb_blob *blob, uint32_t *out_reallocated, sb_error *err);
 
 /** The element type, SB_DTYPE_*. */
@@ -124,7 +123,7 @@ SB_API sb_status sb_blob_canonical_axis(const sb_blob *blob, int32_t axis, int32
 SB_API sb_status sb_blob_dim(const sb_blob *blob, int32_t axis, int64_t *out, sb_error *err);
 
 /** Product of the dimensions start..num_axes-1 (Blob::count(start)), 1 for none.
- *  Errors: INDEX_OUT_OF_RANGE. */
+ *  Errors: as sb_blob_count_range. */
 SB_API sb_status sb_blob_count_from(const sb_blob *blob, int32_t start, int64_t *out,
                                     sb_error *err);
 
@@ -393,8 +392,7 @@ enum {
  *  @param source [borrowed] any context's
  *  @param flags of SB_COPY_*
  *  Errors: INVALID_ARGUMENT (unknown flag), DTYPE_MISMATCH, SHAPE_MISMATCH (without
- *  SB_COPY_RESHAPE), OUT_OF_MEMORY, CAP_REACHED, UNINITIALIZED (LOST),
- *  DEVICE_FAILURE, DEVICE_LOST, FORKED. */
+ *  SB_COPY_RESHAPE), as sb_mem_cpu_data. */
 SB_API sb_status sb_blob_copy_from(sb_blob *blob, const sb_blob *source, uint32_t flags,
                                    sb_error *err);
 

@@ -140,7 +140,8 @@ SB_API sb_status sb_context_stream(const sb_context *context, sb_stream *out, sb
 
 /** Waits until all work queued on the device by the library is done.
  *  Host-only: nothing to wait for, SB_OK. @param context [nullable] the built-in one
- *  Errors: DEVICE_FAILURE, DEVICE_LOST, FORKED. */
+ *  Errors: OUT_OF_MEMORY, UNSUPPORTED (a stream in use is being captured), DEVICE_FAILURE,
+ *  DEVICE_LOST, FORKED. */
 SB_API sb_status sb_context_synchronize(sb_context *context, sb_error *err);
 
 /** Waits for the work on `stream` that this context's memories depend on and
@@ -148,7 +149,8 @@ SB_API sb_status sb_context_synchronize(sb_context *context, sb_error *err);
  *  was passed to an `_on` function. Forgetting an unknown stream is fine.
  *  @param context [nullable] the built-in one, which has no device
  *  @param stream [borrowed]
- *  Errors: NO_DEVICE, DEVICE_FAILURE, DEVICE_LOST, FORKED. */
+ *  Errors: NO_DEVICE, UNSUPPORTED (the stream is being captured), DEVICE_FAILURE, DEVICE_LOST,
+ *  FORKED. */
 SB_API sb_status sb_context_forget_stream(sb_context *context, sb_stream stream, sb_error *err);
 
 /** Bytes and copies of a context so far; see sb_context_stats. Host bytes

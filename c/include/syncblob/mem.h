@@ -88,7 +88,8 @@ SB_API sb_context *sb_mem_context(const sb_mem *mem);
 /** The bytes on the host, for reading. The first touch is zero-filled; bytes
  *  that are newer on the device are copied once (SyncedMemory::cpu_data).
  *  @param out [borrowed] see "Pointers" above; for size 0 not NULL, not readable
- *  Errors: OUT_OF_MEMORY, CAP_REACHED, UNINITIALIZED, DEVICE_FAILURE, DEVICE_LOST, FORKED. */
+ *  Errors: OUT_OF_MEMORY, CAP_REACHED, UNINITIALIZED, DEVICE_FAILURE, DEVICE_LOST, FORKED,
+ *  UNSUPPORTED (a stream that uses the device's side is being captured). */
 SB_API sb_status sb_mem_cpu_data(const sb_mem *mem, const void **out, sb_error *err);
 
 /** The bytes on the host, for writing: the head moves to the host
@@ -136,13 +137,14 @@ SB_API sb_status sb_mem_overwrite_cpu(sb_mem *mem, void **out, sb_error *err);
 
 /** Device memory for a caller that writes every byte; otherwise the same.
  *  @param out [borrowed] see "Pointers" above
- *  Errors: as sb_mem_overwrite_cpu, NO_DEVICE. */
+ *  Errors: as sb_mem_overwrite_cpu, NO_DEVICE, UNSUPPORTED (a stream that uses this side is
+ *  being captured). */
 SB_API sb_status sb_mem_overwrite_gpu(sb_mem *mem, void **out, sb_error *err);
 
 /** The same for work on `stream`.
  *  @param stream [borrowed] see sb_mem_gpu_data_on
  *  @param out [borrowed] see "Pointers" above
- *  Errors: as sb_mem_overwrite_gpu, WRONG_DEVICE, UNSUPPORTED, OVER_LIMIT (all of the stream). */
+ *  Errors: as sb_mem_overwrite_gpu, WRONG_DEVICE, OVER_LIMIT (both of the stream). */
 SB_API sb_status sb_mem_overwrite_gpu_on(sb_mem *mem, sb_stream stream, void **out, sb_error *err);
 
 /** Makes the caller's host memory this memory's host side, in place: every
@@ -187,7 +189,7 @@ SB_API sb_status sb_mem_async_cpu_pull(const sb_mem *mem, sb_stream stream, sb_e
 /** Starts what sb_mem_cpu_data would do, queued on `stream`; never an error
  *  for a head but LOST. Host-only contexts: only the zero fill is left.
  *  @param stream [borrowed] see sb_mem_gpu_data_on
- *  Errors: as sb_mem_cpu_data, WRONG_DEVICE, UNSUPPORTED, OVER_LIMIT (all of the stream). */
+ *  Errors: as sb_mem_cpu_data, WRONG_DEVICE, OVER_LIMIT (both of the stream). */
 SB_API sb_status sb_mem_prefetch_cpu(const sb_mem *mem, sb_stream stream, sb_error *err);
 
 /** Starts what sb_mem_gpu_data_on would do.

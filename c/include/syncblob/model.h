@@ -148,8 +148,8 @@ typedef struct sb_blob_info {
 } sb_blob_info;
 
 /** What a blob is. @param layer a layer or SB_NO_LAYER
- *  Errors: INDEX_OUT_OF_RANGE, IO, MALFORMED, LENGTH_MISMATCH, BAD_SHAPE, DATA_OVERFLOW,
- *  DATA_LIMIT (all but the first where the file is not what it was). */
+ *  Errors: INDEX_OUT_OF_RANGE, IO, MALFORMED, BAD_SHAPE, DATA_OVERFLOW, DATA_LIMIT
+ *  (all but the first where the file is not what it was). */
 SB_API sb_status sb_model_blob_info(const sb_model *model, int64_t layer, int64_t index,
                                     sb_blob_info *out, sb_error *err);
 

@@ -42,7 +42,7 @@ SB_API sb_status sb_blob_from_proto(sb_blob *blob, const void *bytes, size_t siz
  *  dimensions compare with the last four axes, missing ones being 1.
  *  @param bytes [borrowed, nullable when size is 0]
  *  @param out 0 or 1
- *  Errors: MALFORMED, LENGTH_MISMATCH, BAD_SHAPE, DATA_OVERFLOW, DATA_LIMIT. */
+ *  Errors: MALFORMED, BAD_SHAPE, DATA_OVERFLOW, DATA_LIMIT. */
 SB_API sb_status sb_blob_shape_equals_proto(const sb_blob *blob, const void *bytes, size_t size,
                                             int32_t *out, sb_error *err);
 
