@@ -32,6 +32,10 @@
  *  Marks what the library exports. */
 /** @def SB_MUST_CHECK
  *  Marks a function whose result must be looked at. */
+/** @def SB_BEGIN_DECLS
+ *  Begins declarations that C++ takes for C's. */
+/** @def SB_END_DECLS
+ *  Ends them. */
 #if defined(__GNUC__)
 #define SB_API        __attribute__((visibility("default")))
 #define SB_MUST_CHECK __attribute__((warn_unused_result))
@@ -43,10 +47,6 @@
 /* What stands in #ifdef SB_EXPERIMENTAL is seen by programs that define it: it may change or go
    with any minor version. */
 
-/** @def SB_BEGIN_DECLS
- *  Begins declarations that C++ takes for C's. */
-/** @def SB_END_DECLS
- *  Ends them. */
 #ifdef __cplusplus
 #define SB_BEGIN_DECLS extern "C" {
 #define SB_END_DECLS   }
