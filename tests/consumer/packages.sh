@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # The Debian packages of a build folder that was configured for them: packages.sh BUILD [MODEL]
 # Makes them, has lintian judge them, unpacks them into a folder and works with what lies there:
-# programs by pkg-config, and the command, on MODEL if one is given.
+# programs by pkg-config, and the command, on MODEL if one is given. And the archive likewise.
 set -euo pipefail
 
 build=$(readlink -f "$1") model=${2:+$(readlink -f "$2")}
@@ -51,3 +51,10 @@ done
 for page in "$root"/usr/share/man/man1/*.gz; do
     gzip -dc "$page" | groff -man -Tutf8 >/dev/null
 done
+
+(cd "$work" && cpack --config "$build/CPackConfig.cmake" -G TGZ -B "$work/made")
+mkdir "$work/archive"
+tar -xf "$work"/made/*.tar.gz -C "$work/archive" --strip-components 1
+"$here/run.sh" c "$work/archive"
+"$work/archive/bin/syncblob" --version
+[ -f "$work/archive/share/doc/syncblob/LICENSE-MIT" ]

