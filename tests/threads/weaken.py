@@ -174,7 +174,7 @@ def pkg_config(option, *packages):
 
 
 def openblas():
-    """As c/cmake/openblas.cmake: the serial build where there is one."""
+    """As c/cmake/FindSyncblobOpenBLAS.cmake: the serial build where there is one."""
     for folder in pathlib.Path("/usr/lib").glob("*/openblas-serial"):
         include = folder.parts[-2]
         return ([f"-I/usr/include/{include}/openblas-serial"],
