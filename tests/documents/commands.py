@@ -15,7 +15,7 @@ import re
 import shlex
 import subprocess
 
-from pages import ROOT
+from pages import ROOT, files
 
 # What is not ours and is believed.
 FOREIGN = {"jq", "sort", "export", "cd", "git"}
@@ -165,11 +165,9 @@ class Shell:
             self.run_syncblob(["syncblob", *words[words.index("--") + 1:]])
 
     def check_script(self, name):
-        tracked = output("git", "ls-files").split()
-        found = [path for path in tracked if path.endswith(name.removeprefix("./"))]
+        found = [path for path in files() if str(path).endswith("/" + name.removeprefix("./"))]
         demand(found, f"no script {name}")
-        demand(name.startswith("bash") or os.access(ROOT / found[0], os.X_OK),
-               f"{name} cannot be executed")
+        demand(os.access(found[0], os.X_OK), f"{name} cannot be executed")
 
     def run_syncblob(self, words):
         takes_value = [w for w in words[2:] if w.startswith("-")]

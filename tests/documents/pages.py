@@ -1,5 +1,7 @@
 """The pages of the repository, and the code blocks in them."""
 import dataclasses
+import functools
+import os
 import pathlib
 import re
 import subprocess
@@ -27,10 +29,22 @@ def shown(page):
     return str(page.relative_to(ROOT) if page.is_relative_to(ROOT) else page.name)
 
 
+@functools.cache
+def files():
+    """Those of the repository; of an unpacked archive, all that is not built."""
+    if (ROOT / ".git").exists():
+        command = ["git", "ls-files", "--cached", "--others", "--exclude-standard"]
+        listed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+        return sorted(ROOT / name for name in set(listed.stdout.splitlines()))
+    found = []
+    for folder, folders, names in os.walk(ROOT):
+        folders[:] = [name for name in folders if name not in ("build", "target", "__pycache__")]
+        found += (pathlib.Path(folder) / name for name in names)
+    return sorted(found)
+
+
 def pages():
-    command = ["git", "ls-files", "--cached", "--others", "--exclude-standard", "*.md"]
-    listed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
-    return sorted(ROOT / name for name in set(listed.split()) if (ROOT / name).exists())
+    return [path for path in files() if path.suffix == ".md" and path.exists()]
 
 
 def blocks(page):
