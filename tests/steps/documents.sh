@@ -19,11 +19,16 @@ make_rust_reference() {
 }
 
 # What the pages' programs and commands are run with: the library, in $build/documents/prefix, and
-# the program syncblob.
+# the program syncblob. The release build of the tests serves where there is one.
 install_for_documents() {
-    configure_and_build release release -DCMAKE_C_COMPILER=gcc
-    rm -rf "$build/documents"
-    cmake --install "$build/release" --prefix "$build/documents/prefix"
+    local library=$build/release
+    if [ ! -e "$library/c/libsyncblob.so" ]; then
+        library=$build/documents/library
+        cmake --preset release -B "$library" -DCMAKE_C_COMPILER=gcc -DSYNCBLOB_BUILD_TESTS=OFF
+    fi
+    cmake --build "$library" -j "$jobs"
+    rm -rf "$build/documents/prefix"
+    cmake --install "$library" --prefix "$build/documents/prefix"
     cargo build --release --locked -p syncblob-cli
 }
 
