@@ -47,6 +47,9 @@ rust_steps() {
 }
 
 full_steps() {
+    abi_full_steps
+    package_full_steps
+    documents_full_steps
     step 'coverage' coverage
     step 'fuzzers as OSS-Fuzz builds them' fuzz/oss-fuzz/check.sh
     if find_torch; then step 'DLPack with PyTorch' run_torch_interop; fi
@@ -66,15 +69,19 @@ run_tests() {
     local more=
     case ${1:-} in
     '' | --quick) ;;
-    --full) more=$coverage_needs$fuzz_needs ;;
+    --full) more=$coverage_needs$fuzz_needs$package_full_needs ;;
     *) die "test takes --quick or --full, not $1" ;;
     esac
-    need "$build_needs" "$python_needs" "$test_needs" "$more"
+    need "$build_needs" "$python_needs" "$test_needs" "$abi_needs" "$package_needs" \
+        "$documents_needs" "$more"
     make_python
     quick_steps
     if [ "${1:-}" != --quick ]; then
         c_steps
+        abi_steps
+        package_steps
         rust_steps
+        documents_steps
     fi
     [ "${1:-}" != --full ] || full_steps
     summary
