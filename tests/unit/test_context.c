@@ -33,6 +33,8 @@ static void init_function_and_macro_agree(void **state) {
     assert_int_equal(function.struct_size, sizeof function);
     assert_memory_equal(&macro, &function, sizeof macro);
     sb_context_options_init(NULL, sizeof function);
+    sb_context_options_init(&function, 0);
+    assert_memory_equal(&macro, &function, sizeof macro);
 }
 
 static void defaults_make_a_host_context(void **state) {
