@@ -67,7 +67,25 @@ documents_steps() {
     [ "$step_status" != 0 ] || step 'code blocks of the pages' check_with_library check_blocks.py
 }
 
+# The C tests, each status that a function returns held against its list of errors. The compiler is
+# tried before the flags are there, which only our own programs can be linked with.
+watch_errors() {
+    local folder=$build/errors
+    rm -rf "$folder"
+    cmake --preset debug -B "$folder" -DCMAKE_C_COMPILER=gcc
+    python3 tests/documents/watch_errors.py "$folder"
+    gcc -std=c17 -O1 -Wall -Wextra -Werror -Ic/include -c "$folder/watch.c" -o "$folder/watch.o"
+    cmake -B "$folder" "-DCMAKE_EXE_LINKER_FLAGS=$folder/watch.o @$folder/watch.flags"
+    cmake --build "$folder" -j "$jobs"
+    SYNCBLOB_ERRORS_LOG=$folder/returned.txt run_quick_ctest errors -E '^(consumer|abi|promises)'
+    if [ -e "$folder/returned.txt" ]; then
+        sort "$folder/returned.txt" | uniq -c
+        return 1
+    fi
+}
+
 documents_full_steps() {
+    step 'lists of errors against what the tests see' watch_errors
     need "$build_needs" "$python_needs" "$peer_needs"
     step "the guide's C++ against Caffe itself" check_caffe_blocks
     step 'checks of the documentation find what is wrong' check_with_library selftest.py

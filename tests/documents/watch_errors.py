@@ -1,0 +1,78 @@
+#!/usr/bin/env python3
+"""watch_errors.py FOLDER: makes FOLDER/watch.c and FOLDER/watch.flags, with which the tests are
+linked so that each status that a public function returns is held against the function's list of
+errors. What is not in it goes to the file $SYNCBLOB_ERRORS_LOG, a line each."""
+import pathlib
+import sys
+
+sys.dont_write_bytecode = True
+from check_errors import codes  # noqa: E402
+from check_reference import HEADERS, read_functions, read_headers  # noqa: E402
+
+# The tests make system calls fail by wrapping the C library: this goes round it.
+HEAD = """\
+#define _GNU_SOURCE
+#define SB_EXPERIMENTAL
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <syncblob/backend.h>
+#include <syncblob/dlpack.h>
+#include <syncblob/sim.h>
+#include <syncblob/syncblob.h>
+
+static void tell(const char *function, sb_status status) {
+    const char *path = getenv("SYNCBLOB_ERRORS_LOG");
+    char line[200];
+    int length = snprintf(line, sizeof line, "%s: %s returned %s, which its list does not have\\n",
+                          program_invocation_short_name, function, sb_status_name(status));
+    long file = path ? syscall(SYS_openat, AT_FDCWD, path, O_WRONLY | O_APPEND | O_CREAT, 0644) : -1;
+    if (file < 0 || syscall(SYS_write, file, line, (size_t)length) < 0)
+        abort();
+    syscall(SYS_close, file);
+}
+"""
+WRAPPER = """
+sb_status __real_{name}({parameters});
+sb_status __wrap_{name}({parameters});
+sb_status __wrap_{name}({parameters}) {{
+    sb_status status = __real_{name}({arguments});
+    switch (status) {{
+    case SB_OK:
+{cases}        break;
+    default:
+        tell("{name}", status);
+    }}
+    return status;
+}}
+"""
+
+
+def wrapper(function, listed):
+    parameters = [kind if "(*" in kind else f"{kind} {name}" for kind, name in function.parameters]
+    return WRAPPER.format(name=function.name, parameters=", ".join(parameters),
+                          arguments=", ".join(name for _, name in function.parameters),
+                          cases="".join(f"    case SB_ERR_{code}:\n" for code in sorted(listed)))
+
+
+def main():
+    folder = pathlib.Path(sys.argv[1])
+    functions = {f.name: f for f in read_functions(read_headers(HEADERS))}
+    source, flags = [HEAD], []
+    for name, function in functions.items():
+        listed = codes(name, functions) - {"none"}
+        # a callback of the caller's may return anything
+        if function.returns == "sb_status" and not any(code.startswith("the ") for code in listed):
+            source.append(wrapper(function, listed))
+            flags.append(f"-Wl,--wrap={name}\n")
+    (folder / "watch.c").write_text("".join(source))
+    (folder / "watch.flags").write_text("".join(flags))
+    print(f"{len(flags)} functions are watched")
+
+
+if __name__ == "__main__":
+    main()
