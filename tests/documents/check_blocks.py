@@ -57,6 +57,8 @@ class Checker:
             self.programs.run_program(block.text, ".cpp", folder, "example")
         elif is_for_caffe(block):
             pass  # all of a page at once
+        elif block.language == "cmake" and not rest:
+            self.programs.build_project(block.text, folder)
         elif block.language == "sh":
             shell.check(block.text)
         elif block.language == "json":

@@ -41,6 +41,7 @@ class Programs:
         if not found:
             raise SystemExit(f"{prefix} has no syncblob.pc")
         libraries = found[0].parent.parent
+        self.prefix = pathlib.Path(prefix).resolve()
         self.environment = {**os.environ, "PKG_CONFIG_PATH": str(found[0].parent),
                             "LD_LIBRARY_PATH": str(libraries)}
         self.cc, self.cxx, self.work, self.caffe = cc, cxx, work, caffe
@@ -85,6 +86,14 @@ class Programs:
         run([self.cc, "-std=c11", "-g", "-fsanitize=address", *WARNINGS, *sources, "-o", "files",
              *self.flags, "-lm"], folder, self.environment)
         return run(["./files"], folder, self.environment)
+
+    def build_project(self, text, folder):
+        """The lines of a CMakeLists.txt below its project(), in the page's folder."""
+        head = "cmake_minimum_required(VERSION 3.22)\nproject(page LANGUAGES C CXX)\n"
+        (folder / "CMakeLists.txt").write_text(head + text)
+        run(["cmake", "-B", "project", f"-DCMAKE_PREFIX_PATH={self.prefix}",
+             f"-DCMAKE_C_COMPILER={self.cc}"], folder, self.environment)
+        run(["cmake", "--build", "project"], folder, self.environment)
 
     def check_caffe(self, blocks, folder):
         """Statements for Caffe, a function each: their syntax, against declarations of what they

@@ -26,6 +26,7 @@ BLOCKS = [
     ("c file=a.c", "int main(void) { return 4; }", "a.c"),
     ("cpp", "int main() { return 5; }", "example"),
     ("cpp caffe", "Blob<float> b; b.Nothing();", "Nothing"),
+    ("cmake", "find_package(nothing REQUIRED)", "nothing"),
     ("rust", "fn main() {}", "no crate"),
     ("json", '{"a": }', "Expecting value"),
     ("sh", "./dev nothing", "does not know nothing"),
