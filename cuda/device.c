@@ -2,7 +2,6 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 /* The pool keeps this much of freed memory for the next allocation. */
 #define RELEASE_THRESHOLD ((uint64_t)256 << 20)

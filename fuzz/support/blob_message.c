@@ -23,7 +23,7 @@ static void put_varint(struct message_bytes *out, uint64_t value) {
 }
 
 static void put_tag(struct message_bytes *out, int32_t field, int32_t wire_type) {
-    put_varint(out, (uint64_t)(field * 8 + wire_type));
+    put_varint(out, (uint64_t)field << 3 | (uint64_t)wire_type);
 }
 
 static void put_bytes(struct message_bytes *out, int32_t field, const struct message_bytes *value) {
@@ -48,7 +48,7 @@ void message_encode_shape(const struct plain_shape *shape, bool unpacked, bool c
 }
 
 static double value_of(const struct blob_message *message, int slot, int64_t i) {
-    return (double)(((int64_t)message->seed * 13 + slot * 31 + i * 5) % 199 - 99);
+    return (double)(((int64_t)message->seed * 13 + (int64_t)slot * 31 + i * 5) % 199 - 99);
 }
 
 /* The wire is little-endian. */

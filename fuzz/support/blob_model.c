@@ -163,7 +163,7 @@ void plain_fill(unsigned char *out, size_t bytes, int32_t dtype, unsigned seed) 
     size_t size = sb_dtype_size(dtype);
     memset(out, 0, bytes);
     for (size_t i = 0; i < bytes / size; i++) {
-        int number = (int)((i * 7 + seed * 13) % 251) - 125;
+        int number = (int)((i * 7 + (size_t)seed * 13) % 251) - 125;
         float f32 = (float)number;
         double f64 = (double)number;
         const void *element = &number;

@@ -44,7 +44,7 @@ static void fill(void *arg, int64_t n) {
 
 static void caffe_fill(void *arg, int64_t n) {
     struct state *s = arg;
-    bench.caffe->fill(s->caffe_blob, s->peer, n);
+    bench.caffe->fill(s->caffe_blob, (int)s->peer, n);
 }
 
 static void loop(void *arg, int64_t n) {

@@ -116,7 +116,7 @@ static void update_touches_each_element_once(void **state) {
                              &unmapped, &err));
     assert_ok(sb_blob_update(large.blob, &err));
     for (int64_t i = 0; i < CHUNK; i++)
-        if (large.x[i] != 1000.0f - 2.0f * (i < PART ? MAPS : MAPS - 1))
+        if (large.x[i] != 1000.0f - 2.0f * (float)(i < PART ? MAPS : MAPS - 1))
             fail_with("element %lld of a chunk is %g", (long long)i, (double)large.x[i]);
     large_close(&large);
     assert_int_equal(unmapped, 1);

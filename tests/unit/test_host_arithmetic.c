@@ -145,7 +145,8 @@ static void sums_of_64_mi_elements_are_close_to_exact(void **state) {
                 asum += fabsl(v);
                 sumsq += v * v;
             }
-            long double periods = (long double)(count / period);
+            const int64_t whole = count / period;
+            long double periods = (long double)whole;
             double bound = dtype == SB_DTYPE_F32 ? data[k].bound : 1e-13;
             check_close("asum", dtype, data[k].name, sb__host_asum(&alone, dtype, count, x.base),
                         asum * periods, bound);
@@ -319,7 +320,7 @@ static void check_split(int32_t dtype, int64_t count, int threads) {
         assert_int_equal(crew.calls, 0);
     else if (count > 1 << 18)
         assert_int_equal(crew.calls, 6);
-    assert_true(crew.tasks <= 6 * 64);
+    assert_true(crew.tasks <= (int64_t)6 * 64);
     free(x);
     free(y);
     free(z);

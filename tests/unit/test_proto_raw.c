@@ -114,7 +114,7 @@ static void integers_round_to_the_nearest_float(void **state) {
     (void)state;
     static const int32_t ints[] = {INT32_MIN, -16777217, -1, 0, 16777219, INT32_MAX};
     static const uint32_t unsigneds[] = {0, 16777217, 0x80000000, 0x80000081, UINT32_MAX};
-    static const float int_floats[] = {-0x1p31F, -0x1p24F, -1, 0, 16777220, 0x1p31F};
+    static const float int_floats[] = {-0x1p31F, -0x1p24F, -1, 0, 16777220.0F, 0x1p31F};
     static const float unsigned_floats[] = {0, 0x1p24F, 0x1p31F, 0x80000100p0F, 0x1p32F};
     for (int32_t dtype = SB_DTYPE_F32; dtype <= SB_DTYPE_F64; dtype++) {
         struct wire wire = {0};

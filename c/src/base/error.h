@@ -4,8 +4,6 @@
 
 #include <syncblob/status.h>
 
-#include <stdarg.h>
-
 /* Writes `err` (may be NULL) and returns `status`. */
 #define SB__PRINTF(fmt, args) __attribute__((format(printf, fmt, args)))
 sb_status sb__fail(sb_error *err, sb_status status, const char *format, ...) SB__PRINTF(3, 4);

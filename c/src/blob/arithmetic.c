@@ -125,7 +125,7 @@ static sb_status subtract(sb_blob *blob, struct sb__write *write, const void *di
 }
 
 sb_status sb_blob_update(sb_blob *blob, sb_error *err) {
-    struct sb__write write;
+    struct sb__write write = {.mem = NULL};
     const void *x;
     sb_mem *diff;
     sb_status st = check_arithmetic(blob, err);
@@ -151,7 +151,7 @@ sb_status sb_blob_update(sb_blob *blob, sb_error *err) {
 }
 
 static sb_status scale(sb_blob *blob, enum sb__side_name name, double factor, sb_error *err) {
-    struct sb__write write;
+    struct sb__write write = {.mem = NULL};
     sb_status st = check_arithmetic(blob, err);
     if (st != SB_OK || blob->shape.count == 0)
         return st;

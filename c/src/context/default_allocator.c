@@ -1,9 +1,10 @@
 /* The built-in allocator. Large blocks come straight from the kernel on 2 MiB
    boundaries, with huge pages advised: their pages are zero already, and a
    first touch costs a fifth of what it costs with small pages. */
-#include "context/context.h"
 
 #include "base/checked.h"
+
+#include <syncblob/context.h>
 
 #include <stdlib.h>
 #include <string.h>

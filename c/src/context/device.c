@@ -5,7 +5,6 @@
 #include "base/error.h"
 
 #include <string.h>
-#include <unistd.h>
 
 sb__counter sb__fork_generation = 1;
 

@@ -5,7 +5,6 @@
 #include "base/checked.h"
 #include "base/error.h"
 #include "memory/lease.h"
-#include "memory/mem.h"
 
 struct export {
     union {

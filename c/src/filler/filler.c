@@ -124,7 +124,8 @@ sb_status sb__filler_check_shape(const sb_filler *filler, const struct sb__shape
 /* --- sequences ---------------------------------------------------------------------- */
 
 static double fan(const sb_filler *filler, const struct sb__shape *shape) {
-    const double inputs = (double)(shape->count / shape->dims[0]);
+    const int64_t to_one = shape->count / shape->dims[0];
+    const double inputs = (double)to_one;
     const double outputs =
         (double)(shape->num_axes > 1 ? shape->count / shape->dims[1] : shape->count);
     switch (filler->variance_norm) {

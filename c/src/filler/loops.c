@@ -15,8 +15,8 @@ struct ramp {
 };
 
 static struct ramp ramp_of(int64_t width) {
-    const double half = (double)((width + 1) / 2);
-    return (struct ramp){half, (double)(width - 1) / (2 * half)};
+    const int64_t half = (width + 1) / 2;
+    return (struct ramp){(double)half, (double)(width - 1) / (2 * (double)half)};
 }
 
 static inline double weight(struct ramp ramp, int32_t i) {

@@ -196,8 +196,7 @@ INLINE void normal_pair(const struct accuracy *accuracy, double u, double t, uin
 
 /* --- groups ------------------------------------------------------------------------- */
 
-#define SINGLES (4 * LANES) /* elements of a group of floats */
-#define DOUBLES (2 * LANES)
+enum { SINGLES = 4 * LANES, DOUBLES = 2 * LANES }; /* elements of a group */
 _Static_assert(SINGLES * sizeof(float) == SB__GROUP_BYTES, "a group of floats");
 _Static_assert(DOUBLES * sizeof(double) == SB__GROUP_BYTES, "a group of doubles");
 

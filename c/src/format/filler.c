@@ -2,7 +2,7 @@
 
 #include "base/error.h"
 #include "base/options.h"
-#include "format/layout.h"
+#include "format/wire.h"
 
 #include <string.h>
 
@@ -92,7 +92,7 @@ static sb_status judge_type(struct claims *claims, sb_error *err) {
         return SB_OK;
     for (int32_t type = SB_FILLER_CONSTANT; type <= SB_FILLER_BILINEAR; type++) {
         const char *name = sb_filler_type_name(type);
-        if (strlen(name) != claims->name_size || memcmp(name, claims->name, claims->name_size))
+        if (strlen(name) != claims->name_size || memcmp(name, claims->name, claims->name_size) != 0)
             continue;
         claims->filler.type = type;
         return SB_OK;

@@ -1,6 +1,6 @@
 #include "base/checked.h"
 #include "base/error.h"
-#include "format/blob_index.h"
+#include "blob/load.h"
 #include "format/bytes.h"
 #include "format/encode.h"
 #include "format/model.h"

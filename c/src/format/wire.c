@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -160,7 +161,7 @@ sb_status sb__wire_varint(struct sb__reader *reader, const struct sb__path *path
 
 static sb_status read_tag(struct sb__reader *reader, const struct sb__path *path, uint32_t end,
                           struct sb__field *field, sb_error *err) {
-    uint64_t tag;
+    uint64_t tag = 0; /* for analyzers, which do not see that failures are not SB_OK */
     field->offset = reader->at;
     sb_status st = sb__wire_varint(reader, path, end, 0, &tag, err);
     if (st != SB_OK)
@@ -191,7 +192,7 @@ static sb_status read_fixed(struct sb__reader *reader, const struct sb__path *pa
 
 static sb_status read_length(struct sb__reader *reader, const struct sb__path *path, uint32_t end,
                              struct sb__field *field, sb_error *err) {
-    uint64_t length;
+    uint64_t length = 0;
     sb_status st = sb__wire_varint(reader, path, end, field->number, &length, err);
     if (st != SB_OK)
         return st;
@@ -243,7 +244,7 @@ static sb_status skip_group(struct sb__reader *reader, const struct sb__path *pa
                                      "groups nest deeper than %d", SB__MAX_GROUP_DEPTH);
             open[depth++] = field.number;
         } else if (field.type == SB__WIRE_GROUP_END) {
-            if (field.number != open[depth - 1])
+            if (field.number != open[depth - 1]) /* NOLINT: the first field began one */
                 return fail_group_end(path, &field, err);
             if (--depth == 0)
                 break;

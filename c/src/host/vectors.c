@@ -32,6 +32,8 @@ INLINE double sum_half(const double s[LANES / 2]) {
     return ((s[0] + s[4]) + (s[2] + s[6])) + ((s[1] + s[5]) + (s[3] + s[7]));
 }
 
+/* NOLINTBEGIN(bugprone-implicit-widening-of-multiplication-result): numbers of lanes are small */
+
 /* Values as doubles, in lanes. */
 #define DEFINE_WIDE(name, term)                                                                    \
     double name(const float *x, int64_t count) {                                                   \
@@ -199,3 +201,5 @@ const struct sb__vectors *sb__vectors_fastest(void) {
     return &portable_kind;
 }
 #endif
+
+/* NOLINTEND(bugprone-implicit-widening-of-multiplication-result) */

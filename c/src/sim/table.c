@@ -3,7 +3,6 @@
 #include "sim/device.h"
 
 #include "base/checked.h"
-#include "context/context.h"
 
 #include <syncblob/dlpack.h>
 

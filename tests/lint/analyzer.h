@@ -1,0 +1,14 @@
+/* Included before all else for clang's analyzer, which sees one file at a time: what says how a
+   call failed does not return SB_OK. */
+#ifndef SB_TESTS_ANALYZER_H
+#define SB_TESTS_ANALYZER_H
+
+#include "base/error.h"
+#include "memory/mem.h"
+
+#define sb__fail(err, status, ...)            ((void)sb__fail(err, status, __VA_ARGS__), (status))
+#define sb__fail_at(err, status, offset, ...) ((void)(offset), sb__fail(err, status, __VA_ARGS__))
+#define sb__fail_null(err, what)              ((void)sb__fail_null(err, what), SB_ERR_INVALID_ARGUMENT)
+#define sb__fail_memory(err, bytes)           ((void)sb__fail_memory(err, bytes), SB_ERR_OUT_OF_MEMORY)
+
+#endif
