@@ -60,7 +60,7 @@ struct tally simulated_tally(const struct simulated *sim) {
     struct tally tally = {.calls = {0}};
     sb_stats stats = simulated_stats(sim);
     if (!sim->options.host_only)
-        (void)sb_sim_calls(sim->context, tally.calls, NULL);
+        (void)sb_sim_calls(sim->context, tally.calls, SB_SIM_OP_COUNT, NULL);
     tally.host_buffers = sim->counting.buffer_calls + tally.calls[SB_SIM_ALLOC_PINNED];
     tally.uploads = (int64_t)stats.uploads;
     tally.downloads = (int64_t)stats.downloads;
@@ -83,7 +83,7 @@ struct tally simulated_since(const struct simulated *sim, const struct tally *be
 
 static int64_t calls_of(const struct simulated *sim, int32_t op) {
     int64_t calls[SB_SIM_OP_COUNT], sum = 0;
-    if (sb_sim_calls(sim->context, calls, NULL) != SB_OK)
+    if (sb_sim_calls(sim->context, calls, SB_SIM_OP_COUNT, NULL) != SB_OK)
         return 0;
     for (int i = 0; i < SB_SIM_OP_COUNT; i++)
         if (op == SB_SIM_ANY || op == i)

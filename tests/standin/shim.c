@@ -262,7 +262,8 @@ sb_status __wrap_sb_sim_set_schedule(sb_context *context, int32_t schedule, uint
                                      sb_error *err);
 sb_status __wrap_sb_sim_fail(sb_context *context, int32_t op, int64_t nth, int32_t mode,
                              sb_error *err);
-sb_status __wrap_sb_sim_calls(const sb_context *context, int64_t *out, sb_error *err);
+sb_status __wrap_sb_sim_calls(const sb_context *context, int64_t *out, int32_t count,
+                              sb_error *err);
 sb_status __wrap_sb_sim_stream_create(sb_context *context, sb_stream *out, sb_error *err);
 sb_status __wrap_sb_sim_stream_destroy(sb_context *context, sb_stream stream, sb_error *err);
 sb_status __wrap_sb_sim_launch(sb_context *context, sb_stream stream, void (*kernel)(void *user),
@@ -322,11 +323,12 @@ sb_status __wrap_sb_sim_fail(sb_context *context, int32_t op, int64_t nth, int32
     return SB_OK;
 }
 
-sb_status __wrap_sb_sim_calls(const sb_context *context, int64_t *out, sb_error *err) {
+sb_status __wrap_sb_sim_calls(const sb_context *context, int64_t *out, int32_t count,
+                              sb_error *err) {
     struct shim *shim = shim_of(context);
     (void)err;
     (void)pthread_mutex_lock(&shim->lock);
-    memcpy(out, shim->calls, sizeof shim->calls);
+    memcpy(out, shim->calls, (size_t)count * sizeof *out);
     (void)pthread_mutex_unlock(&shim->lock);
     return SB_OK;
 }

@@ -45,7 +45,7 @@ struct tally rig_tally(struct rig *rig) {
     struct tally t = {0};
     sb_stats stats = rig_stats(rig);
     if (is_simulated(rig->context))
-        assert_ok(sb_sim_calls(rig->context, t.calls, &err));
+        assert_ok(sb_sim_calls(rig->context, t.calls, SB_SIM_OP_COUNT, &err));
     t.host_allocs = rig->counting.buffer_calls + t.calls[SB_SIM_ALLOC_PINNED];
     t.device_allocs = t.calls[SB_SIM_ALLOC];
     t.uploads = (int64_t)stats.uploads;

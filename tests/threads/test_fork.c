@@ -290,7 +290,7 @@ static void refuse_context_calls(struct estate *e) {
     child_is_refused(sb_context_forget_stream(context, e->stream, NULL));
     child_is_refused(sb_sim_set_schedule(context, SB_SIM_EAGER, 0, NULL));
     child_is_refused(sb_sim_fail(context, SB_SIM_ANY, 1, SB_SIM_FAIL_NOW, NULL));
-    child_is_refused(sb_sim_calls(context, calls, NULL));
+    child_is_refused(sb_sim_calls(context, calls, SB_SIM_OP_COUNT, NULL));
     child_is_refused(sb_sim_stream_create(context, &stream, NULL));
     child_is_refused(sb_sim_stream_destroy(context, e->stream, NULL));
     child_is_refused(sb_sim_launch(context, e->stream, nothing, NULL, NULL));

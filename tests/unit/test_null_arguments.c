@@ -283,8 +283,8 @@ static void calls_of_the_simulated_device(void **state) {
     void *device = w->device.ptr;
     assert_status(INVALID, sb_sim_set_schedule(NULL, SB_SIM_EAGER, 0, &err));
     assert_status(INVALID, sb_sim_fail(NULL, SB_SIM_ANY, 0, SB_SIM_FAIL_NOW, &err));
-    assert_status(INVALID, sb_sim_calls(NULL, calls, &err));
-    assert_status(INVALID, sb_sim_calls(context, NULL, &err));
+    assert_status(INVALID, sb_sim_calls(NULL, calls, SB_SIM_OP_COUNT, &err));
+    assert_status(INVALID, sb_sim_calls(context, NULL, SB_SIM_OP_COUNT, &err));
     assert_status(INVALID, sb_sim_stream_create(NULL, &w->stream, &err));
     assert_status(INVALID, sb_sim_stream_create(context, NULL, &err));
     assert_status(INVALID, sb_sim_stream_destroy(NULL, w->stream, &err));

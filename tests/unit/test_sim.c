@@ -843,7 +843,7 @@ static void assert_all_refuse(sb_status expected, sb_context *context) {
     char byte = 0;
     assert_status(expected, sb_sim_set_schedule(context, SB_SIM_LAZY, 0, &err));
     assert_status(expected, sb_sim_fail(context, SB_SIM_ANY, 1, SB_SIM_FAIL_NOW, &err));
-    assert_status(expected, sb_sim_calls(context, calls, &err));
+    assert_status(expected, sb_sim_calls(context, calls, SB_SIM_OP_COUNT, &err));
     assert_status(expected, sb_sim_stream_create(context, &stream, &err));
     assert_status(expected, sb_sim_stream_destroy(context, &byte, &err));
     assert_status(expected, sb_sim_launch(context, NULL, note, NULL, &err));
@@ -868,6 +868,7 @@ static void bad_arguments_are_refused(void **state) {
     (void)state;
     struct fixture f = fixture_open(SB_SIM_EAGER, 0);
     sb_error err;
+    int64_t calls[SB_SIM_OP_COUNT];
     char byte = 0;
     assert_status(SB_ERR_INVALID_ARGUMENT, sb_sim_set_schedule(f.context, 3, 0, &err));
     assert_status(SB_ERR_INVALID_ARGUMENT, sb_sim_set_schedule(f.context, -1, 0, &err));
@@ -876,7 +877,8 @@ static void bad_arguments_are_refused(void **state) {
     assert_status(SB_ERR_INVALID_ARGUMENT, sb_sim_fail(f.context, SB_SIM_ANY, -1, 0, &err));
     assert_status(SB_ERR_INVALID_ARGUMENT, sb_sim_fail(f.context, SB_SIM_ANY, 1, 3, &err));
     assert_status(SB_ERR_INVALID_ARGUMENT, sb_sim_fail(f.context, SB_SIM_ANY, 1, -1, &err));
-    assert_status(SB_ERR_INVALID_ARGUMENT, sb_sim_calls(f.context, NULL, &err));
+    assert_status(SB_ERR_INVALID_ARGUMENT, sb_sim_calls(f.context, NULL, SB_SIM_OP_COUNT, &err));
+    assert_status(SB_ERR_INVALID_ARGUMENT, sb_sim_calls(f.context, calls, -1, &err));
     assert_status(SB_ERR_INVALID_ARGUMENT, sb_sim_stream_create(f.context, NULL, &err));
     assert_status(SB_ERR_INVALID_ARGUMENT, sb_sim_launch(f.context, NULL, NULL, NULL, &err));
     assert_status(SB_ERR_INVALID_ARGUMENT, sb_sim_malloc(f.context, 8, NULL, &err));

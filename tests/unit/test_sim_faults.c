@@ -470,7 +470,7 @@ static void every_call_is_counted(void **state) {
         sb_error err;
         int64_t before[SB_SIM_OP_COUNT];
         int64_t after[SB_SIM_OP_COUNT];
-        assert_ok(sb_sim_calls(b.f.context, before, &err));
+        assert_ok(sb_sim_calls(b.f.context, before, SB_SIM_OP_COUNT, &err));
         assert_ok(call(&b, op, &err));
         undo(&b, op);
         fail_call(&b.f, op, 1, SB_SIM_FAIL_NOW);
@@ -478,7 +478,7 @@ static void every_call_is_counted(void **state) {
         fail_call(&b.f, op, 1, SB_SIM_FAIL_STICKY);
         assert_int_not_equal(call(&b, op, &err), SB_OK);
         assert_int_not_equal(call(&b, op, &err), SB_OK);
-        assert_ok(sb_sim_calls(b.f.context, after, &err));
+        assert_ok(sb_sim_calls(b.f.context, after, SB_SIM_OP_COUNT, &err));
         for (int32_t k = 0; k < SB_SIM_OP_COUNT; k++)
             assert_int_equal(after[k] - before[k], k == op ? 4 : 0);
         bench_close(&b);
@@ -492,14 +492,14 @@ static void looking_is_not_counted_and_does_not_fail(void **state) {
     int64_t before[SB_SIM_OP_COUNT];
     int64_t after[SB_SIM_OP_COUNT];
     void *ptr = NULL;
-    assert_ok(sb_sim_calls(b.f.context, before, &err));
+    assert_ok(sb_sim_calls(b.f.context, before, SB_SIM_OP_COUNT, &err));
     fail_call(&b.f, SB_SIM_ANY, 1, SB_SIM_FAIL_STICKY);
     assert_ok(sb_sim_malloc(b.f.context, BYTES, &ptr, &err));
     poke(&b.f, ptr, b.source, BYTES);
     peek(&b.f, b.target, ptr, BYTES);
     assert_ok(sb_sim_launch(b.f.context, new_stream(&b.f), count_kernel, NULL, &err));
     assert_ok(sb_sim_free(b.f.context, ptr, &err));
-    assert_ok(sb_sim_calls(b.f.context, after, &err));
+    assert_ok(sb_sim_calls(b.f.context, after, SB_SIM_OP_COUNT, &err));
     assert_memory_equal(before, after, sizeof before);
     bench_close(&b);
 }

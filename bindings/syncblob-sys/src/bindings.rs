@@ -1142,7 +1142,7 @@ pub const SB_SIM_SCALE: i32 = 14;
 pub const SB_SIM_ASUM: i32 = 15;
 ///sb_backend::sumsq
 pub const SB_SIM_SUMSQ: i32 = 16;
-///how many there are
+///of these; grows with them
 pub const SB_SIM_OP_COUNT: i32 = 17;
 /**the call returns DEVICE_FAILURE (ALLOC, ALLOC_PINNED:
 OUT_OF_MEMORY) and has done nothing*/
@@ -2498,12 +2498,14 @@ Errors: INVALID_ARGUMENT (no operation, nth below 0, no mode), WRONG_DEVICE, FOR
         err: *mut sb_error,
     ) -> sb_status;
     /**How often each slot was called, by SB_SIM_*, since the context was made.
-* out SB_SIM_OP_COUNT numbers
+* out \[borrowed\] `count` numbers
+* count SB_SIM_OP_COUNT of the caller, not negative; what the library does not know is 0
 
-Errors: WRONG_DEVICE, FORKED.*/
+Errors: INVALID_ARGUMENT (a negative count), WRONG_DEVICE, FORKED.*/
     pub fn sb_sim_calls(
         context: *const sb_context,
         out: *mut i64,
+        count: i32,
         err: *mut sb_error,
     ) -> sb_status;
     /**A stream that is not ordered with the default one.

@@ -159,7 +159,9 @@ impl<'c> Sim<'c> {
     pub fn calls(self, operation: Operation) -> Result<u64> {
         let mut counts = [0; sys::SB_SIM_OP_COUNT as usize];
         // SAFETY: the context is live; `counts` has room for all.
-        check(|err| unsafe { sys::sb_sim_calls(self.context.as_ptr(), counts.as_mut_ptr(), err) })?;
+        check(|err| unsafe {
+            sys::sb_sim_calls(self.context.as_ptr(), counts.as_mut_ptr(), sys::SB_SIM_OP_COUNT, err)
+        })?;
         let count = |count: i64| count.unsigned_abs(); // never negative
         Ok(match usize::try_from(operation.code()) {
             Ok(slot) => count(counts[slot]),

@@ -52,7 +52,7 @@ enum {
     SB_SIM_SCALE,              /**< sb_backend::scale */
     SB_SIM_ASUM,               /**< sb_backend::asum */
     SB_SIM_SUMSQ,              /**< sb_backend::sumsq */
-    SB_SIM_OP_COUNT            /**< how many there are */
+    SB_SIM_OP_COUNT            /**< of these; grows with them */
 };
 
 /** How a chosen call fails. */
@@ -73,9 +73,11 @@ SB_API sb_status sb_sim_fail(sb_context *context, int32_t op, int64_t nth, int32
                              sb_error *err);
 
 /** How often each slot was called, by SB_SIM_*, since the context was made.
- *  @param out SB_SIM_OP_COUNT numbers
- *  Errors: WRONG_DEVICE, FORKED. */
-SB_API sb_status sb_sim_calls(const sb_context *context, int64_t *out, sb_error *err);
+ *  @param out [borrowed] `count` numbers
+ *  @param count SB_SIM_OP_COUNT of the caller, not negative; what the library does not know is 0
+ *  Errors: INVALID_ARGUMENT (a negative count), WRONG_DEVICE, FORKED. */
+SB_API sb_status sb_sim_calls(const sb_context *context, int64_t *out, int32_t count,
+                              sb_error *err);
 
 /** A stream that is not ordered with the default one.
  *  @param out [owned] sb_sim_stream_destroy

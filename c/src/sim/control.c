@@ -55,14 +55,17 @@ sb_status sb_sim_fail(sb_context *context, int32_t op, int64_t nth, int32_t mode
     return unlock(sim, SB_OK);
 }
 
-sb_status sb_sim_calls(const sb_context *context, int64_t *out, sb_error *err) {
+sb_status sb_sim_calls(const sb_context *context, int64_t *out, int32_t count, sb_error *err) {
     struct sb__sim *sim;
     if (!out)
         return sb__fail_null(err, "out");
+    if (count < 0)
+        return sb__fail(err, SB_ERR_INVALID_ARGUMENT, "count is %d, which is negative", count);
     sb_status st = lock_device(context, &sim, err);
     if (st != SB_OK)
         return st;
-    memcpy(out, sim->calls, sizeof sim->calls);
+    for (int32_t op = 0; op < count; op++)
+        out[op] = op < SB_SIM_OP_COUNT ? sim->calls[op] : 0;
     return unlock(sim, SB_OK);
 }
 

@@ -1,11 +1,14 @@
-/* A program that passes each struct that says its own size: as large as its headers have it, as
-   small as version 0.1 had it, and smaller. Every struct ends where memory does, so that a library
-   that reads or writes beyond it ends the program.
+/* A program that passes each struct that says its own size, and the one array that grows: as large
+   as its headers have it, as small as version 0.1 had it, and smaller. Each ends where memory does,
+   so that a library that reads or writes beyond it ends the program.
+
        client older|same|newer
+
    What the program is beside the library: a newer one also has members that the library does not
    know (compiled with SB_LATER). */
 #include <syncblob/backend.h>
 #include <syncblob/dlpack.h>
+#include <syncblob/sim.h>
 #include <syncblob/syncblob.h>
 
 #include <stdbool.h>
@@ -284,6 +287,29 @@ static void backend(void) {
 #endif
 }
 
+/* --- the simulated device's counters -------------------------------------------------- */
+
+static void sim_calls(void) {
+    const int32_t counts[] = {SB_SIM_OP_COUNT, SB_SIM_ALLOC + 1, SB_SIM_OP_COUNT + 2};
+    sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
+    sb_context *context = NULL;
+    sb_mem *memory = NULL;
+    const void *data = NULL;
+    options.device = "sim:0";
+    if (sb_context_create(&options, &context, NULL) || sb_mem_create(context, 8, &memory, NULL) ||
+        sb_mem_gpu_data(memory, &data, NULL))
+        abort();
+    for (int i = 0; i < 3; i++) {
+        const size_t bytes = (size_t)counts[i] * sizeof(int64_t);
+        const size_t known = SB_SIM_OP_COUNT * sizeof(int64_t);
+        int64_t *calls = place(bytes);
+        CHECK(sb_sim_calls(context, calls, counts[i], NULL) == SB_OK);
+        CHECK(calls[SB_SIM_ALLOC] == 1 && (bytes <= known || is_zero(calls, known, bytes)));
+    }
+    sb_mem_release(memory);
+    sb_context_release(context);
+}
+
 int main(int argc, char **argv) {
     setvbuf(stdout, NULL, _IONBF, 0); /* what was said before a fault */
     library_is_older = argc > 1 && strcmp(argv[1], "newer") == 0;
@@ -295,5 +321,6 @@ int main(int argc, char **argv) {
     filler_init();
     filler_parse();
     backend();
+    sim_calls();
     return failures != 0;
 }
