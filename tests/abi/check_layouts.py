@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""layouts.c states the layout of every struct of the public headers, and of each of its members.
+"""layouts.c states the layout of every struct of the public headers, and of each of its members;
+numbers.c states the number of every constant.
 
-    check_layouts.py --cc CC --include FOLDER FILE
+    check_layouts.py --cc CC --include FOLDER LAYOUTS NUMBERS
 """
 import argparse
 import pathlib
@@ -10,8 +11,12 @@ import sys
 
 import declarations
 
+# What is raised, or counts what may become more.
+CHANGING = {"SB_BACKEND_ABI_VERSION", "SB_DL_MINOR_VERSION", "SB_SIM_OP_COUNT", "SB_STATUS_END_",
+            "SB_VERSION_MAJOR", "SB_VERSION_MINOR", "SB_VERSION_PATCH"}
 
-def missing(structs, text):
+
+def missing_layouts(structs, text):
     """What `text` does not state."""
     stated = set(re.findall(r"^STRUCT\((\w+), \d", text, flags=re.MULTILINE))
     members = set(re.findall(r"^MEMBER\((\w+), (\w+), \d", text, flags=re.MULTILINE))
@@ -21,17 +26,25 @@ def missing(structs, text):
         yield from (f"{struct}.{name}" for name in names if (struct, name) not in members)
 
 
+def missing_numbers(constants, text):
+    return sorted(constants - CHANGING - set(re.findall(r"\bROW\((\w+), -?\d", text)))
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--cc", required=True)
     parser.add_argument("--include", required=True)
-    parser.add_argument("file", type=pathlib.Path)
+    parser.add_argument("layouts", type=pathlib.Path)
+    parser.add_argument("numbers", type=pathlib.Path)
     given = parser.parse_args()
     structs = declarations.structs(given.cc, given.include)
-    complaints = [f"{given.file.name} does not state {name}"
-                  for name in missing(structs, given.file.read_text())]
+    constants = declarations.constants(given.cc, given.include)
+    complaints = [f"{given.layouts.name} does not state {name}"
+                  for name in missing_layouts(structs, given.layouts.read_text())]
+    complaints += [f"{given.numbers.name} does not state {name}"
+                   for name in missing_numbers(constants, given.numbers.read_text())]
     print("\n".join(complaints))
-    return bool(complaints) or not structs
+    return bool(complaints) or not structs or not constants
 
 
 if __name__ == "__main__":

@@ -66,6 +66,17 @@ def structs(cc, include):
     return found
 
 
+def constants(cc, include):
+    """Names of all constants, enumerators and macros that are a number."""
+    found = set()
+    for header in headers(include):
+        text = preprocessed(cc, include, header, f"-D{MACRO}")
+        for body in re.findall(r"\benum\s*\{([^{}]*)\}", text):
+            found.update(re.findall(r"\b(SB_\w+)\s*(?==|,|$)", body.strip() + "\n", re.MULTILINE))
+        found.update(re.findall(r"^#define (SB_\w+) \(?-?\d+\)?$", header.read_text(), re.MULTILINE))
+    return found
+
+
 def version(include):
     """"MAJOR.MINOR" of base.h."""
     text = pathlib.Path(include, "syncblob/base.h").read_text()

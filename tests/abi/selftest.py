@@ -248,9 +248,19 @@ class Layouts(Library):
         structs = declarations.structs(CC, self.include)
         self.assertEqual(structs, {"sb_size": ["fit", "next", "last", "name", "columns"]})
         text = "STRUCT(sb_size, 16, 8);\nMEMBER(sb_size, next, 0, 8);\n"
-        self.assertEqual(list(check_layouts.missing(structs, text)),
+        self.assertEqual(list(check_layouts.missing_layouts(structs, text)),
                          ["sb_size.fit", "sb_size.last", "sb_size.name", "sb_size.columns"])
-        self.assertEqual(list(check_layouts.missing({"sb_size": []}, "")), ["sb_size"])
+        self.assertEqual(list(check_layouts.missing_layouts({"sb_size": []}, "")), ["sb_size"])
+
+
+    def test_constants_that_are_not_stated(self):
+        self.replace("include/syncblob/thing.h", "SB_API sb_thing *",
+                     "enum { SB_RED = 1, SB_GREEN };\n#define SB_BLUE (-3)\nSB_API sb_thing *")
+        constants = declarations.constants(CC, self.include)
+        self.assertEqual(constants, {"SB_VERSION_MAJOR", "SB_VERSION_MINOR", "SB_RED", "SB_GREEN",
+                                     "SB_BLUE"})
+        self.assertEqual(check_layouts.missing_numbers(constants, "    ROW(SB_GREEN, 2),"),
+                         ["SB_BLUE", "SB_RED"])
 
 
 class Hardening(Library):
