@@ -5,7 +5,8 @@ experimental functions.
 
     check_baseline.py --cc CC --include FOLDER --baseline FILE [--update [--reviewed]] LIBRARY
 
---update records the library's, if it only adds functions to what is recorded; with --reviewed, also what somebody has found to be allowed.
+--update records the library's, if it only adds functions to what is recorded; with --reviewed,
+also what somebody has found to be allowed.
 Exits with 77, and says why, where it cannot be told.
 """
 import argparse
@@ -46,8 +47,8 @@ def drop_experimental(corpus):
 
 
 def name_symbols(corpus):
-    """Every exported function has one declaration that names its symbol, without which abidiff would
-    not compare it: abidw leaves the name out where another file calls the function."""
+    """Every exported function has one declaration that names its symbol, without which abidiff
+    would not compare it: abidw leaves the name out where another file calls the function."""
     symbols = {symbol.get("name"): f"{symbol.get('name')}@@{symbol.get('version')}"
                for symbol in corpus.iter("elf-symbol")}
     found = {function.get("name") for function in corpus.iter("function-decl")
@@ -77,7 +78,8 @@ def close_private_structs(corpus, public):
 def reachable(corpus):
     """Ids of the types that exported functions lead to."""
     types = {element.get("id"): element for element in corpus.iter() if element.get("id")}
-    waiting = [function for function in corpus.iter("function-decl") if function.get("elf-symbol-id")]
+    waiting = [function for function in corpus.iter("function-decl")
+               if function.get("elf-symbol-id")]
     found = set()
     while waiting:
         for element in waiting.pop().iter():

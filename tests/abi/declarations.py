@@ -73,7 +73,8 @@ def constants(cc, include):
         text = preprocessed(cc, include, header, f"-D{MACRO}")
         for body in re.findall(r"\benum\s*\{([^{}]*)\}", text):
             found.update(re.findall(r"\b(SB_\w+)\s*(?==|,|$)", body.strip() + "\n", re.MULTILINE))
-        found.update(re.findall(r"^#define (SB_\w+) \(?-?\d+\)?$", header.read_text(), re.MULTILINE))
+        found.update(re.findall(r"^#define (SB_\w+) \(?-?\d+\)?$", header.read_text(),
+                                re.MULTILINE))
     return found
 
 

@@ -139,7 +139,8 @@ class Exports(Library):
                       self.complaints())
 
     def test_an_exported_function_that_is_in_no_header(self):
-        self.replace("thing.map", "    sb_thing_area;\n", "    sb_thing_area;\n    sb_thing_burn;\n")
+        self.replace("thing.map", "    sb_thing_area;\n",
+                     "    sb_thing_area;\n    sb_thing_burn;\n")
         self.replace("c/src/thing.c", "int sb_backend_fail",
                      "SB_API void sb_thing_burn(void) {}\nint sb_backend_fail")
         self.assertIn("sb_thing_burn is SYNCBLOB_0 in the library, but not stable in the headers",
@@ -190,7 +191,8 @@ class Baseline(Library):
                      "SB_API void sb_thing_burn(void);\nSB_API size_t sb_thing_area")
         self.replace("c/src/thing.c", "int sb_backend_fail",
                      "void sb_thing_burn(void) {}\nint sb_backend_fail")
-        self.replace("thing.map", "    sb_thing_area;\n", "    sb_thing_area;\n    sb_thing_burn;\n")
+        self.replace("thing.map", "    sb_thing_area;\n",
+                     "    sb_thing_area;\n    sb_thing_burn;\n")
 
     def test_the_same_library_however_it_is_compiled(self):
         self.assertEqual(self.report(), "")

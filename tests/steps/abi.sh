@@ -45,7 +45,7 @@ abi_steps() {
     step 'the library for its ABI: build' build_abi_library
     step 'structs of older and newer callers' check_growth
     step 'hardening: the command line' check_hardened_program
-    step 'checks of the ABI and of hardening find what is wrong' python3 -B tests/abi/selftest.py gcc
+    step 'checks of the ABI and of hardening' python3 -B tests/abi/selftest.py gcc
 }
 
 abi_full_steps() {

@@ -41,9 +41,9 @@ def tomorrow(cc, include):
     if growing != GROWING:
         sys.exit(f"{', '.join(growing ^ GROWING)}: client.c is to pass all that say their size")
     for header in declarations.headers(include):
-        text = header.read_text()
-        header.write_text(re.sub(r"^\} (" + "|".join(growing) + ");$", r"    uint64_t later;\n} \1;",
-                                 text, flags=re.MULTILINE))
+        grown = re.sub(r"^\} (" + "|".join(growing) + ");$", r"    uint64_t later;\n} \1;",
+                       header.read_text(), flags=re.MULTILINE)
+        header.write_text(grown)
     for name, members in declarations.structs(cc, include).items():
         assert (members[-1] == "later") == (name in growing), name
 
