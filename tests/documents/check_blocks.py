@@ -59,6 +59,8 @@ class Checker:
             pass  # all of a page at once
         elif block.language == "cmake" and not rest:
             self.programs.build_project(block.text, folder)
+        elif block.language == "cmake" and rest == {"part"}:
+            self.programs.configure_part(block.text, folder)
         elif block.language == "sh":
             shell.check(block.text)
         elif block.language == "json":

@@ -2,7 +2,7 @@
 options that it is given. A command that nobody here knows is an error.
 
     ./dev X --option       in what `./dev help` prints
-    cmake, ctest           presets, options of the build, programs that a build makes
+    cmake, ctest, cpack    presets, options of the build, programs that a build makes
     cargo X --option       in what `cargo X --help` prints; packages, paths and targets exist
     syncblob X ...         run, in a folder with the files that it reads
     cc ...                 run, with the page's first program as first.c
@@ -138,7 +138,7 @@ class Shell:
         name = words[0]
         if name == "./dev":
             check_dev(words)
-        elif name in ("cmake", "ctest"):
+        elif name in ("cmake", "ctest", "cpack"):
             check_cmake(words)
         elif name == "cargo":
             self.check_cargo(words)

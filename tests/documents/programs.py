@@ -4,6 +4,8 @@ import pathlib
 import re
 import subprocess
 
+from pages import ROOT
+
 HERE = pathlib.Path(__file__).resolve().parent
 CAFFE_HEADERS = "".join(f"#include <caffe/{name}.hpp>\n" for name in (
     "blob", "filler", "util/io", "util/upgrade_proto", "util/math_functions"))
@@ -87,13 +89,23 @@ class Programs:
              *self.flags, "-lm"], folder, self.environment)
         return run(["./files"], folder, self.environment)
 
-    def build_project(self, text, folder):
+    def configure_project(self, text, folder, *definitions):
         """The lines of a CMakeLists.txt below its project(), in the page's folder."""
         head = "cmake_minimum_required(VERSION 3.22)\nproject(page LANGUAGES C CXX)\n"
         (folder / "CMakeLists.txt").write_text(head + text)
-        run(["cmake", "-B", "project", f"-DCMAKE_PREFIX_PATH={self.prefix}",
-             f"-DCMAKE_C_COMPILER={self.cc}"], folder, self.environment)
+        run(["cmake", "-G", "Ninja", "-B", "project", f"-DCMAKE_C_COMPILER={self.cc}", *definitions],
+            folder, self.environment)
+
+    def build_project(self, text, folder):
+        self.configure_project(text, folder, f"-DCMAKE_PREFIX_PATH={self.prefix}")
         run(["cmake", "--build", "project"], folder, self.environment)
+
+    def configure_part(self, text, folder):
+        """Those of a project with the repository as its folder syncblob; tests/consumer/cmake.py
+        builds such."""
+        (folder / "syncblob").unlink(missing_ok=True)
+        (folder / "syncblob").symlink_to(ROOT)
+        self.configure_project(text, folder)
 
     def check_caffe(self, blocks, folder):
         """Statements for Caffe, a function each: their syntax, against declarations of what they

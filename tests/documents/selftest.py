@@ -27,6 +27,8 @@ BLOCKS = [
     ("cpp", "int main() { return 5; }", "example"),
     ("cpp caffe", "Blob<float> b; b.Nothing();", "Nothing"),
     ("cmake", "find_package(nothing REQUIRED)", "nothing"),
+    ("cmake part", "add_subdirectory(syncblob)\nget_target_property(x syncblob::nothing NAME)",
+     "syncblob::nothing"),
     ("rust", "fn main() {}", "no crate"),
     ("json", '{"a": }', "Expecting value"),
     ("sh", "./dev nothing", "does not know nothing"),
