@@ -35,6 +35,11 @@ if(SYNCBLOB_OPENBLAS_DIR IN_LIST CMAKE_C_IMPLICIT_LINK_DIRECTORIES
 else()
   set(SYNCBLOB_OPENBLAS_RUN_PATH "${SYNCBLOB_OPENBLAS_DIR}")
 endif()
+# As the machine sees it that the library is for.
+foreach(root IN LISTS CMAKE_SYSROOT CMAKE_FIND_ROOT_PATH)
+  string(REGEX REPLACE "^${root}(/|$)" "/" SYNCBLOB_OPENBLAS_RUN_PATH
+         "${SYNCBLOB_OPENBLAS_RUN_PATH}")
+endforeach()
 
 if(NOT TARGET syncblob::openblas)
   add_library(syncblob::openblas UNKNOWN IMPORTED)
