@@ -11,12 +11,76 @@ format() {
     cargo fmt --all
 }
 
+# A compile database of everything.
+configure_lint() {
+    cmake --preset debug -B "$build/lint" -DCMAKE_C_COMPILER=clang -DSYNCBLOB_BUILD_BENCH=ON
+}
+
+run_clang_tidy() { # LEAST FILES OPTION...: at least LEAST files are those whose paths match FILES
+    local least=$1 files=$2 log
+    shift 2
+    log=$(run-clang-tidy-14 -p "$build/lint" -j "$jobs" -quiet "$@" "^$PWD/($files)" 2>&1) ||
+        { printf '%s\n' "$log" | grep -v '^clang-tidy-14 \|warnings generated'; return 1; }
+    [ "$(grep -c '^clang-tidy-14 ' <<<"$log")" -ge "$least" ] ||
+        { echo "fewer than $least files of $files"; return 1; }
+}
+
+# With clang's analyzer, which is told of failures; not what defines them.
+tidy_library() {
+    run_clang_tidy 60 '(c/src/(?!base/error)|cuda/).*' "-extra-arg=-I$PWD/c/src" -extra-arg=-include \
+        "-extra-arg=$PWD/tests/lint/analyzer.h"
+}
+
+tidy_tests() {
+    run_clang_tidy 80 '(tests|fuzz)/.*'
+}
+
+# The one configuration that has all of the code.
+run_cppcheck() {
+    cppcheck --quiet -j "$jobs" --error-exitcode=1 --std=c11 --platform=unix64 --library=posix \
+        --library=gnu --enable=warning,performance,portability \
+        --suppressions-list=tests/lint/cppcheck.txt -Ic/include -Ic/src -Iproto -I. \
+        -DSYNCBLOB_CUDA -DSYNCBLOB_OPENBLAS -D__x86_64__ -DSIZE_MAX=0xFFFFFFFFFFFFFFFFUL \
+        -D__BYTE_ORDER__=1234 -D__ORDER_BIG_ENDIAN__=4321 c/src cuda
+}
+
+# Each version says what older programs must know.
+check_changelog() {
+    awk '/^## / { if (version != "" && !abi) missing = missing "\n" version; version = $0; abi = 0; n++ }
+         /^### ABI$/ { abi = 1 }
+         END { if (!abi) missing = missing "\n" version
+               if (n == 0 || missing != "") { print "without an ABI heading:" missing; exit 1 } }' CHANGELOG.md
+}
+
+# By the schemas that come with the checker. Its jsonschema is newer than that of other tests.
+check_forge_files() {
+    local folder=$cache/python-lint forms=.github/ISSUE_TEMPLATE
+    if ! cmp -s tests/lint/requirements.txt "$folder/installed"; then
+        python3 -m venv --clear "$folder"
+        "$folder/bin/python" -m pip install --quiet -r tests/lint/requirements.txt
+        cp tests/lint/requirements.txt "$folder/installed"
+    fi
+    check_schema() { "$folder/bin/check-jsonschema" --builtin-schema "vendor.$1" "${@:2}"; }
+    check_schema github-workflows .github/workflows/*.yml
+    check_schema dependabot .github/dependabot.yml
+    check_schema github-issue-config $forms/config.yml
+    check_schema github-issue-forms $forms/bug.yml $forms/feature.yml
+}
+
 lint() {
     local scripts
-    need "$build_needs" "$lint_needs"
+    need "$build_needs" "$python_needs" "$test_needs" "$lint_needs"
     mapfile -t scripts < <(grep -rlE --include='*.sh' '^#!.*bash' proto tests fuzz bindings; echo dev; echo .ci/run)
     step 'clang-format' xargs -a <(c_files) clang-format-14 --dry-run --Werror
     step 'shellcheck' shellcheck -x "${scripts[@]}"
+    step 'the changelog has an ABI heading a version' check_changelog
+    step 'files of the forge' check_forge_files
+    step 'cppcheck' run_cppcheck
+    step 'compile database' configure_lint
+    if [ "$step_status" = 0 ]; then
+        step 'includes that nothing needs' tests/lint/includes.sh "$build/lint" "$jobs" c/src cuda
+        step 'clang-tidy' tidy_library
+    fi
     step 'cargo fmt' cargo fmt --all --check
     if cargo clippy --version >/dev/null 2>&1; then
         step 'clippy' cargo clippy --workspace --all-targets --locked -- -D warnings
@@ -24,4 +88,9 @@ lint() {
         echo 'skipped         clippy: it is not part of this Rust (Debian packages none for rustc-web)'
     fi
     summary
+}
+
+lint_full_steps() {
+    step 'compile database of the tests' configure_lint
+    [ "$step_status" != 0 ] || step 'clang-tidy: tests and harnesses' tidy_tests
 }

@@ -53,6 +53,9 @@ coverage_needs='
 lcov              | command -v lcov
 '
 lint_needs='
+clang-tidy-14     | command -v run-clang-tidy-14
+iwyu              | command -v iwyu_tool
+cppcheck          | command -v cppcheck
 clang-format-14   | command -v clang-format-14
 shellcheck        | command -v shellcheck
 '
