@@ -1,0 +1,37 @@
+#!/usr/bin/env bash
+# Unpacks packages of another architecture, at the versions that this distribution has, into a
+# folder: sysroot.sh ARCHITECTURE FOLDER PACKAGE...
+# apt has lists and a cache of its own for it, so that nothing of the machine's is changed. Exit
+# status 3: the machine's sources have no such packages.
+set -euo pipefail
+
+architecture=$1 folder=$(readlink -m "$2")
+shift 2
+[ "$(cat "$folder/packages" 2>/dev/null)" != "$*" ] || exit 0
+
+rm -rf "$folder"
+mkdir -p "$folder"/apt/{lists/partial,archives/partial} "$folder/debs"
+: >"$folder/apt/status"
+options=(-qq -o "APT::Architecture=$architecture" -o "APT::Architectures=$architecture"
+    -o "Dir::State=$folder/apt" -o "Dir::State::lists=$folder/apt/lists"
+    -o "Dir::State::status=$folder/apt/status" -o "Dir::Cache=$folder/apt"
+    -o Acquire::Languages=none -o APT::Sandbox::User="$(id -un)")
+apt-get "${options[@]}" update || echo 'some lists are missing' >&2
+apt-cache "${options[@]}" show "$1" >/dev/null 2>&1 ||
+    { echo "no package $1 for $architecture in this machine's sources"; exit 3; }
+(cd "$folder/debs" && apt-get "${options[@]}" download "$@")
+for deb in "$folder"/debs/*.deb; do
+    dpkg-deb -x "$deb" "$folder"
+done
+
+# Links to absolute paths lead back into the folder.
+while read -r link; do
+    target=$(readlink "$link")
+    case $target in /*) ln -sfnr "$folder$target" "$link" ;; esac
+done < <(find "$folder/usr" -type l)
+# What the alternatives system would link.
+for library in "$folder"/usr/lib/*/openblas-serial/libopenblas.so.0; do
+    [ ! -e "$library" ] || ln -sfr "$library" "${library%/openblas-serial/*}"
+done
+rm -rf "$folder/apt" "$folder/debs"
+echo "$*" >"$folder/packages"

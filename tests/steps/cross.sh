@@ -1,0 +1,108 @@
+# shellcheck shell=bash
+# Machines of other kinds: cross compilers, and the tests under qemu-user.
+
+cross_needs='
+gcc-aarch64-linux-gnu | command -v aarch64-linux-gnu-gcc
+gcc-s390x-linux-gnu | command -v s390x-linux-gnu-gcc
+qemu-user         | command -v qemu-aarch64 && command -v qemu-s390x
+'
+cross_packages=(libc6 libgcc-s1 libprotobuf-c1 libprotobuf-c-dev libcmocka0 libcmocka-dev librandom123-dev)
+cross_blas_packages=(libopenblas0-serial libopenblas-serial-dev libgfortran5)
+
+# What reads and writes bytes: programs that are tests, and replays of corpora.
+cross_format_tests=(abi.numbers unit.{wire,file,filler,proto_{oracle,raw,read,write}}
+    unit.model_{announce,edit,limits,read} replay.{blob_proto,differential,filler,model_file})
+
+# Tests that cannot run there, and why.
+cross_left_out=(
+    '(standin\.)?threads\.exit' 'starts itself, which takes a kernel that runs such programs'
+    'threads\.parallel_for$' 'has a deadline'
+    'unit\.sim$' 'measures its own memory, which is qemu-user'"'"'s'
+    '(standin\.)?unit\.mem_(states|async)' 'qemu-user keeps memory for each thread that has ended: 20 GB'
+    '(standin\.)?faults\.(mem|blob|dlpack)_faults' 'the same'
+    'unit\.filler_statistics$' 'unit.filler_numbers has the numbers, and this takes minutes'
+    'faults\.functions$' 'a script'
+    'fuzz\.(seeds|mutations)$' 'scripts'
+)
+
+# Where the packages of an ARCHITECTURE lie; false, said why, where they cannot be had.
+find_sysroot() { # ARCHITECTURE PACKAGE...
+    local log=$build/log/sysroot-$1.txt
+    mkdir -p "${log%/*}"
+    sysroot=$cache/sysroot-$1
+    tests/cross/sysroot.sh "$1" "$sysroot" "${@:2}" >"$log" 2>&1 && return
+    echo "skipped         tests on $1: its packages cannot be had ($log)"
+    return 1
+}
+
+configure_cross() { # MACHINE OPTION...
+    local machine=$1
+    shift
+    cmake --preset release -B "$build/$machine" "-DSYNCBLOB_SYSROOT=$sysroot" \
+        "-DCMAKE_TOOLCHAIN_FILE=$PWD/tests/cross/$machine.cmake" "$@"
+}
+
+build_cross() { # MACHINE OPTION...
+    configure_cross "$@"
+    cmake --build "$build/$1" -j "$jobs"
+}
+
+build_format_tests() { # MACHINE OPTION...
+    configure_cross "$@"
+    cmake --build "$build/$1" -j "$jobs" --target "${cross_format_tests[@]}"
+}
+
+run_format_tests() { # MACHINE
+    local names=${cross_format_tests[*]/#replay./fuzz.}
+    run_cross "$1" -R "^(${names// /|})\$"
+}
+
+# No program may take the machine's memory: qemu-user never forgets a page.
+run_cross() { # MACHINE OPTION...
+    ulimit -d 8000000
+    run_quick_ctest "$@"
+}
+
+# All tests but those that are scripts or need this machine's compilers.
+run_all_cross() { # MACHINE
+    local i out=
+    for ((i = 0; i < ${#cross_left_out[@]}; i += 2)); do
+        echo "left out: ${cross_left_out[i]}: ${cross_left_out[i + 1]}"
+        out=$out${out:+|}${cross_left_out[i]}
+    done
+    run_cross "$1" -E "^($out)" \
+        -R '^(unit|conformance|faults|threads|promises|fuzz|standin|gpu)\.|^abi\.numbers$'
+}
+
+big_endian=(-DSYNCBLOB_OPENBLAS=OFF -DSYNCBLOB_CUDA=OFF)
+
+# The bytes of messages and files on a big-endian machine.
+cross_steps() {
+    if ! { command -v s390x-linux-gnu-gcc && command -v qemu-s390x; } >/dev/null; then
+        echo 'skipped         big-endian: no gcc-s390x-linux-gnu, qemu-user; ./dev test --full has them installed'
+        return
+    fi
+    find_sysroot s390x "${cross_packages[@]}" || return 0
+    step 'big-endian (s390x): build' build_format_tests s390x "${big_endian[@]}"
+    [ "$step_status" != 0 ] ||
+        step 'big-endian (s390x): tests of bytes' run_format_tests s390x
+}
+
+cross() {
+    need "$build_needs" "$python_needs" "$test_needs" "$cross_needs"
+    make_python
+    find_cuda_headers
+    cross_full_steps
+    summary
+}
+
+cross_full_steps() {
+    if find_sysroot s390x "${cross_packages[@]}"; then
+        step 'big-endian (s390x): build of all' build_cross s390x "${big_endian[@]}"
+        [ "$step_status" != 0 ] || step 'big-endian (s390x): tests' run_all_cross s390x
+    fi
+    if find_sysroot arm64 "${cross_packages[@]}" "${cross_blas_packages[@]}"; then
+        step 'aarch64: build' build_cross aarch64 "${cuda_options[@]}"
+        [ "$step_status" != 0 ] || step 'aarch64: tests' run_all_cross aarch64
+    fi
+}
