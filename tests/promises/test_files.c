@@ -343,7 +343,8 @@ static void read_while_it_changes(struct place *p, off_t other) {
 
 static void files_that_shrink_or_grow_while_they_are_read(void **state) {
     struct place *p = *state;
-    static const off_t sizes[] = {0, 5, 4096, FILE_BYTES / 2, FILE_BYTES + 10, (off_t)2 * FILE_BYTES};
+    static const off_t sizes[] = {
+        0, 5, 4096, FILE_BYTES / 2, FILE_BYTES + 10, (off_t)2 * FILE_BYTES};
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
         read_while_it_changes(p, sizes[i]);
 }

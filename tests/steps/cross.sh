@@ -15,7 +15,7 @@ cross_format_tests=(abi.numbers unit.{wire,file,filler,proto_{oracle,raw,read,wr
 
 # Tests that cannot run there, and why.
 cross_left_out=(
-    '(standin\.)?threads\.exit' 'starts itself, which takes a kernel that runs such programs'
+    '(standin\.)?threads\.exit|standin\.open|gpu\.memory' 'starts itself, which takes a kernel that runs such programs'
     'threads\.parallel_for$' 'has a deadline'
     'unit\.sim$' 'measures its own memory, which is qemu-user'"'"'s'
     '(standin\.)?unit\.mem_(states|async)' 'qemu-user keeps memory for each thread that has ended: 20 GB'
