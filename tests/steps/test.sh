@@ -49,6 +49,8 @@ rust_steps() {
 full_steps() {
     abi_full_steps
     package_full_steps
+    cross_full_steps
+    lint_full_steps
     documents_full_steps
     step 'coverage' coverage
     step 'fuzzers as OSS-Fuzz builds them' fuzz/oss-fuzz/check.sh
@@ -69,7 +71,7 @@ run_tests() {
     local more=
     case ${1:-} in
     '' | --quick) ;;
-    --full) more=$coverage_needs$fuzz_needs$package_full_needs ;;
+    --full) more=$coverage_needs$fuzz_needs$package_full_needs$cross_needs$lint_needs ;;
     *) die "test takes --quick or --full, not $1" ;;
     esac
     need "$build_needs" "$python_needs" "$test_needs" "$abi_needs" "$package_needs" \
@@ -80,6 +82,7 @@ run_tests() {
         c_steps
         abi_steps
         package_steps
+        cross_steps
         rust_steps
         documents_steps
     fi
