@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Checks the symbols of a static library, object by object:
-#   check_symbols.sh ARCHIVE IMPORTS
+#   check_symbols.sh ARCHIVE IMPORTS    (NM: another nm)
 # 1. an undefined symbol is in IMPORTS or defined by another object of ours;
 # 2. a defined global symbol begins with sb_.
 set -euo pipefail
@@ -8,7 +8,7 @@ export LC_ALL=C
 
 archive=$1 imports=$2
 allowed=$(grep -v '^#' "$imports" | tr -s ' ' '\n')
-symbols=$(nm -A "$archive")
+symbols=$("${NM:-nm}" -A "$archive")
 [ -n "$symbols" ] || { echo "$archive has no symbols"; exit 1; }
 
 # Lines of nm -A: "archive:object:address type name"; undefined and weak

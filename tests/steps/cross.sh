@@ -74,6 +74,18 @@ run_all_cross() { # MACHINE
         -R '^(unit|conformance|faults|threads|promises|fuzz|standin|gpu)\.|^abi\.numbers$'
 }
 
+check_cross_symbols() { # MACHINE
+    NM=$1-linux-gnu-nm tests/abi/check_symbols.sh "$build/$1/c/libsyncblob_static.a" \
+        tests/abi/imports.txt
+}
+
+# Once it is built.
+cross_tests() { # NAME MACHINE
+    [ "$step_status" = 0 ] || return 0
+    step "$1: imports and names" check_cross_symbols "$2"
+    step "$1: tests" run_all_cross "$2"
+}
+
 big_endian=(-DSYNCBLOB_OPENBLAS=OFF -DSYNCBLOB_CUDA=OFF)
 
 # The bytes of messages and files on a big-endian machine.
@@ -99,10 +111,10 @@ cross() {
 cross_full_steps() {
     if find_sysroot s390x "${cross_packages[@]}"; then
         step 'big-endian (s390x): build of all' build_cross s390x "${big_endian[@]}"
-        [ "$step_status" != 0 ] || step 'big-endian (s390x): tests' run_all_cross s390x
+        cross_tests 'big-endian (s390x)' s390x
     fi
     if find_sysroot arm64 "${cross_packages[@]}" "${cross_blas_packages[@]}"; then
         step 'aarch64: build' build_cross aarch64 "${cuda_options[@]}"
-        [ "$step_status" != 0 ] || step 'aarch64: tests' run_all_cross aarch64
+        cross_tests aarch64 aarch64
     fi
 }
