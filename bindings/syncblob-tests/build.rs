@@ -9,7 +9,10 @@ fn main() {
         return;
     }
     let include = std::env::var_os("DEP_SYNCBLOB_INCLUDE").expect("syncblob-sys gives its headers");
-    cc::Build::new().std("c17").include(include).file("src/loops.c").compile("loops");
+    let mut build = cc::Build::new();
+    build.cargo_metadata(false); // the program alone links it: see main.rs
+    build.std("c17").include(include).file("src/loops.c").compile("loops");
+    println!("cargo::rustc-link-search=native={}", std::env::var("OUT_DIR").unwrap());
     if let Ok(folder) = std::env::var("DEP_SYNCBLOB_RUN_PATH") {
         if !folder.is_empty() {
             println!("cargo::rustc-link-arg-bins=-Wl,-rpath,{folder}");

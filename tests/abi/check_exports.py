@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """The functions of the public headers, those of the version script and those that the shared
-library exports are the same, tier by tier; the script is sorted; the SONAME is that of its node.
+library exports are the same, tier by tier; the script is sorted; the SONAME is ours.
 
     check_exports.py --cc CC --include FOLDER --map FILE LIBRARY
 """
@@ -17,7 +17,7 @@ def nodes_of_map(text):
     """The names that each version exports, in their order."""
     text = re.sub(r"/\*.*?\*/", "", text, flags=re.DOTALL)
     found = {}
-    for name, body in re.findall(r"(\S+)\s*\{(.*?)\};", text, flags=re.DOTALL):
+    for name, body in re.findall(r"(\S+)\s*\{([^}]*)\}[^;]*;", text):
         found[name] = re.findall(r"([\w*]+);", re.sub(r"local:.*", "", body, flags=re.DOTALL))
     return found
 
@@ -41,24 +41,31 @@ def soname(library):
     return found[1] if found else "none"
 
 
-def node_names(major, version):
-    """The version of each tier: the stable one changes with the SONAME, the others, whose functions
-    may change with a minor version, with that."""
-    return {declarations.STABLE: f"SYNCBLOB_{major}",
-            declarations.BACKEND: f"SYNCBLOB_BACKEND_{version}",
-            declarations.EXPERIMENTAL: f"SYNCBLOB_EXPERIMENTAL_{version}"}
+def tier_of(node, version):
+    """Whose node it is: a stable one is that of this version or an earlier one, the others, whose
+    functions may change with a minor version, are this one's alone."""
+    stable = re.fullmatch(r"SYNCBLOB_(\d+)\.(\d+)", node)
+    if stable and [int(stable[1]), int(stable[2])] <= [int(part) for part in version.split(".")]:
+        return declarations.STABLE
+    return {f"SYNCBLOB_BACKEND_{version}": declarations.BACKEND,
+            f"SYNCBLOB_EXPERIMENTAL_{version}": declarations.EXPERIMENTAL}.get(node)
 
 
-def compare(names, expected, found, what):
-    complaints = []
-    for tier, node in names.items():
-        exported = set(found.get(node, []))
-        complaints += [f"{name} is {tier} in the headers, but not {node} in {what}"
-                       for name in sorted(expected[tier] - exported)]
-        complaints += [f"{name} is {node} in {what}, but not {tier} in the headers"
-                       for name in sorted(exported - expected[tier])]
-    complaints += [f"{what} has {node}, which is no tier's" for node in found
-                   if node not in names.values()]
+def compare(version, expected, found, what):
+    complaints, exported = [], {tier: [] for tier in expected}
+    for node, names in found.items():
+        tier = tier_of(node, version)
+        if tier:
+            exported[tier] += names
+        else:
+            complaints.append(f"{what} has {node}, which is no tier's of version {version}")
+    for tier, names in exported.items():
+        complaints += [f"{name} is {tier} in the headers, but not in {what}"
+                       for name in sorted(expected[tier] - set(names))]
+        complaints += [f"{name} is {tier} in {what}, but not in the headers"
+                       for name in sorted(set(names) - expected[tier])]
+        complaints += [f"{name} is more than once in {what}"
+                       for name in sorted(set(names)) if names.count(name) > 1]
     return complaints
 
 
@@ -66,13 +73,12 @@ def check(cc, include, version_script, library):
     """What is wrong."""
     script = nodes_of_map(pathlib.Path(version_script).read_text())
     expected = declarations.tiers(cc, include)
-    major = re.search(r"\d+$", soname(library) or "0")
-    names = node_names(major[0] if major else "?", declarations.version(include))
+    version = declarations.version(include)
     complaints = [f"{node} is not sorted: {name} comes after {before}"
                   for node, exported in script.items()
                   for before, name in zip(exported, exported[1:]) if before >= name]
-    complaints += compare(names, expected, script, "the version script")
-    complaints += compare(names, expected, nodes_of_library(library), "the library")
+    complaints += compare(version, expected, script, "the version script")
+    complaints += compare(version, expected, nodes_of_library(library), "the library")
     if not re.fullmatch(r"libsyncblob\.so\.\d+", soname(library)):
         complaints.append(f"the SONAME is {soname(library)}")
     return complaints

@@ -27,6 +27,7 @@ def preprocessed(cc, include, header, *defines):
 
 def functions(text):
     """Names of the functions that SB_API marks."""
+    text = re.sub(r'__attribute__\(\(deprecated(\("[^"]*"\))?\)\)', "", text)
     mark = r'__attribute__\(\(visibility\("default"\)\)\)'
     return {match[1] for match in re.finditer(mark + r"[^;{(]*?(\w+)\s*\(", text)}
 
@@ -63,6 +64,9 @@ def structs(cc, include):
         text = re.sub(r"__attribute__\(\(may_alias\)\)", "", text)
         for match in re.finditer(r"struct\s+(sb_\w+)\s*\{([^{}]*)\}", text):
             found[match[1]] = member_names(match[2])
+        for name in re.findall(r"struct\s+(sb_\w+)\s*\{", text):
+            if name not in found:
+                raise ValueError(f"{header}: the struct {name} has a part that is not understood")
     return found
 
 

@@ -68,7 +68,7 @@ CALLER = """
 size_t sb__thing_double_area(const sb_thing *thing) { return sb_thing_area(thing, 2); }
 """
 MAP = """
-SYNCBLOB_0 {
+SYNCBLOB_0.1 {
 global:
     sb_thing_area;
     sb_thing_create;
@@ -135,7 +135,7 @@ class Exports(Library):
 
     def test_a_function_of_the_headers_that_is_not_exported(self):
         self.replace("thing.map", "    sb_thing_area;\n", "")
-        self.assertIn("sb_thing_area is stable in the headers, but not SYNCBLOB_0 in the library",
+        self.assertIn("sb_thing_area is stable in the headers, but not in the library",
                       self.complaints())
 
     def test_an_exported_function_that_is_in_no_header(self):
@@ -143,7 +143,7 @@ class Exports(Library):
                      "    sb_thing_area;\n    sb_thing_burn;\n")
         self.replace("c/src/thing.c", "int sb_backend_fail",
                      "SB_API void sb_thing_burn(void) {}\nint sb_backend_fail")
-        self.assertIn("sb_thing_burn is SYNCBLOB_0 in the library, but not stable in the headers",
+        self.assertIn("sb_thing_burn is stable in the library, but not in the headers",
                       self.complaints())
 
     def test_an_export_that_no_version_script_names(self):
@@ -165,8 +165,22 @@ class Exports(Library):
         self.replace("include/syncblob/base.h", "SB_VERSION_MINOR 1", "SB_VERSION_MINOR 2")
         self.assertIn("SYNCBLOB_BACKEND_0.1, which is no tier's", self.complaints())
 
-    def test_a_soname_that_is_not_the_version_scripts(self):
-        self.assertIn("SYNCBLOB_0, which is no tier's", self.complaints(soname="libsyncblob.so.1"))
+    def test_what_a_later_version_adds_has_a_node_of_its_own(self):
+        self.replace("thing.map", "    sb_thing_area;\n", "")
+        self.replace("thing.map", "SYNCBLOB_BACKEND_0.1",
+                     "SYNCBLOB_0.2 { global: sb_thing_area; } SYNCBLOB_0.1;\nSYNCBLOB_BACKEND_0.1")
+        self.assertIn("SYNCBLOB_0.2, which is no tier's of version 0.1", self.complaints())
+        self.replace("include/syncblob/base.h", "SB_VERSION_MINOR 1", "SB_VERSION_MINOR 2")
+        for tier in ("BACKEND", "EXPERIMENTAL"):
+            self.replace("thing.map", f"{tier}_0.1", f"{tier}_0.2")
+        self.assertEqual(self.complaints(), "")
+
+    def test_a_deprecated_function_is_still_one(self):
+        self.replace("include/syncblob/thing.h", "SB_API size_t sb_thing_area",
+                     'SB_API __attribute__((deprecated("use none"))) size_t sb_thing_area')
+        self.assertEqual(self.complaints(flags=["-Wno-deprecated-declarations"]), "")
+
+    def test_another_soname(self):
         self.assertIn("the SONAME is libblob.so.0", self.complaints(soname="libblob.so.0"))
 
 
@@ -253,6 +267,9 @@ class Layouts(Library):
         self.assertEqual(list(check_layouts.missing_layouts(structs, text)),
                          ["sb_size.fit", "sb_size.last", "sb_size.name", "sb_size.columns"])
         self.assertEqual(list(check_layouts.missing_layouts({"sb_size": []}, "")), ["sb_size"])
+        self.replace("include/syncblob/thing.h", "char name[8];", "union { int a; long b; } u;")
+        with self.assertRaisesRegex(ValueError, "sb_size has a part that is not understood"):
+            declarations.structs(CC, self.include)
 
 
     def test_constants_that_are_not_stated(self):

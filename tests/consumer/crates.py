@@ -313,7 +313,7 @@ def test_message_without_an_installed_library_that_fits():
     expect_message("no installed syncblob was found: install it, set PKG_CONFIG_PATH", **forced,
                    PKG_CONFIG_LIBDIR=fresh("nothing"))
     for version in ("0.0.9", "0.2.0"):
-        expect_message(f"installed syncblob is {version}, but 0.1.0 or newer, below 0.2, is needed",
+        expect_message(f"installed syncblob is {version}, but 0.1 or newer, below 0.2, is needed",
                        **forced, PKG_CONFIG_PATH=described("syncblob", version))
     expect_message("not syncblob/syncblob.h: install syncblob's headers", **forced,
                    PKG_CONFIG_PATH=described("syncblob", "0.1.5", "-I/usr/include"))

@@ -25,7 +25,7 @@ make_python() {
 # cache, whose path is printed.
 fetch_archive() {
     local out=$cache/$1-$2.tar.gz
-    [ -e "$out" ] || "$python" tests/support/fetch_sdist.py "$1" "$2" "$3" "$cache" >&2
+    [ -e "$out" ] || "$python" tests/support/fetch_sdist.py "$1" "$2" "$3" "$cache" >&2 || return
     echo "$out"
 }
 
@@ -35,8 +35,8 @@ fetch_member() {
     local out=$cache/$name-$version/${member##*/}
     if [ ! -e "$out" ]; then
         mkdir -p "${out%/*}"
-        archive=$(fetch_archive "$name" "$version" "$sha256")
-        tar -xzOf "$archive" "$member" >"$out.partial"
+        archive=$(fetch_archive "$name" "$version" "$sha256") || return
+        tar -xzOf "$archive" "$member" >"$out.partial" || return
         mv "$out.partial" "$out"
     fi
     echo "$out"

@@ -79,7 +79,7 @@ lint() {
     need "$build_needs" "$python_needs" "$test_needs" "$lint_needs"
     mapfile -t scripts < <(grep -rlE --include='*.sh' '^#!.*bash' proto tests fuzz bindings; echo dev; echo .ci/run)
     step 'clang-format' xargs -a <(c_files) clang-format-14 --dry-run --Werror
-    step 'shellcheck' shellcheck -x "${scripts[@]}"
+    step 'shellcheck' shellcheck -a -x "${scripts[@]}"
     step 'the changelog has an ABI heading a version' check_changelog
     step 'files of the forge' check_forge_files
     if is_version cppcheck 2.10; then step 'cppcheck' run_cppcheck; fi

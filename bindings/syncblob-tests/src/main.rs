@@ -14,6 +14,7 @@ use std::time::Instant;
 use syncblob::{Blob, Payload};
 use syncblob_sys::sb_blob;
 
+#[link(name = "loops", kind = "static")]
 unsafe extern "C" {
     fn loop_cpu_data(blob: *const sb_blob, n: i64) -> f64;
     fn loop_mutable_cpu_data(blob: *mut sb_blob, n: i64) -> f64;

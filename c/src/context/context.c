@@ -11,6 +11,7 @@
 
 /* What sb_context_options ended with in version 0.1. */
 #define FIRST_OPTIONS_SIZE (offsetof(sb_context_options, parallel_for_user) + sizeof(void *))
+/* A backend's, which may lack DLPack's numbers. */
 #define FIRST_BACKEND_SIZE (offsetof(sb_backend, sumsq) + sizeof(void (*)(void)))
 
 #define DEFAULT_PINNED_CAP ((size_t)1 << 30)
