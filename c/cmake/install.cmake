@@ -3,15 +3,39 @@
 include(CMakePackageConfigHelpers)
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/syncblob)
 
-# The .pc file lies in the prefix that it describes, so it names itself.
-file(RELATIVE_PATH SYNCBLOB_PC_TO_PREFIX /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
-string(REGEX REPLACE "/$" "" SYNCBLOB_PC_TO_PREFIX "${SYNCBLOB_PC_TO_PREFIX}")
+# The .pc file lies in the prefix that it describes, so it names itself; unless it is put into a
+# folder that no prefix moves.
+if(IS_ABSOLUTE ${CMAKE_INSTALL_LIBDIR})
+  set(SYNCBLOB_PC_PREFIX ${CMAKE_INSTALL_PREFIX})
+else()
+  file(RELATIVE_PATH SYNCBLOB_PC_PREFIX /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
+  string(REGEX REPLACE "/$" "" SYNCBLOB_PC_PREFIX "\${pcfiledir}/${SYNCBLOB_PC_PREFIX}")
+endif()
+foreach(folder IN ITEMS LIBDIR INCLUDEDIR)
+  set(SYNCBLOB_PC_${folder} "\${prefix}")
+  cmake_path(APPEND SYNCBLOB_PC_${folder} ${CMAKE_INSTALL_${folder}}) # which may be absolute
+endforeach()
+
+# The static library's protobuf-c is named with its folder where the linker would not look there. It
+# is not required by its own .pc file: pkg-config would refuse the shared library, too, without it.
+set(SYNCBLOB_PC_PROTOBUF_C -lprotobuf-c)
+get_filename_component(folder ${SYNCBLOB_PROTOBUF_C_LIBRARY} DIRECTORY)
+if(NOT folder IN_LIST CMAKE_C_IMPLICIT_LINK_DIRECTORIES)
+  foreach(root IN LISTS CMAKE_SYSROOT CMAKE_FIND_ROOT_PATH)
+    string(REGEX REPLACE "^${root}(/|$)" "/" folder "${folder}")
+  endforeach()
+  string(PREPEND SYNCBLOB_PC_PROTOBUF_C "-L${folder} ")
+endif()
+
+# Our folder may be one with the threaded OpenBLAS, so the serial one's goes before it; a program
+# that is linked with -static contains what is found first.
 set(SYNCBLOB_PC_OPENBLAS "")
+set(SYNCBLOB_PC_OPENBLAS_FOLDER "")
 if(SYNCBLOB_OPENBLAS)
-  set(SYNCBLOB_PC_OPENBLAS "-lopenblas")
+  set(SYNCBLOB_PC_OPENBLAS " -lopenblas")
 endif()
 if(SYNCBLOB_OPENBLAS_RUN_PATH)
-  string(PREPEND SYNCBLOB_PC_OPENBLAS "-L${SYNCBLOB_OPENBLAS_RUN_PATH} ")
+  set(SYNCBLOB_PC_OPENBLAS_FOLDER "-L${SYNCBLOB_OPENBLAS_RUN_PATH} ")
 endif()
 configure_file(syncblob.pc.in syncblob.pc @ONLY)
 

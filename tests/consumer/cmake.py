@@ -7,6 +7,7 @@ CMAKE_BUILD_PARALLEL_LEVEL count.
 """
 
 import functools
+import os
 import re
 import shutil
 import sys
@@ -128,6 +129,15 @@ def test_files_name_no_place():
         if not content.startswith((b"\x7fELF", b"!<arch>")):
             for place in (BUILD, REPOSITORY, "installed-"):
                 check(str(place).encode() not in content, path, "names", place)
+
+
+def test_folders_that_no_prefix_moves():
+    """They are named in full, wherever the prefix is."""
+    folder = configure(REPOSITORY, "CMAKE_INSTALL_LIBDIR=/opt/a/lib", "BUILD_SHARED_LIBS=OFF",
+                       "CMAKE_INSTALL_INCLUDEDIR=/opt/b/include")[0] / "c"
+    environment = {**os.environ, "PKG_CONFIG_LIBDIR": folder, "PKG_CONFIG_PATH": ""}
+    flags = run("pkg-config", "--cflags", "--libs", "syncblob", environment=environment).split()
+    check("-I/opt/b/include" in flags and "-L/opt/a/lib" in flags, flags)
 
 
 def part(how, *definitions):

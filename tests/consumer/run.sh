@@ -17,18 +17,26 @@ if [ "${LINK:-}" = static ]; then
 fi
 
 pc=$(find "$prefix" -name syncblob.pc)
-PKG_CONFIG_PATH=$(dirname "$pc")
-export PKG_CONFIG_PATH
-libdir=$(pkg-config --variable=libdir syncblob)
+
+# Where no other package is known: it needs none.
+ask() { # OPTION...
+    PKG_CONFIG_PATH='' PKG_CONFIG_LIBDIR=$(dirname "$pc") pkg-config "$@" syncblob
+}
+libdir=$(ask --variable=libdir)
+
+# The folder of Debian's serial OpenBLAS goes before ours, which may have the threaded one.
+if [ "${LINK:-}" = static ] && grep -q openblas-serial "$pc"; then
+    echo 'INPUT(the_wrong_openblas)' >"$libdir/libopenblas.so"
+fi
 
 # A static library needs what it was linked from as well.
 static=()
 [ -e "$libdir/libsyncblob.so" ] || static=(--static)
-read -ra cflags <<<"$(pkg-config --cflags syncblob) ${FLAGS:-}"
-read -ra libs <<<"$(pkg-config "${static[@]}" --libs syncblob)"
+read -ra cflags <<<"$(ask --cflags) ${FLAGS:-}"
+read -ra libs <<<"$(ask "${static[@]}" --libs)"
 export LD_LIBRARY_PATH=$libdir${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
 
-version=$(pkg-config --modversion syncblob)
+version=$(ask --modversion)
 warnings=(-Wall -Wextra -Wpedantic -Werror)
 
 compile_c() { # SOURCE OPTION...

@@ -21,7 +21,8 @@ pub fn link() -> Result<Linked, String> {
     let version = concat!(env!("CARGO_PKG_VERSION_MAJOR"), ".", env!("CARGO_PKG_VERSION_MINOR"));
     let next = next_breaking_version();
     let mut config = Config::new();
-    if is_static_only(&installed) {
+    let statically = is_static_only(&installed);
+    if statically {
         config.statik(true);
     }
     let library = config.range_version(version..next.as_str()).probe("syncblob").map_err(|_| {
@@ -36,7 +37,8 @@ pub fn link() -> Result<Linked, String> {
     println!("cargo::rerun-if-changed={}", include.join("syncblob").display());
     Ok(Linked {
         root: prefix()?,
-        run_path: packages::run_path(&library),
+        // The shared library has its own.
+        run_path: if statically { packages::run_path(&library) } else { String::new() },
         version: library.version,
         include,
     })
