@@ -108,8 +108,14 @@ def test_missing_dependencies():
     without = "CMAKE_DISABLE_FIND_PACKAGE_SyncblobProtobufC=ON"
     definitions = (f"CMAKE_PREFIX_PATH={whole()}", "LIBRARY=syncblob::syncblob", without)
     said = configure("found", *definitions, "WANTED=REQUIRED;COMPONENTS;static", status=1)[1]
-    check("SyncblobProtobufC" in said, said)
+    check("static library needs SyncblobProtobufC" in said, said)
     configure("found", *definitions, "WANTED=REQUIRED")
+    said = configure("found", *definitions,
+                     "WANTED=REQUIRED;COMPONENTS;shared;OPTIONAL_COMPONENTS;static")[1]
+    check("shared: TRUE, static: FALSE" in said, said)
+    configure("found", *definitions, "WANTED=COMPONENTS;static", status=1)
+    said = configure("found", *definitions, "LIBRARY=m", "WANTED=OPTIONAL_COMPONENTS;static")[1]
+    check("static: FALSE" in said, said)
 
 
 def test_versions():
