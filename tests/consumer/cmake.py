@@ -161,6 +161,19 @@ def test_part_by_add_subdirectory():
     check(files == ["main"], "installed were", files)
 
 
+def test_part_of_what_is_sanitized():
+    """Calls of the sanitizers' run time, which the program brings, stay open and unfortified."""
+    def ninja(*definitions):
+        folder = configure("part", "HOW=add_subdirectory", f"SYNCBLOB_SOURCE={REPOSITORY}",
+                           "BUILD_SHARED_LIBS=ON", "CMAKE_BUILD_TYPE=Release", *definitions)[0]
+        text = (folder / "build.ninja").read_text()
+        return "-D_FORTIFY_SOURCE" in text, "-z,defs" in text
+
+    check(ninja() == (True, True))
+    for definition in ("OPTIONS=-fsanitize=address", "CMAKE_C_FLAGS_RELEASE=-fsanitize=address"):
+        check(ninja(definition) == (False, False), definition)
+
+
 def test_part_by_fetch_content():
     folder, needed = part("FetchContent", "BUILD_SHARED_LIBS=ON", "SYNCBLOB_INSTALL=ON")
     check("libsyncblob.so.0" in needed, needed)
