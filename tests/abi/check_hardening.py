@@ -3,13 +3,17 @@
 text relocations, a stack protector, checked calls of the C library, CET, a run path that nobody
 else can write to.
 
-    check_hardening.py [--run-path FOLDER] [--fortified] (--library SHARED | --archive STATIC |
-                                                         --program EXECUTABLE)...
+    check_hardening.py [--run-path FOLDER[:FOLDER...]] [--fortified]
+                       (--library SHARED | --archive STATIC | --program EXECUTABLE |
+                        --commands COMPILE_COMMANDS_JSON)...
 
---fortified: the compiler optimised, so calls of the C library must be checked ones.
+--fortified: the compiler optimised, so calls of the C library must be checked ones. --commands:
+what each object of the library is compiled with, since few of them show it.
 """
 import argparse
+import json
 import re
+import shlex
 import subprocess
 import sys
 
@@ -98,15 +102,33 @@ def check_program(path, run_paths, _fortified):
         yield "it lies at a fixed address (no PIE)"
 
 
+def last(words, pattern):
+    return next((word for word in reversed(words) if re.match(pattern, word)), "")
+
+
+def check_commands(path, _run_paths, fortified):
+    with open(path, encoding="utf-8") as file:
+        entries = [(entry["file"], shlex.split(entry["command"])) for entry in json.load(file)]
+    ours = [(file, words) for file, words in entries
+            if any(re.search(r"/syncblob_(objects|messages)\.dir/", word) for word in words)]
+    if not ours:
+        yield "it has no object of the library"
+    for file, words in ours:
+        if last(words, "-f(no-)?stack-protector") != "-fstack-protector-strong":
+            yield f"{file} is compiled without -fstack-protector-strong"
+        if fortified and not re.search("=[23]$", last(words, "-[DU]_FORTIFY_SOURCE")):
+            yield f"{file} is compiled without -D_FORTIFY_SOURCE"
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--run-path", action="append", default=[])
     parser.add_argument("--fortified", action="store_true")
-    for kind in (check_library, check_archive, check_program):
+    for kind in (check_library, check_archive, check_program, check_commands):
         parser.add_argument("--" + kind.__name__.removeprefix("check_"), dest="checks",
                             action="append", type=lambda path, kind=kind: (kind, path))
     given = parser.parse_args()
-    run_paths = [path.rstrip("/") for path in given.run_path if path]
+    run_paths = [path.rstrip("/") for paths in given.run_path for path in paths.split(":") if path]
     complaints = [f"{path}: {complaint}" for kind, path in given.checks or parser.error("of what?")
                   for complaint in kind(path, run_paths, given.fortified)]
     print("\n".join(complaints))

@@ -4,8 +4,10 @@ again with one thing wrong, and the check says what.
 
     selftest.py [CC]
 """
+import json
 import os
 import pathlib
+import shlex
 import subprocess
 import sys
 import tempfile
@@ -316,6 +318,20 @@ class Hardening(Library):
                                 ("-U_FORTIFY_SOURCE", "_FORTIFY_SOURCE")):
             self.assertIn(complaint, self.complaints(flags=[flag]))
             self.assertIn(complaint, self.archive(flag))
+
+    def commands(self, *flags, target="syncblob_objects"):
+        out = self.root / "compile_commands.json"
+        out.write_text(json.dumps([{"file": file, "command": shlex.join(
+            ["cc", *HARD, *more, "-o", f"c/CMakeFiles/{target}.dir/{file}.o", "-c", file])}
+            for file, more in (("blob.c", ()), ("shape.c", flags))]))
+        return list(check_hardening.check_commands(out, [], True))
+
+    def test_one_object_that_is_compiled_without_a_flag(self):
+        self.assertEqual(self.commands(), [])
+        for flag in ("-fno-stack-protector", "-U_FORTIFY_SOURCE", "-D_FORTIFY_SOURCE=0"):
+            complaint, = self.commands(flag)
+            self.assertIn("shape.c is compiled without", complaint)
+        self.assertEqual(self.commands(target="others"), ["it has no object of the library"])
 
     def test_a_program_at_a_fixed_address(self):
         self.assertIn("fixed address", self.program("-fno-pie", "-no-pie"))

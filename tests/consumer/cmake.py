@@ -146,6 +146,11 @@ def test_folders_that_no_prefix_moves():
     check("-I/opt/b/include" in flags and "-L/opt/a/lib" in flags, flags)
 
 
+def test_run_path_of_the_user():
+    folder = configure(REPOSITORY, "CMAKE_INSTALL_RPATH=/opt/c")[0]
+    check(re.search(r"-rpath,/opt/c\b", (folder / "build.ninja").read_text()), "it is not there")
+
+
 def part(how, *definitions):
     folder, said = configure("part", f"HOW={how}", f"SYNCBLOB_SOURCE={REPOSITORY}", *definitions)
     check("CMake Warning" not in said, said)
