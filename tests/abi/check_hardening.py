@@ -23,10 +23,9 @@ def readelf(path, *options):
                           capture_output=True).stdout
 
 
-def undefined(path, *options):
-    output = subprocess.run(["nm", *options, "--undefined-only", path], check=True, text=True,
-                            capture_output=True).stdout
-    return {line.split()[-1].split("@")[0] for line in output.splitlines() if line.split()}
+def undefined(path, table="--syms"):
+    """Not by nm, which sees the intermediate code where objects have that, too."""
+    return set(re.findall(r"(?m) UND ([^\s@]+)", readelf(path, table)))
 
 
 def segments(path):
@@ -80,7 +79,7 @@ def cet(notes):
 def check_library(path, run_paths, fortified):
     yield from check_segments(path)
     yield from check_dynamic(path, run_paths)
-    yield from check_imports(undefined(path, "-D"), fortified)
+    yield from check_imports(undefined(path, "--dyn-syms"), fortified)
     if is_x86_64(path):
         for missing in sorted({"IBT", "SHSTK"} - cet(readelf(path, "-n"))):
             yield f"not marked for {missing}"
