@@ -1,5 +1,6 @@
-# What is installed, by component: Runtime, Development, Static, Licences and, from the command's own
-# folder, Tools. Every file finds the others from where it lies, so that the prefix may be moved.
+# What is installed, by component: Runtime, Development, Static, Licences and, from the command's
+# own folder, Tools. Every file finds the others from where it lies, so that the prefix may be
+# moved.
 include(CMakePackageConfigHelpers)
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/syncblob)
 
