@@ -9,8 +9,9 @@
  * SB_OK or one of NO_DEVICE, OUT_OF_MEMORY, DEVICE_FAILURE, DEVICE_LOST,
  * UNSUPPORTED, WRONG_DEVICE, FORKED, and writes `err` (never NULL here) on failure
  * with sb_backend_fail; it has done and queued nothing then. DEVICE_LOST makes
- * the whole context lost. Callers see what a slot returns, and any other code as
- * DEVICE_FAILURE. c/guide/backend.md writes one from the beginning.
+ * the whole context lost: from then on only stream_synchronize, free, free_pinned,
+ * event_destroy and close are called. Callers see what a slot returns, and any
+ * other code as DEVICE_FAILURE. c/guide/backend.md writes one from the beginning.
  *
  * "Queued on `stream`" means ordered after all that was queued there before;
  * the slot need not wait for it. A backend whose work is always complete on
@@ -105,7 +106,8 @@ typedef struct sb_backend {
     /** Waits for all work queued on `stream`; a failure of that work is
      *  returned here. After DEVICE_FAILURE the core waits once more before it
      *  lets go of memory that the work uses; DEVICE_LOST says that the work
-     *  has ended, one way or the other. */
+     *  has ended, one way or the other. Also called on a lost device, where work
+     *  may go on after a failure of another slot. */
     sb_status (*stream_synchronize)(void *device, sb_stream stream, sb_error *err);
     /** An event that completes when all that is queued so far on `stream` has. */
     sb_status (*event_record)(void *device, sb_stream stream, void **out, sb_error *err);

@@ -123,7 +123,7 @@ SB_API sb_status sb_model_layer(const sb_model *model, int64_t layer, sb_layer_i
 
 /** The first layer of that name.
  *  @param name [borrowed] `name_size` bytes
- *  @param out its index, -1 if there is none
+ *  @param out its index; SB_NO_LAYER if there is none, where a model other than a net has its blobs
  *  Errors: none. */
 SB_API sb_status sb_model_find_layer(const sb_model *model, const char *name, size_t name_size,
                                      int64_t *out, sb_error *err);
