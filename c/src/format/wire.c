@@ -244,7 +244,9 @@ static sb_status skip_group(struct sb__reader *reader, const struct sb__path *pa
                                      "groups nest deeper than %d", SB__MAX_GROUP_DEPTH);
             open[depth++] = field.number;
         } else if (field.type == SB__WIRE_GROUP_END) {
-            if (field.number != open[depth - 1]) /* NOLINT: the first field began one */
+            /* The first field began one.
+               NOLINTNEXTLINE(clang-analyzer-core.UndefinedBinaryOperatorResult) */
+            if (field.number != open[depth - 1])
                 return fail_group_end(path, &field, err);
             if (--depth == 0)
                 break;
