@@ -321,7 +321,8 @@ one that is being captured. NULL is always right.*/
     /**Waits for all work queued on `stream`; a failure of that work is
 returned here. After DEVICE_FAILURE the core waits once more before it
 lets go of memory that the work uses; DEVICE_LOST says that the work
-has ended, one way or the other.*/
+has ended, one way or the other. Also called on a lost device, where work
+may go on after a failure of another slot.*/
     pub stream_synchronize: ::core::option::Option<
         unsafe extern "C" fn(
             device: *mut ::core::ffi::c_void,
@@ -2718,7 +2719,7 @@ Errors: INDEX_OUT_OF_RANGE.*/
     ) -> sb_status;
     /**The first layer of that name.
 * name \[borrowed\] `name_size` bytes
-* out its index, -1 if there is none
+* out its index; SB_NO_LAYER if there is none, where a model other than a net has its blobs
 
 Errors: none.*/
     pub fn sb_model_find_layer(
