@@ -1,37 +1,27 @@
 """Shell blocks. A command of ours is run where that takes no time; else it must exist with the
-options that it is given. A command that nobody here knows is an error.
+arguments that it is given (tools.py). A command that nobody here knows is an error.
 
-    ./dev X --option       in what `./dev help` prints
-    cmake, ctest, cpack    presets, options of the build, programs that a build makes
-    cargo X --option       in what `cargo X --help` prints; packages, paths and targets exist
+    ./dev X, cmake X       commands, options and what they name exist
+    cargo X                the same
     syncblob X ...         run, in a folder with the files that it reads
-    cc ...                 run, with the page's first program as first.c
+    cc ..., ./PROGRAM      run, with the page's first program as first.c and the variables that the
+                           page exports; `cmake --install` with a prefix below ~ gives the library
     FOLDER/script          a script of the repository
 """
-import functools
-import json
 import os
+import pathlib
 import re
 import shlex
 import subprocess
 
 from pages import ROOT, files
+from tools import CMake, Wrong, check_cargo, check_cargo_fuzz, check_dev, check_script, demand
 
 # What is not ours and is believed.
-FOREIGN = {"jq", "sort", "export", "cd", "git"}
-# Of `cmake --build` and `cmake --install`, which `cmake --help` leaves out.
-BUILD_OPTIONS = ["--target", "--config", "--parallel", "--prefix", "--component", "--strip"]
+FOREIGN = {"jq", "sort"}
 INPUTS = (".caffemodel", ".solverstate", ".binaryproto")
 OPERATORS = {"&&", "||", ";", "|"}
-
-
-class Wrong(Exception):
-    pass
-
-
-def demand(condition, what):
-    if not condition:
-        raise Wrong(what)
+REDIRECTION = r"\d?>{1,2}(&\d|[\w./-]+)"
 
 
 def lines(text):
@@ -42,6 +32,13 @@ def lines(text):
             yield plain
 
 
+def unquoted(word):
+    """A word of a command without its quotes. What would be another command is refused."""
+    demand(re.match(r"\$\(|['\"]", word) or not re.search(r"[;&|()<>`]", word),
+           f"{word}: nothing here understands this")
+    return word if word.startswith("$(") else shlex.split(word)[0]
+
+
 def commands(line):
     """(words, source) of each command of a line, without assignments and redirections."""
     source = []
@@ -49,78 +46,12 @@ def commands(line):
         if word not in OPERATORS:
             source.append(word)
             continue
-        plain = [w for w in source if not re.match(r"\d?>{1,2}", w)]
+        plain = [w for w in source if not re.fullmatch(REDIRECTION, w)]
         while plain and re.match(r"\w+=", plain[0]):
             plain.pop(0)
         if plain:
-            yield [w if w.startswith("$(") else shlex.split(w)[0] for w in plain], " ".join(source)
+            yield [unquoted(w) for w in plain], " ".join(source)
         source = []
-
-
-@functools.cache
-def output(*command):
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
-    demand(done.returncode == 0, f"{' '.join(command)}: {done.stderr.strip()[-200:]}")
-    return done.stdout
-
-
-def options(words):
-    return [word.split("=")[0] for word in words if re.match(r"--\w", word)]
-
-
-def check_dev(words):
-    usage = output("./dev", "help")
-    # a command's lines: its own, and those behind it that are indented
-    own = re.findall(rf"^\./dev {re.escape(words[1])}\b.*(?:\n .*)*", usage, re.MULTILINE)
-    demand(own, f"./dev help does not know {words[1]}")
-    for option in options(words[2:]):
-        demand(any(option in text for text in own), f"./dev help does not know {option}")
-
-
-@functools.cache
-def presets(kind):
-    return {preset["name"] for preset in
-            json.loads((ROOT / "CMakePresets.json").read_text())[kind]}
-
-
-def build_options():
-    files = [ROOT / "CMakeLists.txt", *ROOT.glob("*/CMakeLists.txt"), *ROOT.glob("c/cmake/*.cmake"),
-             *ROOT.glob("tests/*/CMakeLists.txt")]
-    return set(re.findall(r"(?:option|set|find_path|find_program)\((\w+)",
-                          "\n".join(path.read_text() for path in files)))
-
-
-def check_cmake(words):
-    kind = "testPresets" if words[0] == "ctest" else \
-        "buildPresets" if "--build" in words else "configurePresets"
-    for word, following in zip(words, words[1:]):
-        if word == "--preset":
-            demand(following in presets(kind), f"no preset {following}")
-    for name in re.findall(r"-D\s*(\w+)[=:]", " ".join(words)):
-        demand(name.startswith("CMAKE_") or name in build_options(), f"no option {name}")
-    known = output(words[0], "--help").split() + BUILD_OPTIONS
-    for option in options(words):
-        demand(option in known, f"{words[0]} has no {option}")
-
-
-def package_folder(name):
-    for manifest in ROOT.glob("bindings/*/Cargo.toml"):
-        if re.search(rf'^name = "{re.escape(name)}"$', manifest.read_text(), re.MULTILINE):
-            return manifest.parent
-    raise Wrong(f"no package {name}")
-
-
-def check_cargo_target(words):
-    """What options of cargo name is there."""
-    values = {word: following for word, following in zip(words, words[1:])}
-    package = values.get("-p") or values.get("--package")
-    folder = package_folder(package) if package else ROOT
-    if "--path" in values:
-        demand((ROOT / values["--path"].removeprefix("…/")).is_dir(), f"no {values['--path']}")
-    for option, place in (("--test", "tests"), ("--example", "examples"), ("--bin", "src/bin")):
-        if option in values:
-            found = list(folder.glob(f"{place}/{values[option]}*"))
-            demand(found, f"no {option[2:]} {values[option]}")
 
 
 class Shell:
@@ -128,6 +59,9 @@ class Shell:
 
     def __init__(self, folder, programs, cli):
         self.folder, self.programs, self.cli = folder, programs, cli
+        self.environment = programs.page_environment(folder)
+        self.built = set()
+        self.cmake = CMake(self.built)
 
     def check(self, text):
         for line in lines(text):
@@ -136,38 +70,54 @@ class Shell:
 
     def check_command(self, words, source):
         name = words[0]
+        if name == "cc" or (name.startswith("./") and (self.folder / name).is_file()):
+            self.programs.run_shell(source, self.folder, self.environment)
+            return
+        demand(not any(word.startswith("$(") for word in words), "$(...): only cc is run with it")
         if name == "./dev":
             check_dev(words)
         elif name in ("cmake", "ctest", "cpack"):
-            check_cmake(words)
+            self.check_cmake(words)
         elif name == "cargo":
             self.check_cargo(words)
         elif name == "syncblob":
             self.run_syncblob(words)
-        elif name == "cc":
-            self.programs.run_shell(source, self.folder)
+        elif name == "export":
+            self.environment = self.programs.exported(source, self.folder, self.environment)
+        elif name == "cd":
+            demand(len(words) == 2 and (words[1] in self.built or (ROOT / words[1]).is_dir()),
+                   f"{' '.join(words)}: no such folder")
         elif name == "bash" or "/" in name:
-            self.check_script(words[1] if name == "bash" else name)
+            self.check_script(words[1:] if name == "bash" else words)
         else:
             demand(name in FOREIGN, f"{name}: nothing here knows this command")
 
+    def check_cmake(self, words):
+        """What a page installs is the library that the programs are run with."""
+        self.cmake.check(words)
+        if words[1:2] == ["--install"] and "--prefix" in words:
+            place = words[words.index("--prefix") + 1]
+            demand(place.startswith("~/"), f"{place} is not below ~")
+            link = pathlib.Path(self.environment["HOME"]) / place[2:]
+            link.parent.mkdir(parents=True, exist_ok=True)
+            if not link.is_symlink():
+                link.symlink_to(self.programs.prefix)
+
     def check_cargo(self, words):
         ours = words[:words.index("--")] if "--" in words else words
+        demand(len(ours) > 1, "cargo needs a command")
         if ours[1] == "fuzz":
-            manifest = (ROOT / "bindings/syncblob/fuzz/Cargo.toml").read_text()
-            demand(f'name = "{ours[3]}"' in manifest, f"no fuzz target {ours[3]}")
+            check_cargo_fuzz(ours)
             return
-        known = output("cargo", ours[1], "--help")
-        for option in options(ours):
-            demand(option in known, f"cargo {ours[1]} has no {option}")
-        check_cargo_target(ours)
+        check_cargo(ours)
         if "syncblob-cli" in ours and "--" in words:
             self.run_syncblob(["syncblob", *words[words.index("--") + 1:]])
 
-    def check_script(self, name):
-        found = [path for path in files() if str(path).endswith("/" + name.removeprefix("./"))]
-        demand(found, f"no script {name}")
-        demand(os.access(found[0], os.X_OK), f"{name} cannot be executed")
+    def check_script(self, words):
+        demand(words, "bash needs a script")
+        found = [path for path in files() if str(path).endswith("/" + words[0].removeprefix("./"))]
+        demand(found, f"no script {words[0]}")
+        check_script(found[0], words[1:])
 
     def run_syncblob(self, words):
         takes_value = [w for w in words[2:] if w.startswith("-")]

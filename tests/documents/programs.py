@@ -61,8 +61,20 @@ class Programs:
     def prepare(self, name, folder):
         run([str(self.work / "prepare"), name], folder, self.environment)
 
-    def run_shell(self, line, folder):
-        run(line.replace("cc ", f"{self.cc} ", 1), folder, self.environment)
+    def page_environment(self, folder):
+        """Of a page's commands, which have to say where the library is."""
+        home = folder / "home"
+        home.mkdir(exist_ok=True)
+        kept = {name: value for name, value in os.environ.items()
+                if name not in ("PKG_CONFIG_PATH", "LD_LIBRARY_PATH")}
+        return {**kept, "HOME": str(home)}
+
+    def exported(self, line, folder, environment):
+        listed = run(["bash", "-c", f"{line} && env -0"], folder, environment)
+        return dict(entry.split("=", 1) for entry in listed.split("\0") if entry)
+
+    def run_shell(self, line, folder, environment):
+        run(re.sub(r"^cc ", f"{self.cc} ", line), folder, environment)
 
     def run_program(self, text, suffix, folder, name="first"):
         source = folder / f"{name}{suffix}"

@@ -33,17 +33,64 @@ BLOCKS = [
     ("json", '{"a": }', "Expecting value"),
     ("sh", "./dev nothing", "does not know nothing"),
     ("sh", "./dev test --nothing", "does not know --nothing"),
+    ("sh", "./dev test nothing", "does not know nothing"),
+    ("sh", "./dev test --qui", "does not know --qui"),
+    ("sh", "./dev test -z", "does not know -z"),
+    ("sh", "./dev fuzz 60 nothing", "does not know nothing"),
+    ("sh", "./dev bench nothing", "does not know nothing"),
+    ("sh", "./dev test & nothing", "&: nothing here understands"),
+    ("sh", "cd tests; nothing", "tests;: nothing here understands"),
+    ("sh", "./dev test >out nothing", "does not know nothing"),
+    ("sh", "./dev test $(nothing)", "only cc"),
     ("sh", "cmake --preset nothing", "no preset nothing"),
+    ("sh", "cmake --preset=nothing", "no preset nothing"),
+    ("sh", "cmake --preset base", "no preset base"),
+    ("sh", "ctest --preset=nothing", "no preset nothing"),
+    ("sh", "cmake -B b --nothing", "knows --nothing"),
     ("sh", "cmake -B b -DSYNCBLOB_NOTHING=ON", "no option SYNCBLOB_NOTHING"),
+    ("sh", "cmake -B b -DCMAKE_NOTHING=ON", "no option CMAKE_NOTHING"),
+    ("sh", "cmake -B b -DSYNCBLOB_OPENBLAS OFF", "NAME=VALUE"),
+    ("sh", "cmake -B b -DSYNCBLOB_OPENBLAS=nothing", "ON or OFF"),
+    ("sh", "cmake -B b -DCMAKE_BUILD_TYPE=nothing", "no build type"),
+    ("sh", "cmake -S nothing -B b", "nothing has no CMakeLists.txt"),
+    ("sh", "cmake -B b -G nothing", "no generator nothing"),
+    ("sh", "cmake --build nothing", "made the folder nothing"),
+    ("sh", "cmake -B b && cmake --build b --target nothing", "no target nothing"),
+    ("sh", "cmake -B b && cmake --install b --component nothing", "no component nothing"),
+    ("sh", "cpack -G NOTHING", "no generator NOTHING"),
     ("sh", "cargo test --nothing", "has no --nothing"),
+    ("sh", "cargo test --te", "has no --te"),
+    ("sh", "cargo test nothing", "knows nothing"),
     ("sh", "cargo test -p nothing", "no package nothing"),
     ("sh", "cargo test -p syncblob --test nothing", "no test nothing"),
+    ("sh", "cargo test -p syncblob --features nothing", "no feature nothing"),
     ("sh", "cargo add x --path bindings/nothing", "no bindings/nothing"),
+    ("sh", "cargo add syncblob --path tests", "no tests"),
+    ("sh", "cargo add nothing --path bindings/syncblob", "knows nothing"),
+    ("sh", "cargo fuzz run nothing", "no fuzz target"),
+    ("sh", "git nothing", "knows this command"),
+    ("sh", "cd nothing", "no such folder"),
     ("sh", "syncblob info --nothing net.caffemodel", "--nothing"),
     ("sh", "ls && syncblob convert net.caffemodel x.nothing", "knows this command"),
     ("sh", "syncblob info net.caffemodel && \\\n  syncblob nothing", "nothing"),
     ("sh", "cc first.c -o first", "first.c"),
     ("sh", "bindings/nothing.sh", "no script"),
+    ("sh", "bindings/sanitize.sh --nothing", "has no --nothing"),
+]
+# Whole pages.
+PROGRAM = """```c
+#include <syncblob/syncblob.h>
+int main(void) { return sb_version() == 0; }
+```
+"""
+COMPILED = "cc first.c $(pkg-config --cflags --libs syncblob) -o first && ./first\n```\n"
+INSTALLED = "```sh\ncmake -B b && cmake --install b --prefix ~/x\n"
+PAGES = [
+    ("    ./dev test\n", "a block without a fence"),
+    (PROGRAM + INSTALLED + COMPILED, "syncblob.pc"),
+    (PROGRAM + INSTALLED + "export PKG_CONFIG_PATH=~/x/lib/pkgconfig\n" + COMPILED,
+     "libsyncblob.so.0"),
+    (PROGRAM + "```sh\nexport PKG_CONFIG_PATH=~/x/lib/pkgconfig\n" + COMPILED, "syncblob.pc"),
 ]
 LINKS = [("[a](nothing.md)", "no such file"), ("[a](#nothing)", "no such heading"),
          ('<img src="nothing.svg">', "no such file"), ("`c/src/nothing.c`", "no such file")]
@@ -78,8 +125,9 @@ def page_cases(work, options):
     for info, text, expected in BLOCKS:
         page.write_text(f"# Page\n\n```{info}\n{text}\n```\n")
         yield says(expected, text, "check_blocks.py", *library, page)
-    page.write_text("# Page\n\n    ./dev test\n")
-    yield says("a block without a fence", "indented", "check_blocks.py", *library, page)
+    for text, expected in PAGES:
+        page.write_text(f"# Page\n\n{text}")
+        yield says(expected, text, "check_blocks.py", *library, page)
     for link, expected in LINKS:
         page.write_text(f"# Page\n\n{link}\n")
         yield says(expected, link, "check_links.py", page)
