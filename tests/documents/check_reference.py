@@ -26,6 +26,7 @@ NUMBER = re.compile(r"(const )?(u?int\d+_t|size_t|float|double|sb_(stats|solver_
                     r"blob_info|filler|context_options)) \*$")
 OBJECT = re.compile(r"(const )?sb_(context|mem|blob|model|error) \*$")
 WORDS = {"owned", "borrowed", "nullable"}
+BRACKETED = re.compile(r"(owned|borrowed)(, (nullable|on success))?( when \w+ is 0)?|nullable")
 
 
 def comment_text(comment):
@@ -125,6 +126,9 @@ def check_names(function):
         for name in names.split(", "):
             if name not in known:
                 yield f"@param {name}: there is no such parameter"
+    for words in re.findall(r"@(?:param\s+(?:\w+, )*\w+|return)\s+\[([^\]]*)\]", function.text):
+        if not BRACKETED.fullmatch(" ".join(words.split())):
+            yield f"[{words}]: not the words for who owns what"
 
 
 def undocumented_values(text):

@@ -101,6 +101,8 @@ HEADER = [
     ("Errors: DTYPE_MISMATCH.", "Errors: as sb_nothing.", "which has none"),
     ("@param other [borrowed]", "", "parameter other"),
     ("@param other [borrowed]", "@param nothing [borrowed]", "no such parameter"),
+    ("@param other [borrowed]", "@param other [borrowed, nothing]", "[borrowed, nothing]: not"),
+    ("@param other [borrowed]", "@param other [ownd, nullable]", "[ownd, nullable]: not"),
     ("/** Elements. */", "", "sb_blob_count: has no doc comment"),
     ("/**< that of data */", "", "SB_REALLOCATED_DATA: is not described"),
     ("@return [borrowed] not NULL", "@return not NULL", "has no @return"),
