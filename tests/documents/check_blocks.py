@@ -13,7 +13,7 @@ import tempfile
 
 sys.dont_write_bytecode = True
 from commands import Shell, Wrong  # noqa: E402
-from pages import ROOT, blocks, pages, shown, unfenced  # noqa: E402
+from pages import ROOT, blocks, odd_fences, pages, shown, unfenced  # noqa: E402
 from programs import Failed, Programs, file_name  # noqa: E402
 
 
@@ -74,6 +74,8 @@ class Checker:
     def problems(self, page, folder):
         for number in unfenced(page):
             yield f"{shown(page)}:{number}: a block without a fence, which says what it is"
+        for number in odd_fences(page):
+            yield f"{shown(page)}:{number}: a fence that is not three backticks at the beginning of a line"
         shell = Shell(folder, self.programs, self.cli)
         for name in ("net.caffemodel", "net.solverstate", "mean.binaryproto"):
             self.programs.prepare(name, folder)

@@ -73,6 +73,18 @@ def prose(page):
             yield number, line
 
 
+def odd_fences(page):
+    """The lines with a fence that blocks() does not see: indented, in a list or a quotation, of
+    tildes, of more than three backticks, or one that closes and says something."""
+    within = False
+    for number, line in enumerate(page.read_text().splitlines(), 1):
+        plain = re.match(r"```[^`]*$", line)
+        if within and plain and line.rstrip() != "```" or \
+                not plain and re.match(r"(?:[\s>*+-]|\d+[.)]\s)*(```|~~~)", line):
+            yield number
+        within ^= bool(plain)
+
+
 def unfenced(page):
     """The lines where code begins that is only indented, which says no language. Within a list
     indented lines are text."""

@@ -87,6 +87,13 @@ COMPILED = "cc first.c $(pkg-config --cflags --libs syncblob) -o first && ./firs
 INSTALLED = "```sh\ncmake -B b && cmake --install b --prefix ~/x\n"
 PAGES = [
     ("    ./dev test\n", "a block without a fence"),
+    ("- a list\n\n  ```c\n  nothing\n  ```\n", "page.md:5: a fence"),
+    ("- ```c\n  nothing\n  ```\n", "page.md:3: a fence"),
+    ("1. a list\n   ```c\n   nothing\n   ```\n", "page.md:4: a fence"),
+    ("> ```c\n> nothing\n> ```\n", "page.md:3: a fence"),
+    ("~~~c\nnothing\n~~~\n", "page.md:3: a fence"),
+    ("````text\nnothing\n````\n", "page.md:3: a fence"),
+    ("```text\nnothing\n```c\n", "page.md:5: a fence"),
     (PROGRAM + INSTALLED + COMPILED, "syncblob.pc"),
     (PROGRAM + INSTALLED + "export PKG_CONFIG_PATH=~/x/lib/pkgconfig\n" + COMPILED,
      "libsyncblob.so.0"),
