@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Every code block of every page is compiled or run; README.md here says how.
+"""Every code block of every page and at the top of every header is compiled or run; README.md here
+says how.
 
     check_blocks.py --prefix PREFIX --cli SYNCBLOB [--cc CC] [--cxx CXX] [--caffe FOLDER] [PAGE...]
     check_blocks.py --file NAME PAGE     prints what the page's blocks "c file=NAME" make
@@ -13,8 +14,11 @@ import tempfile
 
 sys.dont_write_bytecode = True
 from commands import Shell, Wrong  # noqa: E402
-from pages import ROOT, blocks, odd_fences, pages, shown, unfenced  # noqa: E402
+from pages import ROOT, blocks, header_block, odd_fences, pages, shown, unfenced  # noqa: E402
 from programs import Failed, Programs, file_name  # noqa: E402
+
+
+HEADERS = sorted(ROOT.glob("c/include/syncblob/*.h"))
 
 
 def page_files(page):
@@ -75,7 +79,7 @@ class Checker:
         for number in unfenced(page):
             yield f"{shown(page)}:{number}: a block without a fence, which says what it is"
         for number in odd_fences(page):
-            yield f"{shown(page)}:{number}: a fence that is not three backticks at the beginning of a line"
+            yield f"{shown(page)}:{number}: a fence is three backticks at the beginning of a line"
         shell = Shell(folder, self.programs, self.cli)
         for name in ("net.caffemodel", "net.solverstate", "mean.binaryproto"):
             self.programs.prepare(name, folder)
@@ -100,6 +104,17 @@ class Checker:
             yield f"{shown(page)}: {' '.join(files)}: {problem}"
 
 
+    def header_problems(self, header, folder):
+        block = header_block(header)
+        if not block:
+            return
+        try:
+            self.programs.run_fragment(block.text, folder, "header.c")
+            self.checked += 1
+        except Failed as problem:
+            yield f"{block.place}: {problem}"
+
+
 def check(options, chosen, work):
     checker = Checker(Programs(options.prefix, options.cc, options.cxx, work, options.caffe),
                       pathlib.Path(options.cli).resolve())
@@ -107,8 +122,9 @@ def check(options, chosen, work):
     for number, page in enumerate(chosen):
         folder = work / str(number)
         folder.mkdir()
-        found += checker.problems(page, folder)
-    print("\n".join(found) or f"{checker.checked} blocks of {len(chosen)} pages")
+        found += checker.header_problems(page, folder) if page.suffix == ".h" else \
+            checker.problems(page, folder)
+    print("\n".join(found) or f"{checker.checked} blocks of {len(chosen)} pages and headers")
     return 1 if found else 0
 
 
@@ -124,7 +140,7 @@ def main():
     parser.add_argument("--file", metavar="NAME")
     parser.add_argument("page", nargs="*", type=pathlib.Path)
     options = parser.parse_args()
-    chosen = [page.resolve() for page in options.page] or pages()
+    chosen = [page.resolve() for page in options.page] or [*pages(), *HEADERS]
     if options.file:
         print(page_files(chosen[0])[options.file], end="")
         return 0

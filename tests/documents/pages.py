@@ -73,6 +73,15 @@ def prose(page):
             yield number, line
 
 
+def header_block(header):
+    """The indented code in the comment at the top of a header as one block; None without any."""
+    comment = header.read_text().partition("*/")[0].splitlines()
+    code = {number: line[3:] for number, line in enumerate(comment, 1)
+            if line.startswith(" *     ")}
+    return Block(header, min(code), ["c", "header"], "\n".join(code.values()) + "\n") \
+        if code else None
+
+
 def odd_fences(page):
     """The lines with a fence that blocks() does not see: indented, in a list or a quotation, of
     tildes, of more than three backticks, or one that closes and says something."""

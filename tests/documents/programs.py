@@ -82,10 +82,9 @@ class Programs:
         self.compile([name], source, folder)
         return run([f"./{name}"], folder, self.environment)
 
-    def run_fragment(self, text, folder):
-        """Statements, in the frame of fragment.c; they may go to `failed`. What they leave behind
-        is a failure."""
-        frame = (HERE / "fragment.c").read_text()
+    def run_fragment(self, text, folder, frame="fragment.c"):
+        """Statements in a frame; they may go to `failed`. What they leave behind is a failure."""
+        frame = (HERE / frame).read_text()
         source = folder / "fragment.c"
         source.write_text(frame.replace("/* FRAGMENT */", "\n" + text))
         run([self.cc, "-std=c11", "-g", "-fsanitize=address", *WARNINGS, "fragment.c", "-o",

@@ -87,13 +87,13 @@ COMPILED = "cc first.c $(pkg-config --cflags --libs syncblob) -o first && ./firs
 INSTALLED = "```sh\ncmake -B b && cmake --install b --prefix ~/x\n"
 PAGES = [
     ("    ./dev test\n", "a block without a fence"),
-    ("- a list\n\n  ```c\n  nothing\n  ```\n", "page.md:5: a fence"),
-    ("- ```c\n  nothing\n  ```\n", "page.md:3: a fence"),
-    ("1. a list\n   ```c\n   nothing\n   ```\n", "page.md:4: a fence"),
-    ("> ```c\n> nothing\n> ```\n", "page.md:3: a fence"),
-    ("~~~c\nnothing\n~~~\n", "page.md:3: a fence"),
-    ("````text\nnothing\n````\n", "page.md:3: a fence"),
-    ("```text\nnothing\n```c\n", "page.md:5: a fence"),
+    ("- a list\n\n  ```c\n  nothing\n  ```\n", "page.md:5: a fence is"),
+    ("- ```c\n  nothing\n  ```\n", "page.md:3: a fence is"),
+    ("1. a list\n   ```c\n   nothing\n   ```\n", "page.md:4: a fence is"),
+    ("> ```c\n> nothing\n> ```\n", "page.md:3: a fence is"),
+    ("~~~c\nnothing\n~~~\n", "page.md:3: a fence is"),
+    ("````text\nnothing\n````\n", "page.md:3: a fence is"),
+    ("```text\nnothing\n```c\n", "page.md:5: a fence is"),
     (PROGRAM + INSTALLED + COMPILED, "syncblob.pc"),
     (PROGRAM + INSTALLED + "export PKG_CONFIG_PATH=~/x/lib/pkgconfig\n" + COMPILED,
      "libsyncblob.so.0"),
@@ -137,6 +137,9 @@ def page_cases(work, options):
     for text, expected in PAGES:
         page.write_text(f"# Page\n\n{text}")
         yield says(expected, text, "check_blocks.py", *library, page)
+    header = work / "header.h"
+    header.write_text("/**\n * A header.\n *\n *     st = sb_nothing(blob, &err);\n */\n")
+    yield says("sb_nothing", "the comment of a header", "check_blocks.py", *library, header)
     for link, expected in LINKS:
         page.write_text(f"# Page\n\n{link}\n")
         yield says(expected, link, "check_links.py", page)

@@ -1,0 +1,28 @@
+/* What the code in the comment at the top of a header stands in. */
+#include <syncblob/dlpack.h>
+#include <syncblob/sim.h>
+#include <syncblob/syncblob.h>
+
+#include <stdio.h>
+
+int main(void) {
+    sb_error err = {0};
+    sb_blob *blob = NULL;
+    sb_status st =
+        sb_blob_create_shaped(NULL, SB_DTYPE_F32, (const int64_t[]){2, 3}, 2, &blob, &err);
+    if (st)
+        goto failed;
+    sb_blob *weights = blob;
+    {
+        /* FRAGMENT */
+        if (st || !weights)
+            goto failed;
+    }
+    sb_blob_destroy(blob);
+    return 0;
+
+failed:
+    fprintf(stderr, "%s: %s\n", sb_status_name(err.code), err.message);
+    sb_blob_destroy(blob);
+    return 1;
+}
