@@ -7,7 +7,7 @@
 
 std::ostream &log_of(int severity);
 enum { INFO };
-#define LOG(severity) log_of(severity)
+#define LOG(severity)  log_of(severity)
 #define CHECK_EQ(a, b) ((a) == (b) ? LOG(INFO) : LOG(INFO) << "they differ")
 
 namespace caffe {
