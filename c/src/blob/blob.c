@@ -5,7 +5,7 @@
 #include <string.h>
 
 sb_status sb_blob_create(sb_context *context, int32_t dtype, sb_blob **out, sb_error *err) {
-    void *object;
+    void *object = NULL;
     if (!out)
         return sb__fail_null(err, "out");
     if (dtype < SB_DTYPE_F32 || dtype > SB_DTYPE_I64)
