@@ -1,20 +1,6 @@
 # shellcheck shell=bash
 # The library beside other programs that read and write the same.
 
-# The README's Rust program in a crate of its own, outside the workspace.
-run_readme_rust() {
-    local crate
-    crate=$(mktemp -d)
-    mkdir "$crate/src"
-    # shellcheck disable=SC2016 # the backquotes are Markdown's
-    sed -n '/^```rust$/,/^```$/p' README.md | sed '/^```/d' >"$crate/src/main.rs"
-    printf '[package]\nname = "first"\nversion = "0.1.0"\nedition = "2021"\n\n[dependencies]\nsyncblob = { path = "%s" }\n' \
-        "$PWD/bindings/syncblob" >"$crate/Cargo.toml"
-    cp Cargo.lock "$crate"
-    (cd "$crate" && cargo run --offline)
-    rm -rf "$crate"
-}
-
 # The program's own reading and writing of real and made files against Google's protobuf,
 # safetensors and NumPy; and what the library writes read by the first.
 run_golden() {

@@ -6,7 +6,6 @@ quick_steps() {
     find_cuda_headers
     build_and_test 'gcc debug' debug debug -DCMAKE_C_COMPILER=gcc "${cuda_options[@]}"
     step 'cargo test' cargo test --workspace --locked
-    step 'first Rust program of the README' run_readme_rust
 }
 
 c_steps() {
