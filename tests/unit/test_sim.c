@@ -843,6 +843,7 @@ static void assert_all_refuse(sb_status expected, sb_context *context) {
     char byte = 0;
     assert_status(expected, sb_sim_set_schedule(context, SB_SIM_LAZY, 0, &err));
     assert_status(expected, sb_sim_fail(context, SB_SIM_ANY, 1, SB_SIM_FAIL_NOW, &err));
+    assert_status(expected, sb_sim_fail_also(context, SB_SIM_ANY, 1, SB_SIM_FAIL_NOW, &err));
     assert_status(expected, sb_sim_calls(context, calls, SB_SIM_OP_COUNT, &err));
     assert_status(expected, sb_sim_stream_create(context, &stream, &err));
     assert_status(expected, sb_sim_stream_destroy(context, &byte, &err));
@@ -852,6 +853,28 @@ static void assert_all_refuse(sb_status expected, sb_context *context) {
     assert_status(expected, sb_sim_peek(context, &byte, &byte, 1, &err));
     assert_status(expected, sb_sim_poke(context, &byte, &byte, 1, &err));
     assert_null(sb_sim_address(context, &byte, 1));
+}
+
+/* Three in a row, then two that are due with the same call: the first armed decides. */
+static void several_faults_may_be_armed(void **state) {
+    (void)state;
+    struct fixture f = fixture_open(SB_SIM_EAGER, 0);
+    sb_context *context = f.context;
+    sb_error err;
+    assert_ok(sb_sim_fail(context, SB_SIM_STREAM_SYNCHRONIZE, 2, SB_SIM_FAIL_NOW, &err));
+    assert_ok(sb_sim_fail_also(context, SB_SIM_ANY, 3, SB_SIM_FAIL_NOW, &err));
+    assert_ok(sb_sim_fail_also(context, SB_SIM_ANY, 3, SB_SIM_FAIL_STICKY, &err));
+    for (int i = 0; i < 4; i++) {
+        sb_status expected = i == 0 || i == 3 ? SB_OK : SB_ERR_DEVICE_FAILURE;
+        assert_status(expected, f.table->stream_synchronize(f.device, f.own, &err));
+    }
+    for (int i = 0; i < 16; i++)
+        assert_ok(sb_sim_fail_also(context, SB_SIM_ALLOC, 9, SB_SIM_FAIL_NOW, &err));
+    assert_status(SB_ERR_OVER_LIMIT,
+                  sb_sim_fail_also(context, SB_SIM_ALLOC, 9, SB_SIM_FAIL_NOW, &err));
+    assert_ok(sb_sim_fail(context, SB_SIM_ALLOC, 0, SB_SIM_FAIL_NOW, &err)); /* none is left */
+    assert_ok(sb_sim_fail_also(context, SB_SIM_ALLOC, 1, SB_SIM_FAIL_NOW, &err));
+    fixture_close(&f);
 }
 
 static void other_contexts_are_refused(void **state) {
@@ -877,6 +900,7 @@ static void bad_arguments_are_refused(void **state) {
     assert_status(SB_ERR_INVALID_ARGUMENT, sb_sim_fail(f.context, SB_SIM_ANY, -1, 0, &err));
     assert_status(SB_ERR_INVALID_ARGUMENT, sb_sim_fail(f.context, SB_SIM_ANY, 1, 3, &err));
     assert_status(SB_ERR_INVALID_ARGUMENT, sb_sim_fail(f.context, SB_SIM_ANY, 1, -1, &err));
+    assert_status(SB_ERR_INVALID_ARGUMENT, sb_sim_fail_also(f.context, SB_SIM_ANY, 0, 0, &err));
     assert_status(SB_ERR_INVALID_ARGUMENT, sb_sim_calls(f.context, NULL, SB_SIM_OP_COUNT, &err));
     assert_status(SB_ERR_INVALID_ARGUMENT, sb_sim_calls(f.context, calls, -1, &err));
     assert_status(SB_ERR_INVALID_ARGUMENT, sb_sim_stream_create(f.context, NULL, &err));
@@ -932,6 +956,7 @@ int main(void) {
         cmocka_unit_test(only_created_streams_can_be_destroyed),
         cmocka_unit_test(kernels_reach_memory_on_their_stream_s_turn),
         cmocka_unit_test(callers_have_memory_of_their_own),
+        cmocka_unit_test(several_faults_may_be_armed),
         cmocka_unit_test(other_contexts_are_refused),
         cmocka_unit_test(bad_arguments_are_refused),
         cmocka_unit_test(a_forked_child_may_not_use_the_device),

@@ -2485,13 +2485,28 @@ Errors: INVALID_ARGUMENT (no schedule), WRONG_DEVICE, FORKED.*/
         seed: u64,
         err: *mut sb_error,
     ) -> sb_status;
-    /**Makes the `nth` call of `op` from now on (1 is the next) fail in `mode`;
-nth 0 takes it back. One fault is armed at a time; firing disarms it.
+    /**Makes the `nth` call of `op` from now on (1 is the next) fail in `mode`, once; nth 0 takes it
+back. What was armed before is not any more.
 * op SB_SIM_ANY to SB_SIM_SUMSQ
 * mode SB_SIM_FAIL_*
 
 Errors: INVALID_ARGUMENT (no operation, nth below 0, no mode), WRONG_DEVICE, FORKED.*/
     pub fn sb_sim_fail(
+        context: *mut sb_context,
+        op: i32,
+        nth: i64,
+        mode: i32,
+        err: *mut sb_error,
+    ) -> sb_status;
+    /**Arms one more fault beside those that are armed, up to 16: for code that has to stand two
+failures at once. Each counts on its own; where two are due with one call, the one that was
+armed first decides.
+* op SB_SIM_ANY to SB_SIM_SUMSQ
+* nth 1 is the next call
+* mode SB_SIM_FAIL_*
+
+Errors: as sb_sim_fail, OVER_LIMIT (16 are armed).*/
+    pub fn sb_sim_fail_also(
         context: *mut sb_context,
         op: i32,
         nth: i64,

@@ -58,6 +58,16 @@ pub enum Failure {
     Sticky,
 }
 
+impl Failure {
+    fn mode(self) -> i32 {
+        match self {
+            Self::Now => sys::SB_SIM_FAIL_NOW,
+            Self::Later => sys::SB_SIM_FAIL_LATER,
+            Self::Sticky => sys::SB_SIM_FAIL_STICKY,
+        }
+    }
+}
+
 macro_rules! operations {
     ($($(#[$doc:meta])* $name:ident = $code:ident,)*) => {
         /// A call that the library makes of its device.
@@ -136,19 +146,27 @@ impl<'c> Sim<'c> {
     }
 
     /// Makes the `nth` call of an operation from now on fail (1 is the next; 0
-    /// takes it back). One failure is armed at a time.
+    /// takes it back). What was armed before is not any more.
     ///
     /// # Errors
     /// [`Forked`](crate::ErrorKind::Forked).
     pub fn fail(self, operation: Operation, nth: u32, failure: Failure) -> Result<()> {
-        let mode = match failure {
-            Failure::Now => sys::SB_SIM_FAIL_NOW,
-            Failure::Later => sys::SB_SIM_FAIL_LATER,
-            Failure::Sticky => sys::SB_SIM_FAIL_STICKY,
-        };
+        let (op, mode) = (operation.code(), failure.mode());
+        // SAFETY: the context is live.
+        check(|err| unsafe { sys::sb_sim_fail(self.context.as_ptr(), op, nth.into(), mode, err) })
+    }
+
+    /// Arms one more failure beside those that are armed, up to 16, for code that has
+    /// to stand two at once; `nth` is 1 for the next call.
+    ///
+    /// # Errors
+    /// [`InvalidArgument`](crate::ErrorKind::InvalidArgument) for `nth` 0,
+    /// [`OverLimit`](crate::ErrorKind::OverLimit), [`Forked`](crate::ErrorKind::Forked).
+    pub fn fail_also(self, operation: Operation, nth: u32, failure: Failure) -> Result<()> {
+        let (op, mode) = (operation.code(), failure.mode());
         // SAFETY: the context is live.
         check(|err| unsafe {
-            sys::sb_sim_fail(self.context.as_ptr(), operation.code(), nth.into(), mode, err)
+            sys::sb_sim_fail_also(self.context.as_ptr(), op, nth.into(), mode, err)
         })
     }
 

@@ -64,13 +64,23 @@ enum {
     SB_SIM_FAIL_STICKY = 2 /**< the call and every later one return DEVICE_LOST */
 };
 
-/** Makes the `nth` call of `op` from now on (1 is the next) fail in `mode`;
- *  nth 0 takes it back. One fault is armed at a time; firing disarms it.
+/** Makes the `nth` call of `op` from now on (1 is the next) fail in `mode`, once; nth 0 takes it
+ *  back. What was armed before is not any more.
  *  @param op SB_SIM_ANY to SB_SIM_SUMSQ
  *  @param mode SB_SIM_FAIL_*
  *  Errors: INVALID_ARGUMENT (no operation, nth below 0, no mode), WRONG_DEVICE, FORKED. */
 SB_API sb_status sb_sim_fail(sb_context *context, int32_t op, int64_t nth, int32_t mode,
                              sb_error *err);
+
+/** Arms one more fault beside those that are armed, up to 16: for code that has to stand two
+ *  failures at once. Each counts on its own; where two are due with one call, the one that was
+ *  armed first decides.
+ *  @param op SB_SIM_ANY to SB_SIM_SUMSQ
+ *  @param nth 1 is the next call
+ *  @param mode SB_SIM_FAIL_*
+ *  Errors: as sb_sim_fail, OVER_LIMIT (16 are armed). */
+SB_API sb_status sb_sim_fail_also(sb_context *context, int32_t op, int64_t nth, int32_t mode,
+                                  sb_error *err);
 
 /** How often each slot was called, by SB_SIM_*, since the context was made.
  *  @param out [borrowed] `count` numbers

@@ -39,20 +39,35 @@ sb_status sb_sim_set_schedule(sb_context *context, int32_t schedule, uint64_t se
     return unlock(sim, SB_OK);
 }
 
-sb_status sb_sim_fail(sb_context *context, int32_t op, int64_t nth, int32_t mode, sb_error *err) {
+static sb_status arm_fault(sb_context *context, int32_t op, int64_t nth, int32_t mode, bool alone,
+                           sb_error *err) {
     struct sb__sim *sim;
+    int slot = 0;
     if (op < SB_SIM_ANY || op >= SB_SIM_OP_COUNT)
         return sb__fail(err, SB_ERR_INVALID_ARGUMENT, "operation %d is none of SB_SIM_*", op);
-    if (mode < SB_SIM_FAIL_NOW || mode > SB_SIM_FAIL_STICKY || nth < 0)
+    if (mode < SB_SIM_FAIL_NOW || mode > SB_SIM_FAIL_STICKY || nth < (alone ? 0 : 1))
         return sb__fail(err, SB_ERR_INVALID_ARGUMENT, "no call %lld can fail in mode %d",
                         (long long)nth, mode);
     sb_status st = lock_device(context, &sim, err);
     if (st != SB_OK)
         return st;
-    sim->armed_op = op;
-    sim->armed_mode = mode;
-    sim->armed_in = nth;
+    if (alone)
+        memset(sim->armed, 0, sizeof sim->armed);
+    while (slot < SB__SIM_MAX_FAULTS && sim->armed[slot].in)
+        slot++;
+    if (slot == SB__SIM_MAX_FAULTS)
+        return unlock(sim, sb__fail(err, SB_ERR_OVER_LIMIT, "%d faults are armed already", slot));
+    sim->armed[slot] = (struct sb__sim_fault){.op = op, .mode = mode, .in = nth};
     return unlock(sim, SB_OK);
+}
+
+sb_status sb_sim_fail(sb_context *context, int32_t op, int64_t nth, int32_t mode, sb_error *err) {
+    return arm_fault(context, op, nth, mode, true, err);
+}
+
+sb_status sb_sim_fail_also(sb_context *context, int32_t op, int64_t nth, int32_t mode,
+                           sb_error *err) {
+    return arm_fault(context, op, nth, mode, false, err);
 }
 
 sb_status sb_sim_calls(const sb_context *context, int64_t *out, int32_t count, sb_error *err) {

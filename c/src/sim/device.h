@@ -18,6 +18,7 @@
 #include <stdbool.h>
 
 #define SB__SIM_MAX_SEGMENTS 64
+#define SB__SIM_MAX_FAULTS   16
 #define SB__SIM_REASON       112
 
 /* Work that has no SB_SIM_* number, since it can neither fail nor be counted. */
@@ -96,6 +97,12 @@ struct sb__sim_segment {
     size_t size, next;
 };
 
+/* A call that is to fail. */
+struct sb__sim_fault {
+    int32_t op, mode;
+    int64_t in; /* calls until then; 0: none is armed here */
+};
+
 struct sb__sim {
     pthread_mutex_t lock;
 
@@ -110,8 +117,7 @@ struct sb__sim {
     uint64_t random;
 
     int64_t calls[SB_SIM_OP_COUNT];
-    int32_t armed_op, armed_mode;
-    int64_t armed_in; /* 0: no fault is armed */
+    struct sb__sim_fault armed[SB__SIM_MAX_FAULTS];
     bool lost;
     char lost_reason[SB__SIM_REASON];
 };

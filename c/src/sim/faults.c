@@ -37,10 +37,18 @@ void sb__sim_lose(struct sb__sim *sim, const char *format, ...) {
     va_end(args);
 }
 
-static bool is_due(struct sb__sim *sim, int32_t op) {
-    if (sim->armed_in == 0 || (sim->armed_op != SB_SIM_ANY && sim->armed_op != op))
-        return false;
-    return --sim->armed_in == 0;
+/* Every armed fault counts the call; of those that are due with it the first armed decides. */
+static bool is_due(struct sb__sim *sim, int32_t op, int32_t *mode) {
+    bool due = false;
+    for (int i = 0; i < SB__SIM_MAX_FAULTS; i++) {
+        struct sb__sim_fault *fault = &sim->armed[i];
+        if (fault->in == 0 || (fault->op != SB_SIM_ANY && fault->op != op) || --fault->in != 0)
+            continue;
+        if (!due)
+            *mode = fault->mode;
+        due = true;
+    }
+    return due;
 }
 
 static sb_status fail_now(int32_t op, sb_error *err) {
@@ -52,12 +60,13 @@ static sb_status fail_now(int32_t op, sb_error *err) {
 }
 
 sb_status sb__sim_enter(struct sb__sim *sim, int32_t op, bool *breaks, sb_error *err) {
+    int32_t mode = SB_SIM_FAIL_NOW;
     sim->calls[op]++;
-    if (sim->lost || !is_due(sim, op))
+    if (sim->lost || !is_due(sim, op, &mode))
         return sb__sim_check_lost(sim, err);
     if (breaks)
-        *breaks = sim->armed_mode != SB_SIM_FAIL_NOW;
-    if (sim->armed_mode == SB_SIM_FAIL_STICKY) {
+        *breaks = mode != SB_SIM_FAIL_NOW;
+    if (mode == SB_SIM_FAIL_STICKY) {
         sb__sim_lose(sim, "%s lost the device, as it was made to", sb__sim_op_name(op));
         return sb__sim_check_lost(sim, err);
     }
