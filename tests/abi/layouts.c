@@ -75,7 +75,7 @@ MEMBER(sb_context_options, max_cache_bytes, 88, 8);
 MEMBER(sb_context_options, parallel_for, 96, 8);
 MEMBER(sb_context_options, parallel_for_user, 104, 8);
 
-STRUCT(sb_stats, 136, 8);
+STRUCT(sb_stats, 152, 8);
 MEMBER(sb_stats, struct_size, 0, 8);
 MEMBER(sb_stats, host_bytes, 8, 8);
 MEMBER(sb_stats, host_peak, 16, 8);
@@ -93,6 +93,8 @@ MEMBER(sb_stats, device_copies, 104, 8);
 MEMBER(sb_stats, device_copy_bytes, 112, 8);
 MEMBER(sb_stats, host_copies, 120, 8);
 MEMBER(sb_stats, host_copy_bytes, 128, 8);
+MEMBER(sb_stats, quarantined_bytes, 136, 8);
+MEMBER(sb_stats, leaked_bytes, 144, 8);
 
 STRUCT(sb_dl_version, 8, 4);
 MEMBER(sb_dl_version, major, 0, 4);

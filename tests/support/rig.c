@@ -112,7 +112,7 @@ void device_fail(sb_context *context, int32_t op, int64_t nth, int32_t mode) {
 }
 
 struct lent lend_host(size_t bytes, int fill) {
-    struct lent lent = {NULL, NULL, bytes, 0};
+    struct lent lent = {.bytes = bytes};
     assert_int_equal(posix_memalign(&lent.ptr, 64, bytes ? bytes : 1), 0);
     memset(lent.ptr, fill, bytes);
     return lent;
@@ -120,7 +120,7 @@ struct lent lend_host(size_t bytes, int fill) {
 
 struct lent lend_device(sb_context *context, size_t bytes, int fill) {
     sb_error err;
-    struct lent lent = {context, NULL, bytes, 0};
+    struct lent lent = {.context = context, .bytes = bytes};
     assert_ok(sb_sim_malloc(context, bytes ? bytes : 1, &lent.ptr, &err));
     device_fill(context, lent.ptr, bytes, fill);
     return lent;
@@ -129,6 +129,10 @@ struct lent lend_device(sb_context *context, size_t bytes, int fill) {
 void lent_deleter(void *user, void *ptr) {
     struct lent *lent = user;
     lent->deleted += lent->ptr == ptr ? 1 : 1000;
+    if (lent->taken && lent->context)
+        device_fill(lent->context, lent->ptr, lent->bytes, TAKEN);
+    else if (lent->taken)
+        memset(lent->ptr, TAKEN, lent->bytes);
 }
 
 bool lent_holds(const struct lent *lent, int fill) {

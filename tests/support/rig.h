@@ -39,7 +39,10 @@ struct lent {
     void *ptr;
     size_t bytes;
     int deleted;
+    bool taken; /* set it, and the deleter fills them with TAKEN: whoever writes them later shows */
 };
+
+#define TAKEN 0xEE
 
 struct lent lend_host(size_t bytes, int fill);
 struct lent lend_device(sb_context *context, size_t bytes, int fill);

@@ -10,6 +10,8 @@
 #include "memory/mem.h"
 #include "sim/device.h"
 
+#include <syncblob/dlpack.h>
+
 #include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -468,12 +470,100 @@ static void a_child_hangs_on_no_lock_of_what_it_did_not_share(void **state) {
     sb_mem *other = filled(e.context, BYTES, 8);
     struct sb__sim *sim = e.context->device;
     fork_while_held(&e.context->cache.lock, live_on, &e);
-    fork_while_held(&e.context->streams_lock, live_on, &e);
+    fork_while_held(&e.context->streams.lock, live_on, &e);
+    fork_while_held(&e.context->quarantine.lock, live_on, &e);
     fork_while_held(&sim->lock, live_on, &e);
     fork_while_held(&other->lock, live_on, &e);
     sb_mem_release(other);
     estate_release(&e);
     lent_free(&e.host);
+}
+
+/* Host bytes are current: reading, and asking about them, needs no lock. */
+static void read_beside_the_lock(void *arg) {
+    const sb_blob *blob = arg;
+    sb_dl_managed_versioned *tensor = NULL;
+    sb_mem *mem = NULL;
+    const void *in;
+    child_wants(sb_blob_data(blob, &mem, NULL) == SB_OK);
+    child_wants(sb_mem_storage(mem, SB_SIDE_CPU) != SB_STORAGE_NONE);
+    child_wants(sb_mem_synchronize(mem, NULL) == SB_OK);
+    child_wants(sb_mem_prefetch_cpu(mem, NULL, NULL) == SB_OK);
+    child_wants(sb_mem_cpu_data(mem, &in, NULL) == SB_OK);
+    child_wants(sb_blob_to_dlpack(blob, SB_SIDE_CPU, 0, &tensor, NULL) == SB_OK);
+    child_wants(tensor->dl_tensor.data == in);
+    tensor->deleter(tensor);
+}
+
+static void a_child_reads_current_bytes_beside_the_memory_s_lock(void **state) {
+    (void)state;
+    const char *const devices[] = {"cpu", "sim:0"};
+    for (int i = 0; i < 2; i++) {
+        sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
+        sb_context *context;
+        sb_error err;
+        sb_mem *mem;
+        const void *in;
+        float *x;
+        options.device = devices[i];
+        assert_ok(sb_context_create(&options, &context, &err));
+        sb_blob *blob = blob_of_count(context, SB_DTYPE_F32, 100);
+        assert_ok(sb_blob_overwrite_cpu_data_f32(blob, &x, &err));
+        memset(x, 0, 100 * sizeof *x);
+        if (i == 1)
+            assert_ok(sb_blob_gpu_data(blob, &in, &err));
+        assert_ok(sb_blob_data(blob, &mem, &err));
+        fork_while_held(&mem->lock, read_beside_the_lock, blob);
+        sb_blob_destroy(blob);
+        sb_context_release(context);
+    }
+}
+
+/* What needs the lock says so: its owner is not in this process. */
+static void change_beside_the_lock(void *arg) {
+    sb_mem *mem = arg;
+    void *out;
+    child_wants(sb_mem_mutable_cpu_data(mem, &out, NULL) == SB_ERR_FORKED);
+    child_wants(sb_mem_overwrite_cpu(mem, &out, NULL) == SB_ERR_FORKED);
+    child_wants(sb_mem_evict_gpu(mem, NULL) == SB_ERR_FORKED);
+    child_wants(sb_mem_set_cpu(mem, &out, BYTES, 0, NULL, NULL, NULL) == SB_ERR_FORKED);
+    sb_mem_release(mem);
+}
+
+static void a_child_is_told_that_the_memory_s_lock_stayed_behind(void **state) {
+    (void)state;
+    struct estate e;
+    sb_error err;
+    const void *in;
+    estate_open(&e);
+    sb_mem *mem = filled(e.context, BYTES, 8);
+    assert_ok(sb_mem_gpu_data(mem, &in, &err));
+    fork_while_held(&mem->lock, change_beside_the_lock, mem);
+    sb_mem_release(mem);
+    estate_release(&e);
+    lent_free(&e.host);
+}
+
+/* The child's own threads wait for each other as ever, in a context of the parent's. */
+static void touch_first(void *arg, int member) {
+    const void *in;
+    (void)member;
+    child_wants(sb_mem_cpu_data(arg, &in, NULL) == SB_OK);
+}
+
+static void touch_with_threads(void *arg) {
+    (void)arg;
+    for (int i = 0; i < 50; i++) {
+        sb_mem *mem = NULL;
+        child_wants(sb_mem_create(NULL, (size_t)4 << 20, &mem, NULL) == SB_OK);
+        team_run(4, touch_first, mem);
+        sb_mem_release(mem);
+    }
+}
+
+static void threads_of_a_child_share_memories(void **state) {
+    (void)state;
+    in_child(touch_with_threads, NULL);
 }
 
 static void trim_and_release(void *arg) {
@@ -566,6 +656,9 @@ int main(void) {
         cmocka_unit_test(page_locked_bytes_may_be_the_parent_s_alone),
         cmocka_unit_test(a_child_may_open_a_context_of_its_own),
         cmocka_unit_test(a_child_hangs_on_no_lock_of_what_it_did_not_share),
+        cmocka_unit_test(a_child_reads_current_bytes_beside_the_memory_s_lock),
+        cmocka_unit_test(a_child_is_told_that_the_memory_s_lock_stayed_behind),
+        cmocka_unit_test(threads_of_a_child_share_memories),
         cmocka_unit_test(host_only_contexts_work_on_beside_held_locks),
         cmocka_unit_test(forks_of_a_busy_process_do_not_hang),
     };

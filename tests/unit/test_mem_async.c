@@ -776,31 +776,55 @@ static void a_forgotten_stream_may_be_destroyed(void **state) {
     rig_close(&rig);
 }
 
-static void a_context_keeps_at_most_64_streams(void **state) {
+/* More than there are bits in a memory's set of streams. */
+static void a_memory_waits_for_any_number_of_streams(void **state) {
     (void)state;
-    enum { MANY = 70 };
+    enum { MANY = 100 };
+    struct rig rig;
+    sb_error err;
+    sb_mem *mem, *other;
+    const void *in = NULL;
+    sb_stream streams[MANY];
+    struct job jobs[MANY];
+    rig_open(&rig, "sim:0", 0);
+    schedule(&rig, SB_SIM_LAZY, 0);
+    assert_ok(sb_mem_create(rig.context, BYTES, &mem, &err));
+    assert_ok(sb_mem_create(rig.context, BYTES, &other, &err));
+    for (int i = 0; i < MANY; i++) {
+        streams[i] = new_stream(&rig);
+        assert_ok(sb_mem_gpu_data_on(i % 2 ? mem : other, streams[i], &in, &err));
+        launch(&jobs[i], rig.context, streams[i], in, 0, -1);
+    }
+    sb_mem_release(mem);
+    sb_mem_release(other);
+    assert_ok(sb_context_synchronize(rig.context, &err));
+    for (int i = 0; i < MANY; i++)
+        if (!jobs[i].ran || !jobs[i].right)
+            fail_with("the memory went before the work on stream %d", i);
+    for (int i = 0; i < MANY; i++)
+        end_stream(&rig, streams[i]);
+    rig_close(&rig);
+}
+
+/* Forgotten ones leave room: their slots are taken again. */
+static void forgotten_streams_cost_nothing(void **state) {
+    (void)state;
     struct rig rig;
     sb_error err;
     sb_mem *mem;
-    const void *in = NULL;
-    sb_stream streams[MANY];
-    int used = 0;
+    const void *in;
+    uint64_t first = 0;
     rig_open(&rig, "sim:0", 0);
     assert_ok(sb_mem_create(rig.context, BYTES, &mem, &err));
-    assert_ok(sb_mem_gpu_data(mem, &in, &err));
-    for (int i = 0; i < MANY; i++)
-        streams[i] = new_stream(&rig);
-    while (used < MANY && sb_mem_gpu_data_on(mem, streams[used], &in, NULL) == SB_OK)
-        used++;
-    assert_true(used >= 62 && used <= 64); /* the default and the own stream may take one each */
-    assert_status(SB_ERR_OVER_LIMIT, sb_mem_gpu_data_on(mem, streams[used], &in, &err));
-    assert_ok(sb_mem_gpu_data_on(mem, streams[3], &in, &err)); /* known already */
-    assert_ok(sb_context_forget_stream(rig.context, streams[5], &err));
-    assert_ok(sb_mem_gpu_data_on(mem, streams[used], &in, &err));
-    assert_status(SB_ERR_OVER_LIMIT, sb_mem_gpu_data_on(mem, streams[5], &in, &err));
+    for (int i = 0; i < 100; i++) {
+        sb_stream stream = new_stream(&rig);
+        assert_ok(sb_mem_gpu_data_on(mem, stream, &in, &err));
+        end_stream(&rig, stream);
+        if (i == 0)
+            first = rig_stats(&rig).host_bytes;
+    }
+    assert_int_equal(rig_stats(&rig).host_bytes, first);
     sb_mem_release(mem);
-    for (int i = 0; i < MANY; i++)
-        end_stream(&rig, streams[i]);
     rig_close(&rig);
 }
 
@@ -1062,7 +1086,8 @@ int main(void) {
         cmocka_unit_test(later_work_is_ordered_after_recorded_streams),
         cmocka_unit_test(plain_calls_are_ordered_with_the_default_stream),
         cmocka_unit_test(a_forgotten_stream_may_be_destroyed),
-        cmocka_unit_test(a_context_keeps_at_most_64_streams),
+        cmocka_unit_test(a_memory_waits_for_any_number_of_streams),
+        cmocka_unit_test(forgotten_streams_cost_nothing),
         cmocka_unit_test(prefetch_starts_what_the_read_would_do),
         cmocka_unit_test(random_walks_always_see_the_right_bytes),
     };

@@ -9,8 +9,8 @@
  * SB_OK or one of NO_DEVICE, OUT_OF_MEMORY, DEVICE_FAILURE, DEVICE_LOST,
  * UNSUPPORTED, WRONG_DEVICE, FORKED, and writes `err` (never NULL here) on failure
  * with sb_backend_fail; it has done and queued nothing then. DEVICE_LOST makes
- * the whole context lost: from then on only stream_synchronize, free, free_pinned,
- * event_destroy and close are called. Callers see what a slot returns, and any
+ * the whole context lost: from then on only stream_synchronize, event_wait, free,
+ * free_pinned, event_destroy and close are called. Callers see what a slot returns, and any
  * other code as DEVICE_FAILURE. c/guide/backend.md writes one from the beginning.
  *
  * "Queued on `stream`" means ordered after all that was queued there before;
@@ -104,10 +104,11 @@ typedef struct sb_backend {
      *  one that is being captured. NULL is always right. */
     sb_status (*check_stream)(void *device, sb_stream stream, sb_error *err);
     /** Waits for all work queued on `stream`; a failure of that work is
-     *  returned here. After DEVICE_FAILURE the core waits once more before it
-     *  lets go of memory that the work uses; DEVICE_LOST says that the work
-     *  has ended, one way or the other. Also called on a lost device, where work
-     *  may go on after a failure of another slot. */
+     *  returned here, once. SB_OK and DEVICE_LOST say that the work has ended, one
+     *  way or the other. After any other status the core waits once more; until a
+     *  wait says so, memory that the work uses is neither freed nor used again, and
+     *  its deleter does not run. Also called on a lost device, where work may go on
+     *  after a failure of another slot. */
     sb_status (*stream_synchronize)(void *device, sb_stream stream, sb_error *err);
     /** An event that completes when all that is queued so far on `stream` has. */
     sb_status (*event_record)(void *device, sb_stream stream, void **out, sb_error *err);

@@ -6,6 +6,14 @@
  *
  * NULL where a context is asked for means a built-in one: host only, default
  * limits, never destroyed.
+ *
+ * Quarantine: work on a device is over when the device says so, not when waiting
+ * for it has failed. Storage that is given up while nobody can tell whether work
+ * on it is over is neither freed nor used again, and its deleter does not run; it
+ * counts as live. The context asks for it again whenever it is synchronised or
+ * trimmed and a memory of it is released. If the last owner lets go of the context
+ * first, the context stays: it goes, with what it kept, once the device answers
+ * when any context is trimmed or ends (sb_stats::leaked_bytes until then).
  */
 #ifndef SYNCBLOB_CONTEXT_H
 #define SYNCBLOB_CONTEXT_H
@@ -138,10 +146,10 @@ SB_API sb_status sb_context_device_status(const sb_context *context);
  *  Errors: NO_DEVICE, DEVICE_LOST, FORKED, UNSUPPORTED (a backend without streams). */
 SB_API sb_status sb_context_stream(const sb_context *context, sb_stream *out, sb_error *err);
 
-/** Waits until all work queued on the device by the library is done.
- *  Host-only: nothing to wait for, SB_OK. @param context [nullable] the built-in one
- *  Errors: OUT_OF_MEMORY, UNSUPPORTED (a stream in use is being captured), DEVICE_FAILURE,
- *  DEVICE_LOST, FORKED. */
+/** Waits until all work queued on the device by the library is done, and gives back
+ *  what is in quarantine and over by then. Host-only: nothing to wait for, SB_OK. @param context
+ * [nullable] the built-in one Errors: OUT_OF_MEMORY, UNSUPPORTED (a stream in use is being
+ * captured), DEVICE_FAILURE, DEVICE_LOST, FORKED. */
 SB_API sb_status sb_context_synchronize(sb_context *context, sb_error *err);
 
 /** Waits for the work on `stream` that this context's memories depend on and
@@ -174,11 +182,14 @@ typedef struct sb_stats {
     uint64_t device_copy_bytes; /**< their bytes */
     uint64_t host_copies;       /**< copies of whole buffers within the host */
     uint64_t host_copy_bytes;   /**< their bytes */
+    uint64_t quarantined_bytes; /**< given up, but kept: the device may still use them, and nobody
+                                     could find out (also in the live figures above) */
+    uint64_t leaked_bytes; /**< of the process: what contexts that have ended keep in quarantine */
 } sb_stats;
 
 /** No figures, as an initialiser. */
 #define SB_STATS_INIT                                                                              \
-    { sizeof(sb_stats), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+    { sizeof(sb_stats), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 
 /** Reads the figures; may be called at any time from any thread.
  *  @param context [nullable] the built-in one
@@ -186,7 +197,8 @@ typedef struct sb_stats {
  *  Errors: ABI_MISMATCH (struct_size too small). */
 SB_API sb_status sb_context_stats(const sb_context *context, sb_stats *out, sb_error *err);
 
-/** Gives cached memory back; pointers in use stay valid. @param context [nullable] */
+/** Gives cached memory back, and what is in quarantine if the device has let go of it by now, for
+ *  which it waits; pointers in use stay valid. @param context [nullable] */
 SB_API void sb_context_trim(sb_context *context);
 
 /** Frees bytes that a function of this library gave as [owned] bytes.

@@ -13,7 +13,8 @@
  * fetch it again.
  *
  * In the lists of errors UNINITIALIZED is a LOST memory, unless more is said. In
- * a forked child, host bytes that a CUDA device has page-locked are FORKED too.
+ * a forked child FORKED also stands for host bytes that a CUDA device has
+ * page-locked, and for a memory that another thread was changing at the fork.
  */
 #ifndef SYNCBLOB_MEM_H
 #define SYNCBLOB_MEM_H
@@ -66,7 +67,8 @@ SB_API sb_status sb_mem_create(sb_context *context, size_t bytes, sb_mem **out, 
 SB_API sb_mem *sb_mem_retain(sb_mem *mem);
 
 /** One owner less; the last one waits for pending transfers, frees what is
- *  owned and runs the deleters of what is borrowed. @param mem [owned, nullable] */
+ *  owned and runs the deleters of what is borrowed, or leaves both to quarantine
+ *  (context.h). @param mem [owned, nullable] */
 SB_API void sb_mem_release(sb_mem *mem);
 
 /** 1 if there is exactly one owner. */
@@ -111,8 +113,7 @@ SB_API sb_status sb_mem_gpu_data(const sb_mem *mem, const void **out, sb_error *
  *  @param stream [borrowed]
  *  @param out [borrowed] see "Pointers" above
  *  Errors: as sb_mem_gpu_data, WRONG_DEVICE (a stream of another device), UNSUPPORTED
- *  (a capturing stream), OVER_LIMIT (more than 64 streams of a context in
- *  use; see sb_context_forget_stream). */
+ *  (a capturing stream). */
 SB_API sb_status sb_mem_gpu_data_on(const sb_mem *mem, sb_stream stream, const void **out,
                                     sb_error *err);
 
@@ -144,7 +145,7 @@ SB_API sb_status sb_mem_overwrite_gpu(sb_mem *mem, void **out, sb_error *err);
 /** The same for work on `stream`.
  *  @param stream [borrowed] see sb_mem_gpu_data_on
  *  @param out [borrowed] see "Pointers" above
- *  Errors: as sb_mem_overwrite_gpu, WRONG_DEVICE, OVER_LIMIT (both of the stream). */
+ *  Errors: as sb_mem_overwrite_gpu, WRONG_DEVICE (the stream). */
 SB_API sb_status sb_mem_overwrite_gpu_on(sb_mem *mem, sb_stream stream, void **out, sb_error *err);
 
 /** Makes the caller's host memory this memory's host side, in place: every
@@ -157,8 +158,9 @@ SB_API sb_status sb_mem_overwrite_gpu_on(sb_mem *mem, sb_stream stream, void **o
  *  @param deleter [nullable] runs once when the storage is given up, after
  *      pending copies; not at all when this call fails
  *  @param user passed to `deleter`
- *  Errors: INVALID_ARGUMENT (bytes differ, unknown flag), DEVICE_FAILURE, DEVICE_LOST, FORKED (all
- *  of a pending copy). */
+ *  Errors: INVALID_ARGUMENT (bytes differ, unknown flag), OUT_OF_MEMORY, CAP_REACHED (both where
+ *  the context has a device), DEVICE_FAILURE, DEVICE_LOST, FORKED (the last three of a pending
+ *  copy). */
 SB_API sb_status sb_mem_set_cpu(sb_mem *mem, void *ptr, size_t bytes, uint32_t flags,
                                 sb_deleter deleter, void *user, sb_error *err);
 
@@ -189,7 +191,7 @@ SB_API sb_status sb_mem_async_cpu_pull(const sb_mem *mem, sb_stream stream, sb_e
 /** Starts what sb_mem_cpu_data would do, queued on `stream`; never an error
  *  for a head but LOST. Host-only contexts: only the zero fill is left.
  *  @param stream [borrowed] see sb_mem_gpu_data_on
- *  Errors: as sb_mem_cpu_data, WRONG_DEVICE, OVER_LIMIT (both of the stream). */
+ *  Errors: as sb_mem_cpu_data, WRONG_DEVICE (the stream). */
 SB_API sb_status sb_mem_prefetch_cpu(const sb_mem *mem, sb_stream stream, sb_error *err);
 
 /** Starts what sb_mem_gpu_data_on would do.

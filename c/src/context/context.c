@@ -25,7 +25,8 @@ static sb_context builtin = {
     .max_cache_bytes = DEFAULT_CACHE_CAP,
     .device_name = "cpu",
     .cache = {.lock = PTHREAD_MUTEX_INITIALIZER},
-    .streams_lock = PTHREAD_MUTEX_INITIALIZER,
+    .streams = {.lock = PTHREAD_MUTEX_INITIALIZER},
+    .quarantine = {.lock = PTHREAD_MUTEX_INITIALIZER},
 };
 
 static void init_builtin(void) {
@@ -169,7 +170,6 @@ static sb_status open_device(sb_context *context, const sb_context_options *o, c
     context->ordinal = ordinal;
     if (context->backend.own_stream)
         context->stream = context->backend.own_stream(context->device);
-    context->streams_used = 1; /* slot 0: NULL, the legacy default stream */
     return SB_OK;
 }
 
@@ -198,11 +198,18 @@ static sb_status alloc_context(const sb_context_options *o, sb_context **out, sb
     return SB_OK;
 }
 
-static void free_context(sb_context *context) {
-    sb_context_trim(context);
+void sb__context_end(sb_context *context) {
+    sb__quarantine_ask(context);
+    sb__cache_trim(context);
+    if (!sb__quarantine_is_empty(context) && sb__context_is_ours(context)) {
+        sb__quarantine_stay(context);
+        return;
+    }
     if (context->has_device && sb__context_is_ours(context))
         context->backend.close(context->device);
-    pthread_mutex_destroy(&context->streams_lock);
+    sb__streams_free(context);
+    pthread_mutex_destroy(&context->streams.lock);
+    pthread_mutex_destroy(&context->quarantine.lock);
     pthread_mutex_destroy(&context->cache.lock);
     sb_allocator allocator = context->allocator;
     allocator.free(allocator.user, context, sizeof *context, 64, SB_ALLOC_OBJECT | SB_ALLOC_ZEROED);
@@ -231,13 +238,14 @@ sb_status sb_context_create(const sb_context_options *options, sb_context **out,
     sb__fork_watch();
     context->fork_generation = sb__counter_read(&sb__fork_generation);
     context->limits = limits;
-    pthread_mutex_init(&context->streams_lock, NULL);
+    pthread_mutex_init(&context->streams.lock, NULL);
+    pthread_mutex_init(&context->quarantine.lock, NULL);
     pthread_mutex_init(&context->cache.lock, NULL);
     memcpy(context->device_name, "cpu", sizeof "cpu");
     if (strcmp(device, "cpu") != 0)
         st = open_device(context, &o, device, err);
     if (st != SB_OK) {
-        free_context(context);
+        sb__context_end(context);
         return st;
     }
     *out = context;
@@ -253,8 +261,17 @@ sb_context *sb_context_retain(sb_context *context) {
 void sb_context_release(sb_context *context) {
     if (!context || context == &builtin)
         return;
-    if (atomic_fetch_sub_explicit(&context->refs, 1, memory_order_acq_rel) == 1)
-        free_context(context);
+    if (atomic_fetch_sub_explicit(&context->refs, 1, memory_order_acq_rel) == 1) {
+        sb__quarantine_ask_stayed();
+        sb__context_end(context);
+    }
+}
+
+void sb_context_trim(sb_context *context) {
+    context = sb__context(context);
+    sb__quarantine_ask(context); /* first: what it gives back may go to the cache */
+    sb__quarantine_ask_stayed();
+    sb__cache_trim(context);
 }
 
 const char *sb_context_device(const sb_context *context) {
@@ -282,6 +299,7 @@ sb_status sb_context_synchronize(sb_context *context, sb_error *err) {
     context = sb__context(context);
     if (!context->has_device)
         return SB_OK;
-    /* The library's own stream is among them: the legacy default one, slot 0, waits for it. */
-    return sb__streams_wait(context, ~(uint64_t)0, err);
+    sb_status st = sb__streams_wait(context, SB__ALL_STREAMS, err);
+    sb__quarantine_ask(context);
+    return st;
 }

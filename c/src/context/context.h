@@ -6,14 +6,16 @@
      1. an sb_mem's lock       never two of them; under it run slots of the
                                allocator and of the backend, but no deleter and
                                no parallel_for
-     2. streams_lock           under it run event_record and stream_synchronize
-        cache.lock             under it runs nothing
+     2. streams.lock           under it run event_record and stream_synchronize
+        cache.lock, quarantine.lock, and that of the contexts that stayed behind:
+                               under them runs nothing
      3. a backend's own locks  the simulated device has one, recursive, under
                                which kernels run; they call sb_sim_address alone
 
    A handler of fork takes none. In a forked child another thread may have left
-   any of them locked: there the lock of a memory is taken only for a memory
-   that nobody used, cache.lock only if it is free, the others never. */
+   any of them locked: there the lock of a memory is taken only if it is not
+   held by a thread of the parent's (sb__lock), cache.lock only if it is free,
+   the others never. */
 #ifndef SB_CONTEXT_CONTEXT_H
 #define SB_CONTEXT_CONTEXT_H
 
@@ -25,8 +27,6 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
-
-#define SB__MAX_STREAMS 64 /* of a context; slot 0 is the legacy default stream */
 
 /* One figure of sb_stats that has a live and a peak part, under a cap. */
 struct sb__account {
@@ -54,6 +54,27 @@ struct sb__host_cache {
     struct sb__cached entries[SB__CACHE_ENTRIES];
 };
 
+/* The caller's streams that memories were used on, by slot. */
+struct sb__streams {
+    pthread_mutex_t lock;
+    struct sb__named_stream *named; /* of slot SB__FIRST_NAMED and up */
+    int32_t count, capacity;        /* of `named` */
+};
+
+/* Something that was given up. Made beforehand, since giving up cannot fail. */
+struct sb__quarantined {
+    struct sb__quarantined *next;
+    uint64_t users; /* the work that has to be over, as a set of streams */
+    size_t bytes;
+    void (*give_back)(struct sb__quarantined *entry); /* runs deleters: without any lock */
+};
+
+struct sb__quarantine {
+    pthread_mutex_t lock;
+    struct sb__quarantined *first;
+    sb__counter bytes;
+};
+
 struct sb_context {
     _Atomic int64_t refs;
     uint32_t flags;
@@ -76,15 +97,17 @@ struct sb_context {
     sb__counter borrowed;
     sb__counter copies[4], copied_bytes[4]; /* by enum sb__direction */
 
-    pthread_mutex_t streams_lock;
-    uint64_t streams_used; /* bit i: streams[i] is in use */
-    sb_stream streams[SB__MAX_STREAMS];
+    struct sb__streams streams;
+    struct sb__quarantine quarantine;
+    sb_context *next_stayed; /* of a context that ended with something in quarantine */
 };
 
 enum sb__direction { SB__UPLOAD, SB__DOWNLOAD, SB__DEVICE_COPY, SB__HOST_COPY };
 
 /* `context`, or the built-in one for NULL. */
 sb_context *sb__context(const sb_context *context);
+/* Frees a context without owners, unless its device holds on to something of it. */
+void sb__context_end(sb_context *context);
 /* What the caller gave: NULL for the built-in one. */
 sb_context *sb__context_public(sb_context *context);
 /* The limits of a read: `limits` (may be NULL) over the context's, every member filled in. */
@@ -100,7 +123,8 @@ void sb__object_free(sb_context *context, void *object, size_t bytes);
 sb_status sb__object_grow(sb_context *context, void **object, size_t old_bytes, size_t new_bytes,
                           sb_error *err);
 
-/* Ordinary memory as it comes from the allocator; flags SB_ALLOC_*, the same for both calls. */
+/* Ordinary memory as it comes from the allocator; flags SB_ALLOC_*, the same for both calls. Where
+   there is none left, the cache is emptied for it. */
 sb_status sb__ordinary_alloc(sb_context *context, size_t bytes, uint32_t flags, void **out,
                              sb_error *err);
 void sb__ordinary_free(sb_context *context, void *ptr, size_t bytes, uint32_t flags);
@@ -116,6 +140,7 @@ void sb__host_release(sb_context *context, void *buffer, size_t bytes, bool pinn
 /* The cache of freed buffers (host_cache.c). False: there is none such, or it is not kept. */
 bool sb__cache_take(sb_context *context, size_t bytes, bool pinned, void **out);
 bool sb__cache_put(sb_context *context, void *ptr, size_t bytes, bool pinned);
+void sb__cache_trim(sb_context *context);
 
 /* Takes from and gives back to an account; CAP_REACHED. */
 sb_status sb__account_take(struct sb__account *account, size_t bytes, const char *what,
@@ -156,7 +181,8 @@ sb_status sb__device_copy(sb_context *context, enum sb__direction direction, voi
                           const void *src, size_t bytes, sb_stream stream, sb_error *err);
 sb_status sb__device_check_pointer(sb_context *context, const void *ptr, size_t bytes,
                                    sb_error *err);
-/* Waits for the stream; nothing to do for a backend without streams. */
+/* Waits for the stream; nothing to do for a backend without streams. This and sb__event_wait ask a
+   lost device too: work that was queued before the loss may go on. */
 sb_status sb__device_synchronize(sb_context *context, sb_stream stream, sb_error *err);
 /* `*out` stays NULL for a backend without events: its work is done already. */
 sb_status sb__event_record(sb_context *context, sb_stream stream, void **out, sb_error *err);
@@ -176,18 +202,48 @@ sb_status sb__device_sumsq(sb_context *context, int32_t dtype, int64_t count, co
 /* A write in place failed on the way: the device is lost. Returns DEVICE_LOST, `err` reworded. */
 sb_status sb__device_spoiled(sb_context *context, sb_error *err);
 
-/* --- streams of the caller (streams.c) ---------------------------------------- */
+/* --- streams (streams.c) --------------------------------------------------------
+
+   Each stream has a slot; a set of streams is one word, in which streams share bits once there
+   are many. Whoever names a bit waits for all that share it. */
+
+enum {
+    SB__LEGACY_SLOT, /* NULL, the legacy default stream */
+    SB__OWN_SLOT,    /* the library's own */
+    SB__FIRST_NAMED
+};
+
+#define SB__ALL_STREAMS (~(uint64_t)0)
+
+static inline uint64_t sb__slot_bit(int32_t slot) {
+    const int32_t shared = 64 - SB__FIRST_NAMED;
+    return (uint64_t)1 << (slot < SB__FIRST_NAMED
+                               ? slot
+                               : SB__FIRST_NAMED + (slot - SB__FIRST_NAMED) % shared);
+}
 
 /* The slot of a stream, a new one if need be, after check_stream. */
 sb_status sb__stream_slot(sb_context *context, sb_stream stream, int32_t *out, sb_error *err);
-/* Makes `stream` wait for the work queued so far on every stream of `users` (a set of slots)
-   but itself. */
+/* Makes `stream` wait for the work queued so far on every stream of `users` but itself. */
 sb_status sb__streams_order(sb_context *context, uint64_t users, sb_stream stream, sb_error *err);
-/* The host waits for the same work. */
+/* The host waits for the same work, for all of it also where a wait fails; the first failure. */
 sb_status sb__streams_wait(sb_context *context, uint64_t users, sb_error *err);
-/* Waits for all work of the context on a device that is given up but may go on: nobody waits any
-   more when memory is given back. */
-void sb__streams_end(sb_context *context);
+/* Waits for the same work, on a lost device too, and says whether it is over: false if that cannot
+   be told of a stream, since waits may fail without having waited. */
+bool sb__streams_over(sb_context *context, uint64_t users);
+void sb__streams_free(sb_context *context);
+
+/* --- quarantine (quarantine.c) ---------------------------------------------------- */
+
+/* Takes what must not be freed or used again before the work of entry->users is over. */
+void sb__quarantine_put(sb_context *context, struct sb__quarantined *entry);
+/* Gives back what is over by now. Waits; no lock may be held, since deleters run. */
+void sb__quarantine_ask(sb_context *context);
+bool sb__quarantine_is_empty(const sb_context *context);
+/* A context without owners stays until its quarantine is empty; asks all such contexts. */
+void sb__quarantine_stay(sb_context *context);
+void sb__quarantine_ask_stayed(void);
+uint64_t sb__quarantine_leaked(void);
 
 /* --- backends ------------------------------------------------------------------ */
 

@@ -93,16 +93,23 @@ sb_status sb__device_failed(sb_context *context, sb_status status, const sb_erro
 }
 
 /* Checks, then evaluates CALL, in which `slot_err` is what the slot writes. */
-#define GUARDED(context, err, CALL)                                                                \
+#define CHECKED(check, context, err, CALL)                                                         \
     do {                                                                                           \
         sb_error slot_error = {.code = SB_OK}, *slot_err = &slot_error;                            \
-        sb_status guarded_st = sb__device_check(context, err);                                     \
+        sb_status guarded_st = check(context, err);                                                \
         if (guarded_st != SB_OK)                                                                   \
             return guarded_st;                                                                     \
         guarded_st = CALL;                                                                         \
         return guarded_st == SB_OK ? SB_OK                                                         \
                                    : sb__device_failed(context, guarded_st, slot_err, err);        \
     } while (0)
+
+#define GUARDED(context, err, CALL) CHECKED(sb__device_check, context, err, CALL)
+
+/* For waits: what was queued before the loss of the device has to end, too. */
+static sb_status check_process(const sb_context *context, sb_error *err) {
+    return sb__context_is_ours(context) ? SB_OK : fail_unusable(context, SB_ERR_FORKED, err);
+}
 
 static sb_status alloc_slot(sb_context *context, size_t bytes, sb_stream stream, void **out,
                             sb_error *err) {
@@ -162,7 +169,8 @@ sb_status sb__device_check_pointer(sb_context *context, const void *ptr, size_t 
 sb_status sb__device_synchronize(sb_context *context, sb_stream stream, sb_error *err) {
     if (!context->backend.stream_synchronize)
         return sb__device_check(context, err);
-    GUARDED(context, err, context->backend.stream_synchronize(context->device, stream, slot_err));
+    CHECKED(check_process, context, err,
+            context->backend.stream_synchronize(context->device, stream, slot_err));
 }
 
 sb_status sb__event_record(sb_context *context, sb_stream stream, void **out, sb_error *err) {
@@ -173,7 +181,8 @@ sb_status sb__event_record(sb_context *context, sb_stream stream, void **out, sb
 }
 
 sb_status sb__event_wait(sb_context *context, void *event, sb_error *err) {
-    GUARDED(context, err, context->backend.event_wait(context->device, event, slot_err));
+    CHECKED(check_process, context, err,
+            context->backend.event_wait(context->device, event, slot_err));
 }
 
 void sb__event_destroy(sb_context *context, void *event) {
@@ -235,8 +244,8 @@ sb_status sb__device_alloc_pinned(sb_context *context, size_t bytes, void **out,
 
 sb_status sb__device_spoiled(sb_context *context, sb_error *err) {
     char reason[sizeof err->message] = "";
-    lose(context);
-    sb__streams_end(context);
+    lose(context); /* refuses new work; what is queued is waited for here, or by who needs it */
+    (void)sb__streams_over(context, SB__ALL_STREAMS);
     if (!err)
         return SB_ERR_DEVICE_LOST;
     int32_t code = err->device_code;

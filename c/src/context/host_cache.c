@@ -54,8 +54,7 @@ bool sb__cache_put(sb_context *context, void *ptr, size_t bytes, bool pinned) {
     return true;
 }
 
-void sb_context_trim(sb_context *context) {
-    context = sb__context(context);
+void sb__cache_trim(sb_context *context) {
     struct sb__host_cache *cache = &context->cache;
     struct sb__cached old[SB__CACHE_ENTRIES];
     int dropped = 0;

@@ -26,8 +26,8 @@ void sb__account_give(struct sb__account *account, size_t bytes) {
     sb__counter_subtract(&account->live, bytes);
 }
 
-sb_status sb__ordinary_alloc(sb_context *context, size_t bytes, uint32_t flags, void **out,
-                             sb_error *err) {
+static sb_status try_ordinary(sb_context *context, size_t bytes, uint32_t flags, void **out,
+                              sb_error *err) {
     sb_status st = sb__account_take(&context->host, bytes, "host memory", err);
     if (st != SB_OK)
         return st;
@@ -38,6 +38,21 @@ sb_status sb__ordinary_alloc(sb_context *context, size_t bytes, uint32_t flags, 
     }
     *out = ptr;
     return SB_OK;
+}
+
+sb_status sb__ordinary_alloc(sb_context *context, size_t bytes, uint32_t flags, void **out,
+                             sb_error *err) {
+    sb_error first;
+    sb_status st = try_ordinary(context, bytes, flags, out, &first);
+    if (st == SB_OK)
+        return st;
+    if (sb__counter_read(&context->cache.bytes)) {
+        sb__cache_trim(context); /* what is kept for later is wanted now */
+        return try_ordinary(context, bytes, flags, out, err);
+    }
+    if (err)
+        *err = first;
+    return st;
 }
 
 void sb__ordinary_free(sb_context *context, void *ptr, size_t bytes, uint32_t flags) {
@@ -113,17 +128,7 @@ sb_status sb__host_alloc(sb_context *context, size_t bytes, bool zeroed, bool *o
                          void **out, sb_error *err) {
     if (cached_alloc(context, bytes, zeroed, out_pinned, out))
         return SB_OK;
-    sb_error first;
-    sb_status st = fresh_alloc(context, bytes, out_pinned, out, &first);
-    if (st == SB_OK)
-        return st;
-    if (sb__counter_read(&context->cache.bytes)) {
-        sb_context_trim(context); /* what is kept for later is wanted now */
-        return fresh_alloc(context, bytes, out_pinned, out, err);
-    }
-    if (err)
-        *err = first;
-    return st;
+    return fresh_alloc(context, bytes, out_pinned, out, err);
 }
 
 void sb__host_free(sb_context *context, void *buffer, size_t bytes, bool pinned) {

@@ -25,6 +25,8 @@ static void collect(sb_context *context, sb_stats *stats) {
     stats->device_copy_bytes = sb__counter_read(&context->copied_bytes[SB__DEVICE_COPY]);
     stats->host_copies = sb__counter_read(&context->copies[SB__HOST_COPY]);
     stats->host_copy_bytes = sb__counter_read(&context->copied_bytes[SB__HOST_COPY]);
+    stats->quarantined_bytes = sb__counter_read(&context->quarantine.bytes);
+    stats->leaked_bytes = sb__quarantine_leaked();
 }
 
 sb_status sb_context_stats(const sb_context *context, sb_stats *out, sb_error *err) {

@@ -1,110 +1,180 @@
-/* The caller's streams that memories of a context were used on. Each has a
-   slot; a memory keeps a set of slots. Forgetting a stream empties its slot;
-   a memory that still names the slot then waits for nothing, or for one
-   stream more than it needs. */
+/* The streams that memories of a context are used on: the legacy default one,
+   the library's own, and those that the caller named. Forgetting a stream
+   empties its slot; a memory that still names the slot then waits for nothing,
+   or for one stream more than it needs. */
 #include "context/context.h"
 
 #include "base/error.h"
 
-static uint64_t bit(int32_t slot) {
-    return (uint64_t)1 << slot;
+#define FIRST_CAPACITY 8
+
+struct sb__named_stream {
+    sb_stream stream;
+    bool in_use;
+};
+
+/* Of a slot in use. */
+static sb_stream stream_of(const sb_context *context, int32_t slot) {
+    switch (slot) {
+    case SB__LEGACY_SLOT:
+        return NULL;
+    case SB__OWN_SLOT:
+        return context->stream;
+    default:
+        return context->streams.named[slot - SB__FIRST_NAMED].stream;
+    }
+}
+
+static bool is_in_use(const sb_context *context, int32_t slot) {
+    return slot < SB__FIRST_NAMED || context->streams.named[slot - SB__FIRST_NAMED].in_use;
+}
+
+static int32_t slot_count(const sb_context *context) {
+    return SB__FIRST_NAMED + context->streams.count;
 }
 
 static int32_t find_slot(const sb_context *context, sb_stream stream) {
-    for (int32_t i = 0; i < SB__MAX_STREAMS; i++)
-        if (context->streams_used & bit(i) && context->streams[i] == stream)
-            return i;
+    for (int32_t slot = 0; slot < slot_count(context); slot++)
+        if (is_in_use(context, slot) && stream_of(context, slot) == stream)
+            return slot;
     return -1;
 }
 
-static int32_t take_slot(sb_context *context, sb_stream stream) {
-    int32_t slot = find_slot(context, stream);
-    for (int32_t i = 0; slot < 0 && i < SB__MAX_STREAMS; i++) {
-        if (context->streams_used & bit(i))
-            continue;
-        context->streams[i] = stream;
-        context->streams_used |= bit(i);
-        slot = i;
-    }
-    return slot;
+static sb_status grow(sb_context *context, sb_error *err) {
+    struct sb__streams *streams = &context->streams;
+    int32_t capacity = streams->capacity ? streams->capacity * 2 : FIRST_CAPACITY;
+    void *named = streams->named;
+    size_t size = sizeof *streams->named;
+    sb_status st = sb__object_grow(context, &named, (size_t)streams->capacity * size,
+                                   (size_t)capacity * size, err);
+    if (st != SB_OK)
+        return st;
+    streams->named = named;
+    streams->capacity = capacity;
+    return SB_OK;
+}
+
+static sb_status take_slot(sb_context *context, sb_stream stream, int32_t *out, sb_error *err) {
+    struct sb__streams *streams = &context->streams;
+    *out = find_slot(context, stream);
+    if (*out >= 0)
+        return SB_OK;
+    int32_t i = 0;
+    while (i < streams->count && streams->named[i].in_use)
+        i++;
+    sb_status st = i < streams->capacity ? SB_OK : grow(context, err);
+    if (st != SB_OK)
+        return st;
+    if (i == streams->count)
+        streams->count++;
+    streams->named[i] = (struct sb__named_stream){stream, true};
+    *out = SB__FIRST_NAMED + i;
+    return SB_OK;
 }
 
 sb_status sb__stream_slot(sb_context *context, sb_stream stream, int32_t *out, sb_error *err) {
     sb_status st = sb__device_check_stream(context, stream, err);
     if (st != SB_OK)
         return st;
-    pthread_mutex_lock(&context->streams_lock);
-    *out = take_slot(context, stream);
-    pthread_mutex_unlock(&context->streams_lock);
-    if (*out < 0)
-        return sb__fail(err, SB_ERR_OVER_LIMIT,
-                        "%d streams are in use; forget one with sb_context_forget_stream",
-                        SB__MAX_STREAMS);
-    return SB_OK;
-}
-
-/* Events of the work queued so far on each stream of `users` but `except`. The lock keeps a stream
-   from being forgotten and destroyed meanwhile; what has to wait does so without it. */
-static sb_status record_events(sb_context *context, uint64_t users, const sb_stream *except,
-                               void **events, int *count, sb_error *err) {
-    sb_status st = sb__device_check(context, err); /* no lock is taken in a forked child */
-    *count = 0;
-    if (st != SB_OK)
-        return st;
-    pthread_mutex_lock(&context->streams_lock);
-    users &= context->streams_used;
-    for (int32_t i = 0; users && st == SB_OK; i++, users >>= 1) {
-        if (!(users & 1) || (except && context->streams[i] == *except))
-            continue;
-        st = sb__event_record(context, context->streams[i], &events[*count], err);
-        *count += st == SB_OK && events[*count];
-    }
-    pthread_mutex_unlock(&context->streams_lock);
+    pthread_mutex_lock(&context->streams.lock);
+    st = take_slot(context, stream, out, err);
+    pthread_mutex_unlock(&context->streams.lock);
     return st;
 }
 
-static void destroy_events(sb_context *context, void **events, int count) {
-    for (int i = 0; i < count; i++)
-        sb__event_destroy(context, events[i]);
+void sb__streams_free(sb_context *context) {
+    struct sb__streams *streams = &context->streams;
+    sb__object_free(context, streams->named, (size_t)streams->capacity * sizeof *streams->named);
+}
+
+/* The first slot from `slot` on that is in use by a stream of `users` but `except`; -1: none. */
+static int32_t next_user(const sb_context *context, uint64_t users, int32_t slot,
+                         const sb_stream *except) {
+    for (; slot < slot_count(context); slot++)
+        if (users & sb__slot_bit(slot) && is_in_use(context, slot) &&
+            (!except || stream_of(context, slot) != *except))
+            return slot;
+    return -1;
+}
+
+/* An event of the work queued so far on the next user from `*slot` on; `*slot` becomes its slot, or
+   -1. The lock keeps a stream from being forgotten and destroyed meanwhile; what has to wait does
+   so without it. */
+static sb_status record_next(sb_context *context, uint64_t users, const sb_stream *except,
+                             int32_t *slot, void **event, sb_error *err) {
+    sb_status st = sb__device_check(context, err); /* no lock is taken in a forked child */
+    *event = NULL;
+    if (st != SB_OK)
+        return st;
+    pthread_mutex_lock(&context->streams.lock);
+    *slot = next_user(context, users, *slot, except);
+    if (*slot >= 0)
+        st = sb__event_record(context, stream_of(context, *slot), event, err);
+    pthread_mutex_unlock(&context->streams.lock);
+    return st;
 }
 
 sb_status sb__streams_order(sb_context *context, uint64_t users, sb_stream stream, sb_error *err) {
-    void *events[SB__MAX_STREAMS];
-    int count;
-    sb_status st = record_events(context, users, &stream, events, &count, err);
-    for (int i = 0; i < count && st == SB_OK; i++)
-        st = sb__stream_wait(context, stream, events[i], err);
-    destroy_events(context, events, count);
-    return st;
+    void *event;
+    for (int32_t slot = 0;; slot++) {
+        sb_status st = record_next(context, users, &stream, &slot, &event, err);
+        if (st == SB_OK && event)
+            st = sb__stream_wait(context, stream, event, err);
+        sb__event_destroy(context, event);
+        if (st != SB_OK || slot < 0)
+            return st;
+    }
 }
 
 sb_status sb__streams_wait(sb_context *context, uint64_t users, sb_error *err) {
-    void *events[SB__MAX_STREAMS];
-    int count;
-    sb_status st = record_events(context, users, NULL, events, &count, err);
-    for (int i = 0; i < count && st == SB_OK; i++)
-        st = sb__event_wait(context, events[i], err);
-    destroy_events(context, events, count);
-    return st;
+    sb_status first = SB_OK;
+    void *event;
+    for (int32_t slot = 0;; slot++) {
+        sb_error *story = first == SB_OK ? err : NULL;
+        sb_status st = record_next(context, users, NULL, &slot, &event, story);
+        if (st == SB_OK && event)
+            st = sb__event_wait(context, event, story);
+        sb__event_destroy(context, event);
+        if (first == SB_OK)
+            first = st;
+        if (slot < 0 || sb_context_device_status(context) != SB_OK)
+            return first;
+    }
 }
 
-/* Asked twice: a wait may fail without having waited. */
-static void end_stream(sb_context *context, sb_stream stream) {
-    sb_error ignored = {.code = SB_OK};
-    for (int tries = 0; tries < 2; tries++)
-        if (context->backend.stream_synchronize(context->device, stream, &ignored) == SB_OK)
-            return;
+/* Asked twice: a wait may fail without having waited, and a failure of the work is told once.
+   DEVICE_LOST says that the work has ended, too. */
+static bool is_over(sb_context *context, sb_stream stream) {
+    sb_status st = sb__device_synchronize(context, stream, NULL);
+    if (st != SB_OK && st != SB_ERR_DEVICE_LOST)
+        st = sb__device_synchronize(context, stream, NULL);
+    return st == SB_OK || st == SB_ERR_DEVICE_LOST;
 }
 
-void sb__streams_end(sb_context *context) {
-    if (!context->backend.stream_synchronize || !sb__context_is_ours(context))
-        return;
-    end_stream(context, context->stream);
-    pthread_mutex_lock(&context->streams_lock);
-    for (int32_t i = 0; i < SB__MAX_STREAMS; i++)
-        if (context->streams_used & bit(i))
-            end_stream(context, context->streams[i]);
-    pthread_mutex_unlock(&context->streams_lock);
+/* By an event, so that other calls need not wait for the lock meanwhile; where that fails, under
+   the lock. */
+static bool is_slot_over(sb_context *context, uint64_t users, int32_t *slot) {
+    void *event;
+    sb_status st = record_next(context, users, NULL, slot, &event, NULL);
+    if (st == SB_OK && event)
+        st = sb__event_wait(context, event, NULL);
+    sb__event_destroy(context, event);
+    if (st == SB_OK)
+        return true;
+    pthread_mutex_lock(&context->streams.lock);
+    *slot = next_user(context, users, *slot, NULL);
+    bool over = *slot < 0 || is_over(context, stream_of(context, *slot));
+    pthread_mutex_unlock(&context->streams.lock);
+    return over;
+}
+
+bool sb__streams_over(sb_context *context, uint64_t users) {
+    bool over = true;
+    if (!context->has_device || !sb__context_is_ours(context))
+        return true; /* nothing of a parent's work goes on in the memory of a forked child */
+    for (int32_t slot = 0; slot >= 0; slot = slot < 0 ? slot : slot + 1)
+        over = is_slot_over(context, users, &slot) && over;
+    return over;
 }
 
 sb_status sb_context_forget_stream(sb_context *context, sb_stream stream, sb_error *err) {
@@ -112,13 +182,12 @@ sb_status sb_context_forget_stream(sb_context *context, sb_stream stream, sb_err
     sb_status st = sb__device_check(context, err);
     if (st != SB_OK)
         return st;
-    pthread_mutex_lock(&context->streams_lock);
+    pthread_mutex_lock(&context->streams.lock);
     int32_t slot = find_slot(context, stream);
-    if (slot > 0) { /* slot 0 is the legacy default stream, which cannot be destroyed */
+    if (slot >= 0)
         st = sb__device_synchronize(context, stream, err);
-        if (st == SB_OK)
-            context->streams_used &= ~bit(slot);
-    }
-    pthread_mutex_unlock(&context->streams_lock);
+    if (slot >= SB__FIRST_NAMED && st == SB_OK) /* the others cannot be destroyed */
+        context->streams.named[slot - SB__FIRST_NAMED].in_use = false;
+    pthread_mutex_unlock(&context->streams.lock);
     return st;
 }

@@ -21,7 +21,7 @@ static void end(struct export *e) {
     struct sb__lease *lease = e->lease; /* keeps the context */
     sb_mem_release(e->mem);             /* first, since it waits for what uses the storage */
     sb__object_free(lease->context, e, e->bytes);
-    sb__lease_release(lease);
+    sb__lease_release(lease, 0);
 }
 
 static void end_versioned(sb_dl_managed_versioned *self) {

@@ -13,9 +13,9 @@ static sb_status make_ready(sb_mem *mem, int32_t side, const struct sb__target *
         return st;
     if (mem->pending == side)
         st = sb__stream_wait(mem->context, target->stream, mem->event, err);
-    uint64_t writers = mem->writer < 0 ? 0 : (uint64_t)1 << mem->writer;
-    if (target->queued && target->slot > 0 && mem->bytes)
-        writers |= 1; /* plain pointers are written on the legacy default stream */
+    uint64_t writers = mem->writer < 0 ? 0 : sb__slot_bit(mem->writer);
+    if (target->queued && target->slot != SB__LEGACY_SLOT && mem->bytes)
+        writers |= sb__slot_bit(SB__LEGACY_SLOT); /* plain pointers are written there */
     if (st != SB_OK || !writers)
         return st;
     return target->queued ? sb__streams_order(mem->context, writers, target->stream, err)
@@ -25,29 +25,38 @@ static sb_status make_ready(sb_mem *mem, int32_t side, const struct sb__target *
 static void record_user(sb_mem *mem, const struct sb__target *target, bool wrote) {
     if (!target->queued || !mem->bytes)
         return;
-    mem->users |= (uint64_t)1 << target->slot;
+    mem->side[SB_SIDE_GPU].users |= sb__slot_bit(target->slot);
     if (wrote)
         mem->writer = target->slot;
 }
 
+/* What `fresh` replaces goes to `dropped`. */
+static void replace(sb_mem *mem, int32_t side, const struct sb__storage *fresh,
+                    struct sb__storage *dropped) {
+    *dropped = mem->side[side];
+    mem->side[side] = *fresh;
+}
+
 /* First touch: storage that reads as zeros. */
 static sb_status read_zeros(sb_mem *mem, int32_t side, const struct sb__target *target,
-                            sb_error *err) {
-    struct sb__storage unused;
+                            struct sb__storage *dropped, sb_error *err) {
+    struct sb__storage fresh;
     bool replaces;
     bool had_spare = mem->side[side].ptr != NULL;
     sb_status st = SB_OK;
     if (had_spare && side == SB_SIDE_GPU) /* a call that failed allocated it, on another stream */
         st = sb__after_users(mem, target, err);
     if (st == SB_OK)
-        st = sb__writable_storage(mem, side, false, true, target, &unused, &replaces, err);
-    if (st != SB_OK || (side == SB_SIDE_CPU && !had_spare))
+        st = sb__writable_storage(mem, side, false, true, target, &fresh, &replaces, err);
+    if (st == SB_OK && replaces)
+        replace(mem, side, &fresh, dropped);
+    if (st != SB_OK || (side == SB_SIDE_CPU && (!had_spare || replaces)))
         return st;
     return sb__zero(mem, side, target, err);
 }
 
-/* Bytes from the other side, into new storage where this side's is read-only; the old goes to
-   `dropped`. */
+/* Bytes from the other side, into new storage where this side's may not be written; what is not the
+   memory's afterwards goes to `dropped`. */
 static sb_status read_transfer(sb_mem *mem, int32_t side, const struct sb__target *target,
                                struct sb__storage *dropped, sb_error *err) {
     struct sb__storage fresh;
@@ -57,19 +66,14 @@ static sb_status read_transfer(sb_mem *mem, int32_t side, const struct sb__targe
         st = sb__writable_storage(mem, side, false, false, target, &fresh, &replaces, err);
     if (st != SB_OK)
         return st;
-    st = sb__transfer(mem, side, replaces ? fresh.ptr : mem->side[side].ptr, target, err);
-    if (st != SB_OK) {
-        if (replaces)
-            sb__discard(mem, side, &fresh, target);
-        return st;
-    }
-    if (replaces) {
-        *dropped = mem->side[side];
-        mem->side[side] = fresh;
-    }
-    if (side == SB_SIDE_CPU && !target->queued)
+    st = sb__transfer(mem, side, replaces ? &fresh : &mem->side[side], target, err);
+    if (st == SB_OK && replaces)
+        replace(mem, side, &fresh, dropped);
+    else if (replaces)
+        *dropped = fresh;
+    if (st == SB_OK && side == SB_SIDE_CPU && !target->queued)
         mem->writer = -1; /* the copy waited for the writer, whose right to write ends here */
-    return SB_OK;
+    return st;
 }
 
 static sb_status refuse(const sb_mem *mem, enum sb__call call, sb_error *err) {
@@ -95,7 +99,7 @@ static sb_status read_locked(sb_mem *mem, enum sb__call call, int32_t side,
         st = make_ready(mem, side, target, err);
         break;
     case SB__ZERO:
-        st = read_zeros(mem, side, target, err);
+        st = read_zeros(mem, side, target, dropped, err);
         break;
     case SB__TRANSFER:
         st = read_transfer(mem, side, target, dropped, err);
@@ -103,12 +107,10 @@ static sb_status read_locked(sb_mem *mem, enum sb__call call, int32_t side,
     default:
         return refuse(mem, call, err);
     }
-    if (st != SB_OK)
-        return st;
-    if (side == SB_SIDE_GPU)
+    if (st == SB_OK && side == SB_SIDE_GPU)
         record_user(mem, target, zeroed);
-    sb__publish(mem, cell.head);
-    return SB_OK;
+    sb__publish(mem, st == SB_OK ? cell.head : sb__head(mem)); /* a spare may have come */
+    return st;
 }
 
 /* One read of `side`; `stream` NULL: on the library's own stream, and waited for. `out` may be
@@ -125,12 +127,14 @@ __attribute__((noinline)) static sb_status read_side(const sb_mem *mem, enum sb_
         st = sb__queued_on(m, *stream, &target, err);
     if (st != SB_OK)
         return st;
-    pthread_mutex_lock(&m->lock);
+    st = sb__lock(m, err);
+    if (st != SB_OK)
+        return st;
     st = read_locked(m, call, side, &target, &dropped, err);
     if (st == SB_OK && out)
         *out = m->side[side].ptr;
-    pthread_mutex_unlock(&m->lock);
-    sb__retire(m, side, &dropped);
+    sb__unlock(m);
+    sb__storage_end(&dropped, m->context, side, m->bytes);
     return st;
 }
 
@@ -170,6 +174,8 @@ sb_status sb_mem_prefetch_gpu(const sb_mem *mem, sb_stream stream, sb_error *err
 sb_status sb_mem_prefetch_cpu(const sb_mem *mem, sb_stream stream, sb_error *err) {
     if (!mem)
         return sb__fail_null(err, "mem");
+    if (sb__is_read_in_place(mem))
+        return SB_OK;
     uint32_t word = atomic_load_explicit(&mem->word, memory_order_relaxed);
     bool on_stream = (word & SB__HEAD_MASK) == SB_HEAD_AT_GPU || word & SB__CPU_PENDING;
     return read_side(mem, SB__READ_CPU, SB_SIDE_CPU, on_stream ? &stream : NULL, NULL, err);
@@ -191,8 +197,13 @@ sb_status sb_mem_synchronize(const sb_mem *mem, sb_error *err) {
     if (!mem)
         return sb__fail_null(err, "mem");
     sb_mem *m = (sb_mem *)mem;
-    pthread_mutex_lock(&m->lock);
-    sb_status st = sb__settle(m, err);
-    pthread_mutex_unlock(&m->lock);
+    if (!(atomic_load_explicit(&m->word, memory_order_acquire) &
+          (SB__CPU_PENDING | SB__GPU_PENDING)))
+        return SB_OK;
+    sb_status st = sb__lock(m, err);
+    if (st != SB_OK)
+        return st;
+    st = sb__settle(m, err);
+    sb__unlock(m);
     return st;
 }

@@ -20,28 +20,30 @@ void sb__lease_discard(struct sb__lease *lease) {
     sb_context_release(context);
 }
 
+/* Whoever is first makes it the storage's. */
 struct sb__lease *sb__lease_take(sb_mem *mem, int32_t side, struct sb__lease *lease) {
-    struct sb__lease *unused = lease;
-    pthread_mutex_lock(&mem->lock);
     struct sb__storage *storage = &mem->side[side];
-    if (!storage->lease) {
-        lease->side = side;
-        lease->storage = *storage;
-        atomic_store_explicit(&lease->holders, 1, memory_order_relaxed);
-        storage->lease = lease;
-        unused = NULL;
-    }
-    lease = storage->lease;
-    atomic_fetch_add_explicit(&lease->holders, 1, memory_order_relaxed);
-    pthread_mutex_unlock(&mem->lock);
-    if (unused)
-        sb__lease_discard(unused);
-    return lease;
+    struct sb__lease *held = NULL;
+    lease->side = side;
+    lease->storage.ptr = storage->ptr;
+    lease->storage.kind = storage->kind;
+    lease->storage.deleter = storage->deleter;
+    lease->storage.user = storage->user;
+    lease->storage.kept = storage->kept;
+    atomic_store_explicit(&lease->holders, 2, memory_order_relaxed); /* the memory and the caller */
+    if (atomic_compare_exchange_strong_explicit(&storage->lease, &held, lease, memory_order_acq_rel,
+                                                memory_order_acquire))
+        return lease;
+    atomic_fetch_add_explicit(&held->holders, 1, memory_order_relaxed);
+    sb__lease_discard(lease);
+    return held;
 }
 
-void sb__lease_release(struct sb__lease *lease) {
+void sb__lease_release(struct sb__lease *lease, uint64_t users) {
+    atomic_fetch_or_explicit(&lease->users, users, memory_order_relaxed);
     if (atomic_fetch_sub_explicit(&lease->holders, 1, memory_order_acq_rel) != 1)
         return;
-    sb__storage_drop(&lease->storage, lease->context, lease->side, lease->bytes);
+    lease->storage.users = atomic_load_explicit(&lease->users, memory_order_relaxed);
+    sb__storage_end(&lease->storage, lease->context, lease->side, lease->bytes);
     sb__lease_discard(lease);
 }

@@ -1,5 +1,5 @@
 /* Storage that somebody outside its memory uses, too, for as long as he likes:
-   the memory may give it up meanwhile, and the last holder frees it. */
+   the memory may give it up meanwhile, and the last holder ends it. */
 #ifndef SB_MEMORY_LEASE_H
 #define SB_MEMORY_LEASE_H
 
@@ -9,6 +9,7 @@
 
 struct sb__lease {
     _Atomic int64_t holders; /* the memory's side is one of them */
+    _Atomic uint64_t users;  /* streams that holders which are gone used it on */
     sb_context *context;     /* retained */
     size_t bytes;
     int32_t side;
@@ -17,12 +18,14 @@ struct sb__lease {
 
 /* What sb__lease_take needs: OUT_OF_MEMORY, CAP_REACHED. */
 sb_status sb__lease_prepare(const sb_mem *mem, struct sb__lease **out, sb_error *err);
-/* Makes the caller one more holder of the storage that `side` has. `lease`, from
-   sb__lease_prepare, is used or given back; returns the one that is held. */
+/* Makes the caller one more holder of the storage that `side` has, whose bytes are current.
+   `lease`, from sb__lease_prepare, is used or given back; returns the one that is held. Takes no
+   lock: other const calls leave such storage in its place. */
 struct sb__lease *sb__lease_take(sb_mem *mem, int32_t side, struct sb__lease *lease);
 /* Gives back what was prepared and not taken. */
 void sb__lease_discard(struct sb__lease *lease);
-/* One holder less, on any thread; runs a deleter, so no lock may be held. */
-void sb__lease_release(struct sb__lease *lease);
+/* One holder less, who used it on the streams `users`, on any thread; runs a deleter, so no lock
+   may be held. */
+void sb__lease_release(struct sb__lease *lease, uint64_t users);
 
 #endif

@@ -2,6 +2,8 @@
 
 #include "base/error.h"
 
+#include <time.h>
+
 sb_status sb_mem_create(sb_context *context, size_t bytes, sb_mem **out, sb_error *err) {
     void *object;
     if (!out)
@@ -24,6 +26,38 @@ sb_status sb_mem_create(sb_context *context, size_t bytes, sb_mem **out, sb_erro
     return SB_OK;
 }
 
+/* How often a forked child asks before it takes the lock for an orphan: another of its own threads
+   that took it says so at once. */
+enum { ORPHAN_TRIES = 200 };
+
+static bool lock_in_child(sb_mem *mem) {
+    const struct timespec pause = {.tv_nsec = 1000000};
+    for (int tries = 0; tries < ORPHAN_TRIES; tries++) {
+        if (pthread_mutex_trylock(&mem->lock) == 0)
+            return true;
+        if (atomic_load_explicit(&mem->locked_in, memory_order_relaxed) ==
+            sb__counter_read(&sb__fork_generation))
+            return pthread_mutex_lock(&mem->lock) == 0;
+        (void)nanosleep(&pause, NULL);
+    }
+    return false;
+}
+
+sb_status sb__lock(sb_mem *mem, sb_error *err) {
+    if (sb__context_is_ours(mem->context))
+        pthread_mutex_lock(&mem->lock);
+    else if (!lock_in_child(mem))
+        return sb__fail(err, SB_ERR_FORKED,
+                        "another thread was changing the memory when the process was forked");
+    atomic_store_explicit(&mem->locked_in, sb__counter_read(&sb__fork_generation),
+                          memory_order_relaxed);
+    return SB_OK;
+}
+
+void sb__unlock(sb_mem *mem) {
+    pthread_mutex_unlock(&mem->lock);
+}
+
 sb_mem *sb_mem_retain(sb_mem *mem) {
     if (mem)
         atomic_fetch_add_explicit(&mem->refs, 1, memory_order_relaxed);
@@ -33,8 +67,9 @@ sb_mem *sb_mem_retain(sb_mem *mem) {
 static void destroy(sb_mem *mem) {
     sb_context *context = mem->context;
     (void)sb__settle(mem, NULL);
-    sb__retire(mem, SB_SIDE_CPU, &mem->side[SB_SIDE_CPU]);
-    sb__retire(mem, SB_SIDE_GPU, &mem->side[SB_SIDE_GPU]);
+    sb__quarantine_ask(context);
+    sb__storage_end(&mem->side[SB_SIDE_CPU], context, SB_SIDE_CPU, mem->bytes);
+    sb__storage_end(&mem->side[SB_SIDE_GPU], context, SB_SIDE_GPU, mem->bytes);
     pthread_mutex_destroy(&mem->lock);
     sb__object_free(context, mem, sizeof *mem);
     sb_context_release(context);
@@ -60,11 +95,8 @@ int32_t sb_mem_head(const sb_mem *mem) {
 int32_t sb_mem_storage(const sb_mem *mem, int32_t side) {
     if (!mem || (side != SB_SIDE_CPU && side != SB_SIDE_GPU))
         return SB_STORAGE_NONE;
-    sb_mem *m = (sb_mem *)mem;
-    pthread_mutex_lock(&m->lock);
-    int32_t kind = m->side[side].kind;
-    pthread_mutex_unlock(&m->lock);
-    return kind;
+    uint32_t word = atomic_load_explicit(&mem->word, memory_order_relaxed);
+    return (int32_t)(word >> (side == SB_SIDE_CPU ? SB__CPU_KIND : SB__GPU_KIND) & SB__KIND_MASK);
 }
 
 sb_context *sb_mem_context(const sb_mem *mem) {

@@ -19,7 +19,10 @@ enum {
     SB__GPU_WRITABLE = 1 << 6,
     SB__CPU_PENDING = 1 << 7,
     SB__GPU_PENDING = 1 << 8,
-    SB__CPU_NOT_IN_CHILD = 1 << 9 /* the host side may not be mapped in a forked child */
+    SB__CPU_NOT_IN_CHILD = 1 << 9, /* the host side may not be mapped in a forked child */
+    SB__CPU_KIND = 10,             /* where SB_STORAGE_* of the sides begin, three bits each */
+    SB__GPU_KIND = 13,
+    SB__KIND_MASK = 7
 };
 
 struct sb_mem {
@@ -29,12 +32,13 @@ struct sb_mem {
     size_t bytes;
     struct sb__storage side[2];
 
-    pthread_mutex_t lock; /* guards what follows, and every change of the above */
-    uint64_t users;       /* slots of the streams that the device side is used on */
-    int32_t writer;       /* slot of the stream that last wrote the device side, or -1 */
-    int32_t pending;      /* side that a queued transfer or zero fill writes, or -1 */
-    int32_t fallback;     /* the head when that fails */
-    void *event;          /* of that transfer */
+    pthread_mutex_t lock;       /* guards what follows, and every change of the above: sb__lock */
+    _Atomic uint64_t locked_in; /* the process, by sb__fork_generation, that last took the lock */
+    int32_t writer;             /* slot of the stream that last wrote the device side, or -1 */
+    int32_t pending;            /* side that a queued transfer or zero fill writes, or -1 */
+    int32_t pending_slot;       /* of the stream of that transfer */
+    int32_t fallback;           /* the head when it fails */
+    void *event;                /* of it */
 };
 
 /* Where device work of a call goes: the library's own stream, waited for before the call returns,
@@ -76,6 +80,11 @@ static inline bool sb__is_host_written_in_place(const sb_mem *mem) {
     return sb__is_written_in_place(mem, SB_HEAD_AT_CPU, SB__CPU_READY | SB__CPU_WRITABLE);
 }
 
+/* Takes the lock. FORKED in a child whose parent's thread held it at the fork: nobody ever gives it
+   back there. */
+sb_status sb__lock(sb_mem *mem, sb_error *err);
+void sb__unlock(sb_mem *mem);
+
 /* --- transfer.c; the caller holds the lock ------------------------------------ */
 
 /* Publishes `head` with the bits that follow from the rest of the memory. */
@@ -84,7 +93,8 @@ void sb__publish(sb_mem *mem, int32_t head);
 struct sb__target sb__own_stream(const sb_mem *mem);
 sb_status sb__queued_on(sb_mem *mem, sb_stream stream, struct sb__target *out, sb_error *err);
 
-/* Waits for a pending transfer. A failed one moves the head to the side it came from. */
+/* Waits for a pending transfer. A failed one moves the head to the side it came from; one of which
+   nobody can tell whether it is over leaves both sides' storage in use. */
 sb_status sb__settle(sb_mem *mem, sb_error *err);
 
 /* Makes `target`'s work on the device side wait for all earlier users, or the host if not queued.
@@ -92,26 +102,20 @@ sb_status sb__settle(sb_mem *mem, sb_error *err);
 sb_status sb__after_users(sb_mem *mem, const struct sb__target *target, sb_error *err);
 
 /* Storage that may be written on a side: what is there, or, put into `fresh` with `*replaces` set,
-   new storage where that is read-only or `force` asks for it. Empty sides are filled in place. */
+   new storage where that is read-only, a copy may go on in it, or `force` asks for it. Empty sides
+   are filled in place. */
 sb_status sb__writable_storage(sb_mem *mem, int32_t side, bool force, bool zeroed,
                                const struct sb__target *target, struct sb__storage *fresh,
                                bool *replaces, sb_error *err);
-
-/* Takes back what sb__writable_storage put into `fresh`. */
-void sb__discard(sb_mem *mem, int32_t side, struct sb__storage *fresh,
-                 const struct sb__target *target);
 
 /* Zeros all of a side's storage. */
 sb_status sb__zero(sb_mem *mem, int32_t side, const struct sb__target *target, sb_error *err);
 
 /* Copies to `dst` on `side` from the other side's storage. Queued: a transfer is pending then. */
-sb_status sb__transfer(sb_mem *mem, int32_t side, void *dst, const struct sb__target *target,
-                       sb_error *err);
+sb_status sb__transfer(sb_mem *mem, int32_t side, struct sb__storage *dst,
+                       const struct sb__target *target, sb_error *err);
 
 /* --- without the lock ----------------------------------------------------------- */
-
-/* Drops storage that the memory has let go of, after all work that may use it. */
-void sb__retire(sb_mem *mem, int32_t side, struct sb__storage *storage);
 
 sb_status sb__fail_lost(sb_error *err);
 

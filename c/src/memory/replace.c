@@ -21,42 +21,47 @@ static sb_status check_set(const sb_mem *mem, int32_t side, const void *ptr, siz
 static sb_status set_side(sb_mem *mem, enum sb__call call, int32_t side,
                           const struct sb__storage *lent, sb_error *err) {
     struct sb__storage dropped;
-    pthread_mutex_lock(&mem->lock);
-    sb_status st = sb__settle(mem, err);
+    sb_status st = sb__lock(mem, err);
+    if (st != SB_OK)
+        return st;
+    st = sb__settle(mem, err);
     if (st == SB_OK) {
         dropped = mem->side[side];
         mem->side[side] = *lent;
         mem->writer = -1;
-        (void)sb__counter_add(&mem->context->borrowed, mem->bytes);
         sb__publish(mem, sb__state(sb__head(mem), call).head);
     }
-    pthread_mutex_unlock(&mem->lock);
+    sb__unlock(mem);
     if (st == SB_OK)
-        sb__retire(mem, side, &dropped);
+        sb__storage_end(&dropped, mem->context, side, mem->bytes);
     return st;
 }
 
-static struct sb__storage lend(void *ptr, uint32_t flags, sb_deleter deleter, void *user) {
-    return (struct sb__storage){
-        .ptr = ptr,
-        .kind = flags & SB_READ_ONLY ? SB_STORAGE_BORROWED_READ_ONLY : SB_STORAGE_BORROWED,
-        .deleter = deleter,
-        .user = user,
-    };
+static sb_status lend_and_set(sb_mem *mem, enum sb__call call, int32_t side, void *ptr,
+                              uint32_t flags, sb_deleter deleter, void *user, sb_error *err) {
+    struct sb__storage lent;
+    sb_status st =
+        sb__storage_lend(&lent, mem->context, mem->bytes, ptr, flags, deleter, user, err);
+    if (st != SB_OK)
+        return st;
+    st = set_side(mem, call, side, &lent, err);
+    if (st != SB_OK)
+        sb__storage_unlend(&lent, mem->context, mem->bytes);
+    return st;
 }
 
 sb_status sb_mem_set_cpu(sb_mem *mem, void *ptr, size_t bytes, uint32_t flags, sb_deleter deleter,
                          void *user, sb_error *err) {
-    struct sb__storage lent = lend(ptr, flags, deleter, user);
     sb_status st = check_set(mem, SB_SIDE_CPU, ptr, bytes, flags, err);
-    return st == SB_OK ? set_side(mem, SB__SET_CPU, SB_SIDE_CPU, &lent, err) : st;
+    return st == SB_OK ? lend_and_set(mem, SB__SET_CPU, SB_SIDE_CPU, ptr, flags, deleter, user, err)
+                       : st;
 }
 
 sb_status sb_mem_set_gpu(sb_mem *mem, void *ptr, size_t bytes, uint32_t flags, sb_deleter deleter,
                          void *user, sb_error *err) {
-    struct sb__storage lent = lend(ptr, flags, deleter, user);
     sb_status st = check_set(mem, SB_SIDE_GPU, ptr, bytes, flags, err);
-    return st == SB_OK ? set_side(mem, SB__SET_GPU, SB_SIDE_GPU, &lent, err) : st;
+    return st == SB_OK ? lend_and_set(mem, SB__SET_GPU, SB_SIDE_GPU, ptr, flags, deleter, user, err)
+                       : st;
 }
 
 static sb_status refuse_evict(const sb_mem *mem, int32_t side, sb_error *err) {
@@ -70,8 +75,10 @@ static sb_status evict(sb_mem *mem, enum sb__call call, int32_t side, sb_error *
     struct sb__storage dropped = {.kind = SB_STORAGE_NONE};
     if (!mem)
         return sb__fail_null(err, "mem");
-    pthread_mutex_lock(&mem->lock);
-    sb_status st = sb__settle(mem, err);
+    sb_status st = sb__lock(mem, err);
+    if (st != SB_OK)
+        return st;
+    st = sb__settle(mem, err);
     struct sb__cell cell = sb__state(sb__head(mem), call);
     if (st == SB_OK && cell.work == SB__REFUSE)
         st = refuse_evict(mem, side, err);
@@ -80,8 +87,8 @@ static sb_status evict(sb_mem *mem, enum sb__call call, int32_t side, sb_error *
         mem->side[side] = (struct sb__storage){.kind = SB_STORAGE_NONE};
         sb__publish(mem, cell.head);
     }
-    pthread_mutex_unlock(&mem->lock);
-    sb__retire(mem, side, &dropped);
+    sb__unlock(mem);
+    sb__storage_end(&dropped, mem->context, side, mem->bytes);
     return st;
 }
 

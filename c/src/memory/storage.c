@@ -7,20 +7,63 @@
 /* What a memory of size 0 points to: not NULL, aligned, never read or written. */
 static _Alignas(64) char sentinel[64];
 
+/* A place in quarantine. `entry` is first: quarantine knows it alone. */
+struct sb__kept {
+    struct sb__quarantined entry;
+    sb_context *context;
+    int32_t side;
+    struct sb__storage storage;
+};
+
+static sb_status make_kept(sb_context *context, size_t bytes, struct sb__kept **out,
+                           sb_error *err) {
+    void *object = NULL;
+    sb_status st = SB_OK;
+    if (bytes && context->has_device)
+        st = sb__object_alloc(context, sizeof(struct sb__kept), &object, err);
+    *out = object;
+    return st;
+}
+
+static void free_kept(sb_context *context, struct sb__kept *kept) {
+    sb__object_free(context, kept, sizeof *kept);
+}
+
 sb_status sb__storage_alloc(struct sb__storage *out, sb_context *context, int32_t side,
                             size_t bytes, bool zeroed, sb_stream stream, sb_error *err) {
     struct sb__storage made = {.ptr = sentinel, .kind = SB_STORAGE_OWNED};
     bool pinned = false;
-    sb_status st = SB_OK;
+    sb_status st = make_kept(context, bytes, &made.kept, err);
+    if (st != SB_OK)
+        return st;
     if (bytes && side == SB_SIDE_GPU)
         st = sb__device_alloc(context, bytes, stream, &made.ptr, err);
     else if (bytes)
         st = sb__host_alloc(context, bytes, zeroed, &pinned, &made.ptr, err);
-    if (st != SB_OK)
+    if (st != SB_OK) {
+        free_kept(context, made.kept);
         return st;
+    }
     if (pinned)
         made.kind = SB_STORAGE_PINNED;
     *out = made;
+    return SB_OK;
+}
+
+sb_status sb__storage_lend(struct sb__storage *out, sb_context *context, size_t bytes, void *ptr,
+                           uint32_t flags, sb_deleter deleter, void *user, sb_error *err) {
+    struct sb__kept *kept;
+    sb_status st = make_kept(context, bytes, &kept, err);
+    if (st != SB_OK)
+        return st;
+    *out = (struct sb__storage){
+        .ptr = ptr,
+        .kind = flags & SB_READ_ONLY ? SB_STORAGE_BORROWED_READ_ONLY : SB_STORAGE_BORROWED,
+        .deleter = deleter,
+        .user = user,
+        .kept = kept,
+    };
+    (void)sb__counter_add(&context->borrowed, bytes);
     return SB_OK;
 }
 
@@ -28,20 +71,71 @@ static bool is_borrowed(const struct sb__storage *storage) {
     return storage->kind == SB_STORAGE_BORROWED || storage->kind == SB_STORAGE_BORROWED_READ_ONLY;
 }
 
-void sb__storage_drop(struct sb__storage *storage, sb_context *context, int32_t side,
+void sb__storage_unlend(struct sb__storage *lent, sb_context *context, size_t bytes) {
+    sb__counter_subtract(&context->borrowed, bytes);
+    free_kept(context, lent->kept);
+}
+
+/* Nothing uses it any more, or, of the device's own memory, nothing but work that the library's own
+   stream waits for, on which it is freed. */
+static void give_back(const struct sb__storage *storage, sb_context *context, int32_t side,
                       size_t bytes) {
+    free_kept(context, storage->kept);
+    if (is_borrowed(storage)) {
+        sb__counter_subtract(&context->borrowed, bytes);
+        if (storage->deleter)
+            storage->deleter(storage->user, storage->ptr);
+    } else if (bytes && side == SB_SIDE_GPU) {
+        sb__device_free(context, storage->ptr, bytes);
+    } else if (bytes) {
+        sb__host_free(context, storage->ptr, bytes, storage->kind == SB_STORAGE_PINNED);
+    }
+}
+
+static void give_back_kept(struct sb__quarantined *entry) {
+    struct sb__kept *kept = (struct sb__kept *)entry;
+    struct sb__storage storage = kept->storage;
+    give_back(&storage, kept->context, kept->side, entry->bytes);
+}
+
+/* The work that has to be over before the storage goes: for memory of the device that the caller
+   lent also that of whoever uses plain pointers, on the legacy default stream. */
+static uint64_t users_of(const struct sb__storage *storage, int32_t side) {
+    bool plain = side == SB_SIDE_GPU && is_borrowed(storage);
+    return storage->users | (plain ? sb__slot_bit(SB__LEGACY_SLOT) : 0);
+}
+
+static bool is_over(sb_context *context, int32_t side, const struct sb__storage *storage) {
+    uint64_t users = users_of(storage, side);
+    if (!users)
+        return true;
+    if (side == SB_SIDE_GPU && !is_borrowed(storage) &&
+        sb__streams_order(context, users, context->stream, NULL) == SB_OK)
+        return true; /* it is freed on that stream */
+    return sb__streams_over(context, users);
+}
+
+static void quarantine(struct sb__storage *storage, sb_context *context, int32_t side,
+                       size_t bytes) {
+    struct sb__kept *kept = storage->kept;
+    kept->entry.users = users_of(storage, side);
+    kept->entry.bytes = bytes;
+    kept->entry.give_back = give_back_kept;
+    kept->context = context;
+    kept->side = side;
+    kept->storage = *storage;
+    sb__quarantine_put(context, &kept->entry);
+}
+
+void sb__storage_end(struct sb__storage *storage, sb_context *context, int32_t side, size_t bytes) {
     struct sb__storage old = *storage;
     *storage = (struct sb__storage){.kind = SB_STORAGE_NONE};
-    if (old.lease) {
-        sb__lease_release(old.lease);
-    } else if (is_borrowed(&old)) {
-        sb__counter_subtract(&context->borrowed, bytes);
-        if (old.deleter)
-            old.deleter(old.user, old.ptr);
-    } else if (old.ptr && bytes) {
-        if (side == SB_SIDE_GPU)
-            sb__device_free(context, old.ptr, bytes);
-        else
-            sb__host_free(context, old.ptr, bytes, old.kind == SB_STORAGE_PINNED);
-    }
+    if (!old.ptr)
+        return;
+    if (old.lease)
+        sb__lease_release(old.lease, old.users);
+    else if (!old.kept || is_over(context, side, &old))
+        give_back(&old, context, side, bytes);
+    else
+        quarantine(&old, context, side, bytes);
 }

@@ -1,24 +1,37 @@
-/* One side of a memory: where its bytes are and whose they are. */
+/* One side of a memory: where its bytes are, whose they are, and which work may
+   be using them. Storage ends in sb__storage_end alone, which never frees or
+   hands back what may be in use. */
 #ifndef SB_MEMORY_STORAGE_H
 #define SB_MEMORY_STORAGE_H
 
 #include "context/context.h"
 
 struct sb__lease;
+struct sb__kept;
 
 struct sb__storage {
     void *ptr;    /* NULL: SB_STORAGE_NONE */
     int32_t kind; /* SB_STORAGE_* */
+    /* Streams with work that may use it. Of the device's storage: all that it was used on; of the
+       host's: those with a copy of which nobody could tell whether it is over. */
+    uint64_t users;
     sb_deleter deleter;
     void *user;
-    struct sb__lease *lease; /* others use it, too, and the last frees it; NULL: none do */
+    struct sb__kept *kept;             /* its place in quarantine; NULL where no device is */
+    _Atomic(struct sb__lease *) lease; /* others use it, too, and the last ends it; NULL: none do */
 };
 
 /* Storage of our own on a side; for bytes 0 a sentinel, no allocation. `zeroed` is for the host. */
 sb_status sb__storage_alloc(struct sb__storage *out, sb_context *context, int32_t side,
                             size_t bytes, bool zeroed, sb_stream stream, sb_error *err);
-/* Frees or hands back, or leaves that to the other holders; runs the deleter, so no lock may be
- * held. Leaves SB_STORAGE_NONE. */
-void sb__storage_drop(struct sb__storage *storage, sb_context *context, int32_t side, size_t bytes);
+/* Storage that the caller lends; OUT_OF_MEMORY, CAP_REACHED. */
+sb_status sb__storage_lend(struct sb__storage *out, sb_context *context, size_t bytes, void *ptr,
+                           uint32_t flags, sb_deleter deleter, void *user, sb_error *err);
+/* Takes back what sb__storage_lend made; the pointer stays the caller's. */
+void sb__storage_unlend(struct sb__storage *lent, sb_context *context, size_t bytes);
+
+/* Frees or hands back once all work that may use it is over, or leaves that to the other holders or
+   to quarantine. Waits and runs deleters, so no lock may be held. Leaves SB_STORAGE_NONE. */
+void sb__storage_end(struct sb__storage *storage, sb_context *context, int32_t side, size_t bytes);
 
 #endif

@@ -4,12 +4,11 @@
 
 #include <string.h>
 
-static uint64_t slot_bit(int32_t slot) {
-    return slot < 0 ? 0 : (uint64_t)1 << slot;
-}
-
-static bool may_write(const struct sb__storage *storage) {
-    return storage->ptr && storage->kind != SB_STORAGE_BORROWED_READ_ONLY;
+/* Host storage with users has a copy that may go on in it. */
+static bool may_write(const sb_mem *mem, int32_t side) {
+    const struct sb__storage *storage = &mem->side[side];
+    return storage->ptr && storage->kind != SB_STORAGE_BORROWED_READ_ONLY &&
+           (side == SB_SIDE_GPU || !storage->users);
 }
 
 void sb__publish(sb_mem *mem, int32_t head) {
@@ -20,9 +19,9 @@ void sb__publish(sb_mem *mem, int32_t head) {
         word |= SB__CPU_READY;
     if (gpu && mem->pending != SB_SIDE_GPU && mem->writer < 0)
         word |= SB__GPU_READY;
-    if (may_write(&mem->side[SB_SIDE_CPU]))
+    if (may_write(mem, SB_SIDE_CPU))
         word |= SB__CPU_WRITABLE;
-    if (may_write(&mem->side[SB_SIDE_GPU]) && !mem->users)
+    if (may_write(mem, SB_SIDE_GPU) && !mem->side[SB_SIDE_GPU].users)
         word |= SB__GPU_WRITABLE;
     if (mem->pending == SB_SIDE_CPU)
         word |= SB__CPU_PENDING;
@@ -31,6 +30,8 @@ void sb__publish(sb_mem *mem, int32_t head) {
     if (mem->side[SB_SIDE_CPU].kind == SB_STORAGE_PINNED &&
         mem->context->backend.flags & SB_BACKEND_PINNED_NOT_IN_CHILD)
         word |= SB__CPU_NOT_IN_CHILD;
+    word |= (uint32_t)mem->side[SB_SIDE_CPU].kind << SB__CPU_KIND;
+    word |= (uint32_t)mem->side[SB_SIDE_GPU].kind << SB__GPU_KIND;
     atomic_store_explicit(&mem->word, word, memory_order_release);
 }
 
@@ -41,11 +42,12 @@ sb_status sb__side_check(const sb_mem *mem, int32_t side, sb_error *err) {
 }
 
 struct sb__target sb__own_stream(const sb_mem *mem) {
-    return (struct sb__target){.queued = false, .stream = mem->context->stream, .slot = -1};
+    return (struct sb__target){
+        .queued = false, .stream = mem->context->stream, .slot = SB__OWN_SLOT};
 }
 
 sb_status sb__queued_on(sb_mem *mem, sb_stream stream, struct sb__target *out, sb_error *err) {
-    *out = (struct sb__target){.queued = true, .stream = stream, .slot = -1};
+    *out = (struct sb__target){.queued = true, .stream = stream};
     return sb__stream_slot(mem->context, stream, &out->slot, err);
 }
 
@@ -54,42 +56,52 @@ sb_status sb__fail_lost(sb_error *err) {
                     "the bytes were lost with the device; set or overwrite the memory first");
 }
 
-/* A wait may fail without having waited. Host memory may be freed or written next, so that what is
-   queued has to end all the same. */
-static sb_status wait_out(sb_context *context, sb_stream stream, sb_error *err) {
-    sb_status st = sb__device_synchronize(context, stream, err);
-    if (st == SB_ERR_DEVICE_FAILURE)
-        (void)sb__device_synchronize(context, stream, NULL);
-    return st;
+/* Nobody can tell whether work on `slot` is over: what it uses is neither written nor ended before
+   it is. */
+static void leave_in_use(sb_mem *mem, struct sb__storage *fresh, int32_t slot) {
+    uint64_t bit = sb__slot_bit(slot);
+    mem->side[SB_SIDE_CPU].users |= bit;
+    mem->side[SB_SIDE_GPU].users |= bit;
+    if (fresh)
+        fresh->users |= bit;
+    sb__publish(mem, sb__head(mem));
+}
+
+/* An event tells the failure of its work every time, so that a second answer proves nothing but
+   success. */
+static bool has_copied(sb_mem *mem, sb_status first) {
+    return first == SB_OK || (first == SB_ERR_DEVICE_FAILURE &&
+                              sb__event_wait(mem->context, mem->event, NULL) == SB_OK);
 }
 
 sb_status sb__settle(sb_mem *mem, sb_error *err) {
-    int32_t side = mem->pending;
+    int32_t side = mem->pending, slot = mem->pending_slot;
     if (side < 0)
         return SB_OK;
     sb_status st = sb__event_wait(mem->context, mem->event, err);
     if (st == SB_ERR_FORKED)
         return st;
-    bool copied = st == SB_OK || (st == SB_ERR_DEVICE_FAILURE &&
-                                  sb__event_wait(mem->context, mem->event, NULL) == SB_OK);
+    bool copied = has_copied(mem, st);
     sb__event_destroy(mem->context, mem->event);
     mem->event = NULL;
     mem->pending = -1;
-    if (!copied) {
-        sb__publish(mem, mem->fallback);
-        return st;
-    }
-    if (side == SB_SIDE_CPU) /* the copy came after the writer's work, so that is done too */
+    if (copied && side == SB_SIDE_CPU) /* it came after the writer's work, so that is done too */
         mem->writer = -1;
-    sb__publish(mem, sb__head(mem));
+    sb__publish(mem, copied ? sb__head(mem) : mem->fallback);
+    if (!copied && st != SB_ERR_DEVICE_LOST && !sb__streams_over(mem->context, sb__slot_bit(slot)))
+        leave_in_use(mem, NULL, slot);
     return st;
 }
 
 /* A stream that the caller named need not be ordered with the legacy default stream, on which the
    users of plain pointers work: slot 0 stands for them. */
 static uint64_t users_before(const sb_mem *mem, const struct sb__target *target) {
-    return mem->users | slot_bit(mem->writer) |
-           (target->queued && target->slot > 0 && mem->bytes ? 1 : 0);
+    uint64_t users = mem->side[SB_SIDE_GPU].users;
+    if (mem->writer >= 0)
+        users |= sb__slot_bit(mem->writer);
+    if (target->queued && target->slot != SB__LEGACY_SLOT && mem->bytes)
+        users |= sb__slot_bit(SB__LEGACY_SLOT);
+    return users;
 }
 
 sb_status sb__after_users(sb_mem *mem, const struct sb__target *target, sb_error *err) {
@@ -101,47 +113,51 @@ sb_status sb__after_users(sb_mem *mem, const struct sb__target *target, sb_error
     return sb__streams_wait(mem->context, users, err);
 }
 
+/* Only work on the stream of the allocation may use device memory at once. */
+static sb_status reach_allocation(sb_mem *mem, struct sb__storage *made,
+                                  const struct sb__target *target, sb_error *err) {
+    if (target->queued) {
+        made->users |= sb__slot_bit(target->slot);
+        return SB_OK;
+    }
+    sb_status st = sb__device_synchronize(mem->context, target->stream, err);
+    if (st != SB_OK) /* freed on that stream: no deleter, nothing to wait for */
+        sb__storage_end(made, mem->context, SB_SIDE_GPU, mem->bytes);
+    return st;
+}
+
 sb_status sb__writable_storage(sb_mem *mem, int32_t side, bool force, bool zeroed,
                                const struct sb__target *target, struct sb__storage *fresh,
                                bool *replaces, sb_error *err) {
     struct sb__storage *now = &mem->side[side];
-    *replaces = now->ptr && (force || !may_write(now));
+    if (side == SB_SIDE_CPU && now->users && sb__streams_over(mem->context, now->users))
+        now->users = 0;
+    *replaces = now->ptr && (force || !may_write(mem, side));
     if (now->ptr && !*replaces)
         return SB_OK;
-    sb_stream stream = target->stream;
-    sb_status st = sb__storage_alloc(*replaces ? fresh : now, mem->context, side, mem->bytes,
-                                     zeroed, stream, err);
+    struct sb__storage *made = *replaces ? fresh : now;
+    sb_status st =
+        sb__storage_alloc(made, mem->context, side, mem->bytes, zeroed, target->stream, err);
     if (st != SB_OK || side == SB_SIDE_CPU || !mem->bytes)
         return st;
-    /* Only work on the stream of the allocation may use it at once. */
-    if (target->queued) {
-        mem->users |= slot_bit(target->slot);
-    } else {
-        st = sb__device_synchronize(mem->context, stream, err);
-        if (st != SB_OK)
-            sb__storage_drop(*replaces ? fresh : now, mem->context, side, mem->bytes);
-    }
-    return st;
+    return reach_allocation(mem, made, target, err);
 }
 
-void sb__discard(sb_mem *mem, int32_t side, struct sb__storage *fresh,
-                 const struct sb__target *target) {
-    if (side == SB_SIDE_GPU && target->queued && mem->bytes) /* freed on another stream */
-        (void)sb__device_synchronize(mem->context, target->stream, NULL);
-    sb__storage_drop(fresh, mem->context, side, mem->bytes);
-}
-
-/* Waits for work just queued into `side`, or leaves it pending. */
+/* Waits for work just queued into `side`, or leaves it pending. `fresh` is storage that it writes
+   and the memory does not have yet, or NULL. */
 static sb_status finish(sb_mem *mem, const struct sb__target *target, int32_t side,
-                        int32_t fallback, sb_error *err) {
-    if (!target->queued)
-        return wait_out(mem->context, target->stream, err);
-    sb_status st = sb__event_record(mem->context, target->stream, &mem->event, err);
-    if (st != SB_OK) { /* nobody could wait for the copy later, so it has to end now */
-        (void)sb__device_synchronize(mem->context, target->stream, NULL);
+                        struct sb__storage *fresh, int32_t fallback, sb_error *err) {
+    sb_status st = target->queued ? sb__event_record(mem->context, target->stream, &mem->event, err)
+                                  : sb__device_synchronize(mem->context, target->stream, err);
+    if (st != SB_OK) {
+        if (!sb__streams_over(mem->context, sb__slot_bit(target->slot)))
+            leave_in_use(mem, fresh, target->slot);
         return st;
     }
+    if (!target->queued)
+        return SB_OK;
     mem->pending = mem->event ? side : -1;
+    mem->pending_slot = target->slot;
     mem->fallback = fallback;
     return SB_OK;
 }
@@ -155,11 +171,11 @@ sb_status sb__zero(sb_mem *mem, int32_t side, const struct sb__target *target, s
         return SB_OK;
     }
     sb_status st = sb__device_zero(mem->context, ptr, mem->bytes, target->stream, err);
-    return st == SB_OK ? finish(mem, target, side, SB_HEAD_UNINITIALIZED, err) : st;
+    return st == SB_OK ? finish(mem, target, side, NULL, SB_HEAD_UNINITIALIZED, err) : st;
 }
 
-sb_status sb__transfer(sb_mem *mem, int32_t side, void *dst, const struct sb__target *target,
-                       sb_error *err) {
+sb_status sb__transfer(sb_mem *mem, int32_t side, struct sb__storage *dst,
+                       const struct sb__target *target, sb_error *err) {
     const void *src = mem->side[1 - side].ptr;
     if (!mem->bytes)
         return SB_OK;
@@ -168,34 +184,8 @@ sb_status sb__transfer(sb_mem *mem, int32_t side, void *dst, const struct sb__ta
     if (users)
         st = sb__streams_order(mem->context, users, target->stream, err);
     if (st == SB_OK)
-        st = sb__device_copy(mem->context, side == SB_SIDE_CPU ? SB__DOWNLOAD : SB__UPLOAD, dst,
-                             src, mem->bytes, target->stream, err);
+        st = sb__device_copy(mem->context, side == SB_SIDE_CPU ? SB__DOWNLOAD : SB__UPLOAD,
+                             dst->ptr, src, mem->bytes, target->stream, err);
     int32_t fallback = side == SB_SIDE_CPU ? SB_HEAD_AT_GPU : SB_HEAD_AT_CPU;
-    return st == SB_OK ? finish(mem, target, side, fallback, err) : st;
-}
-
-/* Orders the library's own stream, on which device memory is freed, after all users; the host waits
-   too where the memory is the caller's: for the legacy default stream, on which the users of plain
-   pointers work and which waits for the own one. */
-static sb_status end_device_use(sb_mem *mem, bool wait) {
-    struct sb__target own = sb__own_stream(mem);
-    pthread_mutex_lock(&mem->lock);
-    uint64_t users = users_before(mem, &own);
-    pthread_mutex_unlock(&mem->lock);
-    sb_status st = SB_OK;
-    if (users)
-        st = sb__streams_order(mem->context, users, own.stream, NULL);
-    if (st == SB_OK && wait)
-        st = sb__streams_wait(mem->context, 1, NULL);
-    return st;
-}
-
-void sb__retire(sb_mem *mem, int32_t side, struct sb__storage *storage) {
-    if (!storage->ptr)
-        return;
-    if (side == SB_SIDE_GPU && mem->bytes && sb_context_device_status(mem->context) == SB_OK)
-        for (int tries = 0; tries < 2; tries++) /* as in wait_out */
-            if (end_device_use(mem, storage->kind >= SB_STORAGE_BORROWED) == SB_OK)
-                break;
-    sb__storage_drop(storage, mem->context, side, mem->bytes);
+    return st == SB_OK ? finish(mem, target, side, dst, fallback, err) : st;
 }

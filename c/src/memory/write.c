@@ -49,7 +49,8 @@ static sb_status fill(struct sb__write *write, enum sb__work work, bool had_stor
             return SB_OK; /* it came zeroed */
         return sb__zero(mem, write->side, target, err);
     case SB__TRANSFER:
-        return sb__transfer(mem, write->side, write->ptr, target, err);
+        return sb__transfer(mem, write->side,
+                            write->replaces ? &write->fresh : &mem->side[write->side], target, err);
     case SB__NOTHING:
         return write->replaces ? copy_within(write, err) : SB_OK;
     default:
@@ -79,8 +80,6 @@ static sb_status begin_locked(struct sb__write *write, enum sb__write_mode mode,
         return st;
     write->ptr = write->replaces ? write->fresh.ptr : mem->side[write->side].ptr;
     st = mode == SB__WRITE_KEEP ? fill(write, cell.work, had_storage, target, err) : SB_OK;
-    if (st != SB_OK && write->replaces)
-        sb__discard(mem, write->side, &write->fresh, target);
     sb__publish(mem, sb__head(mem)); /* a spare may have come, a transfer may be pending */
     return st;
 }
@@ -88,10 +87,14 @@ static sb_status begin_locked(struct sb__write *write, enum sb__write_mode mode,
 static sb_status begin(struct sb__write *write, sb_mem *mem, int32_t side, enum sb__write_mode mode,
                        const struct sb__target *target, sb_error *err) {
     *write = (struct sb__write){.mem = mem, .side = side};
-    pthread_mutex_lock(&mem->lock);
-    sb_status st = begin_locked(write, mode, target, err);
-    pthread_mutex_unlock(&mem->lock);
-    if (st == SB_OK && write->from)
+    sb_status st = sb__lock(mem, err);
+    if (st != SB_OK)
+        return st;
+    st = begin_locked(write, mode, target, err);
+    sb__unlock(mem);
+    if (st != SB_OK)
+        sb__write_cancel(write);
+    else if (write->from)
         copy_host(write);
     return st;
 }
@@ -114,18 +117,18 @@ sb_status sb__write_begin(struct sb__write *write, sb_mem *mem, int32_t side,
 static void commit(struct sb__write *write, const struct sb__target *target) {
     sb_mem *mem = write->mem;
     struct sb__storage dropped = {.kind = SB_STORAGE_NONE};
-    pthread_mutex_lock(&mem->lock);
+    (void)sb__lock(mem, NULL); /* begin had it in this process: it is not a parent's thread's */
     if (write->replaces) {
         dropped = mem->side[write->side];
         mem->side[write->side] = write->fresh;
     }
     bool on_stream = write->side == SB_SIDE_GPU && target->queued && mem->bytes;
     mem->writer = on_stream ? target->slot : -1;
-    if (mem->writer >= 0)
-        mem->users |= (uint64_t)1 << mem->writer;
+    if (on_stream)
+        mem->side[SB_SIDE_GPU].users |= sb__slot_bit(target->slot);
     sb__publish(mem, head_of(write->side));
-    pthread_mutex_unlock(&mem->lock);
-    sb__retire(mem, write->side, &dropped);
+    sb__unlock(mem);
+    sb__storage_end(&dropped, mem->context, write->side, mem->bytes);
 }
 
 void sb__write_commit(struct sb__write *write) {
@@ -137,7 +140,7 @@ void sb__write_commit(struct sb__write *write) {
 
 void sb__write_cancel(struct sb__write *write) {
     if (write->replaces)
-        sb__storage_drop(&write->fresh, write->mem->context, write->side, write->mem->bytes);
+        sb__storage_end(&write->fresh, write->mem->context, write->side, write->mem->bytes);
 }
 
 bool sb__write_in_place(const struct sb__write *write) {
@@ -147,12 +150,12 @@ bool sb__write_in_place(const struct sb__write *write) {
 
 void sb__write_spoiled(struct sb__write *write) {
     sb_mem *mem = write->mem;
-    pthread_mutex_lock(&mem->lock);
+    (void)sb__lock(mem, NULL); /* as in commit */
     int32_t head = sb__head(mem);
     bool host_is_current = head == SB_HEAD_AT_CPU || head == SB_HEAD_SYNCED;
     mem->writer = -1;
     sb__publish(mem, host_is_current ? SB_HEAD_AT_CPU : SB_HEAD_LOST);
-    pthread_mutex_unlock(&mem->lock);
+    sb__unlock(mem);
     sb__write_cancel(write);
 }
 

@@ -1,0 +1,114 @@
+/* One thread loses the device, another gives storage up at that moment: what is
+   queued on it ends first. */
+#include "blobs.h"
+#include "team.h"
+
+#include <string.h>
+#include <time.h>
+
+#define BYTES ((size_t)512)
+#define COUNT ((int64_t)128)
+
+struct race {
+    struct rig rig;
+    sb_blob *blob; /* its scaling loses the device */
+    sb_mem *mem;   /* has a copy queued to its host side */
+    struct lent lent;
+    sb_stream stream;
+    sb_status (*give_up)(struct race *race);
+    _Atomic int draining, gave_up;
+};
+
+/* Runs in the drain of the lost device, before the copy that is queued behind it; gives the other
+   thread time for its mistake. */
+static void drain_slowly(void *user) {
+    struct race *race = user;
+    const struct timespec pause = {.tv_nsec = 1000000};
+    atomic_store(&race->draining, 1);
+    for (int i = 0; i < 50 && !atomic_load(&race->gave_up); i++)
+        (void)nanosleep(&pause, NULL);
+}
+
+static sb_status release(struct race *race) {
+    sb_mem_release(race->mem);
+    race->mem = NULL;
+    return SB_OK;
+}
+
+static sb_status evict(struct race *race) {
+    return sb_mem_evict_cpu(race->mem, NULL);
+}
+
+static sb_status set(struct race *race) {
+    static float other[COUNT];
+    return sb_mem_set_cpu(race->mem, other, BYTES, 0, NULL, NULL, NULL);
+}
+
+static sb_status overwrite(struct race *race) {
+    void *out;
+    sb_status st = sb_mem_overwrite_cpu(race->mem, &out, NULL);
+    if (st == SB_OK)
+        memset(out, 0x77, BYTES);
+    return st;
+}
+
+static void race_open(struct race *race, sb_status (*give_up)(struct race *race)) {
+    sb_error err;
+    void *out;
+    *race = (struct race){.give_up = give_up};
+    rig_open(&race->rig, "sim:0", 0);
+    sb_context *context = race->rig.context;
+    race->blob = blob_of_count(context, SB_DTYPE_F32, COUNT);
+    assert_ok(sb_blob_mutable_gpu_data(race->blob, &out, &err));
+    assert_ok(sb_mem_create(context, BYTES, &race->mem, &err));
+    race->lent = lend_host(BYTES, 0);
+    race->lent.taken = true;
+    assert_ok(sb_mem_set_cpu(race->mem, race->lent.ptr, BYTES, 0, lent_deleter, &race->lent, &err));
+    assert_ok(sb_mem_mutable_gpu_data(race->mem, &out, &err));
+    device_fill(context, out, BYTES, 0x11);
+    assert_ok(sb_sim_stream_create(context, &race->stream, &err));
+    assert_ok(sb_sim_set_schedule(context, SB_SIM_LAZY, 0, &err));
+    assert_ok(sb_sim_launch(context, race->stream, drain_slowly, race, &err));
+    assert_ok(sb_mem_async_cpu_pull(race->mem, race->stream, &err));
+    device_fail(context, SB_SIM_SCALE, 1, SB_SIM_FAIL_LATER);
+}
+
+static void run(void *arg, int member) {
+    struct race *race = arg;
+    if (member == 0) {
+        assert_int_equal(sb_blob_scale_data(race->blob, 2, NULL), SB_ERR_DEVICE_LOST);
+        return;
+    }
+    while (!atomic_load(&race->draining))
+        sched_yield();
+    (void)race->give_up(race);
+    atomic_store(&race->gave_up, 1);
+}
+
+static void race_close(struct race *race) {
+    sb_mem_release(race->mem);
+    sb_blob_destroy(race->blob);
+    (void)sb_context_synchronize(race->rig.context, NULL);
+    assert_int_equal(race->lent.deleted, 1);
+    assert_true(lent_holds(&race->lent, TAKEN)); /* nothing was written after it went back */
+    lent_free(&race->lent);
+    rig_close(&race->rig);
+}
+
+static void what_is_queued_ends_before_another_thread_frees_its_memory(void **state) {
+    (void)state;
+    static sb_status (*const ways[])(struct race *) = {release, evict, set, overwrite};
+    for (size_t i = 0; i < sizeof ways / sizeof ways[0]; i++) {
+        struct race race;
+        race_open(&race, ways[i]);
+        team_run(2, run, &race);
+        race_close(&race);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_is_queued_ends_before_another_thread_frees_its_memory),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

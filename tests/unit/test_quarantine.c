@@ -1,0 +1,346 @@
+/* Storage whose last use cannot be proven over is neither freed nor used again
+   nor handed to its deleter, however many waits fail in a row. The device runs
+   its work as late as it can; whatever touches storage too late shows. */
+#include "blobs.h"
+#include "scene.h"
+
+#include <syncblob/dlpack.h>
+
+#include <string.h>
+
+#define BYTES ((size_t)192)
+#define USERS 0x77 /* what the caller writes to memory that it was given */
+
+static void lazy(struct rig *rig) {
+    sb_error err;
+    assert_ok(sb_sim_set_schedule(rig->context, SB_SIM_LAZY, 0, &err));
+}
+
+static sb_stream new_stream(struct rig *rig) {
+    sb_error err;
+    sb_stream stream;
+    assert_ok(sb_sim_stream_create(rig->context, &stream, &err));
+    return stream;
+}
+
+static void end_stream(struct rig *rig, sb_stream stream) {
+    sb_error err;
+    assert_ok(sb_context_forget_stream(rig->context, stream, &err));
+    assert_ok(sb_sim_stream_destroy(rig->context, stream, &err));
+}
+
+/* From the `nth` call of `op` on, `times` in a row fail. */
+static void fail_run(struct rig *rig, int32_t op, int64_t nth, int times) {
+    sb_error err;
+    device_fail(rig->context, op, nth, SB_SIM_FAIL_NOW);
+    for (int i = 1; i < times; i++)
+        assert_ok(sb_sim_fail_also(rig->context, op, nth + i, SB_SIM_FAIL_NOW, &err));
+}
+
+static void fail_no_more(struct rig *rig) {
+    device_fail(rig->context, SB_SIM_ANY, 0, SB_SIM_FAIL_NOW);
+}
+
+struct job {
+    sb_context *context;
+    const void *ptr;
+    bool ran, reached;
+};
+
+static void kernel(void *user) {
+    struct job *job = user;
+    job->ran = true;
+    job->reached = sb_sim_address(job->context, job->ptr, BYTES) != NULL;
+}
+
+static void launch(struct job *job, struct rig *rig, sb_stream stream, const void *ptr) {
+    sb_error err;
+    *job = (struct job){rig->context, ptr, false, false};
+    assert_ok(sb_sim_launch(rig->context, stream, kernel, job, &err));
+}
+
+/* --- one by one ----------------------------------------------------------------------------------
+ */
+
+/* A memory at the device, with a host side that is lent. */
+static sb_mem *at_device(struct rig *rig, struct lent *lent) {
+    sb_error err;
+    sb_mem *mem;
+    void *out;
+    assert_ok(sb_mem_create(rig->context, BYTES, &mem, &err));
+    *lent = lend_host(BYTES, LENT);
+    lent->taken = true;
+    assert_ok(sb_mem_set_cpu(mem, lent->ptr, BYTES, 0, lent_deleter, lent, &err));
+    assert_ok(sb_mem_mutable_gpu_data(mem, &out, &err));
+    device_fill(rig->context, out, BYTES, CURRENT);
+    return mem;
+}
+
+static void a_buffer_is_kept_while_nobody_can_tell_that_a_copy_is_over(void **state) {
+    (void)state;
+    struct rig rig;
+    struct lent lent;
+    sb_error err;
+    const void *in;
+    rig_open(&rig, "sim:0", 0);
+    sb_mem *mem = at_device(&rig, &lent);
+    lazy(&rig);
+    fail_run(&rig, SB_SIM_ANY, 2, 16); /* the copy is queued */
+    assert_status(SB_ERR_DEVICE_FAILURE, sb_mem_cpu_data(mem, &in, &err));
+    sb_mem_release(mem);
+    assert_int_equal(lent.deleted, 0);
+    sb_stats stats = rig_stats(&rig);
+    assert_int_equal(stats.quarantined_bytes, BYTES);
+    assert_int_equal(stats.borrowed_bytes, BYTES);
+    sb_context_trim(rig.context); /* asks again, and waits fail still */
+    assert_int_equal(lent.deleted, 0);
+    fail_no_more(&rig);
+    sb_context_trim(rig.context);
+    assert_int_equal(lent.deleted, 1);
+    assert_int_equal(rig_stats(&rig).quarantined_bytes, 0);
+    assert_ok(sb_context_synchronize(rig.context, &err));
+    assert_true(lent_holds(&lent, TAKEN));
+    lent_free(&lent);
+    rig_close(&rig);
+}
+
+static void storage_that_a_copy_may_still_write_is_not_given_out(void **state) {
+    (void)state;
+    struct rig rig;
+    struct lent lent;
+    sb_error err;
+    const void *in;
+    void *out;
+    rig_open(&rig, "sim:0", 0);
+    sb_mem *mem = at_device(&rig, &lent);
+    lazy(&rig);
+    fail_run(&rig, SB_SIM_ANY, 2, 16);
+    assert_status(SB_ERR_DEVICE_FAILURE, sb_mem_cpu_data(mem, &in, &err));
+    assert_ok(sb_mem_overwrite_cpu(mem, &out, &err));
+    memset(out, USERS, BYTES);
+    fail_no_more(&rig);
+    assert_ok(sb_context_synchronize(rig.context, &err));
+    assert_true(bytes_are(out, BYTES, USERS));
+    sb_mem_release(mem);
+    assert_int_equal(lent.deleted, 1);
+    lent_free(&lent);
+    rig_close(&rig);
+}
+
+static void device_memory_outlives_the_work_that_could_not_be_ordered(void **state) {
+    (void)state;
+    struct rig rig;
+    struct job job;
+    sb_error err;
+    sb_mem *mem;
+    const void *in;
+    rig_open(&rig, "sim:0", 0);
+    lazy(&rig);
+    sb_stream stream = new_stream(&rig);
+    assert_ok(sb_mem_create(rig.context, BYTES, &mem, &err));
+    assert_ok(sb_mem_gpu_data_on(mem, stream, &in, &err));
+    launch(&job, &rig, stream, in);
+    fail_run(&rig, SB_SIM_ANY, 1, 16);
+    sb_mem_release(mem);
+    assert_int_equal(rig_stats(&rig).quarantined_bytes, BYTES);
+    assert_int_equal(rig_stats(&rig).device_bytes, BYTES);
+    fail_no_more(&rig);
+    assert_ok(sb_context_synchronize(rig.context, &err));
+    assert_true(job.ran && job.reached);
+    assert_int_equal(rig_stats(&rig).device_bytes, 0);
+    end_stream(&rig, stream);
+    rig_close(&rig);
+}
+
+static void a_tensor_ends_after_the_work_on_streams_that_the_memory_knew(void **state) {
+    (void)state;
+    struct rig rig;
+    struct job job;
+    sb_error err;
+    sb_mem *mem;
+    sb_dl_managed_versioned *tensor;
+    const void *in;
+    rig_open(&rig, "sim:0", 0);
+    sb_stream stream = new_stream(&rig);
+    sb_blob *blob = blob_of_count(rig.context, SB_DTYPE_F32, (int64_t)(BYTES / sizeof(float)));
+    assert_ok(sb_blob_cpu_data(blob, &in, &err));
+    assert_ok(sb_blob_gpu_data_on(blob, stream, &in, &err));
+    assert_ok(sb_blob_data(blob, &mem, &err));
+    assert_ok(sb_blob_to_dlpack(blob, SB_SIDE_GPU, 0, &tensor, &err));
+    assert_ok(sb_mem_evict_gpu(mem, &err));
+    lazy(&rig);
+    launch(&job, &rig, stream, in);
+    tensor->deleter(tensor);
+    assert_ok(sb_context_synchronize(rig.context, &err));
+    assert_true(job.ran && job.reached);
+    sb_blob_destroy(blob);
+    end_stream(&rig, stream);
+    rig_close(&rig);
+}
+
+/* A context that ends first goes when its device answers, and its last loan with it. */
+static void a_context_that_ends_leaves_what_it_cannot_give_back(void **state) {
+    (void)state;
+    struct rig rig, other;
+    struct lent lent;
+    sb_error err;
+    const void *in;
+    rig_open(&rig, "sim:0", 0);
+    rig_open(&other, NULL, 0);
+    uint64_t leaked = rig_stats(&other).leaked_bytes;
+    sb_mem *mem = at_device(&rig, &lent);
+    lazy(&rig);
+    fail_run(&rig, SB_SIM_ANY, 2, 16); /* the copy is queued */
+    assert_status(SB_ERR_DEVICE_FAILURE, sb_mem_cpu_data(mem, &in, &err));
+    sb_mem_release(mem);
+    sb_context_release(rig.context);
+    assert_int_equal(lent.deleted, 0);
+    assert_int_equal(rig_stats(&other).leaked_bytes, leaked + BYTES);
+    for (int i = 0; i < 8; i++) /* until the faults are used up */
+        sb_context_trim(other.context);
+    assert_int_equal(lent.deleted, 1);
+    assert_true(lent_holds(&lent, TAKEN));
+    assert_int_equal(rig_stats(&other).leaked_bytes, leaked);
+    counting_allocator_assert_clean(&rig.counting);
+    lent_free(&lent);
+    rig_close(&other);
+}
+
+/* --- every call, in every state, with several failures in a row ----------------------------------
+ */
+
+static const struct start starts[] = {
+    {SB_HEAD_UNINITIALIZED, SB_STORAGE_NONE, SB_STORAGE_NONE},
+    {SB_HEAD_AT_CPU, SB_STORAGE_OWNED, SB_STORAGE_NONE},
+    {SB_HEAD_AT_CPU, SB_STORAGE_PINNED, SB_STORAGE_OWNED},
+    {SB_HEAD_AT_CPU, SB_STORAGE_BORROWED, SB_STORAGE_BORROWED},
+    {SB_HEAD_AT_CPU, SB_STORAGE_BORROWED_READ_ONLY, SB_STORAGE_BORROWED_READ_ONLY},
+    {SB_HEAD_AT_GPU, SB_STORAGE_NONE, SB_STORAGE_OWNED},
+    {SB_HEAD_AT_GPU, SB_STORAGE_OWNED, SB_STORAGE_OWNED},
+    {SB_HEAD_AT_GPU, SB_STORAGE_BORROWED, SB_STORAGE_BORROWED},
+    {SB_HEAD_AT_GPU, SB_STORAGE_BORROWED_READ_ONLY, SB_STORAGE_BORROWED_READ_ONLY},
+    {SB_HEAD_SYNCED, SB_STORAGE_OWNED, SB_STORAGE_OWNED},
+    {SB_HEAD_SYNCED, SB_STORAGE_BORROWED, SB_STORAGE_BORROWED},
+    {SB_HEAD_SYNCED, SB_STORAGE_OWNED, SB_STORAGE_BORROWED_READ_ONLY},
+};
+#define STARTS (sizeof starts / sizeof starts[0])
+
+struct trial {
+    const struct start *start;
+    bool pending, reuses;
+    enum call call;
+    int64_t nth;
+    int times;
+    struct scene scene;
+    sb_stream stream;
+    void *given; /* host memory that the caller filled with USERS, or NULL */
+};
+
+static void trial_open(struct trial *t) {
+    sb_error err;
+    scene_open(&t->scene, t->start, BYTES);
+    t->scene.cpu.taken = t->scene.gpu.taken = true;
+    scene_lend_extra(&t->scene, t->call);
+    t->scene.extra.taken = true;
+    t->stream = new_stream(&t->scene.rig);
+    t->given = NULL;
+    lazy(&t->scene.rig);
+    if (t->pending && t->start->head == SB_HEAD_AT_CPU)
+        assert_ok(sb_mem_async_gpu_push(t->scene.mem, t->stream, &err));
+    if (t->pending && t->start->head == SB_HEAD_AT_GPU)
+        assert_ok(sb_mem_async_cpu_pull(t->scene.mem, t->stream, &err));
+}
+
+/* The call, and all that follows while the device goes on failing. */
+static int64_t trial_run(struct trial *t) {
+    struct tally before = rig_tally(&t->scene.rig);
+    void *out = NULL;
+    fail_run(&t->scene.rig, SB_SIM_ANY, t->nth, t->times);
+    sb_status st = scene_call(&t->scene, t->call, t->stream, &out, NULL);
+    if (st != SB_OK && (t->call == SET_CPU || t->call == SET_GPU))
+        lent_deleter(&t->scene.extra, t->scene.extra.ptr); /* the caller has it still */
+    if (t->reuses && sb_mem_overwrite_cpu(t->scene.mem, &t->given, NULL) == SB_OK)
+        memset(t->given, USERS, BYTES);
+    struct tally since = rig_since(&t->scene.rig, &before);
+    int64_t calls = 0;
+    for (int op = 0; op < SB_SIM_OP_COUNT; op++)
+        calls += since.calls[op];
+    return calls;
+}
+
+/* A call that failed half-way in a write may have cost the device, which still answers. */
+static void drain(struct rig *rig) {
+    sb_status st = sb_context_synchronize(rig->context, NULL);
+    if (st == SB_ERR_DEVICE_FAILURE) /* a failure is told once */
+        st = sb_context_synchronize(rig->context, NULL);
+    if (st != SB_OK && st != SB_ERR_DEVICE_LOST)
+        fail_with("synchronising gives %s", sb_status_name(st));
+}
+
+static void trial_close(struct trial *t) {
+    struct scene *s = &t->scene;
+    struct lent *all[] = {&s->cpu, &s->gpu, &s->extra};
+    if (!t->reuses)
+        sb_mem_release(s->mem);
+    fail_no_more(&s->rig);
+    drain(&s->rig);
+    if (t->given && !bytes_are(t->given, BYTES, USERS))
+        fail_with("what the caller wrote was overwritten");
+    if (t->reuses)
+        sb_mem_release(s->mem);
+    drain(&s->rig);
+    for (int i = 0; i < 3; i++) {
+        if (!all[i]->ptr)
+            continue;
+        if (all[i]->deleted != 1 || !lent_holds(all[i], TAKEN))
+            fail_with("%s, host %s, device %s%s, %s, failures %d to %d: loan %d was given back %d "
+                      "times%s",
+                      head_name(t->start->head), storage_name(t->start->cpu),
+                      storage_name(t->start->gpu), t->pending ? ", pending" : "",
+                      call_names[t->call], (int)t->nth, (int)t->nth + t->times - 1, i,
+                      all[i]->deleted, lent_holds(all[i], TAKEN) ? "" : " and written later");
+        lent_free(all[i]);
+    }
+    assert_int_equal(sb_sim_stream_destroy(s->rig.context, t->stream, NULL), SB_OK);
+    rig_close(&s->rig);
+}
+
+static void every_failure_of(struct trial *t) {
+    static const int runs[] = {1, 2, 3, 4, 6, 12};
+    for (size_t r = 0; r < sizeof runs / sizeof runs[0]; r++) {
+        t->times = runs[r];
+        t->nth = 0;
+        for (int64_t calls = 1; t->nth < calls;) {
+            t->nth++;
+            trial_open(t);
+            calls = trial_run(t);
+            trial_close(t);
+        }
+    }
+}
+
+static void no_loan_is_given_back_in_use_however_many_calls_fail(void **state) {
+    (void)state;
+    for (size_t s = 0; s < STARTS; s++)
+        for (enum call call = 0; call < CALLS; call++)
+            for (int mode = 0; mode < 4; mode++) {
+                struct trial t = {.start = &starts[s], .call = call};
+                t.pending = mode & 1;
+                t.reuses = mode & 2;
+                bool one_sided = t.start->head == SB_HEAD_AT_CPU || t.start->head == SB_HEAD_AT_GPU;
+                if (!t.pending || one_sided)
+                    every_failure_of(&t);
+            }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_buffer_is_kept_while_nobody_can_tell_that_a_copy_is_over),
+        cmocka_unit_test(storage_that_a_copy_may_still_write_is_not_given_out),
+        cmocka_unit_test(device_memory_outlives_the_work_that_could_not_be_ordered),
+        cmocka_unit_test(a_tensor_ends_after_the_work_on_streams_that_the_memory_knew),
+        cmocka_unit_test(a_context_that_ends_leaves_what_it_cannot_give_back),
+        cmocka_unit_test(no_loan_is_given_back_in_use_however_many_calls_fail),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
