@@ -537,6 +537,72 @@ static void test_the_bytes_are_right_after_resumed_calls(void **state) {
     scene_close(&s);
 }
 
+/* --- storage that others use --------------------------------------------------------------------
+ */
+
+static sb_status read_one_blob(struct scene *s, sb_error *err) {
+    return sb_blob_read_file(s->blob, s->target, SB_PROTO_RESHAPE, NULL, err);
+}
+
+static const void *host_bytes(const sb_blob *blob) {
+    sb_error err;
+    const void *p = NULL;
+    assert_ok(sb_blob_cpu_data(blob, &p, &err));
+    return p;
+}
+
+/* Reads into `blob`, which has room and a sharer, failing at the n-th system call; whether there
+   was one. */
+static bool read_shared(sb_status (*call)(struct scene *, sb_error *), struct scene *s,
+                        sb_blob *blob, enum mode mode, int n) {
+    sb_error err;
+    sb_blob *sharer;
+    const size_t size = (size_t)sb_blob_count(blob) * sb_dtype_size(sb_blob_dtype(blob));
+    unsigned char *before = malloc(size);
+    assert_non_null(before);
+    assert_ok(sb_blob_create_shaped(NULL, sb_blob_dtype(blob), large, 1, &sharer, &err));
+    assert_ok(sb_blob_share_data(sharer, blob, &err));
+    const void *bytes = host_bytes(sharer);
+    memcpy(before, bytes, size);
+    fault.mode = mode;
+    fault.left = n;
+    fault.fired = false;
+    fault.armed = true;
+    sb_status st = call(s, &err);
+    fault.armed = false;
+    assert_ptr_equal(host_bytes(blob), bytes);
+    assert_ptr_equal(host_bytes(sharer), bytes);
+    if (memcmp(before, bytes, size) != 0 && st != SB_OK)
+        fail_with("a sharer sees a read that failed at call %d (%s)", n, fault.name);
+    sb_blob_destroy(sharer);
+    free(before);
+    return fault.fired;
+}
+
+static void test_a_read_that_fails_leaves_what_sharers_see(void **state) {
+    (void)state;
+    static sb_status (*const reads[])(struct scene *, sb_error *) = {load_blob, load_single,
+                                                                     load_unpacked, read_one_blob};
+    for (size_t i = 0; i < 2 * sizeof reads / sizeof *reads; i++) {
+        sb_status (*call)(struct scene *, sb_error *) = reads[i / 2];
+        struct scene s;
+        sb_error err;
+        void *p;
+        scene_open(&s);
+        sb_blob *blob = call == load_blob || call == read_one_blob ? s.blob : s.single;
+        assert_ok(sb_blob_reshape(s.blob, large, 1, NULL, &err));
+        assert_ok(sb_blob_write_file(s.blob, s.target, 0, &err));
+        bool fired = true;
+        for (int n = 1; fired; n++) {
+            assert_ok(sb_blob_reshape(blob, large, 1, NULL, &err));
+            assert_ok(sb_blob_mutable_cpu_data(blob, &p, &err));
+            memset(p, 0x5a, (size_t)*large * sb_dtype_size(sb_blob_dtype(blob)));
+            fired = read_shared(call, &s, blob, i % 2 ? ENDS : FAILS, n);
+        }
+        scene_close(&s);
+    }
+}
+
 /* --- bytes that change between one look and the next, their file's time unchanged ------------ */
 
 enum { IMAGES = 12, IMAGE_BYTES = 40000 };
@@ -685,6 +751,7 @@ int main(void) {
         cmocka_unit_test(test_the_error_may_be_null),
         cmocka_unit_test(test_a_file_that_ends_early_is_an_error),
         cmocka_unit_test(test_the_bytes_are_right_after_resumed_calls),
+        cmocka_unit_test(test_a_read_that_fails_leaves_what_sharers_see),
         cmocka_unit_test(test_bytes_that_change_are_survived),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -2757,16 +2757,17 @@ Errors: INDEX_OUT_OF_RANGE, IO, MALFORMED, BAD_SHAPE, DATA_OVERFLOW, DATA_LIMIT
         out: *mut sb_blob_info,
         err: *mut sb_error,
     ) -> sb_status;
-    /**Loads a blob into `blob`, which takes its shape; the payload goes to fresh
-storage that is swapped in when whole. Conversions as in
-sb_blob_from_proto. A blob without payload is LENGTH_MISMATCH unless its
-count is 0. A replaced blob is copied.
+    /**Loads a blob into `blob`, which takes its shape. Conversions, and where the
+values go, as in sb_blob_from_proto; a file's as in sb_blob_read_file. A blob
+without payload is LENGTH_MISMATCH unless its count is 0. A replaced blob is
+copied.
 * layer a layer or SB_NO_LAYER
 * blob \[borrowed\]
 
 Errors: INDEX_OUT_OF_RANGE, UNSUPPORTED (target not F32 or F64; an announced blob), MALFORMED,
 LENGTH_MISMATCH, BAD_SHAPE, DATA_OVERFLOW, DATA_LIMIT, OUT_OF_MEMORY, CAP_REACHED, IO,
-DEVICE_FAILURE, DEVICE_LOST, FORKED.*/
+UNINITIALIZED (a LOST memory with room for more than the count), DEVICE_FAILURE, DEVICE_LOST,
+FORKED.*/
     pub fn sb_model_load_blob(
         model: *const sb_model,
         layer: i64,
@@ -2904,8 +2905,12 @@ what was announced), as sb_blob_cpu_data.*/
     /**Reads a BlobProto into the blob (Blob::FromProto). Legacy dimensions win
 over shape, double_data over data, and that over raw_data; each goes into an
 F32 or F64 blob, rounding to the nearest float, beyond its range to infinity.
-A message with no shape at all is a scalar. Existing storage that fits is
-written in place, seen by its sharers.
+A message with no shape at all is a scalar.
+
+A memory with room for the values is written as by a mutable call for the
+host: sharers and lenders see them, pointers stay, SB_READ_ONLY storage is left
+for storage of its own, room beyond the values keeps its bytes. Else the memory
+is a new one, as after sb_blob_reshape, and sharers keep theirs.
 
 raw_data and raw_diff are NVCaffe's: little-endian bytes of the type that
 raw_data_type, raw_diff_type name (DOUBLE, FLOAT, FLOAT16, INT, UINT; the
@@ -2994,8 +2999,9 @@ Errors: as sb_blob_proto_size, as sb_blob_cpu_data.*/
         err: *mut sb_error,
     ) -> sb_status;
     /**Reads a file that is one BlobProto, such as mean.binaryproto
-(ReadProtoFromBinaryFile, then FromProto). The payload goes to fresh
-storage that is swapped in when whole.
+(ReadProtoFromBinaryFile, then FromProto). The values go where
+sb_blob_from_proto puts them; into storage that was there, when all have been
+read: until then they take as many bytes again, and a failure changes nothing.
 * path \[borrowed\] NUL-terminated
 * flags 0 or SB_PROTO_RESHAPE
 * limits \[borrowed, nullable\] the context's

@@ -10,7 +10,8 @@
  * on read-only storage, or the last release. It stays current for reading
  * until a mutable or overwrite call on the other side. A mutable pointer may
  * be written until the next call for the other side (even a const one): then
- * fetch it again.
+ * fetch it again. A message or file that is read into a blob with room for it
+ * is a mutable call for the host.
  *
  * In the lists of errors UNINITIALIZED is a LOST memory, unless more is said. In
  * a forked child FORKED also stands for host bytes that a CUDA device has

@@ -153,15 +153,16 @@ typedef struct sb_blob_info {
 SB_API sb_status sb_model_blob_info(const sb_model *model, int64_t layer, int64_t index,
                                     sb_blob_info *out, sb_error *err);
 
-/** Loads a blob into `blob`, which takes its shape; the payload goes to fresh
- *  storage that is swapped in when whole. Conversions as in
- *  sb_blob_from_proto. A blob without payload is LENGTH_MISMATCH unless its
- *  count is 0. A replaced blob is copied.
+/** Loads a blob into `blob`, which takes its shape. Conversions, and where the
+ *  values go, as in sb_blob_from_proto; a file's as in sb_blob_read_file. A blob
+ *  without payload is LENGTH_MISMATCH unless its count is 0. A replaced blob is
+ *  copied.
  *  @param layer a layer or SB_NO_LAYER
  *  @param blob [borrowed]
  *  Errors: INDEX_OUT_OF_RANGE, UNSUPPORTED (target not F32 or F64; an announced blob), MALFORMED,
  *  LENGTH_MISMATCH, BAD_SHAPE, DATA_OVERFLOW, DATA_LIMIT, OUT_OF_MEMORY, CAP_REACHED, IO,
- *  DEVICE_FAILURE, DEVICE_LOST, FORKED. */
+ *  UNINITIALIZED (a LOST memory with room for more than the count), DEVICE_FAILURE, DEVICE_LOST,
+ *  FORKED. */
 SB_API sb_status sb_model_load_blob(const sb_model *model, int64_t layer, int64_t index,
                                     sb_blob *blob, sb_error *err);
 

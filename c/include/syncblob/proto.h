@@ -20,8 +20,12 @@ enum {
 /** Reads a BlobProto into the blob (Blob::FromProto). Legacy dimensions win
  *  over shape, double_data over data, and that over raw_data; each goes into an
  *  F32 or F64 blob, rounding to the nearest float, beyond its range to infinity.
- *  A message with no shape at all is a scalar. Existing storage that fits is
- *  written in place, seen by its sharers.
+ *  A message with no shape at all is a scalar.
+ *
+ *  A memory with room for the values is written as by a mutable call for the
+ *  host: sharers and lenders see them, pointers stay, SB_READ_ONLY storage is left
+ *  for storage of its own, room beyond the values keeps its bytes. Else the memory
+ *  is a new one, as after sb_blob_reshape, and sharers keep theirs.
  *
  *  raw_data and raw_diff are NVCaffe's: little-endian bytes of the type that
  *  raw_data_type, raw_diff_type name (DOUBLE, FLOAT, FLOAT16, INT, UINT; the
@@ -79,8 +83,9 @@ SB_API sb_status sb_blob_to_proto_new(const sb_blob *blob, uint32_t flags, void 
                                       size_t *out_size, sb_error *err);
 
 /** Reads a file that is one BlobProto, such as mean.binaryproto
- *  (ReadProtoFromBinaryFile, then FromProto). The payload goes to fresh
- *  storage that is swapped in when whole.
+ *  (ReadProtoFromBinaryFile, then FromProto). The values go where
+ *  sb_blob_from_proto puts them; into storage that was there, when all have been
+ *  read: until then they take as many bytes again, and a failure changes nothing.
  *  @param path [borrowed] NUL-terminated
  *  @param flags 0 or SB_PROTO_RESHAPE
  *  @param limits [borrowed, nullable] the context's

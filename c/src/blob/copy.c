@@ -68,7 +68,7 @@ static sb_status copy_bytes(sb_blob *blob, const sb_blob *source, enum sb__side_
         sb__head(from) != SB_HEAD_AT_CPU && sb_blob_context(blob) == sb_blob_context(source);
     struct sb__load_side to;
     sb_status st = sb__load_side_begin(&to, blob, name, &source->shape,
-                                       on_device ? SB_SIDE_GPU : SB_SIDE_CPU, false, err);
+                                       on_device ? SB_SIDE_GPU : SB_SIDE_CPU, err);
     if (st != SB_OK)
         return st;
     st = run(&to.write, from, sb__blob_bytes(source), err);

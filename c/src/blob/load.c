@@ -1,42 +1,66 @@
 #include "blob/load.h"
 
 #include "blob/blob.h"
+#include "host/arithmetic.h"
+#include "memory/mem.h"
 
 /* Storage beyond the count is capacity with bytes that stay, so only a whole overwrite may leave
    them out. */
+static enum sb__write_mode mode_of(const sb_mem *mem, size_t bytes) {
+    return mem->bytes == bytes ? SB__WRITE_OVERWRITE : SB__WRITE_KEEP;
+}
+
 sb_status sb__load_side_begin(struct sb__load_side *load, sb_blob *blob, enum sb__side_name name,
-                              const struct sb__shape *shape, int32_t side, bool fresh,
-                              sb_error *err) {
+                              const struct sb__shape *shape, int32_t side, sb_error *err) {
     size_t bytes = (size_t)shape->count * blob->element_size;
     sb_mem *mem = sb__blob_peek(blob, name);
     sb_status st = SB_OK;
-    load->wanted = true;
-    load->fresh = NULL;
-    if (!mem || sb_mem_size(mem) < bytes || (fresh && sb_mem_size(mem) != bytes)) {
+    *load = (struct sb__load_side){.bytes = bytes};
+    if (!mem || mem->bytes < bytes) {
         st = sb_mem_create(sb__context_public(blob->context), bytes, &mem, err);
         if (st != SB_OK)
             return st;
         load->fresh = mem;
     }
-    enum sb__write_mode mode = sb_mem_size(mem) != bytes ? SB__WRITE_KEEP
-                               : fresh                   ? SB__WRITE_FRESH
-                                                         : SB__WRITE_OVERWRITE;
-    st = sb__write_begin(&load->write, mem, side, mode, err);
-    if (st != SB_OK)
+    bool stood = mem->side[side].ptr != NULL;
+    st = sb__write_begin(&load->write, mem, side, mode_of(mem, bytes), err);
+    if (st != SB_OK) {
         sb_mem_release(load->fresh);
-    return st;
+        return st;
+    }
+    load->wanted = true;
+    load->stood = stood && !load->write.replaces;
+    load->ptr = load->write.ptr;
+    return SB_OK;
+}
+
+static void drop_scratch(struct sb__load_side *load) {
+    if (load->scratch)
+        sb__host_free(load->write.mem->context, load->scratch, load->bytes, load->pinned);
+    load->scratch = NULL;
 }
 
 void sb__load_side_cancel(struct sb__load_side *load) {
     if (!load->wanted)
         return;
+    drop_scratch(load);
     sb__write_cancel(&load->write);
     sb_mem_release(load->fresh);
+}
+
+static void take_scratch(struct sb__load_side *load) {
+    sb_context *context = load->write.mem->context;
+    if (!load->scratch)
+        return;
+    sb__host_copy(&context->parallel, load->write.ptr, load->scratch, load->bytes);
+    sb__count_copy(context, SB__HOST_COPY, load->bytes);
+    drop_scratch(load);
 }
 
 bool sb__load_side_commit(struct sb__load_side *load, sb_blob *blob, enum sb__side_name name) {
     if (!load->wanted)
         return false;
+    take_scratch(load);
     sb__write_commit(&load->write);
     if (!load->fresh)
         return false;
@@ -45,20 +69,31 @@ bool sb__load_side_commit(struct sb__load_side *load, sb_blob *blob, enum sb__si
     return replaced;
 }
 
+/* Where bytes stand that others may see, what is read is kept apart until it is whole. */
+static sb_status stage(struct sb__load_side *load, sb_error *err) {
+    if (!load->wanted || !load->stood || load->bytes == 0)
+        return SB_OK;
+    sb_status st = sb__host_alloc(load->write.mem->context, load->bytes, false, &load->pinned,
+                                  &load->scratch, err);
+    if (st == SB_OK)
+        load->ptr = load->scratch;
+    return st;
+}
+
 sb_status sb__load_begin(struct sb__load *load, sb_blob *blob, const struct sb__shape *shape,
-                         bool want_data, bool want_diff, bool fresh, sb_error *err) {
+                         bool want_diff, bool may_fail, sb_error *err) {
     load->blob = blob;
     load->data.wanted = load->diff.wanted = false;
     sb__shape_copy(&load->shape, shape);
-    sb_status st = SB_OK;
-    if (want_data)
-        st = sb__load_side_begin(&load->data, blob, SB__DATA, shape, SB_SIDE_CPU, fresh, err);
+    sb_status st = sb__load_side_begin(&load->data, blob, SB__DATA, shape, SB_SIDE_CPU, err);
+    if (st == SB_OK && want_diff)
+        st = sb__load_side_begin(&load->diff, blob, SB__DIFF, shape, SB_SIDE_CPU, err);
+    if (st == SB_OK && may_fail)
+        st = stage(&load->data, err);
+    if (st == SB_OK && may_fail)
+        st = stage(&load->diff, err);
     if (st != SB_OK)
-        return st;
-    if (want_diff)
-        st = sb__load_side_begin(&load->diff, blob, SB__DIFF, shape, SB_SIDE_CPU, fresh, err);
-    if (st != SB_OK)
-        sb__load_side_cancel(&load->data);
+        sb__load_cancel(load);
     return st;
 }
 

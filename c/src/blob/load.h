@@ -33,6 +33,11 @@ struct sb__load_side {
     bool wanted;
     sb_mem *fresh; /* a new memory, or NULL when the blob's own is written */
     struct sb__write write;
+    void *ptr; /* where the values go: write.ptr or the scratch */
+    size_t bytes;
+    bool stood;    /* storage is written that was there before */
+    bool pinned;   /* the scratch is */
+    void *scratch; /* copied to write.ptr at the commit; NULL: none */
 };
 
 struct sb__load {
@@ -43,21 +48,21 @@ struct sb__load {
 
 enum sb__side_name { SB__DATA, SB__DIFF };
 
-/* One side on its own, on the host or the device; after a failed begin there is nothing to cancel.
-   Commit says whether a memory that existed was replaced; the shape is the caller's to take. */
+/* One side on its own, on the host or the device: storage that exists and fits is written in place,
+   seen by its sharers, else it is new. After a failed begin there is nothing to cancel. Commit says
+   whether a memory that existed was replaced; the shape is the caller's to take. */
 sb_status sb__load_side_begin(struct sb__load_side *load, sb_blob *blob, enum sb__side_name name,
-                              const struct sb__shape *shape, int32_t side, bool fresh,
-                              sb_error *err);
+                              const struct sb__shape *shape, int32_t side, sb_error *err);
 void sb__load_side_cancel(struct sb__load_side *load);
 bool sb__load_side_commit(struct sb__load_side *load, sb_blob *blob, enum sb__side_name name);
 
-/* `shape` becomes the blob's on commit. Of each wanted side, load.X.write.ptr is host memory for
-   shape.count elements of the blob's dtype (count > 0), to be written whole. With `fresh`, the
-   blob's current bytes stay as they are until commit even where storage fits; without it, storage
-   that exists and fits is written in place. Errors: OUT_OF_MEMORY, CAP_REACHED and those of
-   waiting for a transfer. */
+/* Data and, if wanted, diff, on the host. `shape` becomes the blob's on commit. Of each wanted
+   side, load.X.ptr is host memory for shape.count elements of the blob's dtype (count > 0), to be
+   written whole. `may_fail`: what writes there may stop half-way; then
+   storage that exists is left alone until commit. Errors: OUT_OF_MEMORY, CAP_REACHED and those of a
+   mutable call. */
 sb_status sb__load_begin(struct sb__load *load, sb_blob *blob, const struct sb__shape *shape,
-                         bool want_data, bool want_diff, bool fresh, sb_error *err);
+                         bool want_diff, bool may_fail, sb_error *err);
 /* Returns SB_REALLOCATED_* bits. */
 uint32_t sb__load_commit(struct sb__load *load);
 void sb__load_cancel(struct sb__load *load);

@@ -188,7 +188,7 @@ sb_status sb_blob_fill(sb_blob *blob, const sb_filler *filler, uint64_t seed, sb
         return SB_OK;
     st = sb__filler_check_shape(&own, &blob->shape, err);
     if (st == SB_OK)
-        st = sb__load_side_begin(&load, blob, SB__DATA, &blob->shape, SB_SIDE_CPU, false, err);
+        st = sb__load_side_begin(&load, blob, SB__DATA, &blob->shape, SB_SIDE_CPU, err);
     if (st != SB_OK)
         return st;
     fill(blob, &own, seed, load.write.ptr);

@@ -21,9 +21,9 @@ static sb_status check_read(const sb_blob *blob, uint32_t flags, const sb_limits
 }
 
 static sb_status read_source(sb_blob *blob, const struct sb__source *source, uint32_t flags,
-                             bool fresh, const sb_limits *limits, sb_error *err) {
+                             const sb_limits *limits, sb_error *err) {
     struct sb__reader reader;
-    const struct sb__read_blob how = {flags & SB_PROTO_RESHAPE, fresh, 0, limits};
+    const struct sb__read_blob how = {flags & SB_PROTO_RESHAPE, 0, limits};
     sb__reader_init(&reader, source);
     return sb__read_blob(blob, &reader, &blob_path, 0, source->size, &how, err);
 }
@@ -37,7 +37,7 @@ sb_status sb_blob_from_proto(sb_blob *blob, const void *bytes, size_t size, uint
         st = sb__source_of_bytes(&source, bytes, size, err);
     if (st != SB_OK)
         return st;
-    return read_source(blob, &source, flags, false, &resolved, err);
+    return read_source(blob, &source, flags, &resolved, err);
 }
 
 sb_status sb_blob_read_file(sb_blob *blob, const char *path, uint32_t flags,
@@ -52,7 +52,7 @@ sb_status sb_blob_read_file(sb_blob *blob, const char *path, uint32_t flags,
     st = sb__source_open(&source, path, false, err);
     if (st != SB_OK)
         return st;
-    st = read_source(blob, &source, flags, true, &resolved, err);
+    st = read_source(blob, &source, flags, &resolved, err);
     sb__source_close(&source);
     return st;
 }

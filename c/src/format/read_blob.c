@@ -88,9 +88,9 @@ static sb_status copy_payload(sb_blob *blob, struct sb__reader *reader,
     int32_t dtype = sb_blob_dtype(blob);
     sb_status st = SB_OK;
     if (index->data.count > 0)
-        st = sb__payload_copy(reader, index, &index->data, dtype, load->data.write.ptr, err);
+        st = sb__payload_copy(reader, index, &index->data, dtype, load->data.ptr, err);
     if (st == SB_OK && index->diff.count > 0)
-        st = sb__payload_copy(reader, index, &index->diff, dtype, load->diff.write.ptr, err);
+        st = sb__payload_copy(reader, index, &index->diff, dtype, load->diff.ptr, err);
     return st == SB_OK ? sb__source_check(reader->source, err) : st;
 }
 
@@ -108,7 +108,8 @@ sb_status sb__read_blob(sb_blob *blob, struct sb__reader *reader, const struct s
     if (st == SB_OK)
         st = check_memory(blob, &index, path, how, err);
     if (st == SB_OK)
-        st = sb__load_begin(&load, blob, &shape, true, index.diff.count > 0, how->fresh, err);
+        st = sb__load_begin(&load, blob, &shape, index.diff.count > 0,
+                            sb__source_may_change(reader->source), err);
     if (st != SB_OK)
         return st;
     st = copy_payload(blob, reader, &index, &load, err);

@@ -6,12 +6,12 @@
 
 struct sb__read_blob {
     bool reshape; /* take the message's shape; without it, another one is SHAPE_MISMATCH */
-    bool fresh;   /* the blob's bytes stay as they are until all is read */
     size_t held;  /* bytes of an index that count against limits->max_memory */
     const sb_limits *limits;
 };
 
-/* Reads the message [begin, end) of reader->source into an F32 or F64 blob. */
+/* Reads the message [begin, end) of reader->source into an F32 or F64 blob. A failure changes
+   nothing of it, even one half-way. */
 sb_status sb__read_blob(sb_blob *blob, struct sb__reader *reader, const struct sb__path *path,
                         uint32_t begin, uint32_t end, const struct sb__read_blob *how,
                         sb_error *err);

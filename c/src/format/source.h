@@ -26,6 +26,11 @@ sb_status sb__source_of_bytes(struct sb__source *out, const void *bytes, size_t 
 sb_status sb__source_open(struct sb__source *out, const char *path, bool mapped, sb_error *err);
 void sb__source_close(struct sb__source *source);
 
+/* Bytes of a file may fail to come, or be others the next time; the caller's are as they were. */
+static inline bool sb__source_may_change(const struct sb__source *source) {
+    return source->fd >= 0;
+}
+
 /* Copies bytes [offset, offset + size) of a file that is read; they lie inside. IO. */
 sb_status sb__source_read(const struct sb__source *source, uint32_t offset, void *dst, size_t size,
                           sb_error *err);

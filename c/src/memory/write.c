@@ -74,8 +74,8 @@ static sb_status begin_locked(struct sb__write *write, enum sb__write_mode mode,
     if (write->side == SB_SIDE_GPU)
         st = sb__after_users(mem, target, err);
     if (st == SB_OK)
-        st = sb__writable_storage(mem, write->side, mode == SB__WRITE_FRESH, cell.work == SB__ZERO,
-                                  target, &write->fresh, &write->replaces, err);
+        st = sb__writable_storage(mem, write->side, false, cell.work == SB__ZERO, target,
+                                  &write->fresh, &write->replaces, err);
     if (st != SB_OK)
         return st;
     write->ptr = write->replaces ? write->fresh.ptr : mem->side[write->side].ptr;
@@ -101,7 +101,7 @@ static sb_status begin(struct sb__write *write, sb_mem *mem, int32_t side, enum 
 
 sb_status sb__write_begin(struct sb__write *write, sb_mem *mem, int32_t side,
                           enum sb__write_mode mode, sb_error *err) {
-    if (side == SB_SIDE_CPU && mode != SB__WRITE_FRESH && sb__is_host_written_in_place(mem)) {
+    if (side == SB_SIDE_CPU && sb__is_host_written_in_place(mem)) {
         write->mem = mem;
         write->side = side;
         write->ptr = mem->side[side].ptr;

@@ -10,9 +10,8 @@
 #include <syncblob/mem.h>
 
 enum sb__write_mode {
-    SB__WRITE_KEEP,      /* the bytes are made current first, as for a mutable call */
-    SB__WRITE_OVERWRITE, /* every byte will be written */
-    SB__WRITE_FRESH      /* as OVERWRITE, into new storage; the old is intact until commit */
+    SB__WRITE_KEEP,     /* the bytes are made current first, as for a mutable call */
+    SB__WRITE_OVERWRITE /* every byte will be written */
 };
 
 struct sb__write {

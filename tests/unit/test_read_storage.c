@@ -1,0 +1,367 @@
+/* Where the readers put values: into storage that is there and fits, whoever else uses it, else
+   into new storage. One table of situations for every reader. */
+#include "blobs.h"
+#include "wire_builder.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+enum reader { FROM_PROTO, READ_FILE, LOAD_BYTES, LOAD_FILE, LOAD_MAPPED, READERS };
+
+static const char *const reader_names[READERS] = {
+    "sb_blob_from_proto", "sb_blob_read_file", "sb_model_load_blob, of bytes",
+    "sb_model_load_blob, of a file", "sb_model_load_blob, of a mapped file"};
+
+enum { COUNT = 6, ROOM = 10 }; /* values of the message; elements of a blob with room for more */
+static const int64_t six[] = {COUNT};
+
+struct scene {
+    struct rig rig;
+    struct wire wire;
+    char path[64];
+    sb_limits limits;
+    sb_model *model; /* for the readers of models */
+};
+
+static void write_bytes(const char *path, const struct wire *wire) {
+    FILE *file = fopen(path, "wb");
+    assert_non_null(file);
+    assert_int_equal(fwrite(wire->bytes, 1, wire->size, file), wire->size);
+    assert_int_equal(fclose(file), 0);
+}
+
+/* A message of `count` floats 100, 101, ... as data and, if asked, 200, ... as diff; the shape
+   comes first, so that a file may lack values alone. */
+static void put_message(struct wire *wire, int64_t count, bool diff) {
+    struct wire shape = {0};
+    float *values = malloc((size_t)count * sizeof *values);
+    assert_non_null(values);
+    wire_numbers(&shape, 1, &count, 1);
+    wire_message(wire, 7, &shape);
+    fill_values(SB_DTYPE_F32, count, 100, 1, values);
+    wire_floats(wire, 5, values, (size_t)count);
+    fill_values(SB_DTYPE_F32, count, 200, 1, values);
+    if (diff)
+        wire_floats(wire, 6, values, (size_t)count);
+    wire_free(&shape);
+    free(values);
+}
+
+/* Opens the model, if one is read, with a limit; 0: none. */
+static void scene_limit(struct scene *s, enum reader reader, size_t memory) {
+    sb_error err;
+    s->limits.max_memory = memory;
+    sb_model_destroy(s->model);
+    s->model = NULL;
+    if (reader == LOAD_BYTES)
+        assert_ok(sb_model_open_bytes(s->rig.context, SB_FORMAT_BLOB, s->wire.bytes, s->wire.size,
+                                      &s->limits, NULL, NULL, &s->model, &err));
+    else if (reader > LOAD_BYTES)
+        assert_ok(sb_model_open_file(s->rig.context, SB_FORMAT_BLOB, s->path,
+                                     reader == LOAD_MAPPED ? SB_OPEN_MAPPED : 0, &s->limits,
+                                     &s->model, &err));
+}
+
+static void scene_open_count(struct scene *s, enum reader reader, int64_t count, bool diff) {
+    *s = (struct scene){.path = "/tmp/syncblob-storage-XXXXXX", .limits = SB_LIMITS_INIT};
+    rig_open(&s->rig, "sim:0", SB_CONTEXT_NO_PINNED | SB_CONTEXT_NO_HOST_CACHE);
+    put_message(&s->wire, count, diff);
+    int fd = mkstemp(s->path);
+    assert_true(fd >= 0);
+    assert_int_equal(close(fd), 0);
+    write_bytes(s->path, &s->wire);
+    scene_limit(s, reader, 0);
+}
+
+static void scene_open(struct scene *s, enum reader reader) {
+    print_message("  %s\n", reader_names[reader]);
+    scene_open_count(s, reader, COUNT, false);
+}
+
+static void scene_close(struct scene *s) {
+    sb_model_destroy(s->model);
+    assert_int_equal(unlink(s->path), 0);
+    wire_free(&s->wire);
+    rig_close(&s->rig);
+}
+
+static sb_status read_into(struct scene *s, enum reader reader, sb_blob *blob, sb_error *err) {
+    if (reader == FROM_PROTO)
+        return sb_blob_from_proto(blob, s->wire.bytes, s->wire.size, SB_PROTO_RESHAPE, &s->limits,
+                                  err);
+    if (reader == READ_FILE)
+        return sb_blob_read_file(blob, s->path, SB_PROTO_RESHAPE, &s->limits, err);
+    return sb_model_load_blob(s->model, SB_NO_LAYER, 0, blob, err);
+}
+
+/* A blob of `count` floats 0, 1, ... at a head, reshaped to the message's six. */
+static sb_blob *filled(struct scene *s, int64_t count, int32_t head) {
+    float values[ROOM];
+    sb_error err;
+    sb_blob *blob = blob_of_count(s->rig.context, SB_DTYPE_F32, count);
+    fill_values(SB_DTYPE_F32, count, 0, 1, values);
+    mem_place(data_of(blob), head, values, (size_t)count * sizeof *values);
+    assert_ok(sb_blob_reshape(blob, six, 1, NULL, &err));
+    return blob;
+}
+
+/* The message's values, then what was there before. */
+static void assert_read(const float *found, int64_t count) {
+    for (int i = 0; i < count; i++)
+        assert_true(found[i] == (i < COUNT ? 100.0F : 0.0F) + (float)i);
+}
+
+static void assert_untouched(const float *found, int64_t count) {
+    for (int i = 0; i < count; i++)
+        assert_true(found[i] == (float)i);
+}
+
+static const float *cpu(const sb_blob *blob) {
+    sb_error err;
+    const void *p;
+    assert_ok(sb_blob_cpu_data(blob, &p, &err));
+    return p;
+}
+
+/* --- storage that fits ------------------------------------------------------------------- */
+
+static void test_sharers_see_the_values_where_they_were(void **state) {
+    (void)state;
+    for (enum reader reader = 0; reader < READERS; reader++) {
+        for (int64_t count = COUNT; count <= ROOM; count += ROOM - COUNT) {
+            struct scene s;
+            sb_error err;
+            scene_open(&s, reader);
+            sb_blob *blob = filled(&s, count, SB_HEAD_AT_CPU);
+            sb_blob *sharer = blob_of_count(s.rig.context, SB_DTYPE_F32, COUNT);
+            assert_ok(sb_blob_share_data(sharer, blob, &err));
+            const float *before = cpu(sharer);
+            sb_mem *mem = data_of(blob);
+            assert_ok(read_into(&s, reader, blob, &err));
+            assert_ptr_equal(data_of(blob), mem);
+            assert_ptr_equal(data_of(sharer), mem);
+            assert_ptr_equal(cpu(blob), before);
+            assert_read(before, count);
+            sb_blob_destroy(blob);
+            sb_blob_destroy(sharer);
+            scene_close(&s);
+        }
+    }
+}
+
+static void test_diff_is_no_different(void **state) {
+    (void)state;
+    for (enum reader reader = 0; reader < READERS; reader++) {
+        struct scene s;
+        sb_error err;
+        void *before;
+        const void *after;
+        scene_open_count(&s, reader, COUNT, true);
+        sb_blob *blob = filled(&s, COUNT, SB_HEAD_AT_CPU);
+        sb_blob *sharer = blob_of_count(s.rig.context, SB_DTYPE_F32, COUNT);
+        assert_ok(sb_blob_mutable_cpu_diff(blob, &before, &err));
+        assert_ok(sb_blob_share_diff(sharer, blob, &err));
+        assert_ok(read_into(&s, reader, blob, &err));
+        assert_ok(sb_blob_cpu_diff(sharer, &after, &err));
+        assert_ptr_equal(before, after);
+        for (int i = 0; i < COUNT; i++)
+            assert_true(((const float *)after)[i] == 200.0F + (float)i);
+        sb_blob_destroy(blob);
+        sb_blob_destroy(sharer);
+        scene_close(&s);
+    }
+}
+
+static void test_lent_memory_is_filled(void **state) {
+    (void)state;
+    for (enum reader reader = 0; reader < READERS; reader++) {
+        for (int64_t count = COUNT; count <= ROOM; count += ROOM - COUNT) {
+            struct scene s;
+            sb_error err;
+            scene_open(&s, reader);
+            sb_blob *blob = blob_of_count(s.rig.context, SB_DTYPE_F32, COUNT);
+            struct lent lent = lend_host((size_t)count * sizeof(float), 0);
+            fill_values(SB_DTYPE_F32, count, 0, 1, lent.ptr);
+            assert_ok(
+                sb_blob_set_cpu_data(blob, lent.ptr, lent.bytes, 0, lent_deleter, &lent, &err));
+            assert_ok(read_into(&s, reader, blob, &err));
+            assert_int_equal(lent.deleted, 0);
+            assert_ptr_equal(cpu(blob), lent.ptr);
+            assert_read(lent.ptr, count);
+            sb_blob_destroy(blob);
+            assert_int_equal(lent.deleted, 1);
+            lent_free(&lent);
+            scene_close(&s);
+        }
+    }
+}
+
+static void test_read_only_memory_is_left_for_storage_of_our_own(void **state) {
+    (void)state;
+    for (enum reader reader = 0; reader < READERS; reader++) {
+        for (int64_t count = COUNT; count <= ROOM; count += ROOM - COUNT) {
+            struct scene s;
+            sb_error err;
+            scene_open(&s, reader);
+            sb_blob *blob = blob_of_count(s.rig.context, SB_DTYPE_F32, COUNT);
+            sb_blob *sharer = blob_of_count(s.rig.context, SB_DTYPE_F32, COUNT);
+            struct lent lent = lend_host((size_t)count * sizeof(float), 0);
+            fill_values(SB_DTYPE_F32, count, 0, 1, lent.ptr);
+            assert_ok(sb_blob_set_cpu_data(blob, lent.ptr, lent.bytes, SB_READ_ONLY, lent_deleter,
+                                           &lent, &err));
+            assert_ok(sb_blob_share_data(sharer, blob, &err));
+            assert_ok(read_into(&s, reader, blob, &err));
+            assert_int_equal(lent.deleted, 1);
+            assert_untouched(lent.ptr, count);
+            assert_ptr_equal(data_of(sharer), data_of(blob));
+            assert_int_equal(sb_mem_storage(data_of(blob), SB_SIDE_CPU), SB_STORAGE_OWNED);
+            assert_read(cpu(sharer), count);
+            sb_blob_destroy(blob);
+            sb_blob_destroy(sharer);
+            lent_free(&lent);
+            scene_close(&s);
+        }
+    }
+}
+
+static void test_a_head_on_the_device_moves_to_the_host(void **state) {
+    (void)state;
+    static const int32_t heads[] = {SB_HEAD_AT_GPU, SB_HEAD_SYNCED, SB_HEAD_UNINITIALIZED};
+    for (enum reader reader = 0; reader < READERS; reader++) {
+        for (size_t i = 0; i < 2 * sizeof heads / sizeof *heads; i++) {
+            struct scene s;
+            sb_error err;
+            const int64_t count = i % 2 ? ROOM : COUNT;
+            const int32_t head = heads[i / 2];
+            scene_open(&s, reader);
+            sb_blob *blob = filled(&s, count, head);
+            sb_blob *sharer = blob_of_count(s.rig.context, SB_DTYPE_F32, COUNT);
+            assert_ok(sb_blob_share_data(sharer, blob, &err));
+            struct tally before = rig_tally(&s.rig);
+            assert_ok(read_into(&s, reader, blob, &err));
+            struct tally since = rig_since(&s.rig, &before);
+            assert_int_equal(since.downloads, head == SB_HEAD_AT_GPU && count > COUNT);
+            assert_int_equal(sb_mem_head(data_of(sharer)), SB_HEAD_AT_CPU);
+            assert_read(cpu(sharer), COUNT);
+            for (int64_t k = COUNT; k < count; k++)
+                assert_true(cpu(sharer)[k] == (head == SB_HEAD_UNINITIALIZED ? 0 : (float)k));
+            sb_blob_destroy(blob);
+            sb_blob_destroy(sharer);
+            scene_close(&s);
+        }
+    }
+}
+
+/* --- storage that does not ------------------------------------------------------------------ */
+
+static void test_a_blob_that_outgrows_its_share_leaves_it(void **state) {
+    (void)state;
+    for (enum reader reader = 0; reader < READERS; reader++) {
+        struct scene s;
+        sb_error err;
+        float values[2] = {0, 1};
+        scene_open(&s, reader);
+        sb_blob *blob = blob_of_count(s.rig.context, SB_DTYPE_F32, 2);
+        sb_blob *sharer = blob_of_count(s.rig.context, SB_DTYPE_F32, 2);
+        mem_place(data_of(blob), SB_HEAD_AT_CPU, values, sizeof values);
+        assert_ok(sb_blob_share_data(sharer, blob, &err));
+        const float *before = cpu(sharer);
+        assert_ok(read_into(&s, reader, blob, &err));
+        assert_read(cpu(blob), COUNT);
+        assert_ptr_equal(cpu(sharer), before);
+        assert_untouched(before, 2);
+        sb_blob_destroy(blob);
+        sb_blob_destroy(sharer);
+        scene_close(&s);
+    }
+}
+
+/* --- failures ----------------------------------------------------------------------------------
+ */
+
+/* The file's second half has gone, which is found after the first was read. */
+static void test_a_file_that_ends_half_way_changes_nothing(void **state) {
+    (void)state;
+    enum { MANY = 20000 };
+    static float values[MANY];
+    fill_values(SB_DTYPE_F32, MANY, 0, 1, values);
+    for (int lends = 0; lends < 3; lends++) { /* storage of our own, lent, lent to read */
+        struct scene s;
+        sb_error err;
+        scene_open_count(&s, LOAD_FILE, MANY, false);
+        sb_blob *blob = blob_of_count(s.rig.context, SB_DTYPE_F32, MANY);
+        sb_blob *sharer = blob_of_count(s.rig.context, SB_DTYPE_F32, MANY);
+        struct lent lent = lend_host(sizeof values, 0);
+        memcpy(lent.ptr, values, sizeof values);
+        if (lends)
+            assert_ok(sb_blob_set_cpu_data(blob, lent.ptr, lent.bytes,
+                                           lends == 2 ? SB_READ_ONLY : 0, lent_deleter, &lent,
+                                           &err));
+        else
+            mem_place(data_of(blob), SB_HEAD_AT_CPU, values, sizeof values);
+        assert_ok(sb_blob_share_data(sharer, blob, &err));
+        const float *before = cpu(sharer);
+        size_t live = s.rig.counting.live_bytes;
+        assert_int_equal(truncate(s.path, (off_t)s.wire.size / 2), 0);
+        assert_status(SB_ERR_IO, read_into(&s, LOAD_FILE, blob, &err));
+        assert_int_equal(s.rig.counting.live_bytes, live);
+        assert_int_equal(lent.deleted, 0);
+        assert_ptr_equal(cpu(blob), before);
+        assert_ptr_equal(cpu(sharer), before);
+        assert_memory_equal(before, values, sizeof values);
+        sb_blob_destroy(blob);
+        sb_blob_destroy(sharer);
+        lent_free(&lent);
+        scene_close(&s);
+    }
+}
+
+/* --- memory ------------------------------------------------------------------------------------
+ */
+
+static size_t peak_of(struct scene *s, enum reader reader, sb_blob *blob) {
+    sb_error err;
+    const size_t before = s->rig.counting.peak_bytes = s->rig.counting.live_bytes;
+    assert_ok(read_into(s, reader, blob, &err));
+    return s->rig.counting.peak_bytes - before;
+}
+
+/* The first read takes the payload, the next ones nothing or, from a file, the payload for as long
+   as they run. */
+static void test_memory_is_the_payload_once(void **state) {
+    (void)state;
+    enum { MANY = 100000 };
+    const size_t payload = MANY * sizeof(float), objects = 4096;
+    for (enum reader reader = 0; reader < READERS; reader++) {
+        struct scene s;
+        sb_error err;
+        scene_open_count(&s, reader, MANY, false);
+        sb_blob *blob;
+        assert_ok(sb_blob_create(s.rig.context, SB_DTYPE_F32, &blob, &err));
+        size_t empty = (size_t)rig_stats(&s.rig).host_bytes;
+        size_t first = peak_of(&s, reader, blob);
+        assert_true(first >= payload && first < payload + objects);
+        assert_true(rig_stats(&s.rig).host_peak < empty + payload + objects);
+        size_t live = (size_t)rig_stats(&s.rig).host_bytes, again = peak_of(&s, reader, blob);
+        bool staged = reader != FROM_PROTO && reader != LOAD_BYTES;
+        assert_int_equal(again, staged ? payload : 0);
+        assert_int_equal(rig_stats(&s.rig).host_bytes, live);
+        sb_blob_destroy(blob);
+        scene_close(&s);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_sharers_see_the_values_where_they_were),
+        cmocka_unit_test(test_diff_is_no_different),
+        cmocka_unit_test(test_lent_memory_is_filled),
+        cmocka_unit_test(test_read_only_memory_is_left_for_storage_of_our_own),
+        cmocka_unit_test(test_a_head_on_the_device_moves_to_the_host),
+        cmocka_unit_test(test_a_blob_that_outgrows_its_share_leaves_it),
+        cmocka_unit_test(test_a_file_that_ends_half_way_changes_nothing),
+        cmocka_unit_test(test_memory_is_the_payload_once),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
