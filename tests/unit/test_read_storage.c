@@ -352,6 +352,81 @@ static void test_memory_is_the_payload_once(void **state) {
     }
 }
 
+/* --- limits ------------------------------------------------------------------------------------
+ */
+
+enum { LARGE = 1 << 20, LIMIT = 4096 };
+
+/* A blob of six with room for LARGE elements. */
+static sb_blob *roomy(struct scene *s, int32_t head, struct lent *lent) {
+    sb_error err;
+    sb_blob *blob = blob_of_count(s->rig.context, SB_DTYPE_F32, LARGE);
+    if (lent->ptr)
+        assert_ok(sb_blob_set_cpu_data(blob, lent->ptr, lent->bytes, SB_READ_ONLY, lent_deleter,
+                                       lent, &err));
+    else
+        mem_place(data_of(blob), head, "\1\2\3\4", 4);
+    assert_ok(sb_blob_reshape(blob, six, 1, NULL, &err));
+    return blob;
+}
+
+static void check_limit(enum reader reader, int32_t head, bool read_only, bool is_refused) {
+    struct scene s;
+    sb_error err;
+    struct lent lent = {.ptr = NULL};
+    scene_open_count(&s, reader, COUNT, false);
+    if (read_only)
+        lent = lend_host(LARGE * sizeof(float), 0);
+    sb_blob *blob = roomy(&s, head, &lent);
+    sb_mem *mem = data_of(blob);
+    scene_limit(&s, reader, LIMIT);
+    struct tally before = rig_tally(&s.rig);
+    size_t live = s.rig.counting.peak_bytes = s.rig.counting.live_bytes;
+    assert_status(is_refused ? SB_ERR_DATA_LIMIT : SB_OK, read_into(&s, reader, blob, &err));
+    struct tally since = rig_since(&s.rig, &before);
+    assert_int_equal(since.downloads, 0);
+    assert_true(s.rig.counting.peak_bytes - live <= LIMIT);
+    assert_ptr_equal(data_of(blob), mem);
+    assert_int_equal(sb_mem_head(mem), is_refused && !read_only ? head : SB_HEAD_AT_CPU);
+    /* With room for what the blob has room for, it is read. */
+    scene_limit(&s, reader, LARGE * sizeof(float) + LIMIT);
+    assert_ok(read_into(&s, reader, blob, &err));
+    assert_read(cpu(blob), COUNT);
+    sb_blob_destroy(blob);
+    if (lent.ptr)
+        lent_free(&lent);
+    scene_close(&s);
+}
+
+/* A few bytes from a stranger do not move or allocate all that a blob has room for. */
+static void test_a_blobs_room_counts_where_it_has_to_be_brought(void **state) {
+    (void)state;
+    for (enum reader reader = 0; reader < READERS; reader++) {
+        check_limit(reader, SB_HEAD_AT_CPU, false, false);
+        check_limit(reader, SB_HEAD_SYNCED, false, false);
+        check_limit(reader, SB_HEAD_AT_GPU, false, true);
+        check_limit(reader, SB_HEAD_UNINITIALIZED, false, true);
+        check_limit(reader, SB_HEAD_AT_CPU, true, true);
+    }
+}
+
+static void test_the_limit_is_exact(void **state) {
+    (void)state;
+    struct scene s;
+    sb_error err;
+    struct lent none = {.ptr = NULL};
+    scene_open_count(&s, FROM_PROTO, COUNT, true);
+    sb_blob *blob = roomy(&s, SB_HEAD_AT_GPU, &none);
+    const size_t needed = LARGE * sizeof(float) + COUNT * sizeof(float); /* data; a new diff */
+    s.limits.max_memory = needed - 1;
+    assert_status(SB_ERR_DATA_LIMIT, read_into(&s, FROM_PROTO, blob, &err));
+    assert_non_null(strstr(err.message, "4194304"));
+    s.limits.max_memory = needed;
+    assert_ok(read_into(&s, FROM_PROTO, blob, &err));
+    sb_blob_destroy(blob);
+    scene_close(&s);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_sharers_see_the_values_where_they_were),
@@ -362,6 +437,8 @@ int main(void) {
         cmocka_unit_test(test_a_blob_that_outgrows_its_share_leaves_it),
         cmocka_unit_test(test_a_file_that_ends_half_way_changes_nothing),
         cmocka_unit_test(test_memory_is_the_payload_once),
+        cmocka_unit_test(test_a_blobs_room_counts_where_it_has_to_be_brought),
+        cmocka_unit_test(test_the_limit_is_exact),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -95,8 +95,9 @@ means the default given there.*/
 pub struct sb_limits {
     ///sizeof(sb_limits) of the caller
     pub struct_size: usize,
-    /**bytes that one read may hold live: index and payload together;
-default: no bound but the context's cap*/
+    /**bytes that one read may hold live: index and payload together,
+and what the blob has room for where all of that has to come
+to the host; default: no bound but the context's cap*/
     pub max_memory: usize,
     ///layers of a model; default 100000
     pub max_layers: i64,
@@ -2909,8 +2910,10 @@ A message with no shape at all is a scalar.
 
 A memory with room for the values is written as by a mutable call for the
 host: sharers and lenders see them, pointers stay, SB_READ_ONLY storage is left
-for storage of its own, room beyond the values keeps its bytes. Else the memory
-is a new one, as after sb_blob_reshape, and sharers keep theirs.
+for storage of its own. Room beyond the values keeps its bytes, which come to
+the host with them: where they are not there yet, or may not be written, all of
+the memory counts against limits->max_memory (DATA_LIMIT). A memory without room
+gives way to a new one, as in sb_blob_reshape, and sharers keep theirs.
 
 raw_data and raw_diff are NVCaffe's: little-endian bytes of the type that
 raw_data_type, raw_diff_type name (DOUBLE, FLOAT, FLOAT16, INT, UINT; the

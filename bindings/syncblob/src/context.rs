@@ -366,8 +366,9 @@ impl Limits {
         Self::default()
     }
 
-    /// Bytes that one read may hold live, index and payload together. Default:
-    /// no bound but the context's cap.
+    /// Bytes that one read may hold live, index and payload together, and what the
+    /// blob has room for where all of that has to come to the host. Default: no
+    /// bound but the context's cap.
     #[must_use]
     pub fn max_memory(mut self, bytes: usize) -> Self {
         self.max_memory = bytes;

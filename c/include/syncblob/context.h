@@ -57,8 +57,9 @@ typedef void (*sb_parallel_for)(void *user, int64_t tasks, void (*task)(void *ar
  *  means the default given there. */
 typedef struct sb_limits {
     size_t struct_size;    /**< sizeof(sb_limits) of the caller */
-    size_t max_memory;     /**< bytes that one read may hold live: index and payload together;
-                                default: no bound but the context's cap */
+    size_t max_memory;     /**< bytes that one read may hold live: index and payload together,
+                                and what the blob has room for where all of that has to come
+                                to the host; default: no bound but the context's cap */
     int64_t max_layers;    /**< layers of a model; default 100000 */
     int64_t max_blobs;     /**< blobs of a model; default 1000000 */
     size_t max_name_bytes; /**< bytes of one name or type; default 65536 */

@@ -24,8 +24,10 @@ enum {
  *
  *  A memory with room for the values is written as by a mutable call for the
  *  host: sharers and lenders see them, pointers stay, SB_READ_ONLY storage is left
- *  for storage of its own, room beyond the values keeps its bytes. Else the memory
- *  is a new one, as after sb_blob_reshape, and sharers keep theirs.
+ *  for storage of its own. Room beyond the values keeps its bytes, which come to
+ *  the host with them: where they are not there yet, or may not be written, all of
+ *  the memory counts against limits->max_memory (DATA_LIMIT). A memory without room
+ *  gives way to a new one, as in sb_blob_reshape, and sharers keep theirs.
  *
  *  raw_data and raw_diff are NVCaffe's: little-endian bytes of the type that
  *  raw_data_type, raw_diff_type name (DOUBLE, FLOAT, FLOAT16, INT, UINT; the

@@ -10,6 +10,16 @@ static enum sb__write_mode mode_of(const sb_mem *mem, size_t bytes) {
     return mem->bytes == bytes ? SB__WRITE_OVERWRITE : SB__WRITE_KEEP;
 }
 
+size_t sb__load_room(const sb_blob *blob, enum sb__side_name name, size_t bytes) {
+    const sb_mem *mem = sb__blob_peek(blob, name);
+    if (!mem || mem->bytes <= bytes)
+        return bytes;
+    const int32_t head = sb__head(mem);
+    const bool is_there = mem->side[SB_SIDE_CPU].kind != SB_STORAGE_BORROWED_READ_ONLY &&
+                          (head == SB_HEAD_AT_CPU || head == SB_HEAD_SYNCED);
+    return is_there || head == SB_HEAD_LOST ? bytes : mem->bytes;
+}
+
 sb_status sb__load_side_begin(struct sb__load_side *load, sb_blob *blob, enum sb__side_name name,
                               const struct sb__shape *shape, int32_t side, sb_error *err) {
     size_t bytes = (size_t)shape->count * blob->element_size;

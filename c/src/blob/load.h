@@ -56,6 +56,10 @@ sb_status sb__load_side_begin(struct sb__load_side *load, sb_blob *blob, enum sb
 void sb__load_side_cancel(struct sb__load_side *load);
 bool sb__load_side_commit(struct sb__load_side *load, sb_blob *blob, enum sb__side_name name);
 
+/* Bytes that sb__load_begin allocates or moves at most for a side with `bytes` bytes of values: all
+   that the memory has room for where its bytes beyond them have to be brought along. */
+size_t sb__load_room(const sb_blob *blob, enum sb__side_name name, size_t bytes);
+
 /* Data and, if wanted, diff, on the host. `shape` becomes the blob's on commit. Of each wanted
    side, load.X.ptr is host memory for shape.count elements of the blob's dtype (count > 0), to be
    written whole. `may_fail`: what writes there may stop half-way; then

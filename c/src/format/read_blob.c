@@ -69,17 +69,31 @@ static sb_status target_shape(const sb_blob *blob, const struct sb__blob_index *
 
 /* --- payload --------------------------------------------------------------------- */
 
+static bool within(const struct sb__blob_index *index, const struct sb__read_blob *how, size_t data,
+                   size_t diff) {
+    size_t total;
+    return sb__add_size(data, index->diff.count > 0 ? diff : 0, &total) &&
+           sb__add_size(total, how->held, &total) && total <= how->limits->max_memory;
+}
+
 static sb_status check_memory(const sb_blob *blob, const struct sb__blob_index *index,
                               const struct sb__path *path, const struct sb__read_blob *how,
                               sb_error *err) {
-    size_t sides = index->diff.count > 0 ? 2 : 1, bytes, total;
-    if (sb__bytes_of(index->shape.count, sb_dtype_size(sb_blob_dtype(blob)), &bytes) &&
-        sb__mul_size(bytes, sides, &bytes) && sb__add_size(bytes, how->held, &total) &&
-        total <= how->limits->max_memory)
+    size_t bytes;
+    if (!sb__bytes_of(index->shape.count, sb_dtype_size(sb_blob_dtype(blob)), &bytes) ||
+        !within(index, how, bytes, bytes))
+        return sb__wire_fail(
+            path, 0, SB_ERR_DATA_LIMIT, index->begin, err,
+            "%lld elements exceed the memory limit of %zu bytes; the message begins",
+            (long long)index->shape.count, how->limits->max_memory);
+    const size_t data = sb__load_room(blob, SB__DATA, bytes),
+                 diff = sb__load_room(blob, SB__DIFF, bytes);
+    if (within(index, how, data, diff))
         return SB_OK;
     return sb__wire_fail(path, 0, SB_ERR_DATA_LIMIT, index->begin, err,
-                         "%lld elements exceed the memory limit of %zu bytes; the message begins",
-                         (long long)index->shape.count, how->limits->max_memory);
+                         "the blob's room of %zu bytes must come to the host: more than the memory "
+                         "limit of %zu; the message begins",
+                         data > bytes ? data : diff, how->limits->max_memory);
 }
 
 static sb_status copy_payload(sb_blob *blob, struct sb__reader *reader,
