@@ -164,6 +164,16 @@ static void test_sparse_files_are_read_for_what_they_are(void **state) {
     assert_status(SB_ERR_DATA_LIMIT, read_file(folder->file, &err));
 }
 
+/* A save that fails without a byte written. */
+static sb_status save_untouched(const sb_model *model, sb_error *err) {
+    unsigned char buffer[64];
+    memset(buffer, 0x5a, sizeof buffer);
+    sb_status st = sb_model_save(model, buffer, sizeof buffer, NULL, err);
+    for (size_t i = 0; i < sizeof buffer; i++)
+        assert_int_equal(buffer[i], 0x5a);
+    return st;
+}
+
 static void test_a_file_that_changes_while_a_model_is_open(void **state) {
     const struct folder *folder = *state;
     static const struct timespec long_ago[2] = {{1000, 0}, {1000, 0}};
@@ -191,6 +201,7 @@ static void test_a_file_that_changes_while_a_model_is_open(void **state) {
                     0);
             assert_status(SB_ERR_IO, sb_model_load_blob(model, SB_NO_LAYER, 0, blob, &err));
             assert_int_equal(sb_blob_count(blob), 3);
+            assert_status(SB_ERR_IO, save_untouched(model, &err));
             assert_status(SB_ERR_IO, sb_model_save_file(model, folder->other, &err));
             assert_int_equal(access(folder->other, F_OK), -1);
             sb_blob_destroy(blob);

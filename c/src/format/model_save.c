@@ -311,7 +311,9 @@ sb_status sb_model_save(const sb_model *model, void *buffer, size_t capacity, si
         return sb__fail(err, SB_ERR_INVALID_ARGUMENT, "the model has %zu bytes, the buffer %zu",
                         size, capacity);
     struct sb__sink sink = sb__sink_memory(buffer, size);
-    st = put_whole(model, &sink, size, NULL, NULL, err);
+    st = sb__source_check(&model->source, err);
+    if (st == SB_OK)
+        st = put_whole(model, &sink, size, NULL, NULL, err);
     if (st == SB_OK && out_size)
         *out_size = size;
     return st;
