@@ -6,9 +6,11 @@
 
 #include <syncblob/context.h>
 
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #define HUGE_PAGE ((size_t)2 << 20)
 
@@ -20,12 +22,23 @@ static size_t round_up(size_t bytes, size_t unit) {
     return (bytes + unit - 1) / unit * unit;
 }
 
+/* 4, 16 or 64 KiB, which divide a huge page: the kernel takes and gives nothing less. */
+static size_t page_size(void) {
+    static _Atomic size_t known;
+    size_t size = atomic_load_explicit(&known, memory_order_relaxed);
+    if (size == 0) {
+        size = (size_t)sysconf(_SC_PAGESIZE);
+        atomic_store_explicit(&known, size, memory_order_relaxed);
+    }
+    return size;
+}
+
 /* Maps enough to hold an aligned block and gives the margins back. */
 static void *map_large(size_t bytes) {
     size_t length, mapped;
-    if (!sb__add_size(bytes, 4096 - 1, &length) || !sb__add_size(length, HUGE_PAGE, &mapped))
+    if (!sb__add_size(bytes, page_size() - 1, &length) || !sb__add_size(length, HUGE_PAGE, &mapped))
         return NULL;
-    length = round_up(bytes, 4096);
+    length = round_up(bytes, page_size());
     mapped = length + HUGE_PAGE;
     char *base = mmap(NULL, mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (base == MAP_FAILED)
@@ -62,7 +75,7 @@ static void default_free(void *user, void *ptr, size_t bytes, size_t alignment, 
     (void)user;
     (void)flags;
     if (is_large(bytes, alignment))
-        (void)munmap(ptr, round_up(bytes, 4096));
+        (void)munmap(ptr, round_up(bytes, page_size()));
     else
         free(ptr);
 }

@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 static bool library_is_older;
 static int failures;
@@ -39,7 +40,7 @@ enum {
 
 /* A place for `bytes` before memory that cannot be touched, filled with rubbish. */
 static void *place(size_t bytes) {
-    const size_t page = 4096;
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE);
     char *map = mmap(NULL, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (map == MAP_FAILED || mprotect(map + page, page, PROT_NONE))
         abort();

@@ -1,0 +1,137 @@
+/* The built-in allocator on a system with pages of 64 KiB, as aarch64 may have: the linker
+   (--wrap) leads its calls to these, which see to that grain and count what is mapped. */
+#include "support.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#define PAGE ((size_t)64 << 10)
+#define MIB  ((size_t)1 << 20)
+
+static struct {
+    size_t bytes;        /* mapped now */
+    int64_t refusals;    /* calls for a part of a page */
+    int64_t maps, asked; /* calls of mmap, of sysconf */
+} kernel;
+
+static size_t whole_pages(size_t bytes) {
+    return (bytes + PAGE - 1) / PAGE * PAGE;
+}
+
+static int refuse(void) {
+    kernel.refusals++;
+    errno = EINVAL;
+    return -1;
+}
+
+/* The names are the linker's.
+   NOLINTBEGIN(bugprone-reserved-identifier,readability-identifier-naming) */
+void *__real_mmap(void *at, size_t size, int protection, int flags, int fd, off_t offset);
+int __real_munmap(void *at, size_t size);
+int __real_madvise(void *at, size_t size, int advice);
+long __real_sysconf(int name);
+void *__wrap_mmap(void *at, size_t size, int protection, int flags, int fd, off_t offset);
+int __wrap_munmap(void *at, size_t size);
+int __wrap_madvise(void *at, size_t size, int advice);
+long __wrap_sysconf(int name);
+
+long __wrap_sysconf(int name) {
+    if (name != _SC_PAGESIZE)
+        return __real_sysconf(name);
+    kernel.asked++;
+    return (long)PAGE;
+}
+
+/* Never on a larger boundary than has to be. */
+void *__wrap_mmap(void *at, size_t size, int protection, int flags, int fd, off_t offset) {
+    size_t length = whole_pages(size), margin = 4 * PAGE;
+    char *base = __real_mmap(at, length + margin, protection, flags, fd, offset);
+    if (base == MAP_FAILED)
+        return base;
+    char *start = base + (PAGE - (uintptr_t)base % PAGE) % PAGE;
+    if ((uintptr_t)start % (2 * PAGE) == 0)
+        start += PAGE;
+    if (start > base)
+        assert_int_equal(__real_munmap(base, (size_t)(start - base)), 0);
+    assert_int_equal(__real_munmap(start + length, (size_t)(base + margin - start)), 0);
+    kernel.maps++;
+    kernel.bytes += length;
+    return start;
+}
+
+int __wrap_munmap(void *at, size_t size) {
+    if ((uintptr_t)at % PAGE != 0 || size == 0)
+        return refuse();
+    kernel.bytes -= whole_pages(size);
+    return __real_munmap(at, whole_pages(size));
+}
+
+int __wrap_madvise(void *at, size_t size, int advice) {
+    return (uintptr_t)at % PAGE != 0 ? refuse() : __real_madvise(at, size, advice);
+}
+
+/* NOLINTEND(bugprone-reserved-identifier,readability-identifier-naming) */
+
+static sb_context *context_without_cache(void) {
+    sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
+    sb_context *context;
+    sb_error err;
+    options.flags = SB_CONTEXT_NO_HOST_CACHE;
+    assert_ok(sb_context_create(&options, &context, &err));
+    return context;
+}
+
+static void test_large_blocks_come_and_go_in_whole_pages(void **state) {
+    (void)state;
+    static const size_t sizes[] = {2 * MIB,         2 * MIB + 1,        3000000,
+                                   3 * MIB,         3 * MIB + 4096,     4 * MIB - 1,
+                                   4 * MIB + 65535, 5 * MIB + PAGE + 1, 16 * MIB};
+    sb_context *context = context_without_cache();
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        sb_error err;
+        sb_mem *mem;
+        void *p;
+        int64_t maps = kernel.maps;
+        assert_ok(sb_mem_create(context, sizes[i], &mem, &err));
+        assert_ok(sb_mem_mutable_cpu_data(mem, &p, &err));
+        assert_int_equal(kernel.maps, maps + 1);
+        assert_int_equal((uintptr_t)p % (2 * MIB), 0);
+        assert_int_equal(kernel.bytes, whole_pages(sizes[i]));
+        memset(p, 0x5a, sizes[i]);
+        sb_mem_release(mem);
+        assert_int_equal(kernel.bytes, 0);
+        assert_int_equal(kernel.refusals, 0);
+    }
+    sb_context_release(context);
+}
+
+static void test_no_address_space_leaks(void **state) {
+    (void)state;
+    sb_context *context = context_without_cache();
+    for (int i = 0; i < 1000; i++) {
+        sb_error err;
+        sb_mem *mem;
+        const void *p;
+        assert_ok(sb_mem_create(context, 3000000, &mem, &err));
+        assert_ok(sb_mem_cpu_data(mem, &p, &err));
+        sb_mem_release(mem);
+    }
+    assert_int_equal(kernel.bytes, 0);
+    sb_context_release(context);
+}
+
+static void test_the_system_is_asked_once(void **state) {
+    (void)state;
+    assert_int_equal(kernel.asked, 1);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_large_blocks_come_and_go_in_whole_pages),
+        cmocka_unit_test(test_no_address_space_leaks),
+        cmocka_unit_test(test_the_system_is_asked_once),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
