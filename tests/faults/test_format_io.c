@@ -2,6 +2,7 @@
    of the calls come before those of libc, so that the library calls these. */
 #include "support.h"
 
+#include "files.h"
 #include "nets.h"
 
 #include <dirent.h>
@@ -12,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -129,6 +131,29 @@ int fchmod(int fd, mode_t mode) {
     return fires_with("fchmod", &result) ? result : (int)syscall(SYS_fchmod, fd, mode);
 }
 
+int fchown(int fd, uid_t owner, gid_t group) {
+    int result;
+    return fires_with("fchown", &result) ? result : (int)syscall(SYS_fchown, fd, owner, group);
+}
+
+/* Random numbers are all 0. */
+static bool no_luck;
+
+ssize_t getrandom(void *buffer, size_t size, unsigned flags) {
+    int result;
+    if (no_luck) {
+        memset(buffer, 0, size);
+        return (ssize_t)size;
+    }
+    return fires_with("getrandom", &result) ? result : syscall(SYS_getrandom, buffer, size, flags);
+}
+
+ssize_t readlink(const char *path, char *buffer, size_t size) {
+    int result;
+    return fires_with("readlink", &result) ? result
+                                           : syscall(SYS_readlinkat, AT_FDCWD, path, buffer, size);
+}
+
 int renameat(int from, const char *old, int to, const char *new) {
     int result;
     if (fires_with("renameat", &result))
@@ -219,6 +244,8 @@ static void scene_open(struct scene *s) {
     put_unpacked(&wire, 3);
     write_bytes(s->path, wire.bytes, wire.size);
     write_bytes(s->target, "old", 3);
+    bool given = chown(s->target, 12345, 23456) == 0; /* by root; then they are to be kept */
+    (void)given;
     wire_free(&wire);
     assert_ok(sb_blob_create_shaped(NULL, SB_DTYPE_F64, two, 1, &s->blob, &err));
     assert_ok(sb_blob_create_shaped(NULL, SB_DTYPE_F32, two, 1, &s->single, &err));
@@ -366,7 +393,8 @@ static void run(size_t call, enum mode mode, int n, bool *fired) {
     sb_status st = calls[call].call(&s, &err);
     fault.armed = false;
     *fired = fault.fired;
-    bool harmless = !fault.fired || strcmp(fault.name, "close") == 0;
+    bool harmless = !fault.fired || strcmp(fault.name, "close") == 0 ||
+                    strcmp(fault.name, "fchown") == 0; /* kept where the process may */
     bool resumes = strcmp(fault.name ? fault.name : "", "pread") == 0 ||
                    strcmp(fault.name ? fault.name : "", "write") == 0;
     if (mode == INTERRUPTED || mode == SHORT)
@@ -394,6 +422,64 @@ static void test_every_call_fails_in_turn(void **state) {
         print_message("  %-20s %d system calls\n", calls[call].name, n - 1);
         assert_true(n > 1);
     }
+}
+
+static bool target_is_whole(struct scene *s, size_t call);
+
+/* The same for a file that is not there yet, behind a link. */
+static void test_a_link_to_nothing_stays_one(void **state) {
+    (void)state;
+    bool fired = true;
+    for (int n = 1; fired; n++) {
+        struct scene s;
+        sb_error err = {.code = SB_OK};
+        char made[128];
+        scene_open(&s);
+        (void)snprintf(made, sizeof made, "%s/made", s.folder);
+        assert_int_equal(unlink(s.target), 0);
+        assert_int_equal(symlink("made", s.target), 0);
+        fault.mode = FAILS;
+        fault.left = n;
+        fault.fired = false;
+        fault.armed = true;
+        sb_status st = write_file(&s, &err);
+        fault.armed = false;
+        fired = fault.fired;
+        bool in_place = st == SB_OK || strstr(err.message, "is in place") != NULL;
+        if (st == SB_OK && fired && strcmp(fault.name, "close") != 0)
+            fail_with("call %d (%s) failed unseen", n, fault.name);
+        assert_int_equal(access(made, F_OK) == 0, in_place);
+        assert_int_equal(files_in(s.folder), in_place ? 3 : 2);
+        assert_int_equal(syscall(SYS_readlinkat, AT_FDCWD, s.target, made, sizeof made), 4);
+        assert_ok(write_file(&s, &err));
+        assert_true(target_is_whole(&s, WRITE_FILE));
+        (void)snprintf(made, sizeof made, "%s/made", s.folder);
+        assert_int_equal(unlink(made), 0);
+        scene_close(&s);
+    }
+}
+
+/* Another's file of the name that is drawn is neither used nor removed. */
+static void test_a_name_that_is_taken_is_left_alone(void **state) {
+    (void)state;
+    struct scene s;
+    sb_error err;
+    char taken[128];
+    scene_open(&s);
+    (void)snprintf(taken, sizeof taken, "%s/.syncblob-0000000000000000.tmp", s.folder);
+    write_bytes(taken, "left", 4);
+    no_luck = true;
+    sb_status st = write_file(&s, &err);
+    no_luck = false;
+    assert_int_equal(st, SB_ERR_IO);
+    assert_int_equal(err.device_code, EEXIST);
+    assert_true(target_is_old(&s));
+    assert_ok(write_file(&s, &err));
+    struct wire left = wire_of_file(taken);
+    assert_true(left.size == 4 && memcmp(left.bytes, "left", 4) == 0);
+    wire_free(&left);
+    assert_int_equal(unlink(taken), 0);
+    scene_close(&s);
 }
 
 static void test_interrupted_and_short_calls_are_resumed(void **state) {
@@ -744,6 +830,8 @@ static void test_bytes_that_change_are_survived(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_every_call_fails_in_turn),
+        cmocka_unit_test(test_a_link_to_nothing_stays_one),
+        cmocka_unit_test(test_a_name_that_is_taken_is_left_alone),
         cmocka_unit_test(test_interrupted_and_short_calls_are_resumed),
         cmocka_unit_test(test_a_write_that_takes_nothing_is_an_error),
         cmocka_unit_test(test_a_killed_writer_leaves_the_old_file_or_the_new_one),

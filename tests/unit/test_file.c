@@ -6,12 +6,14 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <grp.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -295,6 +297,187 @@ static void test_a_link_stays_a_link(void **state) {
     assert_ok(read_file(folder->other, &err));
 }
 
+static void assert_is_link(const char *path, bool expected) {
+    struct stat info;
+    assert_int_equal(lstat(path, &info), 0);
+    assert_int_equal(S_ISLNK(info.st_mode), expected);
+}
+
+/* What a link names is made, wherever that is, and the link stays. */
+static void test_a_link_to_nothing_names_the_new_file(void **state) {
+    const struct folder *folder = *state;
+    char inside[128], first[160];
+    sb_error err;
+    (void)snprintf(inside, sizeof inside, "%s/inside", folder->path);
+    (void)snprintf(first, sizeof first, "%s/first", inside);
+    assert_int_equal(mkdir(inside, 0700), 0);
+    const char *const targets[] = {"other", folder->other, "inside/first"};
+    for (int i = 0; i < 3; i++) { /* relative, absolute, through a second link */
+        assert_int_equal(symlink(targets[i], folder->file), 0);
+        if (i == 2)
+            assert_int_equal(symlink("../other", first), 0);
+        assert_ok(write_file(folder->file, &err));
+        assert_is_link(folder->file, true);
+        assert_is_link(folder->other, false);
+        assert_ok(read_file(folder->other, &err));
+        assert_int_equal(unlink(folder->file), 0);
+        assert_int_equal(unlink(folder->other), 0);
+    }
+    assert_is_link(first, true);
+    assert_int_equal(unlink(first), 0);
+    assert_int_equal(rmdir(inside), 0);
+}
+
+static void test_links_that_lead_to_no_file(void **state) {
+    const struct folder *folder = *state;
+    static char endless[4096 - 2];
+    static const struct {
+        const char *says;
+        int error;
+    } rows[] = {
+        {"blob", ELOOP},       {"..", EISDIR}, {"not/there", ENOENT},
+        {"/dev/null", EINVAL}, {"x/", ENOENT},
+    };
+    sb_error err;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        assert_int_equal(symlink(rows[i].says, folder->file), 0);
+        assert_status(SB_ERR_IO, write_file(folder->file, &err));
+        assert_int_equal(err.device_code, rows[i].error);
+        assert_is_link(folder->file, true);
+        assert_int_equal(unlink(folder->file), 0);
+    }
+    for (size_t i = 0; i + 2 < sizeof endless; i += 2)
+        memcpy(endless + i, "./", 2);
+    memcpy(endless + sizeof endless - 2, "x", 2);
+    assert_int_equal(symlink(endless, folder->file), 0);
+    assert_status(SB_ERR_IO, write_file(folder->file, &err));
+    assert_int_equal(err.device_code, ENAMETOOLONG);
+}
+
+/* A second name of the file keeps the old bytes, as the header says. */
+static void test_another_name_of_the_file_keeps_the_old_bytes(void **state) {
+    const struct folder *folder = *state;
+    sb_error err;
+    write_bytes(folder->file, "old", 3);
+    assert_int_equal(link(folder->file, folder->other), 0);
+    assert_ok(write_file(folder->file, &err));
+    assert_holds(folder->other, "old");
+    assert_ok(read_file(folder->file, &err));
+}
+
+/* --- owners ---------------------------------------------------------------------------------- */
+
+enum { SOMEBODY = 12345, THEIRS = 23456, OURS = 34567 };
+
+/* Owner, group and permissions of what is at the path. */
+static void assert_owned(const char *path, uid_t owner, gid_t group, mode_t mode) {
+    struct stat info;
+    assert_int_equal(stat(path, &info), 0);
+    assert_int_equal(info.st_uid, owner);
+    assert_int_equal(info.st_gid, group);
+    assert_int_equal(info.st_mode & 07777, mode);
+}
+
+static void new_file_of(const char *path, gid_t group, mode_t mode) {
+    write_bytes(path, "old", 3);
+    assert_int_equal(chown(path, SOMEBODY, group), 0);
+    assert_int_equal(chmod(path, mode), 0);
+}
+
+/* A child writes the file as somebody who is in the group OURS; the status of that. */
+static sb_status write_as_another(const char *path) {
+    int status = -1;
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        const gid_t groups[] = {OURS};
+        sb_error err;
+        if (setgroups(1, groups) != 0 || setgid(65534) != 0 || setuid(65534) != 0)
+            _exit(100);
+        _exit(-write_file(path, &err));
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status));
+    return -WEXITSTATUS(status);
+}
+
+/* Root may, unless it is root of a namespace without these numbers. */
+static bool may_give_away(const struct folder *folder) {
+    write_bytes(folder->file, "", 0);
+    bool may = chown(folder->file, SOMEBODY, THEIRS) == 0;
+    assert_int_equal(unlink(folder->file), 0);
+    if (!may)
+        print_message("skipped: only root may give files away\n");
+    return may;
+}
+
+static void test_root_keeps_owner_and_group(void **state) {
+    const struct folder *folder = *state;
+    static const mode_t modes[] = {0600, 0644, 0660, 0604, 0400};
+    sb_error err;
+    if (!may_give_away(folder))
+        skip();
+    for (size_t i = 0; i < sizeof modes / sizeof *modes; i++) {
+        new_file_of(folder->file, THEIRS, modes[i]);
+        assert_ok(write_file(folder->file, &err));
+        assert_owned(folder->file, SOMEBODY, THEIRS, modes[i]);
+        assert_int_equal(unlink(folder->file), 0);
+    }
+}
+
+/* Nobody may run what is written now as another user. */
+static void test_the_bits_to_run_as_another_are_not_kept(void **state) {
+    const struct folder *folder = *state;
+    sb_error err;
+    write_bytes(folder->file, "old", 3);
+    assert_int_equal(chmod(folder->file, 06755), 0);
+    assert_ok(write_file(folder->file, &err));
+    assert_int_equal(mode_of(folder->file), 0755);
+}
+
+static void test_who_may_not_keep_the_group_opens_nothing(void **state) {
+    const struct folder *folder = *state;
+    static const struct {
+        gid_t group, kept;
+        mode_t before, after;
+    } rows[] = {
+        {OURS, OURS, 0664, 0664},                                 /* a member keeps it all */
+        {OURS, OURS, 0640, 0640},    {THEIRS, 65534, 0640, 0600}, /* another group must not read */
+        {THEIRS, 65534, 0664, 0644},                              /* nor write */
+        {THEIRS, 65534, 0604, 0600}, /* members of the old one are among all others now */
+        {THEIRS, 65534, 0666, 0666}, {THEIRS, 65534, 0600, 0600}, {THEIRS, 65534, 0444, 0444},
+    };
+    if (!may_give_away(folder))
+        skip();
+    assert_int_equal(chmod(folder->path, 0777), 0);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        new_file_of(folder->file, rows[i].group, rows[i].before);
+        assert_int_equal(write_as_another(folder->file), SB_OK);
+        assert_owned(folder->file, 65534, rows[i].kept, rows[i].after);
+        assert_int_equal(unlink(folder->file), 0);
+    }
+}
+
+static void test_a_folder_that_may_not_be_written(void **state) {
+    const struct folder *folder = *state;
+    char closed[128], inside[160];
+    if (!may_give_away(folder))
+        skip();
+    (void)snprintf(closed, sizeof closed, "%s/closed", folder->path);
+    (void)snprintf(inside, sizeof inside, "%s/file", closed);
+    assert_int_equal(chmod(folder->path, 0777), 0);
+    assert_int_equal(mkdir(closed, 0755), 0);
+    assert_int_equal(symlink("closed/file", folder->file), 0);
+    assert_int_equal(write_as_another(inside), SB_ERR_IO);
+    assert_int_equal(write_as_another(folder->file), SB_ERR_IO); /* to nothing */
+    write_bytes(inside, "old", 3);
+    assert_int_equal(write_as_another(folder->file), SB_ERR_IO);
+    assert_holds(inside, "old");
+    assert_is_link(folder->file, true);
+    assert_int_equal(unlink(inside), 0);
+    assert_int_equal(rmdir(closed), 0);
+}
+
 static void test_a_relative_path_is_fine(void **state) {
     const struct folder *folder = *state;
     char here[1024];
@@ -366,6 +549,13 @@ int main(void) {
         HERE(test_permissions_of_the_old_file_are_kept),
         HERE(test_a_new_file_gets_the_permissions_of_the_mask),
         HERE(test_a_link_stays_a_link),
+        HERE(test_a_link_to_nothing_names_the_new_file),
+        HERE(test_links_that_lead_to_no_file),
+        HERE(test_another_name_of_the_file_keeps_the_old_bytes),
+        HERE(test_root_keeps_owner_and_group),
+        HERE(test_the_bits_to_run_as_another_are_not_kept),
+        HERE(test_who_may_not_keep_the_group_opens_nothing),
+        HERE(test_a_folder_that_may_not_be_written),
         HERE(test_a_relative_path_is_fine),
         HERE(test_what_cannot_be_replaced),
         HERE(test_a_full_disk_leaves_the_old_file),

@@ -1,36 +1,36 @@
 //! A file that is written beside its place and put there when it is whole.
 
-use std::fs::{self, File, Permissions};
+use std::fs::{self, File, Metadata, Permissions};
 use std::io;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{fchown, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use tempfile::{Builder, NamedTempFile};
 
 use crate::source::{Failure, Result};
 
+/// As many as Linux follows.
+const MAX_LINKS: usize = 40;
+
 /// Where a file is to be.
 pub struct Target {
     /// Links resolved, so that a link to the file stays one.
     path: PathBuf,
     folder: PathBuf,
-    /// The permissions of the file that is there.
-    mode: Option<u32>,
+    /// The file that is there.
+    old: Option<Metadata>,
     force: bool,
 }
 
 impl Target {
     pub fn new(path: &Path, force: bool) -> Result<Self> {
-        let path = match fs::canonicalize(path) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => path.to_owned(),
-            resolved => resolved?,
-        };
+        let path = resolve(path)?;
         let folder = match path.parent() {
             Some(folder) if folder.as_os_str().is_empty() => Path::new(".").to_owned(),
             Some(folder) => folder.to_owned(),
             None => return Err(Failure::Unsupported("it is no place for a file".into())),
         };
-        let mode = match fs::metadata(&path) {
+        let old = match fs::metadata(&path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,
             Err(error) => return Err(error.into()),
             Ok(info) if !info.is_file() => {
@@ -41,21 +41,22 @@ impl Target {
                     "it is there already: --force replaces it".into(),
                 ));
             }
-            Ok(info) => Some(info.permissions().mode() & 0o777),
+            Ok(info) => Some(info),
         };
-        Ok(Self { path, folder, mode, force })
+        Ok(Self { path, folder, old, force })
     }
 
     /// Has the bytes written under a hidden name in the same folder, brings them
     /// to the disk and gives them their name. On failure nothing is left.
     pub fn write(&self, write: impl FnOnce(&mut NamedTempFile) -> Result<()>) -> Result<()> {
+        let mode = if self.old.is_some() { 0o600 } else { 0o666 }; // the mask applies
         let mut temporary = Builder::new()
             .prefix(".syncblob-")
             .suffix(".tmp")
-            .permissions(Permissions::from_mode(0o666)) // the mask of the process applies
+            .permissions(Permissions::from_mode(mode))
             .tempfile_in(&self.folder)?;
-        if let Some(mode) = self.mode {
-            temporary.as_file().set_permissions(Permissions::from_mode(mode))?;
+        if let Some(old) = &self.old {
+            keep_permissions(temporary.as_file(), old)?;
         }
         write(&mut temporary)?;
         temporary.as_file().sync_all()?;
@@ -66,6 +67,38 @@ impl Target {
         .map_err(|failure| failure.error)?;
         sync_folder(&self.folder)
     }
+}
+
+/// The real path of a file, of one that a link names and that is not there, too.
+fn resolve(path: &Path) -> io::Result<PathBuf> {
+    let mut path = path.to_owned();
+    for _ in 0..MAX_LINKS {
+        match fs::canonicalize(&path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            resolved => return resolved,
+        }
+        path = match fs::read_link(&path) {
+            Ok(says) => path.parent().unwrap_or(Path::new("")).join(says),
+            Err(_) => return Ok(path),
+        };
+    }
+    Err(io::Error::other("too many symbolic links"))
+}
+
+/// Permissions, and owner and group where the process may, as the library's writer
+/// keeps them: without a group that may not be kept, group and others get what both
+/// had; the bits to run as another user are not kept.
+fn keep_permissions(file: &File, old: &Metadata) -> io::Result<()> {
+    let (made, mut mode) = (file.metadata()?, old.mode() & 0o777);
+    if made.gid() != old.gid() && fchown(file, None, Some(old.gid())).is_err() {
+        let both = mode >> 3 & mode & 0o7;
+        mode = mode & 0o700 | both << 3 | both;
+    }
+    file.set_permissions(Permissions::from_mode(mode))?;
+    if made.uid() != old.uid() {
+        let _ours_then = fchown(file, Some(old.uid()), None);
+    }
+    Ok(())
 }
 
 /// So that the name outlives a power failure. Not every file system can: EINVAL.

@@ -4,7 +4,7 @@ mod program;
 
 use std::fs::{self, File};
 use std::io::Write;
-use std::os::unix::fs::{symlink, PermissionsExt};
+use std::os::unix::fs::{chown, symlink, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use program::{command, real_files, run, Files};
@@ -334,6 +334,36 @@ fn names_alone_make_layers_or_say_why_not() {
 }
 
 // --- the file that is written ----------------------------------------------------
+
+#[test]
+fn a_link_to_nothing_names_the_new_file() {
+    let files = Files::new();
+    let (mean, link) = (files.mean("m.binaryproto", &[1], &[2.0]), files.path("link.npy"));
+    symlink("second.npy", &link).unwrap();
+    symlink("made.npy", files.path("second.npy")).unwrap();
+    convert(&[], &mean, &link);
+    assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
+    assert!(fs::symlink_metadata(files.path("second.npy")).unwrap().is_symlink());
+    assert!(fs::read(files.path("made.npy")).unwrap().starts_with(b"\x93NUMPY"));
+    let round = files.path("round.npy");
+    symlink("round.npy", &round).unwrap();
+    refuse(&["--force"], &mean, &round);
+    assert!(fs::symlink_metadata(&round).unwrap().is_symlink());
+}
+
+#[test]
+fn owner_and_group_are_kept_where_the_process_may() {
+    let files = Files::new();
+    let (mean, out) = (files.mean("m.binaryproto", &[1], &[2.0]), files.write("m.npy", b"old"));
+    if chown(&out, Some(12345), Some(23456)).is_err() {
+        println!("skipped: only root may give files away");
+        return;
+    }
+    fs::set_permissions(&out, fs::Permissions::from_mode(0o4640)).unwrap();
+    convert(&["--force"], &mean, &out);
+    let info = fs::metadata(&out).unwrap();
+    assert_eq!((info.uid(), info.gid(), info.mode() & 0o7777), (12345, 23456, 0o640));
+}
 
 #[test]
 fn a_file_that_is_there_needs_force() {

@@ -2866,7 +2866,8 @@ blob).*/
         out_size: *mut usize,
         err: *mut sb_error,
     ) -> sb_status;
-    /**The same into a file, atomically; it may be the one the model was opened from.
+    /**The same into a file, atomically, as in sb_blob_write_file; it may be the one
+the model was opened from.
 * path \[borrowed\] NUL-terminated
 
 Errors: as sb_model_size, IO, UNSUPPORTED (an announced blob).*/
@@ -3019,7 +3020,15 @@ changes while it is read).*/
         err: *mut sb_error,
     ) -> sb_status;
     /**Writes the blob's BlobProto to a file, atomically: whatever happens, the
-file is the old one or the whole new one (WriteProtoToBinaryFile).
+file is the old one or the whole new one (WriteProtoToBinaryFile). It is
+written beside the old one, with a name that begins with ".syncblob-", and takes
+its place; a process that is killed may leave that.
+
+A symbolic link is followed, one to nothing too, and stays. The old file's
+permissions are kept, without those to run as another user, and its owner and
+group where the process may; where it may not keep the group, group and others
+get what both had. Access lists and extended attributes are not kept, and other
+hard links go on naming the old file.
 * path \[borrowed\] NUL-terminated
 * flags 0 or SB_PROTO_WRITE_DIFF
 

@@ -303,7 +303,8 @@ impl Model {
     }
 
     /// Writes the model to a file, atomically: the file is the old one or the
-    /// whole new one. It may be the one that the model was opened from.
+    /// whole new one. It may be the one that the model was opened from. Links and
+    /// permissions as in [`Blob::write_file`].
     ///
     /// # Errors
     /// [`Io`](ErrorKind::Io); [`OverLimit`](ErrorKind::OverLimit) above

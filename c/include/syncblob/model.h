@@ -227,7 +227,8 @@ SB_API sb_status sb_model_size(const sb_model *model, size_t *out, sb_error *err
 SB_API sb_status sb_model_save(const sb_model *model, void *buffer, size_t capacity,
                                size_t *out_size, sb_error *err);
 
-/** The same into a file, atomically; it may be the one the model was opened from.
+/** The same into a file, atomically, as in sb_blob_write_file; it may be the one
+ *  the model was opened from.
  *  @param path [borrowed] NUL-terminated
  *  Errors: as sb_model_size, IO, UNSUPPORTED (an announced blob). */
 SB_API sb_status sb_model_save_file(const sb_model *model, const char *path, sb_error *err);

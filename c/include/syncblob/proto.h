@@ -97,7 +97,15 @@ SB_API sb_status sb_blob_read_file(sb_blob *blob, const char *path, uint32_t fla
                                    const sb_limits *limits, sb_error *err);
 
 /** Writes the blob's BlobProto to a file, atomically: whatever happens, the
- *  file is the old one or the whole new one (WriteProtoToBinaryFile).
+ *  file is the old one or the whole new one (WriteProtoToBinaryFile). It is
+ *  written beside the old one, with a name that begins with ".syncblob-", and takes
+ *  its place; a process that is killed may leave that.
+ *
+ *  A symbolic link is followed, one to nothing too, and stays. The old file's
+ *  permissions are kept, without those to run as another user, and its owner and
+ *  group where the process may; where it may not keep the group, group and others
+ *  get what both had. Access lists and extended attributes are not kept, and other
+ *  hard links go on naming the old file.
  *  @param path [borrowed] NUL-terminated
  *  @param flags 0 or SB_PROTO_WRITE_DIFF
  *  Errors: as sb_blob_proto_size, as sb_blob_cpu_data, IO (errno in device_code). */

@@ -4,15 +4,16 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #define NAME_ATTEMPTS 100
+#define MAX_LINKS     40 /* as many as Linux follows */
 
 static sb_status fail(const struct sb__file_write *file, int error, const char *what,
                       sb_error *err) {
@@ -21,15 +22,41 @@ static sb_status fail(const struct sb__file_write *file, int error, const char *
                        sb__escape(file->path, strlen(file->path), shown, sizeof shown), what);
 }
 
-/* The real path, so that a link to the file stays a link; a path to nothing is taken as it is. */
+/* Puts in place of a link what it says: 1; 0: the path is no link, or nothing; -1: errno says. */
+static int follow(struct sb__file_write *file) {
+    char says[PATH_MAX];
+    ssize_t n = readlink(file->path, says, sizeof says);
+    if (n < 0)
+        return errno == EINVAL || errno == ENOENT ? 0 : -1;
+    const char *slash = strrchr(file->path, '/');
+    size_t folder = slash && says[0] != '/' ? (size_t)(slash + 1 - file->path) : 0;
+    if ((size_t)n >= sizeof file->path - folder) {
+        errno = ENAMETOOLONG;
+        return -1;
+    }
+    memcpy(file->path + folder, says, (size_t)n);
+    file->path[folder + (size_t)n] = '\0';
+    return 1;
+}
+
+/* The real path, so that a link to the file stays a link, one to nothing too; a path to nothing is
+   taken as it is. */
 static bool resolve(struct sb__file_write *file, const char *path) {
-    if (realpath(path, file->path))
-        return true;
-    if (errno != ENOENT)
+    char real[PATH_MAX];
+    size_t length = strlen(path);
+    errno = length == 0 ? ENOENT : ENAMETOOLONG;
+    if (length == 0 || length >= sizeof file->path)
         return false;
-    int n = snprintf(file->path, sizeof file->path, "%s", path);
-    errno = *path ? ENAMETOOLONG : ENOENT;
-    return n > 0 && (size_t)n < sizeof file->path;
+    memcpy(file->path, path, length + 1);
+    for (int links = 0; !realpath(file->path, real); links++) {
+        if (errno != ENOENT || links == MAX_LINKS)
+            return false;
+        int followed = follow(file);
+        if (followed <= 0)
+            return followed == 0;
+    }
+    memcpy(file->path, real, strlen(real) + 1);
+    return true;
 }
 
 static int open_directory(struct sb__file_write *file) {
@@ -45,22 +72,23 @@ static int open_directory(struct sb__file_write *file) {
     return directory;
 }
 
-/* The permissions of the file that is there, 0666 without one. */
-static bool target_mode(const struct sb__file_write *file, mode_t *out, bool *exists) {
-    struct stat info;
-    *exists = fstatat(file->directory, file->name, &info, 0) == 0;
-    *out = *exists ? info.st_mode & 0777 : 0666;
+/* What is there, if anything is. */
+static bool examine(const struct sb__file_write *file, struct stat *out, bool *exists) {
+    *exists = fstatat(file->directory, file->name, out, 0) == 0;
     if (!*exists)
         return errno == ENOENT;
-    errno = S_ISDIR(info.st_mode) ? EISDIR : EINVAL;
-    return S_ISREG(info.st_mode);
+    errno = S_ISDIR(out->st_mode) ? EISDIR : EINVAL;
+    return S_ISREG(out->st_mode);
 }
 
+/* No name of another process is in the way, not even of one with our number in a container. */
 static int open_temporary(struct sb__file_write *file, mode_t mode) {
-    static _Atomic unsigned long serial;
     for (int i = 0; i < NAME_ATTEMPTS; i++) {
-        (void)snprintf(file->temporary, sizeof file->temporary, ".syncblob-%ld-%lu.tmp",
-                       (long)getpid(), atomic_fetch_add(&serial, 1));
+        uint64_t name;
+        if (getrandom(&name, sizeof name, 0) != (ssize_t)sizeof name)
+            return -1;
+        (void)snprintf(file->temporary, sizeof file->temporary, ".syncblob-%016llx.tmp",
+                       (unsigned long long)name);
         int fd = openat(file->directory, file->temporary,
                         O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, mode);
         if (fd >= 0 || errno != EEXIST)
@@ -69,9 +97,33 @@ static int open_temporary(struct sb__file_write *file, mode_t mode) {
     return -1;
 }
 
+/* A group that is not the old one gets what all others had, and these get what the old group had at
+   most, whose members are among them now. */
+static mode_t without_group(mode_t mode) {
+    const mode_t both = mode >> 3 & mode & 07;
+    return (mode & 0700) | both << 3 | both;
+}
+
+/* Owner and group are kept where the process may. The owner comes last, who alone may change the
+   permissions; until they are set the file is open to nobody else. It never runs as another user:
+   the bits for that are not kept. */
+static bool keep_permissions(const struct sb__file_write *file, const struct stat *old) {
+    struct stat made;
+    mode_t mode = old->st_mode & 0777;
+    if (fstat(file->fd, &made) != 0)
+        return false;
+    if (made.st_gid != old->st_gid && fchown(file->fd, (uid_t)-1, old->st_gid) != 0)
+        mode = without_group(mode);
+    if (fchmod(file->fd, mode) != 0)
+        return false;
+    bool kept = made.st_uid == old->st_uid || fchown(file->fd, old->st_uid, (gid_t)-1) == 0;
+    (void)kept; /* ours then, and as open as it was */
+    return true;
+}
+
 sb_status sb__file_write_begin(struct sb__file_write *file, const char *path, sb_error *err) {
     char shown[96];
-    mode_t mode;
+    struct stat old;
     bool exists;
     sb_status st;
     file->error = 0;
@@ -82,17 +134,16 @@ sb_status sb__file_write_begin(struct sb__file_write *file, const char *path, sb
     file->directory = open_directory(file);
     if (file->directory < 0)
         return fail(file, errno, "is in a directory that cannot be opened", err);
-    if (!target_mode(file, &mode, &exists)) {
+    if (!examine(file, &old, &exists)) {
         st = fail(file, errno, "cannot be replaced: it is no regular file", err);
         goto close_directory;
     }
-    file->fd = open_temporary(file, mode);
+    file->fd = open_temporary(file, exists ? 0600 : 0666);
     if (file->fd < 0) {
         st = fail(file, errno, "cannot be written beside", err);
         goto close_directory;
     }
-    /* The mask of the process was for a new file. */
-    if (!exists || fchmod(file->fd, mode) == 0)
+    if (!exists || keep_permissions(file, &old))
         return SB_OK;
     st = fail(file, errno, "has permissions that cannot be kept", err);
     sb__file_write_cancel(file);

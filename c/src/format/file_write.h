@@ -18,7 +18,8 @@ struct sb__file_write {
     unsigned char buffer[16384];
 };
 
-/* The target must be a regular file, whose permissions are kept, or not exist. IO. */
+/* The target must be a regular file, whose permissions are kept, or not exist; a link is followed,
+   to nothing too. IO. */
 sb_status sb__file_write_begin(struct sb__file_write *file, const char *path, sb_error *err);
 /* Failures are kept for the commit. */
 void sb__file_write_bytes(struct sb__file_write *file, const void *bytes, size_t size);

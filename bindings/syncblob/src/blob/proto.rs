@@ -152,6 +152,12 @@ impl<T: Float> Blob<T> {
     /// Writes the blob's `BlobProto` to a file, atomically: the file is the old
     /// one or the whole new one.
     ///
+    /// A symbolic link is followed, one to nothing too, and stays. The old file's
+    /// permissions are kept, without those to run as another user, and its owner
+    /// and group where the process may; where it may not keep the group, group and
+    /// others get what both had. Access lists and extended attributes are not kept,
+    /// and other hard links go on naming the old file.
+    ///
     /// # Errors
     /// [`Io`](ErrorKind::Io); else as [`to_proto`](Blob::to_proto).
     #[doc(alias = "WriteProtoToBinaryFile")]
