@@ -48,16 +48,14 @@ static void *one_more(void *list, size_t count, size_t *room, size_t item_size) 
 
 static bool take_varint(struct cursor *cursor, uint64_t *out) {
     uint64_t value = 0;
-    bool beyond = false;
     for (int shift = 0; shift < 70; shift += 7) {
         if (cursor->next == cursor->end)
             return false;
         uint8_t byte = *cursor->next++;
         value |= (uint64_t)(byte & 0x7f) << shift;
-        beyond |= shift == 63 && (byte & 0x7e) != 0;
         if ((byte & 0x80) == 0) {
-            *out = beyond ? UINT64_MAX : value;
-            return true;
+            *out = value;
+            return shift < 63 || byte <= 1;
         }
     }
     return false;

@@ -122,24 +122,25 @@ __attribute__((noinline)) static sb_status long_varint(struct sb__reader *reader
                                                        uint32_t field, uint64_t *out,
                                                        sb_error *err) {
     uint64_t value = 0;
+    unsigned char byte = 0;
     for (unsigned i = 0; i < MAX_VARINT_BYTES; i++) {
         if (reader->at == end)
             return fail_missing(path, field, end, 1, err);
         sb_status st = fetch(reader, 1, err);
         if (st != SB_OK)
             return st;
-        unsigned char byte = reader->bytes[reader->at++ - reader->begin];
-        if (i == MAX_VARINT_BYTES - 1 && (byte & 0x7f) > 1)
-            value = UINT64_MAX;
-        else
-            value |= (uint64_t)(byte & 0x7f) << (7 * i);
+        byte = reader->bytes[reader->at++ - reader->begin];
+        if (i == MAX_VARINT_BYTES - 1 && byte > 1)
+            break;
+        value |= (uint64_t)(byte & 0x7f) << (7 * i);
         if (byte < 0x80) {
             *out = value;
             return SB_OK;
         }
     }
     return sb__wire_fail(path, field, SB_ERR_MALFORMED, reader->at - MAX_VARINT_BYTES, err,
-                         "a number of more than %d bytes begins", MAX_VARINT_BYTES);
+                         byte < 0x80 ? "the number has bits beyond 64; it begins"
+                                     : "a number of more than 10 bytes begins");
 }
 
 /* Nearly every varint is one byte that is there already. */

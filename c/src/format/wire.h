@@ -62,8 +62,8 @@ void sb__reader_init(struct sb__reader *reader, const struct sb__source *source)
 sb_status sb__wire_next(struct sb__reader *reader, const struct sb__path *path, uint32_t end,
                         struct sb__field *field, sb_error *err);
 
-/* A varint at reader->at; bits beyond 64 make it UINT64_MAX, which fits nowhere.
-   `field` names it in errors. */
+/* A varint at reader->at. Bits beyond 64, which Google's readers drop, are MALFORMED: no writer
+   makes them, and a size or shape would be another one. `field` names it in errors. */
 sb_status sb__wire_varint(struct sb__reader *reader, const struct sb__path *path, uint32_t end,
                           uint32_t field, uint64_t *out, sb_error *err);
 
