@@ -334,11 +334,52 @@ static void no_lock_is_held_while_the_caller_s_threads_work(void **state) {
     free(lent);
 }
 
+/* --- a caller who breaks the contract ------------------------------------------------------------
+ */
+
+static void run_the_first(void *user, int64_t tasks, void (*task)(void *arg, int64_t i),
+                          void *arg) {
+    const int64_t *most = user;
+    for (int64_t i = 0; i < tasks && i < *most; i++)
+        task(arg, i);
+}
+
+static bool is_sum_of(double sum, double whole, int64_t tasks) {
+    if (tasks == 0)
+        return sum == 0;
+    return tasks == 1 ? sum > 0 && sum < whole : sum == whole;
+}
+
+/* The sum lacks what was not added, and holds nothing else. */
+static void tasks_that_are_not_run_add_nothing(void **state) {
+    (void)state;
+    enum { COUNT = 1 << 21 };
+    static const int64_t most[] = {1000, 1, 0};
+    for (size_t i = 0; i < sizeof most / sizeof *most; i++) {
+        sb_error err;
+        void *p;
+        double sum;
+        int64_t tasks = most[i];
+        sb_context *context = context_with(NULL, run_the_first, &tasks);
+        sb_blob *blob = blob_of_count(context, SB_DTYPE_F32, COUNT);
+        assert_ok(sb_blob_overwrite_cpu_data(blob, &p, &err));
+        for (int64_t k = 0; k < COUNT; k++)
+            ((float *)p)[k] = 1;
+        assert_ok(sb_blob_asum_data(blob, &sum, &err));
+        assert_true(is_sum_of(sum, COUNT, tasks));
+        assert_ok(sb_blob_sumsq_data(blob, &sum, &err));
+        assert_true(is_sum_of(sum, COUNT, tasks));
+        sb_blob_destroy(blob);
+        sb_context_release(context);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(no_thread_is_created_and_openblas_stays_as_it_was),
         cmocka_unit_test(no_lock_is_held_while_the_caller_s_threads_work),
         cmocka_unit_test(any_number_of_threads_gives_the_same_bits),
+        cmocka_unit_test(tasks_that_are_not_run_add_nothing),
     };
     (void)alarm(LIMIT);
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -2323,8 +2323,8 @@ On failure ownership stays with the caller.
 * deleter \[nullable\] see sb_mem_set_cpu
 * user passed to `deleter`
 
-Errors: INVALID_ARGUMENT (too few bytes, misaligned, unknown flag),
-OUT_OF_MEMORY, CAP_REACHED.*/
+Errors: INVALID_ARGUMENT (too few bytes, more than PTRDIFF_MAX, misaligned, unknown
+flag), OUT_OF_MEMORY, CAP_REACHED.*/
     pub fn sb_blob_set_cpu_data(
         blob: *mut sb_blob,
         ptr: *mut ::core::ffi::c_void,

@@ -364,8 +364,8 @@ SB_API sb_status sb_blob_scale_diff(sb_blob *blob, double factor, sb_error *err)
  *  @param flags 0 or SB_READ_ONLY
  *  @param deleter [nullable] see sb_mem_set_cpu
  *  @param user passed to `deleter`
- *  Errors: INVALID_ARGUMENT (too few bytes, misaligned, unknown flag),
- *  OUT_OF_MEMORY, CAP_REACHED. */
+ *  Errors: INVALID_ARGUMENT (too few bytes, more than PTRDIFF_MAX, misaligned, unknown
+ *  flag), OUT_OF_MEMORY, CAP_REACHED. */
 SB_API sb_status sb_blob_set_cpu_data(sb_blob *blob, void *ptr, size_t bytes, uint32_t flags,
                                       sb_deleter deleter, void *user, sb_error *err);
 

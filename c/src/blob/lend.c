@@ -43,6 +43,8 @@ static sb_status check_lent(const sb_blob *blob, const void *ptr, size_t bytes, 
         return sb__fail(err, SB_ERR_INVALID_ARGUMENT,
                         "%zu bytes are too few for %lld elements of %s", bytes,
                         (long long)blob->shape.count, sb_dtype_name(blob->dtype));
+    if (bytes > PTRDIFF_MAX)
+        return sb__fail(err, SB_ERR_INVALID_ARGUMENT, "%zu bytes are more than PTRDIFF_MAX", bytes);
     if ((uintptr_t)ptr % blob->element_size)
         return sb__fail(err, SB_ERR_INVALID_ARGUMENT, "the pointer is not aligned for %s",
                         sb_dtype_name(blob->dtype));

@@ -129,14 +129,12 @@ static void sum_task(void *arg, int64_t i) {
 
 static double sum_all(const struct sb__parallel *parallel, const struct sum_kind *kind,
                       int64_t count, const void *x) {
-    struct sum_job job;
     double sum = 0;
     if (count <= PIECE)
         return sum_piece(kind, x, count);
-    job.kind = kind;
-    job.x = x;
-    job.count = count;
-    job.length = task_length(count, MAX_TASKS);
+    /* A task that a caller's parallel_for leaves out adds nothing. */
+    struct sum_job job = {
+        .kind = kind, .x = x, .count = count, .length = task_length(count, MAX_TASKS)};
     run_tasks(parallel, count, job.length, sum_task, &job);
     for (int64_t i = 0; i * job.length < count; i++)
         sum += job.sums[i];

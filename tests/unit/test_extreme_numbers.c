@@ -1,0 +1,235 @@
+/* Every public number of 64 bits that names or measures something, at its extremes. The sanitizers'
+   builds find what overflows on the way. */
+#include "blobs.h"
+#include "nets.h"
+
+#include <syncblob/sim.h>
+
+#include <string.h>
+
+struct scene {
+    struct rig rig;
+    struct wire wire;
+    sb_model *model; /* a net with an added layer, which has a blob */
+    sb_blob *blob;   /* of four axes */
+};
+
+static void scene_open(struct scene *s) {
+    static const int64_t shape[] = {2, 3, 4, 5};
+    sb_error err;
+    *s = (struct scene){.model = NULL};
+    rig_open(&s->rig, "sim:0", 0);
+    net_current(&s->wire);
+    s->blob = blob_of(s->rig.context, SB_DTYPE_F32, 4, shape);
+    assert_ok(sb_model_open_bytes(s->rig.context, SB_FORMAT_AUTO, s->wire.bytes, s->wire.size, NULL,
+                                  NULL, NULL, &s->model, &err));
+    assert_ok(sb_model_add_layer(s->model, "new", "Input", NULL, &err));
+    assert_ok(sb_model_add_blob(s->model, 2, s->blob, 0, &err));
+    assert_ok(sb_model_set_blob(s->model, 0, 0, s->blob, 0, &err));
+}
+
+static void scene_close(struct scene *s) {
+    sb_model_destroy(s->model);
+    sb_blob_destroy(s->blob);
+    wire_free(&s->wire);
+    rig_close(&s->rig);
+}
+
+/* --- calls; each is told one number ------------------------------------------------------------
+ */
+
+static sb_status layer(struct scene *s, int64_t n, sb_error *err) {
+    sb_layer_info info;
+    return sb_model_layer(s->model, n, &info, err);
+}
+
+static sb_status info_layer(struct scene *s, int64_t n, sb_error *err) {
+    sb_blob_info info;
+    return sb_model_blob_info(s->model, n, 0, &info, err);
+}
+
+static sb_status info_index(struct scene *s, int64_t n, sb_error *err) {
+    sb_blob_info info;
+    return sb_model_blob_info(s->model, 2, n, &info, err);
+}
+
+static sb_status load_layer(struct scene *s, int64_t n, sb_error *err) {
+    return sb_model_load_blob(s->model, n, 0, s->blob, err);
+}
+
+static sb_status load_index(struct scene *s, int64_t n, sb_error *err) {
+    return sb_model_load_blob(s->model, 0, n, s->blob, err);
+}
+
+static sb_status set_layer(struct scene *s, int64_t n, sb_error *err) {
+    return sb_model_set_blob(s->model, n, 0, s->blob, 0, err);
+}
+
+static sb_status set_index(struct scene *s, int64_t n, sb_error *err) {
+    return sb_model_set_blob(s->model, 2, n, s->blob, 0, err);
+}
+
+static sb_status add_layer(struct scene *s, int64_t n, sb_error *err) {
+    return sb_model_add_blob(s->model, n, s->blob, 0, err);
+}
+
+static sb_status announce_layer(struct scene *s, int64_t n, sb_error *err) {
+    return sb_model_announce_blob(s->model, n, s->blob, err);
+}
+
+static sb_status reshape(struct scene *s, int64_t n, sb_error *err) {
+    const int64_t shape[] = {n, n, n};
+    return sb_blob_reshape(s->blob, shape, 3, NULL, err);
+}
+
+static sb_status reshape_legacy(struct scene *s, int64_t n, sb_error *err) {
+    return sb_blob_reshape_legacy(s->blob, n, n, n, n, NULL, err);
+}
+
+static sb_status create_shaped(struct scene *s, int64_t n, sb_error *err) {
+    sb_blob *made;
+    return sb_blob_create_shaped(s->rig.context, SB_DTYPE_F32, &n, 1, &made, err);
+}
+
+static sb_status create_legacy(struct scene *s, int64_t n, sb_error *err) {
+    sb_blob *made;
+    return sb_blob_create_legacy(s->rig.context, SB_DTYPE_F32, n, n, n, n, &made, err);
+}
+
+static sb_status offset(struct scene *s, int64_t n, sb_error *err) {
+    const int64_t indices[] = {1, n};
+    int64_t out;
+    return sb_blob_offset(s->blob, indices, 2, &out, err);
+}
+
+static sb_status offset_legacy(struct scene *s, int64_t n, sb_error *err) {
+    int64_t out;
+    return sb_blob_offset_legacy(s->blob, n, n, n, n, &out, err);
+}
+
+static sb_status data_at(struct scene *s, int64_t n, sb_error *err) {
+    float out;
+    return sb_blob_data_at(s->blob, &n, 1, &out, err);
+}
+
+static sb_status data_at_legacy(struct scene *s, int64_t n, sb_error *err) {
+    float out;
+    return sb_blob_data_at_legacy(s->blob, 0, 0, 0, n, &out, err);
+}
+
+static sb_status diff_at(struct scene *s, int64_t n, sb_error *err) {
+    float out;
+    return sb_blob_diff_at(s->blob, &n, 1, &out, err);
+}
+
+static sb_status diff_at_legacy(struct scene *s, int64_t n, sb_error *err) {
+    float out;
+    return sb_blob_diff_at_legacy(s->blob, 0, 0, n, 0, &out, err);
+}
+
+/* A negative number is refused; a large one fires never, or is taken back. */
+static sb_status sim_fail(struct scene *s, int64_t n, sb_error *err) {
+    sb_status st = sb_sim_fail(s->rig.context, SB_SIM_ALLOC, n, SB_SIM_FAIL_NOW, err);
+    if (st != SB_OK)
+        return st;
+    (void)sb_sim_fail(s->rig.context, SB_SIM_ALLOC, 0, SB_SIM_FAIL_NOW, NULL);
+    return sb_sim_fail(s->rig.context, SB_SIM_ALLOC, -1, SB_SIM_FAIL_NOW, err);
+}
+
+/* Limits may be as large as they like; negative ones are refused. */
+static sb_status limits_layers(struct scene *s, int64_t n, sb_error *err) {
+    sb_limits limits = SB_LIMITS_INIT;
+    sb_model *made = NULL;
+    limits.max_layers = limits.max_blobs = limits.max_axes = n;
+    sb_status st = sb_model_open_bytes(s->rig.context, SB_FORMAT_AUTO, s->wire.bytes, s->wire.size,
+                                       &limits, NULL, NULL, &made, err);
+    sb_model_destroy(made);
+    return st == SB_OK ? sb_blob_reshape(s->blob, &n, -1, NULL, err) : st;
+}
+
+#define OUT SB_ERR_INDEX_OUT_OF_RANGE
+#define BAD SB_ERR_INVALID_ARGUMENT
+
+static const struct {
+    const char *name;
+    sb_status (*call)(struct scene *s, int64_t n, sb_error *err);
+    sb_status below, above; /* for negative numbers, for large ones */
+} calls[] = {
+    {"sb_model_layer", layer, OUT, OUT},
+    {"sb_model_blob_info, layer", info_layer, OUT, OUT},
+    {"sb_model_blob_info, index", info_index, OUT, OUT},
+    {"sb_model_load_blob, layer", load_layer, OUT, OUT},
+    {"sb_model_load_blob, index", load_index, OUT, OUT},
+    {"sb_model_set_blob, layer", set_layer, OUT, OUT},
+    {"sb_model_set_blob, index", set_index, OUT, OUT},
+    {"sb_model_add_blob", add_layer, OUT, OUT},
+    {"sb_model_announce_blob", announce_layer, OUT, OUT},
+    {"sb_blob_reshape", reshape, BAD, SB_ERR_SIZE_OVERFLOW},
+    {"sb_blob_reshape_legacy", reshape_legacy, BAD, SB_ERR_SIZE_OVERFLOW},
+    {"sb_blob_create_shaped", create_shaped, BAD, SB_ERR_SIZE_OVERFLOW},
+    {"sb_blob_create_legacy", create_legacy, BAD, SB_ERR_SIZE_OVERFLOW},
+    {"sb_blob_offset", offset, OUT, OUT},
+    {"sb_blob_offset_legacy", offset_legacy, OUT, OUT},
+    {"sb_blob_data_at", data_at, OUT, OUT},
+    {"sb_blob_data_at_legacy", data_at_legacy, OUT, OUT},
+    {"sb_blob_diff_at", diff_at, OUT, OUT},
+    {"sb_blob_diff_at_legacy", diff_at_legacy, OUT, OUT},
+    {"sb_sim_fail", sim_fail, BAD, BAD},
+    {"sb_limits", limits_layers, BAD, BAD},
+};
+
+static const int64_t extremes[] = {INT64_MIN, INT64_MIN + 1, INT32_MIN,     -2,
+                                   INT32_MAX, INT64_MAX - 1, INT64_MAX / 2, INT64_MAX};
+
+static void test_numbers_out_of_range_are_refused(void **state) {
+    (void)state;
+    struct scene s;
+    scene_open(&s);
+    for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
+        print_message("  %s\n", calls[i].name);
+        for (size_t k = 0; k < sizeof extremes / sizeof *extremes; k++) {
+            sb_error err;
+            const int64_t n = extremes[k];
+            if (calls[i].call == create_shaped && n == INT32_MAX)
+                continue; /* one such dimension is fine */
+            assert_status(n < 0 ? calls[i].below : calls[i].above, calls[i].call(&s, n, &err));
+            assert_int_equal(sb_blob_count(s.blob), 120);
+            assert_int_equal(sb_model_num_blobs(s.model, n), 0);
+        }
+    }
+    assert_int_equal(sb_model_num_layers(s.model), 3);
+    assert_int_equal(sb_model_num_blobs(s.model, 2), 1);
+    scene_close(&s);
+}
+
+/* --- bytes --------------------------------------------------------------------------------- */
+
+static void test_more_bytes_than_there_can_be(void **state) {
+    (void)state;
+    struct scene s;
+    sb_error err;
+    float value = 1;
+    sb_mem *mem;
+    static const size_t sizes[] = {(size_t)PTRDIFF_MAX + 1, SIZE_MAX - 3, SIZE_MAX};
+    scene_open(&s);
+    const sb_mem *before = data_of(s.blob);
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        assert_status(SB_ERR_INVALID_ARGUMENT,
+                      sb_blob_set_cpu_data(s.blob, &value, sizes[i], 0, NULL, NULL, &err));
+        assert_status(SB_ERR_INVALID_ARGUMENT,
+                      sb_blob_set_gpu_data(s.blob, &value, sizes[i], 0, NULL, NULL, &err));
+        assert_status(SB_ERR_SIZE_OVERFLOW, sb_mem_create(s.rig.context, sizes[i], &mem, &err));
+        assert_status(SB_ERR_INVALID_ARGUMENT,
+                      sb_mem_set_cpu(data_of(s.blob), &value, sizes[i], 0, NULL, NULL, &err));
+    }
+    assert_ptr_equal(data_of(s.blob), before);
+    scene_close(&s);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_numbers_out_of_range_are_refused),
+        cmocka_unit_test(test_more_bytes_than_there_can_be),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
