@@ -1,7 +1,11 @@
 /* Host memory that a context keeps for reuse: bounded, trimmable, under the
    cap, and never seen by another context. */
+#include "blobs.h"
 #include "rig.h"
 
+#include <syncblob/model.h>
+
+#include <stdlib.h>
 #include <string.h>
 
 #define MIB ((size_t)1 << 20)
@@ -145,8 +149,66 @@ static void no_bytes_of_one_context_show_in_another(void **state) {
     }
 }
 
+static void *net_of_layers(int layers, size_t *size) {
+    sb_error err;
+    sb_model *model;
+    assert_ok(sb_model_create(NULL, SB_FORMAT_CAFFEMODEL, &model, &err));
+    for (int i = 0; i < layers; i++)
+        assert_ok(sb_model_add_layer(model, "layer", "ReLU", NULL, &err));
+    assert_ok(sb_model_size(model, size, &err));
+    void *net = malloc(*size);
+    assert_non_null(net);
+    assert_ok(sb_model_save(model, net, *size, NULL, &err));
+    sb_model_destroy(model);
+    return net;
+}
+
+/* All but 10 kB are merely kept. */
+static void handles_bytes_and_indices_get_what_the_cache_holds(void **state) {
+    (void)state;
+    enum { HANDLES = 4000 };
+    size_t net_size;
+    void *net = net_of_layers(2000, &net_size);
+    static sb_mem *handles[HANDLES];
+    for (int what = 0; what < 3; what++) {
+        struct rig rig;
+        sb_error err;
+        sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
+        options.max_host_bytes = 4 * MIB;
+        rig_open_options(&rig, options);
+        size_t rest = (size_t)options.max_host_bytes - (size_t)rig_stats(&rig).host_bytes;
+        sb_blob *blob = blob_of_count(rig.context, SB_DTYPE_F32, 40000);
+        float *x;
+        assert_ok(sb_blob_overwrite_cpu_data_f32(blob, &x, &err));
+        memset(x, 0, 40000 * sizeof *x);
+        sb_mem_release(filled(rig.context, rest - 170000, 1));
+        assert_true(rig_stats(&rig).cached_bytes > 0);
+        if (what == 0) {
+            for (int i = 0; i < HANDLES; i++)
+                assert_ok(sb_mem_create(rig.context, 8, &handles[i], &err));
+            for (int i = 0; i < HANDLES; i++)
+                sb_mem_release(handles[i]);
+        } else if (what == 1) {
+            void *bytes;
+            size_t size;
+            assert_ok(sb_blob_to_proto_new(blob, 0, &bytes, &size, &err));
+            sb_bytes_free(bytes);
+        } else {
+            sb_model *model;
+            assert_ok(sb_model_open_bytes(rig.context, SB_FORMAT_CAFFEMODEL, net, net_size, NULL,
+                                          NULL, NULL, &model, &err));
+            sb_model_destroy(model);
+        }
+        assert_int_equal(rig_stats(&rig).cached_bytes, 0);
+        sb_blob_destroy(blob);
+        rig_close(&rig);
+    }
+    free(net);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(handles_bytes_and_indices_get_what_the_cache_holds),
         cmocka_unit_test(freed_buffers_are_kept_and_used_again),
         cmocka_unit_test(the_cache_is_bounded),
         cmocka_unit_test(the_cap_comes_before_the_cache),

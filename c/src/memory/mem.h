@@ -102,9 +102,9 @@ sb_status sb__settle(sb_mem *mem, sb_error *err);
 sb_status sb__after_users(sb_mem *mem, const struct sb__target *target, sb_error *err);
 
 /* Storage that may be written on a side: what is there, or, put into `fresh` with `*replaces` set,
-   new storage where that is read-only, a copy may go on in it, or `force` asks for it. Empty sides
-   are filled in place. */
-sb_status sb__writable_storage(sb_mem *mem, int32_t side, bool force, bool zeroed,
+   new storage where that is read-only or a copy may go on in it. Empty sides are filled in place.
+ */
+sb_status sb__writable_storage(sb_mem *mem, int32_t side, bool zeroed,
                                const struct sb__target *target, struct sb__storage *fresh,
                                bool *replaces, sb_error *err);
 

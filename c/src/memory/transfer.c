@@ -126,13 +126,13 @@ static sb_status reach_allocation(sb_mem *mem, struct sb__storage *made,
     return st;
 }
 
-sb_status sb__writable_storage(sb_mem *mem, int32_t side, bool force, bool zeroed,
+sb_status sb__writable_storage(sb_mem *mem, int32_t side, bool zeroed,
                                const struct sb__target *target, struct sb__storage *fresh,
                                bool *replaces, sb_error *err) {
     struct sb__storage *now = &mem->side[side];
     if (side == SB_SIDE_CPU && now->users && sb__streams_over(mem->context, now->users))
         now->users = 0;
-    *replaces = now->ptr && (force || !may_write(mem, side));
+    *replaces = now->ptr && !may_write(mem, side);
     if (now->ptr && !*replaces)
         return SB_OK;
     struct sb__storage *made = *replaces ? fresh : now;

@@ -74,8 +74,8 @@ static sb_status begin_locked(struct sb__write *write, enum sb__write_mode mode,
     if (write->side == SB_SIDE_GPU)
         st = sb__after_users(mem, target, err);
     if (st == SB_OK)
-        st = sb__writable_storage(mem, write->side, false, cell.work == SB__ZERO, target,
-                                  &write->fresh, &write->replaces, err);
+        st = sb__writable_storage(mem, write->side, cell.work == SB__ZERO, target, &write->fresh,
+                                  &write->replaces, err);
     if (st != SB_OK)
         return st;
     write->ptr = write->replaces ? write->fresh.ptr : mem->side[write->side].ptr;
