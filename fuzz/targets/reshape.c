@@ -339,7 +339,7 @@ static sb_status clear_model(struct plain_memory *memory, size_t bytes, bool com
 }
 
 static sb_status check_copy(const struct step *step, uint32_t flags) {
-    if (flags > 3)
+    if (flags & ~(uint32_t)(SB_COPY_DIFF | SB_COPY_RESHAPE))
         return SB_ERR_INVALID_ARGUMENT;
     if (step->pair->plain.dtype != step->other->plain.dtype)
         return SB_ERR_DTYPE_MISMATCH;
@@ -385,7 +385,8 @@ static sb_status copy_model(struct step *step, int which, bool commit) {
 
 static void copy_from(struct world *w, struct step *step) {
     sb_error err = fuzz_fresh_error();
-    uint32_t flags = step->variant == 7 ? 4 : (step->variant & 1 ? SB_COPY_RESHAPE : 0);
+    uint32_t flags =
+        step->variant == 7 ? SB_PROTO_RESHAPE : (step->variant & 1 ? SB_COPY_RESHAPE : 0);
     flags |= step->which == DIFF ? SB_COPY_DIFF : 0;
     sb_status expected = check_copy(step, flags);
     if (expected == SB_OK && step->pair != step->other)
@@ -522,7 +523,7 @@ static void lend(struct world *w, struct step *step) {
     size_t bytes = least + extras[variant % 5];
     if (variant == LEND_SHORT && least)
         bytes = least - 1;
-    uint32_t flags = variant == LEND_FLAG ? 6 : step->variant >> 1 & 1;
+    uint32_t flags = variant == LEND_FLAG ? SB_COPY_DIFF : step->variant >> 1 & 1;
     struct loan *loan = make_loan(w, step, device && has_device, bytes, flags == SB_READ_ONLY);
     if (!loan)
         return;
@@ -789,7 +790,7 @@ static void shape_equals_proto(struct world *w, struct step *step) {
 }
 
 static sb_status check_write(const struct plain_blob *plain, bool with_diff, uint32_t flags) {
-    if (flags > 3)
+    if (flags & ~(uint32_t)SB_PROTO_WRITE_DIFF)
         return SB_ERR_INVALID_ARGUMENT;
     if (!plain_has_arithmetic(plain))
         return SB_ERR_UNSUPPORTED;

@@ -590,7 +590,7 @@ static void draw_loan(struct world *w, struct request *r, uint32_t variant) {
     unsigned char bytes[BYTES_MAX];
     stamp(w, bytes);
     r->bytes = s->state.bytes + (variant == SIZE);
-    r->flags = variant == FLAG ? 2u : variant % 3 == 2;
+    r->flags = variant == FLAG ? (uint32_t)SB_COPY_DIFF : variant % 3 == 2;
     if (variant == SIZE || variant == FLAG || variant == MISSING)
         r->mistake = SB_ERR_INVALID_ARGUMENT;
     else if (variant > MISSING && on_device && s->state.bytes)

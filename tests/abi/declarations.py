@@ -32,6 +32,15 @@ def functions(text):
     return {match[1] for match in re.finditer(mark + r"[^;{(]*?(\w+)\s*\(", text)}
 
 
+def functions_with_flags(cc, include):
+    """Names of the functions that are given flags."""
+    found = set()
+    for header in headers(include):
+        text = preprocessed(cc, include, header, f"-D{MACRO}").replace("__attribute__", "")
+        found.update(re.findall(r"(\w+)\s*\([^;{}()]*\buint32_t flags\b[^;{}()]*\)\s*;", text))
+    return found & set().union(*tiers(cc, include).values())
+
+
 def tiers(cc, include):
     """The functions of each tier."""
     found = {STABLE: set(), BACKEND: set(), EXPERIMENTAL: set()}

@@ -283,6 +283,17 @@ class Layouts(Library):
         self.assertEqual(check_layouts.missing_numbers(constants, "    ROW(SB_GREEN, 2),"),
                          ["SB_BLUE", "SB_RED"])
 
+    def test_functions_that_no_test_gives_flags(self):
+        self.replace("include/syncblob/thing.h", "sb_thing_area(const sb_thing *thing, int unit)",
+                     "sb_thing_area(const sb_thing *thing,\n    uint32_t flags)")
+        self.replace("include/syncblob/thing.h", "SB_API sb_thing *", "typedef void sb_take(int a,"
+                     " uint32_t flags);\nSB_API sb_thing *")
+        flagged = declarations.functions_with_flags(CC, self.include)
+        self.assertEqual(flagged, {"sb_thing_area"})
+        self.assertEqual(check_layouts.missing_flags(flagged, "ROW(sb_thing_area, SB_RED)"), [])
+        self.assertEqual(check_layouts.missing_flags(flagged, "ROW(sb_other, SB_RED)"),
+                         ["sb_thing_area"])
+
 
 class Hardening(Library):
     def complaints(self, **how):

@@ -12,7 +12,7 @@ import sys
 import tempfile
 
 F32 = 1  # SB_DTYPE_F32
-RESHAPE = 1  # SB_PROTO_RESHAPE
+RESHAPE = 1 << 3  # SB_PROTO_RESHAPE
 
 
 class ErrorStruct(ctypes.Structure):

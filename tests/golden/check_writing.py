@@ -21,7 +21,7 @@ from checking import Tally, parse_arguments, real_files
 
 DTYPES = {"f": 1, "d": 2}  # SB_DTYPE_F32, F64 by the names of the module struct
 CAFFEMODEL, SOLVERSTATE, BLOB_VECTOR = 2, 3, 4  # SB_FORMAT_*
-NO_LAYER, WRITE_DIFF = -1, 2
+NO_LAYER, WRITE_DIFF = -1, 1 << 4
 MESSAGE_OF = {".caffemodel": "NetParameter", ".solverstate": "SolverState", ".binaryproto": "BlobProto"}
 SPECIAL = [0.0, -0.0, math.inf, -math.inf, math.nan, 2.0**-149, 1 / 3, -3e38]
 

@@ -11,7 +11,7 @@ import ctypes
 
 F32, F64, I32, U32, F16, BF16 = 1, 2, 3, 4, 5, 6
 CPU, GPU = 0, 1  # SB_SIDE_*
-DIFF, RESHAPE = 1, 2  # SB_DLPACK_*
+DIFF, RESHAPE = 1 << 5, 1 << 6  # SB_DLPACK_*
 OLD, NEW = b"dltensor", b"dltensor_versioned"  # names of capsules
 USED = {OLD: b"used_dltensor", NEW: b"used_dltensor_versioned"}
 

@@ -57,7 +57,7 @@ static void every_pair_of_heads_within_a_context(void **state) {
     (void)state;
     for (int32_t s = 0; s <= SB_HEAD_SYNCED; s++)
         for (int32_t t = 0; t <= SB_HEAD_SYNCED; t++)
-            for (uint32_t flags = 0; flags < 2; flags++)
+            for (uint32_t flags = 0; flags <= SB_COPY_DIFF; flags += SB_COPY_DIFF)
                 copy_within(s, t, flags);
 }
 
@@ -151,7 +151,7 @@ static void mismatches_are_refused_and_change_nothing(void **state) {
         {never, 0, SB_ERR_SHAPE_MISMATCH},
         {blob_of(NULL, SB_DTYPE_F64, 2, (int64_t[]){3, 4}), 0, SB_ERR_DTYPE_MISMATCH},
         {blob_of(NULL, SB_DTYPE_I32, 2, (int64_t[]){9, 9}), SB_COPY_RESHAPE, SB_ERR_DTYPE_MISMATCH},
-        {blob_of(NULL, SB_DTYPE_F32, 2, (int64_t[]){3, 4}), 4, SB_ERR_INVALID_ARGUMENT},
+        {blob_of(NULL, SB_DTYPE_F32, 2, (int64_t[]){3, 4}), 8, SB_ERR_INVALID_ARGUMENT},
         {blob_of(NULL, SB_DTYPE_F32, 2, (int64_t[]){3, 4}), 0x80000000u, SB_ERR_INVALID_ARGUMENT},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
@@ -177,7 +177,7 @@ static void reshape_takes_the_sources_shape_first(void **state) {
     static const int64_t targets[] = {0, 3, COUNT, 50};
     for (int32_t head = 1; head <= SB_HEAD_SYNCED; head++)
         for (size_t i = 0; i < 4; i++)
-            for (uint32_t diff = 0; diff < 2; diff++) {
+            for (uint32_t diff = 0; diff <= SB_COPY_DIFF; diff += SB_COPY_DIFF) {
                 sb_blob *source = blob_of(rig.context, SB_DTYPE_F32, 3, (int64_t[]){2, 3, 2});
                 sb_blob *target = blob_of_count(rig.context, SB_DTYPE_F32, targets[i]);
                 mem_place(side_of(source, diff), head, values, SIZE);

@@ -182,7 +182,7 @@ static void test_a_file_that_changes_while_a_model_is_open(void **state) {
     static const struct timespec a_little_later[2] = {{1000, 0}, {1000, 1}};
     for (int change = 0; change < 4; change++) {
         /* Shrinking a mapped file is the documented SIGBUS. */
-        for (uint32_t flags = 0; flags <= (change ? SB_OPEN_MAPPED : 0); flags++) {
+        for (uint32_t flags = 0; flags <= (change ? SB_OPEN_MAPPED : 0); flags += SB_OPEN_MAPPED) {
             struct wire wire = {0};
             sb_model *model;
             sb_blob *blob = new_blob(3);

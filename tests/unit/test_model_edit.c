@@ -419,7 +419,7 @@ static void write_wire(const char *path, const struct wire *wire) {
 
 static void test_a_model_is_saved_over_its_own_file(void **state) {
     (void)state;
-    for (uint32_t flags = 0; flags <= SB_OPEN_MAPPED; flags++) {
+    for (uint32_t flags = 0; flags <= SB_OPEN_MAPPED; flags += SB_OPEN_MAPPED) {
         struct wire wire = {0}, expected = {0}, found;
         char folder[64], path[96];
         sb_model *model;

@@ -733,9 +733,9 @@ const _: () = {
     ][::core::mem::offset_of!(sb_limits, max_axes) - 40usize];
 };
 ///host memory is never page-locked
-pub const SB_CONTEXT_NO_PINNED: u32 = 1;
+pub const SB_CONTEXT_NO_PINNED: u32 = 256;
 ///freed host buffers go back to the allocator at once
-pub const SB_CONTEXT_NO_HOST_CACHE: u32 = 2;
+pub const SB_CONTEXT_NO_HOST_CACHE: u32 = 512;
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
     [
@@ -970,9 +970,9 @@ pub const SB_REALLOCATED_DATA: u32 = 1;
 ///that of diff
 pub const SB_REALLOCATED_DIFF: u32 = 2;
 ///copy diff; without it, data
-pub const SB_COPY_DIFF: u32 = 1;
+pub const SB_COPY_DIFF: u32 = 2;
 ///take the source's shape first
-pub const SB_COPY_RESHAPE: u32 = 2;
+pub const SB_COPY_RESHAPE: u32 = 4;
 ///kDLCPU
 pub const SB_DL_DEVICE_CPU: i32 = 1;
 ///kDLCUDA
@@ -1098,9 +1098,9 @@ const _: () = {
     ][::core::mem::offset_of!(sb_dl_managed, deleter) - 56usize];
 };
 ///diff; without it, data
-pub const SB_DLPACK_DIFF: u32 = 1;
+pub const SB_DLPACK_DIFF: u32 = 32;
 ///import: take the tensor's shape first
-pub const SB_DLPACK_RESHAPE: u32 = 2;
+pub const SB_DLPACK_RESHAPE: u32 = 64;
 ///at once, when it is queued (the default)
 pub const SB_SIM_EAGER: i32 = 0;
 ///when somebody waits for it
@@ -1225,9 +1225,9 @@ pub const SB_LAYER_CURRENT: i32 = 2;
 pub const SB_LAYER_V1: i32 = 1;
 ///NetParameter.layers\[i\].layer
 pub const SB_LAYER_V0: i32 = 0;
-/**the file is mapped, not read: faster for many small loads; a file that
-shrinks then raises SIGBUS*/
-pub const SB_OPEN_MAPPED: u32 = 1;
+/**the file is mapped, not read: faster for many small loads; a file
+that shrinks then raises SIGBUS*/
+pub const SB_OPEN_MAPPED: u32 = 128;
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
     ["Size of sb_text"][::core::mem::size_of::<sb_text>() - 16usize];
@@ -1307,9 +1307,9 @@ const _: () = {
     ][::core::mem::offset_of!(sb_solver_info, current_step) - 20usize];
 };
 ///reading: take the message's shape
-pub const SB_PROTO_RESHAPE: u32 = 1;
+pub const SB_PROTO_RESHAPE: u32 = 8;
 ///writing: diff too
-pub const SB_PROTO_WRITE_DIFF: u32 = 2;
+pub const SB_PROTO_WRITE_DIFF: u32 = 16;
 impl Default for sb_error {
     fn default() -> Self {
         let mut s = ::core::mem::MaybeUninit::<Self>::uninit();
@@ -2356,7 +2356,7 @@ FORKED.*/
 through the host between contexts (Blob::CopyFrom). A source that was never
 written clears. A copy to itself does nothing.
 * source \[borrowed\] any context's
-* flags of SB_COPY_*
+* flags of SB_COPY_DIFF and SB_COPY_RESHAPE
 
 Errors: INVALID_ARGUMENT (unknown flag), DTYPE_MISMATCH, SHAPE_MISMATCH (without
 SB_COPY_RESHAPE), as sb_mem_cpu_data.*/

@@ -382,15 +382,15 @@ SB_API sb_status sb_blob_set_gpu_data(sb_blob *blob, void *ptr, size_t bytes, ui
 
 /** Flags of sb_blob_copy_from. */
 enum {
-    SB_COPY_DIFF = 1,   /**< copy diff; without it, data */
-    SB_COPY_RESHAPE = 2 /**< take the source's shape first */
+    SB_COPY_DIFF = 1 << 1,   /**< copy diff; without it, data */
+    SB_COPY_RESHAPE = 1 << 2 /**< take the source's shape first */
 };
 
 /** Copies data or diff of `source`, where its head is (SYNCED: the device),
  *  through the host between contexts (Blob::CopyFrom). A source that was never
  *  written clears. A copy to itself does nothing.
  *  @param source [borrowed] any context's
- *  @param flags of SB_COPY_*
+ *  @param flags of SB_COPY_DIFF and SB_COPY_RESHAPE
  *  Errors: INVALID_ARGUMENT (unknown flag), DTYPE_MISMATCH, SHAPE_MISMATCH (without
  *  SB_COPY_RESHAPE), as sb_mem_cpu_data. */
 SB_API sb_status sb_blob_copy_from(sb_blob *blob, const sb_blob *source, uint32_t flags,

@@ -72,8 +72,8 @@ typedef struct sb_limits {
 
 /** Flags of sb_context_options. */
 enum {
-    SB_CONTEXT_NO_PINNED = 1,    /**< host memory is never page-locked */
-    SB_CONTEXT_NO_HOST_CACHE = 2 /**< freed host buffers go back to the allocator at once */
+    SB_CONTEXT_NO_PINNED = 1 << 8,    /**< host memory is never page-locked */
+    SB_CONTEXT_NO_HOST_CACHE = 1 << 9 /**< freed host buffers go back to the allocator at once */
 };
 
 /** All that a context is made from. A member of 0 or NULL means its default. */

@@ -124,8 +124,8 @@ sb_dl_managed;
 
 /** Flags of the calls below. */
 enum {
-    SB_DLPACK_DIFF = 1,   /**< diff; without it, data */
-    SB_DLPACK_RESHAPE = 2 /**< import: take the tensor's shape first */
+    SB_DLPACK_DIFF = 1 << 5,   /**< diff; without it, data */
+    SB_DLPACK_RESHAPE = 1 << 6 /**< import: take the tensor's shape first */
 };
 
 /* --- export ----------------------------------------------------------------- */

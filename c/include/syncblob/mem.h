@@ -54,7 +54,7 @@ enum {
 /** Flag of the set calls: the library never writes the storage; a call that
  *  would first moves to storage of its own. */
 enum {
-    SB_READ_ONLY = 1 /**< never written */
+    SB_READ_ONLY = 1 << 0 /**< never written */
 };
 
 /** A memory of `bytes` bytes (0 is fine) in `context`. No buffer is allocated

@@ -46,8 +46,8 @@ enum {
 
 /** Flag of sb_model_open_file. */
 enum {
-    SB_OPEN_MAPPED = 1 /**< the file is mapped, not read: faster for many small loads; a file that
-                            shrinks then raises SIGBUS */
+    SB_OPEN_MAPPED = 1 << 7 /**< the file is mapped, not read: faster for many small loads; a file
+                            that shrinks then raises SIGBUS */
 };
 
 /** Opens bytes as a model.

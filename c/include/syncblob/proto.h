@@ -14,8 +14,8 @@ SB_BEGIN_DECLS
 
 /** Flags of the functions below. */
 enum {
-    SB_PROTO_RESHAPE = 1,   /**< reading: take the message's shape */
-    SB_PROTO_WRITE_DIFF = 2 /**< writing: diff too */
+    SB_PROTO_RESHAPE = 1 << 3,   /**< reading: take the message's shape */
+    SB_PROTO_WRITE_DIFF = 1 << 4 /**< writing: diff too */
 };
 
 /** Reads a BlobProto into the blob (Blob::FromProto). Legacy dimensions win

@@ -1,0 +1,234 @@
+/* Flags are bits of one space: every call takes its own, and refuses those of every other call and
+   bits that are nobody's, alone or beside its own, before anything has changed. */
+#include "blobs.h"
+#include "files.h"
+#include "tensors.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* All that the calls need to succeed. */
+struct world {
+    struct rig rig;
+    sb_mem *mem;
+    sb_blob *blob, *source;
+    sb_model *model, *opened;
+    sb_context *context;
+    struct lent host, device;
+    struct tensor tensor;
+    sb_dl_managed_versioned *versioned;
+    sb_dl_managed *legacy;
+    unsigned char message[256];
+    char path[64];
+    void *bytes;
+    size_t message_size, size;
+};
+
+typedef sb_status flags_call(struct world *w, uint32_t flags, sb_error *err);
+
+#define CALL(name, ...)                                                                            \
+    static sb_status call_##name(struct world *w, uint32_t flags, sb_error *err) {                 \
+        return name(__VA_ARGS__, err);                                                             \
+    }
+
+CALL(sb_mem_set_cpu, w->mem, w->host.ptr, 24, flags, lent_deleter, &w->host)
+CALL(sb_mem_set_gpu, w->mem, w->device.ptr, 24, flags, lent_deleter, &w->device)
+CALL(sb_blob_set_cpu_data, w->blob, w->host.ptr, 24, flags, lent_deleter, &w->host)
+CALL(sb_blob_set_gpu_data, w->blob, w->device.ptr, 24, flags, lent_deleter, &w->device)
+CALL(sb_blob_copy_from, w->blob, w->source, flags)
+CALL(sb_blob_from_proto, w->blob, w->message, w->message_size, flags, NULL)
+CALL(sb_blob_proto_size, w->source, flags, &w->size)
+CALL(sb_blob_to_proto, w->source, flags, w->message, sizeof w->message, &w->size)
+CALL(sb_blob_to_proto_new, w->source, flags, &w->bytes, &w->size)
+CALL(sb_blob_read_file, w->blob, w->path, flags, NULL)
+CALL(sb_blob_write_file, w->source, w->path, flags)
+CALL(sb_blob_to_dlpack, w->source, SB_SIDE_CPU, flags, &w->versioned)
+CALL(sb_blob_to_mutable_dlpack, w->source, SB_SIDE_CPU, flags, &w->versioned)
+CALL(sb_blob_to_legacy_dlpack, w->source, SB_SIDE_CPU, flags, &w->legacy)
+CALL(sb_blob_from_dlpack, w->blob, &w->tensor.versioned, flags)
+CALL(sb_blob_from_legacy_dlpack, w->blob, &w->tensor.legacy, flags)
+CALL(sb_model_open_file, NULL, SB_FORMAT_BLOB, w->path, flags, NULL, &w->opened)
+CALL(sb_model_set_blob, w->model, SB_NO_LAYER, 0, w->source, flags)
+CALL(sb_model_add_blob, w->model, SB_NO_LAYER, w->source, flags)
+
+static sb_status call_sb_context_create(struct world *w, uint32_t flags, sb_error *err) {
+    sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
+    options.flags = flags;
+    return sb_context_create(&options, &w->context, err);
+}
+
+#define ROW(name, flags)                                                                           \
+    { #name, call_##name, flags }
+
+static const struct row {
+    const char *name;
+    flags_call *call;
+    uint32_t known;
+} rows[] = {
+    ROW(sb_mem_set_cpu, SB_READ_ONLY),
+    ROW(sb_mem_set_gpu, SB_READ_ONLY),
+    ROW(sb_blob_set_cpu_data, SB_READ_ONLY),
+    ROW(sb_blob_set_gpu_data, SB_READ_ONLY),
+    ROW(sb_blob_copy_from, SB_COPY_DIFF | SB_COPY_RESHAPE),
+    ROW(sb_blob_from_proto, SB_PROTO_RESHAPE),
+    ROW(sb_blob_proto_size, SB_PROTO_WRITE_DIFF),
+    ROW(sb_blob_to_proto, SB_PROTO_WRITE_DIFF),
+    ROW(sb_blob_to_proto_new, SB_PROTO_WRITE_DIFF),
+    ROW(sb_blob_read_file, SB_PROTO_RESHAPE),
+    ROW(sb_blob_write_file, SB_PROTO_WRITE_DIFF),
+    ROW(sb_blob_to_dlpack, SB_DLPACK_DIFF),
+    ROW(sb_blob_to_mutable_dlpack, SB_DLPACK_DIFF),
+    ROW(sb_blob_to_legacy_dlpack, SB_DLPACK_DIFF),
+    ROW(sb_blob_from_dlpack, SB_DLPACK_DIFF | SB_DLPACK_RESHAPE),
+    ROW(sb_blob_from_legacy_dlpack, SB_DLPACK_DIFF | SB_DLPACK_RESHAPE),
+    ROW(sb_model_open_file, SB_OPEN_MAPPED),
+    ROW(sb_model_set_blob, SB_PROTO_WRITE_DIFF),
+    ROW(sb_model_add_blob, SB_PROTO_WRITE_DIFF),
+    ROW(sb_context_create, SB_CONTEXT_NO_PINNED | SB_CONTEXT_NO_HOST_CACHE),
+};
+
+/* `blob` and `source` hold data and diff on the host, each other values. */
+static sb_blob *made(struct world *w, double first) {
+    static const int64_t shape[] = {2, 3};
+    float values[6];
+    sb_blob *blob = blob_of(w->rig.context, SB_DTYPE_F32, 2, shape);
+    fill_values(SB_DTYPE_F32, 6, first, 1, values);
+    mem_place(data_of(blob), SB_HEAD_AT_CPU, values, sizeof values);
+    fill_values(SB_DTYPE_F32, 6, first + 10, 1, values);
+    mem_place(diff_of(blob), SB_HEAD_AT_CPU, values, sizeof values);
+    return blob;
+}
+
+static void world_open(struct world *w) {
+    sb_error err;
+    memset(w, 0, sizeof *w);
+    strcpy(w->path, "/tmp/syncblob-flags-XXXXXX");
+    close(mkstemp(w->path));
+    rig_open(&w->rig, "sim:0", 0);
+    w->blob = made(w, 100);
+    w->source = made(w, 200);
+    assert_ok(sb_mem_create(w->rig.context, 24, &w->mem, &err));
+    assert_ok(
+        sb_blob_to_proto(w->source, 0, w->message, sizeof w->message, &w->message_size, &err));
+    assert_ok(sb_blob_write_file(w->source, w->path, 0, &err));
+    assert_ok(sb_model_create(w->rig.context, SB_FORMAT_BLOB_VECTOR, &w->model, &err));
+    assert_ok(sb_model_add_blob(w->model, SB_NO_LAYER, w->source, 0, &err));
+    w->host = lend_host(24, 7);
+    w->device = lend_device(w->rig.context, 24, 7);
+    tensor_make(&w->tensor);
+}
+
+static void world_close(struct world *w) {
+    if (w->versioned)
+        w->versioned->deleter(w->versioned);
+    if (w->legacy)
+        w->legacy->deleter(w->legacy);
+    sb_bytes_free(w->bytes);
+    sb_model_destroy(w->opened);
+    sb_model_destroy(w->model);
+    sb_context_release(w->context);
+    sb_mem_release(w->mem);
+    sb_blob_destroy(w->blob);
+    sb_blob_destroy(w->source);
+    lent_free(&w->host);
+    lent_free(&w->device);
+    tensor_free(&w->tensor);
+    rig_close(&w->rig);
+    unlink(w->path);
+}
+
+static bool blob_holds(const sb_blob *blob, double first) {
+    float data[6], diff[6];
+    fill_values(SB_DTYPE_F32, 6, first, 1, data);
+    fill_values(SB_DTYPE_F32, 6, first + 10, 1, diff);
+    return mem_holds(data_of(blob), data, sizeof data) &&
+           mem_holds(diff_of(blob), diff, sizeof diff) &&
+           sb_mem_head(data_of(blob)) == SB_HEAD_AT_CPU;
+}
+
+static void assert_nothing_changed(const struct world *w, const unsigned char *message) {
+    sb_error err;
+    size_t size;
+    assert_true(blob_holds(w->blob, 100) && blob_holds(w->source, 200));
+    assert_int_equal(sb_mem_head(w->mem), SB_HEAD_UNINITIALIZED);
+    assert_int_equal(w->host.deleted + w->device.deleted + w->tensor.deleted, 0);
+    assert_true(!w->versioned && !w->legacy && !w->bytes && !w->opened && !w->context);
+    assert_int_equal(w->size, 0);
+    assert_memory_equal(w->message, message, sizeof w->message);
+    assert_int_equal(sb_model_num_blobs(w->model, SB_NO_LAYER), 1);
+    assert_ok(sb_model_size(w->model, &size, &err));
+    assert_int_equal(size, w->message_size + 2); /* field number and length of one message */
+    struct wire file = wire_of_file(w->path);
+    assert_int_equal(file.size, w->message_size);
+    wire_free(&file);
+}
+
+static void refuses(const struct row *row, struct world *w, uint32_t flags) {
+    sb_error err;
+    support_poison_error(&err);
+    sb_status status = row->call(w, flags, &err);
+    if (status != SB_ERR_INVALID_ARGUMENT)
+        fail_with("%s with the flags %#x gave %s", row->name, flags, sb_status_name(status));
+}
+
+static void every_call_refuses_flags_that_are_not_its_own(void **state) {
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct world w;
+        unsigned char message[sizeof w.message];
+        world_open(&w);
+        memcpy(message, w.message, sizeof message);
+        for (int bit = 0; bit < 32; bit++) {
+            const uint32_t flag = UINT32_C(1) << bit;
+            if (rows[i].known & flag)
+                continue;
+            refuses(&rows[i], &w, flag);
+            refuses(&rows[i], &w, flag | rows[i].known);
+        }
+        assert_nothing_changed(&w, message);
+        world_close(&w);
+    }
+}
+
+/* So what is refused above is refused for its flags. */
+static void every_call_takes_its_own(void **state) {
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        for (int all = 0; all < 2; all++) {
+            struct world w;
+            sb_error err;
+            world_open(&w);
+            assert_ok(rows[i].call(&w, all ? rows[i].known : 0, &err));
+            world_close(&w);
+        }
+    }
+}
+
+static void no_two_flags_are_the_same_bit(void **state) {
+    (void)state;
+    static const uint32_t flags[] = {
+        SB_READ_ONLY,         SB_COPY_DIFF,
+        SB_COPY_RESHAPE,      SB_PROTO_RESHAPE,
+        SB_PROTO_WRITE_DIFF,  SB_DLPACK_DIFF,
+        SB_DLPACK_RESHAPE,    SB_OPEN_MAPPED,
+        SB_CONTEXT_NO_PINNED, SB_CONTEXT_NO_HOST_CACHE,
+    };
+    uint32_t seen = 0;
+    for (size_t i = 0; i < sizeof flags / sizeof *flags; i++) {
+        assert_true(flags[i] && !(flags[i] & (flags[i] - 1)) && !(seen & flags[i]));
+        seen |= flags[i];
+    }
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        seen &= ~rows[i].known;
+    assert_int_equal(seen, 0); /* each is taken by some call above */
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_call_refuses_flags_that_are_not_its_own),
+        cmocka_unit_test(every_call_takes_its_own),
+        cmocka_unit_test(no_two_flags_are_the_same_bit),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
