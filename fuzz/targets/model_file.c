@@ -249,6 +249,12 @@ static struct saved save(const sb_model *model) {
     sb_status st = sb_model_size(model, &saved.size, &err);
     fuzz_check(st == SB_OK, "no size: %s", err.message);
     saved.bytes = malloc(saved.size ? saved.size : 1);
+    if (saved.size) {
+        st = sb_model_save(model, saved.bytes, saved.size - 1, &written, &err);
+        fuzz_check(st == SB_ERR_BUFFER_TOO_SMALL && written == saved.size, "too small: status %d",
+                   st);
+        err = fuzz_fresh_error();
+    }
     st = sb_model_save(model, saved.bytes, saved.size, &written, &err);
     fuzz_check(st == SB_OK && written == saved.size, "status %d, %zu bytes of %zu", st, written,
                saved.size);

@@ -834,7 +834,7 @@ static void to_proto(struct world *w, struct step *step) {
     CHECK_EQUAL("proto_size", needed, message_size_of_blob(plain, with_diff));
     size_t capacity = step->variant & 4 && needed ? needed - 1 : MESSAGE_MAX;
     if (needed > capacity && !into_new)
-        expected = SB_ERR_INVALID_ARGUMENT;
+        expected = SB_ERR_BUFFER_TOO_SMALL;
     else if (needed > MEMORY_CAP)
         expected = SB_ERR_CAP_REACHED;
     else

@@ -31,6 +31,8 @@ static const struct number numbers[] = {
     ROW(SB_ERR_SHARED, -8),
     ROW(SB_ERR_SIZE_OVERFLOW, -9),
     ROW(SB_ERR_OVER_LIMIT, -10),
+    ROW(SB_ERR_BUFFER_TOO_SMALL, -11),
+    ROW(SB_ERR_NOT_FOUND, -12),
     ROW(SB_ERR_MALFORMED, -100),
     ROW(SB_ERR_LENGTH_MISMATCH, -101),
     ROW(SB_ERR_BAD_SHAPE, -102),

@@ -75,8 +75,10 @@ static void test_three_generations_list_the_same(void **state) {
         assert_loads(model, 0, 1, "2 (2)", 100);
         assert_ok(sb_model_find_layer(model, "relu", 4, &found, &err));
         assert_int_equal(found, 1);
-        assert_ok(sb_model_find_layer(model, "rel", 3, &found, &err));
-        assert_int_equal(found, -1);
+        assert_status(SB_ERR_NOT_FOUND, sb_model_find_layer(model, "rel", 3, &found, &err));
+        assert_status(SB_ERR_NOT_FOUND, sb_model_find_layer(model, "relu\0", 5, &found, &err));
+        assert_string_equal(err.message, "no layer is named \"relu\\x00\"");
+        assert_int_equal(found, 1); /* untouched */
         assert_int_equal(sb_model_num_blobs(model, SB_NO_LAYER), 0);
         assert_int_equal(sb_model_num_blobs(model, 2), 0);
         sb_model_destroy(model);

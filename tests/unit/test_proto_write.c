@@ -218,9 +218,16 @@ static void test_bad_arguments(void **state) {
     sb_error err;
     memset(bytes, 0x5a, sizeof bytes);
     assert_ok(sb_blob_proto_size(blob, 0, &size, &err));
-    assert_status(SB_ERR_INVALID_ARGUMENT, sb_blob_to_proto(blob, 0, bytes, size - 1, NULL, &err));
+    for (size_t capacity = 0; capacity < size; capacity++) {
+        size_t needed = 77;
+        assert_status(SB_ERR_BUFFER_TOO_SMALL,
+                      sb_blob_to_proto(blob, 0, bytes, capacity, &needed, &err));
+        assert_int_equal(needed, size);
+    }
+    assert_status(SB_ERR_BUFFER_TOO_SMALL, sb_blob_to_proto(blob, 0, NULL, 0, NULL, &err));
     for (size_t i = 0; i < sizeof bytes; i++)
         assert_int_equal(bytes[i], 0x5a);
+    assert_status(SB_ERR_INVALID_ARGUMENT, sb_blob_to_proto(blob, 0, NULL, 1, NULL, &err));
     assert_status(SB_ERR_INVALID_ARGUMENT, sb_blob_to_proto(blob, 0, NULL, size, NULL, &err));
     assert_status(SB_ERR_INVALID_ARGUMENT,
                   sb_blob_to_proto(blob, SB_PROTO_RESHAPE, bytes, sizeof bytes, NULL, &err));

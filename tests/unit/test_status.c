@@ -24,6 +24,8 @@ static const struct {
     {"SB_ERR_SHARED", SB_ERR_SHARED, -8},
     {"SB_ERR_SIZE_OVERFLOW", SB_ERR_SIZE_OVERFLOW, -9},
     {"SB_ERR_OVER_LIMIT", SB_ERR_OVER_LIMIT, -10},
+    {"SB_ERR_BUFFER_TOO_SMALL", SB_ERR_BUFFER_TOO_SMALL, -11},
+    {"SB_ERR_NOT_FOUND", SB_ERR_NOT_FOUND, -12},
     {"SB_ERR_MALFORMED", SB_ERR_MALFORMED, -100},
     {"SB_ERR_LENGTH_MISMATCH", SB_ERR_LENGTH_MISMATCH, -101},
     {"SB_ERR_BAD_SHAPE", SB_ERR_BAD_SHAPE, -102},
@@ -70,7 +72,7 @@ static void names_and_texts_are_found_by_number(void **state) {
 
 static void other_numbers_are_unknown(void **state) {
     (void)state;
-    static const sb_status others[] = {1,    2,    -11,  -99,       -105,     -199,
+    static const sb_status others[] = {1,    2,    -13,  -99,       -105,     -199,
                                        -208, -900, -902, INT32_MIN, INT32_MAX};
     for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) {
         assert_string_equal(sb_status_name(others[i]), "SB_ERR_UNKNOWN");

@@ -657,6 +657,8 @@ pub const SB_ERR_WRONG_DEVICE: i32 = -7;
 pub const SB_ERR_SHARED: i32 = -8;
 pub const SB_ERR_SIZE_OVERFLOW: i32 = -9;
 pub const SB_ERR_OVER_LIMIT: i32 = -10;
+pub const SB_ERR_BUFFER_TOO_SMALL: i32 = -11;
+pub const SB_ERR_NOT_FOUND: i32 = -12;
 pub const SB_ERR_MALFORMED: i32 = -100;
 pub const SB_ERR_LENGTH_MISMATCH: i32 = -101;
 pub const SB_ERR_BAD_SHAPE: i32 = -102;
@@ -2735,9 +2737,9 @@ Errors: INDEX_OUT_OF_RANGE.*/
     ) -> sb_status;
     /**The first layer of that name.
 * name \[borrowed\] `name_size` bytes
-* out its index; SB_NO_LAYER if there is none, where a model other than a net has its blobs
+* out its index
 
-Errors: none.*/
+Errors: NOT_FOUND.*/
     pub fn sb_model_find_layer(
         model: *const sb_model,
         name: *const ::core::ffi::c_char,
@@ -2853,12 +2855,11 @@ where the file is not what it was).*/
     /**The model as bytes: what was not replaced is copied verbatim, unknown
 fields included. A file that is not what it was is found before a byte is
 written; if it changes meanwhile, the buffer's contents are unspecified.
-* buffer \[borrowed\] at least sb_model_size bytes
+* buffer \[borrowed, nullable when capacity is 0\] at least sb_model_size bytes
 * capacity bytes of `buffer`
-* out_size \[nullable\] bytes written
+* out_size \[nullable\] bytes written; with BUFFER_TOO_SMALL those needed
 
-Errors: as sb_model_size, INVALID_ARGUMENT (capacity too small), UNSUPPORTED (an announced
-blob).*/
+Errors: as sb_model_size, BUFFER_TOO_SMALL, UNSUPPORTED (an announced blob).*/
     pub fn sb_model_save(
         model: *const sb_model,
         buffer: *mut ::core::ffi::c_void,
@@ -2974,13 +2975,13 @@ Errors: INVALID_ARGUMENT (unknown flag), UNSUPPORTED (not F32 or F64), OVER_LIMI
         err: *mut sb_error,
     ) -> sb_status;
     /**Writes the blob as a BlobProto (Blob::ToProto): F32 to data and diff, F64
-to double_data and double_diff. Nothing is written on failure.
+to double_data and double_diff. Nothing is written to the buffer on failure.
 * flags 0 or SB_PROTO_WRITE_DIFF
-* buffer \[borrowed\] at least sb_blob_proto_size bytes
+* buffer \[borrowed, nullable when capacity is 0\] at least sb_blob_proto_size bytes
 * capacity bytes of `buffer`
-* out_size \[nullable\] bytes written
+* out_size \[nullable\] bytes written; with BUFFER_TOO_SMALL those needed
 
-Errors: as sb_blob_proto_size, INVALID_ARGUMENT (capacity too small), as sb_blob_cpu_data.*/
+Errors: as sb_blob_proto_size, BUFFER_TOO_SMALL, as sb_blob_cpu_data.*/
     pub fn sb_blob_to_proto(
         blob: *const sb_blob,
         flags: u32,

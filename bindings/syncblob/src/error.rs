@@ -59,6 +59,10 @@ error_kinds! {
     SizeOverflow = SB_ERR_SIZE_OVERFLOW,
     /// An argument over a limit.
     OverLimit = SB_ERR_OVER_LIMIT,
+    /// A buffer that is too small.
+    BufferTooSmall = SB_ERR_BUFFER_TOO_SMALL,
+    /// Nothing of that name.
+    NotFound = SB_ERR_NOT_FOUND,
     /// Bytes that are not what they should be.
     Malformed = SB_ERR_MALFORMED,
     /// A payload whose length is not the shape's count.

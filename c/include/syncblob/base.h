@@ -6,6 +6,10 @@
  *  - A function that can fail returns sb_status, writes its result through
  *    `out` and its story into `err`, which may be NULL. On failure nothing
  *    observable changes unless the function says otherwise.
+ *  - A function that fills a buffer of the caller's says through `out_size` how many
+ *    bytes there are: on success those written, with SB_ERR_BUFFER_TOO_SMALL those
+ *    needed. A buffer of capacity 0 may be NULL: so one asks. (The text of
+ *    sb_blob_shape_string is cut instead, as snprintf's is.)
  *  - [owned]: the receiver must release it. [borrowed]: it must not, and the
  *    text says how long it lives. [nullable]: NULL is allowed and its meaning
  *    is given. A pointer without [nullable] that is NULL gives

@@ -123,8 +123,8 @@ SB_API sb_status sb_model_layer(const sb_model *model, int64_t layer, sb_layer_i
 
 /** The first layer of that name.
  *  @param name [borrowed] `name_size` bytes
- *  @param out its index; SB_NO_LAYER if there is none, where a model other than a net has its blobs
- *  Errors: none. */
+ *  @param out its index
+ *  Errors: NOT_FOUND. */
 SB_API sb_status sb_model_find_layer(const sb_model *model, const char *name, size_t name_size,
                                      int64_t *out, sb_error *err);
 
@@ -219,11 +219,10 @@ SB_API sb_status sb_model_size(const sb_model *model, size_t *out, sb_error *err
 /** The model as bytes: what was not replaced is copied verbatim, unknown
  *  fields included. A file that is not what it was is found before a byte is
  *  written; if it changes meanwhile, the buffer's contents are unspecified.
- *  @param buffer [borrowed] at least sb_model_size bytes
+ *  @param buffer [borrowed, nullable when capacity is 0] at least sb_model_size bytes
  *  @param capacity bytes of `buffer`
- *  @param out_size [nullable] bytes written
- *  Errors: as sb_model_size, INVALID_ARGUMENT (capacity too small), UNSUPPORTED (an announced
- *  blob). */
+ *  @param out_size [nullable] bytes written; with BUFFER_TOO_SMALL those needed
+ *  Errors: as sb_model_size, BUFFER_TOO_SMALL, UNSUPPORTED (an announced blob). */
 SB_API sb_status sb_model_save(const sb_model *model, void *buffer, size_t capacity,
                                size_t *out_size, sb_error *err);
 

@@ -68,12 +68,12 @@ SB_API sb_status sb_blob_proto_size(const sb_blob *blob, uint32_t flags, size_t 
                                     sb_error *err);
 
 /** Writes the blob as a BlobProto (Blob::ToProto): F32 to data and diff, F64
- *  to double_data and double_diff. Nothing is written on failure.
+ *  to double_data and double_diff. Nothing is written to the buffer on failure.
  *  @param flags 0 or SB_PROTO_WRITE_DIFF
- *  @param buffer [borrowed] at least sb_blob_proto_size bytes
+ *  @param buffer [borrowed, nullable when capacity is 0] at least sb_blob_proto_size bytes
  *  @param capacity bytes of `buffer`
- *  @param out_size [nullable] bytes written
- *  Errors: as sb_blob_proto_size, INVALID_ARGUMENT (capacity too small), as sb_blob_cpu_data. */
+ *  @param out_size [nullable] bytes written; with BUFFER_TOO_SMALL those needed
+ *  Errors: as sb_blob_proto_size, BUFFER_TOO_SMALL, as sb_blob_cpu_data. */
 SB_API sb_status sb_blob_to_proto(const sb_blob *blob, uint32_t flags, void *buffer,
                                   size_t capacity, size_t *out_size, sb_error *err);
 

@@ -29,6 +29,8 @@ typedef int32_t sb_status;
     X(ERR_SHARED, -8, "storage is shared")                                                         \
     X(ERR_SIZE_OVERFLOW, -9, "size does not fit the address space")                                \
     X(ERR_OVER_LIMIT, -10, "argument is over a limit")                                             \
+    X(ERR_BUFFER_TOO_SMALL, -11, "the buffer is too small")                                        \
+    X(ERR_NOT_FOUND, -12, "there is none of that name")                                            \
     X(ERR_MALFORMED, -100, "malformed bytes")                                                      \
     X(ERR_LENGTH_MISMATCH, -101, "payload length differs from the shape's count")                  \
     X(ERR_BAD_SHAPE, -102, "bad shape in the bytes")                                               \

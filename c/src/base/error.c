@@ -62,6 +62,13 @@ sb_status sb__fail_memory(sb_error *err, size_t bytes) {
     return sb__fail(err, SB_ERR_OUT_OF_MEMORY, "the allocator could not give %zu bytes", bytes);
 }
 
+sb_status sb__fail_buffer(sb_error *err, size_t capacity, size_t size, size_t *out_size) {
+    if (out_size)
+        *out_size = size;
+    return sb__fail(err, SB_ERR_BUFFER_TOO_SMALL, "%zu bytes are needed, the buffer has %zu", size,
+                    capacity);
+}
+
 static size_t escape_byte(unsigned char c, char *out) {
     static const char hex[] = "0123456789abcdef";
     if (c >= 0x20 && c < 0x7f && c != '\\' && c != '"') {

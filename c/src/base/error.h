@@ -16,6 +16,8 @@ sb_status sb__fail_io(sb_error *err, int errno_value, const char *format, ...) S
 /* The statuses that every function with pointers returns. */
 sb_status sb__fail_null(sb_error *err, const char *what);
 sb_status sb__fail_memory(sb_error *err, size_t bytes);
+/* A buffer of `capacity` bytes for `size`, which goes to `out_size` (may be NULL). */
+sb_status sb__fail_buffer(sb_error *err, size_t capacity, size_t size, size_t *out_size);
 
 /* `bytes` as printable ASCII into `out`, cut with "..." at `capacity` (>= 8). */
 const char *sb__escape(const char *bytes, size_t size, char *out, size_t capacity);

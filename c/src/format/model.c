@@ -221,6 +221,7 @@ sb_status sb_model_layer(const sb_model *model, int64_t layer, sb_layer_info *ou
 sb_status sb_model_find_layer(const sb_model *model, const char *name, size_t name_size,
                               int64_t *out, sb_error *err) {
     sb_layer_info info;
+    char text[64];
     if (!model || !name || !out)
         return sb__fail_null(err, !model ? "model" : !name ? "name" : "out");
     int64_t layers = sb_model_num_layers(model);
@@ -231,8 +232,8 @@ sb_status sb_model_find_layer(const sb_model *model, const char *name, size_t na
             return SB_OK;
         }
     }
-    *out = -1;
-    return SB_OK;
+    return sb__fail(err, SB_ERR_NOT_FOUND, "no layer is named \"%s\"",
+                    sb__escape(name, name_size, text, sizeof text));
 }
 
 int64_t sb_model_num_blobs(const sb_model *model, int64_t layer) {

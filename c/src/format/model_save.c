@@ -305,11 +305,10 @@ sb_status sb_model_save(const sb_model *model, void *buffer, size_t capacity, si
         st = check_values(model, err);
     if (st != SB_OK)
         return st;
-    if (!buffer && size > 0)
+    if (!buffer && capacity > 0)
         return sb__fail_null(err, "buffer");
     if (capacity < size)
-        return sb__fail(err, SB_ERR_INVALID_ARGUMENT, "the model has %zu bytes, the buffer %zu",
-                        size, capacity);
+        return sb__fail_buffer(err, capacity, size, out_size);
     struct sb__sink sink = sb__sink_memory(buffer, size);
     st = sb__source_check(&model->source, err);
     if (st == SB_OK)

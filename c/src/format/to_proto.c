@@ -18,11 +18,10 @@ sb_status sb_blob_to_proto(const sb_blob *blob, uint32_t flags, void *buffer, si
     sb_status st = sb__encode_measure(&encoding, blob, flags, err);
     if (st != SB_OK)
         return st;
-    if (!buffer && encoding.size > 0)
+    if (!buffer && capacity > 0)
         return sb__fail_null(err, "buffer");
     if (capacity < encoding.size)
-        return sb__fail(err, SB_ERR_INVALID_ARGUMENT, "the message has %zu bytes, the buffer %zu",
-                        encoding.size, capacity);
+        return sb__fail_buffer(err, capacity, encoding.size, out_size);
     st = sb__encode_fetch(&encoding, err);
     if (st != SB_OK)
         return st;
