@@ -171,7 +171,7 @@ static void check_info(const struct run *run, const struct decoded_blob *decoded
 
 static void check_model_blob(const struct run *run, const sb_model *model, int64_t layer,
                              int64_t index, const struct decoded_blob *decoded) {
-    sb_blob_info info;
+    sb_blob_info info = SB_BLOB_INFO_INIT;
     sb_error err = fuzz_fresh_error();
     sb_status st = sb_model_blob_info(model, layer, index, &info, &err);
     fuzz_check(st == SB_OK, "blob %lld: %s", (long long)index, err.message);
@@ -215,7 +215,7 @@ static void check_layers(const struct run *run, const struct decoded_file *file,
                (long long)sb_model_num_layers(model), file->num_layers);
     for (size_t i = 0; i < file->num_layers; i++) {
         const struct decoded_layer *decoded = &file->layers[i];
-        sb_layer_info info;
+        sb_layer_info info = SB_LAYER_INFO_INIT;
         sb_error err = fuzz_fresh_error();
         sb_status st = sb_model_layer(model, (int64_t)i, &info, &err);
         fuzz_check(st == SB_OK && info.generation == decoded->generation &&
@@ -231,7 +231,7 @@ static void check_layers(const struct run *run, const struct decoded_file *file,
 }
 
 static void check_solver(const struct decoded_file *file, const sb_model *model) {
-    sb_solver_info info;
+    sb_solver_info info = SB_SOLVER_INFO_INIT;
     sb_error err = fuzz_fresh_error();
     sb_status st = sb_model_solver_info(model, &info, &err);
     fuzz_check(st == SB_OK && info.iter == file->iter && info.current_step == file->current_step,

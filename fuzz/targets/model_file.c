@@ -96,7 +96,7 @@ static void check_loaded(const struct run *run, const sb_blob *blob, const sb_bl
 /* The blob, or NULL where the file holds no data for it. */
 static sb_blob *load(const struct run *run, const sb_model *model, int64_t layer, int64_t index,
                      int32_t dtype) {
-    sb_blob_info info;
+    sb_blob_info info = SB_BLOB_INFO_INIT;
     sb_error err = fuzz_fresh_error();
     sb_status st = sb_model_blob_info(model, layer, index, &info, &err);
     fuzz_check(st == SB_OK, "a blob that was indexed: %s", err.message);
@@ -130,7 +130,7 @@ static bool same_text(sb_text a, sb_text b) {
 }
 
 static sb_layer_info layer_of(const sb_model *model, int64_t layer) {
-    sb_layer_info info;
+    sb_layer_info info = SB_LAYER_INFO_INIT;
     sb_error err = fuzz_fresh_error();
     sb_status st = sb_model_layer(model, layer, &info, &err);
     fuzz_check(st == SB_OK, "layer %lld: %s", (long long)layer, err.message);
@@ -152,8 +152,8 @@ static void check_find(const sb_model *model, int64_t layer) {
 }
 
 static void check_bounds(const sb_model *model) {
-    sb_layer_info layer;
-    sb_blob_info blob;
+    sb_layer_info layer = SB_LAYER_INFO_INIT;
+    sb_blob_info blob = SB_BLOB_INFO_INIT;
     sb_error err = fuzz_fresh_error();
     int64_t past = sb_model_num_layers(model);
     sb_status st = sb_model_layer(model, past, &layer, &err);
@@ -184,7 +184,7 @@ struct place {
 };
 
 static void check_same_solver(const sb_model *a, const sb_model *b) {
-    sb_solver_info of_a, of_b;
+    sb_solver_info of_a = SB_SOLVER_INFO_INIT, of_b = SB_SOLVER_INFO_INIT;
     sb_error err;
     if (sb_model_format(a) != SB_FORMAT_SOLVERSTATE)
         return;
@@ -359,7 +359,7 @@ static void check_tail(const struct run *run, const sb_model *model, const sb_bl
 }
 
 static void check_replace(const struct run *run, sb_model *model) {
-    sb_blob_info old, new;
+    sb_blob_info old = SB_BLOB_INFO_INIT, new = SB_BLOB_INFO_INIT;
     sb_error err = fuzz_fresh_error();
     if (count_blobs(model) == 0)
         return;
@@ -387,6 +387,7 @@ static void add(const struct run *run, sb_model *model) {
     sb_blob *blob = new_blob(run);
     sb_error err = fuzz_fresh_error();
     bool net = sb_model_format(model) == SB_FORMAT_CAFFEMODEL;
+    const sb_solver_info set = {sizeof set, {"n\0t", 3}, -3, 5};
     int64_t layer = SB_NO_LAYER, layers = sb_model_num_layers(model);
     sb_status st = SB_OK;
     if (net && layers > 0)
@@ -396,7 +397,7 @@ static void add(const struct run *run, sb_model *model) {
     if (net && st == SB_OK)
         st = sb_model_set_name(model, "renamed", &err);
     if (sb_model_format(model) == SB_FORMAT_SOLVERSTATE)
-        st = sb_model_set_solver_info(model, &(sb_solver_info){{"n\0t", 3}, -3, 5}, &err);
+        st = sb_model_set_solver_info(model, &set, &err);
     if (sb_model_format(model) != SB_FORMAT_BLOB && st == SB_OK)
         st = sb_model_add_blob(model, layer, blob, 0, &err);
     fuzz_check(st == SB_OK, "nothing can be added: %s", err.message);

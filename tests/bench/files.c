@@ -86,8 +86,8 @@ static void load_net(void *arg, int64_t n) {
 
 static void list_net(void *arg, int64_t n) {
     struct state *s = arg;
-    sb_layer_info layer;
-    sb_blob_info blob;
+    sb_layer_info layer = SB_LAYER_INFO_INIT;
+    sb_blob_info blob = SB_BLOB_INFO_INIT;
     sb_model *model;
     for (; n > 0; n--) {
         must(sb_model_open_file(s->context, SB_FORMAT_AUTO, s->path, 0, NULL, &model, NULL));

@@ -74,7 +74,7 @@ int main(int argc, char **argv) {
     sb_context *context = NULL;
     sb_model *model = NULL, *again = NULL;
     sb_blob *blob = NULL, *reread = NULL;
-    sb_layer_info info;
+    sb_layer_info info = SB_LAYER_INFO_INIT;
     double before = 0, after = 0;
 
     if (argc != 2) {

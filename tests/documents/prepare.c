@@ -51,7 +51,8 @@ static sb_status make_net(const char *path, sb_error *err) {
 }
 
 static sb_status make_state(const char *path, sb_error *err) {
-    const sb_solver_info info = {{"net.caffemodel", strlen("net.caffemodel")}, 5000, 2};
+    const sb_solver_info info = {
+        sizeof(sb_solver_info), {"net.caffemodel", strlen("net.caffemodel")}, 5000, 2};
     sb_model *state = NULL;
     sb_blob *history = NULL;
     sb_status st = sb_model_create(NULL, SB_FORMAT_SOLVERSTATE, &state, err);

@@ -282,7 +282,7 @@ static sb_status set_name(struct scene *s, sb_error *err) {
 }
 
 static sb_status set_solver_info(struct scene *s, sb_error *err) {
-    const sb_solver_info info = {{"other", 5}, 3, 4};
+    const sb_solver_info info = {sizeof(sb_solver_info), {"other", 5}, 3, 4};
     return sb_model_set_solver_info(s->solver, &info, err);
 }
 

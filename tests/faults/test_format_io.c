@@ -316,7 +316,7 @@ static sb_status model_size(struct scene *s, sb_error *err) {
 }
 
 static sb_status blob_info(struct scene *s, sb_error *err) {
-    sb_blob_info info;
+    sb_blob_info info = SB_BLOB_INFO_INIT;
     return sb_model_blob_info(s->model, SB_NO_LAYER, 0, &info, err);
 }
 

@@ -53,11 +53,11 @@ static void use_model(const sb_model *model) {
     sb_blob *blob = NULL;
     (void)sb_blob_create(NULL, SB_DTYPE_F32, &blob, NULL);
     for (int64_t layer = SB_NO_LAYER; layer < sb_model_num_layers(model); layer++) {
-        sb_layer_info info;
+        sb_layer_info info = SB_LAYER_INFO_INIT;
         if (layer >= 0)
             (void)sb_model_layer(model, layer, &info, NULL);
         for (int64_t i = 0; i < sb_model_num_blobs(model, layer); i++) {
-            sb_blob_info found;
+            sb_blob_info found = SB_BLOB_INFO_INIT;
             (void)sb_model_blob_info(model, layer, i, &found, NULL);
             if (i % 16 == 0)
                 (void)sb_model_load_blob(model, layer, i, blob, NULL);

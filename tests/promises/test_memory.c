@@ -69,7 +69,7 @@ static void load_some(struct observed *o, const sb_model *model, const struct in
     for (int64_t layer = SB_NO_LAYER; layer < sb_model_num_layers(model); layer += 97)
         for (int64_t i = 0; i < sb_model_num_blobs(model, layer); i += 997) {
             sb_blob *blob;
-            sb_blob_info info;
+            sb_blob_info info = SB_BLOB_INFO_INIT;
             assert_ok(sb_model_blob_info(model, layer, i, &info, &err));
             assert_ok(sb_blob_create(o->rig.context, SB_DTYPE_F32, &blob, &err));
             size_t handle = o->rig.counting.live_bytes - o->before - index;

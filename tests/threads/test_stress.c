@@ -271,8 +271,8 @@ static void live_alone(struct worker *w, struct object *o) {
 static void read_model(struct worker *w, struct object *o) {
     static const char name[] = "conv";
     int64_t layer = -1;
-    sb_blob_info info;
-    sb_layer_info layer_info;
+    sb_blob_info info = SB_BLOB_INFO_INIT;
+    sb_layer_info layer_info = SB_LAYER_INFO_INIT;
     const float *x = NULL;
     sb_blob *blob = NULL;
     const sb_model *model = w->world->model;

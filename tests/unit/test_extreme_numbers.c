@@ -39,17 +39,17 @@ static void scene_close(struct scene *s) {
  */
 
 static sb_status layer(struct scene *s, int64_t n, sb_error *err) {
-    sb_layer_info info;
+    sb_layer_info info = SB_LAYER_INFO_INIT;
     return sb_model_layer(s->model, n, &info, err);
 }
 
 static sb_status info_layer(struct scene *s, int64_t n, sb_error *err) {
-    sb_blob_info info;
+    sb_blob_info info = SB_BLOB_INFO_INIT;
     return sb_model_blob_info(s->model, n, 0, &info, err);
 }
 
 static sb_status info_index(struct scene *s, int64_t n, sb_error *err) {
-    sb_blob_info info;
+    sb_blob_info info = SB_BLOB_INFO_INIT;
     return sb_model_blob_info(s->model, 2, n, &info, err);
 }
 

@@ -198,7 +198,7 @@ static void test_solver_states_and_blob_files_are_lent_too(void **state) {
 static void test_what_is_announced_is_known_but_not_loaded(void **state) {
     const struct place *p = *state;
     sb_model *model = new_net();
-    sb_blob_info info;
+    sb_blob_info info = SB_BLOB_INFO_INIT;
     sb_blob *blob;
     sb_error err;
     char buffer[256];

@@ -139,8 +139,8 @@ static void test_edits_leave_every_other_byte(void **state) {
 static void test_edited_blobs_are_seen_at_once_and_copied(void **state) {
     (void)state;
     struct wire wire = {0};
-    sb_blob_info info;
-    sb_layer_info layer;
+    sb_blob_info info = SB_BLOB_INFO_INIT;
+    sb_layer_info layer = SB_LAYER_INFO_INIT;
     sb_error err;
     void *p;
     net_current(&wire);
@@ -204,6 +204,34 @@ static void test_blobs_outside_layers_are_edited(void **state) {
     wire_free(&found);
 }
 
+/* As in a struct that was never initialised; tests/abi/growth has those of other versions. */
+static void test_a_struct_size_of_no_version_is_refused(void **state) {
+    (void)state;
+    static const size_t sizes[] = {0, sizeof(size_t), 4097, SIZE_MAX};
+    struct wire wire = {0};
+    sb_error err;
+    sb_model *solver;
+    odd_net(&wire, SB_LAYER_CURRENT, 0, 0);
+    sb_model *net = open_wire(&wire);
+    assert_ok(sb_model_create(NULL, SB_FORMAT_SOLVERSTATE, &solver, &err));
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        sb_layer_info layer = {.struct_size = sizes[i], .num_blobs = 77};
+        sb_blob_info blob = {.struct_size = sizes[i], .count = 77};
+        sb_solver_info info = {.struct_size = sizes[i], .iter = 77};
+        assert_status(SB_ERR_ABI_MISMATCH, sb_model_layer(net, 0, &layer, &err));
+        assert_status(SB_ERR_ABI_MISMATCH, sb_model_blob_info(net, 0, 0, &blob, &err));
+        assert_status(SB_ERR_ABI_MISMATCH, sb_model_solver_info(solver, &info, &err));
+        assert_status(SB_ERR_ABI_MISMATCH, sb_model_set_solver_info(solver, &info, &err));
+        assert_true(layer.num_blobs == 77 && blob.count == 77 && info.iter == 77);
+    }
+    sb_solver_info unset = SB_SOLVER_INFO_INIT;
+    assert_ok(sb_model_solver_info(solver, &unset, &err));
+    assert_int_equal(unset.iter, 0);
+    sb_model_destroy(net);
+    sb_model_destroy(solver);
+    wire_free(&wire);
+}
+
 static void test_a_buffer_that_is_too_small_is_told_the_size(void **state) {
     (void)state;
     struct wire wire = {0};
@@ -233,7 +261,7 @@ static void test_a_net_built_in_memory(void **state) {
     (void)state;
     struct wire expected = {0}, found, layer = {0};
     sb_model *model;
-    sb_layer_info info;
+    sb_layer_info info = SB_LAYER_INFO_INIT;
     sb_error err;
     int64_t index = -5;
     assert_ok(sb_model_create(NULL, SB_FORMAT_CAFFEMODEL, &model, &err));
@@ -330,7 +358,7 @@ static void test_a_new_name_leaves_those_of_rewritten_layers(void **state) {
     void (*const builders[])(struct wire *) = {net_current, net_v1, net_v0};
     for (size_t i = 0; i < 3; i++) {
         struct wire net = {0};
-        sb_layer_info info;
+        sb_layer_info info = SB_LAYER_INFO_INIT;
         sb_error err;
         builders[i](&net);
         sb_model *model = open_wire(&net);
@@ -352,7 +380,7 @@ static void test_a_new_name_leaves_those_of_rewritten_layers(void **state) {
 static void test_a_solver_state_is_edited(void **state) {
     (void)state;
     struct wire wire = {0}, expected = {0}, found;
-    sb_solver_info info;
+    sb_solver_info info = SB_SOLVER_INFO_INIT;
     sb_error err;
     wire_number(&wire, 1, 10);
     wire_text(&wire, 2, "old");
@@ -365,7 +393,8 @@ static void test_a_solver_state_is_edited(void **state) {
     wire_blob_field(&expected, 3, two, 1, 1);
     wire_number(&expected, 55, 1);
     sb_model *model = open_wire(&wire);
-    const sb_solver_info set = {.learned_net = {"n\0t", 3}, .iter = 99, .current_step = -7};
+    const sb_solver_info set = {
+        .struct_size = sizeof set, .learned_net = {"n\0t", 3}, .iter = 99, .current_step = -7};
     assert_ok(sb_model_set_solver_info(model, &set, &err));
     assert_ok(sb_model_solver_info(model, &info, &err));
     assert_int_equal(info.iter, 99);
@@ -384,7 +413,7 @@ static void test_edits_that_do_not_apply(void **state) {
     (void)state;
     sb_model *net, *solver, *file;
     sb_blob *blob = new_four(0), *ints;
-    sb_solver_info info = {.iter = 1};
+    sb_solver_info info = {.struct_size = sizeof info, .iter = 1};
     sb_error err;
     int64_t layer = -9;
     assert_ok(sb_model_create(NULL, SB_FORMAT_CAFFEMODEL, &net, &err));
@@ -584,6 +613,7 @@ int main(void) {
         cmocka_unit_test(test_edits_leave_every_other_byte),
         cmocka_unit_test(test_edited_blobs_are_seen_at_once_and_copied),
         cmocka_unit_test(test_blobs_outside_layers_are_edited),
+        cmocka_unit_test(test_a_struct_size_of_no_version_is_refused),
         cmocka_unit_test(test_a_buffer_that_is_too_small_is_told_the_size),
         cmocka_unit_test(test_a_net_built_in_memory),
         cmocka_unit_test(test_layers_are_added_behind_those_of_a_file),

@@ -54,7 +54,7 @@ static void test_three_generations_list_the_same(void **state) {
     (void)state;
     for (size_t i = 0; i < 3; i++) {
         struct wire wire = {0};
-        sb_layer_info info;
+        sb_layer_info info = SB_LAYER_INFO_INIT;
         sb_error err;
         int64_t found;
         generations[i].build(&wire);
@@ -89,7 +89,7 @@ static void test_three_generations_list_the_same(void **state) {
 static void test_layers_of_both_kinds_are_listed_in_file_order(void **state) {
     (void)state;
     struct wire wire = {0}, layer = {0};
-    sb_layer_info info;
+    sb_layer_info info = SB_LAYER_INFO_INIT;
     sb_error err;
     static const struct {
         uint32_t field, name;
@@ -112,7 +112,7 @@ static void test_layers_of_both_kinds_are_listed_in_file_order(void **state) {
 static void test_a_v0_layer_in_two_parts_is_one(void **state) {
     (void)state;
     struct wire wire = {0}, layer = {0}, part = {0};
-    sb_layer_info info;
+    sb_layer_info info = SB_LAYER_INFO_INIT;
     sb_error err;
     wire_text(&part, 1, "first");
     wire_text(&part, 2, "ip");
@@ -152,7 +152,7 @@ static void test_types_of_v1_layers(void **state) {
                 {2147483647, "2147483647"}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         struct wire wire = {0}, layer = {0};
-        sb_layer_info info;
+        sb_layer_info info = SB_LAYER_INFO_INIT;
         sb_error err;
         wire_number(&layer, 5, 3);
         wire_number(&layer, 5, (uint64_t)rows[i].number); /* the last wins */
@@ -170,7 +170,7 @@ static void test_types_of_v1_layers(void **state) {
 static void test_texts_may_hold_any_byte(void **state) {
     (void)state;
     struct wire wire = {0}, layer = {0};
-    sb_layer_info info;
+    sb_layer_info info = SB_LAYER_INFO_INIT;
     sb_error err;
     int64_t found;
     wire_bytes(&wire, 1, "n\0m\xff", 4);
@@ -192,8 +192,8 @@ static void test_texts_may_hold_any_byte(void **state) {
 static void test_solver_states(void **state) {
     (void)state;
     struct wire wire = {0};
-    sb_solver_info info;
-    sb_blob_info blob;
+    sb_solver_info info = SB_SOLVER_INFO_INIT;
+    sb_blob_info blob = SB_BLOB_INFO_INIT;
     sb_error err;
     wire_number(&wire, 1, 4000);
     wire_text(&wire, 2, "net.caffemodel");
@@ -223,7 +223,7 @@ static void test_solver_states(void **state) {
 static void test_blob_vectors_and_blobs(void **state) {
     (void)state;
     struct wire vector = {0}, blob = {0};
-    sb_blob_info info;
+    sb_blob_info info = SB_BLOB_INFO_INIT;
     sb_error err;
     wire_blob_field(&vector, 1, two, 1, 3);
     wire_blob_field(&vector, 1, two_by_three, 2, 4);
@@ -385,7 +385,7 @@ static void test_refusals_name_the_blob(void **state) {
 static void test_a_blob_without_payload_is_listed_but_not_loaded(void **state) {
     (void)state;
     struct wire wire = {0}, layer = {0};
-    sb_blob_info info;
+    sb_blob_info info = SB_BLOB_INFO_INIT;
     sb_blob *blob;
     sb_error err;
     wire_bytes(&layer, 7, "\x3a\x04\x0a\x02\x02\x03", 6);
@@ -440,9 +440,9 @@ static void test_every_prefix_gives_a_status(void **state) {
 static void test_indices_out_of_range(void **state) {
     (void)state;
     struct wire wire = {0};
-    sb_layer_info layer;
-    sb_blob_info info;
-    sb_solver_info solver;
+    sb_layer_info layer = SB_LAYER_INFO_INIT;
+    sb_blob_info info = SB_BLOB_INFO_INIT;
+    sb_solver_info solver = SB_SOLVER_INFO_INIT;
     sb_blob *blob, *ints;
     sb_error err;
     net_current(&wire);

@@ -212,9 +212,9 @@ static void calls_of_a_model(void **state) {
     struct world *w = *state;
     sb_error err;
     sb_model *model;
-    sb_layer_info layer;
-    sb_blob_info blob;
-    sb_solver_info solver = {{NULL, 1}, 1, 1};
+    sb_layer_info layer = SB_LAYER_INFO_INIT;
+    sb_blob_info blob = SB_BLOB_INFO_INIT;
+    sb_solver_info solver = {sizeof(sb_solver_info), {NULL, 1}, 1, 1};
     int64_t *number = &w->out.number;
     assert_ok(sb_model_create(w->rig.context, SB_FORMAT_SOLVERSTATE, &model, &err));
     assert_status(INVALID, sb_model_layer(NULL, 0, &layer, &err));

@@ -397,7 +397,7 @@ static void a_listing_says_what_is_stored(void **state) {
     assert_ok(sb_model_open_bytes(NULL, SB_FORMAT_AUTO, net.bytes, net.size, NULL, NULL, NULL,
                                   &model, &err));
     for (int64_t i = 0; i < 5; i++) {
-        sb_blob_info info;
+        sb_blob_info info = SB_BLOB_INFO_INIT;
         sb_blob *blob = blob_of_count(NULL, SB_DTYPE_F32, 0);
         assert_ok(sb_model_blob_info(model, i, 0, &info, &err));
         assert_int_equal(info.dtype, dtypes[i]);
@@ -415,7 +415,7 @@ static void a_listing_says_what_is_stored(void **state) {
 static void a_diff_alone_is_what_is_listed(void **state) {
     (void)state;
     struct wire wire = {0};
-    sb_blob_info info;
+    sb_blob_info info = SB_BLOB_INFO_INIT;
     sb_model *model;
     sb_error err;
     put_shape(&wire, 2);
@@ -434,7 +434,7 @@ static void a_diff_alone_is_what_is_listed(void **state) {
 static void data_and_diff_are_listed_apart(void **state) {
     (void)state;
     struct wire wire = {0};
-    sb_blob_info info;
+    sb_blob_info info = SB_BLOB_INFO_INIT;
     sb_model *model;
     sb_error err;
     put_shape(&wire, 2);
@@ -503,7 +503,7 @@ static void what_is_not_replaced_stays_raw(void **state) {
     unsigned char saved[256];
     size_t size;
     sb_model *model;
-    sb_blob_info info;
+    sb_blob_info info = SB_BLOB_INFO_INIT;
     sb_error err;
     assert_ok(sb_model_open_bytes(NULL, SB_FORMAT_AUTO, net.bytes, net.size, NULL, NULL, NULL,
                                   &model, &err));

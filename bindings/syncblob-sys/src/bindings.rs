@@ -559,10 +559,12 @@ pub struct sb_text {
     ///without the NUL
     pub size: usize,
 }
-///What a layer is. Layout frozen.
+///What a layer is.
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct sb_layer_info {
+    ///sizeof(sb_layer_info) of the caller
+    pub struct_size: usize,
     ///may be empty, and another layer's too
     pub name: sb_text,
     /**as text; a V1 layer's enum by its name ("CONVOLUTION"), an unknown
@@ -575,10 +577,12 @@ number as decimal digits*/
     ///0
     pub reserved: i32,
 }
-///What a blob is, without loading it. Layout frozen.
+///What a blob is, without loading it.
 #[repr(C)]
 #[derive(Debug, Default, Copy, Clone)]
 pub struct sb_blob_info {
+    ///sizeof(sb_blob_info) of the caller
+    pub struct_size: usize,
     ///elements of its shape
     pub count: i64,
     ///values of data present; 0: none
@@ -602,10 +606,12 @@ into F32 or F64*/
     ///num_axes dimensions, then zeros
     pub shape: [i64; 32usize],
 }
-///A solver state beside its history. Layout frozen.
+///A solver state beside its history.
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct sb_solver_info {
+    ///sizeof(sb_solver_info) of the caller
+    pub struct_size: usize,
     ///file that stores the net; empty when there is none
     pub learned_net: sb_text,
     ///0 when there is none
@@ -1241,72 +1247,81 @@ const _: () = {
 };
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of sb_layer_info"][::core::mem::size_of::<sb_layer_info>() - 48usize];
+    ["Size of sb_layer_info"][::core::mem::size_of::<sb_layer_info>() - 56usize];
     ["Alignment of sb_layer_info"][::core::mem::align_of::<sb_layer_info>() - 8usize];
     [
+        "Offset of field: sb_layer_info::struct_size",
+    ][::core::mem::offset_of!(sb_layer_info, struct_size) - 0usize];
+    [
         "Offset of field: sb_layer_info::name",
-    ][::core::mem::offset_of!(sb_layer_info, name) - 0usize];
+    ][::core::mem::offset_of!(sb_layer_info, name) - 8usize];
     [
         "Offset of field: sb_layer_info::type_",
-    ][::core::mem::offset_of!(sb_layer_info, type_) - 16usize];
+    ][::core::mem::offset_of!(sb_layer_info, type_) - 24usize];
     [
         "Offset of field: sb_layer_info::num_blobs",
-    ][::core::mem::offset_of!(sb_layer_info, num_blobs) - 32usize];
+    ][::core::mem::offset_of!(sb_layer_info, num_blobs) - 40usize];
     [
         "Offset of field: sb_layer_info::generation",
-    ][::core::mem::offset_of!(sb_layer_info, generation) - 40usize];
+    ][::core::mem::offset_of!(sb_layer_info, generation) - 48usize];
     [
         "Offset of field: sb_layer_info::reserved",
-    ][::core::mem::offset_of!(sb_layer_info, reserved) - 44usize];
+    ][::core::mem::offset_of!(sb_layer_info, reserved) - 52usize];
 };
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of sb_blob_info"][::core::mem::size_of::<sb_blob_info>() - 312usize];
+    ["Size of sb_blob_info"][::core::mem::size_of::<sb_blob_info>() - 320usize];
     ["Alignment of sb_blob_info"][::core::mem::align_of::<sb_blob_info>() - 8usize];
     [
+        "Offset of field: sb_blob_info::struct_size",
+    ][::core::mem::offset_of!(sb_blob_info, struct_size) - 0usize];
+    [
         "Offset of field: sb_blob_info::count",
-    ][::core::mem::offset_of!(sb_blob_info, count) - 0usize];
+    ][::core::mem::offset_of!(sb_blob_info, count) - 8usize];
     [
         "Offset of field: sb_blob_info::data_count",
-    ][::core::mem::offset_of!(sb_blob_info, data_count) - 8usize];
+    ][::core::mem::offset_of!(sb_blob_info, data_count) - 16usize];
     [
         "Offset of field: sb_blob_info::diff_count",
-    ][::core::mem::offset_of!(sb_blob_info, diff_count) - 16usize];
+    ][::core::mem::offset_of!(sb_blob_info, diff_count) - 24usize];
     [
         "Offset of field: sb_blob_info::offset",
-    ][::core::mem::offset_of!(sb_blob_info, offset) - 24usize];
+    ][::core::mem::offset_of!(sb_blob_info, offset) - 32usize];
     [
         "Offset of field: sb_blob_info::size",
-    ][::core::mem::offset_of!(sb_blob_info, size) - 32usize];
+    ][::core::mem::offset_of!(sb_blob_info, size) - 40usize];
     [
         "Offset of field: sb_blob_info::dtype",
-    ][::core::mem::offset_of!(sb_blob_info, dtype) - 40usize];
+    ][::core::mem::offset_of!(sb_blob_info, dtype) - 48usize];
     [
         "Offset of field: sb_blob_info::legacy",
-    ][::core::mem::offset_of!(sb_blob_info, legacy) - 44usize];
+    ][::core::mem::offset_of!(sb_blob_info, legacy) - 52usize];
     [
         "Offset of field: sb_blob_info::num_axes",
-    ][::core::mem::offset_of!(sb_blob_info, num_axes) - 48usize];
+    ][::core::mem::offset_of!(sb_blob_info, num_axes) - 56usize];
     [
         "Offset of field: sb_blob_info::diff_dtype",
-    ][::core::mem::offset_of!(sb_blob_info, diff_dtype) - 52usize];
+    ][::core::mem::offset_of!(sb_blob_info, diff_dtype) - 60usize];
     [
         "Offset of field: sb_blob_info::shape",
-    ][::core::mem::offset_of!(sb_blob_info, shape) - 56usize];
+    ][::core::mem::offset_of!(sb_blob_info, shape) - 64usize];
 };
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of sb_solver_info"][::core::mem::size_of::<sb_solver_info>() - 24usize];
+    ["Size of sb_solver_info"][::core::mem::size_of::<sb_solver_info>() - 32usize];
     ["Alignment of sb_solver_info"][::core::mem::align_of::<sb_solver_info>() - 8usize];
     [
+        "Offset of field: sb_solver_info::struct_size",
+    ][::core::mem::offset_of!(sb_solver_info, struct_size) - 0usize];
+    [
         "Offset of field: sb_solver_info::learned_net",
-    ][::core::mem::offset_of!(sb_solver_info, learned_net) - 0usize];
+    ][::core::mem::offset_of!(sb_solver_info, learned_net) - 8usize];
     [
         "Offset of field: sb_solver_info::iter",
-    ][::core::mem::offset_of!(sb_solver_info, iter) - 16usize];
+    ][::core::mem::offset_of!(sb_solver_info, iter) - 24usize];
     [
         "Offset of field: sb_solver_info::current_step",
-    ][::core::mem::offset_of!(sb_solver_info, current_step) - 20usize];
+    ][::core::mem::offset_of!(sb_solver_info, current_step) - 28usize];
 };
 ///reading: take the message's shape
 pub const SB_PROTO_RESHAPE: u32 = 8;
@@ -1435,8 +1450,8 @@ tail takes its defaults; a larger one may hold only zeros past our end.
 
 Errors: INVALID_ARGUMENT (flags, half an allocator, a device name of another form, a limit
 below 0, a backend table that lacks slots), UNSUPPORTED (unknown tail that is not zero, unknown
-device kind, unknown flags of a backend), ABI_MISMATCH (struct_size below the first version's, a
-backend table of another version), NO_DEVICE, DEVICE_FAILURE, DEVICE_LOST, FORKED (the process
+device kind, unknown flags of a backend), ABI_MISMATCH (struct_size is no version's, a backend
+table of another version), NO_DEVICE, DEVICE_FAILURE, DEVICE_LOST, FORKED (the process
 was forked after its parent had used the device's driver), OUT_OF_MEMORY, CAP_REACHED.*/
     pub fn sb_context_create(
         options: *const sb_context_options,
@@ -1495,7 +1510,7 @@ FORKED.*/
 * context \[nullable\] the built-in one
 * out `struct_size` set by the caller; that many bytes are written at most
 
-Errors: ABI_MISMATCH (struct_size too small).*/
+Errors: ABI_MISMATCH (struct_size is no version's).*/
     pub fn sb_context_stats(
         context: *const sb_context,
         out: *mut sb_stats,
@@ -2631,7 +2646,7 @@ that is there twice, the last counts; unknown fields are skipped.
 * out `struct_size` set by the caller (SB_FILLER_INIT); that many bytes
 are written at most
 
-Errors: ABI_MISMATCH (struct_size too small), MALFORMED
+Errors: ABI_MISMATCH (struct_size is no version's), MALFORMED
 (also an unknown type, and parameters that sb_blob_fill would refuse for any
 blob), DATA_LIMIT.*/
     pub fn sb_filler_parse(
@@ -2649,7 +2664,7 @@ numbers.
 Errors: INVALID_ARGUMENT (unknown type or variance_norm; a used parameter that
 is NaN or, but for value, infinite; min > max; std < 0; sparse below -1, above
 d0, or given for another type than gaussian), UNSUPPORTED (not F32 or F64; an
-unknown tail that is not zero), ABI_MISMATCH (struct_size too small),
+unknown tail that is not zero), ABI_MISMATCH (struct_size is no version's),
 SHAPE_MISMATCH (positive_unitball, xavier and msra want an axis; bilinear wants
 four, the last two equal), OUT_OF_MEMORY, CAP_REACHED, UNINITIALIZED (a LOST memory
 with room for more than the count), DEVICE_FAILURE, DEVICE_LOST, FORKED.*/
@@ -2727,8 +2742,9 @@ Errors: INVALID_ARGUMENT (no format, or AUTO), OUT_OF_MEMORY, CAP_REACHED.*/
     ///Layers, those without blobs included.
     pub fn sb_model_num_layers(model: *const sb_model) -> i64;
     /**What a layer is. * layer 0..num_layers-1
+* out `struct_size` set by the caller; that many bytes are written at most
 
-Errors: INDEX_OUT_OF_RANGE.*/
+Errors: INDEX_OUT_OF_RANGE, ABI_MISMATCH (struct_size is no version's).*/
     pub fn sb_model_layer(
         model: *const sb_model,
         layer: i64,
@@ -2750,9 +2766,10 @@ Errors: NOT_FOUND.*/
     ///Blobs of a layer or of SB_NO_LAYER; 0 for a layer that does not exist.
     pub fn sb_model_num_blobs(model: *const sb_model, layer: i64) -> i64;
     /**What a blob is. * layer a layer or SB_NO_LAYER
+* out `struct_size` set by the caller; that many bytes are written at most
 
-Errors: INDEX_OUT_OF_RANGE, IO, MALFORMED, BAD_SHAPE, DATA_OVERFLOW, DATA_LIMIT
-(all but the first where the file is not what it was).*/
+Errors: INDEX_OUT_OF_RANGE, ABI_MISMATCH (struct_size is no version's), IO, MALFORMED,
+BAD_SHAPE, DATA_OVERFLOW, DATA_LIMIT (all but the first two where the file is not what it was).*/
     pub fn sb_model_blob_info(
         model: *const sb_model,
         layer: i64,
@@ -2828,7 +2845,9 @@ Errors: UNSUPPORTED (not a caffemodel), OUT_OF_MEMORY, CAP_REACHED.*/
         err: *mut sb_error,
     ) -> sb_status;
     /**What a solver state holds beside its history.
-Errors: UNSUPPORTED (not a solver state).*/
+* out `struct_size` set by the caller; that many bytes are written at most
+
+Errors: UNSUPPORTED (not a solver state), ABI_MISMATCH (struct_size is no version's).*/
     pub fn sb_model_solver_info(
         model: *const sb_model,
         out: *mut sb_solver_info,
@@ -2837,7 +2856,8 @@ Errors: UNSUPPORTED (not a solver state).*/
     /**Sets iter, learned_net and current_step of a solver state.
 * info \[borrowed\] learned_net is copied
 
-Errors: UNSUPPORTED (not a solver state), OUT_OF_MEMORY, CAP_REACHED.*/
+Errors: UNSUPPORTED (not a solver state; an unknown tail that is not zero), ABI_MISMATCH
+(struct_size is no version's), OUT_OF_MEMORY, CAP_REACHED.*/
     pub fn sb_model_set_solver_info(
         model: *mut sb_model,
         info: *const sb_solver_info,

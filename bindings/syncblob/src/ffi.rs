@@ -26,6 +26,23 @@ pub(crate) fn get<T>(call: impl FnOnce(*mut T, *mut sys::sb_error) -> sys::sb_st
     Ok(unsafe { out.assume_init() })
 }
 
+/// As `get`, for a struct that grows: `out` says its size and is all zeros else.
+pub(crate) fn fill<T>(
+    mut out: T,
+    call: impl FnOnce(*mut T, *mut sys::sb_error) -> sys::sb_status,
+) -> Result<T> {
+    check(|err| call(&mut out, err))?;
+    Ok(out)
+}
+
+/// A struct of C that grows, with its size and zeros.
+macro_rules! sized {
+    ($name:ident) => {
+        syncblob_sys::$name { struct_size: size_of::<syncblob_sys::$name>(), ..Default::default() }
+    };
+}
+pub(crate) use sized;
+
 /// # Safety
 /// `text` is NUL-terminated, static UTF-8 (the library's own words are ASCII).
 pub(crate) unsafe fn static_text(text: *const c_char) -> &'static str {

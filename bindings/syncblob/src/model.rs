@@ -10,7 +10,7 @@ use syncblob_sys as sys;
 
 use crate::blob::reserve;
 use crate::callbacks::lend_blobs;
-use crate::ffi::{c_path, c_text, check, get, to_i64, to_usize};
+use crate::ffi::{c_path, c_text, check, fill, get, sized, to_i64, to_usize};
 use crate::owner::lend_shared;
 use crate::{
     Blob, BlobAny, Context, Dtype, Error, ErrorKind, Float, Limits, Payload, Result, Shape,
@@ -422,9 +422,10 @@ impl Model {
     /// # Errors
     /// [`IndexOutOfRange`](ErrorKind::IndexOutOfRange).
     pub fn layer(&self, index: usize) -> Result<Layer<'_>> {
-        // SAFETY: the model is live.
-        let info =
-            get(|out, err| unsafe { sys::sb_model_layer(self.as_ptr(), to_i64(index), out, err) })?;
+        // SAFETY: the model is live; `out` says its size.
+        let info = fill(sized!(sb_layer_info), |out, err| unsafe {
+            sys::sb_model_layer(self.as_ptr(), to_i64(index), out, err)
+        })?;
         Ok(Layer { model: self, index, info })
     }
 
@@ -452,8 +453,8 @@ impl Model {
     /// [`Malformed`](ErrorKind::Malformed) when the file is not what it was.
     pub fn blob(&self, at: impl Into<BlobAt>) -> Result<StoredBlob<'_>> {
         let at = at.into();
-        // SAFETY: the model is live.
-        let info = get(|out, err| unsafe {
+        // SAFETY: the model is live; `out` says its size.
+        let info = fill(sized!(sb_blob_info), |out, err| unsafe {
             sys::sb_model_blob_info(self.as_ptr(), at.layer_code(), to_i64(at.index), out, err)
         })?;
         Ok(StoredBlob { model: self, at, info: BlobInfo(info) })
@@ -496,8 +497,10 @@ impl Model {
     /// # Errors
     /// [`Unsupported`](ErrorKind::Unsupported) for anything but a solver state.
     pub fn solver_info(&self) -> Result<SolverInfo> {
-        // SAFETY: the model is live.
-        let info = get(|out, err| unsafe { sys::sb_model_solver_info(self.as_ptr(), out, err) })?;
+        // SAFETY: the model is live; `out` says its size.
+        let info = fill(sized!(sb_solver_info), |out, err| unsafe {
+            sys::sb_model_solver_info(self.as_ptr(), out, err)
+        })?;
         // SAFETY: the text stays until it is set, which needs `&mut self`.
         let learned_net = unsafe { text_bytes(info.learned_net) };
         Ok(SolverInfo {
@@ -604,6 +607,7 @@ impl Model {
     pub fn set_solver_info(&mut self, info: &SolverInfo) -> Result<()> {
         let net = c_text("the net's file name", info.learned_net.as_os_str().as_bytes())?;
         let info = sys::sb_solver_info {
+            struct_size: size_of::<sys::sb_solver_info>(),
             learned_net: sys::sb_text { bytes: net.as_ptr(), size: net.as_bytes().len() },
             iter: info.iteration,
             current_step: info.current_step,

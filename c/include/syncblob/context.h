@@ -117,8 +117,8 @@ SB_API void sb_context_options_init(sb_context_options *options, size_t struct_s
  *  @param out [owned] release with sb_context_release
  *  Errors: INVALID_ARGUMENT (flags, half an allocator, a device name of another form, a limit
  *  below 0, a backend table that lacks slots), UNSUPPORTED (unknown tail that is not zero, unknown
- *  device kind, unknown flags of a backend), ABI_MISMATCH (struct_size below the first version's, a
- *  backend table of another version), NO_DEVICE, DEVICE_FAILURE, DEVICE_LOST, FORKED (the process
+ *  device kind, unknown flags of a backend), ABI_MISMATCH (struct_size is no version's, a backend
+ *  table of another version), NO_DEVICE, DEVICE_FAILURE, DEVICE_LOST, FORKED (the process
  *  was forked after its parent had used the device's driver), OUT_OF_MEMORY, CAP_REACHED. */
 SB_API sb_status sb_context_create(const sb_context_options *options, sb_context **out,
                                    sb_error *err);
@@ -195,7 +195,7 @@ typedef struct sb_stats {
 /** Reads the figures; may be called at any time from any thread.
  *  @param context [nullable] the built-in one
  *  @param out `struct_size` set by the caller; that many bytes are written at most
- *  Errors: ABI_MISMATCH (struct_size too small). */
+ *  Errors: ABI_MISMATCH (struct_size is no version's). */
 SB_API sb_status sb_context_stats(const sb_context *context, sb_stats *out, sb_error *err);
 
 /** Gives cached memory back, and what is in quarantine if the device has let go of it by now, for

@@ -71,7 +71,7 @@ SB_API const char *sb_filler_type_name(int32_t type);
  *  @param bytes [borrowed, nullable when size is 0]
  *  @param out `struct_size` set by the caller (SB_FILLER_INIT); that many bytes
  *      are written at most
- *  Errors: ABI_MISMATCH (struct_size too small), MALFORMED
+ *  Errors: ABI_MISMATCH (struct_size is no version's), MALFORMED
  *  (also an unknown type, and parameters that sb_blob_fill would refuse for any
  *  blob), DATA_LIMIT. */
 SB_API sb_status sb_filler_parse(const void *bytes, size_t size, sb_filler *out, sb_error *err);
@@ -84,7 +84,7 @@ SB_API sb_status sb_filler_parse(const void *bytes, size_t size, sb_filler *out,
  *  Errors: INVALID_ARGUMENT (unknown type or variance_norm; a used parameter that
  *  is NaN or, but for value, infinite; min > max; std < 0; sparse below -1, above
  *  d0, or given for another type than gaussian), UNSUPPORTED (not F32 or F64; an
- *  unknown tail that is not zero), ABI_MISMATCH (struct_size too small),
+ *  unknown tail that is not zero), ABI_MISMATCH (struct_size is no version's),
  *  SHAPE_MISMATCH (positive_unitball, xavier and msra want an axis; bilinear wants
  *  four, the last two equal), OUT_OF_MEMORY, CAP_REACHED, UNINITIALIZED (a LOST memory
  *  with room for more than the count), DEVICE_FAILURE, DEVICE_LOST, FORKED. */

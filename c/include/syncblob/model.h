@@ -106,8 +106,9 @@ SB_API sb_text sb_model_name(const sb_model *model);
 /** Layers, those without blobs included. */
 SB_API int64_t sb_model_num_layers(const sb_model *model);
 
-/** What a layer is. Layout frozen. */
+/** What a layer is. */
 typedef struct sb_layer_info {
+    size_t struct_size; /**< sizeof(sb_layer_info) of the caller */
     sb_text name;       /**< may be empty, and another layer's too */
     sb_text type;       /**< as text; a V1 layer's enum by its name ("CONVOLUTION"), an unknown
                              number as decimal digits */
@@ -116,8 +117,13 @@ typedef struct sb_layer_info {
     int32_t reserved;   /**< 0 */
 } sb_layer_info;
 
+/** Nothing known, as an initialiser. */
+#define SB_LAYER_INFO_INIT                                                                         \
+    { sizeof(sb_layer_info), {NULL, 0}, {NULL, 0}, 0, 0, 0 }
+
 /** What a layer is. @param layer 0..num_layers-1
- *  Errors: INDEX_OUT_OF_RANGE. */
+ *  @param out `struct_size` set by the caller; that many bytes are written at most
+ *  Errors: INDEX_OUT_OF_RANGE, ABI_MISMATCH (struct_size is no version's). */
 SB_API sb_status sb_model_layer(const sb_model *model, int64_t layer, sb_layer_info *out,
                                 sb_error *err);
 
@@ -131,8 +137,9 @@ SB_API sb_status sb_model_find_layer(const sb_model *model, const char *name, si
 /** Blobs of a layer or of SB_NO_LAYER; 0 for a layer that does not exist. */
 SB_API int64_t sb_model_num_blobs(const sb_model *model, int64_t layer);
 
-/** What a blob is, without loading it. Layout frozen. */
+/** What a blob is, without loading it. */
 typedef struct sb_blob_info {
+    size_t struct_size; /**< sizeof(sb_blob_info) of the caller */
     int64_t count;      /**< elements of its shape */
     int64_t data_count; /**< values of data present; 0: none */
     int64_t diff_count; /**< values of diff present; 0: none */
@@ -147,9 +154,19 @@ typedef struct sb_blob_info {
     int64_t shape[SB_MAX_AXES]; /**< num_axes dimensions, then zeros */
 } sb_blob_info;
 
+/** Nothing known, as an initialiser. */
+#define SB_BLOB_INFO_INIT                                                                          \
+    {                                                                                              \
+        sizeof(sb_blob_info), 0, 0, 0, 0, 0, 0, 0, 0, 0, {                                         \
+            0                                                                                      \
+        }                                                                                          \
+    }
+
 /** What a blob is. @param layer a layer or SB_NO_LAYER
- *  Errors: INDEX_OUT_OF_RANGE, IO, MALFORMED, BAD_SHAPE, DATA_OVERFLOW, DATA_LIMIT
- *  (all but the first where the file is not what it was). */
+ *  @param out `struct_size` set by the caller; that many bytes are written at most
+ *  Errors: INDEX_OUT_OF_RANGE, ABI_MISMATCH (struct_size is no version's), IO, MALFORMED,
+ *  BAD_SHAPE, DATA_OVERFLOW, DATA_LIMIT (all but the first two where the file is not what it was).
+ */
 SB_API sb_status sb_model_blob_info(const sb_model *model, int64_t layer, int64_t index,
                                     sb_blob_info *out, sb_error *err);
 
@@ -195,19 +212,27 @@ SB_API sb_status sb_model_add_layer(sb_model *model, const char *name, const cha
  *  Errors: UNSUPPORTED (not a caffemodel), OUT_OF_MEMORY, CAP_REACHED. */
 SB_API sb_status sb_model_set_name(sb_model *model, const char *name, sb_error *err);
 
-/** A solver state beside its history. Layout frozen. */
+/** A solver state beside its history. */
 typedef struct sb_solver_info {
+    size_t struct_size;   /**< sizeof(sb_solver_info) of the caller */
     sb_text learned_net;  /**< file that stores the net; empty when there is none */
     int32_t iter;         /**< 0 when there is none */
     int32_t current_step; /**< 0 when there is none */
 } sb_solver_info;
 
-/** What a solver state holds beside its history. Errors: UNSUPPORTED (not a solver state). */
+/** Nothing, as an initialiser. */
+#define SB_SOLVER_INFO_INIT                                                                        \
+    { sizeof(sb_solver_info), {NULL, 0}, 0, 0 }
+
+/** What a solver state holds beside its history.
+ *  @param out `struct_size` set by the caller; that many bytes are written at most
+ *  Errors: UNSUPPORTED (not a solver state), ABI_MISMATCH (struct_size is no version's). */
 SB_API sb_status sb_model_solver_info(const sb_model *model, sb_solver_info *out, sb_error *err);
 
 /** Sets iter, learned_net and current_step of a solver state.
  *  @param info [borrowed] learned_net is copied
- *  Errors: UNSUPPORTED (not a solver state), OUT_OF_MEMORY, CAP_REACHED. */
+ *  Errors: UNSUPPORTED (not a solver state; an unknown tail that is not zero), ABI_MISMATCH
+ *  (struct_size is no version's), OUT_OF_MEMORY, CAP_REACHED. */
 SB_API sb_status sb_model_set_solver_info(sb_model *model, const sb_solver_info *info,
                                           sb_error *err);
 

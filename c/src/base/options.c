@@ -4,11 +4,21 @@
 
 #include <string.h>
 
+/* No struct will ever have as many bytes. */
+#define MAX_STRUCT_SIZE 4096
+
+sb_status sb__check_struct(size_t given, size_t first, const char *what, sb_error *err) {
+    if (given >= first && given <= MAX_STRUCT_SIZE)
+        return SB_OK;
+    return sb__fail(err, SB_ERR_ABI_MISMATCH, "%s has %zu bytes or more, struct_size says %zu",
+                    what, first, given);
+}
+
 sb_status sb__adopt_struct(void *ours, size_t known, size_t first, const void *theirs, size_t given,
                            const char *what, sb_error *err) {
-    if (given < first)
-        return sb__fail(err, SB_ERR_ABI_MISMATCH, "%s has at least %zu bytes, %zu were given", what,
-                        first, given);
+    sb_status st = sb__check_struct(given, first, what, err);
+    if (st != SB_OK)
+        return st;
     for (size_t i = known; i < given; i++)
         if (((const unsigned char *)theirs)[i])
             return sb__fail(err, SB_ERR_UNSUPPORTED,

@@ -4,9 +4,13 @@
 
 #include <syncblob/status.h>
 
+/* Whether a caller's struct of `given` bytes is one of any version, the first having had `first`.
+   One that was never initialised is mostly none. ABI_MISMATCH. */
+sb_status sb__check_struct(size_t given, size_t first, const char *what, sb_error *err);
+
 /* Copies a caller's struct of `given` bytes over one of ours of `known` bytes, which holds the
-   defaults. An older caller's is smaller, but not below `first`; of a newer one, what we do not
-   know must be zero. ABI_MISMATCH, UNSUPPORTED. */
+   defaults. An older caller's is smaller; of a newer one, what we do not know must be zero.
+   ABI_MISMATCH, UNSUPPORTED. */
 sb_status sb__adopt_struct(void *ours, size_t known, size_t first, const void *theirs, size_t given,
                            const char *what, sb_error *err);
 

@@ -3,6 +3,8 @@
 #include "base/error.h"
 #include "base/options.h"
 
+#define FIRST_SIZE (sizeof(size_t) + sizeof(uint64_t)) /* one figure */
+
 void sb__count_copy(sb_context *context, enum sb__direction direction, size_t bytes) {
     (void)sb__counter_add(&context->copies[direction], 1);
     (void)sb__counter_add(&context->copied_bytes[direction], bytes);
@@ -32,9 +34,9 @@ static void collect(sb_context *context, sb_stats *stats) {
 sb_status sb_context_stats(const sb_context *context, sb_stats *out, sb_error *err) {
     if (!out)
         return sb__fail_null(err, "out");
-    if (out->struct_size < sizeof(size_t) + sizeof(uint64_t))
-        return sb__fail(err, SB_ERR_ABI_MISMATCH, "sb_stats of %zu bytes holds no figure",
-                        out->struct_size);
+    sb_status st = sb__check_struct(out->struct_size, FIRST_SIZE, "sb_stats", err);
+    if (st != SB_OK)
+        return st;
     sb_stats stats = SB_STATS_INIT;
     collect(sb__context(context), &stats);
     sb__give_struct(out, out->struct_size, &stats, sizeof stats);

@@ -133,11 +133,9 @@ sb_status sb_filler_parse(const void *bytes, size_t size, sb_filler *out, sb_err
     struct claims claims = {.filler = SB_FILLER_INIT};
     if (!out)
         return sb__fail_null(err, "out");
-    if (out->struct_size < SB__FIRST_FILLER_SIZE)
-        return sb__fail(err, SB_ERR_ABI_MISMATCH,
-                        "sb_filler has at least %zu bytes, %zu were given", SB__FIRST_FILLER_SIZE,
-                        out->struct_size);
-    sb_status st = sb__source_of_bytes(&source, bytes, size, err);
+    sb_status st = sb__check_struct(out->struct_size, SB__FIRST_FILLER_SIZE, "sb_filler", err);
+    if (st == SB_OK)
+        st = sb__source_of_bytes(&source, bytes, size, err);
     if (st == SB_OK)
         st = read_claims(&source, &claims, err);
     if (st != SB_OK)

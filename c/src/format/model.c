@@ -1,6 +1,7 @@
 #include "format/model.h"
 
 #include "base/error.h"
+#include "base/options.h"
 #include "format/detect.h"
 
 #include <string.h>
@@ -205,22 +206,27 @@ static void describe_layer(const sb_model *model, int64_t layer, sb_layer_info *
     }
 }
 
+#define FIRST_LAYER_INFO_SIZE (offsetof(sb_layer_info, reserved) + sizeof(int32_t))
+
 sb_status sb_model_layer(const sb_model *model, int64_t layer, sb_layer_info *out, sb_error *err) {
-    sb_layer_info info = {.reserved = 0};
+    sb_layer_info info = SB_LAYER_INFO_INIT;
     if (!model || !out)
         return sb__fail_null(err, model ? "out" : "model");
+    sb_status st = sb__check_struct(out->struct_size, FIRST_LAYER_INFO_SIZE, "sb_layer_info", err);
+    if (st != SB_OK)
+        return st;
     if (layer < 0 || layer >= sb_model_num_layers(model))
         return sb__fail(err, SB_ERR_INDEX_OUT_OF_RANGE, "layer %lld of %lld", (long long)layer,
                         (long long)sb_model_num_layers(model));
     describe_layer(model, layer, &info);
     info.num_blobs = sb_model_num_blobs(model, layer);
-    *out = info;
+    sb__give_struct(out, out->struct_size, &info, sizeof info);
     return SB_OK;
 }
 
 sb_status sb_model_find_layer(const sb_model *model, const char *name, size_t name_size,
                               int64_t *out, sb_error *err) {
-    sb_layer_info info;
+    sb_layer_info info = SB_LAYER_INFO_INIT;
     char text[64];
     if (!model || !name || !out)
         return sb__fail_null(err, !model ? "model" : !name ? "name" : "out");
@@ -249,9 +255,14 @@ int64_t sb_model_num_blobs(const sb_model *model, int64_t layer) {
 sb_status sb_model_solver_info(const sb_model *model, sb_solver_info *out, sb_error *err) {
     if (!model || !out)
         return sb__fail_null(err, model ? "out" : "model");
+    sb_status st =
+        sb__check_struct(out->struct_size, SB__FIRST_SOLVER_INFO_SIZE, "sb_solver_info", err);
+    if (st != SB_OK)
+        return st;
     if (model->format != SB_FORMAT_SOLVERSTATE)
         return sb__fail(err, SB_ERR_UNSUPPORTED, "a %s has no solver state",
                         sb_format_name(model->format));
-    *out = model->solver_set ? model->solver : model->index.solver;
+    const sb_solver_info *info = model->solver_set ? &model->solver : &model->index.solver;
+    sb__give_struct(out, out->struct_size, info, sizeof *info);
     return SB_OK;
 }

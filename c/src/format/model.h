@@ -5,6 +5,9 @@
 
 #include "format/model_index.h"
 
+/* What sb_solver_info had in version 0.1. */
+#define SB__FIRST_SOLVER_INFO_SIZE (offsetof(sb_solver_info, current_step) + sizeof(int32_t))
+
 /* A blob that was set or added, encoded, or that was announced. */
 struct sb__edit {
     int64_t layer, index;

@@ -1,4 +1,5 @@
 #include "base/error.h"
+#include "base/options.h"
 #include "format/model.h"
 #include "format/read_blob.h"
 
@@ -104,23 +105,31 @@ static void describe_announced(const sb_blob *blob, sb_blob_info *out) {
         out->shape[i] = shape->dims[i];
 }
 
+#define FIRST_INFO_SIZE (offsetof(sb_blob_info, shape) + SB_MAX_AXES * sizeof(int64_t))
+
 sb_status sb_model_blob_info(const sb_model *model, int64_t layer, int64_t index, sb_blob_info *out,
                              sb_error *err) {
     struct sb__reader reader;
     struct located at;
     struct sb__blob_index blob;
+    sb_blob_info info;
     if (!model || !out)
         return sb__fail_null(err, model ? "out" : "model");
+    sb_status st = sb__check_struct(out->struct_size, FIRST_INFO_SIZE, "sb_blob_info", err);
+    if (st != SB_OK)
+        return st;
     if (announced(model, layer, index)) {
-        describe_announced(announced(model, layer, index), out);
-        return SB_OK;
+        describe_announced(announced(model, layer, index), &info);
+    } else {
+        st = locate(model, layer, index, &reader, &at, err);
+        if (st == SB_OK)
+            st = sb__blob_index(&reader, &at.blob, at.begin, at.end, &model->limits, &blob, err);
+        if (st != SB_OK)
+            return st;
+        describe(&blob, &at, &info);
     }
-    sb_status st = locate(model, layer, index, &reader, &at, err);
-    if (st == SB_OK)
-        st = sb__blob_index(&reader, &at.blob, at.begin, at.end, &model->limits, &blob, err);
-    if (st == SB_OK)
-        describe(&blob, &at, out);
-    return st;
+    sb__give_struct(out, out->struct_size, &info, sizeof info);
+    return SB_OK;
 }
 
 sb_status sb_model_load_blob(const sb_model *model, int64_t layer, int64_t index, sb_blob *blob,

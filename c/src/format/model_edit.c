@@ -1,5 +1,6 @@
 #include "base/checked.h"
 #include "base/error.h"
+#include "base/options.h"
 #include "blob/load.h"
 #include "format/bytes.h"
 #include "format/encode.h"
@@ -243,14 +244,17 @@ sb_status sb_model_set_name(sb_model *model, const char *name, sb_error *err) {
 sb_status sb_model_set_solver_info(sb_model *model, const sb_solver_info *info, sb_error *err) {
     if (!model || !info)
         return sb__fail_null(err, model ? "info" : "model");
-    if (!info->learned_net.bytes && info->learned_net.size > 0)
+    sb_solver_info set = SB_SOLVER_INFO_INIT;
+    sb_status st = sb__adopt_struct(&set, sizeof set, SB__FIRST_SOLVER_INFO_SIZE, info,
+                                    info->struct_size, "sb_solver_info", err);
+    if (st != SB_OK)
+        return st;
+    if (!set.learned_net.bytes && set.learned_net.size > 0)
         return sb__fail_null(err, "learned_net");
     if (model->format != SB_FORMAT_SOLVERSTATE)
         return sb__fail(err, SB_ERR_UNSUPPORTED, "a %s has no solver state",
                         sb_format_name(model->format));
-    sb_solver_info set = *info;
-    sb_status st =
-        set_text(model, &model->learned_net, info->learned_net.bytes, info->learned_net.size, err);
+    st = set_text(model, &model->learned_net, set.learned_net.bytes, set.learned_net.size, err);
     if (st != SB_OK)
         return st;
     set.learned_net.bytes = model->learned_net.bytes;

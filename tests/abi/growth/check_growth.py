@@ -22,7 +22,8 @@ ROOT = HERE.parents[2]
 sys.path.insert(0, str(HERE.parent))
 import declarations  # noqa: E402 (its folder is the one above)
 
-GROWING = {"sb_backend", "sb_context_options", "sb_filler", "sb_limits", "sb_stats"}
+GROWING = {"sb_backend", "sb_blob_info", "sb_context_options", "sb_filler", "sb_layer_info",
+           "sb_limits", "sb_solver_info", "sb_stats"}
 LATER = ["-DSB_LATER"]
 
 

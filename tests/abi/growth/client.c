@@ -35,7 +35,10 @@ enum {
     FIRST_LIMITS = 48,
     FIRST_STATS = 16,
     FIRST_FILLER = 64,
-    FIRST_BACKEND = 216
+    FIRST_BACKEND = 216,
+    FIRST_LAYER_INFO = 56,
+    FIRST_BLOB_INFO = 320,
+    FIRST_SOLVER_INFO = 32
 };
 
 /* A place for `bytes` before memory that cannot be touched, filled with rubbish. */
@@ -203,6 +206,79 @@ static void filler_parse(void) {
     CHECK(sb_filler_parse(value_3, sizeof value_3, less, NULL) == SB_ERR_ABI_MISMATCH);
 }
 
+/* --- models --------------------------------------------------------------------------- */
+
+/* A struct that a call is to fill: as large as it says, and full of rubbish. */
+static void *to_fill(size_t bytes) {
+    void *out = place(bytes);
+    memcpy(out, &bytes, sizeof bytes);
+    return out;
+}
+
+static void layer_info(void) {
+    const size_t sizes[] = {sizeof(sb_layer_info), FIRST_LAYER_INFO};
+    sb_model *net = NULL;
+    if (sb_model_create(NULL, SB_FORMAT_CAFFEMODEL, &net, NULL) ||
+        sb_model_add_layer(net, "conv", "Convolution", NULL, NULL))
+        abort();
+    for (int i = 0; i < 2; i++) {
+        sb_layer_info *info = to_fill(sizes[i]);
+        CHECK(sb_model_layer(net, 0, info, NULL) == SB_OK);
+        CHECK(info->struct_size == sizes[i] && strcmp(info->name.bytes, "conv") == 0);
+        CHECK(info->generation == SB_LAYER_CURRENT);
+        CHECK(is_zero(info, offsetof(sb_layer_info, reserved), sizes[i]));
+    }
+    CHECK(sb_model_layer(net, 0, to_fill(FIRST_LAYER_INFO - 8), NULL) == SB_ERR_ABI_MISMATCH);
+    sb_model_destroy(net);
+}
+
+static void blob_info(void) {
+    static const unsigned char bytes[] = {0x3a, 4, 0x0a, 2, 1, 1, 0x2a, 4, 0, 0, 0x80, 0x3f};
+    const size_t sizes[] = {sizeof(sb_blob_info), FIRST_BLOB_INFO};
+    sb_model *file = NULL;
+    if (sb_model_open_bytes(NULL, SB_FORMAT_BLOB, bytes, sizeof bytes, NULL, NULL, NULL, &file,
+                            NULL))
+        abort();
+    for (int i = 0; i < 2; i++) {
+        sb_blob_info *info = to_fill(sizes[i]);
+        CHECK(sb_model_blob_info(file, SB_NO_LAYER, 0, info, NULL) == SB_OK);
+        CHECK(info->struct_size == sizes[i] && info->num_axes == 2 && info->data_count == 1);
+        CHECK(is_zero(info, offsetof(sb_blob_info, shape) + 2 * sizeof(int64_t), sizes[i]));
+    }
+    CHECK(sb_model_blob_info(file, SB_NO_LAYER, 0, to_fill(FIRST_BLOB_INFO - 8), NULL) ==
+          SB_ERR_ABI_MISMATCH);
+    sb_model_destroy(file);
+}
+
+static sb_status set_solver_info(sb_model *state, const sb_solver_info *info) {
+    return sb_model_set_solver_info(state, info, NULL);
+}
+
+static void solver_info(void) {
+    const size_t sizes[] = {sizeof(sb_solver_info), FIRST_SOLVER_INFO};
+    sb_solver_info given = SB_SOLVER_INFO_INIT;
+    sb_model *state = NULL;
+    if (sb_model_create(NULL, SB_FORMAT_SOLVERSTATE, &state, NULL))
+        abort();
+    for (int i = 0; i < 2; i++) {
+        given.iter = i + 3;
+        CHECK(set_solver_info(state, placed(&given, sizes[i])) == SB_OK);
+        sb_solver_info *info = to_fill(sizes[i]);
+        CHECK(sb_model_solver_info(state, info, NULL) == SB_OK);
+        CHECK(info->struct_size == sizes[i] && info->iter == i + 3);
+        CHECK(is_zero(info, offsetof(sb_solver_info, current_step), sizes[i]));
+    }
+    const size_t less = FIRST_SOLVER_INFO - 8;
+    CHECK(sb_model_solver_info(state, to_fill(less), NULL) == SB_ERR_ABI_MISMATCH);
+    CHECK(set_solver_info(state, placed(&given, less)) == SB_ERR_ABI_MISMATCH);
+#ifdef SB_LATER
+    given.later = 1;
+    CHECK(set_solver_info(state, placed(&given, sizeof given)) ==
+          (library_is_older ? SB_ERR_UNSUPPORTED : SB_OK));
+#endif
+    sb_model_destroy(state);
+}
+
 /* --- a backend ------------------------------------------------------------------------ */
 
 static sb_status device_open(void *user, int32_t ordinal, void **out, sb_error *err) {
@@ -321,6 +397,9 @@ int main(int argc, char **argv) {
     filler();
     filler_init();
     filler_parse();
+    layer_info();
+    blob_info();
+    solver_info();
     backend();
     sim_calls();
     return failures != 0;
