@@ -43,15 +43,15 @@ int64_t watched_growth(const struct watched *watched) {
 
 /* --- blobs ----------------------------------------------------------------------- */
 
-static sb_mem *memory_of(const sb_blob *blob, bool diff) {
-    sb_mem *mem = NULL;
+static const sb_mem *memory_of(const sb_blob *blob, bool diff) {
+    const sb_mem *mem = NULL;
     sb_error err;
     sb_status st = diff ? sb_blob_diff(blob, &mem, &err) : sb_blob_data(blob, &mem, &err);
     fuzz_check(st == SB_OK, "no handle: %s", err.message);
     return mem;
 }
 
-static const void *bytes_of(sb_mem *mem) {
+static const void *bytes_of(const sb_mem *mem) {
     const void *ptr = NULL;
     sb_error err;
     sb_status st = sb_mem_cpu_data(mem, &ptr, &err);
@@ -80,7 +80,7 @@ size_t blob_bytes(const sb_blob *blob) {
 }
 
 static void check_same_side(const sb_blob *a, const sb_blob *b, bool diff, const char *story) {
-    sb_mem *of_a = memory_of(a, diff), *of_b = memory_of(b, diff);
+    const sb_mem *of_a = memory_of(a, diff), *of_b = memory_of(b, diff);
     bool written = sb_mem_head(of_a) != SB_HEAD_UNINITIALIZED;
     const char *side = diff ? "diff" : "data";
     if (blob_bytes(a) == 0)
@@ -109,7 +109,7 @@ void check_same_blob(const sb_blob *a, const sb_blob *b, const char *story) {
 /* --- snapshots ----------------------------------------------------------------------- */
 
 static struct snapshot_side take_side(const sb_blob *blob, bool diff) {
-    sb_mem *mem = memory_of(blob, diff);
+    const sb_mem *mem = memory_of(blob, diff);
     struct snapshot_side side = {.head = sb_mem_head(mem), .size = sb_mem_size(mem)};
     if (side.head == SB_HEAD_UNINITIALIZED || side.size == 0)
         return side;

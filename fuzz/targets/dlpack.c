@@ -365,7 +365,8 @@ static sb_status call(struct world *w, const struct verdict *v) {
 static sb_mem *memory_of(const struct world *w) {
     sb_mem *mem;
     bool diff = w->into && w->diff;
-    sb_status st = diff ? sb_blob_diff(w->blob, &mem, NULL) : sb_blob_data(w->blob, &mem, NULL);
+    sb_status st = diff ? sb_blob_mutable_diff(w->blob, &mem, NULL)
+                        : sb_blob_mutable_data(w->blob, &mem, NULL);
     fuzz_check(st == SB_OK, "no memory");
     return mem;
 }

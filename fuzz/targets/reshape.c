@@ -99,8 +99,8 @@ static void accept_spares(struct world *w, struct pair *pair) {
         struct plain_memory *memory = plain_memory_of(&pair->plain, which);
         sb_mem *mem;
         disarm(w);
-        sb_status st = which == DATA ? sb_blob_data(pair->blob, &mem, NULL)
-                                     : sb_blob_diff(pair->blob, &mem, NULL);
+        sb_status st = which == DATA ? sb_blob_mutable_data(pair->blob, &mem, NULL)
+                                     : sb_blob_mutable_diff(pair->blob, &mem, NULL);
         fuzz_check(st == SB_OK, "no handle: %s", sb_status_name(st));
         for (int side = SB_SIDE_CPU; side <= SB_SIDE_GPU; side++) {
             int32_t kind = sb_mem_storage(mem, side);
@@ -178,14 +178,18 @@ static void compare_device(const struct world *w, const struct pair *pair,
 static void compare_memory(const struct world *w, const struct pair *pair, int which) {
     struct plain_memory *memory = pair->plain.memory[which];
     sb_mem *mem = NULL;
+    int64_t capacity =
+        which == DATA ? sb_blob_data_capacity(pair->blob) : sb_blob_diff_capacity(pair->blob);
+    CHECK_EQUAL("capacity", capacity,
+                (int64_t)(memory ? memory->state.bytes / sb_dtype_size(pair->plain.dtype) : 0));
     if (!memory) /* looking would make it */
         return;
-    sb_status st =
-        which == DATA ? sb_blob_data(pair->blob, &mem, NULL) : sb_blob_diff(pair->blob, &mem, NULL);
+    sb_status st = which == DATA ? sb_blob_mutable_data(pair->blob, &mem, NULL)
+                                 : sb_blob_mutable_diff(pair->blob, &mem, NULL);
     fuzz_check(st == SB_OK, "no handle: %s", sb_status_name(st));
     fuzz_check(!memory->handle || memory->handle == mem, "the memory was replaced");
     memory->handle = mem;
-    CHECK_EQUAL("capacity", sb_mem_size(mem), memory->state.bytes);
+    CHECK_EQUAL("size", sb_mem_size(mem), memory->state.bytes);
     CHECK_EQUAL("only owner", sb_mem_is_unique(mem), memory->owners == 1);
     CHECK_EQUAL("head", sb_mem_head(mem), memory->state.head);
     for (int side = SB_SIDE_CPU; side <= SB_SIDE_GPU; side++)
@@ -467,8 +471,8 @@ static void clear(struct world *w, struct step *step) {
 }
 
 static sb_status handle_of(const struct step *step, sb_mem **out, sb_error *err) {
-    return step->which == DATA ? sb_blob_data(step->pair->blob, out, err)
-                               : sb_blob_diff(step->pair->blob, out, err);
+    return step->which == DATA ? sb_blob_mutable_data(step->pair->blob, out, err)
+                               : sb_blob_mutable_diff(step->pair->blob, out, err);
 }
 
 static void evict(struct world *w, struct step *step) {

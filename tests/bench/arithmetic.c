@@ -187,7 +187,7 @@ static sb_blob *blob_over(sb_context *context, float *data, float *diff, size_t 
     must(sb_blob_create_shaped(context, SB_DTYPE_F32, &shape, 1, &blob, NULL));
     must(sb_blob_set_cpu_data(blob, data, bytes, 0, NULL, NULL, NULL));
     if (diff) {
-        must(sb_blob_diff(blob, &mem, NULL));
+        must(sb_blob_mutable_diff(blob, &mem, NULL));
         must(sb_mem_set_cpu(mem, diff, bytes, 0, NULL, NULL, NULL));
     }
     return blob;

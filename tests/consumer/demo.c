@@ -27,7 +27,7 @@ static void print_state(const char *step, const sb_blob *blob) {
     static const char *const heads[] = {"UNINITIALIZED", "HEAD_AT_CPU", "HEAD_AT_GPU", "SYNCED",
                                         "LOST"};
     sb_stats stats = SB_STATS_INIT;
-    sb_mem *data = NULL;
+    const sb_mem *data = NULL;
     double asum = 0;
     CHECK(sb_context_stats(sb_blob_context(blob), &stats, &err));
     CHECK(sb_blob_data(blob, &data, &err));

@@ -19,6 +19,8 @@ enum op {
     GPU_SHAPE,
     DATA,
     DIFF,
+    MUTABLE_DATA,
+    MUTABLE_DIFF,
     CPU_DATA,
     MUTABLE_CPU_DATA,
     OVERWRITE_CPU_DATA,
@@ -70,6 +72,8 @@ static const char *const op_names[OPS] = {"reshape",
                                           "gpu_shape",
                                           "data",
                                           "diff",
+                                          "mutable_data",
+                                          "mutable_diff",
                                           "cpu_data",
                                           "mutable_cpu_data",
                                           "overwrite_cpu_data",
@@ -201,9 +205,13 @@ static sb_status act_on_bytes(struct world *w, enum op op, sb_error *err) {
     const void **in = (const void **)(void *)w->out;
     switch (op) {
     case DATA:
-        return sb_blob_data(t, (sb_mem **)out, err);
+        return sb_blob_data(t, (const sb_mem **)in, err);
     case DIFF:
-        return sb_blob_diff(t, (sb_mem **)out, err);
+        return sb_blob_diff(t, (const sb_mem **)in, err);
+    case MUTABLE_DATA:
+        return sb_blob_mutable_data(t, (sb_mem **)out, err);
+    case MUTABLE_DIFF:
+        return sb_blob_mutable_diff(t, (sb_mem **)out, err);
     case CPU_DATA:
         return sb_blob_cpu_data(t, in, err);
     case MUTABLE_CPU_DATA:

@@ -111,7 +111,7 @@ static void see_model(struct wire *seen, const sb_model *model) {
         wire_varint(seen, (uint64_t)sb_model_num_blobs(model, l));
 }
 
-static void see_memory(struct wire *seen, sb_mem *mem) {
+static void see_memory(struct wire *seen, const sb_mem *mem) {
     const void *p;
     sb_error err;
     wire_varint(seen, (uint64_t)sb_mem_head(mem));
@@ -122,7 +122,7 @@ static void see_memory(struct wire *seen, sb_mem *mem) {
 }
 
 static void see_blob(struct wire *seen, const sb_blob *blob) {
-    sb_mem *mem;
+    const sb_mem *mem;
     sb_error err;
     wire_numbers(seen, 1, sb_blob_shape(blob), (size_t)sb_blob_num_axes(blob));
     assert_ok(sb_blob_data(blob, &mem, &err));

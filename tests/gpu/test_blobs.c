@@ -12,14 +12,15 @@ static sb_blob *blob_make(sb_context *context, int32_t dtype, int64_t count) {
     return blob;
 }
 
-static sb_mem *memory_of(const sb_blob *blob, bool diff) {
+static sb_mem *memory_of(sb_blob *blob, bool diff) {
     sb_error err;
     sb_mem *mem;
-    assert_ok(diff ? sb_blob_diff(blob, &mem, &err) : sb_blob_data(blob, &mem, &err));
+    assert_ok(diff ? sb_blob_mutable_diff(blob, &mem, &err)
+                   : sb_blob_mutable_data(blob, &mem, &err));
     return mem;
 }
 
-static int32_t head_of(const sb_blob *blob) {
+static int32_t head_of(sb_blob *blob) {
     return sb_mem_head(memory_of(blob, false));
 }
 
@@ -237,7 +238,7 @@ static double element_of_bytes(int32_t dtype, int value) {
     return dtype == SB_DTYPE_F32 ? (double)f : d;
 }
 
-static void fill_huge(const struct stage *stage, const sb_blob *blob, bool diff, int value) {
+static void fill_huge(const struct stage *stage, sb_blob *blob, bool diff, int value) {
     sb_error err;
     void *out;
     sb_mem *mem = memory_of(blob, diff);
@@ -246,7 +247,7 @@ static void fill_huge(const struct stage *stage, const sb_blob *blob, bool diff,
     stream_wait(stage, NULL);
 }
 
-static void check_huge_element(const struct stage *stage, const sb_blob *blob, int64_t i,
+static void check_huge_element(const struct stage *stage, sb_blob *blob, int64_t i,
                                double expected) {
     size_t size = sb_dtype_size(sb_blob_dtype(blob));
     double cell = 0;

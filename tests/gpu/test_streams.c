@@ -374,7 +374,7 @@ static void use_everything(struct scene *scene) {
     assert_ok(sb_blob_create_shaped(scene->context, SB_DTYPE_F32, shape, 1, &blob, &err));
     assert_ok(sb_blob_overwrite_cpu_data(blob, &out, &err));
     memset(out, 0, 4004);
-    assert_ok(sb_blob_data(blob, &mem, &err));
+    assert_ok(sb_blob_mutable_data(blob, &mem, &err));
     assert_ok(sb_mem_async_gpu_push(mem, scene->stream, &err));
     assert_ok(sb_blob_gpu_data_on(blob, scene->stream, &in, &err));
     assert_ok(sb_blob_asum_data(blob, &sum, &err));

@@ -77,7 +77,7 @@ static void a_tensor_keeps_device_memory(void **state) {
     sb_dl_managed_versioned *tensor = exported(blob, SB_SIDE_GPU);
     sb_mem *mem;
     assert_ok(sb_blob_mutable_cpu_data(blob, &data, &err));
-    assert_ok(sb_blob_data(blob, &mem, &err));
+    assert_ok(sb_blob_mutable_data(blob, &mem, &err));
     assert_ok(sb_mem_evict_gpu(mem, &err));
     sb_blob_destroy(blob);
     sb_context_trim(stage.context);
@@ -159,7 +159,7 @@ static void page_locked_memory_of_others_is_the_hosts(void **state) {
     foreign_make(&foreign, host->dl_tensor.data, SB_DL_DEVICE_CUDA_HOST);
     assert_ok(sb_blob_create_from_dlpack(stage.context, &foreign.tensor, &blob, &err));
     sb_mem *mem;
-    assert_ok(sb_blob_data(blob, &mem, &err));
+    assert_ok(sb_blob_mutable_data(blob, &mem, &err));
     assert_int_equal(sb_mem_storage(mem, SB_SIDE_CPU), SB_STORAGE_BORROWED);
     assert_true(device_holds(&stage, gpu_pointer(mem), BYTES, 0x29));
     sb_blob_destroy(blob);

@@ -82,7 +82,7 @@ static sb_status work_once(struct worker *w, sb_blob *blob) {
     for (int i = 0; st == SB_OK && i < COUNT; i++)
         x[i] = (float)w->number;
     if (st == SB_OK)
-        st = sb_blob_data(blob, &mem, NULL);
+        st = sb_blob_mutable_data(blob, &mem, NULL);
     if (st == SB_OK)
         st = sb_mem_async_gpu_push(mem, w->stream, NULL);
     if (st == SB_OK)

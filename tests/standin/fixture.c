@@ -34,10 +34,10 @@ void stage_stream_destroy(struct stage *stage, CUstream stream) {
     assert_int_equal(cuStreamDestroy(stream), CUDA_SUCCESS);
 }
 
-sb_mem *data_of(const sb_blob *blob) {
+sb_mem *data_of(sb_blob *blob) {
     sb_error err;
     sb_mem *mem;
-    assert_ok(sb_blob_data(blob, &mem, &err));
+    assert_ok(sb_blob_mutable_data(blob, &mem, &err));
     return mem;
 }
 

@@ -23,7 +23,7 @@ CUstream stage_stream(struct stage *stage, unsigned int flags);
 void stage_stream_destroy(struct stage *stage, CUstream stream);
 
 /* The memory of a blob's data; lives as long as the blob. */
-sb_mem *data_of(const sb_blob *blob);
+sb_mem *data_of(sb_blob *blob);
 
 /* Nothing lives, nothing was done wrong, no context is current. */
 void assert_untouched(void);

@@ -15,7 +15,7 @@ struct setting {
     CUstream stream;
 };
 
-static const void *bytes_of(const sb_blob *blob) {
+static const void *bytes_of(sb_blob *blob) {
     const void *in = NULL;
     return sb_mem_cpu_data(data_of(blob), &in, NULL) == SB_OK ? in : NULL;
 }
@@ -34,16 +34,16 @@ static sb_status download(struct setting *s, sb_error *err) {
 
 static sb_status upload_on(struct setting *s, sb_error *err) {
     const void *in;
-    return sb_mem_gpu_data_on(data_of(s->blob), s->stream, &in, err);
+    return sb_mem_gpu_data_on(data_of(s->blob), (sb_stream)s->stream, &in, err);
 }
 
 static sb_status push(struct setting *s, sb_error *err) {
-    sb_status st = sb_mem_async_gpu_push(data_of(s->blob), s->stream, err);
+    sb_status st = sb_mem_async_gpu_push(data_of(s->blob), (sb_stream)s->stream, err);
     return st == SB_OK ? sb_mem_synchronize(data_of(s->blob), err) : st;
 }
 
 static sb_status pull(struct setting *s, sb_error *err) {
-    sb_status st = sb_mem_async_cpu_pull(data_of(s->blob), s->stream, err);
+    sb_status st = sb_mem_async_cpu_pull(data_of(s->blob), (sb_stream)s->stream, err);
     return st == SB_OK ? sb_mem_synchronize(data_of(s->blob), err) : st;
 }
 
@@ -136,7 +136,7 @@ static void open_setting(struct setting *s, const struct operation *o) {
 /* What a lost device keeps is not counted: its context takes it along. */
 static void close_setting(struct setting *s, bool lost) {
     sb_blob_destroy(s->blob);
-    (void)sb_context_forget_stream(s->stage.rig.context, s->stream, NULL);
+    (void)sb_context_forget_stream(s->stage.rig.context, (sb_stream)s->stream, NULL);
     if (lost) {
         rig_close(&s->stage.rig);
         standin_heal();

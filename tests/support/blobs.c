@@ -61,17 +61,17 @@ sb_blob *blob_of_count(sb_context *context, int32_t dtype, int64_t count) {
     return blob_of(context, dtype, 1, &count);
 }
 
-sb_mem *data_of(const sb_blob *blob) {
+sb_mem *data_of(sb_blob *blob) {
     sb_error err;
     sb_mem *mem = NULL;
-    assert_ok(sb_blob_data(blob, &mem, &err));
+    assert_ok(sb_blob_mutable_data(blob, &mem, &err));
     return mem;
 }
 
-sb_mem *diff_of(const sb_blob *blob) {
+sb_mem *diff_of(sb_blob *blob) {
     sb_error err;
     sb_mem *mem = NULL;
-    assert_ok(sb_blob_diff(blob, &mem, &err));
+    assert_ok(sb_blob_mutable_diff(blob, &mem, &err));
     return mem;
 }
 

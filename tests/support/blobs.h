@@ -14,8 +14,8 @@ bool mem_holds(const sb_mem *mem, const void *values, size_t bytes);
 sb_blob *blob_of(sb_context *context, int32_t dtype, int32_t num_axes, const int64_t *shape);
 /* A blob of one axis. */
 sb_blob *blob_of_count(sb_context *context, int32_t dtype, int64_t count);
-sb_mem *data_of(const sb_blob *blob);
-sb_mem *diff_of(const sb_blob *blob);
+sb_mem *data_of(sb_blob *blob);
+sb_mem *diff_of(sb_blob *blob);
 /* count values of F32 or F64: start, start + step, ... */
 void fill_values(int32_t dtype, int64_t count, double start, double step, void *out);
 double value_at(int32_t dtype, const void *values, int64_t i);

@@ -154,7 +154,7 @@ static void blobs_are_as_fast_as_their_memories(void **state) {
     assert_ok(sb_blob_create_shaped(s.context, SB_DTYPE_F32, (int64_t[]){64}, 1, &blob, &err));
     assert_ok(sb_blob_overwrite_cpu_data(blob, &out, &err));
     memset(out, 0, BYTES);
-    assert_fast(&s, sb_blob_data(blob, &mem, &err));
+    assert_fast(&s, sb_blob_mutable_data(blob, &mem, &err));
     assert_fast(&s, sb_blob_cpu_data(blob, &in, &err));
     assert_fast(&s, sb_blob_mutable_cpu_data(blob, &out, &err));
     assert_fast(&s, sb_blob_data_at(blob, index, 1, &value, &err));

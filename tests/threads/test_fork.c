@@ -483,7 +483,7 @@ static void a_child_hangs_on_no_lock_of_what_it_did_not_share(void **state) {
 static void read_beside_the_lock(void *arg) {
     const sb_blob *blob = arg;
     sb_dl_managed_versioned *tensor = NULL;
-    sb_mem *mem = NULL;
+    const sb_mem *mem = NULL;
     const void *in;
     child_wants(sb_blob_data(blob, &mem, NULL) == SB_OK);
     child_wants(sb_mem_storage(mem, SB_SIDE_CPU) != SB_STORAGE_NONE);
@@ -502,7 +502,7 @@ static void a_child_reads_current_bytes_beside_the_memory_s_lock(void **state) {
         sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
         sb_context *context;
         sb_error err;
-        sb_mem *mem;
+        const sb_mem *mem;
         const void *in;
         float *x;
         options.device = devices[i];
@@ -513,7 +513,7 @@ static void a_child_reads_current_bytes_beside_the_memory_s_lock(void **state) {
         if (i == 1)
             assert_ok(sb_blob_gpu_data(blob, &in, &err));
         assert_ok(sb_blob_data(blob, &mem, &err));
-        fork_while_held(&mem->lock, read_beside_the_lock, blob);
+        fork_while_held(&((sb_mem *)mem)->lock, read_beside_the_lock, blob);
         sb_blob_destroy(blob);
         sb_context_release(context);
     }

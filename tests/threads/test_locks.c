@@ -231,7 +231,7 @@ static void stage_open_to_spoil(struct stage *s) {
     void *ptr;
     stage_open(s);
     assert_ok(sb_blob_create_shaped(s->context, SB_DTYPE_F32, (int64_t[]){64}, 1, &s->blob, &err));
-    assert_ok(sb_blob_data(s->blob, &mem, &err));
+    assert_ok(sb_blob_mutable_data(s->blob, &mem, &err));
     sb_mem_release(s->mem);
     s->mem = sb_mem_retain(mem);
     assert_ok(sb_mem_overwrite_gpu(mem, &ptr, &err));

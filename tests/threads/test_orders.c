@@ -139,9 +139,9 @@ static void a_side_that_is_writable_is_whole(void **state) {
 static void look_at_memories(void *arg) {
     sb_error err;
     sb_mem *mem;
-    assert_ok(sb_blob_data(arg, &mem, &err));
+    assert_ok(sb_blob_mutable_data(arg, &mem, &err));
     assert_int_equal(sb_mem_size(mem), 10 * sizeof(float));
-    assert_ok(sb_blob_diff(arg, &mem, &err));
+    assert_ok(sb_blob_mutable_diff(arg, &mem, &err));
     assert_int_equal(sb_mem_size(mem), 10 * sizeof(float));
 }
 
@@ -186,7 +186,7 @@ static void *come_second(void *user) {
     struct duel *duel = user;
     sb_mem *mem = NULL;
     is_slow = true;
-    (void)sb_blob_data(duel->blob, &mem, NULL);
+    (void)sb_blob_mutable_data(duel->blob, &mem, NULL);
     return sb_mem_size(mem) == 10 * sizeof(float) ? mem : NULL;
 }
 
@@ -204,7 +204,7 @@ static void whoever_comes_second_sees_the_first_one_s_memory(void **state) {
     assert_ok(sb_blob_create_shaped(context, SB_DTYPE_F32, (int64_t[]){10}, 1, &duel.blob, &err));
     assert_int_equal(pthread_create(&slow, NULL, come_second, &duel), 0);
     quiet_await(&duel.slow_is_in);
-    assert_ok(sb_blob_data(duel.blob, &mem, &err));
+    assert_ok(sb_blob_mutable_data(duel.blob, &mem, &err));
     quiet_raise(&duel.fast_is_done);
     assert_int_equal(pthread_join(slow, &seen), 0);
     assert_ptr_equal(seen, mem);

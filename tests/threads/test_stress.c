@@ -176,7 +176,7 @@ static void read_figures(struct worker *w, struct object *o) {
     sb_mem *mem = NULL;
     char text[32];
     sb_stats stats = SB_STATS_INIT;
-    expect_ok(w, sb_blob_data(o->blob, &mem, NULL));
+    expect_ok(w, sb_blob_mutable_data(o->blob, &mem, NULL));
     int32_t head = sb_mem_head(mem);
     expect(w, head > SB_HEAD_UNINITIALIZED && head < SB_HEAD_LOST);
     expect(w, sb_mem_size(mem) == BYTES && sb_mem_context(mem) == o->place->context);
@@ -190,7 +190,7 @@ static void read_figures(struct worker *w, struct object *o) {
 static void start_transfer(struct worker *w, struct object *o) {
     sb_mem *mem = NULL;
     sb_stream stream = draw_stream(w, o->place);
-    expect_ok(w, sb_blob_data(o->blob, &mem, NULL));
+    expect_ok(w, sb_blob_mutable_data(o->blob, &mem, NULL));
     sb_status status = SB_OK;
     switch (draw(w, 5)) {
     case 0:
@@ -234,7 +234,7 @@ static void share_and_copy(struct worker *w, struct object *o) {
 /* One owner's share changes hands between threads. */
 static void pass_on(struct worker *w, struct object *o) {
     sb_mem *mem = NULL;
-    expect_ok(w, sb_blob_data(o->blob, &mem, NULL));
+    expect_ok(w, sb_blob_mutable_data(o->blob, &mem, NULL));
     expect(w, sb_mem_size(mem) == BYTES);
     mem = atomic_exchange_explicit(&o->place->parked, sb_mem_retain(mem), memory_order_relaxed);
     expect(w, !mem || !sb_mem_is_unique(mem) || sb_mem_size(mem) == BYTES);
@@ -258,7 +258,7 @@ static void live_alone(struct worker *w, struct object *o) {
         x[i] = 3;
     if (o->place->has_device) {
         sb_mem *mem = NULL;
-        expect_ok(w, sb_blob_data(blob, &mem, NULL));
+        expect_ok(w, sb_blob_mutable_data(blob, &mem, NULL));
         expect_ok(w, sb_mem_async_gpu_push(mem, draw_stream(w, o->place), NULL));
     }
     sb_blob_destroy(blob);
@@ -369,7 +369,7 @@ static void lend(struct worker *w, struct object *o, float value) {
     void *ptr = NULL;
     expect(w, posix_memalign(&ptr, 64, BYTES) == 0);
     set_all(ptr, value);
-    expect_ok(w, sb_blob_data(o->blob, &mem, NULL));
+    expect_ok(w, sb_blob_mutable_data(o->blob, &mem, NULL));
     count(&w->world->lent);
     expect_ok(w, sb_mem_set_cpu(mem, ptr, BYTES, draw(w, 2) ? SB_READ_ONLY : 0, give_back, w->world,
                                 NULL));
@@ -379,7 +379,7 @@ static void lend(struct worker *w, struct object *o, float value) {
 static void evict(struct worker *w, struct object *o, float value) {
     sb_mem *mem = NULL;
     (void)value;
-    expect_ok(w, sb_blob_data(o->blob, &mem, NULL));
+    expect_ok(w, sb_blob_mutable_data(o->blob, &mem, NULL));
     sb_status status = draw(w, 2) ? sb_mem_evict_cpu(mem, NULL) : sb_mem_evict_gpu(mem, NULL);
     expect(w, status == SB_OK || status == SB_ERR_INVALID_ARGUMENT);
 }
@@ -532,7 +532,7 @@ static void come_at_once(void *arg, int member) {
     const void *in = NULL;
     float value = 4;
     sb_stream stream = r->streams[member % STREAMS];
-    sb_status status = sb_blob_data(r->blob, &mem, NULL);
+    sb_status status = sb_blob_mutable_data(r->blob, &mem, NULL);
     if (status == SB_OK && r->to_host)
         status = member % 4 == 0   ? sb_mem_cpu_data(mem, &in, NULL)
                  : member % 4 == 1 ? sb_mem_prefetch_cpu(mem, stream, NULL)

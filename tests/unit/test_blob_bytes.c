@@ -61,7 +61,7 @@ static const struct {
     read_call_on *gpu_on;
     write_call *mutable_cpu, *overwrite_cpu, *mutable_gpu, *overwrite_gpu;
     write_call_on *mutable_gpu_on, *overwrite_gpu_on;
-    sb_mem *(*memory)(const sb_blob *);
+    sb_mem *(*memory)(sb_blob *);
     sb_status (*clear)(sb_blob *, sb_error *);
 } sides[] = {
     {sb_blob_cpu_data, sb_blob_gpu_data, sb_blob_gpu_data_on, sb_blob_mutable_cpu_data,
@@ -71,6 +71,64 @@ static const struct {
      sb_blob_overwrite_cpu_diff, sb_blob_mutable_gpu_diff, sb_blob_overwrite_gpu_diff,
      sb_blob_mutable_gpu_diff_on, sb_blob_overwrite_gpu_diff_on, diff_of, sb_blob_clear_diff},
 };
+
+static void capacity_is_what_a_reshape_keeps(void **state) {
+    (void)state;
+    static const struct {
+        int64_t (*capacity)(const sb_blob *);
+        sb_mem *(*memory)(sb_blob *);
+        uint32_t bit;
+    } parts[] = {{sb_blob_data_capacity, data_of, SB_REALLOCATED_DATA},
+                 {sb_blob_diff_capacity, diff_of, SB_REALLOCATED_DIFF}};
+    for (int i = 0; i < 2; i++) {
+        struct rig rig;
+        sb_error err;
+        uint32_t replaced;
+        rig_open(&rig, NULL, 0);
+        sb_blob *blob = blob_of_count(rig.context, SB_DTYPE_F64, 10);
+        int64_t live = rig.counting.live_blocks;
+        assert_int_equal(parts[i].capacity(blob), 0); /* none is there, none is made */
+        assert_int_equal(rig.counting.live_blocks, live);
+        sb_mem *mem = parts[i].memory(blob); /* without a buffer on either side */
+        assert_int_equal(parts[i].capacity(blob), 10);
+        assert_int_equal(parts[1 - i].capacity(blob), 0);
+        for (int64_t count = 0; count <= 10; count++) {
+            assert_ok(sb_blob_reshape(blob, &count, 1, &replaced, &err));
+            assert_int_equal(replaced, 0);
+            assert_int_equal(parts[i].capacity(blob), 10);
+        }
+        assert_ptr_equal(parts[i].memory(blob), mem);
+        assert_ok(sb_blob_reshape(blob, (int64_t[]){11}, 1, &replaced, &err));
+        assert_int_equal(replaced, parts[i].bit);
+        assert_int_equal(parts[i].capacity(blob), 0);
+        sb_blob_destroy(blob);
+        rig_close(&rig);
+    }
+}
+
+static void what_is_lent_beyond_the_count_is_capacity(void **state) {
+    (void)state;
+    sb_error err;
+    struct lent host = lend_host(43, 0); /* ten floats and three bytes */
+    sb_blob *blob = blob_of_count(NULL, SB_DTYPE_F32, 6);
+    assert_ok(sb_blob_set_cpu_data(blob, host.ptr, host.bytes, 0, lent_deleter, &host, &err));
+    assert_int_equal(sb_blob_data_capacity(blob), 10);
+    sb_blob_destroy(blob);
+    lent_free(&host);
+}
+
+static void a_blob_to_read_gives_a_memory_to_read(void **state) {
+    (void)state;
+    sb_error err;
+    const sb_mem *data, *diff;
+    sb_blob *blob = blob_of_count(NULL, SB_DTYPE_F32, 6);
+    assert_ok(sb_blob_data(blob, &data, &err));
+    assert_ok(sb_blob_diff(blob, &diff, &err));
+    assert_ptr_equal(data, data_of(blob));
+    assert_ptr_equal(diff, diff_of(blob));
+    assert_int_equal(sb_mem_head(data), SB_HEAD_UNINITIALIZED);
+    sb_blob_destroy(blob);
+}
 
 static void accessors_are_those_of_the_right_memory(void **state) {
     (void)state;
@@ -760,6 +818,9 @@ static void shared_and_lent_memories_are_not_shrunk(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(capacity_is_what_a_reshape_keeps),
+        cmocka_unit_test(what_is_lent_beyond_the_count_is_capacity),
+        cmocka_unit_test(a_blob_to_read_gives_a_memory_to_read),
         cmocka_unit_test(accessors_are_those_of_the_right_memory),
         cmocka_unit_test(clearing_zeroes_where_the_head_is),
         cmocka_unit_test(clearing_a_blob_smaller_than_its_memory),

@@ -6,7 +6,7 @@
 #define COUNT 12
 #define SIZE  (COUNT * sizeof(float))
 
-static sb_mem *side_of(const sb_blob *blob, uint32_t flags) {
+static sb_mem *side_of(sb_blob *blob, uint32_t flags) {
     return flags & SB_COPY_DIFF ? diff_of(blob) : data_of(blob);
 }
 

@@ -138,7 +138,7 @@ static void world_close(struct world *w) {
     unlink(w->path);
 }
 
-static bool blob_holds(const sb_blob *blob, double first) {
+static bool blob_holds(sb_blob *blob, double first) {
     float data[6], diff[6];
     fill_values(SB_DTYPE_F32, 6, first, 1, data);
     fill_values(SB_DTYPE_F32, 6, first + 10, 1, diff);

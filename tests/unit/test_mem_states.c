@@ -404,7 +404,7 @@ static sb_blob *lose(struct scene *scene, int32_t cpu, int32_t gpu) {
     rig_open(&scene->rig, "sim:0", SB_CONTEXT_NO_PINNED);
     assert_ok(sb_blob_create_shaped(scene->rig.context, SB_DTYPE_F32, &(int64_t){LOST_COUNT}, 1,
                                     &blob, &err));
-    assert_ok(sb_blob_data(blob, &scene->mem, &err));
+    assert_ok(sb_blob_mutable_data(blob, &scene->mem, &err));
     sb_mem_retain(scene->mem);
     scene_give(scene, SB_SIDE_CPU, cpu, STALE);
     scene_give(scene, SB_SIDE_GPU, gpu, CURRENT);

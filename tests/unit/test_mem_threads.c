@@ -225,8 +225,8 @@ static void *ask_for_memories(void *arg) {
     sb_mem *data = NULL, *diff = NULL;
     const void *ptr;
     pthread_barrier_wait(&pair->team.barrier);
-    if (sb_blob_data(pair->a, &data, NULL) != SB_OK ||
-        sb_blob_diff(pair->a, &diff, NULL) != SB_OK ||
+    if (sb_blob_mutable_data(pair->a, &data, NULL) != SB_OK ||
+        sb_blob_mutable_diff(pair->a, &diff, NULL) != SB_OK ||
         sb_blob_cpu_data(pair->a, &ptr, NULL) != SB_OK || !bytes_are(ptr, 40, 0) || data == diff)
         atomic_fetch_add(&pair->team.wrong, 1);
     sb_mem *first = NULL;

@@ -15,6 +15,8 @@ struct world {
     union {
         const void *in;
         void *ptr;
+        sb_mem *mem;
+        const sb_mem *const_mem;
         double sum;
         int64_t number;
         int32_t small;
@@ -135,10 +137,14 @@ static void pointers_into_a_blob(void **state) {
         assert_status(INVALID, write_on[i](NULL, w->stream, &w->out.ptr, &err));
         assert_status(INVALID, write_on[i](w->blob, w->stream, NULL, &err));
     }
-    assert_status(INVALID, sb_blob_data(NULL, (sb_mem **)&w->out.ptr, &err));
+    assert_status(INVALID, sb_blob_data(NULL, &w->out.const_mem, &err));
     assert_status(INVALID, sb_blob_data(w->blob, NULL, &err));
-    assert_status(INVALID, sb_blob_diff(NULL, (sb_mem **)&w->out.ptr, &err));
+    assert_status(INVALID, sb_blob_diff(NULL, &w->out.const_mem, &err));
     assert_status(INVALID, sb_blob_diff(w->blob, NULL, &err));
+    assert_status(INVALID, sb_blob_mutable_data(NULL, &w->out.mem, &err));
+    assert_status(INVALID, sb_blob_mutable_data(w->blob, NULL, &err));
+    assert_status(INVALID, sb_blob_mutable_diff(NULL, &w->out.mem, &err));
+    assert_status(INVALID, sb_blob_mutable_diff(w->blob, NULL, &err));
 }
 
 static void calls_of_a_blob(void **state) {
@@ -317,6 +323,8 @@ static void queries_have_an_answer(void **state) {
     assert_int_equal(sb_blob_is_shaped(NULL), 0);
     assert_int_equal(sb_blob_num_axes(NULL), 0);
     assert_int_equal(sb_blob_count(NULL), 0);
+    assert_int_equal(sb_blob_data_capacity(NULL), 0);
+    assert_int_equal(sb_blob_diff_capacity(NULL), 0);
     assert_non_null(sb_blob_shape(NULL));
     assert_int_equal(sb_blob_shape_equals(NULL, w->blob), 0);
     assert_int_equal(sb_blob_shape_equals(w->blob, NULL), 0);

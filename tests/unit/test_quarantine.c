@@ -165,7 +165,7 @@ static void a_tensor_ends_after_the_work_on_streams_that_the_memory_knew(void **
     sb_blob *blob = blob_of_count(rig.context, SB_DTYPE_F32, (int64_t)(BYTES / sizeof(float)));
     assert_ok(sb_blob_cpu_data(blob, &in, &err));
     assert_ok(sb_blob_gpu_data_on(blob, stream, &in, &err));
-    assert_ok(sb_blob_data(blob, &mem, &err));
+    assert_ok(sb_blob_mutable_data(blob, &mem, &err));
     assert_ok(sb_blob_to_dlpack(blob, SB_SIDE_GPU, 0, &tensor, &err));
     assert_ok(sb_mem_evict_gpu(mem, &err));
     lazy(&rig);

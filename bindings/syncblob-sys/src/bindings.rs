@@ -2007,15 +2007,29 @@ Errors: DTYPE_MISMATCH.*/
         dtype: i32,
         err: *mut sb_error,
     ) -> sb_status;
-    /**Blob::data: the memory itself.
-* out \[borrowed\] until a call that replaces it; retain it to keep it
+    /**Blob::data: the memory itself, for reading.
+* out \[borrowed\] until a call that replaces it
 
 Errors: OUT_OF_MEMORY, CAP_REACHED.*/
     pub fn sb_blob_data(
         blob: *const sb_blob,
+        out: *mut *const sb_mem,
+        err: *mut sb_error,
+    ) -> sb_status;
+    /**The same memory, for calls that write it and to retain it. This call itself moves no
+head, and may be made beside const calls.
+* out \[borrowed\] until a call that replaces it; retain it to keep it
+
+Errors: as sb_blob_data.*/
+    pub fn sb_blob_mutable_data(
+        blob: *mut sb_blob,
         out: *mut *mut sb_mem,
         err: *mut sb_error,
     ) -> sb_status;
+    /**Elements that the data memory has room for, so many that a Reshape keeps it: its size over
+the element's. 0 while there is none: it was never needed, or a Reshape outgrew it. The
+memory is not made.*/
+    pub fn sb_blob_data_capacity(blob: *const sb_blob) -> i64;
     /**Blob::cpu_data: the elements on the host, for reading.
 * out \[borrowed\] as of sb_mem_cpu_data
 
@@ -2169,15 +2183,29 @@ Errors: as sb_blob_update.*/
         factor: f64,
         err: *mut sb_error,
     ) -> sb_status;
-    /**Blob::diff: the memory itself.
-* out \[borrowed\] until a call that replaces it; retain it to keep it
+    /**Blob::diff: the memory itself, for reading.
+* out \[borrowed\] until a call that replaces it
 
 Errors: OUT_OF_MEMORY, CAP_REACHED.*/
     pub fn sb_blob_diff(
         blob: *const sb_blob,
+        out: *mut *const sb_mem,
+        err: *mut sb_error,
+    ) -> sb_status;
+    /**The same memory, for calls that write it and to retain it. This call itself moves no
+head, and may be made beside const calls.
+* out \[borrowed\] until a call that replaces it; retain it to keep it
+
+Errors: as sb_blob_diff.*/
+    pub fn sb_blob_mutable_diff(
+        blob: *mut sb_blob,
         out: *mut *mut sb_mem,
         err: *mut sb_error,
     ) -> sb_status;
+    /**Elements that the diff memory has room for, so many that a Reshape keeps it: its size over
+the element's. 0 while there is none: it was never needed, or a Reshape outgrew it. The
+memory is not made.*/
+    pub fn sb_blob_diff_capacity(blob: *const sb_blob) -> i64;
     /**Blob::cpu_diff: the elements on the host, for reading.
 * out \[borrowed\] as of sb_mem_cpu_data
 

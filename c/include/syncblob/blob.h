@@ -186,10 +186,19 @@ SB_API sb_status sb_blob_check_dtype(const sb_blob *blob, int32_t dtype, sb_erro
 /* The calls of mem.h on the blob's data memory, which is made on the way if need
    be. A pointer covers at least sb_blob_count elements. */
 
-/** Blob::data: the memory itself.
- *  @param out [borrowed] until a call that replaces it; retain it to keep it
+/** Blob::data: the memory itself, for reading.
+ *  @param out [borrowed] until a call that replaces it
  *  Errors: OUT_OF_MEMORY, CAP_REACHED. */
-SB_API sb_status sb_blob_data(const sb_blob *blob, sb_mem **out, sb_error *err);
+SB_API sb_status sb_blob_data(const sb_blob *blob, const sb_mem **out, sb_error *err);
+/** The same memory, for calls that write it and to retain it. This call itself moves no
+ *  head, and may be made beside const calls.
+ *  @param out [borrowed] until a call that replaces it; retain it to keep it
+ *  Errors: as sb_blob_data. */
+SB_API sb_status sb_blob_mutable_data(sb_blob *blob, sb_mem **out, sb_error *err);
+/** Elements that the data memory has room for, so many that a Reshape keeps it: its size over
+ *  the element's. 0 while there is none: it was never needed, or a Reshape outgrew it. The
+ *  memory is not made. */
+SB_API int64_t sb_blob_data_capacity(const sb_blob *blob);
 /** Blob::cpu_data: the elements on the host, for reading.
  *  @param out [borrowed] as of sb_mem_cpu_data
  *  Errors: as sb_mem_cpu_data. */
@@ -272,10 +281,19 @@ SB_API sb_status sb_blob_scale_data(sb_blob *blob, double factor, sb_error *err)
 /* The calls of mem.h on the blob's diff memory, which is made on the way if need
    be. A pointer covers at least sb_blob_count elements. */
 
-/** Blob::diff: the memory itself.
- *  @param out [borrowed] until a call that replaces it; retain it to keep it
+/** Blob::diff: the memory itself, for reading.
+ *  @param out [borrowed] until a call that replaces it
  *  Errors: OUT_OF_MEMORY, CAP_REACHED. */
-SB_API sb_status sb_blob_diff(const sb_blob *blob, sb_mem **out, sb_error *err);
+SB_API sb_status sb_blob_diff(const sb_blob *blob, const sb_mem **out, sb_error *err);
+/** The same memory, for calls that write it and to retain it. This call itself moves no
+ *  head, and may be made beside const calls.
+ *  @param out [borrowed] until a call that replaces it; retain it to keep it
+ *  Errors: as sb_blob_diff. */
+SB_API sb_status sb_blob_mutable_diff(sb_blob *blob, sb_mem **out, sb_error *err);
+/** Elements that the diff memory has room for, so many that a Reshape keeps it: its size over
+ *  the element's. 0 while there is none: it was never needed, or a Reshape outgrew it. The
+ *  memory is not made. */
+SB_API int64_t sb_blob_diff_capacity(const sb_blob *blob);
 /** Blob::cpu_diff: the elements on the host, for reading.
  *  @param out [borrowed] as of sb_mem_cpu_data
  *  Errors: as sb_mem_cpu_data. */

@@ -64,12 +64,42 @@ static sb_status memory_for(const sb_blob *blob, enum sb__side_name name, const 
 ALL(data, SB__DATA)
 ALL(diff, SB__DIFF)
 
-sb_status sb_blob_data(const sb_blob *blob, sb_mem **out, sb_error *err) {
+static sb_status give_memory(const sb_blob *blob, enum sb__side_name name, const sb_mem **out,
+                             sb_error *err) {
+    sb_mem *mem;
+    sb_status st = memory_for(blob, name, out, &mem, err);
+    if (st == SB_OK)
+        *out = mem;
+    return st;
+}
+
+sb_status sb_blob_data(const sb_blob *blob, const sb_mem **out, sb_error *err) {
+    return give_memory(blob, SB__DATA, out, err);
+}
+
+sb_status sb_blob_diff(const sb_blob *blob, const sb_mem **out, sb_error *err) {
+    return give_memory(blob, SB__DIFF, out, err);
+}
+
+sb_status sb_blob_mutable_data(sb_blob *blob, sb_mem **out, sb_error *err) {
     return memory_for(blob, SB__DATA, out, out, err);
 }
 
-sb_status sb_blob_diff(const sb_blob *blob, sb_mem **out, sb_error *err) {
+sb_status sb_blob_mutable_diff(sb_blob *blob, sb_mem **out, sb_error *err) {
     return memory_for(blob, SB__DIFF, out, out, err);
+}
+
+static int64_t capacity(const sb_blob *blob, enum sb__side_name name) {
+    const sb_mem *mem = blob ? sb__blob_peek(blob, name) : NULL;
+    return mem ? (int64_t)(mem->bytes / blob->element_size) : 0;
+}
+
+int64_t sb_blob_data_capacity(const sb_blob *blob) {
+    return capacity(blob, SB__DATA);
+}
+
+int64_t sb_blob_diff_capacity(const sb_blob *blob) {
+    return capacity(blob, SB__DIFF);
 }
 
 static sb_status clear(sb_blob *blob, enum sb__side_name name, sb_error *err) {

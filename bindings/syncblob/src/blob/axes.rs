@@ -42,6 +42,20 @@ impl<T: Element> Blob<T> {
         to_usize(unsafe { sys::sb_blob_count(self.as_ptr()) })
     }
 
+    /// The elements that the data memory has room for, so many that a reshape
+    /// keeps it. 0 while there is none: it was never needed, or outgrown.
+    pub fn data_capacity(&self) -> usize {
+        // SAFETY: the blob is live.
+        to_usize(unsafe { sys::sb_blob_data_capacity(self.as_ptr()) })
+    }
+
+    /// The elements that the diff memory has room for; see
+    /// [`data_capacity`](Blob::data_capacity).
+    pub fn diff_capacity(&self) -> usize {
+        // SAFETY: the blob is live.
+        to_usize(unsafe { sys::sb_blob_diff_capacity(self.as_ptr()) })
+    }
+
     /// One dimension; a negative axis counts from the end.
     ///
     /// # Errors

@@ -264,11 +264,11 @@ impl<T: Element> Blob<T> {
 
     #[inline]
     fn raw_memory(&self, part: Part) -> Result<*mut sys::sb_mem> {
-        // SAFETY: the blob is live.
+        // SAFETY: the blob is live; the call itself is one that may run beside const ones.
         get(|out, err| unsafe {
             match part {
-                Part::Data => sys::sb_blob_data(self.as_ptr(), out, err),
-                Part::Diff => sys::sb_blob_diff(self.as_ptr(), out, err),
+                Part::Data => sys::sb_blob_mutable_data(self.as_ptr(), out, err),
+                Part::Diff => sys::sb_blob_mutable_diff(self.as_ptr(), out, err),
             }
         })
     }
