@@ -120,7 +120,8 @@ static sb_status run_locked(const struct sb__cuda_device *device, const struct w
     sb__cu_result result = sb__cuda_enter(device, &mode);
     if (result != SB__CUDA_SUCCESS)
         return sb__cuda_status(device, result, "cuCtxPushCurrent", err);
-    sb__cublas_status status = device->cublas->cublasSetStream_v2(device->blas, stream);
+    sb__cublas_status status =
+        device->cublas->cublasSetStream_v2(device->blas, sb__cuda_stream(stream));
     if (status == SB__CUBLAS_STATUS_SUCCESS)
         status = work->dtype == SB_DTYPE_F32 ? run_f32(device, work) : run_f64(device, work);
     sb_status st =

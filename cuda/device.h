@@ -62,6 +62,11 @@ static inline sb__cu_ptr sb__cuda_address(const void *ptr) {
     return (sb__cu_ptr)(uintptr_t)ptr;
 }
 
+/* The core's word for a stream of the driver's. */
+static inline sb__cu_stream sb__cuda_stream(sb_stream stream) {
+    return (sb__cu_stream)stream;
+}
+
 /* --- memory.c, streams.c, arithmetic.c: the other slots of the table --------------- */
 
 sb_status sb__cuda_alloc(void *device, size_t bytes, sb_stream stream, void **out, sb_error *err);

@@ -14,9 +14,9 @@ sb_status sb__cuda_alloc(void *opened, size_t bytes, sb_stream stream, void **ou
     const struct sb__cuda_device *device = opened;
     unsigned int mode;
     sb__cu_ptr ptr = 0;
-    sb__cu_result result = sb__cuda_enter_stream(device, stream, &mode);
+    sb__cu_result result = sb__cuda_enter_stream(device, sb__cuda_stream(stream), &mode);
     if (result == SB__CUDA_SUCCESS)
-        result = sb__cuda_leave(device, &mode, alloc(device, bytes, stream, &ptr));
+        result = sb__cuda_leave(device, &mode, alloc(device, bytes, sb__cuda_stream(stream), &ptr));
     if (result == SB__CUDA_SUCCESS)
         *out = (void *)(uintptr_t)ptr;
     return sb__cuda_status(device, result, device->pool ? "cuMemAllocFromPoolAsync" : "cuMemAlloc",
@@ -35,19 +35,20 @@ void sb__cuda_free(void *opened, void *ptr, size_t bytes, sb_stream stream) {
     (void)bytes;
     if (sb__cuda_enter_to_free(device, &mode) != SB__CUDA_SUCCESS)
         return;
-    if (!device->pool ||
-        device->cu->cuMemFreeAsync(sb__cuda_address(ptr), stream) != SB__CUDA_SUCCESS)
-        free_now(device, sb__cuda_address(ptr), stream);
+    if (!device->pool || device->cu->cuMemFreeAsync(sb__cuda_address(ptr),
+                                                    sb__cuda_stream(stream)) != SB__CUDA_SUCCESS)
+        free_now(device, sb__cuda_address(ptr), sb__cuda_stream(stream));
     (void)sb__cuda_leave(device, &mode, SB__CUDA_SUCCESS);
 }
 
 sb_status sb__cuda_zero(void *opened, void *dst, size_t bytes, sb_stream stream, sb_error *err) {
     const struct sb__cuda_device *device = opened;
     unsigned int mode;
-    sb__cu_result result = sb__cuda_enter_stream(device, stream, &mode);
+    sb__cu_result result = sb__cuda_enter_stream(device, sb__cuda_stream(stream), &mode);
     if (result == SB__CUDA_SUCCESS)
         result = sb__cuda_leave(
-            device, &mode, device->cu->cuMemsetD8Async(sb__cuda_address(dst), 0, bytes, stream));
+            device, &mode,
+            device->cu->cuMemsetD8Async(sb__cuda_address(dst), 0, bytes, sb__cuda_stream(stream)));
     return sb__cuda_status(device, result, "cuMemsetD8Async", err);
 }
 
@@ -55,11 +56,11 @@ sb_status sb__cuda_upload(void *opened, void *dst, const void *src, size_t bytes
                           sb_error *err) {
     const struct sb__cuda_device *device = opened;
     unsigned int mode;
-    sb__cu_result result = sb__cuda_enter_stream(device, stream, &mode);
+    sb__cu_result result = sb__cuda_enter_stream(device, sb__cuda_stream(stream), &mode);
     if (result == SB__CUDA_SUCCESS)
-        result = sb__cuda_leave(
-            device, &mode,
-            device->cu->cuMemcpyHtoDAsync_v2(sb__cuda_address(dst), src, bytes, stream));
+        result = sb__cuda_leave(device, &mode,
+                                device->cu->cuMemcpyHtoDAsync_v2(sb__cuda_address(dst), src, bytes,
+                                                                 sb__cuda_stream(stream)));
     return sb__cuda_status(device, result, "cuMemcpyHtoDAsync", err);
 }
 
@@ -67,11 +68,11 @@ sb_status sb__cuda_download(void *opened, void *dst, const void *src, size_t byt
                             sb_stream stream, sb_error *err) {
     const struct sb__cuda_device *device = opened;
     unsigned int mode;
-    sb__cu_result result = sb__cuda_enter_stream(device, stream, &mode);
+    sb__cu_result result = sb__cuda_enter_stream(device, sb__cuda_stream(stream), &mode);
     if (result == SB__CUDA_SUCCESS)
-        result = sb__cuda_leave(
-            device, &mode,
-            device->cu->cuMemcpyDtoHAsync_v2(dst, sb__cuda_address(src), bytes, stream));
+        result = sb__cuda_leave(device, &mode,
+                                device->cu->cuMemcpyDtoHAsync_v2(dst, sb__cuda_address(src), bytes,
+                                                                 sb__cuda_stream(stream)));
     return sb__cuda_status(device, result, "cuMemcpyDtoHAsync", err);
 }
 
@@ -79,11 +80,12 @@ sb_status sb__cuda_copy(void *opened, void *dst, const void *src, size_t bytes, 
                         sb_error *err) {
     const struct sb__cuda_device *device = opened;
     unsigned int mode;
-    sb__cu_result result = sb__cuda_enter_stream(device, stream, &mode);
+    sb__cu_result result = sb__cuda_enter_stream(device, sb__cuda_stream(stream), &mode);
     if (result == SB__CUDA_SUCCESS)
         result = sb__cuda_leave(device, &mode,
-                                device->cu->cuMemcpyDtoDAsync_v2(
-                                    sb__cuda_address(dst), sb__cuda_address(src), bytes, stream));
+                                device->cu->cuMemcpyDtoDAsync_v2(sb__cuda_address(dst),
+                                                                 sb__cuda_address(src), bytes,
+                                                                 sb__cuda_stream(stream)));
     return sb__cuda_status(device, result, "cuMemcpyDtoDAsync", err);
 }
 

@@ -3,7 +3,7 @@
 
 sb_stream sb__cuda_own_stream(void *opened) {
     const struct sb__cuda_device *device = opened;
-    return device->stream;
+    return (sb_stream)device->stream;
 }
 
 static sb__cu_result inspect(const struct sb__cuda_device *device, sb__cu_stream stream,
@@ -25,11 +25,11 @@ sb_status sb__cuda_check_stream(void *opened, sb_stream stream, sb_error *err) {
     unsigned int capturing = SB__CU_STREAM_CAPTURE_STATUS_NONE;
     if (!stream)
         return SB_OK;
-    if (stream == SB__CU_STREAM_PER_THREAD)
+    if (sb__cuda_stream(stream) == SB__CU_STREAM_PER_THREAD)
         return sb_backend_fail(err, SB_ERR_UNSUPPORTED, 0,
                                "the per-thread default stream is another one in each thread; pass "
                                "a stream that you created");
-    sb__cu_result result = inspect(device, stream, &context, &capturing);
+    sb__cu_result result = inspect(device, sb__cuda_stream(stream), &context, &capturing);
     if (result == SB__CUDA_ERROR_INVALID_HANDLE)
         return sb_backend_fail(err, SB_ERR_WRONG_DEVICE, (int32_t)result,
                                "the driver knows no such stream");
@@ -59,9 +59,10 @@ static sb_status wait_status(const struct sb__cuda_device *device, sb__cu_result
 sb_status sb__cuda_stream_synchronize(void *opened, sb_stream stream, sb_error *err) {
     const struct sb__cuda_device *device = opened;
     unsigned int mode;
-    sb__cu_result result = sb__cuda_enter_stream(device, stream, &mode);
+    sb__cu_result result = sb__cuda_enter_stream(device, sb__cuda_stream(stream), &mode);
     if (result == SB__CUDA_SUCCESS)
-        result = sb__cuda_leave(device, &mode, device->cu->cuStreamSynchronize(stream));
+        result =
+            sb__cuda_leave(device, &mode, device->cu->cuStreamSynchronize(sb__cuda_stream(stream)));
     return wait_status(device, result, "cuStreamSynchronize", err);
 }
 
@@ -80,9 +81,9 @@ sb_status sb__cuda_event_record(void *opened, sb_stream stream, void **out, sb_e
     const struct sb__cuda_device *device = opened;
     unsigned int mode;
     sb__cu_event event = NULL;
-    sb__cu_result result = sb__cuda_enter_stream(device, stream, &mode);
+    sb__cu_result result = sb__cuda_enter_stream(device, sb__cuda_stream(stream), &mode);
     if (result == SB__CUDA_SUCCESS)
-        result = sb__cuda_leave(device, &mode, record(device, stream, &event));
+        result = sb__cuda_leave(device, &mode, record(device, sb__cuda_stream(stream), &event));
     if (result == SB__CUDA_SUCCESS)
         *out = event;
     return sb__cuda_status(device, result, "cuEventRecord", err);
@@ -91,9 +92,10 @@ sb_status sb__cuda_event_record(void *opened, sb_stream stream, void **out, sb_e
 sb_status sb__cuda_stream_wait(void *opened, sb_stream stream, void *event, sb_error *err) {
     const struct sb__cuda_device *device = opened;
     unsigned int mode;
-    sb__cu_result result = sb__cuda_enter_stream(device, stream, &mode);
+    sb__cu_result result = sb__cuda_enter_stream(device, sb__cuda_stream(stream), &mode);
     if (result == SB__CUDA_SUCCESS)
-        result = sb__cuda_leave(device, &mode, device->cu->cuStreamWaitEvent(stream, event, 0));
+        result = sb__cuda_leave(device, &mode,
+                                device->cu->cuStreamWaitEvent(sb__cuda_stream(stream), event, 0));
     return sb__cuda_status(device, result, "cuStreamWaitEvent", err);
 }
 

@@ -5,8 +5,8 @@
 static void look(const struct kernel *kernel, const unsigned char *seen) {
     for (size_t i = 0; i < kernel->bytes; i++)
         fuzz_check(seen[i] == kernel->expected[i],
-                   "a kernel on stream %p found %02x at byte %zu of %zu, not %02x", kernel->stream,
-                   seen[i], i, kernel->bytes, kernel->expected[i]);
+                   "a kernel on stream %p found %02x at byte %zu of %zu, not %02x",
+                   (void *)kernel->stream, seen[i], i, kernel->bytes, kernel->expected[i]);
 }
 
 static void run(void *user) {
@@ -15,7 +15,7 @@ static void run(void *user) {
     if (kernel->all->blind)
         return;
     unsigned char *bytes = sb_sim_address(kernel->all->context, kernel->ptr, kernel->bytes);
-    fuzz_check(bytes, "a kernel on stream %p found its memory freed", kernel->stream);
+    fuzz_check(bytes, "a kernel on stream %p found its memory freed", (void *)kernel->stream);
     if (kernel->looks)
         look(kernel, bytes);
     if (kernel->writes)

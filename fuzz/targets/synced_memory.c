@@ -484,7 +484,7 @@ static void run_call(struct world *w, struct request *r) {
     outcome.exact &= !outcome.strike.device && !outcome.strike.allocator;
     outcome.tally = simulated_since(&w->sim, &before);
     trace("%s of memory %d, stream %p: %s, head %d%s", r->kind->name, (int)(s - w->subjects),
-          r->stream, sb_status_name(outcome.status), sb_mem_head(s->mem),
+          (void *)r->stream, sb_status_name(outcome.status), sb_mem_head(s->mem),
           w->unsettled ? ", unsettled" : "");
     fuzz_check_error(outcome.status, &err);
     fuzz_check(outcome.status == SB_OK || !out, "%s failed and gave a pointer", r->kind->name);

@@ -30,4 +30,37 @@ for standard in c11 c17 c++11 c++20; do
     done
     check $language $standard "$compiler" "${headers[@]}"
 done
+
+compiles() { # LANGUAGE STATEMENTS
+    local compiler=$cc
+    [ "$1" = c ] || compiler=$cxx
+    "$compiler" -x "$1" "${warnings[@]}" "-I$include" -fsyntax-only - 2>/dev/null <<EOF
+#include <syncblob/syncblob.h>
+void f(sb_context *context, sb_blob *blob, const sb_blob *read_only, void *any, int *number);
+void f(sb_context *context, sb_blob *blob, const sb_blob *read_only, void *any, int *number) {
+    const sb_mem *read;
+    sb_mem *mem;
+    (void)context, (void)blob, (void)read_only, (void)any, (void)number, (void)read, (void)mem;
+    $2
+}
+EOF
+}
+
+takes() { # LANGUAGE STATEMENTS
+    compiles "$@" || { echo "does not compile as $1: $2"; status=1; }
+}
+
+refuses() { # LANGUAGE STATEMENTS
+    ! compiles "$@" || { echo "compiles as $1: $2"; status=1; }
+}
+
+# A stream is no other pointer, and nothing to write comes from a blob that is const.
+for language in c c++; do
+    takes $language 'sb_context_forget_stream(context, (sb_stream)any, NULL);'
+    refuses $language 'sb_context_forget_stream(context, number, NULL);'
+    takes $language 'sb_blob_data(read_only, &read, NULL); sb_blob_mutable_data(blob, &mem, NULL);'
+    refuses $language 'sb_blob_data(blob, &mem, NULL);'
+    refuses $language 'sb_blob_mutable_data(read_only, &mem, NULL);'
+done
+refuses c++ 'sb_context_forget_stream(context, any, NULL);'
 exit $status

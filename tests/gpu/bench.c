@@ -370,7 +370,7 @@ static double both(struct overlap *o, bool push, bool scales) {
     assert_ok(sb_mem_mutable_cpu_data(o->mem, &out, &err));
     double start = now();
     if (push)
-        assert_ok(sb_mem_async_gpu_push(o->mem, o->stage->stream, &err));
+        assert_ok(sb_mem_async_gpu_push(o->mem, (sb_stream)o->stage->stream, &err));
     if (scales)
         queue_scales(o);
     assert_ok(sb_mem_synchronize(o->mem, &err));

@@ -60,7 +60,7 @@ void stage_close(struct stage *stage) {
     sb_error err;
     sb__cu_context current = NULL;
     sb__cu_device device;
-    assert_ok(sb_context_forget_stream(stage->context, stage->stream, &err));
+    assert_ok(sb_context_forget_stream(stage->context, (sb_stream)stage->stream, &err));
     stream_end(stage, stage->stream);
     sb_context_trim(stage->context);
     sb_stats stats = stats_of(stage->context);

@@ -81,11 +81,11 @@ static void no_memory_is_pinned_on_request(void **state) {
     stage_open(&stage, &options);
     sb_mem *mem = mem_on_host(stage.context, BYTES, 3);
     assert_int_equal(sb_mem_storage(mem, SB_SIDE_CPU), SB_STORAGE_OWNED);
-    assert_ok(sb_mem_async_gpu_push(mem, stage.stream, &err));
-    assert_ok(sb_mem_mutable_gpu_data_on(mem, stage.stream, &out, &err));
+    assert_ok(sb_mem_async_gpu_push(mem, (sb_stream)stage.stream, &err));
+    assert_ok(sb_mem_mutable_gpu_data_on(mem, (sb_stream)stage.stream, &out, &err));
     queue_pause(&stage, stage.stream);
     queue_fill(&stage, stage.stream, out, 4, BYTES);
-    assert_ok(sb_mem_async_cpu_pull(mem, stage.stream, &err));
+    assert_ok(sb_mem_async_cpu_pull(mem, (sb_stream)stage.stream, &err));
     assert_true(host_holds(mem, 4));
     assert_int_equal(stats_of(stage.context).pinned_peak, 0);
     sb_mem_release(mem);
@@ -316,8 +316,8 @@ static void leave_everything_alive(void) {
     assert_ok(sb_blob_mutable_gpu_data(blob_alive, &out, &err));
     assert_ok(sb_blob_asum_data(blob_alive, &sum, &err));
     queue_pause(&last, last.stream);
-    assert_ok(sb_mem_async_gpu_push(alive[0], last.stream, &err));
-    assert_ok(sb_mem_async_cpu_pull(alive[1], last.stream, &err));
+    assert_ok(sb_mem_async_gpu_push(alive[0], (sb_stream)last.stream, &err));
+    assert_ok(sb_mem_async_cpu_pull(alive[1], (sb_stream)last.stream, &err));
 }
 
 static void release_everything(void) {

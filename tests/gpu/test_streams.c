@@ -28,7 +28,7 @@ static void scene_open(struct scene *scene, unsigned int flags) {
 
 static void scene_close(struct scene *scene) {
     sb_error err;
-    assert_ok(sb_context_forget_stream(scene->context, scene->stream, &err));
+    assert_ok(sb_context_forget_stream(scene->context, (sb_stream)scene->stream, &err));
     stream_end(&scene->stage, scene->stream);
     device_end(&scene->stage, scene->seen);
     stage_close(&scene->stage);
@@ -63,9 +63,9 @@ static void push_comes_before_use(struct scene *scene) {
     sb_mem *mem = mem_on_host(scene->context, BYTES, 7);
     struct copies before = copies_so_far(scene->context);
     queue_pause(&scene->stage, scene->stage.stream);
-    assert_ok(sb_mem_async_gpu_push(mem, scene->stage.stream, &err));
+    assert_ok(sb_mem_async_gpu_push(mem, (sb_stream)scene->stage.stream, &err));
     assert_int_equal(sb_mem_head(mem), SB_HEAD_SYNCED);
-    assert_ok(sb_mem_gpu_data_on(mem, scene->stream, &in, &err));
+    assert_ok(sb_mem_gpu_data_on(mem, (sb_stream)scene->stream, &in, &err));
     queue_copy(&scene->stage, scene->stream, scene->seen, in, BYTES);
     assert_seen(scene, 7);
     assert_transfers(scene->context, &before, 1, 0, BYTES);
@@ -76,11 +76,11 @@ static void pull_comes_after_the_writer(struct scene *scene) {
     sb_error err;
     void *out;
     sb_mem *mem = mem_make(scene->context, BYTES);
-    assert_ok(sb_mem_overwrite_gpu_on(mem, scene->stream, &out, &err));
+    assert_ok(sb_mem_overwrite_gpu_on(mem, (sb_stream)scene->stream, &out, &err));
     struct copies before = copies_so_far(scene->context);
     queue_pause(&scene->stage, scene->stream);
     queue_fill(&scene->stage, scene->stream, out, 9, BYTES);
-    assert_ok(sb_mem_async_cpu_pull(mem, scene->stage.stream, &err));
+    assert_ok(sb_mem_async_cpu_pull(mem, (sb_stream)scene->stage.stream, &err));
     assert_int_equal(sb_mem_head(mem), SB_HEAD_SYNCED);
     assert_true(host_holds(mem, 9));
     assert_transfers(scene->context, &before, 0, 1, BYTES);
@@ -93,13 +93,13 @@ static void prefetch_is_the_const_access_queued(struct scene *scene) {
     sb_mem *mem = mem_on_host(scene->context, BYTES, 5);
     struct copies before = copies_so_far(scene->context);
     queue_pause(&scene->stage, scene->stream);
-    assert_ok(sb_mem_prefetch_gpu(mem, scene->stream, &err));
+    assert_ok(sb_mem_prefetch_gpu(mem, (sb_stream)scene->stream, &err));
     assert_int_equal(sb_mem_head(mem), SB_HEAD_SYNCED);
     assert_true(device_holds(&scene->stage, gpu_pointer(mem), BYTES, 5));
-    assert_ok(sb_mem_mutable_gpu_data_on(mem, scene->stream, &out, &err));
+    assert_ok(sb_mem_mutable_gpu_data_on(mem, (sb_stream)scene->stream, &out, &err));
     queue_pause(&scene->stage, scene->stream);
     queue_fill(&scene->stage, scene->stream, out, 6, BYTES);
-    assert_ok(sb_mem_prefetch_cpu(mem, scene->stream, &err));
+    assert_ok(sb_mem_prefetch_cpu(mem, (sb_stream)scene->stream, &err));
     assert_ok(sb_mem_synchronize(mem, &err));
     assert_true(host_holds(mem, 6));
     assert_transfers(scene->context, &before, 1, 1, BYTES);
@@ -115,8 +115,8 @@ static void host_writes_wait_for_a_push(struct scene *scene) {
     void *out;
     sb_mem *mem = mem_on_host(scene->context, BYTES, 7);
     queue_pause(&scene->stage, scene->stream);
-    assert_ok(sb_mem_async_gpu_push(mem, scene->stream, &err));
-    assert_ok(sb_mem_gpu_data_on(mem, scene->stream, &in, &err));
+    assert_ok(sb_mem_async_gpu_push(mem, (sb_stream)scene->stream, &err));
+    assert_ok(sb_mem_gpu_data_on(mem, (sb_stream)scene->stream, &in, &err));
     look_later(scene, in);
     assert_ok(sb_mem_mutable_cpu_data(mem, &out, &err));
     memset(out, 8, BYTES);
@@ -129,7 +129,7 @@ static void a_transfer_waits_for_readers(struct scene *scene) {
     const void *in;
     void *out;
     sb_mem *mem = mem_on_host(scene->context, BYTES, 7);
-    assert_ok(sb_mem_gpu_data_on(mem, scene->stream, &in, &err));
+    assert_ok(sb_mem_gpu_data_on(mem, (sb_stream)scene->stream, &in, &err));
     look_later(scene, in);
     assert_ok(sb_mem_mutable_cpu_data(mem, &out, &err));
     memset(out, 8, BYTES);
@@ -142,7 +142,7 @@ static void clear_waits_for_readers(struct scene *scene) {
     sb_error err;
     const void *in;
     sb_mem *mem = mem_on_device(&scene->stage, scene->context, BYTES, 7);
-    assert_ok(sb_mem_gpu_data_on(mem, scene->stream, &in, &err));
+    assert_ok(sb_mem_gpu_data_on(mem, (sb_stream)scene->stream, &in, &err));
     look_later(scene, in);
     assert_ok(sb_mem_clear(mem, &err));
     assert_true(host_holds(mem, 0));
@@ -161,7 +161,7 @@ static void a_free_waits_for_readers(struct scene *scene) {
     sb_error err;
     const void *in;
     sb_mem *mem = mem_on_host(scene->context, BYTES, 7);
-    assert_ok(sb_mem_gpu_data_on(mem, scene->stream, &in, &err));
+    assert_ok(sb_mem_gpu_data_on(mem, (sb_stream)scene->stream, &in, &err));
     look_later(scene, in);
     sb_mem_release(mem);
     reuse_device_memory(scene);
@@ -172,7 +172,7 @@ static void evict_waits_for_readers(struct scene *scene) {
     sb_error err;
     const void *in;
     sb_mem *mem = mem_on_host(scene->context, BYTES, 7);
-    assert_ok(sb_mem_gpu_data_on(mem, scene->stream, &in, &err));
+    assert_ok(sb_mem_gpu_data_on(mem, (sb_stream)scene->stream, &in, &err));
     look_later(scene, in);
     assert_ok(sb_mem_evict_gpu(mem, &err));
     assert_int_equal(sb_mem_head(mem), SB_HEAD_AT_CPU);
@@ -187,8 +187,8 @@ static void freed_host_memory_waits_for_a_push(struct scene *scene) {
     const void *in;
     sb_mem *mem = mem_on_host(scene->context, BYTES, 7);
     queue_pause(&scene->stage, scene->stream);
-    assert_ok(sb_mem_async_gpu_push(mem, scene->stream, &err));
-    assert_ok(sb_mem_gpu_data_on(mem, scene->stream, &in, &err));
+    assert_ok(sb_mem_async_gpu_push(mem, (sb_stream)scene->stream, &err));
+    assert_ok(sb_mem_gpu_data_on(mem, (sb_stream)scene->stream, &in, &err));
     queue_copy(&scene->stage, scene->stream, scene->seen, in, BYTES);
     sb_mem_release(mem);
     sb_mem *next = mem_on_host(scene->context, BYTES, 9);
@@ -206,9 +206,9 @@ static void fresh_memory_is_ready_on_another_stream(struct scene *scene) {
     void *out;
     for (int i = 0; i < 8; i++) {
         sb_mem *zeros = mem_make(scene->context, BYTES), *filled = mem_make(scene->context, BYTES);
-        assert_ok(sb_mem_gpu_data_on(zeros, scene->stream, &in, &err));
+        assert_ok(sb_mem_gpu_data_on(zeros, (sb_stream)scene->stream, &in, &err));
         queue_copy(&scene->stage, scene->stream, scene->seen, in, BYTES);
-        assert_ok(sb_mem_overwrite_gpu_on(filled, scene->stream, &out, &err));
+        assert_ok(sb_mem_overwrite_gpu_on(filled, (sb_stream)scene->stream, &out, &err));
         queue_fill(&scene->stage, scene->stream, out, 0xA0 + i, BYTES);
         assert_true(host_holds(filled, 0xA0 + i));
         assert_seen(scene, 0);
@@ -256,7 +256,7 @@ static void the_legacy_stream_is_ordered_as_in_caffe(void **state) {
     assert_true(host_holds(mem, 3));
     host_fill(mem, 4);
     assert_ok(sb_context_stream(scene.context, &own, &err));
-    queue_pause(&scene.stage, own);
+    queue_pause(&scene.stage, (sb__cu_stream)own);
     assert_ok(sb_mem_gpu_data_on(mem, own, &in, &err));
     queue_copy(&scene.stage, NULL, scene.seen, in, BYTES);
     stream_wait(&scene.stage, NULL);
@@ -292,13 +292,13 @@ static void a_named_stream_comes_after_the_legacy_one(struct scene *scene) {
     assert_ok(sb_mem_mutable_gpu_data(mem, &out, &err));
     queue_pause(&scene->stage, NULL);
     queue_fill(&scene->stage, NULL, out, 3, BYTES);
-    assert_ok(sb_mem_gpu_data_on(mem, scene->stream, &in, &err));
+    assert_ok(sb_mem_gpu_data_on(mem, (sb_stream)scene->stream, &in, &err));
     queue_copy(&scene->stage, scene->stream, scene->seen, in, BYTES);
     assert_seen(scene, 3);
     assert_ok(sb_mem_mutable_gpu_data(mem, &out, &err));
     queue_pause(&scene->stage, NULL);
     queue_fill(&scene->stage, NULL, out, 4, BYTES);
-    assert_ok(sb_mem_async_cpu_pull(mem, scene->stream, &err));
+    assert_ok(sb_mem_async_cpu_pull(mem, (sb_stream)scene->stream, &err));
     assert_true(host_holds(mem, 4));
     sb_mem_release(mem);
 }
@@ -331,10 +331,11 @@ static void a_captured_stream_is_refused(struct scene *scene) {
     sb_mem *ready = mem_on_device(&scene->stage, scene->context, BYTES, 6);
     begin_capture(scene);
     sb_mem *mem = mem_on_host(scene->context, BYTES, 7);
-    assert_status(SB_ERR_UNSUPPORTED, sb_mem_gpu_data_on(ready, scene->stream, &in, &err));
-    assert_status(SB_ERR_UNSUPPORTED, sb_mem_gpu_data_on(mem, scene->stream, &in, &err));
-    assert_status(SB_ERR_UNSUPPORTED, sb_mem_async_gpu_push(mem, scene->stream, &err));
-    assert_status(SB_ERR_UNSUPPORTED, sb_mem_prefetch_gpu(mem, scene->stream, &err));
+    assert_status(SB_ERR_UNSUPPORTED,
+                  sb_mem_gpu_data_on(ready, (sb_stream)scene->stream, &in, &err));
+    assert_status(SB_ERR_UNSUPPORTED, sb_mem_gpu_data_on(mem, (sb_stream)scene->stream, &in, &err));
+    assert_status(SB_ERR_UNSUPPORTED, sb_mem_async_gpu_push(mem, (sb_stream)scene->stream, &err));
+    assert_status(SB_ERR_UNSUPPORTED, sb_mem_prefetch_gpu(mem, (sb_stream)scene->stream, &err));
     assert_int_equal(sb_mem_head(mem), SB_HEAD_AT_CPU);
     assert_ok(sb_mem_mutable_gpu_data(mem, &out, &err)); /* work elsewhere is no part of it */
     assert_true(host_holds(mem, 7));
@@ -350,7 +351,7 @@ static void a_known_stream_may_be_captured(struct scene *scene) {
     const void *in;
     void *out;
     sb_mem *mem = mem_on_host(scene->context, BYTES, 7);
-    assert_ok(sb_mem_gpu_data_on(mem, scene->stream, &in, &err));
+    assert_ok(sb_mem_gpu_data_on(mem, (sb_stream)scene->stream, &in, &err));
     assert_ok(sb_mem_synchronize(mem, &err));
     stream_wait(&scene->stage, scene->stream);
     begin_capture(scene);
@@ -375,8 +376,8 @@ static void use_everything(struct scene *scene) {
     assert_ok(sb_blob_overwrite_cpu_data(blob, &out, &err));
     memset(out, 0, 4004);
     assert_ok(sb_blob_mutable_data(blob, &mem, &err));
-    assert_ok(sb_mem_async_gpu_push(mem, scene->stream, &err));
-    assert_ok(sb_blob_gpu_data_on(blob, scene->stream, &in, &err));
+    assert_ok(sb_mem_async_gpu_push(mem, (sb_stream)scene->stream, &err));
+    assert_ok(sb_blob_gpu_data_on(blob, (sb_stream)scene->stream, &in, &err));
     assert_ok(sb_blob_asum_data(blob, &sum, &err));
     assert_ok(sb_blob_scale_data(blob, 2, &err));
     assert_ok(sb_blob_update(blob, &err));
@@ -467,8 +468,9 @@ static void a_stream_of_another_context_is_refused(void **state) {
     cu_ok(cuStreamCreate(&stream, STREAM_NON_BLOCKING));
     cu_ok(cuCtxPopCurrent_v2(&popped));
     sb_mem *mem = mem_on_host(scene.context, BYTES, 7);
-    assert_status(SB_ERR_WRONG_DEVICE, sb_mem_gpu_data_on(mem, stream, &in, &err));
-    assert_status(SB_ERR_UNSUPPORTED, sb_mem_gpu_data_on(mem, SB__CU_STREAM_PER_THREAD, &in, &err));
+    assert_status(SB_ERR_WRONG_DEVICE, sb_mem_gpu_data_on(mem, (sb_stream)stream, &in, &err));
+    assert_status(SB_ERR_UNSUPPORTED,
+                  sb_mem_gpu_data_on(mem, (sb_stream)SB__CU_STREAM_PER_THREAD, &in, &err));
     assert_int_equal(sb_mem_head(mem), SB_HEAD_AT_CPU);
     sb_mem_release(mem);
     cu_ok(cuCtxPushCurrent_v2(other.context));

@@ -92,7 +92,7 @@ static void return_loan(const struct stage *stage, struct loan *loan) {
 
 static sb_status call_for_pointer(struct run *run, const struct move *move, void **out,
                                   sb_error *err) {
-    sb_stream s = run->stage->stream;
+    sb_stream s = (sb_stream)run->stage->stream;
     const void **in = (const void **)out;
     switch (move->column) {
     case CPU_DATA:
@@ -115,7 +115,7 @@ static sb_status call_for_pointer(struct run *run, const struct move *move, void
 
 static sb_status call(struct run *run, const struct move *move, struct loan *loan, void **out,
                       sb_error *err) {
-    sb_stream s = run->stage->stream;
+    sb_stream s = (sb_stream)run->stage->stream;
     uint32_t flags = move->read_only ? SB_READ_ONLY : 0;
     if (move->access != NO_POINTER)
         return call_for_pointer(run, move, out, err);

@@ -84,7 +84,7 @@ static sb_status work_once(struct worker *w, sb_blob *blob) {
     if (st == SB_OK)
         st = sb_blob_mutable_data(blob, &mem, NULL);
     if (st == SB_OK)
-        st = sb_mem_async_gpu_push(mem, w->stream, NULL);
+        st = sb_mem_async_gpu_push(mem, (sb_stream)w->stream, NULL);
     if (st == SB_OK)
         st = sb_blob_scale_data(blob, 2, NULL);
     if (st == SB_OK)
@@ -125,7 +125,7 @@ static void threads_with_blobs_and_streams_of_their_own(void **state) {
         assert_int_equal(pthread_join(threads[i], NULL), 0);
     for (int i = 0; i < THREADS; i++) {
         assert_int_equal(workers[i].status, SB_OK);
-        assert_ok(sb_context_forget_stream(stage.context, workers[i].stream, &err));
+        assert_ok(sb_context_forget_stream(stage.context, (sb_stream)workers[i].stream, &err));
         stream_end(&stage, workers[i].stream);
     }
     stage_close(&stage);

@@ -346,20 +346,20 @@ sb_status __wrap_sb_sim_stream_create(sb_context *context, sb_stream *out, sb_er
     if (result == CUDA_SUCCESS && !replace_stream(shim_of(context), NULL, stream))
         return sb_backend_fail(err, SB_ERR_OVER_LIMIT, 0, "more streams than the shim keeps");
     if (result == CUDA_SUCCESS)
-        *out = stream;
+        *out = (sb_stream)stream;
     return status_of(result, err);
 }
 
 sb_status __wrap_sb_sim_stream_destroy(sb_context *context, sb_stream stream, sb_error *err) {
-    (void)replace_stream(shim_of(context), stream, NULL);
-    IN_CONTEXT(context, cuStreamSynchronize(stream));
+    (void)replace_stream(shim_of(context), (CUstream)stream, NULL);
+    IN_CONTEXT(context, cuStreamSynchronize((CUstream)stream));
     (void)result;
-    return status_of(cuStreamDestroy(stream), err);
+    return status_of(cuStreamDestroy((CUstream)stream), err);
 }
 
 sb_status __wrap_sb_sim_launch(sb_context *context, sb_stream stream, void (*kernel)(void *user),
                                void *user, sb_error *err) {
-    IN_CONTEXT(context, standin_launch(stream, kernel, user));
+    IN_CONTEXT(context, standin_launch((CUstream)stream, kernel, user));
     return status_of(result, err);
 }
 

@@ -98,14 +98,14 @@ static void use_everything(struct stage *stage, CUstream stream) {
     assert_ok(sb_blob_create_shaped(stage->rig.context, SB_DTYPE_F32, shape, 1, &blob, &err));
     assert_ok(sb_blob_overwrite_cpu_data_f32(blob, &out, &err));
     memset(out, 0, 4000);
-    assert_ok(sb_mem_async_gpu_push(data_of(blob), stream, &err));
-    assert_ok(sb_mem_gpu_data_on(data_of(blob), stream, &in, &err));
+    assert_ok(sb_mem_async_gpu_push(data_of(blob), (sb_stream)stream, &err));
+    assert_ok(sb_mem_gpu_data_on(data_of(blob), (sb_stream)stream, &in, &err));
     assert_ok(sb_blob_asum_data(blob, &sum, &err));
     assert_ok(sb_blob_sumsq_data(blob, &sum, &err));
     assert_ok(sb_blob_scale_data(blob, 2, &err));
     assert_ok(sb_blob_update(blob, &err));
     assert_ok(sb_blob_clear_data(blob, &err));
-    assert_ok(sb_context_forget_stream(stage->rig.context, stream, &err));
+    assert_ok(sb_context_forget_stream(stage->rig.context, (sb_stream)stream, &err));
     sb_blob_destroy(blob);
 }
 
@@ -165,11 +165,11 @@ static void a_capture_elsewhere_goes_on(void **state) {
         CUstream captured = stage_stream(&stage, flags[i]);
         begin_capture(&stage, captured);
         sb_mem *mem = mem_on_host(&stage, 7);
-        assert_status(SB_ERR_UNSUPPORTED, sb_mem_gpu_data_on(mem, captured, &in, &err));
+        assert_status(SB_ERR_UNSUPPORTED, sb_mem_gpu_data_on(mem, (sb_stream)captured, &in, &err));
         step(mem, MUTABLE_GPU);
         host_holds(mem, 7);
-        assert_status(SB_ERR_UNSUPPORTED,
-                      sb__cuda_backend.check_stream(stage.rig.context->device, captured, &err));
+        assert_status(SB_ERR_UNSUPPORTED, sb__cuda_backend.check_stream(stage.rig.context->device,
+                                                                        (sb_stream)captured, &err));
         step(mem, MUTABLE_CPU);
         if (i == 1) /* the legacy default stream is ordered with the captured one */
             assert_status(SB_ERR_UNSUPPORTED, sb_mem_gpu_data_on(mem, NULL, &in, &err));
@@ -190,14 +190,15 @@ static void a_known_stream_may_be_captured(void **state) {
     stage_open(&stage, 0);
     CUstream stream = stage_stream(&stage, CU_STREAM_NON_BLOCKING);
     sb_mem *mem = mem_on_host(&stage, 7);
-    assert_ok(sb_mem_gpu_data_on(mem, stream, &in, &err));
+    assert_ok(sb_mem_gpu_data_on(mem, (sb_stream)stream, &in, &err));
     assert_ok(sb_mem_synchronize(mem, &err));
     begin_capture(&stage, stream);
     assert_status(SB_ERR_UNSUPPORTED, sb_mem_mutable_gpu_data(mem, &out, &err));
-    assert_status(SB_ERR_UNSUPPORTED, sb_context_forget_stream(stage.rig.context, stream, &err));
+    assert_status(SB_ERR_UNSUPPORTED,
+                  sb_context_forget_stream(stage.rig.context, (sb_stream)stream, &err));
     end_capture(&stage, stream);
     assert_ok(sb_mem_mutable_gpu_data(mem, &out, &err));
-    assert_ok(sb_context_forget_stream(stage.rig.context, stream, &err));
+    assert_ok(sb_context_forget_stream(stage.rig.context, (sb_stream)stream, &err));
     sb_mem_release(mem);
     stage_stream_destroy(&stage, stream);
     stage_close(&stage);
@@ -260,7 +261,7 @@ static void count_run(void *user) {
     ++*(int *)user;
 }
 
-static void launch(struct stage *stage, sb_stream stream, void (*kernel)(void *user), void *user) {
+static void launch(struct stage *stage, CUstream stream, void (*kernel)(void *user), void *user) {
     CUcontext old;
     assert_int_equal(cuCtxPushCurrent(stage->primary), CUDA_SUCCESS);
     assert_int_equal(standin_launch(stream, kernel, user), CUDA_SUCCESS);
@@ -275,7 +276,7 @@ static void closing_waits_for_queued_work(void **state) {
     int ran = 0;
     stage_open(&stage, 0);
     assert_ok(sb_context_stream(stage.rig.context, &own, &err));
-    launch(&stage, own, count_run, &ran);
+    launch(&stage, (CUstream)own, count_run, &ran);
     rig_close(&stage.rig);
     assert_int_equal(ran, 1);
     assert_int_equal(cuDevicePrimaryCtxRelease(0), CUDA_SUCCESS);
@@ -303,12 +304,12 @@ static void a_free_comes_after_its_users(void **state) {
         stage_open(&stage, 0);
         CUstream stream = stage_stream(&stage, CU_STREAM_NON_BLOCKING);
         sb_mem *mem = mem_on_host(&stage, 7);
-        assert_ok(sb_mem_gpu_data_on(mem, stream, &in, &err));
+        assert_ok(sb_mem_gpu_data_on(mem, (sb_stream)stream, &in, &err));
         assert_ok(sb_mem_synchronize(mem, &err));
         struct reader reader = {(CUdeviceptr)(uintptr_t)in, 0};
         launch(&stage, stream, read_memory, &reader);
         sb_mem_release(mem);
-        assert_ok(sb_context_forget_stream(stage.rig.context, stream, &err));
+        assert_ok(sb_context_forget_stream(stage.rig.context, (sb_stream)stream, &err));
         assert_int_equal(reader.found, 1);
         stage_stream_destroy(&stage, stream);
         stage_close(&stage);
@@ -331,7 +332,8 @@ static void what_is_another_devices_is_refused(void **state) {
     sb_mem *here = mem_on_host(&stage, 7), *there;
     assert_ok(sb_context_stream(other.context, &stream, &err));
     assert_status(SB_ERR_WRONG_DEVICE, sb_mem_gpu_data_on(here, stream, &in, &err));
-    assert_status(SB_ERR_UNSUPPORTED, sb_mem_gpu_data_on(here, CU_STREAM_PER_THREAD, &in, &err));
+    assert_status(SB_ERR_UNSUPPORTED,
+                  sb_mem_gpu_data_on(here, (sb_stream)CU_STREAM_PER_THREAD, &in, &err));
     assert_ok(sb_mem_create(other.context, BYTES, &there, &err));
     assert_ok(sb_mem_gpu_data(there, &in, &err));
     assert_status(SB_ERR_WRONG_DEVICE,

@@ -80,7 +80,7 @@ static void use_stream(struct stage *s, int stream) {
     sb_mem *mem;
     const void *ptr;
     assert_ok(sb_mem_create(s->context, BYTES, &mem, &err));
-    assert_ok(sb_mem_gpu_data_on(mem, &stream_objects[stream], &ptr, &err));
+    assert_ok(sb_mem_gpu_data_on(mem, (sb_stream)&stream_objects[stream], &ptr, &err));
     sb_mem_release(mem);
 }
 
@@ -96,13 +96,13 @@ static void take_stream_0(void *arg) {
     struct stage *s = arg;
     sb_error err;
     const void *ptr;
-    assert_ok(sb_mem_gpu_data_on(s->mem, &stream_objects[0], &ptr, &err));
+    assert_ok(sb_mem_gpu_data_on(s->mem, (sb_stream)&stream_objects[0], &ptr, &err));
 }
 
 static void forget_stream_0(void *arg) {
     struct stage *s = arg;
     sb_error err;
-    assert_ok(sb_context_forget_stream(s->context, &stream_objects[0], &err));
+    assert_ok(sb_context_forget_stream(s->context, (sb_stream)&stream_objects[0], &err));
 }
 
 static void synchronize_context(void *arg) {
@@ -138,7 +138,7 @@ static void touch_gpu(void *arg) {
 static void prefetch_gpu(void *arg) {
     struct stage *s = arg;
     sb_error err;
-    assert_ok(sb_mem_prefetch_gpu(s->mem, &stream_objects[1], &err));
+    assert_ok(sb_mem_prefetch_gpu(s->mem, (sb_stream)&stream_objects[1], &err));
 }
 
 static void overwrite_gpu(void *arg) {
@@ -288,7 +288,7 @@ static void *join_in(void *user) {
     sb_error err;
     const void *ptr;
     quiet_await(&r->giving_up);
-    assert_ok(sb_mem_gpu_data_on(r->stage.mem, &stream_objects[0], &ptr, &err));
+    assert_ok(sb_mem_gpu_data_on(r->stage.mem, (sb_stream)&stream_objects[0], &ptr, &err));
     quiet_raise(&r->joined);
     return NULL;
 }

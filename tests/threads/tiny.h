@@ -81,7 +81,7 @@ static sb_status tiny_check_pointer(void *device, const void *ptr, size_t bytes,
 }
 
 static sb_stream tiny_own_stream(void *device) {
-    return tiny_enter(device);
+    return (sb_stream)tiny_enter(device);
 }
 
 static sb_status tiny_stream(void *device, sb_stream stream, sb_error *err) {

@@ -735,7 +735,7 @@ static void unknown_streams_are_of_the_wrong_device(void **state) {
     char host[64] = {0};
     sb_stream gone = new_stream(&f);
     assert_ok(sb_sim_stream_destroy(f.context, gone, &err));
-    sb_stream strangers[] = {new_stream(&g), g.own, gone, &err};
+    sb_stream strangers[] = {new_stream(&g), g.own, gone, (sb_stream)&err};
     char *a = new_memory(&f, 64, f.own);
     char *b = new_memory(&f, 64, f.own);
     void *event = record(&f, f.own);
@@ -846,7 +846,7 @@ static void assert_all_refuse(sb_status expected, sb_context *context) {
     assert_status(expected, sb_sim_fail_also(context, SB_SIM_ANY, 1, SB_SIM_FAIL_NOW, &err));
     assert_status(expected, sb_sim_calls(context, calls, SB_SIM_OP_COUNT, &err));
     assert_status(expected, sb_sim_stream_create(context, &stream, &err));
-    assert_status(expected, sb_sim_stream_destroy(context, &byte, &err));
+    assert_status(expected, sb_sim_stream_destroy(context, (sb_stream)&byte, &err));
     assert_status(expected, sb_sim_launch(context, NULL, note, NULL, &err));
     assert_status(expected, sb_sim_malloc(context, 8, &ptr, &err));
     assert_status(expected, sb_sim_free(context, NULL, &err));

@@ -74,6 +74,7 @@ fn c_name(rust: &str) -> &str {
         "usize" => "size_t",
         "f32" => "float",
         "f64" => "double",
+        "sb_stream_handle" => "struct sb_stream_handle", // never defined, without a typedef
         ours if ours.starts_with("sb_") => ours,
         other => panic!("no such type in C: {other}"),
     }

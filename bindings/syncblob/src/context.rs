@@ -100,7 +100,9 @@ impl Context {
     /// [`NoDevice`](crate::ErrorKind::NoDevice); a device that fails.
     pub fn forget_stream(&self, stream: Stream<'_>) -> Result<()> {
         // SAFETY: NULL and live contexts are allowed; the stream is live.
-        check(|err| unsafe { sys::sb_context_forget_stream(self.as_ptr(), stream.as_raw(), err) })
+        check(|err| unsafe {
+            sys::sb_context_forget_stream(self.as_ptr(), stream.as_raw().cast(), err)
+        })
     }
 
     /// The simulated device, where the device is one.

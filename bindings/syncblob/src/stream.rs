@@ -61,12 +61,12 @@ impl<'a> Stream<'a> {
     /// The handle is a live stream until every context that it is used with was
     /// told to [forget](crate::Context::forget_stream) it.
     pub const unsafe fn from_raw(raw: *mut c_void) -> Self {
-        Self { raw, context: ptr::null(), alive: PhantomData }
+        Self { raw: raw.cast(), context: ptr::null(), alive: PhantomData }
     }
 
     /// The raw handle.
     pub fn as_raw(self) -> *mut c_void {
-        self.raw
+        self.raw.cast()
     }
 }
 

@@ -94,10 +94,10 @@ SB_API size_t sb_dtype_size(int32_t dtype);
  *  @return [borrowed] static text. */
 SB_API const char *sb_dtype_name(int32_t dtype);
 
-/** A stream of a device: the backend's raw handle (a CUstream on CUDA, an
- *  sb_sim_stream on the simulated device). NULL is the device's legacy
- *  default stream. */
-typedef void *sb_stream;
+/** A stream of a device: the backend's raw handle, cast to this type, which has no other use
+ *  (on CUDA a CUstream or cudaStream_t; on the simulated device what sb_sim_stream_create
+ *  gives). NULL is the device's legacy default stream. */
+typedef struct sb_stream_handle *sb_stream;
 
 /** Gives back memory that a caller lent. Runs exactly once, without any lock
  *  of the library held, never on a thread of a device driver. It must not
