@@ -41,6 +41,14 @@ int64_t watched_growth(const struct watched *watched) {
     return (int64_t)watched->counting.live_bytes - (int64_t)watched->before;
 }
 
+sb_text name_of(const sb_model *model) {
+    sb_text name = {NULL, 0};
+    sb_error err = fuzz_fresh_error();
+    sb_status st = sb_model_name(model, &name, &err);
+    fuzz_check(st == SB_OK, "no name: %d", st);
+    return name;
+}
+
 /* --- blobs ----------------------------------------------------------------------- */
 
 static const sb_mem *memory_of(const sb_blob *blob, bool diff) {

@@ -5,6 +5,9 @@
 
 #include "fuzz.h"
 
+/* The name of a net. */
+sb_text name_of(const sb_model *model);
+
 /* A host-only context without caches over a counting allocator. */
 struct watched {
     struct counting_allocator counting;

@@ -242,7 +242,7 @@ static void check_solver(const struct decoded_file *file, const sb_model *model)
 
 static void check_contents(const struct run *run, const struct decoded_file *file,
                            const sb_model *model) {
-    check_text(file->name, sb_model_name(model), "net");
+    check_text(file->name, name_of(model), "net");
     check_layers(run, file, model);
     if (sb_model_format(model) == SB_FORMAT_SOLVERSTATE)
         check_solver(file, model);

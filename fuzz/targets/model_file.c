@@ -167,7 +167,7 @@ static void check_bounds(const sb_model *model) {
 }
 
 static void check_listing(const struct run *run, const sb_model *model) {
-    check_text(sb_model_name(model), "the net's name");
+    check_text(name_of(model), "the net's name");
     for (int64_t i = SB_NO_LAYER; i < sb_model_num_layers(model); i++) {
         if (i >= 0 && i < 32)
             check_find(model, i);
@@ -219,7 +219,7 @@ static void check_same_model(const struct run *run, const sb_model *a, const sb_
     int64_t layers = sb_model_num_layers(a);
     fuzz_check(sb_model_format(a) == sb_model_format(b), "formats %d and %d", sb_model_format(a),
                sb_model_format(b));
-    fuzz_check(same_text(sb_model_name(a), sb_model_name(b)), "names differ");
+    fuzz_check(same_text(name_of(a), name_of(b)), "names differ");
     fuzz_check(layers == sb_model_num_layers(b), "%lld and %lld layers", (long long)layers,
                (long long)sb_model_num_layers(b));
     check_same_solver(a, b);
@@ -438,7 +438,7 @@ static void check_limits(const struct run *run, int32_t format, sb_status withou
     fuzz_check(watched_peak(run->watched) <= limits.max_memory, "%zu bytes at peak",
                watched_peak(run->watched));
     fuzz_check(sb_model_num_layers(model) <= 3 && count_blobs(model) <= 4 &&
-                   sb_model_name(model).size <= 8,
+                   (!model || name_of(model).size <= 8),
                "%lld layers, %lld blobs", (long long)sb_model_num_layers(model),
                (long long)count_blobs(model));
     close_model(model, &deleted);

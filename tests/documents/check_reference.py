@@ -12,7 +12,8 @@ stands for codes that a callback X of the caller's returns. Parentheses say why.
 holds everywhere: INVALID_ARGUMENT for a NULL.) Every pointer has a line @param with [owned],
 [borrowed] or, alone, [nullable]; a pointer that is returned has @return with one of the first two.
 Needing none: the error, the object that a function is called on, what is passed back to a callback,
-and numbers to be read or written. Every value of an enum says what it is.
+and numbers to be read or written. No function returns a struct. Every value of an enum says what
+it is.
 """
 import pathlib
 import re
@@ -119,6 +120,12 @@ def check_pointers(function):
         yield "returns a pointer and has no @return with [owned] or [borrowed]"
 
 
+def check_returned(function, structs):
+    """Other languages call functions that return a struct by ways of their own, or not at all."""
+    if function.returns in structs:
+        yield f"returns the struct {function.returns}, not through `out`"
+
+
 def check_names(function):
     """Words in brackets are of the vocabulary, and @param names parameters that there are."""
     known = {name for _, name in function.parameters}
@@ -135,7 +142,7 @@ def undocumented_values(text):
     """Values without a comment of their own; those made by a macro are not looked at."""
     for body in re.findall(r"^(?:typedef )?enum[^{;]*\{(.*?)^\}", text, re.DOTALL | re.MULTILINE):
         if "#define" not in body:
-            yield from re.findall(r"\b(SB_\w+)\s*(?:=\s*[-\w]+)?\s*,?\s*(?=\bSB_|\Z)", body)
+            yield from re.findall(r"\b(SB_\w+)\s*(?:=\s*[-\w]+(?: << \d+)?)?\s*,?\s*(?=\bSB_|\Z)", body)
 
 
 def read_headers(folder):
@@ -153,6 +160,8 @@ def problems(folder):
     functions = read_functions(texts)
     callbacks = [(header, comment_text(comment), name) for header, text in texts.items()
                  for comment, name in CALLBACK.findall(text)]
+    structs = {name for text in texts.values()
+               for name in re.findall(r"^(?:typedef )?\w+ (sb_\w+) \{", text, re.MULTILINE)}
     fallible = {f.name for f in functions if error_items(f.text)}
     exported = sum(len(re.findall(r"^SB_API ", text, re.MULTILINE)) for text in texts.values())
     if len(functions) != exported:
@@ -162,6 +171,7 @@ def problems(folder):
         if function.text and function.returns == "sb_status":
             found += check_errors(function.name, function.text, statuses, fallible)
         found += check_pointers(function)
+        found += check_returned(function, structs)
         found += check_names(function)
         yield from (f"{function.header}: {function.name}: {what}" for what in found)
     yield from (f"{header}: {name}: has no doc comment" for header, text, name in callbacks

@@ -105,7 +105,7 @@ static void see_model(struct wire *seen, const sb_model *model) {
     sb_error err;
     assert_ok(sb_model_save(model, bytes, sizeof bytes, &size, &err));
     wire_raw(seen, bytes, size);
-    wire_raw(seen, sb_model_name(model).bytes, sb_model_name(model).size);
+    wire_raw(seen, name_of(model).bytes, name_of(model).size);
     wire_varint(seen, (uint64_t)sb_model_num_layers(model));
     for (int64_t l = SB_NO_LAYER; l < sb_model_num_layers(model); l++)
         wire_varint(seen, (uint64_t)sb_model_num_blobs(model, l));

@@ -1,6 +1,16 @@
 #include "nets.h"
 
+#include "support.h"
+
 static const int64_t two_by_three[] = {2, 3}, two[] = {2};
+
+sb_text name_of(const sb_model *model) {
+    sb_text name = {NULL, 77};
+    sb_error err;
+    assert_ok(sb_model_name(model, &name, &err));
+    assert_int_equal(name.bytes[name.size], '\0');
+    return name;
+}
 
 void wire_blob_field(struct wire *wire, uint32_t field, const int64_t *dims, size_t axes,
                      float first) {

@@ -6,9 +6,14 @@
 
 #include "wire_builder.h"
 
+#include <syncblob/model.h>
+
 void net_current(struct wire *net);
 void net_v1(struct wire *net);
 void net_v0(struct wire *net);
+
+/* The name of a net. */
+sb_text name_of(const sb_model *model);
 
 /* A field that is a wire_blob. */
 void wire_blob_field(struct wire *wire, uint32_t field, const int64_t *dims, size_t axes,

@@ -340,10 +340,10 @@ static void test_a_new_name_replaces_all_old_ones(void **state) {
     wire_number(&expected, 5, 1);
     wire_text(&expected, 100, "");
     sb_model *model = open_wire(&wire);
-    assert_string_equal(sb_model_name(model).bytes, "older");
+    assert_string_equal(name_of(model).bytes, "older");
     assert_ok(sb_model_set_name(model, "newer", &err));
     assert_ok(sb_model_set_name(model, "new", &err));
-    assert_string_equal(sb_model_name(model).bytes, "new");
+    assert_string_equal(name_of(model).bytes, "new");
     found = save(model);
     assert_wire(&found, &expected);
     sb_model_destroy(model);
@@ -366,7 +366,7 @@ static void test_a_new_name_leaves_those_of_rewritten_layers(void **state) {
         assert_ok(sb_model_set_name(model, "new", &err));
         struct wire saved = save(model);
         sb_model *again = open_wire(&saved);
-        assert_int_equal(sb_model_name(again).size, 3);
+        assert_int_equal(name_of(again).size, 3);
         assert_ok(sb_model_layer(again, 0, &info, &err));
         assert_string_equal(info.name.bytes, "conv");
         assert_loads(again, 0, 1, 4, 7);

@@ -2770,8 +2770,15 @@ Errors: INVALID_ARGUMENT (no format, or AUTO), OUT_OF_MEMORY, CAP_REACHED.*/
     pub fn sb_model_destroy(model: *mut sb_model);
     ///SB_FORMAT_*, found out or given.
     pub fn sb_model_format(model: *const sb_model) -> i32;
-    ///The net's name; empty when there is none.
-    pub fn sb_model_name(model: *const sb_model) -> sb_text;
+    /**The net's name; empty when there is none.
+* out \[borrowed\] its bytes are, until the name is set or the model ends
+
+Errors: none.*/
+    pub fn sb_model_name(
+        model: *const sb_model,
+        out: *mut sb_text,
+        err: *mut sb_error,
+    ) -> sb_status;
     ///Layers, those without blobs included.
     pub fn sb_model_num_layers(model: *const sb_model) -> i64;
     /**What a layer is. * layer 0..num_layers-1

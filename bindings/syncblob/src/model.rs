@@ -401,8 +401,10 @@ impl Model {
 
     /// The net's name as the file has it.
     pub fn name_bytes(&self) -> &[u8] {
+        // SAFETY: the model is live, and a name there to be given.
+        let name = get(|out, err| unsafe { sys::sb_model_name(self.as_ptr(), out, err) });
         // SAFETY: the text stays until `set_name`, which needs `&mut self`.
-        unsafe { text_bytes(sys::sb_model_name(self.as_ptr())) }
+        name.map_or(&[], |text| unsafe { text_bytes(text) })
     }
 
     /// The number of layers, those without blobs included.

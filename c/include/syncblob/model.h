@@ -100,8 +100,10 @@ typedef struct sb_text {
     size_t size;       /**< without the NUL */
 } sb_text;
 
-/** The net's name; empty when there is none. */
-SB_API sb_text sb_model_name(const sb_model *model);
+/** The net's name; empty when there is none.
+ *  @param out [borrowed] its bytes are, until the name is set or the model ends
+ *  Errors: none. */
+SB_API sb_status sb_model_name(const sb_model *model, sb_text *out, sb_error *err);
 
 /** Layers, those without blobs included. */
 SB_API int64_t sb_model_num_layers(const sb_model *model);

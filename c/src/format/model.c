@@ -182,10 +182,11 @@ int32_t sb_model_format(const sb_model *model) {
     return model ? model->format : SB_FORMAT_AUTO;
 }
 
-sb_text sb_model_name(const sb_model *model) {
-    if (!model)
-        return (sb_text){"", 0};
-    return model->name.bytes ? (sb_text){model->name.bytes, model->name.size} : model->index.name;
+sb_status sb_model_name(const sb_model *model, sb_text *out, sb_error *err) {
+    if (!model || !out)
+        return sb__fail_null(err, model ? "out" : "model");
+    *out = model->name.bytes ? (sb_text){model->name.bytes, model->name.size} : model->index.name;
+    return SB_OK;
 }
 
 int64_t sb_model_num_layers(const sb_model *model) {

@@ -122,7 +122,7 @@ static void put_head(const struct save *save) {
     Sb__SolverState solver = SB__SOLVER_STATE__INIT;
     if (model->name.bytes) {
         net.has_name = 1;
-        net.name = binary(sb_model_name(model));
+        net.name = binary((sb_text){model->name.bytes, model->name.size});
         (void)sb__net_parameter__pack_to_buffer(&net, &save->sink->base);
     }
     if (model->solver_set) {
