@@ -393,9 +393,9 @@ static void add(const struct run *run, sb_model *model) {
     if (net && layers > 0)
         st = sb_model_add_blob(model, run->lot % layers, blob, SB_PROTO_WRITE_DIFF, &err);
     if (net && st == SB_OK)
-        st = sb_model_add_layer(model, "added", "Kind", &layer, &err);
+        st = sb_model_add_layer(model, "added", 5, "Kind", 4, &layer, &err);
     if (net && st == SB_OK)
-        st = sb_model_set_name(model, "renamed", &err);
+        st = sb_model_set_name(model, "renamed", 7, &err);
     if (sb_model_format(model) == SB_FORMAT_SOLVERSTATE)
         st = sb_model_set_solver_info(model, &set, &err);
     if (sb_model_format(model) != SB_FORMAT_BLOB && st == SB_OK)

@@ -45,7 +45,7 @@ static size_t make_net(const char *path) {
     must(sb_model_create(NULL, SB_FORMAT_CAFFEMODEL, &model, NULL));
     for (int i = 0; i < LAYERS; i++) {
         int64_t count = weights[(size_t)i % (sizeof weights / sizeof *weights)] / divisor;
-        must(sb_model_add_layer(model, "a layer", "Convolution", &layer, NULL));
+        must(sb_model_add_layer(model, "a layer", 7, "Convolution", 11, &layer, NULL));
         add_blob(model, layer, count);
         add_blob(model, layer, 256); /* the bias */
         elements += count + 256;

@@ -21,7 +21,7 @@ static sb_status add_layer(sb_model *net, const char *name, const char *type, co
                            int32_t num_axes, sb_error *err) {
     sb_blob *weights = NULL, *bias = NULL;
     int64_t layer;
-    sb_status st = sb_model_add_layer(net, name, type, &layer, err);
+    sb_status st = sb_model_add_layer(net, name, strlen(name), type, strlen(type), &layer, err);
     if (!st)
         st = fill(shape, num_axes, &weights, err);
     if (!st)
@@ -39,7 +39,7 @@ static sb_status make_net(const char *path, sb_error *err) {
     sb_model *net = NULL;
     sb_status st = sb_model_create(NULL, SB_FORMAT_CAFFEMODEL, &net, err);
     if (!st)
-        st = sb_model_set_name(net, "net", err);
+        st = sb_model_set_name(net, "net", 3, err);
     if (!st)
         st = add_layer(net, "conv1", "Convolution", (const int64_t[]){8, 3, 5, 5}, 4, err);
     if (!st)

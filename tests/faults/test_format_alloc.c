@@ -274,11 +274,11 @@ static sb_status save_file_from(struct scene *s, sb_error *err) {
 }
 
 static sb_status add_layer(struct scene *s, sb_error *err) {
-    return sb_model_add_layer(s->model, "name", "type", NULL, err);
+    return sb_model_add_layer(s->model, "name", 4, "type", 4, NULL, err);
 }
 
 static sb_status set_name(struct scene *s, sb_error *err) {
-    return sb_model_set_name(s->model, "other", err);
+    return sb_model_set_name(s->model, "other", 5, err);
 }
 
 static sb_status set_solver_info(struct scene *s, sb_error *err) {

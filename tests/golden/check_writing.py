@@ -64,6 +64,11 @@ def i64(value):
     return ctypes.c_int64(value)
 
 
+def text(value):
+    """Two arguments: bytes and their size."""
+    return value.encode(), ctypes.c_size_t(len(value.encode()))
+
+
 # --- the same things twice: for the library, and as Google's messages --------------------
 
 
@@ -139,16 +144,16 @@ class Checker(Tally):
 
     def check_net(self):
         model = self.library.made("sb_model_create", None, CAFFEMODEL)
-        expected = self.messages.NetParameter(name="\u91cd\u307f")
-        self.library.sb_model_set_name(model, expected.name.encode())
+        expected = self.messages.NetParameter(name="\u91cd\0\u307f")
+        self.library.sb_model_set_name(model, *text(expected.name))
         for number, blob in enumerate(blobs()):
             layer = expected.layer.add(name=f"layer/{number}", type="Convolution")
             layer.blobs.append(blob.as_message(self.messages))
-            index = self.library.made("sb_model_add_layer", model, layer.name.encode(),
-                                      layer.type.encode())
+            index = self.library.made("sb_model_add_layer", model, *text(layer.name),
+                                      *text(layer.type))
             self.add_blob(model, index.value or 0, blob)
         expected.layer.add(name="", type="Split")
-        self.library.made("sb_model_add_layer", model, b"", b"Split")
+        self.library.made("sb_model_add_layer", model, *text(""), *text("Split"))
         self.check("net of memory", self.saved(model), expected)
 
     def check_solver_state(self):

@@ -154,7 +154,7 @@ static void *net_of_layers(int layers, size_t *size) {
     sb_model *model;
     assert_ok(sb_model_create(NULL, SB_FORMAT_CAFFEMODEL, &model, &err));
     for (int i = 0; i < layers; i++)
-        assert_ok(sb_model_add_layer(model, "layer", "ReLU", NULL, &err));
+        assert_ok(sb_model_add_layer(model, "layer", 5, "ReLU", 4, NULL, &err));
     assert_ok(sb_model_size(model, size, &err));
     void *net = malloc(*size);
     assert_non_null(net);

@@ -23,7 +23,7 @@ static void scene_open(struct scene *s) {
     s->blob = blob_of(s->rig.context, SB_DTYPE_F32, 4, shape);
     assert_ok(sb_model_open_bytes(s->rig.context, SB_FORMAT_AUTO, s->wire.bytes, s->wire.size, NULL,
                                   NULL, NULL, &s->model, &err));
-    assert_ok(sb_model_add_layer(s->model, "new", "Input", NULL, &err));
+    assert_ok(sb_model_add_layer(s->model, "new", 3, "Input", 5, NULL, &err));
     assert_ok(sb_model_add_blob(s->model, 2, s->blob, 0, &err));
     assert_ok(sb_model_set_blob(s->model, 0, 0, s->blob, 0, &err));
 }

@@ -97,7 +97,8 @@ static void add_layers(const struct place *p, sb_model *model, bool announced) {
     sb_error err;
     int64_t layer;
     for (int i = 0; i < 2; i++) {
-        assert_ok(sb_model_add_layer(model, i ? "second" : "first", "Scale", &layer, &err));
+        const char *name = i ? "second" : "first";
+        assert_ok(sb_model_add_layer(model, name, strlen(name), "Scale", 5, &layer, &err));
         for (int64_t k = 0; k < (i ? 1 : BLOBS); k++) {
             const sb_blob *blob = p->blobs[(layer + k) % BLOBS];
             assert_ok(announced ? sb_model_announce_blob(model, layer, blob, &err)
@@ -110,7 +111,7 @@ static sb_model *new_net(void) {
     sb_model *model;
     sb_error err;
     assert_ok(sb_model_create(NULL, SB_FORMAT_CAFFEMODEL, &model, &err));
-    assert_ok(sb_model_set_name(model, "net", &err));
+    assert_ok(sb_model_set_name(model, "net", 3, &err));
     return model;
 }
 
@@ -302,7 +303,7 @@ static void test_more_than_2_gib_are_refused_before_anything_is_lent(void **stat
     int64_t layer;
     size_t size;
     assert_ok(sb_blob_create_shaped(NULL, SB_DTYPE_F32, quarter, 1, &blob, &err));
-    assert_ok(sb_model_add_layer(model, "fc", "InnerProduct", &layer, &err));
+    assert_ok(sb_model_add_layer(model, "fc", 2, "InnerProduct", 12, &layer, &err));
     assert_ok(sb_model_announce_blob(model, layer, blob, &err));
     assert_ok(sb_model_size(model, &size, &err));
     assert_true(size > 1200000000);

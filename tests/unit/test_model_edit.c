@@ -204,6 +204,95 @@ static void test_blobs_outside_layers_are_edited(void **state) {
     wire_free(&found);
 }
 
+/* What a name is when it was saved and opened again. */
+static void assert_name(sb_text found, const char *bytes, size_t size) {
+    assert_int_equal(found.size, size);
+    assert_int_equal(found.bytes[size], '\0');
+    if (size > 0)
+        assert_memory_equal(found.bytes, bytes, size);
+}
+
+static void test_names_are_bytes_of_any_value(void **state) {
+    (void)state;
+    static const struct {
+        const char *bytes;
+        size_t size;
+    } names[] = {{NULL, 0},     {"", 0},         {"\0", 1},   {"a\0b", 3},
+                 {"a\0b\0", 4}, {"\xff\xfe", 2}, {"a\0b", 1}, {"\xe9\x87\x8d", 3}};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        const char *bytes = names[i].bytes;
+        const size_t size = names[i].size;
+        sb_layer_info info = SB_LAYER_INFO_INIT;
+        sb_model *model;
+        sb_error err;
+        int64_t found = -5;
+        assert_ok(sb_model_create(NULL, SB_FORMAT_CAFFEMODEL, &model, &err));
+        assert_ok(sb_model_set_name(model, bytes, size, &err));
+        assert_ok(sb_model_add_layer(model, "before", 6, NULL, 0, NULL, &err));
+        assert_ok(sb_model_add_layer(model, bytes, size, bytes, size, NULL, &err));
+        struct wire wire = save(model);
+        sb_model_destroy(model);
+        model = open_wire(&wire);
+        assert_name(name_of(model), bytes, size);
+        assert_ok(sb_model_find_layer(model, bytes, size, &found, &err));
+        assert_int_equal(found, 1);
+        assert_ok(sb_model_layer(model, 1, &info, &err));
+        assert_name(info.name, bytes, size);
+        assert_name(info.type, bytes, size);
+        sb_model_destroy(model);
+        wire_free(&wire);
+    }
+}
+
+static void test_a_name_that_no_message_holds_is_refused_unread(void **state) {
+    (void)state;
+    static const char one = 'x';
+    const size_t sizes[] = {(size_t)INT32_MAX + 1, SIZE_MAX};
+    for (size_t i = 0; i < 2; i++) {
+        sb_model *model, *solver;
+        sb_error err;
+        assert_ok(sb_model_create(NULL, SB_FORMAT_CAFFEMODEL, &model, &err));
+        assert_ok(sb_model_create(NULL, SB_FORMAT_SOLVERSTATE, &solver, &err));
+        sb_solver_info info = {sizeof info, {&one, sizes[i]}, 1, 1};
+        assert_status(SB_ERR_OVER_LIMIT, sb_model_set_name(model, &one, sizes[i], &err));
+        assert_status(SB_ERR_OVER_LIMIT,
+                      sb_model_add_layer(model, &one, sizes[i], &one, 1, NULL, &err));
+        assert_status(SB_ERR_OVER_LIMIT,
+                      sb_model_add_layer(model, &one, 1, &one, sizes[i], NULL, &err));
+        assert_status(SB_ERR_OVER_LIMIT, sb_model_set_solver_info(solver, &info, &err));
+        assert_int_equal(sb_model_num_layers(model), 0);
+        assert_int_equal(name_of(model).size, 0);
+        sb_model_destroy(model);
+        sb_model_destroy(solver);
+    }
+}
+
+/* Who reads a name says how long it may be. */
+static void test_a_long_name_is_written_and_read_by_who_allows_it(void **state) {
+    (void)state;
+    char *bytes = calloc(1, 65537);
+    for (size_t size = 65536; size <= 65537; size++) {
+        sb_limits limits = SB_LIMITS_INIT;
+        sb_model *model;
+        sb_error err;
+        assert_ok(sb_model_create(NULL, SB_FORMAT_CAFFEMODEL, &model, &err));
+        assert_ok(sb_model_add_layer(model, bytes, size, "", 0, NULL, &err));
+        struct wire wire = save(model);
+        sb_model_destroy(model);
+        assert_status(
+            size > 65536 ? SB_ERR_DATA_LIMIT : SB_OK,
+            sb_model_open_bytes(NULL, 0, wire.bytes, wire.size, NULL, NULL, NULL, &model, &err));
+        if (size <= 65536)
+            sb_model_destroy(model);
+        limits.max_name_bytes = size;
+        assert_ok(
+            sb_model_open_bytes(NULL, 0, wire.bytes, wire.size, &limits, NULL, NULL, &model, &err));
+        sb_model_destroy(model);
+        wire_free(&wire);
+    }
+    free(bytes);
+}
+
 /* As in a struct that was never initialised; tests/abi/growth has those of other versions. */
 static void test_a_struct_size_of_no_version_is_refused(void **state) {
     (void)state;
@@ -268,11 +357,11 @@ static void test_a_net_built_in_memory(void **state) {
     found = save(model);
     assert_int_equal(found.size, 0);
     wire_free(&found);
-    assert_ok(sb_model_set_name(model, "built", &err));
+    assert_ok(sb_model_set_name(model, "built", 5, &err));
     for (int i = 0; i < 10; i++) {
         char name[24];
         (void)snprintf(name, sizeof name, "layer%d", i);
-        assert_ok(sb_model_add_layer(model, name, "Scale", &index, &err));
+        assert_ok(sb_model_add_layer(model, name, strlen(name), "Scale", 5, &index, &err));
         assert_int_equal(index, i);
         for (int k = 0; k < i % 3; k++)
             add_four(model, i, (float)(10 * i + k));
@@ -317,7 +406,7 @@ static void test_layers_are_added_behind_those_of_a_file(void **state) {
     wire_blob_field(&layer, 7, four, 1, 3);
     wire_message(&expected, 100, &layer);
     sb_model *model = open_wire(&wire);
-    assert_ok(sb_model_add_layer(model, "new", "", NULL, &err));
+    assert_ok(sb_model_add_layer(model, "new", 3, "", 0, NULL, &err));
     add_four(model, 2, 3);
     found = save(model);
     assert_wire(&found, &expected);
@@ -341,8 +430,8 @@ static void test_a_new_name_replaces_all_old_ones(void **state) {
     wire_text(&expected, 100, "");
     sb_model *model = open_wire(&wire);
     assert_string_equal(name_of(model).bytes, "older");
-    assert_ok(sb_model_set_name(model, "newer", &err));
-    assert_ok(sb_model_set_name(model, "new", &err));
+    assert_ok(sb_model_set_name(model, "newer", 5, &err));
+    assert_ok(sb_model_set_name(model, "new", 3, &err));
     assert_string_equal(name_of(model).bytes, "new");
     found = save(model);
     assert_wire(&found, &expected);
@@ -363,7 +452,7 @@ static void test_a_new_name_leaves_those_of_rewritten_layers(void **state) {
         builders[i](&net);
         sb_model *model = open_wire(&net);
         set_four(model, 0, 1, 7);
-        assert_ok(sb_model_set_name(model, "new", &err));
+        assert_ok(sb_model_set_name(model, "new", 3, &err));
         struct wire saved = save(model);
         sb_model *again = open_wire(&saved);
         assert_int_equal(name_of(again).size, 3);
@@ -420,9 +509,9 @@ static void test_edits_that_do_not_apply(void **state) {
     assert_ok(sb_model_create(NULL, SB_FORMAT_SOLVERSTATE, &solver, &err));
     assert_ok(sb_model_create(NULL, SB_FORMAT_BLOB, &file, &err));
     assert_ok(sb_blob_create(NULL, SB_DTYPE_I32, &ints, &err));
-    assert_status(SB_ERR_UNSUPPORTED, sb_model_add_layer(solver, "a", "b", &layer, &err));
+    assert_status(SB_ERR_UNSUPPORTED, sb_model_add_layer(solver, "a", 1, "b", 1, &layer, &err));
     assert_int_equal(layer, -9);
-    assert_status(SB_ERR_UNSUPPORTED, sb_model_set_name(solver, "a", &err));
+    assert_status(SB_ERR_UNSUPPORTED, sb_model_set_name(solver, "a", 1, &err));
     assert_status(SB_ERR_UNSUPPORTED, sb_model_set_solver_info(net, &info, &err));
     assert_status(SB_ERR_UNSUPPORTED, sb_model_add_blob(net, SB_NO_LAYER, blob, 0, &err));
     assert_status(SB_ERR_INDEX_OUT_OF_RANGE, sb_model_add_blob(net, -2, blob, 0, &err));
@@ -438,10 +527,10 @@ static void test_edits_that_do_not_apply(void **state) {
     assert_status(SB_ERR_UNSUPPORTED, sb_model_set_blob(file, SB_NO_LAYER, 0, ints, 0, &err));
     assert_status(SB_ERR_INVALID_ARGUMENT, sb_model_set_blob(file, SB_NO_LAYER, 0, blob, 4, &err));
     assert_status(SB_ERR_INVALID_ARGUMENT, sb_model_set_blob(file, SB_NO_LAYER, 0, NULL, 0, &err));
-    assert_status(SB_ERR_INVALID_ARGUMENT, sb_model_add_layer(net, NULL, "b", NULL, &err));
-    assert_status(SB_ERR_INVALID_ARGUMENT, sb_model_add_layer(net, "a", NULL, NULL, &err));
+    assert_status(SB_ERR_INVALID_ARGUMENT, sb_model_add_layer(net, NULL, 1, "b", 1, NULL, &err));
+    assert_status(SB_ERR_INVALID_ARGUMENT, sb_model_add_layer(net, "a", 1, NULL, 1, NULL, &err));
     assert_status(SB_ERR_INVALID_ARGUMENT, sb_model_add_blob(net, 0, NULL, 0, &err));
-    assert_status(SB_ERR_INVALID_ARGUMENT, sb_model_set_name(net, NULL, &err));
+    assert_status(SB_ERR_INVALID_ARGUMENT, sb_model_set_name(net, NULL, 1, &err));
     assert_status(SB_ERR_INVALID_ARGUMENT, sb_model_set_solver_info(solver, NULL, &err));
     assert_status(SB_ERR_INVALID_ARGUMENT, sb_model_size(net, NULL, &err));
     info.learned_net.size = 3;
@@ -562,7 +651,7 @@ static void test_over_two_gigabytes_nothing_is_written(void **state) {
     assert_ok(sb_model_open_file(NULL, SB_FORMAT_CAFFEMODEL, path, 0, NULL, &model, &err));
     assert_ok(sb_model_size(model, &size, &err));
     assert_int_equal(size, INT32_MAX);
-    assert_ok(sb_model_add_layer(model, "", "", NULL, &err));
+    assert_ok(sb_model_add_layer(model, "", 0, "", 0, NULL, &err));
     assert_status(SB_ERR_OVER_LIMIT, sb_model_size(model, &size, &err));
     assert_int_equal(size, INT32_MAX);
     assert_status(SB_ERR_OVER_LIMIT, sb_model_save_file(model, target, &err));
@@ -613,6 +702,9 @@ int main(void) {
         cmocka_unit_test(test_edits_leave_every_other_byte),
         cmocka_unit_test(test_edited_blobs_are_seen_at_once_and_copied),
         cmocka_unit_test(test_blobs_outside_layers_are_edited),
+        cmocka_unit_test(test_names_are_bytes_of_any_value),
+        cmocka_unit_test(test_a_name_that_no_message_holds_is_refused_unread),
+        cmocka_unit_test(test_a_long_name_is_written_and_read_by_who_allows_it),
         cmocka_unit_test(test_a_struct_size_of_no_version_is_refused),
         cmocka_unit_test(test_a_buffer_that_is_too_small_is_told_the_size),
         cmocka_unit_test(test_a_net_built_in_memory),

@@ -465,7 +465,7 @@ static void test_indices_out_of_range(void **state) {
     assert_status(SB_ERR_INVALID_ARGUMENT, sb_model_blob_info(model, 0, 0, NULL, &err));
     assert_status(SB_ERR_INVALID_ARGUMENT, sb_model_layer(NULL, 0, &layer, &err));
     assert_status(SB_ERR_INVALID_ARGUMENT,
-                  sb_model_find_layer(model, NULL, 0, &layer.num_blobs, &err));
+                  sb_model_find_layer(model, NULL, 1, &layer.num_blobs, &err));
     assert_status(SB_ERR_INVALID_ARGUMENT, sb_model_solver_info(model, NULL, &err));
     assert_int_equal(sb_model_num_layers(NULL), 0);
     assert_int_equal(sb_model_num_blobs(NULL, 0), 0);

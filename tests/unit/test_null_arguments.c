@@ -241,8 +241,8 @@ static void calls_of_a_model(void **state) {
     assert_status(INVALID, sb_model_add_blob(model, SB_NO_LAYER, NULL, 0, &err));
     assert_status(INVALID, sb_model_announce_blob(NULL, SB_NO_LAYER, w->blob, &err));
     assert_status(INVALID, sb_model_announce_blob(model, SB_NO_LAYER, NULL, &err));
-    assert_status(INVALID, sb_model_add_layer(NULL, "a", "b", NULL, &err));
-    assert_status(INVALID, sb_model_set_name(NULL, "a", &err));
+    assert_status(INVALID, sb_model_add_layer(NULL, "a", 1, "b", 1, NULL, &err));
+    assert_status(INVALID, sb_model_set_name(NULL, "a", 1, &err));
     assert_status(INVALID, sb_model_solver_info(NULL, &solver, &err));
     assert_status(INVALID, sb_model_solver_info(model, NULL, &err));
     assert_status(INVALID, sb_model_set_solver_info(NULL, &solver, &err));
@@ -265,9 +265,9 @@ static void calls_of_a_net(void **state) {
     sb_error err;
     sb_model *model;
     assert_ok(sb_model_create(w->rig.context, SB_FORMAT_CAFFEMODEL, &model, &err));
-    assert_status(INVALID, sb_model_add_layer(model, NULL, "b", NULL, &err));
-    assert_status(INVALID, sb_model_add_layer(model, "a", NULL, NULL, &err));
-    assert_status(INVALID, sb_model_set_name(model, NULL, &err));
+    assert_status(INVALID, sb_model_add_layer(model, NULL, 1, "b", 1, NULL, &err));
+    assert_status(INVALID, sb_model_add_layer(model, "a", 1, NULL, 1, NULL, &err));
+    assert_status(INVALID, sb_model_set_name(model, NULL, 1, &err));
     assert_int_equal(sb_model_num_layers(model), 0);
     sb_model_destroy(model);
 }

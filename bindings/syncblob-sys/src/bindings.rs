@@ -2792,7 +2792,7 @@ Errors: INDEX_OUT_OF_RANGE, ABI_MISMATCH (struct_size is no version's).*/
         err: *mut sb_error,
     ) -> sb_status;
     /**The first layer of that name.
-* name \[borrowed\] `name_size` bytes
+* name \[borrowed, nullable when name_size is 0\] `name_size` bytes, of any value
 * out its index
 
 Errors: NOT_FOUND.*/
@@ -2864,24 +2864,32 @@ blob file).*/
         flags: u32,
         err: *mut sb_error,
     ) -> sb_status;
-    /**Adds a layer without blobs in the current form, at the end.
-* name, type \[borrowed\] NUL-terminated
+    /**Adds a layer without blobs in the current form, at the end. Name and type are bytes of any
+value, NUL among them. Who reads them allows max_name_bytes each (sb_limits), 65536 unless
+more was asked for.
+* name \[borrowed, nullable when name_size is 0\] `name_size` bytes, copied
+* type \[borrowed, nullable when type_size is 0\] `type_size` bytes, copied
 * out_layer \[nullable\] its index
 
-Errors: UNSUPPORTED (not a caffemodel), OUT_OF_MEMORY, CAP_REACHED.*/
+Errors: UNSUPPORTED (not a caffemodel), OVER_LIMIT (a text over 2^31 - 1 bytes, protobuf's
+limit), OUT_OF_MEMORY, CAP_REACHED.*/
     pub fn sb_model_add_layer(
         model: *mut sb_model,
         name: *const ::core::ffi::c_char,
+        name_size: usize,
         type_: *const ::core::ffi::c_char,
+        type_size: usize,
         out_layer: *mut i64,
         err: *mut sb_error,
     ) -> sb_status;
-    /**Names the net. * name \[borrowed\] NUL-terminated
+    /**Names the net, by bytes as of sb_model_add_layer.
+* name \[borrowed, nullable when name_size is 0\] `name_size` bytes, copied
 
-Errors: UNSUPPORTED (not a caffemodel), OUT_OF_MEMORY, CAP_REACHED.*/
+Errors: as sb_model_add_layer.*/
     pub fn sb_model_set_name(
         model: *mut sb_model,
         name: *const ::core::ffi::c_char,
+        name_size: usize,
         err: *mut sb_error,
     ) -> sb_status;
     /**What a solver state holds beside its history.
@@ -2897,7 +2905,8 @@ Errors: UNSUPPORTED (not a solver state), ABI_MISMATCH (struct_size is no versio
 * info \[borrowed\] learned_net is copied
 
 Errors: UNSUPPORTED (not a solver state; an unknown tail that is not zero), ABI_MISMATCH
-(struct_size is no version's), OUT_OF_MEMORY, CAP_REACHED.*/
+(struct_size is no version's), OVER_LIMIT (learned_net is over 2^31 - 1 bytes), OUT_OF_MEMORY,
+CAP_REACHED.*/
     pub fn sb_model_set_solver_info(
         model: *mut sb_model,
         info: *const sb_solver_info,

@@ -10,7 +10,7 @@ use syncblob_sys as sys;
 
 use crate::blob::reserve;
 use crate::callbacks::lend_blobs;
-use crate::ffi::{c_path, c_text, check, fill, get, sized, to_i64, to_usize};
+use crate::ffi::{c_path, check, fill, get, sized, to_i64, to_usize};
 use crate::owner::lend_shared;
 use crate::{
     Blob, BlobAny, Context, Dtype, Error, ErrorKind, Float, Limits, Payload, Result, Shape,
@@ -589,14 +589,19 @@ impl Model {
     ///
     /// # Errors
     /// [`Unsupported`](ErrorKind::Unsupported) for anything but a caffemodel;
-    /// out of memory.
-    pub fn add_layer(&mut self, name: &str, layer_type: &str) -> Result<usize> {
-        let name = c_text("the layer's name", name.as_bytes())?;
-        let layer_type = c_text("the layer's type", layer_type.as_bytes())?;
-        // SAFETY: both texts end in NUL.
+    /// [`OverLimit`](ErrorKind::OverLimit) above 2 GiB − 1; out of memory.
+    pub fn add_layer(
+        &mut self,
+        name: impl AsRef<[u8]>,
+        layer_type: impl AsRef<[u8]>,
+    ) -> Result<usize> {
+        let (name, layer_type) = (name.as_ref(), layer_type.as_ref());
+        // SAFETY: both texts are valid for their length, and copied.
         get(|out, err| unsafe {
-            let (name, layer_type) = (name.as_ptr(), layer_type.as_ptr());
-            sys::sb_model_add_layer(self.as_ptr(), name, layer_type, out, err)
+            let (text, size) = (name.as_ptr().cast(), name.len());
+            let (type_text, type_size) = (layer_type.as_ptr().cast(), layer_type.len());
+            let model = self.as_ptr();
+            sys::sb_model_add_layer(model, text, size, type_text, type_size, out, err)
         })
         .map(to_usize)
     }
@@ -607,10 +612,10 @@ impl Model {
     /// [`Unsupported`](ErrorKind::Unsupported) for anything but a solver state;
     /// out of memory.
     pub fn set_solver_info(&mut self, info: &SolverInfo) -> Result<()> {
-        let net = c_text("the net's file name", info.learned_net.as_os_str().as_bytes())?;
+        let net = info.learned_net.as_os_str().as_bytes();
         let info = sys::sb_solver_info {
             struct_size: size_of::<sys::sb_solver_info>(),
-            learned_net: sys::sb_text { bytes: net.as_ptr(), size: net.as_bytes().len() },
+            learned_net: sys::sb_text { bytes: net.as_ptr().cast(), size: net.len() },
             iter: info.iteration,
             current_step: info.current_step,
         };
@@ -622,10 +627,12 @@ impl Model {
     ///
     /// # Errors
     /// As [`add_layer`](Model::add_layer).
-    pub fn set_name(&mut self, name: &str) -> Result<()> {
-        let name = c_text("the name", name.as_bytes())?;
-        // SAFETY: the text ends in NUL.
-        check(|err| unsafe { sys::sb_model_set_name(self.as_ptr(), name.as_ptr(), err) })
+    pub fn set_name(&mut self, name: impl AsRef<[u8]>) -> Result<()> {
+        let name = name.as_ref();
+        // SAFETY: the text is valid for its length, and copied.
+        check(|err| unsafe {
+            sys::sb_model_set_name(self.as_ptr(), name.as_ptr().cast(), name.len(), err)
+        })
     }
 }
 

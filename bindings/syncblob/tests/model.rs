@@ -161,7 +161,18 @@ fn what_is_not_there_is_an_error() {
     let set = model.set_blob((0, 0), &blob, Payload::Data);
     assert_eq!(kind(set), ErrorKind::IndexOutOfRange);
     assert_eq!(kind(model.iteration().map(drop)), ErrorKind::Unsupported);
-    assert_eq!(kind(model.add_layer("a\0b", "t").map(drop)), ErrorKind::InvalidArgument);
+}
+
+#[test]
+fn names_are_bytes_of_any_value() {
+    let mut model = Model::create(Format::Caffemodel).unwrap();
+    model.set_name(b"n\0m\xff").unwrap();
+    model.add_layer("a\0b", b"\0").unwrap();
+    let model = Model::from_bytes(model.to_bytes().unwrap()).unwrap();
+    assert_eq!(model.name_bytes(), b"n\0m\xff");
+    let layer = model.layer_by_name(b"a\0b").unwrap();
+    assert_eq!((layer.index(), layer.layer_type_bytes()), (0, &b"\0"[..]));
+    assert!(model.layer_by_name("a").is_none());
 }
 
 #[test]

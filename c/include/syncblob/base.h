@@ -19,6 +19,8 @@
  *  - "Errors:" is the closed list of a function's codes, without SB_ERR_; "as f"
  *    stands for those of f. Beside them there is only INVALID_ARGUMENT for a NULL,
  *    and what slots of a backend of the caller's own return (backend.h).
+ *  - Names are bytes with a size, of any value, and NULL where there are none; paths and
+ *    names of devices end in NUL.
  *  - dtypes, heads and axes are int32_t; dimensions, indices and counts are
  *    int64_t; bytes are size_t; predicates return int32_t, 0 or 1.
  *  - Flags of calls are bits of one uint32_t, and no two flags of the library are

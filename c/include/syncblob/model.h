@@ -130,7 +130,7 @@ SB_API sb_status sb_model_layer(const sb_model *model, int64_t layer, sb_layer_i
                                 sb_error *err);
 
 /** The first layer of that name.
- *  @param name [borrowed] `name_size` bytes
+ *  @param name [borrowed, nullable when name_size is 0] `name_size` bytes, of any value
  *  @param out its index
  *  Errors: NOT_FOUND. */
 SB_API sb_status sb_model_find_layer(const sb_model *model, const char *name, size_t name_size,
@@ -203,16 +203,23 @@ SB_API sb_status sb_model_set_blob(sb_model *model, int64_t layer, int64_t index
 SB_API sb_status sb_model_add_blob(sb_model *model, int64_t layer, const sb_blob *blob,
                                    uint32_t flags, sb_error *err);
 
-/** Adds a layer without blobs in the current form, at the end.
- *  @param name, type [borrowed] NUL-terminated
+/** Adds a layer without blobs in the current form, at the end. Name and type are bytes of any
+ *  value, NUL among them. Who reads them allows max_name_bytes each (sb_limits), 65536 unless
+ *  more was asked for.
+ *  @param name [borrowed, nullable when name_size is 0] `name_size` bytes, copied
+ *  @param type [borrowed, nullable when type_size is 0] `type_size` bytes, copied
  *  @param out_layer [nullable] its index
- *  Errors: UNSUPPORTED (not a caffemodel), OUT_OF_MEMORY, CAP_REACHED. */
-SB_API sb_status sb_model_add_layer(sb_model *model, const char *name, const char *type,
-                                    int64_t *out_layer, sb_error *err);
+ *  Errors: UNSUPPORTED (not a caffemodel), OVER_LIMIT (a text over 2^31 - 1 bytes, protobuf's
+ *  limit), OUT_OF_MEMORY, CAP_REACHED. */
+SB_API sb_status sb_model_add_layer(sb_model *model, const char *name, size_t name_size,
+                                    const char *type, size_t type_size, int64_t *out_layer,
+                                    sb_error *err);
 
-/** Names the net. @param name [borrowed] NUL-terminated
- *  Errors: UNSUPPORTED (not a caffemodel), OUT_OF_MEMORY, CAP_REACHED. */
-SB_API sb_status sb_model_set_name(sb_model *model, const char *name, sb_error *err);
+/** Names the net, by bytes as of sb_model_add_layer.
+ *  @param name [borrowed, nullable when name_size is 0] `name_size` bytes, copied
+ *  Errors: as sb_model_add_layer. */
+SB_API sb_status sb_model_set_name(sb_model *model, const char *name, size_t name_size,
+                                   sb_error *err);
 
 /** A solver state beside its history. */
 typedef struct sb_solver_info {
@@ -234,7 +241,8 @@ SB_API sb_status sb_model_solver_info(const sb_model *model, sb_solver_info *out
 /** Sets iter, learned_net and current_step of a solver state.
  *  @param info [borrowed] learned_net is copied
  *  Errors: UNSUPPORTED (not a solver state; an unknown tail that is not zero), ABI_MISMATCH
- *  (struct_size is no version's), OUT_OF_MEMORY, CAP_REACHED. */
+ *  (struct_size is no version's), OVER_LIMIT (learned_net is over 2^31 - 1 bytes), OUT_OF_MEMORY,
+ *  CAP_REACHED. */
 SB_API sb_status sb_model_set_solver_info(sb_model *model, const sb_solver_info *info,
                                           sb_error *err);
 

@@ -229,12 +229,13 @@ sb_status sb_model_find_layer(const sb_model *model, const char *name, size_t na
                               int64_t *out, sb_error *err) {
     sb_layer_info info = SB_LAYER_INFO_INIT;
     char text[64];
-    if (!model || !name || !out)
-        return sb__fail_null(err, !model ? "model" : !name ? "name" : "out");
+    if (!model || (!name && name_size > 0) || !out)
+        return sb__fail_null(err, !model ? "model" : !out ? "out" : "name");
     int64_t layers = sb_model_num_layers(model);
     for (int64_t i = 0; i < layers; i++) {
         describe_layer(model, i, &info);
-        if (info.name.size == name_size && memcmp(info.name.bytes, name, name_size) == 0) {
+        if (info.name.size == name_size &&
+            (name_size == 0 || memcmp(info.name.bytes, name, name_size) == 0)) {
             *out = i;
             return SB_OK;
         }

@@ -174,10 +174,11 @@ sb_status sb_model_announce_blob(sb_model *model, int64_t layer, const sb_blob *
 static sb_status make_text(sb_context *context, const char *bytes, size_t size,
                            struct sb__own_text *out, sb_error *err) {
     void *copy;
-    size_t room;
-    if (!sb__add_size(size, 1, &room))
-        return sb__fail_memory(err, size);
-    sb_status st = sb__object_alloc(context, room, &copy, err);
+    if (size > SB__MAX_MESSAGE_BYTES)
+        return sb__fail(err, SB_ERR_OVER_LIMIT,
+                        "a text of %zu bytes is more than a protobuf message can have, 2147483647",
+                        size);
+    sb_status st = sb__object_alloc(context, size + 1, &copy, err);
     if (st != SB_OK)
         return st;
     if (size > 0)
@@ -196,11 +197,11 @@ static sb_status check_net(const sb_model *model, const char *what, sb_error *er
     return sb__fail(err, SB_ERR_UNSUPPORTED, "a %s has no %s", sb_format_name(model->format), what);
 }
 
-sb_status sb_model_add_layer(sb_model *model, const char *name, const char *type,
-                             int64_t *out_layer, sb_error *err) {
+sb_status sb_model_add_layer(sb_model *model, const char *name, size_t name_size, const char *type,
+                             size_t type_size, int64_t *out_layer, sb_error *err) {
     struct sb__new_layer layer;
-    if (!model || !name || !type)
-        return sb__fail_null(err, !model ? "model" : !name ? "name" : "type");
+    if (!model || (!name && name_size > 0) || (!type && type_size > 0))
+        return sb__fail_null(err, !model ? "model" : !type && type_size > 0 ? "type" : "name");
     sb_status st = check_net(model, "layers", err);
     if (st != SB_OK)
         return st;
@@ -209,10 +210,10 @@ sb_status sb_model_add_layer(sb_model *model, const char *name, const char *type
               sizeof *model->new_layers, err);
     model->new_layers = layers;
     if (st == SB_OK)
-        st = make_text(model->context, name, strlen(name), &layer.name, err);
+        st = make_text(model->context, name, name_size, &layer.name, err);
     if (st != SB_OK)
         return st;
-    st = make_text(model->context, type, strlen(type), &layer.type, err);
+    st = make_text(model->context, type, type_size, &layer.type, err);
     if (st != SB_OK) {
         sb__own_text_free(&layer.name, model->context);
         return st;
@@ -234,11 +235,11 @@ static sb_status set_text(sb_model *model, struct sb__own_text *text, const char
     return SB_OK;
 }
 
-sb_status sb_model_set_name(sb_model *model, const char *name, sb_error *err) {
-    if (!model || !name)
+sb_status sb_model_set_name(sb_model *model, const char *name, size_t name_size, sb_error *err) {
+    if (!model || (!name && name_size > 0))
         return sb__fail_null(err, model ? "name" : "model");
     sb_status st = check_net(model, "name", err);
-    return st == SB_OK ? set_text(model, &model->name, name, strlen(name), err) : st;
+    return st == SB_OK ? set_text(model, &model->name, name, name_size, err) : st;
 }
 
 sb_status sb_model_set_solver_info(sb_model *model, const sb_solver_info *info, sb_error *err) {

@@ -219,7 +219,7 @@ static void layer_info(void) {
     const size_t sizes[] = {sizeof(sb_layer_info), FIRST_LAYER_INFO};
     sb_model *net = NULL;
     if (sb_model_create(NULL, SB_FORMAT_CAFFEMODEL, &net, NULL) ||
-        sb_model_add_layer(net, "conv", "Convolution", NULL, NULL))
+        sb_model_add_layer(net, "conv", 4, "Convolution", 11, NULL, NULL))
         abort();
     for (int i = 0; i < 2; i++) {
         sb_layer_info *info = to_fill(sizes[i]);
