@@ -63,7 +63,11 @@ install(FILES ${CMAKE_CURRENT_BINARY_DIR}/syncblob.pc
 
 configure_package_config_file(cmake/syncblobConfig.cmake.in syncblobConfig.cmake
   INSTALL_DESTINATION ${package_dir} NO_SET_AND_CHECK_MACRO)
-write_basic_package_version_file(syncblobConfigVersion.cmake COMPATIBILITY SameMinorVersion)
+set(compatible SameMajorVersion)
+if(PROJECT_VERSION_MAJOR EQUAL 0)
+  set(compatible SameMinorVersion)
+endif()
+write_basic_package_version_file(syncblobConfigVersion.cmake COMPATIBILITY ${compatible})
 install(FILES ${CMAKE_CURRENT_BINARY_DIR}/syncblobConfig.cmake
               ${CMAKE_CURRENT_BINARY_DIR}/syncblobConfigVersion.cmake
               cmake/FindSyncblobOpenBLAS.cmake cmake/FindSyncblobProtobufC.cmake

@@ -79,8 +79,8 @@ def check(cc, include, version_script, library):
                   for before, name in zip(exported, exported[1:]) if before >= name]
     complaints += compare(version, expected, script, "the version script")
     complaints += compare(version, expected, nodes_of_library(library), "the library")
-    if not re.fullmatch(r"libsyncblob\.so\.\d+", soname(library)):
-        complaints.append(f"the SONAME is {soname(library)}")
+    if soname(library) != declarations.soname(include):
+        complaints.append(f"the SONAME is {soname(library)}, not {declarations.soname(include)}")
     return complaints
 
 

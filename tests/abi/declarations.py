@@ -96,3 +96,9 @@ def version(include):
     text = pathlib.Path(include, "syncblob/base.h").read_text()
     return ".".join(re.search(rf"#define SB_VERSION_{part} (\d+)", text)[1]
                     for part in ("MAJOR", "MINOR"))
+
+
+def soname(include):
+    """Of the shared library: while the major version is 0, each minor one has an ABI of its own."""
+    major, minor = version(include).split(".")
+    return f"libsyncblob.so.{major}" + (f".{minor}" if major == "0" else "")

@@ -119,7 +119,7 @@ class Library(unittest.TestCase):
     def compiler(self, *arguments):
         subprocess.run([CC, *map(str, arguments)], check=True, cwd=self.root)
 
-    def build(self, flags=(), link=(), soname="libsyncblob.so.0", version_script="thing.map"):
+    def build(self, flags=(), link=(), soname="libsyncblob.so.0.1", version_script="thing.map"):
         out = self.root / "libsyncblob.so"
         self.compiler("-g", f"-I{self.include}", *HARD, *flags, "-shared", "c/src/caller.c",
                       "c/src/thing.c", "-o", out, f"-Wl,-soname,{soname}", *LINK, *link,
@@ -175,7 +175,7 @@ class Exports(Library):
         self.replace("include/syncblob/base.h", "SB_VERSION_MINOR 1", "SB_VERSION_MINOR 2")
         for tier in ("BACKEND", "EXPERIMENTAL"):
             self.replace("thing.map", f"{tier}_0.1", f"{tier}_0.2")
-        self.assertEqual(self.complaints(), "")
+        self.assertEqual(self.complaints(soname="libsyncblob.so.0.2"), "")
 
     def test_a_deprecated_function_is_still_one(self):
         self.replace("include/syncblob/thing.h", "SB_API size_t sb_thing_area",
@@ -183,7 +183,13 @@ class Exports(Library):
         self.assertEqual(self.complaints(flags=["-Wno-deprecated-declarations"]), "")
 
     def test_another_soname(self):
-        self.assertIn("the SONAME is libblob.so.0", self.complaints(soname="libblob.so.0"))
+        for other in ("libblob.so.0.1", "libsyncblob.so.0", "libsyncblob.so.0.2"):
+            self.assertIn(f"the SONAME is {other}, not libsyncblob.so.0.1",
+                          self.complaints(soname=other))
+
+    def test_from_1_on_the_soname_has_the_major_version_alone(self):
+        self.replace("include/syncblob/base.h", "SB_VERSION_MAJOR 0", "SB_VERSION_MAJOR 1")
+        self.assertEqual(declarations.soname(self.include), "libsyncblob.so.1")
 
 
 class Baseline(Library):

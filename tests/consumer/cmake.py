@@ -66,23 +66,23 @@ def found_and_built(prefix, wanted, library="syncblob::syncblob"):
 
 
 def test_found_without_components():
-    check(found_and_built(whole(), "REQUIRED").count("libsyncblob.so.0") == 2)
+    check(found_and_built(whole(), "REQUIRED").count("libsyncblob.so.0.1") == 2)
 
 
 def test_found_shared():
     needed = found_and_built(whole(), "0.1 REQUIRED COMPONENTS shared", "syncblob::shared")
-    check("libsyncblob.so.0" in needed and not [x for x in needed if "protobuf" in x], needed)
+    check("libsyncblob.so.0.1" in needed and not [x for x in needed if "protobuf" in x], needed)
 
 
 def test_found_static():
     needed = found_and_built(whole(), "0.1.0 REQUIRED COMPONENTS static")
-    check("libsyncblob.so.0" not in needed and "libprotobuf-c.so.1" in needed, needed)
+    check("libsyncblob.so.0.1" not in needed and "libprotobuf-c.so.1" in needed, needed)
 
 
 def test_found_both():
     prefix, wanted = whole(), "REQUIRED COMPONENTS static shared"
-    check("libsyncblob.so.0" in found_and_built(prefix, wanted))
-    check("libsyncblob.so.0" not in found_and_built(prefix, wanted, "syncblob::static"))
+    check("libsyncblob.so.0.1" in found_and_built(prefix, wanted))
+    check("libsyncblob.so.0.1" not in found_and_built(prefix, wanted, "syncblob::static"))
 
 
 def test_found_static_alone():
@@ -90,7 +90,7 @@ def test_found_static_alone():
     prefix = install("Development", "Static")
     for path in [*prefix.rglob("syncblob-shared*.cmake"), *prefix.rglob("libsyncblob.so*")]:
         path.unlink()
-    check("libsyncblob.so.0" not in found_and_built(prefix, "REQUIRED"))
+    check("libsyncblob.so.0.1" not in found_and_built(prefix, "REQUIRED"))
     refused(prefix, "REQUIRED COMPONENTS shared", "syncblob's shared library is not installed here")
 
 
@@ -159,7 +159,7 @@ def part(how, *definitions):
 
 def test_part_by_add_subdirectory():
     folder, needed = part("add_subdirectory")
-    check("libsyncblob.so.0" not in needed, needed)
+    check("libsyncblob.so.0.1" not in needed, needed)
     check((folder / "libown.a").is_file(), "the parent's library is of another kind")
     run("cmake", "--install", folder, "--prefix", folder / "prefix")
     files = [path.name for path in (folder / "prefix").rglob("*") if path.is_file()]
@@ -181,7 +181,7 @@ def test_part_of_what_is_sanitized():
 
 def test_part_by_fetch_content():
     folder, needed = part("FetchContent", "BUILD_SHARED_LIBS=ON", "SYNCBLOB_INSTALL=ON")
-    check("libsyncblob.so.0" in needed, needed)
+    check("libsyncblob.so.0.1" in needed, needed)
     check((folder / "libown.so").is_file(), "the parent's library is of another kind")
     check(not list(folder.rglob("libsyncblob.a")), "what was not asked for was built")
     run("cmake", "--install", folder, "--prefix", folder / "prefix")

@@ -256,7 +256,7 @@ def test_installed_shared_library():
     installed = prefix("shared")
     run_consumer(consumer_by_path(), SYNCBLOB_NO_VENDOR=1, **pkg_config_of(installed))
     needed = run("readelf", "-d", BUILT / "debug/debug/consumer", cwd=work())
-    check("libsyncblob.so.0" in needed, needed)
+    check("libsyncblob.so.0.1" in needed, needed)
 
 
 def test_installed_static_library():

@@ -18,7 +18,7 @@ umask 022 # cpack makes folders by it
 (cd "$work" && cpack --config "$build/CPackConfig.cmake" -G DEB -B "$work/made")
 mv "$work"/made/*.deb "$work"
 names=$(cd "$work" && for package in *.deb; do dpkg-deb -f "$package" Package; done | xargs)
-[ "$names" = "libsyncblob-dev libsyncblob0 syncblob-tools" ] || fail "made were $names"
+[ "$names" = "libsyncblob-dev libsyncblob0.1 syncblob-tools" ] || fail "made were $names"
 
 # Root's own privileges are what a container has.
 lintian --allow-root --tag-display-limit 0 --fail-on error "$work"/*.deb
@@ -27,9 +27,9 @@ depends() { # PACKAGE EXPRESSION
     dpkg-deb -f "$work/$1"_*.deb Depends | grep -Eq "(^|, )$2(,|$| \(>=)" ||
         fail "$1 depends on $(dpkg-deb -f "$work/$1"_*.deb Depends), not on $2"
 }
-depends libsyncblob0 libprotobuf-c1
-depends libsyncblob0 libopenblas0-serial
-depends libsyncblob-dev 'libsyncblob0 \(= [0-9.]+-1\)'
+depends libsyncblob0.1 libprotobuf-c1
+depends libsyncblob0.1 libopenblas0-serial
+depends libsyncblob-dev 'libsyncblob0.1 \(= [0-9.]+-1\)'
 depends syncblob-tools libc6
 
 root=$work/root
@@ -39,7 +39,7 @@ for package in "$work"/*.deb; do
     (cd "$root" && md5sum --quiet -c "$work/control/md5sums")
 done
 [ -z "$(find "$root" -perm /022 ! -type l)" ] || fail 'others may write to a file'
-readelf -S "$root"/usr/lib/*/libsyncblob.so.0 "$root/usr/bin/syncblob" >"$work/sections"
+readelf -S "$root"/usr/lib/*/libsyncblob.so.0.1 "$root/usr/bin/syncblob" >"$work/sections"
 ! grep -E '\.(symtab|debug_info)' "$work/sections" || fail 'not stripped'
 
 for program in c cxx; do

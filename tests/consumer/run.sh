@@ -80,10 +80,10 @@ protobufs)
     ;;
 reload)
     compile_c "$here/reload.c" -D_DEFAULT_SOURCE -ldl -Wl,--as-needed
-    run_program "$libdir/libsyncblob.so.0"
+    run_program "$libdir/libsyncblob.so.0.1"
     ;;
 python)
-    for arguments in "" "$libdir/libsyncblob.so.0"; do
+    for arguments in "" "$libdir/libsyncblob.so.0.1"; do
         python3 "$here/example.py" ${arguments:+"$arguments"} | tee "$work/said"
         grep -Fqx "syncblob $version" "$work/said"
         grep -Fqx '[2, 3] [0.0, 0.5, 1.0, 1.5, 2.0, 2.5]' "$work/said"

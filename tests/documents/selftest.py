@@ -96,7 +96,7 @@ PAGES = [
     ("```text\nnothing\n```c\n", "page.md:5: a fence is"),
     (PROGRAM + INSTALLED + COMPILED, "syncblob.pc"),
     (PROGRAM + INSTALLED + "export PKG_CONFIG_PATH=~/x/lib/pkgconfig\n" + COMPILED,
-     "libsyncblob.so.0"),
+     "libsyncblob.so.0.1"),
     (PROGRAM + "```sh\nexport PKG_CONFIG_PATH=~/x/lib/pkgconfig\n" + COMPILED, "syncblob.pc"),
 ]
 LINKS = [("[a](nothing.md)", "no such file"), ("[a](#nothing)", "no such heading"),

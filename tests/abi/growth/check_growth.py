@@ -73,8 +73,8 @@ class Tomorrow:
                    if line and not line.startswith("#")] + ["proto/syncblob.pb-c.c"]
         with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
             objects = list(pool.map(self.compile, sources))
-        out = self.folder / "libsyncblob.so.0"
-        run(self.cc, "-shared", *objects, "-o", out, "-Wl,-soname,libsyncblob.so.0",
+        out = self.folder / declarations.soname(self.include)
+        run(self.cc, "-shared", *objects, "-o", out, f"-Wl,-soname,{out.name}",
             f"-Wl,--version-script={ROOT}/c/abi/libsyncblob.map",
             *pkg_config("--libs", "libprotobuf-c"), "-lm", "-ldl", "-lpthread")
         return out
