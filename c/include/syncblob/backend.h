@@ -128,16 +128,16 @@ typedef struct sb_backend {
      *  handle), so that a failure here has changed nothing. */
     sb_status (*prepare_arithmetic)(void *device, sb_error *err);
     /** y[i] += alpha * x[i], queued on `stream`. x may be y. */
-    sb_status (*axpy)(void *device, int32_t dtype, int64_t count, double alpha, const void *x,
+    sb_status (*axpy)(void *device, sb_dtype dtype, int64_t count, double alpha, const void *x,
                       void *y, sb_stream stream, sb_error *err);
     /** x[i] *= alpha, queued on `stream`. */
-    sb_status (*scale)(void *device, int32_t dtype, int64_t count, double alpha, void *x,
+    sb_status (*scale)(void *device, sb_dtype dtype, int64_t count, double alpha, void *x,
                        sb_stream stream, sb_error *err);
     /** Sum of |x[i]| into host memory; waits for the result. */
-    sb_status (*asum)(void *device, int32_t dtype, int64_t count, const void *x, double *out,
+    sb_status (*asum)(void *device, sb_dtype dtype, int64_t count, const void *x, double *out,
                       sb_stream stream, sb_error *err);
     /** Sum of x[i]^2 into host memory; waits for the result. */
-    sb_status (*sumsq)(void *device, int32_t dtype, int64_t count, const void *x, double *out,
+    sb_status (*sumsq)(void *device, sb_dtype dtype, int64_t count, const void *x, double *out,
                        sb_stream stream, sb_error *err);
 
     /* --- DLPack (dlpack.h): numbers of its device types --------------------- */

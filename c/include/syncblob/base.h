@@ -21,8 +21,11 @@
  *    and what slots of a backend of the caller's own return (backend.h).
  *  - Names are bytes with a size, of any value, and NULL where there are none; paths and
  *    names of devices end in NUL.
- *  - dtypes, heads and axes are int32_t; dimensions, indices and counts are
- *    int64_t; bytes are size_t; predicates return int32_t, 0 or 1.
+ *  - What is one of a list of constants has a type that says so (sb_dtype, sb_head,
+ *    sb_side) and is int32_t: a number that is not in the list is refused, or "unknown",
+ *    and never undefined behaviour, as it may be for an enum. Axes are int32_t;
+ *    dimensions, indices and counts int64_t; bytes size_t; predicates return int32_t,
+ *    0 or 1.
  *  - Flags of calls are bits of one uint32_t, and no two flags of the library are
  *    the same bit: SB_READ_ONLY 0, SB_COPY_* 1 and 2, SB_PROTO_* 3 and 4, SB_DLPACK_*
  *    5 and 6, SB_OPEN_MAPPED 7, SB_CONTEXT_* 8 and 9; the next is 10. So a call refuses
@@ -75,6 +78,9 @@
 
 SB_BEGIN_DECLS
 
+/** An element type, SB_DTYPE_*. */
+typedef int32_t sb_dtype;
+
 /** Element types. The numbers are stable; those marked "reserved" are
  *  refused with SB_ERR_UNSUPPORTED for now. */
 enum {
@@ -90,11 +96,11 @@ enum {
 };
 
 /** Bytes of one element of `dtype`; 0 for a number that is no storable dtype. */
-SB_API size_t sb_dtype_size(int32_t dtype);
+SB_API size_t sb_dtype_size(sb_dtype dtype);
 
 /** The dtype's short name ("f32"); "unknown" for any other number.
  *  @return [borrowed] static text. */
-SB_API const char *sb_dtype_name(int32_t dtype);
+SB_API const char *sb_dtype_name(sb_dtype dtype);
 
 /** A stream of a device: the backend's raw handle, cast to this type, which has no other use
  *  (on CUDA a CUstream or cudaStream_t; on the simulated device what sb_sim_stream_create

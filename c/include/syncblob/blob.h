@@ -37,7 +37,7 @@ enum {
  *  @param out [owned] sb_blob_destroy
  *  Errors: INVALID_ARGUMENT (no dtype), UNSUPPORTED (a reserved dtype), OUT_OF_MEMORY,
  *  CAP_REACHED. */
-SB_API sb_status sb_blob_create(sb_context *context, int32_t dtype, sb_blob **out, sb_error *err);
+SB_API sb_status sb_blob_create(sb_context *context, sb_dtype dtype, sb_blob **out, sb_error *err);
 
 /** A blob of a shape. 0 axes make a scalar, count 1; a dimension of 0 makes
  *  count 0. Nothing is allocated for the elements yet.
@@ -45,14 +45,14 @@ SB_API sb_status sb_blob_create(sb_context *context, int32_t dtype, sb_blob **ou
  *  @param shape [borrowed, nullable when num_axes is 0] `num_axes` dimensions
  *  @param out [owned] sb_blob_destroy
  *  Errors: as sb_blob_create, as sb_blob_reshape. */
-SB_API sb_status sb_blob_create_shaped(sb_context *context, int32_t dtype, const int64_t *shape,
+SB_API sb_status sb_blob_create_shaped(sb_context *context, sb_dtype dtype, const int64_t *shape,
                                        int32_t num_axes, sb_blob **out, sb_error *err);
 
 /** A blob of Caffe's four legacy dimensions.
  *  @param context [borrowed, nullable] retained
  *  @param out [owned] sb_blob_destroy
  *  Errors: as sb_blob_create_shaped. */
-SB_API sb_status sb_blob_create_legacy(sb_context *context, int32_t dtype, int64_t num,
+SB_API sb_status sb_blob_create_legacy(sb_context *context, sb_dtype dtype, int64_t num,
                                        int64_t channels, int64_t height, int64_t width,
                                        sb_blob **out, sb_error *err);
 
@@ -95,7 +95,7 @@ SB_API sb_status sb_blob_reshape_like(sb_blob *blob, const sb_blob *other,
 SB_API sb_status sb_blob_shrink_to_fit(sb_blob *blob, uint32_t *out_reallocated, sb_error *err);
 
 /** The element type, SB_DTYPE_*. */
-SB_API int32_t sb_blob_dtype(const sb_blob *blob);
+SB_API sb_dtype sb_blob_dtype(const sb_blob *blob);
 
 /** The context that the blob was made in.
  *  @return [borrowed] lives as long as the blob; NULL for the built-in context */
@@ -180,7 +180,7 @@ SB_API sb_status sb_blob_gpu_shape(const sb_blob *blob, const int64_t **out, sb_
 
 /** SB_OK if the blob holds `dtype`: what the typed wrappers of typed.h ask first.
  *  Errors: DTYPE_MISMATCH. */
-SB_API sb_status sb_blob_check_dtype(const sb_blob *blob, int32_t dtype, sb_error *err);
+SB_API sb_status sb_blob_check_dtype(const sb_blob *blob, sb_dtype dtype, sb_error *err);
 
 /* --- bytes of data -------------------------------------------------------- */
 /* The calls of mem.h on the blob's data memory, which is made on the way if need

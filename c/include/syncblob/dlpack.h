@@ -142,7 +142,7 @@ enum {
  *  CAP_REACHED,
  *  UNINITIALIZED (LOST), UNSUPPORTED (the device has no number in DLPack), NO_DEVICE,
  *  DEVICE_FAILURE, DEVICE_LOST, FORKED. */
-SB_API sb_status sb_blob_to_dlpack(const sb_blob *blob, int32_t side, uint32_t flags,
+SB_API sb_status sb_blob_to_dlpack(const sb_blob *blob, sb_side side, uint32_t flags,
                                    sb_dl_managed_versioned **out, sb_error *err);
 
 /** The same for reading and writing: what sb_blob_mutable_cpu_data or
@@ -151,7 +151,7 @@ SB_API sb_status sb_blob_to_dlpack(const sb_blob *blob, int32_t side, uint32_t f
  *  @param flags 0 or SB_DLPACK_DIFF
  *  @param out [owned] its deleter
  *  Errors: as sb_blob_to_dlpack. */
-SB_API sb_status sb_blob_to_mutable_dlpack(sb_blob *blob, int32_t side, uint32_t flags,
+SB_API sb_status sb_blob_to_mutable_dlpack(sb_blob *blob, sb_side side, uint32_t flags,
                                            sb_dl_managed_versioned **out, sb_error *err);
 
 /** The same as a struct of the versions before 1.0, which has no flag for
@@ -160,7 +160,7 @@ SB_API sb_status sb_blob_to_mutable_dlpack(sb_blob *blob, int32_t side, uint32_t
  *  @param flags 0 or SB_DLPACK_DIFF
  *  @param out [owned] its deleter
  *  Errors: as sb_blob_to_dlpack. */
-SB_API sb_status sb_blob_to_legacy_dlpack(sb_blob *blob, int32_t side, uint32_t flags,
+SB_API sb_status sb_blob_to_legacy_dlpack(sb_blob *blob, sb_side side, uint32_t flags,
                                           sb_dl_managed **out, sb_error *err);
 
 /* --- import ----------------------------------------------------------------- */

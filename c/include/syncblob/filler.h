@@ -15,6 +15,12 @@
 
 SB_BEGIN_DECLS
 
+/** What a filler writes, SB_FILLER_*. */
+typedef int32_t sb_filler_type;
+
+/** What n is for xavier and msra, SB_VARIANCE_*. */
+typedef int32_t sb_variance;
+
 /** What a filler writes. n is the number of inputs of an output, of outputs of
  *  an input, or their mean (SB_VARIANCE_*). */
 enum {
@@ -38,17 +44,17 @@ enum {
 /** FillerParameter. Start from SB_FILLER_INIT; members that the type does not
  *  use are ignored, but for `sparse`. */
 typedef struct sb_filler {
-    size_t struct_size;    /**< sizeof(sb_filler) of the caller */
-    int32_t type;          /**< SB_FILLER_* */
-    int32_t variance_norm; /**< SB_VARIANCE_*: xavier, msra */
-    double value;          /**< constant; infinite is fine */
-    double min;            /**< uniform: the least value */
-    double max;            /**< uniform: the greatest value */
-    double mean;           /**< gaussian: the mean */
-    double std;            /**< gaussian: the standard deviation */
-    int32_t sparse;        /**< gaussian: an element is not zero with the probability sparse / d0;
-                                -1: none is made zero. -1 for all other types */
-    int32_t reserved;      /**< 0 */
+    size_t struct_size;        /**< sizeof(sb_filler) of the caller */
+    sb_filler_type type;       /**< SB_FILLER_* */
+    sb_variance variance_norm; /**< SB_VARIANCE_*: xavier, msra */
+    double value;              /**< constant; infinite is fine */
+    double min;                /**< uniform: the least value */
+    double max;                /**< uniform: the greatest value */
+    double mean;               /**< gaussian: the mean */
+    double std;                /**< gaussian: the standard deviation */
+    int32_t sparse;   /**< gaussian: an element is not zero with the probability sparse / d0;
+                           -1: none is made zero. -1 for all other types */
+    int32_t reserved; /**< 0 */
 } sb_filler;
 
 /** The defaults of FillerParameter as an initialiser: constant 0. */
@@ -63,7 +69,7 @@ SB_API void sb_filler_init(sb_filler *filler, size_t struct_size);
 
 /** FillerParameter's name of a type ("positive_unitball"); "unknown" for any other
  *  number. @return [borrowed] static text. */
-SB_API const char *sb_filler_type_name(int32_t type);
+SB_API const char *sb_filler_type_name(sb_filler_type type);
 
 /** Reads a FillerParameter message (type 1, value 2, min 3, max 4, mean 5, std
  *  6, sparse 7, variance_norm 8). What is missing has its default; of a field

@@ -27,6 +27,9 @@ SB_BEGIN_DECLS
 /** A memory: Caffe's SyncedMemory. */
 typedef struct sb_mem sb_mem;
 
+/** Where the newest bytes are, SB_HEAD_*. */
+typedef int32_t sb_head;
+
 /** Where the newest bytes are. */
 enum {
     SB_HEAD_UNINITIALIZED = 0, /**< nothing was written yet */
@@ -36,11 +39,17 @@ enum {
     SB_HEAD_LOST = 4           /**< gone with the device: only set, overwrite and release work */
 };
 
+/** A side of a memory, SB_SIDE_*. */
+typedef int32_t sb_side;
+
 /** The two sides of a memory. */
 enum {
     SB_SIDE_CPU = 0, /**< the host */
     SB_SIDE_GPU = 1  /**< the context's device */
 };
+
+/** What a side is stored in, SB_STORAGE_*. */
+typedef int32_t sb_storage;
 
 /** What a side is stored in, independent of the head. */
 enum {
@@ -79,10 +88,10 @@ SB_API int32_t sb_mem_is_unique(const sb_mem *mem);
 SB_API size_t sb_mem_size(const sb_mem *mem);
 
 /** SB_HEAD_*; never waits. */
-SB_API int32_t sb_mem_head(const sb_mem *mem);
+SB_API sb_head sb_mem_head(const sb_mem *mem);
 
 /** SB_STORAGE_* of a side; SB_STORAGE_NONE for any other `side`. */
-SB_API int32_t sb_mem_storage(const sb_mem *mem, int32_t side);
+SB_API sb_storage sb_mem_storage(const sb_mem *mem, sb_side side);
 
 /** The context that the memory was made in.
  *  @return [borrowed] lives as long as `mem`; NULL for the built-in context */

@@ -21,6 +21,9 @@ SB_BEGIN_DECLS
 /** A model file, opened or being made. */
 typedef struct sb_model sb_model;
 
+/** What a file is, SB_FORMAT_*. */
+typedef int32_t sb_format;
+
 /** What a file is. */
 enum {
     SB_FORMAT_AUTO = 0,        /**< found out from the bytes */
@@ -32,7 +35,10 @@ enum {
 
 /** "blob", "caffemodel", "solverstate", "blobvector"; "unknown" for any other
  *  number. @return [borrowed] static text. */
-SB_API const char *sb_format_name(int32_t format);
+SB_API const char *sb_format_name(sb_format format);
+
+/** Which of Caffe's generations a layer is written in, SB_LAYER_*. */
+typedef int32_t sb_layer_generation;
 
 /** Which of Caffe's generations a layer is written in. */
 enum {
@@ -63,7 +69,7 @@ enum {
  *  Errors: INVALID_ARGUMENT (no format, a limit below 0), UNSUPPORTED (limits with an unknown
  * tail), ABI_MISMATCH (limits of another version), MALFORMED, LENGTH_MISMATCH, BAD_SHAPE,
  * DATA_OVERFLOW, DATA_LIMIT, OUT_OF_MEMORY, CAP_REACHED. */
-SB_API sb_status sb_model_open_bytes(sb_context *context, int32_t format, const void *bytes,
+SB_API sb_status sb_model_open_bytes(sb_context *context, sb_format format, const void *bytes,
                                      size_t size, const sb_limits *limits, sb_deleter deleter,
                                      void *user, sb_model **out, sb_error *err);
 
@@ -75,7 +81,7 @@ SB_API sb_status sb_model_open_bytes(sb_context *context, int32_t format, const 
  *  @param limits [borrowed, nullable] the context's
  *  @param out [owned] sb_model_destroy
  *  Errors: as sb_model_open_bytes, INVALID_ARGUMENT (unknown flag), IO (errno in device_code). */
-SB_API sb_status sb_model_open_file(sb_context *context, int32_t format, const char *path,
+SB_API sb_status sb_model_open_file(sb_context *context, sb_format format, const char *path,
                                     uint32_t flags, const sb_limits *limits, sb_model **out,
                                     sb_error *err);
 
@@ -84,14 +90,14 @@ SB_API sb_status sb_model_open_file(sb_context *context, int32_t format, const c
  *  @param format SB_FORMAT_*, not AUTO
  *  @param out [owned] sb_model_destroy
  *  Errors: INVALID_ARGUMENT (no format, or AUTO), OUT_OF_MEMORY, CAP_REACHED. */
-SB_API sb_status sb_model_create(sb_context *context, int32_t format, sb_model **out,
+SB_API sb_status sb_model_create(sb_context *context, sb_format format, sb_model **out,
                                  sb_error *err);
 
 /** Ends the model, closes its file or lets go of its bytes. @param model [owned, nullable] */
 SB_API void sb_model_destroy(sb_model *model);
 
 /** SB_FORMAT_*, found out or given. */
-SB_API int32_t sb_model_format(const sb_model *model);
+SB_API sb_format sb_model_format(const sb_model *model);
 
 /** A text of the file: `size` bytes, followed by a NUL that does not count;
  *  it may hold any byte. */
@@ -115,8 +121,8 @@ typedef struct sb_layer_info {
     sb_text type;       /**< as text; a V1 layer's enum by its name ("CONVOLUTION"), an unknown
                              number as decimal digits */
     int64_t num_blobs;  /**< 0 for most layers without weights */
-    int32_t generation; /**< SB_LAYER_* */
-    int32_t reserved;   /**< 0 */
+    sb_layer_generation generation; /**< SB_LAYER_* */
+    int32_t reserved;               /**< 0 */
 } sb_layer_info;
 
 /** Nothing known, as an initialiser. */
@@ -141,18 +147,18 @@ SB_API int64_t sb_model_num_blobs(const sb_model *model, int64_t layer);
 
 /** What a blob is, without loading it. */
 typedef struct sb_blob_info {
-    size_t struct_size; /**< sizeof(sb_blob_info) of the caller */
-    int64_t count;      /**< elements of its shape */
-    int64_t data_count; /**< values of data present; 0: none */
-    int64_t diff_count; /**< values of diff present; 0: none */
-    int64_t offset;     /**< where its message begins in the file, -1 if not from a file */
-    size_t size;        /**< bytes of its message in the file; 0 if not from a file */
-    int32_t dtype;      /**< what its data (or, without data, its diff) is stored as: SB_DTYPE_F32,
+    size_t struct_size;  /**< sizeof(sb_blob_info) of the caller */
+    int64_t count;       /**< elements of its shape */
+    int64_t data_count;  /**< values of data present; 0: none */
+    int64_t diff_count;  /**< values of diff present; 0: none */
+    int64_t offset;      /**< where its message begins in the file, -1 if not from a file */
+    size_t size;         /**< bytes of its message in the file; 0 if not from a file */
+    sb_dtype dtype;      /**< what its data (or, without data, its diff) is stored as: SB_DTYPE_F32,
                              F64, and in NVCaffe's raw_data also F16, I32, U32. Loading takes any
                              into F32 or F64 */
-    int32_t legacy;     /**< 1 if the shape came from num, channels, height, width */
-    int32_t num_axes;   /**< 0 to SB_MAX_AXES */
-    int32_t diff_dtype; /**< what its diff is stored as; without one, dtype */
+    int32_t legacy;      /**< 1 if the shape came from num, channels, height, width */
+    int32_t num_axes;    /**< 0 to SB_MAX_AXES */
+    sb_dtype diff_dtype; /**< what its diff is stored as; without one, dtype */
     int64_t shape[SB_MAX_AXES]; /**< num_axes dimensions, then zeros */
 } sb_blob_info;
 

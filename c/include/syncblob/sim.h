@@ -16,6 +16,9 @@
 
 SB_BEGIN_DECLS
 
+/** When queued work runs, SB_SIM_EAGER, SB_SIM_LAZY or SB_SIM_RANDOM. */
+typedef int32_t sb_sim_schedule;
+
 /** When queued work runs. */
 enum {
     SB_SIM_EAGER = 0, /**< at once, when it is queued (the default) */
@@ -28,8 +31,11 @@ enum {
  *  @param schedule SB_SIM_EAGER, SB_SIM_LAZY, SB_SIM_RANDOM
  *  @param seed of SB_SIM_RANDOM
  *  Errors: INVALID_ARGUMENT (no schedule), WRONG_DEVICE, FORKED. */
-SB_API sb_status sb_sim_set_schedule(sb_context *context, int32_t schedule, uint64_t seed,
+SB_API sb_status sb_sim_set_schedule(sb_context *context, sb_sim_schedule schedule, uint64_t seed,
                                      sb_error *err);
+
+/** An operation of the device, SB_SIM_ANY to SB_SIM_SUMSQ. */
+typedef int32_t sb_sim_op;
 
 /** Operations of the device, for counting and failing: the slots of the
  *  backend table. */
@@ -55,6 +61,9 @@ enum {
     SB_SIM_OP_COUNT            /**< of these; grows with them */
 };
 
+/** How a chosen call fails, SB_SIM_FAIL_*. */
+typedef int32_t sb_sim_failure;
+
 /** How a chosen call fails. */
 enum {
     SB_SIM_FAIL_NOW = 0,   /**< the call returns DEVICE_FAILURE (ALLOC, ALLOC_PINNED:
@@ -69,7 +78,7 @@ enum {
  *  @param op SB_SIM_ANY to SB_SIM_SUMSQ
  *  @param mode SB_SIM_FAIL_*
  *  Errors: INVALID_ARGUMENT (no operation, nth below 0, no mode), WRONG_DEVICE, FORKED. */
-SB_API sb_status sb_sim_fail(sb_context *context, int32_t op, int64_t nth, int32_t mode,
+SB_API sb_status sb_sim_fail(sb_context *context, sb_sim_op op, int64_t nth, sb_sim_failure mode,
                              sb_error *err);
 
 /** Arms one more fault beside those that are armed, up to 16: for code that has to stand two
@@ -79,8 +88,8 @@ SB_API sb_status sb_sim_fail(sb_context *context, int32_t op, int64_t nth, int32
  *  @param nth 1 is the next call
  *  @param mode SB_SIM_FAIL_*
  *  Errors: as sb_sim_fail, OVER_LIMIT (16 are armed). */
-SB_API sb_status sb_sim_fail_also(sb_context *context, int32_t op, int64_t nth, int32_t mode,
-                                  sb_error *err);
+SB_API sb_status sb_sim_fail_also(sb_context *context, sb_sim_op op, int64_t nth,
+                                  sb_sim_failure mode, sb_error *err);
 
 /** How often each slot was called, by SB_SIM_*, since the context was made.
  *  @param out [borrowed] `count` numbers

@@ -22,7 +22,7 @@ uint32_t sb_features(void) {
     return features;
 }
 
-size_t sb_dtype_size(int32_t dtype) {
+size_t sb_dtype_size(sb_dtype dtype) {
     switch (dtype) {
     case SB_DTYPE_F64:
         return 8;
@@ -38,7 +38,7 @@ size_t sb_dtype_size(int32_t dtype) {
     }
 }
 
-const char *sb_dtype_name(int32_t dtype) {
+const char *sb_dtype_name(sb_dtype dtype) {
     static const char *const names[] = {"unknown", "f32",  "f64", "i32", "u32",
                                         "f16",     "bf16", "i8",  "u8",  "i64"};
     return names[dtype >= SB_DTYPE_F32 && dtype <= SB_DTYPE_I64 ? dtype : 0];

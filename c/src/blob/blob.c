@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-sb_status sb_blob_create(sb_context *context, int32_t dtype, sb_blob **out, sb_error *err) {
+sb_status sb_blob_create(sb_context *context, sb_dtype dtype, sb_blob **out, sb_error *err) {
     void *object = NULL;
     if (!out)
         return sb__fail_null(err, "out");
@@ -25,7 +25,7 @@ sb_status sb_blob_create(sb_context *context, int32_t dtype, sb_blob **out, sb_e
     return SB_OK;
 }
 
-sb_status sb_blob_create_shaped(sb_context *context, int32_t dtype, const int64_t *shape,
+sb_status sb_blob_create_shaped(sb_context *context, sb_dtype dtype, const int64_t *shape,
                                 int32_t num_axes, sb_blob **out, sb_error *err) {
     sb_blob *blob;
     if (!out)
@@ -41,7 +41,7 @@ sb_status sb_blob_create_shaped(sb_context *context, int32_t dtype, const int64_
     return st;
 }
 
-sb_status sb_blob_create_legacy(sb_context *context, int32_t dtype, int64_t num, int64_t channels,
+sb_status sb_blob_create_legacy(sb_context *context, sb_dtype dtype, int64_t num, int64_t channels,
                                 int64_t height, int64_t width, sb_blob **out, sb_error *err) {
     const int64_t shape[4] = {num, channels, height, width};
     return sb_blob_create_shaped(context, dtype, shape, 4, out, err);
@@ -58,7 +58,7 @@ void sb_blob_destroy(sb_blob *blob) {
     sb_context_release(context);
 }
 
-int32_t sb_blob_dtype(const sb_blob *blob) {
+sb_dtype sb_blob_dtype(const sb_blob *blob) {
     return blob ? blob->dtype : 0;
 }
 
@@ -66,7 +66,7 @@ sb_context *sb_blob_context(const sb_blob *blob) {
     return blob ? sb__context_public(blob->context) : NULL;
 }
 
-sb_status sb_blob_check_dtype(const sb_blob *blob, int32_t dtype, sb_error *err) {
+sb_status sb_blob_check_dtype(const sb_blob *blob, sb_dtype dtype, sb_error *err) {
     if (!blob)
         return sb__fail_null(err, "blob");
     if (blob->dtype == dtype)

@@ -149,17 +149,17 @@ static sb_status to_versioned(const sb_blob *blob, int32_t side, uint32_t flags,
     return SB_OK;
 }
 
-sb_status sb_blob_to_dlpack(const sb_blob *blob, int32_t side, uint32_t flags,
+sb_status sb_blob_to_dlpack(const sb_blob *blob, sb_side side, uint32_t flags,
                             sb_dl_managed_versioned **out, sb_error *err) {
     return to_versioned(blob, side, flags, false, out, err);
 }
 
-sb_status sb_blob_to_mutable_dlpack(sb_blob *blob, int32_t side, uint32_t flags,
+sb_status sb_blob_to_mutable_dlpack(sb_blob *blob, sb_side side, uint32_t flags,
                                     sb_dl_managed_versioned **out, sb_error *err) {
     return to_versioned(blob, side, flags, true, out, err);
 }
 
-sb_status sb_blob_to_legacy_dlpack(sb_blob *blob, int32_t side, uint32_t flags, sb_dl_managed **out,
+sb_status sb_blob_to_legacy_dlpack(sb_blob *blob, sb_side side, uint32_t flags, sb_dl_managed **out,
                                    sb_error *err) {
     struct export *e;
     sb_status st = check(blob, side, flags, out, err);

@@ -12,7 +12,7 @@ void sb_filler_init(sb_filler *filler, size_t struct_size) {
         sb__give_struct(filler, struct_size, &defaults, sizeof defaults);
 }
 
-const char *sb_filler_type_name(int32_t type) {
+const char *sb_filler_type_name(sb_filler_type type) {
     static const char *const names[] = {"constant", "uniform", "gaussian", "positive_unitball",
                                         "xavier",   "msra",    "bilinear"};
     return type >= SB_FILLER_CONSTANT && type <= SB_FILLER_BILINEAR ? names[type] : "unknown";

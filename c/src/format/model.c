@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-const char *sb_format_name(int32_t format) {
+const char *sb_format_name(sb_format format) {
     switch (format) {
     case SB_FORMAT_BLOB:
         return "blob";
@@ -83,7 +83,7 @@ static sb_status open_source(sb_context *context, int32_t format, const struct s
     return SB_OK;
 }
 
-sb_status sb_model_open_bytes(sb_context *context, int32_t format, const void *bytes, size_t size,
+sb_status sb_model_open_bytes(sb_context *context, sb_format format, const void *bytes, size_t size,
                               const sb_limits *limits, sb_deleter deleter, void *user,
                               sb_model **out, sb_error *err) {
     sb_limits resolved;
@@ -105,8 +105,9 @@ sb_status sb_model_open_bytes(sb_context *context, int32_t format, const void *b
     return SB_OK;
 }
 
-sb_status sb_model_open_file(sb_context *context, int32_t format, const char *path, uint32_t flags,
-                             const sb_limits *limits, sb_model **out, sb_error *err) {
+sb_status sb_model_open_file(sb_context *context, sb_format format, const char *path,
+                             uint32_t flags, const sb_limits *limits, sb_model **out,
+                             sb_error *err) {
     sb_limits resolved;
     struct sb__source source;
     context = sb__context(context);
@@ -128,7 +129,7 @@ sb_status sb_model_open_file(sb_context *context, int32_t format, const char *pa
     return st;
 }
 
-sb_status sb_model_create(sb_context *context, int32_t format, sb_model **out, sb_error *err) {
+sb_status sb_model_create(sb_context *context, sb_format format, sb_model **out, sb_error *err) {
     void *object;
     context = sb__context(context);
     if (!out)
@@ -178,7 +179,7 @@ void sb_model_destroy(sb_model *model) {
 
 /* --- what is in it ------------------------------------------------------------------ */
 
-int32_t sb_model_format(const sb_model *model) {
+sb_format sb_model_format(const sb_model *model) {
     return model ? model->format : SB_FORMAT_AUTO;
 }
 
@@ -198,7 +199,7 @@ static void describe_layer(const sb_model *model, int64_t layer, sb_layer_info *
         const struct sb__layer *l = &model->index.layers[layer];
         out->name = (sb_text){l->name, l->name_size};
         out->type = (sb_text){l->type, l->type_size};
-        out->generation = (int32_t)l->generation;
+        out->generation = (sb_layer_generation)l->generation;
     } else {
         const struct sb__new_layer *l = &model->new_layers[layer - model->index.num_layers];
         out->name = (sb_text){l->name.bytes, l->name.size};

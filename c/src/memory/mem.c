@@ -88,11 +88,11 @@ size_t sb_mem_size(const sb_mem *mem) {
     return mem ? mem->bytes : 0;
 }
 
-int32_t sb_mem_head(const sb_mem *mem) {
+sb_head sb_mem_head(const sb_mem *mem) {
     return mem ? sb__head(mem) : SB_HEAD_UNINITIALIZED;
 }
 
-int32_t sb_mem_storage(const sb_mem *mem, int32_t side) {
+sb_storage sb_mem_storage(const sb_mem *mem, sb_side side) {
     if (!mem || (side != SB_SIDE_CPU && side != SB_SIDE_GPU))
         return SB_STORAGE_NONE;
     uint32_t word = atomic_load_explicit(&mem->word, memory_order_relaxed);

@@ -27,7 +27,8 @@ static sb_status unlock(struct sb__sim *sim, sb_status status) {
     return status;
 }
 
-sb_status sb_sim_set_schedule(sb_context *context, int32_t schedule, uint64_t seed, sb_error *err) {
+sb_status sb_sim_set_schedule(sb_context *context, sb_sim_schedule schedule, uint64_t seed,
+                              sb_error *err) {
     struct sb__sim *sim;
     if (schedule < SB_SIM_EAGER || schedule > SB_SIM_RANDOM)
         return sb__fail(err, SB_ERR_INVALID_ARGUMENT, "schedule %d is none of SB_SIM_*", schedule);
@@ -39,8 +40,8 @@ sb_status sb_sim_set_schedule(sb_context *context, int32_t schedule, uint64_t se
     return unlock(sim, SB_OK);
 }
 
-static sb_status arm_fault(sb_context *context, int32_t op, int64_t nth, int32_t mode, bool alone,
-                           sb_error *err) {
+static sb_status arm_fault(sb_context *context, sb_sim_op op, int64_t nth, sb_sim_failure mode,
+                           bool alone, sb_error *err) {
     struct sb__sim *sim;
     int slot = 0;
     if (op < SB_SIM_ANY || op >= SB_SIM_OP_COUNT)
@@ -61,11 +62,12 @@ static sb_status arm_fault(sb_context *context, int32_t op, int64_t nth, int32_t
     return unlock(sim, SB_OK);
 }
 
-sb_status sb_sim_fail(sb_context *context, int32_t op, int64_t nth, int32_t mode, sb_error *err) {
+sb_status sb_sim_fail(sb_context *context, sb_sim_op op, int64_t nth, sb_sim_failure mode,
+                      sb_error *err) {
     return arm_fault(context, op, nth, mode, true, err);
 }
 
-sb_status sb_sim_fail_also(sb_context *context, int32_t op, int64_t nth, int32_t mode,
+sb_status sb_sim_fail_also(sb_context *context, sb_sim_op op, int64_t nth, sb_sim_failure mode,
                            sb_error *err) {
     return arm_fault(context, op, nth, mode, false, err);
 }
