@@ -142,7 +142,8 @@ def undocumented_values(text):
     """Values without a comment of their own; those made by a macro are not looked at."""
     for body in re.findall(r"^(?:typedef )?enum[^{;]*\{(.*?)^\}", text, re.DOTALL | re.MULTILINE):
         if "#define" not in body:
-            yield from re.findall(r"\b(SB_\w+)\s*(?:=\s*[-\w]+(?: << \d+)?)?\s*,?\s*(?=\bSB_|\Z)", body)
+            yield from re.findall(r"\b(SB_\w+)\s*(?:=\s*[-\w]+(?: << \d+)?)?\s*,?\s*(?=\bSB_|\Z)",
+                                  body)
 
 
 def read_headers(folder):

@@ -30,7 +30,8 @@ SPECIAL = [0.0, -0.0, math.inf, -math.inf, math.nan, 2.0**-149, 1 / 3, -3e38]
 
 
 class SolverInfo(ctypes.Structure):
-    _fields_ = [("struct_size", ctypes.c_size_t), ("bytes", ctypes.c_char_p), ("size", ctypes.c_size_t),
+    _fields_ = [("struct_size", ctypes.c_size_t),
+                ("bytes", ctypes.c_char_p), ("size", ctypes.c_size_t),
                 ("iter", ctypes.c_int32), ("current_step", ctypes.c_int32)]
 
 
@@ -160,7 +161,8 @@ class Checker(Tally):
         model = self.library.made("sb_model_create", None, SOLVERSTATE)
         expected = self.messages.SolverState(iter=-3, learned_net="a.caffemodel", current_step=7)
         net = expected.learned_net.encode()
-        info = SolverInfo(ctypes.sizeof(SolverInfo), net, len(net), expected.iter, expected.current_step)
+        info = SolverInfo(ctypes.sizeof(SolverInfo), net, len(net), expected.iter,
+                          expected.current_step)
         self.library.sb_model_set_solver_info(model, ctypes.byref(info))
         for blob in blobs():
             self.add_blob(model, NO_LAYER, blob)
