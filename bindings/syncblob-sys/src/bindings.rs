@@ -210,6 +210,11 @@ pub struct sb_stats {
     pub host_copies: u64,
     ///their bytes
     pub host_copy_bytes: u64,
+    /**given up, but kept: the device may still use them, and nobody
+could find out (also in the live figures above)*/
+    pub quarantined_bytes: u64,
+    ///of the process: what contexts that have ended keep in quarantine
+    pub leaked_bytes: u64,
 }
 ///The table. Of a smaller struct_size the missing tail is NULL and 0.
 #[repr(C)]
@@ -347,10 +352,11 @@ one that is being captured. NULL is always right.*/
         ) -> sb_status,
     >,
     /**Waits for all work queued on `stream`; a failure of that work is
-returned here. After DEVICE_FAILURE the core waits once more before it
-lets go of memory that the work uses; DEVICE_LOST says that the work
-has ended, one way or the other. Also called on a lost device, where work
-may go on after a failure of another slot.*/
+returned here, once. SB_OK and DEVICE_LOST say that the work has ended, one
+way or the other. After any other status the core waits once more; until a
+wait says so, memory that the work uses is neither freed nor used again, and
+its deleter does not run. Also called on a lost device, where work may go on
+after a failure of another slot.*/
     pub stream_synchronize: ::core::option::Option<
         unsafe extern "C" fn(
             device: *mut ::core::ffi::c_void,
@@ -821,7 +827,7 @@ const _: () = {
 };
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of sb_stats"][::core::mem::size_of::<sb_stats>() - 136usize];
+    ["Size of sb_stats"][::core::mem::size_of::<sb_stats>() - 152usize];
     ["Alignment of sb_stats"][::core::mem::align_of::<sb_stats>() - 8usize];
     [
         "Offset of field: sb_stats::struct_size",
@@ -874,6 +880,12 @@ const _: () = {
     [
         "Offset of field: sb_stats::host_copy_bytes",
     ][::core::mem::offset_of!(sb_stats, host_copy_bytes) - 128usize];
+    [
+        "Offset of field: sb_stats::quarantined_bytes",
+    ][::core::mem::offset_of!(sb_stats, quarantined_bytes) - 136usize];
+    [
+        "Offset of field: sb_stats::leaked_bytes",
+    ][::core::mem::offset_of!(sb_stats, leaked_bytes) - 144usize];
 };
 /**in the child of a fork, page-locked memory of the parent
 may not be mapped: the core answers FORKED there, rather
@@ -1511,11 +1523,11 @@ Errors: NO_DEVICE, DEVICE_LOST, FORKED, UNSUPPORTED (a backend without streams).
         out: *mut sb_stream,
         err: *mut sb_error,
     ) -> sb_status;
-    /**Waits until all work queued on the device by the library is done.
-Host-only: nothing to wait for, SB_OK. * context \[nullable\] the built-in one
-
-Errors: OUT_OF_MEMORY, UNSUPPORTED (a stream in use is being captured), DEVICE_FAILURE,
-DEVICE_LOST, FORKED.*/
+    /**Waits until all work queued on the device by the library is done, and gives back
+what is in quarantine and over by then. Host-only: nothing to wait for, SB_OK. * context
+\[nullable\] the built-in one
+Errors: OUT_OF_MEMORY, UNSUPPORTED (a stream in use is being
+captured), DEVICE_FAILURE, DEVICE_LOST, FORKED.*/
     pub fn sb_context_synchronize(
         context: *mut sb_context,
         err: *mut sb_error,
@@ -1543,7 +1555,8 @@ Errors: ABI_MISMATCH (struct_size is no version's).*/
         out: *mut sb_stats,
         err: *mut sb_error,
     ) -> sb_status;
-    ///Gives cached memory back; pointers in use stay valid. * context \[nullable\]
+    /**Gives cached memory back, and what is in quarantine if the device has let go of it by now, for
+which it waits; pointers in use stay valid. * context \[nullable\]*/
     pub fn sb_context_trim(context: *mut sb_context);
     /**Frees bytes that a function of this library gave as \[owned\] bytes.
 * bytes \[owned, nullable\]*/
@@ -1577,7 +1590,8 @@ Errors: SIZE_OVERFLOW (more than PTRDIFF_MAX), OUT_OF_MEMORY, CAP_REACHED.*/
 Returns \[owned\] `mem`*/
     pub fn sb_mem_retain(mem: *mut sb_mem) -> *mut sb_mem;
     /**One owner less; the last one waits for pending transfers, frees what is
-owned and runs the deleters of what is borrowed. * mem \[owned, nullable\]*/
+owned and runs the deleters of what is borrowed, or leaves both to quarantine
+(context.h). * mem \[owned, nullable\]*/
     pub fn sb_mem_release(mem: *mut sb_mem);
     ///1 if there is exactly one owner.
     pub fn sb_mem_is_unique(mem: *const sb_mem) -> i32;
@@ -1630,8 +1644,7 @@ live until sb_context_forget_stream, another context's own one included.
 * out \[borrowed\] see "Pointers" above
 
 Errors: as sb_mem_gpu_data, WRONG_DEVICE (a stream of another device), UNSUPPORTED
-(a capturing stream), OVER_LIMIT (more than 64 streams of a context in
-use; see sb_context_forget_stream).*/
+(a capturing stream).*/
     pub fn sb_mem_gpu_data_on(
         mem: *const sb_mem,
         stream: sb_stream,
@@ -1683,7 +1696,7 @@ being captured).*/
 * stream \[borrowed\] see sb_mem_gpu_data_on
 * out \[borrowed\] see "Pointers" above
 
-Errors: as sb_mem_overwrite_gpu, WRONG_DEVICE, OVER_LIMIT (both of the stream).*/
+Errors: as sb_mem_overwrite_gpu, WRONG_DEVICE (the stream).*/
     pub fn sb_mem_overwrite_gpu_on(
         mem: *mut sb_mem,
         stream: sb_stream,
@@ -1701,8 +1714,9 @@ element-aligned
 pending copies; not at all when this call fails
 * user passed to `deleter`
 
-Errors: INVALID_ARGUMENT (bytes differ, unknown flag), DEVICE_FAILURE, DEVICE_LOST, FORKED (all
-of a pending copy).*/
+Errors: INVALID_ARGUMENT (bytes differ, unknown flag), OUT_OF_MEMORY, CAP_REACHED (both where
+the context has a device), DEVICE_FAILURE, DEVICE_LOST, FORKED (the last three of a pending
+copy).*/
     pub fn sb_mem_set_cpu(
         mem: *mut sb_mem,
         ptr: *mut ::core::ffi::c_void,
@@ -1755,7 +1769,7 @@ Errors: as sb_mem_async_gpu_push.*/
 for a head but LOST. Host-only contexts: only the zero fill is left.
 * stream \[borrowed\] see sb_mem_gpu_data_on
 
-Errors: as sb_mem_cpu_data, WRONG_DEVICE, OVER_LIMIT (both of the stream).*/
+Errors: as sb_mem_cpu_data, WRONG_DEVICE (the stream).*/
     pub fn sb_mem_prefetch_cpu(
         mem: *const sb_mem,
         stream: sb_stream,
@@ -2581,9 +2595,9 @@ armed first decides.
 Errors: as sb_sim_fail, OVER_LIMIT (16 are armed).*/
     pub fn sb_sim_fail_also(
         context: *mut sb_context,
-        op: i32,
+        op: sb_sim_op,
         nth: i64,
-        mode: i32,
+        mode: sb_sim_failure,
         err: *mut sb_error,
     ) -> sb_status;
     /**How often each slot was called, by SB_SIM_*, since the context was made.
