@@ -142,6 +142,24 @@ MEMBER(sb_filler, std, 48, 8);
 MEMBER(sb_filler, sparse, 56, 4);
 MEMBER(sb_filler, reserved, 60, 4);
 
+STRUCT(sb_source, 48, 8);
+MEMBER(sb_source, struct_size, 0, 8);
+MEMBER(sb_source, user, 8, 8);
+MEMBER(sb_source, size, 16, 8);
+MEMBER(sb_source, read_at, 24, 8);
+MEMBER(sb_source, version, 32, 8);
+MEMBER(sb_source, close, 40, 8);
+
+STRUCT(sb_sink, 24, 8);
+MEMBER(sb_sink, struct_size, 0, 8);
+MEMBER(sb_sink, user, 8, 8);
+MEMBER(sb_sink, write, 16, 8);
+
+STRUCT(sb_progress, 24, 8);
+MEMBER(sb_progress, struct_size, 0, 8);
+MEMBER(sb_progress, user, 8, 8);
+MEMBER(sb_progress, report, 16, 8);
+
 STRUCT(sb_text, 16, 8);
 MEMBER(sb_text, bytes, 0, 8);
 MEMBER(sb_text, size, 8, 8);

@@ -46,6 +46,7 @@ static const struct number numbers[] = {
     ROW(SB_ERR_FORKED, -205),
     ROW(SB_ERR_IO, -206),
     ROW(SB_ERR_ABI_MISMATCH, -207),
+    ROW(SB_ERR_CANCELLED, -208),
     ROW(SB_ERR_INTERNAL, -901),
 
     ROW(SB_DTYPE_F32, 1),
@@ -117,6 +118,7 @@ static const struct number numbers[] = {
 
     ROW(SB_NO_LAYER, -1),
     ROW(SB_OPEN_MAPPED, 128),
+    ROW(SB_SOURCE_CLOSES, 1024),
     ROW(SB_READ_ONLY, 1),
     ROW(SB_MAX_AXES, 32),
 

@@ -3,6 +3,7 @@
    succeeds afterwards. */
 #include "support.h"
 
+#include "callbacks.h"
 #include "nets.h"
 
 #include <syncblob/sim.h>
@@ -18,6 +19,7 @@ struct scene {
     struct counting_allocator counting;
     sb_context *context;
     struct wire net, state, blob_bytes;
+    struct test_source net_source;
     char folder[64], net_path[96], blob_path[96], target_path[96];
     sb_model *model, *solver; /* of net and state, each with an edit */
     sb_blob *source, *target; /* both with data and diff */
@@ -290,6 +292,35 @@ static sb_status save_file(struct scene *s, sb_error *err) {
     return sb_model_save_file(s->model, s->target_path, err);
 }
 
+static sb_status open_source(struct scene *s, sb_error *err) {
+    const sb_source source = test_source_of(&s->net_source, &s->net);
+    sb_status st =
+        sb_model_open_source(s->context, SB_FORMAT_AUTO, &source, NULL, NULL, &s->made, err);
+    return st == SB_OK ? sb_model_set_progress(s->made, NULL, err) : st;
+}
+
+static sb_status read_source(struct scene *s, sb_error *err) {
+    struct test_source bytes = {.reads = 0};
+    const sb_source source = test_source_of(&bytes, &s->blob_bytes);
+    return sb_blob_read_source(s->target, &source, SB_PROTO_RESHAPE, NULL, NULL, err);
+}
+
+static sb_status save_sink(struct scene *s, sb_error *err) {
+    struct test_sink got = {.writes = 0};
+    const sb_sink sink = test_sink_of(&got);
+    sb_status st = sb_model_save_sink(s->model, &sink, err);
+    wire_free(&got.got);
+    return st;
+}
+
+static sb_status write_sink(struct scene *s, sb_error *err) {
+    struct test_sink got = {.writes = 0};
+    const sb_sink sink = test_sink_of(&got);
+    sb_status st = sb_blob_write_sink(s->source, &sink, SB_PROTO_WRITE_DIFF, NULL, err);
+    wire_free(&got.got);
+    return st;
+}
+
 static const struct {
     const char *name;
     sb_status (*call)(struct scene *, sb_error *);
@@ -318,6 +349,10 @@ static const struct {
     {"set_name", set_name, 1},
     {"set_solver_info", set_solver_info, 1},
     {"save_file", save_file, 0},
+    {"open_source", open_source, 2},
+    {"read_source", read_source, 2},
+    {"save_sink", save_sink, 0},
+    {"write_sink", write_sink, 0},
     {"shape_equals_proto", shape_equals_proto, 0},
     {"proto_size", proto_size, 0},
     {"size", model_size, 0},

@@ -348,7 +348,22 @@ static sb_status read_file(struct scene *s, sb_error *err) {
     return sb_blob_read_file(s->blob, s->path, SB_PROTO_RESHAPE, NULL, err);
 }
 
-enum { WRITE_FILE = 10, CALLS = 12 };
+static sb_status open_descriptor(struct scene *s, sb_error *err) {
+    sb_source source = SB_SOURCE_INIT;
+    sb_status st = SB_ERR_IO;
+    int fd = open(s->path, O_RDONLY);
+    if (fd >= 0)
+        st = sb_source_of_descriptor(fd, SB_SOURCE_CLOSES, &source, err);
+    else
+        (void)sb_error_fill(err, st, errno, NULL);
+    if (st == SB_OK)
+        st = sb_model_open_source(NULL, SB_FORMAT_AUTO, &source, NULL, NULL, &s->made, err);
+    if (st != SB_OK && fd >= 0)
+        (void)close(fd);
+    return st;
+}
+
+enum { WRITE_FILE = 11, CALLS = 13 };
 
 static const struct {
     const char *name;
@@ -358,6 +373,7 @@ static const struct {
 } calls[CALLS] = {
     {"open", open_file, SB_OK, false},
     {"open mapped", open_mapped, SB_OK, false},
+    {"open descriptor", open_descriptor, SB_OK, false},
     {"load_blob", load_blob, SB_OK, false},
     {"load_blob, as it is", load_single, SB_OK, false},
     {"load_blob, unpacked", load_unpacked, SB_OK, false},

@@ -576,6 +576,93 @@ pub struct sb_filler {
     ///0
     pub reserved: i32,
 }
+/**A source of bytes that can be read at any offset.
+
+What it says is not trusted: bytes that are not what they were the last time
+they were read, by error or intent, give SB_ERR_IO or an error of the data,
+and nothing else.*/
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct sb_source {
+    ///sizeof(sb_source) of the caller
+    pub struct_size: usize,
+    ///passed to all slots
+    pub user: *mut ::core::ffi::c_void,
+    ///bytes that there are; over 2^31 - 1 is SB_ERR_DATA_LIMIT
+    pub size: u64,
+    /**Writes bytes \[offset, offset + bytes) to `buffer`, all of them or fails. The
+range lies inside the size; `bytes` is above 0. Runs on several threads at
+once when calls on a const model do. Most reads are of 4 to 16 KiB, in rising
+order; the values of a blob are one read, with a progress several.*/
+    pub read_at: ::core::option::Option<
+        unsafe extern "C" fn(
+            user: *mut ::core::ffi::c_void,
+            offset: u64,
+            buffer: *mut ::core::ffi::c_void,
+            bytes: usize,
+            err: *mut sb_error,
+        ) -> sb_status,
+    >,
+    /**\[nullable\] A number that is another one once the bytes have changed: of a
+modification time, an ETag. Asked when the source is opened and after each
+read of a whole; a difference is SB_ERR_IO. As many threads as read_at.*/
+    pub version: ::core::option::Option<
+        unsafe extern "C" fn(
+            user: *mut ::core::ffi::c_void,
+            out: *mut u64,
+            err: *mut sb_error,
+        ) -> sb_status,
+    >,
+    /**\[nullable\] Runs once when a model lets go of the source; not at all when it
+could not be opened, nor after calls that only borrow the source.*/
+    pub close: ::core::option::Option<
+        unsafe extern "C" fn(user: *mut ::core::ffi::c_void),
+    >,
+}
+/**A sink that takes bytes in order, borrowed for one call. The library cannot
+take back what was written: when the call fails, the sink has had some of
+the bytes, or none, and whoever owns it throws them away. It has had all of
+them, exactly once, when the call returns SB_OK; then is the time to close
+or publish it.*/
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct sb_sink {
+    ///sizeof(sb_sink) of the caller
+    pub struct_size: usize,
+    ///passed to `write`
+    pub user: *mut ::core::ffi::c_void,
+    /**Takes `size` bytes, above 0, all of them or fails; after a failure it is not
+called again. Small pieces are gathered to 16 KiB first.*/
+    pub write: ::core::option::Option<
+        unsafe extern "C" fn(
+            user: *mut ::core::ffi::c_void,
+            bytes: *const ::core::ffi::c_void,
+            size: usize,
+            err: *mut sb_error,
+        ) -> sb_status,
+    >,
+}
+///Who is told how far a long call has come, and may end it.
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct sb_progress {
+    ///sizeof(sb_progress) of the caller
+    pub struct_size: usize,
+    ///passed to `report`
+    pub user: *mut ::core::ffi::c_void,
+    /**`done` of `total` bytes; `done` never falls, and `total` is 0 while it is not
+known. Runs at least once for each MiB that is read or written, and with
+`done` equal to `total` before the result is published. Anything but 0 ends
+the call with SB_ERR_CANCELLED: nothing has changed, but for what a sink
+has had. Several threads at once when calls on a const model are.*/
+    pub report: ::core::option::Option<
+        unsafe extern "C" fn(
+            user: *mut ::core::ffi::c_void,
+            done: u64,
+            total: u64,
+        ) -> i32,
+    >,
+}
 ///A model file, opened or being made.
 #[repr(C)]
 #[derive(Debug)]
@@ -711,6 +798,7 @@ pub const SB_ERR_DEVICE_LOST: i32 = -204;
 pub const SB_ERR_FORKED: i32 = -205;
 pub const SB_ERR_IO: i32 = -206;
 pub const SB_ERR_ABI_MISMATCH: i32 = -207;
+pub const SB_ERR_CANCELLED: i32 = -208;
 pub const SB_ERR_INTERNAL: i32 = -901;
 ///ends the list; never returned
 pub const SB_STATUS_END_: i32 = 1;
@@ -1256,6 +1344,57 @@ const _: () = {
         "Offset of field: sb_filler::reserved",
     ][::core::mem::offset_of!(sb_filler, reserved) - 60usize];
 };
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    ["Size of sb_source"][::core::mem::size_of::<sb_source>() - 48usize];
+    ["Alignment of sb_source"][::core::mem::align_of::<sb_source>() - 8usize];
+    [
+        "Offset of field: sb_source::struct_size",
+    ][::core::mem::offset_of!(sb_source, struct_size) - 0usize];
+    [
+        "Offset of field: sb_source::user",
+    ][::core::mem::offset_of!(sb_source, user) - 8usize];
+    [
+        "Offset of field: sb_source::size",
+    ][::core::mem::offset_of!(sb_source, size) - 16usize];
+    [
+        "Offset of field: sb_source::read_at",
+    ][::core::mem::offset_of!(sb_source, read_at) - 24usize];
+    [
+        "Offset of field: sb_source::version",
+    ][::core::mem::offset_of!(sb_source, version) - 32usize];
+    [
+        "Offset of field: sb_source::close",
+    ][::core::mem::offset_of!(sb_source, close) - 40usize];
+};
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    ["Size of sb_sink"][::core::mem::size_of::<sb_sink>() - 24usize];
+    ["Alignment of sb_sink"][::core::mem::align_of::<sb_sink>() - 8usize];
+    [
+        "Offset of field: sb_sink::struct_size",
+    ][::core::mem::offset_of!(sb_sink, struct_size) - 0usize];
+    ["Offset of field: sb_sink::user"][::core::mem::offset_of!(sb_sink, user) - 8usize];
+    [
+        "Offset of field: sb_sink::write",
+    ][::core::mem::offset_of!(sb_sink, write) - 16usize];
+};
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    ["Size of sb_progress"][::core::mem::size_of::<sb_progress>() - 24usize];
+    ["Alignment of sb_progress"][::core::mem::align_of::<sb_progress>() - 8usize];
+    [
+        "Offset of field: sb_progress::struct_size",
+    ][::core::mem::offset_of!(sb_progress, struct_size) - 0usize];
+    [
+        "Offset of field: sb_progress::user",
+    ][::core::mem::offset_of!(sb_progress, user) - 8usize];
+    [
+        "Offset of field: sb_progress::report",
+    ][::core::mem::offset_of!(sb_progress, report) - 16usize];
+};
+///`close` closes the descriptor; without it there is no `close`
+pub const SB_SOURCE_CLOSES: u32 = 1024;
 ///found out from the bytes
 pub const SB_FORMAT_AUTO: i32 = 0;
 ///BlobProto: mean.binaryproto
@@ -1429,6 +1568,33 @@ impl Default for sb_dl_managed {
         }
     }
 }
+impl Default for sb_source {
+    fn default() -> Self {
+        let mut s = ::core::mem::MaybeUninit::<Self>::uninit();
+        unsafe {
+            ::core::ptr::write_bytes(s.as_mut_ptr(), 0, 1);
+            s.assume_init()
+        }
+    }
+}
+impl Default for sb_sink {
+    fn default() -> Self {
+        let mut s = ::core::mem::MaybeUninit::<Self>::uninit();
+        unsafe {
+            ::core::ptr::write_bytes(s.as_mut_ptr(), 0, 1);
+            s.assume_init()
+        }
+    }
+}
+impl Default for sb_progress {
+    fn default() -> Self {
+        let mut s = ::core::mem::MaybeUninit::<Self>::uninit();
+        unsafe {
+            ::core::ptr::write_bytes(s.as_mut_ptr(), 0, 1);
+            s.assume_init()
+        }
+    }
+}
 impl Default for sb_text {
     fn default() -> Self {
         let mut s = ::core::mem::MaybeUninit::<Self>::uninit();
@@ -1477,6 +1643,19 @@ Returns \[borrowed\] static text.*/
     /**One line about the status in general.
 Returns \[borrowed\] static text.*/
     pub fn sb_status_text(status: sb_status) -> *const ::core::ffi::c_char;
+    /**Fills `err` and returns `status`, for a callback of the caller's to return.
+* err \[nullable\]
+* status SB_ERR_*
+* device_code errno for SB_ERR_IO, a driver's own number for its failure, 0 if none
+* message \[borrowed, nullable\] one sentence, copied; NULL: sb_status_text
+
+Errors: the callback's.*/
+    pub fn sb_error_fill(
+        err: *mut sb_error,
+        status: sb_status,
+        device_code: i32,
+        message: *const ::core::ffi::c_char,
+    ) -> sb_status;
     /**Fills in the defaults.
 * options \[nullable\]
 * struct_size sizeof(sb_context_options) of the caller, which it gets: a newer caller's
@@ -1561,7 +1740,8 @@ which it waits; pointers in use stay valid. * context \[nullable\]*/
     /**Frees bytes that a function of this library gave as \[owned\] bytes.
 * bytes \[owned, nullable\]*/
     pub fn sb_bytes_free(bytes: *mut ::core::ffi::c_void);
-    /**Fills `err` and returns `status`, for a slot to return.
+    /**As sb_error_fill, for a slot to return: a backend that uses it starts with no other minor
+version of the library.
 * err \[nullable\]
 * status SB_ERR_*
 * device_code the driver's own number for the failure, 0 if none
@@ -2743,6 +2923,22 @@ with room for more than the count), DEVICE_FAILURE, DEVICE_LOST, FORKED.*/
         seed: u64,
         err: *mut sb_error,
     ) -> sb_status;
+    /**A source that reads an open descriptor of a regular file (pread), whose offset
+it neither uses nor moves. Its size is that of now, its version the file's
+modification time and size.
+* descriptor stays open as long as the source is used
+* flags 0 or SB_SOURCE_CLOSES
+* out \[owned\] `struct_size` set by the caller; what is not given to a model is ended by
+calling its `close`, if there is one. A slot may be replaced by one that calls it
+
+Errors: INVALID_ARGUMENT (unknown flag), ABI_MISMATCH (struct_size too small), IO (errno in
+device_code; also a descriptor of something else).*/
+    pub fn sb_source_of_descriptor(
+        descriptor: i32,
+        flags: u32,
+        out: *mut sb_source,
+        err: *mut sb_error,
+    ) -> sb_status;
     /**"blob", "caffemodel", "solverstate", "blobvector"; "unknown" for any other
 number.
 Returns \[borrowed\] static text.*/
@@ -2790,6 +2986,36 @@ Errors: as sb_model_open_bytes, INVALID_ARGUMENT (unknown flag), IO (errno in de
         out: *mut *mut sb_model,
         err: *mut sb_error,
     ) -> sb_status;
+    /**Opens a source as a model.
+* context \[borrowed, nullable\] retained
+* format SB_FORMAT_*
+* source \[borrowed\] copied; its `close` runs when the model is destroyed, and not at
+all when this call fails
+* limits \[borrowed, nullable\] the context's
+* progress \[borrowed, nullable\] told of this call alone; see sb_model_set_progress
+* out \[owned\] sb_model_destroy
+
+Errors: as sb_model_open_bytes, IO, CANCELLED.*/
+    pub fn sb_model_open_source(
+        context: *mut sb_context,
+        format: sb_format,
+        source: *const sb_source,
+        limits: *const sb_limits,
+        progress: *const sb_progress,
+        out: *mut *mut sb_model,
+        err: *mut sb_error,
+    ) -> sb_status;
+    /**Who is told of the calls on this model that take long, from now on: each
+load of a blob, of the bytes of its message, and each save, of those of the model.
+Calls on several threads each tell of their own, on their thread.
+* progress \[borrowed, nullable\] copied; NULL: nobody
+
+Errors: UNSUPPORTED (unknown tail), ABI_MISMATCH (of another version).*/
+    pub fn sb_model_set_progress(
+        model: *mut sb_model,
+        progress: *const sb_progress,
+        err: *mut sb_error,
+    ) -> sb_status;
     /**An empty model, to be built in memory and saved.
 * context \[borrowed, nullable\] retained
 * format SB_FORMAT_*, not AUTO
@@ -2802,7 +3028,8 @@ Errors: INVALID_ARGUMENT (no format, or AUTO), OUT_OF_MEMORY, CAP_REACHED.*/
         out: *mut *mut sb_model,
         err: *mut sb_error,
     ) -> sb_status;
-    ///Ends the model, closes its file or lets go of its bytes. * model \[owned, nullable\]
+    /**Ends the model, closes its file or source or lets go of its bytes. * model \[owned,
+nullable\]*/
     pub fn sb_model_destroy(model: *mut sb_model);
     ///SB_FORMAT_*, found out or given.
     pub fn sb_model_format(model: *const sb_model) -> sb_format;
@@ -2845,7 +3072,8 @@ Errors: NOT_FOUND.*/
 * out `struct_size` set by the caller; that many bytes are written at most
 
 Errors: INDEX_OUT_OF_RANGE, ABI_MISMATCH (struct_size is no version's), IO, MALFORMED,
-BAD_SHAPE, DATA_OVERFLOW, DATA_LIMIT (all but the first two where the file is not what it was).*/
+BAD_SHAPE, DATA_OVERFLOW, DATA_LIMIT (all but the first two where the file is not what it was),
+OUT_OF_MEMORY, CANCELLED (both a source's).*/
     pub fn sb_model_blob_info(
         model: *const sb_model,
         layer: i64,
@@ -2862,8 +3090,8 @@ copied.
 
 Errors: INDEX_OUT_OF_RANGE, UNSUPPORTED (target not F32 or F64; an announced blob), MALFORMED,
 LENGTH_MISMATCH, BAD_SHAPE, DATA_OVERFLOW, DATA_LIMIT, OUT_OF_MEMORY, CAP_REACHED, IO,
-UNINITIALIZED (a LOST memory with room for more than the count), DEVICE_FAILURE, DEVICE_LOST,
-FORKED.*/
+CANCELLED, UNINITIALIZED (a LOST memory with room for more than the count), DEVICE_FAILURE,
+DEVICE_LOST, FORKED.*/
     pub fn sb_model_load_blob(
         model: *const sb_model,
         layer: i64,
@@ -2951,7 +3179,7 @@ CAP_REACHED.*/
     /**Bytes that the model takes when saved.
 
 Errors: OVER_LIMIT (over 2^31 - 1, protobuf's limit), IO, MALFORMED, DATA_LIMIT (these three
-where the file is not what it was).*/
+where the file is not what it was), OUT_OF_MEMORY (of a source), CANCELLED.*/
     pub fn sb_model_size(
         model: *const sb_model,
         out: *mut usize,
@@ -2980,6 +3208,16 @@ Errors: as sb_model_size, IO, UNSUPPORTED (an announced blob).*/
     pub fn sb_model_save_file(
         model: *const sb_model,
         path: *const ::core::ffi::c_char,
+        err: *mut sb_error,
+    ) -> sb_status;
+    /**The same into a sink; io.h says what a failure leaves there.
+* sink \[borrowed\]
+
+Errors: as sb_model_size, UNSUPPORTED (an announced blob, a sink with an unknown tail),
+ABI_MISMATCH (a sink of another version).*/
+    pub fn sb_model_save_sink(
+        model: *const sb_model,
+        sink: *const sb_sink,
         err: *mut sb_error,
     ) -> sb_status;
     /**Adds a blob like sb_model_add_blob, but without its values, which
@@ -3143,6 +3381,35 @@ Errors: as sb_blob_proto_size, as sb_blob_cpu_data, IO (errno in device_code).*/
         blob: *const sb_blob,
         path: *const ::core::ffi::c_char,
         flags: u32,
+        err: *mut sb_error,
+    ) -> sb_status;
+    /**Reads a source that is one BlobProto, as sb_blob_read_file reads a file.
+* source \[borrowed\] not closed
+* flags 0 or SB_PROTO_RESHAPE
+* limits \[borrowed, nullable\] the context's
+* progress \[borrowed, nullable\] told of the bytes of the message
+
+Errors: as sb_blob_from_proto, IO (also a source that changes while it is read), CANCELLED.*/
+    pub fn sb_blob_read_source(
+        blob: *mut sb_blob,
+        source: *const sb_source,
+        flags: u32,
+        limits: *const sb_limits,
+        progress: *const sb_progress,
+        err: *mut sb_error,
+    ) -> sb_status;
+    /**Writes the blob's BlobProto to a sink; io.h says what a failure leaves there.
+* sink \[borrowed\]
+* flags 0 or SB_PROTO_WRITE_DIFF
+* progress \[borrowed, nullable\] told of the bytes of the message
+
+Errors: as sb_blob_proto_size, UNSUPPORTED (sink or progress with an unknown tail), ABI_MISMATCH
+(of another version), as sb_blob_cpu_data, IO, OUT_OF_MEMORY, CANCELLED.*/
+    pub fn sb_blob_write_sink(
+        blob: *const sb_blob,
+        sink: *const sb_sink,
+        flags: u32,
+        progress: *const sb_progress,
         err: *mut sb_error,
     ) -> sb_status;
 }

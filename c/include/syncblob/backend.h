@@ -28,7 +28,8 @@ SB_BEGIN_DECLS
 /** Raised when a slot changes its meaning. */
 #define SB_BACKEND_ABI_VERSION 1
 
-/** Fills `err` and returns `status`, for a slot to return.
+/** As sb_error_fill, for a slot to return: a backend that uses it starts with no other minor
+ *  version of the library.
  *  @param err [nullable]
  *  @param status SB_ERR_*
  *  @param device_code the driver's own number for the failure, 0 if none

@@ -28,8 +28,8 @@
  *    0 or 1.
  *  - Flags of calls are bits of one uint32_t, and no two flags of the library are
  *    the same bit: SB_READ_ONLY 0, SB_COPY_* 1 and 2, SB_PROTO_* 3 and 4, SB_DLPACK_*
- *    5 and 6, SB_OPEN_MAPPED 7, SB_CONTEXT_* 8 and 9; the next is 10. So a call refuses
- *    a flag that another call takes, with SB_ERR_INVALID_ARGUMENT, as it refuses a bit
+ *    5 and 6, SB_OPEN_MAPPED 7, SB_CONTEXT_* 8 and 9, SB_SOURCE_CLOSES 10; the next is 11. So a
+ * call refuses a flag that another call takes, with SB_ERR_INVALID_ARGUMENT, as it refuses a bit
  *    that is no flag. SB_ALLOC_*, SB_BACKEND_*, SB_FEATURE_*, SB_REALLOCATED_* and
  *    SB_DL_* are passed the other way, or with structs, and begin at bit 0 each.
  */

@@ -15,6 +15,7 @@
 #define SYNCBLOB_MODEL_H
 
 #include <syncblob/blob.h>
+#include <syncblob/io.h>
 
 SB_BEGIN_DECLS
 
@@ -85,6 +86,26 @@ SB_API sb_status sb_model_open_file(sb_context *context, sb_format format, const
                                     uint32_t flags, const sb_limits *limits, sb_model **out,
                                     sb_error *err);
 
+/** Opens a source as a model.
+ *  @param context [borrowed, nullable] retained
+ *  @param format SB_FORMAT_*
+ *  @param source [borrowed] copied; its `close` runs when the model is destroyed, and not at
+ *      all when this call fails
+ *  @param limits [borrowed, nullable] the context's
+ *  @param progress [borrowed, nullable] told of this call alone; see sb_model_set_progress
+ *  @param out [owned] sb_model_destroy
+ *  Errors: as sb_model_open_bytes, IO, CANCELLED. */
+SB_API sb_status sb_model_open_source(sb_context *context, sb_format format,
+                                      const sb_source *source, const sb_limits *limits,
+                                      const sb_progress *progress, sb_model **out, sb_error *err);
+
+/** Who is told of the calls on this model that take long, from now on: each
+ *  load of a blob, of the bytes of its message, and each save, of those of the model.
+ *  Calls on several threads each tell of their own, on their thread.
+ *  @param progress [borrowed, nullable] copied; NULL: nobody
+ *  Errors: UNSUPPORTED (unknown tail), ABI_MISMATCH (of another version). */
+SB_API sb_status sb_model_set_progress(sb_model *model, const sb_progress *progress, sb_error *err);
+
 /** An empty model, to be built in memory and saved.
  *  @param context [borrowed, nullable] retained
  *  @param format SB_FORMAT_*, not AUTO
@@ -93,7 +114,8 @@ SB_API sb_status sb_model_open_file(sb_context *context, sb_format format, const
 SB_API sb_status sb_model_create(sb_context *context, sb_format format, sb_model **out,
                                  sb_error *err);
 
-/** Ends the model, closes its file or lets go of its bytes. @param model [owned, nullable] */
+/** Ends the model, closes its file or source or lets go of its bytes. @param model [owned,
+ * nullable] */
 SB_API void sb_model_destroy(sb_model *model);
 
 /** SB_FORMAT_*, found out or given. */
@@ -173,8 +195,8 @@ typedef struct sb_blob_info {
 /** What a blob is. @param layer a layer or SB_NO_LAYER
  *  @param out `struct_size` set by the caller; that many bytes are written at most
  *  Errors: INDEX_OUT_OF_RANGE, ABI_MISMATCH (struct_size is no version's), IO, MALFORMED,
- *  BAD_SHAPE, DATA_OVERFLOW, DATA_LIMIT (all but the first two where the file is not what it was).
- */
+ *  BAD_SHAPE, DATA_OVERFLOW, DATA_LIMIT (all but the first two where the file is not what it was),
+ *  OUT_OF_MEMORY, CANCELLED (both a source's). */
 SB_API sb_status sb_model_blob_info(const sb_model *model, int64_t layer, int64_t index,
                                     sb_blob_info *out, sb_error *err);
 
@@ -186,8 +208,8 @@ SB_API sb_status sb_model_blob_info(const sb_model *model, int64_t layer, int64_
  *  @param blob [borrowed]
  *  Errors: INDEX_OUT_OF_RANGE, UNSUPPORTED (target not F32 or F64; an announced blob), MALFORMED,
  *  LENGTH_MISMATCH, BAD_SHAPE, DATA_OVERFLOW, DATA_LIMIT, OUT_OF_MEMORY, CAP_REACHED, IO,
- *  UNINITIALIZED (a LOST memory with room for more than the count), DEVICE_FAILURE, DEVICE_LOST,
- *  FORKED. */
+ *  CANCELLED, UNINITIALIZED (a LOST memory with room for more than the count), DEVICE_FAILURE,
+ *  DEVICE_LOST, FORKED. */
 SB_API sb_status sb_model_load_blob(const sb_model *model, int64_t layer, int64_t index,
                                     sb_blob *blob, sb_error *err);
 
@@ -254,7 +276,7 @@ SB_API sb_status sb_model_set_solver_info(sb_model *model, const sb_solver_info 
 
 /** Bytes that the model takes when saved.
  *  Errors: OVER_LIMIT (over 2^31 - 1, protobuf's limit), IO, MALFORMED, DATA_LIMIT (these three
- *  where the file is not what it was). */
+ *  where the file is not what it was), OUT_OF_MEMORY (of a source), CANCELLED. */
 SB_API sb_status sb_model_size(const sb_model *model, size_t *out, sb_error *err);
 
 /** The model as bytes: what was not replaced is copied verbatim, unknown
@@ -272,6 +294,12 @@ SB_API sb_status sb_model_save(const sb_model *model, void *buffer, size_t capac
  *  @param path [borrowed] NUL-terminated
  *  Errors: as sb_model_size, IO, UNSUPPORTED (an announced blob). */
 SB_API sb_status sb_model_save_file(const sb_model *model, const char *path, sb_error *err);
+
+/** The same into a sink; io.h says what a failure leaves there.
+ *  @param sink [borrowed]
+ *  Errors: as sb_model_size, UNSUPPORTED (an announced blob, a sink with an unknown tail),
+ *  ABI_MISMATCH (a sink of another version). */
+SB_API sb_status sb_model_save_sink(const sb_model *model, const sb_sink *sink, sb_error *err);
 
 #ifdef SB_EXPERIMENTAL
 

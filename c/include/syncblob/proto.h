@@ -9,6 +9,7 @@
 #define SYNCBLOB_PROTO_H
 
 #include <syncblob/blob.h>
+#include <syncblob/io.h>
 
 SB_BEGIN_DECLS
 
@@ -112,6 +113,25 @@ SB_API sb_status sb_blob_read_file(sb_blob *blob, const char *path, uint32_t fla
  *  Errors: as sb_blob_proto_size, as sb_blob_cpu_data, IO (errno in device_code). */
 SB_API sb_status sb_blob_write_file(const sb_blob *blob, const char *path, uint32_t flags,
                                     sb_error *err);
+
+/** Reads a source that is one BlobProto, as sb_blob_read_file reads a file.
+ *  @param source [borrowed] not closed
+ *  @param flags 0 or SB_PROTO_RESHAPE
+ *  @param limits [borrowed, nullable] the context's
+ *  @param progress [borrowed, nullable] told of the bytes of the message
+ *  Errors: as sb_blob_from_proto, IO (also a source that changes while it is read), CANCELLED. */
+SB_API sb_status sb_blob_read_source(sb_blob *blob, const sb_source *source, uint32_t flags,
+                                     const sb_limits *limits, const sb_progress *progress,
+                                     sb_error *err);
+
+/** Writes the blob's BlobProto to a sink; io.h says what a failure leaves there.
+ *  @param sink [borrowed]
+ *  @param flags 0 or SB_PROTO_WRITE_DIFF
+ *  @param progress [borrowed, nullable] told of the bytes of the message
+ *  Errors: as sb_blob_proto_size, UNSUPPORTED (sink or progress with an unknown tail), ABI_MISMATCH
+ *  (of another version), as sb_blob_cpu_data, IO, OUT_OF_MEMORY, CANCELLED. */
+SB_API sb_status sb_blob_write_sink(const sb_blob *blob, const sb_sink *sink, uint32_t flags,
+                                    const sb_progress *progress, sb_error *err);
 
 SB_END_DECLS
 

@@ -44,6 +44,7 @@ typedef int32_t sb_status;
     X(ERR_FORKED, -205, "device used in a forked child")                                           \
     X(ERR_IO, -206, "input or output failed")                                                      \
     X(ERR_ABI_MISMATCH, -207, "struct or table of another version")                                \
+    X(ERR_CANCELLED, -208, "cancelled by the caller")                                              \
     X(ERR_INTERNAL, -901, "internal error")
 
 /** The codes: those of SB_STATUS_LIST. */
@@ -72,6 +73,15 @@ typedef struct sb_error {
     char message[240];   /**< what was asked and what was found; NUL-terminated; text from files
                               is escaped to printable ASCII */
 } sb_error;
+
+/** Fills `err` and returns `status`, for a callback of the caller's to return.
+ *  @param err [nullable]
+ *  @param status SB_ERR_*
+ *  @param device_code errno for SB_ERR_IO, a driver's own number for its failure, 0 if none
+ *  @param message [borrowed, nullable] one sentence, copied; NULL: sb_status_text
+ *  Errors: the callback's. */
+SB_API sb_status sb_error_fill(sb_error *err, sb_status status, int32_t device_code,
+                               const char *message);
 
 SB_END_DECLS
 

@@ -9,6 +9,7 @@
  *   blob.h     an n-dimensional array with data and diff (Blob)
  *   typed.h    blob.h with typed pointers
  *   filler.h   a blob's first values (Filler)
+ *   io.h       sources, sinks and progress: bytes by callbacks
  *   proto.h    blobs as bytes and files (BlobProto)
  *   model.h    .caffemodel and .solverstate files
  * and, included by those who need them:
@@ -23,6 +24,7 @@
 #include <syncblob/blob.h>
 #include <syncblob/context.h>
 #include <syncblob/filler.h>
+#include <syncblob/io.h>
 #include <syncblob/mem.h>
 #include <syncblob/model.h>
 #include <syncblob/proto.h>

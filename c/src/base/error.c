@@ -54,6 +54,13 @@ sb_status sb__fail_io(sb_error *err, int errno_value, const char *format, ...) {
     return SB_ERR_IO;
 }
 
+sb_status sb_error_fill(sb_error *err, sb_status status, int32_t device_code, const char *message) {
+    (void)sb__fail(err, status, "%s", message ? message : sb_status_text(status));
+    if (err)
+        err->device_code = device_code;
+    return status;
+}
+
 sb_status sb__fail_null(sb_error *err, const char *what) {
     return sb__fail(err, SB_ERR_INVALID_ARGUMENT, "%s is NULL", what);
 }

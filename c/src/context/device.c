@@ -70,12 +70,10 @@ static sb_status known_status(sb_context *context, sb_status st) {
     }
 }
 
+/* The version of this symbol, not its body, is what a backend needs it for. */
 sb_status sb_backend_fail(sb_error *err, sb_status status, int32_t device_code,
                           const char *message) {
-    (void)sb__fail(err, status, "%s", message ? message : sb_status_text(status));
-    if (err)
-        err->device_code = device_code;
-    return status;
+    return sb_error_fill(err, status, device_code, message);
 }
 
 sb_status sb__device_failed(sb_context *context, sb_status status, const sb_error *slot_err,

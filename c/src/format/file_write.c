@@ -126,8 +126,6 @@ sb_status sb__file_write_begin(struct sb__file_write *file, const char *path, sb
     struct stat old;
     bool exists;
     sb_status st;
-    file->error = 0;
-    file->used = 0;
     if (!resolve(file, path))
         return sb__fail_io(err, errno, "\"%s\" cannot be written",
                            sb__escape(path, strlen(path), shown, sizeof shown));
@@ -154,30 +152,23 @@ close_directory:
     return st;
 }
 
-static void write_out(struct sb__file_write *file, const unsigned char *bytes, size_t size) {
-    while (size > 0 && !file->error) {
-        ssize_t n = write(file->fd, bytes, size);
-        if (n <= 0 && (n == 0 || errno != EINTR))
-            file->error = n < 0 ? errno : EIO;
-        if (n <= 0)
+static sb_status write_out(void *user, const void *bytes, size_t size, sb_error *err) {
+    struct sb__file_write *file = user;
+    const unsigned char *from = bytes;
+    while (size > 0) {
+        ssize_t n = write(file->fd, from, size);
+        if (n < 0 && errno == EINTR)
             continue;
-        bytes += n;
+        if (n <= 0)
+            return fail(file, n < 0 ? errno : EIO, "cannot be written", err);
+        from += n;
         size -= (size_t)n;
     }
+    return SB_OK;
 }
 
-void sb__file_write_bytes(struct sb__file_write *file, const void *bytes, size_t size) {
-    if (size > sizeof file->buffer - file->used) {
-        write_out(file, file->buffer, file->used);
-        file->used = 0;
-    }
-    if (size > sizeof file->buffer) {
-        write_out(file, bytes, size);
-        return;
-    }
-    if (size > 0)
-        memcpy(file->buffer + file->used, bytes, size);
-    file->used += size;
+sb_sink sb__file_write_sink(struct sb__file_write *file) {
+    return (sb_sink){sizeof(sb_sink), file, write_out};
 }
 
 void sb__file_write_cancel(struct sb__file_write *file) {
@@ -187,28 +178,26 @@ void sb__file_write_cancel(struct sb__file_write *file) {
     (void)close(file->directory);
 }
 
-static bool finish(struct sb__file_write *file) {
-    write_out(file, file->buffer, file->used);
-    if (!file->error && fsync(file->fd) != 0)
-        file->error = errno;
-    int fd = file->fd;
+/* 0 or an errno. */
+static int finish(struct sb__file_write *file) {
+    int fd = file->fd, error = fsync(fd) != 0 ? errno : 0;
     file->fd = -1;
-    if (close(fd) != 0 && !file->error)
-        file->error = errno;
-    if (!file->error &&
-        renameat(file->directory, file->temporary, file->directory, file->name) != 0)
-        file->error = errno;
-    return file->error == 0;
+    if (close(fd) != 0 && !error)
+        error = errno;
+    if (!error && renameat(file->directory, file->temporary, file->directory, file->name) != 0)
+        error = errno;
+    return error;
 }
 
 sb_status sb__file_write_commit(struct sb__file_write *file, sb_error *err) {
-    if (!finish(file)) {
-        sb_status st = fail(file, file->error, "cannot be written", err);
+    int error = finish(file);
+    if (error) {
+        sb_status st = fail(file, error, "cannot be written", err);
         sb__file_write_cancel(file);
         return st;
     }
     /* Not every file system can: EINVAL. */
-    int error = fsync(file->directory) != 0 && errno != EINVAL ? errno : 0;
+    error = fsync(file->directory) != 0 && errno != EINVAL ? errno : 0;
     (void)close(file->directory);
     return error ? fail(file, error, "is in place, but may not outlive a power failure", err)
                  : SB_OK;

@@ -6,6 +6,7 @@
 
 static const struct sb__path blob_path = {NULL, "", -1, sb__blob_fields};
 static const struct sb__path shape_path = {NULL, "", -1, sb__shape_fields};
+static const sb_progress nobody = SB_PROGRESS_INIT;
 
 static sb_status check_read(const sb_blob *blob, uint32_t flags, const sb_limits *limits,
                             sb_limits *resolved, sb_error *err) {
@@ -21,10 +22,12 @@ static sb_status check_read(const sb_blob *blob, uint32_t flags, const sb_limits
 }
 
 static sb_status read_source(sb_blob *blob, const struct sb__source *source, uint32_t flags,
-                             const sb_limits *limits, sb_error *err) {
+                             const sb_limits *limits, const sb_progress *progress, sb_error *err) {
     struct sb__reader reader;
+    struct sb__progress told;
     const struct sb__read_blob how = {flags & SB_PROTO_RESHAPE, 0, limits};
     sb__reader_init(&reader, source);
+    sb__reader_watch(&reader, sb__progress_begin(&told, progress, source->size));
     return sb__read_blob(blob, &reader, &blob_path, 0, source->size, &how, err);
 }
 
@@ -37,7 +40,7 @@ sb_status sb_blob_from_proto(sb_blob *blob, const void *bytes, size_t size, uint
         st = sb__source_of_bytes(&source, bytes, size, err);
     if (st != SB_OK)
         return st;
-    return read_source(blob, &source, flags, &resolved, err);
+    return read_source(blob, &source, flags, &resolved, &nobody, err);
 }
 
 sb_status sb_blob_read_file(sb_blob *blob, const char *path, uint32_t flags,
@@ -52,9 +55,27 @@ sb_status sb_blob_read_file(sb_blob *blob, const char *path, uint32_t flags,
     st = sb__source_open(&source, path, false, err);
     if (st != SB_OK)
         return st;
-    st = read_source(blob, &source, flags, &resolved, err);
+    st = read_source(blob, &source, flags, &resolved, &nobody, err);
     sb__source_close(&source);
     return st;
+}
+
+sb_status sb_blob_read_source(sb_blob *blob, const sb_source *source, uint32_t flags,
+                              const sb_limits *limits, const sb_progress *progress, sb_error *err) {
+    sb_limits resolved;
+    sb_progress to;
+    struct sb__source taken;
+    sb_status st = check_read(blob, flags, limits, &resolved, err);
+    if (st != SB_OK)
+        return st;
+    if (!source)
+        return sb__fail_null(err, "source");
+    st = sb__progress_adopt(&to, progress, err);
+    if (st == SB_OK)
+        st = sb__source_of(&taken, source, err);
+    if (st != SB_OK)
+        return st;
+    return read_source(blob, &taken, flags, &resolved, &to, err);
 }
 
 sb_status sb_blob_shape_equals_proto(const sb_blob *blob, const void *bytes, size_t size,

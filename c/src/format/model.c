@@ -39,12 +39,15 @@ static sb_status check_claim(const sb_model *model, sb_error *err) {
                        sb_format_name(model->format));
 }
 
-static sb_status index_source(sb_model *model, sb_error *err) {
+static sb_status index_source(sb_model *model, struct sb__progress *progress, sb_error *err) {
     struct sb__reader reader;
     sb_status st = SB_OK;
     sb__reader_init(&reader, &model->source);
-    if (model->format == SB_FORMAT_AUTO)
+    sb__reader_watch(&reader, progress);
+    if (model->format == SB_FORMAT_AUTO) {
         st = sb__detect_format(&reader, &model->format, err);
+        sb__progress_next_walk(progress);
+    }
     if (st == SB_OK)
         st = sb__model_index_build(&model->index, model->context, model->format, &reader,
                                    &model->limits, sizeof *model, err);
@@ -53,6 +56,8 @@ static sb_status index_source(sb_model *model, sb_error *err) {
     st = sb__source_check(&model->source, err);
     if (st == SB_OK)
         st = check_claim(model, err);
+    if (st == SB_OK)
+        st = sb__progress_end(progress, err);
     if (st != SB_OK)
         sb__model_index_free(&model->index, model->context);
     return st;
@@ -60,8 +65,10 @@ static sb_status index_source(sb_model *model, sb_error *err) {
 
 /* On success the source is the model's. */
 static sb_status open_source(sb_context *context, int32_t format, const struct sb__source *source,
-                             const sb_limits *limits, sb_model **out, sb_error *err) {
+                             const sb_limits *limits, const sb_progress *progress, sb_model **out,
+                             sb_error *err) {
     void *object;
+    struct sb__progress told;
     if (limits->max_memory < sizeof(sb_model))
         return sb__fail(err, SB_ERR_DATA_LIMIT, "a model exceeds the memory limit of %zu bytes",
                         limits->max_memory);
@@ -73,7 +80,10 @@ static sb_status open_source(sb_context *context, int32_t format, const struct s
     model->format = format;
     model->source = *source;
     model->limits = *limits;
-    st = index_source(model, err);
+    struct sb__progress *watch = sb__progress_begin(&told, progress, source->size);
+    if (watch)
+        watch->walks = format == SB_FORMAT_AUTO ? 3 : format == SB_FORMAT_BLOB ? 1 : 2;
+    st = index_source(model, watch, err);
     if (st != SB_OK) {
         sb__object_free(context, model, sizeof *model);
         return st;
@@ -82,6 +92,8 @@ static sb_status open_source(sb_context *context, int32_t format, const struct s
     *out = model;
     return SB_OK;
 }
+
+static const sb_progress nobody = SB_PROGRESS_INIT;
 
 sb_status sb_model_open_bytes(sb_context *context, sb_format format, const void *bytes, size_t size,
                               const sb_limits *limits, sb_deleter deleter, void *user,
@@ -97,7 +109,7 @@ sb_status sb_model_open_bytes(sb_context *context, sb_format format, const void 
     if (st == SB_OK)
         st = sb__source_of_bytes(&source, bytes, size, err);
     if (st == SB_OK)
-        st = open_source(context, format, &source, &resolved, out, err);
+        st = open_source(context, format, &source, &resolved, &nobody, out, err);
     if (st != SB_OK)
         return st;
     (*out)->deleter = deleter;
@@ -123,10 +135,31 @@ sb_status sb_model_open_file(sb_context *context, sb_format format, const char *
         st = sb__source_open(&source, path, flags & SB_OPEN_MAPPED, err);
     if (st != SB_OK)
         return st;
-    st = open_source(context, format, &source, &resolved, out, err);
+    st = open_source(context, format, &source, &resolved, &nobody, out, err);
     if (st != SB_OK)
         sb__source_close(&source);
     return st;
+}
+
+sb_status sb_model_open_source(sb_context *context, sb_format format, const sb_source *source,
+                               const sb_limits *limits, const sb_progress *progress, sb_model **out,
+                               sb_error *err) {
+    sb_limits resolved;
+    sb_progress to;
+    struct sb__source taken;
+    context = sb__context(context);
+    if (!source || !out)
+        return sb__fail_null(err, source ? "out" : "source");
+    sb_status st = check_format(format, SB_FORMAT_AUTO, err);
+    if (st == SB_OK)
+        st = sb__limits_resolve(context, limits, &resolved, err);
+    if (st == SB_OK)
+        st = sb__progress_adopt(&to, progress, err);
+    if (st == SB_OK)
+        st = sb__source_of(&taken, source, err);
+    if (st != SB_OK)
+        return st;
+    return open_source(context, format, &taken, &resolved, &to, out, err);
 }
 
 sb_status sb_model_create(sb_context *context, sb_format format, sb_model **out, sb_error *err) {
@@ -144,7 +177,6 @@ sb_status sb_model_create(sb_context *context, sb_format format, sb_model **out,
     model->format = format;
     model->limits = context->limits;
     model->source.bytes = (const unsigned char *)"";
-    model->source.fd = -1;
     model->index.name.bytes = model->index.solver.learned_net.bytes = "";
     *out = model;
     return SB_OK;
@@ -175,6 +207,12 @@ void sb_model_destroy(sb_model *model) {
     sb__model_index_free(&model->index, context);
     sb__object_free(context, model, sizeof *model);
     sb_context_release(context);
+}
+
+sb_status sb_model_set_progress(sb_model *model, const sb_progress *progress, sb_error *err) {
+    if (!model)
+        return sb__fail_null(err, "model");
+    return sb__progress_adopt(&model->progress, progress, err);
 }
 
 /* --- what is in it ------------------------------------------------------------------ */

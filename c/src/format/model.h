@@ -32,6 +32,7 @@ struct sb_model {
     struct sb__source source;
     sb_deleter deleter; /* of the source's bytes, may be NULL */
     void *deleter_user;
+    sb_progress progress; /* of calls on the model; no report: nobody asked */
     struct sb__model_index index;
 
     struct sb__edit *edits; /* sorted by layer, then index */

@@ -135,6 +135,7 @@ sb_status sb_model_blob_info(const sb_model *model, int64_t layer, int64_t index
 sb_status sb_model_load_blob(const sb_model *model, int64_t layer, int64_t index, sb_blob *blob,
                              sb_error *err) {
     struct sb__reader reader;
+    struct sb__progress progress;
     struct located at;
     if (!model || !blob)
         return sb__fail_null(err, model ? "blob" : "model");
@@ -149,5 +150,6 @@ sb_status sb_model_load_blob(const sb_model *model, int64_t layer, int64_t index
         st = locate(model, layer, index, &reader, &at, err);
     if (st != SB_OK)
         return st;
+    sb__reader_watch(&reader, sb__progress_begin(&progress, &model->progress, at.end - at.begin));
     return sb__read_blob(blob, &reader, &at.blob, at.begin, at.end, &how, err);
 }

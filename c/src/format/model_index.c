@@ -262,6 +262,7 @@ static sb_status allocate(struct builder *b, sb_context *context, size_t held, s
 
 static sb_status fill(struct builder *b, const struct sb__layout *layout, sb_error *err) {
     b->filling = true;
+    sb__progress_next_walk(b->reader->progress);
     b->room_layers = b->index.num_layers;
     b->room_blobs = b->index.num_blobs;
     b->room_text = b->text_bytes;

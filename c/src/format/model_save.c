@@ -1,5 +1,6 @@
 #include "base/error.h"
 #include "format/encode.h"
+#include "format/file_write.h"
 #include "format/model.h"
 #include "format/sink.h"
 
@@ -52,6 +53,8 @@ static sb_status put_announced(const struct save *save, const struct sb__edit *e
         save->sink->written += edit->size;
         return SB_OK;
     }
+    if (save->sink->status != SB_OK)
+        return save->sink->status;
     sb_status st = save->lender(save->user, edit->layer, edit->index, &blob, err);
     if (st == SB_OK)
         st = check_lent(edit, blob, err);
@@ -249,6 +252,7 @@ static sb_status put_model(const sb_model *model, struct sb__sink *sink, sb_blob
     if (!layout)
         return put_blob_file(&save, err);
     sb__reader_init(&reader, &model->source);
+    sb__reader_watch(&reader, sink->progress);
     put_head(&save);
     sb_status st = put_message(&save, layout, 0, model->source.size, &position, err);
     if (st != SB_OK)
@@ -260,10 +264,10 @@ static sb_status put_model(const sb_model *model, struct sb__sink *sink, sb_blob
 
 /* --- calls -------------------------------------------------------------------------------- */
 
-sb_status sb_model_size(const sb_model *model, size_t *out, sb_error *err) {
-    if (!model || !out)
-        return sb__fail_null(err, model ? "out" : "model");
+static sb_status measure(const sb_model *model, struct sb__progress *progress, size_t *out,
+                         sb_error *err) {
     struct sb__sink count = sb__sink_count();
+    count.progress = progress;
     sb_status st = put_model(model, &count, NULL, NULL, err);
     if (st != SB_OK)
         return st;
@@ -276,15 +280,42 @@ sb_status sb_model_size(const sb_model *model, size_t *out, sb_error *err) {
     return SB_OK;
 }
 
-/* Writes the model, which has `size` bytes unless its file changes under us. */
-static sb_status put_whole(const sb_model *model, struct sb__sink *sink, size_t size,
-                           sb_blob_lender lender, void *user, sb_error *err) {
-    sb_status st = put_model(model, sink, lender, user, err);
+sb_status sb_model_size(const sb_model *model, size_t *out, sb_error *err) {
+    if (!model || !out)
+        return sb__fail_null(err, model ? "out" : "model");
+    return measure(model, NULL, out, err);
+}
+
+/* A save into whatever sink. */
+struct saving {
+    sb_blob_lender lender;
+    void *user;
+    struct sb__progress *progress;
+    size_t size;
+};
+
+static sb_status begin_saving(struct saving *saving, const sb_model *model,
+                              struct sb__progress *progress, sb_error *err) {
+    saving->progress = sb__progress_begin(progress, &model->progress, 0);
+    sb_status st = measure(model, saving->progress, &saving->size, err);
+    if (saving->progress)
+        saving->progress->total = saving->size;
+    return st;
+}
+
+/* Writes the model, which has saving->size bytes unless its source changes under us. */
+static sb_status put_whole(const sb_model *model, struct sb__sink *sink,
+                           const struct saving *saving, sb_error *err) {
+    sink->progress = saving->progress;
+    sink->err = err;
+    sb_status st = put_model(model, sink, saving->lender, saving->user, err);
+    if (st == SB_OK)
+        st = sb__sink_end(sink);
     if (st == SB_OK)
         st = sb__source_check(&model->source, err);
-    if (st == SB_OK && sink->written != size)
+    if (st == SB_OK && sink->written != saving->size)
         st = sb__source_changed(err);
-    return st;
+    return st == SB_OK ? sb__progress_end(saving->progress, err) : st;
 }
 
 static sb_status check_values(const sb_model *model, sb_error *err) {
@@ -299,38 +330,45 @@ static sb_status check_values(const sb_model *model, sb_error *err) {
 
 sb_status sb_model_save(const sb_model *model, void *buffer, size_t capacity, size_t *out_size,
                         sb_error *err) {
-    size_t size = 0;
-    sb_status st = sb_model_size(model, &size, err);
+    struct sb__progress progress;
+    struct saving saving = {.lender = NULL};
+    if (!model)
+        return sb__fail_null(err, "model");
+    sb_status st = begin_saving(&saving, model, &progress, err);
     if (st == SB_OK)
         st = check_values(model, err);
     if (st != SB_OK)
         return st;
     if (!buffer && capacity > 0)
         return sb__fail_null(err, "buffer");
-    if (capacity < size)
-        return sb__fail_buffer(err, capacity, size, out_size);
-    struct sb__sink sink = sb__sink_memory(buffer, size);
+    if (capacity < saving.size)
+        return sb__fail_buffer(err, capacity, saving.size, out_size);
+    struct sb__sink sink = sb__sink_memory(buffer, saving.size);
     st = sb__source_check(&model->source, err);
     if (st == SB_OK)
-        st = put_whole(model, &sink, size, NULL, NULL, err);
+        st = put_whole(model, &sink, &saving, err);
     if (st == SB_OK && out_size)
-        *out_size = size;
+        *out_size = saving.size;
     return st;
 }
 
-static sb_status save_file(const sb_model *model, const char *path, sb_blob_lender lender,
-                           void *user, sb_error *err) {
+static sb_status save_file(const sb_model *model, const char *path, struct saving saving,
+                           sb_error *err) {
     struct sb__file_write file;
-    size_t size = 0;
+    struct sb__outlet outlet;
+    struct sb__progress progress;
     if (!path)
         return sb__fail_null(err, "path");
-    sb_status st = sb_model_size(model, &size, err);
+    if (!model)
+        return sb__fail_null(err, "model");
+    sb_status st = begin_saving(&saving, model, &progress, err);
     if (st == SB_OK)
         st = sb__file_write_begin(&file, path, err);
     if (st != SB_OK)
         return st;
-    struct sb__sink sink = sb__sink_file(&file);
-    st = put_whole(model, &sink, size, lender, user, err);
+    const sb_sink to = sb__file_write_sink(&file);
+    struct sb__sink sink = sb__sink_outlet(&outlet, &to);
+    st = put_whole(model, &sink, &saving, err);
     if (st != SB_OK) {
         sb__file_write_cancel(&file);
         return st;
@@ -340,12 +378,30 @@ static sb_status save_file(const sb_model *model, const char *path, sb_blob_lend
 
 sb_status sb_model_save_file(const sb_model *model, const char *path, sb_error *err) {
     sb_status st = model ? check_values(model, err) : sb__fail_null(err, "model");
-    return st == SB_OK ? save_file(model, path, NULL, NULL, err) : st;
+    return st == SB_OK ? save_file(model, path, (struct saving){.lender = NULL}, err) : st;
 }
 
 sb_status sb_model_save_file_from(const sb_model *model, const char *path, sb_blob_lender lender,
                                   void *user, sb_error *err) {
     if (!lender)
         return sb__fail_null(err, "lender");
-    return save_file(model, path, lender, user, err);
+    return save_file(model, path, (struct saving){.lender = lender, .user = user}, err);
+}
+
+sb_status sb_model_save_sink(const sb_model *model, const sb_sink *sink, sb_error *err) {
+    struct sb__outlet outlet;
+    struct sb__progress progress;
+    struct saving saving = {.lender = NULL};
+    sb_sink to;
+    if (!model || !sink)
+        return sb__fail_null(err, model ? "sink" : "model");
+    sb_status st = sb__sink_adopt(&to, sink, err);
+    if (st == SB_OK)
+        st = check_values(model, err);
+    if (st == SB_OK)
+        st = begin_saving(&saving, model, &progress, err);
+    if (st != SB_OK)
+        return st;
+    struct sb__sink out = sb__sink_outlet(&outlet, &to);
+    return put_whole(model, &out, &saving, err);
 }

@@ -101,11 +101,17 @@ static sb_status copy_payload(sb_blob *blob, struct sb__reader *reader,
                               sb_error *err) {
     int32_t dtype = sb_blob_dtype(blob);
     sb_status st = SB_OK;
+    if (reader->progress) {
+        reader->progress->begin = index->begin;
+        reader->progress->walks = 1;
+    }
     if (index->data.count > 0)
         st = sb__payload_copy(reader, index, &index->data, dtype, load->data.ptr, err);
     if (st == SB_OK && index->diff.count > 0)
         st = sb__payload_copy(reader, index, &index->diff, dtype, load->diff.ptr, err);
-    return st == SB_OK ? sb__source_check(reader->source, err) : st;
+    if (st == SB_OK)
+        st = sb__source_check(reader->source, err);
+    return st == SB_OK ? sb__progress_end(reader->progress, err) : st;
 }
 
 sb_status sb__read_blob(sb_blob *blob, struct sb__reader *reader, const struct sb__path *path,
@@ -123,7 +129,7 @@ sb_status sb__read_blob(sb_blob *blob, struct sb__reader *reader, const struct s
         st = check_memory(blob, &index, path, how, err);
     if (st == SB_OK)
         st = sb__load_begin(&load, blob, &shape, index.diff.count > 0,
-                            sb__source_may_change(reader->source), err);
+                            reader->progress || sb__source_may_change(reader->source), err);
     if (st != SB_OK)
         return st;
     st = copy_payload(blob, reader, &index, &load, err);

@@ -1,18 +1,74 @@
 #include "format/sink.h"
 
+#include "base/error.h"
+#include "base/options.h"
 #include "format/wire.h"
 
 #include <string.h>
 
 #define MAX_PREFIX_BYTES 20
+#define WATCHED_BYTES    ((size_t)1 << 20)
+
+/* What sb_sink ended with in version 0.1. */
+#define FIRST_SIZE (offsetof(sb_sink, write) + sizeof(sb_status(*)(void)))
+
+sb_status sb__sink_adopt(sb_sink *out, const sb_sink *theirs, sb_error *err) {
+    sb_sink ours = SB_SINK_INIT;
+    sb_status st = sb__adopt_struct(&ours, sizeof ours, FIRST_SIZE, theirs, theirs->struct_size,
+                                    "sb_sink", err);
+    if (st == SB_OK && !ours.write)
+        st = sb__fail_null(err, "write");
+    if (st == SB_OK)
+        *out = ours;
+    return st;
+}
+
+/* --- writing ---------------------------------------------------------------------------- */
+
+static void give(struct sb__sink *sink, const void *bytes, size_t size) {
+    const sb_sink *to = &sink->outlet->to;
+    sb_error told = {.code = SB_OK};
+    if (size == 0 || sink->status != SB_OK)
+        return;
+    sb_status st = to->write(to->user, bytes, size, &told);
+    if (st != SB_OK)
+        sink->status = sb__callback_failed(st, &told, "the sink", -1, sink->err);
+}
+
+static void gather(struct sb__sink *sink, const void *bytes, size_t size) {
+    struct sb__outlet *outlet = sink->outlet;
+    if (size > sizeof outlet->buffer - outlet->used) {
+        give(sink, outlet->buffer, outlet->used);
+        outlet->used = 0;
+    }
+    if (size > sizeof outlet->buffer) {
+        give(sink, bytes, size);
+        return;
+    }
+    memcpy(outlet->buffer + outlet->used, bytes, size);
+    outlet->used += size;
+}
+
+static void put(struct sb__sink *sink, const void *bytes, size_t size) {
+    if (sink->outlet)
+        gather(sink, bytes, size);
+    else if (sink->written <= sink->capacity && size <= sink->capacity - sink->written)
+        memcpy(sink->memory + sink->written, bytes, size);
+    sink->written += size;
+    if (sink->status == SB_OK)
+        sink->status = sb__progress_done(sink->progress, sink->written, size, sink->err);
+}
 
 static void append(ProtobufCBuffer *base, size_t size, const uint8_t *bytes) {
     struct sb__sink *sink = (struct sb__sink *)base;
-    if (sink->file)
-        sb__file_write_bytes(sink->file, bytes, size);
-    else if (size > 0 && sink->written <= sink->capacity && size <= sink->capacity - sink->written)
-        memcpy(sink->memory + sink->written, bytes, size);
-    sink->written += size;
+    const size_t most = sink->progress ? WATCHED_BYTES : SIZE_MAX;
+    if (sb__sink_counts(sink))
+        sink->written += size;
+    else
+        for (size_t n; size > 0 && sink->status == SB_OK; size -= n, bytes += n) {
+            n = size < most ? size : most;
+            put(sink, bytes, n);
+        }
 }
 
 struct sb__sink sb__sink_count(void) {
@@ -23,12 +79,14 @@ struct sb__sink sb__sink_memory(void *memory, size_t capacity) {
     return (struct sb__sink){.base = {append}, .memory = memory, .capacity = capacity};
 }
 
-struct sb__sink sb__sink_file(struct sb__file_write *file) {
-    return (struct sb__sink){.base = {append}, .file = file};
+struct sb__sink sb__sink_outlet(struct sb__outlet *outlet, const sb_sink *to) {
+    outlet->to = *to;
+    outlet->used = 0;
+    return (struct sb__sink){.base = {append}, .outlet = outlet};
 }
 
 bool sb__sink_counts(const struct sb__sink *sink) {
-    return !sink->file && !sink->memory;
+    return !sink->outlet && !sink->memory;
 }
 
 void sb__sink_bytes(struct sb__sink *sink, const void *bytes, size_t size) {
@@ -67,9 +125,9 @@ sb_status sb__sink_span(struct sb__sink *sink, const struct sb__source *source, 
     }
     if (source->bytes) {
         sb__sink_bytes(sink, source->bytes + begin, end - begin);
-        return SB_OK;
+        return sink->status;
     }
-    while (begin < end) {
+    while (begin < end && sink->status == SB_OK) {
         uint32_t n = end - begin < sizeof chunk ? end - begin : (uint32_t)sizeof chunk;
         sb_status st = sb__source_read(source, begin, chunk, n, err);
         if (st != SB_OK)
@@ -77,5 +135,11 @@ sb_status sb__sink_span(struct sb__sink *sink, const struct sb__source *source, 
         sb__sink_bytes(sink, chunk, n);
         begin += n;
     }
-    return SB_OK;
+    return sink->status;
+}
+
+sb_status sb__sink_end(struct sb__sink *sink) {
+    if (sink->outlet)
+        give(sink, sink->outlet->buffer, sink->outlet->used);
+    return sink->status;
 }

@@ -1,13 +1,17 @@
 #include "format/source.h"
 
 #include "base/error.h"
+#include "base/options.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
+
+/* What sb_source ended with in version 0.1. */
+#define FIRST_SIZE (offsetof(sb_source, close) + sizeof(void (*)(void)))
 
 static sb_status check_size(uint64_t size, sb_error *err) {
     if (size <= SB__MAX_MESSAGE_BYTES)
@@ -17,23 +21,68 @@ static sb_status check_size(uint64_t size, sb_error *err) {
                        (unsigned long long)size);
 }
 
+sb_status sb__callback_failed(sb_status status, const sb_error *told, const char *who,
+                              int64_t offset, sb_error *err) {
+    if (status != SB_ERR_OUT_OF_MEMORY && status != SB_ERR_CANCELLED)
+        status = SB_ERR_IO;
+    if (!told->message[0])
+        return sb__fail_at(err, status, offset, "%s failed and did not say why", who);
+    if (err) {
+        *err = *told;
+        err->code = status;
+        err->offset = offset;
+        err->message[sizeof err->message - 1] = '\0';
+    }
+    return status;
+}
+
+/* --- opening ------------------------------------------------------------------------ */
+
 sb_status sb__source_of_bytes(struct sb__source *out, const void *bytes, size_t size,
                               sb_error *err) {
     if (!bytes && size > 0)
         return sb__fail_null(err, "bytes");
     sb_status st = check_size(size, err);
     if (st == SB_OK)
-        *out = (struct sb__source){
-            .bytes = bytes ? bytes : (const void *)"", .size = (uint32_t)size, .fd = -1};
+        *out =
+            (struct sb__source){.bytes = bytes ? bytes : (const void *)"", .size = (uint32_t)size};
     return st;
 }
 
-static sb_status map(struct sb__source *source, sb_error *err) {
+static sb_status ask_version(const sb_source *from, uint64_t *out, sb_error *err) {
+    sb_error told = {.code = SB_OK};
+    *out = 0;
+    if (!from->version)
+        return SB_OK;
+    sb_status st = from->version(from->user, out, &told);
+    return st == SB_OK ? SB_OK : sb__callback_failed(st, &told, "the source", -1, err);
+}
+
+static sb_status take(struct sb__source *out, const sb_source *from, sb_error *err) {
+    uint64_t version;
+    sb_status st = check_size(from->size, err);
+    if (st == SB_OK)
+        st = ask_version(from, &version, err);
+    if (st == SB_OK)
+        *out = (struct sb__source){.size = (uint32_t)from->size, .from = *from, .version = version};
+    return st;
+}
+
+sb_status sb__source_of(struct sb__source *out, const sb_source *theirs, sb_error *err) {
+    sb_source from = SB_SOURCE_INIT;
+    sb_status st = sb__adopt_struct(&from, sizeof from, FIRST_SIZE, theirs, theirs->struct_size,
+                                    "sb_source", err);
+    if (st != SB_OK)
+        return st;
+    return from.read_at ? take(out, &from, err) : sb__fail_null(err, "read_at");
+}
+
+static sb_status map(struct sb__source *source, int descriptor, sb_error *err) {
     if (source->size == 0) {
         source->bytes = (const unsigned char *)"";
         return SB_OK;
     }
-    void *bytes = mmap(NULL, source->size, PROT_READ, MAP_PRIVATE, source->fd, 0);
+    void *bytes = mmap(NULL, source->size, PROT_READ, MAP_PRIVATE, descriptor, 0);
     if (bytes == MAP_FAILED)
         return sb__fail_io(err, errno, "%u bytes of the file cannot be mapped", source->size);
     source->bytes = bytes;
@@ -41,45 +90,38 @@ static sb_status map(struct sb__source *source, sb_error *err) {
     return SB_OK;
 }
 
-static sb_status examine(struct sb__source *source, const char *shown_path, sb_error *err) {
-    struct stat info;
-    if (fstat(source->fd, &info) != 0)
-        return sb__fail_io(err, errno, "\"%s\" cannot be examined", shown_path);
-    if (!S_ISREG(info.st_mode))
-        return sb__fail_io(err, S_ISDIR(info.st_mode) ? EISDIR : EINVAL,
-                           "\"%s\" is not a regular file", shown_path);
-    sb_status st = check_size((uint64_t)info.st_size, err);
-    if (st != SB_OK)
-        return st;
-    source->size = (uint32_t)info.st_size;
-    source->modified = info.st_mtim;
-    return SB_OK;
-}
-
 sb_status sb__source_open(struct sb__source *out, const char *path, bool mapped, sb_error *err) {
-    char shown[96];
-    sb__escape(path, strlen(path), shown, sizeof shown);
+    char escaped[96], shown[sizeof escaped + 2];
+    sb_source from;
+    struct sb__source source;
+    (void)snprintf(shown, sizeof shown, "\"%s\"",
+                   sb__escape(path, strlen(path), escaped, sizeof escaped));
     /* O_NONBLOCK: opening a pipe must not wait; for a regular file it means nothing. */
-    struct sb__source source = {.fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)};
-    if (source.fd < 0)
-        return sb__fail_io(err, errno, "\"%s\" cannot be opened", shown);
-    sb_status st = examine(&source, shown, err);
+    int descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (descriptor < 0)
+        return sb__fail_io(err, errno, "%s cannot be opened", shown);
+    sb_status st = sb__descriptor_source(descriptor, shown, &from, err);
+    if (st == SB_OK) {
+        from.close = sb__descriptor_close;
+        st = take(&source, &from, err);
+    }
     if (st == SB_OK && mapped)
-        st = map(&source, err);
+        st = map(&source, descriptor, err);
     if (st == SB_OK)
         *out = source;
     else
-        (void)close(source.fd);
+        (void)close(descriptor);
     return st;
 }
 
 void sb__source_close(struct sb__source *source) {
     if (source->mapped)
         (void)munmap((void *)source->bytes, source->size);
-    if (source->fd >= 0)
-        (void)close(source->fd);
-    *source = (struct sb__source){.fd = -1};
+    if (source->from.close)
+        source->from.close(source->from.user);
 }
+
+/* --- reading ------------------------------------------------------------------------- */
 
 sb_status sb__source_changed(sb_error *err) {
     return sb__fail(err, SB_ERR_IO, "the file changed while it was read");
@@ -87,30 +129,21 @@ sb_status sb__source_changed(sb_error *err) {
 
 sb_status sb__source_read(const struct sb__source *source, uint32_t offset, void *dst, size_t size,
                           sb_error *err) {
-    unsigned char *to = dst;
-    while (size > 0) {
-        ssize_t got = pread(source->fd, to, size, (off_t)offset);
-        if (got < 0 && errno == EINTR)
-            continue;
-        if (got < 0)
-            return sb__fail_io(err, errno, "%zu bytes at offset %u cannot be read", size, offset);
-        if (got == 0)
-            return sb__source_changed(err);
-        to += got;
-        offset += (uint32_t)got;
-        size -= (size_t)got;
+    sb_error told = {.code = SB_OK};
+    if (size == 0)
+        return SB_OK;
+    if (source->bytes) {
+        memcpy(dst, source->bytes + offset, size);
+        return SB_OK;
     }
-    return SB_OK;
+    sb_status st = source->from.read_at(source->from.user, offset, dst, size, &told);
+    return st == SB_OK ? SB_OK : sb__callback_failed(st, &told, "the source", offset, err);
 }
 
 sb_status sb__source_check(const struct sb__source *source, sb_error *err) {
-    struct stat info;
-    if (source->fd < 0)
-        return SB_OK;
-    if (fstat(source->fd, &info) != 0)
-        return sb__fail_io(err, errno, "the file cannot be examined");
-    if (info.st_size != (off_t)source->size || info.st_mtim.tv_sec != source->modified.tv_sec ||
-        info.st_mtim.tv_nsec != source->modified.tv_nsec)
-        return sb__source_changed(err);
-    return SB_OK;
+    uint64_t version;
+    sb_status st = ask_version(&source->from, &version, err);
+    if (st != SB_OK || version == source->version)
+        return st;
+    return sb__source_changed(err);
 }

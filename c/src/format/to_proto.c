@@ -1,6 +1,7 @@
 #include "base/error.h"
 #include "format/bytes.h"
 #include "format/encode.h"
+#include "format/file_write.h"
 
 sb_status sb_blob_proto_size(const sb_blob *blob, uint32_t flags, size_t *out, sb_error *err) {
     struct sb__encoding encoding;
@@ -55,7 +56,20 @@ sb_status sb_blob_to_proto_new(const sb_blob *blob, uint32_t flags, void **out, 
     return SB_OK;
 }
 
+static sb_status pack(const struct sb__encoding *encoding, const sb_sink *to,
+                      const sb_progress *progress, sb_error *err) {
+    struct sb__outlet outlet;
+    struct sb__progress told;
+    struct sb__sink sink = sb__sink_outlet(&outlet, to);
+    sink.err = err;
+    sink.progress = sb__progress_begin(&told, progress, encoding->size);
+    sb__encode_pack(encoding, &sink);
+    sb_status st = sb__sink_end(&sink);
+    return st == SB_OK ? sb__progress_end(sink.progress, err) : st;
+}
+
 sb_status sb_blob_write_file(const sb_blob *blob, const char *path, uint32_t flags, sb_error *err) {
+    static const sb_progress nobody = SB_PROGRESS_INIT;
     struct sb__encoding encoding;
     struct sb__file_write file;
     if (!path)
@@ -65,12 +79,30 @@ sb_status sb_blob_write_file(const sb_blob *blob, const char *path, uint32_t fla
         st = sb__file_write_begin(&file, path, err);
     if (st != SB_OK)
         return st;
+    const sb_sink to = sb__file_write_sink(&file);
     st = sb__encode_fetch(&encoding, err);
+    if (st == SB_OK)
+        st = pack(&encoding, &to, &nobody, err);
     if (st != SB_OK) {
         sb__file_write_cancel(&file);
         return st;
     }
-    struct sb__sink sink = sb__sink_file(&file);
-    sb__encode_pack(&encoding, &sink);
     return sb__file_write_commit(&file, err);
+}
+
+sb_status sb_blob_write_sink(const sb_blob *blob, const sb_sink *sink, uint32_t flags,
+                             const sb_progress *progress, sb_error *err) {
+    struct sb__encoding encoding;
+    sb_sink to;
+    sb_progress told;
+    if (!sink)
+        return sb__fail_null(err, "sink");
+    sb_status st = sb__sink_adopt(&to, sink, err);
+    if (st == SB_OK)
+        st = sb__progress_adopt(&told, progress, err);
+    if (st == SB_OK)
+        st = sb__encode_measure(&encoding, blob, flags, err);
+    if (st == SB_OK)
+        st = sb__encode_fetch(&encoding, err);
+    return st == SB_OK ? pack(&encoding, &to, &told, err) : st;
 }

@@ -8,6 +8,7 @@
 
 #define MAX_VARINT_BYTES 10
 #define MAX_FIELD_NUMBER ((1u << 29) - 1)
+#define WATCHED_BYTES    (1u << 20)
 
 /* --- errors --------------------------------------------------------------- */
 
@@ -85,6 +86,13 @@ void sb__reader_init(struct sb__reader *reader, const struct sb__source *source)
     reader->begin = 0;
     reader->end = source->bytes ? source->size : 0;
     reader->at = 0;
+    reader->progress = NULL;
+}
+
+void sb__reader_watch(struct sb__reader *reader, struct sb__progress *progress) {
+    reader->progress = progress;
+    if (progress)
+        reader->begin = reader->end = 0; /* of memory, too, a piece at a time */
 }
 
 static bool in_window(const struct sb__reader *reader, uint32_t offset, size_t size) {
@@ -95,21 +103,43 @@ static bool in_window(const struct sb__reader *reader, uint32_t offset, size_t s
 static sb_status fetch(struct sb__reader *reader, uint32_t size, sb_error *err) {
     if (in_window(reader, reader->at, size))
         return SB_OK;
+    const unsigned char *bytes = reader->source->bytes;
     uint32_t left = reader->source->size - reader->at;
     uint32_t n = left < SB__WINDOW_BYTES ? left : SB__WINDOW_BYTES;
+    sb_status st = SB_OK;
     reader->begin = reader->end = 0;
-    sb_status st = sb__source_read(reader->source, reader->at, reader->window, n, err);
+    if (bytes)
+        reader->bytes = bytes + reader->at;
+    else
+        st = sb__source_read(reader->source, reader->at, reader->window, n, err);
     if (st != SB_OK)
         return st;
     reader->begin = reader->at;
     reader->end = reader->at + n;
-    return SB_OK;
+    return sb__progress_walked(reader->progress, reader->end, n, err);
+}
+
+/* In pieces, so that there is something to tell. */
+static sb_status read_watched(const struct sb__reader *reader, uint32_t offset, unsigned char *dst,
+                              size_t size, sb_error *err) {
+    sb_status st = SB_OK;
+    while (st == SB_OK && size > 0) {
+        uint32_t n = size < WATCHED_BYTES ? (uint32_t)size : WATCHED_BYTES;
+        st = sb__source_read(reader->source, offset, dst, n, err);
+        offset += n;
+        dst += n;
+        size -= n;
+        if (st == SB_OK)
+            st = sb__progress_walked(reader->progress, offset, n, err);
+    }
+    return st;
 }
 
 sb_status sb__reader_copy(const struct sb__reader *reader, uint32_t offset, void *dst, size_t size,
                           sb_error *err) {
     if (!in_window(reader, offset, size))
-        return sb__source_read(reader->source, offset, dst, size, err);
+        return reader->progress ? read_watched(reader, offset, dst, size, err)
+                                : sb__source_read(reader->source, offset, dst, size, err);
     if (size > 0)
         memcpy(dst, reader->bytes + (offset - reader->begin), size);
     return SB_OK;

@@ -4,6 +4,7 @@
 #ifndef SB_FORMAT_WIRE_H
 #define SB_FORMAT_WIRE_H
 
+#include "format/progress.h"
 #include "format/source.h"
 
 #define SB__WINDOW_BYTES    16384
@@ -40,6 +41,7 @@ struct sb__reader {
     const unsigned char *bytes; /* [begin, end) of the source */
     uint32_t begin, end;
     uint32_t at;
+    struct sb__progress *progress; /* of the call; NULL: nobody asked */
     unsigned char window[SB__WINDOW_BYTES];
 };
 
@@ -59,6 +61,8 @@ struct sb__field {
 
    and may move the reader in between. A group is one field, its inside checked and skipped. */
 void sb__reader_init(struct sb__reader *reader, const struct sb__source *source);
+/* What is read from now on is told to `progress`, which may be NULL, and cancelled by it. */
+void sb__reader_watch(struct sb__reader *reader, struct sb__progress *progress);
 sb_status sb__wire_next(struct sb__reader *reader, const struct sb__path *path, uint32_t end,
                         struct sb__field *field, sb_error *err);
 

@@ -35,6 +35,9 @@ enum {
     FIRST_LIMITS = 48,
     FIRST_STATS = 16,
     FIRST_FILLER = 64,
+    FIRST_SOURCE = 48,
+    FIRST_SINK = 24,
+    FIRST_PROGRESS = 24,
     FIRST_BACKEND = 216,
     FIRST_LAYER_INFO = 56,
     FIRST_BLOB_INFO = 320,
@@ -279,6 +282,84 @@ static void solver_info(void) {
     sb_model_destroy(state);
 }
 
+/* --- sources, sinks, progress ---------------------------------------------------------- */
+
+static sb_status read_at(void *user, uint64_t offset, void *buffer, size_t bytes, sb_error *err) {
+    static const unsigned char scalar[] = {0x2a, 4, 0, 0, 0x80, 0x3f};
+    (void)user, (void)err;
+    memcpy(buffer, scalar + offset, bytes);
+    return SB_OK;
+}
+
+static sb_status write_all(void *user, const void *bytes, size_t size, sb_error *err) {
+    (void)bytes, (void)err;
+    *(size_t *)user += size;
+    return SB_OK;
+}
+
+static int32_t report(void *user, uint64_t done, uint64_t total) {
+    *(int *)user += done == total;
+    return 0;
+}
+
+/* A scalar that is read and written. */
+static sb_status copy(const sb_source *source, const sb_sink *sink, const sb_progress *progress) {
+    sb_blob *blob = NULL;
+    if (sb_blob_create(NULL, SB_DTYPE_F32, &blob, NULL))
+        abort();
+    sb_status status = sb_blob_read_source(blob, source, SB_PROTO_RESHAPE, NULL, progress, NULL);
+    if (status == SB_OK)
+        status = sb_blob_write_sink(blob, sink, 0, progress, NULL);
+    sb_blob_destroy(blob);
+    return status;
+}
+
+static void callbacks(void) {
+    size_t written = 0;
+    int told = 0;
+    sb_source source = SB_SOURCE_INIT;
+    sb_sink sink = SB_SINK_INIT;
+    sb_progress progress = SB_PROGRESS_INIT;
+    source.size = 6;
+    source.read_at = read_at;
+    sink.user = &written;
+    sink.write = write_all;
+    progress.user = &told;
+    progress.report = report;
+    void *whole[] = {placed(&source, sizeof source), placed(&sink, sizeof sink),
+                     placed(&progress, sizeof progress)};
+    CHECK(copy(whole[0], whole[1], whole[2]) == SB_OK && written == 6 && told == 2);
+    CHECK(copy(placed(&source, FIRST_SOURCE), whole[1], NULL) == SB_OK);
+    CHECK(copy(placed(&source, FIRST_SOURCE - 8), whole[1], NULL) == SB_ERR_ABI_MISMATCH);
+    CHECK(copy(whole[0], placed(&sink, FIRST_SINK), NULL) == SB_OK);
+    CHECK(copy(whole[0], placed(&sink, FIRST_SINK - 8), NULL) == SB_ERR_ABI_MISMATCH);
+    CHECK(copy(whole[0], whole[1], placed(&progress, FIRST_PROGRESS)) == SB_OK);
+    CHECK(copy(whole[0], whole[1], placed(&progress, FIRST_PROGRESS - 8)) == SB_ERR_ABI_MISMATCH);
+#ifdef SB_LATER
+    const sb_status later = library_is_older ? SB_ERR_UNSUPPORTED : SB_OK;
+    source.later = sink.later = progress.later = 1;
+    CHECK(copy(placed(&source, sizeof source), whole[1], NULL) == later);
+    CHECK(copy(whole[0], placed(&sink, sizeof sink), NULL) == later);
+    CHECK(copy(whole[0], whole[1], placed(&progress, sizeof progress)) == later);
+#endif
+}
+
+static void descriptor(void) {
+    FILE *file = tmpfile();
+    const size_t sizes[] = {sizeof(sb_source), FIRST_SOURCE};
+    for (int i = 0; i < 2; i++) {
+        sb_source *source = place(sizes[i]);
+        source->struct_size = sizes[i];
+        CHECK(sb_source_of_descriptor(fileno(file), 0, source, NULL) == SB_OK);
+        CHECK(source->struct_size == sizes[i] && source->size == 0 && source->read_at);
+        CHECK(is_zero(source, offsetof(sb_source, close), sizes[i]));
+    }
+    sb_source *less = place(FIRST_SOURCE - 8);
+    less->struct_size = FIRST_SOURCE - 8;
+    CHECK(sb_source_of_descriptor(fileno(file), 0, less, NULL) == SB_ERR_ABI_MISMATCH);
+    (void)fclose(file);
+}
+
 /* --- a backend ------------------------------------------------------------------------ */
 
 static sb_status device_open(void *user, int32_t ordinal, void **out, sb_error *err) {
@@ -400,6 +481,8 @@ int main(int argc, char **argv) {
     layer_info();
     blob_info();
     solver_info();
+    callbacks();
+    descriptor();
     backend();
     sim_calls();
     return failures != 0;

@@ -1,0 +1,107 @@
+/**
+ * Where bytes come from and go to when they are neither in memory nor in a
+ * file with a path: an object store, an archive, an encrypted file, a
+ * descriptor that another process handed over. The library reads a source
+ * by asking for bytes at an offset, and writes a sink by giving it bytes in
+ * order. proto.h and model.h have the functions that take them.
+ *
+ * Callbacks run on the thread that made the call, without any lock of the
+ * library held. They may call the library, but for calls that change or end
+ * what is being read, written or loaded. They must not throw or longjmp.
+ *
+ * One that fails returns SB_ERR_IO, SB_ERR_OUT_OF_MEMORY or SB_ERR_CANCELLED
+ * and fills `err` (never NULL there) with sb_error_fill; the call of the
+ * library ends with that status and that text. Any other status arrives as
+ * SB_ERR_IO.
+ */
+#ifndef SYNCBLOB_IO_H
+#define SYNCBLOB_IO_H
+
+#include <syncblob/status.h>
+
+SB_BEGIN_DECLS
+
+/**
+ * A source of bytes that can be read at any offset.
+ *
+ * What it says is not trusted: bytes that are not what they were the last time
+ * they were read, by error or intent, give SB_ERR_IO or an error of the data,
+ * and nothing else.
+ */
+typedef struct sb_source {
+    size_t struct_size; /**< sizeof(sb_source) of the caller */
+    void *user;         /**< passed to all slots */
+    uint64_t size;      /**< bytes that there are; over 2^31 - 1 is SB_ERR_DATA_LIMIT */
+    /** Writes bytes [offset, offset + bytes) to `buffer`, all of them or fails. The
+     *  range lies inside the size; `bytes` is above 0. Runs on several threads at
+     *  once when calls on a const model do. Most reads are of 4 to 16 KiB, in rising
+     *  order; the values of a blob are one read, with a progress several. */
+    sb_status (*read_at)(void *user, uint64_t offset, void *buffer, size_t bytes, sb_error *err);
+    /** [nullable] A number that is another one once the bytes have changed: of a
+     *  modification time, an ETag. Asked when the source is opened and after each
+     *  read of a whole; a difference is SB_ERR_IO. As many threads as read_at. */
+    sb_status (*version)(void *user, uint64_t *out, sb_error *err);
+    /** [nullable] Runs once when a model lets go of the source; not at all when it
+     *  could not be opened, nor after calls that only borrow the source. */
+    void (*close)(void *user);
+} sb_source;
+
+/** A source without slots, as an initialiser. */
+#define SB_SOURCE_INIT                                                                             \
+    { sizeof(sb_source), NULL, 0, NULL, NULL, NULL }
+
+/**
+ * A sink that takes bytes in order, borrowed for one call. The library cannot
+ * take back what was written: when the call fails, the sink has had some of
+ * the bytes, or none, and whoever owns it throws them away. It has had all of
+ * them, exactly once, when the call returns SB_OK; then is the time to close
+ * or publish it.
+ */
+typedef struct sb_sink {
+    size_t struct_size; /**< sizeof(sb_sink) of the caller */
+    void *user;         /**< passed to `write` */
+    /** Takes `size` bytes, above 0, all of them or fails; after a failure it is not
+     *  called again. Small pieces are gathered to 16 KiB first. */
+    sb_status (*write)(void *user, const void *bytes, size_t size, sb_error *err);
+} sb_sink;
+
+/** A sink without slots, as an initialiser. */
+#define SB_SINK_INIT                                                                               \
+    { sizeof(sb_sink), NULL, NULL }
+
+/** Who is told how far a long call has come, and may end it. */
+typedef struct sb_progress {
+    size_t struct_size; /**< sizeof(sb_progress) of the caller */
+    void *user;         /**< passed to `report` */
+    /** `done` of `total` bytes; `done` never falls, and `total` is 0 while it is not
+     *  known. Runs at least once for each MiB that is read or written, and with
+     *  `done` equal to `total` before the result is published. Anything but 0 ends
+     *  the call with SB_ERR_CANCELLED: nothing has changed, but for what a sink
+     *  has had. Several threads at once when calls on a const model are. */
+    int32_t (*report)(void *user, uint64_t done, uint64_t total);
+} sb_progress;
+
+/** Nobody is told, as an initialiser. */
+#define SB_PROGRESS_INIT                                                                           \
+    { sizeof(sb_progress), NULL, NULL }
+
+/** Flag of sb_source_of_descriptor. */
+enum {
+    SB_SOURCE_CLOSES = 1 << 10 /**< `close` closes the descriptor; without it there is no `close` */
+};
+
+/** A source that reads an open descriptor of a regular file (pread), whose offset
+ *  it neither uses nor moves. Its size is that of now, its version the file's
+ *  modification time and size.
+ *  @param descriptor stays open as long as the source is used
+ *  @param flags 0 or SB_SOURCE_CLOSES
+ *  @param out [owned] `struct_size` set by the caller; what is not given to a model is ended by
+ *      calling its `close`, if there is one. A slot may be replaced by one that calls it
+ *  Errors: INVALID_ARGUMENT (unknown flag), ABI_MISMATCH (struct_size too small), IO (errno in
+ *  device_code; also a descriptor of something else). */
+SB_API sb_status sb_source_of_descriptor(int32_t descriptor, uint32_t flags, sb_source *out,
+                                         sb_error *err);
+
+SB_END_DECLS
+
+#endif

@@ -1,0 +1,316 @@
+/* Every call that reads or writes through callbacks, with the n-th of them
+   failing, finding other bytes or saying stop, for every n: the status, nothing
+   changed, and the same call succeeds afterwards. */
+#include "callbacks.h"
+#include "nets.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static const int64_t large[] = {12000}, two[] = {2};
+
+/* A solver state, so that one source serves all: blobs larger than any window, one of values one
+   by one. */
+struct scene {
+    struct wire bytes, blob_bytes;
+    struct test_source source, other, blob_source;
+    struct test_sink sink;
+    struct test_progress progress;
+    sb_model *model, *made; /* `model` was opened from `source` and has an edit */
+    sb_blob *blob;          /* of two values */
+    char path[64];          /* a file that holds "old" */
+    unsigned char *buffer;
+};
+
+static void put_unpacked(struct wire *wire) {
+    struct wire blob = {0}, shape = {0};
+    for (int64_t i = 0; i < *large; i++)
+        wire_float(&blob, 5, (float)i);
+    wire_numbers(&shape, 1, large, 1);
+    wire_message(&blob, 7, &shape);
+    wire_message(wire, 3, &blob);
+    wire_free(&blob);
+    wire_free(&shape);
+}
+
+static void scene_open(struct scene *s) {
+    sb_error err;
+    FILE *file;
+    memset(s, 0, sizeof *s);
+    wire_number(&s->bytes, 1, 5);
+    wire_blob_field(&s->bytes, 3, large, 1, 1);
+    put_unpacked(&s->bytes);
+    wire_blob_field(&s->bytes, 3, two, 1, 9);
+    wire_blob(&s->blob_bytes, large, 1, 3);
+    const sb_source source = test_source_of(&s->source, &s->bytes);
+    assert_ok(sb_model_open_source(NULL, SB_FORMAT_AUTO, &source, NULL, NULL, &s->model, &err));
+    assert_ok(sb_blob_create_shaped(NULL, SB_DTYPE_F32, two, 1, &s->blob, &err));
+    assert_ok(sb_model_set_blob(s->model, SB_NO_LAYER, 2, s->blob, 0, &err));
+    strcpy(s->path, "/tmp/syncblob-callbacks-XXXXXX");
+    assert_non_null(file = fdopen(mkstemp(s->path), "wb"));
+    assert_int_equal(fwrite("old", 1, 3, file), 3);
+    assert_int_equal(fclose(file), 0);
+    s->buffer = malloc(s->bytes.size);
+}
+
+static void scene_close(struct scene *s) {
+    sb_model_destroy(s->made);
+    sb_model_destroy(s->model);
+    assert_int_equal(s->source.closes, 1);
+    assert_false(s->source.outside || s->other.outside || s->blob_source.outside);
+    assert_false(s->sink.after_failure);
+    assert_false(s->progress.wrong);
+    sb_blob_destroy(s->blob);
+    (void)unlink(s->path);
+    wire_free(&s->bytes);
+    wire_free(&s->blob_bytes);
+    wire_free(&s->sink.got);
+    free(s->buffer);
+}
+
+/* --- the calls ---------------------------------------------------------------------------- */
+
+static sb_status open_source(struct scene *s, sb_error *err) {
+    const sb_progress progress = test_progress_of(&s->progress);
+    const sb_source source = test_source_of(&s->other, &s->bytes);
+    return sb_model_open_source(NULL, SB_FORMAT_AUTO, &source, NULL, &progress, &s->made, err);
+}
+
+static sb_status open_named(struct scene *s, sb_error *err) {
+    const sb_progress progress = test_progress_of(&s->progress);
+    const sb_source source = test_source_of(&s->other, &s->blob_bytes);
+    return sb_model_open_source(NULL, SB_FORMAT_BLOB, &source, NULL, &progress, &s->made, err);
+}
+
+static sb_status load_blob(struct scene *s, sb_error *err) {
+    return sb_model_load_blob(s->model, SB_NO_LAYER, 0, s->blob, err);
+}
+
+static sb_status load_unpacked(struct scene *s, sb_error *err) {
+    return sb_model_load_blob(s->model, SB_NO_LAYER, 1, s->blob, err);
+}
+
+static sb_status blob_info(struct scene *s, sb_error *err) {
+    sb_blob_info info = SB_BLOB_INFO_INIT;
+    return sb_model_blob_info(s->model, SB_NO_LAYER, 1, &info, err);
+}
+
+static sb_status model_size(struct scene *s, sb_error *err) {
+    size_t size;
+    return sb_model_size(s->model, &size, err);
+}
+
+static sb_status save(struct scene *s, sb_error *err) {
+    return sb_model_save(s->model, s->buffer, s->bytes.size, NULL, err);
+}
+
+static sb_status save_file(struct scene *s, sb_error *err) {
+    return sb_model_save_file(s->model, s->path, err);
+}
+
+static sb_status save_sink(struct scene *s, sb_error *err) {
+    const sb_sink sink = test_sink_of(&s->sink);
+    return sb_model_save_sink(s->model, &sink, err);
+}
+
+static sb_status read_source(struct scene *s, sb_error *err) {
+    const sb_progress progress = test_progress_of(&s->progress);
+    const sb_source source = test_source_of(&s->blob_source, &s->blob_bytes);
+    return sb_blob_read_source(s->blob, &source, SB_PROTO_RESHAPE, NULL, &progress, err);
+}
+
+static sb_status write_sink(struct scene *s, sb_error *err) {
+    const sb_progress progress = test_progress_of(&s->progress);
+    const sb_sink sink = test_sink_of(&s->sink);
+    sb_blob *blob;
+    sb_status st = sb_blob_create_shaped(NULL, SB_DTYPE_F32, large, 1, &blob, err);
+    if (st == SB_OK)
+        st = sb_blob_write_sink(blob, &sink, 0, &progress, err);
+    sb_blob_destroy(blob);
+    return st;
+}
+
+static const struct {
+    const char *name;
+    sb_status (*call)(struct scene *, sb_error *);
+    bool reads, writes, tells; /* through callbacks */
+} calls[] = {
+    {"open_source", open_source, true, false, true},
+    {"open_source, named", open_named, true, false, true},
+    {"load_blob", load_blob, true, false, true},
+    {"load_blob, unpacked", load_unpacked, true, false, true},
+    {"blob_info", blob_info, true, false, false},
+    {"size", model_size, true, false, false},
+    {"save", save, true, false, true},
+    {"save_file", save_file, true, false, true},
+    {"save_sink", save_sink, true, true, true},
+    {"read_source", read_source, true, false, true},
+    {"write_sink", write_sink, false, true, true},
+};
+#define CALLS (sizeof calls / sizeof *calls)
+
+/* --- one fault of one call -------------------------------------------------------------------- */
+
+static void check_unchanged(const struct scene *s, size_t call) {
+    char bytes[4];
+    FILE *file = fopen(s->path, "rb");
+    assert_non_null(file);
+    size_t n = fread(bytes, 1, sizeof bytes, file);
+    (void)fclose(file);
+    if (sb_blob_count(s->blob) != 2 || s->made || n != 3 || memcmp(bytes, "old", 3) != 0)
+        fail_with("%s changed something", calls[call].name);
+}
+
+static void expect(size_t call, int n, sb_status expected, sb_status st, const sb_error *err) {
+    if (st != expected)
+        fail_with("%s, call %d: %s: %s", calls[call].name, n, sb_status_name(st),
+                  st == SB_OK ? "" : err->message);
+}
+
+enum where { READS, WRITES, REPORTS };
+
+static void arm(struct scene *s, enum where where, int n, sb_status status) {
+    const struct test_fault fault = {n, status, false};
+    if (where == READS)
+        s->source.fault = s->other.fault = s->blob_source.fault = fault;
+    else if (where == WRITES)
+        s->sink.fault = fault;
+    else
+        s->progress.cancels_at = n;
+}
+
+static bool disarm(struct scene *s, enum where where, int n) {
+    bool fired;
+    if (where == READS)
+        fired = !s->source.fault.left || !s->other.fault.left || !s->blob_source.fault.left;
+    else if (where == WRITES)
+        fired = !s->sink.fault.left;
+    else
+        fired = s->progress.reports >= n;
+    const struct test_fault none = {0, SB_OK, false};
+    s->source.fault = s->other.fault = s->blob_source.fault = s->sink.fault = none;
+    return fired;
+}
+
+static void run(size_t call, enum where where, int n, sb_status status, bool *fired) {
+    struct scene s;
+    sb_error err = {.code = SB_OK};
+    scene_open(&s);
+    const sb_progress progress = test_progress_of(&s.progress);
+    assert_ok(sb_model_set_progress(s.model, &progress, &err));
+    arm(&s, where, n, status);
+    sb_status st = calls[call].call(&s, &err);
+    *fired = disarm(&s, where, n);
+    expect(call, n, *fired ? status : SB_OK, st, &err);
+    assert_false(s.progress.wrong);
+    if (*fired) {
+        check_unchanged(&s, call);
+        s.progress = (struct test_progress){.cancels_at = 0};
+        wire_free(&s.sink.got);
+        st = calls[call].call(&s, &err);
+        expect(call, n, SB_OK, st, &err);
+    }
+    scene_close(&s);
+}
+
+static void run_all(enum where where, sb_status status) {
+    for (size_t call = 0; call < CALLS; call++) {
+        const bool concerned[] = {calls[call].reads, calls[call].writes, calls[call].tells};
+        int n = 0;
+        for (bool fired = concerned[where]; fired;)
+            run(call, where, ++n, status, &fired);
+        if (concerned[where])
+            print_message("  %-20s %d calls\n", calls[call].name, n - 1);
+        assert_true(n > 1 || !concerned[where]);
+    }
+}
+
+static void test_every_read_fails_in_turn(void **state) {
+    (void)state;
+    run_all(READS, SB_ERR_IO);
+    run_all(READS, SB_ERR_OUT_OF_MEMORY);
+}
+
+static void test_every_write_fails_in_turn(void **state) {
+    (void)state;
+    run_all(WRITES, SB_ERR_IO);
+    run_all(WRITES, SB_ERR_CANCELLED);
+}
+
+static void test_every_report_cancels_in_turn(void **state) {
+    (void)state;
+    run_all(REPORTS, SB_ERR_CANCELLED);
+}
+
+static void test_the_error_may_be_null(void **state) {
+    (void)state;
+    for (size_t call = 0; call < CALLS; call++) {
+        struct scene s;
+        scene_open(&s);
+        const enum where where = calls[call].reads ? READS : WRITES;
+        arm(&s, where, 1, SB_ERR_IO);
+        assert_int_equal(calls[call].call(&s, NULL), SB_ERR_IO);
+        (void)disarm(&s, where, 1);
+        scene_close(&s);
+    }
+}
+
+/* --- bytes that change between one read and the next -------------------------------------------
+ */
+
+static void corrupt(struct wire *wire, size_t every) {
+    for (size_t i = every / 2; i < wire->size; i += every)
+        wire->bytes[i] ^= (unsigned char)(0x11 * (1 + i % 14));
+}
+
+/* Whatever comes of it, it is a fair status, and the loaded blob is the old or a whole one. */
+static void change(size_t call, const struct wire *other, int n, bool *fired) {
+    struct scene s;
+    sb_error err;
+    scene_open(&s);
+    s.source.other = s.other.other = s.blob_source.other = other;
+    arm(&s, READS, n, SB_OK);
+    sb_status st = calls[call].call(&s, &err);
+    *fired = s.source.fault.left <= 1 || s.other.fault.left <= 1 || s.blob_source.fault.left <= 1;
+    if (st != SB_OK && st != SB_ERR_IO && (st > SB_ERR_MALFORMED || st < SB_ERR_DATA_LIMIT))
+        fail_with("%s, read %d: %s", calls[call].name, n, sb_status_name(st));
+    if (st != SB_OK)
+        check_unchanged(&s, call);
+    s.source.other = s.other.other = s.blob_source.other = NULL;
+    (void)disarm(&s, READS, n);
+    scene_close(&s);
+}
+
+static void test_a_source_that_changes_is_survived(void **state) {
+    (void)state;
+    static const size_t every[] = {1, 7, 1000};
+    for (size_t call = 0; call < CALLS; call++)
+        for (size_t i = 0; i < sizeof every / sizeof *every && calls[call].reads; i++) {
+            struct scene s;
+            scene_open(&s);
+            struct wire *other = calls[call].call == read_source || calls[call].call == open_named
+                                     ? &s.blob_bytes
+                                     : &s.bytes;
+            struct wire changed = {0};
+            wire_raw(&changed, other->bytes, other->size);
+            corrupt(&changed, every[i]);
+            int n = 0;
+            for (bool fired = true; fired;)
+                change(call, &changed, ++n, &fired);
+            wire_free(&changed);
+            scene_close(&s);
+        }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_every_read_fails_in_turn),
+        cmocka_unit_test(test_every_write_fails_in_turn),
+        cmocka_unit_test(test_every_report_cancels_in_turn),
+        cmocka_unit_test(test_the_error_may_be_null),
+        cmocka_unit_test(test_a_source_that_changes_is_survived),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,134 @@
+/* Const calls on one model by several threads: they read through one source at
+   once, and each tells of its own bytes on its own thread. */
+#include "team.h"
+
+#include "callbacks.h"
+#include "nets.h"
+
+#include <string.h>
+
+#define MEMBERS 4
+#define BLOBS   8
+
+static const int64_t counts[] = {50000};
+
+struct shared {
+    struct wire wire;
+    struct test_source source;
+    sb_model *model;
+};
+
+/* The thread's own report, which `report` finds. */
+static _Thread_local struct {
+    uint64_t done, total;
+    bool cancels;
+} mine;
+
+static int32_t report(void *user, uint64_t done, uint64_t total) {
+    (void)user;
+    assert_true(done >= mine.done && done <= total);
+    mine.done = done;
+    mine.total = total;
+    return mine.cancels;
+}
+
+static int setup(void **state) {
+    struct shared *s = calloc(1, sizeof *s);
+    sb_progress progress = SB_PROGRESS_INIT;
+    sb_error err;
+    wire_number(&s->wire, 1, 5);
+    for (int i = 0; i < BLOBS; i++)
+        wire_blob_field(&s->wire, 3, counts, 1, (float)i);
+    const sb_source source = test_source_of(&s->source, &s->wire);
+    assert_ok(sb_model_open_source(NULL, SB_FORMAT_AUTO, &source, NULL, NULL, &s->model, &err));
+    progress.report = report;
+    assert_ok(sb_model_set_progress(s->model, &progress, &err));
+    *state = s;
+    return 0;
+}
+
+static int teardown(void **state) {
+    struct shared *s = *state;
+    sb_model_destroy(s->model);
+    assert_int_equal(s->source.closes, 1);
+    assert_false(s->source.outside);
+    wire_free(&s->wire);
+    free(s);
+    return 0;
+}
+
+static void check_values(const sb_blob *blob, int64_t index) {
+    const void *p;
+    sb_error err;
+    assert_ok(sb_blob_cpu_data(blob, &p, &err));
+    for (int64_t i = 0; i < *counts; i++)
+        assert_true(((const float *)p)[i] == (float)index + (float)i);
+}
+
+static void load_all(void *arg, int member) {
+    struct shared *s = arg;
+    sb_blob *blob;
+    sb_error err;
+    assert_ok(sb_blob_create(NULL, SB_DTYPE_F32, &blob, &err));
+    for (int i = 0; i < 4 * BLOBS; i++) {
+        const int64_t index = (i + member) % BLOBS;
+        mine.done = mine.total = 0;
+        assert_ok(sb_model_load_blob(s->model, SB_NO_LAYER, index, blob, &err));
+        assert_true(mine.total > 0 && mine.done == mine.total);
+        check_values(blob, index);
+    }
+    sb_blob_destroy(blob);
+}
+
+static void threads_load_through_one_source(void **state) {
+    team_run(MEMBERS, load_all, *state);
+}
+
+/* Every second thread gives up each load, which concerns no other. */
+static void load_or_cancel(void *arg, int member) {
+    struct shared *s = arg;
+    sb_blob *blob;
+    sb_error err;
+    assert_ok(sb_blob_create(NULL, SB_DTYPE_F32, &blob, &err));
+    for (int i = 0; i < 2 * BLOBS; i++) {
+        mine.done = 0;
+        mine.cancels = member % 2 == 1;
+        assert_status(mine.cancels ? SB_ERR_CANCELLED : SB_OK,
+                      sb_model_load_blob(s->model, SB_NO_LAYER, i % BLOBS, blob, &err));
+        assert_int_equal(sb_blob_is_shaped(blob), !mine.cancels);
+    }
+    sb_blob_destroy(blob);
+}
+
+static void a_thread_that_cancels_concerns_no_other(void **state) {
+    team_run(MEMBERS, load_or_cancel, *state);
+}
+
+static void save_or_load(void *arg, int member) {
+    struct shared *s = arg;
+    struct test_sink got = {.writes = 0};
+    const sb_sink sink = test_sink_of(&got);
+    sb_error err;
+    if (member % 2) {
+        load_all(arg, member);
+        return;
+    }
+    mine.done = mine.total = 0;
+    assert_ok(sb_model_save_sink(s->model, &sink, &err));
+    assert_int_equal(got.got.size, s->wire.size);
+    assert_memory_equal(got.got.bytes, s->wire.bytes, got.got.size);
+    wire_free(&got.got);
+}
+
+static void threads_save_while_others_load(void **state) {
+    team_run(MEMBERS, save_or_load, *state);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(threads_load_through_one_source, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_thread_that_cancels_concerns_no_other, setup, teardown),
+        cmocka_unit_test_setup_teardown(threads_save_while_others_load, setup, teardown),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,491 @@
+/* Sources, sinks and progress: what they are asked for and told, and callers
+   that break the rules. */
+#include "callbacks.h"
+#include "files.h"
+#include "nets.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static const int64_t large[] = {1000000}, three[] = {3};
+
+struct world {
+    struct wire wire; /* a solver state: a large blob and a small one */
+    struct test_source source;
+    struct test_sink sink;
+    struct test_progress progress;
+    sb_blob *blob; /* of three values */
+};
+
+static int setup(void **state) {
+    struct world *w = calloc(1, sizeof *w);
+    sb_error err;
+    wire_number(&w->wire, 1, 5);
+    wire_blob_field(&w->wire, 3, large, 1, 1);
+    wire_blob_field(&w->wire, 3, three, 1, 9);
+    assert_ok(sb_blob_create_shaped(NULL, SB_DTYPE_F32, three, 1, &w->blob, &err));
+    *state = w;
+    return 0;
+}
+
+static int teardown(void **state) {
+    struct world *w = *state;
+    assert_false(w->source.outside);
+    assert_false(w->sink.after_failure);
+    assert_false(w->progress.wrong);
+    sb_blob_destroy(w->blob);
+    wire_free(&w->wire);
+    wire_free(&w->sink.got);
+    free(w);
+    return 0;
+}
+
+static sb_model *open_source(struct world *w) {
+    const sb_source source = test_source_of(&w->source, &w->wire);
+    sb_model *model;
+    sb_error err;
+    assert_ok(sb_model_open_source(NULL, SB_FORMAT_AUTO, &source, NULL, NULL, &model, &err));
+    return model;
+}
+
+static void assert_counts_up(const sb_blob *blob, int64_t count, float first) {
+    const void *p;
+    sb_error err;
+    assert_int_equal(sb_blob_count(blob), count);
+    assert_ok(sb_blob_cpu_data(blob, &p, &err));
+    for (int64_t i = 0; i < count; i++)
+        assert_true(((const float *)p)[i] == first + (float)i);
+}
+
+/* --- models ----------------------------------------------------------------------------- */
+
+static void a_model_is_listed_loaded_and_saved_through_callbacks(void **state) {
+    struct world *w = *state;
+    const sb_sink sink = test_sink_of(&w->sink);
+    sb_model *model = open_source(w);
+    sb_error err;
+    assert_int_equal(sb_model_format(model), SB_FORMAT_SOLVERSTATE);
+    assert_int_equal(sb_model_num_blobs(model, SB_NO_LAYER), 2);
+    assert_true(w->source.largest < 100000); /* no values were read */
+    assert_ok(sb_model_load_blob(model, SB_NO_LAYER, 0, w->blob, &err));
+    assert_counts_up(w->blob, *large, 1);
+    assert_int_equal(w->source.largest, 4 * *large); /* values are one read */
+    assert_ok(sb_model_save_sink(model, &sink, &err));
+    assert_int_equal(w->sink.got.size, w->wire.size);
+    assert_memory_equal(w->sink.got.bytes, w->wire.bytes, w->wire.size);
+    assert_int_equal(w->source.closes, 0);
+    sb_model_destroy(model);
+    assert_int_equal(w->source.closes, 1);
+}
+
+static void edits_are_saved_among_what_the_source_has(void **state) {
+    struct world *w = *state;
+    const sb_sink sink = test_sink_of(&w->sink);
+    sb_model *model = open_source(w), *again;
+    size_t size;
+    sb_error err;
+    assert_ok(sb_model_set_blob(model, SB_NO_LAYER, 0, w->blob, 0, &err));
+    assert_ok(sb_model_size(model, &size, &err));
+    assert_ok(sb_model_save_sink(model, &sink, &err));
+    assert_int_equal(w->sink.got.size, size);
+    assert_int_equal(w->sink.writes, 1); /* small pieces are gathered */
+    assert_ok(sb_model_open_bytes(NULL, SB_FORMAT_AUTO, w->sink.got.bytes, size, NULL, NULL, NULL,
+                                  &again, &err));
+    assert_ok(sb_model_load_blob(again, SB_NO_LAYER, 1, w->blob, &err));
+    assert_counts_up(w->blob, 3, 9);
+    sb_model_destroy(again);
+    sb_model_destroy(model);
+}
+
+static void an_announced_blob_is_not_saved_to_a_sink(void **state) {
+    struct world *w = *state;
+    const sb_sink sink = test_sink_of(&w->sink);
+    sb_model *model = open_source(w);
+    sb_error err;
+    assert_ok(sb_model_announce_blob(model, SB_NO_LAYER, w->blob, &err));
+    assert_status(SB_ERR_UNSUPPORTED, sb_model_save_sink(model, &sink, &err));
+    assert_int_equal(w->sink.writes, 0);
+    sb_model_destroy(model);
+}
+
+static void a_failed_opening_does_not_close_the_source(void **state) {
+    struct world *w = *state;
+    const sb_source source = test_source_of(&w->source, &w->wire);
+    sb_model *model = NULL;
+    sb_limits limits = SB_LIMITS_INIT;
+    sb_error err;
+    limits.max_blobs = 1;
+    assert_status(SB_ERR_DATA_LIMIT,
+                  sb_model_open_source(NULL, SB_FORMAT_AUTO, &source, &limits, NULL, &model, &err));
+    limits.max_blobs = 0;
+    limits.max_memory = 1;
+    assert_status(SB_ERR_DATA_LIMIT,
+                  sb_model_open_source(NULL, SB_FORMAT_AUTO, &source, &limits, NULL, &model, &err));
+    assert_status(SB_ERR_MALFORMED, sb_model_open_source(NULL, SB_FORMAT_BLOB_VECTOR, &source, NULL,
+                                                         NULL, &model, &err));
+    assert_null(model);
+    assert_int_equal(w->source.closes, 0);
+}
+
+static void the_limit_of_memory_holds_for_a_load(void **state) {
+    struct world *w = *state;
+    const sb_source source = test_source_of(&w->source, &w->wire);
+    sb_limits limits = SB_LIMITS_INIT;
+    sb_model *model;
+    sb_error err;
+    limits.max_memory = 100000;
+    assert_ok(sb_model_open_source(NULL, SB_FORMAT_AUTO, &source, &limits, NULL, &model, &err));
+    assert_status(SB_ERR_DATA_LIMIT, sb_model_load_blob(model, SB_NO_LAYER, 0, w->blob, &err));
+    assert_int_equal(sb_blob_count(w->blob), 3);
+    sb_model_destroy(model);
+}
+
+/* --- blobs ------------------------------------------------------------------------------ */
+
+static void a_blob_is_read_and_written_through_callbacks(void **state) {
+    struct world *w = *state;
+    const sb_sink sink = test_sink_of(&w->sink);
+    struct wire wire = {0};
+    sb_error err;
+    wire_blob(&wire, large, 1, 7);
+    const sb_source source = test_source_of(&w->source, &wire);
+    assert_status(SB_ERR_SHAPE_MISMATCH,
+                  sb_blob_read_source(w->blob, &source, 0, NULL, NULL, &err));
+    assert_ok(sb_blob_read_source(w->blob, &source, SB_PROTO_RESHAPE, NULL, NULL, &err));
+    assert_counts_up(w->blob, *large, 7);
+    assert_ok(sb_blob_write_sink(w->blob, &sink, 0, NULL, &err));
+    assert_int_equal(w->sink.got.size, wire.size);
+    assert_int_equal(w->source.closes, 0); /* it was borrowed */
+    wire_free(&wire);
+}
+
+/* --- callers that break the rules ---------------------------------------------------------- */
+
+static void null_is_refused(void **state) {
+    struct world *w = *state;
+    const sb_source source = test_source_of(&w->source, &w->wire);
+    const sb_sink sink = test_sink_of(&w->sink);
+    sb_model *model = open_source(w), *out;
+    sb_error err;
+    assert_status(SB_ERR_INVALID_ARGUMENT,
+                  sb_model_open_source(NULL, SB_FORMAT_AUTO, NULL, NULL, NULL, &out, &err));
+    assert_status(SB_ERR_INVALID_ARGUMENT,
+                  sb_model_open_source(NULL, SB_FORMAT_AUTO, &source, NULL, NULL, NULL, &err));
+    assert_status(SB_ERR_INVALID_ARGUMENT, sb_model_set_progress(NULL, NULL, &err));
+    assert_status(SB_ERR_INVALID_ARGUMENT, sb_model_save_sink(NULL, &sink, &err));
+    assert_status(SB_ERR_INVALID_ARGUMENT, sb_model_save_sink(model, NULL, &err));
+    assert_status(SB_ERR_INVALID_ARGUMENT, sb_blob_read_source(NULL, &source, 0, NULL, NULL, &err));
+    assert_status(SB_ERR_INVALID_ARGUMENT, sb_blob_read_source(w->blob, NULL, 0, NULL, NULL, &err));
+    assert_status(SB_ERR_INVALID_ARGUMENT, sb_blob_write_sink(NULL, &sink, 0, NULL, &err));
+    assert_status(SB_ERR_INVALID_ARGUMENT, sb_blob_write_sink(w->blob, NULL, 0, NULL, &err));
+    assert_status(SB_ERR_INVALID_ARGUMENT,
+                  sb_model_open_source(NULL, 99, &source, NULL, NULL, &out, &err));
+    assert_status(SB_ERR_INVALID_ARGUMENT,
+                  sb_blob_read_source(w->blob, &source, 64, NULL, NULL, &err));
+    assert_status(SB_ERR_INVALID_ARGUMENT, sb_blob_write_sink(w->blob, &sink, 64, NULL, &err));
+    assert_int_equal(w->sink.writes, 0);
+    sb_model_destroy(model);
+}
+
+static void what_lacks_a_slot_is_refused(void **state) {
+    struct world *w = *state;
+    sb_source source = test_source_of(&w->source, &w->wire);
+    sb_sink sink = test_sink_of(&w->sink);
+    sb_progress progress = SB_PROGRESS_INIT;
+    sb_model *model = open_source(w);
+    sb_error err;
+    source.read_at = NULL;
+    assert_status(SB_ERR_INVALID_ARGUMENT,
+                  sb_blob_read_source(w->blob, &source, 0, NULL, NULL, &err));
+    assert_non_null(strstr(err.message, "read_at"));
+    assert_status(SB_ERR_INVALID_ARGUMENT,
+                  sb_model_open_source(NULL, SB_FORMAT_AUTO, &source, NULL, NULL, &model, &err));
+    assert_status(SB_ERR_INVALID_ARGUMENT, sb_blob_write_sink(w->blob, &sink, 0, &progress, &err));
+    assert_non_null(strstr(err.message, "report"));
+    assert_status(SB_ERR_INVALID_ARGUMENT, sb_model_set_progress(model, &progress, &err));
+    sink.write = NULL;
+    assert_status(SB_ERR_INVALID_ARGUMENT, sb_blob_write_sink(w->blob, &sink, 0, NULL, &err));
+    assert_non_null(strstr(err.message, "write"));
+    assert_status(SB_ERR_INVALID_ARGUMENT, sb_model_save_sink(model, &sink, &err));
+    sb_model_destroy(model);
+}
+
+static void structs_of_other_versions_are_judged_by_their_size(void **state) {
+    struct world *w = *state;
+    struct {
+        sb_source known;
+        uint64_t later;
+    } source = {test_source_of(&w->source, &w->wire), 0};
+    sb_sink sink = test_sink_of(&w->sink);
+    sb_progress progress = test_progress_of(&w->progress);
+    sb_error err;
+    source.known.struct_size = sizeof source;
+    assert_ok(sb_blob_read_source(w->blob, &source.known, SB_PROTO_RESHAPE, NULL, NULL, &err));
+    source.later = 1;
+    assert_status(SB_ERR_UNSUPPORTED,
+                  sb_blob_read_source(w->blob, &source.known, 0, NULL, NULL, &err));
+    source.known.struct_size = sink.struct_size = progress.struct_size = 8;
+    assert_status(SB_ERR_ABI_MISMATCH,
+                  sb_blob_read_source(w->blob, &source.known, 0, NULL, NULL, &err));
+    assert_status(SB_ERR_ABI_MISMATCH, sb_blob_write_sink(w->blob, &sink, 0, NULL, &err));
+    sink.struct_size = sizeof sink;
+    assert_status(SB_ERR_ABI_MISMATCH, sb_blob_write_sink(w->blob, &sink, 0, &progress, &err));
+    assert_int_equal(w->sink.writes, 0);
+}
+
+static void a_source_is_no_larger_than_a_message(void **state) {
+    struct world *w = *state;
+    sb_source source = test_source_of(&w->source, &w->wire);
+    sb_error err;
+    for (source.size = (uint64_t)INT32_MAX + 1; source.size != 0; source.size <<= 1)
+        assert_status(SB_ERR_DATA_LIMIT,
+                      sb_blob_read_source(w->blob, &source, 0, NULL, NULL, &err));
+    assert_int_equal(w->source.reads, 0);
+}
+
+/* Beyond the end the source's own failure is what is seen, below it a message that is cut. */
+static void a_source_that_lies_about_its_size_is_an_error(void **state) {
+    struct world *w = *state;
+    sb_source source = test_source_of(&w->source, &w->wire);
+    sb_model *model = NULL;
+    sb_error err;
+    source.size += 10;
+    assert_status(SB_ERR_IO,
+                  sb_model_open_source(NULL, SB_FORMAT_AUTO, &source, NULL, NULL, &model, &err));
+    assert_true(w->source.outside);
+    w->source.outside = false;
+    source.size -= 12;
+    assert_status(SB_ERR_MALFORMED,
+                  sb_model_open_source(NULL, SB_FORMAT_AUTO, &source, NULL, NULL, &model, &err));
+    assert_null(model);
+}
+
+/* Both slots, each status that a callback may and may not return. */
+static void a_status_of_a_callback_is_one_of_three(void **state) {
+    struct world *w = *state;
+    static const struct {
+        sb_status returned, seen;
+    } rows[] = {
+        {SB_ERR_IO, SB_ERR_IO},
+        {SB_ERR_OUT_OF_MEMORY, SB_ERR_OUT_OF_MEMORY},
+        {SB_ERR_CANCELLED, SB_ERR_CANCELLED},
+        {SB_ERR_MALFORMED, SB_ERR_IO},
+        {SB_ERR_INTERNAL, SB_ERR_IO},
+        {-77777, SB_ERR_IO},
+        {7, SB_ERR_IO},
+    };
+    sb_error err;
+    for (size_t i = 0; i < 2 * sizeof rows / sizeof *rows; i++) {
+        const sb_status returned = rows[i / 2].returned, seen = rows[i / 2].seen;
+        const sb_source source = test_source_of(&w->source, &w->wire);
+        struct test_sink fails = {.fault = {1, returned, i % 2}};
+        const sb_sink sink = test_sink_of(&fails);
+        w->source.fault = (struct test_fault){2, returned, i % 2}; /* after the first version */
+        assert_status(seen, sb_blob_read_source(w->blob, &source, 0, NULL, NULL, &err));
+        assert_string_equal(err.message, i % 2 ? "the source failed and did not say why"
+                                               : "the test wants it so");
+        assert_int_equal(err.device_code, i % 2 ? 0 : 5);
+        assert_int_equal(err.offset, 0);
+        assert_status(seen, sb_blob_write_sink(w->blob, &sink, 0, NULL, &err));
+        assert_string_equal(err.message,
+                            i % 2 ? "the sink failed and did not say why" : "the test wants it so");
+        assert_int_equal(fails.got.size, 0);
+    }
+}
+
+static void another_version_is_a_source_that_changed(void **state) {
+    struct world *w = *state;
+    const sb_sink sink = test_sink_of(&w->sink);
+    sb_model *model = open_source(w);
+    sb_error err;
+    w->source.version = 8;
+    assert_status(SB_ERR_IO, sb_model_load_blob(model, SB_NO_LAYER, 0, w->blob, &err));
+    assert_non_null(strstr(err.message, "changed"));
+    assert_int_equal(sb_blob_count(w->blob), 3);
+    assert_status(SB_ERR_IO, sb_model_save_sink(model, &sink, &err));
+    w->source.version = 0;
+    assert_ok(sb_model_load_blob(model, SB_NO_LAYER, 0, w->blob, &err));
+    sb_model_destroy(model);
+}
+
+/* --- progress ----------------------------------------------------------------------------- */
+
+static void check_told(struct world *w, uint64_t total) {
+    if (w->progress.wrong || w->progress.done != total || w->progress.total != total ||
+        w->progress.largest_step > (1 << 20) + 65536)
+        fail_with("%d reports, at last %llu of %llu, expected %llu, a step of %llu",
+                  w->progress.reports, (unsigned long long)w->progress.done,
+                  (unsigned long long)w->progress.total, (unsigned long long)total,
+                  (unsigned long long)w->progress.largest_step);
+    w->progress = (struct test_progress){.cancels_at = 0};
+}
+
+static void long_calls_tell_how_far_they_are(void **state) {
+    struct world *w = *state;
+    const sb_progress progress = test_progress_of(&w->progress);
+    const sb_sink sink = test_sink_of(&w->sink);
+    const sb_source source = test_source_of(&w->source, &w->wire);
+    unsigned char *buffer = malloc(w->wire.size);
+    sb_blob_info info = SB_BLOB_INFO_INIT;
+    size_t size;
+    sb_model *model;
+    sb_error err;
+    assert_ok(sb_model_open_source(NULL, SB_FORMAT_AUTO, &source, NULL, &progress, &model, &err));
+    assert_int_equal(w->progress.done, w->wire.size); /* steps are what is passed over, too */
+    w->progress = (struct test_progress){.cancels_at = 0};
+    assert_ok(sb_model_blob_info(model, SB_NO_LAYER, 0, &info, &err));
+    assert_int_equal(w->progress.reports, 0); /* the opening's alone */
+    assert_ok(sb_model_set_progress(model, &progress, &err));
+    assert_ok(sb_model_load_blob(model, SB_NO_LAYER, 0, w->blob, &err));
+    assert_true(w->source.largest <= 1 << 20);
+    check_told(w, info.size);
+    assert_ok(sb_model_save_sink(model, &sink, &err));
+    assert_true(w->sink.largest <= 1 << 20);
+    check_told(w, w->wire.size);
+    assert_ok(sb_model_save(model, buffer, w->wire.size, &size, &err));
+    check_told(w, w->wire.size);
+    assert_ok(sb_blob_write_sink(w->blob, &sink, 0, &progress, &err));
+    check_told(w, info.size);
+    assert_ok(sb_model_set_progress(model, NULL, &err));
+    assert_ok(sb_model_load_blob(model, SB_NO_LAYER, 0, w->blob, &err));
+    assert_int_equal(w->progress.reports, 0);
+    sb_model_destroy(model);
+    free(buffer);
+}
+
+/* Bytes and mapped files are walked and copied in pieces as well. */
+static void a_model_in_memory_tells_too(void **state) {
+    struct world *w = *state;
+    const sb_progress progress = test_progress_of(&w->progress);
+    sb_model *model;
+    sb_blob *wide;
+    sb_error err;
+    assert_ok(sb_blob_create(NULL, SB_DTYPE_F64, &wide, &err)); /* converted on the way */
+    assert_ok(sb_model_open_bytes(NULL, SB_FORMAT_AUTO, w->wire.bytes, w->wire.size, NULL, NULL,
+                                  NULL, &model, &err));
+    assert_ok(sb_model_set_progress(model, &progress, &err));
+    assert_ok(sb_model_load_blob(model, SB_NO_LAYER, 0, w->blob, &err));
+    assert_true(w->progress.reports > 3);
+    assert_counts_up(w->blob, *large, 1);
+    w->progress = (struct test_progress){.cancels_at = 0};
+    assert_ok(sb_model_load_blob(model, SB_NO_LAYER, 0, wide, &err));
+    assert_true(w->progress.reports > 3);
+    w->progress = (struct test_progress){.cancels_at = 2};
+    assert_status(SB_ERR_CANCELLED, sb_model_load_blob(model, SB_NO_LAYER, 0, w->blob, &err));
+    assert_counts_up(w->blob, *large, 1);
+    sb_blob_destroy(wide);
+    sb_model_destroy(model);
+}
+
+/* --- descriptors ----------------------------------------------------------------------------- */
+
+static int temporary(const struct wire *wire) {
+    char path[] = "/tmp/syncblob-fd-XXXXXX";
+    int fd = mkstemp(path);
+    assert_true(fd >= 0);
+    assert_int_equal(write(fd, wire->bytes, wire->size), wire->size);
+    assert_int_equal(unlink(path), 0);
+    return fd;
+}
+
+static bool is_open(int fd) {
+    return fcntl(fd, F_GETFD) >= 0;
+}
+
+static void a_descriptor_is_a_source(void **state) {
+    struct world *w = *state;
+    sb_source source = SB_SOURCE_INIT;
+    sb_model *model;
+    sb_error err;
+    for (int closes = 0; closes < 2; closes++) {
+        int fd = temporary(&w->wire);
+        assert_ok(sb_source_of_descriptor(fd, closes ? SB_SOURCE_CLOSES : 0, &source, &err));
+        assert_int_equal(source.size, w->wire.size);
+        assert_int_equal(source.close != NULL, closes);
+        assert_ok(sb_model_open_source(NULL, SB_FORMAT_AUTO, &source, NULL, NULL, &model, &err));
+        assert_ok(sb_model_load_blob(model, SB_NO_LAYER, 0, w->blob, &err));
+        assert_counts_up(w->blob, *large, 1);
+        assert_int_equal(lseek(fd, 0, SEEK_CUR), w->wire.size); /* its offset is as it was */
+        sb_model_destroy(model);
+        assert_int_equal(is_open(fd), !closes);
+        if (!closes)
+            assert_int_equal(close(fd), 0);
+    }
+}
+
+static void a_file_that_changed_is_seen_through_its_descriptor(void **state) {
+    struct world *w = *state;
+    const struct timespec times[] = {{1, 1}, {1, 1}};
+    sb_source source = SB_SOURCE_INIT;
+    int fd = temporary(&w->wire);
+    sb_model *model;
+    sb_error err;
+    assert_int_equal(futimens(fd, times), 0);
+    assert_ok(sb_source_of_descriptor(fd, 0, &source, &err));
+    assert_ok(sb_model_open_source(NULL, SB_FORMAT_AUTO, &source, NULL, NULL, &model, &err));
+    assert_int_equal(ftruncate(fd, (off_t)w->wire.size + 1), 0);
+    assert_int_equal(futimens(fd, times), 0);
+    assert_status(SB_ERR_IO, sb_model_load_blob(model, SB_NO_LAYER, 1, w->blob, &err));
+    assert_int_equal(ftruncate(fd, (off_t)w->wire.size), 0);
+    assert_status(SB_ERR_IO, sb_model_load_blob(model, SB_NO_LAYER, 1, w->blob, &err));
+    assert_int_equal(futimens(fd, times), 0);
+    assert_ok(sb_model_load_blob(model, SB_NO_LAYER, 1, w->blob, &err));
+    assert_int_equal(ftruncate(fd, 10), 0);
+    assert_status(SB_ERR_IO, sb_model_load_blob(model, SB_NO_LAYER, 0, w->blob, &err));
+    sb_model_destroy(model);
+    assert_int_equal(close(fd), 0);
+}
+
+static void what_is_no_file_is_no_source(void **state) {
+    (void)state;
+    sb_source source = SB_SOURCE_INIT;
+    int ends[2], folder = open("/tmp", O_RDONLY | O_DIRECTORY);
+    sb_error err;
+    assert_int_equal(pipe(ends), 0);
+    assert_status(SB_ERR_IO, sb_source_of_descriptor(ends[0], 0, &source, &err));
+    assert_int_equal(err.device_code, EINVAL);
+    assert_status(SB_ERR_IO, sb_source_of_descriptor(folder, 0, &source, &err));
+    assert_int_equal(err.device_code, EISDIR);
+    assert_status(SB_ERR_IO, sb_source_of_descriptor(-1, 0, &source, &err));
+    assert_int_equal(err.device_code, EBADF);
+    assert_status(SB_ERR_INVALID_ARGUMENT, sb_source_of_descriptor(folder, 2, &source, &err));
+    assert_status(SB_ERR_INVALID_ARGUMENT, sb_source_of_descriptor(folder, 0, NULL, &err));
+    source.struct_size = 8;
+    assert_status(SB_ERR_ABI_MISMATCH, sb_source_of_descriptor(folder, 0, &source, &err));
+    assert_null(source.read_at);
+    assert_int_equal(close(folder) | close(ends[0]) | close(ends[1]), 0);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(a_model_is_listed_loaded_and_saved_through_callbacks, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(edits_are_saved_among_what_the_source_has, setup, teardown),
+        cmocka_unit_test_setup_teardown(an_announced_blob_is_not_saved_to_a_sink, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_failed_opening_does_not_close_the_source, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(the_limit_of_memory_holds_for_a_load, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_blob_is_read_and_written_through_callbacks, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(null_is_refused, setup, teardown),
+        cmocka_unit_test_setup_teardown(what_lacks_a_slot_is_refused, setup, teardown),
+        cmocka_unit_test_setup_teardown(structs_of_other_versions_are_judged_by_their_size, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(a_source_is_no_larger_than_a_message, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_source_that_lies_about_its_size_is_an_error, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(a_status_of_a_callback_is_one_of_three, setup, teardown),
+        cmocka_unit_test_setup_teardown(another_version_is_a_source_that_changed, setup, teardown),
+        cmocka_unit_test_setup_teardown(long_calls_tell_how_far_they_are, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_model_in_memory_tells_too, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_descriptor_is_a_source, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_file_that_changed_is_seen_through_its_descriptor, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(what_is_no_file_is_no_source, setup, teardown),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
