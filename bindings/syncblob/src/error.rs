@@ -1,6 +1,7 @@
 use std::ffi::CStr;
 use std::fmt;
 use std::io;
+use std::sync::Arc;
 
 use syncblob_sys as sys;
 
@@ -89,25 +90,30 @@ error_kinds! {
     Io = SB_ERR_IO,
     /// Another version of the library than this crate was made for.
     AbiMismatch = SB_ERR_ABI_MISMATCH,
+    /// A progress or a reader of the caller's ended the call.
+    Cancelled = SB_ERR_CANCELLED,
     /// A bug in the library.
     Internal = SB_ERR_INTERNAL,
 }
 
-/// What went wrong, in the library's words.
-#[derive(Clone, PartialEq, Eq)]
+/// What went wrong, in the library's words. What a reader or writer of the caller's
+/// returned is its [source](std::error::Error::source), which two equal errors may
+/// differ in.
+#[derive(Clone)]
 pub struct Error {
     kind: ErrorKind,
     code: i32,
     device_code: i32,
     offset: Option<u64>,
     message: String,
+    source: Option<Arc<io::Error>>,
 }
 
 impl Error {
     /// An error that this crate finds before it calls the library.
     pub(crate) fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
         let code = kind.code();
-        Self { kind, code, device_code: 0, offset: None, message: message.into() }
+        Self { kind, code, device_code: 0, offset: None, message: message.into(), source: None }
     }
 
     /// An error of a call that gives a status alone.
@@ -115,7 +121,7 @@ impl Error {
         // SAFETY: takes any number; the text is static.
         let text = unsafe { ffi::static_text(sys::sb_status_text(code)) };
         let kind = ErrorKind::from_code(code);
-        Self { kind, code, device_code: 0, offset: None, message: text.into() }
+        Self { kind, code, device_code: 0, offset: None, message: text.into(), source: None }
     }
 
     #[cold]
@@ -131,7 +137,22 @@ impl Error {
             device_code: error.device_code,
             offset: u64::try_from(error.offset).ok(),
             message,
+            source: None,
         }
+    }
+
+    /// An error of a reader or writer that the library did not see.
+    pub(crate) fn from_io(error: io::Error) -> Self {
+        let kind = match error.kind() {
+            io::ErrorKind::OutOfMemory => ErrorKind::OutOfMemory,
+            _ => ErrorKind::Io,
+        };
+        let device_code = error.raw_os_error().unwrap_or(0);
+        Self { device_code, ..Self::new(kind, error.to_string()) }.with_source(error)
+    }
+
+    pub(crate) fn with_source(self, source: io::Error) -> Self {
+        Self { source: Some(Arc::new(source)), ..self }
     }
 
     /// What kind of failure it is.
@@ -179,14 +200,28 @@ impl fmt::Debug for Error {
     }
 }
 
-impl std::error::Error for Error {}
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        self.source.as_deref().map(|source| source as _)
+    }
+}
+
+impl PartialEq for Error {
+    fn eq(&self, other: &Self) -> bool {
+        let parts = |error: &Self| (error.kind, error.code, error.device_code, error.offset);
+        parts(self) == parts(other) && self.message == other.message
+    }
+}
+
+impl Eq for Error {}
 
 impl From<Error> for io::Error {
     fn from(error: Error) -> Self {
         let kind = match error.kind {
-            ErrorKind::Io => match error.device_code() {
-                Some(errno) => io::Error::from_raw_os_error(errno).kind(),
-                None => io::ErrorKind::Other,
+            ErrorKind::Io => match (&error.source, error.device_code()) {
+                (Some(source), _) => source.kind(),
+                (None, Some(errno)) => io::Error::from_raw_os_error(errno).kind(),
+                (None, None) => io::ErrorKind::Other,
             },
             ErrorKind::OutOfMemory | ErrorKind::CapReached => io::ErrorKind::OutOfMemory,
             ErrorKind::Unsupported => io::ErrorKind::Unsupported,

@@ -49,6 +49,13 @@
 //! `Arc<[T]>` and [`Blob::from_ne_bytes`] bytes of any owner, such as a mapped
 //! file. What others may read too is never written.
 //!
+//! # Bytes from and to anywhere
+//!
+//! [`Model::open_reader`] and [`Blob::read_from`] take a [`ReadAt`]: a file, bytes, a
+//! `Mutex` around any reader that can seek, or a type of one's own, such as an object in
+//! a store. [`Model::write_to`] and [`Blob::write_to`] take any writer.
+//! [`Model::set_progress`] is for a bar and a button that stops.
+//!
 //! # Tensors of other programs
 //!
 //! NumPy, PyTorch and all else that speaks DLPack can use a blob's memory, and a
@@ -111,9 +118,13 @@
 //! blobs and models may be used and released on any thread. Calls on a const
 //! object are safe beside each other, and `&self` methods make no others.
 //!
-//! *Callbacks.* Allocators, deleters and `parallel_for` run the caller's code under
-//! `catch_unwind`: no panic crosses a C frame. Whatever a `parallel_for` does, each
-//! task is run exactly once, and none after it returned.
+//! *Callbacks.* Allocators, deleters, readers, writers, progress and `parallel_for` run
+//! the caller's code under `catch_unwind`: no panic crosses a C frame. Whatever a
+//! `parallel_for` does, each task is run exactly once, and none after it returned. A
+//! reader is given initialised memory, and may leave it as it is: what it claims to have
+//! read is checked like any stranger's bytes. The library calls readers, writers and
+//! progress on the thread that called it and holds no lock, so that they may use this
+//! crate; what they could spoil is borrowed by the call that they are called from.
 //!
 //! *Element types.* [`Element`] is sealed; each is a plain number for which any
 //! bytes are a value, and a blob's C dtype is its `T` from birth.
@@ -166,6 +177,7 @@ mod element;
 mod error;
 mod ffi;
 mod filler;
+mod io;
 mod memory;
 mod model;
 mod owner;
@@ -183,6 +195,7 @@ pub use dlpack::{Dlpack, LegacyDlpack, Tensor};
 pub use element::{Dtype, Element, Float};
 pub use error::{Error, ErrorKind, Result};
 pub use filler::{Filler, Variance};
+pub use io::ReadAt;
 pub use memory::{Head, MemoryHandle, Pending, Side, Storage, SyncedMemory};
 pub use model::{
     BlobAt, BlobInfo, Format, Generation, Layer, Model, OpenOptions, SolverInfo, StoredBlob,

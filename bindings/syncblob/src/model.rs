@@ -1,6 +1,8 @@
 use std::borrow::Cow;
 use std::ffi::OsStr;
 use std::fmt;
+use std::io::Write;
+use std::ops::ControlFlow;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::ptr::{self, NonNull};
@@ -11,9 +13,10 @@ use syncblob_sys as sys;
 use crate::blob::reserve;
 use crate::callbacks::lend_blobs;
 use crate::ffi::{c_path, check, fill, get, sized, to_i64, to_usize};
+use crate::io::{lend_reader, lend_writer, with_callbacks, Progress};
 use crate::owner::lend_shared;
 use crate::{
-    Blob, BlobAny, Context, Dtype, Error, ErrorKind, Float, Limits, Payload, Result, Shape,
+    Blob, BlobAny, Context, Dtype, Error, ErrorKind, Float, Limits, Payload, ReadAt, Result, Shape,
 };
 
 /// What a file is.
@@ -106,6 +109,8 @@ pub enum Generation {
 pub struct Model {
     raw: NonNull<sys::sb_model>,
     context: Context,
+    /// What the library calls, if anything.
+    progress: Option<Progress>,
 }
 
 // SAFETY: the C library keeps nothing per thread, and bytes that the model was
@@ -130,6 +135,7 @@ pub struct OpenOptions {
     context: Context,
     format: Option<Format>,
     limits: Option<Limits>,
+    progress: Option<Progress>,
 }
 
 impl OpenOptions {
@@ -153,6 +159,16 @@ impl OpenOptions {
     /// Limits for this model, instead of the context's.
     pub fn limits(mut self, limits: Limits) -> Self {
         self.limits = Some(limits);
+        self
+    }
+
+    /// Who is told how far [`open_reader`](OpenOptions::open_reader) has come, and
+    /// then of the model's long calls: see [`Model::set_progress`].
+    pub fn progress(
+        mut self,
+        report: impl Fn(u64, u64) -> ControlFlow<()> + Send + Sync + 'static,
+    ) -> Self {
+        self.progress = Some(Progress::new(report));
         self
     }
 
@@ -207,6 +223,26 @@ impl OpenOptions {
         })
     }
 
+    /// Opens what a reader reads, which the model keeps; see [`ReadAt`].
+    ///
+    /// # Errors
+    /// As [`Model::open_reader`].
+    ///
+    /// # Panics
+    /// When the reader or the progress does.
+    pub fn open_reader(&self, reader: impl ReadAt + Send + Sync + 'static) -> Result<Model> {
+        let progress = self.progress.as_ref().map(Progress::to_c);
+        let progress = progress.as_ref().map_or(ptr::null(), ptr::from_ref);
+        lend_reader(reader, |source| {
+            self.make(|context, format, limits, out, err| {
+                // SAFETY: the source stays until it is closed; the progress through the call.
+                unsafe {
+                    sys::sb_model_open_source(context, format, source, limits, progress, out, err)
+                }
+            })
+        })
+    }
+
     fn make(
         &self,
         open: impl FnOnce(
@@ -221,7 +257,9 @@ impl OpenOptions {
         let limits = self.limits.map(Limits::to_c);
         let limits = limits.as_ref().map_or(ptr::null(), ptr::from_ref);
         let raw = get(|out, err| open(self.context.as_ptr(), format, limits, out, err))?;
-        Ok(Model::from_raw(raw, &self.context))
+        let mut model = Model::from_raw(raw, &self.context);
+        model.take_progress(self.progress.clone());
+        Ok(model)
     }
 }
 
@@ -249,6 +287,85 @@ impl Model {
         B: AsRef<[u8]> + Send + Sync + 'static,
     {
         OpenOptions::new().from_bytes(bytes)
+    }
+
+    /// Opens what a reader reads, its format found out from the bytes. The reader is kept
+    /// until the model is dropped, and may be read by several threads at once.
+    ///
+    /// ```no_run
+    /// use std::io;
+    /// use syncblob::{Model, ReadAt};
+    ///
+    /// struct Object; // in a store
+    ///
+    /// impl ReadAt for Object {
+    ///     fn size(&self) -> io::Result<u64> {
+    ///         todo!("what the store says")
+    ///     }
+    ///     fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+    ///         todo!("a request for {} bytes at {offset}", buffer.len())
+    ///     }
+    /// }
+    ///
+    /// # fn main() -> syncblob::Result<()> {
+    /// let model = Model::open_reader(Object)?;
+    /// let weights = model.layer_by_name("conv1").unwrap().blob(0)?.load::<f32>()?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`open`](Model::open); what the reader returned is the error's
+    /// [source](std::error::Error::source).
+    ///
+    /// # Panics
+    /// When the reader does, here and in later calls; they end with it, and nothing else
+    /// has changed.
+    pub fn open_reader(reader: impl ReadAt + Send + Sync + 'static) -> Result<Self> {
+        OpenOptions::new().open_reader(reader)
+    }
+
+    /// Who is told, with bytes done and bytes in all, how far each load and save of this
+    /// model has come, from now on; the total is 0 while it is not known. It is told at
+    /// least once for each MiB, on the thread of the call. [`ControlFlow::Break`] ends
+    /// the call with [`Cancelled`](ErrorKind::Cancelled), and nothing has changed.
+    ///
+    /// ```
+    /// use std::ops::ControlFlow;
+    /// use syncblob::{ErrorKind, Format, Model};
+    ///
+    /// # fn main() -> syncblob::Result<()> {
+    /// let mut model = Model::create(Format::Caffemodel)?;
+    /// model.set_progress(|done, total| {
+    ///     println!("{done} of {total}");
+    ///     ControlFlow::Break(()) // the button was pressed
+    /// });
+    /// assert_eq!(model.to_bytes().unwrap_err().kind(), ErrorKind::Cancelled);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Panics
+    /// A panic of `report` ends the call of the model and goes on from there.
+    pub fn set_progress(
+        &mut self,
+        report: impl Fn(u64, u64) -> ControlFlow<()> + Send + Sync + 'static,
+    ) {
+        self.take_progress(Some(Progress::new(report)));
+    }
+
+    /// Nobody is told from now on.
+    pub fn clear_progress(&mut self) {
+        self.take_progress(None);
+    }
+
+    fn take_progress(&mut self, progress: Option<Progress>) {
+        let raw = progress.as_ref().map(Progress::to_c);
+        let raw = raw.as_ref().map_or(ptr::null(), ptr::from_ref);
+        // SAFETY: what the struct points to lives in `self`, beside the model.
+        check(|err| unsafe { sys::sb_model_set_progress(self.as_ptr(), raw, err) })
+            .expect("a struct of this version is taken");
+        self.progress = progress;
     }
 
     /// An empty model, to be built and saved.
@@ -289,7 +406,7 @@ impl Model {
 
     fn from_raw(raw: *mut sys::sb_model, context: &Context) -> Self {
         let raw = NonNull::new(raw).expect("the library gave no model and no error");
-        Self { raw, context: context.clone() }
+        Self { raw, context: context.clone(), progress: None }
     }
 
     /// The C handle, for code that calls the C library too. Lives as long as `self`.
@@ -311,8 +428,26 @@ impl Model {
     /// 2 GiB − 1, protobuf's limit; out of memory.
     pub fn save(&self, path: impl AsRef<Path>) -> Result<()> {
         let path = c_path(path.as_ref())?;
-        // SAFETY: `path` ends in NUL.
-        check(|err| unsafe { sys::sb_model_save_file(self.as_ptr(), path.as_ptr(), err) })
+        with_callbacks(|| {
+            // SAFETY: `path` ends in NUL.
+            check(|err| unsafe { sys::sb_model_save_file(self.as_ptr(), path.as_ptr(), err) })
+        })
+    }
+
+    /// Writes the model to a writer and flushes it. After a failure the writer has had
+    /// some of the bytes.
+    ///
+    /// # Errors
+    /// As [`save`](Model::save); what the writer returned is the error's
+    /// [source](std::error::Error::source).
+    ///
+    /// # Panics
+    /// When the writer does.
+    pub fn write_to(&self, writer: impl Write) -> Result<()> {
+        lend_writer(writer, |sink| {
+            // SAFETY: the sink is borrowed.
+            check(|err| unsafe { sys::sb_model_save_sink(self.as_ptr(), sink, err) })
+        })
     }
 
     /// The same, the values of [announced](Model::announce_blob) blobs asked for
@@ -348,9 +483,11 @@ impl Model {
     ) -> Result<(), E> {
         let path = c_path(path.as_ref())?;
         lend_blobs(values, |lender, user| {
-            // SAFETY: `path` ends in NUL; `user` is what the lender expects.
-            check(|err| unsafe {
-                sys::sb_model_save_file_from(self.as_ptr(), path.as_ptr(), lender, user, err)
+            with_callbacks(|| {
+                // SAFETY: `path` ends in NUL; `user` is what the lender expects.
+                check(|err| unsafe {
+                    sys::sb_model_save_file_from(self.as_ptr(), path.as_ptr(), lender, user, err)
+                })
             })
         })
     }
@@ -363,7 +500,7 @@ impl Model {
     /// is not what it was.
     pub fn size(&self) -> Result<usize> {
         // SAFETY: the model is live.
-        get(|out, err| unsafe { sys::sb_model_size(self.as_ptr(), out, err) })
+        with_callbacks(|| get(|out, err| unsafe { sys::sb_model_size(self.as_ptr(), out, err) }))
     }
 
     /// The model as bytes.
@@ -374,10 +511,12 @@ impl Model {
         let size = self.size()?;
         let mut bytes = Vec::<u8>::new();
         reserve(&mut bytes, size)?;
-        // SAFETY: `bytes` has room for `capacity` bytes.
-        let written = get(|out, err| unsafe {
-            let (buffer, capacity) = (bytes.as_mut_ptr().cast(), bytes.capacity());
-            sys::sb_model_save(self.as_ptr(), buffer, capacity, out, err)
+        let written = with_callbacks(|| {
+            // SAFETY: `bytes` has room for `capacity` bytes.
+            get(|out, err| unsafe {
+                let (buffer, capacity) = (bytes.as_mut_ptr().cast(), bytes.capacity());
+                sys::sb_model_save(self.as_ptr(), buffer, capacity, out, err)
+            })
         })?;
         // SAFETY: the library wrote that many bytes.
         unsafe { bytes.set_len(written) };
@@ -455,9 +594,11 @@ impl Model {
     /// [`Malformed`](ErrorKind::Malformed) when the file is not what it was.
     pub fn blob(&self, at: impl Into<BlobAt>) -> Result<StoredBlob<'_>> {
         let at = at.into();
-        // SAFETY: the model is live; `out` says its size.
-        let info = fill(sized!(sb_blob_info), |out, err| unsafe {
-            sys::sb_model_blob_info(self.as_ptr(), at.layer_code(), to_i64(at.index), out, err)
+        let info = with_callbacks(|| {
+            // SAFETY: the model is live; `out` says its size.
+            fill(sized!(sb_blob_info), |out, err| unsafe {
+                sys::sb_model_blob_info(self.as_ptr(), at.layer_code(), to_i64(at.index), out, err)
+            })
         })?;
         Ok(StoredBlob { model: self, at, info: BlobInfo(info) })
     }
@@ -474,9 +615,11 @@ impl Model {
     fn load_in<T: Float>(&self, at: BlobAt, context: &Context) -> Result<Blob<T>> {
         let blob = Blob::new_in(context)?;
         let (layer, index) = (at.layer_code(), to_i64(at.index));
-        // SAFETY: the model is live, the blob fresh.
-        check(|err| unsafe {
-            sys::sb_model_load_blob(self.as_ptr(), layer, index, blob.as_ptr(), err)
+        with_callbacks(|| {
+            // SAFETY: the model is live, the blob fresh.
+            check(|err| unsafe {
+                sys::sb_model_load_blob(self.as_ptr(), layer, index, blob.as_ptr(), err)
+            })
         })?;
         Ok(blob)
     }

@@ -1,3 +1,4 @@
+use std::io::Write;
 use std::path::Path;
 use std::ptr;
 
@@ -5,7 +6,8 @@ use syncblob_sys as sys;
 
 use super::{Blob, Part, Reallocated};
 use crate::ffi::{c_path, check, get};
-use crate::{Context, Element, Error, ErrorKind, Float, Result};
+use crate::io::{borrow_reader, lend_writer};
+use crate::{Context, Element, Error, ErrorKind, Float, ReadAt, Result};
 
 /// What is written when a blob becomes bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -166,6 +168,65 @@ impl<T: Float> Blob<T> {
         // SAFETY: `path` ends in NUL.
         check(|err| unsafe {
             sys::sb_blob_write_file(self.as_ptr(), path.as_ptr(), payload.flags(), err)
+        })
+    }
+
+    /// Reads a reader of one `BlobProto`; see [`ReadAt`].
+    ///
+    /// ```
+    /// use syncblob::{Blob, Payload};
+    /// # fn main() -> syncblob::Result<()> {
+    /// let mut bytes = Vec::new();
+    /// Blob::<f32>::from_slice([2], &[0.5, 1.0])?.write_to(&mut bytes, Payload::Data)?;
+    /// assert_eq!(Blob::<f64>::read_from(bytes)?.data()?, [0.5, 1.0]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`read_file`](Blob::read_file); the reader's are their source.
+    ///
+    /// # Panics
+    /// When the reader does.
+    pub fn read_from(reader: impl ReadAt) -> Result<Self> {
+        Self::read_from_in(&Context::host(), reader)
+    }
+
+    /// The same in a context.
+    ///
+    /// # Errors
+    /// As the short form.
+    ///
+    /// # Panics
+    /// When the reader does.
+    pub fn read_from_in(context: &Context, reader: impl ReadAt) -> Result<Self> {
+        let blob = Self::new_in(context)?;
+        let (limits, progress) = (ptr::null(), ptr::null());
+        borrow_reader(&reader, |source| {
+            // SAFETY: the source is borrowed; the blob is fresh.
+            check(|err| unsafe {
+                let flags = sys::SB_PROTO_RESHAPE;
+                sys::sb_blob_read_source(blob.as_ptr(), source, flags, limits, progress, err)
+            })
+        })?;
+        Ok(blob)
+    }
+
+    /// Writes the blob's `BlobProto` to a writer and flushes it. After a failure the
+    /// writer has had some of the bytes.
+    ///
+    /// # Errors
+    /// As [`write_file`](Blob::write_file); the writer's are their source.
+    ///
+    /// # Panics
+    /// When the writer does.
+    pub fn write_to(&self, writer: impl Write, payload: Payload) -> Result<()> {
+        lend_writer(writer, |sink| {
+            // SAFETY: the sink is borrowed.
+            check(|err| unsafe {
+                let flags = payload.flags();
+                sys::sb_blob_write_sink(self.as_ptr(), sink, flags, ptr::null(), err)
+            })
         })
     }
 }

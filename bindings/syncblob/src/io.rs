@@ -1,0 +1,363 @@
+//! Readers, writers and progress of the caller's, as the C library calls them.
+
+use std::any::Any;
+use std::cell::RefCell;
+use std::ffi::{c_void, CString};
+use std::fmt;
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::mem;
+use std::ops::ControlFlow;
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::panic::{self, AssertUnwindSafe, RefUnwindSafe, UnwindSafe};
+use std::ptr;
+use std::slice;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use syncblob_sys as sys;
+
+use crate::owner::{contain, lend};
+use crate::{Error, Result};
+
+/// Bytes that can be read at any offset, several reads at a time: an object in a
+/// store, a member of an archive, a file that is decrypted as it is read.
+///
+/// A file, bytes in memory, and what points to a `ReadAt` are one. So is a
+/// [`Mutex`] around any [`Read`] with [`Seek`]; reads then wait for each other.
+///
+/// ```
+/// use std::io::Cursor;
+/// use std::sync::Mutex;
+/// use syncblob::{Format, Model};
+///
+/// # fn main() -> syncblob::Result<()> {
+/// # let bytes = Model::create(Format::BlobVector)?.to_bytes()?;
+/// let reader = Mutex::new(Cursor::new(bytes));
+/// assert!(Model::open_reader(reader).is_err()); // an empty file is none
+/// # Ok(())
+/// # }
+/// ```
+pub trait ReadAt {
+    /// How many bytes there are. Asked once.
+    ///
+    /// # Errors
+    /// Whatever keeps it from being known.
+    fn size(&self) -> io::Result<u64>;
+
+    /// Reads into the beginning of `buffer` what there is at `offset`, and returns
+    /// how many bytes: at least one below the size. Most reads are of 4 to 16 KiB,
+    /// in rising order; the values of a blob are asked for as a whole.
+    ///
+    /// # Errors
+    /// Whatever goes wrong; [`Interrupted`](io::ErrorKind::Interrupted) is asked again.
+    fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize>;
+
+    /// A number that is another one once the bytes have changed, such as that of an
+    /// ETag: what is read with two different ones is an error.
+    ///
+    /// # Errors
+    /// Whatever keeps it from being known.
+    fn version(&self) -> io::Result<u64> {
+        Ok(0)
+    }
+}
+
+impl ReadAt for File {
+    fn size(&self) -> io::Result<u64> {
+        self.metadata().map(|file| file.len())
+    }
+
+    fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+        FileExt::read_at(self, buffer, offset)
+    }
+
+    /// Of the modification time and the size.
+    fn version(&self) -> io::Result<u64> {
+        let file = self.metadata()?;
+        let time = file.mtime().wrapping_mul(1_000_000_000).wrapping_add(file.mtime_nsec());
+        // Each time has a number of its own for each size.
+        let spread = u64::from_ne_bytes(time.to_ne_bytes()).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        Ok(spread.wrapping_add(file.len()))
+    }
+}
+
+impl ReadAt for [u8] {
+    fn size(&self) -> io::Result<u64> {
+        Ok(self.len() as u64)
+    }
+
+    fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+        let rest = usize::try_from(offset).ok().and_then(|offset| self.get(offset..));
+        let rest = rest.unwrap_or_default();
+        let size = rest.len().min(buffer.len());
+        buffer[..size].copy_from_slice(&rest[..size]);
+        Ok(size)
+    }
+}
+
+impl ReadAt for Vec<u8> {
+    fn size(&self) -> io::Result<u64> {
+        self.as_slice().size()
+    }
+
+    fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+        self.as_slice().read_at(buffer, offset)
+    }
+}
+
+impl<R: Read + Seek> ReadAt for Mutex<R> {
+    fn size(&self) -> io::Result<u64> {
+        self.lock().unwrap_or_else(PoisonError::into_inner).seek(SeekFrom::End(0))
+    }
+
+    fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+        // A reader that panicked is sought anew before it is read again.
+        let mut reader = self.lock().unwrap_or_else(PoisonError::into_inner);
+        reader.seek(SeekFrom::Start(offset))?;
+        reader.read(buffer)
+    }
+}
+
+macro_rules! read_through {
+    ($($pointer:ty),*) => {$(
+        impl<R: ReadAt + ?Sized> ReadAt for $pointer {
+            fn size(&self) -> io::Result<u64> {
+                (**self).size()
+            }
+
+            fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+                (**self).read_at(buffer, offset)
+            }
+
+            fn version(&self) -> io::Result<u64> {
+                (**self).version()
+            }
+        }
+    )*};
+}
+
+read_through!(&R, Box<R>, Arc<R>);
+
+/// A reader that gives less than it has, or claims to have given more than it was
+/// asked for, is an error.
+fn read_exact_at<R: ReadAt>(reader: &R, mut buffer: &mut [u8], mut offset: u64) -> io::Result<()> {
+    while !buffer.is_empty() {
+        match reader.read_at(buffer, offset) {
+            Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+            Ok(size) if size > buffer.len() => {
+                return Err(io::Error::other("the reader gave more than there was room for"));
+            }
+            Ok(size) => {
+                buffer = &mut buffer[size..];
+                offset += size as u64;
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+// --- failures ---------------------------------------------------------------------
+
+enum Failure {
+    Returned(io::Error),
+    Panicked(Box<dyn Any + Send>),
+}
+
+thread_local! {
+    /// Of the callbacks that the call under way on this thread has made: the library
+    /// makes them on the caller's thread.
+    static FAILURE: RefCell<Option<Failure>> = const { RefCell::new(None) };
+}
+
+/// Makes a call that may run callbacks: what they returned is the source of the
+/// error, what they threw goes on.
+pub(crate) fn with_callbacks<R>(call: impl FnOnce() -> Result<R>) -> Result<R> {
+    // A callback may make such a call itself.
+    let outer = FAILURE.take();
+    let result = call();
+    match (FAILURE.replace(outer), result) {
+        (Some(Failure::Panicked(payload)), _) => panic::resume_unwind(payload),
+        (Some(Failure::Returned(source)), Err(error)) => Err(error.with_source(source)),
+        (_, result) => result,
+    }
+}
+
+/// Runs a callback; what goes wrong is kept for `with_callbacks` and told to C.
+fn answer(err: *mut sys::sb_error, code: impl FnOnce() -> io::Result<()>) -> sys::sb_status {
+    let (failure, status) = match panic::catch_unwind(AssertUnwindSafe(code)) {
+        Ok(Ok(())) => return sys::SB_OK,
+        Ok(Err(error)) => {
+            let status = match error.kind() {
+                io::ErrorKind::OutOfMemory => sys::SB_ERR_OUT_OF_MEMORY,
+                _ => sys::SB_ERR_IO,
+            };
+            (Failure::Returned(error), status)
+        }
+        Err(payload) => (Failure::Panicked(payload), sys::SB_ERR_IO),
+    };
+    if let Failure::Returned(error) = &failure {
+        let text = contain(|| error.to_string().replace('\0', " ")).unwrap_or_default();
+        let text = CString::new(text).unwrap_or_default();
+        // SAFETY: the library's, for one error; the text is copied.
+        unsafe {
+            sys::sb_error_fill(err, status, error.raw_os_error().unwrap_or(0), text.as_ptr());
+        }
+    }
+    FAILURE.set(Some(failure));
+    status
+}
+
+// --- readers ---------------------------------------------------------------------------
+
+fn source_of<R: ReadAt>(reader: *const R, size: u64) -> sys::sb_source {
+    sys::sb_source {
+        struct_size: mem::size_of::<sys::sb_source>(),
+        user: reader.cast_mut().cast(),
+        size,
+        read_at: Some(read_source::<R>),
+        version: Some(ask_version::<R>),
+        close: None,
+    }
+}
+
+/// Makes a call that borrows a reader.
+pub(crate) fn borrow_reader<R: ReadAt, T>(
+    reader: &R,
+    call: impl FnOnce(*const sys::sb_source) -> Result<T>,
+) -> Result<T> {
+    let source = source_of(reader, reader.size().map_err(Error::from_io)?);
+    with_callbacks(|| call(&source))
+}
+
+/// Makes a call that, if it succeeds, keeps the reader until it closes the source.
+pub(crate) fn lend_reader<R: ReadAt + Send + Sync + 'static, T>(
+    reader: R,
+    call: impl FnOnce(*const sys::sb_source) -> Result<T>,
+) -> Result<T> {
+    let size = reader.size().map_err(Error::from_io)?;
+    with_callbacks(|| {
+        lend(Box::new(reader), |_, user| {
+            let mut source = source_of::<R>(user.cast(), size);
+            source.close = Some(close_reader::<R>);
+            call(&source)
+        })
+    })
+}
+
+unsafe extern "C" fn read_source<R: ReadAt>(
+    user: *mut c_void,
+    offset: u64,
+    buffer: *mut c_void,
+    bytes: usize,
+    err: *mut sys::sb_error,
+) -> sys::sb_status {
+    answer(err, || {
+        // SAFETY: `user` is a reader that outlives the call. The buffer is the library's, for
+        // that many bytes and nobody else's; filled first, since the reader may look at it.
+        let (reader, buffer) = unsafe {
+            ptr::write_bytes(buffer.cast::<u8>(), 0, bytes);
+            (&*user.cast::<R>(), slice::from_raw_parts_mut(buffer.cast::<u8>(), bytes))
+        };
+        read_exact_at(reader, buffer, offset)
+    })
+}
+
+unsafe extern "C" fn ask_version<R: ReadAt>(
+    user: *mut c_void,
+    out: *mut u64,
+    err: *mut sys::sb_error,
+) -> sys::sb_status {
+    answer(err, || {
+        // SAFETY: `user` is a reader that outlives the call; `out` is the library's.
+        unsafe { *out = (*user.cast::<R>()).version()? };
+        Ok(())
+    })
+}
+
+unsafe extern "C" fn close_reader<R>(user: *mut c_void) {
+    contain(|| {
+        // SAFETY: `user` is the boxed reader, and the library closes it once.
+        drop(unsafe { Box::from_raw(user.cast::<R>()) });
+    });
+}
+
+// --- writers ---------------------------------------------------------------------------
+
+/// Makes a call that writes to a writer, and flushes it.
+pub(crate) fn lend_writer<W: Write>(
+    mut writer: W,
+    call: impl FnOnce(*const sys::sb_sink) -> Result<()>,
+) -> Result<()> {
+    let sink = sys::sb_sink {
+        struct_size: mem::size_of::<sys::sb_sink>(),
+        user: ptr::from_mut(&mut writer).cast(),
+        write: Some(write_sink::<W>),
+    };
+    with_callbacks(|| call(&sink))?;
+    writer.flush().map_err(Error::from_io)
+}
+
+unsafe extern "C" fn write_sink<W: Write>(
+    user: *mut c_void,
+    bytes: *const c_void,
+    size: usize,
+    err: *mut sys::sb_error,
+) -> sys::sb_status {
+    answer(err, || {
+        // SAFETY: `user` is the writer of `lend_writer`, which waits; the bytes are the
+        // library's for the call.
+        let (writer, bytes) =
+            unsafe { (&mut *user.cast::<W>(), slice::from_raw_parts(bytes.cast::<u8>(), size)) };
+        writer.write_all(bytes)
+    })
+}
+
+// --- progress ---------------------------------------------------------------------------
+
+type Report = Box<dyn Fn(u64, u64) -> ControlFlow<()> + Send + Sync>;
+
+/// Who is told, at a place that does not move.
+#[derive(Clone)]
+pub(crate) struct Progress(Arc<Report>);
+
+// A model stays usable after a panic of its progress, which changes nothing of it.
+impl UnwindSafe for Progress {}
+impl RefUnwindSafe for Progress {}
+
+impl Progress {
+    pub(crate) fn new(
+        report: impl Fn(u64, u64) -> ControlFlow<()> + Send + Sync + 'static,
+    ) -> Self {
+        Self(Arc::new(Box::new(report)))
+    }
+
+    /// Lives as long as a clone of `self`.
+    pub(crate) fn to_c(&self) -> sys::sb_progress {
+        sys::sb_progress {
+            struct_size: mem::size_of::<sys::sb_progress>(),
+            user: Arc::as_ptr(&self.0).cast_mut().cast(),
+            report: Some(report_progress),
+        }
+    }
+}
+
+impl fmt::Debug for Progress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Progress")
+    }
+}
+
+unsafe extern "C" fn report_progress(user: *mut c_void, done: u64, total: u64) -> i32 {
+    // SAFETY: `user` is what `Progress::to_c` gave, and still alive.
+    let report = unsafe { &*user.cast::<Report>() };
+    match panic::catch_unwind(AssertUnwindSafe(|| report(done, total))) {
+        Ok(ControlFlow::Continue(())) => 0,
+        Ok(ControlFlow::Break(())) => 1,
+        Err(payload) => {
+            FAILURE.set(Some(Failure::Panicked(payload)));
+            1
+        }
+    }
+}
