@@ -1,5 +1,6 @@
 /* BlobProto and BlobShape bytes: a whole result, encoded and read again without a
    difference, or an error and the target as it was; memory as promised. */
+#include "unsteady.h"
 #include "watched.h"
 
 #include <stdlib.h>
@@ -300,6 +301,62 @@ static void check_file(const struct run *run, const sb_blob *fresh, sb_status ex
     scratch_file_end(&file);
 }
 
+/* A source that is steady, that fails at one read, that changes between two. */
+static sb_status read_unsteady(const struct run *run, struct unsteady *source,
+                               const sb_blob *fresh) {
+    static const int64_t small[] = {2, 3};
+    const sb_source from = unsteady_source(source);
+    sb_blob *blob = filled_blob(run, SB_DTYPE_F32, small, 2);
+    struct snapshot old = snapshot_take(blob);
+    sb_error err = fuzz_fresh_error();
+    sb_status st = sb_blob_read_source(blob, &from, SB_PROTO_RESHAPE, NULL, NULL, &err);
+    unsteady_check(source, st, &err);
+    if (st != SB_OK)
+        snapshot_check(&old, blob, "a refused source");
+    else if (source->trouble == TROUBLE_NONE && blob_bytes(fresh) > 0)
+        fuzz_check(memcmp(blob_data(blob), blob_data(fresh), blob_bytes(fresh)) == 0,
+                   "other data from a source");
+    fuzz_check(source->closed == 0, "a borrowed source was closed");
+    snapshot_free(&old);
+    sb_blob_destroy(blob);
+    return st;
+}
+
+static void check_source(const struct run *run, const sb_blob *fresh, sb_status expected) {
+    const uint32_t lot = input_lot(run->bytes, run->size);
+    struct unsteady source = {.bytes = run->bytes, .size = run->size};
+    sb_status st = read_unsteady(run, &source, fresh);
+    fuzz_check(st == expected, "%s from a source, %s from memory", sb_status_name(st),
+               sb_status_name(expected));
+    for (enum trouble trouble = TROUBLE_FAILS; trouble < TROUBLES; trouble++) {
+        bool struck = true;
+        for (int n = 1; struck && n < 64; n++) {
+            source = (struct unsteady){.bytes = run->bytes,
+                                       .size = run->size,
+                                       .trouble = trouble,
+                                       .left = n,
+                                       .where = lot * (uint32_t)(2 * n + 1)};
+            (void)read_unsteady(run, &source, fresh);
+            struck = unsteady_struck(&source);
+        }
+    }
+}
+
+/* What was read, written to a sink that takes all and to one that does not. */
+static void check_sink(const sb_blob *blob) {
+    struct drain whole = {NULL, 0, 0, 0}, fails = {NULL, 0, 0, 1};
+    const sb_sink to_whole = drain_sink(&whole), to_fails = drain_sink(&fails);
+    sb_error err = fuzz_fresh_error();
+    size_t size = 0;
+    sb_status st = sb_blob_proto_size(blob, SB_PROTO_WRITE_DIFF, &size, &err);
+    if (st == SB_OK)
+        st = sb_blob_write_sink(blob, &to_whole, SB_PROTO_WRITE_DIFF, NULL, &err);
+    fuzz_check(st == SB_OK && whole.written == size, "%s, %zu bytes of %zu", sb_status_name(st),
+               whole.written, size);
+    st = sb_blob_write_sink(blob, &to_fails, SB_PROTO_WRITE_DIFF, NULL, &err);
+    fuzz_check(st == (size > 0 ? SB_ERR_IO : SB_OK), "%s from a full sink", sb_status_name(st));
+}
+
 /* --- everything ------------------------------------------------------------------------- */
 
 static sb_status check_dtype(const struct run *run, int32_t dtype) {
@@ -312,6 +369,10 @@ static sb_status check_dtype(const struct run *run, int32_t dtype) {
     check_existing_blobs(run, dtype, fresh, st);
     if (dtype == SB_DTYPE_F32 && input_lot(run->bytes, run->size) % 4 == 0)
         check_file(run, fresh, st);
+    if (dtype == SB_DTYPE_F32 && input_lot(run->bytes, run->size) % 4 == 1)
+        check_source(run, fresh, st);
+    if (fresh && input_lot(run->bytes, run->size) % 4 == 2)
+        check_sink(fresh);
     sb_blob_destroy(fresh);
     return st;
 }

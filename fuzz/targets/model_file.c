@@ -1,5 +1,6 @@
 /* Bytes as each kind of model: listed, every blob loaded, saved as they are; one
    blob replaced or more added, saved and opened again; memory as promised. */
+#include "unsteady.h"
 #include "watched.h"
 
 #include <stdlib.h>
@@ -461,12 +462,91 @@ static void check_refusals(const struct run *run, int32_t format, sb_status with
     close_model(model, &deleted);
 }
 
+/* --- sources and sinks ------------------------------------------------------------------- */
+
+static void use_blobs(const struct run *run, const struct unsteady *source, const sb_model *model,
+                      int64_t layer) {
+    const int64_t blobs = sb_model_num_blobs(model, layer);
+    for (int64_t i = 0; i < blobs && i < 4; i++) {
+        sb_blob_info info;
+        sb_error err = fuzz_fresh_error();
+        sb_blob *blob = make_blob(run, i % 2 ? SB_DTYPE_F64 : SB_DTYPE_F32);
+        unsteady_check(source, sb_model_blob_info(model, layer, i, &info, &err), &err);
+        err = fuzz_fresh_error();
+        watched_mark(run->watched);
+        sb_status st = sb_model_load_blob(model, layer, i, blob, &err);
+        unsteady_check(source, st, &err);
+        fuzz_check(st == SB_OK || (!sb_blob_is_shaped(blob) && watched_growth(run->watched) == 0),
+                   "a failed load left a trace");
+        sb_blob_destroy(blob);
+    }
+}
+
+/* A sink that takes all has the model's bytes, however the other one fared. */
+static void use_sinks(const struct run *run, const struct unsteady *source, const sb_model *model) {
+    const bool steady = source->trouble == TROUBLE_NONE;
+    struct drain whole = {steady ? run->bytes : NULL, run->size, 0, 0};
+    struct drain fails = {whole.bytes, run->size, 0, 1 + (int)(run->lot % 3)};
+    const sb_sink to_whole = drain_sink(&whole), to_fails = drain_sink(&fails);
+    sb_error err = fuzz_fresh_error();
+    sb_status st = sb_model_save_sink(model, &to_fails, &err);
+    fuzz_check(!steady || st == (fails.left < 0 ? SB_ERR_IO : SB_OK), "%s, %d writes left",
+               sb_status_name(st), fails.left);
+    err = fuzz_fresh_error();
+    st = sb_model_save_sink(model, &to_whole, &err);
+    unsteady_check(source, st, &err);
+    fuzz_check(st != SB_OK || whole.written == run->size, "%zu bytes of %zu were written",
+               whole.written, run->size);
+}
+
+static void use_source(const struct run *run, int32_t format, struct unsteady *source,
+                       sb_status *out_status) {
+    const sb_source from = unsteady_source(source);
+    sb_error err = fuzz_fresh_error();
+    sb_model *model = NULL;
+    const size_t before = run->watched->counting.live_bytes;
+    *out_status =
+        sb_model_open_source(run->watched->context, format, &from, NULL, NULL, &model, &err);
+    unsteady_check(source, *out_status, &err);
+    fuzz_check((*out_status == SB_OK) == (model != NULL), "a failed opening wrote its result");
+    for (int64_t i = SB_NO_LAYER; model && i < sb_model_num_layers(model) && i < 8; i++)
+        use_blobs(run, source, model, i);
+    if (model)
+        use_sinks(run, source, model);
+    sb_model_destroy(model);
+    fuzz_check(source->closed == (model != NULL), "the source was closed %d times", source->closed);
+    fuzz_check(run->watched->counting.live_bytes == before, "something of a source stays");
+}
+
+/* Reads in turn fail or find another byte: each, every second, third or fourth. */
+static void check_source(const struct run *run, int32_t format, const sb_model *expected,
+                         sb_status expected_status) {
+    struct unsteady steady = {.bytes = run->bytes, .size = run->size};
+    sb_status st;
+    use_source(run, format, &steady, &st);
+    fuzz_check(st == expected_status && (st == SB_OK) == (expected != NULL),
+               "%s from a source, %s from memory", sb_status_name(st),
+               sb_status_name(expected_status));
+    for (enum trouble trouble = TROUBLE_FAILS; trouble < TROUBLES; trouble++) {
+        bool struck = true;
+        for (int n = 1; struck && n < 64; n += 1 + (int)(run->lot / 5 % 4)) {
+            struct unsteady source = {.bytes = run->bytes,
+                                      .size = run->size,
+                                      .trouble = trouble,
+                                      .left = n,
+                                      .where = run->lot * 2654435761u + (uint32_t)n};
+            use_source(run, format, &source, &st);
+            struck = unsteady_struck(&source);
+        }
+    }
+}
+
 /* --- everything ---------------------------------------------------------------------------- */
 
 /* Each input takes one of the other ways, for each format another. */
 static void check_another_way(const struct run *run, int32_t format, const sb_model *model,
                               sb_status st) {
-    switch ((run->lot + (uint32_t)format) % 4) {
+    switch ((run->lot + (uint32_t)format) % 5) {
     case 0:
         check_file(run, format, 0, model, st);
         break;
@@ -475,6 +555,9 @@ static void check_another_way(const struct run *run, int32_t format, const sb_mo
         break;
     case 2:
         check_limits(run, format, st);
+        break;
+    case 3:
+        check_source(run, format, model, st);
         break;
     default:
         check_refusals(run, format, st);

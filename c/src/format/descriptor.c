@@ -6,9 +6,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* What sb_source ended with in version 0.1. */
-#define FIRST_SIZE (offsetof(sb_source, close) + sizeof(void (*)(void)))
-
 static int descriptor_of(void *user) {
     return (int)(intptr_t)user;
 }
@@ -68,9 +65,9 @@ sb_status sb_source_of_descriptor(int32_t descriptor, uint32_t flags, sb_source 
     if (flags & ~(uint32_t)SB_SOURCE_CLOSES)
         return sb__fail(err, SB_ERR_INVALID_ARGUMENT,
                         "flags are %u, only SB_SOURCE_CLOSES is known", flags);
-    if (out->struct_size < FIRST_SIZE)
+    if (out->struct_size < SB__SOURCE_FIRST_SIZE)
         return sb__fail(err, SB_ERR_ABI_MISMATCH,
-                        "sb_source has at least %zu bytes, %zu were given", FIRST_SIZE,
+                        "sb_source has at least %zu bytes, %zu were given", SB__SOURCE_FIRST_SIZE,
                         out->struct_size);
     sb_status st = sb__descriptor_source(descriptor, "the descriptor", &source, err);
     if (st != SB_OK)

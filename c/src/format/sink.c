@@ -10,7 +10,7 @@
 #define WATCHED_BYTES    ((size_t)1 << 20)
 
 /* What sb_sink ended with in version 0.1. */
-#define FIRST_SIZE (offsetof(sb_sink, write) + sizeof(sb_status(*)(void)))
+#define FIRST_SIZE (offsetof(sb_sink, write) + sizeof(((sb_sink *)0)->write))
 
 sb_status sb__sink_adopt(sb_sink *out, const sb_sink *theirs, sb_error *err) {
     sb_sink ours = SB_SINK_INIT;

@@ -3,8 +3,7 @@
 #ifndef SB_FORMAT_SINK_H
 #define SB_FORMAT_SINK_H
 
-#include "format/progress.h"
-#include "format/source.h"
+#include "format/wire.h"
 
 #include <protobuf-c/protobuf-c.h>
 
@@ -12,7 +11,7 @@
 struct sb__outlet {
     sb_sink to;
     size_t used;
-    unsigned char buffer[16384];
+    unsigned char buffer[SB__WINDOW_BYTES];
 };
 
 struct sb__sink {

@@ -10,9 +10,6 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* What sb_source ended with in version 0.1. */
-#define FIRST_SIZE (offsetof(sb_source, close) + sizeof(void (*)(void)))
-
 static sb_status check_size(uint64_t size, sb_error *err) {
     if (size <= SB__MAX_MESSAGE_BYTES)
         return SB_OK;
@@ -70,8 +67,8 @@ static sb_status take(struct sb__source *out, const sb_source *from, sb_error *e
 
 sb_status sb__source_of(struct sb__source *out, const sb_source *theirs, sb_error *err) {
     sb_source from = SB_SOURCE_INIT;
-    sb_status st = sb__adopt_struct(&from, sizeof from, FIRST_SIZE, theirs, theirs->struct_size,
-                                    "sb_source", err);
+    sb_status st = sb__adopt_struct(&from, sizeof from, SB__SOURCE_FIRST_SIZE, theirs,
+                                    theirs->struct_size, "sb_source", err);
     if (st != SB_OK)
         return st;
     return from.read_at ? take(out, &from, err) : sb__fail_null(err, "read_at");

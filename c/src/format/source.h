@@ -11,6 +11,9 @@
 /* Protobuf's own limit for a message, so that an offset is a uint32_t. */
 #define SB__MAX_MESSAGE_BYTES INT32_MAX
 
+/* What sb_source ended with in version 0.1. */
+#define SB__SOURCE_FIRST_SIZE (offsetof(sb_source, close) + sizeof(((sb_source *)0)->close))
+
 struct sb__source {
     const unsigned char *bytes; /* all of them; NULL: they are asked for */
     uint32_t size;

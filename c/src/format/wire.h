@@ -7,7 +7,11 @@
 #include "format/progress.h"
 #include "format/source.h"
 
-#define SB__WINDOW_BYTES    16384
+/* What is read, and gathered before it is written, at once. Fuzzers, whose inputs are small, are
+   built with less. */
+#ifndef SB__WINDOW_BYTES
+#define SB__WINDOW_BYTES 16384
+#endif
 #define SB__MAX_GROUP_DEPTH 100
 
 enum sb__wire_type {
