@@ -5,6 +5,7 @@
 #include <syncblob/context.h>
 #include <syncblob/dlpack.h>
 #include <syncblob/filler.h>
+#include <syncblob/io.h>
 #include <syncblob/mem.h>
 #include <syncblob/model.h>
 #include <syncblob/proto.h>

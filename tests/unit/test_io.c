@@ -19,6 +19,7 @@ struct world {
     struct test_sink sink;
     struct test_progress progress;
     sb_blob *blob; /* of three values */
+    int lent;
 };
 
 static int setup(void **state) {
@@ -161,6 +162,26 @@ static void a_blob_is_read_and_written_through_callbacks(void **state) {
     assert_int_equal(w->sink.got.size, wire.size);
     assert_int_equal(w->source.closes, 0); /* it was borrowed */
     wire_free(&wire);
+}
+
+/* Of no values between others, beyond what is read at once. */
+static void an_empty_piece_is_not_asked_for(void **state) {
+    struct world *w = *state;
+    struct wire wire = {0}, shape = {0};
+    const int64_t dims[] = {10002};
+    float *values = calloc(10000, sizeof *values);
+    sb_error err;
+    wire_floats(&wire, 5, values, 10000);
+    wire_bytes(&wire, 5, "", 0);
+    wire_floats(&wire, 5, (const float[]){7, 8}, 2);
+    wire_numbers(&shape, 1, dims, 1);
+    wire_message(&wire, 7, &shape);
+    const sb_source source = test_source_of(&w->source, &wire);
+    assert_ok(sb_blob_read_source(w->blob, &source, SB_PROTO_RESHAPE, NULL, NULL, &err));
+    assert_int_equal(sb_blob_count(w->blob), *dims);
+    wire_free(&wire);
+    wire_free(&shape);
+    free(values);
 }
 
 /* --- callers that break the rules ---------------------------------------------------------- */
@@ -363,6 +384,7 @@ static void a_model_in_memory_tells_too(void **state) {
     const sb_progress progress = test_progress_of(&w->progress);
     sb_model *model;
     sb_blob *wide;
+    void *p;
     sb_error err;
     assert_ok(sb_blob_create(NULL, SB_DTYPE_F64, &wide, &err)); /* converted on the way */
     assert_ok(sb_model_open_bytes(NULL, SB_FORMAT_AUTO, w->wire.bytes, w->wire.size, NULL, NULL,
@@ -375,9 +397,39 @@ static void a_model_in_memory_tells_too(void **state) {
     assert_ok(sb_model_load_blob(model, SB_NO_LAYER, 0, wide, &err));
     assert_true(w->progress.reports > 3);
     w->progress = (struct test_progress){.cancels_at = 2};
+    assert_ok(sb_blob_overwrite_cpu_data(w->blob, &p, &err));
+    for (int64_t i = 0; i < *large; i++)
+        ((float *)p)[i] = -5 + (float)i;
     assert_status(SB_ERR_CANCELLED, sb_model_load_blob(model, SB_NO_LAYER, 0, w->blob, &err));
-    assert_counts_up(w->blob, *large, 1);
+    assert_counts_up(w->blob, *large, -5); /* not a value was written where it fits */
     sb_blob_destroy(wide);
+    sb_model_destroy(model);
+}
+
+static sb_status lend(void *user, int64_t layer, int64_t index, const sb_blob **out,
+                      sb_error *err) {
+    struct world *w = user;
+    (void)layer, (void)index, (void)err;
+    w->lent++;
+    *out = w->blob;
+    return SB_OK;
+}
+
+static void blobs_are_not_asked_for_after_a_cancel(void **state) {
+    struct world *w = *state;
+    const sb_progress progress = test_progress_of(&w->progress);
+    sb_model *model;
+    sb_error err;
+    assert_ok(sb_blob_reshape(w->blob, large, 1, NULL, &err));
+    assert_ok(sb_model_create(NULL, SB_FORMAT_BLOB_VECTOR, &model, &err));
+    for (int i = 0; i < 2; i++)
+        assert_ok(sb_model_announce_blob(model, SB_NO_LAYER, w->blob, &err));
+    assert_ok(sb_model_set_progress(model, &progress, &err));
+    w->progress.cancels_at = 2;
+    assert_status(SB_ERR_CANCELLED,
+                  sb_model_save_file_from(model, "/tmp/syncblob-io-nothing", lend, w, &err));
+    assert_int_equal(w->lent, 1);
+    assert_int_not_equal(access("/tmp/syncblob-io-nothing", F_OK), 0);
     sb_model_destroy(model);
 }
 
@@ -471,6 +523,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(the_limit_of_memory_holds_for_a_load, setup, teardown),
         cmocka_unit_test_setup_teardown(a_blob_is_read_and_written_through_callbacks, setup,
                                         teardown),
+        cmocka_unit_test_setup_teardown(an_empty_piece_is_not_asked_for, setup, teardown),
         cmocka_unit_test_setup_teardown(null_is_refused, setup, teardown),
         cmocka_unit_test_setup_teardown(what_lacks_a_slot_is_refused, setup, teardown),
         cmocka_unit_test_setup_teardown(structs_of_other_versions_are_judged_by_their_size, setup,
@@ -482,6 +535,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(another_version_is_a_source_that_changed, setup, teardown),
         cmocka_unit_test_setup_teardown(long_calls_tell_how_far_they_are, setup, teardown),
         cmocka_unit_test_setup_teardown(a_model_in_memory_tells_too, setup, teardown),
+        cmocka_unit_test_setup_teardown(blobs_are_not_asked_for_after_a_cancel, setup, teardown),
         cmocka_unit_test_setup_teardown(a_descriptor_is_a_source, setup, teardown),
         cmocka_unit_test_setup_teardown(a_file_that_changed_is_seen_through_its_descriptor, setup,
                                         teardown),

@@ -127,8 +127,6 @@ sb_status sb__source_changed(sb_error *err) {
 sb_status sb__source_read(const struct sb__source *source, uint32_t offset, void *dst, size_t size,
                           sb_error *err) {
     sb_error told = {.code = SB_OK};
-    if (size == 0)
-        return SB_OK;
     if (source->bytes) {
         memcpy(dst, source->bytes + offset, size);
         return SB_OK;

@@ -38,7 +38,8 @@ static inline bool sb__source_may_change(const struct sb__source *source) {
     return source->from.read_at != NULL;
 }
 
-/* Copies bytes [offset, offset + size), which lie inside. IO, OUT_OF_MEMORY, CANCELLED. */
+/* Copies bytes [offset, offset + size), which lie inside; size > 0. IO, OUT_OF_MEMORY, CANCELLED.
+ */
 sb_status sb__source_read(const struct sb__source *source, uint32_t offset, void *dst, size_t size,
                           sb_error *err);
 /* IO if the bytes are not what they were when the source was opened; also what its slot returns. */
