@@ -358,6 +358,11 @@ static void long_calls_tell_how_far_they_are(void **state) {
     assert_ok(sb_model_open_source(NULL, SB_FORMAT_AUTO, &source, NULL, &progress, &model, &err));
     assert_int_equal(w->progress.done, w->wire.size); /* steps are what is passed over, too */
     w->progress = (struct test_progress){.cancels_at = 0};
+    sb_model_destroy(model);
+    assert_ok(
+        sb_model_open_source(NULL, SB_FORMAT_SOLVERSTATE, &source, NULL, &progress, &model, &err));
+    assert_int_equal(w->progress.done, w->wire.size);
+    w->progress = (struct test_progress){.cancels_at = 0};
     assert_ok(sb_model_blob_info(model, SB_NO_LAYER, 0, &info, &err));
     assert_int_equal(w->progress.reports, 0); /* the opening's alone */
     assert_ok(sb_model_set_progress(model, &progress, &err));
