@@ -468,7 +468,7 @@ static void use_blobs(const struct run *run, const struct unsteady *source, cons
                       int64_t layer) {
     const int64_t blobs = sb_model_num_blobs(model, layer);
     for (int64_t i = 0; i < blobs && i < 4; i++) {
-        sb_blob_info info;
+        sb_blob_info info = SB_BLOB_INFO_INIT;
         sb_error err = fuzz_fresh_error();
         sb_blob *blob = make_blob(run, i % 2 ? SB_DTYPE_F64 : SB_DTYPE_F32);
         unsteady_check(source, sb_model_blob_info(model, layer, i, &info, &err), &err);

@@ -1,9 +1,11 @@
 /* Flags are bits of one space: every call takes its own, and refuses those of every other call and
    bits that are nobody's, alone or beside its own, before anything has changed. */
 #include "blobs.h"
+#include "callbacks.h"
 #include "files.h"
 #include "tensors.h"
 
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -58,6 +60,34 @@ static sb_status call_sb_context_create(struct world *w, uint32_t flags, sb_erro
     return sb_context_create(&options, &w->context, err);
 }
 
+static sb_status call_sb_blob_read_source(struct world *w, uint32_t flags, sb_error *err) {
+    const struct wire bytes = {w->message, w->message_size, w->message_size};
+    struct test_source reads = {.reads = 0};
+    const sb_source source = test_source_of(&reads, &bytes);
+    return sb_blob_read_source(w->blob, &source, flags, NULL, NULL, err);
+}
+
+static sb_status call_sb_blob_write_sink(struct world *w, uint32_t flags, sb_error *err) {
+    struct test_sink got = {.writes = 0};
+    const sb_sink sink = test_sink_of(&got);
+    sb_status st = sb_blob_write_sink(w->source, &sink, flags, NULL, err);
+    assert_int_equal(got.writes != 0, st == SB_OK);
+    wire_free(&got.got);
+    return st;
+}
+
+static sb_status call_sb_source_of_descriptor(struct world *w, uint32_t flags, sb_error *err) {
+    sb_source source = SB_SOURCE_INIT;
+    int descriptor = open(w->path, O_RDONLY);
+    sb_status st = sb_source_of_descriptor(descriptor, flags, &source, err);
+    if (source.close)
+        source.close(source.user);
+    else
+        (void)close(descriptor);
+    assert_int_equal(source.read_at != NULL, st == SB_OK);
+    return st;
+}
+
 #define ROW(name, flags)                                                                           \
     { #name, call_##name, flags }
 
@@ -77,6 +107,9 @@ static const struct row {
     ROW(sb_blob_to_proto_new, SB_PROTO_WRITE_DIFF),
     ROW(sb_blob_read_file, SB_PROTO_RESHAPE),
     ROW(sb_blob_write_file, SB_PROTO_WRITE_DIFF),
+    ROW(sb_blob_read_source, SB_PROTO_RESHAPE),
+    ROW(sb_blob_write_sink, SB_PROTO_WRITE_DIFF),
+    ROW(sb_source_of_descriptor, SB_SOURCE_CLOSES),
     ROW(sb_blob_to_dlpack, SB_DLPACK_DIFF),
     ROW(sb_blob_to_mutable_dlpack, SB_DLPACK_DIFF),
     ROW(sb_blob_to_legacy_dlpack, SB_DLPACK_DIFF),
@@ -213,6 +246,7 @@ static void no_two_flags_are_the_same_bit(void **state) {
         SB_PROTO_WRITE_DIFF,  SB_DLPACK_DIFF,
         SB_DLPACK_RESHAPE,    SB_OPEN_MAPPED,
         SB_CONTEXT_NO_PINNED, SB_CONTEXT_NO_HOST_CACHE,
+        SB_SOURCE_CLOSES,
     };
     uint32_t seen = 0;
     for (size_t i = 0; i < sizeof flags / sizeof *flags; i++) {
