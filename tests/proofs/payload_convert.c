@@ -1,0 +1,56 @@
+/* convert: the values of a part, chunk by chunk: never past the chunk, the part or `dst`, every
+   value once.
+   --unwind 4: three chunks of 4096 bytes and what is left; each chunk is treated alike */
+#include "proof.h"
+
+#include "format/blob_index.h"
+
+const struct sb__field_name sb__blob_fields[1], sb__shape_fields[1];
+static uint32_t begin, taken; /* of the part; its bytes that were read */
+static size_t values;         /* written to dst */
+
+sb_status sb__reader_copy(const struct sb__reader *of, uint32_t offset, void *dst, size_t size,
+                          sb_error *err) {
+    (void)of, (void)dst, (void)err;
+    claim(size <= 4096 && offset == begin + taken);
+    taken += (uint32_t)size;
+    return any_bool() ? SB_OK : (told = SB_ERR_IO);
+}
+sb_status sb__wire_next(struct sb__reader *of, const struct sb__path *in, uint32_t end,
+                        struct sb__field *field, sb_error *err) {
+    (void)of, (void)in, (void)end, (void)field, (void)err;
+    return any_i32();
+}
+sb_status sb__source_changed(sb_error *err) {
+    (void)err;
+    return told = SB_ERR_IO;
+}
+size_t sb_dtype_size(int32_t dtype) {
+    return dtype == SB_DTYPE_F64 ? 8 : dtype == SB_DTYPE_F16 ? 2 : 4;
+}
+
+#include "format/payload.c"
+
+static unsigned char *first;
+static size_t size;
+
+static void convert_contract(const unsigned char *src, unsigned char *dst, size_t count) {
+    (void)src;
+    claim(dst == first + values * size);
+    values += count;
+}
+
+int main(void) {
+    static unsigned char to[4 * 4096 * 4];
+    const size_t wire_size = any_bool() ? 2 : any_bool() ? 4 : 8, count = any_size();
+    size = any_bool() ? 4 : 8;
+    first = to;
+    begin = any_u32();
+    assume(count <= 3 * 4096 / wire_size);
+    assume(begin <= SB__MAX_MESSAGE_BYTES && count * wire_size <= SB__MAX_MESSAGE_BYTES - begin);
+    struct copy copy = {NULL, NULL, wire_size, size, convert_contract, to, 0, NULL};
+    const sb_status st = convert(&copy, begin, count);
+    claim(st == SB_OK || st == told);
+    claim(values <= count && taken <= count * wire_size);
+    claim(st != SB_OK || (values == count && copy.dst == to + count * size));
+}

@@ -1,0 +1,54 @@
+/* copy_field, is_part: no more values than are left are written to `dst`, whatever the bytes have
+   become since they were indexed; all of them lie in the field.
+   --unwind 1: there is no loop */
+#include "proof.h"
+
+#include "format/blob_index.h"
+
+const struct sb__field_name sb__blob_fields[1], sb__shape_fields[1];
+
+sb_status sb__reader_copy(const struct sb__reader *of, uint32_t offset, void *dst, size_t size,
+                          sb_error *err) {
+    (void)of, (void)offset, (void)dst, (void)size, (void)err;
+    return any_i32();
+}
+sb_status sb__wire_next(struct sb__reader *of, const struct sb__path *in, uint32_t end,
+                        struct sb__field *field, sb_error *err) {
+    (void)of, (void)in, (void)end, (void)field, (void)err;
+    return any_i32();
+}
+sb_status sb__source_changed(sb_error *err) {
+    (void)err;
+    return told = SB_ERR_IO;
+}
+size_t sb_dtype_size(int32_t dtype) {
+    return dtype == SB_DTYPE_F64 ? 8 : dtype == SB_DTYPE_F16 ? 2 : 4;
+}
+
+static uint32_t copied_from;
+static size_t copied;
+
+struct copy;
+static sb_status copy_values_contract(struct copy *copy, uint32_t offset, size_t count);
+#define copy_values(copy, offset, count) CONTRACT(copy_values, copy, offset, count)
+#include "format/payload.c"
+
+static sb_status copy_values_contract(struct copy *copy, uint32_t offset, size_t count) {
+    (void)copy;
+    copied_from = offset;
+    copied = count;
+    return SB_OK;
+}
+
+int main(void) {
+    const struct sb__payload payload = {any_u32(), any_i32(), 0, 0};
+    const struct sb__field field = {any_u32(), any_u32(), 0, any_u32(), any_u32(), 0};
+    const int64_t left = any_i64();
+    struct copy copy = {NULL, &payload, sb_dtype_size(payload.dtype), 4, NULL, NULL, left, NULL};
+    assume(left >= 0 && field.begin <= field.end);
+    const sb_status st = copy_field(&copy, &field);
+    claim(st == SB_OK || (st == told && copied == 0 && copy.left == left));
+    claim(copied <= (size_t)left && copy.left == left - (int64_t)copied);
+    claim(copied == 0 || (copied_from == field.begin && field.number == payload.field &&
+                          copied * copy.wire_size <= field.end - field.begin));
+}

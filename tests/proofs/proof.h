@@ -1,0 +1,68 @@
+/* What the harnesses share. Each ends in ESBMC's hands: a function without a body gives any value
+   of its type. */
+#ifndef SB_TESTS_PROOF_H
+#define SB_TESTS_PROOF_H
+
+#include "base/error.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+void __ESBMC_assume(_Bool);
+void __ESBMC_assert(_Bool, const char *);
+
+#define assume(condition) __ESBMC_assume(condition)
+#define claim(condition)  __ESBMC_assert(condition, #condition)
+
+/* What gcc says of these two. ESBMC 7.7 has no body for them, and misses overflows of
+   __builtin_smull_overflow. */
+#define OVERFLOWS(a, operator, b, out)                                                             \
+    ({                                                                                             \
+        const __typeof__(_Generic(*(out), size_t                                                   \
+                                  : (unsigned __int128)0, default                                  \
+                                  : (__int128)0)) wide_ = (a),                                     \
+                                                  exact_ = wide_ operator(b);                      \
+        *(out) = (__typeof__(*(out)))exact_;                                                       \
+        exact_ != *(out);                                                                          \
+    })
+#define __builtin_add_overflow(a, b, out) OVERFLOWS(a, +, b, out)
+#define __builtin_mul_overflow(a, b, out) OVERFLOWS(a, *, b, out)
+
+bool any_bool(void);
+int any_int(void);
+uint8_t any_u8(void);
+uint32_t any_u32(void);
+int32_t any_i32(void);
+uint64_t any_u64(void);
+int64_t any_i64(void);
+size_t any_size(void);
+
+/* `#define read_tag(...) CONTRACT(read_tag, __VA_ARGS__)` before a source is included: its calls of
+   read_tag become calls of read_tag_contract. Its definition, whose first parameter begins with a
+   word of FIRST_*, stays. */
+#define FIRST_struct               ,
+#define FIRST_const                ,
+#define THIRD(a, b, c, ...)        c
+#define PICK(...)                  THIRD(__VA_ARGS__)
+#define CONTRACT(name, first, ...) PICK(FIRST_##first, name, name##_contract, ~)(first, __VA_ARGS__)
+
+/* The status that was told last: who returns a failure has told it. */
+static sb_status told;
+
+sb_status sb__fail(sb_error *err, sb_status status, const char *format, ...) {
+    (void)err, (void)format;
+    return told = status;
+}
+
+sb_status sb__fail_at(sb_error *err, sb_status status, int64_t offset, const char *format, ...) {
+    (void)err, (void)offset, (void)format;
+    return told = status;
+}
+
+sb_status sb__fail_null(sb_error *err, const char *what) {
+    (void)err, (void)what;
+    return told = SB_ERR_INVALID_ARGUMENT;
+}
+
+#endif

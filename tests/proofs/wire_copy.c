@@ -1,0 +1,53 @@
+/* sb__reader_copy: bytes of the source, from the window when all of them are there, and never past
+   the window or `dst`.
+   --unwind 13: a window of twelve bytes, of which all, some or none are copied */
+#include "proof.h"
+
+#include "format/wire.h"
+
+#include <string.h>
+
+#undef SB__WINDOW_BYTES
+#define SB__WINDOW_BYTES 12
+
+extern unsigned char window[SB__WINDOW_BYTES], copied[SB__WINDOW_BYTES];
+extern struct sb__source source;
+extern struct sb__reader reader;
+static uint32_t wanted;
+static size_t wanted_bytes;
+static bool is_read;
+
+sb_status sb__source_read(const struct sb__source *from, uint32_t offset, void *dst, size_t size,
+                          sb_error *err) {
+    (void)err;
+    claim(from == &source && offset == wanted && size == wanted_bytes && dst == copied);
+    is_read = true;
+    return any_bool() ? SB_OK : (told = SB_ERR_IO);
+}
+
+static void copy_bytes(unsigned char *to, const unsigned char *from, size_t size) {
+    for (size_t i = 0; i < size; i++)
+        to[i] = from[i];
+}
+#define memcpy copy_bytes /* each byte of it is checked */
+
+#include "format/wire.c"
+
+int main(void) {
+    reader.source = &source;
+    reader.bytes = window;
+    reader.begin = any_u32();
+    reader.end = any_u32();
+    assume(reader.begin <= reader.end && reader.end - reader.begin <= SB__WINDOW_BYTES);
+    wanted = any_u32();
+    wanted_bytes = any_size();
+    assume(wanted_bytes <= SB__WINDOW_BYTES || wanted > reader.end);
+    sb_status st = sb__reader_copy(&reader, wanted, copied, wanted_bytes, NULL);
+    claim(st == SB_OK || (is_read && st == told));
+    if (is_read)
+        return 0;
+    claim(reader.begin <= wanted && wanted + wanted_bytes <= reader.end);
+    for (size_t i = 0; i < SB__WINDOW_BYTES; i++)
+        if (i < wanted_bytes)
+            claim(copied[i] == window[wanted - reader.begin + i]);
+}

@@ -1,0 +1,19 @@
+/* sb__field_name: the first name of a number, and nothing behind the table's end.
+   --unwind 5: a table of four and its end; each entry is looked at alone */
+#include "proof.h"
+
+#include "format/wire.c"
+
+extern struct sb__field_name fields[5];
+
+int main(void) {
+    const uint32_t number = any_u32();
+    fields[4].number = 0;
+    const char *name = sb__field_name(fields, number);
+    for (int i = 0; i < 5 && fields[i].number != 0; i++)
+        if (fields[i].number == number) {
+            claim(name == fields[i].name);
+            return 0;
+        }
+    claim(name == NULL);
+}

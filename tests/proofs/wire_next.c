@@ -1,0 +1,38 @@
+/* sb__wire_next: the next field, whole and before `end`; number 0 at the end alone.
+   --unwind 1: there is no loop */
+#include "wire_reader.h"
+
+static sb_status skip_group_contract(struct sb__reader *of, const struct sb__path *in, uint32_t end,
+                                     struct sb__field *field, sb_error *err) {
+    (void)of, (void)in, (void)err;
+    const uint32_t at = reader.at;
+    claim(field->type == SB__WIRE_GROUP_BEGIN);
+    field->begin = any_u32();
+    field->end = any_u32();
+    sb_status st = step(end);
+    assume(st != SB_OK || value_holds(field, at, end));
+    return st;
+}
+
+#define read_tag(...)      CONTRACT(read_tag, __VA_ARGS__)
+#define read_value(...)    CONTRACT(read_value, __VA_ARGS__)
+#define skip_group(...)    CONTRACT(skip_group, __VA_ARGS__)
+#define sb__wire_fail(...) CONTRACT(sb__wire_fail, __VA_ARGS__)
+
+#include "format/wire.c"
+
+int main(void) {
+    const uint32_t end = any_reader(), at = reader.at;
+    struct sb__field field = {any_u32(), any_u32(), any_u32(), any_u32(), at, any_u64()};
+    reader.at = any_u32(); /* it may have been moved since the field before */
+    sb_status st = sb__wire_next(&reader, &path, end, &field, NULL);
+    if (st != SB_OK) {
+        claim(is_failure(st, end) && at < end);
+        return 0;
+    }
+    claim(is_kept() && (field.number == 0) == (at == end));
+    if (field.number == 0)
+        return 0;
+    claim(field.number < 1u << 29 && field.type != SB__WIRE_GROUP_END && field.offset == at);
+    claim(value_holds(&field, at, end) && field.end > at);
+}

@@ -1,0 +1,141 @@
+/* A reader in any place of a message, and what every function of wire.c keeps and promises.
+
+   The bytes that a proof sees are NEAR of the source: its first, or the last of the largest. No
+   function looks at more than ten bytes from reader->at on, or at one before it, and where a
+   message lies matters only where a sum of offsets could wrap: at its end. */
+#ifndef SB_TESTS_PROOFS_WIRE_READER_H
+#define SB_TESTS_PROOFS_WIRE_READER_H
+
+#include "proof.h"
+
+#include "format/wire.h"
+
+#define NEAR 24
+
+extern unsigned char bytes[NEAR]; /* any: they are defined nowhere */
+extern struct sb__source source;
+extern struct sb__reader reader;
+static uint32_t base;        /* where bytes[0] is in the source */
+static uint64_t number_read; /* by sb__wire_varint_contract */
+static const struct sb__path path = {NULL, "", -1, NULL};
+
+/* The window is in the source; of a source in memory it is all of that. */
+static bool is_kept(void) {
+    return reader.source == &source && reader.begin <= reader.end && reader.end <= source.size &&
+           (!source.bytes || (reader.begin == 0 && reader.end == source.size));
+}
+
+/* Any window, with `size` bytes from reader.at on in it if that is not 0. */
+static void move_window(uint32_t size) {
+    reader.begin = source.bytes ? 0 : any_u32();
+    reader.end = source.bytes ? source.size : any_u32();
+    assume(is_kept() && base <= reader.begin && reader.end <= base + NEAR);
+    assume(size == 0 || (reader.begin <= reader.at && reader.at + size <= reader.end));
+    reader.bytes = bytes + (reader.begin - base);
+}
+
+/* A reader that stands before the end of a message, which is returned. */
+static uint32_t any_reader(void) {
+    uint32_t end = any_u32();
+    source.size = any_u32();
+    source.bytes = any_bool() ? bytes : NULL;
+    base = source.bytes || any_bool() ? 0 : SB__MAX_MESSAGE_BYTES - NEAR;
+    assume(source.size <= base + NEAR && base <= source.size && end <= source.size);
+    reader.source = &source;
+    reader.at = any_u32();
+    assume(base <= reader.at && reader.at <= end);
+    move_window(0);
+    return end;
+}
+
+/* A failure was told, is one that bytes or a file can have, and left the reader in the message. */
+static bool is_failure(sb_status st, uint32_t end) {
+    return st == told && reader.at <= end && is_kept() &&
+           (st == SB_ERR_MALFORMED || st == SB_ERR_DATA_LIMIT ||
+            (st == SB_ERR_IO && !source.bytes));
+}
+
+/* --- what the functions promise: claimed of each, then assumed where it is called ------------- */
+
+static bool varint_holds(uint32_t at, uint32_t end) {
+    return at < reader.at && reader.at <= end && reader.at - at <= 10;
+}
+
+static bool tag_holds(const struct sb__field *field, uint32_t at, uint32_t end) {
+    return field->offset == at && field->number >= 1 && field->number < 1u << 29 &&
+           field->type <= 7 && at < reader.at && reader.at <= end;
+}
+
+static bool value_holds(const struct sb__field *field, uint32_t at, uint32_t end) {
+    return at <= field->begin && field->begin <= field->end && field->end <= end &&
+           reader.at == field->end;
+}
+
+/* A call that moves the reader on, or fails. */
+static sb_status step(uint32_t end) {
+    uint32_t at = reader.at;
+    sb_status st = any_i32();
+    reader.at = any_u32();
+    assume(at <= reader.at && reader.at <= end);
+    told = st;
+    assume(st == SB_OK || is_failure(st, end));
+    return st;
+}
+
+static inline sb_status fetch_contract(struct sb__reader *of, uint32_t size, sb_error *err) {
+    (void)err;
+    claim(of == &reader && size <= 8);
+    claim(reader.at <= source.size && size <= source.size - reader.at);
+    if (!source.bytes && any_bool())
+        return told = SB_ERR_IO;
+    move_window(size);
+    return SB_OK;
+}
+
+static inline sb_status sb__wire_varint_contract(struct sb__reader *of, const struct sb__path *in,
+                                                 uint32_t end, uint32_t field, uint64_t *out,
+                                                 sb_error *err) {
+    (void)in, (void)field, (void)err;
+    uint32_t at = reader.at;
+    claim(of == &reader && at <= end);
+    sb_status st = step(end);
+    if (st == SB_OK) {
+        assume(varint_holds(at, end));
+        *out = number_read = any_u64();
+    }
+    return st;
+}
+
+static inline sb_status read_tag_contract(struct sb__reader *of, const struct sb__path *in,
+                                          uint32_t end, struct sb__field *field, sb_error *err) {
+    (void)in, (void)err;
+    uint32_t at = reader.at;
+    claim(of == &reader && at <= end);
+    *field = (struct sb__field){any_u32(), any_u32(), any_u32(), field->begin, field->end, 0};
+    sb_status st = step(end);
+    assume(st != SB_OK || tag_holds(field, at, end));
+    return st;
+}
+
+static inline sb_status read_value_contract(struct sb__reader *of, const struct sb__path *in,
+                                            uint32_t end, struct sb__field *field, sb_error *err) {
+    (void)in, (void)err;
+    uint32_t at = reader.at;
+    claim(of == &reader && at <= end);
+    field->begin = any_u32();
+    field->end = any_u32();
+    field->value = any_u64();
+    sb_status st = step(end);
+    assume(st != SB_OK || value_holds(field, at, end));
+    assume(st != SB_OK || field->type < SB__WIRE_GROUP_BEGIN || field->type == SB__WIRE_FIXED32);
+    return st;
+}
+
+#define sb__wire_fail_contract(path, field, status, offset, ...) tell(status, offset)
+
+static inline sb_status tell(sb_status status, uint32_t offset) {
+    claim(status != SB_OK && offset <= source.size);
+    return told = status;
+}
+
+#endif

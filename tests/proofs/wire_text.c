@@ -1,0 +1,48 @@
+/* append, append_path, append_field, sb__wire_fail: the text of an error stays in its buffer and
+   ends, whatever vsnprintf would have written.
+   --unwind 4: a path of three messages, each of which adds what any may; names of two fields */
+#include "proof.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+/* What C says of it: writes no more than `size` bytes with the 0, returns what it wanted to. */
+static int write_text(char *to, size_t size) {
+    int wanted = any_int();
+    assume(wanted >= -1);
+    claim(size > 0);
+    to[0] = to[size - 1] = 'x'; /* both are there */
+    if (wanted >= 0)
+        to[(size_t)wanted < size ? (size_t)wanted : size - 1] = '\0';
+    return wanted;
+}
+
+#undef vsnprintf
+#define vsnprintf(to, size, format, args) write_text(to, size)
+#undef va_start
+#define va_start(args, last) ((void)(args), (void)(last))
+#undef va_end
+#define va_end(args) ((void)(args))
+
+#include "format/wire.c"
+
+static bool is_kept(const struct text *text) {
+    return text->used < sizeof text->bytes;
+}
+
+int main(void) {
+    static const struct sb__field_name names[] = {{1, "one"}, {2, "two"}, {0, NULL}};
+    const struct sb__path root = {NULL, "", any_i64(), names};
+    const struct sb__path layer = {&root, "layer", any_i64(), names};
+    const struct sb__path blob = {&layer, "blob", any_i64(), names};
+    struct text text = {.used = any_size()};
+    assume(is_kept(&text));
+    append_path(&text, &blob);
+    claim(is_kept(&text));
+    append_field(&text, &blob, any_u32());
+    claim(is_kept(&text));
+    const sb_status status = any_i32();
+    claim(sb__wire_fail(&root, any_u32(), status, any_u32(), NULL, "any") == status);
+    claim(told == status);
+}
