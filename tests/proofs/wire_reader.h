@@ -111,7 +111,10 @@ static inline sb_status read_tag_contract(struct sb__reader *of, const struct sb
     (void)in, (void)err;
     uint32_t at = reader.at;
     claim(of == &reader && at <= end);
-    *field = (struct sb__field){any_u32(), any_u32(), any_u32(), field->begin, field->end, 0};
+    field->number = any_u32();
+    field->type = any_u32();
+    field->offset = any_u32();
+    field->value = 0;
     sb_status st = step(end);
     assume(st != SB_OK || tag_holds(field, at, end));
     return st;
