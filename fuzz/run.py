@@ -82,25 +82,34 @@ def keep(build, target, found):
     return place
 
 
+def report(build, target, place, what):
+    place = os.path.relpath(place)
+    return (f"FOUND   {target}: {place}\n{what}\n"
+            f"to reproduce: {os.path.relpath(build)}/fuzz/replay.{target} {place}")
+
+
+def run_fuzzer(build, target, *words):
+    """Runs it with more options and folders of inputs: (its log, what it found or None)."""
+    with tempfile.TemporaryDirectory() as folder:
+        command = [fuzzer(build, target), *limits(target), f"-artifact_prefix={folder}/", *words]
+        ran = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                             errors="replace")
+        if ran.returncode == 0:
+            return ran.stdout, None
+        found = sorted(path for path in pathlib.Path(folder).iterdir())
+        if not found:
+            return ran.stdout, f"FAILED  {target}: {story(ran.stdout)}"
+        place = keep(build, target, found[0])
+    return ran.stdout, report(build, target, place, story(ran.stdout))
+
+
 def fuzz(build, work, target, seconds):
     """One target's run: (line for people, whether something was found)."""
     corpus = work / target
     corpus.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory() as folder:
-        command = [fuzzer(build, target), *limits(target), f"-max_total_time={seconds}",
-                   "-print_final_stats=1", f"-artifact_prefix={folder}/",
-                   str(corpus), *kept_inputs(target)]
-        ran = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                             errors="replace")
-        if ran.returncode == 0:
-            return summary(target, ran.stdout), False
-        found = sorted(path for path in pathlib.Path(folder).iterdir())
-        if not found:
-            return f"FAILED  {target}: {story(ran.stdout)}", True
-        place = keep(build, target, found[0])
-    place = os.path.relpath(place)
-    return (f"FOUND   {target}: {place}\n{story(ran.stdout)}\n"
-            f"to reproduce: {os.path.relpath(build)}/fuzz/replay.{target} {place}"), True
+    log, found = run_fuzzer(build, target, f"-max_total_time={seconds}", "-print_final_stats=1",
+                            str(corpus), *kept_inputs(target))
+    return found or summary(target, log), found is not None
 
 
 def summary(target, log):
@@ -112,24 +121,25 @@ def summary(target, log):
             f"{figure('cov'):>8,} edges{figure('corp'):>7,} inputs")
 
 
+def afl_queue(work, target):
+    """Where afl.py leaves a target's corpus."""
+    return work / "afl" / target / "default" / "queue"
+
+
 def merge(build, work, target):
     """Adds to the corpus the past finds that reach something new."""
     corpus = FUZZ / "corpus" / target
     before = len(list(corpus.iterdir()))
-    subprocess.run([fuzzer(build, target), "-merge=1", *limits(target), str(corpus),
-                    str(work / target)], check=True, stdout=subprocess.DEVNULL,
-                   stderr=subprocess.DEVNULL)
+    finds = [str(folder) for folder in (work / target, afl_queue(work, target)) if folder.is_dir()]
+    subprocess.run([fuzzer(build, target), "-merge=1", *limits(target), str(corpus), *finds],
+                   check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     return f"{target}: {len(list(corpus.iterdir())) - before} inputs added"
 
 
-def arguments():
-    parser = argparse.ArgumentParser(description=__doc__,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--build", required=True, type=pathlib.Path,
-                        help="build folder of the preset fuzz")
+def parse(parser):
+    """The arguments, with what a run of either engine is told: targets and seconds."""
     parser.add_argument("--work", required=True, type=pathlib.Path,
                         help="where inputs are kept from run to run")
-    parser.add_argument("--merge", action="store_true", help="merge instead of fuzzing")
     parser.add_argument("rest", nargs="*", metavar="SECONDS|TARGET")
     args = parser.parse_args()
     numbers = [word for word in args.rest if word.isdigit()]
@@ -141,20 +151,30 @@ def arguments():
     return args
 
 
+def in_parallel(run, calls):
+    """The results of run(*call), as they come."""
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        runs = [pool.submit(run, *call) for call in calls]
+        for done in concurrent.futures.as_completed(runs):
+            yield done.result()
+
+
 def main():
-    args = arguments()
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--build", required=True, type=pathlib.Path,
+                        help="build folder of the preset fuzz")
+    parser.add_argument("--merge", action="store_true", help="merge instead of fuzzing")
+    args = parse(parser)
     if args.merge:
         for target in args.targets:
             print(merge(args.build, args.work, target), flush=True)
         return 0
     any_found = False
-    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-        runs = [pool.submit(fuzz, args.build, args.work, target, args.seconds)
-                for target in args.targets]
-        for run in concurrent.futures.as_completed(runs):
-            line, found = run.result()
-            any_found |= found
-            print(line, flush=True)
+    runs = [(args.build, args.work, target, args.seconds) for target in args.targets]
+    for line, found in in_parallel(fuzz, runs):
+        any_found |= found
+        print(line, flush=True)
     return int(any_found)
 
 

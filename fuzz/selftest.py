@@ -2,13 +2,15 @@
 """Shows that the fuzzers find bugs: plants one at a time and waits for the find.
 
     selftest.py --build build/fuzz
-    selftest.py --check              only says whether each text occurs once
+    selftest.py --build build/afl --afl    those for AFL++, which begins with one byte
+    selftest.py --check                    only says whether each text occurs once
 
 Each mutation of mutations.json replaces a text that occurs once in a source of
 the library. The source is compiled anew, linked before the library into its
 target's fuzzer, and must be found within a minute, beginning with the inputs
-of the tree. A mutation that is not found, or whose text is not there any more,
-fails, and so does a target that finds something in the library as it is.
+of the tree. AFL++ begins with one byte, and has to find those marked "afl". A
+mutation that is not found, or whose text is not there any more, fails, and so
+does a target that finds something in the library as it is.
 """
 
 import argparse
@@ -22,6 +24,7 @@ import sys
 import tempfile
 import time
 
+import afl
 from run import fuzzer, kept_inputs, limits, story
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
@@ -89,7 +92,26 @@ def hunt(program, target, folder, *options):
     return time.monotonic() - start, story(ran.stdout) if ran.returncode else None
 
 
-def try_mutation(build, mutation):
+def libfuzzer_hunt(_, program, target, folder):
+    return hunt(program, target, folder, f"-max_total_time={SECONDS}")
+
+
+def afl_hunt(build, program, target, folder):
+    """The same of AFL++, with what the program says of the first crash."""
+    start = time.monotonic()
+    try:
+        afl.hunt(program, target, SECONDS, folder / "afl", afl.mutator(build, target))
+    except afl.Failed as failed:
+        raise Broken(f"afl-fuzz failed: {failed}") from failed
+    crashes = afl.found(folder / "afl", "crashes")
+    if not crashes:
+        return time.monotonic() - start, None
+    ran = subprocess.run([program, str(crashes[0])], stdout=subprocess.PIPE,
+                         stderr=subprocess.STDOUT, text=True, errors="replace")
+    return time.monotonic() - start, story(ran.stdout) if ran.returncode else None
+
+
+def try_mutation(build, mutation, engine):
     """(line for people, whether it was found)."""
     name, target = mutation["name"], mutation["target"]
     with tempfile.TemporaryDirectory() as folder:
@@ -97,9 +119,9 @@ def try_mutation(build, mutation):
         program = folder / "fuzzer"
         try:
             link_mutation(build, target, compile_mutation(build, mutation, folder), program)
+            seconds, found = engine(build, program, target, folder)
         except Broken as broken:
             return f"BROKEN  {name}: {broken}", False
-        seconds, found = hunt(program, target, folder, f"-max_total_time={SECONDS}")
     if not found:
         return f"MISSED  {name} ({target}, {SECONDS} s)", False
     return f"found   {seconds:4.0f} s  {target:14}  {name}\n              {first_line(found)}", True
@@ -135,19 +157,24 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     how = parser.add_mutually_exclusive_group(required=True)
-    how.add_argument("--build", type=pathlib.Path, help="build folder of the preset fuzz, built")
+    how.add_argument("--build", type=pathlib.Path, help="build folder of a preset, built")
     how.add_argument("--check", action="store_true", help="plant nothing")
+    parser.add_argument("--afl", action="store_true", help="the folder is of the preset afl")
     parser.add_argument("words", nargs="*", help="only the mutations with a word in their names")
     args = parser.parse_args()
     mutations = [m for m in json.loads((ROOT / "fuzz" / "mutations.json").read_text())
-                 if not args.words or any(word in m["name"] for word in args.words)]
+                 if (not args.words or any(word in m["name"] for word in args.words))
+                 and (not args.afl or m.get("afl"))]
     if args.check:
         return check(mutations)
     build = args.build.resolve()
     good = 0
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-        jobs = [pool.submit(is_clean, build, t) for t in sorted({m["target"] for m in mutations})]
-        jobs += [pool.submit(try_mutation, build, mutation) for mutation in mutations]
+        # afl.py says whether AFL++ finds something as it is.
+        clean = [] if args.afl else sorted({m["target"] for m in mutations})
+        jobs = [pool.submit(is_clean, build, target) for target in clean]
+        engine = afl_hunt if args.afl else libfuzzer_hunt
+        jobs += [pool.submit(try_mutation, build, mutation, engine) for mutation in mutations]
         for job in concurrent.futures.as_completed(jobs):
             line, fine = job.result()
             good += fine

@@ -1,17 +1,47 @@
 # shellcheck shell=bash
 # ./dev fuzz, ./dev coverage.
 
+build_fuzzers() { # PRESET
+    mkdir -p "$build"
+    configure_and_build "$1" "$1" >"$build/$1-build.txt" 2>&1 ||
+        { tail -n 40 "$build/$1-build.txt"; die 'the fuzzers do not build'; }
+}
+
 fuzz() {
     need "$build_needs" "$python_needs" "$fuzz_needs"
-    mkdir -p "$build"
-    configure_and_build fuzz fuzz >"$build/fuzz-build.txt" 2>&1 ||
-        { tail -n 40 "$build/fuzz-build.txt"; die 'the fuzzers do not build'; }
+    if [ "${1:-}" = --afl ]; then
+        shift
+        fuzz_afl "$@"
+        return
+    fi
+    build_fuzzers fuzz
     if [ "${1:-}" = --selftest ]; then
         shift
         exec python3 fuzz/selftest.py --build "$build/fuzz" "$@"
     fi
     mkdir -p "$cache/fuzz"
     exec python3 fuzz/run.py --build "$build/fuzz" --work "$cache/fuzz" "$@"
+}
+
+# AFL++ searches; what it finds is minimised and replayed with libFuzzer's build.
+fuzz_afl() { # --selftest WORD... | [SECONDS] TARGET...
+    need "$afl_needs"
+    export AFL_QUIET=1
+    build_fuzzers afl
+    if [ "${1:-}" = --selftest ]; then
+        shift
+        python3 fuzz/selftest.py --build "$build/afl" --afl "$@"
+        return
+    fi
+    build_fuzzers fuzz
+    python3 fuzz/afl.py --build "$build/afl" --libfuzzer "$build/fuzz" \
+        --work "${afl_work:-$cache/fuzz}" "$@"
+}
+
+# A person's corpora stay.
+run_afl() {
+    fuzz_afl --selftest
+    afl_work=$build/afl-work fuzz_afl 15
 }
 
 coverage() {

@@ -36,6 +36,9 @@ clang             | command -v clang && command -v clang++
 libclang-rt-14-dev | ls /usr/lib/llvm-*/lib/clang/*/lib/linux/libclang_rt.fuzzer-*.a
 zip               | command -v zip
 '
+afl_needs='
+afl++             | command -v afl-fuzz && command -v afl-clang-fast && command -v afl-clang-fast++
+'
 bench_needs='
 valgrind          | command -v valgrind
 libc6-dbg         | ls /usr/lib/debug/.build-id || ls /usr/lib/debug/lib

@@ -54,6 +54,7 @@ full_steps() {
     prove_full_steps
     step 'coverage' coverage
     step 'fuzzers as OSS-Fuzz builds them' fuzz/oss-fuzz/check.sh
+    step 'AFL++ finds planted bugs, and none beside' run_afl
     if find_torch; then step 'DLPack with PyTorch' run_torch_interop; fi
     step 'the crates as users get them, all ways' python3 tests/consumer/crates.py
     step 'cargo test under AddressSanitizer' bindings/sanitize.sh address
@@ -71,7 +72,7 @@ run_tests() {
     local more=
     case ${1:-} in
     '' | --quick) ;;
-    --full) more=$coverage_needs$fuzz_needs$package_full_needs$cross_needs$lint_needs ;;
+    --full) more=$coverage_needs$fuzz_needs$afl_needs$package_full_needs$cross_needs$lint_needs ;;
     *) die "test takes --quick or --full, not $1" ;;
     esac
     need "$build_needs" "$python_needs" "$test_needs" "$abi_needs" "$package_needs" \
