@@ -8,7 +8,7 @@ cd "$SRC/syncblob"
 
 cmake -G Ninja -B "$WORK/build" \
     -DCMAKE_BUILD_TYPE=Debug \
-    -Dpkgcfg_lib_PROTOBUF_C_protobuf-c="$(pkg-config --variable=libdir libprotobuf-c)/libprotobuf-c.a" \
+    -DSYNCBLOB_PROTOBUF_C_LIBRARY="$(pkg-config --variable=libdir libprotobuf-c)/libprotobuf-c.a" \
     -DBUILD_SHARED_LIBS=OFF \
     -DSYNCBLOB_OPENBLAS=OFF \
     -DSYNCBLOB_BUILD_FUZZERS=ON \
