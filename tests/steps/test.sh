@@ -53,7 +53,8 @@ full_steps() {
     documents_full_steps
     prove_full_steps
     step 'coverage' coverage
-    step 'fuzzers as OSS-Fuzz builds them' fuzz/oss-fuzz/check.sh
+    step 'fuzzers as OSS-Fuzz builds them' fuzz/oss-fuzz/check.sh libfuzzer
+    step 'fuzzers as OSS-Fuzz builds them for AFL++' fuzz/oss-fuzz/check.sh afl
     step 'AFL++ finds planted bugs, and none beside' run_afl
     if find_torch; then step 'DLPack with PyTorch' run_torch_interop; fi
     step 'the crates as users get them, all ways' python3 tests/consumer/crates.py
