@@ -22,7 +22,7 @@ struct kernel {
 
 struct kernels {
     sb_context *context;
-    bool blind; /* nothing is looked at any more */
+    bool blind; /* nothing is looked at any more, and the device may be lost */
     int count;
     struct kernel each[KERNELS_MAX];
 };
