@@ -4,8 +4,6 @@
    or for one stream more than it needs. */
 #include "context/context.h"
 
-#include "base/error.h"
-
 #define FIRST_CAPACITY 8
 
 struct sb__named_stream {
