@@ -10,8 +10,8 @@
 #include <unistd.h>
 
 #define MIB ((size_t)1 << 20)
-/* The handles that a limit does not count: a blob's memories. */
-#define HANDLES 512
+/* The handles that a limit does not count: of a blob, its data and its diff. */
+#define HANDLES 768
 
 struct observed {
     struct rig rig;
