@@ -152,6 +152,34 @@ static void device_memory_outlives_the_work_that_could_not_be_ordered(void **sta
     rig_close(&rig);
 }
 
+/* The memory goes on the library's own stream, which waits for the others: however that wait ends,
+   nothing behind it comes before them. */
+static void device_memory_outlives_the_work_that_a_failing_wait_was_for(void **state) {
+    (void)state;
+    static const int32_t schedules[] = {SB_SIM_LAZY, SB_SIM_RANDOM};
+    for (uint64_t i = 0; i < 40; i++) {
+        struct rig rig;
+        struct job job;
+        sb_error err;
+        sb_mem *mem;
+        const void *in;
+        rig_open(&rig, "sim:0", 0);
+        assert_ok(sb_sim_set_schedule(rig.context, schedules[i % 2], i, &err));
+        sb_stream stream = new_stream(&rig);
+        assert_ok(sb_mem_create(rig.context, BYTES, &mem, &err));
+        assert_ok(sb_mem_gpu_data_on(mem, stream, &in, &err));
+        launch(&job, &rig, stream, in);
+        device_fail(rig.context, SB_SIM_STREAM_WAIT, 1, SB_SIM_FAIL_LATER);
+        sb_mem_release(mem);
+        (void)sb_context_synchronize(rig.context, NULL); /* tells the failure of the wait */
+        assert_ok(sb_context_synchronize(rig.context, &err));
+        assert_true(job.ran && job.reached);
+        assert_int_equal(rig_stats(&rig).device_bytes, 0);
+        end_stream(&rig, stream);
+        rig_close(&rig);
+    }
+}
+
 static void a_tensor_ends_after_the_work_on_streams_that_the_memory_knew(void **state) {
     (void)state;
     struct rig rig;
@@ -338,6 +366,7 @@ int main(void) {
         cmocka_unit_test(a_buffer_is_kept_while_nobody_can_tell_that_a_copy_is_over),
         cmocka_unit_test(storage_that_a_copy_may_still_write_is_not_given_out),
         cmocka_unit_test(device_memory_outlives_the_work_that_could_not_be_ordered),
+        cmocka_unit_test(device_memory_outlives_the_work_that_a_failing_wait_was_for),
         cmocka_unit_test(a_tensor_ends_after_the_work_on_streams_that_the_memory_knew),
         cmocka_unit_test(a_context_that_ends_leaves_what_it_cannot_give_back),
         cmocka_unit_test(no_loan_is_given_back_in_use_however_many_calls_fail),

@@ -194,6 +194,26 @@ static void work_that_fails_later_is_not_done(void **state) {
         }
 }
 
+/* Or else memory could go under work that a wait was to protect it from. */
+static void a_wait_that_fails_later_holds_back_what_is_behind_it(void **state) {
+    (void)state;
+    for (size_t s = 0; s < COUNT_OF(schedules); s++) {
+        struct bench b = bench_open(schedules[s]);
+        const sb_backend *t = b.f.table;
+        sb_error err;
+        sb_stream other = new_stream(&b.f);
+        upload(&b.f, b.y, b.source, BYTES, b.f.own);
+        void *event = record(&b.f, b.f.own);
+        fail_call(&b.f, SB_SIM_STREAM_WAIT, 1, SB_SIM_FAIL_LATER);
+        stream_wait(&b.f, other, event);
+        download(&b.f, b.target, b.y, BYTES, other);
+        assert_status(SB_ERR_DEVICE_FAILURE, t->stream_synchronize(b.f.device, other, &err));
+        assert_true(holds(b.target, 7));
+        t->event_destroy(b.f.device, event);
+        bench_close(&b);
+    }
+}
+
 /* Every event from the failed work to the next one that its thread records; not those before,
    not those after, not other streams'. */
 static void events_tell_of_work_before_them(void **state) {
@@ -508,6 +528,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_call_that_fails_now_has_done_nothing),
         cmocka_unit_test(work_that_fails_later_is_not_done),
+        cmocka_unit_test(a_wait_that_fails_later_holds_back_what_is_behind_it),
         cmocka_unit_test(events_tell_of_work_before_them),
         cmocka_unit_test(another_thread_cannot_take_the_news_away),
         cmocka_unit_test(an_event_does_not_tell_of_work_after_it),

@@ -151,7 +151,7 @@ static struct sb__sim_stream *blocker(struct sb__sim *sim, const struct sb__sim_
     const struct sb__sim_op *op = stream->head;
     if (op->after && op->after->done < op->after_ticket)
         return op->after;
-    if (op->work.op == SB_SIM_STREAM_WAIT && !op->doomed && !op->work.event->done)
+    if (op->work.op == SB_SIM_STREAM_WAIT && !op->work.event->done)
         return sb__sim_stream_find(sim, op->work.event->stream);
     return NULL;
 }
