@@ -206,6 +206,33 @@ static void a_tensor_ends_after_the_work_on_streams_that_the_memory_knew(void **
     rig_close(&rig);
 }
 
+/* It cannot be waited for any more once it is destroyed. */
+static void a_stream_of_a_lost_device_is_forgotten(void **state) {
+    (void)state;
+    struct rig rig;
+    struct job job;
+    sb_error err;
+    sb_mem *mem;
+    const void *in;
+    rig_open(&rig, "sim:0", 0);
+    sb_stream stream = new_stream(&rig);
+    sb_blob *blob = blob_of_count(rig.context, SB_DTYPE_F32, (int64_t)(BYTES / sizeof(float)));
+    assert_ok(sb_blob_gpu_data(blob, &in, &err));
+    assert_ok(sb_mem_create(rig.context, BYTES, &mem, &err));
+    assert_ok(sb_mem_gpu_data_on(mem, stream, &in, &err));
+    device_fail(rig.context, SB_SIM_SCALE, 1, SB_SIM_FAIL_LATER);
+    assert_status(SB_ERR_DEVICE_LOST, sb_blob_scale_data(blob, 2, &err));
+    lazy(&rig);
+    launch(&job, &rig, stream, in);
+    assert_status(SB_ERR_DEVICE_LOST, sb_context_forget_stream(rig.context, stream, &err));
+    assert_true(job.ran && job.reached);
+    assert_ok(sb_sim_stream_destroy(rig.context, stream, &err));
+    sb_mem_release(mem);
+    sb_blob_destroy(blob);
+    assert_int_equal(rig_stats(&rig).quarantined_bytes, 0);
+    rig_close(&rig);
+}
+
 /* A context that ends first goes when its device answers, and its last loan with it. */
 static void a_context_that_ends_leaves_what_it_cannot_give_back(void **state) {
     (void)state;
@@ -368,6 +395,7 @@ int main(void) {
         cmocka_unit_test(device_memory_outlives_the_work_that_could_not_be_ordered),
         cmocka_unit_test(device_memory_outlives_the_work_that_a_failing_wait_was_for),
         cmocka_unit_test(a_tensor_ends_after_the_work_on_streams_that_the_memory_knew),
+        cmocka_unit_test(a_stream_of_a_lost_device_is_forgotten),
         cmocka_unit_test(a_context_that_ends_leaves_what_it_cannot_give_back),
         cmocka_unit_test(no_loan_is_given_back_in_use_however_many_calls_fail),
     };

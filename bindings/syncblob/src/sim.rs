@@ -256,7 +256,7 @@ impl Drop for SimStream {
         unsafe {
             let context = self.context.as_ptr();
             let forgotten = sys::sb_context_forget_stream(context, self.raw, std::ptr::null_mut());
-            if forgotten == sys::SB_OK {
+            if matches!(forgotten, sys::SB_OK | sys::SB_ERR_DEVICE_LOST) {
                 sys::sb_sim_stream_destroy(context, self.raw, std::ptr::null_mut());
             }
         }

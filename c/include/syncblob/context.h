@@ -158,8 +158,8 @@ SB_API sb_status sb_context_synchronize(sb_context *context, sb_error *err);
  *  was passed to an `_on` function. Forgetting an unknown stream is fine.
  *  @param context [nullable] the built-in one, which has no device
  *  @param stream [borrowed]
- *  Errors: NO_DEVICE, UNSUPPORTED (the stream is being captured), DEVICE_FAILURE, DEVICE_LOST,
- *  FORKED. */
+ *  Errors: NO_DEVICE, UNSUPPORTED (the stream is being captured), DEVICE_FAILURE, FORKED,
+ *  DEVICE_LOST (the stream is forgotten all the same, and its work is over). */
 SB_API sb_status sb_context_forget_stream(sb_context *context, sb_stream stream, sb_error *err);
 
 /** Bytes and copies of a context so far; see sb_context_stats. Host bytes

@@ -175,17 +175,19 @@ bool sb__streams_over(sb_context *context, uint64_t users) {
     return over;
 }
 
+/* On a lost device, too: whoever calls this goes on to destroy the stream. */
 sb_status sb_context_forget_stream(sb_context *context, sb_stream stream, sb_error *err) {
     context = sb__context(context);
-    sb_status st = sb__device_check(context, err);
-    if (st != SB_OK)
+    sb_status waited = SB_OK, st = sb__device_check(context, err);
+    if (st != SB_OK && st != SB_ERR_DEVICE_LOST)
         return st;
     pthread_mutex_lock(&context->streams.lock);
     int32_t slot = find_slot(context, stream);
     if (slot >= 0)
-        st = sb__device_synchronize(context, stream, err);
-    if (slot >= SB__FIRST_NAMED && st == SB_OK) /* the others cannot be destroyed */
+        waited = sb__device_synchronize(context, stream, err);
+    bool over = waited == SB_OK || waited == SB_ERR_DEVICE_LOST;
+    if (slot >= SB__FIRST_NAMED && over) /* the others cannot be destroyed */
         context->streams.named[slot - SB__FIRST_NAMED].in_use = false;
     pthread_mutex_unlock(&context->streams.lock);
-    return st;
+    return waited == SB_OK ? st : waited;
 }
