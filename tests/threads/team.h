@@ -9,6 +9,7 @@
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
+#include <time.h>
 
 /* Whether a sanitizer watches this program, with memory and locks of its own. */
 #ifndef __has_feature
@@ -97,6 +98,19 @@ static inline void team_run(int members, void (*task)(void *arg, int member), vo
     for (int i = 0; i < members; i++)
         assert_int_equal(pthread_join(threads[i], NULL), 0);
     (void)pthread_barrier_destroy(&team.start);
+}
+
+static inline double stress_now(void) {
+    struct timespec t;
+    (void)clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+/* How long tests of random calls go on: SYNCBLOB_STRESS_SECONDS. */
+static inline double stress_seconds(double otherwise) {
+    const char *text = getenv("SYNCBLOB_STRESS_SECONDS");
+    double given = text ? strtod(text, NULL) : 0;
+    return given > 0 ? given : otherwise;
 }
 
 #endif

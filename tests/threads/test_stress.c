@@ -8,7 +8,6 @@
 #include "team.h"
 
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 enum { THREADS = 16, CONTEXTS = 5, OBJECTS = 4, STREAMS = 3, COUNT = 96 };
@@ -46,12 +45,6 @@ struct worker {
     struct world *world;
     uint64_t random;
 };
-
-static double now(void) {
-    struct timespec t;
-    (void)clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
 
 static void count(_Atomic int64_t *counter) {
     atomic_fetch_add_explicit(counter, 1, memory_order_relaxed);
@@ -422,7 +415,7 @@ static void write_somehow(struct worker *w, struct object *o) {
 static void work(void *arg, int member) {
     struct world *world = arg;
     struct worker w = {world, (uint64_t)member * 1000003 + 17};
-    while (now() < world->end) {
+    while (stress_now() < world->end) {
         struct object *o = &world->places[draw(&w, CONTEXTS)].objects[draw(&w, OBJECTS)];
         bool writes = draw(&w, 6) == 0;
         (void)(writes ? pthread_rwlock_wrlock(&o->lock) : pthread_rwlock_rdlock(&o->lock));
@@ -484,12 +477,6 @@ static void place_close(struct world *world, struct place *place) {
     assert_int_equal(stats.device_bytes + stats.pinned_bytes + stats.borrowed_bytes, 0);
 }
 
-static double seconds(void) {
-    const char *text = getenv("SYNCBLOB_STRESS_SECONDS");
-    double given = text ? strtod(text, NULL) : 0;
-    return given > 0 ? given : 3;
-}
-
 static void every_reader_sees_the_last_writer_s_bytes(void **state) {
     (void)state;
     static struct world world;
@@ -499,7 +486,7 @@ static void every_reader_sees_the_last_writer_s_bytes(void **state) {
     net_current(&world.net);
     assert_ok(sb_model_open_bytes(world.places[0].context, SB_FORMAT_CAFFEMODEL, world.net.bytes,
                                   world.net.size, NULL, NULL, NULL, &world.model, &err));
-    world.end = now() + seconds();
+    world.end = stress_now() + stress_seconds(3);
     team_run(THREADS, work, &world);
     sb_model_destroy(world.model);
     wire_free(&world.net);
@@ -588,6 +575,6 @@ int main(void) {
         cmocka_unit_test(readers_of_every_kind_cause_one_transfer),
         cmocka_unit_test(every_reader_sees_the_last_writer_s_bytes),
     };
-    (void)alarm((unsigned)seconds() * 4 + 100);
+    (void)alarm((unsigned)stress_seconds(3) * 4 + 100);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
