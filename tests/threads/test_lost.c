@@ -2,6 +2,7 @@
    queued on it ends first. */
 #include "blobs.h"
 #include "team.h"
+#include "tiny.h"
 
 #include "context/context.h"
 
@@ -124,8 +125,52 @@ static void what_is_queued_ends_before_another_thread_frees_its_memory(void **st
     }
 }
 
+/* --- while somebody waits ------------------------------------------------------------------------
+ */
+
+struct waiting {
+    struct tiny tiny;
+    sb_blob *blob; /* its scaling loses the device */
+    int waits;
+};
+
+static void *lose_device(void *user) {
+    struct waiting *w = user;
+    assert_int_equal(sb_blob_scale_data(w->blob, 2, NULL), SB_ERR_DEVICE_LOST);
+    return NULL;
+}
+
+/* Another thread, in the middle of the first wait. */
+static sb_status lose_meanwhile(void *user) {
+    struct waiting *w = user;
+    pthread_t other;
+    if (w->waits++ > 0)
+        return SB_OK;
+    assert_int_equal(pthread_create(&other, NULL, lose_device, w), 0);
+    assert_int_equal(pthread_join(other, NULL), 0);
+    return SB_OK;
+}
+
+static void a_wait_that_the_loss_cut_short_does_not_succeed(void **state) {
+    (void)state;
+    struct waiting w = {.tiny = {.fails_scale = true}};
+    sb_backend table = tiny_table(&w.tiny);
+    sb_context *context = tiny_context(&table);
+    sb_error err;
+    void *out;
+    w.blob = blob_of_count(context, SB_DTYPE_F32, COUNT);
+    assert_ok(sb_blob_overwrite_gpu_data(w.blob, &out, &err));
+    w.tiny.user = &w;
+    w.tiny.on_event_wait = lose_meanwhile;
+    assert_status(SB_ERR_DEVICE_LOST, sb_context_synchronize(context, &err));
+    assert_int_equal(w.waits, 1); /* of the two streams of a context */
+    sb_blob_destroy(w.blob);
+    sb_context_release(context);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_wait_that_the_loss_cut_short_does_not_succeed),
         cmocka_unit_test(what_is_queued_ends_before_another_thread_frees_its_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -14,7 +14,7 @@
 struct tiny {
     _Atomic int64_t calls; /* of any slot */
     bool fails_scale;
-    sb_status (*on_stream_wait)(void *user); /* may be NULL */
+    sb_status (*on_event_wait)(void *user); /* may be NULL */
     void *user;
 };
 
@@ -99,18 +99,18 @@ static sb_status tiny_record(void *device, sb_stream stream, void **out, sb_erro
 }
 
 static sb_status tiny_stream_wait(void *device, sb_stream stream, void *event, sb_error *err) {
-    struct tiny *tiny = tiny_enter(device);
-    (void)stream;
-    (void)event;
-    sb_status status = tiny->on_stream_wait ? tiny->on_stream_wait(tiny->user) : SB_OK;
-    return status == SB_OK ? SB_OK : sb_backend_fail(err, status, 0, "asked to");
-}
-
-static sb_status tiny_event_wait(void *device, void *event, sb_error *err) {
     (void)tiny_enter(device);
+    (void)stream;
     (void)event;
     (void)err;
     return SB_OK;
+}
+
+static sb_status tiny_event_wait(void *device, void *event, sb_error *err) {
+    struct tiny *tiny = tiny_enter(device);
+    (void)event;
+    sb_status status = tiny->on_event_wait ? tiny->on_event_wait(tiny->user) : SB_OK;
+    return status == SB_OK ? SB_OK : sb_backend_fail(err, status, 0, "asked to");
 }
 
 static void tiny_event_destroy(void *device, void *event) {

@@ -135,8 +135,11 @@ sb_status sb__streams_wait(sb_context *context, uint64_t users, sb_error *err) {
         sb__event_destroy(context, event);
         if (first == SB_OK)
             first = st;
-        if (slot < 0 || sb_context_device_status(context) != SB_OK)
+        if (slot < 0)
             return first;
+        st = sb__device_check(context, first == SB_OK ? err : NULL);
+        if (st != SB_OK) /* lost meanwhile: nobody waited for the rest */
+            return first == SB_OK ? st : first;
     }
 }
 
