@@ -23,6 +23,7 @@ c_steps() {
     step 'clang tsan: build' configure_and_build tsan tsan -DCMAKE_C_COMPILER=clang "${cuda_options[@]}"
     step 'clang tsan: tests of threads' run_ctest tsan -R '^(threads\.|unit\..*(_threads|mem_async)$)'
     step 'locks, orders and waits, each weakened' python3 tests/threads/weaken.py
+    step 'quarantine, all interleavings of a model' python3 tests/threads/model_quarantine.py
     if [ ${#cuda_options[@]} != 0 ]; then
         step 'clang tsan: CUDA on stand-ins' run_quick_ctest tsan -R '^(standin|gpu)'
         step 'CUDA declarations against NVIDIA headers' check_cuda_declarations

@@ -1,0 +1,249 @@
+#!/usr/bin/env python3
+"""Runs a model of quarantine through all of its interleavings.
+
+Threads queue a copy, give its storage up or write it, lose the device, end a
+tensor and trim, while waits fail and the device runs what is queued whenever
+it likes. Whatever happens, no copy runs on storage that was given back or is
+being written, and every loan comes back once when the device answers in the
+end. Each step of the rule, left out alone, must break that: the shortest way
+there is printed. The names are those of c/src/context and c/src/memory.
+"""
+
+import collections
+import itertools
+import sys
+
+FAILURES = 4  # waits and records that fail in one run, at most
+STEPS = {}  # of the rule, in the order in which they are first needed
+
+
+class Broken(Exception):
+    pass
+
+
+class World:
+    """One loan, one stream of the caller's, one memory, maybe a tensor on the same storage."""
+
+    def __init__(self, left_out, tensor):
+        self.left_out, self.failures = left_out, FAILURES
+        self.queue = 0  # copies to run
+        self.lost = self.pending = self.used = self.written = self.stayed = False
+        self.kept, self.back = False, 0  # in quarantine; how often the loan came back
+        self.holders, self.lease_used = 1 + tensor, False
+
+    def has(self, step):
+        STEPS[step] = True
+        return step != self.left_out
+
+    def run_copy(self):
+        if self.back:
+            raise Broken("a copy runs on storage that was given back")
+        if self.written:
+            raise Broken("a copy runs on storage that the caller writes")
+        self.queue -= 1
+
+
+# A thread yields before each call of the device and each lock, and is told whether that fails.
+def wait(w):
+    if (yield "wait") or (w.lost and not w.has("waits ask a lost device")):
+        return False
+    while w.queue:
+        w.run_copy()
+    return True
+
+
+def streams_over(w, step, used=True):
+    return not used or not w.has(step) or (yield from wait(w))
+
+
+def leave_in_use_unless_over(w, step):
+    if not (yield from streams_over(w, step)) and w.has("storage is marked as in use"):
+        w.used = True
+
+
+def transfer(w):
+    yield "copy"
+    if w.lost:
+        return
+    w.queue += 1
+    if not (yield "record") and not w.lost:
+        w.pending = True
+    else:
+        yield from leave_in_use_unless_over(w, "finish asks the stream")
+
+
+def settle(w):
+    if not w.pending:
+        return
+    over = yield from wait(w)
+    w.pending = False
+    if not over:
+        yield from leave_in_use_unless_over(w, "settle asks the stream")
+
+
+def storage_end(w, used):
+    over = yield from streams_over(w, "the end asks the streams", used)
+    w.kept = not over and w.has("quarantine takes what is not over")
+    w.back += not w.kept
+
+
+def lease_release(w, used):
+    w.lease_used |= used and w.has("users come to the lease")
+    w.holders -= 1
+    if not w.holders:
+        yield from storage_end(w, w.lease_used)
+
+
+def quarantine_ask(w):
+    yield "ask"
+    kept, w.kept = w.kept, False
+    if kept:
+        w.kept = not (yield from streams_over(w, "quarantine asks the streams"))
+        w.back += not w.kept
+
+
+def releases(w):
+    yield from transfer(w)
+    yield from settle(w)
+    yield from lease_release(w, w.used)
+
+
+def overwrites(w):
+    """Host storage that a copy may still write is replaced, or written by the caller."""
+    yield from transfer(w)
+    yield from settle(w)
+    w.used = not (yield from streams_over(w, "overwrite asks the streams", w.used))
+    if not w.used:
+        w.written = True
+        yield "write"
+        w.written = False
+    yield from lease_release(w, w.used)
+
+
+def loses(w):
+    yield "lose"
+    w.lost = True
+    yield from wait(w)  # whatever it says
+
+
+def ends_tensor(w):
+    yield "tensor"
+    yield from lease_release(w, False)
+
+
+def asks_once(step):
+    def end(w):
+        w.failures = 0  # the device answers
+        yield "answer"
+        if w.has(step):
+            yield from quarantine_ask(w)
+    return end
+
+
+def ends_context(w):
+    yield "end"
+    answers = w.failures == 0
+    if w.has("the end of a context asks"):
+        yield from quarantine_ask(w)
+    w.stayed = w.kept and w.has("a context stays for its quarantine")
+    if w.kept and not w.stayed:
+        raise Broken("the device is closed under what is in quarantine")
+    if w.stayed and answers:
+        raise Broken("a context stays although its device answers")
+    w.failures = 0  # the device answers
+    yield "answer"
+    if w.stayed and w.has("contexts that stayed are asked"):
+        yield from quarantine_ask(w)
+
+
+ENDS = [asks_once("synchronise asks"), asks_once("trim asks"), asks_once("release asks"),
+        ends_context]
+SCENES = [[releases, quarantine_ask], [releases, loses], [releases, ends_tensor],
+          [overwrites, quarantine_ask], [overwrites, loses], [releases, loses, quarantine_ask]]
+
+
+class Run:  # a world in which the moves of a path were made
+    def __init__(self, threads, end, left_out, path):
+        self.world, self.end, self.story = World(left_out, ends_tensor in threads), end, []
+        self.threads = [self.start(thread) for thread in threads]
+        for move in path:
+            self.make(*move)
+
+    def start(self, thread):
+        generator = thread(self.world)
+        return [generator, next(generator)]
+
+    def make(self, who, fails):
+        if who == "device":
+            self.story.append("the device runs the copy")
+            self.world.run_copy()
+            return
+        generator, at = self.threads[who]
+        self.story.append(f"{generator.__name__}: {at}{' fails' if fails else ''}")
+        self.world.failures -= fails
+        try:
+            self.threads[who][1] = generator.send(fails)
+        except StopIteration:
+            self.threads[who][1] = None
+        if self.end and all(at is None for _, at in self.threads):
+            self.threads, self.end = [self.start(self.end)], None
+
+    def moves(self):
+        device = [("device", False)] if self.world.queue else []
+        alive = [(who, at) for who, (_, at) in enumerate(self.threads) if at]
+        return device + [(who, False) for who, _ in alive] + [
+            (who, True) for who, at in alive if at in ("wait", "record") and self.world.failures]
+
+    def key(self):
+        frames = []
+        for generator, at in self.threads:
+            while at and generator:
+                frame = generator.gi_frame
+                rest = {name: value for name, value in frame.f_locals.items() if name != "w"}
+                frames.append((generator.__name__, frame.f_lasti, repr(rest)))
+                generator = generator.gi_yieldfrom
+            frames.append(None)
+        return repr(vars(self.world)), tuple(frames), self.end
+
+
+def explore(left_out, threads, end):
+    """The number of states, and the shortest story of a broken one."""
+    seen, paths = set(), collections.deque([()])
+    while paths:
+        path = paths.popleft()
+        run = Run(threads, end, left_out, path[:-1])
+        try:
+            for move in path[-1:]:
+                run.make(*move)
+            moves = run.moves()
+            if not moves and run.world.back != 1:
+                raise Broken(f"a loan came back {run.world.back} times")
+        except Broken as broken:
+            return len(seen), [*run.story, str(broken)]
+        key = run.key()
+        if key not in seen:
+            seen.add(key)
+            paths.extend(path + (move,) for move in moves)
+    return len(seen), None
+
+
+def explore_all(left_out=None):
+    results = [explore(left_out, *scene) for scene in itertools.product(SCENES, ENDS)]
+    stories = [story for _, story in results if story]
+    return sum(states for states, _ in results), min(stories, key=len, default=None)
+
+
+def main():
+    states, story = explore_all()
+    if story:
+        sys.exit("model_quarantine: the rule is broken:\n  " + "\n  ".join(story))
+    print(f"{states} states hold")
+    for step in list(STEPS):
+        story = explore_all(step)[1]
+        if not story:
+            sys.exit(f"model_quarantine: nothing breaks without this: {step}")
+        print(f"left out: {step}\n  " + "\n  ".join(story))
+
+
+if __name__ == "__main__":
+    main()
