@@ -373,7 +373,9 @@ after a failure of another slot.*/
             err: *mut sb_error,
         ) -> sb_status,
     >,
-    ///Makes later work on `stream` wait for the event; the host does not.
+    /**Makes later work on `stream` wait for the event; the host does not. Also where the
+wait fails later on: work behind it does not run before the event is complete, since
+memory is given back on a stream that waits for its last users.*/
     pub stream_wait: ::core::option::Option<
         unsafe extern "C" fn(
             device: *mut ::core::ffi::c_void,
@@ -1285,7 +1287,8 @@ pub const SB_SIM_OP_COUNT: i32 = 17;
 OUT_OF_MEMORY) and has done nothing*/
 pub const SB_SIM_FAIL_NOW: i32 = 0;
 /**the call succeeds; its work is not done and whoever waits for it
-gets DEVICE_FAILURE. For a call that queues nothing: as NOW*/
+gets DEVICE_FAILURE. STREAM_WAIT holds its stream back all the same.
+For a call that queues nothing: as NOW*/
 pub const SB_SIM_FAIL_LATER: i32 = 1;
 ///the call and every later one return DEVICE_LOST
 pub const SB_SIM_FAIL_STICKY: i32 = 2;
@@ -1717,8 +1720,8 @@ was passed to an `_on` function. Forgetting an unknown stream is fine.
 * context \[nullable\] the built-in one, which has no device
 * stream \[borrowed\]
 
-Errors: NO_DEVICE, UNSUPPORTED (the stream is being captured), DEVICE_FAILURE, DEVICE_LOST,
-FORKED.*/
+Errors: NO_DEVICE, UNSUPPORTED (the stream is being captured), DEVICE_FAILURE, FORKED,
+DEVICE_LOST (the stream is forgotten all the same, and its work is over).*/
     pub fn sb_context_forget_stream(
         context: *mut sb_context,
         stream: sb_stream,

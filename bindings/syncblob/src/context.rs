@@ -97,7 +97,8 @@ impl Context {
     /// and drops it from their users: to be called before it is destroyed.
     ///
     /// # Errors
-    /// [`NoDevice`](crate::ErrorKind::NoDevice); a device that fails.
+    /// [`NoDevice`](crate::ErrorKind::NoDevice); a device that fails;
+    /// [`DeviceLost`](crate::ErrorKind::DeviceLost): the stream is forgotten all the same.
     pub fn forget_stream(&self, stream: Stream<'_>) -> Result<()> {
         // SAFETY: NULL and live contexts are allowed; the stream is live.
         check(|err| unsafe {
@@ -119,7 +120,8 @@ impl Context {
         Ok(Stats::from_c(&raw))
     }
 
-    /// Waits until the library's work on the device is done.
+    /// Waits until the library's work on the device is done, and gives back what is in
+    /// quarantine and over by then.
     ///
     /// # Errors
     /// A device that fails.
@@ -137,7 +139,7 @@ impl Context {
         self.synchronize()
     }
 
-    /// Gives cached memory back.
+    /// Gives cached memory back, and what is in quarantine and over by now.
     pub fn trim(&self) {
         // SAFETY: NULL and live contexts are allowed.
         unsafe { sys::sb_context_trim(self.as_ptr()) }
@@ -468,4 +470,9 @@ stats! {
     host_copies,
     /// Their bytes.
     host_copy_bytes,
+    /// Given up, but kept until the device says that its work on them is over; also in
+    /// the live figures above.
+    quarantined_bytes,
+    /// Of the whole process: what contexts that have ended keep in quarantine.
+    leaked_bytes,
 }

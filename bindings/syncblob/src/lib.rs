@@ -108,11 +108,15 @@
 //! promise: that nobody else writes what it points to, nor reads it unless it is
 //! read-only, which is lent as such.
 //!
-//! *Queued copies.* The library waits for them before it frees, replaces, writes or
-//! hands out what they work on, and before a deleter runs. [`Pending`] is a
-//! convenience: that it is dropped is nowhere relied on. A [`Stream`] borrows what
-//! keeps it alive and is used with memories of its own context, which forgets it
-//! first; or it is the promise of who made it from a raw handle.
+//! *Queued copies.* The library frees, replaces, writes or hands out what they work
+//! on, and drops its owner, only after the device has said that they are over. That a
+//! wait failed, or that the device is lost, is no such word: memory of which nothing
+//! better is known stays in quarantine ([`Stats::quarantined_bytes`]) until the device
+//! answers, if need be for ever, and what a context needs for that stays with it
+//! ([`Stats::leaked_bytes`]). [`Pending`] is a convenience: that it is dropped is
+//! nowhere relied on. A [`Stream`] borrows what keeps it alive and is used with
+//! memories of its own context, which forgets it first; or it is the promise of who
+//! made it from a raw handle.
 //!
 //! *`Send` and `Sync`.* The library keeps no state per thread; contexts, memories,
 //! blobs and models may be used and released on any thread. Calls on a const

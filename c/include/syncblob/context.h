@@ -14,6 +14,7 @@
  * trimmed and a memory of it is released. If the last owner lets go of the context
  * first, the context stays: it goes, with what it kept, once the device answers
  * when any context is trimmed or ends (sb_stats::leaked_bytes until then).
+ * Its allocator and backend are called until then.
  */
 #ifndef SYNCBLOB_CONTEXT_H
 #define SYNCBLOB_CONTEXT_H
