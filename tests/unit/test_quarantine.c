@@ -261,6 +261,50 @@ static void a_context_that_ends_leaves_what_it_cannot_give_back(void **state) {
     rig_close(&other);
 }
 
+struct owner {
+    struct lent lent;
+    sb_context *context;
+};
+
+static void end_owner(void *user, void *ptr) {
+    struct owner *owner = user;
+    lent_deleter(&owner->lent, ptr);
+    sb_context_release(owner->context);
+}
+
+/* What is lent may hold on to the context; then nobody is left who could ask. */
+static void a_loan_that_owns_its_context_comes_back(void **state) {
+    (void)state;
+    struct rig rig;
+    struct owner owner;
+    sb_error err;
+    const void *in;
+    void *out;
+    sb_mem *mem;
+    rig_open(&rig, "sim:0", 0);
+    owner = (struct owner){lend_host(BYTES, LENT), sb_context_retain(rig.context)};
+    owner.lent.taken = true;
+    assert_ok(sb_mem_create(rig.context, BYTES, &mem, &err));
+    assert_ok(sb_mem_set_cpu(mem, owner.lent.ptr, BYTES, 0, end_owner, &owner, &err));
+    assert_ok(sb_mem_mutable_gpu_data(mem, &out, &err));
+    lazy(&rig);
+    fail_run(&rig, SB_SIM_ANY, 2, 16); /* the copy is queued */
+    assert_status(SB_ERR_DEVICE_FAILURE, sb_mem_cpu_data(mem, &in, &err));
+    sb_mem_release(mem);
+    sb_context_release(rig.context);
+    assert_int_equal(owner.lent.deleted, 0);
+    for (int i = 0; i < 8; i++) { /* until the faults are used up */
+        struct rig other;
+        rig_open(&other, NULL, 0);
+        sb_context_release(other.context);
+        counting_allocator_assert_clean(&other.counting);
+    }
+    assert_int_equal(owner.lent.deleted, 1);
+    assert_true(lent_holds(&owner.lent, TAKEN));
+    counting_allocator_assert_clean(&rig.counting);
+    lent_free(&owner.lent);
+}
+
 /* --- every call, in every state, with several failures in a row ----------------------------------
  */
 
@@ -397,6 +441,7 @@ int main(void) {
         cmocka_unit_test(a_tensor_ends_after_the_work_on_streams_that_the_memory_knew),
         cmocka_unit_test(a_stream_of_a_lost_device_is_forgotten),
         cmocka_unit_test(a_context_that_ends_leaves_what_it_cannot_give_back),
+        cmocka_unit_test(a_loan_that_owns_its_context_comes_back),
         cmocka_unit_test(no_loan_is_given_back_in_use_however_many_calls_fail),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1738,7 +1738,8 @@ Errors: ABI_MISMATCH (struct_size is no version's).*/
         err: *mut sb_error,
     ) -> sb_status;
     /**Gives cached memory back, and what is in quarantine if the device has let go of it by now, for
-which it waits; pointers in use stay valid. * context \[nullable\]*/
+which it waits; pointers in use stay valid. Asks all contexts of the process that have something
+in quarantine. * context \[nullable\]*/
     pub fn sb_context_trim(context: *mut sb_context);
     /**Frees bytes that a function of this library gave as \[owned\] bytes.
 * bytes \[owned, nullable\]*/

@@ -200,7 +200,8 @@ typedef struct sb_stats {
 SB_API sb_status sb_context_stats(const sb_context *context, sb_stats *out, sb_error *err);
 
 /** Gives cached memory back, and what is in quarantine if the device has let go of it by now, for
- *  which it waits; pointers in use stay valid. @param context [nullable] */
+ *  which it waits; pointers in use stay valid. Asks all contexts of the process that have something
+ *  in quarantine. @param context [nullable] */
 SB_API void sb_context_trim(sb_context *context);
 
 /** Frees bytes that a function of this library gave as [owned] bytes.

@@ -198,13 +198,8 @@ static sb_status alloc_context(const sb_context_options *o, sb_context **out, sb
     return SB_OK;
 }
 
-void sb__context_end(sb_context *context) {
-    sb__quarantine_ask(context);
+static void end(sb_context *context) {
     sb__cache_trim(context);
-    if (!sb__quarantine_is_empty(context) && sb__context_is_ours(context)) {
-        sb__quarantine_stay(context);
-        return;
-    }
     if (context->has_device && sb__context_is_ours(context))
         context->backend.close(context->device);
     sb__streams_free(context);
@@ -245,7 +240,7 @@ sb_status sb_context_create(const sb_context_options *options, sb_context **out,
     if (strcmp(device, "cpu") != 0)
         st = open_device(context, &o, device, err);
     if (st != SB_OK) {
-        sb__context_end(context);
+        end(context);
         return st;
     }
     *out = context;
@@ -258,19 +253,27 @@ sb_context *sb_context_retain(sb_context *context) {
     return context;
 }
 
+int64_t sb__context_let_go(sb_context *context) {
+    int64_t left = atomic_fetch_sub_explicit(&context->refs, 1, memory_order_acq_rel) - 1;
+    if (left == 0)
+        end(context);
+    return left;
+}
+
+/* Quarantine may be the owner that is left. */
 void sb_context_release(sb_context *context) {
     if (!context || context == &builtin)
         return;
-    if (atomic_fetch_sub_explicit(&context->refs, 1, memory_order_acq_rel) == 1) {
-        sb__quarantine_ask_stayed();
-        sb__context_end(context);
-    }
+    bool waits = !sb__quarantine_is_empty(context);
+    int64_t left = sb__context_let_go(context);
+    if (left == 0 || (left == 1 && waits))
+        sb__quarantine_ask_all();
 }
 
 void sb_context_trim(sb_context *context) {
     context = sb__context(context);
     sb__quarantine_ask(context); /* first: what it gives back may go to the cache */
-    sb__quarantine_ask_stayed();
+    sb__quarantine_ask_all();
     sb__cache_trim(context);
 }
 

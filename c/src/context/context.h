@@ -7,7 +7,7 @@
                                allocator and of the backend, but no deleter and
                                no parallel_for
      2. streams.lock           under it run event_record and stream_synchronize
-        cache.lock, quarantine.lock, and that of the contexts that stayed behind:
+        cache.lock, quarantine.lock, and that of the contexts that wait:
                                under them runs nothing
      3. a backend's own locks  the simulated device has one, recursive, under
                                which kernels run; they call sb_sim_address alone
@@ -15,7 +15,8 @@
    A handler of fork takes none. In a forked child another thread may have left
    any of them locked: there the lock of a memory is taken only if it is not
    held by a thread of the parent's (sb__lock), cache.lock only if it is free,
-   the others never. */
+   that of the contexts that wait is made anew with their list, the others are
+   never taken. */
 #ifndef SB_CONTEXT_CONTEXT_H
 #define SB_CONTEXT_CONTEXT_H
 
@@ -99,15 +100,16 @@ struct sb_context {
 
     struct sb__streams streams;
     struct sb__quarantine quarantine;
-    sb_context *next_stayed; /* of a context that ended with something in quarantine */
+    sb_context *next_waiting; /* of contexts with something in quarantine */
 };
 
 enum sb__direction { SB__UPLOAD, SB__DOWNLOAD, SB__DEVICE_COPY, SB__HOST_COPY };
 
 /* `context`, or the built-in one for NULL. */
 sb_context *sb__context(const sb_context *context);
-/* Frees a context without owners, unless its device holds on to something of it. */
-void sb__context_end(sb_context *context);
+/* One owner less; the last one frees it. Returns how many are left. Unlike sb_context_release it
+   asks no quarantine, so that nothing waits and no deleter runs. */
+int64_t sb__context_let_go(sb_context *context);
 /* What the caller gave: NULL for the built-in one. */
 sb_context *sb__context_public(sb_context *context);
 /* The limits of a read: `limits` (may be NULL) over the context's, every member filled in. */
@@ -240,10 +242,12 @@ void sb__quarantine_put(sb_context *context, struct sb__quarantined *entry);
 /* Gives back what is over by now. Waits; no lock may be held, since deleters run. */
 void sb__quarantine_ask(sb_context *context);
 bool sb__quarantine_is_empty(const sb_context *context);
-/* A context without owners stays until its quarantine is empty; asks all such contexts. */
-void sb__quarantine_stay(sb_context *context);
-void sb__quarantine_ask_stayed(void);
+/* Asks all contexts of the process that wait: whoever let go of one is not there to ask. */
+void sb__quarantine_ask_all(void);
+/* Of contexts that nobody else owns. */
 uint64_t sb__quarantine_leaked(void);
+/* In the child of a fork: what waits there is the parent's. */
+void sb__quarantine_forked(void);
 
 /* --- backends ------------------------------------------------------------------ */
 

@@ -10,6 +10,7 @@ sb__counter sb__fork_generation = 1;
 
 static void forked(void) {
     (void)sb__counter_add(&sb__fork_generation, 1);
+    sb__quarantine_forked();
 }
 
 static void watch_once(void) {

@@ -1,16 +1,67 @@
 /* What was given up while the device may still be using it. Storage goes back
    only once the work that may touch it is proven over; until then it waits
    here, counts as live, and is asked for again at every synchronise, trim and
-   release. A context that ends before its device answers stays behind with
-   what it keeps; whichever context is trimmed or ends next asks for it again. */
+   release. Whoever let go of the context may have been the last who could ask,
+   or what waits may itself own the context: so a list of all contexts that
+   wait retains each, and is asked whenever a context is trimmed or ends. */
 #include "context/context.h"
 
-static sb__counter leaked; /* bytes that contexts stayed behind with */
-static pthread_mutex_t stayed_lock = PTHREAD_MUTEX_INITIALIZER;
-static sb_context *stayed; /* contexts that nobody owns any more, by next_stayed */
+static pthread_mutex_t waiting_lock = PTHREAD_MUTEX_INITIALIZER;
+static sb_context *waiting; /* by next_waiting */
+static sb__counter waiting_count;
+
+void sb__quarantine_forked(void) {
+    waiting_lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
+    waiting = NULL; /* the parent's */
+    sb__counter_subtract(&waiting_count, sb__counter_read(&waiting_count));
+}
+
+/* Where the list leads to it, or ends. Under the lock. */
+static sb_context **link_to(const sb_context *context) {
+    sb_context **link = &waiting;
+    while (*link && *link != context)
+        link = &(*link)->next_waiting;
+    return link;
+}
+
+static void unlink_at(sb_context **link) {
+    *link = (*link)->next_waiting;
+    sb__counter_subtract(&waiting_count, 1);
+}
+
+static void enlist(sb_context *context) {
+    pthread_mutex_lock(&waiting_lock);
+    sb_context **link = link_to(context);
+    if (!*link) {
+        *link = sb_context_retain(context);
+        context->next_waiting = NULL;
+        (void)sb__counter_add(&waiting_count, 1);
+    }
+    pthread_mutex_unlock(&waiting_lock);
+}
+
+/* The caller owns the context, too. */
+static void delist(sb_context *context) {
+    pthread_mutex_lock(&waiting_lock);
+    sb_context **link = link_to(context);
+    bool leaves = *link && sb__quarantine_is_empty(context);
+    if (leaves)
+        unlink_at(link);
+    pthread_mutex_unlock(&waiting_lock);
+    if (leaves)
+        (void)sb__context_let_go(context);
+}
 
 uint64_t sb__quarantine_leaked(void) {
-    return sb__counter_read(&leaked);
+    uint64_t bytes = 0;
+    if (!sb__counter_read(&waiting_count))
+        return 0;
+    pthread_mutex_lock(&waiting_lock);
+    for (const sb_context *context = waiting; context; context = context->next_waiting)
+        if (atomic_load_explicit(&context->refs, memory_order_relaxed) == 1)
+            bytes += sb__counter_read(&context->quarantine.bytes);
+    pthread_mutex_unlock(&waiting_lock);
+    return bytes;
 }
 
 static void push(struct sb__quarantine *quarantine, struct sb__quarantined *entry) {
@@ -22,6 +73,7 @@ static void push(struct sb__quarantine *quarantine, struct sb__quarantined *entr
 
 void sb__quarantine_put(sb_context *context, struct sb__quarantined *entry) {
     (void)sb__counter_add(&context->quarantine.bytes, entry->bytes);
+    enlist(context);
     push(&context->quarantine, entry);
 }
 
@@ -45,32 +97,27 @@ void sb__quarantine_ask(sb_context *context) {
         sb__counter_subtract(&quarantine->bytes, entry->bytes);
         entry->give_back(entry);
     }
+    if (sb__quarantine_is_empty(context))
+        delist(context);
 }
 
 bool sb__quarantine_is_empty(const sb_context *context) {
     return !sb__counter_read(&context->quarantine.bytes);
 }
 
-void sb__quarantine_stay(sb_context *context) {
-    (void)sb__counter_add(&leaked, sb__counter_read(&context->quarantine.bytes));
-    pthread_mutex_lock(&stayed_lock);
-    context->next_stayed = stayed;
-    stayed = context;
-    pthread_mutex_unlock(&stayed_lock);
-}
-
-/* Each is taken out of the list before it is asked, so that nobody else asks it meanwhile. Whoever
-   finds the list busy leaves it to the other; in a forked child nobody may be there. */
-void sb__quarantine_ask_stayed(void) {
-    if (!sb__counter_read(&leaked) || pthread_mutex_trylock(&stayed_lock) != 0)
-        return;
-    sb_context *next = stayed;
-    stayed = NULL;
-    pthread_mutex_unlock(&stayed_lock);
-    while (next) {
-        sb_context *context = next;
-        next = context->next_stayed;
-        sb__counter_subtract(&leaked, sb__counter_read(&context->quarantine.bytes));
-        sb__context_end(context);
+/* Each is taken out of the list before it is asked, since that runs deleters. */
+void sb__quarantine_ask_all(void) {
+    for (uint64_t left = sb__counter_read(&waiting_count); left > 0; left--) {
+        pthread_mutex_lock(&waiting_lock);
+        sb_context *context = waiting;
+        if (context)
+            unlink_at(&waiting);
+        pthread_mutex_unlock(&waiting_lock);
+        if (!context)
+            return;
+        sb__quarantine_ask(context);
+        if (!sb__quarantine_is_empty(context))
+            enlist(context);
+        (void)sb__context_let_go(context);
     }
 }
