@@ -201,7 +201,7 @@ fn a_tensor_s_storage_outlives_the_work_that_the_memory_knew_of() {
         let null = ptr::null_mut();
         assert_eq!(sys::sb_mem_evict_gpu(memory.as_ptr(), null), sys::SB_OK);
         sim(&context).set_schedule(Schedule::Lazy).unwrap();
-        let (user, on) = ((&raw mut kernel).cast(), stream.as_stream().as_raw());
+        let (user, on) = ((&raw mut kernel).cast(), stream.as_stream().as_raw().cast());
         assert_eq!(sys::sb_sim_launch(context.as_ptr(), on, Some(run), user, null), sys::SB_OK);
     }
     drop((blob, memory, tensor));
