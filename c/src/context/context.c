@@ -271,10 +271,8 @@ void sb_context_release(sb_context *context) {
 }
 
 void sb_context_trim(sb_context *context) {
-    context = sb__context(context);
-    sb__quarantine_ask(context); /* first: what it gives back may go to the cache */
-    sb__quarantine_ask_all();
-    sb__cache_trim(context);
+    sb__quarantine_ask_all(); /* first: what it gives back may go to the cache */
+    sb__cache_trim(sb__context(context));
 }
 
 const char *sb_context_device(const sb_context *context) {
