@@ -127,6 +127,91 @@ static void storage_that_a_copy_may_still_write_is_not_given_out(void **state) {
     rig_close(&rig);
 }
 
+/* A copy to the host of which nobody can tell whether it is over: it has no event, and its stream
+   cannot be waited for. */
+static void pull_and_lose_track(struct rig *rig, sb_mem *mem, sb_stream stream) {
+    sb_error err;
+    lazy(rig);
+    fail_no_more(rig);
+    for (int i = 2; i <= 4; i++) /* the first is that of the order before it */
+        assert_ok(sb_sim_fail_also(rig->context, SB_SIM_EVENT_RECORD, i, SB_SIM_FAIL_NOW, &err));
+    for (int i = 1; i <= 8; i++)
+        assert_ok(
+            sb_sim_fail_also(rig->context, SB_SIM_STREAM_SYNCHRONIZE, i, SB_SIM_FAIL_NOW, &err));
+    assert_status(SB_ERR_DEVICE_FAILURE, sb_mem_async_cpu_pull(mem, stream, &err));
+    fail_no_more(rig);
+}
+
+static void device_storage_outlives_a_copy_that_may_still_read_it(void **state) {
+    (void)state;
+    struct rig rig;
+    struct lent host;
+    sb_error err;
+    rig_open(&rig, "sim:0", 0);
+    sb_stream stream = new_stream(&rig);
+    sb_mem *mem = at_device(&rig, &host);
+    struct lent first = lend_device(rig.context, BYTES, CURRENT);
+    struct lent second = lend_device(rig.context, BYTES, LENT);
+    first.taken = true;
+    assert_ok(sb_mem_set_gpu(mem, first.ptr, BYTES, 0, lent_deleter, &first, &err));
+    pull_and_lose_track(&rig, mem, stream);
+    assert_ok(sb_mem_set_gpu(mem, second.ptr, BYTES, 0, lent_deleter, &second, &err));
+    assert_int_equal(first.deleted, 1);
+    assert_true(lent_holds(&host, CURRENT)); /* copied before that loan came back */
+    sb_mem_release(mem);
+    end_stream(&rig, stream);
+    lent_free(&host);
+    lent_free(&first);
+    lent_free(&second);
+    rig_close(&rig);
+}
+
+/* Read-only storage is not written: the copy went to new storage, which the memory did not get. */
+static void new_storage_is_kept_while_a_copy_may_write_it(void **state) {
+    (void)state;
+    struct rig rig;
+    struct lent host = lend_host(BYTES, LENT);
+    sb_error err;
+    sb_mem *mem;
+    void *out;
+    rig_open(&rig, "sim:0", 0);
+    sb_stream stream = new_stream(&rig);
+    assert_ok(sb_mem_create(rig.context, BYTES, &mem, &err));
+    assert_ok(sb_mem_set_cpu(mem, host.ptr, BYTES, SB_READ_ONLY, lent_deleter, &host, &err));
+    assert_ok(sb_mem_mutable_gpu_data(mem, &out, &err));
+    pull_and_lose_track(&rig, mem, stream);
+    assert_int_equal(rig_stats(&rig).quarantined_bytes, BYTES);
+    sb_context_trim(rig.context);
+    assert_int_equal(rig_stats(&rig).quarantined_bytes, 0);
+    sb_mem_release(mem);
+    assert_true(lent_holds(&host, LENT));
+    end_stream(&rig, stream);
+    lent_free(&host);
+    rig_close(&rig);
+}
+
+static void a_memory_that_is_released_asks_for_others(void **state) {
+    (void)state;
+    struct rig rig;
+    struct lent lent;
+    sb_error err;
+    sb_mem *other;
+    const void *in;
+    rig_open(&rig, "sim:0", 0);
+    assert_ok(sb_mem_create(rig.context, BYTES, &other, &err));
+    sb_mem *mem = at_device(&rig, &lent);
+    lazy(&rig);
+    fail_run(&rig, SB_SIM_ANY, 2, 16); /* the copy is queued */
+    assert_status(SB_ERR_DEVICE_FAILURE, sb_mem_cpu_data(mem, &in, &err));
+    sb_mem_release(mem);
+    assert_int_equal(lent.deleted, 0);
+    fail_no_more(&rig);
+    sb_mem_release(other);
+    assert_int_equal(lent.deleted, 1);
+    lent_free(&lent);
+    rig_close(&rig);
+}
+
 static void device_memory_outlives_the_work_that_could_not_be_ordered(void **state) {
     (void)state;
     struct rig rig;
@@ -436,6 +521,9 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_buffer_is_kept_while_nobody_can_tell_that_a_copy_is_over),
         cmocka_unit_test(storage_that_a_copy_may_still_write_is_not_given_out),
+        cmocka_unit_test(device_storage_outlives_a_copy_that_may_still_read_it),
+        cmocka_unit_test(new_storage_is_kept_while_a_copy_may_write_it),
+        cmocka_unit_test(a_memory_that_is_released_asks_for_others),
         cmocka_unit_test(device_memory_outlives_the_work_that_could_not_be_ordered),
         cmocka_unit_test(device_memory_outlives_the_work_that_a_failing_wait_was_for),
         cmocka_unit_test(a_tensor_ends_after_the_work_on_streams_that_the_memory_knew),
