@@ -411,12 +411,16 @@ static void touch(struct worker *w, struct object *o) {
 static void tend_context(struct worker *w) {
     sb_context *context = w->round->rig.context;
     struct lane *lane = &w->round->lanes[draw(&w->random, STREAMS)];
-    switch (draw(&w->random, 3)) {
+    sb_stats stats = SB_STATS_INIT;
+    switch (draw(&w->random, 4)) {
     case 0:
         sb_context_trim(context);
         break;
     case 1:
         (void)is_ok(w->round, sb_context_synchronize(context, NULL));
+        break;
+    case 2:
+        expect(w->round, sb_context_stats(context, &stats, NULL) == SB_OK);
         break;
     default:
         (void)pthread_rwlock_wrlock(&lane->lock);

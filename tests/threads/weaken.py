@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Shows that the tests notice when a lock, a memory order or a wait is missing.
+"""Shows that the tests notice when a lock, an order, a wait or a step of quarantine is missing.
 
 In a copy of the sources each lock is removed, each memory order weakened to
-relaxed, each wait left out, one at a time; the test programs, built with
-ThreadSanitizer, must then fail. The sites are found by pattern in
-c/src/context, c/src/memory and c/src/blob. A site passes when a test fails;
-one that no test notices, or that cannot be built, fails.
+relaxed, each wait and each step that keeps storage in use left out, one at a
+time; the test programs, built with ThreadSanitizer, must then fail. The sites
+are found by pattern in c/src/context, c/src/memory and c/src/blob. A site
+passes when a test fails; one that no test notices, or that cannot be built, fails.
 """
 
 import argparse
@@ -33,6 +33,7 @@ PROGRAMS = {
     "order": ["threads.orders", "threads.dlpack"],
     "lock": ["threads.locks", "threads.dlpack"],
     "wait": ["threads.waits", "unit.mem_async", "unit.mem_rules", "faults.mem_faults"],
+    "quarantine": ["unit.quarantine", "threads.lost", "threads.faults"],
 }
 EVERYWHERE = ["unit.mem_threads", "unit.context", "unit.blob_copy", "unit.blob_arithmetic",
               "unit.mem_states", "threads.crossed", "threads.stress"]
@@ -109,6 +110,10 @@ def find_locks(path, text, code):
         for mutex, calls in held.items():
             spans = [(at, call_end(code, at), "0") for at in calls]
             yield Site("lock", path, text, calls[0], f"lock {mutex} removed", edit(text, spans))
+        calls = [start + m.start() for m in re.finditer(r"\bsb__(?:un)?lock\s*\(", code[start:end])]
+        if calls:
+            spans = [(at, call_end(code, at), "SB_OK") for at in calls]
+            yield Site("lock", path, text, calls[0], "lock of a memory removed", edit(text, spans))
 
 
 def find_once(path, text, code):
@@ -157,13 +162,44 @@ def find_waits(path, text, code):
                        edit(text, [(at, call_end(code, at), "SB_OK")]))
 
 
+# What keeps storage until its last use is over, and what stands there when it is left out.
+STEPS = [
+    (r"\b(?:sb__streams_over|is_slot_over|is_over)\s*\(", "true", "taken for over"),
+    (r"\b(?:leave_in_use|enlist|sb__quarantine_ask(?:_all)?)\s*\(", "(void)0",
+     "left out"),
+    (r"\bsb__lease_release\s*\(", None, "without users"),
+]
+WORDS = [
+    (r"(?:->|\.)users\s*(\|=[^;]*);", "+= 0", "users are not added"),
+    (r"\b(atomic_fetch_or_explicit\(&lease->users[^;]*);", "(void)0",
+     "users do not come to the lease"),
+    (r"\b(quarantine)\(&old", "give_back", "given back in place of quarantine"),
+    (r"\bCHECKED\((check_process),", "sb__device_check", "a lost device is not asked"),
+]
+
+
+def find_quarantine(path, text, code):
+    for start, end in functions(code):
+        for pattern, by, story in STEPS:
+            for m in re.finditer(pattern, code[start:end]):
+                at = start + m.start()
+                name, last = m[0].rstrip("( "), call_end(code, at)
+                without = by or f"{name}({arguments(code, at).rsplit(',', 1)[0]}, 0)"
+                yield Site("quarantine", path, text, at, f"{name} {story}",
+                           edit(text, [(at, last, without)]))
+        for pattern, by, story in WORDS:
+            for m in re.finditer(pattern, code[start:end]):
+                yield Site("quarantine", path, text, start + m.start(1), story,
+                           edit(text, [(start + m.start(1), start + m.end(1), by)]))
+
+
 def find_sites(source):
     for folder in FOLDERS:
         for file in sorted((source / folder).glob("*.[ch]")):
             text = file.read_text()
             code = blank(text)
             path = str(file.relative_to(source))
-            for find in (find_locks, find_once, find_orders, find_waits):
+            for find in (find_locks, find_once, find_orders, find_waits, find_quarantine):
                 yield from find(path, text, code)
 
 
