@@ -19,16 +19,15 @@ static uint32_t base;        /* where bytes[0] is in the source */
 static uint64_t number_read; /* by sb__wire_varint_contract */
 static const struct sb__path path = {NULL, "", -1, NULL};
 
-/* The window is in the source; of a source in memory it is all of that. */
+/* The window is in the source, be it in memory or in a file. */
 static bool is_kept(void) {
-    return reader.source == &source && reader.begin <= reader.end && reader.end <= source.size &&
-           (!source.bytes || (reader.begin == 0 && reader.end == source.size));
+    return reader.source == &source && reader.begin <= reader.end && reader.end <= source.size;
 }
 
 /* Any window, with `size` bytes from reader.at on in it if that is not 0. */
 static void move_window(uint32_t size) {
-    reader.begin = source.bytes ? 0 : any_u32();
-    reader.end = source.bytes ? source.size : any_u32();
+    reader.begin = any_u32();
+    reader.end = any_u32();
     assume(is_kept() && base <= reader.begin && reader.end <= base + NEAR);
     assume(size == 0 || (reader.begin <= reader.at && reader.at + size <= reader.end));
     reader.bytes = bytes + (reader.begin - base);
@@ -48,11 +47,18 @@ static uint32_t any_reader(void) {
     return end;
 }
 
-/* A failure was told, is one that bytes or a file can have, and left the reader in the message. */
+/* What fetch may fail with: what a source gives that is not in memory, and whoever is told how far
+   a call has come. */
+static bool is_of_source(sb_status st) {
+    return (!source.bytes && (st == SB_ERR_IO || st == SB_ERR_OUT_OF_MEMORY)) ||
+           ((!source.bytes || reader.progress) && st == SB_ERR_CANCELLED);
+}
+
+/* A failure was told, is one that bytes or a source can have, and left the reader in the
+   message. */
 static bool is_failure(sb_status st, uint32_t end) {
     return st == told && reader.at <= end && is_kept() &&
-           (st == SB_ERR_MALFORMED || st == SB_ERR_DATA_LIMIT ||
-            (st == SB_ERR_IO && !source.bytes));
+           (st == SB_ERR_MALFORMED || st == SB_ERR_DATA_LIMIT || is_of_source(st));
 }
 
 /* --- what the functions promise: claimed of each, then assumed where it is called ------------- */
@@ -86,10 +92,10 @@ static inline sb_status fetch_contract(struct sb__reader *of, uint32_t size, sb_
     (void)err;
     claim(of == &reader && size <= 8);
     claim(reader.at <= source.size && size <= source.size - reader.at);
-    if (!source.bytes && any_bool())
-        return told = SB_ERR_IO;
-    move_window(size);
-    return SB_OK;
+    const sb_status st = any_i32();
+    assume(st == SB_OK || is_of_source(st));
+    move_window(st == SB_OK ? size : 0);
+    return st == SB_OK ? SB_OK : (told = st);
 }
 
 static inline sb_status sb__wire_varint_contract(struct sb__reader *of, const struct sb__path *in,

@@ -1,6 +1,6 @@
-/* sb__reader_init, in_window, fetch: what fetch's callers rely on (fetch_contract in
-   wire_reader.h), with a window that is filled from a file of any size. How large the window is
-   matters only beside the eight bytes that are asked for at most.
+/* sb__reader_init, sb__reader_watch, in_window, fetch: what fetch's callers rely on (fetch_contract
+   in wire_reader.h), with a window on memory, or one that is filled from a file of any size. How
+   large the window is matters only beside the eight bytes that are asked for at most.
    --unwind 13: a window of twelve bytes */
 #include "proof.h"
 
@@ -12,6 +12,7 @@
 extern unsigned char bytes[24]; /* of a source in memory */
 extern struct sb__source source;
 extern struct sb__reader reader;
+static struct sb__progress *progress; /* somebody's, or nobody's */
 static uint32_t read_at;
 static size_t read_bytes;
 
@@ -25,37 +26,54 @@ sb_status sb__source_read(const struct sb__source *from, uint32_t offset, void *
     return any_bool() ? SB_OK : (told = SB_ERR_IO);
 }
 
+sb_status sb__progress_walked(struct sb__progress *of, uint32_t at, size_t size, sb_error *err) {
+    (void)err;
+    claim(of == progress && at == reader.end && size == reader.end - reader.begin);
+    return progress && any_bool() ? (told = SB_ERR_CANCELLED) : SB_OK;
+}
+
 #include "format/wire.c"
 
+/* What reader.bytes[0] is: the source's byte at reader.begin. */
+static bool is_window(void) {
+    return reader.begin <= reader.end && reader.end <= source.size &&
+           reader.bytes == (source.bytes ? bytes + reader.begin : reader.window);
+}
+
+static void make_reader(void) {
+    sb__reader_init(&reader, &source);
+    claim(reader.at == 0 && reader.source == &source && !reader.progress && is_window());
+    claim(reader.begin == 0 && reader.end == (source.bytes ? source.size : 0));
+    sb__reader_watch(&reader, progress);
+    claim(reader.at == 0 && reader.progress == progress && is_window());
+    claim(!progress || reader.end == 0); /* else it would not be told of them */
+}
+
 int main(void) {
+    static struct sb__progress theirs;
     const uint32_t size = any_u32();
+    progress = any_bool() ? &theirs : NULL;
     source.size = any_u32();
     source.bytes = any_bool() ? bytes : NULL;
     assume(source.size <= (source.bytes ? sizeof bytes : SB__MAX_MESSAGE_BYTES));
-    sb__reader_init(&reader, &source);
-    claim(reader.at == 0 && reader.source == &source);
-    claim(reader.begin == 0 && reader.end == (source.bytes ? source.size : 0));
-    if (!source.bytes) { /* wherever the window has been since */
-        reader.begin = any_u32();
-        reader.end = any_u32();
-        assume(reader.begin <= reader.end && reader.end <= source.size);
-        assume(reader.end - reader.begin <= SB__WINDOW_BYTES);
-    }
+    make_reader();
+    reader.begin = any_u32(); /* wherever the window has been since */
+    reader.end = any_u32();
+    assume(reader.begin <= reader.end && reader.end <= source.size);
+    assume(source.bytes || reader.end - reader.begin <= SB__WINDOW_BYTES);
+    if (source.bytes)
+        reader.bytes = bytes + reader.begin;
     reader.at = any_u32();
     assume(size <= 8 && reader.at <= source.size && size <= source.size - reader.at);
     const struct sb__reader before = reader;
     sb_status st = fetch(&reader, size, NULL);
-    claim(reader.at == before.at && reader.bytes == before.bytes);
-    claim(reader.begin <= reader.end && reader.end <= source.size);
+    claim(reader.at == before.at && reader.progress == progress);
     if (st != SB_OK) { /* nobody takes what is in the window for the file's */
-        claim(st == told && !source.bytes && reader.begin == reader.end);
+        claim(st == told && (reader.begin == reader.end || st == SB_ERR_CANCELLED));
         return 0;
     }
-    claim(reader.begin <= reader.at && reader.at + size <= reader.end);
+    claim(is_window() && reader.begin <= reader.at && reader.at + size <= reader.end);
     claim(in_window(&reader, reader.at, size));
-    claim((reader.begin == before.begin && reader.end == before.end) ||
+    claim((reader.begin == before.begin && reader.end == before.end) || source.bytes ||
           (reader.begin == read_at && reader.end - reader.begin == read_bytes));
-    if (size > 0)
-        claim(source.bytes ? &reader.bytes[reader.at] == bytes + reader.at
-                           : reader.bytes == reader.window);
 }

@@ -1,0 +1,44 @@
+/* read_watched: all bytes, piece by piece, in their order, each told of when it is there; a failure
+   ends it.
+   --unwind 5: three pieces and what is left; each is treated alike */
+#include "proof.h"
+
+#include "format/wire.h"
+
+static struct sb__source source;
+static struct sb__progress progress;
+static struct sb__reader reader = {.source = &source, .progress = &progress};
+static unsigned char to[4u << 20];
+static uint32_t begin;
+static size_t taken, said; /* bytes that were read; that were told of */
+static bool has_failed;
+
+sb_status sb__source_read(const struct sb__source *from, uint32_t offset, void *dst, size_t size,
+                          sb_error *err) {
+    (void)err;
+    claim(!has_failed && from == &source && size > 0 && taken == said);
+    claim(offset == begin + taken && dst == to + taken);
+    has_failed = any_bool();
+    taken += has_failed ? 0 : size;
+    return has_failed ? (told = SB_ERR_IO) : SB_OK;
+}
+
+sb_status sb__progress_walked(struct sb__progress *of, uint32_t at, size_t size, sb_error *err) {
+    (void)err;
+    claim(!has_failed && of == &progress && at == begin + taken);
+    said += size;
+    claim(said == taken && size <= 1u << 20);
+    has_failed = any_bool();
+    return has_failed ? (told = SB_ERR_CANCELLED) : SB_OK;
+}
+
+#include "format/wire.c"
+
+int main(void) {
+    const size_t size = any_size();
+    begin = any_u32();
+    assume(size <= sizeof to && begin <= SB__MAX_MESSAGE_BYTES - size);
+    const sb_status st = read_watched(&reader, begin, to, size, NULL);
+    claim((st == SB_OK) == !has_failed && (st == SB_OK || st == told));
+    claim(taken <= size && (st != SB_OK || said == size));
+}
