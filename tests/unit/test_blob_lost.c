@@ -176,6 +176,35 @@ static void bytes_left_on_the_device_are_out_of_reach(void **state) {
     rig_close(&rig);
 }
 
+/* A write on a stream was let out while the copy before it was pending: what it wrote went down
+   with the device, and the host's bytes from before are not taken for it. */
+static void what_a_stream_wrote_is_not_replaced_by_older_bytes(void **state) {
+    (void)state;
+    struct rig rig;
+    sb_error err;
+    sb_stream stream;
+    sb_mem *mem, *other;
+    void *out;
+    const void *in;
+    rig_open(&rig, "sim:0", 0);
+    assert_ok(sb_sim_stream_create(rig.context, &stream, &err));
+    assert_ok(sb_mem_create(rig.context, BYTES, &mem, &err));
+    assert_ok(sb_mem_create(rig.context, BYTES, &other, &err));
+    assert_ok(sb_mem_overwrite_cpu(mem, &out, &err));
+    memset(out, 0x11, BYTES);
+    assert_ok(sb_mem_mutable_gpu_data_on(mem, stream, &out, &err));
+    device_fill(rig.context, out, BYTES, 0x22);
+    device_fail(rig.context, SB_SIM_ANY, 1, SB_SIM_FAIL_STICKY);
+    assert_status(GONE, sb_mem_gpu_data(other, &in, &err));
+    for (int i = 0; i < 2; i++) {
+        assert_status(GONE, sb_mem_cpu_data(mem, &in, &err));
+        assert_int_equal(sb_mem_head(mem), SB_HEAD_AT_GPU);
+    }
+    sb_mem_release(mem);
+    sb_mem_release(other);
+    rig_close(&rig);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(lost_bytes_are_not_read),
@@ -183,6 +212,7 @@ int main(void) {
         cmocka_unit_test(the_other_memory_is_not_concerned),
         cmocka_unit_test(overwriting_brings_a_lost_blob_back),
         cmocka_unit_test(host_bytes_that_were_current_become_the_head),
+        cmocka_unit_test(what_a_stream_wrote_is_not_replaced_by_older_bytes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

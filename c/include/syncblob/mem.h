@@ -13,6 +13,10 @@
  * fetch it again. A message or file that is read into a blob with room for it
  * is a mutable call for the host.
  *
+ * A transfer that was queued and fails moves the head back to the side that the
+ * bytes came from; whoever waits for it first gets the failure, once, whichever
+ * call that is. What was written on the device since is gone then.
+ *
  * In the lists of errors UNINITIALIZED is a LOST memory, unless more is said. In
  * a forked child FORKED also stands for host bytes that a CUDA device has
  * page-locked, and for a memory that another thread was changing at the fork.

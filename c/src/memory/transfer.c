@@ -74,6 +74,13 @@ static bool has_copied(sb_mem *mem, sb_status first) {
                               sb__event_wait(mem->context, mem->event, NULL) == SB_OK);
 }
 
+/* The side that the bytes came from, unless a write that was let out since has made newer ones,
+   which went down with the device. */
+static int32_t head_after_failure(const sb_mem *mem, sb_status st) {
+    bool wrote = sb__head(mem) == SB_HEAD_AT_GPU && mem->fallback == SB_HEAD_AT_CPU;
+    return wrote && st == SB_ERR_DEVICE_LOST ? SB_HEAD_AT_GPU : mem->fallback;
+}
+
 sb_status sb__settle(sb_mem *mem, sb_error *err) {
     int32_t side = mem->pending, slot = mem->pending_slot;
     if (side < 0)
@@ -87,7 +94,7 @@ sb_status sb__settle(sb_mem *mem, sb_error *err) {
     mem->pending = -1;
     if (copied && side == SB_SIDE_CPU) /* it came after the writer's work, so that is done too */
         mem->writer = -1;
-    sb__publish(mem, copied ? sb__head(mem) : mem->fallback);
+    sb__publish(mem, copied ? sb__head(mem) : head_after_failure(mem, st));
     if (!copied && st != SB_ERR_DEVICE_LOST && !sb__streams_over(mem->context, sb__slot_bit(slot)))
         leave_in_use(mem, NULL, slot);
     return st;
