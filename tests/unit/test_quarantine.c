@@ -4,6 +4,8 @@
 #include "blobs.h"
 #include "scene.h"
 
+#include "context/context.h"
+
 #include <syncblob/dlpack.h>
 
 #include <string.h>
@@ -390,6 +392,34 @@ static void a_loan_that_owns_its_context_comes_back(void **state) {
     lent_free(&owner.lent);
 }
 
+/* Waiting for the legacy default stream is not waiting for the library's own. */
+static void a_loan_of_the_device_outlives_work_on_the_library_s_stream(void **state) {
+    (void)state;
+    struct rig rig;
+    sb_error err;
+    sb_mem *mem;
+    rig_open(&rig, "sim:0", 0);
+    struct lent lent = lend_device(rig.context, BYTES, LENT);
+    lent.taken = true;
+    assert_ok(sb_mem_create(rig.context, BYTES, &mem, &err));
+    assert_ok(sb_mem_set_gpu(mem, lent.ptr, BYTES, 0, lent_deleter, &lent, &err));
+    lazy(&rig);
+    const int waits[] = {1, 3, 4}; /* for the zeros; in the loss of the device, the own stream */
+    for (int i = 0; i < 3; i++)
+        assert_ok(sb_sim_fail_also(rig.context, SB_SIM_STREAM_SYNCHRONIZE, waits[i],
+                                   SB_SIM_FAIL_NOW, &err));
+    assert_status(SB_ERR_DEVICE_LOST, sb_mem_clear(mem, &err));
+    sb_mem_release(mem);
+    (void)sb_context_synchronize(rig.context, &err);
+    sb_context_trim(rig.context);
+    assert_int_equal(lent.deleted, 1);
+    sb_stream own = rig.context->stream;
+    assert_ok(rig.context->backend.stream_synchronize(rig.context->device, own, &err));
+    assert_true(lent_holds(&lent, TAKEN));
+    lent_free(&lent);
+    rig_close(&rig);
+}
+
 /* --- every call, in every state, with several failures in a row ----------------------------------
  */
 
@@ -519,6 +549,7 @@ static void no_loan_is_given_back_in_use_however_many_calls_fail(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_loan_of_the_device_outlives_work_on_the_library_s_stream),
         cmocka_unit_test(a_buffer_is_kept_while_nobody_can_tell_that_a_copy_is_over),
         cmocka_unit_test(storage_that_a_copy_may_still_write_is_not_given_out),
         cmocka_unit_test(device_storage_outlives_a_copy_that_may_still_read_it),

@@ -99,10 +99,12 @@ static void give_back_kept(struct sb__quarantined *entry) {
 }
 
 /* The work that has to be over before the storage goes: for memory of the device that the caller
-   lent also that of whoever uses plain pointers, on the legacy default stream. */
+   lent also the library's own and, on the legacy default stream, that of whoever uses plain
+   pointers. */
 static uint64_t users_of(const struct sb__storage *storage, int32_t side) {
-    bool plain = side == SB_SIDE_GPU && is_borrowed(storage);
-    return storage->users | (plain ? sb__slot_bit(SB__LEGACY_SLOT) : 0);
+    if (side == SB_SIDE_CPU || !is_borrowed(storage))
+        return storage->users;
+    return storage->users | sb__slot_bit(SB__LEGACY_SLOT) | sb__slot_bit(SB__OWN_SLOT);
 }
 
 static bool is_over(sb_context *context, int32_t side, const struct sb__storage *storage) {
