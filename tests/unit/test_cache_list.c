@@ -1,0 +1,179 @@
+/* The list of the host cache, for a cache of four entries: from every list that it may have, of
+   three sizes and both kinds, every call keeps it so. What calls make of the empty list is among
+   these, so that this holds for sequences of any length. */
+#include "support.h"
+
+#include "context/context.h"
+
+#include <string.h>
+
+#define UNIT    ((size_t)64 << 10) /* the least that is kept */
+#define KINDS   6                  /* three sizes, pinned or not */
+#define ENTRIES SB__CACHE_ENTRIES
+
+enum call { TAKE, PUT, TRIM };
+
+struct world {
+    sb_context context;
+    struct sb__cached before[ENTRIES];
+    int count; /* of `before` */
+    bool busy; /* another thread has the lock */
+    int released;
+    int64_t calls, found, dropped;
+};
+
+/* Of this program alone: nothing else of the library is linked. */
+sb__counter sb__fork_generation = 1;
+static struct world world;
+static char buffers[ENTRIES + 1]; /* their addresses stand for memory */
+
+/* Outside of the lock, the oldest first, each once. */
+void sb__host_release(sb_context *context, void *buffer, size_t bytes, bool pinned) {
+    assert_ptr_equal(context, &world.context);
+    assert_int_equal(pthread_mutex_trylock(&world.context.cache.lock), 0);
+    pthread_mutex_unlock(&world.context.cache.lock);
+    assert_true(world.released < world.count);
+    const struct sb__cached *entry = &world.before[world.released++];
+    assert_ptr_equal(buffer, entry->ptr);
+    assert_true(bytes == entry->bytes && pinned == entry->pinned);
+}
+
+static struct sb__cached entry_of(int kind, int buffer) {
+    return (struct sb__cached){&buffers[buffer], UNIT * (size_t)(kind / 2 + 1), kind % 2};
+}
+
+static bool is_same(const struct sb__cached *a, const struct sb__cached *b) {
+    return a->ptr == b->ptr && a->bytes == b->bytes && a->pinned == b->pinned;
+}
+
+static uint64_t sum(const struct sb__cached *entries, int count) {
+    uint64_t bytes = 0;
+    for (int i = 0; i < count; i++)
+        bytes += entries[i].bytes;
+    return bytes;
+}
+
+/* --- what each call promises ----------------------------------------------------- */
+
+/* The first `gone` entries are not there any more, nor is entry `skipped`; the others are, in their
+   order, and `added` is behind them. */
+static void check_list(int gone, int skipped, const struct sb__cached *added) {
+    const struct sb__host_cache *cache = &world.context.cache;
+    int now = 0;
+    for (int i = gone; i < world.count; i++)
+        if (i != skipped)
+            assert_true(is_same(&cache->entries[now++], &world.before[i]));
+    if (added)
+        assert_true(is_same(&cache->entries[now++], added));
+    assert_int_equal(cache->count, now);
+    assert_in_range(now, 0, ENTRIES);
+    assert_int_equal(sb__counter_read(&cache->bytes), sum(cache->entries, now));
+    assert_true(sb__counter_read(&cache->bytes) <= world.context.max_cache_bytes);
+}
+
+static bool is_kept(size_t bytes) {
+    return bytes >= UNIT && bytes <= world.context.max_cache_bytes && !world.busy;
+}
+
+static void take(size_t bytes, bool pinned) {
+    void *out = NULL;
+    int newest = -1;
+    for (int i = 0; i < world.count && is_kept(bytes); i++)
+        if (world.before[i].bytes == bytes && world.before[i].pinned == pinned)
+            newest = i;
+    assert_int_equal(sb__cache_take(&world.context, bytes, pinned, &out), newest >= 0);
+    assert_ptr_equal(out, newest >= 0 ? world.before[newest].ptr : NULL);
+    assert_int_equal(world.released, 0);
+    check_list(0, newest, NULL);
+    world.found += newest >= 0;
+}
+
+static void put(size_t bytes, bool pinned) {
+    const struct sb__cached entry = {&buffers[ENTRIES], bytes, pinned};
+    const size_t most = world.context.max_cache_bytes;
+    int gone = 0; /* as few as leave room */
+    while (is_kept(bytes) && (world.count - gone == ENTRIES ||
+                              sum(world.before + gone, world.count - gone) + bytes > most))
+        gone++;
+    assert_int_equal(sb__cache_put(&world.context, entry.ptr, bytes, pinned), is_kept(bytes));
+    assert_int_equal(world.released, gone);
+    check_list(gone, -1, is_kept(bytes) ? &entry : NULL);
+    world.dropped += gone;
+}
+
+static void trim(void) {
+    const int gone = world.busy ? 0 : world.count;
+    sb__cache_trim(&world.context);
+    assert_int_equal(world.released, gone);
+    check_list(gone, -1, NULL);
+}
+
+/* --- every list, every call --------------------------------------------------------- */
+
+/* Makes the list as it was, and the call. `busy`: in a forked child, where the lock may be held for
+   ever. */
+static void check_call(enum call call, size_t bytes, bool pinned, bool busy) {
+    struct sb__host_cache *cache = &world.context.cache;
+    memcpy(cache->entries, world.before, sizeof world.before);
+    cache->count = world.count;
+    atomic_store(&cache->bytes, sum(world.before, world.count));
+    world.context.fork_generation = sb__counter_read(&sb__fork_generation) - busy;
+    world.busy = busy;
+    world.released = 0;
+    world.calls++;
+    if (busy)
+        pthread_mutex_lock(&cache->lock);
+    if (call == TRIM)
+        trim();
+    else
+        (call == TAKE ? take : put)(bytes, pinned);
+    if (busy)
+        pthread_mutex_unlock(&cache->lock);
+}
+
+static void check_calls(bool busy) {
+    const size_t sizes[] = {UNIT - 1,
+                            UNIT,
+                            2 * UNIT,
+                            3 * UNIT,
+                            world.context.max_cache_bytes,
+                            world.context.max_cache_bytes + 1};
+    check_call(TRIM, 0, false, busy);
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+        for (int pinned = 0; pinned < 2; pinned++) {
+            check_call(TAKE, sizes[i], pinned, busy);
+            check_call(PUT, sizes[i], pinned, busy);
+        }
+}
+
+/* All lists that begin with world.before. */
+static void check_lists(void) {
+    if (sum(world.before, world.count) > world.context.max_cache_bytes)
+        return;
+    check_calls(false);
+    check_calls(true);
+    for (int kind = 0; kind < KINDS && world.count < ENTRIES; kind++) {
+        world.before[world.count] = entry_of(kind, world.count);
+        world.count++;
+        check_lists();
+        world.count--;
+    }
+}
+
+static void every_call_keeps_every_list(void **state) {
+    static const size_t limits[] = {1, 3, 5, 8, 100};
+    (void)state;
+    for (size_t i = 0; i < sizeof limits / sizeof *limits; i++) {
+        world = (struct world){.context = {.max_cache_bytes = limits[i] * UNIT}};
+        assert_int_equal(pthread_mutex_init(&world.context.cache.lock, NULL), 0);
+        check_lists();
+        assert_true(world.found > 0 && world.dropped > 0);
+        print_message("%zu KiB: %lld calls\n", limits[i] * UNIT / 1024, (long long)world.calls);
+        assert_int_equal(pthread_mutex_destroy(&world.context.cache.lock), 0);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(every_call_keeps_every_list)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
