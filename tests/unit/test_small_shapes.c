@@ -1,0 +1,185 @@
+/* Every small shape: its elements have the offsets of row-major order, other indices none; and a
+   memory stays through every change of shape that it has room for, and goes at every other. */
+#include "support.h"
+
+#define MAX_AXES 4
+#define DIMS     4 /* dimensions 0 to 3 */
+
+struct shape {
+    int32_t axes;
+    int64_t dims[MAX_AXES], count;
+};
+
+/* Shape `number` of all that have `axes` axes; false when there are no more. */
+static bool shape_of(int32_t axes, int number, struct shape *out) {
+    *out = (struct shape){.axes = axes, .count = 1};
+    for (int32_t i = 0; i < axes; i++, number /= DIMS) {
+        out->dims[i] = number % DIMS;
+        out->count *= out->dims[i];
+    }
+    return number == 0;
+}
+
+/* Tuple `number` of indices -1 to 3, the last one fastest; whether the shape has such an element.
+   Axes that the shape lacks have 1, as Caffe's have. */
+static bool tuple_of(const struct shape *shape, int number, int64_t out[MAX_AXES]) {
+    bool is_inside = shape->count > 0;
+    for (int32_t i = MAX_AXES; i-- > 0; number /= DIMS + 1) {
+        out[i] = number % (DIMS + 1) - 1;
+        is_inside &= out[i] >= 0 && out[i] < (i < shape->axes ? shape->dims[i] : 1);
+    }
+    return is_inside;
+}
+
+static sb_blob *blob_of(const struct shape *shape) {
+    sb_error err;
+    sb_blob *blob;
+    assert_ok(sb_blob_create_shaped(NULL, SB_DTYPE_F32, shape->dims, shape->axes, &blob, &err));
+    assert_int_equal(sb_blob_count(blob), shape->count);
+    return blob;
+}
+
+/* --- offsets --------------------------------------------------------------------- */
+
+static void check_answer(sb_status st, const int64_t *found, bool is_inside, int64_t expected) {
+    assert_int_equal(st, is_inside ? SB_OK : SB_ERR_INDEX_OUT_OF_RANGE);
+    assert_int_equal(*found, is_inside ? expected : -7);
+}
+
+/* Elements are gone through in the order of their offsets, so that the next one has the next. */
+static void check_offsets(const struct shape *shape) {
+    const int tuples = (DIMS + 1) * (DIMS + 1) * (DIMS + 1) * (DIMS + 1);
+    sb_blob *blob = blob_of(shape);
+    int64_t next = 0, i[MAX_AXES];
+    for (int number = 0; number < tuples; number++) {
+        const bool is_inside = tuple_of(shape, number, i);
+        int64_t legacy = -7, offset = -7;
+        check_answer(sb_blob_offset_legacy(blob, i[0], i[1], i[2], i[3], &legacy, NULL), &legacy,
+                     is_inside, next);
+        bool rest_is_0 = true; /* each element once, though it does not need all indices */
+        for (int32_t axis = shape->axes; axis < MAX_AXES; axis++)
+            rest_is_0 &= i[axis] == 0;
+        if (rest_is_0)
+            check_answer(sb_blob_offset(blob, i, shape->axes, &offset, NULL), &offset, is_inside,
+                         next);
+        next += is_inside;
+    }
+    assert_int_equal(next, shape->count);
+    sb_blob_destroy(blob);
+}
+
+/* Indices that are not given are 0; more than there are axes are refused. */
+static void check_fewer_indices(const struct shape *shape) {
+    sb_blob *blob = blob_of(shape);
+    for (int32_t given = -1; given <= shape->axes + 1; given++) {
+        const int64_t last[MAX_AXES + 1] = {shape->dims[0] - 1, shape->dims[1] - 1,
+                                            shape->dims[2] - 1, shape->dims[3] - 1};
+        int64_t offset = -7, expected = 0;
+        for (int32_t i = 0; i < shape->axes; i++)
+            expected = expected * shape->dims[i] + (i < given ? last[i] : 0);
+        check_answer(sb_blob_offset(blob, last, given, &offset, NULL), &offset,
+                     shape->count > 0 && given >= 0 && given <= shape->axes, expected);
+    }
+    sb_blob_destroy(blob);
+}
+
+static void check_never_shaped(void) {
+    const int64_t zeros[MAX_AXES] = {0};
+    int64_t offset = -7;
+    sb_error err;
+    sb_blob *blob;
+    assert_ok(sb_blob_create(NULL, SB_DTYPE_F32, &blob, &err));
+    check_answer(sb_blob_offset(blob, NULL, 0, &offset, NULL), &offset, false, 0);
+    check_answer(sb_blob_offset(blob, zeros, 1, &offset, NULL), &offset, false, 0);
+    check_answer(sb_blob_offset_legacy(blob, 0, 0, 0, 0, &offset, NULL), &offset, false, 0);
+    sb_blob_destroy(blob);
+}
+
+static void every_element_has_its_offset(void **state) {
+    struct shape shape;
+    (void)state;
+    check_never_shaped();
+    for (int32_t axes = 0; axes <= MAX_AXES; axes++)
+        for (int number = 0; shape_of(axes, number, &shape); number++) {
+            check_offsets(&shape);
+            check_fewer_indices(&shape);
+        }
+}
+
+/* --- capacity -------------------------------------------------------------------- */
+
+struct memories {
+    sb_mem *data, *diff; /* NULL: not there */
+    int64_t data_room, diff_room;
+};
+
+/* Which of them the blob has lost, and that nothing else is otherwise. */
+static void check_memory(sb_mem **mem, int64_t *room, int64_t count, int64_t found_room,
+                         bool is_replaced) {
+    assert_int_equal(is_replaced, *mem && *room < count);
+    if (is_replaced) {
+        *mem = NULL;
+        *room = 0;
+    }
+    assert_int_equal(found_room, *room);
+}
+
+static void reshape(sb_blob *blob, const struct shape *to, struct memories *has) {
+    sb_error err;
+    uint32_t replaced = 99;
+    assert_ok(sb_blob_reshape(blob, to->dims, to->axes, &replaced, &err));
+    assert_int_equal(sb_blob_count(blob), to->count);
+    assert_int_equal(sb_blob_num_axes(blob), to->axes);
+    if (to->axes > 0)
+        assert_memory_equal(sb_blob_shape(blob), to->dims, (size_t)to->axes * sizeof *to->dims);
+    check_memory(&has->data, &has->data_room, to->count, sb_blob_data_capacity(blob),
+                 replaced & SB_REALLOCATED_DATA);
+    check_memory(&has->diff, &has->diff_room, to->count, sb_blob_diff_capacity(blob),
+                 replaced & SB_REALLOCATED_DIFF);
+}
+
+/* Data is made at `first`, diff at `second`, and `third` meets both. */
+static void check_three(const struct shape *first, const struct shape *second,
+                        const struct shape *third) {
+    sb_error err;
+    sb_mem *mem;
+    struct memories has = {NULL, NULL, 0, 0};
+    sb_blob *blob = blob_of(first);
+    assert_ok(sb_blob_mutable_data(blob, &has.data, &err));
+    has.data_room = first->count;
+    reshape(blob, second, &has);
+    assert_ok(sb_blob_mutable_diff(blob, &has.diff, &err));
+    has.diff_room = second->count;
+    reshape(blob, third, &has);
+    if (has.data) {
+        assert_ok(sb_blob_mutable_data(blob, &mem, &err));
+        assert_ptr_equal(mem, has.data);
+    }
+    assert_ok(sb_blob_mutable_diff(blob, &mem, &err));
+    assert_true(sb_mem_size(mem) >= (size_t)third->count * sizeof(float));
+    assert_true(!has.diff || mem == has.diff);
+    sb_blob_destroy(blob);
+}
+
+static void memories_stay_while_there_is_room(void **state) {
+    struct shape shapes[1 + DIMS + DIMS * DIMS];
+    int count = 0;
+    (void)state;
+    for (int32_t axes = 0; axes <= 2; axes++)
+        for (int number = 0; shape_of(axes, number, &shapes[count]); number++)
+            if (++count == (int)(sizeof shapes / sizeof *shapes))
+                break;
+    assert_int_equal(count, sizeof shapes / sizeof *shapes);
+    for (int i = 0; i < count; i++)
+        for (int j = 0; j < count; j++)
+            for (int k = 0; k < count; k++)
+                check_three(&shapes[i], &shapes[j], &shapes[k]);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_element_has_its_offset),
+        cmocka_unit_test(memories_stay_while_there_is_room),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
