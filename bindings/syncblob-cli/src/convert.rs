@@ -205,7 +205,7 @@ fn convert(
     };
     let plan = Plan::new(&source, &wishes).map_err(reading)?;
     let net = match format {
-        FileFormat::Caffe(kind) => Some(Net::new(kind, &plan).map_err(writing)?),
+        FileFormat::Caffe(kind) => Some(Net::new(kind, &plan, interrupt).map_err(writing)?),
         _ => None,
     };
     tell_losses(&source);
@@ -216,7 +216,7 @@ fn convert(
     interrupt.listen()?;
     let reader = Reader::new(&source, input, interrupt, Progress::new(plan.bytes()));
     target
-        .write(|temporary| match (&net, format) {
+        .write(interrupt, |temporary| match (&net, format) {
             (Some(net), _) => net.save(&plan, &reader, temporary.path()),
             (None, FileFormat::Npz) => numpy::write_archive(&plan, &reader, temporary.as_file()),
             (None, FileFormat::Npy) => numpy::write_array(&plan, &reader, temporary.as_file()),

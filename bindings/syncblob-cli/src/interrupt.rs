@@ -2,6 +2,7 @@
 //! half-written stays.
 
 use std::io;
+use std::ops::ControlFlow;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::Arc;
@@ -11,7 +12,7 @@ use signal_hook::{flag, low_level};
 
 use crate::source::{Failure, Result};
 
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct Interrupt {
     /// The signal that came, 0 for none.
     signal: Arc<AtomicUsize>,
@@ -35,11 +36,28 @@ impl Interrupt {
         }
     }
 
+    /// The same as a progress of the library, whose call it cancels.
+    pub fn progress(&self) -> impl Fn(u64, u64) -> ControlFlow<()> + Send + Sync + 'static {
+        let interrupt = self.clone();
+        move |_, _| match interrupt.check() {
+            Ok(()) => ControlFlow::Continue(()),
+            Err(_) => ControlFlow::Break(()),
+        }
+    }
+
     /// Ends as the signal would have ended the program, so that a shell sees it.
     pub fn end(&self) -> ExitCode {
         let signal = self.signal.load(Ordering::Relaxed);
         // Returns only for a signal that does not end programs.
         let _ = low_level::emulate_default_handler(i32::try_from(signal).unwrap_or_default());
         ExitCode::FAILURE
+    }
+}
+
+#[cfg(test)]
+impl Interrupt {
+    /// As if a signal had come.
+    pub fn come(&self) {
+        self.signal.store(SIGINT.unsigned_abs() as usize, Ordering::Relaxed);
     }
 }

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use tempfile::{Builder, NamedTempFile};
 
+use crate::interrupt::Interrupt;
 use crate::source::{Failure, Result};
 
 /// As many as Linux follows.
@@ -47,8 +48,13 @@ impl Target {
     }
 
     /// Has the bytes written under a hidden name in the same folder, brings them
-    /// to the disk and gives them their name. On failure nothing is left.
-    pub fn write(&self, write: impl FnOnce(&mut NamedTempFile) -> Result<()>) -> Result<()> {
+    /// to the disk and gives them their name, unless a signal has come. On failure
+    /// nothing is left.
+    pub fn write(
+        &self,
+        interrupt: &Interrupt,
+        write: impl FnOnce(&mut NamedTempFile) -> Result<()>,
+    ) -> Result<()> {
         let mode = if self.old.is_some() { 0o600 } else { 0o666 }; // the mask applies
         let mut temporary = Builder::new()
             .prefix(".syncblob-")
@@ -60,6 +66,7 @@ impl Target {
         }
         write(&mut temporary)?;
         temporary.as_file().sync_all()?;
+        interrupt.check()?;
         match self.force {
             true => temporary.persist(&self.path),
             false => temporary.persist_noclobber(&self.path),
@@ -106,5 +113,25 @@ fn sync_folder(folder: &Path) -> Result<()> {
     match File::open(folder)?.sync_all() {
         Err(error) if error.kind() != io::ErrorKind::InvalidInput => Err(error.into()),
         _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_signal_after_the_last_byte_keeps_the_old_file() {
+        let (folder, interrupt) = (tempfile::tempdir().unwrap(), Interrupt::default());
+        let path = folder.path().join("out");
+        fs::write(&path, b"old").unwrap();
+        let written = Target::new(&path, true).unwrap().write(&interrupt, |out| {
+            fs::write(out.path(), b"new")?;
+            interrupt.come();
+            Ok(())
+        });
+        assert!(matches!(written, Err(Failure::Interrupted)), "{written:?}");
+        assert_eq!(fs::read(&path).unwrap(), b"old");
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
     }
 }

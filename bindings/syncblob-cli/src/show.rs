@@ -6,6 +6,7 @@ use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use crate::interrupt::Interrupt;
 use crate::output::Target;
 use crate::picture::{Channels, Tiles};
 use crate::source::{Failure, Result, Source, Tensor};
@@ -118,7 +119,8 @@ fn chosen<'a>(
 fn picture<'a>(arguments: &'a Arguments, output: &'a Path) -> Result<(), Stop<'a>> {
     let target = Target::new(output, arguments.force).map_err(of(output))?;
     let png = png(arguments).map_err(of(&arguments.file))?;
-    target.write(|file| Ok(file.write_all(&png)?)).map_err(of(output))
+    let written = target.write(&Interrupt::default(), |file| Ok(file.write_all(&png)?));
+    written.map_err(of(output))
 }
 
 fn png(arguments: &Arguments) -> Result<Vec<u8>> {

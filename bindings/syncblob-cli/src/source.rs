@@ -13,7 +13,7 @@ use std::fs::{self, File};
 use std::io;
 use std::path::Path;
 
-use syncblob::{BlobAny, Context, Dtype};
+use syncblob::{BlobAny, Context, Dtype, ErrorKind};
 
 pub use self::caffe::unique_names;
 pub use self::format::FileFormat;
@@ -188,7 +188,10 @@ impl fmt::Display for Failure {
 
 impl From<syncblob::Error> for Failure {
     fn from(error: syncblob::Error) -> Self {
-        Self::Library(error)
+        match error.kind() {
+            ErrorKind::Cancelled => Self::Interrupted, // nothing but a signal cancels
+            _ => Self::Library(error),
+        }
     }
 }
 

@@ -218,20 +218,35 @@ fn send(signal: &str, child: &Child) {
 const TENSORS: u64 = 16;
 const MIB: u64 = 12;
 
+/// A signal as soon as some of `out` is written.
+fn stopped(input: &Path, out: &Path) {
+    for (signal, number) in [("-INT", 2), ("-TERM", 15)] {
+        fs::write(out, b"old").unwrap();
+        let mut child = started(input, out);
+        send(signal, &child);
+        let status = child.wait().unwrap();
+        assert_eq!(status.signal(), Some(number), "{}: {status:?}", out.display());
+        assert_eq!(fs::read(out).unwrap(), b"old");
+        assert_eq!(leftovers(out), [] as [PathBuf; 0], "{}", out.display());
+    }
+}
+
 #[test]
 fn a_signal_leaves_the_old_file_and_nothing_else() {
     let files = Files::new();
     let input = hole(&files, TENSORS, MIB);
     for name in ["x.npz", "x.safetensors", "x.caffemodel"] {
-        for (signal, number) in [("-INT", 2), ("-TERM", 15)] {
-            let out = files.write(name, b"old");
-            let mut child = started(&input, &out);
-            send(signal, &child);
-            let status = child.wait().unwrap();
-            assert_eq!(status.signal(), Some(number), "{name}: {status:?}");
-            assert_eq!(fs::read(&out).unwrap(), b"old");
-            assert_eq!(leftovers(&out), [] as [PathBuf; 0], "{name}");
-        }
+        stopped(&input, &files.path(name));
+    }
+}
+
+/// One that comes within a tensor, too.
+#[test]
+fn a_signal_ends_the_writing_of_one_large_tensor() {
+    let files = Files::new();
+    let input = hole(&files, 1, TENSORS * MIB);
+    for name in ["x.npy", "x.npz", "x.safetensors", "x.caffemodel", "x.binaryproto"] {
+        stopped(&input, &files.path(name));
     }
 }
 

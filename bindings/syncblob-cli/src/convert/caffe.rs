@@ -7,6 +7,7 @@ use syncblob::{Blob, BlobAny, BlobAt, Context, Dtype, ErrorKind, Format, Model, 
 use super::layers::{self, Content};
 use super::plan::Plan;
 use super::values::Reader;
+use crate::interrupt::Interrupt;
 use crate::source::{Failure, Kind, Result};
 
 /// A model without its values, and what they are.
@@ -20,14 +21,16 @@ const TOO_LARGE: &str = "protobuf, and so Caffe, has no files of 2 GiB or more: 
     write .safetensors instead, which has no such limit";
 
 impl Net {
-    /// Refuses what would be more than a message can have.
-    pub fn new(format: Option<Format>, plan: &Plan) -> Result<Self> {
-        Self::announced(format, plan).map_err(|failure| match failure {
+    /// Refuses what would be more than a message can have. A signal ends its calls.
+    pub fn new(format: Option<Format>, plan: &Plan, interrupt: &Interrupt) -> Result<Self> {
+        let mut net = Self::announced(format, plan).map_err(|failure| match failure {
             Failure::Library(error) if error.kind() == ErrorKind::OverLimit => {
                 Failure::Unsupported(TOO_LARGE.into())
             }
             other => other,
-        })
+        })?;
+        net.model.set_progress(interrupt.progress());
+        Ok(net)
     }
 
     fn announced(format: Option<Format>, plan: &Plan) -> Result<Self> {
