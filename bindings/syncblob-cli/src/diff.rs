@@ -31,8 +31,8 @@ use crate::values::{Part, Values};
 ///
 /// One pair of blobs is in memory at a time.
 #[derive(clap::Args)]
-#[command(after_help = "Exit status: 0 if nothing differs; 1 if something does; 2 for wrong usage \
-    or a file that cannot be read.",
+#[command(after_help = "Exit status: 0 if nothing differs; 1 if something does; 2 for wrong usage, \
+    a file that cannot be read,\nor what differs cannot be printed.",
     after_long_help = AFTER_HELP)]
 pub struct Arguments {
     /// One file
@@ -72,7 +72,8 @@ Examples:
 Exit status:
   0  nothing differs
   1  something differs
-  2  wrong usage, or a file that cannot be read; the reason is on standard error";
+  2  wrong usage, or a file that cannot be read, or what differs cannot be
+     printed; the reason is on standard error";
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Ignored {

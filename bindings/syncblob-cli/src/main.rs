@@ -63,6 +63,17 @@ enum Command {
     Man(shell::ManArguments),
 }
 
+impl Command {
+    /// The exit status where standard output takes nothing: 1 says of two commands
+    /// what they found.
+    fn unprinted(&self) -> ExitCode {
+        match self {
+            Self::Diff(_) | Self::Verify(_) => ExitCode::from(2),
+            _ => ExitCode::FAILURE,
+        }
+    }
+}
+
 /// List layers, types, shapes, counts, bytes and sums
 ///
 /// Each file is indexed, checked and then read one blob at a time, so that
@@ -122,7 +133,9 @@ impl From<FormatArgument> for Format {
 }
 
 fn main() -> ExitCode {
-    let done = match Arguments::parse().command {
+    let command = Arguments::parse().command;
+    let unprinted = command.unprinted();
+    let done = match command {
         Command::Info(arguments) => info(&arguments),
         Command::Convert(arguments) => convert::run(&arguments),
         Command::Diff(arguments) => diff::run(&arguments),
@@ -135,10 +148,10 @@ fn main() -> ExitCode {
     match done {
         Ok(status) => status,
         // Whoever read our output has seen enough.
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::FAILURE,
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => unprinted,
         Err(error) => {
             complain(&format_args!("standard output: {error}"));
-            ExitCode::FAILURE
+            unprinted
         }
     }
 }

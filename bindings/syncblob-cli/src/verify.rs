@@ -22,7 +22,7 @@ use crate::FormatArgument;
 /// One blob is in memory at a time.
 #[derive(clap::Args)]
 #[command(after_help = "Exit status: 0 if nothing was found; 1 if something was, or a file cannot \
-    be read; 2 for wrong usage.",
+    be read; 2 for wrong usage,\nor what was found cannot be printed.",
     after_long_help = AFTER_HELP)]
 pub struct Arguments {
     /// Files to check
@@ -50,7 +50,7 @@ Exit status:
   0  nothing was found
   1  something was found; a file that cannot be read is a finding, and the
      other files are still checked
-  2  wrong usage";
+  2  wrong usage, or what was found cannot be printed";
 
 pub fn run(arguments: &Arguments) -> io::Result<ExitCode> {
     // Freed buffers are not kept: the next blob is rarely as large.
@@ -58,7 +58,7 @@ pub fn run(arguments: &Arguments) -> io::Result<ExitCode> {
         Ok(context) => context,
         Err(error) => {
             crate::complain(&crate::describe(&error));
-            return Ok(ExitCode::FAILURE);
+            return Ok(ExitCode::from(2));
         }
     };
     let mut options = OpenOptions::new().context(&context);

@@ -5,7 +5,7 @@ mod program;
 use std::path::Path;
 use std::process::Command;
 
-use program::{command, json_lines, real_files, run, Files};
+use program::{command, json_lines, real_files, run, unheard, Files};
 use serde_json::{json, Value};
 use syncblob::{Blob, Format, Model, Payload};
 
@@ -251,5 +251,16 @@ fn a_pipe_is_not_waited_for() {
         let said = [output.stdout, output.stderr].concat();
         assert_eq!(output.status.code(), Some(if command == "diff" { 2 } else { 1 }));
         assert!(String::from_utf8_lossy(&said).contains("not a regular file"), "{command}");
+    }
+}
+
+#[test]
+fn what_cannot_be_printed_is_status_2() {
+    let files = Files::new();
+    let (a, b) = (files.mean("a", &[1], &[1.0]), files.mean("b", &[1], &[2.0]));
+    for (options, other) in [(&[][..], &a), (&[], &b), (&["--json"], &a), (&["--json"], &b)] {
+        let [full, broken] = unheard(&command("diff", options, &[&a, other]));
+        assert!(full.0 == 2 && full.1.contains("standard output: No space"), "{full:?}");
+        assert_eq!(broken, (2, String::new()));
     }
 }

@@ -5,7 +5,7 @@ mod program;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use program::{command, json_lines, real_files, run, Files};
+use program::{command, json_lines, real_files, run, unheard, Files};
 use serde_json::Value;
 use syncblob::{Blob, Format, Model, Payload};
 
@@ -191,5 +191,16 @@ fn no_byte_string_ends_the_other_commands() {
             let (status, _, err) = run(&arguments);
             assert!((0..=2).contains(&status) && !err.contains("panicked"), "{arguments:?}: {err}");
         }
+    }
+}
+
+#[test]
+fn what_cannot_be_printed_is_status_2() {
+    let files = Files::new();
+    let (clean, nan) = (files.mean("clean", &[1], &[1.0]), files.mean("nan", &[1], &[f32::NAN]));
+    for (options, file) in [(&[][..], &clean), (&[], &nan), (&["--json"], &nan)] {
+        let [full, broken] = unheard(&command("verify", options, &[file]));
+        assert!(full.0 == 2 && full.1.contains("standard output: No space"), "{full:?}");
+        assert_eq!(broken, (2, String::new()));
     }
 }

@@ -3,6 +3,8 @@
 
 use std::ffi::OsStr;
 use std::fs;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
@@ -20,6 +22,20 @@ pub fn run<S: AsRef<OsStr>>(arguments: impl IntoIterator<Item = S>) -> (i32, Str
 pub fn output<S: AsRef<OsStr>>(arguments: impl IntoIterator<Item = S>) -> Output {
     let program = env!("CARGO_BIN_EXE_syncblob");
     Command::new(program).args(arguments).output().expect("the program runs")
+}
+
+/// What comes of a command that cannot print: status and standard error, on a disk
+/// without room, then into a pipe that nobody reads.
+pub fn unheard<S: AsRef<OsStr>>(arguments: &[S]) -> [(i32, String); 2] {
+    let full = fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let (reader, writer) = UnixStream::pair().unwrap();
+    drop(reader);
+    [full.into(), OwnedFd::from(writer)].map(|to| {
+        let mut program = Command::new(env!("CARGO_BIN_EXE_syncblob"));
+        let output = program.args(arguments).stdout(to).output().expect("the program runs");
+        let status = output.status.code().expect("no signal");
+        (status, String::from_utf8(output.stderr).expect("UTF-8"))
+    })
 }
 
 /// The arguments of a command: options, then files.
