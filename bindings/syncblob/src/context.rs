@@ -310,10 +310,14 @@ impl ContextBuilder {
     /// Makes the context.
     ///
     /// # Errors
-    /// [`InvalidArgument`](crate::ErrorKind::InvalidArgument) and
-    /// [`Unsupported`](crate::ErrorKind::Unsupported) for a device name of
-    /// another form or kind, [`NoDevice`](crate::ErrorKind::NoDevice) where
-    /// there is none of that name, and out of memory.
+    /// [`InvalidArgument`](crate::ErrorKind::InvalidArgument) for a device name of
+    /// another form or with a NUL byte, [`Unsupported`](crate::ErrorKind::Unsupported)
+    /// for one of another kind, [`NoDevice`](crate::ErrorKind::NoDevice) where there is
+    /// none of that name; [`CapReached`](crate::ErrorKind::CapReached) when
+    /// [`max_host_bytes`](ContextBuilder::max_host_bytes) has no room for the context
+    /// itself; [`DeviceFailure`](crate::ErrorKind::DeviceFailure),
+    /// [`DeviceLost`](crate::ErrorKind::DeviceLost) and
+    /// [`Forked`](crate::ErrorKind::Forked) of a device; out of memory.
     pub fn build(self) -> Result<Context> {
         let device = self.device.as_deref().map(|name| c_text("the device name", name.as_bytes()));
         let device = device.transpose()?;

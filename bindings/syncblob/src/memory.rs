@@ -246,8 +246,9 @@ impl SyncedMemory {
     ///
     /// # Errors
     /// [`WrongDevice`](ErrorKind::WrongDevice) for another context's stream,
-    /// [`OverLimit`](ErrorKind::OverLimit) for a 65th stream in use; else as
-    /// [`gpu_data_ptr`](SyncedMemory::gpu_data_ptr).
+    /// [`Unsupported`](ErrorKind::Unsupported) for one that is being captured; else as
+    /// [`gpu_data_ptr`](SyncedMemory::gpu_data_ptr). Any number of streams may use a
+    /// memory at a time.
     pub fn gpu_data_ptr_on(&self, stream: Stream<'_>) -> Result<*const u8> {
         let stream = self.stream(stream)?;
         // SAFETY: the memory and the stream are live.
