@@ -2909,9 +2909,10 @@ blob), DATA_LIMIT.*/
         err: *mut sb_error,
     ) -> sb_status;
     /**Fills data on the host (Filler::Fill). Values are computed as double and
-rounded to the element type. Nothing is read from the device; a blob of count
-0 stays as it is. Give each blob a seed of its own: equal seeds give equal
-numbers.
+rounded to the element type. Nothing is read from the device. A blob of count 0
+stays as it is, and its shape is not looked at: it is no SHAPE_MISMATCH, nor is
+sparse above d0 an error there. Give each blob a seed of its own: equal seeds give
+equal numbers.
 * filler \[borrowed\]
 
 Errors: INVALID_ARGUMENT (unknown type or variance_norm; a used parameter that

@@ -200,7 +200,8 @@ impl<T: Float> Blob<T> {
     /// there. An element depends on the seed and its index alone
     /// ([`PositiveUnitball`](Filler::PositiveUnitball): on its row, too): the same
     /// on every machine and for any number of threads. Equal seeds give equal
-    /// numbers, so give each blob one of its own.
+    /// numbers, so give each blob one of its own. A blob without elements stays as it
+    /// is: the filler's numbers are checked, but not against its shape.
     ///
     /// # Errors
     /// [`InvalidArgument`](ErrorKind::InvalidArgument) for a number that is NaN or

@@ -83,9 +83,10 @@ SB_API const char *sb_filler_type_name(sb_filler_type type);
 SB_API sb_status sb_filler_parse(const void *bytes, size_t size, sb_filler *out, sb_error *err);
 
 /** Fills data on the host (Filler::Fill). Values are computed as double and
- *  rounded to the element type. Nothing is read from the device; a blob of count
- *  0 stays as it is. Give each blob a seed of its own: equal seeds give equal
- *  numbers.
+ *  rounded to the element type. Nothing is read from the device. A blob of count 0
+ *  stays as it is, and its shape is not looked at: it is no SHAPE_MISMATCH, nor is
+ *  sparse above d0 an error there. Give each blob a seed of its own: equal seeds give
+ *  equal numbers.
  *  @param filler [borrowed]
  *  Errors: INVALID_ARGUMENT (unknown type or variance_norm; a used parameter that
  *  is NaN or, but for value, infinite; min > max; std < 0; sparse below -1, above
