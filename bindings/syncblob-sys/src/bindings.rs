@@ -594,8 +594,14 @@ pub struct sb_source {
     pub size: u64,
     /**Writes bytes \[offset, offset + bytes) to `buffer`, all of them or fails. The
 range lies inside the size; `bytes` is above 0. Runs on several threads at
-once when calls on a const model do. Most reads are of 4 to 16 KiB, in rising
-order; the values of a blob are one read, with a progress several.*/
+once when calls on a const model do.
+
+What is not values is read in pieces of up to 16 KiB, over and over: an opening
+walks the source several times from its beginning to its end, a load the blob's
+message. Within a walk offsets rise, but for names. Values come as one read where
+the file keeps them in one piece and the blob has their element type (with a
+progress, reads of up to 1 MiB), else 4 KiB at a time; what a save copies, 16 KiB
+at a time. A source whose reads are slow should keep what it fetched last.*/
     pub read_at: ::core::option::Option<
         unsafe extern "C" fn(
             user: *mut ::core::ffi::c_void,
@@ -654,9 +660,11 @@ pub struct sb_progress {
     pub user: *mut ::core::ffi::c_void,
     /**`done` of `total` bytes; `done` never falls, and `total` is 0 while it is not
 known. Runs at least once for each MiB that is read or written, and with
-`done` equal to `total` before the result is published. Anything but 0 ends
-the call with SB_ERR_CANCELLED: nothing has changed, but for what a sink
-has had. Several threads at once when calls on a const model are.*/
+`done` equal to `total` before the result is published. An opening skips the
+values, which are then done at once: there reports may be much more than a MiB
+of `done` apart. Anything but 0 ends the call with SB_ERR_CANCELLED: nothing
+has changed, but for what a sink has had. Several threads at once when calls on
+a const model are.*/
     pub report: ::core::option::Option<
         unsafe extern "C" fn(
             user: *mut ::core::ffi::c_void,

@@ -45,8 +45,15 @@ pub trait ReadAt {
     fn size(&self) -> io::Result<u64>;
 
     /// Reads into the beginning of `buffer` what there is at `offset`, and returns
-    /// how many bytes: at least one below the size. Most reads are of 4 to 16 KiB,
-    /// in rising order; the values of a blob are asked for as a whole.
+    /// how many bytes: at least one below the size.
+    ///
+    /// What is not values is read in pieces of up to 16 KiB, over and over: an opening
+    /// walks the bytes several times from their beginning to their end, a load those of
+    /// its blob. Within a walk offsets rise, but for names. Values are asked for as a
+    /// whole where the file keeps them in one piece and the blob has their element type
+    /// (a MiB at a time where there is a [progress](crate::Model::set_progress)), else
+    /// 4 KiB at a time; what a save copies, 16 KiB at a time. A reader that is slow to
+    /// answer, such as one over a network, should keep what it fetched last.
     ///
     /// # Errors
     /// Whatever goes wrong; [`Interrupted`](io::ErrorKind::Interrupted) is asked again.

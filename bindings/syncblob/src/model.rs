@@ -163,7 +163,9 @@ impl OpenOptions {
     }
 
     /// Who is told how far [`open_reader`](OpenOptions::open_reader) has come, and
-    /// then of the model's long calls: see [`Model::set_progress`].
+    /// then of the model's long calls: see [`Model::set_progress`]. Opening skips the
+    /// values, which are then done at once: there reports may be further apart than a
+    /// MiB.
     pub fn progress(
         mut self,
         report: impl Fn(u64, u64) -> ControlFlow<()> + Send + Sync + 'static,

@@ -34,8 +34,14 @@ typedef struct sb_source {
     uint64_t size;      /**< bytes that there are; over 2^31 - 1 is SB_ERR_DATA_LIMIT */
     /** Writes bytes [offset, offset + bytes) to `buffer`, all of them or fails. The
      *  range lies inside the size; `bytes` is above 0. Runs on several threads at
-     *  once when calls on a const model do. Most reads are of 4 to 16 KiB, in rising
-     *  order; the values of a blob are one read, with a progress several. */
+     *  once when calls on a const model do.
+     *
+     *  What is not values is read in pieces of up to 16 KiB, over and over: an opening
+     *  walks the source several times from its beginning to its end, a load the blob's
+     *  message. Within a walk offsets rise, but for names. Values come as one read where
+     *  the file keeps them in one piece and the blob has their element type (with a
+     *  progress, reads of up to 1 MiB), else 4 KiB at a time; what a save copies, 16 KiB
+     *  at a time. A source whose reads are slow should keep what it fetched last. */
     sb_status (*read_at)(void *user, uint64_t offset, void *buffer, size_t bytes, sb_error *err);
     /** [nullable] A number that is another one once the bytes have changed: of a
      *  modification time, an ETag. Asked when the source is opened and after each
@@ -75,9 +81,11 @@ typedef struct sb_progress {
     void *user;         /**< passed to `report` */
     /** `done` of `total` bytes; `done` never falls, and `total` is 0 while it is not
      *  known. Runs at least once for each MiB that is read or written, and with
-     *  `done` equal to `total` before the result is published. Anything but 0 ends
-     *  the call with SB_ERR_CANCELLED: nothing has changed, but for what a sink
-     *  has had. Several threads at once when calls on a const model are. */
+     *  `done` equal to `total` before the result is published. An opening skips the
+     *  values, which are then done at once: there reports may be much more than a MiB
+     *  of `done` apart. Anything but 0 ends the call with SB_ERR_CANCELLED: nothing
+     *  has changed, but for what a sink has had. Several threads at once when calls on
+     *  a const model are. */
     int32_t (*report)(void *user, uint64_t done, uint64_t total);
 } sb_progress;
 
