@@ -426,8 +426,9 @@ impl Model {
     /// permissions as in [`Blob::write_file`].
     ///
     /// # Errors
-    /// [`Io`](ErrorKind::Io); [`OverLimit`](ErrorKind::OverLimit) above
-    /// 2 GiB − 1, protobuf's limit; out of memory.
+    /// [`Io`](ErrorKind::Io); [`Unsupported`](ErrorKind::Unsupported) for an
+    /// [announced](Model::announce_blob) blob, which [`save_from`](Model::save_from)
+    /// saves; else as [`size`](Model::size).
     pub fn save(&self, path: impl AsRef<Path>) -> Result<()> {
         let path = c_path(path.as_ref())?;
         with_callbacks(|| {
@@ -440,8 +441,8 @@ impl Model {
     /// some of the bytes.
     ///
     /// # Errors
-    /// As [`save`](Model::save); what the writer returned is the error's
-    /// [source](std::error::Error::source).
+    /// As [`save`](Model::save), also for announced blobs; what the writer returned is
+    /// the error's [source](std::error::Error::source).
     ///
     /// # Panics
     /// When the writer does.
@@ -472,7 +473,8 @@ impl Model {
     ///
     /// # Errors
     /// Those of `values`, with which the file stays as it was; as
-    /// [`save`](Model::save); [`DtypeMismatch`](ErrorKind::DtypeMismatch) and
+    /// [`save`](Model::save), but for announced blobs;
+    /// [`DtypeMismatch`](ErrorKind::DtypeMismatch) and
     /// [`ShapeMismatch`](ErrorKind::ShapeMismatch) for a blob that is not what was
     /// announced; those of [`Blob::data`].
     ///
@@ -494,12 +496,13 @@ impl Model {
         })
     }
 
-    /// The bytes that the model takes when it is saved.
+    /// The bytes that the model takes when it is saved, announced blobs included.
     ///
     /// # Errors
     /// [`OverLimit`](ErrorKind::OverLimit) above 2 GiB − 1, protobuf's limit;
-    /// [`Io`](ErrorKind::Io) and [`Malformed`](ErrorKind::Malformed) when the file
-    /// is not what it was.
+    /// [`Io`](ErrorKind::Io), [`Malformed`](ErrorKind::Malformed) and
+    /// [`DataLimit`](ErrorKind::DataLimit) when the file is not what it was;
+    /// [`Cancelled`](ErrorKind::Cancelled) by a progress; out of memory.
     pub fn size(&self) -> Result<usize> {
         // SAFETY: the model is live.
         with_callbacks(|| get(|out, err| unsafe { sys::sb_model_size(self.as_ptr(), out, err) }))
@@ -508,7 +511,9 @@ impl Model {
     /// The model as bytes.
     ///
     /// # Errors
-    /// As [`save`](Model::save).
+    /// [`Unsupported`](ErrorKind::Unsupported) for an
+    /// [announced](Model::announce_blob) blob, whose values are not here; else as
+    /// [`size`](Model::size).
     pub fn to_bytes(&self) -> Result<Vec<u8>> {
         let size = self.size()?;
         let mut bytes = Vec::<u8>::new();
@@ -609,7 +614,8 @@ impl Model {
     /// otherwise as [`StoredBlob::load`].
     ///
     /// # Errors
-    /// [`IndexOutOfRange`](ErrorKind::IndexOutOfRange); as [`StoredBlob::load`].
+    /// [`IndexOutOfRange`](ErrorKind::IndexOutOfRange); as [`StoredBlob::load`], also
+    /// for an announced blob.
     pub fn load<T: Float>(&self, at: impl Into<BlobAt>) -> Result<Blob<T>> {
         self.load_in(at.into(), &self.context)
     }
@@ -970,10 +976,12 @@ impl StoredBlob<'_> {
     /// beyond its range to infinity.
     ///
     /// # Errors
-    /// [`LengthMismatch`](ErrorKind::LengthMismatch) for a blob without values;
-    /// [`DataLimit`](ErrorKind::DataLimit); [`Io`](ErrorKind::Io) and
-    /// [`Malformed`](ErrorKind::Malformed) when the file is not what it was; out
-    /// of memory.
+    /// [`LengthMismatch`](ErrorKind::LengthMismatch) for a blob without values,
+    /// [`Unsupported`](ErrorKind::Unsupported) for one that is
+    /// [announced](Model::announce_blob); [`DataLimit`](ErrorKind::DataLimit);
+    /// [`Io`](ErrorKind::Io) and [`Malformed`](ErrorKind::Malformed) when the file is
+    /// not what it was; [`Cancelled`](ErrorKind::Cancelled) by a progress; out of
+    /// memory, a cap that is reached.
     #[doc(alias("take_blob", "CopyTrainedLayersFrom"))]
     pub fn load<T: Float>(&self) -> Result<Blob<T>> {
         self.load_in(&self.model.context)

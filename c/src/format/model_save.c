@@ -322,8 +322,8 @@ static sb_status check_values(const sb_model *model, sb_error *err) {
     for (size_t i = 0; i < model->num_edits; i++)
         if (model->edits[i].announced)
             return sb__fail(err, SB_ERR_UNSUPPORTED,
-                            "blob %lld of layer %lld was announced: sb_model_save_file_from saves "
-                            "it",
+                            "blob %lld of layer %lld was announced: its values are not here, and "
+                            "have to be lent to the save (sb_model_save_file_from)",
                             (long long)model->edits[i].index, (long long)model->edits[i].layer);
     return SB_OK;
 }
