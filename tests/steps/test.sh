@@ -67,7 +67,8 @@ full_steps() {
     step 'memory of the command line, at full size' run_cli_memory --full
     step 'memory of conversions, at full size' run_convert_promises --mib 1024
     export SYNCBLOB_STRESS_SECONDS=120
-    step 'clang tsan: all tests' run_ctest tsan
+    # One thread, and a sanitizer makes it last for ever.
+    step 'clang tsan: all tests' run_ctest tsan -E short_messages
 }
 
 run_tests() {
