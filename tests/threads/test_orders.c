@@ -213,6 +213,43 @@ static void whoever_comes_second_sees_the_first_one_s_memory(void **state) {
     sb_context_release(context);
 }
 
+/* A host side that is lent, so that its bytes can be read without asking for a pointer. */
+struct pulled {
+    sb_mem *mem;
+    unsigned char bytes[BYTES];
+};
+
+static void pull_and_wait(void *arg) {
+    struct pulled *p = arg;
+    sb_error err;
+    assert_ok(sb_mem_async_cpu_pull(p->mem, NULL, &err));
+    assert_ok(sb_mem_synchronize(p->mem, &err));
+}
+
+static void wait_and_look(void *arg) {
+    struct pulled *p = arg;
+    sb_error err;
+    assert_ok(sb_mem_synchronize(p->mem, &err));
+    assert_true(holds(p->bytes, BYTES, 0x11));
+}
+
+static void a_copy_that_another_thread_waited_for_is_over(void **state) {
+    (void)state;
+    struct tiny tiny = {.calls = 0};
+    const sb_backend table = tiny_table(&tiny);
+    struct pulled p;
+    sb_error err;
+    void *ptr;
+    sb_context *context = tiny_context(&table);
+    p.mem = new_mem(context, BYTES);
+    assert_ok(sb_mem_set_cpu(p.mem, p.bytes, BYTES, 0, NULL, NULL, &err));
+    assert_ok(sb_mem_overwrite_gpu(p.mem, &ptr, &err));
+    memset(ptr, 0x11, BYTES);
+    hand_over(pull_and_wait, wait_and_look, &p);
+    sb_mem_release(p.mem);
+    sb_context_release(context);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_last_release_of_a_context_comes_after_all_uses),
@@ -221,6 +258,7 @@ int main(void) {
         cmocka_unit_test(a_host_side_that_is_ready_is_whole),
         cmocka_unit_test(a_device_side_that_is_ready_is_whole),
         cmocka_unit_test(a_side_that_is_writable_is_whole),
+        cmocka_unit_test(a_copy_that_another_thread_waited_for_is_over),
         cmocka_unit_test(a_memory_that_a_const_call_made_is_whole),
         cmocka_unit_test(whoever_comes_second_sees_the_first_one_s_memory),
     };
