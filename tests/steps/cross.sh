@@ -3,10 +3,12 @@
 
 big_endian_needs='
 gcc-s390x-linux-gnu | command -v s390x-linux-gnu-gcc
+libc6-dev-s390x-cross | [ -e /usr/s390x-linux-gnu/lib/crt1.o ]
 qemu-user         | command -v qemu-aarch64 && command -v qemu-s390x
 '
 cross_needs=$big_endian_needs'
 gcc-aarch64-linux-gnu | command -v aarch64-linux-gnu-gcc
+libc6-dev-arm64-cross | [ -e /usr/aarch64-linux-gnu/lib/crt1.o ]
 '
 cross_packages=(libc6 libgcc-s1 libprotobuf-c1 libprotobuf-c-dev libcmocka0 libcmocka-dev librandom123-dev)
 cross_blas_packages=(libopenblas0-serial libopenblas-serial-dev libgfortran5)
