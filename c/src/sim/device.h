@@ -67,6 +67,8 @@ struct sb__sim_op {
     bool doomed;      /* fails when its turn comes */
     bool scribbles;   /* its target is to be scribbled as soon as the work before it is over */
     bool captured;    /* failed, and an event of its own thread tells so */
+    bool is_told;     /* the thread `told`, not its own, knows of the failure */
+    pthread_t told;
     char reason[SB__SIM_REASON];
 };
 

@@ -7,8 +7,9 @@
    records, and every synchronisation of the stream, until a wait has returned
    the failure; only the thread that queued it, or its event, ends that, so
    that no other thread's wait can take the news away from the one that has to
-   know. An event tells its failure every time. Waiting for a failed event does
-   not make the work behind it on another stream fail: that work ran. */
+   know. Another thread is told once: when it asks again, the work is over. An event tells its
+   failure every time. Waiting for a failed event does not make the work behind it on another stream
+   fail: that work ran. */
 #include "sim/device.h"
 
 #include <stdatomic.h>
@@ -263,10 +264,15 @@ bool sb__sim_take_failure(struct sb__sim_stream *stream, uint64_t ticket,
     while (*link) {
         struct sb__sim_op *failure = *link;
         bool covered = failure->ticket <= ticket;
-        if (covered)
+        bool ours = failure->captured || pthread_equal(failure->thread, pthread_self());
+        bool news = ours || !failure->is_told || !pthread_equal(failure->told, pthread_self());
+        if (covered && news) {
             memcpy(reason, failure->reason, SB__SIM_REASON);
-        found |= covered;
-        if (covered && (failure->captured || pthread_equal(failure->thread, pthread_self()))) {
+            failure->is_told = true;
+            failure->told = pthread_self();
+            found = true;
+        }
+        if (covered && ours) {
             *link = failure->next;
             free(failure);
         } else {
