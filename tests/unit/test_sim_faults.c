@@ -253,7 +253,7 @@ static void events_tell_of_work_before_them(void **state) {
 
 struct other_thread {
     struct bench *b;
-    sb_status synchronized, recorded;
+    sb_status synchronized, again, recorded;
 };
 
 static void *wait_elsewhere(void *user) {
@@ -262,6 +262,7 @@ static void *wait_elsewhere(void *user) {
     sb_error err;
     void *event = NULL;
     t->synchronized = f->table->stream_synchronize(f->device, f->own, &err);
+    t->again = f->table->stream_synchronize(f->device, f->own, &err);
     (void)f->table->event_record(f->device, f->own, &event, &err);
     t->recorded = f->table->event_wait(f->device, event, &err);
     f->table->event_destroy(f->device, event);
@@ -269,7 +270,7 @@ static void *wait_elsewhere(void *user) {
 }
 
 static struct other_thread elsewhere(struct bench *b) {
-    struct other_thread other = {b, SB_OK, SB_OK};
+    struct other_thread other = {b, SB_OK, SB_OK, SB_OK};
     pthread_t thread;
     assert_int_equal(pthread_create(&thread, NULL, wait_elsewhere, &other), 0);
     assert_int_equal(pthread_join(thread, NULL), 0);
@@ -287,6 +288,7 @@ static void another_thread_cannot_take_the_news_away(void **state) {
             upload(&b.f, b.y, b.source, BYTES, b.f.own);
             struct other_thread other = elsewhere(&b);
             assert_int_equal(other.synchronized, SB_ERR_DEVICE_FAILURE);
+            assert_int_equal(other.again, SB_OK); /* it knows, and the work is over */
             assert_int_equal(other.recorded, SB_ERR_DEVICE_FAILURE);
             if (by_event) {
                 void *event = record(&b.f, b.f.own);
