@@ -106,6 +106,36 @@ void device_fill(sb_context *context, void *ptr, size_t bytes, int fill) {
     free(image);
 }
 
+void rig_schedule(struct rig *rig, int32_t schedule, uint64_t seed) {
+    sb_error err;
+    assert_ok(sb_sim_set_schedule(rig->context, schedule, seed, &err));
+}
+
+sb_stream rig_stream(struct rig *rig) {
+    sb_error err;
+    sb_stream stream;
+    assert_ok(sb_sim_stream_create(rig->context, &stream, &err));
+    return stream;
+}
+
+void rig_end_stream(struct rig *rig, sb_stream stream) {
+    sb_error err;
+    assert_ok(sb_context_forget_stream(rig->context, stream, &err));
+    assert_ok(sb_sim_stream_destroy(rig->context, stream, &err));
+}
+
+static void look_now(void *user) {
+    struct look *look = user;
+    look->ran = true;
+    look->reached = sb_sim_address(look->context, look->ptr, look->bytes) != NULL;
+}
+
+void rig_look(struct look *look, struct rig *rig, sb_stream stream, const void *ptr, size_t bytes) {
+    sb_error err;
+    *look = (struct look){.context = rig->context, .ptr = ptr, .bytes = bytes};
+    assert_ok(sb_sim_launch(rig->context, stream, look_now, look, &err));
+}
+
 void device_fail(sb_context *context, int32_t op, int64_t nth, int32_t mode) {
     sb_error err;
     assert_ok(sb_sim_fail(context, op, nth, mode, &err));

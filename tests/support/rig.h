@@ -53,6 +53,21 @@ void lent_free(struct lent *lent);
 bool bytes_are(const void *ptr, size_t bytes, int fill);
 bool device_bytes_are(sb_context *context, const void *ptr, size_t bytes, int fill);
 void device_fill(sb_context *context, void *ptr, size_t bytes, int fill);
+/* The simulated device's schedule, and streams of the caller's on it. */
+void rig_schedule(struct rig *rig, int32_t schedule, uint64_t seed);
+sb_stream rig_stream(struct rig *rig);
+void rig_end_stream(struct rig *rig, sb_stream stream);
+
+/* A kernel that looks whether its memory is there when its turn comes. */
+struct look {
+    sb_context *context;
+    const void *ptr;
+    size_t bytes;
+    bool ran, reached;
+};
+
+void rig_look(struct look *look, struct rig *rig, sb_stream stream, const void *ptr, size_t bytes);
+
 /* Makes the `nth` call of `op` fail; nth 0 disarms. */
 void device_fail(sb_context *context, int32_t op, int64_t nth, int32_t mode);
 

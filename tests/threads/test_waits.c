@@ -7,36 +7,6 @@
 #define BYTES ((size_t)512)
 #define COUNT ((int64_t)128) /* floats in BYTES */
 
-static void lazy(struct rig *rig) {
-    sb_error err;
-    assert_ok(sb_sim_set_schedule(rig->context, SB_SIM_LAZY, 0, &err));
-}
-
-static sb_stream new_stream(struct rig *rig) {
-    sb_error err;
-    sb_stream stream;
-    assert_ok(sb_sim_stream_create(rig->context, &stream, &err));
-    return stream;
-}
-
-static void end_stream(struct rig *rig, sb_stream stream) {
-    sb_error err;
-    assert_ok(sb_context_forget_stream(rig->context, stream, &err));
-    assert_ok(sb_sim_stream_destroy(rig->context, stream, &err));
-}
-
-struct job {
-    sb_context *context;
-    const void *ptr;
-    bool ran, reached;
-};
-
-static void kernel(void *user) {
-    struct job *job = user;
-    job->ran = true;
-    job->reached = sb_sim_address(job->context, job->ptr, BYTES) != NULL;
-}
-
 /* --- a plain call returns when its device work is over ---------------------------------------- */
 
 enum work { SCALE, UPDATE, COPY, CLEAR, SHRINK, WORKS };
@@ -91,7 +61,7 @@ static void device_work_is_over_when_a_plain_call_returns(void **state) {
         rig_open(&rig, "sim:0", 0);
         sb_blob *blob = on_device(&rig, work == SHRINK ? 2 * COUNT : COUNT, 4, 1);
         sb_blob *other = on_device(&rig, COUNT, 7, 0);
-        lazy(&rig);
+        rig_schedule(&rig, SB_SIM_LAZY, 0);
         do_work(work, blob, other);
         struct tally before = rig_tally(&rig);
         assert_ok(sb_blob_gpu_data(blob, &in, &err));
@@ -115,14 +85,14 @@ static void plain_device_memory_is_there_for_any_stream(void **state) {
     sb_mem *mem;
     void *out;
     rig_open(&rig, "sim:0", 0);
-    lazy(&rig);
-    sb_stream stream = new_stream(&rig);
+    rig_schedule(&rig, SB_SIM_LAZY, 0);
+    sb_stream stream = rig_stream(&rig);
     assert_ok(sb_mem_create(rig.context, BYTES, &mem, &err));
     assert_ok(sb_mem_overwrite_gpu(mem, &out, &err));
-    struct job job = {rig.context, out, false, false};
-    assert_ok(sb_sim_launch(rig.context, stream, kernel, &job, &err));
+    struct look look;
+    rig_look(&look, &rig, stream, out, BYTES);
     assert_ok(sb_sim_stream_destroy(rig.context, stream, &err));
-    assert_true(job.ran && job.reached);
+    assert_true(look.ran && look.reached);
     sb_mem_release(mem);
     rig_close(&rig);
 }
@@ -134,21 +104,21 @@ static void synchronising_a_context_waits_for_every_stream_it_knows(void **state
     sb_mem *mem;
     const void *in;
     rig_open(&rig, "sim:0", 0);
-    sb_stream own, named = new_stream(&rig);
+    sb_stream own, named = rig_stream(&rig);
     assert_ok(sb_context_stream(rig.context, &own, &err));
     assert_ok(sb_mem_create(rig.context, BYTES, &mem, &err));
     assert_ok(sb_mem_gpu_data_on(mem, named, &in, &err));
-    lazy(&rig);
+    rig_schedule(&rig, SB_SIM_LAZY, 0);
     const sb_stream streams[] = {NULL, own, named};
     for (int i = 0; i < 3; i++) {
-        struct job job = {rig.context, in, false, false};
-        assert_ok(sb_sim_launch(rig.context, streams[i], kernel, &job, &err));
-        assert_false(job.ran);
+        struct look look;
+        rig_look(&look, &rig, streams[i], in, BYTES);
+        assert_false(look.ran);
         assert_ok(sb_context_synchronize(rig.context, &err));
-        assert_true(job.ran && job.reached);
+        assert_true(look.ran && look.reached);
     }
     sb_mem_release(mem);
-    end_stream(&rig, named);
+    rig_end_stream(&rig, named);
     rig_close(&rig);
 }
 
@@ -161,10 +131,10 @@ static void a_second_prefetch_does_not_wait_for_the_first(void **state) {
     void *out;
     const void *in;
     rig_open(&rig, "sim:0", 0);
-    sb_stream stream = new_stream(&rig);
+    sb_stream stream = rig_stream(&rig);
     assert_ok(sb_mem_create(rig.context, BYTES, &mem, &err));
     assert_ok(sb_mem_mutable_gpu_data(mem, &out, &err));
-    lazy(&rig);
+    rig_schedule(&rig, SB_SIM_LAZY, 0);
     for (int i = 0; i < 2; i++) {
         struct tally before = rig_tally(&rig);
         assert_ok(sb_mem_prefetch_cpu(mem, stream, &err));
@@ -176,7 +146,7 @@ static void a_second_prefetch_does_not_wait_for_the_first(void **state) {
     assert_ok(sb_mem_cpu_data(mem, &in, &err));
     assert_true(bytes_are(in, BYTES, 0));
     sb_mem_release(mem);
-    end_stream(&rig, stream);
+    rig_end_stream(&rig, stream);
     rig_close(&rig);
 }
 
@@ -192,8 +162,8 @@ static void a_failed_zero_fill_is_found_by_the_copy_from_it(void **state) {
         sb_mem *mem;
         const void *in;
         rig_open(&rig, "sim:0", 0);
-        lazy(&rig);
-        sb_stream stream = new_stream(&rig);
+        rig_schedule(&rig, SB_SIM_LAZY, 0);
+        sb_stream stream = rig_stream(&rig);
         assert_ok(sb_mem_create(rig.context, BYTES, &mem, &err));
         device_fail(rig.context, SB_SIM_ZERO, 1, SB_SIM_FAIL_LATER);
         assert_ok(sb_mem_prefetch_gpu(mem, stream, &err));
@@ -220,12 +190,12 @@ static bool copy_is_over_after_failing(int32_t op, int64_t nth, bool queued, boo
     const void *in;
     void *out;
     rig_open(&rig, "sim:0", 0);
-    sb_stream stream = new_stream(&rig);
+    sb_stream stream = rig_stream(&rig);
     struct lent lent = lend_host(BYTES, 0x11);
     assert_ok(sb_mem_create(rig.context, BYTES, &mem, &err));
     assert_ok(sb_mem_set_cpu(mem, lent.ptr, BYTES, 0, lent_deleter, &lent, &err));
     assert_ok(sb_mem_mutable_gpu_data(mem, &out, &err));
-    lazy(&rig);
+    rig_schedule(&rig, SB_SIM_LAZY, 0);
     device_fail(rig.context, op, nth, SB_SIM_FAIL_NOW);
     sb_status status =
         queued ? sb_mem_async_cpu_pull(mem, stream, NULL) : sb_mem_cpu_data(mem, &in, NULL);
@@ -237,7 +207,7 @@ static bool copy_is_over_after_failing(int32_t op, int64_t nth, bool queued, boo
     memset(lent.ptr, 0xEE, BYTES);
     assert_ok(sb_context_synchronize(rig.context, &err));
     sb_mem_release(mem);
-    end_stream(&rig, stream);
+    rig_end_stream(&rig, stream);
     bool over = !*fired || (lent.deleted == 1 && bytes_are(lent.ptr, BYTES, 0xEE));
     lent_free(&lent);
     rig_close(&rig);

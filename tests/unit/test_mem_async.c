@@ -37,24 +37,6 @@ static void launch(struct job *job, sb_context *context, sb_stream stream, const
     assert_ok(sb_sim_launch(context, stream, kernel, job, &err));
 }
 
-static void schedule(struct rig *rig, int32_t kind, uint64_t seed) {
-    sb_error err;
-    assert_ok(sb_sim_set_schedule(rig->context, kind, seed, &err));
-}
-
-static sb_stream new_stream(struct rig *rig) {
-    sb_error err;
-    sb_stream stream;
-    assert_ok(sb_sim_stream_create(rig->context, &stream, &err));
-    return stream;
-}
-
-static void end_stream(struct rig *rig, sb_stream stream) {
-    sb_error err;
-    assert_ok(sb_context_forget_stream(rig->context, stream, &err));
-    assert_ok(sb_sim_stream_destroy(rig->context, stream, &err));
-}
-
 /* --- a memory with a copy pending ---------------------------------------------- */
 
 struct pending {
@@ -72,7 +54,7 @@ static void pending_open(struct pending *p, int32_t source) {
     void *out;
     *p = (struct pending){.source = source};
     rig_open(&p->rig, "sim:0", 0);
-    p->stream = new_stream(&p->rig);
+    p->stream = rig_stream(&p->rig);
     assert_ok(sb_mem_create(p->rig.context, BYTES, &p->mem, &err));
     p->lent = lend_host(BYTES, OLD);
     assert_ok(sb_mem_set_cpu(p->mem, p->lent.ptr, BYTES, 0, lent_deleter, &p->lent, &err));
@@ -99,7 +81,7 @@ static bool copy_has_run(struct pending *p) {
 
 static void pending_start(struct pending *p) {
     sb_error err;
-    schedule(&p->rig, SB_SIM_LAZY, 0);
+    rig_schedule(&p->rig, SB_SIM_LAZY, 0);
     struct tally before = rig_tally(&p->rig);
     assert_ok(queue_copy(p, &err));
     struct tally t = rig_since(&p->rig, &before);
@@ -116,7 +98,7 @@ static void pending_close(struct pending *p) {
     if (p->lent.ptr)
         lent_free(&p->lent);
     if (p->stream)
-        end_stream(&p->rig, p->stream);
+        rig_end_stream(&p->rig, p->stream);
     rig_close(&p->rig);
 }
 
@@ -128,7 +110,7 @@ static void a_queued_copy_reports_synced_and_moves_the_bytes(void **state) {
             sb_error err;
             const void *out;
             pending_open(&p, source);
-            schedule(&p.rig, kind, 7);
+            rig_schedule(&p.rig, kind, 7);
             assert_ok(queue_copy(&p, &err));
             assert_int_equal(sb_mem_head(p.mem), SB_HEAD_SYNCED);
             assert_ok(sb_mem_cpu_data(p.mem, &out, &err));
@@ -227,7 +209,7 @@ static void a_device_write_does_not_overtake_a_pull(void **state) {
         void *out;
         sb_stream other;
         pending_open(&p, SB_SIDE_GPU);
-        other = new_stream(&p.rig);
+        other = rig_stream(&p.rig);
         pending_start(&p);
         if (form == 0)
             assert_ok(sb_mem_mutable_gpu_data(p.mem, &out, &err));
@@ -250,7 +232,7 @@ static void a_device_write_does_not_overtake_a_pull(void **state) {
         assert_true(bytes_are(in, BYTES, NEW));
         sb_mem_release(p.mem);
         p.mem = NULL;
-        end_stream(&p.rig, other);
+        rig_end_stream(&p.rig, other);
         pending_close(&p);
     }
 }
@@ -432,7 +414,7 @@ static void find_failure(int32_t source, enum finder finder, int32_t kind) {
     pending_open(p, source);
     f.host = lend_host(BYTES, NEW);
     f.device = lend_device(p->rig.context, BYTES, NEW);
-    schedule(&p->rig, kind, 3);
+    rig_schedule(&p->rig, kind, 3);
     device_fail(p->rig.context, source == SB_SIDE_CPU ? SB_SIM_UPLOAD : SB_SIM_DOWNLOAD, 1,
                 SB_SIM_FAIL_LATER);
     assert_ok(queue_copy(p, &err));
@@ -481,7 +463,7 @@ static void after_a_failed_copy_the_next_one_works(void **state) {
         sb_error err;
         const void *out;
         pending_open(&p, source);
-        schedule(&p.rig, SB_SIM_LAZY, 0);
+        rig_schedule(&p.rig, SB_SIM_LAZY, 0);
         device_fail(p.rig.context, source == SB_SIDE_CPU ? SB_SIM_UPLOAD : SB_SIM_DOWNLOAD, 1,
                     SB_SIM_FAIL_LATER);
         assert_ok(queue_copy(&p, &err));
@@ -502,7 +484,7 @@ static void releasing_with_a_failed_copy_is_quiet(void **state) {
         for (int32_t mode = SB_SIM_FAIL_LATER; mode <= SB_SIM_FAIL_STICKY; mode++) {
             struct pending p;
             pending_open(&p, source);
-            schedule(&p.rig, SB_SIM_LAZY, 0);
+            rig_schedule(&p.rig, SB_SIM_LAZY, 0);
             device_fail(p.rig.context, source == SB_SIDE_CPU ? SB_SIM_UPLOAD : SB_SIM_DOWNLOAD, 1,
                         mode);
             (void)queue_copy(&p, NULL);
@@ -547,8 +529,8 @@ static void spare_storage_is_zeroed_after_its_allocation(void **state) {
     sb_error err;
     const void *out;
     rig_open(&rig, "sim:0", 0);
-    sb_stream first = new_stream(&rig), second = new_stream(&rig);
-    schedule(&rig, SB_SIM_LAZY, 0);
+    sb_stream first = rig_stream(&rig), second = rig_stream(&rig);
+    rig_schedule(&rig, SB_SIM_LAZY, 0);
     assert_ok(sb_mem_create(rig.context, BYTES, &mem, &err));
     device_fail(rig.context, SB_SIM_ZERO, 1, SB_SIM_FAIL_NOW);
     assert_status(SB_ERR_DEVICE_FAILURE, sb_mem_gpu_data_on(mem, first, &out, &err));
@@ -560,8 +542,8 @@ static void spare_storage_is_zeroed_after_its_allocation(void **state) {
     assert_ok(sb_mem_synchronize(mem, &err));
     assert_true(device_bytes_are(rig.context, out, BYTES, 0));
     sb_mem_release(mem);
-    end_stream(&rig, first);
-    end_stream(&rig, second);
+    rig_end_stream(&rig, first);
+    rig_end_stream(&rig, second);
     rig_close(&rig);
 }
 
@@ -586,7 +568,7 @@ static void giving_the_device_up_ends_its_work(void **state) {
     assert_int_equal(p.lent.deleted, 1);
     device_fill(p.rig.context, device.ptr, BYTES, NEW);
     memset(p.lent.ptr, NEW, BYTES);
-    schedule(&p.rig, SB_SIM_EAGER, 0); /* what is still queued runs before what comes now */
+    rig_schedule(&p.rig, SB_SIM_EAGER, 0); /* what is still queued runs before what comes now */
     launch(&job, p.rig.context, p.stream, device.ptr, NEW, -1);
     launch(&job, p.rig.context, NULL, device.ptr, NEW, -1);
     assert_true(lent_holds(&device, NEW));
@@ -608,11 +590,11 @@ static void read_only_bytes_are_moved_for_a_named_stream(void **state) {
         void *out;
         const void *in;
         rig_open(&rig, "sim:0", 0);
-        sb_stream stream = new_stream(&rig);
+        sb_stream stream = rig_stream(&rig);
         struct lent lent = lend_device(rig.context, BYTES, OLD);
         assert_ok(sb_mem_create(rig.context, BYTES, &mem, &err));
         assert_ok(sb_mem_set_gpu(mem, lent.ptr, BYTES, SB_READ_ONLY, lent_deleter, &lent, &err));
-        schedule(&rig, seed ? SB_SIM_RANDOM : SB_SIM_LAZY, seed);
+        rig_schedule(&rig, seed ? SB_SIM_RANDOM : SB_SIM_LAZY, seed);
         assert_ok(sb_mem_mutable_gpu_data_on(mem, stream, &out, &err));
         launch(&job, rig.context, stream, out, OLD, NEW);
         assert_ok(sb_mem_cpu_data(mem, &in, &err));
@@ -620,7 +602,7 @@ static void read_only_bytes_are_moved_for_a_named_stream(void **state) {
         assert_int_equal(lent.deleted, 1);
         assert_true(lent_holds(&lent, OLD));
         sb_mem_release(mem);
-        end_stream(&rig, stream);
+        rig_end_stream(&rig, stream);
         lent_free(&lent);
         rig_close(&rig);
     }
@@ -635,7 +617,7 @@ static void a_named_stream_waits_instead_of_the_host(void **state) {
     sb_error err;
     const void *out;
     pending_open(&p, SB_SIDE_CPU);
-    sb_stream other = new_stream(&p.rig);
+    sb_stream other = rig_stream(&p.rig);
     pending_start(&p);
     assert_ok(sb_mem_gpu_data_on(p.mem, other, &out, &err));
     assert_ptr_equal(out, p.device);
@@ -660,11 +642,11 @@ static void later_work_is_ordered_after_recorded_streams(void **state) {
             void *out;
             const void *in;
             rig_open(&rig, "sim:0", 0);
-            sb_stream one = new_stream(&rig), two = new_stream(&rig);
+            sb_stream one = rig_stream(&rig), two = rig_stream(&rig);
             assert_ok(sb_mem_create(rig.context, BYTES, &mem, &err));
             assert_ok(sb_mem_overwrite_cpu(mem, &out, &err));
             memset(out, OLD, BYTES);
-            schedule(&rig, seed ? SB_SIM_RANDOM : SB_SIM_LAZY, seed);
+            rig_schedule(&rig, seed ? SB_SIM_RANDOM : SB_SIM_LAZY, seed);
             assert_ok(sb_mem_mutable_gpu_data_on(mem, one, &out, &err));
             launch(&writer, rig.context, one, out, OLD, NEW);
             assert_ok(sb_mem_gpu_data_on(mem, two, &in, &err));
@@ -729,7 +711,7 @@ static void plain_calls_are_ordered_with_the_default_stream(void **state) {
         void *out;
         const void *in;
         rig_open(&rig, "sim:0", 0);
-        schedule(&rig, seed ? SB_SIM_RANDOM : SB_SIM_LAZY, seed);
+        rig_schedule(&rig, seed ? SB_SIM_RANDOM : SB_SIM_LAZY, seed);
         assert_ok(sb_mem_create(rig.context, BYTES, &mem, &err));
         assert_ok(sb_mem_mutable_gpu_data(mem, &out, &err));
         launch(&jobs[0], rig.context, NULL, out, 0, OLD);
@@ -759,8 +741,8 @@ static void a_forgotten_stream_may_be_destroyed(void **state) {
     void *out;
     const void *in;
     rig_open(&rig, "sim:0", 0);
-    schedule(&rig, SB_SIM_LAZY, 0);
-    sb_stream stream = new_stream(&rig);
+    rig_schedule(&rig, SB_SIM_LAZY, 0);
+    sb_stream stream = rig_stream(&rig);
     assert_ok(sb_mem_create(rig.context, BYTES, &mem, &err));
     assert_ok(sb_mem_mutable_gpu_data_on(mem, stream, &out, &err));
     launch(&job, rig.context, stream, out, 0, NEW);
@@ -787,11 +769,11 @@ static void a_memory_waits_for_any_number_of_streams(void **state) {
     sb_stream streams[MANY];
     struct job jobs[MANY];
     rig_open(&rig, "sim:0", 0);
-    schedule(&rig, SB_SIM_LAZY, 0);
+    rig_schedule(&rig, SB_SIM_LAZY, 0);
     assert_ok(sb_mem_create(rig.context, BYTES, &mem, &err));
     assert_ok(sb_mem_create(rig.context, BYTES, &other, &err));
     for (int i = 0; i < MANY; i++) {
-        streams[i] = new_stream(&rig);
+        streams[i] = rig_stream(&rig);
         assert_ok(sb_mem_gpu_data_on(i % 2 ? mem : other, streams[i], &in, &err));
         launch(&jobs[i], rig.context, streams[i], in, 0, -1);
     }
@@ -802,7 +784,7 @@ static void a_memory_waits_for_any_number_of_streams(void **state) {
         if (!jobs[i].ran || !jobs[i].right)
             fail_with("the memory went before the work on stream %d", i);
     for (int i = 0; i < MANY; i++)
-        end_stream(&rig, streams[i]);
+        rig_end_stream(&rig, streams[i]);
     rig_close(&rig);
 }
 
@@ -817,9 +799,9 @@ static void forgotten_streams_cost_nothing(void **state) {
     rig_open(&rig, "sim:0", 0);
     assert_ok(sb_mem_create(rig.context, BYTES, &mem, &err));
     for (int i = 0; i < 100; i++) {
-        sb_stream stream = new_stream(&rig);
+        sb_stream stream = rig_stream(&rig);
         assert_ok(sb_mem_gpu_data_on(mem, stream, &in, &err));
-        end_stream(&rig, stream);
+        rig_end_stream(&rig, stream);
         if (i == 0)
             first = rig_stats(&rig).host_bytes;
     }
@@ -834,7 +816,7 @@ static void prefetch_starts_what_the_read_would_do(void **state) {
     sb_error err;
     for (int32_t source = 0; source < 2; source++) {
         pending_open(&p, source);
-        schedule(&p.rig, SB_SIM_LAZY, 0);
+        rig_schedule(&p.rig, SB_SIM_LAZY, 0);
         struct tally before = rig_tally(&p.rig);
         assert_ok(source == SB_SIDE_CPU ? sb_mem_prefetch_gpu(p.mem, p.stream, &err)
                                         : sb_mem_prefetch_cpu(p.mem, p.stream, &err));
@@ -1034,9 +1016,9 @@ static void walk(uint64_t seed, int32_t kind) {
     sb_error err;
     const void *in;
     rig_open(&w.rig, "sim:0", seed % 2 ? SB_CONTEXT_NO_PINNED : 0);
-    schedule(&w.rig, kind, seed);
+    rig_schedule(&w.rig, kind, seed);
     for (int i = 0; i < WALK_STREAMS; i++)
-        w.streams[i] = new_stream(&w.rig);
+        w.streams[i] = rig_stream(&w.rig);
     assert_ok(sb_mem_create(w.rig.context, BYTES, &w.mem, &err));
     assert_ok(sb_mem_cpu_data(w.mem, &in, &err));
     for (w.step = 0; w.step < WALK_STEPS; w.step++)
@@ -1047,7 +1029,7 @@ static void walk(uint64_t seed, int32_t kind) {
     }
     sb_mem_release(w.mem);
     for (int i = 0; i < WALK_STREAMS; i++)
-        end_stream(&w.rig, w.streams[i]);
+        rig_end_stream(&w.rig, w.streams[i]);
     assert_ok(sb_context_synchronize(w.rig.context, &err));
     for (int i = 0; i < w.jobs_used; i++)
         if (!w.jobs[i].ran || !w.jobs[i].right)

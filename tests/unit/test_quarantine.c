@@ -13,24 +13,6 @@
 #define BYTES ((size_t)192)
 #define USERS 0x77 /* what the caller writes to memory that it was given */
 
-static void lazy(struct rig *rig) {
-    sb_error err;
-    assert_ok(sb_sim_set_schedule(rig->context, SB_SIM_LAZY, 0, &err));
-}
-
-static sb_stream new_stream(struct rig *rig) {
-    sb_error err;
-    sb_stream stream;
-    assert_ok(sb_sim_stream_create(rig->context, &stream, &err));
-    return stream;
-}
-
-static void end_stream(struct rig *rig, sb_stream stream) {
-    sb_error err;
-    assert_ok(sb_context_forget_stream(rig->context, stream, &err));
-    assert_ok(sb_sim_stream_destroy(rig->context, stream, &err));
-}
-
 /* From the `nth` call of `op` on, `times` in a row fail. */
 static void fail_run(struct rig *rig, int32_t op, int64_t nth, int times) {
     sb_error err;
@@ -41,24 +23,6 @@ static void fail_run(struct rig *rig, int32_t op, int64_t nth, int times) {
 
 static void fail_no_more(struct rig *rig) {
     device_fail(rig->context, SB_SIM_ANY, 0, SB_SIM_FAIL_NOW);
-}
-
-struct job {
-    sb_context *context;
-    const void *ptr;
-    bool ran, reached;
-};
-
-static void kernel(void *user) {
-    struct job *job = user;
-    job->ran = true;
-    job->reached = sb_sim_address(job->context, job->ptr, BYTES) != NULL;
-}
-
-static void launch(struct job *job, struct rig *rig, sb_stream stream, const void *ptr) {
-    sb_error err;
-    *job = (struct job){rig->context, ptr, false, false};
-    assert_ok(sb_sim_launch(rig->context, stream, kernel, job, &err));
 }
 
 /* --- one by one ----------------------------------------------------------------------------------
@@ -86,7 +50,7 @@ static void a_buffer_is_kept_while_nobody_can_tell_that_a_copy_is_over(void **st
     const void *in;
     rig_open(&rig, "sim:0", 0);
     sb_mem *mem = at_device(&rig, &lent);
-    lazy(&rig);
+    rig_schedule(&rig, SB_SIM_LAZY, 0);
     fail_run(&rig, SB_SIM_ANY, 2, 16); /* the copy is queued */
     assert_status(SB_ERR_DEVICE_FAILURE, sb_mem_cpu_data(mem, &in, &err));
     sb_mem_release(mem);
@@ -115,7 +79,7 @@ static void storage_that_a_copy_may_still_write_is_not_given_out(void **state) {
     void *out;
     rig_open(&rig, "sim:0", 0);
     sb_mem *mem = at_device(&rig, &lent);
-    lazy(&rig);
+    rig_schedule(&rig, SB_SIM_LAZY, 0);
     fail_run(&rig, SB_SIM_ANY, 2, 16);
     assert_status(SB_ERR_DEVICE_FAILURE, sb_mem_cpu_data(mem, &in, &err));
     assert_ok(sb_mem_overwrite_cpu(mem, &out, &err));
@@ -133,7 +97,7 @@ static void storage_that_a_copy_may_still_write_is_not_given_out(void **state) {
    cannot be waited for. */
 static void pull_and_lose_track(struct rig *rig, sb_mem *mem, sb_stream stream) {
     sb_error err;
-    lazy(rig);
+    rig_schedule(rig, SB_SIM_LAZY, 0);
     fail_no_more(rig);
     for (int i = 2; i <= 4; i++) /* the first is that of the order before it */
         assert_ok(sb_sim_fail_also(rig->context, SB_SIM_EVENT_RECORD, i, SB_SIM_FAIL_NOW, &err));
@@ -150,7 +114,7 @@ static void device_storage_outlives_a_copy_that_may_still_read_it(void **state) 
     struct lent host;
     sb_error err;
     rig_open(&rig, "sim:0", 0);
-    sb_stream stream = new_stream(&rig);
+    sb_stream stream = rig_stream(&rig);
     sb_mem *mem = at_device(&rig, &host);
     struct lent first = lend_device(rig.context, BYTES, CURRENT);
     struct lent second = lend_device(rig.context, BYTES, LENT);
@@ -161,7 +125,7 @@ static void device_storage_outlives_a_copy_that_may_still_read_it(void **state) 
     assert_int_equal(first.deleted, 1);
     assert_true(lent_holds(&host, CURRENT)); /* copied before that loan came back */
     sb_mem_release(mem);
-    end_stream(&rig, stream);
+    rig_end_stream(&rig, stream);
     lent_free(&host);
     lent_free(&first);
     lent_free(&second);
@@ -177,7 +141,7 @@ static void new_storage_is_kept_while_a_copy_may_write_it(void **state) {
     sb_mem *mem;
     void *out;
     rig_open(&rig, "sim:0", 0);
-    sb_stream stream = new_stream(&rig);
+    sb_stream stream = rig_stream(&rig);
     assert_ok(sb_mem_create(rig.context, BYTES, &mem, &err));
     assert_ok(sb_mem_set_cpu(mem, host.ptr, BYTES, SB_READ_ONLY, lent_deleter, &host, &err));
     assert_ok(sb_mem_mutable_gpu_data(mem, &out, &err));
@@ -187,7 +151,7 @@ static void new_storage_is_kept_while_a_copy_may_write_it(void **state) {
     assert_int_equal(rig_stats(&rig).quarantined_bytes, 0);
     sb_mem_release(mem);
     assert_true(lent_holds(&host, LENT));
-    end_stream(&rig, stream);
+    rig_end_stream(&rig, stream);
     lent_free(&host);
     rig_close(&rig);
 }
@@ -202,7 +166,7 @@ static void a_memory_that_is_released_asks_for_others(void **state) {
     rig_open(&rig, "sim:0", 0);
     assert_ok(sb_mem_create(rig.context, BYTES, &other, &err));
     sb_mem *mem = at_device(&rig, &lent);
-    lazy(&rig);
+    rig_schedule(&rig, SB_SIM_LAZY, 0);
     fail_run(&rig, SB_SIM_ANY, 2, 16); /* the copy is queued */
     assert_status(SB_ERR_DEVICE_FAILURE, sb_mem_cpu_data(mem, &in, &err));
     sb_mem_release(mem);
@@ -217,25 +181,25 @@ static void a_memory_that_is_released_asks_for_others(void **state) {
 static void device_memory_outlives_the_work_that_could_not_be_ordered(void **state) {
     (void)state;
     struct rig rig;
-    struct job job;
+    struct look look;
     sb_error err;
     sb_mem *mem;
     const void *in;
     rig_open(&rig, "sim:0", 0);
-    lazy(&rig);
-    sb_stream stream = new_stream(&rig);
+    rig_schedule(&rig, SB_SIM_LAZY, 0);
+    sb_stream stream = rig_stream(&rig);
     assert_ok(sb_mem_create(rig.context, BYTES, &mem, &err));
     assert_ok(sb_mem_gpu_data_on(mem, stream, &in, &err));
-    launch(&job, &rig, stream, in);
+    rig_look(&look, &rig, stream, in, BYTES);
     fail_run(&rig, SB_SIM_ANY, 1, 16);
     sb_mem_release(mem);
     assert_int_equal(rig_stats(&rig).quarantined_bytes, BYTES);
     assert_int_equal(rig_stats(&rig).device_bytes, BYTES);
     fail_no_more(&rig);
     assert_ok(sb_context_synchronize(rig.context, &err));
-    assert_true(job.ran && job.reached);
+    assert_true(look.ran && look.reached);
     assert_int_equal(rig_stats(&rig).device_bytes, 0);
-    end_stream(&rig, stream);
+    rig_end_stream(&rig, stream);
     rig_close(&rig);
 }
 
@@ -246,23 +210,23 @@ static void device_memory_outlives_the_work_that_a_failing_wait_was_for(void **s
     static const int32_t schedules[] = {SB_SIM_LAZY, SB_SIM_RANDOM};
     for (uint64_t i = 0; i < 40; i++) {
         struct rig rig;
-        struct job job;
+        struct look look;
         sb_error err;
         sb_mem *mem;
         const void *in;
         rig_open(&rig, "sim:0", 0);
         assert_ok(sb_sim_set_schedule(rig.context, schedules[i % 2], i, &err));
-        sb_stream stream = new_stream(&rig);
+        sb_stream stream = rig_stream(&rig);
         assert_ok(sb_mem_create(rig.context, BYTES, &mem, &err));
         assert_ok(sb_mem_gpu_data_on(mem, stream, &in, &err));
-        launch(&job, &rig, stream, in);
+        rig_look(&look, &rig, stream, in, BYTES);
         device_fail(rig.context, SB_SIM_STREAM_WAIT, 1, SB_SIM_FAIL_LATER);
         sb_mem_release(mem);
         (void)sb_context_synchronize(rig.context, NULL); /* tells the failure of the wait */
         assert_ok(sb_context_synchronize(rig.context, &err));
-        assert_true(job.ran && job.reached);
+        assert_true(look.ran && look.reached);
         assert_int_equal(rig_stats(&rig).device_bytes, 0);
-        end_stream(&rig, stream);
+        rig_end_stream(&rig, stream);
         rig_close(&rig);
     }
 }
@@ -270,26 +234,26 @@ static void device_memory_outlives_the_work_that_a_failing_wait_was_for(void **s
 static void a_tensor_ends_after_the_work_on_streams_that_the_memory_knew(void **state) {
     (void)state;
     struct rig rig;
-    struct job job;
+    struct look look;
     sb_error err;
     sb_mem *mem;
     sb_dl_managed_versioned *tensor;
     const void *in;
     rig_open(&rig, "sim:0", 0);
-    sb_stream stream = new_stream(&rig);
+    sb_stream stream = rig_stream(&rig);
     sb_blob *blob = blob_of_count(rig.context, SB_DTYPE_F32, (int64_t)(BYTES / sizeof(float)));
     assert_ok(sb_blob_cpu_data(blob, &in, &err));
     assert_ok(sb_blob_gpu_data_on(blob, stream, &in, &err));
     assert_ok(sb_blob_mutable_data(blob, &mem, &err));
     assert_ok(sb_blob_to_dlpack(blob, SB_SIDE_GPU, 0, &tensor, &err));
     assert_ok(sb_mem_evict_gpu(mem, &err));
-    lazy(&rig);
-    launch(&job, &rig, stream, in);
+    rig_schedule(&rig, SB_SIM_LAZY, 0);
+    rig_look(&look, &rig, stream, in, BYTES);
     tensor->deleter(tensor);
     assert_ok(sb_context_synchronize(rig.context, &err));
-    assert_true(job.ran && job.reached);
+    assert_true(look.ran && look.reached);
     sb_blob_destroy(blob);
-    end_stream(&rig, stream);
+    rig_end_stream(&rig, stream);
     rig_close(&rig);
 }
 
@@ -297,22 +261,22 @@ static void a_tensor_ends_after_the_work_on_streams_that_the_memory_knew(void **
 static void a_stream_of_a_lost_device_is_forgotten(void **state) {
     (void)state;
     struct rig rig;
-    struct job job;
+    struct look look;
     sb_error err;
     sb_mem *mem;
     const void *in;
     rig_open(&rig, "sim:0", 0);
-    sb_stream stream = new_stream(&rig);
+    sb_stream stream = rig_stream(&rig);
     sb_blob *blob = blob_of_count(rig.context, SB_DTYPE_F32, (int64_t)(BYTES / sizeof(float)));
     assert_ok(sb_blob_gpu_data(blob, &in, &err));
     assert_ok(sb_mem_create(rig.context, BYTES, &mem, &err));
     assert_ok(sb_mem_gpu_data_on(mem, stream, &in, &err));
     device_fail(rig.context, SB_SIM_SCALE, 1, SB_SIM_FAIL_LATER);
     assert_status(SB_ERR_DEVICE_LOST, sb_blob_scale_data(blob, 2, &err));
-    lazy(&rig);
-    launch(&job, &rig, stream, in);
+    rig_schedule(&rig, SB_SIM_LAZY, 0);
+    rig_look(&look, &rig, stream, in, BYTES);
     assert_status(SB_ERR_DEVICE_LOST, sb_context_forget_stream(rig.context, stream, &err));
-    assert_true(job.ran && job.reached);
+    assert_true(look.ran && look.reached);
     assert_ok(sb_sim_stream_destroy(rig.context, stream, &err));
     sb_mem_release(mem);
     sb_blob_destroy(blob);
@@ -331,7 +295,7 @@ static void a_context_that_ends_leaves_what_it_cannot_give_back(void **state) {
     rig_open(&other, NULL, 0);
     uint64_t leaked = rig_stats(&other).leaked_bytes;
     sb_mem *mem = at_device(&rig, &lent);
-    lazy(&rig);
+    rig_schedule(&rig, SB_SIM_LAZY, 0);
     fail_run(&rig, SB_SIM_ANY, 2, 16); /* the copy is queued */
     assert_status(SB_ERR_DEVICE_FAILURE, sb_mem_cpu_data(mem, &in, &err));
     sb_mem_release(mem);
@@ -374,7 +338,7 @@ static void a_loan_that_owns_its_context_comes_back(void **state) {
     assert_ok(sb_mem_create(rig.context, BYTES, &mem, &err));
     assert_ok(sb_mem_set_cpu(mem, owner.lent.ptr, BYTES, 0, end_owner, &owner, &err));
     assert_ok(sb_mem_mutable_gpu_data(mem, &out, &err));
-    lazy(&rig);
+    rig_schedule(&rig, SB_SIM_LAZY, 0);
     fail_run(&rig, SB_SIM_ANY, 2, 16); /* the copy is queued */
     assert_status(SB_ERR_DEVICE_FAILURE, sb_mem_cpu_data(mem, &in, &err));
     sb_mem_release(mem);
@@ -403,7 +367,7 @@ static void a_loan_of_the_device_outlives_work_on_the_library_s_stream(void **st
     lent.taken = true;
     assert_ok(sb_mem_create(rig.context, BYTES, &mem, &err));
     assert_ok(sb_mem_set_gpu(mem, lent.ptr, BYTES, 0, lent_deleter, &lent, &err));
-    lazy(&rig);
+    rig_schedule(&rig, SB_SIM_LAZY, 0);
     const int waits[] = {1, 3, 4}; /* for the zeros; in the loss of the device, the own stream */
     for (int i = 0; i < 3; i++)
         assert_ok(sb_sim_fail_also(rig.context, SB_SIM_STREAM_SYNCHRONIZE, waits[i],
@@ -456,9 +420,9 @@ static void trial_open(struct trial *t) {
     t->scene.cpu.taken = t->scene.gpu.taken = true;
     scene_lend_extra(&t->scene, t->call);
     t->scene.extra.taken = true;
-    t->stream = new_stream(&t->scene.rig);
+    t->stream = rig_stream(&t->scene.rig);
     t->given = NULL;
-    lazy(&t->scene.rig);
+    rig_schedule(&t->scene.rig, SB_SIM_LAZY, 0);
     if (t->pending && t->start->head == SB_HEAD_AT_CPU)
         assert_ok(sb_mem_async_gpu_push(t->scene.mem, t->stream, &err));
     if (t->pending && t->start->head == SB_HEAD_AT_GPU)
