@@ -16,23 +16,6 @@ struct given {
     int32_t schedule;
 };
 
-static const struct start starts[] = {
-    {SB_HEAD_UNINITIALIZED, SB_STORAGE_NONE, SB_STORAGE_NONE},
-    {SB_HEAD_AT_CPU, SB_STORAGE_OWNED, SB_STORAGE_NONE},
-    {SB_HEAD_AT_CPU, SB_STORAGE_PINNED, SB_STORAGE_OWNED},
-    {SB_HEAD_AT_CPU, SB_STORAGE_BORROWED, SB_STORAGE_BORROWED},
-    {SB_HEAD_AT_CPU, SB_STORAGE_BORROWED_READ_ONLY, SB_STORAGE_BORROWED_READ_ONLY},
-    {SB_HEAD_AT_GPU, SB_STORAGE_NONE, SB_STORAGE_OWNED},
-    {SB_HEAD_AT_GPU, SB_STORAGE_PINNED, SB_STORAGE_OWNED},
-    {SB_HEAD_AT_GPU, SB_STORAGE_BORROWED, SB_STORAGE_BORROWED},
-    {SB_HEAD_AT_GPU, SB_STORAGE_BORROWED_READ_ONLY, SB_STORAGE_BORROWED_READ_ONLY},
-    {SB_HEAD_SYNCED, SB_STORAGE_OWNED, SB_STORAGE_OWNED},
-    {SB_HEAD_SYNCED, SB_STORAGE_BORROWED, SB_STORAGE_BORROWED},
-    {SB_HEAD_SYNCED, SB_STORAGE_BORROWED_READ_ONLY, SB_STORAGE_OWNED},
-    {SB_HEAD_SYNCED, SB_STORAGE_OWNED, SB_STORAGE_BORROWED_READ_ONLY},
-};
-#define STARTS (sizeof starts / sizeof starts[0])
-
 struct trial {
     struct given given;
     enum call call;
@@ -285,9 +268,9 @@ static void try_all_calls(const struct given *given, enum fault fault) {
 }
 
 static void try_all_starts(enum fault fault) {
-    for (size_t i = 0; i < STARTS; i++)
+    for (size_t i = 0; i < SCENE_STARTS; i++)
         for (int32_t kind = SB_SIM_EAGER; kind <= SB_SIM_LAZY; kind++) {
-            struct given given = {starts[i], false, kind};
+            struct given given = {scene_starts[i], false, kind};
             try_all_calls(&given, fault);
         }
 }
@@ -400,11 +383,11 @@ static void storage_in_use_is_not_given_up_when_a_wait_fails(void **state) {
    that stream has reached its allocation, it would cost the device. */
 static void what_a_failed_call_acquired_is_released(void **state) {
     (void)state;
-    for (size_t i = 0; i < STARTS; i++)
+    for (size_t i = 0; i < SCENE_STARTS; i++)
         for (enum call call = 0; call < CALLS; call++) {
             bool fired = true;
             for (int64_t n = 1; fired; n++) {
-                struct trial t = {.given = {starts[i], false, SB_SIM_LAZY},
+                struct trial t = {.given = {scene_starts[i], false, SB_SIM_LAZY},
                                   .call = call,
                                   .fault = FAULT_NOW,
                                   .nth = n};

@@ -45,6 +45,10 @@ struct start {
     int32_t head, cpu, gpu; /* SB_HEAD_*, SB_STORAGE_* twice */
 };
 
+/* States that differ in what calls have to do: every head, every kind of storage. */
+enum { SCENE_STARTS = 14 };
+extern const struct start scene_starts[SCENE_STARTS];
+
 struct scene {
     struct rig rig;
     sb_mem *mem;

@@ -387,22 +387,6 @@ static void a_loan_of_the_device_outlives_work_on_the_library_s_stream(void **st
 /* --- every call, in every state, with several failures in a row ----------------------------------
  */
 
-static const struct start starts[] = {
-    {SB_HEAD_UNINITIALIZED, SB_STORAGE_NONE, SB_STORAGE_NONE},
-    {SB_HEAD_AT_CPU, SB_STORAGE_OWNED, SB_STORAGE_NONE},
-    {SB_HEAD_AT_CPU, SB_STORAGE_PINNED, SB_STORAGE_OWNED},
-    {SB_HEAD_AT_CPU, SB_STORAGE_BORROWED, SB_STORAGE_BORROWED},
-    {SB_HEAD_AT_CPU, SB_STORAGE_BORROWED_READ_ONLY, SB_STORAGE_BORROWED_READ_ONLY},
-    {SB_HEAD_AT_GPU, SB_STORAGE_NONE, SB_STORAGE_OWNED},
-    {SB_HEAD_AT_GPU, SB_STORAGE_OWNED, SB_STORAGE_OWNED},
-    {SB_HEAD_AT_GPU, SB_STORAGE_BORROWED, SB_STORAGE_BORROWED},
-    {SB_HEAD_AT_GPU, SB_STORAGE_BORROWED_READ_ONLY, SB_STORAGE_BORROWED_READ_ONLY},
-    {SB_HEAD_SYNCED, SB_STORAGE_OWNED, SB_STORAGE_OWNED},
-    {SB_HEAD_SYNCED, SB_STORAGE_BORROWED, SB_STORAGE_BORROWED},
-    {SB_HEAD_SYNCED, SB_STORAGE_OWNED, SB_STORAGE_BORROWED_READ_ONLY},
-};
-#define STARTS (sizeof starts / sizeof starts[0])
-
 struct trial {
     const struct start *start;
     bool pending, reuses;
@@ -499,10 +483,10 @@ static void every_failure_of(struct trial *t) {
 
 static void no_loan_is_given_back_in_use_however_many_calls_fail(void **state) {
     (void)state;
-    for (size_t s = 0; s < STARTS; s++)
+    for (size_t s = 0; s < SCENE_STARTS; s++)
         for (enum call call = 0; call < CALLS; call++)
             for (int mode = 0; mode < 4; mode++) {
-                struct trial t = {.start = &starts[s], .call = call};
+                struct trial t = {.start = &scene_starts[s], .call = call};
                 t.pending = mode & 1;
                 t.reuses = mode & 2;
                 bool one_sided = t.start->head == SB_HEAD_AT_CPU || t.start->head == SB_HEAD_AT_GPU;
