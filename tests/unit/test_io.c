@@ -517,6 +517,22 @@ static void what_is_no_file_is_no_source(void **state) {
     assert_int_equal(close(folder) | close(ends[0]) | close(ends[1]), 0);
 }
 
+/* Its size is none of any version: nothing is written past what sb_source has. */
+static void a_source_that_was_never_initialised_is_refused(void **state) {
+    struct world *w = *state;
+    int fd = temporary(&w->wire);
+    sb_error err;
+    union {
+        sb_source source;
+        unsigned char room[8192];
+    } rubbish;
+    memset(&rubbish, 0x11, sizeof rubbish);
+    rubbish.source.struct_size = sizeof rubbish;
+    assert_status(SB_ERR_ABI_MISMATCH, sb_source_of_descriptor(fd, 0, &rubbish.source, &err));
+    assert_int_equal(rubbish.room[sizeof rubbish - 1], 0x11);
+    assert_int_equal(close(fd), 0);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_model_is_listed_loaded_and_saved_through_callbacks, setup,
@@ -541,6 +557,8 @@ int main(void) {
         cmocka_unit_test_setup_teardown(long_calls_tell_how_far_they_are, setup, teardown),
         cmocka_unit_test_setup_teardown(a_model_in_memory_tells_too, setup, teardown),
         cmocka_unit_test_setup_teardown(blobs_are_not_asked_for_after_a_cancel, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_source_that_was_never_initialised_is_refused, setup,
+                                        teardown),
         cmocka_unit_test_setup_teardown(a_descriptor_is_a_source, setup, teardown),
         cmocka_unit_test_setup_teardown(a_file_that_changed_is_seen_through_its_descriptor, setup,
                                         teardown),

@@ -65,11 +65,9 @@ sb_status sb_source_of_descriptor(int32_t descriptor, uint32_t flags, sb_source 
     if (flags & ~(uint32_t)SB_SOURCE_CLOSES)
         return sb__fail(err, SB_ERR_INVALID_ARGUMENT,
                         "flags are %u, only SB_SOURCE_CLOSES is known", flags);
-    if (out->struct_size < SB__SOURCE_FIRST_SIZE)
-        return sb__fail(err, SB_ERR_ABI_MISMATCH,
-                        "sb_source has at least %zu bytes, %zu were given", SB__SOURCE_FIRST_SIZE,
-                        out->struct_size);
-    sb_status st = sb__descriptor_source(descriptor, "the descriptor", &source, err);
+    sb_status st = sb__check_struct(out->struct_size, SB__SOURCE_FIRST_SIZE, "sb_source", err);
+    if (st == SB_OK)
+        st = sb__descriptor_source(descriptor, "the descriptor", &source, err);
     if (st != SB_OK)
         return st;
     if (flags & SB_SOURCE_CLOSES)
