@@ -13,6 +13,10 @@ sb_status sb__fail_at(sb_error *err, sb_status status, int64_t offset, const cha
 /* The same with the error number of the system; the text of `errno_value` is appended. */
 sb_status sb__fail_io(sb_error *err, int errno_value, const char *format, ...) SB__PRINTF(3, 4);
 
+/* What a callback told of its failure, from a message of "", as ours; `who` failed. */
+sb_status sb__fail_told(sb_error *err, sb_status status, int64_t offset, const sb_error *told,
+                        const char *who);
+
 /* The statuses that every function with pointers returns. */
 sb_status sb__fail_null(sb_error *err, const char *what);
 sb_status sb__fail_memory(sb_error *err, size_t bytes);

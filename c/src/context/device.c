@@ -79,16 +79,7 @@ sb_status sb_backend_fail(sb_error *err, sb_status status, int32_t device_code,
 
 sb_status sb__device_failed(sb_context *context, sb_status status, const sb_error *slot_err,
                             sb_error *err) {
-    sb_status st = known_status(context, status);
-    if (!err)
-        return st;
-    if (!slot_err->message[0])
-        return sb__fail(err, st, "%s failed and did not say why", context->device_name);
-    *err = *slot_err;
-    err->code = st;
-    err->offset = -1;
-    err->message[sizeof err->message - 1] = '\0';
-    return st;
+    return sb__fail_told(err, known_status(context, status), -1, slot_err, context->device_name);
 }
 
 /* Checks, then evaluates CALL, in which `slot_err` is what the slot writes. */

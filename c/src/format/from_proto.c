@@ -6,7 +6,6 @@
 
 static const struct sb__path blob_path = {NULL, "", -1, sb__blob_fields};
 static const struct sb__path shape_path = {NULL, "", -1, sb__shape_fields};
-static const sb_progress nobody = SB_PROGRESS_INIT;
 
 static sb_status check_read(const sb_blob *blob, uint32_t flags, const sb_limits *limits,
                             sb_limits *resolved, sb_error *err) {
@@ -40,7 +39,7 @@ sb_status sb_blob_from_proto(sb_blob *blob, const void *bytes, size_t size, uint
         st = sb__source_of_bytes(&source, bytes, size, err);
     if (st != SB_OK)
         return st;
-    return read_source(blob, &source, flags, &resolved, &nobody, err);
+    return read_source(blob, &source, flags, &resolved, NULL, err);
 }
 
 sb_status sb_blob_read_file(sb_blob *blob, const char *path, uint32_t flags,
@@ -55,7 +54,7 @@ sb_status sb_blob_read_file(sb_blob *blob, const char *path, uint32_t flags,
     st = sb__source_open(&source, path, false, err);
     if (st != SB_OK)
         return st;
-    st = read_source(blob, &source, flags, &resolved, &nobody, err);
+    st = read_source(blob, &source, flags, &resolved, NULL, err);
     sb__source_close(&source);
     return st;
 }

@@ -93,8 +93,6 @@ static sb_status open_source(sb_context *context, int32_t format, const struct s
     return SB_OK;
 }
 
-static const sb_progress nobody = SB_PROGRESS_INIT;
-
 sb_status sb_model_open_bytes(sb_context *context, sb_format format, const void *bytes, size_t size,
                               const sb_limits *limits, sb_deleter deleter, void *user,
                               sb_model **out, sb_error *err) {
@@ -109,7 +107,7 @@ sb_status sb_model_open_bytes(sb_context *context, sb_format format, const void 
     if (st == SB_OK)
         st = sb__source_of_bytes(&source, bytes, size, err);
     if (st == SB_OK)
-        st = open_source(context, format, &source, &resolved, &nobody, out, err);
+        st = open_source(context, format, &source, &resolved, NULL, out, err);
     if (st != SB_OK)
         return st;
     (*out)->deleter = deleter;
@@ -135,7 +133,7 @@ sb_status sb_model_open_file(sb_context *context, sb_format format, const char *
         st = sb__source_open(&source, path, flags & SB_OPEN_MAPPED, err);
     if (st != SB_OK)
         return st;
-    st = open_source(context, format, &source, &resolved, &nobody, out, err);
+    st = open_source(context, format, &source, &resolved, NULL, out, err);
     if (st != SB_OK)
         sb__source_close(&source);
     return st;

@@ -23,7 +23,7 @@ sb_status sb__progress_adopt(sb_progress *out, const sb_progress *theirs, sb_err
 
 struct sb__progress *sb__progress_begin(struct sb__progress *progress, const sb_progress *to,
                                         uint64_t total) {
-    if (!to->report)
+    if (!to || !to->report)
         return NULL;
     *progress = (struct sb__progress){.to = *to, .total = total};
     return progress;

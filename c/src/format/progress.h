@@ -16,7 +16,7 @@ struct sb__progress {
 /* A caller's struct, NULL for none, as one of ours. INVALID_ARGUMENT (no report), UNSUPPORTED,
    ABI_MISMATCH. */
 sb_status sb__progress_adopt(sb_progress *out, const sb_progress *theirs, sb_error *err);
-/* NULL if nobody asked, else `progress`. */
+/* NULL if nobody asked (`to` NULL or without report), else `progress`. */
 struct sb__progress *sb__progress_begin(struct sb__progress *progress, const sb_progress *to,
                                         uint64_t total);
 void sb__progress_next_walk(struct sb__progress *progress);

@@ -22,15 +22,7 @@ sb_status sb__callback_failed(sb_status status, const sb_error *told, const char
                               int64_t offset, sb_error *err) {
     if (status != SB_ERR_OUT_OF_MEMORY && status != SB_ERR_CANCELLED)
         status = SB_ERR_IO;
-    if (!told->message[0])
-        return sb__fail_at(err, status, offset, "%s failed and did not say why", who);
-    if (err) {
-        *err = *told;
-        err->code = status;
-        err->offset = offset;
-        err->message[sizeof err->message - 1] = '\0';
-    }
-    return status;
+    return sb__fail_told(err, status, offset, told, who);
 }
 
 /* --- opening ------------------------------------------------------------------------ */

@@ -69,7 +69,6 @@ static sb_status pack(const struct sb__encoding *encoding, const sb_sink *to,
 }
 
 sb_status sb_blob_write_file(const sb_blob *blob, const char *path, uint32_t flags, sb_error *err) {
-    static const sb_progress nobody = SB_PROGRESS_INIT;
     struct sb__encoding encoding;
     struct sb__file_write file;
     if (!path)
@@ -82,7 +81,7 @@ sb_status sb_blob_write_file(const sb_blob *blob, const char *path, uint32_t fla
     const sb_sink to = sb__file_write_sink(&file);
     st = sb__encode_fetch(&encoding, err);
     if (st == SB_OK)
-        st = pack(&encoding, &to, &nobody, err);
+        st = pack(&encoding, &to, NULL, err);
     if (st != SB_OK) {
         sb__file_write_cancel(&file);
         return st;
