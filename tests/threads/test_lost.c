@@ -168,8 +168,71 @@ static void a_wait_that_the_loss_cut_short_does_not_succeed(void **state) {
     sb_context_release(context);
 }
 
+/* --- two contexts that wait, one of which owns the other -------------------------------------- */
+
+struct chained {
+    sb_context *other; /* released by the deleter, which is its last owner */
+    _Atomic int deleted;
+};
+
+static void end_chained(void *user, void *ptr) {
+    struct chained *chained = user;
+    (void)ptr;
+    atomic_fetch_add(&chained->deleted, 1);
+    sb_context_release(chained->other);
+}
+
+/* A context of which nothing is left but a loan in quarantine. */
+static void leave_waiting(sb_context *context, void *bytes, struct chained *chained) {
+    sb_error err;
+    sb_mem *mem;
+    const void *in;
+    void *out;
+    assert_ok(sb_mem_create(context, BYTES, &mem, &err));
+    assert_ok(sb_mem_set_cpu(mem, bytes, BYTES, 0, end_chained, chained, &err));
+    assert_ok(sb_mem_mutable_gpu_data(mem, &out, &err));
+    assert_ok(sb_sim_set_schedule(context, SB_SIM_LAZY, 0, &err));
+    device_fail(context, SB_SIM_ANY, 2, SB_SIM_FAIL_NOW); /* the copy is queued */
+    for (int i = 3; i <= 17; i++)
+        assert_ok(sb_sim_fail_also(context, SB_SIM_ANY, i, SB_SIM_FAIL_NOW, &err));
+    assert_status(SB_ERR_DEVICE_FAILURE, sb_mem_cpu_data(mem, &in, &err));
+    sb_mem_release(mem);
+}
+
+static void trim_often(void *arg, int member) {
+    (void)arg;
+    (void)member;
+    for (int i = 0; i < 40; i++) /* until the faults are used up */
+        sb_context_trim(NULL);
+}
+
+static void threads_that_trim_end_what_waits_once(void **state) {
+    (void)state;
+    static char bytes[2][BYTES];
+    for (int round = 0; round < 50; round++) {
+        sb_error err;
+        sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
+        sb_context *contexts[2];
+        sb_stats stats = SB_STATS_INIT;
+        options.device = "sim:0";
+        options.flags = SB_CONTEXT_NO_PINNED;
+        for (int i = 0; i < 2; i++)
+            assert_ok(sb_context_create(&options, &contexts[i], &err));
+        struct chained first = {.other = contexts[1]}, second = {.other = NULL};
+        leave_waiting(contexts[0], bytes[0], &first);
+        leave_waiting(contexts[1], bytes[1], &second);
+        sb_context_release(contexts[0]);
+        team_run(3, trim_often, NULL);
+        assert_int_equal(first.deleted, 1);
+        assert_int_equal(second.deleted, 1);
+        assert_ok(sb_context_stats(NULL, &stats, &err));
+        assert_int_equal(stats.leaked_bytes, 0);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(threads_that_trim_end_what_waits_once),
         cmocka_unit_test(a_wait_that_the_loss_cut_short_does_not_succeed),
         cmocka_unit_test(what_is_queued_ends_before_another_thread_frees_its_memory),
     };

@@ -384,6 +384,40 @@ static void a_loan_of_the_device_outlives_work_on_the_library_s_stream(void **st
     rig_close(&rig);
 }
 
+/* What is kept in the cache is given up for a new buffer, what is in quarantine is not. */
+static void a_cap_counts_what_is_in_quarantine(void **state) {
+    (void)state;
+    enum { MIB = 1 << 20 };
+    struct rig rig;
+    sb_error err;
+    sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
+    sb_mem *cached, *mem, *next;
+    const void *in;
+    void *out;
+    options.device = "sim:0";
+    options.flags = SB_CONTEXT_NO_PINNED;
+    options.max_host_bytes = 8 * MIB;
+    rig_open_options(&rig, options);
+    assert_ok(sb_mem_create(rig.context, 3 * MIB, &cached, &err));
+    assert_ok(sb_mem_overwrite_cpu(cached, &out, &err));
+    sb_mem_release(cached);
+    assert_ok(sb_mem_create(rig.context, 4 * MIB, &mem, &err));
+    assert_ok(sb_mem_mutable_gpu_data(mem, &out, &err));
+    rig_schedule(&rig, SB_SIM_LAZY, 0);
+    fail_run(&rig, SB_SIM_ANY, 2, 16); /* the copy is queued */
+    assert_status(SB_ERR_DEVICE_FAILURE, sb_mem_cpu_data(mem, &in, &err));
+    sb_mem_release(mem);
+    assert_ok(sb_mem_create(rig.context, 4 * MIB, &next, &err));
+    assert_status(SB_ERR_CAP_REACHED, sb_mem_overwrite_cpu(next, &out, &err));
+    assert_int_equal(rig_stats(&rig).cached_bytes, 0);
+    assert_int_equal(rig_stats(&rig).quarantined_bytes, 4 * MIB);
+    fail_no_more(&rig);
+    sb_context_trim(rig.context);
+    assert_ok(sb_mem_overwrite_cpu(next, &out, &err));
+    sb_mem_release(next);
+    rig_close(&rig);
+}
+
 /* --- every call, in every state, with several failures in a row ----------------------------------
  */
 
@@ -497,6 +531,7 @@ static void no_loan_is_given_back_in_use_however_many_calls_fail(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_cap_counts_what_is_in_quarantine),
         cmocka_unit_test(a_loan_of_the_device_outlives_work_on_the_library_s_stream),
         cmocka_unit_test(a_buffer_is_kept_while_nobody_can_tell_that_a_copy_is_over),
         cmocka_unit_test(storage_that_a_copy_may_still_write_is_not_given_out),
