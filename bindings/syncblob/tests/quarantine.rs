@@ -4,7 +4,7 @@
 
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::{mem, ptr, thread};
 
 use syncblob::sim::{Failure, Operation, Schedule, Sim};
@@ -13,6 +13,13 @@ use syncblob_sys as sys;
 
 const COUNT: usize = 64;
 const BYTES: usize = 256;
+
+/// A context that ends asks those of all tests for what they keep, and nobody waits for another's
+/// asking: so one test runs at a time.
+fn alone() -> MutexGuard<'static, ()> {
+    static ALONE: Mutex<()> = Mutex::new(());
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 fn simulated() -> Context {
     Context::builder().device("sim:0").build().unwrap()
@@ -120,6 +127,7 @@ fn lose_beside(give_up: fn(MemoryHandle)) {
 
 #[test]
 fn a_lost_device_ends_its_copies_before_their_memory_comes_back() {
+    let _alone = alone();
     lose_beside(drop);
     lose_beside(|mut memory| drop(memory.evict(Side::Host)));
     lose_beside(|mut memory| drop(memory.set(vec![0.0_f64; BYTES / 8])));
@@ -128,6 +136,7 @@ fn a_lost_device_ends_its_copies_before_their_memory_comes_back() {
 
 #[test]
 fn a_loan_outlives_any_number_of_waits_that_fail() {
+    let _alone = alone();
     use Operation::{EventRecord, EventWait, StreamSynchronize};
     for times in 1..=5 {
         let context = simulated();
@@ -150,6 +159,7 @@ fn a_loan_outlives_any_number_of_waits_that_fail() {
 
 #[test]
 fn a_loan_outlives_a_copy_that_got_no_event() {
+    let _alone = alone();
     use Operation::{EventRecord, StreamSynchronize};
     for times in 1..=5 {
         let context = simulated();
@@ -187,6 +197,7 @@ unsafe extern "C" fn run(user: *mut c_void) {
 /// The tensor is an owner, beside which nobody may evict by safe calls.
 #[test]
 fn a_tensor_s_storage_outlives_the_work_that_the_memory_knew_of() {
+    let _alone = alone();
     let context = simulated();
     let stream = sim(&context).stream().unwrap();
     let blob = Blob::<f32>::zeros_in(&context, [COUNT]).unwrap();
@@ -213,6 +224,7 @@ fn a_tensor_s_storage_outlives_the_work_that_the_memory_knew_of() {
 
 #[test]
 fn what_a_context_leaves_behind_is_counted() {
+    let _alone = alone();
     let host = Context::host();
     let before = host.stats().unwrap().leaked_bytes;
     let context = simulated();

@@ -11,7 +11,8 @@
  * for it has failed. Storage that is given up while nobody can tell whether work
  * on it is over is neither freed nor used again, and its deleter does not run; it
  * counts as live. The context asks for it again whenever it is synchronised or
- * trimmed and a memory of it is released. If the last owner lets go of the context
+ * trimmed and a memory of it is released. What another thread is asking for at that
+ * moment comes back in that thread, perhaps later. If the last owner lets go of the context
  * first, the context stays: it goes, with what it kept, once the device answers
  * when any context is trimmed or ends (sb_stats::leaked_bytes until then).
  * Its allocator and backend are called until then.
