@@ -1,5 +1,5 @@
 /* What we use of the CUDA driver API and of cuBLAS, declared by hand, so that no
-   toolkit is needed to build. tests/standin/check_declarations.c holds it
+   toolkit is needed to build. tests/cuda/standin/check_declarations.c holds it
    against the headers of the toolkits.
 
    The tags of the opaque structs are those of cuda.h and cublas_api.h, and an

@@ -1,5 +1,5 @@
 # What makes an error in memory harder to exploit: flags for our own objects and for the shared
-# library. tests/abi/check_hardening.py looks at the result.
+# library. tests/project/abi/check_hardening.py looks at the result.
 include(CheckCCompilerFlag)
 include(CheckCSourceCompiles)
 include(CheckLinkerFlag)

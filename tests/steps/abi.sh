@@ -14,12 +14,12 @@ build_abi_library() {
 }
 
 compare_baseline() { # OPTION...
-    python3 -B tests/abi/check_baseline.py --cc gcc --include c/include \
+    python3 -B tests/project/abi/check_baseline.py --cc gcc --include c/include \
         --baseline c/abi/libsyncblob-x86_64.abi "$@" "$build/release/c/libsyncblob.so"
 }
 
 check_growth() {
-    python3 -B tests/abi/growth/check_growth.py --cc gcc --jobs "$jobs" \
+    python3 -B tests/project/abi/growth/check_growth.py --cc gcc --jobs "$jobs" \
         "$build/release/c/libsyncblob.so"
 }
 
@@ -29,7 +29,7 @@ check_hardened_program() {
     cargo build --release --locked -p syncblob-cli
     blas=$(readelf -d "$build/release/c/libsyncblob.so" |
         sed -n 's/.*(RUNPATH).*\[\(.*\)\]/\1/p')
-    python3 -B tests/abi/check_hardening.py --run-path "$blas" \
+    python3 -B tests/project/abi/check_hardening.py --run-path "$blas" \
         --program "$CARGO_TARGET_DIR/release/syncblob"
 }
 
@@ -45,17 +45,17 @@ abi_steps() {
     step 'the library for its ABI: build' build_abi_library
     step 'structs of older and newer callers' check_growth
     step 'hardening: the command line' check_hardened_program
-    step 'checks of the ABI and of hardening' python3 -B tests/abi/selftest.py gcc
+    step 'checks of the ABI and of hardening' python3 -B tests/project/abi/selftest.py gcc
 }
 
 abi_full_steps() {
     step 'gcc LTO: build' build_lto gcc all
     [ "$step_status" != 0 ] || step 'gcc LTO: tests' run_ctest lto-gcc
-    step 'clang LTO: build' build_lto clang syncblob unit.blob_shape unit.model_read \
-        unit.filler
+    step 'clang LTO: build' build_lto clang syncblob behaviour.blob_shape behaviour.model_read \
+        behaviour.filler
     [ "$step_status" != 0 ] ||
         step 'clang LTO: some of the tests' run_ctest lto-clang \
-            -R '^(abi.(exports|hardening)|unit.(blob_shape|model_read|filler))$'
+            -R '^(abi.(exports|hardening)|behaviour.(blob_shape|model_read|filler))$'
 }
 
 abi() { # [--update [--reviewed]]

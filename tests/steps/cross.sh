@@ -14,17 +14,17 @@ cross_packages=(libc6 libgcc-s1 libprotobuf-c1 libprotobuf-c-dev libcmocka0 libc
 cross_blas_packages=(libopenblas0-serial libopenblas-serial-dev libgfortran5)
 
 # What reads and writes bytes: programs that are tests, and replays of corpora.
-cross_format_tests=(abi.numbers unit.{wire,file,filler,proto_{oracle,raw,read,write}}
-    unit.model_{announce,edit,limits,read} replay.{blob_proto,differential,filler,model_file})
+cross_format_tests=(abi.numbers behaviour.{wire,file,filler,proto_{oracle,raw,read,write}}
+    behaviour.model_{announce,edit,read} input.model_limits replay.{blob_proto,differential,filler,model_file})
 
 # Tests that cannot run there, and why.
 cross_left_out=(
     '(standin\.)?threads\.exit|standin\.open|gpu\.memory' 'starts itself, which takes a kernel that runs such programs'
     'threads\.parallel_for$' 'has a deadline'
-    'unit\.sim$' 'measures its own memory, which is qemu-user'"'"'s'
-    '(standin\.)?unit\.mem_(states|async)' 'qemu-user keeps memory for each thread that has ended: 20 GB'
+    'behaviour\.sim$' 'measures its own memory, which is qemu-user'"'"'s'
+    '(standin\.)?behaviour\.mem_(states|async)' 'qemu-user keeps memory for each thread that has ended: 20 GB'
     '(standin\.)?faults\.(mem|blob|dlpack)_faults' 'the same'
-    'unit\.filler_statistics$' 'unit.filler_numbers has the numbers, and this takes minutes'
+    'behaviour\.filler_statistics$' 'behaviour.filler_numbers has the numbers, and this takes minutes'
     'faults\.functions$' 'a script'
     'fuzz\.(seeds|mutations)$' 'scripts'
 )
@@ -35,7 +35,7 @@ find_sysroot() { # ARCHITECTURE PACKAGE...
     local log=$build/log/sysroot-$1.txt status=0
     mkdir -p "${log%/*}"
     sysroot=$cache/sysroot-$1
-    tests/cross/sysroot.sh "$1" "$sysroot" "${@:2}" >"$log" 2>&1 || status=$?
+    tests/project/cross/sysroot.sh "$1" "$sysroot" "${@:2}" >"$log" 2>&1 || status=$?
     if [ $status = 3 ] && [ "${SYNCBLOB_NEED_CROSS:-}" != 1 ]; then
         echo "skipped         tests on $1: its packages cannot be had ($log)"
     elif [ $status != 0 ]; then
@@ -53,7 +53,7 @@ configure_cross() { # MACHINE OPTION...
     local machine=$1
     shift
     cmake --preset release -B "$build/$machine" "-DSYNCBLOB_SYSROOT=$sysroot" \
-        "-DCMAKE_TOOLCHAIN_FILE=$PWD/tests/cross/$machine.cmake" "$@"
+        "-DCMAKE_TOOLCHAIN_FILE=$PWD/tests/project/cross/$machine.cmake" "$@"
 }
 
 build_cross() { # MACHINE OPTION...
@@ -85,12 +85,12 @@ run_all_cross() { # MACHINE
         out=$out${out:+|}${cross_left_out[i]}
     done
     run_cross "$1" -E "^($out)" \
-        -R '^(unit|conformance|faults|threads|promises|fuzz|standin|gpu)\.|^abi\.numbers$'
+        -R '^(behaviour|faults|threads|input|fuzz|standin|gpu)\.|^abi\.numbers$'
 }
 
 check_cross_symbols() { # MACHINE
-    NM=$1-linux-gnu-nm tests/abi/check_symbols.sh "$build/$1/c/libsyncblob_static.a" \
-        tests/abi/imports.txt
+    NM=$1-linux-gnu-nm tests/project/abi/check_symbols.sh "$build/$1/c/libsyncblob_static.a" \
+        tests/project/abi/imports.txt
 }
 
 # Once it is built.

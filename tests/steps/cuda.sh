@@ -22,12 +22,12 @@ check_cuda_declarations() {
     for version in 12 13; do
         mapfile -t folders < <(cuda_headers $version | tr ';' '\n')
         gcc -std=c17 -Wall -Wextra -Werror -fsyntax-only -Icuda -Ic/include \
-            "${folders[@]/#/-isystem}" tests/standin/check_declarations.c
+            "${folders[@]/#/-isystem}" tests/cuda/standin/check_declarations.c
     done
 }
 
 run_weakened_backend() {
-    python3 tests/standin/weaken.py --headers "$(cuda_headers 13)"
+    python3 tests/cuda/standin/weaken.py --headers "$(cuda_headers 13)"
 }
 
 cuda() {

@@ -11,11 +11,11 @@ demo() {
     echo "== syncblob info: a ResNet-50 that Yahoo trained with Caffe"
     cargo run --quiet --release -p syncblob-cli -- info "$model"
     echo
-    echo "== the library in C: tests/consumer/demo.c"
+    echo "== the library in C: tests/users/consumer/demo.c"
     cmake -G Ninja -S . -B "$build/demo" -DCMAKE_BUILD_TYPE=Release >/dev/null
     cmake --build "$build/demo" -j "$jobs" >/dev/null
     cmake --install "$build/demo" --prefix "$prefix" >/dev/null
-    CC=gcc tests/consumer/run.sh demo "$prefix" "$model"
+    CC=gcc tests/users/consumer/run.sh demo "$prefix" "$model"
     echo
     echo "== the library in Rust: bindings/syncblob/examples/demo.rs"
     cargo run --quiet --release -p syncblob --example demo -- "$model"

@@ -35,7 +35,7 @@ install_for_documents() {
 check_with_library() { # SCRIPT ARGUMENT...
     local script=$1
     shift
-    python3 "tests/documents/$script" --prefix "$build/documents/prefix" \
+    python3 "tests/project/documents/$script" --prefix "$build/documents/prefix" \
         --cli "$CARGO_TARGET_DIR/release/syncblob" --cc gcc --cxx g++ "$@"
 }
 
@@ -67,12 +67,12 @@ reference_step() {
 }
 
 documents_steps() {
-    step 'headers: ownership, errors, values' python3 tests/documents/check_reference.py
-    step 'lists of errors against the tests' python3 tests/documents/check_errors.py
+    step 'headers: ownership, errors, values' python3 tests/project/documents/check_reference.py
+    step 'lists of errors against the tests' python3 tests/project/documents/check_errors.py
     reference_step
     step 'Rust reference' make_rust_reference
-    step 'links and paths of the pages' python3 tests/documents/check_links.py
-    step 'files of the guide' python3 tests/documents/check_guide.py
+    step 'links and paths of the pages' python3 tests/project/documents/check_links.py
+    step 'files of the guide' python3 tests/project/documents/check_guide.py
     step 'pictures of the guide' python3 c/guide/pictures/draw.py --check
     step 'the pages: library and program' install_for_documents
     [ "$step_status" != 0 ] || step 'code blocks of the pages' check_with_library check_blocks.py
@@ -84,14 +84,14 @@ watch_errors() {
     local folder=$build/errors
     rm -rf "$folder"
     cmake --preset debug -B "$folder" -DCMAKE_C_COMPILER=gcc
-    python3 tests/documents/watch_errors.py "$folder"
+    python3 tests/project/documents/watch_errors.py "$folder"
     gcc -std=c17 -O1 -Wall -Wextra -Werror -Ic/include -c "$folder/watch.c" -o "$folder/watch.o"
     cmake -B "$folder" "-DCMAKE_EXE_LINKER_FLAGS=$folder/watch.o @$folder/watch.flags"
     cmake --build "$folder" -j "$jobs"
     # with empty lists a test's failures are found
-    SYNCBLOB_ERRORS_ALL=1 SYNCBLOB_ERRORS_LOG=$folder/control.txt run_ctest errors -R '^unit\.blob_shape$'
+    SYNCBLOB_ERRORS_ALL=1 SYNCBLOB_ERRORS_LOG=$folder/control.txt run_ctest errors -R '^behaviour\.blob_shape$'
     grep 'sb_blob_legacy_shape returned SB_ERR_SHAPE_MISMATCH' "$folder/control.txt" | sort -u
-    SYNCBLOB_ERRORS_LOG=$folder/returned.txt run_quick_ctest errors -E '^(consumer|abi|promises)'
+    SYNCBLOB_ERRORS_LOG=$folder/returned.txt run_quick_ctest errors -E '^(consumer|abi|input)'
     if [ -e "$folder/returned.txt" ]; then
         sort "$folder/returned.txt" | uniq -c
         return 1

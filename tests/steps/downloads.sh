@@ -70,13 +70,13 @@ cuda_headers() { # MAJOR
         echo "$installed"
         return
     fi
-    if ! cmp -s "tests/standin/cuda-$1.txt" "$folder/fetched"; then
+    if ! cmp -s "tests/cuda/standin/cuda-$1.txt" "$folder/fetched"; then
         rm -rf "$folder"
         mkdir -p "$folder"
         "$python" -m pip install --quiet --no-deps --no-compile --target "$folder" \
-            -r "tests/standin/cuda-$1.txt" >&2 || return
+            -r "tests/cuda/standin/cuda-$1.txt" >&2 || return
         find "$folder" -type f -not -path '*/include/*' -delete # a gigabyte of libraries
-        cp "tests/standin/cuda-$1.txt" "$folder/fetched"
+        cp "tests/cuda/standin/cuda-$1.txt" "$folder/fetched"
     fi
     find "$folder/nvidia" -type d -name include -prune | paste -sd ';'
 }

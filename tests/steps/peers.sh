@@ -5,7 +5,7 @@
 # safetensors and NumPy; and what the library writes read by the first.
 run_golden() {
     local proto model cli=$CARGO_TARGET_DIR/release/syncblob
-    "$python" -m pip install --quiet -r tests/golden/requirements.txt
+    "$python" -m pip install --quiet -r tests/users/golden/requirements.txt
     proto=$(fetch_member "${caffe_package[@]}" "$caffe_member")
     model=$(fetch_member "${model_package[@]}" "$model_member")
     cargo build --release --locked -p syncblob-cli
@@ -14,7 +14,7 @@ run_golden() {
         "check_writing --library $build/release/c/libsyncblob.so" |
         PYTHONDONTWRITEBYTECODE=1 xargs -P "$jobs" -I '{}' bash -c '
             read -r check option program <<<"$1"
-            out=$("$2" "tests/golden/$check.py" "$option" "$program" --proto "$3" "$4" 2>&1)
+            out=$("$2" "tests/users/golden/$check.py" "$option" "$program" --proto "$3" "$4" 2>&1)
             status=$?
             printf "== %s\n%s\n" "$check" "$out"
             exit $status' golden '{}' "$python" "$proto" "$model"
@@ -22,8 +22,8 @@ run_golden() {
 
 # Array libraries of Python's on a blob's memory, and blobs on theirs.
 run_interop() {
-    "$python" -m pip install --quiet -r tests/interop/requirements.txt
-    PYTHONDONTWRITEBYTECODE=1 "$python" tests/interop/check_arrays.py \
+    "$python" -m pip install --quiet -r tests/users/interop/requirements.txt
+    PYTHONDONTWRITEBYTECODE=1 "$python" tests/users/interop/check_arrays.py \
         "$build/release/c/libsyncblob.so" numpy tvm_ffi
 }
 
@@ -39,7 +39,7 @@ find_torch() {
 }
 
 run_torch_interop() {
-    PYTHONDONTWRITEBYTECODE=1 /usr/bin/python3 tests/interop/check_arrays.py \
+    PYTHONDONTWRITEBYTECODE=1 /usr/bin/python3 tests/users/interop/check_arrays.py \
         "$build/release/c/libsyncblob.so" torch
 }
 
@@ -49,5 +49,5 @@ check_dlpack_declarations() {
     header=$(fetch_member "${dlpack_package[@]}" "$dlpack_member")
     mkdir -p "$folder/dlpack"
     cp "$header" "$folder/dlpack/dlpack.h"
-    tests/abi/check_dlpack.sh c/include "$folder" gcc clang
+    tests/project/abi/check_dlpack.sh c/include "$folder" gcc clang
 }

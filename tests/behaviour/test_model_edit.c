@@ -1,0 +1,723 @@
+/* Editing and saving: what was replaced is new, every other byte is as it was. */
+#include "support.h"
+
+#include "files.h"
+#include "nets.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static const int64_t two[] = {2}, two_by_three[] = {2, 3}, four[] = {4};
+
+static sb_model *open_wire(const struct wire *wire) {
+    sb_model *model;
+    sb_error err;
+    assert_ok(sb_model_open_bytes(NULL, SB_FORMAT_AUTO, wire->bytes, wire->size, NULL, NULL, NULL,
+                                  &model, &err));
+    return model;
+}
+
+/* A blob of 4 that counts up from `first`. */
+static sb_blob *new_four(float first) {
+    sb_blob *blob;
+    sb_error err;
+    void *p;
+    assert_ok(sb_blob_create_shaped(NULL, SB_DTYPE_F32, four, 1, &blob, &err));
+    assert_ok(sb_blob_overwrite_cpu_data(blob, &p, &err));
+    for (int i = 0; i < 4; i++)
+        ((float *)p)[i] = first + (float)i;
+    return blob;
+}
+
+static void set_four(sb_model *model, int64_t layer, int64_t index, float first) {
+    sb_blob *blob = new_four(first);
+    sb_error err;
+    assert_ok(sb_model_set_blob(model, layer, index, blob, 0, &err));
+    sb_blob_destroy(blob);
+}
+
+static void add_four(sb_model *model, int64_t layer, float first) {
+    sb_blob *blob = new_four(first);
+    sb_error err;
+    assert_ok(sb_model_add_blob(model, layer, blob, 0, &err));
+    sb_blob_destroy(blob);
+}
+
+/* The model saved, as a wire to compare with or to open. */
+static struct wire save(const sb_model *model) {
+    struct wire wire = {0};
+    sb_error err;
+    size_t size, written = 0;
+    assert_ok(sb_model_size(model, &size, &err));
+    unsigned char *bytes = malloc(size ? size : 1);
+    assert_ok(sb_model_save(model, bytes, size, &written, &err));
+    assert_int_equal(written, size);
+    wire_raw(&wire, bytes, size);
+    free(bytes);
+    return wire;
+}
+
+static void assert_wire(const struct wire *found, const struct wire *expected) {
+    assert_int_equal(found->size, expected->size);
+    if (expected->size > 0)
+        assert_memory_equal(found->bytes, expected->bytes, expected->size);
+}
+
+static void assert_loads(const sb_model *model, int64_t layer, int64_t index, int64_t count,
+                         float first) {
+    sb_blob *blob;
+    sb_error err;
+    const void *p;
+    assert_ok(sb_blob_create(NULL, SB_DTYPE_F32, &blob, &err));
+    assert_ok(sb_model_load_blob(model, layer, index, blob, &err));
+    assert_int_equal(sb_blob_count(blob), count);
+    assert_ok(sb_blob_cpu_data(blob, &p, &err));
+    for (int64_t i = 0; i < count; i++)
+        assert_true(((const float *)p)[i] == first + (float)i);
+    sb_blob_destroy(blob);
+}
+
+/* A layer of each generation with an odd mixture around its blobs: unknown fields, groups, and
+   encodings that no packer of ours makes. `blob` k is replaced by four values where `replaced` has
+   bit k; `added` blobs follow the last one. */
+static void odd_net(struct wire *net, int32_t generation, unsigned replaced, int added) {
+    const uint32_t field = generation == SB_LAYER_CURRENT ? 7 : generation == SB_LAYER_V1 ? 6 : 50;
+    struct wire layer = {0}, outer = {0};
+    wire_number(net, 900, 5);
+    wire_text(net, 1, "odd");
+    wire_text(&layer, generation == SB_LAYER_V1 ? 4 : 1, "name");
+    wire_blob_field(&layer, field, replaced & 1 ? four : two, 1, replaced & 1 ? 50 : 1);
+    wire_raw(&layer, "\x9b\x4b\x08\x01\x9c\x4b", 6); /* group 1203 */
+    wire_tag(&layer, 77, 0);
+    wire_overlong(&layer, 3, 7);
+    wire_blob_field(&layer, field, replaced & 2 ? four : two, 1, replaced & 2 ? 60 : 2);
+    wire_text(&layer, 901, "unknown");
+    for (int i = 0; i < added; i++)
+        wire_blob_field(&layer, field, four, 1, 70 + (float)i);
+    if (generation == SB_LAYER_V0) {
+        wire_text(&outer, 2, "bottom");
+        wire_message(&outer, 1, &layer);
+        wire_text(&outer, 3, "top");
+    }
+    wire_message(net, generation == SB_LAYER_CURRENT ? 100 : 2,
+                 generation == SB_LAYER_V0 ? &outer : &layer);
+    wire_double(net, 902, 1.5);
+    wire_free(&layer);
+    wire_free(&outer);
+}
+
+static void test_edits_leave_every_other_byte(void **state) {
+    (void)state;
+    for (int32_t generation = SB_LAYER_V0; generation <= SB_LAYER_CURRENT; generation++) {
+        for (unsigned replaced = 0; replaced < 4; replaced++) {
+            for (int added = 0; added < 3; added++) {
+                struct wire wire = {0}, expected = {0}, found;
+                odd_net(&wire, generation, 0, 0);
+                odd_net(&expected, generation, replaced, added);
+                sb_model *model = open_wire(&wire);
+                if (replaced & 2)
+                    set_four(model, 0, 1, 60);
+                if (replaced & 1)
+                    set_four(model, 0, 0, 50);
+                for (int i = 0; i < added; i++)
+                    add_four(model, 0, 70 + (float)i);
+                assert_int_equal(sb_model_num_blobs(model, 0), 2 + added);
+                found = save(model);
+                assert_wire(&found, &expected);
+                sb_model_destroy(model);
+                wire_free(&wire);
+                wire_free(&expected);
+                wire_free(&found);
+            }
+        }
+    }
+}
+
+static void test_edited_blobs_are_seen_at_once_and_copied(void **state) {
+    (void)state;
+    struct wire wire = {0};
+    sb_blob_info info = SB_BLOB_INFO_INIT;
+    sb_layer_info layer = SB_LAYER_INFO_INIT;
+    sb_error err;
+    void *p;
+    net_current(&wire);
+    sb_model *model = open_wire(&wire);
+    sb_blob *blob = new_four(8);
+    assert_ok(sb_model_set_blob(model, 0, 0, blob, SB_PROTO_WRITE_DIFF, &err));
+    assert_ok(sb_blob_mutable_cpu_data(blob, &p, &err));
+    memset(p, 0, 16);
+    assert_loads(model, 0, 0, 4, 8);
+    assert_loads(model, 0, 1, 2, 100);
+    assert_ok(sb_model_blob_info(model, 0, 0, &info, &err));
+    assert_int_equal(info.offset, -1);
+    assert_int_equal(info.size, 0);
+    assert_int_equal(info.data_count, 4);
+    assert_int_equal(info.diff_count, 4);
+    set_four(model, 0, 0, 20); /* once more */
+    assert_loads(model, 0, 0, 4, 20);
+    add_four(model, 1, 30);
+    add_four(model, 1, 40);
+    set_four(model, 1, 0, 35);
+    assert_ok(sb_model_layer(model, 1, &layer, &err));
+    assert_int_equal(layer.num_blobs, 2);
+    assert_loads(model, 1, 0, 4, 35);
+    assert_loads(model, 1, 1, 4, 40);
+    assert_int_equal(sb_model_num_blobs(model, 0), 2);
+    sb_blob_destroy(blob);
+    sb_model_destroy(model);
+    wire_free(&wire);
+}
+
+static void test_blobs_outside_layers_are_edited(void **state) {
+    (void)state;
+    struct wire wire = {0}, expected = {0}, found;
+    wire_number(&wire, 1, 10);
+    wire_blob_field(&wire, 3, two, 1, 1);
+    wire_number(&wire, 4, 1);
+    wire_blob_field(&wire, 3, two, 1, 2);
+    wire_number(&expected, 1, 10);
+    wire_blob_field(&expected, 3, two, 1, 1);
+    wire_number(&expected, 4, 1);
+    wire_blob_field(&expected, 3, four, 1, 5);
+    wire_blob_field(&expected, 3, four, 1, 6);
+    sb_model *model = open_wire(&wire);
+    set_four(model, SB_NO_LAYER, 1, 5);
+    add_four(model, SB_NO_LAYER, 6);
+    found = save(model);
+    assert_wire(&found, &expected);
+    sb_model_destroy(model);
+    wire_free(&wire);
+    wire_free(&expected);
+    wire_free(&found);
+    wire_blob(&wire, two, 1, 1);
+    wire_blob(&expected, four, 1, 9);
+    model = open_wire(&wire);
+    set_four(model, SB_NO_LAYER, 0, 9);
+    found = save(model);
+    assert_wire(&found, &expected);
+    sb_model_destroy(model);
+    wire_free(&wire);
+    wire_free(&expected);
+    wire_free(&found);
+}
+
+/* What a name is when it was saved and opened again. */
+static void assert_name(sb_text found, const char *bytes, size_t size) {
+    assert_int_equal(found.size, size);
+    assert_int_equal(found.bytes[size], '\0');
+    if (size > 0)
+        assert_memory_equal(found.bytes, bytes, size);
+}
+
+static void test_names_are_bytes_of_any_value(void **state) {
+    (void)state;
+    static const struct {
+        const char *bytes;
+        size_t size;
+    } names[] = {{NULL, 0},     {"", 0},         {"\0", 1},   {"a\0b", 3},
+                 {"a\0b\0", 4}, {"\xff\xfe", 2}, {"a\0b", 1}, {"\xe9\x87\x8d", 3}};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        const char *bytes = names[i].bytes;
+        const size_t size = names[i].size;
+        sb_layer_info info = SB_LAYER_INFO_INIT;
+        sb_model *model;
+        sb_error err;
+        int64_t found = -5;
+        assert_ok(sb_model_create(NULL, SB_FORMAT_CAFFEMODEL, &model, &err));
+        assert_ok(sb_model_set_name(model, bytes, size, &err));
+        assert_ok(sb_model_add_layer(model, "before", 6, NULL, 0, NULL, &err));
+        assert_ok(sb_model_add_layer(model, bytes, size, bytes, size, NULL, &err));
+        struct wire wire = save(model);
+        sb_model_destroy(model);
+        model = open_wire(&wire);
+        assert_name(name_of(model), bytes, size);
+        assert_ok(sb_model_find_layer(model, bytes, size, &found, &err));
+        assert_int_equal(found, 1);
+        assert_ok(sb_model_layer(model, 1, &info, &err));
+        assert_name(info.name, bytes, size);
+        assert_name(info.type, bytes, size);
+        sb_model_destroy(model);
+        wire_free(&wire);
+    }
+}
+
+static void test_a_name_that_no_message_holds_is_refused_unread(void **state) {
+    (void)state;
+    static const char one = 'x';
+    const size_t sizes[] = {(size_t)INT32_MAX + 1, SIZE_MAX};
+    for (size_t i = 0; i < 2; i++) {
+        sb_model *model, *solver;
+        sb_error err;
+        assert_ok(sb_model_create(NULL, SB_FORMAT_CAFFEMODEL, &model, &err));
+        assert_ok(sb_model_create(NULL, SB_FORMAT_SOLVERSTATE, &solver, &err));
+        sb_solver_info info = {sizeof info, {&one, sizes[i]}, 1, 1};
+        assert_status(SB_ERR_OVER_LIMIT, sb_model_set_name(model, &one, sizes[i], &err));
+        assert_status(SB_ERR_OVER_LIMIT,
+                      sb_model_add_layer(model, &one, sizes[i], &one, 1, NULL, &err));
+        assert_status(SB_ERR_OVER_LIMIT,
+                      sb_model_add_layer(model, &one, 1, &one, sizes[i], NULL, &err));
+        assert_status(SB_ERR_OVER_LIMIT, sb_model_set_solver_info(solver, &info, &err));
+        assert_int_equal(sb_model_num_layers(model), 0);
+        assert_int_equal(name_of(model).size, 0);
+        sb_model_destroy(model);
+        sb_model_destroy(solver);
+    }
+}
+
+/* Who reads a name says how long it may be. */
+static void test_a_long_name_is_written_and_read_by_who_allows_it(void **state) {
+    (void)state;
+    char *bytes = calloc(1, 65537);
+    for (size_t size = 65536; size <= 65537; size++) {
+        sb_limits limits = SB_LIMITS_INIT;
+        sb_model *model;
+        sb_error err;
+        assert_ok(sb_model_create(NULL, SB_FORMAT_CAFFEMODEL, &model, &err));
+        assert_ok(sb_model_add_layer(model, bytes, size, "", 0, NULL, &err));
+        struct wire wire = save(model);
+        sb_model_destroy(model);
+        assert_status(
+            size > 65536 ? SB_ERR_DATA_LIMIT : SB_OK,
+            sb_model_open_bytes(NULL, 0, wire.bytes, wire.size, NULL, NULL, NULL, &model, &err));
+        if (size <= 65536)
+            sb_model_destroy(model);
+        limits.max_name_bytes = size;
+        assert_ok(
+            sb_model_open_bytes(NULL, 0, wire.bytes, wire.size, &limits, NULL, NULL, &model, &err));
+        sb_model_destroy(model);
+        wire_free(&wire);
+    }
+    free(bytes);
+}
+
+/* As in a struct that was never initialised; tests/project/abi/growth has those of other versions.
+ */
+static void test_a_struct_size_of_no_version_is_refused(void **state) {
+    (void)state;
+    static const size_t sizes[] = {0, sizeof(size_t), 4097, SIZE_MAX};
+    struct wire wire = {0};
+    sb_error err;
+    sb_model *solver;
+    odd_net(&wire, SB_LAYER_CURRENT, 0, 0);
+    sb_model *net = open_wire(&wire);
+    assert_ok(sb_model_create(NULL, SB_FORMAT_SOLVERSTATE, &solver, &err));
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        sb_layer_info layer = {.struct_size = sizes[i], .num_blobs = 77};
+        sb_blob_info blob = {.struct_size = sizes[i], .count = 77};
+        sb_solver_info info = {.struct_size = sizes[i], .iter = 77};
+        assert_status(SB_ERR_ABI_MISMATCH, sb_model_layer(net, 0, &layer, &err));
+        assert_status(SB_ERR_ABI_MISMATCH, sb_model_blob_info(net, 0, 0, &blob, &err));
+        assert_status(SB_ERR_ABI_MISMATCH, sb_model_solver_info(solver, &info, &err));
+        assert_status(SB_ERR_ABI_MISMATCH, sb_model_set_solver_info(solver, &info, &err));
+        assert_true(layer.num_blobs == 77 && blob.count == 77 && info.iter == 77);
+    }
+    sb_solver_info unset = SB_SOLVER_INFO_INIT;
+    assert_ok(sb_model_solver_info(solver, &unset, &err));
+    assert_int_equal(unset.iter, 0);
+    sb_model_destroy(net);
+    sb_model_destroy(solver);
+    wire_free(&wire);
+}
+
+static void test_a_buffer_that_is_too_small_is_told_the_size(void **state) {
+    (void)state;
+    struct wire wire = {0};
+    unsigned char buffer[1024];
+    sb_error err;
+    size_t size;
+    odd_net(&wire, SB_LAYER_CURRENT, 0, 0);
+    sb_model *model = open_wire(&wire);
+    assert_ok(sb_model_size(model, &size, &err));
+    assert_true(size <= sizeof buffer);
+    memset(buffer, 0x5a, sizeof buffer);
+    for (size_t capacity = 0; capacity < size; capacity++) {
+        size_t needed = 0;
+        void *place = capacity ? buffer : NULL;
+        assert_status(SB_ERR_BUFFER_TOO_SMALL,
+                      sb_model_save(model, place, capacity, &needed, &err));
+        assert_int_equal(needed, size);
+    }
+    assert_status(SB_ERR_BUFFER_TOO_SMALL, sb_model_save(model, buffer, size - 1, NULL, &err));
+    for (size_t i = 0; i < sizeof buffer; i++)
+        assert_int_equal(buffer[i], 0x5a);
+    sb_model_destroy(model);
+    wire_free(&wire);
+}
+
+static void test_a_net_built_in_memory(void **state) {
+    (void)state;
+    struct wire expected = {0}, found, layer = {0};
+    sb_model *model;
+    sb_layer_info info = SB_LAYER_INFO_INIT;
+    sb_error err;
+    int64_t index = -5;
+    assert_ok(sb_model_create(NULL, SB_FORMAT_CAFFEMODEL, &model, &err));
+    found = save(model);
+    assert_int_equal(found.size, 0);
+    wire_free(&found);
+    assert_ok(sb_model_set_name(model, "built", 5, &err));
+    for (int i = 0; i < 10; i++) {
+        char name[24];
+        (void)snprintf(name, sizeof name, "layer%d", i);
+        assert_ok(sb_model_add_layer(model, name, strlen(name), "Scale", 5, &index, &err));
+        assert_int_equal(index, i);
+        for (int k = 0; k < i % 3; k++)
+            add_four(model, i, (float)(10 * i + k));
+    }
+    wire_text(&expected, 1, "built");
+    for (int i = 0; i < 10; i++) {
+        char name[24];
+        (void)snprintf(name, sizeof name, "layer%d", i);
+        wire_text(&layer, 1, name);
+        wire_text(&layer, 2, "Scale");
+        for (int k = 0; k < i % 3; k++)
+            wire_blob_field(&layer, 7, four, 1, (float)(10 * i + k));
+        wire_message(&expected, 100, &layer);
+        wire_free(&layer);
+    }
+    found = save(model);
+    assert_wire(&found, &expected);
+    assert_ok(sb_model_layer(model, 4, &info, &err));
+    assert_string_equal(info.name.bytes, "layer4");
+    assert_string_equal(info.type.bytes, "Scale");
+    assert_int_equal(info.num_blobs, 1);
+    assert_int_equal(info.generation, SB_LAYER_CURRENT);
+    assert_ok(sb_model_find_layer(model, "layer7", 6, &index, &err));
+    assert_int_equal(index, 7);
+    sb_model_destroy(model);
+    model = open_wire(&found);
+    assert_int_equal(sb_model_num_layers(model), 10);
+    assert_loads(model, 5, 1, 4, 51);
+    sb_model_destroy(model);
+    wire_free(&found);
+    wire_free(&expected);
+}
+
+static void test_layers_are_added_behind_those_of_a_file(void **state) {
+    (void)state;
+    struct wire wire = {0}, expected = {0}, layer = {0}, found;
+    sb_error err;
+    net_v1(&wire);
+    net_v1(&expected);
+    wire_text(&layer, 1, "new");
+    wire_text(&layer, 2, "");
+    wire_blob_field(&layer, 7, four, 1, 3);
+    wire_message(&expected, 100, &layer);
+    sb_model *model = open_wire(&wire);
+    assert_ok(sb_model_add_layer(model, "new", 3, "", 0, NULL, &err));
+    add_four(model, 2, 3);
+    found = save(model);
+    assert_wire(&found, &expected);
+    sb_model_destroy(model);
+    wire_free(&wire);
+    wire_free(&expected);
+    wire_free(&layer);
+    wire_free(&found);
+}
+
+static void test_a_new_name_replaces_all_old_ones(void **state) {
+    (void)state;
+    struct wire wire = {0}, expected = {0}, found;
+    sb_error err;
+    wire_text(&wire, 1, "old");
+    wire_number(&wire, 5, 1);
+    wire_text(&wire, 1, "older");
+    wire_text(&wire, 100, "");
+    wire_text(&expected, 1, "new");
+    wire_number(&expected, 5, 1);
+    wire_text(&expected, 100, "");
+    sb_model *model = open_wire(&wire);
+    assert_string_equal(name_of(model).bytes, "older");
+    assert_ok(sb_model_set_name(model, "newer", 5, &err));
+    assert_ok(sb_model_set_name(model, "new", 3, &err));
+    assert_string_equal(name_of(model).bytes, "new");
+    found = save(model);
+    assert_wire(&found, &expected);
+    sb_model_destroy(model);
+    wire_free(&wire);
+    wire_free(&expected);
+    wire_free(&found);
+}
+
+/* A net's name and an old layer's have the same field number. */
+static void test_a_new_name_leaves_those_of_rewritten_layers(void **state) {
+    (void)state;
+    void (*const builders[])(struct wire *) = {net_current, net_v1, net_v0};
+    for (size_t i = 0; i < 3; i++) {
+        struct wire net = {0};
+        sb_layer_info info = SB_LAYER_INFO_INIT;
+        sb_error err;
+        builders[i](&net);
+        sb_model *model = open_wire(&net);
+        set_four(model, 0, 1, 7);
+        assert_ok(sb_model_set_name(model, "new", 3, &err));
+        struct wire saved = save(model);
+        sb_model *again = open_wire(&saved);
+        assert_int_equal(name_of(again).size, 3);
+        assert_ok(sb_model_layer(again, 0, &info, &err));
+        assert_string_equal(info.name.bytes, "conv");
+        assert_loads(again, 0, 1, 4, 7);
+        sb_model_destroy(again);
+        sb_model_destroy(model);
+        wire_free(&saved);
+        wire_free(&net);
+    }
+}
+
+static void test_a_solver_state_is_edited(void **state) {
+    (void)state;
+    struct wire wire = {0}, expected = {0}, found;
+    sb_solver_info info = SB_SOLVER_INFO_INIT;
+    sb_error err;
+    wire_number(&wire, 1, 10);
+    wire_text(&wire, 2, "old");
+    wire_blob_field(&wire, 3, two, 1, 1);
+    wire_number(&wire, 4, 1);
+    wire_number(&wire, 55, 1);
+    wire_number(&expected, 1, 99);
+    wire_bytes(&expected, 2, "n\0t", 3);
+    wire_number(&expected, 4, (uint64_t)-7);
+    wire_blob_field(&expected, 3, two, 1, 1);
+    wire_number(&expected, 55, 1);
+    sb_model *model = open_wire(&wire);
+    const sb_solver_info set = {
+        .struct_size = sizeof set, .learned_net = {"n\0t", 3}, .iter = 99, .current_step = -7};
+    assert_ok(sb_model_set_solver_info(model, &set, &err));
+    assert_ok(sb_model_solver_info(model, &info, &err));
+    assert_int_equal(info.iter, 99);
+    assert_int_equal(info.current_step, -7);
+    assert_memory_equal(info.learned_net.bytes, "n\0t\0", 4);
+    assert_ok(sb_model_set_solver_info(model, &info, &err)); /* from itself */
+    found = save(model);
+    assert_wire(&found, &expected);
+    sb_model_destroy(model);
+    wire_free(&wire);
+    wire_free(&expected);
+    wire_free(&found);
+}
+
+static void test_edits_that_do_not_apply(void **state) {
+    (void)state;
+    sb_model *net, *solver, *file;
+    sb_blob *blob = new_four(0), *ints;
+    sb_solver_info info = {.struct_size = sizeof info, .iter = 1};
+    sb_error err;
+    int64_t layer = -9;
+    assert_ok(sb_model_create(NULL, SB_FORMAT_CAFFEMODEL, &net, &err));
+    assert_ok(sb_model_create(NULL, SB_FORMAT_SOLVERSTATE, &solver, &err));
+    assert_ok(sb_model_create(NULL, SB_FORMAT_BLOB, &file, &err));
+    assert_ok(sb_blob_create(NULL, SB_DTYPE_I32, &ints, &err));
+    assert_status(SB_ERR_UNSUPPORTED, sb_model_add_layer(solver, "a", 1, "b", 1, &layer, &err));
+    assert_int_equal(layer, -9);
+    assert_status(SB_ERR_UNSUPPORTED, sb_model_set_name(solver, "a", 1, &err));
+    assert_status(SB_ERR_UNSUPPORTED, sb_model_set_solver_info(net, &info, &err));
+    assert_status(SB_ERR_UNSUPPORTED, sb_model_add_blob(net, SB_NO_LAYER, blob, 0, &err));
+    assert_status(SB_ERR_INDEX_OUT_OF_RANGE, sb_model_add_blob(net, -2, blob, 0, &err));
+    assert_status(SB_ERR_INDEX_OUT_OF_RANGE, sb_model_set_blob(net, 0, -1, blob, 0, &err));
+    assert_int_equal(sb_model_num_blobs(net, -2), 0);
+    assert_status(SB_ERR_UNSUPPORTED, sb_model_add_blob(solver, 0, blob, 0, &err));
+    assert_status(SB_ERR_INDEX_OUT_OF_RANGE, sb_model_add_blob(net, 0, blob, 0, &err));
+    assert_status(SB_ERR_INDEX_OUT_OF_RANGE, sb_model_set_blob(net, 0, 0, blob, 0, &err));
+    assert_status(SB_ERR_INDEX_OUT_OF_RANGE,
+                  sb_model_set_blob(file, SB_NO_LAYER, 0, blob, 0, &err));
+    assert_ok(sb_model_add_blob(file, SB_NO_LAYER, blob, 0, &err));
+    assert_status(SB_ERR_UNSUPPORTED, sb_model_add_blob(file, SB_NO_LAYER, blob, 0, &err));
+    assert_status(SB_ERR_UNSUPPORTED, sb_model_set_blob(file, SB_NO_LAYER, 0, ints, 0, &err));
+    assert_status(SB_ERR_INVALID_ARGUMENT, sb_model_set_blob(file, SB_NO_LAYER, 0, blob, 4, &err));
+    assert_status(SB_ERR_INVALID_ARGUMENT, sb_model_set_blob(file, SB_NO_LAYER, 0, NULL, 0, &err));
+    assert_status(SB_ERR_INVALID_ARGUMENT, sb_model_add_layer(net, NULL, 1, "b", 1, NULL, &err));
+    assert_status(SB_ERR_INVALID_ARGUMENT, sb_model_add_layer(net, "a", 1, NULL, 1, NULL, &err));
+    assert_status(SB_ERR_INVALID_ARGUMENT, sb_model_add_blob(net, 0, NULL, 0, &err));
+    assert_status(SB_ERR_INVALID_ARGUMENT, sb_model_set_name(net, NULL, 1, &err));
+    assert_status(SB_ERR_INVALID_ARGUMENT, sb_model_set_solver_info(solver, NULL, &err));
+    assert_status(SB_ERR_INVALID_ARGUMENT, sb_model_size(net, NULL, &err));
+    info.learned_net.size = 3;
+    assert_status(SB_ERR_INVALID_ARGUMENT, sb_model_set_solver_info(solver, &info, &err));
+    assert_status(SB_ERR_INVALID_ARGUMENT, sb_model_save(file, NULL, 1, NULL, &err));
+    assert_status(SB_ERR_INVALID_ARGUMENT, sb_model_save_file(file, NULL, &err));
+    assert_loads(file, SB_NO_LAYER, 0, 4, 0);
+    sb_blob_destroy(blob);
+    sb_blob_destroy(ints);
+    sb_model_destroy(net);
+    sb_model_destroy(solver);
+    sb_model_destroy(file);
+}
+
+/* --- files ------------------------------------------------------------------------------ */
+
+static void in_folder(char path[64]) {
+    strcpy(path, "/tmp/syncblob-model-XXXXXX");
+    assert_non_null(mkdtemp(path));
+}
+
+static void write_wire(const char *path, const struct wire *wire) {
+    FILE *file = fopen(path, "wb");
+    assert_non_null(file);
+    assert_int_equal(fwrite(wire->bytes, 1, wire->size, file), wire->size);
+    assert_int_equal(fclose(file), 0);
+}
+
+static void test_a_model_is_saved_over_its_own_file(void **state) {
+    (void)state;
+    for (uint32_t flags = 0; flags <= SB_OPEN_MAPPED; flags += SB_OPEN_MAPPED) {
+        struct wire wire = {0}, expected = {0}, found;
+        char folder[64], path[96];
+        sb_model *model;
+        sb_error err;
+        in_folder(folder);
+        (void)snprintf(path, sizeof path, "%s/net", folder);
+        odd_net(&wire, SB_LAYER_V0, 0, 0);
+        write_wire(path, &wire);
+        assert_ok(sb_model_open_file(NULL, SB_FORMAT_AUTO, path, flags, NULL, &model, &err));
+        set_four(model, 0, 1, 60);
+        assert_ok(sb_model_save_file(model, path, &err));
+        odd_net(&expected, SB_LAYER_V0, 2, 0);
+        found = wire_of_file(path);
+        assert_wire(&found, &expected);
+        wire_free(&found);
+        wire_free(&expected);
+        /* The model goes on from the bytes that it was opened with. */
+        assert_loads(model, 0, 0, 2, 1);
+        set_four(model, 0, 0, 50);
+        assert_ok(sb_model_save_file(model, path, &err));
+        odd_net(&expected, SB_LAYER_V0, 3, 0);
+        found = wire_of_file(path);
+        assert_wire(&found, &expected);
+        sb_model_destroy(model);
+        wire_free(&wire);
+        wire_free(&expected);
+        wire_free(&found);
+        unlink(path);
+        assert_int_equal(rmdir(folder), 0); /* nothing was left beside it */
+    }
+}
+
+static void test_real_models_are_saved_as_they_were(void **state) {
+    (void)state;
+    static const char *const files[] = {"cifar10_full_everpeace_iter70000.caffemodel",
+                                        "cifar10_quick_skywang666_iter4000.solverstate",
+                                        "mtcnn_kpzhang93_det1.caffemodel"};
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+        char buffer[1024];
+        const char *path = test_data_path(files[i], buffer, sizeof buffer);
+        sb_model *model;
+        sb_blob *blob;
+        sb_error err;
+        if (!path)
+            continue; /* the made nets above stand for it */
+        struct wire original = wire_of_file(path), found;
+        assert_ok(sb_model_open_file(NULL, SB_FORMAT_AUTO, path, 0, NULL, &model, &err));
+        found = save(model);
+        assert_wire(&found, &original);
+        wire_free(&found);
+        /* Replaced by themselves, current blobs come out as they were: Caffe packed them alike. */
+        assert_ok(sb_blob_create(NULL, SB_DTYPE_F32, &blob, &err));
+        for (int64_t l = SB_NO_LAYER; l < sb_model_num_layers(model); l++) {
+            for (int64_t k = 0; k < sb_model_num_blobs(model, l); k++) {
+                assert_ok(sb_model_load_blob(model, l, k, blob, &err));
+                assert_ok(sb_model_set_blob(model, l, k, blob, 0, &err));
+            }
+        }
+        found = save(model);
+        if (i > 0)
+            assert_wire(&found, &original);
+        sb_blob_destroy(blob);
+        sb_model_destroy(model);
+        wire_free(&found);
+        wire_free(&original);
+    }
+}
+
+static void test_over_two_gigabytes_nothing_is_written(void **state) {
+    (void)state;
+    enum { FIELD = 2 + 3 + 5 }; /* an empty name, tag and length of the unknown field */
+    struct wire head = {0};
+    char folder[64], path[96], target[96];
+    sb_model *model;
+    sb_error err;
+    size_t size = 7;
+    in_folder(folder);
+    (void)snprintf(path, sizeof path, "%s/net", folder);
+    (void)snprintf(target, sizeof target, "%s/saved", folder);
+    /* A sparse file of the most that a message can have, nearly all of it one unknown field. */
+    wire_text(&head, 1, "");
+    wire_tag(&head, 50000, 2);
+    wire_varint(&head, INT32_MAX - FIELD);
+    assert_int_equal(head.size, FIELD);
+    write_wire(path, &head);
+    assert_int_equal(truncate(path, INT32_MAX), 0);
+    assert_ok(sb_model_open_file(NULL, SB_FORMAT_CAFFEMODEL, path, 0, NULL, &model, &err));
+    assert_ok(sb_model_size(model, &size, &err));
+    assert_int_equal(size, INT32_MAX);
+    assert_ok(sb_model_add_layer(model, "", 0, "", 0, NULL, &err));
+    assert_status(SB_ERR_OVER_LIMIT, sb_model_size(model, &size, &err));
+    assert_int_equal(size, INT32_MAX);
+    assert_status(SB_ERR_OVER_LIMIT, sb_model_save_file(model, target, &err));
+    assert_non_null(strstr(err.message, "safetensors"));
+    assert_int_equal(access(target, F_OK), -1);
+    assert_status(SB_ERR_OVER_LIMIT, sb_model_save(model, &size, sizeof size, NULL, &err));
+    sb_model_destroy(model);
+    assert_int_equal(truncate(path, (off_t)INT32_MAX + 1), 0);
+    assert_status(SB_ERR_DATA_LIMIT,
+                  sb_model_open_file(NULL, SB_FORMAT_CAFFEMODEL, path, 0, NULL, &model, &err));
+    unlink(path);
+    assert_int_equal(rmdir(folder), 0);
+    wire_free(&head);
+}
+
+static void test_many_edits_in_any_order(void **state) {
+    (void)state;
+    enum { LAYERS = 40, BLOBS = 5 };
+    struct wire wire = {0}, expected = {0}, layer = {0}, found;
+    uint64_t seed = 7;
+    for (int side = 0; side < 2; side++) {
+        for (int l = 0; l < LAYERS; l++) {
+            for (int k = 0; k < BLOBS; k++)
+                wire_blob_field(&layer, 7, side ? four : two_by_three, side ? 1 : 2,
+                                side ? (float)(l * BLOBS + k) : 0);
+            wire_message(side ? &expected : &wire, 100, &layer);
+            wire_free(&layer);
+        }
+    }
+    sb_model *model = open_wire(&wire);
+    bool done[LAYERS * BLOBS] = {false};
+    for (int left = LAYERS * BLOBS; left > 0;) {
+        int i = (int)(test_random(&seed) % sizeof done);
+        left -= !done[i];
+        done[i] = true;
+        set_four(model, i / BLOBS, i % BLOBS, (float)i);
+    }
+    found = save(model);
+    assert_wire(&found, &expected);
+    sb_model_destroy(model);
+    wire_free(&wire);
+    wire_free(&expected);
+    wire_free(&found);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_edits_leave_every_other_byte),
+        cmocka_unit_test(test_edited_blobs_are_seen_at_once_and_copied),
+        cmocka_unit_test(test_blobs_outside_layers_are_edited),
+        cmocka_unit_test(test_names_are_bytes_of_any_value),
+        cmocka_unit_test(test_a_name_that_no_message_holds_is_refused_unread),
+        cmocka_unit_test(test_a_long_name_is_written_and_read_by_who_allows_it),
+        cmocka_unit_test(test_a_struct_size_of_no_version_is_refused),
+        cmocka_unit_test(test_a_buffer_that_is_too_small_is_told_the_size),
+        cmocka_unit_test(test_a_net_built_in_memory),
+        cmocka_unit_test(test_layers_are_added_behind_those_of_a_file),
+        cmocka_unit_test(test_a_new_name_replaces_all_old_ones),
+        cmocka_unit_test(test_a_new_name_leaves_those_of_rewritten_layers),
+        cmocka_unit_test(test_a_solver_state_is_edited),
+        cmocka_unit_test(test_edits_that_do_not_apply),
+        cmocka_unit_test(test_a_model_is_saved_over_its_own_file),
+        cmocka_unit_test(test_real_models_are_saved_as_they_were),
+        cmocka_unit_test(test_over_two_gigabytes_nothing_is_written),
+        cmocka_unit_test(test_many_edits_in_any_order),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

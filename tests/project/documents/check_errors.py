@@ -1,0 +1,54 @@
+#!/usr/bin/env python3
+"""What the tests expect of a function stands in the function's list of errors:
+check_errors.py [INCLUDE_FOLDER]. A call of a test is found where it stands beside its status:
+
+    assert_status(SB_ERR_SHARED, sb_blob_...(...))
+"""
+import pathlib
+import re
+import sys
+
+sys.dont_write_bytecode = True
+from check_reference import HEADERS, error_items, read_functions, read_headers  # noqa: E402
+
+TESTS = pathlib.Path(__file__).resolve().parents[2]
+EXPECTED = re.compile(r"\bSB_ERR_(\w+),\s*(sb_\w+)\(")
+COMPARED = re.compile(r"\b(sb_\w+)\([^;]*?\)\s*==\s*SB_ERR_(\w+)")
+TYPED = re.compile(r"_(f32|f64|i32|u32|t)$")
+
+
+def codes(name, functions):
+    """The closed list of a function, with those that it names."""
+    listed = {"INVALID_ARGUMENT"}
+    for item in error_items(functions[name].text) or []:
+        listed |= codes(item[3:], functions) if item.startswith("as ") else {item}
+    return listed
+
+
+def expectations():
+    """(test, function, code)"""
+    for source in sorted(TESTS.rglob("*.c")):
+        text = source.read_text()
+        found = [(name, code) for code, name in EXPECTED.findall(text)] + COMPARED.findall(text)
+        yield from ((source.relative_to(TESTS), name, code) for name, code in found)
+
+
+def main():
+    folder = pathlib.Path(sys.argv[1]) if len(sys.argv) > 1 else HEADERS
+    functions = {f.name: f for f in read_functions(read_headers(folder))}
+    judged, wrong = 0, []
+    for source, name, code in expectations():
+        plain = TYPED.sub("", name)
+        if plain not in functions or functions[plain].returns != "sb_status":
+            continue
+        listed = codes(plain, functions) | ({"DTYPE_MISMATCH"} if plain != name else set())
+        judged += 1
+        # what a callback of the caller's returns can be anything
+        if code not in listed and not any(item.startswith("the ") for item in listed):
+            wrong.append(f"{source}: expects {code} of {name}, whose list does not have it")
+    print("\n".join(wrong) or f"{judged} expectations of the tests, each in its function's list")
+    return 1 if wrong or not judged else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,192 @@
+#!/usr/bin/env python3
+"""The public headers say what they must: check_reference.py [INCLUDE_FOLDER].
+
+Every exported function has a doc comment. One that returns sb_status closes it with the list of
+its codes:
+
+    Errors: none.
+    Errors: OUT_OF_MEMORY, SHAPE_MISMATCH (counts differ), as sb_blob_cpu_data, the lender's.
+
+where a code is one of status.h, a function after "as" has such a list of its own, and "the X's"
+stands for codes that a callback X of the caller's returns. Parentheses say why. (base.h says what
+holds everywhere: INVALID_ARGUMENT for a NULL.) Every pointer has a line @param with [owned],
+[borrowed] or, alone, [nullable]; a pointer that is returned has @return with one of the first two.
+Needing none: the error, the object that a function is called on, what is passed back to a callback,
+and numbers to be read or written. No function returns a struct. Every value of an enum says what
+it is.
+"""
+import pathlib
+import re
+import sys
+
+HEADERS = pathlib.Path(__file__).resolve().parents[3] / "c" / "include"
+DECLARATION = re.compile(r"(/\*\*(?:(?!\*/).)*\*/)?\s*\bSB_API\s+([^;]*?)\b(sb_\w+)\s*\(([^;]*)\);",
+                         re.DOTALL)
+CALLBACK = re.compile(r"(/\*\*(?:(?!\*/).)*\*/)\s*typedef sb_status \(\*(sb_\w+)\)", re.DOTALL)
+NUMBER = re.compile(r"(const )?(u?int\d+_t|size_t|float|double|sb_(stats|solver_info|layer_info|"
+                    r"blob_info|filler|context_options)) \*$")
+OBJECT = re.compile(r"(const )?sb_(context|mem|blob|model|error) \*$")
+WORDS = {"owned", "borrowed", "nullable"}
+BRACKETED = re.compile(r"(owned|borrowed)(, (nullable|on success))?( when \w+ is 0)?|nullable")
+
+
+def comment_text(comment):
+    lines = (re.sub(r"^\s*\* ?", "", line) for line in comment[3:-2].splitlines())
+    return "\n".join(lines)
+
+
+def split_commas(text):
+    """At the commas outside parentheses."""
+    parts, depth = [""], 0
+    for character in text:
+        depth += (character == "(") - (character == ")")
+        if character == "," and not depth:
+            parts.append("")
+        else:
+            parts[-1] += character
+    return [" ".join(part.split()) for part in parts]
+
+
+def parameters(text):
+    """(type, name) of each; a function pointer's type is its whole declaration."""
+    for part in split_commas(text):
+        if "(*" in part:
+            yield part, re.search(r"\(\*(\w+)\)", part).group(1)
+        elif part != "void":
+            kind, name = re.match(r"(.*?)(\w+)$", part).groups()
+            yield kind.strip(), name
+
+
+class Function:
+    def __init__(self, header, comment, returns, name, arguments):
+        self.header, self.name, self.returns = header, name, returns.strip()
+        self.text = comment_text(comment) if comment else ""
+        self.parameters = list(parameters(arguments))
+
+    def words(self, tag):
+        """The bracketed words after a tag, which may name several parameters; None without it."""
+        found = re.search(rf"@{tag}\s+\[([^\]]*)\]", self.text)
+        return {word.strip() for word in found.group(1).split(",")} if found else None
+
+    def tagged(self, name):
+        return re.search(rf"@param\s+(\w+, )*{name}\b(, \w+)*\s+\[", self.text) is not None
+
+    def parameter_words(self, name):
+        found = re.search(rf"@param\s+(?:\w+, )*{name}\b(?:, \w+)*\s+\[([^\]]*)\]", self.text)
+        return {re.split(r"[ ]", word.strip())[0] for word in found.group(1).split(",")} \
+            if found else set()
+
+
+def error_items(text):
+    """The items of the list, without what parentheses say; None if there is no list."""
+    found = re.search(r"\bErrors:\s+(.*)", text, re.DOTALL)
+    if not found:
+        return None
+    plain = found.group(1)
+    while re.search(r"\([^()]*\)", plain):
+        plain = re.sub(r"\s*\([^()]*\)", "", plain)
+    return [" ".join(item.split()) for item in plain.split(".")[0].split(",")]
+
+
+def check_errors(name, text, statuses, fallible):
+    items = error_items(text)
+    if items is None:
+        yield 'returns sb_status and has no list "Errors: ..."'
+        return
+    if text.count("Errors:") > 1:
+        yield "has two lists of errors"
+    for item in items:
+        if item in statuses or (item == "none" and len(items) == 1):
+            continue
+        if re.fullmatch(r"the \w+'s", item):
+            continue
+        other = re.fullmatch(r"as (sb_\w+)", item)
+        if not other:
+            yield f'its list of errors has "{item}", which is no code of status.h'
+        elif other.group(1) == name or other.group(1) not in fallible:
+            yield f'its list of errors names "{other.group(1)}", which has none'
+
+
+def check_pointers(function):
+    for position, (kind, name) in enumerate(function.parameters):
+        if name in ("err", "user") or ("*" not in kind and kind != "sb_deleter"):
+            continue
+        if NUMBER.match(kind) or (position == 0 and OBJECT.match(kind)):
+            continue
+        words = function.parameter_words(name)
+        if not words & WORDS:
+            yield f'parameter {name}: no @param with [owned], [borrowed] or [nullable]'
+    if "*" in function.returns and not (function.words("return") or set()) & {"owned", "borrowed"}:
+        yield "returns a pointer and has no @return with [owned] or [borrowed]"
+
+
+def check_returned(function, structs):
+    """Other languages call functions that return a struct by ways of their own, or not at all."""
+    if function.returns in structs:
+        yield f"returns the struct {function.returns}, not through `out`"
+
+
+def check_names(function):
+    """Words in brackets are of the vocabulary, and @param names parameters that there are."""
+    known = {name for _, name in function.parameters}
+    for names in re.findall(r"@param\s+((?:\w+, )*\w+)", function.text):
+        for name in names.split(", "):
+            if name not in known:
+                yield f"@param {name}: there is no such parameter"
+    for words in re.findall(r"@(?:param\s+(?:\w+, )*\w+|return)\s+\[([^\]]*)\]", function.text):
+        if not BRACKETED.fullmatch(" ".join(words.split())):
+            yield f"[{words}]: not the words for who owns what"
+
+
+def undocumented_values(text):
+    """Values without a comment of their own; those made by a macro are not looked at."""
+    for body in re.findall(r"^(?:typedef )?enum[^{;]*\{(.*?)^\}", text, re.DOTALL | re.MULTILINE):
+        if "#define" not in body:
+            yield from re.findall(r"\b(SB_\w+)\s*(?:=\s*[-\w]+(?: << \d+)?)?\s*,?\s*(?=\bSB_|\Z)",
+                                  body)
+
+
+def read_headers(folder):
+    return {path.name: path.read_text() for path in sorted((folder / "syncblob").glob("*.h"))}
+
+
+def read_functions(texts):
+    return [Function(header, *match) for header, text in texts.items()
+            for match in DECLARATION.findall(text)]
+
+
+def problems(folder):
+    texts = read_headers(folder)
+    statuses = {name for name in re.findall(r"X\(ERR_(\w+),", texts["status.h"])}
+    functions = read_functions(texts)
+    callbacks = [(header, comment_text(comment), name) for header, text in texts.items()
+                 for comment, name in CALLBACK.findall(text)]
+    structs = {name for text in texts.values()
+               for name in re.findall(r"^(?:typedef )?\w+ (sb_\w+) \{", text, re.MULTILINE)}
+    fallible = {f.name for f in functions if error_items(f.text)}
+    exported = sum(len(re.findall(r"^SB_API ", text, re.MULTILINE)) for text in texts.values())
+    if len(functions) != exported:
+        yield f"{exported} functions are marked SB_API, {len(functions)} are understood"
+    for function in functions:
+        found = [] if function.text else ["has no doc comment"]
+        if function.text and function.returns == "sb_status":
+            found += check_errors(function.name, function.text, statuses, fallible)
+        found += check_pointers(function)
+        found += check_returned(function, structs)
+        found += check_names(function)
+        yield from (f"{function.header}: {function.name}: {what}" for what in found)
+    yield from (f"{header}: {name}: has no doc comment" for header, text, name in callbacks
+                if not text)
+    yield from (f"{header}: {name}: is not described" for header, text in texts.items()
+                for name in undocumented_values(text))
+
+
+def main():
+    folder = pathlib.Path(sys.argv[1]) if len(sys.argv) > 1 else HEADERS
+    found = list(problems(folder))
+    print("\n".join(found) or "every exported function says what it must")
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

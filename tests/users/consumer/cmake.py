@@ -1,0 +1,194 @@
+#!/usr/bin/env python3
+"""The library as CMake projects get it: cmake.py BUILD [TEST...]
+
+found/ finds what BUILD, a build folder with both libraries, installs: each component, in a prefix
+that is moved after the installation. part/ has the sources as a part of itself. MAKEFLAGS and
+CMAKE_BUILD_PARALLEL_LEVEL count.
+"""
+
+import functools
+import os
+import re
+import shutil
+import sys
+from pathlib import Path
+
+from claims import check, fresh, run, run_tests
+
+HERE = Path(__file__).resolve().parent
+REPOSITORY = HERE.parents[2]
+BUILD = Path(sys.argv[1]).resolve() if len(sys.argv) > 1 else None
+LIBRARIES = ("Runtime", "Development", "Static")
+
+
+def install(*components):
+    """A prefix that these components were installed into, moved to another place."""
+    first = fresh("installed") / "first"
+    for component in components:
+        run("cmake", "--install", BUILD, "--prefix", first, "--component", component)
+    return Path(shutil.move(first, fresh("moved") / "second place"))
+
+
+@functools.cache
+def whole():
+    return install(*LIBRARIES)
+
+
+def configure(source, *definitions, status=0):
+    folder = fresh("build")
+    said = run("cmake", "-G", "Ninja", "-S", HERE / source, "-B", folder,
+               "-DCMAKE_BUILD_TYPE=Debug", *(f"-D{text}" for text in definitions), status=status)
+    return folder, said
+
+
+def find(prefix, wanted="", library="syncblob::syncblob", status=0):
+    return configure("found", f"CMAKE_PREFIX_PATH={prefix}", f"WANTED={wanted.replace(' ', ';')}",
+                     f"LIBRARY={library}", status=status)
+
+
+def refused(prefix, wanted, message):
+    said = find(prefix, wanted, status=1)[1]
+    check(re.search(message, re.sub(r"\s+", " ", said)), f"not {message!r} but\n{said}")
+
+
+def built(folder, *programs):
+    """Builds and runs; returns the libraries that the programs need at run time."""
+    run("cmake", "--build", folder)
+    needed = ""
+    for program in programs:
+        run(folder / program, *(["0.1.0"] if program != "in_cxx" else []), cwd=folder)
+        needed += run("readelf", "-d", folder / program)
+    return re.findall(r"NEEDED.*\[(.*)\]", needed)
+
+
+def found_and_built(prefix, wanted, library="syncblob::syncblob"):
+    return built(find(prefix, wanted, library)[0], "in_c", "in_cxx")
+
+
+def test_found_without_components():
+    check(found_and_built(whole(), "REQUIRED").count("libsyncblob.so.0.1") == 2)
+
+
+def test_found_shared():
+    needed = found_and_built(whole(), "0.1 REQUIRED COMPONENTS shared", "syncblob::shared")
+    check("libsyncblob.so.0.1" in needed and not [x for x in needed if "protobuf" in x], needed)
+
+
+def test_found_static():
+    needed = found_and_built(whole(), "0.1.0 REQUIRED COMPONENTS static")
+    check("libsyncblob.so.0.1" not in needed and "libprotobuf-c.so.1" in needed, needed)
+
+
+def test_found_both():
+    prefix, wanted = whole(), "REQUIRED COMPONENTS static shared"
+    check("libsyncblob.so.0.1" in found_and_built(prefix, wanted))
+    check("libsyncblob.so.0.1" not in found_and_built(prefix, wanted, "syncblob::static"))
+
+
+def test_found_static_alone():
+    """Where the shared library is not installed."""
+    prefix = install("Development", "Static")
+    for path in [*prefix.rglob("syncblob-shared*.cmake"), *prefix.rglob("libsyncblob.so*")]:
+        path.unlink()
+    check("libsyncblob.so.0.1" not in found_and_built(prefix, "REQUIRED"))
+    refused(prefix, "REQUIRED COMPONENTS shared", "syncblob's shared library is not installed here")
+
+
+def test_missing_components():
+    prefix = install("Runtime", "Development")
+    refused(prefix, "REQUIRED COMPONENTS static", "syncblob's static library is not installed here")
+    refused(prefix, "COMPONENTS static", "not found: syncblob's static library is not installed")
+    refused(prefix, "REQUIRED COMPONENTS cuda", "no component cuda: there are shared and static")
+    said = find(prefix, "REQUIRED COMPONENTS shared OPTIONAL_COMPONENTS static")[1]
+    check("shared: TRUE, static: " in said and "static: TRUE" not in said, said)
+
+
+def test_missing_dependencies():
+    """The static library says what it needs; the shared one needs nothing."""
+    without = "CMAKE_DISABLE_FIND_PACKAGE_SyncblobProtobufC=ON"
+    definitions = (f"CMAKE_PREFIX_PATH={whole()}", "LIBRARY=syncblob::syncblob", without)
+    said = configure("found", *definitions, "WANTED=REQUIRED;COMPONENTS;static", status=1)[1]
+    check("static library needs SyncblobProtobufC" in said, said)
+    configure("found", *definitions, "WANTED=REQUIRED")
+    said = configure("found", *definitions,
+                     "WANTED=REQUIRED;COMPONENTS;shared;OPTIONAL_COMPONENTS;static")[1]
+    check("shared: TRUE, static: FALSE" in said, said)
+    configure("found", *definitions, "WANTED=COMPONENTS;static", status=1)
+    said = configure("found", *definitions, "LIBRARY=m", "WANTED=OPTIONAL_COMPONENTS;static")[1]
+    check("static: FALSE" in said, said)
+
+
+def test_versions():
+    """As long as the major version is 0, each minor one may break what was."""
+    for version in ("0.1", "0.1.0"):
+        find(whole(), f"{version} REQUIRED")
+    for version in ("0.0.9", "0.1.1", "0.2", "1.0", "0.1.0.1"):
+        refused(whole(), f"{version} REQUIRED", f'version "{re.escape(version)}"')
+    find(whole(), "0.1...<0.2 REQUIRED")
+
+
+def test_files_name_no_place():
+    """What was installed has no path of the build or of the first prefix, but where a debugger
+    looks for sources."""
+    for path in whole().rglob("*"):
+        content = path.read_bytes() if path.is_file() else b""
+        if not content.startswith((b"\x7fELF", b"!<arch>")):
+            for place in (BUILD, REPOSITORY, "installed-"):
+                check(str(place).encode() not in content, path, "names", place)
+
+
+def test_folders_that_no_prefix_moves():
+    """They are named in full, wherever the prefix is."""
+    folder = configure(REPOSITORY, "CMAKE_INSTALL_LIBDIR=/opt/a/lib", "BUILD_SHARED_LIBS=OFF",
+                       "CMAKE_INSTALL_INCLUDEDIR=/opt/b/include")[0] / "c"
+    environment = {**os.environ, "PKG_CONFIG_LIBDIR": folder, "PKG_CONFIG_PATH": ""}
+    flags = run("pkg-config", "--cflags", "--libs", "syncblob", environment=environment).split()
+    check("-I/opt/b/include" in flags and "-L/opt/a/lib" in flags, flags)
+
+
+def test_run_path_of_the_user():
+    folder = configure(REPOSITORY, "CMAKE_INSTALL_RPATH=/opt/c")[0]
+    check(re.search(r"-rpath,/opt/c\b", (folder / "build.ninja").read_text()), "it is not there")
+
+
+def part(how, *definitions):
+    folder, said = configure("part", f"HOW={how}", f"SYNCBLOB_SOURCE={REPOSITORY}", *definitions)
+    check("CMake Warning" not in said, said)
+    return folder, built(folder, "main")
+
+
+def test_part_by_add_subdirectory():
+    folder, needed = part("add_subdirectory")
+    check("libsyncblob.so.0.1" not in needed, needed)
+    check((folder / "libown.a").is_file(), "the parent's library is of another kind")
+    run("cmake", "--install", folder, "--prefix", folder / "prefix")
+    files = [path.name for path in (folder / "prefix").rglob("*") if path.is_file()]
+    check(files == ["main"], "installed were", files)
+
+
+def test_part_of_what_is_sanitized():
+    """Calls of the sanitizers' run time, which the program brings, stay open and unfortified."""
+    def ninja(*definitions):
+        folder = configure("part", "HOW=add_subdirectory", f"SYNCBLOB_SOURCE={REPOSITORY}",
+                           "BUILD_SHARED_LIBS=ON", "CMAKE_BUILD_TYPE=Release", *definitions)[0]
+        text = (folder / "build.ninja").read_text()
+        return "-D_FORTIFY_SOURCE" in text, "-z,defs" in text
+
+    check(ninja() == (True, True))
+    for definition in ("OPTIONS=-fsanitize=address", "CMAKE_C_FLAGS_RELEASE=-fsanitize=address"):
+        check(ninja(definition) == (False, False), definition)
+
+
+def test_part_by_fetch_content():
+    folder, needed = part("FetchContent", "BUILD_SHARED_LIBS=ON", "SYNCBLOB_INSTALL=ON")
+    check("libsyncblob.so.0.1" in needed, needed)
+    check((folder / "libown.so").is_file(), "the parent's library is of another kind")
+    check(not list(folder.rglob("libsyncblob.a")), "what was not asked for was built")
+    run("cmake", "--install", folder, "--prefix", folder / "prefix")
+    check(found_and_built(folder / "prefix", "REQUIRED COMPONENTS shared"))
+
+
+if __name__ == "__main__":
+    if BUILD is None:
+        sys.exit(__doc__)
+    sys.exit(run_tests(globals(), sys.argv[2:]))

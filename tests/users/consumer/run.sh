@@ -1,0 +1,108 @@
+#!/usr/bin/env bash
+# Compiles a program against an installed syncblob by pkg-config and runs it:
+#   run.sh c|cxx|readme|protobufs|reload|python PREFIX
+#   run.sh demo PREFIX MODEL
+# CC, CXX and FLAGS say how; LINK=static hides the shared library.
+set -euo pipefail
+
+what=$1 prefix=$(readlink -f "$2")
+here=$(dirname "$(readlink -f "$0")")
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+if [ "${LINK:-}" = static ]; then
+    cp -a "$prefix" "$work/prefix"
+    prefix=$work/prefix
+    find "$prefix" -name 'libsyncblob.so*' -delete
+fi
+
+pc=$(find "$prefix" -name syncblob.pc)
+
+# Where no other package is known: it needs none.
+ask() { # OPTION...
+    PKG_CONFIG_PATH='' PKG_CONFIG_LIBDIR=$(dirname "$pc") pkg-config "$@" syncblob
+}
+libdir=$(ask --variable=libdir)
+
+# The folder of Debian's serial OpenBLAS goes before ours, which may have the threaded one.
+if [ "${LINK:-}" = static ] && grep -q openblas-serial "$pc"; then
+    echo 'INPUT(the_wrong_openblas)' >"$libdir/libopenblas.so"
+fi
+
+# A static library needs what it was linked from as well.
+static=()
+[ -e "$libdir/libsyncblob.so" ] || static=(--static)
+read -ra cflags <<<"$(ask --cflags) ${FLAGS:-}"
+read -ra libs <<<"$(ask "${static[@]}" --libs)"
+export LD_LIBRARY_PATH=$libdir${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
+
+version=$(ask --modversion)
+warnings=(-Wall -Wextra -Wpedantic -Werror)
+
+compile_c() { # SOURCE OPTION...
+    "$CC" -std=c11 "${warnings[@]}" "${cflags[@]}" "$1" -o "$work/program" "${libs[@]}" "${@:2}"
+}
+
+compile_cxx() { # STANDARD SOURCE OPTION...
+    "$CXX" "-std=$1" "${warnings[@]}" "${cflags[@]}" "${@:2}" -o "$work/program" "${libs[@]}"
+}
+
+run_program() { # ARGUMENT...
+    (cd "$work" && ./program "$@")
+}
+
+# The library's own messages, in the package PACKAGE.
+make_messages() { # PACKAGE
+    sed "s/^package sb;/package $1;/" "$here/../../../proto/syncblob.proto" >"$work/$1.proto"
+    protoc --proto_path "$work" --cpp_out "$work" "$work/$1.proto"
+}
+
+case $what in
+c)
+    compile_c "$here/main.c"
+    run_program "$version"
+    ;;
+cxx)
+    for standard in c++11 c++20; do
+        compile_cxx $standard "$here/main.cpp"
+        run_program
+    done
+    ;;
+protobufs)
+    make_messages sb
+    make_messages caffe
+    protoc-c --proto_path "$work" --c_out "$work" "$work/caffe.proto"
+    "$CC" -c "$work/caffe.pb-c.c" -o "$work/caffe.pb-c.o"
+    read -ra google <<<"$(pkg-config --cflags --libs protobuf)"
+    compile_cxx c++17 "$here/protobufs.cpp" "-isystem$work" "$work/caffe.pb-c.o" "$work"/*.pb.cc \
+        "${google[@]}" -lprotobuf-c
+    run_program
+    ;;
+reload)
+    compile_c "$here/reload.c" -D_DEFAULT_SOURCE -ldl -Wl,--as-needed
+    run_program "$libdir/libsyncblob.so.0.1"
+    ;;
+python)
+    for arguments in "" "$libdir/libsyncblob.so.0.1"; do
+        python3 "$here/example.py" ${arguments:+"$arguments"} | tee "$work/said"
+        grep -Fqx "syncblob $version" "$work/said"
+        grep -Fqx '[2, 3] [0.0, 0.5, 1.0, 1.5, 2.0, 2.5]' "$work/said"
+        grep -q '^SB_ERR_IO: .* is not a regular file' "$work/said"
+    done
+    ;;
+demo)
+    model=$(readlink -f "$3")
+    compile_c "$here/demo.c" -lm
+    run_program "$model"
+    ;;
+readme)
+    # shellcheck disable=SC2016 # the backquotes are Markdown's
+    sed -n '/^```c$/,/^```$/p' "$here/../../../README.md" | sed '/^```/d' >"$work/first.c"
+    compile_c "$work/first.c"
+    run_program
+    ;;
+*)
+    echo "run.sh: no such program: $what" >&2
+    exit 2
+    ;;
+esac
