@@ -554,10 +554,11 @@ static void counts_past_2_31_are_right(void **state) {
     const size_t bytes = (size_t)count * sizeof(float);
     const float far_end[2] = {-3, 5};
     float scaled[2] = {0};
-    if (!getenv("SYNCBLOB_TEST_FULL")) {
-        print_message("needs 9 GB of memory: set SYNCBLOB_TEST_FULL to run it\n");
+    if (!test_is_full()) {
+        print_message("takes long: SYNCBLOB_TEST_FULL=1 runs it\n");
         skip();
     }
+    skip_without_memory(bytes, 2 * bytes);
     for (size_t r = 0; r < COUNT_OF(backends); r++) {
         struct device d;
         sb_error err;

@@ -382,6 +382,7 @@ static void check_windows(const struct large *l, int32_t dtype, double factor, d
 static void sums_past_2_31_elements(void **state) {
     (void)state;
     skip_when_quick();
+    skip_without_memory(2 * TILE, (size_t)LARGE * 2 * sizeof(double));
     for (int32_t dtype = SB_DTYPE_F32; dtype <= SB_DTYPE_F64; dtype++) {
         struct large l = large_make(dtype);
         long double asum = (long double)(LARGE - 2 * l.window_count - 3);
@@ -403,6 +404,7 @@ static void sums_past_2_31_elements(void **state) {
 static void updates_past_2_31_elements(void **state) {
     (void)state;
     skip_when_quick();
+    skip_without_memory(2 * TILE, (size_t)LARGE * 2 * sizeof(double));
     for (int32_t dtype = SB_DTYPE_F32; dtype <= SB_DTYPE_F64; dtype++) {
         struct large y = large_make(dtype);
         sb__host_scale(&alone, dtype, LARGE, -1.0, y.x.base);
@@ -422,6 +424,7 @@ static void updates_past_2_31_elements(void **state) {
 static void bytes_past_2_31_are_copied_and_cleared(void **state) {
     (void)state;
     skip_when_quick();
+    skip_without_memory(2 * TILE, (size_t)LARGE * 2 * sizeof(double));
     const size_t bytes = (size_t)LARGE;
     struct tiled from = tiled_make(((size_t)LARGE + WINDOW) / WINDOW * WINDOW);
     struct tiled to = tiled_make(from.bytes);

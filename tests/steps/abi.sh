@@ -26,7 +26,6 @@ check_growth() {
 # The command line, as cargo makes it.
 check_hardened_program() {
     local blas
-    cargo build --release --locked -p syncblob-cli
     blas=$(readelf -d "$build/release/c/libsyncblob.so" |
         sed -n 's/.*(RUNPATH).*\[\(.*\)\]/\1/p')
     python3 -B tests/project/abi/check_hardening.py --run-path "$blas" \
@@ -41,21 +40,23 @@ build_lto() { # COMPILER TARGET...
     cmake --build "$build/lto-$compiler" -j "$jobs" --target "$@"
 }
 
+build_lto_gcc() { build_lto gcc all; }
+
+build_lto_clang() {
+    build_lto clang syncblob behaviour.blob_shape behaviour.model_read behaviour.filler
+}
+
 abi_steps() {
-    step 'the library for its ABI: build' build_abi_library
-    step 'structs of older and newer callers' check_growth
-    step 'hardening: the command line' check_hardened_program
-    step 'checks of the ABI and of hardening' python3 -B tests/project/abi/selftest.py gcc
+    on release aside 'structs of older and newer callers' check_growth
+    on 'release program' aside 'hardening of the program' check_hardened_program
+    aside 'checks of the ABI and of hardening find what is wrong' \
+        python3 -B tests/project/abi/selftest.py gcc
 }
 
 abi_full_steps() {
-    step 'gcc LTO: build' build_lto gcc all
-    [ "$step_status" != 0 ] || step 'gcc LTO: tests' run_ctest lto-gcc
-    step 'clang LTO: build' build_lto clang syncblob behaviour.blob_shape behaviour.model_read \
-        behaviour.filler
-    [ "$step_status" != 0 ] ||
-        step 'clang LTO: some of the tests' run_ctest lto-clang \
-            -R '^(abi.(exports|hardening)|behaviour.(blob_shape|model_read|filler))$'
+    on lto_gcc step 'gcc LTO' run_ctest lto-gcc
+    on lto_clang step 'clang LTO, some of the tests' run_ctest lto-clang \
+        -R '^(abi.(exports|hardening)|behaviour.(blob_shape|model_read|filler))$'
 }
 
 abi() { # [--update [--reviewed]]
@@ -71,7 +72,6 @@ abi() { # [--update [--reviewed]]
         ;;
     *) die "abi takes --update and --reviewed, not $*" ;;
     esac
-    step 'the library for its ABI: build' build_abi_library
-    [ "$step_status" != 0 ] || step 'the ABI against its baseline' compare_baseline
+    on abi_library step 'the ABI against its baseline' compare_baseline
     summary
 }

@@ -1,12 +1,5 @@
 # shellcheck shell=bash
-# Builds of the C library, and their tests.
-
-build_and_test() { # NAME FOLDER PRESET OPTION...
-    local name=$1 folder=$2
-    shift
-    step "$name: build" configure_and_build "$@"
-    [ "$step_status" != 0 ] || step "$name: tests" run_ctest "$folder"
-}
+# The builds that steps name with "on", and ctest in their folders.
 
 configure_and_build() { # FOLDER PRESET OPTION...
     local folder=$build/$1 preset=$2
@@ -15,10 +8,35 @@ configure_and_build() { # FOLDER PRESET OPTION...
     cmake --build "$folder" -j "$jobs"
 }
 
-# The library alone as libsyncblob.a, for the consumers.
-build_static() {
-    cmake --preset release -B "$build/static" -DCMAKE_C_COMPILER=gcc -DBUILD_SHARED_LIBS=OFF
-    cmake --build "$build/static" -j "$jobs" --target syncblob
+build_debug() {
+    configure_and_build debug debug -DCMAKE_C_COMPILER=gcc "${cuda_options[@]}"
+}
+
+build_asan() {
+    configure_and_build asan asan -DCMAKE_C_COMPILER=gcc "${cuda_options[@]}"
+}
+
+build_release() {
+    configure_and_build release release -DCMAKE_C_COMPILER=gcc
+}
+
+build_tsan() {
+    cmake --preset tsan -B "$build/tsan" -DCMAKE_C_COMPILER=clang "${cuda_options[@]}"
+    cmake --build "$build/tsan" -j "$jobs" --target thread_programs
+}
+
+build_all_tsan() {
+    configure_and_build tsan tsan -DCMAKE_C_COMPILER=clang "${cuda_options[@]}"
+}
+
+# Everything that can be left out is: one library, static, without OpenBLAS and CUDA; by clang.
+build_least() {
+    configure_and_build least debug -DCMAKE_C_COMPILER=clang -DBUILD_SHARED_LIBS=OFF \
+        -DSYNCBLOB_OPENBLAS=OFF -DSYNCBLOB_CUDA=OFF
+}
+
+build_program() {
+    cargo build --release --locked -p syncblob-cli
 }
 
 run_ctest() { # FOLDER OPTION...
@@ -27,7 +45,7 @@ run_ctest() { # FOLDER OPTION...
     ctest --test-dir "$folder" -j "$jobs" --output-on-failure --no-tests=error "$@"
 }
 
-# With fewer rounds: where a build is one of several.
-run_quick_ctest() { # FOLDER OPTION...
-    SYNCBLOB_TEST_QUICK=1 run_ctest "$@"
+# With every table whole.
+run_whole_ctest() { # FOLDER OPTION...
+    SYNCBLOB_TEST_WHOLE=1 run_ctest "$@"
 }

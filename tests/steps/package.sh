@@ -44,12 +44,18 @@ run_static_command() {
 }
 
 package_steps() {
-    step 'programs that use the installed library' run_consumers
-    step 'CMake projects that use it' python3 tests/users/consumer/cmake.py "$build/release"
+    on release aside 'programs that use the installed library' run_consumers
+    on release aside 'CMake projects that use it' \
+        python3 tests/users/consumer/cmake.py "$build/release"
+    aside 'the crates as users get them' python3 tests/users/consumer/crates.py by_path \
+        packages_are_whole packed documentation_needs_no_tools message_without_tools \
+        message_without_libraries
 }
 
 package_full_steps() {
+    step 'the crates as users get them, all ways' python3 tests/users/consumer/crates.py
     step 'Debian packages' run_packages
+    wanted 'the static command' || return 0
     if [ -d "$(rustc --print sysroot)/lib/rustlib/src/rust/library" ]; then
         step 'the static command' run_static_command
     else

@@ -5,10 +5,8 @@
 # safetensors and NumPy; and what the library writes read by the first.
 run_golden() {
     local proto model cli=$CARGO_TARGET_DIR/release/syncblob
-    "$python" -m pip install --quiet -r tests/users/golden/requirements.txt
     proto=$(fetch_member "${caffe_package[@]}" "$caffe_member")
     model=$(fetch_member "${model_package[@]}" "$model_member")
-    cargo build --release --locked -p syncblob-cli
     # shellcheck disable=SC2016 # the inner shell's
     printf '%s\n' "check_diff --cli $cli" "check_convert --cli $cli" "check_info --cli $cli" \
         "check_writing --library $build/release/c/libsyncblob.so" |
@@ -22,7 +20,6 @@ run_golden() {
 
 # Array libraries of Python's on a blob's memory, and blobs on theirs.
 run_interop() {
-    "$python" -m pip install --quiet -r tests/users/interop/requirements.txt
     PYTHONDONTWRITEBYTECODE=1 "$python" tests/users/interop/check_arrays.py \
         "$build/release/c/libsyncblob.so" numpy tvm_ffi
 }
@@ -50,4 +47,16 @@ check_dlpack_declarations() {
     mkdir -p "$folder/dlpack"
     cp "$header" "$folder/dlpack/dlpack.h"
     tests/project/abi/check_dlpack.sh c/include "$folder" gcc clang
+}
+
+peer_steps() {
+    on 'release program peers' aside 'golden: against Google protobuf' run_golden
+    on 'release peers' aside 'DLPack with NumPy and TVM' run_interop
+    on peers aside 'DLPack declarations against its header' check_dlpack_declarations
+}
+
+peer_full_steps() {
+    if wanted 'DLPack with PyTorch' && find_torch; then
+        on release step 'DLPack with PyTorch' run_torch_interop
+    fi
 }

@@ -1,7 +1,36 @@
 # shellcheck shell=bash
-# One step of a run: its output in a log, its tests counted.
+# The steps of a run. Each has its output in a log, its seconds, and its tests counted.
+#
+#   step NAME COMMAND...   runs it now, on all cores
+#   aside NAME COMMAND...  runs it on one core, beside others; settle waits for all of them
+#   on BUILDS step|aside NAME COMMAND...   makes what it needs first, each build once a run
+#
+# Where the run is for some steps alone ($only), the others are passed over, and so are
+# the builds that nobody needs then.
 
 passed=0 failed=0
+only=()             # parts of names of steps; none: every step
+steps_wanted=0
+step_stories=()     # what failed, for the summary
+declare -A built=()    # build: its exit status
+declare -A running=()  # process: the step that it runs
+ran_before=$SECONDS
+
+log_of() { # NAME
+    echo "$build/log/${1//[^A-Za-z0-9]/-}.txt"
+}
+
+wanted() { # NAME
+    local part
+    [ ${#only[@]} != 0 ] || return 0
+    for part in "${only[@]}"; do
+        if [[ ${1,,} == *"${part,,}"* ]]; then
+            steps_wanted=$((steps_wanted + 1))
+            return 0
+        fi
+    done
+    return 1
+}
 
 # Adds what a log says about its tests; a log that says nothing is one test.
 count_tests() { # LOG STATUS
@@ -18,28 +47,102 @@ count_tests() { # LOG STATUS
     failed=$((failed + f))
 }
 
-# Runs a command with its output in a log and tells how it went, here and in
-# $step_status.
-step() { # NAME COMMAND...
-    local name=$1 log=$build/log/${1//[^A-Za-z0-9]/-}.txt start=$SECONDS status
+# Into the step's log; the seconds, and those of processors, beside it. Not to be called where
+# bash ignores set -e, as after "||" and "if".
+run_logged() { # NAME COMMAND...
+    local log status TIMEFORMAT='%R %U %S'
+    log=$(log_of "$1")
     shift
     mkdir -p "${log%/*}"
     set +e
-    (set -e; "$@") >"$log" 2>&1 </dev/null
-    status=$?
-    set -e
-    count_tests "$log" $status
-    if [ $status = 0 ]; then
-        printf 'ok      %4d s  %s\n' $((SECONDS - start)) "$name"
-        sed -nE 's/.*: ([^ ]+) \.+\*\*\*Skipped.*/skipped         \1 (ctest)/p' "$log"
-    else
-        printf 'FAILED  %4d s  %s (%s)\n' $((SECONDS - start)) "$name" "$log"
-        tail -n 60 "$log" | sed 's/^/    /'
+    {
+        time {
+            (set -e; "$@") >"$log" 2>&1 </dev/null
+            status=$?
+        }
+    } 2>"$log.seconds"
+    return $status
+}
+
+# One line for a step that has ended, and more where it failed.
+report() { # NAME STATUS
+    local log story wall user system
+    log=$(log_of "$1")
+    read -r wall user system <"$log.seconds"
+    count_tests "$log" "$2"
+    printf '%-8s%5.0f s %5.0f s of CPU  %s\n' "$([ "$2" = 0 ] && echo ok || echo FAILED)" "$wall" \
+        "$(awk "BEGIN { print $user + $system }")" "$1"
+    if [ "$2" = 0 ]; then
+        sed -nE 's/.*: ([^ ]+) \.+\*\*\*Skipped.*/skipped  \1 (ctest)/p; s/^skipped: /skipped  /p' "$log"
+        return
     fi
-    step_status=$status
+    story=$(python3 tests/steps/first_failure.py "$1" "$log")
+    step_stories+=("$story")
+    printf '%s\n' "$story" | sed 's/^/    /'
+}
+
+# Sets $step_status.
+step_of_any_name() { # NAME COMMAND...
+    settle
+    run_logged "$@"
+    step_status=$?
+    set -e
+    report "$1" $step_status
+}
+
+step() { # NAME COMMAND...
+    step_status=0
+    if wanted "$1"; then step_of_any_name "$@"; fi
+}
+
+# Waits for one of what runs aside.
+reap() {
+    local process status=0
+    wait -n -p process "${!running[@]}" || status=$?
+    report "${running[$process]}" $status
+    unset "running[$process]"
+}
+
+run_on_one_core() { # NAME COMMAND...
+    local jobs=1
+    run_logged "$@"
+}
+
+settle() {
+    while [ ${#running[@]} != 0 ]; do reap; done
+}
+
+aside() { # NAME COMMAND...
+    wanted "$1" || return 0
+    while [ ${#running[@]} -ge "$jobs" ]; do reap; done
+    run_on_one_core "$@" &
+    running[$!]=$1
+}
+
+# The functions build_NAME make them; a step whose build failed does not run.
+on() { # BUILDS step|aside NAME COMMAND...
+    local name
+    if ! wanted "$3"; then return 0; fi
+    for name in $1; do
+        if [ -z "${built[$name]:-}" ]; then
+            step_of_any_name "build: ${name//_/ }" "build_$name"
+            built[$name]=$step_status
+        fi
+        if [ "${built[$name]}" != 0 ]; then
+            echo "not run                         $3 (its build failed)"
+            step_status=1
+            return 0
+        fi
+    done
+    "${@:2}"
 }
 
 summary() {
-    printf '\n%d passed, %d failed\n' "$passed" "$failed"
+    settle
+    if [ ${#step_stories[@]} != 0 ]; then
+        printf '\nWhat failed:\n'
+        printf '\n%s\n' "${step_stories[@]}"
+    fi
+    printf '\n%d passed, %d failed, %d s\n' "$passed" "$failed" $((SECONDS - ran_before))
     [ "$failed" = 0 ] && [ "$passed" != 0 ]
 }

@@ -16,6 +16,22 @@
 #include <stdlib.h>
 #include <syncblob/syncblob.h>
 
+/* Whether a sanitizer watches this program, with memory and locks of its own. */
+#ifndef __has_feature
+#define __has_feature(feature) 0
+#endif
+#if defined(__SANITIZE_ADDRESS__) || __has_feature(address_sanitizer)
+#define IS_ASAN 1
+#else
+#define IS_ASAN 0
+#endif
+#if defined(__SANITIZE_THREAD__) || __has_feature(thread_sanitizer)
+#define IS_TSAN 1
+#else
+#define IS_TSAN 0
+#endif
+#define IS_SANITIZED (IS_ASAN || IS_TSAN)
+
 /* Everything was given back, with the right arguments. */
 void counting_allocator_assert_clean(struct counting_allocator *counting);
 
@@ -46,18 +62,28 @@ void support_fail(const char *file, int line, const char *format, ...)
    saying so. `buffer` holds the result. */
 const char *test_data_path(const char *name, char *buffer, size_t capacity);
 
-/* Whether SYNCBLOB_TEST_QUICK is set: under valgrind, where an instruction
-   costs thirty, what only repeats over gigabytes is left out. */
+/* How much a test does. By itself a sample of its table, in a second or two: so it is under each
+   sanitizer. With SYNCBLOB_TEST_WHOLE the table is whole; with SYNCBLOB_TEST_FULL it also does
+   what takes minutes. */
 bool test_is_quick(void);
-/* Leaves the running test out then. */
+bool test_is_full(void);
+
+/* Leaves the running test out, in words: of a sample, or where the machine has too little memory.
+   `bytes` are what the test itself takes, `addresses` how many bytes it touches, beside which a
+   sanitizer keeps memory of its own. */
 #define skip_when_quick()                                                                          \
     do {                                                                                           \
-        if (test_is_quick())                                                                       \
+        if (test_is_quick()) {                                                                     \
+            print_message("not in the sample: SYNCBLOB_TEST_WHOLE=1 runs it\n");                   \
+            skip();                                                                                \
+        }                                                                                          \
+    } while (0)
+#define skip_without_memory(bytes, addresses)                                                      \
+    do {                                                                                           \
+        if (!test_has_memory((bytes), (addresses)))                                                \
             skip();                                                                                \
     } while (0)
-
-/* Whether SYNCBLOB_TEST_FULL is set: by those who have minutes. */
-bool test_is_full(void);
+bool test_has_memory(size_t bytes, size_t addresses);
 
 /* Numbers that are the same everywhere: splitmix64. */
 uint64_t test_random(uint64_t *state);

@@ -125,7 +125,7 @@ run_sanitized() {
         note compute-sanitizer 'skipped: it does not work here'
         return
     fi
-    export SYNCBLOB_TEST_QUICK=1
+    unset SYNCBLOB_TEST_WHOLE
     for program in "$folder"/gpu.*; do
         run block "compute-sanitizer ${program##*/}" "${command[@]}" "$program"
     done
@@ -149,6 +149,7 @@ describe() {
     echo "- libsyncblob.so: sha256 $(sha256sum "$folder"/lib/libsyncblob.so.* | cut -d' ' -f1)"
 }
 
+export SYNCBLOB_TEST_WHOLE=1
 describe
 quick=()
 if grep -q 'stand-in' "$log"; then

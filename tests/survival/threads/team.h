@@ -11,22 +11,6 @@
 #include <stdatomic.h>
 #include <time.h>
 
-/* Whether a sanitizer watches this program, with memory and locks of its own. */
-#ifndef __has_feature
-#define __has_feature(feature) 0
-#endif
-#if defined(__SANITIZE_ADDRESS__) || __has_feature(address_sanitizer)
-#define IS_ASAN 1
-#else
-#define IS_ASAN 0
-#endif
-#if defined(__SANITIZE_THREAD__) || __has_feature(thread_sanitizer)
-#define IS_TSAN 1
-#else
-#define IS_TSAN 0
-#endif
-#define IS_SANITIZED (IS_ASAN || IS_TSAN)
-
 /* A flag without any memory order. */
 typedef _Atomic int quiet_flag;
 

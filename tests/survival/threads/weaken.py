@@ -40,7 +40,6 @@ EVERYWHERE = ["threads.mem", "behaviour.context", "behaviour.blob_copy", "behavi
 
 ENVIRONMENT = {
     "TSAN_OPTIONS": "halt_on_error=1:exitcode=66:report_bugs=1",
-    "SYNCBLOB_TEST_QUICK": "1",
     "SYNCBLOB_STRESS_SECONDS": "2",
 }
 

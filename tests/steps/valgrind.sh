@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# What the library may cost: memory, time, instructions.
+# C tests under valgrind's memcheck.
 
 # The C test programs and the fuzzers' replays, a command a line. Valgrind
 # runs one thread at a time, so the tests of threads have ThreadSanitizer.
@@ -21,7 +21,6 @@ valgrind_commands() { # FOLDER
 
 # All of them once more under valgrind's memcheck.
 run_valgrind() { # FOLDER
-    export SYNCBLOB_TEST_QUICK=1
     # shellcheck disable=SC2016 # $@ is the inner shell's
     valgrind_commands "$1" | xargs -P "$jobs" -L 1 bash -c '
         out=$(timeout 600 valgrind --quiet --error-exitcode=9 --leak-check=full \
@@ -31,22 +30,3 @@ run_valgrind() { # FOLDER
         exit 1' valgrind
 }
 
-# What a bomb may cost: instructions of the library, memory of the command line.
-run_linear_time() { # OPTION...
-    python3 tests/survival/input/linear_time.py --jobs "$jobs" "$build/release/tests/survival/input/bomb" "$@"
-}
-
-run_cli_memory() { # OPTION...
-    cargo build --release --locked -p syncblob-cli
-    python3 tests/survival/input/cli_memory.py --bomb "$build/release/tests/survival/input/bomb" \
-        --cli "$CARGO_TARGET_DIR/release/syncblob" "$@"
-}
-
-# What `convert` may cost in memory, and its speed beside cp.
-run_convert_promises() { # OPTION...
-    local model
-    model=$(fetch_member "${model_package[@]}" "$model_member")
-    cargo build --release --locked -p syncblob-cli
-    python3 tests/survival/input/convert.py --cli "$CARGO_TARGET_DIR/release/syncblob" \
-        --model "$model" "$@"
-}

@@ -1,0 +1,33 @@
+# shellcheck shell=bash
+# What the library may cost: memory, time, instructions.
+
+# What a bomb may cost: instructions of the library, memory of the command line.
+run_linear_time() { # OPTION...
+    python3 tests/survival/input/linear_time.py --jobs "$jobs" "$build/release/tests/survival/input/bomb" "$@"
+}
+
+run_cli_memory() { # OPTION...
+    python3 tests/survival/input/cli_memory.py --bomb "$build/release/tests/survival/input/bomb" \
+        --cli "$CARGO_TARGET_DIR/release/syncblob" "$@"
+}
+
+# What `convert` may cost in memory, and its speed beside cp.
+run_convert_promises() { # OPTION...
+    local model
+    model=$(fetch_member "${model_package[@]}" "$model_member")
+    python3 tests/survival/input/convert.py --cli "$CARGO_TARGET_DIR/release/syncblob" \
+        --model "$model" "$@"
+}
+
+cost_steps() {
+    aside 'instructions of the small operations' check_instructions
+    on release aside 'time linear in the input' run_linear_time
+    on 'release program' aside 'memory of the program' run_cli_memory
+    on 'release program peers' aside 'memory and speed of conversions' run_convert_promises
+}
+
+cost_full_steps() {
+    on release step 'time linear in the input, at full size' run_linear_time --full
+    on 'release program' step 'memory of the program, at full size' run_cli_memory --full
+    on 'release program peers' step 'memory of conversions, at full size' run_convert_promises --mib 1024
+}

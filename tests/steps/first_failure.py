@@ -1,0 +1,58 @@
+#!/usr/bin/env python3
+"""Says what a failed step's log is about: the first failing assertion, and the one command that
+runs it alone.
+
+    first_failure.py STEP LOG
+
+Knows the words of cmocka, ctest, cargo, the sanitizers, compilers, CMake and Python; of any other
+log it shows the end.
+"""
+import pathlib
+import re
+import sys
+
+END = 15
+
+# What fails in the words of each tool, and how many lines belong to it.
+FAILURES = [
+    (r"^\S+:\d+:(\d+:)? (fatal )?error: (?!Failure)", 3),  # gcc, clang
+    (r"^error(\[E\d+\])?: (?!test failed|\d+ target)", 3),  # rustc
+    (r"^CMake Error", 4),
+    (r"^\[ +ERROR +\] ---", 3),
+    (r"ERROR: \w+Sanitizer|WARNING: ThreadSanitizer|runtime error:", 6),
+    (r"^thread '.*' .*panicked at ", 4),
+    (r"^(\w*Error|\w*Exception)\b.*", 1),  # the end of Python's traceback
+    (r"^(FAILED|MISSED|BROKEN|SURVIVED)\b", 2),
+]
+
+
+def first_failure(lines):
+    for i, line in enumerate(lines):
+        for pattern, count in FAILURES:
+            if re.search(pattern, line):
+                return lines[i:i + count]
+    return [line for line in lines if line.strip()][-END:]
+
+
+def alone(step, lines):
+    """The command, by the name of the first test that failed where there is one."""
+    text = "\n".join(lines)
+    test = re.search(r"The following tests FAILED:\n\s*\d+ - (\S+)", text)
+    if test:
+        return f"./dev test {test[1]}"
+    crate = re.search(r"to rerun pass `(.*?)`", text)
+    if crate:
+        name = re.search(r"^---- (\S+) stdout ----", text, re.MULTILINE)
+        return f"cargo test {crate[1]}" + (f" {name[1]}" if name else "")
+    return f"./dev test '{step}'"
+
+
+def main():
+    step, log = sys.argv[1], pathlib.Path(sys.argv[2])
+    lines = log.read_text(errors="replace").splitlines()
+    print("\n".join(first_failure(lines)))
+    print(f"alone:   {alone(step, lines)}\nthe log: {log}")
+
+
+if __name__ == "__main__":
+    main()
