@@ -23,13 +23,13 @@ check_growth() {
         "$build/release/c/libsyncblob.so"
 }
 
-# The command line, as cargo makes it.
-check_hardened_program() {
+# The program, as cargo makes it.
+check_hardened_program() { # PROFILE
     local blas
     blas=$(readelf -d "$build/release/c/libsyncblob.so" |
         sed -n 's/.*(RUNPATH).*\[\(.*\)\]/\1/p')
     python3 -B tests/project/abi/check_hardening.py --run-path "$blas" \
-        --program "$CARGO_TARGET_DIR/release/syncblob"
+        --program "$CARGO_TARGET_DIR/$1/syncblob"
 }
 
 # Optimised at link time; what is part of several objects has to be declared alike in all.
@@ -48,12 +48,14 @@ build_lto_clang() {
 
 abi_steps() {
     on release aside 'structs of older and newer callers' check_growth
-    on 'release program' aside 'hardening of the program' check_hardened_program
+    on 'release program' aside 'hardening of the program' check_hardened_program debug
     aside 'checks of the ABI and of hardening find what is wrong' \
         python3 -B tests/project/abi/selftest.py gcc
 }
 
 abi_full_steps() {
+    on 'release released_program' step 'hardening of the released program' \
+        check_hardened_program release
     on lto_gcc step 'gcc LTO' run_ctest lto-gcc
     on lto_clang step 'clang LTO, some of the tests' run_ctest lto-clang \
         -R '^(abi.(exports|hardening)|behaviour.(blob_shape|model_read|filler))$'

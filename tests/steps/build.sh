@@ -35,7 +35,12 @@ build_least() {
         -DSYNCBLOB_OPENBLAS=OFF -DSYNCBLOB_CUDA=OFF
 }
 
+# The program syncblob as the tests of the crates have it: with its C library optimised.
 build_program() {
+    cargo test --workspace --locked --no-run
+}
+
+build_released_program() {
     cargo build --release --locked -p syncblob-cli
 }
 

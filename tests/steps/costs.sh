@@ -6,9 +6,9 @@ run_linear_time() { # OPTION...
     python3 tests/survival/input/linear_time.py --jobs "$jobs" "$build/release/tests/survival/input/bomb" "$@"
 }
 
-run_cli_memory() { # OPTION...
+run_program_memory() { # PROFILE OPTION...
     python3 tests/survival/input/cli_memory.py --bomb "$build/release/tests/survival/input/bomb" \
-        --cli "$CARGO_TARGET_DIR/release/syncblob" "$@"
+        --cli "$CARGO_TARGET_DIR/$1/syncblob" "${@:2}"
 }
 
 # What `convert` may cost in memory, and its speed beside cp.
@@ -22,12 +22,12 @@ run_convert_promises() { # OPTION...
 cost_steps() {
     aside 'instructions of the small operations' check_instructions
     on release aside 'time linear in the input' run_linear_time
-    on 'release program' aside 'memory of the program' run_cli_memory
-    on 'release program peers' aside 'memory and speed of conversions' run_convert_promises
+    on 'release program' aside 'memory of the program' run_program_memory debug
 }
 
 cost_full_steps() {
     on release step 'time linear in the input, at full size' run_linear_time --full
-    on 'release program' step 'memory of the program, at full size' run_cli_memory --full
-    on 'release program peers' step 'memory of conversions, at full size' run_convert_promises --mib 1024
+    on 'release released_program' step 'memory of the program, at full size' \
+        run_program_memory release --full
+    on 'released_program peers' step 'memory and speed of conversions' run_convert_promises --mib 1024
 }

@@ -9,7 +9,7 @@ demo() {
     echo "$model_sha256  $model" | sha256sum --quiet --check
 
     echo "== syncblob info: a ResNet-50 that Yahoo trained with Caffe"
-    cargo run --quiet --release -p syncblob-cli -- info "$model"
+    cargo run --quiet -p syncblob-cli -- info "$model"
     echo
     echo "== the library in C: tests/users/consumer/demo.c"
     cmake -G Ninja -S . -B "$build/demo" -DCMAKE_BUILD_TYPE=Release >/dev/null
@@ -18,5 +18,5 @@ demo() {
     CC=gcc tests/users/consumer/run.sh demo "$prefix" "$model"
     echo
     echo "== the library in Rust: bindings/syncblob/examples/demo.rs"
-    cargo run --quiet --release -p syncblob --example demo -- "$model"
+    cargo run --quiet -p syncblob --example demo -- "$model"
 }

@@ -29,7 +29,7 @@ check_with_library() { # SCRIPT ARGUMENT...
     local script=$1
     shift
     python3 "tests/project/documents/$script" --prefix "$build/documents/prefix" \
-        --cli "$CARGO_TARGET_DIR/release/syncblob" --cc gcc --cxx g++ "$@"
+        --cli "$CARGO_TARGET_DIR/debug/syncblob" --cc gcc --cxx g++ "$@"
 }
 
 # The C++ for Caffe once more, against Caffe's own headers.

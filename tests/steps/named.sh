@@ -41,7 +41,8 @@ run_named() { # NAME...
                 cargo test --locked -p "$crate" --test "$program" -- "$function"
             found=1
         done < <(rust_tests "$name")
-        only=("$name") steps_wanted=0
+        only=("$name")
+        steps_wanted=0
         test_steps
         more_steps
         [ "$steps_wanted" != 0 ] || full_steps

