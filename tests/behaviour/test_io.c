@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static const int64_t large[] = {1000000}, three[] = {3};
+static const int64_t large[] = {600000}, three[] = {3};
 
 struct world {
     struct wire wire; /* a solver state: a large blob and a small one */

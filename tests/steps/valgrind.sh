@@ -3,12 +3,13 @@
 
 # What it finds that no sanitizer does is the use of bytes that nobody wrote. It runs one thread
 # at a time, so that the tests of threads are left to ThreadSanitizer; those of numbers, and those
-# that fail each step in turn, do the same things over and over.
+# that fail each step in turn and those of bombs do the same things over and over.
 # A command a line: the C test programs, and the fuzzers' replays of their inputs.
 valgrind_commands() { # FOLDER [all]
-    local harness target inputs leave_out='^(behaviour\.(filler_(numbers|statistics)|proto_oracle)|faults\.)'
+    local harness target inputs
+    local leave_out='^(behaviour\.(filler_(numbers|statistics)|proto_oracle)|faults\.|input\.(memory|model_limits)$)'
     [ "${2:-}" != all ] || leave_out='^behaviour\.filler_(numbers\.|statistics)'
-    ls tests/behaviour/test_*.c tests/survival/{faults,input}/test_*.c |
+    printf '%s\n' tests/behaviour/test_*.c tests/survival/{faults,input}/test_*.c |
         sed -E 's|.*/([^/]+)/test_(.*)\.c|\1.\2|' | grep -vE "$leave_out" |
         sed "s|.*|\"$build/$1/tests/&\"|"
     for harness in fuzz/targets/*.c; do
