@@ -1,6 +1,8 @@
 # shellcheck shell=bash
 # The builds that steps name with "on", and ctest in their folders.
 
+if command -v ccache >/dev/null; then export CMAKE_C_COMPILER_LAUNCHER=ccache; fi
+
 configure_and_build() { # FOLDER PRESET OPTION...
     local folder=$build/$1 preset=$2
     shift 2
