@@ -15,7 +15,7 @@ enum { VARINT, FIXED64, BYTES, GROUP, END_GROUP, FIXED32 };
 struct item {
     uint32_t number;
     unsigned type;
-    uint64_t value; /* of VARINT; all ones when it has bits beyond the 64th */
+    uint64_t value; /* of VARINT */
     const uint8_t *bytes;
     size_t size;
 };
