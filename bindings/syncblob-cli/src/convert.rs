@@ -30,62 +30,66 @@ use crate::{advice, complain};
 
 /// Convert weights between Caffe's formats, safetensors and NumPy's
 ///
-/// IN's format is told from its content, OUT's from its extension: .caffemodel,
-/// .solverstate, .binaryproto, .safetensors, .npz, .npy. One tensor at a time is in
-/// memory. OUT is written beside its place and renamed when it is whole.
+/// The content of IN tells its format. The extension of OUT tells what to write:
+/// .caffemodel, .solverstate, .binaryproto, .safetensors, .npz, .npy. One tensor at
+/// a time is in memory. OUT is written beside its place and renamed when it is
+/// whole.
 ///
-/// What is converted are weights: blobs, with the names, types and order of their
-/// layers, the name of the net, the counters of a solver. A net's parameters and
-/// connections, and diffs, are left out. A .caffemodel is written in Caffe's
-/// current form. A .safetensors keeps the layers in its metadata, so that they come
-/// back; .npz and .npy keep the names of tensors alone, and what is made of them has
-/// layers without types.
+/// The command converts weights: blobs, with the names, types and order of their
+/// layers, the name of the net, and the counters of a solver. It leaves out a net's
+/// parameters and connections, and diffs. It writes a .caffemodel in Caffe's
+/// current form.
+///
+/// A .safetensors file keeps the layers in its metadata, so you can convert it
+/// back. A .npz or .npy file keeps only the names of tensors: if you convert it
+/// back, its layers have no types.
 #[derive(clap::Args)]
-#[command(after_help = "Exit status: 0; 1 if IN cannot be read or converted or OUT not be \
-    written, which is then what it was; 2 for\nwrong usage.",
+#[command(after_help = "Exit status: 0 if OUT was written; 1 if it was not: it is then as before; \
+    2 for wrong usage.",
     after_long_help = AFTER_HELP)]
 pub struct Arguments {
-    /// File to read
+    /// The file to read
     #[arg(value_name = "IN")]
     input: PathBuf,
 
-    /// File to write
+    /// The file to write
     #[arg(value_name = "OUT")]
     output: PathBuf,
 
-    /// What IN is, instead of finding it out
+    /// Read IN as this format, instead of detecting it
     #[arg(long, value_enum, value_name = "FORMAT")]
     from: Option<FormatArgument>,
 
-    /// What OUT is to be, whatever its name
+    /// Write OUT in this format, whatever its extension
     #[arg(long, value_enum, value_name = "FORMAT")]
     to: Option<FormatArgument>,
 
-    /// What the tensors of a layer are called
+    /// How to name the tensors of a layer
     #[arg(long, value_enum, value_name = "SCHEME", default_value_t = Scheme::Numbers)]
     names: Scheme,
 
     /// Divide each BatchNorm's mean and variance by its scale factor
     ///
-    /// The factor is then left out; a .caffemodel, which must have one, gets 1.
+    /// OUT then has no factor. A .caffemodel must have one; it gets 1.
     #[arg(long)]
     apply_scale: bool,
 
-    /// The type of all values in OUT, instead of the one that each has in IN
+    /// Store all values as this type, instead of the type that each has in IN
     ///
-    /// Rounds to the nearest. Values beyond the range become infinite and are told.
+    /// Values are rounded to the nearest. Those beyond the range become infinite;
+    /// standard error says how many.
     #[arg(long, value_enum, value_name = "DTYPE")]
     dtype: Option<DtypeArgument>,
 
-    /// Only tensors whose name in OUT matches; may be given several times
+    /// Convert only tensors whose name in OUT matches; may be given several times
     #[arg(long, value_name = "GLOB")]
     only: Vec<Pattern>,
 
-    /// List what would be written, and write nothing
+    /// List what would be written, but write nothing
     #[arg(long)]
     dry_run: bool,
 
-    /// Replace OUT if it is there
+    /// Replace OUT if it exists
     #[arg(short, long)]
     force: bool,
 }
@@ -99,9 +103,9 @@ Examples:
   syncblob convert --dry-run --only 'conv*' resnet.caffemodel conv.npz
 
 Exit status:
-  0  OUT is written
-  1  IN cannot be read or converted or OUT not be written; the reason is on
-     standard error, and OUT is what it was
+  0  OUT was written
+  1  IN cannot be read or converted, or OUT cannot be written. The reason is on
+     standard error, and OUT is as it was
   2  wrong usage";
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -140,7 +144,7 @@ impl From<FormatArgument> for FileFormat {
 pub enum Scheme {
     /// layer.0, layer.1
     Numbers,
-    /// layer.weight, layer.bias; of BatchNorm running_mean, running_var, scale_factor
+    /// layer.weight, layer.bias; for BatchNorm running_mean, running_var, scale_factor
     Torch,
 }
 

@@ -17,45 +17,45 @@ use crate::progress::Progress;
 use crate::source::{Details, Failure, Layer, Source, Tensor};
 use crate::values::{Part, Values};
 
-/// Compare the blobs of two files, of whichever formats
+/// Compare the blobs of two files, of any formats
 ///
-/// Blobs are paired by the names of their layers and their number in the layer;
-/// the second of two layers called conv is conv#2. What was not Caffe's is
-/// paired by the tensors' names. Layers without blobs, the parameters of layers
-/// and the net's name are not compared.
+/// Blobs are paired by the name of their layer and their number in it. If two
+/// layers are called conv, the second is conv#2. Tensors from other programs are
+/// paired by their own names. Layers without blobs, the parameters of layers and the
+/// net's name are not compared.
 ///
 /// Two values a and b are the same if both are NaN, if they are equal, or if
 /// |a - b| is at most TOLERANCE + RTOL * max(|a|, |b|). The relative difference
-/// that is shown is |a - b| / max(|a|, |b|). Shapes are compared as Caffe does:
-/// four legacy dimensions equal a shape with fewer axes that lacks leading ones.
+/// shown is |a - b| / max(|a|, |b|). Shapes are compared as Caffe does: four legacy
+/// dimensions equal a shape with fewer axes if only leading ones are missing.
 ///
-/// One pair of blobs is in memory at a time.
+/// One pair of blobs at a time is in memory.
 #[derive(clap::Args)]
 #[command(after_help = "Exit status: 0 if nothing differs; 1 if something does; 2 for wrong usage, \
-    a file that cannot be read,\nor what differs cannot be printed.",
+    a file that cannot be read,\nor output that cannot be printed.",
     after_long_help = AFTER_HELP)]
 pub struct Arguments {
-    /// One file
+    /// The first file
     #[arg(value_name = "A")]
     a: PathBuf,
 
-    /// The other
+    /// The second file
     #[arg(value_name = "B")]
     b: PathBuf,
 
-    /// The absolute difference that is allowed
+    /// Allow this absolute difference
     #[arg(long, alias = "atol", default_value_t = 0.0, value_parser = allowed)]
     tolerance: f64,
 
-    /// The relative difference that is allowed
+    /// Allow this relative difference
     #[arg(long, default_value_t = 0.0, value_parser = allowed)]
     rtol: f64,
 
-    /// What may differ
+    /// Do not compare this
     #[arg(long, value_enum, value_name = "WHAT", value_delimiter = ',')]
     ignore: Vec<Ignored>,
 
-    /// Print one JSON object a line: each difference, then a summary
+    /// Print one line of JSON for each difference, then one with a summary
     ///
     /// The schema is schema/diff-v1.schema.json in the program's sources.
     #[arg(long)]
@@ -72,8 +72,8 @@ Examples:
 Exit status:
   0  nothing differs
   1  something differs
-  2  wrong usage, or a file that cannot be read, or what differs cannot be
-     printed; the reason is on standard error";
+  2  wrong usage, a file that cannot be read, or output that cannot be printed.
+     The reason is on standard error";
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Ignored {

@@ -33,8 +33,8 @@ use crate::info::{Info, Reader};
 use crate::source::Failure;
 use crate::text::printable;
 
-/// Looks into Caffe's model files and converts them: .caffemodel, .solverstate,
-/// mean.binaryproto.
+/// Look into Caffe's model files and convert them: .caffemodel, .solverstate,
+/// mean.binaryproto
 #[derive(Parser)]
 #[command(name = "syncblob", version, arg_required_else_help = true, after_help = EXAMPLES)]
 struct Arguments {
@@ -49,7 +49,7 @@ Examples:
   syncblob diff before.caffemodel after.caffemodel
   syncblob verify *.caffemodel
 
-`syncblob COMMAND --help` says more, with examples.";
+For more, with examples: syncblob COMMAND --help";
 
 #[derive(Subcommand)]
 enum Command {
@@ -76,25 +76,24 @@ impl Command {
 
 /// List layers, types, shapes, counts, bytes and sums
 ///
-/// Each file is indexed, checked and then read one blob at a time, so that
-/// memory stays near the size of its largest blob.
+/// The command indexes and checks each file, then reads one blob at a time. It
+/// needs about as much memory as the largest blob.
 #[derive(clap::Args)]
-#[command(after_help = "Exit status: 0; 1 if a file is not what it claims to be, breaks a limit or \
-    has a blob that cannot be loaded\n(nothing is printed for that file, the others are); 2 for \
-    wrong usage.",
+#[command(after_help = "Exit status: 0 if all files were read; 1 if one was not: nothing is printed \
+    for it, the others are read;\n2 for wrong usage.",
     after_long_help = AFTER_HELP)]
 struct InfoArguments {
-    /// Files to look into
+    /// The files to read
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
 
-    /// Print one JSON object a file, on a line of its own
+    /// Print one line of JSON for each file
     ///
     /// The schema is schema/info-v1.schema.json in the program's sources.
     #[arg(long)]
     json: bool,
 
-    /// What the files are, instead of finding it out
+    /// Read the files as this format, instead of detecting it
     #[arg(long = "as", value_enum, value_name = "FORMAT")]
     format: Option<FormatArgument>,
 }
@@ -107,9 +106,9 @@ Examples:
 
 Exit status:
   0  all files were read
-  1  a file is not what it claims to be, breaks a limit or has a blob that
-     cannot be loaded; the reason is on standard error, nothing is printed for
-     that file on standard output, and the other files are still read
+  1  a file is broken, exceeds a limit or has a blob that cannot be loaded.
+     The reason is on standard error. Nothing is printed for that file on
+     standard output; the other files are still read
   2  wrong usage";
 
 #[derive(Clone, Copy, ValueEnum)]

@@ -18,19 +18,20 @@ use crate::values::{Part, Values};
 
 /// Write a report of a file as one HTML page
 ///
-/// Layers, shapes, the distribution of values as a histogram, and pictures of
-/// mean images and of filters with 1 or 3 channels. The page has no scripts and
-/// loads nothing, and names from the file are text whatever they hold.
+/// The page lists layers and shapes, and shows the distribution of values as a
+/// histogram. It has pictures of mean images, and of filters with 1 or 3 channels.
+/// The page has no scripts and loads nothing. Names from the file are shown as text,
+/// whatever they hold.
 #[derive(clap::Args)]
-#[command(after_help = "Exit status: 0; 1 if the file cannot be read or the report cannot be \
-    written; 2 for wrong usage.",
+#[command(after_help = "Exit status: 0 if the report was written; 1 if the file cannot be read or \
+    the report cannot be written;\n2 for wrong usage.",
     after_long_help = AFTER_HELP)]
 pub struct Arguments {
-    /// File to report on, of any format
+    /// The file to read, of any format
     #[arg(value_name = "FILE")]
     file: PathBuf,
 
-    /// Where the page goes
+    /// Write the page to this file
     #[arg(short, long, value_name = "HTML")]
     output: PathBuf,
 
@@ -38,7 +39,7 @@ pub struct Arguments {
     #[arg(short, long)]
     force: bool,
 
-    /// Three channels are red, green, blue; Caffe's are blue, green, red
+    /// Take three channels as red, green, blue; Caffe's are blue, green, red
     #[arg(long)]
     rgb: bool,
 }
@@ -50,8 +51,8 @@ Examples:
 
 Exit status:
   0  the report was written
-  1  the file cannot be read or the report cannot be written; an existing file
-     is then as it was
+  1  the file cannot be read, or the report cannot be written. An existing
+     report is then as it was
   2  wrong usage";
 
 /// Pictures of a report, and filters of a picture: it should open at once.

@@ -10,12 +10,11 @@ use clap_mangen::Man;
 
 /// Print the completions of a shell
 ///
-/// To be put where the shell looks for them, by whoever packages the program or
-/// by its user.
+/// Put the output where your shell looks for completions.
 #[derive(clap::Args)]
 #[command(after_help = COMPLETIONS_HELP)]
 pub struct CompletionsArguments {
-    /// The shell
+    /// The shell to complete for
     #[arg(value_enum)]
     shell: Shell,
 }
@@ -27,17 +26,17 @@ Examples:
   syncblob completions zsh > ~/.zfunc/_syncblob   # a folder of $fpath
 
 Exit status:
-  0  they were printed
+  0  the completions were printed
   1  standard output could not be written
   2  wrong usage";
 
 /// Print a page of the manual, in roff
 ///
-/// The page of the program, or that of one of its commands.
+/// It is the page of the program, or of one of its commands.
 #[derive(clap::Args)]
 #[command(after_help = MAN_HELP)]
 pub struct ManArguments {
-    /// The command that the page is about, instead of the program
+    /// Print the page of this command, instead of the program's
     #[arg(value_name = "COMMAND")]
     command: Option<String>,
 }
@@ -49,7 +48,7 @@ Examples:
   syncblob man diff > ~/.local/share/man/man1/syncblob-diff.1
 
 Exit status:
-  0  it was printed
+  0  the page was printed
   1  standard output could not be written
   2  wrong usage, or there is no such command";
 

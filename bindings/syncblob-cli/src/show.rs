@@ -12,31 +12,31 @@ use crate::picture::{Channels, Tiles};
 use crate::source::{Failure, Result, Source, Tensor};
 use crate::values::{Part, Values};
 
-/// Show a mean image or filters as a picture, or how values are distributed
+/// Show a mean image or filters as a picture, or the distribution of values
 ///
-/// With --output: a PNG picture of the mean image, or of the filters of the
-/// first convolution, side by side. Filters are stretched so that the least
-/// value of all is black and the greatest white; those with other than 1 or 3
-/// channels are shown channel by channel, at most 1024 of them. A single image
-/// with values from 0 to 255 is not stretched. A value that is NaN or infinite
+/// With --output the command draws a PNG picture: the mean image, or the filters of
+/// the first convolution, side by side. It stretches filters so that the least value
+/// of all is black and the greatest white. If a filter has other than 1 or 3
+/// channels, each channel is drawn alone. It draws at most 1024 of either. A single
+/// image with values from 0 to 255 is not stretched. A value that is NaN or infinite
 /// is magenta.
 ///
-/// Without: a histogram of each blob, its mean, its standard deviation and its
-/// largest values.
+/// Without --output it prints a histogram of each blob, its mean, its standard
+/// deviation and its largest values.
 #[derive(clap::Args)]
-#[command(after_help = "Exit status: 0; 1 if the file cannot be read or shown, or the picture \
-    cannot be written; 2 for wrong usage.",
+#[command(after_help = "Exit status: 0 if it was shown; 1 if the file cannot be read or shown, or \
+    the picture cannot be written;\n2 for wrong usage.",
     after_long_help = AFTER_HELP)]
 pub struct Arguments {
-    /// File to look into, of any format
+    /// The file to read, of any format
     #[arg(value_name = "FILE")]
     file: PathBuf,
 
-    /// Where the picture goes
+    /// Write a picture to this file
     #[arg(short, long, value_name = "PNG")]
     output: Option<PathBuf>,
 
-    /// Only the layer, or the tensor, of that name
+    /// Show only the layer, or the tensor, of this name
     #[arg(long, value_name = "NAME")]
     layer: Option<String>,
 
@@ -44,11 +44,11 @@ pub struct Arguments {
     #[arg(short, long, requires = "output")]
     force: bool,
 
-    /// The side of a value in pixels, instead of one that fits
+    /// Draw each value as a square of this side, instead of one that fits
     #[arg(long, value_name = "PIXELS", requires = "output", value_parser = 1..=256)]
     scale: Option<i64>,
 
-    /// Three channels are red, green, blue; Caffe's are blue, green, red
+    /// Take three channels as red, green, blue; Caffe's are blue, green, red
     #[arg(long, requires = "output")]
     rgb: bool,
 }
@@ -60,9 +60,9 @@ Examples:
   syncblob show resnet.caffemodel --layer conv1
 
 Exit status:
-  0  it was shown
-  1  the file cannot be read, nothing in it can be shown as a picture, or the
-     picture cannot be written; an existing file is then as it was
+  0  the file was shown
+  1  the file cannot be read, nothing in it can be drawn, or the picture cannot
+     be written. An existing picture is then as it was
   2  wrong usage";
 
 /// Tiles of a picture.

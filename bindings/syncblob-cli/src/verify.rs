@@ -13,29 +13,36 @@ use crate::FormatArgument;
 
 /// Check that files are whole, safe and finite
 ///
-/// Every finding is a line: the file, the layer, the blob, what was found and
-/// where. Bytes that are not what they should be, and blobs whose values are
-/// missing; values that are NaN, infinite, or finite only as a double and not as
-/// the float that Caffe computes with; names that two layers with blobs share,
-/// that are not UTF-8, or that would act on a terminal; a net without any value.
+/// Each finding is a line: the file, the layer, the blob, what was found and where.
+/// The command finds
 ///
-/// One blob is in memory at a time.
+/// - bytes that are not what they should be, and blobs whose values are missing;
+///
+/// - values that are NaN or infinite, or too large for the float that Caffe
+///   computes with;
+///
+/// - names that two layers with blobs share, that are not UTF-8, or that would act
+///   on a terminal;
+///
+/// - a net without any value.
+///
+/// One blob at a time is in memory.
 #[derive(clap::Args)]
 #[command(after_help = "Exit status: 0 if nothing was found; 1 if something was, or a file cannot \
-    be read; 2 for wrong usage,\nor what was found cannot be printed.",
+    be read; 2 for wrong usage,\nor output that cannot be printed.",
     after_long_help = AFTER_HELP)]
 pub struct Arguments {
-    /// Files to check
+    /// The files to check
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
 
-    /// Print one JSON object a finding, on a line of its own, and nothing else
+    /// Print one line of JSON for each finding, and nothing else
     ///
     /// The schema is schema/verify-v1.schema.json in the program's sources.
     #[arg(long)]
     json: bool,
 
-    /// What the files are, instead of finding it out
+    /// Read the files as this format, instead of detecting it
     #[arg(long = "as", value_enum, value_name = "FORMAT")]
     format: Option<FormatArgument>,
 }
@@ -48,9 +55,9 @@ Examples:
 
 Exit status:
   0  nothing was found
-  1  something was found; a file that cannot be read is a finding, and the
-     other files are still checked
-  2  wrong usage, or what was found cannot be printed";
+  1  something was found. A file that cannot be read is a finding; the other
+     files are still checked
+  2  wrong usage, or output that cannot be printed";
 
 pub fn run(arguments: &Arguments) -> io::Result<ExitCode> {
     // Freed buffers are not kept: the next blob is rarely as large.
