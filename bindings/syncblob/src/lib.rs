@@ -1,6 +1,7 @@
-//! Caffe's `Blob` and `SyncedMemory` for Rust: n-dimensional arrays whose
-//! elements live in host memory, on a device, or both, and move only when
-//! someone needs them; and Caffe's model files, read and written.
+//! Caffe's `Blob` and `SyncedMemory` for Rust. A blob is an n-dimensional array
+//! whose elements live in host memory, on a device, or in both. They are copied
+//! only when you need them on the other side. The crate also reads and writes
+//! Caffe's model files.
 //!
 //! ```
 //! use syncblob::Blob;
@@ -15,9 +16,9 @@
 //! # }
 //! ```
 //!
-//! The same with a device: make the blob in a [`Context`] that has one. The
-//! simulated device `"sim:0"` is always there, so that code for host and device
-//! can be tested without a GPU.
+//! To use a device, make the blob in a [`Context`] that has one. The simulated
+//! device `"sim:0"` is always there, so you can test code for host and device
+//! without a GPU.
 //!
 //! ```
 //! use syncblob::{Blob, Context, Head};
@@ -36,105 +37,111 @@
 //! # Sharing
 //!
 //! [`Blob::share_data`] lets several blobs use one memory, as Caffe does;
-//! [`Blob::data_handle`] keeps a share of it. Reading a shared memory is always
-//! fine. Writing follows the rule of [`Arc::get_mut`](std::sync::Arc::get_mut):
-//! every method that writes elements takes `&mut self` and needs the memory to
-//! have one owner, else it returns an error of kind [`ErrorKind::Shared`] and
+//! [`Blob::data_handle`] keeps a share of it. You may always read a shared memory.
+//! Writing follows the rule of [`Arc::get_mut`](std::sync::Arc::get_mut): every
+//! method that writes elements takes `&mut self` and needs a memory with one
+//! owner. If there are more, it returns an error of kind [`ErrorKind::Shared`] and
 //! changes nothing. [`Blob::make_unique`] copies a shared memory first. To write
 //! through a share is `unsafe`: [`Blob::data_shared_mut`].
 //!
-//! # Memory of the caller's
+//! # Lending your memory
 //!
 //! [`Blob::from_vec`] uses a vector in place, [`Blob::from_shared`] an
-//! `Arc<[T]>` and [`Blob::from_ne_bytes`] bytes of any owner, such as a mapped
-//! file. What others may read too is never written.
+//! `Arc<[T]>`, and [`Blob::from_ne_bytes`] the bytes of any owner, such as a mapped
+//! file. Memory that others may read is never written.
 //!
 //! # Bytes from and to anywhere
 //!
 //! [`Model::open_reader`] and [`Blob::read_from`] take a [`ReadAt`]: a file, bytes, a
-//! `Mutex` around any reader that can seek, or a type of one's own, such as an object in
-//! a store. [`Model::write_to`] and [`Blob::write_to`] take any writer.
-//! [`Model::set_progress`] is for a bar and a button that stops.
+//! `Mutex` around any reader that can seek, or a type of your own, such as an object
+//! in a store. [`Model::write_to`] and [`Blob::write_to`] take any writer.
+//! [`Model::set_progress`] is for a progress bar and a button that cancels.
 //!
 //! # Tensors of other programs
 //!
-//! NumPy, PyTorch and all else that speaks DLPack can use a blob's memory, and a
-//! blob theirs: [`Blob::to_dlpack`], [`Blob::into_dlpack`], [`Blob::from_dlpack`].
+//! NumPy, PyTorch and every other program that speaks DLPack can use a blob's
+//! memory, and a blob theirs: [`Blob::to_dlpack`], [`Blob::into_dlpack`],
+//! [`Blob::from_dlpack`].
 //!
 //! # Safety
 //!
-//! Why the safe interface is sound, in terms of what the C library promises.
+//! This section argues why the safe interface is sound. It relies on what the C
+//! library promises.
 //!
-//! *Owners.* A memory is owned by the blobs and [handles](MemoryHandle) that
-//! share it, and each share is a count of one. A `&`[`SyncedMemory`] is no owner:
-//! it borrows one.
+//! *Owners.* The blobs and [handles](MemoryHandle) that share a memory own it, and
+//! each share counts as one. A `&`[`SyncedMemory`] is no owner: it borrows one.
 //!
-//! *Slices stay valid.* A slice borrows its owner. The pointer below it stays
+//! *Slices stay valid.* A slice borrows its owner. The pointer in it stays
 //! allocated until a set, an evict, a mutable or overwrite call on read-only
-//! storage, or the last release. The last release needs every owner's end, the
-//! slice's too, which the borrow forbids. The others need the memory to have one
-//! owner, and that one as `&mut`; with the slice alive, either it is the one,
-//! and borrowed, or there are two. A blob that
-//! reshapes, shrinks, shares or adopts another memory only gives up its own share.
-//! (A copy from the device also moves out of read-only storage, but then the
-//! newest bytes were on the device alone: a writing call came after the slice.)
+//! storage, or the last release.
+//!
+//! - The last release needs the end of every owner, the slice's owner too. The
+//!   borrow forbids that.
+//! - The other calls need the memory to have one owner, and that owner as `&mut`.
+//!   While the slice lives, either its owner is the only one, and borrowed, or
+//!   there are two.
+//! - A blob that reshapes, shrinks, shares or adopts another memory gives up only
+//!   its own share.
+//! - A copy from the device also moves out of read-only storage. But it happens only
+//!   when the newest bytes are on the device alone, so a writing call came after
+//!   the slice.
 //!
 //! *Slices do not alias writers.* A mutable slice needs `&mut` of an owner and a
 //! count of one. While it lives nobody can add an owner: every share is made from
-//! an owner, and the only one is mutably borrowed. All other writers have the
-//! same two needs, so that a count of one and `&mut` is the right to write, as in
-//! `Arc`. Const calls of the library never change bytes that are current: they
-//! allocate, or fill the side that is stale. That the count may be trusted across
-//! threads: a share ends with a release, and a count is read with acquire, so that
-//! who finds it one comes after all that the former sharers did.
+//! an owner, and the only owner is mutably borrowed. All other writers have the
+//! same two needs. So a count of one and `&mut` is the right to write, as in `Arc`.
+//! Const calls of the library never change bytes that are current: they allocate,
+//! or fill the side that is stale. You may trust the count across threads: a share
+//! ends with a release, and the count is read with acquire. Whoever finds it to be
+//! one comes after all that the former sharers did.
 //!
-//! *Slices are initialised.* First touch is zero-filled by the library. This
-//! crate asks for unfilled memory only where it writes every byte before it
-//! returns; on the device, that is the caller's promise
+//! *Slices are initialised.* The library fills memory with zeros at its first use.
+//! This crate asks for unfilled memory only where it writes every byte before it
+//! returns. On the device that is the caller's promise
 //! ([`SyncedMemory::overwrite_gpu_ptr`]).
 //!
-//! *The caller's memory.* Owners move in: `Send + Sync + 'static`, boxed first, and
-//! asked once for what they lend, which their own borrow rules then keep where it
-//! is and as it is. There is no lending of a `&mut [T]`: the borrow would end when
-//! the blob is dropped *or forgotten*, and a forgotten one may still be written by
-//! the device. Memory of a writable kind has no other user, since the vector that
-//! holds it moved in; all else is lent as read-only, which the library never
-//! writes. A memory does not know its element type, so what is lent to a
+//! *The caller's memory.* Owners move in. They are `Send + Sync + 'static`, are
+//! boxed first, and are asked once for what they lend; their own borrow rules then
+//! keep that where it is and as it is. You cannot lend a `&mut [T]`: the borrow
+//! would end when the blob is dropped *or forgotten*, and the device may still
+//! write a forgotten one. Writable memory has no other user, because the vector that
+//! holds it moved in. All other memory is lent as read-only, and the library never
+//! writes that. A memory does not know its element type, so memory that you lend to a
 //! [`SyncedMemory`] directly must be aligned for all of them.
 //!
 //! *Tensors of DLPack.* A [`Dlpack`] made of a blob is one more owner of its memory,
-//! so that nobody in this crate writes it meanwhile; it is read-only, or it is the
-//! only owner, the blob having moved in. One made of a pointer is its caller's
-//! promise: that nobody else writes what it points to, nor reads it unless it is
-//! read-only, which is lent as such.
+//! so nobody in this crate writes it meanwhile. It is read-only, or it is the only
+//! owner because the blob moved in. For a [`Dlpack`] made of a pointer the caller
+//! promises that nobody else writes what it points to. The caller also promises that
+//! nobody else reads it, unless the tensor is read-only; then it is lent as such.
 //!
-//! *Queued copies.* The library frees, replaces, writes or hands out what they work
-//! on, and drops its owner, only after the device has said that they are over. That a
-//! wait failed, or that the device is lost, is no such word: memory of which nothing
-//! better is known stays in quarantine ([`Stats::quarantined_bytes`]) until the device
-//! answers, if need be for ever, and what a context needs for that stays with it
-//! ([`Stats::leaked_bytes`]). [`Pending`] is a convenience: that it is dropped is
-//! nowhere relied on. A [`Stream`] borrows what keeps it alive and is used with
-//! memories of its own context, which forgets it first; or it is the promise of who
-//! made it from a raw handle.
+//! *Queued copies.* The library frees, replaces, writes or hands out the memory of a
+//! queued copy, and drops its owner, only after the device has said that the copy is
+//! over. A wait that failed does not say so, and neither does the loss of the
+//! device. As long as nothing better is known, the memory stays in quarantine
+//! ([`Stats::quarantined_bytes`]), if need be for ever. What a context needs for that
+//! stays with it ([`Stats::leaked_bytes`]). [`Pending`] is a convenience: nothing
+//! relies on its being dropped. A [`Stream`] borrows what keeps it alive. It is used
+//! with memories of its own context, which forgets the stream before it ends. If it
+//! was made from a raw handle, whoever made it promises the same.
 //!
-//! *`Send` and `Sync`.* The library keeps no state per thread; contexts, memories,
+//! *`Send` and `Sync`.* The library keeps no state per thread. Contexts, memories,
 //! blobs and models may be used and released on any thread. Calls on a const
 //! object are safe beside each other, and `&self` methods make no others.
 //!
 //! *Callbacks.* Allocators, deleters, readers, writers, progress and `parallel_for` run
-//! the caller's code under `catch_unwind`: no panic crosses a C frame. Whatever a
-//! `parallel_for` does, each task is run exactly once, and none after it returned. A
-//! reader is given initialised memory, and may leave it as it is: what it claims to have
+//! your code under `catch_unwind`: no panic crosses a C frame. Whatever a
+//! `parallel_for` does, each task runs exactly once, and none after it returned. A
+//! reader gets initialised memory and may leave it as it is; what it claims to have
 //! read is checked like any stranger's bytes. The library calls readers, writers and
-//! progress on the thread that called it and holds no lock, so that they may use this
-//! crate; what they could spoil is borrowed by the call that they are called from.
+//! progress on the thread that called it and holds no lock, so they may use this
+//! crate. What they could spoil is borrowed by the call that runs them.
 //!
-//! *Element types.* [`Element`] is sealed; each is a plain number for which any
+//! *Element types.* [`Element`] is sealed. Each is a plain number for which any
 //! bytes are a value, and a blob's C dtype is its `T` from birth.
 //!
-//! What would go wrong does not compile: a slice that a reshape would leave
-//! stale, and sharing a memory while it is written.
+//! Wrong code does not compile. The first example keeps a slice that a reshape
+//! would leave stale; the second shares a memory while it is written.
 //!
 //! ```compile_fail,E0502
 //! # use syncblob::Blob;
@@ -153,19 +160,18 @@
 //! written[0] = 1.0;
 //! ```
 //!
-//! Device pointers are handed out as raw pointers; to use one is the caller's
-//! `unsafe` code.
+//! You get device pointers as raw pointers; using one needs `unsafe` code of yours.
 //!
 //! # Features
 //!
-//! - `openblas` (default): host arithmetic on OpenBLAS; without it, plain loops.
+//! - `openblas` (default): host arithmetic with OpenBLAS; without it, plain loops.
 //! - `half`: blobs of `half::f16` and `half::bf16`.
-//! - `ndarray`: `Blob::view` and its kin, from and to arrays.
+//! - `ndarray`: `Blob::view` and its relatives, from and to arrays.
 //! - `rayon`: `ContextBuilder::rayon` spreads large operations over threads.
 //! - `safetensors`: `Blob::tensor_view`, and `Safetensors`, whose tensors are blobs
 //!   in place.
 //! - `serde`: blobs as shape and data; statistics, limits and names.
-//! - `system`: the installed C library instead of the bundled sources.
+//! - `system`: the installed C library, instead of the bundled sources.
 #![deny(missing_docs, unsafe_op_in_unsafe_fn, clippy::undocumented_unsafe_blocks)]
 
 #[cfg(doctest)]
