@@ -66,7 +66,7 @@ reference_step() {
 pages_steps() {
     aside 'headers: ownership, errors, values' python3 tests/project/documents/check_reference.py
     aside 'lists of errors against the tests' python3 tests/project/documents/check_errors.py
-    aside 'links and paths of the pages' python3 tests/project/documents/check_links.py
+    aside 'links, paths and names of the pages' python3 tests/project/documents/check_links.py
     aside 'files of the guide' python3 tests/project/documents/check_guide.py
     aside 'pictures of the guide' python3 c/guide/pictures/draw.py --check
 }

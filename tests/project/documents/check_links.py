@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
-"""Local links in the pages lead somewhere, the part behind # included, and files that are named
-with their folder are there: check_links.py [PAGE...]."""
+"""What the pages name exists: local links lead somewhere, the part behind # included; files that are
+named with their folder are there; the headers declare each name of ours. check_links.py [PAGE...]
+"""
+import functools
 import pathlib
 import re
 import sys
@@ -10,6 +12,7 @@ from pages import ROOT, pages, prose, shown  # noqa: E402
 
 LINK = re.compile(r"!?\[[^\]]*\]\(([^)\s]+)\)")
 SOURCE = re.compile(r"(?:src|srcset|href)=\"([^\"]+)\"")
+NAME = re.compile(r"\b(?:sb|SB)_(?!_)\w+")
 FILE = re.compile(r"`((?!build/)[\w.-]+(?:/[\w.-]+)+\.(?:[ch]|py|rs|sh|txt|md|proto|cmake))`")
 
 
@@ -45,11 +48,29 @@ def file_problems(page):
                 yield f"{shown(page)}:{number}: {name}: there is no such file"
 
 
+@functools.cache
+def declared():
+    """Macros make the names of statuses."""
+    texts = [header.read_text() for header in (ROOT / "c/include/syncblob").glob("*.h")]
+    statuses = {f"SB_{code}" for text in texts for code in re.findall(r"\bX\((\w+),", text)}
+    return statuses.union(*(NAME.findall(text) for text in texts))
+
+
+def name_problems(page):
+    """A name may lack its end: sb_mem_prefetch_*. The changelog has names of the past."""
+    for number, line in enumerate(page.read_text().splitlines(), 1):
+        for name in NAME.findall(line):
+            known = any(other.startswith(name) for other in declared()) if name.endswith("_") else \
+                {name, re.sub(r"_(f32|f64|i32|u32)$", "", name)} & declared()
+            if not known and page != ROOT / "CHANGELOG.md":
+                yield f"{shown(page)}:{number}: no header declares {name}"
+
+
 def main():
     chosen = [pathlib.Path(name).resolve() for name in sys.argv[1:]] or pages()
     found = [problem for page in chosen
-             for problem in (*problems(page), *file_problems(page))]
-    print("\n".join(found) or "every local link and path leads somewhere")
+             for problem in (*problems(page), *file_problems(page), *name_problems(page))]
+    print("\n".join(found) or "every link, path and name of the pages exists")
     return 1 if found else 0
 
 

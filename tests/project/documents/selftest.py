@@ -100,7 +100,9 @@ PAGES = [
     (PROGRAM + "```sh\nexport PKG_CONFIG_PATH=~/x/lib/pkgconfig\n" + COMPILED, "syncblob.pc"),
 ]
 LINKS = [("[a](nothing.md)", "no such file"), ("[a](#nothing)", "no such heading"),
-         ('<img src="nothing.svg">', "no such file"), ("`c/src/nothing.c`", "no such file")]
+         ('<img src="nothing.svg">', "no such file"), ("`c/src/nothing.c`", "no such file"),
+         ("`sb_nothing`", "no header declares sb_nothing"),
+         ("`SB_NOTHING_*`", "no header declares SB_NOTHING_")]
 # What is replaced in blob.h, by what, and a part of what must be said about it.
 HEADER = [
     ("Errors: DTYPE_MISMATCH.", "Errors: NOTHING.", "no code of status.h"),

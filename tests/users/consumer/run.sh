@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Compiles a program against an installed syncblob by pkg-config and runs it:
-#   run.sh c|cxx|readme|protobufs|reload|python PREFIX
+#   run.sh c|cxx|protobufs|reload|python PREFIX
 #   run.sh demo PREFIX MODEL
 # CC, CXX and FLAGS say how; LINK=static hides the shared library.
 set -euo pipefail
@@ -94,12 +94,6 @@ demo)
     model=$(readlink -f "$3")
     compile_c "$here/demo.c" -lm
     run_program "$model"
-    ;;
-readme)
-    # shellcheck disable=SC2016 # the backquotes are Markdown's
-    sed -n '/^```c$/,/^```$/p' "$here/../../../README.md" | sed '/^```/d' >"$work/first.c"
-    compile_c "$work/first.c"
-    run_program
     ;;
 *)
     echo "run.sh: no such program: $what" >&2
