@@ -1,5 +1,5 @@
 """Shell blocks. A command of ours is run where that takes no time; else it must exist with the
-arguments that it is given (tools.py). A command that nobody here knows is an error.
+arguments that it is given (tools.py). A command or an option that is not known here is an error.
 
     ./dev X, cmake X       commands, options and what they name exist
     cargo X                the same
@@ -15,7 +15,8 @@ import shlex
 import subprocess
 
 from pages import ROOT, files
-from tools import CMake, Wrong, check_cargo, check_cargo_fuzz, check_dev, check_script, demand
+from tools import (Wrong, check_cargo, check_cargo_fuzz, check_cmake, check_dev, check_script,
+                   demand)
 
 # What is not ours and is believed.
 FOREIGN = {"jq", "sort"}
@@ -60,8 +61,6 @@ class Shell:
     def __init__(self, folder, programs, cli):
         self.folder, self.programs, self.cli = folder, programs, cli
         self.environment = programs.page_environment(folder)
-        self.built = set()
-        self.cmake = CMake(self.built)
 
     def check(self, text):
         for line in lines(text):
@@ -85,7 +84,7 @@ class Shell:
         elif name == "export":
             self.environment = self.programs.exported(source, self.folder, self.environment)
         elif name == "cd":
-            demand(len(words) == 2 and (words[1] in self.built or (ROOT / words[1]).is_dir()),
+            demand(len(words) == 2 and (words[1] == "build" or (ROOT / words[1]).is_dir()),
                    f"{' '.join(words)}: no such folder")
         elif name == "bash" or "/" in name:
             self.check_script(words[1:] if name == "bash" else words)
@@ -94,7 +93,7 @@ class Shell:
 
     def check_cmake(self, words):
         """What a page installs is the library that the programs are run with."""
-        self.cmake.check(words)
+        check_cmake(words)
         if words[1:2] == ["--install"] and "--prefix" in words:
             place = words[words.index("--prefix") + 1]
             demand(place.startswith("~/"), f"{place} is not below ~")
