@@ -113,8 +113,8 @@ typedef struct sb_backend {
     sb_status (*stream_synchronize)(void *device, sb_stream stream, sb_error *err);
     /** An event that completes when all that is queued so far on `stream` has. */
     sb_status (*event_record)(void *device, sb_stream stream, void **out, sb_error *err);
-    /** Makes later work on `stream` wait for the event; the host does not. Also where the
-     *  wait fails later on: work behind it does not run before the event is complete, since
+    /** Makes later work on `stream` wait for the event; the host does not wait. If the wait
+     *  itself fails later on, work behind it still does not run before the event is complete:
      *  memory is given back on a stream that waits for its last users. */
     sb_status (*stream_wait)(void *device, sb_stream stream, void *event, sb_error *err);
     /** Waits on the host; a failure of the work before the event is returned

@@ -8,30 +8,30 @@
  *    observable changes unless the function says otherwise.
  *  - A function that fills a buffer of the caller's says through `out_size` how many
  *    bytes there are: on success those written, with SB_ERR_BUFFER_TOO_SMALL those
- *    needed. A buffer of capacity 0 may be NULL: so one asks. (The text of
- *    sb_blob_shape_string is cut instead, as snprintf's is.)
+ *    needed. To ask for the size, pass a capacity of 0; the buffer may then be NULL.
+ *    (sb_blob_shape_string cuts its text instead, as snprintf does.)
  *  - [owned]: the receiver must release it. [borrowed]: it must not, and the
  *    text says how long it lives. [nullable]: NULL is allowed and its meaning
  *    is given. A pointer without [nullable] that is NULL gives
- *    SB_ERR_INVALID_ARGUMENT. What a function is called on, its first parameter,
- *    is [borrowed]; what is [borrowed] for no longer than the call has no time
- *    beside it.
+ *    SB_ERR_INVALID_ARGUMENT. The first parameter, which the function is called
+ *    on, is [borrowed]. If no time is given, [borrowed] lasts as long as the call.
  *  - "Errors:" is the closed list of a function's codes, without SB_ERR_; "as f"
- *    stands for those of f. Beside them there is only INVALID_ARGUMENT for a NULL,
- *    and what slots of a backend of the caller's own return (backend.h).
+ *    stands for those of f. A function may also return INVALID_ARGUMENT for a NULL,
+ *    and whatever the slots of a caller's own backend return (backend.h).
  *  - Names are bytes with a size, of any value, and NULL where there are none; paths and
  *    names of devices end in NUL.
- *  - What is one of a list of constants has a type that says so (sb_dtype, sb_head,
- *    sb_side) and is int32_t: a number that is not in the list is refused, or "unknown",
- *    and never undefined behaviour, as it may be for an enum. Axes are int32_t;
- *    dimensions, indices and counts int64_t; bytes size_t; predicates return int32_t,
- *    0 or 1.
+ *  - A value from a list of constants has a type of its own (sb_dtype, sb_head,
+ *    sb_side), which is int32_t. A number that is not in the list is refused, or
+ *    "unknown". It is never undefined behaviour, as it may be for an enum.
+ *  - Axes are int32_t; dimensions, indices and counts int64_t; bytes size_t.
+ *    Predicates return int32_t, 0 or 1.
  *  - Flags of calls are bits of one uint32_t, and no two flags of the library are
  *    the same bit: SB_READ_ONLY 0, SB_COPY_* 1 and 2, SB_PROTO_* 3 and 4, SB_DLPACK_*
- *    5 and 6, SB_OPEN_MAPPED 7, SB_CONTEXT_* 8 and 9, SB_SOURCE_CLOSES 10; the next is 11. So a
- * call refuses a flag that another call takes, with SB_ERR_INVALID_ARGUMENT, as it refuses a bit
- *    that is no flag. SB_ALLOC_*, SB_BACKEND_*, SB_FEATURE_*, SB_REALLOCATED_* and
- *    SB_DL_* are passed the other way, or with structs, and begin at bit 0 each.
+ *    5 and 6, SB_OPEN_MAPPED 7, SB_CONTEXT_* 8 and 9, SB_SOURCE_CLOSES 10; the next is 11.
+ *    A call refuses any other bit with SB_ERR_INVALID_ARGUMENT, even if it is a flag of
+ *    another call. SB_ALLOC_*, SB_BACKEND_*, SB_FEATURE_*, SB_REALLOCATED_* and SB_DL_*
+ *    are not flags of calls: the library passes them, or structs hold them. Each begins
+ *    at bit 0.
  */
 #ifndef SYNCBLOB_BASE_H
 #define SYNCBLOB_BASE_H

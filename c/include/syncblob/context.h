@@ -8,14 +8,15 @@
  * limits, never destroyed.
  *
  * Quarantine: work on a device is over when the device says so, not when waiting
- * for it has failed. Storage that is given up while nobody can tell whether work
- * on it is over is neither freed nor used again, and its deleter does not run; it
- * counts as live. The context asks for it again whenever it is synchronised or
- * trimmed and a memory of it is released. What another thread is asking for at that
- * moment comes back in that thread, perhaps later. If the last owner lets go of the context
- * first, the context stays: it goes, with what it kept, once the device answers
- * when any context is trimmed or ends (sb_stats::leaked_bytes until then).
- * Its allocator and backend are called until then.
+ * for it has failed. Storage may be given up while nobody can tell whether work on
+ * it is over. It is then neither freed nor used again, its deleter does not run,
+ * and it counts as live. The context asks for it again whenever it is synchronised
+ * or trimmed and whenever a memory of it is released. If another thread is asking
+ * at that moment, that thread gives the storage back, perhaps later.
+ *
+ * If the last owner releases the context first, the context stays until the device
+ * answers (sb_stats::leaked_bytes until then). It is asked when any context is
+ * trimmed or ends. Until then its allocator and backend may be called.
  */
 #ifndef SYNCBLOB_CONTEXT_H
 #define SYNCBLOB_CONTEXT_H
@@ -149,10 +150,11 @@ SB_API sb_status sb_context_device_status(const sb_context *context);
  *  Errors: NO_DEVICE, DEVICE_LOST, FORKED, UNSUPPORTED (a backend without streams). */
 SB_API sb_status sb_context_stream(const sb_context *context, sb_stream *out, sb_error *err);
 
-/** Waits until all work queued on the device by the library is done, and gives back
- *  what is in quarantine and over by then. Host-only: nothing to wait for, SB_OK. @param context
- * [nullable] the built-in one Errors: OUT_OF_MEMORY, UNSUPPORTED (a stream in use is being
- * captured), DEVICE_FAILURE, DEVICE_LOST, FORKED. */
+/** Waits until all work queued on the device by the library is done. Then gives back
+ *  what is in quarantine and no longer in use. Host-only: nothing to wait for, SB_OK.
+ *  @param context [nullable] the built-in one
+ *  Errors: OUT_OF_MEMORY, UNSUPPORTED (a stream in use is being captured), DEVICE_FAILURE,
+ *  DEVICE_LOST, FORKED. */
 SB_API sb_status sb_context_synchronize(sb_context *context, sb_error *err);
 
 /** Waits for the work on `stream` that this context's memories depend on and
@@ -200,9 +202,9 @@ typedef struct sb_stats {
  *  Errors: ABI_MISMATCH (struct_size is no version's). */
 SB_API sb_status sb_context_stats(const sb_context *context, sb_stats *out, sb_error *err);
 
-/** Gives cached memory back, and what is in quarantine if the device has let go of it by now, for
- *  which it waits; pointers in use stay valid. Asks all contexts of the process that have something
- *  in quarantine. @param context [nullable] */
+/** Gives cached memory back. Waits for what is in quarantine, in all contexts of the process,
+ *  and gives it back if the device is done with it. Pointers in use stay valid.
+ *  @param context [nullable] */
 SB_API void sb_context_trim(sb_context *context);
 
 /** Frees bytes that a function of this library gave as [owned] bytes.
