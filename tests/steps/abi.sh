@@ -9,8 +9,7 @@ binutils          | command -v readelf && command -v nm
 
 # Today's library, with debug information; built by the tests before this.
 build_abi_library() {
-    cmake --preset release -B "$build/release" -DCMAKE_C_COMPILER=gcc
-    cmake --build "$build/release" -j "$jobs" --target syncblob
+    make_build release release $gcc -- syncblob
 }
 
 compare_baseline() { # OPTION...
@@ -33,17 +32,11 @@ check_hardened_program() { # PROFILE
 }
 
 # Optimised at link time; what is part of several objects has to be declared alike in all.
-build_lto() { # COMPILER TARGET...
-    local compiler=$1
-    shift
-    cmake --preset lto -B "$build/lto-$compiler" -DCMAKE_C_COMPILER="$compiler"
-    cmake --build "$build/lto-$compiler" -j "$jobs" --target "$@"
-}
-
-build_lto_gcc() { build_lto gcc all; }
+build_lto_gcc() { make_build lto-gcc lto $gcc; }
 
 build_lto_clang() {
-    build_lto clang syncblob behaviour.blob_shape behaviour.model_read behaviour.filler
+    make_build lto-clang lto $clang -- syncblob behaviour.blob_shape behaviour.model_read \
+        behaviour.filler
 }
 
 abi_steps() {

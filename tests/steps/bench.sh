@@ -2,9 +2,8 @@
 # ./dev bench.
 
 build_bench() {
-    cmake -G Ninja -S . -B "$build/bench" -DCMAKE_BUILD_TYPE=Release -DCMAKE_C_COMPILER=gcc \
-        -DSYNCBLOB_BUILD_BENCH=ON >/dev/null
-    cmake --build "$build/bench" -j "$jobs" --target bench operations
+    make_build bench release $gcc -DCMAKE_BUILD_TYPE=Release -DSYNCBLOB_BUILD_TESTS=OFF \
+        -DSYNCBLOB_BUILD_BENCH=ON -- bench operations
 }
 
 # Caffe as a shared library, in the cache; its path is printed.

@@ -3,48 +3,40 @@
 
 if command -v ccache >/dev/null; then export CMAKE_C_COMPILER_LAUNCHER=ccache; fi
 
-configure_and_build() { # FOLDER PRESET OPTION...
-    local folder=$build/$1 preset=$2
+make_build() { # FOLDER PRESET [OPTION...] [-- TARGET...]
+    local folder=$build/$1 preset=$2 options=()
     shift 2
-    cmake --preset "$preset" -B "$folder" "$@"
-    cmake --build "$folder" -j "$jobs"
+    while [ $# != 0 ] && [ "$1" != -- ]; do
+        options+=("$1")
+        shift
+    done
+    cmake --preset "$preset" -B "$folder" "${options[@]}"
+    if [ $# != 0 ]; then set -- --target "${@:2}"; fi
+    cmake --build "$folder" -j "$jobs" "$@"
 }
 
-build_debug() {
-    configure_and_build debug debug -DCMAKE_C_COMPILER=gcc "${cuda_options[@]}"
-}
+gcc=-DCMAKE_C_COMPILER=gcc
+clang=-DCMAKE_C_COMPILER=clang
 
-build_asan() {
-    configure_and_build asan asan -DCMAKE_C_COMPILER=gcc "${cuda_options[@]}"
-}
+build_debug() { make_build debug debug $gcc "${cuda_options[@]}"; }
 
-build_release() {
-    configure_and_build release release -DCMAKE_C_COMPILER=gcc
-}
+build_asan() { make_build asan asan $gcc "${cuda_options[@]}"; }
 
-build_tsan() {
-    cmake --preset tsan -B "$build/tsan" -DCMAKE_C_COMPILER=clang "${cuda_options[@]}"
-    cmake --build "$build/tsan" -j "$jobs" --target thread_programs
-}
+build_release() { make_build release release $gcc; }
 
-build_all_tsan() {
-    configure_and_build tsan tsan -DCMAKE_C_COMPILER=clang "${cuda_options[@]}"
-}
+build_tsan() { make_build tsan tsan $clang "${cuda_options[@]}" -- thread_programs; }
+
+build_all_tsan() { make_build tsan tsan $clang "${cuda_options[@]}"; }
 
 # Everything that can be left out is: one library, static, without OpenBLAS and CUDA; by clang.
 build_least() {
-    configure_and_build least debug -DCMAKE_C_COMPILER=clang -DBUILD_SHARED_LIBS=OFF \
-        -DSYNCBLOB_OPENBLAS=OFF -DSYNCBLOB_CUDA=OFF
+    make_build least debug $clang -DBUILD_SHARED_LIBS=OFF -DSYNCBLOB_OPENBLAS=OFF -DSYNCBLOB_CUDA=OFF
 }
 
 # The program syncblob as the tests of the crates have it: with its C library optimised.
-build_program() {
-    cargo test --workspace --locked --no-run
-}
+build_program() { cargo test --workspace --locked --no-run; }
 
-build_released_program() {
-    cargo build --release --locked -p syncblob-cli
-}
+build_released_program() { cargo build --release --locked -p syncblob-cli; }
 
 run_ctest() { # FOLDER OPTION...
     local folder=$build/$1

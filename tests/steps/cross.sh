@@ -49,22 +49,12 @@ cat_and_fail() { # LOG
     return 1
 }
 
-configure_cross() { # MACHINE OPTION...
-    local machine=$1
-    shift
-    cmake --preset release -B "$build/$machine" "-DSYNCBLOB_SYSROOT=$sysroot" \
-        "-DCMAKE_TOOLCHAIN_FILE=$PWD/tests/project/cross/$machine.cmake" "$@"
+build_cross() { # MACHINE [OPTION...] [-- TARGET...]
+    make_build "$1" release "-DSYNCBLOB_SYSROOT=$sysroot" \
+        "-DCMAKE_TOOLCHAIN_FILE=$PWD/tests/project/cross/$1.cmake" "${@:2}"
 }
 
-build_cross() { # MACHINE OPTION...
-    configure_cross "$@"
-    cmake --build "$build/$1" -j "$jobs"
-}
-
-build_big_endian() {
-    configure_cross s390x "${big_endian[@]}"
-    cmake --build "$build/s390x" -j "$jobs" --target "${cross_format_tests[@]}"
-}
+build_big_endian() { build_cross s390x "${big_endian[@]}" -- "${cross_format_tests[@]}"; }
 
 run_format_tests() { # MACHINE
     local names=${cross_format_tests[*]/#replay./fuzz.}
@@ -118,6 +108,7 @@ cross() {
 }
 
 cross_full_steps() {
+    wanted 'big-endian (s390x): build of all, imports and names, tests; aarch64: build' || return 0
     if find_sysroot s390x "${cross_packages[@]}"; then
         step 'big-endian (s390x): build of all' build_cross s390x "${big_endian[@]}"
         cross_tests 'big-endian (s390x)' s390x

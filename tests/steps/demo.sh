@@ -12,8 +12,7 @@ demo() {
     cargo run --quiet -p syncblob-cli -- info "$model"
     echo
     echo "== the library in C: tests/users/consumer/demo.c"
-    cmake -G Ninja -S . -B "$build/demo" -DCMAKE_BUILD_TYPE=Release >/dev/null
-    cmake --build "$build/demo" -j "$jobs" >/dev/null
+    make_build demo release -DSYNCBLOB_BUILD_TESTS=OFF >/dev/null
     cmake --install "$build/demo" --prefix "$prefix" >/dev/null
     CC=gcc tests/users/consumer/run.sh demo "$prefix" "$model"
     echo

@@ -83,7 +83,7 @@ documents_steps() {
 watch_errors() {
     local folder=$build/errors
     rm -rf "$folder"
-    cmake --preset debug -B "$folder" -DCMAKE_C_COMPILER=gcc
+    cmake --preset debug -B "$folder" $gcc
     python3 tests/project/documents/watch_errors.py "$folder"
     gcc -std=c17 -O1 -Wall -Wextra -Werror -Ic/include -c "$folder/watch.c" -o "$folder/watch.o"
     cmake -B "$folder" "-DCMAKE_EXE_LINKER_FLAGS=$folder/watch.o @$folder/watch.flags"

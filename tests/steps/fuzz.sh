@@ -3,7 +3,7 @@
 
 build_fuzzers() { # PRESET
     mkdir -p "$build"
-    configure_and_build "$1" "$1" >"$build/$1-build.txt" 2>&1 ||
+    make_build "$1" "$1" >"$build/$1-build.txt" 2>&1 ||
         { tail -n 40 "$build/$1-build.txt"; die 'the fuzzers do not build'; }
 }
 

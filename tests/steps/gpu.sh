@@ -4,11 +4,10 @@
 # Programs that find libraries beside them, wherever they are taken; the flag for an older tag
 # makes libraries of libraries be looked for there, too.
 build_gpu_programs() {
-    cmake --preset release -B "$build/gpu-build" -DCMAKE_C_COMPILER=gcc "${cuda_options[@]}" \
+    make_build gpu-build release $gcc "${cuda_options[@]}" \
         "-DCMAKE_EXE_LINKER_FLAGS=-Wl,--disable-new-dtags,-rpath,'\$ORIGIN/lib'" \
-        "-DCMAKE_SHARED_LINKER_FLAGS=-Wl,-rpath,'\$ORIGIN'"
-    cmake --build "$build/gpu-build" -j "$jobs" --target \
-        gpu_programs standin_probe standin_conformance
+        "-DCMAKE_SHARED_LINKER_FLAGS=-Wl,-rpath,'\$ORIGIN'" \
+        -- gpu_programs standin_probe standin_conformance
 }
 
 # "NAME PATH" of the libraries that programs need, but those of glibc.

