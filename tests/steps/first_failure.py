@@ -13,7 +13,7 @@ import sys
 
 END = 15
 
-# What fails in the words of each tool, and how many lines belong to it.
+# What fails in the words of each tool, and how many lines belong to it; the plainest first.
 FAILURES = [
     (r"^\S+:\d+:(\d+:)? (fatal )?error: (?!Failure)", 3),  # gcc, clang
     (r"^error(\[E\d+\])?: (?!test failed|\d+ target)", 3),  # rustc
@@ -22,13 +22,13 @@ FAILURES = [
     (r"ERROR: \w+Sanitizer|WARNING: ThreadSanitizer|runtime error:", 6),
     (r"^thread '.*' .*panicked at ", 4),
     (r"^(\w*Error|\w*Exception)\b.*", 1),  # the end of Python's traceback
-    (r"^(FAILED|MISSED|BROKEN|SURVIVED)\b", 2),
+    (r"^(FAILED|MISSED|BROKEN|SURVIVED) ", 2),
 ]
 
 
 def first_failure(lines):
-    for i, line in enumerate(lines):
-        for pattern, count in FAILURES:
+    for pattern, count in FAILURES:
+        for i, line in enumerate(lines):
             if re.search(pattern, line):
                 return lines[i:i + count]
     return [line for line in lines if line.strip()][-END:]
@@ -44,7 +44,8 @@ def alone(step, lines):
     if crate:
         name = re.search(r"^---- (\S+) stdout ----", text, re.MULTILINE)
         return f"cargo test {crate[1]}" + (f" {name[1]}" if name else "")
-    return f"./dev test '{step}'"
+    name = step.removeprefix("C tests: ")
+    return f"./dev test '{name}'" if " " in name else f"./dev test {name}"
 
 
 def main():

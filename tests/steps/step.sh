@@ -11,6 +11,7 @@
 passed=0 failed=0
 only=()             # parts of names of steps; none: every step
 steps_wanted=0
+steps_run=0
 step_stories=()     # what failed, for the summary
 declare -A built=()    # build: its exit status
 declare -A running=()  # process: the step that it runs
@@ -69,6 +70,7 @@ report() { # NAME STATUS
     local log story wall user system
     log=$(log_of "$1")
     read -r wall user system <"$log.seconds"
+    steps_run=$((steps_run + 1))
     count_tests "$log" "$2"
     printf '%-8s%5.0f s %5.0f s of CPU  %s\n' "$([ "$2" = 0 ] && echo ok || echo FAILED)" "$wall" \
         "$(awk "BEGIN { print $user + $system }")" "$1"
@@ -77,7 +79,7 @@ report() { # NAME STATUS
         return
     fi
     story=$(python3 tests/steps/first_failure.py "$1" "$log")
-    step_stories+=("$story")
+    step_stories+=("$1"$'\n'"$story")
     printf '%s\n' "$story" | sed 's/^/    /'
 }
 
@@ -139,7 +141,7 @@ on() { # BUILDS step|aside NAME COMMAND...
 
 summary() {
     settle
-    if [ ${#step_stories[@]} != 0 ]; then
+    if [ ${#step_stories[@]} != 0 ] && [ $steps_run != 1 ]; then
         printf '\nWhat failed:\n'
         printf '\n%s\n' "${step_stories[@]}"
     fi
