@@ -41,7 +41,7 @@ cuda() {
     on asan step 'tests on stand-ins, addresses and undefined behaviour' \
         run_ctest asan -R '^(standin|gpu)'
     on tsan step 'tests on stand-ins, races' run_ctest tsan -R '^(standin|gpu)'
-    step 'the CUDA backend, each wait, push and pop left out' run_weakened_backend
+    step 'the CUDA backend, each wait, push and pop left out' run_mutate --cuda
     on gpu_programs step 'programs for a GPU, on stand-ins' run_gpu_programs_on_standins
     summary
 }

@@ -1,0 +1,110 @@
+"""Mutants, and the edits that plant them in a source without taking the original out.
+
+An edit replaces a span of the source by C that is the original as long as none of
+its mutants is chosen. Its holes are the parts in which other edits may lie.
+"""
+
+import bisect
+import collections
+
+
+class Mutant:
+    """One error in one place: what it is, in words that outlive a change of lines."""
+
+    def __init__(self, kind, path, line, function, what):
+        self.kind, self.path, self.line = kind, path, line
+        self.function, self.what = function, what
+        self.number = self.id = None
+
+    @property
+    def key(self):
+        return f"{self.path}: {self.function}: {self.what}"
+
+    @property
+    def chosen(self):
+        """C that asks for it."""
+        return f"sb__mutant_at({self.number})"
+
+    def __str__(self):
+        return f"{self.path}:{self.line}: {self.what} ({self.function})"
+
+
+class Wrap:
+    """One mutant around a span: `render` takes the question and the holes' texts."""
+
+    def __init__(self, span, holes, mutant, render, rank=2):
+        self.start, self.end = span
+        self.holes, self.mutant, self.render, self.rank = holes, mutant, render, rank
+
+    @property
+    def mutants(self):
+        return [self.mutant]
+
+    def text(self, holes, live):
+        return self.render(self.mutant.chosen, *holes)
+
+
+class Choice:
+    """Several mutants of one expression, whose operands are evaluated once, in the order written.
+
+    `original` and each alternative, (mutant, function), take the operands' names.
+    """
+    rank = 3
+
+    def __init__(self, span, holes, original, alternatives):
+        self.start, self.end = span
+        self.holes, self.original, self.alternatives = holes, original, alternatives
+
+    @property
+    def mutants(self):
+        return [mutant for mutant, _ in self.alternatives]
+
+    def text(self, holes, live):
+        choices = [(m, render) for m, render in self.alternatives if m in live]
+        names = [f"sb__{choices[0][0].number}_{i}" for i in range(len(holes))]
+        operands = " ".join(f"__auto_type {n} = ({h});" for n, h in zip(names, holes))
+        picked = " : ".join(f"{m.chosen} ? {render(*names)}" for m, render in choices)
+        return f"({{ {operands} {picked} : {self.original(*names)}; }})"
+
+
+def number(found):
+    """All mutants of {path: edits}, numbered; each gets a name that is the same in the next run."""
+    mutants, named = [], collections.Counter()
+    for path in sorted(found):
+        for edit in sorted(found[path], key=lambda e: (e.start, -e.end, e.rank)):
+            for mutant in edit.mutants:
+                if mutant.number is None:
+                    named[mutant.key] += 1
+                    mutant.number, mutant.id = len(mutants), f"{mutant.key} #{named[mutant.key]}"
+                    mutants.append(mutant)
+    return mutants
+
+
+def plant(source, edits, live):
+    """The source with the edits' live mutants in it, and the set of those that have a place."""
+    edits = sorted(edits, key=lambda e: (e.start, -e.end, e.rank))
+    placed = set()
+    return _plant(source, 0, len(source), edits, live, placed), placed
+
+
+def _plant(source, start, end, edits, live, placed):
+    out, at, i = [], start, 0
+    while i < len(edits):
+        edit = edits[i]
+        stop = bisect.bisect_left(edits, edit.end, lo=i + 1, key=lambda e: e.start)
+        inner = edits[i + 1:stop]
+        i = stop
+
+        def within(start, end, inner=inner):
+            held = [x for x in inner if start <= x.start and x.end <= end]
+            return _plant(source, start, end, held, live, placed)
+
+        planted = [m for m in edit.mutants if m in live]
+        if planted:
+            text = edit.text([within(*hole) for hole in edit.holes], live)
+        else:
+            text = within(edit.start, edit.end)
+        placed.update(planted)
+        out += [source[at:edit.start], text]
+        at = edit.end
+    return "".join(out) + source[at:end]

@@ -1,0 +1,328 @@
+"""General mutants, found in clang's tree of a source."""
+
+import re
+
+from clang import cindex
+from clang.cindex import CursorKind as Kind
+from clang.cindex import TypeKind
+
+from edits import Choice, Mutant, Wrap
+from source import Source
+
+COMPARISONS = {"<": "<=", "<=": "<", ">": ">=", ">=": ">", "==": "!=", "!=": "=="}
+ARITHMETIC = {"+": "-", "-": "+", "*": "/", "/": "*", "%": "*", "&": "|", "|": "&", "^": "|",
+              "<<": ">>", ">>": "<<"}
+LITERALS = (Kind.INTEGER_LITERAL, Kind.FLOATING_LITERAL, Kind.CHARACTER_LITERAL)
+# Constants that a compiler needs, or that no run can notice.
+CLOSED = (Kind.CXX_UNARY_EXPR, Kind.STATIC_ASSERT, Kind.ENUM_DECL, Kind.STRUCT_DECL, Kind.UNION_DECL,
+          Kind.TYPEDEF_DECL)
+POINTERS = (TypeKind.POINTER, TypeKind.CONSTANTARRAY, TypeKind.INCOMPLETEARRAY)
+
+
+def negate(chosen, condition):
+    return f"({chosen} != !!({condition}))"
+
+
+class Finder:
+    """The edits of one translation unit; of headers, what no unit before had."""
+
+    def __init__(self, sources, seen):
+        self.sources, self.seen = sources, seen
+        self.edits = {}
+
+    def unit(self, unit):
+        self.system_macros = set()
+        self.macros = {}
+        for node in unit.cursor.get_children():
+            if node.kind == Kind.MACRO_INSTANTIATION and node.location.file:
+                at = self.macros.setdefault(node.location.file.name, {})
+                at[node.location.offset] = node.spelling
+            elif node.kind == Kind.MACRO_DEFINITION:
+                file = node.location.file
+                if not file or file.name not in self.sources:
+                    self.system_macros.add(node.spelling)
+            elif node.kind == Kind.FUNCTION_DECL and node.is_definition():
+                self.function(node)
+        return self.edits
+
+    def function(self, node):
+        file = node.location.file.name
+        if file not in self.sources or (file, node.location.offset, node.spelling) in self.seen:
+            return
+        self.seen.add((file, node.location.offset, node.spelling))
+        self.source, self.name, self.file = self.sources[file], node.spelling, file
+        self.returns_status = node.result_type.spelling == "sb_status"
+        self.found = self.edits.setdefault(file, {})
+        for child in node.get_children():
+            if child.kind == Kind.COMPOUND_STMT:
+                self.walk(child)
+
+    # --- recording -------------------------------------------------------------------
+
+    def mutant(self, kind, span, what):
+        what = what if len(what) <= 120 else what[:117] + "..."
+        return Mutant(kind, self.source.path, self.source.line(span[0]), self.name, what)
+
+    def keep(self, edit, kind):
+        """One edit of a kind and place: a macro may use its argument twice."""
+        spans = [(edit.start, edit.end), *edit.holes]
+        if all(self.source.is_whole(span) for span in spans):
+            self.found.setdefault((edit.start, edit.end, kind), edit)
+
+    def wrap(self, kind, span, what, render, rank=2):
+        self.keep(Wrap(span, [span], self.mutant(kind, span, what), render, rank), kind)
+
+    # --- walking ---------------------------------------------------------------------
+
+    def walk(self, node):
+        if node.kind in CLOSED:
+            return
+        children = list(node.get_children())
+        if node.kind == Kind.VAR_DECL:
+            children = self.initialiser(node, children)
+        elif node.kind == Kind.CASE_STMT:
+            children = children[1:]
+        self.statements(node, children)
+        self.conditions(node, children)
+        self.expression(node, children)
+        for child in children:
+            self.walk(child)
+
+    def initialiser(self, node, children):
+        """Without the sizes of an array; nothing of what is static."""
+        start = self.source.span(node)
+        if node.storage_class == cindex.StorageClass.STATIC or not start:
+            return []
+        kept = []
+        for child in children:
+            span = self.source.span(child)
+            if span and "=" in self.source.text[start[0]:span[0]]:
+                kept.append(child)
+        return kept
+
+    def expression(self, node, children):
+        span = self.source.span(node)
+        if not span:
+            return
+        if node.kind in LITERALS:
+            self.literal(span)
+        elif node.kind == Kind.BINARY_OPERATOR and len(children) == 2:
+            self.binary(span, children)
+        elif node.kind == Kind.COMPOUND_ASSIGNMENT_OPERATOR:
+            self.compound(span, children)
+        elif node.kind == Kind.CALL_EXPR:
+            self.call(node, span)
+        elif node.kind == Kind.RETURN_STMT and children and self.returns_status:
+            self.status(children[0])
+
+    # --- operators -------------------------------------------------------------------
+
+    def literal(self, span):
+        text = self.source.text[span[0]:span[1]]
+        if text in ("true", "false"):
+            other = "false" if text == "true" else "true"
+            self.wrap("constant", span, f"{text} becomes {other} at {self.around(span)}",
+                      lambda m, x: f"({m} ? {other} : {x})", rank=4)
+        elif re.fullmatch(r"[0-9.][\w.+-]*|'(?:\\.|[^'\\])'", text):
+            more = str(int(text) + 1) if text.isdigit() and not text.startswith("0x") else text + " + 1"
+            self.wrap("constant", span, f"{text} becomes {more} at {self.around(span)}",
+                      lambda m, x: f"({m} ? ({x} + 1) : {x})", rank=4)
+
+    def around(self, span):
+        """The line that a constant stands in, as a name for its place."""
+        start = self.source.text.rfind("\n", 0, span[0]) + 1
+        end = self.source.text.find("\n", span[1])
+        return self.source.words((start, end))
+
+    def operator(self, children):
+        """(left, right, sign) of a binary operator that was written here."""
+        left, right = (self.source.span(child) for child in children)
+        return (left, right, self.source.between(left, right)) if left and right else 3 * (None,)
+
+    def binary(self, span, children):
+        left, right, sign = self.operator(children)
+        if sign in COMPARISONS:
+            self.choice("comparison", span, [left, right], sign, COMPARISONS[sign])
+        elif sign in ARITHMETIC and not self.is_of_pointers(children):
+            self.choice("arithmetic", span, [left, right], sign, ARITHMETIC[sign])
+        elif sign in ("&&", "||"):
+            other = "||" if sign == "&&" else "&&"
+            what = f"{sign} becomes {other} in {self.source.words(span)}"
+            self.keep(Wrap(span, [left, right], self.mutant("logical", span, what),
+                           lambda m, a, b: f"({m} ^ (({m} ^ !!({a})) {sign} ({m} ^ !!({b}))))"),
+                      "logical")
+
+    @staticmethod
+    def is_of_pointers(children):
+        return all(child.type.get_canonical().kind in POINTERS for child in children)
+
+    def choice(self, kind, span, holes, sign, other):
+        mutant = self.mutant(kind, span, f"{sign} becomes {other} in {self.source.words(span)}")
+        self.keep(Choice(span, holes, lambda a, b: f"{a} {sign} {b}",
+                         [(mutant, lambda a, b: f"{a} {other} {b}")]), kind)
+
+    def compound(self, span, children):
+        left, right, sign = self.operator(children)
+        if not sign or sign[:-1] not in ARITHMETIC:
+            return
+        other = ARITHMETIC[sign[:-1]] + "="
+        what = f"{sign} becomes {other} in {self.source.words(span)}"
+
+        def render(m, a, b):
+            flat = [re.sub(r"\s+", " ", text) for text in (a, b)]
+            return f"({m} ? ({flat[0]} {other} {flat[1]}) : ({a} {sign} {b}))"
+
+        self.keep(Wrap(span, [left, right], self.mutant("arithmetic", span, what), render), "arithmetic")
+
+    def status(self, value):
+        span = self.source.span(value)
+        if not span or self.is_ours(span[0]):
+            return
+        words = self.source.words(span)
+        if words == "SB_OK":
+            self.wrap("status", span, "return SB_OK becomes SB_ERR_INTERNAL",
+                      lambda m, x: f"({m} ? SB_ERR_INTERNAL : {x})", rank=1)
+        else:
+            self.wrap("status", span, f"return {words} becomes SB_OK",
+                      lambda m, x: f"({{ sb_status sb__status = ({x}); {m} ? SB_OK : sb__status; }})",
+                      rank=1)
+
+    # --- calls -----------------------------------------------------------------------
+
+    def call(self, node, span):
+        arguments = list(node.get_arguments())
+        spans = [self.source.span(a) for a in arguments]
+        callee = next(node.get_children(), None)
+        types = self.parameters(callee)
+        if None in spans or not types or callee.spelling.startswith("__"):
+            return
+        gaps = [self.source.between(a, b) for a, b in zip(spans, [*spans[1:], (span[1], span[1])])]
+        name = self.source.text[span[0]:spans[0][0]] if spans else ""
+        if not name.rstrip().endswith("(") or gaps != [*[","] * (len(gaps) - 1), ")"]:
+            return
+        swaps = [(i, j) for i in range(len(types)) for j in range(i)
+                 if types[i] == types[j] and self.source.words(spans[i]) != self.source.words(spans[j])]
+        if not swaps:
+            return
+        words = self.source.words(span)
+        alternatives = [(self.mutant("swap", span, f"arguments {j + 1} and {i + 1} swapped in {words}"),
+                         self.swapped(name, i, j)) for i, j in swaps]
+        self.keep(Choice(span, spans, self.swapped(name, 0, 0), alternatives), "swap")
+
+    @staticmethod
+    def swapped(name, i, j):
+        def render(*values):
+            values = list(values)
+            values[i], values[j] = values[j], values[i]
+            return f"{name}{', '.join(values)})"
+        return render
+
+    @staticmethod
+    def parameters(callee):
+        """The parameters' types, without const: what is passed to one passes for the other."""
+        function = callee.type.get_canonical() if callee else None
+        if function and function.kind == TypeKind.POINTER:
+            function = function.get_pointee().get_canonical()
+        if not function or function.kind != TypeKind.FUNCTIONPROTO:
+            return []
+        return [re.sub(r"\bconst\b *", "", t.get_canonical().spelling).strip()
+                for t in function.argument_types()]
+
+    # --- conditions ------------------------------------------------------------------
+
+    def conditions(self, node, children):
+        """Each part of a condition that is no comparison, negated."""
+        if node.kind in (Kind.IF_STMT, Kind.WHILE_STMT, Kind.CONDITIONAL_OPERATOR):
+            self.parts(children[0])
+        elif node.kind == Kind.DO_STMT:
+            self.parts(children[-1])
+        elif node.kind == Kind.FOR_STMT:
+            for child in children:
+                if self.is_condition_of(node, child):
+                    self.parts(child)
+        elif node.kind == Kind.BINARY_OPERATOR and self.operator(children)[2] in ("&&", "||"):
+            for child in children:
+                self.parts(child)
+
+    def is_condition_of(self, loop, child):
+        span, whole = self.source.span(child), self.source.span(loop)
+        return bool(span and whole and self.source.words((whole[0], span[0])).count(";") == 1
+                    and self.source.text[span[1]:].lstrip().startswith(";"))
+
+    def parts(self, node):
+        inner = list(node.get_children())
+        span = self.source.span(node)
+        if not span:
+            return
+        if node.kind in (Kind.UNEXPOSED_EXPR, Kind.PAREN_EXPR) and len(inner) == 1:
+            if node.kind == Kind.UNEXPOSED_EXPR or self.source.text[span[0]] == "(":
+                self.parts(inner[0])
+                return
+        if node.kind == Kind.BINARY_OPERATOR:
+            if self.operator(inner)[2] in (*COMPARISONS, "&&", "||"):
+                return
+        if node.kind == Kind.UNARY_OPERATOR and self.source.text[span[0]] == "!":
+            self.parts(inner[0])
+            return
+        words = self.source.words(span)
+        if node.kind not in LITERALS and not (self.is_ours(span[0]) and words.endswith(")")):
+            self.wrap("condition", span, f"negated: {words}", negate)
+
+    # --- statements ------------------------------------------------------------------
+
+    def statements(self, node, children):
+        """Those that stand for their effect alone, left out."""
+        if node.kind == Kind.COMPOUND_STMT:
+            bodies = children
+        elif node.kind in (Kind.IF_STMT, Kind.WHILE_STMT):
+            bodies = children[1:]
+        elif node.kind == Kind.FOR_STMT:
+            bodies = children[-1:]
+        elif node.kind == Kind.DO_STMT:
+            bodies = children[:1]
+        elif node.kind in (Kind.CASE_STMT, Kind.DEFAULT_STMT, Kind.LABEL_STMT):
+            bodies = children[-1:]
+        else:
+            return
+        for body in bodies:
+            self.statement(body)
+
+    def statement(self, node):
+        span = self.source.span(node)
+        if not span or not self.has_effect(node) or self.is_ours(span[0]):
+            return
+        end = self.source.text.find(";", span[1])
+        if end < 0 or self.source.text[span[1]:end].strip():
+            return
+        span = (span[0], end + 1)
+        self.wrap("statement", span, f"left out: {self.source.words(span)}",
+                  lambda m, x: f"{{ if (!{m}) {x} }}", rank=0)
+
+    def is_ours(self, offset):
+        """A macro of the library begins there: it may be more than a statement."""
+        name = self.macros.get(self.file, {}).get(offset)
+        return name is not None and name not in self.system_macros
+
+    @staticmethod
+    def has_effect(node):
+        if node.kind == Kind.CSTYLE_CAST_EXPR:
+            return any(child.kind == Kind.CALL_EXPR for child in node.walk_preorder())
+        return node.kind in (Kind.CALL_EXPR, Kind.BINARY_OPERATOR, Kind.COMPOUND_ASSIGNMENT_OPERATOR,
+                             Kind.UNARY_OPERATOR, Kind.UNEXPOSED_EXPR)
+
+
+def find(root, commands, paths):
+    """{path: edits} of the sources, their mutants numbered from 0 on, and these."""
+    sources = {str(root / path): Source(path, (root / path).read_text()) for path in paths}
+    seen, found = set(), {path: {} for path in paths}
+    index = cindex.Index.create()
+    for file, arguments in commands:
+        unit = index.parse(str(file), args=arguments,
+                           options=cindex.TranslationUnit.PARSE_DETAILED_PROCESSING_RECORD)
+        errors = [d for d in unit.diagnostics if d.severity >= cindex.Diagnostic.Error]
+        if errors:
+            raise SystemExit(f"mutate: clang cannot read {file}: {errors[0].spelling}")
+        for name, edits in Finder(sources, seen).unit(unit).items():
+            for place, edit in edits.items():
+                found[sources[name].path].setdefault(place, edit)
+    return {path: list(edits.values()) for path, edits in found.items()}

@@ -1,0 +1,80 @@
+"""Runs the tests that reach a mutant until one fails."""
+
+import collections
+import concurrent.futures
+import threading
+
+from programs import LEAST_SECONDS, failed_functions
+
+SLOWER = 10
+
+
+class Verdict:
+    """What became of a mutant: killed (by whom, how), survived, not reached."""
+
+    def __init__(self, word, program="", why=""):
+        self.word, self.program, self.why = word, program, why
+
+    def __str__(self):
+        return f"{self.word} {self.program} ({self.why})" if self.program else self.word
+
+
+KILLED, SURVIVED, NOT_REACHED = "killed", "survived", "not reached"
+
+
+def limit(program):
+    return max(LEAST_SECONDS, SLOWER * program.seconds)
+
+
+class Judge:
+    """`first`: names of programs by kind of mutant, which come before the others."""
+
+    def __init__(self, runner, programs, first=None):
+        self.runner, self.programs, self.first = runner, programs, first or {}
+        self.kills, self.tries = collections.Counter(), collections.Counter()
+        self.lock = threading.Lock()
+
+    def reaching(self, mutant):
+        """The cheapest first: a program's time, over how often it noticed mutants of the file."""
+        def cost(program):
+            first = self.first.get(mutant.kind, [])
+            rank = first.index(program.name) if program.name in first else len(first)
+            pair = mutant.path, program.name
+            return rank, program.seconds * (self.tries[pair] + 2) / (self.kills[pair] + 1)
+        with self.lock:
+            return sorted((p for p in self.programs if mutant.number in p.reached), key=cost)
+
+    def run(self, program, mutant):
+        return self.runner.run(program, limit(program), {"SYNCBLOB_MUTANT": str(mutant.number)})
+
+    def verdict(self, mutant):
+        programs = self.reaching(mutant)
+        for program in programs:
+            why = self.run(program, mutant).why
+            with self.lock:
+                self.tries[mutant.path, program.name] += 1
+                self.kills[mutant.path, program.name] += why is not None
+            if why:
+                return Verdict(KILLED, program.name, why)
+        return Verdict(SURVIVED if programs else NOT_REACHED)
+
+    def killers(self, mutant):
+        """{program: functions that fail} of all that reach it."""
+        found = {}
+        for program in self.reaching(mutant):
+            outcome = self.run(program, mutant)
+            if outcome.why:
+                found[program.name] = failed_functions(outcome.output)
+        return found
+
+
+def each(work, mutants, jobs, done):
+    """done(mutant, work(mutant)) for all, as they come."""
+    with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
+        waiting = {pool.submit(work, mutant): mutant for mutant in mutants}
+        try:
+            for future in concurrent.futures.as_completed(waiting):
+                done(waiting[future], future.result())
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise

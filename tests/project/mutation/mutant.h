@@ -1,0 +1,16 @@
+/* Included before every source of a tree with mutants in it: asks which one is there. */
+#ifndef SYNCBLOB_TESTS_MUTANT_H
+#define SYNCBLOB_TESTS_MUTANT_H
+
+/* The mutant of this run, -1 for none; a byte for each that was reached, or NULL. Both are set
+   before the program begins. */
+extern int sb__mutant;
+extern unsigned char *sb__mutants_reached;
+
+static inline int sb__mutant_at(int number) {
+    if (__builtin_expect(sb__mutants_reached != 0, 0))
+        __atomic_store_n(&sb__mutants_reached[number], 1, __ATOMIC_RELAXED);
+    return sb__mutant == number;
+}
+
+#endif

@@ -1,0 +1,186 @@
+#!/usr/bin/env python3
+"""Plants errors in the library, one at a time, and says which no test notices.
+
+  mutate.py                              all of c/src and cuda
+  mutate.py c/src/memory c/src/blob/copy.c   of these alone
+  mutate.py --sample 200                 200 of them at random
+  mutate.py --again                      those that survived before
+  mutate.py --threads                    locks, orders, waits, quarantine: under ThreadSanitizer
+  mutate.py --cuda                       waits, pushes and pops of cuda/*.c: on the stand-ins
+  mutate.py --tests --sample 300         which tests kill nothing of their own
+
+All mutants are compiled into one build; an environment variable chooses one.
+A mutant is killed when a program that reaches it fails or does not end. One that survives
+has to be in survivors.txt with a reason.
+"""
+
+import argparse
+import os
+import pathlib
+import random
+import re
+import sys
+import time
+
+import edits
+import judge
+import matrix
+import programs
+import survivors
+from plans import PLANS
+from results import Results, as_markdown, as_text, table
+from tree import BuildFailed, Tree
+
+HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parents[2]
+
+
+def arguments():
+    parser = argparse.ArgumentParser(description=__doc__, allow_abbrev=False,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("file", nargs="*", help="sources or folders (all)")
+    parser.add_argument("--threads", dest="plan", action="store_const", const="threads")
+    parser.add_argument("--cuda", dest="plan", action="store_const", const="cuda")
+    parser.add_argument("--sample", type=int, metavar="N", help="N mutants at random")
+    parser.add_argument("--seed", type=int, help="which ones (a new one each time)")
+    parser.add_argument("--again", action="store_true", help="those that survived the last time")
+    parser.add_argument("--rest", action="store_true", help="those that were not judged yet")
+    parser.add_argument("--only", metavar="REGEX", default="", help="those whose line matches")
+    parser.add_argument("--list", action="store_true", help="print them and end")
+    parser.add_argument("--quick", action="store_true",
+                        help="no second look at survivors by the programs' full form")
+    parser.add_argument("--tests", action="store_true", help="run all programs that reach a mutant")
+    parser.add_argument("--record", action="store_true", help="write scores.md")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="programs at once")
+    parser.add_argument("--build", default=ROOT / "build" / "mutation", help="folder of the builds")
+    parser.add_argument("--headers", default="", help="folders of CUDA's headers, by ;")
+    parser.set_defaults(plan="general")
+    return parser.parse_args()
+
+
+def say(text):
+    print(text, file=sys.stderr, flush=True)
+
+
+class Run:
+    def __init__(self, options):
+        self.options, self.plan = options, PLANS[options.plan]
+        folder = pathlib.Path(options.build).resolve() / options.plan
+        folder.mkdir(parents=True, exist_ok=True)
+        cmake = [f"-DCMAKE_C_COMPILER={self.plan.compiler}"]
+        if self.plan.needs_headers:
+            cmake.append(f"-DSYNCBLOB_CUDA_HEADERS={options.headers}")
+        self.tree = Tree(ROOT, folder, cmake, self.plan.flags, options.jobs, say)
+        self.results = Results(folder / "results.json", ROOT)
+        self.folder = folder
+
+    def prepare(self):
+        """All mutants, built into the test programs."""
+        start = time.monotonic()
+        paths = self.plan.paths(ROOT)
+        self.tree.copy(set(paths))
+        self.tree.configure()
+        found = self.plan.find(self.tree, paths)
+        all_mutants = edits.number(found)
+        if self.options.list:
+            return self.chosen(all_mutants), []
+        live = self.tree.build_all(found, set(all_mutants),
+                                   programs.targets(self.tree.build, self.plan.programs))
+        tests = programs.listed(self.tree.build, self.plan.programs)
+        self.unborn = [m for m in all_mutants if m not in live]
+        for mutant in self.unborn:
+            say(f"has no place, or does not compile: {mutant}")
+        say(f"{len(live)} mutants in {len(tests)} programs, {len(self.unborn)} that are none; "
+            f"built in {time.monotonic() - start:.0f} s")
+        self.count = len(all_mutants)
+        self.known = [m for m in all_mutants if m in live]
+        return self.chosen(self.known), tests
+
+    def chosen(self, mutants):
+        options = self.options
+        chosen = [m for m in mutants if re.search(options.only, str(m)) and self.is_of_files(m.path)]
+        if options.rest:
+            chosen = [m for m in chosen if not self.results.get(m)]
+        if options.again:
+            verdicts = {m: self.results.get(m) for m in chosen}
+            chosen = [m for m, v in verdicts.items() if v and v.word != judge.KILLED]
+        if options.sample and options.sample < len(chosen):
+            seed = options.seed if options.seed is not None else random.randrange(10**6)
+            say(f"--sample {options.sample} --seed {seed}")
+            chosen = random.Random(seed).sample(chosen, options.sample)
+        return chosen
+
+    def is_of_files(self, path):
+        wanted = [os.path.relpath(pathlib.Path(f).resolve(), ROOT) for f in self.options.file]
+        return not wanted or any(path == f or path.startswith(f + "/") for f in wanted)
+
+    # --- judging ---------------------------------------------------------------------
+
+    def judge_with(self, tests, environment):
+        runner = programs.Runner(self.tree.build, environment, self.plan.limits_memory)
+        programs.baseline(runner, tests, self.count, say)
+        return judge.Judge(runner, tests, self.plan.first)
+
+    def verdicts(self, mutants, the_judge):
+        """Judges them; those that live."""
+        start, alive, done = time.monotonic(), [], 0
+
+        def tell(mutant, verdict):
+            nonlocal done
+            done += 1
+            self.results.put(mutant, verdict)
+            if verdict.word != judge.KILLED:
+                alive.append(mutant)
+                say(f"{verdict.word}: {mutant}")
+            if done % 100 == 0 or done == len(mutants):
+                self.results.save()
+                say(f"{done} of {len(mutants)}, {len(alive)} live, {time.monotonic() - start:.0f} s")
+
+        judge.each(the_judge.verdict, mutants, self.options.jobs, tell)
+        self.results.save()
+        return alive
+
+    def judge(self, mutants, tests):
+        alive = self.verdicts(mutants, self.judge_with(tests, self.plan.environment))
+        if alive and self.plan.full is not None and not self.options.quick:
+            say("the survivors again, by the full form of the programs")
+            self.verdicts(alive, self.judge_with(tests, self.plan.full))
+        return self.report(mutants)
+
+    def report(self, mutants):
+        verdicts = {m: self.results.get(m) for m in mutants}
+        alive = [m for m, v in verdicts.items() if v.word != judge.KILLED]
+        dead = [m for m, v in verdicts.items() if v.word == judge.KILLED]
+        listed = survivors.read(HERE / "survivors.txt")
+        listed = {key: n for key, n in listed.items() if key.split(": ")[0] in {m.path for m in mutants}}
+        problems = survivors.problems(listed, alive, dead, self.known)
+        if self.plan.has_all:
+            problems += [f"has no place, or does not compile: {m}" for m in self.chosen(self.unborn)]
+        print(as_text(table(mutants, self.results)))
+        if self.options.record:
+            rows = table(self.known, self.results)
+            (HERE / "scores.md").write_text(as_markdown(rows))
+        print(*problems, sep="\n")
+        print(f"{len(mutants) - len(problems)} passed, {len(problems)} failed")
+        return 1 if problems else 0
+
+
+def main():
+    options = arguments()
+    run = Run(options)
+    try:
+        mutants, tests = run.prepare()
+    except BuildFailed as failed:
+        sys.exit(f"mutate: {failed}")
+    if options.list:
+        print(*mutants, sep="\n")
+        return 0
+    if not mutants:
+        sys.exit("mutate: there is no such mutant")
+    if options.tests:
+        return matrix.show(run, mutants, tests, say)
+    return run.judge(mutants, tests)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
