@@ -10,7 +10,7 @@ class Plan:
     """`environment` is that of a quick run, `full` that of a thorough one, if there is any;
     `has_all`: each mutant has to compile."""
     compiler, flags, folders = "gcc", "", ("c/src", "cuda")
-    environment, full = {"SYNCBLOB_TEST_QUICK": "1"}, {}
+    environment, full = {}, {"SYNCBLOB_TEST_WHOLE": "1"}
     limits_memory, needs_headers, has_all, first = True, True, True, {}
     programs = rf"{OWN}|standin\..*"
 
@@ -32,7 +32,7 @@ class General(Plan):
 class Threads(Plan):
     compiler, flags = "clang", "-fsanitize=thread -fno-omit-frame-pointer"
     folders = tuple(threads.FOLDERS)
-    environment = {"SYNCBLOB_TEST_QUICK": "1", "SYNCBLOB_STRESS_SECONDS": "2",
+    environment = {"SYNCBLOB_STRESS_SECONDS": "2",
                    "TSAN_OPTIONS": "halt_on_error=1:exitcode=66:report_bugs=1"}
     full = None
     limits_memory, needs_headers, first = False, False, threads.FIRST
