@@ -137,6 +137,27 @@ static void host_bytes_that_were_current_become_the_head(void **state) {
         }
 }
 
+/* Queued, the copy had begun when it failed. */
+static void a_copy_that_fails_on_its_way_is_told(void **state) {
+    (void)state;
+    float values[COUNT];
+    sb_error err;
+    struct rig rig;
+    fill_values(SB_DTYPE_F32, COUNT, 1, 1, values);
+    rig_open(&rig, "sim:0", 0);
+    sb_blob *blob = blob_of_count(rig.context, SB_DTYPE_F32, COUNT);
+    sb_blob *source = blob_of_count(rig.context, SB_DTYPE_F32, COUNT);
+    mem_place(data_of(blob), SB_HEAD_SYNCED, values, BYTES);
+    mem_place(data_of(source), SB_HEAD_AT_GPU, values, BYTES);
+    device_fail(rig.context, SB_SIM_COPY, 1, SB_SIM_FAIL_LATER);
+    assert_status(GONE, sb_blob_copy_from(blob, source, 0, &err));
+    assert_int_equal(sb_context_device_status(rig.context), GONE);
+    assert_true(mem_holds(data_of(blob), values, BYTES));
+    sb_blob_destroy(blob);
+    sb_blob_destroy(source);
+    rig_close(&rig);
+}
+
 /* Another blob's bytes, whole but out of reach: every call says that the device is lost. */
 static void bytes_left_on_the_device_are_out_of_reach(void **state) {
     (void)state;
@@ -212,6 +233,7 @@ int main(void) {
         cmocka_unit_test(the_other_memory_is_not_concerned),
         cmocka_unit_test(overwriting_brings_a_lost_blob_back),
         cmocka_unit_test(host_bytes_that_were_current_become_the_head),
+        cmocka_unit_test(a_copy_that_fails_on_its_way_is_told),
         cmocka_unit_test(what_a_stream_wrote_is_not_replaced_by_older_bytes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

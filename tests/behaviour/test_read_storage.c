@@ -317,6 +317,31 @@ static void test_a_file_that_ends_half_way_changes_nothing(void **state) {
     }
 }
 
+static void test_a_diff_that_ends_half_way_leaves_data_alone_too(void **state) {
+    (void)state;
+    enum { MANY = 20000 };
+    static float values[MANY];
+    struct scene s;
+    sb_error err;
+    fill_values(SB_DTYPE_F32, MANY, 0, 1, values);
+    scene_open_count(&s, LOAD_FILE, MANY, true);
+    sb_blob *blob = blob_of_count(s.rig.context, SB_DTYPE_F32, MANY);
+    mem_place(data_of(blob), SB_HEAD_AT_CPU, values, sizeof values);
+    mem_place(diff_of(blob), SB_HEAD_AT_CPU, values, sizeof values);
+    struct tally before = rig_tally(&s.rig);
+    assert_int_equal(truncate(s.path, (off_t)s.wire.size * 3 / 4), 0);
+    assert_status(SB_ERR_IO, read_into(&s, LOAD_FILE, blob, &err));
+    assert_true(mem_holds(data_of(blob), values, sizeof values));
+    assert_true(mem_holds(diff_of(blob), values, sizeof values));
+    assert_int_equal(rig_since(&s.rig, &before).host_copies, 0);
+    write_bytes(s.path, &s.wire);
+    scene_limit(&s, LOAD_FILE, 0);
+    assert_ok(read_into(&s, LOAD_FILE, blob, &err));
+    assert_int_equal(rig_since(&s.rig, &before).host_copies, 2); /* into storage that stood */
+    sb_blob_destroy(blob);
+    scene_close(&s);
+}
+
 /* --- memory ------------------------------------------------------------------------------------
  */
 
@@ -436,6 +461,7 @@ int main(void) {
         cmocka_unit_test(test_a_head_on_the_device_moves_to_the_host),
         cmocka_unit_test(test_a_blob_that_outgrows_its_share_leaves_it),
         cmocka_unit_test(test_a_file_that_ends_half_way_changes_nothing),
+        cmocka_unit_test(test_a_diff_that_ends_half_way_leaves_data_alone_too),
         cmocka_unit_test(test_memory_is_the_payload_once),
         cmocka_unit_test(test_a_blobs_room_counts_where_it_has_to_be_brought),
         cmocka_unit_test(test_the_limit_is_exact),

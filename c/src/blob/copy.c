@@ -76,7 +76,7 @@ static sb_status copy_bytes(sb_blob *blob, const sb_blob *source, enum sb__side_
         sb__load_side_cancel(&to);
         return st;
     }
-    (void)sb__load_side_commit(&to, blob, name);
+    sb__load_side_commit(&to, blob, name);
     (void)sb__blob_take_shape(blob, &source->shape);
     return SB_OK;
 }

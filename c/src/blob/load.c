@@ -47,7 +47,6 @@ sb_status sb__load_side_begin(struct sb__load_side *load, sb_blob *blob, enum sb
 static void drop_scratch(struct sb__load_side *load) {
     if (load->scratch)
         sb__host_free(load->write.mem->context, load->scratch, load->bytes, load->pinned);
-    load->scratch = NULL;
 }
 
 void sb__load_side_cancel(struct sb__load_side *load) {
@@ -67,16 +66,13 @@ static void take_scratch(struct sb__load_side *load) {
     drop_scratch(load);
 }
 
-bool sb__load_side_commit(struct sb__load_side *load, sb_blob *blob, enum sb__side_name name) {
+void sb__load_side_commit(struct sb__load_side *load, sb_blob *blob, enum sb__side_name name) {
     if (!load->wanted)
-        return false;
+        return;
     take_scratch(load);
     sb__write_commit(&load->write);
-    if (!load->fresh)
-        return false;
-    bool replaced = sb__blob_peek(blob, name) != NULL;
-    sb__replace(&blob->memory[name], load->fresh);
-    return replaced;
+    if (load->fresh)
+        sb__replace(&blob->memory[name], load->fresh);
 }
 
 /* Where bytes stand that others may see, what is read is kept apart until it is whole. */
@@ -107,13 +103,10 @@ sb_status sb__load_begin(struct sb__load *load, sb_blob *blob, const struct sb__
     return st;
 }
 
-uint32_t sb__load_commit(struct sb__load *load) {
-    uint32_t replaced = 0;
-    if (sb__load_side_commit(&load->data, load->blob, SB__DATA))
-        replaced |= SB_REALLOCATED_DATA;
-    if (sb__load_side_commit(&load->diff, load->blob, SB__DIFF))
-        replaced |= SB_REALLOCATED_DIFF;
-    return replaced | sb__blob_take_shape(load->blob, &load->shape);
+void sb__load_commit(struct sb__load *load) {
+    sb__load_side_commit(&load->data, load->blob, SB__DATA);
+    sb__load_side_commit(&load->diff, load->blob, SB__DIFF);
+    (void)sb__blob_take_shape(load->blob, &load->shape);
 }
 
 void sb__load_cancel(struct sb__load *load) {

@@ -49,12 +49,12 @@ struct sb__load {
 enum sb__side_name { SB__DATA, SB__DIFF };
 
 /* One side on its own, on the host or the device: storage that exists and fits is written in place,
-   seen by its sharers, else it is new. After a failed begin there is nothing to cancel. Commit says
-   whether a memory that existed was replaced; the shape is the caller's to take. */
+   seen by its sharers, else it is new. After a failed begin there is nothing to cancel. After the
+   commit the shape is the caller's to take. */
 sb_status sb__load_side_begin(struct sb__load_side *load, sb_blob *blob, enum sb__side_name name,
                               const struct sb__shape *shape, int32_t side, sb_error *err);
 void sb__load_side_cancel(struct sb__load_side *load);
-bool sb__load_side_commit(struct sb__load_side *load, sb_blob *blob, enum sb__side_name name);
+void sb__load_side_commit(struct sb__load_side *load, sb_blob *blob, enum sb__side_name name);
 
 /* Bytes that sb__load_begin allocates or moves at most for a side with `bytes` bytes of values: all
    that the memory has room for where its bytes beyond them have to be brought along. */
@@ -67,8 +67,7 @@ size_t sb__load_room(const sb_blob *blob, enum sb__side_name name, size_t bytes)
    mutable call. */
 sb_status sb__load_begin(struct sb__load *load, sb_blob *blob, const struct sb__shape *shape,
                          bool want_diff, bool may_fail, sb_error *err);
-/* Returns SB_REALLOCATED_* bits. */
-uint32_t sb__load_commit(struct sb__load *load);
+void sb__load_commit(struct sb__load *load);
 void sb__load_cancel(struct sb__load *load);
 
 #endif

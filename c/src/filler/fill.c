@@ -192,6 +192,6 @@ sb_status sb_blob_fill(sb_blob *blob, const sb_filler *filler, uint64_t seed, sb
     if (st != SB_OK)
         return st;
     fill(blob, &own, seed, load.write.ptr);
-    (void)sb__load_side_commit(&load, blob, SB__DATA);
+    sb__load_side_commit(&load, blob, SB__DATA);
     return SB_OK;
 }

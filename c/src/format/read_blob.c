@@ -134,7 +134,7 @@ sb_status sb__read_blob(sb_blob *blob, struct sb__reader *reader, const struct s
         return st;
     st = copy_payload(blob, reader, &index, &load, err);
     if (st == SB_OK)
-        (void)sb__load_commit(&load);
+        sb__load_commit(&load);
     else
         sb__load_cancel(&load);
     return st;

@@ -2,6 +2,7 @@
 
 import collections
 import concurrent.futures
+import os
 import threading
 
 from programs import LEAST_SECONDS, failed_functions
@@ -22,27 +23,38 @@ class Verdict:
 KILLED, SURVIVED, NOT_REACHED = "killed", "survived", "not reached"
 
 
+def pair_of(mutant, program):
+    """What a program's luck is counted by: the folder of the mutant's file."""
+    return os.path.dirname(mutant.path), program.name
+
+
 def limit(program):
     return max(LEAST_SECONDS, SLOWER * program.seconds)
 
 
 class Judge:
-    """`first`: names of programs by kind of mutant, which come before the others."""
+    """`first`: names of programs by kind of mutant, which come before the others. `patience`: the
+    seconds that a program may take for mutants of a folder, as long as it notices none of them."""
 
-    def __init__(self, runner, programs, first=None):
+    def __init__(self, runner, programs, first=None, patience=float("inf")):
         self.runner, self.programs, self.first = runner, programs, first or {}
+        self.patience = patience
         self.kills, self.tries = collections.Counter(), collections.Counter()
         self.lock = threading.Lock()
 
     def reaching(self, mutant):
-        """The cheapest first: a program's time, over how often it noticed mutants of the file."""
+        """The cheapest first: a program's time, over how often it noticed mutants of the folder."""
         def cost(program):
             first = self.first.get(mutant.kind, [])
             rank = first.index(program.name) if program.name in first else len(first)
-            pair = mutant.path, program.name
+            pair = pair_of(mutant, program)
             return rank, program.seconds * (self.tries[pair] + 2) / (self.kills[pair] + 1)
         with self.lock:
             return sorted((p for p in self.programs if mutant.number in p.reached), key=cost)
+
+    def is_idle(self, program, mutant):
+        pair = pair_of(mutant, program)
+        return not self.kills[pair] and self.tries[pair] * program.seconds > self.patience
 
     def run(self, program, mutant):
         return self.runner.run(program, limit(program), {"SYNCBLOB_MUTANT": str(mutant.number)})
@@ -50,10 +62,12 @@ class Judge:
     def verdict(self, mutant):
         programs = self.reaching(mutant)
         for program in programs:
+            if self.is_idle(program, mutant):
+                continue
             why = self.run(program, mutant).why
             with self.lock:
-                self.tries[mutant.path, program.name] += 1
-                self.kills[mutant.path, program.name] += why is not None
+                self.tries[pair_of(mutant, program)] += 1
+                self.kills[pair_of(mutant, program)] += why is not None
             if why:
                 return Verdict(KILLED, program.name, why)
         return Verdict(SURVIVED if programs else NOT_REACHED)

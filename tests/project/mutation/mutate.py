@@ -5,6 +5,7 @@
   mutate.py c/src/memory c/src/blob/copy.c   of these alone
   mutate.py --sample 200                 200 of them at random
   mutate.py --again                      those that survived before
+  mutate.py --sanitized --again          the same under AddressSanitizer and UBSan
   mutate.py --threads                    locks, orders, waits, quarantine: under ThreadSanitizer
   mutate.py --cuda                       waits, pushes and pops of cuda/*.c: on the stand-ins
   mutate.py --tests --sample 300         which tests kill nothing of their own
@@ -33,6 +34,7 @@ from tree import BuildFailed, Tree
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[2]
+PATIENCE = 10
 
 
 def arguments():
@@ -40,6 +42,7 @@ def arguments():
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("file", nargs="*", help="sources or folders (all)")
     parser.add_argument("--threads", dest="plan", action="store_const", const="threads")
+    parser.add_argument("--sanitized", dest="plan", action="store_const", const="sanitized")
     parser.add_argument("--cuda", dest="plan", action="store_const", const="cuda")
     parser.add_argument("--sample", type=int, metavar="N", help="N mutants at random")
     parser.add_argument("--seed", type=int, help="which ones (a new one each time)")
@@ -48,7 +51,7 @@ def arguments():
     parser.add_argument("--only", metavar="REGEX", default="", help="those whose line matches")
     parser.add_argument("--list", action="store_true", help="print them and end")
     parser.add_argument("--quick", action="store_true",
-                        help="no second look at survivors by the programs' full form")
+                        help="no second look at survivors, by all programs in their full form")
     parser.add_argument("--tests", action="store_true", help="run all programs that reach a mutant")
     parser.add_argument("--record", action="store_true", help="write scores.md")
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="programs at once")
@@ -71,13 +74,16 @@ class Run:
         if self.plan.needs_headers:
             cmake.append(f"-DSYNCBLOB_CUDA_HEADERS={options.headers}")
         self.tree = Tree(ROOT, folder, cmake, self.plan.flags, options.jobs, say)
-        self.results = Results(folder / "results.json", ROOT)
+        kept = folder.parent / (self.plan.results or options.plan)
+        self.results = Results(kept / "results.json", ROOT)
         self.folder = folder
 
     def prepare(self):
         """All mutants, built into the test programs."""
         start = time.monotonic()
         paths = self.plan.paths(ROOT)
+        for path in paths:
+            self.results.digest(path)
         self.tree.copy(set(paths))
         self.tree.configure()
         found = self.plan.find(self.tree, paths)
@@ -116,10 +122,10 @@ class Run:
 
     # --- judging ---------------------------------------------------------------------
 
-    def judge_with(self, tests, environment):
+    def judge_with(self, tests, environment, patience=float("inf")):
         runner = programs.Runner(self.tree.build, environment, self.plan.limits_memory)
         programs.baseline(runner, tests, self.count, say)
-        return judge.Judge(runner, tests, self.plan.first)
+        return judge.Judge(runner, tests, self.plan.first, patience)
 
     def verdicts(self, mutants, the_judge):
         """Judges them; those that live."""
@@ -136,14 +142,18 @@ class Run:
                 self.results.save()
                 say(f"{done} of {len(mutants)}, {len(alive)} live, {time.monotonic() - start:.0f} s")
 
-        judge.each(the_judge.verdict, mutants, self.options.jobs, tell)
-        self.results.save()
+        try:
+            judge.each(the_judge.verdict, mutants, self.options.jobs, tell)
+        finally:
+            self.results.save()
         return alive
 
     def judge(self, mutants, tests):
-        alive = self.verdicts(mutants, self.judge_with(tests, self.plan.environment))
-        if alive and self.plan.full is not None and not self.options.quick:
-            say("the survivors again, by the full form of the programs")
+        thorough = self.plan.full is not None and not self.options.quick
+        patience = PATIENCE if thorough or self.options.quick else float("inf")
+        alive = self.verdicts(mutants, self.judge_with(tests, self.plan.environment, patience))
+        if alive and thorough:
+            say("the survivors again, by all programs in their full form")
             self.verdicts(alive, self.judge_with(tests, self.plan.full))
         return self.report(mutants)
 

@@ -13,6 +13,7 @@ class Plan:
     environment, full = {}, {"SYNCBLOB_TEST_WHOLE": "1"}
     limits_memory, needs_headers, has_all, first = True, True, True, {}
     programs = rf"{OWN}|standin\..*"
+    results = None  # whose verdicts they are, if not its own
 
     def paths(self, root):
         """The sources that may have mutants in them."""
@@ -27,6 +28,12 @@ class General(Plan):
     def find(self, tree, paths):
         import find  # needs libclang, the others do not
         return find.find(tree.root, tree.clang_arguments(), paths)
+
+
+class Sanitized(General):
+    """The same, with what reads and writes beyond an object as a failure."""
+    flags = "-fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer"
+    results, full, limits_memory = "general", None, False
 
 
 class Threads(Plan):
@@ -50,4 +57,4 @@ class Cuda(Plan):
         return cuda.find(tree.root)
 
 
-PLANS = {"general": General(), "threads": Threads(), "cuda": Cuda()}
+PLANS = {"general": General(), "sanitized": Sanitized(), "threads": Threads(), "cuda": Cuda()}

@@ -1,6 +1,7 @@
 """Verdicts that are kept in the build folder as long as the file that they speak of is the same."""
 
 import collections
+import functools
 import hashlib
 import json
 
@@ -9,13 +10,13 @@ from judge import KILLED, NOT_REACHED, SURVIVED, Verdict
 
 class Results:
     def __init__(self, file, root):
-        self.file, self.root, self.digests = file, root, {}
+        self.file, self.root = file, root
         self.kept = json.loads(file.read_text()) if file.exists() else {}
 
+    @functools.cache
     def digest(self, path):
-        if path not in self.digests:
-            self.digests[path] = hashlib.sha256((self.root / path).read_bytes()).hexdigest()[:16]
-        return self.digests[path]
+        """Of a file as it was when it was asked for first."""
+        return hashlib.sha256((self.root / path).read_bytes()).hexdigest()[:16]
 
     def get(self, mutant):
         kept = self.kept.get(mutant.path, {})
