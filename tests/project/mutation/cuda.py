@@ -8,7 +8,8 @@ DONE = "((sb__cu_result)SB__CUDA_SUCCESS)"
 
 # (kind, pattern, what it becomes given the call's text)
 PATTERNS = [
-    ("wait", r"device->cu->cu(?:StreamSynchronize|EventSynchronize|StreamWaitEvent|EventRecord)\s*\(",
+    ("wait",
+     r"device->cu->cu(?:StreamSynchronize|EventSynchronize|StreamWaitEvent|EventRecord)\s*\(",
      lambda call: DONE),
     ("push", r"sb__cuda_enter(?:_stream|_to_free)?\s*\(",
      lambda call: f"(*({call[call.rindex(',') + 1:-1].strip()}) = 0, {DONE})"),

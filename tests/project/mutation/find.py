@@ -14,8 +14,8 @@ ARITHMETIC = {"+": "-", "-": "+", "*": "/", "/": "*", "%": "*", "&": "|", "|": "
               "<<": ">>", ">>": "<<"}
 LITERALS = (Kind.INTEGER_LITERAL, Kind.FLOATING_LITERAL, Kind.CHARACTER_LITERAL)
 # Constants that a compiler needs, or that no run can notice.
-CLOSED = (Kind.CXX_UNARY_EXPR, Kind.STATIC_ASSERT, Kind.ENUM_DECL, Kind.STRUCT_DECL, Kind.UNION_DECL,
-          Kind.TYPEDEF_DECL)
+CLOSED = (Kind.CXX_UNARY_EXPR, Kind.STATIC_ASSERT, Kind.ENUM_DECL, Kind.STRUCT_DECL,
+          Kind.UNION_DECL, Kind.TYPEDEF_DECL)
 POINTERS = (TypeKind.POINTER, TypeKind.CONSTANTARRAY, TypeKind.INCOMPLETEARRAY)
 
 
@@ -124,7 +124,7 @@ class Finder:
             self.wrap("constant", span, f"{text} becomes {other} at {self.around(span)}",
                       lambda m, x: f"({m} ? {other} : {x})", rank=4)
         elif re.fullmatch(r"[0-9.][\w.+-]*|'(?:\\.|[^'\\])'", text):
-            more = str(int(text) + 1) if text.isdigit() and not text.startswith("0x") else text + " + 1"
+            more = str(int(text) + 1) if text.isdigit() else text + " + 1"
             self.wrap("constant", span, f"{text} becomes {more} at {self.around(span)}",
                       lambda m, x: f"({m} ? ({x} + 1) : {x})", rank=4)
 
@@ -172,7 +172,8 @@ class Finder:
             flat = [re.sub(r"\s+", " ", text) for text in (a, b)]
             return f"({m} ? ({flat[0]} {other} {flat[1]}) : ({a} {sign} {b}))"
 
-        self.keep(Wrap(span, [left, right], self.mutant("arithmetic", span, what), render), "arithmetic")
+        mutant = self.mutant("arithmetic", span, what)
+        self.keep(Wrap(span, [left, right], mutant, render), "arithmetic")
 
     def status(self, value):
         span = self.source.span(value)
@@ -184,8 +185,7 @@ class Finder:
                       lambda m, x: f"({m} ? SB_ERR_INTERNAL : {x})", rank=1)
         else:
             self.wrap("status", span, f"return {words} becomes SB_OK",
-                      lambda m, x: f"({{ sb_status sb__status = ({x}); {m} ? SB_OK : sb__status; }})",
-                      rank=1)
+                      lambda m, x: f"({{ sb_status sb__ = ({x}); {m} ? SB_OK : sb__; }})", rank=1)
 
     # --- calls -----------------------------------------------------------------------
 
@@ -200,13 +200,15 @@ class Finder:
         name = self.source.text[span[0]:spans[0][0]] if spans else ""
         if not name.rstrip().endswith("(") or gaps != [*[","] * (len(gaps) - 1), ")"]:
             return
+        given = [self.source.words(argument) for argument in spans]
         swaps = [(i, j) for i in range(len(types)) for j in range(i)
-                 if types[i] == types[j] and self.source.words(spans[i]) != self.source.words(spans[j])]
+                 if types[i] == types[j] and given[i] != given[j]]
         if not swaps:
             return
-        words = self.source.words(span)
-        alternatives = [(self.mutant("swap", span, f"arguments {j + 1} and {i + 1} swapped in {words}"),
-                         self.swapped(name, i, j)) for i, j in swaps]
+        alternatives = []
+        for i, j in swaps:
+            what = f"arguments {j + 1} and {i + 1} swapped in {self.source.words(span)}"
+            alternatives.append((self.mutant("swap", span, what), self.swapped(name, i, j)))
         self.keep(Choice(span, spans, self.swapped(name, 0, 0), alternatives), "swap")
 
     @staticmethod
@@ -307,8 +309,8 @@ class Finder:
     def has_effect(node):
         if node.kind == Kind.CSTYLE_CAST_EXPR:
             return any(child.kind == Kind.CALL_EXPR for child in node.walk_preorder())
-        return node.kind in (Kind.CALL_EXPR, Kind.BINARY_OPERATOR, Kind.COMPOUND_ASSIGNMENT_OPERATOR,
-                             Kind.UNARY_OPERATOR, Kind.UNEXPOSED_EXPR)
+        return node.kind in (Kind.CALL_EXPR, Kind.BINARY_OPERATOR, Kind.UNARY_OPERATOR,
+                             Kind.COMPOUND_ASSIGNMENT_OPERATOR, Kind.UNEXPOSED_EXPR)
 
 
 def find(root, commands, paths):

@@ -9,12 +9,13 @@ from judge import each
 
 def lines_of(root, functions):
     """The length of each test function, by its definition in the tests' sources."""
-    found = {}
+    found, definition = {}, re.compile(r"^static void (\w+)\(void \*\*\w+\) \{\n.*?^\}",
+                                       flags=re.M | re.S)
     for file in sorted((root / "tests").rglob("*.c")):
-        text = file.read_text()
-        for m in re.finditer(r"^static void (\w+)\(void \*\*\w+\) \{\n.*?^\}", text, flags=re.M | re.S):
+        path = str(file.relative_to(root))
+        for m in definition.finditer(file.read_text()):
             if m[1] in functions:
-                found.setdefault(m[1], []).append((str(file.relative_to(root)), m[0].count("\n") + 1))
+                found.setdefault(m[1], []).append((path, m[0].count("\n") + 1))
     return found
 
 

@@ -104,7 +104,8 @@ class Run:
 
     def chosen(self, mutants):
         options = self.options
-        chosen = [m for m in mutants if re.search(options.only, str(m)) and self.is_of_files(m.path)]
+        chosen = [m for m in mutants
+                  if re.search(options.only, str(m)) and self.is_of_files(m.path)]
         if options.rest:
             chosen = [m for m in chosen if not self.results.get(m)]
         if options.again:
@@ -140,7 +141,8 @@ class Run:
                 say(f"{verdict.word}: {mutant}")
             if done % 100 == 0 or done == len(mutants):
                 self.results.save()
-                say(f"{done} of {len(mutants)}, {len(alive)} live, {time.monotonic() - start:.0f} s")
+                seconds = time.monotonic() - start
+                say(f"{done} of {len(mutants)}, {len(alive)} live, {seconds:.0f} s")
 
         try:
             judge.each(the_judge.verdict, mutants, self.options.jobs, tell)
@@ -162,10 +164,13 @@ class Run:
         alive = [m for m, v in verdicts.items() if v.word != judge.KILLED]
         dead = [m for m, v in verdicts.items() if v.word == judge.KILLED]
         listed = survivors.read(HERE / "survivors.txt")
-        listed = {key: n for key, n in listed.items() if key.split(": ")[0] in {m.path for m in mutants}}
+        files = {m.path for m in mutants}
+        for key in [key for key in listed if key.split(": ")[0] not in files]:
+            del listed[key]
         problems = survivors.problems(listed, alive, dead, self.known)
         if self.plan.has_all:
-            problems += [f"has no place, or does not compile: {m}" for m in self.chosen(self.unborn)]
+            problems += [f"has no place, or does not compile: {m}"
+                         for m in self.chosen(self.unborn)]
         print(as_text(table(mutants, self.results)))
         if self.options.record:
             rows = table(self.known, self.results)

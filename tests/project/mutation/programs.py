@@ -46,7 +46,7 @@ class Program:
 
 
 def tests_of(build, pattern):
-    """What ctest knows of those whose names match; without commands as long as they are not built."""
+    """What ctest knows of those whose names match; without commands until they are built."""
     shown = subprocess.run(["ctest", "--test-dir", build, "--show-only=json-v1"], check=True,
                            capture_output=True, text=True).stdout
     return [t for t in json.loads(shown)["tests"] if re.fullmatch(pattern, t["name"])]
@@ -85,8 +85,8 @@ class Runner:
 
     def run(self, program, limit, extra=None):
         with tempfile.TemporaryDirectory(dir=self.build) as folder:
-            environment = {**os.environ, **self.environment, **program.environment, "TMPDIR": folder,
-                           **(extra or {})}
+            environment = {**os.environ, **self.environment, **program.environment,
+                           "TMPDIR": folder, **(extra or {})}
             command = program.command
             if self.has_own_tmp:
                 environment["TMPDIR"] = "/tmp"
@@ -97,8 +97,9 @@ class Runner:
     def watch(self, command, environment, folder, limit, memory):
         start = time.monotonic()
         with tempfile.TemporaryFile() as output:
-            child = subprocess.Popen(command, env=environment, cwd=folder, stdin=subprocess.DEVNULL,
-                                     stdout=output, stderr=subprocess.STDOUT, start_new_session=True,
+            child = subprocess.Popen(command, env=environment, cwd=folder, start_new_session=True,
+                                     stdin=subprocess.DEVNULL, stdout=output,
+                                     stderr=subprocess.STDOUT,
                                      preexec_fn=lambda: self.limit(limit, memory))
             try:
                 status = child.wait(timeout=limit)

@@ -20,8 +20,9 @@ class Results:
 
     def get(self, mutant):
         kept = self.kept.get(mutant.path, {})
-        row = kept.get("verdicts", {}).get(mutant.id) if kept.get("of") == self.digest(mutant.path) else None
-        return Verdict(*row) if row else None
+        if kept.get("of") != self.digest(mutant.path) or mutant.id not in kept["verdicts"]:
+            return None
+        return Verdict(*kept["verdicts"][mutant.id])
 
     def put(self, mutant, verdict):
         kept = self.kept.get(mutant.path, {})
@@ -63,7 +64,8 @@ HEADS = ["file", "mutants", "killed", "survived", "not reached", "score"]
 
 def as_text(rows):
     lines = [HEADS] + [[name, *cells(counts)] for name, counts in rows]
-    return "\n".join(f"{line[0]:<36}" + "".join(f"{cell:>12}" for cell in line[1:]) for line in lines)
+    return "\n".join(f"{name:<36}" + "".join(f"{cell:>12}" for cell in row)
+                     for name, *row in lines)
 
 
 def as_markdown(rows):

@@ -108,14 +108,15 @@ def build(folder):
         (folder / name).write_text(text)
     resources = subprocess.run(["clang", "-print-resource-dir"], capture_output=True, text=True,
                                check=True).stdout.strip()
-    found = find.find(folder, [(folder / "tiny.c", ["-std=c17", "-resource-dir", resources])], ["tiny.c"])
+    commands = [(folder / "tiny.c", ["-std=c17", "-resource-dir", resources])]
+    found = find.find(folder, commands, ["tiny.c"])
     mutants = edits.number(found)
     text, placed = edits.plant(SOURCE, found["tiny.c"], set(mutants))
     assert placed == set(mutants), "a mutant without a place"
     (folder / "planted.c").write_text(text)
-    subprocess.run(["gcc", "-std=c17", "-O1", "-w", "-include", HERE / "mutant.h", "-D_GNU_SOURCE",
-                    folder / "planted.c", folder / "test.c", HERE / "mutant.c", "-o", folder / "test"],
-                   check=True)
+    subprocess.run(["gcc", "-std=c17", "-D_GNU_SOURCE", "-O1", "-w", "-include", HERE / "mutant.h",
+                    folder / "planted.c", folder / "test.c", HERE / "mutant.c",
+                    "-o", folder / "test"], check=True)
     return mutants, programs.Program({"name": "test", "command": [str(folder / "test")]})
 
 
@@ -142,7 +143,8 @@ def check_verdicts(folder):
 
 def check_survivors(folder):
     """One that is listed, one that is not, one that is killed, one that is gone."""
-    (folder / "list.txt").write_text("# none\n\n== a reason\na.c: f: kept\na.c: f: killed\na.c: f: gone\n")
+    (folder / "list.txt").write_text(
+        "# none\n\n== a reason\na.c: f: kept\na.c: f: killed\na.c: f: gone\n")
     make = lambda what: edits.Mutant("", "a.c", 1, "f", what)  # noqa: E731
     kept, killed, new = make("kept"), make("killed"), make("new")
     found = survivors.problems(survivors.read(folder / "list.txt"), [kept, new], [killed],
@@ -153,7 +155,8 @@ def check_survivors(folder):
 
 
 def check_patterns(_):
-    found = [(p.name, span, p.arguments(span)) for p in places("a.c", "int f(int a) {\n/* g( */ g(h(a), 1);\n}\n")
+    text = "int f(int a) {\n/* g( */ g(h(a), 1);\n}\n"
+    found = [(p.name, span, p.arguments(span)) for p in places("a.c", text)
              for _, span in p.calls(r"\bg\s*\(")]
     assert found == [("f", (24, 34), "h(a), 1")], found
 

@@ -18,8 +18,9 @@ FIRST = {
     "wait": ["threads.waits", "behaviour.mem_async", "behaviour.mem_rules", "faults.mem_faults"],
     "quarantine": ["faults.quarantine", "threads.lost", "threads.faults"],
 }
-EVERYWHERE = ["threads.mem", "behaviour.context", "behaviour.blob_copy", "behaviour.blob_arithmetic",
-              "behaviour.mem_states", "threads.crossed", "threads.stress"]
+EVERYWHERE = ["threads.mem", "behaviour.context", "behaviour.blob_copy",
+              "behaviour.blob_arithmetic", "behaviour.mem_states", "threads.crossed",
+              "threads.stress"]
 PROGRAMS = sorted({name for names in FIRST.values() for name in names} | set(EVERYWHERE))
 
 
@@ -73,7 +74,8 @@ def refuse_operators(path, code):
     names = re.findall(r"(?:_Atomic\b[^;(]*?(?:\([^)]*\))?[^;(]*?|sb__counter\s[^;(]*?)"
                        r"(\w+)(?:\[\w*\])?;", code)
     for name in sorted(set(names)):
-        for m in re.finditer(rf"(?:->|\w\.){name}\b(?:\[[^]]*\])?\s*(?:\+\+|--|[-+|&^]?=(?!=))", code):
+        change = rf"(?:->|\w\.){name}\b(?:\[[^]]*\])?\s*(?:\+\+|--|[-+|&^]?=(?!=))"
+        for m in re.finditer(change, code):
             line = code.count("\n", 0, m.start()) + 1
             raise SystemExit(f"mutate: {path}:{line}: an operator on {name}, which is atomic: "
                              "write the call with its order")
@@ -109,10 +111,10 @@ WORDS = [
 def find_quarantine(place):
     for pattern, by, story in STEPS:
         for m, span in place.calls(pattern):
-            name = m[0].rstrip("( ")
+            mutant = place.mutant("quarantine", span[0], f"{m[0].rstrip('( ')} {story}")
             given = place.arguments(span)
             without = by.format(all=given, first=given.rsplit(",", 1)[0])
-            yield place.instead(place.mutant("quarantine", span[0], f"{name} {story}"), span, without)
+            yield place.instead(mutant, span, without)
     for pattern, by, story in WORDS:
         for m in re.finditer(pattern, place.code[place.start:place.end]):
             span = place.start + m.start(1), place.start + m.end(1)

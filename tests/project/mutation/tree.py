@@ -60,8 +60,9 @@ class Tree:
         header = self.source / HERE.relative_to(self.root) / "mutant.h"
         command = ["cmake", "-G", "Ninja", "-S", self.source, "-B", self.build,
                    "-DCMAKE_BUILD_TYPE=Debug", "-DCMAKE_C_FLAGS_DEBUG=",
-                   "-DCMAKE_EXPORT_COMPILE_COMMANDS=ON", "-DSYNCBLOB_BUILD_TESTS=ON", "-DSYNCBLOB_INSTALL=OFF",
-                   *self.options, f"-DCMAKE_C_FLAGS=-O1 -w -include {header} {self.flags}"]
+                   "-DCMAKE_EXPORT_COMPILE_COMMANDS=ON", "-DSYNCBLOB_BUILD_TESTS=ON",
+                   "-DSYNCBLOB_INSTALL=OFF", *self.options,
+                   f"-DCMAKE_C_FLAGS=-O1 -w -include {header} {self.flags}"]
         done = subprocess.run([str(word) for word in command], capture_output=True, text=True)
         if done.returncode != 0:
             raise BuildFailed(done.stdout + done.stderr)
@@ -102,8 +103,8 @@ class Tree:
         return placed
 
     def make(self, targets):
-        done = subprocess.run(["cmake", "--build", self.build, f"-j{self.jobs}", "--target", *targets,
-                               "--", "-k", "0"], capture_output=True, text=True)
+        command = ["cmake", "--build", self.build, f"-j{self.jobs}", "--target", *targets]
+        done = subprocess.run([*command, "--", "-k", "0"], capture_output=True, text=True)
         return None if done.returncode == 0 else done.stdout + done.stderr
 
     def build_all(self, found, live, targets):
