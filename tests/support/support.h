@@ -47,6 +47,12 @@ void counting_allocator_assert_clean(struct counting_allocator *counting);
             abort();                                                                               \
     } while (0)
 #define assert_ok(expr) assert_status(SB_OK, expr)
+/* The call lacks an argument, and its message says which. */
+#define assert_names_null(name, expr)                                                              \
+    do {                                                                                           \
+        assert_status(SB_ERR_INVALID_ARGUMENT, expr);                                              \
+        assert_string_equal(err.message, name " is NULL");                                         \
+    } while (0)
 
 void support_poison_error(sb_error *err);
 void support_check_status(sb_status expected, sb_status found, const sb_error *err,

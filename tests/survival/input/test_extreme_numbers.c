@@ -223,6 +223,7 @@ static void test_more_bytes_than_there_can_be(void **state) {
                       sb_mem_set_cpu(data_of(s.blob), &value, sizes[i], 0, NULL, NULL, &err));
     }
     assert_ptr_equal(data_of(s.blob), before);
+    assert_ok(sb_blob_set_cpu_data(s.blob, &value, PTRDIFF_MAX, 0, NULL, NULL, &err));
     scene_close(&s);
 }
 

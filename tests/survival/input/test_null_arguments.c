@@ -4,13 +4,6 @@
 
 #include <syncblob/sim.h>
 
-/* A call without one of its arguments, which the message names. */
-#define refuses(name, expr)                                                                        \
-    do {                                                                                           \
-        assert_status(SB_ERR_INVALID_ARGUMENT, expr);                                              \
-        assert_string_equal(err.message, name " is NULL");                                         \
-    } while (0)
-
 struct world {
     struct rig rig;
     sb_mem *mem;
@@ -66,43 +59,43 @@ static void calls_of_a_memory(void **state) {
     struct world *w = *state;
     sb_error err;
     sb_mem *mem = w->mem;
-    refuses("out", sb_mem_create(w->rig.context, 1, NULL, &err));
-    refuses("mem", sb_mem_cpu_data(NULL, &w->out.in, &err));
-    refuses("out", sb_mem_cpu_data(mem, NULL, &err));
-    refuses("mem", sb_mem_mutable_cpu_data(NULL, &w->out.ptr, &err));
-    refuses("out", sb_mem_mutable_cpu_data(mem, NULL, &err));
-    refuses("mem", sb_mem_overwrite_cpu(NULL, &w->out.ptr, &err));
-    refuses("out", sb_mem_overwrite_cpu(mem, NULL, &err));
-    refuses("mem", sb_mem_set_cpu(NULL, w->host.ptr, 16, 0, NULL, NULL, &err));
-    refuses("ptr", sb_mem_set_cpu(mem, NULL, 16, 0, NULL, NULL, &err));
-    refuses("mem", sb_mem_synchronize(NULL, &err));
-    refuses("mem", sb_mem_evict_cpu(NULL, &err));
-    refuses("mem", sb_mem_clear(NULL, &err));
+    assert_names_null("out", sb_mem_create(w->rig.context, 1, NULL, &err));
+    assert_names_null("mem", sb_mem_cpu_data(NULL, &w->out.in, &err));
+    assert_names_null("out", sb_mem_cpu_data(mem, NULL, &err));
+    assert_names_null("mem", sb_mem_mutable_cpu_data(NULL, &w->out.ptr, &err));
+    assert_names_null("out", sb_mem_mutable_cpu_data(mem, NULL, &err));
+    assert_names_null("mem", sb_mem_overwrite_cpu(NULL, &w->out.ptr, &err));
+    assert_names_null("out", sb_mem_overwrite_cpu(mem, NULL, &err));
+    assert_names_null("mem", sb_mem_set_cpu(NULL, w->host.ptr, 16, 0, NULL, NULL, &err));
+    assert_names_null("ptr", sb_mem_set_cpu(mem, NULL, 16, 0, NULL, NULL, &err));
+    assert_names_null("mem", sb_mem_synchronize(NULL, &err));
+    assert_names_null("mem", sb_mem_evict_cpu(NULL, &err));
+    assert_names_null("mem", sb_mem_clear(NULL, &err));
 }
 
 static void calls_of_a_memory_on_a_device(void **state) {
     struct world *w = *state;
     sb_error err;
     sb_mem *mem = w->mem;
-    refuses("mem", sb_mem_gpu_data(NULL, &w->out.in, &err));
-    refuses("out", sb_mem_gpu_data(mem, NULL, &err));
-    refuses("mem", sb_mem_gpu_data_on(NULL, w->stream, &w->out.in, &err));
-    refuses("out", sb_mem_gpu_data_on(mem, w->stream, NULL, &err));
-    refuses("mem", sb_mem_mutable_gpu_data(NULL, &w->out.ptr, &err));
-    refuses("out", sb_mem_mutable_gpu_data(mem, NULL, &err));
-    refuses("mem", sb_mem_mutable_gpu_data_on(NULL, w->stream, &w->out.ptr, &err));
-    refuses("out", sb_mem_mutable_gpu_data_on(mem, w->stream, NULL, &err));
-    refuses("mem", sb_mem_overwrite_gpu(NULL, &w->out.ptr, &err));
-    refuses("out", sb_mem_overwrite_gpu(mem, NULL, &err));
-    refuses("mem", sb_mem_overwrite_gpu_on(NULL, w->stream, &w->out.ptr, &err));
-    refuses("out", sb_mem_overwrite_gpu_on(mem, w->stream, NULL, &err));
-    refuses("mem", sb_mem_set_gpu(NULL, w->device.ptr, 16, 0, NULL, NULL, &err));
-    refuses("ptr", sb_mem_set_gpu(mem, NULL, 16, 0, NULL, NULL, &err));
-    refuses("mem", sb_mem_async_gpu_push(NULL, w->stream, &err));
-    refuses("mem", sb_mem_async_cpu_pull(NULL, w->stream, &err));
-    refuses("mem", sb_mem_prefetch_cpu(NULL, w->stream, &err));
-    refuses("mem", sb_mem_prefetch_gpu(NULL, w->stream, &err));
-    refuses("mem", sb_mem_evict_gpu(NULL, &err));
+    assert_names_null("mem", sb_mem_gpu_data(NULL, &w->out.in, &err));
+    assert_names_null("out", sb_mem_gpu_data(mem, NULL, &err));
+    assert_names_null("mem", sb_mem_gpu_data_on(NULL, w->stream, &w->out.in, &err));
+    assert_names_null("out", sb_mem_gpu_data_on(mem, w->stream, NULL, &err));
+    assert_names_null("mem", sb_mem_mutable_gpu_data(NULL, &w->out.ptr, &err));
+    assert_names_null("out", sb_mem_mutable_gpu_data(mem, NULL, &err));
+    assert_names_null("mem", sb_mem_mutable_gpu_data_on(NULL, w->stream, &w->out.ptr, &err));
+    assert_names_null("out", sb_mem_mutable_gpu_data_on(mem, w->stream, NULL, &err));
+    assert_names_null("mem", sb_mem_overwrite_gpu(NULL, &w->out.ptr, &err));
+    assert_names_null("out", sb_mem_overwrite_gpu(mem, NULL, &err));
+    assert_names_null("mem", sb_mem_overwrite_gpu_on(NULL, w->stream, &w->out.ptr, &err));
+    assert_names_null("out", sb_mem_overwrite_gpu_on(mem, w->stream, NULL, &err));
+    assert_names_null("mem", sb_mem_set_gpu(NULL, w->device.ptr, 16, 0, NULL, NULL, &err));
+    assert_names_null("ptr", sb_mem_set_gpu(mem, NULL, 16, 0, NULL, NULL, &err));
+    assert_names_null("mem", sb_mem_async_gpu_push(NULL, w->stream, &err));
+    assert_names_null("mem", sb_mem_async_cpu_pull(NULL, w->stream, &err));
+    assert_names_null("mem", sb_mem_prefetch_cpu(NULL, w->stream, &err));
+    assert_names_null("mem", sb_mem_prefetch_gpu(NULL, w->stream, &err));
+    assert_names_null("mem", sb_mem_evict_gpu(NULL, &err));
 }
 
 typedef sb_status (*reads)(const sb_blob *, const void **, sb_error *);
@@ -127,29 +120,29 @@ static void pointers_into_a_blob(void **state) {
                                          sb_blob_mutable_gpu_diff_on,
                                          sb_blob_overwrite_gpu_diff_on};
     for (size_t i = 0; i < 4; i++) {
-        refuses("blob", read[i](NULL, &w->out.in, &err));
-        refuses("out", read[i](w->blob, NULL, &err));
+        assert_names_null("blob", read[i](NULL, &w->out.in, &err));
+        assert_names_null("out", read[i](w->blob, NULL, &err));
     }
     for (size_t i = 0; i < 8; i++) {
-        refuses("blob", write[i](NULL, &w->out.ptr, &err));
-        refuses("out", write[i](w->blob, NULL, &err));
+        assert_names_null("blob", write[i](NULL, &w->out.ptr, &err));
+        assert_names_null("out", write[i](w->blob, NULL, &err));
     }
     for (size_t i = 0; i < 2; i++) {
-        refuses("blob", read_on[i](NULL, w->stream, &w->out.in, &err));
-        refuses("out", read_on[i](w->blob, w->stream, NULL, &err));
+        assert_names_null("blob", read_on[i](NULL, w->stream, &w->out.in, &err));
+        assert_names_null("out", read_on[i](w->blob, w->stream, NULL, &err));
     }
     for (size_t i = 0; i < 4; i++) {
-        refuses("blob", write_on[i](NULL, w->stream, &w->out.ptr, &err));
-        refuses("out", write_on[i](w->blob, w->stream, NULL, &err));
+        assert_names_null("blob", write_on[i](NULL, w->stream, &w->out.ptr, &err));
+        assert_names_null("out", write_on[i](w->blob, w->stream, NULL, &err));
     }
-    refuses("blob", sb_blob_data(NULL, &w->out.const_mem, &err));
-    refuses("out", sb_blob_data(w->blob, NULL, &err));
-    refuses("blob", sb_blob_diff(NULL, &w->out.const_mem, &err));
-    refuses("out", sb_blob_diff(w->blob, NULL, &err));
-    refuses("blob", sb_blob_mutable_data(NULL, &w->out.mem, &err));
-    refuses("out", sb_blob_mutable_data(w->blob, NULL, &err));
-    refuses("blob", sb_blob_mutable_diff(NULL, &w->out.mem, &err));
-    refuses("out", sb_blob_mutable_diff(w->blob, NULL, &err));
+    assert_names_null("blob", sb_blob_data(NULL, &w->out.const_mem, &err));
+    assert_names_null("out", sb_blob_data(w->blob, NULL, &err));
+    assert_names_null("blob", sb_blob_diff(NULL, &w->out.const_mem, &err));
+    assert_names_null("out", sb_blob_diff(w->blob, NULL, &err));
+    assert_names_null("blob", sb_blob_mutable_data(NULL, &w->out.mem, &err));
+    assert_names_null("out", sb_blob_mutable_data(w->blob, NULL, &err));
+    assert_names_null("blob", sb_blob_mutable_diff(NULL, &w->out.mem, &err));
+    assert_names_null("out", sb_blob_mutable_diff(w->blob, NULL, &err));
 }
 
 static void calls_of_a_blob(void **state) {
@@ -160,26 +153,26 @@ static void calls_of_a_blob(void **state) {
     static const acts act[] = {sb_blob_clear_data, sb_blob_clear_diff, sb_blob_update};
     static const numbers number[] = {sb_blob_num, sb_blob_channels, sb_blob_height, sb_blob_width};
     for (size_t i = 0; i < 4; i++) {
-        refuses("blob", sum[i](NULL, &w->out.sum, &err));
-        refuses("out", sum[i](w->blob, NULL, &err));
-        refuses("blob", number[i](NULL, &w->out.number, &err));
-        refuses("out", number[i](w->blob, NULL, &err));
+        assert_names_null("blob", sum[i](NULL, &w->out.sum, &err));
+        assert_names_null("out", sum[i](w->blob, NULL, &err));
+        assert_names_null("blob", number[i](NULL, &w->out.number, &err));
+        assert_names_null("out", number[i](w->blob, NULL, &err));
     }
     for (size_t i = 0; i < 3; i++)
-        refuses("blob", act[i](NULL, &err));
-    refuses("blob", sb_blob_scale_data(NULL, 2, &err));
-    refuses("blob", sb_blob_scale_diff(NULL, 2, &err));
-    refuses("blob", sb_blob_share_data(NULL, w->other, &err));
-    refuses("other", sb_blob_share_diff(w->blob, NULL, &err));
-    refuses("blob", sb_blob_copy_from(NULL, w->other, 0, &err));
-    refuses("source", sb_blob_copy_from(w->blob, NULL, 0, &err));
-    refuses("blob", sb_blob_set_cpu_data(NULL, w->host.ptr, 16, 0, NULL, NULL, &err));
-    refuses("ptr", sb_blob_set_cpu_data(w->blob, NULL, 16, 0, NULL, NULL, &err));
-    refuses("blob", sb_blob_set_gpu_data(NULL, w->device.ptr, 16, 0, NULL, NULL, &err));
-    refuses("ptr", sb_blob_set_gpu_data(w->blob, NULL, 16, 0, NULL, NULL, &err));
-    refuses("blob", sb_blob_data_at_legacy(NULL, 0, 0, 0, 0, w->out.bytes, &err));
-    refuses("indices", sb_blob_diff_at(w->blob, NULL, 1, w->out.bytes, &err));
-    refuses("indices", sb_blob_offset(w->blob, NULL, 1, &w->out.number, &err));
+        assert_names_null("blob", act[i](NULL, &err));
+    assert_names_null("blob", sb_blob_scale_data(NULL, 2, &err));
+    assert_names_null("blob", sb_blob_scale_diff(NULL, 2, &err));
+    assert_names_null("blob", sb_blob_share_data(NULL, w->other, &err));
+    assert_names_null("other", sb_blob_share_diff(w->blob, NULL, &err));
+    assert_names_null("blob", sb_blob_copy_from(NULL, w->other, 0, &err));
+    assert_names_null("source", sb_blob_copy_from(w->blob, NULL, 0, &err));
+    assert_names_null("blob", sb_blob_set_cpu_data(NULL, w->host.ptr, 16, 0, NULL, NULL, &err));
+    assert_names_null("ptr", sb_blob_set_cpu_data(w->blob, NULL, 16, 0, NULL, NULL, &err));
+    assert_names_null("blob", sb_blob_set_gpu_data(NULL, w->device.ptr, 16, 0, NULL, NULL, &err));
+    assert_names_null("ptr", sb_blob_set_gpu_data(w->blob, NULL, 16, 0, NULL, NULL, &err));
+    assert_names_null("blob", sb_blob_data_at_legacy(NULL, 0, 0, 0, 0, w->out.bytes, &err));
+    assert_names_null("indices", sb_blob_diff_at(w->blob, NULL, 1, w->out.bytes, &err));
+    assert_names_null("indices", sb_blob_offset(w->blob, NULL, 1, &w->out.number, &err));
 }
 
 static void blobs_as_bytes(void **state) {
@@ -187,22 +180,22 @@ static void blobs_as_bytes(void **state) {
     sb_error err;
     void *bytes;
     size_t size;
-    refuses("blob", sb_blob_from_proto(NULL, "", 0, 0, NULL, &err));
-    refuses("bytes", sb_blob_from_proto(w->blob, NULL, 1, 0, NULL, &err));
-    refuses("blob", sb_blob_shape_equals_proto(NULL, "", 0, &w->out.small, &err));
-    refuses("out", sb_blob_shape_equals_proto(w->blob, "", 0, NULL, &err));
-    refuses("blob", sb_blob_reshape_proto(NULL, "", 0, NULL, &err));
-    refuses("blob", sb_blob_proto_size(NULL, 0, &size, &err));
-    refuses("out", sb_blob_proto_size(w->blob, 0, NULL, &err));
-    refuses("blob", sb_blob_to_proto(NULL, 0, w->out.bytes, 64, &size, &err));
-    refuses("buffer", sb_blob_to_proto(w->blob, 0, NULL, 64, &size, &err));
-    refuses("blob", sb_blob_to_proto_new(NULL, 0, &bytes, &size, &err));
-    refuses("out", sb_blob_to_proto_new(w->blob, 0, NULL, &size, &err));
-    refuses("out_size", sb_blob_to_proto_new(w->blob, 0, &bytes, NULL, &err));
-    refuses("blob", sb_blob_read_file(NULL, "/dev/null", 0, NULL, &err));
-    refuses("path", sb_blob_read_file(w->blob, NULL, 0, NULL, &err));
-    refuses("blob", sb_blob_write_file(NULL, "/dev/null", 0, &err));
-    refuses("path", sb_blob_write_file(w->blob, NULL, 0, &err));
+    assert_names_null("blob", sb_blob_from_proto(NULL, "", 0, 0, NULL, &err));
+    assert_names_null("bytes", sb_blob_from_proto(w->blob, NULL, 1, 0, NULL, &err));
+    assert_names_null("blob", sb_blob_shape_equals_proto(NULL, "", 0, &w->out.small, &err));
+    assert_names_null("out", sb_blob_shape_equals_proto(w->blob, "", 0, NULL, &err));
+    assert_names_null("blob", sb_blob_reshape_proto(NULL, "", 0, NULL, &err));
+    assert_names_null("blob", sb_blob_proto_size(NULL, 0, &size, &err));
+    assert_names_null("out", sb_blob_proto_size(w->blob, 0, NULL, &err));
+    assert_names_null("blob", sb_blob_to_proto(NULL, 0, w->out.bytes, 64, &size, &err));
+    assert_names_null("buffer", sb_blob_to_proto(w->blob, 0, NULL, 64, &size, &err));
+    assert_names_null("blob", sb_blob_to_proto_new(NULL, 0, &bytes, &size, &err));
+    assert_names_null("out", sb_blob_to_proto_new(w->blob, 0, NULL, &size, &err));
+    assert_names_null("out_size", sb_blob_to_proto_new(w->blob, 0, &bytes, NULL, &err));
+    assert_names_null("blob", sb_blob_read_file(NULL, "/dev/null", 0, NULL, &err));
+    assert_names_null("path", sb_blob_read_file(w->blob, NULL, 0, NULL, &err));
+    assert_names_null("blob", sb_blob_write_file(NULL, "/dev/null", 0, &err));
+    assert_names_null("path", sb_blob_write_file(w->blob, NULL, 0, &err));
 }
 
 static void opening_models(void **state) {
@@ -210,11 +203,12 @@ static void opening_models(void **state) {
     sb_error err;
     sb_model *model = NULL;
     sb_context *context = w->rig.context;
-    refuses("bytes", sb_model_open_bytes(context, 0, NULL, 1, NULL, NULL, NULL, &model, &err));
-    refuses("out", sb_model_open_bytes(context, 0, "", 0, NULL, NULL, NULL, NULL, &err));
-    refuses("path", sb_model_open_file(context, 0, NULL, 0, NULL, &model, &err));
-    refuses("out", sb_model_open_file(context, 0, "/dev/null", 0, NULL, NULL, &err));
-    refuses("out", sb_model_create(context, SB_FORMAT_BLOB, NULL, &err));
+    assert_names_null("bytes",
+                      sb_model_open_bytes(context, 0, NULL, 1, NULL, NULL, NULL, &model, &err));
+    assert_names_null("out", sb_model_open_bytes(context, 0, "", 0, NULL, NULL, NULL, NULL, &err));
+    assert_names_null("path", sb_model_open_file(context, 0, NULL, 0, NULL, &model, &err));
+    assert_names_null("out", sb_model_open_file(context, 0, "/dev/null", 0, NULL, NULL, &err));
+    assert_names_null("out", sb_model_create(context, SB_FORMAT_BLOB, NULL, &err));
     assert_null(model);
 }
 
@@ -228,36 +222,37 @@ static void calls_of_a_model(void **state) {
     sb_solver_info solver = {sizeof(sb_solver_info), {NULL, 1}, 1, 1};
     int64_t *number = &w->out.number;
     assert_ok(sb_model_create(w->rig.context, SB_FORMAT_SOLVERSTATE, &model, &err));
-    refuses("model", sb_model_name(NULL, &name, &err));
-    refuses("out", sb_model_name(model, NULL, &err));
-    refuses("model", sb_model_layer(NULL, 0, &layer, &err));
-    refuses("out", sb_model_layer(model, 0, NULL, &err));
-    refuses("model", sb_model_find_layer(NULL, "a", 1, number, &err));
-    refuses("name", sb_model_find_layer(model, NULL, 1, number, &err));
-    refuses("out", sb_model_find_layer(model, "a", 1, NULL, &err));
-    refuses("model", sb_model_blob_info(NULL, SB_NO_LAYER, 0, &blob, &err));
-    refuses("out", sb_model_blob_info(model, SB_NO_LAYER, 0, NULL, &err));
-    refuses("model", sb_model_load_blob(NULL, SB_NO_LAYER, 0, w->blob, &err));
-    refuses("blob", sb_model_load_blob(model, SB_NO_LAYER, 0, NULL, &err));
-    refuses("model", sb_model_set_blob(NULL, SB_NO_LAYER, 0, w->blob, 0, &err));
-    refuses("blob", sb_model_set_blob(model, SB_NO_LAYER, 0, NULL, 0, &err));
-    refuses("model", sb_model_add_blob(NULL, SB_NO_LAYER, w->blob, 0, &err));
-    refuses("blob", sb_model_add_blob(model, SB_NO_LAYER, NULL, 0, &err));
-    refuses("model", sb_model_announce_blob(NULL, SB_NO_LAYER, w->blob, &err));
-    refuses("like", sb_model_announce_blob(model, SB_NO_LAYER, NULL, &err));
-    refuses("model", sb_model_add_layer(NULL, "a", 1, "b", 1, NULL, &err));
-    refuses("model", sb_model_set_name(NULL, "a", 1, &err));
-    refuses("model", sb_model_solver_info(NULL, &solver, &err));
-    refuses("out", sb_model_solver_info(model, NULL, &err));
-    refuses("model", sb_model_set_solver_info(NULL, &solver, &err));
-    refuses("info", sb_model_set_solver_info(model, NULL, &err));
-    refuses("learned_net", sb_model_set_solver_info(model, &solver, &err)); /* a text of NULL */
-    refuses("model", sb_model_size(NULL, &w->out.size, &err));
-    refuses("out", sb_model_size(model, NULL, &err));
-    refuses("model", sb_model_save(NULL, w->out.bytes, 64, NULL, &err));
-    refuses("model", sb_model_save_file(NULL, "/dev/null", &err));
-    refuses("path", sb_model_save_file(model, NULL, &err));
-    refuses("lender", sb_model_save_file_from(model, "/dev/null", NULL, NULL, &err));
+    assert_names_null("model", sb_model_name(NULL, &name, &err));
+    assert_names_null("out", sb_model_name(model, NULL, &err));
+    assert_names_null("model", sb_model_layer(NULL, 0, &layer, &err));
+    assert_names_null("out", sb_model_layer(model, 0, NULL, &err));
+    assert_names_null("model", sb_model_find_layer(NULL, "a", 1, number, &err));
+    assert_names_null("name", sb_model_find_layer(model, NULL, 1, number, &err));
+    assert_names_null("out", sb_model_find_layer(model, "a", 1, NULL, &err));
+    assert_names_null("model", sb_model_blob_info(NULL, SB_NO_LAYER, 0, &blob, &err));
+    assert_names_null("out", sb_model_blob_info(model, SB_NO_LAYER, 0, NULL, &err));
+    assert_names_null("model", sb_model_load_blob(NULL, SB_NO_LAYER, 0, w->blob, &err));
+    assert_names_null("blob", sb_model_load_blob(model, SB_NO_LAYER, 0, NULL, &err));
+    assert_names_null("model", sb_model_set_blob(NULL, SB_NO_LAYER, 0, w->blob, 0, &err));
+    assert_names_null("blob", sb_model_set_blob(model, SB_NO_LAYER, 0, NULL, 0, &err));
+    assert_names_null("model", sb_model_add_blob(NULL, SB_NO_LAYER, w->blob, 0, &err));
+    assert_names_null("blob", sb_model_add_blob(model, SB_NO_LAYER, NULL, 0, &err));
+    assert_names_null("model", sb_model_announce_blob(NULL, SB_NO_LAYER, w->blob, &err));
+    assert_names_null("like", sb_model_announce_blob(model, SB_NO_LAYER, NULL, &err));
+    assert_names_null("model", sb_model_add_layer(NULL, "a", 1, "b", 1, NULL, &err));
+    assert_names_null("model", sb_model_set_name(NULL, "a", 1, &err));
+    assert_names_null("model", sb_model_solver_info(NULL, &solver, &err));
+    assert_names_null("out", sb_model_solver_info(model, NULL, &err));
+    assert_names_null("model", sb_model_set_solver_info(NULL, &solver, &err));
+    assert_names_null("info", sb_model_set_solver_info(model, NULL, &err));
+    assert_names_null("learned_net",
+                      sb_model_set_solver_info(model, &solver, &err)); /* a text of NULL */
+    assert_names_null("model", sb_model_size(NULL, &w->out.size, &err));
+    assert_names_null("out", sb_model_size(model, NULL, &err));
+    assert_names_null("model", sb_model_save(NULL, w->out.bytes, 64, NULL, &err));
+    assert_names_null("model", sb_model_save_file(NULL, "/dev/null", &err));
+    assert_names_null("path", sb_model_save_file(model, NULL, &err));
+    assert_names_null("lender", sb_model_save_file_from(model, "/dev/null", NULL, NULL, &err));
     assert_int_equal(sb_model_num_blobs(model, SB_NO_LAYER), 0);
     /* NULL for what is not there is fine. */
     assert_ok(sb_model_save(model, NULL, 0, NULL, &err));
@@ -269,9 +264,9 @@ static void calls_of_a_net(void **state) {
     sb_error err;
     sb_model *model;
     assert_ok(sb_model_create(w->rig.context, SB_FORMAT_CAFFEMODEL, &model, &err));
-    refuses("name", sb_model_add_layer(model, NULL, 1, "b", 1, NULL, &err));
-    refuses("type", sb_model_add_layer(model, "a", 1, NULL, 1, NULL, &err));
-    refuses("name", sb_model_set_name(model, NULL, 1, &err));
+    assert_names_null("name", sb_model_add_layer(model, NULL, 1, "b", 1, NULL, &err));
+    assert_names_null("type", sb_model_add_layer(model, "a", 1, NULL, 1, NULL, &err));
+    assert_names_null("name", sb_model_set_name(model, NULL, 1, &err));
     assert_int_equal(sb_model_num_layers(model), 0);
     sb_model_destroy(model);
 }
@@ -279,9 +274,9 @@ static void calls_of_a_net(void **state) {
 static void calls_of_contexts(void **state) {
     struct world *w = *state;
     sb_error err;
-    refuses("out", sb_context_create(NULL, NULL, &err));
-    refuses("out", sb_context_stream(w->rig.context, NULL, &err));
-    refuses("out", sb_context_stats(w->rig.context, NULL, &err));
+    assert_names_null("out", sb_context_create(NULL, NULL, &err));
+    assert_names_null("out", sb_context_stream(w->rig.context, NULL, &err));
+    assert_names_null("out", sb_context_stats(w->rig.context, NULL, &err));
     sb_context_options_init(NULL, 0);
     sb_context_release(NULL);
     assert_null(sb_context_retain(NULL));
@@ -294,25 +289,25 @@ static void calls_of_the_simulated_device(void **state) {
     sb_context *context = w->rig.context;
     int64_t calls[SB_SIM_OP_COUNT];
     void *device = w->device.ptr;
-    refuses("context", sb_sim_set_schedule(NULL, SB_SIM_EAGER, 0, &err));
-    refuses("context", sb_sim_fail(NULL, SB_SIM_ANY, 0, SB_SIM_FAIL_NOW, &err));
-    refuses("context", sb_sim_calls(NULL, calls, SB_SIM_OP_COUNT, &err));
-    refuses("out", sb_sim_calls(context, NULL, SB_SIM_OP_COUNT, &err));
-    refuses("context", sb_sim_stream_create(NULL, &w->stream, &err));
-    refuses("out", sb_sim_stream_create(context, NULL, &err));
-    refuses("context", sb_sim_stream_destroy(NULL, w->stream, &err));
-    refuses("stream", sb_sim_stream_destroy(context, NULL, &err));
-    refuses("context", sb_sim_launch(NULL, w->stream, free, NULL, &err));
-    refuses("kernel", sb_sim_launch(context, w->stream, NULL, NULL, &err));
-    refuses("context", sb_sim_malloc(NULL, 1, &w->out.ptr, &err));
-    refuses("out", sb_sim_malloc(context, 1, NULL, &err));
-    refuses("context", sb_sim_free(NULL, device, &err));
-    refuses("context", sb_sim_peek(NULL, w->out.bytes, device, 1, &err));
-    refuses("dst", sb_sim_peek(context, NULL, device, 1, &err));
-    refuses("src", sb_sim_peek(context, w->out.bytes, NULL, 1, &err));
-    refuses("context", sb_sim_poke(NULL, device, w->out.bytes, 1, &err));
-    refuses("dst", sb_sim_poke(context, NULL, w->out.bytes, 1, &err));
-    refuses("src", sb_sim_poke(context, device, NULL, 1, &err));
+    assert_names_null("context", sb_sim_set_schedule(NULL, SB_SIM_EAGER, 0, &err));
+    assert_names_null("context", sb_sim_fail(NULL, SB_SIM_ANY, 0, SB_SIM_FAIL_NOW, &err));
+    assert_names_null("context", sb_sim_calls(NULL, calls, SB_SIM_OP_COUNT, &err));
+    assert_names_null("out", sb_sim_calls(context, NULL, SB_SIM_OP_COUNT, &err));
+    assert_names_null("context", sb_sim_stream_create(NULL, &w->stream, &err));
+    assert_names_null("out", sb_sim_stream_create(context, NULL, &err));
+    assert_names_null("context", sb_sim_stream_destroy(NULL, w->stream, &err));
+    assert_names_null("stream", sb_sim_stream_destroy(context, NULL, &err));
+    assert_names_null("context", sb_sim_launch(NULL, w->stream, free, NULL, &err));
+    assert_names_null("kernel", sb_sim_launch(context, w->stream, NULL, NULL, &err));
+    assert_names_null("context", sb_sim_malloc(NULL, 1, &w->out.ptr, &err));
+    assert_names_null("out", sb_sim_malloc(context, 1, NULL, &err));
+    assert_names_null("context", sb_sim_free(NULL, device, &err));
+    assert_names_null("context", sb_sim_peek(NULL, w->out.bytes, device, 1, &err));
+    assert_names_null("dst", sb_sim_peek(context, NULL, device, 1, &err));
+    assert_names_null("src", sb_sim_peek(context, w->out.bytes, NULL, 1, &err));
+    assert_names_null("context", sb_sim_poke(NULL, device, w->out.bytes, 1, &err));
+    assert_names_null("dst", sb_sim_poke(context, NULL, w->out.bytes, 1, &err));
+    assert_names_null("src", sb_sim_poke(context, device, NULL, 1, &err));
     assert_null(sb_sim_address(NULL, device, 1));
 }
 
