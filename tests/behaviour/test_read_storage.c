@@ -342,6 +342,27 @@ static void test_a_diff_that_ends_half_way_leaves_data_alone_too(void **state) {
     scene_close(&s);
 }
 
+static void test_no_memory_to_read_aside_changes_nothing(void **state) {
+    (void)state;
+    float values[COUNT];
+    struct scene s;
+    sb_error err;
+    fill_values(SB_DTYPE_F32, COUNT, 0, 1, values);
+    scene_open_count(&s, LOAD_FILE, COUNT, true);
+    sb_blob *blob = filled(&s, COUNT, SB_HEAD_AT_CPU);
+    mem_place(diff_of(blob), SB_HEAD_AT_CPU, values, sizeof values);
+    size_t live = s.rig.counting.live_bytes;
+    for (int nth = 1; nth <= 2; nth++) {
+        s.rig.counting.fail_nth_buffer = nth;
+        assert_status(SB_ERR_OUT_OF_MEMORY, read_into(&s, LOAD_FILE, blob, &err));
+        assert_int_equal(s.rig.counting.live_bytes, live);
+        assert_true(mem_holds(data_of(blob), values, sizeof values));
+        assert_true(mem_holds(diff_of(blob), values, sizeof values));
+    }
+    sb_blob_destroy(blob);
+    scene_close(&s);
+}
+
 /* --- memory ------------------------------------------------------------------------------------
  */
 
@@ -462,6 +483,7 @@ int main(void) {
         cmocka_unit_test(test_a_blob_that_outgrows_its_share_leaves_it),
         cmocka_unit_test(test_a_file_that_ends_half_way_changes_nothing),
         cmocka_unit_test(test_a_diff_that_ends_half_way_leaves_data_alone_too),
+        cmocka_unit_test(test_no_memory_to_read_aside_changes_nothing),
         cmocka_unit_test(test_memory_is_the_payload_once),
         cmocka_unit_test(test_a_blobs_room_counts_where_it_has_to_be_brought),
         cmocka_unit_test(test_the_limit_is_exact),
