@@ -773,7 +773,12 @@ static void shrinking_keeps_contents_and_heads(void **state) {
         assert_ok(sb_blob_shrink_to_fit(blob, &reallocated, &err)); /* fits already */
         assert_int_equal(reallocated, 0);
         reshape(blob, 10);
+        struct tally before = rig_tally(&rig);
         assert_ok(sb_blob_shrink_to_fit(blob, &reallocated, &err));
+        struct tally since = rig_since(&rig, &before);
+        bool on_host = head == SB_HEAD_AT_CPU || head == SB_HEAD_SYNCED;
+        assert_int_equal(since.host_copies, on_host ? 2 : 0);
+        assert_int_equal(since.device_copies, head == SB_HEAD_AT_GPU ? 2 : 0);
         assert_int_equal(reallocated, BOTH);
         assert_int_equal(sb_mem_size(data_of(blob)), 40);
         assert_int_equal(sb_mem_size(diff_of(blob)), 40);

@@ -34,7 +34,7 @@ from tree import BuildFailed, Tree
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[2]
-PATIENCE = 10
+PATIENCE = 3
 
 
 def arguments():
