@@ -5,7 +5,6 @@
   mutate.py c/src/memory c/src/blob/copy.c   of these alone
   mutate.py --sample 200                 200 of them at random
   mutate.py --again                      those that survived before
-  mutate.py --sanitized --again          the same under AddressSanitizer and UBSan
   mutate.py --threads                    locks, orders, waits, quarantine: under ThreadSanitizer
   mutate.py --cuda                       waits, pushes and pops of cuda/*.c: on the stand-ins
   mutate.py --tests --sample 300         which tests kill nothing of their own
@@ -42,7 +41,6 @@ def arguments():
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("file", nargs="*", help="sources or folders (all)")
     parser.add_argument("--threads", dest="plan", action="store_const", const="threads")
-    parser.add_argument("--sanitized", dest="plan", action="store_const", const="sanitized")
     parser.add_argument("--cuda", dest="plan", action="store_const", const="cuda")
     parser.add_argument("--sample", type=int, metavar="N", help="N mutants at random")
     parser.add_argument("--seed", type=int, help="which ones (a new one each time)")
@@ -51,7 +49,8 @@ def arguments():
     parser.add_argument("--only", metavar="REGEX", default="", help="those whose line matches")
     parser.add_argument("--list", action="store_true", help="print them and end")
     parser.add_argument("--quick", action="store_true",
-                        help="no second look at survivors, by all programs in their full form")
+                        help="no more looks at survivors: by all programs in their full form, and "
+                             "under AddressSanitizer and UBSan")
     parser.add_argument("--tests", action="store_true", help="run all programs that reach a mutant")
     parser.add_argument("--record", action="store_true", help="write scores.md")
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="programs at once")
@@ -66,16 +65,15 @@ def say(text):
 
 
 class Run:
-    def __init__(self, options):
-        self.options, self.plan = options, PLANS[options.plan]
-        folder = pathlib.Path(options.build).resolve() / options.plan
+    def __init__(self, options, plan):
+        self.options, self.plan = options, PLANS[plan]
+        folder = pathlib.Path(options.build).resolve() / plan
         folder.mkdir(parents=True, exist_ok=True)
         cmake = [f"-DCMAKE_C_COMPILER={self.plan.compiler}"]
         if self.plan.needs_headers:
             cmake.append(f"-DSYNCBLOB_CUDA_HEADERS={options.headers}")
         self.tree = Tree(ROOT, folder, cmake, self.plan.flags, options.jobs, say)
-        kept = folder.parent / (self.plan.results or options.plan)
-        self.results = Results(kept / "results.json", ROOT)
+        self.results = Results(folder / "results.json", ROOT)
         self.folder = folder
 
     def prepare(self):
@@ -156,21 +154,32 @@ class Run:
         alive = self.verdicts(mutants, self.judge_with(tests, self.plan.environment, patience))
         if alive and thorough:
             say("the survivors again, by all programs in their full form")
-            self.verdicts(alive, self.judge_with(tests, self.plan.full))
+            alive = self.verdicts(alive, self.judge_with(tests, self.plan.full))
+        if alive and thorough and self.plan.last:
+            self.last_look(alive)
         return self.report(mutants)
+
+    def last_look(self, mutants):
+        """In another build of the same mutants."""
+        say("the survivors again, under sanitizers")
+        other = Run(self.options, self.plan.last)
+        _, tests = other.prepare()
+        there = {m.id: m for m in other.known}
+        other.results = self.results
+        the_judge = other.judge_with(tests, other.plan.environment)
+        other.verdicts([there[m.id] for m in mutants if m.id in there], the_judge)
 
     def report(self, mutants):
         verdicts = {m: self.results.get(m) for m in mutants}
         alive = [m for m, v in verdicts.items() if v.word != judge.KILLED]
         dead = [m for m, v in verdicts.items() if v.word == judge.KILLED]
-        listed = survivors.read(HERE / "survivors.txt")
-        files = {m.path for m in mutants}
-        for key in [key for key in listed if key.split(": ")[0] not in files]:
-            del listed[key]
-        problems = survivors.problems(listed, alive, dead, self.known)
-        if self.plan.has_all:
+        if self.plan.is_strict:
+            problems = [f"survives: {m}" for m in alive]
             problems += [f"has no place, or does not compile: {m}"
                          for m in self.chosen(self.unborn)]
+        else:
+            listed = survivors.read(HERE / "survivors.txt", {m.path for m in mutants})
+            problems = survivors.problems(listed, alive, dead, self.known)
         print(as_text(table(mutants, self.results)))
         if self.options.record:
             rows = table(self.known, self.results)
@@ -182,7 +191,7 @@ class Run:
 
 def main():
     options = arguments()
-    run = Run(options)
+    run = Run(options, options.plan)
     try:
         mutants, tests = run.prepare()
     except BuildFailed as failed:

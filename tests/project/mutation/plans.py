@@ -7,13 +7,13 @@ OWN = r"(?:behaviour|faults|threads|input|fuzz)\..*"
 
 
 class Plan:
-    """`environment` is that of a quick run, `full` that of a thorough one, if there is any;
-    `has_all`: each mutant has to compile."""
+    """`environment` is that of a quick run, `full` that of a thorough one, if there is any.
+    `is_strict`: each mutant has to compile, and none may survive."""
     compiler, flags, folders = "gcc", "", ("c/src", "cuda")
     environment, full = {}, {"SYNCBLOB_TEST_WHOLE": "1"}
-    limits_memory, needs_headers, has_all, first = True, True, True, {}
+    limits_memory, needs_headers, is_strict, first = True, True, True, {}
     programs = rf"{OWN}|standin\..*"
-    results = None  # whose verdicts they are, if not its own
+    last = None  # the plan by which the survivors are looked at once more
 
     def paths(self, root):
         """The sources that may have mutants in them."""
@@ -23,7 +23,7 @@ class Plan:
 
 class General(Plan):
     """Every operator, on all of the library; some make no C."""
-    has_all = False
+    is_strict, last = False, "sanitized"
 
     def find(self, tree, paths):
         import find  # needs libclang, the others do not
@@ -33,7 +33,7 @@ class General(Plan):
 class Sanitized(General):
     """The same, with what reads and writes beyond an object as a failure."""
     flags = "-fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer"
-    results, full, limits_memory = "general", None, False
+    full, last, limits_memory = None, None, False
 
 
 class Threads(Plan):

@@ -147,7 +147,7 @@ def check_survivors(folder):
         "# none\n\n== a reason\na.c: f: kept\na.c: f: killed\na.c: f: gone\n")
     make = lambda what: edits.Mutant("", "a.c", 1, "f", what)  # noqa: E731
     kept, killed, new = make("kept"), make("killed"), make("new")
-    found = survivors.problems(survivors.read(folder / "list.txt"), [kept, new], [killed],
+    found = survivors.problems(survivors.read(folder / "list.txt", {"a.c"}), [kept, new], [killed],
                                [kept, killed, new])
     assert found == ["survives, and is not in survivors.txt: a.c:1: new (f)",
                      "in survivors.txt, but killed: a.c: f: killed",

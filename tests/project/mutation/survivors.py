@@ -6,8 +6,8 @@ import sys
 REASON, COMMENT = "== ", "# "
 
 
-def read(path):
-    """How often each key is listed."""
+def read(path, files):
+    """How often each key of these files is listed."""
     reason, found = None, collections.Counter()
     for number, row in enumerate(path.read_text().splitlines(), 1):
         if row.startswith(REASON):
@@ -15,7 +15,7 @@ def read(path):
         elif row.strip() and not row.startswith(COMMENT):
             if not reason:
                 sys.exit(f"{path}:{number}: an entry without a reason")
-            found[row.strip()] += 1
+            found[row.strip()] += row.split(": ")[0] in files
     return found
 
 
