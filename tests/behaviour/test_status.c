@@ -129,6 +129,11 @@ static void version_is_told_as_number_and_text(void **state) {
     bool openblas = dlsym(RTLD_DEFAULT, "cblas_sasum") != NULL;
     assert_int_equal(sb_features() & SB_FEATURE_OPENBLAS, openblas ? SB_FEATURE_OPENBLAS : 0);
     assert_true(sb_features() & SB_FEATURE_SIM);
+#ifdef SYNCBLOB_CUDA
+    assert_true(sb_features() & SB_FEATURE_CUDA);
+#else
+    assert_false(sb_features() & SB_FEATURE_CUDA);
+#endif
 }
 
 /* --- writing ---------------------------------------------------------------- */

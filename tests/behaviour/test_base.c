@@ -1,0 +1,123 @@
+/* What all other code is made of, at its bounds: sums and products, figures, structs of other
+   versions, texts of failures. */
+#include "base/checked.h"
+#include "base/counter.h"
+#include "base/error.h"
+#include "base/options.h"
+#include "support.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+static void bytes_of_elements_end_at_ptrdiff_max(void **state) {
+    (void)state;
+    size_t out = 0;
+    assert_true(sb__bytes_of(PTRDIFF_MAX, 1, &out));
+    assert_int_equal(out, PTRDIFF_MAX);
+    assert_true(sb__bytes_of(PTRDIFF_MAX / 8, 8, &out));
+    assert_false(sb__bytes_of(PTRDIFF_MAX / 8 + 1, 8, &out));
+    assert_false(sb__bytes_of(INT64_MAX, 4, &out));
+}
+
+static void a_figure_grows_up_to_its_limit(void **state) {
+    (void)state;
+    sb__counter counter = 3;
+    uint64_t now = 0;
+    assert_int_equal(sb__counter_add_within(&counter, 7, 10, &now), 1);
+    assert_int_equal(now, 10);
+    assert_int_equal(sb__counter_add_within(&counter, 1, 10, &now), 0);
+    assert_int_equal(sb__counter_add_within(&counter, 11, 10, &now), 0);
+    assert_int_equal(sb__counter_add_within(&counter, UINT64_MAX, UINT64_MAX, &now), 0);
+    assert_int_equal(sb__counter_read(&counter), 10);
+    counter = 0;
+    assert_int_equal(sb__counter_add_within(&counter, 10, 10, &now), 1);
+    sb__counter_raise(&counter, 9);
+    assert_int_equal(sb__counter_read(&counter), 10);
+    sb__counter_raise(&counter, 11);
+    assert_int_equal(sb__counter_read(&counter), 11);
+}
+
+static void structs_have_from_their_first_size_to_4096_bytes(void **state) {
+    (void)state;
+    sb_error err;
+    assert_ok(sb__check_struct(16, 16, "it", &err));
+    assert_ok(sb__check_struct(4096, 16, "it", &err));
+    assert_status(SB_ERR_ABI_MISMATCH, sb__check_struct(4097, 16, "it", &err));
+    assert_status(SB_ERR_ABI_MISMATCH, sb__check_struct(15, 16, "it", &err));
+    assert_string_equal(err.message, "it has 16 bytes or more, struct_size says 15");
+}
+
+static void a_struct_is_given_as_far_as_it_goes(void **state) {
+    (void)state;
+    static const size_t ours[2] = {0, 5};
+    size_t theirs[3] = {9, 9, 9};
+    sb__give_struct(theirs, sizeof(size_t) - 1, ours, sizeof ours);
+    assert_int_equal(theirs[0], 9);
+    sb__give_struct(theirs, sizeof(size_t), ours, sizeof ours);
+    assert_int_equal(theirs[0], sizeof(size_t));
+    assert_int_equal(theirs[1], 9);
+    sb__give_struct(theirs, sizeof theirs, ours, sizeof ours);
+    assert_int_equal(theirs[0], sizeof theirs);
+    assert_int_equal(theirs[1], 5);
+    assert_int_equal(theirs[2], 0);
+}
+
+static void a_failure_of_the_system_ends_with_its_reason(void **state) {
+    (void)state;
+    sb_error err;
+    char expected[240];
+    (void)snprintf(expected, sizeof expected, "cannot open it: %s", strerror(ENOENT));
+    assert_status(SB_ERR_IO, sb__fail_io(&err, ENOENT, "cannot open %s", "it"));
+    assert_string_equal(err.message, expected);
+    assert_int_equal(err.device_code, ENOENT);
+    assert_int_equal(err.offset, -1);
+    assert_int_equal(sb__fail_io(NULL, ENOENT, "nobody hears"), SB_ERR_IO);
+    assert_status(SB_ERR_MALFORMED, sb__fail_at(&err, SB_ERR_MALFORMED, 7, "here"));
+    assert_int_equal(err.device_code, 0);
+    assert_int_equal(err.offset, 7);
+}
+
+static void what_somebody_told_is_passed_on(void **state) {
+    (void)state;
+    sb_error err, told = {.code = -77, .device_code = 5, .offset = 6};
+    assert_status(SB_ERR_IO, sb__fail_told(&err, SB_ERR_IO, 12, &told, "the source"));
+    assert_string_equal(err.message, "the source failed and did not say why");
+    assert_int_equal(err.offset, 12);
+    memset(told.message, 'x', sizeof told.message); /* without an end */
+    assert_status(SB_ERR_IO, sb__fail_told(&err, SB_ERR_IO, 12, &told, "the source"));
+    assert_int_equal(strlen(err.message), sizeof err.message - 1);
+    assert_int_equal(err.device_code, 5);
+    assert_int_equal(err.offset, 12);
+    told.message[1] = '\0';
+    assert_status(SB_ERR_IO, sb__fail_told(&err, SB_ERR_IO, 12, &told, "the source"));
+    assert_string_equal(err.message, "x");
+    (void)strcpy(told.message, "");
+    told.message[1] = 'y';
+    assert_status(SB_ERR_IO, sb__fail_told(&err, SB_ERR_IO, 12, &told, "the source"));
+    assert_string_equal(err.message, "the source failed and did not say why");
+}
+
+/* 8 bytes of room are kept for one more escape, "..." and the end. */
+static void escaped_text_is_cut_at_its_room(void **state) {
+    (void)state;
+    char out[16];
+    assert_string_equal(sb__escape("12345678", 8, out, 15), "12345678");
+    assert_string_equal(sb__escape("123456789", 9, out, 15), "12345678...");
+    assert_string_equal(sb__escape("1234567\1", 8, out, 15), "1234567\\x01");
+    assert_string_equal(sb__escape("", 0, out, 8), "");
+    assert_string_equal(sb__escape("1", 1, out, 8), "1");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(bytes_of_elements_end_at_ptrdiff_max),
+        cmocka_unit_test(a_figure_grows_up_to_its_limit),
+        cmocka_unit_test(structs_have_from_their_first_size_to_4096_bytes),
+        cmocka_unit_test(a_struct_is_given_as_far_as_it_goes),
+        cmocka_unit_test(a_failure_of_the_system_ends_with_its_reason),
+        cmocka_unit_test(what_somebody_told_is_passed_on),
+        cmocka_unit_test(escaped_text_is_cut_at_its_room),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
