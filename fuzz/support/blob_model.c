@@ -112,11 +112,9 @@ void plain_replace(struct plain_blob *blob, int which, struct plain_memory *memo
     release(old);
 }
 
-sb_status plain_check(const struct plain_memory *memory, enum column call) {
+sb_status plain_check(const struct plain_memory *memory, enum call call) {
     struct plan plan = table_plan(&memory->state, call);
-    bool asks_device = call == GPU_DATA || call == MUTABLE_GPU || call == OVERWRITE_GPU ||
-                       call == SET_GPU || call == ASYNC_PUSH || call == ASYNC_PULL;
-    if (asks_device && !memory->context->has_device)
+    if (call_is_about_device(call) && !memory->context->has_device)
         return SB_ERR_NO_DEVICE;
     if (plan.status != SB_OK)
         return plan.status;
@@ -126,12 +124,14 @@ sb_status plain_check(const struct plain_memory *memory, enum column call) {
 static void commit(struct plain_memory *memory, const struct plan *plan, struct side fresh) {
     if (plan->allocates || plan->adopts || plan->drops)
         memory->at[plan->side] = NULL;
-    table_commit(&memory->state, plan, fresh);
+    struct loan *ended = table_commit(&memory->state, plan, fresh);
+    if (ended)
+        ended->due = true;
     if (plan->zeroes)
         memset(memory->value, 0, memory->state.bytes);
 }
 
-sb_status plain_do(struct plain_memory *memory, enum column call) {
+sb_status plain_do(struct plain_memory *memory, enum call call) {
     struct plan plan = table_plan(&memory->state, call);
     sb_status st = plain_check(memory, call);
     bool host = plan.side == SB_SIDE_CPU && memory->state.bytes > 0;
@@ -141,7 +141,7 @@ sb_status plain_do(struct plain_memory *memory, enum column call) {
     return st;
 }
 
-void plain_adopt(struct plain_memory *memory, enum column call, struct loan *loan) {
+void plain_adopt(struct plain_memory *memory, enum call call, struct loan *loan) {
     struct plan plan = table_plan(&memory->state, call);
     commit(
         memory, &plan,

@@ -1,10 +1,10 @@
 /* The plain model of blobs: a shape, and two arrays that blobs may share. What
-   a call does to where the bytes are follows from table.h. */
+   a call does to where the bytes are follows from tests/support/state_table.h. */
 #ifndef SB_FUZZ_BLOB_MODEL_H
 #define SB_FUZZ_BLOB_MODEL_H
 
 #include "fuzz.h"
-#include "table.h"
+#include "state_table.h"
 
 /* Counts are small or absurd, nothing between, so that it is known what fits. */
 #define SMALL_COUNT  512
@@ -65,9 +65,9 @@ struct plain_memory *plain_memory_of(struct plain_blob *blob, int which);
 void plain_replace(struct plain_blob *blob, int which, struct plain_memory *memory);
 
 /* What a call of mem.h gives, and what it does if that is SB_OK. */
-sb_status plain_check(const struct plain_memory *memory, enum column call);
-sb_status plain_do(struct plain_memory *memory, enum column call);
-void plain_adopt(struct plain_memory *memory, enum column call, struct loan *loan);
+sb_status plain_check(const struct plain_memory *memory, enum call call);
+sb_status plain_do(struct plain_memory *memory, enum call call);
+void plain_adopt(struct plain_memory *memory, enum call call, struct loan *loan);
 
 bool plain_is_written(const struct plain_memory *memory); /* NULL: no */
 /* Where the head is; SYNCED counts as the device. */

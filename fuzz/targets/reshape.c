@@ -298,7 +298,7 @@ static void share(struct world *w, struct step *step) {
 /* Where writing `bytes` bytes goes: into the memory that is there, or, too small, a new one. */
 struct target {
     struct plain_memory *memory, *fresh;
-    enum column call;
+    enum call call;
 };
 
 static struct target target_of(struct plain_blob *blob, int which, size_t bytes, int32_t side) {
@@ -331,9 +331,9 @@ static void take_target(struct plain_blob *blob, int which, struct target *targe
 static sb_status clear_model(struct plain_memory *memory, size_t bytes, bool commit) {
     if (!plain_is_written(memory) || (bytes == 0 && memory->state.bytes > 0))
         return SB_OK;
-    enum column call = bytes == memory->state.bytes        ? CLEAR
-                       : plain_side(memory) == SB_SIDE_CPU ? MUTABLE_CPU
-                                                           : MUTABLE_GPU;
+    enum call call = bytes == memory->state.bytes        ? CLEAR
+                     : plain_side(memory) == SB_SIDE_CPU ? MUTABLE_CPU
+                                                         : MUTABLE_GPU;
     sb_status st = plain_check(memory, call);
     if (st == SB_OK && commit) {
         (void)plain_do(memory, call);
@@ -366,7 +366,7 @@ static sb_status copy_bytes(struct step *step, int which, bool commit) {
     struct plain_memory *from = source->memory[which];
     int32_t side = to->context == source->context ? plain_side(from) : SB_SIDE_CPU;
     struct target target = target_of(to, which, plain_bytes(source), side);
-    enum column read = side == SB_SIDE_CPU ? CPU_DATA : GPU_DATA;
+    enum call read = side == SB_SIDE_CPU ? CPU_DATA : GPU_DATA;
     sb_status st = plain_check(target.memory, target.call);
     if (st == SB_OK)
         st = plain_check(from, read);
@@ -405,7 +405,7 @@ static void copy_from(struct world *w, struct step *step) {
 
 /* --- bytes --------------------------------------------------------------------------------- */
 
-static sb_status get_bytes(const struct step *step, enum column call, void **out, sb_error *err) {
+static sb_status get_bytes(const struct step *step, enum call call, void **out, sb_error *err) {
     sb_blob *blob = step->pair->blob;
     const void **in = (const void **)out;
     bool data = step->which == DATA;
@@ -430,7 +430,7 @@ static sb_status get_bytes(const struct step *step, enum column call, void **out
 }
 
 /* All of the capacity: an overwrite leaves none of it specified. */
-static void write_bytes(struct world *w, struct step *step, enum column call, void *ptr) {
+static void write_bytes(struct world *w, struct step *step, enum call call, void *ptr) {
     struct plain_memory *memory = step->pair->plain.memory[step->which];
     size_t bytes = memory->state.bytes;
     if (bytes == 0)
@@ -443,9 +443,9 @@ static void write_bytes(struct world *w, struct step *step, enum column call, vo
 }
 
 static void use_bytes(struct world *w, struct step *step) {
-    static const enum column calls[] = {CPU_DATA, MUTABLE_CPU, OVERWRITE_CPU,
-                                        GPU_DATA, MUTABLE_GPU, OVERWRITE_GPU};
-    enum column call = calls[tape_below(&w->tape, 6)];
+    static const enum call calls[] = {CPU_DATA, MUTABLE_CPU, OVERWRITE_CPU,
+                                      GPU_DATA, MUTABLE_GPU, OVERWRITE_GPU};
+    enum call call = calls[tape_below(&w->tape, 6)];
     struct plain_memory *memory = plain_memory_of(&step->pair->plain, step->which);
     sb_error err = fuzz_fresh_error();
     void *ptr = NULL;
@@ -476,7 +476,7 @@ static sb_status handle_of(const struct step *step, sb_mem **out, sb_error *err)
 }
 
 static void evict(struct world *w, struct step *step) {
-    enum column call = step->variant & 1 ? EVICT_GPU : EVICT_CPU;
+    enum call call = step->variant & 1 ? EVICT_GPU : EVICT_CPU;
     sb_error err = fuzz_fresh_error();
     sb_mem *mem;
     sb_status expected = SB_OK;
@@ -512,7 +512,7 @@ static sb_status check_lend(const struct step *step, uint32_t variant) {
 }
 
 /* A memory of its own for the blob, as large as what is lent. */
-static void take_loan(struct step *step, enum column call, struct loan *loan) {
+static void take_loan(struct step *step, enum call call, struct loan *loan) {
     struct plain_memory *memory = plain_memory_new(step->pair->plain.context, loan->bytes);
     plain_adopt(memory, call, loan);
     plain_replace(&step->pair->plain, DATA, memory);
@@ -590,7 +590,7 @@ static void put_element(struct plain_blob *plain, int which, int64_t i, double w
         memcpy(value + (size_t)i * sizeof narrow, &narrow, sizeof narrow);
 }
 
-static enum column writing(const struct plain_memory *memory) {
+static enum call writing(const struct plain_memory *memory) {
     return plain_side(memory) == SB_SIDE_CPU ? MUTABLE_CPU : MUTABLE_GPU;
 }
 
@@ -629,7 +629,7 @@ static sb_status check_update(struct plain_blob *plain) {
     if (!plain_is_written(data))
         return SB_ERR_UNINITIALIZED;
     sb_status st = plain_check(data, writing(data));
-    enum column read = plain_side(data) == SB_SIDE_CPU ? CPU_DATA : GPU_DATA;
+    enum call read = plain_side(data) == SB_SIDE_CPU ? CPU_DATA : GPU_DATA;
     return st == SB_OK ? plain_check(plain_memory_of(plain, DIFF), read) : st;
 }
 
@@ -641,7 +641,7 @@ static void update(struct world *w, struct step *step) {
     if (!agree(w, step, "update", st, expected, &err) || plain->count == 0)
         return;
     struct plain_memory *data = plain->memory[DATA], *diff = plain->memory[DIFF];
-    enum column read = plain_side(data) == SB_SIDE_CPU ? CPU_DATA : GPU_DATA;
+    enum call read = plain_side(data) == SB_SIDE_CPU ? CPU_DATA : GPU_DATA;
     (void)plain_do(data, writing(data));
     (void)plain_do(diff, read);
     for (int64_t i = 0; i < plain->count; i++)

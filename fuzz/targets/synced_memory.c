@@ -1,7 +1,7 @@
 /* sb_mem: bytes drive calls on up to three memories of the simulated device,
    or of a host-only context, and faults of its operations and of the
    allocator. After every step heads, storage, bytes on both sides, loans and
-   counted work are held against the reference in support/table.c.
+   counted work are held against the reference in tests/support/state_table.c.
 
    A step in which nothing was made to fail is known exactly. One in which
    something was may fail, and then has changed nothing; work that was made to
@@ -9,7 +9,7 @@
 #include "kernel.h"
 #include "loan.h"
 #include "simulated.h"
-#include "table.h"
+#include "state_table.h"
 #include "trace.h"
 
 #include <string.h>
@@ -18,60 +18,6 @@
 #define BYTES_MAX KERNEL_BYTES_MAX
 #define STEPS_MAX 48
 #define OWNERS    3
-
-enum access { NO_POINTER, READS, MUTATES, OVERWRITES };
-
-enum call {
-    CALL_CPU_DATA,
-    CALL_MUTABLE_CPU,
-    CALL_OVERWRITE_CPU,
-    CALL_GPU_DATA,
-    CALL_GPU_DATA_ON,
-    CALL_MUTABLE_GPU,
-    CALL_MUTABLE_GPU_ON,
-    CALL_OVERWRITE_GPU,
-    CALL_OVERWRITE_GPU_ON,
-    CALL_SET_CPU,
-    CALL_SET_GPU,
-    CALL_PUSH,
-    CALL_PULL,
-    CALL_PREFETCH_CPU,
-    CALL_PREFETCH_GPU,
-    CALL_EVICT_CPU,
-    CALL_EVICT_GPU,
-    CALL_CLEAR,
-    CALL_SYNCHRONIZE,
-    CALLS
-};
-
-struct kind {
-    const char *name;
-    enum column column; /* COLUMNS: none, for synchronize */
-    bool queued;        /* takes a stream */
-    enum access access;
-};
-
-static const struct kind kinds[CALLS] = {
-    [CALL_CPU_DATA] = {"cpu_data", CPU_DATA, false, READS},
-    [CALL_MUTABLE_CPU] = {"mutable_cpu_data", MUTABLE_CPU, false, MUTATES},
-    [CALL_OVERWRITE_CPU] = {"overwrite_cpu", OVERWRITE_CPU, false, OVERWRITES},
-    [CALL_GPU_DATA] = {"gpu_data", GPU_DATA, false, READS},
-    [CALL_GPU_DATA_ON] = {"gpu_data_on", GPU_DATA, true, READS},
-    [CALL_MUTABLE_GPU] = {"mutable_gpu_data", MUTABLE_GPU, false, MUTATES},
-    [CALL_MUTABLE_GPU_ON] = {"mutable_gpu_data_on", MUTABLE_GPU, true, MUTATES},
-    [CALL_OVERWRITE_GPU] = {"overwrite_gpu", OVERWRITE_GPU, false, OVERWRITES},
-    [CALL_OVERWRITE_GPU_ON] = {"overwrite_gpu_on", OVERWRITE_GPU, true, OVERWRITES},
-    [CALL_SET_CPU] = {"set_cpu", SET_CPU, false, NO_POINTER},
-    [CALL_SET_GPU] = {"set_gpu", SET_GPU, false, NO_POINTER},
-    [CALL_PUSH] = {"async_gpu_push", ASYNC_PUSH, true, NO_POINTER},
-    [CALL_PULL] = {"async_cpu_pull", ASYNC_PULL, true, NO_POINTER},
-    [CALL_PREFETCH_CPU] = {"prefetch_cpu", CPU_DATA, true, NO_POINTER},
-    [CALL_PREFETCH_GPU] = {"prefetch_gpu", GPU_DATA, true, NO_POINTER},
-    [CALL_EVICT_CPU] = {"evict_cpu", EVICT_CPU, false, NO_POINTER},
-    [CALL_EVICT_GPU] = {"evict_gpu", EVICT_GPU, false, NO_POINTER},
-    [CALL_CLEAR] = {"clear", CLEAR, false, NO_POINTER},
-    [CALL_SYNCHRONIZE] = {"synchronize", COLUMNS, false, NO_POINTER},
-};
 
 /* Queued work that writes a side; if it fails, the head and the bytes go back. */
 struct pending {
@@ -103,7 +49,7 @@ struct world {
 
 struct request {
     enum call call;
-    const struct kind *kind;
+    const struct call_kind *kind;
     struct subject *subject;
     sb_stream stream;
     bool writes;  /* through a mutable pointer */
@@ -172,12 +118,12 @@ static bool legacy_is_busy(const struct world *w, const struct subject *s) {
 }
 
 static bool fills(const struct request *r) {
-    return r->kind->access == OVERWRITES || (r->kind->access == MUTATES && r->writes);
+    return r->kind->purpose == OVERWRITE || (r->kind->purpose == WRITE && r->writes);
 }
 
 static void use_host(struct world *w, const struct request *r, void *ptr) {
     struct subject *s = r->subject;
-    if (r->kind->access != OVERWRITES)
+    if (r->kind->purpose != OVERWRITE)
         compare(w, s, ptr, "on the host");
     if (fills(r)) {
         stamp(w, s->value);
@@ -189,7 +135,7 @@ static void use_host(struct world *w, const struct request *r, void *ptr) {
 static void use_device(struct world *w, const struct request *r, void *ptr) {
     struct subject *s = r->subject;
     size_t bytes = s->state.bytes;
-    bool looks = r->kind->access != OVERWRITES;
+    bool looks = r->kind->purpose != OVERWRITE;
     bool at_once = !r->kind->queued && !legacy_is_busy(w, s);
     unsigned char fill[BYTES_MAX];
     if (w->lost)
@@ -220,23 +166,17 @@ static void use_pointer(struct world *w, const struct request *r, const struct p
 
 /* --- what a call is to do ----------------------------------------------------------- */
 
-static bool is_about_device(enum column column) {
-    return column == GPU_DATA || column == MUTABLE_GPU || column == SET_GPU ||
-           column == OVERWRITE_GPU || column == ASYNC_PUSH || column == ASYNC_PULL;
-}
-
 /* A host side that is current needs no stream, and whether one that is on its way asks for it is
    left open. */
 static bool asks_stream(const struct request *r) {
-    return r->kind->queued &&
-           (r->kind->column != CPU_DATA || r->subject->state.head == SB_HEAD_AT_GPU);
+    return r->kind->queued && (r->call != PREFETCH_CPU || r->subject->state.head == SB_HEAD_AT_GPU);
 }
 
 /* The device has to be there for the call. */
 static bool needs_device(const struct request *r, const struct plan *plan) {
-    enum column column = r->kind->column;
-    return is_about_device(column) || asks_stream(r) || (plan->copies && r->subject->state.bytes) ||
-           (column == CLEAR && plan->side == SB_SIDE_GPU);
+    return call_is_about_device(r->call) || asks_stream(r) ||
+           (plan->copies && r->subject->state.bytes) ||
+           (r->call == CLEAR && plan->side == SB_SIDE_GPU);
 }
 
 static bool is_over_cap(const struct world *w, const struct subject *s, const struct plan *plan) {
@@ -249,9 +189,9 @@ static sb_status refusal(const struct world *w, const struct request *r, const s
     bool needs = needs_device(r, plan) && plan->status != SB_ERR_UNINITIALIZED;
     if (r->mistake && r->mistake != SB_ERR_WRONG_DEVICE)
         return r->mistake;
-    if ((needs || is_about_device(r->kind->column)) && w->sim.options.host_only)
+    if ((needs || call_is_about_device(r->call)) && w->sim.options.host_only)
         return SB_ERR_NO_DEVICE;
-    if ((needs || is_about_device(r->kind->column)) && w->lost)
+    if ((needs || call_is_about_device(r->call)) && w->lost)
         return SB_ERR_DEVICE_LOST;
     if (r->mistake || (asks_stream(r) && r->stream == UNKNOWN_STREAM))
         return SB_ERR_WRONG_DEVICE;
@@ -262,11 +202,9 @@ static sb_status refusal(const struct world *w, const struct request *r, const s
 
 static struct plan make_plan(const struct world *w, const struct request *r) {
     const struct subject *s = r->subject;
-    struct plan plan = {.head = s->state.head};
     if (!s->mem)
         return (struct plan){.status = SB_ERR_INVALID_ARGUMENT};
-    if (r->kind->column != COLUMNS)
-        plan = table_plan(&s->state, r->kind->column);
+    struct plan plan = table_plan(&s->state, r->call);
     plan.status = refusal(w, r, &plan);
     return plan;
 }
@@ -283,57 +221,10 @@ static int32_t kind_of_storage(const struct world *w, const struct subject *s, i
 
 /* --- the call ----------------------------------------------------------------------- */
 
-static sb_status call_for_pointer(const struct request *r, void **out, sb_error *err) {
-    sb_mem *mem = r->subject->mem;
-    const void **in = (const void **)out;
-    switch (r->call) {
-    case CALL_CPU_DATA:
-        return sb_mem_cpu_data(mem, in, err);
-    case CALL_MUTABLE_CPU:
-        return sb_mem_mutable_cpu_data(mem, out, err);
-    case CALL_OVERWRITE_CPU:
-        return sb_mem_overwrite_cpu(mem, out, err);
-    case CALL_GPU_DATA:
-        return sb_mem_gpu_data(mem, in, err);
-    case CALL_GPU_DATA_ON:
-        return sb_mem_gpu_data_on(mem, r->stream, in, err);
-    case CALL_MUTABLE_GPU:
-        return sb_mem_mutable_gpu_data(mem, out, err);
-    case CALL_MUTABLE_GPU_ON:
-        return sb_mem_mutable_gpu_data_on(mem, r->stream, out, err);
-    case CALL_OVERWRITE_GPU:
-        return sb_mem_overwrite_gpu(mem, out, err);
-    default:
-        return sb_mem_overwrite_gpu_on(mem, r->stream, out, err);
-    }
-}
-
 static sb_status call(const struct request *r, void **out, sb_error *err) {
-    sb_mem *mem = r->subject->mem;
-    switch (r->call) {
-    case CALL_SET_CPU:
-        return sb_mem_set_cpu(mem, r->ptr, r->bytes, r->flags, loan_deleter, r->loan, err);
-    case CALL_SET_GPU:
-        return sb_mem_set_gpu(mem, r->ptr, r->bytes, r->flags, loan_deleter, r->loan, err);
-    case CALL_PUSH:
-        return sb_mem_async_gpu_push(mem, r->stream, err);
-    case CALL_PULL:
-        return sb_mem_async_cpu_pull(mem, r->stream, err);
-    case CALL_PREFETCH_CPU:
-        return sb_mem_prefetch_cpu(mem, r->stream, err);
-    case CALL_PREFETCH_GPU:
-        return sb_mem_prefetch_gpu(mem, r->stream, err);
-    case CALL_EVICT_CPU:
-        return sb_mem_evict_cpu(mem, err);
-    case CALL_EVICT_GPU:
-        return sb_mem_evict_gpu(mem, err);
-    case CALL_CLEAR:
-        return sb_mem_clear(mem, err);
-    case CALL_SYNCHRONIZE:
-        return sb_mem_synchronize(mem, err);
-    default:
-        return call_for_pointer(r, out, err);
-    }
+    const struct call_arguments arguments = {r->stream, r->ptr,       r->bytes,
+                                             r->flags,  loan_deleter, r->loan};
+    return mem_call(r->subject->mem, r->call, &arguments, out, err);
 }
 
 /* --- what it did ---------------------------------------------------------------------- */
@@ -386,8 +277,7 @@ static void check_status(const struct world *w, const struct request *r, const s
 }
 
 static bool is_wait_for(const struct request *r, const struct plan *plan, int32_t side) {
-    if (r->kind->access == READS || r->call == CALL_PREFETCH_CPU || r->call == CALL_PREFETCH_GPU ||
-        r->call == CALL_PUSH || r->call == CALL_PULL)
+    if (r->kind->purpose == READ || r->kind->purpose == MOVE)
         return plan->copies || (side == plan->side && !r->kind->queued);
     return true;
 }
@@ -404,8 +294,8 @@ static void note_pending(const struct request *r, const struct plan *plan) {
                                            : SB_HEAD_AT_GPU;
         memcpy(s->pending.value, s->value, BYTES_MAX);
     }
-    bool writes = r->kind->access == MUTATES || r->kind->access == OVERWRITES;
-    bool asks_nothing = r->call == CALL_MUTABLE_CPU && s->state.head == SB_HEAD_AT_CPU;
+    bool writes = r->kind->purpose == WRITE || r->kind->purpose == OVERWRITE;
+    bool asks_nothing = r->call == MUTABLE_CPU && s->state.head == SB_HEAD_AT_CPU;
     if (r->kind->queued && device && (writes || plan->zeroes))
         s->queued_writer = true;
     else if ((writes && !asks_nothing) || plan->adopts)
@@ -423,12 +313,14 @@ static void succeed(struct world *w, const struct request *r, const struct plan 
         fresh.kind = sb_mem_storage(s->mem, SB_SIDE_CPU) == SB_STORAGE_PINNED ? SB_STORAGE_PINNED
                                                                               : SB_STORAGE_OWNED;
     note_pending(r, plan);
-    table_commit(&s->state, plan, fresh);
+    struct loan *ended = table_commit(&s->state, plan, fresh);
+    if (ended)
+        ended->due = true;
     if (plan->zeroes)
         memset(s->value, 0, BYTES_MAX);
     if (plan->adopts)
         memcpy(s->value, r->loan->before, s->state.bytes);
-    if (r->kind->access != NO_POINTER)
+    if (r->kind->gives_pointer)
         use_pointer(w, r, plan, out);
 }
 
@@ -447,7 +339,7 @@ static void accept_head(const struct request *r, const struct plan *plan,
         s->pending.side = -1;
     } else {
         int32_t spoiled = before == SB_HEAD_SYNCED ? SB_HEAD_AT_CPU : SB_HEAD_LOST;
-        fuzz_check(r->call == CALL_CLEAR && outcome->status == SB_ERR_DEVICE_LOST &&
+        fuzz_check(r->call == CLEAR && outcome->status == SB_ERR_DEVICE_LOST &&
                        plan->side == SB_SIDE_GPU && !plan->allocates && head == spoiled,
                    "%s failed (%s) and moved the head from %d to %d", r->kind->name,
                    sb_status_name(outcome->status), before, head);
@@ -478,7 +370,7 @@ static void run_call(struct world *w, struct request *r) {
     outcome.status = call(r, &out, &err);
     if (r->loan)
         r->loan->given = outcome.status == SB_OK;
-    if (r->call == CALL_CLEAR && outcome.status == SB_ERR_DEVICE_LOST)
+    if (r->call == CLEAR && outcome.status == SB_ERR_DEVICE_LOST)
         w->may_lose |= !outcome.exact || w->sim.fault.nth; /* it fails while it writes */
     outcome.strike = note_strike(w);
     outcome.exact &= !outcome.strike.device && !outcome.strike.allocator;
@@ -586,7 +478,7 @@ static void retain(struct subject *s) {
 static void draw_loan(struct world *w, struct request *r, uint32_t variant) {
     enum { GOOD = 10, SIZE, FLAG, MISSING, RANGE, HOST };
     struct subject *s = r->subject;
-    bool on_device = r->call == CALL_SET_GPU && !w->sim.options.host_only;
+    bool on_device = r->call == SET_GPU && !w->sim.options.host_only;
     unsigned char bytes[BYTES_MAX];
     stamp(w, bytes);
     r->bytes = s->state.bytes + (variant == SIZE);
@@ -613,14 +505,14 @@ static sb_stream draw_stream(const struct world *w, uint32_t choice) {
 
 static void step_call(struct world *w, enum call which, uint8_t how) {
     struct request r = {.call = which,
-                        .kind = &kinds[which],
+                        .kind = &call_kinds[which],
                         .subject = &w->subjects[(how & 3) % MEMORIES],
                         .stream = draw_stream(w, how >> 2 & 7),
                         .writes = how >> 5 & 1,
                         .by_work = how >> 6 & 1};
-    if (which == CALL_PREFETCH_CPU && r.subject->pending.side == SB_SIDE_CPU)
+    if (which == PREFETCH_CPU && r.subject->pending.side == SB_SIDE_CPU)
         r.stream = w->sim.streams[1];
-    if (which == CALL_SET_CPU || which == CALL_SET_GPU)
+    if (which == SET_CPU || which == SET_GPU)
         draw_loan(w, &r, tape_below(&w->tape, 16));
     run_call(w, &r);
 }
@@ -677,8 +569,8 @@ static void step_calm(struct world *w) {
         return;
     use_own_stream(w);
     for (int i = 0; i < 2 * MEMORIES; i++) {
-        struct request r = {.call = CALL_SYNCHRONIZE,
-                            .kind = &kinds[CALL_SYNCHRONIZE],
+        struct request r = {.call = SYNCHRONIZE,
+                            .kind = &call_kinds[SYNCHRONIZE],
                             .subject = &w->subjects[i % MEMORIES]};
         run_call(w, &r);
     }
@@ -705,7 +597,7 @@ static void step(struct world *w) {
         TRIM,
         STEPS
     };
-    static const uint8_t again[] = {CALL_CPU_DATA, CALL_GPU_DATA_ON, CALL_MUTABLE_GPU_ON};
+    static const uint8_t again[] = {CPU_DATA, GPU_DATA_ON, MUTABLE_GPU_ON};
     uint32_t which = tape_below(&w->tape, 32);
     uint8_t how = tape_byte(&w->tape);
     struct subject *s = &w->subjects[(how & 3) % MEMORIES];

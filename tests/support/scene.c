@@ -2,17 +2,6 @@
 
 #include <string.h>
 
-const char *const call_names[CALLS] = {"cpu_data",         "mutable_cpu_data",
-                                       "gpu_data",         "mutable_gpu_data",
-                                       "set_cpu",          "set_gpu",
-                                       "overwrite_cpu",    "overwrite_gpu",
-                                       "async_gpu_push",   "async_cpu_pull",
-                                       "evict_cpu",        "evict_gpu",
-                                       "prefetch_cpu",     "prefetch_gpu",
-                                       "gpu_data_on",      "mutable_gpu_data_on",
-                                       "overwrite_gpu_on", "clear",
-                                       "synchronize"};
-
 const struct start scene_starts[SCENE_STARTS] = {
     {SB_HEAD_UNINITIALIZED, SB_STORAGE_NONE, SB_STORAGE_NONE},
     {SB_HEAD_AT_CPU, SB_STORAGE_OWNED, SB_STORAGE_NONE},
@@ -29,40 +18,6 @@ const struct start scene_starts[SCENE_STARTS] = {
     {SB_HEAD_SYNCED, SB_STORAGE_BORROWED_READ_ONLY, SB_STORAGE_OWNED},
     {SB_HEAD_SYNCED, SB_STORAGE_OWNED, SB_STORAGE_BORROWED_READ_ONLY},
 };
-
-int32_t side_of(enum call call, int32_t head) {
-    switch (call) {
-    case CPU_DATA:
-    case MUTABLE_CPU:
-    case SET_CPU:
-    case OVERWRITE_CPU:
-    case ASYNC_PULL:
-    case EVICT_CPU:
-    case PREFETCH_CPU:
-        return SB_SIDE_CPU;
-    case CLEAR:
-        return head == SB_HEAD_AT_CPU ? SB_SIDE_CPU : SB_SIDE_GPU;
-    default:
-        return SB_SIDE_GPU;
-    }
-}
-
-bool gives_mutable(enum call call) {
-    return call == MUTABLE_CPU || call == MUTABLE_GPU || call == MUTABLE_GPU_ON;
-}
-
-bool gives_overwrite(enum call call) {
-    return call == OVERWRITE_CPU || call == OVERWRITE_GPU || call == OVERWRITE_GPU_ON;
-}
-
-bool gives_pointer(enum call call) {
-    return call <= MUTABLE_GPU || gives_mutable(call) || gives_overwrite(call) ||
-           call == GPU_DATA_ON;
-}
-
-bool borrows(int32_t kind) {
-    return kind == SB_STORAGE_BORROWED || kind == SB_STORAGE_BORROWED_READ_ONLY;
-}
 
 bool is_read_only(int32_t kind) {
     return kind == SB_STORAGE_BORROWED_READ_ONLY;
@@ -87,7 +42,7 @@ static void give_cpu(struct scene *scene, int32_t kind, int fill) {
     void *ptr;
     if (kind == SB_STORAGE_NONE)
         return;
-    if (borrows(kind)) {
+    if (table_is_borrowed(kind)) {
         scene->cpu = lend_host(scene->bytes, fill);
         assert_ok(sb_mem_set_cpu(scene->mem, scene->cpu.ptr, scene->bytes,
                                  is_read_only(kind) ? SB_READ_ONLY : 0, lent_deleter, &scene->cpu,
@@ -103,7 +58,7 @@ static void give_gpu(struct scene *scene, int32_t kind, int fill) {
     void *ptr;
     if (kind == SB_STORAGE_NONE)
         return;
-    if (borrows(kind)) {
+    if (table_is_borrowed(kind)) {
         scene->gpu = lend_device(scene->rig.context, scene->bytes, fill);
         assert_ok(sb_mem_set_gpu(scene->mem, scene->gpu.ptr, scene->bytes,
                                  is_read_only(kind) ? SB_READ_ONLY : 0, lent_deleter, &scene->gpu,
@@ -211,48 +166,7 @@ void scene_lend_extra(struct scene *scene, enum call call) {
 
 sb_status scene_call(struct scene *scene, enum call call, sb_stream stream, void **out,
                      sb_error *err) {
-    sb_mem *mem = scene->mem;
-    const void **in = (const void **)out;
-    switch (call) {
-    case CPU_DATA:
-        return sb_mem_cpu_data(mem, in, err);
-    case MUTABLE_CPU:
-        return sb_mem_mutable_cpu_data(mem, out, err);
-    case GPU_DATA:
-        return sb_mem_gpu_data(mem, in, err);
-    case MUTABLE_GPU:
-        return sb_mem_mutable_gpu_data(mem, out, err);
-    case SET_CPU:
-        return sb_mem_set_cpu(mem, scene->extra.ptr, scene->bytes, 0, lent_deleter, &scene->extra,
-                              err);
-    case SET_GPU:
-        return sb_mem_set_gpu(mem, scene->extra.ptr, scene->bytes, 0, lent_deleter, &scene->extra,
-                              err);
-    case OVERWRITE_CPU:
-        return sb_mem_overwrite_cpu(mem, out, err);
-    case OVERWRITE_GPU:
-        return sb_mem_overwrite_gpu(mem, out, err);
-    case ASYNC_PUSH:
-        return sb_mem_async_gpu_push(mem, stream, err);
-    case ASYNC_PULL:
-        return sb_mem_async_cpu_pull(mem, stream, err);
-    case EVICT_CPU:
-        return sb_mem_evict_cpu(mem, err);
-    case EVICT_GPU:
-        return sb_mem_evict_gpu(mem, err);
-    case PREFETCH_CPU:
-        return sb_mem_prefetch_cpu(mem, stream, err);
-    case PREFETCH_GPU:
-        return sb_mem_prefetch_gpu(mem, stream, err);
-    case GPU_DATA_ON:
-        return sb_mem_gpu_data_on(mem, stream, in, err);
-    case MUTABLE_GPU_ON:
-        return sb_mem_mutable_gpu_data_on(mem, stream, out, err);
-    case OVERWRITE_GPU_ON:
-        return sb_mem_overwrite_gpu_on(mem, stream, out, err);
-    case CLEAR:
-        return sb_mem_clear(mem, err);
-    default:
-        return sb_mem_synchronize(mem, err);
-    }
+    const struct call_arguments arguments = {stream, scene->extra.ptr, scene->bytes,
+                                             0,      lent_deleter,     &scene->extra};
+    return mem_call(scene->mem, call, &arguments, out, err);
 }

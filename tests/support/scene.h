@@ -4,42 +4,12 @@
 #define SB_TESTS_SCENE_H
 
 #include "rig.h"
+#include "state_table.h"
 
 /* What fills memories. */
 #define CURRENT 0x11 /* the bytes that the head promises */
 #define STALE   0x22 /* what a side holds that is not current */
 #define LENT    0x33 /* what is lent by the call under test */
-
-enum call {
-    CPU_DATA,
-    MUTABLE_CPU,
-    GPU_DATA,
-    MUTABLE_GPU,
-    SET_CPU,
-    SET_GPU,
-    OVERWRITE_CPU,
-    OVERWRITE_GPU,
-    ASYNC_PUSH,
-    ASYNC_PULL,
-    EVICT_CPU,
-    EVICT_GPU,
-    PREFETCH_CPU,
-    PREFETCH_GPU,
-    GPU_DATA_ON,
-    MUTABLE_GPU_ON,
-    OVERWRITE_GPU_ON,
-    CLEAR,
-    SYNCHRONIZE,
-    CALLS
-};
-
-extern const char *const call_names[CALLS];
-
-/* The side that a call is about; CLEAR's is the head's. */
-int32_t side_of(enum call call, int32_t head);
-bool gives_mutable(enum call call);
-bool gives_overwrite(enum call call);
-bool gives_pointer(enum call call);
 
 struct start {
     int32_t head, cpu, gpu; /* SB_HEAD_*, SB_STORAGE_* twice */
@@ -57,7 +27,6 @@ struct scene {
     void *cpu_ptr, *gpu_ptr;     /* of sides whose pointer is known without a call */
 };
 
-bool borrows(int32_t kind);
 bool is_read_only(int32_t kind);
 /* A head needs storage behind it; a read-only side cannot have been copied to. */
 bool is_reachable(const struct start *start);

@@ -1,48 +1,33 @@
 /* The state table of SyncedMemory on a device: every state that can be reached
-   and, from each, every call, held against the reference in fuzz/support/table.c. */
+   and, from each, every call, held against the reference in tests/support/state_table.c. */
 #include "gpu.h"
-#include "loan.h"
-#include "table.h"
+#include "state_table.h"
 
 #include <stdio.h>
 #include <string.h>
 
-/* --- the calls ---------------------------------------------------------------------------------
- */
-
-enum access { NO_POINTER, READS, WRITES, OVERWRITES };
-
 struct move {
-    const char *name;
-    enum column column;
-    enum access access;
-    bool on_stream, read_only;
+    enum call call;
+    bool read_only;
 };
 
-static const struct move moves[] = {
-    {"cpu_data", CPU_DATA, READS, false, false},
-    {"mutable_cpu_data", MUTABLE_CPU, WRITES, false, false},
-    {"overwrite_cpu", OVERWRITE_CPU, OVERWRITES, false, false},
-    {"gpu_data", GPU_DATA, READS, false, false},
-    {"gpu_data_on", GPU_DATA, READS, true, false},
-    {"mutable_gpu_data", MUTABLE_GPU, WRITES, false, false},
-    {"mutable_gpu_data_on", MUTABLE_GPU, WRITES, true, false},
-    {"overwrite_gpu", OVERWRITE_GPU, OVERWRITES, false, false},
-    {"overwrite_gpu_on", OVERWRITE_GPU, OVERWRITES, true, false},
-    {"set_cpu", SET_CPU, NO_POINTER, false, false},
-    {"set_cpu, read-only", SET_CPU, NO_POINTER, false, true},
-    {"set_gpu", SET_GPU, NO_POINTER, false, false},
-    {"set_gpu, read-only", SET_GPU, NO_POINTER, false, true},
-    {"async_gpu_push", ASYNC_PUSH, NO_POINTER, true, false},
-    {"async_cpu_pull", ASYNC_PULL, NO_POINTER, true, false},
-    {"prefetch_cpu", CPU_DATA, NO_POINTER, true, false},
-    {"prefetch_gpu", GPU_DATA, NO_POINTER, true, false},
-    {"evict_cpu", EVICT_CPU, NO_POINTER, false, false},
-    {"evict_gpu", EVICT_GPU, NO_POINTER, false, false},
-    {"clear", CLEAR, NO_POINTER, false, false},
-};
+enum { MOVES = CALLS + 2, LONGEST = 8 };
 
-enum { MOVES = sizeof moves / sizeof moves[0], LONGEST = 8 };
+/* Each call; then the two that lend, read-only. */
+static struct move move_of(int i) {
+    static const enum call again[] = {SET_CPU, SET_GPU};
+    return i < CALLS ? (struct move){(enum call)i, false} : (struct move){again[i - CALLS], true};
+}
+
+struct loan {
+    sb_context *device; /* NULL: host memory */
+    void *ptr;
+    size_t bytes;
+    bool read_only;
+    bool due; /* the reference says that it has ended */
+    bool ended;
+    int value; /* of its bytes when it was lent */
+};
 
 /* --- one run -----------------------------------------------------------------------------------
  */
@@ -66,11 +51,11 @@ static void end_loan(void *user, void *ptr) {
 static struct loan *lend(struct run *run, const struct move *move) {
     struct loan *loan = &run->loans[run->loan_count++];
     size_t bytes = run->state.bytes;
-    bool on_host = move->column == SET_CPU;
+    bool on_host = move->call == SET_CPU;
     *loan = (struct loan){.bytes = bytes,
                           .device = on_host ? NULL : run->stage->context,
                           .read_only = move->read_only};
-    run->value = run->next_value++;
+    run->value = loan->value = run->next_value++;
     if (on_host) {
         assert_int_equal(posix_memalign(&loan->ptr, 64, bytes), 0);
         memset(loan->ptr, run->value, bytes);
@@ -90,64 +75,23 @@ static void return_loan(const struct stage *stage, struct loan *loan) {
         free(loan->ptr);
 }
 
-static sb_status call_for_pointer(struct run *run, const struct move *move, void **out,
-                                  sb_error *err) {
-    sb_stream s = (sb_stream)run->stage->stream;
-    const void **in = (const void **)out;
-    switch (move->column) {
-    case CPU_DATA:
-        return sb_mem_cpu_data(run->mem, in, err);
-    case MUTABLE_CPU:
-        return sb_mem_mutable_cpu_data(run->mem, out, err);
-    case OVERWRITE_CPU:
-        return sb_mem_overwrite_cpu(run->mem, out, err);
-    case GPU_DATA:
-        return move->on_stream ? sb_mem_gpu_data_on(run->mem, s, in, err)
-                               : sb_mem_gpu_data(run->mem, in, err);
-    case MUTABLE_GPU:
-        return move->on_stream ? sb_mem_mutable_gpu_data_on(run->mem, s, out, err)
-                               : sb_mem_mutable_gpu_data(run->mem, out, err);
-    default:
-        return move->on_stream ? sb_mem_overwrite_gpu_on(run->mem, s, out, err)
-                               : sb_mem_overwrite_gpu(run->mem, out, err);
-    }
-}
-
-static sb_status call(struct run *run, const struct move *move, struct loan *loan, void **out,
-                      sb_error *err) {
-    sb_stream s = (sb_stream)run->stage->stream;
-    uint32_t flags = move->read_only ? SB_READ_ONLY : 0;
-    if (move->access != NO_POINTER)
-        return call_for_pointer(run, move, out, err);
-    switch (move->column) {
-    case SET_CPU:
-        return sb_mem_set_cpu(run->mem, loan->ptr, loan->bytes, flags, end_loan, loan, err);
-    case SET_GPU:
-        return sb_mem_set_gpu(run->mem, loan->ptr, loan->bytes, flags, end_loan, loan, err);
-    case ASYNC_PUSH:
-        return sb_mem_async_gpu_push(run->mem, s, err);
-    case ASYNC_PULL:
-        return sb_mem_async_cpu_pull(run->mem, s, err);
-    case CPU_DATA:
-        return sb_mem_prefetch_cpu(run->mem, s, err);
-    case GPU_DATA:
-        return sb_mem_prefetch_gpu(run->mem, s, err);
-    case EVICT_CPU:
-        return sb_mem_evict_cpu(run->mem, err);
-    case EVICT_GPU:
-        return sb_mem_evict_gpu(run->mem, err);
-    default:
-        return sb_mem_clear(run->mem, err);
-    }
+static sb_status make_call(struct run *run, const struct move *move, struct loan *loan, void **out,
+                           sb_error *err) {
+    struct call_arguments arguments = {.stream = (sb_stream)run->stage->stream};
+    if (loan)
+        arguments = (struct call_arguments){
+            NULL, loan->ptr, loan->bytes, move->read_only ? SB_READ_ONLY : 0, end_loan, loan};
+    return mem_call(run->mem, move->call, &arguments, out, err);
 }
 
 /* As who called does: the named stream, or the legacy default one, works on the device. */
 static void use_pointer(struct run *run, const struct move *move, int32_t side, void *ptr) {
+    const struct call_kind *kind = &call_kinds[move->call];
     size_t bytes = run->state.bytes;
-    sb__cu_stream stream = move->on_stream ? run->stage->stream : NULL;
-    if (move->access == WRITES && side == SB_SIDE_CPU)
+    sb__cu_stream stream = kind->queued ? run->stage->stream : NULL;
+    if (kind->purpose == WRITE && side == SB_SIDE_CPU)
         assert_true(bytes_are(ptr, bytes, run->value));
-    if (move->access == READS || move->access == NO_POINTER)
+    if (kind->purpose != WRITE && kind->purpose != OVERWRITE)
         return;
     run->value = run->next_value++;
     if (side == SB_SIDE_CPU)
@@ -159,9 +103,10 @@ static void use_pointer(struct run *run, const struct move *move, int32_t side, 
 /* A device pointer for writing shows what was there. */
 static void look_before_writing(struct run *run, const struct move *move, int32_t side,
                                 const void *ptr) {
-    if (move->access != WRITES || side != SB_SIDE_GPU)
+    const struct call_kind *kind = &call_kinds[move->call];
+    if (kind->purpose != WRITE || side != SB_SIDE_GPU)
         return;
-    if (move->on_stream)
+    if (kind->queued)
         stream_wait(run->stage, run->stage->stream);
     assert_true(device_holds(run->stage, ptr, run->state.bytes, run->value));
 }
@@ -206,9 +151,8 @@ static void check_bytes(const struct run *run) {
     for (int i = 0; i < run->loan_count; i++) {
         const struct loan *loan = &run->loans[i];
         if (loan->read_only)
-            assert_true(loan->device
-                            ? device_holds(run->stage, loan->ptr, loan->bytes, loan->before[0])
-                            : bytes_are(loan->ptr, loan->bytes, loan->before[0]));
+            assert_true(loan->device ? device_holds(run->stage, loan->ptr, loan->bytes, loan->value)
+                                     : bytes_are(loan->ptr, loan->bytes, loan->value));
     }
 }
 
@@ -222,24 +166,21 @@ static struct side fresh_side(const struct plan *plan, struct loan *loan) {
 }
 
 static void do_move(struct run *run, const struct move *move) {
-    static unsigned char values[256][1];
-    struct plan plan = table_plan(&run->state, move->column);
+    struct plan plan = table_plan(&run->state, move->call);
     struct loan *loan = plan.adopts ? lend(run, move) : NULL;
     struct copies before = copies_so_far(run->stage->context);
     sb_error err;
     void *out = NULL;
-    if (loan) {
-        values[run->value][0] = (unsigned char)run->value;
-        loan->before = values[run->value];
-    }
-    assert_status(plan.status, call(run, move, loan, &out, &err));
+    assert_status(plan.status, make_call(run, move, loan, &out, &err));
     struct copies since = copies_since(run->stage->context, &before);
     struct copies expected = expected_copies(&plan, run->state.bytes);
     assert_memory_equal(&since, &expected, sizeof since);
     if (plan.status == SB_OK) {
         if (plan.zeroes)
             run->value = 0;
-        table_commit(&run->state, &plan, fresh_side(&plan, loan));
+        struct loan *ended = table_commit(&run->state, &plan, fresh_side(&plan, loan));
+        if (ended)
+            ended->due = true;
         look_before_writing(run, move, plan.side, out);
         use_pointer(run, move, plan.side, out);
     }
@@ -250,8 +191,10 @@ static void do_move(struct run *run, const struct move *move) {
 static void run_path(struct stage *stage, size_t bytes, const int *path, int length) {
     struct run run = {.stage = stage, .mem = mem_make(stage->context, bytes), .next_value = 1};
     run.state.bytes = bytes;
-    for (int i = 0; i < length; i++)
-        do_move(&run, &moves[path[i]]);
+    for (int i = 0; i < length; i++) {
+        struct move move = move_of(path[i]);
+        do_move(&run, &move);
+    }
     sb_mem_release(run.mem);
     for (int i = 0; i < run.loan_count; i++)
         return_loan(stage, &run.loans[i]);
@@ -281,10 +224,10 @@ static bool is_known(const struct memory_state *state, int count) {
 static struct memory_state after(const struct memory_state *state, const struct move *move) {
     static struct loan loan;
     struct memory_state next = *state;
-    struct plan plan = table_plan(state, move->column);
+    struct plan plan = table_plan(state, move->call);
     loan.read_only = move->read_only;
     if (plan.status == SB_OK)
-        table_commit(&next, &plan, fresh_side(&plan, &loan));
+        (void)table_commit(&next, &plan, fresh_side(&plan, &loan));
     return next;
 }
 
@@ -294,7 +237,8 @@ static int find_states(void) {
     nodes[0] = (struct node){.length = 0};
     for (int n = 0; n < count; n++)
         for (int m = 0; m < MOVES; m++) {
-            struct memory_state next = after(&nodes[n].state, &moves[m]);
+            struct move move = move_of(m);
+            struct memory_state next = after(&nodes[n].state, &move);
             if (is_known(&next, count))
                 continue;
             assert_true(count < STATES_MAX && nodes[n].length + 1 < LONGEST);
@@ -338,7 +282,7 @@ static void so_with_buffers_that_the_cache_keeps(void **state) {
 static void caffes_sequence_copies_four_times(void **state) {
     (void)state;
     static const struct {
-        enum column column;
+        enum call call;
         int uploads, downloads;
     } steps[] = {{GPU_DATA, 1, 0},    {CPU_DATA, 0, 0},    {MUTABLE_GPU, 0, 0},
                  {MUTABLE_GPU, 0, 0}, {CPU_DATA, 0, 1},    {GPU_DATA, 0, 0},
@@ -349,11 +293,11 @@ static void caffes_sequence_copies_four_times(void **state) {
     struct run run = {.stage = &stage, .mem = mem_on_host(stage.context, bytes, 7)};
     struct copies start = copies_so_far(stage.context);
     for (size_t i = 0; i < sizeof steps / sizeof steps[0]; i++) {
-        struct move move = {"", steps[i].column, READS, false, false};
+        struct move move = {steps[i].call, false};
         struct copies before = copies_so_far(stage.context);
         sb_error err;
         void *out;
-        assert_ok(call_for_pointer(&run, &move, &out, &err));
+        assert_ok(make_call(&run, &move, NULL, &out, &err));
         assert_transfers(stage.context, &before, steps[i].uploads, steps[i].downloads, bytes);
     }
     assert_transfers(stage.context, &start, 2, 2, bytes);

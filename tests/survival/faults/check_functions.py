@@ -23,10 +23,11 @@ def listed():
 
 
 def calls(program):
-    """The words of a test's source; a memory's calls are made in tests/support/scene.c."""
-    paths = [HERE / f"test_{program}.c", HERE.parents[1] / "support" / "scene.c"]
-    return {word for path in paths[:2 if program == "mem_faults" else 1]
-            for word in re.findall(r"\bsb_\w+", path.read_text())}
+    """The words of a test's source, and of what makes calls by number where it includes that."""
+    text = (HERE / f"test_{program}.c").read_text()
+    if re.search(r'"(mem_calls|scene)\.h"', text):
+        text += (HERE.parents[1] / "support" / "mem_calls.c").read_text()
+    return set(re.findall(r"\bsb_\w+", text))
 
 
 def problems():

@@ -29,7 +29,7 @@ static void blame(const struct trial *t, const char *what) {
     fail_with("%s%s, host %s, device %s, schedule %d: %s with %s %d failing: %s",
               head_name(t->given.start.head), t->given.pending ? " and pending" : "",
               storage_name(t->given.start.cpu), storage_name(t->given.start.gpu), t->given.schedule,
-              call_names[t->call], fault_name(t->fault), (int)t->nth, what);
+              call_kinds[t->call].name, fault_name(t->fault), (int)t->nth, what);
 }
 
 #define demand(t, condition)                                                                       \
@@ -90,17 +90,12 @@ static bool reads_right(struct trial *t, int32_t side, int fill) {
                                : device_bytes_are(t->scene.rig.context, ptr, BYTES, fill);
 }
 
-static bool claims(int32_t head, int32_t side) {
-    return head == SB_HEAD_SYNCED ||
-           head == (side == SB_SIDE_CPU ? SB_HEAD_AT_CPU : SB_HEAD_AT_GPU);
-}
-
 /* Bytes of every side that the head promises are `fill`; reading does not move the head. */
 static void check_current(struct trial *t, int32_t head, int fill, bool same_storage) {
     if (head == SB_HEAD_UNINITIALIZED || fill < 0)
         return;
     for (int32_t side = 0; side < 2; side++) {
-        if (!claims(head, side))
+        if (!table_is_current(head, side))
             continue;
         const void *ptr = NULL;
         sb_error err;
@@ -110,7 +105,7 @@ static void check_current(struct trial *t, int32_t head, int fill, bool same_sto
             blame(t, err.message);
         demand(t, reads_right(t, side, fill));
         void *known = side == SB_SIDE_CPU ? t->scene.cpu_ptr : t->scene.gpu_ptr;
-        if (known && same_storage && claims(t->given.start.head, side))
+        if (known && same_storage && table_is_current(t->given.start.head, side))
             demand(t, ptr == known);
     }
     demand(t, sb_mem_head(t->scene.mem) == head);
@@ -129,7 +124,7 @@ static int fill_after(const struct given *given, enum call call) {
     bool untouched = given->start.head == SB_HEAD_UNINITIALIZED;
     if (call == SET_CPU || call == SET_GPU)
         return LENT;
-    if (gives_overwrite(call))
+    if (call_kinds[call].purpose == OVERWRITE)
         return -1;
     return call == CLEAR || untouched ? 0 : CURRENT;
 }
@@ -182,7 +177,7 @@ static void check_lost(struct trial *t) {
     const void *ptr;
     demand(t, sb_context_device_status(t->scene.rig.context) == SB_ERR_DEVICE_LOST);
     demand(t, head_explains(t, head));
-    if (claims(head, SB_SIDE_CPU) && !t->given.pending)
+    if (table_is_current(head, SB_SIDE_CPU) && !t->given.pending)
         demand(t, reads_right(t, SB_SIDE_CPU, CURRENT));
     demand(t, sb_mem_gpu_data(t->scene.mem, &ptr, NULL) == SB_ERR_DEVICE_LOST);
 }
@@ -190,7 +185,7 @@ static void check_lost(struct trial *t) {
 static void check_failed(struct trial *t, sb_status status, const sb_error *err, const void *out,
                          const struct outcome *o) {
     bool in_place = writes_in_place(t);
-    support_check_status(status, status, err, call_names[t->call], __FILE__, __LINE__);
+    support_check_status(status, status, err, call_kinds[t->call].name, __FILE__, __LINE__);
     if (!fault_explains(t->fault, status, in_place))
         blame(t, sb_status_name(status));
     demand(t, out == NULL);
@@ -225,7 +220,7 @@ static void check_told(struct trial *t, const struct outcome *o) {
     for (int round = 0; round < 3; round++) {
         int32_t head = sb_mem_head(t->scene.mem);
         for (int32_t side = 0; side < 2; side++)
-            if (claims(head, side) || head == SB_HEAD_SYNCED)
+            if (table_is_current(head, side) || head == SB_HEAD_SYNCED)
                 demand(t, reads_right(t, side, fill));
     }
 }

@@ -493,7 +493,7 @@ static void trial_close(struct trial *t) {
                       "times%s",
                       head_name(t->start->head), storage_name(t->start->cpu),
                       storage_name(t->start->gpu), t->pending ? ", pending" : "",
-                      call_names[t->call], (int)t->nth, (int)t->nth + t->times - 1, i,
+                      call_kinds[t->call].name, (int)t->nth, (int)t->nth + t->times - 1, i,
                       all[i]->deleted, lent_holds(all[i], TAKEN) ? "" : " and written later");
         lent_free(all[i]);
     }

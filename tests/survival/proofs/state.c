@@ -6,17 +6,23 @@
 
 #include "memory/state.c"
 
-#include "state_rules.h"
+#include "state_library.h"
+
+#include "mem_calls.c"
+#include "state_table.c"
 
 int main(void) {
     const int32_t head = any_i32();
-    const uint32_t call = any_u32();
+    const uint32_t number = any_u32();
     const state_newest newest = any_u32();
-    assume(head >= SB_HEAD_UNINITIALIZED && head <= SB_HEAD_LOST && call < SB__CALLS);
+    assume(head >= SB_HEAD_UNINITIALIZED && head <= SB_HEAD_LOST && number < SB__CALLS);
     assume(newest == state_said(head));
-    const struct sb__cell cell = sb__state(head, call);
-    claim(state_accepts(head, call, cell));
-    const state_newest after = state_after(newest, call, cell.work);
+    const struct sb__cell cell = sb__state(head, number);
+    const enum call call = calls_of_library[number];
+    const struct state_cell expected = state_cell(head, call);
+    claim(cell.work <= SB__REFUSE && works_of_library[cell.work] == expected.work);
+    claim(cell.head == expected.head);
+    const state_newest after = state_after(newest, call, works_of_library[cell.work]);
     claim(after == state_said(cell.head));
-    claim(newest == STATE_NOBODY || after != STATE_NOBODY);
+    claim(newest == NOBODY || after != NOBODY);
 }

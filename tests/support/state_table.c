@@ -1,0 +1,124 @@
+#include "state_table.h"
+
+/* --- cells ----------------------------------------------------------------------------------- */
+
+static state_newest side_of(enum call call) {
+    return call_kinds[call].side == SB_SIDE_CPU ? HOST : DEVICE;
+}
+
+state_newest state_said(int32_t head) {
+    return head == SB_HEAD_AT_CPU   ? HOST
+           : head == SB_HEAD_AT_GPU ? DEVICE
+           : head == SB_HEAD_SYNCED ? BOTH_SIDES
+                                    : NOBODY;
+}
+
+state_newest state_after(state_newest newest, enum call call, enum work work) {
+    const state_newest side = side_of(call);
+    const enum purpose purpose = call_kinds[call].purpose;
+    if (work == REFUSE)
+        return newest;
+    if (work == COPY) /* what the other side has, be it newest or not */
+        newest = newest & ~side ? newest | side : NOBODY;
+    else if (work == ZERO)
+        newest = newest == NOBODY ? side : newest & ~side;
+    else if (work != NOTHING)
+        newest &= ~side;
+    /* The caller's bytes, or what he is about to write, are the newest from now on. */
+    if ((purpose == SET && work == ADOPT) || purpose == OVERWRITE)
+        return side;
+    return purpose == WRITE ? newest & side : newest;
+}
+
+static enum work work_needed(int32_t head, enum call call) {
+    const state_newest newest = state_said(head);
+    const bool is_there = newest & side_of(call), is_new = head == SB_HEAD_UNINITIALIZED;
+    switch (call_kinds[call].purpose) {
+    case SET:
+        return ADOPT;
+    case OVERWRITE:
+        return is_there ? NOTHING : ALLOC;
+    case EVICT: /* never the only newest bytes */
+        return head == SB_HEAD_LOST || newest == side_of(call) ? REFUSE : FREE;
+    case MOVE: /* from the other side, which has to hold them */
+        return newest == BOTH_SIDES ? NOTHING : newest == NOBODY || is_there ? REFUSE : COPY;
+    default:
+        return head == SB_HEAD_LOST ? REFUSE : is_new ? ZERO : is_there ? NOTHING : COPY;
+    }
+}
+
+struct state_cell state_cell(int32_t head, enum call call) {
+    static const int32_t heads[] = {
+        [HOST] = SB_HEAD_AT_CPU, [DEVICE] = SB_HEAD_AT_GPU, [BOTH_SIDES] = SB_HEAD_SYNCED};
+    const enum work work = work_needed(head, call);
+    const state_newest after = state_after(state_said(head), call, work);
+    return (struct state_cell){work, after == NOBODY ? head : heads[after]};
+}
+
+/* --- plans ----------------------------------------------------------------------------------- */
+
+bool table_is_current(int32_t head, int32_t side) {
+    return state_said(head) & (side == SB_SIDE_CPU ? HOST : DEVICE);
+}
+
+bool table_is_borrowed(int32_t kind) {
+    return kind == SB_STORAGE_BORROWED || kind == SB_STORAGE_BORROWED_READ_ONLY;
+}
+
+/* Whoever gets a pointer for writing, and every copy, needs storage that may be written. */
+static bool needs_writable(enum purpose purpose, enum work work) {
+    return work == ZERO || work == COPY || work == ALLOC || purpose == WRITE ||
+           purpose == OVERWRITE;
+}
+
+static struct plan plan_cell(const struct memory_state *state, enum call call) {
+    struct state_cell cell = state_cell(state->head, call);
+    enum purpose purpose = call_kinds[call].purpose;
+    struct plan plan = {.head = cell.head, .side = call_kinds[call].side};
+    const struct side *now = &state->side[plan.side];
+    bool read_only = now->kind == SB_STORAGE_BORROWED_READ_ONLY;
+    if (cell.work == REFUSE) {
+        bool has_bytes = state_said(state->head) != NOBODY; /* but on the wrong side */
+        plan.status = has_bytes ? SB_ERR_INVALID_ARGUMENT : SB_ERR_UNINITIALIZED;
+        return plan;
+    }
+    plan.zeroes = cell.work == ZERO;
+    plan.copies = cell.work == COPY;
+    plan.adopts = cell.work == ADOPT;
+    if (needs_writable(purpose, cell.work)) {
+        plan.allocates = read_only || now->kind == SB_STORAGE_NONE;
+        plan.moves = read_only && cell.work == NOTHING && purpose != OVERWRITE;
+    }
+    plan.drops =
+        now->kind != SB_STORAGE_NONE && (cell.work == ADOPT || cell.work == FREE || plan.allocates);
+    return plan;
+}
+
+/* An overwrite on the head's side, then zeros. */
+static struct plan plan_clear(const struct memory_state *state) {
+    if (state->head == SB_HEAD_UNINITIALIZED)
+        return (struct plan){.head = state->head, .side = SB_SIDE_CPU};
+    if (state->head == SB_HEAD_LOST)
+        return (struct plan){.status = SB_ERR_UNINITIALIZED, .head = state->head};
+    struct plan plan =
+        plan_cell(state, state->head == SB_HEAD_AT_CPU ? OVERWRITE_CPU : OVERWRITE_GPU);
+    plan.zeroes = true;
+    return plan;
+}
+
+struct plan table_plan(const struct memory_state *state, enum call call) {
+    if (call == SYNCHRONIZE)
+        return (struct plan){.head = state->head};
+    return call == CLEAR ? plan_clear(state) : plan_cell(state, call);
+}
+
+struct loan *table_commit(struct memory_state *state, const struct plan *plan, struct side fresh) {
+    struct side *side = &state->side[plan->side];
+    struct loan *ended = plan->drops ? side->loan : NULL;
+    if (plan->allocates || plan->adopts)
+        *side = fresh;
+    else if (plan->drops)
+        *side = (struct side){SB_STORAGE_NONE, NULL};
+    state->head = plan->head;
+    return ended;
+}
