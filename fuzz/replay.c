@@ -1,5 +1,5 @@
-/* Runs a harness over files, without a fuzzer: every argument is an input or a
-   folder of inputs. */
+/* Runs a harness without a fuzzer: every argument is an input, a folder of
+   inputs, or a number of random inputs. */
 #include "fuzz.h"
 
 #include <dirent.h>
@@ -56,16 +56,41 @@ static size_t replay_folder(const char *path) {
     return (size_t)count;
 }
 
+/* splitmix64: the same inputs everywhere. */
+static uint8_t draw(uint64_t *state) {
+    uint64_t z = *state += UINT64_C(0x9e3779b97f4a7c15);
+    z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+    return (uint8_t)((z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb) >> 56);
+}
+
+/* Bytes choose what a harness does next: a random walk for each seed. */
+static size_t replay_random(size_t count) {
+    uint8_t bytes[160];
+    for (uint64_t seed = 1; seed <= count; seed++) {
+        uint64_t state = seed;
+        for (size_t i = 0; i < sizeof bytes; i++)
+            bytes[i] = draw(&state);
+        if (getenv("SYNCBLOB_REPLAY_VERBOSE"))
+            (void)fprintf(stderr, "seed %llu\n", (unsigned long long)seed);
+        (void)LLVMFuzzerTestOneInput(bytes, sizeof bytes);
+    }
+    return count;
+}
+
 int main(int argc, char **argv) {
     size_t inputs = 0;
     for (int i = 1; i < argc; i++) {
         struct stat info;
+        if (strspn(argv[i], "0123456789") == strlen(argv[i])) {
+            inputs += replay_random((size_t)strtoul(argv[i], NULL, 10));
+            continue;
+        }
         if (stat(argv[i], &info) != 0)
             die(argv[i], "does not exist");
         inputs += S_ISDIR(info.st_mode) ? replay_folder(argv[i]) : replay_file(argv[i]);
     }
     if (inputs == 0) {
-        (void)fprintf(stderr, "usage: %s FILE|FOLDER...\n", argv[0]);
+        (void)fprintf(stderr, "usage: %s FILE|FOLDER|NUMBER...\n", argv[0]);
         return 2;
     }
     printf("%zu inputs, no promise broken\n", inputs);

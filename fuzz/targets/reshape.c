@@ -405,30 +405,6 @@ static void copy_from(struct world *w, struct step *step) {
 
 /* --- bytes --------------------------------------------------------------------------------- */
 
-static sb_status get_bytes(const struct step *step, enum call call, void **out, sb_error *err) {
-    sb_blob *blob = step->pair->blob;
-    const void **in = (const void **)out;
-    bool data = step->which == DATA;
-    switch (call) {
-    case CPU_DATA:
-        return data ? sb_blob_cpu_data(blob, in, err) : sb_blob_cpu_diff(blob, in, err);
-    case MUTABLE_CPU:
-        return data ? sb_blob_mutable_cpu_data(blob, out, err)
-                    : sb_blob_mutable_cpu_diff(blob, out, err);
-    case OVERWRITE_CPU:
-        return data ? sb_blob_overwrite_cpu_data(blob, out, err)
-                    : sb_blob_overwrite_cpu_diff(blob, out, err);
-    case GPU_DATA:
-        return data ? sb_blob_gpu_data(blob, in, err) : sb_blob_gpu_diff(blob, in, err);
-    case MUTABLE_GPU:
-        return data ? sb_blob_mutable_gpu_data(blob, out, err)
-                    : sb_blob_mutable_gpu_diff(blob, out, err);
-    default:
-        return data ? sb_blob_overwrite_gpu_data(blob, out, err)
-                    : sb_blob_overwrite_gpu_diff(blob, out, err);
-    }
-}
-
 /* All of the capacity: an overwrite leaves none of it specified. */
 static void write_bytes(struct world *w, struct step *step, enum call call, void *ptr) {
     struct plain_memory *memory = step->pair->plain.memory[step->which];
@@ -450,7 +426,7 @@ static void use_bytes(struct world *w, struct step *step) {
     sb_error err = fuzz_fresh_error();
     void *ptr = NULL;
     sb_status expected = plain_check(memory, call);
-    sb_status st = get_bytes(step, call, &ptr, &err);
+    sb_status st = blob_call(step->pair->blob, step->which == DIFF, call, NULL, &ptr, &err);
     if (!agree(w, step, "bytes", st, expected, &err))
         return;
     fuzz_check(ptr, "a NULL pointer");

@@ -125,52 +125,6 @@ static void a_memory_keeps_its_context_alive(void **state) {
     counting_allocator_assert_clean(&rig.counting);
 }
 
-static void null_arguments_are_refused(void **state) {
-    (void)state;
-    struct rig rig;
-    sb_error err;
-    sb_mem *mem;
-    const void *in;
-    void *out;
-    char byte;
-    rig_open(&rig, "sim:0", 0);
-    assert_ok(sb_mem_create(rig.context, 1, &mem, &err));
-    assert_status(WRONG, sb_mem_create(rig.context, 1, NULL, &err));
-    assert_status(WRONG, sb_mem_cpu_data(NULL, &in, &err));
-    assert_status(WRONG, sb_mem_cpu_data(mem, NULL, &err));
-    assert_status(WRONG, sb_mem_mutable_cpu_data(NULL, &out, &err));
-    assert_status(WRONG, sb_mem_mutable_cpu_data(mem, NULL, &err));
-    assert_status(WRONG, sb_mem_gpu_data(NULL, &in, &err));
-    assert_status(WRONG, sb_mem_gpu_data(mem, NULL, &err));
-    assert_status(WRONG, sb_mem_gpu_data_on(NULL, NULL, &in, &err));
-    assert_status(WRONG, sb_mem_gpu_data_on(mem, NULL, NULL, &err));
-    assert_status(WRONG, sb_mem_mutable_gpu_data(NULL, &out, &err));
-    assert_status(WRONG, sb_mem_mutable_gpu_data(mem, NULL, &err));
-    assert_status(WRONG, sb_mem_mutable_gpu_data_on(NULL, NULL, &out, &err));
-    assert_status(WRONG, sb_mem_mutable_gpu_data_on(mem, NULL, NULL, &err));
-    assert_status(WRONG, sb_mem_overwrite_cpu(NULL, &out, &err));
-    assert_status(WRONG, sb_mem_overwrite_cpu(mem, NULL, &err));
-    assert_status(WRONG, sb_mem_overwrite_gpu(NULL, &out, &err));
-    assert_status(WRONG, sb_mem_overwrite_gpu(mem, NULL, &err));
-    assert_status(WRONG, sb_mem_overwrite_gpu_on(NULL, NULL, &out, &err));
-    assert_status(WRONG, sb_mem_overwrite_gpu_on(mem, NULL, NULL, &err));
-    assert_status(WRONG, sb_mem_set_cpu(NULL, &byte, 1, 0, NULL, NULL, &err));
-    assert_status(WRONG, sb_mem_set_cpu(mem, NULL, 1, 0, NULL, NULL, &err));
-    assert_status(WRONG, sb_mem_set_gpu(NULL, &byte, 1, 0, NULL, NULL, &err));
-    assert_status(WRONG, sb_mem_set_gpu(mem, NULL, 1, 0, NULL, NULL, &err));
-    assert_status(WRONG, sb_mem_async_gpu_push(NULL, NULL, &err));
-    assert_status(WRONG, sb_mem_async_cpu_pull(NULL, NULL, &err));
-    assert_status(WRONG, sb_mem_prefetch_cpu(NULL, NULL, &err));
-    assert_status(WRONG, sb_mem_prefetch_gpu(NULL, NULL, &err));
-    assert_status(WRONG, sb_mem_synchronize(NULL, &err));
-    assert_status(WRONG, sb_mem_evict_cpu(NULL, &err));
-    assert_status(WRONG, sb_mem_evict_gpu(NULL, &err));
-    assert_status(WRONG, sb_mem_clear(NULL, &err));
-    assert_int_equal(sb_mem_head(mem), SB_HEAD_UNINITIALIZED);
-    sb_mem_release(mem);
-    rig_close(&rig);
-}
-
 /* --- borrowed memory --------------------------------------------------------------- */
 
 static void a_refused_set_leaves_everything_with_the_caller(void **state) {
@@ -443,7 +397,6 @@ int main(void) {
         cmocka_unit_test(first_touch_reads_as_zero_even_in_reused_memory),
         cmocka_unit_test(references_are_counted),
         cmocka_unit_test(a_memory_keeps_its_context_alive),
-        cmocka_unit_test(null_arguments_are_refused),
         cmocka_unit_test(a_refused_set_leaves_everything_with_the_caller),
         cmocka_unit_test(borrowed_bytes_are_accounted_apart),
         cmocka_unit_test(lending_the_same_pointer_again_ends_the_first_loan),

@@ -79,3 +79,39 @@ sb_status mem_call(sb_mem *mem, enum call call, const struct call_arguments *a, 
         return call_for_pointer(mem, call, a->stream, out, err);
     }
 }
+
+static sb_status blob_call_on(sb_blob *blob, bool diff, enum call call, sb_stream stream,
+                              void **out, sb_error *err) {
+    const void **in = (const void **)out;
+    switch (call) {
+    case GPU_DATA_ON:
+        return (diff ? sb_blob_gpu_diff_on : sb_blob_gpu_data_on)(blob, stream, in, err);
+    case MUTABLE_GPU_ON:
+        return (diff ? sb_blob_mutable_gpu_diff_on : sb_blob_mutable_gpu_data_on)(blob, stream, out,
+                                                                                  err);
+    default:
+        return (diff ? sb_blob_overwrite_gpu_diff_on : sb_blob_overwrite_gpu_data_on)(blob, stream,
+                                                                                      out, err);
+    }
+}
+
+sb_status blob_call(sb_blob *blob, bool diff, enum call call, sb_stream stream, void **out,
+                    sb_error *err) {
+    const void **in = (const void **)out;
+    switch (call) {
+    case CPU_DATA:
+        return (diff ? sb_blob_cpu_diff : sb_blob_cpu_data)(blob, in, err);
+    case MUTABLE_CPU:
+        return (diff ? sb_blob_mutable_cpu_diff : sb_blob_mutable_cpu_data)(blob, out, err);
+    case OVERWRITE_CPU:
+        return (diff ? sb_blob_overwrite_cpu_diff : sb_blob_overwrite_cpu_data)(blob, out, err);
+    case GPU_DATA:
+        return (diff ? sb_blob_gpu_diff : sb_blob_gpu_data)(blob, in, err);
+    case MUTABLE_GPU:
+        return (diff ? sb_blob_mutable_gpu_diff : sb_blob_mutable_gpu_data)(blob, out, err);
+    case OVERWRITE_GPU:
+        return (diff ? sb_blob_overwrite_gpu_diff : sb_blob_overwrite_gpu_data)(blob, out, err);
+    default:
+        return blob_call_on(blob, diff, call, stream, out, err);
+    }
+}

@@ -1,8 +1,10 @@
-/* The calls of a memory, as data and by number: for tests that go through them all. */
+/* The calls of a memory, and of a blob's, as data and by number: for tests that go through them
+   all. */
 #ifndef SB_TESTS_MEM_CALLS_H
 #define SB_TESTS_MEM_CALLS_H
 
 #include <stdbool.h>
+#include <syncblob/blob.h>
 #include <syncblob/mem.h>
 
 /* In the order in which the inputs of the fuzzer for memories count them. */
@@ -26,7 +28,8 @@ enum call {
     EVICT_GPU,
     CLEAR,
     SYNCHRONIZE,
-    CALLS
+    CALLS,
+    POINTER_CALLS = SET_CPU /* those before it give a pointer; a blob has them, too */
 };
 
 enum purpose { READ, WRITE, OVERWRITE, SET, MOVE, EVICT, WIPE, WAIT };
@@ -57,5 +60,9 @@ struct call_arguments {
 /* `out` is for the calls that give a pointer. */
 sb_status mem_call(sb_mem *mem, enum call call, const struct call_arguments *a, void **out,
                    sb_error *err);
+
+/* One of the POINTER_CALLS, of the blob's data or diff. */
+sb_status blob_call(sb_blob *blob, bool diff, enum call call, sb_stream stream, void **out,
+                    sb_error *err);
 
 #endif

@@ -276,41 +276,10 @@ static void so_with_buffers_that_the_cache_keeps(void **state) {
     run_every_call(100001);
 }
 
-/* --- Caffe's own sequence ----------------------------------------------------------------------
- */
-
-static void caffes_sequence_copies_four_times(void **state) {
-    (void)state;
-    static const struct {
-        enum call call;
-        int uploads, downloads;
-    } steps[] = {{GPU_DATA, 1, 0},    {CPU_DATA, 0, 0},    {MUTABLE_GPU, 0, 0},
-                 {MUTABLE_GPU, 0, 0}, {CPU_DATA, 0, 1},    {GPU_DATA, 0, 0},
-                 {MUTABLE_CPU, 0, 0}, {MUTABLE_GPU, 1, 0}, {MUTABLE_CPU, 0, 1}};
-    struct stage stage;
-    const size_t bytes = 1000003;
-    stage_open(&stage, NULL);
-    struct run run = {.stage = &stage, .mem = mem_on_host(stage.context, bytes, 7)};
-    struct copies start = copies_so_far(stage.context);
-    for (size_t i = 0; i < sizeof steps / sizeof steps[0]; i++) {
-        struct move move = {steps[i].call, false};
-        struct copies before = copies_so_far(stage.context);
-        sb_error err;
-        void *out;
-        assert_ok(make_call(&run, &move, NULL, &out, &err));
-        assert_transfers(stage.context, &before, steps[i].uploads, steps[i].downloads, bytes);
-    }
-    assert_transfers(stage.context, &start, 2, 2, bytes);
-    assert_true(host_holds(run.mem, 7));
-    sb_mem_release(run.mem);
-    stage_close(&stage);
-}
-
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_call_in_every_state_is_as_the_table_says),
         cmocka_unit_test(so_with_buffers_that_the_cache_keeps),
-        cmocka_unit_test(caffes_sequence_copies_four_times),
     };
     int missing = gpu_begin();
     return missing ? missing : cmocka_run_group_tests(tests, NULL, NULL);

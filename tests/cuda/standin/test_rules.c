@@ -42,32 +42,6 @@ static void step(sb_mem *mem, enum step s) {
         assert_ok(sb_mem_mutable_cpu_data(mem, &out, &err));
 }
 
-static void caffes_sequence_copies_four_times(void **state) {
-    (void)state;
-    static const struct {
-        enum step step;
-        int ups, downs;
-    } steps[] = {{GPU, 1, 0},         {CPU, 0, 0},         {MUTABLE_GPU, 0, 0},
-                 {MUTABLE_GPU, 0, 0}, {CPU, 0, 1},         {GPU, 0, 0},
-                 {MUTABLE_CPU, 0, 0}, {MUTABLE_GPU, 1, 0}, {MUTABLE_CPU, 0, 1}};
-    struct stage stage;
-    stage_open(&stage, 0);
-    sb_mem *mem = mem_on_host(&stage, 7);
-    for (size_t i = 0; i < sizeof steps / sizeof steps[0]; i++) {
-        int64_t ups = standin_calls("cuMemcpyHtoDAsync_v2");
-        int64_t downs = standin_calls("cuMemcpyDtoHAsync_v2");
-        step(mem, steps[i].step);
-        assert_int_equal(standin_calls("cuMemcpyHtoDAsync_v2") - ups, steps[i].ups);
-        assert_int_equal(standin_calls("cuMemcpyDtoHAsync_v2") - downs, steps[i].downs);
-    }
-    host_holds(mem, 7);
-    sb_stats stats = rig_stats(&stage.rig);
-    assert_int_equal(stats.uploads + stats.downloads, 4);
-    assert_int_equal(stats.upload_bytes + stats.download_bytes, 4 * BYTES);
-    sb_mem_release(mem);
-    stage_close(&stage);
-}
-
 static void an_access_that_needs_no_transfer_makes_no_call(void **state) {
     (void)state;
     struct stage stage;
@@ -403,7 +377,6 @@ static void a_loss_leaves_current_host_bytes(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(caffes_sequence_copies_four_times),
         cmocka_unit_test(an_access_that_needs_no_transfer_makes_no_call),
         cmocka_unit_test(the_current_context_stays),
         cmocka_unit_test(a_capture_elsewhere_goes_on),

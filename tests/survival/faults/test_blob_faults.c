@@ -3,6 +3,7 @@
    the same call succeeds afterwards, nothing leaks. */
 #include "blobs.h"
 #include "faults.h"
+#include "mem_calls.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -21,18 +22,6 @@ enum op {
     DIFF,
     MUTABLE_DATA,
     MUTABLE_DIFF,
-    CPU_DATA,
-    MUTABLE_CPU_DATA,
-    OVERWRITE_CPU_DATA,
-    GPU_DATA,
-    MUTABLE_GPU_DATA,
-    OVERWRITE_GPU_DATA,
-    CPU_DIFF,
-    MUTABLE_CPU_DIFF,
-    OVERWRITE_CPU_DIFF,
-    GPU_DIFF,
-    MUTABLE_GPU_DIFF,
-    OVERWRITE_GPU_DIFF,
     DATA_AT,
     DIFF_AT,
     DATA_AT_LEGACY,
@@ -56,65 +45,59 @@ enum op {
     COPY_TO_ELSEWHERE,
     UPDATE,
     FILL,
-    GPU_DATA_ON,
-    MUTABLE_GPU_DATA_ON,
-    OVERWRITE_GPU_DATA_ON,
-    GPU_DIFF_ON,
-    MUTABLE_GPU_DIFF_ON,
-    OVERWRITE_GPU_DIFF_ON,
-    OPS
+    POINTERS, /* POINTER_CALLS of data, then of diff */
+    OPS = POINTERS + 2 * POINTER_CALLS
 };
 
-static const char *const op_names[OPS] = {"reshape",
-                                          "reshape_legacy",
-                                          "reshape_like",
-                                          "shrink_to_fit",
-                                          "gpu_shape",
-                                          "data",
-                                          "diff",
-                                          "mutable_data",
-                                          "mutable_diff",
-                                          "cpu_data",
-                                          "mutable_cpu_data",
-                                          "overwrite_cpu_data",
-                                          "gpu_data",
-                                          "mutable_gpu_data",
-                                          "overwrite_gpu_data",
-                                          "cpu_diff",
-                                          "mutable_cpu_diff",
-                                          "overwrite_cpu_diff",
-                                          "gpu_diff",
-                                          "mutable_gpu_diff",
-                                          "overwrite_gpu_diff",
-                                          "data_at",
-                                          "diff_at",
-                                          "data_at_legacy",
-                                          "diff_at_legacy",
-                                          "share_data",
-                                          "share_diff",
-                                          "clear_data",
-                                          "clear_diff",
-                                          "asum_data",
-                                          "asum_diff",
-                                          "sumsq_data",
-                                          "sumsq_diff",
-                                          "scale_data",
-                                          "scale_diff",
-                                          "set_cpu_data",
-                                          "set_gpu_data",
-                                          "copy_from (data)",
-                                          "copy_from (diff)",
-                                          "copy_from (reshape)",
-                                          "copy_from another context",
-                                          "copy_from to another context",
-                                          "update",
-                                          "fill",
-                                          "gpu_data_on",
-                                          "mutable_gpu_data_on",
-                                          "overwrite_gpu_data_on",
-                                          "gpu_diff_on",
-                                          "mutable_gpu_diff_on",
-                                          "overwrite_gpu_diff_on"};
+static const char *const op_names[POINTERS] = {"reshape",
+                                               "reshape_legacy",
+                                               "reshape_like",
+                                               "shrink_to_fit",
+                                               "gpu_shape",
+                                               "data",
+                                               "diff",
+                                               "mutable_data",
+                                               "mutable_diff",
+                                               "data_at",
+                                               "diff_at",
+                                               "data_at_legacy",
+                                               "diff_at_legacy",
+                                               "share_data",
+                                               "share_diff",
+                                               "clear_data",
+                                               "clear_diff",
+                                               "asum_data",
+                                               "asum_diff",
+                                               "sumsq_data",
+                                               "sumsq_diff",
+                                               "scale_data",
+                                               "scale_diff",
+                                               "set_cpu_data",
+                                               "set_gpu_data",
+                                               "copy_from (data)",
+                                               "copy_from (diff)",
+                                               "copy_from (reshape)",
+                                               "copy_from another context",
+                                               "copy_from to another context",
+                                               "update",
+                                               "fill"};
+
+static const struct call_kind *pointer_call(enum op op) {
+    return op < POINTERS ? NULL : &call_kinds[(op - POINTERS) % POINTER_CALLS];
+}
+
+static bool is_of_diff(enum op op) {
+    return op >= POINTERS + POINTER_CALLS;
+}
+
+static const char *op_name(enum op op) {
+    static char name[40];
+    if (op < POINTERS)
+        return op_names[op];
+    (void)snprintf(name, sizeof name, "%s of %s", pointer_call(op)->name,
+                   is_of_diff(op) ? "diff" : "data");
+    return name;
+}
 
 /* --- a small world --------------------------------------------------------------- */
 
@@ -199,46 +182,6 @@ static void world_close(struct world *w) {
     rig_close(&w->other);
 }
 
-static sb_status act_on_bytes(struct world *w, enum op op, sb_error *err) {
-    sb_blob *t = w->blobs[TARGET];
-    void **out = (void **)(void *)w->out;
-    const void **in = (const void **)(void *)w->out;
-    switch (op) {
-    case DATA:
-        return sb_blob_data(t, (const sb_mem **)in, err);
-    case DIFF:
-        return sb_blob_diff(t, (const sb_mem **)in, err);
-    case MUTABLE_DATA:
-        return sb_blob_mutable_data(t, (sb_mem **)out, err);
-    case MUTABLE_DIFF:
-        return sb_blob_mutable_diff(t, (sb_mem **)out, err);
-    case CPU_DATA:
-        return sb_blob_cpu_data(t, in, err);
-    case MUTABLE_CPU_DATA:
-        return sb_blob_mutable_cpu_data(t, out, err);
-    case OVERWRITE_CPU_DATA:
-        return sb_blob_overwrite_cpu_data(t, out, err);
-    case GPU_DATA:
-        return sb_blob_gpu_data(t, in, err);
-    case MUTABLE_GPU_DATA:
-        return sb_blob_mutable_gpu_data(t, out, err);
-    case OVERWRITE_GPU_DATA:
-        return sb_blob_overwrite_gpu_data(t, out, err);
-    case CPU_DIFF:
-        return sb_blob_cpu_diff(t, in, err);
-    case MUTABLE_CPU_DIFF:
-        return sb_blob_mutable_cpu_diff(t, out, err);
-    case OVERWRITE_CPU_DIFF:
-        return sb_blob_overwrite_cpu_diff(t, out, err);
-    case GPU_DIFF:
-        return sb_blob_gpu_diff(t, in, err);
-    case MUTABLE_GPU_DIFF:
-        return sb_blob_mutable_gpu_diff(t, out, err);
-    default:
-        return sb_blob_overwrite_gpu_diff(t, out, err);
-    }
-}
-
 static sb_status act_on_elements(struct world *w, enum op op, sb_error *err) {
     sb_blob *t = w->blobs[TARGET];
     double *sum = (double *)(void *)w->out;
@@ -272,30 +215,22 @@ static sb_status act_on_elements(struct world *w, enum op op, sb_error *err) {
     }
 }
 
-static sb_status act_on_stream(struct world *w, enum op op, sb_error *err) {
-    sb_blob *t = w->blobs[TARGET];
-    void **out = (void **)(void *)w->out;
-    const void **in = (const void **)(void *)w->out;
-    switch (op) {
-    case GPU_DATA_ON:
-        return sb_blob_gpu_data_on(t, w->stream, in, err);
-    case MUTABLE_GPU_DATA_ON:
-        return sb_blob_mutable_gpu_data_on(t, w->stream, out, err);
-    case OVERWRITE_GPU_DATA_ON:
-        return sb_blob_overwrite_gpu_data_on(t, w->stream, out, err);
-    case GPU_DIFF_ON:
-        return sb_blob_gpu_diff_on(t, w->stream, in, err);
-    case MUTABLE_GPU_DIFF_ON:
-        return sb_blob_mutable_gpu_diff_on(t, w->stream, out, err);
-    default:
-        return sb_blob_overwrite_gpu_diff_on(t, w->stream, out, err);
-    }
-}
-
 static sb_status act(struct world *w, enum op op, sb_error *err) {
     sb_blob *t = w->blobs[TARGET], *s = w->blobs[SOURCE], *e = w->blobs[ELSEWHERE];
     uint32_t *reallocated = (uint32_t *)(void *)w->out;
+    void **out = (void **)(void *)w->out;
+    if (op >= POINTERS)
+        return blob_call(t, is_of_diff(op), (enum call)((op - POINTERS) % POINTER_CALLS), w->stream,
+                         out, err);
     switch (op) {
+    case DATA:
+        return sb_blob_data(t, (const sb_mem **)out, err);
+    case DIFF:
+        return sb_blob_diff(t, (const sb_mem **)out, err);
+    case MUTABLE_DATA:
+        return sb_blob_mutable_data(t, (sb_mem **)out, err);
+    case MUTABLE_DIFF:
+        return sb_blob_mutable_diff(t, (sb_mem **)out, err);
     case RESHAPE:
         return sb_blob_reshape(t, (int64_t[]){5, 6}, 2, reallocated, err);
     case RESHAPE_LEGACY:
@@ -329,9 +264,7 @@ static sb_status act(struct world *w, enum op op, sb_error *err) {
         return sb_blob_fill(t, &filler, 1, err);
     }
     default:
-        if (op >= GPU_DATA_ON)
-            return act_on_stream(w, op, err);
-        return op <= OVERWRITE_GPU_DIFF ? act_on_bytes(w, op, err) : act_on_elements(w, op, err);
+        return act_on_elements(w, op, err);
     }
 }
 
@@ -370,8 +303,7 @@ static void see_shapes(struct seen *seen, const struct world *w) {
 }
 
 static bool has_unspecified_bytes(enum op op) {
-    return op == OVERWRITE_CPU_DATA || op == OVERWRITE_GPU_DATA || op == OVERWRITE_CPU_DIFF ||
-           op == OVERWRITE_GPU_DIFF || op == OVERWRITE_GPU_DATA_ON || op == OVERWRITE_GPU_DIFF_ON;
+    return op >= POINTERS && pointer_call(op)->purpose == OVERWRITE;
 }
 
 static void see(struct seen *seen, const struct world *w, bool target_bytes) {
@@ -397,7 +329,7 @@ static void blame(const struct trial *t, const char *what) {
     fail_with("data %s, diff %s%s%s, schedule %d: %s with %s %d failing%s: %s",
               head_name(t->given.data_head), head_name(t->given.diff_head),
               t->given.touched ? "" : ", untouched", t->given.shared ? ", shared" : "",
-              t->given.schedule, op_names[t->op], fault_name(t->fault), (int)t->nth,
+              t->given.schedule, op_name(t->op), fault_name(t->fault), (int)t->nth,
               t->in_other ? " elsewhere" : "", what);
 }
 
@@ -509,7 +441,7 @@ static void check_lost(const struct trial *t, const struct world *w, const struc
 static void check_failed(const struct trial *t, struct world *w, sb_status status,
                          const sb_error *err, const struct seen *before, const struct seen *after) {
     sb_mem *spoilt = t->given.touched ? spoilt_by(t, w) : NULL;
-    support_check_status(status, status, err, op_names[t->op], __FILE__, __LINE__);
+    support_check_status(status, status, err, op_name(t->op), __FILE__, __LINE__);
     if (!fault_explains(t->fault, status, spoilt != NULL))
         blame(t, sb_status_name(status));
     demand(t, bytes_are(w->out, sizeof w->out, 0xEE));
@@ -576,7 +508,7 @@ static bool reference(const struct given *given, enum op op, struct seen *after)
 
 static void try_every_n(const struct given *given, enum op op, enum fault fault) {
     struct seen after;
-    if (op >= GPU_DATA_ON && fault == FAULT_LATER)
+    if (op >= POINTERS && pointer_call(op)->queued && fault == FAULT_LATER)
         return; /* told by whoever waits, not by the call: test_mem_faults.c */
     if (!reference(given, op, &after)) {
         assert_int_equal(op, UPDATE); /* of data that was never written */
@@ -653,7 +585,7 @@ static bool run_behind_failing_pushes(enum op op, int64_t nth) {
     assert_ok(sb_mem_async_gpu_push(data_of(w.blobs[SOURCE]), stream, &err));
     support_poison_error(&err);
     sb_status status = act(&w, op, &err);
-    support_check_status(status, status, &err, op_names[op], __FILE__, __LINE__);
+    support_check_status(status, status, &err, op_name(op), __FILE__, __LINE__);
     if (status != SB_OK) {
         assert_int_equal(status, SB_ERR_DEVICE_FAILURE);
         assert_true(bytes_are(w.out, sizeof w.out, 0xEE));
