@@ -6,8 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <syncblob/backend.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #define INVALID SB_ERR_INVALID_ARGUMENT
 
@@ -825,46 +823,6 @@ static void tables_with_holes_are_refused(void **state) {
     assert_int_equal(plain.opened, 0);
 }
 
-/* --- fork ----------------------------------------------------------------------------------- */
-
-static void a_forked_child_reads_the_host_and_releases(void **state) {
-    (void)state;
-    struct rig rig;
-    sb_error err;
-    sb_mem *host, *device;
-    void *ptr;
-    const void *in = NULL;
-    rig_open(&rig, "sim:0", 0);
-    assert_ok(sb_mem_create(rig.context, 64, &host, &err));
-    assert_ok(sb_mem_create(rig.context, 64, &device, &err));
-    assert_ok(sb_mem_mutable_cpu_data(host, &ptr, &err));
-    memset(ptr, 0x21, 64);
-    assert_ok(sb_mem_mutable_gpu_data(device, &ptr, &err));
-    pid_t child = fork();
-    assert_true(child >= 0);
-    if (child == 0) {
-        bool good = sb_mem_cpu_data(host, &in, NULL) == SB_OK && bytes_are(in, 64, 0x21);
-        good = good && sb_mem_gpu_data(host, &in, NULL) == SB_ERR_FORKED;
-        good = good && sb_mem_cpu_data(device, &in, NULL) == SB_ERR_FORKED;
-        good = good && sb_context_device_status(rig.context) == SB_ERR_FORKED;
-        good = good && sb_context_synchronize(rig.context, NULL) == SB_ERR_FORKED;
-        good = good && sb_mem_mutable_cpu_data(host, &ptr, NULL) == SB_OK;
-        sb_mem_release(host);
-        sb_mem_release(device);
-        sb_context_release(rig.context);
-        _exit(good ? 0 : 1);
-    }
-    int how = -1;
-    assert_int_equal(waitpid(child, &how, 0), child);
-    assert_true(WIFEXITED(how));
-    assert_int_equal(WEXITSTATUS(how), 0);
-    assert_int_equal(sb_context_device_status(rig.context), SB_OK);
-    assert_ok(sb_mem_cpu_data(device, &in, &err));
-    sb_mem_release(host);
-    sb_mem_release(device);
-    rig_close(&rig);
-}
-
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(init_function_and_macro_agree),
@@ -901,7 +859,6 @@ int main(void) {
         cmocka_unit_test(a_device_that_does_not_open_tells_why),
         cmocka_unit_test(tables_of_another_version_are_refused),
         cmocka_unit_test(tables_with_holes_are_refused),
-        cmocka_unit_test(a_forked_child_reads_the_host_and_releases),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -906,19 +906,6 @@ static void bad_arguments_are_refused(void **state) {
     fixture_close(&f);
 }
 
-static void a_forked_child_may_not_use_the_device(void **state) {
-    (void)state;
-    struct fixture f = fixture_open(SB_SIM_EAGER, 0);
-    int status = 0;
-    pid_t child = fork();
-    assert_true(child >= 0);
-    if (child == 0)
-        _exit(sb_sim_launch(f.context, NULL, note, NULL, NULL) == SB_ERR_FORKED ? 0 : 1);
-    assert_int_equal(waitpid(child, &status, 0), child);
-    assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
-    fixture_close(&f);
-}
-
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_host_cannot_touch_device_memory),
@@ -951,7 +938,6 @@ int main(void) {
         cmocka_unit_test(several_faults_may_be_armed),
         cmocka_unit_test(other_contexts_are_refused),
         cmocka_unit_test(bad_arguments_are_refused),
-        cmocka_unit_test(a_forked_child_may_not_use_the_device),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
