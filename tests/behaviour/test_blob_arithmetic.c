@@ -1,11 +1,7 @@
-/* Update, sums and scaling: where they run, what they give, how exactly. */
+/* Update, sums and scaling: where they run, what they give. How exactly is asked in
+   test_host_arithmetic.c and of every backend in test_backend.c. */
 #include "blobs.h"
 
-#include <math.h>
-#include <pthread.h>
-#include <stdatomic.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define COUNT 10
@@ -82,43 +78,6 @@ static void sums_use_the_count_not_the_capacity(void **state) {
         sb_blob_destroy(blob);
     }
     rig_close(&rig);
-}
-
-static void not_a_number_and_infinity_show_in_sums(void **state) {
-    (void)state;
-    sb_error err;
-    for (int64_t count = 1; count <= 100000; count = count * 10 + 7) {
-        sb_blob *blob = blob_of_count(NULL, SB_DTYPE_F32, count);
-        float *x;
-        double sum = 0;
-        assert_ok(sb_blob_mutable_cpu_data_f32(blob, &x, &err));
-        x[count - 1] = NAN;
-        assert_ok(sb_blob_asum_data(blob, &sum, &err));
-        assert_true(isnan(sum));
-        assert_ok(sb_blob_sumsq_data(blob, &sum, &err));
-        assert_true(isnan(sum));
-        x[count - 1] = -INFINITY;
-        assert_ok(sb_blob_asum_data(blob, &sum, &err));
-        assert_true(isinf(sum) && sum > 0);
-        assert_ok(sb_blob_sumsq_data(blob, &sum, &err));
-        assert_true(isinf(sum) && sum > 0);
-        sb_blob_destroy(blob);
-    }
-}
-
-/* The squares of large floats fit a double, as the sum is one. */
-static void sums_do_not_overflow_in_the_elements_type(void **state) {
-    (void)state;
-    sb_error err;
-    sb_blob *blob = blob_of_count(NULL, SB_DTYPE_F32, 1000);
-    float *x;
-    double sum = 0;
-    assert_ok(sb_blob_mutable_cpu_data_f32(blob, &x, &err));
-    for (int i = 0; i < 1000; i++)
-        x[i] = 1e30f;
-    assert_ok(sb_blob_sumsq_data(blob, &sum, &err));
-    assert_true(fabs(sum / ((double)1e30f * (double)1e30f * 1000) - 1) < 1e-6);
-    sb_blob_destroy(blob);
 }
 
 /* --- scale ------------------------------------------------------------------------ */
@@ -310,178 +269,10 @@ static void results_do_not_depend_on_the_schedule(void **state) {
     rig_close(&rig);
 }
 
-/* --- precision ------------------------------------------------------------------------------ */
-
-static int64_t large_count(void) {
-    if (test_is_quick())
-        return (int64_t)1 << 16;
-    return test_is_full() ? (int64_t)64 << 20 : (int64_t)4 << 20;
-}
-
-static void expect_close(const char *what, double found, long double reference,
-                         long double tolerance) {
-    long double off = fabsl((long double)found - reference) / reference;
-    if (!(off <= tolerance))
-        fail_with("%s: off by %Lg, allowed %Lg", what, off, tolerance);
-}
-
-static void sums_are_close_to_exact(void **state) {
-    (void)state;
-    sb_error err;
-    const int64_t count = large_count();
-    sb_blob *blob = blob_of_count(NULL, SB_DTYPE_F32, count);
-    float *x;
-    double asum, sumsq;
-    static const float constants[] = {0.1f, 1.0f / 3, 0.7f, 1e-20f, 16777217.0f};
-    assert_ok(sb_blob_mutable_cpu_data_f32(blob, &x, &err));
-    for (int round = 0; round < 6; round++) {
-        uint64_t random = 42;
-        long double reference = 0, squares = 0;
-        for (int64_t i = 0; i < count; i++) {
-            x[i] = round < 5 ? constants[round]
-                             : (float)((double)(test_random(&random) >> 11) * 0x1p-52 - 1.0);
-            reference += fabsl((long double)x[i]);
-            squares += (long double)x[i] * (long double)x[i];
-        }
-        long double tolerance = round < 5 ? 1e-6L : 2e-7L;
-        assert_ok(sb_blob_asum_data(blob, &asum, &err));
-        assert_ok(sb_blob_sumsq_data(blob, &sumsq, &err));
-        expect_close("asum", asum, reference, tolerance);
-        expect_close("sumsq", sumsq, squares, tolerance);
-    }
-    sb_blob_destroy(blob);
-}
-
-static void double_sums_are_close_to_exact(void **state) {
-    (void)state;
-    sb_error err;
-    const int64_t count = large_count() / 4;
-    sb_blob *blob = blob_of_count(NULL, SB_DTYPE_F64, count);
-    double *x, asum, sumsq;
-    uint64_t random = 43;
-    long double reference = 0, squares = 0;
-    assert_ok(sb_blob_mutable_cpu_data_f64(blob, &x, &err));
-    for (int64_t i = 0; i < count; i++) {
-        x[i] = (double)(test_random(&random) >> 11) * 0x1p-52 - 1.0;
-        reference += fabsl((long double)x[i]);
-        squares += (long double)x[i] * (long double)x[i];
-    }
-    assert_ok(sb_blob_asum_data(blob, &asum, &err));
-    assert_ok(sb_blob_sumsq_data(blob, &sumsq, &err));
-    expect_close("asum", asum, reference, 1e-12L);
-    expect_close("sumsq", sumsq, squares, 1e-12L);
-    sb_blob_destroy(blob);
-}
-
-/* --- parallel_for ------------------------------------------------------------------------------
- */
-
-struct pool {
-    _Atomic int64_t calls, next;
-    int64_t tasks;
-    void (*task)(void *arg, int64_t i);
-    void *arg;
-};
-
-static void *drain(void *arg) {
-    struct pool *pool = arg;
-    int64_t i;
-    while ((i = atomic_fetch_add(&pool->next, 1)) < pool->tasks)
-        pool->task(pool->arg, pool->tasks - 1 - i); /* in an odd order */
-    return NULL;
-}
-
-static void run_parallel(void *user, int64_t tasks, void (*task)(void *arg, int64_t i), void *arg) {
-    struct pool *pool = user;
-    pthread_t threads[3];
-    int started = 0;
-    atomic_fetch_add(&pool->calls, 1);
-    atomic_store(&pool->next, 0);
-    pool->tasks = tasks;
-    pool->task = task;
-    pool->arg = arg;
-    while (started < 3 && pthread_create(&threads[started], NULL, drain, pool) == 0)
-        started++;
-    drain(pool);
-    while (started)
-        (void)pthread_join(threads[--started], NULL);
-}
-
-struct results {
-    double sums[4];
-    uint64_t data_hash, diff_hash, copy_hash;
-};
-
-static uint64_t hash(const void *bytes, size_t size) {
-    const unsigned char *p = bytes;
-    uint64_t h = 14695981039346656037u;
-    for (size_t i = 0; i < size; i++)
-        h = (h ^ p[i]) * 1099511628211u;
-    return h;
-}
-
-static struct results compute(sb_context *context, int32_t dtype, int64_t count) {
-    struct results r;
-    sb_error err;
-    const void *in;
-    memset(&r, 0, sizeof r);
-    size_t bytes = (size_t)count * sb_dtype_size(dtype);
-    sb_blob *blob = blob_of_count(context, dtype, count), *copy;
-    void *out;
-    assert_ok(sb_blob_overwrite_cpu_data(blob, &out, &err));
-    fill_values(dtype, count, 0.3, 1e-3, out);
-    assert_ok(sb_blob_overwrite_cpu_diff(blob, &out, &err));
-    fill_values(dtype, count, -7.7, 3e-3, out);
-    assert_ok(sb_blob_scale_diff(blob, 0.123, &err));
-    assert_ok(sb_blob_update(blob, &err));
-    assert_ok(sb_blob_asum_data(blob, &r.sums[0], &err));
-    assert_ok(sb_blob_sumsq_data(blob, &r.sums[1], &err));
-    assert_ok(sb_blob_asum_diff(blob, &r.sums[2], &err));
-    assert_ok(sb_blob_sumsq_diff(blob, &r.sums[3], &err));
-    assert_ok(sb_blob_cpu_data(blob, &in, &err));
-    r.data_hash = hash(in, bytes);
-    assert_ok(sb_blob_cpu_diff(blob, &in, &err));
-    r.diff_hash = hash(in, bytes);
-    assert_ok(sb_blob_create(context, dtype, &copy, &err));
-    assert_ok(sb_blob_copy_from(copy, blob, SB_COPY_RESHAPE, &err));
-    assert_ok(sb_blob_clear_data(blob, &err));
-    assert_ok(sb_blob_cpu_data(copy, &in, &err));
-    r.copy_hash = hash(in, bytes);
-    assert_ok(sb_blob_cpu_data(blob, &in, &err));
-    assert_true(bytes_are(in, bytes, 0));
-    sb_blob_destroy(blob);
-    sb_blob_destroy(copy);
-    return r;
-}
-
-static void results_are_the_same_with_and_without_threads(void **state) {
-    (void)state;
-    static const int64_t counts[] = {1, 127, 128, 129, 8191, 8193, 100003, 1500001};
-    struct pool pool = {0};
-    struct rig alone, together;
-    sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
-    rig_open_options(&alone, options);
-    options.parallel_for = run_parallel;
-    options.parallel_for_user = &pool;
-    rig_open_options(&together, options);
-    for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++)
-        for (int d = test_is_quick(); d < 2; d++) {
-            struct results a = compute(alone.context, dtypes[d], counts[i]);
-            struct results b = compute(together.context, dtypes[d], counts[i]);
-            assert_memory_equal(&a, &b, sizeof a);
-            assert_int_equal(a.data_hash, a.copy_hash);
-        }
-    assert_true(atomic_load(&pool.calls) > 0);
-    rig_close(&alone);
-    rig_close(&together);
-}
-
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sums_are_taken_where_the_head_is),
         cmocka_unit_test(sums_use_the_count_not_the_capacity),
-        cmocka_unit_test(not_a_number_and_infinity_show_in_sums),
-        cmocka_unit_test(sums_do_not_overflow_in_the_elements_type),
         cmocka_unit_test(scaling_runs_where_the_head_is),
         cmocka_unit_test(update_subtracts_diff_where_data_is),
         cmocka_unit_test(update_of_a_memory_with_itself_gives_zero),
@@ -489,9 +280,6 @@ int main(void) {
         cmocka_unit_test(arguments_come_before_everything),
         cmocka_unit_test(count_zero_comes_before_the_head),
         cmocka_unit_test(results_do_not_depend_on_the_schedule),
-        cmocka_unit_test(sums_are_close_to_exact),
-        cmocka_unit_test(double_sums_are_close_to_exact),
-        cmocka_unit_test(results_are_the_same_with_and_without_threads),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -161,6 +161,27 @@ static void clearing_reaches_past_two_to_the_31(void **state) {
     large_close(&large);
 }
 
+/* The last bytes of the target are no file's: they show how far the copy went. */
+static void copying_reaches_past_two_to_the_31(void **state) {
+    (void)state;
+    enum { WINDOW = 65536 };
+    skip_when_quick();
+    skip_without_memory(3 * CHUNK_BYTES, 4 * CHUNK_BYTES * MAPS);
+    struct large from, to;
+    sb_error err;
+    if (!large_open(&from) || !large_open(&to))
+        skip();
+    fill_chunk(from.x, 7);
+    float *end = mmap(to.x + CHUNK * (MAPS - 1), WINDOW, PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+    assert_ptr_equal(end, to.x + CHUNK * (MAPS - 1));
+    assert_ok(sb_blob_copy_from(to.blob, from.blob, 0, &err));
+    for (size_t i = 0; i < WINDOW / sizeof(float); i++)
+        assert_true(end[i] == (i < PART ? 7 : 0));
+    large_close(&from);
+    large_close(&to);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sums_reach_past_two_to_the_31),
@@ -168,6 +189,7 @@ int main(void) {
         cmocka_unit_test(update_touches_each_element_once),
         cmocka_unit_test(elements_past_two_to_the_31_are_read),
         cmocka_unit_test(clearing_reaches_past_two_to_the_31),
+        cmocka_unit_test(copying_reaches_past_two_to_the_31),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

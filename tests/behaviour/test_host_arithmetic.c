@@ -1,5 +1,4 @@
-/* Host arithmetic: how close sums are to exact, that nobody's threads change a
-   bit, and that counts past 2^31 elements are right. Large arrays are one
+/* Host arithmetic: how close sums are to exact, by each kind of vectors. Large arrays are one
    small file mapped over and over. */
 #include "support.h"
 
@@ -8,7 +7,6 @@
 
 #include <float.h>
 #include <math.h>
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -42,14 +40,6 @@ static struct tiled tiled_make(size_t bytes) {
     t.tile = mmap(NULL, TILE, PROT_READ | PROT_WRITE, MAP_SHARED, t.file, 0);
     assert_true(t.tile != MAP_FAILED);
     return t;
-}
-
-/* Memory of its own for [at, at + bytes), both multiples of a page. */
-static void *tiled_window(struct tiled *t, size_t at, size_t bytes) {
-    void *window = mmap(t->base + at, bytes, PROT_READ | PROT_WRITE,
-                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
-    assert_true(window != MAP_FAILED);
-    return window;
 }
 
 static void tiled_free(struct tiled *t) {
@@ -250,199 +240,6 @@ static void no_element_is_left_out(void **state) {
         }
 }
 
-/* --- somebody's threads ------------------------------------------------------------------ */
-
-struct crew {
-    int threads;
-    int64_t calls, tasks;
-};
-
-struct shift {
-    void (*task)(void *arg, int64_t i);
-    void *arg;
-    int64_t first, step, tasks;
-};
-
-static void *work(void *user) {
-    const struct shift *s = user;
-    for (int64_t i = s->tasks - 1 - s->first; i >= 0; i -= s->step)
-        s->task(s->arg, i);
-    return NULL;
-}
-
-/* The last task first, dealt out to some threads. */
-static void crew_run(void *user, int64_t tasks, void (*task)(void *arg, int64_t i), void *arg) {
-    struct crew *crew = user;
-    pthread_t threads[8];
-    struct shift shifts[8];
-    crew->calls++;
-    crew->tasks += tasks;
-    for (int t = 0; t < crew->threads; t++) {
-        shifts[t] = (struct shift){task, arg, t, crew->threads, tasks};
-        assert_int_equal(pthread_create(&threads[t], NULL, work, &shifts[t]), 0);
-    }
-    for (int t = 0; t < crew->threads; t++)
-        assert_int_equal(pthread_join(threads[t], NULL), 0);
-}
-
-static const int64_t splits[] = {
-    1, 100000, (1 << 18) - 1, 1 << 18, (1 << 18) + 1, 3 * (1 << 18) + 77, 65 * (1 << 18) + 5};
-
-static void check_split(int32_t dtype, int64_t count, int threads) {
-    struct crew crew = {.threads = threads};
-    const struct sb__parallel shared = {crew_run, &crew};
-    size_t bytes = (size_t)count * sb_dtype_size(dtype);
-    char *x = malloc(bytes);
-    char *y = malloc(bytes);
-    char *z = malloc(bytes);
-    uint64_t seed = (uint64_t)count;
-    assert_true(x && y && z);
-    for (int64_t i = 0; i < count; i++) {
-        put(dtype, x, i, uniform(&seed));
-        put(dtype, y, i, 1);
-    }
-    memset(z, 0x55, bytes);
-    sb__host_copy(&shared, z, y, bytes);
-    assert_memory_equal(z, y, bytes);
-    sb__host_axpy(&alone, dtype, count, 0.7, x, y);
-    sb__host_axpy(&shared, dtype, count, 0.7, x, z);
-    assert_memory_equal(z, y, bytes);
-    sb__host_scale(&alone, dtype, count, 0.7, y);
-    sb__host_scale(&shared, dtype, count, 0.7, z);
-    assert_memory_equal(z, y, bytes);
-    assert_true(sb__host_asum(&alone, dtype, count, x) == sb__host_asum(&shared, dtype, count, x));
-    assert_true(sb__host_sumsq(&alone, dtype, count, x) ==
-                sb__host_sumsq(&shared, dtype, count, x));
-    sb__host_zero(&shared, z, bytes);
-    memset(y, 0, bytes);
-    assert_memory_equal(z, y, bytes);
-    if (bytes <= (size_t)1 << 20)
-        assert_int_equal(crew.calls, 0);
-    else if (count > 1 << 18)
-        assert_int_equal(crew.calls, 6);
-    assert_true(crew.tasks <= (int64_t)6 * 64);
-    free(x);
-    free(y);
-    free(z);
-}
-
-static void threads_change_no_bit_and_small_work_needs_none(void **state) {
-    (void)state;
-    skip_when_quick();
-    for (int32_t dtype = SB_DTYPE_F32; dtype <= SB_DTYPE_F64; dtype++)
-        for (size_t s = 0; s < COUNT_OF(splits); s++)
-            for (int threads = 1; threads <= 5; threads += 2)
-                check_split(dtype, splits[s], threads);
-}
-
-/* --- past 2^31 elements -------------------------------------------------------------------- */
-
-#define LARGE  (((int64_t)1 << 31) + 3)
-#define WINDOW ((size_t)64 << 10)
-
-struct large {
-    struct tiled x;
-    char *windows[3]; /* at the start, before element 2^31, and from it on */
-    int64_t window_count, count;
-};
-
-/* Ones; the windows hold 1000000 and up. */
-static struct large large_make(int32_t dtype) {
-    size_t element = sb_dtype_size(dtype);
-    size_t page_end = ((size_t)LARGE * element + WINDOW - 1) / WINDOW * WINDOW;
-    size_t at[3] = {0, ((size_t)1 << 31) * element - 2 * WINDOW, page_end - WINDOW};
-    struct large l = {.x = tiled_make(page_end), .count = LARGE};
-    l.window_count = (int64_t)(WINDOW / element);
-    for (int64_t i = 0; i < (int64_t)(TILE / element); i++)
-        put(dtype, l.x.tile, i, 1);
-    for (int w = 0; w < 3; w++) {
-        l.windows[w] = tiled_window(&l.x, at[w], WINDOW);
-        for (int64_t i = 0; i < l.window_count; i++)
-            put(dtype, l.windows[w], i, 1000000 + w);
-    }
-    return l;
-}
-
-/* Elements of a window that the array reaches. */
-static int64_t reached(const struct large *l, int w) {
-    return w < 2 ? l->window_count : 3;
-}
-
-static void check_windows(const struct large *l, int32_t dtype, double factor, double term) {
-    for (int w = 0; w < 3; w++)
-        for (int64_t i = 0; i < l->window_count; i++) {
-            double before = 1000000 + w;
-            double expected = i < reached(l, w) ? factor * before + term : before;
-            if (get(dtype, l->windows[w], i) != expected)
-                fail_with("window %d, value %lld: %g, not %g", w, (long long)i,
-                          get(dtype, l->windows[w], i), expected);
-        }
-}
-
-static void sums_past_2_31_elements(void **state) {
-    (void)state;
-    skip_when_quick();
-    skip_without_memory(2 * TILE, (size_t)LARGE * 2 * sizeof(double));
-    for (int32_t dtype = SB_DTYPE_F32; dtype <= SB_DTYPE_F64; dtype++) {
-        struct large l = large_make(dtype);
-        long double asum = (long double)(LARGE - 2 * l.window_count - 3);
-        long double sumsq = asum;
-        for (int w = 0; w < 3; w++) {
-            asum += (long double)reached(&l, w) * (long double)(1000000 + w);
-            sumsq += (long double)reached(&l, w) * powl(1000000 + w, 2);
-        }
-        double bound = dtype == SB_DTYPE_F32 ? 1e-6 : 1e-13;
-        check_close("asum", dtype, "large", sb__host_asum(&alone, dtype, LARGE, l.x.base), asum,
-                    bound);
-        check_close("sumsq", dtype, "large", sb__host_sumsq(&alone, dtype, LARGE, l.x.base), sumsq,
-                    bound);
-        tiled_free(&l.x);
-    }
-}
-
-/* Each value of a window is hit once; those of the file, as often as it is mapped. */
-static void updates_past_2_31_elements(void **state) {
-    (void)state;
-    skip_when_quick();
-    skip_without_memory(2 * TILE, (size_t)LARGE * 2 * sizeof(double));
-    for (int32_t dtype = SB_DTYPE_F32; dtype <= SB_DTYPE_F64; dtype++) {
-        struct large y = large_make(dtype);
-        sb__host_scale(&alone, dtype, LARGE, -1.0, y.x.base);
-        check_windows(&y, dtype, -1, 0);
-        tiled_free(&y.x);
-        y = large_make(dtype);
-        struct tiled x = tiled_make(y.x.bytes);
-        for (int64_t i = 0; i < (int64_t)(TILE / sb_dtype_size(dtype)); i++)
-            put(dtype, x.tile, i, 3);
-        sb__host_axpy(&alone, dtype, LARGE, 2.0, x.base, y.x.base);
-        check_windows(&y, dtype, 1, 6);
-        tiled_free(&x);
-        tiled_free(&y.x);
-    }
-}
-
-static void bytes_past_2_31_are_copied_and_cleared(void **state) {
-    (void)state;
-    skip_when_quick();
-    skip_without_memory(2 * TILE, (size_t)LARGE * 2 * sizeof(double));
-    const size_t bytes = (size_t)LARGE;
-    struct tiled from = tiled_make(((size_t)LARGE + WINDOW) / WINDOW * WINDOW);
-    struct tiled to = tiled_make(from.bytes);
-    char *source = tiled_window(&from, from.bytes - WINDOW, WINDOW);
-    char *target = tiled_window(&to, to.bytes - WINDOW, WINDOW);
-    size_t inside = bytes - (from.bytes - WINDOW);
-    memset(source, 0x2a, WINDOW);
-    sb__host_copy(&alone, to.base, from.base, bytes);
-    for (size_t i = 0; i < WINDOW; i++)
-        assert_int_equal(target[i], i < inside ? 0x2a : 0);
-    memset(target, 0x2b, WINDOW);
-    sb__host_zero(&alone, to.base, bytes);
-    for (size_t i = 0; i < WINDOW; i++)
-        assert_int_equal(target[i], i < inside ? 0 : 0x2b);
-    tiled_free(&from);
-    tiled_free(&to);
-}
-
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sums_of_64_mi_elements_are_close_to_exact),
@@ -450,10 +247,6 @@ int main(void) {
         cmocka_unit_test(zeros_add_up_to_zero),
         cmocka_unit_test(every_kind_of_vectors_gives_the_same_numbers),
         cmocka_unit_test(no_element_is_left_out),
-        cmocka_unit_test(threads_change_no_bit_and_small_work_needs_none),
-        cmocka_unit_test(sums_past_2_31_elements),
-        cmocka_unit_test(updates_past_2_31_elements),
-        cmocka_unit_test(bytes_past_2_31_are_copied_and_cleared),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

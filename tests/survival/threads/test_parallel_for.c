@@ -51,6 +51,7 @@ static void *pool_thread(void *user) {
 /* The caller only waits: the pool's threads do it all. */
 static void pool_run(void *user, int64_t tasks, void (*task)(void *arg, int64_t i), void *arg) {
     struct pool *pool = user;
+    assert_true(tasks <= 64);
     (void)pthread_mutex_lock(&pool->one_at_a_time);
     (void)pthread_mutex_lock(&pool->lock);
     pool->task = task;
