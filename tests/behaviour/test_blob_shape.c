@@ -307,31 +307,6 @@ static void legacy_accessors_want_at_most_four_axes(void **state) {
     sb_blob_destroy(blob);
 }
 
-static void offsets_are_row_major(void **state) {
-    (void)state;
-    const int64_t dims[] = {2, 3, 4, 5};
-    sb_blob *blob = blob_of(NULL, SB_DTYPE_F32, 4, dims);
-    sb_error err;
-    int64_t expected = 0, out;
-    for (int64_t n = 0; n < 2; n++)
-        for (int64_t c = 0; c < 3; c++)
-            for (int64_t h = 0; h < 4; h++)
-                for (int64_t w = 0; w < 5; w++, expected++) {
-                    const int64_t at[] = {n, c, h, w};
-                    assert_ok(sb_blob_offset(blob, at, 4, &out, &err));
-                    assert_int_equal(out, expected);
-                    assert_ok(sb_blob_offset_legacy(blob, n, c, h, w, &out, &err));
-                    assert_int_equal(out, expected);
-                }
-    static const int64_t prefix[] = {1, 2, 3, 4};
-    static const int64_t prefix_offsets[] = {0, 60, 100, 115, 119};
-    for (int32_t n = 0; n <= 4; n++) {
-        assert_ok(sb_blob_offset(blob, n ? prefix : NULL, n, &out, &err));
-        assert_int_equal(out, prefix_offsets[n]);
-    }
-    sb_blob_destroy(blob);
-}
-
 static void offsets_past_two_to_the_31_are_exact(void **state) {
     (void)state;
     sb_blob *blob = blob_of(NULL, SB_DTYPE_F32, 2, (int64_t[]){70000, 70000});
@@ -590,7 +565,6 @@ int main(void) {
         cmocka_unit_test(counts_of_ranges_are_exact),
         cmocka_unit_test(legacy_accessors_follow_caffe),
         cmocka_unit_test(legacy_accessors_want_at_most_four_axes),
-        cmocka_unit_test(offsets_are_row_major),
         cmocka_unit_test(offsets_past_two_to_the_31_are_exact),
         cmocka_unit_test(indices_out_of_range_are_errors),
         cmocka_unit_test(an_element_of_a_never_shaped_blob_is_an_error),

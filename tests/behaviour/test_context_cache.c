@@ -10,24 +10,14 @@
 
 #define MIB ((size_t)1 << 20)
 
-static sb_mem *filled(sb_context *context, size_t bytes, int fill) {
-    sb_error err;
-    sb_mem *mem;
-    void *ptr;
-    assert_ok(sb_mem_create(context, bytes, &mem, &err));
-    assert_ok(sb_mem_overwrite_cpu(mem, &ptr, &err));
-    memset(ptr, fill, bytes);
-    return mem;
-}
-
 static void freed_buffers_are_kept_and_used_again(void **state) {
     (void)state;
     struct rig rig;
     rig_open(&rig, "cpu", 0);
-    sb_mem_release(filled(rig.context, 8 * MIB, 1));
+    sb_mem_release(mem_filled(rig.context, 8 * MIB, 1));
     assert_true(rig_stats(&rig).cached_bytes >= 8 * MIB);
     int64_t buffers = rig.counting.buffer_calls;
-    sb_mem *mem = filled(rig.context, 8 * MIB, 2);
+    sb_mem *mem = mem_filled(rig.context, 8 * MIB, 2);
     assert_int_equal(rig.counting.buffer_calls, buffers);
     assert_int_equal(rig_stats(&rig).cached_bytes, 0);
     sb_mem_release(mem);
@@ -45,7 +35,7 @@ static void the_cache_is_bounded(void **state) {
     options.max_cache_bytes = 9 * MIB;
     rig_open_options(&rig, options);
     for (int i = 0; i < 4; i++)
-        mems[i] = filled(rig.context, 4 * MIB, i);
+        mems[i] = mem_filled(rig.context, 4 * MIB, i);
     for (int i = 0; i < 4; i++)
         sb_mem_release(mems[i]);
     assert_true(rig_stats(&rig).cached_bytes > 0);
@@ -60,8 +50,8 @@ static void the_cap_comes_before_the_cache(void **state) {
     sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
     options.max_host_bytes = 12 * MIB;
     rig_open_options(&rig, options);
-    sb_mem_release(filled(rig.context, 7 * MIB, 1));
-    sb_mem *mem = filled(rig.context, 10 * MIB, 2);
+    sb_mem_release(mem_filled(rig.context, 7 * MIB, 1));
+    sb_mem *mem = mem_filled(rig.context, 10 * MIB, 2);
     assert_true(rig.counting.peak_bytes <= 12 * MIB);
     sb_mem_release(mem);
     rig_close(&rig);
@@ -72,9 +62,9 @@ static void memory_that_is_kept_is_not_missing(void **state) {
     (void)state;
     struct rig rig;
     rig_open(&rig, "cpu", 0);
-    sb_mem_release(filled(rig.context, 7 * MIB, 1));
+    sb_mem_release(mem_filled(rig.context, 7 * MIB, 1));
     rig.counting.byte_cap = 12 * MIB;
-    sb_mem_release(filled(rig.context, 10 * MIB, 2));
+    sb_mem_release(mem_filled(rig.context, 10 * MIB, 2));
     rig_close(&rig);
 }
 
@@ -82,11 +72,11 @@ static void pinned_memory_is_kept_apart(void **state) {
     (void)state;
     struct rig rig;
     rig_open(&rig, "sim:0", 0);
-    sb_mem *mem = filled(rig.context, 8 * MIB, 1);
+    sb_mem *mem = mem_filled(rig.context, 8 * MIB, 1);
     assert_int_equal(sb_mem_storage(mem, SB_SIDE_CPU), SB_STORAGE_PINNED);
     sb_mem_release(mem);
     struct tally before = rig_tally(&rig);
-    mem = filled(rig.context, 8 * MIB, 2);
+    mem = mem_filled(rig.context, 8 * MIB, 2);
     assert_int_equal(sb_mem_storage(mem, SB_SIDE_CPU), SB_STORAGE_PINNED);
     assert_int_equal(rig_since(&rig, &before).host_allocs, 0);
     sb_mem_release(mem);
@@ -98,7 +88,7 @@ static void reused_memory_reads_as_zero_where_that_is_promised(void **state) {
     struct rig rig;
     sb_error err;
     rig_open(&rig, "cpu", 0);
-    sb_mem_release(filled(rig.context, 8 * MIB, 0xff));
+    sb_mem_release(mem_filled(rig.context, 8 * MIB, 0xff));
     sb_mem *mem;
     const void *in;
     assert_ok(sb_mem_create(rig.context, 8 * MIB, &mem, &err));
@@ -122,27 +112,30 @@ static void no_bytes_of_one_context_show_in_another(void **state) {
     static const char secret[] = "0123456789abcdef";
     static const size_t sizes[] = {64, 4096, MIB, 64 * MIB};
     sb_error err;
-    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
-        if (test_is_quick() && sizes[i] > MIB)
+    for (size_t i = 0; i < 2 * sizeof sizes / sizeof sizes[0]; i++) {
+        const size_t bytes = sizes[i / 2];
+        if (test_is_quick() && bytes > MIB)
             continue;
+        sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
         sb_context *a, *b;
-        assert_ok(sb_context_create(NULL, &a, &err));
-        assert_ok(sb_context_create(NULL, &b, &err));
+        options.device = i % 2 ? "sim:0" : "cpu"; /* page-locked, ordinary */
+        assert_ok(sb_context_create(&options, &a, &err));
+        assert_ok(sb_context_create(&options, &b, &err));
         for (int round = 0; round < 3; round++) {
             sb_mem *mine, *theirs;
             void *ptr;
-            assert_ok(sb_mem_create(a, sizes[i], &mine, &err));
+            assert_ok(sb_mem_create(a, bytes, &mine, &err));
             assert_ok(sb_mem_overwrite_cpu(mine, &ptr, &err));
-            for (size_t at = 0; at + 16 <= sizes[i]; at += 16)
+            for (size_t at = 0; at + 16 <= bytes; at += 16)
                 memcpy((char *)ptr + at, secret, 16);
             sb_mem_release(mine);
             if (round == 1)
                 sb_context_trim(a);
             if (round == 2)
                 sb_context_release(a);
-            assert_ok(sb_mem_create(b, sizes[i], &theirs, &err));
+            assert_ok(sb_mem_create(b, bytes, &theirs, &err));
             assert_ok(sb_mem_overwrite_cpu(theirs, &ptr, &err));
-            assert_false(shows(ptr, sizes[i], secret));
+            assert_false(shows(ptr, bytes, secret));
             sb_mem_release(theirs);
         }
         sb_context_release(b);
@@ -181,7 +174,7 @@ static void handles_bytes_and_indices_get_what_the_cache_holds(void **state) {
         float *x;
         assert_ok(sb_blob_overwrite_cpu_data_f32(blob, &x, &err));
         memset(x, 0, 40000 * sizeof *x);
-        sb_mem_release(filled(rig.context, rest - 170000, 1));
+        sb_mem_release(mem_filled(rig.context, rest - 170000, 1));
         assert_true(rig_stats(&rig).cached_bytes > 0);
         if (what == 0) {
             for (int i = 0; i < HANDLES; i++)

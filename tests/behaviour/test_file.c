@@ -41,20 +41,6 @@ static int teardown(void **state) {
     return left;
 }
 
-static void write_bytes(const char *path, const void *bytes, size_t size) {
-    FILE *file = fopen(path, "wb");
-    assert_non_null(file);
-    assert_int_equal(fwrite(bytes, 1, size, file), size);
-    assert_int_equal(fclose(file), 0);
-}
-
-static void assert_holds(const char *path, const char *text) {
-    struct wire wire = wire_of_file(path);
-    assert_int_equal(wire.size, strlen(text));
-    assert_memory_equal(wire.bytes, text, wire.size);
-    wire_free(&wire);
-}
-
 /* `count` elements that count up. */
 static sb_blob *new_blob(int64_t count) {
     sb_blob *blob;
@@ -100,7 +86,7 @@ static void test_a_mean_file_is_read(void **state) {
         wire_blob(&wire, dims, 1, 100);
         for (uint32_t i = 0; i < 4; i++)
             wire_number(&wire, 1 + i, (uint64_t)legacy[i]);
-        write_bytes(folder->file, wire.bytes, wire.size);
+        file_write(folder->file, wire.bytes, wire.size);
         path = folder->file;
         wire_free(&wire);
     }
@@ -153,7 +139,7 @@ static void test_a_file_that_changes_while_a_model_is_open(void **state) {
             sb_blob *blob = new_blob(3);
             sb_error err;
             wire_blob(&wire, two_by_three, 2, 1);
-            write_bytes(folder->file, wire.bytes, wire.size);
+            file_write(folder->file, wire.bytes, wire.size);
             if (change == 3)
                 assert_int_equal(utimensat(AT_FDCWD, folder->file, long_ago, 0), 0);
             assert_ok(
@@ -183,10 +169,10 @@ static void test_the_old_bytes_stay_when_a_file_is_bad(void **state) {
     sb_blob *blob = new_blob(6);
     sb_error err;
     const void *before, *after;
-    write_bytes(folder->file,
-                "\x3a\x03\x0a\x01\x06\x2a\x18"
-                "1234",
-                11);
+    file_write(folder->file,
+               "\x3a\x03\x0a\x01\x06\x2a\x18"
+               "1234",
+               11);
     assert_ok(sb_blob_cpu_data(blob, &before, &err));
     assert_status(SB_ERR_MALFORMED,
                   sb_blob_read_file(blob, folder->file, SB_PROTO_RESHAPE, NULL, &err));
@@ -233,7 +219,7 @@ static void test_permissions_of_the_old_file_are_kept(void **state) {
     static const mode_t modes[] = {0600, 0644, 0666, 0640, 0400};
     sb_error err;
     for (size_t i = 0; i < sizeof modes / sizeof *modes; i++) {
-        write_bytes(folder->file, "old", 3);
+        file_write(folder->file, "old", 3);
         assert_int_equal(chmod(folder->file, modes[i]), 0);
         assert_ok(write_file(folder->file, &err));
         assert_int_equal(mode_of(folder->file), modes[i]);
@@ -254,7 +240,7 @@ static void test_a_link_stays_a_link(void **state) {
     const struct folder *folder = *state;
     struct stat info;
     sb_error err;
-    write_bytes(folder->other, "old", 3);
+    file_write(folder->other, "old", 3);
     assert_int_equal(symlink("other", folder->file), 0);
     assert_ok(write_file(folder->file, &err));
     assert_int_equal(lstat(folder->file, &info), 0);
@@ -323,10 +309,10 @@ static void test_links_that_lead_to_no_file(void **state) {
 static void test_another_name_of_the_file_keeps_the_old_bytes(void **state) {
     const struct folder *folder = *state;
     sb_error err;
-    write_bytes(folder->file, "old", 3);
+    file_write(folder->file, "old", 3);
     assert_int_equal(link(folder->file, folder->other), 0);
     assert_ok(write_file(folder->file, &err));
-    assert_holds(folder->other, "old");
+    assert_true(file_holds(folder->other, "old"));
     assert_ok(read_file(folder->file, &err));
 }
 
@@ -344,7 +330,7 @@ static void assert_owned(const char *path, uid_t owner, gid_t group, mode_t mode
 }
 
 static void new_file_of(const char *path, gid_t group, mode_t mode) {
-    write_bytes(path, "old", 3);
+    file_write(path, "old", 3);
     assert_int_equal(chown(path, SOMEBODY, group), 0);
     assert_int_equal(chmod(path, mode), 0);
 }
@@ -368,7 +354,7 @@ static sb_status write_as_another(const char *path) {
 
 /* Root may, unless it is root of a namespace without these numbers. */
 static bool may_give_away(const struct folder *folder) {
-    write_bytes(folder->file, "", 0);
+    file_write(folder->file, "", 0);
     bool may = chown(folder->file, SOMEBODY, THEIRS) == 0;
     assert_int_equal(unlink(folder->file), 0);
     if (!may)
@@ -394,7 +380,7 @@ static void test_root_keeps_owner_and_group(void **state) {
 static void test_the_bits_to_run_as_another_are_not_kept(void **state) {
     const struct folder *folder = *state;
     sb_error err;
-    write_bytes(folder->file, "old", 3);
+    file_write(folder->file, "old", 3);
     assert_int_equal(chmod(folder->file, 06755), 0);
     assert_ok(write_file(folder->file, &err));
     assert_int_equal(mode_of(folder->file), 0755);
@@ -435,9 +421,9 @@ static void test_a_folder_that_may_not_be_written(void **state) {
     assert_int_equal(symlink("closed/file", folder->file), 0);
     assert_int_equal(write_as_another(inside), SB_ERR_IO);
     assert_int_equal(write_as_another(folder->file), SB_ERR_IO); /* to nothing */
-    write_bytes(inside, "old", 3);
+    file_write(inside, "old", 3);
     assert_int_equal(write_as_another(folder->file), SB_ERR_IO);
-    assert_holds(inside, "old");
+    assert_true(file_holds(inside, "old"));
     assert_is_link(folder->file, true);
     assert_int_equal(unlink(inside), 0);
     assert_int_equal(rmdir(closed), 0);

@@ -228,29 +228,19 @@ static void test_what_is_announced_is_known_but_not_loaded(void **state) {
     sb_model_destroy(model);
 }
 
-static void assert_file_is_old(const struct place *p) {
-    struct wire found = wire_of_file(p->file);
-    assert_int_equal(found.size, 3);
-    assert_memory_equal(found.bytes, "old", 3);
-    wire_free(&found);
-}
-
 /* The old file stays; that nothing is left beside it shows the teardown. */
 static void test_a_lender_that_fails_leaves_the_old_file(void **state) {
     const struct place *p = *state;
     sb_model *model = new_net();
     sb_error err;
-    FILE *file = fopen(p->file, "wb");
-    assert_non_null(file);
-    assert_int_equal(fputs("old", file) >= 0, 1);
-    assert_int_equal(fclose(file), 0);
+    file_write(p->file, "old", 3);
     add_layers(p, model, true);
     for (int n = 1; n <= 4; n++) {
         struct lender failing = {.place = p, .fail_at = n};
         assert_status(SB_ERR_IO, sb_model_save_file_from(model, p->file, lend, &failing, &err));
         assert_int_equal(err.device_code, ENOSPC);
         assert_int_equal(failing.calls, n);
-        assert_file_is_old(p);
+        assert_true(file_holds(p->file, "old"));
     }
     struct lender wrong = {.instead = p->blobs[1]};
     assert_status(SB_ERR_DTYPE_MISMATCH,
@@ -258,7 +248,7 @@ static void test_a_lender_that_fails_leaves_the_old_file(void **state) {
     wrong.instead = p->blobs[2];
     assert_status(SB_ERR_SHAPE_MISMATCH,
                   sb_model_save_file_from(model, p->file, lend, &wrong, &err));
-    assert_file_is_old(p);
+    assert_true(file_holds(p->file, "old"));
     sb_model_destroy(model);
 }
 

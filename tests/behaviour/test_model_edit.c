@@ -12,14 +12,6 @@
 
 static const int64_t two[] = {2}, two_by_three[] = {2, 3}, four[] = {4};
 
-static sb_model *open_wire(const struct wire *wire) {
-    sb_model *model;
-    sb_error err;
-    assert_ok(sb_model_open_bytes(NULL, SB_FORMAT_AUTO, wire->bytes, wire->size, NULL, NULL, NULL,
-                                  &model, &err));
-    return model;
-}
-
 /* A blob of 4 that counts up from `first`. */
 static sb_blob *new_four(float first) {
     sb_blob *blob;
@@ -117,7 +109,7 @@ static void test_edits_leave_every_other_byte(void **state) {
                 struct wire wire = {0}, expected = {0}, found;
                 odd_net(&wire, generation, 0, 0);
                 odd_net(&expected, generation, replaced, added);
-                sb_model *model = open_wire(&wire);
+                sb_model *model = model_of(&wire, SB_FORMAT_AUTO);
                 if (replaced & 2)
                     set_four(model, 0, 1, 60);
                 if (replaced & 1)
@@ -144,7 +136,7 @@ static void test_edited_blobs_are_seen_at_once_and_copied(void **state) {
     sb_error err;
     void *p;
     net_current(&wire);
-    sb_model *model = open_wire(&wire);
+    sb_model *model = model_of(&wire, SB_FORMAT_AUTO);
     sb_blob *blob = new_four(8);
     assert_ok(sb_model_set_blob(model, 0, 0, blob, SB_PROTO_WRITE_DIFF, &err));
     assert_ok(sb_blob_mutable_cpu_data(blob, &p, &err));
@@ -183,7 +175,7 @@ static void test_blobs_outside_layers_are_edited(void **state) {
     wire_number(&expected, 4, 1);
     wire_blob_field(&expected, 3, four, 1, 5);
     wire_blob_field(&expected, 3, four, 1, 6);
-    sb_model *model = open_wire(&wire);
+    sb_model *model = model_of(&wire, SB_FORMAT_AUTO);
     set_four(model, SB_NO_LAYER, 1, 5);
     add_four(model, SB_NO_LAYER, 6);
     found = save(model);
@@ -194,7 +186,7 @@ static void test_blobs_outside_layers_are_edited(void **state) {
     wire_free(&found);
     wire_blob(&wire, two, 1, 1);
     wire_blob(&expected, four, 1, 9);
-    model = open_wire(&wire);
+    model = model_of(&wire, SB_FORMAT_AUTO);
     set_four(model, SB_NO_LAYER, 0, 9);
     found = save(model);
     assert_wire(&found, &expected);
@@ -232,7 +224,7 @@ static void test_names_are_bytes_of_any_value(void **state) {
         assert_ok(sb_model_add_layer(model, bytes, size, bytes, size, NULL, &err));
         struct wire wire = save(model);
         sb_model_destroy(model);
-        model = open_wire(&wire);
+        model = model_of(&wire, SB_FORMAT_AUTO);
         assert_name(name_of(model), bytes, size);
         assert_ok(sb_model_find_layer(model, bytes, size, &found, &err));
         assert_int_equal(found, 1);
@@ -302,7 +294,7 @@ static void test_a_struct_size_of_no_version_is_refused(void **state) {
     sb_error err;
     sb_model *solver;
     odd_net(&wire, SB_LAYER_CURRENT, 0, 0);
-    sb_model *net = open_wire(&wire);
+    sb_model *net = model_of(&wire, SB_FORMAT_AUTO);
     assert_ok(sb_model_create(NULL, SB_FORMAT_SOLVERSTATE, &solver, &err));
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         sb_layer_info layer = {.struct_size = sizes[i], .num_blobs = 77};
@@ -329,7 +321,7 @@ static void test_a_buffer_that_is_too_small_is_told_the_size(void **state) {
     sb_error err;
     size_t size;
     odd_net(&wire, SB_LAYER_CURRENT, 0, 0);
-    sb_model *model = open_wire(&wire);
+    sb_model *model = model_of(&wire, SB_FORMAT_AUTO);
     assert_ok(sb_model_size(model, &size, &err));
     assert_true(size <= sizeof buffer);
     memset(buffer, 0x5a, sizeof buffer);
@@ -388,7 +380,7 @@ static void test_a_net_built_in_memory(void **state) {
     assert_ok(sb_model_find_layer(model, "layer7", 6, &index, &err));
     assert_int_equal(index, 7);
     sb_model_destroy(model);
-    model = open_wire(&found);
+    model = model_of(&found, SB_FORMAT_AUTO);
     assert_int_equal(sb_model_num_layers(model), 10);
     assert_loads(model, 5, 1, 4, 51);
     sb_model_destroy(model);
@@ -406,7 +398,7 @@ static void test_layers_are_added_behind_those_of_a_file(void **state) {
     wire_text(&layer, 2, "");
     wire_blob_field(&layer, 7, four, 1, 3);
     wire_message(&expected, 100, &layer);
-    sb_model *model = open_wire(&wire);
+    sb_model *model = model_of(&wire, SB_FORMAT_AUTO);
     assert_ok(sb_model_add_layer(model, "new", 3, "", 0, NULL, &err));
     add_four(model, 2, 3);
     found = save(model);
@@ -429,7 +421,7 @@ static void test_a_new_name_replaces_all_old_ones(void **state) {
     wire_text(&expected, 1, "new");
     wire_number(&expected, 5, 1);
     wire_text(&expected, 100, "");
-    sb_model *model = open_wire(&wire);
+    sb_model *model = model_of(&wire, SB_FORMAT_AUTO);
     assert_string_equal(name_of(model).bytes, "older");
     assert_ok(sb_model_set_name(model, "newer", 5, &err));
     assert_ok(sb_model_set_name(model, "new", 3, &err));
@@ -451,11 +443,11 @@ static void test_a_new_name_leaves_those_of_rewritten_layers(void **state) {
         sb_layer_info info = SB_LAYER_INFO_INIT;
         sb_error err;
         builders[i](&net);
-        sb_model *model = open_wire(&net);
+        sb_model *model = model_of(&net, SB_FORMAT_AUTO);
         set_four(model, 0, 1, 7);
         assert_ok(sb_model_set_name(model, "new", 3, &err));
         struct wire saved = save(model);
-        sb_model *again = open_wire(&saved);
+        sb_model *again = model_of(&saved, SB_FORMAT_AUTO);
         assert_int_equal(name_of(again).size, 3);
         assert_ok(sb_model_layer(again, 0, &info, &err));
         assert_string_equal(info.name.bytes, "conv");
@@ -482,7 +474,7 @@ static void test_a_solver_state_is_edited(void **state) {
     wire_number(&expected, 4, (uint64_t)-7);
     wire_blob_field(&expected, 3, two, 1, 1);
     wire_number(&expected, 55, 1);
-    sb_model *model = open_wire(&wire);
+    sb_model *model = model_of(&wire, SB_FORMAT_AUTO);
     const sb_solver_info set = {
         .struct_size = sizeof set, .learned_net = {"n\0t", 3}, .iter = 99, .current_step = -7};
     assert_ok(sb_model_set_solver_info(model, &set, &err));
@@ -526,18 +518,7 @@ static void test_edits_that_do_not_apply(void **state) {
     assert_ok(sb_model_add_blob(file, SB_NO_LAYER, blob, 0, &err));
     assert_status(SB_ERR_UNSUPPORTED, sb_model_add_blob(file, SB_NO_LAYER, blob, 0, &err));
     assert_status(SB_ERR_UNSUPPORTED, sb_model_set_blob(file, SB_NO_LAYER, 0, ints, 0, &err));
-    assert_status(SB_ERR_INVALID_ARGUMENT, sb_model_set_blob(file, SB_NO_LAYER, 0, blob, 4, &err));
-    assert_status(SB_ERR_INVALID_ARGUMENT, sb_model_set_blob(file, SB_NO_LAYER, 0, NULL, 0, &err));
-    assert_status(SB_ERR_INVALID_ARGUMENT, sb_model_add_layer(net, NULL, 1, "b", 1, NULL, &err));
-    assert_status(SB_ERR_INVALID_ARGUMENT, sb_model_add_layer(net, "a", 1, NULL, 1, NULL, &err));
-    assert_status(SB_ERR_INVALID_ARGUMENT, sb_model_add_blob(net, 0, NULL, 0, &err));
-    assert_status(SB_ERR_INVALID_ARGUMENT, sb_model_set_name(net, NULL, 1, &err));
-    assert_status(SB_ERR_INVALID_ARGUMENT, sb_model_set_solver_info(solver, NULL, &err));
-    assert_status(SB_ERR_INVALID_ARGUMENT, sb_model_size(net, NULL, &err));
-    info.learned_net.size = 3;
-    assert_status(SB_ERR_INVALID_ARGUMENT, sb_model_set_solver_info(solver, &info, &err));
     assert_status(SB_ERR_INVALID_ARGUMENT, sb_model_save(file, NULL, 1, NULL, &err));
-    assert_status(SB_ERR_INVALID_ARGUMENT, sb_model_save_file(file, NULL, &err));
     assert_loads(file, SB_NO_LAYER, 0, 4, 0);
     sb_blob_destroy(blob);
     sb_blob_destroy(ints);
@@ -553,13 +534,6 @@ static void in_folder(char path[64]) {
     assert_non_null(mkdtemp(path));
 }
 
-static void write_wire(const char *path, const struct wire *wire) {
-    FILE *file = fopen(path, "wb");
-    assert_non_null(file);
-    assert_int_equal(fwrite(wire->bytes, 1, wire->size, file), wire->size);
-    assert_int_equal(fclose(file), 0);
-}
-
 static void test_a_model_is_saved_over_its_own_file(void **state) {
     (void)state;
     for (uint32_t flags = 0; flags <= SB_OPEN_MAPPED; flags += SB_OPEN_MAPPED) {
@@ -570,7 +544,7 @@ static void test_a_model_is_saved_over_its_own_file(void **state) {
         in_folder(folder);
         (void)snprintf(path, sizeof path, "%s/net", folder);
         odd_net(&wire, SB_LAYER_V0, 0, 0);
-        write_wire(path, &wire);
+        file_write_wire(path, &wire);
         assert_ok(sb_model_open_file(NULL, SB_FORMAT_AUTO, path, flags, NULL, &model, &err));
         set_four(model, 0, 1, 60);
         assert_ok(sb_model_save_file(model, path, &err));
@@ -647,7 +621,7 @@ static void test_over_two_gigabytes_nothing_is_written(void **state) {
     wire_tag(&head, 50000, 2);
     wire_varint(&head, INT32_MAX - FIELD);
     assert_int_equal(head.size, FIELD);
-    write_wire(path, &head);
+    file_write_wire(path, &head);
     assert_int_equal(truncate(path, INT32_MAX), 0);
     assert_ok(sb_model_open_file(NULL, SB_FORMAT_CAFFEMODEL, path, 0, NULL, &model, &err));
     assert_ok(sb_model_size(model, &size, &err));
@@ -682,7 +656,7 @@ static void test_many_edits_in_any_order(void **state) {
             wire_free(&layer);
         }
     }
-    sb_model *model = open_wire(&wire);
+    sb_model *model = model_of(&wire, SB_FORMAT_AUTO);
     bool done[LAYERS * BLOBS] = {false};
     for (int left = LAYERS * BLOBS; left > 0;) {
         int i = (int)(test_random(&seed) % sizeof done);

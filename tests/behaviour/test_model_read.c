@@ -11,14 +11,6 @@
 
 static const int64_t two_by_three[] = {2, 3}, two[] = {2};
 
-static sb_model *open_wire(const struct wire *wire, int32_t format) {
-    sb_model *model;
-    sb_error err;
-    assert_ok(
-        sb_model_open_bytes(NULL, format, wire->bytes, wire->size, NULL, NULL, NULL, &model, &err));
-    return model;
-}
-
 static void assert_text(sb_text text, const char *expected) {
     assert_int_equal(text.size, strlen(expected));
     assert_string_equal(text.bytes, expected);
@@ -58,7 +50,7 @@ static void test_three_generations_list_the_same(void **state) {
         sb_error err;
         int64_t found;
         generations[i].build(&wire);
-        sb_model *model = open_wire(&wire, SB_FORMAT_AUTO);
+        sb_model *model = model_of(&wire, SB_FORMAT_AUTO);
         assert_int_equal(sb_model_format(model), SB_FORMAT_CAFFEMODEL);
         assert_text(name_of(model), "small");
         assert_int_equal(sb_model_num_layers(model), 2);
@@ -100,7 +92,7 @@ static void test_layers_of_both_kinds_are_listed_in_file_order(void **state) {
         wire_message(&wire, rows[i].field, &layer);
         wire_free(&layer);
     }
-    sb_model *model = open_wire(&wire, SB_FORMAT_AUTO);
+    sb_model *model = model_of(&wire, SB_FORMAT_AUTO);
     for (int64_t i = 0; i < 3; i++) {
         assert_ok(sb_model_layer(model, i, &info, &err));
         assert_text(info.name, rows[i].text);
@@ -123,7 +115,7 @@ static void test_a_v0_layer_in_two_parts_is_one(void **state) {
     wire_blob_field(&part, 50, two_by_three, 2, 10);
     wire_message(&layer, 1, &part);
     wire_message(&wire, 2, &layer);
-    sb_model *model = open_wire(&wire, SB_FORMAT_CAFFEMODEL);
+    sb_model *model = model_of(&wire, SB_FORMAT_CAFFEMODEL);
     assert_ok(sb_model_layer(model, 0, &info, &err));
     assert_text(info.name, "second");
     assert_text(info.type, "ip");
@@ -157,7 +149,7 @@ static void test_types_of_v1_layers(void **state) {
         wire_number(&layer, 5, 3);
         wire_number(&layer, 5, (uint64_t)rows[i].number); /* the last wins */
         wire_message(&wire, 2, &layer);
-        sb_model *model = open_wire(&wire, SB_FORMAT_CAFFEMODEL);
+        sb_model *model = model_of(&wire, SB_FORMAT_CAFFEMODEL);
         assert_ok(sb_model_layer(model, 0, &info, &err));
         assert_text(info.type, rows[i].type);
         assert_text(info.name, "");
@@ -176,7 +168,7 @@ static void test_texts_may_hold_any_byte(void **state) {
     wire_bytes(&wire, 1, "n\0m\xff", 4);
     wire_bytes(&layer, 1, "a\0b", 3);
     wire_message(&wire, 100, &layer);
-    sb_model *model = open_wire(&wire, SB_FORMAT_AUTO);
+    sb_model *model = model_of(&wire, SB_FORMAT_AUTO);
     assert_int_equal(name_of(model).size, 4);
     assert_memory_equal(name_of(model).bytes, "n\0m\xff\0", 5);
     assert_ok(sb_model_layer(model, 0, &info, &err));
@@ -200,7 +192,7 @@ static void test_solver_states(void **state) {
     wire_blob_field(&wire, 3, two_by_three, 2, 5);
     wire_blob_field(&wire, 3, two, 1, 7);
     wire_number(&wire, 4, 2);
-    sb_model *model = open_wire(&wire, SB_FORMAT_AUTO);
+    sb_model *model = model_of(&wire, SB_FORMAT_AUTO);
     assert_int_equal(sb_model_format(model), SB_FORMAT_SOLVERSTATE);
     assert_ok(sb_model_solver_info(model, &info, &err));
     assert_int_equal(info.iter, 4000);
@@ -227,12 +219,12 @@ static void test_blob_vectors_and_blobs(void **state) {
     sb_error err;
     wire_blob_field(&vector, 1, two, 1, 3);
     wire_blob_field(&vector, 1, two_by_three, 2, 4);
-    sb_model *model = open_wire(&vector, SB_FORMAT_BLOB_VECTOR);
+    sb_model *model = model_of(&vector, SB_FORMAT_BLOB_VECTOR);
     assert_int_equal(sb_model_num_blobs(model, SB_NO_LAYER), 2);
     assert_loads(model, SB_NO_LAYER, 1, "2 3 (6)", 4);
     sb_model_destroy(model);
     wire_blob(&blob, two, 1, 9);
-    model = open_wire(&blob, SB_FORMAT_AUTO);
+    model = model_of(&blob, SB_FORMAT_AUTO);
     assert_int_equal(sb_model_format(model), SB_FORMAT_BLOB);
     assert_int_equal(sb_model_num_blobs(model, SB_NO_LAYER), 1);
     assert_loads(model, SB_NO_LAYER, 0, "2 (2)", 9);
@@ -396,7 +388,7 @@ static void test_a_blob_without_payload_is_listed_but_not_loaded(void **state) {
                "12345678",
                23);
     wire_message(&wire, 100, &layer);
-    sb_model *model = open_wire(&wire, SB_FORMAT_AUTO);
+    sb_model *model = model_of(&wire, SB_FORMAT_AUTO);
     assert_ok(sb_model_blob_info(model, 0, 0, &info, &err));
     assert_int_equal(info.count, 6);
     assert_int_equal(info.data_count, 0);
@@ -446,7 +438,7 @@ static void test_indices_out_of_range(void **state) {
     sb_blob *blob, *ints;
     sb_error err;
     net_current(&wire);
-    sb_model *model = open_wire(&wire, SB_FORMAT_AUTO);
+    sb_model *model = model_of(&wire, SB_FORMAT_AUTO);
     assert_ok(sb_blob_create(NULL, SB_DTYPE_F32, &blob, &err));
     assert_ok(sb_blob_create(NULL, SB_DTYPE_I32, &ints, &err));
     static const int64_t bad[][2] = {{0, 2}, {0, -1}, {1, 0}, {2, 0}, {-1, 0}, {-2, 0}};

@@ -209,12 +209,11 @@ static void test_two_gigabytes_are_refused_before_anything_is_done(void **state)
     counting_allocator_assert_clean(&counting);
 }
 
-static void test_bad_arguments(void **state) {
+static void test_what_has_no_room_is_not_begun(void **state) {
     (void)state;
     sb_blob *blob = shaped(SB_DTYPE_F32, two_by_three, 2), *ints = shaped(SB_DTYPE_I32, NULL, 0);
     unsigned char bytes[64];
     size_t size;
-    void *out;
     sb_error err;
     memset(bytes, 0x5a, sizeof bytes);
     assert_ok(sb_blob_proto_size(blob, 0, &size, &err));
@@ -227,17 +226,9 @@ static void test_bad_arguments(void **state) {
     assert_status(SB_ERR_BUFFER_TOO_SMALL, sb_blob_to_proto(blob, 0, NULL, 0, NULL, &err));
     for (size_t i = 0; i < sizeof bytes; i++)
         assert_int_equal(bytes[i], 0x5a);
-    assert_status(SB_ERR_INVALID_ARGUMENT, sb_blob_to_proto(blob, 0, NULL, 1, NULL, &err));
     assert_status(SB_ERR_INVALID_ARGUMENT, sb_blob_to_proto(blob, 0, NULL, size, NULL, &err));
-    assert_status(SB_ERR_INVALID_ARGUMENT,
-                  sb_blob_to_proto(blob, SB_PROTO_RESHAPE, bytes, sizeof bytes, NULL, &err));
-    assert_status(SB_ERR_INVALID_ARGUMENT, sb_blob_to_proto(NULL, 0, bytes, 64, NULL, &err));
-    assert_status(SB_ERR_INVALID_ARGUMENT, sb_blob_proto_size(blob, 0, NULL, &err));
-    assert_status(SB_ERR_INVALID_ARGUMENT, sb_blob_to_proto_new(blob, 0, NULL, &size, &err));
-    assert_status(SB_ERR_INVALID_ARGUMENT, sb_blob_to_proto_new(blob, 0, &out, NULL, &err));
     assert_status(SB_ERR_UNSUPPORTED, sb_blob_proto_size(ints, 0, &size, &err));
     assert_status(SB_ERR_UNSUPPORTED, sb_blob_to_proto(ints, 0, bytes, 64, NULL, &err));
-    sb_bytes_free(NULL);
     sb_blob_destroy(blob);
     sb_blob_destroy(ints);
 }
@@ -272,7 +263,7 @@ int main(void) {
         cmocka_unit_test(test_a_blob_never_shaped_is_written_as_shape_0),
         cmocka_unit_test(test_long_shapes_are_written_whole),
         cmocka_unit_test(test_two_gigabytes_are_refused_before_anything_is_done),
-        cmocka_unit_test(test_bad_arguments),
+        cmocka_unit_test(test_what_has_no_room_is_not_begun),
         cmocka_unit_test(test_bytes_outlive_blob_and_context),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

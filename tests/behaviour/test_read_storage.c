@@ -1,9 +1,9 @@
 /* Where the readers put values: into storage that is there and fits, whoever else uses it, else
    into new storage. One table of situations for every reader. */
 #include "blobs.h"
+#include "files.h"
 #include "wire_builder.h"
 
-#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -23,13 +23,6 @@ struct scene {
     sb_limits limits;
     sb_model *model; /* for the readers of models */
 };
-
-static void write_bytes(const char *path, const struct wire *wire) {
-    FILE *file = fopen(path, "wb");
-    assert_non_null(file);
-    assert_int_equal(fwrite(wire->bytes, 1, wire->size, file), wire->size);
-    assert_int_equal(fclose(file), 0);
-}
 
 /* A message of `count` floats 100, 101, ... as data and, if asked, 200, ... as diff; the shape
    comes first, so that a file may lack values alone. */
@@ -70,7 +63,7 @@ static void scene_open_count(struct scene *s, enum reader reader, int64_t count,
     int fd = mkstemp(s->path);
     assert_true(fd >= 0);
     assert_int_equal(close(fd), 0);
-    write_bytes(s->path, &s->wire);
+    file_write_wire(s->path, &s->wire);
     scene_limit(s, reader, 0);
 }
 

@@ -24,6 +24,16 @@ void mem_place(sb_mem *mem, int32_t head, const void *values, size_t bytes) {
     assert_int_equal(sb_mem_head(mem), head);
 }
 
+sb_mem *mem_filled(sb_context *context, size_t bytes, int fill) {
+    sb_error err;
+    sb_mem *mem;
+    void *ptr;
+    assert_ok(sb_mem_create(context, bytes, &mem, &err));
+    assert_ok(sb_mem_overwrite_cpu(mem, &ptr, &err));
+    memset(ptr, fill, bytes);
+    return mem;
+}
+
 void mem_look(const sb_mem *mem, void *out, size_t bytes) {
     sb_error err;
     const void *in;

@@ -7,6 +7,8 @@
 /* Puts the memory's head where `head` says (UNINITIALIZED to SYNCED) with `bytes` of its size from
    `values`. UNINITIALIZED: leaves it alone. */
 void mem_place(sb_mem *mem, int32_t head, const void *values, size_t bytes);
+/* A memory whose host bytes are all `fill`. */
+sb_mem *mem_filled(sb_context *context, size_t bytes, int fill);
 /* The first `bytes` of a memory as the head promises them, without moving the head. */
 void mem_look(const sb_mem *mem, void *out, size_t bytes);
 bool mem_holds(const sb_mem *mem, const void *values, size_t bytes);

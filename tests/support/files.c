@@ -3,6 +3,7 @@
 #include "support.h"
 
 #include <stdio.h>
+#include <string.h>
 
 struct wire wire_of_file(const char *path) {
     struct wire wire = {0};
@@ -14,4 +15,24 @@ struct wire wire_of_file(const char *path) {
         wire_raw(&wire, buffer, n);
     (void)fclose(file);
     return wire;
+}
+
+void file_write(const char *path, const void *bytes, size_t size) {
+    FILE *file = fopen(path, "wb");
+    assert_non_null(file);
+    assert_int_equal(fwrite(bytes, 1, size, file), size);
+    assert_int_equal(fclose(file), 0);
+}
+
+void file_write_wire(const char *path, const struct wire *wire) {
+    file_write(path, wire->bytes, wire->size);
+}
+
+bool file_holds(const char *path, const char *text) {
+    char found[64] = "";
+    FILE *file = fopen(path, "rb");
+    size_t n = file ? fread(found, 1, sizeof found, file) : 0;
+    if (file)
+        (void)fclose(file);
+    return n == strlen(text) && memcmp(found, text, n) == 0;
 }

@@ -71,3 +71,11 @@ void net_v0(struct wire *net) {
     wire_free(&layer);
     wire_free(&inside);
 }
+
+sb_model *model_of(const struct wire *wire, int32_t format) {
+    sb_model *model;
+    sb_error err;
+    assert_ok(
+        sb_model_open_bytes(NULL, format, wire->bytes, wire->size, NULL, NULL, NULL, &model, &err));
+    return model;
+}

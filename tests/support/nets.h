@@ -12,6 +12,8 @@ void net_current(struct wire *net);
 void net_v1(struct wire *net);
 void net_v0(struct wire *net);
 
+/* What bytes hold, opened. */
+sb_model *model_of(const struct wire *wire, int32_t format);
 /* The name of a net. */
 sb_text name_of(const sb_model *model);
 

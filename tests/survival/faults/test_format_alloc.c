@@ -4,6 +4,7 @@
 #include "support.h"
 
 #include "callbacks.h"
+#include "files.h"
 #include "nets.h"
 
 #include <syncblob/sim.h>
@@ -27,13 +28,6 @@ struct scene {
     sb_blob *lent;
     void *bytes;
 };
-
-static void write_bytes(const char *path, const struct wire *wire) {
-    FILE *file = fopen(path, "wb");
-    assert_non_null(file);
-    assert_int_equal(fwrite(wire->bytes, 1, wire->size, file), wire->size);
-    assert_int_equal(fclose(file), 0);
-}
 
 static sb_blob *new_blob(sb_context *context, const int64_t *dims, float first) {
     sb_blob *blob;
@@ -66,9 +60,9 @@ static void scene_open(struct scene *s) {
     (void)snprintf(s->net_path, sizeof s->net_path, "%s/net", s->folder);
     (void)snprintf(s->blob_path, sizeof s->blob_path, "%s/blob", s->folder);
     (void)snprintf(s->target_path, sizeof s->target_path, "%s/target", s->folder);
-    write_bytes(s->net_path, &s->net);
-    write_bytes(s->blob_path, &s->blob_bytes);
-    write_bytes(s->target_path, &s->blob_bytes);
+    file_write_wire(s->net_path, &s->net);
+    file_write_wire(s->blob_path, &s->blob_bytes);
+    file_write_wire(s->target_path, &s->blob_bytes);
     assert_ok(sb_model_open_bytes(s->context, SB_FORMAT_AUTO, s->net.bytes, s->net.size, NULL, NULL,
                                   NULL, &s->model, &err));
     assert_ok(sb_model_open_bytes(s->context, SB_FORMAT_AUTO, s->state.bytes, s->state.size, NULL,

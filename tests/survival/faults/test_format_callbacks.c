@@ -2,6 +2,7 @@
    failing, finding other bytes or saying stop, for every n: the status, nothing
    changed, and the same call succeeds afterwards. */
 #include "callbacks.h"
+#include "files.h"
 #include "nets.h"
 
 #include <stdio.h>
@@ -37,7 +38,6 @@ static void put_unpacked(struct wire *wire) {
 
 static void scene_open(struct scene *s) {
     sb_error err;
-    FILE *file;
     memset(s, 0, sizeof *s);
     wire_number(&s->bytes, 1, 5);
     wire_blob_field(&s->bytes, 3, large, 1, 1);
@@ -49,9 +49,8 @@ static void scene_open(struct scene *s) {
     assert_ok(sb_blob_create_shaped(NULL, SB_DTYPE_F32, two, 1, &s->blob, &err));
     assert_ok(sb_model_set_blob(s->model, SB_NO_LAYER, 2, s->blob, 0, &err));
     strcpy(s->path, "/tmp/syncblob-callbacks-XXXXXX");
-    assert_non_null(file = fdopen(mkstemp(s->path), "wb"));
-    assert_int_equal(fwrite("old", 1, 3, file), 3);
-    assert_int_equal(fclose(file), 0);
+    assert_int_equal(close(mkstemp(s->path)), 0);
+    file_write(s->path, "old", 3);
     s->buffer = malloc(s->bytes.size);
 }
 
@@ -154,12 +153,7 @@ static const struct {
 /* --- one fault of one call -------------------------------------------------------------------- */
 
 static void check_unchanged(const struct scene *s, size_t call) {
-    char bytes[4];
-    FILE *file = fopen(s->path, "rb");
-    assert_non_null(file);
-    size_t n = fread(bytes, 1, sizeof bytes, file);
-    (void)fclose(file);
-    if (sb_blob_count(s->blob) != 2 || s->made || n != 3 || memcmp(bytes, "old", 3) != 0)
+    if (sb_blob_count(s->blob) != 2 || s->made || !file_holds(s->path, "old"))
         fail_with("%s changed something", calls[call].name);
 }
 

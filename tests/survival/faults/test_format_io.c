@@ -209,13 +209,6 @@ struct scene {
     sb_blob *blob, *single; /* of two values; doubles, floats */
 };
 
-static void write_bytes(const char *path, const void *bytes, size_t size) {
-    FILE *file = fopen(path, "wb");
-    assert_non_null(file);
-    assert_int_equal(fwrite(bytes, 1, size, file), size);
-    assert_int_equal(fclose(file), 0);
-}
-
 static void put_unpacked(struct wire *wire, uint32_t field) {
     struct wire blob = {0}, shape = {0};
     for (int64_t i = 0; i < *unpacked; i++)
@@ -242,8 +235,8 @@ static void scene_open(struct scene *s) {
     wire_blob_field(&wire, 3, large, 1, 1);
     wire_blob_field(&wire, 3, two, 1, 9);
     put_unpacked(&wire, 3);
-    write_bytes(s->path, wire.bytes, wire.size);
-    write_bytes(s->target, "old", 3);
+    file_write(s->path, wire.bytes, wire.size);
+    file_write(s->target, "old", 3);
     bool given = chown(s->target, 12345, 23456) == 0; /* by root; then they are to be kept */
     (void)given;
     wire_free(&wire);
@@ -272,15 +265,6 @@ static void scene_close(struct scene *s) {
     (void)unlink(s->path);
     (void)unlink(s->target);
     assert_int_equal(rmdir(s->folder), 0);
-}
-
-static bool target_is_old(const struct scene *s) {
-    char bytes[8];
-    FILE *file = fopen(s->target, "rb");
-    assert_non_null(file);
-    size_t n = fread(bytes, 1, sizeof bytes, file);
-    (void)fclose(file);
-    return n == 3 && memcmp(bytes, "old", 3) == 0;
 }
 
 static int open_files(void) {
@@ -388,7 +372,7 @@ static const struct {
 
 /* What the call must have left as it was. */
 static void check_failure(const struct scene *s, size_t call, const sb_error *err, int n) {
-    bool in_place = calls[call].writes && !target_is_old(s);
+    bool in_place = calls[call].writes && !file_holds(s->target, "old");
     bool told = strstr(err->message, "is in place") != NULL;
     if (err->code != SB_ERR_IO || in_place != told)
         fail_with("%s, call %d (%s): %s", calls[call].name, n, fault.name, err->message);
@@ -483,13 +467,13 @@ static void test_a_name_that_is_taken_is_left_alone(void **state) {
     char taken[128];
     scene_open(&s);
     (void)snprintf(taken, sizeof taken, "%s/.syncblob-0000000000000000.tmp", s.folder);
-    write_bytes(taken, "left", 4);
+    file_write(taken, "left", 4);
     no_luck = true;
     sb_status st = write_file(&s, &err);
     no_luck = false;
     assert_int_equal(st, SB_ERR_IO);
     assert_int_equal(err.device_code, EEXIST);
-    assert_true(target_is_old(&s));
+    assert_true(file_holds(s.target, "old"));
     assert_ok(write_file(&s, &err));
     struct wire left = wire_of_file(taken);
     assert_true(left.size == 4 && memcmp(left.bytes, "left", 4) == 0);
@@ -569,7 +553,7 @@ static void test_a_killed_writer_leaves_the_old_file_or_the_new_one(void **state
             sb_error err;
             scene_open(&s);
             killed = killed_at(call, n, &s);
-            assert_true(target_is_old(&s) ? killed : target_is_whole(&s, call));
+            assert_true(file_holds(s.target, "old") ? killed : target_is_whole(&s, call));
             assert_true(files_in(s.folder) <= (killed ? 3 : 2));
             assert_ok(calls[call].call(&s, &err)); /* what is left is not in the way */
             assert_true(target_is_whole(&s, call));
@@ -831,7 +815,7 @@ static void test_bytes_that_change_are_survived(void **state) {
         int fd = mkstemp(path);
         assert_true(fd >= 0);
         close(fd);
-        write_bytes(path, before.bytes, before.size);
+        file_write(path, before.bytes, before.size);
         for (int k = 0; k < (test_is_quick() ? 1 : test_is_full() ? IMAGES : 5); k++) {
             struct wire after = image((i + k + 1) % IMAGES);
             for (int n = 1; use_while_changing(path, &after, n); n++)

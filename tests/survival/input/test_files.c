@@ -4,6 +4,7 @@
    file. */
 #include "support.h"
 
+#include "files.h"
 #include "nets.h"
 
 #include <errno.h>
@@ -64,22 +65,6 @@ static int teardown(void **state) {
     int left = rmdir(p->folder);
     free(p);
     return left;
-}
-
-static void write_text(const char *path, const char *text) {
-    FILE *file = fopen(path, "wb");
-    assert_non_null(file);
-    assert_int_equal(fwrite(text, 1, strlen(text), file), strlen(text));
-    assert_int_equal(fclose(file), 0);
-}
-
-static bool holds_text(const char *path, const char *text) {
-    char found[64] = "";
-    FILE *file = fopen(path, "rb");
-    size_t n = file ? fread(found, 1, sizeof found, file) : 0;
-    if (file)
-        (void)fclose(file);
-    return n == strlen(text) && memcmp(found, text, n) == 0;
 }
 
 /* --- the calls ------------------------------------------------------------------- */
@@ -246,7 +231,7 @@ static bool all_are_denied(const struct place *p) {
 
 static void no_permission(void **state) {
     struct place *p = *state;
-    write_text(p->file, "old");
+    file_write(p->file, "old", 3);
     assert_int_equal(chmod(p->file, 0), 0);
     assert_int_equal(chmod(p->folder, 0555), 0); /* nobody may write into it */
     bool denied = in_child(p, all_are_denied);
@@ -255,7 +240,7 @@ static void no_permission(void **state) {
     assert_int_equal(chmod(p->folder, 0755), 0);
     assert_int_equal(chmod(p->file, 0600), 0);
     assert_true(denied && hidden);
-    assert_true(holds_text(p->file, "old"));
+    assert_true(file_holds(p->file, "old"));
 }
 
 /* --- sizes that lie ----------------------------------------------------------------------------
@@ -263,7 +248,7 @@ static void no_permission(void **state) {
 
 static void sparse_files(void **state) {
     struct place *p = *state;
-    write_text(p->file, "");
+    file_write(p->file, "", 0);
     assert_int_equal(truncate(p->file, 1 << 30), 0);
     check_readers(p->file, SB_ERR_MALFORMED, 0); /* the first byte already */
     assert_int_equal(truncate(p->file, (off_t)1 << 31), 0);
@@ -281,7 +266,7 @@ static void sparse_payloads_are_counted_before_they_are_read(void **state) {
     sb_context *context;
     sb_blob *blob;
     sb_error err;
-    write_text(p->file, claim);
+    file_write(p->file, claim, sizeof claim - 1);
     assert_int_equal(truncate(p->file, (off_t)sizeof claim - 1 + (1 << 30)), 0);
     options.allocator = counting_allocator_table(&counting);
     assert_ok(sb_context_create(&options, &context, &err));
@@ -356,7 +341,7 @@ static void a_limit_on_the_size_of_files(void **state) {
     struct place *p = *state;
     static const rlim_t sizes[] = {0, 1, 16383, 16384, 16385, 100000, FILE_BYTES - 1, FILE_BYTES};
     struct rlimit unlimited;
-    write_text(p->file, "old");
+    file_write(p->file, "old", 3);
     assert_int_equal(getrlimit(RLIMIT_FSIZE, &unlimited), 0);
     void (*handler)(int) = signal(SIGXFSZ, SIG_IGN);
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
@@ -368,7 +353,7 @@ static void a_limit_on_the_size_of_files(void **state) {
             assert_int_equal(setrlimit(RLIMIT_FSIZE, &unlimited), 0);
             assert_int_equal(st, SB_ERR_IO);
             assert_int_equal(err.device_code, EFBIG);
-            assert_true(holds_text(p->file, "old"));
+            assert_true(file_holds(p->file, "old"));
         }
     signal(SIGXFSZ, handler);
 }
@@ -377,11 +362,11 @@ static bool fills_the_disk(const struct place *p) {
     sb_error err = {.code = SB_OK};
     char path[128];
     (void)snprintf(path, sizeof path, "%s/file", p->folder);
-    if (!holds_text(path, "old"))
+    if (!file_holds(path, "old"))
         return false;
     for (int writer = 0; writer < WRITERS; writer++)
         if (write_with(p, writer, path, &err) != SB_ERR_IO || err.device_code != ENOSPC ||
-            !holds_text(path, "old"))
+            !file_holds(path, "old"))
             return false;
     return true;
 }
@@ -422,9 +407,9 @@ static void make_leftovers(const struct place *p, int count, bool make) {
         char path[160];
         (void)snprintf(path, sizeof path, "%s/.syncblob-%ld-%d.tmp", p->folder, (long)getpid(), i);
         if (make)
-            write_text(path, "left");
+            file_write(path, "left", 4);
         else
-            assert_true(holds_text(path, "left") && unlink(path) == 0);
+            assert_true(file_holds(path, "left") && unlink(path) == 0);
     }
 }
 
@@ -434,7 +419,7 @@ static void leftovers_are_not_touched(void **state) {
     struct place *p = *state;
     enum { LEFT = 1000 };
     sb_error err;
-    write_text(p->file, "old");
+    file_write(p->file, "old", 3);
     make_leftovers(p, LEFT, true);
     assert_ok(sb_blob_write_file(p->blob, p->file, 0, &err));
     assert_ok(read_with(READ_BLOB, p->file, &err));

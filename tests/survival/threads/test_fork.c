@@ -65,16 +65,6 @@ struct estate {
     struct lent host, device;
 };
 
-static sb_mem *filled(sb_context *context, size_t bytes, int fill) {
-    sb_error err;
-    sb_mem *mem;
-    void *ptr;
-    assert_ok(sb_mem_create(context, bytes, &mem, &err));
-    assert_ok(sb_mem_overwrite_cpu(mem, &ptr, &err));
-    memset(ptr, fill, bytes);
-    return mem;
-}
-
 static sb_model *small_model(sb_context *context) {
     static struct wire net;
     sb_error err;
@@ -90,12 +80,12 @@ static void estate_memories(struct estate *e) {
     sb_error err;
     void *ptr;
     sb_context *context = e->context;
-    sb_mem_release(filled(context, LARGE, 0x77)); /* stays in the cache */
-    e->pinned = filled(context, LARGE, 1);
+    sb_mem_release(mem_filled(context, LARGE, 0x77)); /* stays in the cache */
+    e->pinned = mem_filled(context, LARGE, 1);
     assert_int_equal(sb_mem_storage(e->pinned, SB_SIDE_CPU), SB_STORAGE_PINNED);
-    e->pushed = filled(context, BYTES, 2);
-    e->pulled = filled(context, BYTES, 3);
-    e->at_device = filled(context, BYTES, 4);
+    e->pushed = mem_filled(context, BYTES, 2);
+    e->pulled = mem_filled(context, BYTES, 3);
+    e->at_device = mem_filled(context, BYTES, 4);
     assert_ok(sb_mem_create(context, BYTES, &e->lent_host, &err));
     assert_ok(sb_mem_create(context, BYTES, &e->lent_device, &err));
     e->host = lend_host(BYTES, 5);
@@ -338,8 +328,8 @@ static void locked_estate_open(struct locked_estate *e) {
     options.device = "sim:0";
     options.backend = &e->table;
     assert_ok(sb_context_create(&options, &e->context, &err));
-    e->pinned = filled(e->context, BYTES, 1);
-    e->replaced = filled(e->context, BYTES, 2);
+    e->pinned = mem_filled(e->context, BYTES, 1);
+    e->replaced = mem_filled(e->context, BYTES, 2);
     assert_int_equal(sb_mem_storage(e->pinned, SB_SIDE_CPU), SB_STORAGE_PINNED);
     assert_ok(sb_mem_create(e->context, BYTES, &e->lent, &err));
     e->host = lend_host(BYTES, 5);
@@ -467,7 +457,7 @@ static void a_child_hangs_on_no_lock_of_what_it_did_not_share(void **state) {
     (void)state;
     struct estate e;
     estate_open(&e);
-    sb_mem *other = filled(e.context, BYTES, 8);
+    sb_mem *other = mem_filled(e.context, BYTES, 8);
     struct sb__sim *sim = e.context->device;
     fork_while_held(&e.context->cache.lock, live_on, &e);
     fork_while_held(&e.context->streams.lock, live_on, &e);
@@ -536,7 +526,7 @@ static void a_child_is_told_that_the_memory_s_lock_stayed_behind(void **state) {
     sb_error err;
     const void *in;
     estate_open(&e);
-    sb_mem *mem = filled(e.context, BYTES, 8);
+    sb_mem *mem = mem_filled(e.context, BYTES, 8);
     assert_ok(sb_mem_gpu_data(mem, &in, &err));
     fork_while_held(&mem->lock, change_beside_the_lock, mem);
     sb_mem_release(mem);
@@ -584,7 +574,7 @@ static void host_only_contexts_work_on_beside_held_locks(void **state) {
     for (int builtin = 0; builtin < 2; builtin++) {
         if (!builtin)
             assert_ok(sb_context_create(NULL, &e.context, &err));
-        sb_mem_release(filled(e.context, LARGE, 1));
+        sb_mem_release(mem_filled(e.context, LARGE, 1));
         fork_while_held(&sb__context(e.context)->cache.lock, trim_and_release, &e);
         sb_context_release(e.context);
         e.context = NULL;
@@ -635,7 +625,7 @@ static void forks_of_a_busy_process_do_not_hang(void **state) {
         skip();
     }
     estate_open(&f.estate);
-    f.shared = filled(f.estate.context, BYTES, 8);
+    f.shared = mem_filled(f.estate.context, BYTES, 8);
     for (int i = 0; i < HAMMERS; i++)
         assert_int_equal(pthread_create(&threads[i], NULL, hammer, &f), 0);
     for (int i = 0; i < (test_is_quick() ? 5 : 50); i++)

@@ -1,6 +1,6 @@
 /* The host cache under many threads, and what trimming gives back to the
    system. */
-#include "rig.h"
+#include "blobs.h"
 #include "team.h"
 
 #include <stdio.h>
@@ -16,16 +16,6 @@ static size_t resident_bytes(void) {
     assert_int_equal(fscanf(file, "%lu %lu", &total, &resident), 2);
     (void)fclose(file);
     return resident * (size_t)sysconf(_SC_PAGESIZE);
-}
-
-static sb_mem *filled(sb_context *context, size_t bytes, int fill) {
-    sb_error err;
-    sb_mem *mem;
-    void *ptr;
-    assert_ok(sb_mem_create(context, bytes, &mem, &err));
-    assert_ok(sb_mem_overwrite_cpu(mem, &ptr, &err));
-    memset(ptr, fill, bytes);
-    return mem;
 }
 
 static size_t cached_bytes(sb_context *context) {
@@ -58,7 +48,7 @@ static void trimmed_memory_leaves_the_process(void **state) {
         assert_ok(sb_context_create(&options, &context, &err));
         size_t before = resident_bytes();
         for (int k = 0; k < cases[i].count; k++)
-            mems[k] = filled(context, cases[i].bytes, 0x5a);
+            mems[k] = mem_filled(context, cases[i].bytes, 0x5a);
         expect_about("in use", before, resident_bytes(), 64 * MIB);
         for (int k = 0; k < cases[i].count; k++)
             sb_mem_release(mems[k]);
@@ -81,55 +71,12 @@ static void without_a_cache_memory_leaves_when_it_is_released(void **state) {
     options.flags = SB_CONTEXT_NO_HOST_CACHE;
     assert_ok(sb_context_create(&options, &context, &err));
     size_t before = resident_bytes();
-    sb_mem *mem = filled(context, 64 * MIB, 0x5a);
+    sb_mem *mem = mem_filled(context, 64 * MIB, 0x5a);
     expect_about("in use", before, resident_bytes(), 64 * MIB);
     sb_mem_release(mem);
     assert_int_equal(cached_bytes(context), 0);
     assert_true(resident_bytes() < before + 8 * MIB);
     sb_context_release(context);
-}
-
-/* A context fills its cache, uses it again, and never sees what another wrote, at every size. */
-static const size_t sizes[] = {64, 4096, MIB, 64 * MIB};
-
-static bool only(const unsigned char *p, size_t bytes, int mine) {
-    for (size_t i = 0; i < bytes; i++)
-        if (p[i] != mine && p[i] != 0)
-            return false;
-    return true;
-}
-
-static void check_overwrites(sb_context *context, size_t bytes, int mine) {
-    sb_error err;
-    sb_mem *mem;
-    void *ptr;
-    assert_ok(sb_mem_create(context, bytes, &mem, &err));
-    assert_ok(sb_mem_overwrite_cpu(mem, &ptr, &err));
-    assert_true(only(ptr, bytes, mine));
-    memset(ptr, mine, bytes);
-    sb_mem_release(mem);
-}
-
-static void contexts_see_only_bytes_of_their_own(void **state) {
-    (void)state;
-    sb_error err;
-    sb_context *contexts[3];
-    const char *devices[3] = {"cpu", "cpu", "sim:0"};
-    bool small_only = test_is_quick() || IS_SANITIZED;
-    for (int i = 0; i < 3; i++) {
-        sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
-        options.device = devices[i];
-        assert_ok(sb_context_create(&options, &contexts[i], &err));
-    }
-    for (size_t s = 0; s < sizeof sizes / sizeof sizes[0]; s++)
-        for (int round = 0; round < 4 && !(small_only && sizes[s] > MIB); round++)
-            for (int i = 0; i < 3; i++) {
-                check_overwrites(contexts[i], sizes[s], 0x10 + i);
-                if (round == 2)
-                    sb_context_trim(contexts[i]);
-            }
-    for (int i = 0; i < 3; i++)
-        sb_context_release(contexts[i]);
 }
 
 /* --- many threads ---------------------------------------------------------------------------- */
@@ -145,7 +92,7 @@ static void churn(void *arg, int member) {
     sb_stats stats = SB_STATS_INIT;
     for (int i = 0; i < 100; i++) {
         size_t bytes = large[(i + member) % 3];
-        sb_mem *mem = filled(crowd->context, bytes, member + 1);
+        sb_mem *mem = mem_filled(crowd->context, bytes, member + 1);
         const void *ptr;
         if (sb_mem_cpu_data(mem, &ptr, NULL) != SB_OK || !bytes_are(ptr, bytes, member + 1) ||
             sb_context_stats(crowd->context, &stats, NULL) != SB_OK ||
@@ -174,7 +121,6 @@ static void many_threads_share_one_bounded_cache(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(contexts_see_only_bytes_of_their_own),
         cmocka_unit_test(many_threads_share_one_bounded_cache),
     };
     const struct CMUnitTest resident[] = {
