@@ -26,29 +26,6 @@ fn nothing_is_allocated_until_it_is_used() {
 }
 
 #[test]
-fn caffes_textbook_sequence_copies_four_times() {
-    let context = simulated();
-    let mut m = MemoryHandle::new_in(&context, 64).unwrap();
-    m.overwrite(&[1; 64]).unwrap();
-    let copies = || {
-        let stats = context.stats().unwrap();
-        (stats.uploads, stats.downloads)
-    };
-    m.gpu_data_ptr().unwrap();
-    m.data().unwrap();
-    assert_eq!(copies(), (1, 0));
-    m.gpu_data_mut_ptr().unwrap();
-    m.gpu_data_mut_ptr().unwrap();
-    assert_eq!(m.data().unwrap(), [1; 64]);
-    m.gpu_data_ptr().unwrap();
-    assert_eq!(copies(), (1, 1));
-    m.data_mut().unwrap();
-    m.gpu_data_mut_ptr().unwrap();
-    m.data_mut().unwrap();
-    assert_eq!(copies(), (2, 2));
-}
-
-#[test]
 fn an_overwrite_copies_nothing_and_takes_all_bytes() {
     let context = simulated();
     let mut m = MemoryHandle::new_in(&context, 4).unwrap();

@@ -2,14 +2,12 @@
 //! however many waits fail, and whoever loses the device meanwhile. The device
 //! runs its work as late as it can.
 
-use std::ffi::c_void;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::{mem, ptr, thread};
+use std::{mem, thread};
 
 use syncblob::sim::{Failure, Operation, Schedule, Sim};
-use syncblob::{Blob, Context, ErrorKind, MemoryHandle, Part, Side};
-use syncblob_sys as sys;
+use syncblob::{Blob, Context, ErrorKind, MemoryHandle, Side};
 
 const COUNT: usize = 64;
 const BYTES: usize = 256;
@@ -132,94 +130,6 @@ fn a_lost_device_ends_its_copies_before_their_memory_comes_back() {
     lose_beside(|mut memory| drop(memory.evict(Side::Host)));
     lose_beside(|mut memory| drop(memory.set(vec![0.0_f64; BYTES / 8])));
     lose_beside(|mut memory| drop(memory.data_mut().map(drop)));
-}
-
-#[test]
-fn a_loan_outlives_any_number_of_waits_that_fail() {
-    let _alone = alone();
-    use Operation::{EventRecord, EventWait, StreamSynchronize};
-    for times in 1..=5 {
-        let context = simulated();
-        let stream = sim(&context).stream().unwrap();
-        let (memory, story) = lent(&context, BYTES);
-        sim(&context).set_schedule(Schedule::Lazy).unwrap();
-        mem::forget(memory.push(stream.as_stream()).unwrap());
-        fail_run(&context, &[(EventWait, 1), (EventRecord, 1), (StreamSynchronize, 1)], times);
-        drop(memory);
-        let kept = context.stats().unwrap().quarantined_bytes;
-        assert_eq!(kept, if story.ended.load(Ordering::SeqCst) == 0 { BYTES as u64 } else { 0 });
-        assert_eq!(kept > 0, times > 3, "after {times} failures of each wait");
-        fail_no_more(&context);
-        context.synchronize().unwrap();
-        assert_came_back_in_time(&story);
-        drop(stream);
-        assert_nothing_is_kept(&context);
-    }
-}
-
-#[test]
-fn a_loan_outlives_a_copy_that_got_no_event() {
-    let _alone = alone();
-    use Operation::{EventRecord, StreamSynchronize};
-    for times in 1..=5 {
-        let context = simulated();
-        let stream = sim(&context).stream().unwrap();
-        let (memory, story) = lent(&context, BYTES);
-        sim(&context).set_schedule(Schedule::Lazy).unwrap();
-        // The first event is that of the order before the copy.
-        fail_run(&context, &[(EventRecord, 2), (StreamSynchronize, 1)], times);
-        let error = memory.push(stream.as_stream()).unwrap_err();
-        assert_eq!(error.kind(), ErrorKind::DeviceFailure);
-        drop(memory);
-        fail_no_more(&context);
-        context.synchronize().unwrap();
-        assert_came_back_in_time(&story);
-        drop(stream);
-        assert_nothing_is_kept(&context);
-    }
-}
-
-/// A kernel of the caller's.
-struct Kernel {
-    context: Context,
-    uses: *const c_void,
-    reached: Option<bool>,
-}
-
-unsafe extern "C" fn run(user: *mut c_void) {
-    // SAFETY: the test keeps it, and reads it when the device is done.
-    let kernel = unsafe { &mut *user.cast::<Kernel>() };
-    // SAFETY: the context is live.
-    let found = unsafe { sys::sb_sim_address(kernel.context.as_ptr(), kernel.uses, BYTES) };
-    kernel.reached = Some(!found.is_null());
-}
-
-/// The tensor is an owner, beside which nobody may evict by safe calls.
-#[test]
-fn a_tensor_s_storage_outlives_the_work_that_the_memory_knew_of() {
-    let _alone = alone();
-    let context = simulated();
-    let stream = sim(&context).stream().unwrap();
-    let blob = Blob::<f32>::zeros_in(&context, [COUNT]).unwrap();
-    blob.data().unwrap();
-    let memory = blob.data_handle().unwrap();
-    let uses = memory.gpu_data_ptr_on(stream.as_stream()).unwrap().cast();
-    let tensor = blob.to_dlpack(Part::Data, Side::Device).unwrap();
-    let mut kernel = Kernel { context: context.clone(), uses, reached: None };
-    // SAFETY: no other thread uses the memory, and nobody reads its device side but the kernel,
-    // which lives until the device is done.
-    unsafe {
-        let null = ptr::null_mut();
-        assert_eq!(sys::sb_mem_evict_gpu(memory.as_ptr(), null), sys::SB_OK);
-        sim(&context).set_schedule(Schedule::Lazy).unwrap();
-        let (user, on) = ((&raw mut kernel).cast(), stream.as_stream().as_raw().cast());
-        assert_eq!(sys::sb_sim_launch(context.as_ptr(), on, Some(run), user, null), sys::SB_OK);
-    }
-    drop((blob, memory, tensor));
-    context.synchronize().unwrap();
-    assert_eq!(kernel.reached, Some(true));
-    drop(stream);
-    assert_nothing_is_kept(&context);
 }
 
 #[test]
