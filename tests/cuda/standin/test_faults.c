@@ -22,20 +22,15 @@ static const void *bytes_of(sb_blob *blob) {
 
 /* --- operations ------------------------------------------------------------------------------ */
 
-static sb_status upload(struct setting *s, sb_error *err) {
-    const void *in;
-    return sb_mem_gpu_data(data_of(s->blob), &in, err);
-}
+#define CALL(name, expression)                                                                     \
+    static sb_status name(struct setting *s, sb_error *err) {                                      \
+        return expression;                                                                         \
+    }
 
-static sb_status download(struct setting *s, sb_error *err) {
-    const void *in;
-    return sb_mem_cpu_data(data_of(s->blob), &in, err);
-}
-
-static sb_status upload_on(struct setting *s, sb_error *err) {
-    const void *in;
-    return sb_mem_gpu_data_on(data_of(s->blob), (sb_stream)s->stream, &in, err);
-}
+CALL(upload, sb_mem_gpu_data(data_of(s->blob), &(const void *){NULL}, err))
+CALL(download, sb_mem_cpu_data(data_of(s->blob), &(const void *){NULL}, err))
+CALL(upload_on,
+     sb_mem_gpu_data_on(data_of(s->blob), (sb_stream)s->stream, &(const void *){NULL}, err))
 
 static sb_status push(struct setting *s, sb_error *err) {
     sb_status st = sb_mem_async_gpu_push(data_of(s->blob), (sb_stream)s->stream, err);
@@ -52,27 +47,15 @@ static sb_status evict(struct setting *s, sb_error *err) {
     return st == SB_OK ? sb_mem_evict_gpu(data_of(s->blob), err) : st;
 }
 
-static sb_status asum(struct setting *s, sb_error *err) {
-    double sum;
-    return sb_blob_asum_data(s->blob, &sum, err);
-}
-
-static sb_status sumsq(struct setting *s, sb_error *err) {
-    double sum;
-    return sb_blob_sumsq_data(s->blob, &sum, err);
-}
-
-static sb_status scale(struct setting *s, sb_error *err) {
-    return sb_blob_scale_data(s->blob, 1, err);
-}
+CALL(asum, sb_blob_asum_data(s->blob, &(double){0}, err))
+CALL(sumsq, sb_blob_sumsq_data(s->blob, &(double){0}, err))
+CALL(scale, sb_blob_scale_data(s->blob, 1, err))
 
 static sb_status update(struct setting *s, sb_error *err) {
     return sb_blob_update(s->blob, err); /* the diff reads as zeros */
 }
 
-static sb_status clear(struct setting *s, sb_error *err) {
-    return sb_blob_clear_data(s->blob, err);
-}
+CALL(clear, sb_blob_clear_data(s->blob, err))
 
 static sb_status lend(struct setting *s, sb_error *err) {
     sb_mem *other;

@@ -149,98 +149,42 @@ static struct wire see(const struct scene *s) {
 
 /* --- the calls ------------------------------------------------------------------------- */
 
-static sb_status from_proto(struct scene *s, sb_error *err) {
-    return sb_blob_from_proto(s->target, s->blob_bytes.bytes, s->blob_bytes.size, SB_PROTO_RESHAPE,
-                              NULL, err);
-}
+#define CALL(name, expression)                                                                     \
+    static sb_status name(struct scene *s, sb_error *err) {                                        \
+        return expression;                                                                         \
+    }
 
-static sb_status read_file(struct scene *s, sb_error *err) {
-    return sb_blob_read_file(s->target, s->blob_path, SB_PROTO_RESHAPE, NULL, err);
-}
-
-static sb_status to_proto_new(struct scene *s, sb_error *err) {
-    size_t size;
-    return sb_blob_to_proto_new(s->source, SB_PROTO_WRITE_DIFF, &s->bytes, &size, err);
-}
+CALL(from_proto, sb_blob_from_proto(s->target, s->blob_bytes.bytes, s->blob_bytes.size,
+                                    SB_PROTO_RESHAPE, NULL, err))
+CALL(read_file, sb_blob_read_file(s->target, s->blob_path, SB_PROTO_RESHAPE, NULL, err))
+CALL(to_proto_new,
+     sb_blob_to_proto_new(s->source, SB_PROTO_WRITE_DIFF, &s->bytes, &(size_t){0}, err))
 
 static sb_status to_proto(struct scene *s, sb_error *err) {
     unsigned char buffer[256];
     return sb_blob_to_proto(s->source, SB_PROTO_WRITE_DIFF, buffer, sizeof buffer, NULL, err);
 }
 
-static sb_status write_file(struct scene *s, sb_error *err) {
-    return sb_blob_write_file(s->source, s->target_path, 0, err);
-}
-
-static sb_status reshape_proto(struct scene *s, sb_error *err) {
-    return sb_blob_reshape_proto(s->target, "\x08\x09", 2, NULL, err);
-}
-
-static sb_status shape_equals_proto(struct scene *s, sb_error *err) {
-    int32_t equal;
-    return sb_blob_shape_equals_proto(s->target, s->blob_bytes.bytes, s->blob_bytes.size, &equal,
-                                      err);
-}
-
-static sb_status proto_size(struct scene *s, sb_error *err) {
-    size_t size;
-    return sb_blob_proto_size(s->source, SB_PROTO_WRITE_DIFF, &size, err);
-}
-
-static sb_status model_size(struct scene *s, sb_error *err) {
-    size_t size;
-    return sb_model_size(s->model, &size, err);
-}
-
-static sb_status open_bytes(struct scene *s, sb_error *err) {
-    return sb_model_open_bytes(s->context, SB_FORMAT_AUTO, s->net.bytes, s->net.size, NULL, NULL,
-                               NULL, &s->made, err);
-}
-
-static sb_status open_file(struct scene *s, sb_error *err) {
-    return sb_model_open_file(s->context, SB_FORMAT_AUTO, s->net_path, 0, NULL, &s->made, err);
-}
-
-static sb_status open_mapped(struct scene *s, sb_error *err) {
-    return sb_model_open_file(s->context, SB_FORMAT_AUTO, s->net_path, SB_OPEN_MAPPED, NULL,
-                              &s->made, err);
-}
-
-static sb_status create(struct scene *s, sb_error *err) {
-    return sb_model_create(s->context, SB_FORMAT_CAFFEMODEL, &s->made, err);
-}
-
-static sb_status load_blob(struct scene *s, sb_error *err) {
-    return sb_model_load_blob(s->model, 0, 0, s->target, err);
-}
-
-static sb_status load_edited(struct scene *s, sb_error *err) {
-    return sb_model_load_blob(s->model, 0, 1, s->target, err);
-}
-
-static sb_status set_blob(struct scene *s, sb_error *err) {
-    return sb_model_set_blob(s->model, 0, 0, s->source, SB_PROTO_WRITE_DIFF, err);
-}
-
-static sb_status set_edited(struct scene *s, sb_error *err) {
-    return sb_model_set_blob(s->model, 0, 1, s->target, 0, err);
-}
-
-static sb_status add_blobs(struct scene *s, sb_error *err) {
-    return sb_model_add_blob(s->model, 1, s->source, 0, err);
-}
-
-static sb_status add_history(struct scene *s, sb_error *err) {
-    return sb_model_add_blob(s->solver, SB_NO_LAYER, s->source, 0, err);
-}
-
-static sb_status announce_blob(struct scene *s, sb_error *err) {
-    return sb_model_announce_blob(s->model, 1, s->source, err);
-}
-
-static sb_status announce_history(struct scene *s, sb_error *err) {
-    return sb_model_announce_blob(s->solver, SB_NO_LAYER, s->source, err);
-}
+CALL(write_file, sb_blob_write_file(s->source, s->target_path, 0, err))
+CALL(reshape_proto, sb_blob_reshape_proto(s->target, "\x08\x09", 2, NULL, err))
+CALL(shape_equals_proto, sb_blob_shape_equals_proto(s->target, s->blob_bytes.bytes,
+                                                    s->blob_bytes.size, &(int32_t){0}, err))
+CALL(proto_size, sb_blob_proto_size(s->source, SB_PROTO_WRITE_DIFF, &(size_t){0}, err))
+CALL(model_size, sb_model_size(s->model, &(size_t){0}, err))
+CALL(open_bytes, sb_model_open_bytes(s->context, SB_FORMAT_AUTO, s->net.bytes, s->net.size, NULL,
+                                     NULL, NULL, &s->made, err))
+CALL(open_file, sb_model_open_file(s->context, SB_FORMAT_AUTO, s->net_path, 0, NULL, &s->made, err))
+CALL(open_mapped, sb_model_open_file(s->context, SB_FORMAT_AUTO, s->net_path, SB_OPEN_MAPPED, NULL,
+                                     &s->made, err))
+CALL(create, sb_model_create(s->context, SB_FORMAT_CAFFEMODEL, &s->made, err))
+CALL(load_blob, sb_model_load_blob(s->model, 0, 0, s->target, err))
+CALL(load_edited, sb_model_load_blob(s->model, 0, 1, s->target, err))
+CALL(set_blob, sb_model_set_blob(s->model, 0, 0, s->source, SB_PROTO_WRITE_DIFF, err))
+CALL(set_edited, sb_model_set_blob(s->model, 0, 1, s->target, 0, err))
+CALL(add_blobs, sb_model_add_blob(s->model, 1, s->source, 0, err))
+CALL(add_history, sb_model_add_blob(s->solver, SB_NO_LAYER, s->source, 0, err))
+CALL(announce_blob, sb_model_announce_blob(s->model, 1, s->source, err))
+CALL(announce_history, sb_model_announce_blob(s->solver, SB_NO_LAYER, s->source, err))
 
 static sb_status lend_fresh(void *user, int64_t layer, int64_t index, const sb_blob **out,
                             sb_error *err) {
@@ -269,22 +213,15 @@ static sb_status save_file_from(struct scene *s, sb_error *err) {
     return st;
 }
 
-static sb_status add_layer(struct scene *s, sb_error *err) {
-    return sb_model_add_layer(s->model, "name", 4, "type", 4, NULL, err);
-}
-
-static sb_status set_name(struct scene *s, sb_error *err) {
-    return sb_model_set_name(s->model, "other", 5, err);
-}
+CALL(add_layer, sb_model_add_layer(s->model, "name", 4, "type", 4, NULL, err))
+CALL(set_name, sb_model_set_name(s->model, "other", 5, err))
 
 static sb_status set_solver_info(struct scene *s, sb_error *err) {
     const sb_solver_info info = {sizeof(sb_solver_info), {"other", 5}, 3, 4};
     return sb_model_set_solver_info(s->solver, &info, err);
 }
 
-static sb_status save_file(struct scene *s, sb_error *err) {
-    return sb_model_save_file(s->model, s->target_path, err);
-}
+CALL(save_file, sb_model_save_file(s->model, s->target_path, err))
 
 static sb_status open_source(struct scene *s, sb_error *err) {
     const sb_source source = test_source_of(&s->net_source, &s->net);

@@ -83,31 +83,22 @@ static sb_status open_named(struct scene *s, sb_error *err) {
     return sb_model_open_source(NULL, SB_FORMAT_BLOB, &source, NULL, &progress, &s->made, err);
 }
 
-static sb_status load_blob(struct scene *s, sb_error *err) {
-    return sb_model_load_blob(s->model, SB_NO_LAYER, 0, s->blob, err);
-}
+#define CALL(name, expression)                                                                     \
+    static sb_status name(struct scene *s, sb_error *err) {                                        \
+        return expression;                                                                         \
+    }
 
-static sb_status load_unpacked(struct scene *s, sb_error *err) {
-    return sb_model_load_blob(s->model, SB_NO_LAYER, 1, s->blob, err);
-}
+CALL(load_blob, sb_model_load_blob(s->model, SB_NO_LAYER, 0, s->blob, err))
+CALL(load_unpacked, sb_model_load_blob(s->model, SB_NO_LAYER, 1, s->blob, err))
 
 static sb_status blob_info(struct scene *s, sb_error *err) {
     sb_blob_info info = SB_BLOB_INFO_INIT;
     return sb_model_blob_info(s->model, SB_NO_LAYER, 1, &info, err);
 }
 
-static sb_status model_size(struct scene *s, sb_error *err) {
-    size_t size;
-    return sb_model_size(s->model, &size, err);
-}
-
-static sb_status save(struct scene *s, sb_error *err) {
-    return sb_model_save(s->model, s->buffer, s->bytes.size, NULL, err);
-}
-
-static sb_status save_file(struct scene *s, sb_error *err) {
-    return sb_model_save_file(s->model, s->path, err);
-}
+CALL(model_size, sb_model_size(s->model, &(size_t){0}, err))
+CALL(save, sb_model_save(s->model, s->buffer, s->bytes.size, NULL, err))
+CALL(save_file, sb_model_save_file(s->model, s->path, err))
 
 static sb_status save_sink(struct scene *s, sb_error *err) {
     const sb_sink sink = test_sink_of(&s->sink);

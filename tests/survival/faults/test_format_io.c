@@ -274,30 +274,18 @@ static int open_files(void) {
     return count;
 }
 
-static sb_status open_file(struct scene *s, sb_error *err) {
-    return sb_model_open_file(NULL, SB_FORMAT_AUTO, s->path, 0, NULL, &s->made, err);
-}
+#define CALL(name, expression)                                                                     \
+    static sb_status name(struct scene *s, sb_error *err) {                                        \
+        return expression;                                                                         \
+    }
 
-static sb_status open_mapped(struct scene *s, sb_error *err) {
-    return sb_model_open_file(NULL, SB_FORMAT_AUTO, s->path, SB_OPEN_MAPPED, NULL, &s->made, err);
-}
-
-static sb_status load_blob(struct scene *s, sb_error *err) {
-    return sb_model_load_blob(s->model, SB_NO_LAYER, 0, s->blob, err);
-}
-
-static sb_status load_single(struct scene *s, sb_error *err) {
-    return sb_model_load_blob(s->model, SB_NO_LAYER, 0, s->single, err);
-}
-
-static sb_status load_unpacked(struct scene *s, sb_error *err) {
-    return sb_model_load_blob(s->model, SB_NO_LAYER, 2, s->single, err);
-}
-
-static sb_status model_size(struct scene *s, sb_error *err) {
-    size_t size;
-    return sb_model_size(s->model, &size, err);
-}
+CALL(open_file, sb_model_open_file(NULL, SB_FORMAT_AUTO, s->path, 0, NULL, &s->made, err))
+CALL(open_mapped,
+     sb_model_open_file(NULL, SB_FORMAT_AUTO, s->path, SB_OPEN_MAPPED, NULL, &s->made, err))
+CALL(load_blob, sb_model_load_blob(s->model, SB_NO_LAYER, 0, s->blob, err))
+CALL(load_single, sb_model_load_blob(s->model, SB_NO_LAYER, 0, s->single, err))
+CALL(load_unpacked, sb_model_load_blob(s->model, SB_NO_LAYER, 2, s->single, err))
+CALL(model_size, sb_model_size(s->model, &(size_t){0}, err))
 
 static sb_status blob_info(struct scene *s, sb_error *err) {
     sb_blob_info info = SB_BLOB_INFO_INIT;
@@ -309,9 +297,7 @@ static sb_status save(struct scene *s, sb_error *err) {
     return sb_model_save(s->model, buffer, sizeof buffer, NULL, err);
 }
 
-static sb_status save_file(struct scene *s, sb_error *err) {
-    return sb_model_save_file(s->model, s->target, err);
-}
+CALL(save_file, sb_model_save_file(s->model, s->target, err))
 
 static sb_status lend_nothing(void *user, int64_t layer, int64_t index, const sb_blob **out,
                               sb_error *err) {
@@ -319,18 +305,11 @@ static sb_status lend_nothing(void *user, int64_t layer, int64_t index, const sb
     abort(); /* nothing was announced */
 }
 
-static sb_status save_file_from(struct scene *s, sb_error *err) {
-    return sb_model_save_file_from(s->model, s->target, lend_nothing, NULL, err);
-}
-
-static sb_status write_file(struct scene *s, sb_error *err) {
-    return sb_blob_write_file(s->blob, s->target, 0, err);
-}
+CALL(save_file_from, sb_model_save_file_from(s->model, s->target, lend_nothing, NULL, err))
+CALL(write_file, sb_blob_write_file(s->blob, s->target, 0, err))
 
 /* Read as a BlobProto the file has num 5 and nothing else that is known: count 0. */
-static sb_status read_file(struct scene *s, sb_error *err) {
-    return sb_blob_read_file(s->blob, s->path, SB_PROTO_RESHAPE, NULL, err);
-}
+CALL(read_file, sb_blob_read_file(s->blob, s->path, SB_PROTO_RESHAPE, NULL, err))
 
 static sb_status open_descriptor(struct scene *s, sb_error *err) {
     sb_source source = SB_SOURCE_INIT;
@@ -626,9 +605,7 @@ static void test_the_bytes_are_right_after_resumed_calls(void **state) {
 /* --- storage that others use --------------------------------------------------------------------
  */
 
-static sb_status read_one_blob(struct scene *s, sb_error *err) {
-    return sb_blob_read_file(s->blob, s->target, SB_PROTO_RESHAPE, NULL, err);
-}
+CALL(read_one_blob, sb_blob_read_file(s->blob, s->target, SB_PROTO_RESHAPE, NULL, err))
 
 static const void *host_bytes(const sb_blob *blob) {
     sb_error err;

@@ -103,64 +103,33 @@ static void scene_close(struct scene *s) {
 
 /* --- calls -------------------------------------------------------------------------- */
 
-static sb_status create_context(struct scene *s, sb_error *err) {
-    return open_context(&s->made, err);
-}
+#define CALL(name, expression)                                                                     \
+    static sb_status name(struct scene *s, sb_error *err) {                                        \
+        return expression;                                                                         \
+    }
 
-static sb_status create_stream(struct scene *s, sb_error *err) {
-    return sb_sim_stream_create(s->context, &s->made_stream, err);
-}
-
-static sb_status device_malloc(struct scene *s, sb_error *err) {
-    return sb_sim_malloc(s->context, SMALL, &s->made_ptr, err);
-}
+CALL(create_context, open_context(&s->made, err))
+CALL(create_stream, sb_sim_stream_create(s->context, &s->made_stream, err))
+CALL(device_malloc, sb_sim_malloc(s->context, SMALL, &s->made_ptr, err))
 
 /* It goes with its context. */
-static sb_status first_device_malloc(struct scene *s, sb_error *err) {
-    void *ptr;
-    return sb_sim_malloc(s->fresh, SMALL, &ptr, err);
-}
+CALL(first_device_malloc, sb_sim_malloc(s->fresh, SMALL, &(void *){NULL}, err))
 
-static sb_status large_device_malloc(struct scene *s, sb_error *err) {
-    return sb_sim_malloc(s->context, LARGE, &s->made_ptr, err);
-}
+CALL(large_device_malloc, sb_sim_malloc(s->context, LARGE, &s->made_ptr, err))
 
 /* Beyond the first range of addresses. */
-static sb_status huge_device_malloc(struct scene *s, sb_error *err) {
-    return sb_sim_malloc(s->context, (size_t)5 << 30, &s->made_ptr, err);
-}
+CALL(huge_device_malloc, sb_sim_malloc(s->context, (size_t)5 << 30, &s->made_ptr, err))
 
 static void count_launch(void *user) {
     ++*(int *)user;
 }
 
-static sb_status launch(struct scene *s, sb_error *err) {
-    return sb_sim_launch(s->context, s->stream, count_launch, &s->launched, err);
-}
-
-static sb_status upload(struct scene *s, sb_error *err) {
-    const void *in;
-    return sb_mem_gpu_data(s->mem, &in, err);
-}
-
-static sb_status push(struct scene *s, sb_error *err) {
-    return sb_mem_async_gpu_push(s->mem, s->stream, err);
-}
-
-static sb_status on_stream(struct scene *s, sb_error *err) {
-    const void *in;
-    return sb_mem_gpu_data_on(s->mem, s->stream, &in, err);
-}
-
-static sb_status touch_host(struct scene *s, sb_error *err) {
-    const void *in;
-    return sb_mem_cpu_data(s->large, &in, err);
-}
-
-static sb_status touch_device(struct scene *s, sb_error *err) {
-    const void *in;
-    return sb_mem_gpu_data(s->large, &in, err);
-}
+CALL(launch, sb_sim_launch(s->context, s->stream, count_launch, &s->launched, err))
+CALL(upload, sb_mem_gpu_data(s->mem, &(const void *){NULL}, err))
+CALL(push, sb_mem_async_gpu_push(s->mem, s->stream, err))
+CALL(on_stream, sb_mem_gpu_data_on(s->mem, s->stream, &(const void *){NULL}, err))
+CALL(touch_host, sb_mem_cpu_data(s->large, &(const void *){NULL}, err))
+CALL(touch_device, sb_mem_gpu_data(s->large, &(const void *){NULL}, err))
 
 static sb_status create_mem(struct scene *s, sb_error *err) {
     sb_mem *mem = NULL;
@@ -169,19 +138,9 @@ static sb_status create_mem(struct scene *s, sb_error *err) {
     return st;
 }
 
-static sb_status update(struct scene *s, sb_error *err) {
-    return sb_blob_update(s->blob, err);
-}
-
-static sb_status sum(struct scene *s, sb_error *err) {
-    double out;
-    return sb_blob_asum_data(s->blob, &out, err);
-}
-
-static sb_status download(struct scene *s, sb_error *err) {
-    const void *in;
-    return sb_blob_cpu_data(s->blob, &in, err);
-}
+CALL(update, sb_blob_update(s->blob, err))
+CALL(sum, sb_blob_asum_data(s->blob, &(double){0}, err))
+CALL(download, sb_blob_cpu_data(s->blob, &(const void *){NULL}, err))
 
 static sb_status encode(struct scene *s, sb_error *err) {
     void *bytes = NULL;

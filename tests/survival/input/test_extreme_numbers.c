@@ -38,94 +38,32 @@ static void scene_close(struct scene *s) {
 /* --- calls; each is told one number ------------------------------------------------------------
  */
 
-static sb_status layer(struct scene *s, int64_t n, sb_error *err) {
-    sb_layer_info info = SB_LAYER_INFO_INIT;
-    return sb_model_layer(s->model, n, &info, err);
-}
+#define CALL(name, ...)                                                                            \
+    static sb_status name(struct scene *s, int64_t n, sb_error *err) {                             \
+        return __VA_ARGS__;                                                                        \
+    }
 
-static sb_status info_layer(struct scene *s, int64_t n, sb_error *err) {
-    sb_blob_info info = SB_BLOB_INFO_INIT;
-    return sb_model_blob_info(s->model, n, 0, &info, err);
-}
-
-static sb_status info_index(struct scene *s, int64_t n, sb_error *err) {
-    sb_blob_info info = SB_BLOB_INFO_INIT;
-    return sb_model_blob_info(s->model, 2, n, &info, err);
-}
-
-static sb_status load_layer(struct scene *s, int64_t n, sb_error *err) {
-    return sb_model_load_blob(s->model, n, 0, s->blob, err);
-}
-
-static sb_status load_index(struct scene *s, int64_t n, sb_error *err) {
-    return sb_model_load_blob(s->model, 0, n, s->blob, err);
-}
-
-static sb_status set_layer(struct scene *s, int64_t n, sb_error *err) {
-    return sb_model_set_blob(s->model, n, 0, s->blob, 0, err);
-}
-
-static sb_status set_index(struct scene *s, int64_t n, sb_error *err) {
-    return sb_model_set_blob(s->model, 2, n, s->blob, 0, err);
-}
-
-static sb_status add_layer(struct scene *s, int64_t n, sb_error *err) {
-    return sb_model_add_blob(s->model, n, s->blob, 0, err);
-}
-
-static sb_status announce_layer(struct scene *s, int64_t n, sb_error *err) {
-    return sb_model_announce_blob(s->model, n, s->blob, err);
-}
-
-static sb_status reshape(struct scene *s, int64_t n, sb_error *err) {
-    const int64_t shape[] = {n, n, n};
-    return sb_blob_reshape(s->blob, shape, 3, NULL, err);
-}
-
-static sb_status reshape_legacy(struct scene *s, int64_t n, sb_error *err) {
-    return sb_blob_reshape_legacy(s->blob, n, n, n, n, NULL, err);
-}
-
-static sb_status create_shaped(struct scene *s, int64_t n, sb_error *err) {
-    sb_blob *made;
-    return sb_blob_create_shaped(s->rig.context, SB_DTYPE_F32, &n, 1, &made, err);
-}
-
-static sb_status create_legacy(struct scene *s, int64_t n, sb_error *err) {
-    sb_blob *made;
-    return sb_blob_create_legacy(s->rig.context, SB_DTYPE_F32, n, n, n, n, &made, err);
-}
-
-static sb_status offset(struct scene *s, int64_t n, sb_error *err) {
-    const int64_t indices[] = {1, n};
-    int64_t out;
-    return sb_blob_offset(s->blob, indices, 2, &out, err);
-}
-
-static sb_status offset_legacy(struct scene *s, int64_t n, sb_error *err) {
-    int64_t out;
-    return sb_blob_offset_legacy(s->blob, n, n, n, n, &out, err);
-}
-
-static sb_status data_at(struct scene *s, int64_t n, sb_error *err) {
-    float out;
-    return sb_blob_data_at(s->blob, &n, 1, &out, err);
-}
-
-static sb_status data_at_legacy(struct scene *s, int64_t n, sb_error *err) {
-    float out;
-    return sb_blob_data_at_legacy(s->blob, 0, 0, 0, n, &out, err);
-}
-
-static sb_status diff_at(struct scene *s, int64_t n, sb_error *err) {
-    float out;
-    return sb_blob_diff_at(s->blob, &n, 1, &out, err);
-}
-
-static sb_status diff_at_legacy(struct scene *s, int64_t n, sb_error *err) {
-    float out;
-    return sb_blob_diff_at_legacy(s->blob, 0, 0, n, 0, &out, err);
-}
+CALL(layer, sb_model_layer(s->model, n, &(sb_layer_info)SB_LAYER_INFO_INIT, err))
+CALL(info_layer, sb_model_blob_info(s->model, n, 0, &(sb_blob_info)SB_BLOB_INFO_INIT, err))
+CALL(info_index, sb_model_blob_info(s->model, 2, n, &(sb_blob_info)SB_BLOB_INFO_INIT, err))
+CALL(load_layer, sb_model_load_blob(s->model, n, 0, s->blob, err))
+CALL(load_index, sb_model_load_blob(s->model, 0, n, s->blob, err))
+CALL(set_layer, sb_model_set_blob(s->model, n, 0, s->blob, 0, err))
+CALL(set_index, sb_model_set_blob(s->model, 2, n, s->blob, 0, err))
+CALL(add_layer, sb_model_add_blob(s->model, n, s->blob, 0, err))
+CALL(announce_layer, sb_model_announce_blob(s->model, n, s->blob, err))
+CALL(reshape, sb_blob_reshape(s->blob, (const int64_t[]){n, n, n}, 3, NULL, err))
+CALL(reshape_legacy, sb_blob_reshape_legacy(s->blob, n, n, n, n, NULL, err))
+CALL(create_shaped,
+     sb_blob_create_shaped(s->rig.context, SB_DTYPE_F32, &n, 1, &(sb_blob *){NULL}, err))
+CALL(create_legacy,
+     sb_blob_create_legacy(s->rig.context, SB_DTYPE_F32, n, n, n, n, &(sb_blob *){NULL}, err))
+CALL(offset, sb_blob_offset(s->blob, (const int64_t[]){1, n}, 2, &(int64_t){0}, err))
+CALL(offset_legacy, sb_blob_offset_legacy(s->blob, n, n, n, n, &(int64_t){0}, err))
+CALL(data_at, sb_blob_data_at(s->blob, &n, 1, &(float){0}, err))
+CALL(data_at_legacy, sb_blob_data_at_legacy(s->blob, 0, 0, 0, n, &(float){0}, err))
+CALL(diff_at, sb_blob_diff_at(s->blob, &n, 1, &(float){0}, err))
+CALL(diff_at_legacy, sb_blob_diff_at_legacy(s->blob, 0, 0, n, 0, &(float){0}, err))
 
 /* A negative number is refused; a large one fires never, or is taken back. */
 static sb_status sim_fail(struct scene *s, int64_t n, sb_error *err) {
