@@ -327,7 +327,7 @@ static void test_a_diff_that_ends_half_way_leaves_data_alone_too(void **state) {
     assert_true(mem_holds(data_of(blob), values, sizeof values));
     assert_true(mem_holds(diff_of(blob), values, sizeof values));
     assert_int_equal(rig_since(&s.rig, &before).host_copies, 0);
-    write_bytes(s.path, &s.wire);
+    file_write_wire(s.path, &s.wire);
     scene_limit(&s, LOAD_FILE, 0);
     assert_ok(read_into(&s, LOAD_FILE, blob, &err));
     assert_int_equal(rig_since(&s.rig, &before).host_copies, 2); /* into storage that stood */
