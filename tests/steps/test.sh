@@ -14,8 +14,9 @@ test_steps() {
 more_steps() {
     on release step 'C tests, optimised, tables whole' run_whole_ctest release
     on least step 'C tests, static, without OpenBLAS and CUDA' \
-        run_ctest least -R 'arithmetic|backend|caffe|abi|consumer'
-    on tsan step 'C tests, races' run_ctest tsan -R '^(threads\.|behaviour\.mem_async$|standin|gpu)'
+        run_ctest least -R 'arithmetic|backend|abi|consumer'
+    on tsan step 'C tests, races' run_ctest tsan -R \
+        '^(threads\.|behaviour\.mem_async$|standin\.(threads|behaviour\.mem_async)|(standin|gpu)\..*\.random$)'
     on debug step 'C tests, what nobody wrote (valgrind)' run_valgrind debug
     aside 'quarantine, all interleavings of a model' \
         python3 tests/survival/threads/model_quarantine.py

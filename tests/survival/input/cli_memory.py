@@ -39,10 +39,10 @@ def main():
     arguments = argparse.ArgumentParser(description=__doc__.split(",")[0])
     arguments.add_argument("--cli", required=True, help="the program syncblob")
     arguments.add_argument("--bomb", required=True, help="the program bomb")
-    arguments.add_argument("--full", action="store_true", help="bombs of 20 MB too")
+    arguments.add_argument("--full", action="store_true", help="bombs of 100 kB and 20 MB too")
     arguments.add_argument("files", nargs="*", type=pathlib.Path)
     options = arguments.parse_args()
-    sizes = [100_000, 4_000_000] + ([20_000_000] if options.full else [])
+    sizes = [100_000, 2_000_000, 20_000_000] if options.full else [2_000_000]
     failed = runs = 0
     largest = (0.0, "")
     with tempfile.TemporaryDirectory() as folder:
