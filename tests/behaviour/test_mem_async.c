@@ -591,7 +591,7 @@ static void a_named_stream_waits_instead_of_the_host(void **state) {
 /* What is queued on a recorded stream runs before the bytes it uses go. */
 static void later_work_is_ordered_after_recorded_streams(void **state) {
     (void)state;
-    enum { DOWNLOAD, PULL, UPLOAD, EVICTS, SETS, RELEASES, REUSES, WAYS };
+    enum { DOWNLOAD, PULL, UPLOAD, WRITES, EVICTS, SETS, RELEASES, REUSES, WAYS };
     for (int way = 0; way < WAYS; way++)
         for (uint64_t seed = 0; seed < 20; seed++) {
             struct rig rig;
@@ -625,6 +625,10 @@ static void later_work_is_ordered_after_recorded_streams(void **state) {
                 assert_ok(sb_mem_overwrite_cpu(mem, &out, &err));
                 memset(out, 0x55, BYTES);
                 assert_ok(sb_mem_async_gpu_push(mem, NULL, &err));
+                break;
+            case WRITES: /* a plain pointer, whose bytes nobody uses any more */
+                assert_ok(sb_mem_overwrite_gpu(mem, &out, &err));
+                device_fill(rig.context, out, BYTES, 0x66);
                 break;
             case EVICTS:
                 assert_ok(sb_mem_async_cpu_pull(mem, one, &err));
@@ -664,16 +668,19 @@ static void plain_calls_are_ordered_with_the_default_stream(void **state) {
     (void)state;
     for (uint64_t seed = 0; seed < 20; seed++) {
         struct rig rig;
-        struct job jobs[3];
+        struct job jobs[4];
         sb_error err;
         sb_mem *mem;
         void *out;
         const void *in;
         rig_open(&rig, "sim:0", 0);
+        sb_stream named = rig_stream(&rig);
         rig_schedule(&rig, seed ? SB_SIM_RANDOM : SB_SIM_LAZY, seed);
         assert_ok(sb_mem_create(rig.context, BYTES, &mem, &err));
         assert_ok(sb_mem_mutable_gpu_data(mem, &out, &err));
         launch(&jobs[0], rig.context, NULL, out, 0, OLD);
+        assert_ok(sb_mem_gpu_data_on(mem, named, &in, &err)); /* after what is queued unnamed */
+        launch(&jobs[3], rig.context, named, in, OLD, -1);
         assert_ok(sb_mem_cpu_data(mem, &in, &err));
         assert_true(bytes_are(in, BYTES, OLD));
         assert_ok(sb_mem_mutable_cpu_data(mem, &out, &err));
@@ -685,7 +692,8 @@ static void plain_calls_are_ordered_with_the_default_stream(void **state) {
         launch(&jobs[2], rig.context, NULL, in, 0, -1);
         sb_mem_release(mem);
         assert_ok(sb_context_synchronize(rig.context, &err));
-        for (int i = 0; i < 3; i++)
+        rig_end_stream(&rig, named);
+        for (int i = 0; i < 4; i++)
             assert_true(jobs[i].ran && jobs[i].right);
         rig_close(&rig);
     }
