@@ -202,35 +202,6 @@ static void a_pool_is_our_own(void **state) {
     stage_close(&stage);
 }
 
-static void ordinary_memory_serves_when_pinning_fails(void **state) {
-    (void)state;
-    struct stage stage;
-    stage_open(&stage, 0);
-    standin_fail("cuMemHostAlloc", 1, STANDIN_NOW, CUDA_ERROR_OUT_OF_MEMORY);
-    sb_mem *mem = mem_on_host(&stage, 7);
-    assert_int_equal(sb_mem_storage(mem, SB_SIDE_CPU), SB_STORAGE_OWNED);
-    step(mem, MUTABLE_GPU);
-    host_holds(mem, 7);
-    sb_mem_release(mem);
-    mem = mem_on_host(&stage, 8);
-    assert_int_equal(sb_mem_storage(mem, SB_SIDE_CPU), SB_STORAGE_PINNED);
-    sb_mem_release(mem);
-    stage_close(&stage);
-}
-
-static void pinned_memory_reads_as_zeros(void **state) {
-    (void)state;
-    struct stage stage;
-    sb_error err;
-    sb_mem *mem;
-    stage_open(&stage, 0);
-    assert_ok(sb_mem_create(stage.rig.context, BYTES, &mem, &err));
-    host_holds(mem, 0);
-    assert_int_equal(sb_mem_storage(mem, SB_SIDE_CPU), SB_STORAGE_PINNED);
-    sb_mem_release(mem);
-    stage_close(&stage);
-}
-
 static void count_run(void *user) {
     ++*(int *)user;
 }
@@ -383,8 +354,6 @@ int main(void) {
         cmocka_unit_test(a_known_stream_may_be_captured),
         cmocka_unit_test(devices_without_pools_work),
         cmocka_unit_test(a_pool_is_our_own),
-        cmocka_unit_test(ordinary_memory_serves_when_pinning_fails),
-        cmocka_unit_test(pinned_memory_reads_as_zeros),
         cmocka_unit_test(closing_waits_for_queued_work),
         cmocka_unit_test(a_free_comes_after_its_users),
         cmocka_unit_test(what_is_another_devices_is_refused),
