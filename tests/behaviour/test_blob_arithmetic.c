@@ -205,22 +205,14 @@ static void integers_and_halves_have_no_arithmetic(void **state) {
             }
 }
 
-static void arguments_come_before_everything(void **state) {
+static void the_sum_is_asked_for_before_the_type(void **state) {
     (void)state;
     sb_error err;
-    double sum;
     sb_blob *ints = blob_of_count(NULL, SB_DTYPE_I32, 0);
     const sb_status bad = SB_ERR_INVALID_ARGUMENT;
-    assert_status(bad, sb_blob_update(NULL, &err));
-    assert_status(bad, sb_blob_asum_data(NULL, &sum, &err));
     assert_status(bad, sb_blob_asum_data(ints, NULL, &err));
     assert_status(bad, sb_blob_asum_diff(ints, NULL, &err));
     assert_status(bad, sb_blob_sumsq_data(ints, NULL, &err));
-    assert_status(bad, sb_blob_sumsq_diff(NULL, &sum, &err));
-    assert_status(bad, sb_blob_scale_data(NULL, 1, &err));
-    assert_status(bad, sb_blob_scale_diff(NULL, 1, &err));
-    assert_status(bad, sb_blob_clear_data(NULL, &err));
-    assert_status(bad, sb_blob_clear_diff(NULL, &err));
     sb_blob_destroy(ints);
 }
 
@@ -277,7 +269,7 @@ int main(void) {
         cmocka_unit_test(update_subtracts_diff_where_data_is),
         cmocka_unit_test(update_of_a_memory_with_itself_gives_zero),
         cmocka_unit_test(integers_and_halves_have_no_arithmetic),
-        cmocka_unit_test(arguments_come_before_everything),
+        cmocka_unit_test(the_sum_is_asked_for_before_the_type),
         cmocka_unit_test(count_zero_comes_before_the_head),
         cmocka_unit_test(results_do_not_depend_on_the_schedule),
     };
