@@ -1,6 +1,6 @@
 /* NVCaffe's raw_data and raw_diff: values of five types as bytes of one field. */
 #include "blobs.h"
-#include "wire_builder.h"
+#include "nets.h"
 
 #include <float.h>
 #include <math.h>
@@ -391,11 +391,9 @@ static void a_listing_says_what_is_stored(void **state) {
     static const int32_t dtypes[] = {SB_DTYPE_F64, SB_DTYPE_F32, SB_DTYPE_F16, SB_DTYPE_I32,
                                      SB_DTYPE_U32};
     struct wire net = net_of_every_type();
-    sb_model *model;
     sb_error err;
     (void)state;
-    assert_ok(sb_model_open_bytes(NULL, SB_FORMAT_AUTO, net.bytes, net.size, NULL, NULL, NULL,
-                                  &model, &err));
+    sb_model *model = model_of(&net, SB_FORMAT_AUTO);
     for (int64_t i = 0; i < 5; i++) {
         sb_blob_info info = SB_BLOB_INFO_INIT;
         sb_blob *blob = blob_of_count(NULL, SB_DTYPE_F32, 0);
@@ -416,12 +414,10 @@ static void a_diff_alone_is_what_is_listed(void **state) {
     (void)state;
     struct wire wire = {0};
     sb_blob_info info = SB_BLOB_INFO_INIT;
-    sb_model *model;
     sb_error err;
     put_shape(&wire, 2);
     put_raw_diff(&wire, FLOAT16, halves_1_2, sizeof halves_1_2);
-    assert_ok(sb_model_open_bytes(NULL, SB_FORMAT_AUTO, wire.bytes, wire.size, NULL, NULL, NULL,
-                                  &model, &err));
+    sb_model *model = model_of(&wire, SB_FORMAT_AUTO);
     assert_ok(sb_model_blob_info(model, SB_NO_LAYER, 0, &info, &err));
     assert_int_equal(info.dtype, SB_DTYPE_F16);
     assert_int_equal(info.data_count, 0);
@@ -435,13 +431,11 @@ static void data_and_diff_are_listed_apart(void **state) {
     (void)state;
     struct wire wire = {0};
     sb_blob_info info = SB_BLOB_INFO_INIT;
-    sb_model *model;
     sb_error err;
     put_shape(&wire, 2);
     wire_floats(&wire, DATA, floats_1_2, 2);
     put_raw_diff(&wire, INT, "iiiiiiii", 8);
-    assert_ok(sb_model_open_bytes(NULL, SB_FORMAT_AUTO, wire.bytes, wire.size, NULL, NULL, NULL,
-                                  &model, &err));
+    sb_model *model = model_of(&wire, SB_FORMAT_AUTO);
     assert_ok(sb_model_blob_info(model, SB_NO_LAYER, 0, &info, &err));
     assert_int_equal(info.dtype, SB_DTYPE_F32);
     assert_int_equal(info.diff_dtype, SB_DTYPE_I32);
@@ -468,11 +462,8 @@ static void opening_finds_what_is_malformed(void **state) {
 static void a_file_of_raw_data_is_a_blob(void **state) {
     (void)state;
     struct wire wire = {0};
-    sb_model *model;
-    sb_error err;
     put_raw(&wire, FLOAT16, halves_1_2, sizeof *halves_1_2);
-    assert_ok(sb_model_open_bytes(NULL, SB_FORMAT_AUTO, wire.bytes, wire.size, NULL, NULL, NULL,
-                                  &model, &err));
+    sb_model *model = model_of(&wire, SB_FORMAT_AUTO);
     assert_int_equal(sb_model_format(model), SB_FORMAT_BLOB);
     sb_model_destroy(model);
     wire_free(&wire);
@@ -502,11 +493,9 @@ static void what_is_not_replaced_stays_raw(void **state) {
     sb_blob *blob = blob_of_count(NULL, SB_DTYPE_F32, 2);
     unsigned char saved[256];
     size_t size;
-    sb_model *model;
     sb_blob_info info = SB_BLOB_INFO_INIT;
     sb_error err;
-    assert_ok(sb_model_open_bytes(NULL, SB_FORMAT_AUTO, net.bytes, net.size, NULL, NULL, NULL,
-                                  &model, &err));
+    sb_model *model = model_of(&net, SB_FORMAT_AUTO);
     assert_ok(sb_model_blob_info(model, FLOAT16, 0, &info, &err));
     assert_ok(sb_model_set_blob(model, UINT, 0, blob, 0, &err));
     assert_ok(sb_model_save(model, saved, sizeof saved, &size, &err));
