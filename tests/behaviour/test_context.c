@@ -315,17 +315,13 @@ static void host_contexts_have_nothing_to_wait_for(void **state) {
 
 static void contexts_are_counted(void **state) {
     (void)state;
-    struct counting_allocator counting = COUNTING_ALLOCATOR_INIT;
-    sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
-    sb_context *context;
-    sb_error err;
-    options.allocator = counting_allocator_table(&counting);
-    assert_ok(sb_context_create(&options, &context, &err));
-    assert_ptr_equal(sb_context_retain(context), context);
-    sb_context_release(context);
-    assert_true(counting.live_blocks > 0);
-    sb_context_release(context);
-    counting_allocator_assert_clean(&counting);
+    struct rig rig;
+    rig_open(&rig, NULL, 0);
+    assert_ptr_equal(sb_context_retain(rig.context), rig.context);
+    sb_context_release(rig.context);
+    assert_true(rig.counting.live_blocks > 0);
+    sb_context_release(rig.context);
+    counting_allocator_assert_clean(&rig.counting);
 }
 
 /* --- figures ------------------------------------------------------------------------ */

@@ -179,26 +179,22 @@ static void a_tensor_is_a_sharer_until_it_ends(void **state) {
 
 static void a_tensor_outlives_blob_and_context(void **state) {
     (void)state;
-    struct counting_allocator counting = COUNTING_ALLOCATOR_INIT;
-    sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
-    sb_context *context;
+    struct rig rig;
     sb_error err;
-    options.device = "sim:0";
-    options.allocator = counting_allocator_table(&counting);
-    assert_ok(sb_context_create(&options, &context, &err));
-    sb_blob *blob = blob_of_count(context, SB_DTYPE_F32, 4);
+    rig_open(&rig, "sim:0", 0);
+    sb_blob *blob = blob_of_count(rig.context, SB_DTYPE_F32, 4);
     sb_dl_managed_versioned *host = exported_mutable(blob, SB_SIDE_CPU, 0);
     sb_dl_managed_versioned *device = exported(blob, SB_SIDE_GPU, 0);
     sb_dl_managed *legacy;
     assert_ok(sb_blob_to_legacy_dlpack(blob, SB_SIDE_CPU, SB_DLPACK_DIFF, &legacy, &err));
     sb_blob_destroy(blob);
-    sb_context_release(context);
+    sb_context_release(rig.context);
     memset(host->dl_tensor.data, 7, 16);
     end(host);
     memset(legacy->dl_tensor.data, 7, 16);
     legacy->deleter(legacy);
     end(device);
-    counting_allocator_assert_clean(&counting);
+    counting_allocator_assert_clean(&rig.counting);
 }
 
 /* --- the memory lets go of what the tensor has ------------------------------------------- */

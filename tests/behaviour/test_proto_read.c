@@ -1,5 +1,5 @@
 /* BlobProto bytes into a blob: encodings, precedence, conversions, refusals. */
-#include "support.h"
+#include "rig.h"
 
 #include "wire_builder.h"
 
@@ -642,49 +642,41 @@ static void test_every_prefix_gives_a_status(void **state) {
 
 static void test_a_large_claim_allocates_nothing(void **state) {
     (void)state;
-    struct counting_allocator counting = COUNTING_ALLOCATOR_INIT;
-    sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
-    sb_context *context;
+    struct rig rig;
     sb_error err;
-    options.allocator = counting_allocator_table(&counting);
-    assert_ok(sb_context_create(&options, &context, &err));
-    sb_blob *blob = new_blob(context, SB_DTYPE_F32);
-    int64_t calls = counting.buffer_calls + counting.object_calls;
+    rig_open(&rig, NULL, 0);
+    sb_blob *blob = new_blob(rig.context, SB_DTYPE_F32);
+    int64_t calls = rig.counting.buffer_calls + rig.counting.object_calls;
     /* 2^29 elements, one value */
     static const char bytes[] = "\x3a\x07\x0a\x05\x80\x80\x80\x80\x02\x2a\x04\0\0\x80\x3f";
     assert_status(SB_ERR_LENGTH_MISMATCH,
                   sb_blob_from_proto(blob, bytes, sizeof bytes - 1, SB_PROTO_RESHAPE, NULL, &err));
-    assert_int_equal(counting.buffer_calls + counting.object_calls, calls);
+    assert_int_equal(rig.counting.buffer_calls + rig.counting.object_calls, calls);
     sb_blob_destroy(blob);
-    sb_context_release(context);
-    counting_allocator_assert_clean(&counting);
+    rig_close(&rig);
 }
 
 static void test_peak_memory_is_the_payload(void **state) {
     (void)state;
     enum { COUNT = 1 << 20 };
     const int64_t dims[] = {COUNT};
-    struct counting_allocator counting = COUNTING_ALLOCATOR_INIT;
-    sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
-    sb_context *context;
+    struct rig rig;
     struct wire wire = {0};
     sb_error err;
-    options.allocator = counting_allocator_table(&counting);
-    assert_ok(sb_context_create(&options, &context, &err));
-    sb_blob *blob = new_blob(context, SB_DTYPE_F32);
+    rig_open(&rig, NULL, 0);
+    sb_blob *blob = new_blob(rig.context, SB_DTYPE_F32);
     wire_blob(&wire, dims, 1, 0);
-    size_t before = counting.live_bytes;
-    int64_t buffers = counting.buffer_calls;
+    size_t before = rig.counting.live_bytes;
+    int64_t buffers = rig.counting.buffer_calls;
     assert_ok(sb_blob_from_proto(blob, wire.bytes, wire.size, SB_PROTO_RESHAPE, NULL, &err));
-    assert_int_equal(counting.buffer_calls, buffers + 1);
-    assert_true(counting.peak_bytes - before < 4 * COUNT + 4096);
+    assert_int_equal(rig.counting.buffer_calls, buffers + 1);
+    assert_true(rig.counting.peak_bytes - before < 4 * COUNT + 4096);
     /* Into storage that fits: nothing at all. */
-    int64_t calls = counting.buffer_calls + counting.object_calls;
+    int64_t calls = rig.counting.buffer_calls + rig.counting.object_calls;
     assert_ok(sb_blob_from_proto(blob, wire.bytes, wire.size, SB_PROTO_RESHAPE, NULL, &err));
-    assert_int_equal(counting.buffer_calls + counting.object_calls, calls);
+    assert_int_equal(rig.counting.buffer_calls + rig.counting.object_calls, calls);
     sb_blob_destroy(blob);
-    sb_context_release(context);
-    counting_allocator_assert_clean(&counting);
+    rig_close(&rig);
     wire_free(&wire);
 }
 

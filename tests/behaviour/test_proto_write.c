@@ -1,6 +1,6 @@
 /* A blob as BlobProto bytes: sizes, contents, refusals. protobuf-c reads what
    we write. */
-#include "support.h"
+#include "rig.h"
 
 #include "syncblob.pb-c.h"
 #include "wire_builder.h"
@@ -177,18 +177,16 @@ static void test_two_gigabytes_are_refused_before_anything_is_done(void **state)
         {268435456, 0, SB_DTYPE_F64, SB_ERR_OVER_LIMIT},
         {INT64_MAX / 8, 0, SB_DTYPE_F64, SB_ERR_OVER_LIMIT},
     };
-    struct counting_allocator counting = COUNTING_ALLOCATOR_INIT;
-    sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
-    sb_context *context;
+    struct rig rig;
     sb_error err;
-    options.allocator = counting_allocator_table(&counting);
-    assert_ok(sb_context_create(&options, &context, &err));
+    rig_open(&rig, NULL, 0);
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         sb_blob *blob;
         size_t size = 77;
         void *bytes = NULL;
-        assert_ok(sb_blob_create_shaped(context, rows[i].dtype, &rows[i].count, 1, &blob, &err));
-        int64_t calls = counting.buffer_calls + counting.object_calls;
+        assert_ok(
+            sb_blob_create_shaped(rig.context, rows[i].dtype, &rows[i].count, 1, &blob, &err));
+        int64_t calls = rig.counting.buffer_calls + rig.counting.object_calls;
         assert_status(rows[i].status, sb_blob_proto_size(blob, rows[i].flags, &size, &err));
         if (rows[i].status == SB_OK)
             assert_true(size > (size_t)rows[i].count && size <= INT32_MAX);
@@ -202,11 +200,10 @@ static void test_two_gigabytes_are_refused_before_anything_is_done(void **state)
             assert_int_equal(size, 77);
             assert_null(bytes);
         }
-        assert_int_equal(counting.buffer_calls + counting.object_calls, calls);
+        assert_int_equal(rig.counting.buffer_calls + rig.counting.object_calls, calls);
         sb_blob_destroy(blob);
     }
-    sb_context_release(context);
-    counting_allocator_assert_clean(&counting);
+    rig_close(&rig);
 }
 
 static void test_what_has_no_room_is_not_begun(void **state) {
@@ -235,23 +232,20 @@ static void test_what_has_no_room_is_not_begun(void **state) {
 
 static void test_bytes_outlive_blob_and_context(void **state) {
     (void)state;
-    struct counting_allocator counting = COUNTING_ALLOCATOR_INIT;
-    sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
-    sb_context *context;
+    struct rig rig;
     sb_blob *blob;
     void *bytes;
     size_t size;
     sb_error err;
-    options.allocator = counting_allocator_table(&counting);
-    assert_ok(sb_context_create(&options, &context, &err));
-    assert_ok(sb_blob_create_shaped(context, SB_DTYPE_F32, two_by_three, 2, &blob, &err));
+    rig_open(&rig, NULL, 0);
+    assert_ok(sb_blob_create_shaped(rig.context, SB_DTYPE_F32, two_by_three, 2, &blob, &err));
     assert_ok(sb_blob_to_proto_new(blob, 0, &bytes, &size, &err));
     assert_int_equal((uintptr_t)bytes % 64, 0);
     sb_blob_destroy(blob);
-    sb_context_release(context);
+    sb_context_release(rig.context);
     assert_int_equal(((unsigned char *)bytes)[0], 0x2a);
     sb_bytes_free(bytes);
-    counting_allocator_assert_clean(&counting);
+    counting_allocator_assert_clean(&rig.counting);
 }
 
 int main(void) {
