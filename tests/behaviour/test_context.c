@@ -219,8 +219,9 @@ static void messages_show_strange_device_names_escaped(void **state) {
     (void)state;
     sb_error err;
     assert_status(INVALID, try_device("\x1b[2J\n", &err));
-    for (const char *c = err.message; *c; c++)
-        assert_true(*c >= 0x20 && *c < 0x7f);
+    assert_string_equal(err.message, "device \"\\x1b[2J\\x0a\" is neither \"cpu\" nor NAME:N");
+    assert_status(SB_ERR_UNSUPPORTED, try_device("tpu:0", &err));
+    assert_string_equal(err.message, "no backend is named \"tpu\"");
 }
 
 static void overlong_device_names_are_refused(void **state) {
@@ -720,7 +721,8 @@ static void a_slot_without_words_gets_the_status_own(void **state) {
 
 static void a_table_serves_its_own_name_alone(void **state) {
     (void)state;
-    static const char *const others[] = {"plai:0", "plain2:0", "cpu2:0", "plaim:0", "sim:0"};
+    static const char *const others[] = {"plai:0",  "plain2:0", "cpu2:0",
+                                         "plaim:0", "sim:0",    "cuda:0"};
     struct plain plain = {0};
     sb_backend table = plain_backend(&plain);
     sb_context *context = NULL;
@@ -730,6 +732,43 @@ static void a_table_serves_its_own_name_alone(void **state) {
     table.name = NULL;
     assert_status(SB_ERR_UNSUPPORTED, create_with_backend(&table, "plain:0", &context, &err));
     assert_int_equal(plain.opened, 0);
+}
+
+static void a_device_has_a_number_of_up_to_four_digits(void **state) {
+    (void)state;
+    static const struct {
+        const char *device;
+        int32_t ordinal; /* -1: refused */
+    } rows[] = {{"plain:0", 0},       {"plain:9", 9},   {"plain:10", 10}, {"plain:4711", 4711},
+                {"plain:9999", 9999}, {"plain:007", 7}, {"plain:", -1},   {"plain::", -1},
+                {"plain:/", -1},      {"plain:1:", -1}, {"plain:1/", -1}, {"plain:10000", -1},
+                {"plain/:1", -1},     {"plain 1", -1}};
+    struct plain plain = {0};
+    sb_backend table = plain_backend(&plain);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        sb_context *context = NULL;
+        sb_error err;
+        assert_status(rows[i].ordinal < 0 ? INVALID : SB_OK,
+                      create_with_backend(&table, rows[i].device, &context, &err));
+        if (context)
+            assert_int_equal(plain.ordinal, rows[i].ordinal);
+        sb_context_release(context);
+    }
+}
+
+static void a_device_has_up_to_31_characters(void **state) {
+    (void)state;
+    struct plain plain = {0};
+    sb_backend table = plain_backend(&plain);
+    sb_context *context = NULL;
+    sb_error err;
+    table.name = "abcdefghijklmnopqrstuvwxyz0123";
+    assert_status(INVALID,
+                  create_with_backend(&table, "abcdefghijklmnopqrstuvwxyz0123:1", &context, &err));
+    table.name = "abcdefghijklmnopqrstuvwxyz012";
+    assert_ok(create_with_backend(&table, "abcdefghijklmnopqrstuvwxyz012:1", &context, &err));
+    assert_string_equal(sb_context_device(context), "abcdefghijklmnopqrstuvwxyz012:1");
+    sb_context_release(context);
 }
 
 static void a_device_that_does_not_open_tells_why(void **state) {
@@ -748,6 +787,13 @@ static void a_device_that_does_not_open_tells_why(void **state) {
         assert_null(context);
     }
     assert_int_equal(plain.closed, 0);
+    struct counting_allocator counting = COUNTING_ALLOCATOR_INIT;
+    sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
+    options.device = "plain:0";
+    options.backend = &table;
+    options.allocator = counting_allocator_table(&counting);
+    assert_status(reasons[3], sb_context_create(&options, &context, &err));
+    counting_allocator_assert_clean(&counting);
 }
 
 static void tables_of_another_version_are_refused(void **state) {
@@ -852,6 +898,8 @@ int main(void) {
         cmocka_unit_test(a_slot_that_gives_no_reason_is_a_failure_of_its_device),
         cmocka_unit_test(a_slot_without_words_gets_the_status_own),
         cmocka_unit_test(a_table_serves_its_own_name_alone),
+        cmocka_unit_test(a_device_has_a_number_of_up_to_four_digits),
+        cmocka_unit_test(a_device_has_up_to_31_characters),
         cmocka_unit_test(a_device_that_does_not_open_tells_why),
         cmocka_unit_test(tables_of_another_version_are_refused),
         cmocka_unit_test(tables_with_holes_are_refused),

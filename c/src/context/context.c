@@ -153,7 +153,7 @@ static sb_status open_device(sb_context *context, const sb_context_options *o, c
         return sb__fail(err, SB_ERR_INVALID_ARGUMENT, "device \"%s\" is neither \"cpu\" nor NAME:N",
                         sb__escape(device, strlen(device), shown, sizeof shown));
     const sb_backend *table = find_backend(o, device, length);
-    if (!table && length == 4 && memcmp(device, "cuda", 4) == 0)
+    if (!table && !o->backend && length == 4 && memcmp(device, "cuda", 4) == 0)
         return sb__fail(err, SB_ERR_NO_DEVICE,
                         "this build has no CUDA backend; build it with SYNCBLOB_CUDA=ON");
     if (!table)

@@ -8,6 +8,7 @@ import threading
 from programs import LEAST_SECONDS, failed_functions
 
 SLOWER = 10
+SLOW, FAIR = 1, 40  # seconds; mutants that every faster program may try
 
 
 class Verdict:
@@ -54,7 +55,8 @@ class Judge:
 
     def is_idle(self, program, mutant):
         pair = pair_of(mutant, program)
-        return not self.kills[pair] and self.tries[pair] * program.seconds > self.patience
+        tries = self.tries[pair] if program.seconds > SLOW else self.tries[pair] - FAIR
+        return not self.kills[pair] and tries * program.seconds > self.patience
 
     def run(self, program, mutant):
         return self.runner.run(program, limit(program), {"SYNCBLOB_MUTANT": str(mutant.number)})
