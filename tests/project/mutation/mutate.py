@@ -137,7 +137,7 @@ class Run:
             if verdict.word != judge.KILLED:
                 alive.append(mutant)
                 say(f"{verdict.word}: {mutant}")
-            if done % 100 == 0 or done == len(mutants):
+            if done % 20 == 0 or done == len(mutants):
                 self.results.save()
                 seconds = time.monotonic() - start
                 say(f"{done} of {len(mutants)}, {len(alive)} live, {seconds:.0f} s")
