@@ -1,14 +1,11 @@
 """Runs the tests that reach a mutant until one fails."""
 
-import collections
 import concurrent.futures
-import os
-import threading
 
+from luck import Luck
 from programs import LEAST_SECONDS, failed_functions
 
 SLOWER = 10
-SLOW, FAIR = 1, 20  # seconds; mutants that every faster program may try
 
 
 class Verdict:
@@ -24,44 +21,29 @@ class Verdict:
 KILLED, SURVIVED, NOT_REACHED = "killed", "survived", "not reached"
 
 
-def pair_of(mutant, program):
-    """What a program's luck is counted by: the folder of the mutant's file."""
-    return os.path.dirname(mutant.path), program.name
-
-
 def limit(program):
     return max(LEAST_SECONDS, SLOWER * program.seconds)
 
 
 class Judge:
-    """`first`: names of programs by kind of mutant, which come before the others. `patience`: the
-    seconds that a program may take for mutants of a folder, as long as it notices none of them."""
+    """With `patience` in seconds a first look, which leaves to a second one what hardly notices
+    anything."""
 
-    def __init__(self, runner, programs, first=None, patience=float("inf")):
-        self.runner, self.programs, self.first = runner, programs, first or {}
-        self.patience = patience
-        self.kills, self.tries = collections.Counter(), collections.Counter()
-        self.lock = threading.Lock()
+    def __init__(self, runner, programs, mutants, first, patience=None):
+        self.runner, self.programs, self.patience = runner, programs, patience
+        self.luck = Luck(programs, mutants, first)
 
     def reaching(self, mutant):
-        """The cheapest first: a program's time, over how often it noticed mutants of the folder."""
-        def cost(program):
-            first = self.first.get(mutant.kind, [])
-            rank = first.index(program.name) if program.name in first else len(first)
-            pair = pair_of(mutant, program)
-            return rank, program.seconds * (self.tries[pair] + 2) / (self.kills[pair] + 1)
-        with self.lock:
-            return sorted((p for p in self.programs if mutant.number in p.reached), key=cost)
+        """The programs, the cheapest first."""
+        return sorted((p for p in self.programs if mutant.number in p.reached),
+                      key=lambda program: self.luck.cost(program, mutant))
 
-    def is_idle(self, program, mutant):
-        """Whether a second look is early enough for it."""
-        if self.patience == float("inf"):
+    def is_left_out(self, program, mutant):
+        if self.patience is None:
             return False
         if program.name.startswith("standin.") and not mutant.path.startswith("cuda/"):
             return True  # the same tests on another device
-        pair = pair_of(mutant, program)
-        tries = self.tries[pair] if program.seconds > SLOW else self.tries[pair] - FAIR
-        return not self.kills[pair] and tries * program.seconds > self.patience
+        return self.luck.is_spent(program, mutant, self.patience)
 
     def run(self, program, mutant):
         return self.runner.run(program, limit(program), {"SYNCBLOB_MUTANT": str(mutant.number)})
@@ -69,12 +51,10 @@ class Judge:
     def verdict(self, mutant):
         programs = self.reaching(mutant)
         for program in programs:
-            if self.is_idle(program, mutant):
+            if self.is_left_out(program, mutant):
                 continue
             why = self.run(program, mutant).why
-            with self.lock:
-                self.tries[pair_of(mutant, program)] += 1
-                self.kills[pair_of(mutant, program)] += why is not None
+            self.luck.learn(program, mutant, why is not None)
             if why:
                 return Verdict(KILLED, program.name, why)
         return Verdict(SURVIVED if programs else NOT_REACHED)

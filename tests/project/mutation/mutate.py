@@ -112,7 +112,8 @@ class Run:
         if options.sample and options.sample < len(chosen):
             seed = options.seed if options.seed is not None else random.randrange(10**6)
             say(f"--sample {options.sample} --seed {seed}")
-            chosen = random.Random(seed).sample(chosen, options.sample)
+            sample = random.Random(seed).sample(chosen, options.sample)
+            chosen = sorted(sample, key=lambda m: m.number)
         return chosen
 
     def is_of_files(self, path):
@@ -121,10 +122,10 @@ class Run:
 
     # --- judging ---------------------------------------------------------------------
 
-    def judge_with(self, tests, environment, patience=float("inf")):
+    def judge_with(self, tests, environment, patience=None):
         runner = programs.Runner(self.tree.build, environment, self.plan.limits_memory)
-        programs.baseline(runner, tests, self.count, say)
-        return judge.Judge(runner, tests, self.plan.first, patience)
+        programs.Baseline(runner, self.count, say).measure(tests)
+        return judge.Judge(runner, tests, self.known, self.plan.first, patience)
 
     def verdicts(self, mutants, the_judge):
         """Judges them; those that live."""
@@ -150,7 +151,7 @@ class Run:
 
     def judge(self, mutants, tests):
         thorough = self.plan.full is not None and not self.options.quick
-        patience = PATIENCE if thorough or self.options.quick else float("inf")
+        patience = PATIENCE if thorough or self.options.quick else None
         alive = self.verdicts(mutants, self.judge_with(tests, self.plan.environment, patience))
         if alive and thorough:
             say("the survivors again, by all programs in their full form")

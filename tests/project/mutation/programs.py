@@ -142,19 +142,38 @@ def failed_functions(said):
     return begun[-1:]
 
 
-def baseline(runner, programs, count, say):
-    """Runs each once as things are: its time, its memory, and the mutants that it reaches."""
-    for program in programs:
-        with tempfile.NamedTemporaryFile(dir=runner.build) as reached:
-            reached.truncate(count)
+class Baseline:
+    """What each program does as things are: its time, its memory, and the mutants that it reaches.
+    Kept as long as neither the program nor its environment changes."""
+
+    def __init__(self, runner, count, say):
+        self.runner, self.count, self.say = runner, count, say
+        self.file = pathlib.Path(runner.build) / "baseline.json"
+        self.kept = json.loads(self.file.read_text()) if self.file.exists() else {}
+
+    def measure(self, programs):
+        for program in programs:
+            made = [os.stat(program.command[0]).st_mtime_ns, self.count, self.runner.environment]
+            row = self.kept.get(program.name)
+            if not row or row["made"] != made:
+                row = self.kept[program.name] = {"made": made, **self.run(program)}
+                self.file.write_text(json.dumps(self.kept))
+            program.seconds, program.memory = row["seconds"], row["memory"]
+            program.functions = row["functions"]
+            program.reached = {n for n, mark in enumerate(row["reached"]) if mark == "1"}
+
+    def run(self, program):
+        with tempfile.NamedTemporaryFile(dir=self.runner.build) as reached:
+            reached.truncate(self.count)
             for program.memory in MEMORY:
-                outcome = runner.run(program, 1800, {"SYNCBLOB_MUTANTS_REACHED": reached.name})
+                outcome = self.runner.run(program, 1800, {"SYNCBLOB_MUTANTS_REACHED": reached.name})
                 if not outcome.why:
                     break
-            program.reached = {n for n, byte in enumerate(reached.read()) if byte}
+            marks = "".join("1" if byte else "0" for byte in reached.read())
         if outcome.why:
             raise SystemExit(f"mutate: {program.name} fails before anything is changed: "
                              f"{outcome.why}\n{outcome.output[-2000:]}")
-        program.seconds = outcome.seconds
-        program.functions = re.findall(r"^\[ RUN      \] (\w+)$", outcome.output, flags=re.M)
-        say(f"{outcome.seconds:6.1f} s  {len(program.reached):6} reached  {program.name}")
+        self.say(f"{outcome.seconds:6.1f} s  {marks.count('1'):6} reached  {program.name}")
+        functions = re.findall(r"^\[ RUN      \] (\w+)$", outcome.output, flags=re.M)
+        return {"seconds": outcome.seconds, "memory": program.memory, "functions": functions,
+                "reached": marks}

@@ -123,8 +123,8 @@ def build(folder):
 def judged(folder):
     mutants, program = build(folder)
     runner = programs.Runner(folder, {})
-    programs.baseline(runner, [program], len(mutants), lambda text: None)
-    the_judge = judge.Judge(runner, [program])
+    programs.Baseline(runner, len(mutants), lambda text: None).measure([program])
+    the_judge = judge.Judge(runner, [program], mutants, {})
     found = {}
     judge.each(the_judge.verdict, mutants, 2, found.__setitem__)
     return mutants, found, the_judge
