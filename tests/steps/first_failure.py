@@ -2,7 +2,7 @@
 """Says what a failed step's log is about: the first failing assertion, and the one command that
 runs it alone.
 
-    first_failure.py STEP LOG
+    first_failure.py COMMAND STEP LOG
 
 Knows the words of cmocka, ctest, cargo, the sanitizers, compilers, CMake and Python; of any other
 log it shows the end.
@@ -34,8 +34,8 @@ def first_failure(lines):
     return [line for line in lines if line.strip()][-END:]
 
 
-def alone(step, lines):
-    """The command, by the name of the first test that failed where there is one."""
+def alone(command, step, lines):
+    """By the name of the first test that failed where there is one, else by the step's."""
     text = "\n".join(lines)
     test = re.search(r"The following tests FAILED:\n\s*\d+ - (\S+)", text)
     if test:
@@ -45,14 +45,14 @@ def alone(step, lines):
         name = re.search(r"^---- (\S+) stdout ----", text, re.MULTILINE)
         return f"cargo test {crate[1]}" + (f" {name[1]}" if name else "")
     name = step.removeprefix("C tests: ")
-    return f"./dev test '{name}'" if " " in name else f"./dev test {name}"
+    return f"{command} '{name}'" if " " in name else f"{command} {name}"
 
 
 def main():
-    step, log = sys.argv[1], pathlib.Path(sys.argv[2])
+    command, step, log = sys.argv[1], sys.argv[2], pathlib.Path(sys.argv[3])
     lines = log.read_text(errors="replace").splitlines()
     print("\n".join(first_failure(lines)))
-    print(f"alone:   {alone(step, lines)}\nthe log: {log}")
+    print(f"alone:   {alone(command, step, lines)}\nthe log: {log}")
 
 
 if __name__ == "__main__":

@@ -26,7 +26,7 @@ database_files() {
 }
 
 # A compile database of everything but what tests/project/lint/not_analysed.txt lists.
-configure_lint() {
+build_compile_database() {
     cmake --preset debug -B "$build/lint" $clang -DSYNCBLOB_BUILD_BENCH=ON
     diff <(grep -v '^#\|^$' tests/project/lint/not_analysed.txt | sort) \
         <(comm -23 <(c_files | grep '\.c$' | sort) <(database_files)) ||
@@ -85,8 +85,10 @@ check_forge_files() {
     check_schema github-issue-forms $forms/bug.yml $forms/feature.yml
 }
 
-lint() {
+lint() { # [NAME...]
     local scripts
+    only=("$@")
+    steps_of='./dev lint'
     need "$build_needs" "$python_needs" "$test_needs" "$lint_needs"
     mapfile -t scripts < <(grep -rlE --include='*.sh' '^#!.*bash' proto tests fuzz bindings; echo dev; echo .ci/run)
     step 'clang-format' xargs -a <(c_files) clang-format-14 --dry-run --Werror
@@ -94,13 +96,11 @@ lint() {
     step 'the changelog has an ABI heading a version' check_changelog
     step 'files of the forge' check_forge_files
     if is_version cppcheck 2.10; then step 'cppcheck' run_cppcheck; fi
-    step 'compile database' configure_lint
-    if [ "$step_status" = 0 ]; then
-        if is_version include-what-you-use 0.18; then
-            step 'includes that nothing needs' tests/project/lint/includes.sh "$build/lint" "$jobs" c/src cuda
-        fi
-        step 'clang-tidy' tidy_library
+    if is_version include-what-you-use 0.18; then
+        on compile_database step 'includes that nothing needs' \
+            tests/project/lint/includes.sh "$build/lint" "$jobs" c/src cuda
     fi
+    on compile_database step 'clang-tidy' tidy_library
     step 'cargo fmt' cargo fmt --all --check
     if cargo clippy --version >/dev/null 2>&1; then
         step 'clippy' cargo clippy --workspace --all-targets --locked -- -D warnings
@@ -111,6 +111,5 @@ lint() {
 }
 
 lint_full_steps() {
-    step 'compile database of the tests' configure_lint
-    [ "$step_status" != 0 ] || step 'clang-tidy: tests and harnesses' tidy_tests
+    on compile_database step 'clang-tidy: tests and harnesses' tidy_tests
 }

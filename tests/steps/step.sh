@@ -10,6 +10,7 @@
 
 passed=0 failed=0
 only=()             # parts of names of steps; none: every step
+steps_of='./dev test' # the command that runs one of them by its name
 steps_wanted=0
 steps_run=0
 step_stories=()     # what failed, for the summary
@@ -78,7 +79,7 @@ report() { # NAME STATUS
         sed -nE 's/.*: ([^ ]+) \.+\*\*\*Skipped.*/skipped  \1 (ctest)/p; s/^skipped: /skipped  /p' "$log"
         return
     fi
-    story=$(python3 tests/steps/first_failure.py "$1" "$log")
+    story=$(python3 tests/steps/first_failure.py "$steps_of" "$1" "$log")
     step_stories+=("$1"$'\n'"$story")
     printf '%s\n' "$story" | sed 's/^/    /'
 }
@@ -141,6 +142,7 @@ on() { # BUILDS step|aside NAME COMMAND...
 
 summary() {
     settle
+    if [ ${#only[@]} != 0 ] && [ $steps_wanted = 0 ]; then die "no step is named like '${only[*]}'"; fi
     if [ ${#step_stories[@]} != 0 ] && [ $steps_run != 1 ]; then
         printf '\nWhat failed:\n'
         printf '\n%s\n' "${step_stories[@]}"

@@ -21,7 +21,7 @@ static const enum call calls_of_library[SB__CALLS] = {
 };
 
 static const enum work works_of_library[] = {
-    [SB__NOTHING] = NOTHING, [SB__ZERO] = ZERO, [SB__ALLOC] = ALLOC, [SB__TRANSFER] = COPY,
+    [SB__NOTHING] = NOTHING, [SB__ZERO] = ZERO, [SB__ALLOC] = ALLOC,   [SB__TRANSFER] = COPY,
     [SB__ADOPT] = ADOPT,     [SB__FREE] = FREE, [SB__REFUSE] = REFUSE,
 };
 
