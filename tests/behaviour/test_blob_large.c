@@ -3,7 +3,6 @@
 #include "blobs.h"
 
 #include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 

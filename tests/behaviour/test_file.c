@@ -2,7 +2,6 @@
 #include "support.h"
 
 #include "files.h"
-#include "nets.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,7 +1,6 @@
 /* Sources, sinks and progress: what they are asked for and told, and callers
    that break the rules. */
 #include "callbacks.h"
-#include "files.h"
 #include "nets.h"
 
 #include <errno.h>

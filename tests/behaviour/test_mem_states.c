@@ -3,7 +3,6 @@
 #include "scene.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define BYTES ((size_t)256)

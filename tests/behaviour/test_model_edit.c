@@ -4,7 +4,6 @@
 #include "files.h"
 #include "nets.h"
 
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -7,7 +7,6 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 static const int64_t two_by_three[] = {2, 3}, two[] = {2};
 

@@ -5,7 +5,6 @@
 #include "scene.h"
 
 #include <stdio.h>
-#include <string.h>
 
 #define BYTES ((size_t)192)
 

@@ -387,7 +387,7 @@ static void a_loan_of_the_device_outlives_work_on_the_library_s_stream(void **st
 /* What is kept in the cache is given up for a new buffer, what is in quarantine is not. */
 static void a_cap_counts_what_is_in_quarantine(void **state) {
     (void)state;
-    enum { MIB = 1 << 20 };
+    const size_t mib = 1 << 20;
     struct rig rig;
     sb_error err;
     sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
@@ -396,21 +396,21 @@ static void a_cap_counts_what_is_in_quarantine(void **state) {
     void *out;
     options.device = "sim:0";
     options.flags = SB_CONTEXT_NO_PINNED;
-    options.max_host_bytes = 8 * MIB;
+    options.max_host_bytes = 8 * mib;
     rig_open_options(&rig, options);
-    assert_ok(sb_mem_create(rig.context, 3 * MIB, &cached, &err));
+    assert_ok(sb_mem_create(rig.context, 3 * mib, &cached, &err));
     assert_ok(sb_mem_overwrite_cpu(cached, &out, &err));
     sb_mem_release(cached);
-    assert_ok(sb_mem_create(rig.context, 4 * MIB, &mem, &err));
+    assert_ok(sb_mem_create(rig.context, 4 * mib, &mem, &err));
     assert_ok(sb_mem_mutable_gpu_data(mem, &out, &err));
     rig_schedule(&rig, SB_SIM_LAZY, 0);
     fail_run(&rig, SB_SIM_ANY, 2, 16); /* the copy is queued */
     assert_status(SB_ERR_DEVICE_FAILURE, sb_mem_cpu_data(mem, &in, &err));
     sb_mem_release(mem);
-    assert_ok(sb_mem_create(rig.context, 4 * MIB, &next, &err));
+    assert_ok(sb_mem_create(rig.context, 4 * mib, &next, &err));
     assert_status(SB_ERR_CAP_REACHED, sb_mem_overwrite_cpu(next, &out, &err));
     assert_int_equal(rig_stats(&rig).cached_bytes, 0);
-    assert_int_equal(rig_stats(&rig).quarantined_bytes, 4 * MIB);
+    assert_int_equal(rig_stats(&rig).quarantined_bytes, 4 * mib);
     fail_no_more(&rig);
     sb_context_trim(rig.context);
     assert_ok(sb_mem_overwrite_cpu(next, &out, &err));

@@ -4,7 +4,6 @@
 #include "team.h"
 
 #include <stdio.h>
-#include <string.h>
 #include <unistd.h>
 
 #define MIB ((size_t)1 << 20)
