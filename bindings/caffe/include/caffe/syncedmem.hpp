@@ -1,0 +1,7 @@
+// Stands before Caffe's header of the same name; see bindings/caffe/README.md.
+#ifndef CAFFE_SYNCEDMEM_HPP_
+#define CAFFE_SYNCEDMEM_HPP_
+
+#include "syncblob_caffe_memory.hpp"
+
+#endif

@@ -1,0 +1,443 @@
+/**
+ * caffe::Blob on sb_blob. The shape is kept here too, because Caffe gives it as a vector of int
+ * and asks for it all the time.
+ */
+#ifndef SYNCBLOB_CAFFE_HPP
+#define SYNCBLOB_CAFFE_HPP
+
+#include <algorithm>
+#include <climits>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "caffe/proto/caffe.pb.h"
+#include "syncblob_caffe_memory.hpp"
+
+const int kMaxBlobAxes = SB_MAX_AXES;
+
+namespace caffe {
+
+namespace syncblob {
+
+/** The element type of a Blob<Dtype>. The library has none of one byte: a bool has two. */
+template <typename Dtype> struct DtypeOf;
+template <> struct DtypeOf<float> { static const sb_dtype value = SB_DTYPE_F32; };
+template <> struct DtypeOf<double> { static const sb_dtype value = SB_DTYPE_F64; };
+template <> struct DtypeOf<int> { static const sb_dtype value = SB_DTYPE_I32; };
+template <> struct DtypeOf<unsigned int> { static const sb_dtype value = SB_DTYPE_U32; };
+template <> struct DtypeOf<bool> { static const sb_dtype value = SB_DTYPE_F16; };
+
+/** The product, which an int must hold. */
+inline int Product(const int *begin, const int *end) {
+    int64_t product = 1;
+    for (const int *dim = begin; dim != end; ++dim) {
+        Require(*dim >= 0, SB_ERR_INVALID_ARGUMENT, "a dimension is negative");
+        product *= *dim;
+        Require(product <= INT_MAX, SB_ERR_SIZE_OVERFLOW, "blob size exceeds INT_MAX");
+    }
+    return static_cast<int>(product);
+}
+
+inline vector<int> Dimensions(const BlobShape &shape) {
+    vector<int> dims;
+    for (const int64_t dim : shape.dim()) {
+        Require(dim >= 0 && dim <= INT_MAX, SB_ERR_BAD_SHAPE, "a dimension is no int");
+        dims.push_back(static_cast<int>(dim));
+    }
+    return dims;
+}
+
+/** Whether the message has the four dimensions that came before BlobShape. */
+inline bool IsLegacy(const BlobProto &proto) {
+    return proto.has_num() || proto.has_channels() || proto.has_height() || proto.has_width();
+}
+
+inline vector<int> Dimensions(const BlobProto &proto) {
+    if (IsLegacy(proto))
+        return {proto.num(), proto.channels(), proto.height(), proto.width()};
+    return Dimensions(proto.shape());
+}
+
+/** Where a message keeps the values of an element type. */
+inline google::protobuf::RepeatedField<float> *DataOf(BlobProto *proto, const float *) {
+    return proto->mutable_data();
+}
+inline google::protobuf::RepeatedField<double> *DataOf(BlobProto *proto, const double *) {
+    return proto->mutable_double_data();
+}
+inline google::protobuf::RepeatedField<float> *DiffOf(BlobProto *proto, const float *) {
+    return proto->mutable_diff();
+}
+inline google::protobuf::RepeatedField<double> *DiffOf(BlobProto *proto, const double *) {
+    return proto->mutable_double_diff();
+}
+
+template <typename Dtype>
+inline void Replace(google::protobuf::RepeatedField<Dtype> *field, const Dtype *values, int count) {
+    field->Clear();
+    field->Resize(count, Dtype());
+    std::copy(values, values + count, field->mutable_data());
+}
+
+/** A memory of a blob, by sb_blob_mutable_data or sb_blob_mutable_diff. */
+typedef sb_status (*MemoryOf)(sb_blob *blob, sb_mem **out, sb_error *err);
+
+} // namespace syncblob
+
+template <typename Dtype> class Blob {
+  public:
+    Blob() : blob_(nullptr, sb_blob_destroy), count_(0), capacity_(0) {
+    }
+    explicit Blob(int num, int channels, int height, int width) : Blob() {
+        Reshape(num, channels, height, width);
+    }
+    explicit Blob(const vector<int> &shape) : Blob() {
+        Reshape(shape);
+    }
+
+    void Reshape(int num, int channels, int height, int width) {
+        const int shape[] = {num, channels, height, width};
+        Reshape(shape, shape + 4);
+    }
+    void Reshape(const vector<int> &shape) {
+        Reshape(shape.data(), shape.data() + shape.size());
+    }
+    void Reshape(const BlobShape &shape) {
+        Reshape(syncblob::Dimensions(shape));
+    }
+    void ReshapeLike(const Blob &other) {
+        Reshape(other.shape());
+    }
+
+    string shape_string() const {
+        string text;
+        for (const int dim : shape_)
+            text += std::to_string(dim) + " ";
+        return text + "(" + std::to_string(count_) + ")";
+    }
+    const vector<int> &shape() const {
+        return shape_;
+    }
+    int shape(int index) const {
+        return shape_[CanonicalAxisIndex(index)];
+    }
+    int num_axes() const {
+        return static_cast<int>(shape_.size());
+    }
+    int count() const {
+        return count_;
+    }
+    int count(int start_axis, int end_axis) const {
+        syncblob::Require(0 <= start_axis && start_axis <= end_axis && end_axis <= num_axes(),
+                          SB_ERR_INDEX_OUT_OF_RANGE, "no such axes");
+        return syncblob::Product(shape_.data() + start_axis, shape_.data() + end_axis);
+    }
+    int count(int start_axis) const {
+        return count(start_axis, num_axes());
+    }
+    int CanonicalAxisIndex(int axis_index) const {
+        if (axis_index < -num_axes() || axis_index >= num_axes())
+            syncblob::Fail(SB_ERR_INDEX_OUT_OF_RANGE, "axis " + std::to_string(axis_index) +
+                                                          " of the shape " + shape_string());
+        return axis_index < 0 ? axis_index + num_axes() : axis_index;
+    }
+
+    int num() const {
+        return LegacyShape(0);
+    }
+    int channels() const {
+        return LegacyShape(1);
+    }
+    int height() const {
+        return LegacyShape(2);
+    }
+    int width() const {
+        return LegacyShape(3);
+    }
+    int LegacyShape(int index) const {
+        syncblob::Require(num_axes() <= 4, SB_ERR_SHAPE_MISMATCH, "more than 4 axes");
+        syncblob::Require(-4 <= index && index < 4, SB_ERR_INDEX_OUT_OF_RANGE, "no legacy axis");
+        if (index >= num_axes() || index < -num_axes())
+            return 1;
+        return shape_[index < 0 ? index + num_axes() : index];
+    }
+
+    /** An index may be equal to its extent, one past the end: layers step by offset(0, 1). */
+    int offset(int n, int c = 0, int h = 0, int w = 0) const {
+        syncblob::Require(0 <= n && n <= num() && 0 <= c && c <= channels() && 0 <= h &&
+                              h <= height() && 0 <= w && w <= width(),
+                          SB_ERR_INDEX_OUT_OF_RANGE, "an index is out of its axis");
+        return ((n * channels() + c) * height() + h) * width() + w;
+    }
+    int offset(const vector<int> &indices) const {
+        syncblob::Require(indices.size() <= shape_.size(), SB_ERR_INDEX_OUT_OF_RANGE,
+                          "more indices than axes");
+        int offset = 0;
+        for (size_t i = 0; i < shape_.size(); ++i) {
+            offset *= shape_[i];
+            if (i < indices.size()) {
+                syncblob::Require(0 <= indices[i] && indices[i] < shape_[i],
+                                  SB_ERR_INDEX_OUT_OF_RANGE, "an index is out of its axis");
+                offset += indices[i];
+            }
+        }
+        return offset;
+    }
+
+    Dtype data_at(int n, int c, int h, int w) const {
+        return Element(cpu_data(), offset(n, c, h, w));
+    }
+    Dtype diff_at(int n, int c, int h, int w) const {
+        return Element(cpu_diff(), offset(n, c, h, w));
+    }
+    Dtype data_at(const vector<int> &index) const {
+        return Element(cpu_data(), offset(index));
+    }
+    Dtype diff_at(const vector<int> &index) const {
+        return Element(cpu_diff(), offset(index));
+    }
+
+    const shared_ptr<SyncedMemory> &data() const {
+        syncblob::Require(data_ != nullptr, SB_ERR_UNINITIALIZED, "the blob has no shape yet");
+        return data_;
+    }
+    const shared_ptr<SyncedMemory> &diff() const {
+        syncblob::Require(diff_ != nullptr, SB_ERR_UNINITIALIZED, "the blob has no shape yet");
+        return diff_;
+    }
+
+    const Dtype *cpu_data() const {
+        return static_cast<const Dtype *>(data()->cpu_data());
+    }
+    const Dtype *gpu_data() const {
+        return static_cast<const Dtype *>(data()->gpu_data());
+    }
+    const Dtype *cpu_diff() const {
+        return static_cast<const Dtype *>(diff()->cpu_data());
+    }
+    const Dtype *gpu_diff() const {
+        return static_cast<const Dtype *>(diff()->gpu_data());
+    }
+    Dtype *mutable_cpu_data() {
+        return static_cast<Dtype *>(data()->mutable_cpu_data());
+    }
+    Dtype *mutable_gpu_data() {
+        return static_cast<Dtype *>(data()->mutable_gpu_data());
+    }
+    Dtype *mutable_cpu_diff() {
+        return static_cast<Dtype *>(diff()->mutable_cpu_data());
+    }
+    Dtype *mutable_gpu_diff() {
+        return static_cast<Dtype *>(diff()->mutable_gpu_data());
+    }
+    /** All sharers see it. */
+    void set_cpu_data(Dtype *data) {
+        this->data()->set_cpu_data(data);
+    }
+    void set_gpu_data(Dtype *data) {
+        this->data()->set_gpu_data(data);
+    }
+    const int *gpu_shape() const;
+
+    void CopyFrom(const Blob &source, bool copy_diff = false, bool reshape = false);
+    void ShareData(const Blob &other) {
+        syncblob::Check(sb_blob_share_data, blob_.get(), other.blob_.get());
+        data_ = other.data_;
+    }
+    void ShareDiff(const Blob &other) {
+        syncblob::Check(sb_blob_share_diff, blob_.get(), other.blob_.get());
+        diff_ = other.diff_;
+    }
+
+    void Update() {
+        syncblob::Check(sb_blob_update, blob_.get());
+    }
+    /** Added in double, then rounded; 0 before the first shape. */
+    Dtype asum_data() const {
+        return Sum(sb_blob_asum_data);
+    }
+    Dtype asum_diff() const {
+        return Sum(sb_blob_asum_diff);
+    }
+    Dtype sumsq_data() const {
+        return Sum(sb_blob_sumsq_data);
+    }
+    Dtype sumsq_diff() const {
+        return Sum(sb_blob_sumsq_diff);
+    }
+    void scale_data(Dtype scale_factor) {
+        if (blob_)
+            syncblob::Check(sb_blob_scale_data, blob_.get(), static_cast<double>(scale_factor));
+    }
+    void scale_diff(Dtype scale_factor) {
+        if (blob_)
+            syncblob::Check(sb_blob_scale_diff, blob_.get(), static_cast<double>(scale_factor));
+    }
+
+    bool ShapeEquals(const BlobProto &other) const;
+    void FromProto(const BlobProto &proto, bool reshape = true);
+    void ToProto(BlobProto *proto, bool write_diff = false) const;
+
+  protected:
+    std::unique_ptr<sb_blob, void (*)(sb_blob *)> blob_; // from the first shape on, as the next two
+    shared_ptr<SyncedMemory> data_;                      // that of blob_
+    shared_ptr<SyncedMemory> diff_;
+    mutable shared_ptr<SyncedMemory> shape_data_; // for gpu_shape; none where it is out of date
+    vector<int> shape_;
+    int count_;
+    int capacity_;
+
+  private:
+    void Reshape(const int *begin, const int *end);
+    void Renew(const int64_t *shape, int num_axes, int count);
+
+    static shared_ptr<SyncedMemory> Memory(syncblob::MemoryOf memory, sb_blob *blob) {
+        SyncedMemory::Shared shared;
+        syncblob::Check(memory, blob, &shared.mem);
+        return shared_ptr<SyncedMemory>(new SyncedMemory(shared));
+    }
+
+    Dtype Element(const Dtype *elements, int index) const {
+        syncblob::Require(index < count_, SB_ERR_INDEX_OUT_OF_RANGE, "no such element");
+        return elements[index];
+    }
+
+    Dtype Sum(sb_status (*sum)(const sb_blob *, double *, sb_error *)) const {
+        double total = 0;
+        if (blob_)
+            syncblob::Check(sum, static_cast<const sb_blob *>(blob_.get()), &total);
+        return static_cast<Dtype>(total);
+    }
+
+    /** The values of one of two fields into a memory; nothing where both are empty. */
+    template <typename Field, typename Doubles>
+    static void Take(const Field &values, const Doubles &doubles, Dtype *to) {
+        if (doubles.size() > 0)
+            std::copy(doubles.begin(), doubles.end(), to);
+        else
+            std::copy(values.begin(), values.end(), to);
+    }
+
+    DISABLE_COPY_AND_ASSIGN(Blob);
+};
+
+/** Growth beyond the capacity begins anew with data and diff, as in Caffe. Below it contents,
+ *  shares and lent memory stay, but for a share that is too small. */
+template <typename Dtype> void Blob<Dtype>::Reshape(const int *begin, const int *end) {
+    if (data_ && diff_ && shape_.size() == static_cast<size_t>(end - begin) &&
+        std::equal(begin, end, shape_.data()))
+        return;
+    syncblob::Require(end - begin <= kMaxBlobAxes, SB_ERR_OVER_LIMIT, "too many axes");
+    const int count = syncblob::Product(begin, end);
+    const int num_axes = static_cast<int>(end - begin);
+    vector<int> shape(begin, end);
+    int64_t dims[kMaxBlobAxes];
+    std::copy(begin, end, dims);
+    if (!blob_ || count > capacity_) {
+        Renew(dims, num_axes, count);
+    } else {
+        uint32_t replaced;
+        syncblob::Check(sb_blob_reshape, blob_.get(), static_cast<const int64_t *>(dims), num_axes,
+                        &replaced);
+        if (replaced & SB_REALLOCATED_DATA)
+            data_.reset();
+        if (replaced & SB_REALLOCATED_DIFF)
+            diff_.reset();
+    }
+    shape_.swap(shape);
+    count_ = count;
+    shape_data_.reset();
+    if (!data_)
+        data_ = Memory(sb_blob_mutable_data, blob_.get());
+    if (!diff_)
+        diff_ = Memory(sb_blob_mutable_diff, blob_.get());
+}
+
+/** Memories without bytes, of the capacity that Caffe counts from here on. */
+template <typename Dtype> void Blob<Dtype>::Renew(const int64_t *shape, int num_axes, int count) {
+    sb_blob *made;
+    syncblob::Check(sb_blob_create_shaped, SYNCBLOB_CAFFE_CONTEXT,
+                    sb_dtype(syncblob::DtypeOf<Dtype>::value), shape, num_axes, &made);
+    std::unique_ptr<sb_blob, void (*)(sb_blob *)> blob(made, sb_blob_destroy);
+    shared_ptr<SyncedMemory> data = Memory(sb_blob_mutable_data, made);
+    shared_ptr<SyncedMemory> diff = Memory(sb_blob_mutable_diff, made);
+    blob_.swap(blob);
+    data_.swap(data);
+    diff_.swap(diff);
+    capacity_ = count;
+}
+
+template <typename Dtype> const int *Blob<Dtype>::gpu_shape() const {
+    data(); // there is a shape
+    if (!shape_data_) {
+        const size_t bytes = shape_.size() * sizeof(int);
+        shared_ptr<SyncedMemory> memory(new SyncedMemory(bytes));
+        std::memcpy(memory->mutable_cpu_data(), shape_.data(), bytes);
+        shape_data_.swap(memory);
+    }
+    return static_cast<const int *>(shape_data_->gpu_data());
+}
+
+/** Touches the source, as Caffe does: one that was never written is zeros from then on. */
+template <typename Dtype>
+void Blob<Dtype>::CopyFrom(const Blob &source, bool copy_diff, bool reshape) {
+    if (source.count_ != count_ || source.shape_ != shape_) {
+        syncblob::Require(reshape, SB_ERR_SHAPE_MISMATCH, "copy between blobs of different shapes");
+        ReshapeLike(source);
+    }
+    const shared_ptr<SyncedMemory> &from = copy_diff ? source.diff() : source.data();
+    const shared_ptr<SyncedMemory> &to = copy_diff ? diff() : data();
+    if (Caffe::mode() == Caffe::GPU) {
+        from->gpu_data(); // the library copies where the source's bytes are
+        syncblob::Check(sb_blob_copy_from, blob_.get(),
+                        static_cast<const sb_blob *>(source.blob_.get()),
+                        copy_diff ? uint32_t(SB_COPY_DIFF) : 0U);
+        return;
+    }
+    const void *bytes = from->cpu_data();
+    void *target = to->mutable_cpu_data();
+    if (target != bytes)
+        std::memcpy(target, bytes, sizeof(Dtype) * count_);
+}
+
+template <typename Dtype> bool Blob<Dtype>::ShapeEquals(const BlobProto &other) const {
+    if (syncblob::IsLegacy(other))
+        return num_axes() <= 4 && LegacyShape(-4) == other.num() &&
+               LegacyShape(-3) == other.channels() && LegacyShape(-2) == other.height() &&
+               LegacyShape(-1) == other.width();
+    return std::equal(shape_.begin(), shape_.end(), other.shape().dim().begin(),
+                      other.shape().dim().end());
+}
+
+template <typename Dtype> void Blob<Dtype>::FromProto(const BlobProto &proto, bool reshape) {
+    syncblob::Require(reshape || ShapeEquals(proto), SB_ERR_SHAPE_MISMATCH,
+                      "shape mismatch (reshape not set)");
+    const vector<int> shape = reshape ? syncblob::Dimensions(proto) : shape_;
+    const int count = syncblob::Product(shape.data(), shape.data() + shape.size());
+    const int values = proto.double_data_size() > 0 ? proto.double_data_size() : proto.data_size();
+    const int diffs = proto.double_diff_size() > 0 ? proto.double_diff_size() : proto.diff_size();
+    syncblob::Require(values == count && (diffs == count || diffs == 0), SB_ERR_LENGTH_MISMATCH,
+                      "the message has more or fewer values than its shape");
+    Reshape(shape);
+    Take(proto.data(), proto.double_data(), mutable_cpu_data());
+    if (diffs > 0)
+        Take(proto.diff(), proto.double_diff(), mutable_cpu_diff());
+}
+
+/** float and double alone, as in Caffe: other element types do not compile. */
+template <typename Dtype> void Blob<Dtype>::ToProto(BlobProto *proto, bool write_diff) const {
+    const Dtype *data = cpu_data();
+    proto->clear_shape();
+    for (const int dim : shape_)
+        proto->mutable_shape()->add_dim(dim);
+    syncblob::Replace(syncblob::DataOf(proto, data), data, count_);
+    syncblob::DiffOf(proto, data)->Clear();
+    if (write_diff)
+        syncblob::Replace(syncblob::DiffOf(proto, data), cpu_diff(), count_);
+}
+
+} // namespace caffe
+
+#endif
