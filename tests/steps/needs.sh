@@ -52,6 +52,11 @@ libgflags-dev     | pkg-config --exists gflags
 libboost-thread-dev | test -e /usr/include/boost/thread.hpp && ls /usr/lib/*/libboost_thread.so
 libboost-system-dev | ls /usr/lib/*/libboost_system.so
 '
+caffe_needs='
+libhdf5-dev       | pkg-config --exists hdf5
+libboost-filesystem-dev | ls /usr/lib/*/libboost_filesystem.so
+libboost-regex-dev | ls /usr/lib/*/libboost_regex.so
+'
 coverage_needs='
 lcov              | command -v lcov
 '

@@ -24,6 +24,7 @@ more_steps() {
     abi_steps
     package_steps
     peer_steps
+    caffe_steps
     cost_steps
     cross_steps
     documents_steps
@@ -45,6 +46,7 @@ full_steps() {
     step 'fuzzers as OSS-Fuzz builds them for AFL++' fuzz/oss-fuzz/check.sh afl
     step 'AFL++ finds planted bugs, and none beside' run_afl
     peer_full_steps
+    caffe_full_steps
     step 'cargo test under AddressSanitizer' bindings/sanitize.sh address
     step 'cargo test under ThreadSanitizer' bindings/sanitize.sh thread
     step 'random calls of the safe crate' bindings/sanitize.sh fuzz 60
@@ -63,7 +65,7 @@ prepare_tests() { # MORE-NEEDS
 }
 
 run_tests() {
-    local more="$abi_needs$package_needs$documents_needs$big_endian_needs"
+    local more="$abi_needs$package_needs$documents_needs$big_endian_needs$peer_needs$caffe_needs"
     case ${1:-} in
     '')
         prepare_tests ''

@@ -1,0 +1,78 @@
+# shellcheck shell=bash
+# ./dev caffe: Caffe on bindings/caffe, beside Caffe with its own Blob and SyncedMemory.
+
+# The folder of Caffe's sources: that of the source distribution, unless one is given.
+find_caffe() { # [FOLDER]
+    local archive folder=$build/caffe/sources
+    if [ -n "${1:-}" ]; then
+        [ -e "$1/src/caffe/blob.cpp" ] || die "$1 has no src/caffe/blob.cpp: it is not Caffe"
+        readlink -f "$1"
+        return
+    fi
+    archive=$(fetch_archive "${caffe_package[@]}")
+    if [ ! -e "$folder/src/caffe/blob.cpp" ]; then
+        mkdir -p "$folder"
+        tar -xzf "$archive" -C "$folder" --strip-components=1
+    fi
+    echo "$folder"
+}
+
+# The library as users have it, and Caffe in $build/caffe/NAME.
+make_caffe() { # NAME SOURCES TARGET... [-- OPTION...]
+    local folder=$build/caffe/$1 sources=$2 targets=()
+    shift 2
+    while [ $# != 0 ] && [ "$1" != -- ]; do
+        targets+=("$1")
+        shift
+    done
+    make_build caffe/library release $gcc -DSYNCBLOB_BUILD_TESTS=OFF -- syncblob
+    cmake -G Ninja -S tests/users/caffe -B "$folder" -DCAFFE="$sources" \
+        -DSYNCBLOB="$build/caffe/library/c/libsyncblob.so" "${@:2}"
+    cmake --build "$folder" -j "$jobs" --target "${targets[@]}"
+}
+
+# Every test that Caffe has for the CPU, and the nets, on both.
+run_caffe() { # [FOLDER]
+    local sources folder=$build/caffe/whole
+    sources=$(find_caffe "$@")
+    make_caffe whole "$sources" own ours -- -DCMAKE_BUILD_TYPE=Release
+    check_caffe_edges "$folder"
+    {
+        python3 tests/users/caffe/check.py tests "$folder" "$sources"
+        python3 tests/users/caffe/check.py nets "$folder"
+    } | tee "$build/caffe/report.txt"
+}
+
+# The tests of blobs and memories, of what shares them and of what fills them, and of nets: on
+# ours alone, without optimisation, which is sooner built than run otherwise.
+run_caffe_part() {
+    local sources folder=$build/caffe/part
+    sources=$(find_caffe)
+    make_caffe part "$sources" own_edges ours_tests ours_edges throws -- -DCMAKE_BUILD_TYPE=Debug \
+        "-DPARTS=blob;syncedmem;filler;split_layer;net"
+    check_caffe_edges "$folder"
+    python3 tests/users/caffe/check.py tests "$folder" "$sources" --ours
+}
+
+check_caffe_edges() { # FOLDER
+    local side
+    for side in own ours; do "$1/${side}_edges" >"$1/edges-$side.txt"; done
+    diff -u --label own --label ours "$1/edges-own.txt" "$1/edges-ours.txt"
+    "$1/throws"
+}
+
+caffe() { # [FOLDER]
+    need "$build_needs" "$python_needs" "$bench_needs" "$peer_needs" "$caffe_needs"
+    make_python
+    step 'Caffe on syncblob' run_caffe "$@"
+    [ "$step_status" != 0 ] || cat "$build/caffe/report.txt"
+    summary
+}
+
+caffe_steps() {
+    on peers aside 'Caffe on syncblob, its blobs, fillers and nets' run_caffe_part
+}
+
+caffe_full_steps() {
+    on peers step 'Caffe on syncblob' run_caffe
+}

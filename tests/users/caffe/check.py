@@ -1,0 +1,166 @@
+"""Caffe with its own Blob and SyncedMemory (own) beside Caffe with those of bindings/caffe (ours).
+
+    check.py tests BUILD CAFFE [--ours]  runs Caffe's tests on both, compares which there are
+    check.py nets BUILD                  trains nets with both, compares snapshots, times, memory
+
+BUILD is the folder that CMakeLists.txt was built in, CAFFE that of Caffe's sources. With --ours
+Caffe's own classes are left out, and no test may fail.
+"""
+
+import argparse
+import os
+import pathlib
+import re
+import shutil
+import statistics
+import subprocess
+import sys
+
+NETS = pathlib.Path(__file__).resolve().parent / "nets"
+ITERATIONS = {"branches": 150, "lenet": 40, "twins": 20000}
+COUNTED_ITERATIONS = {"branches": 4, "lenet": 2, "twins": 200}  # under callgrind
+ROUNDS = 5  # an odd number, for the median
+# Of Caffe's own, at most.
+TIME_BOUND = 1.02
+INSTRUCTIONS_BOUND = 1.03
+MEMORY_BOUND = 1.05
+
+
+def run(command, folder, log):
+    """A program's exit status, seconds of the processor and peak memory in MiB; its output in
+    LOG.out and LOG.err."""
+    with open(f"{log}.out", "wb") as out, open(f"{log}.err", "wb") as err:
+        process = subprocess.Popen(command, cwd=folder, stdout=out, stderr=err)
+        _, status, usage = os.wait4(process.pid, 0)
+    return os.waitstatus_to_exitcode(status), usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024
+
+
+def read(log):
+    return pathlib.Path(log).read_text(encoding="utf-8", errors="replace")
+
+
+def list_tests(program, caffe):
+    """The tests for the CPU; the others have GPU in their names, as Caffe's own build knows."""
+    output = subprocess.run([program, "--gtest_list_tests", "--gtest_filter=-*GPU*"], cwd=caffe,
+                            check=True, text=True, capture_output=True).stdout
+    tests = []
+    for line in output.splitlines():
+        if line.startswith("  "):
+            tests.append(case + line.split()[0])
+        else:
+            case = line.split()[0]
+    return tests
+
+
+def test_results(build, caffe, name):
+    """{test: what it did}, seconds, MiB. After a test that ended the program, the rest go on."""
+    program, log = build / f"{name}_tests", build / name
+    results, seconds, peak = {}, 0, 0
+    left = list_tests(program, caffe)
+    while left:
+        _, took, memory = run([program, "--gtest_filter=" + ":".join(left)], caffe, log)
+        seconds, peak = seconds + took, max(peak, memory)
+        output = read(f"{log}.out")
+        begun = re.findall(r"^\[ RUN      \] (\S+)", output, re.MULTILINE)
+        if not begun:
+            sys.exit(f"{name}: no test ran\n{output}{read(f'{log}.err')}")
+        results.update((test, "dies") for test in begun)
+        results.update((test, "passes") for test in
+                       re.findall(r"^\[       OK \] (\S+)", output, re.MULTILINE))
+        results.update((test, "fails") for test in
+                       re.findall(r"^\[  FAILED  \] ([^\s,]+).* ms\)$", output, re.MULTILINE))
+        left = [test for test in left if test not in results]
+    return results, seconds, peak
+
+
+def check_tests(build, caffe, names):
+    found = {name: test_results(build, caffe, name) for name in names}
+    for name, (tests, seconds, memory) in found.items():
+        print(f"{name}: {sum(does == 'passes' for does in tests.values())} of {len(tests)} of "
+              f"Caffe's tests pass, {seconds:.0f} s, {memory:.0f} MiB at most", flush=True)
+    ours = found["ours"][0]
+    if "own" not in names:
+        return [f"{test} {does}" for test, does in ours.items() if does != "passes"]
+    own = found["own"][0]
+    for test, does in own.items():
+        if does != "passes":
+            print(f"    {test} {does} with Caffe's own classes")
+    return [f"{test} {ours.get(test, 'is missing')}, with Caffe's own classes it "
+            f"{own.get(test, 'is missing')}"
+            for test in sorted(own.keys() | ours.keys()) if own.get(test) != ours.get(test)]
+
+
+def train(build, name, net, iterations, under=()):
+    """Milliseconds an iteration, peak memory in MiB, and what must be the same on both sides."""
+    folder = build / "nets" / name / net.stem
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    log = folder / "log"
+    program = [*under, build / f"{name}_train", net, str(iterations), "snapshot"]
+    status, _, memory = run(program, folder, log)
+    if status != 0:
+        sys.exit(f"{name}: {net.stem} ended with status {status}\n{read(f'{log}.err')}")
+    milliseconds, loss = read(f"{log}.out").split()
+    made = {path.name: path.read_bytes() for path in folder.glob("snapshot_*")}
+    if len(made) != 2:
+        sys.exit(f"{name}: {net.stem} wrote {sorted(made)}, not a net and a state")
+    return float(milliseconds), memory, {"the last loss": loss, **made}
+
+
+def instructions(build, name, net):
+    """Millions of an iteration."""
+    counts = build / f"{name}.callgrind"
+    callgrind = ["valgrind", "--tool=callgrind", "--toggle-collect=counted", "--log-file=/dev/null",
+                 f"--callgrind-out-file={counts}"]
+    iterations = COUNTED_ITERATIONS[net.stem]
+    train(build, name, net, iterations, callgrind)
+    totals = re.search(r"^(?:totals|summary): (\d+)", counts.read_text(encoding="utf-8"), re.MULTILINE)
+    return int(totals[1]) / iterations / 1e6
+
+
+def compare_net(build, net):
+    """Prints a row; the reasons why it is not as it should be."""
+    sides = ("own", "ours")
+    rounds = [[train(build, name, net, ITERATIONS[net.stem]) for name in sides]
+              for _ in range(ROUNDS)]
+    differ = sorted({what for own, ours in rounds for what in own[2] if own[2][what] != ours[2][what]})
+    time, memory = ([statistics.median(results[side][figure] for results in rounds)
+                     for side in (0, 1)] for figure in (0, 1))
+    rows = [("ms of the processor", time, TIME_BOUND), ("MiB at most", memory, MEMORY_BOUND),
+            ("million instructions", [instructions(build, name, net) for name in sides],
+             INSTRUCTIONS_BOUND)]
+    print(f"{net.stem}: snapshots {'differ' if differ else 'identical'}")
+    yield from (f"{net.stem}: {what} is not that of Caffe's own classes" for what in differ)
+    for what, (own, ours), bound in rows:
+        print(f"    {what:22} {own:10.4f} {ours:10.4f} {ours / own:6.3f}", flush=True)
+        if ours > own * bound:
+            yield f"{net.stem}: {what} are {ours / own:.3f} of Caffe's own, over {bound}"
+
+
+def check_nets(build):
+    print(f"medians of {ROUNDS}, an iteration: Caffe's own classes, ours, ratio")
+    return [failure for net in sorted(NETS.glob("*.prototxt"))
+            for failure in compare_net(build, net)]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    commands = parser.add_subparsers(dest="command", required=True)
+    tests = commands.add_parser("tests")
+    tests.add_argument("build", type=pathlib.Path)
+    tests.add_argument("caffe", type=pathlib.Path)
+    tests.add_argument("--ours", action="store_true")
+    nets = commands.add_parser("nets")
+    nets.add_argument("build", type=pathlib.Path)
+    arguments = parser.parse_args()
+    build = arguments.build.resolve()
+    if arguments.command == "tests":
+        failures = check_tests(build, arguments.caffe, ["ours"] if arguments.ours else ["own", "ours"])
+    else:
+        failures = check_nets(build)
+    for failure in failures:
+        print(failure)
+    sys.exit(1 if failures else 0)
+
+
+main()

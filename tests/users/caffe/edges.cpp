@@ -1,0 +1,196 @@
+// The corners of Blob and SyncedMemory that a fork may rely on, a line each: the same lines with
+// Caffe's own classes and with those of bindings/caffe.
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <vector>
+
+#include "caffe/blob.hpp"
+
+namespace {
+
+using caffe::Blob;
+using caffe::BlobProto;
+using caffe::SyncedMemory;
+
+// Sums of squares say which elements there are.
+void show(const char *what, const Blob<float> &blob) {
+    std::printf("%s: %s data %g diff %g\n", what, blob.shape_string().c_str(), blob.sumsq_data(),
+                blob.sumsq_diff());
+}
+
+void write(float *to, int count) {
+    for (int i = 0; i < count; i++)
+        to[i] = static_cast<float>(1 << i);
+}
+
+void fill(Blob<float> *blob) {
+    write(blob->mutable_cpu_data(), blob->count());
+    write(blob->mutable_cpu_diff(), blob->count());
+}
+
+void reshape() {
+    Blob<float> blob;
+    show("never shaped", blob);
+    blob.Reshape(std::vector<int>(1, 10));
+    blob.Reshape(std::vector<int>(1, 5));
+    fill(&blob);
+    const float *data = blob.cpu_data();
+    blob.Reshape(std::vector<int>(1, 10));
+    std::printf("the capacity counts from the first Reshape: %d %g\n", blob.cpu_data() == data,
+                blob.cpu_data()[4]);
+    blob.mutable_cpu_data();
+    blob.Reshape(2, 3, 4, 5);
+    show("growth begins anew, diff too", blob);
+    std::printf("heads: %d %d\n", blob.data()->head(), blob.diff()->head());
+    fill(&blob);
+    blob.Reshape(std::vector<int>());
+    show("a scalar", blob);
+    Blob<float> like;
+    like.ReshapeLike(Blob<float>());
+    std::printf("like one without a shape: %s\n", like.shape_string().c_str());
+    caffe::BlobShape shape;
+    shape.add_dim(3);
+    shape.add_dim(2);
+    like.Reshape(shape);
+    std::printf("by a message: %s\n", like.shape_string().c_str());
+}
+
+void share() {
+    Blob<float> large(1, 1, 1, 20), small(1, 1, 1, 10);
+    fill(&large);
+    const SyncedMemory *before = large.data().get();
+    large.Reshape(1, 1, 2, 5);
+    small.ShareData(large);
+    small.ShareDiff(large);
+    std::printf("shared: %d %d %d\n", small.data().get() == before, small.data() == large.data(),
+                small.diff() == large.diff());
+    float lent[20] = {3};
+    small.set_cpu_data(lent);
+    std::printf("lent memory is the sharers', too: %d\n", large.cpu_data() == lent);
+    small.Reshape(1, 1, 1, 20);
+    std::printf("growth leaves the share: %d %d\n", small.data() == large.data(),
+                large.cpu_data() == lent);
+}
+
+void copy() {
+    Blob<float> from(1, 2, 3, 1), to(1, 2, 3, 1);
+    fill(&to);
+    to.CopyFrom(from);
+    std::printf("a copy of what was never written: %d %d %g\n", from.data()->head(),
+                to.data()->head(), to.sumsq_data());
+    to.Update();
+    show("and an update", to);
+    from.CopyFrom(to, true);
+    show("diff", from);
+    Blob<float> other;
+    other.CopyFrom(to, false, true);
+    show("with the shape", other);
+    other.CopyFrom(other);
+    other.scale_data(-2);
+    other.scale_diff(0.5F);
+    show("scaled", other);
+    std::printf("sums: %g %g\n", other.asum_data(), other.asum_diff());
+}
+
+void index() {
+    Blob<float> blob(2, 1, 3, 4);
+    fill(&blob);
+    std::printf("offsets: %d %d %d %d\n", blob.offset(0, 1), blob.offset(2),
+                blob.offset(1, 0, 2, 3), blob.offset(std::vector<int>(1, 1)));
+    std::printf("elements: %g %g\n", blob.data_at(1, 0, 2, 3),
+                blob.diff_at(std::vector<int>(4, 0)));
+    std::printf("counts: %d %d %d, axes: %d %d, legacy: %d\n", blob.count(1), blob.count(1, 3),
+                blob.count(4), blob.shape(-1), blob.CanonicalAxisIndex(-4), blob.LegacyShape(-2));
+    blob.Reshape(std::vector<int>(1, 7));
+    std::printf("one axis: %d %d %d\n", blob.num(), blob.width(), blob.LegacyShape(-1));
+}
+
+void messages() {
+    Blob<float> blob(1, 2, 1, 3);
+    fill(&blob);
+    BlobProto proto;
+    blob.ToProto(&proto, true);
+    std::printf("a message: %zu\n", std::hash<std::string>()(proto.SerializeAsString()));
+    std::printf("its shape: %d\n", blob.ShapeEquals(proto));
+    Blob<double> precise;
+    precise.FromProto(proto);
+    precise.ToProto(&proto);
+    std::printf("in double: %s %zu\n", precise.shape_string().c_str(),
+                std::hash<std::string>()(proto.SerializeAsString()));
+    proto.Clear();
+    proto.set_num(1);
+    proto.set_width(3);
+    proto.set_channels(1);
+    proto.set_height(1);
+    for (int i = 0; i < 3; i++)
+        proto.add_data(static_cast<float>(i));
+    Blob<int> whole;
+    whole.FromProto(proto);
+    std::printf("in int: %s %d\n", whole.shape_string().c_str(), whole.cpu_data()[2]);
+    Blob<float> flat(std::vector<int>(1, 3));
+    flat.FromProto(proto, false);
+    std::printf("legacy dimensions: %s %g\n", flat.shape_string().c_str(), flat.cpu_data()[2]);
+}
+
+void memories() {
+    SyncedMemory memory(12);
+    std::printf("memory: %zu %d\n", memory.size(), memory.head());
+    const char *zeros = static_cast<const char *>(memory.cpu_data());
+    std::printf("zeros: %d %d\n", zeros[11], memory.head());
+    char lent[12] = {7};
+    memory.set_cpu_data(lent);
+    const void *mutated = memory.mutable_cpu_data();
+    std::printf("lent: %d %d\n", mutated == lent, memory.head());
+    Blob<bool> flags(1, 1, 1, 5);
+    flags.mutable_cpu_data()[4] = true;
+    std::printf("bool: %d\n", flags.data_at(0, 0, 0, 4));
+}
+
+// Whether a call ends the process.
+template <typename Call> void dies(const char *what, Call call) {
+    std::fflush(stdout);
+    const pid_t child = fork();
+    if (child == 0) {
+        google::SetStderrLogging(google::GLOG_FATAL + 1);
+        close(STDERR_FILENO);
+        call();
+        _exit(0);
+    }
+    int status;
+    waitpid(child, &status, 0);
+    std::printf("%s: %s\n", what, WIFSIGNALED(status) ? "dies" : "lives");
+}
+
+void deaths() {
+    Blob<float> blob(1, 2, 3, 4), other(1, 2, 3, 5), empty;
+    dies("an axis too many", [&] { blob.shape(4); });
+    dies("an index too far", [&] { blob.offset(0, 3); });
+    dies("an index at its extent, by a vector", [&] { blob.offset(std::vector<int>(1, 1)); });
+    dies("a copy of another shape", [&] { blob.CopyFrom(other); });
+    dies("a share of another count", [&] { blob.ShareData(other); });
+    dies("a negative dimension", [&] { blob.Reshape(1, -1, 1, 1); });
+    dies("a count beyond int", [&] { blob.Reshape(1 << 16, 1 << 16, 1, 1); });
+    dies("33 axes", [&] { blob.Reshape(std::vector<int>(33, 1)); });
+    dies("data without a shape", [&] { empty.cpu_data(); });
+    dies("an update of what was never written", [&] { blob.Update(); });
+    dies("no memory lent", [&] { blob.set_cpu_data(NULL); });
+    dies("a sum of int", [] { Blob<int>(1, 1, 1, 1).asum_data(); });
+    dies("too few values", [&] { blob.FromProto(BlobProto()); });
+    dies("a legacy accessor on five axes", [] { Blob<int>(std::vector<int>(5, 1)).num(); });
+    dies("a device that there is not", [&] { blob.gpu_data(); });
+}
+
+} // namespace
+
+int main() {
+    reshape();
+    share();
+    copy();
+    index();
+    messages();
+    memories();
+    deaths();
+    return 0;
+}
