@@ -69,10 +69,7 @@ caffe() { # [FOLDER]
     summary
 }
 
-caffe_steps() {
-    on peers aside 'Caffe on syncblob, its blobs, fillers and nets' run_caffe_part
-}
-
 caffe_full_steps() {
+    on peers step 'Caffe on syncblob, its blobs, fillers and nets' run_caffe_part
     on peers step 'Caffe on syncblob' run_caffe
 }

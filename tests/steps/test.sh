@@ -24,7 +24,6 @@ more_steps() {
     abi_steps
     package_steps
     peer_steps
-    caffe_steps
     cost_steps
     cross_steps
     documents_steps
@@ -65,7 +64,7 @@ prepare_tests() { # MORE-NEEDS
 }
 
 run_tests() {
-    local more="$abi_needs$package_needs$documents_needs$big_endian_needs$peer_needs$caffe_needs"
+    local more="$abi_needs$package_needs$documents_needs$big_endian_needs"
     case ${1:-} in
     '')
         prepare_tests ''
@@ -76,7 +75,7 @@ run_tests() {
         more_steps
         ;;
     --full)
-        prepare_tests "$more$coverage_needs$fuzz_needs$afl_needs$package_full_needs$cross_needs$lint_needs"
+        prepare_tests "$more$coverage_needs$fuzz_needs$afl_needs$package_full_needs$cross_needs$lint_needs$peer_needs$caffe_needs"
         test_steps
         more_steps
         full_steps
