@@ -16,9 +16,9 @@ LITERALS = (Kind.INTEGER_LITERAL, Kind.FLOATING_LITERAL, Kind.CHARACTER_LITERAL)
 # Constants that a compiler needs, or that no run can notice.
 CLOSED = (Kind.CXX_UNARY_EXPR, Kind.STATIC_ASSERT, Kind.ENUM_DECL, Kind.STRUCT_DECL,
           Kind.UNION_DECL, Kind.TYPEDEF_DECL)
-# Their first two arguments may change places: memcmp is asked for equality alone.
-SYMMETRIC = ("memcmp", "calloc", "sb__add_size", "sb__mul_size", "sb__add_i64", "sb__mul_i64",
-             "sb__shape_same")
+# Their first two arguments may change places: comparisons are asked for equality alone.
+SYMMETRIC = ("memcmp", "strcmp", "calloc", "sb__add_size", "sb__mul_size", "sb__add_i64",
+             "sb__mul_i64", "sb__shape_same")
 POINTERS = (TypeKind.POINTER, TypeKind.CONSTANTARRAY, TypeKind.INCOMPLETEARRAY)
 
 

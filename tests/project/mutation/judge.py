@@ -5,7 +5,7 @@ import concurrent.futures
 from luck import Luck
 from programs import LEAST_SECONDS, failed_functions
 
-SLOWER = 10
+SLOWER, MANY = 10, 15
 
 
 class Verdict:
@@ -38,21 +38,21 @@ class Judge:
         return sorted((p for p in self.programs if mutant.number in p.reached),
                       key=lambda program: self.luck.cost(program, mutant))
 
-    def is_left_out(self, program, mutant):
-        if self.patience is None:
-            return False
-        if program.name.startswith("standin.") and not mutant.path.startswith("cuda/"):
-            return True  # the same tests on another device
-        return self.luck.is_spent(program, mutant, self.patience)
+    def first_look(self, mutant):
+        """Without the same tests on another device; where many reach it, without slow ones that
+        noticed nothing so far."""
+        programs = [p for p in self.reaching(mutant)
+                    if not p.name.startswith("standin.") or mutant.path.startswith("cuda/")]
+        for program in programs:
+            if len(programs) < MANY or not self.luck.is_spent(program, mutant, self.patience):
+                yield program
 
     def run(self, program, mutant):
         return self.runner.run(program, limit(program), {"SYNCBLOB_MUTANT": str(mutant.number)})
 
     def verdict(self, mutant):
         programs = self.reaching(mutant)
-        for program in programs:
-            if self.is_left_out(program, mutant):
-                continue
+        for program in programs if self.patience is None else self.first_look(mutant):
             why = self.run(program, mutant).why
             self.luck.learn(program, mutant, why is not None)
             if why:
