@@ -151,12 +151,17 @@ static void nan_and_infinity_come_through(void **state) {
     (void)state;
     static const double specials[] = {NAN, -INFINITY};
     enum { COUNT = 3000 };
-    double x[COUNT];
+    double x[COUNT], y[COUNT];
     for (int32_t dtype = SB_DTYPE_F32; dtype <= SB_DTYPE_F64; dtype++)
         for (size_t k = 0; k < COUNT_OF(specials); k++)
             for (int64_t at = 0; at < COUNT; at += COUNT - 1) {
-                for (int64_t i = 0; i < COUNT; i++)
+                for (int64_t i = 0; i < COUNT; i++) {
                     put(dtype, x, i, i == at ? specials[k] : 1);
+                    put(dtype, y, i, 7);
+                }
+                sb__host_axpy(&alone, dtype, COUNT, 0.0, x, y);
+                assert_true(isnan(get(dtype, y, at)));
+                assert_true(get(dtype, y, COUNT / 2) == 7);
                 double asum = sb__host_asum(&alone, dtype, COUNT, x);
                 double sumsq = sb__host_sumsq(&alone, dtype, COUNT, x);
                 assert_true(isnan(specials[k]) ? isnan(asum) && isnan(sumsq)
