@@ -428,6 +428,25 @@ static void test_a_folder_that_may_not_be_written(void **state) {
     assert_int_equal(rmdir(closed), 0);
 }
 
+/* A process may have closed its standard input. */
+static void test_descriptor_0_is_one_as_any(void **state) {
+    const struct folder *folder = *state;
+    struct stat file;
+    sb_error err;
+    int kept = dup(0), closed = close(0);
+    sb_status written = write_file(folder->file, &err);
+    sb_status read = read_file(folder->file, &err);
+    sb_status refused = write_file(folder->path, &err); /* a folder */
+    bool open = fstat(0, &file) == 0;
+    if (closed == 0)
+        (void)dup2(kept, 0);
+    (void)close(kept);
+    assert_int_equal(written, SB_OK);
+    assert_int_equal(read, SB_OK);
+    assert_int_equal(refused, SB_ERR_IO);
+    assert_false(open);
+}
+
 static void test_a_relative_path_is_fine(void **state) {
     const struct folder *folder = *state;
     char here[1024];
@@ -478,6 +497,7 @@ int main(void) {
         HERE(test_the_bits_to_run_as_another_are_not_kept),
         HERE(test_who_may_not_keep_the_group_opens_nothing),
         HERE(test_a_folder_that_may_not_be_written),
+        HERE(test_descriptor_0_is_one_as_any),
         HERE(test_a_relative_path_is_fine),
         HERE(test_what_cannot_be_replaced),
     };
