@@ -85,6 +85,14 @@ check_forge_files() {
     check_schema github-issue-forms $forms/bug.yml $forms/feature.yml
 }
 
+# Goes through the lists of all steps, those of --full too, which nobody runs often.
+check_steps() {
+    local said
+    said=$(./dev test 'no step of this name' 2>&1) && return 1
+    echo "$said"
+    [[ $said == *'nothing is named like'* && $said != *'not found'* ]]
+}
+
 lint() { # [NAME...]
     local scripts
     only=("$@")
@@ -93,6 +101,7 @@ lint() { # [NAME...]
     mapfile -t scripts < <(grep -rlE --include='*.sh' '^#!.*bash' proto tests fuzz bindings; echo dev; echo .ci/run)
     step 'clang-format' xargs -a <(c_files) clang-format-14 --dry-run --Werror
     step 'shellcheck' shellcheck -a -x "${scripts[@]}"
+    step 'lists of steps' check_steps
     step 'the changelog has an ABI heading a version' check_changelog
     step 'files of the forge' check_forge_files
     if is_version cppcheck 2.10; then step 'cppcheck' run_cppcheck; fi

@@ -11,16 +11,7 @@ make_mutation_python() {
     cp "$list" "$folder/installed"
 }
 
-run_mutation_full_steps() {
-    step 'planted errors: the tool' check_mutate
-    step 'locks, orders and waits, each weakened' run_mutate --threads
-    if [ ${#cuda_options[@]} != 0 ]; then
-        step 'the CUDA backend, each wait, push and pop left out' run_mutate --cuda
-    fi
-    step 'planted errors, a sample' run_mutate --sample 200
-}
-
-mutate() {
+run_mutate() {
     local headers=
     [[ " $* " == *' --threads '* ]] || headers=$(cuda_headers 13)
     make_mutation_python
@@ -33,6 +24,15 @@ mutate() {
 check_mutate() {
     make_mutation_python
     PYTHONDONTWRITEBYTECODE=1 "$mutation_python" tests/project/mutation/selftest.py
+}
+
+mutation_full_steps() {
+    step 'planted errors: the tool' check_mutate
+    step 'locks, orders and waits, each weakened' run_mutate --threads
+    if [ ${#cuda_options[@]} != 0 ]; then
+        step 'the CUDA backend, each wait, push and pop left out' run_mutate --cuda
+    fi
+    step 'planted errors, a sample' run_mutate --sample 200
 }
 
 mutate() {
