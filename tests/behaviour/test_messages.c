@@ -93,7 +93,9 @@ static void shapes_are_told_by_their_fields(void **state) {
     told = (struct told){.limits = SB_LIMITS_INIT, .status = SB_ERR_DATA_LIMIT};
     told.limits.max_axes = 3;
     wire_number(&told.wire, 2, 1);
-    told.text = "4 axes are more than the limit of 3 at offset 0";
+    wire_number(&told.wire, 1, 1);
+    told.text = "4 axes are more than the limit of 3 at offset 2";
+    told.offset = 2;
     check_told(&told, read_f64);
     told = (struct told){.limits = SB_LIMITS_INIT, .status = SB_ERR_DATA_OVERFLOW};
     wire_free(&shape);
