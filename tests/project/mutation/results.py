@@ -55,8 +55,10 @@ def cells(counts):
 
 PAGE = """# How many planted errors the tests notice
 
-`./dev mutate --record` writes this page after a run of all mutants. A survivor is listed in
-`survivors.txt` with its reason; a mutant that no test reaches is one, too.
+`./dev mutate --record` writes this page from the verdicts that the build folder has, however many
+runs they are of; `mutants` counts those that were judged, `./dev mutate --list` all there are. A
+survivor is listed in `survivors.txt`, with its reason or as not yet looked at; a mutant that no test
+reaches is one, too.
 
 """
 HEADS = ["file", "mutants", "killed", "survived", "not reached", "score"]
