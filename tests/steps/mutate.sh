@@ -32,7 +32,6 @@ mutation_full_steps() {
     if [ ${#cuda_options[@]} != 0 ]; then
         step 'the CUDA backend, each wait, push and pop left out' run_mutate --cuda
     fi
-    step 'planted errors, a sample' run_mutate --sample 200
 }
 
 mutate() {
