@@ -38,10 +38,10 @@ build_program() { cargo test --workspace --locked --no-run; }
 
 build_released_program() { cargo build --release --locked -p syncblob-cli; }
 
+ctest=(ctest -j "$jobs" --output-on-failure --no-tests=error --test-dir)
+
 run_ctest() { # FOLDER OPTION...
-    local folder=$build/$1
-    shift
-    ctest --test-dir "$folder" -j "$jobs" --output-on-failure --no-tests=error "$@"
+    "${ctest[@]}" "$build/$1" "${@:2}"
 }
 
 # With every table whole.

@@ -21,16 +21,26 @@ FAILURES = [
     (r"^\[ +ERROR +\] ---", 3),
     (r"ERROR: \w+Sanitizer|WARNING: ThreadSanitizer|runtime error:", 6),
     (r"^thread '.*' .*panicked at ", 4),
-    (r"^(\w*Error|\w*Exception)\b.*", 1),  # the end of Python's traceback
+    (r"^[\w.]*(Error|Exception)\b", 1),  # the end of Python's traceback
+    (r"\*\*\*(Timeout|Exception)", 1),  # of ctest
     (r"^(FAILED|MISSED|BROKEN|SURVIVED) ", 2),
 ]
+
+
+def told_before(lines, at):
+    """Where a test of cmocka's began to tell of its failure."""
+    begin = at
+    while lines[at].startswith("[  ERROR") and begin > max(0, at - 4) and lines[begin - 1] and \
+            not lines[begin - 1].startswith("["):
+        begin -= 1
+    return begin
 
 
 def first_failure(lines):
     for pattern, count in FAILURES:
         for i, line in enumerate(lines):
             if re.search(pattern, line):
-                return lines[i:i + count]
+                return lines[told_before(lines, i):i + count]
     return [line for line in lines if line.strip()][-END:]
 
 

@@ -21,7 +21,7 @@ rust_tests() { # NAME
         crate=${file#bindings/} crate=${crate%%/*} program=${file##*/} program=${program%.rs}
         if [[ $program == *"$1"* ]]; then
             echo "$crate $program"
-        elif grep -q "^fn \w*$1\w*()" "$file"; then
+        elif grep -q "^fn \w*$1\w*()" <<<"$(grep -A2 '^#\[test\]' "$file")"; then
             echo "$crate $program $1"
         fi
     done

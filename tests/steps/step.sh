@@ -63,6 +63,7 @@ run_logged() { # NAME COMMAND...
             status=$?
         }
     } 2>"$log.seconds"
+    head -n -1 "$log.seconds" >>"$log" # what bash says of a command that a signal ended
     return $status
 }
 
@@ -70,7 +71,7 @@ run_logged() { # NAME COMMAND...
 report() { # NAME STATUS
     local log story wall user system
     log=$(log_of "$1")
-    read -r wall user system <"$log.seconds"
+    read -r wall user system < <(tail -n 1 "$log.seconds")
     steps_run=$((steps_run + 1))
     count_tests "$log" "$2"
     printf '%-8s%5.0f s %5.0f s of CPU  %s\n' "$([ "$2" = 0 ] && echo ok || echo FAILED)" "$wall" \

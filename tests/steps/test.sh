@@ -49,12 +49,12 @@ full_steps() {
     step 'cargo test under AddressSanitizer' bindings/sanitize.sh address
     step 'cargo test under ThreadSanitizer' bindings/sanitize.sh thread
     step 'random calls of the safe crate' bindings/sanitize.sh fuzz 60
-    export SYNCBLOB_TEST_FULL=1
-    on release step 'C tests, optimised, the slow ones too' run_ctest release
+    on release step 'C tests, optimised, the slow ones too' \
+        env SYNCBLOB_TEST_FULL=1 "${ctest[@]}" "$build/release"
     cost_full_steps
-    export SYNCBLOB_STRESS_SECONDS=120
     # One thread, and a sanitizer makes it last for ever.
-    on all_tsan step 'C tests, races, all' run_ctest tsan -E short_messages
+    on all_tsan step 'C tests, races, all' \
+        env SYNCBLOB_TEST_FULL=1 SYNCBLOB_STRESS_SECONDS=120 "${ctest[@]}" "$build/tsan" -E short_messages
 }
 
 prepare_tests() { # MORE-NEEDS
@@ -63,8 +63,13 @@ prepare_tests() { # MORE-NEEDS
     find_cuda_headers
 }
 
-run_tests() {
-    local more="$abi_needs$package_needs$documents_needs$big_endian_needs"
+run_tests() { # --more | --full | NAME...
+    local name more="$abi_needs$package_needs$documents_needs$big_endian_needs"
+    for name in "$@"; do
+        if [ -z "$name" ] || { [[ $1 == --* ]] && [ $# != 1 ]; }; then
+            die 'test takes --more or --full alone, or names'
+        fi
+    done
     case ${1:-} in
     '')
         prepare_tests ''
