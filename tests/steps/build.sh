@@ -38,13 +38,16 @@ build_program() { cargo test --workspace --locked --no-run; }
 
 build_released_program() { cargo build --release --locked -p syncblob-cli; }
 
-ctest=(ctest -j "$jobs" --output-on-failure --no-tests=error --test-dir)
-
 run_ctest() { # FOLDER OPTION...
-    "${ctest[@]}" "$build/$1" "${@:2}"
+    ctest -j "$jobs" --output-on-failure --no-tests=error --test-dir "$build/$1" "${@:2}"
 }
 
 # With every table whole.
 run_whole_ctest() { # FOLDER OPTION...
     SYNCBLOB_TEST_WHOLE=1 run_ctest "$@"
+}
+
+# With what takes minutes, too.
+run_full_ctest() { # FOLDER OPTION...
+    SYNCBLOB_TEST_FULL=1 run_ctest "$@"
 }

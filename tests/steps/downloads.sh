@@ -24,6 +24,14 @@ make_python() {
     "$python" -m pip install --quiet "pip==$pip_version"
 }
 
+# A Python environment with what a list names; made anew when the list has changed.
+make_environment() { # FOLDER REQUIREMENTS OPTION-OF-PIP...
+    cmp -s "$2" "$1/installed" && return
+    python3 -m venv --clear "$1"
+    "$1/bin/python" -m pip install --quiet "${@:3}" -r "$2"
+    cp "$2" "$1/installed"
+}
+
 # fetch_archive NAME VERSION SHA256: a source distribution, as a file of the
 # cache, whose path is printed.
 fetch_archive() {

@@ -73,11 +73,7 @@ check_changelog() {
 # By the schemas that come with the checker. Its jsonschema is newer than that of other tests.
 check_forge_files() {
     local folder=$cache/python-lint forms=.github/ISSUE_TEMPLATE
-    if ! cmp -s tests/project/lint/requirements.txt "$folder/installed"; then
-        python3 -m venv --clear "$folder"
-        "$folder/bin/python" -m pip install --quiet -r tests/project/lint/requirements.txt
-        cp tests/project/lint/requirements.txt "$folder/installed"
-    fi
+    make_environment "$folder" tests/project/lint/requirements.txt
     check_schema() { "$folder/bin/check-jsonschema" --builtin-schema "vendor.$1" "${@:2}"; }
     check_schema github-workflows .github/workflows/*.yml
     check_schema dependabot .github/dependabot.yml
@@ -87,10 +83,11 @@ check_forge_files() {
 
 # Goes through the lists of all steps, those of --full too, which nobody runs often.
 check_steps() {
-    local said
-    said=$(./dev test 'no step of this name' 2>&1) && return 1
-    echo "$said"
-    [[ $said == *'nothing is named like'* && $said != *'not found'* ]]
+    local cuda_options=()
+    only=('no step of this name')
+    test_steps
+    more_steps
+    full_steps
 }
 
 lint() { # [NAME...]

@@ -3,12 +3,8 @@
 
 # libclang finds the places.
 make_mutation_python() {
-    local folder=$cache/python-mutation list=tests/project/mutation/requirements.txt
-    mutation_python=$folder/bin/python
-    cmp -s "$list" "$folder/installed" && return
-    python3 -m venv --clear "$folder"
-    "$mutation_python" -m pip install --quiet --require-hashes -r "$list"
-    cp "$list" "$folder/installed"
+    mutation_python=$cache/python-mutation/bin/python
+    make_environment "$cache/python-mutation" tests/project/mutation/requirements.txt --require-hashes
 }
 
 run_mutate() {

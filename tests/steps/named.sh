@@ -10,7 +10,7 @@ run_c_tests() { # NAME
         # shellcheck disable=SC2086 # several
         cmake --build "$build/debug" -j "$jobs" --target $targets
     fi
-    SYNCBLOB_TEST_WHOLE=1 run_ctest debug -R "$1"
+    run_whole_ctest debug -R "$1"
 }
 
 # "CRATE PROGRAM FUNCTION" of Rust's integration tests: a whole program where its name fits,

@@ -49,12 +49,11 @@ full_steps() {
     step 'cargo test under AddressSanitizer' bindings/sanitize.sh address
     step 'cargo test under ThreadSanitizer' bindings/sanitize.sh thread
     step 'random calls of the safe crate' bindings/sanitize.sh fuzz 60
-    on release step 'C tests, optimised, the slow ones too' \
-        env SYNCBLOB_TEST_FULL=1 "${ctest[@]}" "$build/release"
+    on release step 'C tests, optimised, the slow ones too' run_full_ctest release
     cost_full_steps
     # One thread, and a sanitizer makes it last for ever.
-    on all_tsan step 'C tests, races, all' \
-        env SYNCBLOB_TEST_FULL=1 SYNCBLOB_STRESS_SECONDS=120 "${ctest[@]}" "$build/tsan" -E short_messages
+    SYNCBLOB_STRESS_SECONDS=120 on all_tsan step 'C tests, races, all' \
+        run_full_ctest tsan -E short_messages
 }
 
 prepare_tests() { # MORE-NEEDS
