@@ -127,6 +127,46 @@ static void test_edits_leave_every_other_byte(void **state) {
     }
 }
 
+/* An old layer of three messages with a blob each, whose lengths nobody writes like this. The blob
+   of message `edited` is replaced, or one is added behind it, and its length is written anew. */
+static void net_of_pieces(struct wire *net, int edited, bool replaced, bool added) {
+    struct wire layer = {0};
+    for (int i = 0; i < 3; i++) {
+        struct wire inner = {0};
+        const bool four_there = i == edited && replaced;
+        wire_blob_field(&inner, 50, four_there ? four : two, 1, four_there ? 50 : (float)i);
+        if (i == edited && added)
+            wire_blob_field(&inner, 50, four, 1, 70);
+        wire_tag(&layer, 1, 2);
+        wire_overlong(&layer, inner.size, i == edited ? 1 : 4);
+        wire_raw(&layer, inner.bytes, inner.size);
+        wire_free(&inner);
+    }
+    wire_message(net, 2, &layer);
+    wire_free(&layer);
+}
+
+static void test_messages_of_a_layer_without_an_edit_stay(void **state) {
+    (void)state;
+    for (int edited = 0; edited <= 3; edited++) {
+        struct wire wire = {0}, expected = {0}, found;
+        const bool adds = edited == 3; /* behind the last blob */
+        net_of_pieces(&wire, -1, false, false);
+        net_of_pieces(&expected, adds ? 2 : edited, !adds, adds);
+        sb_model *model = model_of(&wire, SB_FORMAT_CAFFEMODEL);
+        if (adds)
+            add_four(model, 0, 70);
+        else
+            set_four(model, 0, edited, 50);
+        found = save(model);
+        assert_wire(&found, &expected);
+        sb_model_destroy(model);
+        wire_free(&wire);
+        wire_free(&expected);
+        wire_free(&found);
+    }
+}
+
 static void test_edited_blobs_are_seen_at_once_and_copied(void **state) {
     (void)state;
     struct wire wire = {0};
@@ -674,6 +714,7 @@ static void test_many_edits_in_any_order(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_edits_leave_every_other_byte),
+        cmocka_unit_test(test_messages_of_a_layer_without_an_edit_stay),
         cmocka_unit_test(test_edited_blobs_are_seen_at_once_and_copied),
         cmocka_unit_test(test_blobs_outside_layers_are_edited),
         cmocka_unit_test(test_names_are_bytes_of_any_value),

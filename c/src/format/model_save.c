@@ -22,6 +22,7 @@ struct position {
     int64_t layer, next_blob; /* the next blob of the layer */
     int64_t next_layer;
     bool appended; /* the layer's added blobs are written */
+    bool changed;  /* an edit was written */
 };
 
 /* --- what is new ------------------------------------------------------------------ */
@@ -98,6 +99,7 @@ static sb_status append_blobs(const struct save *save, const struct sb__layout *
     if (layout->blobs == 0 || position->appended || position->next_blob < blobs)
         return SB_OK;
     position->appended = true;
+    position->changed |= sb_model_num_blobs(save->model, position->layer) > blobs;
     return put_blobs(save, layout->blobs, position->layer, blobs, err);
 }
 
@@ -184,14 +186,21 @@ static sb_status put_message(const struct save *save, const struct sb__layout *l
                              uint32_t begin, uint32_t end, struct position *position,
                              sb_error *err);
 
+/* A layer of two messages may have its edits in one of them: the other stays as it is. */
 static sb_status put_child(const struct save *save, const struct sb__field *field,
                            const struct action *action, struct position *position, sb_error *err) {
     struct sb__sink count = sb__sink_count();
     const struct save counting = {.model = save->model, .reader = save->reader, .sink = &count};
     struct position counted = *position;
+    counted.changed = false;
     sb_status st = put_message(&counting, action->child, field->begin, field->end, &counted, err);
     if (st != SB_OK)
         return st;
+    if (!counted.changed) {
+        counted.changed = position->changed;
+        *position = counted;
+        return sb__sink_span(save->sink, &save->model->source, field->offset, field->end, err);
+    }
     sb__sink_prefix(save->sink, field->number, count.written);
     return put_message(save, action->child, field->begin, field->end, position, err);
 }
@@ -201,8 +210,10 @@ static sb_status put_action(const struct save *save, const struct sb__layout *la
                             struct position *position, sb_error *err) {
     struct position inside = {.layer = action->layer};
     sb_status st = SB_OK;
-    if (action->edit)
+    if (action->edit) {
+        position->changed = true;
         st = put_blob(save, field->number, action->edit, err);
+    }
     if (st != SB_OK)
         return st;
     if (!action->child)
