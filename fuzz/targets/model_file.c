@@ -7,9 +7,11 @@
 #include <string.h>
 
 #define OBJECT_BYTES 2048 /* handles: of a model, of a blob and its memories */
-/* The promise of 8 MiB for 100000 layers and 1000000 blobs, by the piece. */
-#define LAYER_BYTES 64
-#define BLOB_BYTES  8
+/* What an index takes beside the input, by the piece. */
+#define LAYER_BYTES 32
+#define BLOB_BYTES  4
+_Static_assert(OBJECT_BYTES + 100000 * LAYER_BYTES + 1000000 * BLOB_BYTES <= 8 << 20,
+               "8 MiB hold the index of the largest model that the default limits let in");
 
 struct run {
     const uint8_t *bytes;

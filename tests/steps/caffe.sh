@@ -27,7 +27,7 @@ make_caffe() { # NAME SOURCES TARGET... [-- OPTION...]
     done
     make_build caffe/library release $gcc -DSYNCBLOB_BUILD_TESTS=OFF -- syncblob
     cmake -G Ninja -S tests/users/caffe -B "$folder" -DCAFFE="$sources" \
-        -DSYNCBLOB="$build/caffe/library/c/libsyncblob.so" "${@:2}"
+        -DSYNCBLOB="$build/caffe/library/c/libsyncblob.so" "${cuda_options[@]}" "${@:2}"
     cmake --build "$folder" -j "$jobs" --target "${targets[@]}"
 }
 
@@ -37,6 +37,7 @@ run_caffe() { # [FOLDER]
     sources=$(find_caffe "$@")
     make_caffe whole "$sources" own ours -- -DCMAKE_BUILD_TYPE=Release
     check_caffe_edges "$folder"
+    check_caffe_device "$folder"
     {
         python3 tests/users/caffe/check.py tests "$folder" "$sources"
         python3 tests/users/caffe/check.py nets "$folder"
@@ -51,19 +52,36 @@ run_caffe_part() {
     make_caffe part "$sources" own_edges ours_tests ours_edges throws -- -DCMAKE_BUILD_TYPE=Debug \
         "-DPARTS=blob;syncedmem;filler;split_layer;net"
     check_caffe_edges "$folder"
+    check_caffe_device "$folder"
     python3 tests/users/caffe/check.py tests "$folder" "$sources" --ours
 }
 
 check_caffe_edges() { # FOLDER
-    local side
-    for side in own ours; do "$1/${side}_edges" >"$1/edges-$side.txt"; done
-    diff -u --label own --label ours "$1/edges-own.txt" "$1/edges-ours.txt"
+    compare_caffe "$1" edges
     "$1/throws"
+}
+
+# The half of both classes that a device has, without a GPU.
+check_caffe_device() { # FOLDER
+    if [ ${#cuda_options[@]} = 0 ]; then
+        echo "skipped: the classes between host and device: CUDA's headers cannot be fetched"
+        return
+    fi
+    cmake --build "$1" -j "$jobs" --target own_device ours_device
+    compare_caffe "$1" device
+}
+
+# The lines of a program with Caffe's own classes, and with ours.
+compare_caffe() { # FOLDER PROGRAM
+    local side
+    for side in own ours; do "$1/${side}_$2" >"$1/$2-$side.txt"; done
+    diff -u --label own --label ours "$1/$2-own.txt" "$1/$2-ours.txt"
 }
 
 caffe() { # [FOLDER]
     need "$build_needs" "$python_needs" "$bench_needs" "$peer_needs" "$caffe_needs"
     make_python
+    find_cuda_headers
     step 'Caffe on syncblob' run_caffe "$@"
     [ "$step_status" != 0 ] || cat "$build/caffe/report.txt"
     summary

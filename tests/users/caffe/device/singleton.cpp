@@ -1,0 +1,28 @@
+// What both programs need of Caffe's common.cpp, which would ask for cuBLAS and cuRAND.
+#include "caffe/common.hpp"
+
+namespace caffe {
+
+Caffe::Caffe()
+    : cublas_handle_(nullptr), curand_generator_(nullptr), mode_(Caffe::GPU), solver_count_(1),
+      root_solver_(true) {
+}
+
+Caffe::~Caffe() {
+}
+
+Caffe &Caffe::Get() {
+    static Caffe caffe;
+    return caffe;
+}
+
+class Caffe::RNG::Generator {};
+
+Caffe::RNG::RNG() {
+}
+
+void *Caffe::RNG::generator() {
+    return nullptr; // nothing here is random
+}
+
+} // namespace caffe
