@@ -11,7 +11,7 @@
 #define KINDS   6                  /* three sizes, pinned or not */
 #define ENTRIES SB__CACHE_ENTRIES
 
-enum call { TAKE, PUT, TRIM };
+enum call { TAKE, PUT, SHRINK };
 
 struct world {
     sb_context context;
@@ -101,9 +101,11 @@ static void put(size_t bytes, bool pinned) {
     world.dropped += gone;
 }
 
-static void trim(void) {
-    const int gone = world.busy ? 0 : world.count;
-    sb__cache_trim(&world.context);
+static void shrink(size_t most) {
+    int gone = 0; /* as few as that takes */
+    while (!world.busy && sum(world.before + gone, world.count - gone) > most)
+        gone++;
+    sb__cache_shrink(&world.context, most);
     assert_int_equal(world.released, gone);
     check_list(gone, -1, NULL);
 }
@@ -123,8 +125,8 @@ static void check_call(enum call call, size_t bytes, bool pinned, bool busy) {
     world.calls++;
     if (busy)
         pthread_mutex_lock(&cache->lock);
-    if (call == TRIM)
-        trim();
+    if (call == SHRINK)
+        shrink(bytes);
     else
         (call == TAKE ? take : put)(bytes, pinned);
     if (busy)
@@ -138,12 +140,14 @@ static void check_calls(bool busy) {
                             3 * UNIT,
                             world.context.max_cache_bytes,
                             world.context.max_cache_bytes + 1};
-    check_call(TRIM, 0, false, busy);
-    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+    check_call(SHRINK, 0, false, busy);
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        check_call(SHRINK, sizes[i], false, busy);
         for (int pinned = 0; pinned < 2; pinned++) {
             check_call(TAKE, sizes[i], pinned, busy);
             check_call(PUT, sizes[i], pinned, busy);
         }
+    }
 }
 
 /* All lists that begin with world.before. */

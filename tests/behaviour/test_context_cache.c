@@ -43,6 +43,25 @@ static void the_cache_is_bounded(void **state) {
     rig_close(&rig);
 }
 
+/* Buffers of one size after those of another: what is kept goes before more is taken. */
+static void the_cache_keeps_no_more_than_was_in_use_at_once(void **state) {
+    (void)state;
+    struct rig rig;
+    rig_open(&rig, "cpu", 0);
+    for (size_t size = 4; size <= 16; size++) {
+        sb_mem *a = mem_filled(rig.context, size * MIB, 1), *b = mem_filled(rig.context, MIB, 2);
+        sb_mem_release(a);
+        sb_mem_release(b);
+        const size_t used = size * MIB + MIB;
+        assert_in_range(rig.counting.peak_bytes, used, used + MIB / 64);
+        assert_in_range(rig_stats(&rig).cached_bytes, used - MIB, used);
+    }
+    sb_mem_release(mem_filled(rig.context, 4 * MIB, 3));
+    assert_true(rig_stats(&rig).cached_bytes >= 4 * MIB);
+    assert_true(rig.counting.peak_bytes <= 17 * MIB + MIB / 64);
+    rig_close(&rig);
+}
+
 /* What is kept counts as live, but is given up before a cap refuses. */
 static void the_cap_comes_before_the_cache(void **state) {
     (void)state;
@@ -204,6 +223,7 @@ int main(void) {
         cmocka_unit_test(handles_bytes_and_indices_get_what_the_cache_holds),
         cmocka_unit_test(freed_buffers_are_kept_and_used_again),
         cmocka_unit_test(the_cache_is_bounded),
+        cmocka_unit_test(the_cache_keeps_no_more_than_was_in_use_at_once),
         cmocka_unit_test(the_cap_comes_before_the_cache),
         cmocka_unit_test(memory_that_is_kept_is_not_missing),
         cmocka_unit_test(pinned_memory_is_kept_apart),

@@ -162,7 +162,8 @@ own*/
     /**page-locked memory used at most; 0: 1 GiB; above it host
 memory is ordinary*/
     pub max_pinned_bytes: usize,
-    ///host memory kept for reuse; 0: 256 MiB
+    /**host memory kept for reuse; 0: 256 MiB. Together with the
+memory in use it is never more than was once in use*/
     pub max_cache_bytes: usize,
     /**\[nullable\] spreads large operations over the caller's
 threads; NULL: the calling thread does it all*/

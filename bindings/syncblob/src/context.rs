@@ -244,7 +244,8 @@ impl ContextBuilder {
         self
     }
 
-    /// Freed host memory that is kept for reuse, at most. 0: 256 MiB.
+    /// Freed host memory that is kept for reuse, at most. 0: 256 MiB. Together with the memory in
+    /// use it is never more than was once in use.
     pub fn max_cache_bytes(mut self, bytes: usize) -> Self {
         self.max_cache_bytes = bytes;
         self

@@ -199,7 +199,7 @@ static sb_status alloc_context(const sb_context_options *o, sb_context **out, sb
 }
 
 static void end(sb_context *context) {
-    sb__cache_trim(context);
+    sb__cache_shrink(context, 0);
     if (context->has_device && sb__context_is_ours(context))
         context->backend.close(context->device);
     sb__streams_free(context);
@@ -272,7 +272,7 @@ void sb_context_release(sb_context *context) {
 
 void sb_context_trim(sb_context *context) {
     sb__quarantine_ask_all(); /* first: what it gives back may go to the cache */
-    sb__cache_trim(sb__context(context));
+    sb__cache_shrink(sb__context(context), 0);
 }
 
 const char *sb_context_device(const sb_context *context) {

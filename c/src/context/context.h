@@ -55,6 +55,7 @@ struct sb__host_cache {
     pthread_mutex_t lock;
     int count;
     sb__counter bytes;
+    sb__counter most_used; /* the most host memory that was in use at once, cached bytes aside */
     struct sb__cached entries[SB__CACHE_ENTRIES];
 };
 
@@ -145,7 +146,8 @@ void sb__host_release(sb_context *context, void *buffer, size_t bytes, bool pinn
 /* The cache of freed buffers (host_cache.c). False: there is none such, or it is not kept. */
 bool sb__cache_take(sb_context *context, size_t bytes, bool pinned, void **out);
 bool sb__cache_put(sb_context *context, void *ptr, size_t bytes, bool pinned);
-void sb__cache_trim(sb_context *context);
+/* Drops the oldest until there are `most` bytes. */
+void sb__cache_shrink(sb_context *context, uint64_t most);
 
 /* Takes from and gives back to an account; CAP_REACHED. */
 sb_status sb__account_take(struct sb__account *account, size_t bytes, const char *what,

@@ -54,7 +54,7 @@ bool sb__cache_put(sb_context *context, void *ptr, size_t bytes, bool pinned) {
     return true;
 }
 
-void sb__cache_trim(sb_context *context) {
+void sb__cache_shrink(sb_context *context, uint64_t most) {
     struct sb__host_cache *cache = &context->cache;
     struct sb__cached old[SB__CACHE_ENTRIES];
     int dropped = 0;
@@ -62,7 +62,7 @@ void sb__cache_trim(sb_context *context) {
                                             : pthread_mutex_trylock(&cache->lock);
     if (busy)
         return;
-    while (cache->count)
+    while (cache->count > 0 && sb__counter_read(&cache->bytes) > most)
         old[dropped++] = remove_entry(cache, 0);
     pthread_mutex_unlock(&cache->lock);
     for (int i = 0; i < dropped; i++)

@@ -47,7 +47,7 @@ sb_status sb__ordinary_alloc(sb_context *context, size_t bytes, uint32_t flags, 
     if (st == SB_OK)
         return st;
     if (sb__counter_read(&context->cache.bytes)) {
-        sb__cache_trim(context); /* what is kept for later is wanted now */
+        sb__cache_shrink(context, 0); /* what is kept for later is wanted now */
         return try_ordinary(context, bytes, flags, out, err);
     }
     if (err)
@@ -124,10 +124,23 @@ static bool cached_alloc(sb_context *context, size_t bytes, bool zeroed, bool *o
     return true;
 }
 
+/* With `more` bytes in use the cache may have what is left of the most that was ever in use: so it
+   never makes a process larger than its blobs made it. */
+static void bound_cache(sb_context *context, size_t more) {
+    uint64_t cached = sb__counter_read(&context->cache.bytes);
+    uint64_t live = sb__counter_read(&context->host.live) + sb__counter_read(&context->pinned.live);
+    uint64_t used = (live > cached ? live - cached : 0) + more;
+    sb__counter_raise(&context->cache.most_used, used);
+    uint64_t most = sb__counter_read(&context->cache.most_used) - used;
+    if (cached > most)
+        sb__cache_shrink(context, most);
+}
+
 sb_status sb__host_alloc(sb_context *context, size_t bytes, bool zeroed, bool *out_pinned,
                          void **out, sb_error *err) {
     if (cached_alloc(context, bytes, zeroed, out_pinned, out))
         return SB_OK;
+    bound_cache(context, bytes);
     return fresh_alloc(context, bytes, out_pinned, out, err);
 }
 
