@@ -45,7 +45,7 @@ static sb_status fill(struct sb__write *write, enum sb__work work, bool had_stor
     sb_mem *mem = write->mem;
     switch (work) {
     case SB__ZERO:
-        if (write->side == SB_SIDE_CPU && !had_storage)
+        if (write->side == SB_SIDE_CPU && (!had_storage || write->replaces))
             return SB_OK; /* it came zeroed */
         return sb__zero(mem, write->side, target, err);
     case SB__TRANSFER:

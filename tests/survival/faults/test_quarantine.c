@@ -5,6 +5,7 @@
 #include "scene.h"
 
 #include "context/context.h"
+#include "memory/write.h"
 
 #include <syncblob/dlpack.h>
 
@@ -44,6 +45,32 @@ static sb_mem *at_device(struct rig *rig, struct lent *lent) {
     return mem;
 }
 
+/* Whether it holds in a child: what waits is the parent's. */
+static bool holds_in_child(bool (*check)(struct rig *, const struct lent *), struct rig *rig,
+                           const struct lent *lent) {
+    int status = -1;
+    pid_t child = fork();
+    if (child == 0)
+        _exit(check(rig, lent) ? 0 : 1);
+    assert_true(child > 0);
+    assert_int_equal(waitpid(child, &status, 0), child);
+    return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+static bool knows_of_no_leak(struct rig *rig, const struct lent *lent) {
+    (void)lent;
+    return rig_stats(rig).leaked_bytes == 0;
+}
+
+/* Not when it is trimmed, nor when a memory ends. */
+static bool gives_nothing_back(struct rig *rig, const struct lent *lent) {
+    sb_mem *mem = NULL;
+    sb_context_trim(rig->context);
+    sb_status st = sb_mem_create(rig->context, BYTES, &mem, NULL);
+    sb_mem_release(mem);
+    return st == SB_OK && lent->deleted == 0;
+}
+
 static void a_buffer_is_kept_while_nobody_can_tell_that_a_copy_is_over(void **state) {
     (void)state;
     struct rig rig;
@@ -63,6 +90,7 @@ static void a_buffer_is_kept_while_nobody_can_tell_that_a_copy_is_over(void **st
     sb_context_trim(rig.context); /* asks again, and waits fail still */
     assert_int_equal(lent.deleted, 0);
     fail_no_more(&rig);
+    assert_true(holds_in_child(gives_nothing_back, &rig, &lent));
     sb_context_trim(rig.context);
     assert_int_equal(lent.deleted, 1);
     assert_int_equal(rig_stats(&rig).quarantined_bytes, 0);
@@ -156,6 +184,47 @@ static void new_storage_is_kept_while_a_copy_may_write_it(void **state) {
     rig_end_stream(&rig, stream);
     lent_free(&host);
     rig_close(&rig);
+}
+
+/* Host storage of a memory that was never written, as a load that failed leaves it. */
+static const void *leave_host_storage(sb_mem *mem) {
+    struct sb__write write;
+    sb_error err;
+    assert_ok(sb__write_begin(&write, mem, SB_SIDE_CPU, SB__WRITE_OVERWRITE, &err));
+    memset(write.ptr, LENT, BYTES);
+    sb__write_cancel(&write);
+    assert_int_equal(sb_mem_head(mem), SB_HEAD_UNINITIALIZED);
+    return write.ptr;
+}
+
+/* The zeros of a first touch are put elsewhere. */
+static void storage_that_may_be_in_use_is_not_zeroed(void **state) {
+    (void)state;
+    for (int writes = 0; writes < 2; writes++) {
+        struct rig rig;
+        sb_error err;
+        sb_mem *mem;
+        const void *in;
+        void *out;
+        rig_open(&rig, "sim:0", 0);
+        assert_ok(sb_mem_create(rig.context, BYTES, &mem, &err));
+        const void *old = leave_host_storage(mem);
+        rig_schedule(&rig, SB_SIM_LAZY, 0);
+        fail_run(&rig, SB_SIM_ANY, 4, 12); /* the fill is queued */
+        assert_status(SB_ERR_DEVICE_FAILURE, sb_mem_gpu_data(mem, &in, &err));
+        if (writes)
+            assert_ok(sb_mem_mutable_cpu_data(mem, &out, &err));
+        assert_ok(sb_mem_cpu_data(mem, &in, &err));
+        assert_ptr_not_equal(in, old);
+        assert_true(bytes_are(in, BYTES, 0));
+        assert_true(bytes_are(old, BYTES, LENT));
+        assert_int_equal(rig_stats(&rig).quarantined_bytes, BYTES);
+        fail_no_more(&rig);
+        sb_context_trim(rig.context);
+        assert_int_equal(rig_stats(&rig).quarantined_bytes, 0);
+        sb_mem_release(mem);
+        rig_close(&rig);
+    }
 }
 
 static void a_memory_that_is_released_asks_for_others(void **state) {
@@ -286,17 +355,6 @@ static void a_stream_of_a_lost_device_is_forgotten(void **state) {
     rig_close(&rig);
 }
 
-/* What waits is the parent's. */
-static bool child_knows_of_no_leak(struct rig *rig) {
-    int status = -1;
-    pid_t child = fork();
-    if (child == 0)
-        _exit(rig_stats(rig).leaked_bytes == 0 ? 0 : 1);
-    assert_true(child > 0);
-    assert_int_equal(waitpid(child, &status, 0), child);
-    return WIFEXITED(status) && WEXITSTATUS(status) == 0;
-}
-
 /* A context that ends first goes when its device answers, and its last loan with it. */
 static void a_context_that_ends_leaves_what_it_cannot_give_back(void **state) {
     (void)state;
@@ -315,7 +373,7 @@ static void a_context_that_ends_leaves_what_it_cannot_give_back(void **state) {
     sb_context_release(rig.context);
     assert_int_equal(lent.deleted, 0);
     assert_int_equal(rig_stats(&other).leaked_bytes, leaked + BYTES);
-    assert_true(child_knows_of_no_leak(&other));
+    assert_true(holds_in_child(knows_of_no_leak, &other, &lent));
     for (int i = 0; i < 8; i++) /* until the faults are used up */
         sb_context_trim(other.context);
     assert_int_equal(lent.deleted, 1);
@@ -551,6 +609,7 @@ int main(void) {
         cmocka_unit_test(storage_that_a_copy_may_still_write_is_not_given_out),
         cmocka_unit_test(device_storage_outlives_a_copy_that_may_still_read_it),
         cmocka_unit_test(new_storage_is_kept_while_a_copy_may_write_it),
+        cmocka_unit_test(storage_that_may_be_in_use_is_not_zeroed),
         cmocka_unit_test(a_memory_that_is_released_asks_for_others),
         cmocka_unit_test(device_memory_outlives_the_work_that_could_not_be_ordered),
         cmocka_unit_test(device_memory_outlives_the_work_that_a_failing_wait_was_for),
