@@ -1,8 +1,10 @@
 /* Making a context: options, devices, allocators, caps, figures, and a
    backend table of the caller's own. */
 #include "context/context.h"
+#include "format/bytes.h"
 #include "rig.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <syncblob/backend.h>
@@ -865,6 +867,35 @@ static void tables_with_holes_are_refused(void **state) {
     assert_int_equal(plain.opened, 0);
 }
 
+/* --- sizes and alignments that nobody asks for today ------------------------------------------ */
+
+static void impossible_sizes_are_out_of_memory(void **state) {
+    (void)state;
+    const sb_allocator *a = &sb__default_allocator;
+    static const size_t sizes[] = {SIZE_MAX, SIZE_MAX - ((size_t)1 << 20), SIZE_MAX / 2};
+    char largest[32];
+    void *bytes = NULL;
+    sb_error err;
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+        assert_null(a->alloc(a->user, sizes[i], 64, 0));
+    assert_null(a->alloc(a->user, SIZE_MAX, (size_t)4 << 20, 0));
+    assert_status(SB_ERR_OUT_OF_MEMORY, sb__bytes_alloc(sb__context(NULL), SIZE_MAX, &bytes, &err));
+    (void)snprintf(largest, sizeof largest, "%zu", SIZE_MAX);
+    assert_non_null(strstr(err.message, largest));
+    assert_null(bytes);
+}
+
+static void the_built_in_allocator_aligns_beyond_a_huge_page(void **state) {
+    (void)state;
+    const size_t alignment = (size_t)4 << 20, size = (size_t)5 << 20;
+    const sb_allocator *a = &sb__default_allocator;
+    void *ptr = a->alloc(a->user, size, alignment, SB_ALLOC_ZEROED);
+    assert_non_null(ptr);
+    assert_int_equal((uintptr_t)ptr % alignment, 0);
+    assert_true(bytes_are(ptr, size, 0));
+    a->free(a->user, ptr, size, alignment, SB_ALLOC_ZEROED);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(init_function_and_macro_agree),
@@ -903,6 +934,8 @@ int main(void) {
         cmocka_unit_test(a_device_that_does_not_open_tells_why),
         cmocka_unit_test(tables_of_another_version_are_refused),
         cmocka_unit_test(tables_with_holes_are_refused),
+        cmocka_unit_test(impossible_sizes_are_out_of_memory),
+        cmocka_unit_test(the_built_in_allocator_aligns_beyond_a_huge_page),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

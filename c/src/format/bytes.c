@@ -14,14 +14,15 @@ union header {
 
 sb_status sb__bytes_alloc(sb_context *context, size_t size, void **out, sb_error *err) {
     void *block;
-    if (!sb__add_size(size, sizeof(union header), &size))
+    size_t whole;
+    if (!sb__add_size(size, sizeof(union header), &whole))
         return sb__fail_memory(err, size);
-    sb_status st = sb__ordinary_alloc(context, size, 0, &block, err);
+    sb_status st = sb__ordinary_alloc(context, whole, 0, &block, err);
     if (st != SB_OK)
         return st;
     union header *header = block;
     header->of.context = sb_context_retain(context);
-    header->of.size = size;
+    header->of.size = whole;
     *out = header + 1;
     return SB_OK;
 }
