@@ -196,6 +196,32 @@ static void test_solver_states_and_blob_files_are_lent_too(void **state) {
     }
 }
 
+/* It has no values, and is lent all the same. */
+static void test_a_blob_without_a_shape_is_announced_without_one(void **state) {
+    const struct place *p = *state;
+    sb_model *model, *added;
+    sb_blob *blob, *shaped;
+    sb_error err;
+    size_t size;
+    assert_ok(sb_blob_create(NULL, SB_DTYPE_F32, &blob, &err));
+    assert_ok(sb_blob_create_shaped(NULL, SB_DTYPE_F32, none, 1, &shaped, &err)); /* "(0)" */
+    assert_ok(sb_model_create(NULL, SB_FORMAT_BLOB, &model, &err));
+    assert_ok(sb_model_create(NULL, SB_FORMAT_BLOB, &added, &err));
+    assert_ok(sb_model_announce_blob(model, SB_NO_LAYER, blob, &err));
+    assert_ok(sb_model_add_blob(added, SB_NO_LAYER, blob, 0, &err));
+    assert_ok(sb_model_size(model, &size, &err));
+    struct lender lender = {.instead = shaped};
+    assert_status(SB_ERR_SHAPE_MISMATCH,
+                  sb_model_save_file_from(model, p->file, lend, &lender, &err));
+    lender.instead = blob;
+    assert_ok(sb_model_save_file_from(model, p->file, lend, &lender, &err));
+    save_wanted(p, added, size);
+    assert_same_files(p);
+    sb_blob_destroy(blob);
+    sb_blob_destroy(shaped);
+    sb_model_destroy(model);
+}
+
 static void test_what_is_announced_is_known_but_not_loaded(void **state) {
     const struct place *p = *state;
     sb_model *model = new_net();
@@ -312,6 +338,7 @@ int main(void) {
         CASE(test_a_new_net_is_saved_as_if_its_blobs_were_added),
         CASE(test_announced_blobs_follow_those_of_a_file),
         CASE(test_solver_states_and_blob_files_are_lent_too),
+        CASE(test_a_blob_without_a_shape_is_announced_without_one),
         CASE(test_what_is_announced_is_known_but_not_loaded),
         CASE(test_a_lender_that_fails_leaves_the_old_file),
         CASE(test_arguments_are_checked),

@@ -80,7 +80,7 @@ static sb_status check_table(const sb_backend *b, sb_error *err) {
 #define GROUP(from, to)                                                                            \
     (const void *const *)(const void *)(first + offsetof(sb_backend, from)),                       \
         (offsetof(sb_backend, to) - offsetof(sb_backend, from)) / sizeof(void *) + 1
-    if (!b->name || !all_slots(GROUP(open, copy), &set))
+    if (!all_slots(GROUP(open, copy), &set))
         return sb__fail(err, SB_ERR_INVALID_ARGUMENT, "the backend lacks a required slot");
     if (!all_slots(GROUP(alloc_pinned, free_pinned), &set) && set)
         return sb__fail(err, SB_ERR_INVALID_ARGUMENT, "the backend has half of pinned memory");

@@ -79,19 +79,17 @@ sb_status sb_blob_read_source(sb_blob *blob, const sb_source *source, uint32_t f
 
 sb_status sb_blob_shape_equals_proto(const sb_blob *blob, const void *bytes, size_t size,
                                      int32_t *out, sb_error *err) {
-    sb_limits limits;
     struct sb__source source;
     struct sb__reader reader;
     struct sb__blob_index index;
     if (!blob || !out)
         return sb__fail_null(err, blob ? "out" : "blob");
-    sb_status st = sb__limits_resolve(sb__context(sb_blob_context(blob)), NULL, &limits, err);
-    if (st == SB_OK)
-        st = sb__source_of_bytes(&source, bytes, size, err);
+    const sb_limits *limits = &sb__context(sb_blob_context(blob))->limits;
+    sb_status st = sb__source_of_bytes(&source, bytes, size, err);
     if (st != SB_OK)
         return st;
     sb__reader_init(&reader, &source);
-    st = sb__blob_index(&reader, &blob_path, 0, source.size, &limits, &index, err);
+    st = sb__blob_index(&reader, &blob_path, 0, source.size, limits, &index, err);
     if (st == SB_OK)
         *out = sb__shape_equals_index(sb__blob_shape(blob), &index);
     return st;
@@ -99,19 +97,17 @@ sb_status sb_blob_shape_equals_proto(const sb_blob *blob, const void *bytes, siz
 
 sb_status sb_blob_reshape_proto(sb_blob *blob, const void *bytes, size_t size,
                                 uint32_t *out_reallocated, sb_error *err) {
-    sb_limits limits;
     struct sb__source source;
     struct sb__reader reader;
     struct sb__shape claimed, shape;
     if (!blob)
         return sb__fail_null(err, "blob");
-    sb_status st = sb__limits_resolve(sb__context(sb_blob_context(blob)), NULL, &limits, err);
-    if (st == SB_OK)
-        st = sb__source_of_bytes(&source, bytes, size, err);
+    const sb_limits *limits = &sb__context(sb_blob_context(blob))->limits;
+    sb_status st = sb__source_of_bytes(&source, bytes, size, err);
     if (st != SB_OK)
         return st;
     sb__reader_init(&reader, &source);
-    st = sb__shape_index(&reader, &shape_path, 0, source.size, &limits, &claimed, err);
+    st = sb__shape_index(&reader, &shape_path, 0, source.size, limits, &claimed, err);
     if (st != SB_OK)
         return st;
     if (sb__shape_make(&shape, claimed.dims, claimed.num_axes, sb_dtype_size(sb_blob_dtype(blob)),

@@ -1,7 +1,6 @@
 #include "base/checked.h"
 #include "base/error.h"
 #include "base/options.h"
-#include "blob/load.h"
 #include "format/bytes.h"
 #include "format/encode.h"
 #include "format/model.h"
@@ -135,18 +134,10 @@ sb_status sb_model_add_blob(sb_model *model, int64_t layer, const sb_blob *blob,
 /* A blob of the same dtype and shape, without memory. */
 static sb_status make_announced(sb_context *context, const sb_blob *like, sb_blob **out,
                                 sb_error *err) {
-    sb_blob *blob;
-    sb_status st = sb_blob_create(context, sb_blob_dtype(like), &blob, err);
-    if (st != SB_OK)
-        return st;
-    if (sb__blob_shape(like)->num_axes >= 0)
-        st = sb_blob_reshape_like(blob, like, NULL, err);
-    if (st != SB_OK) {
-        sb_blob_destroy(blob);
-        return st;
-    }
-    *out = blob;
-    return SB_OK;
+    sb_status st = sb_blob_create(context, sb_blob_dtype(like), out, err);
+    if (st == SB_OK)
+        (void)sb_blob_reshape_like(*out, like, NULL, NULL); /* of its dtype: the bytes fit */
+    return st;
 }
 
 sb_status sb_model_announce_blob(sb_model *model, int64_t layer, const sb_blob *like,

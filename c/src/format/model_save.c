@@ -112,9 +112,7 @@ static sb_status put_new_layer(const struct save *save, int64_t layer, sb_error 
     message.type = binary((sb_text){texts->type.bytes, texts->type.size});
     struct sb__sink count = sb__sink_count();
     const struct save counting = {.model = model, .reader = save->reader, .sink = &count};
-    sb_status st = put_blobs(&counting, sb__layer_layout.blobs, layer, 0, err);
-    if (st != SB_OK)
-        return st;
+    (void)put_blobs(&counting, sb__layer_layout.blobs, layer, 0, NULL); /* a count takes them all */
     sb__sink_prefix(save->sink, sb__format_layout(model->format)->children[0].field,
                     sb__layer_parameter__get_packed_size(&message) + count.written);
     (void)sb__layer_parameter__pack_to_buffer(&message, &save->sink->base);
@@ -144,8 +142,8 @@ static void put_head(const struct save *save) {
 
 struct action {
     bool replaces;                  /* the field is not written as it is */
-    const struct sb__edit *edit;    /* a blob in its place */
-    const struct sb__layout *child; /* a message in its place */
+    const struct sb__edit *edit;    /* a blob in its place, */
+    const struct sb__layout *child; /* or a message */
     int64_t layer;                  /* the layer of that message */
 };
 
@@ -209,13 +207,10 @@ static sb_status put_action(const struct save *save, const struct sb__layout *la
                             const struct sb__field *field, const struct action *action,
                             struct position *position, sb_error *err) {
     struct position inside = {.layer = action->layer};
-    sb_status st = SB_OK;
     if (action->edit) {
         position->changed = true;
-        st = put_blob(save, field->number, action->edit, err);
+        return put_blob(save, field->number, action->edit, err);
     }
-    if (st != SB_OK)
-        return st;
     if (!action->child)
         return SB_OK;
     return put_child(save, field, action, layout->is_layer ? position : &inside, err);
