@@ -353,6 +353,7 @@ static void touch_page_locked_bytes(void *arg) {
     size_t size;
     double sum;
     sb_mem *own;
+    sb_blob *copy;
     child_is_refused(sb_mem_cpu_data(e->pinned, &in, NULL));
     child_is_refused(sb_mem_mutable_cpu_data(e->pinned, &out, NULL));
     child_is_refused(sb_mem_overwrite_cpu(e->pinned, &out, NULL));
@@ -361,6 +362,11 @@ static void touch_page_locked_bytes(void *arg) {
     child_is_refused(sb_blob_scale_data(e->blob, 2, NULL));
     child_is_refused(sb_blob_data_at(e->blob, (int64_t[]){0}, 1, &sum, NULL));
     child_is_refused(sb_blob_to_proto_new(e->blob, 0, &buffer, &size, NULL));
+    child_wants(sb_blob_create_shaped(e->context, SB_DTYPE_F32, sb_blob_shape(e->blob), 1, &copy,
+                                      NULL) == SB_OK);
+    child_wants(sb_blob_overwrite_cpu_data(copy, &out, NULL) == SB_OK);
+    child_is_refused(sb_blob_copy_from(copy, e->blob, 0, NULL));
+    sb_blob_destroy(copy);
     child_wants(host_holds(e->lent, BYTES, 5));
     child_wants(sb_mem_set_cpu(e->replaced, e->host.ptr, BYTES, 0, NULL, NULL, NULL) == SB_OK);
     child_wants(host_holds(e->replaced, BYTES, 5));
@@ -520,6 +526,17 @@ static void change_beside_the_lock(void *arg) {
     sb_mem_release(mem);
 }
 
+/* So does what waits for a transfer. */
+static void wait_beside_the_lock(void *arg) {
+    const sb_mem *mem = arg;
+    sb_error err;
+    const void *in;
+    child_is_refused(sb_mem_cpu_data(mem, &in, &err));
+    child_wants(strstr(err.message, "another thread") != NULL);
+    child_is_refused(sb_mem_synchronize(mem, &err));
+    child_wants(strstr(err.message, "another thread") != NULL);
+}
+
 static void a_child_is_told_that_the_memory_s_lock_stayed_behind(void **state) {
     (void)state;
     struct estate e;
@@ -529,6 +546,7 @@ static void a_child_is_told_that_the_memory_s_lock_stayed_behind(void **state) {
     sb_mem *mem = mem_filled(e.context, BYTES, 8);
     assert_ok(sb_mem_gpu_data(mem, &in, &err));
     fork_while_held(&mem->lock, change_beside_the_lock, mem);
+    fork_while_held(&e.pulled->lock, wait_beside_the_lock, e.pulled);
     sb_mem_release(mem);
     estate_release(&e);
     lent_free(&e.host);
@@ -554,6 +572,47 @@ static void touch_with_threads(void *arg) {
 static void threads_of_a_child_share_memories(void **state) {
     (void)state;
     in_child(touch_with_threads, NULL);
+}
+
+struct slow {
+    sb_mem *mem;
+    pthread_barrier_t holds;
+};
+
+/* For longer than a lock that nobody gives back is waited for. */
+static void *hold_long(void *user) {
+    struct slow *s = user;
+    const struct timespec pause = {.tv_nsec = 500000000};
+    child_wants(sb__lock(s->mem, NULL) == SB_OK);
+    (void)pthread_barrier_wait(&s->holds);
+    (void)nanosleep(&pause, NULL);
+    sb__unlock(s->mem);
+    return NULL;
+}
+
+static void wait_for_a_slow_thread(void *arg) {
+    struct slow s = {.mem = arg};
+    pthread_t thread;
+    void *out;
+    child_wants(pthread_barrier_init(&s.holds, NULL, 2) == 0);
+    child_wants(pthread_create(&thread, NULL, hold_long, &s) == 0);
+    (void)pthread_barrier_wait(&s.holds);
+    child_wants(sb_mem_overwrite_cpu(s.mem, &out, NULL) == SB_OK);
+    child_wants(pthread_join(thread, NULL) == 0);
+    (void)pthread_barrier_destroy(&s.holds);
+    sb_mem_release(s.mem);
+}
+
+static void a_child_s_own_thread_is_waited_for_however_long(void **state) {
+    (void)state;
+    sb_context *context;
+    sb_error err;
+    assert_ok(sb_context_create(NULL, &context, &err));
+    sb_mem *mem; /* unwritten, so that writing it takes the lock */
+    assert_ok(sb_mem_create(context, BYTES, &mem, &err));
+    in_child(wait_for_a_slow_thread, mem);
+    sb_mem_release(mem);
+    sb_context_release(context);
 }
 
 static void trim_and_release(void *arg) {
@@ -649,6 +708,7 @@ int main(void) {
         cmocka_unit_test(a_child_reads_current_bytes_beside_the_memory_s_lock),
         cmocka_unit_test(a_child_is_told_that_the_memory_s_lock_stayed_behind),
         cmocka_unit_test(threads_of_a_child_share_memories),
+        cmocka_unit_test(a_child_s_own_thread_is_waited_for_however_long),
         cmocka_unit_test(host_only_contexts_work_on_beside_held_locks),
         cmocka_unit_test(forks_of_a_busy_process_do_not_hang),
     };
