@@ -1,6 +1,7 @@
 /* A blob whose data went down with the device: reads are errors, overwriting
    brings it back on the host. */
 #include "blobs.h"
+#include "wire_builder.h"
 
 #include <string.h>
 
@@ -59,6 +60,24 @@ static void lost_bytes_are_not_read(void **state) {
     assert_true(mem_holds(data_of(w.whole), w.values, BYTES));
     assert_true(sum == -1 && value == -1 && in == NULL);
     wreck_close(&w);
+}
+
+/* There is nothing to bring to the host, so that no limit hides it. */
+static void lost_bytes_are_not_added_to_by_a_message(void **state) {
+    (void)state;
+    static const int64_t two[] = {2};
+    struct wreck w;
+    struct wire wire = {0};
+    sb_error err;
+    sb_limits limits = SB_LIMITS_INIT;
+    limits.max_memory = BYTES - 1;
+    wire_blob(&wire, two, 1, 1);
+    wreck_open(&w);
+    assert_status(
+        LOST, sb_blob_from_proto(w.lost, wire.bytes, wire.size, SB_PROTO_RESHAPE, &limits, &err));
+    assert_int_equal(sb_blob_count(w.lost), COUNT);
+    wreck_close(&w);
+    wire_free(&wire);
 }
 
 static void the_other_memory_is_not_concerned(void **state) {
@@ -230,6 +249,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(lost_bytes_are_not_read),
         cmocka_unit_test(bytes_left_on_the_device_are_out_of_reach),
+        cmocka_unit_test(lost_bytes_are_not_added_to_by_a_message),
         cmocka_unit_test(the_other_memory_is_not_concerned),
         cmocka_unit_test(overwriting_brings_a_lost_blob_back),
         cmocka_unit_test(host_bytes_that_were_current_become_the_head),

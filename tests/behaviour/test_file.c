@@ -278,6 +278,21 @@ static void test_a_link_to_nothing_names_the_new_file(void **state) {
     assert_int_equal(rmdir(inside), 0);
 }
 
+static void test_a_link_in_the_current_folder(void **state) {
+    const struct folder *folder = *state;
+    sb_error err;
+    int here = open(".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    assert_true(here >= 0);
+    assert_int_equal(chdir(folder->path), 0);
+    assert_int_equal(symlink("other", "blob"), 0);
+    sb_status st = write_file("blob", &err);
+    assert_int_equal(fchdir(here), 0);
+    assert_int_equal(close(here), 0);
+    assert_int_equal(st, SB_OK);
+    assert_is_link(folder->file, true);
+    assert_ok(read_file(folder->other, &err));
+}
+
 static void test_links_that_lead_to_no_file(void **state) {
     const struct folder *folder = *state;
     static char endless[4096 - 2];
@@ -491,6 +506,7 @@ int main(void) {
         HERE(test_a_new_file_gets_the_permissions_of_the_mask),
         HERE(test_a_link_stays_a_link),
         HERE(test_a_link_to_nothing_names_the_new_file),
+        HERE(test_a_link_in_the_current_folder),
         HERE(test_links_that_lead_to_no_file),
         HERE(test_another_name_of_the_file_keeps_the_old_bytes),
         HERE(test_root_keeps_owner_and_group),

@@ -215,6 +215,11 @@ static void what_lacks_a_slot_is_refused(void **state) {
     sb_progress progress = SB_PROGRESS_INIT;
     sb_model *model = open_source(w);
     sb_error err;
+    const int reads = w->source.reads;
+    assert_status(SB_ERR_INVALID_ARGUMENT,
+                  sb_blob_read_source(w->blob, &source, 0, NULL, &progress, &err));
+    assert_non_null(strstr(err.message, "report"));
+    assert_int_equal(w->source.reads, reads);
     source.read_at = NULL;
     assert_status(SB_ERR_INVALID_ARGUMENT,
                   sb_blob_read_source(w->blob, &source, 0, NULL, NULL, &err));

@@ -310,6 +310,30 @@ static void test_a_file_that_ends_half_way_changes_nothing(void **state) {
     }
 }
 
+/* The storage that it was read into stays, and half of its values. */
+static void test_what_was_never_written_reads_as_zeros_after_a_failed_read(void **state) {
+    (void)state;
+    enum { MANY = 20000 };
+    for (int writes = 0; writes < 2; writes++) {
+        struct scene s;
+        sb_error err;
+        void *out;
+        scene_open_count(&s, LOAD_FILE, MANY, false);
+        sb_blob *blob = blob_of_count(s.rig.context, SB_DTYPE_F32, MANY);
+        sb_mem *mem = data_of(blob);
+        assert_int_equal(truncate(s.path, (off_t)s.wire.size / 2), 0);
+        assert_status(SB_ERR_IO, read_into(&s, LOAD_FILE, blob, &err));
+        assert_int_equal(sb_mem_head(mem), SB_HEAD_UNINITIALIZED);
+        struct tally before = rig_tally(&s.rig);
+        if (writes)
+            assert_ok(sb_mem_mutable_cpu_data(mem, &out, &err));
+        assert_true(bytes_are(cpu(blob), MANY * sizeof(float), 0));
+        assert_int_equal(rig_since(&s.rig, &before).host_allocs, 0);
+        sb_blob_destroy(blob);
+        scene_close(&s);
+    }
+}
+
 static void test_a_diff_that_ends_half_way_leaves_data_alone_too(void **state) {
     (void)state;
     enum { MANY = 20000 };
@@ -449,21 +473,33 @@ static void test_a_blobs_room_counts_where_it_has_to_be_brought(void **state) {
     }
 }
 
+static void check_exact_limit(struct scene *s, sb_blob *blob) {
+    sb_error err;
+    const size_t needed = LARGE * sizeof(float) + COUNT * sizeof(float); /* one side; the other */
+    s->limits.max_memory = needed - 1;
+    assert_status(SB_ERR_DATA_LIMIT, read_into(s, FROM_PROTO, blob, &err));
+    assert_non_null(strstr(err.message, "4194304"));
+    s->limits.max_memory = needed;
+    assert_ok(read_into(s, FROM_PROTO, blob, &err));
+    sb_blob_destroy(blob);
+    scene_close(s);
+}
+
 static void test_the_limit_is_exact(void **state) {
     (void)state;
     struct scene s;
     sb_error err;
     struct lent none = {.ptr = NULL};
     scene_open_count(&s, FROM_PROTO, COUNT, true);
-    sb_blob *blob = roomy(&s, SB_HEAD_AT_GPU, &none);
-    const size_t needed = LARGE * sizeof(float) + COUNT * sizeof(float); /* data; a new diff */
-    s.limits.max_memory = needed - 1;
-    assert_status(SB_ERR_DATA_LIMIT, read_into(&s, FROM_PROTO, blob, &err));
-    assert_non_null(strstr(err.message, "4194304"));
-    s.limits.max_memory = needed;
-    assert_ok(read_into(&s, FROM_PROTO, blob, &err));
-    sb_blob_destroy(blob);
-    scene_close(&s);
+    check_exact_limit(&s, roomy(&s, SB_HEAD_AT_GPU, &none));
+    scene_open_count(&s, FROM_PROTO, COUNT, true);
+    sb_blob *blob = blob_of_count(s.rig.context, SB_DTYPE_F32, COUNT);
+    sb_blob *large = blob_of_count(s.rig.context, SB_DTYPE_F32, LARGE);
+    mem_place(diff_of(large), SB_HEAD_AT_GPU, "\1\2\3\4", 4);
+    assert_ok(sb_blob_reshape(large, six, 1, NULL, &err));
+    assert_ok(sb_blob_share_diff(blob, large, &err));
+    sb_blob_destroy(large);
+    check_exact_limit(&s, blob);
 }
 
 int main(void) {
@@ -475,6 +511,7 @@ int main(void) {
         cmocka_unit_test(test_a_head_on_the_device_moves_to_the_host),
         cmocka_unit_test(test_a_blob_that_outgrows_its_share_leaves_it),
         cmocka_unit_test(test_a_file_that_ends_half_way_changes_nothing),
+        cmocka_unit_test(test_what_was_never_written_reads_as_zeros_after_a_failed_read),
         cmocka_unit_test(test_a_diff_that_ends_half_way_leaves_data_alone_too),
         cmocka_unit_test(test_no_memory_to_read_aside_changes_nothing),
         cmocka_unit_test(test_memory_is_the_payload_once),

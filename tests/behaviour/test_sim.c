@@ -343,6 +343,47 @@ static void a_free_that_makes_no_sense_costs_the_device(void **state) {
 }
 
 /* The device goes down over work before the event: that is news of the device, not of the event. */
+static void a_lost_device_is_told_rather_than_work_that_failed_before(void **state) {
+    (void)state;
+    sb_error err;
+    struct fixture f = fixture_open(SB_SIM_LAZY, 0);
+    sb_stream other = new_stream(&f);
+    char *ptr = new_memory(&f, 64, f.own), *zeroed = new_memory(&f, 64, other);
+    fail_call(&f, SB_SIM_ZERO, 1, SB_SIM_FAIL_LATER);
+    assert_ok(f.table->zero(f.device, zeroed, 64, other, &err));
+    f.table->free(f.device, ptr, 64, other); /* not allocated yet where it is freed */
+    assert_status(SB_ERR_DEVICE_LOST, f.table->stream_synchronize(f.device, other, &err));
+    fixture_close(&f);
+}
+
+static void a_device_that_is_lost_writes_to_no_wrong_pointer(void **state) {
+    (void)state;
+    sb_error err;
+    struct fixture f = fixture_open(SB_SIM_EAGER, 0);
+    char *ptr = new_memory(&f, 64, f.own);
+    fail_call(&f, SB_SIM_DOWNLOAD, 1, SB_SIM_FAIL_STICKY);
+    assert_status(SB_ERR_DEVICE_LOST, /* to where the host would die */
+                  f.table->download(f.device, ptr, ptr, 64, f.own, &err));
+    fixture_close(&f);
+}
+
+static void an_event_outlives_its_stream_and_tells_what_failed(void **state) {
+    (void)state;
+    sb_error err;
+    struct fixture f = fixture_open(SB_SIM_LAZY, 0);
+    sb_stream stream = new_stream(&f);
+    char *ptr = new_memory(&f, 64, stream);
+    fail_call(&f, SB_SIM_ZERO, 1, SB_SIM_FAIL_LATER);
+    assert_ok(f.table->zero(f.device, ptr, 64, stream, &err));
+    void *event = record(&f, stream);
+    assert_ok(sb_sim_stream_destroy(f.context, stream, &err));
+    assert_status(SB_ERR_DEVICE_FAILURE, f.table->event_wait(f.device, event, &err));
+    assert_non_null(strstr(err.message, "zero"));
+    f.table->event_destroy(f.device, event);
+    f.table->free(f.device, ptr, 64, f.own);
+    fixture_close(&f);
+}
+
 static void an_event_behind_a_senseless_free_tells_that_the_device_is_lost(void **state) {
     (void)state;
     sb_error err;
@@ -877,14 +918,41 @@ static void several_faults_may_be_armed(void **state) {
     fixture_close(&f);
 }
 
+static sb_status open_sim(void *user, int32_t ordinal, void **out, sb_error *err) {
+    return sb__sim_backend.open(user, ordinal, out, err);
+}
+
 static void other_contexts_are_refused(void **state) {
     (void)state;
     sb_error err;
-    sb_context *host = NULL;
+    sb_context *host = NULL, *other = NULL;
+    sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
+    sb_backend table = sb__sim_backend;
+    table.open = open_sim;
+    options.device = "sim:0";
+    options.backend = &table;
     assert_ok(sb_context_create(NULL, &host, &err));
+    assert_ok(sb_context_create(&options, &other, &err));
     assert_all_refuse(SB_ERR_WRONG_DEVICE, host);
+    assert_all_refuse(SB_ERR_WRONG_DEVICE, other);
     assert_all_refuse(SB_ERR_INVALID_ARGUMENT, NULL);
     sb_context_release(host);
+    sb_context_release(other);
+}
+
+/* A program of a later version asks for calls that are not known here. */
+static void calls_of_unknown_operations_are_none(void **state) {
+    (void)state;
+    struct fixture f = fixture_open(SB_SIM_EAGER, 0);
+    sb_error err;
+    int64_t calls[SB_SIM_OP_COUNT + 2];
+    memset(calls, -1, sizeof calls);
+    synchronize(&f, f.own);
+    assert_ok(sb_sim_calls(f.context, calls, SB_SIM_OP_COUNT + 1, &err));
+    assert_true(calls[SB_SIM_STREAM_SYNCHRONIZE] > 0);
+    assert_int_equal(calls[SB_SIM_OP_COUNT], 0);
+    assert_int_equal(calls[SB_SIM_OP_COUNT + 1], -1);
+    fixture_close(&f);
 }
 
 static void bad_arguments_are_refused(void **state) {
@@ -918,6 +986,9 @@ int main(void) {
         cmocka_unit_test(work_that_comes_after_a_free_fails),
         cmocka_unit_test(memory_belongs_to_its_stream_until_synchronised),
         cmocka_unit_test(a_free_that_makes_no_sense_costs_the_device),
+        cmocka_unit_test(a_lost_device_is_told_rather_than_work_that_failed_before),
+        cmocka_unit_test(a_device_that_is_lost_writes_to_no_wrong_pointer),
+        cmocka_unit_test(an_event_outlives_its_stream_and_tells_what_failed),
         cmocka_unit_test(an_event_behind_a_senseless_free_tells_that_the_device_is_lost),
         cmocka_unit_test(a_count_beyond_any_memory_is_a_device_failure),
         cmocka_unit_test(eager_work_is_done_on_return),
@@ -937,6 +1008,7 @@ int main(void) {
         cmocka_unit_test(callers_have_memory_of_their_own),
         cmocka_unit_test(several_faults_may_be_armed),
         cmocka_unit_test(other_contexts_are_refused),
+        cmocka_unit_test(calls_of_unknown_operations_are_none),
         cmocka_unit_test(bad_arguments_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -289,6 +289,57 @@ static void test_a_source_that_changes_is_survived(void **state) {
         }
 }
 
+/* One V1 layer, then so much that the second walk over the file has to read it again. */
+static struct wire net_of_layer(const unsigned char fields[4]) {
+    static const unsigned char filling[40000];
+    struct wire net = {0};
+    wire_bytes(&net, 2, fields, 4);
+    wire_bytes(&net, 2000, filling, sizeof filling);
+    wire_number(&net, 2000, 1);
+    return net;
+}
+
+/* How often a net is refused, the n-th read and later ones finding another, for every n. */
+static int refusals(const struct wire *before, const struct wire *after) {
+    int refused = 0;
+    bool fired = true;
+    for (int n = 1; fired; n++) {
+        struct test_source s = {.other = after, .fault = {.left = n}};
+        const sb_source source = test_source_of(&s, before);
+        sb_model *model = NULL;
+        sb_error err = {.code = SB_OK};
+        sb_status st =
+            sb_model_open_source(NULL, SB_FORMAT_CAFFEMODEL, &source, NULL, NULL, &model, &err);
+        fired = s.fault.left <= 1;
+        if (st != SB_OK) {
+            assert_int_equal(st, SB_ERR_IO);
+            assert_non_null(strstr(err.message, "changed"));
+            refused++;
+        }
+        sb_model_destroy(model);
+    }
+    return refused;
+}
+
+/* Of two looks at the layer the second finds what the first made no room for, or left room for. */
+static void test_a_layer_that_changes_between_two_looks_is_refused(void **state) {
+    (void)state;
+    static const unsigned char layers[3][4] = {
+        {0x28, 4, 0x32, 0},    /* a type with a name, a blob */
+        {0x28, 0x7f, 0x32, 0}, /* a type without */
+        {0x28, 4, 0x3a, 0},    /* no blob */
+    };
+    struct wire nets[3];
+    for (int i = 0; i < 3; i++)
+        nets[i] = net_of_layer(layers[i]);
+    assert_int_equal(refusals(&nets[0], &nets[0]), 0);
+    assert_true(refusals(&nets[0], &nets[1]) > 0);
+    assert_true(refusals(&nets[0], &nets[2]) > 0);
+    assert_true(refusals(&nets[2], &nets[0]) > 0);
+    for (int i = 0; i < 3; i++)
+        wire_free(&nets[i]);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_every_read_fails_in_turn),
@@ -296,6 +347,7 @@ int main(void) {
         cmocka_unit_test(test_every_report_cancels_in_turn),
         cmocka_unit_test(test_the_error_may_be_null),
         cmocka_unit_test(test_a_source_that_changes_is_survived),
+        cmocka_unit_test(test_a_layer_that_changes_between_two_looks_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -218,6 +218,7 @@ static void calls_of_a_net(void **state) {
     sb_model *model;
     assert_ok(sb_model_create(w->rig.context, SB_FORMAT_CAFFEMODEL, &model, &err));
     assert_names_null("name", sb_model_add_layer(model, NULL, 1, "b", 1, NULL, &err));
+    assert_names_null("name", sb_model_add_layer(model, NULL, 1, NULL, 0, NULL, &err));
     assert_names_null("type", sb_model_add_layer(model, "a", 1, NULL, 1, NULL, &err));
     assert_names_null("name", sb_model_set_name(model, NULL, 1, &err));
     assert_int_equal(sb_model_num_layers(model), 0);
