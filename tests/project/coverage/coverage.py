@@ -3,7 +3,8 @@
 
 Builds the preset "coverage" with gcc, runs ctest, prints a row for each file and the totals, and
 fails when the totals are below the floors, or when uncovered.txt or branches.txt beside this
-script and what was found differ. Exclusion markers in the source are ignored.
+script and what was found differ. Exclusion markers in the source are ignored. What the child of a
+fork reaches is counted by exit.c.
 """
 import argparse
 import collections
@@ -16,7 +17,7 @@ import sys
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[2]
 SOURCES = "c/src/"
-FLOORS = {"lines": 98.0, "branches": 92.0}
+FLOORS = {"lines": 99.8, "branches": 98.4}
 REASON, COMMENT = "== ", "# "
 
 
