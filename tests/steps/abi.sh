@@ -55,6 +55,7 @@ abi_full_steps() {
 }
 
 abi() { # [--update [--reviewed]]
+    steps_of='./dev abi'
     need "$build_needs" "$python_needs" "$abi_needs"
     case "$*" in
     '') ;;

@@ -10,9 +10,9 @@ make_build() { # FOLDER PRESET [OPTION...] [-- TARGET...]
         options+=("$1")
         shift
     done
-    cmake --preset "$preset" -B "$folder" "${options[@]}"
+    told cmake --preset "$preset" -B "$folder" "${options[@]}"
     if [ $# != 0 ]; then set -- --target "${@:2}"; fi
-    cmake --build "$folder" -j "$jobs" "$@"
+    told cmake --build "$folder" -j "$jobs" "$@"
 }
 
 gcc=-DCMAKE_C_COMPILER=gcc
@@ -34,20 +34,20 @@ build_least() {
 }
 
 # The program syncblob as the tests of the crates have it: with its C library optimised.
-build_program() { cargo test --workspace --locked --no-run; }
+build_program() { told cargo test --workspace --locked --no-run; }
 
-build_released_program() { cargo build --release --locked -p syncblob-cli; }
+build_released_program() { told cargo build --release --locked -p syncblob-cli; }
 
-run_ctest() { # FOLDER OPTION...
-    ctest -j "$jobs" --output-on-failure --no-tests=error --test-dir "$build/$1" "${@:2}"
-}
-
-# With every table whole.
-run_whole_ctest() { # FOLDER OPTION...
-    SYNCBLOB_TEST_WHOLE=1 run_ctest "$@"
-}
-
-# With what takes minutes, too.
-run_full_ctest() { # FOLDER OPTION...
-    SYNCBLOB_TEST_FULL=1 run_ctest "$@"
+# The variables are those that the tests read: SYNCBLOB_TEST_WHOLE=1 makes every table whole,
+# SYNCBLOB_TEST_FULL=1 adds what takes minutes.
+run_ctest() { # [NAME=VALUE...] FOLDER OPTION...
+    local variables=()
+    while [[ $1 == *=* ]]; do
+        variables+=("$1")
+        shift
+    done
+    by_hand "${variables[@]}" ctest --test-dir "$build/$1" --output-on-failure
+    env "${variables[@]}" ctest -j "$jobs" --output-on-failure --no-tests=error \
+        --test-dir "$build/$1" "${@:2}"
+    by_hand
 }

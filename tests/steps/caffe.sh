@@ -79,6 +79,7 @@ compare_caffe() { # FOLDER PROGRAM
 }
 
 caffe() { # [FOLDER]
+    steps_of='./dev caffe'
     need "$build_needs" "$python_needs" "$bench_needs" "$peer_needs" "$caffe_needs"
     make_python
     find_cuda_headers

@@ -33,6 +33,7 @@ cuda_steps() {
 }
 
 cuda() {
+    steps_of='./dev cuda'
     need "$build_needs" "$python_needs" "$test_needs"
     make_python
     SYNCBLOB_NEED_CUDA=1 find_cuda_headers

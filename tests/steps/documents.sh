@@ -89,9 +89,9 @@ watch_errors() {
     cmake -B "$folder" "-DCMAKE_EXE_LINKER_FLAGS=$folder/watch.o @$folder/watch.flags"
     cmake --build "$folder" -j "$jobs"
     # with empty lists a test's failures are found
-    SYNCBLOB_ERRORS_ALL=1 SYNCBLOB_ERRORS_LOG=$folder/control.txt run_ctest errors -R '^behaviour\.blob_shape$'
+    run_ctest SYNCBLOB_ERRORS_ALL=1 "SYNCBLOB_ERRORS_LOG=$folder/control.txt" errors -R '^behaviour\.blob_shape$'
     grep 'sb_blob_legacy_shape returned SB_ERR_SHAPE_MISMATCH' "$folder/control.txt" | sort -u
-    SYNCBLOB_ERRORS_LOG=$folder/returned.txt run_ctest errors -E '^(consumer|abi|input)'
+    run_ctest "SYNCBLOB_ERRORS_LOG=$folder/returned.txt" errors -E '^(consumer|abi|input)'
     if [ -e "$folder/returned.txt" ]; then
         sort "$folder/returned.txt" | uniq -c
         return 1

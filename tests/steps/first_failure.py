@@ -1,17 +1,20 @@
 #!/usr/bin/env python3
-"""Says what a failed step's log is about: the first failing assertion, and the one command that
-runs it alone.
+"""Says what a failed step's log is about: the first test that failed in it, its assertion, and the
+one command that runs it alone.
 
-    first_failure.py COMMAND STEP LOG
+    first_failure.py COMMAND LOG
 
 Knows the words of cmocka, ctest, cargo, the sanitizers, compilers, CMake and Python; of any other
-log it shows the end.
+log it shows the end. What a step does next stands in its log as "alone: COMMAND" (step.sh); where
+nothing does, the step's own COMMAND runs it.
 """
 import pathlib
 import re
 import sys
 
 END = 15
+RESULT = re.compile(r" *\d+/\d+ +Test +#\d+: (\S+) ")  # ctest's, before what the test printed
+START = re.compile(r" +Start +\d+: |\d+% tests passed,")
 
 # What fails in the words of each tool, and how many lines belong to it; the plainest first.
 FAILURES = [
@@ -37,32 +40,56 @@ def told_before(lines, at):
 
 
 def first_failure(lines):
+    """Where it begins, and its lines."""
     for pattern, count in FAILURES:
         for i, line in enumerate(lines):
             if re.search(pattern, line):
-                return lines[told_before(lines, i):i + count]
-    return [line for line in lines if line.strip()][-END:]
+                return i, lines[told_before(lines, i):i + count]
+    return len(lines), [line for line in lines if line.strip() and line != "alone:"][-END:]
 
 
-def alone(command, step, lines):
-    """By the name of the first test that failed where there is one, else by the step's."""
+def command_at(lines, at):
+    """What the step did there, where it says so."""
+    told = [line[len("alone:"):].strip() for line in lines[:at] if re.match(r"alone:( |$)", line)]
+    return told[-1] if told else ""
+
+
+def of_ctest(lines):
+    """The first test that failed: its lines, and its command."""
+    for i, line in enumerate(lines):
+        test = RESULT.match(line)
+        if test and re.search(r"\*\*\*(?!Skipped)", line):
+            end = next((j for j in range(i + 1, len(lines))
+                        if RESULT.match(lines[j]) or START.match(lines[j])), len(lines))
+            return first_failure(lines[i:end])[1], \
+                f"{command_at(lines, i)} -R '^{re.escape(test[1])}$'"
+    return None
+
+
+def of_cargo(lines):
+    """The same."""
     text = "\n".join(lines)
-    test = re.search(r"The following tests FAILED:\n\s*\d+ - (\S+)", text)
-    if test:
-        return f"./dev test {test[1]}"
-    crate = re.search(r"to rerun pass `(.*?)`", text)
-    if crate:
-        name = re.search(r"^---- (\S+) stdout ----", text, re.MULTILINE)
-        return f"cargo test {crate[1]}" + (f" {name[1]}" if name else "")
-    name = step.removeprefix("C tests: ")
-    return f"{command} '{name}'" if " " in name else f"{command} {name}"
+    program = re.search(r"to rerun pass `(.*?)`", text)
+    if not program:
+        return None
+    command = f"cargo test --locked {program[1]}"
+    test = re.search(r"^---- (\S+) stdout ----\n(.*?)(?=^---- |^failures:$|\Z)", text, re.M | re.S)
+    if not test:
+        return first_failure(lines)[1], command
+    return first_failure(test[0].splitlines())[1], f"{command} -- --exact {test[1]}"
+
+
+def of_others(lines):
+    begin, story = first_failure(lines)
+    return story, command_at(lines, begin)
 
 
 def main():
-    command, step, log = sys.argv[1], sys.argv[2], pathlib.Path(sys.argv[3])
+    command, log = sys.argv[1], pathlib.Path(sys.argv[2])
     lines = log.read_text(errors="replace").splitlines()
-    print("\n".join(first_failure(lines)))
-    print(f"alone:   {alone(command, step, lines)}\nthe log: {log}")
+    story, alone = of_ctest(lines) or of_cargo(lines) or of_others(lines)
+    print("\n".join(story))
+    print(f"alone:   {alone or command}\nthe log: {log}")
 
 
 if __name__ == "__main__":

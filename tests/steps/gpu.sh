@@ -42,6 +42,7 @@ run_gpu_programs_on_standins() {
 
 gpu() { # [--pack]
     case ${1:-} in '' | --pack) ;; *) die "gpu takes --pack, not $1" ;; esac
+    steps_of='./dev gpu --pack'
     need "$build_needs" "$python_needs" "$test_needs"
     make_python
     SYNCBLOB_NEED_CUDA=1 find_cuda_headers

@@ -93,12 +93,13 @@ check_steps() {
 lint() { # [NAME...]
     local scripts
     only=("$@")
-    steps_of='./dev lint'
+    steps_of='./dev lint %s'
     need "$build_needs" "$python_needs" "$test_needs" "$lint_needs"
     mapfile -t scripts < <(grep -rlE --include='*.sh' '^#!.*bash' proto tests fuzz bindings; echo dev; echo .ci/run)
     step 'clang-format' xargs -a <(c_files) clang-format-14 --dry-run --Werror
     step 'shellcheck' shellcheck -a -x "${scripts[@]}"
     step 'lists of steps' check_steps
+    step 'what is said of steps' python3 -B tests/steps/selftest.py
     step 'the changelog has an ABI heading a version' check_changelog
     step 'files of the forge' check_forge_files
     if is_version cppcheck 2.10; then step 'cppcheck' run_cppcheck; fi

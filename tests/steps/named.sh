@@ -4,13 +4,13 @@
 # Builds what the tests run, and runs them.
 run_c_tests() { # NAME
     local targets
-    cmake --preset debug -B "$build/debug" $gcc "${cuda_options[@]}"
+    told cmake --preset debug -B "$build/debug" $gcc "${cuda_options[@]}"
     targets=$(python3 tests/steps/programs.py "$build/debug" "$1")
     if [ -n "$targets" ]; then
         # shellcheck disable=SC2086 # several
-        cmake --build "$build/debug" -j "$jobs" --target $targets
+        told cmake --build "$build/debug" -j "$jobs" --target $targets
     fi
-    run_whole_ctest debug -R "$1"
+    run_ctest SYNCBLOB_TEST_WHOLE=1 debug -R "$1"
 }
 
 # "CRATE PROGRAM FUNCTION" of Rust's integration tests: a whole program where its name fits,

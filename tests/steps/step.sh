@@ -10,12 +10,13 @@
 
 passed=0 failed=0
 only=()             # parts of names of steps; none: every step
-steps_of='./dev test' # the command that runs one of them by its name
+steps_of='./dev test %s' # the command that runs one of them, by its name where it takes names
 steps_wanted=0
 steps_run=0
 step_stories=()     # what failed, for the summary
 declare -A built=()    # build: its exit status
 declare -A running=()  # process: the step that it runs
+declare -A made_for=() # build: the first step that wants it
 ran_before=$SECONDS
 
 log_of() { # NAME
@@ -67,9 +68,20 @@ run_logged() { # NAME COMMAND...
     return $status
 }
 
+# Says in the step's log what runs the next command by hand; without words, nothing does.
+by_hand() { # [COMMAND...]
+    echo "alone:${1:+$(printf ' %q' "${@/#"$PWD/"/}")}"
+}
+
+told() { # COMMAND...
+    by_hand "$@"
+    "$@"
+    by_hand
+}
+
 # One line for a step that has ended, and more where it failed.
 report() { # NAME STATUS
-    local log story wall user system
+    local log name story wall user system
     log=$(log_of "$1")
     read -r wall user system < <(tail -n 1 "$log.seconds")
     steps_run=$((steps_run + 1))
@@ -80,7 +92,9 @@ report() { # NAME STATUS
         sed -nE 's/.*: ([^ ]+) \.+\*\*\*Skipped.*/skipped  \1 (ctest)/p; s/^skipped: /skipped  /p' "$log"
         return
     fi
-    story=$(python3 tests/steps/first_failure.py "$steps_of" "$1" "$log")
+    name=${made_for[$1]:-${1#C tests: }}
+    # shellcheck disable=SC2059 # a name stands in it, or not
+    story=$(python3 tests/steps/first_failure.py "$(printf "$steps_of" "${name@Q}")" "$log")
     step_stories+=("$1"$'\n'"$story")
     printf '%s\n' "$story" | sed 's/^/    /'
 }
@@ -129,6 +143,7 @@ on() { # BUILDS step|aside NAME COMMAND...
     if ! wanted "$3"; then return 0; fi
     for name in $1; do
         if [ -z "${built[$name]:-}" ]; then
+            made_for["build: ${name//_/ }"]=$3
             step_of_any_name "build: ${name//_/ }" "build_$name"
             built[$name]=$step_status
         fi

@@ -12,7 +12,7 @@ test_steps() {
 # What CI adds. The optimiser's view and whole tables; the library without its options; races;
 # reads of what nobody wrote; what users build; costs; the ABI.
 more_steps() {
-    on release step 'C tests, optimised, tables whole' run_whole_ctest release
+    on release step 'C tests, optimised, tables whole' run_ctest SYNCBLOB_TEST_WHOLE=1 release
     on least step 'C tests, static, without OpenBLAS and CUDA' \
         run_ctest least -R 'arithmetic|backend|abi|consumer'
     on tsan step 'C tests, races' run_ctest tsan -R \
@@ -49,11 +49,11 @@ full_steps() {
     step 'cargo test under AddressSanitizer' bindings/sanitize.sh address
     step 'cargo test under ThreadSanitizer' bindings/sanitize.sh thread
     step 'random calls of the safe crate' bindings/sanitize.sh fuzz 60
-    on release step 'C tests, optimised, the slow ones too' run_full_ctest release
+    on release step 'C tests, optimised, the slow ones too' run_ctest SYNCBLOB_TEST_FULL=1 release
     cost_full_steps
     # One thread, and a sanitizer makes it last for ever.
-    SYNCBLOB_STRESS_SECONDS=120 on all_tsan step 'C tests, races, all' \
-        run_full_ctest tsan -E short_messages
+    on all_tsan step 'C tests, races, all' \
+        run_ctest SYNCBLOB_STRESS_SECONDS=120 SYNCBLOB_TEST_FULL=1 tsan -E short_messages
 }
 
 prepare_tests() { # MORE-NEEDS

@@ -24,12 +24,12 @@ valgrind_commands() { # FOLDER [all]
 
 # All of them once more under valgrind's memcheck.
 run_valgrind() { # FOLDER [all]
+    local memcheck="valgrind --quiet --error-exitcode=9 --leak-check=full \
+--suppressions=tests/support/valgrind.supp --child-silent-after-fork=yes \
+--errors-for-leak-kinds=definite,possible"
     # shellcheck disable=SC2016 # $@ is the inner shell's
-    valgrind_commands "$@" | xargs -P "$jobs" -L 1 bash -c '
-        out=$(timeout 600 valgrind --quiet --error-exitcode=9 --leak-check=full \
-            --suppressions=tests/support/valgrind.supp --child-silent-after-fork=yes \
-            --errors-for-leak-kinds=definite,possible "$@" 2>&1) && echo "ok $*" && exit
-        printf "%s\nFAILED %s\n" "$out" "$*"
+    valgrind_commands "$@" | memcheck=$memcheck xargs -P "$jobs" -L 1 bash -c '
+        out=$(timeout 600 $memcheck "$@" 2>&1) && echo "ok $*" && exit
+        printf "alone: %s %s\n%s\nFAILED %s\n" "$memcheck" "$*" "$out" "$*"
         exit 1' valgrind
 }
-

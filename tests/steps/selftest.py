@@ -1,0 +1,98 @@
+#!/usr/bin/env python3
+"""What ./dev says of steps, held against planted ones: failures, skips, signals, names."""
+import pathlib
+import subprocess
+import tempfile
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+START = """
+set -euo pipefail; shopt -s inherit_errexit
+build=$1/build jobs=2; cd "$2"; mkdir -p "$build"
+die() { echo "dev: $*" >&2; exit 1; }
+. tests/steps/step.sh; . tests/steps/build.sh; . tests/steps/valgrind.sh
+"""
+CMOCKA = "printf '%s\\n' '{0} != 1' '[  ERROR   ] --- {0}' '[   LINE   ] --- {0}.c:3: error: Failure!'"
+
+
+class Steps(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+
+    def start(self, script):
+        return subprocess.Popen(["bash", "-c", START + script, "steps", self.folder, ROOT], text=True,
+                                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                stderr=subprocess.STDOUT)
+
+    def run_steps(self, script):
+        process = self.start(script)
+        return process.communicate(timeout=60)[0]
+
+    def plant(self, build, **tests):
+        """Tests of ctest's, as shell commands."""
+        folder = self.folder / "build" / build
+        folder.mkdir(parents=True)
+        lines = [f'add_test([=[{name.replace("_", ".")}]=] "sh" "-c" [=[{command}]=])\n'
+                 f'set_tests_properties({name.replace("_", ".")} PROPERTIES SKIP_RETURN_CODE 77)'
+                 for name, command in tests.items()]
+        (folder / "CTestTestfile.cmake").write_text("\n".join(lines))
+
+    def has(self, text, *parts):
+        for part in parts:
+            self.assertIn(part, text)
+
+    def lacks(self, text, *parts):
+        for part in parts:
+            self.assertNotIn(part, text)
+
+
+class Failures(Steps):
+    def test_the_command_is_of_the_build_and_of_one_test(self):
+        self.plant("asan", a_one="exit 0", a_two="exit 1")
+        said = self.run_steps("step tests run_ctest A=1 asan; summary")
+        self.has(said, f"alone:   A=1 ctest --test-dir {self.folder}/build/asan "
+                 r"--output-on-failure -R '^a\.two$'")
+
+    def test_the_assertion_is_of_the_test_that_the_command_runs(self):
+        self.plant("asan", a_one=f"sleep 0.5; {CMOCKA.format('late')}; exit 1", a_two="exit 3")
+        said = self.run_steps("step tests run_ctest asan; summary")
+        self.has(said, r"-R '^a\.two$'", "a.two ....")
+        self.lacks(said, "late")
+
+    def test_cargo(self):
+        (self.folder / "log").write_text(
+            "thread '<unnamed>' panicked at other.rs:1:\nanother\n"
+            "---- a::first stdout ----\nthread 'a::first' panicked at src/a.rs:5:\nmine\n\n"
+            "---- b stdout ----\nthread 'b' panicked at src/a.rs:5:\nits\n\nfailures:\n    a::first\n"
+            "error: test failed, to rerun pass `-p crate --test program`\n")
+        said = self.run_steps('fails() { cat "$1"; return 1; }; step x fails "$1/log"; summary')
+        self.has(said, "mine", "alone:   cargo test --locked -p crate --test program -- --exact a::first")
+        self.lacks(said, "another", "its")
+
+    def test_valgrind(self):
+        program = self.folder / "valgrind"
+        program.write_text('#!/bin/sh\nfor last; do :; done\nexec "$last"\n')
+        program.chmod(0o755)
+        said = self.run_steps('valgrind_commands() { echo true; echo false; }; PATH=$1:$PATH; '
+                              'step x run_valgrind debug; summary')
+        self.has(said, "FAILED false", "alone:   valgrind --quiet ", "definite,possible false\n")
+
+    def test_a_build(self):
+        said = self.run_steps("build_it() { told false x; }; on it step tests true; summary")
+        self.has(said, "FAILED", "build: it", "alone:   false x")
+        said = self.run_steps("build_it() { false; }; on it step 'a b' true; summary")
+        self.has(said, "alone:   ./dev test 'a b'")
+
+    def test_what_was_told_of_a_command_that_passed_is_over(self):
+        said = self.run_steps("two() { told true; false; }; step 'a b' two; summary")
+        self.has(said, "alone:   ./dev test 'a b'")
+
+    def test_the_commands_that_have_no_steps_of_this_name(self):
+        said = self.run_steps("steps_of='./dev cuda'; step 'a b' false; summary")
+        self.has(said, "alone:   ./dev cuda\n")
+
+
+if __name__ == "__main__":
+    unittest.main()
