@@ -50,4 +50,5 @@ run_ctest() { # [NAME=VALUE...] FOLDER OPTION...
     env "${variables[@]}" ctest -j "$jobs" --output-on-failure --no-tests=error \
         --test-dir "$build/$1" "${@:2}"
     by_hand
+    cat "$build/$1/Testing/Temporary/LastTest.log" # what those that passed say, too
 }

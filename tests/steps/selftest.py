@@ -94,5 +94,18 @@ class Failures(Steps):
         self.has(said, "alone:   ./dev cuda\n")
 
 
+class Skips(Steps):
+    def test_each_reason_once_with_how_often(self):
+        def cmocka(*words):
+            return "printf '[ RUN      ] c\\n%s[  SKIPPED ] c\\n' " + "'" + "\n".join([*words, ""]) + "'"
+        self.plant("debug", a_one=cmocka("skipped: 5 MiB are free"), a_two=cmocka("skipped: 17 MiB are free"),
+                   a_three=cmocka("no words"), a_four="echo skipped: no device; exit 77", a_five="exit 77",
+                   a_six="echo passed")
+        said = self.run_steps("step tests run_ctest debug; step more echo skipped: no device; summary")
+        self.has(said, "    2  5 MiB are free", "    1  a.three: c does not say why", "    2  no device",
+                 "    1  a.five does not say why")
+        self.lacks(said, "17 MiB", "a.six")
+
+
 if __name__ == "__main__":
     unittest.main()

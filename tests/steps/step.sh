@@ -14,6 +14,7 @@ steps_of='./dev test %s' # the command that runs one of them, by its name where 
 steps_wanted=0
 steps_run=0
 step_stories=()     # what failed, for the summary
+skips=()            # why tests were skipped, once for each
 declare -A built=()    # build: its exit status
 declare -A running=()  # process: the step that it runs
 declare -A made_for=() # build: the first step that wants it
@@ -48,6 +49,27 @@ count_tests() { # LOG STATUS
     if [ "$p$f" = 00 ]; then p=1; fi
     passed=$((passed + p))
     failed=$((failed + f))
+}
+
+# Why a step's tests were skipped, one line each: what they print, "skipped: WHY".
+skips_of() { # LOG
+    awk 'match($0, / [^ ]+ \.+\*\*\*Skipped/) {
+            split(substr($0, RSTART), words, " "); silent[words[1]] = 1 }
+        /^[0-9]+\/[0-9]+ Testing: / { test = $3 }
+        /^\[ RUN / { part = $4; told = 0 }
+        sub(/^skipped: /, "") { print; told = 1; delete silent[test] }
+        /^\[  SKIPPED \]/ && $4 == part && !told { print test ": " part " does not say why" }
+        END { for (test in silent) print test " does not say why" }' "$1"
+}
+
+# Each once, with how many there are; other numbers in it are no other reason.
+print_skips() {
+    [ ${#skips[@]} != 0 ] || return 0
+    printf '\nSkipped:\n'
+    printf '%s\n' "${skips[@]}" | awk '{
+            why = $0; gsub(/[0-9]+/, "N", why)
+            if (!count[why]++) { first[why] = $0; order[++reasons] = why } }
+        END { for (i = 1; i <= reasons; i++) printf "%5d  %s\n", count[order[i]], first[order[i]] }'
 }
 
 # Into the step's log; the seconds, and those of processors, beside it. Not to be called where
@@ -89,7 +111,7 @@ report() { # NAME STATUS
     printf '%-8s%5.0f s %5.0f s of CPU  %s\n' "$([ "$2" = 0 ] && echo ok || echo FAILED)" "$wall" \
         "$(awk "BEGIN { print $user + $system }")" "$1"
     if [ "$2" = 0 ]; then
-        sed -nE 's/.*: ([^ ]+) \.+\*\*\*Skipped.*/skipped  \1 (ctest)/p; s/^skipped: /skipped  /p' "$log"
+        mapfile -t -O ${#skips[@]} skips < <(skips_of "$log")
         return
     fi
     name=${made_for[$1]:-${1#C tests: }}
@@ -158,6 +180,7 @@ on() { # BUILDS step|aside NAME COMMAND...
 
 summary() {
     settle
+    print_skips
     if [ ${#only[@]} != 0 ] && [ $steps_wanted = 0 ]; then die "no step is named like '${only[*]}'"; fi
     if [ ${#step_stories[@]} != 0 ] && [ $steps_run != 1 ]; then
         printf '\nWhat failed:\n'
