@@ -555,7 +555,7 @@ static void counts_past_2_31_are_right(void **state) {
     const float far_end[2] = {-3, 5};
     float scaled[2] = {0};
     if (!test_is_full()) {
-        print_message("takes long: SYNCBLOB_TEST_FULL=1 runs it\n");
+        print_message("skipped: takes long: SYNCBLOB_TEST_FULL=1 runs it\n");
         skip();
     }
     skip_without_memory(bytes, 2 * bytes);

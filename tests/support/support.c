@@ -80,8 +80,8 @@ const char *test_data_path(const char *name, char *buffer, size_t capacity) {
     int length = snprintf(buffer, capacity, "%s/%s", folder, name);
     if (length > 0 && (size_t)length < capacity && access(buffer, R_OK) == 0)
         return buffer;
-    print_message("no readable file %s in %s (SYNCBLOB_TEST_DATA names the folder)\n", name,
-                  folder);
+    print_message("skipped: no readable file %s in %s (SYNCBLOB_TEST_DATA names the folder)\n",
+                  name, folder);
     return NULL;
 }
 
@@ -115,8 +115,9 @@ bool test_has_memory(size_t bytes, size_t addresses) {
     const size_t needed = bytes + sanitizer_bytes(addresses), free = free_memory();
     if (free / 4 * 3 > needed)
         return true;
-    print_message("needs %zu MiB of memory, %zu MiB of them the sanitizer's; %zu MiB are free\n",
-                  needed >> 20, sanitizer_bytes(addresses) >> 20, free >> 20);
+    print_message(
+        "skipped: needs %zu MiB of memory, %zu MiB of them the sanitizer's; %zu MiB are free\n",
+        needed >> 20, sanitizer_bytes(addresses) >> 20, free >> 20);
     return false;
 }
 

@@ -80,7 +80,7 @@ bool test_is_full(void);
 #define skip_when_quick()                                                                          \
     do {                                                                                           \
         if (test_is_quick()) {                                                                     \
-            print_message("not in the sample: SYNCBLOB_TEST_WHOLE=1 runs it\n");                   \
+            print_message("skipped: not in the sample: SYNCBLOB_TEST_WHOLE=1 runs it\n");          \
             skip();                                                                                \
         }                                                                                          \
     } while (0)

@@ -371,7 +371,7 @@ static void copies_between_contexts(void **state) {
         copy_there_and_back(&stage, another_device);
         sb_context_release(another_device);
     } else {
-        print_message("without another device: the driver shows one\n");
+        print_message("skipped: no other device: the driver shows one\n");
     }
     stage_close(&stage);
 }
