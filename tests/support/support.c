@@ -85,42 +85,6 @@ const char *test_data_path(const char *name, char *buffer, size_t capacity) {
     return NULL;
 }
 
-bool test_is_quick(void) {
-    return !getenv("SYNCBLOB_TEST_WHOLE") && !test_is_full();
-}
-
-bool test_is_full(void) {
-    return getenv("SYNCBLOB_TEST_FULL") != NULL;
-}
-
-/* What ThreadSanitizer and AddressSanitizer document: four bytes for each, and one for eight. */
-static size_t sanitizer_bytes(size_t addresses) {
-    return IS_TSAN ? addresses * 4 : IS_ASAN ? addresses / 8 : 0;
-}
-
-/* What the kernel gives without swapping; 0 where it does not say. */
-static size_t free_memory(void) {
-    char line[128];
-    unsigned long long kib = 0;
-    FILE *file = fopen("/proc/meminfo", "r");
-    while (file && !kib && fgets(line, sizeof line, file))
-        if (sscanf(line, "MemAvailable: %llu kB", &kib) != 1)
-            kib = 0;
-    if (file)
-        (void)fclose(file);
-    return (size_t)kib << 10;
-}
-
-bool test_has_memory(size_t bytes, size_t addresses) {
-    const size_t needed = bytes + sanitizer_bytes(addresses), free = free_memory();
-    if (free / 4 * 3 > needed)
-        return true;
-    print_message(
-        "skipped: needs %zu MiB of memory, %zu MiB of them the sanitizer's; %zu MiB are free\n",
-        needed >> 20, sanitizer_bytes(addresses) >> 20, free >> 20);
-    return false;
-}
-
 uint64_t test_random(uint64_t *state) {
     uint64_t z = *state += 0x9e3779b97f4a7c15u;
     z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;

@@ -69,8 +69,8 @@ void support_fail(const char *file, int line, const char *format, ...)
 const char *test_data_path(const char *name, char *buffer, size_t capacity);
 
 /* How much a test does. By itself a sample of its table, in a second or two: so it is under each
-   sanitizer. With SYNCBLOB_TEST_WHOLE the table is whole; with SYNCBLOB_TEST_FULL it also does
-   what takes minutes. */
+   sanitizer. With SYNCBLOB_TEST_WHOLE=1 the table is whole; with SYNCBLOB_TEST_FULL=1 it also does
+   what takes minutes. Either is off where it is empty or 0. */
 bool test_is_quick(void);
 bool test_is_full(void);
 
@@ -90,6 +90,10 @@ bool test_is_full(void);
             skip();                                                                                \
     } while (0)
 bool test_has_memory(size_t bytes, size_t addresses);
+
+/* The bytes that the kernel and this process' control groups still give; SIZE_MAX where nothing
+   says. `root` stands before /proc and /sys. */
+size_t test_free_memory(const char *root);
 
 /* Numbers that are the same everywhere: splitmix64. */
 uint64_t test_random(uint64_t *state);
