@@ -1,8 +1,11 @@
 #!/usr/bin/env python3
 """What ./dev says of steps, held against planted ones: failures, skips, signals, names."""
+import os
 import pathlib
+import signal
 import subprocess
 import tempfile
+import time
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -92,6 +95,61 @@ class Failures(Steps):
     def test_the_commands_that_have_no_steps_of_this_name(self):
         said = self.run_steps("steps_of='./dev cuda'; step 'a b' false; summary")
         self.has(said, "alone:   ./dev cuda\n")
+
+    def test_what_did_not_run(self):
+        said = self.run_steps("build_no() { false; }; on no step one true; on no aside two true; summary")
+        self.has(said.split("What failed:")[1], "build: no", "one\nnot run", "two\nnot run")
+
+    def test_each_step_has_a_log(self):
+        self.run_steps("step 'a b' echo 1; aside a:b echo 2; step a.b echo 3; step 'a b' echo 4; summary")
+        logs = [f.read_text() for f in (self.folder / "build/log").glob("*.txt")]
+        self.assertEqual(sorted(logs), ["2\n", "3\n", "4\n"])
+
+
+class Ends(Steps):
+    """However a run ends, its steps end, too."""
+
+    def start_lasting(self, script, count):
+        """A run, and the processes of steps that last longer."""
+        run = self.start("lasts() { sh -c 'echo $$ >\"$1\"; exec sleep 60' sh \"$build/$1.begun\"; }; "
+                         + script)
+        for _ in range(200):
+            begun = [f.read_text() for f in (self.folder / "build").glob("*.begun")]
+            if len(begun) == count and all(begun):
+                return run, [int(text) for text in begun]
+            time.sleep(0.02)
+        run.kill()
+        return self.fail("the steps do not begin")
+
+    def all_end(self, run, processes, status):
+        for _ in range(200):
+            if not any(os.path.exists(f"/proc/{process}") for process in processes):
+                break
+            time.sleep(0.02)
+        left = [process for process in processes if os.path.exists(f"/proc/{process}")]
+        for process in left:
+            os.kill(process, signal.SIGKILL)
+        run.communicate()
+        self.assertEqual((run.returncode, left), (status, []))
+
+    def test_signals(self):
+        for number in signal.SIGTERM, signal.SIGINT, signal.SIGHUP:
+            for script, count in ("aside a lasts a; aside b lasts b", 2), ("step a lasts a", 1):
+                with self.subTest(number=number, script=script):
+                    run, processes = self.start_lasting(f"{script}; summary", count)
+                    run.send_signal(number)
+                    self.all_end(run, processes, 128 + number)
+                    for file in (self.folder / "build").glob("*.begun"):
+                        file.unlink()
+
+    def test_an_error(self):
+        run, processes = self.start_lasting(
+            'aside a lasts a; until [ -s "$build/a.begun" ]; do sleep 0.1; done; die bad', 1)
+        self.all_end(run, processes, 1)
+
+    def test_many(self):
+        said = self.run_steps("for i in {1..60}; do aside $i true; done; summary")
+        self.has(said, "60 passed, 0 failed")
 
 
 class Skips(Steps):

@@ -15,13 +15,18 @@ steps_wanted=0
 steps_run=0
 step_stories=()     # what failed, for the summary
 skips=()            # why tests were skipped, once for each
+declare -A logs=() log_owners=()
 declare -A built=()    # build: its exit status
 declare -A running=()  # process: the step that it runs
 declare -A made_for=() # build: the first step that wants it
 ran_before=$SECONDS
 
-log_of() { # NAME
-    echo "$build/log/${1//[^A-Za-z0-9]/-}.txt"
+# Each step of a run has a log of its own, also where two names differ by a dot alone.
+choose_log() { # NAME
+    local log=$build/log/${1//[^A-Za-z0-9]/-}
+    while [ "${log_owners[$log]:-$1}" != "$1" ]; do log+=-; done
+    log_owners[$log]=$1
+    logs[$1]=$log.txt
 }
 
 wanted() { # NAME
@@ -72,11 +77,9 @@ print_skips() {
         END { for (i = 1; i <= reasons; i++) printf "%5d  %s\n", count[order[i]], first[order[i]] }'
 }
 
-# Into the step's log; the seconds, and those of processors, beside it. Not to be called where
-# bash ignores set -e, as after "||" and "if".
+# Into the step's log; the seconds, and those of processors, beside it.
 run_logged() { # NAME COMMAND...
-    local log status TIMEFORMAT='%R %U %S'
-    log=$(log_of "$1")
+    local log=${logs[$1]} status TIMEFORMAT='%R %U %S'
     shift
     mkdir -p "${log%/*}"
     set +e
@@ -103,8 +106,7 @@ told() { # COMMAND...
 
 # One line for a step that has ended, and more where it failed.
 report() { # NAME STATUS
-    local log name story wall user system
-    log=$(log_of "$1")
+    local log=${logs[$1]} name story wall user system
     read -r wall user system < <(tail -n 1 "$log.seconds")
     steps_run=$((steps_run + 1))
     count_tests "$log" "$2"
@@ -121,13 +123,50 @@ report() { # NAME STATUS
     printf '%s\n' "$story" | sed 's/^/    /'
 }
 
+stop_steps() {
+    local process
+    for process in "${!running[@]}"; do kill -- "-$process" 2>/dev/null || true; done
+}
+
+# In a group of processes of its own: however the run ends, all of it is told to end. Not to be
+# called where bash ignores set -e, as after "||" and "if".
+start() { # NAME COMMAND...
+    trap stop_steps EXIT
+    trap 'exit 129' HUP
+    trap 'exit 130' INT
+    trap 'exit 143' TERM
+    choose_log "$1"
+    set -m
+    run_logged "$@" &
+    set +m
+    running[$!]=$1
+}
+
+# Waits for one of what runs; sets $step_status. Bash forgets, for "wait -n", what ended earlier.
+reap() {
+    local process
+    while :; do
+        for process in "${!running[@]}"; do
+            if kill -0 "$process" 2>/dev/null; then continue; fi
+            step_status=0
+            wait "$process" || step_status=$?
+            report "${running[$process]}" $step_status
+            unset "running[$process]"
+            return
+        done
+        wait -n || true
+    done
+}
+
+settle() {
+    while [ ${#running[@]} != 0 ]; do reap; done
+}
+
 # Sets $step_status.
 step_of_any_name() { # NAME COMMAND...
     settle
-    run_logged "$@"
-    step_status=$?
-    set -e
-    report "$1" $step_status
+    start "$@"
+    reap
 }
 
 step() { # NAME COMMAND...
@@ -135,28 +174,10 @@ step() { # NAME COMMAND...
     if wanted "$1"; then step_of_any_name "$@"; fi
 }
 
-# Waits for one of what runs aside.
-reap() {
-    local process status=0
-    wait -n -p process "${!running[@]}" || status=$?
-    report "${running[$process]}" $status
-    unset "running[$process]"
-}
-
-run_on_one_core() { # NAME COMMAND...
-    local jobs=1
-    run_logged "$@"
-}
-
-settle() {
-    while [ ${#running[@]} != 0 ]; do reap; done
-}
-
 aside() { # NAME COMMAND...
     wanted "$1" || return 0
     while [ ${#running[@]} -ge "$jobs" ]; do reap; done
-    run_on_one_core "$@" &
-    running[$!]=$1
+    jobs=1 start "$@"
 }
 
 # The functions build_NAME make them; a step whose build failed does not run.
@@ -171,6 +192,8 @@ on() { # BUILDS step|aside NAME COMMAND...
         fi
         if [ "${built[$name]}" != 0 ]; then
             echo "not run                         $3 (its build failed)"
+            step_stories+=("$3"$'\n'"not run: build: ${name//_/ } failed")
+            steps_run=$((steps_run + 1))
             step_status=1
             return 0
         fi

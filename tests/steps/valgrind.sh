@@ -29,7 +29,7 @@ run_valgrind() { # FOLDER [all]
 --errors-for-leak-kinds=definite,possible"
     # shellcheck disable=SC2016 # $@ is the inner shell's
     valgrind_commands "$@" | memcheck=$memcheck xargs -P "$jobs" -L 1 bash -c '
-        out=$(timeout 600 $memcheck "$@" 2>&1) && echo "ok $*" && exit
+        out=$(timeout --foreground 600 $memcheck "$@" 2>&1) && echo "ok $*" && exit
         printf "alone: %s %s\n%s\nFAILED %s\n" "$memcheck" "$*" "$out" "$*"
         exit 1' valgrind
 }
