@@ -1,6 +1,18 @@
 # shellcheck shell=bash
 # The builds that steps name with "on", and ctest in their folders.
 
+# One run at a time in a folder of builds: the others wait. Steps do not hold it: something may stay
+# behind them.
+lock_build() { # WORD... of ./dev
+    mkdir -p "$build"
+    exec 9>>"$build/lock"
+    if ! flock -n 9; then
+        echo "waiting for $(cat "$build/lock"), in $build"
+        flock 9
+    fi
+    echo "./dev $*, process $$, since $(date +%T)" >"$build/lock"
+}
+
 if command -v ccache >/dev/null; then export CMAKE_C_COMPILER_LAUNCHER=ccache; fi
 
 make_build() { # FOLDER PRESET [OPTION...] [-- TARGET...]

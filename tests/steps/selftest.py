@@ -133,7 +133,7 @@ class Ends(Steps):
         self.assertEqual((run.returncode, left), (status, []))
 
     def test_signals(self):
-        for number in signal.SIGTERM, signal.SIGINT, signal.SIGHUP:
+        for number in signal.SIGTERM, signal.SIGINT:
             for script, count in ("aside a lasts a; aside b lasts b", 2), ("step a lasts a", 1):
                 with self.subTest(number=number, script=script):
                     run, processes = self.start_lasting(f"{script}; summary", count)
@@ -146,6 +146,25 @@ class Ends(Steps):
         run, processes = self.start_lasting(
             'aside a lasts a; until [ -s "$build/a.begun" ]; do sleep 0.1; done; die bad', 1)
         self.all_end(run, processes, 1)
+
+    def test_one_run_at_a_time(self):
+        first, processes = self.start_lasting("lock_build test x; step a lasts a", 1)
+        second = self.start("lock_build test y; echo mine; summary")
+        said = second.stdout.readline()
+        self.assertRegex(said, rf"^waiting for ./dev test x, process {first.pid}, .* {self.folder}/build$")
+        first.send_signal(signal.SIGTERM)
+        self.assertEqual(second.stdout.readline(), "mine\n")
+        second.communicate()
+        self.all_end(first, processes, 143)
+
+    def test_a_step_that_leaves_a_process_leaves_no_lock(self):
+        run, processes = self.start_lasting("lock_build; leaves() { setsid sleep 60 & "
+                                            'echo $! >"$build/a.begun"; }; step a leaves', 1)
+        run.wait(timeout=5)
+        self.assertIn("mine", self.run_steps("lock_build; echo mine"))
+        self.assertEqual(len(processes), 1)
+        os.kill(processes[0], signal.SIGKILL)
+        run.communicate()
 
     def test_many(self):
         said = self.run_steps("for i in {1..60}; do aside $i true; done; summary")

@@ -137,7 +137,7 @@ start() { # NAME COMMAND...
     trap 'exit 143' TERM
     choose_log "$1"
     set -m
-    run_logged "$@" &
+    run_logged "$@" 9>&- & # without the lock of build.sh
     set +m
     running[$!]=$1
 }
