@@ -42,7 +42,7 @@ build_lto_clang() {
 abi_steps() {
     on release aside 'structs of older and newer callers' check_growth
     on 'release program' aside 'hardening of the program' check_hardened_program debug
-    aside 'checks of the ABI and of hardening find what is wrong' \
+    on abi_needs aside 'checks of the ABI and of hardening find what is wrong' \
         python3 -B tests/project/abi/selftest.py gcc
 }
 

@@ -89,6 +89,7 @@ caffe() { # [FOLDER]
 }
 
 caffe_full_steps() {
-    on peers step 'Caffe on syncblob, its blobs, fillers and nets' run_caffe_part
-    on peers step 'Caffe on syncblob' run_caffe
+    local needs='bench_needs peer_needs caffe_needs peers'
+    on "$needs" step 'Caffe on syncblob, its blobs, fillers and nets' run_caffe_part
+    on "$needs" step 'Caffe on syncblob' run_caffe
 }

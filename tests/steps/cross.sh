@@ -29,24 +29,16 @@ cross_left_out=(
     'fuzz\.(seeds|mutations)$' 'scripts'
 )
 
-# Where the packages of an ARCHITECTURE lie; false, said why, where the machine's sources do not
-# have them.
+# Where the packages of an ARCHITECTURE lie; skipped where the machine's sources do not have them.
 find_sysroot() { # ARCHITECTURE PACKAGE...
-    local log=$build/log/sysroot-$1.txt status=0
-    mkdir -p "${log%/*}"
+    local status=0
     sysroot=$cache/sysroot-$1
-    tests/project/cross/sysroot.sh "$1" "$sysroot" "${@:2}" >"$log" 2>&1 || status=$?
+    tests/project/cross/sysroot.sh "$1" "$sysroot" "${@:2}" || status=$?
     if [ $status = 3 ] && [ "${SYNCBLOB_NEED_CROSS:-}" != 1 ]; then
-        echo "skipped         tests on $1: its packages cannot be had ($log)"
-    elif [ $status != 0 ]; then
-        step "packages of $1" cat_and_fail "$log"
+        echo "skipped: tests on $1: its packages cannot be had"
+        return 77
     fi
     return $status
-}
-
-cat_and_fail() { # LOG
-    cat "$1"
-    return 1
 }
 
 build_cross() { # MACHINE [OPTION...] [-- TARGET...]
@@ -54,7 +46,22 @@ build_cross() { # MACHINE [OPTION...] [-- TARGET...]
         "-DCMAKE_TOOLCHAIN_FILE=$PWD/tests/project/cross/$1.cmake" "${@:2}"
 }
 
-build_big_endian() { build_cross s390x "${big_endian[@]}" -- "${cross_format_tests[@]}"; }
+big_endian=(-DSYNCBLOB_OPENBLAS=OFF -DSYNCBLOB_CUDA=OFF)
+
+build_big_endian() {
+    find_sysroot s390x "${cross_packages[@]}"
+    build_cross s390x "${big_endian[@]}" -- "${cross_format_tests[@]}"
+}
+
+build_s390x() {
+    find_sysroot s390x "${cross_packages[@]}"
+    build_cross s390x "${big_endian[@]}"
+}
+
+build_aarch64() {
+    find_sysroot arm64 "${cross_packages[@]}" "${cross_blas_packages[@]}"
+    build_cross aarch64 "${cuda_options[@]}"
+}
 
 run_format_tests() { # MACHINE
     local names=${cross_format_tests[*]/#replay./fuzz.}
@@ -83,20 +90,9 @@ check_cross_symbols() { # MACHINE
         tests/project/abi/imports.txt
 }
 
-# Once it is built.
-cross_tests() { # NAME MACHINE
-    [ "$step_status" = 0 ] || return 0
-    step "$1: imports and names" check_cross_symbols "$2"
-    step "$1: tests" run_all_cross "$2"
-}
-
-big_endian=(-DSYNCBLOB_OPENBLAS=OFF -DSYNCBLOB_CUDA=OFF)
-
 # The bytes of messages and files on a big-endian machine.
 cross_steps() {
-    wanted 'big-endian (s390x): tests of bytes' || return 0
-    find_sysroot s390x "${cross_packages[@]}" || return 0
-    on big_endian step 'big-endian (s390x): tests of bytes' run_format_tests s390x
+    on 'big_endian_needs big_endian' step 'big-endian (s390x): tests of bytes' run_format_tests s390x
 }
 
 cross() {
@@ -108,13 +104,8 @@ cross() {
 }
 
 cross_full_steps() {
-    wanted 'big-endian (s390x): build of all, imports and names, tests; aarch64: build' || return 0
-    if find_sysroot s390x "${cross_packages[@]}"; then
-        step 'big-endian (s390x): build of all' build_cross s390x "${big_endian[@]}"
-        cross_tests 'big-endian (s390x)' s390x
-    fi
-    if find_sysroot arm64 "${cross_packages[@]}" "${cross_blas_packages[@]}"; then
-        step 'aarch64: build' build_cross aarch64 "${cuda_options[@]}"
-        cross_tests aarch64 aarch64
-    fi
+    on 'cross_needs s390x' step 'big-endian (s390x): imports and names' check_cross_symbols s390x
+    on 'cross_needs s390x' step 'big-endian (s390x): tests' run_all_cross s390x
+    on 'cross_needs aarch64' step 'aarch64: imports and names' check_cross_symbols aarch64
+    on 'cross_needs aarch64' step 'aarch64: tests' run_all_cross aarch64
 }

@@ -5,8 +5,15 @@ documents_needs='
 doxygen           | command -v doxygen
 '
 
-# The C reference as HTML, in $build/reference; a warning fails.
+# The C reference as HTML, in $build/reference; a warning fails. Before 1.9.4, which Ubuntu 22.04 does
+# not have, each parameter without a word is a warning.
 make_reference() {
+    local version
+    version=$(doxygen --version | cut -d' ' -f1)
+    if ! is_at_least "$version" 1.9.4; then
+        echo "skipped: doxygen is $version, 1.9.4 or newer is needed"
+        return 77
+    fi
     rm -rf "$build/reference"
     mkdir -p "$build/reference"
     SYNCBLOB_REFERENCE=$build/reference doxygen c/Doxyfile
@@ -50,18 +57,6 @@ documents() {
         "Rust: $CARGO_TARGET_DIR/doc/syncblob/index.html"
 }
 
-# Before 1.9.4, which Ubuntu 22.04 does not have, each parameter without a word is a warning.
-reference_step() {
-    local version
-    wanted 'C reference' || return 0
-    version=$(doxygen --version | cut -d' ' -f1)
-    if is_at_least "$version" 1.9.4; then
-        aside 'C reference' make_reference
-    else
-        echo "skipped         C reference: doxygen is $version, 1.9.4 or newer is needed"
-    fi
-}
-
 # What is read and not run.
 pages_steps() {
     aside 'headers: ownership, errors, values' python3 tests/project/documents/check_reference.py
@@ -72,7 +67,7 @@ pages_steps() {
 }
 
 documents_steps() {
-    reference_step
+    on documents_needs aside 'C reference' make_reference
     aside 'Rust reference' make_rust_reference
     on 'release installed_library program' aside 'code blocks of the pages' \
         check_with_library check_blocks.py
@@ -100,10 +95,7 @@ watch_errors() {
 
 documents_full_steps() {
     step 'lists of errors against what the tests see' watch_errors
-    if wanted "the guide's C++ against Caffe itself"; then
-        need "$build_needs" "$python_needs" "$peer_needs"
-    fi
-    on 'release installed_library program' step "the guide's C++ against Caffe itself" check_caffe_blocks
+    on 'peer_needs release installed_library program' step "the guide's C++ against Caffe itself" check_caffe_blocks
     on 'release installed_library program' step 'checks of the documentation find what is wrong' \
         check_with_library selftest.py
 }

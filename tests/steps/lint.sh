@@ -81,13 +81,13 @@ check_forge_files() {
     check_schema github-issue-forms $forms/bug.yml $forms/feature.yml
 }
 
-# Goes through the lists of all steps, those of --full too, which nobody runs often.
+# Every step of every list has its command and its builds, those of --full too, which nobody runs
+# often.
 check_steps() {
-    local cuda_options=()
-    only=('no step of this name')
-    test_steps
-    more_steps
-    full_steps
+    # shellcheck disable=SC2034 # read by the lists
+    local cuda_options=(some)
+    only=()
+    plan test_steps more_steps full_steps
 }
 
 lint() { # [NAME...]
@@ -118,5 +118,5 @@ lint() { # [NAME...]
 }
 
 lint_full_steps() {
-    on compile_database step 'clang-tidy: tests and harnesses' tidy_tests
+    on 'lint_needs compile_database' step 'clang-tidy: tests and harnesses' tidy_tests
 }

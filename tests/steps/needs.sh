@@ -79,12 +79,6 @@ as_root() {
     if [ "$(id -u)" = 0 ]; then "$@"; else sudo "$@"; fi
 }
 
-apt_update_once() {
-    [ -z "${apt_updated:-}" ] || return 0
-    as_root apt-get -qq update
-    apt_updated=1
-}
-
 install_packages() { # PACKAGE...
     echo "installing: $*"
     as_root env DEBIAN_FRONTEND=noninteractive \

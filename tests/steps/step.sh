@@ -3,12 +3,16 @@
 #
 #   step NAME COMMAND...   runs it now, on all cores
 #   aside NAME COMMAND...  runs it on one core, beside others; settle waits for all of them
-#   on BUILDS step|aside NAME COMMAND...   makes what it needs first, each build once a run
+#   on BUILDS step|aside NAME COMMAND...   makes what it needs first, each build once a run;
+#                          what ends in "_needs" are packages, which "plan" gathers
 #
 # Where the run is for some steps alone ($only), the others are passed over, and so are
-# the builds that nobody needs then.
+# the builds and the packages that nobody needs then. A step or a build that cannot be had here
+# prints "skipped: WHY" and ends with status 77.
 
 passed=0 failed=0
+planning=           # the lists are gone through, and nothing runs
+needed=()           # packages that the plan's steps need
 only=()             # parts of names of steps; none: every step
 steps_of='./dev test %s' # the command that runs one of them, by its name where it takes names
 steps_wanted=0
@@ -106,13 +110,16 @@ told() { # COMMAND...
 
 # One line for a step that has ended, and more where it failed.
 report() { # NAME STATUS
-    local log=${logs[$1]} name story wall user system
+    local log=${logs[$1]} name story wall user system word
     read -r wall user system < <(tail -n 1 "$log.seconds")
-    steps_run=$((steps_run + 1))
-    count_tests "$log" "$2"
-    printf '%-8s%5.0f s %5.0f s of CPU  %s\n' "$([ "$2" = 0 ] && echo ok || echo FAILED)" "$wall" \
+    case $2 in 0) word=ok ;; 77) word=skipped ;; *) word=FAILED ;; esac
+    if [[ $1 != 'build: '* || $word = FAILED ]]; then
+        steps_run=$((steps_run + 1))
+        [ $word = skipped ] || count_tests "$log" "$2"
+    fi
+    printf '%-8s%5.0f s %5.0f s of CPU  %s\n' $word "$wall" \
         "$(awk "BEGIN { print $user + $system }")" "$1"
-    if [ "$2" = 0 ]; then
+    if [ $word != FAILED ]; then
         mapfile -t -O ${#skips[@]} skips < <(skips_of "$log")
         return
     fi
@@ -169,15 +176,31 @@ step_of_any_name() { # NAME COMMAND...
     reap
 }
 
+# Whether it runs now.
+is_due() { # NAME COMMAND...
+    wanted "$1" || return 1
+    [ -n "$planning" ] || return 0
+    command -v "$2" >/dev/null || die "there is no $2, which the step '$1' runs"
+    return 1
+}
+
 step() { # NAME COMMAND...
     step_status=0
-    if wanted "$1"; then step_of_any_name "$@"; fi
+    if is_due "$@"; then step_of_any_name "$@"; fi
 }
 
 aside() { # NAME COMMAND...
-    wanted "$1" || return 0
+    is_due "$@" || return 0
     while [ ${#running[@]} -ge "$jobs" ]; do reap; done
     jobs=1 start "$@"
+}
+
+make_once() { # BUILD STEP
+    local name="build: ${1//_/ }"
+    [ -z "${built[$1]:-}" ] || return 0
+    made_for[$name]=$2
+    step_of_any_name "$name" "build_$1"
+    built[$1]=$step_status
 }
 
 # The functions build_NAME make them; a step whose build failed does not run.
@@ -185,12 +208,16 @@ on() { # BUILDS step|aside NAME COMMAND...
     local name
     if ! wanted "$3"; then return 0; fi
     for name in $1; do
-        if [ -z "${built[$name]:-}" ]; then
-            made_for["build: ${name//_/ }"]=$3
-            step_of_any_name "build: ${name//_/ }" "build_$name"
-            built[$name]=$step_status
+        if [ -n "$planning" ]; then
+            plan_for "$name" "$3"
+            continue
         fi
-        if [ "${built[$name]}" != 0 ]; then
+        if [[ $name == *_needs ]]; then continue; fi
+        make_once "$name" "$3"
+        if [ "${built[$name]}" = 77 ]; then
+            step_status=77
+            return 0
+        elif [ "${built[$name]}" != 0 ]; then
             echo "not run                         $3 (its build failed)"
             step_stories+=("$3"$'\n'"not run: build: ${name//_/ } failed")
             steps_run=$((steps_run + 1))
@@ -201,11 +228,26 @@ on() { # BUILDS step|aside NAME COMMAND...
     "${@:2}"
 }
 
+plan_for() { # BUILD|NEEDS STEP
+    if [[ $1 == *_needs ]]; then
+        needed+=("${!1}")
+    elif ! declare -F "build_$1" >/dev/null; then
+        die "there is no build_$1, which the step '$2' needs"
+    fi
+}
+
+# Sets $needed and $steps_wanted.
+plan() { # LIST...
+    local list planning=1
+    needed=() steps_wanted=0
+    for list in "$@"; do $list; done
+}
+
 summary() {
     settle
     print_skips
     if [ ${#only[@]} != 0 ] && [ $steps_wanted = 0 ]; then die "no step is named like '${only[*]}'"; fi
-    if [ ${#step_stories[@]} != 0 ] && [ $steps_run != 1 ]; then
+    if [ ${#step_stories[@]} != 0 ] && [ $((steps_run + ${#step_stories[@]})) -gt 2 ]; then
         printf '\nWhat failed:\n'
         printf '\n%s\n' "${step_stories[@]}"
     fi

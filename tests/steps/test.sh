@@ -12,7 +12,7 @@ test_steps() {
 # What CI adds. The optimiser's view and whole tables; the library without its options; races;
 # reads of what nobody wrote; what users build; costs; the ABI.
 more_steps() {
-    on release step 'C tests, optimised, tables whole' run_ctest SYNCBLOB_TEST_WHOLE=1 release
+    on 'abi_needs release' step 'C tests, optimised, tables whole' run_ctest SYNCBLOB_TEST_WHOLE=1 release
     on least step 'C tests, static, without OpenBLAS and CUDA' \
         run_ctest least -R 'arithmetic|backend|abi|consumer'
     on tsan step 'C tests, races' run_ctest tsan -R \
@@ -40,10 +40,11 @@ full_steps() {
     lint_full_steps
     documents_full_steps
     prove_full_steps
-    step 'coverage' coverage
-    step 'fuzzers as OSS-Fuzz builds them' fuzz/oss-fuzz/check.sh libfuzzer
-    step 'fuzzers as OSS-Fuzz builds them for AFL++' fuzz/oss-fuzz/check.sh afl
-    step 'AFL++ finds planted bugs, and none beside' run_afl
+    on coverage_needs step 'coverage' coverage
+    on fuzz_needs step 'fuzzers as OSS-Fuzz builds them' fuzz/oss-fuzz/check.sh libfuzzer
+    on 'fuzz_needs afl_needs' step 'fuzzers as OSS-Fuzz builds them for AFL++' \
+        fuzz/oss-fuzz/check.sh afl
+    on 'fuzz_needs afl_needs' step 'AFL++ finds planted bugs, and none beside' run_afl
     peer_full_steps
     caffe_full_steps
     step 'cargo test under AddressSanitizer' bindings/sanitize.sh address
@@ -56,39 +57,29 @@ full_steps() {
         run_ctest SYNCBLOB_STRESS_SECONDS=120 SYNCBLOB_TEST_FULL=1 tsan -E short_messages
 }
 
-prepare_tests() { # MORE-NEEDS
-    need "$build_needs" "$python_needs" "$test_needs" "$1"
-    make_python
-    find_cuda_headers
+run_lists() { # LIST...
+    local list
+    plan "$@"
+    need "${needed[@]}"
+    for list in "$@"; do $list; done
 }
 
 run_tests() { # --more | --full | NAME...
-    local name more="$abi_needs$package_needs$documents_needs$big_endian_needs"
+    local name
     for name in "$@"; do
         if [ -z "$name" ] || { [[ $1 == --* ]] && [ $# != 1 ]; }; then
             die 'test takes --more or --full alone, or names'
         fi
     done
+    case ${1:-} in '' | --more | --full | [!-]*) ;; *) die "test takes --more, --full or names, not $1" ;; esac
+    need "$build_needs" "$python_needs" "$test_needs"
+    make_python
+    find_cuda_headers
     case ${1:-} in
-    '')
-        prepare_tests ''
-        test_steps
-        ;;
-    --more)
-        prepare_tests "$more"
-        more_steps
-        ;;
-    --full)
-        prepare_tests "$more$coverage_needs$fuzz_needs$afl_needs$package_full_needs$cross_needs$lint_needs$peer_needs$caffe_needs"
-        test_steps
-        more_steps
-        full_steps
-        ;;
-    -*) die "test takes --more, --full or names, not $1" ;;
-    *)
-        prepare_tests "$more"
-        run_named "$@"
-        ;;
+    '') run_lists test_steps ;;
+    --more) run_lists more_steps ;;
+    --full) run_lists test_steps more_steps full_steps ;;
+    *) run_named "$@" ;;
     esac
     summary
 }
