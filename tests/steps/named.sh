@@ -1,54 +1,106 @@
 # shellcheck shell=bash
 # ./dev test NAME...: the C tests, Rust tests and steps whose names have NAME in them.
 
+# As tests are called: tests/behaviour/test_model_edit.c is behaviour.model_edit.
+test_name() { # NAME|FILE
+    local name=$1
+    if [[ $name =~ ([^/]+)/test_([^/]+)\.c$ ]]; then
+        echo "${BASH_REMATCH[1]}.${BASH_REMATCH[2]}"
+        return
+    fi
+    case $name in *.c | *.rs) name=${name##*/} name=${name%.*} ;; esac
+    echo "${name#test_}"
+}
+
+# For ctest, which takes regular expressions.
+literal() { # TEXT
+    printf '%s\n' "$1" | sed 's/[][\.*^$+?()|]/\\&/g'
+}
+
+build_names_of_tests() { told cmake --preset debug -B "$build/debug" $gcc "${cuda_options[@]}"; }
+
+has_c_tests() { # NAME
+    ctest --test-dir "$build/debug" -N -R "$(literal "$1")" | grep '^ *Test *#' >/dev/null
+}
+
 # Builds what the tests run, and runs them.
 run_c_tests() { # NAME
-    local targets
-    told cmake --preset debug -B "$build/debug" $gcc "${cuda_options[@]}"
-    targets=$(python3 tests/steps/programs.py "$build/debug" "$1")
+    local pattern targets
+    pattern=$(literal "$1")
+    targets=$(python3 tests/steps/programs.py "$build/debug" "$pattern")
     if [ -n "$targets" ]; then
         # shellcheck disable=SC2086 # several
         told cmake --build "$build/debug" -j "$jobs" --target $targets
     fi
-    run_ctest SYNCBLOB_TEST_WHOLE=1 debug -R "$1"
+    run_ctest SYNCBLOB_TEST_WHOLE=1 debug -R "$pattern"
 }
 
-# "CRATE PROGRAM FUNCTION" of Rust's integration tests: a whole program where its name fits,
-# else each function whose name does.
+# Those of a file, also where a macro's call has them.
+rust_functions() { # FILE
+    awk '/^ *#\[test\]/ { told = 1 }
+        told && match($0, /^ *fn [a-z0-9_]+/) { print substr($0, RSTART + 3, RLENGTH - 3); told = 0 }' "$1"
+}
+
+# "CRATE TARGET [FUNCTION]": a whole file of integration tests where its name fits, else those
+# functions whose names do, or whose module's does.
 rust_tests() { # NAME
     local file crate program
     for file in bindings/*/tests/*.rs; do
         crate=${file#bindings/} crate=${crate%%/*} program=${file##*/} program=${program%.rs}
         if [[ $program == *"$1"* ]]; then
-            echo "$crate $program"
-        elif grep -q "^fn \w*$1\w*()" <<<"$(grep -A2 '^#\[test\]' "$file")"; then
-            echo "$crate $program $1"
+            echo "$crate --test=$program"
+        elif rust_functions "$file" | grep -F -e "$1" >/dev/null; then
+            echo "$crate --test=$program $1"
         fi
     done
+    grep -rl '#\[test\]' bindings/*/src | while read -r file; do
+        crate=${file#bindings/} crate=${crate%%/*} program=${file##*/} program=${program%.rs}
+        if { echo "$program" && rust_functions "$file"; } | grep -F -e "$1" >/dev/null; then
+            [ -e "bindings/$crate/src/lib.rs" ] && echo "$crate --lib $1" || echo "$crate --bins $1"
+        fi
+    done | sort -u
+}
+
+# The steps of --full alone where the others have none of this name.
+run_steps_named() { # NAME
+    only=("$1")
+    local lists=(test_steps more_steps)
+    plan "${lists[@]}"
+    if [ "$steps_wanted" = 0 ]; then
+        lists=(full_steps)
+        plan "${lists[@]}"
+    fi
+    if [ "$steps_wanted" != 0 ]; then
+        found=1
+        run_lists "${lists[@]}"
+    fi
+    only=()
+}
+
+report_none() { # WORD
+    local story="nothing is named like '$1': ctest -N, cargo test and ./dev test list the names"
+    echo "FAILED  $story"
+    step_stories+=("$story")
+    failed=$((failed + 1))
 }
 
 run_named() { # NAME...
-    local name crate program function found
-    for name in "$@"; do
+    local word name found crate target function
+    make_once names_of_tests "$1"
+    for word in "$@"; do
+        name=$(test_name "$word")
         found=
-        cmake --preset debug -B "$build/debug" $gcc "${cuda_options[@]}" >/dev/null
-        if [ "$(ctest --test-dir "$build/debug" -N -R "$name" | grep -c "^ *Test *#")" != 0 ]; then
+        if [ "${built[names_of_tests]}" = 0 ] && has_c_tests "$name"; then
             step "C tests: $name" run_c_tests "$name"
             found=1
         fi
-        while read -r crate program function; do
-            step "Rust tests: $crate $program $function" \
-                cargo test --locked -p "$crate" --test "$program" -- "$function"
+        while read -r crate target function; do
+            step "Rust tests: $crate ${target#--test=}${function:+ $function}" \
+                cargo test --locked -p "$crate" "$target" -- "$function"
             found=1
         done < <(rust_tests "$name")
-        only=("$name")
-        steps_wanted=0
-        test_steps
-        more_steps
-        [ "$steps_wanted" != 0 ] || full_steps
+        run_steps_named "$name"
         settle
-        only=()
-        [ -n "$found$([ "$steps_wanted" = 0 ] || echo 1)" ] ||
-            die "nothing is named like '$name': ctest -N, cargo test and ./dev test list the names"
+        [ -n "$found" ] || report_none "$word"
     done
 }

@@ -14,6 +14,7 @@ set -euo pipefail; shopt -s inherit_errexit
 build=$1/build jobs=2; cd "$2"; mkdir -p "$build"
 die() { echo "dev: $*" >&2; exit 1; }
 . tests/steps/step.sh; . tests/steps/build.sh; . tests/steps/valgrind.sh
+. tests/steps/named.sh; . tests/steps/test.sh
 """
 CMOCKA = "printf '%s\\n' '{0} != 1' '[  ERROR   ] --- {0}' '[   LINE   ] --- {0}.c:3: error: Failure!'"
 
@@ -25,9 +26,11 @@ class Steps(unittest.TestCase):
         self.folder = pathlib.Path(folder.name)
 
     def start(self, script):
-        return subprocess.Popen(["bash", "-c", START + script, "steps", self.folder, ROOT], text=True,
-                                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                                stderr=subprocess.STDOUT)
+        run = subprocess.Popen(["bash", "-c", START + script, "steps", self.folder, ROOT], text=True,
+                               stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                               stderr=subprocess.STDOUT)
+        self.addCleanup(run.terminate)
+        return run
 
     def run_steps(self, script):
         process = self.start(script)
@@ -171,7 +174,73 @@ class Ends(Steps):
         self.has(said, "60 passed, 0 failed")
 
 
+class Names(Steps):
+    LISTS = """
+need() { echo "need: $*"; }; build_names_of_tests() { true; }; run_c_tests() { echo run; }
+rust_tests() { true; }
+some_needs=some other_needs=other
+test_steps() { on some_needs step 'step one' true; step two true; }
+more_steps() { on other_needs aside three false; }
+full_steps() { on other_needs step 'step four' true; }
+"""
+
+    def test_a_file_is_its_test(self):
+        said = self.run_steps("for name in test_model_edit tests/behaviour/test_model_edit.c wire.c "
+                              "bindings/x/tests/io.rs model.edit 'a/b c'; do test_name \"$name\"; done")
+        self.assertEqual(said.splitlines(),
+                         ["model_edit", "behaviour.model_edit", "wire", "io", "model.edit", "a/b c"])
+
+    def test_what_is_needed_is_what_runs(self):
+        self.plant("debug", x_one="true")
+        said = self.run_steps(self.LISTS + "run_named one; summary")
+        self.has(said, "need: some\n", "C tests: one", "step one")
+        self.lacks(said, "other", "two", "three", "four")
+        said = self.run_steps(self.LISTS + "run_named four; summary")
+        self.has(said, "need: other\n", "step four")
+        self.lacks(said, "some", "one")
+        said = self.run_steps(self.LISTS + "run_lists test_steps more_steps; summary")
+        self.has(said, "need: some other\n", "FAILED      0 s     0 s of CPU  three")
+        self.lacks(said, "four")
+
+    def test_an_unknown_name_fails_beside_the_others(self):
+        self.plant("debug", x_one="true")
+        said = self.run_steps(self.LISTS + "run_named nosuch two; summary")
+        self.has(said, "nothing is named like 'nosuch'", "two", "1 passed, 1 failed")
+
+    def test_names_are_literal(self):
+        self.plant("debug", x_one="true")
+        said = self.run_steps(self.LISTS + "run_named x.o 'x*o' 'one|two' '[o]ne'; summary")
+        self.has(said, "C tests: x.o", "1 passed, 3 failed")
+        self.has(self.run_steps(self.LISTS + "run_named .one xXone; summary"), "1 passed, 1 failed")
+
+    def test_no_names_of_tests(self):
+        said = self.run_steps(self.LISTS + "build_names_of_tests() { told false x; }; run_named two; summary")
+        self.has(said, "FAILED", "build: names of tests", "alone:   false x", "1 passed, 1 failed")
+
+    def test_rust(self):
+        files = {
+            "a/src/lib.rs": "#[test]\nfn plain_a() {\n}\n",
+            "a/src/shape.rs": "mod tests {\n    #[test]\n    #[ignore]\n    fn inner() {\n}\n",
+            "b/src/deep/main.rs": "#[test]\nfn of_b() {\n",
+            "b/tests/whole.rs": "proptest! {\n    #[test]\n    fn indented(calls in x()) {\n}\n"
+                                "fn no_test() {}\n"}
+        for name, text in files.items():
+            path = self.folder / "bindings" / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text)
+        said = self.run_steps('cd "$1"; for name in plain shape inner of_b indented whole no_test n.d; do '
+                              'echo "$name: $(rust_tests "$name")"; done')
+        self.assertEqual(said.splitlines(), [
+            "plain: a --lib plain", "shape: a --lib shape", "inner: a --lib inner", "of_b: b --bins of_b",
+            "indented: b --test=whole indented", "whole: b --test=whole", "no_test: ", "n.d: "])
+
+
 class Skips(Steps):
+    def test_what_cannot_be_had(self):
+        said = self.run_steps("""build_no() { echo skipped: no network; return 77; }
+            step a true; on no step one false; on no aside two false; summary""")
+        self.has(said, "skipped     0 s     0 s of CPU  build: no", "    1  no network", "1 passed, 0 failed")
+
     def test_each_reason_once_with_how_often(self):
         def cmocka(*words):
             return "printf '[ RUN      ] c\\n%s[  SKIPPED ] c\\n' " + "'" + "\n".join([*words, ""]) + "'"
