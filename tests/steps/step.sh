@@ -66,7 +66,7 @@ skips_of() { # LOG
             split(substr($0, RSTART), words, " "); silent[words[1]] = 1 }
         /^[0-9]+\/[0-9]+ Testing: / { test = $3 }
         /^\[ RUN / { part = $4; told = 0 }
-        sub(/^skipped: /, "") { print; told = 1; delete silent[test] }
+        sub(/^ *skipped: /, "") { print; told = 1; delete silent[test] }
         /^\[  SKIPPED \]/ && $4 == part && !told { print test ": " part " does not say why" }
         END { for (test in silent) print test " does not say why" }' "$1"
 }
