@@ -13,14 +13,17 @@
 static void indices_are_told_with_their_axis(void **state) {
     (void)state;
     int64_t offset;
+    float element;
     sb_error err;
     sb_blob *blob = blob_of(NULL, SB_DTYPE_F32, 2, (int64_t[]){2, 3});
     assert_told(SB_ERR_INDEX_OUT_OF_RANGE, "axis 1: index 7 is not below 3",
                 sb_blob_offset(blob, (int64_t[]){1, 7}, 2, &offset, &err));
     assert_told(SB_ERR_INDEX_OUT_OF_RANGE, "3 indices for a blob with 2 axes",
                 sb_blob_offset(blob, (int64_t[]){1, 1, 1}, 3, &offset, &err));
-    assert_told(SB_ERR_INDEX_OUT_OF_RANGE, "axis 2: index 5 is not below 1",
+    assert_told(SB_ERR_INDEX_OUT_OF_RANGE, "axis 2: index 5 is beyond 1",
                 sb_blob_offset_legacy(blob, 1, 2, 5, 0, &offset, &err));
+    assert_told(SB_ERR_INDEX_OUT_OF_RANGE, "axis 2: index 1 is not below 1",
+                sb_blob_data_at_legacy(blob, 1, 2, 1, 0, &element, &err));
     sb_blob_destroy(blob);
 }
 

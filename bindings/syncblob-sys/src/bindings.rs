@@ -2213,9 +2213,12 @@ indices than axes, a blob without elements).*/
         out: *mut i64,
         err: *mut sb_error,
     ) -> sb_status;
-    /**Blob::offset(n, c, h, w): at most 4 axes.
+    /**Blob::offset(n, c, h, w): at most 4 axes, missing ones being 1. It is an address and no
+access: as in Caffe, whose layers step by offset(0, 1), an index may be equal to its extent, and
+the result may be the count or lie beyond it.
 
-Errors: INDEX_OUT_OF_RANGE, SHAPE_MISMATCH (more than 4 axes).*/
+Errors: INDEX_OUT_OF_RANGE (an index negative or beyond its extent), SHAPE_MISMATCH (more than 4
+axes), SIZE_OVERFLOW (an offset beyond the elements that does not fit).*/
     pub fn sb_blob_offset_legacy(
         blob: *const sb_blob,
         n: i64,
@@ -2364,10 +2367,10 @@ Errors: as sb_blob_offset, as sb_blob_cpu_data.*/
         out: *mut ::core::ffi::c_void,
         err: *mut sb_error,
     ) -> sb_status;
-    /**One element of data, by legacy indices.
+    /**One element of data, by legacy indices, each below its extent.
 * out \[borrowed\] receives one element of the blob's dtype
 
-Errors: as sb_blob_offset_legacy, as sb_blob_cpu_data.*/
+Errors: as sb_blob_offset, SHAPE_MISMATCH (more than 4 axes), as sb_blob_cpu_data.*/
     pub fn sb_blob_data_at_legacy(
         blob: *const sb_blob,
         n: i64,
@@ -2540,10 +2543,10 @@ Errors: as sb_blob_offset, as sb_blob_cpu_diff.*/
         out: *mut ::core::ffi::c_void,
         err: *mut sb_error,
     ) -> sb_status;
-    /**One element of diff, by legacy indices.
+    /**One element of diff, by legacy indices, each below its extent.
 * out \[borrowed\] receives one element of the blob's dtype
 
-Errors: as sb_blob_offset_legacy, as sb_blob_cpu_diff.*/
+Errors: as sb_blob_offset, SHAPE_MISMATCH (more than 4 axes), as sb_blob_cpu_diff.*/
     pub fn sb_blob_diff_at_legacy(
         blob: *const sb_blob,
         n: i64,

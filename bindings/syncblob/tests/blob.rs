@@ -64,7 +64,10 @@ fn offsets_are_row_major_and_checked() {
     assert_eq!(blob.at([1, 0, 2]).unwrap(), 14);
     assert_eq!(blob.diff_at([1, 0, 2]).unwrap(), 0);
     assert_eq!(blob.offset_legacy([1, 2, 3, 0]).unwrap(), 23);
-    assert!(blob.offset_legacy([1, 2, 3, 1]).is_err());
+    assert_eq!(blob.offset_legacy([0, 3, 0, 0]).unwrap(), 12);
+    assert_eq!(blob.offset_legacy([2, 3, 4, 1]).unwrap(), 24 + 12 + 4 + 1);
+    assert_eq!(blob.offset_legacy([1, 2, 3, 2]).unwrap_err().kind(), ErrorKind::IndexOutOfRange);
+    assert!(blob.at([0, 3]).is_err() && blob.diff_at([2]).is_err());
     for wrong in [&[2_usize][..], &[0, 3], &[0, 0, 0, 0], &[usize::MAX], &[0; 40]] {
         assert_eq!(blob.offset(wrong).unwrap_err().kind(), ErrorKind::IndexOutOfRange);
     }

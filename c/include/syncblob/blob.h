@@ -168,8 +168,11 @@ SB_API sb_status sb_blob_shape_string(const sb_blob *blob, char *buffer, size_t 
 SB_API sb_status sb_blob_offset(const sb_blob *blob, const int64_t *indices, int32_t num_indices,
                                 int64_t *out, sb_error *err);
 
-/** Blob::offset(n, c, h, w): at most 4 axes.
- *  Errors: INDEX_OUT_OF_RANGE, SHAPE_MISMATCH (more than 4 axes). */
+/** Blob::offset(n, c, h, w): at most 4 axes, missing ones being 1. It is an address and no
+ *  access: as in Caffe, whose layers step by offset(0, 1), an index may be equal to its extent, and
+ *  the result may be the count or lie beyond it.
+ *  Errors: INDEX_OUT_OF_RANGE (an index negative or beyond its extent), SHAPE_MISMATCH (more than 4
+ *  axes), SIZE_OVERFLOW (an offset beyond the elements that does not fit). */
 SB_API sb_status sb_blob_offset_legacy(const sb_blob *blob, int64_t n, int64_t c, int64_t h,
                                        int64_t w, int64_t *out, sb_error *err);
 
@@ -248,9 +251,9 @@ SB_API sb_status sb_blob_overwrite_gpu_data_on(sb_blob *blob, sb_stream stream, 
  *  Errors: as sb_blob_offset, as sb_blob_cpu_data. */
 SB_API sb_status sb_blob_data_at(const sb_blob *blob, const int64_t *indices, int32_t num_indices,
                                  void *out, sb_error *err);
-/** One element of data, by legacy indices.
+/** One element of data, by legacy indices, each below its extent.
  *  @param out [borrowed] receives one element of the blob's dtype
- *  Errors: as sb_blob_offset_legacy, as sb_blob_cpu_data. */
+ *  Errors: as sb_blob_offset, SHAPE_MISMATCH (more than 4 axes), as sb_blob_cpu_data. */
 SB_API sb_status sb_blob_data_at_legacy(const sb_blob *blob, int64_t n, int64_t c, int64_t h,
                                         int64_t w, void *out, sb_error *err);
 
@@ -343,9 +346,9 @@ SB_API sb_status sb_blob_overwrite_gpu_diff_on(sb_blob *blob, sb_stream stream, 
  *  Errors: as sb_blob_offset, as sb_blob_cpu_diff. */
 SB_API sb_status sb_blob_diff_at(const sb_blob *blob, const int64_t *indices, int32_t num_indices,
                                  void *out, sb_error *err);
-/** One element of diff, by legacy indices.
+/** One element of diff, by legacy indices, each below its extent.
  *  @param out [borrowed] receives one element of the blob's dtype
- *  Errors: as sb_blob_offset_legacy, as sb_blob_cpu_diff. */
+ *  Errors: as sb_blob_offset, SHAPE_MISMATCH (more than 4 axes), as sb_blob_cpu_diff. */
 SB_API sb_status sb_blob_diff_at_legacy(const sb_blob *blob, int64_t n, int64_t c, int64_t h,
                                         int64_t w, void *out, sb_error *err);
 

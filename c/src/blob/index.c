@@ -1,6 +1,7 @@
 /* Elements by their indices. */
 #include "blob/blob.h"
 
+#include "base/checked.h"
 #include "base/error.h"
 
 #include <string.h>
@@ -44,6 +45,31 @@ static bool offset_of_four(const struct sb__shape *shape, const int64_t i[4], in
     return true;
 }
 
+static sb_status fail_legacy(const sb_blob *blob, sb_error *err) {
+    return sb__fail(err, SB_ERR_SHAPE_MISMATCH,
+                    "legacy accessors need at most 4 axes, the blob has %d",
+                    sb_blob_num_axes(blob));
+}
+
+/* No element need be there: an index may be equal to its extent. */
+static sb_status address_of_four(const sb_blob *blob, const int64_t indices[4], int64_t *out,
+                                 sb_error *err) {
+    const int32_t axes = sb_blob_num_axes(blob);
+    int64_t offset = 0;
+    if (axes > 4)
+        return fail_legacy(blob, err);
+    for (int32_t i = 0; i < 4; i++) {
+        const int64_t index = indices[i], extent = i < axes ? blob->shape.dims[i] : 1;
+        if (index < 0 || index > extent)
+            return sb__fail(err, SB_ERR_INDEX_OUT_OF_RANGE, "axis %d: index %lld is beyond %lld", i,
+                            (long long)index, (long long)extent);
+        if (!sb__mul_i64(offset, extent, &offset) || !sb__add_i64(offset, index, &offset))
+            return sb__fail(err, SB_ERR_SIZE_OVERFLOW, "axis %d: the offset exceeds 2^63 - 1", i);
+    }
+    *out = offset;
+    return SB_OK;
+}
+
 sb_status sb_blob_offset_legacy(const sb_blob *blob, int64_t n, int64_t c, int64_t h, int64_t w,
                                 int64_t *out, sb_error *err) {
     const int64_t indices[4] = {n, c, h, w};
@@ -51,10 +77,19 @@ sb_status sb_blob_offset_legacy(const sb_blob *blob, int64_t n, int64_t c, int64
         return sb__fail_null(err, blob ? "out" : "blob");
     if (offset_of_four(&blob->shape, indices, out))
         return SB_OK;
-    int32_t axes = sb_blob_num_axes(blob);
+    return address_of_four(blob, indices, out, err);
+}
+
+/* Of an element, which is there. */
+static sb_status offset_within(const sb_blob *blob, const int64_t indices[4], int64_t *out,
+                               sb_error *err) {
+    if (!blob)
+        return sb__fail_null(err, "blob");
+    if (offset_of_four(&blob->shape, indices, out))
+        return SB_OK;
+    const int32_t axes = sb_blob_num_axes(blob);
     if (axes > 4)
-        return sb__fail(err, SB_ERR_SHAPE_MISMATCH,
-                        "legacy accessors need at most 4 axes, the blob has %d", axes);
+        return fail_legacy(blob, err);
     for (int32_t i = axes; i < 4; i++)
         if (indices[i] != 0)
             return fail_index(err, i, indices[i], 1);
@@ -88,8 +123,7 @@ static sb_status at_legacy(const sb_blob *blob, enum sb__side_name name, const i
     int64_t offset;
     if (!out)
         return sb__fail_null(err, "out");
-    sb_status st =
-        sb_blob_offset_legacy(blob, indices[0], indices[1], indices[2], indices[3], &offset, err);
+    sb_status st = offset_within(blob, indices, &offset, err);
     return st == SB_OK ? read_element(blob, name, offset, out, err) : st;
 }
 

@@ -194,11 +194,15 @@ impl<T: Element> Blob<T> {
     }
 
     /// Caffe's `offset(n, c, h, w)`: four indices of a blob of at most 4 axes,
-    /// missing ones being 1.
+    /// missing ones being 1. An index may be equal to its extent, as in Caffe,
+    /// whose layers step by `offset(0, 1)`: the result may be the count, or
+    /// beyond it.
     ///
     /// # Errors
-    /// [`IndexOutOfRange`](crate::ErrorKind::IndexOutOfRange);
-    /// [`ShapeMismatch`](crate::ErrorKind::ShapeMismatch) for more than 4 axes.
+    /// [`IndexOutOfRange`](crate::ErrorKind::IndexOutOfRange) beyond that;
+    /// [`ShapeMismatch`](crate::ErrorKind::ShapeMismatch) for more than 4 axes;
+    /// [`SizeOverflow`](crate::ErrorKind::SizeOverflow) when an offset beyond
+    /// the elements does not fit.
     #[doc(alias = "offset")]
     pub fn offset_legacy(&self, [n, c, h, w]: [usize; 4]) -> Result<usize> {
         let [n, c, h, w] = [n, c, h, w].map(to_i64);
