@@ -352,13 +352,20 @@ static sb_status check_copy(const struct step *step, uint32_t flags) {
     return SB_OK;
 }
 
-/* A source that was never written: zeros where the head is, or a new memory. */
+/* A source that was never written: zeros where the head is, or on the host. */
 static sb_status copy_zeros(struct step *step, int which, bool commit) {
-    struct plain_memory *memory = step->pair->plain.memory[which];
+    struct plain_blob *to = &step->pair->plain;
     size_t bytes = plain_bytes(&step->other->plain);
-    if (!memory || memory->state.bytes < bytes)
-        return SB_OK;
-    return clear_model(memory, bytes, commit);
+    struct target target = target_of(to, which, bytes, SB_SIDE_CPU);
+    if (plain_is_written(target.memory))
+        return clear_model(target.memory, bytes, commit);
+    target.call = MUTABLE_CPU;
+    sb_status st = plain_check(target.memory, target.call);
+    if (st == SB_OK && commit)
+        take_target(to, which, &target, NULL, 0);
+    else
+        drop_target(&target);
+    return st;
 }
 
 static sb_status copy_bytes(struct step *step, int which, bool commit) {

@@ -10,9 +10,11 @@ static sb_mem *side_of(sb_blob *blob, uint32_t flags) {
     return flags & SB_COPY_DIFF ? diff_of(blob) : data_of(blob);
 }
 
-/* Where the copy works and so where the target's head ends. */
-static int32_t head_after(int32_t source_head) {
-    return source_head == SB_HEAD_AT_CPU ? SB_HEAD_AT_CPU : SB_HEAD_AT_GPU;
+/* Where the copy works and so where the target's head ends. Zeros of a source that was never
+   written are written where the target's head is, or else on the host. */
+static int32_t head_after(int32_t source_head, int32_t target_head) {
+    const int32_t head = source_head == SB_HEAD_UNINITIALIZED ? target_head : source_head;
+    return head <= SB_HEAD_AT_CPU ? SB_HEAD_AT_CPU : SB_HEAD_AT_GPU;
 }
 
 static void copy_within(int32_t source_head, int32_t target_head, uint32_t flags) {
@@ -36,6 +38,7 @@ static void copy_within(int32_t source_head, int32_t target_head, uint32_t flags
 
     assert_int_equal(t.uploads + t.downloads, 0); /* the copy is made where the source is */
     assert_int_equal(sb_mem_head(from), source_head);
+    assert_int_equal(sb_mem_head(to), head_after(source_head, target_head));
     assert_int_equal(sb_mem_head(bystander), SB_HEAD_SYNCED);
     assert_true(mem_holds(bystander, old, SIZE));
     if (source_head == SB_HEAD_UNINITIALIZED) {
@@ -44,7 +47,6 @@ static void copy_within(int32_t source_head, int32_t target_head, uint32_t flags
     } else {
         assert_int_equal(t.host_copies, source_head == SB_HEAD_AT_CPU);
         assert_int_equal(t.device_copies, source_head != SB_HEAD_AT_CPU);
-        assert_int_equal(sb_mem_head(to), head_after(source_head));
         assert_true(mem_holds(to, values, SIZE));
         assert_true(mem_holds(from, values, SIZE));
     }
@@ -59,6 +61,32 @@ static void every_pair_of_heads_within_a_context(void **state) {
         for (int32_t t = 0; t <= SB_HEAD_SYNCED; t++)
             for (uint32_t flags = 0; flags <= SB_COPY_DIFF; flags += SB_COPY_DIFF)
                 copy_within(s, t, flags);
+}
+
+/* The copy is zeros that were written, as Caffe's is: an update finds them. The source stays as it
+   is. */
+static void a_copy_of_what_was_never_written_can_be_updated(void **state) {
+    (void)state;
+    static const int64_t counts[] = {0, 3, COUNT, 50};
+    for (size_t i = 0; i < 4; i++)
+        for (int touched = 0; touched < 2; touched++) {
+            sb_error err;
+            double sum = -1;
+            float *diff;
+            sb_blob *source = blob_of_count(NULL, SB_DTYPE_F32, COUNT);
+            sb_blob *target = blob_of_count(NULL, SB_DTYPE_F32, counts[i]);
+            if (touched)
+                assert_int_equal(sb_mem_head(data_of(target)), SB_HEAD_UNINITIALIZED);
+            assert_ok(sb_blob_copy_from(target, source, SB_COPY_RESHAPE, &err));
+            assert_int_equal(sb_mem_head(data_of(source)), SB_HEAD_UNINITIALIZED);
+            assert_ok(sb_blob_mutable_cpu_diff_f32(target, &diff, &err));
+            diff[COUNT - 1] = 3;
+            assert_ok(sb_blob_update(target, &err));
+            assert_ok(sb_blob_sumsq_data(target, &sum, &err));
+            assert_float_equal(sum, 9, 0);
+            sb_blob_destroy(source);
+            sb_blob_destroy(target);
+        }
 }
 
 static void copy_across(const char *from_device, const char *to_device, int32_t source_head,
@@ -298,6 +326,7 @@ static void every_dtype_is_copied(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_pair_of_heads_within_a_context),
+        cmocka_unit_test(a_copy_of_what_was_never_written_can_be_updated),
         cmocka_unit_test(every_pair_of_heads_across_contexts),
         cmocka_unit_test(a_copy_to_itself_does_nothing),
         cmocka_unit_test(mismatches_are_refused_and_change_nothing),

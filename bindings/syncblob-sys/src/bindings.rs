@@ -2637,7 +2637,8 @@ FORKED.*/
     ) -> sb_status;
     /**Copies data or diff of `source`, where its head is (SYNCED: the device),
 through the host between contexts (Blob::CopyFrom). A source that was never
-written clears. A copy to itself does nothing.
+written stays so, and the blob gets zeros that count as written: where its head is,
+else on the host. A copy to itself does nothing.
 * source \[borrowed\] any context's
 * flags of SB_COPY_DIFF and SB_COPY_RESHAPE
 

@@ -224,12 +224,20 @@ impl<T: Element> Blob<T> {
     /// Out of memory, a cap that is reached, a device that fails.
     pub fn try_clone(&self) -> Result<Self> {
         let mut copy = Self::new_in(&self.context())?;
-        if self.is_shaped() {
-            copy.reshape_like(self)?;
-            copy.copy_from(self, Part::Data)?;
-            copy.copy_from(self, Part::Diff)?;
-        }
+        copy.take_written(self, Part::Data)?;
+        copy.take_written(self, Part::Diff)?;
         Ok(copy)
+    }
+
+    /// Takes shape and bytes. Zeros that nobody wrote go on taking no memory.
+    pub(crate) fn take_written(&mut self, source: &Self, part: Part) -> Result<()> {
+        if source.memory(part)?.head() != Head::Uninitialized {
+            return self.copy_from_reshape(source, part);
+        }
+        if source.is_shaped() {
+            self.reshape_like(source)?;
+        }
+        Ok(())
     }
 
     /// Waits for queued copies and ends the blob, telling what dropping it

@@ -185,6 +185,32 @@ fn copies_go_between_contexts() {
 }
 
 #[test]
+fn a_copy_of_what_was_never_written_can_be_updated() {
+    let mut blob = Blob::<f32>::zeros([2]).unwrap();
+    assert_eq!(blob.update().unwrap_err().kind(), ErrorKind::Uninitialized);
+    blob.copy_from(&Blob::zeros([2]).unwrap(), Part::Data).unwrap();
+    blob.diff_mut().unwrap()[1] = 3.0;
+    blob.update().unwrap();
+    assert_eq!(blob.data().unwrap(), [0.0, -3.0]);
+}
+
+#[test]
+fn what_was_never_written_takes_no_memory_in_a_clone() {
+    let mut blob = Blob::<f32>::full([4], 1.0).unwrap();
+    let mut sharer = Blob::<f32>::zeros([4]).unwrap();
+    sharer.share_diff(&blob).unwrap();
+    sharer.make_unique(Part::Diff).unwrap();
+    let copy = blob.try_clone().unwrap();
+    assert_eq!((copy.data().unwrap(), copy.data_head().unwrap()), (&[1.0; 4][..], Head::AtCpu));
+    for blob in [&copy, &sharer] {
+        assert_eq!(blob.diff_head().unwrap(), Head::Uninitialized);
+        assert!(blob.is_unique(Part::Diff).unwrap());
+    }
+    let never = Blob::<f32>::new().unwrap();
+    assert!(!never.try_clone().unwrap().is_shaped());
+}
+
+#[test]
 fn a_cap_is_an_error_and_changes_nothing() {
     let context = Context::builder().max_host_bytes(1 << 16).build().unwrap();
     let mut blob = Blob::<f32>::from_fn_in(&context, [8], |i| i as f32).unwrap();

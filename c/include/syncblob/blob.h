@@ -409,7 +409,8 @@ enum {
 
 /** Copies data or diff of `source`, where its head is (SYNCED: the device),
  *  through the host between contexts (Blob::CopyFrom). A source that was never
- *  written clears. A copy to itself does nothing.
+ *  written stays so, and the blob gets zeros that count as written: where its head is,
+ *  else on the host. A copy to itself does nothing.
  *  @param source [borrowed] any context's
  *  @param flags of SB_COPY_DIFF and SB_COPY_RESHAPE
  *  Errors: INVALID_ARGUMENT (unknown flag), DTYPE_MISMATCH, SHAPE_MISMATCH (without

@@ -22,16 +22,34 @@ static sb_status check_copy(const sb_blob *blob, const sb_blob *source, uint32_t
     return sb__fail(err, SB_ERR_SHAPE_MISMATCH, "shapes %s and %s differ", ours, theirs);
 }
 
-/* A source that was never written reads as zeros, and so does a memory that the shape replaces. */
+/* What was never written reads as zeros, and they count as written: Update finds them, as in Caffe.
+ */
+static sb_status write_zeros(sb_mem *mem, size_t bytes, sb_error *err) {
+    void *zeros;
+    if (sb__head(mem) == SB_HEAD_UNINITIALIZED)
+        return sb_mem_mutable_cpu_data(mem, &zeros, err);
+    return sb__mem_clear(mem, bytes, err);
+}
+
 static sb_status copy_zeros(sb_blob *blob, const sb_blob *source, enum sb__side_name name,
                             sb_error *err) {
-    sb_mem *mem = sb__blob_peek(blob, name);
+    const size_t bytes = sb__blob_bytes(source);
+    sb_mem *mem = sb__blob_peek(blob, name), *fresh = NULL;
     sb_status st = SB_OK;
-    if (mem && sb_mem_size(mem) >= sb__blob_bytes(source))
-        st = sb__mem_clear(mem, sb__blob_bytes(source), err);
+    if (!mem || mem->bytes < bytes) {
+        st = sb_mem_create(sb__context_public(blob->context), bytes, &fresh, err);
+        mem = fresh;
+    }
     if (st == SB_OK)
-        (void)sb__blob_take_shape(blob, &source->shape);
-    return st;
+        st = write_zeros(mem, bytes, err);
+    if (st != SB_OK) {
+        sb_mem_release(fresh);
+        return st;
+    }
+    if (fresh)
+        sb__replace(&blob->memory[name], fresh);
+    (void)sb__blob_take_shape(blob, &source->shape);
+    return SB_OK;
 }
 
 static sb_status run_on_device(struct sb__write *write, const void *from, size_t bytes,

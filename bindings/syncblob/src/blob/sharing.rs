@@ -75,8 +75,7 @@ impl<T: Element> Blob<T> {
             return Ok(());
         }
         let mut copy = Self::new_in(&self.context())?;
-        copy.reshape_like(self)?;
-        copy.copy_from(self, part)?;
+        copy.take_written(self, part)?;
         match part {
             Part::Data => self.share_data(&copy),
             Part::Diff => self.share_diff(&copy),

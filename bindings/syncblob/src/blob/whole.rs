@@ -30,7 +30,8 @@ impl<T: Element> Blob<T> {
     }
 
     /// Copies data or diff of a blob of the same shape, through the host if its
-    /// context is another.
+    /// context is another. Of what was never written it writes the zeros, so that
+    /// [`update`](Blob::update) works.
     ///
     /// # Errors
     /// [`Shared`](crate::ErrorKind::Shared);
