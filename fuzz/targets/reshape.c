@@ -251,6 +251,8 @@ static void reshape_like(struct world *w, struct step *step) {
     struct plain_shape shape = plain_shape_of(&step->other->plain);
     sb_error err = fuzz_fresh_error();
     uint32_t mask = 77, *out = step->variant & 1 ? NULL : &mask;
+    if (shape.num_axes < 0)
+        shape = (struct plain_shape){.count = 1};
     int64_t most = INT64_MAX / (int64_t)sb_dtype_size(step->pair->plain.dtype);
     sb_status expected = shape.count > most ? SB_ERR_SIZE_OVERFLOW : SB_OK;
     sb_status st = sb_blob_reshape_like(step->pair->blob, step->other->blob, out, &err);

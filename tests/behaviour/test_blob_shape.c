@@ -461,19 +461,33 @@ static void the_longest_shape_text_is_whole(void **state) {
 static void reshape_like_takes_the_whole_shape(void **state) {
     (void)state;
     sb_error err;
-    sb_blob *model = blob_of(NULL, SB_DTYPE_F64, 3, (int64_t[]){2, 0, 9}), *never;
+    sb_blob *model = blob_of(NULL, SB_DTYPE_F64, 3, (int64_t[]){2, 0, 9});
     sb_blob *blob = blob_of(NULL, SB_DTYPE_F32, 1, (int64_t[]){4});
     assert_ok(sb_blob_reshape_like(blob, model, NULL, &err));
     assert_int_equal(sb_blob_shape_equals(blob, model), 1);
     assert_int_equal(sb_blob_dtype(blob), SB_DTYPE_F32);
     assert_ok(sb_blob_reshape_like(blob, blob, NULL, &err));
     expect_shape(blob, 3, (int64_t[]){2, 0, 9}, 0, "2 0 9 (0)");
-    assert_ok(sb_blob_create(NULL, SB_DTYPE_F32, &never, &err));
-    assert_ok(sb_blob_reshape_like(blob, never, NULL, &err));
-    expect_shape(blob, 0, NULL, 0, "(0)");
-    assert_int_equal(sb_blob_is_shaped(blob), 0);
-    assert_int_equal(sb_blob_shape_equals(blob, never), 1);
     sb_blob_destroy(model);
+    sb_blob_destroy(blob);
+}
+
+/* As in Caffe: no dimensions are those of a scalar, and what has a shape keeps one. */
+static void reshape_like_one_without_a_shape_makes_a_scalar(void **state) {
+    (void)state;
+    sb_error err;
+    sb_blob *never, *blob = blob_of(NULL, SB_DTYPE_F32, 1, (int64_t[]){0});
+    uint32_t reallocated = 77;
+    assert_ok(sb_blob_create(NULL, SB_DTYPE_F64, &never, &err));
+    assert_int_equal(sb_mem_size(data_of(blob)), 0);
+    assert_ok(sb_blob_reshape_like(blob, never, &reallocated, &err));
+    expect_shape(blob, 0, NULL, 1, "(1)");
+    assert_int_equal(sb_blob_is_shaped(blob), 1);
+    assert_int_equal(reallocated, SB_REALLOCATED_DATA);
+    assert_int_equal(sb_blob_is_shaped(never), 0);
+    assert_ok(sb_blob_reshape_like(never, never, NULL, &err));
+    expect_shape(never, 0, NULL, 1, "(1)");
+    assert_int_equal(sb_blob_shape_equals(blob, never), 1);
     sb_blob_destroy(never);
     sb_blob_destroy(blob);
 }
@@ -599,6 +613,7 @@ int main(void) {
         cmocka_unit_test(shape_texts_are_cut_to_fit),
         cmocka_unit_test(the_longest_shape_text_is_whole),
         cmocka_unit_test(reshape_like_takes_the_whole_shape),
+        cmocka_unit_test(reshape_like_one_without_a_shape_makes_a_scalar),
         cmocka_unit_test(a_count_that_fits_a_small_type_may_not_fit_a_large_one),
         cmocka_unit_test(a_blob_may_be_reshaped_to_its_own_shape),
         cmocka_unit_test(the_device_sees_the_shape),

@@ -2070,8 +2070,8 @@ Errors: as sb_blob_reshape.*/
         out_reallocated: *mut u32,
         err: *mut sb_error,
     ) -> sb_status;
-    /**Reshape to the shape of `other` (Blob::ReshapeLike); after a never-shaped
-`other`, `blob` counts as never shaped too.
+    /**Reshape to the shape of `other` (Blob::ReshapeLike). One that was never shaped
+has no dimensions, and as in Caffe these make a scalar, count 1.
 * other \[borrowed\]
 * out_reallocated \[nullable\] SB_REALLOCATED_* bits
 

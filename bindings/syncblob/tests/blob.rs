@@ -208,6 +208,12 @@ fn what_was_never_written_takes_no_memory_in_a_clone() {
     }
     let never = Blob::<f32>::new().unwrap();
     assert!(!never.try_clone().unwrap().is_shaped());
+    let mut twin = Blob::<f32>::new().unwrap();
+    twin.share_data(&never).unwrap();
+    twin.make_unique(Part::Data).unwrap();
+    assert!(twin.is_unique(Part::Data).unwrap() && !twin.is_shaped());
+    twin.reshape_like(&never).unwrap();
+    assert_eq!((twin.shape(), twin.count()), (&[][..], 1));
 }
 
 #[test]

@@ -79,8 +79,8 @@ SB_API sb_status sb_blob_reshape_legacy(sb_blob *blob, int64_t num, int64_t chan
                                         int64_t height, int64_t width, uint32_t *out_reallocated,
                                         sb_error *err);
 
-/** Reshape to the shape of `other` (Blob::ReshapeLike); after a never-shaped
- *  `other`, `blob` counts as never shaped too.
+/** Reshape to the shape of `other` (Blob::ReshapeLike). One that was never shaped
+ *  has no dimensions, and as in Caffe these make a scalar, count 1.
  *  @param other [borrowed]
  *  @param out_reallocated [nullable] SB_REALLOCATED_* bits
  *  Errors: SIZE_OVERFLOW (larger elements than those of `other`). */

@@ -148,6 +148,10 @@ sb_status sb_blob_reshape_like(sb_blob *blob, const sb_blob *other, uint32_t *ou
                         (long long)other->shape.count, sb_dtype_name(blob->dtype));
     struct sb__shape shape;
     sb__shape_copy(&shape, &other->shape);
+    if (shape.num_axes < 0) { /* to Caffe a shape without dimensions, which is a scalar's */
+        shape.num_axes = 0;
+        shape.count = 1;
+    }
     uint32_t replaced = sb__blob_take_shape(blob, &shape);
     if (out_reallocated)
         *out_reallocated = replaced;

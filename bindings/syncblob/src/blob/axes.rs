@@ -143,7 +143,8 @@ impl<T: Element> Blob<T> {
         .map(Reallocated::from_bits)
     }
 
-    /// Takes the shape of another blob.
+    /// Takes the shape of another blob. One that was never shaped has no
+    /// dimensions, and as in Caffe these make a scalar.
     ///
     /// # Errors
     /// [`SizeOverflow`](crate::ErrorKind::SizeOverflow) when the elements here are larger.
