@@ -158,8 +158,11 @@ void message_values(const struct blob_message *message, int which, int32_t dtype
     for (int64_t i = 0; i < message->counts[slot]; i++) {
         double wide = value_of(message, slot, i);
         float narrow = (float)wide;
+        int32_t whole = (int32_t)wide;
         if (dtype == SB_DTYPE_F32)
             memcpy(out + (size_t)i * sizeof narrow, &narrow, sizeof narrow);
+        else if (dtype == SB_DTYPE_I32)
+            memcpy(out + (size_t)i * sizeof whole, &whole, sizeof whole);
         else
             memcpy(out + (size_t)i * sizeof wide, &wide, sizeof wide);
     }

@@ -377,6 +377,22 @@ static sb_status check_dtype(const struct run *run, int32_t dtype) {
     return st;
 }
 
+/* Into integers: as into floats, but that one of them may not hold a value. Storage was taken then,
+   and is given back. */
+static void check_integers(const struct run *run, int32_t dtype, sb_status single) {
+    sb_blob *blob = make_blob(run, dtype);
+    watched_mark(run->watched);
+    sb_status st = read_into(run, blob, SB_PROTO_RESHAPE, NULL);
+    fuzz_check(st == single || (single == SB_OK && st == SB_ERR_DATA_OVERFLOW),
+               "%s into integers, %s into floats", sb_status_name(st), sb_status_name(single));
+    if (st == SB_OK)
+        check_memory(run, blob);
+    else
+        check_untouched(run, blob);
+    check_existing_blobs(run, dtype, st == SB_OK ? blob : NULL, st);
+    sb_blob_destroy(blob);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     struct watched watched;
     const struct run run = {data, size, &watched};
@@ -385,6 +401,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     sb_status wide = check_dtype(&run, SB_DTYPE_F64);
     fuzz_check((single == SB_OK) == (wide == SB_OK), "%s into floats, %s into doubles",
                sb_status_name(single), sb_status_name(wide));
+    check_integers(&run, input_lot(data, size) % 8 < 4 ? SB_DTYPE_I32 : SB_DTYPE_U32, single);
     check_limits(&run, single);
     if (single == SB_OK)
         check_refusals(&run);

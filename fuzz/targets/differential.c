@@ -94,15 +94,42 @@ static bool is_value(const struct decoded_values *values, size_t i, const void *
            (single != single && expected != expected);
 }
 
-static void check_values(const struct decoded_values *values, const void *data, size_t element_size,
+/* Whether an integer type holds a value, once its fraction is cut off; NaN is in no range. */
+static bool fits(double value, int32_t dtype) {
+    const double whole = trunc(value);
+    return dtype == SB_DTYPE_I32 ? whole >= INT32_MIN && whole <= INT32_MAX
+                                 : whole >= 0 && whole <= UINT32_MAX;
+}
+
+static bool is_integer(const struct decoded_values *values, size_t i, const void *data,
+                       int32_t dtype) {
+    const double expected = trunc(wire_value(values, values->bytes + i * values->width));
+    int32_t whole;
+    memcpy(&whole, (const uint8_t *)data + i * sizeof whole, sizeof whole);
+    return expected == (dtype == SB_DTYPE_I32 ? (double)whole : (double)(uint32_t)whole);
+}
+
+static bool is_whole(int32_t dtype) {
+    return dtype == SB_DTYPE_I32 || dtype == SB_DTYPE_U32;
+}
+
+static unsigned integer_faults(const struct decoded_values *values, int32_t dtype) {
+    for (size_t i = 0; i < values->count; i++)
+        if (!fits(wire_value(values, values->bytes + i * values->width), dtype))
+            return DECODER_OVERFLOW;
+    return 0;
+}
+
+static void check_values(const struct decoded_values *values, const void *data, int32_t dtype,
                          const char *side) {
     for (size_t i = 0; i < values->count; i++)
-        fuzz_check(is_value(values, i, data, element_size), "%s: value %zu of %zu differs", side, i,
-                   values->count);
+        fuzz_check(is_whole(dtype) ? is_integer(values, i, data, dtype)
+                                   : is_value(values, i, data, sb_dtype_size(dtype)),
+                   "%s: value %zu of %zu differs", side, i, values->count);
 }
 
 static void check_blob(const struct decoded_blob *decoded, const sb_blob *blob) {
-    size_t element_size = sb_dtype_size(sb_blob_dtype(blob));
+    int32_t dtype = sb_blob_dtype(blob);
     fuzz_check((size_t)sb_blob_num_axes(blob) == decoded->num_axes &&
                    sb_blob_count(blob) == decoded->count,
                "%d axes and %lld elements for %zu and %lld", sb_blob_num_axes(blob),
@@ -110,11 +137,11 @@ static void check_blob(const struct decoded_blob *decoded, const sb_blob *blob) 
     for (size_t i = 0; i < decoded->num_axes; i++)
         fuzz_check(sb_blob_shape(blob)[i] == decoded->dims[i], "axis %zu: %lld for %lld", i,
                    (long long)sb_blob_shape(blob)[i], (long long)decoded->dims[i]);
-    check_values(&decoded->data, blob_data(blob), element_size, "data");
+    check_values(&decoded->data, blob_data(blob), dtype, "data");
     fuzz_check(decoded->count == 0 || blob_has_diff(blob) == (decoded->diff.count > 0),
                "%zu values of diff", decoded->diff.count);
     if (decoded->diff.count > 0)
-        check_values(&decoded->diff, blob_diff(blob), element_size, "diff");
+        check_values(&decoded->diff, blob_diff(blob), dtype, "diff");
 }
 
 /* --- one BlobProto ----------------------------------------------------------------- */
@@ -130,6 +157,9 @@ static sb_blob *make_blob(const struct run *run, int32_t dtype) {
 static void check_blob_proto(const struct run *run, int32_t dtype) {
     struct decoded_file file = decode_blob(run->bytes, run->size, &run->decoder_limits);
     unsigned faults = file.faults | decoded_blob_load_faults(&file.blobs[0], sb_dtype_size(dtype));
+    if (faults == 0 && is_whole(dtype))
+        faults =
+            integer_faults(&file.blobs[0].data, dtype) | integer_faults(&file.blobs[0].diff, dtype);
     sb_blob *blob = make_blob(run, dtype);
     sb_error err = fuzz_fresh_error();
     sb_status st =
@@ -277,6 +307,8 @@ static void check_model(const struct run *run, int32_t format, decoder decode) {
 static void check_all(const struct run *run) {
     check_blob_proto(run, SB_DTYPE_F32);
     check_blob_proto(run, SB_DTYPE_F64);
+    check_blob_proto(run, SB_DTYPE_I32);
+    check_blob_proto(run, SB_DTYPE_U32);
     check_model(run, SB_FORMAT_BLOB, decode_blob);
     check_model(run, SB_FORMAT_CAFFEMODEL, decode_net);
     check_model(run, SB_FORMAT_SOLVERSTATE, decode_solver_state);

@@ -715,7 +715,7 @@ static sb_status check_message(const struct step *step, const struct blob_messag
     struct message_bytes encoded;
     message_encode(message, &encoded);
     bool empty = encoded.size == 0; /* cutting took the only byte, or there was none */
-    if (!plain_has_arithmetic(&step->pair->plain))
+    if (!plain_has_arithmetic(&step->pair->plain) && step->pair->plain.dtype != SB_DTYPE_I32)
         return SB_ERR_UNSUPPORTED;
     if (message->cut && !empty)
         return SB_ERR_MALFORMED;

@@ -434,12 +434,12 @@ static void test_indices_out_of_range(void **state) {
     sb_layer_info layer = SB_LAYER_INFO_INIT;
     sb_blob_info info = SB_BLOB_INFO_INIT;
     sb_solver_info solver = SB_SOLVER_INFO_INIT;
-    sb_blob *blob, *ints;
+    sb_blob *blob, *halves;
     sb_error err;
     net_current(&wire);
     sb_model *model = model_of(&wire, SB_FORMAT_AUTO);
     assert_ok(sb_blob_create(NULL, SB_DTYPE_F32, &blob, &err));
-    assert_ok(sb_blob_create(NULL, SB_DTYPE_I32, &ints, &err));
+    assert_ok(sb_blob_create(NULL, SB_DTYPE_F16, &halves, &err));
     static const int64_t bad[][2] = {{0, 2}, {0, -1}, {1, 0}, {2, 0}, {-1, 0}, {-2, 0}};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         assert_status(SB_ERR_INDEX_OUT_OF_RANGE,
@@ -449,11 +449,11 @@ static void test_indices_out_of_range(void **state) {
     }
     assert_status(SB_ERR_INDEX_OUT_OF_RANGE, sb_model_layer(model, 2, &layer, &err));
     assert_status(SB_ERR_INDEX_OUT_OF_RANGE, sb_model_layer(model, -1, &layer, &err));
-    assert_status(SB_ERR_UNSUPPORTED, sb_model_load_blob(model, 0, 0, ints, &err));
+    assert_status(SB_ERR_UNSUPPORTED, sb_model_load_blob(model, 0, 0, halves, &err));
     assert_status(SB_ERR_UNSUPPORTED, sb_model_solver_info(model, &solver, &err));
     assert_int_equal(sb_model_num_blobs(model, -2), 0);
     sb_blob_destroy(blob);
-    sb_blob_destroy(ints);
+    sb_blob_destroy(halves);
     sb_model_destroy(model);
     wire_free(&wire);
 }

@@ -598,15 +598,6 @@ static void test_32_axes_are_fine(void **state) {
     wire_free(&wire);
 }
 
-static void test_integers_are_not_read(void **state) {
-    (void)state;
-    sb_blob *ints = new_blob(NULL, SB_DTYPE_I32);
-    sb_error err;
-    assert_status(SB_ERR_UNSUPPORTED,
-                  sb_blob_from_proto(ints, "\x2a\x04\0\0\0\0", 6, SB_PROTO_RESHAPE, NULL, &err));
-    sb_blob_destroy(ints);
-}
-
 /* --- every beginning of a message ------------------------------------------------------------ */
 
 static void test_every_prefix_gives_a_status(void **state) {
@@ -758,7 +749,6 @@ int main(void) {
         cmocka_unit_test(test_the_bits_of_floats_are_kept),
         cmocka_unit_test(test_refusals_change_nothing),
         cmocka_unit_test(test_32_axes_are_fine),
-        cmocka_unit_test(test_integers_are_not_read),
         cmocka_unit_test(test_every_prefix_gives_a_status),
         cmocka_unit_test(test_a_large_claim_allocates_nothing),
         cmocka_unit_test(test_peak_memory_is_the_payload),

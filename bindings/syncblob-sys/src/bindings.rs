@@ -726,7 +726,7 @@ pub struct sb_blob_info {
     pub size: usize,
     /**what its data (or, without data, its diff) is stored as: SB_DTYPE_F32,
 F64, and in NVCaffe's raw_data also F16, I32, U32. Loading takes any
-into F32 or F64*/
+into F32, F64, I32 or U32*/
     pub dtype: sb_dtype,
     ///1 if the shape came from num, channels, height, width
     pub legacy: i32,
@@ -3107,9 +3107,9 @@ copied.
 * layer a layer or SB_NO_LAYER
 * blob \[borrowed\]
 
-Errors: INDEX_OUT_OF_RANGE, UNSUPPORTED (target not F32 or F64; an announced blob), MALFORMED,
-LENGTH_MISMATCH, BAD_SHAPE, DATA_OVERFLOW, DATA_LIMIT, OUT_OF_MEMORY, CAP_REACHED, IO,
-CANCELLED, UNINITIALIZED (a LOST memory with room for more than the count), DEVICE_FAILURE,
+Errors: INDEX_OUT_OF_RANGE, UNSUPPORTED (target not F32, F64, I32 or U32; an announced blob),
+MALFORMED, LENGTH_MISMATCH, BAD_SHAPE, DATA_OVERFLOW, DATA_LIMIT, OUT_OF_MEMORY, CAP_REACHED,
+IO, CANCELLED, UNINITIALIZED (a LOST memory with room for more than the count), DEVICE_FAILURE,
 DEVICE_LOST, FORKED.*/
     pub fn sb_model_load_blob(
         model: *const sb_model,
@@ -3269,7 +3269,9 @@ what was announced), as sb_blob_cpu_data.*/
     ) -> sb_status;
     /**Reads a BlobProto into the blob (Blob::FromProto). Legacy dimensions win
 over shape, double_data over data, and that over raw_data; each goes into an
-F32 or F64 blob, rounding to the nearest float, beyond its range to infinity.
+F32 or F64 blob, rounding to the nearest float, beyond its range to infinity, or
+into one of I32 or U32, as Caffe's Blob<int> takes them: fractions are cut off. A
+value that the integer type does not hold then, NaN too, is DATA_OVERFLOW.
 A message with no shape at all is a scalar.
 
 A memory with room for the values is written as by a mutable call for the
@@ -3277,7 +3279,8 @@ host: sharers and lenders see them, pointers stay, SB_READ_ONLY storage is left
 for storage of its own. Room beyond the values keeps its bytes, which come to
 the host with them: where they are not there yet, or may not be written, all of
 the memory counts against limits->max_memory (DATA_LIMIT). A memory without room
-gives way to a new one, as in sb_blob_reshape, and sharers keep theirs.
+gives way to a new one, as in sb_blob_reshape, and sharers keep theirs. Integers
+take as many bytes again until all have been found to fit.
 
 raw_data and raw_diff are NVCaffe's: little-endian bytes of the type that
 raw_data_type, raw_diff_type name (DOUBLE, FLOAT, FLOAT16, INT, UINT; the
@@ -3288,10 +3291,11 @@ the values.
 SHAPE_MISMATCH (by Caffe's rule for legacy dimensions)
 * limits \[borrowed, nullable\] the context's
 
-Errors: INVALID_ARGUMENT (unknown flag, a limit below 0), UNSUPPORTED (not F32 or F64; limits
-with an unknown tail), ABI_MISMATCH (limits of another version), SHAPE_MISMATCH, MALFORMED,
-LENGTH_MISMATCH, BAD_SHAPE, DATA_OVERFLOW, DATA_LIMIT, OUT_OF_MEMORY, CAP_REACHED, UNINITIALIZED
-(a LOST memory with room for more than the count), DEVICE_FAILURE, DEVICE_LOST, FORKED.*/
+Errors: INVALID_ARGUMENT (unknown flag, a limit below 0), UNSUPPORTED (not F32, F64, I32 or U32;
+limits with an unknown tail), ABI_MISMATCH (limits of another version), SHAPE_MISMATCH,
+MALFORMED, LENGTH_MISMATCH, BAD_SHAPE, DATA_OVERFLOW, DATA_LIMIT, OUT_OF_MEMORY, CAP_REACHED,
+UNINITIALIZED (a LOST memory with room for more than the count), DEVICE_FAILURE, DEVICE_LOST,
+FORKED.*/
     pub fn sb_blob_from_proto(
         blob: *mut sb_blob,
         bytes: *const ::core::ffi::c_void,

@@ -93,8 +93,12 @@ pub trait Element:
     fn unwrap_mut(any: &mut BlobAny) -> Option<&mut Blob<Self>>;
 }
 
+/// An [`Element`] that the values of Caffe's files are read into: `f32`, `f64`,
+/// `i32` or `u32`.
+pub trait Readable: Element {}
+
 /// An [`Element`] with arithmetic, and that Caffe's files hold: `f32` or `f64`.
-pub trait Float: Element {}
+pub trait Float: Readable {}
 
 macro_rules! element {
     ($type:ty, $dtype:ident, $code:ident) => {
@@ -142,6 +146,10 @@ element!(half::f16, F16, SB_DTYPE_F16);
 #[cfg(feature = "half")]
 element!(half::bf16, Bf16, SB_DTYPE_BF16);
 
+impl Readable for f32 {}
+impl Readable for f64 {}
+impl Readable for i32 {}
+impl Readable for u32 {}
 impl Float for f32 {}
 impl Float for f64 {}
 

@@ -70,7 +70,7 @@ error_kinds! {
     LengthMismatch = SB_ERR_LENGTH_MISMATCH,
     /// A shape in the bytes that no blob can have.
     BadShape = SB_ERR_BAD_SHAPE,
-    /// A size in the bytes that does not fit.
+    /// A number in the bytes that does not fit.
     DataOverflow = SB_ERR_DATA_OVERFLOW,
     /// Bytes that ask for more than a limit allows.
     DataLimit = SB_ERR_DATA_LIMIT,

@@ -202,7 +202,7 @@ pub use blob::{Blob, Part, Payload, Reallocated};
 pub use callbacks::ParallelFor;
 pub use context::{Context, ContextBuilder, Limits, Stats};
 pub use dlpack::{Dlpack, LegacyDlpack, Tensor};
-pub use element::{Dtype, Element, Float};
+pub use element::{Dtype, Element, Float, Readable};
 pub use error::{Error, ErrorKind, Result};
 pub use filler::{Filler, Variance};
 pub use io::ReadAt;

@@ -16,7 +16,8 @@ use crate::ffi::{c_path, check, fill, get, sized, to_i64, to_usize};
 use crate::io::{lend_reader, lend_writer, with_callbacks, Progress};
 use crate::owner::lend_shared;
 use crate::{
-    Blob, BlobAny, Context, Dtype, Error, ErrorKind, Float, Limits, Payload, ReadAt, Result, Shape,
+    Blob, BlobAny, Context, Dtype, Error, ErrorKind, Float, Limits, Payload, ReadAt, Readable,
+    Result, Shape,
 };
 
 /// What a file is.
@@ -616,11 +617,11 @@ impl Model {
     /// # Errors
     /// [`IndexOutOfRange`](ErrorKind::IndexOutOfRange); as [`StoredBlob::load`], also
     /// for an announced blob.
-    pub fn load<T: Float>(&self, at: impl Into<BlobAt>) -> Result<Blob<T>> {
+    pub fn load<T: Readable>(&self, at: impl Into<BlobAt>) -> Result<Blob<T>> {
         self.load_in(at.into(), &self.context)
     }
 
-    fn load_in<T: Float>(&self, at: BlobAt, context: &Context) -> Result<Blob<T>> {
+    fn load_in<T: Readable>(&self, at: BlobAt, context: &Context) -> Result<Blob<T>> {
         let blob = Blob::new_in(context)?;
         let (layer, index) = (at.layer_code(), to_i64(at.index));
         with_callbacks(|| {
@@ -802,7 +803,7 @@ impl Model {
     /// # Ok(())
     /// # }
     /// ```
-    pub fn into_blobs<T: Float>(self) -> impl Iterator<Item = Result<(BlobAt, Blob<T>)>> {
+    pub fn into_blobs<T: Readable>(self) -> impl Iterator<Item = Result<(BlobAt, Blob<T>)>> {
         let layers = (0..self.num_layers()).map(Some).chain([None]);
         let blobs = |model: &Self, layer| (0..model.num_blobs(layer)).map(move |i| (layer, i));
         let places: Vec<_> = layers.flat_map(|layer| blobs(&self, layer)).collect();
@@ -973,17 +974,20 @@ impl StoredBlob<'_> {
 
     /// Loads it in the model's context; the blob is the caller's own. The element
     /// type may differ from the stored one: what an `f32` cannot hold is rounded,
-    /// beyond its range to infinity.
+    /// beyond its range to infinity; of what an integer takes, the fraction is cut
+    /// off.
     ///
     /// # Errors
     /// [`LengthMismatch`](ErrorKind::LengthMismatch) for a blob without values,
+    /// [`DataOverflow`](ErrorKind::DataOverflow) for a value that the integer type
+    /// does not hold,
     /// [`Unsupported`](ErrorKind::Unsupported) for one that is
     /// [announced](Model::announce_blob); [`DataLimit`](ErrorKind::DataLimit);
     /// [`Io`](ErrorKind::Io) and [`Malformed`](ErrorKind::Malformed) when the file is
     /// not what it was; [`Cancelled`](ErrorKind::Cancelled) by a progress; out of
     /// memory, a cap that is reached.
     #[doc(alias("take_blob", "CopyTrainedLayersFrom"))]
-    pub fn load<T: Float>(&self) -> Result<Blob<T>> {
+    pub fn load<T: Readable>(&self) -> Result<Blob<T>> {
         self.load_in(&self.model.context)
     }
 
@@ -991,7 +995,7 @@ impl StoredBlob<'_> {
     ///
     /// # Errors
     /// As [`load`](StoredBlob::load).
-    pub fn load_in<T: Float>(&self, context: &Context) -> Result<Blob<T>> {
+    pub fn load_in<T: Readable>(&self, context: &Context) -> Result<Blob<T>> {
         self.model.load_in(self.at, context)
     }
 

@@ -196,7 +196,7 @@ fn a_copy_of_what_was_never_written_can_be_updated() {
 
 #[test]
 fn what_was_never_written_takes_no_memory_in_a_clone() {
-    let mut blob = Blob::<f32>::full([4], 1.0).unwrap();
+    let blob = Blob::<f32>::full([4], 1.0).unwrap();
     let mut sharer = Blob::<f32>::zeros([4]).unwrap();
     sharer.share_diff(&blob).unwrap();
     sharer.make_unique(Part::Diff).unwrap();
@@ -240,6 +240,20 @@ fn protos_go_round_in_both_types() {
     assert_eq!(rounded.data().unwrap(), [0.1_f32, f32::INFINITY]);
     let without = Blob::<f64>::from_proto(&blob.to_proto(Payload::Data).unwrap()).unwrap();
     assert_eq!(without.diff_head().unwrap(), Head::Uninitialized);
+}
+
+#[test]
+fn integers_are_read_with_their_fractions_cut_off() {
+    let bytes = Blob::<f64>::from_slice([2], &[-1.5, 2147483647.9]).unwrap();
+    let bytes = bytes.to_proto(Payload::Data).unwrap();
+    let mut blob = Blob::<i32>::from_proto(&bytes).unwrap();
+    assert_eq!(blob.data().unwrap(), [-1, i32::MAX]);
+    let error = Blob::<u32>::from_proto(&bytes).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::DataOverflow);
+    assert!(error.to_string().contains("element 0 is -1.5, which u32 does not hold"), "{error}");
+    let nan = Blob::<f32>::full([2], f32::NAN).unwrap().to_proto(Payload::Data).unwrap();
+    assert_eq!(blob.read_proto(&nan).unwrap_err().kind(), ErrorKind::DataOverflow);
+    assert_eq!(blob.data().unwrap(), [-1, i32::MAX]);
 }
 
 #[test]

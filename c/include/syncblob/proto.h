@@ -21,7 +21,9 @@ enum {
 
 /** Reads a BlobProto into the blob (Blob::FromProto). Legacy dimensions win
  *  over shape, double_data over data, and that over raw_data; each goes into an
- *  F32 or F64 blob, rounding to the nearest float, beyond its range to infinity.
+ *  F32 or F64 blob, rounding to the nearest float, beyond its range to infinity, or
+ *  into one of I32 or U32, as Caffe's Blob<int> takes them: fractions are cut off. A
+ *  value that the integer type does not hold then, NaN too, is DATA_OVERFLOW.
  *  A message with no shape at all is a scalar.
  *
  *  A memory with room for the values is written as by a mutable call for the
@@ -29,7 +31,8 @@ enum {
  *  for storage of its own. Room beyond the values keeps its bytes, which come to
  *  the host with them: where they are not there yet, or may not be written, all of
  *  the memory counts against limits->max_memory (DATA_LIMIT). A memory without room
- *  gives way to a new one, as in sb_blob_reshape, and sharers keep theirs.
+ *  gives way to a new one, as in sb_blob_reshape, and sharers keep theirs. Integers
+ *  take as many bytes again until all have been found to fit.
  *
  *  raw_data and raw_diff are NVCaffe's: little-endian bytes of the type that
  *  raw_data_type, raw_diff_type name (DOUBLE, FLOAT, FLOAT16, INT, UINT; the
@@ -39,10 +42,11 @@ enum {
  *  @param flags 0 or SB_PROTO_RESHAPE; without it a shape that differs is
  *      SHAPE_MISMATCH (by Caffe's rule for legacy dimensions)
  *  @param limits [borrowed, nullable] the context's
- *  Errors: INVALID_ARGUMENT (unknown flag, a limit below 0), UNSUPPORTED (not F32 or F64; limits
- *  with an unknown tail), ABI_MISMATCH (limits of another version), SHAPE_MISMATCH, MALFORMED,
- *  LENGTH_MISMATCH, BAD_SHAPE, DATA_OVERFLOW, DATA_LIMIT, OUT_OF_MEMORY, CAP_REACHED, UNINITIALIZED
- *  (a LOST memory with room for more than the count), DEVICE_FAILURE, DEVICE_LOST, FORKED. */
+ *  Errors: INVALID_ARGUMENT (unknown flag, a limit below 0), UNSUPPORTED (not F32, F64, I32 or U32;
+ *  limits with an unknown tail), ABI_MISMATCH (limits of another version), SHAPE_MISMATCH,
+ * MALFORMED, LENGTH_MISMATCH, BAD_SHAPE, DATA_OVERFLOW, DATA_LIMIT, OUT_OF_MEMORY, CAP_REACHED,
+ * UNINITIALIZED (a LOST memory with room for more than the count), DEVICE_FAILURE, DEVICE_LOST,
+ * FORKED. */
 SB_API sb_status sb_blob_from_proto(sb_blob *blob, const void *bytes, size_t size, uint32_t flags,
                                     const sb_limits *limits, sb_error *err);
 

@@ -34,7 +34,7 @@ typedef int32_t sb_status;
     X(ERR_MALFORMED, -100, "malformed bytes")                                                      \
     X(ERR_LENGTH_MISMATCH, -101, "payload length differs from the shape's count")                  \
     X(ERR_BAD_SHAPE, -102, "bad shape in the bytes")                                               \
-    X(ERR_DATA_OVERFLOW, -103, "a size in the bytes does not fit")                                 \
+    X(ERR_DATA_OVERFLOW, -103, "a number in the bytes does not fit")                               \
     X(ERR_DATA_LIMIT, -104, "the bytes ask for more than a limit")                                 \
     X(ERR_OUT_OF_MEMORY, -200, "out of memory")                                                    \
     X(ERR_CAP_REACHED, -201, "the context's memory cap is reached")                                \

@@ -35,6 +35,16 @@ sb_status sb__check_proto_dtype(const sb_blob *blob, sb_error *err) {
                     sb_dtype_name(dtype));
 }
 
+sb_status sb__check_read_dtype(const sb_blob *blob, sb_error *err) {
+    int32_t dtype = sb_blob_dtype(blob);
+    if (dtype == SB_DTYPE_F32 || dtype == SB_DTYPE_F64 || dtype == SB_DTYPE_I32 ||
+        dtype == SB_DTYPE_U32)
+        return SB_OK;
+    return sb__fail(err, SB_ERR_UNSUPPORTED,
+                    "a BlobProto is read as f32, f64, i32 or u32, the blob holds %s",
+                    sb_dtype_name(dtype));
+}
+
 /* --- gathering --------------------------------------------------------------- */
 
 static void add_dim(struct dims *dims, uint64_t value, uint32_t offset) {

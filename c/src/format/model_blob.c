@@ -145,7 +145,7 @@ sb_status sb_model_load_blob(const sb_model *model, int64_t layer, int64_t index
         return sb__fail(err, SB_ERR_UNSUPPORTED,
                         "blob %lld of layer %lld was announced: its values are not here",
                         (long long)index, (long long)layer);
-    sb_status st = sb__check_proto_dtype(blob, err);
+    sb_status st = sb__check_read_dtype(blob, err);
     if (st == SB_OK)
         st = locate(model, layer, index, &reader, &at, err);
     if (st != SB_OK)

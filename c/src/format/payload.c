@@ -6,13 +6,17 @@
 #define CHUNK_BYTES     4096
 
 typedef void convert_fn(const unsigned char *src, unsigned char *dst, size_t count);
+typedef size_t cut_fn(const double *src, unsigned char *dst, size_t count);
 
 struct copy {
     struct sb__reader *reader;
+    const struct sb__path *path;
     const struct sb__payload *payload;
+    int32_t dtype;
     size_t wire_size, size; /* of a value in the bytes and of one in memory */
     convert_fn *convert;    /* NULL: they are the same */
-    unsigned char *dst;
+    cut_fn *cut;            /* of integers: convert gives doubles */
+    unsigned char *begin, *dst;
     int64_t left;
     sb_error *err;
 };
@@ -66,6 +70,7 @@ DEFINE_CONVERT(int_to_double, int32_t, double, )
 DEFINE_CONVERT(unsigned_to_float, uint32_t, float, )
 DEFINE_CONVERT(unsigned_to_double, uint32_t, double, )
 DEFINE_CONVERT(double_to_float, double, float, )
+DEFINE_CONVERT(double_to_double, double, double, )
 
 /* NULL: values of that type stay as they are. */
 static convert_fn *conversion(int32_t stored, int32_t dtype) {
@@ -84,18 +89,57 @@ static convert_fn *conversion(int32_t stored, int32_t dtype) {
     }
 }
 
+static convert_fn *widening(int32_t stored) {
+    return stored == SB_DTYPE_F64 ? double_to_double : conversion(stored, SB_DTYPE_F64);
+}
+
+/* How many values come before the first that is none of the type once its fraction is cut off: what
+   C++ leaves undefined. */
+#define DEFINE_CUT(name, to, below, above)                                                         \
+    static size_t name(const double *src, unsigned char *dst, size_t count) {                      \
+        size_t i = 0;                                                                              \
+        for (; i < count && src[i] > (below) && src[i] < (above); i++) {                           \
+            const to value = (to)src[i];                                                           \
+            memcpy(dst + i * sizeof value, &value, sizeof value);                                  \
+        }                                                                                          \
+        return i;                                                                                  \
+    }
+
+DEFINE_CUT(cut_to_int, int32_t, INT32_MIN - 1.0, INT32_MAX + 1.0)
+DEFINE_CUT(cut_to_unsigned, uint32_t, -1.0, UINT32_MAX + 1.0)
+
 /* --- copies ----------------------------------------------------------------------------- */
+
+/* To integers, by way of double, which holds every value of every type. */
+static sb_status cut(struct copy *copy, const unsigned char *chunk, uint32_t offset, size_t count) {
+    double wide[CHUNK_BYTES / sizeof(double)];
+    copy->convert(chunk, (unsigned char *)wide, count);
+    const size_t fit = copy->cut(wide, copy->dst, count);
+    if (fit == count)
+        return SB_OK;
+    const size_t element = (size_t)(copy->dst - copy->begin) / copy->size + fit;
+    return sb__wire_fail(copy->path, copy->payload->field, SB_ERR_DATA_OVERFLOW,
+                         offset + (uint32_t)(fit * copy->wire_size), copy->err,
+                         "element %zu is %.10g, which %s does not hold", element, wide[fit],
+                         sb_dtype_name(copy->dtype));
+}
 
 static sb_status convert(struct copy *copy, uint32_t offset, size_t count) {
     unsigned char chunk[CHUNK_BYTES];
+    const size_t room = CHUNK_BYTES / (copy->cut ? sizeof(double) : copy->wire_size);
     while (count > 0) {
-        size_t n = CHUNK_BYTES / copy->wire_size < count ? CHUNK_BYTES / copy->wire_size : count;
+        size_t n = room < count ? room : count;
         size_t bytes = n * copy->wire_size;
         sb_status st = sb__reader_copy(copy->reader, offset, chunk, bytes, copy->err);
         if (st != SB_OK)
             return st;
         to_host_order(chunk, n, copy->wire_size);
-        copy->convert(chunk, copy->dst, n);
+        if (copy->cut)
+            st = cut(copy, chunk, offset, n);
+        else
+            copy->convert(chunk, copy->dst, n);
+        if (st != SB_OK)
+            return st;
         copy->dst += n * copy->size;
         offset += (uint32_t)bytes;
         count -= n;
@@ -133,22 +177,29 @@ static sb_status copy_field(struct copy *copy, const struct sb__field *field) {
     return copy_values(copy, field->begin, count);
 }
 
-sb_status sb__payload_copy(struct sb__reader *reader, const struct sb__blob_index *index,
-                           const struct sb__payload *payload, int32_t dtype, void *dst,
-                           sb_error *err) {
-    static const struct sb__path path = {NULL, "", -1, sb__blob_fields};
-    struct copy copy = {reader,
-                        payload,
-                        sb_dtype_size(payload->dtype),
-                        sb_dtype_size(dtype),
-                        conversion(payload->dtype, dtype),
-                        dst,
-                        payload->count,
-                        err};
+sb_status sb__payload_copy(struct sb__reader *reader, const struct sb__path *path,
+                           const struct sb__blob_index *index, const struct sb__payload *payload,
+                           int32_t dtype, void *dst, sb_error *err) {
+    const bool is_integer = dtype == SB_DTYPE_I32 || dtype == SB_DTYPE_U32;
+    struct copy copy = {.reader = reader,
+                        .path = path,
+                        .payload = payload,
+                        .dtype = dtype,
+                        .wire_size = sb_dtype_size(payload->dtype),
+                        .size = sb_dtype_size(dtype),
+                        .convert = is_integer ? widening(payload->dtype)
+                                              : conversion(payload->dtype, dtype),
+                        .cut = !is_integer             ? NULL
+                               : dtype == SB_DTYPE_I32 ? cut_to_int
+                                                       : cut_to_unsigned,
+                        .begin = dst,
+                        .dst = dst,
+                        .left = payload->count,
+                        .err = err};
     struct sb__field field = {.end = payload->offset};
     sb_status st = SB_OK;
     while (copy.left > 0 && /* what comes before the first and after the last was checked before */
-           (st = sb__wire_next(reader, &path, index->end, &field, err)) == SB_OK &&
+           (st = sb__wire_next(reader, path, index->end, &field, err)) == SB_OK &&
            field.number != 0) {
         st = copy_field(&copy, &field);
         if (st != SB_OK)

@@ -5,9 +5,10 @@
 #include "format/blob_index.h"
 
 /* Writes the payload->count values of the message [begin, end), which was indexed, to `dst` as
-   `dtype` (F32 or F64). IO; also when the bytes are no longer what was indexed. */
-sb_status sb__payload_copy(struct sb__reader *reader, const struct sb__blob_index *index,
-                           const struct sb__payload *payload, int32_t dtype, void *dst,
-                           sb_error *err);
+   `dtype` (F32, F64, I32 or U32). DATA_OVERFLOW: an integer type does not hold one of them. IO;
+   also when the bytes are no longer what was indexed. */
+sb_status sb__payload_copy(struct sb__reader *reader, const struct sb__path *path,
+                           const struct sb__blob_index *index, const struct sb__payload *payload,
+                           int32_t dtype, void *dst, sb_error *err);
 
 #endif

@@ -96,7 +96,7 @@ static sb_status check_memory(const sb_blob *blob, const struct sb__blob_index *
                          data > bytes ? data : diff, how->limits->max_memory);
 }
 
-static sb_status copy_payload(sb_blob *blob, struct sb__reader *reader,
+static sb_status copy_payload(sb_blob *blob, struct sb__reader *reader, const struct sb__path *path,
                               const struct sb__blob_index *index, struct sb__load *load,
                               sb_error *err) {
     int32_t dtype = sb_blob_dtype(blob);
@@ -106,12 +106,19 @@ static sb_status copy_payload(sb_blob *blob, struct sb__reader *reader,
         reader->progress->walks = 1;
     }
     if (index->data.count > 0)
-        st = sb__payload_copy(reader, index, &index->data, dtype, load->data.ptr, err);
+        st = sb__payload_copy(reader, path, index, &index->data, dtype, load->data.ptr, err);
     if (st == SB_OK && index->diff.count > 0)
-        st = sb__payload_copy(reader, index, &index->diff, dtype, load->diff.ptr, err);
+        st = sb__payload_copy(reader, path, index, &index->diff, dtype, load->diff.ptr, err);
     if (st == SB_OK)
         st = sb__source_check(reader->source, err);
     return st == SB_OK ? sb__progress_end(reader->progress, err) : st;
+}
+
+/* Whether the copy may end half-way: a source may change or fail, an integer may be too large. */
+static bool may_fail(const sb_blob *blob, const struct sb__reader *reader) {
+    const int32_t dtype = sb_blob_dtype(blob);
+    return reader->progress || sb__source_may_change(reader->source) || dtype == SB_DTYPE_I32 ||
+           dtype == SB_DTYPE_U32;
 }
 
 sb_status sb__read_blob(sb_blob *blob, struct sb__reader *reader, const struct sb__path *path,
@@ -128,11 +135,10 @@ sb_status sb__read_blob(sb_blob *blob, struct sb__reader *reader, const struct s
     if (st == SB_OK)
         st = check_memory(blob, &index, path, how, err);
     if (st == SB_OK)
-        st = sb__load_begin(&load, blob, &shape, index.diff.count > 0,
-                            reader->progress || sb__source_may_change(reader->source), err);
+        st = sb__load_begin(&load, blob, &shape, index.diff.count > 0, may_fail(blob, reader), err);
     if (st != SB_OK)
         return st;
-    st = copy_payload(blob, reader, &index, &load, err);
+    st = copy_payload(blob, reader, path, &index, &load, err);
     if (st == SB_OK)
         sb__load_commit(&load);
     else

@@ -24,10 +24,22 @@ struct scene {
     char folder[64], net_path[96], blob_path[96], target_path[96];
     sb_model *model, *solver; /* of net and state, each with an edit */
     sb_blob *source, *target; /* both with data and diff */
+    sb_blob *integers;        /* of I32, likewise, with room for what is read */
     sb_model *made;           /* what the call made */
     sb_blob *lent;
     void *bytes;
 };
+
+static sb_blob *new_integers(sb_context *context) {
+    sb_blob *blob;
+    sb_error err;
+    int32_t *data, *diff;
+    assert_ok(sb_blob_create_shaped(context, SB_DTYPE_I32, four, 1, &blob, &err));
+    assert_ok(sb_blob_mutable_cpu_data_i32(blob, &data, &err));
+    assert_ok(sb_blob_mutable_cpu_diff_i32(blob, &diff, &err));
+    data[0] = diff[3] = 8;
+    return blob;
+}
 
 static sb_blob *new_blob(sb_context *context, const int64_t *dims, float first) {
     sb_blob *blob;
@@ -69,6 +81,7 @@ static void scene_open(struct scene *s) {
                                   NULL, NULL, &s->solver, &err));
     s->source = new_blob(s->context, four, 10);
     s->target = new_blob(s->context, two, 20);
+    s->integers = new_integers(s->context);
     assert_ok(sb_model_set_blob(s->model, 0, 1, s->source, 0, &err));
     assert_ok(sb_model_set_blob(s->solver, SB_NO_LAYER, 0, s->source, 0, &err));
     for (int i = 0; i < 3; i++) /* one more, and the list of edits grows */
@@ -82,6 +95,7 @@ static void scene_close(struct scene *s) {
     sb_bytes_free(s->bytes);
     sb_blob_destroy(s->source);
     sb_blob_destroy(s->target);
+    sb_blob_destroy(s->integers);
     sb_context_release(s->context);
     counting_allocator_assert_clean(&s->counting);
     (void)unlink(s->net_path);
@@ -141,6 +155,7 @@ static struct wire see(const struct scene *s) {
     see_model(&seen, s->solver);
     see_blob(&seen, s->source);
     see_blob(&seen, s->target);
+    see_blob(&seen, s->integers);
     see_file(&seen, s->target_path);
     wire_varint(&seen, s->made != NULL);
     wire_varint(&seen, s->bytes != NULL);
@@ -156,6 +171,8 @@ static struct wire see(const struct scene *s) {
 
 CALL(from_proto, sb_blob_from_proto(s->target, s->blob_bytes.bytes, s->blob_bytes.size,
                                     SB_PROTO_RESHAPE, NULL, err))
+CALL(from_proto_to_integers, sb_blob_from_proto(s->integers, s->blob_bytes.bytes,
+                                                s->blob_bytes.size, SB_PROTO_RESHAPE, NULL, err))
 CALL(read_file, sb_blob_read_file(s->target, s->blob_path, SB_PROTO_RESHAPE, NULL, err))
 CALL(to_proto_new,
      sb_blob_to_proto_new(s->source, SB_PROTO_WRITE_DIFF, &s->bytes, &(size_t){0}, err))
@@ -287,6 +304,7 @@ static const struct {
     {"shape_equals_proto", shape_equals_proto, 0},
     {"proto_size", proto_size, 0},
     {"size", model_size, 0},
+    {"from_proto to integers", from_proto_to_integers, 2},
 };
 
 static void test_the_nth_allocation_fails(void **state) {

@@ -1,5 +1,5 @@
-/* convert: the values of a part, chunk by chunk: never past the chunk, the part or `dst`, every
-   value once.
+/* convert, cut: the values of a part, chunk by chunk: never past the chunk, the part or `dst`,
+   every value once, up to the first that an integer type does not hold.
    --unwind 4: three chunks of 4096 bytes and what is left; each chunk is treated alike */
 #include "proof.h"
 
@@ -25,6 +25,16 @@ sb_status sb__source_changed(sb_error *err) {
     (void)err;
     return told = SB_ERR_IO;
 }
+sb_status sb__wire_fail(const struct sb__path *in, uint32_t field, sb_status status,
+                        uint32_t offset, sb_error *err, const char *format, ...) {
+    (void)in, (void)field, (void)err, (void)format;
+    claim(offset >= begin && offset - begin < taken);
+    return told = status;
+}
+const char *sb_dtype_name(int32_t dtype) {
+    (void)dtype;
+    return "";
+}
 size_t sb_dtype_size(int32_t dtype) {
     return dtype == SB_DTYPE_F64 ? 8 : dtype == SB_DTYPE_F16 ? 2 : 4;
 }
@@ -40,15 +50,38 @@ static void convert_contract(const unsigned char *src, unsigned char *dst, size_
     values += count;
 }
 
+static void widen_contract(const unsigned char *src, unsigned char *dst, size_t count) {
+    (void)src, (void)dst;
+    claim(count <= 4096 / sizeof(double));
+}
+
+static size_t cut_contract(const double *src, unsigned char *dst, size_t count) {
+    const size_t fit = any_size();
+    (void)src;
+    claim(dst == first + values * size && count <= 4096 / sizeof(double));
+    assume(fit <= count);
+    values += fit;
+    return fit;
+}
+
 int main(void) {
     static unsigned char to[4 * 4096 * 4];
+    const struct sb__payload payload = {any_u32(), any_i32(), 0, 0};
     const size_t wire_size = any_bool() ? 2 : any_bool() ? 4 : 8, count = any_size();
+    const bool is_cut = any_bool();
+    const size_t room = is_cut ? 4096 / sizeof(double) : 4096 / wire_size;
     size = any_bool() ? 4 : 8;
     first = to;
     begin = any_u32();
-    assume(count <= 3 * 4096 / wire_size);
+    assume(count <= 3 * room && (!is_cut || size == 4));
     assume(begin <= SB__MAX_MESSAGE_BYTES && count * wire_size <= SB__MAX_MESSAGE_BYTES - begin);
-    struct copy copy = {NULL, NULL, wire_size, size, convert_contract, to, 0, NULL};
+    struct copy copy = {.payload = &payload,
+                        .wire_size = wire_size,
+                        .size = size,
+                        .convert = is_cut ? widen_contract : convert_contract,
+                        .cut = is_cut ? cut_contract : NULL,
+                        .begin = to,
+                        .dst = to};
     const sb_status st = convert(&copy, begin, count);
     claim(st == SB_OK || st == told);
     claim(values <= count && taken <= count * wire_size);

@@ -7,7 +7,7 @@ use syncblob_sys as sys;
 use super::{Blob, Part, Reallocated};
 use crate::ffi::{c_path, check, get};
 use crate::io::{borrow_reader, lend_writer};
-use crate::{Context, Element, Error, ErrorKind, Float, ReadAt, Result};
+use crate::{Context, Element, Error, ErrorKind, Float, ReadAt, Readable, Result};
 
 /// What is written when a blob becomes bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -30,8 +30,10 @@ impl Payload {
 
 /// Caffe's `BlobProto` messages, and files of one such as `mean.binaryproto`.
 /// Bytes from strangers are fine: they are checked first, within the context's
-/// limits, and an error says where.
-impl<T: Float> Blob<T> {
+/// limits, and an error says where. Into integers fractions are cut off, as in
+/// Caffe's `Blob<int>`; a value that the type does not hold then is
+/// [`DataOverflow`](ErrorKind::DataOverflow).
+impl<T: Readable> Blob<T> {
     /// A blob from a `BlobProto` message.
     ///
     /// ```
@@ -104,29 +106,6 @@ impl<T: Float> Blob<T> {
         })
     }
 
-    /// The blob as a `BlobProto` message.
-    ///
-    /// # Errors
-    /// [`OverLimit`](ErrorKind::OverLimit) above 2 GiB − 1, protobuf's limit;
-    /// those of [`data`](Blob::data).
-    #[doc(alias = "ToProto")]
-    pub fn to_proto(&self, payload: Payload) -> Result<Vec<u8>> {
-        let flags = payload.flags();
-        // SAFETY: the blob is live.
-        let size =
-            get(|out, err| unsafe { sys::sb_blob_proto_size(self.as_ptr(), flags, out, err) })?;
-        let mut bytes = Vec::<u8>::new();
-        reserve(&mut bytes, size)?;
-        // SAFETY: `bytes` has room for `capacity` bytes.
-        let written = get(|out, err| unsafe {
-            let (buffer, capacity) = (bytes.as_mut_ptr().cast(), bytes.capacity());
-            sys::sb_blob_to_proto(self.as_ptr(), flags, buffer, capacity, out, err)
-        })?;
-        // SAFETY: the library wrote that many bytes.
-        unsafe { bytes.set_len(written) };
-        Ok(bytes)
-    }
-
     /// Reads a file of one `BlobProto`, such as `mean.binaryproto`.
     ///
     /// # Errors
@@ -149,26 +128,6 @@ impl<T: Float> Blob<T> {
             sys::sb_blob_read_file(blob, path, sys::SB_PROTO_RESHAPE, ptr::null(), err)
         })?;
         Ok(blob)
-    }
-
-    /// Writes the blob's `BlobProto` to a file, atomically: the file is the old
-    /// one or the whole new one.
-    ///
-    /// A symbolic link is followed, one to nothing too, and stays. The old file's
-    /// permissions are kept, without those to run as another user, and its owner
-    /// and group where the process may; where it may not keep the group, group and
-    /// others get what both had. Access lists and extended attributes are not kept,
-    /// and other hard links go on naming the old file.
-    ///
-    /// # Errors
-    /// [`Io`](ErrorKind::Io); else as [`to_proto`](Blob::to_proto).
-    #[doc(alias = "WriteProtoToBinaryFile")]
-    pub fn write_file(&self, path: impl AsRef<Path>, payload: Payload) -> Result<()> {
-        let path = c_path(path.as_ref())?;
-        // SAFETY: `path` ends in NUL.
-        check(|err| unsafe {
-            sys::sb_blob_write_file(self.as_ptr(), path.as_ptr(), payload.flags(), err)
-        })
     }
 
     /// Reads a reader of one `BlobProto`; see [`ReadAt`].
@@ -210,6 +169,52 @@ impl<T: Float> Blob<T> {
             })
         })?;
         Ok(blob)
+    }
+}
+
+/// Written as Caffe writes them.
+impl<T: Float> Blob<T> {
+    /// The blob as a `BlobProto` message.
+    ///
+    /// # Errors
+    /// [`OverLimit`](ErrorKind::OverLimit) above 2 GiB − 1, protobuf's limit;
+    /// those of [`data`](Blob::data).
+    #[doc(alias = "ToProto")]
+    pub fn to_proto(&self, payload: Payload) -> Result<Vec<u8>> {
+        let flags = payload.flags();
+        // SAFETY: the blob is live.
+        let size =
+            get(|out, err| unsafe { sys::sb_blob_proto_size(self.as_ptr(), flags, out, err) })?;
+        let mut bytes = Vec::<u8>::new();
+        reserve(&mut bytes, size)?;
+        // SAFETY: `bytes` has room for `capacity` bytes.
+        let written = get(|out, err| unsafe {
+            let (buffer, capacity) = (bytes.as_mut_ptr().cast(), bytes.capacity());
+            sys::sb_blob_to_proto(self.as_ptr(), flags, buffer, capacity, out, err)
+        })?;
+        // SAFETY: the library wrote that many bytes.
+        unsafe { bytes.set_len(written) };
+        Ok(bytes)
+    }
+
+    /// Writes the blob's `BlobProto` to a file, atomically: the file is the old
+    /// one or the whole new one.
+    ///
+    /// A symbolic link is followed, one to nothing too, and stays. The old file's
+    /// permissions are kept, without those to run as another user, and its owner
+    /// and group where the process may; where it may not keep the group, group and
+    /// others get what both had. Access lists and extended attributes are not kept,
+    /// and other hard links go on naming the old file.
+    ///
+    /// # Errors
+    /// [`Io`](ErrorKind::Io); else as [`to_proto`](Blob::to_proto).
+    #[doc(alias = "WriteProtoToBinaryFile")]
+    pub fn write_file(&self, path: impl AsRef<Path>, payload: Payload) -> Result<()> {
+        let path = c_path(path.as_ref())?;
+        // SAFETY: `path` ends in NUL.
+        check(|err| unsafe {
+            sys::sb_blob_write_file(self.as_ptr(), path.as_ptr(), payload.flags(), err)
+        })
     }
 
     /// Writes the blob's `BlobProto` to a writer and flushes it. After a failure the

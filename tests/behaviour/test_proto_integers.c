@@ -1,0 +1,291 @@
+/* Messages read into blobs of I32 and U32, as Caffe reads them into Blob<int>: fractions are cut
+   off, and a value that the type does not hold then is refused, with nothing changed. */
+#include "blobs.h"
+#include "nets.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { DATA = 5, DIFF, SHAPE, DOUBLE_DATA, DOUBLE_DIFF };
+enum { RAW_DATA_TYPE = 10, RAW_DATA = 12 };
+enum { DOUBLE = 0, FLOAT, FLOAT16, INT, UINT };
+
+#define OVERFLOWS SB_ERR_DATA_OVERFLOW
+
+static void put_shape(struct wire *wire, int64_t count) {
+    struct wire shape = {0};
+    wire_numbers(&shape, 1, &count, 1);
+    wire_message(wire, SHAPE, &shape);
+    wire_free(&shape);
+}
+
+static struct wire message_of(const double *values, int64_t count) {
+    struct wire wire = {0};
+    put_shape(&wire, count);
+    wire_doubles(&wire, DOUBLE_DATA, values, (size_t)count);
+    return wire;
+}
+
+static sb_status take(sb_blob *blob, const struct wire *wire, sb_error *err) {
+    return sb_blob_from_proto(blob, wire->bytes, wire->size, SB_PROTO_RESHAPE, NULL, err);
+}
+
+/* --- values that there are ------------------------------------------------------------------- */
+
+static void check_i32(struct wire *wire, const int32_t *expected, int64_t count) {
+    sb_error err;
+    const int32_t *found;
+    sb_blob *blob = blob_of_count(NULL, SB_DTYPE_I32, 0);
+    assert_ok(take(blob, wire, &err));
+    assert_int_equal(sb_blob_count(blob), count);
+    assert_ok(sb_blob_cpu_data_i32(blob, &found, &err));
+    assert_memory_equal(found, expected, (size_t)count * sizeof *found);
+    sb_blob_destroy(blob);
+    wire_free(wire);
+}
+
+static void check_u32(struct wire *wire, const uint32_t *expected, int64_t count) {
+    sb_error err;
+    const uint32_t *found;
+    sb_blob *blob = blob_of_count(NULL, SB_DTYPE_U32, 0);
+    assert_ok(take(blob, wire, &err));
+    assert_ok(sb_blob_cpu_data_u32(blob, &found, &err));
+    assert_memory_equal(found, expected, (size_t)count * sizeof *found);
+    sb_blob_destroy(blob);
+    wire_free(wire);
+}
+
+static void fractions_are_cut_off(void **state) {
+    (void)state;
+    static const double wide[] = {-1.75, 1.999, 2147483647.9, -2147483648.9, -0.5};
+    static const double positive[] = {4294967295.9, -0.9, 3.5, -0.0};
+    static const float narrow[] = {-7.5F, 2147483520.0F, -2147483648.0F};
+    struct wire message = message_of(wide, 5), unsigned_message = message_of(positive, 4);
+    struct wire floats = {0}, single = {0};
+    (void)state;
+    check_i32(&message, (int32_t[]){-1, 1, INT32_MAX, INT32_MIN, 0}, 5);
+    check_u32(&unsigned_message, (uint32_t[]){UINT32_MAX, 0, 3, 0}, 4);
+    put_shape(&floats, 3);
+    wire_floats(&floats, DATA, narrow, 3);
+    check_i32(&floats, (int32_t[]){-7, 2147483520, INT32_MIN}, 3);
+    put_shape(&single, 2);
+    wire_float(&single, DATA, 2.5F); /* not packed */
+    wire_float(&single, DATA, -3.5F);
+    check_i32(&single, (int32_t[]){2, -3}, 2);
+}
+
+static struct wire raw_of(uint64_t type, const void *bytes, size_t width, int64_t count) {
+    struct wire wire = {0};
+    put_shape(&wire, count);
+    wire_number(&wire, RAW_DATA_TYPE, type);
+    wire_values(&wire, RAW_DATA, bytes, width, (size_t)count * width);
+    return wire;
+}
+
+static void raw_values_of_every_type_are_read(void **state) {
+    (void)state;
+    struct wire halves = raw_of(FLOAT16, (uint16_t[]){0x3e00, 0xbe00, 0x7bff}, 2, 3);
+    struct wire ints = raw_of(INT, (int32_t[]){INT32_MIN, INT32_MAX}, 4, 2);
+    struct wire unsigneds = raw_of(UINT, (uint32_t[]){UINT32_MAX, 0}, 4, 2);
+    struct wire small = raw_of(UINT, (uint32_t[]){INT32_MAX, 5}, 4, 2);
+    struct wire floats = raw_of(FLOAT, (float[]){8.25F}, 4, 1);
+    struct wire doubles = raw_of(DOUBLE, (double[]){-8.25}, 8, 1);
+    check_i32(&halves, (int32_t[]){1, -1, 65504}, 3);
+    check_i32(&ints, (int32_t[]){INT32_MIN, INT32_MAX}, 2);
+    check_u32(&unsigneds, (uint32_t[]){UINT32_MAX, 0}, 2);
+    check_i32(&small, (int32_t[]){INT32_MAX, 5}, 2);
+    check_u32(&floats, (uint32_t[]){8}, 1);
+    check_i32(&doubles, (int32_t[]){-8}, 1);
+}
+
+/* --- values that there are not --------------------------------------------------------------- */
+
+static void a_value_beyond_the_type_is_refused(void **state) {
+    static const struct {
+        double value;
+        int32_t dtype;
+    } rows[] = {
+        {2147483648.0, SB_DTYPE_I32}, {-2147483649.0, SB_DTYPE_I32}, {NAN, SB_DTYPE_I32},
+        {INFINITY, SB_DTYPE_I32},     {-INFINITY, SB_DTYPE_I32},     {1e300, SB_DTYPE_I32},
+        {-1.0, SB_DTYPE_U32},         {4294967296.0, SB_DTYPE_U32},  {NAN, SB_DTYPE_U32},
+        {-INFINITY, SB_DTYPE_U32},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        sb_error err;
+        struct wire wire = message_of(&rows[i].value, 1);
+        sb_blob *blob = blob_of_count(NULL, rows[i].dtype, 0);
+        assert_status(OVERFLOWS, take(blob, &wire, &err));
+        assert_int_equal(sb_blob_data_capacity(blob), 0);
+        sb_blob_destroy(blob);
+        wire_free(&wire);
+    }
+}
+
+static void an_integer_of_the_other_kind_is_refused(void **state) {
+    (void)state;
+    sb_error err;
+    struct wire large = raw_of(UINT, (uint32_t[]){(uint32_t)INT32_MAX + 1}, 4, 1);
+    struct wire negative = raw_of(INT, (int32_t[]){-1}, 4, 1);
+    struct wire infinite = raw_of(FLOAT16, (uint16_t[]){0x7c00}, 2, 1);
+    sb_blob *ints = blob_of_count(NULL, SB_DTYPE_I32, 0);
+    sb_blob *unsigneds = blob_of_count(NULL, SB_DTYPE_U32, 0);
+    assert_status(OVERFLOWS, take(ints, &large, &err));
+    assert_status(OVERFLOWS, take(unsigneds, &negative, &err));
+    assert_status(OVERFLOWS, take(unsigneds, &infinite, &err));
+    sb_blob_destroy(ints);
+    sb_blob_destroy(unsigneds);
+    wire_free(&large);
+    wire_free(&negative);
+    wire_free(&infinite);
+}
+
+/* Past the first piece of the copy, in a field of its own. */
+static void the_element_and_its_place_are_told(void **state) {
+    enum { COUNT = 2000, BAD = 1501 };
+    static double values[COUNT];
+    (void)state;
+    for (int i = 0; i < COUNT; i++)
+        values[i] = i;
+    values[BAD] = 3e9;
+    struct wire wire = {0};
+    sb_error err;
+    char text[120];
+    put_shape(&wire, COUNT);
+    wire_doubles(&wire, DOUBLE_DATA, values, 700);
+    wire_doubles(&wire, DOUBLE_DATA, values + 700, COUNT - 700);
+    const int64_t offset = (int64_t)wire.size - (COUNT - BAD) * (int64_t)sizeof *values;
+    sb_blob *blob = blob_of_count(NULL, SB_DTYPE_I32, 3);
+    assert_status(OVERFLOWS, take(blob, &wire, &err));
+    assert_int_equal(err.offset, offset);
+    (void)snprintf(text, sizeof text,
+                   "double_data: element %d is 3000000000, which i32 does not hold at offset %lld",
+                   BAD, (long long)offset);
+    assert_string_equal(err.message, text);
+    sb_blob_destroy(blob);
+    wire_free(&wire);
+}
+
+/* --- nothing changes ---------------------------------------------------------------------------
+ */
+
+struct kept {
+    sb_blob *blob, *sharer;
+    const void *data, *diff;
+};
+
+static struct kept kept_make(void) {
+    static const int32_t old[] = {7, 8, 9, 10};
+    sb_error err;
+    struct kept kept = {blob_of_count(NULL, SB_DTYPE_I32, 4), blob_of_count(NULL, SB_DTYPE_I32, 4),
+                        NULL, NULL};
+    mem_place(data_of(kept.blob), SB_HEAD_AT_CPU, old, sizeof old);
+    mem_place(diff_of(kept.blob), SB_HEAD_AT_CPU, old, sizeof old);
+    assert_ok(sb_blob_share_data(kept.sharer, kept.blob, &err));
+    assert_ok(sb_blob_cpu_data(kept.blob, &kept.data, &err));
+    assert_ok(sb_blob_cpu_diff(kept.blob, &kept.diff, &err));
+    return kept;
+}
+
+static void kept_check(struct kept *kept) {
+    static const int32_t old[] = {7, 8, 9, 10};
+    const void *data, *diff;
+    sb_error err;
+    assert_int_equal(sb_blob_count(kept->blob), 4);
+    assert_ok(sb_blob_cpu_data(kept->blob, &data, &err));
+    assert_ok(sb_blob_cpu_diff(kept->blob, &diff, &err));
+    assert_true(data == kept->data && diff == kept->diff);
+    assert_memory_equal(data, old, sizeof old);
+    assert_memory_equal(diff, old, sizeof old);
+    assert_true(mem_holds(data_of(kept->sharer), old, sizeof old));
+    sb_blob_destroy(kept->blob);
+    sb_blob_destroy(kept->sharer);
+}
+
+static void a_refused_value_changes_nothing(void **state) {
+    static const double good[] = {1, 2, 3}, bad[] = {4, 5, NAN};
+    (void)state;
+    for (int in_diff = 0; in_diff < 2; in_diff++) {
+        struct kept kept = kept_make();
+        struct wire wire = message_of(in_diff ? good : bad, 3);
+        sb_error err;
+        wire_doubles(&wire, DOUBLE_DIFF, in_diff ? bad : good, 3);
+        assert_status(OVERFLOWS, take(kept.blob, &wire, &err));
+        kept_check(&kept);
+        wire_free(&wire);
+    }
+}
+
+static void what_is_taken_goes_where_the_old_values_were(void **state) {
+    static const double good[] = {1, 2, 3}, diff[] = {-4, -5, -6};
+    static const int32_t taken[] = {1, 2, 3, 10}, taken_diff[] = {-4, -5, -6, 10};
+    struct kept kept = kept_make();
+    struct wire wire = message_of(good, 3);
+    const void *now;
+    sb_error err;
+    (void)state;
+    wire_doubles(&wire, DOUBLE_DIFF, diff, 3);
+    assert_ok(take(kept.blob, &wire, &err));
+    assert_int_equal(sb_blob_count(kept.blob), 3);
+    assert_ok(sb_blob_cpu_data(kept.blob, &now, &err));
+    assert_ptr_equal(now, kept.data);
+    assert_true(mem_holds(data_of(kept.sharer), taken, sizeof taken));
+    assert_true(mem_holds(diff_of(kept.blob), taken_diff, sizeof taken_diff));
+    sb_blob_destroy(kept.blob);
+    sb_blob_destroy(kept.sharer);
+    wire_free(&wire);
+}
+
+/* --- from elsewhere ------------------------------------------------------------------------------
+ */
+
+static void files_and_models_are_read_alike(void **state) {
+    static const double good[] = {1.5, -2}, bad[] = {1, 1e10};
+    char path[] = "/tmp/syncblob-integers-XXXXXX";
+    struct wire wire = message_of(good, 2), wrong = message_of(bad, 2);
+    sb_blob *blob = blob_of_count(NULL, SB_DTYPE_I32, 0);
+    const int file = mkstemp(path);
+    sb_error err;
+    (void)state;
+    assert_true(file >= 0 && write(file, wire.bytes, wire.size) == (ssize_t)wire.size);
+    assert_ok(sb_blob_read_file(blob, path, SB_PROTO_RESHAPE, NULL, &err));
+    assert_true(mem_holds(data_of(blob), (int32_t[]){1, -2}, 8));
+    assert_int_equal(close(file) | unlink(path), 0);
+    sb_model *model = model_of(&wrong, SB_FORMAT_BLOB);
+    assert_status(OVERFLOWS, sb_model_load_blob(model, SB_NO_LAYER, 0, blob, &err));
+    assert_true(mem_holds(data_of(blob), (int32_t[]){1, -2}, 8));
+    sb_model_destroy(model);
+    sb_blob_destroy(blob);
+    wire_free(&wire);
+    wire_free(&wrong);
+}
+
+static void halves_are_no_target(void **state) {
+    static const int32_t dtypes[] = {SB_DTYPE_F16, SB_DTYPE_BF16};
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        sb_error err;
+        sb_blob *blob = blob_of_count(NULL, dtypes[i], 0);
+        assert_status(SB_ERR_UNSUPPORTED, sb_blob_from_proto(blob, NULL, 0, 0, NULL, &err));
+        assert_status(SB_ERR_UNSUPPORTED, sb_blob_read_file(blob, "/none", 0, NULL, &err));
+        sb_blob_destroy(blob);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(fractions_are_cut_off),
+        cmocka_unit_test(raw_values_of_every_type_are_read),
+        cmocka_unit_test(a_value_beyond_the_type_is_refused),
+        cmocka_unit_test(an_integer_of_the_other_kind_is_refused),
+        cmocka_unit_test(the_element_and_its_place_are_told),
+        cmocka_unit_test(a_refused_value_changes_nothing),
+        cmocka_unit_test(what_is_taken_goes_where_the_old_values_were),
+        cmocka_unit_test(files_and_models_are_read_alike),
+        cmocka_unit_test(halves_are_no_target),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
