@@ -49,7 +49,7 @@ run_caffe() { # [FOLDER]
 run_caffe_part() {
     local sources folder=$build/caffe/part
     sources=$(find_caffe)
-    make_caffe part "$sources" own_edges ours_tests ours_edges throws -- -DCMAKE_BUILD_TYPE=Debug \
+    make_caffe part "$sources" own_edges own_differences own_sums ours_tests ours_edges ours_sums throws -- -DCMAKE_BUILD_TYPE=Debug \
         "-DPARTS=blob;syncedmem;filler;split_layer;net"
     check_caffe_edges "$folder"
     check_caffe_device "$folder"
@@ -59,6 +59,8 @@ run_caffe_part() {
 check_caffe_edges() { # FOLDER
     compare_caffe "$1" edges
     "$1/throws"
+    python3 tests/users/differences/check.py c/guide/caffe.md Caffe "$1/own_differences"
+    for side in own ours; do "$1/${side}_sums" | sed "s/^/$side: numbers, error of their norm: /"; done
 }
 
 # The half of both classes that a device has, without a GPU.

@@ -1898,10 +1898,10 @@ Errors: as sb_mem_overwrite_gpu, WRONG_DEVICE (the stream).*/
         err: *mut sb_error,
     ) -> sb_status;
     /**Makes the caller's host memory this memory's host side, in place: every
-sharer sees it. What was owned is freed; the head moves to the host
-(SyncedMemory::set_cpu_data). Works for a LOST memory.
-* ptr \[borrowed\] until replaced, evicted or the last release; at least
-element-aligned
+sharer sees it, other than with sb_blob_set_cpu_data. What was owned is freed; the head
+moves to the host (SyncedMemory::set_cpu_data). Works for a LOST memory.
+* ptr \[borrowed\] until replaced, evicted or the last release; aligned for the
+elements, which is not checked: a memory does not know their type
 * bytes exactly sb_mem_size(mem)
 * flags 0 or SB_READ_ONLY
 * deleter \[nullable\] runs once when the storage is given up, after
@@ -2044,7 +2044,9 @@ Errors: as sb_blob_create_shaped.*/
     /**Changes the shape (Blob::Reshape). A memory is replaced, by a fresh one,
 only when the count outgrows its capacity; otherwise contents, shares and
 borrowed storage stay. Sharers are never harmed: a shared blob that
-outgrows its memory lets go of it.
+outgrows its memory lets go of it. The capacity of data or diff is the count at which
+it was first asked for (sb_blob_data does, and allocates nothing); Caffe's is the largest
+count that the blob ever had, and outgrown, both are replaced.
 * shape \[borrowed, nullable when num_axes is 0\] `num_axes` dimensions
 * out_reallocated \[nullable\] SB_REALLOCATED_* bits
 
@@ -2413,7 +2415,8 @@ Errors: as sb_blob_asum_data.*/
         err: *mut sb_error,
     ) -> sb_status;
     /**Multiplies data by `factor` where the head is; nothing for never written
-memory (Blob::scale_data).
+memory (Blob::scale_data). Zero times NaN or infinity is NaN on the host, where Caffe's
+BLAS may clear.
 
 Errors: as sb_blob_update.*/
     pub fn sb_blob_scale_data(
@@ -2598,7 +2601,8 @@ Errors: as sb_blob_update.*/
         err: *mut sb_error,
     ) -> sb_status;
     /**Lends the caller's host memory to the blob's data (Blob::set_cpu_data); if
-the data is shared, this blob lets go of the share first. diff is untouched.
+the data is shared, this blob lets go of the share first. In Caffe all sharers
+see the memory: sb_mem_set_cpu on sb_blob_mutable_data does that. diff is untouched.
 On failure ownership stays with the caller.
 * ptr \[borrowed\] see sb_mem_set_cpu; element-aligned
 * bytes at least count x element size; the rest is capacity

@@ -64,7 +64,9 @@ SB_API void sb_blob_destroy(sb_blob *blob);
 /** Changes the shape (Blob::Reshape). A memory is replaced, by a fresh one,
  *  only when the count outgrows its capacity; otherwise contents, shares and
  *  borrowed storage stay. Sharers are never harmed: a shared blob that
- *  outgrows its memory lets go of it.
+ *  outgrows its memory lets go of it. The capacity of data or diff is the count at which
+ *  it was first asked for (sb_blob_data does, and allocates nothing); Caffe's is the largest
+ *  count that the blob ever had, and outgrown, both are replaced.
  *  @param shape [borrowed, nullable when num_axes is 0] `num_axes` dimensions
  *  @param out_reallocated [nullable] SB_REALLOCATED_* bits
  *  Errors: INVALID_ARGUMENT (negative dimension), OVER_LIMIT (more than SB_MAX_AXES),
@@ -276,7 +278,8 @@ SB_API sb_status sb_blob_asum_data(const sb_blob *blob, double *out, sb_error *e
  *  Errors: as sb_blob_asum_data. */
 SB_API sb_status sb_blob_sumsq_data(const sb_blob *blob, double *out, sb_error *err);
 /** Multiplies data by `factor` where the head is; nothing for never written
- *  memory (Blob::scale_data).
+ *  memory (Blob::scale_data). Zero times NaN or infinity is NaN on the host, where Caffe's
+ *  BLAS may clear.
  *  Errors: as sb_blob_update. */
 SB_API sb_status sb_blob_scale_data(sb_blob *blob, double factor, sb_error *err);
 
@@ -378,7 +381,8 @@ SB_API sb_status sb_blob_scale_diff(sb_blob *blob, double factor, sb_error *err)
 /* --- both ------------------------------------------------------------------- */
 
 /** Lends the caller's host memory to the blob's data (Blob::set_cpu_data); if
- *  the data is shared, this blob lets go of the share first. diff is untouched.
+ *  the data is shared, this blob lets go of the share first. In Caffe all sharers
+ *  see the memory: sb_mem_set_cpu on sb_blob_mutable_data does that. diff is untouched.
  *  On failure ownership stays with the caller.
  *  @param ptr [borrowed] see sb_mem_set_cpu; element-aligned
  *  @param bytes at least count x element size; the rest is capacity

@@ -163,10 +163,10 @@ SB_API sb_status sb_mem_overwrite_gpu(sb_mem *mem, void **out, sb_error *err);
 SB_API sb_status sb_mem_overwrite_gpu_on(sb_mem *mem, sb_stream stream, void **out, sb_error *err);
 
 /** Makes the caller's host memory this memory's host side, in place: every
- *  sharer sees it. What was owned is freed; the head moves to the host
- *  (SyncedMemory::set_cpu_data). Works for a LOST memory.
- *  @param ptr [borrowed] until replaced, evicted or the last release; at least
- *      element-aligned
+ *  sharer sees it, other than with sb_blob_set_cpu_data. What was owned is freed; the head
+ *  moves to the host (SyncedMemory::set_cpu_data). Works for a LOST memory.
+ *  @param ptr [borrowed] until replaced, evicted or the last release; aligned for the
+ *      elements, which is not checked: a memory does not know their type
  *  @param bytes exactly sb_mem_size(mem)
  *  @param flags 0 or SB_READ_ONLY
  *  @param deleter [nullable] runs once when the storage is given up, after

@@ -1,0 +1,243 @@
+/* The cases of the table "Where the two differ" in c/guide/caffe.md, with this library: "case: what
+   it does", a line each. caffe.cpp has the same cases. */
+#include <syncblob/syncblob.h>
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static sb_error err;
+
+static void must(sb_status status) {
+    if (status == SB_OK)
+        return;
+    fprintf(stderr, "%s: %s\n", sb_status_name(status), err.message);
+    exit(1);
+}
+
+static void show(const char *what, const char *does) {
+    printf("%s: %s\n", what, does);
+}
+
+static void show_number(const char *what, double number) {
+    printf("%s: %.10g\n", what, number);
+}
+
+/* A status as the headers list it, without SB_ERR_. */
+static void show_status(const char *what, sb_status status) {
+    const char *name = sb_status_name(status);
+    show(what, strncmp(name, "SB_ERR_", 7) == 0 ? name + 7 : name);
+}
+
+static void show_shape(const char *what, const sb_blob *blob) {
+    char text[100];
+    must(sb_blob_shape_string(blob, text, sizeof text, NULL, &err));
+    show(what, text);
+}
+
+static sb_blob *of(int64_t count) {
+    sb_blob *blob;
+    must(sb_blob_create_shaped(NULL, SB_DTYPE_F32, &count, 1, &blob, &err));
+    return blob;
+}
+
+static void shape_to(sb_blob *blob, int64_t count) {
+    must(sb_blob_reshape(blob, &count, 1, NULL, &err));
+}
+
+static const float *data_of(const sb_blob *blob) {
+    const float *data;
+    must(sb_blob_cpu_data_f32(blob, &data, &err));
+    return data;
+}
+
+static const float *diff_of(const sb_blob *blob) {
+    const float *diff;
+    must(sb_blob_cpu_diff_f32(blob, &diff, &err));
+    return diff;
+}
+
+static sb_mem *memory_of(sb_blob *blob) {
+    sb_mem *memory;
+    must(sb_blob_mutable_data(blob, &memory, &err));
+    return memory;
+}
+
+/* 1, 2, 3, ... */
+static void write_data(sb_blob *blob) {
+    float *data;
+    must(sb_blob_mutable_cpu_data_f32(blob, &data, &err));
+    for (int64_t i = 0; i < sb_blob_count(blob); i++)
+        data[i] = (float)(i + 1);
+}
+
+static void write_diff(sb_blob *blob, int64_t at, float value) {
+    float *diff;
+    must(sb_blob_mutable_cpu_diff_f32(blob, &diff, &err));
+    diff[at] = value;
+}
+
+static void offsets(void) {
+    sb_blob *blob;
+    int64_t at;
+    float element;
+    must(sb_blob_create_legacy(NULL, SB_DTYPE_F32, 2, 1, 3, 4, &blob, &err));
+    must(sb_blob_offset_legacy(blob, 0, 1, 0, 0, &at, &err));
+    show_number("offset(0, 1) of 2 x 1 x 3 x 4", (double)at);
+    show_status("offset(0, -1) of it", sb_blob_offset_legacy(blob, 0, -1, 0, 0, &at, &err));
+    show_status("data_at(0, 1, 0, 0) of it, element 12 being 13",
+                sb_blob_data_at_legacy(blob, 0, 1, 0, 0, &element, &err));
+    sb_blob_destroy(blob);
+}
+
+static void shapes(void) {
+    sb_blob *never, *blob, *hollow = of(0);
+    const float *data;
+    must(sb_blob_create(NULL, SB_DTYPE_F32, &never, &err));
+    must(sb_blob_create(NULL, SB_DTYPE_F32, &blob, &err));
+    must(sb_blob_reshape_like(blob, never, NULL, &err));
+    show_shape("ReshapeLike a blob without a shape", blob);
+    must(sb_blob_copy_from(blob, never, SB_COPY_RESHAPE, &err));
+    show("CopyFrom a blob without a shape, with its shape",
+         sb_blob_is_shaped(blob) ? "shaped" : "without a shape");
+    must(sb_blob_cpu_data_f32(never, &data, &err));
+    show("cpu_data of a blob without a shape", data ? "no elements" : "NULL");
+    must(sb_blob_cpu_data_f32(hollow, &data, &err));
+    show("cpu_data of a blob without elements", data ? "no elements" : "NULL");
+    sb_blob_destroy(never);
+    sb_blob_destroy(blob);
+    sb_blob_destroy(hollow);
+}
+
+static void capacity(void) {
+    sb_blob *blobs[] = {of(10), of(10)};
+    (void)memory_of(blobs[1]);
+    for (int i = 0; i < 2; i++) {
+        shape_to(blobs[i], 5);
+        write_data(blobs[i]);
+        shape_to(blobs[i], 10);
+    }
+    show_number("element 4, shaped to 10, to 5, written, shaped to 10",
+                (double)data_of(blobs[0])[4]);
+    show_number("the same, with data() before it is shaped to 5", (double)data_of(blobs[1])[4]);
+    sb_blob_destroy(blobs[0]);
+    sb_blob_destroy(blobs[1]);
+}
+
+static void lent_room(void) {
+    static float lent[20];
+    sb_blob *blob = of(10);
+    must(sb_blob_set_cpu_data(blob, lent, sizeof lent, 0, NULL, NULL, &err));
+    write_diff(blob, 4, 5);
+    shape_to(blob, 20);
+    show("data of a blob of 10 that was lent 20, shaped to 20",
+         data_of(blob) == lent ? "as lent" : "new");
+    show("diff of it", diff_of(blob)[4] > 0 ? "as it was" : "new");
+    sb_blob_destroy(blob);
+}
+
+static void growth(void) {
+    sb_blob *owner = of(10), *sharer = of(10), *large = of(20), *wide = of(20), *narrow = of(10);
+    write_data(owner);
+    must(sb_blob_share_data(sharer, owner, &err));
+    shape_to(owner, 40);
+    show_number("element 4 of a sharer, the other one shaped to more", (double)data_of(sharer)[4]);
+    show("does the other one still share", memory_of(owner) == memory_of(sharer) ? "yes" : "no");
+    write_data(large);
+    shape_to(large, 10);
+    must(sb_blob_share_data(narrow, large, &err));
+    shape_to(narrow, 20);
+    show("a blob of 10 shares a memory for 20, is shaped to 20, shares",
+         memory_of(narrow) == memory_of(large) ? "yes" : "no");
+    write_data(wide);
+    shape_to(wide, 10);
+    must(sb_blob_share_data(wide, sharer, &err));
+    shape_to(wide, 20);
+    show_number("a blob of 20, shaped to 10, shares a memory for 10, is shaped to 20: elements in "
+                "its memory",
+                (double)(sb_mem_size(memory_of(wide)) / sizeof(float)));
+    sb_blob_destroy(owner);
+    sb_blob_destroy(sharer);
+    sb_blob_destroy(large);
+    sb_blob_destroy(wide);
+    sb_blob_destroy(narrow);
+}
+
+static void lending(void) {
+    static float lent[10];
+    static _Alignas(8) char bytes[44];
+    sb_blob *owner = of(10), *sharer = of(10), *odd = of(10);
+    write_data(owner);
+    must(sb_blob_share_data(sharer, owner, &err));
+    lent[4] = 50;
+    must(sb_blob_set_cpu_data(owner, lent, sizeof lent, 0, NULL, NULL, &err));
+    show_number("element 4 of a sharer, the other one's set_cpu_data has 50",
+                (double)data_of(sharer)[4]);
+    must(sb_blob_share_data(owner, sharer, &err));
+    lent[4] = 60;
+    must(sb_mem_set_cpu(memory_of(owner), lent, sizeof lent, 0, NULL, NULL, &err));
+    show_number("the same by the memory's set_cpu_data, with 60", (double)data_of(sharer)[4]);
+    show_status("set_cpu_data between two floats",
+                sb_blob_set_cpu_data(odd, bytes + 1, 40, 0, NULL, NULL, &err));
+    must(sb_mem_set_cpu(memory_of(odd), bytes + 1, 40, 0, NULL, NULL, &err));
+    show("the memory's set_cpu_data between two floats", "taken");
+    sb_blob_destroy(owner);
+    sb_blob_destroy(sharer);
+    sb_blob_destroy(odd);
+}
+
+static void copies(void) {
+    sb_blob *from = of(2), *to = of(2), *never = of(2);
+    must(sb_blob_copy_from(to, from, 0, &err));
+    show("the head of a source that was never written, after CopyFrom",
+         sb_mem_head(memory_of(from)) == SB_HEAD_UNINITIALIZED ? "UNINITIALIZED" : "another");
+    write_diff(to, 1, 3);
+    must(sb_blob_update(to, &err));
+    show_number("element 1 of the copy, after Update with diff 3", (double)data_of(to)[1]);
+    show_status("Update of what was never written", sb_blob_update(never, &err));
+    sb_blob_destroy(from);
+    sb_blob_destroy(to);
+    sb_blob_destroy(never);
+}
+
+static void arithmetic(void) {
+    sb_blob *blob = of(1);
+    float *data;
+    must(sb_blob_mutable_cpu_data_f32(blob, &data, &err));
+    data[0] = NAN;
+    must(sb_blob_scale_data(blob, 0, &err));
+    show("NaN after scale_data(0)", isnan(data_of(blob)[0]) ? "NaN" : "0");
+    sb_blob_destroy(blob);
+}
+
+static void messages(void) {
+    /* data { 1.9, -1.9 }, shape { dim: 2 }; then the same with 2^32 + 2 */
+    static const unsigned char small[] =
+        "\x2a\x08\x33\x33\xf3\x3f\x33\x33\xf3\xbf\x3a\x03\x0a\x01\x02";
+    static const unsigned char large[] =
+        "\x2a\x08\x33\x33\xf3\x3f\x33\x33\xf3\xbf\x3a\x07\x0a\x05\x82\x80\x80\x80\x10";
+    sb_blob *whole, *blob = of(0);
+    const int32_t *data;
+    must(sb_blob_create(NULL, SB_DTYPE_I32, &whole, &err));
+    must(sb_blob_from_proto(whole, small, sizeof small - 1, SB_PROTO_RESHAPE, NULL, &err));
+    must(sb_blob_cpu_data_i32(whole, &data, &err));
+    printf("1.9 and -1.9 of a message, in a Blob<int>: %d, %d\n", data[0], data[1]);
+    show_status("a message of 2^32 + 2 elements, with two values",
+                sb_blob_from_proto(blob, large, sizeof large - 1, SB_PROTO_RESHAPE, NULL, &err));
+    sb_blob_destroy(whole);
+    sb_blob_destroy(blob);
+}
+
+int main(void) {
+    offsets();
+    shapes();
+    capacity();
+    lent_room();
+    growth();
+    lending();
+    copies();
+    arithmetic();
+    messages();
+    return 0;
+}
