@@ -41,6 +41,7 @@ static const struct {
     {{SB_DL_CODE_FLOAT, 32, 1}, SB_DTYPE_F32}, {{SB_DL_CODE_FLOAT, 64, 1}, SB_DTYPE_F64},
     {{SB_DL_CODE_INT, 32, 1}, SB_DTYPE_I32},   {{SB_DL_CODE_UINT, 32, 1}, SB_DTYPE_U32},
     {{SB_DL_CODE_FLOAT, 16, 1}, SB_DTYPE_F16}, {{SB_DL_CODE_BFLOAT, 16, 1}, SB_DTYPE_BF16},
+    {{SB_DL_CODE_INT, 8, 1}, SB_DTYPE_I8},     {{SB_DL_CODE_UINT, 8, 1}, SB_DTYPE_U8},
 };
 #define TYPES (sizeof types / sizeof *types)
 

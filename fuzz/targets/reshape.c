@@ -486,12 +486,16 @@ static struct loan *make_loan(struct world *w, const struct step *step, bool dev
     return lender_make(&w->lender, device ? w->contexts[0] : NULL, value, bytes, read_only);
 }
 
+/* One byte off, where the elements are larger. */
+static bool is_askew(const struct plain_blob *plain, uint32_t variant) {
+    return variant == LEND_ASKEW && sb_dtype_size(plain->dtype) > 1;
+}
+
 /* What a set call gives for the variant, before anything is looked up. */
 static sb_status check_lend(const struct step *step, uint32_t variant) {
     const struct plain_blob *plain = &step->pair->plain;
     bool faulty = variant == LEND_FLAG || variant == LEND_MISSING ||
-                  (variant == LEND_SHORT && plain_bytes(plain) > 0) ||
-                  (variant == LEND_ASKEW && sb_dtype_size(plain->dtype) > 1) ||
+                  (variant == LEND_SHORT && plain_bytes(plain) > 0) || is_askew(plain, variant) ||
                   plain_bytes(plain) > BYTES_MAX - EXTRA_MAX;
     return faulty ? SB_ERR_INVALID_ARGUMENT : SB_OK;
 }
@@ -520,7 +524,7 @@ static void lend(struct world *w, struct step *step) {
     if (expected == SB_OK && device && !has_device)
         expected = SB_ERR_NO_DEVICE;
     sb_error err = fuzz_fresh_error();
-    void *ptr = variant == LEND_MISSING ? NULL : (char *)loan->ptr + (variant == LEND_ASKEW);
+    void *ptr = variant == LEND_MISSING ? NULL : (char *)loan->ptr + is_askew(plain, variant);
     loan->given = true;
     sb_status st =
         device
@@ -1104,7 +1108,7 @@ static void create(struct world *w, struct step *step) {
     sb_blob *blob = NULL;
     sb_status st, expected = SB_OK;
     int32_t form = (int32_t)step->variant % 4;
-    int32_t dtype = form == 3 ? (step->variant & 4 ? SB_DTYPE_I8 : 0) : plain->dtype;
+    int32_t dtype = form == 3 ? (step->variant & 4 ? SB_DTYPE_I64 : 0) : plain->dtype;
     if (form == 1 || form == 2) {
         shape = draw_shape(&w->tape);
         if (form == 2)
@@ -1168,7 +1172,7 @@ static void open_context(struct world *w, int i, bool simulated, bool pinned) {
 
 /* One input in eight has a device; the last blob may live in a context of its own. */
 static void open_world(struct world *w) {
-    static const int32_t dtypes[] = {SB_DTYPE_F32, SB_DTYPE_F64, SB_DTYPE_I32, SB_DTYPE_F16};
+    static const int32_t dtypes[] = {SB_DTYPE_F32, SB_DTYPE_F64, SB_DTYPE_U8, SB_DTYPE_F16};
     uint8_t how = tape_byte(&w->tape);
     bool simulated = how % 8 == 1, apart = how & 16;
     open_context(w, 0, simulated, how & 8);

@@ -163,12 +163,12 @@ static void clearing_nothing_leaves_what_the_memory_holds(void **state) {
 
 static void elements_are_read_in_every_dtype(void **state) {
     (void)state;
-    static const int32_t dtypes[] = {SB_DTYPE_F32, SB_DTYPE_F64, SB_DTYPE_I32,
-                                     SB_DTYPE_U32, SB_DTYPE_F16, SB_DTYPE_BF16};
+    static const int32_t dtypes[] = {SB_DTYPE_F32, SB_DTYPE_F64,  SB_DTYPE_I32, SB_DTYPE_U32,
+                                     SB_DTYPE_F16, SB_DTYPE_BF16, SB_DTYPE_I8,  SB_DTYPE_U8};
     struct rig rig;
     sb_error err;
     rig_open(&rig, "sim:0", 0);
-    for (size_t d = 0; d < 6; d++) {
+    for (size_t d = 0; d < 8; d++) {
         size_t size = sb_dtype_size(dtypes[d]);
         sb_blob *blob = blob_of(rig.context, dtypes[d], 2, (int64_t[]){3, 4});
         unsigned char image[2][12 * 8], element[8];
@@ -240,6 +240,34 @@ static void typed_wrappers_check_and_cast(void **state) {
     assert_ok(sb_blob_mutable_cpu_data_t(ints, &u32, &err));
     assert_ok(sb_blob_overwrite_cpu_diff_u32(ints, &u32, &err));
     sb_blob_destroy(ints);
+}
+
+static void typed_wrappers_know_one_byte(void **state) {
+    (void)state;
+    sb_error err;
+    sb_blob *bytes = blob_of_count(NULL, SB_DTYPE_U8, 3);
+    sb_blob *signs = blob_of_count(NULL, SB_DTYPE_I8, 3);
+    uint8_t *u8 = NULL, byte = 0;
+    const uint8_t *ru8 = NULL;
+    int8_t *i8 = NULL, sign = 0;
+    const int8_t *ri8 = NULL;
+    const int64_t at = 2;
+    assert_ok(sb_blob_mutable_cpu_data_t(bytes, &u8, &err));
+    u8[2] = 255;
+    assert_ok(sb_blob_cpu_data_t(bytes, &ru8, &err));
+    assert_ptr_equal(ru8, u8);
+    assert_ok(sb_blob_data_at_t(bytes, &at, 1, &byte, &err));
+    assert_int_equal(byte, 255);
+    assert_ok(sb_blob_mutable_cpu_diff_t(signs, &i8, &err));
+    i8[2] = -128;
+    assert_ok(sb_blob_cpu_diff_t(signs, &ri8, &err));
+    assert_ptr_equal(ri8, i8);
+    assert_ok(sb_blob_diff_at_t(signs, &at, 1, &sign, &err));
+    assert_int_equal(sign, -128);
+    assert_status(SB_ERR_DTYPE_MISMATCH, sb_blob_cpu_data_t(signs, &ru8, &err));
+    assert_status(SB_ERR_DTYPE_MISMATCH, sb_blob_overwrite_cpu_data_i8(bytes, &i8, &err));
+    sb_blob_destroy(bytes);
+    sb_blob_destroy(signs);
 }
 
 /* --- making --------------------------------------------------------------------- */
@@ -764,6 +792,7 @@ int main(void) {
         cmocka_unit_test(clearing_nothing_leaves_what_the_memory_holds),
         cmocka_unit_test(elements_are_read_in_every_dtype),
         cmocka_unit_test(typed_wrappers_check_and_cast),
+        cmocka_unit_test(typed_wrappers_know_one_byte),
         cmocka_unit_test(memories_are_made_lazily),
         cmocka_unit_test(count_zero_is_legal_everywhere),
         cmocka_unit_test(storage_is_replaced_only_when_outgrown),

@@ -33,6 +33,7 @@ static void a_tensor_says_what_the_blob_is(void **state) {
     } types[] = {
         {SB_DTYPE_F32, {2, 32, 1}}, {SB_DTYPE_F64, {2, 64, 1}}, {SB_DTYPE_I32, {0, 32, 1}},
         {SB_DTYPE_U32, {1, 32, 1}}, {SB_DTYPE_F16, {2, 16, 1}}, {SB_DTYPE_BF16, {4, 16, 1}},
+        {SB_DTYPE_I8, {0, 8, 1}},   {SB_DTYPE_U8, {1, 8, 1}},
     };
     struct rig rig;
     rig_open(&rig, NULL, 0);

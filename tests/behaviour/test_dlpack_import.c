@@ -52,6 +52,7 @@ static void a_blob_is_created_from_a_tensor_of_any_element_type(void **state) {
     } types[] = {
         {{2, 32, 1}, SB_DTYPE_F32}, {{2, 64, 1}, SB_DTYPE_F64}, {{0, 32, 1}, SB_DTYPE_I32},
         {{1, 32, 1}, SB_DTYPE_U32}, {{2, 16, 1}, SB_DTYPE_F16}, {{4, 16, 1}, SB_DTYPE_BF16},
+        {{0, 8, 1}, SB_DTYPE_I8},   {{1, 8, 1}, SB_DTYPE_U8},
     };
     for (size_t i = 0; i < sizeof types / sizeof *types; i++)
         for (int legacy = 0; legacy < 2; legacy++) {
@@ -293,6 +294,10 @@ static void complex64(struct tensor *t) {
 static void bfloat32(struct tensor *t) {
     t->versioned.dl_tensor.dtype.code = SB_DL_CODE_BFLOAT;
 }
+/* A blob of u8 would let values but 0 and 1 into it. */
+static void boolean(struct tensor *t) {
+    t->versioned.dl_tensor.dtype = (sb_dl_data_type){6, 8, 1};
+}
 static void no_bits(struct tensor *t) {
     t->versioned.dl_tensor.dtype.bits = 0;
 }
@@ -368,6 +373,7 @@ static const struct refusal {
     {int64, UNSUPPORTED, false},
     {complex64, UNSUPPORTED, false},
     {bfloat32, UNSUPPORTED, false},
+    {boolean, UNSUPPORTED, false},
     {no_bits, UNSUPPORTED, false},
     {doubles, SB_ERR_DTYPE_MISMATCH, false},
     {negative_ndim, INVALID, false},

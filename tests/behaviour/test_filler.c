@@ -205,10 +205,11 @@ static void count_0_does_nothing(void **state) {
 
 static void storage_types_are_refused(void **state) {
     const sb_filler filler = SB_FILLER_INIT;
-    const int32_t dtypes[] = {SB_DTYPE_I32, SB_DTYPE_U32, SB_DTYPE_F16, SB_DTYPE_BF16};
+    const int32_t dtypes[] = {SB_DTYPE_I32,  SB_DTYPE_U32, SB_DTYPE_F16,
+                              SB_DTYPE_BF16, SB_DTYPE_I8,  SB_DTYPE_U8};
     sb_error err;
     (void)state;
-    for (size_t i = 0; i < 4; i++) {
+    for (size_t i = 0; i < 6; i++) {
         sb_blob *blob = blob_of_count(NULL, dtypes[i], 4);
         assert_status(SB_ERR_UNSUPPORTED, sb_blob_fill(blob, &filler, 1, &err));
         assert_int_equal(sb_mem_head(data_of(blob)), SB_HEAD_UNINITIALIZED);

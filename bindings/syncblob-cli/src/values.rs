@@ -11,6 +11,8 @@ pub enum Values<'a> {
     F64(&'a [f64]),
     I32(&'a [i32]),
     U32(&'a [u32]),
+    I8(&'a [i8]),
+    U8(&'a [u8]),
     F16(&'a [f16]),
     Bf16(&'a [bf16]),
 }
@@ -42,6 +44,8 @@ macro_rules! each {
             Values::F64($slice) => $body,
             Values::I32($slice) => $body,
             Values::U32($slice) => $body,
+            Values::I8($slice) => $body,
+            Values::U8($slice) => $body,
             Values::F16($slice) => $body,
             Values::Bf16($slice) => $body,
         }
@@ -64,7 +68,7 @@ impl<'a> Values<'a> {
                 }
             };
         }
-        Ok(values!(F32, F64, I32, U32, F16, Bf16))
+        Ok(values!(F32, F64, I32, U32, I8, U8, F16, Bf16))
     }
 
     pub fn len(self) -> usize {

@@ -182,6 +182,31 @@ fn numpy_keeps_values_and_names() {
 }
 
 #[test]
+fn elements_of_one_byte_keep_their_type() {
+    let files = Files::new();
+    for (descr, values) in [("|u1", [0.0_f32, 1.0, 255.0]), ("|i1", [0.0, 1.0, -1.0])] {
+        let header = format!("{{'descr': '{descr}', 'fortran_order': False, 'shape': (3,)}}\n");
+        let bytes =
+            [b"\x93NUMPY\x01\0", &[header.len() as u8, 0][..], header.as_bytes(), &[0, 1, 255]];
+        let array = files.write("bytes.npy", &bytes.concat());
+        let (between, again) = (files.path("bytes.safetensors"), files.path("again.npy"));
+        convert(&["--force"], &array, &between);
+        convert(&["--force"], &between, &again);
+        let written = fs::read(&again).unwrap();
+        assert!(written.windows(3).any(|text| text == descr.as_bytes()), "{descr}");
+        assert_eq!(written[written.len() - 3..], [0, 1, 255]);
+        let (status, out, _) = run(command("diff", &[], &[&array, &between]));
+        assert_eq!(status, 0, "{out}");
+        let mean = files.path("bytes.binaryproto");
+        assert!(refuse(&[], &array, &mean).contains("--dtype f32"));
+        convert(&["--force", "--dtype", "f32"], &array, &mean);
+        let bits = values.map(|value| value.to_bits().into()).to_vec();
+        assert_eq!(contents(&mean).2, [(vec![3], Dtype::F32, bits)]);
+        fs::remove_file(mean).unwrap();
+    }
+}
+
+#[test]
 fn a_solver_state_comes_back_with_its_counters() {
     let files = Files::new();
     let mut solver = Model::create(Format::Solverstate).unwrap();

@@ -771,9 +771,9 @@ pub const SB_DTYPE_U32: i32 = 4;
 pub const SB_DTYPE_F16: i32 = 5;
 ///bfloat16; storage
 pub const SB_DTYPE_BF16: i32 = 6;
-///reserved
+///int8_t; storage
 pub const SB_DTYPE_I8: i32 = 7;
-///reserved
+///uint8_t; storage
 pub const SB_DTYPE_U8: i32 = 8;
 ///reserved
 pub const SB_DTYPE_I64: i32 = 9;

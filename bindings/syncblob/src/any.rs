@@ -15,6 +15,10 @@ pub enum BlobAny {
     I32(Blob<i32>),
     /// A blob of `u32`.
     U32(Blob<u32>),
+    /// A blob of `i8`.
+    I8(Blob<i8>),
+    /// A blob of `u8`.
+    U8(Blob<u8>),
     /// A blob of `half::f16`.
     #[cfg(feature = "half")]
     F16(Blob<half::f16>),
@@ -30,6 +34,8 @@ macro_rules! each {
             BlobAny::F64($blob) => $body,
             BlobAny::I32($blob) => $body,
             BlobAny::U32($blob) => $body,
+            BlobAny::I8($blob) => $body,
+            BlobAny::U8($blob) => $body,
             #[cfg(feature = "half")]
             BlobAny::F16($blob) => $body,
             #[cfg(feature = "half")]
@@ -57,6 +63,8 @@ impl BlobAny {
             Some(Dtype::F64) => Ok(Self::F64(Blob::from_raw(raw))),
             Some(Dtype::I32) => Ok(Self::I32(Blob::from_raw(raw))),
             Some(Dtype::U32) => Ok(Self::U32(Blob::from_raw(raw))),
+            Some(Dtype::I8) => Ok(Self::I8(Blob::from_raw(raw))),
+            Some(Dtype::U8) => Ok(Self::U8(Blob::from_raw(raw))),
             #[cfg(feature = "half")]
             Some(Dtype::F16) => Ok(Self::F16(Blob::from_raw(raw))),
             #[cfg(feature = "half")]

@@ -23,6 +23,10 @@ pub enum Dtype {
     F16,
     /// bfloat16
     Bf16,
+    /// `i8`
+    I8,
+    /// `u8`
+    U8,
 }
 
 impl Dtype {
@@ -34,6 +38,8 @@ impl Dtype {
             sys::SB_DTYPE_U32 => Self::U32,
             sys::SB_DTYPE_F16 => Self::F16,
             sys::SB_DTYPE_BF16 => Self::Bf16,
+            sys::SB_DTYPE_I8 => Self::I8,
+            sys::SB_DTYPE_U8 => Self::U8,
             _ => return None,
         })
     }
@@ -44,6 +50,7 @@ impl Dtype {
             Self::F64 => 8,
             Self::F32 | Self::I32 | Self::U32 => 4,
             Self::F16 | Self::Bf16 => 2,
+            Self::I8 | Self::U8 => 1,
         }
     }
 
@@ -56,6 +63,8 @@ impl Dtype {
             Self::U32 => "u32",
             Self::F16 => "f16",
             Self::Bf16 => "bf16",
+            Self::I8 => "i8",
+            Self::U8 => "u8",
         }
     }
 }
@@ -141,6 +150,8 @@ element!(f32, F32, SB_DTYPE_F32);
 element!(f64, F64, SB_DTYPE_F64);
 element!(i32, I32, SB_DTYPE_I32);
 element!(u32, U32, SB_DTYPE_U32);
+element!(i8, I8, SB_DTYPE_I8);
+element!(u8, U8, SB_DTYPE_U8);
 #[cfg(feature = "half")]
 element!(half::f16, F16, SB_DTYPE_F16);
 #[cfg(feature = "half")]
@@ -173,6 +184,8 @@ mod tests {
         agrees_with_c::<f64>();
         agrees_with_c::<i32>();
         agrees_with_c::<u32>();
+        agrees_with_c::<i8>();
+        agrees_with_c::<u8>();
         #[cfg(feature = "half")]
         agrees_with_c::<half::f16>();
         #[cfg(feature = "half")]

@@ -21,6 +21,8 @@ fn stored(dtype: Dtype) -> Stored {
         Dtype::U32 => Stored::U32,
         Dtype::F16 => Stored::F16,
         Dtype::Bf16 => Stored::BF16,
+        Dtype::I8 => Stored::I8,
+        Dtype::U8 => Stored::U8,
     }
 }
 
@@ -174,6 +176,8 @@ impl Safetensors {
             Stored::F64 => self.blob_in::<f64>(context, name).map(BlobAny::from),
             Stored::I32 => self.blob_in::<i32>(context, name).map(BlobAny::from),
             Stored::U32 => self.blob_in::<u32>(context, name).map(BlobAny::from),
+            Stored::I8 => self.blob_in::<i8>(context, name).map(BlobAny::from),
+            Stored::U8 => self.blob_in::<u8>(context, name).map(BlobAny::from),
             #[cfg(feature = "half")]
             Stored::F16 => self.blob_in::<half::f16>(context, name).map(BlobAny::from),
             #[cfg(feature = "half")]

@@ -104,6 +104,8 @@ fn every_element_type_holds_its_values() {
     holds(Dtype::F64, &[1e300_f64, -1.0]);
     holds(Dtype::I32, &[i32::MIN, 7]);
     holds(Dtype::U32, &[u32::MAX, 7]);
+    holds(Dtype::I8, &[i8::MIN, 7]);
+    holds(Dtype::U8, &[u8::MAX, 7]);
     #[cfg(feature = "half")]
     holds(Dtype::F16, &[half::f16::from_f32(0.5), half::f16::MAX]);
     #[cfg(feature = "half")]

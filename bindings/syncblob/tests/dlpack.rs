@@ -249,6 +249,9 @@ fn a_blob_of_whatever_the_tensor_has() {
     let tensor = Blob::<u32>::full([2], 7).unwrap().into_dlpack(Side::Host).unwrap();
     let any = BlobAny::from_dlpack(tensor).unwrap();
     assert_eq!((any.dtype(), any.shape()), (Dtype::U32, &[2][..]));
+    let tensor = Blob::<u8>::full([2], 7).unwrap().into_dlpack(Side::Host).unwrap();
+    let bytes = BlobAny::from_dlpack(tensor).unwrap().downcast::<u8>().unwrap();
+    assert_eq!(bytes.data().unwrap(), [7, 7]);
     let (foreign, ended) =
         Foreign::new(&[2], |foreign| foreign.versioned.dl_tensor.dtype.bits = 16);
     let any = BlobAny::from_dlpack(Foreign::versioned(foreign).unwrap());

@@ -117,6 +117,18 @@ fn what_is_not_aligned_is_copied() {
 }
 
 #[test]
+fn elements_of_one_byte_are_used_in_place() {
+    let (bytes, signs) = (Blob::<u8>::from_slice([3], &[0, 1, 255]).unwrap(), [i8::MIN, 0, 7]);
+    let signs = Blob::from_slice([3], &signs).unwrap();
+    let views = [("b", bytes.tensor_view().unwrap()), ("s", signs.tensor_view().unwrap())];
+    let file = Safetensors::new(safetensors::serialize(views, None).unwrap()).unwrap();
+    let read = file.blob_any("b").unwrap().downcast::<u8>().unwrap();
+    assert_eq!((read.data().unwrap(), host_storage(&read)), (&[0, 1, 255][..], Storage::ReadOnly));
+    assert_eq!(file.blob_any("s").unwrap().downcast::<i8>().unwrap().data().unwrap(), [-128, 0, 7]);
+    assert_eq!(file.blob::<i8>("b").unwrap_err().kind(), ErrorKind::DtypeMismatch);
+}
+
+#[test]
 fn half_precision_needs_its_feature() {
     let halves = TensorView::new(safetensors::Dtype::BF16, vec![1], &[0x80, 0x3f]).unwrap();
     let bytes = safetensors::serialize([("h", halves)], None).unwrap();

@@ -90,8 +90,8 @@ enum {
     SB_DTYPE_U32 = 4,  /**< uint32_t; storage */
     SB_DTYPE_F16 = 5,  /**< IEEE binary16; storage */
     SB_DTYPE_BF16 = 6, /**< bfloat16; storage */
-    SB_DTYPE_I8 = 7,   /**< reserved */
-    SB_DTYPE_U8 = 8,   /**< reserved */
+    SB_DTYPE_I8 = 7,   /**< int8_t; storage */
+    SB_DTYPE_U8 = 8,   /**< uint8_t; storage */
     SB_DTYPE_I64 = 9   /**< reserved */
 };
 

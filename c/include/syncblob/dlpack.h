@@ -23,7 +23,9 @@
  * sb_blob_mutable_gpu_data_on with that stream, or has ended before the
  * deleter is called; likewise the work of those who give a tensor.
  *
- * Element types: SB_DTYPE_F32 and so on are their namesakes in DLPack, one lane.
+ * Element types: SB_DTYPE_F32 and so on are their namesakes in DLPack, one lane. A
+ * tensor of DLPack's bool is refused: a blob of U8 would let values but 0 and 1 into
+ * it. Its owner may give it as one of uint8.
  * Devices: the host; page-locked host memory of CUDA; "cuda:N" is CUDA device N;
  * "sim:N" is extension device N, whose memory the host cannot touch; another
  * backend's is what its table says.

@@ -1,6 +1,6 @@
 /**
- * blob.h with typed pointers: for each of _f32, _f64, _i32, _u32 a wrapper
- * that checks the blob's dtype (DTYPE_MISMATCH) and casts, e.g.
+ * blob.h with typed pointers: for each of _f32, _f64, _i32, _u32, _i8, _u8 a
+ * wrapper that checks the blob's dtype (DTYPE_MISMATCH) and casts, e.g.
  *
  *     const float *x;
  *     sb_status st = sb_blob_cpu_data_f32(blob, &x, &err);
@@ -67,6 +67,8 @@ SB_TYPED_ALL_(_f32, SB_DTYPE_F32, float)
 SB_TYPED_ALL_(_f64, SB_DTYPE_F64, double)
 SB_TYPED_ALL_(_i32, SB_DTYPE_I32, int32_t)
 SB_TYPED_ALL_(_u32, SB_DTYPE_U32, uint32_t)
+SB_TYPED_ALL_(_i8, SB_DTYPE_I8, int8_t)
+SB_TYPED_ALL_(_u8, SB_DTYPE_U8, uint8_t)
 
 #undef SB_TYPED_READ_
 #undef SB_TYPED_WRITE_
@@ -78,13 +80,13 @@ SB_END_DECLS
 #if !defined(__cplusplus) && defined(__STDC_VERSION__) && __STDC_VERSION__ >= 201112L
 #define SB_PICK_READ_(call, out)                                                                   \
     _Generic((out), const float **: call##_f32, const double **: call##_f64,                       \
-             const int32_t **: call##_i32, const uint32_t **: call##_u32)
+             const int32_t **: call##_i32, const uint32_t **: call##_u32, const int8_t **: call##_i8, const uint8_t **: call##_u8)
 #define SB_PICK_WRITE_(call, out)                                                                  \
     _Generic((out), float **: call##_f32, double **: call##_f64, int32_t **: call##_i32,           \
-             uint32_t **: call##_u32)
+             uint32_t **: call##_u32, int8_t **: call##_i8, uint8_t **: call##_u8)
 #define SB_PICK_AT_(call, out)                                                                     \
     _Generic((out), float *: call##_f32, double *: call##_f64, int32_t *: call##_i32,              \
-             uint32_t *: call##_u32)
+             uint32_t *: call##_u32, int8_t *: call##_i8, uint8_t *: call##_u8)
 
 #define sb_blob_cpu_data_t(b, out, err) SB_PICK_READ_(sb_blob_cpu_data, out)(b, out, err)
 #define sb_blob_cpu_diff_t(b, out, err) SB_PICK_READ_(sb_blob_cpu_diff, out)(b, out, err)

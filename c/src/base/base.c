@@ -33,6 +33,9 @@ size_t sb_dtype_size(sb_dtype dtype) {
     case SB_DTYPE_F16:
     case SB_DTYPE_BF16:
         return 2;
+    case SB_DTYPE_I8:
+    case SB_DTYPE_U8:
+        return 1;
     default:
         return 0;
     }

@@ -7,6 +7,7 @@ static const struct {
     {SB_DTYPE_F32, SB_DL_CODE_FLOAT}, {SB_DTYPE_F64, SB_DL_CODE_FLOAT},
     {SB_DTYPE_I32, SB_DL_CODE_INT},   {SB_DTYPE_U32, SB_DL_CODE_UINT},
     {SB_DTYPE_F16, SB_DL_CODE_FLOAT}, {SB_DTYPE_BF16, SB_DL_CODE_BFLOAT},
+    {SB_DTYPE_I8, SB_DL_CODE_INT},    {SB_DTYPE_U8, SB_DL_CODE_UINT},
 };
 #define CODES (sizeof codes / sizeof *codes)
 

@@ -9,7 +9,7 @@ over libsyncblob.so, by ctypes alone.
 
 import ctypes
 
-F32, F64, I32, U32, F16, BF16 = 1, 2, 3, 4, 5, 6
+F32, F64, I32, U32, F16, BF16, I8, U8 = range(1, 9)
 CPU, GPU = 0, 1  # SB_SIDE_*
 DIFF, RESHAPE = 1 << 5, 1 << 6  # SB_DLPACK_*
 OLD, NEW = b"dltensor", b"dltensor_versioned"  # names of capsules

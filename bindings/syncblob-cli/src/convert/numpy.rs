@@ -53,6 +53,8 @@ fn type_text(dtype: Dtype) -> &'static str {
         Dtype::F64 => "<f8",
         Dtype::I32 => "<i4",
         Dtype::U32 => "<u4",
+        Dtype::I8 => "|i1",
+        Dtype::U8 => "|u1",
         _ => "<f4",
     }
 }

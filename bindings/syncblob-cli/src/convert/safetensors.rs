@@ -55,6 +55,8 @@ fn stored_as(dtype: Dtype) -> Type {
         Dtype::U32 => Type::U32,
         Dtype::F16 => Type::F16,
         Dtype::Bf16 => Type::BF16,
+        Dtype::I8 => Type::I8,
+        Dtype::U8 => Type::U8,
         _ => Type::F32,
     }
 }

@@ -127,6 +127,8 @@ impl<'a> Reader<'a> {
             BlobAny::F64(blob) => hand_on(blob.data()?, ready, item, sink),
             BlobAny::I32(blob) => hand_on(blob.data()?, ready, item, sink),
             BlobAny::U32(blob) => hand_on(blob.data()?, ready, item, sink),
+            BlobAny::I8(blob) => hand_on(blob.data()?, ready, item, sink),
+            BlobAny::U8(blob) => hand_on(blob.data()?, ready, item, sink),
             BlobAny::F16(blob) => hand_on(blob.data()?, ready, item, sink),
             BlobAny::Bf16(blob) => hand_on(blob.data()?, ready, item, sink),
             other => unreachable!("a blob of {} that no format stores", other.dtype()),
@@ -212,7 +214,7 @@ macro_rules! source64 {
     )*};
 }
 
-source64!(f32, f64, i32, u32, f16, bf16);
+source64!(f32, f64, i32, u32, i8, u8, f16, bf16);
 
 macro_rules! target {
     ($($type:ty = |$value:ident| $narrow:expr;)*) => {$(

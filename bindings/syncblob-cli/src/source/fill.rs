@@ -50,6 +50,8 @@ fn blob(
         Stored::As(Dtype::F64) => typed::<f64>(shape, context, order, read),
         Stored::As(Dtype::I32) => typed::<i32>(shape, context, order, read),
         Stored::As(Dtype::U32) => typed::<u32>(shape, context, order, read),
+        Stored::As(Dtype::I8) => typed::<i8>(shape, context, order, read),
+        Stored::As(Dtype::U8) => typed::<u8>(shape, context, order, read),
         Stored::As(Dtype::F16) => typed::<f16>(shape, context, order, read),
         Stored::As(Dtype::Bf16) => typed::<bf16>(shape, context, order, read),
         ref other => Err(Failure::Unsupported(format!("no blob can hold {other}"))),

@@ -128,6 +128,8 @@ fn parse_type(value: &Value) -> Result<(Stored, ByteOrder, usize), String> {
         (TypeChar::Float, 8) => Dtype::F64,
         (TypeChar::Int, 4) => Dtype::I32,
         (TypeChar::Uint, 4) => Dtype::U32,
+        (TypeChar::Int, 1) => Dtype::I8,
+        (TypeChar::Uint, 1) => Dtype::U8,
         (TypeChar::Object, _) => {
             let pickled = "object, a pickle that can run programs when it is read";
             return Ok((Stored::Other(pickled.into()), order, 0));

@@ -91,6 +91,8 @@ fn stored(info: &TensorInfo) -> Stored {
         Type::U32 => Dtype::U32,
         Type::F16 => Dtype::F16,
         Type::BF16 => Dtype::Bf16,
+        Type::I8 => Dtype::I8,
+        Type::U8 => Dtype::U8,
         other => return Stored::Other(other.to_string()),
     })
 }
