@@ -21,13 +21,14 @@ namespace caffe {
 
 namespace syncblob {
 
-/** The element type of a Blob<Dtype>. The library has none of one byte: a bool has two. */
+/** The element type of a Blob<Dtype>. */
 template <typename Dtype> struct DtypeOf;
 template <> struct DtypeOf<float> { static const sb_dtype value = SB_DTYPE_F32; };
 template <> struct DtypeOf<double> { static const sb_dtype value = SB_DTYPE_F64; };
 template <> struct DtypeOf<int> { static const sb_dtype value = SB_DTYPE_I32; };
 template <> struct DtypeOf<unsigned int> { static const sb_dtype value = SB_DTYPE_U32; };
-template <> struct DtypeOf<bool> { static const sb_dtype value = SB_DTYPE_F16; };
+template <> struct DtypeOf<bool> { static const sb_dtype value = SB_DTYPE_U8; };
+static_assert(sizeof(bool) == 1, "a bool has one byte");
 
 /** The product, which an int must hold. */
 inline int Product(const int *begin, const int *end) {

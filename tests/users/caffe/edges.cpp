@@ -145,7 +145,7 @@ void memories() {
     std::printf("lent: %d %d\n", mutated == lent, memory.head());
     Blob<bool> flags(1, 1, 1, 5);
     flags.mutable_cpu_data()[4] = true;
-    std::printf("bool: %d\n", flags.data_at(0, 0, 0, 4));
+    std::printf("bool: %d %zu\n", flags.data_at(0, 0, 0, 4), flags.data()->size());
 }
 
 // Whether a call ends the process.
