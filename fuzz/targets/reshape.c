@@ -278,6 +278,11 @@ static void reshape_proto(struct world *w, struct step *step) {
         take_shape(step, &shape, out, mask);
 }
 
+static sb_status handle_of(const struct step *step, sb_mem **out, sb_error *err) {
+    return step->which == DATA ? sb_blob_mutable_data(step->pair->blob, out, err)
+                               : sb_blob_mutable_diff(step->pair->blob, out, err);
+}
+
 /* --- sharing and copying ------------------------------------------------------------ */
 
 static void share(struct world *w, struct step *step) {
@@ -295,6 +300,35 @@ static void share(struct world *w, struct step *step) {
     struct plain_memory *memory = plain_memory_of(other, step->which);
     memory->owners++;
     plain_replace(plain, step->which, memory);
+}
+
+/* The other's memory, by its handle: any size that is enough will do. */
+static void set_memory(struct world *w, struct step *step) {
+    struct plain_blob *plain = &step->pair->plain, *other = &step->other->plain;
+    const struct step of_other = {step->other, step->pair, step->which, step->variant};
+    sb_error err = fuzz_fresh_error();
+    sb_mem *mem;
+    sb_status st = handle_of(&of_other, &mem, &err);
+    if (!agree(w, &of_other, "handle", st, SB_OK, &err))
+        return;
+    struct plain_memory *memory = plain_memory_of(other, step->which);
+    if (plain->dtype != other->dtype) /* bytes of another type, whose arithmetic is not modelled */
+        return;
+    sb_status expected = memory->state.bytes < plain_bytes(plain) ? SB_ERR_INVALID_ARGUMENT
+                         : plain->context != other->context       ? SB_ERR_WRONG_DEVICE
+                                                                  : SB_OK;
+    st = step->which == DATA ? sb_blob_set_data(step->pair->blob, mem, &err)
+                             : sb_blob_set_diff(step->pair->blob, mem, &err);
+    if (!agree(w, step, "set memory", st, expected, &err))
+        return;
+    memory->owners++;
+    plain_replace(plain, step->which, memory);
+}
+
+static void drop_diff(struct world *w, struct step *step) {
+    (void)w;
+    sb_blob_drop_diff(step->pair->blob);
+    plain_replace(&step->pair->plain, DIFF, NULL);
 }
 
 /* Where writing `bytes` bytes goes: into the memory that is there, or, too small, a new one. */
@@ -453,11 +487,6 @@ static void clear(struct world *w, struct step *step) {
                                        : sb_blob_clear_diff(step->pair->blob, &err);
     if (agree(w, step, "clear", st, expected, &err))
         (void)clear_model(memory, bytes, true);
-}
-
-static sb_status handle_of(const struct step *step, sb_mem **out, sb_error *err) {
-    return step->which == DATA ? sb_blob_mutable_data(step->pair->blob, out, err)
-                               : sb_blob_mutable_diff(step->pair->blob, out, err);
 }
 
 static void evict(struct world *w, struct step *step) {
@@ -1146,7 +1175,8 @@ static void make_step(struct world *w) {
         evict,       lend,           update,       scale,
         sums,        from_proto,     to_proto,     ask,
         at,          shrink,         create,       arm,
-        lend_to_all, use_bytes,      reshape,      shape_equals_proto};
+        lend_to_all, use_bytes,      reshape,      shape_equals_proto,
+        set_memory,  drop_diff};
     uint32_t which = tape_below(&w->tape, sizeof steps / sizeof steps[0]);
     uint8_t how = tape_byte(&w->tape);
     struct step step = {.pair = &w->pairs[how % BLOBS],

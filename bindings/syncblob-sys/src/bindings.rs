@@ -2392,6 +2392,18 @@ context), OUT_OF_MEMORY, CAP_REACHED.*/
         other: *const sb_blob,
         err: *mut sb_error,
     ) -> sb_status;
+    /**Makes `mem` the blob's data memory, in place of the one before: the blob is one more
+owner. A memory that was made apart, or another blob's by sb_blob_mutable_data.
+* mem \[borrowed\] retained; at least count x element size bytes, the rest is
+capacity; of the blob's context
+
+Errors: INVALID_ARGUMENT (too few bytes; lent bytes that are not element-aligned),
+WRONG_DEVICE (another context), FORKED.*/
+    pub fn sb_blob_set_data(
+        blob: *mut sb_blob,
+        mem: *mut sb_mem,
+        err: *mut sb_error,
+    ) -> sb_status;
     /**Sets the elements of data to zero where the head is; never written memory
 stays as it is.
 Errors: as sb_mem_clear.*/
@@ -2569,10 +2581,27 @@ context), OUT_OF_MEMORY, CAP_REACHED.*/
         other: *const sb_blob,
         err: *mut sb_error,
     ) -> sb_status;
+    /**Makes `mem` the blob's diff memory, in place of the one before: the blob is one more
+owner. A memory that was made apart, or another blob's by sb_blob_mutable_diff.
+* mem \[borrowed\] retained; at least count x element size bytes, the rest is
+capacity; of the blob's context
+
+Errors: INVALID_ARGUMENT (too few bytes; lent bytes that are not element-aligned),
+WRONG_DEVICE (another context), FORKED.*/
+    pub fn sb_blob_set_diff(
+        blob: *mut sb_blob,
+        mem: *mut sb_mem,
+        err: *mut sb_error,
+    ) -> sb_status;
     /**Sets the elements of diff to zero where the head is; never written memory
 stays as it is.
 Errors: as sb_mem_clear.*/
     pub fn sb_blob_clear_diff(blob: *mut sb_blob, err: *mut sb_error) -> sb_status;
+    /**Gives the diff memory up; those who share it keep it. The blob is as one whose diff was
+never needed: the next call that needs it makes a memory of zeros. For a net that is no
+longer trained. Like sb_mem_release it waits for pending transfers.
+* blob \[nullable\]*/
+    pub fn sb_blob_drop_diff(blob: *mut sb_blob);
     /**Sum of absolute values where the head is, as double; 0 for never written
 memory (Blob::asum_diff).
 

@@ -107,7 +107,8 @@
 //! write a forgotten one. Writable memory has no other user, because the vector that
 //! holds it moved in. All other memory is lent as read-only, and the library never
 //! writes that. A memory does not know its element type, so memory that you lend to a
-//! [`SyncedMemory`] directly must be aligned for all of them.
+//! [`SyncedMemory`] directly must be aligned for all of them. A blob that takes another's
+//! memory asks whether its bytes are aligned for its own ([`Blob::set_memory`]).
 //!
 //! *Tensors of DLPack.* A [`Dlpack`] made of a blob is one more owner of its memory,
 //! so nobody in this crate writes it meanwhile. It is read-only, or it is the only

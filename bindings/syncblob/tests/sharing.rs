@@ -165,6 +165,72 @@ fn adopting_a_memory_lets_go_of_a_share() {
 }
 
 #[test]
+fn a_memory_that_was_there_becomes_a_part() {
+    let [a, mut b] = two();
+    let bytes_of = |value: f32| [value; 4].map(f32::to_ne_bytes).as_flattened().to_vec();
+    for part in [Part::Data, Part::Diff] {
+        let mut made = MemoryHandle::new_in(&b.context(), 16).unwrap();
+        made.overwrite(&bytes_of(7.0)).unwrap();
+        b.set_memory(part, made).unwrap();
+        assert!(b.is_unique(part).unwrap()); // the handle moved in
+    }
+    assert_eq!((b.data().unwrap(), b.diff().unwrap()), (&[7.0; 4][..], &[7.0; 4][..]));
+    b.set_memory(Part::Diff, a.data_handle().unwrap()).unwrap();
+    assert_eq!(b.diff_mut().unwrap_err().kind(), ErrorKind::Shared);
+    b.update().unwrap(); // reads it
+    assert_eq!((b.data().unwrap(), a.data().unwrap()), (&[6.0; 4][..], &[1.0; 4][..]));
+    drop(a);
+    b.diff_mut().unwrap()[0] = 2.0;
+}
+
+#[test]
+fn memories_that_do_not_suit_a_blob_are_refused() {
+    let [a, mut b] = two();
+    let elsewhere = MemoryHandle::new(16).unwrap();
+    let small = MemoryHandle::new_in(&b.context(), 15).unwrap();
+    let askew = Blob::<u8>::from_shared_in(&b.context(), [19], Askew::new(19)).unwrap();
+    for (memory, kind) in [
+        (elsewhere, ErrorKind::WrongDevice),
+        (small, ErrorKind::InvalidArgument),
+        (askew.data_handle().unwrap(), ErrorKind::InvalidArgument),
+    ] {
+        assert_eq!(b.set_memory(Part::Data, memory).unwrap_err().kind(), kind);
+    }
+    assert!(askew.is_unique(Part::Data).unwrap());
+    assert_eq!((b.data().unwrap(), a.data().unwrap()), (&[2.0; 4][..], &[1.0; 4][..]));
+    let mut bytes = Blob::<u8>::zeros_in(&b.context(), [19]).unwrap();
+    bytes.set_memory(Part::Diff, askew.data_handle().unwrap()).unwrap();
+    assert_eq!(bytes.diff().unwrap(), [3; 19]);
+}
+
+/// Bytes one beyond what floats need.
+struct Askew(Vec<u64>, usize);
+
+impl Askew {
+    fn new(size: usize) -> Self {
+        Self(vec![u64::from_ne_bytes([3; 8]); size / 8 + 2], size)
+    }
+}
+
+impl AsRef<[u8]> for Askew {
+    fn as_ref(&self) -> &[u8] {
+        let words = self.0.as_ptr().cast::<u8>();
+        // SAFETY: the words hold a byte and `self.1` bytes beyond it.
+        unsafe { std::slice::from_raw_parts(words.add(1), self.1) }
+    }
+}
+
+#[test]
+fn a_dropped_diff_stays_with_its_sharers() {
+    let [a, mut b] = two();
+    b.share_diff(&a).unwrap();
+    b.drop_diff();
+    assert!(a.is_unique(Part::Diff).unwrap());
+    assert_eq!((a.diff().unwrap(), b.diff_capacity()), (&[1.0; 4][..], 0));
+    assert_eq!((b.diff().unwrap(), b.data().unwrap()), (&[0.0; 4][..], &[2.0; 4][..]));
+}
+
+#[test]
 fn send_and_sync_are_where_they_are_claimed() {
     fn both<T: Send + Sync>() {}
     both::<(Blob<f32>, Blob<u32>, BlobAny, Context, Model)>();

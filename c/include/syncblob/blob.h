@@ -3,12 +3,12 @@
  * memories, data and diff, each made when first needed.
  *
  * A blob has one owner (create, destroy); its memories are shared by
- * sb_blob_share_data and sb_blob_share_diff. Element (i0, i1, ...) lies at
+ * sb_blob_share_data, sb_blob_set_data and those of diff. Element (i0, i1, ...) lies at
  * sb_blob_offset, row-major.
  *
- * Threads: calls on a const blob are safe beside each other. Reshape, share
- * and shrink need the blob alone; whatever writes bytes needs exclusion over
- * all sharers of the memory (see mem.h).
+ * Threads: calls on a const blob are safe beside each other. Reshape, share,
+ * shrink and whatever else replaces a memory need the blob alone; whatever writes
+ * bytes needs exclusion over all sharers of the memory (see mem.h).
  */
 #ifndef SYNCBLOB_BLOB_H
 #define SYNCBLOB_BLOB_H
@@ -265,6 +265,14 @@ SB_API sb_status sb_blob_data_at_legacy(const sb_blob *blob, int64_t n, int64_t 
  *  context), OUT_OF_MEMORY, CAP_REACHED. */
 SB_API sb_status sb_blob_share_data(sb_blob *blob, const sb_blob *other, sb_error *err);
 
+/** Makes `mem` the blob's data memory, in place of the one before: the blob is one more
+ *  owner. A memory that was made apart, or another blob's by sb_blob_mutable_data.
+ *  @param mem [borrowed] retained; at least count x element size bytes, the rest is
+ *      capacity; of the blob's context
+ *  Errors: INVALID_ARGUMENT (too few bytes; lent bytes that are not element-aligned),
+ *  WRONG_DEVICE (another context), FORKED. */
+SB_API sb_status sb_blob_set_data(sb_blob *blob, sb_mem *mem, sb_error *err);
+
 /** Sets the elements of data to zero where the head is; never written memory
  *  stays as it is. Errors: as sb_mem_clear. */
 SB_API sb_status sb_blob_clear_data(sb_blob *blob, sb_error *err);
@@ -361,9 +369,23 @@ SB_API sb_status sb_blob_diff_at_legacy(const sb_blob *blob, int64_t n, int64_t 
  *  context), OUT_OF_MEMORY, CAP_REACHED. */
 SB_API sb_status sb_blob_share_diff(sb_blob *blob, const sb_blob *other, sb_error *err);
 
+/** Makes `mem` the blob's diff memory, in place of the one before: the blob is one more
+ *  owner. A memory that was made apart, or another blob's by sb_blob_mutable_diff.
+ *  @param mem [borrowed] retained; at least count x element size bytes, the rest is
+ *      capacity; of the blob's context
+ *  Errors: INVALID_ARGUMENT (too few bytes; lent bytes that are not element-aligned),
+ *  WRONG_DEVICE (another context), FORKED. */
+SB_API sb_status sb_blob_set_diff(sb_blob *blob, sb_mem *mem, sb_error *err);
+
 /** Sets the elements of diff to zero where the head is; never written memory
  *  stays as it is. Errors: as sb_mem_clear. */
 SB_API sb_status sb_blob_clear_diff(sb_blob *blob, sb_error *err);
+
+/** Gives the diff memory up; those who share it keep it. The blob is as one whose diff was
+ *  never needed: the next call that needs it makes a memory of zeros. For a net that is no
+ *  longer trained. Like sb_mem_release it waits for pending transfers.
+ *  @param blob [nullable] */
+SB_API void sb_blob_drop_diff(sb_blob *blob);
 
 /** Sum of absolute values where the head is, as double; 0 for never written
  *  memory (Blob::asum_diff).

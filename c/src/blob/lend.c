@@ -2,6 +2,7 @@
 #include "blob/blob.h"
 
 #include "base/error.h"
+#include "memory/mem.h"
 
 static sb_status check_share(const sb_blob *blob, const sb_blob *other, sb_error *err) {
     if (!blob || !other)
@@ -17,6 +18,10 @@ static sb_status check_share(const sb_blob *blob, const sb_blob *other, sb_error
     return SB_OK;
 }
 
+static void use_memory(sb_blob *blob, enum sb__side_name name, sb_mem *mem) {
+    sb__replace(&blob->memory[name], sb_mem_retain(mem));
+}
+
 static sb_status share(sb_blob *blob, const sb_blob *other, enum sb__side_name name,
                        sb_error *err) {
     sb_mem *mem;
@@ -24,7 +29,7 @@ static sb_status share(sb_blob *blob, const sb_blob *other, enum sb__side_name n
     if (st == SB_OK)
         st = sb__blob_memory(other, name, &mem, err);
     if (st == SB_OK)
-        sb__replace(&blob->memory[name], sb_mem_retain(mem));
+        use_memory(blob, name, mem);
     return st;
 }
 
@@ -34,6 +39,33 @@ sb_status sb_blob_share_data(sb_blob *blob, const sb_blob *other, sb_error *err)
 
 sb_status sb_blob_share_diff(sb_blob *blob, const sb_blob *other, sb_error *err) {
     return share(blob, other, SB__DIFF, err);
+}
+
+static sb_status check_memory(const sb_blob *blob, sb_mem *mem, sb_error *err) {
+    if (!blob || !mem)
+        return sb__fail_null(err, blob ? "mem" : "blob");
+    if (mem->bytes < sb__blob_bytes(blob))
+        return sb__fail(err, SB_ERR_INVALID_ARGUMENT,
+                        "a memory of %zu bytes is too small for %lld elements of %s", mem->bytes,
+                        (long long)blob->shape.count, sb_dtype_name(blob->dtype));
+    if (mem->context != blob->context)
+        return sb__fail(err, SB_ERR_WRONG_DEVICE, "the memory belongs to another context");
+    return sb__check_alignment(mem, blob->element_size, err);
+}
+
+static sb_status set_memory(sb_blob *blob, enum sb__side_name name, sb_mem *mem, sb_error *err) {
+    sb_status st = check_memory(blob, mem, err);
+    if (st == SB_OK)
+        use_memory(blob, name, mem);
+    return st;
+}
+
+sb_status sb_blob_set_data(sb_blob *blob, sb_mem *mem, sb_error *err) {
+    return set_memory(blob, SB__DATA, mem, err);
+}
+
+sb_status sb_blob_set_diff(sb_blob *blob, sb_mem *mem, sb_error *err) {
+    return set_memory(blob, SB__DIFF, mem, err);
 }
 
 static sb_status check_lent(const sb_blob *blob, const void *ptr, size_t bytes, sb_error *err) {

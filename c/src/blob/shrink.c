@@ -57,6 +57,11 @@ static sb_status make_smaller(const sb_blob *blob, sb_mem *from, sb_mem **out, s
     return st;
 }
 
+void sb_blob_drop_diff(sb_blob *blob) {
+    if (blob)
+        sb__replace(&blob->memory[SB__DIFF], NULL);
+}
+
 sb_status sb_blob_shrink_to_fit(sb_blob *blob, uint32_t *out_reallocated, sb_error *err) {
     sb_mem *smaller[2] = {NULL, NULL};
     uint32_t replaced = 0;

@@ -58,6 +58,19 @@ void sb__unlock(sb_mem *mem) {
     pthread_mutex_unlock(&mem->lock);
 }
 
+sb_status sb__check_alignment(sb_mem *mem, size_t element_size, sb_error *err) {
+    sb_status st = sb__lock(mem, err);
+    if (st != SB_OK)
+        return st;
+    const uintptr_t both =
+        (uintptr_t)mem->side[SB_SIDE_CPU].ptr | (uintptr_t)mem->side[SB_SIDE_GPU].ptr;
+    sb__unlock(mem);
+    if (both % element_size == 0) /* a power of two */
+        return SB_OK;
+    return sb__fail(err, SB_ERR_INVALID_ARGUMENT,
+                    "the memory's bytes are not aligned for elements of %zu", element_size);
+}
+
 sb_mem *sb_mem_retain(sb_mem *mem) {
     if (mem)
         atomic_fetch_add_explicit(&mem->refs, 1, memory_order_relaxed);

@@ -59,6 +59,10 @@ static inline bool sb__host_is_mapped(const sb_mem *mem, uint32_t word) {
     return !(word & SB__CPU_NOT_IN_CHILD) || sb__context_is_ours(mem->context);
 }
 
+/* Whether both sides' bytes are where elements of a size may be: lent ones need not be. FORKED as
+   of sb__lock. */
+sb_status sb__check_alignment(sb_mem *mem, size_t element_size, sb_error *err);
+
 /* What a side needs before its storage is touched: the device, or host bytes of this process. */
 sb_status sb__side_check(const sb_mem *mem, int32_t side, sb_error *err);
 

@@ -28,6 +28,9 @@ enum op {
     DIFF_AT_LEGACY,
     SHARE_DATA,
     SHARE_DIFF,
+    SET_DATA,
+    SET_DIFF,
+    DROP_DIFF,
     CLEAR_DATA,
     CLEAR_DIFF,
     ASUM_DATA,
@@ -64,6 +67,9 @@ static const char *const op_names[POINTERS] = {"reshape",
                                                "diff_at_legacy",
                                                "share_data",
                                                "share_diff",
+                                               "set_data",
+                                               "set_diff",
+                                               "drop_diff",
                                                "clear_data",
                                                "clear_diff",
                                                "asum_data",
@@ -245,6 +251,13 @@ static sb_status act(struct world *w, enum op op, sb_error *err) {
         return sb_blob_share_data(t, s, err);
     case SHARE_DIFF:
         return sb_blob_share_diff(t, s, err);
+    case SET_DATA:
+        return sb_blob_set_data(t, data_of(s), err);
+    case SET_DIFF:
+        return sb_blob_set_diff(t, data_of(s), err);
+    case DROP_DIFF:
+        sb_blob_drop_diff(t);
+        return SB_OK;
     case SET_CPU_DATA:
         return sb_blob_set_cpu_data(t, w->host.ptr, BYTES, 0, lent_deleter, &w->host, err);
     case SET_GPU_DATA:

@@ -2,7 +2,7 @@ use syncblob_sys as sys;
 
 use super::{Blob, Part};
 use crate::ffi::check;
-use crate::{Element, Error, ErrorKind, Result};
+use crate::{Element, Error, ErrorKind, MemoryHandle, Result};
 
 /// Sharing; see the crate's section on it.
 impl<T: Element> Blob<T> {
@@ -40,6 +40,56 @@ impl<T: Element> Blob<T> {
     pub fn share_diff(&mut self, other: &Self) -> Result<()> {
         // SAFETY: both blobs are live.
         check(|err| unsafe { sys::sb_blob_share_diff(self.as_ptr(), other.as_ptr(), err) })
+    }
+
+    /// Uses a memory that was there before as data or diff from now on: one that was
+    /// made apart, or another blob's. What it has room for beyond the count is
+    /// capacity. It may be shared by blobs of other shapes and element types.
+    ///
+    /// ```
+    /// use syncblob::{Blob, MemoryHandle, Part};
+    /// # fn main() -> syncblob::Result<()> {
+    /// let scratch = MemoryHandle::new(4096)?;
+    /// let mut columns = Blob::<f32>::zeros([3, 100])?;
+    /// let mut buffer = Blob::<f64>::zeros([512])?;
+    /// columns.set_memory(Part::Data, scratch.clone())?;
+    /// buffer.set_memory(Part::Data, scratch)?;
+    /// assert_eq!(columns.data_capacity(), 1024);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// [`InvalidArgument`](ErrorKind::InvalidArgument) for a memory that is too small,
+    /// or whose lent bytes are not aligned for `T`;
+    /// [`WrongDevice`](ErrorKind::WrongDevice) for one of another context.
+    #[doc(alias("sb_blob_set_data", "sb_blob_set_diff"))]
+    pub fn set_memory(&mut self, part: Part, memory: MemoryHandle) -> Result<()> {
+        let set = match part {
+            Part::Data => sys::sb_blob_set_data,
+            Part::Diff => sys::sb_blob_set_diff,
+        };
+        // SAFETY: blob and memory are live; the blob becomes one more owner. The library
+        // checks that the bytes are enough, and aligned for the blob's elements.
+        check(|err| unsafe { set(self.as_ptr(), memory.as_ptr(), err) })
+    }
+
+    /// Gives the diff's memory back, as for a net that is no longer trained; those who
+    /// share it keep it. A diff that is asked for later is zeros.
+    ///
+    /// ```
+    /// use syncblob::Blob;
+    /// # fn main() -> syncblob::Result<()> {
+    /// let mut blob = Blob::<f32>::full([4], 1.0)?;
+    /// blob.diff_mut()?.fill(2.0);
+    /// blob.drop_diff();
+    /// assert_eq!((blob.diff_capacity(), blob.diff()?), (0, &[0.0; 4][..]));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn drop_diff(&mut self) {
+        // SAFETY: the blob is live; no slice of it is, since it is mutably borrowed.
+        unsafe { sys::sb_blob_drop_diff(self.as_ptr()) }
     }
 
     /// Whether a memory is this blob's alone, so that it may be written. Where

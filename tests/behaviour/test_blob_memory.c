@@ -1,0 +1,286 @@
+/* A blob's memories from outside: one that was there before becomes data or diff, and a diff is
+   given up. */
+#include "blobs.h"
+
+#include <string.h>
+
+#define INVALID SB_ERR_INVALID_ARGUMENT
+#define COUNT   6
+#define BYTES   (COUNT * sizeof(float))
+
+static sb_status set_memory(sb_blob *blob, int diff, sb_mem *mem, sb_error *err) {
+    return diff ? sb_blob_set_diff(blob, mem, err) : sb_blob_set_data(blob, mem, err);
+}
+
+static sb_mem *memory_of(sb_blob *blob, int diff) {
+    return diff ? diff_of(blob) : data_of(blob);
+}
+
+static int64_t capacity_of(const sb_blob *blob, int diff) {
+    return diff ? sb_blob_diff_capacity(blob) : sb_blob_data_capacity(blob);
+}
+
+/* --- a memory as data or diff ------------------------------------------------------ */
+
+static void a_memory_becomes_data_or_diff(void **state) {
+    (void)state;
+    for (int k = 0; k < 2; k++) {
+        struct rig rig;
+        sb_error err;
+        void *bytes;
+        rig_open(&rig, "sim:0", 0);
+        sb_blob *blob = blob_of_count(rig.context, SB_DTYPE_F32, COUNT);
+        sb_mem *before = sb_mem_retain(memory_of(blob, k)), *other = memory_of(blob, !k);
+        sb_mem *mem = mem_filled(rig.context, BYTES, 0x3F);
+        struct tally tally = rig_tally(&rig);
+        assert_ok(set_memory(blob, k, mem, &err));
+        struct tally since = rig_since(&rig, &tally);
+        assert_no_work(&since);
+        assert_ptr_equal(memory_of(blob, k), mem);
+        assert_ptr_equal(memory_of(blob, !k), other);
+        assert_int_equal(sb_mem_is_unique(before), 1); /* the blob let go of it */
+        assert_int_equal(sb_mem_is_unique(mem), 0);    /* and is one more owner of this */
+        assert_ok(sb_mem_mutable_cpu_data(mem, &bytes, &err));
+        memset(bytes, 0x40, BYTES);
+        sb_mem_release(mem);
+        assert_int_equal(sb_mem_is_unique(mem), 1);
+        assert_true(mem_holds(memory_of(blob, k), bytes, BYTES));
+        sb_mem_release(before);
+        sb_blob_destroy(blob);
+        rig_close(&rig);
+    }
+}
+
+static void a_memory_outlives_the_blob(void **state) {
+    (void)state;
+    sb_error err;
+    sb_mem *mem = mem_filled(NULL, BYTES, 0x3F);
+    sb_blob *blob = blob_of_count(NULL, SB_DTYPE_F32, COUNT);
+    assert_ok(sb_blob_set_data(blob, mem, &err));
+    sb_blob_destroy(blob);
+    assert_int_equal(sb_mem_is_unique(mem), 1);
+    const void *bytes;
+    assert_ok(sb_mem_cpu_data(mem, &bytes, &err));
+    assert_true(bytes_are(bytes, BYTES, 0x3F));
+    sb_mem_release(mem);
+}
+
+static void a_larger_memory_brings_its_capacity(void **state) {
+    (void)state;
+    for (int k = 0; k < 2; k++) {
+        sb_error err;
+        uint32_t replaced = 99;
+        sb_mem *mem = mem_filled(NULL, 10 * sizeof(float) + 3, 0x3F);
+        sb_blob *blob = blob_of_count(NULL, SB_DTYPE_F32, COUNT);
+        assert_ok(set_memory(blob, k, mem, &err));
+        assert_int_equal(capacity_of(blob, k), 10);
+        assert_ok(sb_blob_reshape(blob, (int64_t[]){10}, 1, &replaced, &err));
+        assert_int_equal(replaced, 0);
+        assert_ptr_equal(memory_of(blob, k), mem);
+        assert_ok(sb_blob_reshape(blob, (int64_t[]){11}, 1, &replaced, &err));
+        assert_true(replaced & (k ? SB_REALLOCATED_DIFF : SB_REALLOCATED_DATA));
+        assert_int_equal(sb_mem_is_unique(mem), 1);
+        sb_blob_destroy(blob);
+        sb_mem_release(mem);
+    }
+}
+
+/* A scratch that several blobs of other shapes and types use in turn. */
+static void one_memory_serves_blobs_of_any_type(void **state) {
+    (void)state;
+    sb_error err;
+    const void *first, *second;
+    sb_mem *mem = mem_filled(NULL, BYTES, 0);
+    sb_blob *floats = blob_of_count(NULL, SB_DTYPE_F32, COUNT);
+    sb_blob *bytes = blob_of_count(NULL, SB_DTYPE_U8, BYTES);
+    assert_ok(sb_blob_set_data(floats, mem, &err));
+    assert_ok(sb_blob_set_diff(bytes, mem, &err));
+    assert_ok(sb_blob_cpu_data(floats, &first, &err));
+    assert_ok(sb_blob_cpu_diff(bytes, &second, &err));
+    assert_ptr_equal(first, second);
+    sb_blob_destroy(floats);
+    sb_blob_destroy(bytes);
+    assert_int_equal(sb_mem_is_unique(mem), 1);
+    sb_mem_release(mem);
+}
+
+static void a_blob_takes_its_own_memory_again(void **state) {
+    (void)state;
+    sb_error err;
+    const float *x;
+    float *written;
+    sb_blob *blob = blob_of_count(NULL, SB_DTYPE_F32, COUNT);
+    assert_ok(sb_blob_mutable_cpu_data_f32(blob, &written, &err));
+    written[5] = 7;
+    assert_ok(sb_blob_set_data(blob, data_of(blob), &err));
+    assert_ok(sb_blob_cpu_data_f32(blob, &x, &err));
+    assert_ptr_equal(x, written);
+    assert_int_equal(sb_mem_is_unique(data_of(blob)), 1);
+    assert_ok(sb_blob_set_diff(blob, data_of(blob), &err)); /* as its own gradient */
+    assert_ok(sb_blob_update(blob, &err));
+    assert_true(x[5] == 0);
+    sb_blob_destroy(blob);
+}
+
+static void nothing_needs_no_bytes(void **state) {
+    (void)state;
+    sb_error err;
+    sb_blob *never;
+    sb_mem *empty, *some = mem_filled(NULL, BYTES, 0);
+    assert_ok(sb_mem_create(NULL, 0, &empty, &err));
+    assert_ok(sb_blob_create(NULL, SB_DTYPE_F32, &never, &err));
+    assert_ok(sb_blob_set_data(never, empty, &err));
+    assert_ok(sb_blob_set_diff(never, some, &err));
+    assert_int_equal(sb_blob_is_shaped(never), 0);
+    assert_int_equal(sb_blob_data_capacity(never), 0);
+    assert_int_equal(sb_blob_diff_capacity(never), COUNT);
+    sb_blob_destroy(never);
+    sb_mem_release(empty);
+    sb_mem_release(some);
+}
+
+/* --- what is refused ------------------------------------------------------------------ */
+
+static void refuse(sb_status status, sb_blob *blob, sb_mem *mem) {
+    sb_error err;
+    for (int k = 0; k < 2; k++) {
+        sb_mem *before = memory_of(blob, k);
+        assert_status(status, set_memory(blob, k, mem, &err));
+        assert_ptr_equal(memory_of(blob, k), before);
+        assert_int_equal(sb_mem_is_unique(mem), 1);
+    }
+}
+
+static void too_small_and_strange_memories_are_refused(void **state) {
+    (void)state;
+    struct rig rig, other;
+    sb_error err;
+    rig_open(&rig, "sim:0", 0);
+    rig_open(&other, "sim:0", 0);
+    sb_blob *blob = blob_of_count(rig.context, SB_DTYPE_F32, COUNT);
+    sb_mem *small = mem_filled(rig.context, BYTES - 1, 0);
+    sb_mem *strange = mem_filled(other.context, BYTES, 0);
+    sb_mem *built_in = mem_filled(NULL, BYTES, 0);
+    refuse(INVALID, blob, small);
+    refuse(SB_ERR_WRONG_DEVICE, blob, strange);
+    refuse(SB_ERR_WRONG_DEVICE, blob, built_in);
+    assert_names_null("mem", sb_blob_set_data(blob, NULL, &err));
+    assert_names_null("mem", sb_blob_set_diff(blob, NULL, &err));
+    assert_names_null("blob", sb_blob_set_data(NULL, small, &err));
+    assert_names_null("blob", sb_blob_set_diff(NULL, small, &err));
+    sb_mem_release(small);
+    sb_mem_release(strange);
+    sb_mem_release(built_in);
+    sb_blob_destroy(blob);
+    rig_close(&rig);
+    rig_close(&other);
+}
+
+/* A memory knows no element type, so that bytes may be lent to it which a blob cannot use. */
+static void lent_bytes_must_suit_the_elements(void **state) {
+    (void)state;
+    for (int on_device = 0; on_device < 2; on_device++) {
+        struct rig rig;
+        sb_error err;
+        sb_mem *mem;
+        rig_open(&rig, "sim:0", 0);
+        struct lent lent =
+            on_device ? lend_device(rig.context, 2 * BYTES, 0x3F) : lend_host(2 * BYTES, 0x3F);
+        sb_blob *floats = blob_of_count(rig.context, SB_DTYPE_F32, COUNT);
+        sb_blob *halves = blob_of_count(rig.context, SB_DTYPE_F16, COUNT);
+        char *askew = (char *)lent.ptr + 2;
+        assert_ok(sb_mem_create(rig.context, BYTES, &mem, &err));
+        assert_ok(on_device ? sb_mem_set_gpu(mem, askew, BYTES, 0, NULL, NULL, &err)
+                            : sb_mem_set_cpu(mem, askew, BYTES, 0, NULL, NULL, &err));
+        refuse(INVALID, floats, mem);
+        assert_ok(sb_blob_set_data(halves, mem, &err));
+        sb_blob_destroy(floats);
+        sb_blob_destroy(halves);
+        sb_mem_release(mem);
+        lent_free(&lent);
+        rig_close(&rig);
+    }
+}
+
+/* --- a diff that is given up ------------------------------------------------------------ */
+
+static void a_dropped_diff_gives_its_memory_back(void **state) {
+    (void)state;
+    const size_t count = 1 << 16;
+    struct rig rig;
+    sb_error err;
+    const float *x;
+    rig_open(&rig, "sim:0", SB_CONTEXT_NO_HOST_CACHE | SB_CONTEXT_NO_PINNED);
+    sb_blob *blob = blob_of_count(rig.context, SB_DTYPE_F32, (int64_t)count);
+    float *data, *diff;
+    assert_ok(sb_blob_mutable_cpu_data_f32(blob, &data, &err));
+    data[9] = 3;
+    sb_stats before = rig_stats(&rig);
+    assert_ok(sb_blob_mutable_cpu_diff_f32(blob, &diff, &err));
+    diff[9] = 4;
+    assert_ok(sb_blob_gpu_diff_f32(blob, &x, &err));
+    sb_blob_drop_diff(blob);
+    sb_stats after = rig_stats(&rig);
+    assert_int_equal(after.host_bytes, before.host_bytes);
+    assert_int_equal(after.device_bytes, before.device_bytes);
+    assert_int_equal(sb_blob_diff_capacity(blob), 0);
+    assert_int_equal(sb_blob_count(blob), count);
+    assert_ok(sb_blob_cpu_data_f32(blob, &x, &err));
+    assert_true(x == data && x[9] == 3);
+    assert_int_equal(sb_mem_head(diff_of(blob)), SB_HEAD_UNINITIALIZED);
+    assert_ok(sb_blob_cpu_diff_f32(blob, &x, &err)); /* made anew */
+    assert_true(x[9] == 0);
+    sb_blob_destroy(blob);
+    rig_close(&rig);
+}
+
+static void sharers_keep_a_diff_that_one_drops(void **state) {
+    (void)state;
+    sb_error err;
+    float *diff;
+    const float *x;
+    sb_blob *blob = blob_of_count(NULL, SB_DTYPE_F32, COUNT);
+    sb_blob *sharer = blob_of_count(NULL, SB_DTYPE_F32, COUNT);
+    assert_ok(sb_blob_mutable_cpu_diff_f32(blob, &diff, &err));
+    diff[5] = 4;
+    assert_ok(sb_blob_share_diff(sharer, blob, &err));
+    sb_blob_drop_diff(blob);
+    assert_int_equal(sb_mem_is_unique(diff_of(sharer)), 1);
+    assert_ok(sb_blob_cpu_diff_f32(sharer, &x, &err));
+    assert_true(x == diff && x[5] == 4);
+    sb_blob_destroy(blob);
+    sb_blob_destroy(sharer);
+}
+
+static void a_lent_diff_goes_back_when_it_is_dropped(void **state) {
+    (void)state;
+    sb_error err;
+    struct lent lent = lend_host(BYTES, 0x3F);
+    sb_blob *blob = blob_of_count(NULL, SB_DTYPE_F32, COUNT);
+    sb_mem *mem = diff_of(blob);
+    assert_ok(sb_mem_set_cpu(mem, lent.ptr, BYTES, 0, lent_deleter, &lent, &err));
+    sb_blob_drop_diff(blob);
+    assert_int_equal(lent.deleted, 1);
+    sb_blob_drop_diff(blob); /* there is none: nothing happens */
+    sb_blob_drop_diff(NULL);
+    sb_blob_destroy(blob);
+    assert_int_equal(lent.deleted, 1);
+    lent_free(&lent);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_memory_becomes_data_or_diff),
+        cmocka_unit_test(a_memory_outlives_the_blob),
+        cmocka_unit_test(a_larger_memory_brings_its_capacity),
+        cmocka_unit_test(one_memory_serves_blobs_of_any_type),
+        cmocka_unit_test(a_blob_takes_its_own_memory_again),
+        cmocka_unit_test(nothing_needs_no_bytes),
+        cmocka_unit_test(too_small_and_strange_memories_are_refused),
+        cmocka_unit_test(lent_bytes_must_suit_the_elements),
+        cmocka_unit_test(a_dropped_diff_gives_its_memory_back),
+        cmocka_unit_test(sharers_keep_a_diff_that_one_drops),
+        cmocka_unit_test(a_lent_diff_goes_back_when_it_is_dropped),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
