@@ -6,20 +6,41 @@
 #define SYNCBLOB_CAFFE_MEMORY_HPP
 
 #include <cstdlib>
+#include <memory>
+#include <mutex>
 #include <stdexcept>
 #include <string>
+#include <unordered_map>
 
 #include "caffe/common.hpp"
 #include "syncblob/syncblob.h"
 
 /** @def SYNCBLOB_CAFFE_CONTEXT
- *  An expression: the sb_context * in which the calling thread makes memories. Caffe follows the
- *  thread's current device, so a fork with devices gives a function that does. */
+ *  An expression: the sb_context * in which the calling thread makes memories. */
 #ifndef SYNCBLOB_CAFFE_CONTEXT
-#define SYNCBLOB_CAFFE_CONTEXT nullptr
+#define SYNCBLOB_CAFFE_CONTEXT ::caffe::SyncblobContext::Get()
 #endif
 
 namespace caffe {
+
+/** The context in which the calling thread makes memories, as Caffe::SetDevice says on which device
+ *  it does. A thread begins with the built-in one, NULL, which has no device. */
+class SyncblobContext {
+  public:
+    /** `context` stays the caller's, who keeps it as long as it is set. */
+    static void Set(sb_context *context) {
+        OfThread() = context;
+    }
+    static sb_context *Get() {
+        return OfThread();
+    }
+
+  private:
+    static sb_context *&OfThread() {
+        static thread_local sb_context *context = nullptr;
+        return context;
+    }
+};
 
 #ifdef SYNCBLOB_CAFFE_THROW
 /** What a failing call throws. Nothing has changed but what the call's status in the C headers
@@ -60,17 +81,51 @@ inline void Check(sb_status (*call)(Parameters...), Arguments... arguments) {
         Fail(status, error.message);
 }
 
+/** What CaffeMallocHost gave, by its address. */
+struct HostMemories {
+    std::mutex lock;
+    std::unordered_map<void *, sb_mem *> memories;
+
+    static HostMemories &All() {
+        static HostMemories *all = new HostMemories; // for memory that is freed at the very end
+        return *all;
+    }
+};
+
 } // namespace syncblob
 
-/** Page-locked memory comes from a context; this is ordinary memory. */
+/** The host side of a memory: page-locked where the thread's context has a device that offers it,
+ *  counted and capped as a blob's is. */
 inline void CaffeMallocHost(void **ptr, size_t size, bool *use_cuda) {
-    *use_cuda = false;
-    *ptr = std::malloc(size);
-    syncblob::Require(*ptr != nullptr || size == 0, SB_ERR_OUT_OF_MEMORY, "no host memory");
+    sb_mem *made;
+    void *bytes;
+    syncblob::Check(sb_mem_create, SYNCBLOB_CAFFE_CONTEXT, size > 0 ? size : size_t(1), &made);
+    std::unique_ptr<sb_mem, void (*)(sb_mem *)> memory(made, sb_mem_release);
+    syncblob::Check(sb_mem_overwrite_cpu, made, &bytes);
+    syncblob::HostMemories &all = syncblob::HostMemories::All();
+    {
+        std::lock_guard<std::mutex> hold(all.lock);
+        all.memories[bytes] = made;
+    }
+    memory.release();
+    *ptr = bytes;
+    *use_cuda = sb_mem_storage(made, SB_SIDE_CPU) == SB_STORAGE_PINNED;
 }
 
 inline void CaffeFreeHost(void *ptr, bool) {
-    std::free(ptr);
+    syncblob::HostMemories &all = syncblob::HostMemories::All();
+    sb_mem *memory = nullptr;
+    {
+        std::lock_guard<std::mutex> hold(all.lock);
+        const auto found = all.memories.find(ptr);
+        syncblob::Require(found != all.memories.end() || ptr == nullptr, SB_ERR_INVALID_ARGUMENT,
+                          "no memory of CaffeMallocHost");
+        if (found != all.memories.end()) {
+            memory = found->second;
+            all.memories.erase(found);
+        }
+    }
+    sb_mem_release(memory);
 }
 
 class SyncedMemory {

@@ -1,15 +1,12 @@
-// With SYNCBLOB_CAFFE_THROW a failure is an exception that changes nothing, and
-// SYNCBLOB_CAFFE_CONTEXT says where memories are made: here on the simulated device.
+// With SYNCBLOB_CAFFE_THROW a failure is an exception that changes nothing, and SyncblobContext
+// says where a thread makes memories: here on the simulated device.
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
+#include <thread>
 #include <vector>
 
-#include "syncblob/context.h"
-
-static sb_context *context;
-
 #define SYNCBLOB_CAFFE_THROW
-#define SYNCBLOB_CAFFE_CONTEXT context
 #include "caffe/blob.hpp"
 
 #define CHECK_THAT(condition)                                                                      \
@@ -23,6 +20,7 @@ static sb_context *context;
 namespace {
 
 using caffe::Blob;
+using caffe::SyncblobContext;
 using caffe::SyncedMemory;
 
 template <typename Call> sb_status status_of(Call call) {
@@ -83,15 +81,67 @@ void a_share_that_is_too_small_is_left() {
     CHECK_THAT(wide.diff_at(0, 0, 0, 19) == 1);
 }
 
+void each_thread_has_a_context() {
+    sb_context *const context = SyncblobContext::Get();
+    std::thread([context] {
+        CHECK_THAT(SyncblobContext::Get() == nullptr);
+        SyncedMemory host(4);
+        CHECK_THAT(status_of([&] { host.gpu_data(); }) == SB_ERR_NO_DEVICE);
+        SyncblobContext::Set(context);
+        SyncedMemory device(4);
+        CHECK_THAT(status_of([&] { device.gpu_data(); }) == SB_OK);
+        CHECK_THAT(status_of([&] { host.gpu_data(); }) == SB_ERR_NO_DEVICE);
+        SyncblobContext::Set(nullptr);
+    }).join();
+    CHECK_THAT(SyncblobContext::Get() == context);
+}
+
+uint64_t pinned_bytes(sb_context *context) {
+    sb_stats stats = SB_STATS_INIT;
+    CHECK_THAT(sb_context_stats(context, &stats, NULL) == SB_OK);
+    return stats.pinned_bytes;
+}
+
+void host_memory_is_the_contexts() {
+    const uint64_t before = pinned_bytes(SyncblobContext::Get());
+    void *first, *second, *none;
+    bool is_pinned, is_none_pinned;
+    caffe::CaffeMallocHost(&first, 5000, &is_pinned);
+    caffe::CaffeMallocHost(&second, 5000, &is_pinned);
+    caffe::CaffeMallocHost(&none, 0, &is_none_pinned);
+    std::memset(first, 1, 5000);
+    CHECK_THAT(is_pinned && first != second && none != nullptr);
+    CHECK_THAT(pinned_bytes(SyncblobContext::Get()) >= before + 10000);
+    std::thread([=] { // on a thread with another context
+        caffe::CaffeFreeHost(first, is_pinned);
+        caffe::CaffeFreeHost(second, is_pinned);
+    })
+        .join();
+    caffe::CaffeFreeHost(none, is_none_pinned);
+    caffe::CaffeFreeHost(nullptr, false);
+    CHECK_THAT(pinned_bytes(SyncblobContext::Get()) == before);
+    CHECK_THAT(status_of([=] { caffe::CaffeFreeHost(none, false); }) == SB_ERR_INVALID_ARGUMENT);
+    CHECK_THAT(status_of([] {
+                   void *ptr;
+                   bool pinned;
+                   caffe::CaffeMallocHost(&ptr, SIZE_MAX, &pinned);
+               }) == SB_ERR_SIZE_OVERFLOW);
+}
+
 } // namespace
 
 int main() {
+    sb_context *context;
     sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
     options.device = "sim:0";
     CHECK_THAT(sb_context_create(&options, &context, NULL) == SB_OK);
+    SyncblobContext::Set(context);
     failures_change_nothing();
     bytes_move_to_the_device();
     a_share_that_is_too_small_is_left();
+    each_thread_has_a_context();
+    host_memory_is_the_contexts();
+    SyncblobContext::Set(nullptr);
     sb_context_release(context);
     return 0;
 }
