@@ -953,6 +953,10 @@ static void ask_text(struct world *w, struct step *step) {
                "the text in %zu bytes is not %s", capacity, text);
     CHECK_EQUAL("equal shapes", sb_blob_shape_equals(step->pair->blob, step->other->blob),
                 plain_shape_same(plain, &step->other->plain));
+    const struct plain_blob *other = &step->other->plain;
+    CHECK_EQUAL("equal dimensions",
+                sb_blob_shape_equals_dims(step->pair->blob, other->dims, other->num_axes),
+                other->num_axes >= 0 && plain_shape_same(plain, other));
 }
 
 static void ask_device_shape(struct world *w, struct step *step) {

@@ -411,9 +411,25 @@ static void shapes_are_compared_axis_by_axis(void **state) {
         sb_blob *a = blob_of(NULL, SB_DTYPE_F32, cases[i].na, cases[i].a);
         sb_blob *b = blob_of(NULL, SB_DTYPE_F64, cases[i].nb, cases[i].b);
         assert_int_equal(sb_blob_shape_equals(a, b), cases[i].equal);
+        assert_int_equal(sb_blob_shape_equals_dims(a, cases[i].b, cases[i].nb), cases[i].equal);
         sb_blob_destroy(a);
         sb_blob_destroy(b);
     }
+}
+
+static void a_shape_is_compared_with_dimensions_alone(void **state) {
+    (void)state;
+    sb_error err;
+    sb_blob *scalar = blob_of(NULL, SB_DTYPE_F32, 0, NULL), *never;
+    assert_ok(sb_blob_create(NULL, SB_DTYPE_F32, &never, &err));
+    assert_int_equal(sb_blob_shape_equals_dims(scalar, NULL, 0), 1);
+    assert_int_equal(sb_blob_shape_equals_dims(never, NULL, 0), 0);
+    assert_int_equal(sb_blob_shape_equals_dims(never, NULL, -1), 0);
+    assert_int_equal(sb_blob_shape_equals_dims(scalar, NULL, 1), 0);
+    assert_int_equal(sb_blob_shape_equals_dims(scalar, NULL, INT32_MAX), 0);
+    assert_int_equal(sb_blob_shape_equals_dims(NULL, NULL, 0), 0);
+    sb_blob_destroy(scalar);
+    sb_blob_destroy(never);
 }
 
 static void shape_texts_are_cut_to_fit(void **state) {
@@ -608,6 +624,7 @@ int main(void) {
         cmocka_unit_test(indices_out_of_range_are_errors),
         cmocka_unit_test(an_element_of_a_never_shaped_blob_is_an_error),
         cmocka_unit_test(shapes_are_compared_axis_by_axis),
+        cmocka_unit_test(a_shape_is_compared_with_dimensions_alone),
         cmocka_unit_test(shape_texts_are_cut_to_fit),
         cmocka_unit_test(the_longest_shape_text_is_whole),
         cmocka_unit_test(reshape_like_takes_the_whole_shape),

@@ -255,9 +255,19 @@ static void test_legacy_shapes_compare_from_the_last_axis(void **state) {
         assert_ok(sb_blob_shape_equals_proto(blob, wire.bytes, wire.size, &equal, &err));
         if (equal != rows[i].equal)
             fail_with("row %zu: %d", i, equal);
+        const int64_t *l = rows[i].legacy;
+        assert_int_equal(sb_blob_shape_equals_legacy(blob, l[0], l[1], l[2], l[3]), equal);
         sb_blob_destroy(blob);
         wire_free(&wire);
     }
+}
+
+static void test_no_shape_equals_no_legacy_dimensions(void **state) {
+    (void)state;
+    sb_blob *fresh = new_blob(NULL, SB_DTYPE_F32);
+    assert_int_equal(sb_blob_shape_equals_legacy(fresh, 1, 1, 1, 1), 0);
+    assert_int_equal(sb_blob_shape_equals_legacy(NULL, 1, 1, 1, 1), 0);
+    sb_blob_destroy(fresh);
 }
 
 static void test_current_shapes_compare_axis_by_axis(void **state) {
@@ -739,6 +749,7 @@ int main(void) {
         cmocka_unit_test(test_every_encoding_reads_the_same),
         cmocka_unit_test(test_shapes_that_messages_have),
         cmocka_unit_test(test_legacy_shapes_compare_from_the_last_axis),
+        cmocka_unit_test(test_no_shape_equals_no_legacy_dimensions),
         cmocka_unit_test(test_current_shapes_compare_axis_by_axis),
         cmocka_unit_test(test_reshape_takes_a_blob_shape),
         cmocka_unit_test(test_without_reshape_the_blob_keeps_its_shape),

@@ -2189,6 +2189,24 @@ Errors: as sb_blob_legacy_shape.*/
     /**1 if both have the same axes (never-shaped equals only never-shaped).
 * b \[borrowed\]*/
     pub fn sb_blob_shape_equals(a: *const sb_blob, b: *const sb_blob) -> i32;
+    /**1 if the blob has these axes: Blob::ShapeEquals of a BlobProto with a shape, by its
+field. 0 for a blob that was never shaped.
+* shape \[borrowed, nullable when num_axes is 0\] `num_axes` dimensions*/
+    pub fn sb_blob_shape_equals_dims(
+        blob: *const sb_blob,
+        shape: *const i64,
+        num_axes: i32,
+    ) -> i32;
+    /**1 if these are the last four axes of at most four, missing ones being 1:
+Blob::ShapeEquals of a BlobProto with legacy dimensions, by its fields. 0 for a blob
+that was never shaped.*/
+    pub fn sb_blob_shape_equals_legacy(
+        blob: *const sb_blob,
+        num: i64,
+        channels: i64,
+        height: i64,
+        width: i64,
+    ) -> i32;
     /**Caffe's form "2 3 4 5 (120)", NUL-terminated, cut at `capacity`.
 * buffer \[borrowed, nullable when capacity is 0\] receives the text
 * capacity bytes of `buffer`

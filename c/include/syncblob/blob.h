@@ -154,6 +154,18 @@ SB_API sb_status sb_blob_width(const sb_blob *blob, int64_t *out, sb_error *err)
  *  @param b [borrowed] */
 SB_API int32_t sb_blob_shape_equals(const sb_blob *a, const sb_blob *b);
 
+/** 1 if the blob has these axes: Blob::ShapeEquals of a BlobProto with a shape, by its
+ *  field. 0 for a blob that was never shaped.
+ *  @param shape [borrowed, nullable when num_axes is 0] `num_axes` dimensions */
+SB_API int32_t sb_blob_shape_equals_dims(const sb_blob *blob, const int64_t *shape,
+                                         int32_t num_axes);
+
+/** 1 if these are the last four axes of at most four, missing ones being 1:
+ *  Blob::ShapeEquals of a BlobProto with legacy dimensions, by its fields. 0 for a blob
+ *  that was never shaped. */
+SB_API int32_t sb_blob_shape_equals_legacy(const sb_blob *blob, int64_t num, int64_t channels,
+                                           int64_t height, int64_t width);
+
 /** Caffe's form "2 3 4 5 (120)", NUL-terminated, cut at `capacity`.
  *  @param buffer [borrowed, nullable when capacity is 0] receives the text
  *  @param capacity bytes of `buffer`

@@ -19,6 +19,9 @@ struct sb__shape {
 sb_status sb__shape_make(struct sb__shape *out, const int64_t *dims, int32_t num_axes,
                          size_t element_size, sb_error *err);
 const struct sb__shape *sb__blob_shape(const sb_blob *blob);
+bool sb__shape_is(const struct sb__shape *shape, const int64_t *dims, int32_t num_axes);
+/* Legacy dimensions are the last four axes, missing ones being 1. */
+bool sb__shape_is_legacy(const struct sb__shape *shape, const int64_t legacy[4]);
 
 /* Of the dimensions those that there are: fewer bytes than the struct. */
 static inline void sb__shape_copy(struct sb__shape *to, const struct sb__shape *from) {

@@ -66,10 +66,23 @@ const struct sb__shape *sb__blob_shape(const sb_blob *blob) {
     return &blob->shape;
 }
 
+bool sb__shape_is(const struct sb__shape *shape, const int64_t *dims, int32_t num_axes) {
+    return shape->num_axes == num_axes &&
+           (num_axes <= 0 || memcmp(shape->dims, dims, (size_t)num_axes * sizeof *dims) == 0);
+}
+
+bool sb__shape_is_legacy(const struct sb__shape *shape, const int64_t legacy[4]) {
+    if (shape->num_axes < 0 || shape->num_axes > 4)
+        return false;
+    int32_t missing = 4 - shape->num_axes;
+    for (int32_t i = 0; i < 4; i++)
+        if (legacy[i] != (i < missing ? 1 : shape->dims[i - missing]))
+            return false;
+    return true;
+}
+
 bool sb__shape_same(const struct sb__shape *a, const struct sb__shape *b) {
-    return a->num_axes == b->num_axes &&
-           (a->num_axes <= 0 ||
-            memcmp(a->dims, b->dims, (size_t)a->num_axes * sizeof *a->dims) == 0);
+    return sb__shape_is(a, b->dims, b->num_axes);
 }
 
 uint32_t sb__blob_take_shape(sb_blob *blob, const struct sb__shape *shape) {
@@ -249,6 +262,17 @@ sb_status sb_blob_width(const sb_blob *blob, int64_t *out, sb_error *err) {
 
 int32_t sb_blob_shape_equals(const sb_blob *a, const sb_blob *b) {
     return a && b && sb__shape_same(&a->shape, &b->shape);
+}
+
+int32_t sb_blob_shape_equals_dims(const sb_blob *blob, const int64_t *shape, int32_t num_axes) {
+    return blob && num_axes >= 0 && (shape || num_axes == 0) &&
+           sb__shape_is(&blob->shape, shape, num_axes);
+}
+
+int32_t sb_blob_shape_equals_legacy(const sb_blob *blob, int64_t num, int64_t channels,
+                                    int64_t height, int64_t width) {
+    const int64_t legacy[4] = {num, channels, height, width};
+    return blob && sb__shape_is_legacy(&blob->shape, legacy);
 }
 
 sb_status sb_blob_shape_string(const sb_blob *blob, char *buffer, size_t capacity,

@@ -9,26 +9,10 @@
 
 /* --- shapes -------------------------------------------------------------------- */
 
-/* Legacy dimensions are the last four axes, missing ones being 1. */
-static bool equals_legacy(const struct sb__shape *shape, const int64_t *legacy) {
-    if (shape->num_axes < 0 || shape->num_axes > 4)
-        return false;
-    int32_t missing = 4 - shape->num_axes;
-    for (int32_t i = 0; i < 4; i++)
-        if (legacy[i] != (i < missing ? 1 : shape->dims[i - missing]))
-            return false;
-    return true;
-}
-
 bool sb__shape_equals_index(const struct sb__shape *shape, const struct sb__blob_index *index) {
     if (index->legacy)
-        return equals_legacy(shape, index->shape.dims);
-    if (shape->num_axes != index->shape.num_axes)
-        return false;
-    for (int32_t i = 0; i < shape->num_axes; i++)
-        if (shape->dims[i] != index->shape.dims[i])
-            return false;
-    return true;
+        return sb__shape_is_legacy(shape, index->shape.dims);
+    return sb__shape_is(shape, index->shape.dims, index->shape.num_axes);
 }
 
 #define COUNT_BYTES 32 /* room for "... (9223372036854775807)" */
