@@ -342,6 +342,27 @@ static void check_source(const struct run *run, const sb_blob *fresh, sb_status 
     }
 }
 
+/* The same bytes in three pieces. */
+static void check_spans(const struct run *run, const sb_blob *fresh, sb_status expected) {
+    static const int64_t small[] = {2, 3};
+    const size_t a = input_lot(run->bytes, run->size) % (run->size + 1), b = (run->size - a) / 2;
+    const uint8_t *bytes = run->size > 0 ? run->bytes : (const uint8_t *)"";
+    const sb_span spans[] = {{bytes, a}, {bytes + a, b}, {bytes + a + b, run->size - a - b}};
+    sb_source source = SB_SOURCE_INIT;
+    sb_error err = fuzz_fresh_error();
+    sb_status st = sb_source_of_spans(NULL, spans, 3, &source, &err);
+    fuzz_check(st == SB_OK, "no source of pieces: %s", sb_status_name(st));
+    sb_blob *blob = filled_blob(run, SB_DTYPE_F32, small, 2);
+    st = sb_blob_read_source(blob, &source, SB_PROTO_RESHAPE, NULL, NULL, &err);
+    source.close(source.user);
+    fuzz_check(st == expected, "%s from pieces, %s from memory", sb_status_name(st),
+               sb_status_name(expected));
+    fuzz_check(st != SB_OK || blob_bytes(fresh) == 0 ||
+                   memcmp(blob_data(blob), blob_data(fresh), blob_bytes(fresh)) == 0,
+               "other data from pieces");
+    sb_blob_destroy(blob);
+}
+
 /* What was read, written to a sink that takes all and to one that does not. */
 static void check_sink(const sb_blob *blob) {
     struct drain whole = {NULL, 0, 0, 0}, fails = {NULL, 0, 0, 1};
@@ -369,8 +390,10 @@ static sb_status check_dtype(const struct run *run, int32_t dtype) {
     check_existing_blobs(run, dtype, fresh, st);
     if (dtype == SB_DTYPE_F32 && input_lot(run->bytes, run->size) % 4 == 0)
         check_file(run, fresh, st);
-    if (dtype == SB_DTYPE_F32 && input_lot(run->bytes, run->size) % 4 == 1)
+    if (dtype == SB_DTYPE_F32 && input_lot(run->bytes, run->size) % 4 == 1) {
         check_source(run, fresh, st);
+        check_spans(run, fresh, st);
+    }
     if (fresh && input_lot(run->bytes, run->size) % 4 == 2)
         check_sink(fresh);
     sb_blob_destroy(fresh);

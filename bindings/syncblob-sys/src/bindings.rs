@@ -674,6 +674,15 @@ a const model are.*/
         ) -> i32,
     >,
 }
+///A piece of memory.
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct sb_span {
+    ///\[nullable when size is 0\] `size` of them
+    pub bytes: *const ::core::ffi::c_void,
+    ///bytes
+    pub size: usize,
+}
 ///A model file, opened or being made.
 #[repr(C)]
 #[derive(Debug)]
@@ -1407,6 +1416,15 @@ const _: () = {
 };
 ///`close` closes the descriptor; without it there is no `close`
 pub const SB_SOURCE_CLOSES: u32 = 1024;
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    ["Size of sb_span"][::core::mem::size_of::<sb_span>() - 16usize];
+    ["Alignment of sb_span"][::core::mem::align_of::<sb_span>() - 8usize];
+    [
+        "Offset of field: sb_span::bytes",
+    ][::core::mem::offset_of!(sb_span, bytes) - 0usize];
+    ["Offset of field: sb_span::size"][::core::mem::offset_of!(sb_span, size) - 8usize];
+};
 ///found out from the bytes
 pub const SB_FORMAT_AUTO: i32 = 0;
 ///BlobProto: mean.binaryproto
@@ -1599,6 +1617,15 @@ impl Default for sb_sink {
     }
 }
 impl Default for sb_progress {
+    fn default() -> Self {
+        let mut s = ::core::mem::MaybeUninit::<Self>::uninit();
+        unsafe {
+            ::core::ptr::write_bytes(s.as_mut_ptr(), 0, 1);
+            s.assume_init()
+        }
+    }
+}
+impl Default for sb_span {
     fn default() -> Self {
         let mut s = ::core::mem::MaybeUninit::<Self>::uninit();
         unsafe {
@@ -3006,6 +3033,24 @@ device_code; also a descriptor of something else).*/
     pub fn sb_source_of_descriptor(
         descriptor: i32,
         flags: u32,
+        out: *mut sb_source,
+        err: *mut sb_error,
+    ) -> sb_status;
+    /**A source of bytes that are held in pieces, as a message that arrived is: they need not
+be joined first. The values of a blob are copied once, from the pieces to the blob. A
+read finds its piece in steps that grow with the logarithm of their number.
+* context \[borrowed, nullable\] where the list of pieces is kept; retained
+* spans \[borrowed, nullable when num_spans is 0\] `num_spans` pieces in order, copied; what
+they point to must stay as it is as long as the source is used
+* out \[owned\] `struct_size` set by the caller; what is not given to a model is ended by
+calling its `close`
+
+Errors: INVALID_ARGUMENT (a piece of NULL with a size), ABI_MISMATCH (struct_size too small),
+SIZE_OVERFLOW (all sizes together), OUT_OF_MEMORY, CAP_REACHED.*/
+    pub fn sb_source_of_spans(
+        context: *mut sb_context,
+        spans: *const sb_span,
+        num_spans: usize,
         out: *mut sb_source,
         err: *mut sb_error,
     ) -> sb_status;

@@ -17,7 +17,7 @@
 #ifndef SYNCBLOB_IO_H
 #define SYNCBLOB_IO_H
 
-#include <syncblob/status.h>
+#include <syncblob/context.h>
 
 SB_BEGIN_DECLS
 
@@ -109,6 +109,25 @@ enum {
  *  device_code; also a descriptor of something else). */
 SB_API sb_status sb_source_of_descriptor(int32_t descriptor, uint32_t flags, sb_source *out,
                                          sb_error *err);
+
+/** A piece of memory. */
+typedef struct sb_span {
+    const void *bytes; /**< [nullable when size is 0] `size` of them */
+    size_t size;       /**< bytes */
+} sb_span;
+
+/** A source of bytes that are held in pieces, as a message that arrived is: they need not
+ *  be joined first. The values of a blob are copied once, from the pieces to the blob. A
+ *  read finds its piece in steps that grow with the logarithm of their number.
+ *  @param context [borrowed, nullable] where the list of pieces is kept; retained
+ *  @param spans [borrowed, nullable when num_spans is 0] `num_spans` pieces in order, copied; what
+ *      they point to must stay as it is as long as the source is used
+ *  @param out [owned] `struct_size` set by the caller; what is not given to a model is ended by
+ *      calling its `close`
+ *  Errors: INVALID_ARGUMENT (a piece of NULL with a size), ABI_MISMATCH (struct_size too small),
+ *  SIZE_OVERFLOW (all sizes together), OUT_OF_MEMORY, CAP_REACHED. */
+SB_API sb_status sb_source_of_spans(sb_context *context, const sb_span *spans, size_t num_spans,
+                                    sb_source *out, sb_error *err);
 
 SB_END_DECLS
 

@@ -160,6 +160,10 @@ MEMBER(sb_progress, struct_size, 0, 8);
 MEMBER(sb_progress, user, 8, 8);
 MEMBER(sb_progress, report, 16, 8);
 
+STRUCT(sb_span, 16, 8);
+MEMBER(sb_span, bytes, 0, 8);
+MEMBER(sb_span, size, 8, 8);
+
 STRUCT(sb_text, 16, 8);
 MEMBER(sb_text, bytes, 0, 8);
 MEMBER(sb_text, size, 8, 8);

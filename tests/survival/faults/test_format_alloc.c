@@ -253,6 +253,20 @@ static sb_status read_source(struct scene *s, sb_error *err) {
     return sb_blob_read_source(s->target, &source, SB_PROTO_RESHAPE, NULL, NULL, err);
 }
 
+static sb_status open_spans(struct scene *s, sb_error *err) {
+    const sb_span halves[] = {{s->net.bytes, 9}, {s->net.bytes + 9, s->net.size - 9}};
+    sb_source source = SB_SOURCE_INIT;
+    sb_status st = sb_source_of_spans(s->context, halves, 2, &source, err);
+    if (st != SB_OK) {
+        assert_null(source.user);
+        return st;
+    }
+    st = sb_model_open_source(s->context, SB_FORMAT_AUTO, &source, NULL, NULL, &s->made, err);
+    if (st != SB_OK)
+        source.close(source.user);
+    return st;
+}
+
 static sb_status save_sink(struct scene *s, sb_error *err) {
     struct test_sink got = {.writes = 0};
     const sb_sink sink = test_sink_of(&got);
@@ -305,6 +319,7 @@ static const struct {
     {"proto_size", proto_size, 0},
     {"size", model_size, 0},
     {"from_proto to integers", from_proto_to_integers, 2},
+    {"open_source, spans", open_spans, 3},
 };
 
 static void test_the_nth_allocation_fails(void **state) {

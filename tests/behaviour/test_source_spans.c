@@ -1,0 +1,203 @@
+/* Messages that are held in pieces: read as if they were joined. */
+#include "files.h"
+#include "nets.h"
+#include "rig.h"
+
+#include <string.h>
+
+#define INVALID    SB_ERR_INVALID_ARGUMENT
+#define SPANS_MOST 64
+
+static const int64_t dims[] = {2, 3};
+
+/* Pieces of `step` bytes, each in memory of its own, so that a read beyond one shows. */
+struct pieces {
+    sb_span spans[SPANS_MOST];
+    size_t count;
+};
+
+static void cut(struct pieces *pieces, const struct wire *wire, size_t step) {
+    pieces->count = 0;
+    for (size_t at = 0; at < wire->size; at += step) {
+        const size_t size = wire->size - at < step ? wire->size - at : step;
+        void *bytes = malloc(size);
+        assert_non_null(bytes);
+        assert_true(pieces->count + 2 <= SPANS_MOST);
+        memcpy(bytes, wire->bytes + at, size);
+        pieces->spans[pieces->count++] = (sb_span){bytes, size};
+        pieces->spans[pieces->count++] = (sb_span){NULL, 0};
+    }
+}
+
+static void free_pieces(struct pieces *pieces) {
+    for (size_t i = 0; i < pieces->count; i++)
+        free((void *)pieces->spans[i].bytes);
+}
+
+static sb_source source_of(sb_context *context, const struct pieces *pieces) {
+    sb_source source = SB_SOURCE_INIT;
+    sb_error err;
+    assert_ok(sb_source_of_spans(context, pieces->spans, pieces->count, &source, &err));
+    assert_null(source.version); /* pieces do not change */
+    return source;
+}
+
+static void a_blob_is_read_from_pieces_of_any_size(void **state) {
+    (void)state;
+    struct wire wire = {0};
+    wire_blob(&wire, dims, 2, 1);
+    for (size_t step = 2; step <= wire.size; step++) {
+        struct pieces pieces;
+        sb_error err;
+        const float *x;
+        sb_blob *blob;
+        cut(&pieces, &wire, step);
+        sb_source source = source_of(NULL, &pieces);
+        assert_int_equal(source.size, wire.size);
+        assert_ok(sb_blob_create(NULL, SB_DTYPE_F32, &blob, &err));
+        assert_ok(sb_blob_read_source(blob, &source, SB_PROTO_RESHAPE, NULL, NULL, &err));
+        assert_int_equal(sb_blob_count(blob), 6);
+        assert_ok(sb_blob_cpu_data_f32(blob, &x, &err));
+        for (int i = 0; i < 6; i++)
+            assert_true(x[i] == (float)(i + 1));
+        source.close(source.user);
+        sb_blob_destroy(blob);
+        free_pieces(&pieces);
+    }
+    wire_free(&wire);
+}
+
+static void every_range_is_what_the_joined_bytes_have(void **state) {
+    (void)state;
+    struct wire wire = {0};
+    struct pieces pieces;
+    sb_error err;
+    char seen[32];
+    wire_raw(&wire, "abcdefghijklmnopqrstuvwxyz", 26);
+    cut(&pieces, &wire, 7);
+    const sb_source source = source_of(NULL, &pieces);
+    for (size_t begin = 0; begin < wire.size; begin++)
+        for (size_t end = begin + 1; end <= wire.size; end++) {
+            memset(seen, '?', sizeof seen);
+            assert_ok(source.read_at(source.user, begin, seen, end - begin, &err));
+            assert_memory_equal(seen, wire.bytes + begin, end - begin);
+            assert_int_equal(seen[end - begin], '?');
+        }
+    assert_status(SB_ERR_IO, source.read_at(source.user, 1, seen, wire.size, &err));
+    assert_status(SB_ERR_IO, source.read_at(source.user, wire.size, seen, 1, &err));
+    assert_status(SB_ERR_IO, source.read_at(source.user, UINT64_MAX, seen, 2, &err));
+    source.close(source.user);
+    free_pieces(&pieces);
+    wire_free(&wire);
+}
+
+/* The list of pieces goes with the source; what they point to stays the caller's. */
+static void a_model_keeps_its_pieces(void **state) {
+    (void)state;
+    struct wire net = {0};
+    net_current(&net);
+    struct rig rig;
+    struct pieces pieces;
+    sb_error err;
+    sb_model *model;
+    sb_blob *blob;
+    const float *x;
+    rig_open(&rig, NULL, 0);
+    cut(&pieces, &net, 5);
+    sb_source source = source_of(rig.context, &pieces);
+    struct pieces kept = pieces;
+    memset(&pieces, 0, sizeof pieces);
+    assert_ok(sb_model_open_source(rig.context, SB_FORMAT_AUTO, &source, NULL, NULL, &model, &err));
+    assert_int_equal(sb_model_num_layers(model), 2);
+    assert_ok(sb_blob_create(rig.context, SB_DTYPE_F32, &blob, &err));
+    assert_ok(sb_model_load_blob(model, 0, 1, blob, &err));
+    assert_ok(sb_blob_cpu_data_f32(blob, &x, &err));
+    assert_true(x[0] == 100 && x[1] == 101);
+    unsigned char saved[1024];
+    size_t size;
+    assert_ok(sb_model_save(model, saved, sizeof saved, &size, &err));
+    assert_int_equal(size, net.size);
+    assert_memory_equal(saved, net.bytes, net.size);
+    sb_blob_destroy(blob);
+    sb_model_destroy(model);
+    rig_close(&rig); /* nothing is left of the list */
+    free_pieces(&kept);
+    wire_free(&net);
+}
+
+static void a_fault_is_told_by_its_place_in_the_whole(void **state) {
+    (void)state;
+    struct wire wire = {0};
+    struct pieces pieces;
+    sb_error err;
+    wire_blob(&wire, dims, 2, 1);
+    wire_tag(&wire, 5, 2); /* data, without a length */
+    sb_blob *blob;
+    assert_ok(sb_blob_create(NULL, SB_DTYPE_F32, &blob, &err));
+    assert_status(SB_ERR_MALFORMED,
+                  sb_blob_from_proto(blob, wire.bytes, wire.size, SB_PROTO_RESHAPE, NULL, &err));
+    const sb_error joined = err;
+    cut(&pieces, &wire, 3);
+    const sb_source source = source_of(NULL, &pieces);
+    assert_status(SB_ERR_MALFORMED,
+                  sb_blob_read_source(blob, &source, SB_PROTO_RESHAPE, NULL, NULL, &err));
+    assert_int_equal(err.offset, joined.offset);
+    assert_string_equal(err.message, joined.message);
+    source.close(source.user);
+    sb_blob_destroy(blob);
+    free_pieces(&pieces);
+    wire_free(&wire);
+}
+
+static void no_pieces_are_an_empty_message(void **state) {
+    (void)state;
+    sb_error err;
+    sb_blob *blob;
+    const sb_span nothing[] = {{NULL, 0}, {"x", 0}};
+    const float one[] = {7};
+    for (size_t count = 0; count <= 2; count += 2) {
+        sb_source source = SB_SOURCE_INIT;
+        assert_ok(sb_source_of_spans(NULL, count ? nothing : NULL, count, &source, &err));
+        assert_int_equal(source.size, 0);
+        assert_ok(sb_blob_create_shaped(NULL, SB_DTYPE_F32, NULL, 0, &blob, &err));
+        assert_ok(
+            sb_blob_set_cpu_data(blob, (void *)one, sizeof one, SB_READ_ONLY, NULL, NULL, &err));
+        assert_status(SB_ERR_LENGTH_MISMATCH,
+                      sb_blob_read_source(blob, &source, 0, NULL, NULL, &err));
+        source.close(source.user);
+        sb_blob_destroy(blob);
+    }
+}
+
+static void what_is_no_list_of_pieces_is_refused(void **state) {
+    (void)state;
+    sb_error err;
+    const sb_span lies[] = {{"x", SIZE_MAX}, {"y", 1}}, missing[] = {{"x", 1}, {NULL, 1}};
+    const sb_span large[] = {{"x", INT32_MAX}, {"y", 1}};
+    sb_source source = SB_SOURCE_INIT, older = SB_SOURCE_INIT;
+    sb_blob *blob;
+    assert_names_null("out", sb_source_of_spans(NULL, lies, 1, NULL, &err));
+    assert_names_null("spans", sb_source_of_spans(NULL, NULL, 1, &source, &err));
+    assert_status(INVALID, sb_source_of_spans(NULL, missing, 2, &source, &err));
+    assert_status(SB_ERR_SIZE_OVERFLOW, sb_source_of_spans(NULL, lies, 2, &source, &err));
+    older.struct_size = 8;
+    assert_status(SB_ERR_ABI_MISMATCH, sb_source_of_spans(NULL, missing, 1, &older, &err));
+    assert_null(source.user);
+    assert_ok(sb_source_of_spans(NULL, large, 2, &source, &err));
+    assert_ok(sb_blob_create(NULL, SB_DTYPE_F32, &blob, &err));
+    assert_status(SB_ERR_DATA_LIMIT, sb_blob_read_source(blob, &source, 0, NULL, NULL, &err));
+    source.close(source.user);
+    sb_blob_destroy(blob);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_blob_is_read_from_pieces_of_any_size),
+        cmocka_unit_test(every_range_is_what_the_joined_bytes_have),
+        cmocka_unit_test(a_model_keeps_its_pieces),
+        cmocka_unit_test(a_fault_is_told_by_its_place_in_the_whole),
+        cmocka_unit_test(no_pieces_are_an_empty_message),
+        cmocka_unit_test(what_is_no_list_of_pieces_is_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
