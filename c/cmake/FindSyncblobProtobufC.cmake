@@ -23,7 +23,7 @@ find_package_handle_standard_args(SyncblobProtobufC
   VERSION_VAR SyncblobProtobufC_VERSION
   REASON_FAILURE_MESSAGE
   "protobuf-c was not found: install libprotobuf-c-dev, or set SYNCBLOB_PROTOBUF_C_LIBRARY and \
-SYNCBLOB_PROTOBUF_C_INCLUDE_DIR")
+SYNCBLOB_PROTOBUF_C_INCLUDE_DIR, or build syncblob without it: SYNCBLOB_PROTOBUF_C=OFF")
 
 if(SyncblobProtobufC_FOUND AND NOT TARGET syncblob::protobuf_c)
   add_library(syncblob::protobuf_c UNKNOWN IMPORTED)

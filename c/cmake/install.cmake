@@ -19,13 +19,16 @@ endforeach()
 
 # The static library's protobuf-c is named with its folder where the linker would not look there. It
 # is not required by its own .pc file: pkg-config would refuse the shared library, too, without it.
-set(SYNCBLOB_PC_PROTOBUF_C -lprotobuf-c)
-get_filename_component(folder ${SYNCBLOB_PROTOBUF_C_LIBRARY} DIRECTORY)
-if(NOT folder IN_LIST CMAKE_C_IMPLICIT_LINK_DIRECTORIES)
-  foreach(root IN LISTS CMAKE_SYSROOT CMAKE_FIND_ROOT_PATH)
-    string(REGEX REPLACE "^${root}(/|$)" "/" folder "${folder}")
-  endforeach()
-  string(PREPEND SYNCBLOB_PC_PROTOBUF_C "-L${folder} ")
+set(SYNCBLOB_PC_PROTOBUF_C "")
+if(SYNCBLOB_PROTOBUF_C)
+  set(SYNCBLOB_PC_PROTOBUF_C " -lprotobuf-c")
+  get_filename_component(folder ${SYNCBLOB_PROTOBUF_C_LIBRARY} DIRECTORY)
+  if(NOT folder IN_LIST CMAKE_C_IMPLICIT_LINK_DIRECTORIES)
+    foreach(root IN LISTS CMAKE_SYSROOT CMAKE_FIND_ROOT_PATH)
+      string(REGEX REPLACE "^${root}(/|$)" "/" folder "${folder}")
+    endforeach()
+    string(PREPEND SYNCBLOB_PC_PROTOBUF_C " -L${folder}")
+  endif()
 endif()
 
 # Our folder may be one with the threaded OpenBLAS, so the serial one's goes before it; a program

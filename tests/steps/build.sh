@@ -42,7 +42,8 @@ build_all_tsan() { make_build tsan tsan $clang "${cuda_options[@]}"; }
 
 # Everything that can be left out is: one library, static, without OpenBLAS and CUDA; by clang.
 build_least() {
-    make_build least debug $clang -DBUILD_SHARED_LIBS=OFF -DSYNCBLOB_OPENBLAS=OFF -DSYNCBLOB_CUDA=OFF
+    make_build least debug $clang -DBUILD_SHARED_LIBS=OFF -DSYNCBLOB_OPENBLAS=OFF -DSYNCBLOB_CUDA=OFF \
+        -DSYNCBLOB_PROTOBUF_C=OFF -DSYNCBLOB_RANDOM123=OFF
 }
 
 # The program syncblob as the tests of the crates have it: with its C library optimised.

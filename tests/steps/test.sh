@@ -13,8 +13,8 @@ test_steps() {
 # reads of what nobody wrote; what users build; costs; the ABI.
 more_steps() {
     on 'abi_needs release' step 'C tests, optimised, tables whole' run_ctest SYNCBLOB_TEST_WHOLE=1 release
-    on least step 'C tests, static, without OpenBLAS and CUDA' \
-        run_ctest least -R 'arithmetic|backend|abi|consumer'
+    on least step 'C tests, static, without any other library' \
+        run_ctest least -R 'arithmetic|filler_numbers|proto_|model_|backend|abi|consumer'
     on tsan step 'C tests, races' run_ctest tsan -R \
         '^(threads\.|behaviour\.mem_async$|standin\.(threads|behaviour\.mem_async)|(standin|gpu)\..*\.random$)'
     on debug step 'C tests, what nobody wrote (valgrind)' run_valgrind debug

@@ -6,9 +6,9 @@
 //! # How the library is found
 //!
 //! By default the C sources are built and linked statically; that needs a C
-//! compiler, pkg-config, protobuf-c and, for the default feature `openblas`,
-//! OpenBLAS; without that feature plain loops give the same to rounding. With
-//! the feature `system`, or with `SYNCBLOB_NO_VENDOR=1` in the environment, the
+//! compiler and nothing else. The features `openblas` and `protobuf-c` take
+//! these libraries, which pkg-config finds; without them our own code gives the
+//! same, sums to rounding and files to the byte. With the feature `system`, or with `SYNCBLOB_NO_VENDOR=1` in the environment, the
 //! installed library is taken as `pkg-config syncblob` says, whatever it was
 //! built with: `sb_features` tells.
 //!

@@ -165,7 +165,8 @@
 //!
 //! # Features
 //!
-//! - `openblas` (default): host arithmetic with OpenBLAS; without it, plain loops.
+//! - `openblas`: host arithmetic with OpenBLAS; without it, plain loops.
+//! - `protobuf-c`: files written by protobuf-c; without it, the same bytes.
 //! - `half`: blobs of `half::f16` and `half::bf16`.
 //! - `ndarray`: `Blob::view` and its relatives, from and to arrays.
 //! - `rayon`: `ContextBuilder::rayon` spreads large operations over threads.

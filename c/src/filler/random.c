@@ -1,14 +1,12 @@
 #include "filler/random.h"
 
+#include "filler/philox.h"
+
 #include <syncblob/base.h>
 
 #include <float.h>
 #include <math.h>
 #include <string.h>
-
-/* The library's own check of a constant would call assert. */
-#define R123_ASSERT(condition) ((void)0)
-#include <Random123/philox.h>
 
 #ifdef __x86_64__
 #include <immintrin.h>
@@ -36,14 +34,14 @@ struct words {
 };
 
 INLINE void draw_portable(struct words *words, uint64_t seed, uint64_t group, enum stream stream) {
-    const philox4x32_key_t key = {{(uint32_t)seed, (uint32_t)(seed >> 32)}};
     const uint64_t counter = group * LANES;
     const uint32_t low = (uint32_t)counter, high = (uint32_t)(counter >> 32);
     for (uint32_t i = 0; i < LANES; i++) {
-        philox4x32_ctr_t block = {{low + i, high, (uint32_t)stream, 0}};
-        block = philox4x32(block, key);
+        const uint32_t place[4] = {low + i, high, (uint32_t)stream, 0};
+        uint32_t block[4];
+        sb__philox(place, (uint32_t)seed, (uint32_t)(seed >> 32), block);
         for (int j = 0; j < 4; j++)
-            words->w[j][i] = block.v[j];
+            words->w[j][i] = block[j];
     }
 }
 
@@ -56,8 +54,8 @@ INLINE AVX2 __m256i same(uint64_t value) {
 
 /* One round on four counters; the upper halves of the lanes are of no account. */
 INLINE AVX2 void round_avx2(__m256i v[4], __m256i key_low, __m256i key_high) {
-    const __m256i a = _mm256_mul_epu32(v[0], same(PHILOX_M4x32_0));
-    const __m256i b = _mm256_mul_epu32(v[2], same(PHILOX_M4x32_1));
+    const __m256i a = _mm256_mul_epu32(v[0], same(SB__PHILOX_M0));
+    const __m256i b = _mm256_mul_epu32(v[2], same(SB__PHILOX_M1));
     v[0] = _mm256_srli_epi64(b, 32) ^ v[1] ^ key_low;
     v[2] = _mm256_srli_epi64(a, 32) ^ v[3] ^ key_high;
     v[1] = b;
@@ -72,11 +70,11 @@ INLINE AVX2 void draw_avx2(struct words *words, uint64_t seed, uint64_t group, e
     __m256i a[4] = {first + _mm256_setr_epi64x(0, 1, 2, 3), high, which, zero};
     __m256i b[4] = {first + _mm256_setr_epi64x(4, 5, 6, 7), high, which, zero};
     uint32_t low_key = (uint32_t)seed, high_key = (uint32_t)(seed >> 32);
-    for (int i = 0; i < philox4x32_rounds; i++) {
+    for (int i = 0; i < SB__PHILOX_ROUNDS; i++) {
         round_avx2(a, same(low_key), same(high_key));
         round_avx2(b, same(low_key), same(high_key));
-        low_key += PHILOX_W32_0;
-        high_key += PHILOX_W32_1;
+        low_key += SB__PHILOX_W0;
+        high_key += SB__PHILOX_W1;
     }
     for (int j = 0; j < 4; j++) {
         _mm256_storeu_si256((__m256i *)&words->w[j][0], a[j] & same(UINT32_MAX));

@@ -3,31 +3,23 @@
 #include "base/checked.h"
 #include "base/error.h"
 #include "format/blob_index.h"
-
-#include "syncblob.pb-c.h"
-
-/* Packed into memory on the stack: protobuf-c buffers a nested message on the heap and drops it
-   silently when there is none. */
-#define MAX_SHAPE_BYTES 512
+#include "format/pack.h"
 
 static const int64_t never_shaped[] = {0};
 
 /* A scalar has no shape field, as in Caffe; a blob that was never shaped is written as "(0)". */
-static size_t pack_shape(const sb_blob *blob, uint8_t out[MAX_SHAPE_BYTES]) {
+static size_t pack_shape(const sb_blob *blob, uint8_t out[SB__MAX_SHAPE_BYTES]) {
     const struct sb__shape *shape = sb__blob_shape(blob);
-    Sb__BlobShape dims = SB__BLOB_SHAPE__INIT;
-    Sb__BlobProto message = SB__BLOB_PROTO__INIT;
     if (shape->num_axes == 0)
         return 0;
-    dims.n_dim = shape->num_axes < 0 ? 1 : (size_t)shape->num_axes;
-    dims.dim = (int64_t *)(shape->num_axes < 0 ? never_shaped : shape->dims);
-    message.shape = &dims;
-    return sb__blob_proto__pack(&message, out);
+    if (shape->num_axes < 0)
+        return sb__pack_shape(never_shaped, 1, out);
+    return sb__pack_shape(shape->dims, (size_t)shape->num_axes, out);
 }
 
 /* False if it is more than a message can have. */
 static bool measure(const sb_blob *blob, bool with_diff, size_t *out) {
-    uint8_t shape[MAX_SHAPE_BYTES];
+    uint8_t shape[SB__MAX_SHAPE_BYTES];
     size_t bytes, sides = with_diff ? 2 : 1, element_size = sb_dtype_size(sb_blob_dtype(blob));
     if (!sb__bytes_of(sb_blob_count(blob), element_size, &bytes) || bytes > SB__MAX_MESSAGE_BYTES)
         return false;
@@ -68,22 +60,13 @@ sb_status sb__encode_fetch(struct sb__encoding *encoding, sb_error *err) {
 
 /* Fields in the order of their numbers, as other packers write them. */
 void sb__encode_pack(const struct sb__encoding *encoding, struct sb__sink *sink) {
-    uint8_t shape[MAX_SHAPE_BYTES];
-    Sb__BlobProto single = SB__BLOB_PROTO__INIT, wide = SB__BLOB_PROTO__INIT;
-    size_t count = (size_t)sb_blob_count(encoding->blob);
-    size_t diff_count = encoding->with_diff ? count : 0;
-    if (sb_blob_dtype(encoding->blob) == SB_DTYPE_F32) {
-        single.n_data = count;
-        single.data = (float *)encoding->data;
-        single.n_diff = diff_count;
-        single.diff = (float *)encoding->diff;
-    } else {
-        wide.n_double_data = count;
-        wide.double_data = (double *)encoding->data;
-        wide.n_double_diff = diff_count;
-        wide.double_diff = (double *)encoding->diff;
-    }
-    (void)sb__blob_proto__pack_to_buffer(&single, &sink->base);
+    uint8_t shape[SB__MAX_SHAPE_BYTES];
+    const bool is_single = sb_blob_dtype(encoding->blob) == SB_DTYPE_F32;
+    const size_t count = (size_t)sb_blob_count(encoding->blob);
+    const size_t diff_count = encoding->with_diff ? count : 0;
+    if (is_single)
+        sb__pack_floats(sink, encoding->data, count, encoding->diff, diff_count);
     sb__sink_bytes(sink, shape, pack_shape(encoding->blob, shape));
-    (void)sb__blob_proto__pack_to_buffer(&wide, &sink->base);
+    if (!is_single)
+        sb__pack_doubles(sink, encoding->data, count, encoding->diff, diff_count);
 }

@@ -135,7 +135,7 @@ sb_status sb_model_add_blob(sb_model *model, int64_t layer, const sb_blob *blob,
 static sb_status make_announced(sb_context *context, const sb_blob *like, sb_blob **out,
                                 sb_error *err) {
     sb_status st = sb_blob_create(context, sb_blob_dtype(like), out, err);
-    if (st == SB_OK)
+    if (st == SB_OK && sb_blob_is_shaped(like))
         (void)sb_blob_reshape_like(*out, like, NULL, NULL); /* of its dtype: the bytes fit */
     return st;
 }

@@ -2,9 +2,7 @@
 #include "format/encode.h"
 #include "format/file_write.h"
 #include "format/model.h"
-#include "format/sink.h"
-
-#include "syncblob.pb-c.h"
+#include "format/pack.h"
 
 /* The bytes that the model was opened from are written as they are, but for
    what was edited. A message that changes inside is written twice: to a count,
@@ -26,10 +24,6 @@ struct position {
 };
 
 /* --- what is new ------------------------------------------------------------------ */
-
-static ProtobufCBinaryData binary(sb_text text) {
-    return (ProtobufCBinaryData){text.size, (uint8_t *)text.bytes};
-}
 
 static sb_status check_lent(const struct sb__edit *edit, const sb_blob *blob, sb_error *err) {
     if (!blob)
@@ -106,36 +100,23 @@ static sb_status append_blobs(const struct save *save, const struct sb__layout *
 static sb_status put_new_layer(const struct save *save, int64_t layer, sb_error *err) {
     const sb_model *model = save->model;
     const struct sb__new_layer *texts = &model->new_layers[layer - model->index.num_layers];
-    Sb__LayerParameter message = SB__LAYER_PARAMETER__INIT;
-    message.has_name = message.has_type = 1;
-    message.name = binary((sb_text){texts->name.bytes, texts->name.size});
-    message.type = binary((sb_text){texts->type.bytes, texts->type.size});
+    const sb_text name = {texts->name.bytes, texts->name.size};
+    const sb_text type = {texts->type.bytes, texts->type.size};
     struct sb__sink count = sb__sink_count();
     const struct save counting = {.model = model, .reader = save->reader, .sink = &count};
+    sb__pack_layer(&count, name, type);
     (void)put_blobs(&counting, sb__layer_layout.blobs, layer, 0, NULL); /* a count takes them all */
-    sb__sink_prefix(save->sink, sb__format_layout(model->format)->children[0].field,
-                    sb__layer_parameter__get_packed_size(&message) + count.written);
-    (void)sb__layer_parameter__pack_to_buffer(&message, &save->sink->base);
+    sb__sink_prefix(save->sink, sb__format_layout(model->format)->children[0].field, count.written);
+    sb__pack_layer(save->sink, name, type);
     return put_blobs(save, sb__layer_layout.blobs, layer, 0, err);
 }
 
 static void put_head(const struct save *save) {
     const sb_model *model = save->model;
-    Sb__NetParameter net = SB__NET_PARAMETER__INIT;
-    Sb__SolverState solver = SB__SOLVER_STATE__INIT;
-    if (model->name.bytes) {
-        net.has_name = 1;
-        net.name = binary((sb_text){model->name.bytes, model->name.size});
-        (void)sb__net_parameter__pack_to_buffer(&net, &save->sink->base);
-    }
-    if (model->solver_set) {
-        solver.has_iter = solver.has_current_step = 1;
-        solver.iter = model->solver.iter;
-        solver.current_step = model->solver.current_step;
-        solver.has_learned_net = model->solver.learned_net.size > 0;
-        solver.learned_net = binary(model->solver.learned_net);
-        (void)sb__solver_state__pack_to_buffer(&solver, &save->sink->base);
-    }
+    if (model->name.bytes)
+        sb__pack_net(save->sink, (sb_text){model->name.bytes, model->name.size});
+    if (model->solver_set)
+        sb__pack_solver(save->sink, &model->solver);
 }
 
 /* --- what was there ----------------------------------------------------------------- */

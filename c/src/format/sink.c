@@ -59,30 +59,18 @@ static void put(struct sb__sink *sink, const void *bytes, size_t size) {
         sink->status = sb__progress_done(sink->progress, sink->written, size, sink->err);
 }
 
-static void append(ProtobufCBuffer *base, size_t size, const uint8_t *bytes) {
-    struct sb__sink *sink = (struct sb__sink *)base;
-    const size_t most = sink->progress ? WATCHED_BYTES : SIZE_MAX;
-    if (sb__sink_counts(sink))
-        sink->written += size;
-    else
-        for (size_t n; size > 0 && sink->status == SB_OK; size -= n, bytes += n) {
-            n = size < most ? size : most;
-            put(sink, bytes, n);
-        }
-}
-
 struct sb__sink sb__sink_count(void) {
-    return (struct sb__sink){.base = {append}};
+    return (struct sb__sink){.status = SB_OK};
 }
 
 struct sb__sink sb__sink_memory(void *memory, size_t capacity) {
-    return (struct sb__sink){.base = {append}, .memory = memory, .capacity = capacity};
+    return (struct sb__sink){.memory = memory, .capacity = capacity};
 }
 
 struct sb__sink sb__sink_outlet(struct sb__outlet *outlet, const sb_sink *to) {
     outlet->to = *to;
     outlet->used = 0;
-    return (struct sb__sink){.base = {append}, .outlet = outlet};
+    return (struct sb__sink){.outlet = outlet};
 }
 
 bool sb__sink_counts(const struct sb__sink *sink) {
@@ -90,7 +78,15 @@ bool sb__sink_counts(const struct sb__sink *sink) {
 }
 
 void sb__sink_bytes(struct sb__sink *sink, const void *bytes, size_t size) {
-    append(&sink->base, size, bytes);
+    const unsigned char *from = bytes;
+    const size_t most = sink->progress ? WATCHED_BYTES : SIZE_MAX;
+    if (sb__sink_counts(sink))
+        sink->written += size;
+    else
+        for (size_t n; size > 0 && sink->status == SB_OK; size -= n, from += n) {
+            n = size < most ? size : most;
+            put(sink, from, n);
+        }
 }
 
 static size_t put_varint(uint8_t *out, uint64_t value) {
@@ -99,6 +95,11 @@ static size_t put_varint(uint8_t *out, uint64_t value) {
         out[used++] = (uint8_t)(value | 0x80);
     out[used++] = (uint8_t)value;
     return used;
+}
+
+void sb__sink_varint(struct sb__sink *sink, uint64_t value) {
+    uint8_t bytes[MAX_PREFIX_BYTES];
+    sb__sink_bytes(sink, bytes, put_varint(bytes, value));
 }
 
 static size_t put_prefix(uint8_t *out, uint32_t field, uint64_t size) {

@@ -5,8 +5,6 @@
 
 #include "format/wire.h"
 
-#include <protobuf-c/protobuf-c.h>
-
 /* A callback, with small pieces gathered. */
 struct sb__outlet {
     sb_sink to;
@@ -15,7 +13,6 @@ struct sb__outlet {
 };
 
 struct sb__sink {
-    ProtobufCBuffer base; /* first: protobuf-c writes through it */
     uint64_t written;
     unsigned char *memory;
     size_t capacity; /* what does not fit is counted, but not stored */
@@ -35,6 +32,7 @@ struct sb__sink sb__sink_outlet(struct sb__outlet *outlet, const sb_sink *to);
 /* Whether bytes are only counted. */
 bool sb__sink_counts(const struct sb__sink *sink);
 void sb__sink_bytes(struct sb__sink *sink, const void *bytes, size_t size);
+void sb__sink_varint(struct sb__sink *sink, uint64_t value);
 /* Tag and length of a field that holds `size` bytes. */
 size_t sb__prefix_size(uint32_t field, uint64_t size);
 void sb__sink_prefix(struct sb__sink *sink, uint32_t field, uint64_t size);

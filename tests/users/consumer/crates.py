@@ -236,14 +236,18 @@ def libraries_of_the_sys_test(*options, **environment):
     return run("readelf", "-d", SYS / program, cwd=work())
 
 
-def test_without_openblas():
-    """It computes, and says that it has no OpenBLAS, where nothing could find one."""
-    check("openblas" in libraries_of_the_sys_test(), "by default OpenBLAS is not linked")
-    plain = libraries_of_the_sys_test("--no-default-features", **pkg_config_without("openblas"))
-    check("openblas" not in plain, plain)
-    run_consumer(consumer_by_path(", default-features = false"), **pkg_config_without("openblas"))
-    needed = run("readelf", "-d", BUILT / "debug/debug/consumer", cwd=work())
-    check("libprotobuf-c" in needed and "openblas" not in needed, needed)
+def test_nothing_but_a_compiler():
+    """By default no other library is looked for, and none is linked."""
+    check("openblas" not in libraries_of_the_sys_test(PKG_CONFIG=NOWHERE), "OpenBLAS is linked")
+    run_consumer(consumer_by_path(), PKG_CONFIG=NOWHERE)
+    program = BUILT / "debug/debug/consumer"
+    needed = set(re.findall(r"\(NEEDED\).*\[(\S+?)\.so", run("readelf", "-d", program, cwd=work())))
+    check(needed <= {"libc", "libm", "libgcc_s", "ld-linux-x86-64", "ld-linux-aarch64"}, needed)
+
+
+def test_with_other_libraries():
+    with_both = libraries_of_the_sys_test("--features", "openblas,protobuf-c")
+    check("openblas" in with_both and "libprotobuf-c" in with_both, with_both)
 
 
 def test_bindings_made_while_building():
@@ -289,7 +293,8 @@ def expect_message(message, crate=SYS, options=(), **environment):
 
 
 def test_message_without_tools():
-    expect_message("pkg-config is missing: install pkg-config", PKG_CONFIG=NOWHERE)
+    expect_message("pkg-config is missing: install pkg-config", PKG_CONFIG=NOWHERE,
+                   options=("--features", "openblas"))
     expect_message("no C compiler was found .*: install gcc or clang, or set CC", CC=NOWHERE)
     expect_message("bindgen found no libclang: install libclang-dev, set LIBCLANG_PATH, or drop",
                    options=("--features", "buildtime_bindgen"), target="no-libclang",
@@ -297,15 +302,14 @@ def test_message_without_tools():
 
 
 def test_message_without_libraries():
-    expect_message("libprotobuf-c 1.3 or newer was not found: install libprotobuf-c-dev",
-                   **pkg_config_without("libprotobuf-c"))
-    expect_message("libprotobuf-c 1.3 or newer was not found: install libprotobuf-c-dev",
-                   PKG_CONFIG_PATH=described("libprotobuf-c", "1.2.1"))
+    packer, blas = ("--features", "protobuf-c"), ("--features", "openblas")
+    missing = "libprotobuf-c 1.3 or newer was not found: install libprotobuf-c-dev, or drop"
+    expect_message(missing, options=packer, **pkg_config_without("libprotobuf-c"))
+    expect_message(missing, options=packer, PKG_CONFIG_PATH=described("libprotobuf-c", "1.2.1"))
     expect_message("openblas 0.3 .* libopenblas-serial-dev .*, or drop the feature `openblas`",
-                   **pkg_config_without("openblas"))
-    expect_message("Random123/philox.h was not found: install librandom123-dev",
-                   CFLAGS="-nostdinc")
-    expect_message("OPENBLAS_NO_PKG_CONFIG is set, but .*: unset it", OPENBLAS_NO_PKG_CONFIG=1)
+                   options=blas, **pkg_config_without("openblas"))
+    expect_message("OPENBLAS_NO_PKG_CONFIG is set, but .*: unset it", options=blas,
+                   OPENBLAS_NO_PKG_CONFIG=1)
 
 
 def test_message_without_an_installed_library_that_fits():
@@ -398,6 +402,9 @@ def touch(path):
     os.utime(path)
 
 
+WITH_BOTH = ("--features", "openblas,protobuf-c")
+
+
 def test_built_anew_for_every_file_that_is_read():
     crate = unpack("syncblob-sys", fresh("anew"))
     write(crate / "Cargo.toml", (crate / "Cargo.toml").read_text() + "\n[workspace]\n")
@@ -405,17 +412,18 @@ def test_built_anew_for_every_file_that_is_read():
     real = run("pkg-config", "--variable=pcfiledir", "libprotobuf-c", cwd=work()).strip()
     shutil.copy(Path(real) / "libprotobuf-c.pc", pc)
     environment = {"PKG_CONFIG_PATH": pc}
-    run_stubbed(crate, **environment)
+    run_stubbed(crate, *WITH_BOTH, **environment)
     read = ["c/sources.txt", "c/hardening.txt", "c/include/syncblob/blob.h",
             "c/src/blob/shape.c", "c/src/blob/blob.h", "proto/syncblob.pb-c.c",
             "proto/syncblob.pb-c.h"]
     files = [*crate.glob("build/*.rs"), *(crate / name for name in read), pc / "libprotobuf-c.pc"]
     for path in files:
-        check(not is_built_anew(crate, **environment), "built anew for nothing before", path)
+        check(not is_built_anew(crate, *WITH_BOTH, **environment), "built anew for nothing before",
+              path)
         touch(path)
-        check(is_built_anew(crate, **environment), "not built anew for", path)
+        check(is_built_anew(crate, *WITH_BOTH, **environment), "not built anew for", path)
     write(crate / "c/src/blob/new.h", "")
-    check(is_built_anew(crate, **environment), "not built anew for a new header")
+    check(is_built_anew(crate, *WITH_BOTH, **environment), "not built anew for a new header")
 
 
 def test_built_anew_for_every_variable_that_is_read():
@@ -423,8 +431,8 @@ def test_built_anew_for_every_variable_that_is_read():
               "PKG_CONFIG_PATH": fresh("empty"), "PKG_CONFIG": "pkg-config",
               "OPENBLAS_DYNAMIC": 1, "SYNCBLOB_NO_VENDOR": 0}
     for name, value in values.items():
-        run_stubbed(SYS)
-        check(is_built_anew(SYS, **{name: value}), "not built anew for", name)
+        run_stubbed(SYS, *WITH_BOTH)
+        check(is_built_anew(SYS, *WITH_BOTH, **{name: value}), "not built anew for", name)
     options = ("--features", "buildtime_bindgen")  # bindgen is built where the other tests do
     run_stubbed(SYS, *options, target="debug")
     check(is_built_anew(SYS, *options, target="debug", CLANG_PATH="clang"),

@@ -31,10 +31,6 @@ def run(*command, **how):
     return subprocess.run([str(part) for part in command], check=True, text=True, **how)
 
 
-def pkg_config(*arguments):
-    return run("pkg-config", *arguments, capture_output=True).stdout.split()
-
-
 def tomorrow(cc, include):
     """Adds a member to each struct of the headers that says its size."""
     growing = {name for name, members in declarations.structs(cc, include).items()
@@ -58,9 +54,8 @@ class Tomorrow:
         shutil.copytree(ROOT / "c/include", self.include)
         tomorrow(cc, self.include)
         self.flags = ["-std=c17", "-D_GNU_SOURCE", "-DSB_EXPERIMENTAL", "-w", "-O0", "-fPIC",
-                      "-fvisibility=hidden", *pkg_config("--cflags", "libprotobuf-c"),
-                      *(f"-I{path}" for path in (self.include, ROOT / "c/src", ROOT,
-                                                 ROOT / "proto"))]
+                      "-fvisibility=hidden",
+                      *(f"-I{path}" for path in (self.include, ROOT / "c/src", ROOT))]
 
     def compile(self, source):
         out = self.folder / (source.replace("/", "_") + ".o")
@@ -68,15 +63,15 @@ class Tomorrow:
         return out
 
     def build(self, jobs):
-        """Without OpenBLAS and CUDA, which know no public struct that grows."""
+        """Without the other libraries and CUDA, which know no public struct that grows."""
         sources = [line for line in (ROOT / "c/sources.txt").read_text().splitlines()
-                   if line and not line.startswith("#")] + ["proto/syncblob.pb-c.c"]
+                   if line and not line.startswith("#")] + ["c/src/format/pack_plain.c"]
         with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
             objects = list(pool.map(self.compile, sources))
         out = self.folder / declarations.soname(self.include)
         run(self.cc, "-shared", *objects, "-o", out, f"-Wl,-soname,{out.name}",
             f"-Wl,--version-script={ROOT}/c/abi/libsyncblob.map",
-            *pkg_config("--libs", "libprotobuf-c"), "-lm", "-ldl", "-lpthread")
+            "-lm", "-ldl", "-lpthread")
         return out
 
 
