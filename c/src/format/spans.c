@@ -105,7 +105,7 @@ static void fill_pieces(struct pieces *all, const sb_span *spans, size_t num_spa
 sb_status sb_source_of_spans(sb_context *context, const sb_span *spans, size_t num_spans,
                              sb_source *out, sb_error *err) {
     size_t total, count;
-    struct pieces *all;
+    struct pieces *all = NULL; /* for gcc, which does not see that success sets it */
     if (!out)
         return sb__fail_null(err, "out");
     sb_status st = sb__check_struct(out->struct_size, SB__SOURCE_FIRST_SIZE, "sb_source", err);
