@@ -101,6 +101,6 @@ run_named() { # NAME...
         done < <(rust_tests "$name")
         run_steps_named "$name"
         settle
-        [ -n "$found" ] || report_none "$word"
+        [ -n "$found" ] || [ "${built[names_of_tests]}" != 0 ] || report_none "$word"
     done
 }
