@@ -43,22 +43,41 @@ static void the_cache_is_bounded(void **state) {
     rig_close(&rig);
 }
 
-/* Buffers of one size after those of another: what is kept goes before more is taken. */
-static void the_cache_keeps_no_more_than_was_in_use_at_once(void **state) {
+/* Buffers of many sizes, one at a time: what was in use at once bounds what is kept beside it. */
+static void no_more_is_kept_than_was_in_use(void **state) {
+    static const char *const devices[] = {"cpu", "sim:0"};
+    (void)state;
+    for (int d = 0; d < 2; d++) {
+        struct rig rig;
+        rig_open(&rig, devices[d], 0);
+        for (size_t size = 1; size <= 8; size++) {
+            sb_mem_release(mem_filled(rig.context, size * MIB, 1));
+            const sb_stats now = rig_stats(&rig);
+            assert_true(now.cached_bytes == size * MIB);
+            assert_true(now.host_bytes + now.pinned_bytes < size * MIB + MIB / 2);
+            assert_true(rig.counting.peak_bytes < size * MIB + MIB / 2);
+        }
+        rig_close(&rig);
+    }
+}
+
+/* All of them were in use together, so all are kept, and used again in any order. */
+static void what_was_in_use_together_is_kept_together(void **state) {
     (void)state;
     struct rig rig;
+    sb_mem *mems[6];
     rig_open(&rig, "cpu", 0);
-    for (size_t size = 4; size <= 16; size++) {
-        sb_mem *a = mem_filled(rig.context, size * MIB, 1), *b = mem_filled(rig.context, MIB, 2);
-        sb_mem_release(a);
-        sb_mem_release(b);
-        const size_t used = size * MIB + MIB;
-        assert_in_range(rig.counting.peak_bytes, used, used + MIB / 64);
-        assert_in_range(rig_stats(&rig).cached_bytes, used - MIB, used);
-    }
-    sb_mem_release(mem_filled(rig.context, 4 * MIB, 3));
-    assert_true(rig_stats(&rig).cached_bytes >= 4 * MIB);
-    assert_true(rig.counting.peak_bytes <= 17 * MIB + MIB / 64);
+    for (size_t i = 0; i < 6; i++)
+        mems[i] = mem_filled(rig.context, (i + 1) * MIB, 1);
+    for (int i = 0; i < 6; i++)
+        sb_mem_release(mems[i]);
+    assert_int_equal(rig_stats(&rig).cached_bytes, 21 * MIB);
+    const int64_t buffers = rig.counting.buffer_calls;
+    for (size_t i = 6; i-- > 0;)
+        sb_mem_release(mem_filled(rig.context, (i + 1) * MIB, 2));
+    assert_int_equal(rig.counting.buffer_calls, buffers);
+    sb_mem_release(mem_filled(rig.context, 7 * MIB, 2)); /* in the place of the oldest */
+    assert_true(rig_stats(&rig).cached_bytes <= 21 * MIB);
     rig_close(&rig);
 }
 
@@ -223,7 +242,8 @@ int main(void) {
         cmocka_unit_test(handles_bytes_and_indices_get_what_the_cache_holds),
         cmocka_unit_test(freed_buffers_are_kept_and_used_again),
         cmocka_unit_test(the_cache_is_bounded),
-        cmocka_unit_test(the_cache_keeps_no_more_than_was_in_use_at_once),
+        cmocka_unit_test(no_more_is_kept_than_was_in_use),
+        cmocka_unit_test(what_was_in_use_together_is_kept_together),
         cmocka_unit_test(the_cap_comes_before_the_cache),
         cmocka_unit_test(memory_that_is_kept_is_not_missing),
         cmocka_unit_test(pinned_memory_is_kept_apart),
