@@ -6,8 +6,8 @@ struct Mine;
 
 impl syncblob::Element for Mine {} //~ E0046 E0277
 
-fn of_bytes() {
-    Blob::<u8>::zeros([1]).unwrap(); //~ E0277 E0599
+fn of_truth_values() {
+    Blob::<bool>::zeros([1]).unwrap(); //~ E0277 E0599
 }
 
 fn arithmetic_of_integers(blob: &Blob<i32>) {

@@ -44,6 +44,18 @@ fn set_shared_data(mut blob: Blob<f32>) {
     println!("{stale:?}");
 }
 
+fn set_memory(mut blob: Blob<f32>, memory: syncblob::MemoryHandle) {
+    let stale = blob.data().unwrap();
+    blob.set_memory(syncblob::Part::Data, memory).unwrap(); //~ E0502
+    println!("{stale:?}");
+}
+
+fn drop_diff(mut blob: Blob<f32>) {
+    let stale = blob.diff().unwrap();
+    blob.drop_diff(); //~ E0502
+    println!("{stale:?}");
+}
+
 fn make_unique(mut blob: Blob<f32>) {
     let stale = blob.data().unwrap();
     blob.make_unique(syncblob::Part::Data).unwrap(); //~ E0502
