@@ -1206,7 +1206,8 @@ static void open_context(struct world *w, int i, bool simulated, bool pinned) {
 
 /* One input in eight has a device; the last blob may live in a context of its own. */
 static void open_world(struct world *w) {
-    static const int32_t dtypes[] = {SB_DTYPE_F32, SB_DTYPE_F64, SB_DTYPE_U8, SB_DTYPE_F16};
+    static const int32_t dtypes[] = {SB_DTYPE_F32, SB_DTYPE_F32, SB_DTYPE_F64, SB_DTYPE_F64,
+                                     SB_DTYPE_I32, SB_DTYPE_U8,  SB_DTYPE_F16, SB_DTYPE_F16};
     uint8_t how = tape_byte(&w->tape);
     bool simulated = how % 8 == 1, apart = how & 16;
     open_context(w, 0, simulated, how & 8);
@@ -1217,7 +1218,7 @@ static void open_world(struct world *w) {
         int home = apart && i == BLOBS - 1;
         sb_error err;
         pair->plain = (struct plain_blob){.context = &w->plain_contexts[home], .num_axes = -1};
-        pair->plain.dtype = i < 2 ? SB_DTYPE_F32 : dtypes[i == 2 ? how >> 5 & 1 : how >> 6];
+        pair->plain.dtype = dtypes[i < 2 ? 0 : i == 2 ? how >> 4 & 2 : how >> 5];
         sb_status st = sb_blob_create(w->contexts[home], pair->plain.dtype, &pair->blob, &err);
         fuzz_check(st == SB_OK, "no blob: %s", err.message);
     }
