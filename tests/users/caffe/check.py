@@ -84,9 +84,14 @@ def check_tests(build, caffe, names):
     for test, does in own.items():
         if does != "passes":
             print(f"    {test} {does} with Caffe's own classes")
-    return [f"{test} {ours.get(test, 'is missing')}, with Caffe's own classes it "
-            f"{own.get(test, 'is missing')}"
-            for test in sorted(own.keys() | ours.keys()) if own.get(test) != ours.get(test)]
+    failures = [f"{test} {ours.get(test, 'is missing')}, with Caffe's own classes it "
+                f"{own.get(test, 'is missing')}"
+                for test in sorted(own.keys() | ours.keys()) if own.get(test) != ours.get(test)]
+    memory = found["ours"][2] / found["own"][2]
+    if memory > MEMORY_BOUND:
+        failures.append(f"the tests take {memory:.3f} of the memory with Caffe's own classes, over "
+                        f"{MEMORY_BOUND}")
+    return failures
 
 
 def train(build, name, net, iterations, under=()):
