@@ -262,6 +262,23 @@ static void results_do_not_depend_on_the_schedule(void **state) {
     rig_close(&rig);
 }
 
+/* Update makes the diff that was never needed; without memory for it nothing has changed. */
+static void an_update_without_memory_for_the_diff_fails(void **state) {
+    (void)state;
+    struct rig rig;
+    sb_error err;
+    sb_blob *blob;
+    void *data;
+    rig_open(&rig, "cpu", 0);
+    assert_ok(sb_blob_create_shaped(rig.context, SB_DTYPE_F32, (int64_t[]){3}, 1, &blob, &err));
+    assert_ok(sb_blob_mutable_cpu_data(blob, &data, &err));
+    rig.counting.fail_nth = 1;
+    assert_status(SB_ERR_OUT_OF_MEMORY, sb_blob_update(blob, &err));
+    assert_ok(sb_blob_update(blob, &err));
+    sb_blob_destroy(blob);
+    rig_close(&rig);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sums_are_taken_where_the_head_is),
@@ -270,6 +287,7 @@ int main(void) {
         cmocka_unit_test(update_subtracts_diff_where_data_is),
         cmocka_unit_test(update_of_a_memory_with_itself_gives_zero),
         cmocka_unit_test(integers_and_halves_have_no_arithmetic),
+        cmocka_unit_test(an_update_without_memory_for_the_diff_fails),
         cmocka_unit_test(the_sum_is_asked_for_before_the_type),
         cmocka_unit_test(count_zero_comes_before_the_head),
         cmocka_unit_test(results_do_not_depend_on_the_schedule),

@@ -86,6 +86,7 @@ static void every_range_is_what_the_joined_bytes_have(void **state) {
     assert_status(SB_ERR_IO, source.read_at(source.user, 1, seen, wire.size, &err));
     assert_status(SB_ERR_IO, source.read_at(source.user, wire.size, seen, 1, &err));
     assert_status(SB_ERR_IO, source.read_at(source.user, UINT64_MAX, seen, 2, &err));
+    assert_status(SB_ERR_IO, source.read_at(source.user, 0, seen, wire.size + 1, &err));
     source.close(source.user);
     free_pieces(&pieces);
     wire_free(&wire);

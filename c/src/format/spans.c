@@ -76,13 +76,13 @@ static sb_status measure(const sb_span *spans, size_t num_spans, size_t *out_tot
     return SB_OK;
 }
 
+/* The caller's array, which was gone through, lies in memory; so this one's size is no overflow. */
+_Static_assert(sizeof(struct piece) == sizeof(sb_span), "a piece takes what its span does");
+
 static sb_status alloc_pieces(sb_context *context, size_t count, struct pieces **out,
                               sb_error *err) {
-    size_t bytes;
+    const size_t bytes = sizeof(struct pieces) + count * sizeof(struct piece);
     void *object = NULL;
-    if (!sb__mul_size(count, sizeof(struct piece), &bytes) ||
-        !sb__add_size(bytes, sizeof(struct pieces), &bytes))
-        return sb__fail_memory(err, SIZE_MAX);
     context = sb__context(context);
     sb_status st = sb__object_alloc(context, bytes, &object, err);
     if (st != SB_OK)

@@ -528,9 +528,14 @@ static void change_beside_the_lock(void *arg) {
 
 /* So does what waits for a transfer. */
 static void wait_beside_the_lock(void *arg) {
-    const sb_mem *mem = arg;
+    sb_mem *mem = arg;
+    sb_blob *blob;
     sb_error err;
     const void *in;
+    child_wants(sb_blob_create(sb_mem_context(mem), SB_DTYPE_F32, &blob, &err) == SB_OK);
+    child_is_refused(sb_blob_set_data(blob, mem, &err));
+    child_wants(strstr(err.message, "another thread") != NULL);
+    sb_blob_destroy(blob);
     child_is_refused(sb_mem_cpu_data(mem, &in, &err));
     child_wants(strstr(err.message, "another thread") != NULL);
     child_is_refused(sb_mem_synchronize(mem, &err));
