@@ -90,8 +90,11 @@ caffe() { # [FOLDER]
     summary
 }
 
+caffe_steps() {
+    on 'bench_needs peer_needs caffe_needs peers' \
+        step 'Caffe on syncblob, its blobs, fillers and nets' run_caffe_part
+}
+
 caffe_full_steps() {
-    local needs='bench_needs peer_needs caffe_needs peers'
-    on "$needs" step 'Caffe on syncblob, its blobs, fillers and nets' run_caffe_part
-    on "$needs" step 'Caffe on syncblob' run_caffe
+    on 'bench_needs peer_needs caffe_needs peers' step 'Caffe on syncblob' run_caffe
 }

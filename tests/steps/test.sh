@@ -24,6 +24,7 @@ more_steps() {
     abi_steps
     package_steps
     peer_steps
+    caffe_steps
     cost_steps
     cross_steps
     documents_steps
