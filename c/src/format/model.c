@@ -1,4 +1,5 @@
 #include "format/model.h"
+#include "format/names.h"
 
 #include "base/error.h"
 #include "base/options.h"
@@ -262,23 +263,29 @@ sb_status sb_model_layer(const sb_model *model, int64_t layer, sb_layer_info *ou
     return SB_OK;
 }
 
+/* Those that a program added come one by one. */
+static int64_t find_new_layer(const sb_model *model, const char *name, size_t name_size) {
+    for (size_t i = 0; i < model->num_new_layers; i++) {
+        const struct sb__own_text *own = &model->new_layers[i].name;
+        if (own->size == name_size && (name_size == 0 || memcmp(own->bytes, name, name_size) == 0))
+            return model->index.num_layers + (int64_t)i;
+    }
+    return -1;
+}
+
 sb_status sb_model_find_layer(const sb_model *model, const char *name, size_t name_size,
                               int64_t *out, sb_error *err) {
-    sb_layer_info info = SB_LAYER_INFO_INIT;
     char text[64];
     if (!model || (!name && name_size > 0) || !out)
         return sb__fail_null(err, !model ? "model" : !out ? "out" : "name");
-    int64_t layers = sb_model_num_layers(model);
-    for (int64_t i = 0; i < layers; i++) {
-        describe_layer(model, i, &info);
-        if (info.name.size == name_size &&
-            (name_size == 0 || memcmp(info.name.bytes, name, name_size) == 0)) {
-            *out = i;
-            return SB_OK;
-        }
-    }
-    return sb__fail(err, SB_ERR_NOT_FOUND, "no layer is named \"%s\"",
-                    sb__escape(name, name_size, text, sizeof text));
+    int64_t found = sb__names_find(&model->index, name, name_size);
+    if (found < 0)
+        found = find_new_layer(model, name, name_size);
+    if (found < 0)
+        return sb__fail(err, SB_ERR_NOT_FOUND, "no layer is named \"%s\"",
+                        sb__escape(name, name_size, text, sizeof text));
+    *out = found;
+    return SB_OK;
 }
 
 int64_t sb_model_num_blobs(const sb_model *model, int64_t layer) {

@@ -3,6 +3,7 @@
 #include "base/checked.h"
 #include "base/error.h"
 #include "format/blob_index.h"
+#include "format/names.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -235,11 +236,12 @@ static sb_status index_blob_file(struct builder *b, sb_error *err) {
     return st == SB_OK ? sb__blob_index_check(&blob, &path, false, err) : st;
 }
 
-/* Layers, then blobs, then texts: in the order of their alignment. */
+/* Layers, their names' order, blobs, texts: in the order of their alignment. */
 static sb_status allocate(struct builder *b, sb_context *context, size_t held, sb_error *err) {
     struct sb__model_index *index = &b->index;
     size_t layer_bytes, blob_bytes, total;
-    if (!sb__bytes_of(index->num_layers, sizeof *index->layers, &layer_bytes) ||
+    if (!sb__bytes_of(index->num_layers, sizeof *index->layers + sizeof *index->by_name,
+                      &layer_bytes) ||
         !sb__bytes_of(index->num_blobs, sizeof *index->blobs, &blob_bytes) ||
         !sb__add_size(layer_bytes, blob_bytes, &total) ||
         !sb__add_size(total, b->text_bytes, &index->block_bytes) ||
@@ -255,6 +257,7 @@ static sb_status allocate(struct builder *b, sb_context *context, size_t held, s
     if (st != SB_OK)
         return st;
     index->layers = index->block;
+    index->by_name = (struct sb__named *)(void *)(index->layers + index->num_layers);
     index->blobs = (uint32_t *)(void *)((char *)index->block + layer_bytes);
     b->text = (char *)index->block + layer_bytes + blob_bytes;
     return SB_OK;
@@ -273,6 +276,8 @@ static sb_status fill(struct builder *b, const struct sb__layout *layout, sb_err
     if (st == SB_OK &&
         (b->index.num_layers != b->room_layers || b->index.num_blobs != b->room_blobs))
         return sb__source_changed(err);
+    if (st == SB_OK)
+        sb__names_sort(b->index.layers, b->index.num_layers, b->index.by_name);
     return st;
 }
 

@@ -16,10 +16,15 @@ struct sb__layer {
     uint32_t generation : 2;  /* SB_LAYER_* */
 };
 
+struct sb__named { /* a layer among those in the order of their names */
+    uint32_t hash, layer;
+};
+
 struct sb__model_index {
     void *block;
     size_t block_bytes;
-    struct sb__layer *layers; /* in file order */
+    struct sb__layer *layers;  /* in file order */
+    struct sb__named *by_name; /* see names.h */
     int64_t num_layers;
     uint32_t *blobs; /* offsets of their tags, in file order; a blob file has 1 blob and no tag */
     int64_t num_blobs;
