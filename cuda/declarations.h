@@ -101,6 +101,7 @@ enum {
     F(sb__cu_result, cuMemPoolDestroy, (sb__cu_pool pool))                                         \
     F(sb__cu_result, cuMemPoolSetAttribute,                                                        \
       (sb__cu_pool pool, unsigned int attribute, void *value))                                     \
+    F(sb__cu_result, cuMemPoolTrimTo, (sb__cu_pool pool, size_t keep))                             \
     F(sb__cu_result, cuMemAllocFromPoolAsync,                                                      \
       (sb__cu_ptr * ptr, size_t bytes, sb__cu_pool pool, sb__cu_stream stream))                    \
     F(sb__cu_result, cuMemFreeAsync, (sb__cu_ptr ptr, sb__cu_stream stream))                       \

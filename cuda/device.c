@@ -3,9 +3,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* The pool keeps this much of freed memory for the next allocation. */
-#define RELEASE_THRESHOLD ((uint64_t)256 << 20)
-
 /* --- calls of the driver -------------------------------------------------------------- */
 
 sb__cu_result sb__cuda_enter(const struct sb__cuda_device *device, unsigned int *mode) {
@@ -119,14 +116,16 @@ static sb_status find_device(struct sb__cuda_device *device, sb_error *err) {
     return sb_backend_fail(err, SB_ERR_NO_DEVICE, 0, message);
 }
 
-/* A pool of our own, since the process's default one has the application's settings. */
+/* A pool of our own, since the process's default one has the application's settings. It keeps what
+   is freed until it is trimmed: above any threshold, which counts what is in use as well, each wait
+   would unmap all that is free. */
 static sb__cu_result create_pool(struct sb__cuda_device *device, const char **call) {
     struct sb__cu_pool_properties properties = {
         .alloc_type = SB__CU_MEM_ALLOCATION_TYPE_PINNED,
         .location_type = SB__CU_MEM_LOCATION_TYPE_DEVICE,
         .location_id = device->handle,
     };
-    uint64_t threshold = RELEASE_THRESHOLD;
+    uint64_t threshold = UINT64_MAX;
     int supported = 0;
     *call = "cuDeviceGetAttribute";
     sb__cu_result result = device->cu->cuDeviceGetAttribute(

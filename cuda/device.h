@@ -70,6 +70,8 @@ static inline sb__cu_stream sb__cuda_stream(sb_stream stream) {
 /* --- memory.c, streams.c, arithmetic.c: the other slots of the table --------------- */
 
 sb_status sb__cuda_alloc(void *device, size_t bytes, sb_stream stream, void **out, sb_error *err);
+/* Waits for what was freed on our stream and gives what the pool keeps back to the driver. */
+void sb__cuda_trim(void *device);
 void sb__cuda_free(void *device, void *ptr, size_t bytes, sb_stream stream);
 sb_status sb__cuda_zero(void *device, void *dst, size_t bytes, sb_stream stream, sb_error *err);
 sb_status sb__cuda_upload(void *device, void *dst, const void *src, size_t bytes, sb_stream stream,

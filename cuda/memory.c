@@ -10,13 +10,38 @@ static sb__cu_result alloc(const struct sb__cuda_device *device, size_t bytes, s
     return device->cu->cuMemAlloc_v2(out, bytes);
 }
 
+/* What was freed on our stream counts as used until somebody has waited for it. */
+static sb__cu_result trim_pool(const struct sb__cuda_device *device) {
+    sb__cu_result result = device->cu->cuStreamSynchronize(device->stream);
+    return result == SB__CUDA_SUCCESS ? device->cu->cuMemPoolTrimTo(device->pool, 0) : result;
+}
+
+/* Short memory may be that of our own pool, in pieces that are too small or not yet free. */
+static sb__cu_result alloc_or_trim(const struct sb__cuda_device *device, size_t bytes,
+                                   sb__cu_stream stream, sb__cu_ptr *out) {
+    sb__cu_result result = alloc(device, bytes, stream, out);
+    if (result != SB__CUDA_ERROR_OUT_OF_MEMORY || !device->pool)
+        return result;
+    sb__cu_result trimmed = trim_pool(device);
+    return trimmed == SB__CUDA_SUCCESS ? alloc(device, bytes, stream, out) : trimmed;
+}
+
+void sb__cuda_trim(void *opened) {
+    const struct sb__cuda_device *device = opened;
+    unsigned int mode;
+    if (!device->pool || sb__cuda_enter(device, &mode) != SB__CUDA_SUCCESS)
+        return;
+    (void)sb__cuda_leave(device, &mode, trim_pool(device));
+}
+
 sb_status sb__cuda_alloc(void *opened, size_t bytes, sb_stream stream, void **out, sb_error *err) {
     const struct sb__cuda_device *device = opened;
     unsigned int mode;
     sb__cu_ptr ptr = 0;
     sb__cu_result result = sb__cuda_enter_stream(device, sb__cuda_stream(stream), &mode);
     if (result == SB__CUDA_SUCCESS)
-        result = sb__cuda_leave(device, &mode, alloc(device, bytes, sb__cuda_stream(stream), &ptr));
+        result = sb__cuda_leave(device, &mode,
+                                alloc_or_trim(device, bytes, sb__cuda_stream(stream), &ptr));
     if (result == SB__CUDA_SUCCESS)
         *out = (void *)(uintptr_t)ptr;
     return sb__cuda_status(device, result, device->pool ? "cuMemAllocFromPoolAsync" : "cuMemAlloc",

@@ -34,4 +34,5 @@ const sb_backend sb__cuda_backend = {
     .sumsq = sb__cuda_sumsq,
     .dlpack_device = SB_DL_DEVICE_CUDA,
     .dlpack_pinned = SB_DL_DEVICE_CUDA_HOST,
+    .trim = sb__cuda_trim,
 };

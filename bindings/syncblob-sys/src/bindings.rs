@@ -463,6 +463,11 @@ exchanged.*/
     pub dlpack_device: i32,
     ///That of memory from alloc_pinned; 0: SB_DL_DEVICE_CPU.
     pub dlpack_pinned: i32,
+    /**Gives back what `free` took and the backend keeps for `alloc`; waits where it has to.
+sb_context_trim calls it. An `alloc` that lacks memory does the same by itself.*/
+    pub trim: ::core::option::Option<
+        unsafe extern "C" fn(device: *mut ::core::ffi::c_void),
+    >,
 }
 ///A memory: Caffe's SyncedMemory.
 #[repr(C)]
@@ -1001,7 +1006,7 @@ than with a pointer to it*/
 pub const SB_BACKEND_PINNED_NOT_IN_CHILD: u32 = 1;
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of sb_backend"][::core::mem::size_of::<sb_backend>() - 224usize];
+    ["Size of sb_backend"][::core::mem::size_of::<sb_backend>() - 232usize];
     ["Alignment of sb_backend"][::core::mem::align_of::<sb_backend>() - 8usize];
     [
         "Offset of field: sb_backend::struct_size",
@@ -1093,6 +1098,9 @@ const _: () = {
     [
         "Offset of field: sb_backend::dlpack_pinned",
     ][::core::mem::offset_of!(sb_backend, dlpack_pinned) - 220usize];
+    [
+        "Offset of field: sb_backend::trim",
+    ][::core::mem::offset_of!(sb_backend, trim) - 224usize];
 };
 ///nothing was written yet
 pub const SB_HEAD_UNINITIALIZED: i32 = 0;
@@ -1774,8 +1782,10 @@ Errors: ABI_MISMATCH (struct_size is no version's).*/
         out: *mut sb_stats,
         err: *mut sb_error,
     ) -> sb_status;
-    /**Gives cached memory back. Waits for what is in quarantine, in all contexts of the process,
-and gives it back if the device is done with it. Pointers in use stay valid.
+    /**Gives cached memory back, that of the host to the allocator and that of the device to
+its driver: until then "cuda:N" keeps what it frees, for itself. Waits for what is in
+quarantine, in all contexts of the process, and gives it back if the device is done with it.
+Pointers in use stay valid.
 * context \[nullable\]*/
     pub fn sb_context_trim(context: *mut sb_context);
     /**Frees bytes that a function of this library gave as \[owned\] bytes.

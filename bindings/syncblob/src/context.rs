@@ -139,7 +139,7 @@ impl Context {
         self.synchronize()
     }
 
-    /// Gives cached memory back, and what is in quarantine and over by now.
+    /// Gives cached memory back, the device's too, and what is in quarantine and over by now.
     pub fn trim(&self) {
         // SAFETY: NULL and live contexts are allowed.
         unsafe { sys::sb_context_trim(self.as_ptr()) }

@@ -150,6 +150,12 @@ typedef struct sb_backend {
     int32_t dlpack_device;
     /** That of memory from alloc_pinned; 0: SB_DL_DEVICE_CPU. */
     int32_t dlpack_pinned;
+
+    /* --- memory that the backend keeps: optional; missing: it keeps none ---- */
+
+    /** Gives back what `free` took and the backend keeps for `alloc`; waits where it has to.
+     *  sb_context_trim calls it. An `alloc` that lacks memory does the same by itself. */
+    void (*trim)(void *device);
 } sb_backend;
 
 SB_END_DECLS

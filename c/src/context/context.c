@@ -272,7 +272,9 @@ void sb_context_release(sb_context *context) {
 
 void sb_context_trim(sb_context *context) {
     sb__quarantine_ask_all(); /* first: what it gives back may go to the cache */
-    sb__cache_shrink(sb__context(context), 0);
+    context = sb__context(context);
+    sb__cache_shrink(context, 0);
+    sb__device_trim(context);
 }
 
 const char *sb_context_device(const sb_context *context) {

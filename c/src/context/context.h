@@ -182,6 +182,8 @@ sb_status sb__device_alloc(sb_context *context, size_t bytes, sb_stream stream, 
                            sb_error *err);
 /* Never fails; does nothing in a forked child. */
 void sb__device_free(sb_context *context, void *ptr, size_t bytes);
+/* Gives back what the device's backend keeps, if it can be used. */
+void sb__device_trim(sb_context *context);
 sb_status sb__device_zero(sb_context *context, void *dst, size_t bytes, sb_stream stream,
                           sb_error *err);
 sb_status sb__device_copy(sb_context *context, enum sb__direction direction, void *dst,

@@ -123,6 +123,11 @@ void sb__device_free(sb_context *context, void *ptr, size_t bytes) {
     sb__account_give(&context->device_memory, bytes);
 }
 
+void sb__device_trim(sb_context *context) {
+    if (context->backend.trim && sb__device_check(context, NULL) == SB_OK)
+        context->backend.trim(context->device);
+}
+
 sb_status sb__device_zero(sb_context *context, void *dst, size_t bytes, sb_stream stream,
                           sb_error *err) {
     GUARDED(context, err, context->backend.zero(context->device, dst, bytes, stream, slot_err));

@@ -129,6 +129,55 @@ static bool pool_destroyed(void) {
            OK(CU(cuCtxSynchronize)());
 }
 
+/* --- what a pool keeps --------------------------------------------------------------------------
+ */
+
+#define LARGE ((size_t)64 << 20)
+
+static uint64_t reserved(CUmemoryPool pool) {
+    uint64_t bytes = 0;
+    (void)CU(cuMemPoolGetAttribute)(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, &bytes);
+    return bytes;
+}
+
+/* One block stays in use, another one is freed. */
+static bool half_freed(CUmemoryPool *pool, CUdeviceptr *used, uint64_t threshold) {
+    CUdeviceptr freed;
+    *pool = make_pool();
+    return OK(CU(cuMemPoolSetAttribute)(*pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &threshold)) &&
+           OK(CU(cuMemAllocFromPoolAsync)(used, LARGE, *pool, NULL)) &&
+           OK(CU(cuMemAllocFromPoolAsync)(&freed, LARGE, *pool, NULL)) &&
+           OK(CU(cuMemFreeAsync)(freed, NULL)) && OK(CU(cuStreamSynchronize)(NULL));
+}
+
+static bool give_back(CUmemoryPool pool, CUdeviceptr used) {
+    return OK(CU(cuMemFree)(used)) && OK(CU(cuMemPoolDestroy)(pool));
+}
+
+static bool threshold_counts_used(void) {
+    CUmemoryPool pool;
+    CUdeviceptr used;
+    bool right = half_freed(&pool, &used, LARGE) && reserved(pool) < 2 * LARGE;
+    return give_back(pool, used) && right;
+}
+
+static bool threshold_keeps(void) {
+    CUmemoryPool pool;
+    CUdeviceptr used;
+    bool right = half_freed(&pool, &used, UINT64_MAX) && reserved(pool) >= 2 * LARGE;
+    return give_back(pool, used) && right;
+}
+
+static bool pool_trim(void) {
+    CUmemoryPool pool;
+    CUdeviceptr used;
+    bool right = half_freed(&pool, &used, UINT64_MAX) && OK(CU(cuMemPoolTrimTo)(pool, 0)) &&
+                 reserved(pool) >= LARGE && reserved(pool) < 2 * LARGE;
+    return give_back(pool, used) && right;
+}
+
+/* --- pointers ------------------------------------------------------------------------------- */
+
 static CUresult describe(CUdeviceptr ptr, CUmemorytype *type, CUdeviceptr *start, size_t *size) {
     CUpointer_attribute which[] = {CU_POINTER_ATTRIBUTE_MEMORY_TYPE,
                                    CU_POINTER_ATTRIBUTE_RANGE_START_ADDR,
@@ -334,6 +383,9 @@ static struct row {
     ROW(pool_ready),
     ROW(pool_free_plain),
     ROW(pool_destroyed),
+    ROW(threshold_counts_used),
+    ROW(threshold_keeps),
+    ROW(pool_trim),
     ROW(range_device),
     ROW(range_pool),
     ROW(range_host),

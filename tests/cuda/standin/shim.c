@@ -98,8 +98,8 @@ static void arm(struct shim *shim, int32_t op, const char *function) {
     unsigned int code =
         op == SB_SIM_ALLOC || op == SB_SIM_ALLOC_PINNED ? CUDA_ERROR_OUT_OF_MEMORY : FAILURE;
     enum standin_mode mode = modes[shim->armed_mode];
-    if (op == SB_SIM_ALLOC && mode == STANDIN_PASSING)
-        mode = STANDIN_NOW;
+    if (op == SB_SIM_ALLOC && mode != STANDIN_STICKY)
+        mode = STANDIN_ALWAYS; /* the backend tries again */
     if (mode == STANDIN_STICKY)
         code = CUDA_ERROR_ILLEGAL_ADDRESS;
     if (strncmp(function, "cublas", 6) == 0)
@@ -133,6 +133,10 @@ static sb_status shim_alloc(void *device, size_t bytes, sb_stream stream, void *
 
 static void shim_free(void *device, void *ptr, size_t bytes, sb_stream stream) {
     sb__cuda_backend.free(((struct shim *)device)->device, ptr, bytes, stream);
+}
+
+static void shim_trim(void *device) {
+    sb__cuda_backend.trim(((struct shim *)device)->device);
 }
 
 static sb_status shim_zero(void *device, void *dst, size_t bytes, sb_stream stream, sb_error *err) {
@@ -250,6 +254,7 @@ static const sb_backend shim_backend = {
     .scale = shim_scale,
     .asum = shim_asum,
     .sumsq = shim_sumsq,
+    .trim = shim_trim,
 };
 
 /* --- what the tests call --------------------------------------------------------------------- */

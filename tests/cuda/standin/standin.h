@@ -35,7 +35,8 @@ enum standin_mode {
     STANDIN_LATE,    /* the context is lost when the work runs */
     STANDIN_STICKY,  /* the call fails and the context is lost */
     STANDIN_PASSING, /* who waits for the work is told; the context lives on. No driver does this */
-    STANDIN_EXIT     /* the driver shuts down, as at the end of the process */
+    STANDIN_EXIT,    /* the driver shuts down, as at the end of the process */
+    STANDIN_ALWAYS   /* NOW, for this call and all later ones until it is taken back */
 };
 
 /* Makes the `nth` call of `function` (NULL: any) from now on, 1 being the next, fail with `code`.
@@ -52,6 +53,8 @@ STANDIN_API int64_t standin_calls(const char *function);
 struct standin_live {
     int64_t blocks, pinned, pools, streams, events, retained, handles;
     size_t device_bytes, pinned_bytes;
+    size_t mapped_bytes; /* of devices: what is allocated, and what pools keep */
+    int64_t unmapped;    /* how often a wait or a trim gave a chunk of a pool back; never less */
 };
 STANDIN_API struct standin_live standin_live(void);
 /* Contexts on this thread's stack. */

@@ -202,6 +202,59 @@ static void a_pool_is_our_own(void **state) {
     stage_close(&stage);
 }
 
+static sb_mem *mem_on_device(struct stage *stage, size_t bytes) {
+    sb_error err;
+    sb_mem *mem;
+    void *out;
+    assert_ok(sb_mem_create(stage->rig.context, bytes, &mem, &err));
+    assert_ok(sb_mem_overwrite_gpu(mem, &out, &err));
+    return mem;
+}
+
+/* However much is in use: a pool whose threshold is below that unmaps what is free at every wait.
+ */
+static void a_wait_keeps_what_is_free(void **state) {
+    (void)state;
+    struct stage stage;
+    sb_error err;
+    stage_open(&stage, 0);
+    sb_mem *used = mem_on_device(&stage, (size_t)300 << 20), *freed = mem_on_device(&stage, BYTES);
+    int64_t unmapped = standin_live().unmapped;
+    sb_mem_release(freed);
+    assert_ok(sb_context_synchronize(stage.rig.context, &err));
+    freed = mem_on_device(&stage, BYTES);
+    sb_mem_release(freed);
+    assert_ok(sb_context_synchronize(stage.rig.context, &err));
+    assert_int_equal(standin_live().unmapped, unmapped);
+    sb_context_trim(stage.rig.context);
+    assert_int_equal(standin_live().mapped_bytes, standin_live().device_bytes);
+    sb_mem_release(used);
+    sb_context_trim(stage.rig.context);
+    assert_int_equal(standin_live().mapped_bytes, 0);
+    stage_close(&stage);
+}
+
+/* What is freed may not have been freed yet, or in pieces that are too small. */
+static void short_memory_is_asked_of_the_pool(void **state) {
+    (void)state;
+    struct stage stage;
+    sb_error err;
+    sb_mem *large;
+    void *out;
+    stage_open(&stage, 0);
+    standin_set(STANDIN_MEMORY, 2 * BYTES);
+    sb_mem *one = mem_on_device(&stage, BYTES), *other = mem_on_device(&stage, BYTES);
+    assert_ok(sb_mem_create(stage.rig.context, 2 * BYTES, &large, &err));
+    sb_mem_release(one);
+    assert_status(SB_ERR_OUT_OF_MEMORY, sb_mem_overwrite_gpu(large, &out, &err));
+    sb_mem_release(other);
+    assert_ok(sb_mem_overwrite_gpu(large, &out, &err));
+    assert_int_equal(sb_context_device_status(stage.rig.context), SB_OK);
+    sb_mem_release(large);
+    stage_close(&stage);
+    standin_set(STANDIN_MEMORY, (int64_t)16 << 30);
+}
+
 static void count_run(void *user) {
     ++*(int *)user;
 }
@@ -354,6 +407,8 @@ int main(void) {
         cmocka_unit_test(a_known_stream_may_be_captured),
         cmocka_unit_test(devices_without_pools_work),
         cmocka_unit_test(a_pool_is_our_own),
+        cmocka_unit_test(a_wait_keeps_what_is_free),
+        cmocka_unit_test(short_memory_is_asked_of_the_pool),
         cmocka_unit_test(closing_waits_for_queued_work),
         cmocka_unit_test(a_free_comes_after_its_users),
         cmocka_unit_test(what_is_another_devices_is_refused),

@@ -175,6 +175,7 @@ void standin_heal(void) {
         standin.contexts[i] = (struct CUctx_st){.device = i};
     }
     forget_memory();
+    standin.pools = NULL;
     while (objects.next != &objects)
         standin_object_free(objects.next->bytes);
     standin.live = (struct standin_live){0};
@@ -231,6 +232,8 @@ bool fault_is_due(const char *function, enum standin_mode *mode, unsigned int *c
         return false;
     armed.fired = function;
     *mode = armed.mode;
+    if (armed.mode == STANDIN_ALWAYS)
+        armed.in = 1;
     *code = armed.code;
     return true;
 }
@@ -524,6 +527,7 @@ CUresult CUDAAPI cuCtxSynchronize(void) {
         c.result = check_unsafe(c.context);
     if (!c.result) {
         run_all(c.context);
+        trim_pools(c.context->device);
         c.result = c.context->lost;
     }
     return end(&c);

@@ -68,11 +68,17 @@ struct CUctx_st {
     CUstream streams; /* legacy is last */
 };
 
+#define MAX_CHUNKS 64
+
 struct CUmemPoolHandle_st {
     int device;
     bool destroyed;
     uint64_t threshold;
     int64_t blocks;
+    size_t reserved;           /* bytes mapped: those of blocks and those of chunks */
+    size_t chunks[MAX_CHUNKS]; /* bytes of each, freed and still mapped */
+    int chunk_count;
+    CUmemoryPool next;
 };
 
 struct CUgraph_st {
@@ -102,6 +108,7 @@ struct standin {
     struct CUctx_st contexts[MAX_DEVICES];
     struct block *blocks;
     size_t block_count, block_capacity;
+    CUmemoryPool pools;
     struct pinned *pinned;
     size_t pinned_count, pinned_capacity;
     struct standin_live live;
@@ -139,6 +146,8 @@ struct block *find_block(CUdeviceptr ptr, size_t bytes);
 struct pinned *find_pinned(const void *ptr, size_t bytes);
 bool is_device_range(const void *ptr);
 void drop_block(struct block *block);
+/* What a wait of the host does to the pools of a device: each above its threshold is trimmed. */
+void trim_pools(int device);
 void forget_memory(void);
 
 /* --- streams (streams.c) --------------------------------------------------------------------- */

@@ -55,16 +55,72 @@ struct block *find_block(CUdeviceptr ptr, size_t bytes) {
     return block && bytes <= block->bytes - (size_t)(ptr - block->address) ? block : NULL;
 }
 
+/* --- what is mapped ---------------------------------------------------------------------------
+
+   A pool keeps freed blocks as chunks. The smallest that is large enough serves an allocation;
+   chunks are not joined, so that a pool may hold enough and yet not serve. */
+
+static bool map_bytes(CUmemoryPool pool, size_t bytes) {
+    if (standin.live.mapped_bytes + bytes > (size_t)standin.settings[STANDIN_MEMORY])
+        return false;
+    standin.live.mapped_bytes += bytes;
+    if (pool)
+        pool->reserved += bytes;
+    return true;
+}
+
+static void unmap_bytes(CUmemoryPool pool, size_t bytes) {
+    standin.live.mapped_bytes -= bytes;
+    if (pool)
+        pool->reserved -= bytes;
+}
+
+static bool take_chunk(CUmemoryPool pool, size_t bytes) {
+    int best = -1;
+    for (int i = 0; i < pool->chunk_count; i++)
+        if (pool->chunks[i] >= bytes && (best < 0 || pool->chunks[i] < pool->chunks[best]))
+            best = i;
+    if (best < 0)
+        return false;
+    unmap_bytes(pool, pool->chunks[best] - bytes); /* what is over */
+    pool->chunks[best] = pool->chunks[--pool->chunk_count];
+    return true;
+}
+
+static void keep_chunk(CUmemoryPool pool, size_t bytes) {
+    if (pool && !pool->destroyed && pool->chunk_count < MAX_CHUNKS)
+        pool->chunks[pool->chunk_count++] = bytes;
+    else
+        unmap_bytes(pool, bytes);
+}
+
+static void trim(CUmemoryPool pool, uint64_t keep) {
+    while (pool->reserved > keep && pool->chunk_count) {
+        unmap_bytes(pool, pool->chunks[--pool->chunk_count]);
+        standin.live.unmapped++;
+    }
+}
+
+void trim_pools(int device) {
+    for (CUmemoryPool pool = standin.pools; pool; pool = pool->next)
+        if (pool->device == device)
+            trim(pool, pool->threshold);
+}
+
 static CUresult add_block(const struct block *block, CUdeviceptr *out) {
     size_t span = (block->bytes + 2 * GRANULE - 1) / GRANULE * GRANULE;
-    if (standin.live.device_bytes + block->bytes > (size_t)standin.settings[STANDIN_MEMORY] ||
-        !reserve_space() || span > SPACE - used ||
+    if (!reserve_space() || span > SPACE - used ||
         !grow((void **)&standin.blocks, &standin.block_capacity, standin.block_count,
               sizeof *standin.blocks))
         return CUDA_ERROR_OUT_OF_MEMORY;
-    char *backing = malloc(block->bytes);
-    if (!backing)
+    if (!(block->pool && take_chunk(block->pool, block->bytes)) &&
+        !map_bytes(block->pool, block->bytes))
         return CUDA_ERROR_OUT_OF_MEMORY;
+    char *backing = malloc(block->bytes);
+    if (!backing) {
+        unmap_bytes(block->pool, block->bytes);
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    }
     memset(backing, RUBBISH, block->bytes);
     struct block *made = &standin.blocks[standin.block_count++];
     *made = *block;
@@ -79,15 +135,24 @@ static CUresult add_block(const struct block *block, CUdeviceptr *out) {
     return CUDA_SUCCESS;
 }
 
+/* A destroyed one with its last block. */
 static void drop_pool(CUmemoryPool pool) {
-    if (pool->destroyed && pool->blocks == 0)
-        standin_object_free(pool);
+    if (!pool->destroyed || pool->blocks)
+        return;
+    CUmemoryPool *link = &standin.pools;
+    while (*link != pool)
+        link = &(*link)->next;
+    *link = pool->next;
+    while (pool->chunk_count)
+        unmap_bytes(pool, pool->chunks[--pool->chunk_count]);
+    standin_object_free(pool);
 }
 
 void drop_block(struct block *block) {
     CUmemoryPool pool = block->pool;
     standin.live.blocks--;
     standin.live.device_bytes -= block->bytes;
+    keep_chunk(pool, block->bytes);
     free(block->backing);
     *block = standin.blocks[--standin.block_count];
     if (pool) {
@@ -154,6 +219,8 @@ CUresult CUDAAPI cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *prope
     CUmemoryPool made = c.result ? NULL : standin_object(sizeof *made);
     if (made) {
         made->device = properties->location.id;
+        made->next = standin.pools;
+        standin.pools = made;
         standin.live.pools++;
         *pool = made;
     }
@@ -179,6 +246,26 @@ CUresult CUDAAPI cuMemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attribute at
         else
             memcpy(&pool->threshold, value, sizeof pool->threshold);
     }
+    return end(&c);
+}
+
+CUresult CUDAAPI cuMemPoolGetAttribute(CUmemoryPool pool, CUmemPool_attribute attribute,
+                                       void *value) {
+    struct call c;
+    if (begin(&c, __func__, INITIALISED)) {
+        uint64_t reserved = pool->reserved;
+        if (attribute != CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT)
+            c.result = CUDA_ERROR_INVALID_VALUE;
+        else
+            memcpy(value, &reserved, sizeof reserved);
+    }
+    return end(&c);
+}
+
+CUresult CUDAAPI cuMemPoolTrimTo(CUmemoryPool pool, size_t keep) {
+    struct call c;
+    if (begin(&c, __func__, INITIALISED))
+        trim(pool, keep);
     return end(&c);
 }
 

@@ -488,6 +488,7 @@ CUresult CUDAAPI cuStreamSynchronize(CUstream handle) {
         c.result = check_unsafe(c.context);
     if (!c.result) {
         run_stream(stream);
+        trim_pools(c.context->device);
         c.result = c.context->lost ? c.context->lost : stream->failure;
         stream->failure = CUDA_SUCCESS;
     }
@@ -553,6 +554,7 @@ CUresult CUDAAPI cuEventSynchronize(CUevent event) {
     } else if (record) {
         while (!record->done)
             run_first(record->stream);
+        trim_pools(event->context->device);
         c.result = event->context->lost ? event->context->lost : record->failure;
     }
     return end(&c);
