@@ -91,6 +91,7 @@ enum {
       (int *value, unsigned int attribute, sb__cu_device device))                                  \
     F(sb__cu_result, cuDevicePrimaryCtxRetain, (sb__cu_context * context, sb__cu_device device))   \
     F(sb__cu_result, cuDevicePrimaryCtxRelease_v2, (sb__cu_device device))                         \
+    F(sb__cu_result, cuCtxGetId, (sb__cu_context context, unsigned long long *id))                 \
     F(sb__cu_result, cuCtxPushCurrent_v2, (sb__cu_context context))                                \
     F(sb__cu_result, cuCtxPopCurrent_v2, (sb__cu_context * context))                               \
     F(sb__cu_result, cuThreadExchangeStreamCaptureMode, (unsigned int *mode))                      \
@@ -132,7 +133,6 @@ enum {
 /* The same for libcublas: the forms with 64-bit counts, which cuBLAS 12.0 brought. */
 #define SB__CUBLAS_FUNCTIONS(F)                                                                    \
     F(sb__cublas_status, cublasCreate_v2, (sb__cublas_handle * handle))                            \
-    F(sb__cublas_status, cublasDestroy_v2, (sb__cublas_handle handle))                             \
     F(sb__cublas_status, cublasSetStream_v2, (sb__cublas_handle handle, sb__cu_stream stream))     \
     F(sb__cublas_status, cublasSaxpy_v2_64,                                                        \
       (sb__cublas_handle handle, int64_t n, const float *alpha, const float *x, int64_t incx,      \

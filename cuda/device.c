@@ -151,8 +151,6 @@ static void destroy_parts(struct sb__cuda_device *device) {
     unsigned int mode;
     if (sb__cuda_enter_to_free(device, &mode) != SB__CUDA_SUCCESS)
         return;
-    if (device->blas)
-        (void)device->cublas->cublasDestroy_v2(device->blas);
     if (device->stream) {
         SB__CUDA_GIVE_BACK(device->cu->cuStreamSynchronize(device->stream));
         SB__CUDA_GIVE_BACK(device->cu->cuStreamDestroy_v2(device->stream));
@@ -160,6 +158,11 @@ static void destroy_parts(struct sb__cuda_device *device) {
     if (device->pool)
         SB__CUDA_GIVE_BACK(device->cu->cuMemPoolDestroy(device->pool));
     (void)sb__cuda_leave(device, &mode, SB__CUDA_SUCCESS);
+}
+
+static sb_status identify(struct sb__cuda_device *device, sb_error *err) {
+    return sb__cuda_status(device, device->cu->cuCtxGetId(device->context, &device->context_id),
+                           "cuCtxGetId", err);
 }
 
 static sb_status create_parts(struct sb__cuda_device *device, sb_error *err) {
@@ -183,7 +186,9 @@ static sb_status open_device(struct sb__cuda_device *device, sb_error *err) {
                          "cuDevicePrimaryCtxRetain", err);
     if (st != SB_OK)
         return st;
-    st = create_parts(device, err);
+    st = identify(device, err);
+    if (st == SB_OK)
+        st = create_parts(device, err);
     if (st == SB_OK)
         return SB_OK;
     destroy_parts(device);
@@ -202,13 +207,11 @@ sb_status sb__cuda_open(void *user, int32_t ordinal, void **out, sb_error *err) 
         return sb_backend_fail(err, SB_ERR_OUT_OF_MEMORY, 0, "no memory for a device's state");
     device->cu = driver;
     device->ordinal = ordinal;
-    (void)pthread_mutex_init(&device->blas_lock, NULL);
     st = open_device(device, err);
     if (st == SB_OK) {
         *out = device;
         return SB_OK;
     }
-    (void)pthread_mutex_destroy(&device->blas_lock);
     free(device);
     return st;
 }
@@ -217,6 +220,5 @@ void sb__cuda_close(void *opened) {
     struct sb__cuda_device *device = opened;
     destroy_parts(device);
     SB__CUDA_GIVE_BACK(device->cu->cuDevicePrimaryCtxRelease_v2(device->handle));
-    (void)pthread_mutex_destroy(&device->blas_lock);
     free(device);
 }

@@ -7,19 +7,19 @@
 
 #include "libraries.h"
 
-#include <pthread.h>
+#include <stdatomic.h>
+
+struct sb__cuda_blas; /* blas.h */
 
 struct sb__cuda_device {
     const struct sb__cuda_driver *cu;
     int32_t ordinal;
     sb__cu_device handle;
     sb__cu_context context;
+    unsigned long long context_id; /* no other context of the process ever has it */
     sb__cu_stream stream;
     sb__cu_pool pool; /* NULL: the device has none, memory comes from cuMemAlloc */
-
-    pthread_mutex_t blas_lock;       /* held over the setting of the stream and the call */
-    const struct sb__cublas *cublas; /* NULL until arithmetic is prepared */
-    sb__cublas_handle blas;
+    _Atomic(struct sb__cuda_blas *) blas; /* NULL until arithmetic is prepared */
 };
 
 sb_status sb__cuda_open(void *user, int32_t ordinal, void **out, sb_error *err);

@@ -8,6 +8,7 @@
 
 struct cublasContext {
     CUcontext context;
+    uint64_t id; /* of the context: what is made in its place later is another one */
     CUstream stream;
 };
 
@@ -69,7 +70,7 @@ static cublasStatus_t run(const char *function, cublasHandle_t handle, const str
     struct standin_blas_call call = standin_blas(function);
     if (call.status)
         return (cublasStatus_t)call.status;
-    if (call.context != handle->context) {
+    if (call.context != handle->context || standin_context_id(call.context) != handle->id) {
         standin_violation("%s: the handle belongs to another context", function);
         return CUBLAS_STATUS_NOT_INITIALIZED;
     }
@@ -97,14 +98,17 @@ STANDIN_API cublasStatus_t cublasCreate_v2(cublasHandle_t *handle) {
     if (!*handle)
         return CUBLAS_STATUS_ALLOC_FAILED;
     (*handle)->context = call.context;
+    (*handle)->id = standin_context_id(call.context);
     standin_count_handle(1);
     return CUBLAS_STATUS_SUCCESS;
 }
 
+/* It calls cudaDeviceSynchronize, says the guide of cuBLAS. */
 STANDIN_API cublasStatus_t cublasDestroy_v2(cublasHandle_t handle) {
     struct standin_blas_call call = standin_blas(__func__);
     if (call.status)
         return (cublasStatus_t)call.status;
+    standin_blas_wait(handle->context);
     standin_object_free(handle);
     standin_count_handle(-1);
     return CUBLAS_STATUS_SUCCESS;

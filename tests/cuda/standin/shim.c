@@ -79,6 +79,7 @@ static void shim_close(void *device) {
     struct shim *shim = device;
     destroy_streams(shim);
     sb__cuda_backend.close(shim->device);
+    standin_revive(shim->context); /* a later test gets the same device */
     (void)pthread_mutex_destroy(&shim->lock);
     free(shim);
 }

@@ -73,6 +73,8 @@ STANDIN_API void *standin_address(CUdeviceptr ptr, size_t bytes);
 STANDIN_API void standin_drain(void);
 /* From now on every call says CUDA_ERROR_DEINITIALIZED. */
 STANDIN_API void standin_shut_down(void);
+/* Ends the loss of one context, all of whose users are gone. No driver can do that. */
+STANDIN_API void standin_revive(CUcontext context);
 /* Ends the loss of contexts and the shutting down, and forgets all that was left behind and what
    this thread has current: the next test needs a device. No driver can do that. */
 STANDIN_API void standin_heal(void);
@@ -90,6 +92,9 @@ STANDIN_API struct standin_blas_call standin_blas(const char *function);
    freed when the kernel has run or cannot. */
 STANDIN_API CUresult standin_blas_run(CUcontext context, CUstream stream,
                                       void (*kernel)(void *user), void *user, int wait);
+/* Waits for the context as cudaDeviceSynchronize does, which ends its captures. */
+STANDIN_API void standin_blas_wait(CUcontext context);
+STANDIN_API uint64_t standin_context_id(CUcontext context);
 STANDIN_API void standin_count_handle(int by);
 /* Zeroed memory of an object of NVIDIA's, which standin_heal forgets. NULL: there is none. */
 STANDIN_API void *standin_object(size_t bytes);

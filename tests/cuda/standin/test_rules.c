@@ -178,6 +178,45 @@ static void a_known_stream_may_be_captured(void **state) {
     stage_close(&stage);
 }
 
+/* Another thread may be capturing, by rules that a wait for the whole device breaks. */
+static void closing_leaves_a_capture_alone(void **state) {
+    (void)state;
+    struct stage stage;
+    sb_error err;
+    sb_context *other;
+    double sum;
+    sb_blob *blob;
+    const void *in;
+    stage_open(&stage, 0);
+    CUstream captured = stage_stream(&stage, CU_STREAM_NON_BLOCKING);
+    assert_ok(cuda_context("cuda:0", &other, &err));
+    assert_ok(sb_blob_create_legacy(other, SB_DTYPE_F32, 1, 1, 1, 1, &blob, &err));
+    assert_ok(sb_blob_gpu_data(blob, &in, &err));
+    assert_ok(sb_blob_asum_data(blob, &sum, &err));
+    sb_blob_destroy(blob);
+    begin_capture(&stage, captured);
+    sb_context_release(other);
+    end_capture(&stage, captured);
+    stage_stream_destroy(&stage, captured);
+    stage_close(&stage);
+}
+
+static void contexts_of_a_device_share_a_handle(void **state) {
+    (void)state;
+    int64_t handles = 0;
+    for (int i = 0; i < 3; i++) {
+        struct stage stage;
+        stage_open(&stage, 0);
+        CUstream stream = stage_stream(&stage, CU_STREAM_NON_BLOCKING);
+        use_everything(&stage, stream);
+        if (i == 0)
+            handles = standin_calls("cublasCreate_v2");
+        assert_int_equal(standin_calls("cublasCreate_v2"), handles);
+        stage_stream_destroy(&stage, stream);
+        stage_close(&stage);
+    }
+}
+
 /* --- memory ---------------------------------------------------------------------------------- */
 
 static void devices_without_pools_work(void **state) {
@@ -405,6 +444,8 @@ int main(void) {
         cmocka_unit_test(the_current_context_stays),
         cmocka_unit_test(a_capture_elsewhere_goes_on),
         cmocka_unit_test(a_known_stream_may_be_captured),
+        cmocka_unit_test(closing_leaves_a_capture_alone),
+        cmocka_unit_test(contexts_of_a_device_share_a_handle),
         cmocka_unit_test(devices_without_pools_work),
         cmocka_unit_test(a_pool_is_our_own),
         cmocka_unit_test(a_wait_keeps_what_is_free),

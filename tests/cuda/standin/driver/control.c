@@ -185,6 +185,12 @@ void standin_heal(void) {
     unlock();
 }
 
+void standin_revive(CUcontext context) {
+    lock();
+    context->lost = context->lost_soon = CUDA_SUCCESS;
+    unlock();
+}
+
 static void count_call(const char *function) {
     for (int i = 0; i < MAX_FUNCTIONS; i++) {
         if (!functions[i].name)
@@ -451,7 +457,9 @@ CUresult CUDAAPI cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device) {
     if (!c.result) {
         CUcontext primary = &standin.contexts[device];
         if (primary->retained++ == 0) {
+            static uint64_t last_id;
             primary->device = device;
+            primary->id = ++last_id;
             primary->legacy = (struct CUstream_st){.context = primary, .blocking = true};
             primary->streams = &primary->legacy;
         }
@@ -478,6 +486,20 @@ CUresult CUDAAPI cuDevicePrimaryCtxRelease(CUdevice device) {
             primary->lost = primary->lost_soon = CUDA_SUCCESS;
         }
     }
+    return end(&c);
+}
+
+uint64_t standin_context_id(CUcontext context) {
+    lock();
+    uint64_t id = context->id;
+    unlock();
+    return id;
+}
+
+CUresult CUDAAPI cuCtxGetId(CUcontext context, unsigned long long *id) {
+    struct call c;
+    if (begin(&c, __func__, INITIALISED))
+        *id = context->id;
     return end(&c);
 }
 

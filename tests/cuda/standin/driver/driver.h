@@ -62,6 +62,7 @@ struct CUstream_st {
 
 struct CUctx_st {
     int device;
+    uint64_t id; /* another one each time that the primary context is made */
     int retained;
     CUresult lost, lost_soon;
     struct CUstream_st legacy;

@@ -424,6 +424,15 @@ CUresult standin_blas_run(CUcontext context, CUstream handle, void (*kernel)(voi
     return c.result;
 }
 
+void standin_blas_wait(CUcontext context) {
+    lock();
+    for (CUstream s = context->streams; s; s = s->next)
+        if (is_capturing(s))
+            s->capture = CU_STREAM_CAPTURE_STATUS_INVALIDATED;
+    run_all(context);
+    unlock();
+}
+
 /* --- streams ------------------------------------------------------------------------------------
  */
 

@@ -1,0 +1,110 @@
+#include "blas.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+static sb_status status_of(sb__cublas_status status) {
+    switch (status) {
+    case SB__CUBLAS_STATUS_NOT_INITIALIZED: /* what a handle's creation says when memory is short */
+    case SB__CUBLAS_STATUS_ALLOC_FAILED:
+        return SB_ERR_OUT_OF_MEMORY;
+    case SB__CUBLAS_STATUS_ARCH_MISMATCH:
+    case SB__CUBLAS_STATUS_NOT_SUPPORTED:
+        return SB_ERR_UNSUPPORTED;
+    default:
+        return SB_ERR_DEVICE_FAILURE;
+    }
+}
+
+static sb_status fail(const struct sb__cuda_device *device, sb__cublas_status status,
+                      const char *what, sb_error *err) {
+    char message[sizeof err->message];
+    (void)snprintf(message, sizeof message, "cuda:%d: %s: cuBLAS status %u", device->ordinal, what,
+                   status);
+    return sb_backend_fail(err, status_of(status), (int32_t)status, message);
+}
+
+/* cuBLAS tells little of a lost device; the driver knows. */
+sb_status sb__cuda_blas_status(const struct sb__cuda_device *device, sb__cublas_status status,
+                               const char *what, sb_error *err) {
+    if (status == SB__CUBLAS_STATUS_SUCCESS)
+        return SB_OK;
+    sb__cu_result result = device->cu->cuStreamSynchronize(device->stream);
+    if (sb__cuda_is_sticky(result))
+        return sb__cuda_status(device, result, what, err);
+    return fail(device, status, what, err);
+}
+
+/* --- handles ----------------------------------------------------------------------------- */
+
+/* A forked child does not come here: the driver is not opened there. */
+static pthread_mutex_t handles_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct sb__cuda_blas *handles;
+
+static sb_status create_handle(const struct sb__cuda_device *device, struct sb__cuda_blas *blas,
+                               sb_error *err) {
+    unsigned int mode;
+    sb__cu_result result = sb__cuda_enter(device, &mode);
+    if (result != SB__CUDA_SUCCESS)
+        return sb__cuda_status(device, result, "cuCtxPushCurrent", err);
+    sb_status st = sb__cuda_blas_status(device, blas->functions->cublasCreate_v2(&blas->handle),
+                                        "cublasCreate", err);
+    (void)sb__cuda_leave(device, &mode, SB__CUDA_SUCCESS);
+    return st;
+}
+
+/* The handle keeps the primary context, without which it would be worth nothing. */
+static sb_status keep_context(const struct sb__cuda_device *device, struct sb__cuda_blas *blas,
+                              sb_error *err) {
+    sb__cu_context kept;
+    sb_status st =
+        sb__cuda_status(device, device->cu->cuDevicePrimaryCtxRetain(&kept, device->handle),
+                        "cuDevicePrimaryCtxRetain", err);
+    if (st != SB_OK)
+        return st;
+    st = create_handle(device, blas, err);
+    if (st != SB_OK)
+        SB__CUDA_GIVE_BACK(device->cu->cuDevicePrimaryCtxRelease_v2(device->handle));
+    return st;
+}
+
+static sb_status make(const struct sb__cuda_device *device, struct sb__cuda_blas **out,
+                      sb_error *err) {
+    const struct sb__cublas *functions;
+    sb_status st = sb__cublas_open(device->cu, &functions, err);
+    if (st != SB_OK)
+        return st;
+    struct sb__cuda_blas *made = calloc(1, sizeof *made);
+    if (!made)
+        return sb_backend_fail(err, SB_ERR_OUT_OF_MEMORY, 0, "no memory for a handle of cuBLAS");
+    made->context_id = device->context_id;
+    made->functions = functions;
+    (void)pthread_mutex_init(&made->lock, NULL);
+    st = keep_context(device, made, err);
+    if (st == SB_OK) {
+        *out = made;
+        return SB_OK;
+    }
+    (void)pthread_mutex_destroy(&made->lock);
+    free(made);
+    return st;
+}
+
+sb_status sb__cuda_blas_get(const struct sb__cuda_device *device, struct sb__cuda_blas **out,
+                            sb_error *err) {
+    sb_status st = SB_OK;
+    (void)pthread_mutex_lock(&handles_lock);
+    struct sb__cuda_blas *blas = handles;
+    while (blas && blas->context_id != device->context_id)
+        blas = blas->next;
+    if (!blas) {
+        st = make(device, &blas, err);
+        if (blas) {
+            blas->next = handles;
+            handles = blas;
+        }
+    }
+    (void)pthread_mutex_unlock(&handles_lock);
+    *out = blas;
+    return st;
+}
