@@ -3,17 +3,6 @@
    handle, so that sums wait for their results. */
 #include "blas.h"
 
-sb_status sb__cuda_prepare_arithmetic(void *opened, sb_error *err) {
-    struct sb__cuda_device *device = opened;
-    struct sb__cuda_blas *blas = atomic_load(&device->blas);
-    if (blas)
-        return SB_OK;
-    sb_status st = sb__cuda_blas_get(device, &blas, err);
-    if (st == SB_OK)
-        atomic_store(&device->blas, blas);
-    return st;
-}
-
 /* --- the operations ------------------------------------------------------------------------ */
 
 enum operation { AXPY, SCALE, ASUM, SUMSQ };
@@ -79,13 +68,17 @@ static sb_status run_locked(const struct sb__cuda_device *device, const struct s
     return st;
 }
 
-static sb_status run(void *opened, const struct work *work, sb_stream stream, sb_error *err) {
-    struct sb__cuda_device *device = opened;
-    struct sb__cuda_blas *blas = atomic_load(&device->blas);
+static sb_status run_with(const struct sb__cuda_device *device, struct sb__cuda_blas *blas,
+                          const struct work *work, sb_stream stream, sb_error *err) {
     (void)pthread_mutex_lock(&blas->lock);
     sb_status st = run_locked(device, blas, work, stream, err);
     (void)pthread_mutex_unlock(&blas->lock);
     return st;
+}
+
+static sb_status run(void *opened, const struct work *work, sb_stream stream, sb_error *err) {
+    const struct sb__cuda_device *device = opened;
+    return run_with(device, atomic_load(&device->blas), work, stream, err);
 }
 
 sb_status sb__cuda_axpy(void *device, int32_t dtype, int64_t count, double alpha, const void *x,
@@ -111,4 +104,65 @@ sb_status sb__cuda_sumsq(void *device, int32_t dtype, int64_t count, const void 
                          sb_stream stream, sb_error *err) {
     struct work work = {.operation = SUMSQ, .dtype = dtype, .count = count, .x = x, .out = out};
     return run(device, &work, stream, err);
+}
+
+/* --- before the first operation ------------------------------------------------------------ */
+
+static sb_status run_each(struct sb__cuda_device *device, struct sb__cuda_blas *blas, void *scratch,
+                          sb_error *err) {
+    static const int32_t dtypes[] = {SB_DTYPE_F32, SB_DTYPE_F64};
+    sb_stream stream = (sb_stream)device->stream;
+    double out;
+    sb_status st = sb__cuda_zero(device, scratch, sizeof out, stream, err);
+    for (int i = 0; i < 2; i++)
+        for (int operation = AXPY; operation <= SUMSQ && st == SB_OK; operation++) {
+            const struct work work = {.operation = (enum operation)operation,
+                                      .dtype = dtypes[i],
+                                      .count = 1,
+                                      .x = scratch,
+                                      .y = scratch,
+                                      .out = &out};
+            st = run_with(device, blas, &work, stream, err);
+        }
+    return st;
+}
+
+static sb_status warm_once(struct sb__cuda_device *device, struct sb__cuda_blas *blas,
+                           sb_error *err) {
+    sb_stream stream = (sb_stream)device->stream;
+    void *scratch;
+    sb_status st = sb__cuda_alloc(device, sizeof(double), stream, &scratch, err);
+    if (st != SB_OK)
+        return st;
+    st = run_each(device, blas, scratch, err);
+    sb__cuda_free(device, scratch, sizeof(double), stream);
+    return st;
+}
+
+/* The driver loads a kernel at its first launch, which fails where memory is short. Nobody could
+   say then what an operation in place has written; so each has run before. */
+static sb_status warm(struct sb__cuda_device *device, struct sb__cuda_blas *blas, sb_error *err) {
+    if (atomic_load(&blas->is_warm))
+        return SB_OK;
+    sb_status st = warm_once(device, blas, err);
+    if (st != SB_OK && st != SB_ERR_DEVICE_LOST) {
+        sb__cuda_trim(device);
+        st = warm_once(device, blas, err);
+    }
+    if (st == SB_OK)
+        atomic_store(&blas->is_warm, true);
+    return st;
+}
+
+sb_status sb__cuda_prepare_arithmetic(void *opened, sb_error *err) {
+    struct sb__cuda_device *device = opened;
+    struct sb__cuda_blas *blas = atomic_load(&device->blas);
+    if (blas)
+        return SB_OK;
+    sb_status st = sb__cuda_blas_get(device, &blas, err);
+    if (st == SB_OK)
+        st = warm(device, blas, err);
+    if (st == SB_OK)
+        atomic_store(&device->blas, blas);
+    return st;
 }

@@ -7,12 +7,14 @@
 #include "device.h"
 
 #include <pthread.h>
+#include <stdbool.h>
 
 struct sb__cuda_blas {
     struct sb__cuda_blas *next;
     unsigned long long context_id;
     const struct sb__cublas *functions;
     sb__cublas_handle handle;
+    atomic_bool is_warm;  /* every kernel has run once */
     pthread_mutex_t lock; /* held over the setting of the stream and the call */
 };
 

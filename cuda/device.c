@@ -57,6 +57,8 @@ int sb__cuda_is_sticky(sb__cu_result result) {
     case SB__CUDA_ERROR_CONTEXT_IS_DESTROYED:
     case SB__CUDA_ERROR_ASSERT:
     case SB__CUDA_ERROR_TENSOR_MEMORY_LEAK:
+    case SB__CUDA_ERROR_MPS_CLIENT_TERMINATED:
+    case SB__CUDA_ERROR_EXTERNAL_DEVICE:
         return 1;
     default:
         return result >= SB__CUDA_ERROR_HARDWARE_STACK_ERROR &&

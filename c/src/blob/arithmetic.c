@@ -99,9 +99,13 @@ static sb_status begin_in_place(sb_mem *mem, struct sb__write *write, sb_error *
     return st == SB_OK ? sb__write_begin(write, mem, side_of(head), SB__WRITE_KEEP, err) : st;
 }
 
-/* Ends device work that was queued with status `st`: whatever failed has been writing. */
+/* Ends device work that was queued with status `st`: whatever failed may have been writing. */
 static sb_status end_on_device(struct sb__write *write, sb_status st, sb_error *err) {
     sb_context *context = write->mem->context;
+    if (st == SB_ERR_OUT_OF_MEMORY) { /* nothing was queued */
+        sb__write_cancel(write);
+        return st;
+    }
     if (st == SB_OK)
         st = sb__device_synchronize(context, context->stream, err);
     if (st != SB_OK) {

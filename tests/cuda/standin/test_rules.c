@@ -5,7 +5,8 @@
 
 #include <string.h>
 
-#define BYTES ((size_t)4096)
+#define BYTES             ((size_t)4096)
+#define BLAS_ALLOC_FAILED 3 /* CUBLAS_STATUS_ALLOC_FAILED */
 
 static sb_mem *mem_on_host(struct stage *stage, int fill) {
     sb_error err;
@@ -250,6 +251,11 @@ static sb_mem *mem_on_device(struct stage *stage, size_t bytes) {
     return mem;
 }
 
+/* Of devices: by pools, and by kernels that were loaded. */
+static size_t kept_bytes(void) {
+    return standin_live().mapped_bytes - standin_live().device_bytes;
+}
+
 /* However much is in use: a pool whose threshold is below that unmaps what is free at every wait.
  */
 static void a_wait_keeps_what_is_free(void **state) {
@@ -257,6 +263,7 @@ static void a_wait_keeps_what_is_free(void **state) {
     struct stage stage;
     sb_error err;
     stage_open(&stage, 0);
+    size_t kept = kept_bytes();
     sb_mem *used = mem_on_device(&stage, (size_t)300 << 20), *freed = mem_on_device(&stage, BYTES);
     int64_t unmapped = standin_live().unmapped;
     sb_mem_release(freed);
@@ -266,10 +273,10 @@ static void a_wait_keeps_what_is_free(void **state) {
     assert_ok(sb_context_synchronize(stage.rig.context, &err));
     assert_int_equal(standin_live().unmapped, unmapped);
     sb_context_trim(stage.rig.context);
-    assert_int_equal(standin_live().mapped_bytes, standin_live().device_bytes);
+    assert_int_equal(kept_bytes(), kept);
     sb_mem_release(used);
     sb_context_trim(stage.rig.context);
-    assert_int_equal(standin_live().mapped_bytes, 0);
+    assert_int_equal(kept_bytes(), kept);
     stage_close(&stage);
 }
 
@@ -281,7 +288,7 @@ static void short_memory_is_asked_of_the_pool(void **state) {
     sb_mem *large;
     void *out;
     stage_open(&stage, 0);
-    standin_set(STANDIN_MEMORY, 2 * BYTES);
+    standin_set(STANDIN_MEMORY, (int64_t)(standin_live().mapped_bytes + 2 * BYTES));
     sb_mem *one = mem_on_device(&stage, BYTES), *other = mem_on_device(&stage, BYTES);
     assert_ok(sb_mem_create(stage.rig.context, 2 * BYTES, &large, &err));
     sb_mem_release(one);
@@ -353,6 +360,82 @@ static void a_free_comes_after_its_users(void **state) {
     }
 }
 
+/* --- memory is short ------------------------------------------------------------------------- */
+
+static sb_blob *blob_on_device(struct stage *stage, int count, float value) {
+    sb_error err;
+    sb_blob *blob;
+    float *x;
+    const void *in;
+    assert_ok(sb_blob_create_legacy(stage->rig.context, SB_DTYPE_F32, count, 1, 1, 1, &blob, &err));
+    assert_ok(sb_blob_overwrite_cpu_data_f32(blob, &x, &err));
+    for (int i = 0; i < count; i++)
+        x[i] = value;
+    assert_ok(sb_blob_gpu_data(blob, &in, &err));
+    return blob;
+}
+
+static void assert_update_fails(struct stage *stage, sb_blob *blob) {
+    sb_error err;
+    sb_status st = sb_blob_update(blob, &err);
+    if (st != SB_ERR_OUT_OF_MEMORY && st != SB_ERR_DEVICE_FAILURE)
+        fail_with("an update without memory for kernels: %s", sb_status_name(st));
+    assert_int_equal(sb_context_device_status(stage->rig.context), SB_OK);
+    assert_int_equal(sb_mem_head(data_of(blob)), SB_HEAD_SYNCED);
+}
+
+/* Kernels are loaded at their first launch. */
+static void arithmetic_that_cannot_load_its_kernels_loses_nothing(void **state) {
+    (void)state;
+    struct stage stage;
+    sb_error err;
+    const void *in;
+    const float *x;
+    double sum;
+    standin_heal(); /* no kernel is loaded */
+    stage_open(&stage, 0);
+    sb_blob *blob = blob_on_device(&stage, 10, 3);
+    assert_ok(sb_blob_gpu_diff(blob, &in, &err));
+    for (size_t kernels = 0; kernels < 3; kernels++) { /* with memory for some more, of eight */
+        size_t left = kernels * STANDIN_KERNEL_BYTES + 512;
+        standin_set(STANDIN_MEMORY, (int64_t)(standin_live().mapped_bytes + left));
+        assert_update_fails(&stage, blob);
+        standin_set(STANDIN_MEMORY, (int64_t)16 << 30);
+    }
+    assert_ok(sb_blob_update(blob, &err));
+    standin_set(STANDIN_MEMORY, (int64_t)standin_live().mapped_bytes);
+    assert_ok(sb_blob_scale_data(blob, 2, &err));
+    assert_ok(sb_blob_asum_data(blob, &sum, &err));
+    assert_true(sum == 60);
+    assert_ok(sb_blob_sumsq_data(blob, &sum, &err));
+    assert_ok(sb_blob_update(blob, &err));
+    standin_set(STANDIN_MEMORY, (int64_t)16 << 30);
+    assert_ok(sb_blob_cpu_data_f32(blob, &x, &err));
+    assert_true(x[9] == 6);
+    sb_blob_destroy(blob);
+    stage_close(&stage);
+}
+
+static void short_memory_is_no_loss(void **state) {
+    (void)state;
+    struct stage stage;
+    sb_error err;
+    const float *x;
+    stage_open(&stage, 0);
+    sb_blob *blob = blob_on_device(&stage, 10, 3);
+    assert_ok(sb_blob_update(blob, &err));
+    standin_fail("cublasSaxpy_v2_64", 1, STANDIN_NOW, BLAS_ALLOC_FAILED);
+    assert_status(SB_ERR_OUT_OF_MEMORY, sb_blob_update(blob, &err));
+    standin_fail("cublasSscal_v2_64", 1, STANDIN_NOW, BLAS_ALLOC_FAILED);
+    assert_status(SB_ERR_OUT_OF_MEMORY, sb_blob_scale_data(blob, 2, &err));
+    assert_int_equal(sb_context_device_status(stage.rig.context), SB_OK);
+    assert_ok(sb_blob_scale_data(blob, 2, &err));
+    assert_ok(sb_blob_cpu_data_f32(blob, &x, &err));
+    assert_true(x[9] == 6);
+    sb_blob_destroy(blob);
+    stage_close(&stage);
+}
+
 /* --- devices --------------------------------------------------------------------------------- */
 
 static void what_is_another_devices_is_refused(void **state) {
@@ -414,6 +497,32 @@ static void blobs_are_copied_between_devices(void **state) {
 
 /* --- a lost device --------------------------------------------------------------------------- */
 
+static void errors_that_stay_lose_the_device(void **state) {
+    (void)state;
+    static const struct {
+        CUresult code;
+        sb_status status;
+    } rows[] = {
+        {CUDA_ERROR_MPS_CLIENT_TERMINATED, SB_ERR_DEVICE_LOST},
+        {CUDA_ERROR_EXTERNAL_DEVICE, SB_ERR_DEVICE_LOST},
+        {CUDA_ERROR_MPS_MAX_CONNECTIONS_REACHED, SB_ERR_DEVICE_FAILURE},
+        {CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE, SB_ERR_DEVICE_FAILURE},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct stage stage;
+        sb_error err;
+        const void *in;
+        stage_open(&stage, 0);
+        sb_mem *mem = mem_on_host(&stage, 7);
+        standin_fail("cuMemcpyHtoDAsync_v2", 1, STANDIN_NOW, rows[i].code);
+        assert_status(rows[i].status, sb_mem_gpu_data(mem, &in, &err));
+        assert_int_equal(sb_context_device_status(stage.rig.context),
+                         rows[i].status == SB_ERR_DEVICE_LOST ? SB_ERR_DEVICE_LOST : SB_OK);
+        sb_mem_release(mem);
+        stage_close(&stage);
+    }
+}
+
 static void a_loss_leaves_current_host_bytes(void **state) {
     (void)state;
     struct stage stage;
@@ -452,8 +561,11 @@ int main(void) {
         cmocka_unit_test(short_memory_is_asked_of_the_pool),
         cmocka_unit_test(closing_waits_for_queued_work),
         cmocka_unit_test(a_free_comes_after_its_users),
+        cmocka_unit_test(arithmetic_that_cannot_load_its_kernels_loses_nothing),
+        cmocka_unit_test(short_memory_is_no_loss),
         cmocka_unit_test(what_is_another_devices_is_refused),
         cmocka_unit_test(blobs_are_copied_between_devices),
+        cmocka_unit_test(errors_that_stay_lose_the_device),
         cmocka_unit_test(a_loss_leaves_current_host_bytes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -387,6 +387,8 @@ static const char *name_of(CUresult code) {
         NAMED(CUDA_ERROR_ILLEGAL_ADDRESS);
         NAMED(CUDA_ERROR_LAUNCH_FAILED);
         NAMED(CUDA_ERROR_NOT_SUPPORTED);
+        NAMED(CUDA_ERROR_MPS_CLIENT_TERMINATED);
+        NAMED(CUDA_ERROR_EXTERNAL_DEVICE);
         NAMED(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
         NAMED(CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
         NAMED(CUDA_ERROR_STREAM_CAPTURE_IMPLICIT);
@@ -469,6 +471,11 @@ CUresult CUDAAPI cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device) {
     return end(&c);
 }
 
+static void unload_kernels(CUcontext context) {
+    give_bytes((size_t)context->kernel_count * STANDIN_KERNEL_BYTES);
+    context->kernel_count = 0;
+}
+
 CUresult CUDAAPI cuDevicePrimaryCtxRelease(CUdevice device) {
     struct call c;
     if (begin(&c, __func__, INITIALISED) && !is_device(device))
@@ -483,6 +490,7 @@ CUresult CUDAAPI cuDevicePrimaryCtxRelease(CUdevice device) {
             if (primary->streams != &primary->legacy)
                 standin_violation("the primary context of device %d ended before its streams",
                                   device);
+            unload_kernels(primary);
             primary->lost = primary->lost_soon = CUDA_SUCCESS;
         }
     }
@@ -494,6 +502,21 @@ uint64_t standin_context_id(CUcontext context) {
     uint64_t id = context->id;
     unlock();
     return id;
+}
+
+/* The driver loads kernels when they are first launched: the guide of CUDA C++, "Lazy Loading". */
+CUresult standin_load_kernel(CUcontext context, const char *function) {
+    CUresult result = CUDA_SUCCESS;
+    lock();
+    int i = 0;
+    while (i < context->kernel_count && strcmp(context->kernels[i], function) != 0)
+        i++;
+    if (i == MAX_KERNELS || (i == context->kernel_count && !take_bytes(STANDIN_KERNEL_BYTES)))
+        result = CUDA_ERROR_OUT_OF_MEMORY;
+    else if (i == context->kernel_count)
+        context->kernels[context->kernel_count++] = function;
+    unlock();
+    return result;
 }
 
 CUresult CUDAAPI cuCtxGetId(CUcontext context, unsigned long long *id) {

@@ -11,6 +11,7 @@
 
 #define MAX_DEVICES 8
 #define RUBBISH     0xCB
+#define MAX_KERNELS 16
 
 /* --- objects --------------------------------------------------------------------------------- */
 
@@ -65,6 +66,8 @@ struct CUctx_st {
     uint64_t id; /* another one each time that the primary context is made */
     int retained;
     CUresult lost, lost_soon;
+    const char *kernels[MAX_KERNELS]; /* those loaded */
+    int kernel_count;
     struct CUstream_st legacy;
     CUstream streams; /* legacy is last */
 };
@@ -143,6 +146,9 @@ void lose(CUcontext context, CUresult code);
 
 /* --- memory (memory.c) ----------------------------------------------------------------------- */
 
+/* Bytes of the device that no pool has; false: there are not so many left. */
+bool take_bytes(size_t bytes);
+void give_bytes(size_t bytes);
 struct block *find_block(CUdeviceptr ptr, size_t bytes);
 struct pinned *find_pinned(const void *ptr, size_t bytes);
 bool is_device_range(const void *ptr);

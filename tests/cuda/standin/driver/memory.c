@@ -75,6 +75,14 @@ static void unmap_bytes(CUmemoryPool pool, size_t bytes) {
         pool->reserved -= bytes;
 }
 
+bool take_bytes(size_t bytes) {
+    return map_bytes(NULL, bytes);
+}
+
+void give_bytes(size_t bytes) {
+    unmap_bytes(NULL, bytes);
+}
+
 static bool take_chunk(CUmemoryPool pool, size_t bytes) {
     int best = -1;
     for (int i = 0; i < pool->chunk_count; i++)
