@@ -141,6 +141,7 @@ void sb__cuda_free_pinned(void *opened, void *ptr, size_t bytes) {
 /* --- pointers of the caller ------------------------------------------------------------ */
 
 struct region {
+    sb__cu_context context; /* NULL: memory of a pool, or mapped by virtual addresses */
     unsigned int memory_type;
     int ordinal;
     sb__cu_ptr start;
@@ -151,18 +152,20 @@ struct region {
 static sb__cu_result look_up(const struct sb__cuda_device *device, const void *ptr,
                              struct region *out) {
     unsigned int attributes[] = {
-        SB__CU_POINTER_ATTRIBUTE_MEMORY_TYPE, SB__CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL,
-        SB__CU_POINTER_ATTRIBUTE_RANGE_START_ADDR, SB__CU_POINTER_ATTRIBUTE_RANGE_SIZE};
-    void *values[] = {&out->memory_type, &out->ordinal, &out->start, &out->bytes};
+        SB__CU_POINTER_ATTRIBUTE_CONTEXT, SB__CU_POINTER_ATTRIBUTE_MEMORY_TYPE,
+        SB__CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, SB__CU_POINTER_ATTRIBUTE_RANGE_START_ADDR,
+        SB__CU_POINTER_ATTRIBUTE_RANGE_SIZE};
+    void *values[] = {&out->context, &out->memory_type, &out->ordinal, &out->start, &out->bytes};
     unsigned int mode;
     sb__cu_result result = sb__cuda_enter(device, &mode);
     if (result != SB__CUDA_SUCCESS)
         return result;
     return sb__cuda_leave(
         device, &mode,
-        device->cu->cuPointerGetAttributes(4, attributes, values, sb__cuda_address(ptr)));
+        device->cu->cuPointerGetAttributes(5, attributes, values, sb__cuda_address(ptr)));
 }
 
+/* Managed memory is memory of the device to the driver, and so it is here. */
 sb_status sb__cuda_check_pointer(void *opened, const void *ptr, size_t bytes, sb_error *err) {
     const struct sb__cuda_device *device = opened;
     struct region region = {.ordinal = -1};
@@ -172,6 +175,11 @@ sb_status sb__cuda_check_pointer(void *opened, const void *ptr, size_t bytes, sb
         return sb__cuda_status(device, result, "cuPointerGetAttributes", err);
     if (region.memory_type != SB__CU_MEMORYTYPE_DEVICE || region.ordinal != device->ordinal) {
         (void)snprintf(message, sizeof message, "%p is no memory of cuda:%d", ptr, device->ordinal);
+        return sb_backend_fail(err, SB_ERR_WRONG_DEVICE, 0, message);
+    }
+    if (region.context && region.context != device->context) {
+        (void)snprintf(message, sizeof message, "%p is not of the primary context of cuda:%d", ptr,
+                       device->ordinal);
         return sb_backend_fail(err, SB_ERR_WRONG_DEVICE, 0, message);
     }
     size_t before = (size_t)(sb__cuda_address(ptr) - region.start);

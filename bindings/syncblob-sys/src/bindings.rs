@@ -1958,14 +1958,17 @@ copy).*/
         err: *mut sb_error,
     ) -> sb_status;
     /**Makes the caller's device memory this memory's device side; otherwise the same
-(SyncedMemory::set_gpu_data).
+(SyncedMemory::set_gpu_data). On "cuda:N": of the device's primary context, of a pool or
+mapped by virtual addresses. Managed memory is taken too; whether the host may touch it
+meanwhile is between you and CUDA.
 * ptr \[borrowed\] as in sb_mem_set_cpu
 * bytes exactly sb_mem_size(mem)
 * flags 0 or SB_READ_ONLY
 * deleter \[nullable\] as in sb_mem_set_cpu
 * user passed to `deleter`
 
-Errors: as sb_mem_set_cpu, NO_DEVICE, WRONG_DEVICE (not memory of this context's device).*/
+Errors: as sb_mem_set_cpu, NO_DEVICE, WRONG_DEVICE (not memory of this context's device,
+or of another context of the driver's there).*/
     pub fn sb_mem_set_gpu(
         mem: *mut sb_mem,
         ptr: *mut ::core::ffi::c_void,

@@ -179,13 +179,16 @@ SB_API sb_status sb_mem_set_cpu(sb_mem *mem, void *ptr, size_t bytes, uint32_t f
                                 sb_deleter deleter, void *user, sb_error *err);
 
 /** Makes the caller's device memory this memory's device side; otherwise the same
- *  (SyncedMemory::set_gpu_data).
+ *  (SyncedMemory::set_gpu_data). On "cuda:N": of the device's primary context, of a pool or
+ *  mapped by virtual addresses. Managed memory is taken too; whether the host may touch it
+ *  meanwhile is between you and CUDA.
  *  @param ptr [borrowed] as in sb_mem_set_cpu
  *  @param bytes exactly sb_mem_size(mem)
  *  @param flags 0 or SB_READ_ONLY
  *  @param deleter [nullable] as in sb_mem_set_cpu
  *  @param user passed to `deleter`
- *  Errors: as sb_mem_set_cpu, NO_DEVICE, WRONG_DEVICE (not memory of this context's device). */
+ *  Errors: as sb_mem_set_cpu, NO_DEVICE, WRONG_DEVICE (not memory of this context's device,
+ *  or of another context of the driver's there). */
 SB_API sb_status sb_mem_set_gpu(sb_mem *mem, void *ptr, size_t bytes, uint32_t flags,
                                 sb_deleter deleter, void *user, sb_error *err);
 

@@ -14,6 +14,7 @@ enum {
     STREAM_BLOCKING = SB__CU_STREAM_DEFAULT,
     STREAM_NON_BLOCKING = 1,
     CAPTURE_GLOBAL = 0,
+    ATTACH_GLOBAL = 1,
     ATTRIBUTE_MEMORY_CLOCK = 36, /* kHz */
     ATTRIBUTE_BUS_WIDTH = 37     /* bits */
 };
@@ -21,6 +22,7 @@ enum {
 /* What the library has no use for. */
 #define APPLICATION_FUNCTIONS(F)                                                                   \
     F(sb__cu_result, cuCtxGetCurrent, (sb__cu_context * context))                                  \
+    F(sb__cu_result, cuMemAllocManaged, (sb__cu_ptr * ptr, size_t bytes, unsigned int flags))      \
     F(sb__cu_result, cuStreamBeginCapture_v2, (sb__cu_stream stream, unsigned int mode))           \
     F(sb__cu_result, cuStreamEndCapture, (sb__cu_stream stream, struct CUgraph_st * *graph))       \
     F(sb__cu_result, cuGraphGetNodes,                                                              \

@@ -178,6 +178,48 @@ static void only_memory_of_the_device_is_borrowed(void **state) {
     stage_close(&stage);
 }
 
+static void memory_of_another_context_is_not_borrowed(void **state) {
+    (void)state;
+    struct stage stage;
+    sb_error err;
+    sb__cu_context made, popped;
+    sb__cu_device device;
+    sb__cu_ptr lent = 0;
+    assert_non_null(driver->cuCtxCreate_v2);
+    stage_open(&stage, NULL);
+    cu_ok(cuDeviceGet(&device, 0));
+    cu_ok(cuCtxCreate_v2(&made, 0, device));
+    cu_ok(cuMemAlloc_v2(&lent, BYTES));
+    sb_mem *mem = mem_make(stage.context, BYTES);
+    assert_status(SB_ERR_WRONG_DEVICE,
+                  sb_mem_set_gpu(mem, (void *)(uintptr_t)lent, BYTES, 0, NULL, NULL, &err));
+    assert_int_equal(sb_mem_head(mem), SB_HEAD_UNINITIALIZED);
+    sb_mem_release(mem);
+    cu_ok(cuMemFree_v2(lent));
+    cu_ok(cuCtxPopCurrent_v2(&popped));
+    cu_ok(cuCtxDestroy_v2(made));
+    stage_close(&stage);
+}
+
+static void managed_memory_is_the_devices(void **state) {
+    (void)state;
+    struct stage stage;
+    sb_error err;
+    sb__cu_ptr lent = 0;
+    stage_open(&stage, NULL);
+    enter(&stage);
+    cu_ok(cuMemAllocManaged(&lent, BYTES, ATTACH_GLOBAL));
+    leave();
+    queue_fill(&stage, NULL, (void *)(uintptr_t)lent, 6, BYTES);
+    stream_wait(&stage, NULL);
+    sb_mem *mem = mem_make(stage.context, BYTES);
+    assert_ok(sb_mem_set_gpu(mem, (void *)(uintptr_t)lent, BYTES, 0, NULL, NULL, &err));
+    assert_true(host_holds(mem, 6));
+    sb_mem_release(mem);
+    device_end(&stage, (void *)(uintptr_t)lent);
+    stage_close(&stage);
+}
+
 static void memory_of_another_device_is_not_borrowed(void **state) {
     (void)state;
     struct stage stage;
@@ -375,6 +417,8 @@ int main(int argc, char **argv) {
         cmocka_unit_test(more_than_the_device_has_is_out_of_memory),
         cmocka_unit_test(evict_and_clear),
         cmocka_unit_test(only_memory_of_the_device_is_borrowed),
+        cmocka_unit_test(memory_of_another_context_is_not_borrowed),
+        cmocka_unit_test(managed_memory_is_the_devices),
         cmocka_unit_test(memory_of_another_device_is_not_borrowed),
         cmocka_unit_test(a_forked_child_gets_a_status),
         cmocka_unit_test(pinned_memory_is_refused_in_a_forked_child),

@@ -178,6 +178,33 @@ static bool pool_trim(void) {
 
 /* --- pointers ------------------------------------------------------------------------------- */
 
+static bool is_of(CUdeviceptr ptr, CUcontext expected) {
+    CUpointer_attribute which[] = {CU_POINTER_ATTRIBUTE_CONTEXT, CU_POINTER_ATTRIBUTE_MEMORY_TYPE};
+    CUcontext context = (CUcontext)which;
+    CUmemorytype type = 0;
+    void *values[] = {&context, &type};
+    return OK(CU(cuPointerGetAttributes)(2, which, values, ptr)) && context == expected &&
+           type == CU_MEMORYTYPE_DEVICE;
+}
+
+static bool context_plain(void) {
+    CUdeviceptr ptr;
+    return OK(CU(cuMemAlloc)(&ptr, BYTES)) && is_of(ptr, primary) && OK(CU(cuMemFree)(ptr));
+}
+
+static bool context_pool(void) {
+    CUmemoryPool pool = make_pool();
+    CUdeviceptr ptr;
+    return OK(CU(cuMemAllocFromPoolAsync)(&ptr, BYTES, pool, NULL)) && OK(CU(cuCtxSynchronize)()) &&
+           is_of(ptr, NULL) && OK(CU(cuMemFree)(ptr)) && OK(CU(cuMemPoolDestroy)(pool));
+}
+
+static bool context_managed(void) {
+    CUdeviceptr ptr;
+    return OK(CU(cuMemAllocManaged)(&ptr, BYTES, CU_MEM_ATTACH_GLOBAL)) && is_of(ptr, primary) &&
+           OK(CU(cuMemFree)(ptr));
+}
+
 static CUresult describe(CUdeviceptr ptr, CUmemorytype *type, CUdeviceptr *start, size_t *size) {
     CUpointer_attribute which[] = {CU_POINTER_ATTRIBUTE_MEMORY_TYPE,
                                    CU_POINTER_ATTRIBUTE_RANGE_START_ADDR,
@@ -386,6 +413,9 @@ static struct row {
     ROW(threshold_counts_used),
     ROW(threshold_keeps),
     ROW(pool_trim),
+    ROW(context_plain),
+    ROW(context_pool),
+    ROW(context_managed),
     ROW(range_device),
     ROW(range_pool),
     ROW(range_host),

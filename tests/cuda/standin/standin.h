@@ -73,6 +73,9 @@ STANDIN_API void *standin_address(CUdeviceptr ptr, size_t bytes);
 STANDIN_API void standin_drain(void);
 /* From now on every call says CUDA_ERROR_DEINITIALIZED. */
 STANDIN_API void standin_shut_down(void);
+/* By the names that the driver keeps for programs of CUDA 12; the header of 13 has another form. */
+STANDIN_API CUresult cuCtxCreate_v2(CUcontext *context, unsigned int flags, CUdevice device);
+
 /* Ends the loss of one context, all of whose users are gone. No driver can do that. */
 STANDIN_API void standin_revive(CUcontext context);
 /* Ends the loss of contexts and the shutting down, and forgets all that was left behind and what

@@ -170,7 +170,7 @@ void standin_object_free(void *bytes) {
 
 void standin_heal(void) {
     lock();
-    for (int i = 0; i < MAX_DEVICES; i++) {
+    for (int i = 0; i < MAX_CONTEXTS; i++) {
         forget_streams(&standin.contexts[i]);
         standin.contexts[i] = (struct CUctx_st){.device = i};
     }
@@ -452,19 +452,22 @@ CUresult CUDAAPI cuDeviceGetAttribute(int *value, CUdevice_attribute attribute, 
     return end(&c);
 }
 
+static void start_context(CUcontext context, int device) {
+    static uint64_t last_id;
+    context->device = device;
+    context->id = ++last_id;
+    context->legacy = (struct CUstream_st){.context = context, .blocking = true};
+    context->streams = &context->legacy;
+}
+
 CUresult CUDAAPI cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device) {
     struct call c;
     if (begin(&c, __func__, INITIALISED) && !is_device(device))
         c.result = CUDA_ERROR_INVALID_DEVICE;
     if (!c.result) {
         CUcontext primary = &standin.contexts[device];
-        if (primary->retained++ == 0) {
-            static uint64_t last_id;
-            primary->device = device;
-            primary->id = ++last_id;
-            primary->legacy = (struct CUstream_st){.context = primary, .blocking = true};
-            primary->streams = &primary->legacy;
-        }
+        if (primary->retained++ == 0)
+            start_context(primary, device);
         standin.live.retained++;
         *context = primary;
     }
@@ -544,6 +547,40 @@ CUresult CUDAAPI cuCtxPopCurrent(CUcontext *context) {
             c.result = CUDA_ERROR_INVALID_CONTEXT;
         else
             *context = thread.contexts[--thread.depth];
+    }
+    return end(&c);
+}
+
+CUresult CUDAAPI cuCtxCreate_v2(CUcontext *context, unsigned int flags, CUdevice device) {
+    struct call c;
+    (void)flags;
+    int i = MAX_DEVICES;
+    if (begin(&c, __func__, INITIALISED)) {
+        while (i < MAX_CONTEXTS && standin.contexts[i].retained)
+            i++;
+        if (!is_device(device) || i == MAX_CONTEXTS || thread.depth == MAX_DEPTH)
+            c.result = is_device(device) ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_ERROR_INVALID_DEVICE;
+    }
+    if (!c.result) {
+        *context = &standin.contexts[i];
+        (*context)->retained = 1;
+        start_context(*context, device);
+        thread.contexts[thread.depth++] = *context;
+    }
+    return end(&c);
+}
+
+CUresult CUDAAPI cuCtxDestroy(CUcontext context) {
+    struct call c;
+    if (begin(&c, __func__, INITIALISED) && context - standin.contexts < MAX_DEVICES)
+        c.result = CUDA_ERROR_INVALID_CONTEXT;
+    if (!c.result) {
+        if (current() == context)
+            thread.depth--;
+        run_all(context);
+        forget_streams(context);
+        unload_kernels(context);
+        *context = (struct CUctx_st){0};
     }
     return end(&c);
 }

@@ -9,9 +9,10 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-#define MAX_DEVICES 8
-#define RUBBISH     0xCB
-#define MAX_KERNELS 16
+#define MAX_DEVICES  8
+#define MAX_CONTEXTS (MAX_DEVICES + 2) /* the primary ones by device, then what programs made */
+#define RUBBISH      0xCB
+#define MAX_KERNELS  16
 
 /* --- objects --------------------------------------------------------------------------------- */
 
@@ -95,6 +96,7 @@ struct block {
     char *backing;
     int device;
     CUmemoryPool pool; /* NULL: from cuMemAlloc */
+    CUcontext context; /* NULL: of a pool */
     bool ready, freeing;
 };
 
@@ -109,7 +111,7 @@ struct standin {
     uint64_t random, turn;
     bool initialised, shut_down;
     pid_t process;
-    struct CUctx_st contexts[MAX_DEVICES];
+    struct CUctx_st contexts[MAX_CONTEXTS];
     struct block *blocks;
     size_t block_count, block_capacity;
     CUmemoryPool pools;

@@ -187,8 +187,16 @@ CUresult CUDAAPI cuMemAlloc(CUdeviceptr *ptr, size_t bytes) {
         c.result = CUDA_ERROR_INVALID_VALUE;
     if (!c.result)
         c.result = add_block(
-            &(struct block){.bytes = bytes, .device = c.context->device, .ready = true}, ptr);
+            &(struct block){
+                .bytes = bytes, .device = c.context->device, .context = c.context, .ready = true},
+            ptr);
     return end(&c);
+}
+
+/* Nobody here touches it on the host. */
+CUresult CUDAAPI cuMemAllocManaged(CUdeviceptr *ptr, size_t bytes, unsigned int flags) {
+    (void)flags;
+    return cuMemAlloc(ptr, bytes);
 }
 
 /* Of pool memory, too, once nothing uses it: cuda.h has it so. Whether it waits is nowhere said,
@@ -313,6 +321,9 @@ CUresult CUDAAPI cuMemFreeAsync(CUdeviceptr ptr, CUstream stream) {
 
 static void describe(CUpointer_attribute attribute, const struct block *block, void *value) {
     switch (attribute) {
+    case CU_POINTER_ATTRIBUTE_CONTEXT:
+        *(CUcontext *)value = block ? block->context : NULL;
+        return;
     case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
         *(CUmemorytype *)value = block ? CU_MEMORYTYPE_DEVICE : (CUmemorytype)0;
         return;

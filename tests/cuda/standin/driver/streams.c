@@ -21,7 +21,7 @@ CUstream resolve(CUcontext context, CUstream handle) {
 }
 
 static CUstream find_anywhere(CUstream handle) {
-    for (int i = 0; i < MAX_DEVICES; i++) {
+    for (int i = 0; i < MAX_CONTEXTS; i++) {
         CUstream s = handle ? resolve(&standin.contexts[i], handle) : NULL;
         if (s && s != &standin.contexts[i].legacy)
             return s;
@@ -233,7 +233,7 @@ void forget_streams(CUcontext context) {
 
 void standin_drain(void) {
     lock();
-    for (int i = 0; i < MAX_DEVICES; i++)
+    for (int i = 0; i < MAX_CONTEXTS; i++)
         run_all(&standin.contexts[i]);
     unlock();
 }
@@ -266,7 +266,7 @@ static bool uses(const struct item *item, const void *host, CUdeviceptr device, 
 }
 
 bool is_pending(const void *host, CUdeviceptr device, size_t bytes) {
-    for (int i = 0; i < MAX_DEVICES; i++)
+    for (int i = 0; i < MAX_CONTEXTS; i++)
         for (CUstream s = standin.contexts[i].streams; s; s = s->next)
             for (const struct item *item = s->head; item; item = item->next)
                 if (!s->context->lost && uses(item, host, device, bytes))
