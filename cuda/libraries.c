@@ -61,6 +61,10 @@ static sb_status initialise(struct sb__cuda_driver *driver, sb_error *err) {
         result = driver->cuInit(0);
     if (result == SB__CUDA_SUCCESS)
         return SB_OK;
+    if (result == SB__CUDA_ERROR_NOT_INITIALIZED) /* what cuInit says in a child, and only there */
+        return sb_backend_fail(err, SB_ERR_FORKED, (int32_t)result,
+                               "CUDA was initialised before this process was forked; call exec, or "
+                               "initialise it in the child alone");
     if (driver->cuGetErrorName(result, &name) != SB__CUDA_SUCCESS || !name)
         name = "an unknown error";
     return fail(err, SB_ERR_NO_DEVICE, (int32_t)result,

@@ -7,6 +7,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #define BYTES         ((size_t)100000)
 #define STRING(name)  STRING_(name)
@@ -68,6 +70,15 @@ static bool device_past_end(void) {
     CUdevice none;
     return OK(CU(cuDeviceGetCount)(&count)) &&
            IS(CU(cuDeviceGet)(&none, count), CUDA_ERROR_INVALID_DEVICE);
+}
+
+/* Another library may have initialised CUDA before the fork. */
+static bool init_after_fork(void) {
+    int how = -1;
+    pid_t child = fork();
+    if (child == 0)
+        _exit(IS(CU(cuInit)(0), CUDA_ERROR_NOT_INITIALIZED) ? 0 : 1);
+    return child > 0 && waitpid(child, &how, 0) == child && how == 0;
 }
 
 /* --- memory ---------------------------------------------------------------------------------- */
@@ -406,6 +417,7 @@ static struct row {
     ROW(push_pop),
     ROW(retain_twice),
     ROW(device_past_end),
+    ROW(init_after_fork),
     ROW(alloc_nothing),
     ROW(pool_ready),
     ROW(pool_free_plain),

@@ -196,6 +196,24 @@ static void a_forked_child_is_told(void) {
     release();
 }
 
+/* By another library of the process; ours sees CUDA for the first time in the child. */
+static void a_child_of_others_cuda_is_told(void) {
+    unsigned int (*init)(unsigned int flags) = NULL;
+    void *library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+    need(library);
+    void *symbol = dlsym(library, "cuInit");
+    memcpy(&init, &symbol, sizeof init);
+    need(init && init(0) == 0);
+    pid_t child = fork();
+    if (child == 0) {
+        refused("cuda:0", SB_ERR_FORKED, "CUDA was initialised before this process was forked");
+        _exit(0);
+    }
+    int how = -1;
+    need(waitpid(child, &how, 0) == child && how == 0);
+    arithmetic_works();
+}
+
 /* --- running them --------------------------------------------------------------------------------
  */
 
@@ -219,6 +237,7 @@ static const struct scenario {
     {"release after the driver", release_after_the_driver, "d32", "STANDIN_SCHEDULE", "lazy"},
     {"release in a destructor", release_in_a_destructor, "d32", "STANDIN_SCHEDULE", "lazy"},
     {"a forked child", a_forked_child_is_told, "d32", NULL, NULL},
+    {"a forked child of others' CUDA", a_child_of_others_cuda_is_told, "d32", NULL, NULL},
 };
 
 enum { SCENARIOS = sizeof scenarios / sizeof scenarios[0] };

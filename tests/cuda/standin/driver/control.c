@@ -617,7 +617,7 @@ CUresult CUDAAPI cuCtxSynchronize(void) {
 
 CUresult CUDAAPI cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode) {
     struct call c;
-    if (begin(&c, __func__, NOTHING)) {
+    if (begin(&c, __func__, INITIALISED)) {
         CUstreamCaptureMode old = thread.mode;
         thread.mode = *mode;
         *mode = old;
