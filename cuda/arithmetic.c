@@ -56,9 +56,9 @@ static sb__cublas_status run_f64(const struct sb__cuda_blas *blas, const struct 
 static sb_status run_locked(const struct sb__cuda_device *device, const struct sb__cuda_blas *blas,
                             const struct work *work, sb_stream stream, sb_error *err) {
     unsigned int mode;
-    sb__cu_result result = sb__cuda_enter(device, &mode);
+    sb__cu_result result = sb__cuda_enter_work(device, sb__cuda_stream(stream), &mode);
     if (result != SB__CUDA_SUCCESS)
-        return sb__cuda_status(device, result, "cuCtxPushCurrent", err);
+        return sb__cuda_status(device, result, "before cuBLAS", err);
     sb__cublas_status status =
         blas->functions->cublasSetStream_v2(blas->handle, sb__cuda_stream(stream));
     if (status == SB__CUBLAS_STATUS_SUCCESS)

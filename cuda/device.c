@@ -31,6 +31,30 @@ sb__cu_result sb__cuda_enter_stream(const struct sb__cuda_device *device, sb__cu
     return result == SB__CUDA_SUCCESS ? result : sb__cuda_leave(device, mode, result);
 }
 
+/* A per-thread default stream is ordered with the legacy one and with no other: an event there
+   comes after its work, and ours after the event. While a blocking stream is captured nobody can
+   use the legacy stream; to record there would end the capture. */
+static sb__cu_result come_after_legacy(const struct sb__cuda_device *device) {
+    unsigned int capturing;
+    sb__cu_result result = device->cu->cuStreamIsCapturing(NULL, &capturing);
+    if (result == SB__CUDA_ERROR_STREAM_CAPTURE_IMPLICIT)
+        return SB__CUDA_SUCCESS;
+    if (result == SB__CUDA_SUCCESS)
+        result = device->cu->cuEventRecord(device->legacy, NULL);
+    if (result == SB__CUDA_SUCCESS)
+        result = device->cu->cuStreamWaitEvent(device->stream, device->legacy, 0);
+    return result;
+}
+
+sb__cu_result sb__cuda_enter_work(const struct sb__cuda_device *device, sb__cu_stream stream,
+                                  unsigned int *mode) {
+    sb__cu_result result = sb__cuda_enter_stream(device, stream, mode);
+    if (result != SB__CUDA_SUCCESS || stream != device->stream)
+        return result;
+    result = come_after_legacy(device);
+    return result == SB__CUDA_SUCCESS ? result : sb__cuda_leave(device, mode, result);
+}
+
 sb__cu_result sb__cuda_enter_to_free(const struct sb__cuda_device *device, unsigned int *mode) {
     sb__cu_result result = sb__cuda_enter(device, mode);
     return result == SB__CUDA_SUCCESS ? result : sb__cuda_enter(device, mode);
@@ -144,6 +168,10 @@ static sb__cu_result create_pool(struct sb__cuda_device *device, const char **ca
 }
 
 static sb__cu_result create_stream(struct sb__cuda_device *device, const char **call) {
+    *call = "cuEventCreate";
+    sb__cu_result result = device->cu->cuEventCreate(&device->legacy, SB__CU_EVENT_DISABLE_TIMING);
+    if (result != SB__CUDA_SUCCESS)
+        return result;
     *call = "cuStreamCreate";
     return device->cu->cuStreamCreate(&device->stream, SB__CU_STREAM_DEFAULT);
 }
@@ -157,6 +185,8 @@ static void destroy_parts(struct sb__cuda_device *device) {
         SB__CUDA_GIVE_BACK(device->cu->cuStreamSynchronize(device->stream));
         SB__CUDA_GIVE_BACK(device->cu->cuStreamDestroy_v2(device->stream));
     }
+    if (device->legacy)
+        SB__CUDA_GIVE_BACK(device->cu->cuEventDestroy_v2(device->legacy));
     if (device->pool)
         SB__CUDA_GIVE_BACK(device->cu->cuMemPoolDestroy(device->pool));
     (void)sb__cuda_leave(device, &mode, SB__CUDA_SUCCESS);

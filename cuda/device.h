@@ -18,7 +18,8 @@ struct sb__cuda_device {
     sb__cu_context context;
     unsigned long long context_id; /* no other context of the process ever has it */
     sb__cu_stream stream;
-    sb__cu_pool pool; /* NULL: the device has none, memory comes from cuMemAlloc */
+    sb__cu_event legacy; /* recorded on the legacy default stream again and again */
+    sb__cu_pool pool;    /* NULL: the device has none, memory comes from cuMemAlloc */
     _Atomic(struct sb__cuda_blas *) blas; /* NULL until arithmetic is prepared */
 };
 
@@ -32,6 +33,10 @@ sb__cu_result sb__cuda_enter(const struct sb__cuda_device *device, unsigned int 
    end it. */
 sb__cu_result sb__cuda_enter_stream(const struct sb__cuda_device *device, sb__cu_stream stream,
                                     unsigned int *mode);
+/* The same before work that uses memory. On our own stream it comes after what users of plain
+   pointers have queued on the legacy default stream, or on per-thread ones. */
+sb__cu_result sb__cuda_enter_work(const struct sb__cuda_device *device, sb__cu_stream stream,
+                                  unsigned int *mode);
 /* The same before something is given back, which nobody could do later: tried twice. */
 sb__cu_result sb__cuda_enter_to_free(const struct sb__cuda_device *device, unsigned int *mode);
 /* Ends them; hands `result` through. */

@@ -28,7 +28,7 @@ sb_status sb__cuda_check_stream(void *opened, sb_stream stream, sb_error *err) {
     if (sb__cuda_stream(stream) == SB__CU_STREAM_PER_THREAD)
         return sb_backend_fail(err, SB_ERR_UNSUPPORTED, 0,
                                "the per-thread default stream is another one in each thread; pass "
-                               "a stream that you created");
+                               "NULL, which is ordered with it, or a stream that you created");
     sb__cu_result result = inspect(device, sb__cuda_stream(stream), &context, &capturing);
     if (result == SB__CUDA_ERROR_INVALID_HANDLE)
         return sb_backend_fail(err, SB_ERR_WRONG_DEVICE, (int32_t)result,

@@ -1871,11 +1871,12 @@ Errors: as sb_mem_cpu_data, NO_DEVICE.*/
 sees the bytes, and `stream` is recorded as a user, so that every later
 transfer, free, evict or set is ordered after the work queued there. It must
 live until sb_context_forget_stream, another context's own one included.
-* stream \[borrowed\]
+* stream \[borrowed\] NULL: the legacy default stream. On "cuda:N" that is ordered with
+the per-thread default streams, which are refused
 * out \[borrowed\] see "Pointers" above
 
 Errors: as sb_mem_gpu_data, WRONG_DEVICE (a stream of another device), UNSUPPORTED
-(a capturing stream).*/
+(a capturing stream, a per-thread default one).*/
     pub fn sb_mem_gpu_data_on(
         mem: *const sb_mem,
         stream: sb_stream,

@@ -124,10 +124,11 @@ SB_API sb_status sb_mem_gpu_data(const sb_mem *mem, const void **out, sb_error *
  *  sees the bytes, and `stream` is recorded as a user, so that every later
  *  transfer, free, evict or set is ordered after the work queued there. It must
  *  live until sb_context_forget_stream, another context's own one included.
- *  @param stream [borrowed]
+ *  @param stream [borrowed] NULL: the legacy default stream. On "cuda:N" that is ordered with
+ *      the per-thread default streams, which are refused
  *  @param out [borrowed] see "Pointers" above
  *  Errors: as sb_mem_gpu_data, WRONG_DEVICE (a stream of another device), UNSUPPORTED
- *  (a capturing stream). */
+ *  (a capturing stream, a per-thread default one). */
 SB_API sb_status sb_mem_gpu_data_on(const sb_mem *mem, sb_stream stream, const void **out,
                                     sb_error *err);
 

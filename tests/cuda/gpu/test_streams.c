@@ -265,6 +265,91 @@ static void the_legacy_stream_is_ordered_as_in_caffe(void **state) {
     scene_close(&scene);
 }
 
+/* Programs that are compiled for per-thread default streams launch there whatever they launch
+   without a stream. */
+#define PER_THREAD ((sb__cu_stream)0x2)
+
+static void plain_writes_may_be_on_the_per_thread_stream(void **state) {
+    (void)state;
+    struct scene scene;
+    sb_error err;
+    void *out;
+    scene_open(&scene, STREAM_BLOCKING);
+    sb_mem *mem = mem_on_host(scene.context, BYTES, 7);
+    assert_ok(sb_mem_mutable_gpu_data(mem, &out, &err));
+    queue_pause(&scene.stage, PER_THREAD);
+    queue_fill(&scene.stage, PER_THREAD, out, 3, BYTES);
+    assert_true(host_holds(mem, 3));
+    host_fill(mem, 4);
+    sb_mem_release(mem);
+    scene_close(&scene);
+}
+
+/* Uploads and zeros, by the library, under what the thread still reads. */
+static void plain_reads_may_be_on_the_per_thread_stream(void **state) {
+    (void)state;
+    for (int clears = 0; clears < 2; clears++) {
+        struct scene scene;
+        sb_error err;
+        scene_open(&scene, STREAM_BLOCKING);
+        sb_mem *mem = mem_on_host(scene.context, BYTES, 7);
+        const void *in = gpu_pointer(mem);
+        host_fill(mem, 8);
+        if (clears)
+            in = gpu_pointer(mem);
+        queue_pause(&scene.stage, PER_THREAD);
+        queue_copy(&scene.stage, PER_THREAD, scene.seen, in, BYTES);
+        if (clears)
+            assert_ok(sb_mem_clear(mem, &err));
+        else
+            (void)gpu_pointer(mem);
+        stream_wait(&scene.stage, PER_THREAD);
+        assert_true(device_holds(&scene.stage, scene.seen, BYTES, clears ? 8 : 7));
+        sb_mem_release(mem);
+        scene_close(&scene);
+    }
+}
+
+static void arithmetic_comes_after_the_per_thread_stream(void **state) {
+    (void)state;
+    struct scene scene;
+    sb_error err;
+    const int64_t shape[] = {BYTES / sizeof(float)};
+    sb_blob *blob;
+    void *out;
+    double sum;
+    scene_open(&scene, STREAM_BLOCKING);
+    assert_ok(sb_blob_create_shaped(scene.context, SB_DTYPE_F32, shape, 1, &blob, &err));
+    assert_ok(sb_blob_clear_data(blob, &err));
+    assert_ok(sb_blob_mutable_gpu_data(blob, &out, &err));
+    assert_ok(sb_blob_scale_data(blob, 1, &err)); /* arithmetic is prepared */
+    queue_pause(&scene.stage, PER_THREAD);
+    queue_fill(&scene.stage, PER_THREAD, out, 0, BYTES / 2);
+    queue_fill(&scene.stage, PER_THREAD, (char *)out + BYTES / 2, 0x3F, BYTES / 2);
+    assert_ok(sb_blob_asum_data(blob, &sum, &err));
+    assert_true(sum > 0);
+    sb_blob_destroy(blob);
+    scene_close(&scene);
+}
+
+static void the_legacy_stream_has_a_handle(void **state) {
+    (void)state;
+    struct scene scene;
+    sb_error err;
+    void *out;
+    scene_open(&scene, STREAM_BLOCKING);
+    sb_stream legacy = (sb_stream)(sb__cu_stream)0x1;
+    sb_mem *mem = mem_on_host(scene.context, BYTES, 7);
+    assert_ok(sb_mem_mutable_gpu_data_on(mem, legacy, &out, &err));
+    queue_pause(&scene.stage, NULL);
+    queue_fill(&scene.stage, NULL, out, 8, BYTES);
+    assert_ok(sb_mem_async_cpu_pull(mem, legacy, &err));
+    assert_true(host_holds(mem, 8));
+    sb_mem_release(mem);
+    assert_ok(sb_context_forget_stream(scene.context, legacy, &err));
+    scene_close(&scene);
+}
+
 static void the_default_stream_may_be_named(void **state) {
     (void)state;
     struct scene scene;
@@ -518,6 +603,10 @@ int main(void) {
         cmocka_unit_test(test_fresh_memory_is_ready_on_another_stream),
         cmocka_unit_test(test_a_plain_pointer_is_ready_on_any_stream),
         cmocka_unit_test(the_legacy_stream_is_ordered_as_in_caffe),
+        cmocka_unit_test(plain_writes_may_be_on_the_per_thread_stream),
+        cmocka_unit_test(plain_reads_may_be_on_the_per_thread_stream),
+        cmocka_unit_test(arithmetic_comes_after_the_per_thread_stream),
+        cmocka_unit_test(the_legacy_stream_has_a_handle),
         cmocka_unit_test(the_default_stream_may_be_named),
         cmocka_unit_test(test_a_named_stream_comes_after_the_legacy_one),
         cmocka_unit_test(test_a_captured_stream_is_refused),

@@ -312,6 +312,20 @@ static bool blocking_after_legacy(void) {
     return on_streams(CU_STREAM_DEFAULT, false, true, false, false, false);
 }
 
+static bool legacy_after_per_thread(void) {
+    return round_trip(CU_STREAM_PER_THREAD, NULL, false, false);
+}
+
+static bool per_thread_after_legacy(void) {
+    return round_trip(NULL, CU_STREAM_PER_THREAD, false, false);
+}
+
+static bool special_context(void) {
+    CUcontext legacy = NULL, per_thread = NULL;
+    return OK(CU(cuStreamGetCtx)(CU_STREAM_LEGACY, &legacy)) && legacy == primary &&
+           OK(CU(cuStreamGetCtx)(CU_STREAM_PER_THREAD, &per_thread)) && per_thread == primary;
+}
+
 static bool stream_context(void) {
     CUstream s = make_stream(CU_STREAM_DEFAULT);
     CUcontext context = NULL;
@@ -437,6 +451,9 @@ static struct row {
     ROW(event_destroyed),
     ROW(legacy_after_blocking),
     ROW(blocking_after_legacy),
+    ROW(legacy_after_per_thread),
+    ROW(per_thread_after_legacy),
+    ROW(special_context),
     ROW(stream_context),
     ROW(not_capturing),
     ROW(capturing),

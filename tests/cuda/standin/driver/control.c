@@ -490,6 +490,7 @@ CUresult CUDAAPI cuDevicePrimaryCtxRelease(CUdevice device) {
         standin.live.retained--;
         if (--primary->retained == 0) {
             run_all(primary);
+            drop_per_thread(primary);
             if (primary->streams != &primary->legacy)
                 standin_violation("the primary context of device %d ended before its streams",
                                   device);

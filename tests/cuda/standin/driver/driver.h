@@ -51,7 +51,8 @@ struct item {
 
 struct CUstream_st {
     CUcontext context;
-    bool blocking, destroyed;
+    bool blocking, destroyed, per_thread;
+    pthread_t thread; /* whose default stream it is, where per_thread */
     struct item *head, *tail;
     CUresult failure; /* one that passes, until somebody was told */
     CUstreamCaptureStatus capture;
@@ -173,6 +174,8 @@ void run_stream(CUstream stream);
 /* A pending item works on the range. */
 bool is_pending(const void *host, CUdeviceptr device, size_t bytes);
 void run_all(CUcontext context);
+/* Frees the default streams of threads. Nothing is queued there. */
+void drop_per_thread(CUcontext context);
 /* Frees the context's streams, with what is queued there undone. */
 void forget_streams(CUcontext context);
 

@@ -7,9 +7,28 @@
 
 /* --- streams by their handles ---------------------------------------------------------------- */
 
+/* Each thread has one in each context. It is ordered with the legacy default stream alone. */
+static CUstream per_thread_stream(CUcontext context) {
+    for (CUstream s = context->streams; s; s = s->next)
+        if (s->per_thread && pthread_equal(s->thread, pthread_self()))
+            return s;
+    CUstream made = calloc(1, sizeof *made);
+    if (made) {
+        *made = (struct CUstream_st){.context = context,
+                                     .blocking = true,
+                                     .per_thread = true,
+                                     .thread = pthread_self(),
+                                     .next = context->streams};
+        context->streams = made;
+    }
+    return made;
+}
+
 static CUstream find_stream(CUcontext context, CUstream handle) {
     if (!handle || handle == CU_STREAM_LEGACY)
         return &context->legacy;
+    if (handle == CU_STREAM_PER_THREAD)
+        return per_thread_stream(context);
     for (CUstream s = context->streams; s; s = s->next)
         if (s == handle && !s->destroyed)
             return s;
@@ -224,6 +243,14 @@ void run_all(CUcontext context) {
         run_first(s);
 }
 
+void drop_per_thread(CUcontext context) {
+    for (CUstream next, s = context->streams; s; s = next) {
+        next = s->next;
+        if (s->per_thread)
+            unlink_stream(s);
+    }
+}
+
 void forget_streams(CUcontext context) {
     context->lost = CUDA_ERROR_CONTEXT_IS_DESTROYED;
     run_all(context);
@@ -418,7 +445,8 @@ CUresult standin_blas_run(CUcontext context, CUstream handle, void (*kernel)(voi
         c.result = CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
     } else if (!c.result && wait) {
         run_stream(stream);
-        c.result = context->lost;
+        c.result = context->lost ? context->lost : stream->failure;
+        stream->failure = CUDA_SUCCESS;
     }
     unlock();
     return c.result;
@@ -473,7 +501,8 @@ CUresult CUDAAPI cuStreamDestroy(CUstream handle) {
 CUresult CUDAAPI cuStreamGetCtx(CUstream handle, CUcontext *context) {
     struct call c;
     if (begin(&c, __func__, CONTEXT)) {
-        CUstream stream = handle ? find_anywhere(handle) : &c.context->legacy;
+        bool special = !handle || handle == CU_STREAM_LEGACY || handle == CU_STREAM_PER_THREAD;
+        CUstream stream = special ? &c.context->legacy : find_anywhere(handle);
         if (stream)
             *context = stream->context;
         else
