@@ -119,12 +119,17 @@ sb_status sb__cuda_driver_open(const struct sb__cuda_driver **out, sb_error *err
 
 /* --- cuBLAS ------------------------------------------------------------------------- */
 
+static void *find_cublas(int driver_version, int flags) {
+    void *library = driver_version >= 13000 ? dlopen("libcublas.so.13", flags) : NULL;
+    return library ? library : dlopen("libcublas.so.12", flags);
+}
+
+/* First what the process has loaded, perhaps from a folder of PyTorch's: another version beside it
+   would take its memory once more. */
 static sb_status load_cublas(struct sb__cublas *cublas, int driver_version, sb_error *err) {
-    void *library = NULL;
-    if (driver_version >= 13000)
-        library = dlopen("libcublas.so.13", RTLD_NOW | RTLD_LOCAL);
+    void *library = find_cublas(driver_version, RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD);
     if (!library)
-        library = dlopen("libcublas.so.12", RTLD_NOW | RTLD_LOCAL);
+        library = find_cublas(driver_version, RTLD_NOW | RTLD_LOCAL);
     if (!library)
         return fail(err, SB_ERR_UNSUPPORTED, 0,
                     "arithmetic needs cuBLAS (%s); install it, or name its folder in "

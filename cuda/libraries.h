@@ -22,8 +22,8 @@ struct sb__cublas {
 /* Opens libcuda.so.1 and initialises it. Errors: NO_DEVICE (no driver, or an older one than CUDA
    12.0's, or no device), OUT_OF_MEMORY, FORKED. */
 sb_status sb__cuda_driver_open(const struct sb__cuda_driver **out, sb_error *err);
-/* Opens cuBLAS: 13 where the driver is new enough for it, else 12. Errors: UNSUPPORTED,
-   OUT_OF_MEMORY. */
+/* Opens cuBLAS: the one that is loaded already, else 13 where the driver is new enough for it, else
+   12. Errors: UNSUPPORTED, OUT_OF_MEMORY. */
 sb_status sb__cublas_open(const struct sb__cuda_driver *driver, const struct sb__cublas **out,
                           sb_error *err);
 

@@ -119,6 +119,12 @@ static void older_cublas(void) {
     need(is_loaded("libcublas.so.12") && !is_loaded("libcublas.so.13"));
 }
 
+/* As PyTorch does it, from a folder of its own. */
+static void what_is_loaded_already(void) {
+    need(dlopen(STANDIN_FOLDER "/lib12/libcublas.so.12", RTLD_NOW | RTLD_LOCAL));
+    older_cublas();
+}
+
 static void asleep_until_asked(void) {
     sb_error err;
     sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
@@ -232,6 +238,7 @@ static const struct scenario {
     {"cuBLAS 13 before 12", newest_cublas, "d32", NULL, NULL},
     {"cuBLAS 12 where 13 is missing", older_cublas, "d2-", NULL, NULL},
     {"cuBLAS 12 for a driver of CUDA 12", older_cublas, "d32", "STANDIN_VERSION", "12040"},
+    {"the cuBLAS that is loaded already", what_is_loaded_already, "d3", NULL, NULL},
     {"asleep until asked", asleep_until_asked, "d32", NULL, NULL},
     {"end with objects alive", end_with_objects_alive, "d32", "STANDIN_SCHEDULE", "lazy"},
     {"release after the driver", release_after_the_driver, "d32", "STANDIN_SCHEDULE", "lazy"},
