@@ -344,7 +344,8 @@ the legacy default stream (NULL). Lives from open to close.*/
         unsafe extern "C" fn(device: *mut ::core::ffi::c_void) -> sb_stream,
     >,
     /**WRONG_DEVICE for a stream of another device or context, UNSUPPORTED for
-one that is being captured. NULL is always right.*/
+one that is being captured. NULL is always right. What a handle does that is
+no stream, or one no longer, is between the caller and the driver.*/
     pub check_stream: ::core::option::Option<
         unsafe extern "C" fn(
             device: *mut ::core::ffi::c_void,
@@ -1761,7 +1762,7 @@ DEVICE_LOST, FORKED.*/
     ) -> sb_status;
     /**Waits for the work on `stream` that this context's memories depend on and
 drops the stream from their users. Call it before destroying a stream that
-was passed to an `_on` function. Forgetting an unknown stream is fine.
+was passed to an `_on` function. Forgetting a stream that was never passed is fine.
 * context \[nullable\] the built-in one, which has no device
 * stream \[borrowed\]
 
@@ -1872,7 +1873,8 @@ sees the bytes, and `stream` is recorded as a user, so that every later
 transfer, free, evict or set is ordered after the work queued there. It must
 live until sb_context_forget_stream, another context's own one included.
 * stream \[borrowed\] NULL: the legacy default stream. On "cuda:N" that is ordered with
-the per-thread default streams, which are refused
+the per-thread default streams, which are refused; any other handle has to be that
+of a stream that exists, since CUDA does not check it
 * out \[borrowed\] see "Pointers" above
 
 Errors: as sb_mem_gpu_data, WRONG_DEVICE (a stream of another device), UNSUPPORTED

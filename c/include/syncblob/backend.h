@@ -102,7 +102,8 @@ typedef struct sb_backend {
      *  the legacy default stream (NULL). Lives from open to close. */
     sb_stream (*own_stream)(void *device);
     /** WRONG_DEVICE for a stream of another device or context, UNSUPPORTED for
-     *  one that is being captured. NULL is always right. */
+     *  one that is being captured. NULL is always right. What a handle does that is
+     *  no stream, or one no longer, is between the caller and the driver. */
     sb_status (*check_stream)(void *device, sb_stream stream, sb_error *err);
     /** Waits for all work queued on `stream`; a failure of that work is
      *  returned here. SB_OK and DEVICE_LOST say that the work has ended, one

@@ -125,7 +125,8 @@ SB_API sb_status sb_mem_gpu_data(const sb_mem *mem, const void **out, sb_error *
  *  transfer, free, evict or set is ordered after the work queued there. It must
  *  live until sb_context_forget_stream, another context's own one included.
  *  @param stream [borrowed] NULL: the legacy default stream. On "cuda:N" that is ordered with
- *      the per-thread default streams, which are refused
+ *      the per-thread default streams, which are refused; any other handle has to be that
+ *      of a stream that exists, since CUDA does not check it
  *  @param out [borrowed] see "Pointers" above
  *  Errors: as sb_mem_gpu_data, WRONG_DEVICE (a stream of another device), UNSUPPORTED
  *  (a capturing stream, a per-thread default one). */

@@ -177,7 +177,10 @@ static sb_stream shim_own_stream(void *device) {
     return sb__cuda_backend.own_stream(((struct shim *)device)->device);
 }
 
+/* Simulated devices look handles up, and their tests pass some that are none. */
 static sb_status shim_check_stream(void *device, sb_stream stream, sb_error *err) {
+    if (stream && !standin_knows((CUstream)stream))
+        return sb_backend_fail(err, SB_ERR_WRONG_DEVICE, 0, "no stream");
     SLOT(SB_SIM_CHECK_STREAM, "cuStreamGetCtx", check_stream(shim->device, stream, err));
 }
 

@@ -69,6 +69,8 @@ STANDIN_API CUresult standin_launch(CUstream stream, void (*kernel)(void *user),
 /* Host memory behind [ptr, ptr + bytes) of a device; NULL where that is no allocated memory, or
    its allocation has not run. For kernels, and for a test that looks. */
 STANDIN_API void *standin_address(CUdeviceptr ptr, size_t bytes);
+/* Whether the handle is a stream's that somebody made and has not destroyed. */
+STANDIN_API int standin_knows(CUstream stream);
 /* Makes everything queued in every context run. */
 STANDIN_API void standin_drain(void);
 /* From now on every call says CUDA_ERROR_DEINITIALIZED. */

@@ -436,6 +436,32 @@ static void short_memory_is_no_loss(void **state) {
     stage_close(&stage);
 }
 
+/* --- streams --------------------------------------------------------------------------------- */
+
+/* It may find out, where it does not crash. */
+static void the_drivers_word_on_a_stream_is_handed_on(void **state) {
+    (void)state;
+    static const struct {
+        CUresult code;
+        sb_status status;
+    } rows[] = {{CUDA_ERROR_INVALID_HANDLE, SB_ERR_WRONG_DEVICE},
+                {CUDA_ERROR_UNKNOWN, SB_ERR_DEVICE_FAILURE}};
+    struct stage stage;
+    stage_open(&stage, 0);
+    CUstream stream = stage_stream(&stage, CU_STREAM_NON_BLOCKING);
+    sb_mem *mem = mem_on_host(&stage, 7);
+    for (int i = 0; i < 2; i++) {
+        sb_error err;
+        const void *in;
+        standin_fail("cuStreamGetCtx", 1, STANDIN_NOW, rows[i].code);
+        assert_status(rows[i].status, sb_mem_gpu_data_on(mem, (sb_stream)stream, &in, &err));
+        assert_int_equal(err.device_code, rows[i].code);
+    }
+    sb_mem_release(mem);
+    stage_stream_destroy(&stage, stream);
+    stage_close(&stage);
+}
+
 /* --- devices --------------------------------------------------------------------------------- */
 
 static void what_is_another_devices_is_refused(void **state) {
@@ -563,6 +589,7 @@ int main(void) {
         cmocka_unit_test(a_free_comes_after_its_users),
         cmocka_unit_test(arithmetic_that_cannot_load_its_kernels_loses_nothing),
         cmocka_unit_test(short_memory_is_no_loss),
+        cmocka_unit_test(the_drivers_word_on_a_stream_is_handed_on),
         cmocka_unit_test(what_is_another_devices_is_refused),
         cmocka_unit_test(blobs_are_copied_between_devices),
         cmocka_unit_test(errors_that_stay_lose_the_device),

@@ -39,13 +39,28 @@ CUstream resolve(CUcontext context, CUstream handle) {
     return context->streams ? find_stream(context, handle) : NULL;
 }
 
-static CUstream find_anywhere(CUstream handle) {
+static CUstream find_known(CUstream handle) {
     for (int i = 0; i < MAX_CONTEXTS; i++) {
         CUstream s = handle ? resolve(&standin.contexts[i], handle) : NULL;
         if (s && s != &standin.contexts[i].legacy)
             return s;
     }
     return NULL;
+}
+
+int standin_knows(CUstream handle) {
+    lock();
+    bool known = find_known(handle) != NULL;
+    unlock();
+    return known;
+}
+
+/* The driver follows whatever handle it is given: cuda.h calls that undefined behaviour. */
+static CUstream find_anywhere(CUstream handle) {
+    CUstream stream = find_known(handle);
+    if (!stream)
+        standin_violation("%p is no stream, or one no longer", (void *)handle);
+    return stream;
 }
 
 /* --- captures -------------------------------------------------------------------------------- */
