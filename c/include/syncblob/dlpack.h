@@ -29,6 +29,10 @@
  * Devices: the host; page-locked host memory of CUDA; "cuda:N" is CUDA device N;
  * "sim:N" is extension device N, whose memory the host cannot touch; another
  * backend's is what its table says.
+ *
+ * The memory of "cuda:N" comes from a memory pool of the driver: cudaIpcGetMemHandle refuses
+ * it, and other devices have no access to it. A tensor that is to be shared between processes
+ * or devices needs memory of cudaMalloc, which sb_mem_set_gpu lends to the blob.
  */
 #ifndef SYNCBLOB_DLPACK_H
 #define SYNCBLOB_DLPACK_H

@@ -210,6 +210,25 @@ static bool context_pool(void) {
            is_of(ptr, NULL) && OK(CU(cuMemFree)(ptr)) && OK(CU(cuMemPoolDestroy)(pool));
 }
 
+static bool has_ipc(CUdeviceptr ptr, int expected) {
+    CUpointer_attribute which[] = {CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE};
+    int capable = 77;
+    void *values[] = {&capable};
+    return OK(CU(cuPointerGetAttributes)(1, which, values, ptr)) && capable == expected;
+}
+
+static bool ipc_plain(void) {
+    CUdeviceptr ptr;
+    return OK(CU(cuMemAlloc)(&ptr, BYTES)) && has_ipc(ptr, 1) && OK(CU(cuMemFree)(ptr));
+}
+
+static bool ipc_pool(void) {
+    CUmemoryPool pool = make_pool();
+    CUdeviceptr ptr;
+    return OK(CU(cuMemAllocFromPoolAsync)(&ptr, BYTES, pool, NULL)) && OK(CU(cuCtxSynchronize)()) &&
+           has_ipc(ptr, 0) && OK(CU(cuMemFree)(ptr)) && OK(CU(cuMemPoolDestroy)(pool));
+}
+
 static bool context_managed(void) {
     CUdeviceptr ptr;
     return OK(CU(cuMemAllocManaged)(&ptr, BYTES, CU_MEM_ATTACH_GLOBAL)) && is_of(ptr, primary) &&
@@ -442,6 +461,8 @@ static struct row {
     ROW(context_plain),
     ROW(context_pool),
     ROW(context_managed),
+    ROW(ipc_plain),
+    ROW(ipc_pool),
     ROW(range_device),
     ROW(range_pool),
     ROW(range_host),

@@ -324,6 +324,9 @@ static void describe(CUpointer_attribute attribute, const struct block *block, v
     case CU_POINTER_ATTRIBUTE_CONTEXT:
         *(CUcontext *)value = block ? block->context : NULL;
         return;
+    case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
+        *(int *)value = block && !block->pool;
+        return;
     case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
         *(CUmemorytype *)value = block ? CU_MEMORYTYPE_DEVICE : (CUmemorytype)0;
         return;
