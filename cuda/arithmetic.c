@@ -1,6 +1,5 @@
-/* Arithmetic by cuBLAS, with a handle for each device under a lock: a handle
-   has one stream at a time. Scalars are in host memory, the default mode of a
-   handle, so that sums wait for their results. */
+/* Arithmetic by cuBLAS. Scalars are in host memory, the default mode of a handle,
+   so that sums wait for their results. */
 #include "blas.h"
 
 /* --- the operations ------------------------------------------------------------------------ */
@@ -13,28 +12,16 @@ struct work {
     int64_t count;
     double alpha;
     const void *x;
-    void *y; /* SCALE: what x is */
-    double *out;
+    void *y;     /* SCALE: what x is */
+    double *out; /* NULL: no sum */
 };
 
 static sb__cublas_status run_f32(const struct sb__cuda_blas *blas, const struct work *work) {
     const struct sb__cublas *cublas = blas->functions;
-    float alpha = (float)work->alpha, sum = 0;
-    sb__cublas_status status;
-    switch (work->operation) {
-    case AXPY:
+    float alpha = (float)work->alpha;
+    if (work->operation == AXPY)
         return cublas->cublasSaxpy_v2_64(blas->handle, work->count, &alpha, work->x, 1, work->y, 1);
-    case SCALE:
-        return cublas->cublasSscal_v2_64(blas->handle, work->count, &alpha, work->y, 1);
-    case ASUM:
-        status = cublas->cublasSasum_v2_64(blas->handle, work->count, work->x, 1, &sum);
-        break;
-    default:
-        status = cublas->cublasSdot_v2_64(blas->handle, work->count, work->x, 1, work->x, 1, &sum);
-        break;
-    }
-    *work->out = (double)sum;
-    return status;
+    return cublas->cublasSscal_v2_64(blas->handle, work->count, &alpha, work->y, 1);
 }
 
 static sb__cublas_status run_f64(const struct sb__cuda_blas *blas, const struct work *work) {
@@ -53,31 +40,22 @@ static sb__cublas_status run_f64(const struct sb__cuda_blas *blas, const struct 
     }
 }
 
-static sb_status run_locked(const struct sb__cuda_device *device, const struct sb__cuda_blas *blas,
-                            const struct work *work, sb_stream stream, sb_error *err) {
-    unsigned int mode;
-    sb__cu_result result = sb__cuda_enter_work(device, sb__cuda_stream(stream), &mode);
-    if (result != SB__CUDA_SUCCESS)
-        return sb__cuda_status(device, result, "before cuBLAS", err);
-    sb__cublas_status status =
-        blas->functions->cublasSetStream_v2(blas->handle, sb__cuda_stream(stream));
-    if (status == SB__CUBLAS_STATUS_SUCCESS)
-        status = work->dtype == SB_DTYPE_F32 ? run_f32(blas, work) : run_f64(blas, work);
-    sb_status st = sb__cuda_blas_status(device, status, "cuBLAS", err);
-    (void)sb__cuda_leave(device, &mode, SB__CUDA_SUCCESS);
-    return st;
+static sb__cublas_status run_task(const struct sb__cuda_blas *blas, void *user) {
+    const struct work *work = user;
+    return work->dtype == SB_DTYPE_F32 ? run_f32(blas, work) : run_f64(blas, work);
 }
 
-static sb_status run_with(const struct sb__cuda_device *device, struct sb__cuda_blas *blas,
-                          const struct work *work, sb_stream stream, sb_error *err) {
-    (void)pthread_mutex_lock(&blas->lock);
-    sb_status st = run_locked(device, blas, work, stream, err);
-    (void)pthread_mutex_unlock(&blas->lock);
-    return st;
+static sb_status run_with(struct sb__cuda_device *device, struct sb__cuda_blas *blas,
+                          struct work *work, sb_stream stream, sb_error *err) {
+    if (work->dtype == SB_DTYPE_F32 && work->out)
+        return sb__cuda_sum_f32(device, blas,
+                                work->operation == ASUM ? SB__CUDA_ASUM : SB__CUDA_SUMSQ,
+                                work->count, work->x, work->out, stream, err);
+    return sb__cuda_blas_run(device, blas, run_task, work, stream, err);
 }
 
-static sb_status run(void *opened, const struct work *work, sb_stream stream, sb_error *err) {
-    const struct sb__cuda_device *device = opened;
+static sb_status run(void *opened, struct work *work, sb_stream stream, sb_error *err) {
+    struct sb__cuda_device *device = opened;
     return run_with(device, atomic_load(&device->blas), work, stream, err);
 }
 
@@ -116,12 +94,12 @@ static sb_status run_each(struct sb__cuda_device *device, struct sb__cuda_blas *
     sb_status st = sb__cuda_zero(device, scratch, sizeof out, stream, err);
     for (int i = 0; i < 2; i++)
         for (int operation = AXPY; operation <= SUMSQ && st == SB_OK; operation++) {
-            const struct work work = {.operation = (enum operation)operation,
-                                      .dtype = dtypes[i],
-                                      .count = 1,
-                                      .x = scratch,
-                                      .y = scratch,
-                                      .out = &out};
+            struct work work = {.operation = (enum operation)operation,
+                                .dtype = dtypes[i],
+                                .count = 1,
+                                .x = scratch,
+                                .y = scratch,
+                                .out = operation < ASUM ? NULL : &out};
             st = run_with(device, blas, &work, stream, err);
         }
     return st;

@@ -108,3 +108,28 @@ sb_status sb__cuda_blas_get(const struct sb__cuda_device *device, struct sb__cud
     *out = blas;
     return st;
 }
+
+/* --- tasks ------------------------------------------------------------------------------- */
+
+static sb_status run_locked(const struct sb__cuda_device *device, const struct sb__cuda_blas *blas,
+                            sb__cuda_task *task, void *user, sb_stream stream, sb_error *err) {
+    unsigned int mode;
+    sb__cu_result result = sb__cuda_enter_work(device, sb__cuda_stream(stream), &mode);
+    if (result != SB__CUDA_SUCCESS)
+        return sb__cuda_status(device, result, "before cuBLAS", err);
+    sb__cublas_status status =
+        blas->functions->cublasSetStream_v2(blas->handle, sb__cuda_stream(stream));
+    if (status == SB__CUBLAS_STATUS_SUCCESS)
+        status = task(blas, user);
+    sb_status st = sb__cuda_blas_status(device, status, "cuBLAS", err);
+    (void)sb__cuda_leave(device, &mode, SB__CUDA_SUCCESS);
+    return st;
+}
+
+sb_status sb__cuda_blas_run(const struct sb__cuda_device *device, struct sb__cuda_blas *blas,
+                            sb__cuda_task *task, void *user, sb_stream stream, sb_error *err) {
+    (void)pthread_mutex_lock(&blas->lock);
+    sb_status st = run_locked(device, blas, task, user, stream, err);
+    (void)pthread_mutex_unlock(&blas->lock);
+    return st;
+}

@@ -22,8 +22,21 @@ struct sb__cuda_blas {
    OUT_OF_MEMORY, DEVICE_FAILURE, DEVICE_LOST. */
 sb_status sb__cuda_blas_get(const struct sb__cuda_device *device, struct sb__cuda_blas **out,
                             sb_error *err);
+typedef sb__cublas_status sb__cuda_task(const struct sb__cuda_blas *blas, void *user);
+/* Runs a task, which calls cuBLAS, with the handle on `stream`, which it has to itself meanwhile:
+   a handle has one stream at a time. */
+sb_status sb__cuda_blas_run(const struct sb__cuda_device *device, struct sb__cuda_blas *blas,
+                            sb__cuda_task *task, void *user, sb_stream stream, sb_error *err);
 /* What became of a call of cuBLAS, told in `err`. */
 sb_status sb__cuda_blas_status(const struct sb__cuda_device *device, sb__cublas_status status,
                                const char *what, sb_error *err);
+
+/* --- sums.c ---------------------------------------------------------------------------------- */
+
+enum sb__cuda_sum { SB__CUDA_ASUM, SB__CUDA_SUMSQ };
+/* In floats within pieces, in double between them; finite where a sum in double is. */
+sb_status sb__cuda_sum_f32(struct sb__cuda_device *device, struct sb__cuda_blas *blas,
+                           enum sb__cuda_sum kind, int64_t count, const float *x, double *out,
+                           sb_stream stream, sb_error *err);
 
 #endif

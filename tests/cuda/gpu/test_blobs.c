@@ -66,7 +66,7 @@ static void assert_close(double found, double expected, double bound, const char
  */
 
 static double sum_bound(int32_t dtype) {
-    return dtype == SB_DTYPE_F32 ? 1e-5 : 1e-13;
+    return dtype == SB_DTYPE_F32 ? 5e-6 : 1e-13;
 }
 
 static void check_sums(const sb_blob *blob, int pattern, double factor) {

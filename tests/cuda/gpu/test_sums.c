@@ -1,0 +1,158 @@
+/* Sums of floats on the device: near to exact however long they are, and finite
+   where those of the host are, though cuBLAS adds floats in floats. */
+#include "gpu.h"
+
+#include <float.h>
+#include <math.h>
+
+#define PIECE ((int64_t)1 << 20) /* that many are added at once */
+
+typedef float value(int64_t i);
+
+static float third(int64_t i) {
+    (void)i;
+    return 1.0F / 3;
+}
+
+/* Each addition of a long row of them is rounded the same way. */
+static float unlucky(int64_t i) {
+    (void)i;
+    return 1 + 0x1p-18F + 0x1p-22F;
+}
+
+static float alternating(int64_t i) {
+    return i % 2 ? -0.7F : 0.1F;
+}
+
+static float spread(int64_t i) {
+    uint64_t x = (uint64_t)(i + 1) * 0x9E3779B97F4A7C15U;
+    return (float)(x >> 40) * 0x1p-24F;
+}
+
+static float large(int64_t i) {
+    return i % 3 ? 3e19F : 1;
+}
+
+static float largest(int64_t i) {
+    return i % 2 ? FLT_MAX : -FLT_MAX;
+}
+
+static float small(int64_t i) {
+    return i % 3 ? 1e-25F : 3e-24F;
+}
+
+static float smallest(int64_t i) {
+    (void)i;
+    return 0x1p-149F;
+}
+
+static float large_among_small(int64_t i) {
+    return i == 77 ? 1e30F : 1e-30F;
+}
+
+static float zero(int64_t i) {
+    (void)i;
+    return 0;
+}
+
+static float infinite(int64_t i) {
+    return i == 5 ? -INFINITY : 1;
+}
+
+static const struct row {
+    const char *name;
+    value *value;
+    double bound;
+    int64_t counts[4];
+} rows[] = {
+    {"equal", third, 5e-6, {1, 1000, PIECE * 24 + 1}},
+    {"unlucky", unlucky, 5e-6, {PIECE * 2}},
+    {"alternating", alternating, 5e-6, {PIECE * 3}},
+    {"spread", spread, 2e-7, {7, PIECE - 1, PIECE, PIECE + 1}},
+    {"large", large, 5e-6, {1000, PIECE + 3}},
+    {"largest", largest, 5e-6, {1, 1000, PIECE + 3}},
+    {"small", small, 5e-6, {1000, PIECE + 3}},
+    {"smallest", smallest, 5e-6, {1, 1000, PIECE + 3}},
+    {"large among small", large_among_small, 5e-6, {1000}},
+    {"zero", zero, 0, {1, PIECE + 3}},
+    {"infinite", infinite, 0, {1000, PIECE + 3}},
+};
+
+/* Head at the device. */
+static sb_blob *make(struct stage *stage, const struct row *row, int64_t count,
+                     long double exact[2]) {
+    sb_error err;
+    sb_blob *blob;
+    float *x;
+    void *out;
+    exact[0] = exact[1] = 0;
+    assert_ok(sb_blob_create_shaped(stage->context, SB_DTYPE_F32, &count, 1, &blob, &err));
+    assert_ok(sb_blob_overwrite_cpu_data_f32(blob, &x, &err));
+    for (int64_t i = 0; i < count; i++) {
+        x[i] = row->value(i);
+        exact[0] += fabsl((long double)x[i]);
+        exact[1] += (long double)x[i] * (long double)x[i];
+    }
+    assert_ok(sb_blob_mutable_gpu_data(blob, &out, &err));
+    return blob;
+}
+
+static void check(const struct row *row, const char *sum, int64_t count, double found,
+                  long double exact) {
+    bool same = found == (double)exact;
+    if (!same && !(fabsl((long double)found - exact) <= (long double)row->bound * exact))
+        fail_with("%s of %lld %s values: %.9g, not %.9Lg", sum, (long long)count, row->name, found,
+                  exact);
+}
+
+static void sums_of_floats_are_near_and_finite(void **state) {
+    (void)state;
+    struct stage stage;
+    stage_open(&stage, NULL);
+    for (size_t r = 0; r < sizeof rows / sizeof rows[0]; r++)
+        for (int c = 0; c < 4 && rows[r].counts[c]; c++) {
+            sb_error err;
+            long double exact[2];
+            double sum;
+            int64_t count = rows[r].counts[c];
+            sb_blob *blob = make(&stage, &rows[r], count, exact);
+            assert_ok(sb_blob_asum_data(blob, &sum, &err));
+            check(&rows[r], "asum", count, sum, exact[0]);
+            assert_ok(sb_blob_sumsq_data(blob, &sum, &err));
+            check(&rows[r], "sumsq", count, sum, exact[1]);
+            sb_blob_destroy(blob);
+        }
+    stage_close(&stage);
+}
+
+static void what_is_no_number_stays_none(void **state) {
+    (void)state;
+    struct stage stage;
+    sb_error err;
+    const int64_t shape[] = {1000};
+    sb_blob *blob;
+    float *x;
+    const void *in;
+    double sum;
+    stage_open(&stage, NULL);
+    assert_ok(sb_blob_create_shaped(stage.context, SB_DTYPE_F32, shape, 1, &blob, &err));
+    assert_ok(sb_blob_overwrite_cpu_data_f32(blob, &x, &err));
+    for (int i = 0; i < 1000; i++)
+        x[i] = i == 500 ? NAN : 1;
+    assert_ok(sb_blob_gpu_data(blob, &in, &err));
+    assert_ok(sb_blob_asum_data(blob, &sum, &err));
+    assert_true(isnan(sum));
+    assert_ok(sb_blob_sumsq_data(blob, &sum, &err));
+    assert_true(isnan(sum));
+    sb_blob_destroy(blob);
+    stage_close(&stage);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(sums_of_floats_are_near_and_finite),
+        cmocka_unit_test(what_is_no_number_stays_none),
+    };
+    int missing = gpu_begin();
+    return missing ? missing : cmocka_run_group_tests(tests, NULL, NULL);
+}
