@@ -43,13 +43,13 @@ static struct sb__cuda_blas *handles;
 
 static sb_status create_handle(const struct sb__cuda_device *device, struct sb__cuda_blas *blas,
                                sb_error *err) {
-    unsigned int mode;
-    sb__cu_result result = sb__cuda_enter(device, &mode);
+    struct sb__cuda_visit visit;
+    sb__cu_result result = sb__cuda_enter(device, &visit);
     if (result != SB__CUDA_SUCCESS)
         return sb__cuda_status(device, result, "cuCtxPushCurrent", err);
     sb_status st = sb__cuda_blas_status(device, blas->functions->cublasCreate_v2(&blas->handle),
                                         "cublasCreate", err);
-    (void)sb__cuda_leave(device, &mode, SB__CUDA_SUCCESS);
+    (void)sb__cuda_leave(device, &visit, SB__CUDA_SUCCESS);
     return st;
 }
 
@@ -113,8 +113,8 @@ sb_status sb__cuda_blas_get(const struct sb__cuda_device *device, struct sb__cud
 
 static sb_status run_locked(const struct sb__cuda_device *device, const struct sb__cuda_blas *blas,
                             sb__cuda_task *task, void *user, sb_stream stream, sb_error *err) {
-    unsigned int mode;
-    sb__cu_result result = sb__cuda_enter_work(device, sb__cuda_stream(stream), &mode);
+    struct sb__cuda_visit visit;
+    sb__cu_result result = sb__cuda_enter_work(device, sb__cuda_stream(stream), &visit);
     if (result != SB__CUDA_SUCCESS)
         return sb__cuda_status(device, result, "before cuBLAS", err);
     sb__cublas_status status =
@@ -122,7 +122,7 @@ static sb_status run_locked(const struct sb__cuda_device *device, const struct s
     if (status == SB__CUBLAS_STATUS_SUCCESS)
         status = task(blas, user);
     sb_status st = sb__cuda_blas_status(device, status, "cuBLAS", err);
-    (void)sb__cuda_leave(device, &mode, SB__CUDA_SUCCESS);
+    (void)sb__cuda_leave(device, &visit, SB__CUDA_SUCCESS);
     return st;
 }
 

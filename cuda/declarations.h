@@ -96,6 +96,7 @@ enum {
     F(sb__cu_result, cuDevicePrimaryCtxRetain, (sb__cu_context * context, sb__cu_device device))   \
     F(sb__cu_result, cuDevicePrimaryCtxRelease_v2, (sb__cu_device device))                         \
     F(sb__cu_result, cuCtxGetId, (sb__cu_context context, unsigned long long *id))                 \
+    F(sb__cu_result, cuCtxGetCurrent, (sb__cu_context * context))                                  \
     F(sb__cu_result, cuCtxPushCurrent_v2, (sb__cu_context context))                                \
     F(sb__cu_result, cuCtxPopCurrent_v2, (sb__cu_context * context))                               \
     F(sb__cu_result, cuThreadExchangeStreamCaptureMode, (unsigned int *mode))                      \

@@ -5,30 +5,44 @@
 
 /* --- calls of the driver -------------------------------------------------------------- */
 
-sb__cu_result sb__cuda_enter(const struct sb__cuda_device *device, unsigned int *mode) {
+static sb__cu_result push(const struct sb__cuda_device *device, struct sb__cuda_visit *visit) {
+    sb__cu_context now = NULL;
+    sb__cu_result result = device->cu->cuCtxGetCurrent(&now);
+    visit->pushed = now != device->context;
+    if (result == SB__CUDA_SUCCESS && visit->pushed)
+        result = device->cu->cuCtxPushCurrent_v2(device->context);
+    return result;
+}
+
+static void pop(const struct sb__cuda_device *device, const struct sb__cuda_visit *visit) {
     sb__cu_context ours;
-    sb__cu_result result = device->cu->cuCtxPushCurrent_v2(device->context);
+    if (visit->pushed)
+        SB__CUDA_GIVE_BACK(device->cu->cuCtxPopCurrent_v2(&ours));
+}
+
+sb__cu_result sb__cuda_enter(const struct sb__cuda_device *device, struct sb__cuda_visit *visit) {
+    sb__cu_result result = push(device, visit);
     if (result != SB__CUDA_SUCCESS)
         return result;
-    *mode = SB__CU_STREAM_CAPTURE_MODE_RELAXED;
-    result = device->cu->cuThreadExchangeStreamCaptureMode(mode);
+    visit->mode = SB__CU_STREAM_CAPTURE_MODE_RELAXED;
+    result = device->cu->cuThreadExchangeStreamCaptureMode(&visit->mode);
     if (result != SB__CUDA_SUCCESS)
-        SB__CUDA_GIVE_BACK(device->cu->cuCtxPopCurrent_v2(&ours));
+        pop(device, visit);
     return result;
 }
 
 /* On the legacy default stream the question itself fails while a blocking stream is captured; it
    leaves the capture as it is, which work there would not. */
 sb__cu_result sb__cuda_enter_stream(const struct sb__cuda_device *device, sb__cu_stream stream,
-                                    unsigned int *mode) {
+                                    struct sb__cuda_visit *visit) {
     unsigned int capturing = SB__CU_STREAM_CAPTURE_STATUS_NONE;
-    sb__cu_result result = sb__cuda_enter(device, mode);
+    sb__cu_result result = sb__cuda_enter(device, visit);
     if (result != SB__CUDA_SUCCESS || stream == device->stream)
         return result;
     result = device->cu->cuStreamIsCapturing(stream, &capturing);
     if (result == SB__CUDA_SUCCESS && capturing != SB__CU_STREAM_CAPTURE_STATUS_NONE)
         result = SB__CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
-    return result == SB__CUDA_SUCCESS ? result : sb__cuda_leave(device, mode, result);
+    return result == SB__CUDA_SUCCESS ? result : sb__cuda_leave(device, visit, result);
 }
 
 /* A per-thread default stream is ordered with the legacy one and with no other: an event there
@@ -47,25 +61,25 @@ static sb__cu_result come_after_legacy(const struct sb__cuda_device *device) {
 }
 
 sb__cu_result sb__cuda_enter_work(const struct sb__cuda_device *device, sb__cu_stream stream,
-                                  unsigned int *mode) {
-    sb__cu_result result = sb__cuda_enter_stream(device, stream, mode);
+                                  struct sb__cuda_visit *visit) {
+    sb__cu_result result = sb__cuda_enter_stream(device, stream, visit);
     if (result != SB__CUDA_SUCCESS || stream != device->stream)
         return result;
     result = come_after_legacy(device);
-    return result == SB__CUDA_SUCCESS ? result : sb__cuda_leave(device, mode, result);
+    return result == SB__CUDA_SUCCESS ? result : sb__cuda_leave(device, visit, result);
 }
 
-sb__cu_result sb__cuda_enter_to_free(const struct sb__cuda_device *device, unsigned int *mode) {
-    sb__cu_result result = sb__cuda_enter(device, mode);
-    return result == SB__CUDA_SUCCESS ? result : sb__cuda_enter(device, mode);
+sb__cu_result sb__cuda_enter_to_free(const struct sb__cuda_device *device,
+                                     struct sb__cuda_visit *visit) {
+    sb__cu_result result = sb__cuda_enter(device, visit);
+    return result == SB__CUDA_SUCCESS ? result : sb__cuda_enter(device, visit);
 }
 
-sb__cu_result sb__cuda_leave(const struct sb__cuda_device *device, const unsigned int *mode,
-                             sb__cu_result result) {
-    sb__cu_context ours;
-    unsigned int relaxed = *mode;
+sb__cu_result sb__cuda_leave(const struct sb__cuda_device *device,
+                             const struct sb__cuda_visit *visit, sb__cu_result result) {
+    unsigned int relaxed = visit->mode;
     SB__CUDA_GIVE_BACK(device->cu->cuThreadExchangeStreamCaptureMode(&relaxed));
-    SB__CUDA_GIVE_BACK(device->cu->cuCtxPopCurrent_v2(&ours));
+    pop(device, visit);
     return result;
 }
 
@@ -178,18 +192,22 @@ static sb__cu_result create_stream(struct sb__cuda_device *device, const char **
 
 /* What lives in the context; each part may be missing. */
 static void destroy_parts(struct sb__cuda_device *device) {
-    unsigned int mode;
-    if (sb__cuda_enter_to_free(device, &mode) != SB__CUDA_SUCCESS)
+    struct sb__cuda_visit visit;
+    if (sb__cuda_enter_to_free(device, &visit) != SB__CUDA_SUCCESS)
         return;
     if (device->stream) {
         SB__CUDA_GIVE_BACK(device->cu->cuStreamSynchronize(device->stream));
         SB__CUDA_GIVE_BACK(device->cu->cuStreamDestroy_v2(device->stream));
     }
+    while (device->events.count) {
+        sb__cu_event event = device->events.spare[--device->events.count];
+        SB__CUDA_GIVE_BACK(device->cu->cuEventDestroy_v2(event));
+    }
     if (device->legacy)
         SB__CUDA_GIVE_BACK(device->cu->cuEventDestroy_v2(device->legacy));
     if (device->pool)
         SB__CUDA_GIVE_BACK(device->cu->cuMemPoolDestroy(device->pool));
-    (void)sb__cuda_leave(device, &mode, SB__CUDA_SUCCESS);
+    (void)sb__cuda_leave(device, &visit, SB__CUDA_SUCCESS);
 }
 
 static sb_status identify(struct sb__cuda_device *device, sb_error *err) {
@@ -198,15 +216,15 @@ static sb_status identify(struct sb__cuda_device *device, sb_error *err) {
 }
 
 static sb_status create_parts(struct sb__cuda_device *device, sb_error *err) {
-    unsigned int mode;
+    struct sb__cuda_visit visit;
     const char *call = "cuCtxPushCurrent";
-    sb__cu_result result = sb__cuda_enter(device, &mode);
+    sb__cu_result result = sb__cuda_enter(device, &visit);
     if (result != SB__CUDA_SUCCESS)
         return sb__cuda_status(device, result, call, err);
     result = create_pool(device, &call);
     if (result == SB__CUDA_SUCCESS)
         result = create_stream(device, &call);
-    return sb__cuda_status(device, sb__cuda_leave(device, &mode, result), call, err);
+    return sb__cuda_status(device, sb__cuda_leave(device, &visit, result), call, err);
 }
 
 static sb_status open_device(struct sb__cuda_device *device, sb_error *err) {
@@ -239,11 +257,13 @@ sb_status sb__cuda_open(void *user, int32_t ordinal, void **out, sb_error *err) 
         return sb_backend_fail(err, SB_ERR_OUT_OF_MEMORY, 0, "no memory for a device's state");
     device->cu = driver;
     device->ordinal = ordinal;
+    (void)pthread_mutex_init(&device->events.lock, NULL);
     st = open_device(device, err);
     if (st == SB_OK) {
         *out = device;
         return SB_OK;
     }
+    (void)pthread_mutex_destroy(&device->events.lock);
     free(device);
     return st;
 }
@@ -252,5 +272,6 @@ void sb__cuda_close(void *opened) {
     struct sb__cuda_device *device = opened;
     destroy_parts(device);
     SB__CUDA_GIVE_BACK(device->cu->cuDevicePrimaryCtxRelease_v2(device->handle));
+    (void)pthread_mutex_destroy(&device->events.lock);
     free(device);
 }

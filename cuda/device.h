@@ -7,9 +7,18 @@
 
 #include "libraries.h"
 
+#include <pthread.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 
 struct sb__cuda_blas; /* blas.h */
+
+/* Events that were given back, for the next that are asked for. */
+struct sb__cuda_events {
+    pthread_mutex_t lock;
+    int count;
+    sb__cu_event spare[32];
+};
 
 struct sb__cuda_device {
     const struct sb__cuda_driver *cu;
@@ -21,27 +30,35 @@ struct sb__cuda_device {
     sb__cu_event legacy; /* recorded on the legacy default stream again and again */
     sb__cu_pool pool;    /* NULL: the device has none, memory comes from cuMemAlloc */
     _Atomic(struct sb__cuda_blas *) blas; /* NULL until arithmetic is prepared */
+    struct sb__cuda_events events;
 };
 
 sb_status sb__cuda_open(void *user, int32_t ordinal, void **out, sb_error *err);
 void sb__cuda_close(void *device);
 
+/* What is put back when calls of the driver end. */
+struct sb__cuda_visit {
+    unsigned int mode; /* of captures */
+    bool pushed;       /* our context; false: it was current already */
+};
+
 /* Begins calls of the driver on this thread. They may allocate even while the thread captures a
-   stream elsewhere; `mode` keeps what is put back. On failure there is nothing to leave. */
-sb__cu_result sb__cuda_enter(const struct sb__cuda_device *device, unsigned int *mode);
+   stream elsewhere. On failure there is nothing to leave. */
+sb__cu_result sb__cuda_enter(const struct sb__cuda_device *device, struct sb__cuda_visit *visit);
 /* The same before work on `stream`; fails where that would become a part of somebody's capture, or
    end it. */
 sb__cu_result sb__cuda_enter_stream(const struct sb__cuda_device *device, sb__cu_stream stream,
-                                    unsigned int *mode);
+                                    struct sb__cuda_visit *visit);
 /* The same before work that uses memory. On our own stream it comes after what users of plain
    pointers have queued on the legacy default stream, or on per-thread ones. */
 sb__cu_result sb__cuda_enter_work(const struct sb__cuda_device *device, sb__cu_stream stream,
-                                  unsigned int *mode);
+                                  struct sb__cuda_visit *visit);
 /* The same before something is given back, which nobody could do later: tried twice. */
-sb__cu_result sb__cuda_enter_to_free(const struct sb__cuda_device *device, unsigned int *mode);
+sb__cu_result sb__cuda_enter_to_free(const struct sb__cuda_device *device,
+                                     struct sb__cuda_visit *visit);
 /* Ends them; hands `result` through. */
-sb__cu_result sb__cuda_leave(const struct sb__cuda_device *device, const unsigned int *mode,
-                             sb__cu_result result);
+sb__cu_result sb__cuda_leave(const struct sb__cuda_device *device,
+                             const struct sb__cuda_visit *visit, sb__cu_result result);
 
 /* The status of a result of `call`, told in `err`. */
 sb_status sb__cuda_status(const struct sb__cuda_device *device, sb__cu_result result,

@@ -28,19 +28,19 @@ static sb__cu_result alloc_or_trim(const struct sb__cuda_device *device, size_t 
 
 void sb__cuda_trim(void *opened) {
     const struct sb__cuda_device *device = opened;
-    unsigned int mode;
-    if (!device->pool || sb__cuda_enter(device, &mode) != SB__CUDA_SUCCESS)
+    struct sb__cuda_visit visit;
+    if (!device->pool || sb__cuda_enter(device, &visit) != SB__CUDA_SUCCESS)
         return;
-    (void)sb__cuda_leave(device, &mode, trim_pool(device));
+    (void)sb__cuda_leave(device, &visit, trim_pool(device));
 }
 
 sb_status sb__cuda_alloc(void *opened, size_t bytes, sb_stream stream, void **out, sb_error *err) {
     const struct sb__cuda_device *device = opened;
-    unsigned int mode;
+    struct sb__cuda_visit visit;
     sb__cu_ptr ptr = 0;
-    sb__cu_result result = sb__cuda_enter_stream(device, sb__cuda_stream(stream), &mode);
+    sb__cu_result result = sb__cuda_enter_stream(device, sb__cuda_stream(stream), &visit);
     if (result == SB__CUDA_SUCCESS)
-        result = sb__cuda_leave(device, &mode,
+        result = sb__cuda_leave(device, &visit,
                                 alloc_or_trim(device, bytes, sb__cuda_stream(stream), &ptr));
     if (result == SB__CUDA_SUCCESS)
         *out = (void *)(uintptr_t)ptr;
@@ -56,23 +56,23 @@ static void free_now(const struct sb__cuda_device *device, sb__cu_ptr ptr, sb__c
 
 void sb__cuda_free(void *opened, void *ptr, size_t bytes, sb_stream stream) {
     const struct sb__cuda_device *device = opened;
-    unsigned int mode;
+    struct sb__cuda_visit visit;
     (void)bytes;
-    if (sb__cuda_enter_to_free(device, &mode) != SB__CUDA_SUCCESS)
+    if (sb__cuda_enter_to_free(device, &visit) != SB__CUDA_SUCCESS)
         return;
     if (!device->pool || device->cu->cuMemFreeAsync(sb__cuda_address(ptr),
                                                     sb__cuda_stream(stream)) != SB__CUDA_SUCCESS)
         free_now(device, sb__cuda_address(ptr), sb__cuda_stream(stream));
-    (void)sb__cuda_leave(device, &mode, SB__CUDA_SUCCESS);
+    (void)sb__cuda_leave(device, &visit, SB__CUDA_SUCCESS);
 }
 
 sb_status sb__cuda_zero(void *opened, void *dst, size_t bytes, sb_stream stream, sb_error *err) {
     const struct sb__cuda_device *device = opened;
-    unsigned int mode;
-    sb__cu_result result = sb__cuda_enter_work(device, sb__cuda_stream(stream), &mode);
+    struct sb__cuda_visit visit;
+    sb__cu_result result = sb__cuda_enter_work(device, sb__cuda_stream(stream), &visit);
     if (result == SB__CUDA_SUCCESS)
         result = sb__cuda_leave(
-            device, &mode,
+            device, &visit,
             device->cu->cuMemsetD8Async(sb__cuda_address(dst), 0, bytes, sb__cuda_stream(stream)));
     return sb__cuda_status(device, result, "cuMemsetD8Async", err);
 }
@@ -80,10 +80,10 @@ sb_status sb__cuda_zero(void *opened, void *dst, size_t bytes, sb_stream stream,
 sb_status sb__cuda_upload(void *opened, void *dst, const void *src, size_t bytes, sb_stream stream,
                           sb_error *err) {
     const struct sb__cuda_device *device = opened;
-    unsigned int mode;
-    sb__cu_result result = sb__cuda_enter_work(device, sb__cuda_stream(stream), &mode);
+    struct sb__cuda_visit visit;
+    sb__cu_result result = sb__cuda_enter_work(device, sb__cuda_stream(stream), &visit);
     if (result == SB__CUDA_SUCCESS)
-        result = sb__cuda_leave(device, &mode,
+        result = sb__cuda_leave(device, &visit,
                                 device->cu->cuMemcpyHtoDAsync_v2(sb__cuda_address(dst), src, bytes,
                                                                  sb__cuda_stream(stream)));
     return sb__cuda_status(device, result, "cuMemcpyHtoDAsync", err);
@@ -92,10 +92,10 @@ sb_status sb__cuda_upload(void *opened, void *dst, const void *src, size_t bytes
 sb_status sb__cuda_download(void *opened, void *dst, const void *src, size_t bytes,
                             sb_stream stream, sb_error *err) {
     const struct sb__cuda_device *device = opened;
-    unsigned int mode;
-    sb__cu_result result = sb__cuda_enter_work(device, sb__cuda_stream(stream), &mode);
+    struct sb__cuda_visit visit;
+    sb__cu_result result = sb__cuda_enter_work(device, sb__cuda_stream(stream), &visit);
     if (result == SB__CUDA_SUCCESS)
-        result = sb__cuda_leave(device, &mode,
+        result = sb__cuda_leave(device, &visit,
                                 device->cu->cuMemcpyDtoHAsync_v2(dst, sb__cuda_address(src), bytes,
                                                                  sb__cuda_stream(stream)));
     return sb__cuda_status(device, result, "cuMemcpyDtoHAsync", err);
@@ -104,10 +104,10 @@ sb_status sb__cuda_download(void *opened, void *dst, const void *src, size_t byt
 sb_status sb__cuda_copy(void *opened, void *dst, const void *src, size_t bytes, sb_stream stream,
                         sb_error *err) {
     const struct sb__cuda_device *device = opened;
-    unsigned int mode;
-    sb__cu_result result = sb__cuda_enter_work(device, sb__cuda_stream(stream), &mode);
+    struct sb__cuda_visit visit;
+    sb__cu_result result = sb__cuda_enter_work(device, sb__cuda_stream(stream), &visit);
     if (result == SB__CUDA_SUCCESS)
-        result = sb__cuda_leave(device, &mode,
+        result = sb__cuda_leave(device, &visit,
                                 device->cu->cuMemcpyDtoDAsync_v2(sb__cuda_address(dst),
                                                                  sb__cuda_address(src), bytes,
                                                                  sb__cuda_stream(stream)));
@@ -117,12 +117,12 @@ sb_status sb__cuda_copy(void *opened, void *dst, const void *src, size_t bytes, 
 /* Portable: other contexts of the process may use it as page-locked, too. */
 sb_status sb__cuda_alloc_pinned(void *opened, size_t bytes, void **out, sb_error *err) {
     const struct sb__cuda_device *device = opened;
-    unsigned int mode;
+    struct sb__cuda_visit visit;
     void *ptr = NULL;
-    sb__cu_result result = sb__cuda_enter(device, &mode);
+    sb__cu_result result = sb__cuda_enter(device, &visit);
     if (result == SB__CUDA_SUCCESS)
         result = sb__cuda_leave(
-            device, &mode, device->cu->cuMemHostAlloc(&ptr, bytes, SB__CU_MEMHOSTALLOC_PORTABLE));
+            device, &visit, device->cu->cuMemHostAlloc(&ptr, bytes, SB__CU_MEMHOSTALLOC_PORTABLE));
     if (result == SB__CUDA_SUCCESS)
         *out = ptr;
     return sb__cuda_status(device, result, "cuMemHostAlloc", err);
@@ -130,12 +130,12 @@ sb_status sb__cuda_alloc_pinned(void *opened, size_t bytes, void **out, sb_error
 
 void sb__cuda_free_pinned(void *opened, void *ptr, size_t bytes) {
     const struct sb__cuda_device *device = opened;
-    unsigned int mode;
+    struct sb__cuda_visit visit;
     (void)bytes;
-    if (sb__cuda_enter_to_free(device, &mode) != SB__CUDA_SUCCESS)
+    if (sb__cuda_enter_to_free(device, &visit) != SB__CUDA_SUCCESS)
         return;
     SB__CUDA_GIVE_BACK(device->cu->cuMemFreeHost(ptr));
-    (void)sb__cuda_leave(device, &mode, SB__CUDA_SUCCESS);
+    (void)sb__cuda_leave(device, &visit, SB__CUDA_SUCCESS);
 }
 
 /* --- pointers of the caller ------------------------------------------------------------ */
@@ -156,12 +156,12 @@ static sb__cu_result look_up(const struct sb__cuda_device *device, const void *p
         SB__CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, SB__CU_POINTER_ATTRIBUTE_RANGE_START_ADDR,
         SB__CU_POINTER_ATTRIBUTE_RANGE_SIZE};
     void *values[] = {&out->context, &out->memory_type, &out->ordinal, &out->start, &out->bytes};
-    unsigned int mode;
-    sb__cu_result result = sb__cuda_enter(device, &mode);
+    struct sb__cuda_visit visit;
+    sb__cu_result result = sb__cuda_enter(device, &visit);
     if (result != SB__CUDA_SUCCESS)
         return result;
     return sb__cuda_leave(
-        device, &mode,
+        device, &visit,
         device->cu->cuPointerGetAttributes(5, attributes, values, sb__cuda_address(ptr)));
 }
 

@@ -8,14 +8,14 @@ sb_stream sb__cuda_own_stream(void *opened) {
 
 static sb__cu_result inspect(const struct sb__cuda_device *device, sb__cu_stream stream,
                              sb__cu_context *context, unsigned int *capturing) {
-    unsigned int mode;
-    sb__cu_result result = sb__cuda_enter(device, &mode);
+    struct sb__cuda_visit visit;
+    sb__cu_result result = sb__cuda_enter(device, &visit);
     if (result != SB__CUDA_SUCCESS)
         return result;
     result = device->cu->cuStreamGetCtx(stream, context);
     if (result == SB__CUDA_SUCCESS && *context == device->context)
         result = device->cu->cuStreamIsCapturing(stream, capturing);
-    return sb__cuda_leave(device, &mode, result);
+    return sb__cuda_leave(device, &visit, result);
 }
 
 /* Both questions leave a capture as it is. */
@@ -58,32 +58,55 @@ static sb_status wait_status(const struct sb__cuda_device *device, sb__cu_result
 
 sb_status sb__cuda_stream_synchronize(void *opened, sb_stream stream, sb_error *err) {
     const struct sb__cuda_device *device = opened;
-    unsigned int mode;
-    sb__cu_result result = sb__cuda_enter_stream(device, sb__cuda_stream(stream), &mode);
+    struct sb__cuda_visit visit;
+    sb__cu_result result = sb__cuda_enter_stream(device, sb__cuda_stream(stream), &visit);
     if (result == SB__CUDA_SUCCESS)
-        result =
-            sb__cuda_leave(device, &mode, device->cu->cuStreamSynchronize(sb__cuda_stream(stream)));
+        result = sb__cuda_leave(device, &visit,
+                                device->cu->cuStreamSynchronize(sb__cuda_stream(stream)));
     return wait_status(device, result, "cuStreamSynchronize", err);
 }
 
-static sb__cu_result record(const struct sb__cuda_device *device, sb__cu_stream stream,
+/* --- events ---------------------------------------------------------------------------- */
+
+static sb__cu_event take_spare(struct sb__cuda_events *events) {
+    (void)pthread_mutex_lock(&events->lock);
+    sb__cu_event event = events->count ? events->spare[--events->count] : NULL;
+    (void)pthread_mutex_unlock(&events->lock);
+    return event;
+}
+
+static bool keep_spare(struct sb__cuda_events *events, sb__cu_event event) {
+    (void)pthread_mutex_lock(&events->lock);
+    bool kept = events->count < (int)(sizeof events->spare / sizeof *events->spare);
+    if (kept)
+        events->spare[events->count++] = event;
+    (void)pthread_mutex_unlock(&events->lock);
+    return kept;
+}
+
+/* Recorded anew, an event stands for its new place alone; whoever waits for the old one goes on to
+   do so. */
+static sb__cu_result record(struct sb__cuda_device *device, sb__cu_stream stream,
                             sb__cu_event *out) {
-    sb__cu_result result = device->cu->cuEventCreate(out, SB__CU_EVENT_DISABLE_TIMING);
+    sb__cu_result result = SB__CUDA_SUCCESS;
+    *out = take_spare(&device->events);
+    if (!*out)
+        result = device->cu->cuEventCreate(out, SB__CU_EVENT_DISABLE_TIMING);
     if (result != SB__CUDA_SUCCESS)
         return result;
     result = device->cu->cuEventRecord(*out, stream);
-    if (result != SB__CUDA_SUCCESS)
+    if (result != SB__CUDA_SUCCESS && !keep_spare(&device->events, *out))
         SB__CUDA_GIVE_BACK(device->cu->cuEventDestroy_v2(*out));
     return result;
 }
 
 sb_status sb__cuda_event_record(void *opened, sb_stream stream, void **out, sb_error *err) {
-    const struct sb__cuda_device *device = opened;
-    unsigned int mode;
+    struct sb__cuda_device *device = opened;
+    struct sb__cuda_visit visit;
     sb__cu_event event = NULL;
-    sb__cu_result result = sb__cuda_enter_stream(device, sb__cuda_stream(stream), &mode);
+    sb__cu_result result = sb__cuda_enter_stream(device, sb__cuda_stream(stream), &visit);
     if (result == SB__CUDA_SUCCESS)
-        result = sb__cuda_leave(device, &mode, record(device, sb__cuda_stream(stream), &event));
+        result = sb__cuda_leave(device, &visit, record(device, sb__cuda_stream(stream), &event));
     if (result == SB__CUDA_SUCCESS)
         *out = event;
     return sb__cuda_status(device, result, "cuEventRecord", err);
@@ -91,28 +114,30 @@ sb_status sb__cuda_event_record(void *opened, sb_stream stream, void **out, sb_e
 
 sb_status sb__cuda_stream_wait(void *opened, sb_stream stream, void *event, sb_error *err) {
     const struct sb__cuda_device *device = opened;
-    unsigned int mode;
-    sb__cu_result result = sb__cuda_enter_stream(device, sb__cuda_stream(stream), &mode);
+    struct sb__cuda_visit visit;
+    sb__cu_result result = sb__cuda_enter_stream(device, sb__cuda_stream(stream), &visit);
     if (result == SB__CUDA_SUCCESS)
-        result = sb__cuda_leave(device, &mode,
+        result = sb__cuda_leave(device, &visit,
                                 device->cu->cuStreamWaitEvent(sb__cuda_stream(stream), event, 0));
     return sb__cuda_status(device, result, "cuStreamWaitEvent", err);
 }
 
 sb_status sb__cuda_event_wait(void *opened, void *event, sb_error *err) {
     const struct sb__cuda_device *device = opened;
-    unsigned int mode;
-    sb__cu_result result = sb__cuda_enter(device, &mode);
+    struct sb__cuda_visit visit;
+    sb__cu_result result = sb__cuda_enter(device, &visit);
     if (result == SB__CUDA_SUCCESS)
-        result = sb__cuda_leave(device, &mode, device->cu->cuEventSynchronize(event));
+        result = sb__cuda_leave(device, &visit, device->cu->cuEventSynchronize(event));
     return wait_status(device, result, "cuEventSynchronize", err);
 }
 
 void sb__cuda_event_destroy(void *opened, void *event) {
-    const struct sb__cuda_device *device = opened;
-    unsigned int mode;
-    if (sb__cuda_enter_to_free(device, &mode) != SB__CUDA_SUCCESS)
+    struct sb__cuda_device *device = opened;
+    struct sb__cuda_visit visit;
+    if (keep_spare(&device->events, event))
+        return;
+    if (sb__cuda_enter_to_free(device, &visit) != SB__CUDA_SUCCESS)
         return;
     SB__CUDA_GIVE_BACK(device->cu->cuEventDestroy_v2(event));
-    (void)sb__cuda_leave(device, &mode, SB__CUDA_SUCCESS);
+    (void)sb__cuda_leave(device, &visit, SB__CUDA_SUCCESS);
 }

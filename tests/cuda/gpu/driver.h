@@ -21,7 +21,6 @@ enum {
 
 /* What the library has no use for. */
 #define APPLICATION_FUNCTIONS(F)                                                                   \
-    F(sb__cu_result, cuCtxGetCurrent, (sb__cu_context * context))                                  \
     F(sb__cu_result, cuMemAllocManaged, (sb__cu_ptr * ptr, size_t bytes, unsigned int flags))      \
     F(sb__cu_result, cuStreamBeginCapture_v2, (sb__cu_stream stream, unsigned int mode))           \
     F(sb__cu_result, cuStreamEndCapture, (sb__cu_stream stream, struct CUgraph_st * *graph))       \

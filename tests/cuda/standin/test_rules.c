@@ -61,6 +61,45 @@ static void an_access_that_needs_no_transfer_makes_no_call(void **state) {
     stage_close(&stage);
 }
 
+static void the_current_context_is_not_pushed(void **state) {
+    (void)state;
+    struct stage stage;
+    CUcontext old;
+    stage_open(&stage, 0);
+    sb_mem *mem = mem_on_host(&stage, 7);
+    assert_int_equal(cuCtxPushCurrent(stage.primary), CUDA_SUCCESS);
+    int64_t pushes = standin_calls("cuCtxPushCurrent_v2"),
+            pops = standin_calls("cuCtxPopCurrent_v2");
+    step(mem, MUTABLE_GPU);
+    step(mem, CPU);
+    assert_int_equal(standin_calls("cuCtxPushCurrent_v2"), pushes);
+    assert_int_equal(standin_calls("cuCtxPopCurrent_v2"), pops);
+    assert_int_equal(standin_depth(), 1);
+    assert_int_equal(cuCtxPopCurrent(&old), CUDA_SUCCESS);
+    sb_mem_release(mem);
+    stage_close(&stage);
+}
+
+static void events_are_used_again(void **state) {
+    (void)state;
+    struct stage stage;
+    sb_error err;
+    stage_open(&stage, 0);
+    CUstream stream = stage_stream(&stage, CU_STREAM_NON_BLOCKING);
+    sb_mem *mem = mem_on_host(&stage, 7);
+    int64_t created = 0;
+    for (int i = 0; i < 100; i++) {
+        assert_ok(sb_mem_async_gpu_push(mem, (sb_stream)stream, &err));
+        step(mem, MUTABLE_CPU);
+        if (i == 0)
+            created = standin_calls("cuEventCreate");
+    }
+    assert_int_equal(standin_calls("cuEventCreate"), created);
+    sb_mem_release(mem);
+    stage_stream_destroy(&stage, stream);
+    stage_close(&stage);
+}
+
 /* --- the application's state ----------------------------------------------------------------- */
 
 static void use_everything(struct stage *stage, CUstream stream) {
@@ -576,6 +615,8 @@ static void a_loss_leaves_current_host_bytes(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_access_that_needs_no_transfer_makes_no_call),
+        cmocka_unit_test(the_current_context_is_not_pushed),
+        cmocka_unit_test(events_are_used_again),
         cmocka_unit_test(the_current_context_stays),
         cmocka_unit_test(a_capture_elsewhere_goes_on),
         cmocka_unit_test(a_known_stream_may_be_captured),
