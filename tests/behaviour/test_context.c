@@ -498,6 +498,8 @@ struct plain {
     int opened, closed, live;
     int32_t ordinal;
     sb_status open_status;
+    int trims;
+    sb_status status; /* of scale and upload */
 };
 
 static sb_status plain_open(void *user, int32_t ordinal, void **out, sb_error *err) {
@@ -690,6 +692,93 @@ static void without_a_check_any_pointer_is_taken(void **state) {
     assert_int_equal(lent.deleted, 1);
     sb_context_release(context);
     lent_free(&lent);
+}
+
+static void plain_trim(void *device) {
+    ((struct plain *)device)->trims++;
+}
+
+static sb_status plain_fail(void *device, void *dst, const void *src, size_t bytes,
+                            sb_stream stream, sb_error *err) {
+    (void)dst, (void)src, (void)bytes, (void)stream;
+    return sb_backend_fail(err, ((struct plain *)device)->status, 0, "as the test says");
+}
+
+static void trim_is_handed_on_to_a_device_that_lives(void **state) {
+    (void)state;
+    struct plain plain = {.status = SB_ERR_DEVICE_LOST};
+    sb_backend table = plain_backend(&plain);
+    sb_context *context = NULL;
+    sb_mem *mem;
+    sb_error err;
+    void *out;
+    const void *in;
+    table.trim = plain_trim;
+    table.upload = plain_fail;
+    assert_ok(create_with_backend(&table, "plain:0", &context, &err));
+    sb_context_trim(context);
+    assert_int_equal(plain.trims, 1);
+    assert_ok(sb_mem_create(context, 64, &mem, &err));
+    assert_ok(sb_mem_mutable_cpu_data(mem, &out, &err));
+    assert_status(SB_ERR_DEVICE_LOST, sb_mem_gpu_data(mem, &in, &err));
+    sb_context_trim(context);
+    assert_int_equal(plain.trims, 1);
+    sb_mem_release(mem);
+    sb_context_release(context);
+}
+
+static sb_status plain_scale(void *device, sb_dtype dtype, int64_t count, double alpha, void *x,
+                             sb_stream stream, sb_error *err) {
+    (void)dtype, (void)count, (void)alpha, (void)x, (void)stream;
+    return sb_backend_fail(err, ((struct plain *)device)->status, 0, "as the test says");
+}
+
+static sb_status plain_axpy(void *device, sb_dtype dtype, int64_t count, double alpha,
+                            const void *x, void *y, sb_stream stream, sb_error *err) {
+    (void)x;
+    return plain_scale(device, dtype, count, alpha, y, stream, err);
+}
+
+static sb_status plain_sum(void *device, sb_dtype dtype, int64_t count, const void *x, double *out,
+                           sb_stream stream, sb_error *err) {
+    (void)device, (void)dtype, (void)count, (void)x, (void)stream, (void)err;
+    *out = 0;
+    return SB_OK;
+}
+
+static sb_status plain_ready(void *device, sb_error *err) {
+    (void)device, (void)err;
+    return SB_OK;
+}
+
+/* Any other failure may have spoiled what was being written. */
+static void arithmetic_that_lacks_memory_has_done_nothing(void **state) {
+    (void)state;
+    struct plain plain = {.status = SB_ERR_OUT_OF_MEMORY};
+    sb_backend table = plain_backend(&plain);
+    sb_context *context = NULL;
+    sb_blob *blob;
+    sb_mem *data;
+    sb_error err;
+    float *x;
+    const float *now;
+    table.prepare_arithmetic = plain_ready;
+    table.axpy = plain_axpy;
+    table.scale = plain_scale;
+    table.asum = table.sumsq = plain_sum;
+    assert_ok(create_with_backend(&table, "plain:0", &context, &err));
+    assert_ok(sb_blob_create_shaped(context, SB_DTYPE_F32, (int64_t[]){4}, 1, &blob, &err));
+    assert_ok(sb_blob_mutable_gpu_data_f32(blob, &x, &err));
+    assert_ok(sb_blob_mutable_data(blob, &data, &err));
+    assert_status(SB_ERR_OUT_OF_MEMORY, sb_blob_scale_data(blob, 2, &err));
+    assert_status(SB_ERR_OUT_OF_MEMORY, sb_blob_update(blob, &err));
+    assert_int_equal(sb_mem_head(data), SB_HEAD_AT_GPU);
+    assert_int_equal(sb_context_device_status(context), SB_OK);
+    assert_ok(sb_blob_cpu_data_f32(blob, &now, &err));
+    plain.status = SB_ERR_DEVICE_FAILURE;
+    assert_status(SB_ERR_DEVICE_LOST, sb_blob_scale_data(blob, 2, &err));
+    sb_blob_destroy(blob);
+    sb_context_release(context);
 }
 
 static sb_status silent_open(void *user, int32_t ordinal, void **out, sb_error *err) {
@@ -926,6 +1015,8 @@ int main(void) {
         cmocka_unit_test(without_streams_asynchronous_calls_are_done_on_return),
         cmocka_unit_test(without_arithmetic_slots_arithmetic_is_unsupported_on_the_device),
         cmocka_unit_test(without_a_check_any_pointer_is_taken),
+        cmocka_unit_test(trim_is_handed_on_to_a_device_that_lives),
+        cmocka_unit_test(arithmetic_that_lacks_memory_has_done_nothing),
         cmocka_unit_test(a_slot_that_gives_no_reason_is_a_failure_of_its_device),
         cmocka_unit_test(a_slot_without_words_gets_the_status_own),
         cmocka_unit_test(a_table_serves_its_own_name_alone),
