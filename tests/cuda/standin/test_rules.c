@@ -96,6 +96,14 @@ static void events_are_used_again(void **state) {
     }
     assert_int_equal(standin_calls("cuEventCreate"), created);
     sb_mem_release(mem);
+    sb_mem *many[100];
+    for (int i = 0; i < 100; i++) {
+        many[i] = mem_on_host(&stage, 7);
+        assert_ok(sb_mem_async_gpu_push(many[i], (sb_stream)stream, &err));
+    }
+    for (int i = 0; i < 100; i++)
+        sb_mem_release(many[i]);
+    assert_true(standin_live().events < 100); /* not all are kept */
     stage_stream_destroy(&stage, stream);
     stage_close(&stage);
 }
@@ -355,15 +363,16 @@ static void closing_waits_for_queued_work(void **state) {
     (void)state;
     struct stage stage;
     sb_error err;
+    sb_context *context;
     sb_stream own;
     int ran = 0;
     stage_open(&stage, 0);
-    assert_ok(sb_context_stream(stage.rig.context, &own, &err));
+    assert_ok(cuda_context("cuda:0", &context, &err));
+    assert_ok(sb_context_stream(context, &own, &err));
     launch(&stage, (CUstream)own, count_run, &ran);
-    rig_close(&stage.rig);
+    sb_context_release(context); /* and nothing else, which might wait */
     assert_int_equal(ran, 1);
-    assert_int_equal(cuDevicePrimaryCtxRelease(0), CUDA_SUCCESS);
-    assert_untouched();
+    stage_close(&stage);
 }
 
 struct reader {
@@ -503,6 +512,33 @@ static void the_drivers_word_on_a_stream_is_handed_on(void **state) {
 
 /* --- devices --------------------------------------------------------------------------------- */
 
+struct writer {
+    CUdeviceptr ptr;
+    int value;
+};
+
+static void write_memory(void *user) {
+    const struct writer *writer = user;
+    void *at = standin_address(writer->ptr, BYTES);
+    if (at)
+        memset(at, writer->value, BYTES);
+}
+
+static void work_comes_after_per_thread_streams(void **state) {
+    (void)state;
+    struct stage stage;
+    sb_error err;
+    void *out;
+    stage_open(&stage, 0);
+    sb_mem *mem = mem_on_host(&stage, 7);
+    assert_ok(sb_mem_mutable_gpu_data(mem, &out, &err));
+    struct writer writer = {(CUdeviceptr)(uintptr_t)out, 3};
+    launch(&stage, CU_STREAM_PER_THREAD, write_memory, &writer);
+    host_holds(mem, 3);
+    sb_mem_release(mem);
+    stage_close(&stage);
+}
+
 static void what_is_another_devices_is_refused(void **state) {
     (void)state;
     struct stage stage;
@@ -631,6 +667,7 @@ int main(void) {
         cmocka_unit_test(arithmetic_that_cannot_load_its_kernels_loses_nothing),
         cmocka_unit_test(short_memory_is_no_loss),
         cmocka_unit_test(the_drivers_word_on_a_stream_is_handed_on),
+        cmocka_unit_test(work_comes_after_per_thread_streams),
         cmocka_unit_test(what_is_another_devices_is_refused),
         cmocka_unit_test(blobs_are_copied_between_devices),
         cmocka_unit_test(errors_that_stay_lose_the_device),

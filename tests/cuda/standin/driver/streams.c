@@ -103,6 +103,16 @@ static void unlink_stream(CUstream stream) {
     free(stream);
 }
 
+/* Work of the legacy default stream comes before later work of blocking streams. Whether a mere
+   event does is nowhere said, so here it does not. */
+static bool legacy_holds(CUcontext context, uint64_t turn) {
+    for (const struct item *item = context->legacy.head; item && item->turn < turn;
+         item = item->next)
+        if (item->operation != RECORD)
+            return true;
+    return false;
+}
+
 /* The stream whose work has to run before the first of `stream` can. */
 static CUstream blocker(CUstream stream) {
     const struct item *item = stream->head;
@@ -110,9 +120,7 @@ static CUstream blocker(CUstream stream) {
     if (item->operation == WAIT && !item->record->done)
         return item->record->stream;
     if (stream != &context->legacy)
-        return stream->blocking && context->legacy.head && context->legacy.head->turn < item->turn
-                   ? &context->legacy
-                   : NULL;
+        return stream->blocking && legacy_holds(context, item->turn) ? &context->legacy : NULL;
     for (CUstream s = context->streams; s; s = s->next)
         if (s->blocking && s->head && s->head->turn < item->turn)
             return s;
@@ -620,9 +628,12 @@ CUresult CUDAAPI cuEventQuery(CUevent event) {
     return end(&c);
 }
 
+/* Whether it needs a current context is left open by cuda.h, which lists the error. */
 CUresult CUDAAPI cuEventDestroy(CUevent event) {
     struct call c;
-    if (begin(&c, __func__, INITIALISED)) {
+    if (begin(&c, __func__, INITIALISED) && !c.context)
+        c.result = CUDA_ERROR_INVALID_CONTEXT;
+    if (!c.result) {
         drop_record(event->latest);
         standin.live.events--;
         standin_object_free(event);
