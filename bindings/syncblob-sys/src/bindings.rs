@@ -3185,7 +3185,8 @@ Errors: INDEX_OUT_OF_RANGE, ABI_MISMATCH (struct_size is no version's).*/
         out: *mut sb_layer_info,
         err: *mut sb_error,
     ) -> sb_status;
-    /**The first layer of that name.
+    /**The first layer of that name. Layers of the file are found as fast among many as among
+few, whatever their names; those that were added are gone through one by one.
 * name \[borrowed, nullable when name_size is 0\] `name_size` bytes, of any value
 * out its index
 
