@@ -81,6 +81,45 @@ static void what_was_in_use_together_is_kept_together(void **state) {
     rig_close(&rig);
 }
 
+/* What was asked for in vain was never in use. */
+static void a_refused_request_leaves_the_bound(void **state) {
+    (void)state;
+    for (int by_cap = 0; by_cap < 2; by_cap++) {
+        struct rig rig;
+        sb_mem *mem;
+        void *p;
+        sb_error err;
+        sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
+        options.max_host_bytes = by_cap ? 100 * MIB : 0;
+        rig_open_options(&rig, options);
+        rig.counting.byte_cap = by_cap ? 0 : 100 * MIB;
+        assert_ok(sb_mem_create(rig.context, 200 * MIB, &mem, &err));
+        assert_status(by_cap ? SB_ERR_CAP_REACHED : SB_ERR_OUT_OF_MEMORY,
+                      sb_mem_overwrite_cpu(mem, &p, &err));
+        sb_mem_release(mem);
+        for (size_t size = 1; size <= 4; size++)
+            sb_mem_release(mem_filled(rig.context, size * MIB, 1));
+        assert_int_equal(rig_stats(&rig).cached_bytes, 4 * MIB);
+        assert_true(rig_stats(&rig).host_peak < 5 * MIB);
+        rig_close(&rig);
+    }
+}
+
+static void a_refused_device_allocation_is_no_peak(void **state) {
+    (void)state;
+    struct rig rig;
+    sb_mem *mem;
+    void *p;
+    sb_error err;
+    rig_open(&rig, "sim:0", 0);
+    assert_ok(sb_mem_create(rig.context, MIB, &mem, &err));
+    device_fail(rig.context, SB_SIM_ALLOC, 1, SB_SIM_FAIL_NOW);
+    assert_int_not_equal(sb_mem_overwrite_gpu(mem, &p, &err), SB_OK);
+    assert_int_equal(rig_stats(&rig).device_peak, 0);
+    sb_mem_release(mem);
+    rig_close(&rig);
+}
+
 /* What is kept counts as live, but is given up before a cap refuses. */
 static void the_cap_comes_before_the_cache(void **state) {
     (void)state;
@@ -244,6 +283,8 @@ int main(void) {
         cmocka_unit_test(the_cache_is_bounded),
         cmocka_unit_test(no_more_is_kept_than_was_in_use),
         cmocka_unit_test(what_was_in_use_together_is_kept_together),
+        cmocka_unit_test(a_refused_request_leaves_the_bound),
+        cmocka_unit_test(a_refused_device_allocation_is_no_peak),
         cmocka_unit_test(the_cap_comes_before_the_cache),
         cmocka_unit_test(memory_that_is_kept_is_not_missing),
         cmocka_unit_test(pinned_memory_is_kept_apart),

@@ -96,7 +96,8 @@ typedef struct sb_context_options {
     size_t max_pinned_bytes;      /**< page-locked memory used at most; 0: 1 GiB; above it host
                                        memory is ordinary */
     size_t max_cache_bytes;       /**< host memory kept for reuse; 0: 256 MiB. Together with the
-                                       memory in use it is never more than was once in use */
+                                       memory in use it is never more than was once in use,
+                                       handles and requests under way aside */
     sb_parallel_for parallel_for; /**< [nullable] spreads large operations over the caller's
                                        threads; NULL: the calling thread does it all */
     void *parallel_for_user;      /**< passed to `parallel_for` */

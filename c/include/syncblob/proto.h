@@ -22,7 +22,7 @@ enum {
 /** Reads a BlobProto into the blob (Blob::FromProto). Legacy dimensions win
  *  over shape, double_data over data, and that over raw_data; each goes into an
  *  F32 or F64 blob, rounding to the nearest float, beyond its range to infinity, or
- *  into one of I32 or U32, as Caffe's Blob<int> takes them: fractions are cut off. A
+ *  into one of I32 or U32, as Caffe's `Blob<int>` takes them: fractions are cut off. A
  *  value that the integer type does not hold then, NaN too, is DATA_OVERFLOW.
  *  A message with no shape at all is a scalar.
  *

@@ -55,7 +55,7 @@ struct sb__host_cache {
     pthread_mutex_t lock;
     int count;
     sb__counter bytes;
-    sb__counter most_used; /* the most host memory that was in use at once, cached bytes aside */
+    sb__counter used, most_used; /* buffers that are in use, and the most that were at once */
     struct sb__cached entries[SB__CACHE_ENTRIES];
 };
 
@@ -152,6 +152,8 @@ void sb__cache_shrink(sb_context *context, uint64_t most);
 /* Takes from and gives back to an account; CAP_REACHED. */
 sb_status sb__account_take(struct sb__account *account, size_t bytes, const char *what,
                            sb_error *err);
+/* What was taken is there: a peak, perhaps. */
+void sb__account_had(struct sb__account *account);
 void sb__account_give(struct sb__account *account, size_t bytes);
 
 /* Counts a copy. */

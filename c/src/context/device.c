@@ -112,7 +112,9 @@ sb_status sb__device_alloc(sb_context *context, size_t bytes, sb_stream stream, 
     if (st != SB_OK)
         return st;
     st = alloc_slot(context, bytes, stream, out, err);
-    if (st != SB_OK)
+    if (st == SB_OK)
+        sb__account_had(&context->device_memory);
+    else
         sb__account_give(&context->device_memory, bytes);
     return st;
 }

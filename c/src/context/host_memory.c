@@ -8,10 +8,7 @@
 
 static bool account_add(struct sb__account *account, size_t bytes) {
     uint64_t live, limit = account->cap ? account->cap : UINT64_MAX;
-    if (!sb__counter_add_within(&account->live, bytes, limit, &live))
-        return false;
-    sb__counter_raise(&account->peak, live);
-    return true;
+    return sb__counter_add_within(&account->live, bytes, limit, &live);
 }
 
 sb_status sb__account_take(struct sb__account *account, size_t bytes, const char *what,
@@ -20,6 +17,10 @@ sb_status sb__account_take(struct sb__account *account, size_t bytes, const char
         return SB_OK;
     return sb__fail(err, SB_ERR_CAP_REACHED, "%zu more bytes of %s would exceed the cap of %zu",
                     bytes, what, account->cap);
+}
+
+void sb__account_had(struct sb__account *account) {
+    sb__counter_raise(&account->peak, sb__counter_read(&account->live));
 }
 
 void sb__account_give(struct sb__account *account, size_t bytes) {
@@ -36,6 +37,7 @@ static sb_status try_ordinary(sb_context *context, size_t bytes, uint32_t flags,
         sb__account_give(&context->host, bytes);
         return sb__fail_memory(err, bytes);
     }
+    sb__account_had(&context->host);
     *out = ptr;
     return SB_OK;
 }
@@ -96,6 +98,7 @@ static void *pinned_alloc(sb_context *context, size_t bytes) {
         sb__account_give(&context->pinned, bytes);
         return NULL;
     }
+    sb__account_had(&context->pinned);
     memset(ptr, 0, bytes);
     return ptr;
 }
@@ -126,26 +129,35 @@ static bool cached_alloc(sb_context *context, size_t bytes, bool zeroed, bool *o
 
 /* With `more` bytes in use the cache may have what is left of the most that was ever in use: so it
    never makes a process larger than its blobs made it. */
-static void bound_cache(sb_context *context, size_t more) {
-    uint64_t cached = sb__counter_read(&context->cache.bytes);
-    uint64_t live = sb__counter_read(&context->host.live) + sb__counter_read(&context->pinned.live);
-    uint64_t used = (live > cached ? live - cached : 0) + more;
-    sb__counter_raise(&context->cache.most_used, used);
-    uint64_t most = sb__counter_read(&context->cache.most_used) - used;
-    if (cached > most)
-        sb__cache_shrink(context, most);
+static void fit_cache(sb_context *context, size_t more) {
+    struct sb__host_cache *cache = &context->cache;
+    const uint64_t used = sb__counter_read(&cache->used) + more;
+    const uint64_t most = sb__counter_read(&cache->most_used);
+    const uint64_t room = most > used ? most - used : 0;
+    if (sb__counter_read(&cache->bytes) > room)
+        sb__cache_shrink(context, room);
 }
 
+/* Once before, so that old memory goes first; after, for what other threads did meanwhile. */
 sb_status sb__host_alloc(sb_context *context, size_t bytes, bool zeroed, bool *out_pinned,
                          void **out, sb_error *err) {
-    if (cached_alloc(context, bytes, zeroed, out_pinned, out))
-        return SB_OK;
-    bound_cache(context, bytes);
-    return fresh_alloc(context, bytes, out_pinned, out, err);
+    struct sb__host_cache *cache = &context->cache;
+    if (!cached_alloc(context, bytes, zeroed, out_pinned, out)) {
+        fit_cache(context, bytes);
+        sb_status st = fresh_alloc(context, bytes, out_pinned, out, err);
+        if (st != SB_OK)
+            return st;
+    }
+    sb__counter_raise(&cache->most_used, sb__counter_add(&cache->used, bytes));
+    fit_cache(context, 0);
+    return SB_OK;
 }
 
 void sb__host_free(sb_context *context, void *buffer, size_t bytes, bool pinned) {
-    if (!sb__cache_put(context, buffer, bytes, pinned))
+    sb__counter_subtract(&context->cache.used, bytes);
+    if (sb__cache_put(context, buffer, bytes, pinned))
+        fit_cache(context, 0);
+    else
         sb__host_release(context, buffer, bytes, pinned);
 }
 
