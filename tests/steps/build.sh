@@ -59,7 +59,8 @@ run_ctest() { # [NAME=VALUE...] FOLDER OPTION...
         variables+=("$1")
         shift
     done
-    by_hand "${variables[@]}" ctest --test-dir "$build/$1" --output-on-failure
+    echo "alone: cmake --build ${build#"$PWD/"}/$1 && ${variables[*]}${variables:+ }ctest" \
+        "--test-dir ${build#"$PWD/"}/$1 --output-on-failure"
     env "${variables[@]}" ctest -j "$jobs" --output-on-failure --no-tests=error \
         --test-dir "$build/$1" "${@:2}"
     by_hand

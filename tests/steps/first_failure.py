@@ -72,7 +72,8 @@ def of_cargo(lines):
     program = re.search(r"to rerun pass `(.*?)`", text)
     if not program:
         return None
-    command = f"cargo test --locked {program[1]}"
+    # Of the workspace, whose members turn on each other's features.
+    command = re.sub(r" -p \S+", " --workspace", f"cargo test --locked {program[1]}")
     test = re.search(r"^---- (\S+) stdout ----\n(.*?)(?=^---- |^failures:$|\Z)", text, re.M | re.S)
     if not test:
         return first_failure(lines)[1], command

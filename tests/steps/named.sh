@@ -17,16 +17,23 @@ literal() { # TEXT
     printf '%s\n' "$1" | sed 's/[][\.*^$+?()|]/\\&/g'
 }
 
+# Of a file its own tests, not those that go on with its name.
+c_pattern() { # NAME|FILE
+    local name
+    name=$(literal "$(test_name "$1")")
+    case $1 in *.c) [[ $name == *.* ]] || name="\\.$name"; name+='(\.|$)' ;; esac
+    echo "$name"
+}
+
 build_names_of_tests() { told cmake --preset debug -B "$build/debug" $gcc "${cuda_options[@]}"; }
 
-has_c_tests() { # NAME
-    ctest --test-dir "$build/debug" -N -R "$(literal "$1")" | grep '^ *Test *#' >/dev/null
+has_c_tests() { # PATTERN
+    ctest --test-dir "$build/debug" -N -R "$1" | grep '^ *Test *#' >/dev/null
 }
 
 # Builds what the tests run, and runs them.
-run_c_tests() { # NAME
-    local pattern targets
-    pattern=$(literal "$1")
+run_c_tests() { # PATTERN
+    local pattern=$1 targets
     targets=$(python3 tests/steps/programs.py "$build/debug" "$pattern")
     if [ -n "$targets" ]; then
         # shellcheck disable=SC2086 # several
@@ -61,6 +68,16 @@ rust_tests() { # NAME
     done | sort -u
 }
 
+# Of the workspace: its members turn on the features that tests need. A file or a function that no
+# feature lets in has not passed.
+run_rust_tests() { # TARGET FUNCTION
+    local said status=0
+    said=$(told cargo test --locked --workspace "$1" -- "$2" 2>&1) || status=$?
+    printf '%s\n' "$said"
+    [ $status = 0 ] || return $status
+    grep -q '^test .* \.\.\. ok' <<<"$said" || { echo 'error: no test of this name has run'; return 1; }
+}
+
 # The steps of --full alone where the others have none of this name.
 run_steps_named() { # NAME
     only=("$1")
@@ -85,21 +102,22 @@ report_none() { # WORD
 }
 
 run_named() { # NAME...
-    local word name found crate target function
+    local word name pattern found crate target function
     make_once names_of_tests "$1"
     for word in "$@"; do
         name=$(test_name "$word")
+        pattern=$(c_pattern "$word")
         found=
-        if [ "${built[names_of_tests]}" = 0 ] && has_c_tests "$name"; then
-            step "C tests: $name" run_c_tests "$name"
+        if [[ $word != *.rs ]] && [ "${built[names_of_tests]}" = 0 ] && has_c_tests "$pattern"; then
+            step "C tests: $name" run_c_tests "$pattern"
             found=1
         fi
         while read -r crate target function; do
             step "Rust tests: $crate ${target#--test=}${function:+ $function}" \
-                cargo test --locked -p "$crate" "$target" -- "$function"
+                run_rust_tests "$target" "$function"
             found=1
-        done < <(rust_tests "$name")
-        run_steps_named "$name"
+        done < <([[ $word == *.c ]] || rust_tests "$name")
+        [[ $word == *.rs || $word == *.c ]] || run_steps_named "$name"
         settle
         [ -n "$found" ] || [ "${built[names_of_tests]}" != 0 ] || report_none "$word"
     done

@@ -58,8 +58,8 @@ class Failures(Steps):
     def test_the_command_is_of_the_build_and_of_one_test(self):
         self.plant("asan", a_one="exit 0", a_two="exit 1")
         said = self.run_steps("step tests run_ctest A=1 asan; summary")
-        self.has(said, f"alone:   A=1 ctest --test-dir {self.folder}/build/asan "
-                 r"--output-on-failure -R '^a\.two$'")
+        self.has(said, f"alone:   cmake --build {self.folder}/build/asan && A=1 ctest --test-dir "
+                 f"{self.folder}/build/asan " r"--output-on-failure -R '^a\.two$'")
 
     def test_the_assertion_is_of_the_test_that_the_command_runs(self):
         self.plant("asan", a_one=f"sleep 0.5; {CMOCKA.format('late')}; exit 1", a_two="exit 3")
@@ -74,7 +74,8 @@ class Failures(Steps):
             "---- b stdout ----\nthread 'b' panicked at src/a.rs:5:\nits\n\nfailures:\n    a::first\n"
             "error: test failed, to rerun pass `-p crate --test program`\n")
         said = self.run_steps('fails() { cat "$1"; return 1; }; step x fails "$1/log"; summary')
-        self.has(said, "mine", "alone:   cargo test --locked -p crate --test program -- --exact a::first")
+        self.has(said, "mine", "alone:   cargo test --locked --workspace --test program -- "
+                 "--exact a::first")
         self.lacks(said, "another", "its")
 
     def test_valgrind(self):
