@@ -16,6 +16,11 @@ static void the_built_in_context_works_like_any_host(void **state) {
     assert_null(sb_mem_context(mem));
     assert_ok(sb_mem_cpu_data(mem, &ptr, &err));
     assert_true(bytes_are(ptr, BYTES, 0));
+    const sb_stream streams[] = {NULL, (sb_stream)&err};
+    for (int i = 0; i < 2; i++) {
+        assert_status(SB_ERR_NO_DEVICE, sb_mem_async_gpu_push(mem, streams[i], &err));
+        assert_status(SB_ERR_NO_DEVICE, sb_mem_async_cpu_pull(mem, streams[i], &err));
+    }
     assert_status(SB_ERR_NO_DEVICE, sb_mem_gpu_data(mem, &ptr, &err));
     assert_int_equal(sb_mem_head(mem), SB_HEAD_AT_CPU);
     sb_mem_release(mem);

@@ -163,7 +163,8 @@ own*/
 memory is ordinary*/
     pub max_pinned_bytes: usize,
     /**host memory kept for reuse; 0: 256 MiB. Together with the
-memory in use it is never more than was once in use*/
+memory in use it is never more than was once in use,
+handles and requests under way aside*/
     pub max_cache_bytes: usize,
     /**\[nullable\] spreads large operations over the caller's
 threads; NULL: the calling thread does it all*/
@@ -2035,7 +2036,8 @@ DEVICE_FAILURE, DEVICE_LOST, FORKED (the last three of a pending copy).*/
 Errors: as sb_mem_evict_cpu.*/
     pub fn sb_mem_evict_gpu(mem: *mut sb_mem, err: *mut sb_error) -> sb_status;
     /**Sets all bytes to zero where the head is (SYNCED: the device); an
-UNINITIALIZED memory stays so, since it reads as zeros.
+UNINITIALIZED memory stays so, since it reads as zeros. DEVICE_LOST of a device that
+failed while it wrote leaves the bytes as that of sb_blob_update does.
 
 Errors: as sb_mem_cpu_data.*/
     pub fn sb_mem_clear(mem: *mut sb_mem, err: *mut sb_error) -> sb_status;
@@ -2144,7 +2146,8 @@ Errors: as sb_mem_cpu_data.*/
 
 Returns \[borrowed\] lives as long as the blob; NULL for the built-in context*/
     pub fn sb_blob_context(blob: *const sb_blob) -> *mut sb_context;
-    ///0 until the first Reshape, then 1.
+    /**0 until the first Reshape, then 1; 0 again after a copy with SB_COPY_RESHAPE of a blob
+without a shape.*/
     pub fn sb_blob_is_shaped(blob: *const sb_blob) -> i32;
     ///Axes, 0 to SB_MAX_AXES.
     pub fn sb_blob_num_axes(blob: *const sb_blob) -> i32;
@@ -2281,7 +2284,8 @@ access: as in Caffe, whose layers step by offset(0, 1), an index may be equal to
 the result may be the count or lie beyond it.
 
 Errors: INDEX_OUT_OF_RANGE (an index negative or beyond its extent), SHAPE_MISMATCH (more than 4
-axes), SIZE_OVERFLOW (an offset beyond the elements that does not fit).*/
+axes), SIZE_OVERFLOW (an offset beyond the elements, or a product on the way to it, that
+does not fit).*/
     pub fn sb_blob_offset_legacy(
         blob: *const sb_blob,
         n: i64,
@@ -2454,7 +2458,8 @@ context), OUT_OF_MEMORY, CAP_REACHED.*/
         err: *mut sb_error,
     ) -> sb_status;
     /**Makes `mem` the blob's data memory, in place of the one before: the blob is one more
-owner. A memory that was made apart, or another blob's by sb_blob_mutable_data.
+owner. A memory that was made apart, or another blob's by sb_blob_mutable_data. Bytes
+that either side has are checked for alignment now; what sb_mem_set_cpu lends later is not.
 * mem \[borrowed\] retained; at least count x element size bytes, the rest is
 capacity; of the blob's context
 
@@ -2643,7 +2648,8 @@ context), OUT_OF_MEMORY, CAP_REACHED.*/
         err: *mut sb_error,
     ) -> sb_status;
     /**Makes `mem` the blob's diff memory, in place of the one before: the blob is one more
-owner. A memory that was made apart, or another blob's by sb_blob_mutable_diff.
+owner. A memory that was made apart, or another blob's by sb_blob_mutable_diff. Bytes
+that either side has are checked for alignment now; what sb_mem_set_cpu lends later is not.
 * mem \[borrowed\] retained; at least count x element size bytes, the rest is
 capacity; of the blob's context
 
@@ -2732,7 +2738,8 @@ FORKED.*/
     /**Copies data or diff of `source`, where its head is (SYNCED: the device),
 through the host between contexts (Blob::CopyFrom). A source that was never
 written stays so, and the blob gets zeros that count as written: where its head is,
-else on the host. A copy to itself does nothing.
+else on the host. A copy to itself does nothing. DEVICE_LOST of a device that failed
+while it wrote leaves the bytes as that of sb_blob_update does.
 * source \[borrowed\] any context's
 * flags of SB_COPY_DIFF and SB_COPY_RESHAPE
 
@@ -3076,7 +3083,8 @@ Returns \[borrowed\] static text.*/
     pub fn sb_format_name(format: sb_format) -> *const ::core::ffi::c_char;
     /**Opens bytes as a model.
 * context \[borrowed, nullable\] retained
-* format SB_FORMAT_*; bytes with no field of a format that is named here are MALFORMED
+* format SB_FORMAT_*; bytes with no field of a format that is named here are MALFORMED;
+no bytes at all are a message of each that is empty
 * bytes \[borrowed, nullable when size is 0\] must stay as they are until the model is
 destroyed
 * limits \[borrowed, nullable\] the context's
@@ -3383,7 +3391,7 @@ what was announced), as sb_blob_cpu_data.*/
     /**Reads a BlobProto into the blob (Blob::FromProto). Legacy dimensions win
 over shape, double_data over data, and that over raw_data; each goes into an
 F32 or F64 blob, rounding to the nearest float, beyond its range to infinity, or
-into one of I32 or U32, as Caffe's Blob<int> takes them: fractions are cut off. A
+into one of I32 or U32, as Caffe's `Blob<int>` takes them: fractions are cut off. A
 value that the integer type does not hold then, NaN too, is DATA_OVERFLOW.
 A message with no shape at all is a scalar.
 
@@ -3454,7 +3462,8 @@ Errors: INVALID_ARGUMENT (unknown flag), UNSUPPORTED (not F32 or F64), OVER_LIMI
         err: *mut sb_error,
     ) -> sb_status;
     /**Writes the blob as a BlobProto (Blob::ToProto): F32 to data and diff, F64
-to double_data and double_diff. Nothing is written to the buffer on failure.
+to double_data and double_diff. Nothing is written to the buffer on failure. Memory that
+was never written is zeros, which count as written from then on, also if the call then fails.
 * flags 0 or SB_PROTO_WRITE_DIFF
 * buffer \[borrowed, nullable when capacity is 0\] at least sb_blob_proto_size bytes
 * capacity bytes of `buffer`

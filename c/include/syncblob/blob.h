@@ -103,7 +103,8 @@ SB_API sb_dtype sb_blob_dtype(const sb_blob *blob);
  *  @return [borrowed] lives as long as the blob; NULL for the built-in context */
 SB_API sb_context *sb_blob_context(const sb_blob *blob);
 
-/** 0 until the first Reshape, then 1. */
+/** 0 until the first Reshape, then 1; 0 again after a copy with SB_COPY_RESHAPE of a blob
+ *  without a shape. */
 SB_API int32_t sb_blob_is_shaped(const sb_blob *blob);
 
 /** Axes, 0 to SB_MAX_AXES. */
@@ -186,7 +187,8 @@ SB_API sb_status sb_blob_offset(const sb_blob *blob, const int64_t *indices, int
  *  access: as in Caffe, whose layers step by offset(0, 1), an index may be equal to its extent, and
  *  the result may be the count or lie beyond it.
  *  Errors: INDEX_OUT_OF_RANGE (an index negative or beyond its extent), SHAPE_MISMATCH (more than 4
- *  axes), SIZE_OVERFLOW (an offset beyond the elements that does not fit). */
+ *  axes), SIZE_OVERFLOW (an offset beyond the elements, or a product on the way to it, that
+ *  does not fit). */
 SB_API sb_status sb_blob_offset_legacy(const sb_blob *blob, int64_t n, int64_t c, int64_t h,
                                        int64_t w, int64_t *out, sb_error *err);
 
@@ -278,7 +280,8 @@ SB_API sb_status sb_blob_data_at_legacy(const sb_blob *blob, int64_t n, int64_t 
 SB_API sb_status sb_blob_share_data(sb_blob *blob, const sb_blob *other, sb_error *err);
 
 /** Makes `mem` the blob's data memory, in place of the one before: the blob is one more
- *  owner. A memory that was made apart, or another blob's by sb_blob_mutable_data.
+ *  owner. A memory that was made apart, or another blob's by sb_blob_mutable_data. Bytes
+ *  that either side has are checked for alignment now; what sb_mem_set_cpu lends later is not.
  *  @param mem [borrowed] retained; at least count x element size bytes, the rest is
  *      capacity; of the blob's context
  *  Errors: INVALID_ARGUMENT (too few bytes; lent bytes that are not element-aligned),
@@ -382,7 +385,8 @@ SB_API sb_status sb_blob_diff_at_legacy(const sb_blob *blob, int64_t n, int64_t 
 SB_API sb_status sb_blob_share_diff(sb_blob *blob, const sb_blob *other, sb_error *err);
 
 /** Makes `mem` the blob's diff memory, in place of the one before: the blob is one more
- *  owner. A memory that was made apart, or another blob's by sb_blob_mutable_diff.
+ *  owner. A memory that was made apart, or another blob's by sb_blob_mutable_diff. Bytes
+ *  that either side has are checked for alignment now; what sb_mem_set_cpu lends later is not.
  *  @param mem [borrowed] retained; at least count x element size bytes, the rest is
  *      capacity; of the blob's context
  *  Errors: INVALID_ARGUMENT (too few bytes; lent bytes that are not element-aligned),
@@ -448,7 +452,8 @@ enum {
 /** Copies data or diff of `source`, where its head is (SYNCED: the device),
  *  through the host between contexts (Blob::CopyFrom). A source that was never
  *  written stays so, and the blob gets zeros that count as written: where its head is,
- *  else on the host. A copy to itself does nothing.
+ *  else on the host. A copy to itself does nothing. DEVICE_LOST of a device that failed
+ *  while it wrote leaves the bytes as that of sb_blob_update does.
  *  @param source [borrowed] any context's
  *  @param flags of SB_COPY_DIFF and SB_COPY_RESHAPE
  *  Errors: INVALID_ARGUMENT (unknown flag), DTYPE_MISMATCH, SHAPE_MISMATCH (without

@@ -232,7 +232,8 @@ SB_API sb_status sb_mem_evict_cpu(sb_mem *mem, sb_error *err);
 SB_API sb_status sb_mem_evict_gpu(sb_mem *mem, sb_error *err);
 
 /** Sets all bytes to zero where the head is (SYNCED: the device); an
- *  UNINITIALIZED memory stays so, since it reads as zeros.
+ *  UNINITIALIZED memory stays so, since it reads as zeros. DEVICE_LOST of a device that
+ *  failed while it wrote leaves the bytes as that of sb_blob_update does.
  *  Errors: as sb_mem_cpu_data. */
 SB_API sb_status sb_mem_clear(sb_mem *mem, sb_error *err);
 

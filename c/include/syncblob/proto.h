@@ -73,7 +73,8 @@ SB_API sb_status sb_blob_proto_size(const sb_blob *blob, uint32_t flags, size_t 
                                     sb_error *err);
 
 /** Writes the blob as a BlobProto (Blob::ToProto): F32 to data and diff, F64
- *  to double_data and double_diff. Nothing is written to the buffer on failure.
+ *  to double_data and double_diff. Nothing is written to the buffer on failure. Memory that
+ *  was never written is zeros, which count as written from then on, also if the call then fails.
  *  @param flags 0 or SB_PROTO_WRITE_DIFF
  *  @param buffer [borrowed, nullable when capacity is 0] at least sb_blob_proto_size bytes
  *  @param capacity bytes of `buffer`

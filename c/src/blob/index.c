@@ -59,11 +59,14 @@ static sb_status address_of_four(const sb_blob *blob, const int64_t indices[4], 
     if (axes > 4)
         return fail_legacy(blob, err);
     for (int32_t i = 0; i < 4; i++) {
-        const int64_t index = indices[i], extent = i < axes ? blob->shape.dims[i] : 1;
-        if (index < 0 || index > extent)
+        const int64_t extent = i < axes ? blob->shape.dims[i] : 1;
+        if (indices[i] < 0 || indices[i] > extent)
             return sb__fail(err, SB_ERR_INDEX_OUT_OF_RANGE, "axis %d: index %lld is beyond %lld", i,
-                            (long long)index, (long long)extent);
-        if (!sb__mul_i64(offset, extent, &offset) || !sb__add_i64(offset, index, &offset))
+                            (long long)indices[i], (long long)extent);
+    }
+    for (int32_t i = 0; i < 4; i++) {
+        const int64_t extent = i < axes ? blob->shape.dims[i] : 1;
+        if (!sb__mul_i64(offset, extent, &offset) || !sb__add_i64(offset, indices[i], &offset))
             return sb__fail(err, SB_ERR_SIZE_OVERFLOW, "axis %d: the offset exceeds 2^63 - 1", i);
     }
     *out = offset;

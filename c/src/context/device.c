@@ -227,12 +227,12 @@ sb_status sb__device_sumsq(sb_context *context, int32_t dtype, int64_t count, co
 }
 
 sb_status sb__device_check_stream(sb_context *context, sb_stream stream, sb_error *err) {
-    if (!context->backend.check_stream && stream)
-        return sb__fail(err, SB_ERR_UNSUPPORTED, "%s has no streams but NULL",
-                        context->device_name);
-    if (!context->backend.check_stream)
-        return sb__device_check(context, err);
-    GUARDED(context, err, context->backend.check_stream(context->device, stream, slot_err));
+    if (context->backend.check_stream)
+        GUARDED(context, err, context->backend.check_stream(context->device, stream, slot_err));
+    sb_status st = sb__device_check(context, err);
+    if (st != SB_OK || !stream)
+        return st;
+    return sb__fail(err, SB_ERR_UNSUPPORTED, "%s has no streams but NULL", context->device_name);
 }
 
 sb_status sb__device_alloc_pinned(sb_context *context, size_t bytes, void **out, sb_error *err) {
