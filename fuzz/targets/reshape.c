@@ -1018,11 +1018,11 @@ static sb_status legacy_offset_of(const struct plain_blob *plain, const int64_t 
     wide offset = 0;
     if (axes > 4)
         return SB_ERR_SHAPE_MISMATCH;
-    for (int32_t i = 0; i < 4; i++) {
-        int64_t extent = i < axes ? plain->dims[i] : 1;
-        if (indices[i] < 0 || indices[i] > extent)
+    for (int32_t i = 0; i < 4; i++)
+        if (indices[i] < 0 || indices[i] > (i < axes ? plain->dims[i] : 1))
             return SB_ERR_INDEX_OUT_OF_RANGE;
-        offset = offset * extent + indices[i];
+    for (int32_t i = 0; i < 4; i++) {
+        offset = offset * (i < axes ? plain->dims[i] : 1) + indices[i];
         if (offset > INT64_MAX)
             return SB_ERR_SIZE_OVERFLOW;
     }

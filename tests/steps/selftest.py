@@ -26,9 +26,11 @@ class Steps(unittest.TestCase):
         self.folder = pathlib.Path(folder.name)
 
     def start(self, script):
+        # A background process ignores SIGINT, and so would bash that is started in one.
         run = subprocess.Popen(["bash", "-c", START + script, "steps", self.folder, ROOT], text=True,
                                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                               stderr=subprocess.STDOUT)
+                               stderr=subprocess.STDOUT,
+                               preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
         self.addCleanup(run.terminate)
         return run
 
