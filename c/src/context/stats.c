@@ -10,13 +10,18 @@ void sb__count_copy(sb_context *context, enum sb__direction direction, size_t by
     (void)sb__counter_add(&context->copied_bytes[direction], bytes);
 }
 
+/* Requests under way count for the cap, but are not there yet: no figure is above its peak. */
+static void read_account(const struct sb__account *account, uint64_t *out_live,
+                         uint64_t *out_peak) {
+    const uint64_t live = sb__counter_read(&account->live);
+    *out_peak = sb__counter_read(&account->peak);
+    *out_live = live < *out_peak ? live : *out_peak;
+}
+
 static void collect(sb_context *context, sb_stats *stats) {
-    stats->host_bytes = sb__counter_read(&context->host.live);
-    stats->host_peak = sb__counter_read(&context->host.peak);
-    stats->pinned_bytes = sb__counter_read(&context->pinned.live);
-    stats->pinned_peak = sb__counter_read(&context->pinned.peak);
-    stats->device_bytes = sb__counter_read(&context->device_memory.live);
-    stats->device_peak = sb__counter_read(&context->device_memory.peak);
+    read_account(&context->host, &stats->host_bytes, &stats->host_peak);
+    read_account(&context->pinned, &stats->pinned_bytes, &stats->pinned_peak);
+    read_account(&context->device_memory, &stats->device_bytes, &stats->device_peak);
     stats->cached_bytes = sb__counter_read(&context->cache.bytes);
     stats->borrowed_bytes = sb__counter_read(&context->borrowed);
     stats->uploads = sb__counter_read(&context->copies[SB__UPLOAD]);
