@@ -57,6 +57,16 @@ static void assert_wire(const struct wire *found, const struct wire *expected) {
         assert_memory_equal(found->bytes, expected->bytes, expected->size);
 }
 
+/* The model saves what is expected. Ends all three. */
+static void assert_saved(sb_model *model, struct wire *wire, struct wire *expected) {
+    struct wire found = save(model);
+    assert_wire(&found, expected);
+    sb_model_destroy(model);
+    wire_free(wire);
+    wire_free(expected);
+    wire_free(&found);
+}
+
 static void assert_loads(const sb_model *model, int64_t layer, int64_t index, int64_t count,
                          float first) {
     sb_blob *blob;
@@ -105,7 +115,7 @@ static void test_edits_leave_every_other_byte(void **state) {
     for (int32_t generation = SB_LAYER_V0; generation <= SB_LAYER_CURRENT; generation++) {
         for (unsigned replaced = 0; replaced < 4; replaced++) {
             for (int added = 0; added < 3; added++) {
-                struct wire wire = {0}, expected = {0}, found;
+                struct wire wire = {0}, expected = {0};
                 odd_net(&wire, generation, 0, 0);
                 odd_net(&expected, generation, replaced, added);
                 sb_model *model = model_of(&wire, SB_FORMAT_AUTO);
@@ -116,12 +126,7 @@ static void test_edits_leave_every_other_byte(void **state) {
                 for (int i = 0; i < added; i++)
                     add_four(model, 0, 70 + (float)i);
                 assert_int_equal(sb_model_num_blobs(model, 0), 2 + added);
-                found = save(model);
-                assert_wire(&found, &expected);
-                sb_model_destroy(model);
-                wire_free(&wire);
-                wire_free(&expected);
-                wire_free(&found);
+                assert_saved(model, &wire, &expected);
             }
         }
     }
@@ -149,7 +154,7 @@ static void net_of_pieces(struct wire *net, int edited, bool replaced, bool adde
 static void test_messages_of_a_layer_without_an_edit_stay(void **state) {
     (void)state;
     for (int edited = 0; edited <= 3; edited++) {
-        struct wire wire = {0}, expected = {0}, found;
+        struct wire wire = {0}, expected = {0};
         const bool adds = edited == 3; /* behind the last blob */
         net_of_pieces(&wire, -1, false, false);
         net_of_pieces(&expected, adds ? 2 : edited, !adds, adds);
@@ -158,12 +163,7 @@ static void test_messages_of_a_layer_without_an_edit_stay(void **state) {
             add_four(model, 0, 70);
         else
             set_four(model, 0, edited, 50);
-        found = save(model);
-        assert_wire(&found, &expected);
-        sb_model_destroy(model);
-        wire_free(&wire);
-        wire_free(&expected);
-        wire_free(&found);
+        assert_saved(model, &wire, &expected);
     }
 }
 
@@ -204,7 +204,7 @@ static void test_edited_blobs_are_seen_at_once_and_copied(void **state) {
 
 static void test_blobs_outside_layers_are_edited(void **state) {
     (void)state;
-    struct wire wire = {0}, expected = {0}, found;
+    struct wire wire = {0}, expected = {0};
     wire_number(&wire, 1, 10);
     wire_blob_field(&wire, 3, two, 1, 1);
     wire_number(&wire, 4, 1);
@@ -217,22 +217,12 @@ static void test_blobs_outside_layers_are_edited(void **state) {
     sb_model *model = model_of(&wire, SB_FORMAT_AUTO);
     set_four(model, SB_NO_LAYER, 1, 5);
     add_four(model, SB_NO_LAYER, 6);
-    found = save(model);
-    assert_wire(&found, &expected);
-    sb_model_destroy(model);
-    wire_free(&wire);
-    wire_free(&expected);
-    wire_free(&found);
+    assert_saved(model, &wire, &expected);
     wire_blob(&wire, two, 1, 1);
     wire_blob(&expected, four, 1, 9);
     model = model_of(&wire, SB_FORMAT_AUTO);
     set_four(model, SB_NO_LAYER, 0, 9);
-    found = save(model);
-    assert_wire(&found, &expected);
-    sb_model_destroy(model);
-    wire_free(&wire);
-    wire_free(&expected);
-    wire_free(&found);
+    assert_saved(model, &wire, &expected);
 }
 
 /* What a name is when it was saved and opened again. */
@@ -429,7 +419,7 @@ static void test_a_net_built_in_memory(void **state) {
 
 static void test_layers_are_added_behind_those_of_a_file(void **state) {
     (void)state;
-    struct wire wire = {0}, expected = {0}, layer = {0}, found;
+    struct wire wire = {0}, expected = {0}, layer = {0};
     sb_error err;
     net_v1(&wire);
     net_v1(&expected);
@@ -440,18 +430,13 @@ static void test_layers_are_added_behind_those_of_a_file(void **state) {
     sb_model *model = model_of(&wire, SB_FORMAT_AUTO);
     assert_ok(sb_model_add_layer(model, "new", 3, "", 0, NULL, &err));
     add_four(model, 2, 3);
-    found = save(model);
-    assert_wire(&found, &expected);
-    sb_model_destroy(model);
-    wire_free(&wire);
-    wire_free(&expected);
+    assert_saved(model, &wire, &expected);
     wire_free(&layer);
-    wire_free(&found);
 }
 
 static void test_a_new_name_replaces_all_old_ones(void **state) {
     (void)state;
-    struct wire wire = {0}, expected = {0}, found;
+    struct wire wire = {0}, expected = {0};
     sb_error err;
     wire_text(&wire, 1, "old");
     wire_number(&wire, 5, 1);
@@ -465,12 +450,7 @@ static void test_a_new_name_replaces_all_old_ones(void **state) {
     assert_ok(sb_model_set_name(model, "newer", 5, &err));
     assert_ok(sb_model_set_name(model, "new", 3, &err));
     assert_string_equal(name_of(model).bytes, "new");
-    found = save(model);
-    assert_wire(&found, &expected);
-    sb_model_destroy(model);
-    wire_free(&wire);
-    wire_free(&expected);
-    wire_free(&found);
+    assert_saved(model, &wire, &expected);
 }
 
 /* A net's name and an old layer's have the same field number. */
@@ -500,7 +480,7 @@ static void test_a_new_name_leaves_those_of_rewritten_layers(void **state) {
 
 static void test_a_solver_state_is_edited(void **state) {
     (void)state;
-    struct wire wire = {0}, expected = {0}, found;
+    struct wire wire = {0}, expected = {0};
     sb_solver_info info = SB_SOLVER_INFO_INIT;
     sb_error err;
     wire_number(&wire, 1, 10);
@@ -522,12 +502,7 @@ static void test_a_solver_state_is_edited(void **state) {
     assert_int_equal(info.current_step, -7);
     assert_memory_equal(info.learned_net.bytes, "n\0t\0", 4);
     assert_ok(sb_model_set_solver_info(model, &info, &err)); /* from itself */
-    found = save(model);
-    assert_wire(&found, &expected);
-    sb_model_destroy(model);
-    wire_free(&wire);
-    wire_free(&expected);
-    wire_free(&found);
+    assert_saved(model, &wire, &expected);
 }
 
 static void test_edits_that_do_not_apply(void **state) {
@@ -684,7 +659,7 @@ static void test_over_two_gigabytes_nothing_is_written(void **state) {
 static void test_many_edits_in_any_order(void **state) {
     (void)state;
     enum { LAYERS = 40, BLOBS = 5 };
-    struct wire wire = {0}, expected = {0}, layer = {0}, found;
+    struct wire wire = {0}, expected = {0}, layer = {0};
     uint64_t seed = 7;
     for (int side = 0; side < 2; side++) {
         for (int l = 0; l < LAYERS; l++) {
@@ -703,12 +678,7 @@ static void test_many_edits_in_any_order(void **state) {
         done[i] = true;
         set_four(model, i / BLOBS, i % BLOBS, (float)i);
     }
-    found = save(model);
-    assert_wire(&found, &expected);
-    sb_model_destroy(model);
-    wire_free(&wire);
-    wire_free(&expected);
-    wire_free(&found);
+    assert_saved(model, &wire, &expected);
 }
 
 int main(void) {

@@ -4,13 +4,9 @@
 
 #define PIECE 4096 /* bytes that are turned round at once, a multiple of every width */
 
-static void pack_bytes(struct sb__sink *sink, uint32_t field, const void *bytes, size_t size) {
-    sb__sink_prefix(sink, field, size);
-    sb__sink_bytes(sink, bytes, size);
-}
-
 static void pack_text(struct sb__sink *sink, uint32_t field, sb_text text) {
-    pack_bytes(sink, field, text.bytes, text.size);
+    sb__sink_prefix(sink, field, text.size);
+    sb__sink_bytes(sink, text.bytes, text.size);
 }
 
 /* A negative int32 is a varint of 64 bits. */
