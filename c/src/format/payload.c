@@ -180,7 +180,7 @@ static sb_status copy_field(struct copy *copy, const struct sb__field *field) {
 sb_status sb__payload_copy(struct sb__reader *reader, const struct sb__path *path,
                            const struct sb__blob_index *index, const struct sb__payload *payload,
                            int32_t dtype, void *dst, sb_error *err) {
-    const bool is_integer = dtype == SB_DTYPE_I32 || dtype == SB_DTYPE_U32;
+    const bool is_integer = sb__cuts_fractions(dtype);
     struct copy copy = {.reader = reader,
                         .path = path,
                         .payload = payload,

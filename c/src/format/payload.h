@@ -4,6 +4,12 @@
 
 #include "format/blob_index.h"
 
+/* Types whose values lose their fractions, and of which one may not be held: the copy ends there.
+ */
+static inline bool sb__cuts_fractions(int32_t dtype) {
+    return dtype == SB_DTYPE_I32 || dtype == SB_DTYPE_U32;
+}
+
 /* Writes the payload->count values of the message [begin, end), which was indexed, to `dst` as
    `dtype` (F32, F64, I32 or U32). DATA_OVERFLOW: an integer type does not hold one of them. IO;
    also when the bytes are no longer what was indexed. */

@@ -100,9 +100,8 @@ static sb_status copy_payload(sb_blob *blob, struct sb__reader *reader, const st
 
 /* Whether the copy may end half-way: a source may change or fail, an integer may be too large. */
 static bool may_fail(const sb_blob *blob, const struct sb__reader *reader) {
-    const int32_t dtype = sb_blob_dtype(blob);
-    return reader->progress || sb__source_may_change(reader->source) || dtype == SB_DTYPE_I32 ||
-           dtype == SB_DTYPE_U32;
+    return reader->progress || sb__source_may_change(reader->source) ||
+           sb__cuts_fractions(sb_blob_dtype(blob));
 }
 
 sb_status sb__read_blob(sb_blob *blob, struct sb__reader *reader, const struct sb__path *path,
