@@ -1,10 +1,12 @@
 // train SOLVER ITERATIONS PREFIX: trains a net on generated data and writes
-// PREFIX_iter_N.caffemodel and .solverstate. Prints the processor's milliseconds an iteration, and
-// the last loss.
+// PREFIX_iter_N.caffemodel and .solverstate. Prints the processor's milliseconds an iteration, the
+// last loss, and the process's peak memory in KiB.
 #include <cstdio>
 #include <cstdlib>
 #include <ctime>
+#include <fstream>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "caffe/caffe.hpp"
@@ -45,6 +47,16 @@ void feed(caffe::Net<float> *net, std::vector<std::unique_ptr<Samples>> *all) {
     }
 }
 
+// The kernel's figure for a child that has ended counts what its parent had before the exec, too.
+long peak_memory() {
+    std::ifstream status("/proc/self/status");
+    std::string line;
+    while (std::getline(status, line))
+        if (line.compare(0, 6, "VmHWM:") == 0)
+            return std::atol(line.c_str() + 6);
+    return -1;
+}
+
 } // namespace
 
 // Its own function, in which callgrind counts.
@@ -74,7 +86,7 @@ int main(int argc, char **argv) {
     const std::clock_t begin = std::clock();
     counted(solver.get());
     const double seconds = static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC;
-    std::printf("%.6f %.9g\n", 1000 * seconds / iterations,
-                solver->net()->output_blobs()[0]->cpu_data()[0]);
+    std::printf("%.6f %.9g %ld\n", 1000 * seconds / iterations,
+                solver->net()->output_blobs()[0]->cpu_data()[0], peak_memory());
     return 0;
 }
