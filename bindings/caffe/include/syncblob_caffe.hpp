@@ -140,8 +140,7 @@ template <typename Dtype> class Blob {
     }
     int CanonicalAxisIndex(int axis_index) const {
         if (axis_index < -num_axes() || axis_index >= num_axes())
-            syncblob::Fail(SB_ERR_INDEX_OUT_OF_RANGE, "axis " + std::to_string(axis_index) +
-                                                          " of the shape " + shape_string());
+            FailAxis(axis_index);
         return axis_index < 0 ? axis_index + num_axes() : axis_index;
     }
 
@@ -293,6 +292,11 @@ template <typename Dtype> class Blob {
   private:
     void Reshape(const int *begin, const int *end);
     void Renew(const int64_t *shape, int num_axes, int count);
+
+    [[noreturn]] __attribute__((noinline, cold)) void FailAxis(int axis) const {
+        const string message = "axis " + std::to_string(axis) + " of the shape " + shape_string();
+        syncblob::Fail(SB_ERR_INDEX_OUT_OF_RANGE, message.c_str());
+    }
 
     static shared_ptr<SyncedMemory> Memory(syncblob::MemoryOf memory, sb_blob *blob) {
         SyncedMemory::Shared shared;

@@ -58,7 +58,7 @@ namespace syncblob {
 
 /** Ends the process, or throws. */
 [[noreturn]] __attribute__((noinline, cold)) inline void Fail(sb_status status,
-                                                              const std::string &message) {
+                                                              const char *message) {
 #ifdef SYNCBLOB_CAFFE_THROW
     throw SyncblobError(status, message);
 #else
@@ -74,7 +74,8 @@ inline void Require(bool holds, sb_status status, const char *message) {
 
 /** Check(call, arguments...): one call of the C library, which must succeed. */
 template <typename... Parameters, typename... Arguments>
-inline void Check(sb_status (*call)(Parameters...), Arguments... arguments) {
+__attribute__((always_inline)) inline void Check(sb_status (*call)(Parameters...),
+                                                 Arguments... arguments) {
     sb_error error;
     const sb_status status = call(arguments..., &error);
     if (status != SB_OK)
