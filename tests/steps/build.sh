@@ -61,7 +61,8 @@ run_ctest() { # [NAME=VALUE...] FOLDER OPTION...
     done
     echo "alone: cmake --build ${build#"$PWD/"}/$1 && ${variables[*]}${variables:+ }ctest" \
         "--test-dir ${build#"$PWD/"}/$1 --output-on-failure"
-    env "${variables[@]}" ctest -j "$jobs" --output-on-failure --no-tests=error \
+    # ThreadSanitizer's programs sleep a second at their end, in case a thread still does something.
+    env TSAN_OPTIONS=atexit_sleep_ms=100 "${variables[@]}" ctest -j "$jobs" --output-on-failure --no-tests=error \
         --test-dir "$build/$1" "${@:2}"
     by_hand
     cat "$build/$1/Testing/Temporary/LastTest.log" # what those that passed say, too
