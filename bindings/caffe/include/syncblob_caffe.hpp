@@ -30,6 +30,15 @@ template <> struct DtypeOf<unsigned int> { static const sb_dtype value = SB_DTYP
 template <> struct DtypeOf<bool> { static const sb_dtype value = SB_DTYPE_U8; };
 static_assert(sizeof(bool) == 1, "a bool has one byte");
 
+/** offset * dim + index, which an int must hold. */
+inline int Step(int offset, int dim, int index) {
+    int step;
+    const bool fits =
+        !__builtin_mul_overflow(offset, dim, &step) && !__builtin_add_overflow(step, index, &step);
+    Require(fits, SB_ERR_SIZE_OVERFLOW, "the offset exceeds INT_MAX");
+    return step;
+}
+
 /** The product, which an int must hold. */
 inline int Product(const int *begin, const int *end) {
     int64_t product = 1;
@@ -75,11 +84,13 @@ inline google::protobuf::RepeatedField<double> *DiffOf(BlobProto *proto, const d
     return proto->mutable_double_diff();
 }
 
+/** In order and in place: the values may be the field's own, lent to the blob. */
 template <typename Dtype>
 inline void Replace(google::protobuf::RepeatedField<Dtype> *field, const Dtype *values, int count) {
     field->Clear();
-    field->Resize(count, Dtype());
-    std::copy(values, values + count, field->mutable_data());
+    field->Reserve(count);
+    for (int i = 0; i < count; ++i)
+        field->AddAlreadyReserved(values[i]);
 }
 
 /** A memory of a blob, by sb_blob_mutable_data or sb_blob_mutable_diff. */
@@ -100,10 +111,10 @@ template <typename Dtype> class Blob {
 
     void Reshape(int num, int channels, int height, int width) {
         const int shape[] = {num, channels, height, width};
-        Reshape(shape, shape + 4);
+        ReshapeTo(shape, shape + 4);
     }
     void Reshape(const vector<int> &shape) {
-        Reshape(shape.data(), shape.data() + shape.size());
+        ReshapeTo(shape.data(), shape.data() + shape.size());
     }
     void Reshape(const BlobShape &shape) {
         Reshape(syncblob::Dimensions(shape));
@@ -169,19 +180,19 @@ template <typename Dtype> class Blob {
         syncblob::Require(0 <= n && n <= num() && 0 <= c && c <= channels() && 0 <= h &&
                               h <= height() && 0 <= w && w <= width(),
                           SB_ERR_INDEX_OUT_OF_RANGE, "an index is out of its axis");
-        return ((n * channels() + c) * height() + h) * width() + w;
+        int offset = syncblob::Step(n, channels(), c);
+        offset = syncblob::Step(offset, height(), h);
+        return syncblob::Step(offset, width(), w);
     }
     int offset(const vector<int> &indices) const {
         syncblob::Require(indices.size() <= shape_.size(), SB_ERR_INDEX_OUT_OF_RANGE,
                           "more indices than axes");
         int offset = 0;
         for (size_t i = 0; i < shape_.size(); ++i) {
-            offset *= shape_[i];
-            if (i < indices.size()) {
-                syncblob::Require(0 <= indices[i] && indices[i] < shape_[i],
-                                  SB_ERR_INDEX_OUT_OF_RANGE, "an index is out of its axis");
-                offset += indices[i];
-            }
+            const int index = i < indices.size() ? indices[i] : 0;
+            syncblob::Require(i >= indices.size() || (0 <= index && index < shape_[i]),
+                              SB_ERR_INDEX_OUT_OF_RANGE, "an index is out of its axis");
+            offset = syncblob::Step(offset, shape_[i], index);
         }
         return offset;
     }
@@ -200,11 +211,13 @@ template <typename Dtype> class Blob {
     }
 
     const shared_ptr<SyncedMemory> &data() const {
-        syncblob::Require(data_ != nullptr, SB_ERR_UNINITIALIZED, "the blob has no shape yet");
+        if (data_ == nullptr)
+            data_ = Memory(sb_blob_mutable_data);
         return data_;
     }
     const shared_ptr<SyncedMemory> &diff() const {
-        syncblob::Require(diff_ != nullptr, SB_ERR_UNINITIALIZED, "the blob has no shape yet");
+        if (diff_ == nullptr)
+            diff_ = Memory(sb_blob_mutable_diff);
         return diff_;
     }
 
@@ -243,12 +256,18 @@ template <typename Dtype> class Blob {
 
     void CopyFrom(const Blob &source, bool copy_diff = false, bool reshape = false);
     void ShareData(const Blob &other) {
+        const shared_ptr<SyncedMemory> &shared = other.data();
+        if (!blob_)
+            Create();
         syncblob::Check(sb_blob_share_data, blob_.get(), other.blob_.get());
-        data_ = other.data_;
+        data_ = shared;
     }
     void ShareDiff(const Blob &other) {
+        const shared_ptr<SyncedMemory> &shared = other.diff();
+        if (!blob_)
+            Create();
         syncblob::Check(sb_blob_share_diff, blob_.get(), other.blob_.get());
-        diff_ = other.diff_;
+        diff_ = shared;
     }
 
     void Update() {
@@ -282,22 +301,29 @@ template <typename Dtype> class Blob {
 
   protected:
     std::unique_ptr<sb_blob, void (*)(sb_blob *)> blob_; // from the first shape on, as the next two
-    shared_ptr<SyncedMemory> data_;                      // that of blob_
-    shared_ptr<SyncedMemory> diff_;
+    mutable shared_ptr<SyncedMemory> data_; // that of blob_, when there was memory for it
+    mutable shared_ptr<SyncedMemory> diff_;
     mutable shared_ptr<SyncedMemory> shape_data_; // for gpu_shape; none where it is out of date
     vector<int> shape_;
     int count_;
     int capacity_;
 
   private:
-    void Reshape(const int *begin, const int *end);
+    void ReshapeTo(const int *begin, const int *end);
     void Renew(const int64_t *shape, int num_axes, int count);
+    void Create();
 
     [[noreturn]] __attribute__((noinline, cold)) void FailAxis(int axis) const {
         const string message = "axis " + std::to_string(axis) + " of the shape " + shape_string();
         syncblob::Fail(SB_ERR_INDEX_OUT_OF_RANGE, message.c_str());
     }
 
+    __attribute__((noinline, cold)) shared_ptr<SyncedMemory>
+    Memory(syncblob::MemoryOf memory) const {
+        syncblob::Require(num_axes() > 0 || count_ > 0, SB_ERR_UNINITIALIZED,
+                          "the blob has no shape yet");
+        return Memory(memory, blob_.get());
+    }
     static shared_ptr<SyncedMemory> Memory(syncblob::MemoryOf memory, sb_blob *blob) {
         SyncedMemory::Shared shared;
         syncblob::Check(memory, blob, &shared.mem);
@@ -305,7 +331,8 @@ template <typename Dtype> class Blob {
     }
 
     Dtype Element(const Dtype *elements, int index) const {
-        syncblob::Require(index < count_, SB_ERR_INDEX_OUT_OF_RANGE, "no such element");
+        syncblob::Require(0 <= index && index < count_, SB_ERR_INDEX_OUT_OF_RANGE,
+                          "no such element");
         return elements[index];
     }
 
@@ -330,7 +357,7 @@ template <typename Dtype> class Blob {
 
 /** Growth beyond the capacity begins anew with data and diff, as in Caffe. Below it contents,
  *  shares and lent memory stay, but for a share that is too small. */
-template <typename Dtype> void Blob<Dtype>::Reshape(const int *begin, const int *end) {
+template <typename Dtype> void Blob<Dtype>::ReshapeTo(const int *begin, const int *end) {
     if (data_ && diff_ && shape_.size() == static_cast<size_t>(end - begin) &&
         std::equal(begin, end, shape_.data()))
         return;
@@ -354,10 +381,16 @@ template <typename Dtype> void Blob<Dtype>::Reshape(const int *begin, const int 
     shape_.swap(shape);
     count_ = count;
     shape_data_.reset();
-    if (!data_)
-        data_ = Memory(sb_blob_mutable_data, blob_.get());
-    if (!diff_)
-        diff_ = Memory(sb_blob_mutable_diff, blob_.get());
+    data();
+    diff();
+}
+
+/** A blob without a shape, which shares what has no elements. */
+template <typename Dtype> void Blob<Dtype>::Create() {
+    sb_blob *made;
+    syncblob::Check(sb_blob_create, SYNCBLOB_CAFFE_CONTEXT,
+                    sb_dtype(syncblob::DtypeOf<Dtype>::value), &made);
+    blob_.reset(made);
 }
 
 /** Memories without bytes, of the capacity that Caffe counts from here on. */
@@ -378,8 +411,8 @@ template <typename Dtype> const int *Blob<Dtype>::gpu_shape() const {
     data(); // there is a shape
     if (!shape_data_) {
         const size_t bytes = shape_.size() * sizeof(int);
-        shared_ptr<SyncedMemory> memory(new SyncedMemory(bytes));
-        std::memcpy(memory->mutable_cpu_data(), shape_.data(), bytes);
+        shared_ptr<SyncedMemory> memory(new SyncedMemory(bytes, sb_blob_context(blob_.get())));
+        std::copy(shape_.begin(), shape_.end(), static_cast<int *>(memory->mutable_cpu_data()));
         shape_data_.swap(memory);
     }
     return static_cast<const int *>(shape_data_->gpu_data());
@@ -390,6 +423,7 @@ template <typename Dtype>
 void Blob<Dtype>::CopyFrom(const Blob &source, bool copy_diff, bool reshape) {
     if (source.count_ != count_ || source.shape_ != shape_) {
         syncblob::Require(reshape, SB_ERR_SHAPE_MISMATCH, "copy between blobs of different shapes");
+        source.data(); // it has a shape
         ReshapeLike(source);
     }
     const shared_ptr<SyncedMemory> &from = copy_diff ? source.diff() : source.data();
@@ -412,8 +446,8 @@ template <typename Dtype> bool Blob<Dtype>::ShapeEquals(const BlobProto &other) 
         return num_axes() <= 4 && LegacyShape(-4) == other.num() &&
                LegacyShape(-3) == other.channels() && LegacyShape(-2) == other.height() &&
                LegacyShape(-1) == other.width();
-    return std::equal(shape_.begin(), shape_.end(), other.shape().dim().begin(),
-                      other.shape().dim().end());
+    return num_axes() == other.shape().dim_size() &&
+           std::equal(shape_.begin(), shape_.end(), other.shape().dim().begin());
 }
 
 template <typename Dtype> void Blob<Dtype>::FromProto(const BlobProto &proto, bool reshape) {
@@ -434,13 +468,14 @@ template <typename Dtype> void Blob<Dtype>::FromProto(const BlobProto &proto, bo
 /** float and double alone, as in Caffe: other element types do not compile. */
 template <typename Dtype> void Blob<Dtype>::ToProto(BlobProto *proto, bool write_diff) const {
     const Dtype *data = cpu_data();
+    const Dtype *diff = write_diff ? cpu_diff() : nullptr;
     proto->clear_shape();
     for (const int dim : shape_)
         proto->mutable_shape()->add_dim(dim);
     syncblob::Replace(syncblob::DataOf(proto, data), data, count_);
     syncblob::DiffOf(proto, data)->Clear();
     if (write_diff)
-        syncblob::Replace(syncblob::DiffOf(proto, data), cpu_diff(), count_);
+        syncblob::Replace(syncblob::DiffOf(proto, data), diff, count_);
 }
 
 } // namespace caffe

@@ -21,11 +21,14 @@
 #define SYNCBLOB_CAFFE_CONTEXT ::caffe::SyncblobContext::Get()
 #endif
 
+/** One for the whole process, also where a shared library hides its names. */
+#define SYNCBLOB_CAFFE_SHARED __attribute__((visibility("default")))
+
 namespace caffe {
 
 /** The context in which the calling thread makes memories, as Caffe::SetDevice says on which device
  *  it does. A thread begins with the built-in one, NULL, which has no device. */
-class SyncblobContext {
+class SYNCBLOB_CAFFE_SHARED SyncblobContext {
   public:
     /** `context` stays the caller's, who keeps it as long as it is set. */
     static void Set(sb_context *context) {
@@ -45,10 +48,10 @@ class SyncblobContext {
 #ifdef SYNCBLOB_CAFFE_THROW
 /** What a failing call throws. Nothing has changed but what the call's status in the C headers
  *  says. */
-class SyncblobError : public std::runtime_error {
+class SYNCBLOB_CAFFE_SHARED SyncblobError : public std::runtime_error {
   public:
-    SyncblobError(sb_status status, const std::string &message)
-        : std::runtime_error(message), status(status) {
+    SyncblobError(sb_status failure, const std::string &message)
+        : std::runtime_error(message), status(failure) {
     }
     const sb_status status; /**< SB_ERR_* */
 };
@@ -83,7 +86,7 @@ __attribute__((always_inline)) inline void Check(sb_status (*call)(Parameters...
 }
 
 /** What CaffeMallocHost gave, by its address. */
-struct HostMemories {
+struct SYNCBLOB_CAFFE_SHARED HostMemories {
     std::mutex lock;
     std::unordered_map<void *, sb_mem *> memories;
 
@@ -136,8 +139,7 @@ class SyncedMemory {
 
     SyncedMemory() : SyncedMemory(size_t(0)) {
     }
-    explicit SyncedMemory(size_t size) : mem_(nullptr) {
-        syncblob::Check(sb_mem_create, SYNCBLOB_CAFFE_CONTEXT, size, &mem_);
+    explicit SyncedMemory(size_t size) : SyncedMemory(size, SYNCBLOB_CAFFE_CONTEXT) {
     }
     ~SyncedMemory() {
         sb_mem_release(mem_);
@@ -191,6 +193,10 @@ class SyncedMemory {
     struct Shared { // not a pointer: SyncedMemory(0) is a size
         sb_mem *mem;
     };
+
+    SyncedMemory(size_t size, sb_context *context) : mem_(nullptr) {
+        syncblob::Check(sb_mem_create, context, size, &mem_);
+    }
 
     /** One more owner of a blob's memory. */
     explicit SyncedMemory(Shared shared) : mem_(sb_mem_retain(shared.mem)) {

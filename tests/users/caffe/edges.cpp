@@ -57,6 +57,43 @@ void reshape() {
     std::printf("by a message: %s\n", like.shape_string().c_str());
 }
 
+// A fork may derive from a blob, and add to its overloads.
+struct Image : Blob<float> {
+    using Blob<float>::Reshape;
+    void Reshape(int height, int width) {
+        Reshape(1, 3, height, width);
+    }
+};
+
+void derive() {
+    Image image;
+    image.Reshape(4, 5);
+    show("derived", image);
+}
+
+void share_nothing() {
+    Blob<float> none(1, 1, 1, 10), other;
+    none.Reshape(0, 1, 1, 10);
+    other.ShareData(none);
+    std::printf("a share of no elements, without a shape: %d %s\n", other.data() == none.data(),
+                other.shape_string().c_str());
+    other.Reshape(1, 1, 1, 3);
+    fill(&other);
+    show("and then with one", other);
+}
+
+void write_a_lent_message() {
+    BlobProto proto;
+    for (int i = 1; i <= 3; i++)
+        proto.add_data(static_cast<float>(i));
+    Blob<float> blob(1, 1, 1, 3);
+    blob.set_cpu_data(proto.mutable_data()->mutable_data());
+    blob.scale_data(2);
+    blob.ToProto(&proto);
+    std::printf("written to the message that lent it: %g %g %g\n", proto.data(0), proto.data(1),
+                proto.data(2));
+}
+
 void share() {
     Blob<float> large(1, 1, 1, 20), small(1, 1, 1, 10);
     fill(&large);
@@ -186,10 +223,13 @@ void deaths() {
 
 int main() {
     reshape();
+    derive();
     share();
+    share_nothing();
     copy();
     index();
     messages();
+    write_a_lent_message();
     memories();
     deaths();
     return 0;

@@ -54,6 +54,90 @@ void failures_change_nothing() {
     CHECK_THAT(status_of([] { Blob<int>().data(); }) == SB_ERR_UNINITIALIZED);
 }
 
+// Allocations of the context that are still made; -1: all.
+long allocations = -1;
+
+void *allocate(void *, size_t bytes, size_t alignment, uint32_t flags) {
+    if (allocations == 0)
+        return nullptr;
+    if (allocations > 0)
+        allocations--;
+    void *block = aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment);
+    if (block != nullptr && (flags & SB_ALLOC_ZEROED) != 0)
+        std::memset(block, 0, bytes);
+    return block;
+}
+
+void give_back(void *, void *block, size_t, size_t, uint32_t) {
+    std::free(block);
+}
+
+void offsets_beyond_int_are_refused() {
+    Blob<float> none(0, 46341, 46341, 1);
+    CHECK_THAT(status_of([&] { none.data_at(0, 46341, 46341, 0); }) == SB_ERR_SIZE_OVERFLOW);
+    Blob<bool> wide(1, 1, 2, 1000000000);
+    CHECK_THAT(status_of([&] { wide.offset(0, 1, 1, 0); }) == SB_ERR_SIZE_OVERFLOW);
+    CHECK_THAT(wide.offset(0, 0, 1, 999999999) == 1999999999);
+}
+
+// What a Reshape found no memory for is made when there is some.
+void a_reshape_without_memory() {
+    Blob<float> small(1, 1, 1, 10), blob(1, 1, 1, 20), other(1, 1, 1, 20);
+    blob.mutable_cpu_diff()[19] = 3;
+    blob.Reshape(1, 1, 1, 10);
+    blob.ShareData(small);
+    allocations = 0;
+    CHECK_THAT(status_of([&] { blob.Reshape(1, 1, 1, 20); }) == SB_ERR_OUT_OF_MEMORY);
+    CHECK_THAT(blob.count() == 20);
+    CHECK_THAT(status_of([&] { other.ShareData(blob); }) == SB_ERR_OUT_OF_MEMORY);
+    CHECK_THAT(status_of([&] { blob.data(); }) == SB_ERR_OUT_OF_MEMORY);
+    allocations = -1;
+    CHECK_THAT(other.asum_data() == 0 && other.data() != nullptr);
+    CHECK_THAT(blob.cpu_data()[19] == 0 && blob.cpu_diff()[19] == 3);
+    other.ShareData(blob);
+    blob.mutable_cpu_data()[19] = 4;
+    CHECK_THAT(other.cpu_data()[19] == 4);
+}
+
+void what_has_no_memory_for_its_values_keeps_a_message() {
+    Blob<float> blob(1, 1, 1, 3);
+    blob.mutable_cpu_data()[0] = 1;
+    caffe::BlobProto proto;
+    Blob<float>(1, 1, 1, 2).ToProto(&proto, true);
+    const std::string before = proto.SerializeAsString();
+    allocations = 0;
+    CHECK_THAT(status_of([&] { blob.ToProto(&proto, true); }) == SB_ERR_OUT_OF_MEMORY);
+    allocations = -1;
+    CHECK_THAT(proto.SerializeAsString() == before);
+    Blob<float> unshaped;
+    CHECK_THAT(status_of([&] { blob.CopyFrom(unshaped, false, true); }) == SB_ERR_UNINITIALIZED);
+    CHECK_THAT(blob.shape_string() == "1 1 1 3 (3)" && blob.cpu_data()[0] == 1);
+}
+
+void a_blob_without_memory() {
+    sb_context *const before = SyncblobContext::Get();
+    sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
+    options.allocator.alloc = allocate;
+    options.allocator.free = give_back;
+    options.flags = SB_CONTEXT_NO_HOST_CACHE;
+    sb_context *context;
+    CHECK_THAT(sb_context_create(&options, &context, NULL) == SB_OK);
+    SyncblobContext::Set(context);
+    a_reshape_without_memory();
+    what_has_no_memory_for_its_values_keeps_a_message();
+    SyncblobContext::Set(before);
+    sb_context_release(context);
+}
+
+void the_shape_is_where_the_blob_is() {
+    Blob<float> blob(1, 1, 1, 4), scalar((std::vector<int>()));
+    sb_context *const context = SyncblobContext::Get();
+    SyncblobContext::Set(nullptr);
+    CHECK_THAT(blob.gpu_data() != nullptr && blob.gpu_shape() != nullptr);
+    CHECK_THAT(status_of([&] { scalar.gpu_shape(); }) == SB_OK);
+    SyncblobContext::Set(context);
+}
+
 void bytes_move_to_the_device() {
     Blob<float> blob(1, 1, 1, 4), copy(1, 1, 1, 4);
     blob.mutable_cpu_data()[3] = 2;
@@ -137,6 +221,9 @@ int main() {
     CHECK_THAT(sb_context_create(&options, &context, NULL) == SB_OK);
     SyncblobContext::Set(context);
     failures_change_nothing();
+    offsets_beyond_int_are_refused();
+    a_blob_without_memory();
+    the_shape_is_where_the_blob_is();
     bytes_move_to_the_device();
     a_share_that_is_too_small_is_left();
     each_thread_has_a_context();
