@@ -142,10 +142,6 @@ fn compile<'a>(
         .includes(libraries.flat_map(|library| &library.include_paths))
         .warnings(false)
         .out_dir(out);
-    if env::var("CARGO_CFG_TARGET_ARCH").as_deref() == Ok("s390x") {
-        // Where gcc's C17 computes floats as doubles.
-        build.flag_if_supported("-fexcess-precision=fast");
-    }
     if cfg!(feature = "openblas") {
         build.define("SYNCBLOB_OPENBLAS", None);
     }

@@ -92,6 +92,15 @@ pub trait Element:
     /// The type at run time.
     const DTYPE: Dtype;
 
+    /// Whether [`word`](Element::word) says anything of some values.
+    #[doc(hidden)]
+    const HAS_WORDS: bool;
+
+    /// What stands for a value that a text for people has no number for.
+    #[doc(hidden)]
+    fn word(&self) -> Option<&'static str>;
+    #[doc(hidden)]
+    fn from_word(word: &str) -> Option<Self>;
     #[doc(hidden)]
     fn wrap(blob: Blob<Self>) -> BlobAny;
     #[doc(hidden)]
@@ -109,14 +118,52 @@ pub trait Readable: Element {}
 /// An [`Element`] with arithmetic, and that Caffe's files hold: `f32` or `f64`.
 pub trait Float: Readable {}
 
+/// Of integers, and of halves, which serde has as their bits.
+macro_rules! no_words {
+    () => {
+        const HAS_WORDS: bool = false;
+
+        fn word(&self) -> Option<&'static str> {
+            None
+        }
+
+        fn from_word(_: &str) -> Option<Self> {
+            None
+        }
+    };
+}
+
+macro_rules! words {
+    () => {
+        const HAS_WORDS: bool = true;
+
+        fn word(&self) -> Option<&'static str> {
+            Some(match *self {
+                value if value.is_nan() => "NaN",
+                Self::INFINITY => "inf",
+                Self::NEG_INFINITY => "-inf",
+                _ => return None,
+            })
+        }
+
+        fn from_word(word: &str) -> Option<Self> {
+            [Self::NAN, Self::INFINITY, Self::NEG_INFINITY]
+                .into_iter()
+                .find(|value| value.word() == Some(word))
+        }
+    };
+}
+
 macro_rules! element {
-    ($type:ty, $dtype:ident, $code:ident) => {
+    ($type:ty, $dtype:ident, $code:ident, $words:ident) => {
         impl sealed::Sealed for $type {
             const CODE: i32 = sys::$code;
         }
 
         impl Element for $type {
             const DTYPE: Dtype = Dtype::$dtype;
+
+            $words!();
 
             fn wrap(blob: Blob<Self>) -> BlobAny {
                 BlobAny::$dtype(blob)
@@ -146,16 +193,16 @@ macro_rules! element {
     };
 }
 
-element!(f32, F32, SB_DTYPE_F32);
-element!(f64, F64, SB_DTYPE_F64);
-element!(i32, I32, SB_DTYPE_I32);
-element!(u32, U32, SB_DTYPE_U32);
-element!(i8, I8, SB_DTYPE_I8);
-element!(u8, U8, SB_DTYPE_U8);
+element!(f32, F32, SB_DTYPE_F32, words);
+element!(f64, F64, SB_DTYPE_F64, words);
+element!(i32, I32, SB_DTYPE_I32, no_words);
+element!(u32, U32, SB_DTYPE_U32, no_words);
+element!(i8, I8, SB_DTYPE_I8, no_words);
+element!(u8, U8, SB_DTYPE_U8, no_words);
 #[cfg(feature = "half")]
-element!(half::f16, F16, SB_DTYPE_F16);
+element!(half::f16, F16, SB_DTYPE_F16, no_words);
 #[cfg(feature = "half")]
-element!(half::bf16, Bf16, SB_DTYPE_BF16);
+element!(half::bf16, Bf16, SB_DTYPE_BF16, no_words);
 
 impl Readable for f32 {}
 impl Readable for f64 {}

@@ -1,6 +1,7 @@
 use std::cell::UnsafeCell;
 use std::ffi::c_void;
 use std::fmt;
+use std::marker::PhantomPinned;
 use std::ops::{Deref, DerefMut};
 use std::ptr::{self, NonNull};
 use std::slice;
@@ -91,8 +92,10 @@ pub enum Storage {
 /// owner, else it returns [`ErrorKind::Shared`] and changes nothing.
 #[doc(alias = "sb_mem")]
 pub struct SyncedMemory {
-    // Stands for an object of C; references to it cover no byte.
+    // Stands for an object of C; references to it cover no byte. Two sharers may each have
+    // a `&mut` of one object: without `PhantomPinned` the compiler may take that for noalias.
     _object: UnsafeCell<[u8; 0]>,
+    _pinned: PhantomPinned,
 }
 
 // SAFETY: the library keeps nothing per thread.

@@ -1,4 +1,5 @@
 use std::fmt;
+use std::hash::{Hash, Hasher};
 use std::mem::MaybeUninit;
 use std::slice;
 
@@ -9,8 +10,8 @@ const MAX_AXES: usize = Shape::MAX_AXES;
 /// The dimensions of a blob: what `[2, 3, 4]`, a slice, a vector or `()` (a
 /// scalar) turn into where a shape is asked for.
 ///
-/// Nothing is checked here: a negative dimension or too many axes are errors of
-/// the call that takes the shape.
+/// Nothing is checked here: a negative dimension, one beyond `i64` or too many axes
+/// are errors of the call that takes the shape.
 ///
 /// ```
 /// use syncblob::Blob;
@@ -28,6 +29,8 @@ pub struct Shape {
     dims: [MaybeUninit<i64>; MAX_AXES],
     /// As given; may be more than `dims` holds.
     num_axes: usize,
+    /// Whether a dimension is beyond `i64`.
+    overflows: bool,
 }
 
 impl Shape {
@@ -36,30 +39,48 @@ impl Shape {
     pub const MAX_AXES: usize = syncblob_sys::SB_MAX_AXES as usize;
 
     #[inline]
-    fn from_dims(given: impl Iterator<Item = i64>) -> Self {
+    fn from_dims(given: impl Iterator<Item = Option<i64>>) -> Self {
         let mut dims = [MaybeUninit::uninit(); MAX_AXES];
-        let mut num_axes = 0;
+        let (mut num_axes, mut overflows) = (0, false);
         for dim in given {
+            overflows |= dim.is_none();
             if let Some(to) = dims.get_mut(num_axes) {
-                to.write(dim);
+                to.write(dim.unwrap_or(i64::MAX));
             }
             num_axes += 1;
         }
-        Self { dims, num_axes }
+        Self { dims, num_axes, overflows }
     }
 
-    /// The dimensions, or an error when there are more than a blob can have.
+    /// The dimensions as given.
+    ///
+    /// # Errors
+    /// [`OverLimit`](ErrorKind::OverLimit) for more than a blob can have,
+    /// [`SizeOverflow`](ErrorKind::SizeOverflow) for one beyond `i64`.
     #[inline]
-    pub(crate) fn dims(&self) -> Result<&[i64]> {
-        if self.num_axes > MAX_AXES {
-            return Err(self.too_many_axes());
+    pub fn dims(&self) -> Result<&[i64]> {
+        if self.num_axes > MAX_AXES || self.overflows {
+            return Err(self.refusal());
         }
+        Ok(self.kept().0)
+    }
+
+    /// The dimensions that there is room for, how many were given, and whether one is
+    /// beyond `i64`.
+    #[inline]
+    fn kept(&self) -> (&[i64], usize, bool) {
+        let kept = self.num_axes.min(MAX_AXES);
         // SAFETY: `from_dims` wrote that many.
-        Ok(unsafe { slice::from_raw_parts(self.dims.as_ptr().cast(), self.num_axes) })
+        let dims = unsafe { slice::from_raw_parts(self.dims.as_ptr().cast(), kept) };
+        (dims, self.num_axes, self.overflows)
     }
 
     #[cold]
-    fn too_many_axes(&self) -> Error {
+    fn refusal(&self) -> Error {
+        if self.num_axes <= MAX_AXES {
+            let message = format!("a dimension of the shape is above {}", i64::MAX);
+            return Error::new(ErrorKind::SizeOverflow, message);
+        }
         let message = format!("a shape of {} axes, at most {MAX_AXES} are allowed", self.num_axes);
         Error::new(ErrorKind::OverLimit, message)
     }
@@ -74,16 +95,40 @@ impl fmt::Debug for Shape {
     }
 }
 
-/// Two are equal when their dimensions are; of too many axes none are.
+/// `2, 3, 4`, or why it is no shape of a blob.
+impl fmt::Display for Shape {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let dims = match self.dims() {
+            Ok(dims) => dims,
+            Err(error) => return write!(f, "{error}"),
+        };
+        for (i, dim) in dims.iter().enumerate() {
+            let comma = if i == 0 { "" } else { ", " };
+            write!(f, "{comma}{dim}")?;
+        }
+        Ok(())
+    }
+}
+
+/// Two are equal when their dimensions are. Beyond the axes that a blob can have, only
+/// their number is compared; a dimension beyond `i64` is one like the others.
 impl PartialEq for Shape {
     fn eq(&self, other: &Self) -> bool {
-        matches!((self.dims(), other.dims()), (Ok(ours), Ok(theirs)) if ours == theirs)
+        self.kept() == other.kept()
+    }
+}
+
+impl Eq for Shape {}
+
+impl Hash for Shape {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.kept().hash(state);
     }
 }
 
 impl From<()> for Shape {
     fn from(_: ()) -> Self {
-        Self::from_dims([].into_iter())
+        Self::from_dims(std::iter::empty())
     }
 }
 
@@ -92,8 +137,7 @@ macro_rules! shape_from {
         impl From<&[$type]> for Shape {
             #[inline]
             fn from(dims: &[$type]) -> Self {
-                // A number that does not fit is too large for any blob.
-                Self::from_dims(dims.iter().map(|&dim| i64::try_from(dim).unwrap_or(i64::MAX)))
+                Self::from_dims(dims.iter().map(|&dim| i64::try_from(dim).ok()))
             }
         }
 
@@ -131,6 +175,8 @@ shape_from!(usize, i64, i32, u32, u64);
 
 #[cfg(test)]
 mod tests {
+    use std::collections::HashSet;
+
     use super::*;
 
     #[test]
@@ -152,14 +198,25 @@ mod tests {
     fn shapes_are_shown_and_compared_by_their_dimensions() {
         assert_eq!(format!("{:?}", Shape::from([2, 3])), "Shape([2, 3])");
         assert!(format!("{:?}", Shape::from([1; 33])).contains("33 axes"));
+        let shown = |shape: Shape| shape.to_string();
+        assert_eq!((shown([2, 3].into()), shown(().into())), ("2, 3".into(), String::new()));
+        assert!(shown([usize::MAX].into()).contains("above 9223372036854775807"));
         assert_eq!(Shape::from([2, 3]), Shape::from(vec![2_usize, 3]));
         assert_ne!(Shape::from([2, 3]), Shape::from([2, 3, 1]));
-        assert_ne!(Shape::from([1; 33]), Shape::from([1; 33]));
+        assert_eq!(Shape::from([1; 33]), Shape::from([1; 33]));
+        assert_ne!(Shape::from([1; 33]), Shape::from([1; 32]));
+        assert_ne!(Shape::from([u64::MAX]), Shape::from([i64::MAX]));
+        let set = HashSet::from([Shape::from([2, 3]), Shape::from(vec![2_u64, 3]), ().into()]);
+        assert_eq!(set.len(), 2);
     }
 
     #[test]
-    fn a_dimension_beyond_i64_is_not_wrapped() {
-        assert_eq!(Shape::from([usize::MAX]).dims().unwrap(), [i64::MAX]);
+    fn a_dimension_beyond_i64_is_an_error() {
+        assert_eq!(Shape::from([i64::MAX as u64]).dims().unwrap(), [i64::MAX]);
+        for shape in [Shape::from([usize::MAX]), Shape::from([0, u64::MAX])] {
+            assert_eq!(shape.dims().unwrap_err().kind(), ErrorKind::SizeOverflow);
+        }
+        assert_eq!(Shape::from([1_u64 << 63; 33]).dims().unwrap_err().kind(), ErrorKind::OverLimit);
     }
 
     #[test]

@@ -44,7 +44,8 @@ impl<T: Element> Blob<T> {
     ///
     /// # Errors
     /// As [`data`](Blob::data); [`SizeOverflow`](ErrorKind::SizeOverflow) for an
-    /// empty shape whose other dimensions `safetensors` cannot multiply.
+    /// empty shape whose other dimensions `safetensors` cannot multiply. A blob that has
+    /// no shape yet is a tensor of shape `[0]`.
     pub fn tensor_view(&self) -> Result<TensorView<'_>> {
         view(self, self.data()?)
     }
@@ -61,7 +62,7 @@ impl<T: Element> Blob<T> {
 fn view<'b, T: Element>(blob: &'b Blob<T>, values: &'b [T]) -> Result<TensorView<'b>> {
     // SAFETY: plain numbers, all bytes of which are initialised.
     let bytes = unsafe { std::slice::from_raw_parts(values.as_ptr().cast(), size_of_val(values)) };
-    TensorView::new(stored(T::DTYPE), blob.shape().to_vec(), bytes)
+    TensorView::new(stored(T::DTYPE), blob.shape_or_empty().to_vec(), bytes)
         .map_err(|error| Error::new(ErrorKind::SizeOverflow, format!("no tensor: {error}")))
 }
 

@@ -36,6 +36,7 @@ fn impossible_shapes_are_errors() {
     assert_eq!(kind(Blob::zeros([1; 33])), ErrorKind::OverLimit);
     assert_eq!(kind(Blob::zeros([1_i64 << 40, 1 << 40])), ErrorKind::SizeOverflow);
     assert_eq!(kind(Blob::zeros([usize::MAX])), ErrorKind::SizeOverflow);
+    assert_eq!(kind(Blob::zeros([0, usize::MAX])), ErrorKind::SizeOverflow);
     assert_eq!(kind(Blob::from_slice([2, 2], &[1.0])), ErrorKind::ShapeMismatch);
 }
 

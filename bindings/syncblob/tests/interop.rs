@@ -17,6 +17,9 @@ fn views_are_the_blobs_own_elements() {
     drop(shared);
     assert_eq!(Blob::<f32>::full((), 4.0).unwrap().view().unwrap()[[]], 4.0);
     assert_eq!(Blob::<f32>::zeros([3, 0]).unwrap().view().unwrap().shape(), [3, 0]);
+    let mut unshaped = Blob::<f32>::new().unwrap();
+    assert_eq!(unshaped.view().unwrap().shape(), [0]);
+    assert_eq!(unshaped.diff_view_mut().unwrap().shape(), [0]);
     let huge = Blob::<f32>::zeros([0, 1_i64 << 40, 1 << 40]).unwrap();
     assert_eq!(huge.view().unwrap_err().kind(), ErrorKind::SizeOverflow);
 }
@@ -49,9 +52,34 @@ fn blobs_go_through_serde_with_their_shape() {
     assert_eq!((again.shape(), again.data().unwrap()), (blob.shape(), blob.data().unwrap()));
     let wrong = serde_json::from_str::<Blob<f32>>(r#"{"shape":[1000000000,1000],"data":[1.0]}"#);
     assert!(wrong.unwrap_err().to_string().contains("1 values"));
+    let beyond = r#"{"shape":[0,18446744073709551615],"data":[]}"#;
+    assert!(serde_json::from_str::<Blob<f32>>(beyond).is_err());
+    let unknown = r#"{"shape":[1],"data":[1.0],"diff":[2.0]}"#;
+    let error = serde_json::from_str::<Blob<f32>>(unknown).unwrap_err();
+    assert!(error.to_string().contains("diff"), "{error}");
     let empty = serde_json::to_string(&Blob::<i32>::new().unwrap()).unwrap();
     assert_eq!(empty, r#"{"shape":[0],"data":[]}"#);
     assert!(serde_json::from_str::<Blob<i32>>(&empty).is_ok());
+}
+
+#[cfg(feature = "serde")]
+#[test]
+fn values_that_json_has_no_number_for_are_words() {
+    let values = [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, -0.0, 1.5, f64::MAX];
+    let blob = Blob::<f64>::from_slice([6], &values).unwrap();
+    let text = serde_json::to_string(&blob).unwrap();
+    assert!(text.contains(r#"["NaN","inf","-inf",-0.0,1.5,"#), "{text}");
+    let again: Blob<f64> = serde_json::from_str(&text).unwrap();
+    let bits =
+        |blob: &Blob<f64>| blob.data().unwrap().iter().map(|v| v.to_bits()).collect::<Vec<_>>();
+    assert_eq!(bits(&again), bits(&blob));
+    let single: Blob<f32> =
+        serde_json::from_str(&text.replace("1.7976931348623157e308", "1")).unwrap();
+    assert!(single.data().unwrap()[0].is_nan());
+    for wrong in [r#""nan?""#, "null", "true", r#""1.5""#] {
+        let text = format!(r#"{{"shape":[1],"data":[{wrong}]}}"#);
+        assert!(serde_json::from_str::<Blob<f32>>(&text).is_err(), "{wrong}");
+    }
 }
 
 #[cfg(feature = "serde")]

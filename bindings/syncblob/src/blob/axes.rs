@@ -28,6 +28,16 @@ impl<T: Element> Blob<T> {
         }
     }
 
+    /// The dimensions for what has no blobs without a shape: `[0]`.
+    #[cfg(any(feature = "ndarray", feature = "safetensors", feature = "serde"))]
+    pub(crate) fn shape_or_empty(&self) -> &[usize] {
+        if self.is_shaped() {
+            self.shape()
+        } else {
+            &[0]
+        }
+    }
+
     /// The number of axes.
     #[inline]
     pub fn num_axes(&self) -> usize {

@@ -20,9 +20,10 @@ impl<T: Element> Blob<T> {
     ///
     /// # Errors
     /// As [`data`](Blob::data); [`SizeOverflow`](ErrorKind::SizeOverflow) for an
-    /// empty shape whose other dimensions `ndarray` cannot multiply.
+    /// empty shape whose other dimensions `ndarray` cannot multiply. A blob that has no
+    /// shape yet is an array of shape `[0]`.
     pub fn view(&self) -> Result<ArrayViewD<'_, T>> {
-        ArrayViewD::from_shape(self.shape(), self.data()?).map_err(not_representable)
+        ArrayViewD::from_shape(self.shape_or_empty(), self.data()?).map_err(not_representable)
     }
 
     /// The data as an array, for writing.
@@ -30,7 +31,7 @@ impl<T: Element> Blob<T> {
     /// # Errors
     /// As [`data_mut`](Blob::data_mut) and [`view`](Blob::view).
     pub fn view_mut(&mut self) -> Result<ArrayViewMutD<'_, T>> {
-        let shape = IxDyn(self.shape());
+        let shape = IxDyn(self.shape_or_empty());
         ArrayViewMutD::from_shape(shape, self.data_mut()?).map_err(not_representable)
     }
 
@@ -39,7 +40,7 @@ impl<T: Element> Blob<T> {
     /// # Errors
     /// As [`diff`](Blob::diff) and [`view`](Blob::view).
     pub fn diff_view(&self) -> Result<ArrayViewD<'_, T>> {
-        ArrayViewD::from_shape(self.shape(), self.diff()?).map_err(not_representable)
+        ArrayViewD::from_shape(self.shape_or_empty(), self.diff()?).map_err(not_representable)
     }
 
     /// The diff as an array, for writing.
@@ -47,7 +48,7 @@ impl<T: Element> Blob<T> {
     /// # Errors
     /// As [`diff_mut`](Blob::diff_mut) and [`view`](Blob::view).
     pub fn diff_view_mut(&mut self) -> Result<ArrayViewMutD<'_, T>> {
-        let shape = IxDyn(self.shape());
+        let shape = IxDyn(self.shape_or_empty());
         ArrayViewMutD::from_shape(shape, self.diff_mut()?).map_err(not_representable)
     }
 

@@ -1,32 +1,78 @@
 //! Blobs through serde: the shape and the data.
 
 use serde::de::Error as _;
-use serde::ser::Error as _;
+use serde::ser::{Error as _, SerializeSeq};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::Blob;
-use crate::Element;
+use crate::{BlobAny, Element};
 
 #[derive(Serialize)]
 #[serde(rename = "Blob")]
-struct Written<'a, T> {
+struct Written<'a, T: Element + Serialize> {
     shape: &'a [usize],
-    data: &'a [T],
+    data: Values<'a, T>,
 }
 
 #[derive(Deserialize)]
-#[serde(rename = "Blob")]
+#[serde(rename = "Blob", deny_unknown_fields)]
+#[serde(bound(deserialize = "T: Element + Deserialize<'de>"))]
 struct Read<T> {
     shape: Vec<usize>,
-    data: Vec<T>,
+    data: OwnedValues<T>,
 }
 
-/// As `{ shape, data }`; a never-shaped blob as the empty one of shape `[0]`.
+/// Numbers, and in a format for people words for what JSON has no number for.
+struct Values<'a, T>(&'a [T]);
+
+struct OwnedValues<T>(Vec<T>);
+
+/// What stands for an element in a format for people.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Readable<T> {
+    Number(T),
+    Word(String),
+}
+
+impl<T: Element + Serialize> Serialize for Values<'_, T> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        if !serializer.is_human_readable() {
+            return self.0.serialize(serializer);
+        }
+        let mut sequence = serializer.serialize_seq(Some(self.0.len()))?;
+        for value in self.0 {
+            match value.word() {
+                Some(word) => sequence.serialize_element(word)?,
+                None => sequence.serialize_element(value)?,
+            }
+        }
+        sequence.end()
+    }
+}
+
+impl<'de, T: Element + Deserialize<'de>> Deserialize<'de> for OwnedValues<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        if !deserializer.is_human_readable() || !T::HAS_WORDS {
+            return Vec::deserialize(deserializer).map(Self);
+        }
+        let values = Vec::<Readable<T>>::deserialize(deserializer)?.into_iter();
+        let values = values.map(|value| match value {
+            Readable::Number(number) => Ok(number),
+            Readable::Word(word) => T::from_word(&word)
+                .ok_or_else(|| D::Error::custom(format!("{word:?} is no {}", T::DTYPE))),
+        });
+        values.collect::<Result<_, _>>().map(Self)
+    }
+}
+
+/// As `{ shape, data }`; a never-shaped blob as the empty one of shape `[0]`. In a format
+/// for people, such as JSON, `"NaN"`, `"inf"` and `"-inf"` stand for what it has no number
+/// for; which NaN it was is lost there.
 impl<T: Element + Serialize> Serialize for Blob<T> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let shape = if self.is_shaped() { self.shape() } else { &[0] };
-        let data = self.data().map_err(S::Error::custom)?;
-        Written { shape, data }.serialize(serializer)
+        let data = Values(self.data().map_err(S::Error::custom)?);
+        Written { shape: self.shape_or_empty(), data }.serialize(serializer)
     }
 }
 
@@ -35,6 +81,13 @@ impl<T: Element + Serialize> Serialize for Blob<T> {
 impl<'de, T: Element + Deserialize<'de>> Deserialize<'de> for Blob<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let Read { shape, data } = Read::deserialize(deserializer)?;
-        Self::from_vec(shape, data).map_err(D::Error::custom)
+        Self::from_vec(shape, data.0).map_err(D::Error::custom)
+    }
+}
+
+/// As the blob that it holds; the element type is not written.
+impl Serialize for BlobAny {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        crate::any::each!(self, blob => blob.serialize(serializer))
     }
 }
