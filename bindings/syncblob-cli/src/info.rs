@@ -113,7 +113,7 @@ impl Serialize for Info {
         match format {
             Format::Blob => fields.serialize_field("blob", &self.all().iter().next())?,
             Format::Solverstate => {
-                let SolverInfo { iteration, current_step, learned_net } =
+                let SolverInfo { iteration, current_step, learned_net, .. } =
                     self.model.solver_info().map_err(S::Error::custom)?;
                 fields.serialize_field("iter", &iteration)?;
                 fields.serialize_field("current_step", &current_step)?;

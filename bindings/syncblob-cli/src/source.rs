@@ -178,7 +178,7 @@ pub enum Failure {
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Library(error) => write!(f, "{}: {error}", error.code_name()),
+            Self::Library(error) => write!(f, "{}: {}", error.code_name(), error.message()),
             Self::Io(error) => error.fmt(f),
             Self::Malformed(text) | Self::Unsupported(text) | Self::Told(text) => f.write_str(text),
             Self::Interrupted => f.write_str("interrupted"),

@@ -210,7 +210,7 @@ fn elements_of_one_byte_keep_their_type() {
 fn a_solver_state_comes_back_with_its_counters() {
     let files = Files::new();
     let mut solver = Model::create(Format::Solverstate).unwrap();
-    let info = SolverInfo { iteration: 70, current_step: 3, learned_net: "a/b.caffemodel".into() };
+    let info = SolverInfo::new(70).current_step(3).learned_net("a/b.caffemodel");
     solver.set_solver_info(&info).unwrap();
     for index in 0..12 {
         let blob = Blob::<f32>::full([1, index], index as f32).unwrap();

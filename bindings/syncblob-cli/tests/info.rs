@@ -68,8 +68,8 @@ impl Files {
 
     fn solver_state(&self) -> PathBuf {
         let mut model = Model::create(Format::Solverstate).unwrap();
-        let learned_net = "n.model".into();
-        let info = SolverInfo { iteration: 4000, current_step: 2, learned_net };
+        let learned_net = "n.model";
+        let info = SolverInfo::new(4000).current_step(2).learned_net(learned_net);
         model.set_solver_info(&info).unwrap();
         model.add_blob(None, &Blob::<f32>::zeros([2]).unwrap(), Payload::Data).unwrap();
         model.save(self.path("n.solverstate")).unwrap();

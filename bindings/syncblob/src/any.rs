@@ -1,4 +1,6 @@
 use std::fmt;
+use std::ptr::NonNull;
+use std::slice;
 
 use syncblob_sys as sys;
 
@@ -46,29 +48,40 @@ macro_rules! each {
 
 pub(crate) use each;
 
+/// The bytes of plain numbers.
+pub(crate) fn bytes_of<T: Element>(values: &[T]) -> &[u8] {
+    // SAFETY: plain numbers, all bytes of which are initialised.
+    unsafe { slice::from_raw_parts(values.as_ptr().cast(), size_of_val(values)) }
+}
+
 fn dtype_of<T: Element>(_: &Blob<T>) -> Dtype {
     T::DTYPE
 }
 
 impl BlobAny {
-    /// Takes over a blob of any element type.
+    /// Takes over a blob that C code made, of any element type.
+    ///
+    /// # Errors
+    /// [`Unsupported`](ErrorKind::Unsupported) for one of halves without the feature `half`;
+    /// the blob is ended.
     ///
     /// # Safety
-    /// `raw` is a live blob that nobody else has.
-    pub(crate) unsafe fn from_raw(raw: *mut sys::sb_blob) -> Result<Self> {
+    /// As [`Blob::from_raw`], but for the element type.
+    pub unsafe fn from_raw(raw: NonNull<sys::sb_blob>) -> Result<Self> {
+        let raw = raw.as_ptr();
         // SAFETY: the blob is live.
         let code = unsafe { sys::sb_blob_dtype(raw) };
         match Dtype::from_code(code) {
-            Some(Dtype::F32) => Ok(Self::F32(Blob::from_raw(raw))),
-            Some(Dtype::F64) => Ok(Self::F64(Blob::from_raw(raw))),
-            Some(Dtype::I32) => Ok(Self::I32(Blob::from_raw(raw))),
-            Some(Dtype::U32) => Ok(Self::U32(Blob::from_raw(raw))),
-            Some(Dtype::I8) => Ok(Self::I8(Blob::from_raw(raw))),
-            Some(Dtype::U8) => Ok(Self::U8(Blob::from_raw(raw))),
+            Some(Dtype::F32) => Ok(Self::F32(Blob::own(raw))),
+            Some(Dtype::F64) => Ok(Self::F64(Blob::own(raw))),
+            Some(Dtype::I32) => Ok(Self::I32(Blob::own(raw))),
+            Some(Dtype::U32) => Ok(Self::U32(Blob::own(raw))),
+            Some(Dtype::I8) => Ok(Self::I8(Blob::own(raw))),
+            Some(Dtype::U8) => Ok(Self::U8(Blob::own(raw))),
             #[cfg(feature = "half")]
-            Some(Dtype::F16) => Ok(Self::F16(Blob::from_raw(raw))),
+            Some(Dtype::F16) => Ok(Self::F16(Blob::own(raw))),
             #[cfg(feature = "half")]
-            Some(Dtype::Bf16) => Ok(Self::Bf16(Blob::from_raw(raw))),
+            Some(Dtype::Bf16) => Ok(Self::Bf16(Blob::own(raw))),
             other => {
                 // SAFETY: the blob is ours.
                 unsafe { sys::sb_blob_destroy(raw) };
@@ -96,6 +109,30 @@ impl BlobAny {
     /// The number of elements.
     pub fn count(&self) -> usize {
         each!(self, blob => blob.count())
+    }
+
+    /// The data on the host as bytes, in this machine's order.
+    ///
+    /// # Errors
+    /// As [`Blob::data`].
+    pub fn data_bytes(&self) -> Result<&[u8]> {
+        each!(self, blob => Ok(bytes_of(blob.data()?)))
+    }
+
+    /// The diff on the host as bytes, in this machine's order.
+    ///
+    /// # Errors
+    /// As [`Blob::data`].
+    pub fn diff_bytes(&self) -> Result<&[u8]> {
+        each!(self, blob => Ok(bytes_of(blob.diff()?)))
+    }
+
+    /// A copy of shape, data and diff, in the same context.
+    ///
+    /// # Errors
+    /// As [`Blob::try_clone`].
+    pub fn try_clone(&self) -> Result<Self> {
+        each!(self, blob => Ok(blob.try_clone()?.into()))
     }
 
     /// The blob, if its elements are `T`; else `self` back.

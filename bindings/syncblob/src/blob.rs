@@ -1,5 +1,6 @@
 use std::fmt;
 use std::marker::PhantomData;
+use std::mem::ManuallyDrop;
 use std::ptr::{self, NonNull};
 
 use syncblob_sys as sys;
@@ -62,6 +63,7 @@ impl fmt::Display for Part {
 
 /// Which memories a call replaced by fresh ones, their contents gone.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub struct Reallocated {
     /// The data.
     pub data: bool,
@@ -98,7 +100,7 @@ impl<T: Element> Blob<T> {
         let raw = get(|out, err| unsafe {
             sys::sb_blob_create(context.as_ptr(), <T as Sealed>::CODE, out, err)
         })?;
-        Ok(Self::from_raw(raw))
+        Ok(Self::own(raw))
     }
 
     /// A blob of zeros. Nothing is allocated for them yet.
@@ -124,7 +126,7 @@ impl<T: Element> Blob<T> {
             let code = <T as Sealed>::CODE;
             sys::sb_blob_create_shaped(context.as_ptr(), code, ptr, axes, out, err)
         })?;
-        Ok(Self::from_raw(raw))
+        Ok(Self::own(raw))
     }
 
     /// A blob of one value.
@@ -251,9 +253,24 @@ impl<T: Element> Blob<T> {
     }
 
     /// Takes over a blob of the element type `T`.
-    pub(crate) fn from_raw(raw: *mut sys::sb_blob) -> Self {
+    pub(crate) fn own(raw: *mut sys::sb_blob) -> Self {
         let raw = NonNull::new(raw).expect("the library gave no blob and no error");
         Self { raw, elements: PhantomData }
+    }
+
+    /// Takes over a blob that C code made. ([`BlobAny::from_raw`](crate::BlobAny::from_raw)
+    /// takes one of any element type.)
+    ///
+    /// # Safety
+    /// `raw` is a live blob whose elements are `T`, and that nobody else has. C code that
+    /// shares its memories keeps this crate's rule: whoever writes has the only share.
+    pub unsafe fn from_raw(raw: NonNull<sys::sb_blob>) -> Self {
+        Self { raw, elements: PhantomData }
+    }
+
+    /// Gives the blob to C code, which is to end it by `sb_blob_destroy`.
+    pub fn into_raw(self) -> NonNull<sys::sb_blob> {
+        ManuallyDrop::new(self).raw
     }
 
     /// The C handle, for code that calls the C library too. Lives as long as

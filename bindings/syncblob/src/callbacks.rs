@@ -13,8 +13,14 @@ use crate::owner::contain;
 use crate::{BlobAny, BlobAt, Error, Result};
 
 /// Spreads tasks over threads: calls the closure as many times as the number
-/// says, on any threads, and returns when all calls have returned.
-pub type ParallelFor = fn(usize, &(dyn Fn() + Sync));
+/// says, on any threads, and returns when all calls have returned. A function, or a
+/// closure, of a thread pool for instance.
+pub trait ParallelFor: Fn(usize, &(dyn Fn() + Sync)) + Sync {}
+
+impl<F: Fn(usize, &(dyn Fn() + Sync)) + Sync> ParallelFor for F {}
+
+/// A [`ParallelFor`] as C has it.
+pub(crate) type Spread = (sys::sb_parallel_for, *mut c_void);
 
 type Task = Option<unsafe extern "C" fn(arg: *mut c_void, i: i64)>;
 
@@ -30,18 +36,23 @@ impl Arg {
     }
 }
 
-pub(crate) fn parallel_for_to_c(spread: ParallelFor) -> (sys::sb_parallel_for, *mut c_void) {
-    (Some(run_tasks), spread as *mut c_void)
+pub(crate) fn parallel_for_to_c<F: ParallelFor>(spread: &'static F) -> Spread {
+    (Some(run_tasks::<F>), ptr::from_ref(spread).cast_mut().cast())
 }
 
 /// Runs every task exactly once, whatever the caller's function does: each call
 /// of its closure takes the next task, calls beyond the last do nothing, and
 /// what is left when it returns, or panics, is run here. The closure is
 /// borrowed, so that no call of it is under way by then.
-unsafe extern "C" fn run_tasks(user: *mut c_void, tasks: i64, task: Task, arg: *mut c_void) {
+unsafe extern "C" fn run_tasks<F: ParallelFor>(
+    user: *mut c_void,
+    tasks: i64,
+    task: Task,
+    arg: *mut c_void,
+) {
     let Some(task) = task else { return };
-    // SAFETY: `user` is what `parallel_for_to_c` made of such a function.
-    let spread = unsafe { std::mem::transmute::<*mut c_void, ParallelFor>(user) };
+    // SAFETY: `user` is what `parallel_for_to_c` made of a static one.
+    let spread = unsafe { &*user.cast_const().cast::<F>() };
     let (next, arg) = (AtomicI64::new(0), Arg(arg));
     let run_next = || {
         let i = next.fetch_add(1, Ordering::Relaxed);

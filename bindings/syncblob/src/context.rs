@@ -1,11 +1,12 @@
 use std::alloc::GlobalAlloc;
 use std::ffi::CStr;
 use std::fmt;
+use std::mem::ManuallyDrop;
 use std::ptr::{self, NonNull};
 
 use syncblob_sys as sys;
 
-use crate::callbacks::{allocator_to_c, parallel_for_to_c, ParallelFor};
+use crate::callbacks::{allocator_to_c, parallel_for_to_c, ParallelFor, Spread};
 use crate::ffi::{c_text, check, get};
 use crate::sim::Sim;
 use crate::{Error, Result, Stream};
@@ -35,6 +36,19 @@ impl Context {
     /// A context with choices.
     pub fn builder() -> ContextBuilder {
         ContextBuilder::default()
+    }
+
+    /// Takes over a share that C code has; NULL is the built-in context.
+    ///
+    /// # Safety
+    /// `raw` is NULL or a live context, of which the caller has a share.
+    pub unsafe fn from_raw(raw: *mut sys::sb_context) -> Self {
+        Self { raw: NonNull::new(raw) }
+    }
+
+    /// Gives the share to C code, which is to end it by `sb_context_release`.
+    pub fn into_raw(self) -> *mut sys::sb_context {
+        ManuallyDrop::new(self).as_ptr()
     }
 
     /// Adds an owner to a context that the library lends.
@@ -198,7 +212,7 @@ impl fmt::Debug for Context {
 pub struct ContextBuilder {
     device: Option<String>,
     allocator: Option<sys::sb_allocator>,
-    parallel_for: Option<ParallelFor>,
+    parallel_for: Option<Spread>,
     limits: Option<Limits>,
     flags: u32,
     max_host_bytes: usize,
@@ -207,7 +221,7 @@ pub struct ContextBuilder {
     max_cache_bytes: usize,
 }
 
-// SAFETY: an allocator that it holds is a static one that threads may share.
+// SAFETY: the allocator and the function that it holds are static ones that threads may share.
 unsafe impl Send for ContextBuilder {}
 // SAFETY: as above.
 unsafe impl Sync for ContextBuilder {}
@@ -273,14 +287,16 @@ impl ContextBuilder {
 
     /// Spreads large operations over the caller's threads; without it, the
     /// calling thread does it all. Results do not depend on it. What the
-    /// function leaves undone, the calling thread does.
+    /// function leaves undone, the calling thread does. It is static, because a context
+    /// may outlive every handle of it; a closure that owns a thread pool may be a
+    /// `LazyLock`'s, or leaked by [`Box::leak`].
     ///
     /// ```
     /// use syncblob::{Blob, Context};
     ///
     /// # fn main() -> syncblob::Result<()> {
     /// let context = Context::builder()
-    ///     .parallel_for(|tasks, task| {
+    ///     .parallel_for(&|tasks, task| {
     ///         std::thread::scope(|scope| {
     ///             for _ in 0..tasks {
     ///                 scope.spawn(task);
@@ -293,15 +309,15 @@ impl ContextBuilder {
     /// # Ok(())
     /// # }
     /// ```
-    pub fn parallel_for(mut self, spread: ParallelFor) -> Self {
-        self.parallel_for = Some(spread);
+    pub fn parallel_for<F: ParallelFor>(mut self, spread: &'static F) -> Self {
+        self.parallel_for = Some(parallel_for_to_c(spread));
         self
     }
 
     /// Spreads large operations over rayon's current thread pool.
     #[cfg(feature = "rayon")]
     pub fn rayon(self) -> Self {
-        self.parallel_for(crate::callbacks::rayon_for)
+        self.parallel_for(&crate::callbacks::rayon_for)
     }
 
     fn set_flag(&mut self, flag: u32, on: bool) {
@@ -333,7 +349,7 @@ impl ContextBuilder {
             options.allocator = allocator;
         }
         if let Some(spread) = self.parallel_for {
-            (options.parallel_for, options.parallel_for_user) = parallel_for_to_c(spread);
+            (options.parallel_for, options.parallel_for_user) = spread;
         }
         options.limits = limits.as_ref().map_or(ptr::null(), ptr::from_ref);
         options.max_host_bytes = self.max_host_bytes;
@@ -358,7 +374,7 @@ impl fmt::Debug for ContextBuilder {
 
 /// Bounds on what one read of untrusted bytes may ask for. A bound of 0 is the
 /// default, which each method names.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(default, deny_unknown_fields))]
 pub struct Limits {

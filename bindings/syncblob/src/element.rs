@@ -1,9 +1,11 @@
 use std::fmt;
+use std::str::FromStr;
 
 use syncblob_sys as sys;
 
 use crate::any::BlobAny;
-use crate::Blob;
+use crate::ffi::by_name;
+use crate::{Blob, Error};
 
 /// The type of a blob's elements, as the library numbers it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -30,6 +32,9 @@ pub enum Dtype {
 }
 
 impl Dtype {
+    const ALL: [Self; 8] =
+        [Self::F32, Self::F64, Self::I32, Self::U32, Self::F16, Self::Bf16, Self::I8, Self::U8];
+
     pub(crate) fn from_code(code: i32) -> Option<Self> {
         Some(match code {
             sys::SB_DTYPE_F32 => Self::F32,
@@ -72,6 +77,15 @@ impl Dtype {
 impl fmt::Display for Dtype {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
+    }
+}
+
+/// By its short name.
+impl FromStr for Dtype {
+    type Err = Error;
+
+    fn from_str(name: &str) -> Result<Self, Error> {
+        by_name(name, "element type", &Self::ALL)
     }
 }
 

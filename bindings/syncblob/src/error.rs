@@ -1,6 +1,7 @@
 use std::ffi::CStr;
 use std::fmt;
 use std::io;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use syncblob_sys as sys;
@@ -106,14 +107,22 @@ pub struct Error {
     device_code: i32,
     offset: Option<u64>,
     message: String,
+    path: Option<PathBuf>,
     source: Option<Arc<io::Error>>,
+}
+
+/// The status's name, such as `SB_ERR_MALFORMED`.
+impl fmt::Display for ErrorKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // SAFETY: takes any number; the text is static.
+        f.write_str(unsafe { ffi::static_text(sys::sb_status_name(self.code())) })
+    }
 }
 
 impl Error {
     /// An error that this crate finds before it calls the library.
     pub(crate) fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
-        let code = kind.code();
-        Self { kind, code, device_code: 0, offset: None, message: message.into(), source: None }
+        Self::told(kind, kind.code(), message.into())
     }
 
     /// An error of a call that gives a status alone.
@@ -121,7 +130,11 @@ impl Error {
         // SAFETY: takes any number; the text is static.
         let text = unsafe { ffi::static_text(sys::sb_status_text(code)) };
         let kind = ErrorKind::from_code(code);
-        Self { kind, code, device_code: 0, offset: None, message: text.into(), source: None }
+        Self::told(kind, code, text.into())
+    }
+
+    fn told(kind: ErrorKind, code: i32, message: String) -> Self {
+        Self { kind, code, device_code: 0, offset: None, message, path: None, source: None }
     }
 
     #[cold]
@@ -137,6 +150,7 @@ impl Error {
             device_code: error.device_code,
             offset: u64::try_from(error.offset).ok(),
             message,
+            path: None,
             source: None,
         }
     }
@@ -182,15 +196,28 @@ impl Error {
     }
 
     /// What was asked and what was found, and where; text that came from a file
-    /// is escaped.
+    /// is escaped. The file's name, which `Display` puts before it, is not in it.
     pub fn message(&self) -> &str {
         &self.message
+    }
+
+    /// The file that the call was given by its name.
+    pub fn path(&self) -> Option<&Path> {
+        self.path.as_deref()
+    }
+
+    pub(crate) fn of_file(self, path: &Path) -> Self {
+        Self { path: Some(path.to_owned()), ..self }
     }
 }
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.message)
+        match &self.path {
+            // The library's own words on a file that cannot be opened name it.
+            Some(path) if self.kind != ErrorKind::Io => write!(f, "{path:?}: {}", self.message),
+            _ => f.write_str(&self.message),
+        }
     }
 }
 
@@ -209,7 +236,7 @@ impl std::error::Error for Error {
 impl PartialEq for Error {
     fn eq(&self, other: &Self) -> bool {
         let parts = |error: &Self| (error.kind, error.code, error.device_code, error.offset);
-        parts(self) == parts(other) && self.message == other.message
+        parts(self) == parts(other) && self.message == other.message && self.path == other.path
     }
 }
 

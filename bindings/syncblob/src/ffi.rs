@@ -1,6 +1,7 @@
 //! What every call of the C library needs.
 
 use std::ffi::{c_char, CStr, CString};
+use std::fmt::Display;
 use std::mem::MaybeUninit;
 use std::path::Path;
 
@@ -56,9 +57,24 @@ pub(crate) fn c_text(what: &str, bytes: &[u8]) -> Result<CString> {
     CString::new(bytes).map_err(with_nul)
 }
 
-pub(crate) fn c_path(path: &Path) -> Result<CString> {
+/// A call that is given a file by its name, which its error then has.
+pub(crate) fn with_path<T>(path: &Path, call: impl FnOnce(&CStr) -> Result<T>) -> Result<T> {
+    c_path(path).and_then(|text| call(&text)).map_err(|error| error.of_file(path))
+}
+
+fn c_path(path: &Path) -> Result<CString> {
     use std::os::unix::ffi::OsStrExt;
     c_text("the path", path.as_os_str().as_bytes())
+}
+
+/// One of few values by its name.
+pub(crate) fn by_name<T: Copy + Display>(name: &str, what: &str, all: &[T]) -> Result<T> {
+    let found = all.iter().copied().find(|known| known.to_string() == name);
+    found.ok_or_else(|| {
+        let known: Vec<_> = all.iter().map(T::to_string).collect();
+        let message = format!("{name:?} is no {what}: {} are", known.join(", "));
+        Error::new(ErrorKind::InvalidArgument, message)
+    })
 }
 
 /// Counts and dimensions of C are never negative.

@@ -8,6 +8,7 @@ use crate::{Blob, BlobAny, Element, Error, ErrorKind, Float, Part, Result};
 /// an input; one axis alone has `count` outputs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[doc(alias = "VarianceNorm")]
+#[non_exhaustive]
 pub enum Variance {
     /// The number of inputs.
     #[default]
@@ -51,6 +52,7 @@ impl Variance {
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[doc(alias = "FillerParameter")]
+#[non_exhaustive]
 pub enum Filler {
     /// One value; it may be infinite.
     Constant {

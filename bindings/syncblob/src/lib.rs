@@ -174,6 +174,7 @@
 //!   in place.
 //! - `serde`: blobs as shape and data; statistics, limits and names.
 //! - `system`: the installed C library, instead of the bundled sources.
+#![cfg_attr(docsrs, feature(doc_cfg))]
 #![deny(missing_docs, unsafe_op_in_unsafe_fn, clippy::undocumented_unsafe_blocks)]
 
 #[cfg(doctest)]
@@ -210,13 +211,16 @@ pub use filler::{Filler, Variance};
 pub use io::ReadAt;
 pub use memory::{Head, MemoryHandle, Pending, Side, Storage, SyncedMemory};
 pub use model::{
-    BlobAt, BlobInfo, Format, Generation, Layer, Model, OpenOptions, SolverInfo, StoredBlob,
+    BlobAt, BlobInfo, Format, Generation, Layer, Layers, Model, OpenOptions, SolverInfo, StoredBlob,
 };
 pub use owner::Access;
 pub use shape::Shape;
 pub use stream::Stream;
 #[cfg(feature = "safetensors")]
 pub use tensors::Safetensors;
+
+/// The C library's own functions, for what this crate does not wrap.
+pub use syncblob_sys as sys;
 
 #[cfg(feature = "half")]
 pub use half;

@@ -2,6 +2,7 @@ use std::cell::UnsafeCell;
 use std::ffi::c_void;
 use std::fmt;
 use std::marker::PhantomPinned;
+use std::mem::ManuallyDrop;
 use std::ops::{Deref, DerefMut};
 use std::ptr::{self, NonNull};
 use std::slice;
@@ -46,6 +47,19 @@ impl Head {
     }
 }
 
+/// As in Caffe: `SYNCED` and so on.
+impl fmt::Display for Head {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Uninitialized => "UNINITIALIZED",
+            Self::AtCpu => "HEAD_AT_CPU",
+            Self::AtGpu => "HEAD_AT_GPU",
+            Self::Synced => "SYNCED",
+            Self::Lost => "LOST",
+        })
+    }
+}
+
 /// One of the two sides of a memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Side {
@@ -64,6 +78,15 @@ impl Side {
     }
 }
 
+impl fmt::Display for Side {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Host => "host",
+            Self::Device => "device",
+        })
+    }
+}
+
 /// What a side is stored in, whatever the head.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -78,6 +101,18 @@ pub enum Storage {
     Borrowed,
     /// An owner's of the caller, which the library never writes.
     ReadOnly,
+}
+
+impl fmt::Display for Storage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::None => "none",
+            Self::Owned => "owned",
+            Self::Pinned => "page-locked",
+            Self::Borrowed => "borrowed",
+            Self::ReadOnly => "borrowed, read-only",
+        })
+    }
 }
 
 /// Caffe's `SyncedMemory`: one buffer that lives on the host, on the device of
@@ -607,6 +642,20 @@ impl MemoryHandle {
         let raw = get(|out, err| unsafe { sys::sb_mem_create(context.as_ptr(), bytes, out, err) })?;
         let raw = NonNull::new(raw).expect("the library gave no memory and no error");
         Ok(Self { raw })
+    }
+
+    /// Takes over a share that C code has.
+    ///
+    /// # Safety
+    /// `raw` is a live memory, of which the caller has a share. C code that has another
+    /// keeps this crate's rule: whoever writes has the only share.
+    pub unsafe fn from_raw(raw: NonNull<sys::sb_mem>) -> Self {
+        Self { raw }
+    }
+
+    /// Gives the share to C code, which is to end it by `sb_mem_release`.
+    pub fn into_raw(self) -> NonNull<sys::sb_mem> {
+        ManuallyDrop::new(self).raw
     }
 }
 

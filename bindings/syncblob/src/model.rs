@@ -1,18 +1,21 @@
 use std::borrow::Cow;
-use std::ffi::OsStr;
+use std::ffi::{CStr, OsStr};
 use std::fmt;
 use std::io::Write;
-use std::ops::ControlFlow;
+use std::iter::FusedIterator;
+use std::mem::ManuallyDrop;
+use std::ops::{ControlFlow, Range};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::ptr::{self, NonNull};
 use std::slice;
+use std::str::FromStr;
 
 use syncblob_sys as sys;
 
 use crate::blob::reserve;
 use crate::callbacks::lend_blobs;
-use crate::ffi::{c_path, check, fill, get, sized, to_i64, to_usize};
+use crate::ffi::{by_name, check, fill, get, sized, to_i64, to_usize, with_path};
 use crate::io::{lend_reader, lend_writer, with_callbacks, Progress};
 use crate::owner::lend_shared;
 use crate::{
@@ -46,6 +49,8 @@ impl Format {
         }
     }
 
+    const ALL: [Self; 4] = [Self::Blob, Self::Caffemodel, Self::Solverstate, Self::BlobVector];
+
     fn from_code(code: i32) -> Self {
         match code {
             sys::SB_FORMAT_BLOB => Self::Blob,
@@ -69,6 +74,15 @@ impl Format {
 impl fmt::Display for Format {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
+    }
+}
+
+/// By its short name.
+impl FromStr for Format {
+    type Err = Error;
+
+    fn from_str(name: &str) -> Result<Self> {
+        by_name(name, "format", &Self::ALL)
     }
 }
 
@@ -196,11 +210,12 @@ impl OpenOptions {
     }
 
     fn open_file(&self, path: &Path, flags: u32) -> Result<Model> {
-        let path = c_path(path)?;
-        self.make(|context, format, limits, out, err| {
-            let path = path.as_ptr();
-            // SAFETY: `path` ends in NUL; `limits` is NULL or valid.
-            unsafe { sys::sb_model_open_file(context, format, path, flags, limits, out, err) }
+        with_path(path, |path| {
+            self.make(|context, format, limits, out, err| {
+                let path = path.as_ptr();
+                // SAFETY: `path` ends in NUL; `limits` is NULL or valid.
+                unsafe { sys::sb_model_open_file(context, format, path, flags, limits, out, err) }
+            })
         })
     }
 
@@ -260,7 +275,7 @@ impl OpenOptions {
         let limits = self.limits.map(Limits::to_c);
         let limits = limits.as_ref().map_or(ptr::null(), ptr::from_ref);
         let raw = get(|out, err| open(self.context.as_ptr(), format, limits, out, err))?;
-        let mut model = Model::from_raw(raw, &self.context);
+        let mut model = Model::own(raw, &self.context);
         model.take_progress(self.progress.clone());
         Ok(model)
     }
@@ -404,12 +419,33 @@ impl Model {
         let raw = get(|out, err| unsafe {
             sys::sb_model_create(context.as_ptr(), format.code(), out, err)
         })?;
-        Ok(Self::from_raw(raw, context))
+        Ok(Self::own(raw, context))
     }
 
-    fn from_raw(raw: *mut sys::sb_model, context: &Context) -> Self {
+    fn own(raw: *mut sys::sb_model, context: &Context) -> Self {
         let raw = NonNull::new(raw).expect("the library gave no model and no error");
         Self { raw, context: context.clone(), progress: None }
+    }
+
+    /// Takes over a model that C code made in `context`. It calls nobody about its
+    /// progress any more.
+    ///
+    /// # Safety
+    /// `raw` is a live model of `context` that nobody else has, and what it was opened
+    /// from (bytes, a source) outlives it.
+    pub unsafe fn from_raw(raw: NonNull<sys::sb_model>, context: &Context) -> Self {
+        let mut model = Self::own(raw.as_ptr(), context);
+        model.clear_progress();
+        model
+    }
+
+    /// Gives the model to C code, which is to end it by `sb_model_destroy`. It calls
+    /// nobody about its progress any more.
+    pub fn into_raw(mut self) -> NonNull<sys::sb_model> {
+        self.clear_progress();
+        let mut model = ManuallyDrop::new(self);
+        model.context = Context::host(); // drops this one's share
+        model.raw
     }
 
     /// The C handle, for code that calls the C library too. Lives as long as `self`.
@@ -431,10 +467,11 @@ impl Model {
     /// [announced](Model::announce_blob) blob, which [`save_from`](Model::save_from)
     /// saves; else as [`size`](Model::size).
     pub fn save(&self, path: impl AsRef<Path>) -> Result<()> {
-        let path = c_path(path.as_ref())?;
-        with_callbacks(|| {
-            // SAFETY: `path` ends in NUL.
-            check(|err| unsafe { sys::sb_model_save_file(self.as_ptr(), path.as_ptr(), err) })
+        with_path(path.as_ref(), |path| {
+            with_callbacks(|| {
+                // SAFETY: `path` ends in NUL.
+                check(|err| unsafe { sys::sb_model_save_file(self.as_ptr(), path.as_ptr(), err) })
+            })
         })
     }
 
@@ -486,15 +523,15 @@ impl Model {
         path: impl AsRef<Path>,
         values: impl FnMut(BlobAt) -> Result<BlobAny, E>,
     ) -> Result<(), E> {
-        let path = c_path(path.as_ref())?;
-        lend_blobs(values, |lender, user| {
+        let save = |path: &CStr, lender, user| {
             with_callbacks(|| {
                 // SAFETY: `path` ends in NUL; `user` is what the lender expects.
                 check(|err| unsafe {
                     sys::sb_model_save_file_from(self.as_ptr(), path.as_ptr(), lender, user, err)
                 })
             })
-        })
+        };
+        lend_blobs(values, |lender, user| with_path(path.as_ref(), |path| save(path, lender, user)))
     }
 
     /// The bytes that the model takes when it is saved, announced blobs included.
@@ -561,9 +598,8 @@ impl Model {
     }
 
     /// The layers in the file's order.
-    pub fn layers(&self) -> impl ExactSizeIterator<Item = Layer<'_>> {
-        let layer = |index| self.layer(index).expect("the index is below the number of layers");
-        (0..self.num_layers()).map(layer)
+    pub fn layers(&self) -> Layers<'_> {
+        Layers { model: self, left: 0..self.num_layers() }
     }
 
     /// One layer.
@@ -668,6 +704,7 @@ impl Model {
 /// What a solver state holds beside its history.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[non_exhaustive]
 pub struct SolverInfo {
     /// The iteration that it was saved at.
     #[doc(alias = "iter")]
@@ -676,6 +713,25 @@ pub struct SolverInfo {
     pub current_step: i32,
     /// The file that holds the net; empty where none is named.
     pub learned_net: PathBuf,
+}
+
+impl SolverInfo {
+    /// That of an iteration, in step 0, without a file that holds the net.
+    pub fn new(iteration: i32) -> Self {
+        Self { iteration, ..Self::default() }
+    }
+
+    /// With another step of the learning rate's policy.
+    #[must_use]
+    pub fn current_step(self, current_step: i32) -> Self {
+        Self { current_step, ..self }
+    }
+
+    /// With a file that holds the net.
+    #[must_use]
+    pub fn learned_net(self, learned_net: impl Into<PathBuf>) -> Self {
+        Self { learned_net: learned_net.into(), ..self }
+    }
 }
 
 /// Changing.
@@ -831,6 +887,53 @@ impl fmt::Debug for Model {
     }
 }
 
+/// The layers of a [`Model`], in the file's order: [`Model::layers`].
+#[derive(Clone, Debug)]
+pub struct Layers<'m> {
+    model: &'m Model,
+    left: Range<usize>,
+}
+
+impl<'m> Layers<'m> {
+    fn get(&self, index: usize) -> Layer<'m> {
+        self.model.layer(index).expect("the index is below the number of layers")
+    }
+}
+
+impl<'m> Iterator for Layers<'m> {
+    type Item = Layer<'m>;
+
+    fn next(&mut self) -> Option<Layer<'m>> {
+        self.left.next().map(|index| self.get(index))
+    }
+
+    fn nth(&mut self, n: usize) -> Option<Layer<'m>> {
+        self.left.nth(n).map(|index| self.get(index))
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        self.left.size_hint()
+    }
+}
+
+impl DoubleEndedIterator for Layers<'_> {
+    fn next_back(&mut self) -> Option<Self::Item> {
+        self.left.next_back().map(|index| self.get(index))
+    }
+}
+
+impl ExactSizeIterator for Layers<'_> {}
+impl FusedIterator for Layers<'_> {}
+
+impl<'m> IntoIterator for &'m Model {
+    type Item = Layer<'m>;
+    type IntoIter = Layers<'m>;
+
+    fn into_iter(self) -> Layers<'m> {
+        self.layers()
+    }
+}
+
 /// A layer of a [`Model`].
 #[derive(Clone, Copy)]
 pub struct Layer<'m> {
@@ -918,6 +1021,7 @@ impl fmt::Debug for Layer<'_> {
 /// blobs of no layer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[non_exhaustive]
 pub struct BlobAt {
     /// The layer; `None` for the blobs of no layer.
     pub layer: Option<usize>,

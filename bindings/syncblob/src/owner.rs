@@ -1,5 +1,7 @@
 //! Memory of the caller's that the C library keeps, and its owners.
 
+use std::any::Any;
+use std::cell::RefCell;
 use std::ffi::c_void;
 use std::mem::ManuallyDrop;
 use std::panic::{self, AssertUnwindSafe};
@@ -74,11 +76,35 @@ where
     owner.lend(|deleter, user| call(lent, deleter, user))
 }
 
-/// Drops an owner.
-unsafe extern "C" fn drop_owner<O>(user: *mut c_void, _ptr: *mut c_void) {
+/// Memory whose owner is wanted back, and the owner.
+#[derive(Default)]
+struct Wanted {
+    lent: Option<*const c_void>,
+    owner: Option<Box<dyn Any>>,
+}
+
+thread_local! {
+    static WANTED: RefCell<Wanted> = RefCell::default();
+}
+
+/// Runs what ends the use of lent memory, and gives the owner of it back. None where
+/// that did not end the last use.
+pub(crate) fn reclaim(lent: *const c_void, end: impl FnOnce()) -> Option<Box<dyn Any>> {
+    WANTED.set(Wanted { lent: Some(lent), owner: None });
+    end();
+    WANTED.take().owner
+}
+
+/// Drops an owner, or hands it to `reclaim`.
+unsafe extern "C" fn drop_owner<O: 'static>(user: *mut c_void, ptr: *mut c_void) {
     contain(|| {
         // SAFETY: `user` is the boxed owner, and the deleter runs once.
-        drop(unsafe { Box::from_raw(user.cast::<O>()) });
+        let owner = unsafe { Box::from_raw(user.cast::<O>()) };
+        let is_wanted = |wanted: &RefCell<Wanted>| wanted.borrow().lent == Some(ptr.cast_const());
+        // A thread that ends has no thread-locals any more, and wants nothing back.
+        if WANTED.try_with(is_wanted).unwrap_or(false) {
+            WANTED.set(Wanted { lent: None, owner: Some(owner) });
+        }
     });
 }
 

@@ -250,6 +250,12 @@ impl SimStream {
     }
 }
 
+impl<'s> From<&'s SimStream> for Stream<'s> {
+    fn from(stream: &'s SimStream) -> Self {
+        stream.as_stream()
+    }
+}
+
 impl Drop for SimStream {
     fn drop(&mut self) {
         // SAFETY: the stream is live, and ends here if nothing names it any more.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use safetensors::tensor::{Dtype as Stored, Metadata, TensorInfo, TensorView};
 use safetensors::SafeTensors;
 
-use crate::any::BlobAny;
+use crate::any::{bytes_of, each, BlobAny};
 use crate::{Blob, Context, Dtype, Element, Error, ErrorKind, Result};
 
 #[cfg(target_endian = "big")]
@@ -59,10 +59,18 @@ impl<T: Element> Blob<T> {
     }
 }
 
+impl BlobAny {
+    /// The data as a tensor of the crate `safetensors`; see [`Blob::tensor_view`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn tensor_view(&self) -> Result<TensorView<'_>> {
+        each!(self, blob => blob.tensor_view())
+    }
+}
+
 fn view<'b, T: Element>(blob: &'b Blob<T>, values: &'b [T]) -> Result<TensorView<'b>> {
-    // SAFETY: plain numbers, all bytes of which are initialised.
-    let bytes = unsafe { std::slice::from_raw_parts(values.as_ptr().cast(), size_of_val(values)) };
-    TensorView::new(stored(T::DTYPE), blob.shape_or_empty().to_vec(), bytes)
+    TensorView::new(stored(T::DTYPE), blob.shape_or_empty().to_vec(), bytes_of(values))
         .map_err(|error| Error::new(ErrorKind::SizeOverflow, format!("no tensor: {error}")))
 }
 

@@ -63,7 +63,7 @@ fn host_memory_comes_from_the_callers_allocator() {
 type Spread = fn(usize, &(dyn Fn() + Sync));
 
 /// Functions of safe code that do all that such a function may not.
-const SPREADS: [(&str, Spread); 6] = [
+static SPREADS: [(&str, Spread); 6] = [
     ("here", |tasks, task| (0..tasks).for_each(|_| task())),
     ("threads", |tasks, task| {
         std::thread::scope(|scope| (0..tasks).for_each(|_| drop(scope.spawn(task))));
@@ -82,7 +82,7 @@ fn every_task_is_run_once_whatever_the_callers_function_does() {
     const COUNT: usize = (5 << 18) + 3; // six tasks
     let alone = Blob::<f32>::from_fn([COUNT], |i| (i % 7) as f32 - 3.0).unwrap();
     let expected = (alone.asum_data().unwrap(), alone.sumsq_data().unwrap());
-    for (name, spread) in SPREADS {
+    for (name, spread) in &SPREADS {
         let context = Context::builder().parallel_for(spread).build().unwrap();
         let mut blob = Blob::from_slice_in(&context, [COUNT], alone.data().unwrap()).unwrap();
         let sums = (blob.asum_data().unwrap(), blob.sumsq_data().unwrap());
@@ -92,6 +92,24 @@ fn every_task_is_run_once_whatever_the_callers_function_does() {
         let subtracted = blob.data().unwrap().iter().zip(alone.data().unwrap());
         assert!(subtracted.clone().all(|(new, old)| *new == old - 1.0), "{name}");
     }
+}
+
+#[test]
+fn a_closure_may_capture() {
+    use std::sync::atomic::AtomicUsize;
+    use std::sync::LazyLock;
+
+    static MOST: LazyLock<AtomicUsize> = LazyLock::new(AtomicUsize::default);
+
+    let most = &*MOST;
+    let spread = move |tasks: usize, task: &(dyn Fn() + Sync)| {
+        most.fetch_max(tasks, Ordering::Relaxed);
+        (0..tasks).for_each(|_| task());
+    };
+    let context = Context::builder().parallel_for(Box::leak(Box::new(spread))).build().unwrap();
+    let blob = Blob::<f32>::from_fn_in(&context, [5 << 18], |_| 1.0).unwrap();
+    assert_eq!(blob.asum_data().unwrap(), f64::from(5 << 18));
+    assert!(most.load(Ordering::Relaxed) > 1);
 }
 
 #[cfg(feature = "rayon")]

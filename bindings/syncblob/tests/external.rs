@@ -284,3 +284,44 @@ fn device_memory_of_the_callers_is_used_in_place() {
     assert_eq!(blob.data().unwrap(), [1.0, 2.0]);
     assert_ne!(blob.gpu_data_mut_ptr().unwrap(), ptr);
 }
+
+#[test]
+fn a_vector_comes_back_as_it_is_or_is_copied() {
+    let vector = || vec![1.0_f32, 2.0, 3.0, 4.0];
+    let values = vector();
+    let start = values.as_ptr();
+    let again = Blob::from_vec([2, 2], values).unwrap().into_vec().unwrap();
+    assert_eq!((again.as_ptr(), again), (start, vector()));
+
+    // Smaller than the vector; lent to the memory itself; with a diff of a vector, too.
+    let mut blob = Blob::from_vec([4], vector()).unwrap();
+    let start = blob.data().unwrap().as_ptr();
+    blob.memory_mut(Part::Diff).unwrap().set(vec![9.0_f64, 9.0]).unwrap();
+    blob.reshape([3]).unwrap();
+    let again = blob.into_vec().unwrap();
+    assert_eq!((again.as_ptr(), &*again), (start, &[1.0, 2.0, 3.0][..]));
+
+    // A vector of another type, which is no vector of these elements.
+    let mut blob = Blob::<f32>::zeros([2]).unwrap();
+    blob.memory_mut(Part::Data).unwrap().set(vec![0.1_f64]).unwrap();
+    let bits = 0.1_f64.to_ne_bytes();
+    let halves: Vec<_> =
+        bits.chunks(4).map(|b| f32::from_ne_bytes(b.try_into().unwrap())).collect();
+    assert_eq!(blob.into_vec().unwrap(), halves);
+
+    // What others may read, what others share, what a device may read, the library's own.
+    let shared: Arc<[f32]> = Arc::from(vector());
+    assert_eq!(Blob::from_shared([4], shared.clone()).unwrap().into_vec().unwrap(), vector());
+    assert_eq!(Arc::strong_count(&shared), 1);
+    let blob = Blob::from_vec([4], vector()).unwrap();
+    let handle = blob.data_handle().unwrap();
+    assert_eq!(blob.into_vec().unwrap(), vector());
+    assert_eq!(handle.data().unwrap().len(), 16);
+    let context = Context::builder().device("sim:0").build().unwrap();
+    let blob = Blob::from_vec_in(&context, [4], vector()).unwrap();
+    blob.gpu_data_ptr().unwrap();
+    assert_eq!(blob.into_vec().unwrap(), vector());
+    assert_eq!(Blob::<f32>::full([2], 0.5).unwrap().into_vec().unwrap(), [0.5; 2]);
+    assert!(Blob::<f32>::new().unwrap().into_vec().unwrap().is_empty());
+    assert!(Blob::<f32>::from_vec([0], vec![]).unwrap().into_vec().unwrap().is_empty());
+}

@@ -62,6 +62,22 @@ fn blobs_go_through_serde_with_their_shape() {
     assert!(serde_json::from_str::<Blob<i32>>(&empty).is_ok());
 }
 
+#[cfg(feature = "ndarray")]
+#[test]
+fn an_array_comes_back_without_a_copy() {
+    let array = ndarray::array![[1.0_f32, 2.0], [3.0, 4.0]];
+    let start = array.as_ptr();
+    let mut blob = Blob::from_array(array.clone()).unwrap();
+    let start_of_copy = blob.data().unwrap().as_ptr();
+    assert_ne!(start_of_copy, start);
+    blob.reshape([1, 3]).unwrap();
+    let again = blob.into_array().unwrap();
+    assert_eq!((again.as_ptr(), again.shape()), (start_of_copy, &[1, 3][..]));
+    let huge = Blob::<f32>::zeros([0, 1_i64 << 40, 1 << 40]).unwrap();
+    assert_eq!(huge.into_array().unwrap_err().kind(), ErrorKind::SizeOverflow);
+    assert_eq!(Blob::<f32>::new().unwrap().into_array().unwrap().shape(), [0]);
+}
+
 #[cfg(feature = "serde")]
 #[test]
 fn values_that_json_has_no_number_for_are_words() {

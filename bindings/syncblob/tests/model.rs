@@ -188,7 +188,7 @@ fn history_is_the_blobs_of_no_layer() {
         (Format::Solverstate, 2, 0)
     );
     let second = again.blobs().nth(1).unwrap().unwrap();
-    assert_eq!(second.at(), BlobAt { layer: None, index: 1 });
+    assert_eq!(second.at(), BlobAt::from(1));
     assert_eq!(second.load::<f32>().unwrap().data().unwrap(), [2.0, 2.0]);
     assert_eq!(again.solver_info().unwrap(), SolverInfo::default());
 }
@@ -196,7 +196,7 @@ fn history_is_the_blobs_of_no_layer() {
 #[test]
 fn a_solver_state_says_where_it_was() {
     let mut model = Model::create(Format::Solverstate).unwrap();
-    let info = SolverInfo { iteration: 70, current_step: 3, learned_net: "net.caffemodel".into() };
+    let info = SolverInfo::new(70).current_step(3).learned_net("net.caffemodel");
     model.set_solver_info(&info).unwrap();
     let again = Model::from_bytes(model.to_bytes().unwrap()).unwrap();
     assert_eq!((again.solver_info().unwrap(), again.iteration().unwrap()), (info.clone(), 70));
@@ -341,4 +341,80 @@ fn integers_are_loaded_as_doubles_which_hold_them() {
         BlobAny::F64(blob) => assert_eq!(blob.data().unwrap(), [4_294_967_295.0]),
         other => panic!("{other:?}"),
     }
+}
+
+#[test]
+fn a_models_layers_are_iterated_from_both_ends() {
+    let mut model = Model::create(Format::Caffemodel).unwrap();
+    for name in ["a", "b", "c", "d"] {
+        model.add_layer(name, "ReLU").unwrap();
+    }
+    let names = |layers: &mut dyn Iterator<Item = syncblob::Layer<'_>>| {
+        layers.map(|layer| layer.name().into_owned()).collect::<String>()
+    };
+    assert_eq!(names(&mut (&model).into_iter()), "abcd");
+    assert_eq!(names(&mut model.layers().rev()), "dcba");
+    assert_eq!(names(&mut model.layers().skip(2)), "cd");
+    assert_eq!((model.layers().len(), model.layers().nth(4).is_none()), (4, true));
+    for layer in &model {
+        assert_eq!(model.layer(layer.index()).unwrap().name(), layer.name());
+    }
+}
+
+#[test]
+fn an_error_of_a_file_names_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("cut off.caffemodel");
+    std::fs::write(&path, b"\x0a\x05net").unwrap();
+    let errors = [
+        Model::open(&path).unwrap_err(),
+        Blob::<f32>::read_file(&path).unwrap_err(),
+        Model::open(folder.path().join("none")).unwrap_err(),
+        Blob::<f32>::zeros([1])
+            .unwrap()
+            .write_file(folder.path().join("no/file"), Payload::Data)
+            .unwrap_err(),
+        Model::open("a\0b").unwrap_err(),
+    ];
+    for (error, name) in
+        errors.iter().zip(["cut off.caffemodel", "cut off.caffemodel", "none", "no/file", "a\\0b"])
+    {
+        let text = error.to_string();
+        assert_eq!(text.matches(name).count(), 1, "{text}");
+        assert!(error.path().is_some() && text.ends_with(error.message()), "{text}");
+    }
+    assert_eq!(errors[0].path().unwrap(), path);
+    assert!(!errors[0].message().contains("cut off."));
+    let error = Model::from_bytes(b"\x0a\x05net").unwrap_err();
+    assert_eq!((error.path(), error.to_string()), (None, error.message().to_string()));
+}
+
+#[test]
+fn names_are_read_and_written() {
+    use syncblob::{Dtype, ErrorKind, Head, Side, Storage};
+    for format in [Format::Blob, Format::Caffemodel, Format::Solverstate, Format::BlobVector] {
+        assert_eq!(format.to_string().parse(), Ok(format));
+    }
+    for dtype in [
+        Dtype::F32,
+        Dtype::F64,
+        Dtype::I32,
+        Dtype::U32,
+        Dtype::F16,
+        Dtype::Bf16,
+        Dtype::I8,
+        Dtype::U8,
+    ] {
+        assert_eq!(dtype.name().parse(), Ok(dtype));
+    }
+    let error = "F32".parse::<Dtype>().unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::InvalidArgument);
+    assert!(error.message().contains("\"F32\" is no element type: f32, f64"), "{error}");
+    let shown = [
+        Head::AtCpu.to_string(),
+        Side::Device.to_string(),
+        Storage::Pinned.to_string(),
+        ErrorKind::BadShape.to_string(),
+    ];
+    assert_eq!(shown, ["HEAD_AT_CPU", "device", "page-locked", "SB_ERR_BAD_SHAPE"]);
 }

@@ -62,11 +62,8 @@ impl Net {
 
     fn announce_solver(&mut self, plan: &Plan) -> Result<()> {
         if let Some(solver) = &plan.notes.solver {
-            self.model.set_solver_info(&SolverInfo {
-                iteration: solver.iter,
-                current_step: solver.current_step,
-                learned_net: solver.learned_net.clone().into(),
-            })?;
+            let info = SolverInfo::new(solver.iter).current_step(solver.current_step);
+            self.model.set_solver_info(&info.learned_net(&solver.learned_net))?;
         }
         self.announce(None, in_order(plan, "history")?, plan)
     }

@@ -10,15 +10,16 @@ fn an_allocator_of_a_stack_frame() {
     let _context = Context::builder().allocator(&allocator).build(); //~ E0597
 }
 
-fn a_closure_that_captures(calls: Mutex<usize>) {
-    let _context = Context::builder().parallel_for(|tasks, task| { //~ E0308
+fn a_closure_of_a_stack_frame(calls: Mutex<usize>) {
+    let spread = move |tasks: usize, task: &(dyn Fn() + Sync)| {
         *calls.lock().unwrap() += 1;
         (0..tasks).for_each(|_| task());
-    });
+    };
+    let _context = Context::builder().parallel_for(&spread).build(); //~ E0597
 }
 
 fn tasks_kept_for_later() {
-    let _context = Context::builder().parallel_for(|_, task| {
+    let _context = Context::builder().parallel_for(&|_, task: &(dyn Fn() + Sync)| {
         std::thread::spawn(move || task()); //~ E0521
     });
 }

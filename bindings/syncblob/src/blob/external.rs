@@ -2,10 +2,10 @@ use std::ffi::c_void;
 
 use syncblob_sys as sys;
 
-use super::Blob;
+use super::{reserve, Blob, Part};
 use crate::ffi::check;
-use crate::owner::{lend, lend_shared};
-use crate::{Access, Context, Element, Error, ErrorKind, Result, Shape};
+use crate::owner::{lend, lend_shared, reclaim};
+use crate::{Access, Context, Element, Error, ErrorKind, Result, Shape, Side, Storage};
 
 /// Memory of the caller's, used in place.
 ///
@@ -177,6 +177,50 @@ impl<T: Element> Blob<T> {
         })
     }
 
+    /// The data as a vector; the diff is let go of. A vector that the blob
+    /// [was made of](Blob::from_vec) comes back as it is, where the blob is its only user
+    /// and has no device; else the elements are copied.
+    ///
+    /// ```
+    /// use syncblob::Blob;
+    /// # fn main() -> syncblob::Result<()> {
+    /// let values = vec![1.0_f32, 2.0, 3.0];
+    /// let start = values.as_ptr();
+    /// let mut blob = Blob::from_vec([3], values)?;
+    /// blob.scale_data(2.0)?;
+    /// let values = blob.into_vec()?;
+    /// assert_eq!((values.as_ptr(), &*values), (start, &[2.0, 4.0, 6.0][..]));
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`data`](Blob::data); out of memory.
+    pub fn into_vec(mut self) -> Result<Vec<T>> {
+        let Some(lent) = self.lent_data()? else { return copied(self.data()?) };
+        let count = self.count();
+        let owner = reclaim(lent.cast(), || drop(self));
+        match owner.map(|owner| owner.downcast::<Vec<T>>()) {
+            Some(Ok(mut values)) => {
+                values.truncate(count);
+                Ok(*values)
+            }
+            // SAFETY: the owner of the elements, whatever it is, lives through the copy.
+            Some(Err(_owner)) => copied(unsafe { std::slice::from_raw_parts(lent, count) }),
+            None => Err(Error::new(ErrorKind::Internal, "memory that has one user has another")),
+        }
+    }
+
+    /// The elements, if they are memory of the caller's that ends with the blob.
+    fn lent_data(&mut self) -> Result<Option<*const T>> {
+        if !self.is_unique(Part::Data)? || self.context().has_device() {
+            return Ok(None);
+        }
+        let lent = self.data_mut()?.as_ptr();
+        let is_lent = self.memory(Part::Data)?.storage(Side::Host) == Storage::Borrowed;
+        Ok(is_lent.then_some(lent))
+    }
+
     /// Makes elements that others may read too the memory of data; see
     /// [`from_shared`](Blob::from_shared) and [`set_data`](Blob::set_data).
     ///
@@ -243,6 +287,13 @@ impl<T: Element> Blob<T> {
             })
         })
     }
+}
+
+fn copied<T: Element>(values: &[T]) -> Result<Vec<T>> {
+    let mut copy = Vec::new();
+    reserve(&mut copy, values.len())?;
+    copy.extend_from_slice(values);
+    Ok(copy)
 }
 
 /// Bytes of an owner that must not move again.

@@ -69,6 +69,16 @@ impl<T: Element> Blob<T> {
         Self::from_vec(shape, values)
     }
 
+    /// The data as an array, without a copy where [`into_vec`](Blob::into_vec) makes none.
+    ///
+    /// # Errors
+    /// As [`into_vec`](Blob::into_vec) and [`view`](Blob::view).
+    pub fn into_array(self) -> Result<ArrayD<T>> {
+        self.view()?; // before the data is given up
+        let shape = self.shape_or_empty().to_vec();
+        ArrayD::from_shape_vec(shape, self.into_vec()?).map_err(not_representable)
+    }
+
     /// A copy of the data.
     ///
     /// # Errors

@@ -5,7 +5,7 @@ use std::ptr;
 use syncblob_sys as sys;
 
 use super::{Blob, Part, Reallocated};
-use crate::ffi::{c_path, check, get};
+use crate::ffi::{check, get, with_path};
 use crate::io::{borrow_reader, lend_writer};
 use crate::{Context, Element, Error, ErrorKind, Float, ReadAt, Readable, Result};
 
@@ -120,12 +120,13 @@ impl<T: Readable> Blob<T> {
     /// # Errors
     /// As the short form.
     pub fn read_file_in(context: &Context, path: impl AsRef<Path>) -> Result<Self> {
-        let path = c_path(path.as_ref())?;
         let blob = Self::new_in(context)?;
-        // SAFETY: `path` ends in NUL; the blob is fresh.
-        check(|err| unsafe {
-            let (blob, path) = (blob.as_ptr(), path.as_ptr());
-            sys::sb_blob_read_file(blob, path, sys::SB_PROTO_RESHAPE, ptr::null(), err)
+        with_path(path.as_ref(), |path| {
+            // SAFETY: `path` ends in NUL; the blob is fresh.
+            check(|err| unsafe {
+                let (blob, path) = (blob.as_ptr(), path.as_ptr());
+                sys::sb_blob_read_file(blob, path, sys::SB_PROTO_RESHAPE, ptr::null(), err)
+            })
         })?;
         Ok(blob)
     }
@@ -210,10 +211,11 @@ impl<T: Float> Blob<T> {
     /// [`Io`](ErrorKind::Io); else as [`to_proto`](Blob::to_proto).
     #[doc(alias = "WriteProtoToBinaryFile")]
     pub fn write_file(&self, path: impl AsRef<Path>, payload: Payload) -> Result<()> {
-        let path = c_path(path.as_ref())?;
-        // SAFETY: `path` ends in NUL.
-        check(|err| unsafe {
-            sys::sb_blob_write_file(self.as_ptr(), path.as_ptr(), payload.flags(), err)
+        with_path(path.as_ref(), |path| {
+            // SAFETY: `path` ends in NUL.
+            check(|err| unsafe {
+                sys::sb_blob_write_file(self.as_ptr(), path.as_ptr(), payload.flags(), err)
+            })
         })
     }
 
@@ -268,8 +270,9 @@ impl<T: Element> Blob<T> {
 }
 
 /// Room for `size` more bytes, or an error where `Vec` would abort.
-pub(crate) fn reserve(bytes: &mut Vec<u8>, size: usize) -> Result<()> {
-    bytes.try_reserve_exact(size).map_err(|_| {
-        Error::new(ErrorKind::OutOfMemory, format!("{size} bytes cannot be allocated"))
+pub(crate) fn reserve<T>(values: &mut Vec<T>, count: usize) -> Result<()> {
+    values.try_reserve_exact(count).map_err(|_| {
+        let bytes = count.saturating_mul(size_of::<T>());
+        Error::new(ErrorKind::OutOfMemory, format!("{bytes} bytes cannot be allocated"))
     })
 }

@@ -1,0 +1,60 @@
+//! Handles between this crate and code that calls the C library.
+
+use std::ptr;
+
+use syncblob::{sys, Blob, BlobAny, Context, Format, MemoryHandle, Model, Part, Payload};
+
+#[test]
+fn a_context_goes_to_c_and_back() {
+    let context = Context::builder().device("sim:0").build().unwrap();
+    let raw = context.clone().into_raw();
+    // SAFETY: the share that `into_raw` gave.
+    let again = unsafe { Context::from_raw(raw) };
+    assert_eq!(again, context);
+    drop(context);
+    assert_eq!(again.device(), "sim:0");
+    assert!(Context::host().into_raw().is_null());
+    // SAFETY: NULL is the built-in one.
+    assert_eq!(unsafe { Context::from_raw(ptr::null_mut()) }, Context::host());
+}
+
+#[test]
+fn a_blob_goes_to_c_and_back() {
+    let raw = Blob::<f32>::full([2, 3], 1.5).unwrap().into_raw();
+    // SAFETY: nobody else has the blob, whose elements are f32.
+    unsafe {
+        assert_eq!(sys::sb_blob_scale_data(raw.as_ptr(), 2.0, ptr::null_mut()), sys::SB_OK);
+        let blob = Blob::<f32>::from_raw(raw);
+        assert_eq!((blob.shape(), blob.data().unwrap()), (&[2, 3][..], &[3.0; 6][..]));
+        let any = BlobAny::from_raw(blob.into_raw()).unwrap();
+        assert_eq!(any.data_bytes().unwrap(), [3.0_f32; 6].map(f32::to_ne_bytes).as_flattened());
+        assert_eq!(any.diff_bytes().unwrap(), [0; 24]);
+        assert_eq!(any.try_clone().unwrap().downcast::<f32>().unwrap().data().unwrap(), [3.0; 6]);
+    }
+}
+
+#[test]
+fn a_memory_goes_to_c_and_back() {
+    let blob = Blob::<u8>::full([4], 7).unwrap();
+    let raw = blob.data_handle().unwrap().into_raw();
+    assert!(!blob.is_unique(Part::Data).unwrap());
+    // SAFETY: the share that `into_raw` gave.
+    let handle = unsafe { MemoryHandle::from_raw(raw) };
+    assert_eq!(handle.data().unwrap(), [7; 4]);
+    drop(handle);
+    assert!(blob.is_unique(Part::Data).unwrap());
+}
+
+#[test]
+fn a_model_goes_to_c_and_back() {
+    let context = Context::builder().build().unwrap();
+    let mut model = Model::create_in(&context, Format::Caffemodel).unwrap();
+    let layer = model.add_layer("ip", "InnerProduct").unwrap();
+    model.add_blob(layer, &Blob::<f32>::zeros([2]).unwrap(), Payload::Data).unwrap();
+    model.set_progress(|_, _| panic!("nobody is told any more"));
+    let raw = model.into_raw();
+    // SAFETY: nobody else has the model, which was made in this context.
+    let model = unsafe { Model::from_raw(raw, &context) };
+    assert_eq!(model.load::<f32>((0, 0)).unwrap().count(), 2);
+    assert!(model.to_bytes().unwrap().len() > 10);
+}
