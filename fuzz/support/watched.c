@@ -180,6 +180,12 @@ static bool is_of_the_whole(const char *message) {
     return false;
 }
 
+/* The reason, without what the bytes seem to be. */
+static size_t reason_length(const char *message) {
+    const char *words = strstr(message, "; this is ");
+    return words ? (size_t)(words - message) : strlen(message);
+}
+
 void check_read_status(sb_status status, const sb_error *err, size_t size) {
     fuzz_check_bytes_status(status, err);
     if (status > -100 || status < -199 || is_of_the_whole(err->message))
@@ -188,9 +194,9 @@ void check_read_status(sb_status status, const sb_error *err, size_t size) {
     (void)snprintf(place, sizeof place, " at offset %lld", (long long)err->offset);
     fuzz_check(err->offset >= 0 && (uint64_t)err->offset <= size, "offset %lld of %zu: %.239s",
                (long long)err->offset, size, err->message);
-    size_t length = strlen(err->message), tail = strlen(place);
-    fuzz_check(length > tail && strcmp(err->message + length - tail, place) == 0,
-               "\"%.239s\" does not end in%s", err->message, place);
+    size_t length = reason_length(err->message), tail = strlen(place);
+    fuzz_check(length > tail && memcmp(err->message + length - tail, place, tail) == 0,
+               "\"%.239s\" does not say%s", err->message, place);
 }
 
 /* --- the input --------------------------------------------------------------------------- */

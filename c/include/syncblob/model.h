@@ -8,6 +8,9 @@
  * no layer: a solver state's history, a blob file's one blob, the blobs of a
  * BlobProtoVector.
  *
+ * If bytes are refused and it is certain what they are instead, such as a web page, an archive or
+ * the beginning of a file, the message ends in "; this is ..." and that.
+ *
  * A model has one owner (open or create, destroy). Calls on a const model are
  * safe beside each other.
  */

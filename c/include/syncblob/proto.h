@@ -2,8 +2,9 @@
  * Blobs as bytes: Caffe's BlobShape and BlobProto messages (protobuf wire
  * format). A message is always (bytes, size). All reads are safe for bytes
  * from strangers: everything is checked before the blob is touched, memory
- * and time are bounded, and a failure names the field and the byte offset. A
- * number with bits beyond 64, which Google's readers cut off, is MALFORMED.
+ * and time are bounded, and a failure names the field and the byte offset, then
+ * what the bytes are instead, where that is certain (model.h). A number with bits
+ * beyond 64, which Google's readers cut off, is MALFORMED.
  */
 #ifndef SYNCBLOB_PROTO_H
 #define SYNCBLOB_PROTO_H

@@ -1,7 +1,9 @@
 #include "base/error.h"
 #include "context/context.h"
 #include "format/read_blob.h"
+#include "format/refusal.h"
 
+#include <syncblob/model.h>
 #include <syncblob/proto.h>
 
 static const struct sb__path blob_path = {NULL, "", -1, sb__blob_fields};
@@ -27,7 +29,9 @@ static sb_status read_source(sb_blob *blob, const struct sb__source *source, uin
     const struct sb__read_blob how = {flags & SB_PROTO_RESHAPE, 0, limits};
     sb__reader_init(&reader, source);
     sb__reader_watch(&reader, sb__progress_begin(&told, progress, source->size));
-    return sb__read_blob(blob, &reader, &blob_path, 0, source->size, &how, err);
+    sb_status st = sb__read_blob(blob, &reader, &blob_path, 0, source->size, &how, err);
+    sb__refusal_explain(st, SB_FORMAT_BLOB, &reader, err);
+    return st;
 }
 
 sb_status sb_blob_from_proto(sb_blob *blob, const void *bytes, size_t size, uint32_t flags,
@@ -92,6 +96,7 @@ sb_status sb_blob_shape_equals_proto(const sb_blob *blob, const void *bytes, siz
     st = sb__blob_index(&reader, &blob_path, 0, source.size, limits, &index, err);
     if (st == SB_OK)
         *out = sb__shape_equals_index(sb__blob_shape(blob), &index);
+    sb__refusal_explain(st, SB_FORMAT_BLOB, &reader, err);
     return st;
 }
 

@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "base/options.h"
 #include "format/detect.h"
+#include "format/refusal.h"
 
 #include <string.h>
 
@@ -40,17 +41,14 @@ static sb_status check_claim(const sb_model *model, sb_error *err) {
                        sb_format_name(model->format));
 }
 
-static sb_status index_source(sb_model *model, struct sb__progress *progress, sb_error *err) {
-    struct sb__reader reader;
+static sb_status index_source(sb_model *model, struct sb__reader *reader, sb_error *err) {
     sb_status st = SB_OK;
-    sb__reader_init(&reader, &model->source);
-    sb__reader_watch(&reader, progress);
     if (model->format == SB_FORMAT_AUTO) {
-        st = sb__detect_format(&reader, &model->format, err);
-        sb__progress_next_walk(progress);
+        st = sb__detect_format(reader, &model->format, err);
+        sb__progress_next_walk(reader->progress);
     }
     if (st == SB_OK)
-        st = sb__model_index_build(&model->index, model->context, model->format, &reader,
+        st = sb__model_index_build(&model->index, model->context, model->format, reader,
                                    &model->limits, sizeof *model, err);
     if (st != SB_OK)
         return st;
@@ -58,7 +56,7 @@ static sb_status index_source(sb_model *model, struct sb__progress *progress, sb
     if (st == SB_OK)
         st = check_claim(model, err);
     if (st == SB_OK)
-        st = sb__progress_end(progress, err);
+        st = sb__progress_end(reader->progress, err);
     if (st != SB_OK)
         sb__model_index_free(&model->index, model->context);
     return st;
@@ -70,6 +68,7 @@ static sb_status open_source(sb_context *context, int32_t format, const struct s
                              sb_error *err) {
     void *object;
     struct sb__progress told;
+    struct sb__reader reader;
     if (limits->max_memory < sizeof(sb_model))
         return sb__fail(err, SB_ERR_DATA_LIMIT, "a model exceeds the memory limit of %zu bytes",
                         limits->max_memory);
@@ -84,8 +83,11 @@ static sb_status open_source(sb_context *context, int32_t format, const struct s
     struct sb__progress *watch = sb__progress_begin(&told, progress, source->size);
     if (watch)
         watch->walks = format == SB_FORMAT_AUTO ? 3 : format == SB_FORMAT_BLOB ? 1 : 2;
-    st = index_source(model, watch, err);
+    sb__reader_init(&reader, &model->source);
+    sb__reader_watch(&reader, watch);
+    st = index_source(model, &reader, err);
     if (st != SB_OK) {
+        sb__refusal_explain(st, format, &reader, err);
         sb__object_free(context, model, sizeof *model);
         return st;
     }

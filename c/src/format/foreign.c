@@ -1,0 +1,360 @@
+#include "format/foreign.h"
+
+#include "base/error.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static bool begins(const unsigned char *bytes, size_t size, const char *with, size_t with_size) {
+    return size >= with_size && memcmp(bytes, with, with_size) == 0;
+}
+
+static bool has(const struct sb__head *head, size_t offset, const char *bytes, size_t size) {
+    return head->size >= offset && begins(head->bytes + offset, head->size - offset, bytes, size);
+}
+
+static bool is_space(unsigned char c) {
+    return c == ' ' || (c >= '\t' && c <= '\r');
+}
+
+static unsigned char lower(unsigned char c) {
+    return c >= 'A' && c <= 'Z' ? (unsigned char)(c + ('a' - 'A')) : c;
+}
+
+static bool is_alphanumeric(unsigned char c) {
+    return (c >= '0' && c <= '9') || (lower(c) >= 'a' && lower(c) <= 'z');
+}
+
+/* --- binary files --------------------------------------------------------------------- */
+
+#define M(s) s, sizeof s - 1
+static const struct {
+    size_t offset;
+    const char *bytes;
+    size_t size;
+    const char *words;
+} magics[] = {
+    {0, M("\x1f\x8b\x08"), "gzip data: unpack it first"},
+    {0,
+     M("\xfd"
+       "7zXZ\0"),
+     "xz data: unpack it first"},
+    {0, M("\x28\xb5\x2f\xfd"), "zstd data: unpack it first"},
+    {0, M("7z\xbc\xaf\x27\x1c"), "a 7z archive: unpack it first"},
+    {0, M("Rar!\x1a\x07"), "a RAR archive: unpack it first"},
+    {0, M("PK\5\6"), "a zip archive without members"},
+    {0, M("\x89HDF\r\n\x1a\n"),
+     "an HDF5 file, as Caffe's .h5 snapshots are: the guide's foreign.md converts them"},
+    {0, M("\x93NUMPY"), "a NumPy array (.npy)"},
+    {0, M("\x80\2\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19\x2e"),
+     "a PyTorch file: export it from Python as .safetensors or .npz"},
+    {0, M("\0\5\x16\7"), "an AppleDouble file, what macOS keeps beside a file: take that file"},
+    {4, M("TFL3"), "a TensorFlow Lite model"},
+    {21,
+     M("\x1a\x0d"
+       "brain.Event:"),
+     "a TensorFlow event file"},
+};
+
+static uint64_t little_endian(const unsigned char *bytes, size_t size) {
+    uint64_t value = 0;
+    while (size > 0)
+        value = value << 8 | bytes[--size];
+    return value;
+}
+
+static bool ends(const unsigned char *name, size_t size, const char *with, size_t with_size) {
+    return size >= with_size && memcmp(name + size - with_size, with, with_size) == 0;
+}
+
+/* By its first member. */
+static const char *zip_words(const struct sb__head *head) {
+    enum { NAME_SIZE = 26, NAME = 30 };
+    if (!has(head, 0, M("PK\3\4")))
+        return NULL;
+    const size_t size = head->size < NAME ? 0 : little_endian(head->bytes + NAME_SIZE, 2);
+    const unsigned char *name = head->bytes + NAME;
+    if (size > 0 && size <= head->size - NAME && ends(name, size, M("/data.pkl")))
+        return "a PyTorch file: export it from Python as .safetensors or .npz";
+    if (size > 0 && size <= head->size - NAME && ends(name, size, M(".npy")))
+        return "an archive of NumPy arrays (.npz)";
+    return "a zip archive: unpack it first";
+}
+
+/* The sum of a header's bytes, its own field taken as blanks, stands in it as octal digits. */
+static const char *tar_words(const struct sb__head *head) {
+    enum { HEADER = 512, SUM = 148, SUM_END = 156 };
+    uint64_t sum = 0, written = 0;
+    if (head->size < HEADER || !has(head, 257, M("ustar")))
+        return NULL;
+    for (size_t i = 0; i < HEADER; i++)
+        sum += i >= SUM && i < SUM_END ? ' ' : head->bytes[i];
+    for (size_t i = SUM; i < SUM_END; i++)
+        if (head->bytes[i] >= '0' && head->bytes[i] <= '7')
+            written = written * 8 + head->bytes[i] - '0';
+    return sum == written ? "a tar archive: unpack it first" : NULL;
+}
+
+static const char *safetensors_words(const struct sb__head *head) {
+    if (!has(head, 8, M("{\"")))
+        return NULL;
+    const uint64_t length = little_endian(head->bytes, 8);
+    return length >= 2 && length <= 100000000 ? "a safetensors file" : NULL;
+}
+
+/* "BZh9", then the same six bytes wherever there is anything in it. */
+static const char *bzip2_words(const struct sb__head *head) {
+    return has(head, 0, M("BZh")) && has(head, 4, M("1AY&SY")) ? "bzip2 data: unpack it first"
+                                                               : NULL;
+}
+
+/* An empty dict, list or tuple, a mark, a class, a text, a long number. */
+static bool is_opcode(unsigned char c) {
+    return c == '}' || c == ']' || c == ')' || c == '(' || c == 'c' || c == 'X' || c == 0x8a;
+}
+
+/* What the first opcode after the version is; from version 4 on the length of a frame follows. */
+static const char *pickle_words(const struct sb__head *head) {
+    static const char words[] = "a Python pickle: load it in Python, save its arrays as .npz";
+    if (head->size < 3 || head->bytes[0] != 0x80)
+        return NULL;
+    if (head->bytes[1] == 2 || head->bytes[1] == 3)
+        return is_opcode(head->bytes[2]) ? words : NULL;
+    if (head->bytes[1] != 4 && head->bytes[1] != 5)
+        return NULL;
+    return head->size >= 11 && head->bytes[2] == 0x95 &&
+                   little_endian(head->bytes + 3, 8) <= head->total - 11
+               ? words
+               : NULL;
+}
+
+static const char *binary_words(const struct sb__head *head) {
+    static const char *(*const tests[])(const struct sb__head *) = {
+        zip_words, bzip2_words, tar_words, safetensors_words, pickle_words};
+    for (size_t i = 0; i < sizeof magics / sizeof *magics; i++)
+        if (has(head, magics[i].offset, magics[i].bytes, magics[i].size))
+            return magics[i].words;
+    const char *words = NULL;
+    for (size_t i = 0; i < sizeof tests / sizeof *tests && !words; i++)
+        words = tests[i](head);
+    return words;
+}
+
+static bool zeros(const struct sb__head *head, char *out) {
+    for (size_t i = 0; i < head->size; i++)
+        if (head->bytes[i] != 0)
+            return false;
+    if (head->size < 8)
+        return false;
+    (void)snprintf(out, SB__WORDS_BYTES, "%s %zu zeros: its contents were never written",
+                   head->total == head->size ? "nothing but" : "a file that begins with",
+                   head->size);
+    return true;
+}
+
+/* --- texts ------------------------------------------------------------------------------- */
+
+struct text {
+    const unsigned char *at;
+    size_t size;
+};
+
+static void skip(struct text *text, size_t bytes) {
+    text->at += bytes;
+    text->size -= bytes;
+}
+
+static void skip_space(struct text *text) {
+    while (text->size > 0 && is_space(*text->at))
+        skip(text, 1);
+}
+
+/* The text behind a byte order mark and white space. */
+static struct text text_of(const struct sb__head *head) {
+    struct text text = {head->bytes, head->size};
+    if (has(head, 0, M("\xef\xbb\xbf")))
+        skip(&text, 3);
+    skip_space(&text);
+    return text;
+}
+
+static bool has_word(const struct text *text, const char *word) {
+    size_t i = 0;
+    while (word[i] && i < text->size && lower(text->at[i]) == (unsigned char)word[i])
+        i++;
+    return !word[i];
+}
+
+static bool is_html(const struct text *text) {
+    return has_word(text, "<!doctype html") || has_word(text, "<html") || has_word(text, "<head>");
+}
+
+/* A pointer is a few lines, of which one says "size 123". */
+static bool lfs_words(const struct text *text, char *out) {
+    static const char line[] = "\nsize ";
+    struct text rest = *text;
+    if (!has_word(text, "version https://git-lfs.github.com/spec/"))
+        return false;
+    while (rest.size > 0 && !begins(rest.at, rest.size, line, sizeof line - 1))
+        skip(&rest, 1);
+    unsigned long long size = 0;
+    size_t digits = sizeof line - 1;
+    while (digits < rest.size && rest.at[digits] >= '0' && rest.at[digits] <= '9' &&
+           size < 1000000000000000000)
+        size = size * 10 + (unsigned long long)(rest.at[digits++] - '0');
+    if (digits < rest.size && rest.at[digits] == '\n')
+        (void)snprintf(
+            out, SB__WORDS_BYTES,
+            "a Git LFS pointer to %llu bytes that are not here: `git lfs pull` fetches them", size);
+    else
+        (void)snprintf(out, SB__WORDS_BYTES,
+                       "a Git LFS pointer to bytes that are not here: `git lfs pull` fetches them");
+    return true;
+}
+
+/* Fields with which a net, a solver or a blob begins in protobuf's text format. */
+static bool is_prototxt(const struct text *text) {
+    static const char *const fields[] = {
+        "name",      "layer",     "layers",   "input",     "input_dim",      "input_shape",
+        "net",       "train_net", "test_net", "state",     "force_backward", "base_lr",
+        "net_param", "num",       "shape",    "test_iter", "debug_info"};
+    struct text rest = *text;
+    size_t length = 0;
+    while (rest.size > 0 && *rest.at == '#') {
+        while (rest.size > 0 && *rest.at != '\n')
+            skip(&rest, 1);
+        skip_space(&rest);
+    }
+    while (length < rest.size && (is_alphanumeric(rest.at[length]) || rest.at[length] == '_'))
+        length++;
+    for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) {
+        if (strlen(fields[i]) != length || memcmp(fields[i], rest.at, length) != 0)
+            continue;
+        skip(&rest, length);
+        skip_space(&rest);
+        return rest.size > 0 && (*rest.at == ':' || *rest.at == '{');
+    }
+    return false;
+}
+
+static bool is_json(const struct text *text) {
+    struct text rest = *text;
+    if (rest.size == 0 || (*rest.at != '{' && *rest.at != '['))
+        return false;
+    const bool is_object = *rest.at == '{';
+    skip(&rest, 1);
+    skip_space(&rest);
+    return rest.size > 0 &&
+           (*rest.at == '"' || (!is_object && (*rest.at == '{' || *rest.at == '[')));
+}
+
+/* Whether all that was read is printable, in ASCII or as UTF-8 may be. */
+static bool is_printable(const struct text *text) {
+    for (size_t i = 0; i < text->size; i++)
+        if ((text->at[i] < ' ' && text->at[i] != '\t' && text->at[i] != '\n' &&
+             text->at[i] != '\r') ||
+            text->at[i] == 0x7f)
+            return false;
+    return text->size >= 8;
+}
+
+/* A line feed is also the tag of a net's name, and only words of which we know the text tell the
+   two apart: text that anybody may have written begins with none. */
+static bool plain_words(const struct sb__head *head, char *out) {
+    const struct text text = {head->bytes, head->size};
+    char quoted[48];
+    size_t size = 0;
+    if (text.size == 0 || is_space(*text.at) || *text.at >= 0x7f || !is_printable(&text))
+        return false;
+    while (size < text.size && size < 40 && text.at[size] >= ' ' && text.at[size] < 0x7f)
+        size++;
+    (void)snprintf(out, SB__WORDS_BYTES, "text, which begins \"%s\"",
+                   sb__escape((const char *)text.at, size, quoted, sizeof quoted));
+    return true;
+}
+
+static const char *text_words(const struct text *text) {
+    if (is_html(text))
+        return "an HTML page, not the file that it shows: download the raw file";
+    if (has_word(text, "<?xml"))
+        return "an XML document, as servers answer where they have no such file";
+    if (!is_printable(text))
+        return NULL;
+    if (is_prototxt(text))
+        return "protobuf's text format (.prototxt), which describes a net: weights are another "
+               "file";
+    return is_json(text) ? "JSON" : NULL;
+}
+
+bool sb__foreign_words(const struct sb__head *head, char *out) {
+    const struct text text = text_of(head);
+    const char *words = binary_words(head);
+    if (!words)
+        words = text_words(&text);
+    if (words)
+        (void)snprintf(out, SB__WORDS_BYTES, "%s", words);
+    return words || zeros(head, out) || lfs_words(&text, out) || plain_words(head, out);
+}
+
+/* --- messages -------------------------------------------------------------------------------- */
+
+/* Behind the tag and length of a field whose tag is one byte. */
+static bool enter(struct text *message, unsigned char tag, size_t *out_length) {
+    size_t length = 0, i = 1;
+    if (message->size < 2 || *message->at != tag)
+        return false;
+    for (unsigned shift = 0; i < message->size && shift < 35; shift += 7) {
+        const unsigned char byte = message->at[i++];
+        length |= (size_t)(byte & 0x7f) << shift;
+        if (byte >= 0x80)
+            continue;
+        skip(message, i);
+        *out_length = length;
+        return true;
+    }
+    return false;
+}
+
+/* An operation's name: "Conv2D". */
+static bool is_operation(const struct text *text, size_t length) {
+    if (length < 2 || length > 64 || length > text->size || *text->at < 'A' || *text->at > 'Z')
+        return false;
+    for (size_t i = 0; i < length; i++)
+        if (!is_alphanumeric(text->at[i]))
+            return false;
+    return true;
+}
+
+/* The same of a message in a message, and so on. */
+static bool enter_each(struct text *message, const char *tags, size_t depth, size_t *out_length) {
+    for (size_t i = 0; i < depth; i++)
+        if (!enter(message, (unsigned char)tags[i], out_length))
+            return false;
+    return true;
+}
+
+/* A GraphDef: its first node has a name, then an operation. */
+static bool is_graph(struct text message) {
+    size_t length;
+    if (!enter_each(&message, "\x0a\x0a", 2, &length) || length >= message.size)
+        return false;
+    skip(&message, length);
+    return enter(&message, 0x12, &length) && is_operation(&message, length);
+}
+
+/* A SavedModel: version 1, then a graph whose information begins with its operations. */
+static bool is_saved_model(struct text message) {
+    size_t length;
+    if (!begins(message.at, message.size, "\x08\x01", 2))
+        return false;
+    skip(&message, 2);
+    return enter_each(&message, "\x12\x0a\x12\x0a\x0a", 5, &length) &&
+           is_operation(&message, length);
+}
+
+const char *sb__foreign_message(const struct sb__head *head) {
+    const struct text message = {head->bytes, head->size};
+    if (is_graph(message))
+        return "a TensorFlow graph";
+    return is_saved_model(message) ? "a TensorFlow SavedModel" : NULL;
+}

@@ -1,0 +1,126 @@
+#include "format/outline.h"
+
+#include "format/layout.h"
+
+#include <syncblob/model.h>
+
+#define VARINT     (1u << SB__WIRE_VARINT)
+#define BYTES      (1u << SB__WIRE_BYTES)
+#define FLOATS     (BYTES | 1u << SB__WIRE_FIXED32)
+#define WIDES      (BYTES | 1u << SB__WIRE_FIXED64)
+#define LAYER      (SB__OUTLINE_FIELDS - 1) /* where field 100 is */
+#define FEW_FIELDS 64                       /* of a message inside */
+
+static const struct sb__field_name no_names[] = {{0, NULL}};
+static const struct sb__path path = {NULL, "", -1, no_names};
+
+static void note(struct sb__outline *outline, const struct sb__field *field, uint32_t begin,
+                 uint32_t end) {
+    const uint32_t at = field->number == 100 ? LAYER : field->number;
+    if (at > LAYER || (at == LAYER && field->number != 100)) {
+        outline->others = true;
+        return;
+    }
+    if (outline->seen[at] == 0) {
+        outline->first[at].begin = begin;
+        outline->first[at].end = end;
+    }
+    outline->seen[at] |= 1u << field->type;
+}
+
+void sb__outline_read(struct sb__reader *reader, uint32_t begin, uint32_t end, size_t fields,
+                      struct sb__outline *out) {
+    struct sb__field field = {.end = begin};
+    sb_error err = {.offset = 0};
+    sb_status st = SB_OK;
+    *out = (struct sb__outline){.others = false};
+    while (fields-- > 0 && st == SB_OK) {
+        st = sb__wire_next(reader, &path, end, &field, &err);
+        if (field.number == 0)
+            break;
+        if (st == SB_OK)
+            note(out, &field, field.begin, field.end);
+        else
+            note(out, &field, reader->at, end); /* what there is of it */
+    }
+    if (st == SB_ERR_MALFORMED || st == SB_ERR_DATA_LIMIT)
+        out->state = err.offset == end ? SB__CUT : SB__BROKEN;
+}
+
+static void read_inside(struct sb__reader *reader, const struct sb__outline *outline, int field,
+                        struct sb__outline *out) {
+    sb__outline_read(reader, outline->first[field].begin, outline->first[field].end, FEW_FIELDS,
+                     out);
+}
+
+/* Whether each field that is there has one of its types; one without types must not be there. */
+static bool fits(const struct sb__outline *outline, const uint32_t types[SB__OUTLINE_FIELDS]) {
+    for (int i = 1; i < SB__OUTLINE_FIELDS; i++)
+        if ((outline->seen[i] & ~types[i]) != 0)
+            return false;
+    return !outline->others && outline->seen[0] == 0;
+}
+
+/* --- Caffe's ------------------------------------------------------------------------- */
+
+/* Values, and either all four of the old dimensions or a shape. */
+static bool is_blob(const struct sb__outline *outline) {
+    static const uint32_t types[SB__OUTLINE_FIELDS] = {[1] = VARINT, VARINT, VARINT, VARINT, FLOATS,
+                                                       FLOATS,       BYTES,  WIDES,  WIDES,  VARINT,
+                                                       VARINT,       BYTES,  BYTES};
+    const uint32_t *seen = outline->seen;
+    const bool any = seen[1] || seen[2] || seen[3] || seen[4],
+               all = seen[1] && seen[2] && seen[3] && seen[4];
+    return fits(outline, types) && any == all && all != (seen[SB__BLOB_SHAPE] != 0) &&
+           (seen[SB__BLOB_DATA] || seen[SB__BLOB_DIFF] || seen[SB__BLOB_DOUBLE_DATA] ||
+            seen[SB__BLOB_DOUBLE_DIFF] || seen[SB__BLOB_RAW_DATA] || seen[SB__BLOB_RAW_DIFF]);
+}
+
+/* iter, and history whose first is a blob. */
+static bool is_solver_state(const struct sb__outline *outline, struct sb__reader *reader) {
+    static const uint32_t types[SB__OUTLINE_FIELDS] = {[1] = VARINT, BYTES, BYTES, VARINT};
+    struct sb__outline inside;
+    if (!fits(outline, types) || !outline->seen[1] || !outline->seen[3])
+        return false;
+    read_inside(reader, outline, 3, &inside);
+    return is_blob(&inside);
+}
+
+/* Layers, of which the first has a name and a type. */
+static bool is_net(const struct sb__outline *outline, struct sb__reader *reader) {
+    static const uint32_t types[SB__OUTLINE_FIELDS] = {
+        [1] = BYTES, BYTES, BYTES, VARINT | BYTES, VARINT, BYTES, VARINT, BYTES, [LAYER] = BYTES};
+    struct sb__outline inside;
+    if (!fits(outline, types))
+        return false;
+    if (outline->seen[LAYER]) {
+        read_inside(reader, outline, LAYER, &inside);
+        return inside.seen[1] == BYTES && inside.seen[2] == BYTES;
+    }
+    if (!outline->seen[2])
+        return false;
+    read_inside(reader, outline, 2, &inside);
+    return inside.seen[4] == BYTES && inside.seen[5] == VARINT;
+}
+
+int32_t sb__outline_format(const struct sb__outline *outline, struct sb__reader *reader) {
+    if (is_blob(outline))
+        return SB_FORMAT_BLOB;
+    if (is_net(outline, reader))
+        return SB_FORMAT_CAFFEMODEL;
+    return is_solver_state(outline, reader) ? SB_FORMAT_SOLVERSTATE : SB_FORMAT_AUTO;
+}
+
+/* --- others' ------------------------------------------------------------------------- */
+
+/* ir_version, opset_import and a graph with nodes and a name. */
+bool sb__outline_is_onnx(const struct sb__outline *outline, struct sb__reader *reader) {
+    static const uint32_t types[SB__OUTLINE_FIELDS] = {[1] = VARINT, BYTES, BYTES, BYTES,
+                                                       VARINT,       BYTES, BYTES, BYTES};
+    struct sb__outline inside, whole = *outline;
+    whole.others = false; /* metadata, functions */
+    if (!fits(&whole, types) || !outline->seen[1] || !outline->seen[7])
+        return false;
+    read_inside(reader, outline, 7, &inside);
+    return inside.seen[1] == BYTES && (inside.seen[2] == BYTES || inside.seen[5] == BYTES);
+}

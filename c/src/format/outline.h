@@ -1,0 +1,27 @@
+/* Whose message bytes are, told by the numbers and wire types of their fields. Says nothing
+   unless several fields speak for one kind, and none against it. */
+#ifndef SB_FORMAT_OUTLINE_H
+#define SB_FORMAT_OUTLINE_H
+
+#include "format/wire.h"
+
+#define SB__OUTLINE_FIELDS 15 /* 1 to 13 and, at 14, a net's layer */
+
+struct sb__outline {
+    uint32_t seen[SB__OUTLINE_FIELDS]; /* wire types, as bits */
+    struct {
+        uint32_t begin, end;
+    } first[SB__OUTLINE_FIELDS];                   /* the first value of a field */
+    bool others;                                   /* there are fields of other numbers */
+    enum { SB__WHOLE, SB__BROKEN, SB__CUT } state; /* SB__CUT: the last is longer than the bytes */
+};
+
+/* Of [begin, end) of the source, of `fields` fields at most: SB__WHOLE behind them. A source that
+   fails ends it, too. */
+void sb__outline_read(struct sb__reader *reader, uint32_t begin, uint32_t end, size_t fields,
+                      struct sb__outline *out);
+/* SB_FORMAT_AUTO: perhaps none of Caffe's. */
+int32_t sb__outline_format(const struct sb__outline *outline, struct sb__reader *reader);
+bool sb__outline_is_onnx(const struct sb__outline *outline, struct sb__reader *reader);
+
+#endif

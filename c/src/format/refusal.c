@@ -1,0 +1,95 @@
+#include "format/refusal.h"
+
+#include "format/foreign.h"
+#include "format/outline.h"
+
+#include <syncblob/model.h>
+
+#include <stdio.h>
+#include <string.h>
+
+#define FEW_FIELDS  64     /* tell a format */
+#define MANY_FIELDS 100000 /* up to where a file was cut off */
+
+/* A blob's shape is held against the message's before anybody misses its values. */
+static bool is_of_data(sb_status status) {
+    return (status <= SB_ERR_MALFORMED && status > SB_ERR_OUT_OF_MEMORY) ||
+           status == SB_ERR_SHAPE_MISMATCH;
+}
+
+/* The longest reason of a reader and SB__WORDS_BYTES have room together. */
+static void append(sb_error *err, const char *words) {
+    const size_t used = strlen(err->message);
+    (void)snprintf(err->message + used, sizeof err->message - used, "; this is %s", words);
+}
+
+static bool read_head(const struct sb__source *source, struct sb__head *out) {
+    out->total = source->size;
+    out->size = source->size < sizeof out->bytes ? source->size : sizeof out->bytes;
+    return sb__source_read(source, 0, out->bytes, out->size, NULL) == SB_OK;
+}
+
+static const char *format_words(int32_t format) {
+    switch (format) {
+    case SB_FORMAT_BLOB:
+        return "a blob such as a mean file";
+    case SB_FORMAT_CAFFEMODEL:
+        return "a caffemodel";
+    case SB_FORMAT_SOLVERSTATE:
+        return "a solver state";
+    default:
+        return "a vector of blobs";
+    }
+}
+
+/* Another of Caffe's formats than was wanted, or one that was cut off. */
+static bool caffe_words(const struct sb__outline *outline, int32_t wanted,
+                        struct sb__reader *reader, char *out) {
+    const int32_t format = sb__outline_format(outline, reader);
+    if (format == SB_FORMAT_AUTO)
+        return false;
+    if (wanted != SB_FORMAT_AUTO && wanted != format)
+        (void)snprintf(out, SB__WORDS_BYTES, "%s, not %s", format_words(format),
+                       format_words(wanted));
+    else if (outline->state == SB__CUT)
+        (void)snprintf(out, SB__WORDS_BYTES, "the beginning of %s: the rest was cut off",
+                       format_words(format));
+    else
+        return false;
+    return true;
+}
+
+/* Bytes whose outermost fields are whole may be Caffe's, with fields that only their writer knows:
+   they are never called something that is no message. */
+static bool find_words(const struct sb__outline *outline, int32_t wanted, struct sb__reader *reader,
+                       char *out) {
+    struct sb__head head;
+    if (!read_head(reader->source, &head))
+        return false;
+    if (outline->state != SB__WHOLE && sb__foreign_words(&head, out))
+        return true;
+    const char *words =
+        sb__outline_is_onnx(outline, reader) ? "an ONNX model" : sb__foreign_message(&head);
+    if (!words)
+        return caffe_words(outline, wanted, reader, out);
+    (void)snprintf(out, SB__WORDS_BYTES, "%s", words);
+    return true;
+}
+
+void sb__refusal_explain(sb_status status, int32_t wanted, struct sb__reader *reader,
+                         sb_error *err) {
+    const struct sb__source *source = reader->source;
+    struct sb__outline outline;
+    char words[SB__WORDS_BYTES];
+    if (!err || !is_of_data(status))
+        return;
+    if (source->size == 0) {
+        append(err, "empty: there are no bytes");
+        return;
+    }
+    const bool may_be_cut = status == SB_ERR_MALFORMED && err->offset == source->size;
+    sb__reader_init(reader, source);
+    sb__outline_read(reader, 0, source->size, may_be_cut ? MANY_FIELDS : FEW_FIELDS, &outline);
+    if (find_words(&outline, wanted, reader, words))
+        append(err, words);
+}

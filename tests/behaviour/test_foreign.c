@@ -1,0 +1,638 @@
+/* What a reader says of bytes that are no message of Caffe's, behind the reason of its refusal:
+   what they are, where that is certain, and nothing where it is not. */
+#include "callbacks.h"
+#include "files.h"
+#include "nets.h"
+#include "support.h"
+#include "wire_builder.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#define BEFORE  "; this is "
+#define B(s)    s, sizeof s - 1
+#define ZEROS_8 "\0\0\0\0\0\0\0\0"
+
+/* --- the kinds ------------------------------------------------------------------------ */
+
+/* The bytes in [from, to) tell; `shorter` are the words for a beginning that holds less of it. */
+struct kind {
+    const char *bytes;
+    size_t size;
+    const char *words;
+    size_t from, to;
+    const char *shorter;
+};
+
+static const char torch[] = "a PyTorch file: export it from Python as .safetensors or .npz",
+                  pickle[] = "a Python pickle: load it in Python, save its arrays as .npz",
+                  zip[] = "a zip archive: unpack it first",
+                  html[] = "an HTML page, not the file that it shows: download the raw file",
+                  prototxt[] = "protobuf's text format (.prototxt), which describes a net: weights "
+                               "are another file",
+                  lfs[] = "a Git LFS pointer to bytes that are not here: `git lfs pull` fetches "
+                          "them";
+
+static const struct kind kinds[] = {
+    {B("<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n"), html, 0, 14, NULL},
+    {B("\xef\xbb\xbf\n\n\n \t<!doctype HTML PUBLIC \"-//W3C//DTD HTML 4.01//EN\">"), html, 8, 22,
+     NULL},
+    {B("\n\n\n\n\n\n\n<html><body>404</body></html>\n"), html, 7, 12, NULL},
+    {B("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<Error><Code>AccessDenied</Code>"),
+     "an XML document, as servers answer where they have no such file", 0, 5, NULL},
+    {B("version https://git-lfs.github.com/spec/v1\noid sha256:"
+       "4d7a214614ab2935c943f9e0ff69d22eadbb8f32b1258daaa5e2ca24d17e2393\nsize 243862418\n"),
+     "a Git LFS pointer to 243862418 bytes that are not here: `git lfs pull` fetches them", 0, 40,
+     lfs},
+    {B("version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 99999999999999999999\n"),
+     lfs, 0, 40, NULL},
+    {B("\x1f\x8b\x08\x08\xbf\x15\x03\x6b\x00\x03"
+       "a.txt\0\xcb\x48\xcd\xc9"),
+     "gzip data: unpack it first", 0, 3, NULL},
+    {B("BZh91AY&SY\xc1\xc0\x80\xe2\0\0\x01\x41\0\0\x10\x02"), "bzip2 data: unpack it first", 4, 10,
+     NULL},
+    {B("\xfd"
+       "7zXZ\0\0\x04\xe6\xd6\xb4\x46\x02\0\x21\x01\x16\0\0\0"),
+     "xz data: unpack it first", 0, 6, NULL},
+    {B("\x28\xb5\x2f\xfd\x24\x06\x31\0\0hello\x0aS\x88\xbd\x91"), "zstd data: unpack it first", 0,
+     4, NULL},
+    {B("7z\xbc\xaf\x27\x1c\0\x04\x9b\x2c\x5d\x0a"), "a 7z archive: unpack it first", 0, 6, NULL},
+    {B("Rar!\x1a\x07\x01\0\x33\x92\xb5\xe5"), "a RAR archive: unpack it first", 0, 6, NULL},
+    {B("PK\3\4\x0a\0\0\0\0\0\x44\x82\x76\x5d\x20\x30\x3a\x36\6\0\0\0\6\0\0\0\5\0\x1c\0a.txtUT"),
+     zip, 0, 4, NULL},
+    {B("PK\5\6" ZEROS_8 ZEROS_8 "\0\0"), "a zip archive without members", 0, 4, NULL},
+    {B("PK\3\4\x2d\0\0\0\0\0\0\0\x21\0\xa9\xf6\x9b\x18\xff\xff\xff\xff\xff\xff\xff\xff\5\0\x14\0"
+       "w.npy\1\0\x10\0"),
+     "an archive of NumPy arrays (.npz)", 31, 35, zip},
+    {B("PK\3\4\0\0\x08\x08" ZEROS_8 ZEROS_8 "\0\0\x10\0\x12\0archive/data.pklFB\x0e\0"), torch, 37,
+     46, zip},
+    {B("\x80\2\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19\x2e\x80\2M\xe9\3."), torch, 3, 15,
+     pickle},
+    {B("\x80\2}q\0X\1\0\0\0aq\1cnumpy._core.multiarray\n_reconstruct\n"), pickle, 0, 3, NULL},
+    {B("\x80\4\x95\x09\0\0\0\0\0\0\0]\x94(K\1K\2e."), pickle, 0, 3, NULL},
+    {B("\x89HDF\r\n\x1a\n\0\0\0\0\0\x08\x08\0\4\0\x10\0" ZEROS_8),
+     "an HDF5 file, as Caffe's .h5 snapshots are: the guide's foreign.md converts them", 0, 8,
+     NULL},
+    {B("name: \"CaffeNet\"\nlayer {\n  name: \"data\"\n"), prototxt, 0, 5, NULL},
+    {B("# Enter your network definition here.\n\ninput: \"data\"\ninput_dim: 1\n"), prototxt, 39,
+     45, NULL},
+    {B("layers {\n  bottom: \"data\"\n  top: \"conv1\"\n"), prototxt, 0, 7, NULL},
+    {B("\x08\x0e\x12\x07pytorch\x1a\x05"
+       "2.1.0:3\x0a\x0c\x0a\1x\x12\1y\"\4Relu\x12\1gZ\x0f\x0a\1x\x12\x0a\x0a\x08\x08\1"
+       "\x12\4\x0a\2\x08\1b\x0f\x0a\1y\x12\x0a\x0a\x08\x08\1\x12\4\x0a\2\x08\1B\2\x10\x19"),
+     "an ONNX model", 0, 0, NULL},
+    {B("\x38\0\0\0\0\0\0\0{\"w\":{\"dtype\":\"F32\",\"shape\":[3],\"data_offsets\":[0,12]}} "),
+     "a safetensors file", 8, 10, NULL},
+    {B("\x93NUMPY\1\0v\0{'descr': '<f4', 'fortran_order': False, "), "a NumPy array (.npy)", 0, 6,
+     NULL},
+    {B("\x0a\x14\x0a\5input\x12\x0bPlaceholder\"\2\x08\x18"), "a TensorFlow graph", 9, 10, NULL},
+    {B("\x48\0\0\0\0\0\0\0\xfe\x92\x48\x9d\x09\x76\xee\x10\x70\xc5\xc0\xda\x41\x1a\x0d"
+       "brain.Event:2R."),
+     "a TensorFlow event file", 21, 35, NULL},
+    {B("\x1c\0\0\0TFL3\x14\0\x20\0\x1c\0\x18\0\x14\0\x10\0"), "a TensorFlow Lite model", 4, 8,
+     NULL},
+    {B("{\n  \"message\": \"Not Found\",\n  \"status\": \"404\"\n}\n"), "JSON", 0, 5, NULL},
+    {B("[[\"conv1\", 1.5], [\"conv2\", 2.5]]"), "JSON", 0, 2, NULL},
+    {B("\0\5\x16\7\0\2\0\0Mac OS X        \0\2\0\0\0\x09\0\0\0\x32"),
+     "an AppleDouble file, what macOS keeps beside a file: take that file", 0, 4, NULL},
+    {B(ZEROS_8 ZEROS_8), "nothing but 16 zeros: its contents were never written", 0, 16, NULL},
+    {B("404: Not Found"), "text, which begins \"404: Not Found\"", 0, 0, NULL},
+    {B("https://drive.google.com/uc?id=0B3xS2\n"),
+     "text, which begins \"https://drive.google.com/uc?id=0B3xS2\"", 0, 0, NULL},
+};
+
+#define NUM_KINDS (sizeof kinds / sizeof *kinds)
+
+/* --- the readers ---------------------------------------------------------------------- */
+
+struct given {
+    const unsigned char *bytes;
+    size_t size;
+    const char *path; /* of a file with these bytes; NULL: there is none */
+};
+
+typedef sb_status reader(const struct given *given, sb_error *err);
+
+static sb_status closed(sb_status st, sb_model *model) {
+    if (st == SB_OK)
+        sb_model_destroy(model);
+    return st;
+}
+
+static sb_status model_bytes(const struct given *given, sb_error *err) {
+    sb_model *model = NULL;
+    return closed(sb_model_open_bytes(NULL, SB_FORMAT_AUTO, given->bytes, given->size, NULL, NULL,
+                                      NULL, &model, err),
+                  model);
+}
+
+static sb_status solver_state_bytes(const struct given *given, sb_error *err) {
+    sb_model *model = NULL;
+    return closed(sb_model_open_bytes(NULL, SB_FORMAT_SOLVERSTATE, given->bytes, given->size, NULL,
+                                      NULL, NULL, &model, err),
+                  model);
+}
+
+static sb_status model_file(const struct given *given, sb_error *err) {
+    sb_model *model = NULL;
+    return closed(sb_model_open_file(NULL, SB_FORMAT_CAFFEMODEL, given->path, 0, NULL, &model, err),
+                  model);
+}
+
+static sb_status solver_state_mapped(const struct given *given, sb_error *err) {
+    sb_model *model = NULL;
+    return closed(sb_model_open_file(NULL, SB_FORMAT_SOLVERSTATE, given->path, SB_OPEN_MAPPED, NULL,
+                                     &model, err),
+                  model);
+}
+
+static sb_status model_source(const struct given *given, sb_error *err) {
+    sb_model *model = NULL;
+    struct wire wire = {(unsigned char *)given->bytes, given->size, given->size};
+    struct test_source from = {0};
+    sb_source source = test_source_of(&from, &wire);
+    return closed(
+        sb_model_open_source(NULL, SB_FORMAT_CAFFEMODEL, &source, NULL, NULL, &model, err), model);
+}
+
+static sb_status model_spans(const struct given *given, sb_error *err) {
+    sb_model *model = NULL;
+    const size_t half = given->size / 2;
+    const sb_span spans[] = {{given->bytes, half}, {given->bytes + half, given->size - half}};
+    sb_source source = SB_SOURCE_INIT;
+    assert_int_equal(sb_source_of_spans(NULL, spans, 2, &source, NULL), SB_OK);
+    sb_status st = sb_model_open_source(NULL, SB_FORMAT_AUTO, &source, NULL, NULL, &model, err);
+    if (st != SB_OK)
+        source.close(source.user);
+    return closed(st, model);
+}
+
+/* A blob of one element, which `how` reads into. */
+static sb_status into_blob(const struct given *given, sb_error *err,
+                           sb_status (*how)(sb_blob *, const struct given *, sb_error *)) {
+    sb_blob *blob;
+    const int64_t one = 1;
+    assert_int_equal(sb_blob_create_shaped(NULL, SB_DTYPE_F32, &one, 1, &blob, NULL), SB_OK);
+    sb_status st = how(blob, given, err);
+    sb_blob_destroy(blob);
+    return st;
+}
+
+static sb_status from_proto(sb_blob *blob, const struct given *given, sb_error *err) {
+    return sb_blob_from_proto(blob, given->bytes, given->size, SB_PROTO_RESHAPE, NULL, err);
+}
+
+static sb_status from_file(sb_blob *blob, const struct given *given, sb_error *err) {
+    return sb_blob_read_file(blob, given->path, 0, NULL, err);
+}
+
+static sb_status from_source(sb_blob *blob, const struct given *given, sb_error *err) {
+    struct wire wire = {(unsigned char *)given->bytes, given->size, given->size};
+    struct test_source from = {0};
+    sb_source source = test_source_of(&from, &wire);
+    return sb_blob_read_source(blob, &source, SB_PROTO_RESHAPE, NULL, NULL, err);
+}
+
+static sb_status blob_bytes(const struct given *given, sb_error *err) {
+    return into_blob(given, err, from_proto);
+}
+
+static sb_status blob_file(const struct given *given, sb_error *err) {
+    return into_blob(given, err, from_file);
+}
+
+static sb_status blob_source(const struct given *given, sb_error *err) {
+    return into_blob(given, err, from_source);
+}
+
+static reader *const readers[] = {
+    blob_bytes,  model_bytes, solver_state_bytes, blob_source,         model_source,
+    model_spans, blob_file,   model_file,         solver_state_mapped,
+};
+#define NUM_READERS (sizeof readers / sizeof *readers)
+#define FIRST_FILE  6 /* of the readers */
+
+/* --- every kind, every reader ------------------------------------------------------------ */
+
+static void every_reader_says_what_the_bytes_are(void **state) {
+    (void)state;
+    char path[] = "/tmp/syncblob-foreign-XXXXXX", end[240];
+    int descriptor = mkstemp(path);
+    assert_true(descriptor >= 0);
+    for (size_t k = 0; k < NUM_KINDS; k++) {
+        const struct given given = {(const unsigned char *)kinds[k].bytes, kinds[k].size, path};
+        file_write(path, given.bytes, given.size);
+        (void)snprintf(end, sizeof end, BEFORE "%s", kinds[k].words);
+        size_t refusals = 0;
+        for (size_t r = 0; r < NUM_READERS; r++) {
+            sb_error err;
+            support_poison_error(&err);
+            if (readers[r](&given, &err) == SB_OK)
+                continue;
+            refusals++;
+            const char *words = strstr(err.message, BEFORE);
+            if (!words || strcmp(words, end) != 0)
+                fail_with("reader %zu: \"%s\" does not end in \"%s\"", r, err.message, end);
+            assert_true(words > err.message);
+        }
+        /* A graph of TensorFlow's has one field that is a net's, too. */
+        assert_true(refusals == NUM_READERS ||
+                    (strstr(kinds[k].words, "TensorFlow graph") && refusals >= 3));
+    }
+    assert_int_equal(close(descriptor), 0);
+    assert_int_equal(unlink(path), 0);
+}
+
+/* What is said of the bytes; NULL: nothing. In memory of exactly their size. */
+static const char *words_of(reader *read, const void *bytes, size_t size, sb_error *err) {
+    unsigned char *exact = malloc(size ? size : 1);
+    assert_non_null(exact);
+    if (size > 0)
+        memcpy(exact, bytes, size);
+    const struct given given = {exact, size, NULL};
+    support_poison_error(err);
+    const char *found = read(&given, err) == SB_OK ? NULL : strstr(err->message, BEFORE);
+    free(exact);
+    return found ? found + strlen(BEFORE) : NULL;
+}
+
+static bool starts(const char *text, const char *with) {
+    return strncmp(text, with, strlen(with)) == 0;
+}
+
+/* Nothing, the kind, or less of it. */
+static bool fits_beginning(const struct kind *kind, const char *words) {
+    return !words || strcmp(words, kind->words) == 0 ||
+           (kind->shorter && strcmp(words, kind->shorter) == 0) ||
+           starts(words, "text, which begins \"") || starts(words, "empty") ||
+           starts(words, "nothing but ");
+}
+
+static void beginnings_are_called_nothing_else(void **state) {
+    (void)state;
+    for (size_t k = 0; k < NUM_KINDS; k++)
+        for (size_t size = 0; size <= kinds[k].size; size++)
+            for (size_t r = 0; r < FIRST_FILE; r++) {
+                sb_error err;
+                const char *words = words_of(readers[r], kinds[k].bytes, size, &err);
+                if (!fits_beginning(&kinds[k], words))
+                    fail_with("%zu of %zu bytes of \"%s\" are \"%s\"", size, kinds[k].size,
+                              kinds[k].words, words);
+            }
+}
+
+static void near_misses_are_not_the_kind(void **state) {
+    (void)state;
+    for (size_t k = 0; k < NUM_KINDS; k++)
+        for (size_t i = kinds[k].from; i < kinds[k].to; i++) {
+            struct wire near = {0};
+            sb_error err;
+            wire_raw(&near, kinds[k].bytes, kinds[k].size);
+            near.bytes[i] ^= 5;
+            const char *words = words_of(blob_bytes, near.bytes, near.size, &err);
+            if (words && strcmp(words, kinds[k].words) == 0)
+                fail_with("\"%s\" although byte %zu is another", words, i);
+            wire_free(&near);
+        }
+}
+
+/* A header and what it lacks: its checksum in octal digits at 148. */
+static struct wire tar_header(void) {
+    struct wire tar = {0};
+    unsigned sum = 0;
+    char digits[8];
+    static const char name[] = "net/deploy.prototxt", blanks[] = "        ";
+    unsigned char header[512] = {0};
+    memcpy(header, name, sizeof name);
+    memcpy(header + 124, "00000000006", 11);
+    memcpy(header + 148, blanks, 8);
+    memcpy(header + 257, "ustar  ", 7);
+    for (size_t i = 0; i < sizeof header; i++)
+        sum += header[i];
+    (void)snprintf(digits, sizeof digits, "%06o", sum);
+    memcpy(header + 148, digits, 7);
+    wire_raw(&tar, header, sizeof header);
+    return tar;
+}
+
+static void a_tar_is_known_by_its_sum(void **state) {
+    (void)state;
+    sb_error err;
+    struct wire tar = tar_header();
+    const char *words = words_of(model_bytes, tar.bytes, tar.size, &err);
+    assert_non_null(words);
+    assert_string_equal(words, "a tar archive: unpack it first");
+    assert_null(words_of(model_bytes, tar.bytes, tar.size - 1, &err));
+    tar.bytes[400]++;
+    assert_null(words_of(model_bytes, tar.bytes, tar.size, &err));
+    wire_free(&tar);
+}
+
+static void zeros_are_counted_as_far_as_they_were_seen(void **state) {
+    (void)state;
+    sb_error err;
+    unsigned char zeros[5000] = {0};
+    assert_null(words_of(model_bytes, zeros, 7, &err));
+    assert_string_equal(words_of(model_bytes, zeros, 1024, &err),
+                        "nothing but 1024 zeros: its contents were never written");
+    zeros[4999] = 1;
+    assert_string_equal(words_of(model_bytes, zeros, sizeof zeros, &err),
+                        "a file that begins with 1024 zeros: its contents were never written");
+    zeros[1023] = 1;
+    assert_null(words_of(model_bytes, zeros, sizeof zeros, &err));
+}
+
+static void nothing_is_called_empty(void **state) {
+    (void)state;
+    sb_error err;
+    assert_string_equal(words_of(model_bytes, NULL, 0, &err), "empty: there are no bytes");
+    assert_string_equal(words_of(blob_bytes, NULL, 0, &err), "empty: there are no bytes");
+}
+
+/* --- Caffe's own ------------------------------------------------------------------------- */
+
+static void mean_file(struct wire *out) {
+    const float values[] = {1, 2, 3, 4, 5, 6};
+    for (uint32_t i = 1; i <= 4; i++)
+        wire_number(out, i, i == 2 ? 6 : 1);
+    wire_floats(out, 5, values, 6);
+}
+
+static void shaped_blob(struct wire *out) {
+    wire_blob(out, (int64_t[]){2, 3}, 2, 1);
+}
+
+static void solver_state(struct wire *out) {
+    wire_number(out, 1, 4000);
+    wire_text(out, 2, "net_iter_4000.caffemodel");
+    wire_blob_field(out, 3, (int64_t[]){2, 3}, 2, 1);
+    wire_number(out, 4, 2);
+}
+
+static sb_status open_as(int32_t format, const struct wire *wire, const sb_limits *limits,
+                         sb_error *err) {
+    sb_model *model = NULL;
+    return closed(
+        sb_model_open_bytes(NULL, format, wire->bytes, wire->size, limits, NULL, NULL, &model, err),
+        model);
+}
+
+static const struct {
+    void (*build)(struct wire *);
+    int32_t format;
+    const char *words;
+} ours[] = {
+    {net_current, SB_FORMAT_CAFFEMODEL, "a caffemodel"},
+    {net_v1, SB_FORMAT_CAFFEMODEL, "a caffemodel"},
+    {solver_state, SB_FORMAT_SOLVERSTATE, "a solver state"},
+    {mean_file, SB_FORMAT_BLOB, "a blob such as a mean file"},
+    {shaped_blob, SB_FORMAT_BLOB, "a blob such as a mean file"},
+};
+#define NUM_OURS (sizeof ours / sizeof *ours)
+
+static const char *name_of_format(int32_t format) {
+    return format == SB_FORMAT_BLOB          ? "a blob such as a mean file"
+           : format == SB_FORMAT_CAFFEMODEL  ? "a caffemodel"
+           : format == SB_FORMAT_SOLVERSTATE ? "a solver state"
+                                             : "a vector of blobs";
+}
+
+static void another_format_than_was_wanted_is_named(void **state) {
+    (void)state;
+    size_t told = 0;
+    for (size_t i = 0; i < NUM_OURS; i++)
+        for (int32_t wanted = SB_FORMAT_BLOB; wanted <= SB_FORMAT_BLOB_VECTOR; wanted++) {
+            struct wire wire = {0};
+            sb_error err;
+            char end[160];
+            ours[i].build(&wire);
+            if (open_as(wanted, &wire, NULL, &err) != SB_OK) {
+                assert_int_not_equal(wanted, ours[i].format);
+                (void)snprintf(end, sizeof end, BEFORE "%s, not %s", ours[i].words,
+                               name_of_format(wanted));
+                assert_non_null(strstr(err.message, end));
+                told++;
+            }
+            wire_free(&wire);
+        }
+    assert_true(told >= 10);
+}
+
+static void a_blobs_reader_names_a_net(void **state) {
+    (void)state;
+    struct wire net = {0};
+    sb_error err;
+    net_current(&net);
+    assert_string_equal(words_of(blob_bytes, net.bytes, net.size, &err),
+                        "a caffemodel, not a blob such as a mean file");
+    assert_string_equal(words_of(blob_source, net.bytes, net.size, &err),
+                        "a caffemodel, not a blob such as a mean file");
+    wire_free(&net);
+}
+
+/* Fields that nobody knows, and generic messages of numbers and texts, are not ours for sure. */
+static void other_messages_are_not_called_ours(void **state) {
+    (void)state;
+    static const struct {
+        const char *claim, *bytes;
+        size_t size;
+    } rows[] = {
+        {"a number and a text", B("\x08\1\x12\3abc")},
+        {"a number and two texts", B("\x08\1\x12\3abc\x1a\3abc")},
+        {"a text", B("\x0a\3abc")},
+        {"a text, and a message that is no layer", B("\x0a\3abc\x12\2\x08\1")},
+        {"a blob with a shape and a dimension", B("\x08\1\x2a\4\0\0\0\0\x3a\3\x0a\1\1")},
+        {"a blob with an unknown field", B("\x2a\4\0\0\0\0\x3a\3\x0a\1\1\xa0\6\1")},
+        {"a blob without values", B("\x3a\3\x0a\1\1")},
+        {"a graph without nodes", B("\x08\7\x12\1p\x3a\3\x12\1g")},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        const struct wire wire = {(unsigned char *)rows[i].bytes, rows[i].size, rows[i].size};
+        for (int32_t format = SB_FORMAT_AUTO; format <= SB_FORMAT_BLOB_VECTOR; format++) {
+            sb_error err;
+            if (open_as(format, &wire, NULL, &err) != SB_OK && strstr(err.message, BEFORE))
+                fail_with("%s: %s", rows[i].claim, err.message);
+        }
+    }
+}
+
+static void what_is_over_a_limit_is_not_called_foreign(void **state) {
+    (void)state;
+    for (size_t i = 0; i < NUM_OURS; i++) {
+        struct wire wire = {0};
+        sb_limits limits = SB_LIMITS_INIT;
+        sb_error err;
+        ours[i].build(&wire);
+        limits.max_axes = limits.max_layers = limits.max_blobs = 1;
+        limits.max_name_bytes = 1;
+        for (int32_t format = SB_FORMAT_AUTO; format <= ours[i].format; format += ours[i].format) {
+            assert_status(SB_ERR_DATA_LIMIT, open_as(format, &wire, &limits, &err));
+            if (strstr(err.message, BEFORE))
+                fail_with("%s: %s", ours[i].words, err.message);
+        }
+        wire_free(&wire);
+    }
+}
+
+/* Real ones are large: their first field passes for a net's name, or a solver's, that is too long.
+ */
+static void large_graphs_are_named(void **state) {
+    (void)state;
+    static const struct {
+        const char *bytes;
+        size_t size;
+        const char *words;
+    } rows[] = {
+        {B("\x0a\x14\x0a\5input\x12\x0bPlaceholder\"\2\x08\x18"), BEFORE "a TensorFlow graph"},
+        {B("\x08\1\x12\x2e\x0a\x10\x12\7\x0a\5\x0a\3Add\"\5serve\x12\x1a\x0a\x14\x0a\5input\x12\x0b"
+           "Placeholder\"\2\x08\x18"),
+         BEFORE "a TensorFlow SavedModel"},
+        {B("\x08\1\x12\x2e\x0a\x10\x12\7\x0a\5\x0a\3add\"\5serve\x12\x1a\x0a\x14\x0a\5input\x12\x0b"
+           "Placeholder\"\2\x08\x18"),
+         NULL},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        const struct wire wire = {(unsigned char *)rows[i].bytes, rows[i].size, rows[i].size};
+        sb_limits limits = SB_LIMITS_INIT;
+        sb_error err;
+        limits.max_name_bytes = 8;
+        assert_status(SB_ERR_DATA_LIMIT, open_as(SB_FORMAT_AUTO, &wire, &limits, &err));
+        const char *words = strstr(err.message, BEFORE);
+        assert_true(words ? rows[i].words && strcmp(words, rows[i].words) == 0 : !rows[i].words);
+    }
+}
+
+/* --- cut off --------------------------------------------------------------------------------- */
+
+struct span {
+    size_t begin, value, end;
+};
+
+/* The outermost field that the byte at `at` is in; fields of real files are varints and bytes. */
+static struct span field_at(const struct wire *file, size_t at, struct span from) {
+    while (at >= from.end) {
+        size_t i = from.begin = from.end;
+        uint64_t length = 0;
+        const bool is_varint = (file->bytes[i] & 7) == 0;
+        while (file->bytes[i++] >= 0x80)
+            ;
+        unsigned shift = 0;
+        for (; file->bytes[i] >= 0x80; shift += 7)
+            length |= (uint64_t)(file->bytes[i++] & 0x7f) << shift;
+        length |= (uint64_t)file->bytes[i++] << shift;
+        from.value = i;
+        from.end = is_varint ? i : i + length;
+    }
+    return from;
+}
+
+/* Cut to `size` bytes, which end in `field`; from `known` on the beginning tells what it is. */
+static void check_cut(const struct wire *file, size_t size, struct span field, size_t known,
+                      const char *words) {
+    char missing[64], end[160];
+    sb_error err;
+    const char *found = words_of(model_bytes, file->bytes, size, &err);
+    const size_t lacking = size < field.value ? 1 : field.end - size;
+    (void)snprintf(missing, sizeof missing, "%zu byte%s missing at offset %zu", lacking,
+                   lacking == 1 ? " is" : "s are", size);
+    (void)snprintf(end, sizeof end, "the beginning of %s: the rest was cut off", words);
+    if (!strstr(err.message, missing) || (found && strcmp(found, end) != 0) ||
+        (!found && size >= known))
+        fail_with("cut to %zu bytes, of which \"%s\": %s", size, missing, err.message);
+}
+
+/* Between two fields a beginning is a message. Elsewhere it is refused with the bytes that the
+   field lacks. */
+static void check_every_cut(const struct wire *file, size_t known, const char *words) {
+    struct span field = {0, 0, 0};
+    const size_t stride = test_is_quick() ? 1009 : 7;
+    for (size_t size = 1; size < file->size; size++) {
+        field = field_at(file, size, field);
+        const bool is_near = size - field.begin < 16 || field.end - size < 4;
+        if (size == field.begin || (!is_near && size % stride != 0))
+            continue;
+        check_cut(file, size, field, known, words);
+    }
+}
+
+static void a_real_file_that_was_cut_off_lacks_bytes(void **state) {
+    (void)state;
+    static const struct {
+        const char *file, *words;
+        size_t known; /* where the first layer or blob has told its fields: a shape comes last */
+    } rows[] = {
+        {"mean_cifar10_skywang666.binaryproto", "a blob such as a mean file", 16},
+        {"cifar10_full_everpeace_iter70000.caffemodel", "a caffemodel", 200},
+        {"cifar10_quick_skywang666_iter4000.caffemodel", "a caffemodel", 200},
+        {"mtcnn_kpzhang93_det1.caffemodel", "a caffemodel", 200},
+        {"cifar10_full_everpeace_iter70000.solverstate", "a solver state", 200},
+        {"cifar10_quick_skywang666_iter4000.solverstate", "a solver state", 9800},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        char buffer[1024];
+        const char *path = test_data_path(rows[i].file, buffer, sizeof buffer);
+        if (!path)
+            skip();
+        struct wire file = wire_of_file(path);
+        check_every_cut(&file, rows[i].known, rows[i].words);
+        wire_free(&file);
+    }
+}
+
+static void a_made_file_that_was_cut_off_lacks_bytes(void **state) {
+    (void)state;
+    for (size_t i = 0; i < NUM_OURS; i++) {
+        struct wire wire = {0};
+        ours[i].build(&wire);
+        check_every_cut(&wire, wire.size - 4, ours[i].words);
+        wire_free(&wire);
+    }
+}
+
+/* --- beside the reason ------------------------------------------------------------------- */
+
+/* The source is asked once more, and what it says then is nobody's error. */
+static void a_source_that_fails_then_changes_nothing(void **state) {
+    (void)state;
+    struct wire wire = {(unsigned char *)kinds[0].bytes, kinds[0].size, kinds[0].size};
+    sb_error first, err;
+    assert_non_null(words_of(model_source, wire.bytes, wire.size, &first));
+    bool silent = false, told = false;
+    for (int n = 2; n < 8; n++) {
+        struct test_source from = {0};
+        sb_model *model = NULL;
+        sb_source source = test_source_of(&from, &wire);
+        from.fault = (struct test_fault){.left = n, .status = SB_ERR_IO};
+        support_poison_error(&err);
+        sb_status st =
+            sb_model_open_source(NULL, SB_FORMAT_CAFFEMODEL, &source, NULL, NULL, &model, &err);
+        if (st == SB_ERR_IO)
+            continue; /* the walk's own read */
+        assert_int_equal(st, first.code);
+        assert_int_equal(err.offset, first.offset);
+        silent |= !strstr(err.message, BEFORE);
+        told |= strstr(err.message, BEFORE) != NULL;
+    }
+    assert_true(silent && told);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_reader_says_what_the_bytes_are),
+        cmocka_unit_test(beginnings_are_called_nothing_else),
+        cmocka_unit_test(near_misses_are_not_the_kind),
+        cmocka_unit_test(a_tar_is_known_by_its_sum),
+        cmocka_unit_test(zeros_are_counted_as_far_as_they_were_seen),
+        cmocka_unit_test(nothing_is_called_empty),
+        cmocka_unit_test(another_format_than_was_wanted_is_named),
+        cmocka_unit_test(a_blobs_reader_names_a_net),
+        cmocka_unit_test(other_messages_are_not_called_ours),
+        cmocka_unit_test(what_is_over_a_limit_is_not_called_foreign),
+        cmocka_unit_test(large_graphs_are_named),
+        cmocka_unit_test(a_real_file_that_was_cut_off_lacks_bytes),
+        cmocka_unit_test(a_made_file_that_was_cut_off_lacks_bytes),
+        cmocka_unit_test(a_source_that_fails_then_changes_nothing),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
