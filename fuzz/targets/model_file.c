@@ -409,6 +409,16 @@ static void add(const struct run *run, sb_model *model) {
 
 /* --- other ways to open ------------------------------------------------------------------- */
 
+/* A file, which is read through a window, is refused in the words of the same bytes. */
+static void check_same_words(const struct run *run, int32_t format, const sb_error *of_file) {
+    sb_model *model = NULL;
+    sb_error err = fuzz_fresh_error();
+    (void)sb_model_open_bytes(run->watched->context, format, run->bytes, run->size, NULL, NULL,
+                              NULL, &model, &err);
+    fuzz_check(strcmp(err.message, of_file->message) == 0, "from a file \"%.239s\", \"%.239s\"",
+               of_file->message, err.message);
+}
+
 static void check_file(const struct run *run, int32_t format, uint32_t flags,
                        const sb_model *expected, sb_status expected_status) {
     struct scratch_file file = scratch_file_make(run->bytes, run->size);
@@ -422,12 +432,31 @@ static void check_file(const struct run *run, int32_t format, uint32_t flags,
                sb_status_name(expected_status));
     fuzz_check((st == SB_OK) == (model != NULL), "a failed opening wrote its result");
     check_index_memory(run, model);
+    if (st != SB_OK)
+        check_same_words(run, format, &err);
     if (model) {
         check_same_model(run, expected, model);
         check_saved_verbatim(run, model);
     }
     sb_model_destroy(model);
     scratch_file_end(&file);
+}
+
+/* What is accepted elsewhere may be another's message or another format's, but no other file, and
+   it is whole. */
+static void check_called_message(const struct run *run, int32_t format, const sb_limits *limits) {
+    static const char *const words[] = {
+        "a caffemodel, not ", "a solver state, not ", "a blob such as a mean file, not ",
+        "an ONNX model",      "a TensorFlow graph",   "a TensorFlow SavedModel"};
+    sb_model *model = NULL;
+    sb_error err = fuzz_fresh_error();
+    (void)sb_model_open_bytes(run->watched->context, format, run->bytes, run->size, limits, NULL,
+                              NULL, &model, &err);
+    const char *said = strstr(err.message, "; this is ");
+    bool known = !said;
+    for (size_t i = 0; !known && i < sizeof words / sizeof *words; i++)
+        known = strncmp(said + strlen("; this is "), words[i], strlen(words[i])) == 0;
+    fuzz_check(known, "an accepted message over a limit: %.239s", err.message);
 }
 
 /* Narrow limits only ever turn an answer into DATA_LIMIT, and hold. */
@@ -445,6 +474,8 @@ static void check_limits(const struct run *run, int32_t format, sb_status withou
                "%lld layers, %lld blobs", (long long)sb_model_num_layers(model),
                (long long)count_blobs(model));
     close_model(model, &deleted);
+    if (without == SB_OK && st != SB_OK)
+        check_called_message(run, format, &limits);
 }
 
 /* Each allocation of an opening is refused in turn. */
