@@ -38,7 +38,7 @@ sb_status sb__cuda_blas_status(const struct sb__cuda_device *device, sb__cublas_
 /* --- handles ----------------------------------------------------------------------------- */
 
 /* A forked child does not come here: the driver is not opened there. */
-static pthread_mutex_t handles_lock = PTHREAD_MUTEX_INITIALIZER;
+static sb__mutex handles_lock = SB__MUTEX_INIT;
 static struct sb__cuda_blas *handles;
 
 static sb_status create_handle(const struct sb__cuda_device *device, struct sb__cuda_blas *blas,
@@ -79,13 +79,13 @@ static sb_status make(const struct sb__cuda_device *device, struct sb__cuda_blas
         return sb_backend_fail(err, SB_ERR_OUT_OF_MEMORY, 0, "no memory for a handle of cuBLAS");
     made->context_id = device->context_id;
     made->functions = functions;
-    (void)pthread_mutex_init(&made->lock, NULL);
+    sb__mutex_init(&made->lock);
     st = keep_context(device, made, err);
     if (st == SB_OK) {
         *out = made;
         return SB_OK;
     }
-    (void)pthread_mutex_destroy(&made->lock);
+    sb__mutex_destroy(&made->lock);
     free(made);
     return st;
 }
@@ -93,7 +93,7 @@ static sb_status make(const struct sb__cuda_device *device, struct sb__cuda_blas
 sb_status sb__cuda_blas_get(const struct sb__cuda_device *device, struct sb__cuda_blas **out,
                             sb_error *err) {
     sb_status st = SB_OK;
-    (void)pthread_mutex_lock(&handles_lock);
+    sb__mutex_lock(&handles_lock);
     struct sb__cuda_blas *blas = handles;
     while (blas && blas->context_id != device->context_id)
         blas = blas->next;
@@ -104,7 +104,7 @@ sb_status sb__cuda_blas_get(const struct sb__cuda_device *device, struct sb__cud
             handles = blas;
         }
     }
-    (void)pthread_mutex_unlock(&handles_lock);
+    sb__mutex_unlock(&handles_lock);
     *out = blas;
     return st;
 }
@@ -128,8 +128,8 @@ static sb_status run_locked(const struct sb__cuda_device *device, const struct s
 
 sb_status sb__cuda_blas_run(const struct sb__cuda_device *device, struct sb__cuda_blas *blas,
                             sb__cuda_task *task, void *user, sb_stream stream, sb_error *err) {
-    (void)pthread_mutex_lock(&blas->lock);
+    sb__mutex_lock(&blas->lock);
     sb_status st = run_locked(device, blas, task, user, stream, err);
-    (void)pthread_mutex_unlock(&blas->lock);
+    sb__mutex_unlock(&blas->lock);
     return st;
 }

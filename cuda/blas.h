@@ -6,7 +6,6 @@
 
 #include "device.h"
 
-#include <pthread.h>
 #include <stdbool.h>
 
 struct sb__cuda_blas {
@@ -14,8 +13,8 @@ struct sb__cuda_blas {
     unsigned long long context_id;
     const struct sb__cublas *functions;
     sb__cublas_handle handle;
-    atomic_bool is_warm;  /* every kernel has run once */
-    pthread_mutex_t lock; /* held over the setting of the stream and the call */
+    atomic_bool is_warm; /* every kernel has run once */
+    sb__mutex lock;      /* held over the setting of the stream and the call */
 };
 
 /* That of the device's context, made when it is first asked for. Errors: UNSUPPORTED,

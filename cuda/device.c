@@ -257,13 +257,13 @@ sb_status sb__cuda_open(void *user, int32_t ordinal, void **out, sb_error *err) 
         return sb_backend_fail(err, SB_ERR_OUT_OF_MEMORY, 0, "no memory for a device's state");
     device->cu = driver;
     device->ordinal = ordinal;
-    (void)pthread_mutex_init(&device->events.lock, NULL);
+    sb__mutex_init(&device->events.lock);
     st = open_device(device, err);
     if (st == SB_OK) {
         *out = device;
         return SB_OK;
     }
-    (void)pthread_mutex_destroy(&device->events.lock);
+    sb__mutex_destroy(&device->events.lock);
     free(device);
     return st;
 }
@@ -272,6 +272,6 @@ void sb__cuda_close(void *opened) {
     struct sb__cuda_device *device = opened;
     destroy_parts(device);
     SB__CUDA_GIVE_BACK(device->cu->cuDevicePrimaryCtxRelease_v2(device->handle));
-    (void)pthread_mutex_destroy(&device->events.lock);
+    sb__mutex_destroy(&device->events.lock);
     free(device);
 }

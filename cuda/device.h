@@ -7,7 +7,8 @@
 
 #include "libraries.h"
 
-#include <pthread.h>
+#include "port/threads.h"
+
 #include <stdatomic.h>
 #include <stdbool.h>
 
@@ -15,7 +16,7 @@ struct sb__cuda_blas; /* blas.h */
 
 /* Events that were given back, for the next that are asked for. */
 struct sb__cuda_events {
-    pthread_mutex_t lock;
+    sb__mutex lock;
     int count;
     sb__cu_event spare[32];
 };

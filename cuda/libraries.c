@@ -1,13 +1,18 @@
 #include "libraries.h"
 
-#include <dlfcn.h>
+#include "port/libraries.h"
+#include "port/threads.h"
+
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #define OLDEST_DRIVER 12000
+#define STORY         160 /* bytes of what the system says */
+
+#define CUBLAS_12 SB__LIBRARY("libcublas.so.12", "cublas64_12.dll")
+#define CUBLAS_13 SB__LIBRARY("libcublas.so.13", "cublas64_13.dll")
 
 /* A function's name and where its address goes. */
 struct entry {
@@ -25,7 +30,7 @@ static const struct entry cublas_entries[] = {SB__CUBLAS_FUNCTIONS(CUBLAS_ENTRY)
 /* The name of the first function that the library lacks; NULL when it has all. */
 static const char *fill(void *library, void *table, const struct entry *entries, size_t count) {
     for (size_t i = 0; i < count; i++) {
-        void *address = dlsym(library, entries[i].symbol);
+        void *address = sb__library_symbol(library, entries[i].symbol);
         if (!address)
             return entries[i].symbol;
         memcpy((char *)table + entries[i].member, &address, sizeof address);
@@ -72,11 +77,13 @@ static sb_status initialise(struct sb__cuda_driver *driver, sb_error *err) {
 }
 
 static sb_status load_driver(struct sb__cuda_driver *driver, sb_error *err) {
-    void *library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+    char story[STORY];
+    void *library =
+        sb__library_open(SB__LIBRARY("libcuda.so.1", "nvcuda.dll"), story, sizeof story);
     if (!library)
         return fail(err, SB_ERR_NO_DEVICE, 0,
                     "there is no NVIDIA driver (%s); install one, or use the device \"cpu\"",
-                    dlerror());
+                    story);
     const char *missing =
         fill(library, driver, driver_entries, sizeof driver_entries / sizeof *driver_entries);
     sb_status st = missing ? fail(err, SB_ERR_NO_DEVICE, 0,
@@ -84,9 +91,9 @@ static sb_status load_driver(struct sb__cuda_driver *driver, sb_error *err) {
                                   "later",
                                   missing)
                            : initialise(driver, err);
-    driver->opener = getpid();
+    driver->opener = sb__process();
     if (st != SB_OK)
-        (void)dlclose(library);
+        sb__library_close(library);
     return st;
 }
 
@@ -109,7 +116,7 @@ sb_status sb__cuda_driver_open(const struct sb__cuda_driver **out, sb_error *err
         else
             free(loaded);
     }
-    if (driver->opener != getpid())
+    if (driver->opener != sb__process())
         return sb_backend_fail(err, SB_ERR_FORKED, 0,
                                "this process was forked after its parent had used CUDA; call exec, "
                                "or use CUDA in the child alone");
@@ -119,27 +126,31 @@ sb_status sb__cuda_driver_open(const struct sb__cuda_driver **out, sb_error *err
 
 /* --- cuBLAS ------------------------------------------------------------------------- */
 
-static void *find_cublas(int driver_version, int flags) {
-    void *library = driver_version >= 13000 ? dlopen("libcublas.so.13", flags) : NULL;
-    return library ? library : dlopen("libcublas.so.12", flags);
-}
-
 /* First what the process has loaded, perhaps from a folder of PyTorch's: another version beside it
    would take its memory once more. */
-static sb_status load_cublas(struct sb__cublas *cublas, int driver_version, sb_error *err) {
-    void *library = find_cublas(driver_version, RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD);
+static void *find_cublas(int driver_version, char *story) {
+    const bool is_new = driver_version >= 13000;
+    void *library = is_new ? sb__library_loaded(CUBLAS_13) : NULL;
     if (!library)
-        library = find_cublas(driver_version, RTLD_NOW | RTLD_LOCAL);
+        library = sb__library_loaded(CUBLAS_12);
+    if (!library && is_new)
+        library = sb__library_open(CUBLAS_13, story, STORY);
+    return library ? library : sb__library_open(CUBLAS_12, story, STORY);
+}
+
+static sb_status load_cublas(struct sb__cublas *cublas, int driver_version, sb_error *err) {
+    char story[STORY];
+    void *library = find_cublas(driver_version, story);
     if (!library)
         return fail(err, SB_ERR_UNSUPPORTED, 0,
-                    "arithmetic needs cuBLAS (%s); install it, or name its folder in "
-                    "LD_LIBRARY_PATH",
-                    dlerror());
+                    "arithmetic needs cuBLAS (%s); install it, or name its folder "
+                    "in " SB__LIBRARY_PATH,
+                    story);
     const char *missing =
         fill(library, cublas, cublas_entries, sizeof cublas_entries / sizeof *cublas_entries);
     if (!missing)
         return SB_OK;
-    (void)dlclose(library);
+    sb__library_close(library);
     return fail(err, SB_ERR_UNSUPPORTED, 0, "cuBLAS lacks %s; install version 12.0 or later",
                 missing);
 }

@@ -5,22 +5,21 @@
 #include "declarations.h"
 
 #include <syncblob/backend.h>
-#include <sys/types.h>
 
 #define SB__CUDA_MEMBER(result, symbol, parameters) result(*symbol) parameters;
 
 struct sb__cuda_driver {
     SB__CUDA_FUNCTIONS(SB__CUDA_MEMBER)
-    int version;  /* 13000 for CUDA 13.0 */
-    pid_t opener; /* the driver does not work in a child forked after cuInit */
+    int version;    /* 13000 for CUDA 13.0 */
+    int64_t opener; /* the driver does not work in a child forked after cuInit */
 };
 
 struct sb__cublas {
     SB__CUBLAS_FUNCTIONS(SB__CUDA_MEMBER)
 };
 
-/* Opens libcuda.so.1 and initialises it. Errors: NO_DEVICE (no driver, or an older one than CUDA
-   12.0's, or no device), OUT_OF_MEMORY, FORKED. */
+/* Opens libcuda.so.1, on Windows nvcuda.dll, and initialises it. Errors: NO_DEVICE (no driver, or
+   an older one than CUDA 12.0's, or no device), OUT_OF_MEMORY, FORKED. */
 sb_status sb__cuda_driver_open(const struct sb__cuda_driver **out, sb_error *err);
 /* Opens cuBLAS: the one that is loaded already, else 13 where the driver is new enough for it, else
    12. Errors: UNSUPPORTED, OUT_OF_MEMORY. */

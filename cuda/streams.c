@@ -69,18 +69,18 @@ sb_status sb__cuda_stream_synchronize(void *opened, sb_stream stream, sb_error *
 /* --- events ---------------------------------------------------------------------------- */
 
 static sb__cu_event take_spare(struct sb__cuda_events *events) {
-    (void)pthread_mutex_lock(&events->lock);
+    sb__mutex_lock(&events->lock);
     sb__cu_event event = events->count ? events->spare[--events->count] : NULL;
-    (void)pthread_mutex_unlock(&events->lock);
+    sb__mutex_unlock(&events->lock);
     return event;
 }
 
 static bool keep_spare(struct sb__cuda_events *events, sb__cu_event event) {
-    (void)pthread_mutex_lock(&events->lock);
+    sb__mutex_lock(&events->lock);
     bool kept = events->count < (int)(sizeof events->spare / sizeof *events->spare);
     if (kept)
         events->spare[events->count++] = event;
-    (void)pthread_mutex_unlock(&events->lock);
+    sb__mutex_unlock(&events->lock);
     return kept;
 }
 

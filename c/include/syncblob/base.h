@@ -51,11 +51,15 @@
  *  Begins declarations that C++ takes for C's. */
 /** @def SB_END_DECLS
  *  Ends them. */
-#if defined(__GNUC__)
-#define SB_API        __attribute__((visibility("default")))
-#define SB_MUST_CHECK __attribute__((warn_unused_result))
+/* On Windows the library's list of exports says the same, and a program needs no mark. */
+#if defined(__GNUC__) && !defined(_WIN32)
+#define SB_API __attribute__((visibility("default")))
 #else
 #define SB_API
+#endif
+#if defined(__GNUC__)
+#define SB_MUST_CHECK __attribute__((warn_unused_result))
+#else
 #define SB_MUST_CHECK
 #endif
 

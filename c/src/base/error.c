@@ -31,24 +31,15 @@ sb_status sb__fail_at(sb_error *err, sb_status status, int64_t offset, const cha
     return status;
 }
 
-/* glibc's strerror_r returns the text; that of POSIX, musl's, a status. */
-static const char *errno_text(int errno_value, char *buffer, size_t size) {
-#ifdef __GLIBC__
-    return strerror_r(errno_value, buffer, size);
-#else
-    return strerror_r(errno_value, buffer, size) == 0 ? buffer : "unknown error";
-#endif
-}
-
-sb_status sb__fail_io(sb_error *err, int errno_value, const char *format, ...) {
+sb_status sb__fail_io(sb_error *err, int error, const char *format, ...) {
     char buffer[96];
     va_list args;
     va_start(args, format);
-    write_error(err, SB_ERR_IO, errno_value, -1, format, args);
+    write_error(err, SB_ERR_IO, error, -1, format, args);
     va_end(args);
     if (!err)
         return SB_ERR_IO;
-    const char *reason = errno_text(errno_value, buffer, sizeof buffer);
+    const char *reason = sb__system_text(error, buffer, sizeof buffer);
     size_t length = strlen(err->message);
     (void)snprintf(err->message + length, sizeof err->message - length, ": %s", reason);
     return SB_ERR_IO;

@@ -2,16 +2,17 @@
 #ifndef SB_BASE_ERROR_H
 #define SB_BASE_ERROR_H
 
+#include "port/text.h"
+
 #include <syncblob/status.h>
 
 /* Writes `err` (may be NULL) and returns `status`. */
-#define SB__PRINTF(fmt, args) __attribute__((format(printf, fmt, args)))
 sb_status sb__fail(sb_error *err, sb_status status, const char *format, ...) SB__PRINTF(3, 4);
 /* The same with a byte offset. */
 sb_status sb__fail_at(sb_error *err, sb_status status, int64_t offset, const char *format, ...)
     SB__PRINTF(4, 5);
-/* The same with the error number of the system; the text of `errno_value` is appended. */
-sb_status sb__fail_io(sb_error *err, int errno_value, const char *format, ...) SB__PRINTF(3, 4);
+/* The same with an error number of the system (port/files.h), whose text is appended. */
+sb_status sb__fail_io(sb_error *err, int error, const char *format, ...) SB__PRINTF(3, 4);
 
 /* What a callback told of its failure, from a message of "", as ours; `who` failed. */
 sb_status sb__fail_told(sb_error *err, sb_status status, int64_t offset, const sb_error *told,

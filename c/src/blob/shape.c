@@ -200,7 +200,7 @@ sb_status sb_blob_canonical_axis(const sb_blob *blob, int32_t axis, int32_t *out
 }
 
 sb_status sb_blob_dim(const sb_blob *blob, int32_t axis, int64_t *out, sb_error *err) {
-    int32_t canonical;
+    int32_t canonical = 0;
     if (!out)
         return sb__fail_null(err, "out");
     sb_status st = sb_blob_canonical_axis(blob, axis, &canonical, err);

@@ -24,9 +24,9 @@ static sb_context builtin = {
     .flags = SB_CONTEXT_NO_PINNED,
     .max_cache_bytes = DEFAULT_CACHE_CAP,
     .device_name = "cpu",
-    .cache = {.lock = PTHREAD_MUTEX_INITIALIZER},
-    .streams = {.lock = PTHREAD_MUTEX_INITIALIZER},
-    .quarantine = {.lock = PTHREAD_MUTEX_INITIALIZER},
+    .cache = {.lock = SB__MUTEX_INIT},
+    .streams = {.lock = SB__MUTEX_INIT},
+    .quarantine = {.lock = SB__MUTEX_INIT},
 };
 
 static void init_builtin(void) {
@@ -37,10 +37,10 @@ static void init_builtin(void) {
 }
 
 sb_context *sb__context(const sb_context *context) {
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    static sb__once once = SB__ONCE_INIT;
     if (context)
         return (sb_context *)context;
-    (void)pthread_once(&once, init_builtin);
+    sb__run_once(&once, init_builtin);
     return &builtin;
 }
 
@@ -203,9 +203,9 @@ static void end(sb_context *context) {
     if (context->has_device && sb__context_is_ours(context))
         context->backend.close(context->device);
     sb__streams_free(context);
-    pthread_mutex_destroy(&context->streams.lock);
-    pthread_mutex_destroy(&context->quarantine.lock);
-    pthread_mutex_destroy(&context->cache.lock);
+    sb__mutex_destroy(&context->streams.lock);
+    sb__mutex_destroy(&context->quarantine.lock);
+    sb__mutex_destroy(&context->cache.lock);
     sb_allocator allocator = context->allocator;
     allocator.free(allocator.user, context, sizeof *context, 64, SB_ALLOC_OBJECT | SB_ALLOC_ZEROED);
 }
@@ -233,9 +233,9 @@ sb_status sb_context_create(const sb_context_options *options, sb_context **out,
     sb__fork_watch();
     context->fork_generation = sb__counter_read(&sb__fork_generation);
     context->limits = limits;
-    pthread_mutex_init(&context->streams.lock, NULL);
-    pthread_mutex_init(&context->quarantine.lock, NULL);
-    pthread_mutex_init(&context->cache.lock, NULL);
+    sb__mutex_init(&context->streams.lock);
+    sb__mutex_init(&context->quarantine.lock);
+    sb__mutex_init(&context->cache.lock);
     memcpy(context->device_name, "cpu", sizeof "cpu");
     if (strcmp(device, "cpu") != 0)
         st = open_device(context, &o, device, err);

@@ -21,11 +21,11 @@
 #define SB_CONTEXT_CONTEXT_H
 
 #include "base/counter.h"
+#include "port/threads.h"
 
 #include <syncblob/backend.h>
 #include <syncblob/context.h>
 
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 
@@ -52,7 +52,7 @@ struct sb__cached {
 };
 
 struct sb__host_cache {
-    pthread_mutex_t lock;
+    sb__mutex lock;
     int count;
     sb__counter bytes;
     sb__counter used, most_used; /* buffers that are in use, and the most that were at once */
@@ -61,7 +61,7 @@ struct sb__host_cache {
 
 /* The caller's streams that memories were used on, by slot. */
 struct sb__streams {
-    pthread_mutex_t lock;
+    sb__mutex lock;
     struct sb__named_stream *named; /* of slot SB__FIRST_NAMED and up */
     int32_t count, capacity;        /* of `named` */
 };
@@ -75,7 +75,7 @@ struct sb__quarantined {
 };
 
 struct sb__quarantine {
-    pthread_mutex_t lock;
+    sb__mutex lock;
     struct sb__quarantined *first;
     sb__counter bytes;
 };

@@ -3,14 +3,13 @@
    first touch costs a fifth of what it costs with small pages. */
 
 #include "base/checked.h"
+#include "port/pages.h"
 
 #include <syncblob/context.h>
 
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 #define HUGE_PAGE ((size_t)2 << 20)
 
@@ -27,28 +26,17 @@ static size_t page_size(void) {
     static _Atomic size_t known;
     size_t size = atomic_load_explicit(&known, memory_order_relaxed);
     if (size == 0) {
-        size = (size_t)sysconf(_SC_PAGESIZE);
+        size = sb__page_size();
         atomic_store_explicit(&known, size, memory_order_relaxed);
     }
     return size;
 }
 
-/* Maps enough to hold an aligned block and gives the margins back. */
 static void *map_large(size_t bytes) {
     size_t length, mapped;
     if (!sb__add_size(bytes, page_size() - 1, &length) || !sb__add_size(length, HUGE_PAGE, &mapped))
         return NULL;
-    length = round_up(bytes, page_size());
-    mapped = length + HUGE_PAGE;
-    char *base = mmap(NULL, mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (base == MAP_FAILED)
-        return NULL;
-    size_t before = (HUGE_PAGE - (uintptr_t)base % HUGE_PAGE) % HUGE_PAGE;
-    if (before)
-        (void)munmap(base, before);
-    (void)munmap(base + before + length, HUGE_PAGE - before);
-    (void)madvise(base + before, length, MADV_HUGEPAGE);
-    return base + before;
+    return sb__pages_map(round_up(bytes, page_size()), HUGE_PAGE);
 }
 
 /* An object of the library needs no more alignment than malloc gives, which is faster. */
@@ -58,7 +46,7 @@ static void *small_block(size_t bytes, size_t alignment, uint32_t flags) {
         return malloc(bytes);
     if (!sb__add_size(bytes, alignment, &length))
         return NULL;
-    return aligned_alloc(alignment, round_up(bytes, alignment));
+    return sb__aligned_alloc(alignment, round_up(bytes, alignment));
 }
 
 static void *default_alloc(void *user, size_t bytes, size_t alignment, uint32_t flags) {
@@ -73,11 +61,12 @@ static void *default_alloc(void *user, size_t bytes, size_t alignment, uint32_t 
 
 static void default_free(void *user, void *ptr, size_t bytes, size_t alignment, uint32_t flags) {
     (void)user;
-    (void)flags;
     if (is_large(bytes, alignment))
-        (void)munmap(ptr, round_up(bytes, page_size()));
-    else
+        sb__pages_unmap(ptr, round_up(bytes, page_size()));
+    else if (flags & SB_ALLOC_OBJECT)
         free(ptr);
+    else
+        sb__aligned_free(ptr);
 }
 
 const sb_allocator sb__default_allocator = {default_alloc, default_free, NULL};

@@ -14,12 +14,12 @@ static void forked(void) {
 }
 
 static void watch_once(void) {
-    (void)pthread_atfork(NULL, NULL, forked);
+    sb__on_fork(forked);
 }
 
 void sb__fork_watch(void) {
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
-    (void)pthread_once(&once, watch_once);
+    static sb__once once = SB__ONCE_INIT;
+    sb__run_once(&once, watch_once);
 }
 
 static sb_status fail_unusable(const sb_context *context, sb_status st, sb_error *err) {

@@ -25,7 +25,7 @@ bool sb__cache_take(sb_context *context, size_t bytes, bool pinned, void **out) 
     struct sb__host_cache *cache = &context->cache;
     bool found = false;
     /* Whoever finds the cache busy does without it. */
-    if (!is_cached_size(context, bytes) || pthread_mutex_trylock(&cache->lock) != 0)
+    if (!is_cached_size(context, bytes) || !sb__mutex_try_lock(&cache->lock))
         return false;
     for (int i = cache->count - 1; i >= 0 && !found; i--) {
         if (cache->entries[i].bytes != bytes || cache->entries[i].pinned != pinned)
@@ -33,7 +33,7 @@ bool sb__cache_take(sb_context *context, size_t bytes, bool pinned, void **out) 
         *out = remove_entry(cache, i).ptr;
         found = true;
     }
-    pthread_mutex_unlock(&cache->lock);
+    sb__mutex_unlock(&cache->lock);
     return found;
 }
 
@@ -41,14 +41,14 @@ bool sb__cache_put(sb_context *context, void *ptr, size_t bytes, bool pinned) {
     struct sb__host_cache *cache = &context->cache;
     struct sb__cached old[SB__CACHE_ENTRIES];
     int dropped = 0;
-    if (!is_cached_size(context, bytes) || pthread_mutex_trylock(&cache->lock) != 0)
+    if (!is_cached_size(context, bytes) || !sb__mutex_try_lock(&cache->lock))
         return false;
     while (cache->count == SB__CACHE_ENTRIES ||
            sb__counter_read(&cache->bytes) > context->max_cache_bytes - bytes)
         old[dropped++] = remove_entry(cache, 0);
     cache->entries[cache->count++] = (struct sb__cached){ptr, bytes, pinned};
     (void)sb__counter_add(&cache->bytes, bytes);
-    pthread_mutex_unlock(&cache->lock);
+    sb__mutex_unlock(&cache->lock);
     for (int i = 0; i < dropped; i++)
         sb__host_release(context, old[i].ptr, old[i].bytes, old[i].pinned);
     return true;
@@ -58,13 +58,13 @@ void sb__cache_shrink(sb_context *context, uint64_t most) {
     struct sb__host_cache *cache = &context->cache;
     struct sb__cached old[SB__CACHE_ENTRIES];
     int dropped = 0;
-    int busy = sb__context_is_ours(context) ? pthread_mutex_lock(&cache->lock)
-                                            : pthread_mutex_trylock(&cache->lock);
-    if (busy)
+    if (sb__context_is_ours(context))
+        sb__mutex_lock(&cache->lock);
+    else if (!sb__mutex_try_lock(&cache->lock))
         return;
     while (cache->count > 0 && sb__counter_read(&cache->bytes) > most)
         old[dropped++] = remove_entry(cache, 0);
-    pthread_mutex_unlock(&cache->lock);
+    sb__mutex_unlock(&cache->lock);
     for (int i = 0; i < dropped; i++)
         sb__host_release(context, old[i].ptr, old[i].bytes, old[i].pinned);
 }

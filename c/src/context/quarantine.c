@@ -6,12 +6,12 @@
    wait retains each, and is asked whenever a context is trimmed or ends. */
 #include "context/context.h"
 
-static pthread_mutex_t waiting_lock = PTHREAD_MUTEX_INITIALIZER;
+static sb__mutex waiting_lock = SB__MUTEX_INIT;
 static sb_context *waiting; /* by next_waiting */
 static sb__counter waiting_count;
 
 void sb__quarantine_forked(void) {
-    waiting_lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
+    waiting_lock = (sb__mutex)SB__MUTEX_INIT;
     waiting = NULL; /* the parent's */
     sb__counter_subtract(&waiting_count, sb__counter_read(&waiting_count));
 }
@@ -30,24 +30,24 @@ static void unlink_at(sb_context **link) {
 }
 
 static void enlist(sb_context *context) {
-    pthread_mutex_lock(&waiting_lock);
+    sb__mutex_lock(&waiting_lock);
     sb_context **link = link_to(context);
     if (!*link) {
         *link = sb_context_retain(context);
         context->next_waiting = NULL;
         (void)sb__counter_add(&waiting_count, 1);
     }
-    pthread_mutex_unlock(&waiting_lock);
+    sb__mutex_unlock(&waiting_lock);
 }
 
 /* The caller owns the context, too. */
 static void delist(sb_context *context) {
-    pthread_mutex_lock(&waiting_lock);
+    sb__mutex_lock(&waiting_lock);
     sb_context **link = link_to(context);
     bool leaves = *link && sb__quarantine_is_empty(context);
     if (leaves)
         unlink_at(link);
-    pthread_mutex_unlock(&waiting_lock);
+    sb__mutex_unlock(&waiting_lock);
     if (leaves)
         (void)sb__context_let_go(context);
 }
@@ -56,19 +56,19 @@ uint64_t sb__quarantine_leaked(void) {
     uint64_t bytes = 0;
     if (!sb__counter_read(&waiting_count))
         return 0;
-    pthread_mutex_lock(&waiting_lock);
+    sb__mutex_lock(&waiting_lock);
     for (const sb_context *context = waiting; context; context = context->next_waiting)
         if (atomic_load_explicit(&context->refs, memory_order_relaxed) == 1)
             bytes += sb__counter_read(&context->quarantine.bytes);
-    pthread_mutex_unlock(&waiting_lock);
+    sb__mutex_unlock(&waiting_lock);
     return bytes;
 }
 
 static void push(struct sb__quarantine *quarantine, struct sb__quarantined *entry) {
-    pthread_mutex_lock(&quarantine->lock);
+    sb__mutex_lock(&quarantine->lock);
     entry->next = quarantine->first;
     quarantine->first = entry;
-    pthread_mutex_unlock(&quarantine->lock);
+    sb__mutex_unlock(&quarantine->lock);
 }
 
 void sb__quarantine_put(sb_context *context, struct sb__quarantined *entry) {
@@ -83,10 +83,10 @@ void sb__quarantine_ask(sb_context *context) {
     struct sb__quarantine *quarantine = &context->quarantine;
     if (!sb__counter_read(&quarantine->bytes) || !sb__context_is_ours(context))
         return;
-    pthread_mutex_lock(&quarantine->lock);
+    sb__mutex_lock(&quarantine->lock);
     struct sb__quarantined *next = quarantine->first;
     quarantine->first = NULL;
-    pthread_mutex_unlock(&quarantine->lock);
+    sb__mutex_unlock(&quarantine->lock);
     while (next) {
         struct sb__quarantined *entry = next;
         next = entry->next;
@@ -108,11 +108,11 @@ bool sb__quarantine_is_empty(const sb_context *context) {
 /* Each is taken out of the list before it is asked, since that runs deleters. */
 void sb__quarantine_ask_all(void) {
     for (uint64_t left = sb__counter_read(&waiting_count); left > 0; left--) {
-        pthread_mutex_lock(&waiting_lock);
+        sb__mutex_lock(&waiting_lock);
         sb_context *context = waiting;
         if (context)
             unlink_at(&waiting);
-        pthread_mutex_unlock(&waiting_lock);
+        sb__mutex_unlock(&waiting_lock);
         if (!context)
             return;
         sb__quarantine_ask(context);

@@ -74,9 +74,9 @@ sb_status sb__stream_slot(sb_context *context, sb_stream stream, int32_t *out, s
     sb_status st = sb__device_check_stream(context, stream, err);
     if (st != SB_OK)
         return st;
-    pthread_mutex_lock(&context->streams.lock);
+    sb__mutex_lock(&context->streams.lock);
     st = take_slot(context, stream, out, err);
-    pthread_mutex_unlock(&context->streams.lock);
+    sb__mutex_unlock(&context->streams.lock);
     return st;
 }
 
@@ -104,11 +104,11 @@ static sb_status record_next(sb_context *context, uint64_t users, const sb_strea
     *event = NULL;
     if (st != SB_OK)
         return st;
-    pthread_mutex_lock(&context->streams.lock);
+    sb__mutex_lock(&context->streams.lock);
     *slot = next_user(context, users, *slot, except);
     if (*slot >= 0)
         st = sb__event_record(context, stream_of(context, *slot), event, err);
-    pthread_mutex_unlock(&context->streams.lock);
+    sb__mutex_unlock(&context->streams.lock);
     return st;
 }
 
@@ -162,10 +162,10 @@ static bool is_slot_over(sb_context *context, uint64_t users, int32_t *slot) {
     sb__event_destroy(context, event);
     if (st == SB_OK)
         return true;
-    pthread_mutex_lock(&context->streams.lock);
+    sb__mutex_lock(&context->streams.lock);
     *slot = next_user(context, users, *slot, NULL);
     bool over = *slot < 0 || is_over(context, stream_of(context, *slot));
-    pthread_mutex_unlock(&context->streams.lock);
+    sb__mutex_unlock(&context->streams.lock);
     return over;
 }
 
@@ -184,13 +184,13 @@ sb_status sb_context_forget_stream(sb_context *context, sb_stream stream, sb_err
     sb_status waited = SB_OK, st = sb__device_check(context, err);
     if (st != SB_OK && st != SB_ERR_DEVICE_LOST)
         return st;
-    pthread_mutex_lock(&context->streams.lock);
+    sb__mutex_lock(&context->streams.lock);
     int32_t slot = find_slot(context, stream);
     if (slot >= 0)
         waited = sb__device_synchronize(context, stream, err);
     bool over = waited == SB_OK || waited == SB_ERR_DEVICE_LOST;
     if (slot >= SB__FIRST_NAMED && over) /* the others cannot be destroyed */
         context->streams.named[slot - SB__FIRST_NAMED].in_use = false;
-    pthread_mutex_unlock(&context->streams.lock);
+    sb__mutex_unlock(&context->streams.lock);
     return waited == SB_OK ? st : waited;
 }

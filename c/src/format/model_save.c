@@ -341,7 +341,7 @@ sb_status sb_model_save(const sb_model *model, void *buffer, size_t capacity, si
 
 static sb_status save_file(const sb_model *model, const char *path, struct saving saving,
                            sb_error *err) {
-    struct sb__file_write file;
+    struct sb__replacement file;
     struct sb__outlet outlet;
     struct sb__progress progress;
     if (!path)
@@ -357,7 +357,7 @@ static sb_status save_file(const sb_model *model, const char *path, struct savin
     struct sb__sink sink = sb__sink_outlet(&outlet, &to);
     st = put_whole(model, &sink, &saving, err);
     if (st != SB_OK) {
-        sb__file_write_cancel(&file);
+        sb__replacement_cancel(&file);
         return st;
     }
     return sb__file_write_commit(&file, err);

@@ -2,13 +2,10 @@
 
 #include "base/error.h"
 #include "base/options.h"
+#include "port/files.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 static sb_status check_size(uint64_t size, sb_error *err) {
     if (size <= SB__MAX_MESSAGE_BYTES)
@@ -66,14 +63,15 @@ sb_status sb__source_of(struct sb__source *out, const sb_source *theirs, sb_erro
     return from.read_at ? take(out, &from, err) : sb__fail_null(err, "read_at");
 }
 
-static sb_status map(struct sb__source *source, int descriptor, sb_error *err) {
+static sb_status map(struct sb__source *source, sb__file file, sb_error *err) {
+    const void *bytes;
     if (source->size == 0) {
         source->bytes = (const unsigned char *)"";
         return SB_OK;
     }
-    void *bytes = mmap(NULL, source->size, PROT_READ, MAP_PRIVATE, descriptor, 0);
-    if (bytes == MAP_FAILED)
-        return sb__fail_io(err, errno, "%u bytes of the file cannot be mapped", source->size);
+    int error = sb__file_map(file, source->size, &bytes);
+    if (error)
+        return sb__fail_io(err, error, "%u bytes of the file cannot be mapped", source->size);
     source->bytes = bytes;
     source->mapped = true;
     return SB_OK;
@@ -83,29 +81,29 @@ sb_status sb__source_open(struct sb__source *out, const char *path, bool mapped,
     char escaped[96], shown[sizeof escaped + 2];
     sb_source from;
     struct sb__source source;
+    sb__file file;
     (void)snprintf(shown, sizeof shown, "\"%s\"",
                    sb__escape(path, strlen(path), escaped, sizeof escaped));
-    /* O_NONBLOCK: opening a pipe must not wait; for a regular file it means nothing. */
-    int descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (descriptor < 0)
-        return sb__fail_io(err, errno, "%s cannot be opened", shown);
-    sb_status st = sb__descriptor_source(descriptor, shown, &from, err);
+    int error = sb__file_open(path, &file);
+    if (error)
+        return sb__fail_io(err, error, "%s cannot be opened", shown);
+    sb_status st = sb__descriptor_source(file, shown, &from, err);
     if (st == SB_OK) {
         from.close = sb__descriptor_close;
         st = take(&source, &from, err);
     }
     if (st == SB_OK && mapped)
-        st = map(&source, descriptor, err);
+        st = map(&source, file, err);
     if (st == SB_OK)
         *out = source;
     else
-        (void)close(descriptor);
+        sb__file_close(file);
     return st;
 }
 
 void sb__source_close(struct sb__source *source) {
     if (source->mapped)
-        (void)munmap((void *)source->bytes, source->size);
+        sb__file_unmap(source->bytes, source->size);
     if (source->from.close)
         source->from.close(source->from.user);
 }

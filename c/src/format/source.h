@@ -51,8 +51,8 @@ sb_status sb__source_changed(sb_error *err);
 sb_status sb__callback_failed(sb_status status, const sb_error *told, const char *who,
                               int64_t offset, sb_error *err);
 
-/* A regular file's descriptor as a source without `close`. `shown` names it in errors. IO. */
-sb_status sb__descriptor_source(int descriptor, const char *shown, sb_source *out, sb_error *err);
+/* A regular file as a source without `close`. `shown` names it in errors. IO. */
+sb_status sb__descriptor_source(intptr_t file, const char *shown, sb_source *out, sb_error *err);
 void sb__descriptor_close(void *user);
 
 #endif

@@ -70,7 +70,7 @@ static sb_status pack(const struct sb__encoding *encoding, const sb_sink *to,
 
 sb_status sb_blob_write_file(const sb_blob *blob, const char *path, uint32_t flags, sb_error *err) {
     struct sb__encoding encoding;
-    struct sb__file_write file;
+    struct sb__replacement file;
     if (!path)
         return sb__fail_null(err, "path");
     sb_status st = sb__encode_measure(&encoding, blob, flags, err);
@@ -83,7 +83,7 @@ sb_status sb_blob_write_file(const sb_blob *blob, const char *path, uint32_t fla
     if (st == SB_OK)
         st = pack(&encoding, &to, NULL, err);
     if (st != SB_OK) {
-        sb__file_write_cancel(&file);
+        sb__replacement_cancel(&file);
         return st;
     }
     return sb__file_write_commit(&file, err);

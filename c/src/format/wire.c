@@ -17,8 +17,7 @@ struct text {
     size_t used;
 };
 
-static void append(struct text *text, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
+static void append(struct text *text, const char *format, ...) SB__PRINTF(2, 3);
 
 static void append(struct text *text, const char *format, ...) {
     va_list args;

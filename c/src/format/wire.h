@@ -6,6 +6,7 @@
 
 #include "format/progress.h"
 #include "format/source.h"
+#include "port/text.h"
 
 /* What is read, and gathered before it is written, at once. Fuzzers, whose inputs are small, are
    built with less. */
@@ -81,7 +82,6 @@ sb_status sb__reader_copy(const struct sb__reader *reader, uint32_t offset, void
 
 /* Fails with "PATH.FIELD: text at offset N"; field 0: the message itself. */
 sb_status sb__wire_fail(const struct sb__path *path, uint32_t field, sb_status status,
-                        uint32_t offset, sb_error *err, const char *format, ...)
-    __attribute__((format(printf, 6, 7)));
+                        uint32_t offset, sb_error *err, const char *format, ...) SB__PRINTF(6, 7);
 
 #endif

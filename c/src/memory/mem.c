@@ -2,8 +2,6 @@
 
 #include "base/error.h"
 
-#include <time.h>
-
 sb_status sb_mem_create(sb_context *context, size_t bytes, sb_mem **out, sb_error *err) {
     void *object;
     if (!out)
@@ -19,7 +17,7 @@ sb_status sb_mem_create(sb_context *context, size_t bytes, sb_mem **out, sb_erro
     mem->bytes = bytes;
     mem->writer = -1;
     mem->pending = -1;
-    pthread_mutex_init(&mem->lock, NULL);
+    sb__mutex_init(&mem->lock);
     atomic_store_explicit(&mem->refs, 1, memory_order_relaxed);
     sb__publish(mem, SB_HEAD_UNINITIALIZED);
     *out = mem;
@@ -31,21 +29,22 @@ sb_status sb_mem_create(sb_context *context, size_t bytes, sb_mem **out, sb_erro
 enum { ORPHAN_TRIES = 200 };
 
 static bool lock_in_child(sb_mem *mem) {
-    const struct timespec pause = {.tv_nsec = 1000000};
     for (int tries = 0; tries < ORPHAN_TRIES; tries++) {
-        if (pthread_mutex_trylock(&mem->lock) == 0)
+        if (sb__mutex_try_lock(&mem->lock))
             return true;
         if (atomic_load_explicit(&mem->locked_in, memory_order_relaxed) ==
-            sb__counter_read(&sb__fork_generation))
-            return pthread_mutex_lock(&mem->lock) == 0;
-        (void)nanosleep(&pause, NULL);
+            sb__counter_read(&sb__fork_generation)) {
+            sb__mutex_lock(&mem->lock);
+            return true;
+        }
+        sb__sleep_milliseconds(1);
     }
     return false;
 }
 
 sb_status sb__lock(sb_mem *mem, sb_error *err) {
     if (sb__context_is_ours(mem->context))
-        pthread_mutex_lock(&mem->lock);
+        sb__mutex_lock(&mem->lock);
     else if (!lock_in_child(mem))
         return sb__fail(err, SB_ERR_FORKED,
                         "another thread was changing the memory when the process was forked");
@@ -55,7 +54,7 @@ sb_status sb__lock(sb_mem *mem, sb_error *err) {
 }
 
 void sb__unlock(sb_mem *mem) {
-    pthread_mutex_unlock(&mem->lock);
+    sb__mutex_unlock(&mem->lock);
 }
 
 sb_status sb__check_alignment(sb_mem *mem, size_t element_size, sb_error *err) {
@@ -83,7 +82,7 @@ static void destroy(sb_mem *mem) {
     sb__quarantine_ask(context);
     sb__storage_end(&mem->side[SB_SIDE_CPU], context, SB_SIDE_CPU, mem->bytes);
     sb__storage_end(&mem->side[SB_SIDE_GPU], context, SB_SIDE_GPU, mem->bytes);
-    pthread_mutex_destroy(&mem->lock);
+    sb__mutex_destroy(&mem->lock);
     sb__object_free(context, mem, sizeof *mem);
     sb_context_release(context);
 }

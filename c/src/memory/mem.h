@@ -32,7 +32,7 @@ struct sb_mem {
     size_t bytes;
     struct sb__storage side[2];
 
-    pthread_mutex_t lock;       /* guards what follows, and every change of the above: sb__lock */
+    sb__mutex lock;             /* guards what follows, and every change of the above: sb__lock */
     _Atomic uint64_t locked_in; /* the process, by sb__fork_generation, that last took the lock */
     int32_t writer;             /* slot of the stream that last wrote the device side, or -1 */
     int32_t pending;            /* side that a queued transfer or zero fill writes, or -1 */

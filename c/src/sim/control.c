@@ -18,12 +18,12 @@ static sb_status lock_device(const sb_context *context, struct sb__sim **out, sb
     if (context->fork_generation != atomic_load(&sb__fork_generation))
         return sb__fail(err, SB_ERR_FORKED, "%s was opened before a fork", context->device_name);
     *out = context->device;
-    pthread_mutex_lock(&(*out)->lock);
+    sb__recursive_mutex_lock(&(*out)->lock);
     return SB_OK;
 }
 
 static sb_status unlock(struct sb__sim *sim, sb_status status) {
-    pthread_mutex_unlock(&sim->lock);
+    sb__recursive_mutex_unlock(&sim->lock);
     return status;
 }
 

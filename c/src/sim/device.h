@@ -11,10 +11,12 @@
 #ifndef SB_SIM_DEVICE_H
 #define SB_SIM_DEVICE_H
 
+#include "port/text.h"
+#include "port/threads.h"
+
 #include <syncblob/backend.h>
 #include <syncblob/sim.h>
 
-#include <pthread.h>
 #include <stdbool.h>
 
 #define SB__SIM_MAX_SEGMENTS 64
@@ -61,14 +63,14 @@ struct sb__sim_op {
     uint64_t ticket;              /* place in its stream, from 1 */
     struct sb__sim_stream *after; /* [nullable] runs after this stream's `after_ticket` */
     uint64_t after_ticket;
-    pthread_t thread; /* who queued it */
-    bool embedded;    /* part of a block, not freed by itself */
-    bool waits;       /* queued in LAZY: runs only for somebody who waits */
-    bool doomed;      /* fails when its turn comes */
-    bool scribbles;   /* its target is to be scribbled as soon as the work before it is over */
-    bool captured;    /* failed, and an event of its own thread tells so */
-    bool is_told;     /* the thread `told`, not its own, knows of the failure */
-    pthread_t told;
+    sb__thread thread; /* who queued it */
+    bool embedded;     /* part of a block, not freed by itself */
+    bool waits;        /* queued in LAZY: runs only for somebody who waits */
+    bool doomed;       /* fails when its turn comes */
+    bool scribbles;    /* its target is to be scribbled as soon as the work before it is over */
+    bool captured;     /* failed, and an event of its own thread tells so */
+    bool is_told;      /* the thread `told`, not its own, knows of the failure */
+    sb__thread told;
     char reason[SB__SIM_REASON];
 };
 
@@ -106,13 +108,13 @@ struct sb__sim_fault {
 };
 
 struct sb__sim {
-    pthread_mutex_t lock;
+    sb__recursive_mutex lock; /* a kernel that runs under it asks for addresses */
 
     struct sb__sim_segment segments[SB__SIM_MAX_SEGMENTS];
     int32_t segment_count;
     struct sb__sim_block **blocks; /* by address */
     size_t block_count, block_capacity;
-    int rubbish_file; /* -1: not made yet */
+    intptr_t rubbish; /* for sb__pages_filled */
 
     struct sb__sim_stream legacy, own; /* `legacy` heads the list of all */
     int32_t schedule;
@@ -188,8 +190,7 @@ bool sb__sim_take_failure(struct sb__sim_stream *stream, uint64_t ticket,
 sb_status sb__sim_enter(struct sb__sim *sim, int32_t op, bool *breaks, sb_error *err);
 /* DEVICE_LOST if the device is lost. */
 sb_status sb__sim_check_lost(const struct sb__sim *sim, sb_error *err);
-void sb__sim_lose(struct sb__sim *sim, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
+void sb__sim_lose(struct sb__sim *sim, const char *format, ...) SB__PRINTF(2, 3);
 sb_status sb__sim_fail_device(sb_error *err, const char *reason);
 sb_status sb__sim_fail_memory(sb_error *err, size_t bytes);
 sb_status sb__sim_fail_stream(sb_error *err, sb_stream stream);

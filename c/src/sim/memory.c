@@ -1,17 +1,16 @@
 /* Device memory: addresses come from ranges that nobody can access, bytes live
    in ordinary memory elsewhere, and a table leads from one to the other. */
 #include "base/checked.h"
+#include "port/pages.h"
 #include "sim/device.h"
 
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 #define RUBBISH      0xCB
 #define GRANULE      ((size_t)256)      /* alignment of addresses, and the gap between blocks */
 #define SEGMENT_SIZE ((size_t)1 << 32)  /* unless one block needs more */
-#define RUBBISH_FILE ((size_t)4 << 20)  /* mapped over and over behind large blocks */
+#define ALIGNMENT    ((size_t)64)       /* of small blocks, behind their addresses */
 #define LARGE        ((size_t)16 << 20) /* bytes of a block that is mapped */
 
 void sb__sim_scribble(void *host, size_t bytes) {
@@ -20,58 +19,20 @@ void sb__sim_scribble(void *host, size_t bytes) {
 
 /* --- bytes ---------------------------------------------------------------------- */
 
-static bool open_rubbish_file(struct sb__sim *sim) {
-    if (sim->rubbish_file >= 0)
-        return true;
-    int file = memfd_create("rubbish", MFD_CLOEXEC);
-    if (file < 0)
-        return false;
-    void *bytes = MAP_FAILED;
-    if (ftruncate(file, (off_t)RUBBISH_FILE) == 0)
-        bytes = mmap(NULL, RUBBISH_FILE, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
-    if (bytes == MAP_FAILED) {
-        (void)close(file);
-        return false;
-    }
-    sb__sim_scribble(bytes, RUBBISH_FILE);
-    (void)munmap(bytes, RUBBISH_FILE);
-    sim->rubbish_file = file;
-    return true;
-}
-
-/* Rubbish without touching it: pages become memory only when they are written. */
-static void *map_rubbish(struct sb__sim *sim, size_t bytes) {
-    if (!open_rubbish_file(sim))
-        return NULL;
-    char *range = mmap(NULL, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (range == MAP_FAILED)
-        return NULL;
-    for (size_t at = 0; at < bytes; at += RUBBISH_FILE) {
-        size_t length = bytes - at < RUBBISH_FILE ? bytes - at : RUBBISH_FILE;
-        if (mmap(range + at, length, PROT_READ | PROT_WRITE,
-                 MAP_PRIVATE | MAP_FIXED | MAP_NORESERVE, sim->rubbish_file, 0) == MAP_FAILED) {
-            (void)munmap(range, bytes);
-            return NULL;
-        }
-    }
-    return range;
-}
-
 void *sb__sim_backing_alloc(struct sb__sim *sim, size_t bytes) {
-    void *backing = NULL;
     if (bytes >= LARGE)
-        return map_rubbish(sim, bytes);
-    if (posix_memalign(&backing, 64, bytes) != 0)
-        return NULL;
-    sb__sim_scribble(backing, bytes);
+        return sb__pages_filled(&sim->rubbish, RUBBISH, bytes);
+    void *backing = sb__aligned_alloc(ALIGNMENT, (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT);
+    if (backing)
+        sb__sim_scribble(backing, bytes);
     return backing;
 }
 
 void sb__sim_backing_free(void *backing, size_t bytes) {
     if (bytes >= LARGE)
-        (void)munmap(backing, bytes);
+        sb__pages_unmap(backing, bytes);
     else
-        free(backing);
+        sb__aligned_free(backing);
 }
 
 /* --- addresses ------------------------------------------------------------------ */
@@ -119,8 +80,8 @@ static struct sb__sim_segment *add_segment(struct sb__sim *sim, size_t need) {
         return NULL;
     struct sb__sim_segment *segment = &sim->segments[sim->segment_count];
     size_t size = need > SEGMENT_SIZE ? need : SEGMENT_SIZE;
-    void *base = mmap(NULL, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (base == MAP_FAILED)
+    void *base = sb__pages_reserve(size);
+    if (!base)
         return NULL;
     *segment = (struct sb__sim_segment){.base = base, .size = size};
     sim->segment_count++;
@@ -235,7 +196,6 @@ void sb__sim_memory_close(struct sb__sim *sim) {
         sb__sim_block_free(sim->blocks[i]);
     free(sim->blocks);
     for (int32_t i = 0; i < sim->segment_count; i++)
-        (void)munmap(sim->segments[i].base, sim->segments[i].size);
-    if (sim->rubbish_file >= 0)
-        (void)close(sim->rubbish_file);
+        sb__pages_unmap(sim->segments[i].base, sim->segments[i].size);
+    sb__pages_drop(sim->rubbish);
 }

@@ -69,7 +69,7 @@ static void complete_event(struct sb__sim_stream *stream, const struct sb__sim_o
         if (failure->captured)
             continue;
         fail_event(event, failure->reason);
-        failure->captured = pthread_equal(failure->thread, record->thread) != 0;
+        failure->captured = sb__thread_equal(failure->thread, record->thread) != 0;
     }
     event->done = true;
     sb__sim_event_release(event);
@@ -230,7 +230,7 @@ static bool target_is_in_use(const struct sb__sim *sim, const struct sb__sim_wor
 static void append(struct sb__sim *sim, struct sb__sim_stream *stream, struct sb__sim_op *op) {
     op->next = NULL;
     op->ticket = ++stream->queued;
-    op->thread = pthread_self();
+    op->thread = sb__thread_self();
     op->waits = sim->schedule == SB_SIM_LAZY;
     op->after = stream->ordered_with;
     op->after_ticket = op->after ? op->after->queued : 0;
@@ -264,12 +264,13 @@ bool sb__sim_take_failure(struct sb__sim_stream *stream, uint64_t ticket,
     while (*link) {
         struct sb__sim_op *failure = *link;
         bool covered = failure->ticket <= ticket;
-        bool ours = failure->captured || pthread_equal(failure->thread, pthread_self());
-        bool news = ours || !failure->is_told || !pthread_equal(failure->told, pthread_self());
+        bool ours = failure->captured || sb__thread_equal(failure->thread, sb__thread_self());
+        bool news =
+            ours || !failure->is_told || !sb__thread_equal(failure->told, sb__thread_self());
         if (covered && news) {
             memcpy(reason, failure->reason, SB__SIM_REASON);
             failure->is_told = true;
-            failure->told = pthread_self();
+            failure->told = sb__thread_self();
             found = true;
         }
         if (covered && ours) {

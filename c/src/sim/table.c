@@ -3,6 +3,7 @@
 #include "sim/device.h"
 
 #include "base/checked.h"
+#include "port/pages.h"
 
 #include <syncblob/dlpack.h>
 
@@ -11,25 +12,15 @@
 
 /* --- life ---------------------------------------------------------------------------- */
 
-static bool make_lock(pthread_mutex_t *lock) {
-    pthread_mutexattr_t recursive; /* a kernel that runs under the lock asks for addresses */
-    if (pthread_mutexattr_init(&recursive) != 0)
-        return false;
-    bool made = pthread_mutexattr_settype(&recursive, PTHREAD_MUTEX_RECURSIVE) == 0 &&
-                pthread_mutex_init(lock, &recursive) == 0;
-    (void)pthread_mutexattr_destroy(&recursive);
-    return made;
-}
-
 static sb_status sim_open(void *user, int32_t ordinal, void **out, sb_error *err) {
     (void)user;
     (void)ordinal; /* there are as many devices as anybody asks for */
     struct sb__sim *sim = calloc(1, sizeof *sim);
-    if (!sim || !make_lock(&sim->lock)) {
+    if (!sim || !sb__recursive_mutex_init(&sim->lock)) {
         free(sim);
         return sb__sim_fail_memory(err, sizeof *sim);
     }
-    sim->rubbish_file = -1;
+    sim->rubbish = SB__NOTHING_KEPT;
     sb__sim_streams_open(sim);
     *out = sim;
     return SB_OK;
@@ -37,11 +28,11 @@ static sb_status sim_open(void *user, int32_t ordinal, void **out, sb_error *err
 
 static void sim_close(void *device) {
     struct sb__sim *sim = device;
-    pthread_mutex_lock(&sim->lock);
+    sb__recursive_mutex_lock(&sim->lock);
     sb__sim_streams_close(sim);
     sb__sim_memory_close(sim);
-    pthread_mutex_unlock(&sim->lock);
-    (void)pthread_mutex_destroy(&sim->lock);
+    sb__recursive_mutex_unlock(&sim->lock);
+    sb__recursive_mutex_destroy(&sim->lock);
     free(sim);
 }
 
@@ -99,9 +90,9 @@ static sb_status submit_locked(struct sb__sim *sim, const struct sb__sim_work *w
 static sb_status submit(void *device, const struct sb__sim_work *work, sb_stream stream,
                         sb_error *err) {
     struct sb__sim *sim = device;
-    pthread_mutex_lock(&sim->lock);
+    sb__recursive_mutex_lock(&sim->lock);
     sb_status st = submit_locked(sim, work, stream, err);
-    pthread_mutex_unlock(&sim->lock);
+    sb__recursive_mutex_unlock(&sim->lock);
     return st;
 }
 
@@ -149,16 +140,16 @@ static sb_status alloc_locked(struct sb__sim *sim, size_t bytes, sb_stream handl
 static sb_status sim_alloc(void *device, size_t bytes, sb_stream stream, void **out,
                            sb_error *err) {
     struct sb__sim *sim = device;
-    pthread_mutex_lock(&sim->lock);
+    sb__recursive_mutex_lock(&sim->lock);
     sb_status st = alloc_locked(sim, bytes, stream, out, err);
-    pthread_mutex_unlock(&sim->lock);
+    sb__recursive_mutex_unlock(&sim->lock);
     return st;
 }
 
 /* A free that makes no sense cannot be returned as an error: it costs the device. */
 static void sim_free(void *device, void *ptr, size_t bytes, sb_stream handle) {
     struct sb__sim *sim = device;
-    pthread_mutex_lock(&sim->lock);
+    sb__recursive_mutex_lock(&sim->lock);
     struct sb__sim_block *block = sb__sim_block_find(sim, ptr, bytes);
     struct sb__sim_stream *stream = sb__sim_stream_find(sim, handle);
     bool is_whole = block && block->bytes == bytes;
@@ -168,15 +159,15 @@ static void sim_free(void *device, void *ptr, size_t bytes, sb_stream handle) {
         sb__sim_enqueue(sim, stream, &block->release);
     if (sim->lost)
         sb__sim_drain(sim);
-    pthread_mutex_unlock(&sim->lock);
+    sb__recursive_mutex_unlock(&sim->lock);
 }
 
 static sb_status sim_alloc_pinned(void *device, size_t bytes, void **out, sb_error *err) {
     struct sb__sim *sim = device;
-    pthread_mutex_lock(&sim->lock);
+    sb__recursive_mutex_lock(&sim->lock);
     sb_status st = sb__sim_enter(sim, SB_SIM_ALLOC_PINNED, NULL, err);
     void *pinned = st == SB_OK ? sb__sim_backing_alloc(sim, bytes) : NULL;
-    pthread_mutex_unlock(&sim->lock);
+    sb__recursive_mutex_unlock(&sim->lock);
     if (st != SB_OK)
         return st;
     if (!pinned)
@@ -193,10 +184,10 @@ static void sim_free_pinned(void *device, void *ptr, size_t bytes) {
 static sb_status sim_check_pointer(void *device, const void *ptr, size_t bytes, sb_error *err) {
     struct sb__sim *sim = device;
     char reason[SB__SIM_REASON];
-    pthread_mutex_lock(&sim->lock);
+    sb__recursive_mutex_lock(&sim->lock);
     sb_status st = sb__sim_enter(sim, SB_SIM_CHECK_POINTER, NULL, err);
     bool found = sb__sim_block_find(sim, ptr, bytes) != NULL;
-    pthread_mutex_unlock(&sim->lock);
+    sb__recursive_mutex_unlock(&sim->lock);
     if (st != SB_OK || found)
         return st;
     (void)snprintf(reason, sizeof reason, "%zu bytes at %p are not allocated on this device", bytes,
@@ -213,10 +204,10 @@ static sb_stream sim_own_stream(void *device) {
 
 static sb_status sim_check_stream(void *device, sb_stream handle, sb_error *err) {
     struct sb__sim *sim = device;
-    pthread_mutex_lock(&sim->lock);
+    sb__recursive_mutex_lock(&sim->lock);
     sb_status st = sb__sim_enter(sim, SB_SIM_CHECK_STREAM, NULL, err);
     bool found = sb__sim_stream_find(sim, handle) != NULL;
-    pthread_mutex_unlock(&sim->lock);
+    sb__recursive_mutex_unlock(&sim->lock);
     if (st != SB_OK || found)
         return st;
     return sb__sim_fail_stream(err, handle);
@@ -224,12 +215,12 @@ static sb_status sim_check_stream(void *device, sb_stream handle, sb_error *err)
 
 static sb_status sim_stream_synchronize(void *device, sb_stream handle, sb_error *err) {
     struct sb__sim *sim = device;
-    pthread_mutex_lock(&sim->lock);
+    sb__recursive_mutex_lock(&sim->lock);
     sb_status st = sb__sim_enter(sim, SB_SIM_STREAM_SYNCHRONIZE, NULL, err);
     struct sb__sim_stream *stream = sb__sim_stream_find(sim, handle);
     if (st == SB_OK)
         st = stream ? finish(sim, stream, err) : sb__sim_fail_stream(err, handle);
-    pthread_mutex_unlock(&sim->lock);
+    sb__recursive_mutex_unlock(&sim->lock);
     return st;
 }
 
@@ -274,26 +265,26 @@ static sb_status event_wait_locked(struct sb__sim *sim, struct sb__sim_event *ev
 
 static sb_status sim_event_wait(void *device, void *event, sb_error *err) {
     struct sb__sim *sim = device;
-    pthread_mutex_lock(&sim->lock);
+    sb__recursive_mutex_lock(&sim->lock);
     sb_status st = event_wait_locked(sim, event, err);
-    pthread_mutex_unlock(&sim->lock);
+    sb__recursive_mutex_unlock(&sim->lock);
     return st;
 }
 
 static void sim_event_destroy(void *device, void *event) {
     struct sb__sim *sim = device;
-    pthread_mutex_lock(&sim->lock);
+    sb__recursive_mutex_lock(&sim->lock);
     sb__sim_event_release(event);
-    pthread_mutex_unlock(&sim->lock);
+    sb__recursive_mutex_unlock(&sim->lock);
 }
 
 /* --- arithmetic ---------------------------------------------------------------------------- */
 
 static sb_status sim_prepare_arithmetic(void *device, sb_error *err) {
     struct sb__sim *sim = device;
-    pthread_mutex_lock(&sim->lock);
+    sb__recursive_mutex_lock(&sim->lock);
     sb_status st = sb__sim_enter(sim, SB_SIM_PREPARE_ARITHMETIC, NULL, err);
-    pthread_mutex_unlock(&sim->lock);
+    sb__recursive_mutex_unlock(&sim->lock);
     return st;
 }
 

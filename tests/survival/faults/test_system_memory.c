@@ -39,8 +39,6 @@ WRAP(void *, malloc, (size_t size), (size), NULL)
 WRAP(void *, calloc, (size_t count, size_t size), (count, size), NULL)
 WRAP(void *, realloc, (void *old, size_t size), (old, size), NULL)
 WRAP(void *, aligned_alloc, (size_t alignment, size_t size), (alignment, size), NULL)
-WRAP(int, posix_memalign, (void **out, size_t alignment, size_t size), (out, alignment, size),
-     ENOMEM)
 WRAP(void *, mmap, (void *at, size_t size, int protection, int flags, int fd, off_t offset),
      (at, size, protection, flags, fd, offset), MAP_FAILED)
 WRAP(int, memfd_create, (const char *name, unsigned flags), (name, flags), -1)

@@ -1,0 +1,84 @@
+/* What Linux does in its own way. */
+#include "port/pages.h"
+
+#ifdef __linux__
+
+#include "port/posix.h"
+#include "port/text.h"
+
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+/* --- files and texts -------------------------------------------------------------------- */
+
+bool sb__random_number(uint64_t *out) {
+    return getrandom(out, sizeof *out, 0) == (ssize_t)sizeof *out;
+}
+
+struct timespec sb__modified(const struct stat *info) {
+    return info->st_mtim;
+}
+
+int sb__sync(int descriptor) {
+    return fsync(descriptor);
+}
+
+/* glibc's strerror_r returns the text; that of POSIX, musl's, a status. */
+const char *sb__system_text(int error, char *buffer, size_t capacity) {
+#ifdef __GLIBC__
+    return strerror_r(error, buffer, capacity);
+#else
+    return strerror_r(error, buffer, capacity) == 0 ? buffer : "unknown error";
+#endif
+}
+
+/* --- pages ------------------------------------------------------------------------------ */
+
+void sb__advise_large_pages(void *pages, size_t bytes) {
+    (void)madvise(pages, bytes, MADV_HUGEPAGE);
+}
+
+#define FILE_BYTES ((size_t)4 << 20) /* of a file that is mapped over and over */
+
+static bool open_filled_file(intptr_t *kept, int byte) {
+    if (*kept >= 0)
+        return true;
+    int file = memfd_create("rubbish", MFD_CLOEXEC);
+    if (file < 0)
+        return false;
+    void *bytes = MAP_FAILED;
+    if (ftruncate(file, (off_t)FILE_BYTES) == 0)
+        bytes = mmap(NULL, FILE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    if (bytes == MAP_FAILED) {
+        (void)close(file);
+        return false;
+    }
+    memset(bytes, byte, FILE_BYTES);
+    (void)munmap(bytes, FILE_BYTES);
+    *kept = file;
+    return true;
+}
+
+void *sb__pages_filled(intptr_t *kept, int byte, size_t bytes) {
+    char *range = open_filled_file(kept, byte) ? sb__pages_reserve(bytes) : NULL;
+    if (!range)
+        return NULL;
+    for (size_t at = 0; at < bytes; at += FILE_BYTES) {
+        size_t length = bytes - at < FILE_BYTES ? bytes - at : FILE_BYTES;
+        if (mmap(range + at, length, PROT_READ | PROT_WRITE,
+                 MAP_PRIVATE | MAP_FIXED | MAP_NORESERVE, (int)*kept, 0) == MAP_FAILED) {
+            sb__pages_unmap(range, bytes);
+            return NULL;
+        }
+    }
+    return range;
+}
+
+void sb__pages_drop(intptr_t kept) {
+    if (kept >= 0)
+        (void)close((int)kept);
+}
+
+#endif

@@ -1,0 +1,48 @@
+/* What macOS does in its own way. */
+#include "port/pages.h"
+
+#ifdef __APPLE__
+
+#include "port/posix.h"
+#include "port/text.h"
+
+#include <fcntl.h>
+#include <string.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+bool sb__random_number(uint64_t *out) {
+    return getentropy(out, sizeof *out) == 0;
+}
+
+struct timespec sb__modified(const struct stat *info) {
+    return info->st_mtimespec;
+}
+
+/* fsync leaves the bytes in the disk's cache. Not every file system has the other. */
+int sb__sync(int descriptor) {
+    return fcntl(descriptor, F_FULLFSYNC) == 0 ? 0 : fsync(descriptor);
+}
+
+const char *sb__system_text(int error, char *buffer, size_t capacity) {
+    return strerror_r(error, buffer, capacity) == 0 ? buffer : "unknown error";
+}
+
+/* The system makes large pages of its own accord. */
+void sb__advise_large_pages(void *pages, size_t bytes) {
+    (void)pages;
+    (void)bytes;
+}
+
+void *sb__pages_filled(intptr_t *kept, int byte, size_t bytes) {
+    const size_t page = sb__page_size(), whole = (bytes + page - 1) / page * page;
+    void *pages = sb__pages_map(whole, page);
+    (void)kept;
+    return pages ? memset(pages, byte, bytes) : NULL;
+}
+
+void sb__pages_drop(intptr_t kept) {
+    (void)kept;
+}
+
+#endif

@@ -1,0 +1,148 @@
+/* Linux and macOS: threads, pages, files that are read, libraries. */
+#include "port/files.h"
+
+#ifndef _WIN32
+
+#include "port/posix.h"
+
+#include "port/libraries.h"
+#include "port/pages.h"
+#include "port/threads.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+/* --- threads ---------------------------------------------------------------------------- */
+
+bool sb__recursive_mutex_init(sb__recursive_mutex *mutex) {
+    pthread_mutexattr_t recursive;
+    if (pthread_mutexattr_init(&recursive) != 0)
+        return false;
+    bool made = pthread_mutexattr_settype(&recursive, PTHREAD_MUTEX_RECURSIVE) == 0 &&
+                pthread_mutex_init(mutex, &recursive) == 0;
+    (void)pthread_mutexattr_destroy(&recursive);
+    return made;
+}
+
+int64_t sb__process(void) {
+    return getpid();
+}
+
+void sb__sleep_milliseconds(uint32_t milliseconds) {
+    const struct timespec pause = {.tv_sec = milliseconds / 1000,
+                                   .tv_nsec = (long)(milliseconds % 1000) * 1000000};
+    (void)nanosleep(&pause, NULL);
+}
+
+/* --- pages ------------------------------------------------------------------------------ */
+
+size_t sb__page_size(void) {
+    return (size_t)sysconf(_SC_PAGESIZE);
+}
+
+/* Maps enough to hold an aligned block and gives the margins back. */
+void *sb__pages_map(size_t bytes, size_t alignment) {
+    const int flags = MAP_PRIVATE | MAP_ANONYMOUS;
+    char *base = mmap(NULL, bytes + alignment, PROT_READ | PROT_WRITE, flags, -1, 0);
+    if (base == MAP_FAILED)
+        return NULL;
+    size_t before = (alignment - (uintptr_t)base % alignment) % alignment;
+    if (before)
+        (void)munmap(base, before);
+    (void)munmap(base + before + bytes, alignment - before);
+    sb__advise_large_pages(base + before, bytes);
+    return base + before;
+}
+
+void *sb__pages_reserve(size_t bytes) {
+    const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
+    void *base = mmap(NULL, bytes, PROT_NONE, flags, -1, 0);
+    return base == MAP_FAILED ? NULL : base;
+}
+
+void sb__pages_unmap(void *pages, size_t bytes) {
+    (void)munmap(pages, bytes);
+}
+
+void *sb__aligned_alloc(size_t alignment, size_t bytes) {
+    return aligned_alloc(alignment, bytes);
+}
+
+void sb__aligned_free(void *block) {
+    free(block);
+}
+
+/* --- files ------------------------------------------------------------------------------ */
+
+int sb__file_open(const char *path, sb__file *out) {
+    /* O_NONBLOCK: opening a pipe must not wait; for a regular file it means nothing. */
+    int descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    *out = descriptor;
+    return descriptor < 0 ? errno : 0;
+}
+
+/* A time of its own for each nanosecond; for one time, a number of its own for each size. */
+int sb__file_examine(sb__file file, struct sb__file_info *out) {
+    struct stat info;
+    if (fstat((int)file, &info) != 0)
+        return errno;
+    const struct timespec modified = sb__modified(&info);
+    uint64_t time = (uint64_t)modified.tv_sec * 1000000000 + (uint64_t)modified.tv_nsec;
+    out->size = (uint64_t)info.st_size;
+    out->version = time * 0x9E3779B97F4A7C15 + out->size;
+    out->misfit = S_ISREG(info.st_mode) ? 0 : S_ISDIR(info.st_mode) ? EISDIR : EINVAL;
+    return 0;
+}
+
+int sb__file_read_at(sb__file file, uint64_t offset, void *to, size_t bytes, size_t *got) {
+    ssize_t n;
+    do
+        n = pread((int)file, to, bytes, (off_t)offset);
+    while (n < 0 && errno == EINTR);
+    *got = n < 0 ? 0 : (size_t)n;
+    return n < 0 ? errno : 0;
+}
+
+int sb__file_map(sb__file file, size_t bytes, const void **out) {
+    void *map = mmap(NULL, bytes, PROT_READ, MAP_PRIVATE, (int)file, 0);
+    if (map == MAP_FAILED)
+        return errno;
+    *out = map;
+    return 0;
+}
+
+void sb__file_unmap(const void *map, size_t bytes) {
+    (void)munmap((void *)map, bytes);
+}
+
+void sb__file_close(sb__file file) {
+    (void)close((int)file);
+}
+
+/* --- libraries -------------------------------------------------------------------------- */
+
+void *sb__library_open(const char *name, char *story, size_t capacity) {
+    void *library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
+    if (!library)
+        (void)snprintf(story, capacity, "%s", dlerror());
+    return library;
+}
+
+void *sb__library_loaded(const char *name) {
+    return dlopen(name, RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD);
+}
+
+void *sb__library_symbol(void *library, const char *name) {
+    return dlsym(library, name);
+}
+
+void sb__library_close(void *library) {
+    (void)dlclose(library);
+}
+
+#endif

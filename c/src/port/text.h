@@ -1,0 +1,20 @@
+/* What the system says of its errors, and the form of formats. */
+#ifndef SB_PORT_TEXT_H
+#define SB_PORT_TEXT_H
+
+#include <stddef.h>
+
+#ifdef __MINGW32__
+#include <stdio.h> /* says which of the two printfs it has */
+#define SB__PRINTF(format_at, args_at)                                                             \
+    __attribute__((format(__MINGW_PRINTF_FORMAT, format_at, args_at)))
+#elif defined(__GNUC__)
+#define SB__PRINTF(format_at, args_at) __attribute__((format(printf, format_at, args_at)))
+#else
+#define SB__PRINTF(format_at, args_at)
+#endif
+
+/* The text for an error number of port/files.h, in `buffer` or static. */
+const char *sb__system_text(int error, char *buffer, size_t capacity);
+
+#endif

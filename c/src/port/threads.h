@@ -1,0 +1,128 @@
+/* Threads as each system has them: locks, what runs once, who runs, and forks.
+   A system without fork is a process that never forked. */
+#ifndef SB_PORT_THREADS_H
+#define SB_PORT_THREADS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#ifdef _WIN32
+
+typedef struct {
+    void *words[1]; /* an SRWLOCK */
+} sb__mutex;
+
+typedef struct {
+    void *words[5]; /* a CRITICAL_SECTION */
+} sb__recursive_mutex;
+
+typedef struct {
+    void *words[1]; /* an INIT_ONCE */
+} sb__once;
+
+typedef uint32_t sb__thread;
+
+#define SB__MUTEX_INIT                                                                             \
+    {                                                                                              \
+        { 0 }                                                                                      \
+    }
+#define SB__ONCE_INIT                                                                              \
+    {                                                                                              \
+        { 0 }                                                                                      \
+    }
+
+void sb__mutex_init(sb__mutex *mutex);
+void sb__mutex_destroy(sb__mutex *mutex);
+void sb__mutex_lock(sb__mutex *mutex);
+bool sb__mutex_try_lock(sb__mutex *mutex);
+void sb__mutex_unlock(sb__mutex *mutex);
+
+/* False where memory ran out. */
+bool sb__recursive_mutex_init(sb__recursive_mutex *mutex);
+void sb__recursive_mutex_destroy(sb__recursive_mutex *mutex);
+void sb__recursive_mutex_lock(sb__recursive_mutex *mutex);
+void sb__recursive_mutex_unlock(sb__recursive_mutex *mutex);
+
+void sb__run_once(sb__once *once, void (*run)(void));
+
+sb__thread sb__thread_self(void);
+
+static inline bool sb__thread_equal(sb__thread a, sb__thread b) {
+    return a == b;
+}
+
+static inline void sb__on_fork(void (*in_child)(void)) {
+    (void)in_child;
+}
+
+#else
+
+#include <pthread.h>
+
+typedef pthread_mutex_t sb__mutex;
+typedef pthread_mutex_t sb__recursive_mutex;
+typedef pthread_once_t sb__once;
+typedef pthread_t sb__thread;
+
+#define SB__MUTEX_INIT PTHREAD_MUTEX_INITIALIZER
+#define SB__ONCE_INIT  PTHREAD_ONCE_INIT
+
+static inline void sb__mutex_init(sb__mutex *mutex) {
+    (void)pthread_mutex_init(mutex, NULL);
+}
+
+static inline void sb__mutex_destroy(sb__mutex *mutex) {
+    (void)pthread_mutex_destroy(mutex);
+}
+
+static inline void sb__mutex_lock(sb__mutex *mutex) {
+    (void)pthread_mutex_lock(mutex);
+}
+
+static inline bool sb__mutex_try_lock(sb__mutex *mutex) {
+    return pthread_mutex_trylock(mutex) == 0;
+}
+
+static inline void sb__mutex_unlock(sb__mutex *mutex) {
+    (void)pthread_mutex_unlock(mutex);
+}
+
+/* False where memory ran out. */
+bool sb__recursive_mutex_init(sb__recursive_mutex *mutex);
+
+static inline void sb__recursive_mutex_destroy(sb__recursive_mutex *mutex) {
+    (void)pthread_mutex_destroy(mutex);
+}
+
+static inline void sb__recursive_mutex_lock(sb__recursive_mutex *mutex) {
+    (void)pthread_mutex_lock(mutex);
+}
+
+static inline void sb__recursive_mutex_unlock(sb__recursive_mutex *mutex) {
+    (void)pthread_mutex_unlock(mutex);
+}
+
+static inline void sb__run_once(sb__once *once, void (*run)(void)) {
+    (void)pthread_once(once, run);
+}
+
+static inline sb__thread sb__thread_self(void) {
+    return pthread_self();
+}
+
+static inline bool sb__thread_equal(sb__thread a, sb__thread b) {
+    return pthread_equal(a, b) != 0;
+}
+
+/* Runs `in_child` in the child of every fork from now on. */
+static inline void sb__on_fork(void (*in_child)(void)) {
+    (void)pthread_atfork(NULL, NULL, in_child);
+}
+
+#endif
+
+/* The process's number. */
+int64_t sb__process(void);
+void sb__sleep_milliseconds(uint32_t milliseconds);
+
+#endif

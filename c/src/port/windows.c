@@ -1,0 +1,212 @@
+/* Windows: threads, pages, libraries, and the texts of errors. Without a run-time library of
+   threads; the functions are those of Windows Vista and later. */
+#include "port/threads.h"
+
+#ifdef _WIN32
+
+#include "port/libraries.h"
+#include "port/pages.h"
+#include "port/text.h"
+#include "port/windows.h"
+
+#include <malloc.h>
+#include <stdio.h>
+#include <string.h>
+
+/* --- threads ---------------------------------------------------------------------------- */
+
+_Static_assert(sizeof(sb__mutex) == sizeof(SRWLOCK), "a mutex holds an SRWLOCK");
+_Static_assert(sizeof(sb__recursive_mutex) == sizeof(CRITICAL_SECTION), "or a CRITICAL_SECTION");
+_Static_assert(sizeof(sb__once) == sizeof(INIT_ONCE), "what runs once holds an INIT_ONCE");
+
+void sb__mutex_init(sb__mutex *mutex) {
+    InitializeSRWLock((SRWLOCK *)mutex);
+}
+
+void sb__mutex_destroy(sb__mutex *mutex) {
+    (void)mutex; /* it holds nothing */
+}
+
+void sb__mutex_lock(sb__mutex *mutex) {
+    AcquireSRWLockExclusive((SRWLOCK *)mutex);
+}
+
+bool sb__mutex_try_lock(sb__mutex *mutex) {
+    return TryAcquireSRWLockExclusive((SRWLOCK *)mutex) != 0;
+}
+
+void sb__mutex_unlock(sb__mutex *mutex) {
+    ReleaseSRWLockExclusive((SRWLOCK *)mutex);
+}
+
+bool sb__recursive_mutex_init(sb__recursive_mutex *mutex) {
+    InitializeCriticalSection((CRITICAL_SECTION *)mutex);
+    return true;
+}
+
+void sb__recursive_mutex_destroy(sb__recursive_mutex *mutex) {
+    DeleteCriticalSection((CRITICAL_SECTION *)mutex);
+}
+
+void sb__recursive_mutex_lock(sb__recursive_mutex *mutex) {
+    EnterCriticalSection((CRITICAL_SECTION *)mutex);
+}
+
+void sb__recursive_mutex_unlock(sb__recursive_mutex *mutex) {
+    LeaveCriticalSection((CRITICAL_SECTION *)mutex);
+}
+
+static BOOL CALLBACK run_it(INIT_ONCE *once, void *run, void **unused) {
+    (void)once;
+    (void)unused;
+    (*(void (**)(void))run)();
+    return TRUE;
+}
+
+void sb__run_once(sb__once *once, void (*run)(void)) {
+    (void)InitOnceExecuteOnce((INIT_ONCE *)once, run_it, (void *)&run, NULL);
+}
+
+sb__thread sb__thread_self(void) {
+    return GetCurrentThreadId();
+}
+
+int64_t sb__process(void) {
+    return GetCurrentProcessId();
+}
+
+void sb__sleep_milliseconds(uint32_t milliseconds) {
+    Sleep(milliseconds);
+}
+
+/* --- pages ------------------------------------------------------------------------------ */
+
+#define PLACE_ATTEMPTS 100 /* another thread may take a place that was free */
+
+size_t sb__page_size(void) {
+    SYSTEM_INFO info;
+    GetSystemInfo(&info);
+    return info.dwPageSize;
+}
+
+/* A part of what was reserved cannot be given back: so a place is looked for, then taken. Large
+   pages need a privilege that few have. */
+void *sb__pages_map(size_t bytes, size_t alignment) {
+    for (int i = 0; i < PLACE_ATTEMPTS; i++) {
+        char *place = VirtualAlloc(NULL, bytes + alignment, MEM_RESERVE, PAGE_NOACCESS);
+        if (!place)
+            return NULL;
+        char *aligned = place + (alignment - (uintptr_t)place % alignment) % alignment;
+        (void)VirtualFree(place, 0, MEM_RELEASE);
+        void *pages = VirtualAlloc(aligned, bytes, MEM_RESERVE | MEM_COMMIT, PAGE_READWRITE);
+        if (pages)
+            return pages;
+        if (GetLastError() != ERROR_INVALID_ADDRESS)
+            return NULL;
+    }
+    return NULL;
+}
+
+void *sb__pages_reserve(size_t bytes) {
+    return VirtualAlloc(NULL, bytes, MEM_RESERVE, PAGE_NOACCESS);
+}
+
+void sb__pages_unmap(void *pages, size_t bytes) {
+    (void)bytes;
+    (void)VirtualFree(pages, 0, MEM_RELEASE);
+}
+
+void *sb__pages_filled(intptr_t *kept, int byte, size_t bytes) {
+    void *pages = VirtualAlloc(NULL, bytes, MEM_RESERVE | MEM_COMMIT, PAGE_READWRITE);
+    (void)kept;
+    return pages ? memset(pages, byte, bytes) : NULL;
+}
+
+void sb__pages_drop(intptr_t kept) {
+    (void)kept;
+}
+
+void *sb__aligned_alloc(size_t alignment, size_t bytes) {
+    return _aligned_malloc(bytes, alignment);
+}
+
+void sb__aligned_free(void *block) {
+    _aligned_free(block);
+}
+
+/* --- libraries -------------------------------------------------------------------------- */
+
+void *sb__library_open(const char *name, char *story, size_t capacity) {
+    char buffer[96];
+    HMODULE library = LoadLibraryA(name);
+    if (!library)
+        (void)snprintf(story, capacity, "%s: %s", name,
+                       sb__system_text((int)GetLastError(), buffer, sizeof buffer));
+    return (void *)library;
+}
+
+void *sb__library_loaded(const char *name) {
+    HMODULE library = NULL;
+    return GetModuleHandleExA(0, name, &library) ? (void *)library : NULL;
+}
+
+void *sb__library_symbol(void *library, const char *name) {
+    FARPROC function = GetProcAddress((HMODULE)library, name);
+    void *address;
+    memcpy(&address, &function, sizeof address);
+    return address;
+}
+
+void sb__library_close(void *library) {
+    (void)FreeLibrary((HMODULE)library);
+}
+
+/* --- texts ------------------------------------------------------------------------------ */
+
+/* Where POSIX has an error of the same meaning, its words, as on every other system. */
+static const struct {
+    DWORD error;
+    const char *text;
+} texts[] = {
+    {ERROR_FILE_NOT_FOUND, "No such file or directory"},
+    {ERROR_PATH_NOT_FOUND, "No such file or directory"},
+    {ERROR_INVALID_NAME, "No such file or directory"},
+    {ERROR_TOO_MANY_OPEN_FILES, "Too many open files"},
+    {ERROR_ACCESS_DENIED, "Permission denied"},
+    {ERROR_INVALID_HANDLE, "Bad file descriptor"},
+    {ERROR_NOT_ENOUGH_MEMORY, "Cannot allocate memory"},
+    {ERROR_OUTOFMEMORY, "Cannot allocate memory"},
+    {ERROR_WRITE_PROTECT, "Read-only file system"},
+    {ERROR_SHARING_VIOLATION, "It is open in a program that does not share it"},
+    {ERROR_LOCK_VIOLATION, "It is locked by another program"},
+    {ERROR_HANDLE_DISK_FULL, "No space left on device"},
+    {ERROR_DISK_FULL, "No space left on device"},
+    {ERROR_FILE_EXISTS, "File exists"},
+    {ERROR_ALREADY_EXISTS, "File exists"},
+    {ERROR_INVALID_PARAMETER, "Invalid argument"},
+    {SB__NOT_REGULAR, "Invalid argument"},
+    {SB__IS_DIRECTORY, "Is a directory"},
+    {ERROR_FILENAME_EXCED_RANGE, "File name too long"},
+    {ERROR_FILE_TOO_LARGE, "File too large"},
+    {ERROR_CANT_RESOLVE_FILENAME, "Too many levels of symbolic links"},
+    {ERROR_NO_UNICODE_TRANSLATION, "The path is not UTF-8"},
+    {ERROR_USER_MAPPED_FILE, "It is mapped by a program"},
+};
+
+/* In English where that is installed. Without the full stop and the end of the line. */
+const char *sb__system_text(int error, char *buffer, size_t capacity) {
+    const DWORD flags = FORMAT_MESSAGE_FROM_SYSTEM | FORMAT_MESSAGE_IGNORE_INSERTS;
+    const DWORD english = MAKELANGID(LANG_ENGLISH, SUBLANG_ENGLISH_US);
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+        if (texts[i].error == (DWORD)error)
+            return texts[i].text;
+    DWORD n = FormatMessageA(flags, NULL, (DWORD)error, english, buffer, (DWORD)capacity, NULL);
+    while (n > 0 && strchr("\r\n. ", buffer[n - 1]))
+        n--;
+    buffer[n] = '\0';
+    if (n == 0)
+        (void)snprintf(buffer, capacity, "Error %d of Windows", error);
+    return buffer;
+}
+
+#endif

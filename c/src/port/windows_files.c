@@ -1,0 +1,329 @@
+/* Windows: files that are read, and replaced by a rename of their handle. Whatever the library
+   opens, others may write, rename and remove meanwhile, as on every other system. */
+#include "port/files.h"
+
+#ifdef _WIN32
+
+#define _CRT_RAND_S /* for rand_s, which comes from the system's random numbers */
+
+#include "port/windows.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define NAME_ATTEMPTS 100
+#define SHARE_ALL     (FILE_SHARE_READ | FILE_SHARE_WRITE | FILE_SHARE_DELETE)
+#define MOST_BYTES    ((size_t)1 << 30) /* that one call reads or writes */
+
+static HANDLE handle_of(sb__file file) {
+    return (HANDLE)file;
+}
+
+static int last_error(void) {
+    return (int)GetLastError();
+}
+
+/* --- paths ------------------------------------------------------------------------------ */
+
+/* UTF-8 as UTF-16; the longest path of Windows is far longer than any that works everywhere. */
+static int widen(const char *path, wchar_t wide[SB__PATH_MAX]) {
+    if (!*path)
+        return ERROR_FILE_NOT_FOUND;
+    if (MultiByteToWideChar(CP_UTF8, MB_ERR_INVALID_CHARS, path, -1, wide, SB__PATH_MAX) != 0)
+        return 0;
+    int error = last_error();
+    return error == ERROR_INSUFFICIENT_BUFFER ? ERROR_FILENAME_EXCED_RANGE : error;
+}
+
+static int narrow(const wchar_t *wide, char path[SB__PATH_MAX]) {
+    if (WideCharToMultiByte(CP_UTF8, WC_ERR_INVALID_CHARS, wide, -1, path, SB__PATH_MAX, NULL,
+                            NULL) != 0)
+        return 0;
+    int error = last_error();
+    return error == ERROR_INSUFFICIENT_BUFFER ? ERROR_FILENAME_EXCED_RANGE : error;
+}
+
+/* Whole, and in the form that may be longer than 259 characters where it is that long. */
+static int whole_path(const char *path, wchar_t out[SB__PATH_MAX]) {
+    static const wchar_t local[] = L"\\\\?\\", share[] = L"\\\\?\\UNC\\";
+    wchar_t wide[SB__PATH_MAX];
+    int error = widen(path, wide);
+    if (error)
+        return error;
+    DWORD length = GetFullPathNameW(wide, SB__PATH_MAX, out, NULL);
+    if (length == 0)
+        return last_error();
+    if (length >= SB__PATH_MAX)
+        return ERROR_FILENAME_EXCED_RANGE;
+    if (length < MAX_PATH - 12 || wcsncmp(out, L"\\\\?\\", 4) == 0 ||
+        wcsncmp(out, L"\\\\.\\", 4) == 0)
+        return 0;
+    const bool is_share = out[0] == L'\\' && out[1] == L'\\';
+    const wchar_t *prefix = is_share ? share : local;
+    const size_t skipped = is_share ? 2 : 0, before = wcslen(prefix);
+    if (before + length - skipped >= SB__PATH_MAX)
+        return ERROR_FILENAME_EXCED_RANGE;
+    memmove(out + before, out + skipped, (length - skipped + 1) * sizeof *out);
+    memcpy(out, prefix, before * sizeof *out);
+    return 0;
+}
+
+/* --- reading ---------------------------------------------------------------------------- */
+
+/* A directory, too, so that it can be told from what is not there. */
+static int open_wide(const wchar_t *path, DWORD access, HANDLE *out) {
+    *out = CreateFileW(path, access, SHARE_ALL, NULL, OPEN_EXISTING,
+                       FILE_ATTRIBUTE_NORMAL | FILE_FLAG_BACKUP_SEMANTICS, NULL);
+    return *out == INVALID_HANDLE_VALUE ? last_error() : 0;
+}
+
+int sb__file_open(const char *path, sb__file *out) {
+    wchar_t wide[SB__PATH_MAX];
+    HANDLE handle;
+    int error = whole_path(path, wide);
+    if (!error)
+        error = open_wide(wide, GENERIC_READ, &handle);
+    if (!error)
+        *out = (sb__file)handle;
+    return error;
+}
+
+int sb__file_examine(sb__file file, struct sb__file_info *out) {
+    BY_HANDLE_FILE_INFORMATION info;
+    *out = (struct sb__file_info){.misfit = SB__NOT_REGULAR};
+    SetLastError(NO_ERROR);
+    DWORD type = GetFileType(handle_of(file));
+    if (type == FILE_TYPE_UNKNOWN && GetLastError() != NO_ERROR)
+        return last_error();
+    if (type != FILE_TYPE_DISK)
+        return 0;
+    if (!GetFileInformationByHandle(handle_of(file), &info))
+        return last_error();
+    uint64_t time =
+        (uint64_t)info.ftLastWriteTime.dwHighDateTime << 32 | info.ftLastWriteTime.dwLowDateTime;
+    out->size = (uint64_t)info.nFileSizeHigh << 32 | info.nFileSizeLow;
+    out->version = time * 0x9E3779B97F4A7C15 + out->size;
+    out->misfit = info.dwFileAttributes & FILE_ATTRIBUTE_DIRECTORY ? SB__IS_DIRECTORY : 0;
+    return 0;
+}
+
+int sb__file_read_at(sb__file file, uint64_t offset, void *to, size_t bytes, size_t *got) {
+    OVERLAPPED at = {.Offset = (DWORD)offset, .OffsetHigh = (DWORD)(offset >> 32)};
+    DWORD n = 0;
+    *got = 0;
+    if (!ReadFile(handle_of(file), to, (DWORD)(bytes < MOST_BYTES ? bytes : MOST_BYTES), &n, &at))
+        return GetLastError() == ERROR_HANDLE_EOF ? 0 : last_error();
+    *got = n;
+    return 0;
+}
+
+int sb__file_map(sb__file file, size_t bytes, const void **out) {
+    HANDLE mapping = CreateFileMappingW(handle_of(file), NULL, PAGE_READONLY, 0, 0, NULL);
+    if (!mapping)
+        return last_error();
+    *out = MapViewOfFile(mapping, FILE_MAP_READ, 0, 0, bytes);
+    int error = *out ? 0 : last_error();
+    (void)CloseHandle(mapping); /* the view keeps it */
+    return error;
+}
+
+void sb__file_unmap(const void *map, size_t bytes) {
+    (void)bytes;
+    (void)UnmapViewOfFile(map);
+}
+
+void sb__file_close(sb__file file) {
+    (void)CloseHandle(handle_of(file));
+}
+
+/* --- replacing: before ------------------------------------------------------------------ */
+
+/* What is there, with its links resolved; INVALID_HANDLE_VALUE: nothing is. */
+static int open_old(struct sb__replacement *to, const char *path, HANDLE *out, const char **what) {
+    wchar_t wide[SB__PATH_MAX];
+    struct sb__file_info info;
+    int error = whole_path(path, wide);
+    if (!error)
+        error = narrow(wide, to->path);
+    if (error)
+        return error;
+    error = open_wide(wide, READ_CONTROL | FILE_READ_ATTRIBUTES, out);
+    if (error == ERROR_FILE_NOT_FOUND)
+        return 0;
+    if (error)
+        return error;
+    error = sb__file_examine((sb__file)*out, &info);
+    if (!error && info.misfit) {
+        *what = "cannot be replaced: it is no regular file";
+        error = info.misfit;
+    }
+    if (!error && GetFinalPathNameByHandleW(*out, wide, SB__PATH_MAX, 0) - 1 < SB__PATH_MAX - 1)
+        error = narrow(wide, to->path);
+    if (error)
+        (void)CloseHandle(*out);
+    return error;
+}
+
+/* As wide characters the folder of the target and `name`. */
+static int beside(const struct sb__replacement *to, const char *name, wchar_t wide[SB__PATH_MAX]) {
+    char path[SB__PATH_MAX];
+    int folder = (int)(to->name - to->path);
+    int length = snprintf(path, sizeof path, "%.*s%s", folder, to->path, name);
+    return length < (int)sizeof path ? whole_path(path, wide) : ERROR_FILENAME_EXCED_RANGE;
+}
+
+static bool draw(uint64_t *out) {
+    unsigned int words[2];
+    if (rand_s(&words[0]) != 0 || rand_s(&words[1]) != 0)
+        return false;
+    *out = (uint64_t)words[0] << 32 | words[1];
+    return true;
+}
+
+/* To be renamed and removed by its handle; nobody else opens it before it is in its place. */
+static int open_temporary(struct sb__replacement *to) {
+    wchar_t wide[SB__PATH_MAX];
+    for (int i = 0; i < NAME_ATTEMPTS; i++) {
+        uint64_t name;
+        if (!draw(&name))
+            return ERROR_GEN_FAILURE;
+        (void)snprintf(to->temporary, sizeof to->temporary, ".syncblob-%016llx.tmp",
+                       (unsigned long long)name);
+        int error = beside(to, to->temporary, wide);
+        if (error)
+            return error;
+        HANDLE made = CreateFileW(wide, GENERIC_WRITE | DELETE | WRITE_DAC, 0, NULL, CREATE_NEW,
+                                  FILE_ATTRIBUTE_NORMAL, NULL);
+        to->file = (sb__file)made;
+        if (made != INVALID_HANDLE_VALUE)
+            return 0;
+        if (GetLastError() != ERROR_FILE_EXISTS)
+            return last_error();
+    }
+    return ERROR_FILE_EXISTS;
+}
+
+/* Who may do what with the file; a file system without such lists has none to keep. */
+static int keep_permissions(HANDLE old, HANDLE made) {
+    _Alignas(SECURITY_DESCRIPTOR) char list[4096];
+    DWORD needed;
+    if (!GetKernelObjectSecurity(old, DACL_SECURITY_INFORMATION, list, sizeof list, &needed))
+        return GetLastError() == ERROR_INSUFFICIENT_BUFFER ? ERROR_INSUFFICIENT_BUFFER : 0;
+    return SetKernelObjectSecurity(made, DACL_SECURITY_INFORMATION, list) ? 0 : last_error();
+}
+
+int sb__replacement_begin(struct sb__replacement *to, const char *path, const char **what) {
+    HANDLE old = INVALID_HANDLE_VALUE;
+    to->file = to->folder = (sb__file)INVALID_HANDLE_VALUE;
+    to->path[0] = '\0';
+    *what = "cannot be written";
+    int error = open_old(to, path, &old, what);
+    if (error)
+        return error;
+    to->name = strrchr(to->path, '\\') + 1;
+    *what = "cannot be written beside";
+    error = open_temporary(to);
+    if (!error && old != INVALID_HANDLE_VALUE) {
+        *what = "has permissions that cannot be kept";
+        error = keep_permissions(old, handle_of(to->file));
+        if (error)
+            sb__replacement_cancel(to);
+    }
+    if (old != INVALID_HANDLE_VALUE)
+        (void)CloseHandle(old);
+    return error;
+}
+
+/* --- replacing: after ------------------------------------------------------------------- */
+
+int sb__replacement_write(struct sb__replacement *to, const void *bytes, size_t size) {
+    const unsigned char *from = bytes;
+    while (size > 0) {
+        DWORD n = 0;
+        if (!WriteFile(handle_of(to->file), from, (DWORD)(size < MOST_BYTES ? size : MOST_BYTES),
+                       &n, NULL))
+            return last_error();
+        if (n == 0)
+            return ERROR_WRITE_FAULT;
+        from += n;
+        size -= n;
+    }
+    return 0;
+}
+
+void sb__replacement_cancel(struct sb__replacement *to) {
+    FILE_DISPOSITION_INFO end = {.DeleteFile = TRUE};
+    wchar_t wide[SB__PATH_MAX];
+    bool removed =
+        SetFileInformationByHandle(handle_of(to->file), FileDispositionInfo, &end, sizeof end) != 0;
+    (void)CloseHandle(handle_of(to->file));
+    if (!removed && beside(to, to->temporary, wide) == 0)
+        (void)DeleteFileW(wide);
+}
+
+/* Flags of a rename by a handle since Windows 10, which not every compiler's headers have: whoever
+   has the old file open keeps it, as on every other system. */
+enum { RENAME_EX = 22, REPLACE_IF_EXISTS = 1, POSIX_SEMANTICS = 2 };
+
+/* A FILE_RENAME_INFO with its flags, and room for the name. */
+struct rename {
+    DWORD flags;
+    HANDLE folder;
+    DWORD bytes;
+    wchar_t name[SB__PATH_MAX];
+};
+
+_Static_assert(offsetof(struct rename, name) == offsetof(FILE_RENAME_INFO, FileName),
+               "the system's struct begins as ours does");
+
+static bool rename_to(HANDLE file, const wchar_t *target) {
+    struct rename order = {.flags = REPLACE_IF_EXISTS | POSIX_SEMANTICS};
+    const size_t bytes = wcslen(target) * sizeof *target;
+    order.bytes = (DWORD)bytes;
+    memcpy(order.name, target, bytes + sizeof *target);
+    return SetFileInformationByHandle(file, (FILE_INFO_BY_HANDLE_CLASS)RENAME_EX, &order,
+                                      sizeof order) != 0;
+}
+
+/* Older systems, and file systems that are not NTFS, rename by name, and refuse where somebody has
+   the old file open. */
+static int rename_by_name(struct sb__replacement *to, const wchar_t *target) {
+    wchar_t temporary[SB__PATH_MAX];
+    int error = beside(to, to->temporary, temporary);
+    (void)CloseHandle(handle_of(to->file));
+    to->file = (sb__file)INVALID_HANDLE_VALUE;
+    if (!error &&
+        !MoveFileExW(temporary, target, MOVEFILE_REPLACE_EXISTING | MOVEFILE_WRITE_THROUGH))
+        error = last_error();
+    if (error)
+        (void)DeleteFileW(temporary);
+    return error;
+}
+
+static bool is_not_known(int error) {
+    return error == ERROR_INVALID_PARAMETER || error == ERROR_NOT_SUPPORTED ||
+           error == ERROR_INVALID_FUNCTION || error == ERROR_CALL_NOT_IMPLEMENTED ||
+           error == ERROR_INVALID_LEVEL;
+}
+
+int sb__replacement_commit(struct sb__replacement *to, bool *in_place) {
+    wchar_t target[SB__PATH_MAX];
+    int error = beside(to, to->name, target);
+    *in_place = false;
+    if (!error && !FlushFileBuffers(handle_of(to->file)))
+        error = last_error();
+    if (!error && !rename_to(handle_of(to->file), target)) {
+        error = last_error();
+        if (is_not_known(error))
+            return rename_by_name(to, target);
+    }
+    if (error) {
+        sb__replacement_cancel(to);
+        return error;
+    }
+    *in_place = true;
+    return CloseHandle(handle_of(to->file)) ? 0 : last_error();
+}
+
+#endif
