@@ -44,6 +44,10 @@ function(harden_objects)
     # It warns of the user's flags, too, where they are for the linker.
     set(CMAKE_C_FLAGS "--start-no-unused-arguments ${CMAKE_C_FLAGS} --end-no-unused-arguments")
   endif()
+  if(WIN32) # they need a library beside the program
+    message(STATUS "Hardening without what is not for this build: all flags of c/hardening.txt")
+    return()
+  endif()
   file(STRINGS ${PROJECT_SOURCE_DIR}/c/hardening.txt flags REGEX "^-")
   find_fortification(options)
   set(left_out "")

@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "base/options.h"
+#include "port/root.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -162,12 +163,12 @@ struct sb__random sb__filler_random(const sb_filler *filler, const struct sb__sh
             random.keep = (double)filler->sparse / (double)first_dim(shape);
         break;
     case SB_FILLER_XAVIER: {
-        const double bound = sqrt(3 / fan(filler, shape));
+        const double bound = sb__sqrt(3 / fan(filler, shape));
         be_uniform(&random, -bound, bound);
         break;
     }
     case SB_FILLER_MSRA:
-        be_normal(&random, 0, sqrt(2 / fan(filler, shape)));
+        be_normal(&random, 0, sb__sqrt(2 / fan(filler, shape)));
         break;
     default:
         be_uniform(&random, 0, 1);

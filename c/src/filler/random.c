@@ -1,11 +1,11 @@
 #include "filler/random.h"
 
 #include "filler/philox.h"
+#include "port/root.h"
 
 #include <syncblob/base.h>
 
 #include <float.h>
-#include <math.h>
 #include <string.h>
 
 #ifdef __x86_64__
@@ -184,7 +184,7 @@ INLINE double cosine(const struct accuracy *accuracy, double t) {
    side that the low two bits of `turn` reflect into the other three quarters. */
 INLINE void normal_pair(const struct accuracy *accuracy, double u, double t, uint64_t turn,
                         double *a, double *b) {
-    const double radius = sqrt(minus_two_log(accuracy, u));
+    const double radius = sb__sqrt(minus_two_log(accuracy, u));
     const uint64_t s = bits_of(radius * sine(accuracy, t));
     const uint64_t c = bits_of(radius * cosine(accuracy, t)) ^ turn << 63;
     const uint64_t swap = (s ^ c) & (0 - (turn >> 1 & 1));

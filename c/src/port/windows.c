@@ -177,7 +177,7 @@ static const struct {
     {ERROR_NOT_ENOUGH_MEMORY, "Cannot allocate memory"},
     {ERROR_OUTOFMEMORY, "Cannot allocate memory"},
     {ERROR_WRITE_PROTECT, "Read-only file system"},
-    {ERROR_SHARING_VIOLATION, "It is open in a program that does not share it"},
+    {ERROR_SHARING_VIOLATION, "It is open in a program that does not allow this"},
     {ERROR_LOCK_VIOLATION, "It is locked by another program"},
     {ERROR_HANDLE_DISK_FULL, "No space left on device"},
     {ERROR_DISK_FULL, "No space left on device"},

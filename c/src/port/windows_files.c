@@ -44,6 +44,22 @@ static int narrow(const wchar_t *wide, char path[SB__PATH_MAX]) {
     return error == ERROR_INSUFFICIENT_BUFFER ? ERROR_FILENAME_EXCED_RANGE : error;
 }
 
+/* As people write it: without a prefix, and with slashes, which messages need not escape. */
+static int plain_path(const wchar_t *wide, char path[SB__PATH_MAX]) {
+    const bool is_share = wcsncmp(wide, L"\\\\?\\UNC\\", 8) == 0;
+    if (is_share)
+        wide += 6; /* the last letter of UNC gives way to a slash */
+    else if (wcsncmp(wide, L"\\\\?\\", 4) == 0)
+        wide += 4;
+    int error = narrow(wide, path);
+    for (char *c = path; !error && *c; c++)
+        if (*c == '\\')
+            *c = '/';
+    if (!error && is_share)
+        path[0] = '/';
+    return error;
+}
+
 /* Whole, and in the form that may be longer than 259 characters where it is that long. */
 static int whole_path(const char *path, wchar_t out[SB__PATH_MAX]) {
     static const wchar_t local[] = L"\\\\?\\", share[] = L"\\\\?\\UNC\\";
@@ -139,27 +155,36 @@ void sb__file_close(sb__file file) {
 
 /* --- replacing: before ------------------------------------------------------------------ */
 
-/* What is there, with its links resolved; INVALID_HANDLE_VALUE: nothing is. */
-static int open_old(struct sb__replacement *to, const char *path, HANDLE *out, const char **what) {
-    wchar_t wide[SB__PATH_MAX];
+/* A read-only file is not replaced: on this system nobody expects that. */
+static int check_old(HANDLE old, const char **what) {
+    FILE_BASIC_INFO basic;
     struct sb__file_info info;
-    int error = whole_path(path, wide);
-    if (!error)
-        error = narrow(wide, to->path);
-    if (error)
-        return error;
-    error = open_wide(wide, READ_CONTROL | FILE_READ_ATTRIBUTES, out);
-    if (error == ERROR_FILE_NOT_FOUND)
-        return 0;
-    if (error)
-        return error;
-    error = sb__file_examine((sb__file)*out, &info);
+    int error = sb__file_examine((sb__file)old, &info);
     if (!error && info.misfit) {
         *what = "cannot be replaced: it is no regular file";
         error = info.misfit;
     }
+    if (!error && !GetFileInformationByHandleEx(old, FileBasicInfo, &basic, sizeof basic))
+        error = last_error();
+    if (!error && basic.FileAttributes & FILE_ATTRIBUTE_READONLY)
+        error = ERROR_ACCESS_DENIED;
+    return error;
+}
+
+/* What is there, with its links resolved; INVALID_HANDLE_VALUE: nothing is. */
+static int open_old(struct sb__replacement *to, const char *path, HANDLE *out, const char **what) {
+    wchar_t wide[SB__PATH_MAX];
+    int error = whole_path(path, wide);
+    if (!error)
+        error = plain_path(wide, to->path);
+    if (error)
+        return error;
+    error = open_wide(wide, READ_CONTROL | FILE_READ_ATTRIBUTES, out);
+    if (error)
+        return error == ERROR_FILE_NOT_FOUND ? 0 : error;
+    error = check_old(*out, what);
     if (!error && GetFinalPathNameByHandleW(*out, wide, SB__PATH_MAX, 0) - 1 < SB__PATH_MAX - 1)
-        error = narrow(wide, to->path);
+        error = plain_path(wide, to->path);
     if (error)
         (void)CloseHandle(*out);
     return error;
@@ -221,7 +246,7 @@ int sb__replacement_begin(struct sb__replacement *to, const char *path, const ch
     int error = open_old(to, path, &old, what);
     if (error)
         return error;
-    to->name = strrchr(to->path, '\\') + 1;
+    to->name = strrchr(to->path, '/') + 1;
     *what = "cannot be written beside";
     error = open_temporary(to);
     if (!error && old != INVALID_HANDLE_VALUE) {
@@ -286,6 +311,15 @@ static bool rename_to(HANDLE file, const wchar_t *target) {
                                       sizeof order) != 0;
 }
 
+/* Whether a program has the file open, this one or another. */
+static bool is_open(const wchar_t *path) {
+    HANDLE handle = CreateFileW(path, DELETE, 0, NULL, OPEN_EXISTING, FILE_ATTRIBUTE_NORMAL, NULL);
+    if (handle == INVALID_HANDLE_VALUE)
+        return GetLastError() == ERROR_SHARING_VIOLATION;
+    (void)CloseHandle(handle);
+    return false;
+}
+
 /* Older systems, and file systems that are not NTFS, rename by name, and refuse where somebody has
    the old file open. */
 static int rename_by_name(struct sb__replacement *to, const wchar_t *target) {
@@ -296,9 +330,10 @@ static int rename_by_name(struct sb__replacement *to, const wchar_t *target) {
     if (!error &&
         !MoveFileExW(temporary, target, MOVEFILE_REPLACE_EXISTING | MOVEFILE_WRITE_THROUGH))
         error = last_error();
-    if (error)
-        (void)DeleteFileW(temporary);
-    return error;
+    if (!error)
+        return 0;
+    (void)DeleteFileW(temporary);
+    return error == ERROR_ACCESS_DENIED && is_open(target) ? ERROR_SHARING_VIOLATION : error;
 }
 
 static bool is_not_known(int error) {
