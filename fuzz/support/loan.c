@@ -1,13 +1,14 @@
 #include "loan.h"
 
+#include "aligned.h"
+
 #include <stdlib.h>
 #include <string.h>
 
 #define AFTER_THE_END 0xD7
 
 static void *make_host(size_t size) {
-    void *ptr = NULL;
-    return posix_memalign(&ptr, 64, size ? size : 1) == 0 ? ptr : NULL;
+    return test_aligned_alloc(64, size ? size : 1);
 }
 
 static void *make_device(sb_context *device, size_t size) {
@@ -31,7 +32,7 @@ struct loan *lender_make(struct lender *lender, sb_context *device, const void *
     if (!ptr || !before) {
         free(before);
         if (!device)
-            free(ptr);
+            test_aligned_free(ptr);
         return NULL;
     }
     struct loan *loan = &lender->loans[lender->count++];
@@ -84,7 +85,7 @@ void lender_close(struct lender *lender) {
         if (loan->device)
             (void)sb_sim_free(loan->device, loan->ptr, NULL);
         else
-            free(loan->ptr);
+            test_aligned_free(loan->ptr);
     }
     lender->count = 0;
 }

@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 /* --- memory -------------------------------------------------------------------- */
@@ -197,19 +196,6 @@ void check_read_status(sb_status status, const sb_error *err, size_t size) {
     size_t length = reason_length(err->message), tail = strlen(place);
     fuzz_check(length > tail && memcmp(err->message + length - tail, place, tail) == 0,
                "\"%.239s\" does not say%s", err->message, place);
-}
-
-/* --- the input --------------------------------------------------------------------------- */
-
-struct scratch_file scratch_file_make(const void *bytes, size_t size) {
-    struct scratch_file file = {.fd = memfd_create("input", MFD_CLOEXEC)};
-    fuzz_check(file.fd >= 0 && write(file.fd, bytes, size) == (ssize_t)size, "no scratch file");
-    (void)snprintf(file.path, sizeof file.path, "/proc/self/fd/%d", file.fd);
-    return file;
-}
-
-void scratch_file_end(struct scratch_file *file) {
-    (void)close(file->fd);
 }
 
 /* --- saved files ------------------------------------------------------------------------- */

@@ -1,6 +1,7 @@
 /* Tensors of DLPack, right and wrong ones, as a blob's data or diff: what is accepted is used in
    place, said again by an export and ended once; what is refused is left alone. A reference below
    says which is which. */
+#include "aligned.h"
 #include "simulated.h"
 
 #include <stdlib.h>
@@ -427,7 +428,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     w.tape = (struct tape){data, size};
     simulated_open(&w.sim, (struct simulated_options){0});
     void *device;
-    w.host = aligned_alloc(64, REGION);
+    w.host = test_aligned_alloc(64, REGION);
     fuzz_check(w.host && sb_sim_malloc(w.sim.context, REGION, &device, NULL) == SB_OK, "no memory");
     w.device = device;
     for (int i = 0; i < REGION; i++)
@@ -443,6 +444,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     fuzz_check(w.ended == accepted, "ended %d times", w.ended);
     fuzz_check(sb_sim_free(w.sim.context, device, NULL) == SB_OK, "not freed");
     simulated_close(&w.sim);
-    free(w.host);
+    test_aligned_free(w.host);
     return 0;
 }

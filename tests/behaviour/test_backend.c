@@ -3,6 +3,7 @@
    own arithmetic is a row too, as a table without streams. */
 #include "support.h"
 
+#include "aligned.h"
 #include "context/context.h"
 #include "host/arithmetic.h"
 #include "sim/device.h"
@@ -29,14 +30,15 @@ static void host_close(void *device) {
 static sb_status host_alloc(void *device, size_t bytes, sb_stream stream, void **out,
                             sb_error *err) {
     (void)device, (void)stream;
-    if (posix_memalign(out, 64, bytes) == 0)
+    *out = test_aligned_alloc(64, bytes);
+    if (*out)
         return SB_OK;
     return sb_backend_fail(err, SB_ERR_OUT_OF_MEMORY, 0, "no memory");
 }
 
 static void host_free(void *device, void *ptr, size_t bytes, sb_stream stream) {
     (void)device, (void)bytes, (void)stream;
-    free(ptr);
+    test_aligned_free(ptr);
 }
 
 static sb_status host_zero(void *device, void *dst, size_t bytes, sb_stream stream, sb_error *err) {

@@ -30,8 +30,8 @@ static char buffers[ENTRIES + 1]; /* their addresses stand for memory */
 /* Outside of the lock, the oldest first, each once. */
 void sb__host_release(sb_context *context, void *buffer, size_t bytes, bool pinned) {
     assert_ptr_equal(context, &world.context);
-    assert_int_equal(pthread_mutex_trylock(&world.context.cache.lock), 0);
-    pthread_mutex_unlock(&world.context.cache.lock);
+    assert_true(sb__mutex_try_lock(&world.context.cache.lock));
+    sb__mutex_unlock(&world.context.cache.lock);
     assert_true(world.released < world.count);
     const struct sb__cached *entry = &world.before[world.released++];
     assert_ptr_equal(buffer, entry->ptr);
@@ -124,13 +124,13 @@ static void check_call(enum call call, size_t bytes, bool pinned, bool busy) {
     world.released = 0;
     world.calls++;
     if (busy)
-        pthread_mutex_lock(&cache->lock);
+        sb__mutex_lock(&cache->lock);
     if (call == SHRINK)
         shrink(bytes);
     else
         (call == TAKE ? take : put)(bytes, pinned);
     if (busy)
-        pthread_mutex_unlock(&cache->lock);
+        sb__mutex_unlock(&cache->lock);
 }
 
 static void check_calls(bool busy) {
@@ -169,11 +169,11 @@ static void every_call_keeps_every_list(void **state) {
     (void)state;
     for (size_t i = 0; i < sizeof limits / sizeof *limits; i++) {
         world = (struct world){.context = {.max_cache_bytes = limits[i] * UNIT}};
-        assert_int_equal(pthread_mutex_init(&world.context.cache.lock, NULL), 0);
+        sb__mutex_init(&world.context.cache.lock);
         check_lists();
         assert_true(world.found > 0 && world.dropped > 0);
         print_message("%zu KiB: %lld calls\n", limits[i] * UNIT / 1024, (long long)world.calls);
-        assert_int_equal(pthread_mutex_destroy(&world.context.cache.lock), 0);
+        sb__mutex_destroy(&world.context.cache.lock);
     }
 }
 

@@ -1,5 +1,6 @@
 /* Making a context: options, devices, allocators, caps, figures, and a
    backend table of the caller's own. */
+#include "aligned.h"
 #include "context/context.h"
 #include "format/bytes.h"
 #include "rig.h"
@@ -518,9 +519,9 @@ static void plain_close(void *device) {
 
 static sb_status plain_alloc(void *device, size_t bytes, sb_stream stream, void **out,
                              sb_error *err) {
-    void *ptr = NULL;
+    void *ptr = test_aligned_alloc(64, bytes);
     (void)stream;
-    if (posix_memalign(&ptr, 64, bytes) != 0)
+    if (!ptr)
         return sb_backend_fail(err, SB_ERR_OUT_OF_MEMORY, 0, "the heap is full");
     memset(ptr, 0x77, bytes);
     ((struct plain *)device)->live++;
@@ -532,7 +533,7 @@ static void plain_free(void *device, void *ptr, size_t bytes, sb_stream stream) 
     (void)bytes;
     (void)stream;
     ((struct plain *)device)->live--;
-    free(ptr);
+    test_aligned_free(ptr);
 }
 
 static sb_status plain_zero(void *device, void *dst, size_t bytes, sb_stream stream,

@@ -1,5 +1,7 @@
 #include "counting_allocator.h"
 
+#include "aligned.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -51,8 +53,8 @@ static void book(struct counting_allocator *counting, size_t bytes, uint32_t fla
 }
 
 static void *carve(size_t bytes, size_t alignment, uint32_t flags) {
-    void *raw = NULL;
-    if (posix_memalign(&raw, alignment, bytes + alignment) != 0)
+    void *raw = test_aligned_alloc(alignment, bytes + alignment);
+    if (!raw)
         return NULL;
     unsigned char *ptr = (unsigned char *)raw + alignment;
     if (flags & SB_ALLOC_ZEROED)
@@ -92,7 +94,7 @@ static void counting_free(void *user, void *ptr, size_t bytes, size_t alignment,
         counting->live_bytes -= block->bytes;
         void *raw = (unsigned char *)ptr - block->alignment;
         block->magic = 0;
-        free(raw);
+        test_aligned_free(raw);
     }
     pthread_mutex_unlock(&counting->lock);
 }

@@ -1,5 +1,7 @@
 #include "rig.h"
 
+#include "aligned.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -143,7 +145,8 @@ void device_fail(sb_context *context, int32_t op, int64_t nth, int32_t mode) {
 
 struct lent lend_host(size_t bytes, int fill) {
     struct lent lent = {.bytes = bytes};
-    assert_int_equal(posix_memalign(&lent.ptr, 64, bytes ? bytes : 1), 0);
+    lent.ptr = test_aligned_alloc(64, bytes ? bytes : 1);
+    assert_non_null(lent.ptr);
     memset(lent.ptr, fill, bytes);
     return lent;
 }
@@ -175,7 +178,7 @@ void lent_free(struct lent *lent) {
     if (lent->context)
         assert_ok(sb_sim_free(lent->context, lent->ptr, &err));
     else
-        free(lent->ptr);
+        test_aligned_free(lent->ptr);
     lent->ptr = NULL;
 }
 

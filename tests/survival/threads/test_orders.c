@@ -166,12 +166,12 @@ static _Thread_local bool is_slow;
 static void *duel_alloc(void *user, size_t bytes, size_t alignment, uint32_t flags) {
     struct duel *duel = user;
     (void)flags;
-    void *ptr = NULL;
+    void *ptr = test_aligned_alloc(alignment, bytes);
     if (is_slow) {
         quiet_raise(&duel->slow_is_in);
         quiet_await(&duel->fast_is_done);
     }
-    return posix_memalign(&ptr, alignment, bytes) == 0 ? memset(ptr, 0, bytes) : NULL;
+    return ptr ? memset(ptr, 0, bytes) : NULL;
 }
 
 static void duel_free(void *user, void *ptr, size_t bytes, size_t alignment, uint32_t flags) {
@@ -179,7 +179,7 @@ static void duel_free(void *user, void *ptr, size_t bytes, size_t alignment, uin
     (void)bytes;
     (void)alignment;
     (void)flags;
-    free(ptr);
+    test_aligned_free(ptr);
 }
 
 static void *come_second(void *user) {

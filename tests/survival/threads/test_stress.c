@@ -3,6 +3,7 @@
    at by everybody. A lock of the test excludes a writer from the readers of
    its object, as the contract asks; nothing else is excluded.
    SYNCBLOB_STRESS_SECONDS says for how long (3). */
+#include "aligned.h"
 #include "blobs.h"
 #include "nets.h"
 #include "team.h"
@@ -354,13 +355,13 @@ static void give_back(void *user, void *ptr) {
     struct world *world = user;
     count(&world->given_back);
     memset(ptr, 0xDD, BYTES);
-    free(ptr);
+    test_aligned_free(ptr);
 }
 
 static void lend(struct worker *w, struct object *o, float value) {
     sb_mem *mem = NULL;
-    void *ptr = NULL;
-    expect(w, posix_memalign(&ptr, 64, BYTES) == 0);
+    void *ptr = test_aligned_alloc(64, BYTES);
+    expect(w, ptr != NULL);
     set_all(ptr, value);
     expect_ok(w, sb_blob_mutable_data(o->blob, &mem, NULL));
     count(&w->world->lent);

@@ -4,6 +4,7 @@
 #ifndef SB_TESTS_TINY_H
 #define SB_TESTS_TINY_H
 
+#include "aligned.h"
 #include "support.h"
 
 #include <syncblob/backend.h>
@@ -43,7 +44,8 @@ static sb_status tiny_alloc(void *device, size_t bytes, sb_stream stream, void *
                             sb_error *err) {
     (void)tiny_enter(device);
     (void)stream;
-    if (posix_memalign(out, 64, bytes) == 0)
+    *out = test_aligned_alloc(64, bytes);
+    if (*out)
         return SB_OK;
     return sb_backend_fail(err, SB_ERR_OUT_OF_MEMORY, 0, "no memory");
 }
@@ -52,7 +54,7 @@ static void tiny_free(void *device, void *ptr, size_t bytes, sb_stream stream) {
     (void)tiny_enter(device);
     (void)bytes;
     (void)stream;
-    free(ptr);
+    test_aligned_free(ptr);
 }
 
 static sb_status tiny_zero(void *device, void *dst, size_t bytes, sb_stream stream, sb_error *err) {

@@ -1,0 +1,15 @@
+# Tests that are not built for Windows.
+set(left_out
+  # Files as POSIX has them: owners, modes, pipes, system calls that fail. tests/windows has the rest.
+  behaviour/test_file behaviour/test_io input/test_files faults/test_format_io
+  # A descriptor of the C library's is no handle.
+  behaviour/test_flags
+  # There is no fork.
+  behaviour/test_sim faults/test_quarantine threads/test_exit threads/test_fork
+  # The linker or the loader leads the C library's functions elsewhere.
+  behaviour/test_page_size behaviour/test_status faults/test_system_memory threads/test_fast_path
+  threads/test_parallel_for
+  # Pages of mmap, some without access; memory as /proc tells it.
+  behaviour/test_blob_bytes behaviour/test_blob_large behaviour/test_host_arithmetic input/test_memory input/test_short_messages support/test_amount
+  threads/test_host_cache)
+list(JOIN left_out "|" left_out_on_windows)

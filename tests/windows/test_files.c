@@ -1,0 +1,354 @@
+/* Files on Windows: paths of UTF-8, files that other programs have open, the system's errors. */
+#include "support.h"
+
+#include "files.h"
+#include "port/files.h"
+
+#include <syncblob/model.h>
+#include <syncblob/proto.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <windows.h>
+#include <winioctl.h>
+
+struct folder {
+    char path[MAX_PATH], file[MAX_PATH + 8];
+    wchar_t wide[MAX_PATH + 8]; /* the file's path */
+};
+
+static int everything(const struct dirent *entry) {
+    (void)entry;
+    return 1;
+}
+
+static int files_in(const char *path) {
+    struct dirent **names;
+    int count = scandir(path, &names, everything, alphasort);
+    for (int i = 0; i < count; i++)
+        free(names[i]);
+    if (count > 0)
+        free(names);
+    return count - 2; /* the folder itself and the one above */
+}
+
+static int setup(void **state) {
+    struct folder *folder = calloc(1, sizeof *folder);
+    char temporary[MAX_PATH - 32];
+    assert_true(GetTempPathA(sizeof temporary, temporary) < sizeof temporary);
+    (void)snprintf(folder->path, sizeof folder->path, "%ssyncblob-XXXXXX", temporary);
+    assert_non_null(mkdtemp(folder->path));
+    (void)snprintf(folder->file, sizeof folder->file, "%s\\blob", folder->path);
+    assert_true(MultiByteToWideChar(CP_UTF8, 0, folder->file, -1, folder->wide, MAX_PATH + 8) > 0);
+    *state = folder;
+    return 0;
+}
+
+/* Whatever a test did, nothing of ours may be left beside its own file. */
+static int teardown(void **state) {
+    struct folder *folder = *state;
+    (void)SetFileAttributesW(folder->wide, FILE_ATTRIBUTE_NORMAL);
+    (void)DeleteFileW(folder->wide);
+    BOOL removed = RemoveDirectoryA(folder->path);
+    free(folder);
+    return removed ? 0 : -1;
+}
+
+static sb_blob *new_blob(int64_t count, float first) {
+    sb_blob *blob;
+    sb_error err;
+    void *p;
+    assert_ok(sb_blob_create_shaped(NULL, SB_DTYPE_F32, &count, 1, &blob, &err));
+    assert_ok(sb_blob_overwrite_cpu_data(blob, &p, &err));
+    for (int64_t i = 0; i < count; i++)
+        ((float *)p)[i] = first + (float)i;
+    return blob;
+}
+
+static sb_status write_file(const char *path, float first, sb_error *err) {
+    sb_blob *blob = new_blob(300, first);
+    sb_status st = sb_blob_write_file(blob, path, 0, err);
+    sb_blob_destroy(blob);
+    return st;
+}
+
+/* The first value; -1 where the call failed. */
+static float read_file(const char *path, sb_error *err) {
+    sb_blob *blob = new_blob(1, 0);
+    const void *p;
+    float first = -1;
+    if (sb_blob_read_file(blob, path, SB_PROTO_RESHAPE, NULL, err) == SB_OK &&
+        sb_blob_cpu_data(blob, &p, NULL) == SB_OK)
+        first = *(const float *)p;
+    sb_blob_destroy(blob);
+    return first;
+}
+
+static HANDLE open_with(const struct folder *folder, DWORD access, DWORD share) {
+    HANDLE handle =
+        CreateFileW(folder->wide, access, share, NULL, OPEN_EXISTING, FILE_ATTRIBUTE_NORMAL, NULL);
+    assert_true(handle != INVALID_HANDLE_VALUE);
+    return handle;
+}
+
+/* --- paths ------------------------------------------------------------------------------ */
+
+static void test_paths_are_utf8(void **state) {
+    const struct folder *folder = *state;
+    char path[MAX_PATH + 64];
+    wchar_t wide[MAX_PATH + 64];
+    sb_error err;
+    (void)snprintf(path, sizeof path,
+                   "%s\\Gr\xc3\xb6\xc3\x9f"
+                   "e-\xe6\x95\xb0.blob",
+                   folder->path);
+    wcscpy(wide, folder->wide);
+    wcscpy(wide + wcslen(wide) - 4, L"Gr\u00f6\u00dfe-\u6570.blob");
+    assert_ok(write_file(path, 7, &err));
+    assert_true(GetFileAttributesW(wide) != INVALID_FILE_ATTRIBUTES);
+    assert_true(read_file(path, &err) == 7);
+    assert_true(DeleteFileW(wide));
+}
+
+static void test_what_is_not_utf8_is_refused(void **state) {
+    const struct folder *folder = *state;
+    char path[MAX_PATH + 64];
+    sb_error err;
+    (void)snprintf(path, sizeof path, "%s\\\xff\xfe", folder->path);
+    assert_true(read_file(path, &err) == -1);
+    assert_int_equal(err.code, SB_ERR_IO);
+    assert_int_equal(err.device_code, ERROR_NO_UNICODE_TRANSLATION);
+    assert_non_null(strstr(err.message, "not UTF-8"));
+    assert_status(SB_ERR_IO, write_file(path, 1, &err));
+    assert_int_equal(err.device_code, ERROR_NO_UNICODE_TRANSLATION);
+}
+
+static const wchar_t *widened(const char *path, wchar_t wide[1032]) {
+    assert_true(MultiByteToWideChar(CP_UTF8, 0, path, -1, wide, 1032) > 0);
+    return wide;
+}
+
+static void test_long_paths_work(void **state) {
+    const struct folder *folder = *state;
+    char path[1024], prefixed[1032];
+    wchar_t wide[1032];
+    size_t starts[5];
+    sb_error err;
+    (void)snprintf(path, sizeof path, "%s", folder->path);
+    for (int i = 0; i < 5; i++) {
+        starts[i] = strlen(path);
+        (void)snprintf(path + starts[i], sizeof path - starts[i], "\\%080d", i);
+        (void)snprintf(prefixed, sizeof prefixed, "\\\\?\\%s", path);
+        assert_true(CreateDirectoryW(widened(prefixed, wide), NULL));
+    }
+    size_t end = strlen(path);
+    strcpy(path + end, "\\blob");
+    assert_ok(write_file(path, 3, &err));
+    assert_ok(write_file(path, 4, &err));
+    assert_true(read_file(path, &err) == 4);
+    (void)snprintf(prefixed, sizeof prefixed, "\\\\?\\%s", path);
+    assert_true(DeleteFileW(widened(prefixed, wide)));
+    for (int i = 5; i-- > 0;) {
+        prefixed[4 + (i == 4 ? end : starts[i + 1])] = '\0';
+        assert_true(RemoveDirectoryW(widened(prefixed, wide)));
+    }
+}
+
+static void test_slashes_and_relative_paths_work(void **state) {
+    const struct folder *folder = *state;
+    char path[MAX_PATH + 8], here[MAX_PATH];
+    sb_error err;
+    (void)snprintf(path, sizeof path, "%s/blob", folder->path);
+    assert_ok(write_file(path, 5, &err));
+    assert_true(read_file(path, &err) == 5);
+    assert_true(GetCurrentDirectoryA(sizeof here, here) > 0);
+    assert_true(SetCurrentDirectoryA(folder->path));
+    sb_status st = write_file("blob", 6, &err);
+    float first = read_file("blob", &err);
+    assert_true(SetCurrentDirectoryA(here));
+    assert_int_equal(st, SB_OK);
+    assert_true(first == 6);
+}
+
+/* --- errors ----------------------------------------------------------------------------- */
+
+static void test_errors_have_the_words_of_other_systems(void **state) {
+    const struct folder *folder = *state;
+    const struct {
+        const char *path;
+        int code;
+        const char *text;
+        bool writes;
+    } rows[] = {
+        {folder->file, ERROR_FILE_NOT_FOUND, "No such file or directory", false},
+        {"", ERROR_FILE_NOT_FOUND, "No such file or directory", true},
+        {"Z:\\not\\there\\blob", ERROR_PATH_NOT_FOUND, "No such file or directory", true},
+        {folder->path, 336, "Is a directory", true},
+        {"NUL", ERROR_BAD_FILE_TYPE, "Invalid argument", false},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        sb_error err;
+        assert_true(read_file(rows[i].path, &err) == -1);
+        assert_int_equal(err.code, SB_ERR_IO);
+        assert_int_equal(err.device_code, rows[i].code);
+        assert_non_null(strstr(err.message, rows[i].text));
+        if (rows[i].writes) {
+            assert_status(SB_ERR_IO, write_file(rows[i].path, 1, &err));
+            assert_int_equal(err.device_code, rows[i].code);
+        }
+    }
+}
+
+/* --- files that are open ----------------------------------------------------------------- */
+
+static void test_a_file_that_is_not_shared(void **state) {
+    const struct folder *folder = *state;
+    sb_error err;
+    assert_ok(write_file(folder->file, 1, &err));
+    HANDLE other = open_with(folder, GENERIC_READ, 0);
+    assert_true(read_file(folder->file, &err) == -1);
+    assert_int_equal(err.device_code, ERROR_SHARING_VIOLATION);
+    assert_non_null(strstr(err.message, "open in a program"));
+    assert_status(SB_ERR_IO, write_file(folder->file, 2, &err));
+    assert_true(CloseHandle(other));
+    assert_true(read_file(folder->file, &err) == 1);
+    assert_int_equal(files_in(folder->path), 1);
+}
+
+/* The library shares what it has open, so that it can be replaced; who has it keeps the old bytes.
+ */
+static void test_an_open_model_is_saved_over_itself(void **state) {
+    const struct folder *folder = *state;
+    for (uint32_t flags = 0; flags <= SB_OPEN_MAPPED; flags += SB_OPEN_MAPPED) {
+        sb_model *model;
+        sb_blob *blob = new_blob(300, 9);
+        sb_error err;
+        assert_ok(write_file(folder->file, 8, &err));
+        assert_ok(
+            sb_model_open_file(NULL, SB_FORMAT_BLOB, folder->file, flags, NULL, &model, &err));
+        assert_ok(sb_model_set_blob(model, SB_NO_LAYER, 0, blob, 0, &err));
+        sb_status st = sb_model_save_file(model, folder->file, &err);
+        if (!file_is_replaced_while_open()) {
+            assert_int_equal(st, SB_ERR_IO);
+            assert_int_equal(err.device_code, ERROR_SHARING_VIOLATION);
+        }
+        assert_true(read_file(folder->file, &err) == (st == SB_OK ? 9 : 8));
+        assert_int_equal(files_in(folder->path), 1);
+        sb_model_destroy(model);
+        sb_blob_destroy(blob);
+    }
+}
+
+static void test_a_file_that_may_not_be_written_stays(void **state) {
+    const struct folder *folder = *state;
+    sb_error err;
+    assert_ok(write_file(folder->file, 1, &err));
+    assert_true(SetFileAttributesW(folder->wide, FILE_ATTRIBUTE_READONLY));
+    assert_status(SB_ERR_IO, write_file(folder->file, 2, &err));
+    assert_int_equal(err.device_code, ERROR_ACCESS_DENIED);
+    assert_non_null(strstr(err.message, "Permission denied"));
+    assert_true(read_file(folder->file, &err) == 1);
+    assert_int_equal(files_in(folder->path), 1);
+}
+
+static void test_a_file_that_changes_while_it_is_open(void **state) {
+    const struct folder *folder = *state;
+    sb_model *model;
+    sb_blob *blob = new_blob(3, 0);
+    sb_error err;
+    FILETIME time = {.dwLowDateTime = 12345, .dwHighDateTime = 30000000};
+    assert_ok(write_file(folder->file, 1, &err));
+    assert_ok(sb_model_open_file(NULL, SB_FORMAT_BLOB, folder->file, 0, NULL, &model, &err));
+    HANDLE other = open_with(folder, GENERIC_READ | GENERIC_WRITE,
+                             FILE_SHARE_READ | FILE_SHARE_WRITE | FILE_SHARE_DELETE);
+    assert_true(SetFileTime(other, NULL, NULL, &time));
+    assert_true(CloseHandle(other));
+    assert_status(SB_ERR_IO, sb_model_load_blob(model, SB_NO_LAYER, 0, blob, &err));
+    assert_non_null(strstr(err.message, "changed"));
+    sb_blob_destroy(blob);
+    sb_model_destroy(model);
+}
+
+/* --- bytes ------------------------------------------------------------------------------ */
+
+static void test_bytes_are_not_translated(void **state) {
+    const struct folder *folder = *state;
+    sb_blob *blob = new_blob(2000, 0);
+    sb_error err;
+    void *bytes;
+    size_t size;
+    assert_ok(sb_blob_write_file(blob, folder->file, 0, &err));
+    assert_ok(sb_blob_to_proto_new(blob, 0, &bytes, &size, &err));
+    struct wire found = wire_of_file(folder->file);
+    assert_int_equal(found.size, size);
+    assert_memory_equal(found.bytes, bytes, size);
+    assert_non_null(memchr(bytes, '\n', size)); /* the tag of a shape's dimensions */
+    wire_free(&found);
+    sb_bytes_free(bytes);
+    sb_blob_destroy(blob);
+}
+
+static void test_a_handle_is_a_descriptor(void **state) {
+    const struct folder *folder = *state;
+    sb_source source = SB_SOURCE_INIT;
+    sb_model *model;
+    sb_blob *blob = new_blob(1, 0);
+    sb_error err;
+    const void *p;
+    assert_ok(write_file(folder->file, 11, &err));
+    HANDLE handle = open_with(folder, GENERIC_READ, FILE_SHARE_READ);
+    assert_ok(sb_source_of_descriptor((int32_t)(intptr_t)handle, SB_SOURCE_CLOSES, &source, &err));
+    assert_ok(sb_model_open_source(NULL, SB_FORMAT_BLOB, &source, NULL, NULL, &model, &err));
+    assert_ok(sb_model_load_blob(model, SB_NO_LAYER, 0, blob, &err));
+    assert_ok(sb_blob_cpu_data(blob, &p, &err));
+    assert_true(*(const float *)p == 11);
+    sb_blob_destroy(blob);
+    sb_model_destroy(model);
+    assert_status(SB_ERR_IO, sb_source_of_descriptor(-1, 0, &source, &err));
+}
+
+static void test_offsets_beyond_4_gib(void **state) {
+    const struct folder *folder = *state;
+    const uint64_t offset = ((uint64_t)5 << 30) + 3;
+    OVERLAPPED at = {.Offset = (DWORD)offset, .OffsetHigh = (DWORD)(offset >> 32)};
+    struct sb__file_info info;
+    char found[8] = "";
+    DWORD n;
+    size_t got;
+    sb__file file;
+    file_write(folder->file, "start", 5);
+    HANDLE handle = open_with(folder, GENERIC_WRITE, FILE_SHARE_READ);
+    (void)DeviceIoControl(handle, FSCTL_SET_SPARSE, NULL, 0, NULL, 0, &n, NULL);
+    assert_true(WriteFile(handle, "far", 3, &n, &at));
+    assert_true(CloseHandle(handle));
+    assert_int_equal(sb__file_open(folder->file, &file), 0);
+    assert_int_equal(sb__file_examine(file, &info), 0);
+    assert_true(info.size == offset + 3 && !info.misfit);
+    assert_int_equal(sb__file_read_at(file, offset, found, 8, &got), 0);
+    assert_int_equal(got, 3);
+    assert_memory_equal(found, "far", 3);
+    assert_int_equal(sb__file_read_at(file, offset + 3, found, 8, &got), 0);
+    assert_int_equal(got, 0);
+    sb__file_close(file);
+}
+
+#define TEST(function) cmocka_unit_test_setup_teardown(function, setup, teardown)
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        TEST(test_paths_are_utf8),
+        TEST(test_what_is_not_utf8_is_refused),
+        TEST(test_long_paths_work),
+        TEST(test_slashes_and_relative_paths_work),
+        TEST(test_errors_have_the_words_of_other_systems),
+        TEST(test_a_file_that_is_not_shared),
+        TEST(test_an_open_model_is_saved_over_itself),
+        TEST(test_a_file_that_may_not_be_written_stays),
+        TEST(test_a_file_that_changes_while_it_is_open),
+        TEST(test_bytes_are_not_translated),
+        TEST(test_a_handle_is_a_descriptor),
+        TEST(test_offsets_beyond_4_gib),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
