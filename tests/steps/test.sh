@@ -27,6 +27,7 @@ more_steps() {
     caffe_steps
     cost_steps
     cross_steps
+    windows_steps
     documents_steps
     step 'demo' demo
 }
@@ -38,6 +39,7 @@ full_steps() {
     abi_full_steps
     package_full_steps
     cross_full_steps
+    windows_full_steps
     lint_full_steps
     documents_full_steps
     prove_full_steps

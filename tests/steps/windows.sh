@@ -1,0 +1,73 @@
+# shellcheck shell=bash
+# Windows on x86-64: built by Debian's MinGW, run by wine.
+
+windows_needs='
+gcc-mingw-w64-x86-64-posix | command -v x86_64-w64-mingw32-gcc-posix
+wine64            | [ -x /usr/lib/wine/wine64 ]
+wine              | command -v wine
+'
+# What reads and writes files, and what has locks and pages of the system.
+windows_tests='abi\.numbers|windows\.|fuzz\.(blob_proto|model_file|filler)|faults\.sim_faults'
+windows_tests+='|behaviour\.(wire|model_(read|edit|announce)|proto_.*|blob_.*|mem_.*|context.*|filler_numbers.*)'
+windows_tests+='|threads\.(once|locks|mem)'
+# Scripts.
+windows_left_out='fuzz\.(seeds|mutations)|faults\.functions|abi\.[^n]|consumer\.|differences\.'
+
+build_windows() {
+    local status=0 sysroot=$cache/windows
+    tests/project/cross/cmocka.sh "$sysroot" || status=$?
+    if [ $status = 3 ] && [ "${SYNCBLOB_NEED_CROSS:-}" != 1 ]; then
+        echo "skipped: tests on Windows: cmocka's source cannot be had"
+        return 77
+    fi
+    [ $status = 0 ] || return $status
+    make_build windows release "-DSYNCBLOB_SYSROOT=$sysroot" -DSYNCBLOB_OPENBLAS=OFF \
+        -DSYNCBLOB_PROTOBUF_C=OFF -DSYNCBLOB_RANDOM123=OFF \
+        "-DCMAKE_TOOLCHAIN_FILE=$PWD/tests/project/cross/windows.cmake"
+}
+
+# A Windows of our own, in the folder of builds, without windows and without messages of wine's. It
+# ends with the command.
+in_wine() { # COMMAND...
+    local status=0
+    export WINEPREFIX=$build/windows/wine WINEDEBUG=-all WINEDLLOVERRIDES='mscoree=;mshtml=;winemenubuilder.exe='
+    if [ ! -e "$WINEPREFIX/system.reg" ]; then wineboot --init; fi
+    "$@" || status=$?
+    wineserver -k || true
+    return $status
+}
+
+# The DLL exports what the shared library does, and needs no DLL but the system's.
+check_windows_dll() {
+    local dll=$build/windows/c/libsyncblob.dll names
+    names=$(x86_64-w64-mingw32-objdump -p "$dll")
+    diff <(sed -n 's/^    \(sb_[a-z0-9_]*\);$/\1/p' c/abi/libsyncblob.map | sort) \
+        <(grep -o '\bsb_[a-z0-9_]*$' <<<"$names" | sort)
+    if grep 'DLL Name' <<<"$names" | grep -viE 'kernel32|advapi32|msvcrt'; then return 1; fi
+}
+
+# What comes of the corpora, among them the malformed files, is the same to the letter.
+compare_windows_results() {
+    local folder of=$build/windows/results
+    local -a folders
+    for folder in fuzz/{corpus,regressions}/{blob_proto,differential,model_file}; do
+        if [ -d "$folder" ]; then folders+=("$folder"); fi
+    done
+    mkdir -p "$of"
+    "$build/debug/tests/survival/input/results" "${folders[@]}" >"$of/linux.txt"
+    in_wine wine "$build/windows/tests/survival/input/results.exe" "${folders[@]}" |
+        tr -d '\r' >"$of/windows.txt"
+    cmp "$of/linux.txt" "$of/windows.txt"
+    wc -l <"$of/windows.txt"
+}
+
+windows_steps() {
+    on 'windows_needs windows' step 'Windows: exports and DLLs' check_windows_dll
+    on 'windows_needs windows debug' step 'Windows: the same results of all corpora' compare_windows_results
+    on 'windows_needs windows' step 'Windows: tests of files, blobs and locks' \
+        in_wine run_ctest windows -R "^($windows_tests)" -E "^($windows_left_out)"
+}
+
+windows_full_steps() {
+    on 'windows_needs windows' step 'Windows: all tests' in_wine run_ctest windows -E "^($windows_left_out)"
+}
