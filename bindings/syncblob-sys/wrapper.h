@@ -1,6 +1,8 @@
 /* What the bindings are made from. */
 #define SB_EXPERIMENTAL
 #include <syncblob/backend.h>
+#include <syncblob/comm_engine.h>
 #include <syncblob/dlpack.h>
 #include <syncblob/sim.h>
+#include <syncblob/sim_comm.h>
 #include <syncblob/syncblob.h>

@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <syncblob/sim_comm.h>
 #include <unistd.h>
 
 /* All that the calls need to succeed. */
@@ -17,6 +18,7 @@ struct world {
     sb_blob *blob, *source;
     sb_model *model, *opened;
     sb_context *context;
+    sb_comm *comm;
     struct lent host, device;
     struct tensor tensor;
     sb_dl_managed_versioned *versioned;
@@ -53,6 +55,8 @@ CALL(sb_blob_from_legacy_dlpack, w->blob, &w->tensor.legacy, flags)
 CALL(sb_model_open_file, NULL, SB_FORMAT_BLOB, w->path, flags, NULL, &w->opened)
 CALL(sb_model_set_blob, w->model, SB_NO_LAYER, 0, w->source, flags)
 CALL(sb_model_add_blob, w->model, SB_NO_LAYER, w->source, flags)
+CALL(sb_comm_all_reduce_blobs, w->comm, &w->source, 1, flags, SB_COMM_SUM)
+CALL(sb_comm_broadcast_blobs, w->comm, &w->source, 1, flags, 0)
 
 static sb_status call_sb_context_create(struct world *w, uint32_t flags, sb_error *err) {
     sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
@@ -118,6 +122,8 @@ static const struct row {
     ROW(sb_model_open_file, SB_OPEN_MAPPED),
     ROW(sb_model_set_blob, SB_PROTO_WRITE_DIFF),
     ROW(sb_model_add_blob, SB_PROTO_WRITE_DIFF),
+    ROW(sb_comm_all_reduce_blobs, SB_COMM_DIFF),
+    ROW(sb_comm_broadcast_blobs, SB_COMM_DIFF),
     ROW(sb_context_create, SB_CONTEXT_NO_PINNED | SB_CONTEXT_NO_HOST_CACHE),
 };
 
@@ -147,6 +153,7 @@ static void world_open(struct world *w) {
     assert_ok(sb_blob_write_file(w->source, w->path, 0, &err));
     assert_ok(sb_model_create(w->rig.context, SB_FORMAT_BLOB_VECTOR, &w->model, &err));
     assert_ok(sb_model_add_blob(w->model, SB_NO_LAYER, w->source, 0, &err));
+    assert_ok(sb_sim_comm_create(w->rig.context, 1, NULL, &w->comm, &err));
     w->host = lend_host(24, 7);
     w->device = lend_device(w->rig.context, 24, 7);
     tensor_make(&w->tensor);
@@ -161,6 +168,7 @@ static void world_close(struct world *w) {
     sb_model_destroy(w->opened);
     sb_model_destroy(w->model);
     sb_context_release(w->context);
+    sb_comm_destroy(w->comm);
     sb_mem_release(w->mem);
     sb_blob_destroy(w->blob);
     sb_blob_destroy(w->source);
@@ -246,7 +254,7 @@ static void no_two_flags_are_the_same_bit(void **state) {
         SB_PROTO_WRITE_DIFF,  SB_DLPACK_DIFF,
         SB_DLPACK_RESHAPE,    SB_OPEN_MAPPED,
         SB_CONTEXT_NO_PINNED, SB_CONTEXT_NO_HOST_CACHE,
-        SB_SOURCE_CLOSES,
+        SB_SOURCE_CLOSES,     SB_COMM_DIFF,
     };
     uint32_t seen = 0;
     for (size_t i = 0; i < sizeof flags / sizeof *flags; i++) {

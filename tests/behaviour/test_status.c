@@ -40,6 +40,7 @@ static const struct {
     {"SB_ERR_IO", SB_ERR_IO, -206},
     {"SB_ERR_ABI_MISMATCH", SB_ERR_ABI_MISMATCH, -207},
     {"SB_ERR_CANCELLED", SB_ERR_CANCELLED, -208},
+    {"SB_ERR_COMM_FAILURE", SB_ERR_COMM_FAILURE, -209},
     {"SB_ERR_INTERNAL", SB_ERR_INTERNAL, -901},
 };
 #define PINNED (sizeof pinned / sizeof pinned[0])
@@ -74,7 +75,7 @@ static void names_and_texts_are_found_by_number(void **state) {
 static void other_numbers_are_unknown(void **state) {
     (void)state;
     static const sb_status others[] = {1,    2,    -13,  -99,       -105,     -199,
-                                       -209, -900, -902, INT32_MIN, INT32_MAX};
+                                       -210, -900, -902, INT32_MIN, INT32_MAX};
     for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) {
         assert_string_equal(sb_status_name(others[i]), "SB_ERR_UNKNOWN");
         assert_true(sb_status_text(others[i])[0] != '\0');

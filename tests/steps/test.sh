@@ -16,7 +16,7 @@ more_steps() {
     on least step 'C tests, static, without any other library' \
         run_ctest least -R 'arithmetic|filler_numbers|proto_|model_|backend|abi|consumer'
     on tsan step 'C tests, races' run_ctest tsan -R \
-        '^(threads\.|behaviour\.mem_async$|standin\.(threads|behaviour\.mem_async)|(standin|gpu)\..*\.random$)'
+        '^(threads\.|behaviour\.(mem_async|comm.*)$|standin\.(threads|behaviour\.mem_async)|(standin|gpu)\..*\.random$)'
     on debug step 'C tests, what nobody wrote (valgrind)' run_valgrind debug
     aside 'quarantine, all interleavings of a model' \
         python3 tests/survival/threads/model_quarantine.py

@@ -32,12 +32,16 @@ pub type sb_head = i32;
 pub type sb_side = i32;
 ///What a side is stored in, SB_STORAGE_*.
 pub type sb_storage = i32;
+///How values of all ranks become one, SB_COMM_SUM to SB_COMM_MAX.
+pub type sb_comm_op = i32;
 ///When queued work runs, SB_SIM_EAGER, SB_SIM_LAZY or SB_SIM_RANDOM.
 pub type sb_sim_schedule = i32;
 ///An operation of the device, SB_SIM_ANY to SB_SIM_SUMSQ.
 pub type sb_sim_op = i32;
 ///How a chosen call fails, SB_SIM_FAIL_*.
 pub type sb_sim_failure = i32;
+///How a chosen operation goes wrong, SB_SIM_COMM_*.
+pub type sb_sim_comm_failure = i32;
 ///What a filler writes, SB_FILLER_*.
 pub type sb_filler_type = i32;
 ///What n is for xavier and msra, SB_VARIANCE_*.
@@ -483,6 +487,129 @@ pub struct sb_mem {
 pub struct sb_blob {
     _unused: [u8; 0],
 }
+///A rank's end of a communicator.
+#[repr(C)]
+#[derive(Debug)]
+pub struct sb_comm {
+    _unused: [u8; 0],
+}
+///Elements to reduce or to send.
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct sb_comm_buffer {
+    ///`count` elements
+    pub ptr: *mut ::core::ffi::c_void,
+    ///above 0
+    pub count: i64,
+    ///SB_DTYPE_F32 or SB_DTYPE_F64; of `broadcast` SB_DTYPE_U8
+    pub dtype: sb_dtype,
+    ///0
+    pub reserved: i32,
+    /**\[borrowed, nullable\] NULL: host memory, page-locked or not. Else memory of this
+context's device, with which no work of the library's is under way.*/
+    pub context: *mut sb_context,
+}
+///The table. Of a smaller struct_size the missing tail is NULL and 0.
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct sb_comm_engine {
+    ///sizeof(sb_comm_engine) of the implementer
+    pub struct_size: usize,
+    ///SB_COMM_ENGINE_ABI_VERSION
+    pub abi_version: u32,
+    ///0
+    pub flags: u32,
+    ///"mpi"; letters and digits
+    pub name: *const ::core::ffi::c_char,
+    /**Opens the caller's end; `*out` is the first argument of all other slots. `user` is
+what sb_comm_create was given. On failure nothing stays open.*/
+    pub open: ::core::option::Option<
+        unsafe extern "C" fn(
+            user: *mut ::core::ffi::c_void,
+            out: *mut *mut ::core::ffi::c_void,
+            out_rank: *mut i32,
+            out_size: *mut i32,
+            err: *mut sb_error,
+        ) -> sb_status,
+    >,
+    /**Ends it. Every request is over or abandoned. Does not wait for other ranks, which may be
+gone: must not fail. `failed`: a slot has returned COMM_FAILURE.*/
+    pub close: ::core::option::Option<
+        unsafe extern "C" fn(comm: *mut ::core::ffi::c_void, failed: i32),
+    >,
+    /**Combines every rank's elements, in place. `op` is SB_COMM_SUM, SB_COMM_MIN or
+SB_COMM_MAX.*/
+    pub all_reduce: ::core::option::Option<
+        unsafe extern "C" fn(
+            comm: *mut ::core::ffi::c_void,
+            op: sb_comm_op,
+            buffer: *const sb_comm_buffer,
+            err: *mut sb_error,
+        ) -> sb_status,
+    >,
+    ///Sends the root's elements to all.
+    pub broadcast: ::core::option::Option<
+        unsafe extern "C" fn(
+            comm: *mut ::core::ffi::c_void,
+            root: i32,
+            buffer: *const sb_comm_buffer,
+            err: *mut sb_error,
+        ) -> sb_status,
+    >,
+    ///Waits for all ranks; missing: the core reduces one element.
+    pub barrier: ::core::option::Option<
+        unsafe extern "C" fn(
+            comm: *mut ::core::ffi::c_void,
+            err: *mut sb_error,
+        ) -> sb_status,
+    >,
+    /**1 if the context's device memory may be given in a buffer; missing: host memory alone.
+Host memory is always taken.*/
+    pub takes: ::core::option::Option<
+        unsafe extern "C" fn(
+            comm: *mut ::core::ffi::c_void,
+            context: *mut sb_context,
+        ) -> i32,
+    >,
+    /**Begins what `all_reduce` does. The elements are the engine's until the request is over;
+the struct is not.*/
+    pub start: ::core::option::Option<
+        unsafe extern "C" fn(
+            comm: *mut ::core::ffi::c_void,
+            op: sb_comm_op,
+            buffer: *const sb_comm_buffer,
+            out: *mut *mut ::core::ffi::c_void,
+            err: *mut sb_error,
+        ) -> sb_status,
+    >,
+    /**Whether the request is done, without waiting. A request that is done, or has failed other
+than by `abandon`'s account, is asked no more. Called often: it is how an engine without
+threads of its own gets on.*/
+    pub test: ::core::option::Option<
+        unsafe extern "C" fn(
+            comm: *mut ::core::ffi::c_void,
+            request: *mut ::core::ffi::c_void,
+            out_done: *mut i32,
+            err: *mut sb_error,
+        ) -> sb_status,
+    >,
+    ///Waits for the request.
+    pub wait: ::core::option::Option<
+        unsafe extern "C" fn(
+            comm: *mut ::core::ffi::c_void,
+            request: *mut ::core::ffi::c_void,
+            err: *mut sb_error,
+        ) -> sb_status,
+    >,
+    /**Gives up a request after a failure, its own or another's. 1: the engine touches its
+elements no more. 0: that cannot be told; the core keeps the memory for ever then.*/
+    pub abandon: ::core::option::Option<
+        unsafe extern "C" fn(
+            comm: *mut ::core::ffi::c_void,
+            request: *mut ::core::ffi::c_void,
+        ) -> i32,
+    >,
+}
 ///DLPackVersion.
 #[repr(C)]
 #[derive(Debug, Default, Copy, Clone)]
@@ -558,6 +685,21 @@ pub struct sb_dl_managed {
     pub manager_ctx: *mut ::core::ffi::c_void,
     ///\[nullable\] ends the tensor; once
     pub deleter: ::core::option::Option<unsafe extern "C" fn(self_: *mut sb_dl_managed)>,
+}
+///How the ranks are.
+#[repr(C)]
+#[derive(Debug, Default, Copy, Clone)]
+pub struct sb_sim_comm_options {
+    ///sizeof(sb_sim_comm_options) of the caller
+    pub struct_size: usize,
+    ///of the delays
+    pub seed: u64,
+    /**each rank learns that an operation is done up to so much
+later, drawn anew each time; 0: at once*/
+    pub delay_microseconds: u32,
+    /**a rank that waits longer than this for the others gets
+COMM_FAILURE; 0: 10 seconds*/
+    pub limit_milliseconds: u32,
 }
 /**FillerParameter. Start from SB_FILLER_INIT; members that the type does not
 use are ignored, but for `sparse`.*/
@@ -772,8 +914,10 @@ pub const SB_VERSION_PATCH: u32 = 0;
 pub const SB_VERSION_NUMBER: u32 = 1000;
 pub const SB_BACKEND_ABI_VERSION: u32 = 1;
 pub const SB_MAX_AXES: u32 = 32;
+pub const SB_COMM_ENGINE_ABI_VERSION: u32 = 1;
 pub const SB_DL_MAJOR_VERSION: u32 = 1;
 pub const SB_DL_MINOR_VERSION: u32 = 3;
+pub const SB_SIM_COMM_MAX: u32 = 4096;
 pub const SB_NO_LAYER: i32 = -1;
 ///float; storage and arithmetic
 pub const SB_DTYPE_F32: i32 = 1;
@@ -826,6 +970,7 @@ pub const SB_ERR_FORKED: i32 = -205;
 pub const SB_ERR_IO: i32 = -206;
 pub const SB_ERR_ABI_MISMATCH: i32 = -207;
 pub const SB_ERR_CANCELLED: i32 = -208;
+pub const SB_ERR_COMM_FAILURE: i32 = -209;
 pub const SB_ERR_INTERNAL: i32 = -901;
 ///ends the list; never returned
 pub const SB_STATUS_END_: i32 = 1;
@@ -1138,6 +1283,83 @@ pub const SB_REALLOCATED_DIFF: u32 = 2;
 pub const SB_COPY_DIFF: u32 = 2;
 ///take the source's shape first
 pub const SB_COPY_RESHAPE: u32 = 4;
+///their sum
+pub const SB_COMM_SUM: u32 = 0;
+///their sum, times 1 / size
+pub const SB_COMM_MEAN: u32 = 1;
+///the least; with a NaN, unspecified
+pub const SB_COMM_MIN: u32 = 2;
+///the greatest; with a NaN, unspecified
+pub const SB_COMM_MAX: u32 = 3;
+///the blobs' diffs; without it, their data
+pub const SB_COMM_DIFF: u32 = 2048;
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    ["Size of sb_comm_buffer"][::core::mem::size_of::<sb_comm_buffer>() - 32usize];
+    ["Alignment of sb_comm_buffer"][::core::mem::align_of::<sb_comm_buffer>() - 8usize];
+    [
+        "Offset of field: sb_comm_buffer::ptr",
+    ][::core::mem::offset_of!(sb_comm_buffer, ptr) - 0usize];
+    [
+        "Offset of field: sb_comm_buffer::count",
+    ][::core::mem::offset_of!(sb_comm_buffer, count) - 8usize];
+    [
+        "Offset of field: sb_comm_buffer::dtype",
+    ][::core::mem::offset_of!(sb_comm_buffer, dtype) - 16usize];
+    [
+        "Offset of field: sb_comm_buffer::reserved",
+    ][::core::mem::offset_of!(sb_comm_buffer, reserved) - 20usize];
+    [
+        "Offset of field: sb_comm_buffer::context",
+    ][::core::mem::offset_of!(sb_comm_buffer, context) - 24usize];
+};
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    ["Size of sb_comm_engine"][::core::mem::size_of::<sb_comm_engine>() - 104usize];
+    ["Alignment of sb_comm_engine"][::core::mem::align_of::<sb_comm_engine>() - 8usize];
+    [
+        "Offset of field: sb_comm_engine::struct_size",
+    ][::core::mem::offset_of!(sb_comm_engine, struct_size) - 0usize];
+    [
+        "Offset of field: sb_comm_engine::abi_version",
+    ][::core::mem::offset_of!(sb_comm_engine, abi_version) - 8usize];
+    [
+        "Offset of field: sb_comm_engine::flags",
+    ][::core::mem::offset_of!(sb_comm_engine, flags) - 12usize];
+    [
+        "Offset of field: sb_comm_engine::name",
+    ][::core::mem::offset_of!(sb_comm_engine, name) - 16usize];
+    [
+        "Offset of field: sb_comm_engine::open",
+    ][::core::mem::offset_of!(sb_comm_engine, open) - 24usize];
+    [
+        "Offset of field: sb_comm_engine::close",
+    ][::core::mem::offset_of!(sb_comm_engine, close) - 32usize];
+    [
+        "Offset of field: sb_comm_engine::all_reduce",
+    ][::core::mem::offset_of!(sb_comm_engine, all_reduce) - 40usize];
+    [
+        "Offset of field: sb_comm_engine::broadcast",
+    ][::core::mem::offset_of!(sb_comm_engine, broadcast) - 48usize];
+    [
+        "Offset of field: sb_comm_engine::barrier",
+    ][::core::mem::offset_of!(sb_comm_engine, barrier) - 56usize];
+    [
+        "Offset of field: sb_comm_engine::takes",
+    ][::core::mem::offset_of!(sb_comm_engine, takes) - 64usize];
+    [
+        "Offset of field: sb_comm_engine::start",
+    ][::core::mem::offset_of!(sb_comm_engine, start) - 72usize];
+    [
+        "Offset of field: sb_comm_engine::test",
+    ][::core::mem::offset_of!(sb_comm_engine, test) - 80usize];
+    [
+        "Offset of field: sb_comm_engine::wait",
+    ][::core::mem::offset_of!(sb_comm_engine, wait) - 88usize];
+    [
+        "Offset of field: sb_comm_engine::abandon",
+    ][::core::mem::offset_of!(sb_comm_engine, abandon) - 96usize];
+};
 ///kDLCPU
 pub const SB_DL_DEVICE_CPU: i32 = 1;
 ///kDLCUDA
@@ -1320,6 +1542,32 @@ For a call that queues nothing: as NOW*/
 pub const SB_SIM_FAIL_LATER: i32 = 1;
 ///the call and every later one return DEVICE_LOST
 pub const SB_SIM_FAIL_STICKY: i32 = 2;
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    [
+        "Size of sb_sim_comm_options",
+    ][::core::mem::size_of::<sb_sim_comm_options>() - 24usize];
+    [
+        "Alignment of sb_sim_comm_options",
+    ][::core::mem::align_of::<sb_sim_comm_options>() - 8usize];
+    [
+        "Offset of field: sb_sim_comm_options::struct_size",
+    ][::core::mem::offset_of!(sb_sim_comm_options, struct_size) - 0usize];
+    [
+        "Offset of field: sb_sim_comm_options::seed",
+    ][::core::mem::offset_of!(sb_sim_comm_options, seed) - 8usize];
+    [
+        "Offset of field: sb_sim_comm_options::delay_microseconds",
+    ][::core::mem::offset_of!(sb_sim_comm_options, delay_microseconds) - 16usize];
+    [
+        "Offset of field: sb_sim_comm_options::limit_milliseconds",
+    ][::core::mem::offset_of!(sb_sim_comm_options, limit_milliseconds) - 20usize];
+};
+///the rank gets COMM_FAILURE, and the others wait for it
+pub const SB_SIM_COMM_FAIL_NOW: i32 = 0;
+/**the rank answers no more: it and the others wait until the
+limit*/
+pub const SB_SIM_COMM_STOP: i32 = 1;
 ///`value`
 pub const SB_FILLER_CONSTANT: i32 = 0;
 ///uniform on \[min, max\]
@@ -1573,6 +1821,24 @@ impl Default for sb_context_options {
     }
 }
 impl Default for sb_backend {
+    fn default() -> Self {
+        let mut s = ::core::mem::MaybeUninit::<Self>::uninit();
+        unsafe {
+            ::core::ptr::write_bytes(s.as_mut_ptr(), 0, 1);
+            s.assume_init()
+        }
+    }
+}
+impl Default for sb_comm_buffer {
+    fn default() -> Self {
+        let mut s = ::core::mem::MaybeUninit::<Self>::uninit();
+        unsafe {
+            ::core::ptr::write_bytes(s.as_mut_ptr(), 0, 1);
+            s.assume_init()
+        }
+    }
+}
+impl Default for sb_comm_engine {
     fn default() -> Self {
         let mut s = ::core::mem::MaybeUninit::<Self>::uninit();
         unsafe {
@@ -2759,6 +3025,107 @@ OUT_OF_MEMORY, CAP_REACHED, DEVICE_FAILURE (nothing was begun),
 DEVICE_LOST (failed while it wrote: host bytes that were current are kept
 and become the head, else the memory is LOST), FORKED.*/
     pub fn sb_blob_update(blob: *mut sb_blob, err: *mut sb_error) -> sb_status;
+    /**Ends a rank's communicator; its reducers were destroyed before. It is not collective
+and does not wait for ranks that are gone. * comm \[owned, nullable\]*/
+    pub fn sb_comm_destroy(comm: *mut sb_comm);
+    ///The caller's rank, 0 to size - 1; -1 for NULL.
+    pub fn sb_comm_rank(comm: *const sb_comm) -> i32;
+    ///How many ranks there are; 0 for NULL.
+    pub fn sb_comm_size(comm: *const sb_comm) -> i32;
+    /**Collective: every rank gets the values of all ranks, combined element by element.
+* op SB_COMM_SUM to SB_COMM_MAX
+* dtype SB_DTYPE_F32 or SB_DTYPE_F64
+* count of values, 0 or more; 0 sends nothing
+* values \[borrowed, nullable when count is 0\] in and out
+
+Errors: INVALID_ARGUMENT (no op, a negative count, a reducer's step is under way),
+UNSUPPORTED (another dtype), OUT_OF_MEMORY, COMM_FAILURE, FORKED.*/
+    pub fn sb_comm_all_reduce(
+        comm: *mut sb_comm,
+        op: sb_comm_op,
+        dtype: sb_dtype,
+        count: i64,
+        values: *mut ::core::ffi::c_void,
+        err: *mut sb_error,
+    ) -> sb_status;
+    /**Collective: every rank gets the bytes of rank `root`.
+* root 0 to size - 1
+* bytes \[borrowed, nullable when size is 0\] in at the root, out elsewhere
+* size of `bytes`; 0 sends nothing
+
+Errors: INVALID_ARGUMENT (no such rank, a reducer's step is under way), UNSUPPORTED (the
+engine), OUT_OF_MEMORY, COMM_FAILURE, FORKED.*/
+    pub fn sb_comm_broadcast(
+        comm: *mut sb_comm,
+        root: i32,
+        bytes: *mut ::core::ffi::c_void,
+        size: usize,
+        err: *mut sb_error,
+    ) -> sb_status;
+    /**Collective: returns when all ranks have called it.
+
+Errors: INVALID_ARGUMENT (a reducer's step is under way), UNSUPPORTED (the engine),
+OUT_OF_MEMORY, COMM_FAILURE, FORKED.*/
+    pub fn sb_comm_barrier(comm: *mut sb_comm, err: *mut sb_error) -> sb_status;
+    /**Collective: every rank's blobs get the values of all ranks, combined element by element,
+in place: on the device if the head is there and the engine takes its memory, else on the
+host. Each blob is written as by sb_blob_mutable_cpu_data or sb_blob_mutable_gpu_data; one
+that was never written counts as zeros. After COMM_FAILURE the blobs before the one that
+failed are reduced; that one's bytes are unspecified, unless both sides were current: then
+the other side keeps them and is the head.
+* blobs \[borrowed, nullable when num_blobs is 0\] F32 or F64, of any contexts, no two
+with the same memory
+* num_blobs 0 or more
+* flags 0 or SB_COMM_DIFF
+* op SB_COMM_SUM to SB_COMM_MAX
+
+Errors: INVALID_ARGUMENT (no op, a negative number, unknown flag, a reducer's step is under
+way), UNSUPPORTED (another dtype), SHARED (two blobs have one memory), as
+sb_blob_mutable_cpu_data, COMM_FAILURE.*/
+    pub fn sb_comm_all_reduce_blobs(
+        comm: *mut sb_comm,
+        blobs: *const *mut sb_blob,
+        num_blobs: i64,
+        flags: u32,
+        op: sb_comm_op,
+        err: *mut sb_error,
+    ) -> sb_status;
+    /**Collective: the blobs of every rank get the values of those of rank `root`: weights at the
+start, a model as one rank has opened it. The root reads its blobs where their heads are;
+the others write theirs, which have shapes and dtypes equal to the root's. After
+COMM_FAILURE as sb_comm_all_reduce_blobs.
+* blobs \[borrowed, nullable when num_blobs is 0\] of any dtype and context, no two with
+the same memory
+* num_blobs 0 or more
+* flags 0 or SB_COMM_DIFF
+* root 0 to size - 1
+
+Errors: INVALID_ARGUMENT (no such rank, a negative number, unknown flag, a reducer's step is
+under way), SHARED (two blobs have one memory), as sb_blob_mutable_cpu_data, COMM_FAILURE.*/
+    pub fn sb_comm_broadcast_blobs(
+        comm: *mut sb_comm,
+        blobs: *const *mut sb_blob,
+        num_blobs: i64,
+        flags: u32,
+        root: i32,
+        err: *mut sb_error,
+    ) -> sb_status;
+    /**Makes a communicator of an engine. Whether ranks wait for each other here is the engine's.
+* context \[borrowed, nullable\] retained; for handles and a reducer's buckets
+* engine \[borrowed\] outlives the communicator
+* user passed to `open`
+* out \[owned\] sb_comm_destroy
+
+Errors: INVALID_ARGUMENT (a table that lacks slots), UNSUPPORTED (flags, unknown tail that is
+not zero), ABI_MISMATCH (a table of another version), OUT_OF_MEMORY, CAP_REACHED,
+COMM_FAILURE.*/
+    pub fn sb_comm_create(
+        context: *mut sb_context,
+        engine: *const sb_comm_engine,
+        user: *mut ::core::ffi::c_void,
+        out: *mut *mut sb_comm,
+        err: *mut sb_error,
+    ) -> sb_status;
     /**Data or diff on the host or the device, for reading: what sb_blob_cpu_data or
 sb_blob_gpu_data gives. The tensor has the flag SB_DL_READ_ONLY.
 * side SB_SIDE_CPU or SB_SIDE_GPU
@@ -2997,6 +3364,34 @@ Errors: WRONG_DEVICE, FORKED, DEVICE_FAILURE (not the device's memory).*/
         dst: *mut ::core::ffi::c_void,
         src: *const ::core::ffi::c_void,
         bytes: usize,
+        err: *mut sb_error,
+    ) -> sb_status;
+    /**Makes the communicators of all ranks. They may be destroyed in any order; what waits for a
+rank that has ended gets COMM_FAILURE at once.
+* context \[borrowed, nullable\] retained; for handles and reducers' buckets
+* size 1 to SB_SIM_COMM_MAX
+* options \[borrowed, nullable\] NULL: the defaults
+* out \[owned\] `size` of them, by rank; sb_comm_destroy
+
+Errors: INVALID_ARGUMENT (size), ABI_MISMATCH (struct_size is no version's), UNSUPPORTED
+(unknown tail that is not zero), OUT_OF_MEMORY, CAP_REACHED.*/
+    pub fn sb_sim_comm_create(
+        context: *mut sb_context,
+        size: i32,
+        options: *const sb_sim_comm_options,
+        out: *mut *mut sb_comm,
+        err: *mut sb_error,
+    ) -> sb_status;
+    /**Makes the `nth` operation of this rank from now on (1 is the next) go wrong, once; nth 0
+takes it back. Operations are the engine's: one a blob or a bucket, at least.
+* mode SB_SIM_COMM_*
+
+Errors: INVALID_ARGUMENT (nth below 0, no mode), UNSUPPORTED (another engine's
+communicator).*/
+    pub fn sb_sim_comm_fail(
+        comm: *mut sb_comm,
+        nth: i64,
+        mode: sb_sim_comm_failure,
         err: *mut sb_error,
     ) -> sb_status;
     /**Fills in the defaults.

@@ -93,6 +93,8 @@ error_kinds! {
     AbiMismatch = SB_ERR_ABI_MISMATCH,
     /// A progress or a reader of the caller's ended the call.
     Cancelled = SB_ERR_CANCELLED,
+    /// The communicator failed.
+    CommFailure = SB_ERR_COMM_FAILURE,
     /// A bug in the library.
     Internal = SB_ERR_INTERNAL,
 }

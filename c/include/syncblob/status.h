@@ -45,6 +45,7 @@ typedef int32_t sb_status;
     X(ERR_IO, -206, "input or output failed")                                                      \
     X(ERR_ABI_MISMATCH, -207, "struct or table of another version")                                \
     X(ERR_CANCELLED, -208, "cancelled by the caller")                                              \
+    X(ERR_COMM_FAILURE, -209, "the communicator failed")                                           \
     X(ERR_INTERNAL, -901, "internal error")
 
 /** The codes: those of SB_STATUS_LIST. */

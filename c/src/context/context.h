@@ -6,6 +6,8 @@
      1. an sb_mem's lock       never two of them; under it run slots of the
                                allocator and of the backend, but no deleter and
                                no parallel_for
+        that of a simulated communicator's ranks: under it run slots of the
+                               allocator, and sb_sim_peek and sb_sim_poke
      2. streams.lock           under it run event_record and stream_synchronize
         cache.lock, quarantine.lock, and that of the contexts that wait:
                                under them runs nothing

@@ -159,6 +159,15 @@ void sb__write_spoiled(struct sb__write *write) {
     sb__write_cancel(write);
 }
 
+void sb__write_half_done(struct sb__write *write) {
+    sb_mem *mem = write->mem;
+    (void)sb__lock(mem, NULL); /* as in commit */
+    if (!write->replaces && sb__head(mem) == SB_HEAD_SYNCED)
+        sb__publish(mem, write->side == SB_SIDE_CPU ? SB_HEAD_AT_GPU : SB_HEAD_AT_CPU);
+    sb__unlock(mem);
+    sb__write_cancel(write);
+}
+
 /* Apart, so that the fast paths save no registers for it. */
 __attribute__((noinline)) static sb_status write_side(sb_mem *mem, int32_t side,
                                                       enum sb__write_mode mode,

@@ -32,5 +32,7 @@ void sb__write_cancel(struct sb__write *write);
 bool sb__write_in_place(const struct sb__write *write);
 /* The device failed while it wrote: host bytes that were current become the head, else LOST. */
 void sb__write_spoiled(struct sb__write *write);
+/* What was written in place is unspecified: the other side is the head if it was current, too. */
+void sb__write_half_done(struct sb__write *write);
 
 #endif

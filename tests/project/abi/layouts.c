@@ -2,8 +2,10 @@
    compiled with it. It is checked by compiling this file; check_layouts.py sees that nothing is
    missing. How a struct may grow: c/abi/README.md. */
 #include <syncblob/backend.h>
+#include <syncblob/comm_engine.h>
 #include <syncblob/dlpack.h>
 #include <syncblob/sim.h>
+#include <syncblob/sim_comm.h>
 #include <syncblob/syncblob.h>
 
 #include <stddef.h>
@@ -201,3 +203,32 @@ MEMBER(sb_error, code, 0, 4);
 MEMBER(sb_error, device_code, 4, 4);
 MEMBER(sb_error, offset, 8, 8);
 MEMBER(sb_error, message, 16, 240);
+
+STRUCT(sb_comm_buffer, 32, 8);
+MEMBER(sb_comm_buffer, ptr, 0, 8);
+MEMBER(sb_comm_buffer, count, 8, 8);
+MEMBER(sb_comm_buffer, dtype, 16, 4);
+MEMBER(sb_comm_buffer, reserved, 20, 4);
+MEMBER(sb_comm_buffer, context, 24, 8);
+
+STRUCT(sb_comm_engine, 104, 8);
+MEMBER(sb_comm_engine, struct_size, 0, 8);
+MEMBER(sb_comm_engine, abi_version, 8, 4);
+MEMBER(sb_comm_engine, flags, 12, 4);
+MEMBER(sb_comm_engine, name, 16, 8);
+MEMBER(sb_comm_engine, open, 24, 8);
+MEMBER(sb_comm_engine, close, 32, 8);
+MEMBER(sb_comm_engine, all_reduce, 40, 8);
+MEMBER(sb_comm_engine, broadcast, 48, 8);
+MEMBER(sb_comm_engine, barrier, 56, 8);
+MEMBER(sb_comm_engine, takes, 64, 8);
+MEMBER(sb_comm_engine, start, 72, 8);
+MEMBER(sb_comm_engine, test, 80, 8);
+MEMBER(sb_comm_engine, wait, 88, 8);
+MEMBER(sb_comm_engine, abandon, 96, 8);
+
+STRUCT(sb_sim_comm_options, 24, 8);
+MEMBER(sb_sim_comm_options, struct_size, 0, 8);
+MEMBER(sb_sim_comm_options, seed, 8, 8);
+MEMBER(sb_sim_comm_options, delay_microseconds, 16, 4);
+MEMBER(sb_sim_comm_options, limit_milliseconds, 20, 4);

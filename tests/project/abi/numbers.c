@@ -1,8 +1,10 @@
 /* Numbers that never change, written out a second time: callers were compiled with them. A line
    here is only ever added; check_layouts.py sees that none is missing. */
 #include <syncblob/backend.h>
+#include <syncblob/comm_engine.h>
 #include <syncblob/dlpack.h>
 #include <syncblob/sim.h>
+#include <syncblob/sim_comm.h>
 #include <syncblob/syncblob.h>
 
 #include <setjmp.h>
@@ -47,6 +49,7 @@ static const struct number numbers[] = {
     ROW(SB_ERR_IO, -206),
     ROW(SB_ERR_ABI_MISMATCH, -207),
     ROW(SB_ERR_CANCELLED, -208),
+    ROW(SB_ERR_COMM_FAILURE, -209),
     ROW(SB_ERR_INTERNAL, -901),
 
     ROW(SB_DTYPE_F32, 1),
@@ -163,6 +166,16 @@ static const struct number numbers[] = {
     ROW(SB_STORAGE_PINNED, 2),
     ROW(SB_STORAGE_BORROWED, 3),
     ROW(SB_STORAGE_BORROWED_READ_ONLY, 4),
+
+    ROW(SB_COMM_SUM, 0),
+    ROW(SB_COMM_MEAN, 1),
+    ROW(SB_COMM_MIN, 2),
+    ROW(SB_COMM_MAX, 3),
+    ROW(SB_COMM_DIFF, 1 << 11),
+    ROW(SB_COMM_ENGINE_ABI_VERSION, 1),
+    ROW(SB_SIM_COMM_MAX, 4096),
+    ROW(SB_SIM_COMM_FAIL_NOW, 0),
+    ROW(SB_SIM_COMM_STOP, 1),
 };
 
 static void stable_numbers_are_what_callers_were_compiled_with(void **state) {

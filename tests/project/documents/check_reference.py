@@ -25,7 +25,7 @@ DECLARATION = re.compile(r"(/\*\*(?:(?!\*/).)*\*/)?\s*\bSB_API\s+([^;]*?)\b(sb_\
 CALLBACK = re.compile(r"(/\*\*(?:(?!\*/).)*\*/)\s*typedef sb_status \(\*(sb_\w+)\)", re.DOTALL)
 NUMBER = re.compile(r"(const )?(u?int\d+_t|size_t|float|double|sb_(stats|solver_info|layer_info|"
                     r"blob_info|filler|context_options)) \*$")
-OBJECT = re.compile(r"(const )?sb_(context|mem|blob|model|error) \*$")
+OBJECT = re.compile(r"(const )?sb_(context|mem|blob|model|comm|reducer|error) \*$")
 WORDS = {"owned", "borrowed", "nullable"}
 BRACKETED = re.compile(r"(owned|borrowed)(, (nullable|on success))?( when \w+ is 0)?|nullable")
 

@@ -22,8 +22,10 @@ HEAD = """\
 #include <unistd.h>
 
 #include <syncblob/backend.h>
+#include <syncblob/comm_engine.h>
 #include <syncblob/dlpack.h>
 #include <syncblob/sim.h>
+#include <syncblob/sim_comm.h>
 #include <syncblob/syncblob.h>
 
 static void tell(const char *function, sb_status status) {

@@ -3,7 +3,9 @@
 #include "blobs.h"
 #include "mem_calls.h"
 
+#include <syncblob/comm_engine.h>
 #include <syncblob/sim.h>
+#include <syncblob/sim_comm.h>
 
 struct world {
     struct rig rig;
@@ -265,6 +267,30 @@ static void calls_of_the_simulated_device(void **state) {
     assert_null(sb_sim_address(NULL, device, 1));
 }
 
+static void calls_of_communicators(void **state) {
+    struct world *w = *state;
+    sb_error err;
+    sb_comm *comm;
+    double value = 0;
+    assert_names_null("out", sb_sim_comm_create(w->rig.context, 1, NULL, NULL, &err));
+    assert_names_null("engine", sb_comm_create(w->rig.context, NULL, NULL, &comm, &err));
+    assert_ok(sb_sim_comm_create(w->rig.context, 1, NULL, &comm, &err));
+    assert_names_null("comm", sb_sim_comm_fail(NULL, 1, SB_SIM_COMM_STOP, &err));
+    assert_names_null("comm", sb_comm_all_reduce(NULL, SB_COMM_SUM, SB_DTYPE_F64, 1, &value, &err));
+    assert_names_null("values", sb_comm_all_reduce(comm, SB_COMM_SUM, SB_DTYPE_F64, 1, NULL, &err));
+    assert_names_null("comm", sb_comm_broadcast(NULL, 0, &value, 8, &err));
+    assert_names_null("bytes", sb_comm_broadcast(comm, 0, NULL, 8, &err));
+    assert_names_null("comm", sb_comm_barrier(NULL, &err));
+    assert_names_null("comm", sb_comm_all_reduce_blobs(NULL, &w->blob, 1, 0, SB_COMM_SUM, &err));
+    assert_names_null("blobs", sb_comm_all_reduce_blobs(comm, NULL, 1, 0, SB_COMM_SUM, &err));
+    assert_names_null("comm", sb_comm_broadcast_blobs(NULL, &w->blob, 1, 0, 0, &err));
+    assert_names_null("blobs", sb_comm_broadcast_blobs(comm, NULL, 1, 0, 0, &err));
+    assert_int_equal(sb_comm_rank(NULL), -1);
+    assert_int_equal(sb_comm_size(NULL), 0);
+    sb_comm_destroy(NULL);
+    sb_comm_destroy(comm);
+}
+
 static void queries_have_an_answer(void **state) {
     struct world *w = *state;
     assert_int_equal(sb_mem_is_unique(NULL), 0);
@@ -304,6 +330,7 @@ int main(void) {
         HERE(calls_of_a_net),
         HERE(calls_of_contexts),
         HERE(calls_of_the_simulated_device),
+        HERE(calls_of_communicators),
         HERE(queries_have_an_answer),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

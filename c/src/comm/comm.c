@@ -1,0 +1,258 @@
+#include "comm/comm.h"
+
+#include "base/checked.h"
+#include "base/error.h"
+#include "base/options.h"
+#include "host/arithmetic.h"
+
+#include <string.h>
+
+/* --- life ------------------------------------------------------------------------- */
+
+static sb_status check_engine(const sb_comm_engine *engine, sb_error *err) {
+    const char *missing = !engine->name                               ? "name"
+                          : !engine->open || !engine->close           ? "life"
+                          : !engine->all_reduce || !engine->broadcast ? "collectives"
+                                                                      : NULL;
+    const int requests = !!engine->start + !!engine->test + !!engine->wait + !!engine->abandon;
+    if (engine->flags)
+        return sb__fail(err, SB_ERR_UNSUPPORTED, "unknown flags 0x%x of an engine", engine->flags);
+    if (missing)
+        return sb__fail(err, SB_ERR_INVALID_ARGUMENT, "the engine's table lacks its %s", missing);
+    if (requests != 0 && requests != 4)
+        return sb__fail(err, SB_ERR_INVALID_ARGUMENT,
+                        "the engine's table has some slots of requests, not all");
+    return SB_OK;
+}
+
+static sb_status adopt_engine(sb_comm_engine *ours, const sb_comm_engine *theirs, sb_error *err) {
+    const size_t required = offsetof(sb_comm_engine, barrier);
+    sb_status st = sb__check_struct(theirs->struct_size, required, "an engine's table", err);
+    if (st == SB_OK && theirs->abi_version != SB_COMM_ENGINE_ABI_VERSION)
+        return sb__fail(err, SB_ERR_ABI_MISMATCH, "an engine's table is of version %u, not %d",
+                        theirs->abi_version, SB_COMM_ENGINE_ABI_VERSION);
+    if (st == SB_OK)
+        st = sb__adopt_struct(ours, sizeof *ours, required, theirs, theirs->struct_size,
+                              "an engine's table", err);
+    return st == SB_OK ? check_engine(ours, err) : st;
+}
+
+/* A slot may return anything; callers expect these. */
+static sb_status known_status(sb_status st) {
+    return st == SB_ERR_OUT_OF_MEMORY || st == SB_ERR_UNSUPPORTED ? st : SB_ERR_COMM_FAILURE;
+}
+
+sb_status sb_comm_create(sb_context *context, const sb_comm_engine *engine, void *user,
+                         sb_comm **out, sb_error *err) {
+    sb_comm_engine table = {.struct_size = sizeof table};
+    sb_error slot_err = {.code = SB_OK};
+    void *object = NULL;
+    if (!engine || !out)
+        return sb__fail_null(err, engine ? "out" : "engine");
+    sb_status st = adopt_engine(&table, engine, err);
+    if (st != SB_OK)
+        return st;
+    context = sb__context(context);
+    st = sb__object_alloc(context, sizeof(sb_comm), &object, err);
+    if (st != SB_OK)
+        return st;
+    sb_comm *comm = object;
+    comm->engine = table;
+    st = table.open(user, &comm->end, &comm->rank, &comm->size, &slot_err);
+    if (st != SB_OK) {
+        sb__object_free(context, comm, sizeof *comm);
+        return sb__fail_told(err, known_status(st), -1, &slot_err, table.name);
+    }
+    comm->context = sb__context(sb_context_retain(sb__context_public(context)));
+    comm->fork_generation = sb__counter_read(&sb__fork_generation);
+    *out = comm;
+    return SB_OK;
+}
+
+static bool is_ours(const sb_comm *comm) {
+    return comm->fork_generation == sb__counter_read(&sb__fork_generation);
+}
+
+void sb_comm_destroy(sb_comm *comm) {
+    if (!comm)
+        return;
+    sb_context *context = comm->context;
+    if (is_ours(comm))
+        comm->engine.close(comm->end, comm->failed);
+    sb__object_free(context, comm, sizeof *comm);
+    sb_context_release(context);
+}
+
+int32_t sb_comm_rank(const sb_comm *comm) {
+    return comm ? comm->rank : -1;
+}
+
+int32_t sb_comm_size(const sb_comm *comm) {
+    return comm ? comm->size : 0;
+}
+
+/* --- checks ------------------------------------------------------------------------ */
+
+sb_status sb__comm_check_usable(const sb_comm *comm, sb_error *err) {
+    if (!comm)
+        return sb__fail_null(err, "comm");
+    if (!is_ours(comm))
+        return sb__fail(err, SB_ERR_FORKED,
+                        "the communicator was made before a fork; make one of your own in the "
+                        "child");
+    if (comm->failed)
+        return sb__fail(err, SB_ERR_COMM_FAILURE,
+                        "the communicator is of no use after an earlier failure");
+    return SB_OK;
+}
+
+sb_status sb__comm_check(const sb_comm *comm, sb_error *err) {
+    sb_status st = sb__comm_check_usable(comm, err);
+    if (st == SB_OK && comm->has_step)
+        return sb__fail(err, SB_ERR_INVALID_ARGUMENT,
+                        "a reducer's step is under way: wait for it first");
+    return st;
+}
+
+sb_status sb__comm_check_op(sb_comm_op op, sb_error *err) {
+    if (op >= SB_COMM_SUM && op <= SB_COMM_MAX)
+        return SB_OK;
+    return sb__fail(err, SB_ERR_INVALID_ARGUMENT, "%d is no op", op);
+}
+
+sb_status sb__comm_check_root(const sb_comm *comm, int32_t root, sb_error *err) {
+    if (root >= 0 && root < comm->size)
+        return SB_OK;
+    return sb__fail(err, SB_ERR_INVALID_ARGUMENT, "there is no rank %d among %d", root, comm->size);
+}
+
+/* --- slots -------------------------------------------------------------------------- */
+
+/* What the core goes on with after a slot returned a failure. */
+static sb_status slot_failed(sb_comm *comm, sb_status st, const sb_error *slot_err, sb_error *err) {
+    st = known_status(st);
+    if (st == SB_ERR_COMM_FAILURE)
+        comm->failed = true;
+    return sb__fail_told(err, st, -1, slot_err, comm->engine.name);
+}
+
+/* Evaluates CALL, in which `slot_err` is what the slot writes. */
+#define SLOT(comm, err, CALL)                                                                      \
+    do {                                                                                           \
+        sb_error slot_error = {.code = SB_OK}, *slot_err = &slot_error;                            \
+        sb_status slot_st = CALL;                                                                  \
+        return slot_st == SB_OK ? SB_OK : slot_failed(comm, slot_st, slot_err, err);               \
+    } while (0)
+
+static sb_comm_op op_of_engine(sb_comm_op op) {
+    return op == SB_COMM_MEAN ? SB_COMM_SUM : op;
+}
+
+sb_status sb__comm_all_reduce(sb_comm *comm, sb_comm_op op, const sb_comm_buffer *buffer,
+                              sb_error *err) {
+    if (!buffer->count)
+        return SB_OK;
+    SLOT(comm, err, comm->engine.all_reduce(comm->end, op_of_engine(op), buffer, slot_err));
+}
+
+sb_status sb__comm_broadcast(sb_comm *comm, int32_t root, const sb_comm_buffer *buffer,
+                             sb_error *err) {
+    if (!buffer->count)
+        return SB_OK;
+    SLOT(comm, err, comm->engine.broadcast(comm->end, root, buffer, slot_err));
+}
+
+bool sb__comm_takes(sb_comm *comm, sb_context *context) {
+    return context->has_device && comm->engine.takes && comm->engine.takes(comm->end, context);
+}
+
+sb_status sb__comm_start(sb_comm *comm, sb_comm_op op, const sb_comm_buffer *buffer, void **out,
+                         sb_error *err) {
+    *out = NULL;
+    if (!comm->engine.start || !buffer->count)
+        return sb__comm_all_reduce(comm, op, buffer, err);
+    SLOT(comm, err, comm->engine.start(comm->end, op_of_engine(op), buffer, out, slot_err));
+}
+
+static sb_status test(sb_comm *comm, void *request, int32_t *done, sb_error *err) {
+    SLOT(comm, err, comm->engine.test(comm->end, request, done, slot_err));
+}
+
+sb_status sb__comm_test(sb_comm *comm, void *request, bool *out_done, sb_error *err) {
+    int32_t done = 0;
+    sb_status st = request ? test(comm, request, &done, err) : SB_OK;
+    *out_done = !request || done;
+    return st;
+}
+
+sb_status sb__comm_wait(sb_comm *comm, void *request, sb_error *err) {
+    if (!request)
+        return SB_OK;
+    SLOT(comm, err, comm->engine.wait(comm->end, request, slot_err));
+}
+
+bool sb__comm_abandon(sb_comm *comm, void *request) {
+    return !request || (is_ours(comm) && comm->engine.abandon(comm->end, request));
+}
+
+double sb__comm_factor(const sb_comm *comm, sb_comm_op op) {
+    return op == SB_COMM_MEAN ? 1.0 / comm->size : 1.0;
+}
+
+/* --- host memory of the caller's ------------------------------------------------------ */
+
+static sb_status check_values(sb_comm_op op, sb_dtype dtype, int64_t count, const void *values,
+                              sb_error *err) {
+    size_t bytes;
+    sb_status st = sb__comm_check_op(op, err);
+    if (st != SB_OK)
+        return st;
+    if (dtype != SB_DTYPE_F32 && dtype != SB_DTYPE_F64)
+        return sb__fail(err, SB_ERR_UNSUPPORTED, "%s is not reduced", sb_dtype_name(dtype));
+    if (count < 0 || !sb__bytes_of(count, sb_dtype_size(dtype), &bytes))
+        return sb__fail(err, SB_ERR_INVALID_ARGUMENT, "there are no %lld values", (long long)count);
+    return count && !values ? sb__fail_null(err, "values") : SB_OK;
+}
+
+sb_status sb_comm_all_reduce(sb_comm *comm, sb_comm_op op, sb_dtype dtype, int64_t count,
+                             void *values, sb_error *err) {
+    sb_status st = sb__comm_check(comm, err);
+    if (st == SB_OK)
+        st = check_values(op, dtype, count, values, err);
+    if (st != SB_OK)
+        return st;
+    const sb_comm_buffer buffer = {.ptr = values, .count = count, .dtype = dtype};
+    st = sb__comm_all_reduce(comm, op, &buffer, err);
+    const double factor = sb__comm_factor(comm, op);
+    if (st == SB_OK && count && factor != 1.0)
+        sb__host_scale(&comm->context->parallel, dtype, count, factor, values);
+    return st;
+}
+
+sb_status sb_comm_broadcast(sb_comm *comm, int32_t root, void *bytes, size_t size, sb_error *err) {
+    sb_status st = sb__comm_check(comm, err);
+    if (st == SB_OK)
+        st = sb__comm_check_root(comm, root, err);
+    if (st != SB_OK)
+        return st;
+    if (size && !bytes)
+        return sb__fail_null(err, "bytes");
+    if (size > PTRDIFF_MAX)
+        return sb__fail(err, SB_ERR_INVALID_ARGUMENT, "there are no %zu bytes", size);
+    const sb_comm_buffer buffer = {.ptr = bytes, .count = (int64_t)size, .dtype = SB_DTYPE_U8};
+    return sb__comm_broadcast(comm, root, &buffer, err);
+}
+
+static sb_status barrier(sb_comm *comm, sb_error *err) {
+    SLOT(comm, err, comm->engine.barrier(comm->end, slot_err));
+}
+
+sb_status sb_comm_barrier(sb_comm *comm, sb_error *err) {
+    sb_status st = sb__comm_check(comm, err);
+    if (st != SB_OK)
+        return st;
+    double nothing = 0;
+    const sb_comm_buffer buffer = {.ptr = &nothing, .count = 1, .dtype = SB_DTYPE_F64};
+    return comm->engine.barrier ? barrier(comm, err)
+                                : sb__comm_all_reduce(comm, SB_COMM_SUM, &buffer, err);
+}

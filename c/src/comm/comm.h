@@ -1,0 +1,44 @@
+/* sb_comm from inside: every call of an engine's slot goes through here. */
+#ifndef SB_COMM_COMM_H
+#define SB_COMM_COMM_H
+
+#include "context/context.h"
+
+#include <syncblob/comm_engine.h>
+
+struct sb_comm {
+    sb_context *context;
+    uint64_t fork_generation; /* when it was made */
+    sb_comm_engine engine;    /* a copy, its missing tail zero */
+    void *end;                /* what `open` gave */
+    int32_t rank, size;
+    bool failed;   /* for good */
+    bool has_step; /* of a reducer, which has it alone until the step ends */
+};
+
+/* Whether a collective may be called: FORKED, COMM_FAILURE, INVALID_ARGUMENT. `comm` may be NULL.
+   The second is for a reducer in its step. */
+sb_status sb__comm_check(const sb_comm *comm, sb_error *err);
+sb_status sb__comm_check_usable(const sb_comm *comm, sb_error *err);
+sb_status sb__comm_check_op(sb_comm_op op, sb_error *err);
+sb_status sb__comm_check_root(const sb_comm *comm, int32_t root, sb_error *err);
+
+/* The slots; buffer->count may be 0, which is done at once. A mean is summed alone. */
+sb_status sb__comm_all_reduce(sb_comm *comm, sb_comm_op op, const sb_comm_buffer *buffer,
+                              sb_error *err);
+sb_status sb__comm_broadcast(sb_comm *comm, int32_t root, const sb_comm_buffer *buffer,
+                             sb_error *err);
+bool sb__comm_takes(sb_comm *comm, sb_context *context);
+
+/* A request, NULL for one that is done: the engine has none, or there was nothing to do. */
+sb_status sb__comm_start(sb_comm *comm, sb_comm_op op, const sb_comm_buffer *buffer, void **out,
+                         sb_error *err);
+sb_status sb__comm_test(sb_comm *comm, void *request, bool *out_done, sb_error *err);
+sb_status sb__comm_wait(sb_comm *comm, void *request, sb_error *err);
+/* Whether the engine touches the elements no more. */
+bool sb__comm_abandon(sb_comm *comm, void *request);
+
+/* What a mean's sum is multiplied by, 1 for other ops. */
+double sb__comm_factor(const sb_comm *comm, sb_comm_op op);
+
+#endif

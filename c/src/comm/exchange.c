@@ -1,0 +1,156 @@
+#include "comm/exchange.h"
+
+#include "base/error.h"
+#include "host/arithmetic.h"
+#include "memory/mem.h"
+
+/* The device's side, if that holds the newest bytes and the engine takes it. */
+static int32_t side_for(sb_comm *comm, sb_mem *mem, enum sb__exchange_kind kind, double factor) {
+    const int32_t head = sb__head(mem);
+    if (kind == SB__EXCHANGE_HOST || (head != SB_HEAD_AT_GPU && head != SB_HEAD_SYNCED))
+        return SB_SIDE_CPU;
+    if (!sb__comm_takes(comm, mem->context))
+        return SB_SIDE_CPU;
+    const bool scales = kind == SB__EXCHANGE_REDUCE && factor != 1.0;
+    return !scales || sb__device_prepare_arithmetic(mem->context, NULL) == SB_OK ? SB_SIDE_GPU
+                                                                                 : SB_SIDE_CPU;
+}
+
+static sb_status begin_send(struct sb__exchange *exchange, sb_mem *mem, int32_t side,
+                            sb_error *err) {
+    const void *bytes = NULL;
+    sb_status st =
+        side == SB_SIDE_CPU ? sb_mem_cpu_data(mem, &bytes, err) : sb_mem_gpu_data(mem, &bytes, err);
+    exchange->buffer.ptr = (void *)bytes; /* the root's, which is read alone */
+    return st;
+}
+
+static sb_status begin_write(struct sb__exchange *exchange, sb_mem *mem, int32_t side,
+                             enum sb__write_mode mode, sb_error *err) {
+    sb_status st = sb__write_begin(&exchange->write, mem, side, mode, err);
+    if (st != SB_OK)
+        exchange->write.mem = NULL;
+    exchange->buffer.ptr = exchange->write.ptr;
+    return st;
+}
+
+/* The engine knows no streams: what callers queued on the legacy one is done, too. */
+static sb_status finish_device(sb_context *context, sb_error *err) {
+    return sb__streams_wait(context, sb__slot_bit(SB__LEGACY_SLOT) | sb__slot_bit(SB__OWN_SLOT),
+                            err);
+}
+
+sb_status sb__exchange_begin(struct sb__exchange *exchange, sb_comm *comm, sb_blob *blob,
+                             enum sb__side_name name, enum sb__exchange_kind kind, double factor,
+                             sb_error *err) {
+    sb_mem *mem;
+    *exchange = (struct sb__exchange){
+        .buffer = {.count = blob->shape.count, .dtype = blob->dtype},
+    };
+    if (kind == SB__EXCHANGE_SEND || kind == SB__EXCHANGE_RECEIVE) {
+        exchange->buffer.count = (int64_t)sb__blob_bytes(blob);
+        exchange->buffer.dtype = SB_DTYPE_U8;
+    }
+    if (!blob->shape.count)
+        return SB_OK;
+    sb_status st = sb__blob_memory(blob, name, &mem, err);
+    if (st != SB_OK)
+        return st;
+    const bool is_whole = mem->bytes == sb__blob_bytes(blob);
+    const int32_t side = side_for(comm, mem, kind, factor);
+    if (kind == SB__EXCHANGE_SEND)
+        st = begin_send(exchange, mem, side, err);
+    else
+        st = begin_write(
+            exchange, mem, side,
+            kind == SB__EXCHANGE_RECEIVE && is_whole ? SB__WRITE_OVERWRITE : SB__WRITE_KEEP, err);
+    if (st != SB_OK || side == SB_SIDE_CPU)
+        return st;
+    exchange->buffer.context = mem->context;
+    st = finish_device(mem->context, err);
+    if (st != SB_OK)
+        sb__exchange_cancel(exchange);
+    return st;
+}
+
+static sb_status scale_on_device(struct sb__exchange *exchange, double factor, sb_error *err) {
+    sb_context *context = exchange->buffer.context;
+    sb_status st = sb__device_scale(context, exchange->buffer.dtype, exchange->buffer.count, factor,
+                                    exchange->buffer.ptr, err);
+    if (st == SB_OK)
+        st = sb__device_synchronize(context, context->stream, err);
+    if (st == SB_OK)
+        return SB_OK;
+    sb__write_spoiled(&exchange->write);
+    return sb__device_spoiled(context, err);
+}
+
+sb_status sb__exchange_end(struct sb__exchange *exchange, double factor, sb_error *err) {
+    struct sb__write *write = &exchange->write;
+    const sb_comm_buffer *buffer = &exchange->buffer;
+    if (!write->mem)
+        return SB_OK;
+    if (factor != 1.0 && buffer->context) {
+        sb_status st = scale_on_device(exchange, factor, err);
+        if (st != SB_OK)
+            return st;
+    } else if (factor != 1.0) {
+        sb__host_scale(&write->mem->context->parallel, buffer->dtype, buffer->count, factor,
+                       buffer->ptr);
+    }
+    sb__write_commit(write);
+    return SB_OK;
+}
+
+void sb__exchange_cancel(struct sb__exchange *exchange) {
+    if (exchange->write.mem)
+        sb__write_cancel(&exchange->write);
+    exchange->write.mem = NULL;
+}
+
+void sb__exchange_failed(struct sb__exchange *exchange, bool is_over) {
+    struct sb__write *write = &exchange->write;
+    if (!write->mem)
+        return;
+    if (!is_over)
+        (void)sb_mem_retain(write->mem); /* for ever */
+    if (is_over || !write->replaces)
+        sb__write_half_done(write);
+}
+
+sb_status sb__check_reduced(const sb_blob *blob, sb_error *err) {
+    if (blob->dtype == SB_DTYPE_F32 || blob->dtype == SB_DTYPE_F64)
+        return SB_OK;
+    return sb__fail(err, SB_ERR_UNSUPPORTED, "%s is not reduced", sb_dtype_name(blob->dtype));
+}
+
+/* --- memories that are apart, by a heap sort ------------------------------------------ */
+
+static void sift(const sb_mem **memories, int64_t at, int64_t count) {
+    const sb_mem *down = memories[at];
+    for (;;) {
+        int64_t child = 2 * at + 1;
+        if (child >= count)
+            break;
+        if (child + 1 < count && (uintptr_t)memories[child] < (uintptr_t)memories[child + 1])
+            child++;
+        if ((uintptr_t)memories[child] <= (uintptr_t)down)
+            break;
+        memories[at] = memories[child];
+        at = child;
+    }
+    memories[at] = down;
+}
+
+sb_status sb__check_apart(const sb_mem **memories, int64_t count, sb_error *err) {
+    for (int64_t i = count / 2; i--;)
+        sift(memories, i, count);
+    for (int64_t left = count; left > 1; left--) {
+        const sb_mem *most = memories[0];
+        memories[0] = memories[left - 1];
+        sift(memories, 0, left - 1);
+        if (memories[0] == most)
+            return sb__fail(err, SB_ERR_SHARED, "two of the blobs have one memory");
+    }
+    return SB_OK;
+}

@@ -1,0 +1,462 @@
+/* The simulated communicator: who has called what, and who waits for whom. Everything happens
+   under the group's lock. */
+#include "comm/sim_comm.h"
+
+#include "base/checked.h"
+#include "base/error.h"
+#include "base/options.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#define MILLISECOND                1000000u
+#define DEFAULT_LIMIT_MILLISECONDS 10000u
+
+static uint64_t now(void) {
+    struct timespec t;
+    (void)clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+/* splitmix64 */
+static uint64_t draw(uint64_t *state) {
+    uint64_t z = *state += 0x9E3779B97F4A7C15u;
+    z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9u;
+    z = (z ^ z >> 27) * 0x94D049BB133111EBu;
+    return z ^ z >> 31;
+}
+
+__attribute__((format(printf, 2, 3))) static void break_group(struct sb__sim_group *group,
+                                                              const char *format, ...) {
+    va_list args;
+    if (group->broken)
+        return;
+    va_start(args, format);
+    (void)vsnprintf(group->story, sizeof group->story, format, args);
+    va_end(args);
+    group->broken = true;
+    (void)pthread_cond_broadcast(&group->changed);
+}
+
+static sb_status fail_broken(const struct sb__sim_group *group, sb_error *err) {
+    return sb_error_fill(err, SB_ERR_COMM_FAILURE, 0, group->story);
+}
+
+/* --- operations --------------------------------------------------------------------- */
+
+static size_t operation_bytes(const struct sb__sim_group *group) {
+    return sizeof(struct sb__sim_operation) + (size_t)group->size * sizeof(struct sb__sim_part);
+}
+
+static struct sb__sim_operation *find(const struct sb__sim_group *group, uint64_t number) {
+    struct sb__sim_operation *operation = group->operations;
+    while (operation && operation->number != number)
+        operation = operation->next;
+    return operation;
+}
+
+static void free_operation(struct sb__sim_group *group, struct sb__sim_operation *operation) {
+    struct sb__sim_operation **link = &group->operations;
+    while (*link != operation)
+        link = &(*link)->next;
+    *link = operation->next;
+    sb__object_free(group->context, operation, operation_bytes(group));
+}
+
+struct call {
+    enum sb__sim_kind kind;
+    sb_comm_op op;
+    int32_t root;
+    sb_comm_buffer buffer;
+};
+
+static sb_status make_operation(struct sb__sim_rank *rank, struct sb__sim_operation **out,
+                                sb_error *err) {
+    struct sb__sim_group *group = rank->group;
+    void *object;
+    sb_status st = sb__object_alloc(group->context, operation_bytes(group), &object, err);
+    if (st != SB_OK)
+        return SB_ERR_OUT_OF_MEMORY; /* CAP_REACHED, too: nothing was sent */
+    struct sb__sim_operation *operation = object;
+    operation->number = rank->number;
+    for (int32_t i = 0; i < group->size; i++) {
+        operation->parts[i].operation = operation;
+        operation->parts[i].rank = i;
+    }
+    operation->next = group->operations;
+    group->operations = operation;
+    *out = operation;
+    return SB_OK;
+}
+
+/* The first that arrives says what the operation is. */
+static void describe(struct sb__sim_operation *operation, int32_t rank, const struct call *call) {
+    operation->kind = call->kind;
+    operation->op = call->op;
+    operation->root = call->root;
+    operation->first = rank;
+}
+
+static bool agree(const struct sb__sim_operation *operation, const struct call *call) {
+    const sb_comm_buffer *theirs = &operation->parts[operation->first].buffer;
+    return operation->kind == call->kind && operation->op == call->op &&
+           operation->root == call->root && theirs->dtype == call->buffer.dtype &&
+           theirs->count == call->buffer.count;
+}
+
+static const char *text_of(enum sb__sim_kind kind, sb_comm_op op, int32_t root,
+                           const sb_comm_buffer *buffer, char out[64]) {
+    static const char *const kinds[] = {"all-reduces", "broadcasts", "is in a barrier"};
+    if (kind == SB__SIM_BARRIER)
+        return kinds[kind];
+    (void)snprintf(out, 64, "%s %lld %s, %s %d", kinds[kind], (long long)buffer->count,
+                   sb_dtype_name(buffer->dtype), kind == SB__SIM_REDUCE ? "op" : "root",
+                   kind == SB__SIM_REDUCE ? op : root);
+    return out;
+}
+
+static void break_by_difference(struct sb__sim_rank *rank, const struct sb__sim_operation *theirs,
+                                const struct call *call) {
+    char ours[64], other[64];
+    break_group(rank->group, "rank %d %s where rank %d %s", rank->rank,
+                text_of(call->kind, call->op, call->root, &call->buffer, ours), theirs->first,
+                text_of(theirs->kind, theirs->op, theirs->root,
+                        &theirs->parts[theirs->first].buffer, other));
+}
+
+static void arrive(struct sb__sim_rank *rank, struct sb__sim_operation *operation,
+                   const struct call *call) {
+    struct sb__sim_group *group = rank->group;
+    struct sb__sim_part *part = &operation->parts[rank->rank];
+    if (operation->arrived == 0)
+        describe(operation, rank->rank, call);
+    part->buffer = call->buffer;
+    part->here = true;
+    part->due = part->began;
+    if (group->delay)
+        part->due += draw(&rank->random) % group->delay;
+    if (++operation->arrived < group->size)
+        return;
+    if (operation->kind != SB__SIM_BARRIER)
+        sb__sim_combine(operation, group->size);
+    (void)pthread_cond_broadcast(&group->changed);
+}
+
+/* Whether the armed failure is due with this call. */
+static bool is_due(struct sb__sim_rank *rank) {
+    return rank->fail_nth && --rank->fail_nth == 0;
+}
+
+static sb_status begin_locked(struct sb__sim_rank *rank, const struct call *call,
+                              struct sb__sim_part **out, sb_error *err) {
+    struct sb__sim_group *group = rank->group;
+    if (group->broken)
+        return fail_broken(group, err);
+    struct sb__sim_operation *operation = find(group, rank->number);
+    sb_status st = operation ? SB_OK : make_operation(rank, &operation, err);
+    if (st != SB_OK)
+        return st;
+    struct sb__sim_part *part = &operation->parts[rank->rank];
+    const bool due = is_due(rank);
+    if (due && rank->mode == SB_SIM_COMM_FAIL_NOW)
+        return sb__fail(err, SB_ERR_COMM_FAILURE, "operation %llu of rank %d failed as was asked",
+                        (unsigned long long)rank->number, rank->rank);
+    if (operation->arrived && !agree(operation, call)) {
+        break_by_difference(rank, operation, call);
+        return fail_broken(group, err);
+    }
+    rank->number++;
+    part->began = now();
+    if (!due)
+        arrive(rank, operation, call);
+    *out = part;
+    return SB_OK;
+}
+
+static sb_status begin(struct sb__sim_rank *rank, const struct call *call,
+                       struct sb__sim_part **out, sb_error *err) {
+    (void)pthread_mutex_lock(&rank->group->lock);
+    sb_status st = begin_locked(rank, call, out, err);
+    (void)pthread_mutex_unlock(&rank->group->lock);
+    return st;
+}
+
+/* --- waiting --------------------------------------------------------------------------- */
+
+static int32_t first_missing(const struct sb__sim_group *group,
+                             const struct sb__sim_operation *operation) {
+    int32_t rank = 0;
+    while (operation->parts[rank].here)
+        rank++;
+    for (int32_t i = rank; i < group->size; i++) /* one that is gone will not come */
+        if (!operation->parts[i].here && group->ranks[i].gone)
+            return i;
+    return rank;
+}
+
+/* Breaks the group if the operation will not be done, or not within the limit. */
+static void look_for_missing(struct sb__sim_group *group, const struct sb__sim_part *part) {
+    const int32_t missing = first_missing(group, part->operation);
+    if (group->ranks[missing].gone)
+        break_group(group, "rank %d has ended", missing);
+    else if (now() >= part->began + group->limit)
+        break_group(group, "rank %d did not answer within %llu ms", missing,
+                    (unsigned long long)(group->limit / MILLISECOND));
+}
+
+static bool is_complete(const struct sb__sim_group *group, const struct sb__sim_part *part) {
+    return part->operation->arrived == group->size;
+}
+
+static void sleep_until(struct sb__sim_group *group, uint64_t time) {
+    const struct timespec t = {.tv_sec = (time_t)(time / 1000000000u),
+                               .tv_nsec = (long)(time % 1000000000u)};
+    (void)pthread_cond_timedwait(&group->changed, &group->lock, &t);
+}
+
+static void leave(struct sb__sim_group *group, struct sb__sim_part *part) {
+    if (++part->operation->left == group->size)
+        free_operation(group, part->operation);
+}
+
+/* Gets on with a part: done, or SB_OK and not done, or COMM_FAILURE. */
+static sb_status look(struct sb__sim_group *group, struct sb__sim_part *part, bool *out_done,
+                      sb_error *err) {
+    *out_done = false;
+    if (!is_complete(group, part)) {
+        if (!group->broken)
+            look_for_missing(group, part);
+        return group->broken ? fail_broken(group, err) : SB_OK;
+    }
+    if (now() < part->due)
+        return SB_OK;
+    leave(group, part);
+    *out_done = true;
+    return SB_OK;
+}
+
+static sb_status wait_for(struct sb__sim_group *group, struct sb__sim_part *part, sb_error *err) {
+    bool done;
+    (void)pthread_mutex_lock(&group->lock);
+    sb_status st = look(group, part, &done, err);
+    while (st == SB_OK && !done) {
+        sleep_until(group, is_complete(group, part) ? part->due : part->began + group->limit);
+        st = look(group, part, &done, err);
+    }
+    (void)pthread_mutex_unlock(&group->lock);
+    return st;
+}
+
+/* --- the table ---------------------------------------------------------------------------- */
+
+static sb_status sim_open(void *user, void **out, int32_t *out_rank, int32_t *out_size,
+                          sb_error *err) {
+    struct sb__sim_rank *rank = user;
+    (void)err;
+    *out = rank;
+    *out_rank = rank->rank;
+    *out_size = rank->group->size;
+    return SB_OK;
+}
+
+static void end_group(struct sb__sim_group *group) {
+    sb_context *context = group->context;
+    while (group->operations)
+        free_operation(group, group->operations);
+    (void)pthread_cond_destroy(&group->changed);
+    (void)pthread_mutex_destroy(&group->lock);
+    sb__object_free(context, group, group->bytes);
+    sb_context_release(context);
+}
+
+static void sim_close(void *comm, int32_t failed) {
+    struct sb__sim_rank *rank = comm;
+    struct sb__sim_group *group = rank->group;
+    (void)failed;
+    (void)pthread_mutex_lock(&group->lock);
+    rank->gone = true;
+    const int32_t left = --group->alive;
+    (void)pthread_cond_broadcast(&group->changed);
+    (void)pthread_mutex_unlock(&group->lock);
+    if (left == 0)
+        end_group(group);
+}
+
+static sb_status run(struct sb__sim_rank *rank, const struct call *call, sb_error *err) {
+    struct sb__sim_part *part;
+    sb_status st = begin(rank, call, &part, err);
+    return st == SB_OK ? wait_for(rank->group, part, err) : st;
+}
+
+static sb_status sim_all_reduce(void *comm, sb_comm_op op, const sb_comm_buffer *buffer,
+                                sb_error *err) {
+    const struct call call = {.kind = SB__SIM_REDUCE, .op = op, .buffer = *buffer};
+    return run(comm, &call, err);
+}
+
+static sb_status sim_broadcast(void *comm, int32_t root, const sb_comm_buffer *buffer,
+                               sb_error *err) {
+    const struct call call = {.kind = SB__SIM_BROADCAST, .root = root, .buffer = *buffer};
+    return run(comm, &call, err);
+}
+
+static sb_status sim_barrier(void *comm, sb_error *err) {
+    const struct call call = {.kind = SB__SIM_BARRIER};
+    return run(comm, &call, err);
+}
+
+static int32_t sim_takes(void *comm, sb_context *context) {
+    (void)comm;
+    return context->backend.open == sb__sim_backend.open;
+}
+
+static sb_status sim_start(void *comm, sb_comm_op op, const sb_comm_buffer *buffer, void **out,
+                           sb_error *err) {
+    const struct call call = {.kind = SB__SIM_REDUCE, .op = op, .buffer = *buffer};
+    struct sb__sim_part *part = NULL;
+    sb_status st = begin(comm, &call, &part, err);
+    if (st == SB_OK)
+        *out = part;
+    return st;
+}
+
+static sb_status sim_test(void *comm, void *request, int32_t *out_done, sb_error *err) {
+    struct sb__sim_group *group = ((struct sb__sim_rank *)comm)->group;
+    bool done;
+    (void)pthread_mutex_lock(&group->lock);
+    sb_status st = look(group, request, &done, err);
+    (void)pthread_mutex_unlock(&group->lock);
+    *out_done = done;
+    return st;
+}
+
+static sb_status sim_wait(void *comm, void *request, sb_error *err) {
+    return wait_for(((struct sb__sim_rank *)comm)->group, request, err);
+}
+
+static int32_t sim_abandon(void *comm, void *request) {
+    struct sb__sim_rank *rank = comm;
+    struct sb__sim_part *part = request;
+    (void)pthread_mutex_lock(&rank->group->lock);
+    if (is_complete(rank->group, part))
+        leave(rank->group, part);
+    else
+        break_group(rank->group, "rank %d has given up", rank->rank);
+    (void)pthread_mutex_unlock(&rank->group->lock);
+    return 1;
+}
+
+static const sb_comm_engine engine = {
+    .struct_size = sizeof engine,
+    .abi_version = SB_COMM_ENGINE_ABI_VERSION,
+    .name = "sim",
+    .open = sim_open,
+    .close = sim_close,
+    .all_reduce = sim_all_reduce,
+    .broadcast = sim_broadcast,
+    .barrier = sim_barrier,
+    .takes = sim_takes,
+    .start = sim_start,
+    .test = sim_test,
+    .wait = sim_wait,
+    .abandon = sim_abandon,
+};
+
+/* --- the public calls ------------------------------------------------------------------------ */
+
+static void init_lock(struct sb__sim_group *group) {
+    pthread_condattr_t attributes;
+    (void)pthread_mutex_init(&group->lock, NULL);
+    (void)pthread_condattr_init(&attributes);
+    (void)pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    (void)pthread_cond_init(&group->changed, &attributes);
+    (void)pthread_condattr_destroy(&attributes);
+}
+
+static sb_status make_group(sb_context *context, int32_t size, const sb_sim_comm_options *options,
+                            struct sb__sim_group **out, sb_error *err) {
+    const size_t bytes = sizeof(struct sb__sim_group) + (size_t)size * sizeof(struct sb__sim_rank);
+    void *object;
+    sb_status st = sb__object_alloc(context, bytes, &object, err);
+    if (st != SB_OK)
+        return st;
+    struct sb__sim_group *group = object;
+    const uint32_t limit =
+        options->limit_milliseconds ? options->limit_milliseconds : DEFAULT_LIMIT_MILLISECONDS;
+    uint64_t seed = options->seed;
+    init_lock(group);
+    group->context = sb__context(sb_context_retain(sb__context_public(context)));
+    group->bytes = bytes;
+    group->size = group->alive = size;
+    group->delay = (uint64_t)options->delay_microseconds * 1000u;
+    group->limit = (uint64_t)limit * MILLISECOND;
+    for (int32_t i = 0; i < size; i++)
+        group->ranks[i] = (struct sb__sim_rank){.group = group, .rank = i, .random = draw(&seed)};
+    *out = group;
+    return SB_OK;
+}
+
+/* On failure the group ends with the last that was opened, or here. */
+static sb_status make_ends(struct sb__sim_group *group, sb_comm **ends, sb_error *err) {
+    const int32_t size = group->size;
+    sb_context *context = sb__context_public(group->context);
+    for (int32_t i = 0; i < size; i++) {
+        sb_status st = sb_comm_create(context, &engine, &group->ranks[i], &ends[i], err);
+        if (st == SB_OK)
+            continue;
+        for (int32_t rest = i; rest < size; rest++)
+            sim_close(&group->ranks[rest], true);
+        while (i--)
+            sb_comm_destroy(ends[i]);
+        return st;
+    }
+    return SB_OK;
+}
+
+sb_status sb_sim_comm_create(sb_context *context, int32_t size, const sb_sim_comm_options *options,
+                             sb_comm **out, sb_error *err) {
+    sb_sim_comm_options ours = SB_SIM_COMM_OPTIONS_INIT;
+    struct sb__sim_group *group;
+    void *ends;
+    sb_status st = SB_OK;
+    if (!out)
+        return sb__fail_null(err, "out");
+    if (size < 1 || size > SB_SIM_COMM_MAX)
+        return sb__fail(err, SB_ERR_INVALID_ARGUMENT, "%d ranks are not 1 to %d", size,
+                        SB_SIM_COMM_MAX);
+    if (options)
+        st = sb__adopt_struct(&ours, sizeof ours, sizeof ours, options, options->struct_size,
+                              "sb_sim_comm_options", err);
+    if (st != SB_OK)
+        return st;
+    context = sb__context(context);
+    const size_t bytes = (size_t)size * sizeof(sb_comm *);
+    st = sb__object_alloc(context, bytes, &ends, err);
+    if (st == SB_OK)
+        st = make_group(context, size, &ours, &group, err);
+    else
+        return st;
+    if (st == SB_OK)
+        st = make_ends(group, ends, err);
+    if (st == SB_OK)
+        memcpy(out, ends, bytes);
+    sb__object_free(context, ends, bytes);
+    return st;
+}
+
+sb_status sb_sim_comm_fail(sb_comm *comm, int64_t nth, sb_sim_comm_failure mode, sb_error *err) {
+    if (!comm)
+        return sb__fail_null(err, "comm");
+    if (comm->engine.open != sim_open)
+        return sb__fail(err, SB_ERR_UNSUPPORTED, "the communicator's engine is %s, not sim",
+                        comm->engine.name);
+    if (nth < 0 || (mode != SB_SIM_COMM_FAIL_NOW && mode != SB_SIM_COMM_STOP))
+        return sb__fail(err, SB_ERR_INVALID_ARGUMENT, "there is no operation %lld or no mode %d",
+                        (long long)nth, mode);
+    struct sb__sim_rank *rank = comm->end;
+    rank->fail_nth = nth;
+    rank->mode = mode;
+    return SB_OK;
+}

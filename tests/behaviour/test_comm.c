@@ -1,0 +1,269 @@
+/* Collectives on host memory by simulated ranks: what they compute, what they refuse, and what
+   the others get where a rank fails. */
+#include "ranks.h"
+#include "rig.h"
+
+#include <stdatomic.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static const int32_t sizes[] = {1, 2, 3, 4, 7};
+#define SIZES (sizeof sizes / sizeof *sizes)
+#define MOST  1300 /* crosses the blocks in which the simulated communicator works */
+
+/* --- values --------------------------------------------------------------------------- */
+
+static double value_of(int32_t rank, int64_t i) {
+    uint64_t seed = (uint64_t)rank * 1000003u + (uint64_t)i;
+    return (double)(test_random(&seed) >> 40) / 1024.0 - 8000.0;
+}
+
+static double combined(sb_comm_op op, int32_t size, int64_t i, bool is_f32) {
+    double all = 0;
+    for (int32_t rank = 0; rank < size; rank++) {
+        const double value = is_f32 ? (double)(float)value_of(rank, i) : value_of(rank, i);
+        if (op == SB_COMM_MIN && rank)
+            all = value < all ? value : all;
+        else if (op == SB_COMM_MAX && rank)
+            all = value > all ? value : all;
+        else
+            all += value;
+    }
+    return op == SB_COMM_MEAN ? all / size : all;
+}
+
+static bool is_near(double found, double expected, int32_t size, bool is_f32) {
+    const double error = found > expected ? found - expected : expected - found;
+    return error <= size * (is_f32 ? 6e-8 : 2e-16) * 8000.0 * size;
+}
+
+static void reduce_all(sb_comm *comm, void *arg) {
+    static const int64_t counts[] = {0, 1, 5, MOST};
+    const int32_t rank = sb_comm_rank(comm), size = sb_comm_size(comm);
+    sb_error err;
+    (void)arg;
+    for (sb_comm_op op = SB_COMM_SUM; op <= SB_COMM_MAX; op++) {
+        for (size_t c = 0; c < sizeof counts / sizeof *counts; c++) {
+            float f32[MOST];
+            double f64[MOST];
+            for (int64_t i = 0; i < counts[c]; i++) {
+                f64[i] = value_of(rank, i);
+                f32[i] = (float)f64[i];
+            }
+            expect_ok(sb_comm_all_reduce(comm, op, SB_DTYPE_F32, counts[c], f32, &err));
+            expect_ok(sb_comm_all_reduce(comm, op, SB_DTYPE_F64, counts[c], f64, &err));
+            for (int64_t i = 0; i < counts[c]; i++) {
+                expect(is_near((double)f32[i], combined(op, size, i, true), size, true));
+                expect(is_near(f64[i], combined(op, size, i, false), size, false));
+            }
+        }
+    }
+}
+
+static void every_op_combines_the_values_of_all_ranks(void **state) {
+    (void)state;
+    sb_sim_comm_options late = SB_SIM_COMM_OPTIONS_INIT;
+    late.seed = 5;
+    late.delay_microseconds = 300;
+    for (size_t i = 0; i < SIZES; i++) {
+        ranks_run(sizes[i], NULL, reduce_all, NULL);
+        ranks_run(sizes[i], &late, reduce_all, NULL);
+    }
+}
+
+static void broadcast_all(sb_comm *comm, void *arg) {
+    const int32_t rank = sb_comm_rank(comm), size = sb_comm_size(comm);
+    sb_error err;
+    (void)arg;
+    for (int32_t root = 0; root < size; root++) {
+        char bytes[MOST];
+        memset(bytes, rank + 1, sizeof bytes);
+        expect_ok(sb_comm_broadcast(comm, root, bytes, sizeof bytes - 1, &err));
+        expect(bytes_are(bytes, sizeof bytes - 1, root + 1));
+        expect(bytes[MOST - 1] == rank + 1);
+        expect_ok(sb_comm_broadcast(comm, root, NULL, 0, &err));
+    }
+}
+
+static void every_rank_gets_the_bytes_of_the_root(void **state) {
+    (void)state;
+    for (size_t i = 0; i < SIZES; i++)
+        ranks_run(sizes[i], NULL, broadcast_all, NULL);
+}
+
+static void count_and_wait(sb_comm *comm, void *arg) {
+    _Atomic int *arrived = arg;
+    sb_error err;
+    for (int round = 1; round <= 20; round++) {
+        atomic_fetch_add_explicit(arrived, 1, memory_order_relaxed);
+        expect_ok(sb_comm_barrier(comm, &err));
+        expect(atomic_load_explicit(arrived, memory_order_relaxed) >= round * sb_comm_size(comm));
+    }
+}
+
+static void no_rank_leaves_a_barrier_before_all_are_there(void **state) {
+    (void)state;
+    for (size_t i = 0; i < SIZES; i++) {
+        _Atomic int arrived = 0;
+        ranks_run(sizes[i], NULL, count_and_wait, &arrived);
+    }
+}
+
+/* --- refusals ---------------------------------------------------------------------------- */
+
+static void what_no_rank_may_ask_is_refused_and_sends_nothing(void **state) {
+    (void)state;
+    sb_comm *comm;
+    sb_error err;
+    double value = 3;
+    assert_ok(sb_sim_comm_create(NULL, 1, NULL, &comm, &err));
+    assert_status(SB_ERR_INVALID_ARGUMENT,
+                  sb_comm_all_reduce(comm, -1, SB_DTYPE_F64, 1, &value, &err));
+    assert_status(SB_ERR_INVALID_ARGUMENT,
+                  sb_comm_all_reduce(comm, SB_COMM_MAX + 1, SB_DTYPE_F64, 1, &value, &err));
+    assert_status(SB_ERR_INVALID_ARGUMENT,
+                  sb_comm_all_reduce(comm, SB_COMM_SUM, SB_DTYPE_F64, -1, &value, &err));
+    assert_status(SB_ERR_INVALID_ARGUMENT,
+                  sb_comm_all_reduce(comm, SB_COMM_SUM, SB_DTYPE_F64, INT64_MAX, &value, &err));
+    for (sb_dtype dtype = SB_DTYPE_I32; dtype <= SB_DTYPE_I64; dtype++)
+        assert_status(SB_ERR_UNSUPPORTED,
+                      sb_comm_all_reduce(comm, SB_COMM_SUM, dtype, 1, &value, &err));
+    assert_status(SB_ERR_INVALID_ARGUMENT, sb_comm_broadcast(comm, 1, &value, 8, &err));
+    assert_status(SB_ERR_INVALID_ARGUMENT, sb_comm_broadcast(comm, -1, &value, 8, &err));
+    assert_status(SB_ERR_INVALID_ARGUMENT,
+                  sb_comm_broadcast(comm, 0, &value, (size_t)PTRDIFF_MAX + 1, &err));
+    assert_true(value == 3);
+    assert_ok(sb_comm_all_reduce(comm, SB_COMM_MEAN, SB_DTYPE_F64, 1, &value, &err));
+    assert_true(value == 3);
+    sb_comm_destroy(comm);
+}
+
+static void options_of_another_version_are_refused(void **state) {
+    (void)state;
+    sb_comm *comms[2];
+    sb_error err;
+    struct {
+        sb_sim_comm_options ours;
+        uint64_t unknown;
+    } newer = {.ours = SB_SIM_COMM_OPTIONS_INIT};
+    assert_status(SB_ERR_INVALID_ARGUMENT, sb_sim_comm_create(NULL, 0, NULL, comms, &err));
+    assert_status(SB_ERR_INVALID_ARGUMENT,
+                  sb_sim_comm_create(NULL, SB_SIM_COMM_MAX + 1, NULL, comms, &err));
+    newer.ours.struct_size = sizeof newer;
+    newer.unknown = 1;
+    assert_status(SB_ERR_UNSUPPORTED, sb_sim_comm_create(NULL, 2, &newer.ours, comms, &err));
+    newer.ours.struct_size = 8;
+    assert_status(SB_ERR_ABI_MISMATCH, sb_sim_comm_create(NULL, 2, &newer.ours, comms, &err));
+    newer.ours.struct_size = sizeof newer;
+    newer.unknown = 0;
+    assert_ok(sb_sim_comm_create(NULL, 2, &newer.ours, comms, &err));
+    assert_status(SB_ERR_INVALID_ARGUMENT, sb_sim_comm_fail(comms[0], -1, SB_SIM_COMM_STOP, &err));
+    assert_status(SB_ERR_INVALID_ARGUMENT, sb_sim_comm_fail(comms[0], 1, 2, &err));
+    sb_comm_destroy(comms[1]);
+    sb_comm_destroy(comms[0]);
+}
+
+static void differ(sb_comm *comm, void *arg) {
+    double values[4] = {0};
+    sb_error err = {.code = 0};
+    (void)arg;
+    const int64_t count = sb_comm_rank(comm) == 1 ? 4 : 3;
+    expect_status(SB_ERR_COMM_FAILURE,
+                  sb_comm_all_reduce(comm, SB_COMM_SUM, SB_DTYPE_F64, count, values, &err));
+    expect(strstr(err.message, "all-reduces 4 f64") && strstr(err.message, "all-reduces 3 f64"));
+    expect_status(SB_ERR_COMM_FAILURE, sb_comm_barrier(comm, &err));
+    expect(strstr(err.message, "earlier failure") != NULL);
+}
+
+static void ranks_that_call_unequal_things_are_told_of_both(void **state) {
+    (void)state;
+    ranks_run(3, NULL, differ, NULL);
+}
+
+/* --- failures ------------------------------------------------------------------------------ */
+
+struct failing {
+    int64_t nth;
+    sb_sim_comm_failure mode;
+};
+
+/* Rank 1 fails at its n-th of three operations; the others get a status, and nobody hangs. */
+static void fail_at(sb_comm *comm, void *arg) {
+    const struct failing *failing = arg;
+    sb_error err;
+    double value = 1;
+    sb_status st = SB_OK;
+    int64_t done = 0;
+    if (sb_comm_rank(comm) == 1)
+        expect_ok(sb_sim_comm_fail(comm, failing->nth, failing->mode, &err));
+    for (int i = 0; i < 3 && st == SB_OK; i++) {
+        st = i == 0   ? sb_comm_all_reduce(comm, SB_COMM_SUM, SB_DTYPE_F64, 1, &value, &err)
+             : i == 1 ? sb_comm_broadcast(comm, 1, &value, sizeof value, &err)
+                      : sb_comm_barrier(comm, &err);
+        done += st == SB_OK;
+    }
+    expect(done == failing->nth - 1);
+    expect_status(SB_ERR_COMM_FAILURE, st);
+    expect(err.code == SB_ERR_COMM_FAILURE && err.message[0]);
+}
+
+static void a_rank_that_fails_or_stops_is_a_status_for_all(void **state) {
+    (void)state;
+    sb_sim_comm_options options = SB_SIM_COMM_OPTIONS_INIT;
+    options.limit_milliseconds = IS_SANITIZED ? 400 : 100;
+    for (int64_t nth = 1; nth <= 3; nth++) {
+        for (sb_sim_comm_failure mode = SB_SIM_COMM_FAIL_NOW; mode <= SB_SIM_COMM_STOP; mode++) {
+            struct failing failing = {nth, mode};
+            ranks_run(3, &options, fail_at, &failing);
+        }
+    }
+}
+
+static void leave_early(sb_comm *comm, void *arg) {
+    sb_error err = {.code = 0};
+    (void)arg;
+    if (sb_comm_rank(comm) == 2)
+        return;
+    expect_status(SB_ERR_COMM_FAILURE, sb_comm_barrier(comm, &err));
+    expect(!strcmp(err.message, "rank 2 has ended"));
+}
+
+static void nobody_waits_for_a_rank_that_has_ended(void **state) {
+    (void)state;
+    ranks_run(3, NULL, leave_early, NULL);
+}
+
+static void a_child_of_a_fork_has_no_communicator(void **state) {
+    (void)state;
+    sb_comm *comm;
+    sb_error err;
+    double value = 1;
+    assert_ok(sb_sim_comm_create(NULL, 1, NULL, &comm, &err));
+    const pid_t child = fork();
+    if (child == 0) {
+        const sb_status st = sb_comm_all_reduce(comm, SB_COMM_SUM, SB_DTYPE_F64, 1, &value, &err);
+        sb_comm_destroy(comm);
+        _exit(st == SB_ERR_FORKED ? 0 : 1);
+    }
+    int how = 1;
+    assert_int_equal(waitpid(child, &how, 0), child);
+    assert_int_equal(how, 0);
+    assert_ok(sb_comm_barrier(comm, &err));
+    sb_comm_destroy(comm);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_op_combines_the_values_of_all_ranks),
+        cmocka_unit_test(every_rank_gets_the_bytes_of_the_root),
+        cmocka_unit_test(no_rank_leaves_a_barrier_before_all_are_there),
+        cmocka_unit_test(what_no_rank_may_ask_is_refused_and_sends_nothing),
+        cmocka_unit_test(options_of_another_version_are_refused),
+        cmocka_unit_test(ranks_that_call_unequal_things_are_told_of_both),
+        cmocka_unit_test(a_rank_that_fails_or_stops_is_a_status_for_all),
+        cmocka_unit_test(nobody_waits_for_a_rank_that_has_ended),
+        cmocka_unit_test(a_child_of_a_fork_has_no_communicator),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

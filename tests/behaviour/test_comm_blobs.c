@@ -1,0 +1,340 @@
+/* Collectives on blobs: where the bytes are reduced, what becomes of the heads, and what a
+   failure leaves. The engine is one rank that can be made to fail, or simulated ranks. */
+#include "blobs.h"
+#include "ranks.h"
+
+#include <string.h>
+#include <syncblob/comm_engine.h>
+
+#define COUNT 6
+
+/* --- an engine of one rank, which adds 100 to what it reduces, and fails when told --------- */
+
+struct single {
+    int32_t takes_device;
+    int64_t calls, fail_nth;
+    sb_status failure;
+    bool was_on_device;
+    int closed, closed_failed;
+};
+
+static sb_status single_open(void *user, void **out, int32_t *out_rank, int32_t *out_size,
+                             sb_error *err) {
+    struct single *single = user;
+    if (single->fail_nth < 0)
+        return sb_error_fill(err, single->failure, 7, "no way in");
+    *out = user;
+    *out_rank = 0;
+    *out_size = 1;
+    return SB_OK;
+}
+
+static void single_close(void *comm, int32_t failed) {
+    struct single *single = comm;
+    single->closed++;
+    single->closed_failed += failed;
+}
+
+static sb_status single_run(void *comm, const sb_comm_buffer *buffer, sb_error *err) {
+    struct single *single = comm;
+    float values[COUNT];
+    single->was_on_device = buffer->context != NULL;
+    if (++single->calls == single->fail_nth)
+        return sb_error_fill(err, single->failure, 7, "the wire is cut");
+    const size_t bytes = buffer->dtype == SB_DTYPE_U8 ? (size_t)buffer->count
+                                                      : (size_t)buffer->count * sizeof(float);
+    if (buffer->context)
+        (void)sb_sim_peek(buffer->context, values, buffer->ptr, bytes, err);
+    else
+        memcpy(values, buffer->ptr, bytes);
+    for (int i = 0; i < COUNT; i++)
+        values[i] += 100;
+    if (buffer->context)
+        (void)sb_sim_poke(buffer->context, buffer->ptr, values, bytes, err);
+    else
+        memcpy(buffer->ptr, values, bytes);
+    return SB_OK;
+}
+
+static sb_status single_all_reduce(void *comm, sb_comm_op op, const sb_comm_buffer *buffer,
+                                   sb_error *e) {
+    (void)op;
+    return single_run(comm, buffer, e);
+}
+
+static sb_status single_broadcast(void *comm, int32_t root, const sb_comm_buffer *buffer,
+                                  sb_error *e) {
+    struct single *single = comm;
+    (void)root;
+    single->was_on_device = buffer->context != NULL;
+    single->calls++;
+    return single->calls == single->fail_nth
+               ? sb_error_fill(e, single->failure, 7, "the wire is cut")
+               : SB_OK;
+}
+
+static int32_t single_takes(void *comm, sb_context *context) {
+    (void)context;
+    return ((struct single *)comm)->takes_device;
+}
+
+static const sb_comm_engine single_engine = {
+    .struct_size = sizeof single_engine,
+    .abi_version = SB_COMM_ENGINE_ABI_VERSION,
+    .name = "single",
+    .open = single_open,
+    .close = single_close,
+    .all_reduce = single_all_reduce,
+    .broadcast = single_broadcast,
+    .takes = single_takes,
+};
+
+/* --- one blob in each state ------------------------------------------------------------------ */
+
+static const int32_t heads[] = {SB_HEAD_UNINITIALIZED, SB_HEAD_AT_CPU, SB_HEAD_AT_GPU,
+                                SB_HEAD_SYNCED};
+
+static sb_blob *blob_at(sb_context *context, int32_t head, double start) {
+    float values[COUNT];
+    sb_blob *blob = blob_of_count(context, SB_DTYPE_F32, COUNT);
+    fill_values(SB_DTYPE_F32, COUNT, start, 1, values);
+    mem_place(data_of(blob), head, values, sizeof values);
+    return blob;
+}
+
+static bool holds(sb_blob *blob, double start, double step) {
+    float values[COUNT];
+    fill_values(SB_DTYPE_F32, COUNT, start, step, values);
+    return mem_holds(data_of(blob), values, sizeof values);
+}
+
+static bool is_on_device(int32_t head) {
+    return head == SB_HEAD_AT_GPU || head == SB_HEAD_SYNCED;
+}
+
+static void a_blob_is_reduced_on_the_side_that_the_engine_takes(void **state) {
+    (void)state;
+    for (size_t i = 0; i < 4; i++) {
+        for (int32_t takes = 0; takes < 2; takes++) {
+            struct single single = {.takes_device = takes};
+            struct rig rig;
+            sb_comm *comm;
+            sb_error err;
+            rig_open(&rig, "sim:0", 0);
+            assert_ok(sb_comm_create(rig.context, &single_engine, &single, &comm, &err));
+            sb_blob *blob = blob_at(rig.context, heads[i], 1);
+            assert_ok(sb_comm_all_reduce_blobs(comm, &blob, 1, 0, SB_COMM_SUM, &err));
+            const bool on_device = takes && is_on_device(heads[i]);
+            assert_int_equal(single.was_on_device, on_device);
+            assert_int_equal(sb_mem_head(data_of(blob)),
+                             on_device ? SB_HEAD_AT_GPU : SB_HEAD_AT_CPU);
+            assert_true(heads[i] ? holds(blob, 101, 1) : holds(blob, 100, 0));
+            sb_blob_destroy(blob);
+            sb_comm_destroy(comm);
+            assert_int_equal(single.closed, 1);
+            assert_int_equal(single.closed_failed, 0);
+            rig_close(&rig);
+        }
+    }
+}
+
+static void a_root_s_heads_stay_but_for_a_first_touch(void **state) {
+    (void)state;
+    for (size_t i = 0; i < 4; i++) {
+        for (int32_t takes = 0; takes < 2; takes++) {
+            struct single single = {.takes_device = takes};
+            struct rig rig;
+            sb_comm *comm;
+            sb_error err;
+            rig_open(&rig, "sim:0", 0);
+            assert_ok(sb_comm_create(rig.context, &single_engine, &single, &comm, &err));
+            sb_blob *blob = blob_at(rig.context, heads[i], 1);
+            assert_ok(sb_comm_broadcast_blobs(comm, &blob, 1, 0, 0, &err));
+            assert_int_equal(single.was_on_device, takes && is_on_device(heads[i]));
+            const int32_t through_host = heads[i] == SB_HEAD_AT_GPU ? SB_HEAD_SYNCED : heads[i];
+            assert_int_equal(sb_mem_head(data_of(blob)), !heads[i] ? SB_HEAD_AT_CPU
+                                                         : takes   ? heads[i]
+                                                                   : through_host);
+            sb_blob_destroy(blob);
+            sb_comm_destroy(comm);
+            rig_close(&rig);
+        }
+    }
+}
+
+/* --- failures -----------------------------------------------------------------------------------
+ */
+
+/* The second of three blobs fails. Its head stays, unless both sides were current. */
+static void check_failure(size_t at, int32_t takes, int64_t nth, sb_status failure) {
+    struct single single = {.takes_device = takes, .fail_nth = nth, .failure = failure};
+    struct rig rig;
+    sb_comm *comm;
+    sb_error err;
+    sb_blob *blobs[3];
+    rig_open(&rig, "sim:0", 0);
+    assert_ok(sb_comm_create(rig.context, &single_engine, &single, &comm, &err));
+    for (int i = 0; i < 3; i++)
+        blobs[i] = blob_at(rig.context, heads[at], 10 * i);
+    const bool again = failure == SB_ERR_OUT_OF_MEMORY && nth == 1;
+    assert_status(again ? failure : SB_ERR_COMM_FAILURE,
+                  sb_comm_all_reduce_blobs(comm, blobs, 3, 0, SB_COMM_SUM, &err));
+    assert_string_equal(err.message, "the wire is cut");
+    assert_int_equal(err.device_code, 7);
+    const int32_t other_side = takes ? SB_HEAD_AT_CPU : SB_HEAD_AT_GPU;
+    for (int i = 0; i < 3; i++) {
+        const int32_t head = sb_mem_head(data_of(blobs[i]));
+        if (i < nth - 1)
+            assert_true(head != SB_HEAD_SYNCED && (!heads[at] || holds(blobs[i], 100 + 10 * i, 1)));
+        else if (heads[at] == SB_HEAD_SYNCED && i == nth - 1 && !again)
+            assert_true(head == other_side && holds(blobs[i], 10 * i, 1));
+        else
+            assert_int_equal(head, heads[at]);
+        if (i > nth - 1 && heads[at])
+            assert_true(holds(blobs[i], 10 * i, 1));
+    }
+    assert_int_equal(sb_comm_barrier(comm, NULL), again ? SB_OK : SB_ERR_COMM_FAILURE);
+    for (int i = 0; i < 3; i++)
+        sb_blob_destroy(blobs[i]);
+    sb_comm_destroy(comm);
+    assert_int_equal(single.closed_failed, !again);
+    rig_close(&rig);
+}
+
+static void a_failure_leaves_the_heads_and_the_blobs_that_were_not_reached(void **state) {
+    (void)state;
+    static const sb_status failures[] = {SB_ERR_COMM_FAILURE, SB_ERR_OUT_OF_MEMORY, SB_ERR_IO};
+    for (size_t at = 0; at < 4; at++)
+        for (int32_t takes = 0; takes < 2; takes++)
+            for (int64_t nth = 1; nth <= 3; nth++)
+                for (size_t f = 0; f < 3; f++)
+                    check_failure(at, takes, nth, failures[f]);
+}
+
+static void lists_that_cannot_be_reduced_are_refused_whole(void **state) {
+    (void)state;
+    struct single single = {.calls = 0};
+    struct rig rig;
+    sb_comm *comm;
+    sb_error err;
+    rig_open(&rig, "cpu", 0);
+    assert_ok(sb_comm_create(rig.context, &single_engine, &single, &comm, &err));
+    sb_blob *a = blob_at(rig.context, SB_HEAD_AT_CPU, 1);
+    sb_blob *b = blob_at(rig.context, SB_HEAD_AT_CPU, 2);
+    sb_blob *sharer = blob_of_count(rig.context, SB_DTYPE_F32, COUNT);
+    sb_blob *integers = blob_of_count(rig.context, SB_DTYPE_I32, COUNT);
+    assert_ok(sb_blob_share_data(sharer, a, &err));
+    sb_blob *const shared[] = {a, b, sharer}, *const typed[] = {a, integers}, *const gap[] = {a, 0};
+    assert_status(SB_ERR_SHARED, sb_comm_all_reduce_blobs(comm, shared, 3, 0, SB_COMM_SUM, &err));
+    assert_status(SB_ERR_SHARED, sb_comm_broadcast_blobs(comm, shared, 3, 0, 0, &err));
+    assert_status(SB_ERR_UNSUPPORTED,
+                  sb_comm_all_reduce_blobs(comm, typed, 2, 0, SB_COMM_SUM, &err));
+    assert_ok(sb_comm_broadcast_blobs(comm, typed, 2, 0, 0, &err));
+    assert_status(SB_ERR_INVALID_ARGUMENT,
+                  sb_comm_all_reduce_blobs(comm, gap, 2, 0, SB_COMM_SUM, &err));
+    assert_status(SB_ERR_INVALID_ARGUMENT,
+                  sb_comm_all_reduce_blobs(comm, typed, -1, 0, SB_COMM_SUM, &err));
+    assert_status(SB_ERR_INVALID_ARGUMENT, sb_comm_all_reduce_blobs(comm, &a, 1, 0, 9, &err));
+    assert_status(SB_ERR_INVALID_ARGUMENT, sb_comm_broadcast_blobs(comm, &a, 1, 0, 1, &err));
+    assert_ok(sb_comm_all_reduce_blobs(comm, NULL, 0, 0, SB_COMM_SUM, &err));
+    assert_true(holds(a, 1, 1) && holds(b, 2, 1));
+    assert_int_equal(single.calls, 2); /* those of the broadcast */
+    sb_blob_destroy(a);
+    sb_blob_destroy(b);
+    sb_blob_destroy(sharer);
+    sb_blob_destroy(integers);
+    sb_comm_destroy(comm);
+    rig_close(&rig);
+}
+
+/* --- tables
+ * ---------------------------------------------------------------------------------------- */
+
+static void tables_of_engines_are_checked(void **state) {
+    (void)state;
+    struct single single = {.calls = 0};
+    sb_comm_engine table = single_engine;
+    sb_comm *comm;
+    sb_error err;
+    table.abi_version++;
+    assert_status(SB_ERR_ABI_MISMATCH, sb_comm_create(NULL, &table, &single, &comm, &err));
+    table = single_engine;
+    table.struct_size = 16;
+    assert_status(SB_ERR_ABI_MISMATCH, sb_comm_create(NULL, &table, &single, &comm, &err));
+    table = single_engine;
+    table.flags = 1;
+    assert_status(SB_ERR_UNSUPPORTED, sb_comm_create(NULL, &table, &single, &comm, &err));
+    table = single_engine;
+    table.all_reduce = NULL;
+    assert_status(SB_ERR_INVALID_ARGUMENT, sb_comm_create(NULL, &table, &single, &comm, &err));
+    table = single_engine;
+    table.abandon = (int32_t(*)(void *, void *))(void (*)(void))single_close;
+    assert_status(SB_ERR_INVALID_ARGUMENT, sb_comm_create(NULL, &table, &single, &comm, &err));
+    single.fail_nth = -1;
+    single.failure = SB_ERR_NO_DEVICE;
+    assert_status(SB_ERR_COMM_FAILURE, sb_comm_create(NULL, &single_engine, &single, &comm, &err));
+    assert_string_equal(err.message, "no way in");
+    assert_int_equal(single.closed, 0);
+    single.fail_nth = 0;
+    table = single_engine;
+    table.struct_size = offsetof(sb_comm_engine, barrier); /* an older one: the rest is missing */
+    assert_ok(sb_comm_create(NULL, &table, &single, &comm, &err));
+    assert_status(SB_ERR_UNSUPPORTED, sb_sim_comm_fail(comm, 1, SB_SIM_COMM_STOP, &err));
+    sb_comm_destroy(comm);
+}
+
+/* --- simulated ranks, each with a device of its own
+ * --------------------------------------------------- */
+
+#define BLOBS 4
+
+static void train(sb_comm *comm, void *arg) {
+    const int32_t rank = sb_comm_rank(comm), size = sb_comm_size(comm);
+    sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
+    sb_context *context;
+    sb_error err;
+    sb_blob *blobs[BLOBS];
+    options.device = *(const char **)arg;
+    expect_ok(sb_context_create(&options, &context, &err));
+    const bool has_device = sb_context_has_device(context);
+    for (int i = 0; i < BLOBS; i++) {
+        float values[COUNT];
+        expect_ok(sb_blob_create_legacy(context, SB_DTYPE_F32, 1, 1, 1, COUNT, &blobs[i], &err));
+        fill_values(SB_DTYPE_F32, COUNT, rank * 10 + i, 1, values);
+        mem_place(data_of(blobs[i]), has_device ? heads[(i + rank) % 4] : SB_HEAD_AT_CPU, values,
+                  sizeof values);
+    }
+    expect_ok(sb_comm_broadcast_blobs(comm, blobs, BLOBS, 0, size - 1, &err));
+    expect_ok(sb_comm_all_reduce_blobs(comm, blobs, BLOBS, 0, SB_COMM_MEAN, &err));
+    expect_ok(sb_comm_all_reduce_blobs(comm, blobs, BLOBS, 0, SB_COMM_SUM, &err));
+    for (int i = 0; i < BLOBS; i++) {
+        const bool was_zero = has_device && (i + size - 1) % 4 == 0;
+        const void *values;
+        expect_ok(sb_blob_cpu_data(blobs[i], &values, &err));
+        for (int j = 0; j < COUNT; j++)
+            expect(((const float *)values)[j] ==
+                   (float)(was_zero ? 0 : ((size - 1) * 10 + i + j) * size));
+        sb_blob_destroy(blobs[i]);
+    }
+    sb_context_release(context);
+}
+
+static void ranks_share_weights_and_sum_wherever_the_bytes_are(void **state) {
+    (void)state;
+    const char *devices[] = {"cpu", "sim:0"};
+    for (int32_t size = 1; size <= 4; size *= 2)
+        for (int i = 0; i < 2; i++)
+            ranks_run(size, NULL, train, &devices[i]);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_blob_is_reduced_on_the_side_that_the_engine_takes),
+        cmocka_unit_test(a_root_s_heads_stay_but_for_a_first_touch),
+        cmocka_unit_test(a_failure_leaves_the_heads_and_the_blobs_that_were_not_reached),
+        cmocka_unit_test(lists_that_cannot_be_reduced_are_refused_whole),
+        cmocka_unit_test(tables_of_engines_are_checked),
+        cmocka_unit_test(ranks_share_weights_and_sum_wherever_the_bytes_are),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

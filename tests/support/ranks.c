@@ -1,0 +1,60 @@
+#include "ranks.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+
+struct member {
+    sb_comm *comm;
+    void (*task)(sb_comm *comm, void *arg);
+    void *arg;
+};
+
+static _Atomic int failures;
+
+void ranks_expect(bool claim, const char *text, const char *file, int line) {
+    if (claim)
+        return;
+    atomic_fetch_add(&failures, 1);
+    (void)fprintf(stderr, "%s:%d: %s does not hold\n", file, line, text);
+}
+
+void ranks_expect_status(sb_status expected, sb_status found, const char *text, const char *file,
+                         int line) {
+    if (expected == found)
+        return;
+    atomic_fetch_add(&failures, 1);
+    (void)fprintf(stderr, "%s:%d: %s gave %s\n", file, line, text, sb_status_name(found));
+}
+
+static void *run(void *user) {
+    struct member *member = user;
+    member->task(member->comm, member->arg);
+    sb_comm_destroy(member->comm);
+    return NULL;
+}
+
+void ranks_run(int32_t size, const sb_sim_comm_options *options,
+               void (*task)(sb_comm *comm, void *arg), void *arg) {
+    sb_comm *comms[RANKS_MAX];
+    struct member members[RANKS_MAX];
+    pthread_t threads[RANKS_MAX];
+    struct counting_allocator counting = COUNTING_ALLOCATOR_INIT;
+    sb_context_options context_options = SB_CONTEXT_OPTIONS_INIT;
+    sb_context *context;
+    sb_error err;
+    context_options.allocator = counting_allocator_table(&counting);
+    assert_true(size <= RANKS_MAX);
+    assert_ok(sb_context_create(&context_options, &context, &err));
+    assert_ok(sb_sim_comm_create(context, size, options, comms, &err));
+    atomic_store(&failures, 0);
+    for (int32_t i = 0; i < size; i++) {
+        members[i] = (struct member){comms[i], task, arg};
+        assert_int_equal(pthread_create(&threads[i], NULL, run, &members[i]), 0);
+    }
+    for (int32_t i = 0; i < size; i++)
+        assert_int_equal(pthread_join(threads[i], NULL), 0);
+    sb_context_release(context);
+    counting_allocator_assert_clean(&counting);
+    assert_int_equal(atomic_load(&failures), 0);
+}

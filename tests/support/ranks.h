@@ -1,0 +1,25 @@
+/* Ranks of a simulated communicator, each on a thread of its own. */
+#ifndef SB_TESTS_RANKS_H
+#define SB_TESTS_RANKS_H
+
+#include "support.h"
+
+#include <syncblob/sim_comm.h>
+
+#define RANKS_MAX 16
+
+/* Runs task(comm, arg) for every rank and ends the communicators. The test fails where an `expect`
+   of a rank did. `options` may be NULL. */
+void ranks_run(int32_t size, const sb_sim_comm_options *options,
+               void (*task)(sb_comm *comm, void *arg), void *arg);
+
+/* On a rank's thread, where cmocka's assertions may not stand. */
+#define expect(claim)  ranks_expect((claim), #claim, __FILE__, __LINE__)
+#define expect_ok(...) ranks_expect_status(SB_OK, (__VA_ARGS__), #__VA_ARGS__, __FILE__, __LINE__)
+#define expect_status(expected, ...)                                                               \
+    ranks_expect_status((expected), (__VA_ARGS__), #__VA_ARGS__, __FILE__, __LINE__)
+void ranks_expect(bool claim, const char *text, const char *file, int line);
+void ranks_expect_status(sb_status expected, sb_status found, const char *text, const char *file,
+                         int line);
+
+#endif

@@ -1,0 +1,150 @@
+/* Every call of a communicator of one rank, with the n-th allocation or the n-th operation of the
+   device failing, for all n: heads and bytes stay, the same call succeeds afterwards, nothing
+   leaks. */
+#include "blobs.h"
+#include "faults.h"
+
+#include <string.h>
+#include <syncblob/comm_engine.h>
+#include <syncblob/sim_comm.h>
+
+#define COUNT 12
+#define BLOBS 2
+
+enum op { CREATE, CREATE_ENDS, ALL_REDUCE, BROADCAST, BARRIER, REDUCE_BLOBS, SEND_BLOBS, OPS };
+
+struct world {
+    struct rig rig;
+    sb_comm *comm, *made;
+    sb_blob *blobs[BLOBS];
+    double value;
+};
+
+static void world_open(struct world *w, int32_t head) {
+    sb_error err;
+    float values[COUNT];
+    memset(w, 0, sizeof *w);
+    rig_open(&w->rig, "sim:0", SB_CONTEXT_NO_HOST_CACHE);
+    assert_ok(sb_sim_comm_create(w->rig.context, 1, NULL, &w->comm, &err));
+    for (int i = 0; i < BLOBS; i++) {
+        w->blobs[i] = blob_of_count(w->rig.context, SB_DTYPE_F32, COUNT);
+        fill_values(SB_DTYPE_F32, COUNT, i, 1, values);
+        mem_place(data_of(w->blobs[i]), head, values, sizeof values);
+    }
+    w->value = 5;
+}
+
+static void world_close(struct world *w) {
+    sb_comm_destroy(w->made);
+    sb_comm_destroy(w->comm);
+    for (int i = 0; i < BLOBS; i++)
+        sb_blob_destroy(w->blobs[i]);
+    rig_close(&w->rig);
+}
+
+static sb_status slot_open(void *user, void **out, int32_t *rank, int32_t *size, sb_error *err) {
+    (void)err;
+    *out = user;
+    *rank = 0;
+    *size = 1;
+    return SB_OK;
+}
+
+static void slot_close(void *comm, int32_t failed) {
+    (void)comm;
+    (void)failed;
+}
+
+static sb_status slot_collective(void *comm, int32_t how, const sb_comm_buffer *buffer,
+                                 sb_error *err) {
+    (void)comm;
+    (void)how;
+    (void)buffer;
+    (void)err;
+    return SB_OK;
+}
+
+static sb_status create(struct world *w, sb_error *err) {
+    static const sb_comm_engine engine = {
+        .struct_size = sizeof engine,
+        .abi_version = SB_COMM_ENGINE_ABI_VERSION,
+        .name = "none",
+        .open = slot_open,
+        .close = slot_close,
+        .all_reduce = slot_collective,
+        .broadcast = slot_collective,
+    };
+    return sb_comm_create(w->rig.context, &engine, NULL, &w->made, err);
+}
+
+static sb_status call(struct world *w, enum op op, sb_error *err) {
+    switch (op) {
+    case CREATE:
+        return create(w, err);
+    case CREATE_ENDS:
+        return sb_sim_comm_create(w->rig.context, 1, NULL, &w->made, err);
+    case ALL_REDUCE:
+        return sb_comm_all_reduce(w->comm, SB_COMM_SUM, SB_DTYPE_F64, 1, &w->value, err);
+    case BROADCAST:
+        return sb_comm_broadcast(w->comm, 0, &w->value, sizeof w->value, err);
+    case BARRIER:
+        return sb_comm_barrier(w->comm, err);
+    case REDUCE_BLOBS:
+        return sb_comm_all_reduce_blobs(w->comm, w->blobs, BLOBS, 0, SB_COMM_MEAN, err);
+    default:
+        return sb_comm_broadcast_blobs(w->comm, w->blobs, BLOBS, 0, 0, err);
+    }
+}
+
+static bool is_as_before(struct world *w, int32_t head) {
+    for (int i = 0; i < BLOBS; i++) {
+        float values[COUNT];
+        fill_values(SB_DTYPE_F32, COUNT, i, 1, values);
+        if (head != SB_HEAD_UNINITIALIZED &&
+            !mem_holds(data_of(w->blobs[i]), values, sizeof values))
+            return false;
+    }
+    return w->value == 5;
+}
+
+/* False: the n-th step does not exist. */
+static bool fail_step(enum op op, int32_t head, enum fault fault, int64_t nth) {
+    struct world w;
+    sb_error err;
+    world_open(&w, head);
+    struct armed armed = fault_arm(&w.rig, fault, nth);
+    support_poison_error(&err);
+    const sb_status st = call(&w, op, &err);
+    const bool fired = fault_disarm(&armed);
+    /* Page-locked memory that is not to be had is ordinary instead. After the first blob the ranks
+       do not agree any more on what is next. */
+    const bool is_broken = st == SB_ERR_COMM_FAILURE && op >= REDUCE_BLOBS;
+    if (st != SB_OK &&
+        (!fired || err.code != st || !(is_broken || fault_explains(fault, st, false))))
+        fail_with("op %d, head %s, %s %lld: %s", op, head_name(head), fault_name(fault),
+                  (long long)nth, sb_status_name(st));
+    if (!is_as_before(&w, head))
+        fail_with("op %d, head %s, %s %lld: bytes", op, head_name(head), fault_name(fault),
+                  (long long)nth);
+    if (st != SB_OK)
+        assert_status(is_broken ? st : SB_OK, call(&w, op, &err));
+    assert_true(is_as_before(&w, head));
+    world_close(&w);
+    return fired;
+}
+
+static void each_step_of_each_call_may_fail(void **state) {
+    (void)state;
+    int64_t steps = 0;
+    for (enum op op = CREATE; op < OPS; op++)
+        for (int32_t head = SB_HEAD_UNINITIALIZED; head <= SB_HEAD_SYNCED; head++)
+            for (enum fault fault = FAULT_ALLOC; fault <= FAULT_NOW; fault++)
+                for (int64_t nth = 1; fail_step(op, head, fault, nth); nth++)
+                    steps++;
+    assert_true(steps > 50);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(each_step_of_each_call_may_fail)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
