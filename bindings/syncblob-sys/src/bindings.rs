@@ -686,6 +686,25 @@ pub struct sb_dl_managed {
     ///\[nullable\] ends the tensor; once
     pub deleter: ::core::option::Option<unsafe extern "C" fn(self_: *mut sb_dl_managed)>,
 }
+///A reducer of one rank.
+#[repr(C)]
+#[derive(Debug)]
+pub struct sb_reducer {
+    _unused: [u8; 0],
+}
+///What is reduced, and how. Equal at all ranks.
+#[repr(C)]
+#[derive(Debug, Default, Copy, Clone)]
+pub struct sb_reducer_options {
+    ///sizeof(sb_reducer_options) of the caller
+    pub struct_size: usize,
+    ///SB_COMM_DIFF or 0
+    pub flags: u32,
+    ///SB_COMM_SUM to SB_COMM_MAX
+    pub op: sb_comm_op,
+    ///a bucket's bytes at most; 0: no blob is gathered
+    pub bucket_bytes: usize,
+}
 ///How the ranks are.
 #[repr(C)]
 #[derive(Debug, Default, Copy, Clone)]
@@ -1488,6 +1507,27 @@ const _: () = {
 pub const SB_DLPACK_DIFF: u32 = 32;
 ///import: take the tensor's shape first
 pub const SB_DLPACK_RESHAPE: u32 = 64;
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    [
+        "Size of sb_reducer_options",
+    ][::core::mem::size_of::<sb_reducer_options>() - 24usize];
+    [
+        "Alignment of sb_reducer_options",
+    ][::core::mem::align_of::<sb_reducer_options>() - 8usize];
+    [
+        "Offset of field: sb_reducer_options::struct_size",
+    ][::core::mem::offset_of!(sb_reducer_options, struct_size) - 0usize];
+    [
+        "Offset of field: sb_reducer_options::flags",
+    ][::core::mem::offset_of!(sb_reducer_options, flags) - 8usize];
+    [
+        "Offset of field: sb_reducer_options::op",
+    ][::core::mem::offset_of!(sb_reducer_options, op) - 12usize];
+    [
+        "Offset of field: sb_reducer_options::bucket_bytes",
+    ][::core::mem::offset_of!(sb_reducer_options, bucket_bytes) - 16usize];
+};
 ///at once, when it is queued (the default)
 pub const SB_SIM_EAGER: i32 = 0;
 ///when somebody waits for it
@@ -3227,6 +3267,53 @@ Errors: as sb_blob_from_legacy_dlpack.*/
         out: *mut *mut sb_blob,
         err: *mut sb_error,
     ) -> sb_status;
+    /**Collective: registers blobs. Ranks compare the options, and the number, order, dtypes and
+shapes of the blobs; a difference, or a failure of one rank, is a status at every rank, and
+the message names both sides.
+* comm \[borrowed\] outlives the reducer
+* blobs \[borrowed, nullable when num_blobs is 0\] each outlives the reducer; F32 or F64,
+of any contexts, no two with the same memory
+* num_blobs 0 or more
+* options \[borrowed, nullable\] NULL: SB_REDUCER_OPTIONS_INIT
+* out \[owned\] sb_reducer_destroy
+
+Errors: INVALID_ARGUMENT (flags, op, a negative number; options that differ from another
+rank's; a reducer's step is under way), ABI_MISMATCH (struct_size is no version's), UNSUPPORTED
+(another dtype, unknown tail that is not zero), SHARED (two blobs have one memory),
+SHAPE_MISMATCH, DTYPE_MISMATCH (both: from another rank's), OUT_OF_MEMORY, CAP_REACHED,
+COMM_FAILURE, FORKED.*/
+    pub fn sb_reducer_create(
+        comm: *mut sb_comm,
+        blobs: *const *mut sb_blob,
+        num_blobs: i64,
+        options: *const sb_reducer_options,
+        out: *mut *mut sb_reducer,
+        err: *mut sb_error,
+    ) -> sb_status;
+    /**Ends the reducer. In a step it waits for the buckets that have started; the blobs' bytes are
+unspecified then, and the communicator is of no use, since other ranks may be at another
+bucket. * reducer \[owned, nullable\]*/
+    pub fn sb_reducer_destroy(reducer: *mut sb_reducer);
+    /**The blob's values are final in this step. Starts what can start, and gets on with what has
+started; it waits for no other rank, unless the engine has no requests. What cannot start for
+lack of memory or for a device's failure is tried again by later calls.
+* blob \[borrowed\] one of those registered, in the shape that it had then
+
+Errors: INVALID_ARGUMENT (not registered; ready already; another reducer's step is under way),
+SHAPE_MISMATCH (another count than when it was registered), COMM_FAILURE, FORKED.*/
+    pub fn sb_reducer_ready(
+        reducer: *mut sb_reducer,
+        blob: *mut sb_blob,
+        err: *mut sb_error,
+    ) -> sb_status;
+    /**Collective: ends the step. Every blob holds the values of all ranks, combined. If a bucket
+cannot start for lack of memory or for a device's failure, the step goes on, and the call may
+be made again; only DEVICE_LOST of a device that failed while it scaled a mean comes at the
+end of the step.
+
+Errors: INVALID_ARGUMENT (a blob was not ready; its index is in the message; another
+reducer's step is under way), as sb_blob_mutable_cpu_data, COMM_FAILURE.*/
+    pub fn sb_reducer_wait(reducer: *mut sb_reducer, err: *mut sb_error) -> sb_status;
     /**Chooses the schedule for work queued from now on.
 * schedule SB_SIM_EAGER, SB_SIM_LAZY, SB_SIM_RANDOM
 * seed of SB_SIM_RANDOM

@@ -4,6 +4,7 @@
 #include <syncblob/backend.h>
 #include <syncblob/comm_engine.h>
 #include <syncblob/dlpack.h>
+#include <syncblob/reducer.h>
 #include <syncblob/sim.h>
 #include <syncblob/sim_comm.h>
 #include <syncblob/syncblob.h>
@@ -232,3 +233,9 @@ MEMBER(sb_sim_comm_options, struct_size, 0, 8);
 MEMBER(sb_sim_comm_options, seed, 8, 8);
 MEMBER(sb_sim_comm_options, delay_microseconds, 16, 4);
 MEMBER(sb_sim_comm_options, limit_milliseconds, 20, 4);
+
+STRUCT(sb_reducer_options, 24, 8);
+MEMBER(sb_reducer_options, struct_size, 0, 8);
+MEMBER(sb_reducer_options, flags, 8, 4);
+MEMBER(sb_reducer_options, op, 12, 4);
+MEMBER(sb_reducer_options, bucket_bytes, 16, 8);

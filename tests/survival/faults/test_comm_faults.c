@@ -6,17 +6,32 @@
 
 #include <string.h>
 #include <syncblob/comm_engine.h>
+#include <syncblob/reducer.h>
 #include <syncblob/sim_comm.h>
 
 #define COUNT 12
 #define BLOBS 2
 
-enum op { CREATE, CREATE_ENDS, ALL_REDUCE, BROADCAST, BARRIER, REDUCE_BLOBS, SEND_BLOBS, OPS };
+enum op {
+    CREATE,
+    CREATE_ENDS,
+    CREATE_REDUCER,
+    ALL_REDUCE,
+    BROADCAST,
+    BARRIER,
+    STEP,
+    STEP_IN_PLACE,
+    REDUCE_BLOBS,
+    SEND_BLOBS,
+    OPS
+};
 
 struct world {
     struct rig rig;
     sb_comm *comm, *made;
     sb_blob *blobs[BLOBS];
+    sb_reducer *reducer, *in_place, *made_reducer;
+    bool ready[BLOBS];
     double value;
 };
 
@@ -31,10 +46,18 @@ static void world_open(struct world *w, int32_t head) {
         fill_values(SB_DTYPE_F32, COUNT, i, 1, values);
         mem_place(data_of(w->blobs[i]), head, values, sizeof values);
     }
+    sb_reducer_options options = SB_REDUCER_OPTIONS_INIT;
+    options.flags = 0;
+    assert_ok(sb_reducer_create(w->comm, w->blobs, BLOBS, &options, &w->reducer, &err));
+    options.bucket_bytes = 0;
+    assert_ok(sb_reducer_create(w->comm, w->blobs, BLOBS, &options, &w->in_place, &err));
     w->value = 5;
 }
 
 static void world_close(struct world *w) {
+    sb_reducer_destroy(w->reducer);
+    sb_reducer_destroy(w->in_place);
+    sb_reducer_destroy(w->made_reducer);
     sb_comm_destroy(w->made);
     sb_comm_destroy(w->comm);
     for (int i = 0; i < BLOBS; i++)
@@ -77,12 +100,29 @@ static sb_status create(struct world *w, sb_error *err) {
     return sb_comm_create(w->rig.context, &engine, NULL, &w->made, err);
 }
 
+/* The second time it goes on where the first has failed. */
+static sb_status step(struct world *w, sb_reducer *reducer, sb_error *err) {
+    for (int i = 0; i < BLOBS; i++) {
+        sb_status st = w->ready[i] ? SB_OK : sb_reducer_ready(reducer, w->blobs[i], err);
+        if (st != SB_OK)
+            return st;
+        w->ready[i] = true;
+    }
+    return sb_reducer_wait(reducer, err);
+}
+
 static sb_status call(struct world *w, enum op op, sb_error *err) {
     switch (op) {
     case CREATE:
         return create(w, err);
     case CREATE_ENDS:
         return sb_sim_comm_create(w->rig.context, 1, NULL, &w->made, err);
+    case CREATE_REDUCER:
+        return sb_reducer_create(w->comm, w->blobs, BLOBS, NULL, &w->made_reducer, err);
+    case STEP:
+        return step(w, w->reducer, err);
+    case STEP_IN_PLACE:
+        return step(w, w->in_place, err);
     case ALL_REDUCE:
         return sb_comm_all_reduce(w->comm, SB_COMM_SUM, SB_DTYPE_F64, 1, &w->value, err);
     case BROADCAST:

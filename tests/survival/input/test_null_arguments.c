@@ -4,6 +4,7 @@
 #include "mem_calls.h"
 
 #include <syncblob/comm_engine.h>
+#include <syncblob/reducer.h>
 #include <syncblob/sim.h>
 #include <syncblob/sim_comm.h>
 
@@ -285,6 +286,16 @@ static void calls_of_communicators(void **state) {
     assert_names_null("blobs", sb_comm_all_reduce_blobs(comm, NULL, 1, 0, SB_COMM_SUM, &err));
     assert_names_null("comm", sb_comm_broadcast_blobs(NULL, &w->blob, 1, 0, 0, &err));
     assert_names_null("blobs", sb_comm_broadcast_blobs(comm, NULL, 1, 0, 0, &err));
+    sb_reducer *reducer = NULL;
+    assert_names_null("comm", sb_reducer_create(NULL, NULL, 0, NULL, &reducer, &err));
+    assert_names_null("out", sb_reducer_create(comm, NULL, 0, NULL, NULL, &err));
+    assert_names_null("blobs", sb_reducer_create(comm, NULL, 1, NULL, &reducer, &err));
+    assert_ok(sb_reducer_create(comm, NULL, 0, NULL, &reducer, &err));
+    assert_names_null("reducer", sb_reducer_ready(NULL, w->blob, &err));
+    assert_names_null("blob", sb_reducer_ready(reducer, NULL, &err));
+    assert_names_null("reducer", sb_reducer_wait(NULL, &err));
+    sb_reducer_destroy(NULL);
+    sb_reducer_destroy(reducer);
     assert_int_equal(sb_comm_rank(NULL), -1);
     assert_int_equal(sb_comm_size(NULL), 0);
     sb_comm_destroy(NULL);

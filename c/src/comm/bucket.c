@@ -1,0 +1,99 @@
+/* One bucket of a reducer: gathered, sent, and given back. */
+#include "comm/reducer.h"
+
+#include "host/arithmetic.h"
+
+static struct sb__entry *entries_of(sb_reducer *reducer, const struct sb__bucket *bucket) {
+    return reducer->entries + bucket->first;
+}
+
+static void cancel(struct sb__entry *entries, int64_t count) {
+    for (int64_t i = 0; i < count; i++)
+        sb__exchange_cancel(&entries[i].exchange);
+}
+
+static sb_status begin(sb_reducer *reducer, const struct sb__bucket *bucket, sb_error *err) {
+    struct sb__entry *entries = entries_of(reducer, bucket);
+    const enum sb__exchange_kind kind =
+        sb__bucket_gathers(bucket) ? SB__EXCHANGE_HOST : SB__EXCHANGE_REDUCE;
+    const double factor = sb__comm_factor(reducer->comm, reducer->op);
+    for (int64_t i = 0; i < bucket->num_entries; i++) {
+        sb_status st = sb__exchange_begin(&entries[i].exchange, reducer->comm, entries[i].blob,
+                                          reducer->name, kind, factor, err);
+        if (st != SB_OK) {
+            cancel(entries, i);
+            return st;
+        }
+    }
+    return SB_OK;
+}
+
+/* Copies between the room and the blobs' host bytes, one after the other. */
+static void copy(sb_reducer *reducer, const struct sb__bucket *bucket, bool into_room) {
+    const struct sb__entry *entries = entries_of(reducer, bucket);
+    char *at = reducer->rooms[bucket->room].ptr;
+    for (int64_t i = 0; i < bucket->num_entries; i++) {
+        void *ptr = entries[i].exchange.buffer.ptr;
+        const size_t bytes = sb__blob_bytes(entries[i].blob);
+        const struct sb__parallel *parallel = &entries[i].blob->context->parallel;
+        if (!bytes)
+            continue;
+        sb__host_copy(parallel, into_room ? at : ptr, into_room ? ptr : at, bytes);
+        at += bytes;
+    }
+}
+
+sb_status sb__bucket_start(sb_reducer *reducer, struct sb__bucket *bucket, sb_error *err) {
+    struct sb__entry *entries = entries_of(reducer, bucket);
+    sb_status st = begin(reducer, bucket, err);
+    if (st != SB_OK)
+        return st;
+    sb_comm_buffer buffer = entries[0].exchange.buffer;
+    if (sb__bucket_gathers(bucket)) {
+        copy(reducer, bucket, true);
+        buffer = (sb_comm_buffer){.ptr = reducer->rooms[bucket->room].ptr,
+                                  .count = bucket->elements,
+                                  .dtype = bucket->dtype};
+    }
+    st = sb__comm_start(reducer->comm, reducer->op, &buffer, &bucket->request, err);
+    if (st == SB_ERR_COMM_FAILURE && !sb__bucket_gathers(bucket))
+        sb__exchange_failed(&entries[0].exchange, true);
+    else if (st != SB_OK)
+        cancel(entries, bucket->num_entries);
+    return st;
+}
+
+static void note(sb_reducer *reducer, sb_status st, const sb_error *err) {
+    if (st == SB_OK || reducer->result != SB_OK)
+        return;
+    reducer->result = st;
+    reducer->error = *err;
+}
+
+void sb__bucket_end(sb_reducer *reducer, struct sb__bucket *bucket) {
+    struct sb__entry *entries = entries_of(reducer, bucket);
+    double factor = sb__comm_factor(reducer->comm, reducer->op);
+    if (sb__bucket_gathers(bucket)) {
+        if (factor != 1.0 && bucket->elements)
+            sb__host_scale(&reducer->comm->context->parallel, bucket->dtype, bucket->elements,
+                           factor, reducer->rooms[bucket->room].ptr);
+        copy(reducer, bucket, false);
+        factor = 1.0;
+    }
+    for (int64_t i = 0; i < bucket->num_entries; i++) {
+        sb_error err;
+        note(reducer, sb__exchange_end(&entries[i].exchange, factor, &err), &err);
+    }
+}
+
+void sb__bucket_fail(sb_reducer *reducer, struct sb__bucket *bucket) {
+    struct sb__entry *entries = entries_of(reducer, bucket);
+    const bool is_over = sb__comm_abandon(reducer->comm, bucket->request);
+    if (!sb__bucket_gathers(bucket)) {
+        sb__exchange_failed(&entries[0].exchange, is_over);
+        return;
+    }
+    cancel(entries, bucket->num_entries);
+    if (!is_over)
+        reducer->rooms[bucket->room].ptr = NULL; /* kept for ever */
+}

@@ -1,0 +1,433 @@
+#include "comm/reducer.h"
+
+#include "base/checked.h"
+#include "base/error.h"
+#include "base/options.h"
+
+#include <string.h>
+
+/* --- making ----------------------------------------------------------------------- */
+
+static size_t max_size(size_t a, size_t b) {
+    return a > b ? a : b;
+}
+
+/* Takes entries into buckets, in their order. A blob that fills one by itself has it alone. */
+static void make_buckets(sb_reducer *reducer) {
+    struct sb__bucket *bucket = NULL;
+    size_t bytes = 0;
+    for (int64_t i = 0; i < reducer->num_entries; i++) {
+        struct sb__entry *entry = &reducer->entries[i];
+        const size_t more = sb__blob_bytes(entry->blob);
+        if (!bucket || entry->blob->dtype != bucket->dtype || bytes > reducer->bucket_bytes ||
+            more > reducer->bucket_bytes - bytes) {
+            bucket = &reducer->buckets[reducer->num_buckets++];
+            *bucket = (struct sb__bucket){.first = i, .dtype = entry->blob->dtype, .room = -1};
+            bytes = 0;
+        }
+        bytes += more; /* both were at most bucket_bytes, or this is the only one */
+        entry->bucket = reducer->num_buckets - 1;
+        bucket->num_entries++;
+        bucket->elements += entry->count;
+        if (sb__bucket_gathers(bucket))
+            reducer->room_bytes = max_size(reducer->room_bytes, bytes);
+    }
+}
+
+static bool is_before(const struct sb__registered *a, const struct sb__registered *b) {
+    return (uintptr_t)a->blob < (uintptr_t)b->blob;
+}
+
+static void sift(struct sb__registered *all, int64_t at, int64_t count) {
+    const struct sb__registered down = all[at];
+    for (int64_t child = 2 * at + 1; child < count; child = 2 * at + 1) {
+        if (child + 1 < count && is_before(&all[child], &all[child + 1]))
+            child++;
+        if (!is_before(&down, &all[child]))
+            break;
+        all[at] = all[child];
+        at = child;
+    }
+    all[at] = down;
+}
+
+static void sort_by_blob(struct sb__registered *all, int64_t count) {
+    for (int64_t i = count / 2; i--;)
+        sift(all, i, count);
+    for (int64_t left = count; left > 1; left--) {
+        const struct sb__registered most = all[0];
+        all[0] = all[left - 1];
+        all[left - 1] = most;
+        sift(all, 0, left - 1);
+    }
+}
+
+/* `by_blob` is still free: its room holds the memories that must be apart. */
+static sb_status take_blobs(sb_reducer *reducer, sb_blob *const *blobs, sb_error *err) {
+    const int64_t count = reducer->num_entries;
+    const sb_mem **memories = (const sb_mem **)(void *)reducer->by_blob;
+    int64_t num_memories = 0;
+    for (int64_t i = 0; i < count; i++) {
+        sb_blob *blob = blobs[count - 1 - i];
+        sb_mem *mem;
+        if (!blob)
+            return sb__fail(err, SB_ERR_INVALID_ARGUMENT, "blob %lld is NULL",
+                            (long long)(count - 1 - i));
+        sb_status st = sb__check_reduced(blob, err);
+        if (st == SB_OK)
+            st = sb__blob_memory(blob, reducer->name, &mem, err);
+        if (st != SB_OK)
+            return st;
+        reducer->entries[i] = (struct sb__entry){.blob = blob, .count = blob->shape.count};
+        memories[num_memories++] = mem;
+    }
+    sb_status st = sb__check_apart(memories, num_memories, err);
+    for (int64_t i = 0; i < count; i++)
+        reducer->by_blob[i] = (struct sb__registered){reducer->entries[i].blob, i};
+    sort_by_blob(reducer->by_blob, count);
+    return st;
+}
+
+static sb_status make_rooms(sb_reducer *reducer, sb_error *err) {
+    sb_status st = SB_OK;
+    for (int i = 0; i < SB__ROOMS && st == SB_OK && reducer->room_bytes; i++)
+        st = sb__host_alloc(reducer->comm->context, reducer->room_bytes, false,
+                            &reducer->rooms[i].pinned, &reducer->rooms[i].ptr, err);
+    return st;
+}
+
+/* Bytes of the arrays, all of them one a blob. */
+static bool measure(int64_t num_blobs, size_t *entries, size_t *buckets, size_t *by_blob) {
+    const size_t count = num_blobs ? (size_t)num_blobs : 1;
+    return sb__mul_size(count, sizeof(struct sb__entry), entries) &&
+           sb__mul_size(count, sizeof(struct sb__bucket), buckets) &&
+           sb__mul_size(count, sizeof(struct sb__registered), by_blob);
+}
+
+static sb_status allocate(sb_reducer *reducer, sb_error *err) {
+    sb_context *context = reducer->comm->context;
+    size_t entries, buckets, by_blob;
+    void *objects[3] = {NULL, NULL, NULL};
+    if (!measure(reducer->num_entries, &entries, &buckets, &by_blob))
+        return sb__fail_memory(err, SIZE_MAX);
+    sb_status st = sb__object_alloc(context, entries, &objects[0], err);
+    if (st == SB_OK)
+        st = sb__object_alloc(context, buckets, &objects[1], err);
+    if (st == SB_OK)
+        st = sb__object_alloc(context, by_blob, &objects[2], err);
+    reducer->entries = objects[0];
+    reducer->buckets = objects[1];
+    reducer->by_blob = objects[2];
+    return st;
+}
+
+static void free_all(sb_reducer *reducer) {
+    sb_context *context = reducer->comm->context;
+    size_t entries, buckets, by_blob;
+    (void)measure(reducer->num_entries, &entries, &buckets, &by_blob);
+    for (int i = 0; i < SB__ROOMS; i++)
+        if (reducer->rooms[i].ptr)
+            sb__host_free(context, reducer->rooms[i].ptr, reducer->room_bytes,
+                          reducer->rooms[i].pinned);
+    if (reducer->entries)
+        sb__object_free(context, reducer->entries, entries);
+    if (reducer->buckets)
+        sb__object_free(context, reducer->buckets, buckets);
+    if (reducer->by_blob)
+        sb__object_free(context, reducer->by_blob, by_blob);
+    sb__object_free(context, reducer, sizeof *reducer);
+}
+
+static sb_status make(sb_comm *comm, sb_blob *const *blobs, int64_t num_blobs,
+                      const sb_reducer_options *options, sb_reducer **out, sb_error *err) {
+    void *object;
+    sb_status st = sb__object_alloc(comm->context, sizeof(sb_reducer), &object, err);
+    if (st != SB_OK)
+        return st;
+    sb_reducer *reducer = object;
+    reducer->comm = comm;
+    reducer->name = options->flags & SB_COMM_DIFF ? SB__DIFF : SB__DATA;
+    reducer->op = options->op;
+    reducer->bucket_bytes = options->bucket_bytes;
+    reducer->num_entries = num_blobs;
+    st = allocate(reducer, err);
+    if (st == SB_OK)
+        st = take_blobs(reducer, blobs, err);
+    if (st == SB_OK) {
+        make_buckets(reducer);
+        st = make_rooms(reducer, err);
+    }
+    if (st == SB_OK)
+        *out = reducer;
+    else
+        free_all(reducer);
+    return st;
+}
+
+static sb_status check_create(sb_blob *const *blobs, int64_t num_blobs,
+                              const sb_reducer_options *options, sb_reducer_options *ours,
+                              sb_reducer **out, sb_error *err) {
+    sb_status st = SB_OK;
+    if (options)
+        st = sb__adopt_struct(ours, sizeof *ours, sizeof *ours, options, options->struct_size,
+                              "sb_reducer_options", err);
+    if (st != SB_OK)
+        return st;
+    if (!out)
+        return sb__fail_null(err, "out");
+    if (ours->flags & ~(uint32_t)SB_COMM_DIFF)
+        return sb__fail(err, SB_ERR_INVALID_ARGUMENT, "unknown flags 0x%x", ours->flags);
+    if (num_blobs < 0)
+        return sb__fail(err, SB_ERR_INVALID_ARGUMENT, "there are no %lld blobs",
+                        (long long)num_blobs);
+    if (num_blobs && !blobs)
+        return sb__fail_null(err, "blobs");
+    return sb__comm_check_op(ours->op, err);
+}
+
+static void begin_step(sb_reducer *reducer) {
+    reducer->next = reducer->num_done = 0;
+    reducer->result = SB_OK;
+    for (int64_t i = 0; i < reducer->num_entries; i++)
+        reducer->entries[i].ready = false;
+    for (int64_t i = 0; i < reducer->num_buckets; i++) {
+        struct sb__bucket *bucket = &reducer->buckets[i];
+        bucket->missing = bucket->num_entries;
+        bucket->state = SB__BUCKET_WAITS;
+        bucket->room = -1;
+    }
+    for (int i = 0; i < SB__ROOMS; i++)
+        reducer->rooms[i].taken = false;
+}
+
+/* Whatever this rank alone finds wrong, it still takes part in the comparison: the others wait. */
+sb_status sb_reducer_create(sb_comm *comm, sb_blob *const *blobs, int64_t num_blobs,
+                            const sb_reducer_options *options, sb_reducer **out, sb_error *err) {
+    sb_reducer_options ours = SB_REDUCER_OPTIONS_INIT;
+    sb_reducer *reducer = NULL;
+    sb_error story;
+    sb_status st = sb__comm_check(comm, err);
+    if (st != SB_OK)
+        return st;
+    st = check_create(blobs, num_blobs, options, &ours, out, &story);
+    if (st == SB_OK)
+        st = make(comm, blobs, num_blobs, &ours, &reducer, &story);
+    st = sb__register(reducer, comm, st, &story);
+    if (st != SB_OK) {
+        if (reducer)
+            free_all(reducer);
+        if (err)
+            *err = story;
+        return st;
+    }
+    begin_step(reducer);
+    *out = reducer;
+    return SB_OK;
+}
+
+/* --- a step ---------------------------------------------------------------------------- */
+
+static void end_step(sb_reducer *reducer) {
+    reducer->in_step = reducer->comm->has_step = false;
+    begin_step(reducer);
+}
+
+static void fail_step(sb_reducer *reducer) {
+    for (int64_t i = 0; i < reducer->next; i++)
+        if (reducer->buckets[i].state == SB__BUCKET_FLIES)
+            sb__bucket_fail(reducer, &reducer->buckets[i]);
+    end_step(reducer);
+}
+
+static void give_up_step(sb_reducer *reducer) {
+    sb_comm *comm = reducer->comm;
+    const bool is_usable = sb__comm_check_usable(comm, NULL) == SB_OK;
+    for (int64_t i = 0; is_usable && i < reducer->next && !comm->failed; i++) {
+        struct sb__bucket *bucket = &reducer->buckets[i];
+        if (bucket->state == SB__BUCKET_FLIES &&
+            sb__comm_wait(comm, bucket->request, NULL) == SB_OK)
+            bucket->request = NULL;
+    }
+    comm->failed = true;
+    fail_step(reducer);
+}
+
+void sb_reducer_destroy(sb_reducer *reducer) {
+    if (!reducer)
+        return;
+    if (reducer->in_step)
+        give_up_step(reducer);
+    free_all(reducer);
+}
+
+static void finish(sb_reducer *reducer, struct sb__bucket *bucket) {
+    sb__bucket_end(reducer, bucket);
+    bucket->state = SB__BUCKET_DONE;
+    bucket->request = NULL;
+    if (bucket->room >= 0)
+        reducer->rooms[bucket->room].taken = false;
+    reducer->num_done++;
+}
+
+/* Ends every bucket that is done. */
+static sb_status test_all(sb_reducer *reducer, sb_error *err) {
+    for (int64_t i = 0; i < reducer->next; i++) {
+        struct sb__bucket *bucket = &reducer->buckets[i];
+        bool done = false;
+        if (bucket->state != SB__BUCKET_FLIES)
+            continue;
+        sb_status st = sb__comm_test(reducer->comm, bucket->request, &done, err);
+        if (st != SB_OK)
+            return st;
+        if (done)
+            finish(reducer, bucket);
+    }
+    return SB_OK;
+}
+
+static bool find_room(sb_reducer *reducer, struct sb__bucket *bucket) {
+    bucket->room = -1;
+    if (!sb__bucket_gathers(bucket))
+        return true;
+    for (int32_t i = 0; i < SB__ROOMS; i++)
+        if (!reducer->rooms[i].taken)
+            bucket->room = i;
+    return bucket->room >= 0;
+}
+
+static bool may_start(sb_reducer *reducer) {
+    if (reducer->next == reducer->num_buckets)
+        return false;
+    struct sb__bucket *bucket = &reducer->buckets[reducer->next];
+    return bucket->missing == 0 && find_room(reducer, bucket);
+}
+
+static sb_status start_all(sb_reducer *reducer, sb_error *err) {
+    while (may_start(reducer)) {
+        struct sb__bucket *bucket = &reducer->buckets[reducer->next];
+        sb_status st = sb__bucket_start(reducer, bucket, err);
+        if (st != SB_OK)
+            return st;
+        reducer->next++;
+        bucket->state = SB__BUCKET_FLIES;
+        if (bucket->room >= 0)
+            reducer->rooms[bucket->room].taken = true;
+        if (!bucket->request)
+            finish(reducer, bucket);
+    }
+    return SB_OK;
+}
+
+static sb_status get_on(sb_reducer *reducer, sb_error *story) {
+    sb_status st = test_all(reducer, story);
+    return st == SB_OK ? start_all(reducer, story) : st;
+}
+
+static struct sb__entry *find(sb_reducer *reducer, const sb_blob *blob) {
+    int64_t low = 0, high = reducer->num_entries;
+    while (low < high) {
+        const int64_t middle = low + (high - low) / 2;
+        if ((uintptr_t)reducer->by_blob[middle].blob < (uintptr_t)blob)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    if (low == reducer->num_entries || reducer->by_blob[low].blob != blob)
+        return NULL;
+    return &reducer->entries[reducer->by_blob[low].entry];
+}
+
+/* In its step the reducer has the communicator alone. */
+static sb_status check_step(const sb_reducer *reducer, sb_error *err) {
+    return reducer->in_step ? sb__comm_check_usable(reducer->comm, err)
+                            : sb__comm_check(reducer->comm, err);
+}
+
+static sb_status check_ready(sb_reducer *reducer, sb_blob *blob, struct sb__entry **out,
+                             sb_error *err) {
+    if (!reducer || !blob)
+        return sb__fail_null(err, reducer ? "blob" : "reducer");
+    sb_status st = check_step(reducer, err);
+    if (st != SB_OK)
+        return st;
+    struct sb__entry *entry = find(reducer, blob);
+    if (!entry)
+        return sb__fail(err, SB_ERR_INVALID_ARGUMENT, "the blob was not registered");
+    if (entry->ready)
+        return sb__fail(err, SB_ERR_INVALID_ARGUMENT, "the blob is ready already in this step");
+    if (entry->count != blob->shape.count)
+        return sb__fail(err, SB_ERR_SHAPE_MISMATCH,
+                        "the blob has %lld elements, and had %lld when it was registered",
+                        (long long)blob->shape.count, (long long)entry->count);
+    *out = entry;
+    return SB_OK;
+}
+
+sb_status sb_reducer_ready(sb_reducer *reducer, sb_blob *blob, sb_error *err) {
+    struct sb__entry *entry;
+    sb_error story;
+    sb_status st = check_ready(reducer, blob, &entry, err);
+    if (st != SB_OK)
+        return st;
+    entry->ready = true;
+    reducer->buckets[entry->bucket].missing--;
+    reducer->in_step = reducer->comm->has_step = true;
+    st = get_on(reducer, &story);
+    if (st != SB_ERR_COMM_FAILURE)
+        return SB_OK; /* what could not start is tried again */
+    fail_step(reducer);
+    if (err)
+        *err = story;
+    return st;
+}
+
+static sb_status check_all_ready(sb_reducer *reducer, sb_error *err) {
+    for (int64_t i = 0; i < reducer->num_entries; i++)
+        if (!reducer->entries[i].ready)
+            return sb__fail(err, SB_ERR_INVALID_ARGUMENT, "blob %lld was not ready",
+                            (long long)(reducer->num_entries - 1 - i));
+    return SB_OK;
+}
+
+static struct sb__bucket *oldest(sb_reducer *reducer) {
+    struct sb__bucket *bucket = reducer->buckets;
+    while (bucket->state != SB__BUCKET_FLIES)
+        bucket++;
+    return bucket;
+}
+
+/* Starts what can start; if that is not all, a room is lacking, so that some bucket flies. */
+static sb_status run(sb_reducer *reducer, sb_error *err) {
+    while (reducer->num_done < reducer->num_buckets) {
+        sb_status st = start_all(reducer, err);
+        if (st != SB_OK)
+            return st;
+        if (reducer->num_done == reducer->num_buckets)
+            break;
+        struct sb__bucket *bucket = oldest(reducer);
+        st = sb__comm_wait(reducer->comm, bucket->request, err);
+        if (st != SB_OK)
+            return st;
+        finish(reducer, bucket);
+    }
+    return SB_OK;
+}
+
+sb_status sb_reducer_wait(sb_reducer *reducer, sb_error *err) {
+    if (!reducer)
+        return sb__fail_null(err, "reducer");
+    sb_status st = check_step(reducer, err);
+    if (st == SB_OK)
+        st = check_all_ready(reducer, err);
+    if (st == SB_OK)
+        st = run(reducer, err);
+    if (st == SB_ERR_COMM_FAILURE && reducer->in_step)
+        fail_step(reducer);
+    if (st != SB_OK)
+        return st;
+    st = reducer->result;
+    if (st != SB_OK && err)
+        *err = reducer->error;
+    end_step(reducer);
+    return st;
+}

@@ -1,0 +1,77 @@
+/* sb_reducer from inside. */
+#ifndef SB_COMM_REDUCER_H
+#define SB_COMM_REDUCER_H
+
+#include "comm/exchange.h"
+
+#include <syncblob/reducer.h>
+
+/* A blob, in the order in which the reducer takes them: the last of the list first. */
+struct sb__entry {
+    sb_blob *blob;
+    int64_t count; /* elements when it was registered */
+    int64_t bucket;
+    bool ready;
+    struct sb__exchange exchange; /* while the bucket flies */
+};
+
+enum sb__bucket_state { SB__BUCKET_WAITS, SB__BUCKET_FLIES, SB__BUCKET_DONE };
+
+/* Consecutive entries, of one dtype. More than one: they are gathered. */
+struct sb__bucket {
+    int64_t first, num_entries;
+    int64_t missing; /* entries that are not ready */
+    int64_t elements;
+    sb_dtype dtype;
+    enum sb__bucket_state state;
+    int32_t room; /* the buffer that it flies in, or -1 */
+    void *request;
+};
+
+/* Where a bucket's blobs are gathered. */
+struct sb__room {
+    void *ptr;
+    bool pinned, taken;
+};
+
+struct sb__registered {
+    const sb_blob *blob;
+    int64_t entry;
+};
+
+#define SB__ROOMS 2
+
+struct sb_reducer {
+    sb_comm *comm;
+    enum sb__side_name name;
+    sb_comm_op op;
+    size_t bucket_bytes;
+    int64_t num_entries, num_buckets, num_done, next; /* `next`: the bucket to start */
+    struct sb__entry *entries;
+    struct sb__bucket *buckets;     /* room for one an entry */
+    struct sb__registered *by_blob; /* sorted by pointer */
+    struct sb__room rooms[SB__ROOMS];
+    size_t room_bytes; /* 0: nothing is gathered */
+    bool in_step;
+    sb_status result; /* of the step so far: a device that was lost while it scaled */
+    sb_error error;
+};
+
+static inline bool sb__bucket_gathers(const struct sb__bucket *bucket) {
+    return bucket->num_entries > 1;
+}
+
+/* Collective, where `st` is what this rank has to say so far, with its story in `err`, not NULL:
+   SB_OK if it is that at every rank and all have registered the same. */
+sb_status sb__register(const struct sb_reducer *reducer, sb_comm *comm, sb_status st,
+                       sb_error *err);
+
+/* Makes the blobs' bytes current and starts the request. Changes nothing on failure, unless that
+   is COMM_FAILURE: then the step has to fail. The bucket has a room if it gathers. */
+sb_status sb__bucket_start(sb_reducer *reducer, struct sb__bucket *bucket, sb_error *err);
+/* The request is done: scales, and gives the blobs their values. */
+void sb__bucket_end(sb_reducer *reducer, struct sb__bucket *bucket);
+/* A failure of the engine, or the reducer's end: gives up a bucket that flies. */
+void sb__bucket_fail(sb_reducer *reducer, struct sb__bucket *bucket);
+
+#endif

@@ -1,0 +1,437 @@
+/* The reducer on simulated ranks: the sums, whatever the order of `ready`, the buckets and the
+   delays; what ranks that disagree are told; what a failure leaves. */
+#include "blobs.h"
+#include "ranks.h"
+
+#include <stdatomic.h>
+#include <string.h>
+#include <syncblob/reducer.h>
+
+#define BLOBS 9
+
+static const int64_t counts[BLOBS] = {3, 700, 0, 1, 64, 5, 1, 33, 12};
+static const sb_dtype dtypes[BLOBS] = {
+    SB_DTYPE_F32, SB_DTYPE_F32, SB_DTYPE_F32, SB_DTYPE_F64, SB_DTYPE_F64,
+    SB_DTYPE_F32, SB_DTYPE_F32, SB_DTYPE_F32, SB_DTYPE_F32,
+};
+static const size_t bucket_sizes[] = {0, 4, 100, 512, 3000, SIZE_MAX};
+#define BUCKET_SIZES (sizeof bucket_sizes / sizeof *bucket_sizes)
+
+/* --- a rank's blobs ------------------------------------------------------------------------ */
+
+struct net {
+    sb_context *context;
+    sb_blob *blobs[BLOBS];
+    sb_reducer *reducer;
+};
+
+static double value_of(int32_t rank, int blob, int64_t i) {
+    uint64_t seed = (uint64_t)rank * 7919u + (uint64_t)blob * 104729u + (uint64_t)i;
+    return (double)(test_random(&seed) >> 44) / 1024.0 - 500.0;
+}
+
+static void put_values(struct net *net, int32_t rank, int blob, int32_t head) {
+    float f32[1000];
+    double f64[100];
+    const bool is_f32 = dtypes[blob] == SB_DTYPE_F32;
+    for (int64_t i = 0; i < counts[blob]; i++) {
+        if (is_f32)
+            f32[i] = (float)value_of(rank, blob, i);
+        else
+            f64[i] = value_of(rank, blob, i);
+    }
+    sb_mem *diff = NULL;
+    sb_error err;
+    expect_ok(sb_blob_mutable_diff(net->blobs[blob], &diff, &err));
+    mem_place(diff, head, is_f32 ? (void *)f32 : f64, sb_mem_size(diff));
+}
+
+/* The mean over ranks first to last - 1. */
+static bool holds(struct net *net, int blob, int32_t first, int32_t last) {
+    const void *values;
+    sb_error err;
+    if (sb_blob_cpu_diff(net->blobs[blob], &values, &err) != SB_OK)
+        return false;
+    const int32_t size = last - first;
+    for (int64_t i = 0; i < counts[blob]; i++) {
+        double sum = 0;
+        for (int32_t r = first; r < last; r++)
+            sum += dtypes[blob] == SB_DTYPE_F32 ? (double)(float)value_of(r, blob, i)
+                                                : value_of(r, blob, i);
+        const double off = value_at(dtypes[blob], values, i) - sum / size;
+        if (off > 6e-8 * 500 * size || -off > 6e-8 * 500 * size)
+            return false;
+    }
+    return true;
+}
+
+static void net_open(struct net *net, const char *device) {
+    sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
+    sb_error err;
+    memset(net, 0, sizeof *net);
+    options.device = device;
+    expect_ok(sb_context_create(&options, &net->context, &err));
+    for (int i = 0; i < BLOBS; i++)
+        expect_ok(
+            sb_blob_create_shaped(net->context, dtypes[i], &counts[i], 1, &net->blobs[i], &err));
+}
+
+static void net_close(struct net *net) {
+    sb_reducer_destroy(net->reducer);
+    for (int i = 0; i < BLOBS; i++)
+        sb_blob_destroy(net->blobs[i]);
+    sb_context_release(net->context);
+}
+
+static sb_status net_register(struct net *net, sb_comm *comm, size_t bucket_bytes, sb_error *err) {
+    sb_reducer_options options = SB_REDUCER_OPTIONS_INIT;
+    options.bucket_bytes = bucket_bytes;
+    return sb_reducer_create(comm, net->blobs, BLOBS, &options, &net->reducer, err);
+}
+
+static void shuffle(int order[BLOBS], uint64_t *seed) {
+    for (int i = 0; i < BLOBS; i++)
+        order[i] = i;
+    for (int i = BLOBS - 1; i > 0; i--) {
+        const int j = (int)(test_random(seed) % (uint64_t)(i + 1)), other = order[j];
+        order[j] = order[i];
+        order[i] = other;
+    }
+}
+
+/* --- sums ---------------------------------------------------------------------------------- */
+
+struct steps {
+    const char *device;
+    int steps; /* for each size of buckets */
+    uint64_t seed;
+};
+
+static void random_step(struct net *net, sb_comm *comm, uint64_t *seed) {
+    const int32_t rank = sb_comm_rank(comm);
+    const bool has_device = sb_context_has_device(net->context);
+    int order[BLOBS];
+    sb_error err;
+    for (int i = 0; i < BLOBS; i++)
+        put_values(net, rank, i,
+                   has_device ? SB_HEAD_AT_CPU + (int32_t)(test_random(seed) % 3) : SB_HEAD_AT_CPU);
+    shuffle(order, seed);
+    for (int i = 0; i < BLOBS; i++)
+        expect_ok(sb_reducer_ready(net->reducer, net->blobs[order[i]], &err));
+    expect_ok(sb_reducer_wait(net->reducer, &err));
+    for (int i = 0; i < BLOBS; i++)
+        expect(holds(net, i, 0, sb_comm_size(comm)));
+}
+
+static void random_steps(sb_comm *comm, void *arg) {
+    const struct steps *steps = arg;
+    uint64_t seed = steps->seed + (uint64_t)sb_comm_rank(comm); /* each rank in its own order */
+    for (size_t b = 0; b < BUCKET_SIZES; b++) {
+        struct net net;
+        sb_error err;
+        net_open(&net, steps->device);
+        expect_ok(net_register(&net, comm, bucket_sizes[b], &err));
+        for (int i = 0; i < steps->steps && net.reducer; i++)
+            random_step(&net, comm, &seed);
+        net_close(&net);
+    }
+}
+
+/* Over a thousand orders. */
+static void every_order_of_ready_and_every_bucket_gives_the_same_sums(void **state) {
+    (void)state;
+    static const int32_t sizes[] = {1, 2, 3, 4, 7};
+    sb_sim_comm_options options = SB_SIM_COMM_OPTIONS_INIT;
+    options.delay_microseconds = 40;
+    for (size_t i = 0; i < 5; i++) {
+        struct steps steps = {.device = "cpu", .steps = 35, .seed = i * 1000};
+        options.seed = i;
+        ranks_run(sizes[i], i % 2 ? &options : NULL, random_steps, &steps);
+    }
+}
+
+static void bytes_on_devices_are_reduced_wherever_they_are(void **state) {
+    (void)state;
+    struct steps steps = {.device = "sim:0", .steps = test_is_quick() ? 3 : 20, .seed = 77};
+    for (int32_t size = 1; size <= 3; size++)
+        ranks_run(size, NULL, random_steps, &steps);
+}
+
+static void check_heads(sb_comm *comm, void *arg) {
+    struct net net;
+    sb_error err;
+    (void)arg;
+    net_open(&net, "sim:0");
+    expect_ok(net_register(&net, comm, 200, &err)); /* blobs 1 and 4 are larger than a bucket */
+    for (int i = 0; i < BLOBS; i++)
+        put_values(&net, sb_comm_rank(comm), i, SB_HEAD_AT_GPU);
+    for (int i = 0; i < BLOBS; i++)
+        expect_ok(sb_reducer_ready(net.reducer, net.blobs[i], &err));
+    expect_ok(sb_reducer_wait(net.reducer, &err));
+    for (int i = 6; i < BLOBS; i++) /* blob 5 is the last before another dtype */
+        expect(sb_mem_head(diff_of(net.blobs[i])) == SB_HEAD_AT_CPU);
+    expect(sb_mem_head(diff_of(net.blobs[1])) == SB_HEAD_AT_GPU);
+    expect(sb_mem_head(diff_of(net.blobs[4])) == SB_HEAD_AT_GPU);
+    net_close(&net);
+}
+
+static void a_large_blob_stays_on_its_device(void **state) {
+    (void)state;
+    ranks_run(2, NULL, check_heads, NULL);
+}
+
+/* --- registration ------------------------------------------------------------------------------
+ */
+
+struct odd {
+    int what;
+    sb_status status;
+    const char *texts[2];
+};
+
+static void register_odd(sb_comm *comm, void *arg) {
+    const struct odd *odd = arg;
+    const bool is_odd = sb_comm_rank(comm) == 1;
+    const int64_t other_shape[] = {8, 8};
+    sb_reducer_options options = SB_REDUCER_OPTIONS_INIT;
+    struct net net;
+    sb_error err = {.code = 0};
+    net_open(&net, "cpu");
+    sb_blob *blobs[BLOBS];
+    memcpy(blobs, net.blobs, sizeof blobs);
+    if (is_odd && odd->what == 0)
+        expect_ok(sb_blob_reshape(blobs[4], other_shape, 2, NULL, &err));
+    if (is_odd && odd->what == 1) {
+        blobs[6] = net.blobs[3];
+        blobs[3] = net.blobs[6];
+    }
+    if (is_odd && odd->what == 3)
+        options.op = SB_COMM_MAX;
+    if (is_odd && odd->what == 4)
+        blobs[2] = NULL;
+    if (is_odd && odd->what == 5)
+        options.bucket_bytes = 5;
+    const int64_t count = is_odd && odd->what == 2 ? BLOBS - 1 : BLOBS;
+    sb_reducer *reducer = NULL;
+    expect_status(odd->status, sb_reducer_create(comm, blobs, count, &options, &reducer, &err));
+    expect(!reducer && err.code == odd->status);
+    expect(strstr(err.message, odd->texts[1]) != NULL);
+    expect(strstr(err.message, odd->texts[0]) != NULL || (is_odd && odd->what == 4));
+    expect_status(odd->what ? SB_OK : odd->status, net_register(&net, comm, 100, &err));
+    net_close(&net);
+}
+
+static void a_difference_is_told_to_every_rank_with_both_sides(void **state) {
+    (void)state;
+    static const struct odd odds[] = {
+        {0, SB_ERR_SHAPE_MISMATCH, {"blob 4 is f64 (64) at rank 0", "f64 (8 8) at rank 1"}},
+        {1, SB_ERR_DTYPE_MISMATCH, {"blob 3 is f64 (1) at rank 0", "f32 (1) at rank 1"}},
+        {2, SB_ERR_SHAPE_MISMATCH, {"rank 0 registers 9 blobs", "rank 1 8"}},
+        {3, SB_ERR_INVALID_ARGUMENT, {"rank 0 reduces diff by op 1", "rank 1 diff by op 3"}},
+        {4, SB_ERR_INVALID_ARGUMENT, {"rank 1: ", "blob 2 is NULL"}},
+        {5, SB_ERR_INVALID_ARGUMENT, {"buckets of 26214400", "buckets of 5"}},
+    };
+    for (size_t i = 0; i < sizeof odds / sizeof *odds; i++)
+        ranks_run(3, NULL, register_odd, (void *)&odds[i]);
+}
+
+static void what_cannot_be_registered_is_refused(void **state) {
+    (void)state;
+    sb_comm *comm;
+    sb_error err;
+    sb_reducer *reducer = NULL;
+    sb_reducer_options options = SB_REDUCER_OPTIONS_INIT;
+    sb_blob *a = blob_of_count(NULL, SB_DTYPE_F32, 3), *b = blob_of_count(NULL, SB_DTYPE_I32, 3);
+    sb_blob *const twice[] = {a, a}, *const typed[] = {a, b};
+    assert_ok(sb_sim_comm_create(NULL, 1, NULL, &comm, &err));
+    assert_status(SB_ERR_SHARED, sb_reducer_create(comm, twice, 2, NULL, &reducer, &err));
+    assert_status(SB_ERR_UNSUPPORTED, sb_reducer_create(comm, typed, 2, NULL, &reducer, &err));
+    assert_status(SB_ERR_INVALID_ARGUMENT,
+                  sb_reducer_create(comm, typed, -1, NULL, &reducer, &err));
+    options.op = 4;
+    assert_status(SB_ERR_INVALID_ARGUMENT,
+                  sb_reducer_create(comm, &a, 1, &options, &reducer, &err));
+    options.op = SB_COMM_SUM;
+    options.flags = SB_COPY_DIFF;
+    assert_status(SB_ERR_INVALID_ARGUMENT,
+                  sb_reducer_create(comm, &a, 1, &options, &reducer, &err));
+    options.struct_size = 8;
+    assert_status(SB_ERR_ABI_MISMATCH, sb_reducer_create(comm, &a, 1, &options, &reducer, &err));
+    assert_null(reducer);
+    sb_blob_destroy(a);
+    sb_blob_destroy(b);
+    sb_comm_destroy(comm);
+}
+
+/* --- misuse
+ * ---------------------------------------------------------------------------------------- */
+
+static void a_step_takes_each_blob_once_and_the_communicator_alone(void **state) {
+    (void)state;
+    sb_comm *comm;
+    sb_error err;
+    sb_reducer *reducer, *other;
+    const int64_t longer = 5;
+    double value = 1;
+    sb_blob *blobs[] = {blob_of_count(NULL, SB_DTYPE_F32, 3), blob_of_count(NULL, SB_DTYPE_F32, 4)};
+    sb_blob *stranger = blob_of_count(NULL, SB_DTYPE_F32, 3);
+    assert_ok(sb_sim_comm_create(NULL, 1, NULL, &comm, &err));
+    assert_ok(sb_reducer_create(comm, blobs, 2, NULL, &reducer, &err));
+    assert_ok(sb_reducer_create(comm, &stranger, 1, NULL, &other, &err));
+    assert_status(SB_ERR_INVALID_ARGUMENT, sb_reducer_ready(reducer, stranger, &err));
+    assert_status(SB_ERR_INVALID_ARGUMENT, sb_reducer_wait(reducer, &err));
+    assert_ok(sb_comm_barrier(comm, &err)); /* no step is under way */
+    for (int step = 0; step < 2; step++) {
+        assert_ok(sb_reducer_ready(reducer, blobs[0], &err));
+        assert_status(SB_ERR_INVALID_ARGUMENT, sb_reducer_ready(reducer, blobs[0], &err));
+        assert_status(SB_ERR_INVALID_ARGUMENT, sb_reducer_wait(reducer, &err));
+        assert_string_equal(err.message, "blob 1 was not ready");
+        assert_status(SB_ERR_INVALID_ARGUMENT, sb_reducer_ready(other, stranger, &err));
+        assert_status(SB_ERR_INVALID_ARGUMENT, sb_reducer_wait(other, &err));
+        assert_status(SB_ERR_INVALID_ARGUMENT, sb_comm_barrier(comm, &err));
+        assert_status(SB_ERR_INVALID_ARGUMENT,
+                      sb_comm_all_reduce(comm, SB_COMM_SUM, SB_DTYPE_F64, 1, &value, &err));
+        assert_ok(sb_reducer_ready(reducer, blobs[1], &err));
+        assert_ok(sb_reducer_wait(reducer, &err));
+    }
+    assert_ok(sb_blob_reshape(blobs[1], &longer, 1, NULL, &err));
+    assert_status(SB_ERR_SHAPE_MISMATCH, sb_reducer_ready(reducer, blobs[1], &err));
+    sb_reducer_destroy(reducer);
+    sb_reducer_destroy(other);
+    sb_blob_destroy(blobs[0]);
+    sb_blob_destroy(blobs[1]);
+    sb_blob_destroy(stranger);
+    sb_comm_destroy(comm);
+}
+
+/* --- memory
+ * ------------------------------------------------------------------------------------------- */
+
+static void it_takes_two_buckets_at_most(void **state) {
+    (void)state;
+    struct rig rig;
+    sb_comm *comm;
+    sb_error err;
+    sb_reducer *reducer;
+    sb_reducer_options options = SB_REDUCER_OPTIONS_INIT;
+    sb_blob *blobs[40];
+    rig_open(&rig, "cpu", SB_CONTEXT_NO_HOST_CACHE);
+    assert_ok(sb_sim_comm_create(rig.context, 1, NULL, &comm, &err));
+    for (int i = 0; i < 40; i++) {
+        void *values;
+        blobs[i] = blob_of_count(rig.context, SB_DTYPE_F32, 2500);
+        assert_ok(sb_blob_mutable_cpu_diff(blobs[i], &values, &err));
+    }
+    options.bucket_bytes = 45000;
+    const int64_t buffers = rig.counting.live_buffers;
+    assert_ok(sb_reducer_create(comm, blobs, 40, &options, &reducer, &err));
+    const size_t before = rig.counting.live_bytes;
+    assert_int_equal(rig.counting.live_buffers, buffers + 2);
+    for (int step = 0; step < 3; step++) {
+        for (int i = 0; i < 40; i++)
+            assert_ok(sb_reducer_ready(reducer, blobs[i], &err));
+        assert_ok(sb_reducer_wait(reducer, &err));
+    }
+    assert_int_equal(rig.counting.live_bytes, before);
+    assert_int_equal(rig.counting.live_buffers, buffers + 2);
+    sb_reducer_destroy(reducer);
+    assert_int_equal(rig.counting.live_buffers, buffers);
+    for (int i = 0; i < 40; i++)
+        sb_blob_destroy(blobs[i]);
+    sb_comm_destroy(comm);
+    rig_close(&rig);
+}
+
+/* --- failures
+ * ----------------------------------------------------------------------------------------- */
+
+struct failing {
+    int64_t nth;
+    sb_sim_comm_failure mode;
+    size_t bucket_bytes;
+    _Atomic int steps_done;
+};
+
+static sb_status step(struct net *net, sb_error *err) {
+    sb_status st = SB_OK;
+    for (int i = BLOBS; i-- && st == SB_OK;)
+        st = sb_reducer_ready(net->reducer, net->blobs[i], err);
+    return st == SB_OK ? sb_reducer_wait(net->reducer, err) : st;
+}
+
+/* Rank 1 fails at its n-th operation of the step. A blob is then reduced or as it was; only one
+   in place may be neither. */
+static void fail_in_step(sb_comm *comm, void *arg) {
+    struct failing *failing = arg;
+    const int32_t rank = sb_comm_rank(comm), size = sb_comm_size(comm);
+    struct net net;
+    sb_error err;
+    int strange = 0;
+    net_open(&net, "cpu");
+    for (int i = 0; i < BLOBS; i++)
+        put_values(&net, rank, i, SB_HEAD_AT_CPU);
+    expect_ok(net_register(&net, comm, failing->bucket_bytes, &err));
+    if (rank == 1)
+        expect_ok(sb_sim_comm_fail(comm, failing->nth, failing->mode, &err));
+    const sb_status st = step(&net, &err);
+    if (st == SB_OK)
+        atomic_fetch_add(&failing->steps_done, 1);
+    expect(st == SB_OK || st == SB_ERR_COMM_FAILURE);
+    for (int i = 0; i < BLOBS; i++) {
+        expect(sb_mem_head(diff_of(net.blobs[i])) == SB_HEAD_AT_CPU);
+        strange += !holds(&net, i, 0, size) && !holds(&net, i, rank, rank + 1);
+    }
+    expect(failing->bucket_bytes ? strange == 0 : strange <= BLOBS);
+    if (st != SB_OK)
+        expect_status(SB_ERR_COMM_FAILURE, sb_reducer_ready(net.reducer, net.blobs[0], &err));
+    net_close(&net);
+}
+
+static void a_failure_at_any_bucket_ends_the_step_at_every_rank(void **state) {
+    (void)state;
+    sb_sim_comm_options options = SB_SIM_COMM_OPTIONS_INIT;
+    options.limit_milliseconds = IS_SANITIZED ? 300 : 60;
+    static const size_t sizes[] = {0, SIZE_MAX};
+    for (int b = 0; b < 2; b++)
+        for (sb_sim_comm_failure mode = SB_SIM_COMM_FAIL_NOW; mode <= SB_SIM_COMM_STOP; mode++)
+            for (int64_t nth = 1;; nth++) {
+                struct failing failing = {.nth = nth, .mode = mode, .bucket_bytes = sizes[b]};
+                ranks_run(3, &options, fail_in_step, &failing);
+                const int done = atomic_load(&failing.steps_done);
+                if (done == 3)
+                    break;
+                assert_int_equal(done, 0);
+            }
+}
+
+static void end_in_step(sb_comm *comm, void *arg) {
+    struct net net;
+    sb_error err;
+    (void)arg;
+    net_open(&net, "cpu");
+    expect_ok(net_register(&net, comm, 100, &err));
+    for (int i = BLOBS; i-- > sb_comm_rank(comm);)
+        expect_ok(sb_reducer_ready(net.reducer, net.blobs[i], &err));
+    net_close(&net);
+    expect_status(SB_ERR_COMM_FAILURE, sb_comm_barrier(comm, &err));
+}
+
+static void a_reducer_may_end_in_its_step(void **state) {
+    (void)state;
+    ranks_run(3, NULL, end_in_step, NULL);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_order_of_ready_and_every_bucket_gives_the_same_sums),
+        cmocka_unit_test(bytes_on_devices_are_reduced_wherever_they_are),
+        cmocka_unit_test(a_large_blob_stays_on_its_device),
+        cmocka_unit_test(a_difference_is_told_to_every_rank_with_both_sides),
+        cmocka_unit_test(what_cannot_be_registered_is_refused),
+        cmocka_unit_test(a_step_takes_each_blob_once_and_the_communicator_alone),
+        cmocka_unit_test(it_takes_two_buckets_at_most),
+        cmocka_unit_test(a_failure_at_any_bucket_ends_the_step_at_every_rank),
+        cmocka_unit_test(a_reducer_may_end_in_its_step),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
