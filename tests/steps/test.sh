@@ -20,6 +20,7 @@ more_steps() {
     on debug step 'C tests, what nobody wrote (valgrind)' run_valgrind debug
     aside 'quarantine, all interleavings of a model' \
         python3 tests/survival/threads/model_quarantine.py
+    mpi_steps
     cuda_steps
     abi_steps
     package_steps
@@ -38,6 +39,7 @@ full_steps() {
     mutation_full_steps
     abi_full_steps
     package_full_steps
+    mpi_full_steps
     cross_full_steps
     windows_full_steps
     lint_full_steps

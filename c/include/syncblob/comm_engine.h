@@ -67,17 +67,17 @@ typedef struct sb_comm_engine {
     /* --- requests: all or none; missing: `all_reduce` is called where one would start ----- */
 
     /** Begins what `all_reduce` does. The elements are the engine's until the request is over;
-     *  the struct is not. */
+     *  the struct is not. On failure it touches them no more. */
     sb_status (*start)(void *comm, sb_comm_op op, const sb_comm_buffer *buffer, void **out,
                        sb_error *err);
-    /** Whether the request is done, without waiting. A request that is done, or has failed other
-     *  than by `abandon`'s account, is asked no more. Called often: it is how an engine without
-     *  threads of its own gets on. */
+    /** Whether the request is done, without waiting; it is over then, and asked no more. Called
+     *  often: it is how an engine without threads of its own gets on. */
     sb_status (*test)(void *comm, void *request, int32_t *out_done, sb_error *err);
-    /** Waits for the request. */
+    /** Waits for the request, which is over then. */
     sb_status (*wait)(void *comm, void *request, sb_error *err);
-    /** Gives up a request after a failure, its own or another's. 1: the engine touches its
-     *  elements no more. 0: that cannot be told; the core keeps the memory for ever then. */
+    /** Gives up a request after a failure, its own or another's; it is asked no more. 1: the engine
+     * touches its elements no more. 0: that cannot be told; the core keeps the memory for ever
+     * then. */
     int32_t (*abandon)(void *comm, void *request);
 } sb_comm_engine;
 

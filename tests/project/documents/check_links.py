@@ -10,6 +10,7 @@ import sys
 sys.dont_write_bytecode = True
 from pages import ROOT, pages, prose, shown  # noqa: E402
 
+INCLUDES = [ROOT / "c/include", ROOT / "c/mpi/include"]
 LINK = re.compile(r"!?\[[^\]]*\]\(([^)\s]+)\)")
 SOURCE = re.compile(r"(?:src|srcset|href)=\"([^\"]+)\"")
 NAME = re.compile(r"\b(?:sb|SB)_(?!_)\w+")
@@ -41,7 +42,7 @@ def problems(page):
 
 def file_problems(page):
     folders = [ROOT, page.parent, page.parent.parent, ROOT / "c", ROOT / "c" / "src",
-               ROOT / "c" / "include"]
+               *INCLUDES]
     for number, line in prose(page):
         for name in FILE.findall(line):
             if not any((folder / name).exists() for folder in folders):
@@ -51,7 +52,7 @@ def file_problems(page):
 @functools.cache
 def declared():
     """Macros make the names of statuses."""
-    texts = [header.read_text() for header in (ROOT / "c/include/syncblob").glob("*.h")]
+    texts = [header.read_text() for folder in INCLUDES for header in folder.glob("syncblob/*.h")]
     statuses = {f"SB_{code}" for text in texts for code in re.findall(r"\bX\((\w+),", text)}
     return statuses.union(*(NAME.findall(text) for text in texts))
 

@@ -1,0 +1,276 @@
+/* The engine of communicators over MPI. It knows the library by its public headers alone. */
+#include <syncblob/mpi.h>
+
+#include <syncblob/comm_engine.h>
+
+#ifdef OPEN_MPI
+#include <mpi-ext.h>
+#endif
+
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Elements of one call of MPI at most: its counts are ints. A test takes fewer. */
+#ifndef SB__MPI_PIECE
+#define SB__MPI_PIECE (1 << 30)
+#endif
+
+struct end {
+    MPI_Comm comm;
+    bool any_thread; /* not the main one alone */
+};
+
+/* The pieces of one reduction that have started. */
+struct request {
+    int count;
+    int code; /* why the rest has not */
+    MPI_Request pieces[];
+};
+
+static sb_status fail(sb_error *err, int code, const char *what) {
+    char text[MPI_MAX_ERROR_STRING] = "", message[sizeof err->message];
+    int length = 0;
+    (void)MPI_Error_string(code, text, &length);
+    const size_t used = strlen(what) < 40 ? strlen(what) : 40;
+    const size_t more = strlen(text) < sizeof message - 50 ? strlen(text) : sizeof message - 50;
+    memcpy(message, what, used);
+    memcpy(message + used, ": ", 2);
+    memcpy(message + used + 2, text, more);
+    message[used + 2 + more] = '\0';
+    return sb_error_fill(err, SB_ERR_COMM_FAILURE, code, message);
+}
+
+static sb_status check_thread(const struct end *end, sb_error *err) {
+    int is_main = 0;
+    if (end->any_thread)
+        return SB_OK;
+    (void)MPI_Is_thread_main(&is_main);
+    if (is_main)
+        return SB_OK;
+    return sb_error_fill(err, SB_ERR_UNSUPPORTED, 0,
+                         "MPI was initialised for the main thread alone");
+}
+
+static MPI_Datatype datatype_of(sb_dtype dtype) {
+    return dtype == SB_DTYPE_F32 ? MPI_FLOAT : dtype == SB_DTYPE_F64 ? MPI_DOUBLE : MPI_BYTE;
+}
+
+static MPI_Op op_of(sb_comm_op op) {
+    return op == SB_COMM_MIN ? MPI_MIN : op == SB_COMM_MAX ? MPI_MAX : MPI_SUM;
+}
+
+static int64_t pieces_of(const sb_comm_buffer *buffer) {
+    return (buffer->count - 1) / SB__MPI_PIECE + 1;
+}
+
+/* Piece `i`: where it is, and its elements. */
+static void *piece(const sb_comm_buffer *buffer, int64_t i, int *out_count) {
+    const int64_t first = i * SB__MPI_PIECE, left = buffer->count - first;
+    *out_count = (int)(left < SB__MPI_PIECE ? left : SB__MPI_PIECE);
+    return (char *)buffer->ptr + (size_t)first * sb_dtype_size(buffer->dtype);
+}
+
+/* --- slots ------------------------------------------------------------------------- */
+
+static sb_status engine_open(void *user, void **out, int32_t *out_rank, int32_t *out_size,
+                             sb_error *err) {
+    int rank = 0, size = 0, level = MPI_THREAD_SINGLE;
+    struct end *end = malloc(sizeof *end);
+    if (!end)
+        return sb_error_fill(err, SB_ERR_OUT_OF_MEMORY, 0, NULL);
+    (void)MPI_Query_thread(&level);
+    *end = (struct end){.comm = MPI_COMM_NULL, .any_thread = level >= MPI_THREAD_SERIALIZED};
+    sb_status st = check_thread(end, err);
+    int code = MPI_SUCCESS;
+    if (st == SB_OK)
+        code = MPI_Comm_dup(*(const MPI_Comm *)user, &end->comm);
+    if (code != MPI_SUCCESS)
+        st = fail(err, code, "MPI_Comm_dup");
+    if (st != SB_OK) {
+        free(end);
+        return st;
+    }
+    (void)MPI_Comm_set_errhandler(end->comm, MPI_ERRORS_RETURN);
+    (void)MPI_Comm_rank(end->comm, &rank);
+    (void)MPI_Comm_size(end->comm, &size);
+    *out = end;
+    *out_rank = rank;
+    *out_size = size;
+    return SB_OK;
+}
+
+static void engine_close(void *comm, int32_t failed) {
+    struct end *end = comm;
+    int finalized = 0;
+    (void)MPI_Finalized(&finalized);
+    if (!failed && !finalized)
+        (void)MPI_Comm_free(&end->comm);
+    free(end);
+}
+
+static sb_status engine_all_reduce(void *comm, sb_comm_op op, const sb_comm_buffer *buffer,
+                                   sb_error *err) {
+    const struct end *end = comm;
+    sb_status st = check_thread(end, err);
+    if (st != SB_OK)
+        return st;
+    for (int64_t i = 0; i < pieces_of(buffer); i++) {
+        int count;
+        void *ptr = piece(buffer, i, &count);
+        const int code = MPI_Allreduce(MPI_IN_PLACE, ptr, count, datatype_of(buffer->dtype),
+                                       op_of(op), end->comm);
+        if (code != MPI_SUCCESS)
+            return fail(err, code, "MPI_Allreduce");
+    }
+    return SB_OK;
+}
+
+static sb_status engine_broadcast(void *comm, int32_t root, const sb_comm_buffer *buffer,
+                                  sb_error *err) {
+    const struct end *end = comm;
+    sb_status st = check_thread(end, err);
+    if (st != SB_OK)
+        return st;
+    for (int64_t i = 0; i < pieces_of(buffer); i++) {
+        int count;
+        void *ptr = piece(buffer, i, &count);
+        const int code = MPI_Bcast(ptr, count, datatype_of(buffer->dtype), root, end->comm);
+        if (code != MPI_SUCCESS)
+            return fail(err, code, "MPI_Bcast");
+    }
+    return SB_OK;
+}
+
+static sb_status engine_barrier(void *comm, sb_error *err) {
+    const struct end *end = comm;
+    sb_status st = check_thread(end, err);
+    if (st != SB_OK)
+        return st;
+    const int code = MPI_Barrier(end->comm);
+    return code == MPI_SUCCESS ? SB_OK : fail(err, code, "MPI_Barrier");
+}
+
+static int32_t engine_takes(void *comm, sb_context *context) {
+    int takes = 0;
+    (void)comm;
+    if (strncmp(sb_context_device(context), "cuda:", 5) != 0)
+        return 0;
+#if defined(OPEN_MPI) && defined(MPIX_CUDA_AWARE_SUPPORT)
+    takes = MPIX_Query_cuda_support();
+#elif defined(MPIX_GPU_SUPPORT_CUDA)
+    if (MPIX_GPU_query_support(MPIX_GPU_SUPPORT_CUDA, &takes) != MPI_SUCCESS)
+        takes = 0;
+#endif
+    return takes != 0;
+}
+
+static struct request *make_request(int64_t pieces) {
+    struct request *request = NULL;
+    if (pieces <= INT32_MAX)
+        request = malloc(sizeof *request + (size_t)pieces * sizeof(MPI_Request));
+    if (request)
+        *request = (struct request){.count = 0, .code = MPI_SUCCESS};
+    return request;
+}
+
+/* If a piece does not start, MPI has those before it: whoever asks for the request is told. */
+static sb_status engine_start(void *comm, sb_comm_op op, const sb_comm_buffer *buffer, void **out,
+                              sb_error *err) {
+    const struct end *end = comm;
+    const int64_t pieces = pieces_of(buffer);
+    sb_status st = check_thread(end, err);
+    if (st != SB_OK)
+        return st;
+    struct request *request = make_request(pieces);
+    if (!request)
+        return sb_error_fill(err, SB_ERR_OUT_OF_MEMORY, 0, NULL);
+    while (request->count < pieces && request->code == MPI_SUCCESS) {
+        int count;
+        void *ptr = piece(buffer, request->count, &count);
+        request->code = MPI_Iallreduce(MPI_IN_PLACE, ptr, count, datatype_of(buffer->dtype),
+                                       op_of(op), end->comm, &request->pieces[request->count]);
+        request->count += request->code == MPI_SUCCESS;
+    }
+    *out = request;
+    return SB_OK;
+}
+
+static sb_status engine_test(void *comm, void *asked, int32_t *out_done, sb_error *err) {
+    struct request *request = asked;
+    int done = 0;
+    *out_done = 0;
+    sb_status st = check_thread(comm, err);
+    if (st != SB_OK)
+        return st;
+    if (request->code != MPI_SUCCESS)
+        return fail(err, request->code, "MPI_Iallreduce");
+    const int code = MPI_Testall(request->count, request->pieces, &done, MPI_STATUSES_IGNORE);
+    if (code != MPI_SUCCESS)
+        return fail(err, code, "MPI_Testall");
+    if (done)
+        free(request);
+    *out_done = done;
+    return SB_OK;
+}
+
+static sb_status engine_wait(void *comm, void *asked, sb_error *err) {
+    struct request *request = asked;
+    sb_status st = check_thread(comm, err);
+    if (st != SB_OK)
+        return st;
+    if (request->code != MPI_SUCCESS)
+        return fail(err, request->code, "MPI_Iallreduce");
+    const int code = MPI_Waitall(request->count, request->pieces, MPI_STATUSES_IGNORE);
+    if (code != MPI_SUCCESS)
+        return fail(err, code, "MPI_Waitall");
+    free(request);
+    return SB_OK;
+}
+
+/* Reductions that have started cannot be called back. */
+static int32_t engine_abandon(void *comm, void *asked) {
+    struct request *request = asked;
+    sb_error story;
+    int done = 0, finalized = 0;
+    (void)MPI_Finalized(&finalized);
+    if (finalized || check_thread(comm, &story) != SB_OK ||
+        MPI_Testall(request->count, request->pieces, &done, MPI_STATUSES_IGNORE) != MPI_SUCCESS ||
+        !done)
+        return 0;
+    free(request);
+    return 1;
+}
+
+static const sb_comm_engine engine = {
+    .struct_size = sizeof engine,
+    .abi_version = SB_COMM_ENGINE_ABI_VERSION,
+    .name = "mpi",
+    .open = engine_open,
+    .close = engine_close,
+    .all_reduce = engine_all_reduce,
+    .broadcast = engine_broadcast,
+    .barrier = engine_barrier,
+    .takes = engine_takes,
+    .start = engine_start,
+    .test = engine_test,
+    .wait = engine_wait,
+    .abandon = engine_abandon,
+};
+
+sb_status sb_mpi_comm_create(sb_context *context, MPI_Comm mpi_comm, sb_comm **out, sb_error *err) {
+    int initialized = 0, finalized = 0, is_inter = 0;
+    (void)MPI_Initialized(&initialized);
+    (void)MPI_Finalized(&finalized);
+    if (!out)
+        return sb_error_fill(err, SB_ERR_INVALID_ARGUMENT, 0, "out is NULL");
+    if (!initialized || finalized)
+        return sb_error_fill(err, SB_ERR_INVALID_ARGUMENT, 0,
+                             initialized ? "MPI was finalised" : "MPI was not initialised");
+    if (mpi_comm == MPI_COMM_NULL)
+        return sb_error_fill(err, SB_ERR_INVALID_ARGUMENT, 0, "mpi_comm is MPI_COMM_NULL");
+    (void)MPI_Comm_test_inter(mpi_comm, &is_inter);
+    if (is_inter)
+        return sb_error_fill(err, SB_ERR_INVALID_ARGUMENT, 0, "mpi_comm is an intercommunicator");
+    return sb_comm_create(context, &engine, &mpi_comm, out, err);
+}

@@ -1,0 +1,361 @@
+/* Communicators over MPI, at any number of ranks: what they compute, what they refuse, and what a
+   failure of MPI becomes. MPI's calls are wrapped by its profiling interface, so that they can be
+   made to fail. Ends with the line "N passed, M failed" of all ranks. */
+#include <syncblob/mpi.h>
+#include <syncblob/reducer.h>
+#include <syncblob/syncblob.h>
+
+#include <math.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* --- claims ----------------------------------------------------------------------------- */
+
+static long passed, failed;
+static sb_error err;
+static int my_rank, num_ranks;
+
+static void judge(bool holds, const char *text, int line) {
+    passed += holds;
+    failed += !holds;
+    if (!holds)
+        (void)fprintf(stderr, "test_mpi.c:%d: rank %d: %s does not hold (%s)\n", line, my_rank,
+                      text, err.message);
+}
+
+#define expect(claim)              judge((claim), #claim, __LINE__)
+#define expect_status(status, ...) judge((__VA_ARGS__) == (status), #__VA_ARGS__, __LINE__)
+#define expect_ok(...)             expect_status(SB_OK, __VA_ARGS__)
+
+/* --- calls of MPI that fail when they are told -------------------------------------------- */
+
+enum call { DUP, ALLREDUCE, BCAST, BARRIER, IALLREDUCE, TESTALL, WAITALL, CALLS };
+
+static int fail_nth[CALLS], freed;
+
+static bool is_due(enum call call) {
+    return fail_nth[call] && --fail_nth[call] == 0;
+}
+
+#define OR_FAIL(call, ...) return is_due(call) ? MPI_ERR_INTERN : __VA_ARGS__
+
+int MPI_Comm_dup(MPI_Comm comm, MPI_Comm *out) {
+    OR_FAIL(DUP, PMPI_Comm_dup(comm, out));
+}
+
+int MPI_Comm_free(MPI_Comm *comm) {
+    freed++;
+    return PMPI_Comm_free(comm);
+}
+
+int MPI_Allreduce(const void *in, void *out, int count, MPI_Datatype type, MPI_Op op,
+                  MPI_Comm comm) {
+    OR_FAIL(ALLREDUCE, PMPI_Allreduce(in, out, count, type, op, comm));
+}
+
+int MPI_Bcast(void *bytes, int count, MPI_Datatype type, int root, MPI_Comm comm) {
+    OR_FAIL(BCAST, PMPI_Bcast(bytes, count, type, root, comm));
+}
+
+int MPI_Barrier(MPI_Comm comm) {
+    OR_FAIL(BARRIER, PMPI_Barrier(comm));
+}
+
+int MPI_Iallreduce(const void *in, void *out, int count, MPI_Datatype type, MPI_Op op,
+                   MPI_Comm comm, MPI_Request *request) {
+    OR_FAIL(IALLREDUCE, PMPI_Iallreduce(in, out, count, type, op, comm, request));
+}
+
+int MPI_Testall(int count, MPI_Request requests[], int *done, MPI_Status statuses[]) {
+    OR_FAIL(TESTALL, PMPI_Testall(count, requests, done, statuses));
+}
+
+int MPI_Waitall(int count, MPI_Request requests[], MPI_Status statuses[]) {
+    OR_FAIL(WAITALL, PMPI_Waitall(count, requests, statuses));
+}
+
+/* --- values ---------------------------------------------------------------------------------- */
+
+static uint64_t random_of(uint64_t z) {
+    z = (z + 0x9E3779B97F4A7C15u) * 0xBF58476D1CE4E5B9u;
+    z = (z ^ z >> 27) * 0x94D049BB133111EBu;
+    return z ^ z >> 31;
+}
+
+static double value_of(int rank, int64_t i) {
+    return (float)((double)(random_of((uint64_t)rank * 1000003u + (uint64_t)i) >> 44) / 1024 - 500);
+}
+
+static double combined(sb_comm_op op, int64_t i) {
+    double all = value_of(0, i);
+    for (int rank = 1; rank < num_ranks; rank++) {
+        const double value = value_of(rank, i);
+        all = op == SB_COMM_MIN   ? fmin(all, value)
+              : op == SB_COMM_MAX ? fmax(all, value)
+                                  : all + value;
+    }
+    return op == SB_COMM_MEAN ? all / num_ranks : all;
+}
+
+static bool is_near(double found, double expected) {
+    return fabs(found - expected) <= num_ranks * 6e-8 * 500 * num_ranks;
+}
+
+/* --- collectives
+ * ---------------------------------------------------------------------------------- */
+
+#define MOST 2500
+
+static void every_op_combines_the_values_of_all_ranks(sb_comm *comm) {
+    static const int64_t counts[] = {0, 1, 5, MOST};
+    for (sb_comm_op op = SB_COMM_SUM; op <= SB_COMM_MAX; op++) {
+        for (int c = 0; c < 4; c++) {
+            float f32[MOST];
+            double f64[MOST];
+            bool near = true;
+            for (int64_t i = 0; i < counts[c]; i++)
+                f32[i] = (float)(f64[i] = value_of(my_rank, i));
+            expect_ok(sb_comm_all_reduce(comm, op, SB_DTYPE_F32, counts[c], f32, &err));
+            expect_ok(sb_comm_all_reduce(comm, op, SB_DTYPE_F64, counts[c], f64, &err));
+            for (int64_t i = 0; i < counts[c]; i++)
+                near = near && is_near((double)f32[i], combined(op, i)) &&
+                       is_near(f64[i], combined(op, i));
+            expect(near);
+        }
+    }
+}
+
+static void every_rank_gets_the_bytes_of_the_root(sb_comm *comm) {
+    char bytes[MOST], expected[MOST];
+    for (int root = 0; root < num_ranks; root++) {
+        memset(bytes, my_rank + 1, sizeof bytes);
+        memset(expected, root + 1, sizeof expected);
+        expect_ok(sb_comm_broadcast(comm, root, bytes, sizeof bytes, &err));
+        expect(!memcmp(bytes, expected, sizeof bytes));
+        expect_ok(sb_comm_barrier(comm, &err));
+    }
+    expect_status(SB_ERR_INVALID_ARGUMENT, sb_comm_broadcast(comm, num_ranks, bytes, 1, &err));
+}
+
+/* --- blobs
+ * ------------------------------------------------------------------------------------------ */
+
+#define BLOBS 7
+
+static const int64_t counts[BLOBS] = {3, 1700, 0, 1, 64, 5, 333};
+
+struct net {
+    sb_context *context;
+    sb_blob *blobs[BLOBS];
+};
+
+static void net_open(struct net *net, const char *device) {
+    sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
+    options.device = device;
+    expect_ok(sb_context_create(&options, &net->context, &err));
+    for (int i = 0; i < BLOBS; i++)
+        expect_ok(
+            sb_blob_create_shaped(net->context, SB_DTYPE_F32, &counts[i], 1, &net->blobs[i], &err));
+}
+
+static void net_close(struct net *net) {
+    for (int i = 0; i < BLOBS; i++)
+        sb_blob_destroy(net->blobs[i]);
+    sb_context_release(net->context);
+}
+
+static void net_fill(struct net *net) {
+    for (int b = 0; b < BLOBS; b++) {
+        void *diff;
+        const void *on_device;
+        expect_ok(sb_blob_mutable_cpu_diff(net->blobs[b], &diff, &err));
+        for (int64_t i = 0; i < counts[b]; i++)
+            ((float *)diff)[i] = (float)value_of(my_rank, b * 10000 + i);
+        if (sb_context_has_device(net->context) && b % 2)
+            expect_ok(sb_blob_gpu_diff(net->blobs[b], &on_device, &err));
+    }
+}
+
+static bool net_holds(struct net *net, sb_comm_op op) {
+    for (int b = 0; b < BLOBS; b++) {
+        const void *diff;
+        expect_ok(sb_blob_cpu_diff(net->blobs[b], &diff, &err));
+        for (int64_t i = 0; i < counts[b]; i++)
+            if (!is_near((double)((const float *)diff)[i], combined(op, b * 10000 + i)))
+                return false;
+    }
+    return true;
+}
+
+static void blobs_are_reduced_and_sent(sb_comm *comm) {
+    static const char *const devices[] = {"cpu", "sim:0"};
+    for (int d = 0; d < 2; d++) {
+        struct net net;
+        net_open(&net, devices[d]);
+        net_fill(&net);
+        expect_ok(
+            sb_comm_all_reduce_blobs(comm, net.blobs, BLOBS, SB_COMM_DIFF, SB_COMM_MEAN, &err));
+        expect(net_holds(&net, SB_COMM_MEAN));
+        if (my_rank == num_ranks - 1)
+            net_fill(&net);
+        expect_ok(
+            sb_comm_broadcast_blobs(comm, net.blobs, BLOBS, SB_COMM_DIFF, num_ranks - 1, &err));
+        const void *diff;
+        expect_ok(sb_blob_cpu_diff(net.blobs[1], &diff, &err));
+        expect(((const float *)diff)[7] == (float)value_of(num_ranks - 1, 10007));
+        net_close(&net);
+    }
+}
+
+static void every_order_of_ready_gives_the_same_sums(sb_comm *comm) {
+    static const size_t buckets[] = {0, 300, 7000, SIZE_MAX};
+    uint64_t seed = (uint64_t)my_rank;
+    for (int b = 0; b < 4; b++) {
+        sb_reducer_options options = SB_REDUCER_OPTIONS_INIT;
+        sb_reducer *reducer = NULL;
+        struct net net;
+        net_open(&net, b % 2 ? "sim:0" : "cpu");
+        options.bucket_bytes = buckets[b];
+        expect_ok(sb_reducer_create(comm, net.blobs, BLOBS, &options, &reducer, &err));
+        for (int step = 0; step < 1 + 12 / num_ranks; step++) {
+            net_fill(&net);
+            const uint64_t from = (seed = random_of(seed)) % BLOBS, by = 1 + seed / BLOBS % 6;
+            for (uint64_t i = 0; i < BLOBS; i++) /* 7 is prime: each once */
+                expect_ok(sb_reducer_ready(reducer, net.blobs[(from + i * by) % BLOBS], &err));
+            expect_ok(sb_reducer_wait(reducer, &err));
+            expect(net_holds(&net, SB_COMM_MEAN));
+        }
+        sb_reducer_destroy(reducer);
+        net_close(&net);
+    }
+}
+
+static void a_difference_is_told_to_every_rank(sb_comm *comm) {
+    const int64_t other[] = {2, 3};
+    sb_reducer *reducer = NULL;
+    struct net net;
+    net_open(&net, "cpu");
+    if (my_rank == num_ranks - 1)
+        expect_ok(sb_blob_reshape(net.blobs[5], other, 2, NULL, &err));
+    expect_status(num_ranks == 1 ? SB_OK : SB_ERR_SHAPE_MISMATCH,
+                  sb_reducer_create(comm, net.blobs, BLOBS, NULL, &reducer, &err));
+    expect(num_ranks == 1 || strstr(err.message, "blob 5 is f32 (5) at rank 0, f32 (2 3) at rank"));
+    sb_reducer_destroy(reducer);
+    net_close(&net);
+}
+
+/* --- failures: every rank's call fails alike, so that nobody is left alone
+ * --------------------------- */
+
+static sb_status call(sb_comm *comm, enum call which, struct net *net) {
+    double value = 1;
+    switch (which) {
+    case ALLREDUCE:
+        return sb_comm_all_reduce(comm, SB_COMM_SUM, SB_DTYPE_F64, 1, &value, &err);
+    case BCAST:
+        return sb_comm_broadcast_blobs(comm, net->blobs, BLOBS, SB_COMM_DIFF, 0, &err);
+    default:
+        return sb_comm_barrier(comm, &err);
+    }
+}
+
+static sb_status step(sb_comm *comm, enum call which, struct net *net) {
+    sb_reducer_options options = SB_REDUCER_OPTIONS_INIT;
+    sb_reducer *reducer;
+    sb_status st;
+    options.bucket_bytes = 7000;
+    expect_ok(sb_reducer_create(comm, net->blobs, BLOBS, &options, &reducer, &err));
+    (void)PMPI_Barrier(MPI_COMM_WORLD);
+    fail_nth[which] = 1;
+    st = SB_OK;
+    for (int i = BLOBS; i-- && st == SB_OK;)
+        st = sb_reducer_ready(reducer, net->blobs[i], &err);
+    if (st == SB_OK)
+        st = sb_reducer_wait(reducer, &err);
+    sb_reducer_destroy(reducer);
+    return st;
+}
+
+static void a_failure_of_mpi_is_a_status_and_for_good(void) {
+    for (enum call which = ALLREDUCE; which < CALLS; which++) {
+        struct net net;
+        sb_comm *comm;
+        net_open(&net, "cpu");
+        net_fill(&net);
+        expect_ok(sb_mpi_comm_create(NULL, MPI_COMM_WORLD, &comm, &err));
+        fail_nth[which] = which < IALLREDUCE;
+        const sb_status st = which < IALLREDUCE ? call(comm, which, &net) : step(comm, which, &net);
+        const bool struck =
+            fail_nth[which] == 0; /* a request may be done before it is waited for */
+        fail_nth[which] = 0;
+        expect_status(struck ? SB_ERR_COMM_FAILURE : SB_OK, st);
+        expect(!struck || (err.device_code == MPI_ERR_INTERN && strstr(err.message, "MPI_")));
+        expect_status(struck ? SB_ERR_COMM_FAILURE : SB_OK, sb_comm_barrier(comm, &err));
+        const int before = freed;
+        sb_comm_destroy(comm);
+        expect(freed == before + !struck);
+        net_close(&net);
+        (void)PMPI_Barrier(MPI_COMM_WORLD);
+    }
+}
+
+static void what_is_no_communicator_is_refused(void) {
+    sb_comm *comm = NULL;
+    expect_status(SB_ERR_INVALID_ARGUMENT, sb_mpi_comm_create(NULL, MPI_COMM_WORLD, NULL, &err));
+    expect_status(SB_ERR_INVALID_ARGUMENT, sb_mpi_comm_create(NULL, MPI_COMM_NULL, &comm, &err));
+    fail_nth[DUP] = 1;
+    expect_status(SB_ERR_COMM_FAILURE, sb_mpi_comm_create(NULL, MPI_COMM_WORLD, &comm, &err));
+    expect(!comm);
+}
+
+/* Some threads' levels are higher than what was asked for. */
+static void *call_elsewhere(void *user) {
+    int level;
+    (void)MPI_Query_thread(&level);
+    expect_status(level < MPI_THREAD_SERIALIZED ? SB_ERR_UNSUPPORTED : SB_OK,
+                  sb_comm_barrier(user, &err));
+    return NULL;
+}
+
+static void another_thread_needs_a_higher_level(sb_comm *comm) {
+    pthread_t thread;
+    expect(pthread_create(&thread, NULL, call_elsewhere, comm) == 0);
+    expect(pthread_join(thread, NULL) == 0);
+    expect_ok(sb_comm_barrier(comm, &err));
+}
+
+int main(int argc, char **argv) {
+    sb_comm *comm = NULL;
+    MPI_Errhandler handler;
+    int level;
+    const int wanted =
+        argc > 1 && !strcmp(argv[1], "--serialized") ? MPI_THREAD_SERIALIZED : MPI_THREAD_FUNNELED;
+    expect_status(SB_ERR_INVALID_ARGUMENT, sb_mpi_comm_create(NULL, MPI_COMM_WORLD, &comm, &err));
+    (void)MPI_Init_thread(&argc, &argv, wanted, &level);
+    (void)MPI_Comm_rank(MPI_COMM_WORLD, &my_rank);
+    (void)MPI_Comm_size(MPI_COMM_WORLD, &num_ranks);
+    expect_ok(sb_mpi_comm_create(NULL, MPI_COMM_WORLD, &comm, &err));
+    expect(sb_comm_rank(comm) == my_rank && sb_comm_size(comm) == num_ranks);
+    every_op_combines_the_values_of_all_ranks(comm);
+    every_rank_gets_the_bytes_of_the_root(comm);
+    blobs_are_reduced_and_sent(comm);
+    every_order_of_ready_gives_the_same_sums(comm);
+    a_difference_is_told_to_every_rank(comm);
+    another_thread_needs_a_higher_level(comm);
+    sb_comm_destroy(comm);
+    a_failure_of_mpi_is_a_status_and_for_good();
+    what_is_no_communicator_is_refused();
+    (void)MPI_Comm_get_errhandler(MPI_COMM_WORLD, &handler);
+    expect(handler == MPI_ERRORS_ARE_FATAL); /* the caller's is as it was */
+    long ours[2] = {passed, failed}, all[2];
+    (void)PMPI_Reduce(ours, all, 2, MPI_LONG, MPI_SUM, 0, MPI_COMM_WORLD);
+    if (my_rank == 0)
+        (void)printf("%ld passed, %ld failed\n", all[0], all[1]);
+    (void)MPI_Finalize();
+    const bool refused =
+        sb_mpi_comm_create(NULL, MPI_COMM_WORLD, &comm, &err) == SB_ERR_INVALID_ARGUMENT;
+    return failed || !refused;
+}
