@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # Compiles libsyncblob-mpi's source and its test for each MPI that is installed, against the static
 # library of a build folder, and runs it at 1, 2, 3, 4 and 7 ranks: run.sh BUILD_FOLDER [FLAG...].
-# Then with pieces of a few elements, as if counts were too large for MPI. Ends with 77 where there
-# is no MPI.
+# Then with pieces of a few elements, as if counts were too large for MPI. Then the example trains:
+# several ranks as one, and after a restart as if it had never stopped. Ends with 77 where there is no
+# MPI.
 set -euo pipefail
 shopt -s inherit_errexit
 folder=$(realpath "$1")
@@ -19,13 +20,41 @@ export OMPI_MCA_btl_vader_single_copy_mechanism=none OMPI_MCA_plm=isolated
 export ASAN_OPTIONS=detect_leaks=0
 
 # gcc takes MPICH's MPI_STATUSES_IGNORE for an array.
-compile() { # MPI OUT FLAG...
-    local mpi=$1 out=$2
-    shift 2
+compile() { # MPI OUT SOURCE FLAG...
+    local mpi=$1 out=$2 source=$3
+    shift 3
     "mpicc.$mpi" -std=c17 -D_GNU_SOURCE -g -O1 -Wall -Wextra -Werror -Wno-stringop-overflow "$@" \
-        -Ic/include -Ic/mpi/include c/mpi/engine.c tests/mpi/test_mpi.c -o "$out" \
+        -Ic/include -Ic/mpi/include c/mpi/engine.c "$source" -o "$out" \
         "$folder/c/libsyncblob.a" -L/usr/lib/"$(uname -m)"-linux-gnu/openblas-serial \
         -lprotobuf-c -lopenblas -lpthread -lm -ldl
+}
+
+# Both print a step and its loss a line.
+compare_losses() { # WHAT FILE FILE TOLERANCE
+    paste "$2" "$3" | awk -v what="$1" -v most="$4" '
+        $1 != $3 || $2 - $4 > most || $4 - $2 > most { print what ": " $0; wrong++ }
+        END { print (NR > 0 && !wrong) + 0 " passed, " (NR == 0 || wrong > 0) + 0 " failed"
+              exit NR == 0 || wrong > 0 }'
+}
+
+train() { # MPI RANKS ARGUMENT...
+    local mpi=$1 ranks=$2
+    shift 2
+    timeout 120 "mpirun.$mpi" -n "$ranks" "$work/train.$mpi" 200 "$@"
+}
+
+# MPICH's ranks never yield to each other, so that more of them than processors take long.
+check_training() { # MPI
+    local mpi=$1 ranks=4
+    [ "$mpi" = openmpi ] || ranks=2
+    train "$mpi" 1 >"$work/alone"
+    train "$mpi" $ranks --save 120 "$work/snapshot" >"$work/together"
+    compare_losses "one rank, $ranks ranks" "$work/alone" "$work/together" 1e-6
+    train "$mpi" $ranks --restore "$work/snapshot" >"$work/again"
+    tail -n 80 "$work/together" >"$work/rest"
+    compare_losses 'never stopped, restarted' "$work/rest" "$work/again" 0
+    # it learns
+    awk 'NR == 1 { first = $2 } END { exit !($2 < first / 2) }' "$work/alone"
 }
 
 ran=0
@@ -34,14 +63,17 @@ for mpi in openmpi mpich; do
         echo "skipped: $mpi is not installed"
         continue
     fi
-    compile $mpi "$work/whole.$mpi" "$@"
-    compile $mpi "$work/pieces.$mpi" -DSB__MPI_PIECE=7 "$@"
+    compile $mpi "$work/whole.$mpi" tests/mpi/test_mpi.c "$@"
+    compile $mpi "$work/pieces.$mpi" tests/mpi/test_mpi.c -DSB__MPI_PIECE=7 "$@"
     for ranks in 1 2 3 4 7; do
         echo "$mpi, $ranks ranks:"
         timeout 120 "mpirun.$mpi" -n $ranks "$work/whole.$mpi"
     done
     echo "$mpi, 3 ranks, in pieces, any thread:"
     timeout 120 "mpirun.$mpi" -n 3 "$work/pieces.$mpi" --serialized
+    compile $mpi "$work/train.$mpi" c/mpi/example/train.c "$@"
+    echo "$mpi, the example:"
+    check_training $mpi
     ran=$((ran + 1))
 done
 [ $ran != 0 ] || exit 77
