@@ -51,8 +51,8 @@ name=${target//-/_}
 export RUSTC_BOOTSTRAP=1 CARGO_TARGET_DIR=$builds
 export "CC_$name=musl-gcc" "CFLAGS_$name=-I$tools/include" "CARGO_TARGET_${name^^}_LINKER=musl-gcc"
 export PKG_CONFIG_ALLOW_CROSS=1 PKG_CONFIG_LIBDIR=$tools
-cargo rustc --manifest-path "$crate/Cargo.toml" --release --locked --no-default-features \
-    --target "$target" -Zbuild-std=std,panic_unwind -- \
+cargo rustc --manifest-path "$crate/Cargo.toml" --bin "$program" --release --locked \
+    --no-default-features --target "$target" -Zbuild-std=std,panic_unwind -- \
     -Clink-self-contained=no -Crelocation-model=static -Lnative="$tools/lib" -Clink-arg=-lgcc
 mkdir -p "$(dirname "$out")"
 strip -o "$out" "$builds/$target/release/$program"

@@ -2,16 +2,15 @@
 
 mod caffe;
 mod layers;
-mod names;
+pub mod names;
 mod numpy;
-mod plan;
+pub mod plan;
 mod safetensors;
 mod values;
 
 use std::fmt::Display;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 
 use clap::error::ErrorKind;
 use clap::{CommandFactory, ValueEnum};
@@ -26,7 +25,7 @@ use crate::output::Target;
 use crate::progress::Progress;
 use crate::source::{unique_names, Failure, FileFormat, Result, Source};
 use crate::text::{grouped, printable};
-use crate::{advice, complain};
+use crate::{advice, complain, Status};
 
 /// Convert weights between Caffe's formats, safetensors and NumPy's
 ///
@@ -168,20 +167,21 @@ impl From<DtypeArgument> for Dtype {
 }
 
 /// The exit status; an error is one of standard output.
-pub fn run(arguments: &Arguments) -> io::Result<ExitCode> {
+pub fn run(arguments: &Arguments) -> io::Result<Status> {
     let Some(format) = output_format(arguments) else {
         let name = arguments.output.to_string_lossy();
         let text = format!("'{}' does not say its format: --to does", printable(&name));
-        crate::Arguments::command().error(ErrorKind::ValueValidation, text).exit();
+        let error = crate::Arguments::command().error(ErrorKind::ValueValidation, text);
+        return Ok(crate::wrong_usage(&error));
     };
     let interrupt = Interrupt::default();
     match convert(arguments, format, &interrupt) {
-        Ok(Some(plan)) => list(format, &plan, &arguments.output).map(|()| ExitCode::SUCCESS),
-        Ok(None) => Ok(ExitCode::SUCCESS),
+        Ok(Some(plan)) => list(format, &plan, &arguments.output).map(|()| Status::SUCCESS),
+        Ok(None) => Ok(Status::SUCCESS),
         Err(Failure::Interrupted) => Ok(interrupt.end()),
         Err(failure) => {
             complain(&printable(&failure.to_string()));
-            Ok(ExitCode::FAILURE)
+            Ok(Status::FAILURE)
         }
     }
 }

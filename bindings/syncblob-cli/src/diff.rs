@@ -6,7 +6,6 @@ mod print;
 
 use std::io::{self, BufWriter};
 use std::path::PathBuf;
-use std::process::ExitCode;
 
 use clap::ValueEnum;
 
@@ -16,6 +15,7 @@ use crate::diff::print::{Json, Print, Table};
 use crate::progress::Progress;
 use crate::source::{Details, Failure, Layer, Source, Tensor};
 use crate::values::{Part, Values};
+use crate::Status;
 
 /// Compare the blobs of two files, of any formats
 ///
@@ -145,20 +145,20 @@ fn of(which: Which) -> impl FnOnce(Failure) -> Stop {
     move |failure| Stop::File(which, failure)
 }
 
-pub fn run(arguments: &Arguments) -> io::Result<ExitCode> {
+pub fn run(arguments: &Arguments) -> io::Result<Status> {
     let out = BufWriter::new(io::stdout().lock());
     let differences = match arguments.json {
         true => compare_files(arguments, &mut Json::new(out)),
         false => compare_files(arguments, &mut Table::new(out)),
     };
     match differences {
-        Ok(0) => Ok(ExitCode::SUCCESS),
-        Ok(_) => Ok(ExitCode::FAILURE),
+        Ok(0) => Ok(Status::SUCCESS),
+        Ok(_) => Ok(Status::FAILURE),
         Err(Stop::Output(error)) => Err(error),
         Err(Stop::File(which, failure)) => {
             let file = if which == Which::A { &arguments.a } else { &arguments.b };
             crate::complain_of(file, &failure);
-            Ok(ExitCode::from(2))
+            Ok(Status::from(2))
         }
     }
 }

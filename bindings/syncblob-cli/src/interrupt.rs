@@ -3,7 +3,6 @@
 
 use std::io;
 use std::ops::ControlFlow;
-use std::process::ExitCode;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::Arc;
 
@@ -11,6 +10,7 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::{flag, low_level};
 
 use crate::source::{Failure, Result};
+use crate::Status;
 
 #[derive(Clone, Default)]
 pub struct Interrupt {
@@ -46,11 +46,11 @@ impl Interrupt {
     }
 
     /// Ends as the signal would have ended the program, so that a shell sees it.
-    pub fn end(&self) -> ExitCode {
+    pub fn end(&self) -> Status {
         let signal = self.signal.load(Ordering::Relaxed);
         // Returns only for a signal that does not end programs.
         let _ = low_level::emulate_default_handler(i32::try_from(signal).unwrap_or_default());
-        ExitCode::FAILURE
+        Status::FAILURE
     }
 }
 

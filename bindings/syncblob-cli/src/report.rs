@@ -5,7 +5,6 @@ mod svg;
 
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 
 use crate::interrupt::Interrupt;
 use crate::output::Target;
@@ -15,6 +14,7 @@ use crate::report::page::{Figure, Row};
 use crate::source::{Failure, Kind, Result, Source, Tensor};
 use crate::summary::Summary;
 use crate::values::{Part, Values};
+use crate::Status;
 
 /// Write a report of a file as one HTML page
 ///
@@ -59,14 +59,14 @@ Exit status:
 const MAX_FIGURES: usize = 8;
 const MAX_TILES: usize = 256;
 
-pub fn run(arguments: &Arguments) -> io::Result<ExitCode> {
+pub fn run(arguments: &Arguments) -> io::Result<Status> {
     let interrupt = Interrupt::default();
     match report(arguments, &interrupt) {
-        Ok(()) => Ok(ExitCode::SUCCESS),
+        Ok(()) => Ok(Status::SUCCESS),
         Err((_, Failure::Interrupted)) => Ok(interrupt.end()),
         Err((file, failure)) => {
             crate::complain_of(file, &failure);
-            Ok(ExitCode::FAILURE)
+            Ok(Status::FAILURE)
         }
     }
 }

@@ -2,11 +2,12 @@
 //! the definition of its arguments.
 
 use std::io::{self, Write};
-use std::process::ExitCode;
 
 use clap::Command;
 use clap_complete::Shell;
 use clap_mangen::Man;
+
+use crate::Status;
 
 /// Print the completions of a shell
 ///
@@ -56,14 +57,14 @@ Exit status:
 const SOURCE: &str = concat!("syncblob ", env!("CARGO_PKG_VERSION"));
 
 /// Each of these takes the program's definition.
-pub fn completions(arguments: &CompletionsArguments, mut program: Command) -> io::Result<ExitCode> {
+pub fn completions(arguments: &CompletionsArguments, mut program: Command) -> io::Result<Status> {
     let name = program.get_name().to_owned();
     let mut script = Vec::new(); // clap_complete would panic where standard output is closed
     clap_complete::generate(arguments.shell, &mut program, name, &mut script);
     write(&script)
 }
 
-pub fn man(arguments: &ManArguments, mut program: Command) -> io::Result<ExitCode> {
+pub fn man(arguments: &ManArguments, mut program: Command) -> io::Result<Status> {
     program.build();
     let subject = match &arguments.command {
         None => program,
@@ -74,7 +75,7 @@ pub fn man(arguments: &ManArguments, mut program: Command) -> io::Result<ExitCod
                 crate::complain(&format_args!(
                     "no command is called \"{name}\"; `syncblob --help` lists them"
                 ));
-                return Ok(ExitCode::from(2));
+                return Ok(Status::from(2));
             }
         },
     };
@@ -83,9 +84,9 @@ pub fn man(arguments: &ManArguments, mut program: Command) -> io::Result<ExitCod
     write(&page)
 }
 
-fn write(bytes: &[u8]) -> io::Result<ExitCode> {
+fn write(bytes: &[u8]) -> io::Result<Status> {
     let mut out = io::stdout().lock();
     out.write_all(bytes)?;
     out.flush()?;
-    Ok(ExitCode::SUCCESS)
+    Ok(Status::SUCCESS)
 }

@@ -4,13 +4,13 @@ mod text;
 
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 
 use crate::interrupt::Interrupt;
 use crate::output::Target;
 use crate::picture::{Channels, Tiles};
 use crate::source::{Failure, Result, Source, Tensor};
 use crate::values::{Part, Values};
+use crate::Status;
 
 /// Show a mean image or filters as a picture, or the distribution of values
 ///
@@ -68,17 +68,17 @@ Exit status:
 /// Tiles of a picture.
 const MAX_TILES: usize = 1024;
 
-pub fn run(arguments: &Arguments) -> io::Result<ExitCode> {
+pub fn run(arguments: &Arguments) -> io::Result<Status> {
     let shown = match &arguments.output {
         Some(output) => picture(arguments, output),
         None => text(arguments),
     };
     match shown {
-        Ok(()) => Ok(ExitCode::SUCCESS),
+        Ok(()) => Ok(Status::SUCCESS),
         Err(Stop::Output(error)) => Err(error),
         Err(Stop::File(file, failure)) => {
             crate::complain_of(file, &failure);
-            Ok(ExitCode::FAILURE)
+            Ok(Status::FAILURE)
         }
     }
 }

@@ -5,11 +5,10 @@ mod print;
 
 use std::io::{self, BufWriter, Write};
 use std::path::PathBuf;
-use std::process::ExitCode;
 
 use syncblob::{Context, OpenOptions};
 
-use crate::FormatArgument;
+use crate::{FormatArgument, Status};
 
 /// Check that files are whole, safe and finite
 ///
@@ -59,13 +58,13 @@ Exit status:
      files are still checked
   2  wrong usage, or output that cannot be printed";
 
-pub fn run(arguments: &Arguments) -> io::Result<ExitCode> {
+pub fn run(arguments: &Arguments) -> io::Result<Status> {
     // Freed buffers are not kept: the next blob is rarely as large.
     let context = match Context::builder().host_cache(false).build() {
         Ok(context) => context,
         Err(error) => {
             crate::complain(&crate::describe(&error));
-            return Ok(ExitCode::from(2));
+            return Ok(Status::from(2));
         }
     };
     let mut options = OpenOptions::new().context(&context);
@@ -89,5 +88,5 @@ pub fn run(arguments: &Arguments) -> io::Result<ExitCode> {
         }
         out.flush()?;
     }
-    Ok(if findings == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    Ok(if findings == 0 { Status::SUCCESS } else { Status::FAILURE })
 }

@@ -17,7 +17,7 @@ pub fn of(source: &Source, scheme: Scheme) -> Vec<String> {
 
 /// What a blob is to its layer, as PyTorch calls it. Scale's gamma and beta are
 /// weight and bias there.
-fn role(layer: &Layer, blob: usize, scheme: Scheme) -> String {
+pub fn role(layer: &Layer, blob: usize, scheme: Scheme) -> String {
     let role = match (scheme, is_batch_norm(layer), blob) {
         (Scheme::Torch, true, 0) => "running_mean",
         (Scheme::Torch, true, 1) => "running_var",

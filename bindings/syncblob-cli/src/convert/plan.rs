@@ -149,7 +149,7 @@ fn apply_scale(source: &Source, notes: &mut Notes) -> Result<Vec<Factor>> {
 }
 
 /// In the precision that Caffe has for the type.
-fn inverse(blob: &BlobAny) -> Result<f64> {
+pub fn inverse(blob: &BlobAny) -> syncblob::Result<f64> {
     Ok(match blob {
         BlobAny::F64(blob) if blob.data()?[0] != 0.0 => blob.data()?[0].recip(),
         BlobAny::F32(blob) if blob.data()?[0] != 0.0 => blob.data()?[0].recip().into(),

@@ -61,14 +61,18 @@ pub fn open(
         }
     }
     for (blob, stored) in model.blobs().enumerate() {
-        let name = match model.format() {
-            Format::Blob => "blob".to_owned(),
-            Format::Solverstate => format!("history.{blob}"),
-            _ => format!("blobs.{blob}"),
-        };
-        put(name, Place { layer: None, blob }, stored?);
+        put(name_of_no_layer(&model, blob), Place { layer: None, blob }, stored?);
     }
     Ok((notes, tensors, Box::new(Caffe { model, blobs })))
+}
+
+/// What a blob of no layer is called.
+pub fn name_of_no_layer(model: &Model, blob: usize) -> String {
+    match model.format() {
+        Format::Blob => "blob".to_owned(),
+        Format::Solverstate => format!("history.{blob}"),
+        _ => format!("blobs.{blob}"),
+    }
 }
 
 fn details(stored: &StoredBlob) -> Details {
@@ -111,21 +115,25 @@ fn notes(model: &Model) -> Result<Notes> {
         Format::Solverstate => Some(model.solver_info()?),
         _ => None,
     };
-    let layers = model.layers().map(|layer| Layer {
-        name: layer.name().into_owned(),
-        layer_type: layer.layer_type().into_owned(),
-        scale_applied: false,
-    });
     Ok(Notes {
         kind: Some(Kind::of(model.format())),
         name: model.name().into_owned(),
-        layers: layers.collect(),
+        layers: layers(model),
         solver: solver.map(|info| Solver {
             iter: info.iteration,
             current_step: info.current_step,
             learned_net: info.learned_net.to_string_lossy().into_owned(),
         }),
     })
+}
+
+pub fn layers(model: &Model) -> Vec<Layer> {
+    let layers = model.layers().map(|layer| Layer {
+        name: layer.name().into_owned(),
+        layer_type: layer.layer_type().into_owned(),
+        scale_applied: false,
+    });
+    layers.collect()
 }
 
 /// What the layers are called outside of Caffe, which lets several layers have

@@ -1,0 +1,282 @@
+//! The command `syncblob` as a function: it looks into Caffe's model files, and converts them.
+#![forbid(unsafe_code)]
+
+mod advice;
+mod convert;
+mod diff;
+mod info;
+mod interrupt;
+mod json;
+pub mod naming;
+mod output;
+mod picture;
+mod progress;
+mod report;
+mod shell;
+mod show;
+mod source;
+mod stats;
+mod summary;
+mod table;
+mod text;
+mod values;
+mod verify;
+
+use std::ffi::OsString;
+use std::fmt::Display;
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::{CommandFactory, Parser, Subcommand, ValueEnum};
+use syncblob::{Error, Format};
+
+use crate::info::{Info, Reader};
+use crate::source::Failure;
+use crate::text::printable;
+
+/// Look into Caffe's model files and convert them: .caffemodel, .solverstate,
+/// mean.binaryproto
+#[derive(Parser)]
+#[command(name = "syncblob", version, arg_required_else_help = true, after_help = EXAMPLES)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  syncblob info resnet.caffemodel
+  syncblob convert resnet.caffemodel resnet.safetensors
+  syncblob diff before.caffemodel after.caffemodel
+  syncblob verify *.caffemodel
+
+For more, with examples: syncblob COMMAND --help";
+
+#[derive(Subcommand)]
+enum Command {
+    Info(InfoArguments),
+    Convert(convert::Arguments),
+    Diff(diff::Arguments),
+    Show(show::Arguments),
+    Report(report::Arguments),
+    Verify(verify::Arguments),
+    Completions(shell::CompletionsArguments),
+    Man(shell::ManArguments),
+}
+
+impl Command {
+    /// The exit status where standard output takes nothing: 1 says of two commands
+    /// what they found.
+    fn unprinted(&self) -> Status {
+        match self {
+            Self::Diff(_) | Self::Verify(_) => Status::from(2),
+            _ => Status::FAILURE,
+        }
+    }
+}
+
+/// List layers, types, shapes, counts, bytes and sums
+///
+/// The command indexes and checks each file, then reads one blob at a time. It
+/// needs about as much memory as the largest blob.
+#[derive(clap::Args)]
+#[command(after_help = "Exit status: 0 if all files were read; 1 if one was not: nothing is printed \
+    for it, the others are read;\n2 for wrong usage.",
+    after_long_help = AFTER_HELP)]
+struct InfoArguments {
+    /// The files to read
+    #[arg(required = true, value_name = "FILE")]
+    files: Vec<PathBuf>,
+
+    /// Print one line of JSON for each file
+    ///
+    /// The schema is schema/info-v1.schema.json in the program's sources.
+    #[arg(long)]
+    json: bool,
+
+    /// Read the files as this format, instead of detecting it
+    #[arg(long = "as", value_enum, value_name = "FORMAT")]
+    format: Option<FormatArgument>,
+}
+
+const AFTER_HELP: &str = "\
+Examples:
+  syncblob info resnet.caffemodel
+  syncblob info --json *.caffemodel | jq -c '[.file, (.layers | length)]'
+  syncblob info --as blob mean.binaryproto
+
+Exit status:
+  0  all files were read
+  1  a file is broken, exceeds a limit or has a blob that cannot be loaded.
+     The reason is on standard error. Nothing is printed for that file on
+     standard output; the other files are still read
+  2  wrong usage";
+
+#[derive(Clone, Copy, ValueEnum)]
+enum FormatArgument {
+    /// BlobProto, such as mean.binaryproto
+    Blob,
+    /// NetParameter: the layers of a net
+    Caffemodel,
+    /// SolverState: the history of a solver
+    Solverstate,
+}
+
+impl From<FormatArgument> for Format {
+    fn from(format: FormatArgument) -> Self {
+        match format {
+            FormatArgument::Blob => Self::Blob,
+            FormatArgument::Caffemodel => Self::Caffemodel,
+            FormatArgument::Solverstate => Self::Solverstate,
+        }
+    }
+}
+
+/// How the command ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Status(u8);
+
+impl Status {
+    const SUCCESS: Self = Self(0);
+    const FAILURE: Self = Self(1);
+
+    /// The number that a shell sees.
+    pub fn code(self) -> u8 {
+        self.0
+    }
+}
+
+impl From<u8> for Status {
+    fn from(code: u8) -> Self {
+        Self(code)
+    }
+}
+
+impl From<Status> for ExitCode {
+    fn from(status: Status) -> Self {
+        status.code().into()
+    }
+}
+
+/// Runs the command with its arguments, the first of them its own name. It prints to
+/// standard output and standard error; while it writes a file, it takes SIGINT and
+/// SIGTERM.
+pub fn run(arguments: impl IntoIterator<Item = OsString>) -> Status {
+    let command = match Arguments::try_parse_from(arguments) {
+        Ok(arguments) => arguments.command,
+        Err(error) => return wrong_usage(&error),
+    };
+    let unprinted = command.unprinted();
+    let done = match command {
+        Command::Info(arguments) => info(&arguments),
+        Command::Convert(arguments) => convert::run(&arguments),
+        Command::Diff(arguments) => diff::run(&arguments),
+        Command::Report(arguments) => report::run(&arguments),
+        Command::Show(arguments) => show::run(&arguments),
+        Command::Verify(arguments) => verify::run(&arguments),
+        Command::Completions(arguments) => shell::completions(&arguments, Arguments::command()),
+        Command::Man(arguments) => shell::man(&arguments, Arguments::command()),
+    };
+    match done {
+        Ok(status) => status,
+        // Whoever read our output has seen enough.
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => unprinted,
+        Err(error) => {
+            complain(&format_args!("standard output: {error}"));
+            unprinted
+        }
+    }
+}
+
+/// Prints what the arguments are wrong by, or the help that they ask for.
+fn wrong_usage(error: &clap::Error) -> Status {
+    let _ = error.print();
+    Status(u8::try_from(error.exit_code()).unwrap_or(2))
+}
+
+/// The exit status; an error is one of standard output.
+fn info(arguments: &InfoArguments) -> io::Result<Status> {
+    let mut out = BufWriter::new(io::stdout().lock());
+    let reader = match Reader::new(arguments.format.map(Format::from)) {
+        Ok(reader) => reader,
+        Err(error) => {
+            complain(&describe(&error));
+            return Ok(Status::FAILURE);
+        }
+    };
+    let mut status = Status::SUCCESS;
+    for file in &arguments.files {
+        match reader.read(file) {
+            Ok(info) => print(&mut out, &info, arguments.json)?,
+            Err(error) => {
+                complain_of(file, &error.into());
+                status = Status::FAILURE;
+            }
+        }
+    }
+    Ok(status)
+}
+
+fn print(out: &mut impl Write, info: &Info, json: bool) -> io::Result<()> {
+    if json {
+        json::write_line(out, info)?;
+    } else {
+        table::write(out, info)?;
+    }
+    out.flush()
+}
+
+/// What nobody can be told, since standard error is closed or full, is told by
+/// the exit status alone.
+fn complain(what: &impl Display) {
+    let _ = writeln!(io::stderr(), "syncblob: {what}");
+}
+
+/// The same about a file, with what can be done. The failure may hold a path, or
+/// names from the file.
+fn complain_of(file: &Path, failure: &Failure) {
+    let (name, text) = (file.as_os_str().to_string_lossy(), failure.to_string());
+    let (name, text, advice) = (printable(&name), printable(&text), advice::on(failure));
+    complain(&format_args!("{name}: {text}{advice}"));
+}
+
+/// The status's name, what was wrong, and where. The message may hold a path.
+fn describe(error: &Error) -> String {
+    format!("{}: {}", error.code_name(), printable(&error.to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The lines that the help gives as examples.
+    fn examples(command: &clap::Command) -> Vec<String> {
+        let help = command.clone().render_long_help().to_string();
+        let after = help.split_once("Examples:\n").map_or("", |(_, after)| after);
+        let lines = after.lines().take_while(|line| line.starts_with("  "));
+        lines.map(|line| line.trim().to_owned()).collect()
+    }
+
+    #[test]
+    fn the_definition_is_sound() {
+        Arguments::command().debug_assert();
+    }
+
+    #[test]
+    fn every_command_has_examples_that_are_right() {
+        let program = Arguments::command();
+        let commands: Vec<_> = program.get_subcommands().collect();
+        for command in commands.into_iter().chain([&program]) {
+            let examples = examples(command);
+            assert!(!examples.is_empty(), "{}", command.get_name());
+            for example in examples {
+                let words = example.split(['|', '>', '&', '#']).next().unwrap_or("");
+                let parsed = Arguments::try_parse_from(words.split_whitespace());
+                assert!(parsed.is_ok(), "{example}: {}", parsed.err().unwrap());
+                let name = command.get_name();
+                assert!(name == "syncblob" || words.starts_with(&format!("syncblob {name} ")));
+            }
+        }
+    }
+}

@@ -1,0 +1,64 @@
+//! What a model's layers and blobs are called outside of Caffe, as `convert` calls them,
+//! for programs that take them without a file.
+
+use syncblob::{BlobAny, BlobAt, Model};
+
+use crate::convert::names::{is_batch_norm, role};
+use crate::convert::{plan, Scheme};
+use crate::source::{layers, name_of_no_layer, unique_names};
+
+/// The layers' names, each once: the second `conv` is `conv#2`, a layer without a name is
+/// `#` and its index.
+pub fn layer_names(model: &Model) -> Vec<String> {
+    unique_names(&layers(model))
+}
+
+/// A blob by the name that PyTorch has for it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// Such as `conv1.weight`. Two blobs of a model may have one name.
+    pub name: String,
+    /// Where the blob is.
+    pub at: BlobAt,
+    /// The blob by whose [`inverse`] the values are to be multiplied.
+    pub scale: Option<BlobAt>,
+}
+
+/// The blobs in the order of the file, as `--names torch` has them; with `apply_scale`, as
+/// `--apply-scale` too.
+///
+/// # Errors
+/// As [`Model::blob`].
+pub fn state_dict(model: &Model, apply_scale: bool) -> syncblob::Result<Vec<Entry>> {
+    let mut entries = Vec::new();
+    let layers = layers(model);
+    let names = unique_names(&layers);
+    for (index, (layer, name)) in layers.iter().zip(names).enumerate() {
+        let blobs = model.layer(index)?.num_blobs();
+        let has_factor = apply_scale
+            && is_batch_norm(layer)
+            && blobs > 2
+            && model.blob((index, 2))?.info().count() == 1;
+        for blob in 0..blobs {
+            if has_factor && blob == 2 {
+                continue;
+            }
+            let scale = (has_factor && blob < 2).then_some((index, 2).into());
+            let name = format!("{name}.{}", role(layer, blob, Scheme::Torch));
+            entries.push(Entry { name, at: (index, blob).into(), scale });
+        }
+    }
+    for blob in 0..model.blobs().len() {
+        entries.push(Entry { name: name_of_no_layer(model, blob), at: blob.into(), scale: None });
+    }
+    Ok(entries)
+}
+
+/// What Caffe multiplies a BatchNorm's mean and variance by, given its third blob: 1 over its
+/// value, or 0 where that is 0.
+///
+/// # Errors
+/// As [`Blob::data`](syncblob::Blob::data).
+pub fn inverse(factor: &BlobAny) -> syncblob::Result<f64> {
+    plan::inverse(factor)
+}
