@@ -4,7 +4,10 @@ use std::slice;
 
 use syncblob_sys as sys;
 
-use crate::{Blob, Dtype, Element, Error, ErrorKind, Result};
+use crate::ffi::get;
+use crate::{
+    Blob, Context, Dtype, Element, Error, ErrorKind, Part, Reallocated, Result, Shape, SyncedMemory,
+};
 
 /// A [`Blob`] whose element type is known only at run time.
 #[non_exhaustive]
@@ -58,6 +61,54 @@ fn dtype_of<T: Element>(_: &Blob<T>) -> Dtype {
     T::DTYPE
 }
 
+/// Making, for an element type that is known at run time.
+impl BlobAny {
+    /// An empty blob in a context; see [`Blob::new_in`].
+    ///
+    /// ```
+    /// use syncblob::{BlobAny, Context, Dtype};
+    /// # fn main() -> syncblob::Result<()> {
+    /// let mut blob = BlobAny::new_in(&Context::host(), Dtype::I32)?;
+    /// blob.reshape([2, 3])?;
+    /// assert_eq!((blob.dtype(), blob.count()), (Dtype::I32, 6));
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Blob::new_in`]; [`Unsupported`](ErrorKind::Unsupported) for `f16` and `bf16`
+    /// without the feature `half`.
+    pub fn new_in(context: &Context, dtype: Dtype) -> Result<Self> {
+        // SAFETY: the context is live; the blob retains it.
+        let raw = get(|out, err| unsafe {
+            sys::sb_blob_create(context.as_ptr(), dtype.code(), out, err)
+        })?;
+        // SAFETY: nobody else knows the blob yet.
+        unsafe { Self::from_raw(raw) }
+    }
+
+    /// Changes the shape; see [`Blob::reshape`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn reshape(&mut self, shape: impl Into<Shape>) -> Result<Reallocated> {
+        each!(self, blob => blob.reshape(shape))
+    }
+
+    /// One of the memories, lent; see [`Blob::memory`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn memory(&self, part: Part) -> Result<&SyncedMemory> {
+        each!(self, blob => blob.memory(part))
+    }
+
+    /// The context that the blob was made in.
+    pub fn context(&self) -> Context {
+        each!(self, blob => blob.context())
+    }
+}
+
 impl BlobAny {
     /// Takes over a blob that C code made, of any element type.
     ///
@@ -92,7 +143,8 @@ impl BlobAny {
         }
     }
 
-    pub(crate) fn as_ptr(&self) -> *mut sys::sb_blob {
+    /// The C handle; see [`Blob::as_ptr`].
+    pub fn as_ptr(&self) -> *mut sys::sb_blob {
         each!(self, blob => blob.as_ptr())
     }
 

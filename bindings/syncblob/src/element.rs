@@ -35,6 +35,19 @@ impl Dtype {
     const ALL: [Self; 8] =
         [Self::F32, Self::F64, Self::I32, Self::U32, Self::F16, Self::Bf16, Self::I8, Self::U8];
 
+    pub(crate) fn code(self) -> i32 {
+        match self {
+            Self::F32 => sys::SB_DTYPE_F32,
+            Self::F64 => sys::SB_DTYPE_F64,
+            Self::I32 => sys::SB_DTYPE_I32,
+            Self::U32 => sys::SB_DTYPE_U32,
+            Self::F16 => sys::SB_DTYPE_F16,
+            Self::Bf16 => sys::SB_DTYPE_BF16,
+            Self::I8 => sys::SB_DTYPE_I8,
+            Self::U8 => sys::SB_DTYPE_U8,
+        }
+    }
+
     pub(crate) fn from_code(code: i32) -> Option<Self> {
         Some(match code {
             sys::SB_DTYPE_F32 => Self::F32,
@@ -231,6 +244,7 @@ mod tests {
 
     fn agrees_with_c<T: Element>() {
         assert_eq!(Dtype::from_code(T::CODE), Some(T::DTYPE));
+        assert_eq!(T::DTYPE.code(), T::CODE);
         assert_eq!(T::DTYPE.size(), size_of::<T>());
         // SAFETY: takes any number; the text is static.
         let (size, name) = unsafe {

@@ -139,8 +139,10 @@ impl Error {
         Self { kind, code, device_code: 0, offset: None, message, path: None, source: None }
     }
 
+    /// The error that a call of the C library has written, for code that makes such calls
+    /// itself.
     #[cold]
-    pub(crate) fn from_c(error: &sys::sb_error) -> Self {
+    pub fn from_c(error: &sys::sb_error) -> Self {
         let bytes = error.message.map(|c| c.to_ne_bytes()[0]);
         let message = match CStr::from_bytes_until_nul(&bytes) {
             Ok(text) => text.to_string_lossy().into_owned(),
