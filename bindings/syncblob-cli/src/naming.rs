@@ -16,7 +16,7 @@ pub fn layer_names(model: &Model) -> Vec<String> {
 /// A blob by the name that PyTorch has for it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
-    /// Such as `conv1.weight`. Two blobs of a model may have one name.
+    /// Such as `conv1.weight`; no two blobs of a model have one name.
     pub name: String,
     /// Where the blob is.
     pub at: BlobAt,

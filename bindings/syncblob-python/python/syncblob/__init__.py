@@ -1,0 +1,61 @@
+"""Caffe's model files as NumPy arrays and PyTorch tensors, without Caffe.
+
+    import syncblob
+
+    model = syncblob.load("resnet.caffemodel")
+    weights = model.state_dict()
+"""
+
+from collections.abc import Mapping as _Mapping
+from collections.abc import Sequence as _Sequence
+
+from ._syncblob import (
+    Blob,
+    Layer,
+    Model,
+    StoredBlob,
+    __version__,
+    from_dlpack,
+    load,
+    load_blob,
+)
+from .errors import (
+    ArgumentError,
+    DataError,
+    DeviceError,
+    DtypeError,
+    Error,
+    FileError,
+    ForbiddenFileError,
+    LimitError,
+    MissingFileError,
+    OutOfMemoryError,
+    RangeError,
+    UnsupportedError,
+)
+
+_Mapping.register(Model)
+_Sequence.register(Layer)
+
+__all__ = [
+    "ArgumentError",
+    "Blob",
+    "DataError",
+    "DeviceError",
+    "DtypeError",
+    "Error",
+    "FileError",
+    "ForbiddenFileError",
+    "Layer",
+    "LimitError",
+    "MissingFileError",
+    "Model",
+    "OutOfMemoryError",
+    "RangeError",
+    "StoredBlob",
+    "UnsupportedError",
+    "__version__",
+    "from_dlpack",
+    "load",
+    "load_blob",
+]

@@ -1,0 +1,166 @@
+//! What callers in Python give: element types, shapes, devices, bytes, limits.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
+
+use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::pybacked::PyBackedBytes;
+use pyo3::types::{PyBytes, PyMemoryView, PyString, PyTuple, PyType};
+use syncblob::{Context, Dtype, Format, Limits, OpenOptions, Shape};
+
+use crate::error::{detached, Failure};
+
+const DTYPES: [(&str, Dtype); 8] = [
+    ("float32", Dtype::F32),
+    ("float64", Dtype::F64),
+    ("float16", Dtype::F16),
+    ("bfloat16", Dtype::Bf16),
+    ("int32", Dtype::I32),
+    ("uint32", Dtype::U32),
+    ("int8", Dtype::I8),
+    ("uint8", Dtype::U8),
+];
+
+/// NumPy's name of an element type.
+pub fn dtype_name(dtype: Dtype) -> &'static str {
+    DTYPES.iter().find(|(_, known)| *known == dtype).map_or("unknown", |(name, _)| name)
+}
+
+/// A name, a type such as `numpy.float32`, or whatever has such a name as its text:
+/// `numpy.dtype` and `torch.dtype`.
+pub fn dtype(value: &Bound<'_, PyAny>) -> PyResult<Dtype> {
+    let text = match value.cast::<PyType>() {
+        Ok(class) => class.name()?,
+        Err(_) => value.str()?,
+    };
+    let text = text.to_string_lossy();
+    let name = text.strip_prefix("torch.").unwrap_or(&text);
+    let found = DTYPES.iter().find(|(known, _)| *known == name);
+    found.map(|(_, dtype)| *dtype).ok_or_else(|| {
+        let known = DTYPES.map(|(name, _)| name).join(", ");
+        PyTypeError::new_err(format!("no blob holds {name}; the types are {known}"))
+    })
+}
+
+/// Dimensions, or one: `(2, 3)`, `[2, 3]`, `6`.
+pub fn shape(value: &Bound<'_, PyAny>) -> PyResult<Shape> {
+    let Ok(items) = value.try_iter() else {
+        return Ok([dimension(value)?].into());
+    };
+    let mut dims = Vec::new();
+    for item in items {
+        dims.push(dimension(&item?)?);
+        if dims.len() > Shape::MAX_AXES {
+            break; // the library refuses it
+        }
+    }
+    Ok(dims.into())
+}
+
+/// The same of the arguments of a call, `reshape(2, 3)` and `reshape((2, 3))`.
+pub fn shape_of_call(arguments: &Bound<'_, PyTuple>) -> PyResult<Shape> {
+    match arguments.len() {
+        1 => shape(&arguments.get_item(0)?),
+        _ => shape(arguments),
+    }
+}
+
+fn dimension(value: &Bound<'_, PyAny>) -> PyResult<i64> {
+    number("a dimension", value)
+}
+
+/// A number; one that does not fit is a ValueError.
+pub fn number<'py, T>(what: &str, value: &Bound<'py, PyAny>) -> PyResult<T>
+where
+    T: for<'a> FromPyObject<'a, 'py, Error = PyErr>,
+{
+    value.extract().map_err(|error: PyErr| {
+        if error.is_instance_of::<PyOverflowError>(value.py()) {
+            return PyValueError::new_err(format!("{what} does not fit: {value}"));
+        }
+        error
+    })
+}
+
+/// The context of a device, the same one each time: `"cpu"`, `"cuda:0"`, `"sim:0"`.
+pub fn context(device: &str) -> Result<Context, Failure> {
+    static CONTEXTS: Mutex<Option<HashMap<String, Context>>> = Mutex::new(None);
+    if device == "cpu" {
+        return Ok(Context::host());
+    }
+    let mut contexts = CONTEXTS.lock().unwrap_or_else(PoisonError::into_inner);
+    let contexts = contexts.get_or_insert_default();
+    if let Some(context) = contexts.get(device) {
+        return Ok(context.clone());
+    }
+    let context = Context::builder().device(device).build()?;
+    contexts.insert(device.to_owned(), context.clone());
+    Ok(context)
+}
+
+/// What is loaded: a file by its path, or bytes.
+enum Source {
+    Path(PathBuf),
+    Bytes(PyBackedBytes),
+}
+
+/// A `str` or an `os.PathLike` is a path; what is bytes-like is the file's content.
+fn source(value: &Bound<'_, PyAny>) -> PyResult<Source> {
+    if let Ok(bytes) = value.cast::<PyBytes>() {
+        return Ok(Source::Bytes(bytes.clone().into()));
+    }
+    if value.is_instance_of::<PyString>() || value.hasattr("__fspath__")? {
+        return value.extract().map(Source::Path);
+    }
+    let Ok(view) = PyMemoryView::from(value) else {
+        let kind = value.get_type();
+        let text = format!("a path or bytes are loaded, not {}", kind.name()?);
+        return Err(PyTypeError::new_err(text));
+    };
+    let bytes = view.call_method0("tobytes")?;
+    Ok(Source::Bytes(bytes.cast_into::<PyBytes>()?.into()))
+}
+
+/// The names are those of the library.
+pub fn format(name: &str) -> PyResult<Format> {
+    let known = [Format::Caffemodel, Format::Solverstate, Format::Blob, Format::BlobVector];
+    known.into_iter().find(|format| format.name() == name).ok_or_else(|| {
+        let known = known.map(Format::name).join(", ");
+        PyValueError::new_err(format!("no format is called {name:?}; they are {known}"))
+    })
+}
+
+/// Bounds on what a file may ask for, each at least 1.
+pub type Bounds<'a, 'py> = [(&'static str, Option<&'a Bound<'py, PyAny>>); 3];
+
+fn limits(bounds: Bounds<'_, '_>) -> PyResult<Limits> {
+    let set = [Limits::max_memory, Limits::max_layers, Limits::max_blobs];
+    let mut limits = Limits::new();
+    for ((name, bound), set) in bounds.into_iter().zip(set) {
+        let Some(bound) = bound else { continue };
+        limits = match number::<usize>(name, bound)? {
+            0 => return Err(PyValueError::new_err(format!("{name} is at least 1"))),
+            bound => set(limits, bound),
+        };
+    }
+    Ok(limits)
+}
+
+/// Opens a file or bytes within bounds: of memory, layers, blobs.
+pub fn open(
+    value: &Bound<'_, PyAny>,
+    format: Option<Format>,
+    bounds: Bounds<'_, '_>,
+) -> PyResult<syncblob::Model> {
+    let mut options = OpenOptions::new().limits(limits(bounds)?);
+    if let Some(format) = format {
+        options = options.format(format);
+    }
+    let source = source(value)?;
+    detached(value.py(), || match source {
+        Source::Path(path) => Ok(options.open(path)?),
+        Source::Bytes(bytes) => Ok(options.from_bytes(bytes)?),
+    })
+}

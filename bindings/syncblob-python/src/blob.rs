@@ -1,0 +1,430 @@
+//! Caffe's Blob for Python.
+
+use std::path::PathBuf;
+use std::sync::{PoisonError, RwLock};
+
+use pyo3::exceptions::PyBufferError;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict, PyTuple};
+use syncblob::{BlobAny, BlobAt, Dtype, Format, Head, Part, Payload, Side};
+
+use crate::arguments::{context, dtype_name, number, open, shape_of_call};
+use crate::error::{detached, Failure};
+use crate::model::Model;
+use crate::{arguments, calls, fill, tensor};
+
+/// Blob(shape=None, dtype="float32", device="cpu")
+/// --
+///
+/// An n-dimensional array with two memories, data and diff, each on the host, on a
+/// device, or on both. Memory is allocated when it is first used, and is zeros then.
+///
+/// `shape` is a number or several; without it the blob has no shape yet. `dtype` is a name
+/// such as ``"float32"``, or one of NumPy's or PyTorch's types. `device` is ``"cpu"``,
+/// ``"cuda:0"`` and so on, or ``"sim:0"``, a simulated one that is always there.
+///
+/// >>> weights = Blob((2, 3))
+/// >>> weights.data[...] = 1.0
+/// >>> weights.diff[...] = 0.25
+/// >>> weights.update()  # data -= diff
+/// >>> weights.asum_data()
+/// 4.5
+///
+/// NumPy takes it as an array of its data, in place; so do all programs that speak DLPack.
+///
+/// >>> import numpy as np
+/// >>> np.asarray(weights).shape
+/// (2, 3)
+#[pyclass(frozen, module = "syncblob")]
+pub struct Blob(RwLock<BlobAny>);
+
+impl Blob {
+    pub fn new(blob: BlobAny) -> Self {
+        Self(RwLock::new(blob))
+    }
+
+    fn read<T: Send>(
+        &self,
+        py: Python<'_>,
+        work: impl FnOnce(&BlobAny) -> Result<T, syncblob::Error> + Send,
+    ) -> PyResult<T> {
+        detached(py, || Ok(work(&self.0.read().unwrap_or_else(PoisonError::into_inner))?))
+    }
+
+    fn write<T: Send>(
+        &self,
+        py: Python<'_>,
+        work: impl FnOnce(&mut BlobAny) -> Result<T, syncblob::Error> + Send,
+    ) -> PyResult<T> {
+        detached(py, || Ok(work(&mut self.0.write().unwrap_or_else(PoisonError::into_inner))?))
+    }
+
+    fn array<'py>(&self, py: Python<'py>, part: Part) -> PyResult<Bound<'py, PyAny>> {
+        let tensor = self.write(py, |blob| calls::to_dlpack(blob, part, Side::Host))?;
+        tensor::array(py, tensor, self.element_type(py)?)
+    }
+
+    fn element_type(&self, py: Python<'_>) -> PyResult<Dtype> {
+        self.read(py, |blob| Ok(blob.dtype()))
+    }
+
+    fn head(&self, py: Python<'_>, part: Part) -> PyResult<&'static str> {
+        let head = self.read(py, |blob| Ok(blob.memory(part)?.head()))?;
+        Ok(match head {
+            Head::Uninitialized => "UNINITIALIZED",
+            Head::AtCpu => "HEAD_AT_CPU",
+            Head::AtGpu => "HEAD_AT_GPU",
+            Head::Synced => "SYNCED",
+            _ => "LOST",
+        })
+    }
+}
+
+#[pymethods]
+impl Blob {
+    #[new]
+    #[pyo3(signature = (shape=None, dtype=None, device="cpu"))]
+    fn create(
+        py: Python<'_>,
+        shape: Option<&Bound<'_, PyAny>>,
+        dtype: Option<&Bound<'_, PyAny>>,
+        device: &str,
+    ) -> PyResult<Self> {
+        let dtype = dtype.map_or(Ok(Dtype::F32), arguments::dtype)?;
+        let shape = shape.map(arguments::shape).transpose()?;
+        detached(py, || {
+            let mut blob = BlobAny::new_in(&context(device)?, dtype)?;
+            if let Some(shape) = shape {
+                blob.reshape(shape)?;
+            }
+            Ok(Self::new(blob))
+        })
+    }
+
+    /// The data as a NumPy array, in place: what is written there is in the blob.
+    ///
+    /// On a blob with a device the values are brought to the host, and an array that you
+    /// keep is the blob's until the next work on the device: fetch it again then. An array
+    /// keeps its memory alive, whatever becomes of the blob.
+    #[getter]
+    fn data<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        self.array(py, Part::Data)
+    }
+
+    /// The diff, as `data`.
+    #[getter]
+    fn diff<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        self.array(py, Part::Diff)
+    }
+
+    /// The dimensions.
+    #[getter]
+    fn shape<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        PyTuple::new(py, self.read(py, |blob| Ok(blob.shape().to_vec()))?)
+    }
+
+    /// The number of axes.
+    #[getter]
+    fn ndim(&self, py: Python<'_>) -> PyResult<usize> {
+        self.read(py, |blob| Ok(blob.shape().len()))
+    }
+
+    /// The number of elements.
+    #[getter]
+    fn size(&self, py: Python<'_>) -> PyResult<usize> {
+        self.read(py, |blob| Ok(blob.count()))
+    }
+
+    /// The bytes of the data.
+    #[getter]
+    fn nbytes(&self, py: Python<'_>) -> PyResult<usize> {
+        self.read(py, |blob| Ok(blob.count() * blob.dtype().size()))
+    }
+
+    /// NumPy's name of the element type.
+    #[getter]
+    fn dtype(&self, py: Python<'_>) -> PyResult<&'static str> {
+        Ok(dtype_name(self.element_type(py)?))
+    }
+
+    /// ``"cpu"``, or the device's name.
+    #[getter]
+    fn device(&self, py: Python<'_>) -> PyResult<String> {
+        self.read(py, |blob| Ok(blob.context().device().to_owned()))
+    }
+
+    /// Where the newest data is, in Caffe's words: ``"UNINITIALIZED"``, ``"HEAD_AT_CPU"``,
+    /// ``"HEAD_AT_GPU"``, ``"SYNCED"``; ``"LOST"`` with a device that failed.
+    #[getter]
+    fn data_head(&self, py: Python<'_>) -> PyResult<&'static str> {
+        self.head(py, Part::Data)
+    }
+
+    /// Where the newest diff is.
+    #[getter]
+    fn diff_head(&self, py: Python<'_>) -> PyResult<&'static str> {
+        self.head(py, Part::Diff)
+    }
+
+    /// Changes the shape. A memory is replaced by a fresh one of zeros only where it is too
+    /// small; else its elements stay. Arrays that were made before keep their shape and
+    /// their memory.
+    ///
+    /// >>> blob = Blob((2, 3))
+    /// >>> blob.reshape(6)
+    /// >>> blob.reshape((1, 2, 3))
+    /// >>> blob.shape
+    /// (1, 2, 3)
+    #[pyo3(signature = (*shape))]
+    fn reshape(&self, shape: &Bound<'_, PyTuple>) -> PyResult<()> {
+        let (py, shape) = (shape.py(), shape_of_call(shape)?);
+        self.write(py, |blob| blob.reshape(shape)).map(drop)
+    }
+
+    /// ``data -= diff``: a solver's step.
+    fn update(&self, py: Python<'_>) -> PyResult<()> {
+        self.write(py, calls::update)
+    }
+
+    /// The sum of the absolute values of the data.
+    fn asum_data(&self, py: Python<'_>) -> PyResult<f64> {
+        self.read(py, |blob| calls::asum(blob, Part::Data))
+    }
+
+    /// The sum of the absolute values of the diff.
+    fn asum_diff(&self, py: Python<'_>) -> PyResult<f64> {
+        self.read(py, |blob| calls::asum(blob, Part::Diff))
+    }
+
+    /// The sum of the squares of the data.
+    fn sumsq_data(&self, py: Python<'_>) -> PyResult<f64> {
+        self.read(py, |blob| calls::sumsq(blob, Part::Data))
+    }
+
+    /// The sum of the squares of the diff.
+    fn sumsq_diff(&self, py: Python<'_>) -> PyResult<f64> {
+        self.read(py, |blob| calls::sumsq(blob, Part::Diff))
+    }
+
+    /// Multiplies the data by a factor.
+    fn scale_data(&self, factor: &Bound<'_, PyAny>) -> PyResult<()> {
+        let (py, factor) = (factor.py(), number("a factor", factor)?);
+        self.write(py, |blob| calls::scale(blob, Part::Data, factor))
+    }
+
+    /// Multiplies the diff by a factor.
+    fn scale_diff(&self, factor: &Bound<'_, PyAny>) -> PyResult<()> {
+        let (py, factor) = (factor.py(), number("a factor", factor)?);
+        self.write(py, |blob| calls::scale(blob, Part::Diff, factor))
+    }
+
+    /// Gives the data its first values, by one of Caffe's fillers: ``"constant"`` (`value`),
+    /// ``"uniform"`` (`min`, `max`), ``"gaussian"`` (`mean`, `std`, `sparse`),
+    /// ``"positive_unitball"``, ``"xavier"`` and ``"msra"`` (`variance_norm`:
+    /// ``"fan_in"``, ``"fan_out"``, ``"average"``), ``"bilinear"``.
+    ///
+    /// Equal seeds give equal values, on every machine.
+    ///
+    /// >>> weights = Blob((64, 3, 7, 7))
+    /// >>> weights.fill("msra", seed=42, variance_norm="fan_out")
+    #[pyo3(signature = (filler, seed=None, **numbers))]
+    fn fill(
+        &self,
+        py: Python<'_>,
+        filler: &str,
+        seed: Option<&Bound<'_, PyAny>>,
+        numbers: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<()> {
+        let filler = fill::filler(filler, numbers)?;
+        let seed = seed.map_or(Ok(0), |seed| number("a seed", seed))?;
+        self.write(py, |blob| calls::fill(blob, &filler, seed))
+    }
+
+    /// Brings the data to the device; arithmetic is then done there.
+    ///
+    /// >>> blob = Blob(4, device="sim:0")
+    /// >>> blob.fill("constant", value=2.0)
+    /// >>> blob.to_device()
+    /// >>> blob.data_head
+    /// 'SYNCED'
+    fn to_device(&self, py: Python<'_>) -> PyResult<()> {
+        self.read(py, calls::to_device)
+    }
+
+    /// A blob with a copy of data and diff, on the same device or another.
+    #[pyo3(signature = (device=None))]
+    fn copy(&self, py: Python<'_>, device: Option<&str>) -> PyResult<Self> {
+        let target = device.map(|device| detached(py, || context(device))).transpose()?;
+        self.read(py, |blob| {
+            let context = target.unwrap_or_else(|| blob.context());
+            let mut copy = BlobAny::new_in(&context, blob.dtype())?;
+            copy.reshape(blob.shape())?;
+            for part in [Part::Data, Part::Diff] {
+                if blob.memory(part)?.head() != Head::Uninitialized {
+                    calls::copy_from(&mut copy, blob, part)?;
+                }
+            }
+            Ok(Self::new(copy))
+        })
+    }
+
+    /// Writes the blob to a file as Caffe does, such as ``mean.binaryproto``: float32 and
+    /// float64. The file is the old one or the whole new one.
+    #[pyo3(signature = (path, *, diff=false))]
+    fn save(&self, py: Python<'_>, path: PathBuf, diff: bool) -> PyResult<()> {
+        self.model(py, diff)?.save(py, path)
+    }
+
+    /// What `save` would write.
+    #[pyo3(signature = (*, diff=false))]
+    fn to_bytes<'py>(&self, py: Python<'py>, diff: bool) -> PyResult<Bound<'py, PyBytes>> {
+        self.model(py, diff)?.to_bytes(py)
+    }
+
+    #[pyo3(signature = (dtype=None, copy=None))]
+    fn __array__<'py>(
+        &self,
+        py: Python<'py>,
+        dtype: Option<&Bound<'py, PyAny>>,
+        copy: Option<bool>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        tensor::converted(self.array(py, Part::Data)?, dtype, copy)
+    }
+
+    #[pyo3(signature = (*, stream=None, max_version=None, dl_device=None, copy=None))]
+    fn __dlpack__<'py>(
+        &self,
+        py: Python<'py>,
+        stream: Option<&Bound<'py, PyAny>>,
+        max_version: Option<(i64, i64)>,
+        dl_device: Option<(i32, i32)>,
+        copy: Option<bool>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let _ = stream; // what is given is ready for any
+        let own = self.__dlpack_device__(py)?;
+        let side = match dl_device {
+            Some(wanted) if wanted == own => tensor::side(own),
+            Some(tensor::HOST) => Side::Host,
+            Some(_) => return Err(PyBufferError::new_err("the blob is on another device")),
+            None => tensor::side(own),
+        };
+        if copy == Some(true) {
+            return self.copy(py, None)?.capsule(py, side, max_version);
+        }
+        self.capsule(py, side, max_version)
+    }
+
+    /// Where `__dlpack__` gives the data: on the blob's device, without one on the host.
+    fn __dlpack_device__(&self, py: Python<'_>) -> PyResult<(i32, i32)> {
+        Ok(tensor::device(&self.device(py)?))
+    }
+
+    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
+        let shape = self.shape(py)?.repr()?;
+        Ok(format!("<syncblob.Blob {shape} {} on {}>", self.dtype(py)?, self.device(py)?))
+    }
+}
+
+impl Blob {
+    fn capsule<'py>(
+        &self,
+        py: Python<'py>,
+        side: Side,
+        max_version: Option<(i64, i64)>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        match max_version {
+            Some((1.., _)) => {
+                let made = self.write(py, |blob| calls::to_dlpack(blob, Part::Data, side))?;
+                tensor::capsule(py, made)
+            }
+            _ => {
+                let made =
+                    self.write(py, |blob| calls::to_legacy_dlpack(blob, Part::Data, side))?;
+                tensor::legacy_capsule(py, made)
+            }
+        }
+    }
+
+    /// A file of this one blob.
+    fn model(&self, py: Python<'_>, diff: bool) -> PyResult<Model> {
+        let payload = if diff { Payload::DataAndDiff } else { Payload::Data };
+        detached(py, || {
+            let mut model = syncblob::Model::create(Format::Blob)?;
+            let blob = self.0.read().unwrap_or_else(PoisonError::into_inner);
+            add(&mut model, None, &blob, payload)?;
+            Ok(Model::new(model))
+        })
+    }
+
+    /// Whether a file can hold it.
+    pub fn check_stored(&self, py: Python<'_>) -> PyResult<()> {
+        detached(py, || match &*self.0.read().unwrap_or_else(PoisonError::into_inner) {
+            BlobAny::F32(_) | BlobAny::F64(_) => Ok(()),
+            other => Err(not_stored(other)),
+        })
+    }
+
+    /// Adds a copy of the blob to a layer of a model, or to the blobs of no layer.
+    pub fn add_to(&self, model: &mut syncblob::Model, layer: Option<usize>) -> Result<(), Failure> {
+        let blob = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        add(model, layer, &blob, Payload::Data)
+    }
+
+    /// Replaces a blob of a model by a copy of this one.
+    pub fn put_into(&self, model: &mut syncblob::Model, at: BlobAt) -> Result<(), Failure> {
+        match &*self.0.read().unwrap_or_else(PoisonError::into_inner) {
+            BlobAny::F32(blob) => Ok(model.set_blob(at, blob, Payload::Data)?),
+            BlobAny::F64(blob) => Ok(model.set_blob(at, blob, Payload::Data)?),
+            other => Err(not_stored(other)),
+        }
+    }
+}
+
+fn add(
+    model: &mut syncblob::Model,
+    layer: Option<usize>,
+    blob: &BlobAny,
+    payload: Payload,
+) -> Result<(), Failure> {
+    match blob {
+        BlobAny::F32(blob) => Ok(model.add_blob(layer, blob, payload)?),
+        BlobAny::F64(blob) => Ok(model.add_blob(layer, blob, payload)?),
+        other => Err(not_stored(other)),
+    }
+}
+
+fn not_stored(blob: &BlobAny) -> Failure {
+    let name = dtype_name(blob.dtype());
+    Failure::Refused("DtypeError", format!("Caffe's files hold float32 and float64, not {name}"))
+}
+
+/// A blob on the memory of an array, in place: NumPy's, PyTorch's, or another's that speaks
+/// DLPack. What either writes, the other sees; an array that must not be written is
+/// copied by the first call that would.
+///
+/// >>> import numpy as np
+/// >>> array = np.ones((2, 3), "float32")
+/// >>> blob = from_dlpack(array)
+/// >>> blob.scale_data(2.0)
+/// >>> float(array.sum())
+/// 12.0
+#[pyfunction]
+pub fn from_dlpack(array: &Bound<'_, PyAny>) -> PyResult<Blob> {
+    tensor::blob_on(array).map(Blob::new)
+}
+
+/// Loads a file of one blob, such as ``mean.binaryproto``: from its path, or from its
+/// content as bytes. `max_memory` is as in `load`.
+#[pyfunction]
+#[pyo3(signature = (source, *, max_memory=None))]
+pub fn load_blob(
+    source: &Bound<'_, PyAny>,
+    max_memory: Option<&Bound<'_, PyAny>>,
+) -> PyResult<Blob> {
+    let bounds = [("max_memory", max_memory), ("max_layers", None), ("max_blobs", None)];
+    let model = open(source, Some(Format::Blob), bounds)?;
+    detached(source.py(), || {
+        let blob = model.blob(0)?.load_any()?;
+        Ok(Blob::new(blob))
+    })
+}

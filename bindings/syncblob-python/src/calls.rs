@@ -1,0 +1,117 @@
+//! The calls of the C library that write a memory which arrays share.
+//!
+//! The safe crate refuses to write a memory that has another owner, since that may hold a
+//! slice of it. Here all other owners are tensors that arrays of Python's are made of.
+//! They hold no slice: they read and write by pointer, as arrays that share a memory do
+//! anyway, and this crate never makes a slice of one that it has given out. What the C
+//! library asks for besides, that no two calls write one memory at a time, the lock of
+//! the blob sees to: no two blobs of this module share a memory of the library's.
+
+use std::mem::MaybeUninit;
+use std::ptr::NonNull;
+
+use syncblob::{BlobAny, Dlpack, Error, LegacyDlpack, Part, Result, Side};
+use syncblob_sys as sys;
+
+/// Runs a call that may fail. `call` passes the pointer on as its `err`.
+pub fn check(call: impl FnOnce(*mut sys::sb_error) -> sys::sb_status) -> Result<()> {
+    let mut error = MaybeUninit::<sys::sb_error>::uninit();
+    match call(error.as_mut_ptr()) {
+        sys::SB_OK => Ok(()),
+        // SAFETY: on failure the library has written the whole struct.
+        _ => Err(Error::from_c(unsafe { error.assume_init_ref() })),
+    }
+}
+
+/// As `check`, for a call that writes one result through a pointer.
+pub fn get<T>(call: impl FnOnce(*mut T, *mut sys::sb_error) -> sys::sb_status) -> Result<T> {
+    let mut out = MaybeUninit::uninit();
+    check(|err| call(out.as_mut_ptr(), err))?;
+    // SAFETY: on success the library has written its result.
+    Ok(unsafe { out.assume_init() })
+}
+
+/// `data -= diff`
+pub fn update(blob: &mut BlobAny) -> Result<()> {
+    // SAFETY: the blob is live and locked.
+    check(|err| unsafe { sys::sb_blob_update(blob.as_ptr(), err) })
+}
+
+pub fn scale(blob: &mut BlobAny, part: Part, factor: f64) -> Result<()> {
+    // SAFETY: the blob is live and locked.
+    check(|err| unsafe {
+        match part {
+            Part::Data => sys::sb_blob_scale_data(blob.as_ptr(), factor, err),
+            Part::Diff => sys::sb_blob_scale_diff(blob.as_ptr(), factor, err),
+        }
+    })
+}
+
+pub fn fill(blob: &mut BlobAny, filler: &sys::sb_filler, seed: u64) -> Result<()> {
+    // SAFETY: the blob is live and locked, the filler says its size.
+    check(|err| unsafe { sys::sb_blob_fill(blob.as_ptr(), filler, seed, err) })
+}
+
+pub fn asum(blob: &BlobAny, part: Part) -> Result<f64> {
+    // SAFETY: the blob is live.
+    get(|out, err| unsafe {
+        match part {
+            Part::Data => sys::sb_blob_asum_data(blob.as_ptr(), out, err),
+            Part::Diff => sys::sb_blob_asum_diff(blob.as_ptr(), out, err),
+        }
+    })
+}
+
+pub fn sumsq(blob: &BlobAny, part: Part) -> Result<f64> {
+    // SAFETY: the blob is live.
+    get(|out, err| unsafe {
+        match part {
+            Part::Data => sys::sb_blob_sumsq_data(blob.as_ptr(), out, err),
+            Part::Diff => sys::sb_blob_sumsq_diff(blob.as_ptr(), out, err),
+        }
+    })
+}
+
+/// The shape and the elements of `source`; of another context's, too.
+pub fn copy_from(blob: &mut BlobAny, source: &BlobAny, part: Part) -> Result<()> {
+    let flags = sys::SB_COPY_RESHAPE | if part == Part::Diff { sys::SB_COPY_DIFF } else { 0 };
+    // SAFETY: both blobs are live, and the one that is written is locked.
+    check(|err| unsafe { sys::sb_blob_copy_from(blob.as_ptr(), source.as_ptr(), flags, err) })
+}
+
+/// Brings the data to the device.
+pub fn to_device(blob: &BlobAny) -> Result<()> {
+    // SAFETY: the blob is live.
+    get(|out, err| unsafe { sys::sb_blob_gpu_data(blob.as_ptr(), out, err) }).map(drop)
+}
+
+fn side_and_flags(part: Part, side: Side) -> (sys::sb_side, u32) {
+    let side = match side {
+        Side::Host => sys::SB_SIDE_CPU,
+        Side::Device => sys::SB_SIDE_GPU,
+    };
+    (side, if part == Part::Diff { sys::SB_DLPACK_DIFF } else { 0 })
+}
+
+/// A memory as a tensor that others may write.
+pub fn to_dlpack(blob: &mut BlobAny, part: Part, side: Side) -> Result<Dlpack> {
+    let (side, flags) = side_and_flags(part, side);
+    // SAFETY: the blob is live and locked.
+    let tensor = get(|out, err| unsafe {
+        sys::sb_blob_to_mutable_dlpack(blob.as_ptr(), side, flags, out, err)
+    })?;
+    // SAFETY: the library's own tensor, whose deleter may be called on any thread; of the
+    // elements see above.
+    unsafe { Dlpack::from_raw(NonNull::new(tensor).expect("a tensor, or an error")) }
+}
+
+/// The same as a tensor of DLPack before 1.0.
+pub fn to_legacy_dlpack(blob: &mut BlobAny, part: Part, side: Side) -> Result<LegacyDlpack> {
+    let (side, flags) = side_and_flags(part, side);
+    // SAFETY: the blob is live and locked.
+    let tensor = get(|out, err| unsafe {
+        sys::sb_blob_to_legacy_dlpack(blob.as_ptr(), side, flags, out, err)
+    })?;
+    // SAFETY: as above.
+    Ok(unsafe { LegacyDlpack::from_raw(NonNull::new(tensor).expect("a tensor, or an error")) })
+}

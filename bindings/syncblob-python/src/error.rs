@@ -1,0 +1,85 @@
+//! Errors of the library as exceptions of Python's.
+
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::IntoPyDict;
+use syncblob::{Error, ErrorKind};
+
+/// The class in `errors.py` for a kind of failure.
+fn class_name(error: &Error) -> &'static str {
+    const ENOENT: i32 = 2;
+    const EACCES: i32 = 13;
+    match error.kind() {
+        ErrorKind::DtypeMismatch => "DtypeError",
+        ErrorKind::IndexOutOfRange => "RangeError",
+        ErrorKind::Unsupported => "UnsupportedError",
+        ErrorKind::DataLimit => "LimitError",
+        ErrorKind::OutOfMemory | ErrorKind::CapReached => "OutOfMemoryError",
+        ErrorKind::NoDevice
+        | ErrorKind::DeviceFailure
+        | ErrorKind::DeviceLost
+        | ErrorKind::Forked => "DeviceError",
+        ErrorKind::Io => match error.device_code() {
+            Some(ENOENT) => "MissingFileError",
+            Some(EACCES) => "ForbiddenFileError",
+            _ => "FileError",
+        },
+        _ => match error.code() {
+            -99..=-1 => "ArgumentError",
+            -199..=-100 => "DataError",
+            _ => "Error",
+        },
+    }
+}
+
+/// The library's error as an exception.
+pub fn raised(py: Python<'_>, error: &Error) -> PyErr {
+    exception(py, error).unwrap_or_else(|failure| failure)
+}
+
+fn exception(py: Python<'_>, error: &Error) -> PyResult<PyErr> {
+    let details = [
+        ("code", error.code_name().into_pyobject(py)?.into_any()),
+        ("offset", error.offset().into_pyobject(py)?),
+        ("device_code", error.device_code().into_pyobject(py)?),
+    ];
+    let class = class(py, class_name(error))?;
+    let value = class.call((error.message(),), Some(&details.into_py_dict(py)?))?;
+    Ok(PyErr::from_value(value))
+}
+
+fn class<'py>(py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
+    static MODULE: PyOnceLock<Py<PyModule>> = PyOnceLock::new();
+    let module = MODULE.get_or_try_init(py, || py.import("syncblob.errors").map(Bound::unbind))?;
+    module.bind(py).getattr(name)
+}
+
+/// What this module itself refuses, in the same classes.
+pub fn refused(py: Python<'_>, name: &str, message: &str) -> PyErr {
+    let made = class(py, name).and_then(|class| class.call1((message,)));
+    made.map_or_else(|failure| failure, PyErr::from_value)
+}
+
+/// A failure of work that is done without the interpreter's lock.
+pub enum Failure {
+    Library(Error),
+    /// A class in `errors.py`, and why.
+    Refused(&'static str, String),
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        Self::Library(error)
+    }
+}
+
+/// Does work without the interpreter's lock.
+pub fn detached<T: Send>(
+    py: Python<'_>,
+    work: impl FnOnce() -> Result<T, Failure> + Send,
+) -> PyResult<T> {
+    py.detach(work).map_err(|failure| match failure {
+        Failure::Library(error) => raised(py, &error),
+        Failure::Refused(class, message) => refused(py, class, &message),
+    })
+}

@@ -1,0 +1,78 @@
+//! Caffe's fillers by their names and numbers.
+
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use syncblob_sys as sys;
+
+use crate::arguments::number;
+
+const TYPES: [(&str, i32, &[&str]); 7] = [
+    ("constant", sys::SB_FILLER_CONSTANT, &["value"]),
+    ("uniform", sys::SB_FILLER_UNIFORM, &["min", "max"]),
+    ("gaussian", sys::SB_FILLER_GAUSSIAN, &["mean", "std", "sparse"]),
+    ("positive_unitball", sys::SB_FILLER_POSITIVE_UNITBALL, &[]),
+    ("xavier", sys::SB_FILLER_XAVIER, &["variance_norm"]),
+    ("msra", sys::SB_FILLER_MSRA, &["variance_norm"]),
+    ("bilinear", sys::SB_FILLER_BILINEAR, &[]),
+];
+
+const VARIANCES: [(&str, i32); 3] = [
+    ("fan_in", sys::SB_VARIANCE_FAN_IN),
+    ("fan_out", sys::SB_VARIANCE_FAN_OUT),
+    ("average", sys::SB_VARIANCE_AVERAGE),
+];
+
+/// A filler of a type with the numbers that this type has; the others keep Caffe's defaults.
+pub fn filler(name: &str, numbers: Option<&Bound<'_, PyDict>>) -> PyResult<sys::sb_filler> {
+    let Some((_, code, allowed)) = TYPES.iter().find(|(known, ..)| *known == name) else {
+        let known = TYPES.map(|(known, ..)| known).join(", ");
+        return Err(PyValueError::new_err(format!("no filler is called {name:?}: {known}")));
+    };
+    let mut filler = defaults();
+    filler.type_ = *code;
+    for (key, value) in numbers.into_iter().flatten() {
+        let key: String = key.extract()?;
+        if !allowed.contains(&key.as_str()) {
+            return Err(PyTypeError::new_err(format!("the filler {name} has no {key}")));
+        }
+        set(&mut filler, &key, &value)?;
+    }
+    Ok(filler)
+}
+
+fn set(filler: &mut sys::sb_filler, key: &str, value: &Bound<'_, PyAny>) -> PyResult<()> {
+    match key {
+        "sparse" => filler.sparse = number("sparse", value)?,
+        "variance_norm" => filler.variance_norm = variance(&value.extract::<String>()?)?,
+        _ => {
+            let number = number(key, value)?;
+            let member = match key {
+                "value" => &mut filler.value,
+                "min" => &mut filler.min,
+                "max" => &mut filler.max,
+                "mean" => &mut filler.mean,
+                _ => &mut filler.std,
+            };
+            *member = number;
+        }
+    }
+    Ok(())
+}
+
+fn variance(name: &str) -> PyResult<i32> {
+    let found = VARIANCES.iter().find(|(known, _)| *known == name.to_ascii_lowercase());
+    found.map(|(_, code)| *code).ok_or_else(|| {
+        let known = VARIANCES.map(|(known, _)| known).join(", ");
+        PyValueError::new_err(format!("no variance_norm is called {name:?}: {known}"))
+    })
+}
+
+fn defaults() -> sys::sb_filler {
+    let mut filler = std::mem::MaybeUninit::uninit();
+    // SAFETY: writes the whole struct.
+    unsafe {
+        sys::sb_filler_init(filler.as_mut_ptr(), size_of::<sys::sb_filler>());
+        filler.assume_init()
+    }
+}

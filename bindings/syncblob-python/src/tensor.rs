@@ -1,0 +1,262 @@
+//! Tensors between blobs and Python's arrays: capsules of DLPack, and NumPy's own protocol.
+
+use std::ffi::{c_void, CStr};
+use std::ptr::NonNull;
+
+use pyo3::exceptions::{PyAttributeError, PyBufferError, PyTypeError, PyValueError};
+use pyo3::ffi;
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyDict, PyTuple};
+use syncblob::{BlobAny, Context, Dlpack, Dtype, LegacyDlpack, Side};
+use syncblob_sys as sys;
+
+use crate::error::{detached, Failure};
+
+/// DLPack's numbers of device types.
+const CUDA: i32 = 2;
+const EXTENSION: i32 = 12;
+
+/// DLPack's device for host memory.
+pub const HOST: (i32, i32) = (1, 0);
+
+const VERSIONED: &CStr = c"dltensor_versioned";
+const LEGACY: &CStr = c"dltensor";
+const USED_VERSIONED: &CStr = c"used_dltensor_versioned";
+const USED_LEGACY: &CStr = c"used_dltensor";
+
+/// A blob's memory on the host as NumPy takes it. An array made of it keeps it, and with
+/// it the memory.
+#[pyclass(frozen, module = "syncblob._syncblob")]
+pub struct View {
+    tensor: Dlpack,
+    dtype: Dtype,
+}
+
+#[pymethods]
+impl View {
+    #[getter]
+    fn __array_interface__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let out = PyDict::new(py);
+        out.set_item("version", 3)?;
+        out.set_item("shape", PyTuple::new(py, self.tensor.shape())?)?;
+        out.set_item("typestr", typestr(self.dtype)?)?;
+        // Without elements the tensor has no address, and NumPy wants one.
+        let address = self.tensor.data_ptr().addr().max(align_of::<f64>());
+        out.set_item("data", (address, self.tensor.is_read_only()))?;
+        Ok(out)
+    }
+}
+
+fn typestr(dtype: Dtype) -> PyResult<&'static str> {
+    Ok(match dtype {
+        Dtype::F32 => "<f4",
+        Dtype::F64 => "<f8",
+        Dtype::I32 => "<i4",
+        Dtype::U32 => "<u4",
+        Dtype::F16 => "<f2",
+        Dtype::I8 => "|i1",
+        Dtype::U8 => "|u1",
+        _ => {
+            let text = "NumPy has no bfloat16; torch.from_dlpack takes the blob";
+            return Err(PyTypeError::new_err(text));
+        }
+    })
+}
+
+fn asarray(py: Python<'_>) -> PyResult<&Bound<'_, PyAny>> {
+    static ASARRAY: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    ASARRAY.import(py, "numpy", "asarray")
+}
+
+/// A tensor of host memory as a NumPy array, in place.
+pub fn array(py: Python<'_>, tensor: Dlpack, dtype: Dtype) -> PyResult<Bound<'_, PyAny>> {
+    typestr(dtype)?;
+    asarray(py)?.call1((View { tensor, dtype },))
+}
+
+/// What NumPy makes an array of, as one.
+pub fn to_array<'py>(value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    asarray(value.py())?.call1((value,))
+}
+
+/// An array as `__array__` is to give it: of a type, and copied or not.
+pub fn converted<'py>(
+    array: Bound<'py, PyAny>,
+    dtype: Option<&Bound<'py, PyAny>>,
+    copy: Option<bool>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let is_other = match dtype {
+        Some(dtype) => array.getattr("dtype")?.ne(dtype)?,
+        None => false,
+    };
+    match (is_other, copy) {
+        (true, Some(false)) => {
+            Err(PyValueError::new_err("another element type takes a copy, and copy is False"))
+        }
+        (true, _) => array.call_method1("astype", (dtype,)),
+        (false, Some(true)) => array.call_method0("copy"),
+        (false, _) => Ok(array),
+    }
+}
+
+/// Where a device's memory is, in DLPack's numbers.
+pub fn device(name: &str) -> (i32, i32) {
+    let number = |prefix| name.strip_prefix(prefix).and_then(|number| number.parse().ok());
+    if let Some(number) = number("cuda:") {
+        return (CUDA, number);
+    }
+    number("sim:").map_or(HOST, |number| (EXTENSION, number))
+}
+
+pub fn side(device: (i32, i32)) -> Side {
+    match device {
+        HOST => Side::Host,
+        _ => Side::Device,
+    }
+}
+
+/// A capsule for whoever asked, which ends the tensor if nobody takes it.
+pub fn capsule(py: Python<'_>, tensor: Dlpack) -> PyResult<Bound<'_, PyAny>> {
+    let tensor = tensor.into_raw();
+    // SAFETY: the name is static; the destructor is for such a tensor.
+    let made = unsafe {
+        ffi::PyCapsule_New(tensor.as_ptr().cast(), VERSIONED.as_ptr(), Some(end_versioned))
+    };
+    // SAFETY: a new reference, or null with an exception.
+    unsafe { Bound::from_owned_ptr_or_err(py, made) }.inspect_err(|_| {
+        // SAFETY: the tensor is still ours.
+        drop(unsafe { Dlpack::from_raw(tensor) });
+    })
+}
+
+/// The same by the struct of DLPack before 1.0.
+pub fn legacy_capsule(py: Python<'_>, tensor: LegacyDlpack) -> PyResult<Bound<'_, PyAny>> {
+    let tensor = tensor.into_raw();
+    // SAFETY: as above.
+    let made =
+        unsafe { ffi::PyCapsule_New(tensor.as_ptr().cast(), LEGACY.as_ptr(), Some(end_legacy)) };
+    // SAFETY: as above.
+    unsafe { Bound::from_owned_ptr_or_err(py, made) }.inspect_err(|_| {
+        // SAFETY: the tensor is still ours.
+        drop(unsafe { LegacyDlpack::from_raw(tensor) });
+    })
+}
+
+/// What a capsule holds, if it has the name.
+///
+/// # Safety
+/// `capsule` is an object, perhaps one that is ending.
+unsafe fn content(capsule: *mut ffi::PyObject, name: &CStr) -> Option<NonNull<c_void>> {
+    // SAFETY: the caller's promise; a valid capsule has a pointer to give.
+    unsafe {
+        match ffi::PyCapsule_IsValid(capsule, name.as_ptr()) {
+            1 => NonNull::new(ffi::PyCapsule_GetPointer(capsule, name.as_ptr())),
+            _ => None,
+        }
+    }
+}
+
+unsafe extern "C" fn end_versioned(capsule: *mut ffi::PyObject) {
+    // SAFETY: one that has its first name still is a tensor of ours that nobody took.
+    unsafe {
+        if let Some(tensor) = content(capsule, VERSIONED) {
+            drop(Dlpack::from_raw(tensor.cast()));
+        }
+    }
+}
+
+unsafe extern "C" fn end_legacy(capsule: *mut ffi::PyObject) {
+    // SAFETY: as above.
+    unsafe {
+        if let Some(tensor) = content(capsule, LEGACY) {
+            drop(LegacyDlpack::from_raw(tensor.cast()));
+        }
+    }
+}
+
+/// A blob on the memory of an array that speaks DLPack.
+pub fn blob_on(array: &Bound<'_, PyAny>) -> PyResult<BlobAny> {
+    let py = array.py();
+    let (kind, number): (i32, i32) = match array.call_method0("__dlpack_device__") {
+        Ok(device) => device.extract()?,
+        Err(error) if error.is_instance_of::<PyAttributeError>(py) => {
+            let text = format!("{} does not speak DLPack", array.get_type().name()?);
+            return Err(PyTypeError::new_err(text));
+        }
+        Err(error) => return Err(error),
+    };
+    let device = match kind {
+        CUDA => format!("cuda:{number}"),
+        EXTENSION => format!("sim:{number}"),
+        _ => "cpu".to_owned(),
+    };
+    let context = detached(py, || crate::arguments::context(&device))?;
+    take(&ask(array, kind)?, &context)
+}
+
+/// The array's capsule, of the newest struct that it has. On CUDA the tensor has to be ready
+/// for the default stream, which the library's own is ordered with.
+fn ask<'py>(array: &Bound<'py, PyAny>, device: i32) -> PyResult<Bound<'py, PyAny>> {
+    let py = array.py();
+    let arguments = PyDict::new(py);
+    if device == CUDA {
+        const DEFAULT_STREAM: i32 = 1;
+        arguments.set_item("stream", DEFAULT_STREAM)?;
+    }
+    let old = arguments.copy()?;
+    arguments.set_item("max_version", (sys::SB_DL_MAJOR_VERSION, sys::SB_DL_MINOR_VERSION))?;
+    match array.call_method("__dlpack__", (), Some(&arguments)) {
+        Err(error) if error.is_instance_of::<PyTypeError>(py) => {
+            array.call_method("__dlpack__", (), Some(&old))
+        }
+        asked => asked,
+    }
+}
+
+fn take(capsule: &Bound<'_, PyAny>, context: &Context) -> PyResult<BlobAny> {
+    let raw = capsule.as_ptr();
+    // SAFETY: an object, which is alive.
+    if let Some(tensor) = unsafe { content(raw, VERSIONED) } {
+        rename(capsule, USED_VERSIONED)?;
+        let tensor = Raw(tensor.cast());
+        return detached(capsule.py(), || {
+            // SAFETY: the capsule's tensor, which is ours since the capsule has another name;
+            // deleters of Python's take the interpreter's lock. Others may go on using the
+            // elements: calls.rs says why that is as it should be.
+            let tensor = unsafe { Dlpack::from_raw(tensor.get()) }?;
+            Ok(BlobAny::from_dlpack_in(context, tensor)?)
+        });
+    }
+    // SAFETY: as above.
+    if let Some(tensor) = unsafe { content(raw, LEGACY) } {
+        rename(capsule, USED_LEGACY)?;
+        let tensor = Raw(tensor.cast());
+        return detached(capsule.py(), || {
+            // SAFETY: as above.
+            let tensor = unsafe { LegacyDlpack::from_raw(tensor.get()) };
+            Ok::<_, Failure>(BlobAny::from_dlpack_in(context, tensor)?)
+        });
+    }
+    Err(PyBufferError::new_err("__dlpack__ gave no capsule with a tensor that is unused"))
+}
+
+/// A tensor that goes to where the interpreter's lock is not held.
+struct Raw<T>(NonNull<T>);
+
+// SAFETY: DLPack's tensors may be used on any thread.
+unsafe impl<T> Send for Raw<T> {}
+
+impl<T> Raw<T> {
+    fn get(self) -> NonNull<T> {
+        self.0
+    }
+}
+
+fn rename(capsule: &Bound<'_, PyAny>, name: &'static CStr) -> PyResult<()> {
+    // SAFETY: a valid capsule, and a static name.
+    match unsafe { ffi::PyCapsule_SetName(capsule.as_ptr(), name.as_ptr()) } {
+        0 => Ok(()),
+        _ => Err(PyErr::fetch(capsule.py())),
+    }
+}

@@ -1,0 +1,106 @@
+#!/usr/bin/env python3
+"""The wheel as its users get it: check.py WHEEL [--resnet FILE] [--python PYTHON...]
+
+Makes fresh environments, of the oldest CPython here from 3.9 on and of the newest, with NumPy 1 and
+with NumPy 2, installs the wheel into each and runs the tests of this folder. CPython is looked for
+on PATH and among pyenv's versions.
+"""
+import argparse
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+
+HERE = pathlib.Path(__file__).resolve().parent
+OLDEST = (3, 9)
+FIRST_WITHOUT_NUMPY_1 = (3, 13)
+
+
+def version_of(python):
+    """Of a CPython of the ordinary kind, which alone loads such modules."""
+    code = "import sys, sysconfig as s, venv; print(*sys.version_info[:2]," \
+           "sys.implementation.name, s.get_config_var('Py_GIL_DISABLED'))"
+    done = subprocess.run([python, "-c", code], capture_output=True, text=True, check=False)
+    said = re.fullmatch(r"(\d+) (\d+) cpython (?:0|None)\n", done.stdout)
+    return tuple(map(int, said.groups())) if said else None
+
+
+def pythons():
+    """Programs by version."""
+    folders = [pathlib.Path(folder) for folder in os.environ.get("PATH", "").split(os.pathsep)]
+    pyenv = pathlib.Path(os.environ.get("PYENV_ROOT") or pathlib.Path.home() / ".pyenv")
+    folders += sorted(pyenv.glob("versions/*/bin"))
+    found = {}
+    for folder in folders:
+        for path in sorted(folder.glob("python3*")):
+            if re.fullmatch(r"python3(\.\d+)?", path.name):
+                version = version_of(path)
+                if version and version >= OLDEST:
+                    found.setdefault(version, path)
+    return found
+
+
+def choose(found):
+    """(version, the list with its NumPy): the oldest with NumPy 1, the newest with NumPy 2."""
+    oldest, newest = min(found), max(found)
+    if oldest == newest:
+        print(f"skipped: a second CPython: {oldest[0]}.{oldest[1]} alone is here")
+    if oldest >= FIRST_WITHOUT_NUMPY_1:
+        print(f"skipped: NumPy 1: it has no wheels for CPython {oldest[0]}.{oldest[1]}")
+        return [(newest, "numpy-2.txt")]
+    return [(oldest, "numpy-1.txt"), (newest, "numpy-2.txt")]
+
+
+def test(python, requirements, wheel, resnet, folder):
+    """The exit status of the tests, and how many passed and failed."""
+    environment = folder / "venv"
+    subprocess.run([python, "-m", "venv", "--without-pip", environment], check=True)
+    inside = environment / "bin/python"
+    # The pip of this process's Python, into the new environment.
+    subprocess.run([sys.executable, "-m", "pip", "--python", inside, "install", "--quiet",
+                    "--disable-pip-version-check", wheel, "-r", HERE / requirements], check=True)
+    variables = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    variables["PYTHONDONTWRITEBYTECODE"] = "1"
+    if resnet:
+        variables["SYNCBLOB_TEST_RESNET"] = str(resnet)
+    done = subprocess.run([inside, "-X", "faulthandler", "-m", "unittest", "discover", "-s",
+                           HERE, "-v"], env=variables, cwd=folder,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+    said = done.stdout
+    # As unittest says it: "... skipped 'WHY'".
+    for why in sorted(set(re.findall(r"\.\.\. skipped [\"'](.*)[\"']", said))):
+        print(f"skipped: {why}")
+    ran = re.search(r"^Ran (\d+) tests?", said, re.MULTILINE)
+    ran = int(ran[1]) if ran else 0
+    skipped = len(re.findall(r"\.\.\. skipped ", said))
+    bad = len(re.findall(r"^(?:ERROR|FAIL): ", said, re.MULTILINE))
+    if done.returncode or not ran:
+        print(said)
+        bad = max(bad, 1)
+    return max(ran - skipped - bad, 0), bad
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("wheel", type=pathlib.Path)
+    parser.add_argument("--resnet", type=pathlib.Path, help="a real net, whose layers README names")
+    parser.add_argument("--python", action="append", type=pathlib.Path, default=[],
+                        help="these instead of those that are found")
+    options = parser.parse_args()
+    found = {version_of(path): path for path in options.python} or pythons()
+    passed = failed = 0
+    for version, requirements in choose(found):
+        with tempfile.TemporaryDirectory() as folder:
+            good, bad = test(found[version], requirements, options.wheel.resolve(), options.resnet,
+                             pathlib.Path(folder))
+        numpy = requirements.removesuffix(".txt").replace("-", " ")
+        print(f"CPython {version[0]}.{version[1]} with {numpy}: {good} of {good + bad} tests")
+        passed, failed = passed + good, failed + bad
+    print(f"{passed} passed, {failed} failed")
+    return 1 if failed or not passed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

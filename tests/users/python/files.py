@@ -1,0 +1,38 @@
+"""Models that the tests read: real ones where there are any, and made ones."""
+import os
+import pathlib
+
+import numpy as np
+import syncblob
+
+ROOT = pathlib.Path(__file__).resolve().parents[3]
+
+
+def resnet():
+    """The real net, or None."""
+    path = os.environ.get("SYNCBLOB_TEST_RESNET")
+    return pathlib.Path(path) if path else None
+
+
+def real_models():
+    data = pathlib.Path(os.environ.get("SYNCBLOB_TEST_DATA") or ROOT.parent / "shared/data")
+    found = sorted(path for path in data.glob("*")
+                   if path.suffix in (".caffemodel", ".solverstate", ".binaryproto"))
+    return [*found, *filter(None, [resnet()])]
+
+
+def made():
+    """A net with what the converter has rules for: a BatchNorm, names that two layers share, a
+    layer without a name, a blob more than PyTorch has words for, doubles."""
+    random = np.random.default_rng(1)
+    floats = lambda *shape: random.standard_normal(shape).astype("float32")  # noqa: E731
+    model = syncblob.Model("made")
+    model.add_layer("data", "Input")
+    model.add_layer("conv_1", "Convolution", [floats(4, 3, 2, 2), floats(4)])
+    model.add_layer("bn_1", "BatchNorm", [floats(4), floats(4) ** 2, np.float32([0.3])])
+    model.add_layer("bn_0", "BatchNorm", [floats(4), floats(4) ** 2, np.float32([0.0])])
+    model.add_layer("scale_1", "Scale", [floats(4), floats(4)])
+    model.add_layer("conv_1", "Convolution", [floats(2, 2)])
+    model.add_layer("", "InnerProduct", [random.standard_normal((2, 3))])
+    model.add_layer("lstm", "LSTM", [floats(2), floats(3), floats(4)])
+    return model

@@ -1,0 +1,268 @@
+"""Blobs: Caffe's calls, and memory that is shared with arrays and never dangles."""
+import gc
+import sys
+import tempfile
+import unittest
+
+import numpy as np
+import syncblob
+from syncblob import Blob
+
+FLOATS = ("float32", "float64")
+TYPES = (*FLOATS, "float16", "int32", "uint32", "int8", "uint8")
+
+
+class Basics(unittest.TestCase):
+    def test_a_new_blob_is_zeros_of_its_shape(self):
+        for given, shape in (((2, 3), (2, 3)), ([4], (4,)), (5, (5,)), ((), ()), ((2, 0), (2, 0)),
+                             (np.ones((2, 1)).shape, (2, 1)), (np.int64(3), (3,))):
+            blob = Blob(given)
+            self.assertEqual((blob.shape, blob.ndim, blob.dtype, blob.device),
+                             (shape, len(shape), "float32", "cpu"))
+            self.assertEqual((blob.size, blob.nbytes), (np.prod(shape), 4 * np.prod(shape)))
+            self.assertEqual(blob.data.shape, shape)
+            self.assertFalse(blob.data.any())
+
+    def test_a_blob_without_a_shape(self):
+        blob = Blob()
+        self.assertEqual((blob.shape, blob.size, blob.data_head), ((), 0, "UNINITIALIZED"))
+        with self.assertRaises(syncblob.ArgumentError):
+            blob.data
+        blob.reshape(2, 2)
+        self.assertEqual(blob.data.tolist(), [[0, 0], [0, 0]])
+
+    def test_element_types_by_every_spelling(self):
+        for name in TYPES:
+            for spelling in (name, np.dtype(name), getattr(np, name)):
+                blob = Blob(3, spelling)
+                self.assertEqual((blob.dtype, blob.data.dtype), (name, np.dtype(name)))
+        self.assertEqual(Blob(3, "bfloat16").nbytes, 6)
+        self.assertEqual(Blob(3, None).dtype, "float32")
+
+    def test_a_solvers_step(self):
+        for name in FLOATS:
+            blob = Blob((2, 3), name)
+            blob.data[...] = 1
+            blob.diff[...] = 0.25
+            blob.update()
+            self.assertEqual(blob.data.tolist(), [[0.75] * 3] * 2)
+            blob.scale_data(-2)
+            blob.scale_diff(4.0)
+            self.assertEqual((blob.asum_data(), blob.sumsq_data()), (9.0, 13.5))
+            self.assertEqual((blob.asum_diff(), blob.sumsq_diff()), (6.0, 6.0))
+
+    def test_a_reshape_keeps_elements_that_fit(self):
+        blob = Blob((2, 3))
+        blob.data[...] = np.arange(6).reshape(2, 3)
+        blob.reshape(3, 2)
+        self.assertEqual(blob.data.tolist(), [[0, 1], [2, 3], [4, 5]])
+        blob.reshape([6])
+        self.assertEqual(blob.data.tolist(), [0, 1, 2, 3, 4, 5])
+        blob.reshape(np.array([1, 6]))
+        self.assertEqual(blob.shape, (1, 6))
+
+    def test_fillers(self):
+        blob = Blob((4, 4, 3, 3))
+        blob.fill("constant", value=2.5)
+        self.assertTrue((blob.data == 2.5).all())
+        blob.fill("uniform", min=-1, max=3)
+        self.assertTrue((blob.data >= -1).all() and (blob.data <= 3).all() and blob.data.std() > 0)
+        for name, numbers in (("gaussian", {"mean": 1, "std": 2, "sparse": 2}), ("bilinear", {}),
+                              ("positive_unitball", {}), ("xavier", {}),
+                              ("msra", {"variance_norm": "average"})):
+            blob.fill(name, 7, **numbers)
+            again = Blob((4, 4, 3, 3))
+            again.fill(name, seed=7, **numbers)
+            self.assertTrue((blob.data == again.data).all() and blob.data.any(), name)
+
+    def test_a_copy_has_memory_of_its_own(self):
+        blob = Blob(3, "int32")
+        blob.data[...] = 5
+        copy = blob.copy()
+        copy.data[0] = 1
+        self.assertEqual((blob.data.tolist(), copy.data.tolist()), ([5, 5, 5], [1, 5, 5]))
+        self.assertEqual(copy.diff_head, "UNINITIALIZED")
+
+    def test_a_file_and_back(self):
+        for name in FLOATS:
+            blob = Blob((1, 3, 2), name)
+            blob.fill("gaussian", seed=3)
+            blob.diff[...] = 2
+            with tempfile.NamedTemporaryFile(suffix=".binaryproto") as file:
+                blob.save(file.name)
+                again = syncblob.load_blob(file.name)
+            self.assertEqual((again.dtype, again.shape), (name, (1, 3, 2)))
+            self.assertTrue((again.data == blob.data).all())
+            self.assertEqual(again.diff_head, "UNINITIALIZED")
+            with_diff = syncblob.load_blob(blob.to_bytes(diff=True))
+            self.assertEqual(with_diff.asum_diff(), 12.0)
+
+    def test_what_it_looks_like(self):
+        self.assertEqual(repr(Blob((2, 3))), "<syncblob.Blob (2, 3) float32 on cpu>")
+
+
+class Arrays(unittest.TestCase):
+    def test_every_way_is_the_blobs_own_memory(self):
+        for name in TYPES:
+            blob = Blob((2, 3), name)
+            blob.data[1, 2] = 7
+            ways = (blob.data, np.asarray(blob), np.from_dlpack(blob), np.array(blob, copy=False))
+            for array in ways:
+                self.assertEqual((array.dtype, array.shape), (np.dtype(name), (2, 3)))
+                self.assertEqual(array.__array_interface__["data"][0],
+                                 blob.data.__array_interface__["data"][0])
+                self.assertEqual(array[1, 2], 7)
+            self.assertIsNot(np.array(blob).base, blob.data.base)
+
+    def test_what_numpy_writes_the_blob_has_and_the_reverse(self):
+        blob = Blob(4)
+        array = blob.data
+        array[:] = 2
+        self.assertEqual(blob.asum_data(), 8.0)
+        blob.scale_data(3.0)  # though an array shares the memory
+        self.assertEqual(array.tolist(), [6.0] * 4)
+        blob.fill("constant", value=1)
+        self.assertEqual(array.tolist(), [1.0] * 4)
+
+    def test_other_types_and_copies(self):
+        blob = Blob(2)
+        blob.data[:] = 1.5
+        self.assertEqual(np.asarray(blob, "float64").tolist(), [1.5, 1.5])
+        self.assertEqual(blob.__array__(np.dtype("int32")).tolist(), [1, 1])
+        copy = blob.__array__(copy=True)
+        copy[0] = 9
+        self.assertEqual(blob.data.tolist(), [1.5, 1.5])
+        with self.assertRaises(ValueError):
+            blob.__array__("float64", copy=False)
+
+    def test_an_array_outlives_its_blob(self):
+        arrays = []
+        for i in range(50):
+            blob = Blob((100, 100))
+            blob.data[...] = i
+            arrays.append((blob.data, np.from_dlpack(blob), blob.diff))
+        del blob
+        gc.collect()
+        for i, (data, shared, diff) in enumerate(arrays):
+            self.assertTrue((data == i).all() and (shared == i).all() and not diff.any())
+
+    def test_an_array_outlives_a_reshape_that_outgrows_it(self):
+        blob = Blob((2, 3))
+        old, old_diff = blob.data, blob.diff
+        old[...], old_diff[...] = 1, 2
+        blob.reshape(1000, 1000)
+        blob.data[...] = 5
+        self.assertEqual((old.tolist(), old_diff.sum()), ([[1] * 3] * 2, 12))
+        old[...] = 3
+        self.assertTrue((blob.data == 5).all())
+        blob.reshape(1)
+        blob.reshape(1 << 22)
+        self.assertEqual(old.sum(), 18)
+
+    def test_a_capsule_that_nobody_takes(self):
+        array = np.ones(1000, "float32")
+        references = sys.getrefcount(array)
+        blob = syncblob.from_dlpack(array)
+        for version in (None, (0, 8), (1, 0), (2, 0)):
+            capsule = blob.__dlpack__(max_version=version)
+            name = "dltensor_versioned" if version and version[0] else "dltensor"
+            self.assertIn(f'"{name}"', repr(capsule))
+            del capsule
+        self.assertEqual(sys.getrefcount(array), references + 1)
+        del blob
+        self.assertEqual(sys.getrefcount(array), references)
+
+    def test_a_blob_on_an_array(self):
+        for name in TYPES:
+            array = np.arange(6).astype(name).reshape(2, 3)
+            blob = syncblob.from_dlpack(array)
+            self.assertEqual((blob.dtype, blob.shape), (name, (2, 3)))
+            blob.data[0, 0] = 9
+            self.assertEqual(array[0, 0], 9)
+        with self.assertRaises(syncblob.UnsupportedError):
+            syncblob.from_dlpack(np.ones((2, 3), "float32").T)
+        with self.assertRaises(TypeError):
+            syncblob.from_dlpack([1, 2])
+
+    def test_a_blob_keeps_the_array_alive(self):
+        blob = syncblob.from_dlpack(np.full(1000, 2, "float32"))
+        gc.collect()
+        self.assertEqual(blob.asum_data(), 2000)
+        again = syncblob.from_dlpack(blob.data)
+        del blob
+        self.assertEqual(again.asum_data(), 2000)
+
+    def test_a_read_only_array_is_never_written(self):
+        array = np.ones(3, "float32")
+        array.flags.writeable = False
+        try:
+            blob = syncblob.from_dlpack(array)
+        except BufferError:  # NumPy 1 gives no such array away
+            self.assertLess(int(np.__version__.split(".")[0]), 2)
+            return
+        blob.scale_data(2)
+        self.assertEqual((array.tolist(), blob.data.tolist()), ([1] * 3, [2] * 3))
+
+    def test_a_capsule_is_taken_once(self):
+        class Once:
+            def __init__(self, blob):
+                self.capsule, self.__dlpack_device__ = blob.__dlpack__(), blob.__dlpack_device__
+
+            def __dlpack__(self, **_):
+                return self.capsule
+
+        once = Once(Blob(2))
+        syncblob.from_dlpack(once)
+        with self.assertRaises(BufferError):
+            syncblob.from_dlpack(once)
+
+    def test_arrays_in_a_cycle_are_collected(self):
+        holder = [Blob(10).data]
+        holder.append(holder)
+        del holder
+        self.assertGreater(gc.collect(), 0)
+
+
+class Devices(unittest.TestCase):
+    def test_values_go_there_and_back(self):
+        blob = Blob((2, 2), device="sim:0")
+        blob.data[...] = 3
+        self.assertEqual((blob.device, blob.data_head), ("sim:0", "HEAD_AT_CPU"))
+        blob.to_device()
+        self.assertEqual(blob.data_head, "SYNCED")
+        blob.scale_data(2.0)
+        self.assertEqual(blob.data_head, "HEAD_AT_GPU")
+        self.assertEqual((blob.asum_data(), blob.data.tolist()), (24.0, [[6, 6], [6, 6]]))
+
+    def test_dlpack_gives_the_device_or_the_host(self):
+        blob = Blob(4, device="sim:0")
+        blob.fill("constant", value=2)
+        self.assertEqual(blob.__dlpack_device__(), (12, 0))
+        there = syncblob.from_dlpack(blob)
+        self.assertEqual((there.device, there.asum_data()), ("sim:0", 8.0))
+        host = blob.__dlpack__(dl_device=(1, 0), max_version=(1, 0))
+        self.assertIn("dltensor_versioned", repr(host))
+        with self.assertRaises(BufferError):
+            blob.__dlpack__(dl_device=(2, 0))
+        copy = blob.__dlpack__(copy=True)
+        self.assertIn("dltensor", repr(copy))
+
+    def test_a_copy_to_another_device(self):
+        blob = Blob(3)
+        blob.data[:] = [1, 2, 3]
+        far = blob.copy("sim:0")
+        back = far.copy(device="cpu")
+        self.assertEqual((far.device, back.device), ("sim:0", "cpu"))
+        self.assertEqual(back.data.tolist(), [1, 2, 3])
+
+    def test_a_device_that_is_not_there(self):
+        with self.assertRaises(ValueError):
+            Blob(2, device="quantum")
+        with self.assertRaises(RuntimeError):
+            Blob(2, device="cuda:4095")
+        with self.assertRaises(syncblob.DeviceError):
+            Blob(2).to_device()
+
+
+if __name__ == "__main__":
+    unittest.main()

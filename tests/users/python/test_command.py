@@ -1,0 +1,66 @@
+"""The command in the wheel, and what it converts against state_dict."""
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+import files
+import numpy as np
+import syncblob
+
+COMMAND = str(pathlib.Path(sys.executable).parent / "syncblob")
+
+
+def run(*words, program=(COMMAND,)):
+    return subprocess.run([*program, *map(str, words)], capture_output=True, text=True, timeout=60)
+
+
+class Command(unittest.TestCase):
+    def test_both_ways_to_call_it(self):
+        for program in ((COMMAND,), (sys.executable, "-m", "syncblob")):
+            done = run("--version", program=program)
+            self.assertEqual((done.returncode, done.stdout),
+                             (0, f"syncblob {syncblob.__version__}\n"))
+            self.assertEqual(run("nothing", program=program).returncode, 2)
+            self.assertEqual(run("info", "/nonexistent", program=program).returncode, 1)
+
+    def test_the_output_is_whole(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder, "net.caffemodel")
+            model = files.made()
+            for i in range(2000):
+                model.add_layer(f"more{i}")
+            model.save(path)
+            done = run("info", path)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.assertIn("more1999", done.stdout)
+
+    def test_an_interrupt_ends_it(self):
+        """As in a shell: a signal ends a program that does not wait for Python."""
+        code = ("import os, signal, threading, syncblob.__main__ as m;"
+                "m.run_command = lambda _: os.kill(os.getpid(), signal.SIGINT);"
+                "m.main()")
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, timeout=60)
+        self.assertEqual((done.returncode, done.stderr), (-2, b""))
+
+    def test_state_dict_is_what_it_converts(self):
+        with tempfile.TemporaryDirectory() as folder:
+            made = pathlib.Path(folder, "made.caffemodel")
+            files.made().save(made)
+            for path in [made, *files.real_models()]:
+                for apply_scale in (False, True):
+                    out = pathlib.Path(folder, "out.npz")
+                    words = ["--names", "torch", "--force", *["--apply-scale"] * apply_scale]
+                    done = run("convert", path, out, *words)
+                    self.assertEqual(done.returncode, 0, done.stderr)
+                    arrays = syncblob.load(path).state_dict(apply_scale=apply_scale)
+                    with np.load(out) as converted:
+                        self.assertEqual(list(converted), list(arrays))
+                        for name, array in arrays.items():
+                            self.assertEqual(converted[name].dtype, array.dtype)
+                            self.assertEqual(converted[name].tobytes(), array.tobytes(), name)
+
+
+if __name__ == "__main__":
+    unittest.main()

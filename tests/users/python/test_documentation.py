@@ -1,0 +1,160 @@
+"""What is written about the module is true: every example, every signature, every page."""
+import ast
+import contextlib
+import doctest
+import importlib.resources
+import inspect
+import io
+import os
+import shutil
+import sys
+import tempfile
+import unittest
+
+import files
+import syncblob
+from syncblob import _syncblob
+
+sys.path.append(str(files.ROOT / "tests/project/documents"))
+import pages  # noqa: E402
+
+
+def members():
+    """(name, object) of what the module offers: functions, classes, and what these have."""
+    for name, thing in vars(_syncblob).items():
+        if name.startswith("__") or inspect.ismodule(thing):
+            continue
+        yield name, thing
+        if inspect.isclass(thing):
+            for member, value in vars(thing).items():
+                yield f"{name}.{member}", value
+
+
+class Docstrings(unittest.TestCase):
+    def test_everything_has_one(self):
+        for name, thing in members():
+            if not name.rpartition(".")[2].startswith("_"):
+                self.assertTrue(thing.__doc__, name)
+
+    def test_examples_work(self):
+        runner, parser = doctest.DocTestRunner(), doctest.DocTestParser()
+        told = io.StringIO()
+        for name, thing in members():
+            test = parser.get_doctest(thing.__doc__ or "", dict(vars(syncblob)), name, None, 0)
+            runner.run(test, out=told.write)
+        self.assertEqual(runner.failures, 0, told.getvalue())
+        self.assertGreater(runner.tries, 15)
+
+
+def parameters(definition):
+    """(name, kind, whether it may be left out) of a function in a stub."""
+    arguments = definition.args
+    plain = [*arguments.posonlyargs, *arguments.args]
+    found = [(a.arg, "plain", i >= len(plain) - len(arguments.defaults))
+             for i, a in enumerate(plain)]
+    if arguments.vararg:
+        found.append((arguments.vararg.arg, "*", True))
+    found += [(a.arg, "named", default is not None)
+              for a, default in zip(arguments.kwonlyargs, arguments.kw_defaults)]
+    if arguments.kwarg:
+        found.append((arguments.kwarg.arg, "**", True))
+    return found
+
+
+KINDS = {inspect.Parameter.POSITIONAL_OR_KEYWORD: "plain", inspect.Parameter.VAR_POSITIONAL: "*",
+         inspect.Parameter.POSITIONAL_ONLY: "plain", inspect.Parameter.KEYWORD_ONLY: "named",
+         inspect.Parameter.VAR_KEYWORD: "**"}
+
+
+def real_parameters(thing):
+    return [(p.name, KINDS[p.kind], p.default is not p.empty or p.kind in (p.VAR_POSITIONAL,
+             p.VAR_KEYWORD)) for p in inspect.signature(thing).parameters.values()]
+
+
+class Stubs(unittest.TestCase):
+    def setUp(self):
+        text = importlib.resources.read_text("syncblob", "_syncblob.pyi", encoding="utf-8") \
+            if sys.version_info < (3, 11) else \
+            (importlib.resources.files("syncblob") / "_syncblob.pyi").read_text()
+        self.stub = {}
+        for node in ast.parse(text).body:
+            if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
+                self.stub.setdefault(node.name, []).append(node)
+            for member in node.body if isinstance(node, ast.ClassDef) else ():
+                self.stub.setdefault(f"{node.name}.{member.name}", []).append(member)
+
+    def test_the_stubs_name_what_there_is(self):
+        left_to_object = ("__new__", "__repr__", "__doc__", "__module__", "__delitem__")
+        real = {name for name, _ in members()
+                if name.rpartition(".")[2] not in left_to_object}
+        stubs = {name for name in self.stub if name.rpartition(".")[2] not in left_to_object}
+        self.assertEqual(real - {"View"}, stubs)
+
+    def test_the_stubs_have_the_signatures_that_there_are(self):
+        compared = 0
+        for name, thing in members():
+            if name not in self.stub or name.rpartition(".")[2] in (
+                    "__len__", "__getitem__", "__setitem__", "__iter__", "__contains__"):
+                continue  # no name of theirs is seen; nothing in the stub: there is no such call
+            if name.endswith(".__new__"):
+                thing = vars(_syncblob)[name.partition(".")[0]]
+            elif not callable(thing) or inspect.isclass(thing):
+                continue
+            real = [p for p in real_parameters(thing) if p[0] != "self"]
+            for node in self.stub[name]:
+                stub = [p for p in parameters(node) if p[0] not in ("self", "cls")]
+                if len(self.stub[name]) == 1:
+                    self.assertEqual(stub, real, name)
+                else:  # an overload may ask for what others leave out
+                    self.assertLessEqual({p[:2] for p in stub}, {p[:2] for p in real}, name)
+                compared += 1
+        self.assertGreater(compared, 30)
+
+    def test_the_package_says_that_it_is_typed(self):
+        folder = os.path.dirname(syncblob.__file__)
+        self.assertTrue(os.path.exists(os.path.join(folder, "py.typed")))
+
+
+class Pages(unittest.TestCase):
+    """Every block of Python on every page of the repository."""
+
+    def run_block(self, block):
+        if "torch" in block.info:
+            try:
+                import torch  # noqa: F401
+            except ImportError:
+                return False
+        out = io.StringIO()
+        with contextlib.redirect_stdout(out):
+            exec(compile(block.text, block.place, "exec"), {"__name__": "__main__"})
+        return True
+
+    def test_blocks_of_python_run(self):
+        found = [block for page in pages.pages() for block in pages.blocks(page)
+                 if block.language == "python"]
+        self.assertGreater(len(found), 3)
+        before = os.getcwd()
+        with tempfile.TemporaryDirectory() as folder:
+            os.chdir(folder)
+            try:
+                self.make_files()
+                ran = [block.place for block in found if self.run_block(block)]
+            finally:
+                os.chdir(before)
+        self.assertGreaterEqual(len(ran), len(found) - 1)
+
+    def make_files(self):
+        if files.resnet():
+            shutil.copy(files.resnet(), "resnet.caffemodel")
+        else:
+            files.made().save("resnet.caffemodel")
+        mean = syncblob.Blob((1, 3, 224, 224))
+        mean.fill("uniform", min=90, max=120)
+        mean.save("mean.binaryproto")
+        state = syncblob.Model(format="solverstate")
+        state.add_blob([0.5, 0.25])
+        state.save("net.solverstate")
+
+
+if __name__ == "__main__":
+    unittest.main()

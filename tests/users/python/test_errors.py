@@ -1,0 +1,180 @@
+"""Each failure is an exception of its kind with the library's whole text, and none a panic."""
+import inspect
+import itertools
+import os
+import tempfile
+import unittest
+
+import files
+import numpy as np
+import syncblob
+from syncblob import Blob, Model
+
+
+class Kinds(unittest.TestCase):
+    def check(self, kinds, code, call):
+        with self.assertRaises(syncblob.Error) as caught:
+            call()
+        error = caught.exception
+        for kind in kinds:
+            self.assertIsInstance(error, kind)
+        self.assertEqual(error.code, code)
+        self.assertGreater(len(str(error)), 10)
+        return error
+
+    def test_bytes_that_are_wrong(self):
+        error = self.check((syncblob.DataError, ValueError), "SB_ERR_MALFORMED",
+                           lambda: syncblob.load(b"<html>"))
+        self.assertEqual(error.offset, 0)
+        content = files.made().to_bytes()
+        self.check((syncblob.DataError,), "SB_ERR_MALFORMED", lambda: syncblob.load(content[:-3]))
+
+    def test_limits(self):
+        content = files.made().to_bytes()
+        for limits in ({"max_memory": 100}, {"max_layers": 3}, {"max_blobs": 2}):
+            self.check((syncblob.LimitError, syncblob.DataError), "SB_ERR_DATA_LIMIT",
+                       lambda limits=limits: syncblob.load(content, **limits))
+        mean = Blob((1, 3, 100, 100)).to_bytes()
+        self.check((syncblob.LimitError,), "SB_ERR_DATA_LIMIT",
+                   lambda: syncblob.load_blob(mean, max_memory=1000))
+
+    def test_files(self):
+        with tempfile.TemporaryDirectory() as folder:
+            missing = os.path.join(folder, "missing")
+            error = self.check((FileNotFoundError, syncblob.FileError), "SB_ERR_IO",
+                               lambda: syncblob.load(missing))
+            self.assertEqual((error.errno, error.device_code), (2, 2))
+            self.assertIn(missing, str(error))
+            self.check((OSError,), "SB_ERR_IO", lambda: syncblob.load(folder))
+            self.check((OSError,), "SB_ERR_IO", lambda: files.made().save(folder))
+            self.check((FileNotFoundError,), "SB_ERR_IO",
+                       lambda: Blob(1).save(os.path.join(missing, "mean")))
+            if os.getuid():
+                os.chmod(folder, 0)
+                self.check((PermissionError,), "SB_ERR_IO", lambda: syncblob.load(missing))
+                os.chmod(folder, 0o700)
+
+    def test_arguments(self):
+        self.check((ValueError,), "SB_ERR_INVALID_ARGUMENT", lambda: Blob(-1))
+        self.check((ValueError,), "SB_ERR_OVER_LIMIT", lambda: Blob([1] * 33))
+        self.check((ValueError,), "SB_ERR_SIZE_OVERFLOW", lambda: Blob([1 << 40, 1 << 40]))
+        self.check((syncblob.UnsupportedError,), "SB_ERR_UNSUPPORTED", Blob(2, "int8").update)
+        self.check((ValueError,), "SB_ERR_INVALID_ARGUMENT",
+                   lambda: Blob(2).fill("uniform", min=2, max=1))
+        self.check((MemoryError,), "SB_ERR_OUT_OF_MEMORY", lambda: Blob(1 << 52).data)
+        self.check((RuntimeError,), "SB_ERR_NO_DEVICE", Blob(2).to_device)
+        self.check((IndexError,), "", lambda: files.made()["lstm"][3])
+
+    def test_a_broken_file_of_any_length(self):
+        """Cut off or with a byte changed: a model, or one of our errors."""
+        content = files.made().to_bytes()
+        for cut in range(0, len(content), 3):
+            self.tolerate(content[:cut])
+        for place in range(0, len(content), 7):
+            for value in (0, 0x7f, 0xff):
+                self.tolerate(content[:place] + bytes([value]) + content[place + 1:])
+
+    def tolerate(self, content):
+        try:
+            syncblob.load(content, max_memory=1 << 20).state_dict()
+        except (syncblob.DataError, syncblob.ArgumentError, syncblob.OutOfMemoryError):
+            pass
+
+
+class Odd:
+    """Has what the module asks for, of the wrong kind."""
+    shape = dtype = "x"
+
+    def __fspath__(self):
+        return 3
+
+    def __iter__(self):
+        return itertools.repeat(1, 40)
+
+    def __dlpack__(self, **_):
+        return 3
+
+    def __dlpack_device__(self):
+        return 1, 0
+
+
+class Raising(Odd):
+    def __iter__(self):
+        raise ZeroDivisionError
+
+    __dlpack__ = __dlpack_device__ = __fspath__ = __iter__
+
+
+ODD = (None, True, -1, 0, 1, 2**31, 2**63, 2**64, -2**63, 10**40, 0.5, float("nan"), 1e400, "",
+       "\0", "a\0b", "\ud800", "x" * 100_000, b"", b"\xff" * 9, [], [None], [[1]], [-1], [2**63],
+       (1, "a"), {}, {1: 2}, object(), Odd(), Raising(), Odd, int, np.float32, len, range(50),
+       np.zeros(0), np.zeros((2, 2))[::2], np.array(["b"]), np.array(None), Blob(), Blob(2, "int8"))
+
+
+class Anything(unittest.TestCase):
+    """Every callable of the module with every odd argument. What fails, fails by an exception of
+    Python's that is not a panic."""
+
+    def call(self, name, function, *arguments, **named):
+        try:
+            function(*arguments, **named)
+        except (ValueError, TypeError, AttributeError, LookupError, MemoryError, OSError,
+                NotImplementedError, BufferError, ZeroDivisionError, syncblob.Error):
+            pass  # what remains: PanicException, OverflowError, SystemError
+        except OverflowError:
+            self.assertIn("StoredBlob", name)  # NumPy's own, of an index
+            self.assertIn("__getitem__", name)
+        except BaseException as error:
+            self.fail(f"{name}{arguments}{named}: {type(error).__mro__}: {error}")
+
+    def callables(self):
+        model = files.made()
+        objects = (syncblob, Blob((2, 2)), Blob(), Blob(3, "int32"), Blob(2, device="sim:0"), model,
+                   model["bn_1"], model["bn_1"][0], Blob, Model)
+        for thing in objects:
+            for name in dir(thing):
+                found = getattr(type(thing), name, None)
+                ours = inspect.isroutine(found) and getattr(found, "__objclass__", None) is not None
+                special = name in ("__getitem__", "__setitem__", "__contains__", "__array__",
+                                   "__dlpack__", "__call__")
+                if thing is syncblob and name in syncblob.__all__ or \
+                        ours and (special or not name.startswith("_")):
+                    yield f"{thing!r}.{name}", getattr(thing, name)
+
+    def test_one_argument_and_two(self):
+        with tempfile.TemporaryDirectory() as folder:
+            before = os.getcwd()
+            os.chdir(folder)  # some of it writes a file
+            try:
+                count = 0
+                for name, function in self.callables():
+                    self.call(name, function)
+                    for first in ODD:
+                        self.call(name, function, first)
+                        for second in (None, -1, 10**40, "float32", "\0", Raising(), np.ones(2)):
+                            self.call(name, function, first, second)
+                            count += 1
+                self.assertGreater(count, 5000)
+            finally:
+                os.chdir(before)
+
+    def test_named_arguments(self):
+        content, mean = files.made().to_bytes(), Blob(2).to_bytes()
+        cases = ((syncblob.load, (content,), ("format", "max_memory", "max_layers", "max_blobs")),
+                 (syncblob.load_blob, (mean,), ("max_memory",)),
+                 (Blob, ((2,),), ("dtype", "device")), (Model, ("a",), ("format",)),
+                 (Blob((2, 2)).__dlpack__, (), ("stream", "max_version", "dl_device", "copy")),
+                 (Blob(2).fill, ("gaussian",), ("mean", "std", "sparse", "seed", "value")),
+                 (Blob(2).fill, ("msra",), ("variance_norm",)),
+                 (Blob((2, 2)).copy, (), ("device",)), (Blob(2).to_bytes, (), ("diff",)),
+                 (files.made().state_dict, (), ("framework", "apply_scale")),
+                 (files.made().add_layer, ("a",), ("type", "blobs")),
+                 (files.made()["conv_1"][0].load, (), ("dtype", "device")))
+        for function, arguments, names in cases:
+            for name, value in itertools.product(names, ODD):
+                if not isinstance(value, Odd):
+                    self.call(str(function), function, *arguments, **{name: value})
+
+
+if __name__ == "__main__":
+    unittest.main()

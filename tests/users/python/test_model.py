@@ -1,0 +1,225 @@
+"""Files of Caffe's: mappings of layers, loaded lazily, changed and written."""
+import collections.abc
+import mmap
+import os
+import pathlib
+import tempfile
+import unittest
+
+import files
+import numpy as np
+import syncblob
+
+
+class Looking(unittest.TestCase):
+    def test_a_model_is_a_mapping_of_its_layers(self):
+        model = files.made()
+        names = ["data", "conv_1", "bn_1", "bn_0", "scale_1", "conv_1#2", "#6", "lstm"]
+        self.assertIsInstance(model, collections.abc.Mapping)
+        self.assertEqual((len(model), list(model), model.keys()), (8, names, names))
+        self.assertEqual([layer.name for layer in model.values()],
+                         [layer.name for layer in model.layers])
+        self.assertEqual([(name, layer.index) for name, layer in model.items()],
+                         [(name, i) for i, name in enumerate(names)])
+        self.assertEqual(dict(model).keys(), set(names))
+        self.assertEqual((model["conv_1#2"].name, model["#6"].name), ("conv_1", ""))
+        self.assertIn("lstm", model)
+        self.assertFalse("nothing" in model or 3 in model)
+        self.assertEqual((model.get("nothing"), model.get("nothing", 5)), (None, 5))
+        self.assertEqual(model.get("bn_1").type, "BatchNorm")
+        self.assertEqual((model.name, model.format), ("made", "caffemodel"))
+        with self.assertRaises(KeyError):
+            model["nothing"]
+
+    def test_a_layer_is_a_sequence_of_its_blobs(self):
+        layer = files.made()["conv_1"]
+        self.assertEqual((layer.name, layer.type, layer.index, len(layer)),
+                         ("conv_1", "Convolution", 1, 2))
+        self.assertEqual([blob.shape for blob in layer], [(4, 3, 2, 2), (4,)])
+        self.assertEqual([blob.shape for blob in layer.blobs], [(4, 3, 2, 2), (4,)])
+        self.assertEqual((layer[-1].shape, layer[-2].shape), ((4,), (4, 3, 2, 2)))
+        for index in (2, -3, 10**40, -10**40):
+            with self.assertRaises(IndexError):
+                layer[index]
+        self.assertEqual(len(files.made()["data"]), 0)
+
+    def test_a_stored_blob_is_an_array_when_it_is_wanted(self):
+        model = files.made()
+        blob = model["conv_1"][0]
+        self.assertEqual((blob.shape, blob.ndim, blob.size, blob.dtype, blob.has_diff),
+                         ((4, 3, 2, 2), 4, 48, "float32", False))
+        array = np.asarray(blob)
+        self.assertEqual((array.shape, array.dtype), ((4, 3, 2, 2), np.float32))
+        for other in (blob[...], np.from_dlpack(blob), blob.load().data, np.array(blob)):
+            self.assertTrue((other == array).all())
+        self.assertTrue((blob[1:, 0] == array[1:, 0]).all())
+        array[...] = 0
+        self.assertTrue(np.asarray(blob).any(), "an array has its values to itself")
+        self.assertEqual(model["#6"][0].dtype, "float64")
+        self.assertEqual(blob.load("float64").dtype, "float64")
+        self.assertEqual(blob.load(device="sim:0").device, "sim:0")
+        with self.assertRaises(TypeError):
+            blob.load("uint8")
+
+    def test_every_source_gives_the_same(self):
+        content = files.made().to_bytes()
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder, "net.caffemodel")
+            path.write_bytes(content)
+            with open(path, "rb") as file, \
+                    mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as mapped:
+                for source in (path, str(path), content, bytearray(content), memoryview(content),
+                               np.frombuffer(content, "uint8"), mapped):
+                    model = syncblob.load(source)
+                    self.assertEqual(model.to_bytes(), content, type(source))
+
+    def test_values_stay_in_the_file_until_they_are_wanted(self):
+        model = syncblob.Model("large")
+        model.add_layer("fc", "InnerProduct", [np.ones((1000, 1000), "float32")])
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder, "net.caffemodel")
+            model.save(path)
+            opened = syncblob.load(path, max_memory=100_000)
+            self.assertEqual(opened["fc"][0].shape, (1000, 1000))
+            with self.assertRaises(syncblob.LimitError):
+                opened["fc"][0].load()
+            opened = syncblob.load(path)
+            os.truncate(path, 1000)
+            with self.assertRaises(syncblob.FileError):
+                opened.state_dict()
+
+    def test_what_is_loaded_outlives_its_model(self):
+        layer = files.made()["conv_1"]
+        self.assertEqual(layer[0].load().shape, (4, 3, 2, 2))
+
+    def test_real_files(self):
+        found = files.real_models()
+        if not found:
+            self.skipTest("no real files: SYNCBLOB_TEST_DATA has none")
+        for path in found:
+            model = syncblob.load(path)
+            self.assertEqual(model.to_bytes(), path.read_bytes(), path)
+            arrays = model.state_dict()
+            blobs = [blob for layer in model.layers for blob in layer] + model.blobs
+            self.assertTrue(blobs and all(np.isfinite(a).all() for a in arrays.values()), path)
+            if model.format == "solverstate":
+                self.assertGreater(model.iteration, 0)
+            if model.format == "blob":
+                self.assertTrue((syncblob.load_blob(path).data == arrays["blob"]).all())
+
+    def test_what_it_looks_like(self):
+        model = files.made()
+        self.assertEqual(repr(model), '<syncblob.Model caffemodel "made", 8 layers>')
+        self.assertEqual(repr(model["bn_1"]), '<syncblob.Layer "bn_1" BatchNorm, 3 blobs>')
+        self.assertEqual(repr(model["bn_1"][2]), "<syncblob.StoredBlob (1,) float32>")
+
+
+class Changing(unittest.TestCase):
+    def test_a_blob_is_replaced_and_the_rest_stays(self):
+        before = files.made()
+        model = syncblob.load(before.to_bytes())
+        model["conv_1"][1] = [1, 2, 3, 4]
+        model["bn_1"][-1] = np.float32([7])
+        blob = syncblob.Blob(5)
+        blob.data[:] = 2
+        model["scale_1"][0] = blob
+        again = syncblob.load(model.to_bytes()).state_dict(apply_scale=False)
+        old = before.state_dict(apply_scale=False)
+        changed = {"conv_1.bias": [1, 2, 3, 4], "bn_1.scale_factor": [7], "scale_1.weight": [2] * 5}
+        for name, array in old.items():
+            self.assertEqual(again[name].tolist(), changed.get(name, array.tolist()), name)
+
+    def test_what_float32_holds_becomes_float32(self):
+        model = files.made()
+        for value, dtype in ((np.float16([1]), "float32"), (np.uint8([1]), "float32"),
+                             (np.float64([1]), "float64"), (np.int32([1 << 30]), "float64"),
+                             (True, "float32"), (np.float32(3), "float32")):
+            model["conv_1"][1] = value
+            self.assertEqual(model["conv_1"][1].dtype, dtype)
+        for value in (np.complex64([1]), np.array(["b"]), object(), None,
+                      syncblob.Blob(2, "int32")):
+            with self.assertRaises((TypeError, ValueError)):
+                model["conv_1"][1] = value
+        self.assertEqual(model["conv_1"][1].shape, ())
+
+    def test_saving_over_the_file_that_was_loaded(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder, "net.caffemodel")
+            files.made().save(path)
+            model = syncblob.load(path)
+            model["lstm"][2] = np.zeros(4, "float32")
+            model.save(path)
+            self.assertFalse(np.asarray(syncblob.load(path)["lstm"][2]).any())
+            self.assertEqual([found.name for found in pathlib.Path(folder).iterdir()],
+                             ["net.caffemodel"])
+
+    def test_a_solver_state(self):
+        state = syncblob.Model(format="solverstate")
+        self.assertEqual((state.iteration, state.current_step, state.learned_net), (0, 0, ""))
+        state.add_blob(np.float32([1, 2]))
+        state.add_blob(syncblob.Blob((2, 2), "float64"))
+        again = syncblob.load(state.to_bytes())
+        self.assertEqual((again.format, len(again)), ("solverstate", 0))
+        self.assertEqual([(blob.shape, blob.dtype) for blob in again.blobs],
+                         [((2,), "float32"), ((2, 2), "float64")])
+        self.assertEqual(list(again.state_dict()), ["history.0", "history.1"])
+        with self.assertRaises(syncblob.UnsupportedError):
+            files.made().iteration
+        with self.assertRaises(syncblob.UnsupportedError):
+            state.add_layer("none")
+
+
+class StateDict(unittest.TestCase):
+    def test_names_and_values_are_pytorchs(self):
+        model = files.made()
+        arrays = model.state_dict()
+        self.assertEqual(list(arrays), [
+            "conv_1.weight", "conv_1.bias", "bn_1.running_mean", "bn_1.running_var",
+            "bn_0.running_mean", "bn_0.running_var", "scale_1.weight", "scale_1.bias",
+            "conv_1#2.weight", "#6.weight", "lstm.weight", "lstm.bias", "lstm.2"])
+        factor = np.float64(np.float32(1) / np.float32(0.3))
+        raw = np.asarray(model["bn_1"][0])
+        self.assertTrue((arrays["bn_1.running_mean"] == (raw * factor).astype("float32")).all())
+        self.assertFalse(arrays["bn_0.running_var"].any(), "as Caffe: times 0")
+        self.assertTrue((model.state_dict(apply_scale=False)["bn_1.running_mean"] == raw).all())
+
+    def test_each_array_may_be_written(self):
+        model = files.made()
+        for array in model.state_dict().values():
+            self.assertTrue(array.flags.writeable and array.flags.c_contiguous)
+            array[...] = 0
+        self.assertTrue(model.state_dict()["conv_1.weight"].any())
+
+    def test_no_two_blobs_have_one_name(self):
+        model = syncblob.Model()
+        for name in ("b", "b.weight", "b", "", "#3", "", "b#2"):
+            model.add_layer(name, "X", [[1.0], [1.0], [1.0]])
+        self.assertEqual(len(model.state_dict()), 21)
+        self.assertEqual(syncblob.Model(format="solverstate").state_dict(), {})
+
+    def test_a_framework_that_nobody_has(self):
+        with self.assertRaises(ValueError):
+            files.made().state_dict(framework="jax")
+
+    def test_torch(self):
+        try:
+            import torch
+        except ImportError:
+            self.skipTest("PyTorch is not installed")
+        model = files.made()
+        tensors, arrays = model.state_dict(framework="torch"), model.state_dict()
+        self.assertEqual(list(tensors), list(arrays))
+        for name, tensor in tensors.items():
+            self.assertIsInstance(tensor, torch.Tensor)
+            self.assertTrue((tensor.numpy() == arrays[name]).all())
+        blob = syncblob.Blob((2, 3), torch.float64)
+        tensor = torch.utils.dlpack.from_dlpack(blob)
+        tensor += 2
+        self.assertEqual((blob.dtype, blob.asum_data()), ("float64", 12.0))
+        self.assertEqual(syncblob.from_dlpack(torch.ones(4)).asum_data(), 4.0)
+        self.assertEqual(torch.utils.dlpack.from_dlpack(syncblob.Blob(2, "bfloat16")).dtype,
+                         torch.bfloat16)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,159 @@
+"""The interpreter's lock is let go of, and objects may be used by several threads."""
+import gc
+import random
+import sys
+import tempfile
+import threading
+import time
+import unittest
+
+import files
+import numpy as np
+import syncblob
+from syncblob import Blob
+
+
+def in_threads(count, work):
+    """Runs work(i) at once; raises what one of them raised."""
+    failures = []
+
+    def run(i):
+        try:
+            work(i)
+        except BaseException as error:  # noqa: BLE001: told below
+            failures.append(error)
+
+    threads = [threading.Thread(target=run, args=(i,)) for i in range(count)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+        if thread.is_alive():
+            raise AssertionError("a thread does not end")
+    if failures:
+        raise failures[0]
+
+
+class Lock(unittest.TestCase):
+    def lets_others_run(self, work):
+        """Whether another thread had its turn while the work was done. The interpreter takes no
+        turn away by itself meanwhile."""
+        ticks, ended, started = 0, threading.Event(), threading.Event()
+
+        def tick():
+            nonlocal ticks
+            while not ended.is_set():
+                ticks += 1
+                started.set()
+                time.sleep(0)
+
+        before = sys.getswitchinterval()
+        thread = threading.Thread(target=tick)
+        thread.start()
+        started.wait()
+        sys.setswitchinterval(1000)
+        time.sleep(0.05)  # the other has not waited for the old interval
+        try:
+            counted = ticks
+            for _ in range(500):  # of a busy machine the other has to get a processor, too
+                work()
+                if ticks > counted:
+                    return True
+            return False
+        finally:
+            ended.set()
+            sys.setswitchinterval(before)
+            thread.join()
+
+    def test_others_run_during_long_work(self):
+        large = Blob(1 << 22)
+        large.data[...] = 1
+        model = syncblob.Model("large")
+        model.add_layer("fc", "InnerProduct", [large])
+        content = model.to_bytes()
+        with tempfile.NamedTemporaryFile() as file:
+            for work in (large.asum_data, lambda: large.scale_data(2), large.copy,
+                         lambda: large.fill("gaussian"), lambda: large.save(file.name),
+                         lambda: model.save(file.name), model.to_bytes, model.state_dict,
+                         lambda: syncblob.load(content)["fc"][0].load()):
+                self.assertTrue(self.lets_others_run(work))
+        self.assertFalse(self.lets_others_run(lambda: sum(range(1000))))
+
+
+class Together(unittest.TestCase):
+    def test_reading_one_model(self):
+        model = files.made()
+        expected = {name: array.tobytes() for name, array in model.state_dict().items()}
+
+        def read(_):
+            for _ in range(50):
+                found = model.state_dict()
+                assert {name: array.tobytes() for name, array in found.items()} == expected
+                assert np.asarray(model["conv_1"][0]).shape == (4, 3, 2, 2)
+
+        in_threads(4, read)
+
+    def test_reading_and_changing_one_model(self):
+        model = files.made()
+
+        def work(i):
+            for n in range(60):
+                if i == 0:
+                    model["conv_1"][1] = np.full(4, n, "float32")
+                elif i == 1:
+                    model.add_layer(f"more{n}", "X", [np.ones(3, "float32")])
+                elif i == 2:
+                    bias = model.state_dict()["conv_1.bias"]
+                    assert (bias == bias[0]).all() or n == 0 or bias.dtype == np.float32
+                else:
+                    syncblob.load(model.to_bytes())
+
+        in_threads(4, work)
+        self.assertEqual(len(model), 68)
+
+    def test_everything_with_one_blob(self):
+        for device in ("cpu", "sim:0"):
+            blob = Blob((8, 8), device=device)
+
+            def work(i, blob=blob):
+                choose = random.Random(i)
+                kept = []
+                for _ in range(300):
+                    choose.choice((
+                        lambda: kept.append(blob.data), lambda: kept.append(np.asarray(blob)),
+                        lambda: kept.append(blob.__dlpack__()), kept.clear,
+                        lambda: blob.reshape(choose.randrange(1, 200)), blob.asum_data,
+                        lambda: blob.scale_data(0.5), lambda: blob.fill("uniform"), blob.copy,
+                        lambda: blob.diff, blob.to_bytes, lambda: repr(blob)))()
+                for array in kept:
+                    if isinstance(array, np.ndarray):
+                        array[...] = 1
+
+            in_threads(4, work)
+
+    def test_arrays_of_python_end_on_any_thread(self):
+        """A deleter of NumPy's wants the interpreter's lock, which the thread that lets go of
+        the array does not have then."""
+        def work(_):
+            for _ in range(200):
+                blob = syncblob.from_dlpack(np.ones(10, "float32"))
+                again = syncblob.from_dlpack(blob.data)
+                blob.reshape(1000)  # lets go of its share
+                del blob
+                again.reshape(1000)
+
+        in_threads(4, work)
+        gc.collect()
+
+    def test_models_of_bytes_end_on_any_thread(self):
+        content = files.made().to_bytes()
+
+        def work(_):
+            for _ in range(100):
+                syncblob.load(bytearray(content)).state_dict()
+
+        in_threads(4, work)
+
+
+if __name__ == "__main__":
+    unittest.main()
