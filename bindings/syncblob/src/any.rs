@@ -84,7 +84,7 @@ impl BlobAny {
             sys::sb_blob_create(context.as_ptr(), dtype.code(), out, err)
         })?;
         // SAFETY: nobody else knows the blob yet.
-        unsafe { Self::from_raw(raw) }
+        unsafe { Self::own(raw) }
     }
 
     /// Changes the shape; see [`Blob::reshape`].
@@ -119,7 +119,15 @@ impl BlobAny {
     /// # Safety
     /// As [`Blob::from_raw`], but for the element type.
     pub unsafe fn from_raw(raw: NonNull<sys::sb_blob>) -> Result<Self> {
-        let raw = raw.as_ptr();
+        // SAFETY: the caller's promise.
+        unsafe { Self::own(raw.as_ptr()) }
+    }
+
+    /// The same for a blob that the library gave.
+    ///
+    /// # Safety
+    /// As `from_raw`.
+    pub(crate) unsafe fn own(raw: *mut sys::sb_blob) -> Result<Self> {
         // SAFETY: the blob is live.
         let code = unsafe { sys::sb_blob_dtype(raw) };
         match Dtype::from_code(code) {

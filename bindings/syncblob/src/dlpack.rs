@@ -362,7 +362,7 @@ impl BlobAny {
     pub fn from_dlpack_in(context: &Context, tensor: impl Tensor) -> Result<Self> {
         let raw = tensor.into_blob(context)?;
         // SAFETY: the library gave the blob.
-        unsafe { Self::from_raw(NonNull::new(raw).expect("the library gave no blob and no error")) }
+        unsafe { Self::own(raw) }
     }
 }
 
