@@ -9,16 +9,9 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 #define MILLISECOND                1000000u
 #define DEFAULT_LIMIT_MILLISECONDS 10000u
-
-static uint64_t now(void) {
-    struct timespec t;
-    (void)clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
 
 /* splitmix64 */
 static uint64_t draw(uint64_t *state) {
@@ -37,7 +30,7 @@ __attribute__((format(printf, 2, 3))) static void break_group(struct sb__sim_gro
     (void)vsnprintf(group->story, sizeof group->story, format, args);
     va_end(args);
     group->broken = true;
-    (void)pthread_cond_broadcast(&group->changed);
+    sb__condition_wake_all(&group->changed);
 }
 
 static sb_status fail_broken(const struct sb__sim_group *group, sb_error *err) {
@@ -141,7 +134,7 @@ static void arrive(struct sb__sim_rank *rank, struct sb__sim_operation *operatio
         return;
     if (operation->kind != SB__SIM_BARRIER)
         sb__sim_combine(operation, group->size);
-    (void)pthread_cond_broadcast(&group->changed);
+    sb__condition_wake_all(&group->changed);
 }
 
 /* Whether the armed failure is due with this call. */
@@ -168,7 +161,7 @@ static sb_status begin_locked(struct sb__sim_rank *rank, const struct call *call
         return fail_broken(group, err);
     }
     rank->number++;
-    part->began = now();
+    part->began = sb__now();
     if (!due)
         arrive(rank, operation, call);
     *out = part;
@@ -177,9 +170,9 @@ static sb_status begin_locked(struct sb__sim_rank *rank, const struct call *call
 
 static sb_status begin(struct sb__sim_rank *rank, const struct call *call,
                        struct sb__sim_part **out, sb_error *err) {
-    (void)pthread_mutex_lock(&rank->group->lock);
+    sb__mutex_lock(&rank->group->lock);
     sb_status st = begin_locked(rank, call, out, err);
-    (void)pthread_mutex_unlock(&rank->group->lock);
+    sb__mutex_unlock(&rank->group->lock);
     return st;
 }
 
@@ -201,19 +194,13 @@ static void look_for_missing(struct sb__sim_group *group, const struct sb__sim_p
     const int32_t missing = first_missing(group, part->operation);
     if (group->ranks[missing].gone)
         break_group(group, "rank %d has ended", missing);
-    else if (now() >= part->began + group->limit)
+    else if (sb__now() >= part->began + group->limit)
         break_group(group, "rank %d did not answer within %llu ms", missing,
                     (unsigned long long)(group->limit / MILLISECOND));
 }
 
 static bool is_complete(const struct sb__sim_group *group, const struct sb__sim_part *part) {
     return part->operation->arrived == group->size;
-}
-
-static void sleep_until(struct sb__sim_group *group, uint64_t time) {
-    const struct timespec t = {.tv_sec = (time_t)(time / 1000000000u),
-                               .tv_nsec = (long)(time % 1000000000u)};
-    (void)pthread_cond_timedwait(&group->changed, &group->lock, &t);
 }
 
 static void leave(struct sb__sim_group *group, struct sb__sim_part *part) {
@@ -230,7 +217,7 @@ static sb_status look(struct sb__sim_group *group, struct sb__sim_part *part, bo
             look_for_missing(group, part);
         return group->broken ? fail_broken(group, err) : SB_OK;
     }
-    if (now() < part->due)
+    if (sb__now() < part->due)
         return SB_OK;
     leave(group, part);
     *out_done = true;
@@ -239,13 +226,14 @@ static sb_status look(struct sb__sim_group *group, struct sb__sim_part *part, bo
 
 static sb_status wait_for(struct sb__sim_group *group, struct sb__sim_part *part, sb_error *err) {
     bool done;
-    (void)pthread_mutex_lock(&group->lock);
+    sb__mutex_lock(&group->lock);
     sb_status st = look(group, part, &done, err);
     while (st == SB_OK && !done) {
-        sleep_until(group, is_complete(group, part) ? part->due : part->began + group->limit);
+        const uint64_t until = is_complete(group, part) ? part->due : part->began + group->limit;
+        sb__condition_wait_until(&group->changed, &group->lock, until);
         st = look(group, part, &done, err);
     }
-    (void)pthread_mutex_unlock(&group->lock);
+    sb__mutex_unlock(&group->lock);
     return st;
 }
 
@@ -265,8 +253,8 @@ static void end_group(struct sb__sim_group *group) {
     sb_context *context = group->context;
     while (group->operations)
         free_operation(group, group->operations);
-    (void)pthread_cond_destroy(&group->changed);
-    (void)pthread_mutex_destroy(&group->lock);
+    sb__condition_destroy(&group->changed);
+    sb__mutex_destroy(&group->lock);
     sb__object_free(context, group, group->bytes);
     sb_context_release(context);
 }
@@ -275,11 +263,11 @@ static void sim_close(void *comm, int32_t failed) {
     struct sb__sim_rank *rank = comm;
     struct sb__sim_group *group = rank->group;
     (void)failed;
-    (void)pthread_mutex_lock(&group->lock);
+    sb__mutex_lock(&group->lock);
     rank->gone = true;
     const int32_t left = --group->alive;
-    (void)pthread_cond_broadcast(&group->changed);
-    (void)pthread_mutex_unlock(&group->lock);
+    sb__condition_wake_all(&group->changed);
+    sb__mutex_unlock(&group->lock);
     if (left == 0)
         end_group(group);
 }
@@ -325,9 +313,9 @@ static sb_status sim_start(void *comm, sb_comm_op op, const sb_comm_buffer *buff
 static sb_status sim_test(void *comm, void *request, int32_t *out_done, sb_error *err) {
     struct sb__sim_group *group = ((struct sb__sim_rank *)comm)->group;
     bool done;
-    (void)pthread_mutex_lock(&group->lock);
+    sb__mutex_lock(&group->lock);
     sb_status st = look(group, request, &done, err);
-    (void)pthread_mutex_unlock(&group->lock);
+    sb__mutex_unlock(&group->lock);
     *out_done = done;
     return st;
 }
@@ -339,12 +327,12 @@ static sb_status sim_wait(void *comm, void *request, sb_error *err) {
 static int32_t sim_abandon(void *comm, void *request) {
     struct sb__sim_rank *rank = comm;
     struct sb__sim_part *part = request;
-    (void)pthread_mutex_lock(&rank->group->lock);
+    sb__mutex_lock(&rank->group->lock);
     if (is_complete(rank->group, part))
         leave(rank->group, part);
     else
         break_group(rank->group, "rank %d has given up", rank->rank);
-    (void)pthread_mutex_unlock(&rank->group->lock);
+    sb__mutex_unlock(&rank->group->lock);
     return 1;
 }
 
@@ -366,15 +354,6 @@ static const sb_comm_engine engine = {
 
 /* --- the public calls ------------------------------------------------------------------------ */
 
-static void init_lock(struct sb__sim_group *group) {
-    pthread_condattr_t attributes;
-    (void)pthread_mutex_init(&group->lock, NULL);
-    (void)pthread_condattr_init(&attributes);
-    (void)pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-    (void)pthread_cond_init(&group->changed, &attributes);
-    (void)pthread_condattr_destroy(&attributes);
-}
-
 static sb_status make_group(sb_context *context, int32_t size, const sb_sim_comm_options *options,
                             struct sb__sim_group **out, sb_error *err) {
     const size_t bytes = sizeof(struct sb__sim_group) + (size_t)size * sizeof(struct sb__sim_rank);
@@ -386,7 +365,8 @@ static sb_status make_group(sb_context *context, int32_t size, const sb_sim_comm
     const uint32_t limit =
         options->limit_milliseconds ? options->limit_milliseconds : DEFAULT_LIMIT_MILLISECONDS;
     uint64_t seed = options->seed;
-    init_lock(group);
+    sb__mutex_init(&group->lock);
+    sb__condition_init(&group->changed);
     group->context = sb__context(sb_context_retain(sb__context_public(context)));
     group->bytes = bytes;
     group->size = group->alive = size;

@@ -3,6 +3,7 @@
 #define SB_COMM_SIM_COMM_H
 
 #include "comm/comm.h"
+#include "port/threads.h"
 
 #include <syncblob/sim_comm.h>
 
@@ -45,8 +46,8 @@ struct sb__sim_rank {
 struct sb__sim_group {
     sb_context *context;
     size_t bytes; /* of this struct */
-    pthread_mutex_t lock;
-    pthread_cond_t changed;
+    sb__mutex lock;
+    sb__condition changed;
     int32_t size, alive;
     uint64_t delay, limit; /* nanoseconds */
     bool broken;           /* nobody touches anybody's elements any more */

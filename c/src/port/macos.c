@@ -5,6 +5,7 @@
 
 #include "port/posix.h"
 #include "port/text.h"
+#include "port/threads.h"
 
 #include <fcntl.h>
 #include <string.h>
@@ -26,6 +27,18 @@ int sb__sync(int descriptor) {
 
 const char *sb__system_text(int error, char *buffer, size_t capacity) {
     return strerror_r(error, buffer, capacity) == 0 ? buffer : "unknown error";
+}
+
+void sb__condition_init(sb__condition *condition) {
+    (void)pthread_cond_init(condition, NULL);
+}
+
+/* A time of a clock that is set would not do, and macOS takes no other. */
+void sb__condition_wait_until(sb__condition *condition, sb__mutex *mutex, uint64_t time) {
+    const uint64_t begin = sb__now(), left = time > begin ? time - begin : 0;
+    const struct timespec t = {.tv_sec = (time_t)(left / 1000000000u),
+                               .tv_nsec = (long)(left % 1000000000u)};
+    (void)pthread_cond_timedwait_relative_np(condition, mutex, &t);
 }
 
 /* The system makes large pages of its own accord. */

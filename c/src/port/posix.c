@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <time.h>
 #include <unistd.h>
 
 /* --- threads ---------------------------------------------------------------------------- */
@@ -27,6 +28,20 @@ bool sb__recursive_mutex_init(sb__recursive_mutex *mutex) {
                 pthread_mutex_init(mutex, &recursive) == 0;
     (void)pthread_mutexattr_destroy(&recursive);
     return made;
+}
+
+uint64_t sb__now(void) {
+    struct timespec t;
+    (void)clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+void sb__condition_destroy(sb__condition *condition) {
+    (void)pthread_cond_destroy(condition);
+}
+
+void sb__condition_wake_all(sb__condition *condition) {
+    (void)pthread_cond_broadcast(condition);
 }
 
 int64_t sb__process(void) {

@@ -1,4 +1,4 @@
-/* Threads as each system has them: locks, what runs once, who runs, and forks.
+/* Threads as each system has them: locks, waiting, what runs once, who runs, and forks.
    A system without fork is a process that never forked. */
 #ifndef SB_PORT_THREADS_H
 #define SB_PORT_THREADS_H
@@ -19,6 +19,10 @@ typedef struct {
 typedef struct {
     void *words[1]; /* an INIT_ONCE */
 } sb__once;
+
+typedef struct {
+    void *words[1]; /* a CONDITION_VARIABLE */
+} sb__condition;
 
 typedef uint32_t sb__thread;
 
@@ -62,6 +66,7 @@ static inline void sb__on_fork(void (*in_child)(void)) {
 typedef pthread_mutex_t sb__mutex;
 typedef pthread_mutex_t sb__recursive_mutex;
 typedef pthread_once_t sb__once;
+typedef pthread_cond_t sb__condition;
 typedef pthread_t sb__thread;
 
 #define SB__MUTEX_INIT PTHREAD_MUTEX_INITIALIZER
@@ -120,6 +125,15 @@ static inline void sb__on_fork(void (*in_child)(void)) {
 }
 
 #endif
+
+/* Nanoseconds of a clock that only goes forward. */
+uint64_t sb__now(void);
+
+void sb__condition_init(sb__condition *condition);
+void sb__condition_destroy(sb__condition *condition);
+void sb__condition_wake_all(sb__condition *condition);
+/* Also ends before, for no reason. `time` is one of sb__now. */
+void sb__condition_wait_until(sb__condition *condition, sb__mutex *mutex, uint64_t time);
 
 /* The process's number. */
 int64_t sb__process(void);
