@@ -123,7 +123,7 @@ static sb_status allocate(sb_reducer *reducer, sb_error *err) {
 
 static void free_all(sb_reducer *reducer) {
     sb_context *context = reducer->comm->context;
-    size_t entries, buckets, by_blob;
+    size_t entries = 0, buckets = 0, by_blob = 0; /* as they are where nothing was allocated */
     (void)measure(reducer->num_entries, &entries, &buckets, &by_blob);
     for (int i = 0; i < SB__ROOMS; i++)
         if (reducer->rooms[i].ptr)
