@@ -2,7 +2,6 @@
    under the group's lock. */
 #include "comm/sim_comm.h"
 
-#include "base/checked.h"
 #include "base/error.h"
 #include "base/options.h"
 
@@ -21,8 +20,9 @@ static uint64_t draw(uint64_t *state) {
     return z ^ z >> 31;
 }
 
-__attribute__((format(printf, 2, 3))) static void break_group(struct sb__sim_group *group,
-                                                              const char *format, ...) {
+static void break_group(struct sb__sim_group *group, const char *format, ...) SB__PRINTF(2, 3);
+
+static void break_group(struct sb__sim_group *group, const char *format, ...) {
     va_list args;
     if (group->broken)
         return;
@@ -30,11 +30,11 @@ __attribute__((format(printf, 2, 3))) static void break_group(struct sb__sim_gro
     (void)vsnprintf(group->story, sizeof group->story, format, args);
     va_end(args);
     group->broken = true;
-    sb__condition_wake_all(&group->changed);
+    sb__condition_broadcast(&group->changed);
 }
 
 static sb_status fail_broken(const struct sb__sim_group *group, sb_error *err) {
-    return sb_error_fill(err, SB_ERR_COMM_FAILURE, 0, group->story);
+    return sb__fail(err, SB_ERR_COMM_FAILURE, "%s", group->story);
 }
 
 /* --- operations --------------------------------------------------------------------- */
@@ -134,7 +134,7 @@ static void arrive(struct sb__sim_rank *rank, struct sb__sim_operation *operatio
         return;
     if (operation->kind != SB__SIM_BARRIER)
         sb__sim_combine(operation, group->size);
-    sb__condition_wake_all(&group->changed);
+    sb__condition_broadcast(&group->changed);
 }
 
 /* Whether the armed failure is due with this call. */
@@ -229,8 +229,8 @@ static sb_status wait_for(struct sb__sim_group *group, struct sb__sim_part *part
     sb__mutex_lock(&group->lock);
     sb_status st = look(group, part, &done, err);
     while (st == SB_OK && !done) {
-        const uint64_t until = is_complete(group, part) ? part->due : part->began + group->limit;
-        sb__condition_wait_until(&group->changed, &group->lock, until);
+        sb__condition_wait_until(&group->changed, &group->lock,
+                                 is_complete(group, part) ? part->due : part->began + group->limit);
         st = look(group, part, &done, err);
     }
     sb__mutex_unlock(&group->lock);
@@ -266,7 +266,7 @@ static void sim_close(void *comm, int32_t failed) {
     sb__mutex_lock(&group->lock);
     rank->gone = true;
     const int32_t left = --group->alive;
-    sb__condition_wake_all(&group->changed);
+    sb__condition_broadcast(&group->changed);
     sb__mutex_unlock(&group->lock);
     if (left == 0)
         end_group(group);

@@ -10,8 +10,23 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/random.h>
-#include <time.h>
 #include <unistd.h>
+
+/* --- threads ---------------------------------------------------------------------------- */
+
+void sb__condition_init(sb__condition *condition) {
+    pthread_condattr_t attributes;
+    (void)pthread_condattr_init(&attributes);
+    (void)pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC); /* that of sb__now */
+    (void)pthread_cond_init(condition, &attributes);
+    (void)pthread_condattr_destroy(&attributes);
+}
+
+void sb__condition_wait_until(sb__condition *condition, sb__mutex *mutex, uint64_t time) {
+    const struct timespec t = {.tv_sec = (time_t)(time / 1000000000u),
+                               .tv_nsec = (long)(time % 1000000000u)};
+    (void)pthread_cond_timedwait(condition, mutex, &t);
+}
 
 /* --- files and texts -------------------------------------------------------------------- */
 
@@ -34,22 +49,6 @@ const char *sb__system_text(int error, char *buffer, size_t capacity) {
 #else
     return strerror_r(error, buffer, capacity) == 0 ? buffer : "unknown error";
 #endif
-}
-
-/* --- waiting ---------------------------------------------------------------------------- */
-
-void sb__condition_init(sb__condition *condition) {
-    pthread_condattr_t attributes;
-    (void)pthread_condattr_init(&attributes);
-    (void)pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-    (void)pthread_cond_init(condition, &attributes);
-    (void)pthread_condattr_destroy(&attributes);
-}
-
-void sb__condition_wait_until(sb__condition *condition, sb__mutex *mutex, uint64_t time) {
-    const struct timespec t = {.tv_sec = (time_t)(time / 1000000000u),
-                               .tv_nsec = (long)(time % 1000000000u)};
-    (void)pthread_cond_timedwait(condition, mutex, &t);
 }
 
 /* --- pages ------------------------------------------------------------------------------ */

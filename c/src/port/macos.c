@@ -12,6 +12,18 @@
 #include <sys/random.h>
 #include <unistd.h>
 
+void sb__condition_init(sb__condition *condition) {
+    (void)pthread_cond_init(condition, NULL);
+}
+
+/* There are no conditions by the clock of sb__now. */
+void sb__condition_wait_until(sb__condition *condition, sb__mutex *mutex, uint64_t time) {
+    const uint64_t now = sb__now(), left = time > now ? time - now : 0;
+    const struct timespec t = {.tv_sec = (time_t)(left / 1000000000u),
+                               .tv_nsec = (long)(left % 1000000000u)};
+    (void)pthread_cond_timedwait_relative_np(condition, mutex, &t);
+}
+
 bool sb__random_number(uint64_t *out) {
     return getentropy(out, sizeof *out) == 0;
 }
@@ -27,18 +39,6 @@ int sb__sync(int descriptor) {
 
 const char *sb__system_text(int error, char *buffer, size_t capacity) {
     return strerror_r(error, buffer, capacity) == 0 ? buffer : "unknown error";
-}
-
-void sb__condition_init(sb__condition *condition) {
-    (void)pthread_cond_init(condition, NULL);
-}
-
-/* A time of a clock that is set would not do, and macOS takes no other. */
-void sb__condition_wait_until(sb__condition *condition, sb__mutex *mutex, uint64_t time) {
-    const uint64_t begin = sb__now(), left = time > begin ? time - begin : 0;
-    const struct timespec t = {.tv_sec = (time_t)(left / 1000000000u),
-                               .tv_nsec = (long)(left % 1000000000u)};
-    (void)pthread_cond_timedwait_relative_np(condition, mutex, &t);
 }
 
 /* The system makes large pages of its own accord. */

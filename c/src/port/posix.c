@@ -15,7 +15,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
-#include <time.h>
 #include <unistd.h>
 
 /* --- threads ---------------------------------------------------------------------------- */
@@ -30,20 +29,6 @@ bool sb__recursive_mutex_init(sb__recursive_mutex *mutex) {
     return made;
 }
 
-uint64_t sb__now(void) {
-    struct timespec t;
-    (void)clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
-
-void sb__condition_destroy(sb__condition *condition) {
-    (void)pthread_cond_destroy(condition);
-}
-
-void sb__condition_wake_all(sb__condition *condition) {
-    (void)pthread_cond_broadcast(condition);
-}
-
 int64_t sb__process(void) {
     return getpid();
 }
@@ -52,6 +37,12 @@ void sb__sleep_milliseconds(uint32_t milliseconds) {
     const struct timespec pause = {.tv_sec = milliseconds / 1000,
                                    .tv_nsec = (long)(milliseconds % 1000) * 1000000};
     (void)nanosleep(&pause, NULL);
+}
+
+uint64_t sb__now(void) {
+    struct timespec t;
+    (void)clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
 /* --- pages ------------------------------------------------------------------------------ */

@@ -1,4 +1,4 @@
-/* Threads as each system has them: locks, waiting, what runs once, who runs, and forks.
+/* Threads as each system has them: locks, what runs once, who runs, and forks.
    A system without fork is a process that never forked. */
 #ifndef SB_PORT_THREADS_H
 #define SB_PORT_THREADS_H
@@ -47,6 +47,9 @@ void sb__recursive_mutex_destroy(sb__recursive_mutex *mutex);
 void sb__recursive_mutex_lock(sb__recursive_mutex *mutex);
 void sb__recursive_mutex_unlock(sb__recursive_mutex *mutex);
 
+void sb__condition_destroy(sb__condition *condition);
+void sb__condition_broadcast(sb__condition *condition);
+
 void sb__run_once(sb__once *once, void (*run)(void));
 
 sb__thread sb__thread_self(void);
@@ -65,8 +68,8 @@ static inline void sb__on_fork(void (*in_child)(void)) {
 
 typedef pthread_mutex_t sb__mutex;
 typedef pthread_mutex_t sb__recursive_mutex;
-typedef pthread_once_t sb__once;
 typedef pthread_cond_t sb__condition;
+typedef pthread_once_t sb__once;
 typedef pthread_t sb__thread;
 
 #define SB__MUTEX_INIT PTHREAD_MUTEX_INITIALIZER
@@ -107,6 +110,14 @@ static inline void sb__recursive_mutex_unlock(sb__recursive_mutex *mutex) {
     (void)pthread_mutex_unlock(mutex);
 }
 
+static inline void sb__condition_destroy(sb__condition *condition) {
+    (void)pthread_cond_destroy(condition);
+}
+
+static inline void sb__condition_broadcast(sb__condition *condition) {
+    (void)pthread_cond_broadcast(condition);
+}
+
 static inline void sb__run_once(sb__once *once, void (*run)(void)) {
     (void)pthread_once(once, run);
 }
@@ -126,14 +137,12 @@ static inline void sb__on_fork(void (*in_child)(void)) {
 
 #endif
 
-/* Nanoseconds of a clock that only goes forward. */
-uint64_t sb__now(void);
-
 void sb__condition_init(sb__condition *condition);
-void sb__condition_destroy(sb__condition *condition);
-void sb__condition_wake_all(sb__condition *condition);
-/* Also ends before, for no reason. `time` is one of sb__now. */
+/* Gives `mutex` back until somebody broadcasts, or until a time of sb__now; it may come back before
+   either. */
 void sb__condition_wait_until(sb__condition *condition, sb__mutex *mutex, uint64_t time);
+/* Nanoseconds of a clock that nobody sets. */
+uint64_t sb__now(void);
 
 /* The process's number. */
 int64_t sb__process(void);

@@ -17,8 +17,7 @@
 
 _Static_assert(sizeof(sb__mutex) == sizeof(SRWLOCK), "a mutex holds an SRWLOCK");
 _Static_assert(sizeof(sb__recursive_mutex) == sizeof(CRITICAL_SECTION), "or a CRITICAL_SECTION");
-_Static_assert(sizeof(sb__condition) == sizeof(CONDITION_VARIABLE),
-               "a condition holds a CONDITION_VARIABLE");
+_Static_assert(sizeof(sb__condition) == sizeof(CONDITION_VARIABLE), "one CONDITION_VARIABLE");
 _Static_assert(sizeof(sb__once) == sizeof(INIT_ONCE), "what runs once holds an INIT_ONCE");
 
 void sb__mutex_init(sb__mutex *mutex) {
@@ -58,6 +57,33 @@ void sb__recursive_mutex_unlock(sb__recursive_mutex *mutex) {
     LeaveCriticalSection((CRITICAL_SECTION *)mutex);
 }
 
+void sb__condition_init(sb__condition *condition) {
+    InitializeConditionVariable((CONDITION_VARIABLE *)condition);
+}
+
+void sb__condition_destroy(sb__condition *condition) {
+    (void)condition; /* it holds nothing */
+}
+
+void sb__condition_broadcast(sb__condition *condition) {
+    WakeAllConditionVariable((CONDITION_VARIABLE *)condition);
+}
+
+void sb__condition_wait_until(sb__condition *condition, sb__mutex *mutex, uint64_t time) {
+    const uint64_t now = sb__now(), left = time > now ? (time - now + 999999) / 1000000 : 0;
+    (void)SleepConditionVariableSRW((CONDITION_VARIABLE *)condition, (SRWLOCK *)mutex,
+                                    left < 3600000 ? (DWORD)left : 3600000, 0);
+}
+
+uint64_t sb__now(void) {
+    LARGE_INTEGER ticks, frequency;
+    (void)QueryPerformanceFrequency(&frequency);
+    (void)QueryPerformanceCounter(&ticks);
+    const uint64_t seconds = (uint64_t)(ticks.QuadPart / frequency.QuadPart);
+    const uint64_t rest = (uint64_t)(ticks.QuadPart % frequency.QuadPart);
+    return seconds * 1000000000u + rest * 1000000000u / (uint64_t)frequency.QuadPart;
+}
+
 static BOOL CALLBACK run_it(INIT_ONCE *once, void *run, void **unused) {
     (void)once;
     (void)unused;
@@ -71,35 +97,6 @@ void sb__run_once(sb__once *once, void (*run)(void)) {
 
 sb__thread sb__thread_self(void) {
     return GetCurrentThreadId();
-}
-
-uint64_t sb__now(void) {
-    LARGE_INTEGER count, a_second;
-    (void)QueryPerformanceCounter(&count);
-    (void)QueryPerformanceFrequency(&a_second);
-    const uint64_t seconds = (uint64_t)(count.QuadPart / a_second.QuadPart);
-    const uint64_t rest = (uint64_t)(count.QuadPart % a_second.QuadPart);
-    return seconds * 1000000000u + rest * 1000000000u / (uint64_t)a_second.QuadPart;
-}
-
-void sb__condition_init(sb__condition *condition) {
-    InitializeConditionVariable((CONDITION_VARIABLE *)condition);
-}
-
-void sb__condition_destroy(sb__condition *condition) {
-    (void)condition;
-}
-
-void sb__condition_wake_all(sb__condition *condition) {
-    WakeAllConditionVariable((CONDITION_VARIABLE *)condition);
-}
-
-void sb__condition_wait_until(sb__condition *condition, sb__mutex *mutex, uint64_t time) {
-    const uint64_t begin = sb__now();
-    const uint64_t milliseconds = time > begin ? (time - begin) / 1000000u + 1 : 0;
-    (void)SleepConditionVariableSRW((CONDITION_VARIABLE *)condition, (SRWLOCK *)mutex,
-                                    milliseconds < INFINITE ? (DWORD)milliseconds : INFINITE - 1,
-                                    0);
 }
 
 int64_t sb__process(void) {
