@@ -106,7 +106,7 @@ static bool measure(int64_t num_blobs, size_t *entries, size_t *buckets, size_t 
 
 static sb_status allocate(sb_reducer *reducer, sb_error *err) {
     sb_context *context = reducer->comm->context;
-    size_t entries, buckets, by_blob;
+    size_t entries = 0, buckets = 0, by_blob = 0;
     void *objects[3] = {NULL, NULL, NULL};
     if (!measure(reducer->num_entries, &entries, &buckets, &by_blob))
         return sb__fail_memory(err, SIZE_MAX);

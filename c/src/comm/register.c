@@ -60,7 +60,7 @@ static sb_status broadcast(sb_comm *comm, int32_t root, void *bytes, size_t size
 
 static void shape_text(const struct record *record, char out[100]) {
     int used = snprintf(out, 100, "%s (", sb_dtype_name((sb_dtype)record->dtype));
-    for (int64_t i = 0; i < record->num_axes && used < 76; i++)
+    for (int64_t i = 0; i < record->num_axes && i < SB_MAX_AXES && used < 76; i++)
         used += snprintf(out + used, 100 - (size_t)used, i ? " %lld" : "%lld",
                          (long long)record->dims[i]);
     (void)snprintf(out + used, 100 - (size_t)used, ")");
@@ -121,7 +121,7 @@ static sb_status share_story(sb_comm *comm, bool is_failure, sb_status ours, sb_
     if (st != SB_OK)
         return st;
     if (first >= comm->size) /* the sums differed, and nothing else does */
-        return sb__fail(err, SB_ERR_INTERNAL, "no rank finds the difference");
+        return sb__fail(err, SB_ERR_COMM_FAILURE, "no rank finds the difference");
     const int32_t rank = (int32_t)first;
     if (rank == comm->rank)
         told = *story;
@@ -129,6 +129,8 @@ static sb_status share_story(sb_comm *comm, bool is_failure, sb_status ours, sb_
     if (st != SB_OK)
         return st;
     told.message[sizeof told.message - 1] = '\0';
+    if (told.code >= 0) /* what another rank sends may be anything */
+        told.code = SB_ERR_COMM_FAILURE;
     if (ours != SB_OK && is_failure)
         return sb__fail_told(err, ours, story->offset, story, "registration");
     return is_failure ? sb__fail(err, told.code, "rank %d: %.200s", rank, told.message)
@@ -137,7 +139,7 @@ static sb_status share_story(sb_comm *comm, bool is_failure, sb_status ours, sb_
 
 sb_status sb__register(const struct sb_reducer *reducer, sb_comm *comm, sb_status st,
                        sb_error *err) {
-    const uint64_t sum = st == SB_OK ? sum_of(reducer) : 0;
+    const uint64_t sum = reducer ? sum_of(reducer) : 0; /* NULL: this rank has failed */
     const double low = (double)(uint32_t)sum, high = (double)(sum >> 32);
     double most[] = {st == SB_OK ? 0 : 1, low, -low, high, -high};
     sb_error story = {.code = SB_OK};
@@ -146,7 +148,7 @@ sb_status sb__register(const struct sb_reducer *reducer, sb_comm *comm, sb_statu
     sb_status ours = reduce(comm, SB_COMM_MAX, most, 5, err);
     if (ours != SB_OK)
         return ours;
-    if (most[0] > 0)
+    if (most[0] > 0 || !reducer)
         return share_story(comm, true, st, &story, err);
     if (most[1] == -most[2] && most[3] == -most[4])
         return SB_OK;

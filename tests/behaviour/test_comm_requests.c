@@ -1,0 +1,212 @@
+/* A reducer on engines of one rank: one without requests, one whose requests never end and cannot
+   be called back, so that the memory that they may still write is kept. */
+#include "blobs.h"
+
+#include <syncblob/comm_engine.h>
+#include <syncblob/reducer.h>
+
+#define COUNT 6
+#define BLOBS 3
+
+static sb_status one_open(void *user, void **out, int32_t *out_rank, int32_t *out_size,
+                          sb_error *err) {
+    (void)err;
+    *out = user;
+    *out_rank = 0;
+    *out_size = 1;
+    return SB_OK;
+}
+
+static void one_close(void *comm, int32_t failed) {
+    (void)comm;
+    (void)failed;
+}
+
+static int reductions;
+
+static sb_status one_all_reduce(void *comm, sb_comm_op op, const sb_comm_buffer *buffer,
+                                sb_error *err) {
+    (void)comm;
+    (void)op;
+    (void)err;
+    if (buffer->dtype == SB_DTYPE_F32) { /* not what ranks compare before the first step */
+        reductions++;
+        for (int64_t i = 0; i < buffer->count; i++)
+            ((float *)buffer->ptr)[i] += 100;
+    }
+    return SB_OK;
+}
+
+static sb_status one_broadcast(void *comm, int32_t root, const sb_comm_buffer *buffer,
+                               sb_error *err) {
+    (void)comm;
+    (void)root;
+    (void)buffer;
+    (void)err;
+    return SB_OK;
+}
+
+/* What the engine "still writes": static, so that it is no leak. */
+static void *stuck_with[4 * BLOBS];
+static int stuck, abandoned;
+
+static sb_status stuck_start(void *comm, sb_comm_op op, const sb_comm_buffer *buffer, void **out,
+                             sb_error *err) {
+    (void)comm;
+    (void)op;
+    (void)err;
+    stuck_with[stuck] = buffer->ptr;
+    *out = &stuck_with[stuck++];
+    return SB_OK;
+}
+
+static sb_status stuck_test(void *comm, void *request, int32_t *out_done, sb_error *err) {
+    (void)comm;
+    (void)request;
+    (void)err;
+    *out_done = 0;
+    return SB_OK;
+}
+
+static sb_status stuck_wait(void *comm, void *request, sb_error *err) {
+    (void)comm;
+    (void)request;
+    return sb_error_fill(err, SB_ERR_COMM_FAILURE, 0, "the other ranks are gone");
+}
+
+static int32_t stuck_abandon(void *comm, void *request) {
+    (void)comm;
+    (void)request;
+    abandoned++;
+    return 0;
+}
+
+static const sb_comm_engine without_requests = {
+    .struct_size = offsetof(sb_comm_engine, barrier),
+    .abi_version = SB_COMM_ENGINE_ABI_VERSION,
+    .name = "one",
+    .open = one_open,
+    .close = one_close,
+    .all_reduce = one_all_reduce,
+    .broadcast = one_broadcast,
+};
+
+static const sb_comm_engine stuck_engine = {
+    .struct_size = sizeof stuck_engine,
+    .abi_version = SB_COMM_ENGINE_ABI_VERSION,
+    .name = "stuck",
+    .open = one_open,
+    .close = one_close,
+    .all_reduce = one_all_reduce,
+    .broadcast = one_broadcast,
+    .start = stuck_start,
+    .test = stuck_test,
+    .wait = stuck_wait,
+    .abandon = stuck_abandon,
+};
+
+struct world {
+    struct rig rig;
+    sb_comm *comm;
+    sb_blob *blobs[BLOBS];
+    sb_reducer *reducer;
+};
+
+static void world_open(struct world *w, const sb_comm_engine *engine, size_t bucket_bytes) {
+    sb_error err;
+    float values[COUNT];
+    sb_reducer_options options = SB_REDUCER_OPTIONS_INIT;
+    rig_open(&w->rig, "cpu", SB_CONTEXT_NO_HOST_CACHE);
+    assert_ok(sb_comm_create(w->rig.context, engine, NULL, &w->comm, &err));
+    for (int i = 0; i < BLOBS; i++) {
+        w->blobs[i] = blob_of_count(w->rig.context, SB_DTYPE_F32, COUNT);
+        fill_values(SB_DTYPE_F32, COUNT, i, 1, values);
+        mem_place(diff_of(w->blobs[i]), SB_HEAD_AT_CPU, values, sizeof values);
+    }
+    options.bucket_bytes = bucket_bytes;
+    assert_ok(sb_reducer_create(w->comm, w->blobs, BLOBS, &options, &w->reducer, &err));
+}
+
+static void world_end(struct world *w) {
+    sb_reducer_destroy(w->reducer);
+    for (int i = 0; i < BLOBS; i++)
+        sb_blob_destroy(w->blobs[i]);
+    sb_comm_destroy(w->comm);
+}
+
+static void all_ready(struct world *w) {
+    sb_error err;
+    for (int i = 0; i < BLOBS; i++)
+        assert_ok(sb_reducer_ready(w->reducer, w->blobs[i], &err));
+}
+
+static bool holds(struct world *w, double start) {
+    float values[COUNT];
+    for (int i = 0; i < BLOBS; i++) {
+        fill_values(SB_DTYPE_F32, COUNT, start + i, 1, values);
+        if (!mem_holds(diff_of(w->blobs[i]), values, sizeof values))
+            return false;
+    }
+    return true;
+}
+
+static void an_engine_without_requests_reduces_at_once(void **state) {
+    (void)state;
+    for (int gathers = 0; gathers < 2; gathers++) {
+        struct world w;
+        sb_error err;
+        world_open(&w, &without_requests, gathers ? SIZE_MAX : 0);
+        reductions = 0;
+        all_ready(&w);
+        assert_int_equal(reductions, gathers ? 1 : BLOBS);
+        assert_ok(sb_reducer_wait(w.reducer, &err));
+        assert_true(holds(&w, 100));
+        assert_ok(sb_comm_barrier(w.comm, &err)); /* by a reduction */
+        world_end(&w);
+        rig_close(&w.rig);
+    }
+}
+
+/* `destroys`: in the step, without a wait before. */
+static void stop_in_step(struct world *w, bool destroys) {
+    sb_error err;
+    all_ready(w);
+    assert_status(SB_ERR_INVALID_ARGUMENT, sb_comm_barrier(w->comm, &err));
+    if (destroys)
+        return;
+    assert_status(SB_ERR_COMM_FAILURE, sb_reducer_wait(w->reducer, &err));
+    assert_string_equal(err.message, "the other ranks are gone");
+    assert_true(holds(w, 0)); /* nothing was written by this engine */
+    assert_status(SB_ERR_COMM_FAILURE, sb_reducer_wait(w->reducer, &err));
+}
+
+static void what_an_engine_may_still_write_is_kept(void **state) {
+    (void)state;
+    static sb_mem *kept[BLOBS];
+    for (int how = 0; how < 4; how++) {
+        const bool gathers = how & 1;
+        struct world w;
+        abandoned = 0;
+        world_open(&w, &stuck_engine, gathers ? SIZE_MAX : 0);
+        for (int i = 0; i < BLOBS; i++)
+            kept[i] = diff_of(w.blobs[i]);
+        stop_in_step(&w, how & 2);
+        world_end(&w);
+        assert_int_equal(abandoned, gathers ? 1 : BLOBS);
+        assert_int_equal(w.rig.counting.live_buffers, gathers ? 1 : BLOBS);
+        for (int i = 0; i < BLOBS && !gathers; i++) {
+            assert_true(sb_mem_is_unique(kept[i]));
+            sb_mem_release(kept[i]); /* so that this program leaks nothing */
+        }
+        sb_context_release(w.rig.context);
+        assert_int_equal(w.rig.counting.live_buffers, gathers);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(an_engine_without_requests_reduces_at_once),
+        cmocka_unit_test(what_an_engine_may_still_write_is_kept),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
