@@ -5,8 +5,6 @@
 
 #include <stdatomic.h>
 #include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 static const int32_t sizes[] = {1, 2, 3, 4, 7};
 #define SIZES (sizeof sizes / sizeof *sizes)
@@ -234,25 +232,6 @@ static void nobody_waits_for_a_rank_that_has_ended(void **state) {
     ranks_run(3, NULL, leave_early, NULL);
 }
 
-static void a_child_of_a_fork_has_no_communicator(void **state) {
-    (void)state;
-    sb_comm *comm;
-    sb_error err;
-    double value = 1;
-    assert_ok(sb_sim_comm_create(NULL, 1, NULL, &comm, &err));
-    const pid_t child = fork();
-    if (child == 0) {
-        const sb_status st = sb_comm_all_reduce(comm, SB_COMM_SUM, SB_DTYPE_F64, 1, &value, &err);
-        sb_comm_destroy(comm);
-        _exit(st == SB_ERR_FORKED ? 0 : 1);
-    }
-    int how = 1;
-    assert_int_equal(waitpid(child, &how, 0), child);
-    assert_int_equal(how, 0);
-    assert_ok(sb_comm_barrier(comm, &err));
-    sb_comm_destroy(comm);
-}
-
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_op_combines_the_values_of_all_ranks),
@@ -263,7 +242,6 @@ int main(void) {
         cmocka_unit_test(ranks_that_call_unequal_things_are_told_of_both),
         cmocka_unit_test(a_rank_that_fails_or_stops_is_a_status_for_all),
         cmocka_unit_test(nobody_waits_for_a_rank_that_has_ended),
-        cmocka_unit_test(a_child_of_a_fork_has_no_communicator),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
