@@ -16,7 +16,13 @@ pub fn on(failure: &Failure) -> &'static str {
 
 const CHECK_PATH: &str = "; check the path and its permissions";
 
+/// How the library goes on where it knows what the bytes are.
+const KNOWN: &str = "; this is ";
+
 fn on_error(error: &Error) -> &'static str {
+    if error.to_string().contains(KNOWN) {
+        return "";
+    }
     match error.kind() {
         ErrorKind::Malformed | ErrorKind::BadShape | ErrorKind::DataOverflow => {
             "; was it cut off, or is it not Caffe's? `syncblob info --as FORMAT` takes it for one"

@@ -1,0 +1,35 @@
+//! What a refusal says of files that are not Caffe's.
+
+#[path = "foreign/kinds.rs"]
+mod kinds;
+
+use kinds::KINDS;
+use syncblob::{Blob, Error, ErrorKind, Format, Model};
+
+fn said(error: &Error, words: &str) -> bool {
+    error.to_string().contains(&format!("; this is {words}"))
+}
+
+#[test]
+fn each_kind_is_named_from_bytes_files_and_readers() {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    for (bytes, words) in KINDS {
+        std::fs::write(file.path(), bytes).unwrap();
+        for error in [
+            Model::from_bytes(bytes.to_vec()).unwrap_err(),
+            Model::open(file.path()).unwrap_err(),
+            Model::open_reader(bytes.to_vec()).unwrap_err(),
+        ] {
+            assert!(said(&error, words), "{error}");
+        }
+    }
+}
+
+#[test]
+fn a_net_where_a_mean_is_wanted_is_named() {
+    let mut model = Model::create(Format::Caffemodel).unwrap();
+    model.add_layer("conv", "Convolution").unwrap();
+    let error = Blob::<f32>::from_proto(&model.to_bytes().unwrap()).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::LengthMismatch);
+    assert!(said(&error, "a caffemodel, not a blob such as a mean file"), "{error}");
+}
