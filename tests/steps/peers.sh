@@ -2,14 +2,14 @@
 # The library beside other programs that read and write the same.
 
 # The program's own reading and writing of real and made files against Google's protobuf,
-# safetensors and NumPy; and what the library writes read by the first.
+# safetensors, NumPy and h5py; and what the library writes read by the first.
 run_golden() {
     local proto model cli=$CARGO_TARGET_DIR/debug/syncblob
     proto=$(fetch_member "${caffe_package[@]}" "$caffe_member")
     model=$(fetch_member "${model_package[@]}" "$model_member")
     # shellcheck disable=SC2016 # the inner shell's
     printf '%s\n' "check_diff --cli $cli" "check_convert --cli $cli" "check_info --cli $cli" \
-        "check_writing --library $build/release/c/libsyncblob.so" |
+        "check_hdf5 --cli $cli" "check_writing --library $build/release/c/libsyncblob.so" |
         PYTHONDONTWRITEBYTECODE=1 xargs -P "$jobs" -I '{}' bash -c '
             read -r check option program <<<"$1"
             out=$("$2" "tests/users/golden/$check.py" "$option" "$program" --proto "$3" "$4" 2>&1)
