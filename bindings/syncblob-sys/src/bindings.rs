@@ -77,7 +77,8 @@ success, wholly written on failure. The layout is frozen: 256 bytes.*/
 pub struct sb_error {
     ///the status that was returned
     pub code: i32,
-    ///the device driver's own number, 0 if none; errno for SB_ERR_IO
+    /**the device driver's own number, 0 if none; for SB_ERR_IO errno, on
+Windows the number of GetLastError*/
     pub device_code: i32,
     ///byte offset in the bytes or file, -1 when unknown
     pub offset: i64,
@@ -3528,7 +3529,8 @@ with room for more than the count), DEVICE_FAILURE, DEVICE_LOST, FORKED.*/
     /**A source that reads an open descriptor of a regular file (pread), whose offset
 it neither uses nor moves. Its size is that of now, its version the file's
 modification time and size.
-* descriptor stays open as long as the source is used
+* descriptor stays open as long as the source is used. On Windows a handle (HANDLE, whose
+value has 32 bits), whose offset is moved
 * flags 0 or SB_SOURCE_CLOSES
 * out \[owned\] `struct_size` set by the caller; what is not given to a model is ended by
 calling its `close`, if there is one. A slot may be replaced by one that calls it

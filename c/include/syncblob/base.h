@@ -19,7 +19,7 @@
  *    stands for those of f. A function may also return INVALID_ARGUMENT for a NULL,
  *    and whatever the slots of a caller's own backend return (backend.h).
  *  - Names are bytes with a size, of any value, and NULL where there are none; paths and
- *    names of devices end in NUL.
+ *    names of devices end in NUL. On Windows paths are UTF-8; any other gives SB_ERR_IO.
  *  - A value from a list of constants has a type of its own (sb_dtype, sb_head,
  *    sb_side), which is int32_t. A number that is not in the list is refused, or
  *    "unknown". It is never undefined behaviour, as it may be for an enum.

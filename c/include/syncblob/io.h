@@ -101,7 +101,8 @@ enum {
 /** A source that reads an open descriptor of a regular file (pread), whose offset
  *  it neither uses nor moves. Its size is that of now, its version the file's
  *  modification time and size.
- *  @param descriptor stays open as long as the source is used
+ *  @param descriptor stays open as long as the source is used. On Windows a handle (HANDLE, whose
+ *      value has 32 bits), whose offset is moved
  *  @param flags 0 or SB_SOURCE_CLOSES
  *  @param out [owned] `struct_size` set by the caller; what is not given to a model is ended by
  *      calling its `close`, if there is one. A slot may be replaced by one that calls it

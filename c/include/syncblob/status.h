@@ -69,7 +69,8 @@ SB_API const char *sb_status_text(sb_status status);
  */
 typedef struct sb_error {
     int32_t code;        /**< the status that was returned */
-    int32_t device_code; /**< the device driver's own number, 0 if none; errno for SB_ERR_IO */
+    int32_t device_code; /**< the device driver's own number, 0 if none; for SB_ERR_IO errno, on
+                              Windows the number of GetLastError */
     int64_t offset;      /**< byte offset in the bytes or file, -1 when unknown */
     char message[240];   /**< what was asked and what was found; NUL-terminated; text from files
                               is escaped to printable ASCII */
