@@ -42,6 +42,7 @@ full_steps() {
     mpi_full_steps
     cross_full_steps
     windows_full_steps
+    zig_full_steps
     lint_full_steps
     documents_full_steps
     prove_full_steps

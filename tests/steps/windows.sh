@@ -13,9 +13,11 @@ windows_tests+='|threads\.(once|locks|mem)'
 # Scripts.
 windows_left_out='fuzz\.(seeds|mutations)|faults\.functions|abi\.[^n]|consumer\.|differences\.'
 
+windows_toolchain=$PWD/tests/project/cross/windows.cmake
+
 build_windows() {
     local status=0 sysroot=$cache/windows
-    tests/project/cross/cmocka.sh "$sysroot" || status=$?
+    tests/project/cross/cmocka.sh "$sysroot" "-DCMAKE_TOOLCHAIN_FILE=$windows_toolchain" || status=$?
     if [ $status = 3 ] && [ "${SYNCBLOB_NEED_CROSS:-}" != 1 ]; then
         echo "skipped: tests on Windows: cmocka's source cannot be had"
         return 77
@@ -23,7 +25,7 @@ build_windows() {
     [ $status = 0 ] || return $status
     make_build windows release "-DSYNCBLOB_SYSROOT=$sysroot" -DSYNCBLOB_OPENBLAS=OFF \
         -DSYNCBLOB_PROTOBUF_C=OFF -DSYNCBLOB_RANDOM123=OFF \
-        "-DCMAKE_TOOLCHAIN_FILE=$PWD/tests/project/cross/windows.cmake"
+        "-DCMAKE_TOOLCHAIN_FILE=$windows_toolchain"
 }
 
 # A Windows of our own, in the folder of builds, without windows and without messages of wine's. It

@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
-# Builds cmocka, of the version that this distribution has, for Windows: cmocka.sh FOLDER. apt has
-# lists of its own for the source, so that nothing of the machine's is changed. Exit status 3: the
-# machine's sources have none.
+# Builds cmocka, of the version that this distribution has, for another system:
+# cmocka.sh FOLDER OPTION-OF-CMAKE... apt has lists of its own for the source, so that nothing of the
+# machine's is changed. Exit status 3: the machine's sources have none.
 set -euo pipefail
 
-folder=$(readlink -m "$1") here=$(dirname "$(readlink -f "$0")")
+folder=$(readlink -m "$1")
+shift
 version=$(dpkg-query -W -f '${Version}' libcmocka-dev)
 [ "$(cat "$folder/version" 2>/dev/null)" != "$version" ] || exit 0
 
@@ -25,11 +26,11 @@ apt-get "${options[@]}" update || echo 'some lists are missing' >&2
     { echo "no source of cmocka $version in this machine's sources"; exit 3; }
 tar -xf "$folder"/source/cmocka_*.orig.tar.?z -C "$folder/source" --strip-components=1
 
-cmake -S "$folder/source" -B "$folder/build" -DCMAKE_TOOLCHAIN_FILE="$here/windows.cmake" \
+cmake -S "$folder/source" -B "$folder/build" "$@" \
     -DCMAKE_BUILD_TYPE=Release -DCMAKE_INSTALL_PREFIX="$folder" -DWITH_STATIC_LIB=ON \
     -DWITH_EXAMPLES=OFF -DUNIT_TESTING=OFF -DCMAKE_C_FLAGS=-D__USE_MINGW_ANSI_STDIO=1
 cmake --build "$folder/build" --target install
 cd "$folder"
 mv lib/libcmocka-static.a lib/libcmocka.a
-rm -rf lib/libcmocka.dll.a bin apt source build
+rm -rf lib/libcmocka.dll.a lib/*.so* bin apt source build
 echo "$version" >version

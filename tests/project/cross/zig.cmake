@@ -1,0 +1,15 @@
+# Cross compilation by zig, which has the headers and libraries of other systems, for the target
+# SYNCBLOB_ZIG_TARGET; SYNCBLOB_ZIG is the folder of tests/project/cross/zig.sh.
+list(APPEND CMAKE_TRY_COMPILE_PLATFORM_VARIABLES SYNCBLOB_ZIG SYNCBLOB_ZIG_TARGET)
+string(REGEX MATCH "^[^-]+" CMAKE_SYSTEM_PROCESSOR ${SYNCBLOB_ZIG_TARGET})
+set(CMAKE_SYSTEM_NAME Linux)
+if(SYNCBLOB_ZIG_TARGET MATCHES "macos")
+  set(CMAKE_SYSTEM_NAME Darwin)
+endif()
+set(CMAKE_C_COMPILER ${SYNCBLOB_ZIG}/cc-${SYNCBLOB_ZIG_TARGET})
+foreach(tool IN ITEMS AR RANLIB)
+  string(TOLOWER ${tool} command)
+  set(CMAKE_${tool} ${SYNCBLOB_ZIG}/${command} CACHE FILEPATH "zig's")
+endforeach()
+set(CMAKE_FIND_ROOT_PATH_MODE_LIBRARY ONLY)
+set(CMAKE_FIND_ROOT_PATH_MODE_INCLUDE ONLY)

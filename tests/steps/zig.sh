@@ -1,0 +1,62 @@
+# shellcheck shell=bash
+# Systems whose headers zig has: macOS, built and linked but not run, and Linux with musl, whose tests
+# are static programs that run here.
+
+zig_options=(-DSYNCBLOB_OPENBLAS=OFF -DSYNCBLOB_PROTOBUF_C=OFF -DSYNCBLOB_RANDOM123=OFF
+    "-DCMAKE_TOOLCHAIN_FILE=$PWD/tests/project/cross/zig.cmake")
+
+# zig as compilers and tools of one word, for CMake, in the folder $zig.
+make_zig() { # TARGET...
+    local target tool program
+    [ "$(uname -m)" = x86_64 ] || { echo 'skipped: zig is pinned for x86-64 alone'; return 77; }
+    make_environment "$cache/zig" tests/project/cross/zig.txt --require-hashes
+    program=$(echo "$cache"/zig/lib/python3*/site-packages/ziglang/zig)
+    zig=$cache/zig/tools
+    mkdir -p "$zig"
+    for target in "$@"; do
+        printf '#!/bin/sh\nexec %q cc -target %s "$@"\n' "$program" "$target" >"$zig/cc-$target"
+    done
+    for tool in ar ranlib nm; do
+        printf '#!/bin/sh\nexec %q %s "$@"\n' "$program" "$tool" >"$zig/$tool"
+    done
+    chmod +x "$zig"/*
+}
+
+build_macos() { # TARGET
+    make_zig "$1"
+    make_build "$1" release "-DSYNCBLOB_ZIG=$zig" "-DSYNCBLOB_ZIG_TARGET=$1" "${zig_options[@]}" \
+        -DSYNCBLOB_BUILD_TESTS=OFF
+}
+
+build_macos_arm() { build_macos aarch64-macos; }
+
+build_macos_intel() { build_macos x86_64-macos; }
+
+# A program finds all it needs in the static library and the system's; the exports are the map's.
+check_macos() { # TARGET
+    local folder=$build/$1/c
+    "$cache/zig/tools/cc-$1" -std=c11 -Ic/include tests/users/consumer/main.c "$folder/libsyncblob.a" \
+        -o "$build/$1/main"
+    diff <(sed -n 's/^    \(sb_[a-z0-9_]*\);$/\1/p' c/abi/libsyncblob.map | sort) \
+        <(llvm-nm-14 -gU "$folder/libsyncblob.dylib" | sed -n 's/.* _\(sb_[a-z0-9_]*\)$/\1/p' | sort)
+}
+
+build_musl() {
+    local target=x86_64-linux-musl status=0
+    make_zig $target
+    tests/project/cross/cmocka.sh "$cache/$target" "-DSYNCBLOB_ZIG=$zig" "-DSYNCBLOB_ZIG_TARGET=$target" \
+        "${zig_options[@]}" || status=$?
+    if [ $status = 3 ]; then
+        echo "skipped: tests on musl: cmocka's source cannot be had"
+        return 77
+    fi
+    [ $status = 0 ] || return $status
+    PKG_CONFIG_LIBDIR=$cache/$target/lib/pkgconfig make_build musl release "-DSYNCBLOB_ZIG=$zig" \
+        "-DSYNCBLOB_ZIG_TARGET=$target" "${zig_options[@]}" -DBUILD_SHARED_LIBS=OFF \
+        -DCMAKE_EXE_LINKER_FLAGS=-static
+}
+
+zig_full_steps() {
+    on macos_arm step 'macOS (arm64): linked, exports' check_macos aarch64-macos
+    on macos_intel step 'macOS (x86-64): linked, exports' check_macos x86_64-macos
+}
