@@ -22,6 +22,8 @@ check_instructions() {
 bench_other_languages() {
     printf '\nPython: NumPy, protobuf\n'
     "$python" tests/bench/peers.py "$build/bench/c/libsyncblob.so"
+    printf '\nPython: the module syncblob, protobuf; a net of 24 MB\n'
+    measure_python ''
     printf '\nRust: prost, safetensors\n'
     cargo run --quiet --release --locked -p syncblob-tests --bin peers
 }

@@ -25,6 +25,7 @@ more_steps() {
     abi_steps
     package_steps
     peer_steps
+    python_steps
     caffe_steps
     cost_steps
     cross_steps
@@ -52,6 +53,7 @@ full_steps() {
         fuzz/oss-fuzz/check.sh afl
     on 'fuzz_needs afl_needs' step 'AFL++ finds planted bugs, and none beside' run_afl
     peer_full_steps
+    python_full_steps
     caffe_full_steps
     step 'cargo test under AddressSanitizer' bindings/sanitize.sh address
     step 'cargo test under ThreadSanitizer' bindings/sanitize.sh thread

@@ -2,7 +2,7 @@
 arguments that it is given (tools.py). A command or an option that is not known here is an error.
 
     ./dev X, cmake X       commands, options and what they name exist
-    cargo X                the same
+    cargo X, pip install X the same
     syncblob X ...         run, in a folder with the files that it reads
     cc ..., ./PROGRAM      run, with the page's first program as first.c and the variables that the
                            page exports; `cmake --install` with a prefix below ~ gives the library
@@ -15,8 +15,8 @@ import shlex
 import subprocess
 
 from pages import ROOT, files
-from tools import (Wrong, check_cargo, check_cargo_fuzz, check_cmake, check_dev, check_script,
-                   demand)
+from tools import (Wrong, check_cargo, check_cargo_fuzz, check_cmake, check_dev, check_pip,
+                   check_script, demand)
 
 # What is not ours and is believed.
 FOREIGN = {"jq", "sort"}
@@ -79,6 +79,8 @@ class Shell:
             self.check_cmake(words)
         elif name == "cargo":
             self.check_cargo(words)
+        elif name == "pip":
+            check_pip(words)
         elif name == "syncblob":
             self.run_syncblob(words)
         elif name == "export":

