@@ -258,7 +258,9 @@ impl Blob {
         self.read(py, |blob| {
             let context = target.unwrap_or_else(|| blob.context());
             let mut copy = BlobAny::new_in(&context, blob.dtype())?;
-            copy.reshape(blob.shape())?;
+            if calls::is_shaped(blob) {
+                copy.reshape(blob.shape())?;
+            }
             for part in [Part::Data, Part::Diff] {
                 if blob.memory(part)?.head() != Head::Uninitialized {
                     calls::copy_from(&mut copy, blob, part)?;

@@ -26,6 +26,7 @@ class Basics(unittest.TestCase):
     def test_a_blob_without_a_shape(self):
         blob = Blob()
         self.assertEqual((blob.shape, blob.size, blob.data_head), ((), 0, "UNINITIALIZED"))
+        self.assertEqual(blob.copy().size, 0)
         with self.assertRaises(syncblob.ArgumentError):
             blob.data
         blob.reshape(2, 2)
