@@ -123,7 +123,7 @@ static sb_status allocate(sb_reducer *reducer, sb_error *err) {
 
 static void free_all(sb_reducer *reducer) {
     sb_context *context = reducer->comm->context;
-    size_t entries = 0, buckets = 0, by_blob = 0; /* as they are where nothing was allocated */
+    size_t entries = 0, buckets = 0, by_blob = 0;
     (void)measure(reducer->num_entries, &entries, &buckets, &by_blob);
     for (int i = 0; i < SB__ROOMS; i++)
         if (reducer->rooms[i].ptr)
@@ -364,7 +364,7 @@ static sb_status check_ready(sb_reducer *reducer, sb_blob *blob, struct sb__entr
 }
 
 sb_status sb_reducer_ready(sb_reducer *reducer, sb_blob *blob, sb_error *err) {
-    struct sb__entry *entry = NULL; /* for gcc, which does not see that success sets it */
+    struct sb__entry *entry;
     sb_error story;
     sb_status st = check_ready(reducer, blob, &entry, err);
     if (st != SB_OK)
