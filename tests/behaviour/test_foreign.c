@@ -114,37 +114,36 @@ struct given {
 
 typedef sb_status reader(const struct given *given, sb_error *err);
 
-static sb_status closed(sb_status st, sb_model *model) {
-    if (st == SB_OK)
-        sb_model_destroy(model);
-    return st;
-}
-
 static sb_status model_bytes(const struct given *given, sb_error *err) {
     sb_model *model = NULL;
-    return closed(sb_model_open_bytes(NULL, SB_FORMAT_AUTO, given->bytes, given->size, NULL, NULL,
-                                      NULL, &model, err),
-                  model);
+    sb_status st = sb_model_open_bytes(NULL, SB_FORMAT_AUTO, given->bytes, given->size, NULL, NULL,
+                                       NULL, &model, err);
+    sb_model_destroy(model);
+    return st;
 }
 
 static sb_status solver_state_bytes(const struct given *given, sb_error *err) {
     sb_model *model = NULL;
-    return closed(sb_model_open_bytes(NULL, SB_FORMAT_SOLVERSTATE, given->bytes, given->size, NULL,
-                                      NULL, NULL, &model, err),
-                  model);
+    sb_status st = sb_model_open_bytes(NULL, SB_FORMAT_SOLVERSTATE, given->bytes, given->size, NULL,
+                                       NULL, NULL, &model, err);
+    sb_model_destroy(model);
+    return st;
 }
 
 static sb_status model_file(const struct given *given, sb_error *err) {
     sb_model *model = NULL;
-    return closed(sb_model_open_file(NULL, SB_FORMAT_CAFFEMODEL, given->path, 0, NULL, &model, err),
-                  model);
+    sb_status st =
+        sb_model_open_file(NULL, SB_FORMAT_CAFFEMODEL, given->path, 0, NULL, &model, err);
+    sb_model_destroy(model);
+    return st;
 }
 
 static sb_status solver_state_mapped(const struct given *given, sb_error *err) {
     sb_model *model = NULL;
-    return closed(sb_model_open_file(NULL, SB_FORMAT_SOLVERSTATE, given->path, SB_OPEN_MAPPED, NULL,
-                                     &model, err),
-                  model);
+    sb_status st = sb_model_open_file(NULL, SB_FORMAT_SOLVERSTATE, given->path, SB_OPEN_MAPPED,
+                                      NULL, &model, err);
+    sb_model_destroy(model);
+    return st;
 }
 
 static sb_status model_source(const struct given *given, sb_error *err) {
@@ -152,8 +151,10 @@ static sb_status model_source(const struct given *given, sb_error *err) {
     struct wire wire = {(unsigned char *)given->bytes, given->size, given->size};
     struct test_source from = {0};
     sb_source source = test_source_of(&from, &wire);
-    return closed(
-        sb_model_open_source(NULL, SB_FORMAT_CAFFEMODEL, &source, NULL, NULL, &model, err), model);
+    sb_status st =
+        sb_model_open_source(NULL, SB_FORMAT_CAFFEMODEL, &source, NULL, NULL, &model, err);
+    sb_model_destroy(model);
+    return st;
 }
 
 static sb_status model_spans(const struct given *given, sb_error *err) {
@@ -165,7 +166,8 @@ static sb_status model_spans(const struct given *given, sb_error *err) {
     sb_status st = sb_model_open_source(NULL, SB_FORMAT_AUTO, &source, NULL, NULL, &model, err);
     if (st != SB_OK)
         source.close(source.user);
-    return closed(st, model);
+    sb_model_destroy(model);
+    return st;
 }
 
 /* A blob of one element, which `how` reads into. */
@@ -373,9 +375,10 @@ static void solver_state(struct wire *out) {
 static sb_status open_as(int32_t format, const struct wire *wire, const sb_limits *limits,
                          sb_error *err) {
     sb_model *model = NULL;
-    return closed(
-        sb_model_open_bytes(NULL, format, wire->bytes, wire->size, limits, NULL, NULL, &model, err),
-        model);
+    sb_status st =
+        sb_model_open_bytes(NULL, format, wire->bytes, wire->size, limits, NULL, NULL, &model, err);
+    sb_model_destroy(model);
+    return st;
 }
 
 static const struct {
@@ -441,6 +444,7 @@ static void other_messages_are_not_called_ours(void **state) {
         {"a number and a text", B("\x08\1\x12\3abc")},
         {"a number and two texts", B("\x08\1\x12\3abc\x1a\3abc")},
         {"a text", B("\x0a\3abc")},
+        {"a text with a length of six bytes", B("\x0a\x80\x80\x80\x80\x80\0\x0a\3abc")},
         {"a text, and a message that is no layer", B("\x0a\3abc\x12\2\x08\1")},
         {"a blob with a shape and a dimension", B("\x08\1\x2a\4\0\0\0\0\x3a\3\x0a\1\1")},
         {"a blob with an unknown field", B("\x2a\4\0\0\0\0\x3a\3\x0a\1\1\xa0\6\1")},
@@ -488,6 +492,8 @@ static void large_graphs_are_named(void **state) {
         {B("\x08\1\x12\x2e\x0a\x10\x12\7\x0a\5\x0a\3Add\"\5serve\x12\x1a\x0a\x14\x0a\5input\x12\x0b"
            "Placeholder\"\2\x08\x18"),
          BEFORE "a TensorFlow SavedModel"},
+        {B("\x0a\x94\0\x0a\5input\x12\x0bPlaceholder\"\2\x08\x18"), BEFORE "a TensorFlow graph"},
+        {B("\x0a\x14\x0a\5input\x12\x0bPlace-older\"\2\x08\x18"), NULL},
         {B("\x08\1\x12\x2e\x0a\x10\x12\7\x0a\5\x0a\3add\"\5serve\x12\x1a\x0a\x14\x0a\5input\x12\x0b"
            "Placeholder\"\2\x08\x18"),
          NULL},
