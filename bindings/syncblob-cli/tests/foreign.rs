@@ -50,3 +50,17 @@ fn a_refusal_that_names_nothing_still_asks() {
     assert_eq!(status, 1);
     assert!(!err.contains("; this is ") && err.contains("; was it cut off"), "{err}");
 }
+
+#[test]
+fn an_archive_without_arrays_is_no_npz() {
+    let folder = tempfile::tempdir().unwrap();
+    let (path, out) = (folder.path().join("net.pth"), folder.path().join("net.safetensors"));
+    let mut archive = zip::ZipWriter::new(File::create(&path).unwrap());
+    let stored =
+        zip::write::SimpleFileOptions::default().compression_method(zip::CompressionMethod::Stored);
+    archive.start_file("archive/data.pkl", stored).unwrap();
+    archive.finish().unwrap();
+    let (status, _, err) = run(["convert".as_ref(), path.as_os_str(), out.as_os_str()]);
+    assert!(status == 1 && err.contains("; this is a PyTorch file"), "{status}: {err}");
+    assert!(!out.exists());
+}

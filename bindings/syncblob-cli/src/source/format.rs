@@ -8,7 +8,7 @@ use std::path::Path;
 
 use syncblob::Format;
 
-use super::{Failure, Result};
+use super::{npz, Failure, Result};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FileFormat {
@@ -28,6 +28,7 @@ impl FileFormat {
         Ok(match &start[..found] {
             [0x93, b'N', b'U', b'M', b'P', b'Y', ..] => Self::Npy,
             // A member, or the end of an archive without any.
+            [b'P', b'K', 3, 4, ..] if npz::is_of_others(file)? => Self::Caffe(None),
             [b'P', b'K', 3, 4, ..] | [b'P', b'K', 5, 6, ..] => Self::Npz,
             [.., b'{'] if found == start.len() && length < file.metadata()?.len() => {
                 Self::Safetensors

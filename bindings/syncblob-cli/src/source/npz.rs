@@ -46,6 +46,14 @@ impl Store for Npz {
     }
 }
 
+/// An archive whose members are no arrays, such as a PyTorch file. One that cannot be
+/// read is an array's as far as anybody knows.
+pub fn is_of_others(file: &File) -> Result<bool> {
+    let Ok(archive) = ZipArchive::new(BufReader::new(file.try_clone()?)) else { return Ok(false) };
+    let is_array = |name| npyz::npz::array_name_from_file_name(name).is_some();
+    Ok(!archive.is_empty() && !archive.file_names().any(is_array))
+}
+
 pub fn open(file: File) -> Result<(Notes, Vec<Tensor>, Box<dyn Store>)> {
     let mut archive = ZipArchive::new(BufReader::new(file))?;
     if archive.has_overlapping_files()? {
