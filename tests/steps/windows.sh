@@ -1,6 +1,7 @@
 # shellcheck shell=bash
 # Windows on x86-64: built by Debian's MinGW, run by wine.
 
+# shellcheck disable=SC2034 # steps name it
 windows_needs='
 gcc-mingw-w64-x86-64-posix | command -v x86_64-w64-mingw32-gcc-posix
 wine64            | [ -x /usr/lib/wine/wine64 ]
