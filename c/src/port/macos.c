@@ -1,5 +1,5 @@
 /* What macOS does in its own way. */
-#include "port/pages.h"
+#include "port/pages.h" /* IWYU pragma: keep */
 
 #ifdef __APPLE__
 

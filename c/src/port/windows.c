@@ -1,6 +1,6 @@
 /* Windows: threads, pages, libraries, and the texts of errors. Without a run-time library of
    threads; the functions are those of Windows Vista and later. */
-#include "port/threads.h"
+#include "port/threads.h" /* IWYU pragma: keep */
 
 #ifdef _WIN32
 

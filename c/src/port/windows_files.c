@@ -1,6 +1,6 @@
 /* Windows: files that are read, and replaced by a rename of their handle. Whatever the library
    opens, others may write, rename and remove meanwhile, as on every other system. */
-#include "port/files.h"
+#include "port/files.h" /* IWYU pragma: keep */
 
 #ifdef _WIN32
 

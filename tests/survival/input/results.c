@@ -1,11 +1,9 @@
 /* What comes of files, for a script that compares systems: results FOLDER... prints a line for each
    file, as a blob and as a model with all its blobs: status, offset, message. */
-#include "support.h"
-
 #include <dirent.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <syncblob/syncblob.h>
 
 static void print_result(const char *what, sb_status st, const sb_error *err) {
