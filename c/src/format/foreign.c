@@ -180,7 +180,7 @@ static struct text text_of(const struct sb__head *head) {
 
 static bool has_word(const struct text *text, const char *word) {
     size_t i = 0;
-    while (word[i] && i < text->size && lower(text->at[i]) == (unsigned char)word[i])
+    while (i < text->size && word[i] && lower(text->at[i]) == (unsigned char)word[i])
         i++;
     return !word[i];
 }

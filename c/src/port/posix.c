@@ -57,18 +57,21 @@ void *sb__pages_map(size_t bytes, size_t alignment) {
     char *base = mmap(NULL, bytes + alignment, PROT_READ | PROT_WRITE, flags, -1, 0);
     if (base == MAP_FAILED)
         return NULL;
-    size_t before = (alignment - (uintptr_t)base % alignment) % alignment;
+    const size_t before = (alignment - (uintptr_t)base % alignment) % alignment;
+    char *pages = base + before;
     if (before)
-        (void)munmap(base, before);
-    (void)munmap(base + before + bytes, alignment - before);
-    sb__advise_large_pages(base + before, bytes);
-    return base + before;
+        sb__pages_unmap(base, before);
+    sb__pages_unmap(pages + bytes, alignment - before);
+    sb__advise_large_pages(pages, bytes);
+    return pages;
 }
 
 void *sb__pages_reserve(size_t bytes) {
     const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
     void *base = mmap(NULL, bytes, PROT_NONE, flags, -1, 0);
-    return base == MAP_FAILED ? NULL : base;
+    if (base == MAP_FAILED)
+        return NULL;
+    return base;
 }
 
 void sb__pages_unmap(void *pages, size_t bytes) {
