@@ -104,7 +104,7 @@ by_hand() { # [COMMAND...]
 
 told() { # COMMAND...
     by_hand "$@"
-    "$@"
+    "$@" || return
     by_hand
 }
 

@@ -364,7 +364,7 @@ static sb_status check_ready(sb_reducer *reducer, sb_blob *blob, struct sb__entr
 }
 
 sb_status sb_reducer_ready(sb_reducer *reducer, sb_blob *blob, sb_error *err) {
-    struct sb__entry *entry;
+    struct sb__entry *entry = NULL; /* for gcc, which does not see that success sets it */
     sb_error story;
     sb_status st = check_ready(reducer, blob, &entry, err);
     if (st != SB_OK)
