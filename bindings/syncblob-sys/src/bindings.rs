@@ -573,7 +573,7 @@ Host memory is always taken.*/
         ) -> i32,
     >,
     /**Begins what `all_reduce` does. The elements are the engine's until the request is over;
-the struct is not.*/
+the struct is not. On failure it touches them no more.*/
     pub start: ::core::option::Option<
         unsafe extern "C" fn(
             comm: *mut ::core::ffi::c_void,
@@ -583,9 +583,8 @@ the struct is not.*/
             err: *mut sb_error,
         ) -> sb_status,
     >,
-    /**Whether the request is done, without waiting. A request that is done, or has failed other
-than by `abandon`'s account, is asked no more. Called often: it is how an engine without
-threads of its own gets on.*/
+    /**Whether the request is done, without waiting; it is over then, and asked no more. Called
+often: it is how an engine without threads of its own gets on.*/
     pub test: ::core::option::Option<
         unsafe extern "C" fn(
             comm: *mut ::core::ffi::c_void,
@@ -594,7 +593,7 @@ threads of its own gets on.*/
             err: *mut sb_error,
         ) -> sb_status,
     >,
-    ///Waits for the request.
+    ///Waits for the request, which is over then.
     pub wait: ::core::option::Option<
         unsafe extern "C" fn(
             comm: *mut ::core::ffi::c_void,
@@ -602,8 +601,9 @@ threads of its own gets on.*/
             err: *mut sb_error,
         ) -> sb_status,
     >,
-    /**Gives up a request after a failure, its own or another's. 1: the engine touches its
-elements no more. 0: that cannot be told; the core keeps the memory for ever then.*/
+    /**Gives up a request after a failure, its own or another's; it is asked no more. 1: the engine
+touches its elements no more. 0: that cannot be told; the core keeps the memory for ever
+then.*/
     pub abandon: ::core::option::Option<
         unsafe extern "C" fn(
             comm: *mut ::core::ffi::c_void,
