@@ -8,7 +8,8 @@ from svg import Picture
 FOLDERS = {
     "format": (1, 150, 150, ["reads: index, check,", "copy once;", "writes: atomically"]),
     "dlpack": (1, 150, 30, ["tensors of", "other programs"]),
-    "filler": (1, 150, 290, ["a blob's", "first values"]),
+    "filler": (1, 150, 270, ["a blob's", "first values"]),
+    "comm": (1, 150, 390, ["blobs of all ranks:", "sums, broadcasts"]),
     "blob": (2, 340, 150, ["shape, element type,", "data and diff"]),
     "memory": (3, 530, 150,
                ["one buffer, two sides:", "which is current, and", "what is copied when"]),
@@ -17,24 +18,25 @@ FOLDERS = {
     "sim": (5, 910, 150, ["a device made", "of host memory"]),
     "cuda": (5, 910, 270, ["driver API,", "cuBLAS"]),
 }
+COMMON = {"base", "port"}
 WIDTH, HEIGHT = 160, 100
-ARROWS = [("format", "blob"), ("dlpack", "blob"), ("filler", "blob"), ("blob", "memory"),
-          ("memory", "context"), ("context", "sim"), ("context", "cuda"), ("blob", "host"),
+ARROWS = [("format", "blob"), ("dlpack", "blob"), ("filler", "blob"), ("comm", "blob"),
+          ("blob", "memory"), ("memory", "context"), ("context", "sim"), ("context", "cuda"), ("blob", "host"),
           ("memory", "host")]
 
 
 def includes(root):
-    """(folder, folder) of what is included across folders; base is for all."""
+    """(folder, folder) of what is included across folders; COMMON is for all."""
     for folder in FOLDERS:
         place = root / folder if folder == "cuda" else root / "c" / "src" / folder
         for source in sorted([*place.glob("*.c"), *place.glob("*.h")]):
             for other in re.findall(r'#include "(\w+)/', source.read_text()):
-                if other not in (folder, "base"):
+                if other != folder and other not in COMMON:
                     yield folder, other
 
 
 def check(root):
-    there = {path.name for path in (root / "c" / "src").iterdir()} - {"base"} | {"cuda"}
+    there = {path.name for path in (root / "c" / "src").iterdir()} - COMMON | {"cuda"}
     if there != set(FOLDERS):
         raise SystemExit(f"the folders are {sorted(there)}")
     for folder, other in includes(root):
@@ -45,7 +47,7 @@ def check(root):
 
 def draw(root):
     check(root)
-    picture = Picture(1090, 400, "Where bytes go",
+    picture = Picture(1090, 510, "Where bytes go",
                       "; ".join(f"{one} calls {other}" for one, other in ARROWS))
     picture.lines(20, 190, ["files,", "bytes"], "title")
     picture.edge([(75, 192), (150, 192)])
@@ -59,8 +61,8 @@ def draw(root):
                           (to_x, to_y + HEIGHT // 2)])
             continue
         end = to_y + HEIGHT // 2
-        if other == "blob":  # three arrows end there
-            end += 20 * ((y > to_y) - (y < to_y))
+        if other == "blob":  # four arrows end there
+            end += round((y - to_y) / 120) * 15
         middle = y + HEIGHT // 2
         picture.edge([(x + WIDTH, middle), (bend, middle), (bend, end), (to_x, end)])
     for name, (_, x, y, lines) in FOLDERS.items():

@@ -164,12 +164,15 @@ static sb_status make(sb_comm *comm, sb_blob *const *blobs, int64_t num_blobs,
     return st;
 }
 
+#define FIRST_OPTIONS_SIZE                                                                         \
+    (offsetof(sb_reducer_options, bucket_bytes) + sizeof(((sb_reducer_options *)0)->bucket_bytes))
+
 static sb_status check_create(sb_blob *const *blobs, int64_t num_blobs,
                               const sb_reducer_options *options, sb_reducer_options *ours,
                               sb_reducer **out, sb_error *err) {
     sb_status st = SB_OK;
     if (options)
-        st = sb__adopt_struct(ours, sizeof *ours, sizeof *ours, options, options->struct_size,
+        st = sb__adopt_struct(ours, sizeof *ours, FIRST_OPTIONS_SIZE, options, options->struct_size,
                               "sb_reducer_options", err);
     if (st != SB_OK)
         return st;

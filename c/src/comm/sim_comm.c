@@ -352,6 +352,10 @@ static const sb_comm_engine engine = {
     .abandon = sim_abandon,
 };
 
+#define FIRST_OPTIONS_SIZE                                                                         \
+    (offsetof(sb_sim_comm_options, limit_milliseconds) +                                           \
+     sizeof(((sb_sim_comm_options *)0)->limit_milliseconds))
+
 /* --- the public calls ------------------------------------------------------------------------ */
 
 static sb_status make_group(sb_context *context, int32_t size, const sb_sim_comm_options *options,
@@ -407,7 +411,7 @@ sb_status sb_sim_comm_create(sb_context *context, int32_t size, const sb_sim_com
         return sb__fail(err, SB_ERR_INVALID_ARGUMENT, "%d ranks are not 1 to %d", size,
                         SB_SIM_COMM_MAX);
     if (options)
-        st = sb__adopt_struct(&ours, sizeof ours, sizeof ours, options, options->struct_size,
+        st = sb__adopt_struct(&ours, sizeof ours, FIRST_OPTIONS_SIZE, options, options->struct_size,
                               "sb_sim_comm_options", err);
     if (st != SB_OK)
         return st;

@@ -189,7 +189,8 @@ def test_packages_are_whole():
     """All that is compiled is in the package, and nothing else of the repository is."""
     crate = unpack("syncblob-sys", fresh("whole"))
     listed = (REPOSITORY / "c/sources.txt").read_text().split()
-    headers = [path.relative_to(REPOSITORY) for path in (REPOSITORY / "c").rglob("*.h")]
+    headers = [path.relative_to(REPOSITORY) for folder in ("c/include", "c/src")
+               for path in (REPOSITORY / folder).rglob("*.h")]
     others = ["c/sources.txt", "c/hardening.txt", "proto/syncblob.pb-c.c",
               "proto/syncblob.pb-c.h", "LICENSE-MIT", "LICENSE-APACHE", "README.md"]
     for name in [*listed, *headers, *others]:
