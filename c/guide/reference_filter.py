@@ -11,14 +11,18 @@ import pathlib
 import re
 import sys
 
+OTHERS = {"syncblob.h": "all of the headers", "mpi.h": "communicators over MPI"}
 TYPES = {"_f32": ("F32", "float"), "_f64": ("F64", "double"), "_i32": ("I32", "int32_t"),
          "_u32": ("U32", "uint32_t")}
 
 
+INCLUDE = pathlib.Path(__file__).resolve().parents[1] / "include" / "syncblob"
+
+
 def title(header):
-    contents = (header.parent / "syncblob.h").read_text()
+    contents = (INCLUDE / "syncblob.h").read_text()
     found = re.search(rf"^ \* +{re.escape(header.name)} +(.*)$", contents, re.MULTILINE)
-    return found.group(1) if found else "all of the headers"
+    return found.group(1) if found else OTHERS[header.name]
 
 
 def as_module(text, header):
