@@ -575,8 +575,8 @@ static void step_calm(struct world *w) {
         run_call(w, &r);
     }
     for (int tries = 0; tries < 2; tries++)
-        for (int i = 0; i < STREAMS; i++) { /* in place of the legacy one, the whole context */
-            sb_status st = step_context(w, i > 0, w->sim.streams[i]);
+        for (int i = -1; i < STREAMS; i++) { /* first the whole context */
+            sb_status st = step_context(w, i >= 0, i >= 0 ? w->sim.streams[i] : NULL);
             settled &= st == SB_OK || tries == 0;
         }
     if (settled)
