@@ -1,6 +1,7 @@
 #include "comm/exchange.h"
 
 #include "base/error.h"
+#include "base/sort.h"
 #include "host/arithmetic.h"
 #include "memory/mem.h"
 
@@ -124,33 +125,16 @@ sb_status sb__check_reduced(const sb_blob *blob, sb_error *err) {
     return sb__fail(err, SB_ERR_UNSUPPORTED, "%s is not reduced", sb_dtype_name(blob->dtype));
 }
 
-/* --- memories that are apart, by a heap sort ------------------------------------------ */
-
-static void sift(const sb_mem **memories, int64_t at, int64_t count) {
-    const sb_mem *down = memories[at];
-    for (;;) {
-        int64_t child = 2 * at + 1;
-        if (child >= count)
-            break;
-        if (child + 1 < count && (uintptr_t)memories[child] < (uintptr_t)memories[child + 1])
-            child++;
-        if ((uintptr_t)memories[child] <= (uintptr_t)down)
-            break;
-        memories[at] = memories[child];
-        at = child;
-    }
-    memories[at] = down;
+static bool is_before(const void *user, const void *a, const void *b) {
+    (void)user;
+    const sb_mem *const *one = a, *const *other = b;
+    return (uintptr_t)*one < (uintptr_t)*other;
 }
 
 sb_status sb__check_apart(const sb_mem **memories, int64_t count, sb_error *err) {
-    for (int64_t i = count / 2; i--;)
-        sift(memories, i, count);
-    for (int64_t left = count; left > 1; left--) {
-        const sb_mem *most = memories[0];
-        memories[0] = memories[left - 1];
-        sift(memories, 0, left - 1);
-        if (memories[0] == most)
+    sb__sort(memories, count, sizeof *memories, is_before, NULL);
+    for (int64_t i = 1; i < count; i++)
+        if (memories[i] == memories[i - 1])
             return sb__fail(err, SB_ERR_SHARED, "two of the blobs have one memory");
-    }
     return SB_OK;
 }

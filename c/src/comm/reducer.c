@@ -3,6 +3,7 @@
 #include "base/checked.h"
 #include "base/error.h"
 #include "base/options.h"
+#include "base/sort.h"
 
 #include <string.h>
 
@@ -34,32 +35,10 @@ static void make_buckets(sb_reducer *reducer) {
     }
 }
 
-static bool is_before(const struct sb__registered *a, const struct sb__registered *b) {
-    return (uintptr_t)a->blob < (uintptr_t)b->blob;
-}
-
-static void sift(struct sb__registered *all, int64_t at, int64_t count) {
-    const struct sb__registered down = all[at];
-    for (int64_t child = 2 * at + 1; child < count; child = 2 * at + 1) {
-        if (child + 1 < count && is_before(&all[child], &all[child + 1]))
-            child++;
-        if (!is_before(&down, &all[child]))
-            break;
-        all[at] = all[child];
-        at = child;
-    }
-    all[at] = down;
-}
-
-static void sort_by_blob(struct sb__registered *all, int64_t count) {
-    for (int64_t i = count / 2; i--;)
-        sift(all, i, count);
-    for (int64_t left = count; left > 1; left--) {
-        const struct sb__registered most = all[0];
-        all[0] = all[left - 1];
-        all[left - 1] = most;
-        sift(all, 0, left - 1);
-    }
+static bool is_before(const void *user, const void *a, const void *b) {
+    const struct sb__registered *one = a, *other = b;
+    (void)user;
+    return (uintptr_t)one->blob < (uintptr_t)other->blob;
 }
 
 /* `by_blob` is still free: its room holds the memories that must be apart. */
@@ -84,7 +63,7 @@ static sb_status take_blobs(sb_reducer *reducer, sb_blob *const *blobs, sb_error
     sb_status st = sb__check_apart(memories, num_memories, err);
     for (int64_t i = 0; i < count; i++)
         reducer->by_blob[i] = (struct sb__registered){reducer->entries[i].blob, i};
-    sort_by_blob(reducer->by_blob, count);
+    sb__sort(reducer->by_blob, count, sizeof *reducer->by_blob, is_before, NULL);
     return st;
 }
 

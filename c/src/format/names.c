@@ -1,5 +1,7 @@
 #include "format/names.h"
 
+#include "base/sort.h"
+
 #include <string.h>
 
 /* It only makes comparing cheap: names of one hash are told apart by their bytes. */
@@ -24,40 +26,20 @@ static int compare_texts(const char *a, size_t a_size, const char *b, size_t b_s
 }
 
 /* Of one name the first layer comes first. */
-static bool is_before(const struct sb__layer *layers, struct sb__named a, struct sb__named b) {
-    const struct sb__layer *x = &layers[a.layer], *y = &layers[b.layer];
-    if (a.hash != b.hash)
-        return a.hash < b.hash;
+static bool is_before(const void *layers, const void *a, const void *b) {
+    const struct sb__named *one = a, *other = b;
+    const struct sb__layer *x = (const struct sb__layer *)layers + one->layer,
+                           *y = (const struct sb__layer *)layers + other->layer;
+    if (one->hash != other->hash)
+        return one->hash < other->hash;
     const int order = compare_texts(x->name, x->name_size, y->name, y->name_size);
-    return order != 0 ? order < 0 : a.layer < b.layer;
+    return order != 0 ? order < 0 : one->layer < other->layer;
 }
 
-/* Item `at` of a heap of `count` sinks below those that belong behind it. */
-static void sift(const struct sb__layer *layers, struct sb__named *heap, int64_t at,
-                 int64_t count) {
-    const struct sb__named item = heap[at];
-    for (int64_t child; (child = 2 * at + 1) < count; at = child) {
-        if (child + 1 < count && is_before(layers, heap[child], heap[child + 1]))
-            child++;
-        if (!is_before(layers, item, heap[child]))
-            break;
-        heap[at] = heap[child];
-    }
-    heap[at] = item;
-}
-
-/* A heap sort: it takes no memory, and no names make it slow. */
 void sb__names_sort(const struct sb__layer *layers, int64_t count, struct sb__named *out) {
     for (int64_t i = 0; i < count; i++)
         out[i] = (struct sb__named){hash_of(layers[i].name, layers[i].name_size), (uint32_t)i};
-    for (int64_t i = count / 2; i-- > 0;)
-        sift(layers, out, i, count);
-    for (int64_t last = count; last-- > 1;) {
-        const struct sb__named greatest = out[0];
-        out[0] = out[last];
-        out[last] = greatest;
-        sift(layers, out, 0, last);
-    }
+    sb__sort(out, count, sizeof *out, is_before, layers);
 }
 
 /* Where the first hash is that is not below. Of two halves one is taken without a jump, which no
