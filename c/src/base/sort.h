@@ -32,11 +32,24 @@ __attribute__((always_inline)) static inline void sb__sift(char *heap, int64_t a
     memcpy(heap + (size_t)at * size, item, size);
 }
 
-/* Sorts `count` items of `size` bytes, SB__MAX_SORTED at most. */
+__attribute__((always_inline)) static inline bool sb__is_sorted(const char *items, int64_t count,
+                                                                size_t size,
+                                                                sb__is_before *is_before,
+                                                                const void *user) {
+    for (int64_t i = 1; i < count; i++)
+        if (is_before(user, items + (size_t)i * size, items + (size_t)(i - 1) * size))
+            return false;
+    return true;
+}
+
+/* Sorts `count` items of `size` bytes, SB__MAX_SORTED at most. Items in order already, such as
+   layers without names, take one look each. */
 __attribute__((always_inline)) static inline void
 sb__sort(void *items, int64_t count, size_t size, sb__is_before *is_before, const void *user) {
     _Alignas(max_align_t) char greatest[SB__MAX_SORTED];
     char *heap = items;
+    if (sb__is_sorted(heap, count, size, is_before, user))
+        return;
     for (int64_t i = count / 2; i-- > 0;)
         sb__sift(heap, i, count, size, is_before, user);
     for (int64_t last = count; last-- > 1;) {
