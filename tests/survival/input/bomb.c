@@ -1,10 +1,10 @@
-/* Writes a bomb to a file, or does with a file all that a reader would:
+/* Writes a bomb to a file, or does with bombs all that a reader would:
 
        bomb list
        bomb write NAME BYTES FILE
-       bomb read FORMAT FILE
+       bomb read BYTES MORE_BYTES NAME...
 
-   `read` works on bytes in memory, inside the function work_on, so that a
+   `read` calls the function work_on for each bomb at both sizes, so that a
    profiler can tell reading a message from everything around it. */
 #include "bombs.h"
 
@@ -19,32 +19,24 @@ static int fail(const char *what) {
     return 2;
 }
 
-static int write_bomb(const char *name, size_t size, const char *path) {
-    for (size_t i = 0; i < num_bombs; i++) {
-        if (strcmp(bombs[i].name, name) != 0)
-            continue;
-        struct wire wire = {0};
-        bombs[i].build(&wire, size);
-        FILE *file = fopen(path, "wb");
-        size_t written = file ? fwrite(wire.bytes, 1, wire.size, file) : 0;
-        bool whole = written == wire.size && fclose(file) == 0;
-        wire_free(&wire);
-        return whole ? 0 : fail("the file cannot be written");
-    }
-    return fail("no bomb has this name");
+static const struct bomb *find_bomb(const char *name) {
+    for (size_t i = 0; i < num_bombs; i++)
+        if (strcmp(bombs[i].name, name) == 0)
+            return &bombs[i];
+    return NULL;
 }
 
-static unsigned char *read_file(const char *path, size_t *size) {
-    FILE *file = fopen(path, "rb");
-    if (!file || fseek(file, 0, SEEK_END) != 0)
-        return NULL;
-    *size = (size_t)ftell(file);
-    rewind(file);
-    unsigned char *bytes = malloc(*size + 1);
-    if (bytes && fread(bytes, 1, *size, file) != *size)
-        return NULL;
-    (void)fclose(file);
-    return bytes;
+static int write_bomb(const char *name, size_t size, const char *path) {
+    const struct bomb *bomb = find_bomb(name);
+    if (!bomb)
+        return fail("no bomb has this name");
+    struct wire wire = {0};
+    bomb->build(&wire, size);
+    FILE *file = fopen(path, "wb");
+    size_t written = file ? fwrite(wire.bytes, 1, wire.size, file) : 0;
+    bool whole = written == wire.size && fclose(file) == 0;
+    wire_free(&wire);
+    return whole ? 0 : fail("the file cannot be written");
 }
 
 /* Every layer and blob is asked about, every 16th is loaded: as many as there are, so that a cost
@@ -105,19 +97,24 @@ void work_on(int32_t format, const void *bytes, size_t size) {
         use_as_blob(bytes, size);
 }
 
-static int read_bomb(int32_t format, const char *path) {
-    size_t size;
-    unsigned char *bytes = read_file(path, &size);
-    if (!bytes)
-        return fail("the file cannot be read");
-    work_on(format, bytes, size);
-    free(bytes);
+static int read_bombs(const size_t sizes[2], char **names) {
+    for (; *names; names++) {
+        const struct bomb *bomb = find_bomb(*names);
+        if (!bomb)
+            return fail("no bomb has this name");
+        for (int i = 0; i < 2; i++) {
+            struct wire wire = {0};
+            bomb->build(&wire, sizes[i]);
+            work_on(bomb->format, wire.bytes, wire.size);
+            wire_free(&wire);
+        }
+    }
     return 0;
 }
 
 static int list(void) {
     for (size_t i = 0; i < num_bombs; i++)
-        printf("%s %d\n", bombs[i].name, bombs[i].format);
+        printf("%s\n", bombs[i].name);
     return 0;
 }
 
@@ -126,7 +123,8 @@ int main(int argc, char **argv) {
         return list();
     if (argc == 5 && strcmp(argv[1], "write") == 0)
         return write_bomb(argv[2], strtoul(argv[3], NULL, 10), argv[4]);
-    if (argc == 4 && strcmp(argv[1], "read") == 0)
-        return read_bomb((int32_t)strtol(argv[2], NULL, 10), argv[3]);
-    return fail("usage: list | write NAME BYTES FILE | read FORMAT FILE");
+    if (argc > 4 && strcmp(argv[1], "read") == 0)
+        return read_bombs((const size_t[]){strtoul(argv[2], NULL, 10), strtoul(argv[3], NULL, 10)},
+                          argv + 4);
+    return fail("usage: list | write NAME BYTES FILE | read BYTES MORE_BYTES NAME...");
 }

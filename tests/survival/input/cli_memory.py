@@ -26,7 +26,7 @@ def peak_of(command):
 def inputs(program, sizes, folder, files):
     """Names and paths, one file at a time on the disk."""
     rows = subprocess.run([program, "list"], check=True, text=True, capture_output=True).stdout
-    for name in (row.split()[0] for row in rows.splitlines()):
+    for name in rows.split():
         for size in sizes:
             path = folder / "bomb"
             subprocess.run([program, "write", name, str(size), path], check=True)
