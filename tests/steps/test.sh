@@ -3,7 +3,6 @@
 
 # What the README gives. Wrong behaviour; reads and writes out of bounds; the crates.
 test_steps() {
-    on debug step 'C tests' run_ctest debug
     step 'Rust tests' cargo test --workspace --locked
     on asan step 'C tests, addresses and undefined behaviour' run_ctest asan
     pages_steps
