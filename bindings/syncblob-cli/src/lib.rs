@@ -17,6 +17,7 @@ mod show;
 mod source;
 mod stats;
 mod summary;
+mod system;
 mod table;
 mod text;
 mod values;

@@ -1,14 +1,14 @@
 //! A file that is written beside its place and put there when it is whole.
 
-use std::fs::{self, File, Metadata, Permissions};
+use std::fs::{self, Metadata};
 use std::io;
-use std::os::unix::fs::{fchown, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use tempfile::{Builder, NamedTempFile};
 
 use crate::interrupt::Interrupt;
 use crate::source::{Failure, Result};
+use crate::system;
 
 /// As many as Linux follows.
 const MAX_LINKS: usize = 40;
@@ -55,14 +55,11 @@ impl Target {
         interrupt: &Interrupt,
         write: impl FnOnce(&mut NamedTempFile) -> Result<()>,
     ) -> Result<()> {
-        let mode = if self.old.is_some() { 0o600 } else { 0o666 }; // the mask applies
-        let mut temporary = Builder::new()
-            .prefix(".syncblob-")
-            .suffix(".tmp")
-            .permissions(Permissions::from_mode(mode))
-            .tempfile_in(&self.folder)?;
+        let mut names = Builder::new();
+        names.prefix(".syncblob-").suffix(".tmp");
+        let mut temporary = system::create(&mut names, &self.folder, self.old.is_some())?;
         if let Some(old) = &self.old {
-            keep_permissions(temporary.as_file(), old)?;
+            system::keep_permissions(temporary.as_file(), old)?;
         }
         write(&mut temporary)?;
         temporary.as_file().sync_all()?;
@@ -72,7 +69,7 @@ impl Target {
             false => temporary.persist_noclobber(&self.path),
         }
         .map_err(|failure| failure.error)?;
-        sync_folder(&self.folder)
+        Ok(system::sync_folder(&self.folder)?)
     }
 }
 
@@ -90,30 +87,6 @@ fn resolve(path: &Path) -> io::Result<PathBuf> {
         };
     }
     Err(io::Error::other("too many symbolic links"))
-}
-
-/// Permissions, and owner and group where the process may, as the library's writer
-/// keeps them: without a group that may not be kept, group and others get what both
-/// had; the bits to run as another user are not kept.
-fn keep_permissions(file: &File, old: &Metadata) -> io::Result<()> {
-    let (made, mut mode) = (file.metadata()?, old.mode() & 0o777);
-    if made.gid() != old.gid() && fchown(file, None, Some(old.gid())).is_err() {
-        let both = mode >> 3 & mode & 0o7;
-        mode = mode & 0o700 | both << 3 | both;
-    }
-    file.set_permissions(Permissions::from_mode(mode))?;
-    if made.uid() != old.uid() {
-        let _ours_then = fchown(file, Some(old.uid()), None);
-    }
-    Ok(())
-}
-
-/// So that the name outlives a power failure. Not every file system can: EINVAL.
-fn sync_folder(folder: &Path) -> Result<()> {
-    match File::open(folder)?.sync_all() {
-        Err(error) if error.kind() != io::ErrorKind::InvalidInput => Err(error.into()),
-        _ => Ok(()),
-    }
 }
 
 #[cfg(test)]

@@ -36,8 +36,9 @@ pub fn build() -> Result<Linked, String> {
     copy_headers(&sources.join("c/include/syncblob"), &include.join("syncblob"))?;
     let libraries = [protobuf_c.as_ref(), openblas.as_ref()];
     compile(&sources, &list, libraries.into_iter().flatten(), &root.join("lib"))?;
-    for system in ["pthread", "dl", "m"] {
-        println!("cargo::rustc-link-lib={system}");
+    let system: &[_] = if is_windows()? { &["advapi32"] } else { &["pthread", "dl", "m"] };
+    for library in system {
+        println!("cargo::rustc-link-lib={library}");
     }
     watch(&sources, &list);
     Ok(Linked {
@@ -118,6 +119,10 @@ fn copy_headers(from: &Path, to: &Path) -> Result<(), String> {
     copy().map_err(|e: std::io::Error| format!("{} to {}: {e}", from.display(), to.display()))
 }
 
+fn is_windows() -> Result<bool, String> {
+    Ok(variable("CARGO_CFG_TARGET_OS")? == "windows")
+}
+
 /// Makes libsyncblob.a in `out` and has it linked.
 fn compile<'a>(
     root: &Path,
@@ -145,7 +150,12 @@ fn compile<'a>(
     if cfg!(feature = "openblas") {
         build.define("SYNCBLOB_OPENBLAS", None);
     }
-    harden(&mut build, root, out)?;
+    if is_windows()? {
+        // It aligns no stack for vectors of 32 bytes, and gcc takes it for aligned.
+        build.flag("-Wa,-muse-unaligned-vector-move");
+    } else {
+        harden(&mut build, root, out)?; // which takes a library beside the program there
+    }
     let (messages, ours): (Vec<_>, Vec<_>) =
         sources.iter().partition(|path| path.ends_with(MESSAGES));
     // Generated code checks its arguments with assert, which would abort.

@@ -62,9 +62,9 @@ pub(crate) fn with_path<T>(path: &Path, call: impl FnOnce(&CStr) -> Result<T>) -
     c_path(path).and_then(|text| call(&text)).map_err(|error| error.of_file(path))
 }
 
+/// Of Windows' paths this is UTF-8; what is none is for the library to refuse.
 fn c_path(path: &Path) -> Result<CString> {
-    use std::os::unix::ffi::OsStrExt;
-    c_text("the path", path.as_os_str().as_bytes())
+    c_text("the path", path.as_os_str().as_encoded_bytes())
 }
 
 /// One of few values by its name.

@@ -8,16 +8,16 @@ use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::mem;
 use std::ops::ControlFlow;
-use std::os::unix::fs::{FileExt, MetadataExt};
 use std::panic::{self, AssertUnwindSafe, RefUnwindSafe, UnwindSafe};
 use std::ptr;
 use std::slice;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::SystemTime;
 
 use syncblob_sys as sys;
 
 use crate::owner::{contain, lend};
-use crate::{Error, Result};
+use crate::{system, Error, Result};
 
 /// Bytes that can be read at any offset, several reads at a time: an object in a
 /// store, a member of an archive, a file that is decrypted as it is read.
@@ -69,22 +69,25 @@ pub trait ReadAt {
     }
 }
 
+/// On Windows a read moves the file's offset.
 impl ReadAt for File {
     fn size(&self) -> io::Result<u64> {
         self.metadata().map(|file| file.len())
     }
 
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
-        FileExt::read_at(self, buffer, offset)
+        system::read_at(self, buffer, offset)
     }
 
     /// Of the modification time and the size.
     fn version(&self) -> io::Result<u64> {
         let file = self.metadata()?;
-        let time = file.mtime().wrapping_mul(1_000_000_000).wrapping_add(file.mtime_nsec());
+        let time = match file.modified()?.duration_since(SystemTime::UNIX_EPOCH) {
+            Ok(since) => since.as_nanos() as u64,
+            Err(before) => (before.duration().as_nanos() as u64).wrapping_neg(),
+        };
         // Each time has a number of its own for each size.
-        let spread = u64::from_ne_bytes(time.to_ne_bytes()).wrapping_mul(0x9E37_79B9_7F4A_7C15);
-        Ok(spread.wrapping_add(file.len()))
+        Ok(time.wrapping_mul(0x9E37_79B9_7F4A_7C15).wrapping_add(file.len()))
     }
 }
 

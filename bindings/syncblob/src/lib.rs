@@ -197,6 +197,7 @@ mod owner;
 mod shape;
 pub mod sim;
 mod stream;
+mod system;
 #[cfg(feature = "safetensors")]
 mod tensors;
 

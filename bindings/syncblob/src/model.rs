@@ -1,11 +1,10 @@
 use std::borrow::Cow;
-use std::ffi::{CStr, OsStr};
+use std::ffi::CStr;
 use std::fmt;
 use std::io::Write;
 use std::iter::FusedIterator;
 use std::mem::ManuallyDrop;
 use std::ops::{ControlFlow, Range};
-use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::ptr::{self, NonNull};
 use std::slice;
@@ -19,8 +18,8 @@ use crate::ffi::{by_name, check, fill, get, sized, to_i64, to_usize, with_path};
 use crate::io::{lend_reader, lend_writer, with_callbacks, Progress};
 use crate::owner::lend_shared;
 use crate::{
-    Blob, BlobAny, Context, Dtype, Error, ErrorKind, Float, Limits, Payload, ReadAt, Readable,
-    Result, Shape,
+    system, Blob, BlobAny, Context, Dtype, Error, ErrorKind, Float, Limits, Payload, ReadAt,
+    Readable, Result, Shape,
 };
 
 /// What a file is.
@@ -696,7 +695,7 @@ impl Model {
         Ok(SolverInfo {
             iteration: info.iter,
             current_step: info.current_step,
-            learned_net: PathBuf::from(OsStr::from_bytes(learned_net)),
+            learned_net: system::path_of(learned_net),
         })
     }
 }
@@ -820,7 +819,7 @@ impl Model {
     /// [`Unsupported`](ErrorKind::Unsupported) for anything but a solver state;
     /// out of memory.
     pub fn set_solver_info(&mut self, info: &SolverInfo) -> Result<()> {
-        let net = info.learned_net.as_os_str().as_bytes();
+        let net = info.learned_net.as_os_str().as_encoded_bytes();
         let info = sys::sb_solver_info {
             struct_size: size_of::<sys::sb_solver_info>(),
             learned_net: sys::sb_text { bytes: net.as_ptr().cast(), size: net.len() },

@@ -327,11 +327,11 @@ def test_message_without_an_installed_library_that_fits():
 
 
 def test_message_on_other_platforms():
-    for target, name in (("aarch64-apple-darwin", "macos on aarch64"),
-                         ("x86_64-pc-windows-gnu", "windows on x86_64"),
+    for target, name in (("aarch64-pc-windows-msvc", "windows on aarch64"),
                          ("riscv64gc-unknown-linux-gnu", "linux on riscv64")):
-        expect_message(f"syncblob runs on Linux on x86_64 and aarch64, not on {name}$",
-                       options=("--target", target))
+        expect_message(f"for Windows on x86_64, not for {name}$", options=("--target", target))
+    expect_message("compiled by MinGW, so that syncblob needs Rust's target x86_64-pc-windows-gnu$",
+                   options=("--target", "x86_64-pc-windows-msvc"))
     other = "x86_64" if os.uname().machine == "aarch64" else "aarch64"
     expect_message(f"pkg-config is not set up for {other}-unknown-linux-gnu: set PKG_CONFIG_SYS",
                    options=("--target", f"{other}-unknown-linux-gnu"))

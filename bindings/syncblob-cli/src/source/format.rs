@@ -3,10 +3,9 @@
 use std::fmt;
 use std::fs::File;
 use std::io;
-use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-use syncblob::Format;
+use syncblob::{Format, ReadAt};
 
 use super::{npz, Failure, Result};
 

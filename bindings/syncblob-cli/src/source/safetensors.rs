@@ -1,10 +1,10 @@
 //! The safetensors format: a header in JSON, then the tensors' bytes.
 
 use std::fs::File;
-use std::os::unix::fs::FileExt;
+use std::io;
 
 use ::safetensors::tensor::{Dtype as Type, Metadata, TensorInfo};
-use syncblob::{Context, Dtype};
+use syncblob::{Context, Dtype, ReadAt};
 
 use super::fill::{self, ByteOrder};
 use super::{notes, Each, Failure, Notes, Result, Store, Stored, Tensor};
@@ -31,7 +31,7 @@ impl Store for Safetensors {
     ) -> Result<()> {
         let mut at = self.starts[index];
         let mut read = |bytes: &mut [u8]| {
-            self.file.read_exact_at(bytes, at)?;
+            read_exact_at(&self.file, bytes, at)?;
             at += bytes.len() as u64;
             Ok(())
         };
@@ -60,7 +60,7 @@ pub fn open(file: File) -> Result<(Notes, Vec<Tensor>, Box<dyn Store>)> {
 fn read_header(file: &File) -> Result<(Metadata, u64)> {
     let size = file.metadata()?.len();
     let mut length = [0; LENGTH_BYTES as usize];
-    file.read_exact_at(&mut length, 0)?;
+    read_exact_at(file, &mut length, 0)?;
     let length = u64::from_le_bytes(length);
     if length > MAX_HEADER {
         let text = format!("a safetensors header of {length} bytes, more than {MAX_HEADER}");
@@ -72,7 +72,7 @@ fn read_header(file: &File) -> Result<(Metadata, u64)> {
         return Err(Failure::Malformed(text));
     }
     let mut header = vec![0; usize::try_from(length).unwrap_or_default()];
-    file.read_exact_at(&mut header, LENGTH_BYTES)?;
+    read_exact_at(file, &mut header, LENGTH_BYTES)?;
     let metadata: Metadata = serde_json::from_slice(&header)
         .map_err(|error| Failure::Malformed(format!("the safetensors header: {error}")))?;
     if payload.checked_add(metadata.data_len() as u64) != Some(size) {
@@ -81,6 +81,21 @@ fn read_header(file: &File) -> Result<(Metadata, u64)> {
         return Err(Failure::Malformed(text));
     }
     Ok((metadata, payload))
+}
+
+fn read_exact_at(file: &File, mut bytes: &mut [u8], mut at: u64) -> io::Result<()> {
+    while !bytes.is_empty() {
+        match file.read_at(bytes, at) {
+            Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+            Ok(size) => {
+                bytes = &mut bytes[size..];
+                at += size as u64;
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
 }
 
 fn stored(info: &TensorInfo) -> Stored {

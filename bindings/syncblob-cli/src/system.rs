@@ -1,0 +1,7 @@
+//! What each system does in its own way.
+
+#[cfg_attr(unix, path = "system/unix.rs")]
+#[cfg_attr(windows, path = "system/windows.rs")]
+mod own;
+
+pub use own::{create, keep_permissions, sync_folder};

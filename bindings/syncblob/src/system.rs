@@ -1,0 +1,21 @@
+//! What each system does in its own way.
+
+use std::fs::File;
+use std::io;
+use std::path::PathBuf;
+
+/// Several reads of a file can be under way.
+pub(crate) fn read_at(file: &File, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+    #[cfg(unix)]
+    return std::os::unix::fs::FileExt::read_at(file, buffer, offset);
+    #[cfg(windows)]
+    return std::os::windows::fs::FileExt::seek_read(file, buffer, offset);
+}
+
+/// The path that a message holds. Those of Windows are UTF-8 in messages.
+pub(crate) fn path_of(bytes: &[u8]) -> PathBuf {
+    #[cfg(unix)]
+    return <std::ffi::OsStr as std::os::unix::ffi::OsStrExt>::from_bytes(bytes).into();
+    #[cfg(windows)]
+    return String::from_utf8_lossy(bytes).into_owned().into();
+}
