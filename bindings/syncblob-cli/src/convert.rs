@@ -219,14 +219,15 @@ fn convert(
     let target = Target::new(output, arguments.force).map_err(writing)?;
     interrupt.listen()?;
     let reader = Reader::new(&source, input, interrupt, Progress::new(plan.bytes()));
-    target
-        .write(interrupt, |temporary| match (&net, format) {
-            (Some(net), _) => net.save(&plan, &reader, temporary.path()),
-            (None, FileFormat::Npz) => numpy::write_archive(&plan, &reader, temporary.as_file()),
-            (None, FileFormat::Npy) => numpy::write_array(&plan, &reader, temporary.as_file()),
-            (None, _) => safetensors::write(&plan, &reader, temporary.as_file()),
-        })
-        .map_err(writing)?;
+    match &net {
+        Some(net) => target.save(interrupt, |path| net.save(&plan, &reader, path)),
+        None => target.write(interrupt, |temporary| match format {
+            FileFormat::Npz => numpy::write_archive(&plan, &reader, temporary.as_file()),
+            FileFormat::Npy => numpy::write_array(&plan, &reader, temporary.as_file()),
+            _ => safetensors::write(&plan, &reader, temporary.as_file()),
+        }),
+    }
+    .map_err(writing)?;
     reader.finish();
     Ok(None)
 }

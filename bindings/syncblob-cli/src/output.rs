@@ -4,7 +4,7 @@ use std::fs::{self, Metadata};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use tempfile::{Builder, NamedTempFile};
+use tempfile::{Builder, NamedTempFile, TempPath};
 
 use crate::interrupt::Interrupt;
 use crate::source::{Failure, Result};
@@ -55,18 +55,43 @@ impl Target {
         interrupt: &Interrupt,
         write: impl FnOnce(&mut NamedTempFile) -> Result<()>,
     ) -> Result<()> {
+        self.put(interrupt, |mut temporary| {
+            write(&mut temporary)?;
+            temporary.as_file().sync_all()?;
+            Ok(temporary.into_temp_path())
+        })
+    }
+
+    /// The same with the library's writer, which brings a file to the disk itself. Nobody
+    /// has it open: Windows would not replace it.
+    pub fn save(
+        &self,
+        interrupt: &Interrupt,
+        save: impl FnOnce(&Path) -> Result<()>,
+    ) -> Result<()> {
+        self.put(interrupt, |temporary| {
+            let path = temporary.into_temp_path();
+            save(&path)?;
+            Ok(path)
+        })
+    }
+
+    fn put(
+        &self,
+        interrupt: &Interrupt,
+        fill: impl FnOnce(NamedTempFile) -> Result<TempPath>,
+    ) -> Result<()> {
         let mut names = Builder::new();
         names.prefix(".syncblob-").suffix(".tmp");
-        let mut temporary = system::create(&mut names, &self.folder, self.old.is_some())?;
+        let temporary = system::create(&mut names, &self.folder, self.old.is_some())?;
         if let Some(old) = &self.old {
             system::keep_permissions(temporary.as_file(), old)?;
         }
-        write(&mut temporary)?;
-        temporary.as_file().sync_all()?;
+        let whole = fill(temporary)?;
         interrupt.check()?;
         match self.force {
-            true => temporary.persist(&self.path),
-            false => temporary.persist_noclobber(&self.path),
+            true => whole.persist(&self.path),
+            false => whole.persist_noclobber(&self.path),
         }
         .map_err(|failure| failure.error)?;
         Ok(system::sync_folder(&self.folder)?)

@@ -4,6 +4,7 @@ mod program;
 
 use std::fs::{self, File};
 use std::io::Write;
+#[cfg(unix)]
 use std::os::unix::fs::{chown, symlink, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
@@ -360,6 +361,7 @@ fn names_alone_make_layers_or_say_why_not() {
 
 // --- the file that is written ----------------------------------------------------
 
+#[cfg(unix)]
 #[test]
 fn a_link_to_nothing_names_the_new_file() {
     let files = Files::new();
@@ -376,6 +378,7 @@ fn a_link_to_nothing_names_the_new_file() {
     assert!(fs::symlink_metadata(&round).unwrap().is_symlink());
 }
 
+#[cfg(unix)]
 #[test]
 fn owner_and_group_are_kept_where_the_process_may() {
     let files = Files::new();
@@ -390,12 +393,11 @@ fn owner_and_group_are_kept_where_the_process_may() {
     assert_eq!((info.uid(), info.gid(), info.mode() & 0o7777), (12345, 23456, 0o640));
 }
 
+#[cfg(unix)]
 #[test]
-fn a_file_that_is_there_needs_force() {
+fn what_a_link_names_is_replaced_and_keeps_its_permissions() {
     let files = Files::new();
     let (mean, out) = (files.mean("m.binaryproto", &[1], &[2.0]), files.write("m.npy", b"old"));
-    assert!(refuse(&[], &mean, &out).contains("--force replaces it"));
-    assert_eq!(fs::read(&out).unwrap(), b"old");
     fs::set_permissions(&out, fs::Permissions::from_mode(0o640)).unwrap();
     let link = files.path("link.npy");
     symlink("m.npy", &link).unwrap();
@@ -403,16 +405,29 @@ fn a_file_that_is_there_needs_force() {
     assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
     assert_eq!(fs::metadata(&out).unwrap().permissions().mode() & 0o777, 0o640);
     assert!(fs::read(&out).unwrap().starts_with(b"\x93NUMPY"));
-    // Into itself, in another type.
-    convert(&["--force", "--dtype=f64"], &mean, &mean);
-    assert_eq!(contents(&mean).2[0].1, Dtype::F64);
+}
+
+#[test]
+fn a_file_that_is_there_needs_force() {
+    let files = Files::new();
+    let (mean, out) = (files.mean("m.binaryproto", &[1], &[2.0]), files.write("m.npy", b"old"));
+    assert!(refuse(&[], &mean, &out).contains("--force replaces it"));
+    assert_eq!(fs::read(&out).unwrap(), b"old");
+    convert(&["--force"], &mean, &out);
+    assert!(fs::read(&out).unwrap().starts_with(b"\x93NUMPY"));
+    if cfg!(unix) {
+        // Into itself, in another type. Windows replaces no file that is open.
+        convert(&["--force", "--dtype=f64"], &mean, &mean);
+        assert_eq!(contents(&mean).2[0].1, Dtype::F64);
+    }
     let folder = files.path("folder.npy");
     fs::create_dir(&folder).unwrap();
     assert!(refuse(&["--force"], &mean, &folder).contains("no regular file"));
     let (status, _, err) = run(command("convert", &[], &[&mean, &files.path("none/m.npy")]));
-    assert_eq!((status, err.contains("No such file")), (1, true), "{err}");
+    assert_eq!((status, err.contains("(os error ")), (1, true), "{err}");
 }
 
+#[cfg(unix)]
 #[test]
 fn a_new_file_has_the_permissions_of_the_mask() {
     let files = Files::new();

@@ -1,21 +1,13 @@
-//! `syncblob convert` with files that are not what they claim to be, and when it
-//! is stopped or the disk is full: an error, and the old file as it was.
+//! `syncblob convert` with files that are not what they claim to be.
 
 mod program;
 
-use std::fs::{self, File};
 use std::io::{Cursor, Write};
-use std::os::unix::process::ExitStatusExt;
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::thread::sleep;
-use std::time::Duration;
+use std::path::Path;
 
 use program::{command, run, Files};
 use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, ZipWriter};
-
-const PROGRAM: &str = env!("CARGO_BIN_EXE_syncblob");
 
 /// What is said of a file that cannot be converted.
 fn refusal(file: &Path) -> String {
@@ -26,8 +18,6 @@ fn refusal(file: &Path) -> String {
     assert!(!out.exists() && err.contains(file.to_str().unwrap()), "{err}");
     err
 }
-
-// --- malformed files ---------------------------------------------------------------
 
 fn safetensors(header: &str, payload: usize) -> Vec<u8> {
     let mut bytes = (header.len() as u64).to_le_bytes().to_vec();
@@ -157,166 +147,5 @@ fn npz_archives_that_lie_are_refused() {
     for (bytes, part) in cases {
         let told = refusal(&files.write("lie.npz", &bytes));
         assert!(told.to_lowercase().contains(part), "{part} is not in {told}");
-    }
-}
-
-// --- stopped, and out of room ---------------------------------------------------------
-
-/// A safetensors file of so many tensors of so many MiB, all 0, that takes no room
-/// on the disk.
-fn hole(files: &Files, tensors: u64, mib: u64) -> PathBuf {
-    let bytes = mib << 20;
-    let entry = |index: u64| {
-        let (begin, end) = (index * bytes, (index + 1) * bytes);
-        format!(
-            "\"a.{index}\":{{\"dtype\":\"F32\",\"shape\":[{mib},{}],\
-             \"data_offsets\":[{begin},{end}]}}",
-            1 << 18
-        )
-    };
-    let entries: Vec<_> = (0..tensors).map(entry).collect();
-    let mut header = format!("{{{}}}", entries.join(","));
-    header.push_str(&" ".repeat(header.len().next_multiple_of(8) - header.len()));
-    let path = files.write("hole.safetensors", &safetensors(&header, 0));
-    let file = File::options().append(true).open(&path).unwrap();
-    file.set_len(8 + header.len() as u64 + tensors * bytes).unwrap();
-    path
-}
-
-/// The hidden files beside it.
-fn leftovers(file: &Path) -> Vec<PathBuf> {
-    let entries = fs::read_dir(file.parent().unwrap()).unwrap();
-    let paths = entries.map(|entry| entry.unwrap().path());
-    let is_hidden = |path: &PathBuf| {
-        let name = path.file_name().unwrap().to_str().unwrap();
-        name.starts_with(".syncblob-") && name.ends_with(".tmp")
-    };
-    paths.filter(is_hidden).collect()
-}
-
-/// The program in the midst of writing `out`: some of it is on the disk.
-fn started(from: &Path, out: &Path) -> Child {
-    let mut program = Command::new(PROGRAM);
-    program.args(command("convert", &["--force"], &[from, out]));
-    let mut child = program.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
-    loop {
-        let written = |path: &PathBuf| fs::metadata(path).is_ok_and(|info| info.len() > 0);
-        if leftovers(out).iter().any(written) {
-            return child;
-        }
-        let ended = child.try_wait().unwrap();
-        assert!(ended.is_none(), "it ended before it could be stopped: {ended:?}");
-        sleep(Duration::from_millis(1));
-    }
-}
-
-fn send(signal: &str, child: &Child) {
-    let status = Command::new("kill").args([signal, &child.id().to_string()]).status();
-    assert!(status.unwrap().success());
-}
-
-const TENSORS: u64 = 16;
-const MIB: u64 = 12;
-
-/// A signal as soon as some of `out` is written.
-fn stopped(input: &Path, out: &Path) {
-    for (signal, number) in [("-INT", 2), ("-TERM", 15)] {
-        fs::write(out, b"old").unwrap();
-        let mut child = started(input, out);
-        send(signal, &child);
-        let status = child.wait().unwrap();
-        assert_eq!(status.signal(), Some(number), "{}: {status:?}", out.display());
-        assert_eq!(fs::read(out).unwrap(), b"old");
-        assert_eq!(leftovers(out), [] as [PathBuf; 0], "{}", out.display());
-    }
-}
-
-#[test]
-fn a_signal_leaves_the_old_file_and_nothing_else() {
-    let files = Files::new();
-    let input = hole(&files, TENSORS, MIB);
-    for name in ["x.npz", "x.safetensors", "x.caffemodel"] {
-        stopped(&input, &files.path(name));
-    }
-}
-
-/// One that comes within a tensor, too.
-#[test]
-fn a_signal_ends_the_writing_of_one_large_tensor() {
-    let files = Files::new();
-    let input = hole(&files, 1, TENSORS * MIB);
-    for name in ["x.npy", "x.npz", "x.safetensors", "x.caffemodel", "x.binaryproto"] {
-        stopped(&input, &files.path(name));
-    }
-}
-
-#[test]
-fn a_kill_leaves_the_old_file_and_a_hidden_one() {
-    let files = Files::new();
-    let input = hole(&files, TENSORS, MIB);
-    for name in ["x.npz", "x.safetensors", "x.caffemodel"] {
-        let out = files.write(name, b"old");
-        let mut child = started(&input, &out);
-        child.kill().unwrap();
-        assert_eq!(child.wait().unwrap().signal(), Some(9));
-        assert_eq!(fs::read(&out).unwrap(), b"old");
-        let left = leftovers(&out);
-        assert!(!left.is_empty());
-        // It is not in the way.
-        let (status, _, err) = run(command("convert", &["--force"], &[&input, &out]));
-        assert_eq!(status, 0, "{err}");
-        assert!(fs::metadata(&out).unwrap().len() >= (TENSORS * MIB) << 20);
-        left.iter().for_each(|path| fs::remove_file(path).unwrap());
-        fs::remove_file(out).unwrap();
-    }
-}
-
-/// What comes out on standard error, which is a terminal or a pipe.
-#[test]
-fn progress_is_shown_on_a_terminal_alone() {
-    let files = Files::new();
-    let (input, out) = (hole(&files, 10, 4), files.path("x.safetensors"));
-    let (status, told, err) = run(command("convert", &[], &[&input, &out]));
-    assert_eq!((status, told.as_str(), err.as_str()), (0, "", ""));
-    let command_line =
-        format!("stty cols 80; '{PROGRAM}' convert -f '{}' '{}'", input.display(), out.display());
-    let Ok(output) = Command::new("script")
-        .args(["--quiet", "--return", "--command", &command_line, "/dev/null"])
-        .stdin(Stdio::null())
-        .output()
-    else {
-        return eprintln!("not tested: there is no script, which makes a terminal");
-    };
-    assert!(output.status.success());
-    let shown = String::from_utf8_lossy(&output.stdout).into_owned();
-    assert!(shown.contains("/40.00 MiB"), "{shown:?}");
-    assert!(shown.trim_end().ends_with("\u{1b}[2K"), "the bar is cleared: {shown:?}");
-}
-
-/// In a namespace of its own, where the folder is a file system of 1 MiB.
-const ON_A_SMALL_DISK: &str = "
-    mount -t tmpfs -o size=1m tmpfs \"$1\" || exit 77
-    cd \"$1\" && printf old > \"$3\"
-    \"$0\" convert --force \"$2\" \"$3\"
-    echo \"status $?, $(cat \"$3\"), $(ls -A)\"";
-
-#[test]
-fn a_full_disk_leaves_the_old_file_and_nothing_else() {
-    let files = Files::new();
-    let (input, folder) = (hole(&files, 1, 4), files.path("disk"));
-    fs::create_dir(&folder).unwrap();
-    for name in ["x.npz", "x.safetensors", "x.npy", "x.caffemodel"] {
-        let mut script = Command::new("unshare");
-        script.args(["--mount", "sh", "-c", ON_A_SMALL_DISK, PROGRAM]);
-        let Ok(output) = script.arg(&folder).arg(&input).arg(name).output() else {
-            return eprintln!("not tested: there is no unshare");
-        };
-        let text = |bytes| String::from_utf8(bytes).unwrap();
-        let (out, err) = (text(output.stdout), text(output.stderr));
-        if !output.status.success() {
-            return eprintln!("not tested: no file system can be mounted here: {err}");
-        }
-        assert_eq!(out.trim_end(), format!("status 1, old, {name}"), "{err}");
-        assert!(err.contains("No space left on device") && err.contains(name), "{err}");
     }
 }

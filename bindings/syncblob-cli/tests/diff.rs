@@ -3,9 +3,8 @@
 mod program;
 
 use std::path::Path;
-use std::process::Command;
 
-use program::{command, json_lines, real_files, run, unheard, Files};
+use program::{command, json_lines, real_files, run, Files};
 use serde_json::{json, Value};
 use syncblob::{Blob, Format, Model, Payload};
 
@@ -236,13 +235,14 @@ fn more_blobs_than_a_net_has_are_refused() {
     assert!(err.contains("131073 blobs") && err.contains("syncblob info"), "{err}");
 }
 
+#[cfg(unix)]
 #[test]
 fn a_pipe_is_not_waited_for() {
     let files = Files::new();
     let pipe = files.path("pipe");
-    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
     for command in ["diff", "verify", "show"] {
-        let mut timed = Command::new("timeout");
+        let mut timed = std::process::Command::new("timeout");
         timed.args(["20", env!("CARGO_BIN_EXE_syncblob"), command]).arg(&pipe);
         if command == "diff" {
             timed.arg(&pipe);
@@ -254,12 +254,13 @@ fn a_pipe_is_not_waited_for() {
     }
 }
 
+#[cfg(unix)]
 #[test]
 fn what_cannot_be_printed_is_status_2() {
     let files = Files::new();
     let (a, b) = (files.mean("a", &[1], &[1.0]), files.mean("b", &[1], &[2.0]));
     for (options, other) in [(&[][..], &a), (&[], &b), (&["--json"], &a), (&["--json"], &b)] {
-        let [full, broken] = unheard(&command("diff", options, &[&a, other]));
+        let [full, broken] = program::unheard(&command("diff", options, &[&a, other]));
         assert!(full.0 == 2 && full.1.contains("standard output: No space"), "{full:?}");
         assert_eq!(broken, (2, String::new()));
     }

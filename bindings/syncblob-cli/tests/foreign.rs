@@ -5,7 +5,6 @@ mod kinds;
 mod program;
 
 use std::fs::{self, File};
-use std::process::Command;
 
 use kinds::KINDS;
 use program::run;
@@ -24,13 +23,14 @@ fn each_kind_is_named_and_no_guess_follows() {
     }
 }
 
+#[cfg(unix)]
 #[test]
 fn a_file_on_standard_input_is_named_too() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("net.caffemodel");
     for (bytes, words) in KINDS {
         fs::write(&path, bytes).unwrap();
-        let output = Command::new(env!("CARGO_BIN_EXE_syncblob"))
+        let output = std::process::Command::new(env!("CARGO_BIN_EXE_syncblob"))
             .args(["info", "/dev/stdin"])
             .stdin(File::open(&path).unwrap())
             .output()

@@ -1,10 +1,8 @@
 //! The program as its users run it.
 
-use std::ffi::OsStr;
 use std::fs;
-use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Output};
 
 use serde_json::Value;
 use syncblob::{Blob, Format, Model, Payload, SolverInfo};
@@ -207,12 +205,17 @@ fn as_skips_the_detection() {
 }
 
 /// What `info` gives when one of its streams takes nothing.
-fn info_into_nothing(file: &Path, redirect: fn(&mut Command, Stdio) -> &mut Command) -> Output {
+#[cfg(unix)]
+fn info_into_nothing(
+    file: &Path,
+    redirect: fn(&mut Command, std::process::Stdio) -> &mut Command,
+) -> Output {
     let mut program = Command::new(env!("CARGO_BIN_EXE_syncblob"));
     let full = fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
     redirect(program.arg("info").arg(file), full.into()).output().expect("the program runs")
 }
 
+#[cfg(unix)]
 #[test]
 fn streams_that_take_nothing_are_status_1() {
     let files = Files::new();
@@ -223,10 +226,12 @@ fn streams_that_take_nothing_are_status_1() {
     assert_eq!((untold.status.code(), untold.stdout.len()), (Some(1), 0));
 }
 
+#[cfg(unix)]
 #[test]
 fn a_name_that_is_not_utf8_is_a_name_too() {
+    use std::os::unix::ffi::OsStrExt;
     let files = Files::new();
-    let path = files.dir.path().join(OsStr::from_bytes(b"m\xffean"));
+    let path = files.dir.path().join(std::ffi::OsStr::from_bytes(b"m\xffean"));
     fs::copy(files.mean(), &path).unwrap();
     for option in ["--json", "--as=blob"] {
         let program = env!("CARGO_BIN_EXE_syncblob");
@@ -262,6 +267,7 @@ fn help_has_examples_and_is_status_0() {
     assert!(String::from_utf8(output.stdout).unwrap().contains("syncblob info --json"));
 }
 
+#[cfg(unix)]
 #[test]
 fn a_hostile_name_cannot_reach_the_terminal() {
     let files = Files::new();

@@ -2,7 +2,6 @@
 
 mod program;
 
-use std::fs;
 use std::process::{Command, Stdio};
 
 use program::{run, Files};
@@ -22,6 +21,7 @@ fn completions_know_every_command() {
     assert_eq!(run(["completions", "tcl"]).0, 2);
 }
 
+#[cfg(unix)]
 #[test]
 fn bash_completes_commands_options_and_values() {
     let files = Files::new();
@@ -78,10 +78,11 @@ fn the_manual_is_set_without_a_warning() {
     }
 }
 
+#[cfg(unix)]
 #[test]
 fn a_full_standard_output_is_status_1() {
     for arguments in [["completions", "bash"], ["man", "info"]] {
-        let full = fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+        let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
         let mut program = Command::new(env!("CARGO_BIN_EXE_syncblob"));
         let output = program.args(arguments).stdout(full).output().unwrap();
         assert_eq!(output.status.code(), Some(1));

@@ -3,8 +3,6 @@
 
 use std::ffi::OsStr;
 use std::fs;
-use std::os::fd::OwnedFd;
-use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
@@ -26,7 +24,9 @@ pub fn output<S: AsRef<OsStr>>(arguments: impl IntoIterator<Item = S>) -> Output
 
 /// What comes of a command that cannot print: status and standard error, on a disk
 /// without room, then into a pipe that nobody reads.
+#[cfg(unix)]
 pub fn unheard<S: AsRef<OsStr>>(arguments: &[S]) -> [(i32, String); 2] {
+    use std::os::{fd::OwnedFd, unix::net::UnixStream};
     let full = fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
     let (reader, writer) = UnixStream::pair().unwrap();
     drop(reader);
