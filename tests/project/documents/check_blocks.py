@@ -18,6 +18,8 @@ from pages import ROOT, blocks, header_block, odd_fences, pages, shown, unfenced
 from programs import Failed, Programs, file_name  # noqa: E402
 
 
+# What a block of Python may need.
+OF_PYTHON = {"torch", "onnx", "safetensors", "resnet", "cifar10"}
 HEADERS = sorted(ROOT.glob("c/include/syncblob/*.h"))
 
 
@@ -74,7 +76,7 @@ class Checker:
         elif block.language == "rust":
             if not is_documentation_test(block.page):
                 raise Wrong("no crate has this page as documentation, so that nothing runs this")
-        elif block.language == "python" and rest <= {"torch"}:
+        elif block.language == "python" and rest <= OF_PYTHON:
             pass  # tests/users/python runs it
         elif block.language != "text":
             raise Wrong(f'"{" ".join(block.info)}" is no kind of block that is checked')

@@ -14,9 +14,22 @@ def resnet():
     return pathlib.Path(path) if path else None
 
 
+def data():
+    """The folder of small real files."""
+    return pathlib.Path(os.environ.get("SYNCBLOB_TEST_DATA") or ROOT.parent / "shared/data")
+
+
+def cifar10():
+    """Three of them by the names that pages have for them; none if one is missing."""
+    named = {"cifar10_full.caffemodel": "cifar10_full_everpeace_iter70000.caffemodel",
+             "cifar10_quick.caffemodel": "cifar10_quick_skywang666_iter4000.caffemodel",
+             "cifar10_mean.binaryproto": "mean_cifar10_skywang666.binaryproto"}
+    found = {name: data() / file for name, file in named.items()}
+    return found if all(path.exists() for path in found.values()) else {}
+
+
 def real_models():
-    data = pathlib.Path(os.environ.get("SYNCBLOB_TEST_DATA") or ROOT.parent / "shared/data")
-    found = sorted(path for path in data.glob("*")
+    found = sorted(path for path in data().glob("*")
                    if path.suffix in (".caffemodel", ".solverstate", ".binaryproto"))
     return [*found, *filter(None, [resnet()])]
 
