@@ -26,6 +26,7 @@ def texts():
                   b"size 243862418\n")
     yield "prototxt", b'# a net\nname: "CaffeNet"\nlayer {\n'
     yield "json", b'{\n  "message": "Not Found"\n}\n'
+    yield "json-short", b'{"a":1}'
     yield "text", b"404: Not Found"
 
 

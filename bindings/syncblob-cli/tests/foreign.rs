@@ -6,19 +6,19 @@ mod program;
 
 use std::fs::{self, File};
 
-use kinds::KINDS;
+use kinds::kinds;
 use program::run;
 
 #[test]
 fn each_kind_is_named_and_no_guess_follows() {
     let folder = tempfile::tempdir().unwrap();
-    for (bytes, words) in KINDS {
+    for (bytes, words) in kinds() {
         let path = folder.path().join("net.caffemodel");
-        fs::write(&path, bytes).unwrap();
+        fs::write(&path, &bytes).unwrap();
         let (status, out, err) = run(["info".as_ref(), path.as_os_str()]);
         assert_eq!((status, out.as_str(), err.lines().count()), (1, "", 1), "{err}");
         let (_, said) = err.split_once("; this is ").unwrap_or_else(|| panic!("{words}: {err}"));
-        assert!(said.starts_with(words), "{words}: {err}");
+        assert!(said.starts_with(&words), "{words}: {err}");
         assert!(!err.contains("was it cut off"), "{err}");
     }
 }
@@ -28,7 +28,7 @@ fn each_kind_is_named_and_no_guess_follows() {
 fn a_file_on_standard_input_is_named_too() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("net.caffemodel");
-    for (bytes, words) in KINDS {
+    for (bytes, words) in kinds() {
         fs::write(&path, bytes).unwrap();
         let output = std::process::Command::new(env!("CARGO_BIN_EXE_syncblob"))
             .args(["info", "/dev/stdin"])

@@ -30,7 +30,7 @@ typedef int32_t sb_format;
 
 /** What a file is. */
 enum {
-    SB_FORMAT_AUTO = 0,        /**< found out from the bytes */
+    SB_FORMAT_AUTO = 0,        /**< found out from the bytes; others' messages are refused */
     SB_FORMAT_BLOB = 1,        /**< BlobProto: mean.binaryproto */
     SB_FORMAT_CAFFEMODEL = 2,  /**< NetParameter */
     SB_FORMAT_SOLVERSTATE = 3, /**< SolverState */

@@ -154,6 +154,8 @@ static bool zeros(const struct sb__head *head, char *out) {
 
 /* --- texts ------------------------------------------------------------------------------- */
 
+#define LONG_TEXT 8 /* bytes, below which a text may be anything */
+
 struct text {
     const unsigned char *at;
     size_t size;
@@ -237,15 +239,28 @@ static bool is_prototxt(const struct text *text) {
     return false;
 }
 
-static bool is_json(const struct text *text) {
+/* What brackets hold begins with a text, in a list also with another bracket, or they are empty. */
+static bool begins_json(const struct text *text) {
     struct text rest = *text;
     if (rest.size == 0 || (*rest.at != '{' && *rest.at != '['))
         return false;
     const bool is_object = *rest.at == '{';
     skip(&rest, 1);
     skip_space(&rest);
-    return rest.size > 0 &&
-           (*rest.at == '"' || (!is_object && (*rest.at == '{' || *rest.at == '[')));
+    return rest.size > 0 && (*rest.at == '"' || *rest.at == (is_object ? '}' : ']') ||
+                             (!is_object && (*rest.at == '{' || *rest.at == '[')));
+}
+
+static bool ends_json(const struct text *text) {
+    size_t size = text->size;
+    while (size > 0 && is_space(text->at[size - 1]))
+        size--;
+    return size > 0 && (text->at[size - 1] == '}' || text->at[size - 1] == ']');
+}
+
+/* A few bytes have to be all of it. */
+static bool is_json(const struct text *text) {
+    return begins_json(text) && (text->size >= LONG_TEXT || ends_json(text));
 }
 
 /* Whether all that was read is printable, in ASCII or as UTF-8 may be. */
@@ -255,7 +270,7 @@ static bool is_printable(const struct text *text) {
              text->at[i] != '\r') ||
             text->at[i] == 0x7f)
             return false;
-    return text->size >= 8;
+    return true;
 }
 
 /* A line feed is also the tag of a net's name, and only words of which we know the text tell the
@@ -264,7 +279,7 @@ static bool plain_words(const struct sb__head *head, char *out) {
     const struct text text = {head->bytes, head->size};
     char quoted[48];
     size_t size = 0;
-    if (text.size == 0 || is_space(*text.at) || *text.at >= 0x7f || !is_printable(&text))
+    if (text.size < LONG_TEXT || is_space(*text.at) || *text.at >= 0x7f || !is_printable(&text))
         return false;
     while (size < text.size && size < 40 && text.at[size] >= ' ' && text.at[size] < 0x7f)
         size++;
@@ -280,7 +295,7 @@ static const char *text_words(const struct text *text) {
         return "an XML document, as servers answer where they have no such file";
     if (!is_printable(text))
         return NULL;
-    if (is_prototxt(text))
+    if (text->size >= LONG_TEXT && is_prototxt(text))
         return "protobuf's text format (.prototxt), which describes a net: weights are another "
                "file";
     return is_json(text) ? "JSON" : NULL;

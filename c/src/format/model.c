@@ -41,9 +41,20 @@ static sb_status check_claim(const sb_model *model, sb_error *err) {
                        sb_format_name(model->format));
 }
 
+/* Where nobody said what the bytes are, others' messages are no files of Caffe's. A net or a solver
+   state with blobs is one, whatever it looks like; of a blob file the fields tell. */
+static sb_status check_found(const sb_model *model, sb_error *err) {
+    const bool is_ours = model->index.num_blobs > 0 && model->format != SB_FORMAT_BLOB;
+    if (is_ours || !sb__refusal_is_foreign(&model->source))
+        return SB_OK;
+    return sb__fail_at(err, SB_ERR_MALFORMED, 0,
+                       "the fields are of no Caffe model, solver state or blob");
+}
+
 static sb_status index_source(sb_model *model, struct sb__reader *reader, sb_error *err) {
+    const bool is_found = model->format == SB_FORMAT_AUTO;
     sb_status st = SB_OK;
-    if (model->format == SB_FORMAT_AUTO) {
+    if (is_found) {
         st = sb__detect_format(reader, &model->format, err);
         sb__progress_next_walk(reader->progress);
     }
@@ -55,6 +66,8 @@ static sb_status index_source(sb_model *model, struct sb__reader *reader, sb_err
     st = sb__source_check(&model->source, err);
     if (st == SB_OK)
         st = check_claim(model, err);
+    if (st == SB_OK && is_found)
+        st = check_found(model, err);
     if (st == SB_OK)
         st = sb__progress_end(reader->progress, err);
     if (st != SB_OK)

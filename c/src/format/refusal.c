@@ -59,6 +59,12 @@ static bool caffe_words(const struct sb__outline *outline, int32_t wanted,
     return true;
 }
 
+/* A message of somebody else's; NULL: none that is known. */
+static const char *message_words(const struct sb__head *head, const struct sb__outline *outline,
+                                 struct sb__reader *reader) {
+    return sb__outline_is_onnx(outline, reader) ? "an ONNX model" : sb__foreign_message(head);
+}
+
 /* Bytes whose outermost fields are whole may be Caffe's, with fields that only their writer knows:
    they are never called something that is no message. */
 static bool find_words(const struct sb__outline *outline, int32_t wanted, struct sb__reader *reader,
@@ -68,12 +74,20 @@ static bool find_words(const struct sb__outline *outline, int32_t wanted, struct
         return false;
     if (outline->state != SB__WHOLE && sb__foreign_words(&head, out))
         return true;
-    const char *words =
-        sb__outline_is_onnx(outline, reader) ? "an ONNX model" : sb__foreign_message(&head);
+    const char *words = message_words(&head, outline, reader);
     if (!words)
         return caffe_words(outline, wanted, reader, out);
     (void)snprintf(out, SB__WORDS_BYTES, "%s", words);
     return true;
+}
+
+bool sb__refusal_is_foreign(const struct sb__source *source) {
+    struct sb__reader reader;
+    struct sb__outline outline;
+    struct sb__head head;
+    sb__reader_init(&reader, source);
+    sb__outline_read(&reader, 0, source->size, FEW_FIELDS, &outline);
+    return read_head(source, &head) && message_words(&head, &outline, &reader);
 }
 
 void sb__refusal_explain(sb_status status, int32_t wanted, struct sb__reader *reader,

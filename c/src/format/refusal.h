@@ -10,4 +10,8 @@
 void sb__refusal_explain(sb_status status, int32_t wanted, struct sb__reader *reader,
                          sb_error *err);
 
+/* Whether a source is certainly a message of somebody else's, which protobuf's rules allow to be
+   read as one of Caffe's. A source that fails is not. */
+bool sb__refusal_is_foreign(const struct sb__source *source);
+
 #endif

@@ -28,6 +28,14 @@ def cifar10():
     return found if all(path.exists() for path in found.values()) else {}
 
 
+def foreign():
+    """(bytes, words) of how files begin that are not Caffe's, and what is said of them."""
+    for line in (ROOT / "tests/support/foreign.txt").read_text().splitlines():
+        if not line.startswith("#"):
+            words, _, _, content = line.split("\t")
+            yield content.encode().decode("unicode_escape").encode("latin-1"), words
+
+
 def real_models():
     found = sorted(path for path in data().glob("*")
                    if path.suffix in (".caffemodel", ".solverstate", ".binaryproto"))

@@ -29,6 +29,18 @@ class Kinds(unittest.TestCase):
         content = files.made().to_bytes()
         self.check((syncblob.DataError,), "SB_ERR_MALFORMED", lambda: syncblob.load(content[:-3]))
 
+    def test_what_a_file_is_instead_is_said(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "net.caffemodel")
+            for content, words in files.foreign():
+                with open(path, "wb") as file:
+                    file.write(content)
+                for source in (content, path):
+                    with self.assertRaises(syncblob.DataError) as caught:
+                        syncblob.load(source)
+                    self.assertTrue(str(caught.exception).endswith(f"; this is {words}"),
+                                    caught.exception)
+
     def test_limits(self):
         content = files.made().to_bytes()
         for limits in ({"max_memory": 100}, {"max_layers": 3}, {"max_blobs": 2}):

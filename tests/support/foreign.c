@@ -1,0 +1,65 @@
+#include "foreign.h"
+
+#include "files.h"
+#include "support.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Up to the character, which becomes a NUL; the text goes on behind it. */
+static char *cut(char **text, char at) {
+    char *begin = *text, *end = strchr(begin, at);
+    assert_non_null(end);
+    *end = '\0';
+    *text = end + 1;
+    return begin;
+}
+
+/* \xHH becomes a byte, in place. */
+static size_t decode(char *text) {
+    size_t size = 0;
+    for (const char *from = text; *from; size++) {
+        if (*from != '\\') {
+            text[size] = *from++;
+            continue;
+        }
+        assert_int_equal(from[1], 'x');
+        const char digits[] = {from[2], from[3], '\0'};
+        text[size] = (char)strtoul(digits, NULL, 16);
+        from += 4;
+    }
+    return size;
+}
+
+static struct foreign row_of(char *line) {
+    struct foreign row = {.words = cut(&line, '\t')};
+    row.from = strtoul(cut(&line, '-'), NULL, 10);
+    row.to = strtoul(cut(&line, '\t'), NULL, 10);
+    row.shorter = cut(&line, '\t');
+    if (!*row.shorter)
+        row.shorter = NULL;
+    row.bytes = (const unsigned char *)line;
+    row.size = decode(line);
+    return row;
+}
+
+struct foreign_list foreign_list(void) {
+    struct wire file = wire_of_file(SB_SOURCE_DIR "/tests/support/foreign.txt");
+    struct foreign_list list = {.text = calloc(file.size + 1, 1)};
+    assert_non_null(list.text);
+    memcpy(list.text, file.bytes, file.size);
+    wire_free(&file);
+    for (char *rest = list.text; *rest;) {
+        char *line = cut(&rest, '\n');
+        if (*line == '#')
+            continue;
+        assert_true(list.count < sizeof list.rows / sizeof *list.rows);
+        list.rows[list.count++] = row_of(line);
+    }
+    return list;
+}
+
+void foreign_free(struct foreign_list *list) {
+    free(list->text);
+    list->text = NULL;
+}
