@@ -1,7 +1,8 @@
 //! Caffe's Blob for Python.
 
 use std::path::PathBuf;
-use std::sync::{PoisonError, RwLock};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{PoisonError, RwLock, RwLockWriteGuard};
 
 use pyo3::exceptions::PyBufferError;
 use pyo3::prelude::*;
@@ -36,11 +37,58 @@ use crate::{arguments, calls, fill, tensor};
 /// >>> np.asarray(weights).shape
 /// (2, 3)
 #[pyclass(frozen, module = "syncblob")]
-pub struct Blob(RwLock<BlobAny>);
+pub struct Blob {
+    blob: RwLock<BlobAny>,
+    /// Whether a memory was ever shared with another blob.
+    shares: AtomicBool,
+}
+
+/// Beside its own lock a blob that shares a memory takes this one, which all such blobs have: no two
+/// of them write at a time. It is taken last.
+static SHARERS: RwLock<()> = RwLock::new(());
 
 impl Blob {
     pub fn new(blob: BlobAny) -> Self {
-        Self(RwLock::new(blob))
+        Self { blob: RwLock::new(blob), shares: AtomicBool::new(false) }
+    }
+
+    fn shares(&self) -> bool {
+        self.shares.load(Ordering::Relaxed) // written under the blob's own lock
+    }
+
+    fn reading<T>(&self, work: impl FnOnce(&BlobAny) -> T) -> T {
+        let blob = self.blob.read().unwrap_or_else(PoisonError::into_inner);
+        let _sharers =
+            self.shares().then(|| SHARERS.read().unwrap_or_else(PoisonError::into_inner));
+        work(&blob)
+    }
+
+    fn writing<T>(&self, work: impl FnOnce(&mut BlobAny) -> T) -> T {
+        let mut blob = locked(self);
+        let _sharers =
+            self.shares().then(|| SHARERS.write().unwrap_or_else(PoisonError::into_inner));
+        work(&mut blob)
+    }
+
+    /// Shares a memory of `other`. The two locks are taken in the order of their addresses.
+    fn share(&self, py: Python<'_>, other: &Self, part: Part) -> PyResult<()> {
+        if std::ptr::eq(self, other) {
+            return Ok(());
+        }
+        detached(py, || {
+            let (mut own, theirs);
+            if std::ptr::from_ref(self) < std::ptr::from_ref(other) {
+                own = locked(self);
+                theirs = locked(other);
+            } else {
+                theirs = locked(other);
+                own = locked(self);
+            }
+            let _sharers = SHARERS.write().unwrap_or_else(PoisonError::into_inner);
+            self.shares.store(true, Ordering::Relaxed);
+            other.shares.store(true, Ordering::Relaxed);
+            Ok(calls::share(&mut own, &theirs, part)?)
+        })
     }
 
     fn read<T: Send>(
@@ -48,7 +96,7 @@ impl Blob {
         py: Python<'_>,
         work: impl FnOnce(&BlobAny) -> Result<T, syncblob::Error> + Send,
     ) -> PyResult<T> {
-        detached(py, || Ok(work(&self.0.read().unwrap_or_else(PoisonError::into_inner))?))
+        detached(py, || Ok(self.reading(work)?))
     }
 
     fn write<T: Send>(
@@ -56,7 +104,7 @@ impl Blob {
         py: Python<'_>,
         work: impl FnOnce(&mut BlobAny) -> Result<T, syncblob::Error> + Send,
     ) -> PyResult<T> {
-        detached(py, || Ok(work(&mut self.0.write().unwrap_or_else(PoisonError::into_inner))?))
+        detached(py, || Ok(self.writing(work)?))
     }
 
     fn array<'py>(&self, py: Python<'py>, part: Part) -> PyResult<Bound<'py, PyAny>> {
@@ -251,6 +299,23 @@ impl Blob {
         self.read(py, calls::to_device)
     }
 
+    /// Takes the data of another blob as its own, in place, as Caffe's ShareData: of as many elements
+    /// of the same type, on the same device. The shapes may differ.
+    ///
+    /// >>> first, second = Blob((2, 3)), Blob(6)
+    /// >>> second.share_data(first)
+    /// >>> second.data[...] = 1.0
+    /// >>> first.asum_data()
+    /// 6.0
+    fn share_data(&self, py: Python<'_>, other: &Bound<'_, Self>) -> PyResult<()> {
+        self.share(py, other.get(), Part::Data)
+    }
+
+    /// Takes the diff of another blob as its own, as `share_data` the data.
+    fn share_diff(&self, py: Python<'_>, other: &Bound<'_, Self>) -> PyResult<()> {
+        self.share(py, other.get(), Part::Diff)
+    }
+
     /// A blob with a copy of data and diff, on the same device or another.
     #[pyo3(signature = (device=None))]
     fn copy(&self, py: Python<'_>, device: Option<&str>) -> PyResult<Self> {
@@ -352,34 +417,38 @@ impl Blob {
         let payload = if diff { Payload::DataAndDiff } else { Payload::Data };
         detached(py, || {
             let mut model = syncblob::Model::create(Format::Blob)?;
-            let blob = self.0.read().unwrap_or_else(PoisonError::into_inner);
-            add(&mut model, None, &blob, payload)?;
+            self.reading(|blob| add(&mut model, None, blob, payload))?;
             Ok(Model::new(model))
         })
     }
 
     /// Whether a file can hold it.
     pub fn check_stored(&self, py: Python<'_>) -> PyResult<()> {
-        detached(py, || match &*self.0.read().unwrap_or_else(PoisonError::into_inner) {
-            BlobAny::F32(_) | BlobAny::F64(_) => Ok(()),
-            other => Err(not_stored(other)),
+        detached(py, || {
+            self.reading(|blob| match blob {
+                BlobAny::F32(_) | BlobAny::F64(_) => Ok(calls::check_added(blob)?),
+                other => Err(not_stored(other)),
+            })
         })
     }
 
     /// Adds a copy of the blob to a layer of a model, or to the blobs of no layer.
     pub fn add_to(&self, model: &mut syncblob::Model, layer: Option<usize>) -> Result<(), Failure> {
-        let blob = self.0.read().unwrap_or_else(PoisonError::into_inner);
-        add(model, layer, &blob, Payload::Data)
+        self.reading(|blob| add(model, layer, blob, Payload::Data))
     }
 
     /// Replaces a blob of a model by a copy of this one.
     pub fn put_into(&self, model: &mut syncblob::Model, at: BlobAt) -> Result<(), Failure> {
-        match &*self.0.read().unwrap_or_else(PoisonError::into_inner) {
+        self.reading(|blob| match blob {
             BlobAny::F32(blob) => Ok(model.set_blob(at, blob, Payload::Data)?),
             BlobAny::F64(blob) => Ok(model.set_blob(at, blob, Payload::Data)?),
             other => Err(not_stored(other)),
-        }
+        })
     }
+}
+
+fn locked(blob: &Blob) -> RwLockWriteGuard<'_, BlobAny> {
+    blob.blob.write().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn add(

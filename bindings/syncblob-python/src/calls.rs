@@ -5,7 +5,7 @@
 //! They hold no slice: they read and write by pointer, as arrays that share a memory do
 //! anyway, and this crate never makes a slice of one that it has given out. What the C
 //! library asks for besides, that no two calls write one memory at a time, the lock of
-//! the blob sees to: no two blobs of this module share a memory of the library's.
+//! the blob sees to, and a lock that all blobs have in common which share a memory.
 
 use std::mem::MaybeUninit;
 use std::ptr::NonNull;
@@ -85,10 +85,28 @@ pub fn copy_from(blob: &mut BlobAny, source: &BlobAny, part: Part) -> Result<()>
     check(|err| unsafe { sys::sb_blob_copy_from(blob.as_ptr(), source.as_ptr(), flags, err) })
 }
 
+/// A memory of `source` as the blob's own.
+pub fn share(blob: &mut BlobAny, source: &BlobAny, part: Part) -> Result<()> {
+    // SAFETY: both blobs are live and locked.
+    check(|err| unsafe {
+        match part {
+            Part::Data => sys::sb_blob_share_data(blob.as_ptr(), source.as_ptr(), err),
+            Part::Diff => sys::sb_blob_share_diff(blob.as_ptr(), source.as_ptr(), err),
+        }
+    })
+}
+
 /// Brings the data to the device.
 pub fn to_device(blob: &BlobAny) -> Result<()> {
     // SAFETY: the blob is live.
     get(|out, err| unsafe { sys::sb_blob_gpu_data(blob.as_ptr(), out, err) }).map(drop)
+}
+
+/// Whether a model can take a copy of the blob, but for the memory of that copy.
+pub fn check_added(blob: &BlobAny) -> Result<()> {
+    // SAFETY: the blob is live, and all that is kept of the results is whether there are any.
+    get(|out, err| unsafe { sys::sb_blob_proto_size(blob.as_ptr(), 0, out, err) })?;
+    get(|out, err| unsafe { sys::sb_blob_cpu_data(blob.as_ptr(), out, err) }).map(drop)
 }
 
 fn side_and_flags(part: Part, side: Side) -> (sys::sb_side, u32) {

@@ -82,6 +82,18 @@ impl Model {
         self.read(py, |opened| Ok(opened.model.solver_info()?))
     }
 
+    fn change_solver_info(
+        &self,
+        py: Python<'_>,
+        change: impl FnOnce(&mut SolverInfo) + Send,
+    ) -> PyResult<()> {
+        self.write(py, |opened| {
+            let mut info = opened.model.solver_info()?;
+            change(&mut info);
+            Ok(opened.model.set_solver_info(&info)?)
+        })
+    }
+
     pub fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
         self.read(py, |opened| Ok(opened.model.save(path)?))
     }
@@ -137,22 +149,44 @@ impl Model {
         Ok((0..count).map(blob).collect())
     }
 
-    /// The iteration that a solver state was saved at.
+    /// The iteration that a solver state was saved at; it may be set.
+    ///
+    /// >>> state = Model(format="solverstate")
+    /// >>> state.iteration = 5000
+    /// >>> load(state.to_bytes()).iteration
+    /// 5000
     #[getter]
     fn iteration(&self, py: Python<'_>) -> PyResult<i32> {
         Ok(self.solver_info(py)?.iteration)
     }
 
-    /// The step of a solver state's learning rate policy.
+    #[setter]
+    fn set_iteration(&self, value: &Bound<'_, PyAny>) -> PyResult<()> {
+        let iteration = arguments::number("an iteration", value)?;
+        self.change_solver_info(value.py(), |info| info.iteration = iteration)
+    }
+
+    /// The step of a solver state's learning rate policy; it may be set.
     #[getter]
     fn current_step(&self, py: Python<'_>) -> PyResult<i32> {
         Ok(self.solver_info(py)?.current_step)
     }
 
-    /// The file that holds a solver state's net; empty where none is named.
+    #[setter]
+    fn set_current_step(&self, value: &Bound<'_, PyAny>) -> PyResult<()> {
+        let step = arguments::number("a step", value)?;
+        self.change_solver_info(value.py(), |info| info.current_step = step)
+    }
+
+    /// The file that holds a solver state's net; empty where none is named. It may be set.
     #[getter]
     fn learned_net(&self, py: Python<'_>) -> PyResult<String> {
         Ok(self.solver_info(py)?.learned_net.to_string_lossy().into_owned())
+    }
+
+    #[setter]
+    fn set_learned_net(&self, py: Python<'_>, value: PathBuf) -> PyResult<()> {
+        self.change_solver_info(py, |info| info.learned_net = value)
     }
 
     fn __len__(&self, py: Python<'_>) -> PyResult<usize> {
@@ -207,7 +241,8 @@ impl Model {
     }
 
     /// Adds a layer at the end, with copies of arrays or blobs. What float32 holds exactly is
-    /// stored as float32, all else as float64.
+    /// stored as float32, all else as float64. If a blob cannot be stored, no layer is added;
+    /// only where memory runs out a layer stays that lacks blobs.
     #[pyo3(signature = (name, r#type="", blobs=None))]
     fn add_layer(
         slf: &Bound<'_, Self>,

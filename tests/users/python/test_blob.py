@@ -1,5 +1,7 @@
 """Blobs: Caffe's calls, and memory that is shared with arrays and never dangles."""
+import copy
 import gc
+import pickle
 import sys
 import tempfile
 import unittest
@@ -31,6 +33,40 @@ class Basics(unittest.TestCase):
             blob.data
         blob.reshape(2, 2)
         self.assertEqual(blob.data.tolist(), [[0, 0], [0, 0]])
+
+    def test_pickled_and_copied(self):
+        full = Blob((2, 3), "float64", "sim:0")
+        full.data[...], full.diff[...] = 2, 0.5
+        full.to_device()
+        for blob in (full, Blob(), Blob(()), Blob((2, 0)), Blob(3, "int8")):
+            for again in (pickle.loads(pickle.dumps(blob)), copy.deepcopy(blob)):
+                self.assertEqual(repr(again), repr(blob))
+                self.assertEqual((again.size, again.data_head == "UNINITIALIZED"),
+                                 (blob.size, blob.data_head == "UNINITIALIZED"))
+        again = pickle.loads(pickle.dumps(full))
+        again.update()
+        self.assertEqual((again.asum_data(), full.asum_data()), (9.0, 12.0))
+
+    def test_blobs_that_share(self):
+        for device in ("cpu", "sim:0"):
+            first, second = Blob((2, 3), device=device), Blob(6, device=device)
+            first.diff[...] = 1
+            second.share_data(first)
+            second.share_diff(first)
+            second.share_data(second)
+            second.data[...] = 3
+            second.update()
+            self.assertEqual((first.asum_data(), first.shape, second.shape), (12.0, (2, 3), (6,)))
+            first.scale_diff(5)
+            self.assertEqual(second.asum_diff(), 30.0)
+            second.reshape(7)  # what does not fit is shared no more
+            self.assertEqual((second.asum_data(), first.asum_data()), (0.0, 12.0))
+        with self.assertRaises(ValueError):
+            Blob(3).share_data(Blob(4))
+        with self.assertRaises(TypeError):
+            Blob(3).share_data(Blob(3, "float64"))
+        with self.assertRaises(ValueError):
+            Blob(3).share_diff(Blob(3, device="sim:0"))
 
     def test_element_types_by_every_spelling(self):
         for name in TYPES:

@@ -1,8 +1,10 @@
 """Files of Caffe's: mappings of layers, loaded lazily, changed and written."""
 import collections.abc
+import copy
 import mmap
 import os
 import pathlib
+import pickle
 import tempfile
 import unittest
 
@@ -167,6 +169,40 @@ class Changing(unittest.TestCase):
             files.made().iteration
         with self.assertRaises(syncblob.UnsupportedError):
             state.add_layer("none")
+
+
+    def test_what_a_solver_state_holds_is_changed(self):
+        state = syncblob.Model(format="solverstate")
+        state.iteration, state.current_step = 5000, -2
+        state.learned_net = pathlib.Path("net.caffemodel")
+        for bad in (1 << 31, "x", None):
+            with self.assertRaises((ValueError, TypeError)):
+                state.iteration = bad
+        again = syncblob.load(state.to_bytes())
+        self.assertEqual((again.iteration, again.current_step, again.learned_net),
+                         (5000, -2, "net.caffemodel"))
+        with self.assertRaises(syncblob.UnsupportedError):
+            files.made().iteration = 3
+
+    def test_a_layer_is_added_with_all_its_blobs_or_not(self):
+        fine = np.ones(2, "float32")
+        for bad in (syncblob.Blob(1 << 30), syncblob.Blob(2, "int8"), object()):
+            model = files.made()
+            with self.assertRaises(ValueError):
+                model.add_layer("late", "Scale", [fine, bad])
+            self.assertEqual(model.to_bytes(), files.made().to_bytes())
+            self.assertNotIn("late", model)
+
+    def test_pickled_and_copied(self):
+        state = syncblob.Model(format="solverstate")
+        state.add_blob([0.5])
+        for model in (files.made(), state, syncblob.Model("empty")):
+            for again in (pickle.loads(pickle.dumps(model)), copy.deepcopy(model)):
+                self.assertEqual((again.format, again.to_bytes()),
+                                 (model.format, model.to_bytes()))
+        again = copy.copy(model)
+        again.add_layer("more")
+        self.assertEqual((len(again), len(model)), (1, 0))
 
 
 class StateDict(unittest.TestCase):

@@ -131,6 +131,24 @@ class Together(unittest.TestCase):
 
             in_threads(4, work)
 
+    def test_blobs_that_share(self):
+        for device in ("cpu", "sim:0"):
+            blobs = [Blob(64, device=device) for _ in range(4)]
+            for blob in blobs:
+                blob.data[...] = blob.diff[...] = 1
+
+            def work(i, blobs=blobs):
+                choose, own = random.Random(i), blobs[i]
+                for _ in range(300):
+                    other = choose.choice(blobs)
+                    choose.choice((
+                        lambda: own.share_data(other), lambda: own.share_diff(other),
+                        lambda: own.scale_data(0.5), own.update, own.asum_data, own.copy,
+                        lambda: own.data, own.to_device if device != "cpu" else own.asum_diff,
+                        lambda: own.fill("uniform"), own.to_bytes))()
+
+            in_threads(4, work)
+
     def test_arrays_of_python_end_on_any_thread(self):
         """A deleter of NumPy's wants the interpreter's lock, which the thread that lets go of
         the array does not have then."""

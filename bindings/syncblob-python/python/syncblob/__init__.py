@@ -9,6 +9,7 @@
 from collections.abc import Mapping as _Mapping
 from collections.abc import Sequence as _Sequence
 
+from . import _copies
 from ._syncblob import (
     Blob,
     Layer,
@@ -36,6 +37,7 @@ from .errors import (
 
 _Mapping.register(Model)
 _Sequence.register(Layer)
+_copies.register()
 
 __all__ = [
     "ArgumentError",
