@@ -20,8 +20,8 @@ use crate::Status;
 ///
 /// The page lists layers and shapes, and shows the distribution of values as a
 /// histogram. It has pictures of mean images, and of filters with 1 or 3 channels.
-/// The page has no scripts and loads nothing. Names from the file are shown as text,
-/// whatever they hold.
+/// You can search the list and sort it by a column. The page is one file and loads
+/// nothing. Names from the file are shown as text, whatever they hold.
 #[derive(clap::Args)]
 #[command(after_help = "Exit status: 0 if the report was written; 1 if the file cannot be read or \
     the report cannot be written;\n2 for wrong usage.",

@@ -43,7 +43,8 @@ fn the_page_holds_all_it_needs_and_names_are_text() {
     let files = Files::new();
     let page = fs::read_to_string(report(&files, &hostile(&files))).unwrap();
     assert!(page.starts_with("<!DOCTYPE html>") && page.ends_with("</html>\n"));
-    for absent in ["<script", "<img src=x", "<b>net", "http:", "https:", "\u{202e}", "<link"] {
+    assert_eq!(page.matches("<script").count(), 1, "the page's own");
+    for absent in ["<img src=x", "<b>net", "http:", "https:", "\u{202e}", "<link"] {
         assert!(!page.contains(absent), "{absent}");
     }
     assert!(page.contains("&lt;script&gt;") && page.contains("default-src 'none'"));
@@ -132,7 +133,7 @@ fn a_browser_shows_the_page() {
     assert_eq!(name, HOSTILE.replace('\u{202e}', "\\u{202e}"));
     assert_eq!(browser.evaluate("document.querySelectorAll('td.alarm').length"), 1);
     assert_eq!(browser.evaluate("document.querySelectorAll('svg path').length"), 1);
-    assert_eq!(browser.evaluate("document.scripts.length"), 0);
+    assert_eq!(browser.evaluate("document.scripts.length"), 1);
 
     let ground = "getComputedStyle(document.body).backgroundColor";
     let kept = std::env::var_os("SYNCBLOB_SCREENSHOTS").map(PathBuf::from);
@@ -147,6 +148,82 @@ fn a_browser_shows_the_page() {
     }
     let overflow = "document.documentElement.scrollWidth - document.documentElement.clientWidth";
     assert_eq!(browser.evaluate(overflow), 0);
+}
+
+/// The first cells of the rows that are shown, in their order; hostile names are "hostile".
+fn shown(browser: &mut Browser) -> String {
+    let names = "[...document.querySelectorAll('tbody tr')].filter(row => row.checkVisibility())
+        .map(row => row.cells[0].textContent.replace(/^<.*/, 'hostile')).join(' ')";
+    browser.evaluate(names).as_str().unwrap().to_owned()
+}
+
+/// What has the focus: an element's name and text.
+fn focused(browser: &mut Browser) -> String {
+    let element = "document.activeElement.tagName + ' ' + document.activeElement.textContent";
+    browser.evaluate(element).as_str().unwrap().to_owned()
+}
+
+/// From the top of the page, with the keys Tab and Enter alone.
+fn search_and_sort(browser: &mut Browser) {
+    browser.press("Tab");
+    assert_eq!(focused(browser), "INPUT ");
+    for (typed, names, found) in [
+        ("CONV1", "conv1.0 conv1.1", "2 of 4"),
+        (" 4x3", "conv1.0", "1 of 4"),
+        (" nothing", "", "0 of 4"),
+    ] {
+        browser.type_text(typed);
+        assert_eq!(shown(browser), names);
+        assert_eq!(browser.evaluate("document.querySelector('output').textContent"), found);
+    }
+    browser.evaluate("document.querySelector('input').select()");
+    browser.type_text("o");
+    assert_eq!(shown(browser), "hostile conv1.0 conv1.1 empty.0", "of the layers' types");
+    for heading in ["Tensor", "Layer's type", "Shape", "Elements", "Count"] {
+        browser.press("Tab");
+        assert_eq!(focused(browser), format!("BUTTON {heading}"));
+    }
+    for (state, names) in [
+        ("ascending", "empty.0 conv1.1 conv1.0 hostile"),
+        ("descending", "conv1.0 conv1.1 empty.0 hostile"),
+        ("none", "hostile conv1.0 conv1.1 empty.0"),
+        ("ascending", "empty.0 conv1.1 conv1.0 hostile"),
+    ] {
+        browser.press("Enter");
+        assert_eq!(shown(browser), names);
+        let sorted = "[...document.querySelectorAll('[aria-sort]')]
+            .map(heading => heading.textContent + heading.getAttribute('aria-sort')).join()";
+        let wanted = if state == "none" { String::new() } else { format!("Count{state}") };
+        assert_eq!(browser.evaluate(sorted), wanted);
+    }
+    browser.press("Tab");
+    browser.press("Enter");
+    assert_eq!(shown(browser), "conv1.0 hostile conv1.1 empty.0", "those without a number last");
+    assert_eq!(browser.complaints(), [] as [String; 0]);
+    assert_eq!(browser.requests().len(), 2, "the page and the picture in it");
+}
+
+#[test]
+fn a_browser_searches_and_sorts_the_table() {
+    let Some(mut browser) = Browser::start() else { return };
+    let files = Files::new();
+    let page = report(&files, &hostile(&files));
+    for (width, height) in [(1280, 900), (390, 844)] {
+        browser.resize(width, height);
+        browser.open(&page);
+        search_and_sort(&mut browser);
+        let fits = "[...document.querySelectorAll('input, output')].every(element => {
+            const place = element.getBoundingClientRect();
+            return place.left >= 0 && place.right <= innerWidth && place.height > 0;
+        }) && [...document.querySelectorAll('button')].every(element =>
+            element.getBoundingClientRect().height >= 24) &&
+            document.documentElement.scrollWidth <= document.documentElement.clientWidth";
+        assert_eq!(browser.evaluate(fits), true, "{width}");
+        if let Some(folder) = std::env::var_os("SYNCBLOB_SCREENSHOTS") {
+            let png = BASE64_STANDARD.decode(browser.screenshot()).unwrap();
+            fs::write(Path::new(&folder).join(format!("sorted-{width}.png")), png).unwrap();
+        }
+    }
 }
 
 #[test]
@@ -182,6 +259,7 @@ fn a_browser_complains_of_a_page_that_is_wrong() {
         ("</body>", "<script>1</script></body>"),
         ("</body>", "<img src='picture.png'></body>"),
         ("<style>", "<style> "),
+        ("<script>", "<script> "),
     ];
     for (from, to) in wrong {
         browser.open(&files.write("wrong.html", page.replace(from, to).as_bytes()));

@@ -1,6 +1,7 @@
 //! The page: what is before the table's rows, a row, what is after them. All
 //! text from the file is escaped by `html!`, and what reorders text is made
-//! visible.
+//! visible. The one script searches and sorts the rows that are there; without
+//! scripts the page is the same but for that.
 
 use base64::prelude::{Engine, BASE64_STANDARD};
 use maud::{html, Markup, PreEscaped, DOCTYPE};
@@ -14,6 +15,7 @@ use crate::table::{digits, how_many, shape};
 use crate::text::{grouped, shortened};
 
 const STYLE: &str = include_str!("page.css");
+const SCRIPT: &str = include_str!("page.js");
 
 /// Characters of a name that are shown.
 const NAME: usize = 200;
@@ -40,7 +42,8 @@ pub struct Row<'a> {
     pub note: Option<String>,
 }
 
-const HEADINGS: [(&str, bool); 11] = [
+/// Of the columns that may be sorted; whether they are numbers.
+const HEADINGS: [(&str, bool); 10] = [
     ("Tensor", false),
     ("Layer's type", false),
     ("Shape", false),
@@ -51,15 +54,17 @@ const HEADINGS: [(&str, bool); 11] = [
     ("Mean", true),
     ("Deviation", true),
     ("Not finite", true),
-    ("Distribution", false),
 ];
 
 pub fn start(file: &str, source: &Source, figures: &[Figure]) -> String {
     let name = file.rsplit('/').next().unwrap_or(file);
     let name = shortened(name, NAME);
-    // A page that carries all it needs: nothing may be loaded, and nothing run.
-    let style = BASE64_STANDARD.encode(Sha256::digest(STYLE));
-    let policy = format!("default-src 'none'; img-src data:; style-src 'sha256-{style}'");
+    // A page that carries all it needs: nothing may be loaded, and nothing else run.
+    let [style, script] = [STYLE, SCRIPT].map(|text| BASE64_STANDARD.encode(Sha256::digest(text)));
+    let policy = format!(
+        "default-src 'none'; base-uri 'none'; form-action 'none'; img-src data:; \
+         style-src 'sha256-{style}'; script-src 'sha256-{script}'"
+    );
     let page = html! {
         (DOCTYPE)
         html lang="en" {
@@ -78,13 +83,21 @@ pub fn start(file: &str, source: &Source, figures: &[Figure]) -> String {
                     div.figures { @for figure in figures { (figure_of(figure)) } }
                 }
                 h2 { "Blobs" }
+                search hidden {
+                    label {
+                        "Search "
+                        input type="search" autocomplete="off" placeholder="name, type, shape";
+                    }
+                    output {}
+                }
                 div.scroll {
                     table {
                         thead {
                             tr {
                                 @for (heading, is_number) in HEADINGS {
-                                    th.number[is_number] scope="col" { (heading) }
+                                    th.number[is_number] scope="col" data-sorts { (heading) }
                                 }
+                                th scope="col" { "Distribution" }
                             }
                         }
                         tbody {}
@@ -102,7 +115,9 @@ pub fn start(file: &str, source: &Source, figures: &[Figure]) -> String {
 pub const END: &str = concat!(
     "</tbody></table></div><footer>syncblob ",
     env!("CARGO_PKG_VERSION"),
-    "</footer></body></html>\n"
+    "</footer><script>",
+    include_str!("page.js"),
+    "</script></body></html>\n"
 );
 
 fn facts(source: &Source) -> String {

@@ -125,6 +125,24 @@ impl Browser {
         requests.map(|e| e["params"]["request"]["url"].as_str().unwrap().to_owned()).collect()
     }
 
+    /// Presses and lets go of a key: `"Tab"`, `"Enter"`.
+    pub fn press(&mut self, key: &str) {
+        let (code, text) = match key {
+            "Tab" => (9, ""),
+            _ => (13, "\r"),
+        };
+        for (kind, text) in [("keyDown", text), ("keyUp", "")] {
+            let event =
+                json!({ "type": kind, "key": key, "windowsVirtualKeyCode": code, "text": text });
+            self.call("Input.dispatchKeyEvent", event);
+        }
+    }
+
+    /// Types a text where the focus is.
+    pub fn type_text(&mut self, text: &str) {
+        self.call("Input.insertText", json!({ "text": text }));
+    }
+
     pub fn prefer(&mut self, colours: &str) {
         let features = json!([{ "name": "prefers-color-scheme", "value": colours }]);
         self.call("Emulation.setEmulatedMedia", json!({ "features": features }));
