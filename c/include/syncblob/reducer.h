@@ -11,8 +11,10 @@
  * takes two buckets at most.
  *
  * From sb_reducer_ready to sb_reducer_wait a blob is the reducer's: neither its bytes nor its
- * shape may be touched, on either side. Afterwards its head is where it was reduced, for
- * gathered blobs the host.
+ * shape may be touched, on either side, nor may it be destroyed. Afterwards its head is where it
+ * was reduced, for gathered blobs the host. Between steps the reducer knows a blob by its address
+ * alone: a destroyed one is not ready, and the step cannot end; another at the same address takes
+ * its place if it is of the same dtype and count.
  *
  * While a step is under way, from the first sb_reducer_ready, no other call of the
  * communicator may be made.
@@ -48,8 +50,8 @@ typedef struct sb_reducer_options {
  *  shapes of the blobs; a difference, or a failure of one rank, is a status at every rank, and
  *  the message names both sides.
  *  @param comm [borrowed] outlives the reducer
- *  @param blobs [borrowed, nullable when num_blobs is 0] each outlives the reducer; F32 or F64,
- *      of any contexts, no two with the same memory
+ *  @param blobs [borrowed, nullable when num_blobs is 0] F32 or F64, of any contexts, no two with
+ *      the same memory
  *  @param num_blobs 0 or more
  *  @param options [borrowed, nullable] NULL: SB_REDUCER_OPTIONS_INIT
  *  @param out [owned] sb_reducer_destroy
@@ -72,7 +74,8 @@ SB_API void sb_reducer_destroy(sb_reducer *reducer);
  *  lack of memory or for a device's failure is tried again by later calls.
  *  @param blob [borrowed] one of those registered, in the shape that it had then
  *  Errors: INVALID_ARGUMENT (not registered; ready already; another reducer's step is under way),
- *  SHAPE_MISMATCH (another count than when it was registered), COMM_FAILURE, FORKED. */
+ *  DTYPE_MISMATCH, SHAPE_MISMATCH (another dtype or count than when it was registered),
+ *  COMM_FAILURE, FORKED. */
 SB_API sb_status sb_reducer_ready(sb_reducer *reducer, sb_blob *blob, sb_error *err);
 
 /** Collective: ends the step. Every blob holds the values of all ranks, combined. If a bucket
@@ -80,7 +83,8 @@ SB_API sb_status sb_reducer_ready(sb_reducer *reducer, sb_blob *blob, sb_error *
  *  be made again; only DEVICE_LOST of a device that failed while it scaled a mean comes at the
  *  end of the step.
  *  Errors: INVALID_ARGUMENT (a blob was not ready; its index is in the message; another
- *  reducer's step is under way), as sb_blob_mutable_cpu_data, COMM_FAILURE. */
+ *  reducer's step is under way), SHAPE_MISMATCH (a blob was reshaped after it was ready), as
+ * sb_blob_mutable_cpu_data, COMM_FAILURE. */
 SB_API sb_status sb_reducer_wait(sb_reducer *reducer, sb_error *err);
 
 SB_END_DECLS

@@ -1,7 +1,9 @@
 /* One bucket of a reducer: gathered, sent, and given back. */
 #include "comm/reducer.h"
 
+#include "base/error.h"
 #include "host/arithmetic.h"
+#include "memory/mem.h"
 
 static struct sb__entry *entries_of(sb_reducer *reducer, const struct sb__bucket *bucket) {
     return reducer->entries + bucket->first;
@@ -12,14 +14,25 @@ static void cancel(struct sb__entry *entries, int64_t count) {
         sb__exchange_cancel(&entries[i].exchange);
 }
 
+/* Callers are to leave a blob alone that is ready; what would overrun a room is found. */
+static sb_status check_entry(const struct sb__entry *entry, sb_error *err) {
+    if (entry->blob->shape.count == entry->count)
+        return SB_OK;
+    return sb__fail(err, SB_ERR_SHAPE_MISMATCH,
+                    "a blob was reshaped to %lld elements after it was ready with %lld",
+                    (long long)entry->blob->shape.count, (long long)entry->count);
+}
+
 static sb_status begin(sb_reducer *reducer, const struct sb__bucket *bucket, sb_error *err) {
     struct sb__entry *entries = entries_of(reducer, bucket);
     const enum sb__exchange_kind kind =
         sb__bucket_gathers(bucket) ? SB__EXCHANGE_HOST : SB__EXCHANGE_REDUCE;
     const double factor = sb__comm_factor(reducer->comm, reducer->op);
     for (int64_t i = 0; i < bucket->num_entries; i++) {
-        sb_status st = sb__exchange_begin(&entries[i].exchange, reducer->comm, entries[i].blob,
-                                          reducer->name, kind, factor, err);
+        sb_status st = check_entry(&entries[i], err);
+        if (st == SB_OK)
+            st = sb__exchange_begin(&entries[i].exchange, reducer->comm, entries[i].blob,
+                                    reducer->name, kind, factor, err);
         if (st != SB_OK) {
             cancel(entries, i);
             return st;
@@ -34,10 +47,10 @@ static void copy(sb_reducer *reducer, const struct sb__bucket *bucket, bool into
     char *at = reducer->rooms[bucket->room].ptr;
     for (int64_t i = 0; i < bucket->num_entries; i++) {
         void *ptr = entries[i].exchange.buffer.ptr;
-        const size_t bytes = sb__blob_bytes(entries[i].blob);
-        const struct sb__parallel *parallel = &entries[i].blob->context->parallel;
+        const size_t bytes = (size_t)entries[i].count * sb_dtype_size(bucket->dtype);
         if (!bytes)
             continue;
+        const struct sb__parallel *parallel = &entries[i].exchange.write.mem->context->parallel;
         sb__host_copy(parallel, into_room ? at : ptr, into_room ? ptr : at, bytes);
         at += bytes;
     }

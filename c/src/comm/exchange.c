@@ -31,8 +31,15 @@ static sb_status begin_write(struct sb__exchange *exchange, sb_mem *mem, int32_t
     sb_status st = sb__write_begin(&exchange->write, mem, side, mode, err);
     if (st != SB_OK)
         exchange->write.mem = NULL;
+    else
+        (void)sb_mem_retain(mem); /* whatever becomes of the blob */
     exchange->buffer.ptr = exchange->write.ptr;
     return st;
+}
+
+static void end_write(struct sb__exchange *exchange) {
+    sb_mem_release(exchange->write.mem);
+    exchange->write.mem = NULL;
 }
 
 /* The engine knows no streams: what callers queued on the legacy one is done, too. */
@@ -89,34 +96,36 @@ static sb_status scale_on_device(struct sb__exchange *exchange, double factor, s
 sb_status sb__exchange_end(struct sb__exchange *exchange, double factor, sb_error *err) {
     struct sb__write *write = &exchange->write;
     const sb_comm_buffer *buffer = &exchange->buffer;
+    sb_status st = SB_OK;
     if (!write->mem)
         return SB_OK;
-    if (factor != 1.0 && buffer->context) {
-        sb_status st = scale_on_device(exchange, factor, err);
-        if (st != SB_OK)
-            return st;
-    } else if (factor != 1.0) {
+    if (factor != 1.0 && buffer->context)
+        st = scale_on_device(exchange, factor, err);
+    else if (factor != 1.0)
         sb__host_scale(&write->mem->context->parallel, buffer->dtype, buffer->count, factor,
                        buffer->ptr);
-    }
-    sb__write_commit(write);
-    return SB_OK;
+    if (st == SB_OK)
+        sb__write_commit(write);
+    end_write(exchange);
+    return st;
 }
 
 void sb__exchange_cancel(struct sb__exchange *exchange) {
-    if (exchange->write.mem)
-        sb__write_cancel(&exchange->write);
-    exchange->write.mem = NULL;
+    if (!exchange->write.mem)
+        return;
+    sb__write_cancel(&exchange->write);
+    end_write(exchange);
 }
 
 void sb__exchange_failed(struct sb__exchange *exchange, bool is_over) {
     struct sb__write *write = &exchange->write;
     if (!write->mem)
         return;
-    if (!is_over)
-        (void)sb_mem_retain(write->mem); /* for ever */
     if (is_over || !write->replaces)
         sb__write_half_done(write);
+    if (is_over)
+        end_write(exchange);
+    write->mem = NULL;
 }
 
 sb_status sb__check_reduced(const sb_blob *blob, sb_error *err) {

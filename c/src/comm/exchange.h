@@ -8,7 +8,7 @@
 #include "comm/comm.h"
 
 struct sb__exchange {
-    struct sb__write write; /* mem NULL: nothing is written, since it is sent alone */
+    struct sb__write write; /* its memory is held; NULL: nothing is written, but sent alone */
     sb_comm_buffer buffer;
 };
 

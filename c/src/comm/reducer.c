@@ -337,6 +337,11 @@ static sb_status check_ready(sb_reducer *reducer, sb_blob *blob, struct sb__entr
         return sb__fail(err, SB_ERR_INVALID_ARGUMENT, "the blob was not registered");
     if (entry->ready)
         return sb__fail(err, SB_ERR_INVALID_ARGUMENT, "the blob is ready already in this step");
+    const sb_dtype dtype = reducer->buckets[entry->bucket].dtype;
+    if (dtype != blob->dtype) /* another one where the registered one was */
+        return sb__fail(err, SB_ERR_DTYPE_MISMATCH,
+                        "the blob is of %s, and was of %s when it was registered",
+                        sb_dtype_name(blob->dtype), sb_dtype_name(dtype));
     if (entry->count != blob->shape.count)
         return sb__fail(err, SB_ERR_SHAPE_MISMATCH,
                         "the blob has %lld elements, and had %lld when it was registered",

@@ -1,0 +1,216 @@
+/* Callers of a reducer who break its rules, and two failures at once: everybody gets a status, and
+   no memory is touched that is not theirs. */
+#include "aligned.h"
+#include "blobs.h"
+#include "ranks.h"
+
+#include <string.h>
+#include <syncblob/reducer.h>
+
+#define COUNT 100
+
+/* --- blobs that are not what they were ------------------------------------------------------ */
+
+/* An allocator that gives a freed block out again to the next who asks for its size. */
+struct again {
+    void *block;
+    size_t bytes;
+};
+
+static void *again_alloc(void *user, size_t bytes, size_t alignment, uint32_t flags) {
+    struct again *again = user;
+    void *block = again->block;
+    if (block && again->bytes == bytes)
+        again->block = NULL;
+    else
+        block = test_aligned_alloc(alignment, bytes);
+    if (block && flags & SB_ALLOC_ZEROED)
+        memset(block, 0, bytes);
+    return block;
+}
+
+static void again_free(void *user, void *block, size_t bytes, size_t alignment, uint32_t flags) {
+    struct again *again = user;
+    (void)alignment;
+    (void)flags;
+    if (again->block)
+        test_aligned_free(again->block);
+    again->block = block;
+    again->bytes = bytes;
+}
+
+static sb_context *context_of_again(struct again *again) {
+    const sb_allocator allocator = {.alloc = again_alloc, .free = again_free, .user = again};
+    sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
+    sb_context *context;
+    sb_error err;
+    options.allocator = allocator;
+    options.flags = SB_CONTEXT_NO_HOST_CACHE;
+    assert_ok(sb_context_create(&options, &context, &err));
+    return context;
+}
+
+static void a_blob_may_end_between_steps_and_another_take_its_place(void **state) {
+    (void)state;
+    struct again again = {NULL, 0};
+    sb_context *context = context_of_again(&again);
+    sb_comm *comm;
+    sb_reducer *reducer;
+    sb_error err;
+    assert_ok(sb_sim_comm_create(NULL, 1, NULL, &comm, &err));
+    sb_blob *blobs[] = {blob_of_count(context, SB_DTYPE_F32, COUNT),
+                        blob_of_count(context, SB_DTYPE_F32, COUNT)};
+    assert_ok(sb_reducer_create(comm, blobs, 2, NULL, &reducer, &err));
+    const void *was = blobs[1];
+    sb_blob_destroy(blobs[1]);
+    blobs[1] = blob_of_count(context, SB_DTYPE_F64, COUNT);
+    assert_ptr_equal(blobs[1], was);
+    assert_ok(sb_reducer_ready(reducer, blobs[0], &err));
+    assert_status(SB_ERR_DTYPE_MISMATCH, sb_reducer_ready(reducer, blobs[1], &err));
+    sb_blob_destroy(blobs[1]);
+    blobs[1] = blob_of_count(context, SB_DTYPE_F32, COUNT);
+    assert_ptr_equal(blobs[1], was);
+    assert_ok(sb_reducer_ready(reducer, blobs[1], &err));
+    assert_ok(sb_reducer_wait(reducer, &err));
+    sb_blob_destroy(blobs[0]);
+    sb_blob_destroy(blobs[1]);
+    sb_reducer_destroy(reducer);
+    sb_comm_destroy(comm);
+    sb_context_release(context);
+    if (again.block)
+        test_aligned_free(again.block);
+}
+
+static void a_blob_that_is_reshaped_when_it_is_ready_is_found(void **state) {
+    (void)state;
+    sb_comm *comm;
+    sb_reducer *reducer;
+    sb_error err;
+    const int64_t longer = 100000, as_before = COUNT;
+    assert_ok(sb_sim_comm_create(NULL, 1, NULL, &comm, &err));
+    sb_blob *blobs[] = {blob_of_count(NULL, SB_DTYPE_F32, COUNT),
+                        blob_of_count(NULL, SB_DTYPE_F32, COUNT)};
+    assert_ok(sb_reducer_create(comm, blobs, 2, NULL, &reducer, &err));
+    assert_ok(sb_reducer_ready(reducer, blobs[0], &err));
+    assert_ok(sb_blob_reshape(blobs[0], &longer, 1, NULL, &err));
+    assert_ok(sb_reducer_ready(reducer, blobs[1], &err)); /* the bucket cannot start */
+    assert_status(SB_ERR_SHAPE_MISMATCH, sb_reducer_wait(reducer, &err));
+    assert_ok(sb_blob_reshape(blobs[0], &as_before, 1, NULL, &err));
+    assert_ok(sb_reducer_wait(reducer, &err));
+    sb_reducer_destroy(reducer);
+    sb_blob_destroy(blobs[0]);
+    sb_blob_destroy(blobs[1]);
+    sb_comm_destroy(comm);
+}
+
+/* Its bucket flies when the blob gets other memory: the reducer's last use of the old one is
+   before it ends. */
+static void reshape_in_flight(sb_comm *comm, void *arg) {
+    const int64_t *bucket_bytes = arg;
+    const int64_t longer = 100000;
+    const int32_t rank = sb_comm_rank(comm);
+    sb_reducer_options options = SB_REDUCER_OPTIONS_INIT;
+    sb_reducer *reducer = NULL;
+    sb_error err;
+    float *diff;
+    sb_blob *blobs[] = {blob_of_count(NULL, SB_DTYPE_F32, COUNT),
+                        blob_of_count(NULL, SB_DTYPE_F32, COUNT)};
+    options.bucket_bytes = (size_t)*bucket_bytes;
+    expect_ok(sb_reducer_create(comm, blobs, 2, &options, &reducer, &err));
+    expect_ok(sb_blob_mutable_cpu_diff_f32(blobs[1], &diff, &err));
+    for (int i = 0; i < COUNT; i++)
+        diff[i] = (float)(rank + i);
+    for (int i = 0; i < 2; i++)
+        expect_ok(sb_reducer_ready(reducer, blobs[i], &err));
+    if (rank == 0) /* the others' sums are as they should be */
+        expect_ok(sb_blob_reshape(blobs[1], &longer, 1, NULL, &err));
+    expect_ok(sb_reducer_wait(reducer, &err));
+    expect_ok(sb_blob_mutable_cpu_diff_f32(blobs[1], &diff, &err));
+    for (int i = 0; i < COUNT; i++)
+        expect(diff[i] == (rank == 0 ? 0 : (float)i + 0.5f));
+    sb_reducer_destroy(reducer);
+    sb_blob_destroy(blobs[0]);
+    sb_blob_destroy(blobs[1]);
+}
+
+static void memory_that_flies_outlives_the_blob_that_had_it(void **state) {
+    (void)state;
+    sb_sim_comm_options options = SB_SIM_COMM_OPTIONS_INIT;
+    int64_t bucket_bytes[] = {0, 1 << 20};
+    options.delay_microseconds = 20000; /* the reshape comes before the answer */
+    for (int i = 0; i < 2; i++)
+        ranks_run(2, &options, reshape_in_flight, &bucket_bytes[i]);
+}
+
+/* --- two failures at once ------------------------------------------------------------------------
+ */
+
+struct failures {
+    int64_t nth; /* the operation of rank 1 that fails */
+    sb_sim_comm_failure mode;
+    bool recovers; /* rank 0 finds memory before the limit */
+};
+
+/* Rank 0 has no memory for its diffs, while rank 1 fails. */
+static void fail_twice(sb_comm *comm, void *arg) {
+    const struct failures *failures = arg;
+    const int32_t rank = sb_comm_rank(comm);
+    sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
+    struct counting_allocator counting = COUNTING_ALLOCATOR_INIT;
+    const sb_allocator allocator = counting_allocator_table(&counting);
+    sb_context *context = NULL;
+    sb_reducer *reducer = NULL;
+    sb_blob *blobs[2];
+    sb_error err;
+    options.allocator = allocator;
+    options.flags = SB_CONTEXT_NO_HOST_CACHE;
+    expect_ok(sb_context_create(&options, &context, &err));
+    for (int i = 0; i < 2; i++)
+        blobs[i] = blob_of_count(context, SB_DTYPE_F32, COUNT);
+    expect_ok(sb_reducer_create(comm, blobs, 2, NULL, &reducer, &err));
+    if (rank == 0)
+        counting.byte_cap = counting.live_bytes;
+    if (rank == 1)
+        expect_ok(sb_sim_comm_fail(comm, failures->nth, failures->mode, &err));
+    for (int i = 0; i < 2; i++) {
+        const sb_status st = sb_reducer_ready(reducer, blobs[i], &err);
+        expect(st == SB_OK || st == SB_ERR_COMM_FAILURE);
+    }
+    sb_status st = sb_reducer_wait(reducer, &err);
+    if (rank == 0) {
+        expect_status(SB_ERR_OUT_OF_MEMORY, st);
+        expect(sb_mem_head(diff_of(blobs[0])) == SB_HEAD_UNINITIALIZED);
+        if (failures->recovers) {
+            counting.byte_cap = 0;
+            st = sb_reducer_wait(reducer, &err);
+        }
+    }
+    expect(st == SB_ERR_COMM_FAILURE || (rank == 0 && !failures->recovers));
+    sb_reducer_destroy(reducer);
+    expect_status(SB_ERR_COMM_FAILURE, sb_comm_barrier(comm, &err));
+    for (int i = 0; i < 2; i++)
+        sb_blob_destroy(blobs[i]);
+    sb_context_release(context);
+    expect(counting.live_blocks == 0 && counting.violations == 0);
+}
+
+static void a_rank_without_memory_and_one_that_fails_both_get_a_status(void **state) {
+    (void)state;
+    sb_sim_comm_options options = SB_SIM_COMM_OPTIONS_INIT;
+    options.limit_milliseconds = 200;
+    for (int i = 0; i < 4; i++) {
+        const struct failures failures = {1, i / 2 ? SB_SIM_COMM_STOP : SB_SIM_COMM_FAIL_NOW,
+                                          i % 2};
+        ranks_run(3, &options, fail_twice, (void *)&failures);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_blob_may_end_between_steps_and_another_take_its_place),
+        cmocka_unit_test(a_blob_that_is_reshaped_when_it_is_ready_is_found),
+        cmocka_unit_test(memory_that_flies_outlives_the_blob_that_had_it),
+        cmocka_unit_test(a_rank_without_memory_and_one_that_fails_both_get_a_status),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
