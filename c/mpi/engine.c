@@ -41,11 +41,14 @@ static sb_status fail(sb_error *err, int code, const char *what) {
     return sb_error_fill(err, SB_ERR_COMM_FAILURE, code, message);
 }
 
-static sb_status check_thread(const struct end *end, sb_error *err) {
-    int is_main = 0;
-    if (end->any_thread)
-        return SB_OK;
-    (void)MPI_Is_thread_main(&is_main);
+/* Whether MPI may be called here and now. */
+static sb_status check_call(const struct end *end, sb_error *err) {
+    int is_main = 1, finalized = 0;
+    (void)MPI_Finalized(&finalized);
+    if (finalized)
+        return sb_error_fill(err, SB_ERR_UNSUPPORTED, 0, "MPI was finalised");
+    if (!end->any_thread)
+        (void)MPI_Is_thread_main(&is_main);
     if (is_main)
         return SB_OK;
     return sb_error_fill(err, SB_ERR_UNSUPPORTED, 0,
@@ -81,7 +84,7 @@ static sb_status engine_open(void *user, void **out, int32_t *out_rank, int32_t 
         return sb_error_fill(err, SB_ERR_OUT_OF_MEMORY, 0, NULL);
     (void)MPI_Query_thread(&level);
     *end = (struct end){.comm = MPI_COMM_NULL, .any_thread = level >= MPI_THREAD_SERIALIZED};
-    sb_status st = check_thread(end, err);
+    sb_status st = check_call(end, err);
     int code = MPI_SUCCESS;
     if (st == SB_OK)
         code = MPI_Comm_dup(*(const MPI_Comm *)user, &end->comm);
@@ -112,7 +115,7 @@ static void engine_close(void *comm, int32_t failed) {
 static sb_status engine_all_reduce(void *comm, sb_comm_op op, const sb_comm_buffer *buffer,
                                    sb_error *err) {
     const struct end *end = comm;
-    sb_status st = check_thread(end, err);
+    sb_status st = check_call(end, err);
     if (st != SB_OK)
         return st;
     for (int64_t i = 0; i < pieces_of(buffer); i++) {
@@ -129,7 +132,7 @@ static sb_status engine_all_reduce(void *comm, sb_comm_op op, const sb_comm_buff
 static sb_status engine_broadcast(void *comm, int32_t root, const sb_comm_buffer *buffer,
                                   sb_error *err) {
     const struct end *end = comm;
-    sb_status st = check_thread(end, err);
+    sb_status st = check_call(end, err);
     if (st != SB_OK)
         return st;
     for (int64_t i = 0; i < pieces_of(buffer); i++) {
@@ -144,7 +147,7 @@ static sb_status engine_broadcast(void *comm, int32_t root, const sb_comm_buffer
 
 static sb_status engine_barrier(void *comm, sb_error *err) {
     const struct end *end = comm;
-    sb_status st = check_thread(end, err);
+    sb_status st = check_call(end, err);
     if (st != SB_OK)
         return st;
     const int code = MPI_Barrier(end->comm);
@@ -179,7 +182,7 @@ static sb_status engine_start(void *comm, sb_comm_op op, const sb_comm_buffer *b
                               sb_error *err) {
     const struct end *end = comm;
     const int64_t pieces = pieces_of(buffer);
-    sb_status st = check_thread(end, err);
+    sb_status st = check_call(end, err);
     if (st != SB_OK)
         return st;
     struct request *request = make_request(pieces);
@@ -200,7 +203,7 @@ static sb_status engine_test(void *comm, void *asked, int32_t *out_done, sb_erro
     struct request *request = asked;
     int done = 0;
     *out_done = 0;
-    sb_status st = check_thread(comm, err);
+    sb_status st = check_call(comm, err);
     if (st != SB_OK)
         return st;
     if (request->code != MPI_SUCCESS)
@@ -216,7 +219,7 @@ static sb_status engine_test(void *comm, void *asked, int32_t *out_done, sb_erro
 
 static sb_status engine_wait(void *comm, void *asked, sb_error *err) {
     struct request *request = asked;
-    sb_status st = check_thread(comm, err);
+    sb_status st = check_call(comm, err);
     if (st != SB_OK)
         return st;
     if (request->code != MPI_SUCCESS)
@@ -232,9 +235,8 @@ static sb_status engine_wait(void *comm, void *asked, sb_error *err) {
 static int32_t engine_abandon(void *comm, void *asked) {
     struct request *request = asked;
     sb_error story;
-    int done = 0, finalized = 0;
-    (void)MPI_Finalized(&finalized);
-    if (finalized || check_thread(comm, &story) != SB_OK ||
+    int done = 0;
+    if (check_call(comm, &story) != SB_OK ||
         MPI_Testall(request->count, request->pieces, &done, MPI_STATUSES_IGNORE) != MPI_SUCCESS ||
         !done)
         return 0;

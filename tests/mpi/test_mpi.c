@@ -345,7 +345,7 @@ int main(int argc, char **argv) {
     every_order_of_ready_gives_the_same_sums(comm);
     a_difference_is_told_to_every_rank(comm);
     another_thread_needs_a_higher_level(comm);
-    sb_comm_destroy(comm);
+    sb_comm *kept = comm;
     a_failure_of_mpi_is_a_status_and_for_good();
     what_is_no_communicator_is_refused();
     (void)MPI_Comm_get_errhandler(MPI_COMM_WORLD, &handler);
@@ -356,6 +356,8 @@ int main(int argc, char **argv) {
         (void)printf("%ld passed, %ld failed\n", all[0], all[1]);
     (void)MPI_Finalize();
     const bool refused =
-        sb_mpi_comm_create(NULL, MPI_COMM_WORLD, &comm, &err) == SB_ERR_INVALID_ARGUMENT;
+        sb_mpi_comm_create(NULL, MPI_COMM_WORLD, &comm, &err) == SB_ERR_INVALID_ARGUMENT &&
+        sb_comm_barrier(kept, &err) == SB_ERR_UNSUPPORTED;
+    sb_comm_destroy(kept);
     return failed || !refused;
 }

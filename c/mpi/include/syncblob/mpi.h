@@ -2,7 +2,8 @@
  * Communicators over MPI: a library of its own, libsyncblob-mpi, which is built for one MPI
  * (any of MPI 3 or newer). Compile with that MPI's compiler or flags.
  *
- * It neither initialises nor finalises MPI. Destroy every communicator before MPI_Finalize.
+ * It neither initialises nor finalises MPI. Destroy every communicator before MPI_Finalize; after
+ * it a call is UNSUPPORTED.
  *
  * Threads: with MPI_THREAD_SERIALIZED or MPI_THREAD_MULTIPLE any thread may use a communicator,
  * one at a time; with a lower level the main thread alone, and a call of another is UNSUPPORTED.
