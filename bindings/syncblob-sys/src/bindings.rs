@@ -1304,13 +1304,13 @@ pub const SB_COPY_DIFF: u32 = 2;
 ///take the source's shape first
 pub const SB_COPY_RESHAPE: u32 = 4;
 ///their sum
-pub const SB_COMM_SUM: u32 = 0;
+pub const SB_COMM_SUM: i32 = 0;
 ///their sum, times 1 / size
-pub const SB_COMM_MEAN: u32 = 1;
+pub const SB_COMM_MEAN: i32 = 1;
 ///the least; with a NaN, unspecified
-pub const SB_COMM_MIN: u32 = 2;
+pub const SB_COMM_MIN: i32 = 2;
 ///the greatest; with a NaN, unspecified
-pub const SB_COMM_MAX: u32 = 3;
+pub const SB_COMM_MAX: i32 = 3;
 ///the blobs' diffs; without it, their data
 pub const SB_COMM_DIFF: u32 = 2048;
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
@@ -3272,8 +3272,8 @@ Errors: as sb_blob_from_legacy_dlpack.*/
 shapes of the blobs; a difference, or a failure of one rank, is a status at every rank, and
 the message names both sides.
 * comm \[borrowed\] outlives the reducer
-* blobs \[borrowed, nullable when num_blobs is 0\] each outlives the reducer; F32 or F64,
-of any contexts, no two with the same memory
+* blobs \[borrowed, nullable when num_blobs is 0\] F32 or F64, of any contexts, no two with
+the same memory
 * num_blobs 0 or more
 * options \[borrowed, nullable\] NULL: SB_REDUCER_OPTIONS_INIT
 * out \[owned\] sb_reducer_destroy
@@ -3301,7 +3301,8 @@ lack of memory or for a device's failure is tried again by later calls.
 * blob \[borrowed\] one of those registered, in the shape that it had then
 
 Errors: INVALID_ARGUMENT (not registered; ready already; another reducer's step is under way),
-SHAPE_MISMATCH (another count than when it was registered), COMM_FAILURE, FORKED.*/
+DTYPE_MISMATCH, SHAPE_MISMATCH (another dtype or count than when it was registered),
+COMM_FAILURE, FORKED.*/
     pub fn sb_reducer_ready(
         reducer: *mut sb_reducer,
         blob: *mut sb_blob,
@@ -3313,7 +3314,8 @@ be made again; only DEVICE_LOST of a device that failed while it scaled a mean c
 end of the step.
 
 Errors: INVALID_ARGUMENT (a blob was not ready; its index is in the message; another
-reducer's step is under way), as sb_blob_mutable_cpu_data, COMM_FAILURE.*/
+reducer's step is under way), SHAPE_MISMATCH (a blob was reshaped after it was ready), as
+sb_blob_mutable_cpu_data, COMM_FAILURE.*/
     pub fn sb_reducer_wait(reducer: *mut sb_reducer, err: *mut sb_error) -> sb_status;
     /**Chooses the schedule for work queued from now on.
 * schedule SB_SIM_EAGER, SB_SIM_LAZY, SB_SIM_RANDOM

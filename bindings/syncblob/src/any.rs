@@ -57,6 +57,12 @@ pub(crate) fn bytes_of<T: Element>(values: &[T]) -> &[u8] {
     unsafe { slice::from_raw_parts(values.as_ptr().cast(), size_of_val(values)) }
 }
 
+/// The bytes of plain numbers, any of which are a number.
+pub(crate) fn bytes_of_mut<T: Element>(values: &mut [T]) -> &mut [u8] {
+    // SAFETY: as above, and any bytes are a value.
+    unsafe { slice::from_raw_parts_mut(values.as_mut_ptr().cast(), size_of_val(values)) }
+}
+
 fn dtype_of<T: Element>(_: &Blob<T>) -> Dtype {
     T::DTYPE
 }

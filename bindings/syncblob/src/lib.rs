@@ -184,6 +184,7 @@ mod readme {}
 mod any;
 mod blob;
 mod callbacks;
+pub mod comm;
 mod context;
 mod dlpack;
 mod element;

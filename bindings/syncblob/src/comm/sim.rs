@@ -1,0 +1,121 @@
+use std::time::Duration;
+
+use syncblob_sys as sys;
+
+use super::{count_to_c, Comm};
+use crate::ffi::{check, sized};
+use crate::{Context, Result};
+
+/// Ranks that are threads of this process, for testing where there is one machine. Sums are made
+/// in double, in the order of ranks, so that they are the same in every run.
+///
+/// ```
+/// use std::time::Duration;
+/// use syncblob::comm::SimOptions;
+///
+/// # fn main() -> syncblob::Result<()> {
+/// let limit = Duration::from_millis(20);
+/// let ranks = SimOptions::new().limit(limit).ranks(2)?;
+/// let error = ranks[0].barrier().unwrap_err(); // the other never comes
+/// assert!(error.message().contains("rank 1 did not answer"), "{error}");
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug, Default)]
+#[must_use = "options do nothing until `ranks`"]
+pub struct SimOptions {
+    context: Context,
+    seed: u64,
+    delay: Duration,
+    limit: Duration,
+}
+
+impl SimOptions {
+    /// No delays; ten seconds.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Where handles and reducers' buckets come from.
+    pub fn context(mut self, context: &Context) -> Self {
+        self.context = context.clone();
+        self
+    }
+
+    /// Each rank learns up to so much later that an operation is done, drawn anew each time.
+    pub fn delay(mut self, most: Duration) -> Self {
+        self.delay = most;
+        self
+    }
+
+    /// What the delays are drawn from.
+    pub fn seed(mut self, seed: u64) -> Self {
+        self.seed = seed;
+        self
+    }
+
+    /// A rank that waits longer than this for the others gets
+    /// [`CommFailure`](crate::ErrorKind::CommFailure). Zero: 10 seconds; else it counts in
+    /// milliseconds, one at least.
+    pub fn limit(mut self, limit: Duration) -> Self {
+        self.limit = limit;
+        self
+    }
+
+    /// Makes the communicators of all ranks, in their order. They may be dropped in any
+    /// order; what waits for a rank that has ended gets
+    /// [`CommFailure`](crate::ErrorKind::CommFailure) at once.
+    ///
+    /// # Errors
+    /// [`InvalidArgument`](crate::ErrorKind::InvalidArgument) unless there are 1 to 4096; out of memory.
+    pub fn ranks(&self, size: usize) -> Result<Vec<Comm>> {
+        let options = self.to_c();
+        let mut ranks = Vec::<Comm>::with_capacity(size.min(sys::SB_SIM_COMM_MAX as usize));
+        // SAFETY: there is room for as many pointers, which `Comm`s are, as the library takes; the context is live.
+        check(|err| unsafe {
+            let (context, out) = (self.context.as_ptr(), ranks.as_mut_ptr().cast());
+            sys::sb_sim_comm_create(context, count_to_c(size), &options, out, err)
+        })?;
+        // SAFETY: the library has written them all; none is NULL.
+        unsafe { ranks.set_len(size) };
+        Ok(ranks)
+    }
+
+    fn to_c(&self) -> sys::sb_sim_comm_options {
+        let up = |time: Duration, unit: Duration| {
+            u32::try_from(time.as_nanos().div_ceil(unit.as_nanos())).unwrap_or(u32::MAX)
+        };
+        sys::sb_sim_comm_options {
+            seed: self.seed,
+            delay_microseconds: up(self.delay, Duration::from_micros(1)),
+            limit_milliseconds: up(self.limit, Duration::from_millis(1)),
+            ..sized!(sb_sim_comm_options)
+        }
+    }
+}
+
+/// How an operation of a simulated rank goes wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Failure {
+    /// The rank gets [`CommFailure`](crate::ErrorKind::CommFailure), and the others wait for it.
+    Now,
+    /// The rank answers no more: it and the others wait until the limit.
+    Stop,
+}
+
+impl Comm {
+    /// Makes the `nth` operation of this simulated rank from now on (1 is the next) go wrong,
+    /// once; 0 takes it back. Operations are the engine's: one a blob or a bucket, at least.
+    ///
+    /// # Errors
+    /// [`Unsupported`](crate::ErrorKind::Unsupported) for a rank that is not simulated.
+    pub fn fail(&self, nth: u32, failure: Failure) -> Result<()> {
+        let mode = match failure {
+            Failure::Now => sys::SB_SIM_COMM_FAIL_NOW,
+            Failure::Stop => sys::SB_SIM_COMM_STOP,
+        };
+        // SAFETY: the communicator is live.
+        check(|err| unsafe { sys::sb_sim_comm_fail(self.as_ptr(), nth.into(), mode, err) })
+    }
+}
