@@ -51,7 +51,7 @@ pub fn build() -> Result<Linked, String> {
 
 /// The folder that holds `c`, `cuda` and `proto`: this crate's own, where they are
 /// links or were packed, or the repository's, where a checkout made no links.
-fn source_root() -> Result<PathBuf, String> {
+pub fn source_root() -> Result<PathBuf, String> {
     let has_sources = |dir: &Path| {
         LISTS.iter().all(|list| dir.join(list).is_file()) && dir.join("proto").is_dir()
     };

@@ -7,6 +7,8 @@
 mod bindings;
 mod bundled;
 mod installed;
+#[cfg(feature = "mpi")]
+mod mpi;
 mod packages;
 
 use std::env;
@@ -40,6 +42,8 @@ fn run() -> Result<(), String> {
     }
     check_target()?;
     let linked = if wants_installed() { installed::link()? } else { bundled::build()? };
+    #[cfg(feature = "mpi")]
+    mpi::link(&linked.include, wants_installed())?;
     println!("cargo::metadata=INCLUDE={}", linked.include.display());
     println!("cargo::metadata=ROOT={}", linked.root.display());
     println!("cargo::metadata=VERSION={}", linked.version);

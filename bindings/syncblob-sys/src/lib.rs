@@ -38,3 +38,15 @@ include!("bindings.rs");
 
 #[cfg(feature = "buildtime_bindgen")]
 include!(concat!(env!("OUT_DIR"), "/bindings.rs"));
+
+#[cfg(feature = "mpi")]
+extern "C" {
+    /// Collective: makes a communicator over a duplicate of MPI's; see the header
+    /// `syncblob/mpi.h`.
+    pub fn sb_mpi_comm_create(
+        context: *mut sb_context,
+        mpi_comm: mpi_sys::MPI_Comm,
+        out: *mut *mut sb_comm,
+        err: *mut sb_error,
+    ) -> sb_status;
+}

@@ -62,6 +62,8 @@ use crate::element::sealed::Sealed;
 use crate::ffi::{check, to_i64};
 use crate::{Blob, Element, Float, Part, Result};
 
+#[cfg(feature = "mpi")]
+mod mpi;
 mod reducer;
 mod sim;
 

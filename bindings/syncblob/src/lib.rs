@@ -168,6 +168,7 @@
 //! - `openblas`: host arithmetic with OpenBLAS; without it, plain loops.
 //! - `protobuf-c`: files written by protobuf-c; without it, the same bytes.
 //! - `half`: blobs of `half::f16` and `half::bf16`.
+//! - `mpi`: `comm::Comm::from_mpi`, a communicator over one of the crate `mpi`.
 //! - `ndarray`: `Blob::view` and its relatives, from and to arrays.
 //! - `rayon`: `ContextBuilder::rayon` spreads large operations over threads.
 //! - `safetensors`: `Blob::tensor_view`, and `Safetensors`, whose tensors are blobs

@@ -1,0 +1,31 @@
+//! libsyncblob-mpi: its one source, compiled by MPI's own compiler, or the installed library. The
+//! crate mpi-sys has MPI linked.
+
+use std::env;
+use std::path::Path;
+
+use crate::{bundled, packages};
+
+pub fn link(include: &Path, is_installed: bool) -> Result<(), String> {
+    if is_installed {
+        let otherwise = "install libsyncblob-mpi, or drop the feature `mpi`";
+        return packages::find("syncblob-mpi", env!("CARGO_PKG_VERSION"), otherwise).map(drop);
+    }
+    println!("cargo::rerun-if-env-changed=MPICC");
+    let folder = bundled::source_root()?.join("c/mpi");
+    println!("cargo::rerun-if-changed={}", folder.display());
+    let compiler = env::var("MPICC").unwrap_or_else(|_| "mpicc".into());
+    cc::Build::new()
+        .compiler(&compiler)
+        .std("c17")
+        .define("_GNU_SOURCE", None)
+        .flag("-fvisibility=hidden")
+        .include(folder.join("include"))
+        .include(include)
+        .warnings(false)
+        .file(folder.join("engine.c"))
+        .try_compile("syncblob-mpi")
+        .map_err(|e| {
+            format!("{compiler}, which MPICC can name, does not compile syncblob's MPI: {e}")
+        })
+}

@@ -1,0 +1,64 @@
+use std::ptr::NonNull;
+
+use mpi::environment::threading_support;
+use mpi::ffi::MPI_Comm;
+use mpi::traits::{AsRaw, Communicator};
+use mpi::Threading;
+use syncblob_sys as sys;
+
+use super::Comm;
+use crate::ffi::get;
+use crate::{Context, Error, ErrorKind, Result};
+
+impl Comm {
+    /// Collective: a communicator over a duplicate of MPI's, in the built-in context. Drop it
+    /// before the crate's `Universe`, which finalises MPI; after that its methods fail.
+    ///
+    /// ```no_run
+    /// use syncblob::comm::{Comm, Op};
+    ///
+    /// # fn main() -> syncblob::Result<()> {
+    /// let universe = mpi::initialize().expect("MPI is initialised once");
+    /// let comm = Comm::from_mpi(&universe.world())?;
+    /// let mut ones = [1.0_f32];
+    /// comm.all_reduce(Op::Sum, &mut ones)?;
+    /// assert_eq!(ones[0] as usize, comm.size());
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// [`Unsupported`](ErrorKind::Unsupported): MPI was initialised for the main thread alone,
+    /// and this is another; or with `Threading::Serialized`, with which nothing keeps two threads
+    /// out of MPI (take `Funneled` or `Multiple`).
+    /// [`InvalidArgument`](ErrorKind::InvalidArgument): MPI is finalised, or it is an
+    /// intercommunicator; out of memory; [`CommFailure`](ErrorKind::CommFailure).
+    pub fn from_mpi<C>(comm: &C) -> Result<Self>
+    where
+        C: Communicator + AsRaw<Raw = MPI_Comm>,
+    {
+        Self::from_mpi_in(&Context::host(), comm)
+    }
+
+    /// The same, with handles and reducers' buckets of a context.
+    ///
+    /// # Errors
+    /// As [`from_mpi`](Comm::from_mpi).
+    pub fn from_mpi_in<C>(context: &Context, comm: &C) -> Result<Self>
+    where
+        C: Communicator + AsRaw<Raw = MPI_Comm>,
+    {
+        if threading_support() == Threading::Serialized {
+            let message =
+                "MPI was initialised with Threading::Serialized: take Funneled or Multiple";
+            return Err(Error::new(ErrorKind::Unsupported, message));
+        }
+        // SAFETY: context and communicator are live, and nothing of the latter is kept.
+        let raw = get(|out, err| unsafe {
+            sys::sb_mpi_comm_create(context.as_ptr(), comm.as_raw(), out, err)
+        })?;
+        let raw = NonNull::new(raw).expect("the library gave no communicator and no error");
+        // SAFETY: it was just made.
+        Ok(unsafe { Self::from_raw(raw) })
+    }
+}
