@@ -1,9 +1,9 @@
-/* What we use of the CUDA driver API and of cuBLAS, declared by hand, so that no
+/* What we use of the CUDA driver API, of cuBLAS and of NCCL, declared by hand, so that no
    toolkit is needed to build. tests/cuda/standin/check_declarations.c holds it
    against the headers of the toolkits.
 
-   The tags of the opaque structs are those of cuda.h and cublas_api.h, and an
-   enum of theirs is an unsigned int here: compatible types, so the prototypes
+   The tags of the opaque structs are those of cuda.h, cublas_api.h and nccl.h, and
+   an enum of theirs is an unsigned int here: compatible types, so the prototypes
    can be compared by the compiler. */
 #ifndef SB_CUDA_DECLARATIONS_H
 #define SB_CUDA_DECLARATIONS_H
@@ -22,6 +22,22 @@ struct CUmemPoolProps_st; /* its bytes are struct sb__cu_pool_properties */
 
 typedef unsigned int sb__cublas_status; /* cublasStatus_t */
 typedef struct cublasContext *sb__cublas_handle;
+
+typedef unsigned int sb__nccl_result; /* ncclResult_t */
+typedef struct ncclComm *sb__nccl_comm;
+#define SB__NCCL_ID_BYTES 128
+typedef struct {
+    char internal[SB__NCCL_ID_BYTES];
+} sb__nccl_id; /* ncclUniqueId */
+
+/* ncclConfig_t as NCCL 2.14 had it, which later ones take, and the member that came next, so that
+   no byte of it is left to chance. */
+typedef struct {
+    size_t size;
+    unsigned int magic, version;
+    int blocking;
+    int cga_cluster_size;
+} sb__nccl_config;
 
 /* CUmemPoolProps, of CUDA 12.0 and later. */
 struct sb__cu_pool_properties {
@@ -44,6 +60,7 @@ enum {
     SB__CUDA_ERROR_NVLINK_UNCORRECTABLE = 220,
     SB__CUDA_ERROR_CONTAINED = 226,
     SB__CUDA_ERROR_INVALID_HANDLE = 400,
+    SB__CUDA_ERROR_NOT_READY = 600,
     SB__CUDA_ERROR_ILLEGAL_ADDRESS = 700,
     SB__CUDA_ERROR_LAUNCH_TIMEOUT = 702,
     SB__CUDA_ERROR_CONTEXT_IS_DESTROYED = 709,
@@ -60,6 +77,7 @@ enum {
 
     SB__CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED = 115,
     SB__CU_STREAM_DEFAULT = 0, /* blocking: ordered with the legacy default stream */
+    SB__CU_STREAM_NON_BLOCKING = 1,
     SB__CU_STREAM_CAPTURE_STATUS_NONE = 0,
     SB__CU_STREAM_CAPTURE_MODE_RELAXED = 2,
     SB__CU_EVENT_DISABLE_TIMING = 2,
@@ -78,8 +96,21 @@ enum {
     SB__CUBLAS_STATUS_NOT_INITIALIZED = 1,
     SB__CUBLAS_STATUS_ALLOC_FAILED = 3,
     SB__CUBLAS_STATUS_ARCH_MISMATCH = 8,
-    SB__CUBLAS_STATUS_NOT_SUPPORTED = 15
+    SB__CUBLAS_STATUS_NOT_SUPPORTED = 15,
+
+    SB__NCCL_SUCCESS = 0,
+    SB__NCCL_IN_PROGRESS = 7,
+    SB__NCCL_UINT8 = 1,
+    SB__NCCL_FLOAT32 = 7,
+    SB__NCCL_FLOAT64 = 8,
+    SB__NCCL_SUM = 0,
+    SB__NCCL_MAX = 2,
+    SB__NCCL_MIN = 3
 };
+
+#define SB__NCCL_MAGIC        0xcafebeefu
+#define SB__NCCL_UNDEFINED    (-2147483647 - 1)
+#define SB__NCCL_VERSION_2_14 21400
 
 #define SB__CU_STREAM_PER_THREAD ((sb__cu_stream)0x2)
 
@@ -133,6 +164,7 @@ enum {
     F(sb__cu_result, cuEventCreate, (sb__cu_event * event, unsigned int flags))                    \
     F(sb__cu_result, cuEventRecord, (sb__cu_event event, sb__cu_stream stream))                    \
     F(sb__cu_result, cuEventSynchronize, (sb__cu_event event))                                     \
+    F(sb__cu_result, cuEventQuery, (sb__cu_event event))                                           \
     F(sb__cu_result, cuEventDestroy_v2, (sb__cu_event event))
 
 /* The same for libcublas: the forms with 64-bit counts, which cuBLAS 12.0 brought. */
@@ -159,5 +191,25 @@ enum {
     F(sb__cublas_status, cublasDdot_v2_64,                                                         \
       (sb__cublas_handle handle, int64_t n, const double *x, int64_t incx, const double *y,        \
        int64_t incy, double *result))
+
+/* The same for libnccl.so.2, 2.14 or later: communicators whose calls do not block. */
+#define SB__NCCL_FUNCTIONS(F)                                                                      \
+    F(sb__nccl_result, ncclGetUniqueId, (sb__nccl_id * id))                                        \
+    F(sb__nccl_result, ncclCommInitRankConfig,                                                     \
+      (sb__nccl_comm * comm, int size, sb__nccl_id id, int rank, sb__nccl_config *config))         \
+    F(sb__nccl_result, ncclCommFinalize, (sb__nccl_comm comm))                                     \
+    F(sb__nccl_result, ncclCommDestroy, (sb__nccl_comm comm))                                      \
+    F(sb__nccl_result, ncclCommAbort, (sb__nccl_comm comm))                                        \
+    F(sb__nccl_result, ncclCommGetAsyncError, (sb__nccl_comm comm, sb__nccl_result * out))         \
+    F(const char *, ncclGetErrorString, (sb__nccl_result result))                                  \
+    F(const char *, ncclGetLastError, (sb__nccl_comm comm))                                        \
+    F(sb__nccl_result, ncclGroupStart, (void))                                                     \
+    F(sb__nccl_result, ncclGroupEnd, (void))                                                       \
+    F(sb__nccl_result, ncclAllReduce,                                                              \
+      (const void *from, void *to, size_t count, unsigned int type, unsigned int op,               \
+       sb__nccl_comm comm, sb__cu_stream stream))                                                  \
+    F(sb__nccl_result, ncclBroadcast,                                                              \
+      (const void *from, void *to, size_t count, unsigned int type, int root, sb__nccl_comm comm,  \
+       sb__cu_stream stream))
 
 #endif

@@ -3,6 +3,7 @@
 #include <syncblob/backend.h>
 #include <syncblob/comm_engine.h>
 #include <syncblob/dlpack.h>
+#include <syncblob/nccl.h>
 #include <syncblob/reducer.h>
 #include <syncblob/sim.h>
 #include <syncblob/sim_comm.h>

@@ -74,7 +74,7 @@ fetch_esbmc() {
 # installed toolkit, or of a fetched one.
 cuda_headers() { # MAJOR
     local installed=${CUDA_HOME:-/usr/local/cuda}/include folder=$cache/cuda-headers/$1
-    if grep -qs "^#define CUDA_VERSION ${1}0" "$installed/cuda.h"; then
+    if grep -qs "^#define CUDA_VERSION ${1}0" "$installed/cuda.h" && [ -e "$installed/nccl.h" ]; then
         echo "$installed"
         return
     fi

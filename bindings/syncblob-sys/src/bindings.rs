@@ -507,7 +507,8 @@ pub struct sb_comm_buffer {
     ///0
     pub reserved: i32,
     /**\[borrowed, nullable\] NULL: host memory, page-locked or not. Else memory of this
-context's device, with which no work of the library's is under way.*/
+context's device, with which no work of the library's is under way, unless `takes` gave
+2.*/
     pub context: *mut sb_context,
 }
 ///The table. Of a smaller struct_size the missing tail is NULL and 0.
@@ -564,8 +565,9 @@ SB_COMM_MAX.*/
             err: *mut sb_error,
         ) -> sb_status,
     >,
-    /**1 if the context's device memory may be given in a buffer; missing: host memory alone.
-Host memory is always taken.*/
+    /**1 if the context's device memory may be given in a buffer; 2 if, beside that, the device
+comes to it after what is queued on the context's stream and on the default ones, so that
+the host need not wait for these; missing: host memory alone. Host memory is always taken.*/
     pub takes: ::core::option::Option<
         unsafe extern "C" fn(
             comm: *mut ::core::ffi::c_void,
@@ -937,6 +939,7 @@ pub const SB_MAX_AXES: u32 = 32;
 pub const SB_COMM_ENGINE_ABI_VERSION: u32 = 1;
 pub const SB_DL_MAJOR_VERSION: u32 = 1;
 pub const SB_DL_MINOR_VERSION: u32 = 3;
+pub const SB_NCCL_ID_BYTES: u32 = 128;
 pub const SB_SIM_COMM_MAX: u32 = 4096;
 pub const SB_NO_LAYER: i32 = -1;
 ///float; storage and arithmetic
@@ -3266,6 +3269,65 @@ Errors: as sb_blob_from_legacy_dlpack.*/
         context: *mut sb_context,
         tensor: *mut sb_dl_managed,
         out: *mut *mut sb_blob,
+        err: *mut sb_error,
+    ) -> sb_status;
+    /**Makes an id. One rank calls it and hands the bytes to all, by any means.
+* out SB_NCCL_ID_BYTES bytes
+
+Errors: NO_DEVICE (a build without CUDA), UNSUPPORTED (NCCL cannot be opened, or is too old),
+OUT_OF_MEMORY, COMM_FAILURE.*/
+    pub fn sb_nccl_id_create(
+        out: *mut ::core::ffi::c_uchar,
+        err: *mut sb_error,
+    ) -> sb_status;
+    /**Collective: makes a rank's communicator.
+* context \[borrowed\] a context on "cuda:N", which no other rank has; retained
+* id \[borrowed\] SB_NCCL_ID_BYTES bytes, the same at all ranks; each id serves once
+* rank 0 to size - 1
+* size how many ranks there are
+* limit_milliseconds that others are waited for, here and in later calls; 0: ten minutes
+* out \[owned\] sb_comm_destroy
+
+Errors: INVALID_ARGUMENT (no such rank), NO_DEVICE (a context on another device, a build without
+CUDA), UNSUPPORTED (NCCL cannot be opened, or is too old), OUT_OF_MEMORY, CAP_REACHED,
+COMM_FAILURE, DEVICE_FAILURE, DEVICE_LOST, FORKED.*/
+    pub fn sb_nccl_comm_create(
+        context: *mut sb_context,
+        id: *const ::core::ffi::c_uchar,
+        rank: i32,
+        size: i32,
+        limit_milliseconds: u32,
+        out: *mut *mut sb_comm,
+        err: *mut sb_error,
+    ) -> sb_status;
+    /**Collective: the same with the ranks of another communicator, MPI's for example, which hands the
+id round. If a rank cannot take part, all are told.
+* context \[borrowed\] a context on "cuda:N", which no other rank has; retained
+* other \[borrowed\] is not used afterwards
+* limit_milliseconds that others are waited for, here and in later calls; 0: ten minutes
+* out \[owned\] sb_comm_destroy
+
+Errors: as sb_nccl_comm_create, and those of sb_comm_all_reduce on `other`.*/
+    pub fn sb_nccl_comm_create_over(
+        context: *mut sb_context,
+        other: *mut sb_comm,
+        limit_milliseconds: u32,
+        out: *mut *mut sb_comm,
+        err: *mut sb_error,
+    ) -> sb_status;
+    /**Makes the communicators of all ranks, which are devices of this process. It is called once, by
+one thread; afterwards each rank needs a thread of its own, for sb_comm_destroy, too.
+* contexts \[borrowed\] `size` of them, by rank, each on another "cuda:N"; retained
+* size 1 or more
+* limit_milliseconds that others are waited for, here and in later calls; 0: ten minutes
+* out \[owned\] `size` of them, by rank; sb_comm_destroy
+
+Errors: as sb_nccl_comm_create.*/
+    pub fn sb_nccl_comm_create_all(
+        contexts: *const *mut sb_context,
+        size: i32,
+        limit_milliseconds: u32,
+        out: *mut *mut sb_comm,
         err: *mut sb_error,
     ) -> sb_status;
     /**Collective: registers blobs. Ranks compare the options, and the number, order, dtypes and

@@ -2,8 +2,8 @@
  * sb_comm: a communicator, for work on many devices and many machines. Its ranks, 0 to
  * size - 1, are processes or threads; each holds a communicator of its own, and together
  * they sum, spread and wait (Caffe's P2PSync and NCCL). The transport is an engine: MPI
- * (syncblob/mpi.h, a library of its own), threads of one process (sim_comm.h), or a table
- * of the caller's (comm_engine.h).
+ * (syncblob/mpi.h, a library of its own), NCCL (nccl.h), threads of one process (sim_comm.h), or a
+ * table of the caller's (comm_engine.h).
  *
  * Order: a call that is "collective" is made by every rank, with equal arguments and in
  * the same order; it ends when all ranks have made it. Unequal ones are an error where the

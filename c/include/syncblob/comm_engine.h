@@ -28,7 +28,8 @@ typedef struct sb_comm_buffer {
     sb_dtype dtype;   /**< SB_DTYPE_F32 or SB_DTYPE_F64; of `broadcast` SB_DTYPE_U8 */
     int32_t reserved; /**< 0 */
     /** [borrowed, nullable] NULL: host memory, page-locked or not. Else memory of this
-     *  context's device, with which no work of the library's is under way. */
+     *  context's device, with which no work of the library's is under way, unless `takes` gave
+     *  2. */
     sb_context *context;
 } sb_comm_buffer;
 
@@ -60,8 +61,9 @@ typedef struct sb_comm_engine {
 
     /** Waits for all ranks; missing: the core reduces one element. */
     sb_status (*barrier)(void *comm, sb_error *err);
-    /** 1 if the context's device memory may be given in a buffer; missing: host memory alone.
-     *  Host memory is always taken. */
+    /** 1 if the context's device memory may be given in a buffer; 2 if, beside that, the device
+     *  comes to it after what is queued on the context's stream and on the default ones, so that
+     * the host need not wait for these; missing: host memory alone. Host memory is always taken. */
     int32_t (*takes)(void *comm, sb_context *context);
 
     /* --- requests: all or none; missing: `all_reduce` is called where one would start ----- */

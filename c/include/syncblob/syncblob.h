@@ -15,6 +15,7 @@
  * and, included by those who need them:
  *   comm.h     many devices, many machines
  *   reducer.h  sums of a training step over all of them
+ *   nccl.h     communicators over NCCL
  *   dlpack.h   blobs as other programs' tensors, and the other way round
  *   sim.h      the simulated device
  *   sim_comm.h the simulated communicator

@@ -162,8 +162,10 @@ sb_status sb__comm_broadcast(sb_comm *comm, int32_t root, const sb_comm_buffer *
     SLOT(comm, err, comm->engine.broadcast(comm->end, root, buffer, slot_err));
 }
 
-bool sb__comm_takes(sb_comm *comm, sb_context *context) {
-    return context->has_device && comm->engine.takes && comm->engine.takes(comm->end, context);
+int32_t sb__comm_takes(sb_comm *comm, sb_context *context) {
+    if (!context->has_device || !comm->engine.takes)
+        return 0;
+    return comm->engine.takes(comm->end, context);
 }
 
 sb_status sb__comm_start(sb_comm *comm, sb_comm_op op, const sb_comm_buffer *buffer, void **out,

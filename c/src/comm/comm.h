@@ -28,7 +28,8 @@ sb_status sb__comm_all_reduce(sb_comm *comm, sb_comm_op op, const sb_comm_buffer
                               sb_error *err);
 sb_status sb__comm_broadcast(sb_comm *comm, int32_t root, const sb_comm_buffer *buffer,
                              sb_error *err);
-bool sb__comm_takes(sb_comm *comm, sb_context *context);
+/* What the slot says, 0 where there is none, or no device. */
+int32_t sb__comm_takes(sb_comm *comm, sb_context *context);
 
 /* A request, NULL for one that is done: the engine has none, or there was nothing to do. */
 sb_status sb__comm_start(sb_comm *comm, sb_comm_op op, const sb_comm_buffer *buffer, void **out,

@@ -42,8 +42,10 @@ static void end_write(struct sb__exchange *exchange) {
     exchange->write.mem = NULL;
 }
 
-/* The engine knows no streams: what callers queued on the legacy one is done, too. */
-static sb_status finish_device(sb_context *context, sb_error *err) {
+/* Most engines know no streams: what callers queued on the legacy one is done, too. */
+static sb_status finish_device(sb_comm *comm, sb_context *context, sb_error *err) {
+    if (sb__comm_takes(comm, context) == 2)
+        return SB_OK;
     return sb__streams_wait(context, sb__slot_bit(SB__LEGACY_SLOT) | sb__slot_bit(SB__OWN_SLOT),
                             err);
 }
@@ -75,7 +77,7 @@ sb_status sb__exchange_begin(struct sb__exchange *exchange, sb_comm *comm, sb_bl
     if (st != SB_OK || side == SB_SIDE_CPU)
         return st;
     exchange->buffer.context = mem->context;
-    st = finish_device(mem->context, err);
+    st = finish_device(comm, mem->context, err);
     if (st != SB_OK)
         sb__exchange_cancel(exchange);
     return st;

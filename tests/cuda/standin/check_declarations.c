@@ -1,9 +1,10 @@
-/* Our declarations of the driver API and of cuBLAS against a toolkit's headers:
+/* Our declarations of the driver API, of cuBLAS and of NCCL against NVIDIA's headers:
    compiled, never run. An incompatible prototype is an error of the compiler's. */
 #include "declarations.h"
 
 #include <cublas_v2.h>
 #include <cuda.h>
+#include <nccl.h>
 #include <stddef.h>
 
 #define SAME_PROTOTYPE(result, symbol, parameters)                                                 \
@@ -11,6 +12,36 @@
     result(*const check_##symbol) parameters = &symbol;
 SB__CUDA_FUNCTIONS(SAME_PROTOTYPE)
 SB__CUBLAS_FUNCTIONS(SAME_PROTOTYPE)
+
+/* These structs have no tags that are the same in every version: in prototypes theirs stand. */
+#define SAME_NCCL(ours, theirs)                                                                    \
+    _Static_assert(offsetof(sb__nccl_config, ours) == offsetof(ncclConfig_t, theirs), #ours)
+SAME_NCCL(size, size);
+SAME_NCCL(magic, magic);
+SAME_NCCL(version, version);
+SAME_NCCL(blocking, blocking);
+SAME_NCCL(cga_cluster_size, cgaClusterSize);
+_Static_assert(sizeof(sb__nccl_config) <= sizeof(ncclConfig_t), "config");
+_Static_assert(sizeof(sb__nccl_id) == sizeof(ncclUniqueId), "id");
+#define sb__nccl_config ncclConfig_t
+#define sb__nccl_id     ncclUniqueId
+SB__NCCL_FUNCTIONS(SAME_PROTOTYPE)
+#undef sb__nccl_config
+#undef sb__nccl_id
+
+#define SAME_AS(ours, theirs) _Static_assert((int)SB__NCCL_##ours == (int)(theirs), #theirs)
+SAME_AS(SUCCESS, ncclSuccess);
+SAME_AS(IN_PROGRESS, ncclInProgress);
+SAME_AS(UINT8, ncclUint8);
+SAME_AS(FLOAT32, ncclFloat32);
+SAME_AS(FLOAT64, ncclFloat64);
+SAME_AS(SUM, ncclSum);
+SAME_AS(MAX, ncclMax);
+SAME_AS(MIN, ncclMin);
+SAME_AS(ID_BYTES, NCCL_UNIQUE_ID_BYTES);
+SAME_AS(UNDEFINED, NCCL_CONFIG_UNDEF_INT);
+SAME_AS(VERSION_2_14, NCCL_VERSION(2, 14, 0));
+/* 2.18 writes the magic down in the initialiser alone: the stand-in looks at it. */
 
 #define SAME(name) _Static_assert((int)SB__##name == (int)name, #name)
 SAME(CUDA_SUCCESS);
@@ -24,6 +55,7 @@ SAME(CUDA_ERROR_ECC_UNCORRECTABLE);
 SAME(CUDA_ERROR_NVLINK_UNCORRECTABLE);
 SAME(CUDA_ERROR_CONTAINED);
 SAME(CUDA_ERROR_INVALID_HANDLE);
+SAME(CUDA_ERROR_NOT_READY);
 SAME(CUDA_ERROR_ILLEGAL_ADDRESS);
 SAME(CUDA_ERROR_LAUNCH_TIMEOUT);
 SAME(CUDA_ERROR_CONTEXT_IS_DESTROYED);
@@ -39,6 +71,7 @@ SAME(CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD);
 SAME(CUDA_ERROR_EXTERNAL_DEVICE);
 SAME(CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED);
 SAME(CU_STREAM_DEFAULT);
+SAME(CU_STREAM_NON_BLOCKING);
 SAME(CU_STREAM_CAPTURE_STATUS_NONE);
 SAME(CU_STREAM_CAPTURE_MODE_RELAXED);
 SAME(CU_EVENT_DISABLE_TIMING);

@@ -3,6 +3,7 @@
 #include <syncblob/backend.h>
 #include <syncblob/comm_engine.h>
 #include <syncblob/dlpack.h>
+#include <syncblob/nccl.h>
 #include <syncblob/reducer.h>
 #include <syncblob/sim.h>
 #include <syncblob/sim_comm.h>
@@ -173,6 +174,7 @@ static const struct number numbers[] = {
     ROW(SB_COMM_MIN, 2),
     ROW(SB_COMM_MAX, 3),
     ROW(SB_COMM_DIFF, 1 << 11),
+    ROW(SB_NCCL_ID_BYTES, 128),
     ROW(SB_COMM_ENGINE_ABI_VERSION, 1),
     ROW(SB_SIM_COMM_MAX, 4096),
     ROW(SB_SIM_COMM_FAIL_NOW, 0),

@@ -24,6 +24,7 @@ HEAD = """\
 #include <syncblob/backend.h>
 #include <syncblob/comm_engine.h>
 #include <syncblob/dlpack.h>
+#include <syncblob/nccl.h>
 #include <syncblob/reducer.h>
 #include <syncblob/sim.h>
 #include <syncblob/sim_comm.h>

@@ -4,6 +4,7 @@
 #include "mem_calls.h"
 
 #include <syncblob/comm_engine.h>
+#include <syncblob/nccl.h>
 #include <syncblob/reducer.h>
 #include <syncblob/sim.h>
 #include <syncblob/sim_comm.h>
@@ -268,6 +269,28 @@ static void calls_of_the_simulated_device(void **state) {
     assert_null(sb_sim_address(NULL, device, 1));
 }
 
+static void calls_of_nccl(void **state) {
+    struct world *w = *state;
+    unsigned char id[SB_NCCL_ID_BYTES] = {0};
+    sb_error err;
+    sb_comm *comm;
+#ifdef SYNCBLOB_CUDA
+    sb_context *context = w->rig.context;
+    assert_names_null("out", sb_nccl_id_create(NULL, &err));
+    assert_names_null("id", sb_nccl_comm_create(context, NULL, 0, 1, 0, &comm, &err));
+    assert_names_null("out", sb_nccl_comm_create(context, id, 0, 1, 0, NULL, &err));
+    assert_names_null("context", sb_nccl_comm_create(NULL, id, 0, 1, 0, &comm, &err));
+    assert_names_null("contexts", sb_nccl_comm_create_all(NULL, 1, 0, &comm, &err));
+    assert_names_null("out", sb_nccl_comm_create_all(&context, 1, 0, NULL, &err));
+    assert_names_null("other", sb_nccl_comm_create_over(context, NULL, 0, &comm, &err));
+#else
+    assert_status(SB_ERR_NO_DEVICE, sb_nccl_id_create(id, &err));
+    assert_status(SB_ERR_NO_DEVICE, sb_nccl_comm_create(NULL, id, 0, 1, 0, &comm, &err));
+    assert_status(SB_ERR_NO_DEVICE, sb_nccl_comm_create_all(&w->rig.context, 1, 0, &comm, &err));
+    assert_status(SB_ERR_NO_DEVICE, sb_nccl_comm_create_over(NULL, NULL, 0, &comm, &err));
+#endif
+}
+
 static void calls_of_communicators(void **state) {
     struct world *w = *state;
     sb_error err;
@@ -342,6 +365,7 @@ int main(void) {
         HERE(calls_of_contexts),
         HERE(calls_of_the_simulated_device),
         HERE(calls_of_communicators),
+        HERE(calls_of_nccl),
         HERE(queries_have_an_answer),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

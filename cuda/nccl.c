@@ -1,0 +1,330 @@
+/* The operations of NCCL's communicators. Each is a request that waits for its turn, is posted, and
+   runs: NCCL takes the next one when it has the one before on the stream. Bytes of the host go
+   through memory of the device, since NCCL takes no other. */
+#include "nccl_engine.h"
+
+#include "context/context.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+enum kind { REDUCE, BROADCAST };
+enum state { WAITS, POSTED, RUNS };
+
+struct sb__nccl_request {
+    struct sb__nccl_request *next;
+    enum state state;
+    enum kind kind;
+    sb_comm_op op;
+    int32_t root;
+    sb_comm_buffer buffer;
+    void *ptr; /* of the device: the buffer's, or what stands for the host's */
+    size_t bytes;
+    void *done; /* an event, once it runs */
+    uint64_t began;
+};
+
+static sb_stream stream_of(const struct sb__nccl_end *end) {
+    return (sb_stream)end->stream;
+}
+
+static bool is_staged(const struct sb__nccl_request *request) {
+    return !request->buffer.context;
+}
+
+/* --- before it is posted ------------------------------------------------------------------- */
+
+/* The device comes to the request after what is queued on the context's stream, and on the default
+   ones. */
+static sb_status order(const struct sb__nccl_end *end, const sb_context *context, sb_error *err) {
+    const struct sb__cuda_device *device = context->device;
+    struct sb__cuda_visit visit;
+    sb__cu_result result = sb__cuda_enter_work(device, device->stream, &visit);
+    if (result == SB__CUDA_SUCCESS) {
+        result = device->cu->cuEventRecord(end->before, device->stream);
+        if (result == SB__CUDA_SUCCESS)
+            result = device->cu->cuStreamWaitEvent(end->stream, end->before, 0);
+        result = sb__cuda_leave(device, &visit, result);
+    }
+    return sb__cuda_status(device, result, "cuStreamWaitEvent", err);
+}
+
+static sb_status stage(const struct sb__nccl_end *end, struct sb__nccl_request *request,
+                       sb_error *err) {
+    const bool sends = request->kind == REDUCE || request->root == end->rank;
+    sb_status st = sb__cuda_alloc(end->device, request->bytes, stream_of(end), &request->ptr, err);
+    if (st != SB_OK || !sends)
+        return st;
+    st = sb__cuda_upload(end->device, request->ptr, request->buffer.ptr, request->bytes,
+                         stream_of(end), err);
+    if (st != SB_OK)
+        sb__cuda_free(end->device, request->ptr, request->bytes, stream_of(end));
+    return st;
+}
+
+static sb_status prepare(const struct sb__nccl_end *end, struct sb__nccl_request *request,
+                         sb_error *err) {
+    if (is_staged(request))
+        return stage(end, request, err);
+    request->ptr = request->buffer.ptr;
+    return order(end, request->buffer.context, err);
+}
+
+/* --- posting ------------------------------------------------------------------------------- */
+
+static unsigned int type_of(sb_dtype dtype) {
+    return dtype == SB_DTYPE_F32   ? SB__NCCL_FLOAT32
+           : dtype == SB_DTYPE_F64 ? SB__NCCL_FLOAT64
+                                   : SB__NCCL_UINT8;
+}
+
+static unsigned int op_of(sb_comm_op op) {
+    return op == SB_COMM_MIN ? SB__NCCL_MIN : op == SB_COMM_MAX ? SB__NCCL_MAX : SB__NCCL_SUM;
+}
+
+static sb__nccl_result call(const struct sb__nccl_end *end,
+                            const struct sb__nccl_request *request) {
+    const unsigned int type = type_of(request->buffer.dtype);
+    const size_t count = (size_t)request->buffer.count;
+    if (request->kind == REDUCE)
+        return end->nccl->ncclAllReduce(request->ptr, request->ptr, count, type, op_of(request->op),
+                                        end->comm, end->stream);
+    return end->nccl->ncclBroadcast(request->ptr, request->ptr, count, type, request->root,
+                                    end->comm, end->stream);
+}
+
+static const char *name_of(const struct sb__nccl_request *request) {
+    return request->kind == REDUCE ? "ncclAllReduce" : "ncclBroadcast";
+}
+
+static sb_status post(struct sb__nccl_end *end, struct sb__nccl_request *request, sb_error *err) {
+    struct sb__cuda_visit visit;
+    const sb__cu_result entered = sb__cuda_enter(end->device, &visit);
+    if (entered != SB__CUDA_SUCCESS)
+        return sb__nccl_break(end, sb__cuda_status(end->device, entered, "cuCtxPushCurrent", err),
+                              err);
+    const sb__nccl_result result = call(end, request);
+    (void)sb__cuda_leave(end->device, &visit, SB__CUDA_SUCCESS);
+    if (result != SB__NCCL_SUCCESS && result != SB__NCCL_IN_PROGRESS)
+        return sb__nccl_fail(end, result, name_of(request), err);
+    request->state = POSTED;
+    return SB_OK;
+}
+
+/* It is on the stream; what comes after it is queued behind it. */
+static sb_status follow(struct sb__nccl_end *end, struct sb__nccl_request *request, sb_error *err) {
+    const bool receives = request->kind == REDUCE || request->root != end->rank;
+    sb_status st = SB_OK;
+    if (is_staged(request) && receives)
+        st = sb__cuda_download(end->device, request->buffer.ptr, request->ptr, request->bytes,
+                               stream_of(end), err);
+    if (st == SB_OK)
+        st = sb__cuda_event_record(end->device, stream_of(end), &request->done, err);
+    if (st != SB_OK)
+        return sb__nccl_break(end, st, err);
+    request->state = RUNS;
+    return SB_OK;
+}
+
+static sb_status fail_again(const struct sb__nccl_end *end, sb_error *err) {
+    *err = end->story;
+    return SB_ERR_COMM_FAILURE;
+}
+
+/* Posts what can be posted, and finds errors that came up meanwhile. */
+static sb_status get_on(struct sb__nccl_end *end, sb_error *err) {
+    sb_status st = end->failed ? fail_again(end, err) : SB_OK;
+    while (st == SB_OK) {
+        const sb__nccl_result state = sb__nccl_state(end);
+        struct sb__nccl_request *request = end->first;
+        if (state == SB__NCCL_IN_PROGRESS)
+            return SB_OK;
+        if (state != SB__NCCL_SUCCESS)
+            return sb__nccl_fail(end, state, "NCCL", err);
+        while (request && request->state == RUNS)
+            request = request->next;
+        if (!request)
+            return SB_OK;
+        st = request->state == WAITS ? post(end, request, err) : follow(end, request, err);
+    }
+    return st;
+}
+
+/* --- requests ------------------------------------------------------------------------------ */
+
+static void append(struct sb__nccl_end *end, struct sb__nccl_request *request) {
+    struct sb__nccl_request **link = &end->first;
+    while (*link)
+        link = &(*link)->next;
+    *link = request;
+}
+
+/* `is_over`: the device uses its memory no more. */
+static void drop(struct sb__nccl_end *end, struct sb__nccl_request *request, bool is_over) {
+    struct sb__nccl_request **link = &end->first;
+    while (*link != request)
+        link = &(*link)->next;
+    *link = request->next;
+    if (request->done)
+        sb__cuda_event_destroy(end->device, request->done);
+    if (is_staged(request) && is_over)
+        sb__cuda_free(end->device, request->ptr, request->bytes, stream_of(end));
+    free(request);
+}
+
+/* What the core would take for a call that can be made again. */
+static bool has_sent_nothing(sb_status st) {
+    return st == SB_ERR_OUT_OF_MEMORY || st == SB_ERR_UNSUPPORTED;
+}
+
+static sb_status begin(struct sb__nccl_end *end, const struct sb__nccl_request *wanted,
+                       struct sb__nccl_request **out, sb_error *err) {
+    sb_error story;
+    if (end->failed)
+        return fail_again(end, err);
+    struct sb__nccl_request *request = malloc(sizeof *request);
+    if (!request)
+        return sb_backend_fail(err, SB_ERR_OUT_OF_MEMORY, 0, "no memory for a request");
+    *request = *wanted;
+    request->bytes = (size_t)wanted->buffer.count * sb_dtype_size(wanted->buffer.dtype);
+    request->began = sb__now();
+    const sb_status st = prepare(end, request, err);
+    if (st != SB_OK) {
+        free(request);
+        return has_sent_nothing(st) ? st : sb__nccl_break(end, st, err);
+    }
+    append(end, request);
+    (void)get_on(end, &story); /* whoever asks for the request is told */
+    *out = request;
+    return SB_OK;
+}
+
+static sb_status fail_late(struct sb__nccl_end *end, const struct sb__nccl_request *request,
+                           sb_error *err) {
+    char message[sizeof err->message];
+    (void)snprintf(message, sizeof message,
+                   "rank %d of %d waited %llu ms for %s of %lld elements: another rank is late, or "
+                   "gone, or calls something else",
+                   end->rank, end->size, (unsigned long long)(end->limit / 1000000u),
+                   name_of(request), (long long)request->buffer.count);
+    return sb__nccl_break(end, sb_backend_fail(err, SB_ERR_COMM_FAILURE, 0, message), err);
+}
+
+static sb_status look(struct sb__nccl_end *end, struct sb__nccl_request *request, bool *out_done,
+                      sb_error *err) {
+    struct sb__cuda_visit visit;
+    *out_done = false;
+    sb_status st = get_on(end, err);
+    if (st != SB_OK)
+        return st;
+    sb__cu_result result = SB__CUDA_ERROR_NOT_READY;
+    if (request->state == RUNS) {
+        result = sb__cuda_enter(end->device, &visit);
+        if (result == SB__CUDA_SUCCESS)
+            result =
+                sb__cuda_leave(end->device, &visit, end->device->cu->cuEventQuery(request->done));
+    }
+    if (result == SB__CUDA_ERROR_NOT_READY)
+        return sb__now() - request->began < end->limit ? SB_OK : fail_late(end, request, err);
+    if (result != SB__CUDA_SUCCESS)
+        return sb__nccl_break(end, sb__cuda_status(end->device, result, "cuEventQuery", err), err);
+    drop(end, request, true);
+    *out_done = true;
+    return SB_OK;
+}
+
+/* --- slots --------------------------------------------------------------------------------- */
+
+static sb_status nccl_open(void *user, void **out, int32_t *out_rank, int32_t *out_size,
+                           sb_error *err) {
+    const struct sb__nccl_end *end = user;
+    (void)err;
+    *out = user;
+    *out_rank = end->rank;
+    *out_size = end->size;
+    return SB_OK;
+}
+
+static int32_t nccl_takes(void *comm, sb_context *context) {
+    const struct sb__nccl_end *end = comm;
+    return context->backend.open == sb__cuda_open && context->ordinal == end->device->ordinal ? 2
+                                                                                              : 0;
+}
+
+static sb_status nccl_start(void *comm, sb_comm_op op, const sb_comm_buffer *buffer, void **out,
+                            sb_error *err) {
+    const struct sb__nccl_request wanted = {.kind = REDUCE, .op = op, .buffer = *buffer};
+    struct sb__nccl_request *request = NULL;
+    const sb_status st = begin(comm, &wanted, &request, err);
+    if (st == SB_OK)
+        *out = request;
+    return st;
+}
+
+static sb_status nccl_test(void *comm, void *request, int32_t *out_done, sb_error *err) {
+    bool done;
+    const sb_status st = look(comm, request, &done, err);
+    *out_done = done;
+    return st;
+}
+
+static sb_status nccl_wait(void *comm, void *request, sb_error *err) {
+    const uint64_t began = sb__now();
+    bool done;
+    sb_status st = look(comm, request, &done, err);
+    while (st == SB_OK && !done) {
+        sb__nccl_pause(began);
+        st = look(comm, request, &done, err);
+    }
+    return st;
+}
+
+/* Only with the whole communicator can a request be called back. */
+static int32_t nccl_abandon(void *comm, void *request) {
+    struct sb__nccl_end *end = comm;
+    sb_error story;
+    if (!end->failed)
+        (void)sb__nccl_break(
+            end, sb_backend_fail(&story, SB_ERR_COMM_FAILURE, 0, "a request was given up"), &story);
+    const bool is_idle = end->is_idle;
+    drop(end, request, is_idle);
+    return is_idle;
+}
+
+static sb_status run(void *comm, const struct sb__nccl_request *wanted, sb_error *err) {
+    struct sb__nccl_request *request = NULL;
+    sb_status st = begin(comm, wanted, &request, err);
+    if (st != SB_OK)
+        return st;
+    st = nccl_wait(comm, request, err);
+    if (st != SB_OK)
+        (void)nccl_abandon(comm, request);
+    return st;
+}
+
+static sb_status nccl_all_reduce(void *comm, sb_comm_op op, const sb_comm_buffer *buffer,
+                                 sb_error *err) {
+    const struct sb__nccl_request wanted = {.kind = REDUCE, .op = op, .buffer = *buffer};
+    return run(comm, &wanted, err);
+}
+
+static sb_status nccl_broadcast(void *comm, int32_t root, const sb_comm_buffer *buffer,
+                                sb_error *err) {
+    const struct sb__nccl_request wanted = {.kind = BROADCAST, .root = root, .buffer = *buffer};
+    return run(comm, &wanted, err);
+}
+
+const sb_comm_engine sb__nccl_engine = {
+    .struct_size = sizeof(sb_comm_engine),
+    .abi_version = SB_COMM_ENGINE_ABI_VERSION,
+    .name = "nccl",
+    .open = nccl_open,
+    .close = sb__nccl_close,
+    .all_reduce = nccl_all_reduce,
+    .broadcast = nccl_broadcast,
+    .takes = nccl_takes,
+    .start = nccl_start,
+    .test = nccl_test,
+    .wait = nccl_wait,
+    .abandon = nccl_abandon,
+};
