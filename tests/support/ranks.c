@@ -34,11 +34,24 @@ static void *run(void *user) {
     return NULL;
 }
 
+void ranks_run_on(int32_t size, sb_comm *const *comms, void (*task)(sb_comm *comm, void *arg),
+                  void *arg) {
+    struct member members[RANKS_MAX];
+    pthread_t threads[RANKS_MAX];
+    assert_true(size <= RANKS_MAX);
+    atomic_store(&failures, 0);
+    for (int32_t i = 0; i < size; i++) {
+        members[i] = (struct member){comms[i], task, arg};
+        assert_int_equal(pthread_create(&threads[i], NULL, run, &members[i]), 0);
+    }
+    for (int32_t i = 0; i < size; i++)
+        assert_int_equal(pthread_join(threads[i], NULL), 0);
+    assert_int_equal(atomic_load(&failures), 0);
+}
+
 void ranks_run(int32_t size, const sb_sim_comm_options *options,
                void (*task)(sb_comm *comm, void *arg), void *arg) {
     sb_comm *comms[RANKS_MAX];
-    struct member members[RANKS_MAX];
-    pthread_t threads[RANKS_MAX];
     struct counting_allocator counting = COUNTING_ALLOCATOR_INIT;
     sb_context_options context_options = SB_CONTEXT_OPTIONS_INIT;
     sb_context *context;
@@ -47,14 +60,7 @@ void ranks_run(int32_t size, const sb_sim_comm_options *options,
     assert_true(size <= RANKS_MAX);
     assert_ok(sb_context_create(&context_options, &context, &err));
     assert_ok(sb_sim_comm_create(context, size, options, comms, &err));
-    atomic_store(&failures, 0);
-    for (int32_t i = 0; i < size; i++) {
-        members[i] = (struct member){comms[i], task, arg};
-        assert_int_equal(pthread_create(&threads[i], NULL, run, &members[i]), 0);
-    }
-    for (int32_t i = 0; i < size; i++)
-        assert_int_equal(pthread_join(threads[i], NULL), 0);
+    ranks_run_on(size, comms, task, arg);
     sb_context_release(context);
     counting_allocator_assert_clean(&counting);
-    assert_int_equal(atomic_load(&failures), 0);
 }

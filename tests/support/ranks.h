@@ -13,6 +13,10 @@
 void ranks_run(int32_t size, const sb_sim_comm_options *options,
                void (*task)(sb_comm *comm, void *arg), void *arg);
 
+/* The same on communicators that were made already. */
+void ranks_run_on(int32_t size, sb_comm *const *comms, void (*task)(sb_comm *comm, void *arg),
+                  void *arg);
+
 /* On a rank's thread, where cmocka's assertions may not stand. */
 #define expect(claim)  ranks_expect((claim), #claim, __FILE__, __LINE__)
 #define expect_ok(...) ranks_expect_status(SB_OK, (__VA_ARGS__), #__VA_ARGS__, __FILE__, __LINE__)

@@ -7,6 +7,7 @@
 #define SB_TESTS_STANDIN_H
 
 #include <cuda.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -83,6 +84,18 @@ STANDIN_API void standin_revive(CUcontext context);
 /* Ends the loss of contexts and the shutting down, and forgets all that was left behind and what
    this thread has current: the next test needs a device. No driver can do that. */
 STANDIN_API void standin_heal(void);
+
+/* --- for the stand-in of NCCL ----------------------------------------------------------------- */
+
+/* Queues a kernel that uses [ptr, ptr + bytes) and is not done before passes(user) is true. It is
+   asked again and again, under the lock of the stand-in, once all before it on the stream is done.
+ */
+STANDIN_API CUresult standin_gate(CUcontext context, CUstream stream, bool (*passes)(void *user),
+                                  void *user, CUdeviceptr ptr, size_t bytes);
+STANDIN_API void standin_lock(void);
+STANDIN_API void standin_unlock(void);
+/* Whether [ptr, ptr + bytes) is allocated memory of the device. */
+STANDIN_API bool standin_is_memory_of(CUcontext context, CUdeviceptr ptr, size_t bytes);
 
 /* --- for the stand-in of cuBLAS -------------------------------------------------------------- */
 

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <syncblob/nccl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -101,6 +102,30 @@ static void arithmetic_works(void) {
     need(sb_blob_gpu_data(blob, &in, &err) == SB_OK);
     need(sb_blob_asum_data(blob, &sum, &err) == SB_OK && sum == 6);
     sb_blob_destroy(blob);
+    sb_context_release(context);
+}
+
+static void no_nccl(void) {
+    unsigned char id[SB_NCCL_ID_BYTES];
+    sb_comm *comm = NULL;
+    sb_error err;
+    need(open_context("cuda:0", &err) == SB_OK);
+    need(sb_nccl_id_create(id, &err) == SB_ERR_UNSUPPORTED);
+    need(strstr(err.message, "this communicator needs NCCL (") &&
+         strstr(err.message, "install it, or name its folder in LD_LIBRARY_PATH"));
+    need(sb_nccl_comm_create_all(&context, 1, 0, &comm, &err) == SB_ERR_UNSUPPORTED && !comm);
+    sb_context_release(context);
+}
+
+static void nccl_works(void) {
+    double value = 3;
+    sb_comm *comm = NULL;
+    sb_error err;
+    need(open_context("cuda:0", &err) == SB_OK);
+    need(sb_nccl_comm_create_all(&context, 1, 0, &comm, &err) == SB_OK);
+    need(sb_comm_all_reduce(comm, SB_COMM_SUM, SB_DTYPE_F64, 1, &value, &err) == SB_OK);
+    need(value == 3);
+    sb_comm_destroy(comm);
     sb_context_release(context);
 }
 
@@ -223,8 +248,8 @@ static void a_child_of_others_cuda_is_told(void) {
 /* --- running them --------------------------------------------------------------------------------
  */
 
-/* Folders of the search path: d the driver, 2 and 3 the cuBLAS; - files that cannot be opened come
-   first, so that what is installed here is not found. */
+/* Folders of the search path: d the driver, 2 and 3 the cuBLAS, n NCCL; - files that cannot be
+   opened come first, so that what is installed here is not found. */
 static const struct scenario {
     const char *name;
     void (*run)(void);
@@ -239,6 +264,8 @@ static const struct scenario {
     {"cuBLAS 12 where 13 is missing", older_cublas, "d2-", NULL, NULL},
     {"cuBLAS 12 for a driver of CUDA 12", older_cublas, "d32", "STANDIN_VERSION", "12040"},
     {"the cuBLAS that is loaded already", what_is_loaded_already, "d3", NULL, NULL},
+    {"no NCCL", no_nccl, "d-", NULL, NULL},
+    {"NCCL", nccl_works, "dn", NULL, NULL},
     {"asleep until asked", asleep_until_asked, "d32", NULL, NULL},
     {"end with objects alive", end_with_objects_alive, "d32", "STANDIN_SCHEDULE", "lazy"},
     {"release after the driver", release_after_the_driver, "d32", "STANDIN_SCHEDULE", "lazy"},
@@ -252,10 +279,11 @@ enum { SCENARIOS = sizeof scenarios / sizeof scenarios[0] };
 static char broken[] = "/tmp/syncblob-standin-XXXXXX";
 
 static void make_broken(void) {
-    static const char *const names[] = {"libcuda.so.1", "libcublas.so.12", "libcublas.so.13"};
+    static const char *const names[] = {"libcuda.so.1", "libcublas.so.12", "libcublas.so.13",
+                                        "libnccl.so.2"};
     char path[256];
     assert_non_null(mkdtemp(broken));
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i < 4; i++) {
         (void)snprintf(path, sizeof path, "%s/%s", broken, names[i]);
         int file = open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
         assert_true(file >= 0);
@@ -264,9 +292,10 @@ static void make_broken(void) {
 }
 
 static void remove_broken(void) {
-    static const char *const names[] = {"libcuda.so.1", "libcublas.so.12", "libcublas.so.13"};
+    static const char *const names[] = {"libcuda.so.1", "libcublas.so.12", "libcublas.so.13",
+                                        "libnccl.so.2"};
     char path[256];
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i < 4; i++) {
         (void)snprintf(path, sizeof path, "%s/%s", broken, names[i]);
         (void)unlink(path);
     }
@@ -283,6 +312,7 @@ static void search_path(char *path, size_t capacity, const char *shows) {
             length +=
                 (size_t)snprintf(path + length, capacity - length, "%s/lib%s:", STANDIN_FOLDER,
                                  *s == 'd'   ? ""
+                                 : *s == 'n' ? "n"
                                  : *s == '2' ? "12"
                                              : "13");
         assert_true(length < capacity);

@@ -69,6 +69,14 @@ void unlock(void) {
     (void)pthread_mutex_unlock(&standin.lock);
 }
 
+void standin_lock(void) {
+    lock();
+}
+
+void standin_unlock(void) {
+    unlock();
+}
+
 void standin_set(enum standin_setting which, int64_t value) {
     lock();
     standin.settings[which] = value;

@@ -19,6 +19,7 @@
 struct record { /* what an event stood for when it was recorded */
     int refs;
     bool done, captured;
+    int queries; /* so far */
     CUresult failure;
     struct CUstream_st *stream;
 };
@@ -28,7 +29,7 @@ struct CUevent_st {
     struct record *latest;
 };
 
-enum operation { ALLOCATE, RELEASE, SET, UPLOAD, DOWNLOAD, COPY, LAUNCH, RECORD, WAIT };
+enum operation { ALLOCATE, RELEASE, SET, UPLOAD, DOWNLOAD, COPY, LAUNCH, RECORD, WAIT, GATE };
 
 struct item {
     struct item *next;
@@ -44,6 +45,7 @@ struct item {
     size_t bytes;
     unsigned char value;
     void (*kernel)(void *user);
+    bool (*passes)(void *user); /* of a GATE */
     void *user;
     bool owned; /* `user` is freed with the item */
     struct record *record;

@@ -177,6 +177,14 @@ void *standin_address(CUdeviceptr ptr, size_t bytes) {
     return backing;
 }
 
+bool standin_is_memory_of(CUcontext context, CUdeviceptr ptr, size_t bytes) {
+    lock();
+    const struct block *block = find_block(ptr, bytes);
+    const bool found = block && block->device == context->device;
+    unlock();
+    return found;
+}
+
 /* --- the device's ---------------------------------------------------------------------------- */
 
 CUresult CUDAAPI cuMemAlloc(CUdeviceptr *ptr, size_t bytes) {

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* --- streams by their handles ---------------------------------------------------------------- */
 
@@ -128,9 +129,9 @@ static CUstream blocker(CUstream stream) {
 }
 
 static CUresult illegal(const struct item *item, CUdeviceptr ptr) {
-    static const char *const names[] = {"an allocation", "a free",     "a memset",
-                                        "an upload",     "a download", "a copy",
-                                        "a kernel",      "a record",   "a wait"};
+    static const char *const names[] = {"an allocation", "a free", "a memset", "an upload",
+                                        "a download",    "a copy", "a kernel", "a record",
+                                        "a wait",        "a gate"};
     standin_violation("%s of %zu bytes at %p: not allocated, or not yet", names[item->operation],
                       item->bytes, (void *)(uintptr_t)ptr);
     return CUDA_ERROR_ILLEGAL_ADDRESS;
@@ -210,6 +211,8 @@ static CUresult run_item(CUstream stream, struct item *item) {
     }
     if (stream->context->lost || item->failure)
         return item->failure;
+    if (item->operation == GATE)
+        return CUDA_SUCCESS;
     if (item->operation == LAUNCH) {
         item->kernel(item->user);
         return CUDA_SUCCESS;
@@ -236,17 +239,42 @@ static void step(CUstream stream) {
         unlink_stream(stream);
 }
 
-/* Whatever blocks work was queued before it, so that this ends. The first of `stream` runs. */
-static void run_first(CUstream stream) {
+/* A kernel that waits for one of another device holds what is behind it. */
+static bool is_held(CUstream stream) {
+    const struct item *item = stream->head;
+    return item->operation == GATE && !item->failure && !stream->context->lost &&
+           !item->passes(item->user);
+}
+
+/* Whatever blocks work was queued before it, so that this ends. The first of `stream` runs, or
+   false: a gate is closed. */
+static bool try_first(CUstream stream) {
     CUstream first = stream;
     for (CUstream b = first; b; b = blocker(first))
         first = b;
+    if (is_held(first))
+        return false;
     step(first);
+    return true;
+}
+
+/* Who waits on a closed gate lets other threads on, one of which may open it. */
+static void run_first(CUstream stream) {
+    while (stream->head && !try_first(stream)) {
+        unlock();
+        (void)usleep(50);
+        lock();
+    }
 }
 
 static void run_until(CUstream stream, uint64_t turn) {
     while (stream->head && stream->head->turn <= turn)
         run_first(stream);
+}
+
+static void try_stream(CUstream stream) {
+    while (stream->head && try_first(stream))
+        ;
 }
 
 /* A destroyed stream goes with its last item. */
@@ -298,7 +326,7 @@ static void drift(CUcontext context) {
         CUstream s = context->streams;
         while (index--)
             s = s->next;
-        if (s->head && !blocker(s))
+        if (s->head && !blocker(s) && !is_held(s))
             step(s);
     }
 }
@@ -381,7 +409,7 @@ static CUresult queue_item(struct call *c, CUstream stream, const struct item *i
     prepare(made);
     append(stream, made);
     if (standin.settings[STANDIN_SCHEDULE] == STANDIN_EAGER)
-        run_stream(stream);
+        try_stream(stream);
     else if (standin.settings[STANDIN_SCHEDULE] == STANDIN_RANDOM)
         drift(c->context);
     return CUDA_SUCCESS;
@@ -482,6 +510,20 @@ void standin_blas_wait(CUcontext context) {
             s->capture = CU_STREAM_CAPTURE_STATUS_INVALIDATED;
     run_all(context);
     unlock();
+}
+
+CUresult standin_gate(CUcontext context, CUstream handle, bool (*passes)(void *user), void *user,
+                      CUdeviceptr ptr, size_t bytes) {
+    struct call c = {.need = WORK, .context = context};
+    lock();
+    c.result = context->lost;
+    if (!c.result)
+        c.result = enqueue(
+            &c, handle,
+            &(struct item){
+                .operation = GATE, .passes = passes, .user = user, .dst = ptr, .bytes = bytes});
+    unlock();
+    return c.result;
 }
 
 /* --- streams ------------------------------------------------------------------------------------
@@ -621,9 +663,17 @@ CUresult CUDAAPI cuEventSynchronize(CUevent event) {
     return end(&c);
 }
 
+/* Nothing runs while nobody looks, and nothing is done when somebody looks for the first time,
+   unless it was before. */
 CUresult CUDAAPI cuEventQuery(CUevent event) {
     struct call c;
-    if (begin(&c, __func__, CONTEXT) && event->latest && !event->latest->done)
+    struct record *record = begin(&c, __func__, CONTEXT) ? event->latest : NULL;
+    if (record && !record->done && record->queries++ > 0)
+        while (!record->done && try_first(record->stream))
+            ;
+    if (record && record->done)
+        c.result = event->context->lost ? event->context->lost : record->failure;
+    else if (record)
         c.result = CUDA_ERROR_NOT_READY;
     return end(&c);
 }

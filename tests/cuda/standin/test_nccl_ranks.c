@@ -1,0 +1,627 @@
+/* Communicators over NCCL on its stand-in: the sums, the orders, what a rank that fails, stops or
+   is gone does to the others, and every call failing in turn. A rank is a thread with a device. */
+#include "fixture.h"
+#include "ranks.h"
+#include "standin_nccl.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <syncblob/nccl.h>
+#include <syncblob/reducer.h>
+
+#define MOST        4
+#define BLOBS       5
+#define SHORT_LIMIT 100 /* milliseconds, where a rank is not there */
+#define LONG_LIMIT  60000
+
+static const int64_t counts[BLOBS] = {3, 700, 0, 64, 33};
+static const sb_dtype dtypes[BLOBS] = {SB_DTYPE_F32, SB_DTYPE_F32, SB_DTYPE_F32, SB_DTYPE_F64,
+                                       SB_DTYPE_F32};
+
+/* --- the devices of a test ----------------------------------------------------------------- */
+
+struct team {
+    int32_t size;
+    sb_context *contexts[MOST];
+    sb_comm *comms[MOST];
+};
+
+static void open_contexts(struct team *team, int32_t size) {
+    sb_error err;
+    *team = (struct team){.size = size};
+    standin_set(STANDIN_DEVICES, MOST);
+    for (int32_t i = 0; i < size; i++) {
+        char device[16];
+        (void)snprintf(device, sizeof device, "cuda:%d", i);
+        assert_ok(cuda_context(device, &team->contexts[i], &err));
+    }
+}
+
+static void open_team(struct team *team, int32_t size, uint32_t limit) {
+    sb_error err;
+    open_contexts(team, size);
+    assert_ok(sb_nccl_comm_create_all(team->contexts, size, limit, team->comms, &err));
+}
+
+/* After the communicators. */
+static void close_contexts(const struct team *team) {
+    for (int32_t i = 0; i < team->size; i++)
+        sb_context_release(team->contexts[i]);
+    assert_int_equal(standin_nccl_live(), 0);
+    assert_untouched();
+}
+
+static void run_team(struct team *team, void (*task)(sb_comm *comm, void *arg)) {
+    ranks_run_on(team->size, team->comms, task, team);
+    close_contexts(team);
+}
+
+/* --- values -------------------------------------------------------------------------------- */
+
+static double value_of(int32_t rank, int blob, int64_t i) {
+    uint64_t seed = (uint64_t)rank * 7919u + (uint64_t)blob * 104729u + (uint64_t)i;
+    return (double)(test_random(&seed) >> 44) / 1024.0 - 500.0;
+}
+
+static double rounded(sb_dtype dtype, double value) {
+    return dtype == SB_DTYPE_F32 ? (double)(float)value : value;
+}
+
+static double combined(sb_comm_op op, sb_dtype dtype, int32_t size, int blob, int64_t i) {
+    double value = rounded(dtype, value_of(0, blob, i));
+    for (int32_t r = 1; r < size; r++) {
+        const double other = rounded(dtype, value_of(r, blob, i));
+        if (op == SB_COMM_SUM || op == SB_COMM_MEAN)
+            value += other;
+        else if (op == SB_COMM_MIN ? other < value : other > value)
+            value = other;
+    }
+    return op == SB_COMM_MEAN ? value / size : value;
+}
+
+static void put(sb_dtype dtype, void *values, int64_t i, double value) {
+    if (dtype == SB_DTYPE_F32)
+        ((float *)values)[i] = (float)value;
+    else
+        ((double *)values)[i] = value;
+}
+
+static double at(sb_dtype dtype, const void *values, int64_t i) {
+    return dtype == SB_DTYPE_F32 ? (double)((const float *)values)[i] : ((const double *)values)[i];
+}
+
+static bool is_near(sb_dtype dtype, double found, double right, int32_t size) {
+    const double off = found - right, bound = size * 500.0 * (dtype == SB_DTYPE_F32 ? 6e-8 : 1e-15);
+    return off <= bound && -off <= bound;
+}
+
+struct net {
+    sb_blob *blobs[BLOBS];
+};
+
+static void net_open(struct net *net, sb_context *context) {
+    sb_error err;
+    for (int b = 0; b < BLOBS; b++)
+        expect_ok(sb_blob_create_shaped(context, dtypes[b], &counts[b], 1, &net->blobs[b], &err));
+}
+
+static void net_close(struct net *net) {
+    for (int b = 0; b < BLOBS; b++)
+        sb_blob_destroy(net->blobs[b]);
+}
+
+/* A rank's diff, with the newest bytes on the device or on the host. */
+static sb_status try_fill(struct net *net, int32_t rank, int b, bool on_device, sb_error *err) {
+    void *values;
+    if (!counts[b])
+        return SB_OK;
+    const sb_status st = sb_blob_overwrite_cpu_diff(net->blobs[b], &values, err);
+    for (int64_t i = 0; i < counts[b] && st == SB_OK; i++)
+        put(dtypes[b], values, i, value_of(rank, b, i));
+    return st == SB_OK && on_device ? sb_blob_mutable_gpu_diff(net->blobs[b], &values, err) : st;
+}
+
+static void fill(struct net *net, int32_t rank, int b, bool on_device) {
+    sb_error err;
+    expect_ok(try_fill(net, rank, b, on_device, &err));
+}
+
+static bool holds(struct net *net, int b, sb_comm_op op, int32_t size) {
+    sb_error err;
+    const void *values = NULL;
+    if (!counts[b])
+        return true;
+    if (sb_blob_cpu_diff(net->blobs[b], &values, &err) != SB_OK)
+        return false;
+    for (int64_t i = 0; i < counts[b]; i++)
+        if (!is_near(dtypes[b], at(dtypes[b], values, i), combined(op, dtypes[b], size, b, i),
+                     size))
+            return false;
+    return true;
+}
+
+/* --- sums ---------------------------------------------------------------------------------- */
+
+static void reduce_host(sb_comm *comm, void *arg) {
+    const int32_t rank = sb_comm_rank(comm), size = sb_comm_size(comm);
+    sb_error err;
+    (void)arg;
+    for (sb_comm_op op = SB_COMM_SUM; op <= SB_COMM_MAX; op++)
+        for (int b = 0; b < BLOBS; b++) {
+            double values[700];
+            for (int64_t i = 0; i < counts[b]; i++)
+                put(dtypes[b], values, i, value_of(rank, b, i));
+            expect_ok(sb_comm_all_reduce(comm, op, dtypes[b], counts[b], values, &err));
+            for (int64_t i = 0; i < counts[b]; i++)
+                expect(is_near(dtypes[b], at(dtypes[b], values, i),
+                               combined(op, dtypes[b], size, b, i), size));
+        }
+    expect_ok(sb_comm_barrier(comm, &err));
+    for (int32_t root = 0; root < size; root++) {
+        int32_t bytes[100] = {rank, rank};
+        expect_ok(sb_comm_broadcast(comm, root, bytes, sizeof bytes, &err));
+        expect(bytes[0] == root && bytes[1] == root && bytes[99] == 0);
+    }
+}
+
+static void reduce_blobs(sb_comm *comm, void *arg) {
+    const struct team *team = arg;
+    const int32_t rank = sb_comm_rank(comm), size = sb_comm_size(comm);
+    sb_error err;
+    for (sb_comm_op op = SB_COMM_SUM; op <= SB_COMM_MAX; op++) {
+        struct net net;
+        net_open(&net, team->contexts[rank]);
+        for (int b = 0; b < BLOBS; b++)
+            fill(&net, rank, b, (b + rank) % 3 != 0);
+        expect_ok(sb_comm_all_reduce_blobs(comm, net.blobs, BLOBS, SB_COMM_DIFF, op, &err));
+        sb_mem *diff = NULL;
+        expect_ok(sb_blob_mutable_diff(net.blobs[1], &diff, &err));
+        expect(sb_mem_head(diff) == ((1 + rank) % 3 ? SB_HEAD_AT_GPU : SB_HEAD_AT_CPU));
+        for (int b = 0; b < BLOBS; b++)
+            expect(holds(&net, b, op, size));
+        net_close(&net);
+    }
+}
+
+static void broadcast_blobs(sb_comm *comm, void *arg) {
+    const struct team *team = arg;
+    const int32_t rank = sb_comm_rank(comm);
+    sb_error err;
+    for (int32_t root = 0; root < team->size; root++) {
+        struct net net;
+        net_open(&net, team->contexts[rank]);
+        for (int b = 0; b < BLOBS; b++)
+            fill(&net, rank == root ? 0 : 3, b, b % 2 != 0);
+        expect_ok(sb_comm_broadcast_blobs(comm, net.blobs, BLOBS, SB_COMM_DIFF, root, &err));
+        for (int b = 0; b < BLOBS; b++)
+            expect(holds(&net, b, SB_COMM_SUM, 1));
+        net_close(&net);
+    }
+}
+
+static void sums_are_those_of_all_ranks(void **state) {
+    static void (*const tasks[])(sb_comm * comm, void *arg) = {reduce_host, reduce_blobs,
+                                                               broadcast_blobs};
+    (void)state;
+    for (int32_t size = 1; size <= MOST; size++)
+        for (size_t i = 0; i < sizeof tasks / sizeof *tasks; i++) {
+            struct team team;
+            open_team(&team, size, LONG_LIMIT);
+            run_team(&team, tasks[i]);
+        }
+}
+
+/* --- the reducer --------------------------------------------------------------------------- */
+
+static void random_step(struct net *net, sb_comm *comm, sb_reducer *reducer, uint64_t *seed) {
+    sb_error err;
+    int order[BLOBS];
+    for (int i = 0; i < BLOBS; i++)
+        order[i] = i;
+    for (int i = BLOBS - 1; i > 0; i--) {
+        const int j = (int)(test_random(seed) % (uint64_t)(i + 1)), other = order[j];
+        order[j] = order[i];
+        order[i] = other;
+    }
+    for (int i = 0; i < BLOBS; i++) {
+        fill(net, sb_comm_rank(comm), order[i], test_random(seed) % 4 != 0);
+        expect_ok(sb_reducer_ready(reducer, net->blobs[order[i]], &err));
+    }
+    expect_ok(sb_reducer_wait(reducer, &err));
+    for (int b = 0; b < BLOBS; b++)
+        expect(holds(net, b, SB_COMM_MEAN, sb_comm_size(comm)));
+}
+
+static void reduce_in_random_orders(sb_comm *comm, void *arg) {
+    static const size_t bucket_sizes[] = {0, 300, SIZE_MAX};
+    const struct team *team = arg;
+    const int32_t rank = sb_comm_rank(comm);
+    uint64_t seed = 17 + (uint64_t)rank;
+    sb_error err;
+    for (size_t size = 0; size < sizeof bucket_sizes / sizeof *bucket_sizes; size++) {
+        sb_reducer_options options = SB_REDUCER_OPTIONS_INIT;
+        sb_reducer *reducer = NULL;
+        struct net net;
+        options.bucket_bytes = bucket_sizes[size];
+        net_open(&net, team->contexts[rank]);
+        expect_ok(sb_reducer_create(comm, net.blobs, BLOBS, &options, &reducer, &err));
+        for (int step = 0; step < 4 && reducer; step++)
+            random_step(&net, comm, reducer, &seed);
+        sb_reducer_destroy(reducer);
+        net_close(&net);
+    }
+}
+
+static void a_reducer_takes_any_order(void **state) {
+    (void)state;
+    for (int32_t size = 1; size <= MOST; size++) {
+        struct team team;
+        open_team(&team, size, LONG_LIMIT);
+        run_team(&team, reduce_in_random_orders);
+    }
+}
+
+/* --- after the work that is queued --------------------------------------------------------- */
+
+struct kernel {
+    CUdeviceptr ptr;
+    int32_t rank;
+};
+
+static void write_values(void *user) {
+    const struct kernel *kernel = user;
+    float *values = standin_address(kernel->ptr, (size_t)counts[1] * sizeof *values);
+    for (int64_t i = 0; values && i < counts[1]; i++)
+        values[i] = (float)value_of(kernel->rank, 1, i);
+}
+
+/* A backward pass on the context's stream or on the default one, which nobody has waited for. */
+static void reduce_after_kernels(sb_comm *comm, void *arg) {
+    const struct team *team = arg;
+    const int32_t rank = sb_comm_rank(comm);
+    CUcontext primary = NULL, old = NULL;
+    sb_stream stream = NULL;
+    sb_error err;
+    expect(cuDevicePrimaryCtxRetain(&primary, rank) == CUDA_SUCCESS);
+    expect_ok(sb_context_stream(team->contexts[rank], &stream, &err));
+    for (int on_default = 0; on_default < 2; on_default++) {
+        struct net net;
+        void *values = NULL;
+        net_open(&net, team->contexts[rank]);
+        expect_ok(sb_blob_overwrite_gpu_diff(net.blobs[1], &values, &err));
+        struct kernel kernel = {(CUdeviceptr)(uintptr_t)values, rank};
+        expect(cuCtxPushCurrent(primary) == CUDA_SUCCESS);
+        expect(standin_launch(on_default ? NULL : (CUstream)stream, write_values, &kernel) ==
+               CUDA_SUCCESS);
+        expect(cuCtxPopCurrent(&old) == CUDA_SUCCESS);
+        expect_ok(
+            sb_comm_all_reduce_blobs(comm, &net.blobs[1], 1, SB_COMM_DIFF, SB_COMM_SUM, &err));
+        expect(holds(&net, 1, SB_COMM_SUM, team->size));
+        net_close(&net);
+    }
+    expect(cuDevicePrimaryCtxRelease(rank) == CUDA_SUCCESS);
+}
+
+static void comes_after_what_is_queued(void **state) {
+    struct team team;
+    (void)state;
+    open_team(&team, 3, LONG_LIMIT);
+    run_team(&team, reduce_after_kernels);
+}
+
+/* --- making -------------------------------------------------------------------------------- */
+
+struct maker {
+    struct team *team;
+    unsigned char id[SB_NCCL_ID_BYTES];
+    int32_t rank;
+    uint32_t limit;
+    sb_status status;
+    sb_error err;
+};
+
+static void *make_one(void *user) {
+    struct maker *maker = user;
+    struct team *team = maker->team;
+    const int32_t rank = maker->rank;
+    maker->status = sb_nccl_comm_create(team->contexts[rank], maker->id, rank, team->size,
+                                        maker->limit, &team->comms[rank], &maker->err);
+    return NULL;
+}
+
+/* Ranks 0 to `come` - 1. */
+static void make_by_id(struct team *team, struct maker *makers, int32_t come, uint32_t limit) {
+    pthread_t threads[MOST];
+    unsigned char id[SB_NCCL_ID_BYTES];
+    sb_error err;
+    assert_ok(sb_nccl_id_create(id, &err));
+    for (int32_t i = 0; i < come; i++) {
+        makers[i] = (struct maker){.team = team, .rank = i, .limit = limit};
+        memcpy(makers[i].id, id, sizeof id);
+        assert_int_equal(pthread_create(&threads[i], NULL, make_one, &makers[i]), 0);
+    }
+    for (int32_t i = 0; i < come; i++)
+        assert_int_equal(pthread_join(threads[i], NULL), 0);
+}
+
+static void ranks_meet_by_an_id(void **state) {
+    struct team team;
+    struct maker makers[MOST];
+    (void)state;
+    open_contexts(&team, 3);
+    make_by_id(&team, makers, 3, LONG_LIMIT);
+    for (int32_t i = 0; i < 3; i++)
+        assert_int_equal(makers[i].status, SB_OK);
+    run_team(&team, reduce_host);
+}
+
+static void a_rank_that_does_not_come_is_told(void **state) {
+    struct team team;
+    struct maker makers[MOST];
+    (void)state;
+    open_contexts(&team, 3);
+    make_by_id(&team, makers, 2, SHORT_LIMIT);
+    for (int32_t i = 0; i < 2; i++) {
+        assert_int_equal(makers[i].status, SB_ERR_COMM_FAILURE);
+        assert_non_null(
+            strstr(makers[i].err.message, "not all of 3 ranks have come within 100 ms"));
+    }
+    close_contexts(&team);
+}
+
+static void make_over(sb_comm *other, void *arg) {
+    struct team *team = arg;
+    const int32_t rank = sb_comm_rank(other);
+    sb_comm *comm = NULL;
+    sb_error err;
+    expect_ok(sb_nccl_comm_create_over(team->contexts[rank], other, LONG_LIMIT, &comm, &err));
+    if (comm)
+        reduce_blobs(comm, team);
+    sb_comm_destroy(comm);
+}
+
+static void ranks_meet_over_another_communicator(void **state) {
+    struct team team;
+    (void)state;
+    open_contexts(&team, 3);
+    ranks_run(3, NULL, make_over, &team);
+    close_contexts(&team);
+}
+
+/* One rank has no device; the others do not wait for it. */
+static void make_over_without(sb_comm *other, void *arg) {
+    struct team *team = arg;
+    const int32_t rank = sb_comm_rank(other);
+    sb_comm *comm = NULL;
+    sb_error err;
+    const sb_status st = sb_nccl_comm_create_over(rank == 1 ? NULL : team->contexts[rank], other,
+                                                  LONG_LIMIT, &comm, &err);
+    expect(st == (rank == 1 ? SB_ERR_INVALID_ARGUMENT : SB_ERR_COMM_FAILURE));
+    expect(strstr(err.message, rank == 1 ? "context is NULL" : "another rank cannot use NCCL"));
+}
+
+static void all_are_told_of_one_that_cannot(void **state) {
+    struct team team;
+    (void)state;
+    open_contexts(&team, 3);
+    ranks_run(3, NULL, make_over_without, &team);
+    close_contexts(&team);
+}
+
+static void refuses_what_is_no_rank(void **state) {
+    struct team team;
+    unsigned char id[SB_NCCL_ID_BYTES];
+    sb_context *host;
+    sb_comm *comm, *two[2];
+    sb_error err;
+    (void)state;
+    open_contexts(&team, 1);
+    assert_ok(sb_context_create(NULL, &host, &err));
+    assert_ok(sb_nccl_id_create(id, &err));
+    sb_context *const on_host[] = {team.contexts[0], host};
+    sb_context *const same[] = {team.contexts[0], team.contexts[0]};
+    assert_int_equal(sb_nccl_comm_create(host, id, 0, 1, 0, &comm, &err), SB_ERR_NO_DEVICE);
+    assert_non_null(strstr(err.message, "NCCL needs a context on \"cuda:N\", not on \"cpu\""));
+    assert_int_equal(sb_nccl_comm_create_all(on_host, 2, 0, two, &err), SB_ERR_NO_DEVICE);
+    assert_int_equal(sb_nccl_comm_create(team.contexts[0], id, 1, 1, 0, &comm, &err),
+                     SB_ERR_INVALID_ARGUMENT);
+    assert_int_equal(sb_nccl_comm_create_all(same, 0, 0, two, &err), SB_ERR_INVALID_ARGUMENT);
+    assert_int_equal(sb_nccl_comm_create_all(same, 2, SHORT_LIMIT, two, &err), SB_ERR_COMM_FAILURE);
+    assert_non_null(strstr(err.message, "ncclCommInitRankConfig: invalid usage"));
+    assert_int_equal(err.device_code, ncclInvalidUsage);
+    sb_context_release(host);
+    close_contexts(&team);
+}
+
+/* --- ranks that fail, stop or are gone ----------------------------------------------------- */
+
+static sb_status step(struct net *net, sb_comm *comm, sb_error *err) {
+    sb_reducer_options options = SB_REDUCER_OPTIONS_INIT;
+    sb_reducer *reducer = NULL;
+    sb_status st = SB_OK;
+    options.bucket_bytes = 0;
+    for (int b = 0; b < BLOBS && st == SB_OK; b++)
+        st = try_fill(net, sb_comm_rank(comm), b, b != 4, err);
+    if (st == SB_OK)
+        st = sb_reducer_create(comm, net->blobs, BLOBS, &options, &reducer, err);
+    for (int b = BLOBS; b-- && st == SB_OK;)
+        st = sb_reducer_ready(reducer, net->blobs[b], err);
+    if (st == SB_OK)
+        st = sb_reducer_wait(reducer, err);
+    sb_reducer_destroy(reducer);
+    return st;
+}
+
+static void fail_in_a_step(sb_comm *comm, void *arg) {
+    const struct team *team = arg;
+    struct net net;
+    sb_error err;
+    double one = 1;
+    net_open(&net, team->contexts[sb_comm_rank(comm)]);
+    expect_status(SB_ERR_COMM_FAILURE, step(&net, comm, &err));
+    if (sb_comm_rank(comm) == 1)
+        expect(strstr(err.message, "remote process exited") && err.device_code == ncclRemoteError);
+    else
+        expect(strstr(err.message, "waited 100 ms for ncclAllReduce of "));
+    expect_status(SB_ERR_COMM_FAILURE,
+                  sb_comm_all_reduce(comm, SB_COMM_SUM, SB_DTYPE_F64, 1, &one, &err));
+    for (int b = 0; b < BLOBS; b++) /* nobody uses them any more */
+        fill(&net, 0, b, true);
+    for (int b = 0; b < BLOBS; b++)
+        expect(holds(&net, b, SB_COMM_SUM, 1));
+    net_close(&net);
+}
+
+static void an_asynchronous_error_ends_the_step(void **state) {
+    (void)state;
+    for (int nth = 1; nth <= BLOBS; nth++) { /* the registration, then four blobs */
+        struct team team;
+        open_team(&team, 3, SHORT_LIMIT);
+        standin_nccl_fail(1, nth, ncclRemoteError);
+        run_team(&team, fail_in_a_step);
+    }
+}
+
+static void wait_in_vain(sb_comm *comm, void *arg) {
+    const struct team *team = arg;
+    struct net net;
+    sb_error err;
+    net_open(&net, team->contexts[sb_comm_rank(comm)]);
+    expect_status(SB_ERR_COMM_FAILURE, step(&net, comm, &err));
+    expect(strstr(err.message, "another rank is late, or gone, or calls something else"));
+    net_close(&net);
+}
+
+static void a_rank_that_stops_is_not_waited_for(void **state) {
+    (void)state;
+    for (int nth = 1; nth <= BLOBS; nth += 2) {
+        struct team team;
+        open_team(&team, 4, SHORT_LIMIT);
+        standin_nccl_fail(2, nth, ncclSuccess);
+        run_team(&team, wait_in_vain);
+    }
+}
+
+static void leave_early(sb_comm *comm, void *arg) {
+    if (sb_comm_rank(comm) != 0)
+        wait_in_vain(comm, arg);
+}
+
+static void a_rank_that_has_gone_blocks_nobody(void **state) {
+    struct team team;
+    (void)state;
+    open_team(&team, 3, SHORT_LIMIT);
+    run_team(&team, leave_early);
+}
+
+static void end_in_a_step(sb_comm *comm, void *arg) {
+    const struct team *team = arg;
+    sb_reducer_options options = SB_REDUCER_OPTIONS_INIT;
+    sb_reducer *reducer = NULL;
+    struct net net;
+    sb_error err;
+    options.bucket_bytes = 0;
+    net_open(&net, team->contexts[sb_comm_rank(comm)]);
+    for (int b = 0; b < BLOBS; b++)
+        fill(&net, 0, b, true);
+    expect_ok(sb_reducer_create(comm, net.blobs, BLOBS, &options, &reducer, &err));
+    if (sb_comm_rank(comm) == 0)
+        expect_ok(sb_reducer_ready(reducer, net.blobs[BLOBS - 1], &err));
+    sb_reducer_destroy(reducer);
+    net_close(&net);
+}
+
+static void a_reducer_may_end_in_its_step(void **state) {
+    struct team team;
+    (void)state;
+    open_team(&team, 2, SHORT_LIMIT);
+    run_team(&team, end_in_a_step);
+}
+
+/* --- every call fails in turn -------------------------------------------------------------- */
+
+static void take_any_status(sb_comm *comm, void *arg) {
+    const struct team *team = arg;
+    struct net net;
+    sb_error err;
+    net_open(&net, team->contexts[sb_comm_rank(comm)]);
+    const sb_status st = step(&net, comm, &err);
+    if (st == SB_OK)
+        for (int b = 0; b < BLOBS; b++)
+            expect(holds(&net, b, SB_COMM_MEAN, team->size) || standin_fired());
+    expect(st == SB_OK || st == SB_ERR_COMM_FAILURE || st == SB_ERR_OUT_OF_MEMORY ||
+           st == SB_ERR_DEVICE_FAILURE);
+    expect(st == SB_OK || err.message[0]);
+    net_close(&net);
+}
+
+/* True: the call was made, and failed. */
+static bool fails_in_turn(const char *function, int64_t nth, unsigned int code) {
+    struct team team;
+    sb_error err;
+    const int64_t live = standin_nccl_live();
+    open_contexts(&team, 2);
+    standin_fail(function, nth, STANDIN_NOW, code);
+    const sb_status st = sb_nccl_comm_create_all(team.contexts, 2, SHORT_LIMIT, team.comms, &err);
+    assert_true(st == SB_OK || err.message[0]);
+    if (st == SB_OK)
+        ranks_run_on(2, team.comms, take_any_status, &team);
+    const bool fired = standin_fired() != NULL;
+    standin_fail(NULL, 0, STANDIN_NOW, 0);
+    const bool is_lost = fired && strcmp(function, "ncclCommDestroy") == 0; /* nobody can help */
+    for (int32_t i = 0; i < team.size; i++)
+        sb_context_release(team.contexts[i]);
+    assert_int_equal(standin_nccl_live(), live + is_lost);
+    assert_untouched();
+    return fired;
+}
+
+static void every_call_fails_in_turn(void **state) {
+    static const struct {
+        const char *function;
+        unsigned int code;
+    } calls[] = {
+        {"ncclGetUniqueId", ncclSystemError},
+        {"ncclGroupStart", ncclInternalError},
+        {"ncclCommInitRankConfig", ncclSystemError},
+        {"ncclGroupEnd", ncclSystemError},
+        {"ncclCommGetAsyncError", ncclInternalError},
+        {"ncclAllReduce", ncclUnhandledCudaError},
+        {"ncclBroadcast", ncclUnhandledCudaError},
+        {"ncclCommFinalize", ncclSystemError},
+        {"ncclCommAbort", ncclSystemError},
+        {"cuEventRecord", CUDA_ERROR_UNKNOWN},
+        {"cuStreamWaitEvent", CUDA_ERROR_UNKNOWN},
+        {"cuEventCreate", CUDA_ERROR_OUT_OF_MEMORY},
+        {"cuStreamCreate", CUDA_ERROR_OUT_OF_MEMORY},
+        {"cuEventQuery", CUDA_ERROR_UNKNOWN},
+        {"cuMemAllocFromPoolAsync", CUDA_ERROR_OUT_OF_MEMORY},
+        {"cuMemcpyHtoDAsync_v2", CUDA_ERROR_UNKNOWN},
+        {"ncclCommDestroy", ncclSystemError},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof calls / sizeof *calls; i++)
+        for (int64_t nth = 1; nth <= 4; nth++)
+            if (!fails_in_turn(calls[i].function, nth, calls[i].code))
+                break;
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(sums_are_those_of_all_ranks),
+        cmocka_unit_test(a_reducer_takes_any_order),
+        cmocka_unit_test(comes_after_what_is_queued),
+        cmocka_unit_test(ranks_meet_by_an_id),
+        cmocka_unit_test(a_rank_that_does_not_come_is_told),
+        cmocka_unit_test(ranks_meet_over_another_communicator),
+        cmocka_unit_test(all_are_told_of_one_that_cannot),
+        cmocka_unit_test(refuses_what_is_no_rank),
+        cmocka_unit_test(an_asynchronous_error_ends_the_step),
+        cmocka_unit_test(a_rank_that_stops_is_not_waited_for),
+        cmocka_unit_test(a_rank_that_has_gone_blocks_nobody),
+        cmocka_unit_test(a_reducer_may_end_in_its_step),
+        cmocka_unit_test(every_call_fails_in_turn),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
