@@ -73,6 +73,15 @@ static void update(void) {
     must(sb_blob_update(blob, NULL));
 }
 
+static void scale(void) {
+    must(sb_blob_scale_data(blob, 1.0, NULL));
+}
+
+static void constant(void) {
+    static const sb_filler filler = SB_FILLER_INIT;
+    must(sb_blob_fill(blob, &filler, 1, NULL));
+}
+
 static const struct {
     const char *name;
     void (*run)(void);
@@ -86,7 +95,9 @@ static const struct {
                   {"save", save},
                   {"asum", asum},
                   {"sumsq", sumsq},
-                  {"update", update}};
+                  {"update", update},
+                  {"scale", scale},
+                  {"constant", constant}};
 
 #define NUM_OPERATIONS (sizeof operations / sizeof *operations)
 
