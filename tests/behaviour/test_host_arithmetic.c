@@ -193,34 +193,71 @@ static float value_of_any_size(uint64_t *seed) {
     return which < COUNT_OF(specials) ? specials[which] : (float)v;
 }
 
-static void check_kind(const struct sb__vectors *kind, const float *x, int64_t count) {
+static void check_sums(const struct sb__vectors *kind, const float *x, int64_t count) {
     const struct sb__vectors *portable = sb__vectors_kind(0);
-    float scaled[2][MOST + 1];
     double sums[2][2] = {{portable->asum(x, count), portable->sumsq(x, count)},
                          {kind->asum(x, count), kind->sumsq(x, count)}};
     assert_memory_equal(sums[0], sums[1], sizeof sums[0]);
-    memcpy(scaled[0], x, ((size_t)count + 1) * sizeof *x);
-    memcpy(scaled[1], x, ((size_t)count + 1) * sizeof *x);
-    portable->scale(scaled[0], -0.7F, count);
-    kind->scale(scaled[1], -0.7F, count);
-    assert_memory_equal(scaled[0], scaled[1], ((size_t)count + 1) * sizeof *x);
-    assert_memory_equal(&scaled[1][count], &x[count], sizeof *x); /* the next one is not ours */
-    kind->set(scaled[1], 0.3F, count);
+}
+
+/* What a processor does to one element after the other. */
+static void check_loops(const struct sb__loops *loops, int32_t dtype, double factor, const void *x,
+                        int64_t count) {
+    double room[3][MOST + 1];
+    const size_t bytes = ((size_t)count + 1) * loops->element_size; /* the next one is not ours */
+    assert_int_equal(loops->element_size, sb_dtype_size(dtype));
+    for (int k = 0; k < 3; k++)
+        memcpy(room[k], x, bytes);
+    loops->axpy(factor, x, room[0], count);
+    loops->scale(factor, room[1], room[1], count);
+    loops->set(factor, room[2], room[2], count);
+    for (int64_t i = 0; i < count; i++) {
+        const double v = get(dtype, x, i), product = factor * v;
+        const float f = (float)factor, short_product = f * (float)v; /* nothing is fused */
+        double wanted[3] = {v + product, product, factor};
+        if (dtype == SB_DTYPE_F32) {
+            wanted[0] = (double)((float)v + short_product);
+            wanted[1] = (double)short_product;
+            wanted[2] = (double)f;
+        }
+        for (int k = 0; k < 3; k++) {
+            const double found = get(dtype, room[k], i);
+            if (memcmp(&found, &wanted[k], sizeof found) != 0)
+                fail_with("loop %d: element %d of %d is %.17g, not %.17g", k, (int)i, (int)count,
+                          found, wanted[k]);
+        }
+    }
+    for (int k = 0; k < 3; k++)
+        assert_memory_equal((const char *)room[k] + bytes - loops->element_size,
+                            (const char *)x + bytes - loops->element_size, loops->element_size);
+}
+
+/* y and x are one: what is read was not written before. */
+static void check_alias(const struct sb__loops *loops, int32_t dtype, const void *x,
+                        int64_t count) {
+    double room[MOST];
+    memcpy(room, x, (size_t)count * loops->element_size);
+    loops->axpy(-1.0, room, room, count);
     for (int64_t i = 0; i < count; i++)
-        assert_true(scaled[1][i] == 0.3F);
-    assert_memory_equal(&scaled[1][count], &x[count], sizeof *x);
+        assert_true(get(dtype, room, i) == 0);
 }
 
 static void every_kind_of_vectors_gives_the_same_numbers(void **state) {
     (void)state;
     float x[MOST + 4];
-    int kinds = 1;
+    double wide[MOST + 4];
+    int kinds = 0;
     for (const struct sb__vectors *kind; (kind = sb__vectors_kind(kinds)); kinds++)
         for (uint64_t seed = 1; seed < MOST; seed++) {
             uint64_t random = seed;
+            const int64_t count = (int64_t)seed;
             for (int i = 0; i < MOST + 4; i++)
-                x[i] = value_of_any_size(&random);
-            check_kind(kind, x + seed % 4, (int64_t)seed); /* not aligned */
+                wide[i] = (double)(x[i] = value_of_any_size(&random)) / 3;
+            check_sums(kind, x + seed % 4, count); /* not aligned */
+            check_loops(&kind->f32, SB_DTYPE_F32, seed % 2 ? -0.7 : -0.0, x + seed % 4, count);
+            check_loops(&kind->f64, SB_DTYPE_F64, seed % 2 ? -0.7 : -0.0, wide + seed % 4, count);
+            check_alias(&kind->f32, SB_DTYPE_F32, x + seed % 4, count);
+            check_alias(&kind->f64, SB_DTYPE_F64, wide + seed % 4, count);
         }
     print_message("%d kinds of vectors on this processor\n", kinds);
     assert_ptr_equal(sb__vectors_fastest(), sb__vectors_kind(kinds - 1));

@@ -65,16 +65,8 @@ static inline double weight(struct ramp ramp, int32_t i) {
 DEFINE_LOOPS(f32, float)
 DEFINE_LOOPS(f64, double)
 
-static void set_f64(double *x, double value, int64_t count) {
-    for (int64_t i = 0; i < count; i++)
-        x[i] = value;
-}
-
 void sb__loop_set(int32_t dtype, void *x, int64_t count, double value) {
-    if (dtype == SB_DTYPE_F32)
-        sb__vectors_fastest()->set(x, (float)value, count);
-    else
-        set_f64(x, value, count);
+    sb__loops_of(sb__vectors_fastest(), dtype)->set(value, x, x, count);
 }
 
 double sb__loop_sum(int32_t dtype, const void *x, int64_t count) {

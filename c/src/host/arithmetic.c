@@ -5,15 +5,14 @@
 #include <float.h>
 #include <string.h>
 
-/* The plain loops do what OpenBLAS would do differently; without it, everything. Floats are added
-   and scaled by our own vectors: OpenBLAS adds them all in floats, which costs up to 1e-3. */
+/* Doubles are added by OpenBLAS, or by plain loops without it. OpenBLAS would add floats all in
+   floats, which costs up to 1e-3; what it does to elements our vectors do as fast, with the same
+   numbers on any processor, and with a factor of 0, which BLAS takes for "clear" or "skip". */
 #ifdef SYNCBLOB_OPENBLAS
 #include <cblas.h>
 #endif
 
-/* Long calls of axpy and scal would start threads of OpenBLAS's own. */
 #define SUM_F64_BLOCK 1024
-#define UPDATE_BLOCK  8192
 
 /* Work is cut into pieces and tasks by the count alone, so that results never depend on who runs
    the tasks. */
@@ -158,99 +157,52 @@ double sb__host_sumsq(const struct sb__parallel *parallel, int32_t dtype, int64_
 /* --- updates in place --------------------------------------------------------- */
 
 struct update_job {
-    void (*block)(double alpha, const void *x, void *y, int n);
-    double alpha;
-    const char *x; /* NULL for scale */
+    sb__loop *loop;
+    double factor;
+    const char *x;
     char *y;
     int64_t count, length;
     size_t element_size;
 };
 
-/* BLAS takes a factor of 0 as "clear" or "skip"; here 0 times infinity is NaN as anywhere. */
-static void axpy_f32(double alpha, const void *x, void *y, int n) {
-    const float *from = x;
-    float *to = y;
-#ifdef SYNCBLOB_OPENBLAS
-    if ((float)alpha != 0) {
-        cblas_saxpy(n, (float)alpha, x, 1, y, 1);
-        return;
-    }
-#endif
-    for (int i = 0; i < n; i++)
-        to[i] += (float)alpha * from[i];
-}
-
-static void axpy_f64(double alpha, const void *x, void *y, int n) {
-    const double *from = x;
-    double *to = y;
-#ifdef SYNCBLOB_OPENBLAS
-    if (alpha != 0) {
-        cblas_daxpy(n, alpha, x, 1, y, 1);
-        return;
-    }
-#endif
-    for (int i = 0; i < n; i++)
-        to[i] += alpha * from[i];
-}
-
-static void scale_f32(double alpha, const void *x, void *y, int n) {
-    (void)x;
-    sb__vectors_fastest()->scale(y, (float)alpha, n);
-}
-
-static void scale_f64(double alpha, const void *x, void *y, int n) {
-    double *to = y;
-    (void)x;
-#ifdef SYNCBLOB_OPENBLAS
-    if (alpha != 0) {
-        cblas_dscal(n, alpha, y, 1);
-        return;
-    }
-#endif
-    for (int i = 0; i < n; i++)
-        to[i] *= alpha;
-}
-
 static void update_task(void *arg, int64_t i) {
     const struct update_job *job = arg;
-    int64_t end = smaller((i + 1) * job->length, job->count);
-    for (int64_t at = i * job->length; at < end; at += UPDATE_BLOCK) {
-        size_t offset = (size_t)at * job->element_size;
-        job->block(job->alpha, job->x ? job->x + offset : NULL, job->y + offset,
-                   (int)smaller(UPDATE_BLOCK, end - at));
-    }
+    const int64_t at = i * job->length;
+    const size_t offset = (size_t)at * job->element_size;
+    job->loop(job->factor, job->x + offset, job->y + offset, smaller(job->length, job->count - at));
 }
 
-static void update_all(const struct sb__parallel *parallel, struct update_job *job) {
-    if (job->count <= UPDATE_BLOCK) {
-        job->block(job->alpha, job->x, job->y, (int)job->count);
-        return;
-    }
-    job->length = task_length(job->count, MAX_TASKS);
-    run_tasks(parallel, job->count, job->length, update_task, job);
+/* Apart, so that small calls save no registers for it. */
+__attribute__((noinline)) static void update_many(const struct sb__parallel *parallel,
+                                                  const struct sb__loops *loops, sb__loop *loop,
+                                                  int64_t count, double factor, const void *x,
+                                                  void *y) {
+    struct update_job job = {.loop = loop,
+                             .factor = factor,
+                             .x = x,
+                             .y = y,
+                             .count = count,
+                             .length = task_length(count, MAX_TASKS),
+                             .element_size = loops->element_size};
+    run_tasks(parallel, count, job.length, update_task, &job);
 }
 
 void sb__host_axpy(const struct sb__parallel *parallel, int32_t dtype, int64_t count, double alpha,
                    const void *x, void *y) {
-    bool f32 = dtype == SB_DTYPE_F32;
-    struct update_job job = {.block = f32 ? axpy_f32 : axpy_f64,
-                             .alpha = alpha,
-                             .x = x,
-                             .y = y,
-                             .count = count,
-                             .element_size = sb_dtype_size(dtype)};
-    update_all(parallel, &job);
+    const struct sb__loops *loops = sb__loops_of(sb__vectors_fastest(), dtype);
+    if (count <= PIECE)
+        loops->axpy(alpha, x, y, count);
+    else
+        update_many(parallel, loops, loops->axpy, count, alpha, x, y);
 }
 
 void sb__host_scale(const struct sb__parallel *parallel, int32_t dtype, int64_t count, double alpha,
                     void *x) {
-    bool f32 = dtype == SB_DTYPE_F32;
-    struct update_job job = {.block = f32 ? scale_f32 : scale_f64,
-                             .alpha = alpha,
-                             .y = x,
-                             .count = count,
-                             .element_size = sb_dtype_size(dtype)};
-    update_all(parallel, &job);
+    const struct sb__loops *loops = sb__loops_of(sb__vectors_fastest(), dtype);
+    if (count <= PIECE)
+        loops->scale(alpha, x, x, count);
+    else
+        update_many(parallel, loops, loops->scale, count, alpha, x, x);
 }
 
 /* --- bytes -------------------------------------------------------------------- */

@@ -1,7 +1,5 @@
 #include "host/vectors.h"
 
-#include <stddef.h>
-
 #ifdef __x86_64__
 #include <immintrin.h>
 #endif
@@ -12,6 +10,8 @@
 #define LANES 16
 #define ROWS  16
 #define GROUP (LANES * ROWS)
+
+#define AT_ONCE 4 /* vectors of a loop that changes elements */
 
 #define INLINE static inline __attribute__((always_inline))
 
@@ -57,19 +57,41 @@ DEFINE_WIDE(sb__sumsq_wide, square_wide)
         return whole == count ? sum : sum + rest(x + whole, count - whole);                        \
     }
 
-#define DEFINE_LOOP(name, attributes, statement)                                                   \
-    attributes static void name(float *x, float value, int64_t count) {                            \
-        for (int64_t i = 0; i < count; i++)                                                        \
+/* `statement` is of *y, *x and factor: vectors or, at the end, elements. */
+#define DEFINE_LOOP(name, attributes, type, vector, statement)                                     \
+    INLINE attributes void name##_vectors(const vector *splat, const vector *x, vector *y) {       \
+        const vector factor = *splat;                                                              \
+        for (int i = 0; i < AT_ONCE; i++, x++, y++)                                                \
+            statement;                                                                             \
+    }                                                                                              \
+    attributes static void name(double alpha, const void *from, void *to, int64_t count) {         \
+        enum { STEP = AT_ONCE * sizeof(vector) / sizeof(type) };                                   \
+        const type factor = (type)alpha;                                                           \
+        const vector splat = factor - (vector){0}; /* which keeps the sign of -0 */                \
+        const type *x = from;                                                                      \
+        type *y = to;                                                                              \
+        for (; count >= STEP; count -= STEP, x += STEP, y += STEP)                                 \
+            name##_vectors(&splat, (const vector *)x, (vector *)y);                                \
+        for (; count > 0; count--, x++, y++)                                                       \
             statement;                                                                             \
     }
 
-#define DEFINE_KIND(kind, attributes)                                                              \
+#define DEFINE_LOOPS(kind, attributes, suffix, type, bytes)                                        \
+    typedef type suffix##_##kind __attribute__((vector_size(bytes), aligned(sizeof(type))));       \
+    DEFINE_LOOP(axpy_##suffix##_##kind, attributes, type, suffix##_##kind, *y += factor * *x)      \
+    DEFINE_LOOP(scale_##suffix##_##kind, attributes, type, suffix##_##kind, *y *= factor)          \
+    DEFINE_LOOP(set_##suffix##_##kind, attributes, type, suffix##_##kind, *y = factor)
+
+#define DEFINE_KIND(kind, attributes, bytes)                                                       \
     DEFINE_SUM(asum_##kind, magnitude_groups_##kind, sb__asum_wide)                                \
     DEFINE_SUM(sumsq_##kind, square_groups_##kind, sb__sumsq_wide)                                 \
-    DEFINE_LOOP(scale_##kind, attributes, x[i] *= value)                                           \
-    DEFINE_LOOP(set_##kind, attributes, x[i] = value)                                              \
-    static const struct sb__vectors kind##_kind = {asum_##kind, sumsq_##kind, scale_##kind,        \
-                                                   set_##kind}
+    DEFINE_LOOPS(kind, attributes, f32, float, bytes)                                              \
+    DEFINE_LOOPS(kind, attributes, f64, double, bytes)                                             \
+    static const struct sb__vectors kind##_kind = {                                                \
+        asum_##kind,                                                                               \
+        sumsq_##kind,                                                                              \
+        {sizeof(float), axpy_f32_##kind, scale_f32_##kind, set_f32_##kind},                        \
+        {sizeof(double), axpy_f64_##kind, scale_f64_##kind, set_f64_##kind}}
 
 /* --- any processor ------------------------------------------------------------------ */
 
@@ -95,7 +117,7 @@ DEFINE_WIDE(sb__sumsq_wide, square_wide)
 
 DEFINE_GROUPS_PORTABLE(magnitude, magnitude)
 DEFINE_GROUPS_PORTABLE(square, square)
-DEFINE_KIND(portable, );
+DEFINE_KIND(portable, , 16);
 
 #ifdef __x86_64__
 
@@ -140,7 +162,7 @@ INLINE AVX2 __m256 square_avx2(const float *x) {
 
 DEFINE_GROUPS_AVX2(magnitude, magnitude_avx2)
 DEFINE_GROUPS_AVX2(square, square_avx2)
-DEFINE_KIND(avx2, AVX2);
+DEFINE_KIND(avx2, AVX2, 32);
 
 /* --- AVX-512: a row is one vector --------------------------------------------------- */
 
@@ -179,7 +201,7 @@ INLINE AVX512 __m512d upper_half(__m512 row) {
 
 DEFINE_GROUPS_AVX512(magnitude, magnitude_avx512)
 DEFINE_GROUPS_AVX512(square, square_avx512)
-DEFINE_KIND(avx512, AVX512);
+DEFINE_KIND(avx512, AVX512, 64);
 
 const struct sb__vectors *sb__vectors_kind(int i) {
     const struct sb__vectors *const kinds[] = {&portable_kind, &avx2_kind, &avx512_kind};

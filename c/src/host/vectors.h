@@ -1,22 +1,39 @@
-/* Loops over floats as vectors, made for several kinds of processors. All kinds give the same
-   numbers. */
+/* Loops over floats and doubles as vectors, made for several kinds of processors. All kinds give
+   the same numbers. */
 #ifndef SB_HOST_VECTORS_H
 #define SB_HOST_VECTORS_H
 
-#include <stdint.h>
+#include <syncblob/base.h>
+
+#include <stddef.h>
+
+/* Changes y[i], for which factor has the elements' type. */
+typedef void sb__loop(double factor, const void *x, void *y, int64_t count);
+
+struct sb__loops {
+    size_t element_size;
+    sb__loop *axpy;  /* y[i] += factor * x[i], not fused; x may be y */
+    sb__loop *scale; /* y[i] *= factor; x is y */
+    sb__loop *set;   /* y[i] = factor; x is y */
+};
 
 struct sb__vectors {
     /* The sum of |x[i]| or x[i]^2, each sum of 16 made in floats: what leaves a float's range
        makes it infinite, or loses bits where it is tiny. */
     double (*asum)(const float *x, int64_t count);
     double (*sumsq)(const float *x, int64_t count);
-    void (*scale)(float *x, float factor, int64_t count);
-    void (*set)(float *x, float value, int64_t count);
+    struct sb__loops f32, f64;
 };
 
 /* The same, slower, with each value as a double: nothing is lost, on any processor. */
 double sb__asum_wide(const float *x, int64_t count);
 double sb__sumsq_wide(const float *x, int64_t count);
+
+/* Of SB_DTYPE_F32 or SB_DTYPE_F64. */
+static inline const struct sb__loops *sb__loops_of(const struct sb__vectors *vectors,
+                                                   int32_t dtype) {
+    return dtype == SB_DTYPE_F32 ? &vectors->f32 : &vectors->f64;
+}
 
 /* Those that this processor runs, the slowest first; NULL behind the fastest. */
 const struct sb__vectors *sb__vectors_kind(int i);
