@@ -2,6 +2,8 @@
    test_host_arithmetic.c and of every backend in test_backend.c. */
 #include "blobs.h"
 
+#include <syncblob/filler.h>
+
 #include <string.h>
 
 #define COUNT 10
@@ -279,6 +281,98 @@ static void an_update_without_memory_for_the_diff_fails(void **state) {
     rig_close(&rig);
 }
 
+/* --- lent bytes -------------------------------------------------------------------------- */
+
+static sb_status fill_with_three(sb_blob *blob, const sb_blob *source, sb_error *err) {
+    sb_filler three = SB_FILLER_INIT;
+    (void)source;
+    three.value = 3;
+    return sb_blob_fill(blob, &three, 1, err);
+}
+
+static sb_status copy(sb_blob *blob, const sb_blob *source, sb_error *err) {
+    return sb_blob_copy_from(blob, source, 0, err);
+}
+
+static sb_status update(sb_blob *blob, const sb_blob *source, sb_error *err) {
+    (void)source;
+    return sb_blob_update(blob, err);
+}
+
+static sb_status scale(sb_blob *blob, const sb_blob *source, sb_error *err) {
+    (void)source;
+    return sb_blob_scale_data(blob, -1, err);
+}
+
+/* What they make of lent ones, with a diff of twos and a source of sevens. */
+static const struct {
+    const char *name;
+    sb_status (*call)(sb_blob *blob, const sb_blob *source, sb_error *err);
+    float result;
+    uint64_t copies; /* of the host, where the bytes are written in place */
+} writers[] = {
+    {"fill", fill_with_three, 3, 0},
+    {"copy", copy, 7, 1},
+    {"update", update, 1 - 2, 0},
+    {"scale", scale, -1, 0},
+};
+
+static void set_all(float *x, float value) {
+    for (int i = 0; i < COUNT; i++)
+        x[i] = value;
+}
+
+static void check_all(const char *name, const float *x, float value) {
+    for (int i = 0; i < COUNT; i++)
+        if (x[i] != value)
+            fail_with("%s: %g, not %g", name, (double)x[i], (double)value);
+}
+
+static float *values_on_host(sb_blob *blob, bool diff) {
+    void *values;
+    sb_error err;
+    assert_ok(diff ? sb_blob_mutable_cpu_diff(blob, &values, &err)
+                   : sb_blob_mutable_cpu_data(blob, &values, &err));
+    return values;
+}
+
+static void check_writer(sb_context *context, size_t which, uint32_t flags) {
+    sb_error err;
+    float lent[COUNT];
+    const void *now;
+    sb_stats before = SB_STATS_INIT, after = SB_STATS_INIT;
+    sb_blob *blob = blob_of_count(context, SB_DTYPE_F32, COUNT);
+    sb_blob *source = blob_of_count(context, SB_DTYPE_F32, COUNT);
+    set_all(lent, 1);
+    set_all(values_on_host(blob, true), 2);
+    set_all(values_on_host(source, false), 7);
+    assert_ok(sb_blob_set_cpu_data(blob, lent, sizeof lent, flags, NULL, NULL, &err));
+    assert_ok(sb_context_stats(context, &before, &err));
+    assert_ok(writers[which].call(blob, source, &err));
+    assert_ok(sb_context_stats(context, &after, &err));
+    assert_ok(sb_blob_cpu_data(blob, &now, &err));
+    check_all(writers[which].name, now, writers[which].result);
+    assert_int_equal(now == lent, flags == 0);
+    if (flags == 0)
+        assert_int_equal(after.host_copies - before.host_copies, writers[which].copies);
+    else
+        check_all(writers[which].name, lent, 1);
+    assert_int_equal(sb_mem_head(data_of(blob)), SB_HEAD_AT_CPU);
+    sb_blob_destroy(source);
+    sb_blob_destroy(blob);
+}
+
+static void lent_bytes_are_written_unless_they_are_read_only(void **state) {
+    (void)state;
+    struct rig rig;
+    rig_open(&rig, "sim:0", 0);
+    for (size_t i = 0; i < sizeof writers / sizeof *writers; i++) {
+        check_writer(rig.context, i, 0);
+        check_writer(rig.context, i, SB_READ_ONLY);
+    }
+    rig_close(&rig);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sums_are_taken_where_the_head_is),
@@ -291,6 +385,7 @@ int main(void) {
         cmocka_unit_test(the_sum_is_asked_for_before_the_type),
         cmocka_unit_test(count_zero_comes_before_the_head),
         cmocka_unit_test(results_do_not_depend_on_the_schedule),
+        cmocka_unit_test(lent_bytes_are_written_unless_they_are_read_only),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

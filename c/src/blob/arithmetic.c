@@ -41,6 +41,12 @@ static sb_status sum_on_device(const sb_blob *blob, enum sum kind, const void *x
                         : sb__device_sumsq(blob->context, blob->dtype, count, x, out, err);
 }
 
+static double sum_on_host(const sb_blob *blob, enum sum kind, const void *x) {
+    return kind == ASUM
+               ? sb__host_asum(&blob->context->parallel, blob->dtype, blob->shape.count, x)
+               : sb__host_sumsq(&blob->context->parallel, blob->dtype, blob->shape.count, x);
+}
+
 static sb_status sum(const sb_blob *blob, enum sb__side_name name, enum sum kind, double *out,
                      sb_error *err) {
     const void *x;
@@ -49,6 +55,10 @@ static sb_status sum(const sb_blob *blob, enum sb__side_name name, enum sum kind
     if (st != SB_OK)
         return st;
     sb_mem *mem = sb__blob_peek(blob, name);
+    if (mem && blob->shape.count > 0 && sb__is_at_host(mem)) {
+        *out = sum_on_host(blob, kind, sb__host_bytes(mem));
+        return SB_OK;
+    }
     int32_t head = head_of(mem);
     if (blob->shape.count == 0 || head == SB_HEAD_UNINITIALIZED) {
         *out = 0;
@@ -61,10 +71,8 @@ static sb_status sum(const sb_blob *blob, enum sb__side_name name, enum sum kind
         return st;
     if (side_of(head) == SB_SIDE_GPU)
         st = sum_on_device(blob, kind, x, &result, err);
-    else if (kind == ASUM)
-        result = sb__host_asum(&blob->context->parallel, blob->dtype, blob->shape.count, x);
     else
-        result = sb__host_sumsq(&blob->context->parallel, blob->dtype, blob->shape.count, x);
+        result = sum_on_host(blob, kind, x);
     if (st == SB_OK)
         *out = result;
     return st;
@@ -128,17 +136,14 @@ static sb_status subtract(sb_blob *blob, struct sb__write *write, const void *di
     return SB_OK;
 }
 
-sb_status sb_blob_update(sb_blob *blob, sb_error *err) {
+static sb_status update(sb_blob *blob, sb_error *err) {
     struct sb__write write = {.mem = NULL};
     const void *x;
     sb_mem *diff;
-    sb_status st = check_arithmetic(blob, err);
-    if (st != SB_OK || blob->shape.count == 0)
-        return st;
     sb_mem *data = sb__blob_peek(blob, SB__DATA);
     if (head_of(data) == SB_HEAD_UNINITIALIZED)
         return sb__fail(err, SB_ERR_UNINITIALIZED, "data was never written");
-    st = sb__blob_memory(blob, SB__DIFF, &diff, err);
+    sb_status st = sb__blob_memory(blob, SB__DIFF, &diff, err);
     if (st == SB_OK)
         st = begin_in_place(data, &write, err);
     if (st != SB_OK)
@@ -154,15 +159,23 @@ sb_status sb_blob_update(sb_blob *blob, sb_error *err) {
     return subtract(blob, &write, x, err);
 }
 
-static sb_status scale(sb_blob *blob, enum sb__side_name name, double factor, sb_error *err) {
-    struct sb__write write = {.mem = NULL};
+sb_status sb_blob_update(sb_blob *blob, sb_error *err) {
     sb_status st = check_arithmetic(blob, err);
     if (st != SB_OK || blob->shape.count == 0)
         return st;
-    sb_mem *mem = sb__blob_peek(blob, name);
+    const sb_mem *data = sb__blob_peek(blob, SB__DATA), *diff = sb__blob_peek(blob, SB__DIFF);
+    if (!data || !diff || !sb__is_written_at_host(data) || !sb__is_at_host(diff))
+        return update(blob, err);
+    sb__host_axpy(&blob->context->parallel, blob->dtype, blob->shape.count, -1.0,
+                  sb__host_bytes(diff), sb__host_bytes(data));
+    return SB_OK;
+}
+
+static sb_status scale_memory(sb_blob *blob, sb_mem *mem, double factor, sb_error *err) {
+    struct sb__write write = {.mem = NULL};
     if (head_of(mem) == SB_HEAD_UNINITIALIZED)
         return SB_OK;
-    st = begin_in_place(mem, &write, err);
+    sb_status st = begin_in_place(mem, &write, err);
     if (st != SB_OK)
         return st;
     sb_context *context = blob->context;
@@ -173,6 +186,18 @@ static sb_status scale(sb_blob *blob, enum sb__side_name name, double factor, sb
     }
     sb__host_scale(&context->parallel, blob->dtype, count, factor, write.ptr);
     sb__write_commit(&write);
+    return SB_OK;
+}
+
+static sb_status scale(sb_blob *blob, enum sb__side_name name, double factor, sb_error *err) {
+    sb_status st = check_arithmetic(blob, err);
+    if (st != SB_OK || blob->shape.count == 0)
+        return st;
+    sb_mem *mem = sb__blob_peek(blob, name);
+    if (!mem || !sb__is_written_at_host(mem))
+        return scale_memory(blob, mem, factor, err);
+    sb__host_scale(&blob->context->parallel, blob->dtype, blob->shape.count, factor,
+                   sb__host_bytes(mem));
     return SB_OK;
 }
 

@@ -40,6 +40,18 @@ void sb__replace(_Atomic(sb_mem *) *memory, sb_mem *mem);
 /* Takes a checked shape and lets go of memories that it outgrows; SB_REALLOCATED_* bits. */
 uint32_t sb__blob_take_shape(sb_blob *blob, const struct sb__shape *shape);
 
-bool sb__shape_same(const struct sb__shape *a, const struct sb__shape *b);
+/* At once where there are four axes, as most shapes have. */
+static inline bool sb__shape_same(const struct sb__shape *a, const struct sb__shape *b) {
+    const int64_t *x = a->dims, *y = b->dims;
+    const int32_t axes = a->num_axes;
+    if (axes != b->num_axes)
+        return false;
+    if (axes == 4)
+        return !((x[0] ^ y[0]) | (x[1] ^ y[1]) | (x[2] ^ y[2]) | (x[3] ^ y[3]));
+    for (int32_t i = 0; i < axes; i++)
+        if (x[i] != y[i])
+            return false;
+    return true;
+}
 
 #endif

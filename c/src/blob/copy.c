@@ -5,8 +5,14 @@
 #include "memory/clear.h"
 #include "memory/mem.h"
 
-static sb_status check_copy(const sb_blob *blob, const sb_blob *source, uint32_t flags,
-                            sb_error *err) {
+static bool may_copy(const sb_blob *blob, const sb_blob *source, uint32_t flags) {
+    return blob && source && !(flags & ~(uint32_t)(SB_COPY_DIFF | SB_COPY_RESHAPE)) &&
+           blob->dtype == source->dtype;
+}
+
+/* Apart, so that the fast path makes no room for the texts. */
+__attribute__((noinline)) static sb_status refuse(const sb_blob *blob, const sb_blob *source,
+                                                  uint32_t flags, sb_error *err) {
     if (!blob || !source)
         return sb__fail_null(err, blob ? "source" : "blob");
     if (flags & ~(uint32_t)(SB_COPY_DIFF | SB_COPY_RESHAPE))
@@ -14,8 +20,6 @@ static sb_status check_copy(const sb_blob *blob, const sb_blob *source, uint32_t
     if (blob->dtype != source->dtype)
         return sb__fail(err, SB_ERR_DTYPE_MISMATCH, "a blob of %s cannot take one of %s",
                         sb_dtype_name(blob->dtype), sb_dtype_name(source->dtype));
-    if (flags & SB_COPY_RESHAPE || sb__shape_same(&blob->shape, &source->shape))
-        return SB_OK;
     char ours[96], theirs[96];
     (void)sb_blob_shape_string(blob, ours, sizeof ours, NULL, NULL);
     (void)sb_blob_shape_string(source, theirs, sizeof theirs, NULL, NULL);
@@ -99,29 +103,26 @@ static sb_status copy_bytes(sb_blob *blob, const sb_blob *source, enum sb__side_
     return SB_OK;
 }
 
-/* The common case: both are on the host, and nothing about the blob changes but its bytes. */
-static bool copy_in_place(sb_blob *blob, const sb_blob *source, enum sb__side_name name) {
+/* The common case: both are on the host, and nothing about the blob, whose shape is the source's,
+   changes but its bytes. */
+static bool copy_in_place(const sb_blob *blob, const sb_blob *source, enum sb__side_name name) {
     const sb_mem *to = sb__blob_peek(blob, name), *from = sb__blob_peek(source, name);
     const size_t bytes = sb__blob_bytes(source);
-    if (!to || !from || to == from || to->bytes != bytes || bytes == 0)
+    if (!to || !sb__is_written_at_host(to) || !from || !sb__is_at_host(from) || to == from ||
+        bytes == 0)
         return false;
-    if (sb__head(from) != SB_HEAD_AT_CPU || !sb__is_read_in_place(from) ||
-        !sb__is_host_written_in_place(to) || !sb__shape_same(&blob->shape, &source->shape))
-        return false;
-    sb__host_copy(&to->context->parallel, to->side[SB_SIDE_CPU].ptr, from->side[SB_SIDE_CPU].ptr,
-                  bytes);
-    sb__count_copy(to->context, SB__HOST_COPY, bytes);
+    sb_context *context = to->context;
+    sb__count_copy(context, SB__HOST_COPY, bytes);
+    sb__host_copy(&context->parallel, sb__host_bytes(to), sb__host_bytes(from), bytes);
     return true;
 }
 
-sb_status sb_blob_copy_from(sb_blob *blob, const sb_blob *source, uint32_t flags, sb_error *err) {
-    sb_status st = check_copy(blob, source, flags, err);
-    if (st != SB_OK || blob == source)
-        return st;
-    enum sb__side_name name = flags & SB_COPY_DIFF ? SB__DIFF : SB__DATA;
-    if (copy_in_place(blob, source, name))
-        return SB_OK;
+/* Apart, so that the fast path saves no registers for it. */
+__attribute__((noinline)) static sb_status copy(sb_blob *blob, const sb_blob *source,
+                                                enum sb__side_name name, sb_error *err) {
     sb_mem *from = sb__blob_peek(source, name);
+    if (blob == source)
+        return SB_OK;
     if (sb_blob_count(source) == 0 || (from && from == sb__blob_peek(blob, name))) {
         (void)sb__blob_take_shape(blob, &source->shape);
         return SB_OK;
@@ -131,4 +132,15 @@ sb_status sb_blob_copy_from(sb_blob *blob, const sb_blob *source, uint32_t flags
     if (sb__head(from) == SB_HEAD_LOST)
         return sb__fail_lost(err);
     return copy_bytes(blob, source, name, from, err);
+}
+
+sb_status sb_blob_copy_from(sb_blob *blob, const sb_blob *source, uint32_t flags, sb_error *err) {
+    if (!may_copy(blob, source, flags))
+        return refuse(blob, source, flags, err);
+    const enum sb__side_name name = flags & SB_COPY_DIFF ? SB__DIFF : SB__DATA;
+    const bool same = sb__shape_same(&blob->shape, &source->shape);
+    if (same && copy_in_place(blob, source, name))
+        return SB_OK;
+    return same || flags & SB_COPY_RESHAPE ? copy(blob, source, name, err)
+                                           : refuse(blob, source, flags, err);
 }

@@ -81,10 +81,6 @@ bool sb__shape_is_legacy(const struct sb__shape *shape, const int64_t legacy[4])
     return true;
 }
 
-bool sb__shape_same(const struct sb__shape *a, const struct sb__shape *b) {
-    return sb__shape_is(a, b->dims, b->num_axes);
-}
-
 uint32_t sb__blob_take_shape(sb_blob *blob, const struct sb__shape *shape) {
     uint32_t replaced = 0;
     sb__shape_copy(&blob->shape, shape);

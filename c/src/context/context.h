@@ -159,7 +159,10 @@ void sb__account_had(struct sb__account *account);
 void sb__account_give(struct sb__account *account, size_t bytes);
 
 /* Counts a copy. */
-void sb__count_copy(sb_context *context, enum sb__direction direction, size_t bytes);
+static inline void sb__count_copy(sb_context *context, enum sb__direction direction, size_t bytes) {
+    (void)sb__counter_add(&context->copies[direction], 1);
+    (void)sb__counter_add(&context->copied_bytes[direction], bytes);
+}
 
 extern const sb_allocator sb__default_allocator; /* default_allocator.c */
 

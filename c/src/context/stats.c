@@ -5,11 +5,6 @@
 
 #define FIRST_SIZE (sizeof(size_t) + sizeof(uint64_t)) /* one figure */
 
-void sb__count_copy(sb_context *context, enum sb__direction direction, size_t bytes) {
-    (void)sb__counter_add(&context->copies[direction], 1);
-    (void)sb__counter_add(&context->copied_bytes[direction], bytes);
-}
-
 /* Requests under way count for the cap, but are not there yet: no figure is above its peak. */
 static void read_account(const struct sb__account *account, uint64_t *out_live,
                          uint64_t *out_peak) {

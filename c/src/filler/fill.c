@@ -6,6 +6,7 @@
 #include "context/context.h"
 #include "filler/filler.h"
 #include "filler/loops.h"
+#include "memory/mem.h"
 
 /* Elements of a task; their bytes stay in a core's cache. */
 #define PIECE ((int64_t)1 << 16)
@@ -145,8 +146,9 @@ static void fill_rows(const struct job *job) {
 /* --- the call ------------------------------------------------------------------------- */
 
 static sb_status adopt(sb_filler *own, const sb_filler *filler, sb_error *err) {
+    static const sb_filler defaults = SB_FILLER_INIT;
     struct sb__filler_fault fault;
-    sb_filler_init(own, sizeof *own);
+    *own = defaults;
     sb_status st = sb__adopt_struct(own, sizeof *own, SB__FIRST_FILLER_SIZE, filler,
                                     filler->struct_size, "sb_filler", err);
     if (st != SB_OK)
@@ -158,7 +160,9 @@ static sb_status adopt(sb_filler *own, const sb_filler *filler, sb_error *err) {
     return SB_OK;
 }
 
-static void fill(const sb_blob *blob, const sb_filler *filler, uint64_t seed, void *out) {
+/* Apart, so that small fills with a constant make no room for it. */
+__attribute__((noinline)) static void fill_tasks(const sb_blob *blob, const sb_filler *filler,
+                                                 uint64_t seed, void *out) {
     struct job job = {.parallel = &blob->context->parallel,
                       .filler = filler,
                       .shape = &blob->shape,
@@ -173,9 +177,27 @@ static void fill(const sb_blob *blob, const sb_filler *filler, uint64_t seed, vo
         run_tasks(job.parallel, (blob->shape.count - 1) / PIECE + 1, piece_task, &job);
 }
 
+static void fill(const sb_blob *blob, const sb_filler *filler, uint64_t seed, void *out) {
+    if (filler->type == SB_FILLER_CONSTANT && blob->shape.count <= PIECE)
+        sb__loop_set(blob->dtype, out, blob->shape.count, filler->value);
+    else
+        fill_tasks(blob, filler, seed, out);
+}
+
+/* Apart, so that the fast path makes no room for it. */
+__attribute__((noinline)) static sb_status fill_side(sb_blob *blob, const sb_filler *filler,
+                                                     uint64_t seed, sb_error *err) {
+    struct sb__load_side load;
+    sb_status st = sb__load_side_begin(&load, blob, SB__DATA, &blob->shape, SB_SIDE_CPU, err);
+    if (st != SB_OK)
+        return st;
+    fill(blob, filler, seed, load.write.ptr);
+    sb__load_side_commit(&load, blob, SB__DATA);
+    return SB_OK;
+}
+
 sb_status sb_blob_fill(sb_blob *blob, const sb_filler *filler, uint64_t seed, sb_error *err) {
     sb_filler own;
-    struct sb__load_side load;
     if (!blob || !filler)
         return sb__fail_null(err, blob ? "filler" : "blob");
     sb_status st = adopt(&own, filler, err);
@@ -187,11 +209,11 @@ sb_status sb_blob_fill(sb_blob *blob, const sb_filler *filler, uint64_t seed, sb
     if (blob->shape.count == 0)
         return SB_OK;
     st = sb__filler_check_shape(&own, &blob->shape, err);
-    if (st == SB_OK)
-        st = sb__load_side_begin(&load, blob, SB__DATA, &blob->shape, SB_SIDE_CPU, err);
     if (st != SB_OK)
         return st;
-    fill(blob, &own, seed, load.write.ptr);
-    sb__load_side_commit(&load, blob, SB__DATA);
+    const sb_mem *mem = sb__blob_peek(blob, SB__DATA);
+    if (!mem || !sb__is_written_at_host(mem))
+        return fill_side(blob, &own, seed, err);
+    fill(blob, &own, seed, sb__host_bytes(mem));
     return SB_OK;
 }

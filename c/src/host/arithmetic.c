@@ -16,7 +16,7 @@
 
 /* Work is cut into pieces and tasks by the count alone, so that results never depend on who runs
    the tasks. */
-#define PIECE     (1 << 18)
+#define PIECE     SB__PIECE
 #define MAX_TASKS 64
 /* Copies are bound by memory, which few threads fill; memcpy passes by the cache when it is told of
    enough bytes at once. */
@@ -223,22 +223,22 @@ static void bytes_task(void *arg, int64_t i) {
         memset(job->dst + at, 0, bytes);
 }
 
-/* Tasks of 1 MiB or more, few of them; one where there is nobody to share with, since memcpy
-   chooses its way by the length. */
-static void bytes_all(const struct sb__parallel *parallel, struct bytes_job *job) {
-    int64_t units = (job->bytes - 1) / 4 + 1;
-    job->length = job->bytes;
-    if (parallel->run && units > PIECE)
-        job->length = task_length(units, MAX_BYTES_TASKS) * 4;
-    run_tasks(parallel, job->bytes, job->length, bytes_task, job);
+/* Tasks of SB__SHARED_BYTES or more, few of them. */
+static void share_bytes(const struct sb__parallel *parallel, void *dst, const void *src,
+                        size_t bytes) {
+    struct bytes_job job = {.dst = dst, .src = src, .bytes = (int64_t)bytes};
+    job.length = task_length((job.bytes - 1) / 4 + 1, MAX_BYTES_TASKS) * 4;
+    run_tasks(parallel, job.bytes, job.length, bytes_task, &job);
 }
 
-void sb__host_copy(const struct sb__parallel *parallel, void *dst, const void *src, size_t bytes) {
-    struct bytes_job job = {.dst = dst, .src = src, .bytes = (int64_t)bytes};
-    bytes_all(parallel, &job);
+void sb__host_copy_shared(const struct sb__parallel *parallel, void *dst, const void *src,
+                          size_t bytes) {
+    share_bytes(parallel, dst, src, bytes);
 }
 
 void sb__host_zero(const struct sb__parallel *parallel, void *dst, size_t bytes) {
-    struct bytes_job job = {.dst = dst, .bytes = (int64_t)bytes};
-    bytes_all(parallel, &job);
+    if (sb__is_shared(parallel, bytes))
+        share_bytes(parallel, dst, NULL, bytes);
+    else
+        memset(dst, 0, bytes);
 }

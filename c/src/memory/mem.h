@@ -84,6 +84,26 @@ static inline bool sb__is_host_written_in_place(const sb_mem *mem) {
     return sb__is_written_in_place(mem, SB_HEAD_AT_CPU, SB__CPU_READY | SB__CPU_WRITABLE);
 }
 
+/* The common case of calls that work at the head, or on the host: the host is the head, and may be
+   read, or written, at once. A write begun and committed there would change nothing but the bytes.
+   Elsewhere the long way comes to the same, also for bytes that a forked child may not have. */
+static inline bool sb__is_at_host(const sb_mem *mem) {
+    const uint32_t mask = SB__HEAD_MASK | SB__CPU_NOT_IN_CHILD | SB__CPU_READY;
+    uint32_t word = atomic_load_explicit(&mem->word, memory_order_acquire);
+    return (word & mask) == (SB_HEAD_AT_CPU | SB__CPU_READY);
+}
+
+static inline bool sb__is_written_at_host(const sb_mem *mem) {
+    const uint32_t set = SB_HEAD_AT_CPU | SB__CPU_READY | SB__CPU_WRITABLE;
+    const uint32_t clear = SB__CPU_PENDING | SB__GPU_PENDING | SB__CPU_NOT_IN_CHILD;
+    uint32_t word = atomic_load_explicit(&mem->word, memory_order_acquire);
+    return (word & (SB__HEAD_MASK | set | clear)) == set;
+}
+
+static inline void *sb__host_bytes(const sb_mem *mem) {
+    return mem->side[SB_SIDE_CPU].ptr;
+}
+
 /* Takes the lock. FORKED in a child whose parent's thread held it at the fork: nobody ever gives it
    back there. */
 sb_status sb__lock(sb_mem *mem, sb_error *err);

@@ -3,6 +3,8 @@
 #include "team.h"
 #include "tiny.h"
 
+#include <syncblob/filler.h>
+
 #include <dlfcn.h>
 
 #define BYTES ((size_t)256)
@@ -166,11 +168,38 @@ static void blobs_are_as_fast_as_their_memories(void **state) {
     sb_context_release(s.context);
 }
 
+/* Small calls on blobs that the host has: the work, and nothing before or after it. */
+static void calls_on_the_host_are_the_work_alone(void **state) {
+    (void)state;
+    struct scale s;
+    sb_error err;
+    sb_blob *blob, *source;
+    sb_filler filler = SB_FILLER_INIT;
+    void *out;
+    double sum;
+    scale_open(&s);
+    assert_ok(sb_blob_create_shaped(s.context, SB_DTYPE_F32, (int64_t[]){64}, 1, &blob, &err));
+    assert_ok(sb_blob_create_shaped(s.context, SB_DTYPE_F32, (int64_t[]){64}, 1, &source, &err));
+    assert_ok(sb_blob_mutable_cpu_data(blob, &out, &err));
+    assert_ok(sb_blob_mutable_cpu_diff(blob, &out, &err));
+    assert_ok(sb_blob_mutable_cpu_data(source, &out, &err));
+    assert_fast(&s, sb_blob_update(blob, &err));
+    assert_fast(&s, sb_blob_scale_data(blob, 2, &err));
+    assert_fast(&s, sb_blob_copy_from(blob, source, 0, &err));
+    assert_fast(&s, sb_blob_fill(blob, &filler, 1, &err));
+    assert_fast(&s, sb_blob_asum_data(blob, &sum, &err));
+    assert_fast(&s, sb_blob_sumsq_diff(blob, &sum, &err));
+    sb_blob_destroy(source);
+    sb_blob_destroy(blob);
+    sb_context_release(s.context);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(slow_paths_are_counted),
         cmocka_unit_test(asking_for_a_ready_side_is_fast),
         cmocka_unit_test(blobs_are_as_fast_as_their_memories),
+        cmocka_unit_test(calls_on_the_host_are_the_work_alone),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
