@@ -18,7 +18,7 @@ struct sb__loops {
 };
 
 struct sb__vectors {
-    /* The sum of |x[i]| or x[i]^2, each sum of 16 made in floats: what leaves a float's range
+    /* The sum of |x[i]| or x[i]^2, each sum of 64 made in floats: what leaves a float's range
        makes it infinite, or loses bits where it is tiny. */
     double (*asum)(const float *x, int64_t count);
     double (*sumsq)(const float *x, int64_t count);
