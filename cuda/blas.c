@@ -114,7 +114,7 @@ sb_status sb__cuda_blas_get(const struct sb__cuda_device *device, struct sb__cud
 static sb_status run_locked(const struct sb__cuda_device *device, const struct sb__cuda_blas *blas,
                             sb__cuda_task *task, void *user, sb_stream stream, sb_error *err) {
     struct sb__cuda_visit visit;
-    sb__cu_result result = sb__cuda_enter_work(device, sb__cuda_stream(stream), &visit);
+    sb__cu_result result = sb__cuda_enter_queue(device, sb__cuda_stream(stream), &visit);
     if (result != SB__CUDA_SUCCESS)
         return sb__cuda_status(device, result, "before cuBLAS", err);
     sb__cublas_status status =

@@ -25,6 +25,7 @@ sb__cu_result sb__cuda_enter(const struct sb__cuda_device *device, struct sb__cu
     if (result != SB__CUDA_SUCCESS)
         return result;
     visit->mode = SB__CU_STREAM_CAPTURE_MODE_RELAXED;
+    visit->relaxed = true;
     result = device->cu->cuThreadExchangeStreamCaptureMode(&visit->mode);
     if (result != SB__CUDA_SUCCESS)
         pop(device, visit);
@@ -33,40 +34,28 @@ sb__cu_result sb__cuda_enter(const struct sb__cuda_device *device, struct sb__cu
 
 /* On the legacy default stream the question itself fails while a blocking stream is captured; it
    leaves the capture as it is, which work there would not. */
-sb__cu_result sb__cuda_enter_stream(const struct sb__cuda_device *device, sb__cu_stream stream,
-                                    struct sb__cuda_visit *visit) {
+static sb__cu_result refuse_captured(const struct sb__cuda_device *device, sb__cu_stream stream,
+                                     const struct sb__cuda_visit *visit) {
     unsigned int capturing = SB__CU_STREAM_CAPTURE_STATUS_NONE;
-    sb__cu_result result = sb__cuda_enter(device, visit);
-    if (result != SB__CUDA_SUCCESS || stream == device->stream)
-        return result;
-    result = device->cu->cuStreamIsCapturing(stream, &capturing);
+    if (stream == device->stream)
+        return SB__CUDA_SUCCESS;
+    sb__cu_result result = device->cu->cuStreamIsCapturing(stream, &capturing);
     if (result == SB__CUDA_SUCCESS && capturing != SB__CU_STREAM_CAPTURE_STATUS_NONE)
         result = SB__CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
     return result == SB__CUDA_SUCCESS ? result : sb__cuda_leave(device, visit, result);
 }
 
-/* A per-thread default stream is ordered with the legacy one and with no other: an event there
-   comes after its work, and ours after the event. While a blocking stream is captured nobody can
-   use the legacy stream; to record there would end the capture. */
-static sb__cu_result come_after_legacy(const struct sb__cuda_device *device) {
-    unsigned int capturing;
-    sb__cu_result result = device->cu->cuStreamIsCapturing(NULL, &capturing);
-    if (result == SB__CUDA_ERROR_STREAM_CAPTURE_IMPLICIT)
-        return SB__CUDA_SUCCESS;
-    if (result == SB__CUDA_SUCCESS)
-        result = device->cu->cuEventRecord(device->legacy, NULL);
-    if (result == SB__CUDA_SUCCESS)
-        result = device->cu->cuStreamWaitEvent(device->stream, device->legacy, 0);
-    return result;
+sb__cu_result sb__cuda_enter_stream(const struct sb__cuda_device *device, sb__cu_stream stream,
+                                    struct sb__cuda_visit *visit) {
+    sb__cu_result result = sb__cuda_enter(device, visit);
+    return result == SB__CUDA_SUCCESS ? refuse_captured(device, stream, visit) : result;
 }
 
-sb__cu_result sb__cuda_enter_work(const struct sb__cuda_device *device, sb__cu_stream stream,
-                                  struct sb__cuda_visit *visit) {
-    sb__cu_result result = sb__cuda_enter_stream(device, stream, visit);
-    if (result != SB__CUDA_SUCCESS || stream != device->stream)
-        return result;
-    result = come_after_legacy(device);
-    return result == SB__CUDA_SUCCESS ? result : sb__cuda_leave(device, visit, result);
+sb__cu_result sb__cuda_enter_queue(const struct sb__cuda_device *device, sb__cu_stream stream,
+                                   struct sb__cuda_visit *visit) {
+    visit->relaxed = false;
+    sb__cu_result result = push(device, visit);
+    return result == SB__CUDA_SUCCESS ? refuse_captured(device, stream, visit) : result;
 }
 
 sb__cu_result sb__cuda_enter_to_free(const struct sb__cuda_device *device,
@@ -77,8 +66,9 @@ sb__cu_result sb__cuda_enter_to_free(const struct sb__cuda_device *device,
 
 sb__cu_result sb__cuda_leave(const struct sb__cuda_device *device,
                              const struct sb__cuda_visit *visit, sb__cu_result result) {
-    unsigned int relaxed = visit->mode;
-    SB__CUDA_GIVE_BACK(device->cu->cuThreadExchangeStreamCaptureMode(&relaxed));
+    unsigned int mode = visit->mode;
+    if (visit->relaxed)
+        SB__CUDA_GIVE_BACK(device->cu->cuThreadExchangeStreamCaptureMode(&mode));
     pop(device, visit);
     return result;
 }

@@ -40,6 +40,7 @@ void sb__cuda_close(void *device);
 /* What is put back when calls of the driver end. */
 struct sb__cuda_visit {
     unsigned int mode; /* of captures */
+    bool relaxed;      /* that mode; false: it was left alone */
     bool pushed;       /* our context; false: it was current already */
 };
 
@@ -50,10 +51,10 @@ sb__cu_result sb__cuda_enter(const struct sb__cuda_device *device, struct sb__cu
    end it. */
 sb__cu_result sb__cuda_enter_stream(const struct sb__cuda_device *device, sb__cu_stream stream,
                                     struct sb__cuda_visit *visit);
-/* The same before work that uses memory. On our own stream it comes after what users of plain
-   pointers have queued on the legacy default stream, or on per-thread ones. */
-sb__cu_result sb__cuda_enter_work(const struct sb__cuda_device *device, sb__cu_stream stream,
-                                  struct sb__cuda_visit *visit);
+/* The same before calls that only queue a kernel, an event or a wait: no capture elsewhere forbids
+   those. */
+sb__cu_result sb__cuda_enter_queue(const struct sb__cuda_device *device, sb__cu_stream stream,
+                                   struct sb__cuda_visit *visit);
 /* The same before something is given back, which nobody could do later: tried twice. */
 sb__cu_result sb__cuda_enter_to_free(const struct sb__cuda_device *device,
                                      struct sb__cuda_visit *visit);
@@ -108,6 +109,7 @@ void sb__cuda_free_pinned(void *device, void *ptr, size_t bytes);
 sb_status sb__cuda_check_pointer(void *device, const void *ptr, size_t bytes, sb_error *err);
 
 sb_stream sb__cuda_own_stream(void *device);
+sb_status sb__cuda_after_default(void *device, sb_error *err);
 sb_status sb__cuda_check_stream(void *device, sb_stream stream, sb_error *err);
 sb_status sb__cuda_stream_synchronize(void *device, sb_stream stream, sb_error *err);
 sb_status sb__cuda_event_record(void *device, sb_stream stream, void **out, sb_error *err);

@@ -69,7 +69,7 @@ void sb__cuda_free(void *opened, void *ptr, size_t bytes, sb_stream stream) {
 sb_status sb__cuda_zero(void *opened, void *dst, size_t bytes, sb_stream stream, sb_error *err) {
     const struct sb__cuda_device *device = opened;
     struct sb__cuda_visit visit;
-    sb__cu_result result = sb__cuda_enter_work(device, sb__cuda_stream(stream), &visit);
+    sb__cu_result result = sb__cuda_enter_stream(device, sb__cuda_stream(stream), &visit);
     if (result == SB__CUDA_SUCCESS)
         result = sb__cuda_leave(
             device, &visit,
@@ -81,7 +81,7 @@ sb_status sb__cuda_upload(void *opened, void *dst, const void *src, size_t bytes
                           sb_error *err) {
     const struct sb__cuda_device *device = opened;
     struct sb__cuda_visit visit;
-    sb__cu_result result = sb__cuda_enter_work(device, sb__cuda_stream(stream), &visit);
+    sb__cu_result result = sb__cuda_enter_stream(device, sb__cuda_stream(stream), &visit);
     if (result == SB__CUDA_SUCCESS)
         result = sb__cuda_leave(device, &visit,
                                 device->cu->cuMemcpyHtoDAsync_v2(sb__cuda_address(dst), src, bytes,
@@ -93,7 +93,7 @@ sb_status sb__cuda_download(void *opened, void *dst, const void *src, size_t byt
                             sb_stream stream, sb_error *err) {
     const struct sb__cuda_device *device = opened;
     struct sb__cuda_visit visit;
-    sb__cu_result result = sb__cuda_enter_work(device, sb__cuda_stream(stream), &visit);
+    sb__cu_result result = sb__cuda_enter_stream(device, sb__cuda_stream(stream), &visit);
     if (result == SB__CUDA_SUCCESS)
         result = sb__cuda_leave(device, &visit,
                                 device->cu->cuMemcpyDtoHAsync_v2(dst, sb__cuda_address(src), bytes,
@@ -105,7 +105,7 @@ sb_status sb__cuda_copy(void *opened, void *dst, const void *src, size_t bytes, 
                         sb_error *err) {
     const struct sb__cuda_device *device = opened;
     struct sb__cuda_visit visit;
-    sb__cu_result result = sb__cuda_enter_work(device, sb__cuda_stream(stream), &visit);
+    sb__cu_result result = sb__cuda_enter_stream(device, sb__cuda_stream(stream), &visit);
     if (result == SB__CUDA_SUCCESS)
         result = sb__cuda_leave(device, &visit,
                                 device->cu->cuMemcpyDtoDAsync_v2(sb__cuda_address(dst),

@@ -6,6 +6,24 @@ sb_stream sb__cuda_own_stream(void *opened) {
     return (sb_stream)device->stream;
 }
 
+/* A per-thread default stream is ordered with the legacy one and with no other: an event there
+   comes after its work, and ours after the event. While a blocking stream is captured nobody can
+   use the legacy stream; to record there would end the capture. */
+sb_status sb__cuda_after_default(void *opened, sb_error *err) {
+    const struct sb__cuda_device *device = opened;
+    struct sb__cuda_visit visit;
+    sb__cu_result result = sb__cuda_enter_queue(device, NULL, &visit);
+    if (result == SB__CUDA_ERROR_STREAM_CAPTURE_IMPLICIT)
+        return SB_OK;
+    if (result != SB__CUDA_SUCCESS)
+        return sb__cuda_status(device, result, "cuStreamIsCapturing", err);
+    result = device->cu->cuEventRecord(device->legacy, NULL);
+    if (result == SB__CUDA_SUCCESS)
+        result = device->cu->cuStreamWaitEvent(device->stream, device->legacy, 0);
+    return sb__cuda_status(device, sb__cuda_leave(device, &visit, result),
+                           "cuEventRecord or cuStreamWaitEvent", err);
+}
+
 static sb__cu_result inspect(const struct sb__cuda_device *device, sb__cu_stream stream,
                              sb__cu_context *context, unsigned int *capturing) {
     struct sb__cuda_visit visit;
@@ -87,26 +105,28 @@ static bool keep_spare(struct sb__cuda_events *events, sb__cu_event event) {
 /* Recorded anew, an event stands for its new place alone; whoever waits for the old one goes on to
    do so. */
 static sb__cu_result record(struct sb__cuda_device *device, sb__cu_stream stream,
-                            sb__cu_event *out) {
+                            sb__cu_event *event) {
     sb__cu_result result = SB__CUDA_SUCCESS;
-    *out = take_spare(&device->events);
-    if (!*out)
-        result = device->cu->cuEventCreate(out, SB__CU_EVENT_DISABLE_TIMING);
+    if (!*event)
+        result = device->cu->cuEventCreate(event, SB__CU_EVENT_DISABLE_TIMING);
     if (result != SB__CUDA_SUCCESS)
         return result;
-    result = device->cu->cuEventRecord(*out, stream);
-    if (result != SB__CUDA_SUCCESS && !keep_spare(&device->events, *out))
-        SB__CUDA_GIVE_BACK(device->cu->cuEventDestroy_v2(*out));
+    result = device->cu->cuEventRecord(*event, stream);
+    if (result != SB__CUDA_SUCCESS && !keep_spare(&device->events, *event))
+        SB__CUDA_GIVE_BACK(device->cu->cuEventDestroy_v2(*event));
     return result;
 }
 
 sb_status sb__cuda_event_record(void *opened, sb_stream stream, void **out, sb_error *err) {
     struct sb__cuda_device *device = opened;
     struct sb__cuda_visit visit;
-    sb__cu_event event = NULL;
-    sb__cu_result result = sb__cuda_enter_stream(device, sb__cuda_stream(stream), &visit);
+    sb__cu_event event = take_spare(&device->events);
+    sb__cu_result result = event ? sb__cuda_enter_queue(device, sb__cuda_stream(stream), &visit)
+                                 : sb__cuda_enter_stream(device, sb__cuda_stream(stream), &visit);
     if (result == SB__CUDA_SUCCESS)
         result = sb__cuda_leave(device, &visit, record(device, sb__cuda_stream(stream), &event));
+    else if (event)
+        sb__cuda_event_destroy(device, event);
     if (result == SB__CUDA_SUCCESS)
         *out = event;
     return sb__cuda_status(device, result, "cuEventRecord", err);
@@ -115,7 +135,7 @@ sb_status sb__cuda_event_record(void *opened, sb_stream stream, void **out, sb_e
 sb_status sb__cuda_stream_wait(void *opened, sb_stream stream, void *event, sb_error *err) {
     const struct sb__cuda_device *device = opened;
     struct sb__cuda_visit visit;
-    sb__cu_result result = sb__cuda_enter_stream(device, sb__cuda_stream(stream), &visit);
+    sb__cu_result result = sb__cuda_enter_queue(device, sb__cuda_stream(stream), &visit);
     if (result == SB__CUDA_SUCCESS)
         result = sb__cuda_leave(device, &visit,
                                 device->cu->cuStreamWaitEvent(sb__cuda_stream(stream), event, 0));

@@ -475,6 +475,15 @@ sb_context_trim calls it. An `alloc` that lacks memory does the same by itself.*
     pub trim: ::core::option::Option<
         unsafe extern "C" fn(device: *mut ::core::ffi::c_void),
     >,
+    /**Makes later work on the own stream wait for what is queued so far on default streams that
+it is not ordered with by itself, such as CUDA's per-thread ones. The core calls it before
+work that uses memory of which a caller has a pointer without having named a stream.*/
+    pub after_default: ::core::option::Option<
+        unsafe extern "C" fn(
+            device: *mut ::core::ffi::c_void,
+            err: *mut sb_error,
+        ) -> sb_status,
+    >,
 }
 ///A memory: Caffe's SyncedMemory.
 #[repr(C)]
@@ -1176,7 +1185,7 @@ than with a pointer to it*/
 pub const SB_BACKEND_PINNED_NOT_IN_CHILD: u32 = 1;
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of sb_backend"][::core::mem::size_of::<sb_backend>() - 232usize];
+    ["Size of sb_backend"][::core::mem::size_of::<sb_backend>() - 240usize];
     ["Alignment of sb_backend"][::core::mem::align_of::<sb_backend>() - 8usize];
     [
         "Offset of field: sb_backend::struct_size",
@@ -1271,6 +1280,9 @@ const _: () = {
     [
         "Offset of field: sb_backend::trim",
     ][::core::mem::offset_of!(sb_backend, trim) - 224usize];
+    [
+        "Offset of field: sb_backend::after_default",
+    ][::core::mem::offset_of!(sb_backend, after_default) - 232usize];
 };
 ///nothing was written yet
 pub const SB_HEAD_UNINITIALIZED: i32 = 0;

@@ -158,6 +158,13 @@ typedef struct sb_backend {
     /** Gives back what `free` took and the backend keeps for `alloc`; waits where it has to.
      *  sb_context_trim calls it. An `alloc` that lacks memory does the same by itself. */
     void (*trim)(void *device);
+
+    /* --- default streams: optional; missing: NULL stands for all of them ------ */
+
+    /** Makes later work on the own stream wait for what is queued so far on default streams that
+     *  it is not ordered with by itself, such as CUDA's per-thread ones. The core calls it before
+     *  work that uses memory of which a caller has a pointer without having named a stream. */
+    sb_status (*after_default)(void *device, sb_error *err);
 } sb_backend;
 
 SB_END_DECLS

@@ -24,7 +24,7 @@ static int32_t side_of(int32_t head) {
 }
 
 static sb_status current_bytes(const sb_mem *mem, int32_t side, const void **out, sb_error *err) {
-    return side == SB_SIDE_CPU ? sb_mem_cpu_data(mem, out, err) : sb_mem_gpu_data(mem, out, err);
+    return side == SB_SIDE_CPU ? sb_mem_cpu_data(mem, out, err) : sb__read_for_own(mem, out, err);
 }
 
 /* --- sums -------------------------------------------------------------------------- */

@@ -73,7 +73,7 @@ static sb_status run_on_device(struct sb__write *write, const void *from, size_t
 static sb_status run(struct sb__write *write, sb_mem *from, size_t bytes, sb_error *err) {
     const void *src;
     if (write->side == SB_SIDE_GPU) {
-        sb_status st = sb_mem_gpu_data(from, &src, err);
+        sb_status st = sb__read_for_own(from, &src, err);
         return st == SB_OK ? run_on_device(write, src, bytes, err) : st;
     }
     sb_status st = sb_mem_cpu_data(from, &src, err);

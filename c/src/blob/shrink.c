@@ -18,7 +18,7 @@ static sb_status copy_device(sb_mem *to, sb_mem *from, sb_error *err) {
     void *dst;
     sb_status st = sb_mem_overwrite_gpu(to, &dst, err);
     if (st == SB_OK)
-        st = sb_mem_gpu_data(from, &src, err);
+        st = sb__read_for_own(from, &src, err);
     if (st == SB_OK)
         st = sb__device_copy(context, SB__DEVICE_COPY, dst, src, to->bytes, context->stream, err);
     return st == SB_OK ? sb__device_synchronize(context, context->stream, err) : st;

@@ -197,6 +197,9 @@ sb_status sb__device_copy(sb_context *context, enum sb__direction direction, voi
                           const void *src, size_t bytes, sb_stream stream, sb_error *err);
 sb_status sb__device_check_pointer(sb_context *context, const void *ptr, size_t bytes,
                                    sb_error *err);
+/* Before work on the library's own stream that uses memory of which somebody has a plain pointer:
+   it comes after what is queued on default streams. */
+sb_status sb__device_after_default(sb_context *context, sb_error *err);
 /* Waits for the stream; nothing to do for a backend without streams. This and sb__event_wait ask a
    lost device too: work that was queued before the loss may go on. */
 sb_status sb__device_synchronize(sb_context *context, sb_stream stream, sb_error *err);

@@ -163,6 +163,12 @@ sb_status sb__device_check_pointer(sb_context *context, const void *ptr, size_t 
     GUARDED(context, err, context->backend.check_pointer(context->device, ptr, bytes, slot_err));
 }
 
+sb_status sb__device_after_default(sb_context *context, sb_error *err) {
+    if (!context->backend.after_default)
+        return sb__device_check(context, err);
+    GUARDED(context, err, context->backend.after_default(context->device, slot_err));
+}
+
 sb_status sb__device_synchronize(sb_context *context, sb_stream stream, sb_error *err) {
     if (!context->backend.stream_synchronize)
         return sb__device_check(context, err);

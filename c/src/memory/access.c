@@ -14,15 +14,22 @@ static sb_status make_ready(sb_mem *mem, int32_t side, const struct sb__target *
     if (mem->pending == side)
         st = sb__stream_wait(mem->context, target->stream, mem->event, err);
     uint64_t writers = mem->writer < 0 ? 0 : sb__slot_bit(mem->writer);
-    if (target->queued && target->slot != SB__LEGACY_SLOT && mem->bytes)
-        writers |= sb__slot_bit(SB__LEGACY_SLOT); /* plain pointers are written there */
+    if (mem->own_work == SB__OWN_WRITES)
+        writers |= sb__slot_bit(SB__OWN_SLOT);
+    writers |= sb__default_users(mem, target);
     if (st != SB_OK || !writers)
         return st;
-    return target->queued ? sb__streams_order(mem->context, writers, target->stream, err)
-                          : sb__streams_wait(mem->context, writers, err);
+    if (target->queued)
+        return sb__streams_order(mem->context, writers, target->stream, err);
+    st = sb__streams_wait(mem->context, writers, err);
+    if (st == SB_OK && mem->own_work == SB__OWN_WRITES)
+        mem->own_work = SB__OWN_NONE;
+    return st;
 }
 
 static void record_user(sb_mem *mem, const struct sb__target *target, bool wrote) {
+    if (target->lets_out)
+        mem->side[SB_SIDE_GPU].is_let_out = true;
     if (!target->queued || !mem->bytes)
         return;
     mem->side[SB_SIDE_GPU].users |= sb__slot_bit(target->slot);
@@ -113,6 +120,22 @@ static sb_status read_locked(sb_mem *mem, enum sb__call call, int32_t side,
     return st;
 }
 
+static sb_status read_on(sb_mem *m, enum sb__call call, int32_t side,
+                         const struct sb__target *target, const void **out, sb_error *err) {
+    struct sb__storage dropped = {.kind = SB_STORAGE_NONE};
+    sb_status st = sb__lock(m, err);
+    if (st != SB_OK)
+        return st;
+    st = read_locked(m, call, side, target, &dropped, err);
+    if (st == SB_OK && target->for_own)
+        st = sb__after_default(m, &m->side[side], target, err);
+    if (st == SB_OK && out)
+        *out = m->side[side].ptr;
+    sb__unlock(m);
+    sb__storage_end(&dropped, m->context, side, m->bytes);
+    return st;
+}
+
 /* One read of `side`; `stream` NULL: on the library's own stream, and waited for. `out` may be
    NULL. */
 /* Apart, so that the fast paths save no registers for it. */
@@ -120,22 +143,20 @@ __attribute__((noinline)) static sb_status read_side(const sb_mem *mem, enum sb_
                                                      int32_t side, const sb_stream *stream,
                                                      const void **out, sb_error *err) {
     sb_mem *m = (sb_mem *)mem;
-    struct sb__storage dropped = {.kind = SB_STORAGE_NONE};
     struct sb__target target = sb__own_stream(m);
+    target.lets_out = true;
     sb_status st = sb__side_check(m, side, err);
     if (st == SB_OK && stream)
         st = sb__queued_on(m, *stream, &target, err);
-    if (st != SB_OK)
-        return st;
-    st = sb__lock(m, err);
-    if (st != SB_OK)
-        return st;
-    st = read_locked(m, call, side, &target, &dropped, err);
-    if (st == SB_OK && out)
-        *out = m->side[side].ptr;
-    sb__unlock(m);
-    sb__storage_end(&dropped, m->context, side, m->bytes);
-    return st;
+    return st == SB_OK ? read_on(m, call, side, &target, out, err) : st;
+}
+
+sb_status sb__read_for_own(const sb_mem *mem, const void **out, sb_error *err) {
+    sb_mem *m = (sb_mem *)mem;
+    struct sb__target target = sb__own_stream(m);
+    target.for_own = true;
+    sb_status st = sb__device_check(m->context, err);
+    return st == SB_OK ? read_on(m, SB__READ_GPU, SB_SIDE_GPU, &target, out, err) : st;
 }
 
 sb_status sb_mem_cpu_data(const sb_mem *mem, const void **out, sb_error *err) {

@@ -30,6 +30,7 @@ struct sb__lease *sb__lease_take(sb_mem *mem, int32_t side, struct sb__lease *le
     lease->storage.deleter = storage->deleter;
     lease->storage.user = storage->user;
     lease->storage.kept = storage->kept;
+    lease->storage.is_let_out = true;
     atomic_store_explicit(&lease->holders, 2, memory_order_relaxed); /* the memory and the caller */
     if (atomic_compare_exchange_strong_explicit(&storage->lease, &held, lease, memory_order_acq_rel,
                                                 memory_order_acquire))

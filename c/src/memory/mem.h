@@ -9,8 +9,9 @@
 
 /* The one atomic word: the head in the low bits, and what the fast paths ask.
    A side is READY when its bytes may be read without waiting for anything,
-   WRITABLE when they may be written where they are; PENDING while a transfer
-   into it is queued. Stored with release after everything it speaks of. */
+   the device's when a pointer to it was let out before, too. It is WRITABLE when they may be
+   written where they are; PENDING while a transfer into it is queued. Stored with release after
+   everything it speaks of. */
 enum {
     SB__HEAD_MASK = 7,
     SB__CPU_READY = 1 << 3,
@@ -34,6 +35,7 @@ struct sb_mem {
 
     sb__mutex lock;             /* guards what follows, and every change of the above: sb__lock */
     _Atomic uint64_t locked_in; /* the process, by sb__fork_generation, that last took the lock */
+    int32_t own_work;           /* SB__OWN_*: of the library's own stream on the device side */
     int32_t writer;             /* slot of the stream that last wrote the device side, or -1 */
     int32_t pending;            /* side that a queued transfer or zero fill writes, or -1 */
     int32_t pending_slot;       /* of the stream of that transfer */
@@ -41,10 +43,15 @@ struct sb_mem {
     void *event;                /* of it */
 };
 
+/* What the library's own stream may still be doing to a side, since nobody has waited. */
+enum { SB__OWN_NONE, SB__OWN_READS, SB__OWN_WRITES };
+
 /* Where device work of a call goes: the library's own stream, waited for before the call returns,
    or, queued, the caller's. */
 struct sb__target {
     bool queued;
+    bool lets_out; /* the caller gets a pointer and names no stream */
+    bool for_own;  /* work of the library's own follows, which it waits for */
     sb_stream stream;
     int32_t slot;
 };
@@ -115,11 +122,21 @@ void sb__unlock(sb_mem *mem);
 void sb__publish(sb_mem *mem, int32_t head);
 
 struct sb__target sb__own_stream(const sb_mem *mem);
+/* The bytes on the device for work that the library queues on its own stream, and waits for. */
+sb_status sb__read_for_own(const sb_mem *mem, const void **out, sb_error *err);
 sb_status sb__queued_on(sb_mem *mem, sb_stream stream, struct sb__target *out, sb_error *err);
 
 /* Waits for a pending transfer. A failed one moves the head to the side it came from; one of which
    nobody can tell whether it is over leaves both sides' storage in use. */
 sb_status sb__settle(sb_mem *mem, sb_error *err);
+
+/* A stream that the caller named need not be ordered with the legacy default stream, on which the
+   users of plain pointers work: that, where there may be such users, as a set of streams. */
+uint64_t sb__default_users(const sb_mem *mem, const struct sb__target *target);
+/* The same before the library's own work, which is not queued for the caller, on `storage` of the
+   device: it comes after work on default streams with which its stream is not ordered. */
+sb_status sb__after_default(sb_mem *mem, const struct sb__storage *storage,
+                            const struct sb__target *target, sb_error *err);
 
 /* Makes `target`'s work on the device side wait for all earlier users, or the host if not queued.
  */
@@ -127,10 +144,13 @@ sb_status sb__after_users(sb_mem *mem, const struct sb__target *target, sb_error
 
 /* Storage that may be written on a side: what is there, or, put into `fresh` with `*replaces` set,
    new storage where that is read-only or a copy may go on in it. Empty sides are filled in place.
- */
+   What is new on the device is there for work on the stream of `target` alone. */
 sb_status sb__writable_storage(sb_mem *mem, int32_t side, bool zeroed,
                                const struct sb__target *target, struct sb__storage *fresh,
                                bool *replaces, sb_error *err);
+
+/* Waits for the library's own stream, so that any other may use what it has allocated. */
+sb_status sb__reach_allocation(sb_mem *mem, sb_error *err);
 
 /* Zeros all of a side's storage. */
 sb_status sb__zero(sb_mem *mem, int32_t side, const struct sb__target *target, sb_error *err);

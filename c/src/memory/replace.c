@@ -29,6 +29,8 @@ static sb_status set_side(sb_mem *mem, enum sb__call call, int32_t side,
         dropped = mem->side[side];
         mem->side[side] = *lent;
         mem->writer = -1;
+        if (side == SB_SIDE_GPU)
+            mem->own_work = SB__OWN_NONE; /* it was of the old storage */
         sb__publish(mem, sb__state(sb__head(mem), call).head);
     }
     sb__unlock(mem);
@@ -85,6 +87,8 @@ static sb_status evict(sb_mem *mem, enum sb__call call, int32_t side, sb_error *
     if (st == SB_OK) {
         dropped = mem->side[side];
         mem->side[side] = (struct sb__storage){.kind = SB_STORAGE_NONE};
+        if (side == SB_SIDE_GPU)
+            mem->own_work = SB__OWN_NONE;
         sb__publish(mem, cell.head);
     }
     sb__unlock(mem);

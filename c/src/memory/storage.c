@@ -62,6 +62,7 @@ sb_status sb__storage_lend(struct sb__storage *out, sb_context *context, size_t 
         .deleter = deleter,
         .user = user,
         .kept = kept,
+        .is_let_out = true,
     };
     (void)sb__counter_add(&context->borrowed, bytes);
     return SB_OK;
@@ -107,12 +108,20 @@ static uint64_t users_of(const struct sb__storage *storage, int32_t side) {
     return storage->users | sb__slot_bit(SB__LEGACY_SLOT) | sb__slot_bit(SB__OWN_SLOT);
 }
 
+/* Makes the library's own stream, on which memory of the device is freed, wait for its users. */
+static sb_status order_free(sb_context *context, const struct sb__storage *storage) {
+    sb_status st = storage->is_let_out ? sb__device_after_default(context, NULL) : (sb_status)SB_OK;
+    return st == SB_OK && storage->users
+               ? sb__streams_order(context, storage->users, context->stream, NULL)
+               : st;
+}
+
 static bool is_over(sb_context *context, int32_t side, const struct sb__storage *storage) {
     uint64_t users = users_of(storage, side);
-    if (!users)
+    bool is_ours = side == SB_SIDE_GPU && !is_borrowed(storage);
+    if (!users && !(is_ours && storage->is_let_out))
         return true;
-    if (side == SB_SIDE_GPU && !is_borrowed(storage) &&
-        sb__streams_order(context, users, context->stream, NULL) == SB_OK)
+    if (is_ours && order_free(context, storage) == SB_OK)
         return true; /* it is freed on that stream */
     return sb__streams_over(context, users);
 }

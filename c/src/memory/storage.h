@@ -15,6 +15,7 @@ struct sb__storage {
     /* Streams with work that may use it. Of the device's storage: all that it was used on; of the
        host's: those with a copy of which nobody could tell whether it is over. */
     uint64_t users;
+    bool is_let_out; /* of the device's: somebody may use it on a default stream */
     sb_deleter deleter;
     void *user;
     struct sb__kept *kept;             /* its place in quarantine; NULL where no device is */

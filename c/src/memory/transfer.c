@@ -17,7 +17,7 @@ void sb__publish(sb_mem *mem, int32_t head) {
     bool gpu = head == SB_HEAD_AT_GPU || head == SB_HEAD_SYNCED;
     if (cpu && mem->pending != SB_SIDE_CPU)
         word |= SB__CPU_READY;
-    if (gpu && mem->pending != SB_SIDE_GPU && mem->writer < 0)
+    if (gpu && mem->pending != SB_SIDE_GPU && mem->writer < 0 && mem->side[SB_SIDE_GPU].is_let_out)
         word |= SB__GPU_READY;
     if (may_write(mem, SB_SIDE_CPU))
         word |= SB__CPU_WRITABLE;
@@ -100,15 +100,27 @@ sb_status sb__settle(sb_mem *mem, sb_error *err) {
     return st;
 }
 
-/* A stream that the caller named need not be ordered with the legacy default stream, on which the
-   users of plain pointers work: slot 0 stands for them. */
+uint64_t sb__default_users(const sb_mem *mem, const struct sb__target *target) {
+    bool is_named = target->queued && target->slot != SB__LEGACY_SLOT;
+    return is_named && mem->side[SB_SIDE_GPU].is_let_out && mem->bytes
+               ? sb__slot_bit(SB__LEGACY_SLOT)
+               : 0;
+}
+
 static uint64_t users_before(const sb_mem *mem, const struct sb__target *target) {
     uint64_t users = mem->side[SB_SIDE_GPU].users;
     if (mem->writer >= 0)
         users |= sb__slot_bit(mem->writer);
-    if (target->queued && target->slot != SB__LEGACY_SLOT && mem->bytes)
-        users |= sb__slot_bit(SB__LEGACY_SLOT);
-    return users;
+    if (mem->own_work != SB__OWN_NONE)
+        users |= sb__slot_bit(SB__OWN_SLOT);
+    return users | sb__default_users(mem, target);
+}
+
+sb_status sb__after_default(sb_mem *mem, const struct sb__storage *storage,
+                            const struct sb__target *target, sb_error *err) {
+    if (target->queued || !storage->is_let_out || !mem->bytes)
+        return SB_OK;
+    return sb__device_after_default(mem->context, err);
 }
 
 sb_status sb__after_users(sb_mem *mem, const struct sb__target *target, sb_error *err) {
@@ -117,19 +129,25 @@ sb_status sb__after_users(sb_mem *mem, const struct sb__target *target, sb_error
         return SB_OK;
     if (target->queued)
         return sb__streams_order(mem->context, users, target->stream, err);
-    return sb__streams_wait(mem->context, users, err);
+    sb_status st = sb__streams_wait(mem->context, users, err);
+    if (st == SB_OK)
+        mem->own_work = SB__OWN_NONE;
+    return st;
 }
 
 /* Only work on the stream of the allocation may use device memory at once. */
-static sb_status reach_allocation(sb_mem *mem, struct sb__storage *made,
-                                  const struct sb__target *target, sb_error *err) {
-    if (target->queued) {
+static void mark_allocation(sb_mem *mem, struct sb__storage *made,
+                            const struct sb__target *target) {
+    if (target->queued)
         made->users |= sb__slot_bit(target->slot);
-        return SB_OK;
-    }
-    sb_status st = sb__device_synchronize(mem->context, target->stream, err);
-    if (st != SB_OK) /* freed on that stream: no deleter, nothing to wait for */
-        sb__storage_end(made, mem->context, SB_SIDE_GPU, mem->bytes);
+    else
+        mem->own_work = SB__OWN_WRITES;
+}
+
+sb_status sb__reach_allocation(sb_mem *mem, sb_error *err) {
+    sb_status st = sb__device_synchronize(mem->context, mem->context->stream, err);
+    if (st == SB_OK)
+        mem->own_work = SB__OWN_NONE;
     return st;
 }
 
@@ -145,9 +163,9 @@ sb_status sb__writable_storage(sb_mem *mem, int32_t side, bool zeroed,
     struct sb__storage *made = *replaces ? fresh : now;
     sb_status st =
         sb__storage_alloc(made, mem->context, side, mem->bytes, zeroed, target->stream, err);
-    if (st != SB_OK || side == SB_SIDE_CPU || !mem->bytes)
-        return st;
-    return reach_allocation(mem, made, target, err);
+    if (st == SB_OK && side == SB_SIDE_GPU && mem->bytes)
+        mark_allocation(mem, made, target);
+    return st;
 }
 
 /* Waits for work just queued into `side`, or leaves it pending. `fresh` is storage that it writes
@@ -161,6 +179,7 @@ static sb_status finish(sb_mem *mem, const struct sb__target *target, int32_t si
             leave_in_use(mem, fresh, target->slot);
         return st;
     }
+    mem->own_work = SB__OWN_NONE; /* waited for, or what is pending waits for it */
     if (!target->queued)
         return SB_OK;
     mem->pending = mem->event ? side : -1;
@@ -177,7 +196,9 @@ sb_status sb__zero(sb_mem *mem, int32_t side, const struct sb__target *target, s
         memset(ptr, 0, mem->bytes);
         return SB_OK;
     }
-    sb_status st = sb__device_zero(mem->context, ptr, mem->bytes, target->stream, err);
+    sb_status st = sb__after_default(mem, &mem->side[side], target, err);
+    if (st == SB_OK)
+        st = sb__device_zero(mem->context, ptr, mem->bytes, target->stream, err);
     return st == SB_OK ? finish(mem, target, side, NULL, SB_HEAD_UNINITIALIZED, err) : st;
 }
 
@@ -186,9 +207,10 @@ sb_status sb__transfer(sb_mem *mem, int32_t side, struct sb__storage *dst,
     const void *src = mem->side[1 - side].ptr;
     if (!mem->bytes)
         return SB_OK;
-    sb_status st = SB_OK;
     uint64_t users = users_before(mem, target);
-    if (users)
+    sb_status st =
+        sb__after_default(mem, side == SB_SIDE_CPU ? &mem->side[SB_SIDE_GPU] : dst, target, err);
+    if (st == SB_OK && users)
         st = sb__streams_order(mem->context, users, target->stream, err);
     if (st == SB_OK)
         st = sb__device_copy(mem->context, side == SB_SIDE_CPU ? SB__DOWNLOAD : SB__UPLOAD,

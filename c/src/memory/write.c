@@ -27,10 +27,12 @@ static sb_status copy_within(struct sb__write *write, sb_error *err) {
         write->from = src;
         return SB_OK;
     }
-    sb_stream stream = mem->context->stream;
-    sb_status st =
-        sb__device_copy(mem->context, SB__DEVICE_COPY, write->ptr, src, mem->bytes, stream, err);
-    return st == SB_OK ? sb__device_synchronize(mem->context, stream, err) : st;
+    struct sb__target own = sb__own_stream(mem);
+    sb_status st = sb__after_default(mem, &mem->side[write->side], &own, err);
+    if (st == SB_OK)
+        st = sb__device_copy(mem->context, SB__DEVICE_COPY, write->ptr, src, mem->bytes, own.stream,
+                             err);
+    return st == SB_OK ? sb__reach_allocation(mem, err) : st;
 }
 
 static void copy_host(const struct sb__write *write) {
@@ -58,6 +60,15 @@ static sb_status fill(struct sb__write *write, enum sb__work work, bool had_stor
     }
 }
 
+/* No work follows that would be waited for: the memory is made usable to all streams here. */
+static sb_status reach(struct sb__write *write, const struct sb__target *target, bool had_storage,
+                       sb_error *err) {
+    sb_mem *mem = write->mem;
+    if (write->side == SB_SIDE_CPU || target->queued || (had_storage && !write->replaces))
+        return SB_OK;
+    return mem->bytes ? sb__reach_allocation(mem, err) : SB_OK;
+}
+
 static sb_status begin_locked(struct sb__write *write, enum sb__write_mode mode,
                               const struct sb__target *target, sb_error *err) {
     sb_mem *mem = write->mem;
@@ -79,7 +90,8 @@ static sb_status begin_locked(struct sb__write *write, enum sb__write_mode mode,
     if (st != SB_OK)
         return st;
     write->ptr = write->replaces ? write->fresh.ptr : mem->side[write->side].ptr;
-    st = mode == SB__WRITE_KEEP ? fill(write, cell.work, had_storage, target, err) : SB_OK;
+    st = mode == SB__WRITE_KEEP ? fill(write, cell.work, had_storage, target, err)
+                                : reach(write, target, had_storage, err);
     sb__publish(mem, sb__head(mem)); /* a spare may have come, a transfer may be pending */
     return st;
 }
@@ -111,7 +123,14 @@ sb_status sb__write_begin(struct sb__write *write, sb_mem *mem, int32_t side,
     }
     struct sb__target target = sb__own_stream(mem);
     sb_status st = sb__side_check(mem, side, err);
-    return st == SB_OK ? begin(write, mem, side, mode, &target, err) : st;
+    if (st == SB_OK)
+        st = begin(write, mem, side, mode, &target, err);
+    if (st != SB_OK || side == SB_SIDE_CPU)
+        return st;
+    st = sb__after_default(mem, &mem->side[side], &target, err); /* work of the library's follows */
+    if (st != SB_OK)
+        sb__write_cancel(write);
+    return st;
 }
 
 static void commit(struct sb__write *write, const struct sb__target *target) {
@@ -123,9 +142,13 @@ static void commit(struct sb__write *write, const struct sb__target *target) {
         mem->side[write->side] = write->fresh;
     }
     bool on_stream = write->side == SB_SIDE_GPU && target->queued && mem->bytes;
+    if (on_stream)
+        mem->own_work = SB__OWN_NONE; /* the writer waits for it */
     mem->writer = on_stream ? target->slot : -1;
     if (on_stream)
         mem->side[SB_SIDE_GPU].users |= sb__slot_bit(target->slot);
+    if (write->side == SB_SIDE_GPU && target->lets_out)
+        mem->side[SB_SIDE_GPU].is_let_out = true;
     sb__publish(mem, head_of(write->side));
     sb__unlock(mem);
     sb__storage_end(&dropped, mem->context, write->side, mem->bytes);
@@ -177,6 +200,7 @@ __attribute__((noinline)) static sb_status write_side(sb_mem *mem, int32_t side,
     if (!mem || !out)
         return sb__fail_null(err, mem ? "out" : "mem");
     struct sb__target target = sb__own_stream(mem);
+    target.lets_out = true;
     sb_status st = sb__side_check(mem, side, err);
     if (st == SB_OK && stream)
         st = sb__queued_on(mem, *stream, &target, err);

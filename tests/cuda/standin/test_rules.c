@@ -539,6 +539,23 @@ static void work_comes_after_per_thread_streams(void **state) {
     stage_close(&stage);
 }
 
+static void a_free_comes_after_per_thread_streams(void **state) {
+    (void)state;
+    struct stage stage;
+    sb_error err;
+    const void *in;
+    stage_open(&stage, 0);
+    sb_mem *mem = mem_on_host(&stage, 7);
+    assert_ok(sb_mem_gpu_data(mem, &in, &err));
+    struct reader reader = {(CUdeviceptr)(uintptr_t)in, 0};
+    launch(&stage, CU_STREAM_PER_THREAD, read_memory, &reader);
+    sb_mem_release(mem);
+    assert_ok(sb_context_synchronize(stage.rig.context, &err));
+    standin_drain();
+    assert_int_equal(reader.found, 1);
+    stage_close(&stage);
+}
+
 static void what_is_another_devices_is_refused(void **state) {
     (void)state;
     struct stage stage;
@@ -668,6 +685,7 @@ int main(void) {
         cmocka_unit_test(short_memory_is_no_loss),
         cmocka_unit_test(the_drivers_word_on_a_stream_is_handed_on),
         cmocka_unit_test(work_comes_after_per_thread_streams),
+        cmocka_unit_test(a_free_comes_after_per_thread_streams),
         cmocka_unit_test(what_is_another_devices_is_refused),
         cmocka_unit_test(blobs_are_copied_between_devices),
         cmocka_unit_test(errors_that_stay_lose_the_device),

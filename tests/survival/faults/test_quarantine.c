@@ -210,7 +210,7 @@ static void storage_that_may_be_in_use_is_not_zeroed(void **state) {
         assert_ok(sb_mem_create(rig.context, BYTES, &mem, &err));
         const void *old = leave_host_storage(mem);
         rig_schedule(&rig, SB_SIM_LAZY, 0);
-        fail_run(&rig, SB_SIM_ANY, 4, 12); /* the fill is queued */
+        fail_run(&rig, SB_SIM_ANY, 3, 12); /* the fill is queued */
         assert_status(SB_ERR_DEVICE_FAILURE, sb_mem_gpu_data(mem, &in, &err));
         if (writes)
             assert_ok(sb_mem_mutable_cpu_data(mem, &out, &err));

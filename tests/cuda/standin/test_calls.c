@@ -1,0 +1,196 @@
+/* What an operation costs in calls of the driver, where the device's context is current on the
+   thread. `standin_calls` prints the table. */
+#include "fixture.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { COUNT = 1000, BYTES = COUNT * (int)sizeof(float) };
+
+struct cost {
+    int64_t calls; /* of the driver, launches of cuBLAS and of kernels not counted */
+    int64_t waits; /* of the host, counted among the calls */
+    int64_t launches;
+};
+
+static int64_t count_of(const char *const *functions) {
+    int64_t count = 0;
+    for (; *functions; functions++)
+        count += standin_calls(*functions);
+    return count;
+}
+
+static struct cost spent(void) {
+    static const char *const waits[] = {"cuStreamSynchronize", "cuEventSynchronize",
+                                        "cuCtxSynchronize", NULL};
+    static const char *const launches[] = {"cublasSaxpy_v2_64", "cublasDaxpy_v2_64",
+                                           "cublasSscal_v2_64", "cublasDscal_v2_64",
+                                           "cublasSasum_v2_64", "cublasDasum_v2_64",
+                                           "cublasSdot_v2_64",  "cublasDdot_v2_64",
+                                           "cuLaunchKernel",    NULL};
+    static const char *const others[] = {"cublasCreate_v2", "cublasSetStream_v2", NULL};
+    struct cost cost = {.waits = count_of(waits), .launches = count_of(launches)};
+    cost.calls = standin_calls(NULL) - cost.launches - count_of(others);
+    return cost;
+}
+
+/* --- operations ------------------------------------------------------------------------------ */
+
+struct scene {
+    struct stage stage;
+    sb_blob *blob;
+    CUstream stream;
+};
+
+static void host_data(struct scene *scene) {
+    sb_error err;
+    float *out;
+    assert_ok(sb_blob_overwrite_cpu_data_f32(scene->blob, &out, &err));
+    for (int i = 0; i < COUNT; i++)
+        out[i] = 1;
+}
+
+/* Data and diff are on the device, and nobody has a pointer to them. */
+static void device_current(struct scene *scene) {
+    sb_error err;
+    float *out;
+    host_data(scene);
+    assert_ok(sb_blob_overwrite_cpu_diff_f32(scene->blob, &out, &err));
+    for (int i = 0; i < COUNT; i++)
+        out[i] = 0.25F;
+    assert_ok(sb_mem_async_gpu_push(data_of(scene->blob), (sb_stream)scene->stream, &err));
+    sb_mem *diff;
+    assert_ok(sb_blob_mutable_diff(scene->blob, &diff, &err));
+    assert_ok(sb_mem_async_gpu_push(diff, (sb_stream)scene->stream, &err));
+    assert_ok(sb_context_synchronize(scene->stage.rig.context, &err));
+    assert_ok(sb_blob_update(scene->blob, &err)); /* opens cuBLAS, takes events */
+    assert_ok(sb_context_synchronize(scene->stage.rig.context, &err));
+    assert_ok(sb_context_forget_stream(scene->stage.rig.context, (sb_stream)scene->stream, &err));
+}
+
+/* The same, and the application has pointers to both. */
+static void let_out(struct scene *scene) {
+    sb_error err;
+    void *out;
+    device_current(scene);
+    assert_ok(sb_blob_mutable_gpu_data(scene->blob, &out, &err));
+    assert_ok(sb_blob_mutable_gpu_diff(scene->blob, &out, &err));
+}
+
+static void update(struct scene *scene) {
+    sb_error err;
+    assert_ok(sb_blob_update(scene->blob, &err));
+}
+
+static void scale(struct scene *scene) {
+    sb_error err;
+    assert_ok(sb_blob_scale_data(scene->blob, 0.5, &err));
+}
+
+static void asum(struct scene *scene) {
+    sb_error err;
+    double sum;
+    assert_ok(sb_blob_asum_data(scene->blob, &sum, &err));
+    assert_float_equal(sum, COUNT * 0.75, 1e-6);
+}
+
+static void read_device(struct scene *scene) {
+    sb_error err;
+    const void *in;
+    assert_ok(sb_blob_gpu_data(scene->blob, &in, &err));
+}
+
+static void write_device(struct scene *scene) {
+    sb_error err;
+    void *out;
+    assert_ok(sb_blob_mutable_gpu_data(scene->blob, &out, &err));
+}
+
+static void read_host(struct scene *scene) {
+    sb_error err;
+    const float *in;
+    assert_ok(sb_blob_cpu_data_f32(scene->blob, &in, &err));
+}
+
+static void updated(struct scene *scene) {
+    device_current(scene);
+    update(scene);
+}
+
+static void nothing(struct scene *scene) {
+    (void)scene;
+}
+
+/* --- the table ---------------------------------------------------------------------------------
+ */
+
+static const struct row {
+    const char *what;
+    void (*before)(struct scene *scene);
+    void (*operation)(struct scene *scene);
+    struct cost most;
+} rows[] = {
+    {"update, no pointer let out", device_current, update, {5, 1, 1}},
+    {"scale, no pointer let out", device_current, scale, {5, 1, 1}},
+    {"scale, a pointer let out", let_out, scale, {9, 1, 1}},
+    {"update, pointers let out", let_out, update, {13, 1, 1}},
+    {"asum, no pointer let out", device_current, asum, {1, 0, 1}},
+    {"gpu_data, first touch with a copy", host_data, read_device, {12, 1, 0}},
+    {"mutable_gpu_data, first touch with a copy", host_data, write_device, {12, 1, 0}},
+    {"gpu_data, first touch with zeros", nothing, read_device, {12, 1, 0}},
+    {"gpu_data after update", updated, read_device, {0, 0, 0}},
+    {"mutable_gpu_data after update", updated, write_device, {0, 0, 0}},
+    {"cpu_data after update", updated, read_host, {8, 1, 0}},
+};
+
+static void open_scene(struct scene *scene) {
+    const int64_t shape[] = {COUNT};
+    sb_error err;
+    stage_open(&scene->stage, 0);
+    scene->stream = stage_stream(&scene->stage, CU_STREAM_NON_BLOCKING);
+    assert_ok(sb_blob_create_shaped(scene->stage.rig.context, SB_DTYPE_F32, shape, 1, &scene->blob,
+                                    &err));
+    assert_int_equal(cuCtxPushCurrent(scene->stage.primary), CUDA_SUCCESS);
+}
+
+static void close_scene(struct scene *scene) {
+    CUcontext old;
+    assert_int_equal(cuCtxPopCurrent(&old), CUDA_SUCCESS);
+    sb_blob_destroy(scene->blob);
+    stage_stream_destroy(&scene->stage, scene->stream);
+    stage_close(&scene->stage);
+}
+
+static void each_operation_costs_so_many_calls(void **state) {
+    (void)state;
+    bool fits = true;
+    printf("| operation | calls of the driver | of these waits | launches |\n|---|---|---|---|\n");
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        const struct row *row = &rows[i];
+        struct scene scene;
+        open_scene(&scene);
+        row->before(&scene);
+        const struct cost before = spent();
+        row->operation(&scene);
+        const struct cost after = spent();
+        const struct cost cost = {after.calls - before.calls, after.waits - before.waits,
+                                  after.launches - before.launches};
+        printf("| %s | %lld | %lld | %lld |\n", row->what, (long long)cost.calls,
+               (long long)cost.waits, (long long)cost.launches);
+        if (cost.calls > row->most.calls || cost.waits > row->most.waits ||
+            cost.launches > row->most.launches) {
+            printf("  %s: at most %lld, %lld, %lld\n", row->what, (long long)row->most.calls,
+                   (long long)row->most.waits, (long long)row->most.launches);
+            fits = false;
+        }
+        close_scene(&scene);
+    }
+    assert_true(fits);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(each_operation_costs_so_many_calls),
+    };
+    return cmocka_run_group_tests_name("standin.calls", tests, NULL, NULL);
+}
