@@ -39,7 +39,10 @@ static bool is_staged(const struct sb__nccl_request *request) {
 static sb_status order(const struct sb__nccl_end *end, const sb_context *context, sb_error *err) {
     const struct sb__cuda_device *device = context->device;
     struct sb__cuda_visit visit;
-    sb__cu_result result = sb__cuda_enter_work(device, device->stream, &visit);
+    sb_status st = sb__cuda_after_default(context->device, err);
+    if (st != SB_OK)
+        return st;
+    sb__cu_result result = sb__cuda_enter_queue(device, device->stream, &visit);
     if (result == SB__CUDA_SUCCESS) {
         result = device->cu->cuEventRecord(end->before, device->stream);
         if (result == SB__CUDA_SUCCESS)

@@ -27,7 +27,7 @@ sb_status sb__cuda_after_default(void *opened, sb_error *err) {
 static sb__cu_result inspect(const struct sb__cuda_device *device, sb__cu_stream stream,
                              sb__cu_context *context, unsigned int *capturing) {
     struct sb__cuda_visit visit;
-    sb__cu_result result = sb__cuda_enter(device, &visit);
+    sb__cu_result result = sb__cuda_enter_queue(device, device->stream, &visit);
     if (result != SB__CUDA_SUCCESS)
         return result;
     result = device->cu->cuStreamGetCtx(stream, context);

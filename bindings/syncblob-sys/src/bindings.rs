@@ -2816,12 +2816,22 @@ Errors: as sb_blob_asum_data.*/
     ) -> sb_status;
     /**Multiplies data by `factor` where the head is; nothing for never written
 memory (Blob::scale_data). Zero times NaN or infinity is NaN on the host, where Caffe's
-BLAS may clear.
+BLAS may clear. On the device it is queued, as sb_blob_update is.
 
 Errors: as sb_blob_update.*/
     pub fn sb_blob_scale_data(
         blob: *mut sb_blob,
         factor: f64,
+        err: *mut sb_error,
+    ) -> sb_status;
+    /**The same, on the device queued on `stream`, as sb_blob_update_on is.
+* stream \[borrowed\] see sb_mem_gpu_data_on
+
+Errors: as sb_blob_update_on.*/
+    pub fn sb_blob_scale_data_on(
+        blob: *mut sb_blob,
+        factor: f64,
+        stream: sb_stream,
         err: *mut sb_error,
     ) -> sb_status;
     /**Blob::diff: the memory itself, for reading.
@@ -3018,6 +3028,16 @@ Errors: as sb_blob_update.*/
         factor: f64,
         err: *mut sb_error,
     ) -> sb_status;
+    /**The same, on the device queued on `stream`, as sb_blob_update_on is.
+* stream \[borrowed\] see sb_mem_gpu_data_on
+
+Errors: as sb_blob_update_on.*/
+    pub fn sb_blob_scale_diff_on(
+        blob: *mut sb_blob,
+        factor: f64,
+        stream: sb_stream,
+        err: *mut sb_error,
+    ) -> sb_status;
     /**Lends the caller's host memory to the blob's data (Blob::set_cpu_data); if
 the data is shared, this blob lets go of the share first. In Caffe all sharers
 see the memory: sb_mem_set_cpu on sb_blob_mutable_data does that. diff is untouched.
@@ -3073,14 +3093,28 @@ SB_COPY_RESHAPE), as sb_mem_cpu_data.*/
         flags: u32,
         err: *mut sb_error,
     ) -> sb_status;
-    /**data -= diff, where the head of data is (Blob::Update).
+    /**data -= diff, where the head of data is (Blob::Update). On the device it is
+queued on the library's own stream, and whoever needs the bytes waits, as in Caffe. If it
+fails then, that call says DEVICE_LOST, and the bytes went down with the device.
 
 Errors: UNSUPPORTED (not F32 or F64; a device without arithmetic), UNINITIALIZED
 (data never written; LOST),
 OUT_OF_MEMORY, CAP_REACHED, DEVICE_FAILURE (nothing was begun),
-DEVICE_LOST (failed while it wrote: host bytes that were current are kept
+DEVICE_LOST (failed when it was queued: host bytes that were current are kept
 and become the head, else the memory is LOST), FORKED.*/
     pub fn sb_blob_update(blob: *mut sb_blob, err: *mut sb_error) -> sb_status;
+    /**The same, on the device queued on `stream`, which is recorded as sb_blob_mutable_gpu_data_on
+and sb_blob_gpu_diff_on record it; a failure comes out as that of other work there. On the
+host it is done on return, and the stream is not looked at.
+* stream \[borrowed\] see sb_mem_gpu_data_on
+
+Errors: as sb_blob_update, WRONG_DEVICE (a stream of another device), UNSUPPORTED
+(a capturing stream, a per-thread default one).*/
+    pub fn sb_blob_update_on(
+        blob: *mut sb_blob,
+        stream: sb_stream,
+        err: *mut sb_error,
+    ) -> sb_status;
     /**Ends a rank's communicator; its reducers were destroyed before. It is not collective
 and does not wait for ranks that are gone. * comm \[owned, nullable\]*/
     pub fn sb_comm_destroy(comm: *mut sb_comm);

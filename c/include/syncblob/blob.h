@@ -302,9 +302,14 @@ SB_API sb_status sb_blob_asum_data(const sb_blob *blob, double *out, sb_error *e
 SB_API sb_status sb_blob_sumsq_data(const sb_blob *blob, double *out, sb_error *err);
 /** Multiplies data by `factor` where the head is; nothing for never written
  *  memory (Blob::scale_data). Zero times NaN or infinity is NaN on the host, where Caffe's
- *  BLAS may clear.
+ *  BLAS may clear. On the device it is queued, as sb_blob_update is.
  *  Errors: as sb_blob_update. */
 SB_API sb_status sb_blob_scale_data(sb_blob *blob, double factor, sb_error *err);
+/** The same, on the device queued on `stream`, as sb_blob_update_on is.
+ *  @param stream [borrowed] see sb_mem_gpu_data_on
+ *  Errors: as sb_blob_update_on. */
+SB_API sb_status sb_blob_scale_data_on(sb_blob *blob, double factor, sb_stream stream,
+                                       sb_error *err);
 
 /* --- bytes of diff -------------------------------------------------------- */
 /* The calls of mem.h on the blob's diff memory, which is made on the way if need
@@ -415,6 +420,11 @@ SB_API sb_status sb_blob_sumsq_diff(const sb_blob *blob, double *out, sb_error *
  *  memory (Blob::scale_diff).
  *  Errors: as sb_blob_update. */
 SB_API sb_status sb_blob_scale_diff(sb_blob *blob, double factor, sb_error *err);
+/** The same, on the device queued on `stream`, as sb_blob_update_on is.
+ *  @param stream [borrowed] see sb_mem_gpu_data_on
+ *  Errors: as sb_blob_update_on. */
+SB_API sb_status sb_blob_scale_diff_on(sb_blob *blob, double factor, sb_stream stream,
+                                       sb_error *err);
 
 /* --- both ------------------------------------------------------------------- */
 
@@ -461,13 +471,22 @@ enum {
 SB_API sb_status sb_blob_copy_from(sb_blob *blob, const sb_blob *source, uint32_t flags,
                                    sb_error *err);
 
-/** data -= diff, where the head of data is (Blob::Update).
+/** data -= diff, where the head of data is (Blob::Update). On the device it is
+ *  queued on the library's own stream, and whoever needs the bytes waits, as in Caffe. If it
+ *  fails then, that call says DEVICE_LOST, and the bytes went down with the device.
  *  Errors: UNSUPPORTED (not F32 or F64; a device without arithmetic), UNINITIALIZED
  *  (data never written; LOST),
  *  OUT_OF_MEMORY, CAP_REACHED, DEVICE_FAILURE (nothing was begun),
- *  DEVICE_LOST (failed while it wrote: host bytes that were current are kept
+ *  DEVICE_LOST (failed when it was queued: host bytes that were current are kept
  *  and become the head, else the memory is LOST), FORKED. */
 SB_API sb_status sb_blob_update(sb_blob *blob, sb_error *err);
+/** The same, on the device queued on `stream`, which is recorded as sb_blob_mutable_gpu_data_on
+ *  and sb_blob_gpu_diff_on record it; a failure comes out as that of other work there. On the
+ *  host it is done on return, and the stream is not looked at.
+ *  @param stream [borrowed] see sb_mem_gpu_data_on
+ *  Errors: as sb_blob_update, WRONG_DEVICE (a stream of another device), UNSUPPORTED
+ *  (a capturing stream, a per-thread default one). */
+SB_API sb_status sb_blob_update_on(sb_blob *blob, sb_stream stream, sb_error *err);
 
 SB_END_DECLS
 

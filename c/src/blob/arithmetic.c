@@ -96,48 +96,64 @@ sb_status sb_blob_sumsq_diff(const sb_blob *blob, double *out, sb_error *err) {
 
 /* --- in place ----------------------------------------------------------------------- */
 
-/* The memory, writable where its head is; the device's arithmetic is ready if that is there. */
-static sb_status begin_in_place(sb_mem *mem, struct sb__write *write, sb_error *err) {
+/* What is written where its head is, and on which stream of the device. */
+struct in_place {
+    struct sb__write write;
+    struct sb__target target;
+};
+
+/* The memory, writable where its head is; the device's arithmetic is ready if that is there.
+   `stream` NULL: the library's own. */
+static sb_status begin(struct in_place *work, sb_mem *mem, const sb_stream *stream, sb_error *err) {
     int32_t head = sb__head(mem);
     if (head == SB_HEAD_LOST)
         return sb__fail_lost(err);
-    sb_status st = SB_OK;
-    if (side_of(head) == SB_SIDE_GPU)
-        st = sb__device_prepare_arithmetic(mem->context, err);
-    return st == SB_OK ? sb__write_begin(write, mem, side_of(head), SB__WRITE_KEEP, err) : st;
+    if (side_of(head) == SB_SIDE_CPU)
+        return sb__write_begin(&work->write, mem, SB_SIDE_CPU, SB__WRITE_KEEP, err);
+    sb_status st = sb__device_prepare_arithmetic(mem->context, err);
+    work->target = sb__own_queue(mem);
+    if (st == SB_OK && stream)
+        st = sb__queued_on(mem, *stream, &work->target, err);
+    return st == SB_OK ? sb__write_begin_for(&work->write, mem, SB_SIDE_GPU, SB__WRITE_KEEP,
+                                             &work->target, err)
+                       : st;
 }
 
-/* Ends device work that was queued with status `st`: whatever failed may have been writing. */
-static sb_status end_on_device(struct sb__write *write, sb_status st, sb_error *err) {
-    sb_context *context = write->mem->context;
+/* Ends device work that was queued with status `st`: whatever failed may have been writing. `read`
+   is what it reads beside, or NULL. */
+static sb_status end_on_device(struct in_place *work, const sb_mem *read, sb_status st,
+                               sb_error *err) {
     if (st == SB_ERR_OUT_OF_MEMORY) { /* nothing was queued */
-        sb__write_cancel(write);
+        sb__write_cancel(&work->write);
         return st;
     }
-    if (st == SB_OK)
-        st = sb__device_synchronize(context, context->stream, err);
     if (st != SB_OK) {
-        sb__write_spoiled(write);
-        return sb__device_spoiled(context, err);
+        sb__write_spoiled(&work->write);
+        return sb__device_spoiled(work->write.mem->context, err);
     }
-    sb__write_commit(write);
+    sb__write_commit_for(&work->write, &work->target);
+    if (read)
+        sb__note_read(read, &work->target);
     return SB_OK;
 }
 
-static sb_status subtract(sb_blob *blob, struct sb__write *write, const void *diff, sb_error *err) {
+static sb_status subtract(sb_blob *blob, struct in_place *work, const sb_mem *diff, const void *x,
+                          sb_error *err) {
     sb_context *context = blob->context;
+    struct sb__write *write = &work->write;
     int64_t count = blob->shape.count;
     if (write->side == SB_SIDE_GPU) {
-        sb_status st = sb__device_axpy(context, blob->dtype, count, -1.0, diff, write->ptr, err);
-        return end_on_device(write, st, err);
+        sb_status st = sb__device_axpy(context, blob->dtype, count, -1.0, x, write->ptr,
+                                       work->target.stream, err);
+        return end_on_device(work, diff == write->mem ? NULL : diff, st, err);
     }
-    sb__host_axpy(&context->parallel, blob->dtype, count, -1.0, diff, write->ptr);
+    sb__host_axpy(&context->parallel, blob->dtype, count, -1.0, x, write->ptr);
     sb__write_commit(write);
     return SB_OK;
 }
 
-static sb_status update(sb_blob *blob, sb_error *err) {
-    struct sb__write write = {.mem = NULL};
+static sb_status update_memory(sb_blob *blob, const sb_stream *stream, sb_error *err) {
+    struct in_place work = {.write = {.mem = NULL}};
     const void *x;
     sb_mem *diff;
     sb_mem *data = sb__blob_peek(blob, SB__DATA);
@@ -145,66 +161,86 @@ static sb_status update(sb_blob *blob, sb_error *err) {
         return sb__fail(err, SB_ERR_UNINITIALIZED, "data was never written");
     sb_status st = sb__blob_memory(blob, SB__DIFF, &diff, err);
     if (st == SB_OK)
-        st = begin_in_place(data, &write, err);
+        st = begin(&work, data, stream, err);
     if (st != SB_OK)
         return st;
     if (diff == data)
-        x = write.ptr;
+        x = work.write.ptr;
     else
-        st = current_bytes(diff, write.side, &x, err);
+        st = work.write.side == SB_SIDE_CPU ? sb_mem_cpu_data(diff, &x, err)
+                                            : sb__read_for(diff, &work.target, &x, err);
     if (st != SB_OK) {
-        sb__write_cancel(&write);
+        sb__write_cancel(&work.write);
         return st;
     }
-    return subtract(blob, &write, x, err);
+    return subtract(blob, &work, diff, x, err);
 }
 
-sb_status sb_blob_update(sb_blob *blob, sb_error *err) {
+static sb_status update(sb_blob *blob, const sb_stream *stream, sb_error *err) {
     sb_status st = check_arithmetic(blob, err);
     if (st != SB_OK || blob->shape.count == 0)
         return st;
     const sb_mem *data = sb__blob_peek(blob, SB__DATA), *diff = sb__blob_peek(blob, SB__DIFF);
     if (!data || !diff || !sb__is_written_at_host(data) || !sb__is_at_host(diff))
-        return update(blob, err);
+        return update_memory(blob, stream, err);
     sb__host_axpy(&blob->context->parallel, blob->dtype, blob->shape.count, -1.0,
                   sb__host_bytes(diff), sb__host_bytes(data));
     return SB_OK;
 }
 
-static sb_status scale_memory(sb_blob *blob, sb_mem *mem, double factor, sb_error *err) {
-    struct sb__write write = {.mem = NULL};
+sb_status sb_blob_update(sb_blob *blob, sb_error *err) {
+    return update(blob, NULL, err);
+}
+
+sb_status sb_blob_update_on(sb_blob *blob, sb_stream stream, sb_error *err) {
+    return update(blob, &stream, err);
+}
+
+static sb_status scale_memory(sb_blob *blob, sb_mem *mem, double factor, const sb_stream *stream,
+                              sb_error *err) {
+    struct in_place work = {.write = {.mem = NULL}};
     if (head_of(mem) == SB_HEAD_UNINITIALIZED)
         return SB_OK;
-    sb_status st = begin_in_place(mem, &write, err);
+    sb_status st = begin(&work, mem, stream, err);
     if (st != SB_OK)
         return st;
     sb_context *context = blob->context;
     int64_t count = blob->shape.count;
-    if (write.side == SB_SIDE_GPU) {
-        st = sb__device_scale(context, blob->dtype, count, factor, write.ptr, err);
-        return end_on_device(&write, st, err);
+    if (work.write.side == SB_SIDE_GPU) {
+        st = sb__device_scale(context, blob->dtype, count, factor, work.write.ptr,
+                              work.target.stream, err);
+        return end_on_device(&work, NULL, st, err);
     }
-    sb__host_scale(&context->parallel, blob->dtype, count, factor, write.ptr);
-    sb__write_commit(&write);
+    sb__host_scale(&context->parallel, blob->dtype, count, factor, work.write.ptr);
+    sb__write_commit(&work.write);
     return SB_OK;
 }
 
-static sb_status scale(sb_blob *blob, enum sb__side_name name, double factor, sb_error *err) {
+static sb_status scale(sb_blob *blob, enum sb__side_name name, double factor,
+                       const sb_stream *stream, sb_error *err) {
     sb_status st = check_arithmetic(blob, err);
     if (st != SB_OK || blob->shape.count == 0)
         return st;
     sb_mem *mem = sb__blob_peek(blob, name);
     if (!mem || !sb__is_written_at_host(mem))
-        return scale_memory(blob, mem, factor, err);
+        return scale_memory(blob, mem, factor, stream, err);
     sb__host_scale(&blob->context->parallel, blob->dtype, blob->shape.count, factor,
                    sb__host_bytes(mem));
     return SB_OK;
 }
 
 sb_status sb_blob_scale_data(sb_blob *blob, double factor, sb_error *err) {
-    return scale(blob, SB__DATA, factor, err);
+    return scale(blob, SB__DATA, factor, NULL, err);
+}
+
+sb_status sb_blob_scale_data_on(sb_blob *blob, double factor, sb_stream stream, sb_error *err) {
+    return scale(blob, SB__DATA, factor, &stream, err);
 }
 
 sb_status sb_blob_scale_diff(sb_blob *blob, double factor, sb_error *err) {
-    return scale(blob, SB__DIFF, factor, err);
+    return scale(blob, SB__DIFF, factor, NULL, err);
+}
+
+sb_status sb_blob_scale_diff_on(sb_blob *blob, double factor, sb_stream stream, sb_error *err) {
+    return scale(blob, SB__DIFF, factor, &stream, err);
 }

@@ -63,7 +63,7 @@ static sb_status run_on_device(struct sb__write *write, const void *from, size_t
         sb__device_copy(context, SB__DEVICE_COPY, write->ptr, from, bytes, context->stream, err);
     if (st != SB_OK)
         return st;
-    st = sb__device_synchronize(context, context->stream, err);
+    st = sb__own_wait(context, err);
     if (st == SB_OK || !sb__write_in_place(write))
         return st;
     sb__write_spoiled(write);

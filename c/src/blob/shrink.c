@@ -21,7 +21,7 @@ static sb_status copy_device(sb_mem *to, sb_mem *from, sb_error *err) {
         st = sb__read_for_own(from, &src, err);
     if (st == SB_OK)
         st = sb__device_copy(context, SB__DEVICE_COPY, dst, src, to->bytes, context->stream, err);
-    return st == SB_OK ? sb__device_synchronize(context, context->stream, err) : st;
+    return st == SB_OK ? sb__own_wait(context, err) : st;
 }
 
 static sb_status copy_host(sb_mem *to, sb_mem *from, sb_error *err) {

@@ -86,9 +86,9 @@ sb_status sb__exchange_begin(struct sb__exchange *exchange, sb_comm *comm, sb_bl
 static sb_status scale_on_device(struct sb__exchange *exchange, double factor, sb_error *err) {
     sb_context *context = exchange->buffer.context;
     sb_status st = sb__device_scale(context, exchange->buffer.dtype, exchange->buffer.count, factor,
-                                    exchange->buffer.ptr, err);
+                                    exchange->buffer.ptr, context->stream, err);
     if (st == SB_OK)
-        st = sb__device_synchronize(context, context->stream, err);
+        st = sb__own_wait(context, err);
     if (st == SB_OK)
         return SB_OK;
     sb__write_spoiled(&exchange->write);

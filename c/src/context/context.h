@@ -104,6 +104,10 @@ struct sb_context {
     sb__counter borrowed;
     sb__counter copies[4], copied_bytes[4]; /* by enum sb__direction */
 
+    /* Arithmetic that was queued on the library's own stream, and how much of it is known to have
+       ended well. */
+    sb__counter arithmetic_queued, arithmetic_over;
+
     struct sb__streams streams;
     struct sb__quarantine quarantine;
     sb_context *next_waiting; /* of contexts with something in quarantine */
@@ -203,6 +207,9 @@ sb_status sb__device_after_default(sb_context *context, sb_error *err);
 /* Waits for the stream; nothing to do for a backend without streams. This and sb__event_wait ask a
    lost device too: work that was queued before the loss may go on. */
 sb_status sb__device_synchronize(sb_context *context, sb_stream stream, sb_error *err);
+/* Waits for the library's own stream. A failure of which nobody knows that it was not of arithmetic
+   that is queued there loses the device, since that writes in place. No lock of streams is held. */
+sb_status sb__own_wait(sb_context *context, sb_error *err);
 /* `*out` stays NULL for a backend without events: its work is done already. */
 sb_status sb__event_record(sb_context *context, sb_stream stream, void **out, sb_error *err);
 sb_status sb__event_wait(sb_context *context, void *event, sb_error *err);
@@ -211,9 +218,10 @@ sb_status sb__stream_wait(sb_context *context, sb_stream stream, void *event, sb
 /* Arithmetic where the table has it; UNSUPPORTED otherwise. */
 sb_status sb__device_prepare_arithmetic(sb_context *context, sb_error *err);
 sb_status sb__device_axpy(sb_context *context, int32_t dtype, int64_t count, double alpha,
-                          const void *x, void *y, sb_error *err);
+                          const void *x, void *y, sb_stream stream, sb_error *err);
 sb_status sb__device_scale(sb_context *context, int32_t dtype, int64_t count, double alpha, void *x,
-                           sb_error *err);
+                           sb_stream stream, sb_error *err);
+/* The sums wait for the library's own stream, as sb__own_wait does. */
 sb_status sb__device_asum(sb_context *context, int32_t dtype, int64_t count, const void *x,
                           double *out, sb_error *err);
 sb_status sb__device_sumsq(sb_context *context, int32_t dtype, int64_t count, const void *x,

@@ -204,32 +204,72 @@ sb_status sb__device_prepare_arithmetic(sb_context *context, sb_error *err) {
     GUARDED(context, err, context->backend.prepare_arithmetic(context->device, slot_err));
 }
 
-sb_status sb__device_axpy(sb_context *context, int32_t dtype, int64_t count, double alpha,
-                          const void *x, void *y, sb_error *err) {
+static sb_status axpy_slot(sb_context *context, int32_t dtype, int64_t count, double alpha,
+                           const void *x, void *y, sb_stream stream, sb_error *err) {
     GUARDED(context, err,
-            context->backend.axpy(context->device, dtype, count, alpha, x, y, context->stream,
-                                  slot_err));
+            context->backend.axpy(context->device, dtype, count, alpha, x, y, stream, slot_err));
+}
+
+static sb_status scale_slot(sb_context *context, int32_t dtype, int64_t count, double alpha,
+                            void *x, sb_stream stream, sb_error *err) {
+    GUARDED(context, err,
+            context->backend.scale(context->device, dtype, count, alpha, x, stream, slot_err));
+}
+
+static sb_status note_queued(sb_context *context, sb_stream stream, sb_status st) {
+    if (st == SB_OK && stream == context->stream)
+        (void)sb__counter_add(&context->arithmetic_queued, 1);
+    return st;
+}
+
+sb_status sb__device_axpy(sb_context *context, int32_t dtype, int64_t count, double alpha,
+                          const void *x, void *y, sb_stream stream, sb_error *err) {
+    return note_queued(context, stream, axpy_slot(context, dtype, count, alpha, x, y, stream, err));
 }
 
 sb_status sb__device_scale(sb_context *context, int32_t dtype, int64_t count, double alpha, void *x,
-                           sb_error *err) {
-    GUARDED(
-        context, err,
-        context->backend.scale(context->device, dtype, count, alpha, x, context->stream, slot_err));
+                           sb_stream stream, sb_error *err) {
+    return note_queued(context, stream, scale_slot(context, dtype, count, alpha, x, stream, err));
 }
 
-sb_status sb__device_asum(sb_context *context, int32_t dtype, int64_t count, const void *x,
-                          double *out, sb_error *err) {
+/* What a wait for the own stream said; `queued` was there before it. */
+static sb_status waited(sb_context *context, uint64_t queued, sb_status st, sb_error *err) {
+    if (st == SB_OK)
+        sb__counter_raise(&context->arithmetic_over, queued);
+    bool may_be_arithmetic =
+        sb__counter_read(&context->arithmetic_over) < sb__counter_read(&context->arithmetic_queued);
+    return st == SB_ERR_DEVICE_FAILURE && may_be_arithmetic ? sb__device_spoiled(context, err) : st;
+}
+
+sb_status sb__own_wait(sb_context *context, sb_error *err) {
+    uint64_t queued = sb__counter_read(&context->arithmetic_queued);
+    return waited(context, queued, sb__device_synchronize(context, context->stream, err), err);
+}
+
+static sb_status asum_slot(sb_context *context, int32_t dtype, int64_t count, const void *x,
+                           double *out, sb_error *err) {
     GUARDED(
         context, err,
         context->backend.asum(context->device, dtype, count, x, out, context->stream, slot_err));
 }
 
-sb_status sb__device_sumsq(sb_context *context, int32_t dtype, int64_t count, const void *x,
-                           double *out, sb_error *err) {
+static sb_status sumsq_slot(sb_context *context, int32_t dtype, int64_t count, const void *x,
+                            double *out, sb_error *err) {
     GUARDED(
         context, err,
         context->backend.sumsq(context->device, dtype, count, x, out, context->stream, slot_err));
+}
+
+sb_status sb__device_asum(sb_context *context, int32_t dtype, int64_t count, const void *x,
+                          double *out, sb_error *err) {
+    uint64_t queued = sb__counter_read(&context->arithmetic_queued);
+    return waited(context, queued, asum_slot(context, dtype, count, x, out, err), err);
+}
+
+sb_status sb__device_sumsq(sb_context *context, int32_t dtype, int64_t count, const void *x,
+                           double *out, sb_error *err) {
+    uint64_t queued = sb__counter_read(&context->arithmetic_queued);
+    return waited(context, queued, sumsq_slot(context, dtype, count, x, out, err), err);
 }
 
 sb_status sb__device_check_stream(sb_context *context, sb_stream stream, sb_error *err) {

@@ -125,8 +125,14 @@ sb_status sb__streams_order(sb_context *context, uint64_t users, sb_stream strea
 }
 
 sb_status sb__streams_wait(sb_context *context, uint64_t users, sb_error *err) {
-    sb_status first = SB_OK;
+    const uint64_t own = sb__slot_bit(SB__OWN_SLOT);
+    sb_status first = sb__device_check(context, err);
     void *event;
+    if (first != SB_OK)
+        return first;
+    if (users & own) /* it is not destroyed meanwhile: that needs no event */
+        first = sb__own_wait(context, err);
+    users &= ~own;
     for (int32_t slot = 0;; slot++) {
         sb_error *story = first == SB_OK ? err : NULL;
         sb_status st = record_next(context, users, NULL, &slot, &event, story);

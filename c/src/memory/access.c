@@ -7,14 +7,14 @@
 static sb_status make_ready(sb_mem *mem, int32_t side, const struct sb__target *target,
                             sb_error *err) {
     sb_status st = SB_OK;
-    if (mem->pending == side && !target->queued)
+    if (mem->pending == side && (!target->queued || target->settles))
         st = sb__settle(mem, err);
     if (st != SB_OK || side == SB_SIDE_CPU)
         return st;
     if (mem->pending == side)
         st = sb__stream_wait(mem->context, target->stream, mem->event, err);
     uint64_t writers = mem->writer < 0 ? 0 : sb__slot_bit(mem->writer);
-    if (mem->own_work == SB__OWN_WRITES)
+    if (mem->own_work == SB__OWN_WRITES && !target->for_own)
         writers |= sb__slot_bit(SB__OWN_SLOT);
     writers |= sb__default_users(mem, target);
     if (st != SB_OK || !writers)
@@ -22,7 +22,7 @@ static sb_status make_ready(sb_mem *mem, int32_t side, const struct sb__target *
     if (target->queued)
         return sb__streams_order(mem->context, writers, target->stream, err);
     st = sb__streams_wait(mem->context, writers, err);
-    if (st == SB_OK && mem->own_work == SB__OWN_WRITES)
+    if (st == SB_OK && writers & sb__slot_bit(SB__OWN_SLOT))
         mem->own_work = SB__OWN_NONE;
     return st;
 }
@@ -30,7 +30,7 @@ static sb_status make_ready(sb_mem *mem, int32_t side, const struct sb__target *
 static void record_user(sb_mem *mem, const struct sb__target *target, bool wrote) {
     if (target->lets_out)
         mem->side[SB_SIDE_GPU].is_let_out = true;
-    if (!target->queued || !mem->bytes)
+    if (!target->queued || target->for_own || !mem->bytes)
         return;
     mem->side[SB_SIDE_GPU].users |= sb__slot_bit(target->slot);
     if (wrote)
@@ -157,6 +157,30 @@ sb_status sb__read_for_own(const sb_mem *mem, const void **out, sb_error *err) {
     target.for_own = true;
     sb_status st = sb__device_check(m->context, err);
     return st == SB_OK ? read_on(m, SB__READ_GPU, SB_SIDE_GPU, &target, out, err) : st;
+}
+
+/* A transfer that it needs first is waited for. */
+sb_status sb__read_for(const sb_mem *mem, const struct sb__target *target, const void **out,
+                       sb_error *err) {
+    sb_mem *m = (sb_mem *)mem;
+    struct sb__target now = *target;
+    int32_t head = sb__head(m);
+    now.settles = true;
+    if (now.for_own && head != SB_HEAD_AT_GPU && head != SB_HEAD_SYNCED)
+        now.queued = false;
+    sb_status st = sb__device_check(m->context, err);
+    return st == SB_OK ? read_on(m, SB__READ_GPU, SB_SIDE_GPU, &now, out, err) : st;
+}
+
+void sb__note_read(const sb_mem *mem, const struct sb__target *target) {
+    sb_mem *m = (sb_mem *)mem;
+    if (!target->for_own || !m->bytes)
+        return;
+    (void)sb__lock(m, NULL); /* the read had it in this process: it is not a parent's thread's */
+    if (m->own_work == SB__OWN_NONE)
+        m->own_work = SB__OWN_READS;
+    sb__publish(m, sb__head(m));
+    sb__unlock(m);
 }
 
 sb_status sb_mem_cpu_data(const sb_mem *mem, const void **out, sb_error *err) {

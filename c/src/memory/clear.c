@@ -12,7 +12,7 @@ static sb_status clear_device(struct sb__write *write, size_t bytes, sb_error *e
         sb__write_cancel(write);
         return st;
     }
-    st = sb__device_synchronize(context, context->stream, err);
+    st = sb__own_wait(context, err);
     if (st != SB_OK && !sb__write_in_place(write)) {
         sb__write_cancel(write);
         return st;

@@ -47,11 +47,12 @@ struct sb_mem {
 enum { SB__OWN_NONE, SB__OWN_READS, SB__OWN_WRITES };
 
 /* Where device work of a call goes: the library's own stream, waited for before the call returns,
-   or, queued, the caller's. */
+   or, queued, the caller's, or the library's own where whoever needs the bytes waits. */
 struct sb__target {
     bool queued;
     bool lets_out; /* the caller gets a pointer and names no stream */
-    bool for_own;  /* work of the library's own follows, which it waits for */
+    bool for_own;  /* work of the library's own on its own stream follows */
+    bool settles;  /* a copy that is under way is waited for: its failure has to be known */
     sb_stream stream;
     int32_t slot;
 };
@@ -122,8 +123,15 @@ void sb__unlock(sb_mem *mem);
 void sb__publish(sb_mem *mem, int32_t head);
 
 struct sb__target sb__own_stream(const sb_mem *mem);
+/* The same for work of the library's that is queued there and not waited for. */
+struct sb__target sb__own_queue(const sb_mem *mem);
 /* The bytes on the device for work that the library queues on its own stream, and waits for. */
 sb_status sb__read_for_own(const sb_mem *mem, const void **out, sb_error *err);
+/* The same for work on the stream of a target that is queued. Whoever has queued it on the
+   library's own says so by sb__note_read. */
+sb_status sb__read_for(const sb_mem *mem, const struct sb__target *target, const void **out,
+                       sb_error *err);
+void sb__note_read(const sb_mem *mem, const struct sb__target *target);
 sb_status sb__queued_on(sb_mem *mem, sb_stream stream, struct sb__target *out, sb_error *err);
 
 /* Waits for a pending transfer. A failed one moves the head to the side it came from; one of which

@@ -17,11 +17,13 @@ void sb__publish(sb_mem *mem, int32_t head) {
     bool gpu = head == SB_HEAD_AT_GPU || head == SB_HEAD_SYNCED;
     if (cpu && mem->pending != SB_SIDE_CPU)
         word |= SB__CPU_READY;
-    if (gpu && mem->pending != SB_SIDE_GPU && mem->writer < 0 && mem->side[SB_SIDE_GPU].is_let_out)
+    if (gpu && mem->pending != SB_SIDE_GPU && mem->writer < 0 && mem->own_work != SB__OWN_WRITES &&
+        mem->side[SB_SIDE_GPU].is_let_out)
         word |= SB__GPU_READY;
     if (may_write(mem, SB_SIDE_CPU))
         word |= SB__CPU_WRITABLE;
-    if (may_write(mem, SB_SIDE_GPU) && !mem->side[SB_SIDE_GPU].users)
+    if (may_write(mem, SB_SIDE_GPU) && !mem->side[SB_SIDE_GPU].users &&
+        mem->own_work == SB__OWN_NONE)
         word |= SB__GPU_WRITABLE;
     if (mem->pending == SB_SIDE_CPU)
         word |= SB__CPU_PENDING;
@@ -44,6 +46,12 @@ sb_status sb__side_check(const sb_mem *mem, int32_t side, sb_error *err) {
 struct sb__target sb__own_stream(const sb_mem *mem) {
     return (struct sb__target){
         .queued = false, .stream = mem->context->stream, .slot = SB__OWN_SLOT};
+}
+
+struct sb__target sb__own_queue(const sb_mem *mem) {
+    struct sb__target target = sb__own_stream(mem);
+    target.queued = target.for_own = true;
+    return target;
 }
 
 sb_status sb__queued_on(sb_mem *mem, sb_stream stream, struct sb__target *out, sb_error *err) {
@@ -101,7 +109,7 @@ sb_status sb__settle(sb_mem *mem, sb_error *err) {
 }
 
 uint64_t sb__default_users(const sb_mem *mem, const struct sb__target *target) {
-    bool is_named = target->queued && target->slot != SB__LEGACY_SLOT;
+    bool is_named = target->queued && !target->for_own && target->slot != SB__LEGACY_SLOT;
     return is_named && mem->side[SB_SIDE_GPU].is_let_out && mem->bytes
                ? sb__slot_bit(SB__LEGACY_SLOT)
                : 0;
@@ -111,14 +119,14 @@ static uint64_t users_before(const sb_mem *mem, const struct sb__target *target)
     uint64_t users = mem->side[SB_SIDE_GPU].users;
     if (mem->writer >= 0)
         users |= sb__slot_bit(mem->writer);
-    if (mem->own_work != SB__OWN_NONE)
+    if (mem->own_work != SB__OWN_NONE && !target->for_own)
         users |= sb__slot_bit(SB__OWN_SLOT);
     return users | sb__default_users(mem, target);
 }
 
 sb_status sb__after_default(sb_mem *mem, const struct sb__storage *storage,
                             const struct sb__target *target, sb_error *err) {
-    if (target->queued || !storage->is_let_out || !mem->bytes)
+    if ((target->queued && !target->for_own) || !storage->is_let_out || !mem->bytes)
         return SB_OK;
     return sb__device_after_default(mem->context, err);
 }
@@ -130,22 +138,22 @@ sb_status sb__after_users(sb_mem *mem, const struct sb__target *target, sb_error
     if (target->queued)
         return sb__streams_order(mem->context, users, target->stream, err);
     sb_status st = sb__streams_wait(mem->context, users, err);
-    if (st == SB_OK)
+    if (st == SB_OK && !target->for_own)
         mem->own_work = SB__OWN_NONE;
     return st;
 }
 
 /* Only work on the stream of the allocation may use device memory at once. */
-static void mark_allocation(sb_mem *mem, struct sb__storage *made,
+static void mark_allocation(sb_mem *mem, struct sb__storage *made, bool replaces,
                             const struct sb__target *target) {
-    if (target->queued)
+    if (target->queued && !target->for_own)
         made->users |= sb__slot_bit(target->slot);
-    else
+    else if (!replaces) /* whoever replaces waits before it becomes the memory's */
         mem->own_work = SB__OWN_WRITES;
 }
 
 sb_status sb__reach_allocation(sb_mem *mem, sb_error *err) {
-    sb_status st = sb__device_synchronize(mem->context, mem->context->stream, err);
+    sb_status st = sb__own_wait(mem->context, err);
     if (st == SB_OK)
         mem->own_work = SB__OWN_NONE;
     return st;
@@ -164,7 +172,7 @@ sb_status sb__writable_storage(sb_mem *mem, int32_t side, bool zeroed,
     sb_status st =
         sb__storage_alloc(made, mem->context, side, mem->bytes, zeroed, target->stream, err);
     if (st == SB_OK && side == SB_SIDE_GPU && mem->bytes)
-        mark_allocation(mem, made, target);
+        mark_allocation(mem, made, *replaces, target);
     return st;
 }
 
@@ -173,13 +181,14 @@ sb_status sb__writable_storage(sb_mem *mem, int32_t side, bool zeroed,
 static sb_status finish(sb_mem *mem, const struct sb__target *target, int32_t side,
                         struct sb__storage *fresh, int32_t fallback, sb_error *err) {
     sb_status st = target->queued ? sb__event_record(mem->context, target->stream, &mem->event, err)
-                                  : sb__device_synchronize(mem->context, target->stream, err);
+                                  : sb__own_wait(mem->context, err);
     if (st != SB_OK) {
         if (!sb__streams_over(mem->context, sb__slot_bit(target->slot)))
             leave_in_use(mem, fresh, target->slot);
         return st;
     }
-    mem->own_work = SB__OWN_NONE; /* waited for, or what is pending waits for it */
+    if (!target->queued || side == SB_SIDE_GPU)
+        mem->own_work = SB__OWN_NONE; /* waited for, or what is pending waits for it */
     if (!target->queued)
         return SB_OK;
     mem->pending = mem->event ? side : -1;

@@ -92,6 +92,8 @@ static sb_status begin_locked(struct sb__write *write, enum sb__write_mode mode,
     write->ptr = write->replaces ? write->fresh.ptr : mem->side[write->side].ptr;
     st = mode == SB__WRITE_KEEP ? fill(write, cell.work, had_storage, target, err)
                                 : reach(write, target, had_storage, err);
+    if (st == SB_OK && target->for_own && write->side == SB_SIDE_GPU)
+        st = sb__after_default(mem, &mem->side[write->side], target, err);
     sb__publish(mem, sb__head(mem)); /* a spare may have come, a transfer may be pending */
     return st;
 }
@@ -122,15 +124,15 @@ sb_status sb__write_begin(struct sb__write *write, sb_mem *mem, int32_t side,
         return SB_OK;
     }
     struct sb__target target = sb__own_stream(mem);
+    target.for_own = side == SB_SIDE_GPU;
+    return sb__write_begin_for(write, mem, side, mode, &target, err);
+}
+
+sb_status sb__write_begin_for(struct sb__write *write, sb_mem *mem, int32_t side,
+                              enum sb__write_mode mode, const struct sb__target *target,
+                              sb_error *err) {
     sb_status st = sb__side_check(mem, side, err);
-    if (st == SB_OK)
-        st = begin(write, mem, side, mode, &target, err);
-    if (st != SB_OK || side == SB_SIDE_CPU)
-        return st;
-    st = sb__after_default(mem, &mem->side[side], &target, err); /* work of the library's follows */
-    if (st != SB_OK)
-        sb__write_cancel(write);
-    return st;
+    return st == SB_OK ? begin(write, mem, side, mode, target, err) : st;
 }
 
 static void commit(struct sb__write *write, const struct sb__target *target) {
@@ -141,9 +143,11 @@ static void commit(struct sb__write *write, const struct sb__target *target) {
         dropped = mem->side[write->side];
         mem->side[write->side] = write->fresh;
     }
-    bool on_stream = write->side == SB_SIDE_GPU && target->queued && mem->bytes;
+    bool on_stream = write->side == SB_SIDE_GPU && target->queued && !target->for_own && mem->bytes;
     if (on_stream)
         mem->own_work = SB__OWN_NONE; /* the writer waits for it */
+    if (write->side == SB_SIDE_GPU && target->for_own)
+        mem->own_work = target->queued && mem->bytes ? SB__OWN_WRITES : SB__OWN_NONE;
     mem->writer = on_stream ? target->slot : -1;
     if (on_stream)
         mem->side[SB_SIDE_GPU].users |= sb__slot_bit(target->slot);
@@ -158,7 +162,12 @@ void sb__write_commit(struct sb__write *write) {
     if (write->side == SB_SIDE_CPU && !write->replaces && sb__is_host_written_in_place(write->mem))
         return; /* all that it would say is said already */
     struct sb__target target = sb__own_stream(write->mem);
+    target.for_own = write->side == SB_SIDE_GPU; /* and has been waited for */
     commit(write, &target);
+}
+
+void sb__write_commit_for(struct sb__write *write, const struct sb__target *target) {
+    commit(write, target);
 }
 
 void sb__write_cancel(struct sb__write *write) {

@@ -9,6 +9,8 @@
 
 #include <syncblob/mem.h>
 
+struct sb__target; /* memory/mem.h */
+
 enum sb__write_mode {
     SB__WRITE_KEEP,     /* the bytes are made current first, as for a mutable call */
     SB__WRITE_OVERWRITE /* every byte will be written */
@@ -26,6 +28,12 @@ struct sb__write {
 sb_status sb__write_begin(struct sb__write *write, sb_mem *mem, int32_t side,
                           enum sb__write_mode mode, sb_error *err);
 void sb__write_commit(struct sb__write *write);
+/* The same for work on the stream of a target that is queued, and for a side of the host as above.
+ */
+sb_status sb__write_begin_for(struct sb__write *write, sb_mem *mem, int32_t side,
+                              enum sb__write_mode mode, const struct sb__target *target,
+                              sb_error *err);
+void sb__write_commit_for(struct sb__write *write, const struct sb__target *target);
 /* Nothing was written. */
 void sb__write_cancel(struct sb__write *write);
 /* Current bytes are being overwritten, so that a failure on the way would spoil them. */

@@ -3,6 +3,8 @@
    afterwards, nothing leaks, the caller's context stays. */
 #include "fixture.h"
 
+#include "context/context.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -49,10 +51,18 @@ static sb_status evict(struct setting *s, sb_error *err) {
 
 CALL(asum, sb_blob_asum_data(s->blob, &(double){0}, err))
 CALL(sumsq, sb_blob_sumsq_data(s->blob, &(double){0}, err))
-CALL(scale, sb_blob_scale_data(s->blob, 1, err))
+
+/* It is queued: here its failure is a failure of the call. */
+static sb_status waited(struct setting *s, sb_status st, sb_error *err) {
+    return st == SB_OK ? sb__own_wait(s->stage.rig.context, err) : st;
+}
 
 static sb_status update(struct setting *s, sb_error *err) {
-    return sb_blob_update(s->blob, err); /* the diff reads as zeros */
+    return waited(s, sb_blob_update(s->blob, err), err); /* the diff reads as zeros */
+}
+
+static sb_status scale(struct setting *s, sb_error *err) {
+    return waited(s, sb_blob_scale_data(s->blob, 1, err), err);
 }
 
 CALL(clear, sb_blob_clear_data(s->blob, err))

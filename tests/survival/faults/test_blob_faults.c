@@ -5,6 +5,8 @@
 #include "faults.h"
 #include "mem_calls.h"
 
+#include "context/context.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -39,6 +41,9 @@ enum op {
     SUMSQ_DIFF,
     SCALE_DATA,
     SCALE_DIFF,
+    SCALE_DATA_ON,
+    SCALE_DIFF_ON,
+    UPDATE_ON,
     SET_CPU_DATA,
     SET_GPU_DATA,
     COPY_DATA,
@@ -78,6 +83,9 @@ static const char *const op_names[POINTERS] = {"reshape",
                                                "sumsq_diff",
                                                "scale_data",
                                                "scale_diff",
+                                               "scale_data_on",
+                                               "scale_diff_on",
+                                               "update_on",
                                                "set_cpu_data",
                                                "set_gpu_data",
                                                "copy_from (data)",
@@ -188,6 +196,14 @@ static void world_close(struct world *w) {
     rig_close(&w->other);
 }
 
+/* Arithmetic in place is queued: here its failure is a failure of the call. */
+static sb_status wait_for(const struct world *w, sb_status st, sb_error *err) {
+    sb_context *context = w->rig.context;
+    bool is_queued =
+        sb__counter_read(&context->arithmetic_over) < sb__counter_read(&context->arithmetic_queued);
+    return st == SB_OK && is_queued ? sb__own_wait(context, err) : st;
+}
+
 static sb_status act_on_elements(struct world *w, enum op op, sb_error *err) {
     sb_blob *t = w->blobs[TARGET];
     double *sum = (double *)(void *)w->out;
@@ -213,11 +229,17 @@ static sb_status act_on_elements(struct world *w, enum op op, sb_error *err) {
     case SUMSQ_DIFF:
         return sb_blob_sumsq_diff(t, sum, err);
     case SCALE_DATA:
-        return sb_blob_scale_data(t, 3, err);
+        return wait_for(w, sb_blob_scale_data(t, 3, err), err);
     case SCALE_DIFF:
-        return sb_blob_scale_diff(t, 3, err);
+        return wait_for(w, sb_blob_scale_diff(t, 3, err), err);
+    case SCALE_DATA_ON:
+        return sb_blob_scale_data_on(t, 3, NULL, err);
+    case SCALE_DIFF_ON:
+        return sb_blob_scale_diff_on(t, 3, NULL, err);
+    case UPDATE_ON:
+        return sb_blob_update_on(t, NULL, err);
     default:
-        return sb_blob_update(t, err);
+        return wait_for(w, sb_blob_update(t, err), err);
     }
 }
 
@@ -338,6 +360,11 @@ struct trial {
     bool in_other; /* the fault is in the other context */
 };
 
+/* In place, and waited for by others. */
+static bool is_queued(enum op op) {
+    return (op >= SCALE_DATA && op <= UPDATE_ON) || op == UPDATE;
+}
+
 static void blame(const struct trial *t, const char *what) {
     fail_with("data %s, diff %s%s%s, schedule %d: %s with %s %d failing%s: %s",
               head_name(t->given.data_head), head_name(t->given.diff_head),
@@ -362,6 +389,8 @@ static sb_mem *spoilt_by(const struct trial *t, const struct world *w) {
     switch (t->op) {
     case CLEAR_DATA:
     case SCALE_DATA:
+    case SCALE_DATA_ON:
+    case UPDATE_ON:
     case UPDATE:
         return data ? data_of(w->blobs[TARGET]) : NULL;
     case COPY_DATA: /* the source's data has the diff's head */
@@ -380,6 +409,7 @@ static sb_mem *spoilt_by(const struct trial *t, const struct world *w) {
                    : NULL;
     case CLEAR_DIFF:
     case SCALE_DIFF:
+    case SCALE_DIFF_ON:
         return diff ? diff_of(w->blobs[TARGET]) : NULL;
     default:
         return NULL;
@@ -417,11 +447,13 @@ static void check_lost_mem(const struct trial *t, const sb_mem *mem, const struc
                            bool may_be_spoilt) {
     int32_t head = sb_mem_head(mem);
     int32_t spoilt = host_is_current(before->head) ? SB_HEAD_AT_CPU : SB_HEAD_LOST;
+    bool went_down = may_be_spoilt && is_queued(t->op) && head == SB_HEAD_AT_GPU;
     bool made_current = /* an operand, for work that then failed */
         (before->head == SB_HEAD_AT_CPU && head == SB_HEAD_SYNCED) ||
         (before->head == SB_HEAD_UNINITIALIZED && head == SB_HEAD_AT_GPU);
-    demand(t, head == before->head ||
-                  (may_be_spoilt ? head == spoilt : t->op == UPDATE && made_current));
+    demand(t, head == before->head || went_down ||
+                  (may_be_spoilt ? head == spoilt
+                                 : (t->op == UPDATE || t->op == UPDATE_ON) && made_current));
     demand(t, sb_mem_size(mem) == before->size);
     if (host_is_current(head)) {
         const void *ptr = NULL;
@@ -447,7 +479,8 @@ static void check_lost(const struct trial *t, const struct world *w, const struc
     }
     if (spoilt && t->fault != FAULT_STICKY) { /* it began, or it would be a mere failure */
         int32_t head = sb_mem_head(spoilt);
-        demand(t, head == SB_HEAD_LOST || head == SB_HEAD_AT_CPU);
+        demand(t, head == SB_HEAD_LOST || head == SB_HEAD_AT_CPU ||
+                      (is_queued(t->op) && head == SB_HEAD_AT_GPU));
     }
 }
 
@@ -521,10 +554,11 @@ static bool reference(const struct given *given, enum op op, struct seen *after)
 
 static void try_every_n(const struct given *given, enum op op, enum fault fault) {
     struct seen after;
-    if (op >= POINTERS && pointer_call(op)->queued && fault == FAULT_LATER)
+    bool on_stream = op >= SCALE_DATA_ON && op <= UPDATE_ON;
+    if ((on_stream || (op >= POINTERS && pointer_call(op)->queued)) && fault == FAULT_LATER)
         return; /* told by whoever waits, not by the call: test_mem_faults.c */
     if (!reference(given, op, &after)) {
-        assert_int_equal(op, UPDATE); /* of data that was never written */
+        assert_true(op == UPDATE || op == UPDATE_ON); /* of data that was never written */
         return;
     }
     bool crosses = op == COPY_FROM_ELSEWHERE || op == COPY_TO_ELSEWHERE;

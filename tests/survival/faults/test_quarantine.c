@@ -342,7 +342,7 @@ static void a_stream_of_a_lost_device_is_forgotten(void **state) {
     assert_ok(sb_blob_gpu_data(blob, &in, &err));
     assert_ok(sb_mem_create(rig.context, BYTES, &mem, &err));
     assert_ok(sb_mem_gpu_data_on(mem, stream, &in, &err));
-    device_fail(rig.context, SB_SIM_SCALE, 1, SB_SIM_FAIL_LATER);
+    device_fail(rig.context, SB_SIM_SCALE, 1, SB_SIM_FAIL_NOW);
     assert_status(SB_ERR_DEVICE_LOST, sb_blob_scale_data(blob, 2, &err));
     rig_schedule(&rig, SB_SIM_LAZY, 0);
     rig_look(&look, &rig, stream, in, BYTES);

@@ -115,6 +115,9 @@ static void calls_of_a_blob(void **state) {
         assert_names_null("blob", act[i](NULL, &err));
     assert_names_null("blob", sb_blob_scale_data(NULL, 2, &err));
     assert_names_null("blob", sb_blob_scale_diff(NULL, 2, &err));
+    assert_names_null("blob", sb_blob_scale_data_on(NULL, 2, NULL, &err));
+    assert_names_null("blob", sb_blob_scale_diff_on(NULL, 2, NULL, &err));
+    assert_names_null("blob", sb_blob_update_on(NULL, NULL, &err));
     assert_names_null("blob", sb_blob_share_data(NULL, w->other, &err));
     assert_names_null("other", sb_blob_share_data(w->blob, NULL, &err));
     assert_names_null("blob", sb_blob_share_diff(NULL, w->other, &err));

@@ -87,7 +87,7 @@ static void race_open(struct race *race, sb_status (*give_up)(struct race *race)
     assert_ok(sb_sim_stream_create(context, &race->stream, &err));
     assert_ok(sb_sim_set_schedule(context, SB_SIM_LAZY, 0, &err));
     assert_ok(sb_mem_async_cpu_pull(race->mem, race->stream, &err));
-    device_fail(context, SB_SIM_SCALE, 1, SB_SIM_FAIL_LATER);
+    device_fail(context, SB_SIM_SCALE, 1, SB_SIM_FAIL_NOW);
 }
 
 static void run(void *arg, int member) {

@@ -5,7 +5,7 @@ use syncblob_sys as sys;
 use super::elements::MutAccess;
 use super::{Blob, Part};
 use crate::ffi::{check, get};
-use crate::{Element, Float, Result};
+use crate::{Element, Float, Result, Stream};
 
 /// Whole-blob operations, done where the head is.
 impl<T: Element> Blob<T> {
@@ -179,6 +179,19 @@ impl<T: Float> Blob<T> {
         check(|err| unsafe { sys::sb_blob_scale_data(self.as_ptr(), factor, err) })
     }
 
+    /// The same; on a device it is queued on `stream`, and what is done later comes after it.
+    ///
+    /// # Errors
+    /// [`WrongDevice`](crate::ErrorKind::WrongDevice) for another context's stream,
+    /// [`Unsupported`](crate::ErrorKind::Unsupported) for one that is being captured; else as
+    /// [`scale_data`](Blob::scale_data).
+    pub fn scale_data_on(&mut self, factor: f64, stream: Stream<'_>) -> Result<()> {
+        self.need_unique(Part::Data)?;
+        let stream = stream.for_use_in(&self.context())?;
+        // SAFETY: the blob and the stream are live, its data unique.
+        check(|err| unsafe { sys::sb_blob_scale_data_on(self.as_ptr(), factor, stream, err) })
+    }
+
     /// Multiplies diff by a factor.
     ///
     /// # Errors
@@ -189,7 +202,21 @@ impl<T: Float> Blob<T> {
         check(|err| unsafe { sys::sb_blob_scale_diff(self.as_ptr(), factor, err) })
     }
 
-    /// `data -= diff`: a solver's step.
+    /// The same; on a device it is queued on `stream`, and what is done later comes after it.
+    ///
+    /// # Errors
+    /// [`WrongDevice`](crate::ErrorKind::WrongDevice) for another context's stream,
+    /// [`Unsupported`](crate::ErrorKind::Unsupported) for one that is being captured; else as
+    /// [`scale_diff`](Blob::scale_diff).
+    pub fn scale_diff_on(&mut self, factor: f64, stream: Stream<'_>) -> Result<()> {
+        self.need_unique(Part::Diff)?;
+        let stream = stream.for_use_in(&self.context())?;
+        // SAFETY: the blob and the stream are live, its diff unique.
+        check(|err| unsafe { sys::sb_blob_scale_diff_on(self.as_ptr(), factor, stream, err) })
+    }
+
+    /// `data -= diff`: a solver's step. On a device it is queued, and whoever needs the data
+    /// waits, and is told if it failed.
     ///
     /// # Errors
     /// [`Shared`](crate::ErrorKind::Shared);
@@ -200,5 +227,18 @@ impl<T: Float> Blob<T> {
         self.need_unique(Part::Data)?;
         // SAFETY: the blob is live, its data unique.
         check(|err| unsafe { sys::sb_blob_update(self.as_ptr(), err) })
+    }
+
+    /// The same; on a device it is queued on `stream`, and what is done later comes after it.
+    ///
+    /// # Errors
+    /// [`WrongDevice`](crate::ErrorKind::WrongDevice) for another context's stream,
+    /// [`Unsupported`](crate::ErrorKind::Unsupported) for one that is being captured; else as
+    /// [`update`](Blob::update).
+    pub fn update_on(&mut self, stream: Stream<'_>) -> Result<()> {
+        self.need_unique(Part::Data)?;
+        let stream = stream.for_use_in(&self.context())?;
+        // SAFETY: the blob and the stream are live, its data unique.
+        check(|err| unsafe { sys::sb_blob_update_on(self.as_ptr(), stream, err) })
     }
 }
