@@ -73,18 +73,19 @@ fetch_esbmc() {
 # The include folders of CUDA's version MAJOR, by semicolons: those of an
 # installed toolkit, or of a fetched one.
 cuda_headers() { # MAJOR
-    local installed=${CUDA_HOME:-/usr/local/cuda}/include folder=$cache/cuda-headers/$1
+    local installed=${CUDA_HOME:-/usr/local/cuda}/include list=tests/cuda/standin/cuda-$1.txt folder
     if grep -qs "^#define CUDA_VERSION ${1}0" "$installed/cuda.h" && [ -e "$installed/nccl.h" ]; then
         echo "$installed"
         return
     fi
-    if ! cmp -s "tests/cuda/standin/cuda-$1.txt" "$folder/fetched"; then
-        rm -rf "$folder"
-        mkdir -p "$folder"
-        "$python" -m pip install --quiet --no-deps --no-compile --target "$folder" \
-            -r "tests/cuda/standin/cuda-$1.txt" >&2 || return
-        find "$folder" -type f -not -path '*/include/*' -delete # a gigabyte of libraries
-        cp "tests/cuda/standin/cuda-$1.txt" "$folder/fetched"
+    folder=$cache/cuda-headers/$1-$(cksum <"$list" | cut -d ' ' -f 1) # of this list alone
+    if [ ! -e "$folder" ]; then
+        rm -rf "$folder.part"
+        mkdir -p "$folder.part"
+        "$python" -m pip install --quiet --no-deps --no-compile --target "$folder.part" \
+            -r "$list" >&2 || return
+        find "$folder.part" -type f -not -path '*/include/*' -delete # a gigabyte of libraries
+        mv "$folder.part" "$folder"
     fi
     find "$folder/nvidia" -type d -name include -prune | paste -sd ';'
 }
