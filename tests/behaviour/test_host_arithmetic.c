@@ -263,6 +263,57 @@ static void every_kind_of_vectors_gives_the_same_numbers(void **state) {
     assert_ptr_equal(sb__vectors_fastest(), sb__vectors_kind(kinds - 1));
 }
 
+/* From and to any place in a line of the cache, nothing beyond it. */
+static void every_kind_of_vectors_copies_every_byte(void **state) {
+    (void)state;
+    enum { BYTES = 300, ROOM = BYTES + 130 };
+    unsigned char from[ROOM], to[ROOM];
+    for (int i = 0; i < ROOM; i++)
+        from[i] = (unsigned char)(i % 251);
+    for (int kinds = 0; sb__vectors_kind(kinds); kinds++)
+        for (size_t at = 0; at < 65; at++)
+            for (size_t bytes = 0; bytes < BYTES; bytes += at % 7 + 1) {
+                memset(to, 255, sizeof to);
+                sb__vectors_kind(kinds)->stream(to + at, from + 64 - at, bytes);
+                assert_memory_equal(to + at, from + 64 - at, bytes);
+                for (size_t i = 0; i < sizeof to; i++)
+                    if (i < at || i >= at + bytes)
+                        assert_int_equal(to[i], 255);
+            }
+}
+
+static void spread(void *user, int64_t tasks, void (*task)(void *arg, int64_t i), void *arg) {
+    *(int64_t *)user += tasks;
+    for (int64_t i = tasks; i-- > 0;)
+        task(arg, i);
+}
+
+/* Where one way of copying ends and the next begins, alone and spread. */
+static void copies_of_every_size_are_whole(void **state) {
+    (void)state;
+    static const size_t sizes[] = {(size_t)1 << 20, (size_t)32 << 20};
+    int64_t tasks = 0;
+    const struct sb__parallel kinds[] = {alone, {spread, &tasks}};
+    const size_t most = sizes[1] + 9;
+    unsigned char *from = malloc(most), *to = malloc(most);
+    assert_non_null(from);
+    assert_non_null(to);
+    for (size_t i = 0; i < most; i++)
+        from[i] = (unsigned char)(i % 251);
+    for (size_t s = 0; s < COUNT_OF(sizes); s++)
+        for (size_t k = 0; k < 2; k++)
+            for (size_t bytes = sizes[s] - 1; bytes <= sizes[s] + 5; bytes += 3) {
+                memset(to, 255, bytes + 1);
+                sb__host_copy(&kinds[k], to, from, bytes);
+                assert_true(memcmp(to, from, bytes) == 0 && to[bytes] == 255);
+                sb__host_zero(&kinds[k], to, bytes);
+                assert_true(to[0] == 0 && memcmp(to, to + 1, bytes - 1) == 0 && to[bytes] == 255);
+            }
+    assert_true(tasks > 0);
+    free(from);
+    free(to);
+}
+
 /* One value that is large, or not a number, anywhere among small ones. */
 static void no_element_is_left_out(void **state) {
     (void)state;
@@ -314,6 +365,8 @@ int main(void) {
         cmocka_unit_test(nan_and_infinity_come_through),
         cmocka_unit_test(zeros_add_up_to_zero),
         cmocka_unit_test(every_kind_of_vectors_gives_the_same_numbers),
+        cmocka_unit_test(every_kind_of_vectors_copies_every_byte),
+        cmocka_unit_test(copies_of_every_size_are_whole),
         cmocka_unit_test(no_element_is_left_out),
         cmocka_unit_test(no_block_is_off_by_more_than_its_roundings),
     };

@@ -16,11 +16,13 @@
 
 /* Work is cut into pieces and tasks by the count alone, so that results never depend on who runs
    the tasks. */
-#define PIECE     SB__PIECE
+#define PIECE     (1 << 18)
 #define MAX_TASKS 64
-/* Copies are bound by memory, which few threads fill; memcpy passes by the cache when it is told of
-   enough bytes at once. */
+/* Copies are bound by memory, which few threads fill. */
 #define MAX_BYTES_TASKS 8
+/* From here on a copy passes by the caches. memcpy would see a piece of it, and a virtual machine's
+   caches, which may be another's. */
+#define STREAM_BYTES ((size_t)32 << 20)
 
 static int64_t smaller(int64_t a, int64_t b) {
     return a < b ? a : b;
@@ -208,37 +210,50 @@ void sb__host_scale(const struct sb__parallel *parallel, int32_t dtype, int64_t 
 /* --- bytes -------------------------------------------------------------------- */
 
 struct bytes_job {
+    void (*copy)(void *dst, const void *src, size_t bytes);
     char *dst;
-    const char *src; /* NULL: zeros */
+    const char *src;
     int64_t bytes, length;
 };
 
 static void bytes_task(void *arg, int64_t i) {
     const struct bytes_job *job = arg;
-    int64_t at = i * job->length;
-    size_t bytes = (size_t)smaller(job->length, job->bytes - at);
-    if (job->src)
-        memcpy(job->dst + at, job->src + at, bytes);
-    else
-        memset(job->dst + at, 0, bytes);
+    const int64_t at = i * job->length;
+    job->copy(job->dst + at, job->src + at, (size_t)smaller(job->length, job->bytes - at));
 }
 
-/* Tasks of SB__SHARED_BYTES or more, few of them. */
-static void share_bytes(const struct sb__parallel *parallel, void *dst, const void *src,
-                        size_t bytes) {
-    struct bytes_job job = {.dst = dst, .src = src, .bytes = (int64_t)bytes};
-    job.length = task_length((job.bytes - 1) / 4 + 1, MAX_BYTES_TASKS) * 4;
-    run_tasks(parallel, job.bytes, job.length, bytes_task, &job);
+static void copy_cached(void *dst, const void *src, size_t bytes) {
+    memcpy(dst, src, bytes);
 }
 
-void sb__host_copy_shared(const struct sb__parallel *parallel, void *dst, const void *src,
-                          size_t bytes) {
-    share_bytes(parallel, dst, src, bytes);
+/* `src` is `dst`. */
+static void clear(void *dst, const void *src, size_t bytes) {
+    (void)src;
+    memset(dst, 0, bytes);
+}
+
+/* Tasks of 1 MiB or more, few of them; one where there is nobody to share with, since memcpy and
+   memset choose their way by the length. */
+static void run_bytes(const struct sb__parallel *parallel, struct bytes_job *job) {
+    job->length =
+        parallel->run ? task_length((job->bytes - 1) / 4 + 1, MAX_BYTES_TASKS) * 4 : job->bytes;
+    run_tasks(parallel, job->bytes, job->length, bytes_task, job);
+}
+
+void sb__host_copy_large(const struct sb__parallel *parallel, void *dst, const void *src,
+                         size_t bytes) {
+    struct bytes_job job = {.copy =
+                                bytes >= STREAM_BYTES ? sb__vectors_fastest()->stream : copy_cached,
+                            .dst = dst,
+                            .src = src,
+                            .bytes = (int64_t)bytes};
+    run_bytes(parallel, &job);
 }
 
 void sb__host_zero(const struct sb__parallel *parallel, void *dst, size_t bytes) {
-    if (sb__is_shared(parallel, bytes))
-        share_bytes(parallel, dst, NULL, bytes);
-    else
+    struct bytes_job job = {.copy = clear, .dst = dst, .src = dst, .bytes = (int64_t)bytes};
+    if (bytes <= SB__SMALL_BYTES)
         memset(dst, 0, bytes);
+    else
+        run_bytes(parallel, &job);
 }

@@ -8,9 +8,8 @@
 
 #include <string.h>
 
-/* Elements of a piece of work, and bytes of floats in it. */
-#define SB__PIECE        (1 << 18)
-#define SB__SHARED_BYTES ((size_t)4 * SB__PIECE)
+/* What is copied or cleared by one call of memcpy or memset; the rest is spread over threads. */
+#define SB__SMALL_BYTES ((size_t)1 << 20)
 
 /* y[i] += alpha * x[i]; x may be y. */
 void sb__host_axpy(const struct sb__parallel *parallel, int32_t dtype, int64_t count, double alpha,
@@ -25,20 +24,14 @@ double sb__host_asum(const struct sb__parallel *parallel, int32_t dtype, int64_t
 double sb__host_sumsq(const struct sb__parallel *parallel, int32_t dtype, int64_t count,
                       const void *x);
 
-/* What is worth spreading over threads; the rest is one call of memcpy or memset, which choose
-   their way by the length. */
-static inline bool sb__is_shared(const struct sb__parallel *parallel, size_t bytes) {
-    return bytes > SB__SHARED_BYTES && parallel->run;
-}
-
-void sb__host_copy_shared(const struct sb__parallel *parallel, void *dst, const void *src,
-                          size_t bytes);
+void sb__host_copy_large(const struct sb__parallel *parallel, void *dst, const void *src,
+                         size_t bytes);
 static inline void sb__host_copy(const struct sb__parallel *parallel, void *dst, const void *src,
                                  size_t bytes) {
-    if (sb__is_shared(parallel, bytes))
-        sb__host_copy_shared(parallel, dst, src, bytes);
-    else
+    if (bytes <= SB__SMALL_BYTES)
         memcpy(dst, src, bytes);
+    else
+        sb__host_copy_large(parallel, dst, src, bytes);
 }
 
 void sb__host_zero(const struct sb__parallel *parallel, void *dst, size_t bytes);

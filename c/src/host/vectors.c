@@ -1,5 +1,7 @@
 #include "host/vectors.h"
 
+#include <string.h>
+
 #ifdef __x86_64__
 #include <immintrin.h>
 #endif
@@ -91,7 +93,7 @@ DEFINE_WIDE(sb__sumsq_wide, square_wide)
     DEFINE_LOOP(scale_##suffix##_##kind, attributes, type, suffix##_##kind, *y *= factor)          \
     DEFINE_LOOP(set_##suffix##_##kind, attributes, type, suffix##_##kind, *y = factor)
 
-#define DEFINE_KIND(kind, attributes, bytes)                                                       \
+#define DEFINE_KIND(kind, attributes, bytes, stream)                                               \
     DEFINE_SUM(asum, magnitude, kind, sb__asum_wide)                                               \
     DEFINE_SUM(sumsq, square, kind, sb__sumsq_wide)                                                \
     DEFINE_LOOPS(kind, attributes, f32, float, bytes)                                              \
@@ -100,7 +102,8 @@ DEFINE_WIDE(sb__sumsq_wide, square_wide)
         asum_##kind,                                                                               \
         sumsq_##kind,                                                                              \
         {sizeof(float), axpy_f32_##kind, scale_f32_##kind, set_f32_##kind},                        \
-        {sizeof(double), axpy_f64_##kind, scale_f64_##kind, set_f64_##kind}}
+        {sizeof(double), axpy_f64_##kind, scale_f64_##kind, set_f64_##kind},                       \
+        stream}
 
 /* --- any processor ------------------------------------------------------------------ */
 
@@ -147,7 +150,12 @@ INLINE double sum_lanes(double lanes[LANES]) {
 
 DEFINE_GROUPS_PORTABLE(magnitude, magnitude)
 DEFINE_GROUPS_PORTABLE(square, square)
-DEFINE_KIND(portable, , 16);
+
+static void copy_portable(void *dst, const void *src, size_t bytes) {
+    memcpy(dst, src, bytes);
+}
+
+DEFINE_KIND(portable, , 16, copy_portable);
 
 #ifdef __x86_64__
 
@@ -212,7 +220,24 @@ INLINE AVX2 double sum_avx2(const __m256d sums[4]) {
 
 DEFINE_GROUPS_AVX2(magnitude, magnitude_avx2)
 DEFINE_GROUPS_AVX2(square, square_avx2)
-DEFINE_KIND(avx2, AVX2, 32);
+
+#define LINE ((size_t)64)
+
+AVX2 static void stream_avx2(void *dst, const void *src, size_t bytes) {
+    size_t head = -(uintptr_t)dst % LINE;
+    head = head < bytes ? head : bytes;
+    memcpy(dst, src, head);
+    float *to = (float *)(void *)((char *)dst + head);
+    const float *from = (const float *)(const void *)((const char *)src + head);
+    for (bytes -= head; bytes >= LINE; bytes -= LINE, to += LANES, from += LANES) {
+        _mm256_stream_ps(to, _mm256_loadu_ps(from));
+        _mm256_stream_ps(to + LANES / 2, _mm256_loadu_ps(from + LANES / 2));
+    }
+    _mm_sfence(); /* what is stored after it is seen after it */
+    memcpy(to, from, bytes);
+}
+
+DEFINE_KIND(avx2, AVX2, 32, stream_avx2);
 
 /* --- AVX-512: a row is one vector --------------------------------------------------- */
 
@@ -265,7 +290,7 @@ INLINE AVX512 double sum_avx512(const __m512d sums[2]) {
 
 DEFINE_GROUPS_AVX512(magnitude, magnitude_avx512)
 DEFINE_GROUPS_AVX512(square, square_avx512)
-DEFINE_KIND(avx512, AVX512, 64);
+DEFINE_KIND(avx512, AVX512, 64, stream_avx2);
 
 const struct sb__vectors *sb__vectors_kind(int i) {
     const struct sb__vectors *const kinds[] = {&portable_kind, &avx2_kind, &avx512_kind};

@@ -23,6 +23,8 @@ struct sb__vectors {
     double (*asum)(const float *x, int64_t count);
     double (*sumsq)(const float *x, int64_t count);
     struct sb__loops f32, f64;
+    /* memcpy that passes by the caches, where the processor can. */
+    void (*stream)(void *dst, const void *src, size_t bytes);
 };
 
 /* The same, slower, with each value as a double: nothing is lost, on any processor. */
