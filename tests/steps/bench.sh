@@ -1,9 +1,23 @@
 # shellcheck shell=bash
 # ./dev bench.
 
+# SYNCBLOB_VECTORS: portable or avx2, for what runs on narrower processors than this one. OpenBLAS
+# then chooses likewise, and the limits are compiled for such a processor.
+bench_folder=bench${SYNCBLOB_VECTORS:+-$SYNCBLOB_VECTORS}
+
 build_bench() {
-    make_build bench release $gcc -DCMAKE_BUILD_TYPE=Release -DSYNCBLOB_WERROR=OFF \
-        -DSYNCBLOB_BUILD_TESTS=OFF -DSYNCBLOB_BUILD_BENCH=ON -- bench operations
+    make_build "$bench_folder" release $gcc -DCMAKE_BUILD_TYPE=Release -DSYNCBLOB_WERROR=OFF \
+        -DSYNCBLOB_BUILD_TESTS=OFF -DSYNCBLOB_BUILD_BENCH=ON \
+        -DSYNCBLOB_BENCH_VECTORS="${SYNCBLOB_VECTORS:-avx512}" -- bench operations
+}
+
+as_narrow() { # COMMAND...
+    case ${SYNCBLOB_VECTORS:-avx512} in
+    avx512) "$@" ;;
+    avx2) OPENBLAS_CORETYPE=Haswell "$@" ;;
+    portable) OPENBLAS_CORETYPE=Nehalem "$@" ;;
+    *) die "SYNCBLOB_VECTORS is portable, avx2 or avx512, not $SYNCBLOB_VECTORS" ;;
+    esac
 }
 
 # Caffe as a shared library, in the cache; its path is printed.
@@ -16,12 +30,12 @@ build_caffe() {
 
 check_instructions() {
     build_bench
-    python3 tests/bench/instructions.py --jobs "$jobs" "$build/bench/tests/bench/operations" "$@"
+    python3 tests/bench/instructions.py --jobs "$jobs" "$build/$bench_folder/tests/bench/operations" "$@"
 }
 
 bench_other_languages() {
     printf '\nPython: NumPy, protobuf\n'
-    "$python" tests/bench/peers.py "$build/bench/c/libsyncblob.so"
+    "$python" tests/bench/peers.py "$build/$bench_folder/c/libsyncblob.so"
     printf '\nPython: the module syncblob, protobuf; a net of 24 MB\n'
     measure_python ''
     printf '\nRust: prost, safetensors\n'
@@ -49,9 +63,10 @@ bench() {
         caffe=$(build_caffe)
         arguments+=(--caffe "$caffe")
     fi
-    "$build/bench/tests/bench/bench" --folder "$build/bench" --json "$build/bench/report.json" \
+    local folder=$build/$bench_folder
+    as_narrow "$folder/tests/bench/bench" --folder "$folder" --json "$folder/report.json" \
         "${arguments[@]}"
-    "$python" tests/bench/report.py "$build/bench/report.json" "$build/bench/report.html"
+    "$python" tests/bench/report.py "$folder/report.json" "$folder/report.html"
     [ -z "$peers" ] || bench_other_languages
-    echo "plots: $build/bench/report.html"
+    echo "plots: $folder/report.html"
 }

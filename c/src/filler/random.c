@@ -1,6 +1,7 @@
 #include "filler/random.h"
 
 #include "filler/philox.h"
+#include "host/vectors.h"
 #include "port/root.h"
 
 #include <syncblob/base.h>
@@ -279,7 +280,7 @@ const struct sb__random_kernels *sb__random_portable(void) {
 DEFINE_KERNELS(avx2, AVX2);
 
 const struct sb__random_kernels *sb__random_fastest(void) {
-    return __builtin_cpu_supports("avx2") ? &kernels_avx2 : &kernels_portable;
+    return SB__HAS_AVX2 ? &kernels_avx2 : &kernels_portable;
 }
 #else
 const struct sb__random_kernels *sb__random_fastest(void) {

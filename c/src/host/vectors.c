@@ -294,14 +294,12 @@ DEFINE_KIND(avx512, AVX512, 64, stream_avx2);
 
 const struct sb__vectors *sb__vectors_kind(int i) {
     const struct sb__vectors *const kinds[] = {&portable_kind, &avx2_kind, &avx512_kind};
-    int count = __builtin_cpu_supports("avx512f") ? 3 : __builtin_cpu_supports("avx2") ? 2 : 1;
+    int count = SB__HAS_AVX512 ? 3 : SB__HAS_AVX2 ? 2 : 1;
     return i < count ? kinds[i] : NULL;
 }
 
 const struct sb__vectors *sb__vectors_fastest(void) {
-    return __builtin_cpu_supports("avx512f") ? &avx512_kind
-           : __builtin_cpu_supports("avx2")  ? &avx2_kind
-                                             : &portable_kind;
+    return SB__HAS_AVX512 ? &avx512_kind : SB__HAS_AVX2 ? &avx2_kind : &portable_kind;
 }
 #else
 const struct sb__vectors *sb__vectors_kind(int i) {

@@ -10,6 +10,14 @@
 /* Changes y[i], for which factor has the elements' type. */
 typedef void sb__loop(double factor, const void *x, void *y, int64_t count);
 
+/* Kinds of vectors that are used at most: any processor's, AVX2, AVX-512. Fewer in a build of the
+   benchmarks for narrower processors. */
+#ifndef SB__VECTOR_KINDS
+#define SB__VECTOR_KINDS 3
+#endif
+#define SB__HAS_AVX2   (SB__VECTOR_KINDS > 1 && __builtin_cpu_supports("avx2"))
+#define SB__HAS_AVX512 (SB__VECTOR_KINDS > 2 && __builtin_cpu_supports("avx512f"))
+
 struct sb__loops {
     size_t element_size;
     sb__loop *axpy;  /* y[i] += factor * x[i], not fused; x may be y */
