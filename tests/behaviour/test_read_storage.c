@@ -1,5 +1,6 @@
 /* Where the readers put values: into storage that is there and fits, whoever else uses it, else
    into new storage. One table of situations for every reader. */
+#include "aligned.h"
 #include "blobs.h"
 #include "files.h"
 #include "wire_builder.h"
@@ -502,6 +503,39 @@ static void test_the_limit_is_exact(void **state) {
     check_exact_limit(&s, blob);
 }
 
+/* New memory is not cleared for a message that will fill it: what the process had there shows
+   neither after a read that failed nor in what the context keeps of it. */
+static void test_a_failed_read_shows_no_bytes_of_others(void **state) {
+    (void)state;
+    enum { BYTES = 96 << 10, SECRET = 0x5a };
+    const int64_t count = BYTES / 4;
+    sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
+    struct wire wire = {0};
+    sb_context *context;
+    sb_error err;
+    put_message(&wire, count, false);
+    wire.bytes[wire.size - BYTES + 3] = 0x7f; /* 3.3e38, no int32 */
+    assert_ok(sb_context_create(&options, &context, &err));
+    for (int cached = 0; cached < 2; cached++) {
+        void *secret = test_aligned_alloc(64, BYTES), *values;
+        memset(secret, SECRET, BYTES);
+        test_aligned_free(secret);
+        sb_blob *blob = blob_of_count(context, SB_DTYPE_I32, count);
+        assert_true(sb_blob_from_proto(blob, wire.bytes, wire.size, 0, NULL, &err) <= -100);
+        if (cached) { /* another blob of the context */
+            sb_blob_destroy(blob);
+            blob = blob_of_count(context, SB_DTYPE_I32, count);
+        }
+        assert_ok(sb_blob_overwrite_cpu_data(blob, &values, &err));
+        for (size_t i = 0; i < BYTES; i++)
+            assert_int_not_equal(((unsigned char *)values)[i], SECRET);
+        sb_blob_destroy(blob);
+        sb_context_trim(context);
+    }
+    sb_context_release(context);
+    wire_free(&wire);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_sharers_see_the_values_where_they_were),
@@ -517,6 +551,7 @@ int main(void) {
         cmocka_unit_test(test_memory_is_the_payload_once),
         cmocka_unit_test(test_a_blobs_room_counts_where_it_has_to_be_brought),
         cmocka_unit_test(test_the_limit_is_exact),
+        cmocka_unit_test(test_a_failed_read_shows_no_bytes_of_others),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

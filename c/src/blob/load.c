@@ -6,8 +6,8 @@
 
 /* Storage beyond the count is capacity with bytes that stay, so only a whole overwrite may leave
    them out. */
-static enum sb__write_mode mode_of(const sb_mem *mem, size_t bytes) {
-    return mem->bytes == bytes ? SB__WRITE_OVERWRITE : SB__WRITE_KEEP;
+static enum sb__write_mode mode_of(const sb_mem *mem, size_t bytes, enum sb__write_mode whole) {
+    return mem->bytes == bytes ? whole : SB__WRITE_KEEP;
 }
 
 size_t sb__load_room(const sb_blob *blob, enum sb__side_name name, size_t bytes) {
@@ -20,12 +20,17 @@ size_t sb__load_room(const sb_blob *blob, enum sb__side_name name, size_t bytes)
     return is_there || head == SB_HEAD_LOST ? bytes : mem->bytes;
 }
 
-sb_status sb__load_side_begin(struct sb__load_side *load, sb_blob *blob, enum sb__side_name name,
-                              const struct sb__shape *shape, int32_t side, sb_error *err) {
+/* `whole`: how a memory without further room is written. */
+static sb_status begin_side(struct sb__load_side *load, sb_blob *blob, enum sb__side_name name,
+                            const struct sb__shape *shape, int32_t side, enum sb__write_mode whole,
+                            sb_error *err) {
     size_t bytes = (size_t)shape->count * blob->element_size;
     sb_mem *mem = sb__blob_peek(blob, name);
     sb_status st = SB_OK;
-    *load = (struct sb__load_side){.bytes = bytes};
+    load->wanted = load->pinned = false; /* `write` is begun below */
+    load->fresh = NULL;
+    load->scratch = NULL;
+    load->bytes = bytes;
     if (!mem || mem->bytes < bytes) {
         st = sb_mem_create(sb__context_public(blob->context), bytes, &mem, err);
         if (st != SB_OK)
@@ -33,7 +38,7 @@ sb_status sb__load_side_begin(struct sb__load_side *load, sb_blob *blob, enum sb
         load->fresh = mem;
     }
     bool stood = mem->side[side].ptr != NULL;
-    st = sb__write_begin(&load->write, mem, side, mode_of(mem, bytes), err);
+    st = sb__write_begin(&load->write, mem, side, mode_of(mem, bytes, whole), err);
     if (st != SB_OK) {
         sb_mem_release(load->fresh);
         return st;
@@ -42,6 +47,11 @@ sb_status sb__load_side_begin(struct sb__load_side *load, sb_blob *blob, enum sb
     load->stood = stood && !load->write.replaces;
     load->ptr = load->write.ptr;
     return SB_OK;
+}
+
+sb_status sb__load_side_begin(struct sb__load_side *load, sb_blob *blob, enum sb__side_name name,
+                              const struct sb__shape *shape, int32_t side, sb_error *err) {
+    return begin_side(load, blob, name, shape, side, SB__WRITE_OVERWRITE, err);
 }
 
 static void drop_scratch(struct sb__load_side *load) {
@@ -79,8 +89,8 @@ void sb__load_side_commit(struct sb__load_side *load, sb_blob *blob, enum sb__si
 static sb_status stage(struct sb__load_side *load, sb_error *err) {
     if (!load->wanted || !load->stood || load->bytes == 0)
         return SB_OK;
-    sb_status st = sb__host_alloc(load->write.mem->context, load->bytes, false, &load->pinned,
-                                  &load->scratch, err);
+    sb_status st = sb__host_alloc(load->write.mem->context, load->bytes, SB__OWN_BYTES,
+                                  &load->pinned, &load->scratch, err);
     if (st == SB_OK)
         load->ptr = load->scratch;
     return st;
@@ -91,9 +101,9 @@ sb_status sb__load_begin(struct sb__load *load, sb_blob *blob, const struct sb__
     load->blob = blob;
     load->data.wanted = load->diff.wanted = false;
     sb__shape_copy(&load->shape, shape);
-    sb_status st = sb__load_side_begin(&load->data, blob, SB__DATA, shape, SB_SIDE_CPU, err);
+    sb_status st = begin_side(&load->data, blob, SB__DATA, shape, SB_SIDE_CPU, SB__WRITE_FILL, err);
     if (st == SB_OK && want_diff)
-        st = sb__load_side_begin(&load->diff, blob, SB__DIFF, shape, SB_SIDE_CPU, err);
+        st = begin_side(&load->diff, blob, SB__DIFF, shape, SB_SIDE_CPU, SB__WRITE_FILL, err);
     if (st == SB_OK && may_fail)
         st = stage(&load->data, err);
     if (st == SB_OK && may_fail)

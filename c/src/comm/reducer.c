@@ -70,7 +70,7 @@ static sb_status take_blobs(sb_reducer *reducer, sb_blob *const *blobs, sb_error
 static sb_status make_rooms(sb_reducer *reducer, sb_error *err) {
     sb_status st = SB_OK;
     for (int i = 0; i < SB__ROOMS && st == SB_OK && reducer->room_bytes; i++)
-        st = sb__host_alloc(reducer->comm->context, reducer->room_bytes, false,
+        st = sb__host_alloc(reducer->comm->context, reducer->room_bytes, SB__OWN_BYTES,
                             &reducer->rooms[i].pinned, &reducer->rooms[i].ptr, err);
     return st;
 }

@@ -141,10 +141,20 @@ sb_status sb__ordinary_alloc(sb_context *context, size_t bytes, uint32_t flags, 
                              sb_error *err);
 void sb__ordinary_free(sb_context *context, void *ptr, size_t bytes, uint32_t flags);
 
+/* What a new buffer holds. */
+enum sb__contents {
+    SB__OWN_BYTES, /* zeros, or bytes of this context's: the caller may see them */
+    SB__ZEROS,
+    SB__ANY_BYTES /* perhaps another context's: all are written before anybody sees one */
+};
+
+/* A flag to the built-in allocator alone, beside SB_ALLOC_ZEROED: SB__ANY_BYTES will do. */
+#define SB__ALLOC_ANY 0x80000000u
+
 /* A buffer of `bytes` > 0: page-locked where the device offers it and the cap
    allows, else ordinary. */
-sb_status sb__host_alloc(sb_context *context, size_t bytes, bool zeroed, bool *out_pinned,
-                         void **out, sb_error *err);
+sb_status sb__host_alloc(sb_context *context, size_t bytes, enum sb__contents contents,
+                         bool *out_pinned, void **out, sb_error *err);
 void sb__host_free(sb_context *context, void *buffer, size_t bytes, bool pinned);
 /* The same around the cache. */
 void sb__host_release(sb_context *context, void *buffer, size_t bytes, bool pinned);

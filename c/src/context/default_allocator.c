@@ -3,6 +3,7 @@
    first touch costs a fifth of what it costs with small pages. */
 
 #include "base/checked.h"
+#include "context/context.h"
 #include "port/pages.h"
 
 #include <syncblob/context.h>
@@ -54,7 +55,7 @@ static void *default_alloc(void *user, size_t bytes, size_t alignment, uint32_t 
     if (is_large(bytes, alignment))
         return map_large(bytes);
     void *block = small_block(bytes, alignment, flags);
-    if (block && flags & SB_ALLOC_ZEROED)
+    if (block && flags & SB_ALLOC_ZEROED && !(flags & SB__ALLOC_ANY))
         memset(block, 0, bytes);
     return block;
 }

@@ -90,7 +90,7 @@ static bool wants_pinned(const sb_context *context, size_t bytes) {
 }
 
 /* A failure here only means ordinary memory, so it is no error. */
-static void *pinned_alloc(sb_context *context, size_t bytes) {
+static void *pinned_alloc(sb_context *context, size_t bytes, enum sb__contents contents) {
     void *ptr = NULL;
     if (!account_add(&context->pinned, bytes))
         return NULL;
@@ -99,30 +99,37 @@ static void *pinned_alloc(sb_context *context, size_t bytes) {
         return NULL;
     }
     sb__account_had(&context->pinned);
-    memset(ptr, 0, bytes);
+    if (contents != SB__ANY_BYTES)
+        memset(ptr, 0, bytes);
     return ptr;
 }
 
-/* Fresh memory is always zeroed: malloc's may hold the bytes of another context. */
-static sb_status fresh_alloc(sb_context *context, size_t bytes, bool *out_pinned, void **out,
-                             sb_error *err) {
-    void *pinned = wants_pinned(context, bytes) ? pinned_alloc(context, bytes) : NULL;
+/* malloc's memory may hold the bytes of another context. A caller's allocator knows no more than
+   the public flags. */
+static uint32_t flags_of(const sb_context *context, enum sb__contents contents) {
+    const bool is_ours = context->allocator.alloc == sb__default_allocator.alloc;
+    return SB_ALLOC_ZEROED | (is_ours && contents == SB__ANY_BYTES ? SB__ALLOC_ANY : 0);
+}
+
+static sb_status fresh_alloc(sb_context *context, size_t bytes, enum sb__contents contents,
+                             bool *out_pinned, void **out, sb_error *err) {
+    void *pinned = wants_pinned(context, bytes) ? pinned_alloc(context, bytes, contents) : NULL;
     *out_pinned = pinned != NULL;
     if (!pinned)
-        return sb__ordinary_alloc(context, bytes, SB_ALLOC_ZEROED, out, err);
+        return sb__ordinary_alloc(context, bytes, flags_of(context, contents), out, err);
     *out = pinned;
     return SB_OK;
 }
 
 /* Memory of the cache holds what this context wrote there before. This runs under a lock of a
    memory, where the caller's threads must not be called. */
-static bool cached_alloc(sb_context *context, size_t bytes, bool zeroed, bool *out_pinned,
-                         void **out) {
+static bool cached_alloc(sb_context *context, size_t bytes, enum sb__contents contents,
+                         bool *out_pinned, void **out) {
     bool pinned = wants_pinned(context, bytes) && sb__cache_take(context, bytes, true, out);
     if (!pinned && !sb__cache_take(context, bytes, false, out))
         return false;
     *out_pinned = pinned;
-    if (zeroed)
+    if (contents == SB__ZEROS)
         memset(*out, 0, bytes);
     return true;
 }
@@ -139,12 +146,12 @@ static void fit_cache(sb_context *context, size_t more) {
 }
 
 /* Once before, so that old memory goes first; after, for what other threads did meanwhile. */
-sb_status sb__host_alloc(sb_context *context, size_t bytes, bool zeroed, bool *out_pinned,
-                         void **out, sb_error *err) {
+sb_status sb__host_alloc(sb_context *context, size_t bytes, enum sb__contents contents,
+                         bool *out_pinned, void **out, sb_error *err) {
     struct sb__host_cache *cache = &context->cache;
-    if (!cached_alloc(context, bytes, zeroed, out_pinned, out)) {
+    if (!cached_alloc(context, bytes, contents, out_pinned, out)) {
         fit_cache(context, bytes);
-        sb_status st = fresh_alloc(context, bytes, out_pinned, out, err);
+        sb_status st = fresh_alloc(context, bytes, contents, out_pinned, out, err);
         if (st != SB_OK)
             return st;
     }

@@ -54,7 +54,7 @@ static sb_status read_zeros(sb_mem *mem, int32_t side, const struct sb__target *
     if (had_spare && side == SB_SIDE_GPU) /* a call that failed allocated it, on another stream */
         st = sb__after_users(mem, target, err);
     if (st == SB_OK)
-        st = sb__writable_storage(mem, side, true, target, &fresh, &replaces, err);
+        st = sb__writable_storage(mem, side, SB__ZEROS, target, &fresh, &replaces, err);
     if (st == SB_OK && replaces)
         replace(mem, side, &fresh, dropped);
     if (st != SB_OK || (side == SB_SIDE_CPU && (!had_spare || replaces)))
@@ -70,7 +70,7 @@ static sb_status read_transfer(sb_mem *mem, int32_t side, const struct sb__targe
     bool replaces;
     sb_status st = sb__settle(mem, err);
     if (st == SB_OK)
-        st = sb__writable_storage(mem, side, false, target, &fresh, &replaces, err);
+        st = sb__writable_storage(mem, side, SB__OWN_BYTES, target, &fresh, &replaces, err);
     if (st != SB_OK)
         return st;
     st = sb__transfer(mem, side, replaces ? &fresh : &mem->side[side], target, err);

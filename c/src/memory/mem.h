@@ -153,7 +153,7 @@ sb_status sb__after_users(sb_mem *mem, const struct sb__target *target, sb_error
 /* Storage that may be written on a side: what is there, or, put into `fresh` with `*replaces` set,
    new storage where that is read-only or a copy may go on in it. Empty sides are filled in place.
    What is new on the device is there for work on the stream of `target` alone. */
-sb_status sb__writable_storage(sb_mem *mem, int32_t side, bool zeroed,
+sb_status sb__writable_storage(sb_mem *mem, int32_t side, enum sb__contents contents,
                                const struct sb__target *target, struct sb__storage *fresh,
                                bool *replaces, sb_error *err);
 

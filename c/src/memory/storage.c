@@ -30,7 +30,8 @@ static void free_kept(sb_context *context, struct sb__kept *kept) {
 }
 
 sb_status sb__storage_alloc(struct sb__storage *out, sb_context *context, int32_t side,
-                            size_t bytes, bool zeroed, sb_stream stream, sb_error *err) {
+                            size_t bytes, enum sb__contents contents, sb_stream stream,
+                            sb_error *err) {
     struct sb__storage made = {.ptr = sentinel, .kind = SB_STORAGE_OWNED};
     bool pinned = false;
     sb_status st = make_kept(context, bytes, &made.kept, err);
@@ -39,7 +40,7 @@ sb_status sb__storage_alloc(struct sb__storage *out, sb_context *context, int32_
     if (bytes && side == SB_SIDE_GPU)
         st = sb__device_alloc(context, bytes, stream, &made.ptr, err);
     else if (bytes)
-        st = sb__host_alloc(context, bytes, zeroed, &pinned, &made.ptr, err);
+        st = sb__host_alloc(context, bytes, contents, &pinned, &made.ptr, err);
     if (st != SB_OK) {
         free_kept(context, made.kept);
         return st;

@@ -22,9 +22,11 @@ struct sb__storage {
     _Atomic(struct sb__lease *) lease; /* others use it, too, and the last ends it; NULL: none do */
 };
 
-/* Storage of our own on a side; for bytes 0 a sentinel, no allocation. `zeroed` is for the host. */
+/* Storage of our own on a side; for bytes 0 a sentinel, no allocation. `contents` are the
+   host's. */
 sb_status sb__storage_alloc(struct sb__storage *out, sb_context *context, int32_t side,
-                            size_t bytes, bool zeroed, sb_stream stream, sb_error *err);
+                            size_t bytes, enum sb__contents contents, sb_stream stream,
+                            sb_error *err);
 /* Storage that the caller lends; OUT_OF_MEMORY, CAP_REACHED. */
 sb_status sb__storage_lend(struct sb__storage *out, sb_context *context, size_t bytes, void *ptr,
                            uint32_t flags, sb_deleter deleter, void *user, sb_error *err);

@@ -159,7 +159,7 @@ sb_status sb__reach_allocation(sb_mem *mem, sb_error *err) {
     return st;
 }
 
-sb_status sb__writable_storage(sb_mem *mem, int32_t side, bool zeroed,
+sb_status sb__writable_storage(sb_mem *mem, int32_t side, enum sb__contents contents,
                                const struct sb__target *target, struct sb__storage *fresh,
                                bool *replaces, sb_error *err) {
     struct sb__storage *now = &mem->side[side];
@@ -170,7 +170,7 @@ sb_status sb__writable_storage(sb_mem *mem, int32_t side, bool zeroed,
         return SB_OK;
     struct sb__storage *made = *replaces ? fresh : now;
     sb_status st =
-        sb__storage_alloc(made, mem->context, side, mem->bytes, zeroed, target->stream, err);
+        sb__storage_alloc(made, mem->context, side, mem->bytes, contents, target->stream, err);
     if (st == SB_OK && side == SB_SIDE_GPU && mem->bytes)
         mark_allocation(mem, made, *replaces, target);
     return st;

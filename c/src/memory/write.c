@@ -69,6 +69,12 @@ static sb_status reach(struct sb__write *write, const struct sb__target *target,
     return mem->bytes ? sb__reach_allocation(mem, err) : SB_OK;
 }
 
+static enum sb__contents contents_of(enum sb__work work, enum sb__write_mode mode) {
+    if (work == SB__ZERO)
+        return SB__ZEROS;
+    return mode == SB__WRITE_FILL ? SB__ANY_BYTES : SB__OWN_BYTES;
+}
+
 static sb_status begin_locked(struct sb__write *write, enum sb__write_mode mode,
                               const struct sb__target *target, sb_error *err) {
     sb_mem *mem = write->mem;
@@ -85,10 +91,11 @@ static sb_status begin_locked(struct sb__write *write, enum sb__write_mode mode,
     if (write->side == SB_SIDE_GPU)
         st = sb__after_users(mem, target, err);
     if (st == SB_OK)
-        st = sb__writable_storage(mem, write->side, cell.work == SB__ZERO, target, &write->fresh,
-                                  &write->replaces, err);
+        st = sb__writable_storage(mem, write->side, contents_of(cell.work, mode), target,
+                                  &write->fresh, &write->replaces, err);
     if (st != SB_OK)
         return st;
+    write->uncleared = mode == SB__WRITE_FILL && (!had_storage || write->replaces);
     write->ptr = write->replaces ? write->fresh.ptr : mem->side[write->side].ptr;
     st = mode == SB__WRITE_KEEP ? fill(write, cell.work, had_storage, target, err)
                                 : reach(write, target, had_storage, err);
@@ -120,6 +127,7 @@ sb_status sb__write_begin(struct sb__write *write, sb_mem *mem, int32_t side,
         write->side = side;
         write->ptr = mem->side[side].ptr;
         write->from = NULL;
+        write->uncleared = false;
         write->replaces = false;
         return SB_OK;
     }
@@ -171,6 +179,9 @@ void sb__write_commit_for(struct sb__write *write, const struct sb__target *targ
 }
 
 void sb__write_cancel(struct sb__write *write) {
+    /* It stays, or others of the context get it. */
+    if (write->uncleared && write->side == SB_SIDE_CPU)
+        memset(write->ptr, 0, write->mem->bytes);
     if (write->replaces)
         sb__storage_end(&write->fresh, write->mem->context, write->side, write->mem->bytes);
 }

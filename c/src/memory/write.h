@@ -12,8 +12,9 @@
 struct sb__target; /* memory/mem.h */
 
 enum sb__write_mode {
-    SB__WRITE_KEEP,     /* the bytes are made current first, as for a mutable call */
-    SB__WRITE_OVERWRITE /* every byte will be written */
+    SB__WRITE_KEEP,      /* the bytes are made current first, as for a mutable call */
+    SB__WRITE_OVERWRITE, /* every byte will be written */
+    SB__WRITE_FILL       /* the same, before anybody sees one: new host bytes may be another's */
 };
 
 struct sb__write {
@@ -21,6 +22,7 @@ struct sb__write {
     int32_t side;
     void *ptr;
     const void *from; /* host bytes that begin copies to `ptr`, or NULL */
+    bool uncleared;   /* the bytes at `ptr` are new, and perhaps another's: see SB__WRITE_FILL */
     bool replaces;    /* `fresh` takes the place of the side's storage on commit */
     struct sb__storage fresh;
 };
