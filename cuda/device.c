@@ -236,6 +236,12 @@ static sb_status open_device(struct sb__cuda_device *device, sb_error *err) {
     return st;
 }
 
+static void end_state(struct sb__cuda_device *device) {
+    sb__mutex_destroy(&device->slabs.lock);
+    sb__mutex_destroy(&device->events.lock);
+    free(device);
+}
+
 sb_status sb__cuda_open(void *user, int32_t ordinal, void **out, sb_error *err) {
     (void)user;
     const struct sb__cuda_driver *driver;
@@ -248,20 +254,20 @@ sb_status sb__cuda_open(void *user, int32_t ordinal, void **out, sb_error *err) 
     device->cu = driver;
     device->ordinal = ordinal;
     sb__mutex_init(&device->events.lock);
+    sb__mutex_init(&device->slabs.lock);
     st = open_device(device, err);
     if (st == SB_OK) {
         *out = device;
         return SB_OK;
     }
-    sb__mutex_destroy(&device->events.lock);
-    free(device);
+    end_state(device);
     return st;
 }
 
 void sb__cuda_close(void *opened) {
     struct sb__cuda_device *device = opened;
+    sb__cuda_trim_pinned(device);
     destroy_parts(device);
     SB__CUDA_GIVE_BACK(device->cu->cuDevicePrimaryCtxRelease_v2(device->handle));
-    sb__mutex_destroy(&device->events.lock);
-    free(device);
+    end_state(device);
 }

@@ -21,6 +21,14 @@ struct sb__cuda_events {
     sb__cu_event spare[32];
 };
 
+/* Page-locked memory in small buffers, by size (pinned.c). */
+enum { SB__CUDA_SLAB_CLASSES = 11 };
+
+struct sb__cuda_slabs {
+    sb__mutex lock;
+    struct sb__cuda_slab *first[SB__CUDA_SLAB_CLASSES];
+};
+
 struct sb__cuda_device {
     const struct sb__cuda_driver *cu;
     int32_t ordinal;
@@ -32,6 +40,7 @@ struct sb__cuda_device {
     sb__cu_pool pool;    /* NULL: the device has none, memory comes from cuMemAlloc */
     _Atomic(struct sb__cuda_blas *) blas; /* NULL until arithmetic is prepared */
     struct sb__cuda_events events;
+    struct sb__cuda_slabs slabs;
 };
 
 sb_status sb__cuda_open(void *user, int32_t ordinal, void **out, sb_error *err);
@@ -91,7 +100,7 @@ static inline sb__cu_stream sb__cuda_stream(sb_stream stream) {
     return (sb__cu_stream)stream;
 }
 
-/* --- memory.c, streams.c, arithmetic.c: the other slots of the table --------------- */
+/* --- memory.c, pinned.c, streams.c, arithmetic.c: the other slots of the table --------------- */
 
 sb_status sb__cuda_alloc(void *device, size_t bytes, sb_stream stream, void **out, sb_error *err);
 /* Waits for what was freed on our stream and gives what the pool keeps back to the driver. */
@@ -106,6 +115,8 @@ sb_status sb__cuda_copy(void *device, void *dst, const void *src, size_t bytes, 
                         sb_error *err);
 sb_status sb__cuda_alloc_pinned(void *device, size_t bytes, void **out, sb_error *err);
 void sb__cuda_free_pinned(void *device, void *ptr, size_t bytes);
+/* Gives slabs back in which nothing is used. */
+void sb__cuda_trim_pinned(struct sb__cuda_device *device);
 sb_status sb__cuda_check_pointer(void *device, const void *ptr, size_t bytes, sb_error *err);
 
 sb_stream sb__cuda_own_stream(void *device);

@@ -1,4 +1,4 @@
-/* Memory of the device from a pool, page-locked memory of the host, and copies. */
+/* Memory of the device from a pool, and copies. */
 #include "device.h"
 
 #include <stdio.h>
@@ -27,8 +27,9 @@ static sb__cu_result alloc_or_trim(const struct sb__cuda_device *device, size_t 
 }
 
 void sb__cuda_trim(void *opened) {
-    const struct sb__cuda_device *device = opened;
+    struct sb__cuda_device *device = opened;
     struct sb__cuda_visit visit;
+    sb__cuda_trim_pinned(device);
     if (!device->pool || sb__cuda_enter(device, &visit) != SB__CUDA_SUCCESS)
         return;
     (void)sb__cuda_leave(device, &visit, trim_pool(device));
@@ -112,30 +113,6 @@ sb_status sb__cuda_copy(void *opened, void *dst, const void *src, size_t bytes, 
                                                                  sb__cuda_address(src), bytes,
                                                                  sb__cuda_stream(stream)));
     return sb__cuda_status(device, result, "cuMemcpyDtoDAsync", err);
-}
-
-/* Portable: other contexts of the process may use it as page-locked, too. */
-sb_status sb__cuda_alloc_pinned(void *opened, size_t bytes, void **out, sb_error *err) {
-    const struct sb__cuda_device *device = opened;
-    struct sb__cuda_visit visit;
-    void *ptr = NULL;
-    sb__cu_result result = sb__cuda_enter(device, &visit);
-    if (result == SB__CUDA_SUCCESS)
-        result = sb__cuda_leave(
-            device, &visit, device->cu->cuMemHostAlloc(&ptr, bytes, SB__CU_MEMHOSTALLOC_PORTABLE));
-    if (result == SB__CUDA_SUCCESS)
-        *out = ptr;
-    return sb__cuda_status(device, result, "cuMemHostAlloc", err);
-}
-
-void sb__cuda_free_pinned(void *opened, void *ptr, size_t bytes) {
-    const struct sb__cuda_device *device = opened;
-    struct sb__cuda_visit visit;
-    (void)bytes;
-    if (sb__cuda_enter_to_free(device, &visit) != SB__CUDA_SUCCESS)
-        return;
-    SB__CUDA_GIVE_BACK(device->cu->cuMemFreeHost(ptr));
-    (void)sb__cuda_leave(device, &visit, SB__CUDA_SUCCESS);
 }
 
 /* --- pointers of the caller ------------------------------------------------------------ */

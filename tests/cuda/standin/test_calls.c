@@ -201,9 +201,40 @@ static void each_operation_costs_so_many_calls(void **state) {
     assert_true(fits);
 }
 
+static void small_blobs_share_page_locked_memory(void **state) {
+    (void)state;
+    enum { BLOBS = 1000, AT_MOST = 8 };
+    struct stage stage;
+    sb_error err;
+    sb_mem *mems[BLOBS];
+    void *out;
+    stage_open(&stage, 0);
+    const int64_t before = standin_calls("cuMemHostAlloc");
+    for (int i = 0; i < BLOBS; i++) {
+        assert_ok(sb_mem_create(stage.rig.context, BYTES, &mems[i], &err));
+        assert_ok(sb_mem_overwrite_cpu(mems[i], &out, &err));
+        assert_int_equal(sb_mem_storage(mems[i], SB_SIDE_CPU), SB_STORAGE_PINNED);
+        memset(out, i, BYTES);
+    }
+    const int64_t allocated = standin_calls("cuMemHostAlloc") - before;
+    printf("%d blobs of %d bytes: page-locked memory allocated %lld times\n", BLOBS, BYTES,
+           (long long)allocated);
+    assert_true(allocated <= AT_MOST);
+    for (int i = 0; i < BLOBS; i++) {
+        const void *in;
+        assert_ok(sb_mem_cpu_data(mems[i], &in, &err));
+        assert_true(bytes_are(in, BYTES, i & 255));
+        sb_mem_release(mems[i]);
+    }
+    sb_context_trim(stage.rig.context);
+    assert_int_equal(standin_live().pinned, 0);
+    stage_close(&stage);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_operation_costs_so_many_calls),
+        cmocka_unit_test(small_blobs_share_page_locked_memory),
     };
     return cmocka_run_group_tests_name("standin.calls", tests, NULL, NULL);
 }
