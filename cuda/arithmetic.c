@@ -1,5 +1,5 @@
-/* Arithmetic by cuBLAS. Scalars are in host memory, the default mode of a handle,
-   so that sums wait for their results. */
+/* Arithmetic by cuBLAS, whose scalars are in host memory, the default mode of a
+   handle; sums by kernels of our own. */
 #include "blas.h"
 
 /* --- the operations ------------------------------------------------------------------------ */
@@ -27,17 +27,9 @@ static sb__cublas_status run_f32(const struct sb__cuda_blas *blas, const struct 
 static sb__cublas_status run_f64(const struct sb__cuda_blas *blas, const struct work *work) {
     const struct sb__cublas *cublas = blas->functions;
     const double *alpha = &work->alpha;
-    switch (work->operation) {
-    case AXPY:
+    if (work->operation == AXPY)
         return cublas->cublasDaxpy_v2_64(blas->handle, work->count, alpha, work->x, 1, work->y, 1);
-    case SCALE:
-        return cublas->cublasDscal_v2_64(blas->handle, work->count, alpha, work->y, 1);
-    case ASUM:
-        return cublas->cublasDasum_v2_64(blas->handle, work->count, work->x, 1, work->out);
-    default:
-        return cublas->cublasDdot_v2_64(blas->handle, work->count, work->x, 1, work->x, 1,
-                                        work->out);
-    }
+    return cublas->cublasDscal_v2_64(blas->handle, work->count, alpha, work->y, 1);
 }
 
 static sb__cublas_status run_task(const struct sb__cuda_blas *blas, void *user) {
@@ -47,10 +39,9 @@ static sb__cublas_status run_task(const struct sb__cuda_blas *blas, void *user) 
 
 static sb_status run_with(struct sb__cuda_device *device, struct sb__cuda_blas *blas,
                           struct work *work, sb_stream stream, sb_error *err) {
-    if (work->dtype == SB_DTYPE_F32 && work->out)
-        return sb__cuda_sum_f32(device, blas,
-                                work->operation == ASUM ? SB__CUDA_ASUM : SB__CUDA_SUMSQ,
-                                work->count, work->x, work->out, stream, err);
+    if (work->out)
+        return sb__cuda_sum(device, blas, work->operation == ASUM ? SB__CUDA_ASUM : SB__CUDA_SUMSQ,
+                            work->dtype, work->count, work->x, work->out, stream, err);
     return sb__cuda_blas_run(device, blas, run_task, work, stream, err);
 }
 

@@ -62,7 +62,11 @@ static sb_status keep_context(const struct sb__cuda_device *device, struct sb__c
                         "cuDevicePrimaryCtxRetain", err);
     if (st != SB_OK)
         return st;
-    st = create_handle(device, blas, err);
+    st = sb__cuda_load_sums(device, blas, err);
+    if (st == SB_OK)
+        st = create_handle(device, blas, err);
+    if (st != SB_OK)
+        sb__cuda_unload_sums(device, blas);
     if (st != SB_OK)
         SB__CUDA_GIVE_BACK(device->cu->cuDevicePrimaryCtxRelease_v2(device->handle));
     return st;

@@ -18,6 +18,8 @@ typedef struct CUctx_st *sb__cu_context;
 typedef struct CUstream_st *sb__cu_stream;
 typedef struct CUevent_st *sb__cu_event;
 typedef struct CUmemPoolHandle_st *sb__cu_pool;
+typedef struct CUmod_st *sb__cu_module;
+typedef struct CUfunc_st *sb__cu_function;
 struct CUmemPoolProps_st; /* its bytes are struct sb__cu_pool_properties */
 
 typedef unsigned int sb__cublas_status; /* cublasStatus_t */
@@ -58,6 +60,10 @@ enum {
     SB__CUDA_ERROR_INVALID_CONTEXT = 201,
     SB__CUDA_ERROR_ECC_UNCORRECTABLE = 214,
     SB__CUDA_ERROR_NVLINK_UNCORRECTABLE = 220,
+    SB__CUDA_ERROR_INVALID_PTX = 218,
+    SB__CUDA_ERROR_JIT_COMPILER_NOT_FOUND = 221,
+    SB__CUDA_ERROR_UNSUPPORTED_PTX_VERSION = 222,
+    SB__CUDA_ERROR_JIT_COMPILATION_DISABLED = 223,
     SB__CUDA_ERROR_CONTAINED = 226,
     SB__CUDA_ERROR_INVALID_HANDLE = 400,
     SB__CUDA_ERROR_NOT_READY = 600,
@@ -165,7 +171,15 @@ enum {
     F(sb__cu_result, cuEventRecord, (sb__cu_event event, sb__cu_stream stream))                    \
     F(sb__cu_result, cuEventSynchronize, (sb__cu_event event))                                     \
     F(sb__cu_result, cuEventQuery, (sb__cu_event event))                                           \
-    F(sb__cu_result, cuEventDestroy_v2, (sb__cu_event event))
+    F(sb__cu_result, cuEventDestroy_v2, (sb__cu_event event))                                      \
+    F(sb__cu_result, cuModuleLoadData, (sb__cu_module * module, const void *image))                \
+    F(sb__cu_result, cuModuleUnload, (sb__cu_module module))                                       \
+    F(sb__cu_result, cuModuleGetFunction,                                                          \
+      (sb__cu_function * function, sb__cu_module module, const char *name))                        \
+    F(sb__cu_result, cuLaunchKernel,                                                               \
+      (sb__cu_function function, unsigned int grid_x, unsigned int grid_y, unsigned int grid_z,    \
+       unsigned int block_x, unsigned int block_y, unsigned int block_z, unsigned int shared,      \
+       sb__cu_stream stream, void **parameters, void **extra))
 
 /* The same for libcublas: the forms with 64-bit counts, which cuBLAS 12.0 brought. */
 #define SB__CUBLAS_FUNCTIONS(F)                                                                    \
@@ -180,17 +194,7 @@ enum {
     F(sb__cublas_status, cublasSscal_v2_64,                                                        \
       (sb__cublas_handle handle, int64_t n, const float *alpha, float *x, int64_t incx))           \
     F(sb__cublas_status, cublasDscal_v2_64,                                                        \
-      (sb__cublas_handle handle, int64_t n, const double *alpha, double *x, int64_t incx))         \
-    F(sb__cublas_status, cublasSasum_v2_64,                                                        \
-      (sb__cublas_handle handle, int64_t n, const float *x, int64_t incx, float *result))          \
-    F(sb__cublas_status, cublasDasum_v2_64,                                                        \
-      (sb__cublas_handle handle, int64_t n, const double *x, int64_t incx, double *result))        \
-    F(sb__cublas_status, cublasSdot_v2_64,                                                         \
-      (sb__cublas_handle handle, int64_t n, const float *x, int64_t incx, const float *y,          \
-       int64_t incy, float *result))                                                               \
-    F(sb__cublas_status, cublasDdot_v2_64,                                                         \
-      (sb__cublas_handle handle, int64_t n, const double *x, int64_t incx, const double *y,        \
-       int64_t incy, double *result))
+      (sb__cublas_handle handle, int64_t n, const double *alpha, double *x, int64_t incx))
 
 /* The same for libnccl.so.2, 2.14 or later: communicators whose calls do not block. */
 #define SB__NCCL_FUNCTIONS(F)                                                                      \

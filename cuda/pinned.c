@@ -43,7 +43,7 @@ static void give(const struct sb__cuda_device *device, void *ptr) {
 static int class_of(size_t bytes) {
     int class = 0;
     while (SMALLEST << class < bytes)
-        class++;
+        class ++;
     return class;
 }
 
@@ -143,7 +143,7 @@ void sb__cuda_free_pinned(void *opened, void *ptr, size_t bytes) {
 void sb__cuda_trim_pinned(struct sb__cuda_device *device) {
     struct sb__cuda_slab *empty = NULL;
     sb__mutex_lock(&device->slabs.lock);
-    for (int class = 0; class < SB__CUDA_SLAB_CLASSES; class++)
+    for (int class = 0; class < SB__CUDA_SLAB_CLASSES; class ++)
         for (struct sb__cuda_slab **link = &device->slabs.first[class]; *link;) {
             struct sb__cuda_slab *slab = *link;
             if (slab->used) {

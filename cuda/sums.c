@@ -1,93 +1,95 @@
+/* Sums, by kernels of our own: cuBLAS adds floats in floats, and its calls wait
+   under the lock of its handle. Thread by thread, then once more, then the rest
+   on the host. */
 #include "blas.h"
 
-#include <math.h>
+#include "kernels.h"
 
-/* cuBLAS adds floats in floats, in an order that its guide leaves open. If 8192 threads or more
-   share a piece, each adds 128 elements, and halving their sums takes 13 steps: the error of a sum
-   is (128 / 2 + 13) * 2^-24 of it at most, 5e-6. Pieces are added in double. */
-#define PIECE ((int64_t)1 << 20)
+#define THREADS     256  /* of a block */
+#define MOST_BLOCKS 1024 /* of the first launch */
+#define LAST_SUMS   1024 /* come to the host */
 
-/* Squares of floats may be larger than any float, or lose bits below the smallest ones: then the
-   piece is added once more, its values times a power of two. Of squares that add up to less than
-   this, those that were lost may be worth something. */
-#define SMALLEST_SUM 0x1p-80F
-#define UP           0x1p90F
-#define DOWN         0x1p-80F
+static const char *const names[] = {"sb_asum_f32", "sb_asum_f64", "sb_sumsq_f32", "sb_sumsq_f64"};
 
-struct piece {
-    enum sb__cuda_sum kind;
-    int64_t count;
-    const float *x;
-    float *scaled; /* NULL: x is added as it is */
-    float factor;
-    float sum;
-};
-
-static sb__cublas_status add(const struct sb__cuda_blas *blas, void *user) {
-    struct piece *p = user;
-    const struct sb__cublas *cublas = blas->functions;
-    const float *x = p->scaled ? p->scaled : p->x;
-    if (p->scaled) {
-        sb__cublas_status status =
-            cublas->cublasSscal_v2_64(blas->handle, p->count, &p->factor, p->scaled, 1);
-        if (status != SB__CUBLAS_STATUS_SUCCESS)
-            return status;
-    }
-    return p->kind == SB__CUDA_ASUM
-               ? cublas->cublasSasum_v2_64(blas->handle, p->count, x, 1, &p->sum)
-               : cublas->cublasSdot_v2_64(blas->handle, p->count, x, 1, x, 1, &p->sum);
+sb_status sb__cuda_load_sums(const struct sb__cuda_device *device, struct sb__cuda_blas *blas,
+                             sb_error *err) {
+    struct sb__cuda_visit visit;
+    sb__cu_result result = sb__cuda_enter(device, &visit);
+    if (result != SB__CUDA_SUCCESS)
+        return sb__cuda_status(device, result, "cuCtxPushCurrent", err);
+    result = device->cu->cuModuleLoadData(&blas->module, sb__cuda_kernels);
+    for (int i = 0; i < 4 && result == SB__CUDA_SUCCESS; i++)
+        result = device->cu->cuModuleGetFunction(&blas->sums[i], blas->module, names[i]);
+    return sb__cuda_status(device, sb__cuda_leave(device, &visit, result), "cuModuleLoadData", err);
 }
 
-static sb_status add_scaled(struct sb__cuda_device *device, struct sb__cuda_blas *blas,
-                            struct piece *piece, float factor, double *out, sb_stream stream,
-                            sb_error *err) {
-    size_t bytes = (size_t)piece->count * sizeof(float);
+void sb__cuda_unload_sums(const struct sb__cuda_device *device, const struct sb__cuda_blas *blas) {
+    struct sb__cuda_visit visit;
+    if (!blas->module || sb__cuda_enter_to_free(device, &visit) != SB__CUDA_SUCCESS)
+        return;
+    SB__CUDA_GIVE_BACK(device->cu->cuModuleUnload(blas->module));
+    (void)sb__cuda_leave(device, &visit, SB__CUDA_SUCCESS);
+}
+
+/* Queues sums of `count` elements, one of each thread, at `sums`. */
+static sb_status launch(const struct sb__cuda_device *device, sb__cu_function kernel, const void *x,
+                        int64_t count, void *sums, unsigned int blocks, sb_stream stream,
+                        sb_error *err) {
+    struct sb__cuda_visit visit;
+    sb__cu_ptr from = sb__cuda_address(x), to = sb__cuda_address(sums);
+    uint64_t elements = (uint64_t)count;
+    void *parameters[] = {&from, &elements, &to};
+    sb__cu_result result = sb__cuda_enter_queue(device, sb__cuda_stream(stream), &visit);
+    if (result == SB__CUDA_SUCCESS)
+        result =
+            sb__cuda_leave(device, &visit,
+                           device->cu->cuLaunchKernel(kernel, blocks, 1, 1, THREADS, 1, 1, 0,
+                                                      sb__cuda_stream(stream), parameters, NULL));
+    return sb__cuda_status(device, result, "cuLaunchKernel", err);
+}
+
+static unsigned int blocks_for(int64_t count, unsigned int most) {
+    int64_t blocks = (count + THREADS - 1) / THREADS;
+    return blocks < (int64_t)most ? (unsigned int)blocks : most;
+}
+
+/* In `scratch`: the sums of the first launch, then, if they are many, of these. They are not
+   negative, so that their absolute values may be added. */
+static sb_status add(const struct sb__cuda_device *device, const struct sb__cuda_blas *blas,
+                     sb__cu_function kernel, int64_t count, const void *x, double *scratch,
+                     double *out, sb_stream stream, sb_error *err) {
+    double last[LAST_SUMS];
+    unsigned int blocks = blocks_for(count, MOST_BLOCKS);
+    int64_t sums = (int64_t)blocks * THREADS;
+    const double *from = scratch;
+    sb_status st = launch(device, kernel, x, count, scratch, blocks, stream, err);
+    if (st == SB_OK && sums > LAST_SUMS) {
+        from = scratch + sums;
+        st = launch(device, blas->sums[SB__CUDA_ASUM + 1], scratch, sums, scratch + sums,
+                    LAST_SUMS / THREADS, stream, err);
+        sums = LAST_SUMS;
+    }
+    if (st == SB_OK)
+        st =
+            sb__cuda_download((void *)device, last, from, (size_t)sums * sizeof *last, stream, err);
+    if (st == SB_OK)
+        st = sb__cuda_stream_synchronize((void *)device, stream, err);
+    *out = 0;
+    for (int64_t i = 0; i < sums && st == SB_OK; i++)
+        *out += last[i];
+    return st;
+}
+
+sb_status sb__cuda_sum(struct sb__cuda_device *device, const struct sb__cuda_blas *blas,
+                       enum sb__cuda_sum kind, int32_t dtype, int64_t count, const void *x,
+                       double *out, sb_stream stream, sb_error *err) {
+    size_t bytes = ((size_t)blocks_for(count, MOST_BLOCKS) * THREADS + LAST_SUMS) * sizeof(double);
+    sb__cu_function kernel = blas->sums[kind + (dtype == SB_DTYPE_F64)];
     void *scratch;
     sb_status st = sb__cuda_alloc(device, bytes, stream, &scratch, err);
     if (st != SB_OK)
         return st;
-    piece->scaled = scratch;
-    piece->factor = factor;
-    st = sb__cuda_copy(device, scratch, piece->x, bytes, stream, err);
-    if (st == SB_OK)
-        st = sb__cuda_blas_run(device, blas, add, piece, stream, err);
+    st = add(device, blas, kernel, count, x, scratch, out, stream, err);
     sb__cuda_free(device, scratch, bytes, stream);
-    *out = (double)piece->sum / (double)factor;
-    if (piece->kind == SB__CUDA_SUMSQ)
-        *out /= (double)factor;
     return st;
-}
-
-static sb_status add_piece(struct sb__cuda_device *device, struct sb__cuda_blas *blas,
-                           struct piece *piece, double *out, sb_stream stream, sb_error *err) {
-    sb_status st = sb__cuda_blas_run(device, blas, add, piece, stream, err);
-    *out = (double)piece->sum;
-    if (st != SB_OK)
-        return st;
-    if (!isfinite(piece->sum))
-        return add_scaled(device, blas, piece, DOWN, out, stream, err);
-    if (piece->kind == SB__CUDA_ASUM || piece->sum >= SMALLEST_SUM)
-        return SB_OK;
-    struct piece absolute = {.kind = SB__CUDA_ASUM, .count = piece->count, .x = piece->x};
-    st = sb__cuda_blas_run(device, blas, add, &absolute, stream, err);
-    if (st != SB_OK || absolute.sum == 0)
-        return st;
-    return add_scaled(device, blas, piece, UP, out, stream, err);
-}
-
-sb_status sb__cuda_sum_f32(struct sb__cuda_device *device, struct sb__cuda_blas *blas,
-                           enum sb__cuda_sum kind, int64_t count, const float *x, double *out,
-                           sb_stream stream, sb_error *err) {
-    double total = 0;
-    for (int64_t at = 0; at < count; at += PIECE) {
-        int64_t left = count - at;
-        double sum;
-        struct piece piece = {.kind = kind, .count = left < PIECE ? left : PIECE, .x = x + at};
-        sb_status st = add_piece(device, blas, &piece, &sum, stream, err);
-        if (st != SB_OK)
-            return st;
-        total += sum;
-    }
-    *out = total;
-    return SB_OK;
 }

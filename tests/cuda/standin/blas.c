@@ -1,9 +1,8 @@
-/* The stand-in for libcublas.so.12 and .so.13, over the stand-in for the driver.
-   Scalars are in host memory, so that sums wait, as in a handle's default mode. */
+/* The stand-in for libcublas.so.12 and .so.13, over the stand-in for the driver. Scalars
+   are in host memory, as in a handle's default mode. */
 #include "standin.h"
 
 #include <cublas_v2.h>
-#include <math.h>
 #include <stdlib.h>
 
 struct cublasContext {
@@ -12,7 +11,7 @@ struct cublasContext {
     CUstream stream;
 };
 
-enum operation { AXPY, SCALE, ASUM, DOT };
+enum operation { AXPY, SCALE };
 
 struct work {
     enum operation operation;
@@ -21,7 +20,6 @@ struct work {
     double alpha;
     const void *x;
     void *y;
-    void *result;
     size_t bytes;
 };
 
@@ -42,32 +40,6 @@ static void put(const struct work *work, void *x, int64_t i, double value) {
         ((float *)x)[i] = (float)value;
 }
 
-/* Floats are added in floats, by so many threads, and then their sums by halves. The guide of
-   cuBLAS does not say how it does it; so few are a bad case. */
-enum { LANES = 8192 };
-
-static float sum_floats(const struct work *work, const float *x, const float *y) {
-    float lanes[LANES] = {0};
-    for (int64_t i = 0; i < work->n; i++)
-        lanes[i % LANES] += work->operation == ASUM ? fabsf(x[i]) : x[i] * y[i];
-    for (int half = LANES / 2; half; half /= 2)
-        for (int i = 0; i < half; i++)
-            lanes[i] += lanes[i + half];
-    return lanes[0];
-}
-
-static double sum_doubles(const struct work *work, const double *x, const double *y) {
-    long double total = 0;
-    for (int64_t i = 0; i < work->n; i++)
-        total += work->operation == ASUM ? (long double)fabs(x[i]) : (long double)x[i] * y[i];
-    return (double)total;
-}
-
-static void sum(const struct work *work, const void *x, const void *y) {
-    put(work, work->result, 0,
-        work->is_double ? sum_doubles(work, x, y) : (double)sum_floats(work, x, y));
-}
-
 static void kernel(void *user) {
     struct work *work = user;
     void *x = work->x ? device(work->x, work) : NULL;
@@ -77,11 +49,9 @@ static void kernel(void *user) {
     else if (work->operation == AXPY)
         for (int64_t i = 0; i < work->n; i++)
             put(work, y, i, get(work, y, i) + work->alpha * get(work, x, i));
-    else if (work->operation == SCALE)
+    else
         for (int64_t i = 0; i < work->n; i++)
             put(work, y, i, work->alpha * get(work, y, i));
-    else
-        sum(work, x, y);
 }
 
 static cublasStatus_t run(const char *function, cublasHandle_t handle, const struct work *given) {
@@ -101,8 +71,7 @@ static cublasStatus_t run(const char *function, cublasHandle_t handle, const str
         return CUBLAS_STATUS_ALLOC_FAILED;
     *work = *given;
     work->bytes = (size_t)given->n * (given->is_double ? sizeof(double) : sizeof(float));
-    CUresult result =
-        standin_blas_run(handle->context, handle->stream, kernel, work, given->result != NULL);
+    CUresult result = standin_blas_run(handle->context, handle->stream, kernel, work, 0);
     return result ? CUBLAS_STATUS_EXECUTION_FAILED : CUBLAS_STATUS_SUCCESS;
 }
 
@@ -152,25 +121,12 @@ STANDIN_API cublasStatus_t cublasSetStream_v2(cublasHandle_t handle, cudaStream_
                                                           const type *alpha, const type *x,        \
                                                           int64_t incx, type *y, int64_t incy) {   \
         ONE(incx *incy);                                                                           \
-        return run(__func__, handle, &(struct work){AXPY, is_double_, n, *alpha, x, y, NULL, 0});  \
+        return run(__func__, handle, &(struct work){AXPY, is_double_, n, *alpha, x, y, 0});        \
     }                                                                                              \
     STANDIN_API cublasStatus_t cublas##letter##scal_v2_64(                                         \
         cublasHandle_t handle, int64_t n, const type *alpha, type *x, int64_t incx) {              \
         ONE(incx);                                                                                 \
-        return run(__func__, handle,                                                               \
-                   &(struct work){SCALE, is_double_, n, *alpha, NULL, x, NULL, 0});                \
-    }                                                                                              \
-    STANDIN_API cublasStatus_t cublas##letter##asum_v2_64(                                         \
-        cublasHandle_t handle, int64_t n, const type *x, int64_t incx, type *result) {             \
-        ONE(incx);                                                                                 \
-        return run(__func__, handle, &(struct work){ASUM, is_double_, n, 0, x, NULL, result, 0});  \
-    }                                                                                              \
-    STANDIN_API cublasStatus_t cublas##letter##dot_v2_64(                                          \
-        cublasHandle_t handle, int64_t n, const type *x, int64_t incx, const type *y,              \
-        int64_t incy, type *result) {                                                              \
-        ONE(incx *incy);                                                                           \
-        return run(__func__, handle,                                                               \
-                   &(struct work){DOT, is_double_, n, 0, x, (void *)(uintptr_t)y, result, 0});     \
+        return run(__func__, handle, &(struct work){SCALE, is_double_, n, *alpha, NULL, x, 0});    \
     }
 
 OPERATIONS(S, float, 0)

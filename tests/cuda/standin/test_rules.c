@@ -464,6 +464,30 @@ static void arithmetic_that_cannot_load_its_kernels_loses_nothing(void **state) 
     stage_close(&stage);
 }
 
+/* Where the driver cannot compile, that is no failure of the device, and no handle is left. */
+static void arithmetic_without_a_compiler_is_unsupported(void **state) {
+    (void)state;
+    static const CUresult codes[] = {CUDA_ERROR_JIT_COMPILER_NOT_FOUND,
+                                     CUDA_ERROR_UNSUPPORTED_PTX_VERSION,
+                                     CUDA_ERROR_JIT_COMPILATION_DISABLED, CUDA_ERROR_INVALID_PTX};
+    struct stage stage;
+    sb_error err;
+    double sum;
+    standin_heal(); /* no handle of an earlier test's */
+    stage_open(&stage, 0);
+    sb_blob *blob = blob_on_device(&stage, 1000, 1);
+    for (int i = 0; i < 4; i++) {
+        standin_fail("cuModuleLoadData", 1, STANDIN_NOW, codes[i]);
+        assert_status(SB_ERR_UNSUPPORTED, sb_blob_asum_data(blob, &sum, &err));
+        assert_int_equal(err.device_code, codes[i]);
+        assert_ok(sb_context_device_status(stage.rig.context));
+    }
+    assert_ok(sb_blob_asum_data(blob, &sum, &err));
+    assert_true(sum == 1000);
+    sb_blob_destroy(blob);
+    stage_close(&stage);
+}
+
 static void short_memory_is_no_loss(void **state) {
     (void)state;
     struct stage stage;
@@ -682,6 +706,7 @@ int main(void) {
         cmocka_unit_test(closing_waits_for_queued_work),
         cmocka_unit_test(a_free_comes_after_its_users),
         cmocka_unit_test(arithmetic_that_cannot_load_its_kernels_loses_nothing),
+        cmocka_unit_test(arithmetic_without_a_compiler_is_unsupported),
         cmocka_unit_test(short_memory_is_no_loss),
         cmocka_unit_test(the_drivers_word_on_a_stream_is_handed_on),
         cmocka_unit_test(work_comes_after_per_thread_streams),

@@ -1,0 +1,8 @@
+/* The kernels of our own: sums in double. */
+#ifndef SB_CUDA_KERNELS_H
+#define SB_CUDA_KERNELS_H
+
+/* PTX: sb_asum_f32, sb_asum_f64, sb_sumsq_f32 and sb_sumsq_f64, each of (x, count, sums). */
+extern const char sb__cuda_kernels[];
+
+#endif
