@@ -32,6 +32,66 @@ cuda_steps() {
     fi
 }
 
+# The names that we look up: declared_names driver|cublas.
+declared_names() {
+    local result=sb__cu_result
+    [ "$1" = driver ] || result=sb__cublas_status
+    tr -d '\\\n' <cuda/declarations.h | grep -oE "F\($result, *[a-zA-Z0-9_]+" | sed 's/.*, *//' | sort
+}
+
+# has_names LIBRARY driver|cublas
+has_names() {
+    local missing
+    missing=$(comm -23 <(declared_names "$2") \
+        <(nm -D --defined-only "$1" | awk '{ sub(/@.*/, "", $3); print $3 }' | sort -u))
+    [ "$(declared_names "$2" | wc -l)" -ge 6 ] || die "no names are found in cuda/declarations.h"
+    [ -z "$missing" ] || die "$1 lacks $missing"
+}
+
+# NVIDIA's driver library as a release of Debian has it, without a device.
+check_real_driver() { # SUITE
+    local library folder=$build/real-driver status=0
+    library=$(tests/cuda/standin/fetch_driver.sh "$1" "$cache/libcuda/$1") || status=$?
+    [ $status = 0 ] || { echo "$library"; return $status; }
+    has_names "$library" driver
+    mkdir -p "$folder"
+    gcc -std=c17 -Wall -Wextra -Werror -fsanitize=address,undefined -Ic/include \
+        tests/cuda/standin/no_device.c -o "$folder/no_device" -L"$build/asan/c" -lsyncblob
+    LD_LIBRARY_PATH=$build/asan/c:${library%/*} "$folder/no_device"
+}
+
+# cuBLAS of both versions, of which a process without a device can ask no more than the names. Each
+# is half a gigabyte, so that it goes again when its names were seen.
+check_real_cublas() { # MAJOR
+    local seen=$cache/cublas-names-$1 folder=$build/real-cublas package
+    package=$(grep -oE '^nvidia-cublas[a-z0-9-]*==.*' "tests/cuda/standin/cuda-$1.txt")
+    if ! grep -qsxF "# $package" "$seen"; then
+        rm -rf "$folder"
+        mkdir -p "$folder"
+        "$python" -m pip install --quiet --no-deps --no-compile --target "$folder" "$package" \
+            >"$build/log/real-cublas.txt" 2>&1 || { echo "skipped: $package cannot be fetched"; return 77; }
+        { echo "# $package"; nm -D --defined-only "$(find "$folder" -name "libcublas.so.$1")"; } >"$seen"
+        rm -rf "$folder"
+    fi
+    local missing
+    missing=$(comm -23 <(declared_names cublas) <(awk '{ sub(/@.*/, "", $3); print $3 }' "$seen" | sort -u))
+    [ -z "$missing" ] || die "$package lacks $missing"
+}
+
+real_cuda_steps() {
+    local suite version
+    for suite in bookworm trixie; do
+        on asan step "the driver of Debian's $suite, without a device" check_real_driver $suite
+    done
+    for version in 12 13; do
+        step "cuBLAS $version: every name is there" check_real_cublas $version
+    done
+}
+
+cuda_full_steps() {
+    real_cuda_steps
+}
+
 cuda() {
     steps_of='./dev cuda'
     need "$build_needs" "$python_needs" "$test_needs"
@@ -42,6 +102,7 @@ cuda() {
     on asan step 'tests on stand-ins, addresses and undefined behaviour' \
         run_ctest asan -R '^(standin|gpu)'
     on tsan step 'tests on stand-ins, races' run_ctest tsan -R '^(standin|gpu)'
+    real_cuda_steps
     step 'the CUDA backend, each wait, push and pop left out' run_mutate --cuda
     on gpu_programs step 'programs for a GPU, on stand-ins' run_gpu_programs_on_standins
     summary

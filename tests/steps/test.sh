@@ -43,6 +43,7 @@ full_steps() {
     cross_full_steps
     windows_full_steps
     zig_full_steps
+    cuda_full_steps
     lint_full_steps
     documents_full_steps
     prove_full_steps
