@@ -15,6 +15,8 @@ dlpack_member=apache_tvm_ffi-0.1.15.post2/3rdparty/dlpack/include/dlpack/dlpack.
 esbmc_package=(ethcheck 0.1.4 b3714a6c9134c5efc616c40d656a7a822531d6a454584f365a9e284b93bd2990)
 esbmc_member=ethcheck-0.1.4.data/data/bin/esbmc
 
+cyclonedx_version=0.5.9
+
 # A Python environment of our own, with a pip that fetch_sdist.py knows.
 make_python() {
     python=$cache/python/bin/python

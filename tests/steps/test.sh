@@ -39,6 +39,7 @@ full_steps() {
     mutation_full_steps
     abi_full_steps
     package_full_steps
+    release_full_steps
     mpi_full_steps
     cross_full_steps
     windows_full_steps

@@ -1,0 +1,106 @@
+#!/usr/bin/env python3
+"""What a release must say of itself, before anything of it is made: check.py [FOLDER]
+
+The version is one and the same in every file that has it, the changelog has it, its ABI is
+recorded, and all is committed. Prints the version, and the crates in the order in which they can
+be published. FOLDER: the repository (this one).
+"""
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parents[3]
+NUMBERS = r"\d+\.\d+\.\d+"
+
+
+def versions(root):
+    """Each place that has the version, and what it says."""
+    found = {}
+
+    def look(name, pattern, join="."):
+        for at, match in enumerate(re.finditer(pattern, (root / name).read_text(), re.M)):
+            found[f"{name} ({at + 1})"] = join.join(match.groups())
+        if not any(place.startswith(name + " ") for place in found):
+            found[name] = "nothing"
+
+    look("Cargo.toml", rf'^version = "({NUMBERS})"')
+    look("CMakeLists.txt", rf"^project\(syncblob VERSION ({NUMBERS}) ")
+    look("c/include/syncblob/base.h",
+         r"define SB_VERSION_MAJOR (\d+)[^@]*?SB_VERSION_MINOR (\d+)[^@]*?SB_VERSION_PATCH (\d+)")
+    look("Cargo.lock", rf'^name = "syncblob[a-z-]*"\nversion = "({NUMBERS})"')
+    for manifest in sorted((root / "bindings").glob("syncblob*/Cargo.toml")):
+        if re.search(r"^syncblob[a-z-]* = \{ version", manifest.read_text(), re.M):
+            look(str(manifest.relative_to(root)), rf'^syncblob[a-z-]* = \{{ version = "({NUMBERS})"')
+    return found
+
+
+def wrong_versions(root, version):
+    return [f"{place} says {said}, not {version}"
+            for place, said in versions(root).items() if said != version]
+
+
+def wrong_changelog(root, version):
+    headings = re.findall(r"^## (.*)", (root / "CHANGELOG.md").read_text(), re.M)
+    first = headings[0] if headings else "nothing"
+    if first == f"Unreleased ({version})" or re.match(rf"{re.escape(version)} \(\d{{4}}-", first):
+        return []
+    return [f"CHANGELOG.md begins with {first!r}, not with {version}"]
+
+
+def wrong_abi(root, version):
+    """The number of the ABI, in the names that symbols and the recorded library have."""
+    major, minor, _ = version.split(".")
+    number = f"{major}.{minor}" if major == "0" else major
+    wrong = []
+    tiers = re.findall(r"^(SYNCBLOB_\w*?)(\d[\d.]*) \{", (root / "c/abi/libsyncblob.map").read_text(), re.M)
+    if f"{major}.{minor}" not in [said for _, said in tiers]:
+        wrong.append(f"c/abi/libsyncblob.map has no tier of {major}.{minor}")
+    recorded = re.search(r"""soname=["']libsyncblob\.so\.([\d.]+)["']""",
+                         (root / "c/abi/libsyncblob-x86_64.abi").read_text())
+    said = recorded[1] if recorded else "nothing"
+    if said != number:
+        wrong.append(f"c/abi/libsyncblob-x86_64.abi is that of {said}, not of "
+                     f"{number}: ./dev abi --update")
+    return wrong
+
+
+def wrong_tree(root):
+    said = subprocess.run(["git", "status", "--porcelain"], cwd=root, capture_output=True, text=True,
+                          check=True).stdout
+    return [f"not committed: {line}" for line in said.splitlines()]
+
+
+def crates(root):
+    """Those that are published, each after what it depends on."""
+    said = subprocess.run(["cargo", "metadata", "--format-version=1", "--no-deps"],
+                          cwd=root, capture_output=True, text=True, check=True).stdout
+    waiting = {package["name"]: {need["name"] for need in package["dependencies"] if "path" in need}
+               for package in json.loads(said)["packages"] if package["publish"] != []}
+    order = []
+    while waiting:
+        ready = sorted(name for name, needs in waiting.items() if not needs & waiting.keys() - {name})
+        if not ready:
+            raise SystemExit(f"crates that need each other: {', '.join(waiting)}")
+        order += ready
+        for name in ready:
+            del waiting[name]
+    return order
+
+
+def main():
+    root = Path(sys.argv[1]).resolve() if len(sys.argv) > 1 else HERE
+    version = versions(root).get("Cargo.toml (1)", "0.0.0")
+    wrong = [*wrong_versions(root, version), *wrong_changelog(root, version),
+             *wrong_abi(root, version), *wrong_tree(root)]
+    for line in wrong:
+        print(line, file=sys.stderr)
+    print(version)
+    print(*crates(root))
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
