@@ -387,6 +387,14 @@ pub struct Limits {
 
 impl Limits {
     /// The defaults.
+    ///
+    /// ```
+    /// use syncblob::Limits;
+    /// let limits = Limits::new().max_memory(1).max_layers(2).max_blobs(3);
+    /// let limits = limits.max_name_bytes(4).max_axes(5);
+    /// assert_eq!([limits.memory(), limits.layers(), limits.blobs()], [1, 2, 3]);
+    /// assert_eq!([limits.name_bytes(), limits.axes()], [4, 5]);
+    /// ```
     pub fn new() -> Self {
         Self::default()
     }
@@ -426,6 +434,31 @@ impl Limits {
     pub fn max_axes(mut self, axes: usize) -> Self {
         self.max_axes = axes;
         self
+    }
+
+    /// What [`max_memory`](Limits::max_memory) set.
+    pub fn memory(&self) -> usize {
+        self.max_memory
+    }
+
+    /// What [`max_layers`](Limits::max_layers) set.
+    pub fn layers(&self) -> usize {
+        self.max_layers
+    }
+
+    /// What [`max_blobs`](Limits::max_blobs) set.
+    pub fn blobs(&self) -> usize {
+        self.max_blobs
+    }
+
+    /// What [`max_name_bytes`](Limits::max_name_bytes) set.
+    pub fn name_bytes(&self) -> usize {
+        self.max_name_bytes
+    }
+
+    /// What [`max_axes`](Limits::max_axes) set.
+    pub fn axes(&self) -> usize {
+        self.max_axes
     }
 
     pub(crate) fn to_c(self) -> sys::sb_limits {

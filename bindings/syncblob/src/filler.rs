@@ -1,3 +1,5 @@
+mod text;
+
 use syncblob_sys as sys;
 
 use crate::ffi::{check, static_text};
@@ -31,8 +33,19 @@ impl Variance {
         }
     }
 
+    const ALL: [Self; 3] = [Self::FanIn, Self::FanOut, Self::Average];
+
+    /// Caffe's name of it.
+    fn name(self) -> &'static str {
+        match self {
+            Self::FanIn => "FAN_IN",
+            Self::FanOut => "FAN_OUT",
+            Self::Average => "AVERAGE",
+        }
+    }
+
     fn from_code(code: i32) -> Option<Self> {
-        [Self::FanIn, Self::FanOut, Self::Average].into_iter().find(|known| known.code() == code)
+        Self::ALL.into_iter().find(|known| known.code() == code)
     }
 }
 
@@ -262,6 +275,7 @@ mod tests {
             let raw = filler.to_raw().unwrap();
             assert_eq!(raw.struct_size, size_of::<sys::sb_filler>());
             assert_eq!(Filler::from_raw(&raw), Some(filler));
+            assert_eq!(filler.to_string().parse::<Filler>().unwrap(), filler, "{filler}");
         }
     }
 
