@@ -97,7 +97,7 @@ check_steps() {
     # shellcheck disable=SC2034 # read by the lists
     local cuda_options=(some)
     only=()
-    plan test_steps more_steps full_steps
+    plan test_steps more_steps full_steps release_steps
 }
 
 lint() { # [NAME...]

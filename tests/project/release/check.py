@@ -16,13 +16,17 @@ HERE = Path(__file__).resolve().parents[3]
 NUMBERS = r"\d+\.\d+\.\d+"
 
 
+def output(root, *command):
+    return subprocess.run(command, cwd=root, capture_output=True, text=True, check=True).stdout
+
+
 def versions(root):
     """Each place that has the version, and what it says."""
     found = {}
 
-    def look(name, pattern, join="."):
+    def look(name, pattern):
         for at, match in enumerate(re.finditer(pattern, (root / name).read_text(), re.M)):
-            found[f"{name} ({at + 1})"] = join.join(match.groups())
+            found[f"{name} ({at + 1})"] = ".".join(match.groups())
         if not any(place.startswith(name + " ") for place in found):
             found[name] = "nothing"
 
@@ -33,7 +37,8 @@ def versions(root):
     look("Cargo.lock", rf'^name = "syncblob[a-z-]*"\nversion = "({NUMBERS})"')
     for manifest in sorted((root / "bindings").glob("syncblob*/Cargo.toml")):
         if re.search(r"^syncblob[a-z-]* = \{ version", manifest.read_text(), re.M):
-            look(str(manifest.relative_to(root)), rf'^syncblob[a-z-]* = \{{ version = "({NUMBERS})"')
+            name = str(manifest.relative_to(root))
+            look(name, rf'^syncblob[a-z-]* = \{{ version = "({NUMBERS})"')
     return found
 
 
@@ -55,8 +60,8 @@ def wrong_abi(root, version):
     major, minor, _ = version.split(".")
     number = f"{major}.{minor}" if major == "0" else major
     wrong = []
-    tiers = re.findall(r"^(SYNCBLOB_\w*?)(\d[\d.]*) \{", (root / "c/abi/libsyncblob.map").read_text(), re.M)
-    if f"{major}.{minor}" not in [said for _, said in tiers]:
+    exports = (root / "c/abi/libsyncblob.map").read_text()
+    if f"{major}.{minor}" not in re.findall(r"^SYNCBLOB_\w*?(\d[\d.]*) \{", exports, re.M):
         wrong.append(f"c/abi/libsyncblob.map has no tier of {major}.{minor}")
     recorded = re.search(r"""soname=["']libsyncblob\.so\.([\d.]+)["']""",
                          (root / "c/abi/libsyncblob-x86_64.abi").read_text())
@@ -68,20 +73,18 @@ def wrong_abi(root, version):
 
 
 def wrong_tree(root):
-    said = subprocess.run(["git", "status", "--porcelain"], cwd=root, capture_output=True, text=True,
-                          check=True).stdout
+    said = output(root, "git", "status", "--porcelain")
     return [f"not committed: {line}" for line in said.splitlines()]
 
 
 def crates(root):
     """Those that are published, each after what it depends on."""
-    said = subprocess.run(["cargo", "metadata", "--format-version=1", "--no-deps"],
-                          cwd=root, capture_output=True, text=True, check=True).stdout
+    said = output(root, "cargo", "metadata", "--format-version=1", "--no-deps")
     waiting = {package["name"]: {need["name"] for need in package["dependencies"] if "path" in need}
                for package in json.loads(said)["packages"] if package["publish"] != []}
     order = []
     while waiting:
-        ready = sorted(name for name, needs in waiting.items() if not needs & waiting.keys() - {name})
+        ready = sorted(name for name in waiting if not waiting[name] & waiting.keys() - {name})
         if not ready:
             raise SystemExit(f"crates that need each other: {', '.join(waiting)}")
         order += ready
@@ -95,8 +98,7 @@ def main():
     version = versions(root).get("Cargo.toml (1)", "0.0.0")
     wrong = [*wrong_versions(root, version), *wrong_changelog(root, version),
              *wrong_abi(root, version), *wrong_tree(root)]
-    for line in wrong:
-        print(line, file=sys.stderr)
+    print(*wrong, sep="\n", end="\n" if wrong else "", file=sys.stderr)
     print(version)
     print(*crates(root))
     return 1 if wrong else 0

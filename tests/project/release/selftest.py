@@ -12,21 +12,23 @@ ROOT = HERE.parents[2]
 
 # File, what is replaced there, by what, what is said.
 PLANTED = [
-    ("CMakeLists.txt", r"VERSION 0\.", "VERSION 7.", r"CMakeLists\.txt \(1\) says 7\.\S+, not "),
-    ("Cargo.toml", r'^version = "0\.', 'version = "7.', r"CMakeLists\.txt \(1\) says 0\.\S+, not 7\."),
-    ("Cargo.lock", r'(name = "syncblob-sys"\nversion = ")0', r"\g<1>7", r"Cargo\.lock \(\d\) says 7\."),
-    ("c/include/syncblob/base.h", r"(VERSION_PATCH )\d+", r"\g<1>77", r"base\.h \(1\) says \S+\.77, not "),
+    ("CMakeLists.txt", r"VERSION 0\.", "VERSION 7.", r"CMakeLists\.txt \(1\) says 7\."),
+    ("Cargo.toml", r'^version = "0\.', 'version = "7.', r"CMakeLists\.txt \(1\) says .*, not 7\."),
+    ("Cargo.lock", r'(name = "syncblob-sys"\nversion = ")0', r"\g<1>7", r"Cargo\.lock .* says 7\."),
+    ("c/include/syncblob/base.h", r"(VERSION_PATCH )\d+", r"\g<1>77", r"base\.h .* says .*\.77"),
     ("bindings/syncblob/Cargo.toml", r'(syncblob-sys = { version = ")0', r"\g<1>7",
      r"bindings/syncblob/Cargo\.toml \(1\) says 7\."),
     ("CHANGELOG.md", r"^## .*", "## 7.7.7 (2030-01-01)", r"CHANGELOG\.md begins with '7\.7\.7 "),
-    ("c/abi/libsyncblob-x86_64.abi", r"libsyncblob\.so\.[\d.]+", "libsyncblob.so.7", r"\.abi is that of 7, not of"),
-    ("c/abi/libsyncblob.map", r"SYNCBLOB_(\w*?)\d[\d.]* {", r"SYNCBLOB_\g<1>7.7 {", r"\.map has no tier of"),
+    ("c/abi/libsyncblob-x86_64.abi", r"libsyncblob\.so\.[\d.]+", "libsyncblob.so.7",
+     r"\.abi is that of 7, not of"),
+    ("c/abi/libsyncblob.map", r"SYNCBLOB_(\w*?)\d[\d.]* {", r"SYNCBLOB_\g<1>7.7 {",
+     r"\.map has no tier of"),
 ]
 
 
 def git(copy, *words):
-    subprocess.run(["git", "-c", "user.name=t", "-c", "user.email=t@t", *words], cwd=copy, check=True,
-                   stdout=subprocess.DEVNULL)
+    subprocess.run(["git", "-c", "user.name=t", "-c", "user.email=t@t", *words], cwd=copy,
+                   check=True, stdout=subprocess.DEVNULL)
 
 
 def said_of(copy):
@@ -51,13 +53,12 @@ def main():
         copy = Path(folder) / "copy"
         subprocess.run(["git", "clone", "-q", "--shared", ROOT, copy], check=True)
         results = {"nothing planted": said_of(copy)[:2] == (0, "")}
-        order = said_of(copy)[2].splitlines()[-1].split()
-        results["crates in order"] = order == sorted(order, key=["syncblob-sys", "syncblob", "syncblob-cli"].index)
+        order = said_of(copy)[2].splitlines()[-1]
+        results["crates in order"] = order == "syncblob-sys syncblob syncblob-cli"
         for name, *planting in PLANTED:
             results[name] = planted(copy, name, *planting)
         (copy / "CHANGELOG.md").write_text("## Unreleased (0.1.0)\n")
-        status, said, _ = said_of(copy)
-        results["a change that is not committed"] = (status, "not committed:  M CHANGELOG.md" in said) == (1, True)
+        results["a change that is not committed"] = "not committed:  M CHA" in said_of(copy)[1]
         git(copy, "checkout", "-q", ".")
         (copy / "new.c").write_text("")
         results["a file that is not committed"] = "not committed: ?? new.c" in said_of(copy)[1]
