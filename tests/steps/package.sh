@@ -56,8 +56,18 @@ package_steps() {
         python3 tests/users/consumer/crates.py packages_are_whole packed
 }
 
+run_crates() {
+    local status=0
+    make_rust || status=$?
+    case $status in
+    0) SYNCBLOB_OLDEST_RUST=$cache/rust/bin python3 tests/users/consumer/crates.py ;;
+    77) python3 tests/users/consumer/crates.py ;;
+    *) return $status ;;
+    esac
+}
+
 package_full_steps() {
-    step 'the crates as users get them, all ways' python3 tests/users/consumer/crates.py
+    step 'the crates as users get them, all ways' run_crates
     on package_full_needs step 'Debian packages' run_packages
     on package_full_needs step 'the static command' run_static_command
 }

@@ -78,6 +78,7 @@ tell_uploads() {
     local version crate
     version=$(released_version)
     printf '\nWhat a person does with %s, in this order:\n' "$build/dist"
+    if grep -q 'example\.invalid' Cargo.toml; then echo '0. Cargo.toml: repository says where it will be'; fi
     echo "1. CHANGELOG.md: 'Unreleased ($version)' becomes '$version (DATE)'; commit; ./dev release --dry-run"
     echo "2. git tag -s v$version && git push origin v$version"
     for crate in $(check_release 2>/dev/null | tail -n 1); do echo "3. cargo publish --locked -p $crate"; done

@@ -78,7 +78,7 @@ make_rust() { # TARGET...
     local status=0
     tests/project/cross/rust.sh "$cache/rust" "$@" || status=$?
     if [ $status = 3 ] && [ "${SYNCBLOB_NEED_CROSS:-}" != 1 ]; then
-        echo "skipped: Rust for $*: its packages cannot be had"
+        echo "skipped: the oldest Rust${*:+, for $*}: its packages cannot be had"
         return 77
     fi
     return $status

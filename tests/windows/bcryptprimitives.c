@@ -3,7 +3,6 @@
 
 #include <ntsecapi.h>
 
-__declspec(dllexport) BOOL WINAPI ProcessPrng(PBYTE bytes, SIZE_T size)
-{
+__declspec(dllexport) BOOL WINAPI ProcessPrng(PBYTE bytes, SIZE_T size) {
     return RtlGenRandom(bytes, (ULONG)size);
 }

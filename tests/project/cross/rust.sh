@@ -23,7 +23,7 @@ find_packages() {
 }
 
 install_rust() {
-    local deb program libraries=$folder/usr/lib/$(uname -m)-linux-gnu
+    local deb program
     rm -rf "$folder"
     mkdir -p "$folder/debs/partial" "$folder/bin"
     apt-get -qq install --download-only --no-install-recommends --allow-downgrades -y \
@@ -32,8 +32,11 @@ install_rust() {
     for deb in "$folder"/debs/*.deb; do dpkg-deb -x "$deb" "$folder"; done
     rm -rf "$folder/debs"
     for program in rustc rustdoc cargo; do
-        printf '#!/bin/sh\nLD_LIBRARY_PATH=%q${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH} exec %q "$@"\n' \
-            "$libraries" "$folder/usr/bin/$program" >"$folder/bin/$program"
+        cat >"$folder/bin/$program" <<END
+#!/bin/sh
+LD_LIBRARY_PATH=$folder/usr/lib/$(uname -m)-linux-gnu\${LD_LIBRARY_PATH:+:\$LD_LIBRARY_PATH} \\
+    exec $folder/usr/bin/$program "\$@"
+END
     done
     chmod +x "$folder"/bin/*
     "$folder/bin/rustc" --version

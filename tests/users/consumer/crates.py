@@ -10,6 +10,7 @@ missing, and what makes cargo build the library anew.
 Needs what building the library needs, and libclang. Only the download of
 dependencies, at first, may use the network. CARGO_TARGET_DIR: where
 builds are kept (target). SYNCBLOB_TEST_DATA: Caffe files (../shared/data).
+SYNCBLOB_OLDEST_RUST: a folder with the oldest Rust's programs (rustup's).
 """
 
 import functools
@@ -216,6 +217,11 @@ def test_packed():
 
 
 def test_oldest_rust():
+    if folder := os.environ.get("SYNCBLOB_OLDEST_RUST"):
+        said = run("cargo", "check", "--offline", "--verbose", cwd=consumer_by_path(),
+                   target=OLDEST_RUST, PATH=f"{folder}:{os.environ['PATH']}")
+        check("syncblob" in said, said)
+        return
     toolchains = subprocess.run(["rustup", "toolchain", "list"], capture_output=True, text=True,
                                 check=False).stdout if shutil.which("rustup") else ""
     if not re.search(rf"^{re.escape(OLDEST_RUST)}[.-]", toolchains, re.M):
@@ -340,7 +346,7 @@ def test_message_on_other_platforms():
                    options=("--target", "x86_64-pc-windows-msvc"))
     other = "x86_64" if os.uname().machine == "aarch64" else "aarch64"
     expect_message(f"pkg-config is not set up for {other}-unknown-linux-gnu: set PKG_CONFIG_SYS",
-                   options=("--target", f"{other}-unknown-linux-gnu"))
+                   options=("--features", "openblas", "--target", f"{other}-unknown-linux-gnu"))
 
 
 def checkout_without_links(name):
