@@ -12,6 +12,9 @@ mod data_parallel;
 #[path = "../examples/model_inspector.rs"]
 mod model_inspector;
 #[allow(dead_code)]
+#[path = "../examples/train.rs"]
+mod train;
+#[allow(dead_code)]
 #[path = "../examples/web_service.rs"]
 mod web_service;
 
@@ -32,6 +35,23 @@ fn workers_learn_the_line() {
     for (learned, truth) in weights.iter().zip([2.0, -3.0, 0.5]) {
         assert!((learned - truth).abs() < 1e-3, "{weights:?}");
     }
+}
+
+#[test]
+fn ranks_train_as_one_and_go_on_after_a_restart() {
+    let dir = tempfile::tempdir().unwrap();
+    let snapshot = dir.path().join("snapshot");
+    let run = train::Run { steps: 200, ..train::Run::default() };
+    let alone = train::train_threads(1, &run).unwrap();
+    assert!(alone[199] < alone[0] / 2.0, "it learns: {} to {}", alone[0], alone[199]);
+    let saving = train::Run { save: Some((120, snapshot.clone())), ..run.clone() };
+    let together = train::train_threads(4, &saving).unwrap();
+    assert_eq!(together.len(), 200);
+    for (step, (one, four)) in alone.iter().zip(&together).enumerate() {
+        assert!((one - four).abs() < 1e-6, "step {step}: {one}, {four}");
+    }
+    let restored = train::Run { restore: Some(snapshot), ..run };
+    assert_eq!(train::train_threads(4, &restored).unwrap(), together[120..]);
 }
 
 #[test]
