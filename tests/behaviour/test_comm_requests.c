@@ -25,6 +25,7 @@ static void one_close(void *comm, int32_t failed) {
 }
 
 static int reductions;
+static int64_t reduced[8]; /* elements of each */
 
 static sb_status one_all_reduce(void *comm, sb_comm_op op, const sb_comm_buffer *buffer,
                                 sb_error *err) {
@@ -32,7 +33,7 @@ static sb_status one_all_reduce(void *comm, sb_comm_op op, const sb_comm_buffer 
     (void)op;
     (void)err;
     if (buffer->dtype == SB_DTYPE_F32) { /* not what ranks compare before the first step */
-        reductions++;
+        reduced[reductions++] = buffer->count;
         for (int64_t i = 0; i < buffer->count; i++)
             ((float *)buffer->ptr)[i] += 100;
     }
@@ -169,6 +170,38 @@ static void an_engine_without_requests_reduces_at_once(void **state) {
     }
 }
 
+/* Gathering them would take longer than a message of their own; the bucket of the small ones stays
+   open meanwhile, and does not hold them back. */
+static void large_blobs_go_in_place_and_the_small_ones_after_them(void **state) {
+    (void)state;
+    enum { LARGE = (128 << 10) / sizeof(float) };
+    static const int64_t counts[] = {3, LARGE, 5, LARGE - 1, LARGE + 1, 7};
+    static const int64_t expected[] = {LARGE + 1, LARGE, 7 + LARGE - 1 + 5 + 3};
+    sb_blob *blobs[6];
+    sb_reducer *reducer;
+    sb_comm *comm;
+    sb_error err;
+    assert_ok(sb_comm_create(NULL, &without_requests, NULL, &comm, &err));
+    for (int i = 0; i < 6; i++)
+        blobs[i] = blob_of_count(NULL, SB_DTYPE_F32, counts[i]);
+    assert_ok(sb_reducer_create(comm, blobs, 6, NULL, &reducer, &err));
+    reductions = 0;
+    for (int i = 5; i >= 0; i--) {
+        assert_ok(sb_reducer_ready(reducer, blobs[i], &err));
+        assert_int_equal(reductions, i == 5 ? 0 : i > 1 ? 1 : i == 1 ? 2 : 3);
+    }
+    assert_ok(sb_reducer_wait(reducer, &err));
+    assert_memory_equal(reduced, expected, sizeof expected);
+    for (int i = 0; i < 6; i++) {
+        const float *diff;
+        assert_ok(sb_blob_cpu_diff_f32(blobs[i], &diff, &err));
+        assert_true(diff[0] == 100 && diff[counts[i] - 1] == 100);
+        sb_blob_destroy(blobs[i]);
+    }
+    sb_reducer_destroy(reducer);
+    sb_comm_destroy(comm);
+}
+
 /* `destroys`: in the step, without a wait before. */
 static void stop_in_step(struct world *w, bool destroys) {
     sb_error err;
@@ -209,6 +242,7 @@ static void what_an_engine_may_still_write_is_kept(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_engine_without_requests_reduces_at_once),
+        cmocka_unit_test(large_blobs_go_in_place_and_the_small_ones_after_them),
         cmocka_unit_test(what_an_engine_may_still_write_is_kept),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

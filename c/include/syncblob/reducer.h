@@ -5,10 +5,10 @@
  *
  * Buckets: blobs are taken from the last of the list to the first, since a backward pass is
  * done with the last layer first. Small ones are gathered in buckets on the host; one that
- * fills a bucket by itself is reduced in place, on the device if its head is there and the
- * engine takes its memory. A bucket starts when all of its blobs are ready and those before
- * it have started, so that all ranks start them in one order. Beside the blobs' own memory it
- * takes two buckets at most.
+ * fills a bucket by itself, or has 128 KiB for each rank, is reduced in place, on the device if its
+ * head is there and the engine takes its memory. A bucket starts when all of its blobs are ready
+ * and those before it have started, so that all ranks start them in one order. Beside the blobs'
+ * own memory it takes two buckets at most.
  *
  * From sb_reducer_ready to sb_reducer_wait a blob is the reducer's: neither its bytes nor its
  * shape may be touched, on either side, nor may it be destroyed. Afterwards its head is where it

@@ -13,26 +13,72 @@ static size_t max_size(size_t a, size_t b) {
     return a > b ? a : b;
 }
 
-/* Takes entries into buckets, in their order. A blob that fills one by itself has it alone. */
-static void make_buckets(sb_reducer *reducer) {
-    struct sb__bucket *bucket = NULL;
+/* Whether a blob goes in place: gathering it would take longer, twice a copy of it, than a message
+   of its own, whose latency grows with the ranks. */
+static bool is_large(const sb_reducer *reducer, const sb_blob *blob) {
+    const size_t bytes = sb__blob_bytes(blob);
+    return bytes >= reducer->bucket_bytes ||
+           bytes >= SB__LARGE_BYTES_A_RANK * (size_t)reducer->comm->size;
+}
+
+static void add_bucket(sb_reducer *reducer, sb_blob *blob) {
+    const int64_t first = reducer->num_placed;
+    reducer->buckets[reducer->num_buckets++] =
+        (struct sb__bucket){.first = first, .dtype = blob->dtype, .room = -1};
+}
+
+/* Into the last bucket. */
+static void place(sb_reducer *reducer, sb_blob *blob, int64_t index) {
+    struct sb__bucket *bucket = &reducer->buckets[reducer->num_buckets - 1];
+    reducer->entries[reducer->num_placed++] = (struct sb__entry){
+        .blob = blob,
+        .index = index,
+        .count = blob->shape.count,
+        .bucket = reducer->num_buckets - 1,
+    };
+    bucket->num_entries++;
+    bucket->elements += blob->shape.count;
+}
+
+/* A bucket of the small blobs from `last` down to before `first`. */
+static void gather(sb_reducer *reducer, sb_blob *const *blobs, int64_t last, int64_t first) {
+    add_bucket(reducer, blobs[last]);
+    for (int64_t i = last; i > first; i--)
+        if (!is_large(reducer, blobs[i]))
+            place(reducer, blobs[i], i);
+    const struct sb__bucket *bucket = &reducer->buckets[reducer->num_buckets - 1];
+    if (sb__bucket_gathers(bucket))
+        reducer->room_bytes =
+            max_size(reducer->room_bytes, (size_t)bucket->elements * sb_dtype_size(bucket->dtype));
+}
+
+/* Fills buckets from the last blob of the list to the first. One of small blobs stays open while
+   large ones go by, and comes after them. */
+static void make_buckets(sb_reducer *reducer, sb_blob *const *blobs) {
+    int64_t open = -1; /* the first blob of the bucket that is open */
     size_t bytes = 0;
-    for (int64_t i = 0; i < reducer->num_entries; i++) {
-        struct sb__entry *entry = &reducer->entries[i];
-        const size_t more = sb__blob_bytes(entry->blob);
-        if (!bucket || entry->blob->dtype != bucket->dtype || bytes > reducer->bucket_bytes ||
-            more > reducer->bucket_bytes - bytes) {
-            bucket = &reducer->buckets[reducer->num_buckets++];
-            *bucket = (struct sb__bucket){.first = i, .dtype = entry->blob->dtype, .room = -1};
+    for (int64_t i = reducer->num_entries; i--;) {
+        sb_blob *blob = blobs[i];
+        if (is_large(reducer, blob)) {
+            add_bucket(reducer, blob);
+            place(reducer, blob, i);
+            continue;
+        }
+        const size_t more =
+            sb__blob_bytes(blob); /* less than bucket_bytes, as `bytes` is at most */
+        if (open >= 0 &&
+            (blob->dtype != blobs[open]->dtype || more > reducer->bucket_bytes - bytes)) {
+            gather(reducer, blobs, open, i);
+            open = -1;
+        }
+        if (open < 0) {
+            open = i;
             bytes = 0;
         }
-        bytes += more; /* both were at most bucket_bytes, or this is the only one */
-        entry->bucket = reducer->num_buckets - 1;
-        bucket->num_entries++;
-        bucket->elements += entry->count;
-        if (sb__bucket_gathers(bucket))
-            reducer->room_bytes = max_size(reducer->room_bytes, bytes);
+        bytes += more;
     }
+    if (open >= 0)
+        gather(reducer, blobs, open, -1);
 }
 
 static bool is_before(const void *user, const void *a, const void *b) {
@@ -42,29 +88,28 @@ static bool is_before(const void *user, const void *a, const void *b) {
 }
 
 /* `by_blob` is still free: its room holds the memories that must be apart. */
-static sb_status take_blobs(sb_reducer *reducer, sb_blob *const *blobs, sb_error *err) {
-    const int64_t count = reducer->num_entries;
+static sb_status check_blobs(sb_reducer *reducer, sb_blob *const *blobs, sb_error *err) {
     const sb_mem **memories = (const sb_mem **)(void *)reducer->by_blob;
-    int64_t num_memories = 0;
-    for (int64_t i = 0; i < count; i++) {
-        sb_blob *blob = blobs[count - 1 - i];
+    for (int64_t i = 0; i < reducer->num_entries; i++) {
         sb_mem *mem;
-        if (!blob)
-            return sb__fail(err, SB_ERR_INVALID_ARGUMENT, "blob %lld is NULL",
-                            (long long)(count - 1 - i));
-        sb_status st = sb__check_reduced(blob, err);
+        if (!blobs[i])
+            return sb__fail(err, SB_ERR_INVALID_ARGUMENT, "blob %lld is NULL", (long long)i);
+        sb_status st = sb__check_reduced(blobs[i], err);
         if (st == SB_OK)
-            st = sb__blob_memory(blob, reducer->name, &mem, err);
+            st = sb__blob_memory(blobs[i], reducer->name, &mem, err);
         if (st != SB_OK)
             return st;
-        reducer->entries[i] = (struct sb__entry){.blob = blob, .count = blob->shape.count};
-        memories[num_memories++] = mem;
+        memories[i] = mem;
     }
-    sb_status st = sb__check_apart(memories, num_memories, err);
+    return sb__check_apart(memories, reducer->num_entries, err);
+}
+
+static void take_blobs(sb_reducer *reducer, sb_blob *const *blobs) {
+    const int64_t count = reducer->num_entries;
+    make_buckets(reducer, blobs);
     for (int64_t i = 0; i < count; i++)
         reducer->by_blob[i] = (struct sb__registered){reducer->entries[i].blob, i};
     sb__sort(reducer->by_blob, count, sizeof *reducer->by_blob, is_before, NULL);
-    return st;
 }
 
 static sb_status make_rooms(sb_reducer *reducer, sb_error *err) {
@@ -131,9 +176,9 @@ static sb_status make(sb_comm *comm, sb_blob *const *blobs, int64_t num_blobs,
     reducer->num_entries = num_blobs;
     st = allocate(reducer, err);
     if (st == SB_OK)
-        st = take_blobs(reducer, blobs, err);
+        st = check_blobs(reducer, blobs, err);
     if (st == SB_OK) {
-        make_buckets(reducer);
+        take_blobs(reducer, blobs);
         st = make_rooms(reducer, err);
     }
     if (st == SB_OK)
@@ -194,7 +239,7 @@ sb_status sb_reducer_create(sb_comm *comm, sb_blob *const *blobs, int64_t num_bl
     st = check_create(blobs, num_blobs, options, &ours, out, &story);
     if (st == SB_OK)
         st = make(comm, blobs, num_blobs, &ours, &reducer, &story);
-    st = sb__register(reducer, comm, st, &story);
+    st = sb__register(reducer, blobs, comm, st, &story);
     if (st != SB_OK) {
         if (reducer)
             free_all(reducer);
@@ -372,7 +417,7 @@ static sb_status check_all_ready(sb_reducer *reducer, sb_error *err) {
     for (int64_t i = 0; i < reducer->num_entries; i++)
         if (!reducer->entries[i].ready)
             return sb__fail(err, SB_ERR_INVALID_ARGUMENT, "blob %lld was not ready",
-                            (long long)(reducer->num_entries - 1 - i));
+                            (long long)reducer->entries[i].index);
     return SB_OK;
 }
 

@@ -6,9 +6,11 @@
 
 #include <syncblob/reducer.h>
 
-/* A blob, in the order in which the reducer takes them: the last of the list first. */
+/* A blob. They lie in the order of buckets; in a bucket, and among those that are large, the last
+   of the list comes first. */
 struct sb__entry {
     sb_blob *blob;
+    int64_t index; /* in the caller's list */
     int64_t count; /* elements when it was registered */
     int64_t bucket;
     bool ready;
@@ -41,12 +43,16 @@ struct sb__registered {
 
 #define SB__ROOMS 2
 
+/* A blob of so many bytes for each rank is large. */
+#define SB__LARGE_BYTES_A_RANK ((size_t)128 << 10)
+
 struct sb_reducer {
     sb_comm *comm;
     enum sb__side_name name;
     sb_comm_op op;
     size_t bucket_bytes;
     int64_t num_entries, num_buckets, num_done, next; /* `next`: the bucket to start */
+    int64_t num_placed;                               /* entries that have their bucket */
     struct sb__entry *entries;
     struct sb__bucket *buckets;     /* room for one an entry */
     struct sb__registered *by_blob; /* sorted by pointer */
@@ -61,10 +67,11 @@ static inline bool sb__bucket_gathers(const struct sb__bucket *bucket) {
     return bucket->num_entries > 1;
 }
 
-/* Collective, where `st` is what this rank has to say so far, with its story in `err`, not NULL:
-   SB_OK if it is that at every rank and all have registered the same. */
-sb_status sb__register(const struct sb_reducer *reducer, sb_comm *comm, sb_status st,
-                       sb_error *err);
+/* Collective, where `blobs` are those of `reducer` in the caller's order, `st` is what this rank
+   has to say so far, with its story in `err`, not NULL: SB_OK if it is that at every rank and all
+   have registered the same. */
+sb_status sb__register(const struct sb_reducer *reducer, sb_blob *const *blobs, sb_comm *comm,
+                       sb_status st, sb_error *err);
 
 /* Makes the blobs' bytes current and starts the request. Changes nothing on failure, unless that
    is COMM_FAILURE: then the step has to fail. The bucket has a room if it gathers. */

@@ -16,8 +16,15 @@ struct record {
     int64_t num_blobs, name, op, bucket_bytes; /* of the head */
 };
 
-/* Record 0 is the head, 1 the first blob of the caller's list, which is the last entry. */
-static struct record record_at(const struct sb_reducer *reducer, int64_t i) {
+/* What this rank registers. */
+struct list {
+    const struct sb_reducer *reducer;
+    sb_blob *const *blobs;
+};
+
+/* Record 0 is the head, 1 the first blob. */
+static struct record record_at(const struct list *list, int64_t i) {
+    const struct sb_reducer *reducer = list->reducer;
     struct record record = {.dtype = 0};
     if (i == 0) {
         record.num_blobs = reducer->num_entries;
@@ -28,7 +35,7 @@ static struct record record_at(const struct sb_reducer *reducer, int64_t i) {
     }
     if (i > reducer->num_entries)
         return record;
-    const sb_blob *blob = reducer->entries[reducer->num_entries - i].blob;
+    const sb_blob *blob = list->blobs[i - 1];
     record.dtype = blob->dtype;
     record.num_axes = sb_blob_num_axes(blob);
     memcpy(record.dims, sb_blob_shape(blob), (size_t)record.num_axes * sizeof *record.dims);
@@ -36,10 +43,10 @@ static struct record record_at(const struct sb_reducer *reducer, int64_t i) {
 }
 
 /* FNV-1a, 64 bits. */
-static uint64_t sum_of(const struct sb_reducer *reducer) {
+static uint64_t sum_of(const struct list *list) {
     uint64_t sum = 0xcbf29ce484222325u;
-    for (int64_t i = 0; i <= reducer->num_entries; i++) {
-        const struct record record = record_at(reducer, i);
+    for (int64_t i = 0; i <= list->reducer->num_entries; i++) {
+        const struct record record = record_at(list, i);
         const unsigned char *bytes = (const unsigned char *)&record;
         for (size_t j = 0; j < sizeof record; j++)
             sum = (sum ^ bytes[j]) * 0x100000001b3u;
@@ -91,12 +98,12 @@ static sb_status tell_head(const struct record *theirs, const struct record *our
 }
 
 /* Rank 0's records, one after the other; what this rank finds is its `story`. */
-static sb_status compare(const struct sb_reducer *reducer, sb_comm *comm, sb_status *out,
-                         sb_error *story, sb_error *err) {
+static sb_status compare(const struct list *list, sb_comm *comm, sb_status *out, sb_error *story,
+                         sb_error *err) {
     int64_t records = 1;
     *out = SB_OK;
     for (int64_t i = 0; i < records; i++) {
-        const struct record ours = record_at(reducer, i);
+        const struct record ours = record_at(list, i);
         struct record theirs = ours;
         sb_status st = broadcast(comm, 0, &theirs, sizeof theirs, err);
         if (st != SB_OK)
@@ -137,9 +144,10 @@ static sb_status share_story(sb_comm *comm, bool is_failure, sb_status ours, sb_
                       : sb__fail_told(err, told.code, -1, &told, "registration");
 }
 
-sb_status sb__register(const struct sb_reducer *reducer, sb_comm *comm, sb_status st,
-                       sb_error *err) {
-    const uint64_t sum = reducer ? sum_of(reducer) : 0; /* NULL: this rank has failed */
+sb_status sb__register(const struct sb_reducer *reducer, sb_blob *const *blobs, sb_comm *comm,
+                       sb_status st, sb_error *err) {
+    const struct list list = {reducer, blobs};
+    const uint64_t sum = reducer ? sum_of(&list) : 0; /* NULL: this rank has failed */
     const double low = (double)(uint32_t)sum, high = (double)(sum >> 32);
     double most[] = {st == SB_OK ? 0 : 1, low, -low, high, -high};
     sb_error story = {.code = SB_OK};
@@ -152,6 +160,6 @@ sb_status sb__register(const struct sb_reducer *reducer, sb_comm *comm, sb_statu
         return share_story(comm, true, st, &story, err);
     if (most[1] == -most[2] && most[3] == -most[4])
         return SB_OK;
-    sb_status failed = compare(reducer, comm, &ours, &story, err);
+    sb_status failed = compare(&list, comm, &ours, &story, err);
     return failed != SB_OK ? failed : share_story(comm, false, ours, &story, err);
 }
