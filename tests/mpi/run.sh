@@ -12,29 +12,12 @@ cd "$(dirname "$(readlink -f "$0")")/../.."
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-# Ranks share the processors, and root may run them, as in a container.
-export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
-export OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_mpi_yield_when_idle=1
-export OMPI_MCA_btl_vader_single_copy_mechanism=none OMPI_MCA_plm=isolated
+. tests/mpi/environment.sh
 # MPI's own memory at the end is not ours; what we leave after a failure is meant.
 export ASAN_OPTIONS=detect_leaks=0
 
-# gcc takes MPICH's MPI_STATUSES_IGNORE for an array.
 compile() { # MPI OUT SOURCE FLAG...
-    local mpi=$1 out=$2 source=$3
-    shift 3
-    "mpicc.$mpi" -std=c17 -D_GNU_SOURCE -g -O1 -Wall -Wextra -Werror -Wno-stringop-overflow "$@" \
-        -Ic/include -Ic/mpi/include c/mpi/engine.c "$source" -o "$out" \
-        "$folder/c/libsyncblob.a" -L/usr/lib/"$(uname -m)"-linux-gnu/openblas-serial \
-        -lprotobuf-c -lopenblas -lpthread -lm -ldl
-}
-
-# Both print a step and its loss a line.
-compare_losses() { # WHAT FILE FILE TOLERANCE
-    paste "$2" "$3" | awk -v what="$1" -v most="$4" '
-        $1 != $3 || $2 - $4 > most || $4 - $2 > most { print what ": " $0; wrong++ }
-        END { print (NR > 0 && !wrong) + 0 " passed, " (NR == 0 || wrong > 0) + 0 " failed"
-              exit NR == 0 || wrong > 0 }'
+    compile_for_mpi "mpicc.$1" "$2" "$3" "$folder" -g -O1 "${@:4}"
 }
 
 train() { # MPI RANKS ARGUMENT...

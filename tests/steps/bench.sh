@@ -42,8 +42,28 @@ bench_other_languages() {
     cargo run --quiet --release --locked -p syncblob-tests --bin peers
 }
 
+# Two ranks; the default MPI.
+bench_comm() { # [ROUNDS]
+    local program=$build/bench/comm
+    need "$build_needs" "$bench_mpi_needs"
+    mkdir -p "$build"
+    make_build bench release $gcc -DCMAKE_BUILD_TYPE=Release -DSYNCBLOB_WERROR=OFF \
+        -DSYNCBLOB_BUILD_TESTS=OFF -- syncblob_static >"$build/bench-build.txt" 2>&1 ||
+        { tail -n 40 "$build/bench-build.txt"; die 'the benchmark does not build'; }
+    . tests/mpi/environment.sh
+    # Ranks that have a processor each do not yield, and copy as MPI does it by itself.
+    unset OMPI_MCA_mpi_yield_when_idle OMPI_MCA_btl_vader_single_copy_mechanism
+    compile_for_mpi mpicc "$program" tests/bench/comm.c "$build/bench" -O2
+    mpirun -n 2 "$program" "$@"
+}
+
 bench() {
     local argument caffe arguments=() peers=
+    if [ "${1:-}" = comm ]; then
+        shift
+        bench_comm "$@"
+        return
+    fi
     need "$build_needs" "$python_needs" "$bench_needs"
     if [ "${1:-}" = --instructions ]; then
         shift

@@ -18,6 +18,7 @@ mpi_steps() {
 }
 
 mpi_full_steps() {
+    on mpi_needs step 'the crate over MPI' told tests/mpi/rust.sh
     on 'mpi_needs asan' step 'communicators over MPI, two sanitizers' \
         run_mpi asan -fsanitize=address,undefined
 }

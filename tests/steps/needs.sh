@@ -43,6 +43,10 @@ bench_needs='
 valgrind          | command -v valgrind
 libc6-dbg         | ls /usr/lib/debug/.build-id || ls /usr/lib/debug/lib
 '
+bench_mpi_needs='
+libopenmpi-dev    | command -v mpicc
+openmpi-bin       | command -v mpirun
+'
 peer_needs='
 g++               | command -v g++
 protobuf-compiler | command -v protoc

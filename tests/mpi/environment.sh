@@ -1,0 +1,25 @@
+# shellcheck shell=bash
+# What the programs over MPI are compiled and run with; to be sourced. Ranks share the processors, and
+# root may run them, as in a container.
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+export OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_mpi_yield_when_idle=1
+export OMPI_MCA_btl_vader_single_copy_mechanism=none OMPI_MCA_plm=isolated
+
+# Compiles a program with the engine, against the static library of a build folder. gcc takes
+# MPICH's MPI_STATUSES_IGNORE for an array.
+compile_for_mpi() { # MPICC OUT SOURCE BUILD_FOLDER FLAG...
+    local mpicc=$1 out=$2 source=$3 folder=$4
+    shift 4
+    "$mpicc" -std=c17 -D_GNU_SOURCE -Wall -Wextra -Werror -Wno-stringop-overflow "$@" \
+        -Ic/include -Ic/mpi/include c/mpi/engine.c "$source" -o "$out" \
+        "$folder/c/libsyncblob.a" -L/usr/lib/"$(uname -m)"-linux-gnu/openblas-serial \
+        -lprotobuf-c -lopenblas -lpthread -lm -ldl
+}
+
+# Both print a step and its loss a line.
+compare_losses() { # WHAT FILE FILE TOLERANCE
+    paste "$2" "$3" | awk -v what="$1" -v most="$4" '
+        $1 != $3 || $2 - $4 > most || $4 - $2 > most { print what ": " $0; wrong++ }
+        END { print (NR > 0 && !wrong) + 0 " passed, " (NR == 0 || wrong > 0) + 0 " failed"
+              exit NR == 0 || wrong > 0 }'
+}
