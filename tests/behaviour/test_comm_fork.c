@@ -3,6 +3,7 @@
 
 #include "comm/sim_comm.h"
 
+#include <syncblob/reducer.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -29,7 +30,47 @@ static void a_child_of_a_fork_has_no_communicator(void **state) {
     sb_comm_destroy(comm);
 }
 
+/* A step that is under way stays the parent's: the child's destroy waits for nobody. */
+static void a_child_of_a_fork_has_no_step(void **state) {
+    (void)state;
+    sb_sim_comm_options options = SB_SIM_COMM_OPTIONS_INIT;
+    sb_comm *comm;
+    sb_error err;
+    sb_reducer *reducer;
+    const int64_t count = 100;
+    sb_blob *blobs[2];
+    options.delay_microseconds = 300000; /* the parent's bucket flies */
+    assert_ok(sb_sim_comm_create(NULL, 1, &options, &comm, &err));
+    parents = ((struct sb__sim_rank *)comm->end)->group;
+    for (int i = 0; i < 2; i++)
+        assert_ok(sb_blob_create_shaped(NULL, SB_DTYPE_F32, &count, 1, &blobs[i], &err));
+    sb_reducer_options in_place = SB_REDUCER_OPTIONS_INIT;
+    in_place.bucket_bytes = 0;
+    assert_ok(sb_reducer_create(comm, blobs, 2, &in_place, &reducer, &err));
+    assert_ok(sb_reducer_ready(reducer, blobs[1], &err));
+    const pid_t child = fork();
+    if (child == 0) {
+        const bool refused = sb_reducer_ready(reducer, blobs[0], &err) == SB_ERR_FORKED &&
+                             sb_reducer_wait(reducer, &err) == SB_ERR_FORKED;
+        sb_reducer_destroy(reducer);
+        sb_comm_destroy(comm);
+        _exit(refused ? 0 : 1);
+    }
+    int how = 1;
+    assert_int_equal(waitpid(child, &how, 0), child);
+    assert_int_equal(how, 0);
+    assert_ok(sb_reducer_ready(reducer, blobs[0], &err));
+    assert_ok(sb_reducer_wait(reducer, &err));
+    sb_reducer_destroy(reducer);
+    for (int i = 0; i < 2; i++)
+        sb_blob_destroy(blobs[i]);
+    sb_comm_destroy(comm);
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(a_child_of_a_fork_has_no_communicator)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_child_of_a_fork_has_no_communicator),
+        cmocka_unit_test(a_child_of_a_fork_has_no_step),
+    };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

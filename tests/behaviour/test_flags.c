@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <syncblob/reducer.h>
 #include <syncblob/sim_comm.h>
 #include <unistd.h>
 
@@ -80,6 +81,16 @@ static sb_status call_sb_blob_write_sink(struct world *w, uint32_t flags, sb_err
     return st;
 }
 
+static sb_status call_sb_reducer_create(struct world *w, uint32_t flags, sb_error *err) {
+    sb_reducer_options options = SB_REDUCER_OPTIONS_INIT;
+    sb_reducer *reducer = NULL;
+    options.flags = flags;
+    sb_status st = sb_reducer_create(w->comm, &w->source, 1, &options, &reducer, err);
+    assert_int_equal(reducer != NULL, st == SB_OK);
+    sb_reducer_destroy(reducer);
+    return st;
+}
+
 static sb_status call_sb_source_of_descriptor(struct world *w, uint32_t flags, sb_error *err) {
     sb_source source = SB_SOURCE_INIT;
     int descriptor = open(w->path, O_RDONLY);
@@ -124,6 +135,7 @@ static const struct row {
     ROW(sb_model_add_blob, SB_PROTO_WRITE_DIFF),
     ROW(sb_comm_all_reduce_blobs, SB_COMM_DIFF),
     ROW(sb_comm_broadcast_blobs, SB_COMM_DIFF),
+    ROW(sb_reducer_create, SB_COMM_DIFF),
     ROW(sb_context_create, SB_CONTEXT_NO_PINNED | SB_CONTEXT_NO_HOST_CACHE),
 };
 
