@@ -64,8 +64,7 @@ static void make_buckets(sb_reducer *reducer, sb_blob *const *blobs) {
             place(reducer, blob, i);
             continue;
         }
-        const size_t more =
-            sb__blob_bytes(blob); /* less than bucket_bytes, as `bytes` is at most */
+        const size_t more = sb__blob_bytes(blob); /* less than bucket_bytes; `bytes` is not more */
         if (open >= 0 &&
             (blob->dtype != blobs[open]->dtype || more > reducer->bucket_bytes - bytes)) {
             gather(reducer, blobs, open, i);
@@ -213,7 +212,7 @@ static sb_status check_create(sb_blob *const *blobs, int64_t num_blobs,
 }
 
 static void begin_step(sb_reducer *reducer) {
-    reducer->next = reducer->num_done = 0;
+    reducer->next = reducer->num_done = reducer->oldest = 0;
     reducer->result = SB_OK;
     for (int64_t i = 0; i < reducer->num_entries; i++)
         reducer->entries[i].ready = false;
@@ -290,6 +289,9 @@ void sb_reducer_destroy(sb_reducer *reducer) {
 static void finish(sb_reducer *reducer, struct sb__bucket *bucket) {
     sb__bucket_end(reducer, bucket);
     bucket->state = SB__BUCKET_DONE;
+    while (reducer->oldest < reducer->next &&
+           reducer->buckets[reducer->oldest].state == SB__BUCKET_DONE)
+        reducer->oldest++;
     bucket->request = NULL;
     if (bucket->room >= 0)
         reducer->rooms[bucket->room].taken = false;
@@ -298,7 +300,7 @@ static void finish(sb_reducer *reducer, struct sb__bucket *bucket) {
 
 /* Ends every bucket that is done. */
 static sb_status test_all(sb_reducer *reducer, sb_error *err) {
-    for (int64_t i = 0; i < reducer->next; i++) {
+    for (int64_t i = reducer->oldest; i < reducer->next; i++) {
         struct sb__bucket *bucket = &reducer->buckets[i];
         bool done = false;
         if (bucket->state != SB__BUCKET_FLIES)
@@ -421,13 +423,6 @@ static sb_status check_all_ready(sb_reducer *reducer, sb_error *err) {
     return SB_OK;
 }
 
-static struct sb__bucket *oldest(sb_reducer *reducer) {
-    struct sb__bucket *bucket = reducer->buckets;
-    while (bucket->state != SB__BUCKET_FLIES)
-        bucket++;
-    return bucket;
-}
-
 /* Starts what can start; if that is not all, a room is lacking, so that some bucket flies. */
 static sb_status run(sb_reducer *reducer, sb_error *err) {
     while (reducer->num_done < reducer->num_buckets) {
@@ -436,7 +431,7 @@ static sb_status run(sb_reducer *reducer, sb_error *err) {
             return st;
         if (reducer->num_done == reducer->num_buckets)
             break;
-        struct sb__bucket *bucket = oldest(reducer);
+        struct sb__bucket *bucket = &reducer->buckets[reducer->oldest];
         st = sb__comm_wait(reducer->comm, bucket->request, err);
         if (st != SB_OK)
             return st;

@@ -52,6 +52,7 @@ struct sb_reducer {
     sb_comm_op op;
     size_t bucket_bytes;
     int64_t num_entries, num_buckets, num_done, next; /* `next`: the bucket to start */
+    int64_t oldest;                                   /* bucket that is not done */
     int64_t num_placed;                               /* entries that have their bucket */
     struct sb__entry *entries;
     struct sb__bucket *buckets;     /* room for one an entry */
