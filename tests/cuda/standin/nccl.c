@@ -313,10 +313,10 @@ static struct group *find_group(const ncclUniqueId *id, int size) {
 
 static ncclResult_t check_join(const struct group *group, int rank, const ncclConfig_t *config) {
     static const ncclConfig_t initial = NCCL_CONFIG_INITIALIZER;
-    if (config->magic != initial.magic || config->size > sizeof initial || config->blocking != 0) {
-        standin_violation("a communicator that blocks, or a configuration of no version");
+    if (config->magic != initial.magic || config->size > sizeof initial)
         return ncclInvalidArgument;
-    }
+    if (config->blocking != 0)
+        standin_violation("a communicator that blocks");
     if (rank < 0 || rank >= group->size || group->comms[rank])
         return ncclInvalidArgument;
     for (int r = 0; r < group->size; r++) {

@@ -311,6 +311,23 @@ static bool on_streams(unsigned int flags, bool two, bool null_first, bool null_
            OK(CU(cuStreamDestroy)(a)) && (!two || OK(CU(cuStreamDestroy)(b)));
 }
 
+static bool query_never(void) {
+    CUevent event;
+    bool right = OK(CU(cuEventCreate)(&event, CU_EVENT_DISABLE_TIMING));
+    right &= OK(CU(cuEventQuery)(event));
+    return right & OK(CU(cuEventDestroy)(event));
+}
+
+static bool query_done(void) {
+    CUevent event;
+    CUstream stream;
+    bool right = OK(CU(cuEventCreate)(&event, CU_EVENT_DISABLE_TIMING));
+    right &= OK(CU(cuStreamCreate)(&stream, CU_STREAM_NON_BLOCKING));
+    right &= OK(CU(cuEventRecord)(event, stream)) & OK(CU(cuStreamSynchronize)(stream));
+    right &= OK(CU(cuEventQuery)(event));
+    return right & OK(CU(cuStreamDestroy)(stream)) & OK(CU(cuEventDestroy)(event));
+}
+
 static bool event_pageable(void) {
     return on_streams(CU_STREAM_NON_BLOCKING, false, false, false, false, false);
 }
@@ -467,6 +484,8 @@ static struct row {
     ROW(range_pool),
     ROW(range_host),
     ROW(event_never),
+    ROW(query_never),
+    ROW(query_done),
     ROW(event_pageable),
     ROW(event_other_stream),
     ROW(event_destroyed),
