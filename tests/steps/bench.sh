@@ -64,6 +64,10 @@ bench() {
         bench_comm "$@"
         return
     fi
+    if [ "${1:-}" = simgrid ]; then
+        bench_simgrid "${@:2}"
+        return
+    fi
     need "$build_needs" "$python_needs" "$bench_needs"
     if [ "${1:-}" = --instructions ]; then
         shift

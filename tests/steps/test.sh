@@ -41,6 +41,7 @@ full_steps() {
     package_full_steps
     release_full_steps
     mpi_full_steps
+    simgrid_full_steps
     cross_full_steps
     windows_full_steps
     zig_full_steps

@@ -1,0 +1,180 @@
+/* A training step of ResNet-50 as the reducer sees it, under SimGrid's SMPI: the 161 diffs become
+   ready one after the other, the last first, while the backward pass goes on:
+
+       smpirun ... resnet BUCKET_MIB STEPS FOLD COMPUTE_MS
+
+   An element stands for FOLD, and a host's bandwidth is divided by as much, so that a thousand
+   ranks fit one machine's memory; bytes and seconds are printed as if nothing were folded. SMPI's
+   own MPI_Iallreduce sends everything to everybody, which no MPI does. So c/mpi/engine.c is
+   compiled with MPI_Allreduce in its place, which runs to its end. From how long each bucket takes
+   follows when it would end if it ran beside the backward pass. Rank 0 prints, of the last step:
+
+       RANKS BUCKETS BYTES COMPUTE APART BESIDE NETWORK
+
+   with the seconds of the computation, of the step if nothing overlaps, of the step if all does
+   that can, and of the network alone. */
+#include <syncblob/mpi.h>
+#include <syncblob/reducer.h>
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <smpi/smpi.h>
+
+enum { MOST = 161 };
+
+static sb_error err;
+
+static void need(sb_status st, const char *what) {
+    if (st == SB_OK)
+        return;
+    (void)fprintf(stderr, "%s: %s\n", what, err.message);
+    MPI_Abort(MPI_COMM_WORLD, 1);
+}
+
+/* --- the network beside the computation ---------------------------------------------------- */
+
+static struct {
+    double blocked; /* seconds in MPI so far in this step */
+    double began;   /* the step */
+    double free_at; /* when the network would have ended all so far, since `began` */
+    int buckets;
+} network;
+
+int simulated_iallreduce(const void *from, void *to, int count, MPI_Datatype type, MPI_Op op,
+                         MPI_Comm comm, MPI_Request *request);
+
+/* What c/mpi/engine.c calls for MPI_Iallreduce. */
+int simulated_iallreduce(const void *from, void *to, int count, MPI_Datatype type, MPI_Op op,
+                         MPI_Comm comm, MPI_Request *request) {
+    const double before = MPI_Wtime(), ready_at = before - network.began - network.blocked;
+    const int code = MPI_Allreduce(from, to, count, type, op, comm);
+    const double took = MPI_Wtime() - before;
+    network.free_at = fmax(network.free_at, ready_at) + took;
+    network.blocked += took;
+    network.buckets++;
+    *request = MPI_REQUEST_NULL;
+    return code;
+}
+
+int simulated_query_thread(int *level);
+
+/* What it calls for MPI_Query_thread: SMPI's ranks are threads of one process, one of which is the
+   main one, and it says that no other may call MPI. */
+int simulated_query_thread(int *level) {
+    *level = MPI_THREAD_SERIALIZED;
+    return MPI_SUCCESS;
+}
+
+/* --- the net ------------------------------------------------------------------------------- */
+
+struct net {
+    int64_t counts[MOST];
+    sb_blob *blobs[MOST];
+    int num_blobs;
+    int64_t elements;
+};
+
+static void add(struct net *net, int64_t count) {
+    net->elements += count;
+    net->counts[net->num_blobs++] = count;
+}
+
+/* Weights, then scale and shift of the normalisation after it. */
+static void add_convolution(struct net *net, int64_t in, int64_t out, int64_t kernel) {
+    add(net, in * out * kernel * kernel);
+    add(net, out);
+    add(net, out);
+}
+
+static void list_layers(struct net *net) {
+    static const int blocks[] = {3, 4, 6, 3};
+    int64_t in = 64;
+    add_convolution(net, 3, 64, 7);
+    for (int stage = 0; stage < 4; stage++) {
+        const int64_t width = (int64_t)64 << stage;
+        for (int block = 0; block < blocks[stage]; block++) {
+            add_convolution(net, in, width, 1);
+            add_convolution(net, width, width, 3);
+            add_convolution(net, width, 4 * width, 1);
+            if (block == 0)
+                add_convolution(net, in, 4 * width, 1);
+            in = 4 * width;
+        }
+    }
+    add(net, in * 1000);
+    add(net, 1000);
+}
+
+static void make_blobs(struct net *net, int64_t fold) {
+    for (int i = 0; i < net->num_blobs; i++) {
+        const int64_t count = (net->counts[i] + fold - 1) / fold;
+        need(sb_blob_create_shaped(NULL, SB_DTYPE_F32, &count, 1, &net->blobs[i], &err), "a blob");
+    }
+}
+
+/* The diff is the rank's number plus one, so that every rank can check the mean. */
+static void write_diff(sb_blob *blob, int rank) {
+    void *diff;
+    need(sb_blob_overwrite_cpu_diff(blob, &diff, &err), "a diff");
+    for (int64_t i = 0; i < sb_blob_count(blob); i++)
+        ((float *)diff)[i] = (float)(rank + 1);
+}
+
+static void check_mean(sb_blob *blob, int size) {
+    const void *diff;
+    need(sb_blob_cpu_diff(blob, &diff, &err), "a diff");
+    for (int64_t i = 0; i < sb_blob_count(blob); i++)
+        if (fabsf(((const float *)diff)[i] - (float)(size + 1) / 2) > 1e-3f) {
+            (void)fprintf(stderr, "a mean is wrong\n");
+            MPI_Abort(MPI_COMM_WORLD, 1);
+        }
+}
+
+static double step(struct net *net, sb_comm *comm, sb_reducer *reducer, double compute) {
+    const int rank = sb_comm_rank(comm), size = sb_comm_size(comm);
+    network.blocked = network.free_at = 0;
+    network.buckets = 0;
+    network.began = MPI_Wtime();
+    for (int i = net->num_blobs; i--;) {
+        write_diff(net->blobs[i], rank);
+        smpi_usleep((useconds_t)(compute * 1e6 / net->num_blobs));
+        need(sb_reducer_ready(reducer, net->blobs[i], &err), "ready");
+    }
+    need(sb_reducer_wait(reducer, &err), "wait");
+    const double seconds = MPI_Wtime() - network.began;
+    for (int i = 0; i < net->num_blobs; i++)
+        check_mean(net->blobs[i], size);
+    return seconds;
+}
+
+int main(int argc, char **argv) {
+    struct net net = {.num_blobs = 0};
+    sb_reducer_options options = SB_REDUCER_OPTIONS_INIT;
+    sb_comm *comm = NULL;
+    sb_reducer *reducer = NULL;
+    double seconds = 0;
+    MPI_Init(&argc, &argv);
+    if (argc != 5)
+        return 2;
+    const int64_t fold = strtoll(argv[3], NULL, 10);
+    const double compute = strtod(argv[4], NULL) / 1000;
+    options.bucket_bytes = (size_t)(strtod(argv[1], NULL) * 1048576) / (size_t)fold;
+    list_layers(&net);
+    make_blobs(&net, fold);
+    need(sb_mpi_comm_create(NULL, MPI_COMM_WORLD, &comm, &err), "a communicator");
+    need(sb_reducer_create(comm, net.blobs, net.num_blobs, &options, &reducer, &err), "a reducer");
+    for (long i = strtol(argv[2], NULL, 10); i > 0; i--)
+        seconds = step(&net, comm, reducer, compute);
+    if (sb_comm_rank(comm) == 0)
+        (void)printf("%d %d %lld %.6f %.6f %.6f %.6f\n", sb_comm_size(comm), network.buckets,
+                     (long long)net.elements * 4, compute, seconds, fmax(compute, network.free_at),
+                     network.blocked);
+    sb_reducer_destroy(reducer);
+    sb_comm_destroy(comm);
+    for (int i = 0; i < net.num_blobs; i++)
+        sb_blob_destroy(net.blobs[i]);
+    MPI_Finalize();
+    return 0;
+}

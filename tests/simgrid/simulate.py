@@ -1,0 +1,113 @@
+#!/usr/bin/env python3
+"""Runs resnet.c on simulated platforms, prints a table, and draws it:
+
+    simulate.py LIBSYNCBLOB.A FOLDER [HOSTS...]
+
+FOLDER gets results.tsv and plot.svg. HOSTS are 16, 128 and 1024 if none is named. Ends with 77
+where SimGrid is not installed, and with 1 if a time is shorter than what any all-reduce needs, or if
+one large bucket on a flat network takes 5 % longer."""
+import itertools
+import pathlib
+import shutil
+import subprocess
+import sys
+
+import plot
+
+HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+FOLD = 64
+COMPUTE_MS = 60
+GBITS = (10, 100)
+SHAPES = ("flat", "tree")
+BUCKETS_MIB = (1, 25, 128)  # 128: all in one
+# SimGrid's names: recursive halving and doubling; a ring.
+ALGORITHMS = {"halving": "rab_rdb", "ring": "lr"}
+RING_HOSTS, RING_BUCKET = (16, 128), 25
+
+# Bandwidth and latency are those of the platform, at any size: nothing of a cluster of SimGrid's own.
+NETWORK = ["--cfg=smpi/bw-factor:0:1", "--cfg=smpi/lat-factor:0:1", "--cfg=network/crosstraffic:no"]
+# What the processor of this machine takes is not counted.
+HOST = ["--cfg=smpi/simulate-computation:no", "--log=root.thres:warning"]
+INSTEAD = ["-DMPI_Iallreduce=simulated_iallreduce", "-DMPI_Query_thread=simulated_query_thread"]
+COLUMNS = ("hosts", "gbits", "shape", "algorithm", "bucket_mib", "buckets", "compute", "apart",
+           "beside", "network", "bound")
+
+
+def build(library, program):
+    subprocess.run(["smpicc", "-std=c17", "-D_GNU_SOURCE", "-O2", "-Wall", "-Wextra", "-Werror",
+                    *INSTEAD, f"-I{ROOT}/c/include", f"-I{ROOT}/c/mpi/include",
+                    ROOT / "c/mpi/engine.c", HERE / "resnet.c", library,
+                    "-lpthread", "-lm", "-ldl", "-o", program], check=True)
+
+
+def cases(hosts):
+    for one in itertools.product(hosts, GBITS, SHAPES):
+        for bucket in BUCKETS_MIB:
+            yield (*one, "halving", bucket)
+        if one[0] in RING_HOSTS:
+            yield (*one, "ring", RING_BUCKET)
+
+
+def simulate(program, folder, case):
+    hosts, gbits, shape, algorithm, bucket = case
+    platform, names = folder / "platform.xml", folder / "hosts.txt"
+    platform.write_text(subprocess.run(
+        [sys.executable, HERE / "platform.py", str(hosts), str(gbits), shape, str(FOLD)],
+        check=True, text=True, capture_output=True).stdout)
+    names.write_text("".join(f"host{i}\n" for i in range(hosts)))
+    out = subprocess.run(
+        ["smpirun", "-np", str(hosts), "-platform", platform, "-hostfile", names, *HOST, *NETWORK,
+         f"--cfg=smpi/allreduce:{ALGORITHMS[algorithm]}", program, str(bucket), "1", str(FOLD),
+         str(COMPUTE_MS)], text=True, capture_output=True, check=False)
+    if out.returncode:
+        sys.exit(f"{case}: {out.stdout}{out.stderr}")
+    ranks, buckets, size, compute, apart, beside, network = out.stdout.split()
+    assert int(ranks) == hosts
+    bound = 2 * (hosts - 1) / hosts * float(size) / (gbits * 1e9 / 8)
+    return dict(zip(COLUMNS, (*case, int(buckets), float(compute), float(apart), float(beside),
+                              float(network), bound)))
+
+
+def problem(row):
+    """What no simulation of it may say; None where all is well."""
+    if row["network"] < row["bound"] * 0.999:
+        return "shorter than any all-reduce needs"
+    if row["shape"] == "flat" and row["gbits"] == 10 and row["bucket_mib"] > 100 \
+            and row["network"] > row["bound"] * 1.05:
+        return "5 % longer than the bound"
+    return None
+
+
+def text_of(row):
+    best = max(row["compute"], row["bound"])
+    return (f"{row['hosts']:5d} {row['gbits']:4d} {row['shape']:5s} {row['algorithm']:8s} "
+            f"{row['bucket_mib']:4d} {row['buckets']:4d} {row['bound'] * 1e3:8.1f} "
+            f"{row['network'] * 1e3:8.1f} {row['apart'] * 1e3:8.1f} {row['beside'] * 1e3:8.1f} "
+            f"{100 * best / row['beside']:5.0f} %")
+
+
+def main():
+    library, folder = (pathlib.Path(argument).resolve() for argument in sys.argv[1:3])
+    hosts = [int(argument) for argument in sys.argv[3:]] or [16, 128, 1024]
+    if not shutil.which("smpicc") or not shutil.which("smpirun"):
+        print("skipped: SimGrid is not installed (Debian: libsimgrid-dev)")
+        sys.exit(77)
+    folder.mkdir(parents=True, exist_ok=True)
+    build(library, folder / "resnet")
+    print("times in ms; efficiency: the better of bound and computation, by the step beside")
+    print("hosts Gbit shape allreduce  MiB buckets bound  network    apart   beside  efficiency")
+    rows, wrong = [], 0
+    for case in cases(hosts):
+        rows.append(simulate(folder / "resnet", folder, case))
+        print(text_of(rows[-1]), problem(rows[-1]) or "", flush=True)
+        wrong += problem(rows[-1]) is not None
+    table = ["\t".join(COLUMNS)] + ["\t".join(str(row[name]) for name in COLUMNS) for row in rows]
+    (folder / "results.tsv").write_text("\n".join(table) + "\n")
+    (folder / "plot.svg").write_text(plot.draw(rows))
+    print(f"{len(rows) - wrong} passed, {wrong} failed; {folder}/plot.svg")
+    sys.exit(wrong != 0)
+
+
+if __name__ == "__main__":
+    main()
