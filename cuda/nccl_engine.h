@@ -22,13 +22,13 @@ struct sb__nccl_end {
 
 /* SB__NCCL_ID_BYTES bytes that name a communicator still to be made. Errors: UNSUPPORTED,
    OUT_OF_MEMORY, COMM_FAILURE. */
-sb_status sb__nccl_make_id(unsigned char *out, sb_error *err);
+sb_status sb__nccl_make_id(uint8_t *out, sb_error *err);
 /* Makes the ends of the ranks `first` to first + count - 1 of `size`, one a device, and waits until
    all ranks have come. On failure there are none. Errors: UNSUPPORTED, OUT_OF_MEMORY,
    DEVICE_FAILURE, DEVICE_LOST, COMM_FAILURE. */
-sb_status sb__nccl_connect(struct sb__cuda_device *const *devices, int32_t count,
-                           const unsigned char *id, int32_t first, int32_t size,
-                           uint32_t limit_milliseconds, struct sb__nccl_end **out, sb_error *err);
+sb_status sb__nccl_connect(struct sb__cuda_device *const *devices, int32_t count, const uint8_t *id,
+                           int32_t first, int32_t size, uint32_t limit_milliseconds,
+                           struct sb__nccl_end **out, sb_error *err);
 /* `open` takes an end of sb__nccl_connect as `user`; until then the caller closes it. */
 extern const sb_comm_engine sb__nccl_engine;
 

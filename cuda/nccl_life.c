@@ -88,7 +88,7 @@ sb__nccl_result sb__nccl_state(const struct sb__nccl_end *end) {
 
 /* --- making -------------------------------------------------------------------------------- */
 
-sb_status sb__nccl_make_id(unsigned char *out, sb_error *err) {
+sb_status sb__nccl_make_id(uint8_t *out, sb_error *err) {
     const struct sb__nccl *nccl;
     sb__nccl_id id;
     sb_status st = sb__nccl_open(&nccl, err);
@@ -207,9 +207,9 @@ static sb_status connect_all(struct sb__nccl_end *const *ends, int32_t count, co
     return st;
 }
 
-sb_status sb__nccl_connect(struct sb__cuda_device *const *devices, int32_t count,
-                           const unsigned char *id, int32_t first, int32_t size,
-                           uint32_t limit_milliseconds, struct sb__nccl_end **out, sb_error *err) {
+sb_status sb__nccl_connect(struct sb__cuda_device *const *devices, int32_t count, const uint8_t *id,
+                           int32_t first, int32_t size, uint32_t limit_milliseconds,
+                           struct sb__nccl_end **out, sb_error *err) {
     const struct sb__nccl *nccl;
     const uint32_t limit = limit_milliseconds ? limit_milliseconds : DEFAULT_LIMIT;
     sb__nccl_id name;

@@ -31,10 +31,10 @@ SB_BEGIN_DECLS
 #define SB_NCCL_ID_BYTES 128
 
 /** Makes an id. One rank calls it and hands the bytes to all, by any means.
- *  @param out SB_NCCL_ID_BYTES bytes
+ *  @param out [borrowed] SB_NCCL_ID_BYTES bytes
  *  Errors: NO_DEVICE (a build without CUDA), UNSUPPORTED (NCCL cannot be opened, or is too old),
  *  OUT_OF_MEMORY, COMM_FAILURE. */
-SB_API sb_status sb_nccl_id_create(unsigned char *out, sb_error *err);
+SB_API sb_status sb_nccl_id_create(uint8_t *out, sb_error *err);
 
 /** Collective: makes a rank's communicator.
  *  @param context [borrowed] a context on "cuda:N", which no other rank has; retained
@@ -46,7 +46,7 @@ SB_API sb_status sb_nccl_id_create(unsigned char *out, sb_error *err);
  *  Errors: INVALID_ARGUMENT (no such rank), NO_DEVICE (a context on another device, a build without
  *  CUDA), UNSUPPORTED (NCCL cannot be opened, or is too old), OUT_OF_MEMORY, CAP_REACHED,
  *  COMM_FAILURE, DEVICE_FAILURE, DEVICE_LOST, FORKED. */
-SB_API sb_status sb_nccl_comm_create(sb_context *context, const unsigned char *id, int32_t rank,
+SB_API sb_status sb_nccl_comm_create(sb_context *context, const uint8_t *id, int32_t rank,
                                      int32_t size, uint32_t limit_milliseconds, sb_comm **out,
                                      sb_error *err);
 
@@ -56,7 +56,7 @@ SB_API sb_status sb_nccl_comm_create(sb_context *context, const unsigned char *i
  *  @param other [borrowed] is not used afterwards
  *  @param limit_milliseconds that others are waited for, here and in later calls; 0: ten minutes
  *  @param out [owned] sb_comm_destroy
- *  Errors: as sb_nccl_comm_create, and those of sb_comm_all_reduce on `other`. */
+ *  Errors: as sb_nccl_comm_create, as sb_comm_all_reduce. */
 SB_API sb_status sb_nccl_comm_create_over(sb_context *context, sb_comm *other,
                                           uint32_t limit_milliseconds, sb_comm **out,
                                           sb_error *err);

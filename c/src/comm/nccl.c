@@ -13,7 +13,7 @@
 
 _Static_assert(SB_NCCL_ID_BYTES == SB__NCCL_ID_BYTES, "an id");
 
-sb_status sb_nccl_id_create(unsigned char *out, sb_error *err) {
+sb_status sb_nccl_id_create(uint8_t *out, sb_error *err) {
     sb_error story = {.code = SB_OK};
     if (!out)
         return sb__fail_null(err, "out");
@@ -31,7 +31,7 @@ static sb_status check_context(const sb_context *context, sb_error *err) {
 }
 
 /* The connection first, since it alone can fail at another rank, too. */
-static sb_status connect_ranks(sb_context *const *contexts, int32_t count, const unsigned char *id,
+static sb_status connect_ranks(sb_context *const *contexts, int32_t count, const uint8_t *id,
                                int32_t first, int32_t size, uint32_t limit, sb_comm **out,
                                sb_error *err) {
     void *objects = NULL;
@@ -66,9 +66,8 @@ static sb_status connect_ranks(sb_context *const *contexts, int32_t count, const
     return st;
 }
 
-sb_status sb_nccl_comm_create(sb_context *context, const unsigned char *id, int32_t rank,
-                              int32_t size, uint32_t limit_milliseconds, sb_comm **out,
-                              sb_error *err) {
+sb_status sb_nccl_comm_create(sb_context *context, const uint8_t *id, int32_t rank, int32_t size,
+                              uint32_t limit_milliseconds, sb_comm **out, sb_error *err) {
     if (!id || !out)
         return sb__fail_null(err, id ? "out" : "id");
     sb_status st = check_context(context, err);
@@ -81,7 +80,7 @@ sb_status sb_nccl_comm_create(sb_context *context, const unsigned char *id, int3
 
 sb_status sb_nccl_comm_create_all(sb_context *const *contexts, int32_t size,
                                   uint32_t limit_milliseconds, sb_comm **out, sb_error *err) {
-    unsigned char id[SB_NCCL_ID_BYTES];
+    uint8_t id[SB_NCCL_ID_BYTES];
     sb_status st = SB_OK;
     if (!contexts || !out)
         return sb__fail_null(err, contexts ? "out" : "contexts");
@@ -114,7 +113,7 @@ static sb_status agree(sb_comm *other, sb_status st, sb_error *err) {
 
 sb_status sb_nccl_comm_create_over(sb_context *context, sb_comm *other, uint32_t limit_milliseconds,
                                    sb_comm **out, sb_error *err) {
-    unsigned char id[SB_NCCL_ID_BYTES] = {0};
+    uint8_t id[SB_NCCL_ID_BYTES] = {0};
     sb_error story = {.code = SB_OK};
     const struct sb__nccl *nccl;
     if (!other)
@@ -140,14 +139,13 @@ static sb_status fail_without(sb_error *err) {
                     "this build has no CUDA backend; build it with SYNCBLOB_CUDA=ON");
 }
 
-sb_status sb_nccl_id_create(unsigned char *out, sb_error *err) {
+sb_status sb_nccl_id_create(uint8_t *out, sb_error *err) {
     (void)out;
     return fail_without(err);
 }
 
-sb_status sb_nccl_comm_create(sb_context *context, const unsigned char *id, int32_t rank,
-                              int32_t size, uint32_t limit_milliseconds, sb_comm **out,
-                              sb_error *err) {
+sb_status sb_nccl_comm_create(sb_context *context, const uint8_t *id, int32_t rank, int32_t size,
+                              uint32_t limit_milliseconds, sb_comm **out, sb_error *err) {
     (void)context, (void)id, (void)rank, (void)size, (void)limit_milliseconds, (void)out;
     return fail_without(err);
 }
