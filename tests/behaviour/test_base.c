@@ -48,6 +48,17 @@ static void structs_have_from_their_first_size_to_4096_bytes(void **state) {
     assert_string_equal(err.message, "it has 16 bytes or more, struct_size says 15");
 }
 
+static void no_struct_ends_within_a_member(void **state) {
+    (void)state;
+    const size_t first = 2 * sizeof(size_t);
+    sb_error err;
+    for (size_t given = first; given <= 8 * first; given++)
+        assert_status(given % sizeof(size_t) ? SB_ERR_ABI_MISMATCH : SB_OK,
+                      sb__check_struct(given, first, "it", &err));
+    assert_status(SB_ERR_ABI_MISMATCH, sb__check_struct(4095, first, "it", &err));
+    assert_string_equal(err.message, "it ends within a member, struct_size says 4095");
+}
+
 static void a_struct_is_given_as_far_as_it_goes(void **state) {
     (void)state;
     static const size_t ours[2] = {0, 5};
@@ -114,6 +125,7 @@ int main(void) {
         cmocka_unit_test(bytes_of_elements_end_at_ptrdiff_max),
         cmocka_unit_test(a_figure_grows_up_to_its_limit),
         cmocka_unit_test(structs_have_from_their_first_size_to_4096_bytes),
+        cmocka_unit_test(no_struct_ends_within_a_member),
         cmocka_unit_test(a_struct_is_given_as_far_as_it_goes),
         cmocka_unit_test(a_failure_of_the_system_ends_with_its_reason),
         cmocka_unit_test(what_somebody_told_is_passed_on),

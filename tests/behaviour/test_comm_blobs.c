@@ -250,6 +250,35 @@ static void lists_that_cannot_be_reduced_are_refused_whole(void **state) {
 /* --- tables
  * ---------------------------------------------------------------------------------------- */
 
+static sb_status single_barrier(void *comm, sb_error *err) {
+    (void)comm;
+    (void)err;
+    return SB_OK;
+}
+
+/* Every size from the required slots to the whole table: a slot is taken whole or not at all. */
+static void half_a_slot_is_no_table(void **state) {
+    (void)state;
+    struct single single = {.calls = 0};
+    sb_comm_engine table = single_engine;
+    sb_error err;
+    table.barrier = single_barrier;
+    for (size_t size = offsetof(sb_comm_engine, barrier); size <= sizeof table; size++) {
+        sb_comm *comm = NULL;
+        table.struct_size = size;
+        single.calls = 0;
+        if (size % sizeof(void *)) {
+            assert_status(SB_ERR_ABI_MISMATCH, sb_comm_create(NULL, &table, &single, &comm, &err));
+            assert_null(comm);
+            continue;
+        }
+        assert_ok(sb_comm_create(NULL, &table, &single, &comm, &err));
+        assert_ok(sb_comm_barrier(comm, &err));
+        assert_int_equal(single.calls, size == offsetof(sb_comm_engine, barrier));
+        sb_comm_destroy(comm);
+    }
+}
+
 static void tables_of_engines_are_checked(void **state) {
     (void)state;
     struct single single = {.calls = 0};
@@ -333,6 +362,7 @@ int main(void) {
         cmocka_unit_test(a_root_s_heads_stay_but_for_a_first_touch),
         cmocka_unit_test(a_failure_leaves_the_heads_and_the_blobs_that_were_not_reached),
         cmocka_unit_test(lists_that_cannot_be_reduced_are_refused_whole),
+        cmocka_unit_test(half_a_slot_is_no_table),
         cmocka_unit_test(tables_of_engines_are_checked),
         cmocka_unit_test(ranks_share_weights_and_sum_wherever_the_bytes_are),
     };

@@ -83,6 +83,8 @@ static void sizes_of_options_follow_the_rule(void **state) {
     assert_ok(create_with_size(size, size, &err)); /* past the caller's end: not looked at */
     assert_ok(create_with_size(size + 8, 0, &err));
     assert_ok(create_with_size(size + 64, 0, &err));
+    for (size_t more = 1; more < sizeof(size_t); more++)
+        assert_status(SB_ERR_ABI_MISMATCH, create_with_size(size + more, 0, &err));
     assert_status(SB_ERR_UNSUPPORTED, create_with_size(size + 8, size, &err));
     assert_status(SB_ERR_UNSUPPORTED, create_with_size(size + 64, size + 63, &err));
 }
@@ -908,6 +910,23 @@ static void tables_of_another_version_are_refused(void **state) {
     assert_null(context);
 }
 
+/* From the smallest table that is taken: a slot is there whole or not at all. */
+static void half_a_slot_is_no_backend(void **state) {
+    (void)state;
+    struct plain plain = {0};
+    sb_error err;
+    sb_backend table = plain_backend(&plain);
+    for (size_t size = offsetof(sb_backend, dlpack_device); size <= sizeof table; size++) {
+        sb_context *context = NULL;
+        table.struct_size = size;
+        plain.opened = 0;
+        assert_status(size % sizeof(size_t) ? SB_ERR_ABI_MISMATCH : SB_OK,
+                      create_with_backend(&table, "plain:0", &context, &err));
+        assert_int_equal(plain.opened, context != NULL);
+        sb_context_release(context);
+    }
+}
+
 static void plain_pinned_free(void *device, void *ptr, size_t bytes) {
     (void)device;
     (void)ptr;
@@ -1025,6 +1044,7 @@ int main(void) {
         cmocka_unit_test(a_device_has_up_to_31_characters),
         cmocka_unit_test(a_device_that_does_not_open_tells_why),
         cmocka_unit_test(tables_of_another_version_are_refused),
+        cmocka_unit_test(half_a_slot_is_no_backend),
         cmocka_unit_test(tables_with_holes_are_refused),
         cmocka_unit_test(impossible_sizes_are_out_of_memory),
         cmocka_unit_test(the_built_in_allocator_aligns_beyond_a_huge_page),

@@ -45,7 +45,8 @@ enum {
                                             than with a pointer to it */
 };
 
-/** The table. Of a smaller struct_size the missing tail is NULL and 0. */
+/** The table. Of a smaller struct_size the missing tail is NULL and 0; one that ends within a slot
+ *  is refused. */
 typedef struct sb_backend {
     size_t struct_size;   /**< sizeof(sb_backend) of the implementer */
     uint32_t abi_version; /**< SB_BACKEND_ABI_VERSION */

@@ -33,7 +33,8 @@ typedef struct sb_comm_buffer {
     sb_context *context;
 } sb_comm_buffer;
 
-/** The table. Of a smaller struct_size the missing tail is NULL and 0. */
+/** The table. Of a smaller struct_size the missing tail is NULL and 0; one that ends within a slot
+ *  is refused. */
 typedef struct sb_comm_engine {
     size_t struct_size;   /**< sizeof(sb_comm_engine) of the implementer */
     uint32_t abi_version; /**< SB_COMM_ENGINE_ABI_VERSION */

@@ -8,10 +8,13 @@
 #define MAX_STRUCT_SIZE 4096
 
 sb_status sb__check_struct(size_t given, size_t first, const char *what, sb_error *err) {
-    if (given >= first && given <= MAX_STRUCT_SIZE)
-        return SB_OK;
-    return sb__fail(err, SB_ERR_ABI_MISMATCH, "%s has %zu bytes or more, struct_size says %zu",
-                    what, first, given);
+    if (given < first || given > MAX_STRUCT_SIZE)
+        return sb__fail(err, SB_ERR_ABI_MISMATCH, "%s has %zu bytes or more, struct_size says %zu",
+                        what, first, given);
+    if (given % sizeof given)
+        return sb__fail(err, SB_ERR_ABI_MISMATCH, "%s ends within a member, struct_size says %zu",
+                        what, given);
+    return SB_OK;
 }
 
 sb_status sb__adopt_struct(void *ours, size_t known, size_t first, const void *theirs, size_t given,

@@ -5,7 +5,8 @@
 #include <syncblob/status.h>
 
 /* Whether a caller's struct of `given` bytes is one of any version, the first having had `first`.
-   One that was never initialised is mostly none. ABI_MISMATCH. */
+   One that was never initialised is mostly none. Each begins with a size_t, so that its bytes are a
+   multiple of that one's: a member is there whole or not at all. ABI_MISMATCH. */
 sb_status sb__check_struct(size_t given, size_t first, const char *what, sb_error *err);
 
 /* Copies a caller's struct of `given` bytes over one of ours of `known` bytes, which holds the
