@@ -3,6 +3,7 @@
 #include "blobs.h"
 #include "ranks.h"
 
+#include <stdio.h>
 #include <string.h>
 #include <syncblob/comm_engine.h>
 
@@ -14,7 +15,8 @@ struct single {
     int32_t takes_device;
     int64_t calls, fail_nth;
     sb_status failure;
-    bool was_on_device;
+    bool was_on_device, lies;
+    int32_t rank, size; /* what it says if it lies */
     int closed, closed_failed;
 };
 
@@ -24,8 +26,8 @@ static sb_status single_open(void *user, void **out, int32_t *out_rank, int32_t 
     if (single->fail_nth < 0)
         return sb_error_fill(err, single->failure, 7, "no way in");
     *out = user;
-    *out_rank = 0;
-    *out_size = 1;
+    *out_rank = single->lies ? single->rank : 0;
+    *out_size = single->lies ? single->size : 1;
     return SB_OK;
 }
 
@@ -312,6 +314,45 @@ static void tables_of_engines_are_checked(void **state) {
     sb_comm_destroy(comm);
 }
 
+static void an_engine_that_is_no_rank_of_its_ranks_is_closed(void **state) {
+    (void)state;
+    static const int32_t lies[][2] = {{-1, 2}, {2, 2}, {0, 0}, {0, -1}, {1, 1}, {3, -3}};
+    for (size_t i = 0; i < sizeof lies / sizeof *lies; i++) {
+        struct single single = {.lies = true, .rank = lies[i][0], .size = lies[i][1]};
+        sb_comm *comm = NULL;
+        struct rig rig;
+        sb_error err;
+        char text[80];
+        rig_open(&rig, "cpu", 0);
+        (void)snprintf(text, sizeof text, "single says that this is rank %d of %d", lies[i][0],
+                       lies[i][1]);
+        assert_status(SB_ERR_COMM_FAILURE,
+                      sb_comm_create(rig.context, &single_engine, &single, &comm, &err));
+        assert_string_equal(err.message, text);
+        assert_null(comm);
+        assert_int_equal(single.closed, 1);
+        assert_int_equal(single.closed_failed, 1);
+        rig_close(&rig);
+    }
+}
+
+static void names_of_engines_are_letters_and_digits(void **state) {
+    (void)state;
+    static const char *const names[] = {"", "a b", "engine\n", "\xc3\xa4", "mpi-2"};
+    struct single single = {.calls = 0};
+    sb_comm_engine table = single_engine;
+    sb_comm *comm = NULL;
+    sb_error err;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        table.name = names[i];
+        assert_status(SB_ERR_INVALID_ARGUMENT, sb_comm_create(NULL, &table, &single, &comm, &err));
+        assert_null(comm);
+    }
+    table.name = "Mpi2";
+    assert_ok(sb_comm_create(NULL, &table, &single, &comm, &err));
+    sb_comm_destroy(comm);
+}
+
 /* --- simulated ranks, each with a device of its own
  * --------------------------------------------------- */
 
@@ -364,6 +405,8 @@ int main(void) {
         cmocka_unit_test(lists_that_cannot_be_reduced_are_refused_whole),
         cmocka_unit_test(half_a_slot_is_no_table),
         cmocka_unit_test(tables_of_engines_are_checked),
+        cmocka_unit_test(an_engine_that_is_no_rank_of_its_ranks_is_closed),
+        cmocka_unit_test(names_of_engines_are_letters_and_digits),
         cmocka_unit_test(ranks_share_weights_and_sum_wherever_the_bytes_are),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

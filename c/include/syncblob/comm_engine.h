@@ -44,10 +44,12 @@ typedef struct sb_comm_engine {
     /* --- life: required ------------------------------------------------------ */
 
     /** Opens the caller's end; `*out` is the first argument of all other slots. `user` is
-     *  what sb_comm_create was given. On failure nothing stays open. */
+     *  what sb_comm_create was given. On failure nothing stays open. What is no
+     *  rank of its size is COMM_FAILURE, and closed. */
     sb_status (*open)(void *user, void **out, int32_t *out_rank, int32_t *out_size, sb_error *err);
     /** Ends it. Every request is over or abandoned. Does not wait for other ranks, which may be
-     *  gone: must not fail. `failed`: a slot has returned COMM_FAILURE. */
+     *  gone: must not fail. `failed`: the ranks no longer agree on what is next, since a slot has
+     *  failed at this rank, or a reducer ended within its step. */
     void (*close)(void *comm, int32_t failed);
 
     /* --- collectives: required, and return when they are done ------------------ */
@@ -89,9 +91,9 @@ typedef struct sb_comm_engine {
  *  @param engine [borrowed] outlives the communicator
  *  @param user passed to `open`
  *  @param out [owned] sb_comm_destroy
- *  Errors: INVALID_ARGUMENT (a table that lacks slots), UNSUPPORTED (flags, unknown tail that is
- *  not zero), ABI_MISMATCH (a table of another version), OUT_OF_MEMORY, CAP_REACHED,
- *  COMM_FAILURE. */
+ *  Errors: INVALID_ARGUMENT (a table that lacks slots, a name of other characters), UNSUPPORTED
+ *  (flags, unknown tail that is not zero), ABI_MISMATCH (a table of another version, or one that
+ *  ends within a slot), OUT_OF_MEMORY, CAP_REACHED, COMM_FAILURE. */
 SB_API sb_status sb_comm_create(sb_context *context, const sb_comm_engine *engine, void *user,
                                 sb_comm **out, sb_error *err);
 

@@ -5,9 +5,17 @@
 #include "base/options.h"
 #include "host/arithmetic.h"
 
+#include <ctype.h>
 #include <string.h>
 
 /* --- life ------------------------------------------------------------------------- */
+
+static bool is_name(const char *name) {
+    for (const char *p = name; *p; p++)
+        if (!isalnum((unsigned char)*p))
+            return false;
+    return *name != '\0';
+}
 
 static sb_status check_engine(const sb_comm_engine *engine, sb_error *err) {
     const char *missing = !engine->name                               ? "name"
@@ -22,6 +30,8 @@ static sb_status check_engine(const sb_comm_engine *engine, sb_error *err) {
     if (requests != 0 && requests != 4)
         return sb__fail(err, SB_ERR_INVALID_ARGUMENT,
                         "the engine's table has some slots of requests, not all");
+    if (!is_name(engine->name))
+        return sb__fail(err, SB_ERR_INVALID_ARGUMENT, "an engine's name has letters and digits");
     return SB_OK;
 }
 
@@ -42,10 +52,22 @@ static sb_status known_status(sb_status st) {
     return st == SB_ERR_OUT_OF_MEMORY || st == SB_ERR_UNSUPPORTED ? st : SB_ERR_COMM_FAILURE;
 }
 
+static sb_status open_end(sb_comm *comm, void *user, sb_error *err) {
+    const sb_comm_engine *engine = &comm->engine;
+    sb_error slot_err = {.code = SB_OK};
+    sb_status st = engine->open(user, &comm->end, &comm->rank, &comm->size, &slot_err);
+    if (st != SB_OK)
+        return sb__fail_told(err, known_status(st), -1, &slot_err, engine->name);
+    if (comm->rank >= 0 && comm->rank < comm->size)
+        return SB_OK;
+    engine->close(comm->end, true);
+    return sb__fail(err, SB_ERR_COMM_FAILURE, "%s says that this is rank %d of %d", engine->name,
+                    comm->rank, comm->size);
+}
+
 sb_status sb_comm_create(sb_context *context, const sb_comm_engine *engine, void *user,
                          sb_comm **out, sb_error *err) {
     sb_comm_engine table = {.struct_size = sizeof table};
-    sb_error slot_err = {.code = SB_OK};
     void *object = NULL;
     if (!engine || !out)
         return sb__fail_null(err, engine ? "out" : "engine");
@@ -58,10 +80,10 @@ sb_status sb_comm_create(sb_context *context, const sb_comm_engine *engine, void
         return st;
     sb_comm *comm = object;
     comm->engine = table;
-    st = table.open(user, &comm->end, &comm->rank, &comm->size, &slot_err);
+    st = open_end(comm, user, err);
     if (st != SB_OK) {
         sb__object_free(context, comm, sizeof *comm);
-        return sb__fail_told(err, known_status(st), -1, &slot_err, table.name);
+        return st;
     }
     comm->context = sb__context(sb_context_retain(sb__context_public(context)));
     comm->fork_generation = sb__counter_read(&sb__fork_generation);
