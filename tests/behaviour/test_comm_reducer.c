@@ -235,6 +235,35 @@ static void a_difference_is_told_to_every_rank_with_both_sides(void **state) {
         ranks_run(3, NULL, register_odd, (void *)&odds[i]);
 }
 
+/* A blob that was never shaped has no axes, as a scalar has none. */
+static void register_one(sb_comm *comm, void *arg) {
+    const int32_t rank = sb_comm_rank(comm), *scalar = arg;
+    sb_blob *blob = NULL;
+    sb_reducer *reducer = NULL;
+    sb_error err = {.code = 0};
+    expect_ok(sb_blob_create(NULL, SB_DTYPE_F32, &blob, &err));
+    if (rank == *scalar)
+        expect_ok(sb_blob_reshape(blob, NULL, 0, NULL, &err));
+    expect_status(SB_ERR_SHAPE_MISMATCH, sb_reducer_create(comm, &blob, 1, NULL, &reducer, &err));
+    expect(!reducer && !strcmp(err.message,
+                               *scalar ? "blob 0 is f32 without a shape at rank 0, f32 () at rank 1"
+                                       : "blob 0 is f32 () at rank 0, f32 without a shape at rank "
+                                         "1"));
+    if (rank != *scalar)
+        expect_ok(sb_blob_reshape(blob, NULL, 0, NULL, &err));
+    expect_ok(sb_reducer_create(comm, &blob, 1, NULL, &reducer, &err));
+    sb_reducer_destroy(reducer);
+    sb_blob_destroy(blob);
+}
+
+static void a_blob_without_a_shape_is_no_scalar(void **state) {
+    (void)state;
+    sb_sim_comm_options soon = SB_SIM_COMM_OPTIONS_INIT;
+    soon.limit_milliseconds = 500;
+    for (int32_t scalar = 0; scalar < 2; scalar++)
+        ranks_run(2, &soon, register_one, &scalar);
+}
+
 static void what_cannot_be_registered_is_refused(void **state) {
     (void)state;
     sb_comm *comm;
@@ -438,6 +467,7 @@ int main(void) {
         cmocka_unit_test(bytes_on_devices_are_reduced_wherever_they_are),
         cmocka_unit_test(a_large_blob_stays_on_its_device),
         cmocka_unit_test(a_difference_is_told_to_every_rank_with_both_sides),
+        cmocka_unit_test(a_blob_without_a_shape_is_no_scalar),
         cmocka_unit_test(what_cannot_be_registered_is_refused),
         cmocka_unit_test(a_step_takes_each_blob_once_and_the_communicator_alone),
         cmocka_unit_test(it_takes_two_buckets_at_most),

@@ -10,8 +10,8 @@
 
 /* A blob, or the head of the list. Equal ones are equal as bytes. */
 struct record {
-    int64_t dtype; /* of a blob */
-    int64_t num_axes;
+    int64_t dtype;    /* of a blob */
+    int64_t num_axes; /* -1 without a shape, which is no scalar */
     int64_t dims[SB_MAX_AXES];
     int64_t num_blobs, name, op, bucket_bytes; /* of the head */
 };
@@ -37,8 +37,9 @@ static struct record record_at(const struct list *list, int64_t i) {
         return record;
     const sb_blob *blob = list->blobs[i - 1];
     record.dtype = blob->dtype;
-    record.num_axes = sb_blob_num_axes(blob);
-    memcpy(record.dims, sb_blob_shape(blob), (size_t)record.num_axes * sizeof *record.dims);
+    const int32_t num_axes = sb_blob_num_axes(blob);
+    record.num_axes = num_axes || blob->shape.count ? num_axes : -1;
+    memcpy(record.dims, sb_blob_shape(blob), (size_t)num_axes * sizeof *record.dims);
     return record;
 }
 
@@ -66,6 +67,10 @@ static sb_status broadcast(sb_comm *comm, int32_t root, void *bytes, size_t size
 }
 
 static void shape_text(const struct record *record, char out[100]) {
+    if (record->num_axes < 0) {
+        (void)snprintf(out, 100, "%s without a shape", sb_dtype_name((sb_dtype)record->dtype));
+        return;
+    }
     int used = snprintf(out, 100, "%s (", sb_dtype_name((sb_dtype)record->dtype));
     for (int64_t i = 0; i < record->num_axes && i < SB_MAX_AXES && used < 76; i++)
         used += snprintf(out + used, 100 - (size_t)used, i ? " %lld" : "%lld",
