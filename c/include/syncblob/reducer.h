@@ -47,8 +47,12 @@ typedef struct sb_reducer_options {
     { sizeof(sb_reducer_options), SB_COMM_DIFF, SB_COMM_MEAN, (size_t)25 << 20 }
 
 /** Collective: registers blobs. Ranks compare the options, and the number, order, dtypes and
- *  shapes of the blobs; a difference, or a failure of one rank, is a status at every rank, and
- *  the message names both sides.
+ *  shapes of the blobs. A difference is a status at every rank, and the message names both sides.
+ *  What fails at one rank before it sends, for lack of memory or by a wrong argument, is a status
+ *  at every rank, too, told by that rank. After these statuses the communicator is as before.
+ *  A rank whose engine cannot begin the first reduction (its OUT_OF_MEMORY or UNSUPPORTED) can tell
+ *  nobody: the others wait until it calls again, or ends. If an engine cannot go on later, that is
+ *  COMM_FAILURE at its rank, and at the others what their engine gives for a rank that has ended.
  *  @param comm [borrowed] outlives the reducer
  *  @param blobs [borrowed, nullable when num_blobs is 0] F32 or F64, of any contexts, no two with
  *      the same memory

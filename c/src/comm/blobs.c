@@ -82,11 +82,8 @@ static sb_status fail(struct list *list, int64_t i, sb_status st, sb_error *err)
         cancel(list, 0, 1);
         return st;
     }
-    list->comm->failed = true;
     sb__exchange_failed(&list->exchanges[i], true);
-    if (err)
-        err->code = SB_ERR_COMM_FAILURE;
-    return SB_ERR_COMM_FAILURE;
+    return sb__comm_give_up(list->comm, err);
 }
 
 /* A device that is lost on the way does not keep the other ranks from the blobs behind. */

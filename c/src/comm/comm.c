@@ -219,6 +219,13 @@ bool sb__comm_abandon(sb_comm *comm, void *request) {
     return !request || (is_ours(comm) && comm->engine.abandon(comm->end, request));
 }
 
+sb_status sb__comm_give_up(sb_comm *comm, sb_error *err) {
+    comm->failed = true;
+    if (err)
+        err->code = SB_ERR_COMM_FAILURE;
+    return SB_ERR_COMM_FAILURE;
+}
+
 double sb__comm_factor(const sb_comm *comm, sb_comm_op op) {
     return op == SB_COMM_MEAN ? 1.0 / comm->size : 1.0;
 }

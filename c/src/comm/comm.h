@@ -39,6 +39,10 @@ sb_status sb__comm_wait(sb_comm *comm, void *request, sb_error *err);
 /* Whether the engine touches the elements no more. */
 bool sb__comm_abandon(sb_comm *comm, void *request);
 
+/* This rank cannot go on in what the others have begun: the communicator is of no use. `err`, which
+   may be NULL, holds the story. Returns COMM_FAILURE. */
+sb_status sb__comm_give_up(sb_comm *comm, sb_error *err);
+
 /* What a mean's sum is multiplied by, 1 for other ops. */
 double sb__comm_factor(const sb_comm *comm, sb_comm_op op);
 

@@ -70,7 +70,8 @@ static inline bool sb__bucket_gathers(const struct sb__bucket *bucket) {
 
 /* Collective, where `blobs` are those of `reducer` in the caller's order, `st` is what this rank
    has to say so far, with its story in `err`, not NULL: SB_OK if it is that at every rank and all
-   have registered the same. */
+   have registered the same. Where the engine sends nothing of the first reduction, the call may be
+   made again. */
 sb_status sb__register(const struct sb_reducer *reducer, sb_blob *const *blobs, sb_comm *comm,
                        sb_status st, sb_error *err);
 

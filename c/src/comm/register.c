@@ -61,9 +61,15 @@ static sb_status reduce(sb_comm *comm, sb_comm_op op, double *values, int64_t co
     return sb__comm_all_reduce(comm, op, &buffer, err);
 }
 
+/* After the first reduction, in which the others have been, too: whoever cannot send gives up. */
+static sb_status reduce_first(sb_comm *comm, double *first, sb_error *err) {
+    return reduce(comm, SB_COMM_MIN, first, 1, err) == SB_OK ? SB_OK : sb__comm_give_up(comm, err);
+}
+
 static sb_status broadcast(sb_comm *comm, int32_t root, void *bytes, size_t size, sb_error *err) {
     const sb_comm_buffer buffer = {.ptr = bytes, .count = (int64_t)size, .dtype = SB_DTYPE_U8};
-    return sb__comm_broadcast(comm, root, &buffer, err);
+    return sb__comm_broadcast(comm, root, &buffer, err) == SB_OK ? SB_OK
+                                                                 : sb__comm_give_up(comm, err);
 }
 
 static void shape_text(const struct record *record, char out[100]) {
@@ -129,11 +135,13 @@ static sb_status share_story(sb_comm *comm, bool is_failure, sb_status ours, sb_
                              sb_error *err) {
     double first = ours == SB_OK ? comm->size : comm->rank;
     sb_error told = {.code = SB_OK};
-    sb_status st = reduce(comm, SB_COMM_MIN, &first, 1, err);
+    sb_status st = reduce_first(comm, &first, err);
     if (st != SB_OK)
         return st;
-    if (first >= comm->size) /* the sums differed, and nothing else does */
-        return sb__fail(err, SB_ERR_COMM_FAILURE, "no rank finds the difference");
+    if (!(first >= 0 && first < comm->size)) { /* the sums differed, and nothing else does */
+        (void)sb__fail(err, SB_ERR_COMM_FAILURE, "no rank finds the difference");
+        return sb__comm_give_up(comm, err);
+    }
     const int32_t rank = (int32_t)first;
     if (rank == comm->rank)
         told = *story;
@@ -142,7 +150,7 @@ static sb_status share_story(sb_comm *comm, bool is_failure, sb_status ours, sb_
         return st;
     told.message[sizeof told.message - 1] = '\0';
     if (told.code >= 0) /* what another rank sends may be anything */
-        told.code = SB_ERR_COMM_FAILURE;
+        told.code = sb__comm_give_up(comm, NULL);
     if (ours != SB_OK && is_failure)
         return sb__fail_told(err, ours, story->offset, story, "registration");
     return is_failure ? sb__fail(err, told.code, "rank %d: %.200s", rank, told.message)
