@@ -239,11 +239,81 @@ static void what_an_engine_may_still_write_is_kept(void **state) {
     }
 }
 
+/* --- requests that scribble ---------------------------------------------------------------- */
+
+static int64_t scribble_at; /* the request of so many elements fails */
+static sb_comm_buffer sent[BLOBS];
+static int num_sent;
+
+static sb_status late_start(void *comm, sb_comm_op op, const sb_comm_buffer *buffer, void **out,
+                            sb_error *err) {
+    (void)comm;
+    (void)op;
+    (void)err;
+    sent[num_sent] = *buffer;
+    *out = &sent[num_sent++];
+    return SB_OK;
+}
+
+static sb_status late_wait(void *comm, void *request, sb_error *err) {
+    const sb_comm_buffer *buffer = request;
+    (void)comm;
+    fill_values(SB_DTYPE_F32, buffer->count, -777, 0, buffer->ptr);
+    return buffer->count == scribble_at ? sb_error_fill(err, SB_ERR_COMM_FAILURE, 0, "cut") : SB_OK;
+}
+
+static int32_t late_abandon(void *comm, void *request) {
+    (void)comm;
+    (void)request;
+    return 1;
+}
+
+/* Blobs of 100, 3 and 101 floats, buckets of 64 bytes: the small one is alone in its bucket. */
+static void a_small_blob_is_gathered_though_it_is_alone(void **state) {
+    (void)state;
+    static const int64_t counts[BLOBS] = {100, 3, 101};
+    sb_comm_engine engine = stuck_engine;
+    engine.start = late_start;
+    engine.wait = late_wait;
+    engine.abandon = late_abandon;
+    for (int fails = 0; fails < 2; fails++) {
+        struct rig rig;
+        sb_comm *comm;
+        sb_reducer *reducer;
+        sb_reducer_options options = SB_REDUCER_OPTIONS_INIT;
+        sb_blob *blobs[BLOBS];
+        float values[101];
+        sb_error err;
+        rig_open(&rig, "cpu", SB_CONTEXT_NO_HOST_CACHE);
+        assert_ok(sb_comm_create(rig.context, &engine, NULL, &comm, &err));
+        fill_values(SB_DTYPE_F32, 101, 8, 1, values);
+        for (int i = 0; i < BLOBS; i++) {
+            blobs[i] = blob_of_count(rig.context, SB_DTYPE_F32, counts[i]);
+            mem_place(diff_of(blobs[i]), SB_HEAD_AT_CPU, values, (size_t)counts[i] * 4);
+        }
+        options.bucket_bytes = 64;
+        num_sent = 0;
+        scribble_at = fails ? 3 : 0;
+        assert_ok(sb_reducer_create(comm, blobs, BLOBS, &options, &reducer, &err));
+        for (int i = BLOBS; i--;)
+            assert_ok(sb_reducer_ready(reducer, blobs[i], &err));
+        assert_status(fails ? SB_ERR_COMM_FAILURE : SB_OK, sb_reducer_wait(reducer, &err));
+        fill_values(SB_DTYPE_F32, 101, fails ? 8 : -777, fails, values);
+        assert_true(mem_holds(diff_of(blobs[1]), values, 3 * sizeof *values));
+        sb_reducer_destroy(reducer);
+        for (int i = 0; i < BLOBS; i++)
+            sb_blob_destroy(blobs[i]);
+        sb_comm_destroy(comm);
+        rig_close(&rig);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_engine_without_requests_reduces_at_once),
         cmocka_unit_test(large_blobs_go_in_place_and_the_small_ones_after_them),
         cmocka_unit_test(what_an_engine_may_still_write_is_kept),
+        cmocka_unit_test(a_small_blob_is_gathered_though_it_is_alone),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

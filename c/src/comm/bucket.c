@@ -25,8 +25,7 @@ static sb_status check_entry(const struct sb__entry *entry, sb_error *err) {
 
 static sb_status begin(sb_reducer *reducer, const struct sb__bucket *bucket, sb_error *err) {
     struct sb__entry *entries = entries_of(reducer, bucket);
-    const enum sb__exchange_kind kind =
-        sb__bucket_gathers(bucket) ? SB__EXCHANGE_HOST : SB__EXCHANGE_REDUCE;
+    const enum sb__exchange_kind kind = bucket->gathers ? SB__EXCHANGE_HOST : SB__EXCHANGE_REDUCE;
     const double factor = sb__comm_factor(reducer->comm, reducer->op);
     for (int64_t i = 0; i < bucket->num_entries; i++) {
         sb_status st = check_entry(&entries[i], err);
@@ -62,14 +61,14 @@ sb_status sb__bucket_start(sb_reducer *reducer, struct sb__bucket *bucket, sb_er
     if (st != SB_OK)
         return st;
     sb_comm_buffer buffer = entries[0].exchange.buffer;
-    if (sb__bucket_gathers(bucket)) {
+    if (bucket->gathers) {
         copy(reducer, bucket, true);
         buffer = (sb_comm_buffer){.ptr = reducer->rooms[bucket->room].ptr,
                                   .count = bucket->elements,
                                   .dtype = bucket->dtype};
     }
     st = sb__comm_start(reducer->comm, reducer->op, &buffer, &bucket->request, err);
-    if (st == SB_ERR_COMM_FAILURE && !sb__bucket_gathers(bucket))
+    if (st == SB_ERR_COMM_FAILURE && !bucket->gathers)
         sb__exchange_failed(&entries[0].exchange, true);
     else if (st != SB_OK)
         cancel(entries, bucket->num_entries);
@@ -86,8 +85,8 @@ static void note(sb_reducer *reducer, sb_status st, const sb_error *err) {
 void sb__bucket_end(sb_reducer *reducer, struct sb__bucket *bucket) {
     struct sb__entry *entries = entries_of(reducer, bucket);
     double factor = sb__comm_factor(reducer->comm, reducer->op);
-    if (sb__bucket_gathers(bucket)) {
-        if (factor != 1.0 && bucket->elements)
+    if (bucket->gathers) {
+        if (factor != 1.0)
             sb__host_scale(&reducer->comm->context->parallel, bucket->dtype, bucket->elements,
                            factor, reducer->rooms[bucket->room].ptr);
         copy(reducer, bucket, false);
@@ -102,7 +101,7 @@ void sb__bucket_end(sb_reducer *reducer, struct sb__bucket *bucket) {
 void sb__bucket_fail(sb_reducer *reducer, struct sb__bucket *bucket) {
     struct sb__entry *entries = entries_of(reducer, bucket);
     const bool is_over = sb__comm_abandon(reducer->comm, bucket->request);
-    if (!sb__bucket_gathers(bucket)) {
+    if (!bucket->gathers) {
         sb__exchange_failed(&entries[0].exchange, is_over);
         return;
     }

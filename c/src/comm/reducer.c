@@ -46,8 +46,9 @@ static void gather(sb_reducer *reducer, sb_blob *const *blobs, int64_t last, int
     for (int64_t i = last; i > first; i--)
         if (!is_large(reducer, blobs[i]))
             place(reducer, blobs[i], i);
-    const struct sb__bucket *bucket = &reducer->buckets[reducer->num_buckets - 1];
-    if (sb__bucket_gathers(bucket))
+    struct sb__bucket *bucket = &reducer->buckets[reducer->num_buckets - 1];
+    bucket->gathers = bucket->elements > 0;
+    if (bucket->gathers)
         reducer->room_bytes =
             max_size(reducer->room_bytes, (size_t)bucket->elements * sb_dtype_size(bucket->dtype));
 }
@@ -316,7 +317,7 @@ static sb_status test_all(sb_reducer *reducer, sb_error *err) {
 
 static bool find_room(sb_reducer *reducer, struct sb__bucket *bucket) {
     bucket->room = -1;
-    if (!sb__bucket_gathers(bucket))
+    if (!bucket->gathers)
         return true;
     for (int32_t i = 0; i < SB__ROOMS; i++)
         if (!reducer->rooms[i].taken)

@@ -19,11 +19,12 @@ struct sb__entry {
 
 enum sb__bucket_state { SB__BUCKET_WAITS, SB__BUCKET_FLIES, SB__BUCKET_DONE };
 
-/* Consecutive entries, of one dtype. More than one: they are gathered. */
+/* Consecutive entries, of one dtype. */
 struct sb__bucket {
     int64_t first, num_entries;
     int64_t missing; /* entries that are not ready */
     int64_t elements;
+    bool gathers; /* on the host; else one large blob, or none that has elements */
     sb_dtype dtype;
     enum sb__bucket_state state;
     int32_t room; /* the buffer that it flies in, or -1 */
@@ -63,10 +64,6 @@ struct sb_reducer {
     sb_status result; /* of the step so far: a device that was lost while it scaled */
     sb_error error;
 };
-
-static inline bool sb__bucket_gathers(const struct sb__bucket *bucket) {
-    return bucket->num_entries > 1;
-}
 
 /* Collective, where `blobs` are those of `reducer` in the caller's order, `st` is what this rank
    has to say so far, with its story in `err`, not NULL: SB_OK if it is that at every rank and all
