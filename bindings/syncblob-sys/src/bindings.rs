@@ -223,7 +223,8 @@ could find out (also in the live figures above)*/
     ///of the process: what contexts that have ended keep in quarantine
     pub leaked_bytes: u64,
 }
-///The table. Of a smaller struct_size the missing tail is NULL and 0.
+/**The table. Of a smaller struct_size the missing tail is NULL and 0; one that ends within a slot
+is refused.*/
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct sb_backend {
@@ -520,7 +521,8 @@ context's device, with which no work of the library's is under way, unless `take
 2.*/
     pub context: *mut sb_context,
 }
-///The table. Of a smaller struct_size the missing tail is NULL and 0.
+/**The table. Of a smaller struct_size the missing tail is NULL and 0; one that ends within a slot
+is refused.*/
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct sb_comm_engine {
@@ -533,7 +535,8 @@ pub struct sb_comm_engine {
     ///"mpi"; letters and digits
     pub name: *const ::core::ffi::c_char,
     /**Opens the caller's end; `*out` is the first argument of all other slots. `user` is
-what sb_comm_create was given. On failure nothing stays open.*/
+what sb_comm_create was given. On failure nothing stays open. What is no
+rank of its size is COMM_FAILURE, and closed.*/
     pub open: ::core::option::Option<
         unsafe extern "C" fn(
             user: *mut ::core::ffi::c_void,
@@ -544,7 +547,8 @@ what sb_comm_create was given. On failure nothing stays open.*/
         ) -> sb_status,
     >,
     /**Ends it. Every request is over or abandoned. Does not wait for other ranks, which may be
-gone: must not fail. `failed`: a slot has returned COMM_FAILURE.*/
+gone: must not fail. `failed`: the ranks no longer agree on what is next, since a slot has
+failed at this rank, or a reducer ended within its step.*/
     pub close: ::core::option::Option<
         unsafe extern "C" fn(comm: *mut ::core::ffi::c_void, failed: i32),
     >,
@@ -1739,7 +1743,7 @@ const _: () = {
     ][::core::mem::offset_of!(sb_span, bytes) - 0usize];
     ["Offset of field: sb_span::size"][::core::mem::offset_of!(sb_span, size) - 8usize];
 };
-///found out from the bytes
+///found out from the bytes; others' messages are refused
 pub const SB_FORMAT_AUTO: i32 = 0;
 ///BlobProto: mean.binaryproto
 pub const SB_FORMAT_BLOB: i32 = 1;
@@ -3206,9 +3210,9 @@ under way), SHARED (two blobs have one memory), as sb_blob_mutable_cpu_data, COM
 * user passed to `open`
 * out \[owned\] sb_comm_destroy
 
-Errors: INVALID_ARGUMENT (a table that lacks slots), UNSUPPORTED (flags, unknown tail that is
-not zero), ABI_MISMATCH (a table of another version), OUT_OF_MEMORY, CAP_REACHED,
-COMM_FAILURE.*/
+Errors: INVALID_ARGUMENT (a table that lacks slots, a name of other characters), UNSUPPORTED
+(flags, unknown tail that is not zero), ABI_MISMATCH (a table of another version, or one that
+ends within a slot), OUT_OF_MEMORY, CAP_REACHED, COMM_FAILURE.*/
     pub fn sb_comm_create(
         context: *mut sb_context,
         engine: *const sb_comm_engine,
@@ -3377,11 +3381,16 @@ Errors: as sb_nccl_comm_create.*/
         err: *mut sb_error,
     ) -> sb_status;
     /**Collective: registers blobs. Ranks compare the options, and the number, order, dtypes and
-shapes of the blobs; a difference, or a failure of one rank, is a status at every rank, and
-the message names both sides.
+shapes of the blobs. A difference is a status at every rank, and the message names both sides.
+What fails at one rank before it sends, for lack of memory or by a wrong argument, is a status
+at every rank, too, told by that rank. After these statuses the communicator is as before.
+A rank whose engine cannot begin the first reduction (its OUT_OF_MEMORY or UNSUPPORTED) can tell
+nobody: the others wait until it calls again, or ends. If an engine cannot go on later, that is
+COMM_FAILURE at its rank, and at the others what their engine gives for a rank that has ended.
 * comm \[borrowed\] outlives the reducer
 * blobs \[borrowed, nullable when num_blobs is 0\] F32 or F64, of any contexts, no two with
-the same memory
+the same memory, now or in a step: sums would be of sums. Later sharing is not looked for,
+nor are lent bytes that overlap
 * num_blobs 0 or more
 * options \[borrowed, nullable\] NULL: SB_REDUCER_OPTIONS_INIT
 * out \[owned\] sb_reducer_destroy
@@ -3419,7 +3428,10 @@ COMM_FAILURE, FORKED.*/
     /**Collective: ends the step. Every blob holds the values of all ranks, combined. If a bucket
 cannot start for lack of memory or for a device's failure, the step goes on, and the call may
 be made again; only DEVICE_LOST of a device that failed while it scaled a mean comes at the
-end of the step.
+end of the step. As long as bytes are needed that are on a lost device alone, the step does not
+end: destroy the reducer, and the others get what their engine gives for a rank that has ended.
+A device that is lost and not needed is no failure of the step: current bytes of the host are
+reduced there. A blob that lies on it says so when it is touched.
 
 Errors: INVALID_ARGUMENT (a blob was not ready; its index is in the message; another
 reducer's step is under way), SHAPE_MISMATCH (a blob was reshaped after it was ready), as

@@ -55,7 +55,8 @@ typedef struct sb_reducer_options {
  *  COMM_FAILURE at its rank, and at the others what their engine gives for a rank that has ended.
  *  @param comm [borrowed] outlives the reducer
  *  @param blobs [borrowed, nullable when num_blobs is 0] F32 or F64, of any contexts, no two with
- *      the same memory
+ *      the same memory, now or in a step: sums would be of sums. Later sharing is not looked for,
+ *      nor are lent bytes that overlap
  *  @param num_blobs 0 or more
  *  @param options [borrowed, nullable] NULL: SB_REDUCER_OPTIONS_INIT
  *  @param out [owned] sb_reducer_destroy
@@ -85,7 +86,10 @@ SB_API sb_status sb_reducer_ready(sb_reducer *reducer, sb_blob *blob, sb_error *
 /** Collective: ends the step. Every blob holds the values of all ranks, combined. If a bucket
  *  cannot start for lack of memory or for a device's failure, the step goes on, and the call may
  *  be made again; only DEVICE_LOST of a device that failed while it scaled a mean comes at the
- *  end of the step.
+ *  end of the step. As long as bytes are needed that are on a lost device alone, the step does not
+ *  end: destroy the reducer, and the others get what their engine gives for a rank that has ended.
+ *  A device that is lost and not needed is no failure of the step: current bytes of the host are
+ *  reduced there. A blob that lies on it says so when it is touched.
  *  Errors: INVALID_ARGUMENT (a blob was not ready; its index is in the message; another
  *  reducer's step is under way), SHAPE_MISMATCH (a blob was reshaped after it was ready), as
  * sb_blob_mutable_cpu_data, COMM_FAILURE. */

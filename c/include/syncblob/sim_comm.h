@@ -5,6 +5,10 @@
  * of "sim:N". Answers may come late and in another order than they were asked for, and a
  * rank may fail or stop answering. No rank waits longer than the time limit.
  *
+ * Ranks that call different things get COMM_FAILURE, with both in the message: the kind of call,
+ * op, dtype, count, root. What no engine sees is not found: SB_COMM_MEAN against SB_COMM_SUM, data
+ * against diff, other blobs of as many elements. A reducer compares the first two when it is made.
+ *
  * Each rank's communicator is used by one thread at a time, as any other.
  */
 #ifndef SYNCBLOB_SIM_COMM_H
