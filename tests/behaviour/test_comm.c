@@ -4,6 +4,8 @@
 #include "rig.h"
 
 #include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static const int32_t sizes[] = {1, 2, 3, 4, 7};
@@ -162,21 +164,77 @@ static void options_of_another_version_are_refused(void **state) {
     sb_comm_destroy(comms[0]);
 }
 
-static void differ(sb_comm *comm, void *arg) {
+static void there_may_be_as_many_ranks_as_is_said(void **state) {
+    (void)state;
+    sb_comm **comms = calloc(SB_SIM_COMM_MAX, sizeof(sb_comm *));
+    sb_error err;
+    assert_non_null(comms);
+    assert_ok(sb_sim_comm_create(NULL, SB_SIM_COMM_MAX, NULL, comms, &err));
+    for (int32_t i = 0; i < SB_SIM_COMM_MAX; i++) {
+        assert_int_equal(sb_comm_rank(comms[i]), i);
+        assert_int_equal(sb_comm_size(comms[i]), SB_SIM_COMM_MAX);
+        sb_comm_destroy(comms[i]);
+    }
+    free(comms);
+}
+
+static void a_failure_may_be_taken_back(void **state) {
+    (void)state;
+    sb_comm *comm;
+    sb_error err;
+    assert_ok(sb_sim_comm_create(NULL, 1, NULL, &comm, &err));
+    assert_ok(sb_sim_comm_fail(comm, 1, SB_SIM_COMM_STOP, &err));
+    assert_ok(sb_sim_comm_fail(comm, 0, SB_SIM_COMM_FAIL_NOW, &err));
+    assert_ok(sb_comm_barrier(comm, &err));
+    sb_comm_destroy(comm);
+}
+
+/* What a rank may be in, and how the others are told of it. */
+static const char *const calls[] = {
+    "all-reduces 3 f64, op 0", "all-reduces 4 f64, op 0",  "all-reduces 3 f32, op 0",
+    "all-reduces 3 f64, op 3", "broadcasts 24 u8, root 0", "broadcasts 24 u8, root 1",
+    "is in a barrier",
+};
+#define CALLS ((int)(sizeof calls / sizeof *calls))
+
+static sb_status make_call(sb_comm *comm, int call, sb_error *err) {
     double values[4] = {0};
+    switch (call) {
+    case 0:
+    case 1:
+        return sb_comm_all_reduce(comm, SB_COMM_SUM, SB_DTYPE_F64, 3 + call, values, err);
+    case 2:
+        return sb_comm_all_reduce(comm, SB_COMM_SUM, SB_DTYPE_F32, 3, values, err);
+    case 3:
+        return sb_comm_all_reduce(comm, SB_COMM_MAX, SB_DTYPE_F64, 3, values, err);
+    case 4:
+    case 5:
+        return sb_comm_broadcast(comm, call - 4, values, 24, err);
+    default:
+        return sb_comm_barrier(comm, err);
+    }
+}
+
+static void differ(sb_comm *comm, void *arg) {
+    const int *pair = arg;
     sb_error err = {.code = 0};
-    (void)arg;
-    const int64_t count = sb_comm_rank(comm) == 1 ? 4 : 3;
-    expect_status(SB_ERR_COMM_FAILURE,
-                  sb_comm_all_reduce(comm, SB_COMM_SUM, SB_DTYPE_F64, count, values, &err));
-    expect(strstr(err.message, "all-reduces 4 f64") && strstr(err.message, "all-reduces 3 f64"));
+    char texts[2][120];
+    for (int first = 0; first < 2; first++) /* whoever came last has found it */
+        (void)snprintf(texts[first], sizeof *texts, "rank %d %s where rank %d %s", !first,
+                       calls[pair[!first]], first, calls[pair[first]]);
+    expect_ok(sb_comm_barrier(comm, &err));
+    expect_status(SB_ERR_COMM_FAILURE, make_call(comm, pair[sb_comm_rank(comm)], &err));
+    expect(!strcmp(err.message, texts[0]) || !strcmp(err.message, texts[1]));
     expect_status(SB_ERR_COMM_FAILURE, sb_comm_barrier(comm, &err));
-    expect(strstr(err.message, "earlier failure") != NULL);
+    expect(!strcmp(err.message, "the communicator is of no use after an earlier failure"));
 }
 
 static void ranks_that_call_unequal_things_are_told_of_both(void **state) {
     (void)state;
-    ranks_run(3, NULL, differ, NULL);
+    for (int one = 0; one < CALLS; one++)
+        for (int other = 0; other < CALLS; other++)
+            if (one != other)
+                ranks_run(2, NULL, differ, (int[]){one, other});
 }
 
 /* --- failures ------------------------------------------------------------------------------ */
@@ -203,13 +261,20 @@ static void fail_at(sb_comm *comm, void *arg) {
     }
     expect(done == failing->nth - 1);
     expect_status(SB_ERR_COMM_FAILURE, st);
-    expect(err.code == SB_ERR_COMM_FAILURE && err.message[0]);
+    char failed[60];
+    (void)snprintf(failed, sizeof failed, "operation %d of rank 1 failed as was asked",
+                   (int)failing->nth - 1);
+    expect(err.code == SB_ERR_COMM_FAILURE && err.offset == -1);
+    expect(!strcmp(err.message, failing->mode == SB_SIM_COMM_STOP
+                                    ? "rank 1 did not answer within 300 ms"
+                                : sb_comm_rank(comm) == 1 ? failed
+                                                          : "rank 1 has ended"));
 }
 
 static void a_rank_that_fails_or_stops_is_a_status_for_all(void **state) {
     (void)state;
     sb_sim_comm_options soon = SB_SIM_COMM_OPTIONS_INIT;
-    soon.limit_milliseconds = 500;
+    soon.limit_milliseconds = 300;
     for (int64_t nth = 1; nth <= 3; nth++) {
         struct failing failing = {nth, SB_SIM_COMM_FAIL_NOW};
         ranks_run(3, NULL, fail_at, &failing); /* it ends, so that nobody waits for it */
@@ -239,6 +304,8 @@ int main(void) {
         cmocka_unit_test(no_rank_leaves_a_barrier_before_all_are_there),
         cmocka_unit_test(what_no_rank_may_ask_is_refused_and_sends_nothing),
         cmocka_unit_test(options_of_another_version_are_refused),
+        cmocka_unit_test(there_may_be_as_many_ranks_as_is_said),
+        cmocka_unit_test(a_failure_may_be_taken_back),
         cmocka_unit_test(ranks_that_call_unequal_things_are_told_of_both),
         cmocka_unit_test(a_rank_that_fails_or_stops_is_a_status_for_all),
         cmocka_unit_test(nobody_waits_for_a_rank_that_has_ended),

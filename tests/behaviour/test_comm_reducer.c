@@ -211,13 +211,21 @@ static void register_odd(sb_comm *comm, void *arg) {
         blobs[2] = NULL;
     if (is_odd && odd->what == 5)
         options.bucket_bytes = 5;
+    if (is_odd && odd->what == 6)
+        options.flags = 0;
+    const int64_t grown = 13;
+    if (is_odd && odd->what == 7)
+        expect_ok(sb_blob_reshape(blobs[BLOBS - 1], &grown, 1, NULL, &err));
+    if (is_odd && odd->what == 8)
+        expect_ok(sb_blob_reshape(blobs[0], &grown, 1, NULL, &err));
     const int64_t count = is_odd && odd->what == 2 ? BLOBS - 1 : BLOBS;
     sb_reducer *reducer = NULL;
     expect_status(odd->status, sb_reducer_create(comm, blobs, count, &options, &reducer, &err));
     expect(!reducer && err.code == odd->status);
     expect(strstr(err.message, odd->texts[1]) != NULL);
     expect(strstr(err.message, odd->texts[0]) != NULL || (is_odd && odd->what == 4));
-    expect_status(odd->what ? SB_OK : odd->status, net_register(&net, comm, 100, &err));
+    const bool stays = odd->what == 0 || odd->what >= 7;
+    expect_status(stays ? odd->status : SB_OK, net_register(&net, comm, 100, &err));
     net_close(&net);
 }
 
@@ -230,6 +238,9 @@ static void a_difference_is_told_to_every_rank_with_both_sides(void **state) {
         {3, SB_ERR_INVALID_ARGUMENT, {"rank 0 reduces diff by op 1", "rank 1 diff by op 3"}},
         {4, SB_ERR_INVALID_ARGUMENT, {"rank 1: ", "blob 2 is NULL"}},
         {5, SB_ERR_INVALID_ARGUMENT, {"buckets of 26214400", "buckets of 5"}},
+        {6, SB_ERR_INVALID_ARGUMENT, {"rank 0 reduces diff by op 1", "rank 1 data by op 1"}},
+        {7, SB_ERR_SHAPE_MISMATCH, {"blob 8 is f32 (12) at rank 0", "f32 (13) at rank 1"}},
+        {8, SB_ERR_SHAPE_MISMATCH, {"blob 0 is f32 (3) at rank 0", "f32 (13) at rank 1"}},
     };
     for (size_t i = 0; i < sizeof odds / sizeof *odds; i++)
         ranks_run(3, NULL, register_odd, (void *)&odds[i]);

@@ -14,6 +14,7 @@
 
 struct other {
     bool agrees;
+    int differs_at; /* of the five numbers that are compared first; 0: the second */
     int64_t calls, fail_nth;
     sb_status failure;
     double finds;  /* the rank that it says has found the difference */
@@ -46,7 +47,7 @@ static sb_status other_all_reduce(void *comm, sb_comm_op op, const sb_comm_buffe
     double *values = buffer->ptr;
     const sb_status st = other_call(other, err);
     if (st == SB_OK && op == SB_COMM_MAX && !other->agrees)
-        values[1] += 1; /* another sum */
+        values[other->differs_at ? other->differs_at : 1] += 1; /* another sum */
     if (st == SB_OK && op == SB_COMM_MIN)
         values[0] = other->finds;
     return st;
@@ -122,6 +123,19 @@ static void a_difference_is_what_its_finder_says(void **state) {
     assert_ok(create(&w, &err));
     assert_int_equal(w.other.calls, 1);
     world_close(&w, false);
+}
+
+/* Each half of the sum is sent with its opposite, and what comes back are the greatest. */
+static void each_part_of_the_sum_is_compared(void **state) {
+    (void)state;
+    for (int part = 0; part <= 4; part++) {
+        struct world w;
+        sb_error err;
+        world_open(&w);
+        w.other.differs_at = part;
+        assert_status(SB_ERR_SHAPE_MISMATCH, create(&w, &err));
+        world_close(&w, false);
+    }
 }
 
 /* Nothing was sent at the first operation: the call may be made again. Later the others are behind
@@ -200,6 +214,7 @@ static void a_failure_is_told_by_its_rank(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_difference_is_what_its_finder_says),
+        cmocka_unit_test(each_part_of_the_sum_is_compared),
         cmocka_unit_test(only_the_first_operation_may_be_made_again),
         cmocka_unit_test(what_another_rank_says_may_be_anything),
         cmocka_unit_test(a_story_without_an_end_is_cut),

@@ -11,6 +11,7 @@
 
 #define COUNT 12
 #define BLOBS 2
+#define ENDS  3 /* ranks that are made at once */
 
 enum op {
     CREATE,
@@ -28,7 +29,7 @@ enum op {
 
 struct world {
     struct rig rig;
-    sb_comm *comm, *made;
+    sb_comm *comm, *made[ENDS];
     sb_blob *blobs[BLOBS];
     sb_reducer *reducer, *in_place, *made_reducer;
     bool ready[BLOBS];
@@ -58,7 +59,8 @@ static void world_close(struct world *w) {
     sb_reducer_destroy(w->reducer);
     sb_reducer_destroy(w->in_place);
     sb_reducer_destroy(w->made_reducer);
-    sb_comm_destroy(w->made);
+    for (int i = 0; i < ENDS; i++)
+        sb_comm_destroy(w->made[i]);
     sb_comm_destroy(w->comm);
     for (int i = 0; i < BLOBS; i++)
         sb_blob_destroy(w->blobs[i]);
@@ -97,7 +99,7 @@ static sb_status create(struct world *w, sb_error *err) {
         .all_reduce = slot_collective,
         .broadcast = slot_collective,
     };
-    return sb_comm_create(w->rig.context, &engine, NULL, &w->made, err);
+    return sb_comm_create(w->rig.context, &engine, NULL, w->made, err);
 }
 
 /* The second time it goes on where the first has failed. */
@@ -116,7 +118,7 @@ static sb_status call(struct world *w, enum op op, sb_error *err) {
     case CREATE:
         return create(w, err);
     case CREATE_ENDS:
-        return sb_sim_comm_create(w->rig.context, 1, NULL, &w->made, err);
+        return sb_sim_comm_create(w->rig.context, ENDS, NULL, w->made, err);
     case CREATE_REDUCER:
         return sb_reducer_create(w->comm, w->blobs, BLOBS, NULL, &w->made_reducer, err);
     case STEP:
@@ -156,6 +158,8 @@ static bool fail_step(enum op op, int32_t head, enum fault fault, int64_t nth) {
     support_poison_error(&err);
     const sb_status st = call(&w, op, &err);
     const bool fired = fault_disarm(&armed);
+    if (st == SB_OK && fired && fault == FAULT_ALLOC && op != STEP && op != STEP_IN_PLACE)
+        fail_with("op %d, head %s, %lld: nobody was told", op, head_name(head), (long long)nth);
     /* Page-locked memory that is not to be had is ordinary instead. After the first blob the ranks
        do not agree any more on what is next. */
     const bool is_broken = st == SB_ERR_COMM_FAILURE && op >= REDUCE_BLOBS;
