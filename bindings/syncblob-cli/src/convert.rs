@@ -178,7 +178,7 @@ pub fn run(arguments: &Arguments) -> io::Result<Status> {
     match convert(arguments, format, &interrupt) {
         Ok(Some(plan)) => list(format, &plan, &arguments.output).map(|()| Status::SUCCESS),
         Ok(None) => Ok(Status::SUCCESS),
-        Err(Failure::Interrupted) => Ok(interrupt.end()),
+        Err(Failure::Interrupted) => Ok(Status::FAILURE),
         Err(failure) => {
             complain(&printable(&failure.to_string()));
             Ok(Status::FAILURE)

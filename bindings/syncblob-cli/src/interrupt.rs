@@ -1,56 +1,50 @@
 //! SIGINT and SIGTERM end the work between two pieces of it, so that nothing
-//! half-written stays.
+//! half-written stays. Afterwards the program takes them as it did before.
 
+mod action;
+
+use std::cell::OnceCell;
 use std::io;
 use std::ops::ControlFlow;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::Arc;
 
-use signal_hook::consts::{SIGINT, SIGTERM};
-use signal_hook::{flag, low_level};
-
+use self::action::Listening;
 use crate::source::{Failure, Result};
-use crate::Status;
 
-#[derive(Clone, Default)]
+/// When it ends, a signal that came is sent again, to whoever took it before.
+#[derive(Default)]
 pub struct Interrupt {
-    /// The signal that came, 0 for none.
-    signal: Arc<AtomicUsize>,
+    listening: OnceCell<Listening>,
+    #[cfg(test)]
+    came: std::cell::Cell<bool>,
 }
 
 impl Interrupt {
-    /// Until then a signal ends the program at once.
+    /// Until then a signal does what the program wants it to do.
     pub fn listen(&self) -> io::Result<()> {
-        for number in [SIGINT, SIGTERM] {
-            let value = usize::try_from(number).unwrap_or_default();
-            flag::register_usize(number, Arc::clone(&self.signal), value)?;
+        if self.listening.get().is_none() {
+            let _first = self.listening.set(Listening::new()?);
         }
         Ok(())
     }
 
     /// An error once a signal has come.
     pub fn check(&self) -> Result<()> {
-        match self.signal.load(Ordering::Relaxed) {
-            0 => Ok(()),
-            _ => Err(Failure::Interrupted),
+        #[cfg(test)]
+        if self.came.get() {
+            return Err(Failure::Interrupted);
+        }
+        match self.listening.get() {
+            Some(_) if action::came() => Err(Failure::Interrupted),
+            _ => Ok(()),
         }
     }
 
     /// The same as a progress of the library, whose call it cancels.
     pub fn progress(&self) -> impl Fn(u64, u64) -> ControlFlow<()> + Send + Sync + 'static {
-        let interrupt = self.clone();
-        move |_, _| match interrupt.check() {
-            Ok(()) => ControlFlow::Continue(()),
-            Err(_) => ControlFlow::Break(()),
+        |_, _| match action::came() {
+            false => ControlFlow::Continue(()),
+            true => ControlFlow::Break(()),
         }
-    }
-
-    /// Ends as the signal would have ended the program, so that a shell sees it.
-    pub fn end(&self) -> Status {
-        let signal = self.signal.load(Ordering::Relaxed);
-        // Returns only for a signal that does not end programs.
-        let _ = low_level::emulate_default_handler(i32::try_from(signal).unwrap_or_default());
-        Status::FAILURE
     }
 }
 
@@ -58,6 +52,6 @@ impl Interrupt {
 impl Interrupt {
     /// As if a signal had come.
     pub fn come(&self) {
-        self.signal.store(SIGINT.unsigned_abs() as usize, Ordering::Relaxed);
+        self.came.set(true);
     }
 }

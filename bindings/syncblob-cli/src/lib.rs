@@ -1,5 +1,5 @@
 //! The command `syncblob` as a function: it looks into Caffe's model files, and converts them.
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)] // but for signals
 
 mod advice;
 mod convert;
@@ -161,8 +161,11 @@ impl From<Status> for ExitCode {
 }
 
 /// Runs the command with its arguments, the first of them its own name. It prints to
-/// standard output and standard error; while it writes a file, it takes SIGINT and
-/// SIGTERM.
+/// standard output and standard error.
+///
+/// While it writes a file, it takes SIGINT and SIGTERM, unless the program ignores them:
+/// one that comes ends the writing. Before `run` returns, it brings the program's own
+/// actions back and sends a signal that came once more, for these to see.
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> Status {
     let command = match Arguments::try_parse_from(arguments) {
         Ok(arguments) => arguments.command,

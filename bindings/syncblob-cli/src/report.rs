@@ -63,7 +63,7 @@ pub fn run(arguments: &Arguments) -> io::Result<Status> {
     let interrupt = Interrupt::default();
     match report(arguments, &interrupt) {
         Ok(()) => Ok(Status::SUCCESS),
-        Err((_, Failure::Interrupted)) => Ok(interrupt.end()),
+        Err((_, Failure::Interrupted)) => Ok(Status::FAILURE),
         Err((file, failure)) => {
             crate::complain_of(file, &failure);
             Ok(Status::FAILURE)

@@ -1,0 +1,168 @@
+//! What a signal does to this process: ours for a time, then again what it did before.
+#![allow(unsafe_code)]
+
+use std::io;
+use std::sync::atomic::{AtomicI32, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use libc::{c_int, SIGINT, SIGTERM};
+
+/// The signal that came, 0 for none.
+static SIGNAL: AtomicI32 = AtomicI32::new(0);
+
+/// Those who listen: the first puts our handler there, the last brings the others back.
+static LISTENERS: Mutex<Listeners> = Mutex::new(Listeners { count: 0, earlier: Vec::new() });
+
+struct Listeners {
+    count: usize,
+    earlier: Vec<(c_int, system::Action)>,
+}
+
+/// Whether a signal has come.
+pub fn came() -> bool {
+    SIGNAL.load(Ordering::Relaxed) != 0
+}
+
+/// As long as it lives, signals are only noted.
+pub struct Listening(());
+
+impl Listening {
+    pub fn new() -> io::Result<Self> {
+        let mut listeners = LISTENERS.lock().unwrap_or_else(PoisonError::into_inner);
+        listeners.count += 1;
+        let listening = Self(());
+        if listeners.count == 1 {
+            for number in [SIGINT, SIGTERM] {
+                match system::replace(number) {
+                    Ok(Some(earlier)) => listeners.earlier.push((number, earlier)),
+                    Ok(None) => {}
+                    Err(error) => {
+                        drop(listeners);
+                        return Err(error); // and `listening` goes
+                    }
+                }
+            }
+        }
+        drop(listeners);
+        Ok(listening)
+    }
+}
+
+impl Drop for Listening {
+    fn drop(&mut self) {
+        let mut listeners = LISTENERS.lock().unwrap_or_else(PoisonError::into_inner);
+        listeners.count -= 1;
+        if listeners.count > 0 {
+            return;
+        }
+        for (number, earlier) in listeners.earlier.drain(..) {
+            system::restore(number, &earlier);
+        }
+        let signal = SIGNAL.swap(0, Ordering::Relaxed);
+        drop(listeners);
+        if signal != 0 {
+            system::send(signal);
+        }
+    }
+}
+
+#[cfg(unix)]
+mod system {
+    use std::io;
+    use std::mem::MaybeUninit;
+    use std::ptr;
+    use std::sync::atomic::Ordering;
+
+    use libc::c_int;
+
+    pub type Action = libc::sigaction;
+
+    extern "C" fn note(number: c_int) {
+        super::SIGNAL.store(number, Ordering::Relaxed);
+    }
+
+    /// What was done before; None for a signal that the program ignores, as under nohup,
+    /// and goes on ignoring.
+    pub fn replace(number: c_int) -> io::Result<Option<Action>> {
+        let ours: extern "C" fn(c_int) = note;
+        // SAFETY: plain numbers, of which all zeros are no flags and an empty mask.
+        let mut action = unsafe { MaybeUninit::<Action>::zeroed().assume_init() };
+        action.sa_sigaction = ours as libc::sighandler_t;
+        action.sa_flags = libc::SA_RESTART;
+        let mut earlier = MaybeUninit::<Action>::uninit();
+        // SAFETY: the handler stores a number, which any signal handler may.
+        if unsafe { libc::sigaction(number, &raw const action, earlier.as_mut_ptr()) } != 0 {
+            return Err(io::Error::last_os_error());
+        }
+        // SAFETY: the call above has written it.
+        let earlier = unsafe { earlier.assume_init() };
+        if earlier.sa_sigaction == libc::SIG_IGN {
+            restore(number, &earlier);
+            return Ok(None);
+        }
+        Ok(Some(earlier))
+    }
+
+    pub fn restore(number: c_int, earlier: &Action) {
+        // SAFETY: an action that was there before.
+        unsafe { libc::sigaction(number, earlier, ptr::null_mut()) };
+    }
+
+    /// To the whole process, as it came.
+    pub fn send(number: c_int) {
+        // SAFETY: no memory is passed.
+        unsafe { libc::kill(libc::getpid(), number) };
+    }
+}
+
+/// The C runtime of Windows has a handler alone, and calls SIGINT's on Ctrl+C.
+#[cfg(not(unix))]
+mod system {
+    use std::io;
+    use std::sync::atomic::Ordering;
+
+    use libc::{c_int, sighandler_t};
+
+    const DEFAULT: sighandler_t = 0;
+    const IGNORED: sighandler_t = 1;
+    const FAILED: sighandler_t = sighandler_t::MAX;
+
+    pub type Action = sighandler_t;
+
+    extern "C" fn note(number: c_int) {
+        super::SIGNAL.store(number, Ordering::Relaxed);
+        // The runtime has put the default there before it called.
+        let _ = put(number, ours());
+    }
+
+    fn ours() -> sighandler_t {
+        let ours: extern "C" fn(c_int) = note;
+        ours as sighandler_t
+    }
+
+    fn put(number: c_int, action: Action) -> Action {
+        // SAFETY: our handler, or one that was there before.
+        unsafe { libc::signal(number, action) }
+    }
+
+    pub fn replace(number: c_int) -> io::Result<Option<Action>> {
+        match put(number, ours()) {
+            FAILED => Err(io::Error::last_os_error()),
+            IGNORED => {
+                restore(number, &IGNORED);
+                Ok(None)
+            }
+            earlier => Ok(Some(earlier)),
+        }
+    }
+
+    pub fn restore(number: c_int, earlier: &Action) {
+        let earlier = if *earlier == ours() { DEFAULT } else { *earlier };
+        put(number, earlier);
+    }
+
+    pub fn send(number: c_int) {
+        // SAFETY: no memory is passed.
+        unsafe { libc::raise(number) };
+    }
+}

@@ -1,0 +1,103 @@
+//! The command as a function of a program that lives on.
+#![cfg(unix)]
+
+mod program;
+
+use std::ffi::OsString;
+use std::fs;
+use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
+use std::process::{Command, ExitStatus};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use libc::{c_int, SIGINT, SIGTERM, SIG_IGN};
+
+use program::Files;
+
+/// Says to the program that is this test once more what it has to do.
+const TASK: &str = "SYNCBLOB_TEST_EMBEDDED";
+
+static SEEN: AtomicUsize = AtomicUsize::new(0);
+
+extern "C" fn own(_: c_int) {
+    SEEN.fetch_add(1, Ordering::Relaxed);
+}
+
+fn handle(number: c_int, action: libc::sighandler_t) {
+    // SAFETY: the handler changes a counter alone.
+    unsafe { libc::signal(number, action) };
+}
+
+fn raise(number: c_int) {
+    // SAFETY: no memory is passed.
+    unsafe { libc::raise(number) };
+}
+
+fn convert(from: &Path, to: &Path) -> u8 {
+    let words = ["syncblob", "convert", "--force"].map(OsString::from);
+    let words = words.into_iter().chain([from.into(), to.into()]);
+    syncblob_cli::run(words).code()
+}
+
+/// Runs this test again, as a program with a task of its own.
+fn host(task: &str) -> ExitStatus {
+    let name = "signals_are_the_programs_own_afterwards";
+    let mut program = Command::new(std::env::current_exe().unwrap());
+    program.args(["--exact", name, "--nocapture", "--test-threads=1"]).env(TASK, task);
+    program.status().unwrap()
+}
+
+/// Ends by the signal, or else says how often the program's own handler ran.
+fn as_host(task: &str) {
+    let files = Files::new();
+    let own: extern "C" fn(c_int) = own;
+    let (action, number) = match task {
+        "default TERM" => (libc::SIG_DFL, SIGTERM),
+        "default INT" => (libc::SIG_DFL, SIGINT),
+        "ignored" => (SIG_IGN, SIGTERM),
+        _ => (own as libc::sighandler_t, SIGTERM),
+    };
+    handle(number, action);
+    let input = match task {
+        "during" => files.mean("in.binaryproto", &[1 << 24], &vec![0.0; 1 << 24]),
+        _ => files.mean("in.binaryproto", &[2], &[1.0, 2.0]),
+    };
+    let output = files.path("out.npy");
+    if task == "during" {
+        let folder = output.parent().unwrap().to_owned();
+        let writer = thread::spawn(move || convert(&input, &output));
+        while fs::read_dir(&folder).unwrap().count() < 2 {
+            assert!(!writer.is_finished(), "it ended before it could be stopped");
+            thread::sleep(Duration::from_millis(1));
+        }
+        raise(number);
+        assert_eq!(writer.join().unwrap(), 1);
+        assert_eq!(fs::read_dir(&folder).unwrap().count(), 1, "nothing is left");
+        // The handler sees it when all is over, on whatever thread.
+        while SEEN.load(Ordering::Relaxed) == 0 {
+            thread::sleep(Duration::from_millis(1));
+        }
+    } else {
+        for _ in 0..2 {
+            assert_eq!(convert(&input, &output), 0);
+        }
+        drop(files);
+        raise(number);
+        let seen = usize::from(task == "own");
+        assert_eq!(SEEN.load(Ordering::Relaxed), seen);
+    }
+}
+
+#[test]
+fn signals_are_the_programs_own_afterwards() {
+    if let Ok(task) = std::env::var(TASK) {
+        return as_host(&task);
+    }
+    assert_eq!(host("default TERM").signal(), Some(SIGTERM));
+    assert_eq!(host("default INT").signal(), Some(SIGINT));
+    for task in ["own", "ignored", "during"] {
+        assert!(host(task).success(), "{task}");
+    }
+}
