@@ -181,13 +181,20 @@ thread_local! {
     static FAILURE: RefCell<Option<Failure>> = const { RefCell::new(None) };
 }
 
+/// Gives what was kept before. A thread that ends keeps nothing any more: its calls have
+/// the library's words alone.
+fn keep(failure: Option<Failure>) -> Option<Failure> {
+    // What is thrown away there may panic when it is dropped.
+    contain(|| FAILURE.try_with(|kept| kept.replace(failure)).ok().flatten()).flatten()
+}
+
 /// Makes a call that may run callbacks: what they returned is the source of the
 /// error, what they threw goes on.
 pub(crate) fn with_callbacks<R>(call: impl FnOnce() -> Result<R>) -> Result<R> {
     // A callback may make such a call itself.
-    let outer = FAILURE.take();
+    let outer = keep(None);
     let result = call();
-    match (FAILURE.replace(outer), result) {
+    match (keep(outer), result) {
         (Some(Failure::Panicked(payload)), _) => panic::resume_unwind(payload),
         (Some(Failure::Returned(source)), Err(error)) => Err(error.with_source(source)),
         (_, result) => result,
@@ -215,7 +222,7 @@ fn answer(err: *mut sys::sb_error, code: impl FnOnce() -> io::Result<()>) -> sys
             sys::sb_error_fill(err, status, error.raw_os_error().unwrap_or(0), text.as_ptr());
         }
     }
-    FAILURE.set(Some(failure));
+    keep(Some(failure));
     status
 }
 
@@ -366,7 +373,7 @@ unsafe extern "C" fn report_progress(user: *mut c_void, done: u64, total: u64) -
         Ok(ControlFlow::Continue(())) => 0,
         Ok(ControlFlow::Break(())) => 1,
         Err(payload) => {
-            FAILURE.set(Some(Failure::Panicked(payload)));
+            keep(Some(Failure::Panicked(payload)));
             1
         }
     }

@@ -87,6 +87,11 @@ thread_local! {
     static WANTED: RefCell<Wanted> = RefCell::default();
 }
 
+/// Whether `reclaim` can give anything back: not on a thread that ends.
+pub(crate) fn can_reclaim() -> bool {
+    WANTED.try_with(|_| ()).is_ok()
+}
+
 /// Runs what ends the use of lent memory, and gives the owner of it back. None where
 /// that did not end the last use.
 pub(crate) fn reclaim(lent: *const c_void, end: impl FnOnce()) -> Option<Box<dyn Any>> {

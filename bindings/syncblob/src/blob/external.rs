@@ -4,7 +4,7 @@ use syncblob_sys as sys;
 
 use super::{reserve, Blob, Part};
 use crate::ffi::check;
-use crate::owner::{lend, lend_shared, reclaim};
+use crate::owner::{can_reclaim, lend, lend_shared, reclaim};
 use crate::{Access, Context, Element, Error, ErrorKind, Result, Shape, Side, Storage};
 
 /// Memory of the caller's, used in place.
@@ -179,7 +179,7 @@ impl<T: Element> Blob<T> {
 
     /// The data as a vector; the diff is let go of. A vector that the blob
     /// [was made of](Blob::from_vec) comes back as it is, where the blob is its only user
-    /// and has no device; else the elements are copied.
+    /// and has no device; else the elements are copied, as where a thread's locals end.
     ///
     /// ```
     /// use syncblob::Blob;
@@ -213,7 +213,7 @@ impl<T: Element> Blob<T> {
 
     /// The elements, if they are memory of the caller's that ends with the blob.
     fn lent_data(&mut self) -> Result<Option<*const T>> {
-        if !self.is_unique(Part::Data)? || self.context().has_device() {
+        if !can_reclaim() || !self.is_unique(Part::Data)? || self.context().has_device() {
             return Ok(None);
         }
         let lent = self.data_mut()?.as_ptr();
