@@ -119,7 +119,10 @@ impl Safetensors {
         let bytes = Arc::new(bytes);
         let (header, metadata) =
             SafeTensors::read_metadata((*bytes).as_ref()).map_err(|error| {
-                Error::new(ErrorKind::Malformed, format!("no file of safetensors: {error}"))
+                // It may quote the header.
+                let text = error.to_string();
+                let text = text.escape_debug();
+                Error::new(ErrorKind::Malformed, format!("no file of safetensors: {text}"))
             })?;
         Ok(Self { bytes, metadata, start: size_of::<u64>() + header })
     }
@@ -145,7 +148,9 @@ impl Safetensors {
     /// # Errors
     /// [`InvalidArgument`](ErrorKind::InvalidArgument) when no tensor has the name;
     /// [`DtypeMismatch`](ErrorKind::DtypeMismatch) for other elements than `T`;
-    /// [`OverLimit`](ErrorKind::OverLimit) for more than 32 axes; out of memory.
+    /// [`OverLimit`](ErrorKind::OverLimit) for more than 32 axes;
+    /// [`SizeOverflow`](ErrorKind::SizeOverflow) for a dimension beyond `i64`; out of
+    /// memory.
     pub fn blob<T: Element>(&self, name: &str) -> Result<Blob<T>> {
         self.blob_in(&Context::host(), name)
     }
@@ -157,7 +162,7 @@ impl Safetensors {
     pub fn blob_in<T: Element>(&self, context: &Context, name: &str) -> Result<Blob<T>> {
         let info = self.info(name)?;
         if info.dtype != stored(T::DTYPE) {
-            let message = format!("{name} holds {:?}, not {}", info.dtype, T::DTYPE);
+            let message = format!("{name:?} holds {:?}, not {}", info.dtype, T::DTYPE);
             return Err(Error::new(ErrorKind::DtypeMismatch, message));
         }
         let (start, end) = info.data_offsets;
@@ -192,7 +197,7 @@ impl Safetensors {
             #[cfg(feature = "half")]
             Stored::BF16 => self.blob_in::<half::bf16>(context, name).map(BlobAny::from),
             other => {
-                let message = format!("{name} holds {other:?}, which no blob here does");
+                let message = format!("{name:?} holds {other:?}, which no blob here does");
                 Err(Error::new(ErrorKind::Unsupported, message))
             }
         }

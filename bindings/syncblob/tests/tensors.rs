@@ -148,6 +148,10 @@ fn what_is_refused() {
     assert_eq!(file.blob::<f32>("y").unwrap_err().kind(), ErrorKind::InvalidArgument);
     assert_eq!(file.blob_any("y").unwrap_err().kind(), ErrorKind::InvalidArgument);
     assert_eq!(file.blob::<i32>("x").unwrap_err().kind(), ErrorKind::DtypeMismatch);
+    let wide = r#"{"x":{"dtype":"U8","shape":[0,9223372036854775808],"data_offsets":[0,0]}}"#;
+    let bytes = [&(wide.len() as u64).to_le_bytes()[..], wide.as_bytes()].concat();
+    let wide = Safetensors::new(bytes).unwrap();
+    assert_eq!(wide.blob::<u8>("x").unwrap_err().kind(), ErrorKind::SizeOverflow);
     let long = TensorView::new(safetensors::Dtype::I64, vec![1; 33], &[0; 8]).unwrap();
     let axes = TensorView::new(safetensors::Dtype::U32, vec![1; 33], &[0; 4]).unwrap();
     let bytes = safetensors::serialize(HashMap::from([("l", long), ("a", axes)]), None).unwrap();
@@ -158,4 +162,19 @@ fn what_is_refused() {
         let error = Safetensors::new(bytes[..cut].to_vec()).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Malformed, "{cut} bytes");
     }
+}
+
+#[test]
+fn names_are_escaped_in_messages() {
+    let name = "a\u{1b}[31m\n";
+    let long = TensorView::new(safetensors::Dtype::I64, vec![1], &[0; 8]).unwrap();
+    let file = Safetensors::new(safetensors::serialize([(name, long)], None).unwrap()).unwrap();
+    for error in [file.blob::<f32>(name).unwrap_err(), file.blob_any(name).unwrap_err()] {
+        assert!(error.message().starts_with(r#""a\u{1b}[31m\n" holds I64"#), "{error:?}");
+    }
+    // What the crate safetensors says of a header has its names as they are.
+    let header = r#"{"x":{"dtype":"\u001b[31m","shape":[],"data_offsets":[0,0]}}"#;
+    let bytes = [&(header.len() as u64).to_le_bytes()[..], header.as_bytes()].concat();
+    let error = Safetensors::new(bytes).unwrap_err();
+    assert!(!error.message().contains(char::is_control), "{error:?}");
 }
