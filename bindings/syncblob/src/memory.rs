@@ -119,7 +119,7 @@ impl fmt::Display for Storage {
 /// its [`Context`], or both, and is copied only when a side that is not current
 /// is asked for.
 ///
-/// As with `str`, there are only references to it: a blob lends its own by
+/// As with `str`, it has no size and there are only references to it: a blob lends its own by
 /// [`Blob::memory`](crate::Blob::memory), and [`MemoryHandle`] owns a share.
 /// A reference is no share: the blob is borrowed as long as it lives.
 ///
@@ -127,10 +127,12 @@ impl fmt::Display for Storage {
 /// owner, else it returns [`ErrorKind::Shared`] and changes nothing.
 #[doc(alias = "sb_mem")]
 pub struct SyncedMemory {
-    // Stands for an object of C; references to it cover no byte. Two sharers may each have
-    // a `&mut` of one object: without `PhantomPinned` the compiler may take that for noalias.
-    _object: UnsafeCell<[u8; 0]>,
+    // Two sharers may each have a `&mut` of one object: without this the compiler may take
+    // that for noalias.
     _pinned: PhantomPinned,
+    // Stands for an object of C; references to it cover no byte. A slice, so that nothing
+    // swaps or moves what two references are to.
+    _object: UnsafeCell<[()]>,
 }
 
 // SAFETY: the library keeps nothing per thread.
@@ -157,7 +159,7 @@ impl SyncedMemory {
     /// reached for `'a` through what the reference borrows.
     pub(crate) unsafe fn from_ptr<'a>(raw: *mut sys::sb_mem) -> &'a Self {
         // SAFETY: the caller's promise; the type has no bytes.
-        unsafe { &*raw.cast::<Self>() }
+        unsafe { &*Self::of_c(raw) }
     }
 
     /// # Safety
@@ -165,7 +167,11 @@ impl SyncedMemory {
     pub(crate) unsafe fn from_ptr_mut<'a>(raw: *mut sys::sb_mem) -> &'a mut Self {
         // SAFETY: the caller's promise; the type has no bytes, so that two such
         // references to one memory, of two sharers, do not overlap.
-        unsafe { &mut *raw.cast::<Self>() }
+        unsafe { &mut *Self::of_c(raw) }
+    }
+
+    fn of_c(raw: *mut sys::sb_mem) -> *mut Self {
+        ptr::slice_from_raw_parts_mut(raw.cast::<()>(), 0) as *mut Self
     }
 
     /// The C handle, for code that calls the C library too; what is done to it

@@ -47,8 +47,13 @@ fn dropped(handle: MemoryHandle) {
 }
 
 fn by_value(blob: Blob<f32>) {
-    let memory = *blob.memory(Part::Data).unwrap(); //~ E0507
+    let memory = *blob.memory(Part::Data).unwrap(); //~ E0277
     drop(memory);
+}
+
+fn swapped(mut a: Blob<f32>, mut b: Blob<f32>) {
+    let (a, b) = (a.memory_mut(Part::Data).unwrap(), b.memory_mut(Part::Data).unwrap());
+    std::mem::swap(a, b); //~ E0277
 }
 
 fn main() {}
