@@ -173,7 +173,8 @@
 //! - `rayon`: `ContextBuilder::rayon` spreads large operations over threads.
 //! - `safetensors`: `Blob::tensor_view`, and `Safetensors`, whose tensors are blobs
 //!   in place.
-//! - `serde`: blobs as shape and data; statistics, limits and names.
+//! - `serde`: blobs as shape and data (those of `half` by the bits of their elements);
+//!   statistics, limits and names.
 //! - `system`: the installed C library, instead of the bundled sources.
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![deny(missing_docs, unsafe_op_in_unsafe_fn, clippy::undocumented_unsafe_blocks)]

@@ -111,3 +111,39 @@ fn names_statistics_and_limits_go_through_serde() {
     assert_eq!(limits, Limits::new().max_layers(5));
     assert!(serde_json::from_str::<Limits>(r#"{"max_layer": 5}"#).is_err());
 }
+
+#[cfg(feature = "serde")]
+#[test]
+fn what_is_no_element_is_said_in_words_of_the_format() {
+    let told = |data: &str| {
+        let text = format!(r#"{{"shape":[1],"data":[{data}]}}"#);
+        serde_json::from_str::<Blob<f32>>(&text).map(|blob| blob.data().unwrap()[0])
+    };
+    for (data, part) in [
+        ("null", "null, expected a number"),
+        ("[]", "sequence, expected a number"),
+        ("true", "`true`, expected a number"),
+        (r#""nan""#, r#"invalid value: string "nan", expected a number, "NaN", "inf" or "-inf""#),
+    ] {
+        let error = told(data).unwrap_err().to_string();
+        assert!(error.contains(part) && !error.contains("Readable"), "{error}");
+    }
+    for (data, value) in [("1", 1.0), ("-2", -2.0), ("0.5", 0.5), (r#""-inf""#, f32::NEG_INFINITY)]
+    {
+        assert_eq!(told(data).unwrap(), value);
+    }
+    assert!(told(r#""NaN""#).unwrap().is_nan());
+}
+
+/// As the crate `half` does it.
+#[cfg(all(feature = "serde", feature = "half"))]
+#[test]
+fn half_precision_goes_through_serde_by_its_bits() {
+    use syncblob::half::{bf16, f16};
+    let text = serde_json::to_string(&Blob::full([1], f16::from_f32(1.5)).unwrap()).unwrap();
+    assert_eq!(text, r#"{"shape":[1],"data":[15872]}"#);
+    let again: Blob<f16> = serde_json::from_str(&text).unwrap();
+    assert_eq!(again.data().unwrap(), [f16::from_f32(1.5)]);
+    let text = serde_json::to_string(&Blob::full([1], bf16::NAN).unwrap()).unwrap();
+    assert_eq!(text, r#"{"shape":[1],"data":[32704]}"#);
+}

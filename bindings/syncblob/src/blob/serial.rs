@@ -1,6 +1,9 @@
 //! Blobs through serde: the shape and the data.
 
-use serde::de::Error as _;
+use std::fmt;
+use std::marker::PhantomData;
+
+use serde::de::{Error as _, IntoDeserializer, Unexpected, Visitor};
 use serde::ser::{Error as _, SerializeSeq};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
@@ -27,12 +30,39 @@ struct Values<'a, T>(&'a [T]);
 
 struct OwnedValues<T>(Vec<T>);
 
-/// What stands for an element in a format for people.
-#[derive(Deserialize)]
-#[serde(untagged)]
-enum Readable<T> {
-    Number(T),
-    Word(String),
+/// What stands for an element in a format for people: a number or a word.
+struct Readable<T>(T);
+
+struct ReadableVisitor<T>(PhantomData<T>);
+
+/// Numbers go on to the element's own type.
+macro_rules! visit_numbers {
+    ($($visit:ident($type:ty),)*) => {$(
+        fn $visit<E: serde::de::Error>(self, value: $type) -> Result<Self::Value, E> {
+            T::deserialize(value.into_deserializer()).map(Readable)
+        }
+    )*};
+}
+
+impl<'de, T: Element + Deserialize<'de>> Visitor<'de> for ReadableVisitor<T> {
+    type Value = Readable<T>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(r#"a number, "NaN", "inf" or "-inf""#)
+    }
+
+    visit_numbers!(visit_i64(i64), visit_u64(u64), visit_f32(f32), visit_f64(f64),);
+
+    fn visit_str<E: serde::de::Error>(self, word: &str) -> Result<Self::Value, E> {
+        let value = T::from_word(word).map(Readable);
+        value.ok_or_else(|| E::invalid_value(Unexpected::Str(word), &self))
+    }
+}
+
+impl<'de, T: Element + Deserialize<'de>> Deserialize<'de> for Readable<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(ReadableVisitor(PhantomData))
+    }
 }
 
 impl<T: Element + Serialize> Serialize for Values<'_, T> {
@@ -56,19 +86,15 @@ impl<'de, T: Element + Deserialize<'de>> Deserialize<'de> for OwnedValues<T> {
         if !deserializer.is_human_readable() || !T::HAS_WORDS {
             return Vec::deserialize(deserializer).map(Self);
         }
-        let values = Vec::<Readable<T>>::deserialize(deserializer)?.into_iter();
-        let values = values.map(|value| match value {
-            Readable::Number(number) => Ok(number),
-            Readable::Word(word) => T::from_word(&word)
-                .ok_or_else(|| D::Error::custom(format!("{word:?} is no {}", T::DTYPE))),
-        });
-        values.collect::<Result<_, _>>().map(Self)
+        let values = Vec::<Readable<T>>::deserialize(deserializer)?;
+        Ok(Self(values.into_iter().map(|value| value.0).collect()))
     }
 }
 
 /// As `{ shape, data }`; a never-shaped blob as the empty one of shape `[0]`. In a format
 /// for people, such as JSON, `"NaN"`, `"inf"` and `"-inf"` stand for what it has no number
-/// for; which NaN it was is lost there.
+/// for; which NaN it was is lost there. Elements of `f16` and `bf16` are written as the
+/// crate `half` writes them, by their bits: 1.5 as `f16` is `15872`.
 impl<T: Element + Serialize> Serialize for Blob<T> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let data = Values(self.data().map_err(S::Error::custom)?);
