@@ -9,7 +9,7 @@ use syncblob_sys as sys;
 use crate::callbacks::{allocator_to_c, parallel_for_to_c, ParallelFor, Spread};
 use crate::ffi::{c_text, check, get};
 use crate::sim::Sim;
-use crate::{Error, Result, Stream};
+use crate::{Error, ErrorKind, Result, Shape, Stream};
 
 /// Where memory comes from: the allocator's caps, the limits for bytes from
 /// strangers, the caches and at most one device.
@@ -338,7 +338,7 @@ impl ContextBuilder {
     pub fn build(self) -> Result<Context> {
         let device = self.device.as_deref().map(|name| c_text("the device name", name.as_bytes()));
         let device = device.transpose()?;
-        let limits = self.limits.map(|limits| limits.to_c());
+        let limits = self.limits.map(Limits::to_c).transpose()?;
         let mut options = sys::sb_context_options {
             struct_size: size_of::<sys::sb_context_options>(),
             ..Default::default()
@@ -461,15 +461,20 @@ impl Limits {
         self.max_axes
     }
 
-    pub(crate) fn to_c(self) -> sys::sb_limits {
-        sys::sb_limits {
+    pub(crate) fn to_c(self) -> Result<sys::sb_limits> {
+        // Other limits bound nothing where they are beyond what C counts to.
+        let max_axes = i64::try_from(self.max_axes).map_err(|_| {
+            let message = format!("max_axes is {}, more than {}", self.max_axes, Shape::MAX_AXES);
+            Error::new(ErrorKind::InvalidArgument, message)
+        })?;
+        Ok(sys::sb_limits {
             struct_size: size_of::<sys::sb_limits>(),
             max_memory: self.max_memory,
             max_layers: crate::ffi::to_i64(self.max_layers),
             max_blobs: crate::ffi::to_i64(self.max_blobs),
             max_name_bytes: self.max_name_bytes,
-            max_axes: crate::ffi::to_i64(self.max_axes),
-        }
+            max_axes,
+        })
     }
 }
 

@@ -82,7 +82,21 @@ pub(crate) fn to_usize(value: i64) -> usize {
     usize::try_from(value).unwrap_or(0)
 }
 
-/// A number for C; one that does not fit is out of every range there too.
+/// A number for C; one that does not fit is out of every range there too, where the
+/// message would have another one: see `as_given`.
 pub(crate) fn to_i64(value: usize) -> i64 {
     i64::try_from(value).unwrap_or(i64::MAX)
 }
+
+/// The error of a call that was given these numbers, as `what`; where one of them does not
+/// fit C's type, with that one in the message.
+#[cold]
+pub(crate) fn as_given(error: Error, what: &str, given: &[usize], most: usize) -> Error {
+    match given.iter().find(|value| **value > most) {
+        Some(value) => Error::new(error.kind(), format!("{what} {value} is out of range")),
+        None => error,
+    }
+}
+
+/// The largest number that C counts to.
+pub(crate) const MAX_I64: usize = i64::MAX as usize;

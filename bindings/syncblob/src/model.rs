@@ -14,7 +14,9 @@ use syncblob_sys as sys;
 
 use crate::blob::reserve;
 use crate::callbacks::lend_blobs;
-use crate::ffi::{by_name, check, fill, get, sized, to_i64, to_usize, with_path};
+use crate::ffi::{
+    as_given, by_name, check, fill, get, sized, to_i64, to_usize, with_path, MAX_I64,
+};
 use crate::io::{lend_reader, lend_writer, with_callbacks, Progress};
 use crate::owner::lend_shared;
 use crate::{
@@ -271,7 +273,7 @@ impl OpenOptions {
         ) -> sys::sb_status,
     ) -> Result<Model> {
         let format = self.format.map_or(sys::SB_FORMAT_AUTO, Format::code);
-        let limits = self.limits.map(Limits::to_c);
+        let limits = self.limits.map(Limits::to_c).transpose()?;
         let limits = limits.as_ref().map_or(ptr::null(), ptr::from_ref);
         let raw = get(|out, err| open(self.context.as_ptr(), format, limits, out, err))?;
         let mut model = Model::own(raw, &self.context);
@@ -609,7 +611,8 @@ impl Model {
         // SAFETY: the model is live; `out` says its size.
         let info = fill(sized!(sb_layer_info), |out, err| unsafe {
             sys::sb_model_layer(self.as_ptr(), to_i64(index), out, err)
-        })?;
+        })
+        .map_err(|error| as_given(error, "layer", &[index], MAX_I64))?;
         Ok(Layer { model: self, index, info })
     }
 
@@ -642,7 +645,8 @@ impl Model {
             fill(sized!(sb_blob_info), |out, err| unsafe {
                 sys::sb_model_blob_info(self.as_ptr(), at.layer_code(), to_i64(at.index), out, err)
             })
-        })?;
+        })
+        .map_err(|error| at.as_given(error))?;
         Ok(StoredBlob { model: self, at, info: BlobInfo(info) })
     }
 
@@ -664,7 +668,8 @@ impl Model {
             check(|err| unsafe {
                 sys::sb_model_load_blob(self.as_ptr(), layer, index, blob.as_ptr(), err)
             })
-        })?;
+        })
+        .map_err(|error| at.as_given(error))?;
         Ok(blob)
     }
 
@@ -754,6 +759,7 @@ impl Model {
             let flags = payload.flags();
             sys::sb_model_set_blob(self.as_ptr(), layer, index, blob.as_ptr(), flags, err)
         })
+        .map_err(|error| at.as_given(error))
     }
 
     /// Adds a blob at the end of a layer's, or of those of no layer (`None`).
@@ -1035,6 +1041,11 @@ impl BlobAt {
 
     fn layer_code(self) -> i64 {
         layer_code(self.layer)
+    }
+
+    fn as_given(self, error: Error) -> Error {
+        let error = as_given(error, "blob", &[self.index], MAX_I64);
+        as_given(error, "layer", self.layer.as_slice(), MAX_I64)
     }
 }
 

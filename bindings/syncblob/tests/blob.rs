@@ -1,6 +1,9 @@
 //! Blobs through the safe interface: shape, bytes on both sides, arithmetic.
 
-use syncblob::{Blob, BlobAny, Context, Dtype, ErrorKind, Head, Part, Payload, Reallocated};
+use syncblob::{
+    Blob, BlobAny, Context, Dtype, ErrorKind, Format, Head, Limits, Model, OpenOptions, Part,
+    Payload, Reallocated,
+};
 
 fn simulated() -> Context {
     Context::builder().device("sim:0").build().expect("the simulated device is always there")
@@ -352,4 +355,35 @@ fn wrong_devices_are_refused() {
     assert_eq!(kind("sim"), ErrorKind::InvalidArgument);
     assert_eq!(kind("abacus:0"), ErrorKind::Unsupported);
     assert_eq!(kind("sim:0\0"), ErrorKind::InvalidArgument);
+}
+
+/// What C cannot count to is said as it was given.
+#[test]
+fn errors_have_the_number_that_was_given() {
+    let blob = Blob::<f32>::zeros([2, 3]).unwrap();
+    let model = Model::create(Format::Caffemodel).unwrap();
+    let most = usize::MAX.to_string();
+    for error in [
+        blob.offset([usize::MAX]).unwrap_err(),
+        blob.at([1, usize::MAX]).unwrap_err(),
+        blob.offset_legacy([0, 0, usize::MAX, 0]).unwrap_err(),
+        blob.count_range(0..usize::MAX).unwrap_err(),
+        blob.count_range(usize::MAX..).unwrap_err(),
+        model.layer(usize::MAX).unwrap_err(),
+        model.blob((usize::MAX, 0)).unwrap_err(),
+        model.blob(usize::MAX).unwrap_err(),
+        model.load::<f32>((0, usize::MAX)).unwrap_err(),
+    ] {
+        assert_eq!(error.kind(), ErrorKind::IndexOutOfRange);
+        assert!(error.message().contains(&most), "{error}");
+    }
+    let error = blob.count_range(..5_000_000_000).unwrap_err();
+    assert!(error.message().contains("5000000000"), "{error}");
+    let limits = Limits::new().max_axes(usize::MAX);
+    let error = OpenOptions::new().limits(limits).from_bytes(vec![]).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::InvalidArgument);
+    assert!(error.message().contains(&most), "{error}");
+    let error = Context::builder().limits(limits).build().unwrap_err();
+    assert!(error.message().contains(&most), "{error}");
+    assert!(blob.offset([2]).unwrap_err().message().contains('2'));
 }

@@ -4,7 +4,7 @@ use std::slice;
 use syncblob_sys as sys;
 
 use super::{Blob, Reallocated};
-use crate::ffi::{get, to_i64, to_usize};
+use crate::ffi::{as_given, get, to_i64, to_usize, MAX_I64};
 use crate::{Element, Result, Shape};
 
 /// Shape and indices.
@@ -106,10 +106,12 @@ impl<T: Element> Blob<T> {
             Bound::Excluded(&axis) => axis,
             Bound::Unbounded => self.num_axes(),
         };
-        let [start, end] = [start, end].map(|axis| i32::try_from(axis).unwrap_or(i32::MAX));
+        let (given, most) = ([start, end], i32::MAX as usize);
+        let [start, end] = given.map(|axis| i32::try_from(axis).unwrap_or(i32::MAX));
         // SAFETY: the blob is live.
         get(|out, err| unsafe { sys::sb_blob_count_range(self.as_ptr(), start, end, out, err) })
             .map(to_usize)
+            .map_err(|error| as_given(error, "axis", &given, most))
     }
 
     /// Caffe's four dimensions `[num, channels, height, width]`; missing ones are 1.
@@ -202,6 +204,7 @@ impl<T: Element> Blob<T> {
         // more than a blob can have.
         get(|out, err| unsafe { sys::sb_blob_offset(self.as_ptr(), start, len, out, err) })
             .map(to_usize)
+            .map_err(|error| as_given(error, "index", indices, MAX_I64))
     }
 
     /// Caffe's `offset(n, c, h, w)`: four indices of a blob of at most 4 axes,
@@ -216,10 +219,12 @@ impl<T: Element> Blob<T> {
     /// the elements does not fit.
     #[doc(alias = "offset")]
     pub fn offset_legacy(&self, [n, c, h, w]: [usize; 4]) -> Result<usize> {
-        let [n, c, h, w] = [n, c, h, w].map(to_i64);
+        let given = [n, c, h, w];
+        let [n, c, h, w] = given.map(to_i64);
         // SAFETY: the blob is live.
         get(|out, err| unsafe { sys::sb_blob_offset_legacy(self.as_ptr(), n, c, h, w, out, err) })
             .map(to_usize)
+            .map_err(|error| as_given(error, "index", &given, MAX_I64))
     }
 
     /// One element of data; see [`offset`](Blob::offset).
