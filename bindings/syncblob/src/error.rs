@@ -30,7 +30,7 @@ macro_rules! error_kinds {
                 }
             }
 
-            fn code(self) -> i32 {
+            pub(crate) fn code(self) -> i32 {
                 match self {
                     $(Self::$kind => sys::$code,)*
                     Self::Unknown => sys::SB_ERR_INTERNAL,
@@ -91,7 +91,9 @@ error_kinds! {
     Io = SB_ERR_IO,
     /// Another version of the library than this crate was made for.
     AbiMismatch = SB_ERR_ABI_MISMATCH,
-    /// A progress or a reader of the caller's ended the call.
+    /// A progress of the caller's ended the call; or a reader or a writer did, with an
+    /// [`io::Error`] that holds an [`Error`] of this kind, or this kind itself
+    /// (`io::Error::other(ErrorKind::Cancelled)`).
     Cancelled = SB_ERR_CANCELLED,
     /// The communicator failed.
     CommFailure = SB_ERR_COMM_FAILURE,
@@ -112,6 +114,26 @@ pub struct Error {
     path: Option<PathBuf>,
     source: Option<Arc<io::Error>>,
 }
+
+impl ErrorKind {
+    /// What an error of a reader or a writer arrives as.
+    pub(crate) fn of_io(error: &io::Error) -> Self {
+        let inner = error.get_ref();
+        let own = inner.and_then(|inner| match inner.downcast_ref::<Error>() {
+            Some(error) => Some(error.kind),
+            None => inner.downcast_ref::<Self>().copied(),
+        });
+        match (own, error.kind()) {
+            (Some(Self::Cancelled), _) => Self::Cancelled,
+            (_, io::ErrorKind::OutOfMemory) => Self::OutOfMemory,
+            _ => Self::Io,
+        }
+    }
+}
+
+/// So that a [reader](crate::ReadAt) or a writer can say
+/// `io::Error::other(ErrorKind::Cancelled)`.
+impl std::error::Error for ErrorKind {}
 
 /// The status's name, such as `SB_ERR_MALFORMED`.
 impl fmt::Display for ErrorKind {
@@ -161,10 +183,7 @@ impl Error {
 
     /// An error of a reader or writer that the library did not see.
     pub(crate) fn from_io(error: io::Error) -> Self {
-        let kind = match error.kind() {
-            io::ErrorKind::OutOfMemory => ErrorKind::OutOfMemory,
-            _ => ErrorKind::Io,
-        };
+        let kind = ErrorKind::of_io(&error);
         let device_code = error.raw_os_error().unwrap_or(0);
         Self { device_code, ..Self::new(kind, error.to_string()) }.with_source(error)
     }

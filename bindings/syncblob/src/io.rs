@@ -17,7 +17,7 @@ use std::time::SystemTime;
 use syncblob_sys as sys;
 
 use crate::owner::{contain, lend};
-use crate::{system, Error, Result};
+use crate::{system, Error, ErrorKind, Result};
 
 /// Bytes that can be read at any offset, several reads at a time: an object in a
 /// store, a member of an archive, a file that is decrypted as it is read.
@@ -56,7 +56,9 @@ pub trait ReadAt {
     /// answer, such as one over a network, should keep what it fetched last.
     ///
     /// # Errors
-    /// Whatever goes wrong; [`Interrupted`](io::ErrorKind::Interrupted) is asked again.
+    /// Whatever goes wrong, which the call ends with as [`ErrorKind::Io`], out of memory or
+    /// [cancelled](ErrorKind::Cancelled); [`Interrupted`](io::ErrorKind::Interrupted) is
+    /// asked again.
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize>;
 
     /// A number that is another one once the bytes have changed, such as that of an
@@ -206,10 +208,7 @@ fn answer(err: *mut sys::sb_error, code: impl FnOnce() -> io::Result<()>) -> sys
     let (failure, status) = match panic::catch_unwind(AssertUnwindSafe(code)) {
         Ok(Ok(())) => return sys::SB_OK,
         Ok(Err(error)) => {
-            let status = match error.kind() {
-                io::ErrorKind::OutOfMemory => sys::SB_ERR_OUT_OF_MEMORY,
-                _ => sys::SB_ERR_IO,
-            };
+            let status = ErrorKind::of_io(&error).code();
             (Failure::Returned(error), status)
         }
         Err(payload) => (Failure::Panicked(payload), sys::SB_ERR_IO),

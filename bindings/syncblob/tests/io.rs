@@ -262,6 +262,51 @@ fn a_reader_may_use_the_crate_itself() {
     assert_eq!(error.source().unwrap().to_string(), "the outer one");
 }
 
+/// Gives up as a call of its own gave up, or as it likes.
+struct GivesUp(fn() -> io::Error);
+
+impl ReadAt for GivesUp {
+    fn size(&self) -> io::Result<u64> {
+        Ok(100)
+    }
+
+    fn read_at(&self, _: &mut [u8], _: u64) -> io::Result<usize> {
+        Err((self.0)())
+    }
+}
+
+impl Write for GivesUp {
+    fn write(&mut self, _: &[u8]) -> io::Result<usize> {
+        Err((self.0)())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[test]
+fn a_reader_and_a_writer_may_cancel() {
+    let cancelled = || {
+        let mut model = Model::from_bytes(net()).unwrap();
+        model.set_progress(|_, _| ControlFlow::Break(()));
+        io::Error::from(model.to_bytes().unwrap_err())
+    };
+    let refused = || io::Error::from(Blob::<f32>::zeros([-1]).unwrap_err());
+    let cases: [(fn() -> io::Error, ErrorKind); 4] = [
+        (cancelled, ErrorKind::Cancelled),
+        (|| io::Error::other(ErrorKind::Cancelled), ErrorKind::Cancelled),
+        (|| io::Error::other(ErrorKind::NotFound), ErrorKind::Io),
+        (refused, ErrorKind::Io),
+    ];
+    for (gives, kind) in cases {
+        let error = Blob::<f32>::read_from(GivesUp(gives)).unwrap_err();
+        assert_eq!((error.kind(), error.source().is_some()), (kind, true), "{error}");
+        let error = Model::from_bytes(net()).unwrap().write_to(GivesUp(gives)).unwrap_err();
+        assert_eq!((error.kind(), error.source().is_some()), (kind, true), "{error}");
+    }
+}
+
 /// Takes so many bytes, then fails; or panics; or cannot be flushed.
 struct Full {
     room: usize,
