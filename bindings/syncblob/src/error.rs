@@ -219,7 +219,9 @@ impl Error {
     }
 
     /// What was asked and what was found, and where; text that came from a file
-    /// is escaped. The file's name, which `Display` puts before it, is not in it.
+    /// is escaped. The file's name is in it where the file itself is the trouble (it cannot
+    /// be opened, written or replaced): the text then begins with the name in quotes. Before
+    /// every other text `Display` puts the [path](Error::path).
     pub fn message(&self) -> &str {
         &self.message
     }
@@ -227,6 +229,11 @@ impl Error {
     /// The file that the call was given by its name.
     pub fn path(&self) -> Option<&Path> {
         self.path.as_deref()
+    }
+
+    /// Whether the library's own words begin with the file's name.
+    fn names_file(&self) -> bool {
+        self.kind == ErrorKind::Io && self.source.is_none() && self.message.starts_with('"')
     }
 
     pub(crate) fn of_file(self, path: &Path) -> Self {
@@ -237,8 +244,7 @@ impl Error {
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.path {
-            // The library's own words on a file that cannot be opened name it.
-            Some(path) if self.kind != ErrorKind::Io => write!(f, "{path:?}: {}", self.message),
+            Some(path) if !self.names_file() => write!(f, "{path:?}: {}", self.message),
             _ => f.write_str(&self.message),
         }
     }

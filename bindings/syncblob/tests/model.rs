@@ -418,3 +418,40 @@ fn names_are_read_and_written() {
     ];
     assert_eq!(shown, ["HEAD_AT_CPU", "device", "page-locked", "SB_ERR_BAD_SHAPE"]);
 }
+
+#[test]
+fn an_error_of_a_file_names_it_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("net.caffemodel");
+    let named = format!("{path:?}");
+    let missing = Model::open(&path).unwrap_err();
+    assert!(missing.message().starts_with(&named), "{missing}");
+    std::fs::write(&path, b"rubbish").unwrap();
+    let malformed = Model::open(&path).unwrap_err();
+    assert!(!malformed.message().contains("net.caffemodel"), "{malformed}");
+    std::fs::write(&path, b"").unwrap();
+    let error = Model::open(folder.path()).unwrap_err();
+    assert_eq!(error.path(), Some(folder.path()));
+    for error in [missing, malformed] {
+        assert_eq!(error.path(), Some(&*path));
+        let text = error.to_string();
+        assert!(text.starts_with(&named) && text.matches("net.caffemodel").count() == 1, "{text}");
+    }
+    // What is no matter of a name: the source cannot be read any more.
+    std::fs::write(&path, net_of_one_blob()).unwrap();
+    let mut model = Model::open(&path).unwrap();
+    std::fs::write(&path, b"").unwrap();
+    model.set_name("x").unwrap();
+    let target = folder.path().join("target");
+    let error = model.save(&target).unwrap_err();
+    assert_eq!((error.kind(), error.path()), (ErrorKind::Io, Some(&*target)));
+    let text = error.to_string();
+    assert!(text.starts_with(&format!("{target:?}: ")), "{text}");
+}
+
+fn net_of_one_blob() -> Vec<u8> {
+    let mut model = Model::create(Format::Caffemodel).unwrap();
+    let layer = model.add_layer("ip", "InnerProduct").unwrap();
+    model.add_blob(layer, &Blob::<f32>::zeros([1000]).unwrap(), Payload::Data).unwrap();
+    model.to_bytes().unwrap()
+}
