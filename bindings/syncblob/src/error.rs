@@ -1,6 +1,7 @@
 use std::ffi::CStr;
 use std::fmt;
 use std::io;
+use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -134,6 +135,10 @@ impl ErrorKind {
 /// So that a [reader](crate::ReadAt) or a writer can say
 /// `io::Error::other(ErrorKind::Cancelled)`.
 impl std::error::Error for ErrorKind {}
+
+// Nobody changes an error, nor what a reader or a writer returned and is its source.
+impl UnwindSafe for Error {}
+impl RefUnwindSafe for Error {}
 
 /// The status's name, such as `SB_ERR_MALFORMED`.
 impl fmt::Display for ErrorKind {

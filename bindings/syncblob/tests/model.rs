@@ -449,6 +449,12 @@ fn an_error_of_a_file_names_it_once() {
     assert!(text.starts_with(&format!("{target:?}: ")), "{text}");
 }
 
+#[test]
+fn errors_go_through_catch_unwind() {
+    fn passes<T: std::panic::UnwindSafe + std::panic::RefUnwindSafe + Send + Sync>() {}
+    passes::<syncblob::Error>();
+}
+
 fn net_of_one_blob() -> Vec<u8> {
     let mut model = Model::create(Format::Caffemodel).unwrap();
     let layer = model.add_layer("ip", "InnerProduct").unwrap();
