@@ -52,8 +52,8 @@ static sb_status arm_fault(sb_context *context, sb_sim_op op, int64_t nth, sb_si
     sb_status st = lock_device(context, &sim, err);
     if (st != SB_OK)
         return st;
-    if (alone)
-        memset(sim->armed, 0, sizeof sim->armed);
+    for (int i = 0; alone && i < SB__SIM_MAX_FAULTS; i++)
+        sim->armed[i].in = 0;
     while (slot < SB__SIM_MAX_FAULTS && sim->armed[slot].in)
         slot++;
     if (slot == SB__SIM_MAX_FAULTS)
