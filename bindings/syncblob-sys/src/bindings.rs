@@ -3322,14 +3322,11 @@ Errors: as sb_blob_from_legacy_dlpack.*/
         err: *mut sb_error,
     ) -> sb_status;
     /**Makes an id. One rank calls it and hands the bytes to all, by any means.
-* out SB_NCCL_ID_BYTES bytes
+* out \[borrowed\] SB_NCCL_ID_BYTES bytes
 
 Errors: NO_DEVICE (a build without CUDA), UNSUPPORTED (NCCL cannot be opened, or is too old),
 OUT_OF_MEMORY, COMM_FAILURE.*/
-    pub fn sb_nccl_id_create(
-        out: *mut ::core::ffi::c_uchar,
-        err: *mut sb_error,
-    ) -> sb_status;
+    pub fn sb_nccl_id_create(out: *mut u8, err: *mut sb_error) -> sb_status;
     /**Collective: makes a rank's communicator.
 * context \[borrowed\] a context on "cuda:N", which no other rank has; retained
 * id \[borrowed\] SB_NCCL_ID_BYTES bytes, the same at all ranks; each id serves once
@@ -3343,7 +3340,7 @@ CUDA), UNSUPPORTED (NCCL cannot be opened, or is too old), OUT_OF_MEMORY, CAP_RE
 COMM_FAILURE, DEVICE_FAILURE, DEVICE_LOST, FORKED.*/
     pub fn sb_nccl_comm_create(
         context: *mut sb_context,
-        id: *const ::core::ffi::c_uchar,
+        id: *const u8,
         rank: i32,
         size: i32,
         limit_milliseconds: u32,
@@ -3357,7 +3354,7 @@ id round. If a rank cannot take part, all are told.
 * limit_milliseconds that others are waited for, here and in later calls; 0: ten minutes
 * out \[owned\] sb_comm_destroy
 
-Errors: as sb_nccl_comm_create, and those of sb_comm_all_reduce on `other`.*/
+Errors: as sb_nccl_comm_create, as sb_comm_all_reduce.*/
     pub fn sb_nccl_comm_create_over(
         context: *mut sb_context,
         other: *mut sb_comm,
