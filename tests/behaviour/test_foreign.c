@@ -598,6 +598,28 @@ static void a_source_that_fails_then_changes_nothing(void **state) {
     assert_true(silent && told);
 }
 
+/* Asked what else a net without blobs may be, a source that fails leaves it a net. */
+static void a_source_that_fails_then_has_nothing_foreign(void **state) {
+    (void)state;
+    struct wire wire = {0};
+    bool was_opened = false, was_refused = false;
+    wire_bytes(&wire, 1, B("\x0a\5input\x12\x0bPlaceholder"));
+    for (int n = 1; n < 12; n++) {
+        struct test_source from = {0};
+        sb_model *model = NULL;
+        sb_source source = test_source_of(&from, &wire);
+        from.fault = (struct test_fault){.left = n, .status = SB_ERR_IO};
+        sb_status st =
+            sb_model_open_source(NULL, SB_FORMAT_AUTO, &source, NULL, NULL, &model, NULL);
+        assert_true(st == SB_OK || st == SB_ERR_IO || st == SB_ERR_MALFORMED);
+        was_opened |= st == SB_OK;
+        was_refused |= st == SB_ERR_MALFORMED;
+        sb_model_destroy(model);
+    }
+    assert_true(was_opened && was_refused);
+    wire_free(&wire);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_reader_says_what_the_bytes_are),
@@ -617,6 +639,7 @@ int main(void) {
         cmocka_unit_test(a_real_file_that_was_cut_off_lacks_bytes),
         cmocka_unit_test(a_made_file_that_was_cut_off_lacks_bytes),
         cmocka_unit_test(a_source_that_fails_then_changes_nothing),
+        cmocka_unit_test(a_source_that_fails_then_has_nothing_foreign),
     };
     return cmocka_run_group_tests(tests, read_kinds, free_kinds);
 }

@@ -104,8 +104,9 @@ pub fn to_device(blob: &BlobAny) -> Result<()> {
 
 /// Whether a model can take a copy of the blob, but for the memory of that copy.
 pub fn check_added(blob: &BlobAny) -> Result<()> {
-    // SAFETY: the blob is live, and all that is kept of the results is whether there are any.
+    // SAFETY: the blob is live.
     get(|out, err| unsafe { sys::sb_blob_proto_size(blob.as_ptr(), 0, out, err) })?;
+    // SAFETY: the blob is live; its values are not looked at.
     get(|out, err| unsafe { sys::sb_blob_cpu_data(blob.as_ptr(), out, err) }).map(drop)
 }
 

@@ -251,11 +251,12 @@ static bool begins_json(const struct text *text) {
                              (!is_object && (*rest.at == '{' || *rest.at == '[')));
 }
 
+/* Of a text that begins with a bracket. */
 static bool ends_json(const struct text *text) {
-    size_t size = text->size;
-    while (size > 0 && is_space(text->at[size - 1]))
-        size--;
-    return size > 0 && (text->at[size - 1] == '}' || text->at[size - 1] == ']');
+    size_t last = text->size - 1;
+    while (is_space(text->at[last]))
+        last--;
+    return text->at[last] == '}' || text->at[last] == ']';
 }
 
 /* A few bytes have to be all of it. */
