@@ -373,19 +373,11 @@ static sb_status check_step(const sb_reducer *reducer, sb_error *err) {
                             : sb__comm_check(reducer->comm, err);
 }
 
-static sb_status check_ready(sb_reducer *reducer, sb_blob *blob, struct sb__entry **out,
-                             sb_error *err) {
-    if (!reducer || !blob)
-        return sb__fail_null(err, reducer ? "blob" : "reducer");
-    sb_status st = check_step(reducer, err);
-    if (st != SB_OK)
-        return st;
-    struct sb__entry *entry = find(reducer, blob);
-    if (!entry)
-        return sb__fail(err, SB_ERR_INVALID_ARGUMENT, "the blob was not registered");
+static sb_status check_ready(const sb_reducer *reducer, const struct sb__entry *entry,
+                             const sb_blob *blob, sb_error *err) {
+    const sb_dtype dtype = reducer->buckets[entry->bucket].dtype;
     if (entry->ready)
         return sb__fail(err, SB_ERR_INVALID_ARGUMENT, "the blob is ready already in this step");
-    const sb_dtype dtype = reducer->buckets[entry->bucket].dtype;
     if (dtype != blob->dtype) /* another one where the registered one was */
         return sb__fail(err, SB_ERR_DTYPE_MISMATCH,
                         "the blob is of %s, and was of %s when it was registered",
@@ -394,14 +386,20 @@ static sb_status check_ready(sb_reducer *reducer, sb_blob *blob, struct sb__entr
         return sb__fail(err, SB_ERR_SHAPE_MISMATCH,
                         "the blob has %lld elements, and had %lld when it was registered",
                         (long long)blob->shape.count, (long long)entry->count);
-    *out = entry;
     return SB_OK;
 }
 
 sb_status sb_reducer_ready(sb_reducer *reducer, sb_blob *blob, sb_error *err) {
-    struct sb__entry *entry = NULL; /* for gcc, which does not see that success sets it */
     sb_error story;
-    sb_status st = check_ready(reducer, blob, &entry, err);
+    if (!reducer || !blob)
+        return sb__fail_null(err, reducer ? "blob" : "reducer");
+    sb_status st = check_step(reducer, err);
+    if (st != SB_OK)
+        return st;
+    struct sb__entry *entry = find(reducer, blob);
+    if (!entry)
+        return sb__fail(err, SB_ERR_INVALID_ARGUMENT, "the blob was not registered");
+    st = check_ready(reducer, entry, blob, err);
     if (st != SB_OK)
         return st;
     entry->ready = true;
