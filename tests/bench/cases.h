@@ -8,6 +8,8 @@ void bench_messages(void);
 void bench_files(void);
 void bench_arithmetic(void);
 void bench_fillers(void);
+void bench_growth(void);
+void bench_readers(void);
 
 /* For files.c's question about peak memory: loads the model file, as `reader` ("syncblob" or
    "caffe"), in a process of its own and prints how far resident memory rose above what it was

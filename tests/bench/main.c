@@ -12,8 +12,10 @@
 static const struct {
     const char *name;
     void (*run)(void);
-} cases[] = {{"small", bench_small}, {"allocation", bench_allocation}, {"messages", bench_messages},
-             {"files", bench_files}, {"arithmetic", bench_arithmetic}, {"fillers", bench_fillers}};
+} cases[] = {{"small", bench_small},           {"allocation", bench_allocation},
+             {"messages", bench_messages},     {"files", bench_files},
+             {"arithmetic", bench_arithmetic}, {"fillers", bench_fillers},
+             {"growth", bench_growth},         {"readers", bench_readers}};
 
 #define NUM_CASES (sizeof cases / sizeof *cases)
 

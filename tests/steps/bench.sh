@@ -58,7 +58,7 @@ bench_comm() { # [ROUNDS]
 }
 
 bench() {
-    local argument caffe arguments=() peers=
+    local argument caffe arguments=() peers= record=
     if [ "${1:-}" = comm ]; then
         shift
         bench_comm "$@"
@@ -75,7 +75,11 @@ bench() {
         return
     fi
     for argument in "$@"; do
-        if [ "$argument" = --peers ]; then peers=1; else arguments+=("$argument"); fi
+        case $argument in
+        --peers) peers=1 ;;
+        --record) record=1 ;;
+        *) arguments+=("$argument") ;;
+        esac
     done
     [ -z "$peers" ] || need "$build_needs" "$python_needs" "$peer_needs"
     make_python
@@ -91,6 +95,8 @@ bench() {
     as_narrow "$folder/tests/bench/bench" --folder "$folder" --json "$folder/report.json" \
         "${arguments[@]}"
     "$python" tests/bench/report.py "$folder/report.json" "$folder/report.html"
+    [ -z "$record" ] ||
+        "$python" tests/bench/record.py --vectors "${SYNCBLOB_VECTORS:-}" "$folder/report.json"
     [ -z "$peers" ] || bench_other_languages
     echo "plots: $folder/report.html"
 }
