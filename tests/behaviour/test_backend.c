@@ -566,8 +566,16 @@ static void counts_past_2_31_are_right(void **state) {
         sb_error err;
         const sb_backend *table = backends[r].table;
         double sum = 0;
+        void *memory;
         device_open(&d, &backends[r]);
-        char *x = device_alloc(&d, bytes);
+        sb_status st = table->alloc(d.handle, bytes, d.stream, &memory, &err);
+        if (st == SB_ERR_OUT_OF_MEMORY) { /* a small card */
+            print_message("skipped: %s has no %zu bytes\n", table->name, bytes);
+            table->close(d.handle);
+            continue;
+        }
+        assert_ok(st);
+        char *x = memory;
         char *end = x + bytes - sizeof far_end;
         assert_ok(table->zero(d.handle, x, bytes, d.stream, &err));
         upload(&d, end, far_end, sizeof far_end);

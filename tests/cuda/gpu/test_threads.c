@@ -93,7 +93,7 @@ static sb_status work_once(struct worker *w, sb_blob *blob) {
         st = sb_blob_cpu_data(blob, &in, NULL);
     if (st == SB_OK && ((const float *)in)[COUNT - 1] != 2 * (float)w->number)
         st = SB_ERR_INTERNAL;
-    return st == SB_OK && w->sum != 2.0 * w->number * COUNT ? SB_ERR_INTERNAL : st;
+    return st == SB_OK && w->sum != 2.0 * w->number * (double)COUNT ? SB_ERR_INTERNAL : st;
 }
 
 static void *work(void *user) {
