@@ -332,6 +332,57 @@ static void arithmetic_comes_after_the_per_thread_stream(void **state) {
     scene_close(&scene);
 }
 
+/* What is allocated next may have the same memory, and is filled at once. */
+static void a_free_waits_for_the_per_thread_stream(void **state) {
+    (void)state;
+    struct scene scene;
+    sb_error err;
+    scene_open(&scene, STREAM_BLOCKING);
+    void *copy = device_make(&scene.stage, BYTES);
+    sb_mem *mem = mem_on_device(&scene.stage, scene.context, BYTES, 0x11);
+    const void *in = gpu_pointer(mem);
+    queue_pause(&scene.stage, PER_THREAD);
+    queue_copy(&scene.stage, PER_THREAD, copy, in, BYTES);
+    sb_mem_release(mem);
+    sb_mem *next = mem_make(scene.context, BYTES);
+    assert_ok(sb_mem_clear(next, &err));
+    (void)gpu_pointer(next);
+    stream_wait(&scene.stage, PER_THREAD);
+    assert_true(device_holds(&scene.stage, copy, BYTES, 0x11));
+    sb_mem_release(next);
+    device_end(&scene.stage, copy);
+    scene_close(&scene);
+}
+
+/* A scaling does not wait for what is before it; whoever reads the bytes does. */
+static void arithmetic_is_queued(void **state) {
+    (void)state;
+    struct scene scene;
+    sb_error err;
+    const int64_t shape[] = {BYTES / sizeof(float)};
+    const float *host;
+    float *x;
+    sb_blob *blob;
+    scene_open(&scene, STREAM_NON_BLOCKING);
+    sb_stream stream = (sb_stream)scene.stream;
+    assert_ok(sb_blob_create_shaped(scene.context, SB_DTYPE_F32, shape, 1, &blob, &err));
+    assert_ok(sb_blob_overwrite_cpu_data_f32(blob, &x, &err));
+    for (int64_t i = 0; i < shape[0]; i++)
+        x[i] = 1;
+    assert_ok(sb_blob_clear_diff(blob, &err));
+    queue_pause(&scene.stage, scene.stream);
+    void *out;
+    assert_ok(sb_blob_mutable_gpu_data_on(blob, stream, &out, &err));
+    assert_ok(sb_blob_scale_data_on(blob, 2, stream, &err));
+    assert_ok(sb_blob_scale_data(blob, 4, &err));
+    assert_ok(sb_blob_update_on(blob, stream, &err));
+    assert_ok(sb_blob_cpu_data_f32(blob, &host, &err));
+    for (int64_t i = 0; i < shape[0]; i++)
+        assert_true(host[i] == 8);
+    sb_blob_destroy(blob);
+    scene_close(&scene);
+}
+
 static void the_legacy_stream_has_a_handle(void **state) {
     (void)state;
     struct scene scene;
@@ -606,6 +657,8 @@ int main(void) {
         cmocka_unit_test(plain_writes_may_be_on_the_per_thread_stream),
         cmocka_unit_test(plain_reads_may_be_on_the_per_thread_stream),
         cmocka_unit_test(arithmetic_comes_after_the_per_thread_stream),
+        cmocka_unit_test(a_free_waits_for_the_per_thread_stream),
+        cmocka_unit_test(arithmetic_is_queued),
         cmocka_unit_test(the_legacy_stream_has_a_handle),
         cmocka_unit_test(the_default_stream_may_be_named),
         cmocka_unit_test(test_a_named_stream_comes_after_the_legacy_one),
