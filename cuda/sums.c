@@ -5,6 +5,8 @@
 
 #include "kernels.h"
 
+#include <stdlib.h>
+
 #define THREADS     256  /* of a block */
 #define MOST_BLOCKS 1024 /* of the first launch */
 #define LAST_SUMS   1024 /* come to the host */
@@ -53,12 +55,25 @@ static unsigned int blocks_for(int64_t count, unsigned int most) {
     return blocks < (int64_t)most ? (unsigned int)blocks : most;
 }
 
+/* Waits for the download into `last`. A wait may fail without having waited: then `last` is not to
+   be freed, and nobody ever does. */
+static sb_status wait_for(const struct sb__cuda_device *device, double **last, sb_stream stream,
+                          sb_error *err) {
+    sb_error again;
+    sb_status st = sb__cuda_stream_synchronize((void *)device, stream, err);
+    if (st == SB_OK || st == SB_ERR_DEVICE_LOST)
+        return st;
+    sb_status second = sb__cuda_stream_synchronize((void *)device, stream, &again);
+    if (second != SB_OK && second != SB_ERR_DEVICE_LOST)
+        *last = NULL;
+    return st;
+}
+
 /* In `scratch`: the sums of the first launch, then, if they are many, of these. They are not
    negative, so that their absolute values may be added. */
 static sb_status add(const struct sb__cuda_device *device, const struct sb__cuda_blas *blas,
                      sb__cu_function kernel, int64_t count, const void *x, double *scratch,
-                     double *out, sb_stream stream, sb_error *err) {
-    double last[LAST_SUMS];
+                     double **last, double *out, sb_stream stream, sb_error *err) {
     unsigned int blocks = blocks_for(count, MOST_BLOCKS);
     int64_t sums = (int64_t)blocks * THREADS;
     const double *from = scratch;
@@ -70,13 +85,14 @@ static sb_status add(const struct sb__cuda_device *device, const struct sb__cuda
         sums = LAST_SUMS;
     }
     if (st == SB_OK)
-        st =
-            sb__cuda_download((void *)device, last, from, (size_t)sums * sizeof *last, stream, err);
+        st = sb__cuda_download((void *)device, *last, from, (size_t)sums * sizeof **last, stream,
+                               err);
     if (st == SB_OK)
-        st = sb__cuda_stream_synchronize((void *)device, stream, err);
-    *out = 0;
+        st = wait_for(device, last, stream, err);
+    double total = 0;
     for (int64_t i = 0; i < sums && st == SB_OK; i++)
-        *out += last[i];
+        total += (*last)[i];
+    *out = total;
     return st;
 }
 
@@ -86,10 +102,14 @@ sb_status sb__cuda_sum(struct sb__cuda_device *device, const struct sb__cuda_bla
     size_t bytes = ((size_t)blocks_for(count, MOST_BLOCKS) * THREADS + LAST_SUMS) * sizeof(double);
     sb__cu_function kernel = blas->sums[kind + (dtype == SB_DTYPE_F64)];
     void *scratch;
+    double *last = malloc(LAST_SUMS * sizeof *last);
+    if (!last)
+        return sb_backend_fail(err, SB_ERR_OUT_OF_MEMORY, 0, "no memory for the parts of a sum");
     sb_status st = sb__cuda_alloc(device, bytes, stream, &scratch, err);
-    if (st != SB_OK)
-        return st;
-    st = add(device, blas, kernel, count, x, scratch, out, stream, err);
-    sb__cuda_free(device, scratch, bytes, stream);
+    if (st == SB_OK) {
+        st = add(device, blas, kernel, count, x, scratch, &last, out, stream, err);
+        sb__cuda_free(device, scratch, bytes, stream);
+    }
+    free(last);
     return st;
 }
