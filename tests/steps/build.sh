@@ -46,6 +46,14 @@ build_least() {
         -DSYNCBLOB_PROTOBUF_C=OFF -DSYNCBLOB_RANDOM123=OFF
 }
 
+# None of its sources was compiled with a header of what was left out, which may well be installed.
+check_least() {
+    local of_library
+    of_library=$(ninja -C "$build/least" -t deps | awk '/^[^ ]/ { ours = /^c\/CMakeFiles\// } ours')
+    grep -c '^c/CMakeFiles/' <<<"$of_library"
+    if grep -E '/(Random123|protobuf-c|cblas|cuda)[^ ]*\.h$' <<<"$of_library"; then return 1; fi
+}
+
 # The program syncblob as the tests of the crates have it: with its C library optimised.
 build_program() { told cargo test --workspace --locked --no-run; }
 

@@ -12,6 +12,7 @@ test_steps() {
 # reads of what nobody wrote; what users build; costs; the ABI.
 more_steps() {
     on 'abi_needs release' step 'C tests, optimised, tables whole' run_ctest SYNCBLOB_TEST_WHOLE=1 release
+    on least step 'the library needs no header of others' check_least
     on least step 'C tests, static, without any other library' \
         run_ctest least -R 'arithmetic|filler_numbers|proto_|model_|backend|abi|consumer'
     on tsan step 'C tests, races' run_ctest tsan -R \
@@ -35,6 +36,7 @@ more_steps() {
 
 # What takes hours, or what most changes cannot break.
 full_steps() {
+    on least step 'C tests, static, without any other library, all' run_ctest least
     on debug step 'C tests under valgrind, all' run_valgrind debug all
     mutation_full_steps
     abi_full_steps
