@@ -171,7 +171,30 @@ static void test_slashes_and_relative_paths_work(void **state) {
     assert_true(first == 6);
 }
 
+/* In this form no character of a name means anything but itself. */
+static void test_a_prefixed_path_is_taken_literally(void **state) {
+    const struct folder *folder = *state;
+    static const char *const names[] = {"dot.", "space ", "plain"};
+    char path[MAX_PATH + 64];
+    wchar_t wide[1032];
+    sb_error err;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        (void)snprintf(path, sizeof path, "\\\\?\\%s\\%s", folder->path, names[i]);
+        assert_ok(write_file(path, 3, &err));
+        assert_ok(write_file(path, 4, &err));
+        assert_true(read_file(path, &err) == 4);
+        assert_true(DeleteFileW(widened(path, wide)));
+    }
+}
+
 /* --- errors ----------------------------------------------------------------------------- */
+
+/* As the caller gave it, as far as there is room. */
+static void assert_begins_with_path(const sb_error *err, const char *path) {
+    char quoted[96];
+    (void)snprintf(quoted, sizeof quoted, "\"%.80s", path);
+    assert_memory_equal(err->message, quoted, strlen(quoted));
+}
 
 static void test_errors_have_the_words_of_other_systems(void **state) {
     const struct folder *folder = *state;
@@ -186,6 +209,7 @@ static void test_errors_have_the_words_of_other_systems(void **state) {
         {"Z:\\not\\there\\blob", ERROR_PATH_NOT_FOUND, "No such file or directory", true},
         {folder->path, 336, "Is a directory", true},
         {"NUL", ERROR_BAD_FILE_TYPE, "Invalid argument", false},
+        {"C:\\a|b", ERROR_INVALID_NAME, "No file can have this name", true},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         sb_error err;
@@ -193,9 +217,11 @@ static void test_errors_have_the_words_of_other_systems(void **state) {
         assert_int_equal(err.code, SB_ERR_IO);
         assert_int_equal(err.device_code, rows[i].code);
         assert_non_null(strstr(err.message, rows[i].text));
+        assert_begins_with_path(&err, rows[i].path);
         if (rows[i].writes) {
             assert_status(SB_ERR_IO, write_file(rows[i].path, 1, &err));
             assert_int_equal(err.device_code, rows[i].code);
+            assert_begins_with_path(&err, rows[i].path);
         }
     }
 }
@@ -341,6 +367,7 @@ int main(void) {
         TEST(test_what_is_not_utf8_is_refused),
         TEST(test_long_paths_work),
         TEST(test_slashes_and_relative_paths_work),
+        TEST(test_a_prefixed_path_is_taken_literally),
         TEST(test_errors_have_the_words_of_other_systems),
         TEST(test_a_file_that_is_not_shared),
         TEST(test_an_open_model_is_saved_over_itself),

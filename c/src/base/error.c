@@ -1,5 +1,7 @@
 #include "base/error.h"
 
+#include "port/text.h"
+
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -80,9 +82,9 @@ sb_status sb__fail_buffer(sb_error *err, size_t capacity, size_t size, size_t *o
                     capacity);
 }
 
-static size_t escape_byte(unsigned char c, char *out) {
+static size_t escape_byte(unsigned char c, char separator, char *out) {
     static const char hex[] = "0123456789abcdef";
-    if (c >= 0x20 && c < 0x7f && c != '\\' && c != '"') {
+    if (c == separator || (c >= 0x20 && c < 0x7f && c != '\\' && c != '"')) {
         out[0] = (char)c;
         return 1;
     }
@@ -93,7 +95,8 @@ static size_t escape_byte(unsigned char c, char *out) {
     return 4;
 }
 
-const char *sb__escape(const char *bytes, size_t size, char *out, size_t capacity) {
+static const char *escape(const char *bytes, size_t size, char separator, char *out,
+                          size_t capacity) {
     size_t used = 0;
     for (size_t i = 0; i < size; i++) {
         if (used + 8 > capacity) { /* room for one more escape, or "..." and the NUL */
@@ -101,8 +104,16 @@ const char *sb__escape(const char *bytes, size_t size, char *out, size_t capacit
             used += 3;
             break;
         }
-        used += escape_byte((unsigned char)bytes[i], out + used);
+        used += escape_byte((unsigned char)bytes[i], separator, out + used);
     }
     out[used] = '\0';
     return out;
+}
+
+const char *sb__escape(const char *bytes, size_t size, char *out, size_t capacity) {
+    return escape(bytes, size, '/', out, capacity); /* which is printed anyway */
+}
+
+const char *sb__escape_path(const char *path, char *out, size_t capacity) {
+    return escape(path, strlen(path), SB__PATH_SEPARATOR, out, capacity);
 }

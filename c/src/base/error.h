@@ -26,5 +26,7 @@ sb_status sb__fail_buffer(sb_error *err, size_t capacity, size_t size, size_t *o
 
 /* `bytes` as printable ASCII into `out`, cut with "..." at `capacity` (>= 8). */
 const char *sb__escape(const char *bytes, size_t size, char *out, size_t capacity);
+/* The same for a path, whose separators stay. */
+const char *sb__escape_path(const char *path, char *out, size_t capacity);
 
 #endif

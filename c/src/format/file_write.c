@@ -2,24 +2,21 @@
 
 #include "base/error.h"
 
-#include <string.h>
-
 static sb_status fail(const char *path, int error, const char *what, sb_error *err) {
     char shown[96];
-    return sb__fail_io(err, error, "\"%s\" %s", sb__escape(path, strlen(path), shown, sizeof shown),
-                       what);
+    return sb__fail_io(err, error, "\"%s\" %s", sb__escape_path(path, shown, sizeof shown), what);
 }
 
 sb_status sb__file_write_begin(struct sb__replacement *file, const char *path, sb_error *err) {
     const char *what;
     int error = sb__replacement_begin(file, path, &what);
-    return error ? fail(file->path[0] ? file->path : path, error, what, err) : SB_OK;
+    return error ? fail(file->shown, error, what, err) : SB_OK;
 }
 
 static sb_status write_out(void *user, const void *bytes, size_t size, sb_error *err) {
     struct sb__replacement *file = user;
     int error = sb__replacement_write(file, bytes, size);
-    return error ? fail(file->path, error, "cannot be written", err) : SB_OK;
+    return error ? fail(file->shown, error, "cannot be written", err) : SB_OK;
 }
 
 sb_sink sb__file_write_sink(struct sb__replacement *file) {
@@ -31,7 +28,7 @@ sb_status sb__file_write_commit(struct sb__replacement *file, sb_error *err) {
     int error = sb__replacement_commit(file, &in_place);
     if (!error)
         return SB_OK;
-    return fail(file->path, error,
+    return fail(file->shown, error,
                 in_place ? "is in place, but may not outlive a power failure" : "cannot be written",
                 err);
 }

@@ -82,8 +82,7 @@ sb_status sb__source_open(struct sb__source *out, const char *path, bool mapped,
     sb_source from;
     struct sb__source source;
     sb__file file;
-    (void)snprintf(shown, sizeof shown, "\"%s\"",
-                   sb__escape(path, strlen(path), escaped, sizeof escaped));
+    (void)snprintf(shown, sizeof shown, "\"%s\"", sb__escape_path(path, escaped, sizeof escaped));
     int error = sb__file_open(path, &file);
     if (error)
         return sb__fail_io(err, error, "%s cannot be opened", shown);

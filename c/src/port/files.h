@@ -34,7 +34,8 @@ void sb__file_close(sb__file file);
 struct sb__replacement {
     sb__file file;           /* -1 once it is closed */
     sb__file folder;         /* the target's; -1 on a system that names it by its path */
-    char path[SB__PATH_MAX]; /* the target's, links resolved; "": that could not be done */
+    const char *shown;       /* the path in messages: the caller's or, where links lead, `path` */
+    char path[SB__PATH_MAX]; /* the target's, links resolved */
     const char *name;        /* in `path`, after the folder */
     char temporary[64];
 };

@@ -122,10 +122,10 @@ int sb__replacement_begin(struct sb__replacement *to, const char *path, const ch
     bool exists;
     int error;
     *what = "cannot be written";
-    if (!resolve(to, path)) {
-        to->path[0] = '\0';
+    to->shown = path;
+    if (!resolve(to, path))
         return errno;
-    }
+    to->shown = to->path;
     *what = "is in a directory that cannot be opened";
     to->folder = open_folder(to);
     if (to->folder < 0)

@@ -14,6 +14,13 @@
 #define SB__PRINTF(format_at, args_at)
 #endif
 
+/* Stands between the folders of a path as people write it: messages show it as it is. */
+#ifdef _WIN32
+#define SB__PATH_SEPARATOR '\\'
+#else
+#define SB__PATH_SEPARATOR '/'
+#endif
+
 /* The text for an error number of port/files.h, in `buffer` or static. */
 const char *sb__system_text(int error, char *buffer, size_t capacity);
 

@@ -198,7 +198,7 @@ static const struct {
 } texts[] = {
     {ERROR_FILE_NOT_FOUND, "No such file or directory"},
     {ERROR_PATH_NOT_FOUND, "No such file or directory"},
-    {ERROR_INVALID_NAME, "No such file or directory"},
+    {ERROR_INVALID_NAME, "No file can have this name"},
     {ERROR_TOO_MANY_OPEN_FILES, "Too many open files"},
     {ERROR_ACCESS_DENIED, "Permission denied"},
     {ERROR_INVALID_HANDLE, "Bad file descriptor"},

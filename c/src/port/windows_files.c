@@ -44,26 +44,13 @@ static int narrow(const wchar_t *wide, char path[SB__PATH_MAX]) {
     return error == ERROR_INSUFFICIENT_BUFFER ? ERROR_FILENAME_EXCED_RANGE : error;
 }
 
-/* As people write it: without a prefix, and with slashes, which messages need not escape. */
-static int plain_path(const wchar_t *wide, char path[SB__PATH_MAX]) {
-    const bool is_share = wcsncmp(wide, L"\\\\?\\UNC\\", 8) == 0;
-    if (is_share)
-        wide += 6; /* the last letter of UNC gives way to a slash */
-    else if (wcsncmp(wide, L"\\\\?\\", 4) == 0)
-        wide += 4;
-    int error = narrow(wide, path);
-    for (char *c = path; !error && *c; c++)
-        if (*c == '\\')
-            *c = '/';
-    if (!error && is_share)
-        path[0] = '/';
-    return error;
-}
-
-/* Whole, and in the form that may be longer than 259 characters where it is that long. */
+/* Whole, and in the form that may be longer than 259 characters where it is that long. What has
+   that form already is taken literally: dots and spaces at its end stay. */
 static int whole_path(const char *path, wchar_t out[SB__PATH_MAX]) {
     static const wchar_t local[] = L"\\\\?\\", share[] = L"\\\\?\\UNC\\";
     wchar_t wide[SB__PATH_MAX];
+    if (strncmp(path, "\\\\?\\", 4) == 0)
+        return widen(path, out);
     int error = widen(path, wide);
     if (error)
         return error;
@@ -72,8 +59,7 @@ static int whole_path(const char *path, wchar_t out[SB__PATH_MAX]) {
         return last_error();
     if (length >= SB__PATH_MAX)
         return ERROR_FILENAME_EXCED_RANGE;
-    if (length < MAX_PATH - 12 || wcsncmp(out, L"\\\\?\\", 4) == 0 ||
-        wcsncmp(out, L"\\\\.\\", 4) == 0)
+    if (length < MAX_PATH - 12 || wcsncmp(out, L"\\\\.\\", 4) == 0)
         return 0;
     const bool is_share = out[0] == L'\\' && out[1] == L'\\';
     const wchar_t *prefix = is_share ? share : local;
@@ -171,20 +157,26 @@ static int check_old(HANDLE old, const char **what) {
     return error;
 }
 
+static bool is_link(const wchar_t *path) {
+    const DWORD attributes = GetFileAttributesW(path);
+    return attributes != INVALID_FILE_ATTRIBUTES && (attributes & FILE_ATTRIBUTE_REPARSE_POINT);
+}
+
 /* What is there, with its links resolved; INVALID_HANDLE_VALUE: nothing is. */
 static int open_old(struct sb__replacement *to, const char *path, HANDLE *out, const char **what) {
     wchar_t wide[SB__PATH_MAX];
     int error = whole_path(path, wide);
     if (!error)
-        error = plain_path(wide, to->path);
+        error = narrow(wide, to->path);
     if (error)
         return error;
     error = open_wide(wide, READ_CONTROL | FILE_READ_ATTRIBUTES, out);
     if (error)
         return error == ERROR_FILE_NOT_FOUND ? 0 : error;
     error = check_old(*out, what);
-    if (!error && GetFinalPathNameByHandleW(*out, wide, SB__PATH_MAX, 0) - 1 < SB__PATH_MAX - 1)
-        error = plain_path(wide, to->path);
+    if (!error && is_link(wide) &&
+        GetFinalPathNameByHandleW(*out, wide, SB__PATH_MAX, 0) - 1 < SB__PATH_MAX - 1)
+        error = narrow(wide, to->path);
     if (error)
         (void)CloseHandle(*out);
     return error;
@@ -241,12 +233,12 @@ static int keep_permissions(HANDLE old, HANDLE made) {
 int sb__replacement_begin(struct sb__replacement *to, const char *path, const char **what) {
     HANDLE old = INVALID_HANDLE_VALUE;
     to->file = to->folder = (sb__file)INVALID_HANDLE_VALUE;
-    to->path[0] = '\0';
+    to->shown = path;
     *what = "cannot be written";
     int error = open_old(to, path, &old, what);
     if (error)
         return error;
-    to->name = strrchr(to->path, '/') + 1;
+    to->name = strrchr(to->path, '\\') + 1;
     *what = "cannot be written beside";
     error = open_temporary(to);
     if (!error && old != INVALID_HANDLE_VALUE) {
