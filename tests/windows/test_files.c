@@ -266,6 +266,48 @@ static void test_an_open_model_is_saved_over_itself(void **state) {
     }
 }
 
+#define WRITERS 3
+#define ROUNDS  20
+
+struct writer {
+    const char *path;
+    int32_t refused;
+};
+
+static DWORD WINAPI write_over(void *arg) {
+    struct writer *writer = arg;
+    for (int i = 0; i < ROUNDS; i++) {
+        sb_error err;
+        sb_blob *blob = NULL;
+        const int64_t count = 300;
+        if (sb_blob_create_shaped(NULL, SB_DTYPE_F32, &count, 1, &blob, &err) != SB_OK ||
+            sb_blob_write_file(blob, writer->path, 0, &err) != SB_OK)
+            writer->refused++;
+        sb_blob_destroy(blob);
+    }
+    return 0;
+}
+
+/* Each has the file open for a moment only: the others wait. */
+static void test_writers_of_one_file_wait_for_each_other(void **state) {
+    const struct folder *folder = *state;
+    struct writer writers[WRITERS] = {{0}};
+    HANDLE threads[WRITERS];
+    sb_error err;
+    for (int i = 0; i < WRITERS; i++) {
+        writers[i].path = folder->file;
+        threads[i] = CreateThread(NULL, 0, write_over, &writers[i], 0, NULL);
+        assert_non_null(threads[i]);
+    }
+    assert_int_equal(WaitForMultipleObjects(WRITERS, threads, TRUE, INFINITE), WAIT_OBJECT_0);
+    for (int i = 0; i < WRITERS; i++) {
+        assert_true(CloseHandle(threads[i]));
+        assert_int_equal(writers[i].refused, 0);
+    }
+    assert_true(read_file(folder->file, &err) == 0);
+    assert_int_equal(files_in(folder->path), 1);
+}
+
 static void test_a_file_that_may_not_be_written_stays(void **state) {
     const struct folder *folder = *state;
     sb_error err;
@@ -371,6 +413,7 @@ int main(void) {
         TEST(test_errors_have_the_words_of_other_systems),
         TEST(test_a_file_that_is_not_shared),
         TEST(test_an_open_model_is_saved_over_itself),
+        TEST(test_writers_of_one_file_wait_for_each_other),
         TEST(test_a_file_that_may_not_be_written_stays),
         TEST(test_a_file_that_changes_while_it_is_open),
         TEST(test_bytes_are_not_translated),

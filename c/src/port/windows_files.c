@@ -24,6 +24,20 @@ static int last_error(void) {
     return (int)GetLastError();
 }
 
+/* --- others ----------------------------------------------------------------------------- */
+
+#define ATTEMPTS 48
+
+/* Other writers of a file, and programs that look for viruses, have it open for a moment: whether
+   one more attempt is worth while, after up to 7 milliseconds, 168 in all. Many short waits of
+   different lengths, since a writer that comes again and again leaves gaps of a moment, too. */
+static bool wait_for_others(DWORD *attempts) {
+    if (++*attempts == ATTEMPTS)
+        return false;
+    Sleep(*attempts % 8);
+    return true;
+}
+
 /* --- paths ------------------------------------------------------------------------------ */
 
 /* UTF-8 as UTF-16; the longest path of Windows is far longer than any that works everywhere. */
@@ -75,9 +89,14 @@ static int whole_path(const char *path, wchar_t out[SB__PATH_MAX]) {
 
 /* A directory, too, so that it can be told from what is not there. */
 static int open_wide(const wchar_t *path, DWORD access, HANDLE *out) {
-    *out = CreateFileW(path, access, SHARE_ALL, NULL, OPEN_EXISTING,
-                       FILE_ATTRIBUTE_NORMAL | FILE_FLAG_BACKUP_SEMANTICS, NULL);
-    return *out == INVALID_HANDLE_VALUE ? last_error() : 0;
+    DWORD attempts = 0;
+    int error;
+    do {
+        *out = CreateFileW(path, access, SHARE_ALL, NULL, OPEN_EXISTING,
+                           FILE_ATTRIBUTE_NORMAL | FILE_FLAG_BACKUP_SEMANTICS, NULL);
+        error = *out == INVALID_HANDLE_VALUE ? last_error() : 0;
+    } while (error == ERROR_SHARING_VIOLATION && wait_for_others(&attempts));
+    return error;
 }
 
 int sb__file_open(const char *path, sb__file *out) {
@@ -294,13 +313,25 @@ struct rename {
 _Static_assert(offsetof(struct rename, name) == offsetof(FILE_RENAME_INFO, FileName),
                "the system's struct begins as ours does");
 
-static bool rename_to(HANDLE file, const wchar_t *target) {
+/* What a rename gives while somebody has the old file open. */
+static bool is_in_use(int error) {
+    return error == ERROR_SHARING_VIOLATION || error == ERROR_ACCESS_DENIED;
+}
+
+static int rename_to(HANDLE file, const wchar_t *target) {
     struct rename order = {.flags = REPLACE_IF_EXISTS | POSIX_SEMANTICS};
     const size_t bytes = wcslen(target) * sizeof *target;
     order.bytes = (DWORD)bytes;
     memcpy(order.name, target, bytes + sizeof *target);
-    return SetFileInformationByHandle(file, (FILE_INFO_BY_HANDLE_CLASS)RENAME_EX, &order,
-                                      sizeof order) != 0;
+    DWORD attempts = 0;
+    int error;
+    do
+        error = SetFileInformationByHandle(file, (FILE_INFO_BY_HANDLE_CLASS)RENAME_EX, &order,
+                                           sizeof order)
+                    ? 0
+                    : last_error();
+    while (is_in_use(error) && wait_for_others(&attempts));
+    return error;
 }
 
 /* Whether a program has the file open, this one or another. */
@@ -312,6 +343,16 @@ static bool is_open(const wchar_t *path) {
     return false;
 }
 
+static int move(const wchar_t *from, const wchar_t *to) {
+    const DWORD flags = MOVEFILE_REPLACE_EXISTING | MOVEFILE_WRITE_THROUGH;
+    DWORD attempts = 0;
+    int error;
+    do
+        error = MoveFileExW(from, to, flags) ? 0 : last_error();
+    while (is_in_use(error) && wait_for_others(&attempts));
+    return error;
+}
+
 /* Older systems, and file systems that are not NTFS, rename by name, and refuse where somebody has
    the old file open. */
 static int rename_by_name(struct sb__replacement *to, const wchar_t *target) {
@@ -319,9 +360,8 @@ static int rename_by_name(struct sb__replacement *to, const wchar_t *target) {
     int error = beside(to, to->temporary, temporary);
     (void)CloseHandle(handle_of(to->file));
     to->file = (sb__file)INVALID_HANDLE_VALUE;
-    if (!error &&
-        !MoveFileExW(temporary, target, MOVEFILE_REPLACE_EXISTING | MOVEFILE_WRITE_THROUGH))
-        error = last_error();
+    if (!error)
+        error = move(temporary, target);
     if (!error)
         return 0;
     (void)DeleteFileW(temporary);
@@ -340,8 +380,8 @@ int sb__replacement_commit(struct sb__replacement *to, bool *in_place) {
     *in_place = false;
     if (!error && !FlushFileBuffers(handle_of(to->file)))
         error = last_error();
-    if (!error && !rename_to(handle_of(to->file), target)) {
-        error = last_error();
+    if (!error) {
+        error = rename_to(handle_of(to->file), target);
         if (is_not_known(error))
             return rename_by_name(to, target);
     }
