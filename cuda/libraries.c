@@ -189,7 +189,7 @@ static sb_status load_nccl(struct sb__nccl *nccl, sb_error *err) {
         library = sb__library_open(name, story, sizeof story);
     if (!library)
         return fail(err, SB_ERR_UNSUPPORTED, 0,
-                    "this communicator needs NCCL (%s); install it, or name its folder "
+                    "this communicator needs NCCL (%.140s); install it, or name its folder "
                     "in " SB__LIBRARY_PATH,
                     story);
     const char *missing =

@@ -113,12 +113,12 @@ test_windows_command() {
 windows_steps() {
     on 'windows_needs windows' step 'Windows: exports and DLLs' check_windows_dll
     on 'windows_needs windows debug' step 'Windows: the same results of all corpora' compare_windows_results
-    on 'windows_needs windows_command' step 'Windows: the command, on a large model' compare_windows_command
     on 'windows_needs windows' step 'Windows: tests of files, blobs and locks' \
         in_wine run_ctest windows -R "^($windows_tests)" -E "^($windows_left_out)"
 }
 
 windows_full_steps() {
     on 'windows_needs windows' step 'Windows: all tests' in_wine run_ctest windows -E "^($windows_left_out)"
+    on 'windows_needs windows_command' step 'Windows: the command, on a large model' compare_windows_command
     on 'windows_needs windows_command' step 'Windows: tests of the command' test_windows_command
 }
