@@ -11,7 +11,7 @@ skip() { echo "skipped: $*"; exit 77; }
 ! find_library 2>/dev/null || exit 0
 [ "$(uname -m)" = x86_64 ] || skip 'the driver is looked for on x86-64 alone'
 keyring=/usr/share/keyrings/debian-archive-keyring.gpg
-command -v apt-get >/dev/null && [ -e "$keyring" ] || skip 'this is no Debian'
+if ! command -v apt-get >/dev/null || [ ! -e "$keyring" ]; then skip 'this is no Debian'; fi
 # shellcheck disable=SC2016 # apt-get fills these in
 mirror=$(apt-get indextargets --format '$(REPO_URI) $(COMPONENT)' 2>/dev/null |
     awk '$2 == "main" && $1 ~ /\/debian\/$/ { print $1; exit }')
