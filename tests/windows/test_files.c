@@ -308,6 +308,21 @@ static void test_writers_of_one_file_wait_for_each_other(void **state) {
     assert_int_equal(files_in(folder->path), 1);
 }
 
+static void test_a_hidden_file_stays_hidden(void **state) {
+    const struct folder *folder = *state;
+    const DWORD kept = FILE_ATTRIBUTE_HIDDEN | FILE_ATTRIBUTE_SYSTEM;
+    sb_error err;
+    assert_ok(write_file(folder->file, 1, &err));
+    assert_true(SetFileAttributesW(folder->wide, kept));
+    if ((GetFileAttributesW(folder->wide) & kept) != kept) {
+        print_message("skipped: this file system keeps no attributes\n");
+        return;
+    }
+    assert_ok(write_file(folder->file, 2, &err));
+    assert_true(read_file(folder->file, &err) == 2);
+    assert_int_equal(GetFileAttributesW(folder->wide) & kept, kept);
+}
+
 static void test_a_file_that_may_not_be_written_stays(void **state) {
     const struct folder *folder = *state;
     sb_error err;
@@ -414,6 +429,7 @@ int main(void) {
         TEST(test_a_file_that_is_not_shared),
         TEST(test_an_open_model_is_saved_over_itself),
         TEST(test_writers_of_one_file_wait_for_each_other),
+        TEST(test_a_hidden_file_stays_hidden),
         TEST(test_a_file_that_may_not_be_written_stays),
         TEST(test_a_file_that_changes_while_it_is_open),
         TEST(test_bytes_are_not_translated),

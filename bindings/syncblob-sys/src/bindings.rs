@@ -4120,7 +4120,8 @@ A symbolic link is followed, one to nothing too, and stays. The old file's
 permissions are kept, without those to run as another user, and its owner and
 group where the process may; where it may not keep the group, group and others
 get what both had. Access lists and extended attributes are not kept, and other
-hard links go on naming the old file.
+hard links go on naming the old file. On Windows the access list is what is kept,
+and whether the file is hidden; a read-only file is not replaced.
 * path \[borrowed\] NUL-terminated
 * flags 0 or SB_PROTO_WRITE_DIFF
 

@@ -113,7 +113,8 @@ SB_API sb_status sb_blob_read_file(sb_blob *blob, const char *path, uint32_t fla
  *  permissions are kept, without those to run as another user, and its owner and
  *  group where the process may; where it may not keep the group, group and others
  *  get what both had. Access lists and extended attributes are not kept, and other
- *  hard links go on naming the old file.
+ *  hard links go on naming the old file. On Windows the access list is what is kept,
+ *  and whether the file is hidden; a read-only file is not replaced.
  *  @param path [borrowed] NUL-terminated
  *  @param flags 0 or SB_PROTO_WRITE_DIFF
  *  Errors: as sb_blob_proto_size, as sb_blob_cpu_data, IO (errno in device_code). */

@@ -240,6 +240,18 @@ static int open_temporary(struct sb__replacement *to) {
     return ERROR_FILE_EXISTS;
 }
 
+/* Hidden files stay hidden, where the file system knows such. */
+static void keep_attributes(HANDLE old, HANDLE made) {
+    const DWORD kept = FILE_ATTRIBUTE_HIDDEN | FILE_ATTRIBUTE_SYSTEM;
+    FILE_BASIC_INFO info;
+    if (!GetFileInformationByHandleEx(old, FileBasicInfo, &info, sizeof info) ||
+        !(info.FileAttributes & kept))
+        return;
+    info = (FILE_BASIC_INFO){.FileAttributes = (info.FileAttributes & kept) |
+                                               FILE_ATTRIBUTE_ARCHIVE}; /* times of 0 stay */
+    (void)SetFileInformationByHandle(made, FileBasicInfo, &info, sizeof info);
+}
+
 /* Who may do what with the file; a file system without such lists has none to keep. */
 static int keep_permissions(HANDLE old, HANDLE made) {
     _Alignas(SECURITY_DESCRIPTOR) char list[4096];
@@ -262,6 +274,7 @@ int sb__replacement_begin(struct sb__replacement *to, const char *path, const ch
     error = open_temporary(to);
     if (!error && old != INVALID_HANDLE_VALUE) {
         *what = "has permissions that cannot be kept";
+        keep_attributes(old, handle_of(to->file));
         error = keep_permissions(old, handle_of(to->file));
         if (error)
             sb__replacement_cancel(to);
