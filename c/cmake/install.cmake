@@ -41,6 +41,15 @@ endif()
 if(SYNCBLOB_OPENBLAS_RUN_PATH)
   set(SYNCBLOB_PC_OPENBLAS_FOLDER "-L${SYNCBLOB_OPENBLAS_RUN_PATH} ")
 endif()
+
+# What each system has beside its C library.
+set(SYNCBLOB_PC_SYSTEM " -lm")
+if(NOT WIN32)
+  string(APPEND SYNCBLOB_PC_SYSTEM " -lpthread")
+endif()
+if(CMAKE_DL_LIBS)
+  string(APPEND SYNCBLOB_PC_SYSTEM " -l${CMAKE_DL_LIBS}")
+endif()
 configure_file(syncblob.pc.in syncblob.pc @ONLY)
 
 # A library with the targets file that find_package(syncblob COMPONENTS ...) looks for.
