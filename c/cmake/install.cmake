@@ -52,12 +52,14 @@ if(CMAKE_DL_LIBS)
 endif()
 configure_file(syncblob.pc.in syncblob.pc @ONLY)
 
-# A library with the targets file that find_package(syncblob COMPONENTS ...) looks for.
+# A library with the targets file that find_package(syncblob COMPONENTS ...) looks for. On Windows
+# the DLL is RUNTIME, and what programs link instead of it ARCHIVE.
 function(install_library target name component)
   set_target_properties(${target} PROPERTIES EXPORT_NAME ${name})
   install(TARGETS ${target} EXPORT syncblob-${name}
+    RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT Runtime
     LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT Runtime NAMELINK_COMPONENT Development
-    ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT Static)
+    ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT ${component})
   install(EXPORT syncblob-${name} FILE syncblob-${name}.cmake NAMESPACE syncblob::
           DESTINATION ${package_dir} COMPONENT ${component})
 endfunction()

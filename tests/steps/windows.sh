@@ -6,6 +6,7 @@ windows_needs='
 gcc-mingw-w64-x86-64-posix | command -v x86_64-w64-mingw32-gcc-posix
 wine64            | [ -x /usr/lib/wine/wine64 ]
 wine              | command -v wine
+pkg-config        | command -v pkg-config
 '
 # What reads and writes files, and what has locks and pages of the system.
 windows_tests='abi\.numbers|windows\.|fuzz\.(blob_proto|model_file|filler)|faults\.sim_faults'
@@ -48,6 +49,40 @@ check_windows_dll() {
     diff <(sed -n 's/^    \(sb_[a-z0-9_]*\);$/\1/p' c/abi/libsyncblob.map | sort) \
         <(grep -o '\bsb_[a-z0-9_]*$' <<<"$names" | sort)
     if grep 'DLL Name' <<<"$names" | grep -viE 'kernel32|advapi32|msvcrt'; then return 1; fi
+}
+
+# What is installed is found by CMake and pkg-config, and a program runs beside the DLL's folder.
+check_windows_package() {
+    local prefix=$build/windows/prefix client=$build/windows/client component kind flags
+    rm -rf "$prefix" "$client"
+    for component in Runtime Development Static; do
+        cmake --install "$build/windows" --prefix "$prefix" --component $component
+    done
+    mkdir "$client"
+    export WINEPATH="$prefix/bin"
+    cat >"$client/CMakeLists.txt" <<END
+cmake_minimum_required(VERSION 3.22)
+project(client C)
+find_package(syncblob REQUIRED COMPONENTS \${kind})
+add_executable(in_c "$PWD/tests/users/consumer/main.c")
+target_link_libraries(in_c PRIVATE syncblob::syncblob)
+END
+    for kind in shared static; do
+        cmake -G Ninja -S "$client" -B "$client/$kind" -Dkind=$kind \
+            "-DCMAKE_TOOLCHAIN_FILE=$PWD/c/cmake/mingw.cmake" "-DCMAKE_PREFIX_PATH=$prefix"
+        cmake --build "$client/$kind"
+    done
+    flags=$(PKG_CONFIG_LIBDIR=$prefix/lib/pkgconfig pkg-config --static --cflags --libs syncblob)
+    # shellcheck disable=SC2086 # several words
+    x86_64-w64-mingw32-gcc -static tests/users/consumer/main.c $flags -o "$client/by_pkg_config.exe"
+    cd "$client"
+    in_wine windows_programs 0.1.0 shared/in_c.exe static/in_c.exe ./by_pkg_config.exe
+}
+
+windows_programs() { # ARGUMENT PROGRAM...
+    local argument=$1 program
+    shift
+    for program in "$@"; do wine "$program" "$argument" || return; done
 }
 
 # What comes of the corpora, among them the malformed files, is the same to the letter.
@@ -112,6 +147,7 @@ test_windows_command() {
 
 windows_steps() {
     on 'windows_needs windows' step 'Windows: exports and DLLs' check_windows_dll
+    on 'windows_needs windows' step 'Windows: the installed package' check_windows_package
     on 'windows_needs windows debug' step 'Windows: the same results of all corpora' compare_windows_results
     on 'windows_needs windows' step 'Windows: tests of files, blobs and locks' \
         in_wine run_ctest windows -R "^($windows_tests)" -E "^($windows_left_out)"
