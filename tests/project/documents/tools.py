@@ -86,7 +86,8 @@ def cmake_sources():
 def check_definition(text):
     name, _, value = text.partition("=")
     ours = re.search(rf"\boption\({name}\b", cmake_sources())
-    demand(ours or name in ("CMAKE_BUILD_TYPE", "CMAKE_INSTALL_PREFIX"), f"no option {name}")
+    cmakes = ("CMAKE_BUILD_TYPE", "CMAKE_INSTALL_PREFIX", "CMAKE_TOOLCHAIN_FILE")
+    demand(ours or name in cmakes, f"no option {name}")
     demand(not ours or value in ("ON", "OFF"), f"{name} is ON or OFF, not {value}")
 
 
