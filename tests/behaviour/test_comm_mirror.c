@@ -395,6 +395,40 @@ static void others_do_not_wait_for_a_rank_whose_device_fails(void **state) {
                 fail_scaling(in_step, scale, engine);
 }
 
+/* Its device is lost; the host's bytes are current or not. */
+static void step_without_device(sb_comm_op op, bool is_synced) {
+    struct world w;
+    sb_error err;
+    world_open(&w, &mirror_engine, true);
+    add(&w, SB_DTYPE_F32, 3, 1, is_synced ? SB_HEAD_SYNCED : SB_HEAD_AT_GPU);
+    make_reducer(&w, op, 0);
+    device_fail(w.rig.context, SB_SIM_ANY, 1, SB_SIM_FAIL_STICKY);
+    assert_status(SB_ERR_DEVICE_LOST, sb_context_synchronize(w.rig.context, &err));
+    assert_ok(sb_reducer_ready(w.reducer, w.blobs[0], &err));
+    for (int again = 0; again < 2 && !is_synced; again++) {
+        assert_status(SB_ERR_DEVICE_LOST, sb_reducer_wait(w.reducer, &err));
+        assert_status(SB_ERR_INVALID_ARGUMENT, sb_comm_barrier(w.comm, &err));
+    }
+    if (is_synced) {
+        assert_ok(sb_reducer_wait(w.reducer, &err));
+        assert_int_equal(sb_mem_head(data_of(w.blobs[0])), SB_HEAD_AT_CPU);
+        assert_true(holds(&w, 0, op == SB_COMM_SUM ? 2 : 1, op == SB_COMM_SUM ? 2 : 1));
+        assert_ok(sb_comm_broadcast_blobs(w.comm, w.blobs, 1, 0, 0, &err));
+        assert_ok(sb_comm_all_reduce_blobs(w.comm, w.blobs, 1, 0, op, &err));
+    }
+    sb_reducer_destroy(w.reducer);
+    w.reducer = NULL;
+    assert_int_equal(sb_comm_barrier(w.comm, NULL), is_synced ? SB_OK : SB_ERR_COMM_FAILURE);
+    world_close(&w, !is_synced);
+}
+
+static void a_lost_device_is_a_failure_where_it_is_needed(void **state) {
+    (void)state;
+    for (sb_comm_op op = SB_COMM_SUM; op <= SB_COMM_MEAN; op++)
+        for (int is_synced = 0; is_synced < 2; is_synced++)
+            step_without_device(op, is_synced);
+}
+
 static void a_device_without_arithmetic_leaves_means_to_the_host(void **state) {
     (void)state;
     for (sb_comm_op op = SB_COMM_SUM; op <= SB_COMM_MEAN; op++) {
@@ -588,6 +622,7 @@ int main(void) {
         cmocka_unit_test(one_side_stays_of_a_blob_in_place),
         cmocka_unit_test(a_reducer_that_ends_in_its_step_waits_for_what_flies),
         cmocka_unit_test(others_do_not_wait_for_a_rank_whose_device_fails),
+        cmocka_unit_test(a_lost_device_is_a_failure_where_it_is_needed),
         cmocka_unit_test(a_device_without_arithmetic_leaves_means_to_the_host),
         cmocka_unit_test(blobs_are_broadcast_as_bytes),
         cmocka_unit_test(what_is_received_replaces_the_blob_s_bytes_alone),

@@ -12,6 +12,8 @@ static int32_t side_for(sb_comm *comm, sb_mem *mem, enum sb__exchange_kind kind,
         return SB_SIDE_CPU;
     if (!sb__comm_takes(comm, mem->context))
         return SB_SIDE_CPU;
+    if (head == SB_HEAD_SYNCED && sb_context_device_status(mem->context) != SB_OK)
+        return SB_SIDE_CPU; /* whose bytes are current, too */
     const bool scales = kind == SB__EXCHANGE_REDUCE && factor != 1.0;
     return !scales || sb__device_prepare_arithmetic(mem->context, NULL) == SB_OK ? SB_SIDE_GPU
                                                                                  : SB_SIDE_CPU;
