@@ -3,6 +3,7 @@
 #include "ranks.h"
 #include "rig.h"
 
+#include <sched.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -297,6 +298,26 @@ static void nobody_waits_for_a_rank_that_has_ended(void **state) {
     ranks_run(3, NULL, leave_early, NULL);
 }
 
+/* Rank 1 comes late, rank 2 never: rank 0 is told of the one that will not come. */
+static void come_late(sb_comm *comm, void *arg) {
+    _Atomic int *told = arg;
+    sb_error err = {.code = 0};
+    const int32_t rank = sb_comm_rank(comm);
+    if (rank == 2)
+        return;
+    while (rank == 1 && !atomic_load(told))
+        sched_yield();
+    expect_status(SB_ERR_COMM_FAILURE, sb_comm_barrier(comm, &err));
+    expect(!strcmp(err.message, "rank 2 has ended"));
+    atomic_store(told, 1);
+}
+
+static void a_rank_that_is_late_is_not_taken_for_one_that_has_ended(void **state) {
+    (void)state;
+    _Atomic int told = 0;
+    ranks_run(3, NULL, come_late, &told);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_op_combines_the_values_of_all_ranks),
@@ -309,6 +330,7 @@ int main(void) {
         cmocka_unit_test(ranks_that_call_unequal_things_are_told_of_both),
         cmocka_unit_test(a_rank_that_fails_or_stops_is_a_status_for_all),
         cmocka_unit_test(nobody_waits_for_a_rank_that_has_ended),
+        cmocka_unit_test(a_rank_that_is_late_is_not_taken_for_one_that_has_ended),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
