@@ -239,6 +239,46 @@ static void what_an_engine_may_still_write_is_kept(void **state) {
     }
 }
 
+/* Storage that is lent to be read is replaced by the first that writes: what the engine has then is
+   not the blob's yet. */
+static void what_is_lent_stays_where_the_engine_may_still_write(void **state) {
+    (void)state;
+    struct rig rig;
+    sb_comm *comm;
+    sb_reducer *reducer;
+    sb_reducer_options options = SB_REDUCER_OPTIONS_INIT;
+    sb_error err;
+    rig_open(&rig, "cpu", SB_CONTEXT_NO_HOST_CACHE);
+    struct lent lent = lend_host(COUNT * sizeof(float), 0x3F);
+    sb_blob *blob = blob_of_count(rig.context, SB_DTYPE_F32, COUNT);
+    assert_ok(
+        sb_blob_set_cpu_data(blob, lent.ptr, lent.bytes, SB_READ_ONLY, lent_deleter, &lent, &err));
+    assert_ok(sb_comm_create(rig.context, &stuck_engine, NULL, &comm, &err));
+    options.flags = 0;
+    options.bucket_bytes = 0;
+    abandoned = 0;
+    assert_ok(sb_reducer_create(comm, &blob, 1, &options, &reducer, &err));
+    assert_ok(sb_reducer_ready(reducer, blob, &err));
+    assert_status(SB_ERR_COMM_FAILURE, sb_reducer_wait(reducer, &err));
+    assert_int_equal(abandoned, 1);
+    assert_ptr_not_equal(stuck_with, lent.ptr);
+    sb_mem *kept = data_of(blob);
+    const void *bytes;
+    assert_ok(sb_mem_cpu_data(kept, &bytes, &err));
+    assert_ptr_equal(bytes, lent.ptr);
+    sb_reducer_destroy(reducer);
+    sb_blob_destroy(blob);
+    sb_comm_destroy(comm);
+    assert_int_equal(lent.deleted, 0); /* the memory is kept, too */
+    assert_true(sb_mem_is_unique(kept));
+    sb_mem_release(kept); /* here and below so that this program leaks nothing */
+    assert_int_equal(lent.deleted, 1);
+    assert_int_equal(rig.counting.live_buffers, 1);
+    sb__host_free(rig.context, stuck_with, COUNT * sizeof(float), false);
+    rig_close(&rig);
+    lent_free(&lent);
+}
+
 /* --- requests that scribble ---------------------------------------------------------------- */
 
 static int64_t scribble_at; /* the request of so many elements fails */
@@ -313,6 +353,7 @@ int main(void) {
         cmocka_unit_test(an_engine_without_requests_reduces_at_once),
         cmocka_unit_test(large_blobs_go_in_place_and_the_small_ones_after_them),
         cmocka_unit_test(what_an_engine_may_still_write_is_kept),
+        cmocka_unit_test(what_is_lent_stays_where_the_engine_may_still_write),
         cmocka_unit_test(a_small_blob_is_gathered_though_it_is_alone),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
