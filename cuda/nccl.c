@@ -165,9 +165,10 @@ static void append(struct sb__nccl_end *end, struct sb__nccl_request *request) {
 /* `is_over`: the device uses its memory no more. */
 static void drop(struct sb__nccl_end *end, struct sb__nccl_request *request, bool is_over) {
     struct sb__nccl_request **link = &end->first;
-    while (*link != request)
+    while (*link && *link != request)
         link = &(*link)->next;
-    *link = request->next;
+    if (*link)
+        *link = request->next;
     if (request->done)
         sb__cuda_event_destroy(end->device, request->done);
     if (is_staged(request) && is_over)
@@ -180,26 +181,31 @@ static bool has_sent_nothing(sb_status st) {
     return st == SB_ERR_OUT_OF_MEMORY || st == SB_ERR_UNSUPPORTED;
 }
 
-static sb_status begin(struct sb__nccl_end *end, const struct sb__nccl_request *wanted,
-                       struct sb__nccl_request **out, sb_error *err) {
+/* The request; NULL with a status in `out` where it cannot be begun. */
+static struct sb__nccl_request *begin(struct sb__nccl_end *end,
+                                      const struct sb__nccl_request *wanted, sb_status *out,
+                                      sb_error *err) {
     sb_error story;
-    if (end->failed)
-        return fail_again(end, err);
+    *out = end->failed ? fail_again(end, err) : SB_OK;
+    if (*out != SB_OK)
+        return NULL;
     struct sb__nccl_request *request = malloc(sizeof *request);
-    if (!request)
-        return sb_backend_fail(err, SB_ERR_OUT_OF_MEMORY, 0, "no memory for a request");
+    if (!request) {
+        *out = sb_backend_fail(err, SB_ERR_OUT_OF_MEMORY, 0, "no memory for a request");
+        return NULL;
+    }
     *request = *wanted;
     request->bytes = (size_t)wanted->buffer.count * sb_dtype_size(wanted->buffer.dtype);
     request->began = sb__now();
     const sb_status st = prepare(end, request, err);
     if (st != SB_OK) {
         free(request);
-        return has_sent_nothing(st) ? st : sb__nccl_break(end, st, err);
+        *out = has_sent_nothing(st) ? st : sb__nccl_break(end, st, err);
+        return NULL;
     }
     append(end, request);
     (void)get_on(end, &story); /* whoever asks for the request is told */
-    *out = request;
-    return SB_OK;
+    return request;
 }
 
 static sb_status fail_late(struct sb__nccl_end *end, const struct sb__nccl_request *request,
@@ -257,10 +263,8 @@ static int32_t nccl_takes(void *comm, sb_context *context) {
 static sb_status nccl_start(void *comm, sb_comm_op op, const sb_comm_buffer *buffer, void **out,
                             sb_error *err) {
     const struct sb__nccl_request wanted = {.kind = REDUCE, .op = op, .buffer = *buffer};
-    struct sb__nccl_request *request = NULL;
-    const sb_status st = begin(comm, &wanted, &request, err);
-    if (st == SB_OK)
-        *out = request;
+    sb_status st;
+    *out = begin(comm, &wanted, &st, err);
     return st;
 }
 
@@ -295,9 +299,9 @@ static int32_t nccl_abandon(void *comm, void *request) {
 }
 
 static sb_status run(void *comm, const struct sb__nccl_request *wanted, sb_error *err) {
-    struct sb__nccl_request *request = NULL;
-    sb_status st = begin(comm, wanted, &request, err);
-    if (st != SB_OK)
+    sb_status st;
+    struct sb__nccl_request *request = begin(comm, wanted, &st, err);
+    if (!request)
         return st;
     st = nccl_wait(comm, request, err);
     if (st != SB_OK)
