@@ -76,14 +76,15 @@ static void world_open(struct world *w, const struct setting *setting) {
         w->blobs[i] = blob_of_count(w->rig.context, SB_DTYPE_F32, counts[i]);
         if (setting->state >= LENT_CPU)
             lend(w, i, values, setting->state == LENT_GPU);
-        else
+        else if (setting->state != NEVER) /* which has no memory yet */
             mem_place(data_of(w->blobs[i]), (int32_t)setting->state, values,
                       (size_t)counts[i] * sizeof *values);
     }
     options.flags = 0;
     options.op = setting->op;
     options.bucket_bytes = setting->bucket_bytes;
-    assert_ok(sb_reducer_create(w->comm, w->blobs, BLOBS, &options, &w->reducer, &err));
+    if (setting->call == STEP)
+        assert_ok(sb_reducer_create(w->comm, w->blobs, BLOBS, &options, &w->reducer, &err));
     mirror_forget(&w->mirror);
 }
 

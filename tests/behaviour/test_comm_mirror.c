@@ -197,6 +197,7 @@ static void no_more_buckets_fly_than_there_are_rooms(void **state) {
             assert_ok(sb_reducer_wait(w.reducer, &err));
             assert_int_equal(w.mirror.num_sent, step * MOST);
             assert_int_equal(w.mirror.most_flying, done ? 1 : 2);
+            assert_int_equal(w.mirror.second, done ? 0 : step * (MOST - 1)); /* all but the first */
             for (int i = 0; i < MOST; i++)
                 assert_true(holds(&w, i, 100 * i * (1 << step), 1 << step));
         }
@@ -383,6 +384,14 @@ static void fail_scaling(bool in_step, int64_t scale, int64_t engine) {
         const int32_t head = sb_mem_head(data_of(w.blobs[i]));
         assert_int_not_equal(head, SB_HEAD_LOST);
         assert_true(head == SB_HEAD_AT_GPU || holds(&w, i, 100 * i, 1));
+    }
+    for (int i = 3; in_step && scale && !engine && i--;) { /* the next one has no failure */
+        void *out;
+        assert_ok(sb_blob_overwrite_cpu_data(w.blobs[i], &out, &err));
+        fill_values(SB_DTYPE_F32, 3, 5, 1, out);
+        assert_ok(sb_reducer_ready(w.reducer, w.blobs[i], &err));
+        if (i == 0)
+            assert_ok(sb_reducer_wait(w.reducer, &err));
     }
     world_close(&w, engine);
 }

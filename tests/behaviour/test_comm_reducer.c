@@ -246,6 +246,31 @@ static void a_difference_is_told_to_every_rank_with_both_sides(void **state) {
         ranks_run(3, NULL, register_odd, (void *)&odds[i]);
 }
 
+/* So many axes that the message does not have room for all of both. */
+static void register_long(sb_comm *comm, void *arg) {
+    int64_t shape[SB_MAX_AXES];
+    sb_blob *blob = NULL;
+    sb_reducer *reducer = NULL;
+    sb_error err = {.code = 0};
+    (void)arg;
+    for (int i = 0; i < SB_MAX_AXES; i++)
+        shape[i] = i < SB_MAX_AXES / 2 ? 10 : 1;
+    shape[0] += sb_comm_rank(comm);
+    expect_ok(sb_blob_create_shaped(NULL, SB_DTYPE_F32, shape, SB_MAX_AXES, &blob, &err));
+    expect_status(SB_ERR_SHAPE_MISMATCH, sb_reducer_create(comm, &blob, 1, NULL, &reducer, &err));
+    expect(
+        !strcmp(err.message,
+                "blob 0 is f32 (10 10 10 10 10 10 10 10 10 10 10 10 10 10 10 10 1 1 1 1 1 1 1 1 1 "
+                "1 1 1) at rank 0, f32 (11 10 10 10 10 10 10 10 10 10 10 10 10 10 10 10 1 1 1 1 "
+                "1 1 1 1 1 1 1 1) at rank 1"));
+    sb_blob_destroy(blob);
+}
+
+static void shapes_are_cut_to_their_room(void **state) {
+    (void)state;
+    ranks_run(2, NULL, register_long, NULL);
+}
+
 /* A blob that was never shaped has no axes, as a scalar has none. */
 static void register_one(sb_comm *comm, void *arg) {
     const int32_t rank = sb_comm_rank(comm), *scalar = arg;
@@ -478,6 +503,7 @@ int main(void) {
         cmocka_unit_test(bytes_on_devices_are_reduced_wherever_they_are),
         cmocka_unit_test(a_large_blob_stays_on_its_device),
         cmocka_unit_test(a_difference_is_told_to_every_rank_with_both_sides),
+        cmocka_unit_test(shapes_are_cut_to_their_room),
         cmocka_unit_test(a_blob_without_a_shape_is_no_scalar),
         cmocka_unit_test(what_cannot_be_registered_is_refused),
         cmocka_unit_test(a_step_takes_each_blob_once_and_the_communicator_alone),

@@ -211,6 +211,34 @@ static void a_failure_is_told_by_its_rank(void **state) {
     world_close(&w, false);
 }
 
+/* Host memory is the allocator's here: its rooms may fail, too. */
+static void an_allocation_that_fails_is_told_by_its_rank(void **state) {
+    (void)state;
+    struct world w;
+    sb_error err;
+    int64_t failures = 0;
+    world_open(&w);
+    w.other.agrees = true;
+    w.other.finds = 0; /* this rank */
+    for (int64_t nth = 1;; nth++) {
+        const int64_t live = w.rig.counting.live_blocks;
+        w.rig.counting.fail_nth = nth;
+        w.rig.counting.failures = 0;
+        const sb_status st = create(&w, &err);
+        w.rig.counting.fail_nth = 0;
+        if (!w.rig.counting.failures)
+            break;
+        assert_int_equal(st, SB_ERR_OUT_OF_MEMORY);
+        assert_int_equal(err.code, SB_ERR_OUT_OF_MEMORY);
+        assert_null(w.reducer);
+        assert_true(w.rig.counting.live_blocks <= live + 1); /* a diff may have come */
+        failures++;
+    }
+    assert_non_null(w.reducer);
+    assert_true(failures >= 6); /* the reducer, its arrays, the blob's memory, two rooms */
+    world_close(&w, false);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_difference_is_what_its_finder_says),
@@ -219,6 +247,7 @@ int main(void) {
         cmocka_unit_test(what_another_rank_says_may_be_anything),
         cmocka_unit_test(a_story_without_an_end_is_cut),
         cmocka_unit_test(a_failure_is_told_by_its_rank),
+        cmocka_unit_test(an_allocation_that_fails_is_told_by_its_rank),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

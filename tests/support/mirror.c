@@ -110,6 +110,7 @@ static sb_status mirror_start(void *comm, sb_comm_op op, const sb_comm_buffer *b
         return st;
     struct mirror_sent *sent = record(mirror, op, buffer);
     sent->flies = true;
+    mirror->second += mirror->flying > 0;
     if (++mirror->flying > mirror->most_flying)
         mirror->most_flying = mirror->flying;
     *out = sent;
