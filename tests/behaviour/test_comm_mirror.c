@@ -621,6 +621,29 @@ static void a_blob_that_is_missing_is_named(void **state) {
     world_close(&w, false);
 }
 
+/* Wherever strangers lie among those that are registered. */
+static void a_stranger_is_not_taken_for_its_neighbour(void **state) {
+    (void)state;
+    for (int odd = 0; odd < 2; odd++) {
+        struct world w;
+        sb_error err;
+        world_open(&w, &mirror_engine, false);
+        for (int i = 0; i < MOST; i++)
+            add(&w, SB_DTYPE_F32, 3, 1, SB_HEAD_AT_CPU);
+        sb_blob *registered[] = {w.blobs[odd], w.blobs[2 + odd], w.blobs[4 + odd]};
+        assert_ok(sb_reducer_create(w.comm, registered, 3, NULL, &w.reducer, &err));
+        for (int i = 0; i < MOST; i++) {
+            const bool is_known = i % 2 == odd;
+            assert_status(is_known ? SB_OK : SB_ERR_INVALID_ARGUMENT,
+                          sb_reducer_ready(w.reducer, w.blobs[i], &err));
+            if (!is_known)
+                assert_string_equal(err.message, "the blob was not registered");
+        }
+        assert_ok(sb_reducer_wait(w.reducer, &err));
+        world_close(&w, false);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_bucket_is_filled_to_its_limit_and_no_further),
@@ -639,6 +662,7 @@ int main(void) {
         cmocka_unit_test(values_and_bytes_reach_the_engine_as_they_are),
         cmocka_unit_test(every_required_slot_is_asked_for),
         cmocka_unit_test(a_blob_that_is_missing_is_named),
+        cmocka_unit_test(a_stranger_is_not_taken_for_its_neighbour),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
