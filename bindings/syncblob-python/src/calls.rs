@@ -106,7 +106,7 @@ pub fn to_device(blob: &BlobAny) -> Result<()> {
 pub fn check_added(blob: &BlobAny) -> Result<()> {
     // SAFETY: the blob is live.
     get(|out, err| unsafe { sys::sb_blob_proto_size(blob.as_ptr(), 0, out, err) })?;
-    // SAFETY: the blob is live; its values are not looked at.
+    // SAFETY: as above, and all that is kept of the pointer is whether there is one.
     get(|out, err| unsafe { sys::sb_blob_cpu_data(blob.as_ptr(), out, err) }).map(drop)
 }
 

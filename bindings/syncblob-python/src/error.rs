@@ -5,6 +5,8 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::IntoPyDict;
 use syncblob::{Error, ErrorKind};
 
+use crate::owner::outlived_by_owners;
+
 /// The class in `errors.py` for a kind of failure.
 fn class_name(error: &Error) -> &'static str {
     const ENOENT: i32 = 2;
@@ -73,12 +75,12 @@ impl From<Error> for Failure {
     }
 }
 
-/// Does work without the interpreter's lock.
+/// Does work without the interpreter's lock. Locks of blobs and models are taken nowhere else.
 pub fn detached<T: Send>(
     py: Python<'_>,
     work: impl FnOnce() -> Result<T, Failure> + Send,
 ) -> PyResult<T> {
-    py.detach(work).map_err(|failure| match failure {
+    py.detach(|| outlived_by_owners(work)).map_err(|failure| match failure {
         Failure::Library(error) => raised(py, &error),
         Failure::Refused(class, message) => refused(py, class, &message),
     })

@@ -3,7 +3,8 @@
 //!
 //! No lock of a blob or a model is waited for, nor work of the library's done, with the
 //! interpreter's lock held: other threads of Python's run meanwhile, and a deleter of
-//! somebody's array, which takes that lock, cannot wait for one that waits for it.
+//! somebody's array, which takes that lock, cannot wait for one that waits for it. Nor is such a
+//! deleter called with a lock of a blob or a model held: owner.rs.
 
 mod arguments;
 mod blob;
@@ -11,6 +12,7 @@ mod calls;
 mod error;
 mod fill;
 mod model;
+mod owner;
 mod state_dict;
 mod tensor;
 

@@ -11,7 +11,8 @@ use pyo3::types::{PyDict, PyTuple};
 use syncblob::{BlobAny, Context, Dlpack, Dtype, LegacyDlpack, Side};
 use syncblob_sys as sys;
 
-use crate::error::{detached, Failure};
+use crate::error::detached;
+use crate::owner;
 
 /// DLPack's numbers of device types.
 const CUDA: i32 = 2;
@@ -224,7 +225,7 @@ fn take(capsule: &Bound<'_, PyAny>, context: &Context) -> PyResult<BlobAny> {
             // SAFETY: the capsule's tensor, which is ours since the capsule has another name;
             // deleters of Python's take the interpreter's lock. Others may go on using the
             // elements: calls.rs says why that is as it should be.
-            let tensor = unsafe { Dlpack::from_raw(tensor.get()) }?;
+            let tensor = unsafe { owner::versioned(tensor.get()) }?;
             Ok(BlobAny::from_dlpack_in(context, tensor)?)
         });
     }
@@ -234,8 +235,8 @@ fn take(capsule: &Bound<'_, PyAny>, context: &Context) -> PyResult<BlobAny> {
         let tensor = Raw(tensor.cast());
         return detached(capsule.py(), || {
             // SAFETY: as above.
-            let tensor = unsafe { LegacyDlpack::from_raw(tensor.get()) };
-            Ok::<_, Failure>(BlobAny::from_dlpack_in(context, tensor)?)
+            let tensor = unsafe { owner::legacy(tensor.get()) }?;
+            Ok(BlobAny::from_dlpack_in(context, tensor)?)
         });
     }
     Err(PyBufferError::new_err("__dlpack__ gave no capsule with a tensor that is unused"))

@@ -1,0 +1,90 @@
+//! When the arrays that blobs were made of are let go of.
+//!
+//! The library ends a tensor within the call that drops the last use of its memory, while locks of
+//! blobs and models are held. What that ends may run anything of Python's, which may use the same
+//! blob. So a blob gets a tensor that only hands the array's own over, to be ended behind the
+//! call, when no lock is held any more.
+
+use std::cell::RefCell;
+use std::ffi::c_void;
+use std::ptr::NonNull;
+
+use syncblob::{Dlpack, LegacyDlpack, Result};
+use syncblob_sys as sys;
+
+/// The tensor of an array, which ends when it is dropped.
+enum Owner {
+    Versioned(#[expect(dead_code, reason = "is dropped")] Dlpack),
+    Legacy(#[expect(dead_code, reason = "is dropped")] LegacyDlpack),
+}
+
+thread_local! {
+    /// What this thread lets go of behind its work; none where it does no work.
+    static LATER: RefCell<Option<Vec<Owner>>> = const { RefCell::new(None) };
+}
+
+/// Does work that takes locks, and gives them back, and lets go of owners only then.
+pub fn outlived_by_owners<T>(work: impl FnOnce() -> T) -> T {
+    struct LetGo;
+    impl Drop for LetGo {
+        fn drop(&mut self) {
+            drop(LATER.take()); // which may do such work itself
+        }
+    }
+    LATER.set(Some(Vec::new()));
+    let _let_go = LetGo;
+    work()
+}
+
+fn end(owner: Owner) {
+    let now = LATER.with_borrow_mut(|later| match later {
+        Some(later) => {
+            later.push(owner);
+            None
+        }
+        None => Some(owner),
+    });
+    drop(now);
+}
+
+/// What a blob gets instead of the array's tensor.
+struct Lent {
+    tensor: sys::sb_dl_managed_versioned,
+    owner: Owner,
+}
+
+unsafe extern "C" fn end_lent(tensor: *mut sys::sb_dl_managed_versioned) {
+    // SAFETY: `lend` made it, and a tensor is ended once.
+    let lent = unsafe { Box::from_raw((*tensor).manager_ctx.cast::<Lent>()) };
+    end(lent.owner);
+}
+
+fn lend(tensor: sys::sb_dl_managed_versioned, owner: Owner) -> Result<Dlpack> {
+    let lent = Box::into_raw(Box::new(Lent { tensor, owner }));
+    // SAFETY: the box is live, and the pointer to all of it ends it. What the tensor points to,
+    // the owner keeps.
+    unsafe {
+        (*lent).tensor.manager_ctx = lent.cast::<c_void>();
+        (*lent).tensor.deleter = Some(end_lent);
+        Dlpack::from_raw(NonNull::new_unchecked(&raw mut (*lent).tensor))
+    }
+}
+
+/// # Safety
+/// As `Dlpack::from_raw` says.
+pub unsafe fn versioned(tensor: NonNull<sys::sb_dl_managed_versioned>) -> Result<Dlpack> {
+    // SAFETY: the caller's promise; what it gives is of a version whose struct this is.
+    let (owner, copy) = unsafe { (Dlpack::from_raw(tensor)?, tensor.read()) };
+    lend(copy, Owner::Versioned(owner))
+}
+
+/// # Safety
+/// As `LegacyDlpack::from_raw` says.
+pub unsafe fn legacy(tensor: NonNull<sys::sb_dl_managed>) -> Result<Dlpack> {
+    // SAFETY: the caller's promise.
+    let (owner, dl_tensor) = unsafe { (LegacyDlpack::from_raw(tensor), tensor.as_ref().dl_tensor) };
+    let version = sys::sb_dl_version { major: sys::SB_DL_MAJOR_VERSION, minor: 0 };
+    let (manager_ctx, deleter) = (std::ptr::null_mut(), None);
+    let copy = sys::sb_dl_managed_versioned { version, manager_ctx, deleter, flags: 0, dl_tensor };
+    lend(copy, Owner::Legacy(owner))
+}
