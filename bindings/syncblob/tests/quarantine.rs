@@ -102,8 +102,8 @@ fn lose_beside(give_up: fn(MemoryHandle)) {
     let (memory, story) = lent(&context, BYTES);
     sim(&context).set_schedule(Schedule::Lazy).unwrap();
     mem::forget(memory.push(stream.as_stream()).unwrap());
-    sim(&context).fail(Operation::Scale, 1, Failure::Later).unwrap();
-    fail_run(&context, &[(Operation::StreamSynchronize, 2)], 15); // the first tells of the scaling
+    sim(&context).fail(Operation::Scale, 1, Failure::Now).unwrap();
+    fail_run(&context, &[(Operation::StreamSynchronize, 1)], 15);
     thread::scope(|scope| {
         scope.spawn(|| {
             let error = spoiled.scale_data(2.0).unwrap_err();
