@@ -112,7 +112,7 @@ static void reshape_in_flight(sb_comm *comm, void *arg) {
     sb_reducer_options options = SB_REDUCER_OPTIONS_INIT;
     sb_reducer *reducer = NULL;
     sb_error err;
-    float *diff;
+    float *diff = NULL;
     sb_blob *blobs[] = {blob_of_count(NULL, SB_DTYPE_F32, COUNT),
                         blob_of_count(NULL, SB_DTYPE_F32, COUNT)};
     options.bucket_bytes = (size_t)*bucket_bytes;

@@ -160,8 +160,19 @@ static sb_status shim_copy(void *device, void *dst, const void *src, size_t byte
     SLOT(SB_SIM_COPY, "cuMemcpyDtoDAsync_v2", copy(shim->device, dst, src, bytes, stream, err));
 }
 
-static sb_status shim_alloc_pinned(void *device, size_t bytes, void **out, sb_error *err) {
+static sb_status make_pinned(void *device, size_t bytes, void **out, sb_error *err) {
     SLOT(SB_SIM_ALLOC_PINNED, "cuMemHostAlloc", alloc_pinned(shim->device, bytes, out, err));
+}
+
+/* A buffer that came out of a slab took no call of the driver that could have failed. */
+static sb_status shim_alloc_pinned(void *device, size_t bytes, void **out, sb_error *err) {
+    void *made = NULL;
+    const sb_status st = make_pinned(device, bytes, &made, err);
+    if (st == SB_OK)
+        *out = made;
+    else if (made)
+        sb__cuda_backend.free_pinned(((struct shim *)device)->device, made, bytes);
+    return st;
 }
 
 static void shim_free_pinned(void *device, void *ptr, size_t bytes) {
