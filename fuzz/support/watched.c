@@ -172,7 +172,8 @@ void snapshot_check(const struct snapshot *snapshot, const sb_blob *blob, const 
 /* Faults of the whole, which lie at no one place. */
 static bool is_of_the_whole(const char *message) {
     static const char *const beginnings[] = {"the index of ", "a model exceeds ",
-                                             "none of the fields ", "the fields are of no "};
+                                             "none of the fields ", "the fields are of no ",
+                                             "the fields are not those of "};
     for (size_t i = 0; i < sizeof beginnings / sizeof *beginnings; i++)
         if (strncmp(message, beginnings[i], strlen(beginnings[i])) == 0)
             return true;

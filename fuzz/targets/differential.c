@@ -287,13 +287,24 @@ static void check_contents(const struct run *run, const struct decoded_file *fil
 
 typedef struct decoded_file (*decoder)(const uint8_t *, size_t, const struct decoder_limits *);
 
+/* Whether nobody would take the bytes for this format, though they are a message of it. */
+static bool is_of_another(const struct run *run, int32_t format) {
+    sb_model *model = NULL;
+    sb_status st = sb_model_open_bytes(run->context, SB_FORMAT_AUTO, run->bytes, run->size,
+                                       &run->limits, NULL, NULL, &model, NULL);
+    const bool is_another = st != SB_OK || sb_model_format(model) != format;
+    sb_model_destroy(model);
+    return is_another;
+}
+
 static void check_model(const struct run *run, int32_t format, decoder decode) {
     struct decoded_file file = decode(run->bytes, run->size, &run->decoder_limits);
     sb_model *model = NULL;
     sb_error err = fuzz_fresh_error();
     sb_status st = sb_model_open_bytes(run->context, format, run->bytes, run->size, &run->limits,
                                        NULL, NULL, &model, &err);
-    if (!file.recognised && run->size > 0)
+    if ((!file.recognised && run->size > 0) ||
+        (st == SB_ERR_MALFORMED && is_of_another(run, format)))
         file.faults |= DECODER_MALFORMED;
     check_verdict(file.faults, st, &err, sb_format_name(format));
     if (st == SB_OK)

@@ -62,8 +62,9 @@ enum {
 
 /** Opens bytes as a model.
  *  @param context [borrowed, nullable] retained
- *  @param format SB_FORMAT_*; bytes with no field of a format that is named here are MALFORMED;
- *      no bytes at all are a message of each that is empty
+ *  @param format SB_FORMAT_*; bytes with no field of a format that is named here are MALFORMED,
+ *      and so are bytes that are certainly of another; no bytes at all are a message of each that
+ * is empty
  *  @param bytes [borrowed, nullable when size is 0] must stay as they are until the model is
  *      destroyed
  *  @param limits [borrowed, nullable] the context's

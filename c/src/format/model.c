@@ -41,6 +41,16 @@ static sb_status check_claim(const sb_model *model, sb_error *err) {
                        sb_format_name(model->format));
 }
 
+/* What the caller says is believed where the fields do not certainly say another of the formats. */
+static sb_status check_said(const sb_model *model, sb_error *err) {
+    bool is_of_another;
+    sb_status st = sb__refusal_is_of_another(&model->source, model->format, &is_of_another, err);
+    if (st != SB_OK || !is_of_another)
+        return st;
+    return sb__fail_at(err, SB_ERR_MALFORMED, 0, "the fields are not those of a %s",
+                       sb_format_name(model->format));
+}
+
 /* Where nobody said what the bytes are, others' messages are no files of Caffe's. A net or a solver
    state with blobs is one, whatever it looks like; of a blob file the fields tell. */
 static sb_status check_found(const sb_model *model, sb_error *err) {
@@ -66,8 +76,8 @@ static sb_status index_source(sb_model *model, struct sb__reader *reader, sb_err
     st = sb__source_check(&model->source, err);
     if (st == SB_OK)
         st = check_claim(model, err);
-    if (st == SB_OK && is_found)
-        st = check_found(model, err);
+    if (st == SB_OK)
+        st = is_found ? check_found(model, err) : check_said(model, err);
     if (st == SB_OK)
         st = sb__progress_end(reader->progress, err);
     if (st != SB_OK)

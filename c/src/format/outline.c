@@ -28,14 +28,14 @@ static void note(struct sb__outline *outline, const struct sb__field *field, uin
     outline->seen[at] |= 1u << field->type;
 }
 
-void sb__outline_read(struct sb__reader *reader, uint32_t begin, uint32_t end, size_t fields,
-                      struct sb__outline *out) {
+sb_status sb__outline_read(struct sb__reader *reader, uint32_t begin, uint32_t end, size_t fields,
+                           struct sb__outline *out, sb_error *err) {
     struct sb__field field = {.end = begin};
-    sb_error err = {.offset = 0};
+    sb_error reason = {.offset = 0};
     sb_status st = SB_OK;
     *out = (struct sb__outline){.others = false};
     while (fields-- > 0 && st == SB_OK) {
-        st = sb__wire_next(reader, &path, end, &field, &err);
+        st = sb__wire_next(reader, &path, end, &field, &reason);
         if (field.number == 0)
             break;
         if (st == SB_OK)
@@ -44,13 +44,16 @@ void sb__outline_read(struct sb__reader *reader, uint32_t begin, uint32_t end, s
             note(out, &field, reader->at, end); /* what there is of it */
     }
     if (st == SB_ERR_MALFORMED || st == SB_ERR_DATA_LIMIT)
-        out->state = err.offset == end ? SB__CUT : SB__BROKEN;
+        out->state = reason.offset == end ? SB__CUT : SB__BROKEN;
+    else if (st != SB_OK && err)
+        *err = reason;
+    return st == SB_OK || out->state != SB__WHOLE ? SB_OK : st;
 }
 
-static void read_inside(struct sb__reader *reader, const struct sb__outline *outline, int field,
-                        struct sb__outline *out) {
-    sb__outline_read(reader, outline->first[field].begin, outline->first[field].end, FEW_FIELDS,
-                     out);
+static sb_status read_inside(struct sb__reader *reader, const struct sb__outline *outline,
+                             int field, struct sb__outline *out, sb_error *err) {
+    return sb__outline_read(reader, outline->first[field].begin, outline->first[field].end,
+                            FEW_FIELDS, out, err);
 }
 
 /* Whether each field that is there has one of its types; one without types must not be there. */
@@ -77,38 +80,50 @@ static bool is_blob(const struct sb__outline *outline) {
 }
 
 /* iter, and history whose first is a blob. */
-static bool is_solver_state(const struct sb__outline *outline, struct sb__reader *reader) {
+static sb_status is_solver_state(const struct sb__outline *outline, struct sb__reader *reader,
+                                 bool *out, sb_error *err) {
     static const uint32_t types[SB__OUTLINE_FIELDS] = {[1] = VARINT, BYTES, BYTES, VARINT};
     struct sb__outline inside;
+    *out = false;
     if (!fits(outline, types) || !outline->seen[1] || !outline->seen[3])
-        return false;
-    read_inside(reader, outline, 3, &inside);
-    return is_blob(&inside);
+        return SB_OK;
+    sb_status st = read_inside(reader, outline, 3, &inside, err);
+    *out = st == SB_OK && is_blob(&inside);
+    return st;
 }
 
 /* Layers, of which the first has a name and a type. */
-static bool is_net(const struct sb__outline *outline, struct sb__reader *reader) {
+static sb_status is_net(const struct sb__outline *outline, struct sb__reader *reader, bool *out,
+                        sb_error *err) {
     static const uint32_t types[SB__OUTLINE_FIELDS] = {
         [1] = BYTES, BYTES, BYTES, VARINT | BYTES, VARINT, BYTES, VARINT, BYTES, [LAYER] = BYTES};
     struct sb__outline inside;
-    if (!fits(outline, types))
-        return false;
-    if (outline->seen[LAYER]) {
-        read_inside(reader, outline, LAYER, &inside);
-        return inside.seen[1] == BYTES && inside.seen[2] == BYTES;
-    }
-    if (!outline->seen[2])
-        return false;
-    read_inside(reader, outline, 2, &inside);
-    return inside.seen[4] == BYTES && inside.seen[5] == VARINT;
+    const bool is_new = outline->seen[LAYER] != 0;
+    *out = false;
+    if (!fits(outline, types) || (!is_new && !outline->seen[2]))
+        return SB_OK;
+    sb_status st = read_inside(reader, outline, is_new ? LAYER : 2, &inside, err);
+    if (st == SB_OK)
+        *out = is_new ? inside.seen[1] == BYTES && inside.seen[2] == BYTES
+                      : inside.seen[4] == BYTES && inside.seen[5] == VARINT;
+    return st;
 }
 
-int32_t sb__outline_format(const struct sb__outline *outline, struct sb__reader *reader) {
-    if (is_blob(outline))
-        return SB_FORMAT_BLOB;
-    if (is_net(outline, reader))
-        return SB_FORMAT_CAFFEMODEL;
-    return is_solver_state(outline, reader) ? SB_FORMAT_SOLVERSTATE : SB_FORMAT_AUTO;
+sb_status sb__outline_format(const struct sb__outline *outline, struct sb__reader *reader,
+                             int32_t *out, sb_error *err) {
+    bool is_it = false;
+    *out = is_blob(outline) ? SB_FORMAT_BLOB : SB_FORMAT_AUTO;
+    if (*out != SB_FORMAT_AUTO)
+        return SB_OK;
+    sb_status st = is_net(outline, reader, &is_it, err);
+    if (is_it)
+        *out = SB_FORMAT_CAFFEMODEL;
+    if (st != SB_OK || is_it)
+        return st;
+    st = is_solver_state(outline, reader, &is_it, err);
+    if (is_it)
+        *out = SB_FORMAT_SOLVERSTATE;
+    return st;
 }
 
 /* --- others' ------------------------------------------------------------------------- */
@@ -121,6 +136,6 @@ bool sb__outline_is_onnx(const struct sb__outline *outline, struct sb__reader *r
     whole.others = false; /* metadata, functions */
     if (!fits(&whole, types) || !outline->seen[1] || !outline->seen[7])
         return false;
-    read_inside(reader, outline, 7, &inside);
-    return inside.seen[1] == BYTES && (inside.seen[2] == BYTES || inside.seen[5] == BYTES);
+    return read_inside(reader, outline, 7, &inside, NULL) == SB_OK && inside.seen[1] == BYTES &&
+           (inside.seen[2] == BYTES || inside.seen[5] == BYTES);
 }

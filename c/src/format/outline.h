@@ -16,12 +16,14 @@ struct sb__outline {
     enum { SB__WHOLE, SB__BROKEN, SB__CUT } state; /* SB__CUT: the last is longer than the bytes */
 };
 
-/* Of [begin, end) of the source, of `fields` fields at most: SB__WHOLE behind them. A source that
-   fails ends it, too. */
-void sb__outline_read(struct sb__reader *reader, uint32_t begin, uint32_t end, size_t fields,
-                      struct sb__outline *out);
-/* SB_FORMAT_AUTO: perhaps none of Caffe's. */
-int32_t sb__outline_format(const struct sb__outline *outline, struct sb__reader *reader);
+/* Of [begin, end) of the source, of `fields` fields at most: SB__WHOLE behind them. Fails only
+   where the source does. */
+sb_status sb__outline_read(struct sb__reader *reader, uint32_t begin, uint32_t end, size_t fields,
+                           struct sb__outline *out, sb_error *err);
+/* SB_FORMAT_AUTO: perhaps none of Caffe's. Fails only where the source does. */
+sb_status sb__outline_format(const struct sb__outline *outline, struct sb__reader *reader,
+                             int32_t *out, sb_error *err);
+/* A source that fails is none. */
 bool sb__outline_is_onnx(const struct sb__outline *outline, struct sb__reader *reader);
 
 #endif

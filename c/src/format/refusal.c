@@ -1,5 +1,6 @@
 #include "format/refusal.h"
 
+#include "format/detect.h"
 #include "format/foreign.h"
 #include "format/outline.h"
 
@@ -45,8 +46,8 @@ static const char *format_words(int32_t format) {
 /* Another of Caffe's formats than was wanted, or one that was cut off. */
 static bool caffe_words(const struct sb__outline *outline, int32_t wanted,
                         struct sb__reader *reader, char *out) {
-    const int32_t format = sb__outline_format(outline, reader);
-    if (format == SB_FORMAT_AUTO)
+    int32_t format;
+    if (sb__outline_format(outline, reader, &format, NULL) != SB_OK || format == SB_FORMAT_AUTO)
         return false;
     if (wanted != SB_FORMAT_AUTO && wanted != format)
         (void)snprintf(out, SB__WORDS_BYTES, "%s, not %s", format_words(format),
@@ -86,8 +87,32 @@ bool sb__refusal_is_foreign(const struct sb__source *source) {
     struct sb__outline outline;
     struct sb__head head;
     sb__reader_init(&reader, source);
-    sb__outline_read(&reader, 0, source->size, FEW_FIELDS, &outline);
+    (void)sb__outline_read(&reader, 0, source->size, FEW_FIELDS, &outline, NULL);
     return read_head(source, &head) && message_words(&head, &outline, &reader);
+}
+
+sb_status sb__refusal_is_of_another(const struct sb__source *source, int32_t wanted, bool *out,
+                                    sb_error *err) {
+    struct sb__reader reader;
+    struct sb__outline outline;
+    int32_t format = SB_FORMAT_AUTO;
+    sb__reader_init(&reader, source);
+    sb_status st = sb__outline_read(&reader, 0, source->size, FEW_FIELDS, &outline, err);
+    if (st == SB_OK)
+        st = sb__outline_format(&outline, &reader, &format, err);
+    *out = false;
+    if (st != SB_OK || format == SB_FORMAT_AUTO || format == wanted)
+        return st;
+    /* Fields further on may speak against it. */
+    sb_error reason;
+    sb__reader_init(&reader, source);
+    st = sb__detect_format(&reader, &format, &reason);
+    *out = st == SB_OK && format != wanted;
+    if (st == SB_OK || st == SB_ERR_MALFORMED)
+        return SB_OK;
+    if (err)
+        *err = reason;
+    return st;
 }
 
 void sb__refusal_explain(sb_status status, int32_t wanted, struct sb__reader *reader,
@@ -103,7 +128,8 @@ void sb__refusal_explain(sb_status status, int32_t wanted, struct sb__reader *re
     }
     const bool may_be_cut = status == SB_ERR_MALFORMED && err->offset == source->size;
     sb__reader_init(reader, source);
-    sb__outline_read(reader, 0, source->size, may_be_cut ? MANY_FIELDS : FEW_FIELDS, &outline);
+    (void)sb__outline_read(reader, 0, source->size, may_be_cut ? MANY_FIELDS : FEW_FIELDS, &outline,
+                           NULL);
     if (find_words(&outline, wanted, reader, words))
         append(err, words);
 }

@@ -14,4 +14,9 @@ void sb__refusal_explain(sb_status status, int32_t wanted, struct sb__reader *re
    read as one of Caffe's. A source that fails is not. */
 bool sb__refusal_is_foreign(const struct sb__source *source);
 
+/* Whether a source is certainly of another of Caffe's formats than `wanted` (SB_FORMAT_*), whose
+   message protobuf's rules allow to be read as one of these. Fails only where the source does. */
+sb_status sb__refusal_is_of_another(const struct sb__source *source, int32_t wanted, bool *out,
+                                    sb_error *err);
+
 #endif

@@ -57,14 +57,25 @@ static void check_blob(struct world *world, const uint8_t *bytes, size_t size) {
     decoded_file_free(&file);
 }
 
+/* Whether nobody would take the bytes for this format, though they are a message of it. */
+static bool is_of_another(const uint8_t *bytes, size_t size, int32_t format) {
+    sb_model *model = NULL;
+    const sb_status st =
+        sb_model_open_bytes(NULL, SB_FORMAT_AUTO, bytes, size, NULL, NULL, NULL, &model, NULL);
+    const bool is_another = st != SB_OK || sb_model_format(model) != format;
+    sb_model_destroy(model);
+    return is_another;
+}
+
 static void check_model(struct world *world, const uint8_t *bytes, size_t size, int32_t format,
                         decoder decode) {
     struct decoded_file file = decode(bytes, size, &decoder_default_limits);
     sb_model *model = NULL;
-    if (!file.recognised && size > 0)
-        file.faults |= DECODER_MALFORMED;
     const sb_status st =
         sb_model_open_bytes(NULL, format, bytes, size, NULL, NULL, NULL, &model, NULL);
+    if ((!file.recognised && size > 0) ||
+        (st == SB_ERR_MALFORMED && is_of_another(bytes, size, format)))
+        file.faults |= DECODER_MALFORMED;
     if (!decoder_explains(file.faults, st))
         fail_message(bytes, size, sb_format_name(format), st, file.faults);
     if (st == SB_OK && (size_t)sb_model_num_layers(model) != file.num_layers)

@@ -41,6 +41,20 @@ class Kinds(unittest.TestCase):
                     self.assertTrue(str(caught.exception).endswith(f"; this is {words}"),
                                     caught.exception)
 
+    def test_another_of_caffes_formats_is_named(self):
+        state = Model(format="solverstate")
+        state.add_blob([0.5])
+        state.iteration = 4000
+        made = {"blob": Blob((1, 1, 2, 2)).to_bytes(), "solverstate": state.to_bytes(),
+                "caffemodel": files.made().to_bytes()}
+        for name, content in made.items():
+            for wanted in made.keys() - {name}:
+                with self.assertRaisesRegex(syncblob.DataError, "; this is a .*, not a "):
+                    syncblob.load(content, format=wanted)
+            if name != "blob":
+                with self.assertRaisesRegex(syncblob.DataError, "not a blob such as a mean file"):
+                    syncblob.load_blob(content)
+
     def test_limits(self):
         content = files.made().to_bytes()
         for limits in ({"max_memory": 100}, {"max_layers": 3}, {"max_blobs": 2}):
