@@ -1,7 +1,9 @@
 """Each failure is an exception of its kind with the library's whole text, and none a panic."""
+import copy
 import inspect
 import itertools
 import os
+import pickle
 import tempfile
 import unittest
 
@@ -79,6 +81,18 @@ class Kinds(unittest.TestCase):
                 os.chmod(folder, 0)
                 self.check((PermissionError,), "SB_ERR_IO", lambda: syncblob.load(missing))
                 os.chmod(folder, 0o700)
+
+    def test_pickled_and_copied(self):
+        for call in (lambda: syncblob.load("/none"), lambda: syncblob.load(b"<html>"),
+                     lambda: Blob(2, device="cuda:4095"), lambda: Blob(-1)):
+            with self.assertRaises(syncblob.Error) as caught:
+                call()
+            error = caught.exception
+            error.note = "kept"
+            for again in (pickle.loads(pickle.dumps(error)), copy.copy(error)):
+                self.assertIs(type(again), type(error))
+                for name in ("args", "code", "offset", "device_code", "note", "errno", "strerror"):
+                    self.assertEqual(getattr(again, name, None), getattr(error, name, None), name)
 
     def test_arguments(self):
         self.check((ValueError,), "SB_ERR_INVALID_ARGUMENT", lambda: Blob(-1))

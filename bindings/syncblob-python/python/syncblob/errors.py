@@ -1,6 +1,6 @@
 """What can go wrong, by kind. The text of each is the library's own, whole."""
 
-from typing import Optional
+from typing import Any, Optional
 
 
 class Error(Exception):
@@ -19,6 +19,15 @@ class Error(Exception):
 
     def __str__(self) -> str:
         return str(self.args[0]) if self.args else ""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        details = self.code, self.offset, self.device_code
+        return _again, (type(self), str(self), *details), self.__dict__
+
+
+def _again(kind: type[Error], message: str, code: str, offset: Optional[int],
+           device_code: Optional[int]) -> Error:
+    return kind(message, code=code, offset=offset, device_code=device_code)
 
 
 class ArgumentError(Error, ValueError):
