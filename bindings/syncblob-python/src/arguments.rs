@@ -4,13 +4,13 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
-use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
+use pyo3::exceptions::{PyOverflowError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyBytes, PyMemoryView, PyString, PyTuple, PyType};
 use syncblob::{Context, Dtype, Format, Limits, OpenOptions, Shape};
 
-use crate::error::{detached, Failure};
+use crate::error::{detached, refused, Failure};
 
 const DTYPES: [(&str, Dtype); 8] = [
     ("float32", Dtype::F32),
@@ -28,8 +28,8 @@ pub fn dtype_name(dtype: Dtype) -> &'static str {
     DTYPES.iter().find(|(_, known)| *known == dtype).map_or("unknown", |(name, _)| name)
 }
 
-/// A name, a type such as `numpy.float32`, or whatever has such a name as its text:
-/// `numpy.dtype` and `torch.dtype`.
+/// A name, a type such as `numpy.float32`, whatever has such a name as its text (`numpy.dtype` and
+/// `torch.dtype`), or what NumPy makes a type of that has one: `"f4"`.
 pub fn dtype(value: &Bound<'_, PyAny>) -> PyResult<Dtype> {
     let text = match value.cast::<PyType>() {
         Ok(class) => class.name()?,
@@ -37,11 +37,21 @@ pub fn dtype(value: &Bound<'_, PyAny>) -> PyResult<Dtype> {
     };
     let text = text.to_string_lossy();
     let name = text.strip_prefix("torch.").unwrap_or(&text);
-    let found = DTYPES.iter().find(|(known, _)| *known == name);
-    found.map(|(_, dtype)| *dtype).ok_or_else(|| {
+    named(name).or_else(|| named(&numpys_name(value)?)).ok_or_else(|| {
         let known = DTYPES.map(|(name, _)| name).join(", ");
-        PyTypeError::new_err(format!("no blob holds {name}; the types are {known}"))
+        let text = format!("no blob holds {name}; the types are {known}");
+        refused(value.py(), "DtypeError", &text)
     })
+}
+
+fn named(name: &str) -> Option<Dtype> {
+    DTYPES.iter().find(|(known, _)| *known == name).map(|(_, dtype)| *dtype)
+}
+
+/// `None` where NumPy is not there, or makes no type of the value.
+fn numpys_name(value: &Bound<'_, PyAny>) -> Option<String> {
+    let made = value.py().import("numpy").ok()?.call_method1("dtype", (value,)).ok()?;
+    Some(made.str().ok()?.to_string_lossy().into_owned())
 }
 
 /// Dimensions, or one: `(2, 3)`, `[2, 3]`, `6`.
@@ -78,7 +88,7 @@ where
 {
     value.extract().map_err(|error: PyErr| {
         if error.is_instance_of::<PyOverflowError>(value.py()) {
-            return PyValueError::new_err(format!("{what} does not fit: {value}"));
+            return refused(value.py(), "ArgumentError", &format!("{what} does not fit: {value}"));
         }
         error
     })
@@ -124,11 +134,12 @@ fn source(value: &Bound<'_, PyAny>) -> PyResult<Source> {
 }
 
 /// The names are those of the library.
-pub fn format(name: &str) -> PyResult<Format> {
+pub fn format(py: Python<'_>, name: &str) -> PyResult<Format> {
     let known = [Format::Caffemodel, Format::Solverstate, Format::Blob, Format::BlobVector];
     known.into_iter().find(|format| format.name() == name).ok_or_else(|| {
         let known = known.map(Format::name).join(", ");
-        PyValueError::new_err(format!("no format is called {name:?}; they are {known}"))
+        let text = format!("no format is called {name:?}; they are {known}");
+        refused(py, "ArgumentError", &text)
     })
 }
 
@@ -141,7 +152,10 @@ fn limits(bounds: Bounds<'_, '_>) -> PyResult<Limits> {
     for ((name, bound), set) in bounds.into_iter().zip(set) {
         let Some(bound) = bound else { continue };
         limits = match number::<usize>(name, bound)? {
-            0 => return Err(PyValueError::new_err(format!("{name} is at least 1"))),
+            0 => {
+                let text = format!("{name} is at least 1");
+                return Err(refused(bound.py(), "ArgumentError", &text));
+            }
             bound => set(limits, bound),
         };
     }

@@ -283,7 +283,7 @@ impl Blob {
         seed: Option<&Bound<'_, PyAny>>,
         numbers: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<()> {
-        let filler = fill::filler(filler, numbers)?;
+        let filler = fill::filler(py, filler, numbers)?;
         let seed = seed.map_or(Ok(0), |seed| number("a seed", seed))?;
         self.write(py, |blob| calls::fill(blob, &filler, seed))
     }

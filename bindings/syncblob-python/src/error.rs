@@ -56,10 +56,18 @@ fn class<'py>(py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
     module.bind(py).getattr(name)
 }
 
-/// What this module itself refuses, in the same classes.
+/// What this module itself refuses, in the same classes and with the library's codes.
 pub fn refused(py: Python<'_>, name: &str, message: &str) -> PyErr {
-    let made = class(py, name).and_then(|class| class.call1((message,)));
-    made.map_or_else(|failure| failure, PyErr::from_value)
+    let code = match name {
+        "DtypeError" => "SB_ERR_DTYPE_MISMATCH",
+        "RangeError" => "SB_ERR_INDEX_OUT_OF_RANGE",
+        _ => "SB_ERR_INVALID_ARGUMENT",
+    };
+    let made = [("code", code)].into_py_dict(py).and_then(|details| {
+        let value = class(py, name)?.call((message,), Some(&details))?;
+        Ok(PyErr::from_value(value))
+    });
+    made.unwrap_or_else(|failure| failure)
 }
 
 /// A failure of work that is done without the interpreter's lock.

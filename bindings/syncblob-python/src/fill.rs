@@ -1,11 +1,12 @@
 //! Caffe's fillers by their names and numbers.
 
-use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use syncblob_sys as sys;
 
 use crate::arguments::number;
+use crate::error::refused;
 
 const TYPES: [(&str, i32, &[&str]); 7] = [
     ("constant", sys::SB_FILLER_CONSTANT, &["value"]),
@@ -24,10 +25,15 @@ const VARIANCES: [(&str, i32); 3] = [
 ];
 
 /// A filler of a type with the numbers that this type has; the others keep Caffe's defaults.
-pub fn filler(name: &str, numbers: Option<&Bound<'_, PyDict>>) -> PyResult<sys::sb_filler> {
+pub fn filler(
+    py: Python<'_>,
+    name: &str,
+    numbers: Option<&Bound<'_, PyDict>>,
+) -> PyResult<sys::sb_filler> {
     let Some((_, code, allowed)) = TYPES.iter().find(|(known, ..)| *known == name) else {
         let known = TYPES.map(|(known, ..)| known).join(", ");
-        return Err(PyValueError::new_err(format!("no filler is called {name:?}: {known}")));
+        let text = format!("no filler is called {name:?}: {known}");
+        return Err(refused(py, "ArgumentError", &text));
     };
     let mut filler = defaults();
     filler.type_ = *code;
@@ -44,7 +50,9 @@ pub fn filler(name: &str, numbers: Option<&Bound<'_, PyDict>>) -> PyResult<sys::
 fn set(filler: &mut sys::sb_filler, key: &str, value: &Bound<'_, PyAny>) -> PyResult<()> {
     match key {
         "sparse" => filler.sparse = number("sparse", value)?,
-        "variance_norm" => filler.variance_norm = variance(&value.extract::<String>()?)?,
+        "variance_norm" => {
+            filler.variance_norm = variance(value.py(), &value.extract::<String>()?)?
+        }
         _ => {
             let number = number(key, value)?;
             let member = match key {
@@ -60,11 +68,11 @@ fn set(filler: &mut sys::sb_filler, key: &str, value: &Bound<'_, PyAny>) -> PyRe
     Ok(())
 }
 
-fn variance(name: &str) -> PyResult<i32> {
+fn variance(py: Python<'_>, name: &str) -> PyResult<i32> {
     let found = VARIANCES.iter().find(|(known, _)| *known == name.to_ascii_lowercase());
     found.map(|(_, code)| *code).ok_or_else(|| {
         let known = VARIANCES.map(|(known, _)| known).join(", ");
-        PyValueError::new_err(format!("no variance_norm is called {name:?}: {known}"))
+        refused(py, "ArgumentError", &format!("no variance_norm is called {name:?}: {known}"))
     })
 }
 

@@ -112,7 +112,7 @@ impl Model {
     #[new]
     #[pyo3(signature = (name="", *, format="caffemodel"))]
     fn create(py: Python<'_>, name: &str, format: &str) -> PyResult<Self> {
-        let format = arguments::format(format)?;
+        let format = arguments::format(py, format)?;
         detached(py, || {
             let mut model = syncblob::Model::create(format)?;
             if !name.is_empty() {
@@ -288,7 +288,7 @@ impl Model {
         framework: &str,
         apply_scale: bool,
     ) -> PyResult<Bound<'py, PyDict>> {
-        let framework = state_dict::framework(framework)?;
+        let framework = state_dict::framework(py, framework)?;
         let loaded = self.read(py, |opened| state_dict::load(&opened.model, apply_scale))?;
         state_dict::to_dict(py, loaded, framework)
     }
@@ -333,7 +333,8 @@ pub fn load(
     max_layers: Option<&Bound<'_, PyAny>>,
     max_blobs: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Model> {
-    let format = format.map(arguments::format).transpose()?;
+    let named = |name| arguments::format(source.py(), name);
+    let format = format.map(named).transpose()?;
     let bounds = [("max_memory", max_memory), ("max_layers", max_layers), ("max_blobs", max_blobs)];
     let model = open(source, format, bounds)?;
     detached(source.py(), || Ok(Model::new(model)))

@@ -1,13 +1,12 @@
 //! All blobs of a model as a dict of arrays with PyTorch's names.
 
-use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use syncblob::{BlobAny, BlobAt, Model, Side};
 use syncblob_cli::naming::{inverse, state_dict};
 
 use crate::blob::Blob;
-use crate::error::Failure;
+use crate::error::{refused, Failure};
 use crate::{calls, tensor};
 
 /// Whose arrays the dict has.
@@ -17,11 +16,14 @@ pub enum Framework {
     Torch,
 }
 
-pub fn framework(name: &str) -> PyResult<Framework> {
+pub fn framework(py: Python<'_>, name: &str) -> PyResult<Framework> {
     match name {
         "numpy" => Ok(Framework::NumPy),
         "torch" => Ok(Framework::Torch),
-        _ => Err(PyValueError::new_err(format!("framework is numpy or torch, not {name:?}"))),
+        _ => {
+            let text = format!("framework is numpy or torch, not {name:?}");
+            Err(refused(py, "ArgumentError", &text))
+        }
     }
 }
 

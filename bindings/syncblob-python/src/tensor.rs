@@ -11,7 +11,7 @@ use pyo3::types::{PyDict, PyTuple};
 use syncblob::{BlobAny, Context, Dlpack, Dtype, LegacyDlpack, Side};
 use syncblob_sys as sys;
 
-use crate::error::detached;
+use crate::error::{detached, refused};
 use crate::owner;
 
 /// DLPack's numbers of device types.
@@ -41,7 +41,7 @@ impl View {
         let out = PyDict::new(py);
         out.set_item("version", 3)?;
         out.set_item("shape", PyTuple::new(py, self.tensor.shape())?)?;
-        out.set_item("typestr", typestr(self.dtype)?)?;
+        out.set_item("typestr", typestr(py, self.dtype)?)?;
         // Without elements the tensor has no address, and NumPy wants one.
         let address = self.tensor.data_ptr().addr().max(align_of::<f64>());
         out.set_item("data", (address, self.tensor.is_read_only()))?;
@@ -49,7 +49,7 @@ impl View {
     }
 }
 
-fn typestr(dtype: Dtype) -> PyResult<&'static str> {
+fn typestr(py: Python<'_>, dtype: Dtype) -> PyResult<&'static str> {
     Ok(match dtype {
         Dtype::F32 => "<f4",
         Dtype::F64 => "<f8",
@@ -60,7 +60,7 @@ fn typestr(dtype: Dtype) -> PyResult<&'static str> {
         Dtype::U8 => "|u1",
         _ => {
             let text = "NumPy has no bfloat16; torch.from_dlpack takes the blob";
-            return Err(PyTypeError::new_err(text));
+            return Err(refused(py, "DtypeError", text));
         }
     })
 }
@@ -72,7 +72,7 @@ fn asarray(py: Python<'_>) -> PyResult<&Bound<'_, PyAny>> {
 
 /// A tensor of host memory as a NumPy array, in place.
 pub fn array(py: Python<'_>, tensor: Dlpack, dtype: Dtype) -> PyResult<Bound<'_, PyAny>> {
-    typestr(dtype)?;
+    typestr(py, dtype)?;
     asarray(py)?.call1((View { tensor, dtype },))
 }
 

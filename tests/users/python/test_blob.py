@@ -70,11 +70,11 @@ class Basics(unittest.TestCase):
 
     def test_element_types_by_every_spelling(self):
         for name in TYPES:
-            for spelling in (name, np.dtype(name), getattr(np, name)):
+            for spelling in (name, np.dtype(name), getattr(np, name), np.dtype(name).str):
                 blob = Blob(3, spelling)
                 self.assertEqual((blob.dtype, blob.data.dtype), (name, np.dtype(name)))
         self.assertEqual(Blob(3, "bfloat16").nbytes, 6)
-        self.assertEqual(Blob(3, None).dtype, "float32")
+        self.assertEqual((Blob(3, None).dtype, Blob(3, float).dtype), ("float32", "float64"))
 
     def test_a_solvers_step(self):
         for name in FLOATS:

@@ -103,7 +103,23 @@ class Kinds(unittest.TestCase):
                    lambda: Blob(2).fill("uniform", min=2, max=1))
         self.check((MemoryError,), "SB_ERR_OUT_OF_MEMORY", lambda: Blob(1 << 52).data)
         self.check((RuntimeError,), "SB_ERR_NO_DEVICE", Blob(2).to_device)
-        self.check((IndexError,), "", lambda: files.made()["lstm"][3])
+        self.check((IndexError,), "SB_ERR_INDEX_OUT_OF_RANGE", lambda: files.made()["lstm"][3])
+
+    def test_what_the_module_itself_refuses(self):
+        model = files.made()
+        for call in (lambda: Blob(2, "int64"), lambda: Blob(2, int), lambda: Blob(2, "nothing"),
+                     lambda: Blob(2, ">f4"), lambda: Blob(2, object),
+                     lambda: Blob(2, "bfloat16").data, lambda: model["lstm"][0].load("float16"),
+                     lambda: model.add_blob(Blob(2, "int8")),
+                     lambda: model.add_blob(np.complex64([1]))):
+            self.check((syncblob.DtypeError, TypeError), "SB_ERR_DTYPE_MISMATCH", call)
+        for call in (lambda: Blob(1 << 63), lambda: Model(format="x"),
+                     lambda: syncblob.load(b"", format="x"), lambda: Blob(2).fill("nothing"),
+                     lambda: Blob(2).fill("msra", variance_norm="x"),
+                     lambda: Blob(2).fill("msra", seed=-1),
+                     lambda: model.state_dict(framework="x"),
+                     lambda: syncblob.load(b"", max_memory=0)):
+            self.check((syncblob.ArgumentError, ValueError), "SB_ERR_INVALID_ARGUMENT", call)
 
     def test_a_broken_file_of_any_length(self):
         """Cut off or with a byte changed: a model, or one of our errors."""
