@@ -3686,8 +3686,9 @@ Returns \[borrowed\] static text.*/
     pub fn sb_format_name(format: sb_format) -> *const ::core::ffi::c_char;
     /**Opens bytes as a model.
 * context \[borrowed, nullable\] retained
-* format SB_FORMAT_*; bytes with no field of a format that is named here are MALFORMED;
-no bytes at all are a message of each that is empty
+* format SB_FORMAT_*; bytes with no field of a format that is named here are MALFORMED,
+and so are bytes that are certainly of another; no bytes at all are a message of each that
+is empty
 * bytes \[borrowed, nullable when size is 0\] must stay as they are until the model is
 destroyed
 * limits \[borrowed, nullable\] the context's
