@@ -271,7 +271,8 @@ impl Blob {
     /// ``"positive_unitball"``, ``"xavier"`` and ``"msra"`` (`variance_norm`:
     /// ``"fan_in"``, ``"fan_out"``, ``"average"``), ``"bilinear"``.
     ///
-    /// Equal seeds give equal values, on every machine.
+    /// Equal seeds give equal values, on every machine. Without a `seed` each call draws
+    /// another one, as Caffe does where no random_seed is set.
     ///
     /// >>> weights = Blob((64, 3, 7, 7))
     /// >>> weights.fill("msra", seed=42, variance_norm="fan_out")
@@ -284,7 +285,10 @@ impl Blob {
         numbers: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<()> {
         let filler = fill::filler(py, filler, numbers)?;
-        let seed = seed.map_or(Ok(0), |seed| number("a seed", seed))?;
+        let seed = match seed {
+            Some(seed) => number("a seed", seed)?,
+            None => fill::another_seed(py)?,
+        };
         self.write(py, |blob| calls::fill(blob, &filler, seed))
     }
 

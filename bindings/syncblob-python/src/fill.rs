@@ -76,6 +76,11 @@ fn variance(py: Python<'_>, name: &str) -> PyResult<i32> {
     })
 }
 
+/// A seed that nobody chose, of the system's random numbers.
+pub fn another_seed(py: Python<'_>) -> PyResult<u64> {
+    py.import("secrets")?.call_method1("randbits", (u64::BITS,))?.extract()
+}
+
 fn defaults() -> sys::sb_filler {
     let mut filler = std::mem::MaybeUninit::uninit();
     // SAFETY: writes the whole struct.

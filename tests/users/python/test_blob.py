@@ -112,6 +112,12 @@ class Basics(unittest.TestCase):
             again.fill(name, seed=7, **numbers)
             self.assertTrue((blob.data == again.data).all() and blob.data.any(), name)
 
+    def test_without_a_seed_each_call_draws_another(self):
+        first, second = Blob((3, 3)), Blob((3, 3))
+        first.fill("gaussian")
+        second.fill("gaussian", None)
+        self.assertFalse((first.data == second.data).any())
+
     def test_a_copy_has_memory_of_its_own(self):
         blob = Blob(3, "int32")
         blob.data[...] = 5
