@@ -144,12 +144,12 @@ pub fn format(py: Python<'_>, name: &str) -> PyResult<Format> {
 }
 
 /// Bounds on what a file may ask for, each at least 1.
-pub type Bounds<'a, 'py> = [(&'static str, Option<&'a Bound<'py, PyAny>>); 3];
+pub type Bounds<'a, 'py> = [(&'static str, Option<&'a Bound<'py, PyAny>>)];
 
-fn limits(bounds: Bounds<'_, '_>) -> PyResult<Limits> {
-    let set = [Limits::max_memory, Limits::max_layers, Limits::max_blobs];
+fn limits(bounds: &Bounds<'_, '_>) -> PyResult<Limits> {
+    let set = [Limits::max_memory, Limits::max_layers, Limits::max_blobs, Limits::max_name_bytes];
     let mut limits = Limits::new();
-    for ((name, bound), set) in bounds.into_iter().zip(set) {
+    for ((name, bound), set) in bounds.iter().zip(set) {
         let Some(bound) = bound else { continue };
         limits = match number::<usize>(name, bound)? {
             0 => {
@@ -162,11 +162,11 @@ fn limits(bounds: Bounds<'_, '_>) -> PyResult<Limits> {
     Ok(limits)
 }
 
-/// Opens a file or bytes within bounds: of memory, layers, blobs.
+/// Opens a file or bytes within bounds: of memory, layers, blobs, names' bytes, in this order.
 pub fn open(
     value: &Bound<'_, PyAny>,
     format: Option<Format>,
-    bounds: Bounds<'_, '_>,
+    bounds: &Bounds<'_, '_>,
 ) -> PyResult<syncblob::Model> {
     let mut options = OpenOptions::new().limits(limits(bounds)?);
     if let Some(format) = format {

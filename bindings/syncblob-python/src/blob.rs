@@ -496,8 +496,7 @@ pub fn load_blob(
     source: &Bound<'_, PyAny>,
     max_memory: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Blob> {
-    let bounds = [("max_memory", max_memory), ("max_layers", None), ("max_blobs", None)];
-    let model = open(source, Some(Format::Blob), bounds)?;
+    let model = open(source, Some(Format::Blob), &[("max_memory", max_memory)])?;
     detached(source.py(), || {
         let blob = model.blob(0)?.load_any()?;
         Ok(Blob::new(blob))

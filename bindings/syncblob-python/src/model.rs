@@ -319,24 +319,33 @@ impl Model {
 ///
 /// `format` says what the file is, instead of its bytes. The others are bounds on what a
 /// file may ask for, above which it is refused with `LimitError`: `max_memory` is bytes that
-/// one read may hold, index and values together.
+/// one read may hold, index and values together, without it as many as there are;
+/// `max_layers` is 100,000 without it, `max_blobs` 1,000,000, and `max_name_bytes`, which one
+/// name or type may have, 65,536.
 ///
 /// >>> model = load(Model("net").to_bytes(), max_memory=1 << 20)
 /// >>> model.name
 /// 'net'
 #[pyfunction]
-#[pyo3(signature = (source, *, format=None, max_memory=None, max_layers=None, max_blobs=None))]
+#[pyo3(signature = (source, *, format=None, max_memory=None, max_layers=None, max_blobs=None,
+                    max_name_bytes=None))]
 pub fn load(
     source: &Bound<'_, PyAny>,
     format: Option<&str>,
     max_memory: Option<&Bound<'_, PyAny>>,
     max_layers: Option<&Bound<'_, PyAny>>,
     max_blobs: Option<&Bound<'_, PyAny>>,
+    max_name_bytes: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Model> {
     let named = |name| arguments::format(source.py(), name);
     let format = format.map(named).transpose()?;
-    let bounds = [("max_memory", max_memory), ("max_layers", max_layers), ("max_blobs", max_blobs)];
-    let model = open(source, format, bounds)?;
+    let bounds = [
+        ("max_memory", max_memory),
+        ("max_layers", max_layers),
+        ("max_blobs", max_blobs),
+        ("max_name_bytes", max_name_bytes),
+    ];
+    let model = open(source, format, &bounds)?;
     detached(source.py(), || Ok(Model::new(model)))
 }
 

@@ -59,7 +59,8 @@ class Kinds(unittest.TestCase):
 
     def test_limits(self):
         content = files.made().to_bytes()
-        for limits in ({"max_memory": 100}, {"max_layers": 3}, {"max_blobs": 2}):
+        for limits in ({"max_memory": 100}, {"max_layers": 3}, {"max_blobs": 2},
+                       {"max_name_bytes": 3}):
             self.check((syncblob.LimitError, syncblob.DataError), "SB_ERR_DATA_LIMIT",
                        lambda limits=limits: syncblob.load(content, **limits))
         mean = Blob((1, 3, 100, 100)).to_bytes()
