@@ -240,9 +240,12 @@ impl Model {
         }
     }
 
-    /// Adds a layer at the end, with copies of arrays or blobs. What float32 holds exactly is
-    /// stored as float32, all else as float64. If a blob cannot be stored, no layer is added;
-    /// only where memory runs out a layer stays that lacks blobs.
+    /// Adds a layer at the end, with copies of arrays or of blobs' data; a diff is not stored.
+    ///
+    /// The element type decides: types all of whose values float32 holds are stored as
+    /// float32, all others as float64, such as lists of Python's numbers. Integers that
+    /// float64 does not hold exactly are a `DtypeError`. If a blob cannot be stored, no layer
+    /// is added; only where memory runs out a layer stays that lacks blobs.
     #[pyo3(signature = (name, r#type="", blobs=None))]
     fn add_layer(
         slf: &Bound<'_, Self>,
@@ -349,8 +352,8 @@ pub fn load(
     detached(source.py(), || Ok(Model::new(model)))
 }
 
-/// A blob of the value: itself, or a copy of an array. What float32 holds exactly becomes
-/// float32, the rest float64.
+/// A blob of the value: itself, or a copy of an array. Types all of whose values float32 holds
+/// become float32, the rest float64.
 fn stored<'py>(value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, Blob>> {
     let py = value.py();
     if let Ok(blob) = value.cast::<Blob>() {
@@ -373,12 +376,33 @@ fn stored<'py>(value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, Blob>> {
         Ok(Blob::new(blob))
     })?;
     let blob = Bound::new(py, blob)?;
-    py.import("numpy")?.call_method1("copyto", (blob.getattr("data")?, array))?;
+    let data = blob.getattr("data")?;
+    py.import("numpy")?.call_method1("copyto", (&data, &array))?;
+    if !is_exact(&data, &array)? {
+        let text = format!("float64, as which {given} is stored, does not hold all of the values");
+        return Err(refused(py, "DtypeError", &text));
+    }
     Ok(blob)
 }
 
+/// Whether float64 holds all of an array's integers. NumPy calls the cast safe; Python compares the
+/// numbers exactly. Only integers of 64 bits beyond float64's 53 may be lost.
+fn is_exact(stored: &Bound<'_, PyAny>, given: &Bound<'_, PyAny>) -> PyResult<bool> {
+    const LAST: i64 = 1 << f64::MANTISSA_DIGITS;
+    let dtype = given.getattr("dtype")?;
+    let is_wide = dtype.getattr("itemsize")?.extract::<usize>()? >= size_of::<i64>();
+    if !is_wide || !matches!(dtype.getattr("kind")?.extract::<char>()?, 'i' | 'u') {
+        return Ok(true);
+    }
+    let is_empty = given.getattr("size")?.eq(0)?;
+    if is_empty || (given.call_method0("max")?.le(LAST)? && given.call_method0("min")?.ge(-LAST)?) {
+        return Ok(true);
+    }
+    stored.call_method0("tolist")?.eq(given.call_method0("tolist")?)
+}
+
 /// A layer of a model: a sequence of its blobs. ``layer[0] = array`` replaces one by a copy of
-/// an array or of a blob.
+/// an array or of a blob's data, stored as `add_layer` says.
 #[pyclass(frozen, module = "syncblob")]
 pub struct Layer {
     model: Py<Model>,
@@ -530,8 +554,10 @@ impl StoredBlob {
         self.info(py, |info| info.diff_count() > 0)
     }
 
-    /// Loads data and diff into a blob: of the stored element type, or of another, to which
-    /// values are rounded; on the host, or in a context with a device.
+    /// Loads data and diff into a blob: of the type that `dtype` of this object says, or as
+    /// float32, float64, int32 or uint32; on the host, or on a device. To float32 values are
+    /// rounded; of what becomes an integer the fraction is cut off, as Caffe's Blob<int> does,
+    /// and a value that does not fit then is a `DataError`. Other types are a `DtypeError`.
     #[pyo3(signature = (dtype=None, device="cpu"))]
     fn load(
         &self,

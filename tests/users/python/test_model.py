@@ -144,6 +144,35 @@ class Changing(unittest.TestCase):
                 model["conv_1"][1] = value
         self.assertEqual(model["conv_1"][1].shape, ())
 
+    def test_what_no_file_holds_exactly_is_refused(self):
+        model = syncblob.Model()
+        fine = np.array([-2**53, 0, 2**60, 2**62 + 2**10])
+        layer = model.add_layer("a", "X", [fine, np.array([2**63], "uint64"), np.zeros(0, int)])
+        self.assertEqual([int(value) for value in layer[0][...]], fine.tolist())
+        self.assertEqual(int(layer[1][0]), 2**63)
+        for bad in ([2**53 + 1], np.array([2**64 - 1], "uint64"), [-2**53 - 1, 0]):
+            for call in (lambda: layer.__setitem__(0, bad), lambda: model.add_blob(bad),
+                         lambda: model.add_layer("b", "X", [[1.0], bad])):
+                with self.assertRaises(syncblob.DtypeError):
+                    call()
+        self.assertEqual((len(model), layer[0].shape), (1, (4,)))
+
+    def test_a_diff_is_not_stored_in_a_layer(self):
+        blob = syncblob.Blob(2)
+        blob.diff[...] = 1
+        self.assertFalse(syncblob.Model().add_layer("a", "X", [blob])[0].has_diff)
+
+    def test_names_beyond_the_bound(self):
+        content = syncblob.Model("n" * 65537).to_bytes()
+        with self.assertRaisesRegex(syncblob.LimitError, "65537 bytes exceed the limit of 65536"):
+            syncblob.load(content, format="caffemodel")
+        model = syncblob.load(content, format="caffemodel", max_name_bytes=70_000)
+        self.assertEqual(len(model.name), 65537)
+
+    def test_integers_lose_their_fractions(self):
+        layer = syncblob.Model().add_layer("a", "X", [[1.7, -1.7, 2.9]])
+        self.assertEqual(layer[0].load("int32").data.tolist(), [1, -1, 2])
+
     def test_saving_over_the_file_that_was_loaded(self):
         with tempfile.TemporaryDirectory() as folder:
             path = pathlib.Path(folder, "net.caffemodel")
