@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicPtr, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use pyo3::exceptions::{PyOverflowError, PyTypeError};
@@ -94,14 +95,43 @@ where
     })
 }
 
-/// The context of a device, the same one each time: `"cpu"`, `"cuda:0"`, `"sim:0"`.
+/// The contexts of a process by their devices.
+struct Contexts {
+    process: u32,
+    by_device: Mutex<HashMap<String, Context>>,
+}
+
+/// Those of this process. A child of fork cannot use its parent's, which stay where they are; nor
+/// their lock, which another thread of the parent's may have held.
+fn contexts() -> &'static Mutex<HashMap<String, Context>> {
+    static CONTEXTS: AtomicPtr<Contexts> = AtomicPtr::new(std::ptr::null_mut());
+    let process = std::process::id();
+    let mut known = CONTEXTS.load(Ordering::Acquire);
+    loop {
+        // SAFETY: null, or made below, and none is ever freed.
+        match unsafe { known.as_ref() } {
+            Some(contexts) if contexts.process == process => return &contexts.by_device,
+            _ => {}
+        }
+        let made = Box::into_raw(Box::new(Contexts { process, by_device: Mutex::default() }));
+        let set = CONTEXTS.compare_exchange(known, made, Ordering::AcqRel, Ordering::Acquire);
+        known = match set {
+            Ok(_) => made,
+            Err(other) => {
+                // SAFETY: nobody else knows this one.
+                drop(unsafe { Box::from_raw(made) });
+                other
+            }
+        };
+    }
+}
+
+/// The context of a device, in one process the same one each time: `"cpu"`, `"cuda:0"`, `"sim:0"`.
 pub fn context(device: &str) -> Result<Context, Failure> {
-    static CONTEXTS: Mutex<Option<HashMap<String, Context>>> = Mutex::new(None);
     if device == "cpu" {
         return Ok(Context::host());
     }
-    let mut contexts = CONTEXTS.lock().unwrap_or_else(PoisonError::into_inner);
-    let contexts = contexts.get_or_insert_default();
+    let mut contexts = contexts().lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(context) = contexts.get(device) {
         return Ok(context.clone());
     }

@@ -1,6 +1,7 @@
 """Blobs: Caffe's calls, and memory that is shared with arrays and never dangles."""
 import copy
 import gc
+import os
 import pickle
 import sys
 import tempfile
@@ -297,6 +298,27 @@ class Devices(unittest.TestCase):
         back = far.copy(device="cpu")
         self.assertEqual((far.device, back.device), ("sim:0", "cpu"))
         self.assertEqual(back.data.tolist(), [1, 2, 3])
+
+    def test_a_child_of_fork_has_devices_of_its_own(self):
+        blob = Blob(3, device="sim:0")
+        blob.fill("constant", value=2)
+        blob.to_device()
+        child = os.fork()
+        if child == 0:
+            status = 1
+            try:
+                with self.assertRaisesRegex(syncblob.DeviceError, "fork"):
+                    blob.scale_data(2)
+                for _ in range(2):
+                    own = Blob(3, device="sim:0")
+                    own.fill("constant", value=1)
+                    own.to_device()
+                    own.scale_data(2)
+                status = 0 if own.asum_data() == 6 else 2
+            finally:
+                os._exit(status)
+        self.assertEqual(os.waitpid(child, 0)[1], 0)
+        self.assertEqual(blob.asum_data(), 6.0)
 
     def test_a_device_that_is_not_there(self):
         with self.assertRaises(ValueError):
