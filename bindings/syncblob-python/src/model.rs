@@ -1,10 +1,12 @@
 //! Caffe's files for Python: a model, its layers, the blobs in it.
 
 use std::collections::HashMap;
+use std::mem::MaybeUninit;
 use std::path::PathBuf;
 use std::sync::{PoisonError, RwLock};
 
 use pyo3::exceptions::{PyKeyError, PyOverflowError};
+use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyIterator, PyList, PyString, PyTuple};
 use syncblob::{BlobAny, BlobAt, BlobInfo, Context, Dtype, SolverInfo};
@@ -99,8 +101,29 @@ impl Model {
     }
 
     pub fn to_bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
-        Ok(PyBytes::new(py, &self.read(py, |opened| Ok(opened.model.to_bytes()?))?))
+        to_python(py, &self.read(py, |opened| Ok(opened.model.to_bytes()?))?)
     }
+}
+
+/// A copy as Python's bytes, which is made without the interpreter's lock.
+fn to_python<'py>(py: Python<'py>, bytes: &[u8]) -> PyResult<Bound<'py, PyBytes>> {
+    let size = ffi::Py_ssize_t::try_from(bytes.len())?;
+    // SAFETY: without a source the object has room for so many bytes, and its caller writes them
+    // before anybody else has it.
+    let made = unsafe {
+        Bound::from_owned_ptr_or_err(py, ffi::PyBytes_FromStringAndSize(std::ptr::null(), size))?
+            .cast_into_unchecked::<PyBytes>()
+    };
+    // SAFETY: as above, and the object lives until it is returned.
+    let room = unsafe {
+        let start = ffi::PyBytes_AsString(made.as_ptr()).cast::<MaybeUninit<u8>>();
+        std::slice::from_raw_parts_mut(start, bytes.len())
+    };
+    py.detach(|| {
+        // SAFETY: what is initialised is of the layout of what may not be.
+        room.copy_from_slice(unsafe { &*(std::ptr::from_ref(bytes) as *const [MaybeUninit<u8>]) });
+    });
+    Ok(made)
 }
 
 fn layer(model: &Bound<'_, Model>, index: usize) -> Layer {

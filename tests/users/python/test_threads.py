@@ -109,6 +109,38 @@ if int(np.__version__.split(".")[0]) >= 2:  # NumPy 1 gives no array away that i
                      "np.from_dlpack(blob)"))
 
 
+class Copies(unittest.TestCase):
+    @unittest.skipUnless(hasattr(time, "pthread_getcpuclockid"), "no clock of another thread")
+    def test_no_copy_is_made_with_the_lock_held(self):
+        """By the time that the calling thread spent between two turns of another one. On a busy
+        machine the other gets no processor, too, so that the best of many calls tells."""
+        large = syncblob.Model("large")
+        large.add_layer("fc", "InnerProduct", [np.ones(1 << 23, "float32")])
+        clock = time.pthread_getcpuclockid(threading.get_ident())
+        turns, ended = [], threading.Event()
+
+        def turn():
+            while not ended.is_set():
+                turns.append(time.clock_gettime(clock))
+                time.sleep(0)
+
+        def longest():
+            turns.clear()
+            begin = time.clock_gettime(clock)
+            large.to_bytes()
+            end = time.clock_gettime(clock)
+            seen = [begin, *(at for at in list(turns) if begin < at < end), end]
+            return max(b - a for a, b in zip(seen, seen[1:])) / (end - begin)
+
+        thread = threading.Thread(target=turn)
+        thread.start()
+        try:
+            self.assertLess(min(longest() for _ in range(50)), 0.2)
+        finally:
+            ended.set()
+            thread.join()
+
+
 class Together(unittest.TestCase):
     def test_reading_one_model(self):
         model = files.made()
