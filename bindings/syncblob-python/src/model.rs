@@ -1,6 +1,7 @@
 //! Caffe's files for Python: a model, its layers, the blobs in it.
 
 use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::mem::MaybeUninit;
 use std::path::PathBuf;
 use std::sync::{PoisonError, RwLock};
@@ -8,7 +9,7 @@ use std::sync::{PoisonError, RwLock};
 use pyo3::exceptions::{PyKeyError, PyOverflowError};
 use pyo3::ffi;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict, PyIterator, PyList, PyString, PyTuple};
+use pyo3::types::{PyBytes, PyDict, PyIterator, PyList, PySlice, PyString, PyTuple};
 use syncblob::{BlobAny, BlobAt, BlobInfo, Context, Dtype, SolverInfo};
 use syncblob_cli::naming;
 
@@ -126,6 +127,11 @@ fn to_python<'py>(py: Python<'py>, bytes: &[u8]) -> PyResult<Bound<'py, PyBytes>
     Ok(made)
 }
 
+/// A view of `collections.abc`, which asks the model itself.
+fn view<'py>(model: &Bound<'py, Model>, kind: &str) -> PyResult<Bound<'py, PyAny>> {
+    model.py().import("collections.abc")?.getattr(kind)?.call1((model,))
+}
+
 fn layer(model: &Bound<'_, Model>, index: usize) -> Layer {
     Layer { model: model.clone().unbind(), index }
 }
@@ -231,23 +237,22 @@ impl Model {
     }
 
     fn __iter__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyIterator>> {
-        PyList::new(py, self.keys(py)?)?.try_iter()
+        PyList::new(py, self.read(py, |opened| Ok(opened.names.clone()))?)?.try_iter()
     }
 
-    /// The names of the layers.
-    fn keys(&self, py: Python<'_>) -> PyResult<Vec<String>> {
-        self.read(py, |opened| Ok(opened.names.clone()))
+    /// The names of the layers, as a dict's.
+    fn keys<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        view(slf, "KeysView")
     }
 
-    /// The layers.
-    fn values(slf: &Bound<'_, Self>) -> PyResult<Vec<Layer>> {
-        Self::layers(slf)
+    /// The layers, as a dict's.
+    fn values<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        view(slf, "ValuesView")
     }
 
-    /// The names with their layers.
-    fn items(slf: &Bound<'_, Self>) -> PyResult<Vec<(String, Layer)>> {
-        let names = slf.get().keys(slf.py())?.into_iter().enumerate();
-        Ok(names.map(|(index, name)| (name, layer(slf, index))).collect())
+    /// The names with their layers, as a dict's.
+    fn items<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        view(slf, "ItemsView")
     }
 
     /// The layer of a name, or a default.
@@ -424,7 +429,7 @@ fn is_exact(stored: &Bound<'_, PyAny>, given: &Bound<'_, PyAny>) -> PyResult<boo
     stored.call_method0("tolist")?.eq(given.call_method0("tolist")?)
 }
 
-/// A layer of a model: a sequence of its blobs. ``layer[0] = array`` replaces one by a copy of
+/// A layer of a model, with its blobs by their numbers. ``layer[0] = array`` replaces one by a copy of
 /// an array or of a blob's data, stored as `add_layer` says.
 #[pyclass(frozen, module = "syncblob")]
 pub struct Layer {
@@ -495,8 +500,13 @@ impl Layer {
         self.read(py, |layer| layer.num_blobs())
     }
 
-    fn __getitem__(&self, index: &Bound<'_, PyAny>) -> PyResult<StoredBlob> {
-        Ok(self.blob(index.py(), self.at(index)?))
+    /// One blob, or the list of a slice.
+    fn __getitem__<'py>(&self, index: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        let py = index.py();
+        if index.is_instance_of::<PySlice>() {
+            return PyList::new(py, self.blobs(py)?)?.as_any().get_item(index);
+        }
+        Ok(Bound::new(py, self.blob(py, self.at(index)?))?.into_any())
     }
 
     fn __setitem__(&self, index: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>) -> PyResult<()> {
@@ -510,12 +520,32 @@ impl Layer {
         PyList::new(py, self.blobs(py)?)?.try_iter()
     }
 
+    fn __reversed__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyIterator>> {
+        let mut blobs = self.blobs(py)?;
+        blobs.reverse();
+        PyList::new(py, blobs)?.try_iter()
+    }
+
+    fn __eq__(&self, other: &Self) -> bool {
+        self.model.is(&other.model) && self.index == other.index
+    }
+
+    fn __hash__(&self) -> u64 {
+        hash((self.model.as_ptr().addr(), self.index))
+    }
+
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
         let (name, kind, blobs) = self.read(py, |layer| {
             (layer.name().into_owned(), layer.layer_type().into_owned(), layer.num_blobs())
         })?;
         Ok(format!("<syncblob.Layer {name:?} {kind}, {blobs} blobs>"))
     }
+}
+
+fn hash(value: impl Hash) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    value.hash(&mut hasher);
+    hasher.finish()
 }
 
 /// A blob in a model, not loaded. NumPy and all programs that speak DLPack take it as an
@@ -639,6 +669,15 @@ impl StoredBlob {
     /// That of the host.
     fn __dlpack_device__(&self) -> (i32, i32) {
         tensor::HOST
+    }
+
+    /// Whether it is the same blob of the same model; another array is compared as NumPy does.
+    fn __eq__(&self, other: &Self) -> bool {
+        self.model.is(&other.model) && self.at == other.at
+    }
+
+    fn __hash__(&self) -> u64 {
+        hash((self.model.as_ptr().addr(), self.at))
     }
 
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {

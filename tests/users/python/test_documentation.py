@@ -1,5 +1,6 @@
 """What is written about the module is true: every example, every signature, every page."""
 import ast
+import collections.abc
 import contextlib
 import doctest
 import importlib.resources
@@ -85,7 +86,8 @@ class Stubs(unittest.TestCase):
                 self.stub.setdefault(f"{node.name}.{member.name}", []).append(member)
 
     def test_the_stubs_name_what_there_is(self):
-        left_to_object = ("__new__", "__repr__", "__doc__", "__module__", "__delitem__")
+        left_to_object = ("__new__", "__repr__", "__doc__", "__module__", "__delitem__", "__ne__",
+                          "__lt__", "__le__", "__gt__", "__ge__")
         real = {name for name, _ in members()
                 if name.rpartition(".")[2] not in left_to_object}
         stubs = {name for name in self.stub if name.rpartition(".")[2] not in left_to_object}
@@ -95,7 +97,7 @@ class Stubs(unittest.TestCase):
         compared = 0
         for name, thing in members():
             if name not in self.stub or name.rpartition(".")[2] in (
-                    "__len__", "__getitem__", "__setitem__", "__iter__", "__contains__"):
+                    "__len__", "__getitem__", "__setitem__", "__iter__", "__contains__", "__eq__"):
                 continue  # no name of theirs is seen; nothing in the stub: there is no such call
             if name.endswith(".__new__"):
                 thing = vars(_syncblob)[name.partition(".")[0]]
@@ -110,6 +112,14 @@ class Stubs(unittest.TestCase):
                     self.assertLessEqual({p[:2] for p in stub}, {p[:2] for p in real}, name)
                 compared += 1
         self.assertGreater(compared, 30)
+
+    def test_what_is_a_mapping_is_one_for_type_checkers(self):
+        bases = {name: [ast.unparse(base).partition("[")[0] for base in nodes[0].bases]
+                 for name, nodes in self.stub.items() if isinstance(nodes[0], ast.ClassDef)}
+        for name, found in bases.items():
+            for kind in ("Mapping", "Sequence"):
+                registered = issubclass(vars(_syncblob)[name], getattr(collections.abc, kind))
+                self.assertEqual(kind in found, registered, (name, kind))
 
     def test_the_package_says_that_it_is_typed(self):
         folder = os.path.dirname(syncblob.__file__)

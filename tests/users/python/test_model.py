@@ -18,7 +18,11 @@ class Looking(unittest.TestCase):
         model = files.made()
         names = ["data", "conv_1", "bn_1", "bn_0", "scale_1", "conv_1#2", "#6", "lstm"]
         self.assertIsInstance(model, collections.abc.Mapping)
-        self.assertEqual((len(model), list(model), model.keys()), (8, names, names))
+        self.assertEqual((len(model), list(model), list(model.keys())), (8, names, names))
+        self.assertEqual(model.keys() & {"lstm", "nothing"}, {"lstm"})
+        self.assertIsInstance(model.items(), collections.abc.ItemsView)
+        self.assertEqual([len(view) for view in (model.keys(), model.values(), model.items())],
+                         [8, 8, 8])
         self.assertEqual([layer.name for layer in model.values()],
                          [layer.name for layer in model.layers])
         self.assertEqual([(name, layer.index) for name, layer in model.items()],
@@ -33,7 +37,7 @@ class Looking(unittest.TestCase):
         with self.assertRaises(KeyError):
             model["nothing"]
 
-    def test_a_layer_is_a_sequence_of_its_blobs(self):
+    def test_a_layer_has_its_blobs_by_their_numbers(self):
         layer = files.made()["conv_1"]
         self.assertEqual((layer.name, layer.type, layer.index, len(layer)),
                          ("conv_1", "Convolution", 1, 2))
@@ -44,6 +48,23 @@ class Looking(unittest.TestCase):
             with self.assertRaises(IndexError):
                 layer[index]
         self.assertEqual(len(files.made()["data"]), 0)
+        self.assertEqual([blob.shape for blob in reversed(layer)], [(4,), (4, 3, 2, 2)])
+        self.assertEqual((layer[1:], layer[::-1], layer[5:]), ([layer[1]], layer.blobs[::-1], []))
+        # It has no index(blob) and count(blob): its index is its own.
+        self.assertNotIsInstance(layer, collections.abc.Sequence)
+        with self.assertRaises(TypeError):
+            layer[0:1] = [1.0]
+
+    def test_two_of_one_place_are_equal(self):
+        model = files.made()
+        layer = model["conv_1"]
+        self.assertEqual((layer, layer[0]), (model["conv_1"], model["conv_1"][0]))
+        self.assertEqual(len({layer[0], layer[1], layer[-1], layer, model["conv_1"]}), 3)
+        self.assertIn(layer[1], layer)
+        for other in (layer[1], files.made()["conv_1"][0], None, 3):
+            self.assertNotEqual(layer[0], other)
+        self.assertTrue((np.asarray(layer[0]) == layer[0]).all())
+        self.assertTrue((layer[0] == np.asarray(layer[0])).all())
 
     def test_a_stored_blob_is_an_array_when_it_is_wanted(self):
         model = files.made()

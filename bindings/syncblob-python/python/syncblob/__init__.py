@@ -7,7 +7,6 @@
 """
 
 from collections.abc import Mapping as _Mapping
-from collections.abc import Sequence as _Sequence
 
 from . import _copies
 from ._syncblob import (
@@ -36,7 +35,6 @@ from .errors import (
 )
 
 _Mapping.register(Model)
-_Sequence.register(Layer)
 _copies.register()
 
 __all__ = [
