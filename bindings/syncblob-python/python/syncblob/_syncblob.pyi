@@ -6,7 +6,7 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 from typing_extensions import Buffer
 
 _Path = Union[str, PathLike[str]]
-_Source = Union[str, PathLike[str], Buffer]
+_Source = Union[str, PathLike[str], Buffer, _Array]
 _Shape = Union[int, Iterable[int]]
 _Array = NDArray[Any]
 _D = TypeVar("_D")
