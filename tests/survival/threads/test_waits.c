@@ -85,8 +85,8 @@ static void arithmetic_on_a_stream_is_queued_there(void **state) {
     for (int way = 0; way < 3; way++) {
         struct rig rig;
         sb_error err;
-        const void *in;
-        const float *host;
+        const void *in = NULL;
+        const float *host = NULL;
         rig_open(&rig, "sim:0", 0);
         sb_blob *blob = on_device(&rig, COUNT, 4, 1);
         sb_stream stream = rig_stream(&rig), other = rig_stream(&rig);
