@@ -166,7 +166,7 @@ impl OpenOptions {
         self
     }
 
-    /// What the bytes are, instead of finding it out.
+    /// What the bytes are, instead of finding it out. What is certainly another format is refused.
     pub fn format(mut self, format: Format) -> Self {
         self.format = Some(format);
         self
