@@ -152,7 +152,9 @@ static sb_status subtract(sb_blob *blob, struct in_place *work, const sb_mem *di
     return SB_OK;
 }
 
-static sb_status update_memory(sb_blob *blob, const sb_stream *stream, sb_error *err) {
+/* Apart, so that the fast path saves no registers for it. */
+__attribute__((noinline)) static sb_status update_memory(sb_blob *blob, const sb_stream *stream,
+                                                         sb_error *err) {
     struct in_place work = {.write = {.mem = NULL}};
     const void *x;
     sb_mem *diff;
@@ -196,8 +198,8 @@ sb_status sb_blob_update_on(sb_blob *blob, sb_stream stream, sb_error *err) {
     return update(blob, &stream, err);
 }
 
-static sb_status scale_memory(sb_blob *blob, sb_mem *mem, double factor, const sb_stream *stream,
-                              sb_error *err) {
+__attribute__((noinline)) static sb_status scale_memory(sb_blob *blob, sb_mem *mem, double factor,
+                                                        const sb_stream *stream, sb_error *err) {
     struct in_place work = {.write = {.mem = NULL}};
     if (head_of(mem) == SB_HEAD_UNINITIALIZED)
         return SB_OK;
