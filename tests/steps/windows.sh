@@ -35,7 +35,7 @@ build_windows() {
 in_wine() { # COMMAND...
     local status=0
     export WINEPREFIX=$build/windows/wine WINEDEBUG=-all WINEDLLOVERRIDES='mscoree=;mshtml=;winemenubuilder.exe='
-    export WINEPATH=Z:${build//\//\\}\\windows
+    export WINEPATH=${WINEPATH:+$WINEPATH;}Z:${build//\//\\}\\windows
     if [ ! -e "$WINEPREFIX/system.reg" ]; then wineboot --init; fi
     "$@" || status=$?
     wineserver -k || true
@@ -59,7 +59,7 @@ check_windows_package() {
         cmake --install "$build/windows" --prefix "$prefix" --component $component
     done
     mkdir "$client"
-    export WINEPATH="$prefix/bin"
+    export WINEPATH=Z:${prefix//\//\\}\\bin
     cat >"$client/CMakeLists.txt" <<END
 cmake_minimum_required(VERSION 3.22)
 project(client C)

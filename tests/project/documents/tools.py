@@ -47,7 +47,8 @@ def check_dev(words):
     demand(own, f"./dev help does not know {words[1]}")
     for word in words[2:]:
         known = any(in_words(word, usage) if word.startswith("-") else
-                    is_dev_argument(word, usage) for usage in own)
+                    is_dev_argument(word, usage) or
+                    usage.startswith(f"./dev {words[1]} {word} ") for usage in own)
         demand(known, f"./dev help does not know {word}")
 
 
