@@ -187,16 +187,20 @@ INLINE AVX2 double sum_avx2(const __m256d sums[4]) {
     return sum_half(half);
 }
 
-#define DEFINE_GROUPS_AVX2(name, term)                                                             \
-    INLINE AVX2 __m256 name##_half(const float *x) {                                               \
-        __m256 rows[ROWS / 2];                                                                     \
+/* A vector of a line's rows, summed in pairs as everywhere. */
+#define DEFINE_ROWS(function, target, vector, term)                                                \
+    INLINE target vector function(const float *x) {                                                \
+        vector rows[ROWS / 2];                                                                     \
         for (int i = 0; i < ROWS / 2; i++)                                                         \
             rows[i] = term(x + i * LANES) + term(x + (i + ROWS / 2) * LANES);                      \
         for (int n = ROWS / 4; n; n /= 2)                                                          \
             for (int i = 0; i < n; i++)                                                            \
                 rows[i] += rows[i + n];                                                            \
         return rows[0];                                                                            \
-    }                                                                                              \
+    }
+
+#define DEFINE_GROUPS_AVX2(name, term)                                                             \
+    DEFINE_ROWS(name##_half, AVX2, __m256, term)                                                   \
     AVX2 static double name##_blocks_avx2(const float *x, int64_t blocks) {                        \
         __m256d sums[4] = {_mm256_setzero_pd(), _mm256_setzero_pd(), _mm256_setzero_pd(),          \
                            _mm256_setzero_pd()};                                                   \
@@ -265,15 +269,7 @@ INLINE AVX512 double sum_avx512(const __m512d sums[2]) {
 }
 
 #define DEFINE_GROUPS_AVX512(name, term)                                                           \
-    INLINE AVX512 __m512 name##_row(const float *x) {                                              \
-        __m512 rows[ROWS / 2];                                                                     \
-        for (int i = 0; i < ROWS / 2; i++)                                                         \
-            rows[i] = term(x + i * LANES) + term(x + (i + ROWS / 2) * LANES);                      \
-        for (int n = ROWS / 4; n; n /= 2)                                                          \
-            for (int i = 0; i < n; i++)                                                            \
-                rows[i] += rows[i + n];                                                            \
-        return rows[0];                                                                            \
-    }                                                                                              \
+    DEFINE_ROWS(name##_row, AVX512, __m512, term)                                                  \
     AVX512 static double name##_blocks_avx512(const float *x, int64_t blocks) {                    \
         __m512d sums[2] = {_mm512_setzero_pd(), _mm512_setzero_pd()};                              \
         for (; blocks > 0; blocks--, x += BLOCK * GROUP)                                           \
