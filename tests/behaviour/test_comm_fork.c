@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 /* In the child the parent's engine is not freed: in sight, so that it is no leak. */
-static struct sb__sim_group *parents;
+static struct sb__sim_group *volatile parents;
 
 static void a_child_of_a_fork_has_no_communicator(void **state) {
     (void)state;

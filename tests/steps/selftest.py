@@ -158,7 +158,7 @@ class Ends(Steps):
 
     def test_an_error(self):
         run, processes = self.start_lasting(
-            'aside a lasts a; until [ -s "$build/a.begun" ]; do sleep 0.1; done; die bad', 1)
+            'start a lasts a; until [ -s "$build/a.begun" ]; do sleep 0.1; done; die bad', 1)
         self.all_end(run, processes, 1)
 
     def test_one_run_at_a_time(self):

@@ -2,7 +2,7 @@
 # The steps of a run. Each has its output in a log, its seconds, and its tests counted.
 #
 #   step NAME COMMAND...   runs it now, on all cores
-#   aside NAME COMMAND...  runs it on one core, beside others; settle waits for all of them
+#   aside NAME COMMAND...  runs it on one core, beside others, after all that takes every core
 #   on BUILDS step|aside NAME COMMAND...   makes what it needs first, each build once a run;
 #                          what ends in "_needs" are packages, which "plan" gathers
 #
@@ -22,6 +22,7 @@ skips=()            # why tests were skipped, once for each
 declare -A logs=() log_owners=()
 declare -A built=()    # build: its exit status
 declare -A running=()  # process: the step that it runs
+waiting=()             # what runs aside at the end: names and commands, as words of the shell
 declare -A made_for=() # build: the first step that wants it
 ran_before=$SECONDS
 
@@ -165,13 +166,19 @@ reap() {
     done
 }
 
+# What runs aside, now that no build needs the cores; each of them leaves no core idle but at the end.
 settle() {
+    local words
+    for words in "${waiting[@]}"; do
+        while [ ${#running[@]} -ge "$jobs" ]; do reap; done
+        eval "jobs=1 start $words"
+    done
+    waiting=()
     while [ ${#running[@]} != 0 ]; do reap; done
 }
 
 # Sets $step_status.
 step_of_any_name() { # NAME COMMAND...
-    settle
     start "$@"
     reap
 }
@@ -190,9 +197,7 @@ step() { # NAME COMMAND...
 }
 
 aside() { # NAME COMMAND...
-    is_due "$@" || return 0
-    while [ ${#running[@]} -ge "$jobs" ]; do reap; done
-    jobs=1 start "$@"
+    if is_due "$@"; then waiting+=("${*@Q}"); fi
 }
 
 make_once() { # BUILD STEP

@@ -17,7 +17,7 @@ more_steps() {
         run_ctest least -R 'arithmetic|filler_numbers|proto_|model_|backend|abi|consumer'
     on tsan step 'C tests, races' run_ctest tsan -R \
         '^(threads\.|behaviour\.(mem_async|comm.*)$|standin\.(threads|behaviour\.mem_async)|(standin|gpu)\..*\.random$)'
-    on debug step 'C tests, what nobody wrote (valgrind)' run_valgrind debug
+    on release step 'C tests, what nobody wrote (valgrind)' run_valgrind release
     aside 'quarantine, all interleavings of a model' \
         python3 tests/survival/threads/model_quarantine.py
     mpi_steps
@@ -31,13 +31,13 @@ more_steps() {
     cross_steps
     windows_steps
     documents_steps
-    step 'demo' demo
+    aside 'demo' demo
 }
 
 # What takes hours, or what most changes cannot break.
 full_steps() {
     on least step 'C tests, static, without any other library, all' run_ctest least
-    on debug step 'C tests under valgrind, all' run_valgrind debug all
+    on release step 'C tests under valgrind, all' run_valgrind release all
     mutation_full_steps
     abi_full_steps
     package_full_steps

@@ -9,7 +9,7 @@ wine              | command -v wine
 pkg-config        | command -v pkg-config
 '
 # What reads and writes files, and what has locks and pages of the system.
-windows_tests='abi\.numbers|windows\.|fuzz\.(blob_proto|model_file|filler)|faults\.sim_faults'
+windows_tests='abi\.numbers|windows\.|fuzz\.filler|faults\.sim_faults'
 windows_tests+='|behaviour\.(wire|model_(read|edit|announce)|proto_.*|blob_.*|mem_.*|context.*|filler_numbers.*)'
 windows_tests+='|threads\.(once|locks|mem)'
 # Scripts.
@@ -93,7 +93,7 @@ compare_windows_results() {
         if [ -d "$folder" ]; then folders+=("$folder"); fi
     done
     mkdir -p "$of"
-    "$build/debug/tests/survival/input/results" "${folders[@]}" >"$of/linux.txt"
+    "$build/release/tests/survival/input/results" "${folders[@]}" >"$of/linux.txt"
     in_wine wine "$build/windows/tests/survival/input/results.exe" "${folders[@]}" |
         tr -d '\r' >"$of/windows.txt"
     cmp "$of/linux.txt" "$of/windows.txt"
@@ -140,17 +140,21 @@ compare_windows_command() {
     wc -c "$of/windows.json"
 }
 
-# wine starts one program at a time.
 test_windows_command() {
     RUST_TEST_THREADS=1 in_wine windows_cargo test --no-fail-fast
 }
 
+# wine starts one program at a time.
+run_in_wine() {
+    (check_windows_package)
+    (compare_windows_results)
+    in_wine run_ctest windows -R "^($windows_tests)" -E "^($windows_left_out)"
+}
+
 windows_steps() {
-    on 'windows_needs windows' step 'Windows: exports and DLLs' check_windows_dll
-    on 'windows_needs windows' step 'Windows: the installed package' check_windows_package
-    on 'windows_needs windows debug' step 'Windows: the same results of all corpora' compare_windows_results
-    on 'windows_needs windows' step 'Windows: tests of files, blobs and locks' \
-        in_wine run_ctest windows -R "^($windows_tests)" -E "^($windows_left_out)"
+    on 'windows_needs windows' aside 'Windows: exports and DLLs' check_windows_dll
+    on 'windows_needs windows release' aside \
+        'Windows: the installed package, the corpora, tests of files, blobs and locks' run_in_wine
 }
 
 windows_full_steps() {
