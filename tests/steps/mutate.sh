@@ -24,6 +24,7 @@ check_mutate() {
 
 mutation_full_steps() {
     step 'planted errors: the tool' check_mutate
+    step 'planted errors, 200 of them at random' run_mutate --sample 200
     step 'locks, orders and waits, each weakened' run_mutate --threads
     if [ ${#cuda_options[@]} != 0 ]; then
         step 'the CUDA backend, each wait, push and pop left out' run_mutate --cuda
