@@ -166,6 +166,7 @@ __attribute__((noinline)) static sb_status update_memory(sb_blob *blob, const sb
         st = begin(&work, data, stream, err);
     if (st != SB_OK)
         return st;
+    work.target.ordered = work.write.ordered;
     if (diff == data)
         x = work.write.ptr;
     else

@@ -53,6 +53,7 @@ struct sb__target {
     bool lets_out; /* the caller gets a pointer and names no stream */
     bool for_own;  /* work of the library's own on its own stream follows */
     bool settles;  /* a copy that is under way is waited for: its failure has to be known */
+    bool ordered;  /* the library's own stream comes after default streams already */
     sb_stream stream;
     int32_t slot;
 };

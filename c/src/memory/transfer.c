@@ -126,7 +126,8 @@ static uint64_t users_before(const sb_mem *mem, const struct sb__target *target)
 
 sb_status sb__after_default(sb_mem *mem, const struct sb__storage *storage,
                             const struct sb__target *target, sb_error *err) {
-    if ((target->queued && !target->for_own) || !storage->is_let_out || !mem->bytes)
+    if (target->ordered || (target->queued && !target->for_own) || !storage->is_let_out ||
+        !mem->bytes)
         return SB_OK;
     return sb__device_after_default(mem->context, err);
 }

@@ -99,8 +99,10 @@ static sb_status begin_locked(struct sb__write *write, enum sb__write_mode mode,
     write->ptr = write->replaces ? write->fresh.ptr : mem->side[write->side].ptr;
     st = mode == SB__WRITE_KEEP ? fill(write, cell.work, had_storage, target, err)
                                 : reach(write, target, had_storage, err);
-    if (st == SB_OK && target->for_own && write->side == SB_SIDE_GPU)
+    if (st == SB_OK && target->for_own && write->side == SB_SIDE_GPU) {
         st = sb__after_default(mem, &mem->side[write->side], target, err);
+        write->ordered = mem->side[write->side].is_let_out;
+    }
     sb__publish(mem, sb__head(mem)); /* a spare may have come, a transfer may be pending */
     return st;
 }

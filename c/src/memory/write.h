@@ -24,6 +24,7 @@ struct sb__write {
     const void *from; /* host bytes that begin copies to `ptr`, or NULL */
     bool uncleared;   /* the bytes at `ptr` are new, and perhaps another's: see SB__WRITE_FILL */
     bool replaces;    /* `fresh` takes the place of the side's storage on commit */
+    bool ordered;     /* on the device: the library's own stream comes after default streams */
     struct sb__storage fresh;
 };
 

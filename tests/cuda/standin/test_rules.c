@@ -563,6 +563,61 @@ static void work_comes_after_per_thread_streams(void **state) {
     stage_close(&stage);
 }
 
+/* Its bytes are on the device, and nobody has a pointer to them or has named a stream. */
+static void push(struct stage *stage, sb_mem *mem, float *host, float value) {
+    sb_error err;
+    CUstream stream = stage_stream(stage, CU_STREAM_NON_BLOCKING);
+    for (size_t i = 0; i < BYTES / sizeof value; i++)
+        host[i] = value;
+    assert_ok(sb_mem_async_gpu_push(mem, (sb_stream)stream, &err));
+    assert_ok(sb_mem_synchronize(mem, &err));
+    assert_ok(sb_context_forget_stream(stage->rig.context, (sb_stream)stream, &err));
+    stage_stream_destroy(stage, stream);
+}
+
+static void write_per_thread(struct stage *stage, struct writer *writer, void *ptr) {
+    writer->ptr = (CUdeviceptr)(uintptr_t)ptr;
+    launch(stage, CU_STREAM_PER_THREAD, write_memory, writer);
+}
+
+/* Data, diff, or both are let out and written there. */
+static void an_update_comes_after_per_thread_streams(void **state) {
+    (void)state;
+    for (int which = 1; which <= 3; which++) {
+        struct stage stage;
+        sb_error err;
+        struct writer writers[2] = {{0, 0x3F}, {0, 0x3F}};
+        float *host, written;
+        const float *x;
+        void *data = NULL, *diff = NULL;
+        sb_blob *blob;
+        sb_mem *mem;
+        memset(&written, 0x3F, sizeof written);
+        stage_open(&stage, 0);
+        assert_ok(sb_blob_create_legacy(stage.rig.context, SB_DTYPE_F32, BYTES / sizeof written, 1,
+                                        1, 1, &blob, &err));
+        assert_ok(sb_blob_overwrite_cpu_data_f32(blob, &host, &err));
+        push(&stage, data_of(blob), host, 4);
+        assert_ok(sb_blob_overwrite_cpu_diff_f32(blob, &host, &err));
+        assert_ok(sb_blob_mutable_diff(blob, &mem, &err));
+        push(&stage, mem, host, 1);
+        assert_ok(sb_blob_update(blob, &err)); /* arithmetic is prepared; data is 3 */
+        if (which & 1)
+            assert_ok(sb_blob_mutable_gpu_data(blob, &data, &err));
+        if (which & 2)
+            assert_ok(sb_blob_mutable_gpu_diff(blob, &diff, &err));
+        if (data)
+            write_per_thread(&stage, &writers[0], data);
+        if (diff)
+            write_per_thread(&stage, &writers[1], diff);
+        assert_ok(sb_blob_update(blob, &err));
+        assert_ok(sb_blob_cpu_data_f32(blob, &x, &err));
+        assert_true(x[9] == (data ? written : 3) - (diff ? written : 1));
+        sb_blob_destroy(blob);
+        stage_close(&stage);
+    }
+}
+
 static void a_free_comes_after_per_thread_streams(void **state) {
     (void)state;
     struct stage stage;
@@ -710,6 +765,7 @@ int main(void) {
         cmocka_unit_test(short_memory_is_no_loss),
         cmocka_unit_test(the_drivers_word_on_a_stream_is_handed_on),
         cmocka_unit_test(work_comes_after_per_thread_streams),
+        cmocka_unit_test(an_update_comes_after_per_thread_streams),
         cmocka_unit_test(a_free_comes_after_per_thread_streams),
         cmocka_unit_test(what_is_another_devices_is_refused),
         cmocka_unit_test(blobs_are_copied_between_devices),
