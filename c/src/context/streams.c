@@ -184,19 +184,42 @@ bool sb__streams_over(sb_context *context, uint64_t users) {
     return over;
 }
 
+/* Waits for what was queued so far, without the lock where the device has an event for that: two
+   threads may forget the same stream, and one of them destroy it meanwhile. */
+static sb_status wait_unlocked(sb_context *context, sb_stream stream, sb_error *err) {
+    void *event = NULL;
+    sb_status st = SB_OK;
+    sb__mutex_lock(&context->streams.lock);
+    if (find_slot(context, stream) >= 0)
+        st = sb__event_record(context, stream, &event, NULL);
+    sb__mutex_unlock(&context->streams.lock);
+    if (st == SB_OK && event)
+        st = sb__event_wait(context, event, err);
+    else
+        st = SB_OK; /* whoever has the lock waits */
+    sb__event_destroy(context, event);
+    return st;
+}
+
 /* On a lost device, too: whoever calls this goes on to destroy the stream. */
 sb_status sb_context_forget_stream(sb_context *context, sb_stream stream, sb_error *err) {
     context = sb__context(context);
-    sb_status waited = SB_OK, st = sb__device_check(context, err);
+    sb_status st = sb__device_check(context, err);
     if (st != SB_OK && st != SB_ERR_DEVICE_LOST)
         return st;
+    sb_status waited = wait_unlocked(context, stream, err);
+    if (waited != SB_OK && waited != SB_ERR_DEVICE_LOST)
+        return waited;
     sb__mutex_lock(&context->streams.lock);
     int32_t slot = find_slot(context, stream);
+    sb_status rest = SB_OK; /* what was queued since, or all where there was no event */
     if (slot >= 0)
-        waited = sb__device_synchronize(context, stream, err);
-    bool over = waited == SB_OK || waited == SB_ERR_DEVICE_LOST;
+        rest = sb__device_synchronize(context, stream, waited == SB_OK ? err : NULL);
+    bool over = rest == SB_OK || rest == SB_ERR_DEVICE_LOST;
     if (slot >= SB__FIRST_NAMED && over) /* the others cannot be destroyed */
         context->streams.named[slot - SB__FIRST_NAMED].in_use = false;
     sb__mutex_unlock(&context->streams.lock);
+    if (waited == SB_OK)
+        waited = rest;
     return waited == SB_OK ? st : waited;
 }

@@ -59,9 +59,11 @@ static bool try_call(enum call call, enum fault fault, int64_t nth) {
     sb_status status = call_context(&q, call, &err);
     bool fired = fault_disarm(&armed);
     support_check_status(status, status, &err, "a call of the context", __FILE__, __LINE__);
-    assert_int_equal(status != SB_OK, fired);
+    /* an event is asked for first, and it goes without where there is none */
+    bool does_without = call == FORGET_STREAM && fault == FAULT_NOW && nth == 1;
+    assert_int_equal(status != SB_OK, fired && !does_without);
     assert_int_equal(sb_mem_head(q.mem), SB_HEAD_SYNCED);
-    if (fired)
+    if (status != SB_OK)
         assert_true(fault_explains(fault, status, false));
     assert_ok(sb_mem_cpu_data(q.mem, &in, &err));
     assert_true(bytes_are(in, 64, 0x21));

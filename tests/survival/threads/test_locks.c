@@ -317,6 +317,36 @@ static void storage_is_given_up_beside_new_readers(void **state) {
     stage_close(s);
 }
 
+/* --- a wait under no lock --------------------------------------------------------------- */
+
+static void *use_stream_1_too(void *user) {
+    struct replacing *r = user;
+    use_stream_1(&r->stage);
+    return NULL;
+}
+
+static sb_status use_another_stream(void *user) {
+    struct replacing *r = user;
+    pthread_t thread;
+    r->stage.tiny.on_event_wait = NULL;
+    assert_int_equal(pthread_create(&thread, NULL, use_stream_1_too, r), 0);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    quiet_raise(&r->joined);
+    return SB_OK;
+}
+
+static void a_stream_is_forgotten_beside_users_of_others(void **state) {
+    (void)state;
+    struct replacing r = {.waits = 0};
+    stage_open(&r.stage);
+    take_stream_0(&r.stage);
+    r.stage.tiny.on_event_wait = use_another_stream;
+    r.stage.tiny.user = &r;
+    forget_stream_0(&r.stage);
+    assert_true(r.joined);
+    stage_close(&r.stage);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(buffers_pass_through_the_cache),
@@ -327,6 +357,7 @@ int main(void) {
         cmocka_unit_test(a_spoiled_memory_can_be_lent_to_by_another_thread),
         cmocka_unit_test(a_device_is_given_up_beside_another_thread_s_stream),
         cmocka_unit_test(storage_is_given_up_beside_new_readers),
+        cmocka_unit_test(a_stream_is_forgotten_beside_users_of_others),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
