@@ -1,6 +1,7 @@
 /* Every call of the driver and of cuBLAS fails in turn, in each way, in each
    operation: a status that explains it, current bytes stay, the same call works
-   afterwards, nothing leaks, the caller's context stays. */
+   afterwards, nothing leaks, the caller's context stays. Then each call of each
+   slot, with each error of the driver's. */
 #include "fixture.h"
 
 #include "context/context.h"
@@ -230,7 +231,203 @@ static void as_the_process_ends(void **state) {
     (void)state;
     every_call_fails(STANDIN_EXIT, CUDA_ERROR_DEINITIALIZED);
     print_message("%lld calls failed\n", (long long)trials);
-    assert_true(trials > 200);
+    assert_true(trials > 10000);
+}
+
+/* --- each slot, each error ---------------------------------------------------------------------
+ */
+
+enum { SIZE = 64, PINNED = 128 << 10 }; /* of which none is carved out of a slab */
+
+struct bench {
+    void *device, *from, *to, *event, *out;
+    CUstream stream;
+    unsigned char host[SIZE];
+};
+
+#define SLOT(name, ...)                                                                            \
+    static sb_status slot_##name(struct bench *b, sb_error *err) {                                 \
+        return sb__cuda_backend.name(b->device, __VA_ARGS__, err);                                 \
+    }
+
+SLOT(alloc, SIZE, (sb_stream)b->stream, &b->out)
+SLOT(alloc_pinned, PINNED, &b->out)
+SLOT(event_record, (sb_stream)b->stream, &b->out)
+SLOT(zero, b->to, SIZE, (sb_stream)b->stream)
+SLOT(upload, b->to, b->host, SIZE, (sb_stream)b->stream)
+SLOT(download, b->host, b->from, SIZE, (sb_stream)b->stream)
+SLOT(copy, b->to, b->from, SIZE, (sb_stream)b->stream)
+SLOT(check_pointer, b->to, SIZE)
+SLOT(check_stream, (sb_stream)b->stream)
+SLOT(stream_synchronize, (sb_stream)b->stream)
+SLOT(stream_wait, (sb_stream)b->stream, b->event)
+SLOT(event_wait, b->event)
+SLOT(asum, SB_DTYPE_F32, SIZE / sizeof(float), b->from, &(double){0}, (sb_stream)b->stream)
+SLOT(axpy, SB_DTYPE_F32, SIZE / sizeof(float), 1, b->from, b->to, (sb_stream)b->stream)
+
+static sb_status slot_after_default(struct bench *b, sb_error *err) {
+    return sb__cuda_backend.after_default(b->device, err);
+}
+
+static const struct slot {
+    sb_status (*run)(struct bench *b, sb_error *err);
+    const char *only; /* the call of the driver that is its own; NULL: each */
+    bool waits;
+} slots[] = {
+    {slot_alloc, NULL, false},
+    {slot_alloc_pinned, NULL, false},
+    {slot_event_record, NULL, false},
+    {slot_zero, NULL, false},
+    {slot_upload, NULL, false},
+    {slot_download, NULL, false},
+    {slot_copy, NULL, false},
+    {slot_check_pointer, NULL, false},
+    {slot_check_stream, NULL, false},
+    {slot_stream_synchronize, NULL, true},
+    {slot_stream_wait, NULL, false},
+    {slot_event_wait, NULL, true},
+    {slot_asum, "cuLaunchKernel", false},
+    {slot_axpy, "cuCtxGetCurrent", false},
+    {slot_after_default, NULL, false},
+};
+
+/* Those of cuda.h, by the numbers that it has used so far. */
+static const struct {
+    unsigned int first, last;
+} errors[] = {{1, 8},     {34, 46},   {100, 102}, {200, 226}, {300, 304}, {400, 402},
+              {500, 500}, {600, 600}, {700, 721}, {800, 812}, {900, 916}, {999, 999}};
+
+/* Lost: cuda.h says that the process or the context cannot go on, or that the hardware failed. */
+static sb_status told(unsigned int error) {
+    switch (error) {
+    case CUDA_ERROR_OUT_OF_MEMORY:
+        return SB_ERR_OUT_OF_MEMORY;
+    case CUDA_ERROR_NO_DEVICE:
+    case CUDA_ERROR_INVALID_DEVICE:
+        return SB_ERR_NO_DEVICE;
+    case CUDA_ERROR_INVALID_PTX:
+    case CUDA_ERROR_JIT_COMPILER_NOT_FOUND:
+    case CUDA_ERROR_UNSUPPORTED_PTX_VERSION:
+    case CUDA_ERROR_JIT_COMPILATION_DISABLED:
+    case CUDA_ERROR_NOT_SUPPORTED:
+        return SB_ERR_UNSUPPORTED;
+    case CUDA_ERROR_DEINITIALIZED:
+    case CUDA_ERROR_INVALID_CONTEXT:
+    case CUDA_ERROR_ECC_UNCORRECTABLE:
+    case CUDA_ERROR_NVLINK_UNCORRECTABLE:
+    case 226: /* CUDA_ERROR_CONTAINED, which CUDA 12.0 has not yet */
+    case CUDA_ERROR_ILLEGAL_ADDRESS:
+    case CUDA_ERROR_LAUNCH_TIMEOUT:
+    case CUDA_ERROR_CONTEXT_IS_DESTROYED:
+    case CUDA_ERROR_ASSERT:
+    case 721: /* CUDA_ERROR_TENSOR_MEMORY_LEAK, likewise */
+    case CUDA_ERROR_MPS_CLIENT_TERMINATED:
+    case CUDA_ERROR_EXTERNAL_DEVICE:
+        return SB_ERR_DEVICE_LOST;
+    default:
+        if (error >= CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED &&
+            error <= CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD)
+            return SB_ERR_UNSUPPORTED;
+        return error >= CUDA_ERROR_HARDWARE_STACK_ERROR && error <= CUDA_ERROR_LAUNCH_FAILED
+                   ? SB_ERR_DEVICE_LOST
+                   : SB_ERR_DEVICE_FAILURE;
+    }
+}
+
+/* The same of a call of a slot, which may know more. */
+static sb_status expected(const struct slot *slot, const char *fired, unsigned int error) {
+    if (strcmp(fired, "cuCtxPopCurrent_v2") == 0)
+        return SB_OK; /* given back twice */
+    if (slot->waits && error == CUDA_ERROR_OUT_OF_MEMORY)
+        return SB_ERR_DEVICE_FAILURE; /* it is waited for once more */
+    if (slot->waits && error == CUDA_ERROR_DEINITIALIZED)
+        return SB_OK; /* the process ends */
+    if (slot->run == slot_alloc && strcmp(fired, "cuMemAllocFromPoolAsync") == 0 &&
+        error == CUDA_ERROR_OUT_OF_MEMORY)
+        return SB_OK; /* the pool is trimmed, and it is asked again */
+    if (slot->run == slot_check_stream && error == CUDA_ERROR_INVALID_HANDLE)
+        return SB_ERR_WRONG_DEVICE;
+    if (slot->run == slot_after_default && error == CUDA_ERROR_STREAM_CAPTURE_IMPLICIT &&
+        !strstr(fired, "Event"))
+        return SB_OK; /* nobody can use the legacy default stream now */
+    return told(error);
+}
+
+static void give_back(struct bench *b, const struct slot *slot) {
+    if (b->out && slot->run == slot_alloc)
+        sb__cuda_backend.free(b->device, b->out, SIZE, (sb_stream)b->stream);
+    else if (b->out && slot->run == slot_alloc_pinned)
+        sb__cuda_backend.free_pinned(b->device, b->out, PINNED);
+    else if (b->out)
+        sb__cuda_backend.event_destroy(b->device, b->out);
+    b->out = NULL;
+    standin_drain();
+    memset(standin_address((CUdeviceptr)(uintptr_t)b->from, SIZE), 0x11, SIZE);
+    memset(standin_address((CUdeviceptr)(uintptr_t)b->to, SIZE), 0x22, SIZE);
+    memset(b->host, 0x33, SIZE);
+    CUcontext old;
+    while (standin_depth()) /* an error that stays is not asked about again */
+        (void)cuCtxPopCurrent(&old);
+}
+
+static bool is_unchanged(struct bench *b) {
+    standin_drain();
+    return !b->out && bytes_are(b->host, SIZE, 0x33) &&
+           bytes_are(standin_address((CUdeviceptr)(uintptr_t)b->from, SIZE), SIZE, 0x11) &&
+           bytes_are(standin_address((CUdeviceptr)(uintptr_t)b->to, SIZE), SIZE, 0x22);
+}
+
+/* False when there was no nth call. */
+static bool fail_slot(struct bench *b, const struct slot *slot, unsigned int error, int64_t nth) {
+    sb_error err;
+    standin_fail(slot->only, nth, STANDIN_NOW, error);
+    support_poison_error(&err);
+    sb_status st = slot->run(b, &err);
+    const char *fired = standin_fired();
+    standin_fail(NULL, 0, STANDIN_NOW, 0);
+    if (!fired) {
+        give_back(b, slot);
+        return false;
+    }
+    bool restored = st == SB_OK && strcmp(fired, "cuThreadExchangeStreamCaptureMode") == 0;
+    if (st != expected(slot, fired, error) && !restored)
+        fail_with("slot %d with error %u of %s: %s", (int)(slot - slots), error, fired,
+                  sb_status_name(st));
+    if (st != SB_OK && (err.code != st || err.device_code != (int32_t)error || !is_unchanged(b)))
+        fail_with("slot %d with error %u of %s: %d, %d, or something has changed",
+                  (int)(slot - slots), error, fired, err.code, err.device_code);
+    give_back(b, slot);
+    assert_ok(slot->run(b, &err));
+    give_back(b, slot);
+    trials++;
+    return true;
+}
+
+static void each_slot_tells_each_error(void **state) {
+    (void)state;
+    struct bench b = {.out = NULL};
+    sb_error err;
+    const sb_backend *slot = &sb__cuda_backend;
+    standin_forgive();
+    assert_ok(slot->open(slot->user, 0, &b.device, &err));
+    b.stream = (CUstream)slot->own_stream(b.device);
+    assert_ok(slot->alloc(b.device, SIZE, (sb_stream)b.stream, &b.from, &err));
+    assert_ok(slot->alloc(b.device, SIZE, (sb_stream)b.stream, &b.to, &err));
+    assert_ok(slot->event_record(b.device, (sb_stream)b.stream, &b.event, &err));
+    assert_ok(slot->prepare_arithmetic(b.device, &err));
+    standin_drain();
+    for (size_t i = 0; i < sizeof slots / sizeof slots[0]; i++) {
+        give_back(&b, &slots[i]);
+        for (size_t k = 0; k < sizeof errors / sizeof errors[0]; k++)
+            for (unsigned int error = errors[k].first; error <= errors[k].last; error++)
+                for (int64_t nth = 1; fail_slot(&b, &slots[i], error, nth); nth++)
+                    ;
+    }
+    slot->event_destroy(b.device, b.event);
+    slot->free(b.device, b.from, SIZE, (sb_stream)b.stream);
+    slot->free(b.device, b.to, SIZE, (sb_stream)b.stream);
+    slot->close(b.device);
+    assert_untouched();
 }
 
 int main(void) {
@@ -239,6 +436,7 @@ int main(void) {
         cmocka_unit_test(late),
         cmocka_unit_test(for_good),
         cmocka_unit_test(in_passing),
+        cmocka_unit_test(each_slot_tells_each_error),
         cmocka_unit_test(as_the_process_ends),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

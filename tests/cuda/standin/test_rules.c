@@ -694,32 +694,6 @@ static void blobs_are_copied_between_devices(void **state) {
 
 /* --- a lost device --------------------------------------------------------------------------- */
 
-static void errors_that_stay_lose_the_device(void **state) {
-    (void)state;
-    static const struct {
-        CUresult code;
-        sb_status status;
-    } rows[] = {
-        {CUDA_ERROR_MPS_CLIENT_TERMINATED, SB_ERR_DEVICE_LOST},
-        {CUDA_ERROR_EXTERNAL_DEVICE, SB_ERR_DEVICE_LOST},
-        {CUDA_ERROR_MPS_MAX_CONNECTIONS_REACHED, SB_ERR_DEVICE_FAILURE},
-        {CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE, SB_ERR_DEVICE_FAILURE},
-    };
-    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        struct stage stage;
-        sb_error err;
-        const void *in;
-        stage_open(&stage, 0);
-        sb_mem *mem = mem_on_host(&stage, 7);
-        standin_fail("cuMemcpyHtoDAsync_v2", 1, STANDIN_NOW, rows[i].code);
-        assert_status(rows[i].status, sb_mem_gpu_data(mem, &in, &err));
-        assert_int_equal(sb_context_device_status(stage.rig.context),
-                         rows[i].status == SB_ERR_DEVICE_LOST ? SB_ERR_DEVICE_LOST : SB_OK);
-        sb_mem_release(mem);
-        stage_close(&stage);
-    }
-}
-
 static void a_loss_leaves_current_host_bytes(void **state) {
     (void)state;
     struct stage stage;
@@ -769,7 +743,6 @@ int main(void) {
         cmocka_unit_test(a_free_comes_after_per_thread_streams),
         cmocka_unit_test(what_is_another_devices_is_refused),
         cmocka_unit_test(blobs_are_copied_between_devices),
-        cmocka_unit_test(errors_that_stay_lose_the_device),
         cmocka_unit_test(a_loss_leaves_current_host_bytes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
