@@ -435,14 +435,22 @@ static bool alloc_in_capture(void) {
     return !end_capture(s) && right;
 }
 
-static bool alloc_relaxed(void) {
-    CUdeviceptr ptr;
+/* While the thread captures, but in its relaxed mode. */
+static bool is_relaxed(bool (*call)(void)) {
     CUstream s = captured(CU_STREAM_NON_BLOCKING);
     CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
-    bool right = OK(CU(cuThreadExchangeStreamCaptureMode)(&mode)) &&
-                 OK(CU(cuMemAlloc)(&ptr, BYTES)) && OK(CU(cuMemFree)(ptr)) &&
+    bool right = OK(CU(cuThreadExchangeStreamCaptureMode)(&mode)) && call() &&
                  OK(CU(cuThreadExchangeStreamCaptureMode)(&mode));
     return end_capture(s) && right;
+}
+
+static bool alloc_and_free(void) {
+    CUdeviceptr ptr;
+    return OK(CU(cuMemAlloc)(&ptr, BYTES)) && OK(CU(cuMemFree)(ptr));
+}
+
+static bool alloc_relaxed(void) {
+    return is_relaxed(alloc_and_free);
 }
 
 static bool exchange_mode(void) {
@@ -451,6 +459,156 @@ static bool exchange_mode(void) {
         OK(CU(cuThreadExchangeStreamCaptureMode)(&mode)) && mode == CU_STREAM_CAPTURE_MODE_GLOBAL;
     return right && OK(CU(cuThreadExchangeStreamCaptureMode)(&mode)) &&
            mode == CU_STREAM_CAPTURE_MODE_RELAXED;
+}
+
+static bool events_beside_capture(void) {
+    CUstream s = captured(CU_STREAM_NON_BLOCKING), other = make_stream(CU_STREAM_DEFAULT);
+    CUevent event = make_event();
+    bool right = OK(CU(cuEventRecord)(event, other)) && OK(CU(cuStreamWaitEvent)(other, event, 0));
+    right &= end_capture(s);
+    return right & OK(CU(cuStreamDestroy)(other)) & OK(CU(cuEventDestroy)(event));
+}
+
+/* --- kernels ------------------------------------------------------------------------------------
+ */
+
+#define ENTRY                                                                                      \
+    ".visible .entry move(\n"                                                                      \
+    "    .param .u64 x, .param .u64 y)\n"                                                          \
+    "{\n"                                                                                          \
+    "    .reg .f64 %d<1>;\n"                                                                       \
+    "    .reg .b64 %l<2>;\n"                                                                       \
+    "    ld.param.u64 %l0, [x];\n"                                                                 \
+    "    ld.param.u64 %l1, [y];\n"                                                                 \
+    "    cvta.to.global.u64 %l0, %l0;\n"                                                           \
+    "    cvta.to.global.u64 %l1, %l1;\n"                                                           \
+    "    ld.global.f64 %d0, [%l0];\n"                                                              \
+    "    st.global.f64 [%l1], %d0;\n"                                                              \
+    "    ret;\n"                                                                                   \
+    "}\n"
+static const char ptx[] = ".version 6.0\n.target sm_50\n.address_size 64\n" ENTRY;
+
+static bool module_ptx(void) {
+    CUmodule module;
+    CUfunction function;
+    return OK(CU(cuModuleLoadData)(&module, ptx)) &&
+           OK(CU(cuModuleGetFunction)(&function, module, "move")) && OK(CU(cuModuleUnload)(module));
+}
+
+static bool module_wrong(void) {
+    CUmodule module;
+    return IS(CU(cuModuleLoadData)(&module, ENTRY), CUDA_ERROR_INVALID_PTX);
+}
+
+static bool module_relaxed(void) {
+    return is_relaxed(module_ptx);
+}
+
+static bool function_none(void) {
+    CUmodule module;
+    CUfunction function;
+    return OK(CU(cuModuleLoadData)(&module, ptx)) &&
+           IS(CU(cuModuleGetFunction)(&function, module, "none"), CUDA_ERROR_NOT_FOUND) &&
+           OK(CU(cuModuleUnload)(module));
+}
+
+/* One double moves from the first half of some memory to the second, and comes back. */
+static bool launch(unsigned int blocks, bool spoils_parameters, CUresult expected, CUstream s) {
+    CUmodule module;
+    CUfunction move;
+    CUdeviceptr ptr, from, to;
+    void *parameters[] = {&from, &to};
+    fresh_bytes();
+    up[0] ^= 0x55;
+    bool right = OK(CU(cuModuleLoadData)(&module, ptx)) &&
+                 OK(CU(cuModuleGetFunction)(&move, module, "move")) &&
+                 OK(CU(cuMemAlloc)(&ptr, BYTES)) && OK(CU(cuMemcpyHtoDAsync)(ptr, up, BYTES, s));
+    from = ptr;
+    to = ptr + BYTES / 2;
+    right &= IS(CU(cuLaunchKernel)(move, blocks, 1, 1, 1, 1, 1, 0, s, parameters, NULL), expected);
+    if (spoils_parameters)
+        from = to = 0;
+    right &= OK(CU(cuMemcpyDtoHAsync)(down, ptr + BYTES / 2, sizeof(double), s)) &
+             OK(CU(cuStreamSynchronize)(s));
+    right &= (memcmp(up, down, sizeof(double)) == 0) == (expected == CUDA_SUCCESS);
+    return right & OK(CU(cuMemFree)(ptr)) & OK(CU(cuModuleUnload)(module));
+}
+
+static bool launch_on_stream(unsigned int blocks, bool spoils_parameters, CUresult expected) {
+    CUstream s = make_stream(CU_STREAM_NON_BLOCKING);
+    return launch(blocks, spoils_parameters, expected, s) & OK(CU(cuStreamDestroy)(s));
+}
+
+static bool launch_order(void) {
+    return launch_on_stream(1, false, CUDA_SUCCESS);
+}
+
+static bool launch_parameters(void) {
+    return launch_on_stream(1, true, CUDA_SUCCESS);
+}
+
+static bool launch_nothing(void) {
+    return launch_on_stream(0, false, CUDA_ERROR_INVALID_VALUE);
+}
+
+static bool launch_beside_capture(void) {
+    CUmodule module;
+    CUfunction move;
+    CUdeviceptr ptr;
+    void *parameters[] = {&ptr, &ptr};
+    CUstream other = make_stream(CU_STREAM_DEFAULT);
+    bool right = OK(CU(cuModuleLoadData)(&module, ptx)) &&
+                 OK(CU(cuModuleGetFunction)(&move, module, "move")) &&
+                 OK(CU(cuMemAlloc)(&ptr, BYTES));
+    CUstream s = captured(CU_STREAM_NON_BLOCKING);
+    right &= OK(CU(cuLaunchKernel)(move, 1, 1, 1, 1, 1, 1, 0, other, parameters, NULL));
+    right &= end_capture(s);
+    return right & OK(CU(cuStreamSynchronize)(other)) & OK(CU(cuStreamDestroy)(other)) &
+           OK(CU(cuMemFree)(ptr)) & OK(CU(cuModuleUnload)(module));
+}
+
+/* --- page-locked memory ------------------------------------------------------------------------
+ */
+
+static bool pinned_aligned(void) {
+    bool right = true;
+    for (size_t bytes = 1; bytes <= BYTES; bytes = bytes * 3 + 1) {
+        void *ptr;
+        right &= OK(CU(cuMemHostAlloc)(&ptr, bytes, CU_MEMHOSTALLOC_PORTABLE)) &&
+                 (uintptr_t)ptr % 64 == 0 && OK(CU(cuMemFreeHost)(ptr));
+    }
+    return right;
+}
+
+static bool pinned_inside(void) {
+    CUstream s = make_stream(CU_STREAM_NON_BLOCKING);
+    CUdeviceptr device_bytes;
+    void *ptr;
+    if (!OK(CU(cuMemHostAlloc)(&ptr, 2 * BYTES, CU_MEMHOSTALLOC_PORTABLE)) ||
+        !OK(CU(cuMemAlloc)(&device_bytes, BYTES)))
+        return false;
+    char *from = (char *)ptr + 64, *to = from + BYTES / 2;
+    memset(ptr, 0x5A, 2 * BYTES);
+    memset(from, 0x11, 640);
+    bool right = OK(CU(cuMemcpyHtoDAsync)(device_bytes, from, 640, s)) &&
+                 OK(CU(cuMemcpyDtoHAsync)(to, device_bytes, 640, s)) &&
+                 OK(CU(cuStreamSynchronize)(s)) && memcmp(from, to, 640) == 0 && to[640] == 0x5A;
+    return right & OK(CU(cuMemFreeHost)(ptr)) & OK(CU(cuMemFree)(device_bytes)) &
+           OK(CU(cuStreamDestroy)(s));
+}
+
+static bool pinned_type(void) {
+    CUmemorytype type = 0;
+    CUdeviceptr start;
+    size_t size;
+    void *ptr;
+    return OK(CU(cuMemHostAlloc)(&ptr, BYTES, CU_MEMHOSTALLOC_PORTABLE)) &&
+           OK(describe((CUdeviceptr)(uintptr_t)ptr + 64, &type, &start, &size)) &&
+           type != CU_MEMORYTYPE_DEVICE && OK(CU(cuMemFreeHost)(ptr));
+}
+
+static bool pinned_relaxed(void) {
+    return is_relaxed(pinned_aligned);
 }
 
 /* --- the rows -------------------------------------------------------------------------------- */
@@ -503,6 +661,19 @@ static struct row {
     ROW(alloc_in_capture),
     ROW(alloc_relaxed),
     ROW(exchange_mode),
+    ROW(events_beside_capture),
+    ROW(module_ptx),
+    ROW(module_wrong),
+    ROW(module_relaxed),
+    ROW(function_none),
+    ROW(launch_order),
+    ROW(launch_parameters),
+    ROW(launch_nothing),
+    ROW(launch_beside_capture),
+    ROW(pinned_aligned),
+    ROW(pinned_inside),
+    ROW(pinned_type),
+    ROW(pinned_relaxed),
 };
 
 enum { ROWS = sizeof rows / sizeof rows[0] };
