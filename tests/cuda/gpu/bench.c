@@ -348,6 +348,131 @@ static void bench_accesses(struct stage *stage) {
     sb_mem_release(mem);
 }
 
+/* --- allocation --------------------------------------------------------------------------------
+ */
+
+struct allocation {
+    struct stage *stage;
+    size_t bytes;
+};
+
+static double bare_device(void *user, int times) {
+    const struct allocation *a = user;
+    sb__cu_ptr ptr;
+    enter(a->stage);
+    double start = now();
+    for (int i = 0; i < times; i++) {
+        cu_ok(cuMemAlloc_v2(&ptr, a->bytes));
+        cu_ok(cuMemFree_v2(ptr));
+    }
+    double seconds = (now() - start) / times;
+    leave();
+    return seconds;
+}
+
+static double bare_pinned(void *user, int times) {
+    const struct allocation *a = user;
+    void *ptr;
+    enter(a->stage);
+    double start = now();
+    for (int i = 0; i < times; i++) {
+        cu_ok(cuMemHostAlloc(&ptr, a->bytes, SB__CU_MEMHOSTALLOC_PORTABLE));
+        cu_ok(cuMemFreeHost(ptr));
+    }
+    double seconds = (now() - start) / times;
+    leave();
+    return seconds;
+}
+
+static double memories(const struct allocation *a, int32_t side, int times) {
+    sb_error err;
+    void *out;
+    double start = now();
+    for (int i = 0; i < times; i++) {
+        sb_mem *mem = mem_make(a->stage->context, a->bytes);
+        assert_ok(side == SB_SIDE_GPU ? sb_mem_overwrite_gpu(mem, &out, &err)
+                                      : sb_mem_overwrite_cpu(mem, &out, &err));
+        sb_mem_release(mem);
+    }
+    return (now() - start) / times;
+}
+
+static double device_memories(void *user, int times) {
+    return memories(user, SB_SIDE_GPU, times);
+}
+
+static double pinned_memories(void *user, int times) {
+    return memories(user, SB_SIDE_CPU, times);
+}
+
+static void bench_allocation(struct stage *stage, const size_t *sizes, int count) {
+    printf("\n## Allocation: a memory is made, touched on one side and released\n\n"
+           "| what | KiB | us, median | us, best |\n|---|---|---|---|\n");
+    for (int i = 0; i < count; i++) {
+        struct entry entries[] = {{"bare, on the device", bare_device, 0, {{0}, 0}},
+                                  {"on the device", device_memories, 0, {{0}, 0}},
+                                  {"bare, page-locked", bare_pinned, 0, {{0}, 0}},
+                                  {"page-locked", pinned_memories, 0, {{0}, 0}}};
+        struct allocation a = {stage, sizes[i]};
+        time_in_turn(entries, 4, &a, quick ? 2 : 16);
+        for (int k = 0; k < 4; k++)
+            printf("| %s | %zu | %.2f | %.2f |\n", entries[k].name, sizes[i] / 1024,
+                   median(&entries[k].series) * 1e6, best(&entries[k].series) * 1e6);
+    }
+}
+
+/* --- small blobs -------------------------------------------------------------------------------
+ */
+
+enum { BLOBS = 1000, SMALL = 4096 };
+
+static double update_each(void *user, int times) {
+    sb_blob *const *blobs = user;
+    sb_error err;
+    double start = now();
+    for (int i = 0; i < times; i++)
+        for (int k = 0; k < BLOBS; k++)
+            assert_ok(sb_blob_update(blobs[k], &err));
+    assert_ok(sb_context_synchronize(sb_blob_context(blobs[0]), &err));
+    return (now() - start) / times / BLOBS;
+}
+
+static double download_each(void *user, int times) {
+    sb_blob *const *blobs = user;
+    sb_error err;
+    const void *in;
+    (void)times;
+    double start = now();
+    for (int k = 0; k < BLOBS; k++)
+        assert_ok(sb_blob_cpu_data(blobs[k], &in, &err));
+    double seconds = (now() - start) / BLOBS;
+    for (int k = 0; k < BLOBS; k++)
+        assert_ok(sb_blob_update(blobs[k], &err)); /* the device is the head again */
+    return seconds;
+}
+
+static void bench_small(struct stage *stage) {
+    struct entry entries[] = {{"Update", update_each, 0, {{0}, 0}},
+                              {"cpu_data after Update", download_each, 0, {{0}, 0}}};
+    const int64_t shape[] = {SMALL / sizeof(float)};
+    struct arithmetic a = {.bytes = SMALL};
+    static sb_blob *blobs[BLOBS];
+    sb_error err;
+    for (int i = 0; i < BLOBS; i++) {
+        assert_ok(sb_blob_create_shaped(stage->context, SB_DTYPE_F32, shape, 1, &blobs[i], &err));
+        fill_both(stage, blobs[i], &a);
+    }
+    time_in_turn(entries, 2, blobs, 1);
+    printf("\n## %d blobs of %d bytes, of which plain pointers were let out\n\n"
+           "| call | us a blob, median | us a blob, best |\n|---|---|---|\n",
+           BLOBS, SMALL);
+    for (int i = 0; i < 2; i++)
+        printf("| %s | %.2f | %.2f |\n", entries[i].name, median(&entries[i].series) * 1e6,
+               best(&entries[i].series) * 1e6);
+    for (int i = 0; i < BLOBS; i++)
+        sb_blob_destroy(blobs[i]);
+}
+
 /* --- overlap -----------------------------------------------------------------------------------
  */
 
@@ -449,6 +574,8 @@ int main(int argc, char **argv) {
     bench_arithmetic(&stage, sizes, count);
     bench_transfers(&stage, sizes, count);
     bench_accesses(&stage);
+    bench_allocation(&stage, (const size_t[]){4096, MIB, 64 * MIB}, quick ? 2 : 3);
+    bench_small(&stage);
     bench_overlap(&stage, quick ? MIB : 256 * MIB);
     stage_close(&stage);
     return 0;

@@ -218,6 +218,15 @@ void device_write(const struct stage *stage, void *dst, const void *in, size_t b
     leave();
 }
 
+size_t device_free(const struct stage *stage) {
+    size_t free_bytes = 0, total = 0;
+    enter(stage);
+    if (driver->cuMemGetInfo_v2)
+        cu_ok(cuMemGetInfo_v2(&free_bytes, &total));
+    leave();
+    return free_bytes;
+}
+
 bool bytes_are(const void *ptr, size_t bytes, int value) {
     const unsigned char *p = ptr;
     return bytes == 0 || (p[0] == (unsigned char)value && memcmp(p, p + 1, bytes - 1) == 0);

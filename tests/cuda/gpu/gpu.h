@@ -68,6 +68,8 @@ void device_read(const struct stage *stage, void *out, const void *src, size_t b
 void device_write(const struct stage *stage, void *dst, const void *in, size_t bytes);
 bool device_holds(const struct stage *stage, const void *ptr, size_t bytes, int value);
 bool bytes_are(const void *ptr, size_t bytes, int value);
+/* Of all the device; 0 where the driver does not tell. */
+size_t device_free(const struct stage *stage);
 
 /* --- memories -------------------------------------------------------------------------------- */
 

@@ -214,17 +214,13 @@ static void update_works_where_the_head_of_data_is(void **state) {
 #define HUGE_COUNT (((int64_t)1 << 31) + 1)
 
 static bool has_room(const struct stage *stage, size_t bytes) {
-    size_t free_bytes = 0, total = 0;
-    if (driver->cuMemGetInfo_v2) {
-        enter(stage);
-        cu_ok(cuMemGetInfo_v2(&free_bytes, &total));
-        leave();
-    }
-    if (free_bytes >= bytes)
-        return true;
-    print_message("skipped: %zu MiB of device memory are wanted, %zu MiB are free%s\n", bytes >> 20,
-                  free_bytes >> 20, driver->cuMemGetInfo_v2 ? "" : " as far as the driver tells");
-    return false;
+    size_t free_bytes = device_free(stage);
+    if (driver->is_standin)
+        print_message("skipped: a stand-in's device memory is the host's\n");
+    else if (free_bytes < bytes)
+        print_message("skipped: %zu MiB of device memory are wanted, %zu MiB are free\n",
+                      bytes >> 20, free_bytes >> 20);
+    return free_bytes >= bytes && !driver->is_standin;
 }
 
 /* Every byte alike makes every element alike, whose roundings all go one way. */

@@ -134,6 +134,26 @@ static void more_than_the_device_has_is_out_of_memory(void **state) {
     stage_close(&stage);
 }
 
+/* A wait leaves what is free mapped, however much is in use; the driver's own default would not. */
+static void freed_memory_stays_until_it_is_trimmed(void **state) {
+    (void)state;
+    struct stage stage;
+    sb_error err;
+    stage_open(&stage, NULL);
+    const size_t mib = (size_t)1 << 20, freed = 64 * mib;
+    sb_mem *used = mem_on_device(&stage, stage.context, driver->is_standin ? mib : 288 * mib, 5);
+    sb_mem *next = mem_on_device(&stage, stage.context, freed, 6);
+    const size_t before = device_free(&stage);
+    sb_mem_release(next);
+    assert_ok(sb_context_synchronize(stage.context, &err));
+    assert_true(device_free(&stage) < before + freed / 2); /* others may free a little meanwhile */
+    sb_context_trim(stage.context);
+    assert_true(device_free(&stage) > before + freed / 2);
+    assert_true(host_holds(used, 5));
+    sb_mem_release(used);
+    stage_close(&stage);
+}
+
 static void evict_and_clear(void **state) {
     (void)state;
     struct stage stage;
@@ -415,6 +435,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(no_memory_is_pinned_on_request),
         cmocka_unit_test(the_cap_on_device_memory_holds),
         cmocka_unit_test(more_than_the_device_has_is_out_of_memory),
+        cmocka_unit_test(freed_memory_stays_until_it_is_trimmed),
         cmocka_unit_test(evict_and_clear),
         cmocka_unit_test(only_memory_of_the_device_is_borrowed),
         cmocka_unit_test(memory_of_another_context_is_not_borrowed),

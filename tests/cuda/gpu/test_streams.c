@@ -2,6 +2,7 @@
    keeps a stream busy on a device; on a stand-in the schedule does. */
 #include "gpu.h"
 
+#include <pthread.h>
 #include <string.h>
 
 #define BYTES ((size_t)3 << 20)
@@ -497,6 +498,52 @@ static void a_known_stream_may_be_captured(struct scene *scene) {
     sb_mem_release(mem);
 }
 
+struct closing {
+    sb_context *context;
+    sb_blob *blob;
+};
+
+static void *close_all(void *user) {
+    struct closing *closing = user;
+    sb_blob_destroy(closing->blob);
+    sb_context_release(closing->context);
+    return NULL;
+}
+
+/* Nor does the end of arithmetic, on another thread. */
+static void closing_leaves_a_capture_alone(struct scene *scene) {
+    sb_error err;
+    struct closing closing = {.context = another_context("cuda:0")};
+    const int64_t shape[] = {BYTES / sizeof(float)};
+    void *out;
+    pthread_t thread;
+    assert_ok(sb_blob_create_shaped(closing.context, SB_DTYPE_F32, shape, 1, &closing.blob, &err));
+    assert_ok(sb_blob_overwrite_cpu_data(closing.blob, &out, &err));
+    memset(out, 0, BYTES);
+    assert_ok(sb_blob_mutable_gpu_data(closing.blob, &out, &err));
+    assert_ok(sb_blob_scale_data(closing.blob, 2, &err));
+    begin_capture(scene);
+    assert_int_equal(pthread_create(&thread, NULL, close_all, &closing), 0);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    end_capture(scene);
+}
+
+/* While a stream is captured nobody can ask it whether its work is over. */
+static void a_release_outlasts_a_capture(struct scene *scene) {
+    sb_error err;
+    const void *in;
+    sb_mem *mem = mem_on_host(scene->context, BYTES, 7);
+    assert_ok(sb_mem_gpu_data_on(mem, (sb_stream)scene->stream, &in, &err));
+    look_later(scene, in);
+    begin_capture(scene);
+    sb_mem_release(mem);
+    assert_int_equal(stats_of(scene->context).device_bytes, BYTES);
+    end_capture(scene);
+    assert_ok(sb_context_synchronize(scene->context, &err));
+    assert_int_equal(stats_of(scene->context).device_bytes, 0);
+    assert_seen(scene, 7);
+}
+
 /* --- the caller's current context --------------------------------------------------------------
  */
 
@@ -639,6 +686,8 @@ EACH(a_plain_pointer_is_ready_on_any_stream)
 EACH(a_named_stream_comes_after_the_legacy_one)
 EACH(a_captured_stream_is_refused)
 EACH(a_known_stream_may_be_captured)
+EACH(closing_leaves_a_capture_alone)
+EACH(a_release_outlasts_a_capture)
 
 int main(void) {
     const struct CMUnitTest tests[] = {
@@ -664,6 +713,8 @@ int main(void) {
         cmocka_unit_test(test_a_named_stream_comes_after_the_legacy_one),
         cmocka_unit_test(test_a_captured_stream_is_refused),
         cmocka_unit_test(test_a_known_stream_may_be_captured),
+        cmocka_unit_test(test_closing_leaves_a_capture_alone),
+        cmocka_unit_test(test_a_release_outlasts_a_capture),
         cmocka_unit_test(a_thread_with_no_context_keeps_none),
         cmocka_unit_test(a_thread_with_another_context_keeps_it),
         cmocka_unit_test(a_stream_of_another_context_is_refused),

@@ -352,6 +352,15 @@ static void describe(CUpointer_attribute attribute, const struct block *block, v
     }
 }
 
+CUresult CUDAAPI cuMemGetInfo(size_t *available, size_t *total) {
+    struct call c;
+    if (begin(&c, __func__, CONTEXT)) {
+        *total = (size_t)standin.settings[STANDIN_MEMORY];
+        *available = *total - standin.live.mapped_bytes;
+    }
+    return end(&c);
+}
+
 CUresult CUDAAPI cuPointerGetAttributes(unsigned int count, CUpointer_attribute *attributes,
                                         void **values, CUdeviceptr ptr) {
     struct call c;
