@@ -49,6 +49,7 @@ gather_gpu_programs() {
     mkdir -p "$out/lib"
     cp tests/cuda/gpu/run.sh tests/cuda/gpu/peers.py tests/cuda/standin/contract.tsv \
         "$from/cuda/gpu/bench" "$from"/cuda/gpu/gpu.* "$out"
+    cp tests/cuda/gpu/beside_torch.py "$out"
     cp "$from/cuda/standin/standin_probe" "$out/probe"
     cp "$from/cuda/standin/standin_conformance" "$out/conformance"
     needed_libraries "$out"/gpu.* "$out/bench" "$out/probe" "$out/conformance" >"$out/needed"

@@ -4,13 +4,13 @@
 #
 # usage: run.sh [FOLDER [PART...]]
 #   FOLDER   where the programs are (this script's own)
-#   PART     probe conformance tests bench peers sanitizer (all)
+#   PART     probe conformance tests bench peers torch sanitizer (all)
 #
 # Exit status: 0 when all went well, 77 when there is no device, else 1.
 set -uo pipefail
 folder=$(cd "${1:-$(dirname "$0")}" && pwd) || exit 1
 if [ $# != 0 ]; then shift; fi
-parts=" ${*:-probe conformance tests bench peers sanitizer} "
+parts=" ${*:-probe conformance tests bench peers torch sanitizer} "
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 failures=0 summary=
@@ -172,6 +172,14 @@ if wants peers; then
         run plain peers python3 "$folder/peers.py" "${quick[@]}"
     else
         note peers 'skipped: there is no python3'
+    fi
+fi
+if wants torch; then
+    if command -v python3 >/dev/null; then
+        run block 'PyTorch in the same process' python3 "$folder/beside_torch.py" \
+            "$(printf '%s\n' "$folder"/lib/libsyncblob.so.* | head -n 1)"
+    else
+        note 'PyTorch in the same process' 'skipped: there is no python3'
     fi
 fi
 if wants sanitizer; then run_sanitized; fi
