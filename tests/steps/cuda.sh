@@ -27,9 +27,13 @@ check_cuda_declarations() {
 }
 
 cuda_steps() {
+    local suite
     if [ ${#cuda_options[@]} != 0 ]; then
         aside 'CUDA declarations against NVIDIA headers' check_cuda_declarations
     fi
+    for suite in bookworm trixie; do
+        on asan aside "the driver of Debian's $suite, without a device" check_real_driver $suite
+    done
 }
 
 # The names that we look up: declared_names driver|cublas.
@@ -50,7 +54,7 @@ has_names() {
 
 # NVIDIA's driver library as a release of Debian has it, without a device.
 check_real_driver() { # SUITE
-    local library folder=$build/real-driver status=0
+    local library folder=$build/real-driver/$1 status=0
     library=$(tests/cuda/standin/fetch_driver.sh "$1" "$cache/libcuda/$1") || status=$?
     [ $status = 0 ] || { echo "$library"; return $status; }
     has_names "$library" driver
@@ -79,18 +83,11 @@ check_real_cublas() { # MAJOR
     [ -z "$missing" ] || die "$package lacks $missing"
 }
 
-real_cuda_steps() {
-    local suite version
-    for suite in bookworm trixie; do
-        on asan step "the driver of Debian's $suite, without a device" check_real_driver $suite
-    done
+cuda_full_steps() {
+    local version
     for version in 12 13; do
         step "cuBLAS $version: every name is there" check_real_cublas $version
     done
-}
-
-cuda_full_steps() {
-    real_cuda_steps
 }
 
 cuda() {
@@ -103,7 +100,7 @@ cuda() {
     on asan step 'tests on stand-ins, addresses and undefined behaviour' \
         run_ctest asan -R '^(standin|gpu)'
     on tsan step 'tests on stand-ins, races' run_ctest tsan -R '^(standin|gpu)'
-    real_cuda_steps
+    cuda_full_steps
     step 'the CUDA backend, each wait, push and pop left out' run_mutate --cuda
     on gpu_programs step 'programs for a GPU, on stand-ins' run_gpu_programs_on_standins
     summary
