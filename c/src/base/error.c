@@ -100,9 +100,8 @@ static const char *escape(const char *bytes, size_t size, char separator, char *
     size_t used = 0;
     for (size_t i = 0; i < size; i++) {
         if (used + 8 > capacity) { /* room for one more escape, or "..." and the NUL */
-            memcpy(out + used, "...", 3);
-            used += 3;
-            break;
+            memcpy(out + used, "...", sizeof "...");
+            return out;
         }
         used += escape_byte((unsigned char)bytes[i], separator, out + used);
     }

@@ -55,7 +55,7 @@ static sb_status sum(const sb_blob *blob, enum sb__side_name name, enum sum kind
     if (st != SB_OK)
         return st;
     sb_mem *mem = sb__blob_peek(blob, name);
-    if (mem && blob->shape.count > 0 && sb__is_at_host(mem)) {
+    if (mem && sb__is_at_host(mem)) {
         *out = sum_on_host(blob, kind, sb__host_bytes(mem));
         return SB_OK;
     }

@@ -27,7 +27,6 @@ static sb_status begin_side(struct sb__load_side *load, sb_blob *blob, enum sb__
     size_t bytes = (size_t)shape->count * blob->element_size;
     sb_mem *mem = sb__blob_peek(blob, name);
     sb_status st = SB_OK;
-    load->wanted = load->pinned = false; /* `write` is begun below */
     load->fresh = NULL;
     load->scratch = NULL;
     load->bytes = bytes;

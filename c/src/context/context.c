@@ -93,7 +93,6 @@ static sb_status check_table(const sb_backend *b, sb_error *err) {
 }
 
 static sb_status adopt_backend(sb_backend *out, const sb_backend *table, sb_error *err) {
-    memset(out, 0, sizeof *out);
     if (table->struct_size >= offsetof(sb_backend, flags) &&
         table->abi_version != SB_BACKEND_ABI_VERSION)
         return sb__fail(err, SB_ERR_ABI_MISMATCH, "the backend table is version %u, not %u",
@@ -143,6 +142,20 @@ static const sb_backend *find_backend(const sb_context_options *o, const char *n
     return NULL;
 }
 
+static sb_status fail_unknown(const sb_context_options *o, const char *device, size_t length,
+                              sb_error *err) {
+    char shown[64];
+#ifndef SYNCBLOB_CUDA
+    if (!o->backend && length == 4 && memcmp(device, "cuda", 4) == 0)
+        return sb__fail(err, SB_ERR_NO_DEVICE,
+                        "this build has no CUDA backend; build it with SYNCBLOB_CUDA=ON");
+#else
+    (void)o;
+#endif
+    return sb__fail(err, SB_ERR_UNSUPPORTED, "no backend is named \"%.*s\"", (int)length,
+                    sb__escape(device, strlen(device), shown, sizeof shown));
+}
+
 static sb_status open_device(sb_context *context, const sb_context_options *o, const char *device,
                              sb_error *err) {
     sb_error slot_err = {.code = SB_OK};
@@ -153,12 +166,8 @@ static sb_status open_device(sb_context *context, const sb_context_options *o, c
         return sb__fail(err, SB_ERR_INVALID_ARGUMENT, "device \"%s\" is neither \"cpu\" nor NAME:N",
                         sb__escape(device, strlen(device), shown, sizeof shown));
     const sb_backend *table = find_backend(o, device, length);
-    if (!table && !o->backend && length == 4 && memcmp(device, "cuda", 4) == 0)
-        return sb__fail(err, SB_ERR_NO_DEVICE,
-                        "this build has no CUDA backend; build it with SYNCBLOB_CUDA=ON");
     if (!table)
-        return sb__fail(err, SB_ERR_UNSUPPORTED, "no backend is named \"%.*s\"", (int)length,
-                        sb__escape(device, strlen(device), shown, sizeof shown));
+        return fail_unknown(o, device, length, err);
     sb_status st = adopt_backend(&context->backend, table, err);
     if (st != SB_OK)
         return st;
@@ -286,10 +295,9 @@ int32_t sb_context_has_device(const sb_context *context) {
 }
 
 sb_status sb_context_stream(const sb_context *context, sb_stream *out, sb_error *err) {
-    context = sb__context(context);
     if (!out)
         return sb__fail_null(err, "out");
-    sb_status st = sb__device_check(context, err);
+    sb_status st = sb__device_check(context, err); /* the built-in context has none */
     if (st != SB_OK)
         return st;
     if (!context->backend.own_stream)

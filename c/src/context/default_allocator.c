@@ -34,8 +34,7 @@ static size_t page_size(void) {
 }
 
 static void *map_large(size_t bytes) {
-    size_t length, mapped;
-    if (!sb__add_size(bytes, page_size() - 1, &length) || !sb__add_size(length, HUGE_PAGE, &mapped))
+    if (bytes > PTRDIFF_MAX) /* then the sums fit */
         return NULL;
     return sb__pages_map(round_up(bytes, page_size()), HUGE_PAGE);
 }

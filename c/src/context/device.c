@@ -159,27 +159,26 @@ sb_status sb__device_copy(sb_context *context, enum sb__direction direction, voi
 sb_status sb__device_check_pointer(sb_context *context, const void *ptr, size_t bytes,
                                    sb_error *err) {
     if (!context->backend.check_pointer)
-        return sb__device_check(context, err);
+        return SB_OK;
     GUARDED(context, err, context->backend.check_pointer(context->device, ptr, bytes, slot_err));
 }
 
 sb_status sb__device_after_default(sb_context *context, sb_error *err) {
     if (!context->backend.after_default)
-        return sb__device_check(context, err);
+        return SB_OK;
     GUARDED(context, err, context->backend.after_default(context->device, slot_err));
 }
 
 sb_status sb__device_synchronize(sb_context *context, sb_stream stream, sb_error *err) {
     if (!context->backend.stream_synchronize)
-        return sb__device_check(context, err);
+        return SB_OK;
     CHECKED(check_process, context, err,
             context->backend.stream_synchronize(context->device, stream, slot_err));
 }
 
 sb_status sb__event_record(sb_context *context, sb_stream stream, void **out, sb_error *err) {
-    *out = NULL;
     if (!context->backend.event_record)
-        return sb__device_check(context, err);
+        return SB_OK;
     GUARDED(context, err, context->backend.event_record(context->device, stream, out, slot_err));
 }
 

@@ -62,7 +62,7 @@ void sb__cache_shrink(sb_context *context, uint64_t most) {
         sb__mutex_lock(&cache->lock);
     else if (!sb__mutex_try_lock(&cache->lock))
         return;
-    while (cache->count > 0 && sb__counter_read(&cache->bytes) > most)
+    while (sb__counter_read(&cache->bytes) > most)
         old[dropped++] = remove_entry(cache, 0);
     sb__mutex_unlock(&cache->lock);
     for (int i = 0; i < dropped; i++)

@@ -47,7 +47,7 @@ sb_status sb__ordinary_alloc(sb_context *context, size_t bytes, uint32_t flags, 
     sb_error first;
     sb_status st = try_ordinary(context, bytes, flags, out, &first);
     if (st == SB_OK)
-        return st;
+        return SB_OK;
     if (sb__counter_read(&context->cache.bytes)) {
         sb__cache_shrink(context, 0); /* what is kept for later is wanted now */
         return try_ordinary(context, bytes, flags, out, err);

@@ -203,7 +203,6 @@ static sb_status wait_unlocked(sb_context *context, sb_stream stream, sb_error *
 
 /* On a lost device, too: whoever calls this goes on to destroy the stream. */
 sb_status sb_context_forget_stream(sb_context *context, sb_stream stream, sb_error *err) {
-    context = sb__context(context);
     sb_status st = sb__device_check(context, err);
     if (st != SB_OK && st != SB_ERR_DEVICE_LOST)
         return st;
