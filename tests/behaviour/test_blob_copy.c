@@ -17,6 +17,11 @@ static int32_t head_after(int32_t source_head, int32_t target_head) {
     return head <= SB_HEAD_AT_CPU ? SB_HEAD_AT_CPU : SB_HEAD_AT_GPU;
 }
 
+static uint64_t copied_bytes(struct rig *rig) {
+    const sb_stats stats = rig_stats(rig);
+    return stats.host_copy_bytes + stats.device_copy_bytes;
+}
+
 static void copy_within(int32_t source_head, int32_t target_head, uint32_t flags) {
     struct rig rig;
     sb_error err;
@@ -33,6 +38,7 @@ static void copy_within(int32_t source_head, int32_t target_head, uint32_t flags
     mem_place(bystander, SB_HEAD_SYNCED, old, SIZE);
 
     struct tally before = rig_tally(&rig);
+    const uint64_t bytes = copied_bytes(&rig);
     assert_ok(sb_blob_copy_from(target, source, flags, &err));
     struct tally t = rig_since(&rig, &before);
 
@@ -47,6 +53,7 @@ static void copy_within(int32_t source_head, int32_t target_head, uint32_t flags
     } else {
         assert_int_equal(t.host_copies, source_head == SB_HEAD_AT_CPU);
         assert_int_equal(t.device_copies, source_head != SB_HEAD_AT_CPU);
+        assert_int_equal(copied_bytes(&rig) - bytes, SIZE);
         assert_true(mem_holds(to, values, SIZE));
         assert_true(mem_holds(from, values, SIZE));
     }
@@ -130,6 +137,24 @@ static void every_pair_of_heads_across_contexts(void **state) {
                 for (int32_t t = 0; t <= SB_HEAD_SYNCED; t++)
                     if ((a || s < SB_HEAD_AT_GPU) && (b || t < SB_HEAD_AT_GPU))
                         copy_across(devices[a], devices[b], s, t);
+}
+
+/* Though both were written, at the host. */
+static void a_copy_of_no_elements_is_none(void **state) {
+    (void)state;
+    struct rig rig;
+    sb_error err;
+    void *out;
+    rig_open(&rig, NULL, 0);
+    sb_blob *from = blob_of_count(rig.context, SB_DTYPE_F32, 0);
+    sb_blob *to = blob_of_count(rig.context, SB_DTYPE_F32, 0);
+    assert_ok(sb_blob_mutable_cpu_data(from, &out, &err));
+    assert_ok(sb_blob_mutable_cpu_data(to, &out, &err));
+    assert_ok(sb_blob_copy_from(to, from, 0, &err));
+    assert_int_equal(rig_stats(&rig).host_copies, 0);
+    sb_blob_destroy(from);
+    sb_blob_destroy(to);
+    rig_close(&rig);
 }
 
 static void a_copy_to_itself_does_nothing(void **state) {
@@ -328,6 +353,7 @@ int main(void) {
         cmocka_unit_test(every_pair_of_heads_within_a_context),
         cmocka_unit_test(a_copy_of_what_was_never_written_can_be_updated),
         cmocka_unit_test(every_pair_of_heads_across_contexts),
+        cmocka_unit_test(a_copy_of_no_elements_is_none),
         cmocka_unit_test(a_copy_to_itself_does_nothing),
         cmocka_unit_test(mismatches_are_refused_and_change_nothing),
         cmocka_unit_test(reshape_takes_the_sources_shape_first),

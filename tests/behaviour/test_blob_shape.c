@@ -369,6 +369,8 @@ static void indices_out_of_range_are_errors(void **state) {
         }
     }
     assert_status(RANGE, sb_blob_offset(blob, (int64_t[]){0, 0, 0, 0, 0}, 5, &out, &err));
+    assert_status(RANGE, sb_blob_data_at_legacy(flat, 0, 0, 7, 0, &value, &err));
+    assert_string_equal(err.message, "axis 2: index 7 is not below 1");
     assert_status(RANGE, sb_blob_offset_legacy(flat, 0, 0, 2, 0, &out, &err));
     assert_status(RANGE, sb_blob_offset_legacy(flat, 0, 0, 0, 2, &out, &err));
     assert_status(RANGE, sb_blob_offset(zero, (int64_t[]){1, 0}, 2, &out, &err));
@@ -407,6 +409,19 @@ static void shapes_are_compared_axis_by_axis(void **state) {
         {3, 2, {1, 3, 2}, {3, 2}, 0}, {0, 0, {0}, {0}, 1},       {1, 0, {1}, {0}, 0},
         {1, 1, {0}, {0}, 1},          {2, 2, {0, 3}, {0, 4}, 0},
     };
+    int64_t dims[5] = {2, 3, 4, 5, 6};
+    for (int32_t axes = 1; axes <= 5; axes++) /* each axis alone makes the difference */
+        for (int32_t axis = 0; axis < axes; axis++) {
+            sb_blob *a = blob_of(NULL, SB_DTYPE_F32, axes, dims);
+            dims[axis]++;
+            sb_blob *b = blob_of(NULL, SB_DTYPE_F32, axes, dims);
+            assert_int_equal(sb_blob_shape_equals(a, b), 0);
+            assert_int_equal(sb_blob_shape_equals_dims(a, dims, axes), 0);
+            dims[axis]--;
+            assert_int_equal(sb_blob_shape_equals_dims(a, dims, axes), 1);
+            sb_blob_destroy(a);
+            sb_blob_destroy(b);
+        }
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         sb_blob *a = blob_of(NULL, SB_DTYPE_F32, cases[i].na, cases[i].a);
         sb_blob *b = blob_of(NULL, SB_DTYPE_F64, cases[i].nb, cases[i].b);

@@ -29,6 +29,10 @@ static sb_status try_device(const char *name, sb_error *err) {
 static void init_function_and_macro_agree(void **state) {
     (void)state;
     sb_context_options macro = SB_CONTEXT_OPTIONS_INIT, function;
+    struct {
+        sb_context_options options;
+        uint64_t tail;
+    } newer = {.tail = 1};
     memset(&function, 0xEE, sizeof function);
     sb_context_options_init(&function, sizeof function);
     assert_int_equal(function.struct_size, sizeof function);
@@ -36,6 +40,9 @@ static void init_function_and_macro_agree(void **state) {
     sb_context_options_init(NULL, sizeof function);
     sb_context_options_init(&function, 0);
     assert_memory_equal(&macro, &function, sizeof macro);
+    sb_context_options_init(&newer.options, sizeof newer);
+    assert_int_equal(newer.options.struct_size, sizeof newer);
+    assert_int_equal(newer.tail, 0);
 }
 
 static void defaults_make_a_host_context(void **state) {
@@ -183,6 +190,9 @@ static void a_reads_limits_lie_over_the_contexts(void **state) {
     assert_int_equal(found.max_name_bytes, 65536);
     assert_ok(sb__limits_resolve(NULL, NULL, &found, &err));
     assert_int_equal(found.max_layers, 100000);
+    assert_int_equal(found.max_axes, 32);
+    of_read.max_axes = 32;
+    assert_ok(sb__limits_resolve(context, &of_read, &found, &err));
     assert_int_equal(found.max_axes, 32);
     sb_context_release(context);
 }
@@ -347,6 +357,13 @@ static void stats_write_no_more_than_was_asked(void **state) {
     memcpy(image, stats, sizeof image);
     assert_true(bytes_are(image + sizeof(sb_stats), 32, 0xEE));
     assert_true(stats->host_bytes > 0);
+
+    memset(stats, 0xEE, sizeof image);
+    stats->struct_size = sizeof image; /* a newer caller's */
+    assert_ok(sb_context_stats(rig.context, stats, &err));
+    assert_int_equal(stats->struct_size, sizeof image);
+    memcpy(image, stats, sizeof image);
+    assert_true(bytes_are(image + sizeof(sb_stats), 32, 0));
 
     memset(stats, 0xEE, sizeof image);
     stats->struct_size = 0;
@@ -763,7 +780,7 @@ static void arithmetic_that_lacks_memory_has_done_nothing(void **state) {
     sb_blob *blob;
     sb_mem *data;
     sb_error err;
-    float *x;
+    float *x, lent[4] = {1, 2, 3, 4};
     const float *now;
     table.prepare_arithmetic = plain_ready;
     table.axpy = plain_axpy;
@@ -772,8 +789,10 @@ static void arithmetic_that_lacks_memory_has_done_nothing(void **state) {
     assert_ok(create_with_backend(&table, "plain:0", &context, &err));
     assert_ok(sb_blob_create_shaped(context, SB_DTYPE_F32, (int64_t[]){4}, 1, &blob, &err));
     assert_ok(sb_blob_mutable_gpu_data_f32(blob, &x, &err));
+    assert_ok(sb_blob_set_gpu_data(blob, lent, sizeof lent, SB_READ_ONLY, NULL, NULL, &err));
     assert_ok(sb_blob_mutable_data(blob, &data, &err));
     assert_status(SB_ERR_OUT_OF_MEMORY, sb_blob_scale_data(blob, 2, &err));
+    assert_int_equal(plain.live, 0); /* what it would have written to is gone */
     assert_status(SB_ERR_OUT_OF_MEMORY, sb_blob_update(blob, &err));
     assert_int_equal(sb_mem_head(data), SB_HEAD_AT_GPU);
     assert_int_equal(sb_context_device_status(context), SB_OK);
@@ -903,6 +922,10 @@ static void tables_of_another_version_are_refused(void **state) {
     table = plain_backend(&plain);
     table.struct_size = sizeof(size_t);
     assert_status(SB_ERR_ABI_MISMATCH, create_with_backend(&table, "plain:0", &context, &err));
+    table.struct_size = offsetof(sb_backend, flags); /* just so long that it says its version */
+    table.abi_version = SB_BACKEND_ABI_VERSION + 1;
+    assert_status(SB_ERR_ABI_MISMATCH, create_with_backend(&table, "plain:0", &context, &err));
+    assert_non_null(strstr(err.message, "version"));
     table = plain_backend(&plain);
     table.flags = SB_BACKEND_PINNED_NOT_IN_CHILD << 1;
     assert_status(SB_ERR_UNSUPPORTED, create_with_backend(&table, "plain:0", &context, &err));
@@ -941,6 +964,42 @@ static sb_status plain_prepare(void *device, sb_error *err) {
     (void)device;
     (void)err;
     return SB_OK;
+}
+
+static sb_status plain_pinned_alloc(void *device, size_t bytes, void **out, sb_error *err) {
+    return plain_alloc(device, bytes, NULL, out, err);
+}
+
+static void plain_pinned_free_counted(void *device, void *ptr, size_t bytes) {
+    plain_free(device, ptr, bytes, NULL);
+}
+
+/* As many bytes as the cap allows; when the cache is given up, they go back. */
+static void page_locked_buffers_go_back_to_their_device(void **state) {
+    (void)state;
+    struct plain plain = {0};
+    sb_backend table = plain_backend(&plain);
+    sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
+    sb_context *context;
+    sb_error err;
+    const void *in;
+    table.alloc_pinned = plain_pinned_alloc;
+    table.free_pinned = plain_pinned_free_counted;
+    options.device = "plain:0";
+    options.backend = &table;
+    options.max_pinned_bytes = 128;
+    assert_ok(sb_context_create(&options, &context, &err));
+    for (size_t bytes = 128; bytes <= 192; bytes += 64) {
+        sb_mem *mem;
+        assert_ok(sb_mem_create(context, bytes, &mem, &err));
+        assert_ok(sb_mem_cpu_data(mem, &in, &err));
+        assert_int_equal(plain.live, bytes == 128);
+        assert_int_equal(sb_mem_storage(mem, SB_SIDE_CPU),
+                         bytes == 128 ? SB_STORAGE_PINNED : SB_STORAGE_OWNED);
+        sb_mem_release(mem);
+        assert_int_equal(plain.live, 0);
+    }
+    sb_context_release(context);
 }
 
 static void dig_hole(sb_backend *table, int hole) {
@@ -1036,6 +1095,7 @@ int main(void) {
         cmocka_unit_test(without_arithmetic_slots_arithmetic_is_unsupported_on_the_device),
         cmocka_unit_test(without_a_check_any_pointer_is_taken),
         cmocka_unit_test(trim_is_handed_on_to_a_device_that_lives),
+        cmocka_unit_test(page_locked_buffers_go_back_to_their_device),
         cmocka_unit_test(arithmetic_that_lacks_memory_has_done_nothing),
         cmocka_unit_test(a_slot_that_gives_no_reason_is_a_failure_of_its_device),
         cmocka_unit_test(a_slot_without_words_gets_the_status_own),

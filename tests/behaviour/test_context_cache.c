@@ -81,6 +81,37 @@ static void what_was_in_use_together_is_kept_together(void **state) {
     rig_close(&rig);
 }
 
+/* What is in use counts: a new buffer beside it has the place of what is kept. */
+static void a_new_buffer_comes_in_the_place_of_what_is_kept(void **state) {
+    (void)state;
+    struct rig rig;
+    rig_open(&rig, "cpu", 0);
+    sb_mem *used = mem_filled(rig.context, 4 * MIB, 1);
+    sb_mem_release(mem_filled(rig.context, 4 * MIB, 1));
+    sb_mem *mem = mem_filled(rig.context, 3 * MIB, 1);
+    assert_true(rig_stats(&rig).host_peak < 9 * MIB);
+    sb_mem_release(mem);
+    sb_mem_release(used);
+    rig_close(&rig);
+}
+
+/* Not even what is kept would be enough. */
+static void more_than_the_cap_is_refused_beside_what_is_kept(void **state) {
+    (void)state;
+    struct rig rig;
+    sb_error err;
+    sb_mem *mem;
+    void *out;
+    sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
+    options.max_host_bytes = 4 * MIB;
+    rig_open_options(&rig, options);
+    sb_mem_release(mem_filled(rig.context, 2 * MIB, 1));
+    assert_ok(sb_mem_create(rig.context, 5 * MIB, &mem, &err));
+    assert_status(SB_ERR_CAP_REACHED, sb_mem_overwrite_cpu(mem, &out, &err));
+    sb_mem_release(mem);
+    rig_close(&rig);
+}
+
 /* What was asked for in vain was never in use. */
 static void a_refused_request_leaves_the_bound(void **state) {
     (void)state;
@@ -283,6 +314,8 @@ int main(void) {
         cmocka_unit_test(the_cache_is_bounded),
         cmocka_unit_test(no_more_is_kept_than_was_in_use),
         cmocka_unit_test(what_was_in_use_together_is_kept_together),
+        cmocka_unit_test(a_new_buffer_comes_in_the_place_of_what_is_kept),
+        cmocka_unit_test(more_than_the_cap_is_refused_beside_what_is_kept),
         cmocka_unit_test(a_refused_request_leaves_the_bound),
         cmocka_unit_test(a_refused_device_allocation_is_no_peak),
         cmocka_unit_test(the_cap_comes_before_the_cache),

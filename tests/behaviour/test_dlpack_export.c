@@ -182,12 +182,17 @@ static void a_tensor_outlives_blob_and_context(void **state) {
     (void)state;
     struct rig rig;
     sb_error err;
+    const void *in;
     rig_open(&rig, "sim:0", 0);
     sb_blob *blob = blob_of_count(rig.context, SB_DTYPE_F32, 4);
     sb_dl_managed_versioned *host = exported_mutable(blob, SB_SIDE_CPU, 0);
     sb_dl_managed_versioned *device = exported(blob, SB_SIDE_GPU, 0);
     sb_dl_managed *legacy;
+    assert_ok(sb_blob_gpu_diff(blob, &in, &err));
+    assert_ok(sb_blob_cpu_diff(blob, &in, &err));
+    assert_int_equal(sb_mem_head(diff_of(blob)), SB_HEAD_SYNCED);
     assert_ok(sb_blob_to_legacy_dlpack(blob, SB_SIDE_CPU, SB_DLPACK_DIFF, &legacy, &err));
+    assert_int_equal(sb_mem_head(diff_of(blob)), SB_HEAD_AT_CPU); /* nothing says read-only */
     sb_blob_destroy(blob);
     sb_context_release(rig.context);
     memset(host->dl_tensor.data, 7, 16);
@@ -307,7 +312,7 @@ static void a_mutable_tensor_moves_out_of_read_only_storage(void **state) {
     (void)state;
     struct rig rig;
     sb_error err;
-    rig_open(&rig, NULL, 0);
+    rig_open(&rig, "sim:0", 0);
     struct lent lent = lend_host(16, 0x21);
     sb_blob *blob = blob_of_count(rig.context, SB_DTYPE_F32, 4);
     assert_ok(sb_blob_set_cpu_data(blob, lent.ptr, 16, SB_READ_ONLY, lent_deleter, &lent, &err));
@@ -315,7 +320,10 @@ static void a_mutable_tensor_moves_out_of_read_only_storage(void **state) {
     assert_ptr_not_equal(t->dl_tensor.data, lent.ptr);
     assert_true(bytes_are(t->dl_tensor.data, 16, 0x21));
     assert_int_equal(lent.deleted, 1);
+    struct tally before = rig_tally(&rig);
     end(t);
+    struct tally since = rig_since(&rig, &before);
+    assert_no_work(&since); /* no stream used it */
     sb_blob_destroy(blob);
     lent_free(&lent);
     rig_close(&rig);
@@ -385,8 +393,8 @@ static void exports_that_are_refused(void **state) {
     rig_open(&rig, NULL, 0);
     sb_blob *blob = blob_of_count(rig.context, SB_DTYPE_F32, 4);
     assert_ok(sb_blob_create(rig.context, SB_DTYPE_F32, &never, &err));
-    assert_status(INVALID, sb_blob_to_dlpack(NULL, 0, 0, &t, &err));
-    assert_status(INVALID, sb_blob_to_dlpack(blob, 0, 0, NULL, &err));
+    assert_names_null("blob", sb_blob_to_dlpack(NULL, 0, 0, &t, &err));
+    assert_names_null("out", sb_blob_to_dlpack(blob, 0, 0, NULL, &err));
     assert_status(INVALID, sb_blob_to_mutable_dlpack(NULL, 0, 0, &t, &err));
     assert_status(INVALID, sb_blob_to_mutable_dlpack(blob, 0, 0, NULL, &err));
     assert_status(INVALID, sb_blob_to_legacy_dlpack(NULL, 0, 0, &legacy, &err));

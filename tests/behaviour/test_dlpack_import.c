@@ -395,6 +395,16 @@ static const struct refusal {
     {host_called_device, SB_ERR_WRONG_DEVICE, false},
 };
 
+/* Where another check would say no, too. */
+static const struct {
+    void (*spoil)(struct tensor *t);
+    const char *says;
+} stories[] = {
+    {unknown_flag, "the tensor has unknown flags 0x8"},
+    {no_data, "the tensor's data is NULL"},
+    {misaligned, "the tensor's data is not aligned for f32"},
+};
+
 static void refuse(const struct refusal *refusal, bool legacy) {
     struct rig rig;
     struct tensor t, before;
@@ -409,6 +419,9 @@ static void refuse(const struct refusal *refusal, bool legacy) {
     before = t;
     assert_status(refusal->status, legacy ? sb_blob_from_legacy_dlpack(blob, &t.legacy, 0, &err)
                                           : sb_blob_from_dlpack(blob, &t.versioned, 0, &err));
+    for (size_t i = 0; i < sizeof stories / sizeof *stories; i++)
+        if (stories[i].spoil == refusal->spoil)
+            assert_string_equal(err.message, stories[i].says);
     assert_memory_equal(&t, &before, offsetof(struct tensor, lent)); /* the structs, the dims */
     assert_ok(sb_blob_cpu_data(blob, &now, &err));
     assert_ptr_equal(data, now);

@@ -101,8 +101,8 @@ static void null_arguments(void **state) {
     sb_blob *blob = blob_of_count(NULL, SB_DTYPE_F32, 4);
     sb_error err;
     (void)state;
-    assert_status(INVALID, sb_blob_fill(NULL, &filler, 1, &err));
-    assert_status(INVALID, sb_blob_fill(blob, NULL, 1, &err));
+    assert_names_null("blob", sb_blob_fill(NULL, &filler, 1, &err));
+    assert_names_null("filler", sb_blob_fill(blob, NULL, 1, &err));
     assert_status(INVALID, sb_filler_parse("", 0, NULL, &err));
     sb_filler out = SB_FILLER_INIT;
     assert_status(INVALID, sb_filler_parse(NULL, 1, &out, &err));
@@ -128,6 +128,10 @@ static void structs_of_other_versions(void **state) {
     newer.filler.struct_size = sizeof(sb_filler) - 1;
     assert_status(SB_ERR_ABI_MISMATCH, sb_blob_fill(blob, &newer.filler, 1, &err));
     assert_status(SB_ERR_ABI_MISMATCH, sb_filler_parse("", 0, &newer.filler, &err));
+    newer.tail[3] = 1;
+    sb_filler_init(&newer.filler, sizeof newer);
+    assert_int_equal(newer.filler.struct_size, sizeof newer);
+    assert_int_equal(newer.tail[3], 0);
     sb_blob_destroy(blob);
 }
 
@@ -169,7 +173,7 @@ static const struct fit fits[] = {
     {SB_FILLER_MSRA, SB_OK, 1, {4}},
     {SB_FILLER_BILINEAR, SHAPE, 0, {0}},
     {SB_FILLER_BILINEAR, SHAPE, 3, {2, 4, 4}},
-    {SB_FILLER_BILINEAR, SHAPE, 4, {2, 2, 4, 5}},
+    {SB_FILLER_BILINEAR, SHAPE, 4, {2, 3, 4, 5}},
     {SB_FILLER_BILINEAR, SB_OK, 4, {2, 2, 4, 4}},
     {SB_FILLER_BILINEAR, SHAPE, 5, {1, 2, 2, 4, 4}},
 };
@@ -181,10 +185,28 @@ static void a_type_wants_its_axes(void **state) {
         const sb_filler filler = filler_of(fits[i].type);
         sb_blob *blob = counting_up(fits[i].num_axes, fits[i].shape);
         assert_status(fits[i].status, sb_blob_fill(blob, &filler, 1, &err));
+        if (fits[i].status != SB_OK && fits[i].type == SB_FILLER_BILINEAR && fits[i].num_axes == 4)
+            assert_non_null(strstr(err.message, "the blob's are 4 x 5"));
         if (fits[i].status != SB_OK)
             assert_counting_up(blob, sb_filler_type_name(fits[i].type));
         sb_blob_destroy(blob);
     }
+}
+
+/* The least that is allowed: a deviation of 0, and one element of a scalar that is kept. */
+static void a_gaussian_may_be_as_narrow_as_its_mean(void **state) {
+    sb_filler filler = filler_of(SB_FILLER_GAUSSIAN);
+    sb_blob *scalar = blob_of(NULL, SB_DTYPE_F32, 0, NULL);
+    sb_error err;
+    const float *data;
+    (void)state;
+    filler.mean = 3;
+    filler.std = 0;
+    filler.sparse = 1;
+    assert_ok(sb_blob_fill(scalar, &filler, 1, &err));
+    assert_ok(sb_blob_cpu_data_f32(scalar, &data, &err));
+    assert_true(*data == 3);
+    sb_blob_destroy(scalar);
 }
 
 static void count_0_does_nothing(void **state) {
@@ -239,6 +261,61 @@ static void fills_on_the_host_without_a_transfer(void **state) {
         sb_blob_destroy(blob);
         rig_close(&rig);
     }
+}
+
+/* Around 65536, the elements of a task: how many tasks there are for a fill, or none where one
+   does it all; for unit balls those of a row are summed, then scaled. */
+static const struct {
+    int64_t rows, length, tasks, tasks_of_balls;
+} cuts[] = {
+    {1, 65536, 0, 0}, {1, 65537, 2, 4}, {2, 131072, 4, 8}, {1, 131073, 3, 6},
+    {3, 32768, 2, 2}, {5, 13108, 2, 2}, {4, 16384, 0, 0},  {65537, 1, 2, 2},
+};
+
+static void last_first(void *user, int64_t tasks, void (*task)(void *arg, int64_t i), void *arg) {
+    *(int64_t *)user += tasks;
+    for (int64_t i = tasks; i-- > 0;)
+        task(arg, i);
+}
+
+static void check_cut(size_t cut, int32_t type, sb_context *context, const int64_t *tasks) {
+    const int64_t shape[] = {cuts[cut].rows, cuts[cut].length}, before = *tasks;
+    const sb_filler filler = filler_of(type);
+    sb_blob *blob = blob_of(context, SB_DTYPE_F64, 2, shape);
+    const bool balls = type == SB_FILLER_POSITIVE_UNITBALL;
+    double *x;
+    sb_error err;
+    assert_ok(sb_blob_mutable_cpu_data_f64(blob, &x, &err));
+    for (int64_t i = 0; i < sb_blob_count(blob); i++)
+        x[i] = NAN;
+    assert_ok(sb_blob_fill(blob, &filler, 1, &err));
+    assert_int_equal(*tasks - before, balls ? cuts[cut].tasks_of_balls : cuts[cut].tasks);
+    for (int64_t row = 0; row < shape[0]; row++) {
+        double sum = 0;
+        for (int64_t i = 0; i < shape[1]; i++)
+            sum += x[row * shape[1] + i];
+        if (balls ? !(fabs(sum - 1) < 1e-9) : isnan(sum))
+            fail_with("%s, %lld rows: row %lld sums to %g", sb_filler_type_name(type),
+                      (long long)shape[0], (long long)row, sum);
+    }
+    sb_blob_destroy(blob);
+}
+
+static void every_element_is_filled_however_the_work_is_cut(void **state) {
+    static const int32_t types[] = {SB_FILLER_CONSTANT, SB_FILLER_UNIFORM,
+                                    SB_FILLER_POSITIVE_UNITBALL};
+    int64_t tasks = 0;
+    sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
+    sb_context *context;
+    sb_error err;
+    (void)state;
+    options.parallel_for = last_first;
+    options.parallel_for_user = &tasks;
+    assert_ok(sb_context_create(&options, &context, &err));
+    for (size_t cut = 0; cut < sizeof cuts / sizeof *cuts; cut++)
+        for (size_t type = 0; type < sizeof types / sizeof *types; type++)
+            check_cut(cut, types[type], context, &tasks);
+    sb_context_release(context);
 }
 
 static void what_lies_beyond_the_count_stays(void **state) {
@@ -447,9 +524,11 @@ int main(void) {
         cmocka_unit_test(structs_of_other_versions),
         cmocka_unit_test(defaults_and_names),
         cmocka_unit_test(a_type_wants_its_axes),
+        cmocka_unit_test(a_gaussian_may_be_as_narrow_as_its_mean),
         cmocka_unit_test(count_0_does_nothing),
         cmocka_unit_test(storage_types_are_refused),
         cmocka_unit_test(fills_on_the_host_without_a_transfer),
+        cmocka_unit_test(every_element_is_filled_however_the_work_is_cut),
         cmocka_unit_test(what_lies_beyond_the_count_stays),
         cmocka_unit_test(diff_is_left_alone),
         cmocka_unit_test(scales_are_those_of_the_shape),

@@ -162,15 +162,19 @@ static void whoever_needs_the_target_waits(void **state) {
     }
 }
 
+/* And for nothing that was queued behind it. */
 static void synchronize_waits_for_the_copy(void **state) {
     (void)state;
     for (int32_t source = 0; source < 2; source++) {
         struct pending p;
+        struct job next;
         sb_error err;
         pending_open(&p, source);
         pending_start(&p);
+        launch(&next, p.rig.context, p.stream, p.device, OLD, -1);
         assert_ok(sb_mem_synchronize(p.mem, &err));
         assert_true(copy_has_run(&p));
+        assert_false(next.ran);
         assert_int_equal(sb_mem_head(p.mem), SB_HEAD_SYNCED);
         pending_close(&p);
     }

@@ -49,6 +49,8 @@ static const char *error_fault(const sb_error *err, sb_status status) {
     if (holds_poison(&err->device_code, sizeof err->device_code, true) ||
         holds_poison(&err->offset, sizeof err->offset, true))
         return "err.device_code or err.offset was not written";
+    if (err->offset < -1)
+        return "err.offset is neither -1 nor a place";
     if (holds_poison(err->message, sizeof err->message, false))
         return "err.message was not wholly written";
     if (err->message[0] == '\0' || !memchr(err->message, 0, sizeof err->message))

@@ -271,7 +271,8 @@ static void device_memory_outlives_the_work_that_could_not_be_ordered(void **sta
     assert_true(look.ran && look.reached);
     assert_int_equal(rig_stats(&rig).device_bytes, 0);
     rig_end_stream(&rig, stream);
-    rig_close(&rig);
+    sb_context_release(rig.context); /* nobody else has it now */
+    counting_allocator_assert_clean(&rig.counting);
 }
 
 /* The memory goes on the library's own stream, which waits for the others: however that wait ends,
@@ -382,6 +383,55 @@ static void a_context_that_ends_leaves_what_it_cannot_give_back(void **state) {
     counting_allocator_assert_clean(&rig.counting);
     lent_free(&lent);
     rig_close(&other);
+}
+
+/* Where all is over by then, its last owner's release gives everything back. */
+static void a_context_that_ends_asks_once_more(void **state) {
+    (void)state;
+    struct rig rig;
+    struct lent lent;
+    sb_error err;
+    const void *in;
+    rig_open(&rig, "sim:0", 0);
+    sb_mem *mem = at_device(&rig, &lent);
+    fail_run(&rig, SB_SIM_ANY, 2, 16); /* the copy is queued */
+    assert_status(SB_ERR_DEVICE_FAILURE, sb_mem_cpu_data(mem, &in, &err));
+    sb_mem_release(mem);
+    fail_no_more(&rig);
+    assert_int_equal(lent.deleted, 0);
+    sb_context_release(rig.context);
+    assert_int_equal(lent.deleted, 1);
+    counting_allocator_assert_clean(&rig.counting);
+    lent_free(&lent);
+}
+
+/* A wait that fails may not have waited, so that the second decides; none is asked for without
+   need. */
+static void a_stream_is_asked_twice_whether_it_is_over(void **state) {
+    (void)state;
+    for (int failures = 0; failures < 3; failures++) {
+        struct rig rig;
+        sb_error err;
+        sb_mem *mem;
+        rig_open(&rig, "sim:0", 0);
+        struct lent lent = lend_device(rig.context, BYTES, LENT);
+        assert_ok(sb_mem_create(rig.context, BYTES, &mem, &err));
+        assert_ok(sb_mem_set_gpu(mem, lent.ptr, BYTES, 0, lent_deleter, &lent, &err));
+        device_fail(rig.context, SB_SIM_EVENT_RECORD, 1, SB_SIM_FAIL_NOW);
+        for (int i = 1; i <= failures; i++)
+            assert_ok(
+                sb_sim_fail_also(rig.context, SB_SIM_STREAM_SYNCHRONIZE, i, SB_SIM_FAIL_NOW, &err));
+        struct tally before = rig_tally(&rig);
+        sb_mem_release(mem);
+        struct tally since = rig_since(&rig, &before);
+        assert_int_equal(since.calls[SB_SIM_STREAM_SYNCHRONIZE], failures == 0 ? 1 : 2);
+        assert_int_equal(lent.deleted, failures < 2);
+        fail_no_more(&rig);
+        sb_context_trim(rig.context);
+        assert_int_equal(lent.deleted, 1);
+        lent_free(&lent);
+        rig_close(&rig);
+    }
 }
 
 struct owner {
@@ -616,6 +666,8 @@ int main(void) {
         cmocka_unit_test(a_tensor_ends_after_the_work_on_streams_that_the_memory_knew),
         cmocka_unit_test(a_stream_of_a_lost_device_is_forgotten),
         cmocka_unit_test(a_context_that_ends_leaves_what_it_cannot_give_back),
+        cmocka_unit_test(a_context_that_ends_asks_once_more),
+        cmocka_unit_test(a_stream_is_asked_twice_whether_it_is_over),
         cmocka_unit_test(a_loan_that_owns_its_context_comes_back),
         cmocka_unit_test(no_loan_is_given_back_in_use_however_many_calls_fail),
     };

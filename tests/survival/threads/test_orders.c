@@ -159,6 +159,7 @@ static void a_memory_that_a_const_call_made_is_whole(void **state) {
 struct duel {
     sb_blob *blob;
     quiet_flag slow_is_in, fast_is_done;
+    atomic_int live; /* blocks of memory */
 };
 
 static _Thread_local bool is_slow;
@@ -171,11 +172,12 @@ static void *duel_alloc(void *user, size_t bytes, size_t alignment, uint32_t fla
         quiet_raise(&duel->slow_is_in);
         quiet_await(&duel->fast_is_done);
     }
+    (void)atomic_fetch_add_explicit(&duel->live, ptr != NULL, memory_order_relaxed);
     return ptr ? memset(ptr, 0, bytes) : NULL;
 }
 
 static void duel_free(void *user, void *ptr, size_t bytes, size_t alignment, uint32_t flags) {
-    (void)user;
+    (void)atomic_fetch_sub_explicit(&((struct duel *)user)->live, 1, memory_order_relaxed);
     (void)bytes;
     (void)alignment;
     (void)flags;
@@ -211,6 +213,7 @@ static void whoever_comes_second_sees_the_first_one_s_memory(void **state) {
     assert_int_equal(sb_mem_is_unique(mem), 1);
     sb_blob_destroy(duel.blob);
     sb_context_release(context);
+    assert_int_equal(atomic_load_explicit(&duel.live, memory_order_relaxed), 0);
 }
 
 /* A host side that is lent, so that its bytes can be read without asking for a pointer. */

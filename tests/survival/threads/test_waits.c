@@ -87,6 +87,7 @@ static void arithmetic_on_a_stream_is_queued_there(void **state) {
         sb_error err;
         const void *in = NULL;
         const float *host = NULL;
+        float first;
         rig_open(&rig, "sim:0", 0);
         sb_blob *blob = on_device(&rig, COUNT, 4, 1);
         sb_stream stream = rig_stream(&rig), other = rig_stream(&rig);
@@ -100,10 +101,46 @@ static void arithmetic_on_a_stream_is_queued_there(void **state) {
         struct tally since = rig_since(&rig, &before);
         assert_int_equal(since.calls[SB_SIM_STREAM_SYNCHRONIZE] + since.calls[SB_SIM_EVENT_WAIT],
                          0);
+        assert_ok(sb_context_forget_stream(rig.context, stream, &err)); /* waits for it alone */
+        assert_ok(sb_sim_peek(rig.context, &first, in, sizeof first, &err));
+        assert_true(first == (way == 2 ? 4 : 3));
         assert_ok(way == 2 ? sb_blob_cpu_diff_f32(blob, &host, &err)
                            : sb_blob_cpu_data_f32(blob, &host, &err));
         for (int64_t i = 0; i < COUNT; i++)
             assert_true(host[i] == (way == 2 ? 4 : 3));
+        sb_blob_destroy(blob);
+        rig_end_stream(&rig, stream);
+        rig_end_stream(&rig, other);
+        rig_close(&rig);
+    }
+}
+
+static void write_nines(void *user) {
+    const struct look *look = user;
+    float *x = sb_sim_address(look->context, look->ptr, look->bytes);
+    for (int64_t i = 0; x && i < COUNT; i++)
+        x[i] = 9;
+}
+
+/* An update that is queued reads the diff before whoever writes it next, on any stream. */
+static void a_diff_is_not_overtaken_by_its_next_writer(void **state) {
+    (void)state;
+    for (int named = 0; named < 2; named++) {
+        struct rig rig;
+        sb_error err;
+        void *out;
+        const float *host;
+        rig_open(&rig, "sim:0", 0);
+        sb_blob *blob = on_device(&rig, COUNT, 4, 1);
+        sb_stream stream = rig_stream(&rig), other = rig_stream(&rig);
+        rig_schedule(&rig, SB_SIM_LAZY, 0);
+        assert_ok(named ? sb_blob_update_on(blob, other, &err) : sb_blob_update(blob, &err));
+        assert_ok(sb_blob_mutable_gpu_diff_on(blob, stream, &out, &err));
+        struct look diff = {.context = rig.context, .ptr = out, .bytes = BYTES};
+        assert_ok(sb_sim_launch(rig.context, stream, write_nines, &diff, &err));
+        assert_ok(sb_context_forget_stream(rig.context, stream, &err));
+        assert_ok(sb_blob_cpu_data_f32(blob, &host, &err));
+        assert_true(host[0] == 3 && host[COUNT - 1] == 3);
         sb_blob_destroy(blob);
         rig_end_stream(&rig, stream);
         rig_end_stream(&rig, other);
@@ -148,12 +185,125 @@ static void synchronising_a_context_waits_for_every_stream_it_knows(void **state
         struct look look;
         rig_look(&look, &rig, streams[i], in, BYTES);
         assert_false(look.ran);
+        struct tally before = rig_tally(&rig);
         assert_ok(sb_context_synchronize(rig.context, &err));
+        struct tally since = rig_since(&rig, &before);
         assert_true(look.ran && look.reached);
+        assert_int_equal(since.calls[SB_SIM_STREAM_SYNCHRONIZE], 1); /* of the library's own */
+        assert_int_equal(since.calls[SB_SIM_EVENT_WAIT], 2);
     }
     sb_mem_release(mem);
     rig_end_stream(&rig, named);
     rig_close(&rig);
+}
+
+/* What cannot be waited for keeps nobody from waiting for the others. */
+static void synchronising_goes_on_behind_a_failed_wait(void **state) {
+    (void)state;
+    struct rig rig;
+    struct look look;
+    sb_error err;
+    sb_mem *mem;
+    const void *in;
+    rig_open(&rig, "sim:0", 0);
+    sb_stream named = rig_stream(&rig);
+    assert_ok(sb_mem_create(rig.context, BYTES, &mem, &err));
+    assert_ok(sb_mem_gpu_data_on(mem, named, &in, &err));
+    rig_schedule(&rig, SB_SIM_LAZY, 0);
+    rig_look(&look, &rig, named, in, BYTES);
+    device_fail(rig.context, SB_SIM_EVENT_WAIT, 1, SB_SIM_FAIL_NOW); /* for the legacy stream */
+    assert_status(SB_ERR_DEVICE_FAILURE, sb_context_synchronize(rig.context, &err));
+    assert_true(look.ran && look.reached);
+    sb_mem_release(mem);
+    rig_end_stream(&rig, named);
+    rig_close(&rig);
+}
+
+/* Also for a default stream, whose slot stays; a stream whose wait failed is known still. */
+static void forgetting_a_stream_waits_for_it(void **state) {
+    (void)state;
+    struct rig rig;
+    struct look looks[2];
+    sb_error err;
+    sb_mem *mem;
+    const void *in;
+    rig_open(&rig, "sim:0", 0);
+    sb_stream named = rig_stream(&rig);
+    assert_ok(sb_mem_create(rig.context, BYTES, &mem, &err));
+    assert_ok(sb_mem_gpu_data_on(mem, named, &in, &err));
+    rig_schedule(&rig, SB_SIM_LAZY, 0);
+    rig_look(&looks[0], &rig, NULL, in, BYTES);
+    assert_ok(sb_context_forget_stream(rig.context, NULL, &err));
+    assert_true(looks[0].ran && looks[0].reached);
+    rig_look(&looks[1], &rig, named, in, BYTES);
+    device_fail(rig.context, SB_SIM_STREAM_SYNCHRONIZE, 1, SB_SIM_FAIL_NOW);
+    assert_status(SB_ERR_DEVICE_FAILURE, sb_context_forget_stream(rig.context, named, &err));
+    assert_false(looks[1].ran);
+    assert_ok(sb_context_forget_stream(rig.context, named, &err));
+    assert_true(looks[1].ran && looks[1].reached);
+    sb_mem_release(mem);
+    rig_end_stream(&rig, named);
+    rig_close(&rig);
+}
+
+/* However often they are named, and by whom; a wait for another stream is none for them. */
+static void the_default_streams_take_no_room(void **state) {
+    (void)state;
+    struct rig rig;
+    sb_error err;
+    sb_mem *mem;
+    const void *in;
+    void *out;
+    rig_open(&rig, "sim:0", 0);
+    sb_stream own, named = rig_stream(&rig);
+    assert_ok(sb_context_stream(rig.context, &own, &err));
+    assert_ok(sb_mem_create(rig.context, BYTES, &mem, &err));
+    assert_ok(sb_mem_gpu_data(mem, &in, &err));
+    const uint64_t bytes = rig_stats(&rig).host_bytes;
+    for (int i = 0; i < 20; i++)
+        assert_ok(sb_mem_gpu_data_on(mem, i % 2 ? own : NULL, &in, &err));
+    assert_int_equal(rig_stats(&rig).host_bytes, bytes);
+    assert_ok(sb_mem_mutable_gpu_data_on(mem, named, &out, &err));
+    struct tally before = rig_tally(&rig);
+    assert_ok(sb_mem_gpu_data(mem, &in, &err));
+    struct tally since = rig_since(&rig, &before);
+    assert_int_equal(since.calls[SB_SIM_STREAM_SYNCHRONIZE], 0);
+    assert_int_equal(since.calls[SB_SIM_EVENT_WAIT], 1);
+    sb_mem_release(mem);
+    rig_end_stream(&rig, named);
+    rig_close(&rig);
+}
+
+/* A copy that another stream has finished leaves nothing to wait for on the device. */
+static void what_was_waited_for_once_is_not_waited_for_again(void **state) {
+    (void)state;
+    for (int queued = 0; queued < 2; queued++) {
+        struct rig rig;
+        sb_error err;
+        sb_mem *mem;
+        const void *in;
+        void *out;
+        rig_open(&rig, "sim:0", 0);
+        sb_stream stream = rig_stream(&rig);
+        assert_ok(sb_mem_create(rig.context, BYTES, &mem, &err));
+        if (queued) { /* a copy to the host on a stream that has no right to the device's side */
+            assert_ok(sb_mem_mutable_gpu_data(mem, &out, &err));
+            assert_ok(sb_mem_prefetch_cpu(mem, stream, &err));
+        } else {
+            assert_ok(sb_mem_mutable_gpu_data_on(mem, stream, &out, &err));
+        }
+        assert_ok(sb_mem_cpu_data(mem, &in, &err));
+        struct tally before = rig_tally(&rig);
+        if (queued)
+            assert_ok(sb_mem_mutable_gpu_data(mem, &out, &err));
+        else
+            assert_ok(sb_mem_gpu_data(mem, &in, &err));
+        struct tally since = rig_since(&rig, &before);
+        assert_no_work(&since);
+        sb_mem_release(mem);
+        rig_end_stream(&rig, stream);
+        rig_close(&rig);
+    }
 }
 
 /* What is on its way already needs no wait. */
@@ -266,8 +416,13 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(device_work_is_over_where_a_pointer_is_given),
         cmocka_unit_test(arithmetic_on_a_stream_is_queued_there),
+        cmocka_unit_test(a_diff_is_not_overtaken_by_its_next_writer),
         cmocka_unit_test(plain_device_memory_is_there_for_any_stream),
         cmocka_unit_test(synchronising_a_context_waits_for_every_stream_it_knows),
+        cmocka_unit_test(synchronising_goes_on_behind_a_failed_wait),
+        cmocka_unit_test(forgetting_a_stream_waits_for_it),
+        cmocka_unit_test(the_default_streams_take_no_room),
+        cmocka_unit_test(what_was_waited_for_once_is_not_waited_for_again),
         cmocka_unit_test(a_second_prefetch_does_not_wait_for_the_first),
         cmocka_unit_test(a_failed_zero_fill_is_found_by_the_copy_from_it),
         cmocka_unit_test(a_copy_that_nobody_can_wait_for_has_ended),
