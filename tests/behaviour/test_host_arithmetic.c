@@ -288,30 +288,90 @@ static void spread(void *user, int64_t tasks, void (*task)(void *arg, int64_t i)
         task(arg, i);
 }
 
-/* Where one way of copying ends and the next begins, alone and spread. */
+/* Where one way of copying ends and the next begins, alone and spread over so many tasks. */
 static void copies_of_every_size_are_whole(void **state) {
     (void)state;
-    static const size_t sizes[] = {(size_t)1 << 20, (size_t)32 << 20};
+    static const size_t mib = (size_t)1 << 20;
+    const struct {
+        size_t bytes;
+        int64_t tasks;
+    } sizes[] = {{mib - 1, 0},      {mib, 0},      {mib + 1, 2},     {2 * mib, 2},
+                 {32 * mib - 1, 8}, {32 * mib, 8}, {32 * mib + 5, 7}};
     int64_t tasks = 0;
     const struct sb__parallel kinds[] = {alone, {spread, &tasks}};
-    const size_t most = sizes[1] + 9;
+    const size_t most = 32 * mib + 9;
     unsigned char *from = malloc(most), *to = malloc(most);
     assert_non_null(from);
     assert_non_null(to);
     for (size_t i = 0; i < most; i++)
         from[i] = (unsigned char)(i % 251);
     for (size_t s = 0; s < COUNT_OF(sizes); s++)
-        for (size_t k = 0; k < 2; k++)
-            for (size_t bytes = sizes[s] - 1; bytes <= sizes[s] + 5; bytes += 3) {
-                memset(to, 255, bytes + 1);
-                sb__host_copy(&kinds[k], to, from, bytes);
-                assert_true(memcmp(to, from, bytes) == 0 && to[bytes] == 255);
-                sb__host_zero(&kinds[k], to, bytes);
-                assert_true(to[0] == 0 && memcmp(to, to + 1, bytes - 1) == 0 && to[bytes] == 255);
-            }
-    assert_true(tasks > 0);
+        for (size_t k = 0; k < 2; k++) {
+            const size_t bytes = sizes[s].bytes;
+            tasks = 0;
+            memset(to, 255, bytes + 1);
+            sb__host_copy(&kinds[k], to, from, bytes);
+            assert_true(memcmp(to, from, bytes) == 0 && to[bytes] == 255);
+            assert_int_equal(tasks, k ? sizes[s].tasks : 0);
+            sb__host_zero(&kinds[k], to, bytes);
+            assert_true(to[0] == 0 && memcmp(to, to + 1, bytes - 1) == 0 && to[bytes] == 255);
+            assert_int_equal(tasks, k ? 2 * sizes[s].tasks : 0);
+        }
     free(from);
     free(to);
+}
+
+#define PIECE ((int64_t)1 << 18) /* elements of a task, or a multiple of them */
+
+/* Sums of ones are exact: no piece is left out, or added twice. */
+static void sums_of_many_pieces_are_whole(void **state) {
+    (void)state;
+    static const struct {
+        int64_t count, tasks;
+    } sums[] = {{PIECE, 0}, {PIECE + 1, 2}, {3 * PIECE, 3}, {64 * PIECE, 64}, {64 * PIECE + 1, 33}};
+    int64_t tasks = 0;
+    const struct sb__parallel kinds[] = {alone, {spread, &tasks}};
+    for (int32_t dtype = SB_DTYPE_F32; dtype <= SB_DTYPE_F64; dtype++) {
+        struct tiled x = tiled_make((size_t)(64 * PIECE + 1) * sb_dtype_size(dtype));
+        for (int64_t i = 0; i < (int64_t)(TILE / sb_dtype_size(dtype)); i++)
+            put(dtype, x.tile, i, -1);
+        for (size_t s = 0; s < COUNT_OF(sums); s++)
+            for (size_t k = 0; k < 2; k++) {
+                const double count = (double)sums[s].count;
+                tasks = 0;
+                assert_true(sb__host_asum(&kinds[k], dtype, sums[s].count, x.base) == count);
+                assert_int_equal(tasks, k ? sums[s].tasks : 0);
+                assert_true(sb__host_sumsq(&kinds[k], dtype, sums[s].count, x.base) == count);
+            }
+        tiled_free(&x);
+    }
+}
+
+/* Every element is changed once, and none beyond them. */
+static void updates_of_many_pieces_are_whole(void **state) {
+    (void)state;
+    enum { MORE = 4 };
+    static const struct {
+        int64_t count, tasks;
+    } updates[] = {{PIECE, 0}, {PIECE + 1, 2}, {3 * PIECE, 3}};
+    int64_t tasks = 0;
+    const struct sb__parallel kinds[] = {alone, {spread, &tasks}};
+    double *x = malloc((size_t)(3 * PIECE + MORE) * sizeof *x);
+    assert_non_null(x);
+    for (int32_t dtype = SB_DTYPE_F32; dtype <= SB_DTYPE_F64; dtype++)
+        for (size_t u = 0; u < COUNT_OF(updates); u++)
+            for (size_t k = 0; k < 2; k++) {
+                const int64_t count = updates[u].count;
+                tasks = 0;
+                for (int64_t i = 0; i < count + MORE; i++)
+                    put(dtype, x, i, 1);
+                sb__host_axpy(&kinds[k], dtype, count, 4, x, x);
+                assert_int_equal(tasks, k ? updates[u].tasks : 0);
+                sb__host_scale(&kinds[k], dtype, count, -3, x);
+                for (int64_t i = 0; i < count + MORE; i++)
+                    assert_true(get(dtype, x, i) == (i < count ? -15 : 1));
+            }
+    free(x);
 }
 
 /* One value that is large, or not a number, anywhere among small ones. */
@@ -367,6 +427,8 @@ int main(void) {
         cmocka_unit_test(every_kind_of_vectors_gives_the_same_numbers),
         cmocka_unit_test(every_kind_of_vectors_copies_every_byte),
         cmocka_unit_test(copies_of_every_size_are_whole),
+        cmocka_unit_test(sums_of_many_pieces_are_whole),
+        cmocka_unit_test(updates_of_many_pieces_are_whole),
         cmocka_unit_test(no_element_is_left_out),
         cmocka_unit_test(no_block_is_off_by_more_than_its_roundings),
     };

@@ -851,8 +851,10 @@ static void callers_have_memory_of_their_own(void **state) {
     void *ptr = NULL;
     void *empty = NULL;
     assert_ok(sb_sim_malloc(f.context, 8, &ptr, &err));
-    assert_ok(sb_sim_malloc(f.context, 0, &empty, &err));
+    assert_ok(sb_sim_malloc(f.context, 0, &empty, &err)); /* at an address of its own */
     assert_non_null(empty);
+    assert_ok(f.table->check_pointer(f.device, empty, 1, &err));
+    assert_status(SB_ERR_WRONG_DEVICE, f.table->check_pointer(f.device, empty, 2, &err));
     poke(&f, ptr, bytes, 8);
     download(&f, seen, ptr, 8, f.own);
     assert_string_equal(seen, "1234567");

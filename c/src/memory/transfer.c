@@ -115,10 +115,9 @@ uint64_t sb__default_users(const sb_mem *mem, const struct sb__target *target) {
                : 0;
 }
 
+/* The writer is one of them. */
 static uint64_t users_before(const sb_mem *mem, const struct sb__target *target) {
     uint64_t users = mem->side[SB_SIDE_GPU].users;
-    if (mem->writer >= 0)
-        users |= sb__slot_bit(mem->writer);
     if (mem->own_work != SB__OWN_NONE && !target->for_own)
         users |= sb__slot_bit(SB__OWN_SLOT);
     return users | sb__default_users(mem, target);

@@ -71,6 +71,23 @@ static bool gives_nothing_back(struct rig *rig, const struct lent *lent) {
     return st == SB_OK && lent->deleted == 0;
 }
 
+/* The child asks for what it gave up itself, though the parent's waited before. */
+static bool gives_its_own_back(struct rig *rig, const struct lent *lent) {
+    struct rig own;
+    struct lent other;
+    const void *in;
+    (void)rig;
+    rig_open(&own, "sim:0", 0);
+    sb_mem *mem = at_device(&own, &other);
+    fail_run(&own, SB_SIM_ANY, 2, 16);
+    sb_status st = sb_mem_cpu_data(mem, &in, NULL);
+    sb_mem_release(mem);
+    const bool waits = rig_stats(&own).quarantined_bytes == BYTES;
+    fail_no_more(&own);
+    sb_context_trim(NULL);
+    return st == SB_ERR_DEVICE_FAILURE && waits && other.deleted == 1 && lent->deleted == 0;
+}
+
 static void a_buffer_is_kept_while_nobody_can_tell_that_a_copy_is_over(void **state) {
     (void)state;
     struct rig rig;
@@ -91,6 +108,7 @@ static void a_buffer_is_kept_while_nobody_can_tell_that_a_copy_is_over(void **st
     assert_int_equal(lent.deleted, 0);
     fail_no_more(&rig);
     assert_true(holds_in_child(gives_nothing_back, &rig, &lent));
+    assert_true(holds_in_child(gives_its_own_back, &rig, &lent));
     sb_context_trim(rig.context);
     assert_int_equal(lent.deleted, 1);
     assert_int_equal(rig_stats(&rig).quarantined_bytes, 0);

@@ -380,8 +380,12 @@ static void touch_page_locked_bytes(void *arg) {
 static void page_locked_bytes_may_be_the_parent_s_alone(void **state) {
     (void)state;
     struct locked_estate e;
+    sb_error err;
+    double sum = 0;
     locked_estate_open(&e);
     in_child(touch_page_locked_bytes, &e);
+    assert_ok(sb_blob_asum_data(e.blob, &sum, &err)); /* the parent has them */
+    assert_true(sum > 0);
     assert_true(host_holds(e.pinned, BYTES, 1));
     locked_estate_release(&e);
     lent_free(&e.host);
