@@ -750,7 +750,7 @@ static void trim_is_handed_on_to_a_device_that_lives(void **state) {
 static sb_status plain_scale(void *device, sb_dtype dtype, int64_t count, double alpha, void *x,
                              sb_stream stream, sb_error *err) {
     (void)dtype, (void)count, (void)alpha, (void)x, (void)stream;
-    return sb_backend_fail(err, ((struct plain *)device)->status, 0, "as the test says");
+    return sb_backend_fail(err, ((struct plain *)device)->status, 17, "as the test says");
 }
 
 static sb_status plain_axpy(void *device, sb_dtype dtype, int64_t count, double alpha,
@@ -799,6 +799,8 @@ static void arithmetic_that_lacks_memory_has_done_nothing(void **state) {
     assert_ok(sb_blob_cpu_data_f32(blob, &now, &err));
     plain.status = SB_ERR_DEVICE_FAILURE;
     assert_status(SB_ERR_DEVICE_LOST, sb_blob_scale_data(blob, 2, &err));
+    assert_string_equal(err.message, "plain:0 failed while it wrote: as the test says");
+    assert_int_equal(err.device_code, 17);
     sb_blob_destroy(blob);
     sb_context_release(context);
 }

@@ -365,6 +365,34 @@ static void a_failed_zero_fill_is_found_by_the_copy_from_it(void **state) {
     }
 }
 
+/* Arithmetic writes in place, so that its failure costs the device; that of a copy, once nobody can
+   take it for one, does not, nor that of a sum. */
+static void a_failure_that_is_not_of_arithmetic_leaves_the_device(void **state) {
+    (void)state;
+    for (int named = 0; named < 2; named++) {
+        struct rig rig;
+        sb_error err;
+        double sum = -1;
+        const void *in;
+        rig_open(&rig, "sim:0", 0);
+        sb_blob *blob = on_device(&rig, COUNT, 4, 1);
+        sb_stream stream = rig_stream(&rig);
+        assert_ok(named ? sb_blob_scale_data_on(blob, 2, stream, &err)
+                        : sb_blob_scale_data(blob, 2, &err));
+        if (!named)
+            assert_ok(sb_context_synchronize(rig.context, &err));
+        device_fail(rig.context, SB_SIM_DOWNLOAD, 1, SB_SIM_FAIL_LATER);
+        assert_status(SB_ERR_DEVICE_FAILURE, sb_blob_cpu_data(blob, &in, &err));
+        device_fail(rig.context, SB_SIM_SUMSQ, 1, SB_SIM_FAIL_NOW);
+        assert_status(SB_ERR_DEVICE_FAILURE, sb_blob_sumsq_data(blob, &sum, &err));
+        assert_true(sum == -1);
+        assert_int_equal(sb_context_device_status(rig.context), SB_OK);
+        sb_blob_destroy(blob);
+        rig_end_stream(&rig, stream);
+        rig_close(&rig);
+    }
+}
+
 /* The copy to the host was queued before the wait for it, or the event that stands for it, failed;
    it has ended all the same, since the caller may take the memory back now. */
 static bool copy_is_over_after_failing(int32_t op, int64_t nth, bool queued, bool *fired) {
@@ -425,6 +453,7 @@ int main(void) {
         cmocka_unit_test(what_was_waited_for_once_is_not_waited_for_again),
         cmocka_unit_test(a_second_prefetch_does_not_wait_for_the_first),
         cmocka_unit_test(a_failed_zero_fill_is_found_by_the_copy_from_it),
+        cmocka_unit_test(a_failure_that_is_not_of_arithmetic_leaves_the_device),
         cmocka_unit_test(a_copy_that_nobody_can_wait_for_has_ended),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
