@@ -2,6 +2,7 @@
    versions, texts of failures. */
 #include "base/checked.h"
 #include "base/counter.h"
+#include "base/draw.h"
 #include "base/error.h"
 #include "base/options.h"
 #include "support.h"
@@ -120,6 +121,15 @@ static void escaped_text_is_cut_at_its_room(void **state) {
     assert_string_equal(sb__escape("1", 1, out, 8), "1");
 }
 
+/* The numbers that the authors of splitmix64 give for seed 0. */
+static void a_seed_gives_the_numbers_of_splitmix64(void **state) {
+    (void)state;
+    static const uint64_t expected[] = {0xE220A8397B1DCDAF, 0x6E789E6AA1B965F4, 0x06C45D188009454F};
+    uint64_t seed = 0;
+    for (size_t i = 0; i < 3; i++)
+        assert_true(sb__draw(&seed) == expected[i]);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(bytes_of_elements_end_at_ptrdiff_max),
@@ -130,6 +140,7 @@ int main(void) {
         cmocka_unit_test(a_failure_of_the_system_ends_with_its_reason),
         cmocka_unit_test(what_somebody_told_is_passed_on),
         cmocka_unit_test(escaped_text_is_cut_at_its_room),
+        cmocka_unit_test(a_seed_gives_the_numbers_of_splitmix64),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

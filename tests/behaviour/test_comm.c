@@ -1,5 +1,6 @@
 /* Collectives on host memory by simulated ranks: what they compute, what they refuse, and what
    the others get where a rank fails. */
+#include "port/threads.h"
 #include "ranks.h"
 #include "rig.h"
 
@@ -71,6 +72,21 @@ static void every_op_combines_the_values_of_all_ranks(void **state) {
         ranks_run(sizes[i], NULL, reduce_all, NULL);
         ranks_run(sizes[i], &late, reduce_all, NULL);
     }
+}
+
+/* Each of 16 answers comes up to 10 ms late. */
+static void answers_come_as_late_as_is_asked(void **state) {
+    (void)state;
+    sb_sim_comm_options late = SB_SIM_COMM_OPTIONS_INIT;
+    sb_comm *comm;
+    sb_error err;
+    late.delay_microseconds = 10000;
+    assert_ok(sb_sim_comm_create(NULL, 1, &late, &comm, &err));
+    const uint64_t start = sb__now();
+    for (int i = 0; i < 16; i++)
+        assert_ok(sb_comm_barrier(comm, &err));
+    assert_true(sb__now() - start > 20000000);
+    sb_comm_destroy(comm);
 }
 
 static void broadcast_all(sb_comm *comm, void *arg) {
@@ -321,6 +337,7 @@ static void a_rank_that_is_late_is_not_taken_for_one_that_has_ended(void **state
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_op_combines_the_values_of_all_ranks),
+        cmocka_unit_test(answers_come_as_late_as_is_asked),
         cmocka_unit_test(every_rank_gets_the_bytes_of_the_root),
         cmocka_unit_test(no_rank_leaves_a_barrier_before_all_are_there),
         cmocka_unit_test(what_no_rank_may_ask_is_refused_and_sends_nothing),

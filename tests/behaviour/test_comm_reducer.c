@@ -1,8 +1,10 @@
 /* The reducer on simulated ranks: the sums, whatever the order of `ready`, the buckets and the
    delays; what ranks that disagree are told; what a failure leaves. */
 #include "blobs.h"
+#include "port/threads.h"
 #include "ranks.h"
 
+#include <sched.h>
 #include <stdatomic.h>
 #include <string.h>
 #include <syncblob/reducer.h>
@@ -478,6 +480,53 @@ static void a_failure_at_any_bucket_ends_the_step_at_every_rank(void **state) {
     }
 }
 
+struct meeting {
+    _Atomic int begun, broken, told;
+};
+
+static void wait_until(_Atomic int *number, int least) {
+    while (atomic_load(number) < least)
+        sched_yield();
+}
+
+/* Rank 1 is elsewhere. Rank 0 asks for what flies, and rank 2 waits for it. */
+static void miss_one(sb_comm *comm, void *arg) {
+    struct meeting *meeting = arg;
+    const int32_t rank = sb_comm_rank(comm);
+    struct net net;
+    sb_error err = {.code = 0};
+    net_open(&net, "cpu");
+    expect_ok(net_register(&net, comm, 0, &err));
+    for (int i = BLOBS; rank != 1 && i-- > (rank ? 0 : BLOBS - 1);)
+        expect_ok(sb_reducer_ready(net.reducer, net.blobs[i], &err));
+    if (rank == 1) {
+        wait_until(&meeting->begun, 2);
+        for (const uint64_t soon = sb__now() + 20000000; sb__now() < soon;) /* rank 2 sleeps then */
+            sched_yield();
+        expect_status(SB_ERR_COMM_FAILURE, sb_comm_barrier(comm, &err));
+        atomic_store(&meeting->broken, 1);
+    } else {
+        atomic_fetch_add(&meeting->begun, 1);
+        if (rank == 0)
+            wait_until(&meeting->broken, 1);
+        expect_status(SB_ERR_COMM_FAILURE, rank
+                                               ? sb_reducer_wait(net.reducer, &err)
+                                               : sb_reducer_ready(net.reducer, net.blobs[0], &err));
+        atomic_fetch_add(&meeting->told, 1);
+    }
+    expect(strstr(err.message, "rank 1 is in a barrier where rank ") != NULL);
+    wait_until(&meeting->told, 2); /* the end of a rank would be news, too */
+    net_close(&net);
+}
+
+static void a_difference_is_told_at_once(void **state) {
+    (void)state;
+    struct meeting meeting = {0};
+    sb_sim_comm_options options = SB_SIM_COMM_OPTIONS_INIT;
+    options.limit_milliseconds = 60000;
+    ranks_run(3, &options, miss_one, &meeting);
+}
+
 static void end_in_step(sb_comm *comm, void *arg) {
     struct net net;
     sb_error err;
@@ -509,6 +558,7 @@ int main(void) {
         cmocka_unit_test(a_step_takes_each_blob_once_and_the_communicator_alone),
         cmocka_unit_test(it_takes_two_buckets_at_most),
         cmocka_unit_test(a_failure_at_any_bucket_ends_the_step_at_every_rank),
+        cmocka_unit_test(a_difference_is_told_at_once),
         cmocka_unit_test(a_reducer_may_end_in_its_step),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

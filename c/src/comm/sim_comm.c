@@ -2,6 +2,7 @@
    under the group's lock. */
 #include "comm/sim_comm.h"
 
+#include "base/draw.h"
 #include "base/error.h"
 #include "base/options.h"
 
@@ -11,14 +12,6 @@
 
 #define MILLISECOND                1000000u
 #define DEFAULT_LIMIT_MILLISECONDS 10000u
-
-/* splitmix64 */
-static uint64_t draw(uint64_t *state) {
-    uint64_t z = *state += 0x9E3779B97F4A7C15u;
-    z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9u;
-    z = (z ^ z >> 27) * 0x94D049BB133111EBu;
-    return z ^ z >> 31;
-}
 
 static void break_group(struct sb__sim_group *group, const char *format, ...) SB__PRINTF(2, 3);
 
@@ -74,10 +67,8 @@ static sb_status make_operation(struct sb__sim_rank *rank, struct sb__sim_operat
         return SB_ERR_OUT_OF_MEMORY; /* CAP_REACHED, too: nothing was sent */
     struct sb__sim_operation *operation = object;
     operation->number = rank->number;
-    for (int32_t i = 0; i < group->size; i++) {
+    for (int32_t i = 0; i < group->size; i++)
         operation->parts[i].operation = operation;
-        operation->parts[i].rank = i;
-    }
     operation->next = group->operations;
     group->operations = operation;
     *out = operation;
@@ -129,7 +120,7 @@ static void arrive(struct sb__sim_rank *rank, struct sb__sim_operation *operatio
     part->here = true;
     part->due = part->began;
     if (group->delay)
-        part->due += draw(&rank->random) % group->delay;
+        part->due += sb__draw(&rank->random) % group->delay;
     if (++operation->arrived < group->size)
         return;
     if (operation->kind != SB__SIM_BARRIER)
@@ -328,9 +319,7 @@ static int32_t sim_abandon(void *comm, void *request) {
     struct sb__sim_rank *rank = comm;
     struct sb__sim_part *part = request;
     sb__mutex_lock(&rank->group->lock);
-    if (is_complete(rank->group, part))
-        leave(rank->group, part);
-    else
+    if (!is_complete(rank->group, part)) /* one that is ends with the group */
         break_group(rank->group, "rank %d has given up", rank->rank);
     sb__mutex_unlock(&rank->group->lock);
     return 1;
@@ -377,7 +366,8 @@ static sb_status make_group(sb_context *context, int32_t size, const sb_sim_comm
     group->delay = (uint64_t)options->delay_microseconds * 1000u;
     group->limit = (uint64_t)limit * MILLISECOND;
     for (int32_t i = 0; i < size; i++)
-        group->ranks[i] = (struct sb__sim_rank){.group = group, .rank = i, .random = draw(&seed)};
+        group->ranks[i] =
+            (struct sb__sim_rank){.group = group, .rank = i, .random = sb__draw(&seed)};
     *out = group;
     return SB_OK;
 }
@@ -402,7 +392,7 @@ static sb_status make_ends(struct sb__sim_group *group, sb_comm **ends, sb_error
 sb_status sb_sim_comm_create(sb_context *context, int32_t size, const sb_sim_comm_options *options,
                              sb_comm **out, sb_error *err) {
     sb_sim_comm_options ours = SB_SIM_COMM_OPTIONS_INIT;
-    struct sb__sim_group *group;
+    struct sb__sim_group *group = NULL;
     void *ends;
     sb_status st = SB_OK;
     if (!out)

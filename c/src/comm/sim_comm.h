@@ -12,7 +12,6 @@ enum sb__sim_kind { SB__SIM_REDUCE, SB__SIM_BROADCAST, SB__SIM_BARRIER };
 /* A rank's share of an operation. The elements are touched only under the group's lock. */
 struct sb__sim_part {
     struct sb__sim_operation *operation;
-    int32_t rank;
     bool here;      /* the rank has called, and did not fall silent */
     uint64_t began; /* nanoseconds */
     uint64_t due;   /* when the rank learns that the operation is done */

@@ -12,6 +12,8 @@
    fail: that work ran. */
 #include "sim/device.h"
 
+#include "base/draw.h"
+
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -183,18 +185,11 @@ void sb__sim_run(struct sb__sim *sim, struct sb__sim_stream *stream, uint64_t ti
 
 /* --- schedules ---------------------------------------------------------------------- */
 
-static uint64_t draw(struct sb__sim *sim) {
-    uint64_t x = sim->random += 0x9E3779B97F4A7C15u;
-    x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9u;
-    x = (x ^ (x >> 27)) * 0x94D049BB133111EBu;
-    return x ^ (x >> 31);
-}
-
 static struct sb__sim_stream *draw_stream(struct sb__sim *sim) {
     uint64_t count = 0;
     for (struct sb__sim_stream *s = &sim->legacy; s; s = s->next)
         count++;
-    uint64_t index = draw(sim) % count;
+    uint64_t index = sb__draw(&sim->random) % count;
     struct sb__sim_stream *stream = &sim->legacy;
     while (index--)
         stream = stream->next;
@@ -203,7 +198,7 @@ static struct sb__sim_stream *draw_stream(struct sb__sim *sim) {
 
 /* Runs something here and there. */
 static void drift(struct sb__sim *sim) {
-    while (draw(sim) % 4 != 0) {
+    while (sb__draw(&sim->random) % 4 != 0) {
         struct sb__sim_stream *stream = draw_stream(sim);
         if (!stream->head || stream->head->waits || blocker(sim, stream))
             continue;
