@@ -404,6 +404,29 @@ static void others_do_not_wait_for_a_rank_whose_device_fails(void **state) {
                 fail_scaling(in_step, scale, engine);
 }
 
+/* All fly when the device fails: it does so for the first, and is lost for the others. */
+static void the_first_failure_of_a_step_is_told(void **state) {
+    (void)state;
+    char first[sizeof((sb_error *)0)->message] = "";
+    for (int num = 1; num <= 3; num += 2) {
+        struct world w;
+        sb_error err;
+        world_open(&w, &mirror_engine, true);
+        for (int i = 0; i < num; i++)
+            add(&w, SB_DTYPE_F32, 3, 100 * i, SB_HEAD_AT_GPU);
+        make_reducer(&w, SB_COMM_MEAN, 0);
+        device_fail(w.rig.context, SB_SIM_SCALE, 1, SB_SIM_FAIL_NOW);
+        for (int i = num; i--;)
+            assert_ok(sb_reducer_ready(w.reducer, w.blobs[i], &err));
+        assert_int_equal(w.mirror.flying, num);
+        assert_status(SB_ERR_DEVICE_LOST, sb_reducer_wait(w.reducer, &err));
+        if (num == 1)
+            memcpy(first, err.message, sizeof first);
+        assert_string_equal(err.message, first);
+        world_close(&w, false);
+    }
+}
+
 /* Its device is lost; the host's bytes are current or not. */
 static void step_without_device(sb_comm_op op, bool is_synced) {
     struct world w;
@@ -516,7 +539,8 @@ static void write_sevens(void *user) {
 /* The engine knows no streams. */
 static void work_that_is_queued_is_done_before_it_is_sent(void **state) {
     (void)state;
-    for (int own = 0; own < 2; own++) {
+    for (int how = 0; how < 3; how++) {
+        const bool own = how > 0, fails = how > 1;
         struct world w;
         sb_error err;
         struct kernel kernel;
@@ -525,13 +549,19 @@ static void work_that_is_queued_is_done_before_it_is_sent(void **state) {
         rig_schedule(&w.rig, SB_SIM_LAZY, 0);
         kernel.context = w.rig.context;
         assert_ok(sb_blob_mutable_gpu_data(w.blobs[0], &kernel.ptr, &err));
+        if (fails)
+            device_fail(w.rig.context, SB_SIM_SCALE, 1, SB_SIM_FAIL_LATER);
         if (own)
             assert_ok(sb_blob_scale_data(w.blobs[0], 3, &err));
         else
             assert_ok(sb_sim_launch(w.rig.context, NULL, write_sevens, &kernel, &err));
-        assert_ok(sb_comm_all_reduce_blobs(w.comm, w.blobs, 1, 0, SB_COMM_SUM, &err));
-        assert_non_null(w.mirror.sent[0].buffer.context);
-        assert_true(holds(&w, 0, own ? 42 : 14, own ? 6 : 0));
+        assert_status(fails ? SB_ERR_DEVICE_LOST : SB_OK,
+                      sb_comm_all_reduce_blobs(w.comm, w.blobs, 1, 0, SB_COMM_SUM, &err));
+        assert_int_equal(w.mirror.num_sent, !fails);
+        if (!fails) {
+            assert_non_null(w.mirror.sent[0].buffer.context);
+            assert_true(holds(&w, 0, own ? 42 : 14, own ? 6 : 0));
+        }
         world_close(&w, false);
     }
 }
@@ -654,6 +684,7 @@ int main(void) {
         cmocka_unit_test(one_side_stays_of_a_blob_in_place),
         cmocka_unit_test(a_reducer_that_ends_in_its_step_waits_for_what_flies),
         cmocka_unit_test(others_do_not_wait_for_a_rank_whose_device_fails),
+        cmocka_unit_test(the_first_failure_of_a_step_is_told),
         cmocka_unit_test(a_lost_device_is_a_failure_where_it_is_needed),
         cmocka_unit_test(a_device_without_arithmetic_leaves_means_to_the_host),
         cmocka_unit_test(blobs_are_broadcast_as_bytes),

@@ -15,11 +15,14 @@
 struct again {
     void *block;
     size_t bytes;
+    bool fails;
 };
 
 static void *again_alloc(void *user, size_t bytes, size_t alignment, uint32_t flags) {
     struct again *again = user;
     void *block = again->block;
+    if (again->fails)
+        return NULL;
     if (block && again->bytes == bytes)
         again->block = NULL;
     else
@@ -52,15 +55,17 @@ static sb_context *context_of_again(struct again *again) {
 
 static void a_blob_may_end_between_steps_and_another_take_its_place(void **state) {
     (void)state;
-    struct again again = {NULL, 0};
+    struct again again = {NULL, 0, false};
     sb_context *context = context_of_again(&again);
     sb_comm *comm;
     sb_reducer *reducer;
     sb_error err;
+    void *diff;
     assert_ok(sb_sim_comm_create(NULL, 1, NULL, &comm, &err));
     sb_blob *blobs[] = {blob_of_count(context, SB_DTYPE_F32, COUNT),
                         blob_of_count(context, SB_DTYPE_F32, COUNT)};
     assert_ok(sb_reducer_create(comm, blobs, 2, NULL, &reducer, &err));
+    assert_ok(sb_blob_mutable_cpu_diff(blobs[0], &diff, &err));
     const void *was = blobs[1];
     sb_blob_destroy(blobs[1]);
     blobs[1] = blob_of_count(context, SB_DTYPE_F64, COUNT);
@@ -70,7 +75,10 @@ static void a_blob_may_end_between_steps_and_another_take_its_place(void **state
     sb_blob_destroy(blobs[1]);
     blobs[1] = blob_of_count(context, SB_DTYPE_F32, COUNT);
     assert_ptr_equal(blobs[1], was);
+    again.fails = true; /* it has no diff yet */
     assert_ok(sb_reducer_ready(reducer, blobs[1], &err));
+    assert_status(SB_ERR_OUT_OF_MEMORY, sb_reducer_wait(reducer, &err));
+    again.fails = false;
     assert_ok(sb_reducer_wait(reducer, &err));
     sb_blob_destroy(blobs[0]);
     sb_blob_destroy(blobs[1]);

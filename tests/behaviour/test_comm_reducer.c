@@ -315,6 +315,8 @@ static void what_cannot_be_registered_is_refused(void **state) {
     assert_status(SB_ERR_UNSUPPORTED, sb_reducer_create(comm, typed, 2, NULL, &reducer, &err));
     assert_status(SB_ERR_INVALID_ARGUMENT,
                   sb_reducer_create(comm, typed, -1, NULL, &reducer, &err));
+    assert_status(SB_ERR_OUT_OF_MEMORY,
+                  sb_reducer_create(comm, typed, INT64_MAX, NULL, &reducer, &err));
     options.op = 4;
     assert_status(SB_ERR_INVALID_ARGUMENT,
                   sb_reducer_create(comm, &a, 1, &options, &reducer, &err));

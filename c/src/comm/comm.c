@@ -192,7 +192,6 @@ int32_t sb__comm_takes(sb_comm *comm, sb_context *context) {
 
 sb_status sb__comm_start(sb_comm *comm, sb_comm_op op, const sb_comm_buffer *buffer, void **out,
                          sb_error *err) {
-    *out = NULL;
     if (!comm->engine.start || !buffer->count)
         return sb__comm_all_reduce(comm, op, buffer, err);
     SLOT(comm, err, comm->engine.start(comm->end, op_of_engine(op), buffer, out, slot_err));
@@ -204,14 +203,12 @@ static sb_status test(sb_comm *comm, void *request, int32_t *done, sb_error *err
 
 sb_status sb__comm_test(sb_comm *comm, void *request, bool *out_done, sb_error *err) {
     int32_t done = 0;
-    sb_status st = request ? test(comm, request, &done, err) : SB_OK;
-    *out_done = !request || done;
+    sb_status st = test(comm, request, &done, err);
+    *out_done = done;
     return st;
 }
 
 sb_status sb__comm_wait(sb_comm *comm, void *request, sb_error *err) {
-    if (!request)
-        return SB_OK;
     SLOT(comm, err, comm->engine.wait(comm->end, request, slot_err));
 }
 

@@ -31,12 +31,14 @@ sb_status sb__comm_broadcast(sb_comm *comm, int32_t root, const sb_comm_buffer *
 /* What the slot says, 0 where there is none, or no device. */
 int32_t sb__comm_takes(sb_comm *comm, sb_context *context);
 
-/* A request, NULL for one that is done: the engine has none, or there was nothing to do. */
+/* `out`, NULL before, gets a request. It stays NULL where all is done: the engine has none, or
+   there was nothing to do. */
 sb_status sb__comm_start(sb_comm *comm, sb_comm_op op, const sb_comm_buffer *buffer, void **out,
                          sb_error *err);
+/* Of what is not done yet. */
 sb_status sb__comm_test(sb_comm *comm, void *request, bool *out_done, sb_error *err);
 sb_status sb__comm_wait(sb_comm *comm, void *request, sb_error *err);
-/* Whether the engine touches the elements no more. */
+/* Whether the engine touches the elements no more; of one that is done, too. */
 bool sb__comm_abandon(sb_comm *comm, void *request);
 
 /* This rank cannot go on in what the others have begun: the communicator is of no use. `err`, which

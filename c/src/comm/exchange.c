@@ -31,9 +31,7 @@ static sb_status begin_send(struct sb__exchange *exchange, sb_mem *mem, int32_t 
 static sb_status begin_write(struct sb__exchange *exchange, sb_mem *mem, int32_t side,
                              enum sb__write_mode mode, sb_error *err) {
     sb_status st = sb__write_begin(&exchange->write, mem, side, mode, err);
-    if (st != SB_OK)
-        exchange->write.mem = NULL;
-    else
+    if (st == SB_OK)
         (void)sb_mem_retain(mem); /* whatever becomes of the blob */
     exchange->buffer.ptr = exchange->write.ptr;
     return st;

@@ -24,7 +24,7 @@ static bool is_large(const sb_reducer *reducer, const sb_blob *blob) {
 static void add_bucket(sb_reducer *reducer, sb_blob *blob) {
     const int64_t first = reducer->num_placed;
     reducer->buckets[reducer->num_buckets++] =
-        (struct sb__bucket){.first = first, .dtype = blob->dtype, .room = -1};
+        (struct sb__bucket){.first = first, .dtype = blob->dtype};
 }
 
 /* Into the last bucket. */
@@ -217,14 +217,8 @@ static void begin_step(sb_reducer *reducer) {
     reducer->result = SB_OK;
     for (int64_t i = 0; i < reducer->num_entries; i++)
         reducer->entries[i].ready = false;
-    for (int64_t i = 0; i < reducer->num_buckets; i++) {
-        struct sb__bucket *bucket = &reducer->buckets[i];
-        bucket->missing = bucket->num_entries;
-        bucket->state = SB__BUCKET_WAITS;
-        bucket->room = -1;
-    }
-    for (int i = 0; i < SB__ROOMS; i++)
-        reducer->rooms[i].taken = false;
+    for (int64_t i = 0; i < reducer->num_buckets; i++)
+        reducer->buckets[i].missing = reducer->buckets[i].num_entries;
 }
 
 /* Whatever this rank alone finds wrong, it still takes part in the comparison: the others wait. */
@@ -293,7 +287,6 @@ static void finish(sb_reducer *reducer, struct sb__bucket *bucket) {
     while (reducer->oldest < reducer->next &&
            reducer->buckets[reducer->oldest].state == SB__BUCKET_DONE)
         reducer->oldest++;
-    bucket->request = NULL;
     if (bucket->room >= 0)
         reducer->rooms[bucket->room].taken = false;
     reducer->num_done++;
@@ -424,19 +417,16 @@ static sb_status check_all_ready(sb_reducer *reducer, sb_error *err) {
 
 /* Starts what can start; if that is not all, a room is lacking, so that some bucket flies. */
 static sb_status run(sb_reducer *reducer, sb_error *err) {
-    while (reducer->num_done < reducer->num_buckets) {
+    for (;;) {
         sb_status st = start_all(reducer, err);
-        if (st != SB_OK)
+        if (st != SB_OK || reducer->num_done == reducer->num_buckets)
             return st;
-        if (reducer->num_done == reducer->num_buckets)
-            break;
         struct sb__bucket *bucket = &reducer->buckets[reducer->oldest];
         st = sb__comm_wait(reducer->comm, bucket->request, err);
         if (st != SB_OK)
             return st;
         finish(reducer, bucket);
     }
-    return SB_OK;
 }
 
 sb_status sb_reducer_wait(sb_reducer *reducer, sb_error *err) {

@@ -17,7 +17,8 @@ struct sb__entry {
     struct sb__exchange exchange; /* while the bucket flies */
 };
 
-enum sb__bucket_state { SB__BUCKET_WAITS, SB__BUCKET_FLIES, SB__BUCKET_DONE };
+/* Those before the reducer's `next`; what the others have is of the last step. */
+enum sb__bucket_state { SB__BUCKET_FLIES = 1, SB__BUCKET_DONE };
 
 /* Consecutive entries, of one dtype. */
 struct sb__bucket {

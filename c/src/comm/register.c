@@ -108,11 +108,10 @@ static sb_status tell_head(const struct record *theirs, const struct record *our
                     (long long)ours->op, (long long)ours->bucket_bytes);
 }
 
-/* Rank 0's records, one after the other; what this rank finds is its `story`. */
+/* Rank 0's records, one after the other; what this rank finds, if anything, is its `story`. */
 static sb_status compare(const struct list *list, sb_comm *comm, sb_status *out, sb_error *story,
                          sb_error *err) {
     int64_t records = 1;
-    *out = SB_OK;
     for (int64_t i = 0; i < records; i++) {
         const struct record ours = record_at(list, i);
         struct record theirs = ours;
@@ -148,11 +147,10 @@ static sb_status share_story(sb_comm *comm, bool is_failure, sb_status ours, sb_
     st = broadcast(comm, rank, &told, sizeof told, err);
     if (st != SB_OK)
         return st;
-    told.message[sizeof told.message - 1] = '\0';
     if (told.code >= 0) /* what another rank sends may be anything */
         told.code = sb__comm_give_up(comm, NULL);
     if (ours != SB_OK && is_failure)
-        return sb__fail_told(err, ours, story->offset, story, "registration");
+        return ours; /* whose story is in `err` still */
     return is_failure ? sb__fail(err, told.code, "rank %d: %.200s", rank, told.message)
                       : sb__fail_told(err, told.code, -1, &told, "registration");
 }
