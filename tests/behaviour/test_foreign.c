@@ -14,6 +14,17 @@
 #define BEFORE "; this is "
 #define B(s)   s, sizeof s - 1
 
+#define PYTORCH   "a PyTorch file: export it from Python as .safetensors or .npz"
+#define PICKLE    "a Python pickle: load it in Python, save its arrays as .npz"
+#define HTML      "an HTML page, not the file that it shows: download the raw file"
+#define GRAPH     "a TensorFlow graph"
+#define LETTERS   "AbcdefghijklmnopqrstuvwxyzAbcdefghijklmnopqrstuvwxyzAbcdefghijkl"
+#define LFS       "version https://git-lfs.github.com/spec/v1\n"
+#define LFS_WORDS "a Git LFS pointer"
+#define FETCH     ": `git lfs pull` fetches them"
+#define PROTOTXT                                                                                   \
+    "protobuf's text format (.prototxt), which describes a net: weights are another file"
+
 /* --- the kinds ------------------------------------------------------------------------ */
 
 static struct foreign_list kinds;
@@ -230,8 +241,118 @@ static void near_misses_are_not_the_kind(void **state) {
         }
 }
 
+/* A kind and the beginning of it that is enough to be called that: nothing shorter is, and nothing
+   at all where that is more than there is. What is cut off lies where the longer ones were read to
+   before. */
+static const struct {
+    const char *bytes;
+    size_t size, least;
+    const char *words;
+} bounds[] = {
+    {B("\x1f\x8b\x08"), 3, "gzip data: unpack it first"},
+    {B("\x1c\0\0\0TFL3"), 8, "a TensorFlow Lite model"},
+    {B("PK\3\4ghijklmnopqrstuvwxyzgh\x09\0ab/data.pkl"), 39, PYTORCH},
+    {B("PK\3\4ghijklmnopqrstuvwxyzgh\x0a\0aba/data.pkl.."), 40, PYTORCH},
+    {B("PK\3\4ghijklmnopqrstuvwxyzgh\4\0ab.npy"), 34, "an archive of NumPy arrays (.npz)"},
+    {B("PK\3\4ghijklmnopqrstuvwxyzgh\5\0aba.npy"), 35, "an archive of NumPy arrays (.npz)"},
+    {B("PK\3\4ghijklmnopqrstuvwxyzgh\4\1ab.npy"), 99, "an archive of NumPy arrays (.npz)"},
+    /* lengths from 2 to 100000000 */
+    {B("\1\0\0\0\0\0\0\0{\""), 99, "a safetensors file"},
+    {B("\2\0\0\0\0\0\0\0{\""), 10, "a safetensors file"},
+    {B("\0\1\0\0\0\0\0\0{\""), 10, "a safetensors file"},
+    {B("\x00\xe1\xf5\5\0\0\0\0{\""), 10, "a safetensors file"},
+    {B("\x01\xe1\xf5\5\0\0\0\0{\""), 99, "a safetensors file"},
+    {B("\x80\2\x8a"), 3, PICKLE},
+    {B("\x80\4\x95\0\0\0\0\0\0\0\0"), 11, PICKLE},
+    {B("\x80\5\x95\1\0\0\0\0\0\0\0."), 12, PICKLE},
+    {B("\x80\4\x95\2\0\0\0\0\0\0\0."), 99, PICKLE},
+    {B("\0\0\0\0\0\0\0\0"), 8, "nothing but 8 zeros: its contents were never written"},
+    {B("\r<html"), 6, HTML},
+    {B("\x0e<html"), 99, HTML},
+    {B("\xef\xbb\xbf<html"), 8, HTML},
+    {B("     <html>"), 10, HTML},
+    {B(LFS "size 1029\n"), sizeof LFS + 9, LFS_WORDS " to 1029 bytes that are not here" FETCH},
+    {B(LFS "o\nsize 3\n"), sizeof LFS + 8, LFS_WORDS " to 3 bytes that are not here" FETCH},
+    {B(LFS "size 1:\n"), sizeof LFS - 4, LFS_WORDS " to bytes that are not here" FETCH},
+    {B(LFS "size 10000000000000000000\n"), sizeof LFS - 4,
+     LFS_WORDS " to bytes that are not here" FETCH},
+    {B("name: \"x"), 8, PROTOTXT},
+    {B("# aaaaaa\nname:"), 14, PROTOTXT},
+    {B("# aaaaaaa\nname :"), 16, PROTOTXT},
+    {B("# aaaaaaa\n# b\nbase_lr:"), 22, PROTOTXT},
+    {B("# aaaaaaa\nlayers {"), 18, PROTOTXT},
+    {B("{\"a\": 12"), 8, "JSON"},
+    {B("{        \"a"), 10, "JSON"},
+    {B("gggg\tgg\r\ngg"), 8, "text, which begins \"gggg\""},
+    {B("aaaaaaab"), 8, "text, which begins \"aaaaaaab\""},
+    {B("# aaaaaaa#"), 10, "text, which begins \"# aaaaaaa#\""},
+    {B("0123456789012345678901234567890123456789"), 40,
+     "text, which begins \"0123456789012345678901234567890123456789\""},
+    {B("01234567890123456789012345678901234567890"), 40,
+     "text, which begins \"0123456789012345678901234567890123456789\""},
+    {B("gggg\x7f"
+       "bbbb"),
+     99, "text, which begins \"gggg\""},
+    {B("\x0a\x08\x0a\2in\x12\2Ab"), 10, GRAPH},
+    {B("\x0a\7\x0a\2in\x12\1A"), 99, GRAPH},
+    {B("\x0a\x46\x0a\2in\x12\x40" LETTERS), 72, GRAPH},
+    {B("\x0a\x47\x0a\2in\x12\x41"
+       "A" LETTERS),
+     99, GRAPH},
+    {B("\x0a\6\x0a\2inAb"), 99, GRAPH},
+    {B("\x0a\3Abc\x12\2De"), 99, GRAPH},
+    {B("\x0a\x88\0\x0a\2in\x12\2Ab"), 11, GRAPH},
+    {B("\x0a\x88\x80\x80\x80\0\x0a\2in\x12\2Ab"), 14, GRAPH},
+    {B("\x0a\x88\x80\x80\x80\x80\0\x0a\2in\x12\2Ab"), 99, GRAPH},
+    {B("\x0a\x87\1\x0a\x80\1" LETTERS LETTERS "\x12\2Ab"), 138, GRAPH},
+    {B("\1aaaaaaaa"), 99, "text, which begins \"\\x01aaaaaaaa\""},
+};
+
+static void so_much_of_a_kind_is_called_that(void **state) {
+    (void)state;
+    for (size_t i = 0; i < sizeof bounds / sizeof *bounds; i++)
+        for (size_t size = bounds[i].size + 1; size--;) {
+            sb_error err;
+            const char *words = words_of(model_bytes, bounds[i].bytes, size, &err);
+            const bool is_named = words && strcmp(words, bounds[i].words) == 0;
+            if (is_named != (size >= bounds[i].least))
+                fail_with("%zu bytes of \"%s\" are \"%s\"", size, bounds[i].words,
+                          words ? words : "nothing");
+        }
+}
+
+/* Versions 2 and 3 begin with an opcode, of which some are first. */
+static void a_pickle_begins_with_its_version_and_an_opcode(void **state) {
+    (void)state;
+    for (int version = 0; version < 7; version++)
+        for (int c = 1; c < 256; c++) {
+            const char bytes[] = {'\x80', (char)version, (char)c, '\xff', '\xff'};
+            sb_error err;
+            const char *words = words_of(model_bytes, bytes, sizeof bytes, &err);
+            const bool is_one =
+                (version == 2 || version == 3) && (strchr("}])(cX", c) || c == 0x8a);
+            assert_int_equal(words && strcmp(words, PICKLE) == 0, is_one);
+        }
+}
+
+/* A graph's first node has an operation of letters and digits, the first of which is large. */
+static void an_operation_has_letters_and_digits(void **state) {
+    (void)state;
+    for (int at = 0; at < 3; at++)
+        for (int c = 0; c < 256; c++) {
+            char graph[] = "\x0a\x09\x0a\2in\x12\3AbC";
+            sb_error err;
+            graph[8 + at] = (char)c;
+            const char *words = words_of(model_bytes, graph, sizeof graph - 1, &err);
+            const bool is_large = c >= 'A' && c <= 'Z';
+            const bool is_one =
+                is_large || (at && ((c >= 'a' && c <= 'z') || (c >= '0' && c <= '9')));
+            assert_int_equal(words && strcmp(words, "a TensorFlow graph") == 0, is_one);
+        }
+}
+
 /* A header and what it lacks: its checksum in octal digits at 148. */
-static struct wire tar_header(void) {
+static struct wire tar_header(unsigned char other) {
     struct wire tar = {0};
     unsigned sum = 0;
     char digits[8];
@@ -241,25 +362,33 @@ static struct wire tar_header(void) {
     memcpy(header + 124, "00000000006", 11);
     memcpy(header + 148, blanks, 8);
     memcpy(header + 257, "ustar  ", 7);
+    header[156] = '5';
+    header[400] = other;
     for (size_t i = 0; i < sizeof header; i++)
         sum += header[i];
     (void)snprintf(digits, sizeof digits, "%06o", sum);
     memcpy(header + 148, digits, 7);
+    header[155] = '8'; /* no digit */
     wire_raw(&tar, header, sizeof header);
+    wire_raw(&tar, "\1", 1);
     return tar;
 }
 
 static void a_tar_is_known_by_its_sum(void **state) {
     (void)state;
     sb_error err;
-    struct wire tar = tar_header();
-    const char *words = words_of(model_bytes, tar.bytes, tar.size, &err);
-    assert_non_null(words);
-    assert_string_equal(words, "a tar archive: unpack it first");
-    assert_null(words_of(model_bytes, tar.bytes, tar.size - 1, &err));
-    tar.bytes[400]++;
-    assert_null(words_of(model_bytes, tar.bytes, tar.size, &err));
-    wire_free(&tar);
+    for (int other = 0; other < 64; other++) { /* all values of two digits */
+        struct wire tar = tar_header((unsigned char)other);
+        for (size_t more = 0; more < 2; more++) {
+            const char *words = words_of(model_bytes, tar.bytes, 512 + more, &err);
+            assert_non_null(words);
+            assert_string_equal(words, "a tar archive: unpack it first");
+        }
+        assert_null(words_of(model_bytes, tar.bytes, 511, &err));
+        tar.bytes[400]++;
+        assert_null(words_of(model_bytes, tar.bytes, tar.size, &err));
+        wire_free(&tar);
+    }
 }
 
 static void zeros_are_counted_as_far_as_they_were_seen(void **state) {
@@ -678,6 +807,9 @@ int main(void) {
         cmocka_unit_test(every_reader_says_what_the_bytes_are),
         cmocka_unit_test(beginnings_are_called_nothing_else),
         cmocka_unit_test(near_misses_are_not_the_kind),
+        cmocka_unit_test(so_much_of_a_kind_is_called_that),
+        cmocka_unit_test(a_pickle_begins_with_its_version_and_an_opcode),
+        cmocka_unit_test(an_operation_has_letters_and_digits),
         cmocka_unit_test(a_tar_is_known_by_its_sum),
         cmocka_unit_test(zeros_are_counted_as_far_as_they_were_seen),
         cmocka_unit_test(nothing_is_called_empty),

@@ -73,10 +73,10 @@ static const char *zip_words(const struct sb__head *head) {
     if (!has(head, 0, M("PK\3\4")))
         return NULL;
     const size_t size = head->size < NAME ? 0 : little_endian(head->bytes + NAME_SIZE, 2);
-    const unsigned char *name = head->bytes + NAME;
-    if (size > 0 && size <= head->size - NAME && ends(name, size, M("/data.pkl")))
+    const unsigned char *name = head->bytes + NAME; /* nothing ends an empty one */
+    if (size <= head->size - NAME && ends(name, size, M("/data.pkl")))
         return "a PyTorch file: export it from Python as .safetensors or .npz";
-    if (size > 0 && size <= head->size - NAME && ends(name, size, M(".npy")))
+    if (size <= head->size - NAME && ends(name, size, M(".npy")))
         return "an archive of NumPy arrays (.npz)";
     return "a zip archive: unpack it first";
 }
