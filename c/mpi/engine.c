@@ -16,9 +16,17 @@
 #define SB__MPI_PIECE (1 << 30)
 #endif
 
+/* Bytes for each rank of one call that does not block. MPIs make each of its rounds of whole
+   messages: smaller ones stay in the caches, and those of one call pass while another's are added.
+   But each costs a latency a rank. `./dev bench comm` measures other sizes beside this one. */
+#ifndef SB__MPI_BYTES_A_RANK
+#define SB__MPI_BYTES_A_RANK (512 << 10)
+#endif
+
 struct end {
     MPI_Comm comm;
-    bool any_thread; /* not the main one alone */
+    int64_t request_bytes; /* of one call that does not block, at most */
+    bool any_thread;       /* not the main one alone */
 };
 
 /* The pieces of one reduction that have started. */
@@ -63,14 +71,23 @@ static MPI_Op op_of(sb_comm_op op) {
     return op == SB_COMM_MIN ? MPI_MIN : op == SB_COMM_MAX ? MPI_MAX : MPI_SUM;
 }
 
-static int64_t pieces_of(const sb_comm_buffer *buffer) {
-    return (buffer->count - 1) / SB__MPI_PIECE + 1;
+/* What goes in calls of so many elements at most. */
+struct pieces {
+    const sb_comm_buffer *buffer;
+    int64_t length, count;
+};
+
+static struct pieces cut(const sb_comm_buffer *buffer, int64_t bytes) {
+    const int64_t fitting = bytes / (int64_t)sb_dtype_size(buffer->dtype);
+    const int64_t length = fitting < SB__MPI_PIECE ? fitting : SB__MPI_PIECE;
+    return (struct pieces){buffer, length, (buffer->count - 1) / length + 1};
 }
 
 /* Piece `i`: where it is, and its elements. */
-static void *piece(const sb_comm_buffer *buffer, int64_t i, int *out_count) {
-    const int64_t first = i * SB__MPI_PIECE, left = buffer->count - first;
-    *out_count = (int)(left < SB__MPI_PIECE ? left : SB__MPI_PIECE);
+static void *piece(const struct pieces *pieces, int64_t i, int *out_count) {
+    const sb_comm_buffer *buffer = pieces->buffer;
+    const int64_t first = i * pieces->length, left = buffer->count - first;
+    *out_count = (int)(left < pieces->length ? left : pieces->length);
     return (char *)buffer->ptr + (size_t)first * sb_dtype_size(buffer->dtype);
 }
 
@@ -97,6 +114,7 @@ static sb_status engine_open(void *user, void **out, int32_t *out_rank, int32_t 
     (void)MPI_Comm_set_errhandler(end->comm, MPI_ERRORS_RETURN);
     (void)MPI_Comm_rank(end->comm, &rank);
     (void)MPI_Comm_size(end->comm, &size);
+    end->request_bytes = (int64_t)SB__MPI_BYTES_A_RANK * size;
     *out = end;
     *out_rank = rank;
     *out_size = size;
@@ -118,9 +136,10 @@ static sb_status engine_all_reduce(void *comm, sb_comm_op op, const sb_comm_buff
     sb_status st = check_call(end, err);
     if (st != SB_OK)
         return st;
-    for (int64_t i = 0; i < pieces_of(buffer); i++) {
+    const struct pieces pieces = cut(buffer, INT64_MAX);
+    for (int64_t i = 0; i < pieces.count; i++) {
         int count;
-        void *ptr = piece(buffer, i, &count);
+        void *ptr = piece(&pieces, i, &count);
         const int code = MPI_Allreduce(MPI_IN_PLACE, ptr, count, datatype_of(buffer->dtype),
                                        op_of(op), end->comm);
         if (code != MPI_SUCCESS)
@@ -135,9 +154,10 @@ static sb_status engine_broadcast(void *comm, int32_t root, const sb_comm_buffer
     sb_status st = check_call(end, err);
     if (st != SB_OK)
         return st;
-    for (int64_t i = 0; i < pieces_of(buffer); i++) {
+    const struct pieces pieces = cut(buffer, INT64_MAX);
+    for (int64_t i = 0; i < pieces.count; i++) {
         int count;
-        void *ptr = piece(buffer, i, &count);
+        void *ptr = piece(&pieces, i, &count);
         const int code = MPI_Bcast(ptr, count, datatype_of(buffer->dtype), root, end->comm);
         if (code != MPI_SUCCESS)
             return fail(err, code, "MPI_Bcast");
@@ -181,18 +201,19 @@ static struct request *make_request(int64_t pieces) {
 static sb_status engine_start(void *comm, sb_comm_op op, const sb_comm_buffer *buffer, void **out,
                               sb_error *err) {
     const struct end *end = comm;
-    const int64_t pieces = pieces_of(buffer);
+    const struct pieces pieces = cut(buffer, end->request_bytes);
     sb_status st = check_call(end, err);
     if (st != SB_OK)
         return st;
-    struct request *request = make_request(pieces);
+    struct request *request = make_request(pieces.count);
     if (!request)
         return sb_error_fill(err, SB_ERR_OUT_OF_MEMORY, 0, NULL);
-    while (request->count < pieces && request->code == MPI_SUCCESS) {
+    while (request->count < pieces.count && request->code == MPI_SUCCESS) {
         int count;
-        void *ptr = piece(buffer, request->count, &count);
+        void *ptr = piece(&pieces, request->count, &count);
         request->code = MPI_Iallreduce(MPI_IN_PLACE, ptr, count, datatype_of(buffer->dtype),
-                                       op_of(op), end->comm, &request->pieces[request->count]);
+                                       op_of(op), end->comm,
+                                       &request->pieces[request->count]);
         request->count += request->code == MPI_SUCCESS;
     }
     *out = request;

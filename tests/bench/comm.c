@@ -1,6 +1,8 @@
 /* mpirun -n 2 comm [ROUNDS]: the 161 diffs of ResNet-50, reduced by the reducer, by one bare
    MPI_Allreduce over one buffer of the same bytes, and by one for each blob. They take turns. Rank
-   0 prints a table, with the goals; README.md explains it. Nothing fails by time. */
+   0 prints a table, with the goals. Then it prints what two constants rest on: bare calls of MPI on
+   that buffer, cut into pieces; and small blobs, by themselves and gathered. README.md explains it.
+   Nothing fails by time. */
 #include <syncblob/mpi.h>
 #include <syncblob/reducer.h>
 #include <syncblob/syncblob.h>
@@ -158,8 +160,7 @@ static double timed(struct world *w, int which) {
     return seconds;
 }
 
-/* --- the table ----------------------------------------------------------------------------------
- */
+/* --- the table ------------------------------------------------------------------------------ */
 
 static int is_before(const void *a, const void *b) {
     const double one = *(const double *)a, other = *(const double *)b;
@@ -220,8 +221,101 @@ static void print(const struct figures *figures, size_t extra, int rounds) {
     print_hidden("hidden by work of a device", figures, BESIDE_DEVICE);
 }
 
-/* --- the whole
- * ------------------------------------------------------------------------------------ */
+/* --- what constants rest on ----------------------------------------------------------------- */
+
+#define MOST_PIECES 4096
+
+static void cut_blocking(struct world *w, int64_t length) {
+    for (int64_t i = 0; i < w->total; i += length)
+        (void)MPI_Allreduce(MPI_IN_PLACE, w->buffer + i,
+                            (int)(w->total - i < length ? w->total - i : length), MPI_FLOAT,
+                            MPI_SUM, MPI_COMM_WORLD);
+}
+
+/* All of them at once, as the engine begins them. */
+static void cut_at_once(struct world *w, int64_t length) {
+    static MPI_Request requests[MOST_PIECES];
+    int count = 0;
+    for (int64_t i = 0; i < w->total && count < MOST_PIECES; i += length)
+        (void)MPI_Iallreduce(MPI_IN_PLACE, w->buffer + i,
+                             (int)(w->total - i < length ? w->total - i : length), MPI_FLOAT,
+                             MPI_SUM, MPI_COMM_WORLD, &requests[count++]);
+    (void)MPI_Waitall(count, requests, MPI_STATUSES_IGNORE);
+}
+
+/* A part of the buffer as if it were blobs of that length. */
+#define GATHERED ((int64_t)4 << 20)
+
+static void blobs_in_place(struct world *w, int64_t length) {
+    struct world part = {.total = GATHERED, .buffer = w->buffer};
+    cut_at_once(&part, length);
+}
+
+static void copy_blobs(float *to, const float *from, int64_t length) {
+    for (int64_t i = 0; i < GATHERED; i += length)
+        memcpy(to + i, from + i, (size_t)length * sizeof *to);
+}
+
+static void blobs_gathered(struct world *w, int64_t length) {
+    float *room = w->buffer + GATHERED;
+    struct world part = {.total = GATHERED, .buffer = room};
+    copy_blobs(room, w->buffer, length);
+    cut_at_once(&part, (int64_t)1 << 18);
+    copy_blobs(w->buffer, room, length);
+}
+
+struct sweep {
+    const char *title, *one, *other;
+    void (*run[2])(struct world *w, int64_t length);
+    int64_t first_kib, last_kib;
+};
+
+static const struct sweep sweeps[] = {
+    {"the buffer in pieces of",
+     "MPI_Iallreduce at once",
+     "MPI_Allreduce",
+     {cut_at_once, cut_blocking},
+     64,
+     128 << 10},
+    {"16 MiB of blobs of",
+     "each in place",
+     "gathered",
+     {blobs_in_place, blobs_gathered},
+     16,
+     4 << 10},
+};
+
+static double timed_sweep(struct world *w, const struct sweep *sweep, int which, int64_t kib) {
+    double seconds;
+    (void)MPI_Barrier(MPI_COMM_WORLD);
+    const double began = MPI_Wtime();
+    sweep->run[which](w, kib << 8);
+    seconds = MPI_Wtime() - began;
+    (void)MPI_Allreduce(MPI_IN_PLACE, &seconds, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
+    return seconds;
+}
+
+/* The sizes take turns, too. */
+static void print_sweep(struct world *w, const struct sweep *sweep, int rounds, bool prints) {
+    static double samples[32][2][MOST_ROUNDS];
+    for (int round = 0; round < rounds; round++)
+        for (int64_t kib = sweep->first_kib, i = 0; kib <= sweep->last_kib; kib *= 2, i++)
+            for (int which = 0; which < 2; which++)
+                samples[i][which][round] = timed_sweep(w, sweep, which, kib);
+    if (prints)
+        (void)printf("\n%-24s %24s %24s   best, median ms\n", sweep->title, sweep->one,
+                     sweep->other);
+    for (int64_t kib = sweep->first_kib, i = 0; kib <= sweep->last_kib; kib *= 2, i++) {
+        for (int which = 0; which < 2; which++)
+            qsort(samples[i][which], (size_t)rounds, sizeof(double), is_before);
+        if (prints)
+            (void)printf("%20lld KiB %15.2f %8.2f %15.2f %8.2f\n", (long long)kib,
+                         samples[i][0][0] * 1e3, samples[i][0][rounds / 2] * 1e3,
+                         samples[i][1][0] * 1e3, samples[i][1][rounds / 2] * 1e3);
+    }
+}
+
+/* --- the whole ------------------------------------------------------------------------------ */
 
 static size_t live_bytes(sb_context *context) {
     sb_stats stats = {.struct_size = sizeof stats};
@@ -260,6 +354,8 @@ int main(int argc, char **argv) {
     const struct figures figures = measure(&w, rounds);
     if (sb_comm_rank(w.comm) == 0)
         print(&figures, extra, rounds);
+    for (size_t i = 0; i < sizeof sweeps / sizeof *sweeps; i++)
+        print_sweep(&w, &sweeps[i], rounds, sb_comm_rank(w.comm) == 0);
     sb_reducer_destroy(w.reducer);
     for (int i = 0; i < BLOBS; i++)
         sb_blob_destroy(w.blobs[i]);

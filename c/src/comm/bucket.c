@@ -40,19 +40,15 @@ static sb_status begin(sb_reducer *reducer, const struct sb__bucket *bucket, sb_
     return SB_OK;
 }
 
-/* Copies between the room and the blobs' host bytes, one after the other. */
-static void copy(sb_reducer *reducer, const struct sb__bucket *bucket, bool into_room) {
-    const struct sb__entry *entries = entries_of(reducer, bucket);
-    char *at = reducer->rooms[bucket->room].ptr;
-    for (int64_t i = 0; i < bucket->num_entries; i++) {
-        void *ptr = entries[i].exchange.buffer.ptr;
-        const size_t bytes = (size_t)entries[i].count * sb_dtype_size(bucket->dtype);
-        if (!bytes)
-            continue;
-        const struct sb__parallel *parallel = &entries[i].exchange.write.mem->context->parallel;
-        sb__host_copy(parallel, into_room ? at : ptr, into_room ? ptr : at, bytes);
-        at += bytes;
-    }
+/* Copies between the room at `*at`, which it moves on, and a blob's host bytes. */
+static void copy(const struct sb__entry *entry, sb_dtype dtype, char **at, bool into_room) {
+    void *ptr = entry->exchange.buffer.ptr;
+    const size_t bytes = (size_t)entry->count * sb_dtype_size(dtype);
+    if (!bytes)
+        return;
+    const struct sb__parallel *parallel = &entry->exchange.write.mem->context->parallel;
+    sb__host_copy(parallel, into_room ? *at : ptr, into_room ? ptr : *at, bytes);
+    *at += bytes;
 }
 
 sb_status sb__bucket_start(sb_reducer *reducer, struct sb__bucket *bucket, sb_error *err) {
@@ -62,7 +58,9 @@ sb_status sb__bucket_start(sb_reducer *reducer, struct sb__bucket *bucket, sb_er
         return st;
     sb_comm_buffer buffer = entries[0].exchange.buffer;
     if (bucket->gathers) {
-        copy(reducer, bucket, true);
+        char *at = reducer->rooms[bucket->room].ptr;
+        for (int64_t i = 0; i < bucket->num_entries; i++)
+            copy(&entries[i], bucket->dtype, &at, true);
         buffer = (sb_comm_buffer){.ptr = reducer->rooms[bucket->room].ptr,
                                   .count = bucket->elements,
                                   .dtype = bucket->dtype};
@@ -84,16 +82,12 @@ static void note(sb_reducer *reducer, sb_status st, const sb_error *err) {
 
 void sb__bucket_end(sb_reducer *reducer, struct sb__bucket *bucket) {
     struct sb__entry *entries = entries_of(reducer, bucket);
-    double factor = sb__comm_factor(reducer->comm, reducer->op);
-    if (bucket->gathers) {
-        if (factor != 1.0)
-            sb__host_scale(&reducer->comm->context->parallel, bucket->dtype, bucket->elements,
-                           factor, reducer->rooms[bucket->room].ptr);
-        copy(reducer, bucket, false);
-        factor = 1.0;
-    }
+    const double factor = sb__comm_factor(reducer->comm, reducer->op);
+    char *at = bucket->gathers ? reducer->rooms[bucket->room].ptr : NULL;
     for (int64_t i = 0; i < bucket->num_entries; i++) {
         sb_error err;
+        if (bucket->gathers)
+            copy(&entries[i], bucket->dtype, &at, false);
         note(reducer, sb__exchange_end(&entries[i].exchange, factor, &err), &err);
     }
 }
