@@ -107,8 +107,10 @@ enum {
     SB__NCCL_SUCCESS = 0,
     SB__NCCL_IN_PROGRESS = 7,
     SB__NCCL_UINT8 = 1,
+    SB__NCCL_FLOAT16 = 6,
     SB__NCCL_FLOAT32 = 7,
     SB__NCCL_FLOAT64 = 8,
+    SB__NCCL_BFLOAT16 = 9, /* since 2.10 */
     SB__NCCL_SUM = 0,
     SB__NCCL_MAX = 2,
     SB__NCCL_MIN = 3

@@ -76,9 +76,18 @@ static sb_status prepare(const struct sb__nccl_end *end, struct sb__nccl_request
 /* --- posting ------------------------------------------------------------------------------- */
 
 static unsigned int type_of(sb_dtype dtype) {
-    return dtype == SB_DTYPE_F32   ? SB__NCCL_FLOAT32
-           : dtype == SB_DTYPE_F64 ? SB__NCCL_FLOAT64
-                                   : SB__NCCL_UINT8;
+    switch (dtype) {
+    case SB_DTYPE_F16:
+        return SB__NCCL_FLOAT16;
+    case SB_DTYPE_BF16:
+        return SB__NCCL_BFLOAT16;
+    case SB_DTYPE_F32:
+        return SB__NCCL_FLOAT32;
+    case SB_DTYPE_F64:
+        return SB__NCCL_FLOAT64;
+    default:
+        return SB__NCCL_UINT8;
+    }
 }
 
 static unsigned int op_of(sb_comm_op op) {
@@ -324,6 +333,7 @@ static sb_status nccl_broadcast(void *comm, int32_t root, const sb_comm_buffer *
 const sb_comm_engine sb__nccl_engine = {
     .struct_size = sizeof(sb_comm_engine),
     .abi_version = SB_COMM_ENGINE_ABI_VERSION,
+    .flags = SB_COMM_ENGINE_HALF,
     .name = "nccl",
     .open = nccl_open,
     .close = sb__nccl_close,

@@ -1,5 +1,8 @@
-/* The engine of communicators over MPI. It knows the library by its public headers alone. */
+/* The engine of communicators over MPI. It knows the library by its public headers alone, but for
+   how halves become floats. */
 #include <syncblob/mpi.h>
+
+#include "../src/base/half.h"
 
 #include <syncblob/comm_engine.h>
 
@@ -27,6 +30,7 @@ struct end {
     MPI_Comm comm;
     int64_t request_bytes; /* of one call that does not block, at most */
     bool any_thread;       /* not the main one alone */
+    MPI_Op halves[2][3];   /* of F16 and BF16, SB_COMM_SUM, _MIN, _MAX: MPI has no such types */
 };
 
 /* The pieces of one reduction that have started. */
@@ -63,11 +67,60 @@ static sb_status check_call(const struct end *end, sb_error *err) {
                          "MPI was initialised for the main thread alone");
 }
 
-static MPI_Datatype datatype_of(sb_dtype dtype) {
-    return dtype == SB_DTYPE_F32 ? MPI_FLOAT : dtype == SB_DTYPE_F64 ? MPI_DOUBLE : MPI_BYTE;
+/* --- what is combined -------------------------------------------------------------- */
+
+#define DEFINE_COMBINE(name, widen, narrow, combined)                                              \
+    static void name(void *in, void *inout, int *count, MPI_Datatype *type) {                      \
+        const uint16_t *from = in;                                                                 \
+        uint16_t *to = inout;                                                                      \
+        (void)type;                                                                                \
+        for (int i = 0; i < *count; i++) {                                                         \
+            const float a = widen(from[i]), b = widen(to[i]);                                      \
+            to[i] = narrow(combined);                                                              \
+        }                                                                                          \
+    }
+
+DEFINE_COMBINE(sum_f16, sb__float_of_f16, sb__f16_of_float, a + b)
+DEFINE_COMBINE(min_f16, sb__float_of_f16, sb__f16_of_float, a < b ? a : b)
+DEFINE_COMBINE(max_f16, sb__float_of_f16, sb__f16_of_float, a > b ? a : b)
+DEFINE_COMBINE(sum_bf16, sb__float_of_bf16, sb__bf16_of_float, a + b)
+DEFINE_COMBINE(min_bf16, sb__float_of_bf16, sb__bf16_of_float, a < b ? a : b)
+DEFINE_COMBINE(max_bf16, sb__float_of_bf16, sb__bf16_of_float, a > b ? a : b)
+
+static MPI_User_function *const combine_halves[2][3] = {{sum_f16, min_f16, max_f16},
+                                                        {sum_bf16, min_bf16, max_bf16}};
+
+/* One that cannot be made is no op: MPI says so when it is used. */
+static void make_ops(struct end *end) {
+    for (int i = 0; i < 6; i++) {
+        MPI_Op *op = &end->halves[i / 3][i % 3];
+        *op = MPI_OP_NULL;
+        (void)MPI_Op_create(combine_halves[i / 3][i % 3], 1, op);
+    }
 }
 
-static MPI_Op op_of(sb_comm_op op) {
+static void free_ops(struct end *end) {
+    for (int i = 0; i < 6; i++)
+        if (end->halves[i / 3][i % 3] != MPI_OP_NULL)
+            (void)MPI_Op_free(&end->halves[i / 3][i % 3]);
+}
+
+static bool is_half(sb_dtype dtype) {
+    return dtype == SB_DTYPE_F16 || dtype == SB_DTYPE_BF16;
+}
+
+static MPI_Datatype datatype_of(sb_dtype dtype) {
+    return is_half(dtype)          ? MPI_UINT16_T
+           : dtype == SB_DTYPE_F32 ? MPI_FLOAT
+           : dtype == SB_DTYPE_F64 ? MPI_DOUBLE
+                                   : MPI_BYTE;
+}
+
+static MPI_Op op_of(const struct end *end, sb_dtype dtype, sb_comm_op op) {
+    if (is_half(dtype))
+        return end->halves[dtype == SB_DTYPE_BF16][op == SB_COMM_MIN   ? 1
+                                                   : op == SB_COMM_MAX ? 2
+                                                                       : 0];
     return op == SB_COMM_MIN ? MPI_MIN : op == SB_COMM_MAX ? MPI_MAX : MPI_SUM;
 }
 
@@ -114,6 +167,7 @@ static sb_status engine_open(void *user, void **out, int32_t *out_rank, int32_t 
     (void)MPI_Comm_set_errhandler(end->comm, MPI_ERRORS_RETURN);
     (void)MPI_Comm_rank(end->comm, &rank);
     (void)MPI_Comm_size(end->comm, &size);
+    make_ops(end);
     end->request_bytes = (int64_t)SB__MPI_BYTES_A_RANK * size;
     *out = end;
     *out_rank = rank;
@@ -125,8 +179,10 @@ static void engine_close(void *comm, int32_t failed) {
     struct end *end = comm;
     int finalized = 0;
     (void)MPI_Finalized(&finalized);
-    if (!failed && !finalized)
+    if (!failed && !finalized) {
+        free_ops(end);
         (void)MPI_Comm_free(&end->comm);
+    }
     free(end);
 }
 
@@ -141,7 +197,7 @@ static sb_status engine_all_reduce(void *comm, sb_comm_op op, const sb_comm_buff
         int count;
         void *ptr = piece(&pieces, i, &count);
         const int code = MPI_Allreduce(MPI_IN_PLACE, ptr, count, datatype_of(buffer->dtype),
-                                       op_of(op), end->comm);
+                                       op_of(end, buffer->dtype, op), end->comm);
         if (code != MPI_SUCCESS)
             return fail(err, code, "MPI_Allreduce");
     }
@@ -212,7 +268,7 @@ static sb_status engine_start(void *comm, sb_comm_op op, const sb_comm_buffer *b
         int count;
         void *ptr = piece(&pieces, request->count, &count);
         request->code = MPI_Iallreduce(MPI_IN_PLACE, ptr, count, datatype_of(buffer->dtype),
-                                       op_of(op), end->comm,
+                                       op_of(end, buffer->dtype, op), end->comm,
                                        &request->pieces[request->count]);
         request->count += request->code == MPI_SUCCESS;
     }
@@ -268,6 +324,7 @@ static int32_t engine_abandon(void *comm, void *asked) {
 static const sb_comm_engine engine = {
     .struct_size = sizeof engine,
     .abi_version = SB_COMM_ENGINE_ABI_VERSION,
+    .flags = SB_COMM_ENGINE_HALF,
     .name = "mpi",
     .open = engine_open,
     .close = engine_close,

@@ -226,11 +226,16 @@ static void lists_that_cannot_be_reduced_are_refused_whole(void **state) {
     sb_blob *sharer = blob_of_count(rig.context, SB_DTYPE_F32, COUNT);
     sb_blob *integers = blob_of_count(rig.context, SB_DTYPE_I32, COUNT);
     assert_ok(sb_blob_share_data(sharer, a, &err));
+    sb_blob *halves = blob_of_count(rig.context, SB_DTYPE_BF16, COUNT);
     sb_blob *const shared[] = {a, b, sharer}, *const typed[] = {a, integers}, *const gap[] = {a, 0};
     assert_status(SB_ERR_SHARED, sb_comm_all_reduce_blobs(comm, shared, 3, 0, SB_COMM_SUM, &err));
     assert_status(SB_ERR_SHARED, sb_comm_broadcast_blobs(comm, shared, 3, 0, 0, &err));
     assert_status(SB_ERR_UNSUPPORTED,
                   sb_comm_all_reduce_blobs(comm, typed, 2, 0, SB_COMM_SUM, &err));
+    assert_string_equal(err.message, "i32 is not reduced");
+    assert_status(SB_ERR_UNSUPPORTED,
+                  sb_comm_all_reduce_blobs(comm, &halves, 1, 0, SB_COMM_SUM, &err));
+    assert_string_equal(err.message, "single does not reduce bf16");
     assert_ok(sb_comm_broadcast_blobs(comm, typed, 2, 0, 0, &err));
     assert_status(SB_ERR_INVALID_ARGUMENT,
                   sb_comm_all_reduce_blobs(comm, gap, 2, 0, SB_COMM_SUM, &err));
@@ -245,6 +250,7 @@ static void lists_that_cannot_be_reduced_are_refused_whole(void **state) {
     sb_blob_destroy(b);
     sb_blob_destroy(sharer);
     sb_blob_destroy(integers);
+    sb_blob_destroy(halves);
     sb_comm_destroy(comm);
     rig_close(&rig);
 }
@@ -293,7 +299,7 @@ static void tables_of_engines_are_checked(void **state) {
     table.struct_size = 16;
     assert_status(SB_ERR_ABI_MISMATCH, sb_comm_create(NULL, &table, &single, &comm, &err));
     table = single_engine;
-    table.flags = 1;
+    table.flags = SB_COMM_ENGINE_HALF | 2;
     assert_status(SB_ERR_UNSUPPORTED, sb_comm_create(NULL, &table, &single, &comm, &err));
     table = single_engine;
     table.all_reduce = NULL;

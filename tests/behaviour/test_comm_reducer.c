@@ -1,6 +1,7 @@
 /* The reducer on simulated ranks: the sums, whatever the order of `ready`, the buckets and the
    delays; what ranks that disagree are told; what a failure leaves. */
 #include "blobs.h"
+#include "halves.h"
 #include "port/threads.h"
 #include "ranks.h"
 
@@ -9,12 +10,12 @@
 #include <string.h>
 #include <syncblob/reducer.h>
 
-#define BLOBS 9
+#define BLOBS 12
 
-static const int64_t counts[BLOBS] = {3, 700, 0, 1, 64, 5, 1, 33, 12};
+static const int64_t counts[BLOBS] = {3, 700, 0, 1, 64, 5, 1, 33, 12, 40, 7, 90};
 static const sb_dtype dtypes[BLOBS] = {
-    SB_DTYPE_F32, SB_DTYPE_F32, SB_DTYPE_F32, SB_DTYPE_F64, SB_DTYPE_F64,
-    SB_DTYPE_F32, SB_DTYPE_F32, SB_DTYPE_F32, SB_DTYPE_F32,
+    SB_DTYPE_F32, SB_DTYPE_F32, SB_DTYPE_F32, SB_DTYPE_F64, SB_DTYPE_F64, SB_DTYPE_F32,
+    SB_DTYPE_F32, SB_DTYPE_F32, SB_DTYPE_F32, SB_DTYPE_F16, SB_DTYPE_F16, SB_DTYPE_BF16,
 };
 static const size_t bucket_sizes[] = {0, 4, 100, 512, 3000, SIZE_MAX};
 #define BUCKET_SIZES (sizeof bucket_sizes / sizeof *bucket_sizes)
@@ -27,25 +28,40 @@ struct net {
     sb_reducer *reducer;
 };
 
+/* Halves hold small integers, whose sums are exact, too. */
 static double value_of(int32_t rank, int blob, int64_t i) {
     uint64_t seed = (uint64_t)rank * 7919u + (uint64_t)blob * 104729u + (uint64_t)i;
+    if (is_half(dtypes[blob]))
+        return (double)(test_random(&seed) % 17) - 8;
     return (double)(test_random(&seed) >> 44) / 1024.0 - 500.0;
+}
+
+static double found_at(int blob, const void *values, int64_t i) {
+    return is_half(dtypes[blob]) ? value_of_half(dtypes[blob], ((const uint16_t *)values)[i])
+                                 : value_at(dtypes[blob], values, i);
 }
 
 static void put_values(struct net *net, int32_t rank, int blob, int32_t head) {
     float f32[1000];
     double f64[100];
-    const bool is_f32 = dtypes[blob] == SB_DTYPE_F32;
+    uint16_t halves[100];
+    const sb_dtype dtype = dtypes[blob];
     for (int64_t i = 0; i < counts[blob]; i++) {
-        if (is_f32)
+        if (dtype == SB_DTYPE_F32)
             f32[i] = (float)value_of(rank, blob, i);
-        else
+        else if (dtype == SB_DTYPE_F64)
             f64[i] = value_of(rank, blob, i);
+        else
+            halves[i] = half_of(dtype, value_of(rank, blob, i));
     }
     sb_mem *diff = NULL;
     sb_error err;
     expect_ok(sb_blob_mutable_diff(net->blobs[blob], &diff, &err));
-    mem_place(diff, head, is_f32 ? (void *)f32 : f64, sb_mem_size(diff));
+    mem_place(diff, head,
+              dtype == SB_DTYPE_F32   ? (void *)f32
+              : dtype == SB_DTYPE_F64 ? (void *)f64
+                                      : halves,
+              sb_mem_size(diff));
 }
 
 /* The mean over ranks first to last - 1. */
@@ -60,8 +76,9 @@ static bool holds(struct net *net, int blob, int32_t first, int32_t last) {
         for (int32_t r = first; r < last; r++)
             sum += dtypes[blob] == SB_DTYPE_F32 ? (double)(float)value_of(r, blob, i)
                                                 : value_of(r, blob, i);
-        const double off = value_at(dtypes[blob], values, i) - sum / size;
-        if (off > 6e-8 * 500 * size || -off > 6e-8 * 500 * size)
+        const double off = found_at(blob, values, i) - sum / size;
+        const double most = is_half(dtypes[blob]) ? 8 * 0x1p-9 : 6e-8 * 500 * size;
+        if (off > most || -off > most)
             return false;
     }
     return true;
@@ -236,12 +253,12 @@ static void a_difference_is_told_to_every_rank_with_both_sides(void **state) {
     static const struct odd odds[] = {
         {0, SB_ERR_SHAPE_MISMATCH, {"blob 4 is f64 (64) at rank 0", "f64 (8 8) at rank 1"}},
         {1, SB_ERR_DTYPE_MISMATCH, {"blob 3 is f64 (1) at rank 0", "f32 (1) at rank 1"}},
-        {2, SB_ERR_SHAPE_MISMATCH, {"rank 0 registers 9 blobs", "rank 1 8"}},
+        {2, SB_ERR_SHAPE_MISMATCH, {"rank 0 registers 12 blobs", "rank 1 11"}},
         {3, SB_ERR_INVALID_ARGUMENT, {"rank 0 reduces diff by op 1", "rank 1 diff by op 3"}},
         {4, SB_ERR_INVALID_ARGUMENT, {"rank 1: ", "blob 2 is NULL"}},
         {5, SB_ERR_INVALID_ARGUMENT, {"buckets of 26214400", "buckets of 5"}},
         {6, SB_ERR_INVALID_ARGUMENT, {"rank 0 reduces diff by op 1", "rank 1 data by op 1"}},
-        {7, SB_ERR_SHAPE_MISMATCH, {"blob 8 is f32 (12) at rank 0", "f32 (13) at rank 1"}},
+        {7, SB_ERR_SHAPE_MISMATCH, {"blob 11 is bf16 (90) at rank 0", "bf16 (13) at rank 1"}},
         {8, SB_ERR_SHAPE_MISMATCH, {"blob 0 is f32 (3) at rank 0", "f32 (13) at rank 1"}},
     };
     for (size_t i = 0; i < sizeof odds / sizeof *odds; i++)

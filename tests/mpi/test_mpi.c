@@ -1,6 +1,8 @@
 /* Communicators over MPI, at any number of ranks: what they compute, what they refuse, and what a
    failure of MPI becomes. MPI's calls are wrapped by its profiling interface, so that they can be
    made to fail. Ends with the line "N passed, M failed" of all ranks. */
+#include "../support/halves.h"
+
 #include <syncblob/mpi.h>
 #include <syncblob/reducer.h>
 #include <syncblob/syncblob.h>
@@ -125,6 +127,26 @@ static void every_op_combines_the_values_of_all_ranks(sb_comm *comm) {
                        is_near(f64[i], combined(op, i));
             expect(near);
         }
+    }
+}
+
+/* Ranks but the first two have nothing to add; at one and at three MPI has other ways. */
+static void halves_are_rounded_to_the_nearest(sb_comm *comm) {
+    for (int i = 0; i < HALF_ROWS && num_ranks > 1; i++) {
+        const struct half_row *row = &half_rows[i];
+        uint16_t values[MOST];
+        bool holds = true;
+        if (row->op == SB_COMM_MEAN && num_ranks != 2)
+            continue;
+        for (int64_t j = 0; j < MOST; j++)
+            values[j] = my_rank == 0             ? row->one
+                        : my_rank == 1           ? row->other
+                        : row->op == SB_COMM_SUM ? 0
+                                                 : row->one;
+        expect_ok(sb_comm_all_reduce(comm, row->op, row->dtype, MOST, values, &err));
+        for (int64_t j = 0; j < MOST; j++)
+            holds = holds && half_row_holds(row, values[j]);
+        expect(holds);
     }
 }
 
@@ -340,6 +362,7 @@ int main(int argc, char **argv) {
     expect_ok(sb_mpi_comm_create(NULL, MPI_COMM_WORLD, &comm, &err));
     expect(sb_comm_rank(comm) == my_rank && sb_comm_size(comm) == num_ranks);
     every_op_combines_the_values_of_all_ranks(comm);
+    halves_are_rounded_to_the_nearest(comm);
     every_rank_gets_the_bytes_of_the_root(comm);
     blobs_are_reduced_and_sent(comm);
     every_order_of_ready_gives_the_same_sums(comm);

@@ -512,7 +512,8 @@ pub struct sb_comm_buffer {
     pub ptr: *mut ::core::ffi::c_void,
     ///above 0
     pub count: i64,
-    ///SB_DTYPE_F32 or SB_DTYPE_F64; of `broadcast` SB_DTYPE_U8
+    /**SB_DTYPE_F32 or SB_DTYPE_F64, SB_DTYPE_F16 or SB_DTYPE_BF16 with
+SB_COMM_ENGINE_HALF; of `broadcast` SB_DTYPE_U8*/
     pub dtype: sb_dtype,
     ///0
     pub reserved: i32,
@@ -530,7 +531,7 @@ pub struct sb_comm_engine {
     pub struct_size: usize,
     ///SB_COMM_ENGINE_ABI_VERSION
     pub abi_version: u32,
-    ///0
+    ///0 or SB_COMM_ENGINE_HALF
     pub flags: u32,
     ///"mpi"; letters and digits
     pub name: *const ::core::ffi::c_char,
@@ -1332,6 +1333,9 @@ pub const SB_COMM_MIN: i32 = 2;
 pub const SB_COMM_MAX: i32 = 3;
 ///the blobs' diffs; without it, their data
 pub const SB_COMM_DIFF: u32 = 2048;
+/**it reduces SB_DTYPE_F16 and SB_DTYPE_BF16, too, in all memory that
+it takes*/
+pub const SB_COMM_ENGINE_HALF: u32 = 1;
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
     ["Size of sb_comm_buffer"][::core::mem::size_of::<sb_comm_buffer>() - 32usize];
@@ -3128,12 +3132,14 @@ and does not wait for ranks that are gone. * comm \[owned, nullable\]*/
     pub fn sb_comm_size(comm: *const sb_comm) -> i32;
     /**Collective: every rank gets the values of all ranks, combined element by element.
 * op SB_COMM_SUM to SB_COMM_MAX
-* dtype SB_DTYPE_F32 or SB_DTYPE_F64
+* dtype SB_DTYPE_F32 or SB_DTYPE_F64; SB_DTYPE_F16 or SB_DTYPE_BF16 where the engine
+reduces them, as those of the library do
 * count of values, 0 or more; 0 sends nothing
 * values \[borrowed, nullable when count is 0\] in and out
 
 Errors: INVALID_ARGUMENT (no op, a negative count, a reducer's step is under way),
-UNSUPPORTED (another dtype), OUT_OF_MEMORY, COMM_FAILURE, FORKED.*/
+UNSUPPORTED (another dtype, or one that the engine does not reduce), OUT_OF_MEMORY,
+COMM_FAILURE, FORKED.*/
     pub fn sb_comm_all_reduce(
         comm: *mut sb_comm,
         op: sb_comm_op,
@@ -3167,14 +3173,14 @@ host. Each blob is written as by sb_blob_mutable_cpu_data or sb_blob_mutable_gpu
 that was never written counts as zeros. After COMM_FAILURE the blobs before the one that
 failed are reduced; that one's bytes are unspecified, unless both sides were current: then
 the other side keeps them and is the head.
-* blobs \[borrowed, nullable when num_blobs is 0\] F32 or F64, of any contexts, no two
-with the same memory
+* blobs \[borrowed, nullable when num_blobs is 0\] F32 or F64, or F16 or BF16 as
+sb_comm_all_reduce, of any contexts, no two with the same memory
 * num_blobs 0 or more
 * flags 0 or SB_COMM_DIFF
 * op SB_COMM_SUM to SB_COMM_MAX
 
 Errors: INVALID_ARGUMENT (no op, a negative number, unknown flag, a reducer's step is under
-way), UNSUPPORTED (another dtype), SHARED (two blobs have one memory), as
+way), UNSUPPORTED (as sb_comm_all_reduce), SHARED (two blobs have one memory), as
 sb_blob_mutable_cpu_data, COMM_FAILURE.*/
     pub fn sb_comm_all_reduce_blobs(
         comm: *mut sb_comm,
@@ -3385,18 +3391,19 @@ A rank whose engine cannot begin the first reduction (its OUT_OF_MEMORY or UNSUP
 nobody: the others wait until it calls again, or ends. If an engine cannot go on later, that is
 COMM_FAILURE at its rank, and at the others what their engine gives for a rank that has ended.
 * comm \[borrowed\] outlives the reducer
-* blobs \[borrowed, nullable when num_blobs is 0\] F32 or F64, of any contexts, no two with
-the same memory, now or in a step: sums would be of sums. Later sharing is not looked for,
-nor are lent bytes that overlap
+* blobs \[borrowed, nullable when num_blobs is 0\] F32 or F64, or F16 or BF16 where the
+engine reduces them, of any contexts, no two with the same memory, now or in a
+step: sums would be of sums. Later sharing is not looked for, nor are lent bytes that
+overlap
 * num_blobs 0 or more
 * options \[borrowed, nullable\] NULL: SB_REDUCER_OPTIONS_INIT
 * out \[owned\] sb_reducer_destroy
 
 Errors: INVALID_ARGUMENT (flags, op, a negative number; options that differ from another
 rank's; a reducer's step is under way), ABI_MISMATCH (struct_size is no version's), UNSUPPORTED
-(another dtype, unknown tail that is not zero), SHARED (two blobs have one memory),
-SHAPE_MISMATCH, DTYPE_MISMATCH (both: from another rank's), OUT_OF_MEMORY, CAP_REACHED,
-COMM_FAILURE, FORKED.*/
+(a dtype that is not reduced, unknown tail that is not zero), SHARED (two blobs have
+one memory), SHAPE_MISMATCH, DTYPE_MISMATCH (both: from another rank's), OUT_OF_MEMORY,
+CAP_REACHED, COMM_FAILURE, FORKED.*/
     pub fn sb_reducer_create(
         comm: *mut sb_comm,
         blobs: *const *mut sb_blob,

@@ -60,7 +60,7 @@ use syncblob_sys as sys;
 use crate::any::bytes_of_mut;
 use crate::element::sealed::Sealed;
 use crate::ffi::{check, to_i64};
-use crate::{Blob, Element, Float, Part, Result};
+use crate::{Blob, Element, Part, Reduced, Result};
 
 #[cfg(feature = "mpi")]
 mod mpi;
@@ -139,7 +139,7 @@ impl Comm {
     /// # Errors
     /// [`InvalidArgument`](crate::ErrorKind::InvalidArgument) in a reducer's step; out of memory;
     /// [`CommFailure`](crate::ErrorKind::CommFailure), and the values are unspecified.
-    pub fn all_reduce<T: Float>(&self, op: Op, values: &mut [T]) -> Result<()> {
+    pub fn all_reduce<T: Reduced>(&self, op: Op, values: &mut [T]) -> Result<()> {
         let (ptr, count) = (values.as_mut_ptr().cast(), to_i64(values.len()));
         // SAFETY: `values` are `count` elements of the type, which any bytes are a value of.
         check(|err| unsafe {
@@ -193,7 +193,7 @@ impl Comm {
     /// [`Shared`](crate::ErrorKind::Shared); [`InvalidArgument`](crate::ErrorKind::InvalidArgument)
     /// in a reducer's step; as [`Blob::data_mut`]; [`CommFailure`](crate::ErrorKind::CommFailure):
     /// the blobs before the one that failed are reduced, that one's values are unspecified.
-    pub fn all_reduce_blobs<'a, T: Float>(
+    pub fn all_reduce_blobs<'a, T: Reduced>(
         &self,
         op: Op,
         part: Part,

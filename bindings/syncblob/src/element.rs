@@ -142,8 +142,12 @@ pub trait Element:
 /// `i32` or `u32`.
 pub trait Readable: Element {}
 
+/// An [`Element`] that communicators combine: `f32` or `f64`, and, where the engine does and with
+/// the feature `half`, `half::f16` or `half::bf16`.
+pub trait Reduced: Element {}
+
 /// An [`Element`] with arithmetic, and that Caffe's files hold: `f32` or `f64`.
-pub trait Float: Readable {}
+pub trait Float: Readable + Reduced {}
 
 /// Of integers, and of halves, which serde has as their bits.
 macro_rules! no_words {
@@ -235,6 +239,12 @@ impl Readable for f32 {}
 impl Readable for f64 {}
 impl Readable for i32 {}
 impl Readable for u32 {}
+impl Reduced for f32 {}
+impl Reduced for f64 {}
+#[cfg(feature = "half")]
+impl Reduced for half::f16 {}
+#[cfg(feature = "half")]
+impl Reduced for half::bf16 {}
 impl Float for f32 {}
 impl Float for f64 {}
 

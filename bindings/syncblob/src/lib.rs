@@ -209,7 +209,7 @@ pub use blob::{Blob, Part, Payload, Reallocated};
 pub use callbacks::ParallelFor;
 pub use context::{Context, ContextBuilder, Limits, Stats};
 pub use dlpack::{Dlpack, LegacyDlpack, Tensor};
-pub use element::{Dtype, Element, Float, Readable};
+pub use element::{Dtype, Element, Float, Readable, Reduced};
 pub use error::{Error, ErrorKind, Result};
 pub use filler::{Filler, Variance};
 pub use io::ReadAt;

@@ -51,6 +51,23 @@ fn every_op_combines_the_values_of_all_ranks() {
     }
 }
 
+#[cfg(feature = "half")]
+#[test]
+fn halves_are_combined_too() {
+    use half::{bf16, f16};
+    run(SimOptions::new().ranks(3).unwrap(), |comm| {
+        let own = comm.rank() as f32;
+        let mut values = [f16::from_f32(own), f16::from_f32(2048.0)];
+        comm.all_reduce(Op::Sum, &mut values).unwrap();
+        assert_eq!(values.map(f16::to_f32), [3.0, 6144.0]);
+        let mut blob = Blob::<bf16>::zeros([2]).unwrap();
+        blob.diff_mut().unwrap().fill(bf16::from_f32(own));
+        let mut reducer = Reducer::new(&comm, [&blob]).unwrap();
+        reducer.step(|step| step.ready(&mut blob)).unwrap();
+        assert_eq!(blob.diff().unwrap(), [bf16::from_f32(1.0); 2]);
+    });
+}
+
 #[test]
 fn every_rank_gets_the_values_of_the_root() {
     run(SimOptions::new().ranks(3).unwrap(), |comm| {

@@ -30,9 +30,9 @@
  *    5 and 6, SB_OPEN_MAPPED 7, SB_CONTEXT_* 8 and 9, SB_SOURCE_CLOSES 10, SB_COMM_DIFF 11; the
  *    next is 12.
  *    A call refuses any other bit with SB_ERR_INVALID_ARGUMENT, even if it is a flag of
- *    another call. SB_ALLOC_*, SB_BACKEND_*, SB_FEATURE_*, SB_REALLOCATED_* and SB_DL_*
- *    are not flags of calls: the library passes them, or structs hold them. Each begins
- *    at bit 0.
+ *    another call. SB_ALLOC_*, SB_BACKEND_*, SB_COMM_ENGINE_HALF, SB_FEATURE_*,
+ *    SB_REALLOCATED_* and SB_DL_* are not flags of calls: the library passes them, or structs
+ *    hold them. Each begins at bit 0.
  */
 #ifndef SYNCBLOB_BASE_H
 #define SYNCBLOB_BASE_H

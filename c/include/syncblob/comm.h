@@ -20,6 +20,11 @@
  * What was being reduced or received when the engine failed is unspecified. Blobs that were
  * not reached are as they were.
  *
+ * Halves: a sum of F16 or BF16 is rounded to one, to the nearest, before it is a mean, and a mean
+ * once more; an F16 beyond 65504 is infinite. The simulated ranks are added in double and rounded
+ * once, by way of float; MPI adds two ranks at a time as floats and rounds after each; NCCL does as
+ * it does. Devices' arithmetic has none, so that a mean of halves is made on the host.
+ *
  * Forks: in the child of a fork calls return FORKED, and destroying leaves the engine alone.
  */
 #ifndef SYNCBLOB_COMM_H
@@ -62,11 +67,13 @@ SB_API int32_t sb_comm_size(const sb_comm *comm);
 
 /** Collective: every rank gets the values of all ranks, combined element by element.
  *  @param op SB_COMM_SUM to SB_COMM_MAX
- *  @param dtype SB_DTYPE_F32 or SB_DTYPE_F64
+ *  @param dtype SB_DTYPE_F32 or SB_DTYPE_F64; SB_DTYPE_F16 or SB_DTYPE_BF16 where the engine
+ *      reduces them, as those of the library do
  *  @param count of values, 0 or more; 0 sends nothing
  *  @param values [borrowed, nullable when count is 0] in and out
  *  Errors: INVALID_ARGUMENT (no op, a negative count, a reducer's step is under way),
- *  UNSUPPORTED (another dtype), OUT_OF_MEMORY, COMM_FAILURE, FORKED. */
+ *  UNSUPPORTED (another dtype, or one that the engine does not reduce), OUT_OF_MEMORY,
+ *  COMM_FAILURE, FORKED. */
 SB_API sb_status sb_comm_all_reduce(sb_comm *comm, sb_comm_op op, sb_dtype dtype, int64_t count,
                                     void *values, sb_error *err);
 
@@ -92,13 +99,13 @@ SB_API sb_status sb_comm_barrier(sb_comm *comm, sb_error *err);
  *  that was never written counts as zeros. After COMM_FAILURE the blobs before the one that
  *  failed are reduced; that one's bytes are unspecified, unless both sides were current: then
  *  the other side keeps them and is the head.
- *  @param blobs [borrowed, nullable when num_blobs is 0] F32 or F64, of any contexts, no two
- *      with the same memory
+ *  @param blobs [borrowed, nullable when num_blobs is 0] F32 or F64, or F16 or BF16 as
+ *      sb_comm_all_reduce, of any contexts, no two with the same memory
  *  @param num_blobs 0 or more
  *  @param flags 0 or SB_COMM_DIFF
  *  @param op SB_COMM_SUM to SB_COMM_MAX
  *  Errors: INVALID_ARGUMENT (no op, a negative number, unknown flag, a reducer's step is under
- *  way), UNSUPPORTED (another dtype), SHARED (two blobs have one memory), as
+ *  way), UNSUPPORTED (as sb_comm_all_reduce), SHARED (two blobs have one memory), as
  *  sb_blob_mutable_cpu_data, COMM_FAILURE. */
 SB_API sb_status sb_comm_all_reduce_blobs(sb_comm *comm, sb_blob *const *blobs, int64_t num_blobs,
                                           uint32_t flags, sb_comm_op op, sb_error *err);

@@ -21,11 +21,18 @@ SB_BEGIN_DECLS
 /** Raised when a slot changes its meaning. */
 #define SB_COMM_ENGINE_ABI_VERSION 1
 
+/** Flag of an engine. */
+enum {
+    SB_COMM_ENGINE_HALF = 1 /**< it reduces SB_DTYPE_F16 and SB_DTYPE_BF16, too, in all memory that
+                                 it takes */
+};
+
 /** Elements to reduce or to send. */
 typedef struct sb_comm_buffer {
     void *ptr;        /**< `count` elements */
     int64_t count;    /**< above 0 */
-    sb_dtype dtype;   /**< SB_DTYPE_F32 or SB_DTYPE_F64; of `broadcast` SB_DTYPE_U8 */
+    sb_dtype dtype;   /**< SB_DTYPE_F32 or SB_DTYPE_F64, SB_DTYPE_F16 or SB_DTYPE_BF16 with
+                           SB_COMM_ENGINE_HALF; of `broadcast` SB_DTYPE_U8 */
     int32_t reserved; /**< 0 */
     /** [borrowed, nullable] NULL: host memory, page-locked or not. Else memory of this
      *  context's device, with which no work of the library's is under way, unless `takes` gave
@@ -38,7 +45,7 @@ typedef struct sb_comm_buffer {
 typedef struct sb_comm_engine {
     size_t struct_size;   /**< sizeof(sb_comm_engine) of the implementer */
     uint32_t abi_version; /**< SB_COMM_ENGINE_ABI_VERSION */
-    uint32_t flags;       /**< 0 */
+    uint32_t flags;       /**< 0 or SB_COMM_ENGINE_HALF */
     const char *name;     /**< "mpi"; letters and digits */
 
     /* --- life: required ------------------------------------------------------ */

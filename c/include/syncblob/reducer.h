@@ -54,17 +54,18 @@ typedef struct sb_reducer_options {
  *  nobody: the others wait until it calls again, or ends. If an engine cannot go on later, that is
  *  COMM_FAILURE at its rank, and at the others what their engine gives for a rank that has ended.
  *  @param comm [borrowed] outlives the reducer
- *  @param blobs [borrowed, nullable when num_blobs is 0] F32 or F64, of any contexts, no two with
- *      the same memory, now or in a step: sums would be of sums. Later sharing is not looked for,
- *      nor are lent bytes that overlap
+ *  @param blobs [borrowed, nullable when num_blobs is 0] F32 or F64, or F16 or BF16 where the
+ *      engine reduces them, of any contexts, no two with the same memory, now or in a
+ *      step: sums would be of sums. Later sharing is not looked for, nor are lent bytes that
+ *      overlap
  *  @param num_blobs 0 or more
  *  @param options [borrowed, nullable] NULL: SB_REDUCER_OPTIONS_INIT
  *  @param out [owned] sb_reducer_destroy
  *  Errors: INVALID_ARGUMENT (flags, op, a negative number; options that differ from another
  *  rank's; a reducer's step is under way), ABI_MISMATCH (struct_size is no version's), UNSUPPORTED
- *  (another dtype, unknown tail that is not zero), SHARED (two blobs have one memory),
- *  SHAPE_MISMATCH, DTYPE_MISMATCH (both: from another rank's), OUT_OF_MEMORY, CAP_REACHED,
- *  COMM_FAILURE, FORKED. */
+ *  (a dtype that is not reduced, unknown tail that is not zero), SHARED (two blobs have
+ *  one memory), SHAPE_MISMATCH, DTYPE_MISMATCH (both: from another rank's), OUT_OF_MEMORY,
+ *  CAP_REACHED, COMM_FAILURE, FORKED. */
 SB_API sb_status sb_reducer_create(sb_comm *comm, sb_blob *const *blobs, int64_t num_blobs,
                                    const sb_reducer_options *options, sb_reducer **out,
                                    sb_error *err);

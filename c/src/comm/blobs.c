@@ -129,7 +129,7 @@ sb_status sb_comm_all_reduce_blobs(sb_comm *comm, sb_blob *const *blobs, int64_t
     if (st == SB_OK)
         st = sb__comm_check_op(op, err);
     for (int64_t i = 0; i < num_blobs && st == SB_OK; i++)
-        st = sb__check_reduced(blobs[i], err);
+        st = sb__comm_check_dtype(comm, blobs[i]->dtype, err);
     if (st != SB_OK)
         return st;
     struct list list = {.comm = comm,

@@ -2,6 +2,7 @@
 
 #include "base/checked.h"
 #include "base/error.h"
+#include "base/half.h"
 #include "base/options.h"
 #include "host/arithmetic.h"
 
@@ -23,7 +24,7 @@ static sb_status check_engine(const sb_comm_engine *engine, sb_error *err) {
                           : !engine->all_reduce || !engine->broadcast ? "collectives"
                                                                       : NULL;
     const int requests = !!engine->start + !!engine->test + !!engine->wait + !!engine->abandon;
-    if (engine->flags)
+    if (engine->flags & ~(uint32_t)SB_COMM_ENGINE_HALF)
         return sb__fail(err, SB_ERR_UNSUPPORTED, "unknown flags 0x%x of an engine", engine->flags);
     if (missing)
         return sb__fail(err, SB_ERR_INVALID_ARGUMENT, "the engine's table lacks its %s", missing);
@@ -142,6 +143,17 @@ sb_status sb__comm_check_op(sb_comm_op op, sb_error *err) {
     return sb__fail(err, SB_ERR_INVALID_ARGUMENT, "%d is no op", op);
 }
 
+sb_status sb__comm_check_dtype(const sb_comm *comm, sb_dtype dtype, sb_error *err) {
+    if (dtype == SB_DTYPE_F32 || dtype == SB_DTYPE_F64)
+        return SB_OK;
+    if (!sb__is_half(dtype))
+        return sb__fail(err, SB_ERR_UNSUPPORTED, "%s is not reduced", sb_dtype_name(dtype));
+    if (comm->engine.flags & SB_COMM_ENGINE_HALF)
+        return SB_OK;
+    return sb__fail(err, SB_ERR_UNSUPPORTED, "%s does not reduce %s", comm->engine.name,
+                    sb_dtype_name(dtype));
+}
+
 sb_status sb__comm_check_root(const sb_comm *comm, int32_t root, sb_error *err) {
     if (root >= 0 && root < comm->size)
         return SB_OK;
@@ -223,20 +235,36 @@ sb_status sb__comm_give_up(sb_comm *comm, sb_error *err) {
     return SB_ERR_COMM_FAILURE;
 }
 
+static void scale_halves(sb_dtype dtype, int64_t count, float factor, uint16_t *values) {
+    for (int64_t i = 0; i < count; i++)
+        values[i] = dtype == SB_DTYPE_F16
+                        ? sb__f16_of_float(sb__float_of_f16(values[i]) * factor)
+                        : sb__bf16_of_float(sb__float_of_bf16(values[i]) * factor);
+}
+
+void sb__comm_scale(const sb_context *context, sb_dtype dtype, int64_t count, double factor,
+                    void *values) {
+    if (sb__is_half(dtype))
+        scale_halves(dtype, count, (float)factor, values);
+    else
+        sb__host_scale(&context->parallel, dtype, count, factor, values);
+}
+
 double sb__comm_factor(const sb_comm *comm, sb_comm_op op) {
     return op == SB_COMM_MEAN ? 1.0 / comm->size : 1.0;
 }
 
 /* --- host memory of the caller's ------------------------------------------------------ */
 
-static sb_status check_values(sb_comm_op op, sb_dtype dtype, int64_t count, const void *values,
-                              sb_error *err) {
+static sb_status check_values(const sb_comm *comm, sb_comm_op op, sb_dtype dtype, int64_t count,
+                              const void *values, sb_error *err) {
     size_t bytes;
     sb_status st = sb__comm_check_op(op, err);
     if (st != SB_OK)
         return st;
-    if (dtype != SB_DTYPE_F32 && dtype != SB_DTYPE_F64)
-        return sb__fail(err, SB_ERR_UNSUPPORTED, "%s is not reduced", sb_dtype_name(dtype));
+    st = sb__comm_check_dtype(comm, dtype, err);
+    if (st != SB_OK)
+        return st;
     if (count < 0 || !sb__bytes_of(count, sb_dtype_size(dtype), &bytes))
         return sb__fail(err, SB_ERR_INVALID_ARGUMENT, "there are no %lld values", (long long)count);
     return count && !values ? sb__fail_null(err, "values") : SB_OK;
@@ -246,14 +274,14 @@ sb_status sb_comm_all_reduce(sb_comm *comm, sb_comm_op op, sb_dtype dtype, int64
                              void *values, sb_error *err) {
     sb_status st = sb__comm_check(comm, err);
     if (st == SB_OK)
-        st = check_values(op, dtype, count, values, err);
+        st = check_values(comm, op, dtype, count, values, err);
     if (st != SB_OK)
         return st;
     const sb_comm_buffer buffer = {.ptr = values, .count = count, .dtype = dtype};
     st = sb__comm_all_reduce(comm, op, &buffer, err);
     const double factor = sb__comm_factor(comm, op);
     if (st == SB_OK && count && factor != 1.0)
-        sb__host_scale(&comm->context->parallel, dtype, count, factor, values);
+        sb__comm_scale(comm->context, dtype, count, factor, values);
     return st;
 }
 

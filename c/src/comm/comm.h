@@ -21,6 +21,8 @@ struct sb_comm {
 sb_status sb__comm_check(const sb_comm *comm, sb_error *err);
 sb_status sb__comm_check_usable(const sb_comm *comm, sb_error *err);
 sb_status sb__comm_check_op(sb_comm_op op, sb_error *err);
+/* F32 and F64 are reduced; F16 and BF16 where the engine does. */
+sb_status sb__comm_check_dtype(const sb_comm *comm, sb_dtype dtype, sb_error *err);
 sb_status sb__comm_check_root(const sb_comm *comm, int32_t root, sb_error *err);
 
 /* The slots; buffer->count may be 0, which is done at once. A mean is summed alone. */
@@ -47,5 +49,11 @@ sb_status sb__comm_give_up(sb_comm *comm, sb_error *err);
 
 /* What a mean's sum is multiplied by, 1 for other ops. */
 double sb__comm_factor(const sb_comm *comm, sb_comm_op op);
+/* Host memory of a dtype that is reduced times that. */
+void sb__comm_scale(const sb_context *context, sb_dtype dtype, int64_t count, double factor,
+                    void *values);
+static inline bool sb__is_half(sb_dtype dtype) {
+    return dtype == SB_DTYPE_F16 || dtype == SB_DTYPE_BF16;
+}
 
 #endif

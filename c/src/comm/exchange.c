@@ -2,11 +2,11 @@
 
 #include "base/error.h"
 #include "base/sort.h"
-#include "host/arithmetic.h"
 #include "memory/mem.h"
 
 /* The device's side, if that holds the newest bytes and the engine takes it. */
-static int32_t side_for(sb_comm *comm, sb_mem *mem, enum sb__exchange_kind kind, double factor) {
+static int32_t side_for(sb_comm *comm, sb_mem *mem, sb_dtype dtype, enum sb__exchange_kind kind,
+                        double factor) {
     const int32_t head = sb__head(mem);
     if (kind == SB__EXCHANGE_HOST || (head != SB_HEAD_AT_GPU && head != SB_HEAD_SYNCED))
         return SB_SIDE_CPU;
@@ -15,6 +15,8 @@ static int32_t side_for(sb_comm *comm, sb_mem *mem, enum sb__exchange_kind kind,
     if (head == SB_HEAD_SYNCED && sb_context_device_status(mem->context) != SB_OK)
         return SB_SIDE_CPU; /* whose bytes are current, too */
     const bool scales = kind == SB__EXCHANGE_REDUCE && factor != 1.0;
+    if (scales && sb__is_half(dtype))
+        return SB_SIDE_CPU; /* devices have no arithmetic of it */
     return !scales || sb__device_prepare_arithmetic(mem->context, NULL) == SB_OK ? SB_SIDE_GPU
                                                                                  : SB_SIDE_CPU;
 }
@@ -67,7 +69,7 @@ sb_status sb__exchange_begin(struct sb__exchange *exchange, sb_comm *comm, sb_bl
     if (st != SB_OK)
         return st;
     const bool is_whole = mem->bytes == sb__blob_bytes(blob);
-    const int32_t side = side_for(comm, mem, kind, factor);
+    const int32_t side = side_for(comm, mem, blob->dtype, kind, factor);
     if (kind == SB__EXCHANGE_SEND)
         st = begin_send(exchange, mem, side, err);
     else
@@ -104,8 +106,7 @@ sb_status sb__exchange_end(struct sb__exchange *exchange, double factor, sb_erro
     if (factor != 1.0 && buffer->context)
         st = scale_on_device(exchange, factor, err);
     else if (factor != 1.0)
-        sb__host_scale(&write->mem->context->parallel, buffer->dtype, buffer->count, factor,
-                       buffer->ptr);
+        sb__comm_scale(write->mem->context, buffer->dtype, buffer->count, factor, buffer->ptr);
     if (st == SB_OK)
         sb__write_commit(write);
     end_write(exchange);
@@ -128,12 +129,6 @@ void sb__exchange_failed(struct sb__exchange *exchange, bool is_over) {
     if (is_over)
         end_write(exchange);
     write->mem = NULL;
-}
-
-sb_status sb__check_reduced(const sb_blob *blob, sb_error *err) {
-    if (blob->dtype == SB_DTYPE_F32 || blob->dtype == SB_DTYPE_F64)
-        return SB_OK;
-    return sb__fail(err, SB_ERR_UNSUPPORTED, "%s is not reduced", sb_dtype_name(blob->dtype));
 }
 
 static bool is_before(const void *user, const void *a, const void *b) {

@@ -31,8 +31,6 @@ void sb__exchange_cancel(struct sb__exchange *exchange);
 /* The engine failed. `is_over`: it touches the bytes no more; else the storage is kept for ever. */
 void sb__exchange_failed(struct sb__exchange *exchange, bool is_over);
 
-/* F32 and F64 are reduced. */
-sb_status sb__check_reduced(const sb_blob *blob, sb_error *err);
 /* SHARED where two of the memories are one. Changes their order. */
 sb_status sb__check_apart(const sb_mem **memories, int64_t count, sb_error *err);
 

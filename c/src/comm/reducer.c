@@ -94,7 +94,7 @@ static sb_status check_blobs(sb_reducer *reducer, sb_blob *const *blobs, sb_erro
         sb_mem *mem;
         if (!blobs[i])
             return sb__fail(err, SB_ERR_INVALID_ARGUMENT, "blob %lld is NULL", (long long)i);
-        sb_status st = sb__check_reduced(blobs[i], err);
+        sb_status st = sb__comm_check_dtype(reducer->comm, blobs[i]->dtype, err);
         if (st == SB_OK)
             st = sb__blob_memory(blobs[i], reducer->name, &mem, err);
         if (st != SB_OK)

@@ -1,6 +1,8 @@
 /* The work of the simulated communicator: in double, in the order of ranks. */
 #include "comm/sim_comm.h"
 
+#include "base/half.h"
+
 #include <syncblob/sim.h>
 
 #include <string.h>
@@ -36,8 +38,39 @@ static void put(const sb_comm_buffer *buffer, int64_t first, int64_t count, cons
 union block {
     float f32[BLOCK];
     double f64[BLOCK];
+    uint16_t half[BLOCK];
     char u8[BLOCK];
 };
+
+static double value_at(sb_dtype dtype, const union block *block, int64_t i) {
+    switch (dtype) {
+    case SB_DTYPE_F16:
+        return (double)sb__float_of_f16(block->half[i]);
+    case SB_DTYPE_BF16:
+        return (double)sb__float_of_bf16(block->half[i]);
+    case SB_DTYPE_F32:
+        return (double)block->f32[i];
+    default:
+        return block->f64[i];
+    }
+}
+
+/* What is halved is a float first. */
+static void set_at(sb_dtype dtype, union block *block, int64_t i, double value) {
+    switch (dtype) {
+    case SB_DTYPE_F16:
+        block->half[i] = sb__f16_of_float((float)value);
+        break;
+    case SB_DTYPE_BF16:
+        block->half[i] = sb__bf16_of_float((float)value);
+        break;
+    case SB_DTYPE_F32:
+        block->f32[i] = (float)value;
+        break;
+    default:
+        block->f64[i] = value;
+    }
+}
 
 static double one_of_two(sb_comm_op op, double a, double b) {
     switch (op) {
@@ -52,22 +85,18 @@ static double one_of_two(sb_comm_op op, double a, double b) {
 
 static void reduce_block(const struct sb__sim_operation *operation, int32_t size, int64_t first,
                          int64_t count) {
-    const bool is_f32 = operation->parts[0].buffer.dtype == SB_DTYPE_F32;
+    const sb_dtype dtype = operation->parts[0].buffer.dtype;
     double sums[BLOCK] = {0};
     union block block;
     for (int32_t rank = 0; rank < size; rank++) {
         get(&operation->parts[rank].buffer, first, count, &block);
         for (int64_t i = 0; i < count; i++) {
-            const double value = is_f32 ? (double)block.f32[i] : block.f64[i];
+            const double value = value_at(dtype, &block, i);
             sums[i] = rank ? one_of_two(operation->op, sums[i], value) : value;
         }
     }
-    for (int64_t i = 0; i < count; i++) {
-        if (is_f32)
-            block.f32[i] = (float)sums[i];
-        else
-            block.f64[i] = sums[i];
-    }
+    for (int64_t i = 0; i < count; i++)
+        set_at(dtype, &block, i, sums[i]);
     for (int32_t rank = 0; rank < size; rank++)
         put(&operation->parts[rank].buffer, first, count, &block);
 }

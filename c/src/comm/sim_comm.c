@@ -328,6 +328,7 @@ static int32_t sim_abandon(void *comm, void *request) {
 static const sb_comm_engine engine = {
     .struct_size = sizeof engine,
     .abi_version = SB_COMM_ENGINE_ABI_VERSION,
+    .flags = SB_COMM_ENGINE_HALF,
     .name = "sim",
     .open = sim_open,
     .close = sim_close,

@@ -1,5 +1,7 @@
 #include "format/payload.h"
 
+#include "base/half.h"
+
 #include <string.h>
 
 #define BIG_ENDIAN_HOST (__BYTE_ORDER__ == __ORDER_BIG_ENDIAN__)
@@ -36,22 +38,6 @@ static void to_host_order(unsigned char *bytes, size_t count, size_t size) {
 
 /* --- conversions ---------------------------------------------------------------------- */
 
-/* Every half is a float: a NaN keeps its bits, and no subnormal float, which a processor may be
-   told to take for zero, is on the way. A mask chooses, so that loops become vectors. */
-static float float_of_half(uint16_t half) {
-    const uint32_t magnitude = half & 0x7fff;
-    const float subnormal = (float)(int32_t)magnitude * 0x1p-24F;
-    const uint32_t rebased = (magnitude << 13) + (112u << 23);
-    const uint32_t normal = magnitude < 0x7c00 ? rebased : rebased + (112u << 23);
-    const uint32_t is_subnormal = 0 - (uint32_t)(magnitude < 0x400);
-    uint32_t bits;
-    float value;
-    memcpy(&bits, &subnormal, sizeof bits);
-    bits = (bits & is_subnormal) | (normal & ~is_subnormal) | (uint32_t)(half & 0x8000) << 16;
-    memcpy(&value, &bits, sizeof value);
-    return value;
-}
-
 #define DEFINE_CONVERT(name, from, to, of)                                                         \
     static void name(const unsigned char *src, unsigned char *dst, size_t count) {                 \
         for (size_t i = 0; i < count; i++) {                                                       \
@@ -63,8 +49,8 @@ static float float_of_half(uint16_t half) {
     }
 
 DEFINE_CONVERT(float_to_double, float, double, )
-DEFINE_CONVERT(half_to_float, uint16_t, float, float_of_half)
-DEFINE_CONVERT(half_to_double, uint16_t, double, float_of_half)
+DEFINE_CONVERT(half_to_float, uint16_t, float, sb__float_of_f16)
+DEFINE_CONVERT(half_to_double, uint16_t, double, sb__float_of_f16)
 DEFINE_CONVERT(int_to_float, int32_t, float, )
 DEFINE_CONVERT(int_to_double, int32_t, double, )
 DEFINE_CONVERT(unsigned_to_float, uint32_t, float, )

@@ -33,8 +33,10 @@ SB__NCCL_FUNCTIONS(SAME_PROTOTYPE)
 SAME_AS(SUCCESS, ncclSuccess);
 SAME_AS(IN_PROGRESS, ncclInProgress);
 SAME_AS(UINT8, ncclUint8);
+SAME_AS(FLOAT16, ncclFloat16);
 SAME_AS(FLOAT32, ncclFloat32);
 SAME_AS(FLOAT64, ncclFloat64);
+SAME_AS(BFLOAT16, ncclBfloat16);
 SAME_AS(SUM, ncclSum);
 SAME_AS(MAX, ncclMax);
 SAME_AS(MIN, ncclMin);

@@ -2,6 +2,7 @@
    block. A call is in progress until ncclCommGetAsyncError has been asked a few times, unless the
    schedule is eager; only then its kernel is on the stream. A kernel is done when those of all
    ranks have begun. */
+#include "halves.h"
 #include "standin_nccl.h"
 
 #include <pthread.h>
@@ -106,7 +107,17 @@ static CUcontext now_current(void) {
 /* --- what an operation does ---------------------------------------------------------------- */
 
 static size_t size_of(ncclDataType_t type) {
-    return type == ncclFloat64 ? 8 : type == ncclFloat32 ? 4 : 1;
+    switch (type) {
+    case ncclFloat64:
+        return 8;
+    case ncclFloat32:
+        return 4;
+    case ncclFloat16:
+    case ncclBfloat16:
+        return 2;
+    default:
+        return 1;
+    }
 }
 
 static struct part *part_of(ncclComm_t comm, uint64_t number) {
@@ -116,12 +127,18 @@ static struct part *part_of(ncclComm_t comm, uint64_t number) {
     return part;
 }
 
+static sb_dtype half_type(ncclDataType_t type) {
+    return type == ncclFloat16 ? SB_DTYPE_F16 : type == ncclBfloat16 ? SB_DTYPE_BF16 : 0;
+}
+
 static double value_at(const struct part *part, size_t i) {
     const char *at = part->bytes;
     if (part->type == ncclFloat64)
         return ((const double *)(const void *)at)[i];
     if (part->type == ncclFloat32)
         return (double)((const float *)(const void *)at)[i];
+    if (half_type(part->type))
+        return value_of_half(half_type(part->type), ((const uint16_t *)(const void *)at)[i]);
     return (double)((const unsigned char *)at)[i];
 }
 
@@ -143,6 +160,8 @@ static void put(const struct part *part, size_t i, double value) {
         ((double *)(void *)at)[i] = value;
     else if (part->type == ncclFloat32)
         ((float *)(void *)at)[i] = (float)value;
+    else if (half_type(part->type)) /* tests have values whose sums are exact */
+        ((uint16_t *)(void *)at)[i] = half_of(half_type(part->type), value);
     else
         ((unsigned char *)at)[i] = (unsigned char)value;
 }

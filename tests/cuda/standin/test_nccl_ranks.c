@@ -1,6 +1,7 @@
 /* Communicators over NCCL on its stand-in: the sums, the orders, what a rank that fails, stops or
    is gone does to the others, and every call failing in turn. A rank is a thread with a device. */
 #include "fixture.h"
+#include "halves.h"
 #include "ranks.h"
 #include "standin_nccl.h"
 
@@ -11,14 +12,14 @@
 #include <syncblob/reducer.h>
 
 #define MOST        4
-#define BLOBS       5
+#define BLOBS       7
 #define SHORT_LIMIT 500 /* milliseconds, where a rank is not there; the others are in time */
 #define FAULT_LIMIT 30  /* where either may be */
 #define LONG_LIMIT  60000
 
-static const int64_t counts[BLOBS] = {3, 700, 0, 64, 33};
+static const int64_t counts[BLOBS] = {3, 700, 0, 64, 33, 50, 9};
 static const sb_dtype dtypes[BLOBS] = {SB_DTYPE_F32, SB_DTYPE_F32, SB_DTYPE_F32, SB_DTYPE_F64,
-                                       SB_DTYPE_F32};
+                                       SB_DTYPE_F32, SB_DTYPE_F16, SB_DTYPE_BF16};
 
 /* --- the devices of a test ----------------------------------------------------------------- */
 
@@ -60,8 +61,11 @@ static void run_team(struct team *team, void (*task)(sb_comm *comm, void *arg)) 
 
 /* --- values -------------------------------------------------------------------------------- */
 
+/* Halves hold small integers, whose sums are exact, too. */
 static double value_of(int32_t rank, int blob, int64_t i) {
     uint64_t seed = (uint64_t)rank * 7919u + (uint64_t)blob * 104729u + (uint64_t)i;
+    if (is_half(dtypes[blob]))
+        return (double)(test_random(&seed) % 17) - 8;
     return (double)(test_random(&seed) >> 44) / 1024.0 - 500.0;
 }
 
@@ -84,16 +88,22 @@ static double combined(sb_comm_op op, sb_dtype dtype, int32_t size, int blob, in
 static void put(sb_dtype dtype, void *values, int64_t i, double value) {
     if (dtype == SB_DTYPE_F32)
         ((float *)values)[i] = (float)value;
+    else if (is_half(dtype))
+        ((uint16_t *)values)[i] = half_of(dtype, value);
     else
         ((double *)values)[i] = value;
 }
 
 static double at(sb_dtype dtype, const void *values, int64_t i) {
+    if (is_half(dtype))
+        return value_of_half(dtype, ((const uint16_t *)values)[i]);
     return dtype == SB_DTYPE_F32 ? (double)((const float *)values)[i] : ((const double *)values)[i];
 }
 
 static bool is_near(sb_dtype dtype, double found, double right, int32_t size) {
-    const double off = found - right, bound = size * 500.0 * (dtype == SB_DTYPE_F32 ? 6e-8 : 1e-15);
+    const double off = found - right,
+                 bound = is_half(dtype) ? 8 * 0x1p-9
+                                        : size * 500.0 * (dtype == SB_DTYPE_F32 ? 6e-8 : 1e-15);
     return off <= bound && -off <= bound;
 }
 

@@ -176,6 +176,7 @@ static const struct number numbers[] = {
     ROW(SB_COMM_DIFF, 1 << 11),
     ROW(SB_NCCL_ID_BYTES, 128),
     ROW(SB_COMM_ENGINE_ABI_VERSION, 1),
+    ROW(SB_COMM_ENGINE_HALF, 1),
     ROW(SB_SIM_COMM_MAX, 4096),
     ROW(SB_SIM_COMM_FAIL_NOW, 0),
     ROW(SB_SIM_COMM_STOP, 1),

@@ -7,7 +7,7 @@ use syncblob_sys as sys;
 
 use super::{Comm, Op};
 use crate::ffi::{check, get, sized, to_i64};
-use crate::{Blob, Error, ErrorKind, Float, Part, Result};
+use crate::{Blob, Error, ErrorKind, Part, Reduced, Result};
 
 /// What a [`Reducer`] does, and in which pieces; equal at all ranks.
 #[derive(Clone, Copy, Debug)]
@@ -50,7 +50,7 @@ impl ReducerOptions {
     /// [`InvalidArgument`](ErrorKind::InvalidArgument): ranks differ;
     /// [`Shared`](ErrorKind::Shared): two blobs have one diff; out of memory;
     /// [`CommFailure`](ErrorKind::CommFailure).
-    pub fn register<'c, 'b, T: Float>(
+    pub fn register<'c, 'b, T: Reduced>(
         &self,
         comm: &'c Comm,
         blobs: impl IntoIterator<Item = &'b Blob<T>>,
@@ -78,14 +78,14 @@ impl ReducerOptions {
 /// Small blobs are gathered in buckets, from the last that was registered to the first, since a
 /// backward pass is done with the last layer first; one that fills a bucket goes in place. A
 /// blob is known by its handle: moving it is fine; one that is dropped is never ready again.
-pub struct Reducer<'c, T: Float> {
+pub struct Reducer<'c, T: Reduced> {
     /// None after a step that was given up.
     raw: Option<NonNull<sys::sb_reducer>>,
     comm: &'c Comm,
     elements: PhantomData<T>,
 }
 
-impl<'c, T: Float> Reducer<'c, T> {
+impl<'c, T: Reduced> Reducer<'c, T> {
     /// Collective: registers blobs with the default options; see [`ReducerOptions::register`].
     ///
     /// # Errors
@@ -128,13 +128,13 @@ impl<'c, T: Float> Reducer<'c, T> {
     }
 }
 
-impl<T: Float> Drop for Reducer<'_, T> {
+impl<T: Reduced> Drop for Reducer<'_, T> {
     fn drop(&mut self) {
         end(&mut self.raw);
     }
 }
 
-impl<T: Float> fmt::Debug for Reducer<'_, T> {
+impl<T: Reduced> fmt::Debug for Reducer<'_, T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Reducer").field("comm", self.comm).finish_non_exhaustive()
     }
@@ -149,7 +149,7 @@ fn end(reducer: &mut Option<NonNull<sys::sb_reducer>>) {
 
 /// A step of a [`Reducer`]. `'env` is as long as its blobs are borrowed, which is longer than the
 /// step.
-pub struct Step<'step, 'env, T: Float> {
+pub struct Step<'step, 'env, T: Reduced> {
     reducer: RefCell<&'step mut Option<NonNull<sys::sb_reducer>>>,
     /// A cell, so that `'env` cannot be taken for a shorter one.
     ready: RefCell<Vec<&'env mut Blob<T>>>,
@@ -157,7 +157,7 @@ pub struct Step<'step, 'env, T: Float> {
     flies: Cell<bool>,
 }
 
-impl<'step, 'env, T: Float> Step<'step, 'env, T> {
+impl<'step, 'env, T: Reduced> Step<'step, 'env, T> {
     fn new(reducer: &'step mut Option<NonNull<sys::sb_reducer>>) -> Self {
         Self {
             reducer: RefCell::new(reducer),
@@ -214,7 +214,7 @@ impl<'step, 'env, T: Float> Step<'step, 'env, T> {
 }
 
 /// Gives up what was not waited for, also when the caller's code has panicked.
-impl<T: Float> Drop for Step<'_, '_, T> {
+impl<T: Reduced> Drop for Step<'_, '_, T> {
     fn drop(&mut self) {
         if !self.flies.get() {
             return;
@@ -229,7 +229,7 @@ impl<T: Float> Drop for Step<'_, '_, T> {
     }
 }
 
-impl<T: Float> fmt::Debug for Step<'_, '_, T> {
+impl<T: Reduced> fmt::Debug for Step<'_, '_, T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Step").field("ready", &self.ready.borrow().len()).finish_non_exhaustive()
     }
