@@ -17,13 +17,13 @@ build_gpu_programs() {
         -DSYNCBLOB_WERROR=OFF \
         "-DCMAKE_EXE_LINKER_FLAGS=-Wl,--disable-new-dtags,-rpath,'\$ORIGIN/lib'" \
         "-DCMAKE_SHARED_LINKER_FLAGS=-Wl,-rpath,'\$ORIGIN'" \
-        -- gpu_programs standin_probe standin_conformance
+        -- gpu_programs standin_probe standin_probe_nccl standin_conformance
 }
 
 # No file of the bundle asks for a newer glibc than it may, nor for gcc's library or OpenBLAS.
 check_gpu_bundle() {
     local file newest status=0
-    for file in "$build"/gpu/gpu.* "$build"/gpu/{bench,probe,conformance} "$build"/gpu/lib/*; do
+    for file in "$build"/gpu/{gpu.*,bench,probe,probe_nccl,conformance,lib/*}; do
         newest=$(objdump -T "$file" | grep -oE 'GLIBC_[0-9.]+' | sed 's/GLIBC_//' | sort -Vu | tail -n 1)
         if [ "$(printf '%s\n' "$newest" $gpu_glibc | sort -V | tail -n 1)" != $gpu_glibc ]; then
             echo "${file##*/} needs glibc $newest"
@@ -48,11 +48,12 @@ gather_gpu_programs() {
     rm -rf "$out"
     mkdir -p "$out/lib"
     cp tests/cuda/gpu/run.sh tests/cuda/gpu/peers.py tests/cuda/standin/contract.tsv \
-        "$from/cuda/gpu/bench" "$from"/cuda/gpu/gpu.* "$out"
+        tests/cuda/standin/nccl_contract.tsv "$from/cuda/gpu/bench" "$from"/cuda/gpu/gpu.* "$out"
     cp tests/cuda/gpu/beside_torch.py "$out"
     cp "$from/cuda/standin/standin_probe" "$out/probe"
+    cp "$from/cuda/standin/standin_probe_nccl" "$out/probe_nccl"
     cp "$from/cuda/standin/standin_conformance" "$out/conformance"
-    needed_libraries "$out"/gpu.* "$out/bench" "$out/probe" "$out/conformance" >"$out/needed"
+    needed_libraries "$out"/gpu.* "$out"/{bench,probe,probe_nccl,conformance} >"$out/needed"
     needed_libraries "$build/gpu-build/c/libsyncblob.so" >>"$out/needed"
     while read -r name path; do cp -L "$path" "$out/lib/$name"; done <"$out/needed"
     rm "$out/needed"
@@ -65,7 +66,7 @@ run_gpu_programs_on_standins() {
     gather_gpu_programs
     check_gpu_bundle
     env -i PATH=/usr/bin:/bin "STANDIN_MEMORY=$((4 << 30))" \
-        "LD_LIBRARY_PATH=$libraries/lib:$libraries/lib13" \
+        "LD_LIBRARY_PATH=$libraries/lib:$libraries/lib13:$libraries/libn" \
         bash "$build/gpu/run.sh"
 }
 

@@ -157,7 +157,10 @@ if grep -q 'stand-in' "$log"; then
     echo "- the driver is a stand-in: nothing here says anything about a GPU"
 fi
 find_cublas
-if wants probe; then run block 'probe of the driver' "$folder/probe" "$folder/contract.tsv"; fi
+if wants probe; then
+    run block 'probe of the driver' "$folder/probe" "$folder/contract.tsv"
+    run block 'probe of NCCL' "$folder/probe_nccl" "$folder/nccl_contract.tsv"
+fi
 if wants conformance; then
     full=()
     if [ ${#quick[@]} = 0 ] && has_memory 24; then full=(env SYNCBLOB_TEST_FULL=1); fi
