@@ -6,10 +6,6 @@
 
 #include <syncblob/comm_engine.h>
 
-#ifdef OPEN_MPI
-#include <mpi-ext.h>
-#endif
-
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -230,14 +226,13 @@ static sb_status engine_barrier(void *comm, sb_error *err) {
     return code == MPI_SUCCESS ? SB_OK : fail(err, code, "MPI_Barrier");
 }
 
+/* Open MPI has device pointers in calls that block alone, and ranks may not mix the two. */
 static int32_t engine_takes(void *comm, sb_context *context) {
     int takes = 0;
     (void)comm;
     if (strncmp(sb_context_device(context), "cuda:", 5) != 0)
         return 0;
-#if defined(OPEN_MPI) && defined(MPIX_CUDA_AWARE_SUPPORT)
-    takes = MPIX_Query_cuda_support();
-#elif defined(MPIX_GPU_SUPPORT_CUDA)
+#ifdef MPIX_GPU_SUPPORT_CUDA
     if (MPIX_GPU_query_support(MPIX_GPU_SUPPORT_CUDA, &takes) != MPI_SUCCESS)
         takes = 0;
 #endif

@@ -15,8 +15,9 @@
  * After a failure MPI may still use memory of requests that were not done; that memory is kept. So
  * is MPI's communicator, since freeing it may wait.
  *
- * Devices: pointers to memory of "cuda:N" are given to MPI where it says at run time that it takes
- * them. All other devices' bytes go through the host.
+ * Devices: pointers to memory of "cuda:N" are given to MPICH, and to what descends from it, where
+ * it says at run time that it takes them. Open MPI takes none in what runs beside other work. All
+ * other bytes of devices go through the host.
  */
 #ifndef SYNCBLOB_MPI_H
 #define SYNCBLOB_MPI_H
