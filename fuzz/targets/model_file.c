@@ -8,7 +8,7 @@
 
 #define OBJECT_BYTES 2048 /* handles: of a model, of a blob and its memories */
 /* What an index takes beside the input, by the piece. */
-#define LAYER_BYTES 40
+#define LAYER_BYTES 42
 #define BLOB_BYTES  4
 _Static_assert(OBJECT_BYTES + 100000 * LAYER_BYTES + 1000000 * BLOB_BYTES <= 8 << 20,
                "8 MiB hold the index of the largest model that the default limits let in");

@@ -63,12 +63,19 @@ static void list_once(struct net *net) {
     }
 }
 
-static void find_once(struct net *net) {
+static void find_all(const sb_model *model, int64_t layers) {
     char name[32];
     int64_t layer;
-    for (int64_t i = 0; i < net->layers; i++)
-        must(sb_model_find_layer(net->opened, name, name_of(i * 7919 % net->layers, name), &layer,
-                                 NULL));
+    for (int64_t i = 0; i < layers; i++)
+        must(sb_model_find_layer(model, name, name_of(i * 7919 % layers, name), &layer, NULL));
+}
+
+static void find_once(struct net *net) {
+    find_all(net->opened, net->layers);
+}
+
+static void find_added_once(struct net *net) {
+    find_all(net->built, net->layers);
 }
 
 static void load_once(struct net *net) {
@@ -84,8 +91,13 @@ static void save_once(struct net *net) {
 static const struct step {
     const char *what;
     void (*once)(struct net *net);
-} steps[] = {{"build", build_once},       {"open", open_once}, {"list", list_once},
-             {"find by name", find_once}, {"load", load_once}, {"save", save_once}};
+} steps[] = {{"build", build_once},
+             {"open", open_once},
+             {"list", list_once},
+             {"find by name", find_once},
+             {"find by name, all added,", find_added_once},
+             {"load", load_once},
+             {"save", save_once}};
 
 struct work {
     const struct step *step;

@@ -162,8 +162,8 @@ typedef struct sb_layer_info {
 SB_API sb_status sb_model_layer(const sb_model *model, int64_t layer, sb_layer_info *out,
                                 sb_error *err);
 
-/** The first layer of that name. Layers of the file are found as fast among many as among
- *  few, whatever their names; those that were added are gone through one by one.
+/** The first layer of that name: one step, however many layers there are and whatever
+ *  their names are.
  *  @param name [borrowed, nullable when name_size is 0] `name_size` bytes, of any value
  *  @param out its index
  *  Errors: NOT_FOUND. */

@@ -1,5 +1,4 @@
 #include "format/model.h"
-#include "format/names.h"
 
 #include "base/error.h"
 #include "base/options.h"
@@ -210,12 +209,8 @@ static void free_edits(sb_model *model) {
     sb_context *context = model->context;
     for (size_t i = 0; i < model->num_edits; i++)
         sb__edit_free(&model->edits[i]);
-    for (size_t i = 0; i < model->num_new_layers; i++) {
-        sb__own_text_free(&model->new_layers[i].name, context);
-        sb__own_text_free(&model->new_layers[i].type, context);
-    }
     sb__object_free(context, model->edits, model->room_edits * sizeof *model->edits);
-    sb__object_free(context, model->new_layers, model->room_new_layers * sizeof *model->new_layers);
+    sb__new_layers_free(model);
     sb__own_text_free(&model->name, context);
     sb__own_text_free(&model->learned_net, context);
 }
@@ -253,21 +248,16 @@ sb_status sb_model_name(const sb_model *model, sb_text *out, sb_error *err) {
 }
 
 int64_t sb_model_num_layers(const sb_model *model) {
-    return model ? model->index.num_layers + (int64_t)model->num_new_layers : 0;
+    return model ? model->index.num_layers + model->num_new_layers : 0;
 }
 
 static void describe_layer(const sb_model *model, int64_t layer, sb_layer_info *out) {
-    if (layer < model->index.num_layers) {
-        const struct sb__layer *l = &model->index.layers[layer];
-        out->name = (sb_text){l->name, l->name_size};
-        out->type = (sb_text){l->type, l->type_size};
-        out->generation = (sb_layer_generation)l->generation;
-    } else {
-        const struct sb__new_layer *l = &model->new_layers[layer - model->index.num_layers];
-        out->name = (sb_text){l->name.bytes, l->name.size};
-        out->type = (sb_text){l->type.bytes, l->type.size};
-        out->generation = SB_LAYER_CURRENT;
-    }
+    const struct sb__layer *l = layer < model->index.num_layers
+                                    ? &model->index.layers[layer]
+                                    : &model->new_layers[layer - model->index.num_layers];
+    out->name = (sb_text){l->name, l->name_size};
+    out->type = (sb_text){l->type, l->type_size};
+    out->generation = (sb_layer_generation)l->generation;
 }
 
 #define FIRST_LAYER_INFO_SIZE (offsetof(sb_layer_info, reserved) + sizeof(int32_t))
@@ -288,14 +278,12 @@ sb_status sb_model_layer(const sb_model *model, int64_t layer, sb_layer_info *ou
     return SB_OK;
 }
 
-/* Those that a program added come one by one. */
-static int64_t find_new_layer(const sb_model *model, const char *name, size_t name_size) {
-    for (size_t i = 0; i < model->num_new_layers; i++) {
-        const struct sb__own_text *own = &model->new_layers[i].name;
-        if (own->size == name_size && (name_size == 0 || memcmp(own->bytes, name, name_size) == 0))
-            return model->index.num_layers + (int64_t)i;
-    }
-    return -1;
+static int64_t find_layer(const sb_model *model, const char *name, size_t size) {
+    int64_t found = sb__names_find(&model->index.names, model->index.layers, name, size);
+    if (found >= 0)
+        return found;
+    found = sb__names_find(&model->new_names, model->new_layers, name, size);
+    return found < 0 ? found : model->index.num_layers + found;
 }
 
 sb_status sb_model_find_layer(const sb_model *model, const char *name, size_t name_size,
@@ -303,9 +291,7 @@ sb_status sb_model_find_layer(const sb_model *model, const char *name, size_t na
     char text[64];
     if (!model || (!name && name_size > 0) || !out)
         return sb__fail_null(err, !model ? "model" : !out ? "out" : "name");
-    int64_t found = sb__names_find(&model->index, name, name_size);
-    if (found < 0)
-        found = find_new_layer(model, name, name_size);
+    const int64_t found = find_layer(model, name, name_size);
     if (found < 0)
         return sb__fail(err, SB_ERR_NOT_FOUND, "no layer is named \"%s\"",
                         sb__escape(name, name_size, text, sizeof text));

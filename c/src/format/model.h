@@ -21,10 +21,6 @@ struct sb__own_text {
     size_t size;
 };
 
-struct sb__new_layer {
-    struct sb__own_text name, type;
-};
-
 struct sb_model {
     sb_context *context;
     int32_t format;
@@ -37,8 +33,9 @@ struct sb_model {
 
     struct sb__edit *edits; /* sorted by layer, then index */
     size_t num_edits, room_edits;
-    struct sb__new_layer *new_layers; /* after those of the index */
-    size_t num_new_layers, room_new_layers;
+    struct sb__layer *new_layers; /* after those of the index; behind them in their block their */
+    struct sb__names new_names;   /* table. Each text is an object of its own */
+    int64_t num_new_layers, room_new_layers;
     struct sb__own_text name;
     bool solver_set;
     sb_solver_info solver; /* its text is learned_net's */
@@ -51,5 +48,6 @@ size_t sb__model_edit_from(const sb_model *model, int64_t layer, int64_t index);
 const struct sb__edit *sb__model_edit(const sb_model *model, int64_t layer, int64_t index);
 void sb__edit_free(const struct sb__edit *edit);
 void sb__own_text_free(struct sb__own_text *text, sb_context *context);
+void sb__new_layers_free(sb_model *model);
 
 #endif

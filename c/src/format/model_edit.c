@@ -182,39 +182,6 @@ void sb__own_text_free(struct sb__own_text *text, sb_context *context) {
     sb__object_free(context, text->bytes, text->size + 1);
 }
 
-static sb_status check_net(const sb_model *model, const char *what, sb_error *err) {
-    if (model->format == SB_FORMAT_CAFFEMODEL)
-        return SB_OK;
-    return sb__fail(err, SB_ERR_UNSUPPORTED, "a %s has no %s", sb_format_name(model->format), what);
-}
-
-sb_status sb_model_add_layer(sb_model *model, const char *name, size_t name_size, const char *type,
-                             size_t type_size, int64_t *out_layer, sb_error *err) {
-    struct sb__new_layer layer;
-    if (!model || (!name && name_size > 0) || (!type && type_size > 0))
-        return sb__fail_null(err, !model ? "model" : !type && type_size > 0 ? "type" : "name");
-    sb_status st = check_net(model, "layers", err);
-    if (st != SB_OK)
-        return st;
-    void *layers = model->new_layers;
-    st = grow(model->context, &layers, &model->room_new_layers, model->num_new_layers,
-              sizeof *model->new_layers, err);
-    model->new_layers = layers;
-    if (st == SB_OK)
-        st = make_text(model->context, name, name_size, &layer.name, err);
-    if (st != SB_OK)
-        return st;
-    st = make_text(model->context, type, type_size, &layer.type, err);
-    if (st != SB_OK) {
-        sb__own_text_free(&layer.name, model->context);
-        return st;
-    }
-    if (out_layer)
-        *out_layer = sb_model_num_layers(model);
-    model->new_layers[model->num_new_layers++] = layer;
-    return SB_OK;
-}
-
 static sb_status set_text(sb_model *model, struct sb__own_text *text, const char *bytes,
                           size_t size, sb_error *err) {
     struct sb__own_text copy;
@@ -224,6 +191,12 @@ static sb_status set_text(sb_model *model, struct sb__own_text *text, const char
     sb__own_text_free(text, model->context);
     *text = copy;
     return SB_OK;
+}
+
+static sb_status check_net(const sb_model *model, const char *what, sb_error *err) {
+    if (model->format == SB_FORMAT_CAFFEMODEL)
+        return SB_OK;
+    return sb__fail(err, SB_ERR_UNSUPPORTED, "a %s has no %s", sb_format_name(model->format), what);
 }
 
 sb_status sb_model_set_name(sb_model *model, const char *name, size_t name_size, sb_error *err) {
@@ -252,5 +225,82 @@ sb_status sb_model_set_solver_info(sb_model *model, const sb_solver_info *info, 
     set.learned_net.bytes = model->learned_net.bytes;
     model->solver = set;
     model->solver_set = true;
+    return SB_OK;
+}
+
+/* --- layers --------------------------------------------------------------------------------- */
+
+static bool block_bytes(int64_t room, size_t *layers, size_t *out) {
+    size_t names;
+    return sb__bytes_of(room, sizeof(struct sb__layer), layers) && sb__names_bytes(room, &names) &&
+           sb__add_size(*layers, names, out);
+}
+
+static void free_layers(sb_model *model) {
+    size_t layers, bytes = 0;
+    (void)block_bytes(model->room_new_layers, &layers, &bytes);
+    sb__object_free(model->context, model->new_layers, bytes);
+}
+
+/* For one more than there are. */
+static sb_status reserve_layer(sb_model *model, sb_error *err) {
+    const int64_t room = 2 * model->room_new_layers + 4;
+    size_t layer_bytes, bytes;
+    void *block;
+    if (model->num_new_layers < model->room_new_layers)
+        return SB_OK;
+    if (!block_bytes(room, &layer_bytes, &bytes))
+        return sb__fail_memory(err, SIZE_MAX);
+    sb_status st = sb__object_alloc(model->context, bytes, &block, err);
+    if (st != SB_OK)
+        return st;
+    if (model->num_new_layers > 0)
+        memcpy(block, model->new_layers, (size_t)model->num_new_layers * sizeof *model->new_layers);
+    free_layers(model);
+    model->new_layers = block;
+    model->room_new_layers = room;
+    sb__names_begin(&model->new_names, (char *)block + layer_bytes, room);
+    for (int64_t i = 0; i < model->num_new_layers; i++)
+        sb__names_add(&model->new_names, model->new_layers, (uint32_t)i);
+    return SB_OK;
+}
+
+static void free_texts(const struct sb__layer *layer, sb_context *context) {
+    sb__object_free(context, (void *)(uintptr_t)layer->name, (size_t)layer->name_size + 1);
+    sb__object_free(context, (void *)(uintptr_t)layer->type, (size_t)layer->type_size + 1);
+}
+
+void sb__new_layers_free(sb_model *model) {
+    for (int64_t i = 0; i < model->num_new_layers; i++)
+        free_texts(&model->new_layers[i], model->context);
+    free_layers(model);
+}
+
+sb_status sb_model_add_layer(sb_model *model, const char *name, size_t name_size, const char *type,
+                             size_t type_size, int64_t *out_layer, sb_error *err) {
+    struct sb__own_text own_name, own_type;
+    if (!model || (!name && name_size > 0) || (!type && type_size > 0))
+        return sb__fail_null(err, !model ? "model" : !type && type_size > 0 ? "type" : "name");
+    sb_status st = check_net(model, "layers", err);
+    if (st == SB_OK)
+        st = reserve_layer(model, err);
+    if (st == SB_OK)
+        st = make_text(model->context, name, name_size, &own_name, err);
+    if (st != SB_OK)
+        return st;
+    st = make_text(model->context, type, type_size, &own_type, err);
+    if (st != SB_OK) {
+        sb__own_text_free(&own_name, model->context);
+        return st;
+    }
+    if (out_layer)
+        *out_layer = sb_model_num_layers(model);
+    const int64_t at = model->num_new_layers++;
+    model->new_layers[at] = (struct sb__layer){.name = own_name.bytes,
+                                               .type = own_type.bytes,
+                                               .name_size = (uint32_t)own_name.size,
+                                               .type_size = (uint32_t)own_type.size,
+                                               .generation = SB_LAYER_CURRENT};
+    sb__names_add(&model->new_names, model->new_layers, (uint32_t)at);
     return SB_OK;
 }

@@ -3,7 +3,6 @@
 #include "base/checked.h"
 #include "base/error.h"
 #include "format/blob_index.h"
-#include "format/names.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -176,9 +175,11 @@ static sb_status add_layer(struct builder *b, const struct sb__layout *layout,
         st = keep_type_number(b, texts.type_number, &layer, err);
     else if (st == SB_OK)
         st = keep_text(b, texts.type, &layer.type, &layer.type_size, err);
-    if (st == SB_OK && b->filling)
-        b->index.layers[index] = layer;
-    return st;
+    if (st != SB_OK || !b->filling)
+        return st;
+    b->index.layers[index] = layer;
+    sb__names_add(&b->index.names, b->index.layers, (uint32_t)index);
+    return SB_OK;
 }
 
 /* --- whole files ---------------------------------------------------------------------- */
@@ -236,14 +237,15 @@ static sb_status index_blob_file(struct builder *b, sb_error *err) {
     return st == SB_OK ? sb__blob_index_check(&blob, &path, false, err) : st;
 }
 
-/* Layers, their names' order, blobs, texts: in the order of their alignment. */
+/* Layers, the table of their names, blobs, texts: in the order of their alignment. */
 static sb_status allocate(struct builder *b, sb_context *context, size_t held, sb_error *err) {
     struct sb__model_index *index = &b->index;
-    size_t layer_bytes, blob_bytes, total;
-    if (!sb__bytes_of(index->num_layers, sizeof *index->layers + sizeof *index->by_name,
-                      &layer_bytes) ||
+    size_t layer_bytes, name_bytes, blob_bytes, total;
+    if (!sb__bytes_of(index->num_layers, sizeof *index->layers, &layer_bytes) ||
+        !sb__names_bytes(index->num_layers, &name_bytes) ||
         !sb__bytes_of(index->num_blobs, sizeof *index->blobs, &blob_bytes) ||
-        !sb__add_size(layer_bytes, blob_bytes, &total) ||
+        !sb__add_size(layer_bytes, name_bytes, &total) ||
+        !sb__add_size(total, blob_bytes, &total) ||
         !sb__add_size(total, b->text_bytes, &index->block_bytes) ||
         !sb__add_size(index->block_bytes, held, &total) || total > b->limits->max_memory)
         return sb__fail(err, SB_ERR_DATA_LIMIT,
@@ -257,9 +259,9 @@ static sb_status allocate(struct builder *b, sb_context *context, size_t held, s
     if (st != SB_OK)
         return st;
     index->layers = index->block;
-    index->by_name = (struct sb__named *)(void *)(index->layers + index->num_layers);
-    index->blobs = (uint32_t *)(void *)((char *)index->block + layer_bytes);
-    b->text = (char *)index->block + layer_bytes + blob_bytes;
+    sb__names_begin(&index->names, (char *)index->block + layer_bytes, index->num_layers);
+    index->blobs = (uint32_t *)(void *)((char *)index->block + layer_bytes + name_bytes);
+    b->text = (char *)index->block + layer_bytes + name_bytes + blob_bytes;
     return SB_OK;
 }
 
@@ -276,8 +278,6 @@ static sb_status fill(struct builder *b, const struct sb__layout *layout, sb_err
     if (st == SB_OK &&
         (b->index.num_layers != b->room_layers || b->index.num_blobs != b->room_blobs))
         return sb__source_changed(err);
-    if (st == SB_OK)
-        sb__names_sort(b->index.layers, b->index.num_layers, b->index.by_name);
     return st;
 }
 

@@ -5,26 +5,23 @@
 
 #include "context/context.h"
 #include "format/layout.h"
+#include "format/names.h"
 
 #include <syncblob/model.h>
 
 struct sb__layer {
-    const char *name, *type; /* NUL-terminated, in the block or static */
+    const char *name, *type; /* NUL-terminated; of a file in the index's block or static */
     uint32_t name_size, type_size;
     uint32_t offset;          /* of the layer's tag */
     uint32_t first_blob : 30; /* in sb__model_index.blobs; a message has room for fewer than 2^30 */
     uint32_t generation : 2;  /* SB_LAYER_* */
 };
 
-struct sb__named { /* a layer among those in the order of their names */
-    uint32_t hash, layer;
-};
-
 struct sb__model_index {
     void *block;
     size_t block_bytes;
-    struct sb__layer *layers;  /* in file order */
-    struct sb__named *by_name; /* see names.h */
+    struct sb__layer *layers; /* in file order */
+    struct sb__names names;
     int64_t num_layers;
     uint32_t *blobs; /* offsets of their tags, in file order; a blob file has 1 blob and no tag */
     int64_t num_blobs;

@@ -99,9 +99,8 @@ static sb_status append_blobs(const struct save *save, const struct sb__layout *
 
 static sb_status put_new_layer(const struct save *save, int64_t layer, sb_error *err) {
     const sb_model *model = save->model;
-    const struct sb__new_layer *texts = &model->new_layers[layer - model->index.num_layers];
-    const sb_text name = {texts->name.bytes, texts->name.size};
-    const sb_text type = {texts->type.bytes, texts->type.size};
+    const struct sb__layer *l = &model->new_layers[layer - model->index.num_layers];
+    const sb_text name = {l->name, l->name_size}, type = {l->type, l->type_size};
     struct sb__sink count = sb__sink_count();
     const struct save counting = {.model = model, .reader = save->reader, .sink = &count};
     sb__pack_layer(&count, name, type);

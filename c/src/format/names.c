@@ -1,90 +1,130 @@
 #include "format/names.h"
 
-#include "base/sort.h"
+#include "base/checked.h"
+#include "format/model_index.h"
+#include "port/random.h"
+#include "port/threads.h"
 
 #include <string.h>
 
-/* It only makes comparing cheap: names of one hash are told apart by their bytes. */
-static uint32_t hash_of(const char *name, size_t size) {
-    const uint64_t odd = UINT64_C(0x9E3779B97F4A7C15);
-    uint64_t hash = size * odd, word;
+/* --- the hash: SipHash-1-3 with a key that is another one in each process ------------------- */
+
+static struct {
+    sb__once once;
+    uint64_t words[2];
+} key = {.once = SB__ONCE_INIT};
+
+/* Where the system has no random numbers, what others can hardly know. */
+static void draw_key(void) {
+    for (int i = 0; i < 2; i++)
+        if (!sb__random_number(&key.words[i]))
+            key.words[i] = sb__now() ^ (uint64_t)(uintptr_t)&i ^ (uint64_t)sb__process() << 40;
+}
+
+struct state {
+    uint64_t a, b, c, d;
+};
+
+static inline uint64_t turn(uint64_t word, int bits) {
+    return word << bits | word >> (64 - bits);
+}
+
+static inline void mix(struct state *s) {
+    s->a += s->b;
+    s->c += s->d;
+    s->b = turn(s->b, 13) ^ s->a;
+    s->d = turn(s->d, 16) ^ s->c;
+    s->a = turn(s->a, 32) + s->d;
+    s->c += s->b;
+    s->d = turn(s->d, 21) ^ s->a;
+    s->b = turn(s->b, 17) ^ s->c;
+    s->c = turn(s->c, 32);
+}
+
+static inline void take(struct state *s, uint64_t word) {
+    s->d ^= word;
+    mix(s);
+    s->a ^= word;
+}
+
+static uint64_t hash_of(const char *name, size_t size) {
+    struct state s = {
+        key.words[0] ^ UINT64_C(0x736f6d6570736575), key.words[1] ^ UINT64_C(0x646f72616e646f6d),
+        key.words[0] ^ UINT64_C(0x6c7967656e657261), key.words[1] ^ UINT64_C(0x7465646279746573)};
+    uint64_t word, last = (uint64_t)size << 56;
     for (; size >= sizeof word; size -= sizeof word, name += sizeof word) {
         memcpy(&word, name, sizeof word);
-        hash = (hash ^ word) * odd;
-        hash ^= hash >> 32;
+        take(&s, word);
     }
     word = 0;
     if (size > 0)
         memcpy(&word, name, size);
-    return (uint32_t)((hash ^ word) * odd >> 32);
+    take(&s, last ^ word);
+    s.c ^= 0xff;
+    for (int i = 0; i < 3; i++)
+        mix(&s);
+    return s.a ^ s.b ^ s.c ^ s.d;
 }
 
-static int compare_texts(const char *a, size_t a_size, const char *b, size_t b_size) {
-    if (a_size != b_size)
-        return a_size < b_size ? -1 : 1;
-    return a_size == 0 ? 0 : memcmp(a, b, a_size);
+/* --- the table: each name in the first free slot from that of its hash ---------------------- */
+
+/* Four in five are taken at most, so a search ends, and soon. */
+static bool slots_for(int64_t layers, int64_t *out) {
+    *out = layers > 0 ? layers + layers / 4 + 1 : 0;
+    return layers < UINT32_MAX / 2;
 }
 
-/* Of one name the first layer comes first. */
-static bool is_before(const void *layers, const void *a, const void *b) {
-    const struct sb__named *one = a, *other = b;
-    const struct sb__layer *x = (const struct sb__layer *)layers + one->layer,
-                           *y = (const struct sb__layer *)layers + other->layer;
-    if (one->hash != other->hash)
-        return one->hash < other->hash;
-    const int order = compare_texts(x->name, x->name_size, y->name, y->name_size);
-    return order != 0 ? order < 0 : one->layer < other->layer;
+bool sb__names_bytes(int64_t layers, size_t *out) {
+    int64_t slots;
+    return slots_for(layers, &slots) && sb__bytes_of(slots, sizeof(struct sb__named), out);
 }
 
-void sb__names_sort(const struct sb__layer *layers, int64_t count, struct sb__named *out) {
-    for (int64_t i = 0; i < count; i++)
-        out[i] = (struct sb__named){hash_of(layers[i].name, layers[i].name_size), (uint32_t)i};
-    sb__sort(out, count, sizeof *out, is_before, layers);
+void sb__names_begin(struct sb__names *names, void *slots, int64_t layers) {
+    int64_t room;
+    (void)slots_for(layers, &room);
+    *names = (struct sb__names){room > 0 ? slots : NULL, (uint64_t)room};
+    if (room > 0)
+        sb__run_once(&key.once, draw_key);
 }
 
-/* Where the first hash is that is not below. Of two halves one is taken without a jump, which no
-   processor could foretell. */
-static int64_t first_of(const struct sb__named *by_name, int64_t count, uint64_t hash) {
-    const struct sb__named *at = by_name;
-    if (count == 0)
-        return 0;
-    while (count > 1) {
-        const int64_t half = count / 2;
-        at += at[half - 1].hash < hash ? half : 0;
-        count -= half;
+/* The slot of that name, or the free one where it belongs, with its hash. */
+static struct sb__named *slot_of(const struct sb__names *names, const struct sb__layer *layers,
+                                 const char *name, size_t size, uint32_t *hash) {
+    const uint64_t whole = hash_of(name, size);
+    struct sb__named *slot = names->slots + ((whole >> 32) * names->room >> 32),
+                     *end = names->slots + names->room;
+    *hash = (uint32_t)whole;
+    for (; slot->place != 0; slot = slot + 1 < end ? slot + 1 : names->slots) {
+        if (slot->hash != *hash)
+            continue;
+        const struct sb__layer *layer = &layers[slot->place - 1];
+        if (layer->name_size == size && (size == 0 || memcmp(layer->name, name, size) == 0))
+            break;
     }
-    return at - by_name + (at->hash < hash);
+    return slot;
 }
 
-static int compare_at(const struct sb__model_index *index, int64_t at, const char *name,
-                      size_t size) {
-    const struct sb__layer *layer = &index->layers[index->by_name[at].layer];
-    return compare_texts(layer->name, layer->name_size, name, size);
+void sb__names_add(struct sb__names *names, const struct sb__layer *layers, uint32_t layer) {
+    uint32_t hash;
+    struct sb__named *slot =
+        slot_of(names, layers, layers[layer].name, layers[layer].name_size, &hash);
+    if (slot->place == 0)
+        *slot = (struct sb__named){hash, layer + 1};
 }
 
-/* Names of one hash, which are rare unless somebody wants them. */
-static int64_t find_between(const struct sb__model_index *index, int64_t low, int64_t high,
-                            const char *name, size_t size) {
-    const int64_t end = high;
-    while (low < high) {
-        const int64_t middle = low + (high - low) / 2;
-        if (compare_at(index, middle, name, size) < 0)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    if (low == end || compare_at(index, low, name, size) != 0)
+/* Nobody has gone past its slot since. */
+void sb__names_take_back(struct sb__names *names, const struct sb__layer *layers, uint32_t layer) {
+    uint32_t hash;
+    struct sb__named *slot =
+        slot_of(names, layers, layers[layer].name, layers[layer].name_size, &hash);
+    if (slot->place == layer + 1)
+        *slot = (struct sb__named){0, 0};
+}
+
+int64_t sb__names_find(const struct sb__names *names, const struct sb__layer *layers,
+                       const char *name, size_t size) {
+    uint32_t hash;
+    if (!names->slots)
         return -1;
-    return index->by_name[low].layer;
-}
-
-int64_t sb__names_find(const struct sb__model_index *index, const char *name, size_t size) {
-    const uint64_t hash = hash_of(name, size);
-    const int64_t first = first_of(index->by_name, index->num_layers, hash);
-    if (first == index->num_layers || index->by_name[first].hash != hash)
-        return -1;
-    if (compare_at(index, first, name, size) == 0)
-        return index->by_name[first].layer;
-    return find_between(index, first + 1, first_of(index->by_name, index->num_layers, hash + 1),
-                        name, size);
+    return (int64_t)slot_of(names, layers, name, size, &hash)->place - 1;
 }

@@ -4,6 +4,7 @@
 #ifdef __APPLE__
 
 #include "port/posix.h"
+#include "port/random.h"
 #include "port/text.h"
 #include "port/threads.h"
 

@@ -10,8 +10,6 @@
 
 /* A hint alone. */
 void sb__advise_large_pages(void *pages, size_t bytes);
-/* False: errno says why. */
-bool sb__random_number(uint64_t *out);
 struct timespec sb__modified(const struct stat *info);
 /* Brings a file's bytes to the disk: 0 or -1, as fsync. */
 int sb__sync(int descriptor);

@@ -4,6 +4,7 @@
 #ifndef _WIN32
 
 #include "port/posix.h"
+#include "port/random.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -6,6 +6,7 @@
 
 #define _CRT_RAND_S /* for rand_s, which comes from the system's random numbers */
 
+#include "port/random.h"
 #include "port/windows.h"
 
 #include <stdio.h>
@@ -209,7 +210,7 @@ static int beside(const struct sb__replacement *to, const char *name, wchar_t wi
     return length < (int)sizeof path ? whole_path(path, wide) : ERROR_FILENAME_EXCED_RANGE;
 }
 
-static bool draw(uint64_t *out) {
+bool sb__random_number(uint64_t *out) {
     unsigned int words[2];
     if (rand_s(&words[0]) != 0 || rand_s(&words[1]) != 0)
         return false;
@@ -222,7 +223,7 @@ static int open_temporary(struct sb__replacement *to) {
     wchar_t wide[SB__PATH_MAX];
     for (int i = 0; i < NAME_ATTEMPTS; i++) {
         uint64_t name;
-        if (!draw(&name))
+        if (!sb__random_number(&name))
             return ERROR_GEN_FAILURE;
         (void)snprintf(to->temporary, sizeof to->temporary, ".syncblob-%016llx.tmp",
                        (unsigned long long)name);

@@ -7,6 +7,7 @@
 
 #include "blob/blob.h"
 #include "context/context.h"
+#include "format/model_index.h"
 #include "memory/mem.h"
 #include "sim/device.h"
 
@@ -14,6 +15,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -154,6 +156,27 @@ static void read_and_release(void *arg) {
     sb_blob_destroy(loaded);
     estate_release(e);
     child_wants(e->host.deleted == 1 && e->device.deleted == 1);
+}
+
+/* The first test: no table was made yet. */
+static void hash_a_name(void *out) {
+    const struct sb__layer layer = {.name = "conv1", .name_size = 5};
+    struct sb__named slots[2] = {{0, 0}, {0, 0}};
+    struct sb__names names;
+    sb__names_begin(&names, slots, 1);
+    sb__names_add(&names, &layer, 0);
+    *(uint32_t *)out = slots[0].hash + slots[1].hash;
+}
+
+static void no_process_hashes_names_as_another_does(void **state) {
+    const size_t bytes = 2 * sizeof(uint32_t);
+    uint32_t *hashes = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANON, -1, 0);
+    (void)state;
+    assert_ptr_not_equal(hashes, MAP_FAILED);
+    for (int i = 0; i < 2; i++)
+        in_child(hash_a_name, &hashes[i]);
+    assert_int_not_equal(hashes[0], hashes[1]);
+    assert_int_equal(munmap(hashes, bytes), 0);
 }
 
 static void a_child_reads_what_is_current_and_releases_everything(void **state) {
@@ -708,6 +731,7 @@ static void forks_of_a_busy_process_do_not_hang(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(no_process_hashes_names_as_another_does),
         cmocka_unit_test(a_child_reads_what_is_current_and_releases_everything),
         cmocka_unit_test(a_child_s_child_may_do_the_same),
         cmocka_unit_test(a_child_gets_forked_from_every_use_of_the_device),
