@@ -154,6 +154,16 @@ static sb_blob *make_blob(const struct run *run, int32_t dtype) {
     return blob;
 }
 
+/* Whether nobody would take the bytes for this format, though they are a message of it. */
+static bool is_of_another(const struct run *run, int32_t format) {
+    sb_model *model = NULL;
+    sb_status st = sb_model_open_bytes(run->context, SB_FORMAT_AUTO, run->bytes, run->size,
+                                       &run->limits, NULL, NULL, &model, NULL);
+    const bool is_another = st != SB_OK || sb_model_format(model) != format;
+    sb_model_destroy(model);
+    return is_another;
+}
+
 static void check_blob_proto(const struct run *run, int32_t dtype) {
     struct decoded_file file = decode_blob(run->bytes, run->size, &run->decoder_limits);
     unsigned faults = file.faults | decoded_blob_load_faults(&file.blobs[0], sb_dtype_size(dtype));
@@ -164,6 +174,8 @@ static void check_blob_proto(const struct run *run, int32_t dtype) {
     sb_error err = fuzz_fresh_error();
     sb_status st =
         sb_blob_from_proto(blob, run->bytes, run->size, SB_PROTO_RESHAPE, &run->limits, &err);
+    if (st == SB_ERR_MALFORMED && is_of_another(run, SB_FORMAT_BLOB))
+        faults |= DECODER_MALFORMED;
     check_verdict(faults, st, &err, "BlobProto");
     if (st == SB_OK)
         check_blob(&file.blobs[0], blob);
@@ -286,16 +298,6 @@ static void check_contents(const struct run *run, const struct decoded_file *fil
 }
 
 typedef struct decoded_file (*decoder)(const uint8_t *, size_t, const struct decoder_limits *);
-
-/* Whether nobody would take the bytes for this format, though they are a message of it. */
-static bool is_of_another(const struct run *run, int32_t format) {
-    sb_model *model = NULL;
-    sb_status st = sb_model_open_bytes(run->context, SB_FORMAT_AUTO, run->bytes, run->size,
-                                       &run->limits, NULL, NULL, &model, NULL);
-    const bool is_another = st != SB_OK || sb_model_format(model) != format;
-    sb_model_destroy(model);
-    return is_another;
-}
 
 static void check_model(const struct run *run, int32_t format, decoder decode) {
     struct decoded_file file = decode(run->bytes, run->size, &run->decoder_limits);

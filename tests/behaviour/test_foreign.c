@@ -535,16 +535,65 @@ static void an_empty_message_is_of_the_format_that_is_wanted(void **state) {
     }
 }
 
-static void a_blobs_reader_names_a_net(void **state) {
+static sb_status blob_equals(const struct given *given, sb_error *err) {
+    sb_blob *blob;
+    int32_t equal;
+    assert_int_equal(sb_blob_create(NULL, SB_DTYPE_F32, &blob, NULL), SB_OK);
+    sb_status st = sb_blob_shape_equals_proto(blob, given->bytes, given->size, &equal, err);
+    sb_blob_destroy(blob);
+    return st;
+}
+
+static void a_blobs_reader_takes_no_other_format(void **state) {
     (void)state;
-    struct wire net = {0};
-    sb_error err;
-    net_current(&net);
-    assert_string_equal(words_of(blob_bytes, net.bytes, net.size, &err),
-                        "a caffemodel, not a blob such as a mean file");
-    assert_string_equal(words_of(blob_source, net.bytes, net.size, &err),
-                        "a caffemodel, not a blob such as a mean file");
-    wire_free(&net);
+    static reader *const of_blobs[] = {blob_bytes, blob_source, blob_file, blob_equals};
+    char path[] = "/tmp/syncblob-foreign-XXXXXX", end[160];
+    int descriptor = mkstemp(path);
+    assert_true(descriptor >= 0);
+    for (size_t i = 0; i < NUM_OURS; i++)
+        for (size_t r = 0; ours[i].format != SB_FORMAT_BLOB && r < 4; r++) {
+            struct wire wire = {0};
+            sb_error err;
+            ours[i].build(&wire);
+            file_write(path, wire.bytes, wire.size);
+            const struct given given = {wire.bytes, wire.size, path};
+            (void)snprintf(end, sizeof end, BEFORE "%s, not a blob such as a mean file",
+                           ours[i].words);
+            assert_status(SB_ERR_MALFORMED, of_blobs[r](&given, &err));
+            assert_non_null(strstr(err.message, end));
+            wire_free(&wire);
+        }
+    assert_int_equal(close(descriptor), 0);
+    assert_int_equal(unlink(path), 0);
+}
+
+/* Protobuf takes each for a blob, of no elements or of one. */
+static void what_has_fields_of_another_format_is_no_blob(void **state) {
+    (void)state;
+    static const struct {
+        const char *named, *bytes;
+        size_t size;
+    } rows[] = {
+        {"not those of a blob but of a solverstate", B("\x08\1\x12\3abc")},
+        {"not those of a blob but of a solverstate", B("\x08\1\x1a\0")},
+        {"not those of a blob but of a caffemodel", B("\x0a\1n\x42\x08\x08\1\x08\3\x08\5\x08\5")},
+        {NULL, B("\x08\1\x10\0\x18\0\x20\0")},
+        {NULL, B("\x08\1")},
+        {NULL, B("\x3a\3\x0a\1\0\xa0\6\1")},
+        {NULL, B("\x3a\3\x0a\1\0\xa2\6\0")},
+        {NULL, B("\x0a\1n\x2a\4\0\0\0\0\x3a\3\x0a\1\1")}, /* of no format */
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        for (int as_model = 0; as_model < 2; as_model++) {
+            const struct wire wire = {(unsigned char *)rows[i].bytes, rows[i].size, rows[i].size};
+            const struct given given = {wire.bytes, wire.size, NULL};
+            sb_error err;
+            sb_status st =
+                as_model ? open_as(SB_FORMAT_BLOB, &wire, NULL, &err) : blob_bytes(&given, &err);
+            assert_int_equal(st, rows[i].named ? SB_ERR_MALFORMED : SB_OK);
+            if (rows[i].named)
+                assert_non_null(strstr(err.message, rows[i].named));
+        }
 }
 
 /* Fields that nobody knows, and generic messages of numbers and texts, are not ours for sure. */
@@ -816,7 +865,8 @@ int main(void) {
         cmocka_unit_test(another_format_than_was_wanted_is_refused_by_name),
         cmocka_unit_test(a_real_file_of_another_format_is_refused_by_name),
         cmocka_unit_test(an_empty_message_is_of_the_format_that_is_wanted),
-        cmocka_unit_test(a_blobs_reader_names_a_net),
+        cmocka_unit_test(a_blobs_reader_takes_no_other_format),
+        cmocka_unit_test(what_has_fields_of_another_format_is_no_blob),
         cmocka_unit_test(other_messages_are_not_called_ours),
         cmocka_unit_test(what_is_over_a_limit_is_not_called_foreign),
         cmocka_unit_test(messages_of_others_are_opened_only_as_what_the_caller_says),

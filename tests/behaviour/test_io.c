@@ -241,10 +241,13 @@ static void structs_of_other_versions_are_judged_by_their_size(void **state) {
     struct {
         sb_source known;
         uint64_t later;
-    } source = {test_source_of(&w->source, &w->wire), 0};
+    } source = {{0}, 0};
     sb_sink sink = test_sink_of(&w->sink);
     sb_progress progress = test_progress_of(&w->progress);
     sb_error err;
+    w->wire.size = 0;
+    wire_blob(&w->wire, three, 1, 9);
+    source.known = test_source_of(&w->source, &w->wire);
     source.known.struct_size = sizeof source;
     assert_ok(sb_blob_read_source(w->blob, &source.known, SB_PROTO_RESHAPE, NULL, NULL, &err));
     source.later = 1;

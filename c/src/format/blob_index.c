@@ -19,7 +19,7 @@ struct raw {
 };
 
 struct claims {
-    bool legacy;
+    bool legacy, doubtful;
     int64_t legacy_dims[4];
     uint32_t legacy_offsets[4];
     struct dims dims;
@@ -136,6 +136,9 @@ static sb_status gather_field(struct sb__reader *reader, const struct sb__path *
     }
     if (field->number >= SB__BLOB_RAW_DATA_TYPE && field->number <= SB__BLOB_RAW_DIFF)
         gather_raw(field, claims);
+    if ((field->number <= SB__BLOB_WIDTH || field->number == SB__NET_LAYER) &&
+        field->type == SB__WIRE_BYTES)
+        claims->doubtful = true;
     if (field->number <= SB__BLOB_WIDTH && field->type == SB__WIRE_VARINT) {
         claims->legacy = true;
         claims->legacy_dims[field->number - SB__BLOB_NUM] = (int64_t)field->value;
@@ -253,6 +256,7 @@ sb_status sb__blob_index(struct sb__reader *reader, const struct sb__path *path,
     out->begin = begin;
     out->end = end;
     out->legacy = claims.legacy;
+    out->doubtful = claims.doubtful;
     return st;
 }
 

@@ -16,6 +16,7 @@ struct sb__payload {
 struct sb__blob_index {
     uint32_t begin, end; /* the message */
     bool legacy;         /* the shape came from num, channels, height, width */
+    bool doubtful;       /* there are messages or texts where others of Caffe's formats have them */
     struct sb__shape shape;
     struct sb__payload data, diff; /* the ones that win: double, float, raw */
 };

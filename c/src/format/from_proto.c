@@ -26,7 +26,7 @@ static sb_status read_source(sb_blob *blob, const struct sb__source *source, uin
                              const sb_limits *limits, const sb_progress *progress, sb_error *err) {
     struct sb__reader reader;
     struct sb__progress told;
-    const struct sb__read_blob how = {flags & SB_PROTO_RESHAPE, 0, limits};
+    const struct sb__read_blob how = {flags & SB_PROTO_RESHAPE, true, 0, limits};
     sb__reader_init(&reader, source);
     sb__reader_watch(&reader, sb__progress_begin(&told, progress, source->size));
     sb_status st = sb__read_blob(blob, &reader, &blob_path, 0, source->size, &how, err);
@@ -94,6 +94,8 @@ sb_status sb_blob_shape_equals_proto(const sb_blob *blob, const void *bytes, siz
         return st;
     sb__reader_init(&reader, &source);
     st = sb__blob_index(&reader, &blob_path, 0, source.size, limits, &index, err);
+    if (st == SB_OK)
+        st = sb__refusal_check_blob(&source, &index, err);
     if (st == SB_OK)
         *out = sb__shape_equals_index(sb__blob_shape(blob), &index);
     sb__refusal_explain(st, SB_FORMAT_BLOB, &reader, err);

@@ -27,7 +27,7 @@ static const struct sb__field_name v1_fields[] = {
 static const struct sb__field_name v0_fields[] = {
     {1, "name"}, {2, "type"}, {50, "blobs"}, {0, NULL}};
 static const struct sb__field_name net_fields[] = {
-    {1, "name"}, {2, "layers"}, {100, "layer"}, {0, NULL}};
+    {1, "name"}, {2, "layers"}, {SB__NET_LAYER, "layer"}, {0, NULL}};
 static const struct sb__field_name solver_fields[] = {
     {1, "iter"}, {2, "learned_net"}, {3, "history"}, {4, "current_step"}, {0, NULL}};
 static const struct sb__field_name vector_fields[] = {{1, "blobs"}, {0, NULL}};
@@ -52,7 +52,9 @@ static const struct sb__layout v1_layout = {.fields = v1_fields,
                                             .is_layer = true,
                                             .generation = SB_LAYER_V1};
 static const struct sb__layout net_layout = {
-    .fields = net_fields, .name = 1, .children = {{100, &sb__layer_layout}, {2, &v1_layout}}};
+    .fields = net_fields,
+    .name = 1,
+    .children = {{SB__NET_LAYER, &sb__layer_layout}, {2, &v1_layout}}};
 static const struct sb__layout solver_layout = {
     .fields = solver_fields, .iter = 1, .learned_net = 2, .blobs = 3, .current_step = 4};
 static const struct sb__layout vector_layout = {.fields = vector_fields, .blobs = 1};

@@ -17,7 +17,8 @@ enum {
     SB__BLOB_RAW_DIFF_TYPE = 11,
     SB__BLOB_RAW_DATA = 12,
     SB__BLOB_RAW_DIFF = 13,
-    SB__SHAPE_DIM = 1
+    SB__SHAPE_DIM = 1,
+    SB__NET_LAYER = 100
 };
 
 /* A message that holds blobs: a file or a layer. A field number of 0: has no such field. */

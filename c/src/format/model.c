@@ -43,6 +43,8 @@ static sb_status check_claim(const sb_model *model, sb_error *err) {
 /* What the caller says is believed where the fields do not certainly say another of the formats. */
 static sb_status check_said(const sb_model *model, sb_error *err) {
     bool is_of_another;
+    if (model->format == SB_FORMAT_BLOB)
+        return SB_OK; /* its index was built of what is no other's */
     sb_status st = sb__refusal_is_of_another(&model->source, model->format, &is_of_another, err);
     if (st != SB_OK || !is_of_another)
         return st;

@@ -139,7 +139,7 @@ sb_status sb_model_load_blob(const sb_model *model, int64_t layer, int64_t index
     struct located at;
     if (!model || !blob)
         return sb__fail_null(err, model ? "blob" : "model");
-    const struct sb__read_blob how = {true, sizeof *model + model->index.block_bytes,
+    const struct sb__read_blob how = {true, false, sizeof *model + model->index.block_bytes,
                                       &model->limits};
     if (announced(model, layer, index))
         return sb__fail(err, SB_ERR_UNSUPPORTED,

@@ -3,6 +3,7 @@
 #include "base/checked.h"
 #include "base/error.h"
 #include "format/blob_index.h"
+#include "format/refusal.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -234,6 +235,8 @@ static sb_status index_blob_file(struct builder *b, sb_error *err) {
     sb_status st =
         sb__blob_index(b->reader, &path, 0, b->reader->source->size, b->limits, &blob, err);
     b->index.num_blobs = 1;
+    if (st == SB_OK)
+        st = sb__refusal_check_blob(b->reader->source, &blob, err);
     return st == SB_OK ? sb__blob_index_check(&blob, &path, false, err) : st;
 }
 

@@ -5,8 +5,9 @@
 #include "format/blob_index.h"
 
 struct sb__read_blob {
-    bool reshape; /* take the message's shape; without it, another one is SHAPE_MISMATCH */
-    size_t held;  /* bytes of an index that count against limits->max_memory */
+    bool reshape;  /* take the message's shape; without it, another one is SHAPE_MISMATCH */
+    bool is_whole; /* the message is all of the source, which may be of another format */
+    size_t held;   /* bytes of an index that count against limits->max_memory */
     const sb_limits *limits;
 };
 

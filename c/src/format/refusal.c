@@ -1,5 +1,6 @@
 #include "format/refusal.h"
 
+#include "base/error.h"
 #include "format/detect.h"
 #include "format/foreign.h"
 #include "format/outline.h"
@@ -89,6 +90,26 @@ bool sb__refusal_is_foreign(const struct sb__source *source) {
     sb__reader_init(&reader, source);
     (void)sb__outline_read(&reader, 0, source->size, FEW_FIELDS, &outline, NULL);
     return read_head(source, &head) && message_words(&head, &outline, &reader);
+}
+
+sb_status sb__refusal_check_blob(const struct sb__source *source,
+                                 const struct sb__blob_index *index, sb_error *err) {
+    struct sb__reader reader;
+    int32_t format = SB_FORMAT_BLOB;
+    sb_error reason;
+    if (!index->doubtful)
+        return SB_OK;
+    sb__reader_init(&reader, source);
+    sb_status st = sb__detect_format(&reader, &format, &reason);
+    if (st == SB_OK && format != SB_FORMAT_BLOB)
+        return sb__fail_at(err, SB_ERR_MALFORMED, 0,
+                           "the fields are not those of a blob but of a %s",
+                           sb_format_name(format));
+    if (st == SB_OK || st == SB_ERR_MALFORMED)
+        return SB_OK;
+    if (err)
+        *err = reason;
+    return st;
 }
 
 sb_status sb__refusal_is_of_another(const struct sb__source *source, int32_t wanted, bool *out,

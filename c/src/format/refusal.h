@@ -2,7 +2,7 @@
 #ifndef SB_FORMAT_REFUSAL_H
 #define SB_FORMAT_REFUSAL_H
 
-#include "format/wire.h"
+#include "format/blob_index.h"
 
 /* Appends "; this is ..." to the message of a reader that refused all of `reader`'s source as
    `wanted` (SB_FORMAT_*), if it is certain what the bytes are. Nothing else changes; a failure
@@ -13,6 +13,11 @@ void sb__refusal_explain(sb_status status, int32_t wanted, struct sb__reader *re
 /* Whether a source is certainly a message of somebody else's, which protobuf's rules allow to be
    read as one of Caffe's. A source that fails is not. */
 bool sb__refusal_is_foreign(const struct sb__source *source);
+
+/* MALFORMED if a source that can be read as the blob `index` has fields of another of Caffe's
+   formats, for which it is taken where nobody says what it is. */
+sb_status sb__refusal_check_blob(const struct sb__source *source,
+                                 const struct sb__blob_index *index, sb_error *err);
 
 /* Whether a source is certainly of another of Caffe's formats than `wanted` (SB_FORMAT_*), whose
    message protobuf's rules allow to be read as one of these. Fails only where the source does. */
