@@ -748,7 +748,8 @@ static sb_status check_message(const struct step *step, const struct blob_messag
     struct message_bytes encoded;
     message_encode(message, &encoded);
     bool empty = encoded.size == 0; /* cutting took the only byte, or there was none */
-    if (!plain_has_arithmetic(&step->pair->plain) && step->pair->plain.dtype != SB_DTYPE_I32)
+    const int32_t dtype = step->pair->plain.dtype;
+    if (!plain_has_arithmetic(&step->pair->plain) && dtype != SB_DTYPE_I32 && dtype != SB_DTYPE_F16)
         return SB_ERR_UNSUPPORTED;
     if (message->cut && !empty)
         return SB_ERR_MALFORMED;
@@ -759,12 +760,14 @@ static sb_status check_message(const struct step *step, const struct blob_messag
         return SB_ERR_SHAPE_MISMATCH;
     if (!reshapes)
         *shape = plain_shape_of(&step->pair->plain);
-    if (plain_shape_check(shape, sb_dtype_size(step->pair->plain.dtype)) != SB_OK)
+    if (plain_shape_check(shape, sb_dtype_size(dtype)) != SB_OK)
         return SB_ERR_DATA_OVERFLOW;
     bool whole =
         message_count(message, DATA) == shape->count &&
         (message_count(message, DIFF) == 0 || message_count(message, DIFF) == shape->count);
-    return whole ? SB_OK : SB_ERR_LENGTH_MISMATCH;
+    if (!whole)
+        return SB_ERR_LENGTH_MISMATCH;
+    return dtype == SB_DTYPE_F16 && shape->count > 0 ? SB_ERR_DTYPE_MISMATCH : SB_OK;
 }
 
 static void from_proto(struct world *w, struct step *step) {

@@ -439,7 +439,7 @@ static void test_indices_out_of_range(void **state) {
     net_current(&wire);
     sb_model *model = model_of(&wire, SB_FORMAT_AUTO);
     assert_ok(sb_blob_create(NULL, SB_DTYPE_F32, &blob, &err));
-    assert_ok(sb_blob_create(NULL, SB_DTYPE_F16, &halves, &err));
+    assert_ok(sb_blob_create(NULL, SB_DTYPE_BF16, &halves, &err));
     static const int64_t bad[][2] = {{0, 2}, {0, -1}, {1, 0}, {2, 0}, {-1, 0}, {-2, 0}};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         assert_status(SB_ERR_INDEX_OUT_OF_RANGE,

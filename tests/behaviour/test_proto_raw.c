@@ -4,6 +4,7 @@
 
 #include <float.h>
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 enum { DATA = 5, DIFF, SHAPE, DOUBLE_DATA, DOUBLE_DIFF };
@@ -107,6 +108,23 @@ static void every_half_is_exact_as_a_double(void **state) {
         if (!is_right)
             fail_with("half %04x: %a, not %a", i, found[i], expected);
     }
+    sb_blob_destroy(blob);
+}
+
+static void halves_stay_as_they_are_in_a_blob_of_halves(void **state) {
+    (void)state;
+    static const uint16_t some[] = {0x7c01, 0x8001, 0xfbff};
+    struct wire wire = {0};
+    sb_blob *blob = all_halves(SB_DTYPE_F16);
+    for (unsigned i = 0; i < 1 << 16; i++)
+        if (((const uint16_t *)data(blob))[i] != i)
+            fail_with("half %04x: %04x", i, ((const uint16_t *)data(blob))[i]);
+    sb_blob_destroy(blob);
+    put_shape(&wire, 3);
+    put_raw(&wire, FLOAT16, some, sizeof some);
+    put_raw_diff(&wire, FLOAT16, some, sizeof some);
+    blob = read_blob(SB_DTYPE_F16, &wire);
+    assert_memory_equal(diff(blob), some, sizeof some);
     sb_blob_destroy(blob);
 }
 
@@ -285,14 +303,56 @@ static void diff_is_of_its_own_type(void **state) {
 static void nothing_is_needed_for_no_elements(void **state) {
     (void)state;
     struct wire wire = {0};
-    put_shape(&wire, 0);
-    wire_bytes(&wire, RAW_DATA, NULL, 0);
-    sb_blob *blob = read_blob(SB_DTYPE_F32, &wire);
-    assert_int_equal(sb_blob_count(blob), 0);
-    sb_blob_destroy(blob);
+    for (int32_t dtype = SB_DTYPE_F32; dtype <= SB_DTYPE_F16; dtype++) {
+        put_shape(&wire, 0);
+        wire_bytes(&wire, RAW_DATA, NULL, 0);
+        sb_blob *blob = read_blob(dtype, &wire);
+        assert_int_equal(sb_blob_count(blob), 0);
+        sb_blob_destroy(blob);
+    }
 }
 
 /* --- refusals ------------------------------------------------------------------------------ */
+
+static void refused_by_halves(struct wire *wire, const char *says) {
+    static const uint16_t before[] = {1, 2};
+    sb_blob *blob = blob_of_count(NULL, SB_DTYPE_F16, 2);
+    void *values;
+    sb_error err;
+    assert_ok(sb_blob_mutable_cpu_data(blob, &values, &err));
+    memcpy(values, before, sizeof before);
+    assert_status(SB_ERR_DTYPE_MISMATCH,
+                  sb_blob_from_proto(blob, wire->bytes, wire->size, SB_PROTO_RESHAPE, NULL, &err));
+    assert_non_null(strstr(err.message, says));
+    assert_memory_equal(data(blob), before, sizeof before);
+    sb_model *model = model_of(wire, SB_FORMAT_BLOB);
+    assert_status(SB_ERR_DTYPE_MISMATCH, sb_model_load_blob(model, SB_NO_LAYER, 0, blob, &err));
+    assert_memory_equal(data(blob), before, sizeof before);
+    sb_model_destroy(model);
+    sb_blob_destroy(blob);
+    wire_free(wire);
+}
+
+static void a_blob_of_halves_takes_nothing_else(void **state) {
+    static const char zeros[16];
+    (void)state;
+    for (uint64_t type = DOUBLE; type <= UINT; type++) {
+        static const char *const names[] = {"f64", "f32", "", "i32", "u32"};
+        struct wire wire = {0};
+        char says[80];
+        if (type == FLOAT16)
+            continue;
+        (void)snprintf(says, sizeof says, "raw_data: values of %s for a blob of f16 at offset ",
+                       names[type]);
+        put_shape(&wire, 2);
+        put_raw(&wire, type, zeros, 2 * widths[type]);
+        refused_by_halves(&wire, says);
+        put_shape(&wire, 2);
+        put_raw(&wire, FLOAT16, halves_1_2, sizeof halves_1_2);
+        wire_doubles(&wire, DOUBLE_DIFF, doubles_1_2, 2);
+        refused_by_halves(&wire, "double_diff: values of f64 for a blob of f16 at offset ");
+    }
+}
 
 static void refusals_say_where(void **state) {
     static const struct {
@@ -517,12 +577,14 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_half_is_exact_as_a_float),
         cmocka_unit_test(every_half_is_exact_as_a_double),
+        cmocka_unit_test(halves_stay_as_they_are_in_a_blob_of_halves),
         cmocka_unit_test(integers_round_to_the_nearest_float),
         cmocka_unit_test(doubles_and_floats_are_those_of_the_other_fields),
         cmocka_unit_test(conversion_is_right_past_one_chunk),
         cmocka_unit_test(which_of_several_counts),
         cmocka_unit_test(diff_is_of_its_own_type),
         cmocka_unit_test(nothing_is_needed_for_no_elements),
+        cmocka_unit_test(a_blob_of_halves_takes_nothing_else),
         cmocka_unit_test(refusals_say_where),
         cmocka_unit_test(the_limit_is_of_what_is_allocated),
         cmocka_unit_test(a_listing_says_what_is_stored),

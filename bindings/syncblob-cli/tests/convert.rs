@@ -9,7 +9,7 @@ use std::os::unix::fs::{chown, symlink, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use program::{command, real_files, run, Files};
-use syncblob::{Blob, BlobAny, Dtype, Format, Model, Payload, SolverInfo};
+use syncblob::{Blob, BlobAny, Dtype, Format, Model, Payload, SolverInfo, StoredBlob};
 
 /// Standard error of a conversion that must succeed.
 fn convert(options: &[&str], from: &Path, to: &Path) -> String {
@@ -43,13 +43,22 @@ fn listing(folder: &Path) -> Vec<(PathBuf, u64)> {
 type Contents = (String, Vec<(String, String, Vec<Values>)>, Vec<Values>);
 type Values = (Vec<usize>, Dtype, Vec<u64>);
 
+/// As the command loads it.
+fn loaded(stored: syncblob::Result<StoredBlob<'_>>) -> Values {
+    let stored = stored.unwrap();
+    values(&match stored.info().dtype() {
+        Dtype::F16 => stored.load::<f32>().unwrap().into(),
+        _ => stored.load_any().unwrap(),
+    })
+}
+
 fn contents(path: &Path) -> Contents {
     let model = Model::open(path).unwrap();
     let layers = model.layers().map(|layer| {
-        let blobs = layer.blobs().map(|stored| values(&stored.unwrap().load_any().unwrap()));
+        let blobs = layer.blobs().map(loaded);
         (layer.name().into_owned(), layer.layer_type().into_owned(), blobs.collect())
     });
-    let others = model.blobs().map(|stored| values(&stored.unwrap().load_any().unwrap()));
+    let others = model.blobs().map(loaded);
     (model.name().into_owned(), layers.collect(), others.collect())
 }
 

@@ -11,7 +11,7 @@ use syncblob::{BlobAny, BlobAt, Dtype, Format, Head, Part, Payload, Side};
 
 use crate::arguments::{context, dtype_name, number, open, shape_of_call};
 use crate::error::{detached, Failure};
-use crate::model::Model;
+use crate::model::{load_any, Model};
 use crate::{arguments, calls, fill, tensor};
 
 /// Blob(shape=None, dtype="float32", device="cpu")
@@ -498,7 +498,7 @@ pub fn load_blob(
 ) -> PyResult<Blob> {
     let model = open(source, Some(Format::Blob), &[("max_memory", max_memory)])?;
     detached(source.py(), || {
-        let blob = model.blob(0)?.load_any()?;
+        let blob = load_any(&model.blob(0)?)?;
         Ok(Blob::new(blob))
     })
 }

@@ -567,6 +567,14 @@ impl StoredBlob {
     }
 }
 
+/// With the type that it is loaded as where nobody names one.
+pub fn load_any(stored: &syncblob::StoredBlob<'_>) -> syncblob::Result<BlobAny> {
+    match loaded_as(stored.info().dtype()) {
+        Dtype::F64 => stored.load::<f64>().map(BlobAny::from),
+        _ => stored.load::<f32>().map(BlobAny::from),
+    }
+}
+
 /// What a stored type is loaded as: exactly, of NVCaffe's raw types too.
 fn loaded_as(stored: Dtype) -> Dtype {
     match stored {

@@ -7,6 +7,7 @@ use syncblob_cli::naming::{inverse, state_dict};
 
 use crate::blob::Blob;
 use crate::error::{refused, Failure};
+use crate::model::load_any;
 use crate::{calls, tensor};
 
 /// Whose arrays the dict has.
@@ -33,7 +34,7 @@ pub fn load(model: &Model, apply_scale: bool) -> Result<Vec<(String, BlobAny)>, 
     let mut factors = Factors { model, last: None };
     let mut loaded = Vec::with_capacity(entries.len());
     for entry in entries {
-        let mut blob = model.blob(entry.at)?.load_any()?;
+        let mut blob = load_any(&model.blob(entry.at)?)?;
         if let Some(scale) = entry.scale {
             multiply(&mut blob, factors.of(scale)?)?;
         }
@@ -53,7 +54,7 @@ impl Factors<'_> {
         if let Some((_, factor)) = self.last.filter(|(last, _)| *last == at) {
             return Ok(factor);
         }
-        let factor = inverse(&self.model.blob(at)?.load_any()?)?;
+        let factor = inverse(&load_any(&self.model.blob(at)?)?)?;
         self.last = Some((at, factor));
         Ok(factor)
     }

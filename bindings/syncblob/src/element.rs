@@ -139,7 +139,8 @@ pub trait Element:
 }
 
 /// An [`Element`] that the values of Caffe's files are read into: `f32`, `f64`,
-/// `i32` or `u32`.
+/// `i32` or `u32`. With the feature `half` also `half::f16`, which takes what NVCaffe stored as
+/// halves, and nothing else.
 pub trait Readable: Element {}
 
 /// An [`Element`] that communicators combine: `f32` or `f64`, and, where the engine does and with
@@ -239,6 +240,8 @@ impl Readable for f32 {}
 impl Readable for f64 {}
 impl Readable for i32 {}
 impl Readable for u32 {}
+#[cfg(feature = "half")]
+impl Readable for half::f16 {}
 impl Reduced for f32 {}
 impl Reduced for f64 {}
 #[cfg(feature = "half")]

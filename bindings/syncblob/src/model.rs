@@ -1094,7 +1094,8 @@ impl StoredBlob<'_> {
     /// # Errors
     /// [`LengthMismatch`](ErrorKind::LengthMismatch) for a blob without values,
     /// [`DataOverflow`](ErrorKind::DataOverflow) for a value that the integer type
-    /// does not hold,
+    /// does not hold, [`DtypeMismatch`](ErrorKind::DtypeMismatch) for values that are no
+    /// halves as `half::f16`,
     /// [`Unsupported`](ErrorKind::Unsupported) for one that is
     /// [announced](Model::announce_blob); [`DataLimit`](ErrorKind::DataLimit);
     /// [`Io`](ErrorKind::Io) and [`Malformed`](ErrorKind::Malformed) when the file is
@@ -1113,14 +1114,18 @@ impl StoredBlob<'_> {
         self.model.load_in(self.at, context)
     }
 
-    /// Loads it with the element type that it is stored in, or, where that is no
-    /// [`Float`], with the one that holds its values exactly: `f32` for half
-    /// precision, `f64` for integers.
+    /// Loads it with the element type that it is stored in, integers as `f64`, which holds
+    /// them exactly. Halves stay `half::f16` with the feature `half`; they become `f32`,
+    /// which holds them exactly, without it or where the diff is no halves.
     ///
     /// # Errors
     /// As [`load`](StoredBlob::load).
     pub fn load_any(&self) -> Result<BlobAny> {
         match self.info.dtype() {
+            #[cfg(feature = "half")]
+            Dtype::F16 if self.info.diff_dtype() == Dtype::F16 => {
+                self.load::<half::f16>().map(BlobAny::from)
+            }
             Dtype::F32 | Dtype::F16 => self.load::<f32>().map(BlobAny::from),
             Dtype::F64 | Dtype::I32 | Dtype::U32 => self.load::<f64>().map(BlobAny::from),
             other => Err(Error::new(

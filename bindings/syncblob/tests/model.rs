@@ -331,6 +331,22 @@ fn raw_data_is_listed_as_stored_and_loaded_as_floats() {
     assert_eq!(Blob::<f32>::from_proto(RAW).unwrap().diff().unwrap(), [3.0, -1.0]);
 }
 
+#[cfg(feature = "half")]
+#[test]
+fn halves_stay_halves() {
+    use syncblob::half::f16;
+    let alone = &RAW[..RAW.len() - 12];
+    let model = Model::from_bytes(alone.to_vec()).unwrap();
+    let halves = [1.0, -2.0].map(f16::from_f32);
+    match model.blob(0).unwrap().load_any().unwrap() {
+        BlobAny::F16(blob) => assert_eq!(blob.data().unwrap(), halves),
+        other => panic!("{other:?}"),
+    }
+    assert_eq!(Blob::<f16>::from_proto(alone).unwrap().data().unwrap(), halves);
+    let error = Blob::<f16>::from_proto(RAW).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::DtypeMismatch, "{error}");
+}
+
 #[test]
 fn integers_are_loaded_as_doubles_which_hold_them() {
     let unsigned = b"\x50\x04\x62\x04\xff\xff\xff\xff";

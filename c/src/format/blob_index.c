@@ -38,10 +38,10 @@ sb_status sb__check_proto_dtype(const sb_blob *blob, sb_error *err) {
 sb_status sb__check_read_dtype(const sb_blob *blob, sb_error *err) {
     int32_t dtype = sb_blob_dtype(blob);
     if (dtype == SB_DTYPE_F32 || dtype == SB_DTYPE_F64 || dtype == SB_DTYPE_I32 ||
-        dtype == SB_DTYPE_U32)
+        dtype == SB_DTYPE_U32 || dtype == SB_DTYPE_F16)
         return SB_OK;
     return sb__fail(err, SB_ERR_UNSUPPORTED,
-                    "a BlobProto is read as f32, f64, i32 or u32, the blob holds %s",
+                    "a BlobProto is read as f32, f64, i32, u32 or f16, the blob holds %s",
                     sb_dtype_name(dtype));
 }
 

@@ -38,7 +38,7 @@ sb_status sb__shape_index(struct sb__reader *reader, const struct sb__path *path
 
 /* UNSUPPORTED unless the blob is F32 or F64, which are written. */
 sb_status sb__check_proto_dtype(const sb_blob *blob, sb_error *err);
-/* UNSUPPORTED unless the blob is F32, F64, I32 or U32, into which a message is read. */
+/* UNSUPPORTED unless the blob is F32, F64, I32, U32 or F16, into which a message is read. */
 sb_status sb__check_read_dtype(const sb_blob *blob, sb_error *err);
 
 #endif

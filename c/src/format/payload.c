@@ -61,9 +61,11 @@ DEFINE_CONVERT(double_to_double, double, double, )
 /* NULL: values of that type stay as they are. */
 static convert_fn *conversion(int32_t stored, int32_t dtype) {
     const bool wide = dtype == SB_DTYPE_F64;
+    if (stored == dtype)
+        return NULL;
     switch (stored) {
     case SB_DTYPE_F64:
-        return wide ? NULL : double_to_float;
+        return double_to_float;
     case SB_DTYPE_F16:
         return wide ? half_to_double : half_to_float;
     case SB_DTYPE_I32:
@@ -71,7 +73,7 @@ static convert_fn *conversion(int32_t stored, int32_t dtype) {
     case SB_DTYPE_U32:
         return wide ? unsigned_to_double : unsigned_to_float;
     default:
-        return wide ? float_to_double : NULL;
+        return float_to_double;
     }
 }
 

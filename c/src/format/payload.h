@@ -11,8 +11,8 @@ static inline bool sb__cuts_fractions(int32_t dtype) {
 }
 
 /* Writes the payload->count values of the message [begin, end), which was indexed, to `dst` as
-   `dtype` (F32, F64, I32 or U32). DATA_OVERFLOW: an integer type does not hold one of them. IO;
-   also when the bytes are no longer what was indexed. */
+   `dtype` (F32, F64, I32, U32, or F16 where payload->dtype is). DATA_OVERFLOW: an integer type does
+   not hold one of them. IO; also when the bytes are no longer what was indexed. */
 sb_status sb__payload_copy(struct sb__reader *reader, const struct sb__path *path,
                            const struct sb__blob_index *index, const struct sb__payload *payload,
                            int32_t dtype, void *dst, sb_error *err);

@@ -32,7 +32,8 @@ impl Payload {
 /// Bytes from strangers are fine: they are checked first, within the context's
 /// limits, and an error says where. Into integers fractions are cut off, as in
 /// Caffe's `Blob<int>`; a value that the type does not hold then is
-/// [`DataOverflow`](ErrorKind::DataOverflow).
+/// [`DataOverflow`](ErrorKind::DataOverflow). A blob of `half::f16` takes NVCaffe's halves
+/// alone; all else is [`DtypeMismatch`](ErrorKind::DtypeMismatch).
 impl<T: Readable> Blob<T> {
     /// A blob from a `BlobProto` message.
     ///
