@@ -57,11 +57,21 @@ bench_comm() { # [ROUNDS]
     mpirun -n 2 "$program" "$@"
 }
 
+# What the crate adds to the calls of C.
+bench_rust() {
+    need "$build_needs" "$bench_needs"
+    told cargo run --quiet --release --locked -p syncblob-tests
+}
+
 bench() {
     local argument caffe arguments=() peers= record=
     if [ "${1:-}" = comm ]; then
         shift
         bench_comm "$@"
+        return
+    fi
+    if [ "${1:-}" = rust ]; then
+        bench_rust
         return
     fi
     if [ "${1:-}" = simgrid ]; then

@@ -26,6 +26,7 @@ cost_steps() {
 }
 
 cost_full_steps() {
+    step 'calls of Rust beside those of C' bench_rust
     on release step 'time linear in the input, at full size' run_linear_time --full
     on 'release released_program' step 'memory of the program, at full size' \
         run_program_memory release --full

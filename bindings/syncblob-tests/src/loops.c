@@ -28,12 +28,14 @@ double loop_mutable_cpu_data(sb_blob *blob, int64_t n) {
     return sum;
 }
 
-double loop_reshape(sb_blob *blob, const int64_t shapes[2][4], int64_t n) {
+double loop_reshape(sb_blob *blob, int64_t n) {
     double sum = 0;
     sb_error err;
     for (int64_t i = 0; i < n; i++) {
+        const int64_t step = (i & 1) * 2;
+        const int64_t shape[4] = {2 << step, 2 << step, 8 >> step, 8 >> step};
         uint32_t reallocated;
-        if (sb_blob_reshape(blob, shapes[i & 1], 4, &reallocated, &err))
+        if (sb_blob_reshape(blob, shape, 4, &reallocated, &err))
             return -1;
         sum += (double)reallocated;
     }
@@ -44,12 +46,45 @@ double loop_offset(const sb_blob *blob, int64_t n) {
     double sum = 0;
     sb_error err;
     for (int64_t i = 0; i < n; i++) {
-        int64_t indices[4] = {i & 1, i & 1, i & 3, i & 3}, offset;
+        int64_t indices[4] = {i & 1, i & 1, i & 1, i & 1}, offset;
         if (sb_blob_offset(blob, indices, 4, &offset, &err))
             return -1;
         sum += (double)offset;
     }
     return sum;
+}
+
+double loop_data_at(const sb_blob *blob, int64_t n) {
+    double sum = 0;
+    sb_error err;
+    for (int64_t i = 0; i < n; i++) {
+        int64_t indices[4] = {i & 1, i & 1, i & 1, i & 1};
+        float value;
+        if (sb_blob_data_at_f32(blob, indices, 4, &value, &err))
+            return -1;
+        sum += (double)value;
+    }
+    return sum;
+}
+
+double loop_asum_data(const sb_blob *blob, int64_t n) {
+    double sum = 0;
+    sb_error err;
+    for (int64_t i = 0; i < n; i++) {
+        double one;
+        if (sb_blob_asum_data(blob, &one, &err))
+            return -1;
+        sum += one;
+    }
+    return sum;
+}
+
+double loop_update(sb_blob *blob, int64_t n) {
+    sb_error err;
+    for (int64_t i = 0; i < n; i++)
+        if (sb_blob_update(blob, &err))
+            return -1;
+    return 0;
 }
 
 static int round_trip(const sb_blob *blob, double *sum) {

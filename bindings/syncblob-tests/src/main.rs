@@ -1,14 +1,18 @@
-//! What calls of the crate `syncblob` cost over those of C: the same loops in
-//! both, interleaved, the fastest of many rounds each.
+//! What calls of the crate `syncblob` cost over those of C: the same loops in both.
+//! Times are the fastest of many rounds, interleaved; instructions are callgrind's, and
+//! repeat.
 //!
 //! ```sh
-//! cargo run --release -p syncblob-tests
+//! ./dev bench rust
 //! ```
 //!
-//! Fails when one of the small calls costs more than 1.1 times as much.
+//! Fails when a call takes more instructions over C's than its case allows.
 
+use std::env;
+use std::error::Error;
+use std::fs;
 use std::hint::black_box;
-use std::process::ExitCode;
+use std::process::{Command, ExitCode};
 use std::time::Instant;
 
 use syncblob::{Blob, Payload};
@@ -18,30 +22,42 @@ use syncblob_sys::sb_blob;
 unsafe extern "C" {
     fn loop_cpu_data(blob: *const sb_blob, n: i64) -> f64;
     fn loop_mutable_cpu_data(blob: *mut sb_blob, n: i64) -> f64;
-    fn loop_reshape(blob: *mut sb_blob, shapes: *const [i64; 4], n: i64) -> f64;
+    fn loop_reshape(blob: *mut sb_blob, n: i64) -> f64;
     fn loop_offset(blob: *const sb_blob, n: i64) -> f64;
+    fn loop_data_at(blob: *const sb_blob, n: i64) -> f64;
+    fn loop_asum_data(blob: *const sb_blob, n: i64) -> f64;
+    fn loop_update(blob: *mut sb_blob, n: i64) -> f64;
     fn loop_proto(blob: *const sb_blob, n: i64) -> f64;
 }
 
 const ROUNDS: usize = 200;
-const LIMIT: f64 = 1.1;
-const SHAPES: [[i64; 4]; 2] = [[2, 2, 4, 4], [4, 4, 2, 2]];
+const COUNTED_CALLS: i64 = 1000;
+/// What most calls may take over those of C.
+const LIMIT: f64 = 1.05;
+/// Of 1 KiB.
+const SHAPE: [i64; 4] = [2, 2, 8, 8];
 
-/// A call, and whether it is one of the small ones.
+type Loop = fn(&mut Blob<f32>, i64) -> f64;
+
+/// A call, and how many instructions it may take over those of C.
 struct Case {
     name: &'static str,
-    is_small: bool,
+    limit: f64,
     calls: i64,
-    c: fn(&mut Blob<f32>, i64) -> f64,
-    rust: fn(&mut Blob<f32>, i64) -> f64,
+    c: Loop,
+    rust: Loop,
+}
+
+fn indices(i: i64) -> [usize; 4] {
+    [i & 1, i & 1, i & 1, i & 1].map(|index| index as usize)
 }
 
 // SAFETY, of all calls here: the blob is live and holds f32, its memory is its
-// own, and `SHAPES` are two shapes of four axes.
-const CASES: [Case; 6] = [
+// own.
+const CASES: [Case; 9] = [
     Case {
         name: "data, cpu_data",
-        is_small: true,
+        limit: LIMIT,
         calls: 20_000,
         // SAFETY: see above.
         c: |blob, n| unsafe { loop_cpu_data(blob.as_ptr(), n) },
@@ -51,36 +67,8 @@ const CASES: [Case; 6] = [
         },
     },
     Case {
-        name: "reshape",
-        is_small: true,
-        calls: 20_000,
-        // SAFETY: see above.
-        c: |blob, n| unsafe { loop_reshape(blob.as_ptr(), SHAPES.as_ptr(), n) },
-        rust: |blob, n| {
-            let mut reshape = |i| {
-                let shape = &SHAPES[i as usize & 1];
-                f64::from(u8::from(blob.reshape(shape).expect("a shape that fits").data))
-            };
-            (0..n).map(&mut reshape).sum()
-        },
-    },
-    Case {
-        name: "offset",
-        is_small: true,
-        calls: 20_000,
-        // SAFETY: see above.
-        c: |blob, n| unsafe { loop_offset(blob.as_ptr(), n) },
-        rust: |blob, n| {
-            let offset = |i| {
-                let indices = [i & 1, i & 1, i & 3, i & 3].map(|index| index as usize);
-                blob.offset(indices).expect("indices of the shape") as f64
-            };
-            (0..n).map(offset).sum()
-        },
-    },
-    Case {
         name: "data_mut, mutable_cpu_data",
-        is_small: false, // asks whether the memory is unique, which C does not
+        limit: LIMIT,
         calls: 20_000,
         // SAFETY: see above.
         c: |blob, n| unsafe { loop_mutable_cpu_data(blob.as_ptr(), n) },
@@ -93,8 +81,64 @@ const CASES: [Case; 6] = [
         },
     },
     Case {
-        name: "proto there and back, 64 elements",
-        is_small: true,
+        name: "reshape",
+        limit: LIMIT,
+        calls: 20_000,
+        // SAFETY: see above.
+        c: |blob, n| unsafe { loop_reshape(blob.as_ptr(), n) },
+        rust: |blob, n| {
+            let mut reshape = |i| {
+                let step = (i & 1) * 2;
+                let shape = [2 << step, 2 << step, 8 >> step, 8 >> step];
+                f64::from(u8::from(blob.reshape(shape).expect("a shape that fits").data))
+            };
+            (0..n).map(&mut reshape).sum()
+        },
+    },
+    Case {
+        name: "offset",
+        limit: LIMIT,
+        calls: 20_000,
+        // SAFETY: see above.
+        c: |blob, n| unsafe { loop_offset(blob.as_ptr(), n) },
+        rust: |blob, n| {
+            let offset = |i| blob.offset(indices(i)).expect("indices of the shape") as i64 as f64;
+            (0..n).map(offset).sum()
+        },
+    },
+    Case {
+        name: "at, data_at",
+        limit: LIMIT,
+        calls: 20_000,
+        // SAFETY: see above.
+        c: |blob, n| unsafe { loop_data_at(blob.as_ptr(), n) },
+        rust: |blob, n| {
+            let element = |i| f64::from(blob.at(indices(i)).expect("indices of the shape"));
+            (0..n).map(element).sum()
+        },
+    },
+    Case {
+        name: "asum_data",
+        limit: LIMIT,
+        calls: 20_000,
+        // SAFETY: see above.
+        c: |blob, n| unsafe { loop_asum_data(blob.as_ptr(), n) },
+        rust: |blob, n| (0..n).map(|_| blob.asum_data().expect("host memory")).sum(),
+    },
+    Case {
+        name: "update",
+        limit: LIMIT,
+        calls: 20_000,
+        // SAFETY: see above.
+        c: |blob, n| unsafe { loop_update(blob.as_ptr(), n) },
+        rust: |blob, n| {
+            (0..n).for_each(|_| blob.update().expect("host memory"));
+            0.0
+        },
+    },
+    Case {
+        name: "proto there and back",
+        limit: LIMIT,
         calls: 500,
         // SAFETY: see above.
         c: |blob, n| unsafe { loop_proto(blob.as_ptr(), n) },
@@ -102,7 +146,7 @@ const CASES: [Case; 6] = [
     },
     Case {
         name: "proto there and back, 1 Mi elements",
-        is_small: false,
+        limit: LIMIT,
         calls: 1,
         // SAFETY: see above.
         c: |blob, n| unsafe { loop_proto(blob.as_ptr(), n) },
@@ -119,6 +163,16 @@ fn round_trips(blob: &mut Blob<f32>, n: i64) -> f64 {
     (0..n).map(|_| round_trip().expect("memory for a copy")).sum()
 }
 
+/// Of ones, with a diff of zeros.
+fn blob_for(case: &Case) -> syncblob::Result<Blob<f32>> {
+    let shape = if case.calls == 1 { [1, 1, 1024, 1024] } else { SHAPE };
+    let mut blob = Blob::<f32>::full(shape, 1.0)?;
+    blob.diff_mut()?.fill(0.0);
+    Ok(blob)
+}
+
+// --- times -----------------------------------------------------------------------------
+
 fn nanoseconds(run: impl FnOnce() -> f64) -> (f64, f64) {
     let start = Instant::now();
     let result = run();
@@ -126,33 +180,82 @@ fn nanoseconds(run: impl FnOnce() -> f64) -> (f64, f64) {
 }
 
 /// The fastest round of each, in nanoseconds a call.
-fn compare(case: &Case) -> syncblob::Result<(f64, f64)> {
-    let shape = if case.calls == 1 { [1, 1, 1024, 1024] } else { SHAPES[0] };
-    let mut blob = Blob::<f32>::full(shape, 1.0)?;
-    let mut fastest = (f64::INFINITY, f64::INFINITY);
+fn times(case: &Case) -> syncblob::Result<[f64; 2]> {
+    let (mut for_c, mut blob) = (blob_for(case)?, blob_for(case)?);
+    let mut fastest = [f64::INFINITY; 2];
     for _ in 0..ROUNDS {
-        let (c, of_c) = nanoseconds(|| (case.c)(black_box(&mut blob), black_box(case.calls)));
+        let (c, of_c) = nanoseconds(|| (case.c)(black_box(&mut for_c), black_box(case.calls)));
         let (rust, of_rust) =
             nanoseconds(|| (case.rust)(black_box(&mut blob), black_box(case.calls)));
         assert_eq!(of_c, of_rust, "{}: the loops differ", case.name);
-        fastest = (fastest.0.min(c), fastest.1.min(rust));
+        fastest = [fastest[0].min(c), fastest[1].min(rust)];
     }
-    Ok((fastest.0 / case.calls as f64, fastest.1 / case.calls as f64))
+    Ok(fastest.map(|time| time / case.calls as f64))
 }
 
-fn main() -> ExitCode {
-    let mut too_slow = 0;
-    println!("{:<38}{:>12}{:>12}{:>8}", "nanoseconds a call", "C", "Rust", "ratio");
-    for case in &CASES {
-        let (c, rust) = compare(case).expect("the library works on host memory");
+// --- instructions ----------------------------------------------------------------------
+
+/// What callgrind counts.
+#[no_mangle]
+#[inline(never)]
+fn counted(run: Loop, blob: &mut Blob<f32>, calls: i64) {
+    black_box(run(black_box(blob), black_box(calls)));
+}
+
+/// Runs one side of a case; callgrind looks on.
+fn run_counted(case: &Case, side: usize) -> syncblob::Result<()> {
+    let (run, mut blob) = ([case.c, case.rust][side], blob_for(case)?);
+    run(&mut blob, 2); // what is done once only
+    counted(run, &mut blob, COUNTED_CALLS.min(case.calls));
+    Ok(())
+}
+
+/// Of one call of each side.
+fn instructions(case: usize) -> Result<[f64; 2], Box<dyn Error>> {
+    let folder = env::temp_dir();
+    let mut found = [0.0; 2];
+    for (side, found) in found.iter_mut().enumerate() {
+        let out = folder.join(format!("syncblob-tests-{}-{case}-{side}", std::process::id()));
+        let done = Command::new("valgrind")
+            .args(["--tool=callgrind", "--toggle-collect=counted"])
+            .arg(format!("--callgrind-out-file={}", out.display()))
+            .arg(env::current_exe()?)
+            .args([case.to_string(), side.to_string()])
+            .output()?;
+        let said = fs::read_to_string(&out)?;
+        fs::remove_file(out)?;
+        let total = said.lines().find_map(|line| line.strip_prefix("summary: "));
+        let total: f64 = total.ok_or("callgrind gives no summary")?.trim().parse()?;
+        if !done.status.success() || total == 0.0 {
+            return Err(String::from_utf8_lossy(&done.stderr).into());
+        }
+        *found = total / COUNTED_CALLS.min(CASES[case].calls) as f64;
+    }
+    Ok(found)
+}
+
+fn main() -> Result<ExitCode, Box<dyn Error>> {
+    let given: Vec<usize> =
+        env::args().skip(1).map(|word| word.parse()).collect::<Result<_, _>>()?;
+    if let [case, side] = given[..] {
+        run_counted(&CASES[case], side)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let mut failed = 0;
+    println!(
+        "{:<36}{:>10}{:>10}{:>7}{:>14}{:>12}{:>7}",
+        "a call", "C, ns", "Rust, ns", "ratio", "C, instr.", "Rust", "ratio"
+    );
+    for (index, case) in CASES.iter().enumerate() {
+        let [c, rust] = times(case)?;
+        print!("{:<36}{c:>10.1}{rust:>10.1}{:>7.2}", case.name, rust / c);
+        let [c, rust] = instructions(index)?;
         let ratio = rust / c;
-        let verdict = if case.is_small && ratio > LIMIT { "  above 1.1" } else { "" };
-        println!("{:<38}{c:>12.1}{rust:>12.1}{ratio:>8.2}{verdict}", case.name);
-        too_slow += u8::from(!verdict.is_empty());
+        let verdict =
+            if ratio > case.limit { format!("  above {}", case.limit) } else { String::new() };
+        println!("{c:>14.1}{rust:>12.1}{ratio:>7.2}{verdict}");
+        failed += u8::from(!verdict.is_empty());
     }
-    if too_slow > 0 {
-        ExitCode::FAILURE
-    } else {
-        ExitCode::SUCCESS
-    }
+    println!("{} passed, {failed} failed", CASES.len() - usize::from(failed));
+    Ok(if failed > 0 { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }

@@ -2,6 +2,7 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::mem::ManuallyDrop;
 use std::ptr::{self, NonNull};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use syncblob_sys as sys;
 
@@ -32,6 +33,9 @@ pub use proto::Payload;
 #[doc(alias("Tensor", "Array"))]
 pub struct Blob<T: Element> {
     raw: NonNull<sys::sb_blob>,
+    /// Whether others may have a share of a memory, or the C handle, by which they get one: only
+    /// then writers have to ask the library.
+    is_exposed: AtomicBool,
     elements: PhantomData<T>,
 }
 
@@ -100,7 +104,7 @@ impl<T: Element> Blob<T> {
         let raw = get(|out, err| unsafe {
             sys::sb_blob_create(context.as_ptr(), <T as Sealed>::CODE, out, err)
         })?;
-        Ok(Self::own(raw))
+        Ok(Self::fresh(raw))
     }
 
     /// A blob of zeros. Nothing is allocated for them yet.
@@ -126,7 +130,7 @@ impl<T: Element> Blob<T> {
             let code = <T as Sealed>::CODE;
             sys::sb_blob_create_shaped(context.as_ptr(), code, ptr, axes, out, err)
         })?;
-        Ok(Self::own(raw))
+        Ok(Self::fresh(raw))
     }
 
     /// A blob of one value.
@@ -216,7 +220,7 @@ impl<T: Element> Blob<T> {
     fn unfilled(&self) -> Result<*mut T> {
         // SAFETY: the blob is live, and nobody else knows it yet.
         let data =
-            get(|out, err| unsafe { sys::sb_blob_overwrite_cpu_data(self.as_ptr(), out, err) })?;
+            get(|out, err| unsafe { sys::sb_blob_overwrite_cpu_data(self.raw(), out, err) })?;
         Ok(data.cast())
     }
 
@@ -233,7 +237,7 @@ impl<T: Element> Blob<T> {
 
     /// Takes shape and bytes. Zeros that nobody wrote go on taking no memory.
     pub(crate) fn take_written(&mut self, source: &Self, part: Part) -> Result<()> {
-        if source.memory(part)?.head() != Head::Uninitialized {
+        if source.head(part)? != Head::Uninitialized {
             return self.copy_from_reshape(source, part);
         }
         if source.is_shaped() {
@@ -252,10 +256,19 @@ impl<T: Element> Blob<T> {
         self.memory(Part::Diff)?.synchronize()
     }
 
+    /// Takes over a blob of the element type `T` that nobody else ever knew.
+    fn fresh(raw: *mut sys::sb_blob) -> Self {
+        Self::with(raw, false)
+    }
+
     /// Takes over a blob of the element type `T`.
     pub(crate) fn own(raw: *mut sys::sb_blob) -> Self {
+        Self::with(raw, true)
+    }
+
+    fn with(raw: *mut sys::sb_blob, is_exposed: bool) -> Self {
         let raw = NonNull::new(raw).expect("the library gave no blob and no error");
-        Self { raw, elements: PhantomData }
+        Self { raw, is_exposed: AtomicBool::new(is_exposed), elements: PhantomData }
     }
 
     /// Takes over a blob that C code made. ([`BlobAny::from_raw`](crate::BlobAny::from_raw)
@@ -265,7 +278,7 @@ impl<T: Element> Blob<T> {
     /// `raw` is a live blob whose elements are `T`, and that nobody else has. C code that
     /// shares its memories keeps this crate's rule: whoever writes has the only share.
     pub unsafe fn from_raw(raw: NonNull<sys::sb_blob>) -> Self {
-        Self { raw, elements: PhantomData }
+        Self::own(raw.as_ptr())
     }
 
     /// Gives the blob to C code, which is to end it by `sb_blob_destroy`.
@@ -276,13 +289,21 @@ impl<T: Element> Blob<T> {
     /// The C handle, for code that calls the C library too. Lives as long as
     /// `self`; what is done to it must keep the promises of this crate.
     pub fn as_ptr(&self) -> *mut sys::sb_blob {
+        // A writer comes after this: it has the blob by `&mut`.
+        self.is_exposed.store(true, Ordering::Relaxed);
+        self.raw()
+    }
+
+    /// The C handle for calls that give nobody a share of a memory.
+    #[inline]
+    pub(crate) fn raw(&self) -> *mut sys::sb_blob {
         self.raw.as_ptr()
     }
 
     /// The context that the blob was made in.
     pub fn context(&self) -> Context {
         // SAFETY: the blob keeps its context alive.
-        unsafe { Context::retain(sys::sb_blob_context(self.as_ptr())) }
+        unsafe { Context::retain(sys::sb_blob_context(self.raw())) }
     }
 
     /// The element type.
@@ -294,7 +315,7 @@ impl<T: Element> Blob<T> {
 impl<T: Element> Drop for Blob<T> {
     fn drop(&mut self) {
         // SAFETY: `self` owns the blob and ends here.
-        unsafe { sys::sb_blob_destroy(self.as_ptr()) }
+        unsafe { sys::sb_blob_destroy(self.raw()) }
     }
 }
 

@@ -236,7 +236,7 @@ impl<T: Element> Blob<T> {
         self.need_unique(Part::Data)?;
         let raw = filler.to_raw()?;
         // SAFETY: the blob is live, its data unique; `raw` lives long enough.
-        check(|err| unsafe { sys::sb_blob_fill(self.as_ptr(), &raw, seed, err) })
+        check(|err| unsafe { sys::sb_blob_fill(self.raw(), &raw, seed, err) })
     }
 }
 

@@ -666,7 +666,7 @@ impl Model {
         with_callbacks(|| {
             // SAFETY: the model is live, the blob fresh.
             check(|err| unsafe {
-                sys::sb_model_load_blob(self.as_ptr(), layer, index, blob.as_ptr(), err)
+                sys::sb_model_load_blob(self.as_ptr(), layer, index, blob.raw(), err)
             })
         })
         .map_err(|error| at.as_given(error))?;

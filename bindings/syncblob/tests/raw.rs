@@ -2,7 +2,9 @@
 
 use std::ptr;
 
-use syncblob::{sys, Blob, BlobAny, Context, Format, MemoryHandle, Model, Part, Payload};
+use syncblob::{
+    sys, Blob, BlobAny, Context, ErrorKind, Format, MemoryHandle, Model, Part, Payload,
+};
 
 #[test]
 fn a_context_goes_to_c_and_back() {
@@ -30,6 +32,33 @@ fn a_blob_goes_to_c_and_back() {
         assert_eq!(any.data_bytes().unwrap(), [3.0_f32; 6].map(f32::to_ne_bytes).as_flattened());
         assert_eq!(any.diff_bytes().unwrap(), [0; 24]);
         assert_eq!(any.try_clone().unwrap().downcast::<f32>().unwrap().data().unwrap(), [3.0; 6]);
+    }
+}
+
+/// A blob that shares the memory of a C handle.
+fn sharer(raw: *mut sys::sb_blob) -> Blob<f32> {
+    let blob = Blob::<f32>::zeros([2]).unwrap();
+    // SAFETY: both are live and have one shape; nobody writes.
+    let status = unsafe { sys::sb_blob_share_data(blob.as_ptr(), raw, ptr::null_mut()) };
+    assert_eq!(status, sys::SB_OK);
+    blob
+}
+
+#[test]
+fn a_share_that_c_takes_holds_writers_back() {
+    let mut lent = Blob::<f32>::zeros([2]).unwrap();
+    lent.data_mut().unwrap().fill(1.0);
+    let shares_lent = sharer(lent.as_ptr());
+    let raw = Blob::<f32>::zeros([2]).unwrap().into_raw();
+    let shares_given = sharer(raw.as_ptr());
+    // SAFETY: nobody else has the blob, whose elements are f32.
+    let given = unsafe { Blob::<f32>::from_raw(raw) };
+    for (mut blob, mut other) in [(lent, shares_lent), (given, shares_given)] {
+        assert_eq!(blob.data_mut().unwrap_err().kind(), ErrorKind::Shared);
+        assert_eq!(blob.update().unwrap_err().kind(), ErrorKind::Shared);
+        assert_eq!(other.data_mut().unwrap_err().kind(), ErrorKind::Shared);
+        drop(other);
+        blob.data_mut().unwrap().fill(2.0);
     }
 }
 

@@ -12,7 +12,7 @@ impl<T: Element> Blob<T> {
     /// Whether the blob ever got a shape.
     pub fn is_shaped(&self) -> bool {
         // SAFETY: the blob is live.
-        unsafe { sys::sb_blob_is_shaped(self.as_ptr()) != 0 }
+        unsafe { sys::sb_blob_is_shaped(self.raw()) != 0 }
     }
 
     /// The dimensions. Caffe's text of them, `2 3 4 (24)`, is the blob's `Display`.
@@ -23,7 +23,7 @@ impl<T: Element> Blob<T> {
         // next reshape, which needs `&mut self`. They are not negative, and
         // usize has the layout of i64 on the 64-bit hosts that the library is for.
         unsafe {
-            let dims = sys::sb_blob_shape(self.as_ptr()).cast::<usize>();
+            let dims = sys::sb_blob_shape(self.raw()).cast::<usize>();
             slice::from_raw_parts(dims, self.num_axes())
         }
     }
@@ -42,28 +42,28 @@ impl<T: Element> Blob<T> {
     #[inline]
     pub fn num_axes(&self) -> usize {
         // SAFETY: the blob is live.
-        to_usize(unsafe { sys::sb_blob_num_axes(self.as_ptr()) }.into())
+        to_usize(unsafe { sys::sb_blob_num_axes(self.raw()) }.into())
     }
 
     /// The number of elements.
     #[inline]
     pub fn count(&self) -> usize {
         // SAFETY: the blob is live.
-        to_usize(unsafe { sys::sb_blob_count(self.as_ptr()) })
+        to_usize(unsafe { sys::sb_blob_count(self.raw()) })
     }
 
     /// The elements that the data memory has room for, so many that a reshape
     /// keeps it. 0 while there is none: it was never needed, or outgrown.
     pub fn data_capacity(&self) -> usize {
         // SAFETY: the blob is live.
-        to_usize(unsafe { sys::sb_blob_data_capacity(self.as_ptr()) })
+        to_usize(unsafe { sys::sb_blob_data_capacity(self.raw()) })
     }
 
     /// The elements that the diff memory has room for; see
     /// [`data_capacity`](Blob::data_capacity).
     pub fn diff_capacity(&self) -> usize {
         // SAFETY: the blob is live.
-        to_usize(unsafe { sys::sb_blob_diff_capacity(self.as_ptr()) })
+        to_usize(unsafe { sys::sb_blob_diff_capacity(self.raw()) })
     }
 
     /// One dimension; a negative axis counts from the end.
@@ -73,7 +73,7 @@ impl<T: Element> Blob<T> {
     #[doc(alias = "shape")]
     pub fn dim(&self, axis: i32) -> Result<usize> {
         // SAFETY: the blob is live.
-        get(|out, err| unsafe { sys::sb_blob_dim(self.as_ptr(), axis, out, err) }).map(to_usize)
+        get(|out, err| unsafe { sys::sb_blob_dim(self.raw(), axis, out, err) }).map(to_usize)
     }
 
     /// The axis counted from the front, of one that may be negative.
@@ -84,7 +84,7 @@ impl<T: Element> Blob<T> {
     pub fn canonical_axis(&self, axis: i32) -> Result<usize> {
         // SAFETY: the blob is live.
         let axis =
-            get(|out, err| unsafe { sys::sb_blob_canonical_axis(self.as_ptr(), axis, out, err) })?;
+            get(|out, err| unsafe { sys::sb_blob_canonical_axis(self.raw(), axis, out, err) })?;
         Ok(to_usize(axis.into()))
     }
 
@@ -109,7 +109,7 @@ impl<T: Element> Blob<T> {
         let (given, most) = ([start, end], i32::MAX as usize);
         let [start, end] = given.map(|axis| i32::try_from(axis).unwrap_or(i32::MAX));
         // SAFETY: the blob is live.
-        get(|out, err| unsafe { sys::sb_blob_count_range(self.as_ptr(), start, end, out, err) })
+        get(|out, err| unsafe { sys::sb_blob_count_range(self.raw(), start, end, out, err) })
             .map(to_usize)
             .map_err(|error| as_given(error, "axis", &given, most))
     }
@@ -123,10 +123,9 @@ impl<T: Element> Blob<T> {
         let mut dims = [0; 4];
         for (index, dim) in (0..).zip(&mut dims) {
             // SAFETY: the blob is live.
-            *dim = get(|out, err| unsafe {
-                sys::sb_blob_legacy_shape(self.as_ptr(), index, out, err)
-            })
-            .map(to_usize)?;
+            *dim =
+                get(|out, err| unsafe { sys::sb_blob_legacy_shape(self.raw(), index, out, err) })
+                    .map(to_usize)?;
         }
         Ok(dims)
     }
@@ -135,7 +134,7 @@ impl<T: Element> Blob<T> {
     #[doc(alias = "ShapeEquals")]
     pub fn same_shape<U: Element>(&self, other: &Blob<U>) -> bool {
         // SAFETY: both blobs are live.
-        unsafe { sys::sb_blob_shape_equals(self.as_ptr(), other.as_ptr()) != 0 }
+        unsafe { sys::sb_blob_shape_equals(self.raw(), other.raw()) != 0 }
     }
 
     /// Changes the shape. A memory is replaced, by a fresh one, only when the
@@ -150,7 +149,7 @@ impl<T: Element> Blob<T> {
         let dims = shape.dims()?;
         // SAFETY: `dims` is valid for its length, at most 32.
         get(|out, err| unsafe {
-            sys::sb_blob_reshape(self.as_ptr(), dims.as_ptr(), dims.len() as i32, out, err)
+            sys::sb_blob_reshape(self.raw(), dims.as_ptr(), dims.len() as i32, out, err)
         })
         .map(Reallocated::from_bits)
     }
@@ -163,10 +162,8 @@ impl<T: Element> Blob<T> {
     #[doc(alias = "ReshapeLike")]
     pub fn reshape_like<U: Element>(&mut self, other: &Blob<U>) -> Result<Reallocated> {
         // SAFETY: both blobs are live.
-        get(|out, err| unsafe {
-            sys::sb_blob_reshape_like(self.as_ptr(), other.as_ptr(), out, err)
-        })
-        .map(Reallocated::from_bits)
+        get(|out, err| unsafe { sys::sb_blob_reshape_like(self.raw(), other.raw(), out, err) })
+            .map(Reallocated::from_bits)
     }
 
     /// The dimensions as `i64` on the device: a device pointer, until the next
@@ -177,7 +174,7 @@ impl<T: Element> Blob<T> {
     #[doc(alias = "gpu_shape")]
     pub fn gpu_shape_ptr(&self) -> Result<*const i64> {
         // SAFETY: the blob is live.
-        get(|out, err| unsafe { sys::sb_blob_gpu_shape(self.as_ptr(), out, err) })
+        get(|out, err| unsafe { sys::sb_blob_gpu_shape(self.raw(), out, err) })
     }
 
     /// Replaces memories that are larger than the count needs; elements stay.
@@ -187,7 +184,7 @@ impl<T: Element> Blob<T> {
     /// Out of memory, a cap that is reached, a device that fails.
     pub fn shrink_to_fit(&mut self) -> Result<Reallocated> {
         // SAFETY: the blob is live.
-        get(|out, err| unsafe { sys::sb_blob_shrink_to_fit(self.as_ptr(), out, err) })
+        get(|out, err| unsafe { sys::sb_blob_shrink_to_fit(self.raw(), out, err) })
             .map(Reallocated::from_bits)
     }
 
@@ -202,8 +199,8 @@ impl<T: Element> Blob<T> {
         let (start, len) = (indices.as_ptr().cast(), indices.len().try_into().unwrap_or(i32::MAX));
         // SAFETY: `start` is valid for the indices; the library reads none of
         // more than a blob can have.
-        get(|out, err| unsafe { sys::sb_blob_offset(self.as_ptr(), start, len, out, err) })
-            .map(to_usize)
+        get(|out, err| unsafe { sys::sb_blob_offset(self.raw(), start, len, out, err) })
+            .map(|offset| offset as usize) // below the count
             .map_err(|error| as_given(error, "index", indices, MAX_I64))
     }
 
@@ -222,7 +219,7 @@ impl<T: Element> Blob<T> {
         let given = [n, c, h, w];
         let [n, c, h, w] = given.map(to_i64);
         // SAFETY: the blob is live.
-        get(|out, err| unsafe { sys::sb_blob_offset_legacy(self.as_ptr(), n, c, h, w, out, err) })
+        get(|out, err| unsafe { sys::sb_blob_offset_legacy(self.raw(), n, c, h, w, out, err) })
             .map(to_usize)
             .map_err(|error| as_given(error, "index", &given, MAX_I64))
     }

@@ -173,7 +173,7 @@ impl<T: Element> Blob<T> {
 
     fn pointer(&self, call: ConstAccess) -> Result<*const T> {
         // SAFETY: `call` is an access of the library, and the blob is live.
-        let elements = get(|out, err| unsafe { call(self.as_ptr(), out, err) })?;
+        let elements = get(|out, err| unsafe { call(self.raw(), out, err) })?;
         Ok(elements.cast())
     }
 
@@ -181,7 +181,7 @@ impl<T: Element> Blob<T> {
         self.need_unique(part)?;
         // SAFETY: `call` is an access of the library; the blob is live and
         // mutably borrowed.
-        let elements = get(|out, err| unsafe { call(self.as_ptr(), out, err) })?;
+        let elements = get(|out, err| unsafe { call(self.raw(), out, err) })?;
         Ok(elements.cast())
     }
 
@@ -203,7 +203,7 @@ impl<T: Element> Blob<T> {
     }
 
     pub(super) fn head(&self, part: Part) -> Result<Head> {
-        Ok(self.memory(part)?.head())
+        Ok(self.peek(part)?.head())
     }
 }
 
@@ -215,9 +215,17 @@ impl<T: Element> Blob<T> {
     /// Out of memory, a cap that is reached: for the memory's own handle.
     #[doc(alias("data", "diff", "SyncedMemory"))]
     pub fn memory(&self, part: Part) -> Result<&SyncedMemory> {
-        let raw = self.raw_memory(part)?;
+        let raw = self.raw_memory(self.as_ptr(), part)?;
         // SAFETY: the memory lives until the blob replaces it, which needs
         // `&mut self`.
+        Ok(unsafe { SyncedMemory::from_ptr(raw) })
+    }
+
+    /// The same for questions; no share of it is made.
+    #[inline]
+    pub(super) fn peek(&self, part: Part) -> Result<&SyncedMemory> {
+        let raw = self.raw_memory(self.raw(), part)?;
+        // SAFETY: as in `memory`.
         Ok(unsafe { SyncedMemory::from_ptr(raw) })
     }
 
@@ -238,7 +246,7 @@ impl<T: Element> Blob<T> {
     /// # Errors
     /// As [`memory`](Blob::memory).
     pub fn memory_mut(&mut self, part: Part) -> Result<&mut SyncedMemory> {
-        let raw = self.raw_memory(part)?;
+        let raw = self.raw_memory(self.as_ptr(), part)?;
         // SAFETY: as in `memory`; the blob is mutably borrowed.
         Ok(unsafe { SyncedMemory::from_ptr_mut(raw) })
     }
@@ -263,12 +271,12 @@ impl<T: Element> Blob<T> {
     }
 
     #[inline]
-    fn raw_memory(&self, part: Part) -> Result<*mut sys::sb_mem> {
+    fn raw_memory(&self, blob: *mut sys::sb_blob, part: Part) -> Result<*mut sys::sb_mem> {
         // SAFETY: the blob is live; the call itself is one that may run beside const ones.
         get(|out, err| unsafe {
             match part {
-                Part::Data => sys::sb_blob_mutable_data(self.as_ptr(), out, err),
-                Part::Diff => sys::sb_blob_mutable_diff(self.as_ptr(), out, err),
+                Part::Data => sys::sb_blob_mutable_data(blob, out, err),
+                Part::Diff => sys::sb_blob_mutable_diff(blob, out, err),
             }
         })
     }

@@ -103,7 +103,7 @@ impl<T: Readable> Blob<T> {
         let (start, len) = (bytes.as_ptr().cast(), bytes.len());
         // SAFETY: `bytes` is valid for its length; the caller's promise.
         check(|err| unsafe {
-            sys::sb_blob_from_proto(self.as_ptr(), start, len, flags, ptr::null(), err)
+            sys::sb_blob_from_proto(self.raw(), start, len, flags, ptr::null(), err)
         })
     }
 
@@ -125,7 +125,7 @@ impl<T: Readable> Blob<T> {
         with_path(path.as_ref(), |path| {
             // SAFETY: `path` ends in NUL; the blob is fresh.
             check(|err| unsafe {
-                let (blob, path) = (blob.as_ptr(), path.as_ptr());
+                let (blob, path) = (blob.raw(), path.as_ptr());
                 sys::sb_blob_read_file(blob, path, sys::SB_PROTO_RESHAPE, ptr::null(), err)
             })
         })?;
@@ -167,7 +167,7 @@ impl<T: Readable> Blob<T> {
             // SAFETY: the source is borrowed; the blob is fresh.
             check(|err| unsafe {
                 let flags = sys::SB_PROTO_RESHAPE;
-                sys::sb_blob_read_source(blob.as_ptr(), source, flags, limits, progress, err)
+                sys::sb_blob_read_source(blob.raw(), source, flags, limits, progress, err)
             })
         })?;
         Ok(blob)
@@ -185,14 +185,13 @@ impl<T: Float> Blob<T> {
     pub fn to_proto(&self, payload: Payload) -> Result<Vec<u8>> {
         let flags = payload.flags();
         // SAFETY: the blob is live.
-        let size =
-            get(|out, err| unsafe { sys::sb_blob_proto_size(self.as_ptr(), flags, out, err) })?;
+        let size = get(|out, err| unsafe { sys::sb_blob_proto_size(self.raw(), flags, out, err) })?;
         let mut bytes = Vec::<u8>::new();
         reserve(&mut bytes, size)?;
         // SAFETY: `bytes` has room for `capacity` bytes.
         let written = get(|out, err| unsafe {
             let (buffer, capacity) = (bytes.as_mut_ptr().cast(), bytes.capacity());
-            sys::sb_blob_to_proto(self.as_ptr(), flags, buffer, capacity, out, err)
+            sys::sb_blob_to_proto(self.raw(), flags, buffer, capacity, out, err)
         })?;
         // SAFETY: the library wrote that many bytes.
         unsafe { bytes.set_len(written) };
@@ -215,7 +214,7 @@ impl<T: Float> Blob<T> {
         with_path(path.as_ref(), |path| {
             // SAFETY: `path` ends in NUL.
             check(|err| unsafe {
-                sys::sb_blob_write_file(self.as_ptr(), path.as_ptr(), payload.flags(), err)
+                sys::sb_blob_write_file(self.raw(), path.as_ptr(), payload.flags(), err)
             })
         })
     }
@@ -233,7 +232,7 @@ impl<T: Float> Blob<T> {
             // SAFETY: the sink is borrowed.
             check(|err| unsafe {
                 let flags = payload.flags();
-                sys::sb_blob_write_sink(self.as_ptr(), sink, flags, ptr::null(), err)
+                sys::sb_blob_write_sink(self.raw(), sink, flags, ptr::null(), err)
             })
         })
     }
@@ -250,10 +249,8 @@ impl<T: Element> Blob<T> {
     pub fn has_shape_of_proto(&self, bytes: &[u8]) -> Result<bool> {
         let (start, len) = (bytes.as_ptr().cast(), bytes.len());
         // SAFETY: `bytes` is valid for its length.
-        get(|out, err| unsafe {
-            sys::sb_blob_shape_equals_proto(self.as_ptr(), start, len, out, err)
-        })
-        .map(|equal| equal != 0)
+        get(|out, err| unsafe { sys::sb_blob_shape_equals_proto(self.raw(), start, len, out, err) })
+            .map(|equal| equal != 0)
     }
 
     /// Changes the shape to that of a `BlobShape` message; see
@@ -265,7 +262,7 @@ impl<T: Element> Blob<T> {
     pub fn reshape_proto(&mut self, bytes: &[u8]) -> Result<Reallocated> {
         let (start, len) = (bytes.as_ptr().cast(), bytes.len());
         // SAFETY: `bytes` is valid for its length.
-        get(|out, err| unsafe { sys::sb_blob_reshape_proto(self.as_ptr(), start, len, out, err) })
+        get(|out, err| unsafe { sys::sb_blob_reshape_proto(self.raw(), start, len, out, err) })
             .map(Reallocated::from_bits)
     }
 }

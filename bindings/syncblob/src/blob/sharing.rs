@@ -98,7 +98,7 @@ impl<T: Element> Blob<T> {
     /// # Errors
     /// As [`memory`](Blob::memory).
     pub fn is_unique(&self, part: Part) -> Result<bool> {
-        Ok(self.memory(part)?.is_unique())
+        Ok(self.peek(part)?.is_unique())
     }
 
     /// Makes a memory this blob's alone: a shared one is copied, where its head
@@ -135,6 +135,15 @@ impl<T: Element> Blob<T> {
     /// What every writer asks first.
     #[inline]
     pub(crate) fn need_unique(&mut self, part: Part) -> Result<()> {
+        if *self.is_exposed.get_mut() {
+            self.ask_unique(part)
+        } else {
+            Ok(())
+        }
+    }
+
+    #[inline(never)]
+    fn ask_unique(&self, part: Part) -> Result<()> {
         match self.is_unique(part)? {
             true => Ok(()),
             false => Err(self.shared(part)),

@@ -16,7 +16,7 @@ impl<T: Element> Blob<T> {
     pub fn clear_data(&mut self) -> Result<()> {
         self.need_unique(Part::Data)?;
         // SAFETY: the blob is live, its data unique.
-        check(|err| unsafe { sys::sb_blob_clear_data(self.as_ptr(), err) })
+        check(|err| unsafe { sys::sb_blob_clear_data(self.raw(), err) })
     }
 
     /// Sets the diff to zeros.
@@ -26,7 +26,7 @@ impl<T: Element> Blob<T> {
     pub fn clear_diff(&mut self) -> Result<()> {
         self.need_unique(Part::Diff)?;
         // SAFETY: the blob is live, its diff unique.
-        check(|err| unsafe { sys::sb_blob_clear_diff(self.as_ptr(), err) })
+        check(|err| unsafe { sys::sb_blob_clear_diff(self.raw(), err) })
     }
 
     /// Copies data or diff of a blob of the same shape, through the host if its
@@ -59,7 +59,7 @@ impl<T: Element> Blob<T> {
                 Part::Diff => sys::SB_COPY_DIFF,
             };
         // SAFETY: both blobs are live; what is written is unique.
-        check(|err| unsafe { sys::sb_blob_copy_from(self.as_ptr(), source.as_ptr(), flags, err) })
+        check(|err| unsafe { sys::sb_blob_copy_from(self.raw(), source.raw(), flags, err) })
     }
 
     /// Sets every element of data on the host, without bringing old ones there.
@@ -139,7 +139,7 @@ impl<T: Float> Blob<T> {
     /// Out of memory, a device that fails.
     pub fn asum_data(&self) -> Result<f64> {
         // SAFETY: the blob is live.
-        get(|out, err| unsafe { sys::sb_blob_asum_data(self.as_ptr(), out, err) })
+        get(|out, err| unsafe { sys::sb_blob_asum_data(self.raw(), out, err) })
     }
 
     /// The sum of the absolute values of diff.
@@ -148,7 +148,7 @@ impl<T: Float> Blob<T> {
     /// As [`asum_data`](Blob::asum_data).
     pub fn asum_diff(&self) -> Result<f64> {
         // SAFETY: the blob is live.
-        get(|out, err| unsafe { sys::sb_blob_asum_diff(self.as_ptr(), out, err) })
+        get(|out, err| unsafe { sys::sb_blob_asum_diff(self.raw(), out, err) })
     }
 
     /// The sum of the squares of data.
@@ -157,7 +157,7 @@ impl<T: Float> Blob<T> {
     /// As [`asum_data`](Blob::asum_data).
     pub fn sumsq_data(&self) -> Result<f64> {
         // SAFETY: the blob is live.
-        get(|out, err| unsafe { sys::sb_blob_sumsq_data(self.as_ptr(), out, err) })
+        get(|out, err| unsafe { sys::sb_blob_sumsq_data(self.raw(), out, err) })
     }
 
     /// The sum of the squares of diff.
@@ -166,7 +166,7 @@ impl<T: Float> Blob<T> {
     /// As [`asum_data`](Blob::asum_data).
     pub fn sumsq_diff(&self) -> Result<f64> {
         // SAFETY: the blob is live.
-        get(|out, err| unsafe { sys::sb_blob_sumsq_diff(self.as_ptr(), out, err) })
+        get(|out, err| unsafe { sys::sb_blob_sumsq_diff(self.raw(), out, err) })
     }
 
     /// Multiplies data by a factor.
@@ -176,7 +176,7 @@ impl<T: Float> Blob<T> {
     pub fn scale_data(&mut self, factor: f64) -> Result<()> {
         self.need_unique(Part::Data)?;
         // SAFETY: the blob is live, its data unique.
-        check(|err| unsafe { sys::sb_blob_scale_data(self.as_ptr(), factor, err) })
+        check(|err| unsafe { sys::sb_blob_scale_data(self.raw(), factor, err) })
     }
 
     /// The same; on a device it is queued on `stream`, and what is done later comes after it.
@@ -189,7 +189,7 @@ impl<T: Float> Blob<T> {
         self.need_unique(Part::Data)?;
         let stream = stream.for_use_in(&self.context())?;
         // SAFETY: the blob and the stream are live, its data unique.
-        check(|err| unsafe { sys::sb_blob_scale_data_on(self.as_ptr(), factor, stream, err) })
+        check(|err| unsafe { sys::sb_blob_scale_data_on(self.raw(), factor, stream, err) })
     }
 
     /// Multiplies diff by a factor.
@@ -199,7 +199,7 @@ impl<T: Float> Blob<T> {
     pub fn scale_diff(&mut self, factor: f64) -> Result<()> {
         self.need_unique(Part::Diff)?;
         // SAFETY: the blob is live, its diff unique.
-        check(|err| unsafe { sys::sb_blob_scale_diff(self.as_ptr(), factor, err) })
+        check(|err| unsafe { sys::sb_blob_scale_diff(self.raw(), factor, err) })
     }
 
     /// The same; on a device it is queued on `stream`, and what is done later comes after it.
@@ -212,7 +212,7 @@ impl<T: Float> Blob<T> {
         self.need_unique(Part::Diff)?;
         let stream = stream.for_use_in(&self.context())?;
         // SAFETY: the blob and the stream are live, its diff unique.
-        check(|err| unsafe { sys::sb_blob_scale_diff_on(self.as_ptr(), factor, stream, err) })
+        check(|err| unsafe { sys::sb_blob_scale_diff_on(self.raw(), factor, stream, err) })
     }
 
     /// `data -= diff`: a solver's step. On a device it is queued, and whoever needs the data
@@ -223,10 +223,11 @@ impl<T: Float> Blob<T> {
     /// [`Uninitialized`](crate::ErrorKind::Uninitialized) when data was never written;
     /// out of memory; a device that fails.
     #[doc(alias = "Update")]
+    #[inline]
     pub fn update(&mut self) -> Result<()> {
         self.need_unique(Part::Data)?;
         // SAFETY: the blob is live, its data unique.
-        check(|err| unsafe { sys::sb_blob_update(self.as_ptr(), err) })
+        check(|err| unsafe { sys::sb_blob_update(self.raw(), err) })
     }
 
     /// The same; on a device it is queued on `stream`, and what is done later comes after it.
@@ -239,6 +240,6 @@ impl<T: Float> Blob<T> {
         self.need_unique(Part::Data)?;
         let stream = stream.for_use_in(&self.context())?;
         // SAFETY: the blob and the stream are live, its data unique.
-        check(|err| unsafe { sys::sb_blob_update_on(self.as_ptr(), stream, err) })
+        check(|err| unsafe { sys::sb_blob_update_on(self.raw(), stream, err) })
     }
 }
