@@ -16,6 +16,20 @@ esbmc_package=(ethcheck 0.1.4 b3714a6c9134c5efc616c40d656a7a822531d6a454584f365a
 esbmc_member=ethcheck-0.1.4.data/data/bin/esbmc
 
 cyclonedx_version=0.5.9
+deny_version=0.20.2
+semver_checks_version=0.51.0
+
+# A program for cargo, compiled once: ten minutes each on two idle cores. Its folder is printed.
+cargo_program() { # NAME VERSION
+    local folder=$cache/$1-$2 said
+    if [ ! -x "$folder/bin/$1" ]; then
+        said=$(env -u CARGO_TARGET_DIR cargo install --quiet --locked --root "$folder" "$1@$2" 2>&1) || {
+            echo "skipped: $1 $2 cannot be had: $(grep -m 1 '^error' <<<"$said")" >&2
+            return 77
+        }
+    fi
+    echo "$folder/bin"
+}
 
 # A Python environment of our own, with a pip that fetch_sdist.py knows.
 make_python() {

@@ -21,6 +21,49 @@ pack_crates() {
     done
 }
 
+# What the registry would refuse, nothing being compiled; newer versions of cargo go through all
+# crates in order.
+publish_dry() {
+    if ! cargo publish --help | grep -q -- --workspace; then
+        echo 'skipped: this cargo publishes no workspace: 1.90 and newer ones do'
+        return 77
+    fi
+    told cargo publish --dry-run --no-verify --locked --workspace --target-dir "$build/publish"
+}
+
+of_dependencies=(--workspace --locked --config tests/project/release/deny.toml)
+
+# Licences, versions and sources of what the crates are made of.
+check_dependencies() {
+    local programs
+    programs=$(cargo_program cargo-deny "$deny_version") || return
+    PATH=$programs:$PATH told cargo deny "${of_dependencies[@]}" check -D warnings \
+        bans licenses sources
+}
+
+# What is known to be broken in them. The list of it is fetched each time.
+check_advisories() {
+    local programs
+    programs=$(cargo_program cargo-deny "$deny_version") || return
+    if ! PATH=$programs:$PATH cargo deny "${of_dependencies[@]}" fetch db; then
+        echo 'skipped: the list of advisories cannot be fetched'
+        return 77
+    fi
+    PATH=$programs:$PATH told cargo deny "${of_dependencies[@]}" check --disable-fetch advisories
+}
+
+# The crates' interfaces against those of the last release.
+check_semver() {
+    local programs last crate options=()
+    if ! last=$(git describe --tags --abbrev=0 --match 'v[0-9]*' HEAD 2>/dev/null); then
+        echo 'skipped: nothing is released: no tag v... before HEAD'
+        return 77
+    fi
+    programs=$(cargo_program cargo-semver-checks "$semver_checks_version") || return
+    for crate in $(check_release 2>/dev/null | tail -n 1); do options+=(-p "$crate"); done
+    PATH=$programs:$PATH told cargo semver-checks --baseline-rev "$last" "${options[@]}"
+}
+
 pack_sources() {
     local name
     name=syncblob-$(released_version)
@@ -63,6 +106,7 @@ release_steps() {
     step 'release: sources' pack_sources
     on 'abi_needs abi_library' step 'release: the ABI against its baseline' compare_baseline
     step 'release: crates' pack_crates
+    dependency_steps
     step 'release: bill of materials' list_materials
     on package_full_needs step 'release: Debian packages' pack_for_debian
     on package_full_needs step 'release: static command' pack_static_command
@@ -70,18 +114,26 @@ release_steps() {
     step 'release: checksums' sum_release
 }
 
+dependency_steps() {
+    step 'crates: as the registry takes them' publish_dry
+    step 'crates: licences, versions and sources of what they need' check_dependencies
+    step 'crates: advisories on what they need' check_advisories
+    step 'crates: interfaces against those of the last release' check_semver
+}
+
 release_full_steps() {
+    dependency_steps
     step 'release: its checks find what is planted' python3 -B tests/project/release/selftest.py
 }
 
 tell_uploads() {
-    local version crate
+    local version
     version=$(released_version)
     printf '\nWhat a person does with %s, in this order:\n' "$build/dist"
     if grep -q 'example\.invalid' Cargo.toml; then echo '0. Cargo.toml: repository says where it will be'; fi
     echo "1. CHANGELOG.md: 'Unreleased ($version)' becomes '$version (DATE)'; commit; ./dev release --dry-run"
     echo "2. git tag -s v$version && git push origin v$version"
-    for crate in $(check_release 2>/dev/null | tail -n 1); do echo "3. cargo publish --locked -p $crate"; done
+    echo "3. cargo publish --locked --workspace, or one by one: $(check_release 2>/dev/null | tail -n 1)"
     echo "4. the forge's page of v$version: every file below, and SHA256SUMS signed"
     (cd "$build/dist" && ls -l -- *)
 }

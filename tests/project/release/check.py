@@ -2,7 +2,7 @@
 """What a release must say of itself, before anything of it is made: check.py [FOLDER]
 
 The version is one and the same in every file that has it, the changelog has it, its ABI is
-recorded, and all is committed. Prints the version, and the crates in the order in which they can
+recorded, the crates say what a registry shows of them, and all is committed. Prints the version, and the crates in the order in which they can
 be published. FOLDER: the repository (this one).
 """
 
@@ -77,11 +77,25 @@ def wrong_tree(root):
     return [f"not committed: {line}" for line in said.splitlines()]
 
 
-def crates(root):
-    """Those that are published, each after what it depends on."""
+def published(root):
     said = output(root, "cargo", "metadata", "--format-version=1", "--no-deps")
+    return [package for package in json.loads(said)["packages"] if package["publish"] != []]
+
+
+def wrong_manifests(packages):
+    """What a registry shows of a crate is there, and where it lives is the same of all."""
+    shown = ("description", "license", "repository", "readme", "keywords", "categories",
+             "rust_version")
+    wrong = [f"{package['name']} has no {name}"
+             for package in packages for name in shown if not package[name]]
+    places = sorted({package["repository"] for package in packages if package["repository"]})
+    return wrong + ([f"repositories: {', '.join(places)}"] if len(places) > 1 else [])
+
+
+def in_order(packages):
+    """Each after what it depends on."""
     waiting = {package["name"]: {need["name"] for need in package["dependencies"] if "path" in need}
-               for package in json.loads(said)["packages"] if package["publish"] != []}
+               for package in packages}
     order = []
     while waiting:
         ready = sorted(name for name in waiting if not waiting[name] & waiting.keys() - {name})
@@ -96,11 +110,12 @@ def crates(root):
 def main():
     root = Path(sys.argv[1]).resolve() if len(sys.argv) > 1 else HERE
     version = versions(root).get("Cargo.toml (1)", "0.0.0")
+    packages = published(root)
     wrong = [*wrong_versions(root, version), *wrong_changelog(root, version),
-             *wrong_abi(root, version), *wrong_tree(root)]
+             *wrong_abi(root, version), *wrong_manifests(packages), *wrong_tree(root)]
     print(*wrong, sep="\n", end="\n" if wrong else "", file=sys.stderr)
     print(version)
-    print(*crates(root))
+    print(*in_order(packages))
     return 1 if wrong else 0
 
 

@@ -18,6 +18,10 @@ PLANTED = [
     ("c/include/syncblob/base.h", r"(VERSION_PATCH )\d+", r"\g<1>77", r"base\.h .* says .*\.77"),
     ("bindings/syncblob/Cargo.toml", r'(syncblob-sys = { version = ")0', r"\g<1>7",
      r"bindings/syncblob/Cargo\.toml \(1\) says 7\."),
+    ("bindings/syncblob-cli/Cargo.toml", r"^description = .*\n", "",
+     "syncblob-cli has no description"),
+    ("bindings/syncblob/Cargo.toml", r"^repository.workspace = true",
+     'repository = "https://example.org/another"', "repositories: .*another"),
     ("CHANGELOG.md", r"^## .*", "## 7.7.7 (2030-01-01)", r"CHANGELOG\.md begins with '7\.7\.7 "),
     ("c/abi/libsyncblob-x86_64.abi", r"libsyncblob\.so\.[\d.]+", "libsyncblob.so.7",
      r"\.abi is that of 7, not of"),
@@ -56,7 +60,7 @@ def main():
         order = said_of(copy)[2].splitlines()[-1]
         results["crates in order"] = order == "syncblob-sys syncblob syncblob-cli"
         for name, *planting in PLANTED:
-            results[name] = planted(copy, name, *planting)
+            results[f"{name}: {planting[-1]}"] = planted(copy, name, *planting)
         (copy / "CHANGELOG.md").write_text("## Unreleased (0.1.0)\n")
         results["a change that is not committed"] = "not committed:  M CHA" in said_of(copy)[1]
         git(copy, "checkout", "-q", ".")

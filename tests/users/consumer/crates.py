@@ -290,7 +290,10 @@ def test_documentation_needs_no_tools():
     features = [f"syncblob/{feature}" for feature in features] + ["syncblob-sys/buildtime_bindgen"]
     run("cargo", "doc", "--offline", "--locked", "--no-deps", "--features", ",".join(features),
         "-p", "syncblob-sys", "-p", "syncblob", cwd=REPOSITORY, target="no-libclang",
-        DOCS_RS=1, RUSTDOCFLAGS="-D warnings", **none)
+        DOCS_RS=1, RUSTC_BOOTSTRAP=1, RUSTDOCFLAGS="-D warnings --cfg docsrs", **none)
+    page = (BUILT / "no-libclang/doc/syncblob/struct.Safetensors.html").read_text()
+    check("Available on <strong>crate feature <code>safetensors</code>" in page,
+          "the documentation does not say which feature an item needs")
 
 
 # --- messages --------------------------------------------------------------------------
