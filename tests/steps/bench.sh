@@ -57,9 +57,16 @@ bench_comm() { # [ROUNDS]
     mpirun -n 2 "$program" "$@"
 }
 
-# What the crate adds to the calls of C.
-bench_rust() {
+# What the crate adds to the calls of C. With --lto the linker optimises both as one program, each
+# loop by itself, so that the ratios say nothing of the crate.
+bench_rust() { # [--lto]
     need "$build_needs" "$bench_needs"
+    if [ "${1:-}" = --lto ]; then
+        CC=clang AR=llvm-ar-14 CFLAGS=-flto=thin RUSTFLAGS=-Clinker-plugin-lto CARGO_TARGET_DIR=$build/lto \
+            cargo build --quiet --release --locked -p syncblob-tests
+        "$build/lto/release/syncblob-tests" || true
+        return
+    fi
     told cargo run --quiet --release --locked -p syncblob-tests
 }
 
@@ -71,7 +78,7 @@ bench() {
         return
     fi
     if [ "${1:-}" = rust ]; then
-        bench_rust
+        bench_rust "${@:2}"
         return
     fi
     if [ "${1:-}" = simgrid ]; then
