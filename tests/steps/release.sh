@@ -72,8 +72,9 @@ pack_sources() {
 
 # What the command is made of, as CycloneDX.
 list_materials() {
-    told cargo install --quiet --locked --root "$cache/cyclonedx" "cargo-cyclonedx@$cyclonedx_version"
-    PATH=$cache/cyclonedx/bin:$PATH cargo cyclonedx --quiet --format json --spec-version 1.5 \
+    local programs
+    programs=$(cargo_program cargo-cyclonedx "$cyclonedx_version") || return
+    PATH=$programs:$PATH cargo cyclonedx --quiet --format json --spec-version 1.5 \
         --manifest-path bindings/syncblob-cli/Cargo.toml --override-filename syncblob.cdx
     mv bindings/syncblob-cli/syncblob.cdx.json "$build/dist"
     rm -f bindings/*/syncblob.cdx.json
@@ -147,6 +148,6 @@ release() { # --dry-run
     plan release_steps
     need "${needed[@]}"
     release_steps
-    tell_uploads
     summary
+    tell_uploads
 }

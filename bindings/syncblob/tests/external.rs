@@ -195,7 +195,7 @@ fn a_queued_copy_keeps_the_owner() {
     let stream = sim.stream().unwrap();
     let (owner, dropped) = Counted::new(vec![5.0_f32; 4]);
     let mut blob = Blob::from_shared_in(&context, [4], owner).unwrap();
-    let copy = blob.memory(Part::Data).unwrap().push(stream.as_stream()).unwrap();
+    let copy = blob.memory(Part::Data).unwrap().push((&stream).into()).unwrap();
     std::mem::forget(copy); // nothing may depend on the guard
     assert_eq!((dropped(), blob.data_head().unwrap()), (0, Head::Synced));
     blob.memory_mut(Part::Data).unwrap().evict(Side::Host).unwrap();

@@ -57,6 +57,7 @@ fn blobs_go_through_serde_with_their_shape() {
     let unknown = r#"{"shape":[1],"data":[1.0],"diff":[2.0]}"#;
     let error = serde_json::from_str::<Blob<f32>>(unknown).unwrap_err();
     assert!(error.to_string().contains("diff"), "{error}");
+    assert_eq!(serde_json::to_string(&syncblob::BlobAny::from(blob)).unwrap(), text);
     let empty = serde_json::to_string(&Blob::<i32>::new().unwrap()).unwrap();
     assert_eq!(empty, r#"{"shape":[0],"data":[]}"#);
     assert!(serde_json::from_str::<Blob<i32>>(&empty).is_ok());

@@ -7,7 +7,7 @@ use std::fs::File;
 use memmap2::Mmap;
 use syncblob::safetensors::tensor::TensorView;
 use syncblob::safetensors::{self, SafeTensors};
-use syncblob::{Blob, Context, ErrorKind, Part, Safetensors, Side, Storage};
+use syncblob::{Blob, BlobAny, Context, ErrorKind, Part, Safetensors, Side, Storage};
 
 fn host_storage<T: syncblob::Element>(blob: &Blob<T>) -> Storage {
     blob.memory(Part::Data).unwrap().storage(Side::Host)
@@ -33,6 +33,7 @@ fn a_view_is_the_blobs_own_bytes() {
     );
     let scalar = Blob::<i32>::full((), 7).unwrap();
     assert_eq!(scalar.tensor_view().unwrap().data(), 7_i32.to_le_bytes());
+    assert_eq!(BlobAny::from(scalar).tensor_view().unwrap().data(), 7_i32.to_le_bytes());
     let empty = Blob::<f64>::zeros([3, 0]).unwrap();
     assert_eq!(empty.tensor_view().unwrap().shape(), [3, 0]);
     let huge = Blob::<f32>::zeros([0, 1_i64 << 40, 1 << 40]).unwrap();
