@@ -51,6 +51,19 @@ check_windows_dll() {
     if grep 'DLL Name' <<<"$names" | grep -viE 'kernel32|advapi32|msvcrt'; then return 1; fi
 }
 
+# The public headers as MSVC's compiler reads them: no header but the compiler's own, and nothing of
+# GNU C's, whose attributes and statements clang takes there, too.
+check_windows_headers() {
+    local compiler=$build/clang-cl
+    cat >"$compiler" <<'END'
+#!/bin/sh
+exec clang --target=x86_64-pc-windows-msvc -fms-compatibility-version=19.20 -ffreestanding \
+    '-D__attribute__(x)=not_in_MSVC' "$@"
+END
+    chmod +x "$compiler"
+    tests/project/abi/check_headers.sh c/include "$compiler" "$compiler"
+}
+
 # What is installed is found by CMake and pkg-config, and a program runs beside the DLL's folder.
 check_windows_package() {
     local prefix=$build/windows/prefix client=$build/windows/client component kind flags
@@ -158,6 +171,7 @@ windows_steps() {
 }
 
 windows_full_steps() {
+    step 'Windows: the headers, as clang-cl reads them' check_windows_headers
     on 'windows_needs windows' step 'Windows: all tests' in_wine run_ctest windows -E "^($windows_left_out)"
     on 'windows_needs windows_command' step 'Windows: the command, on a large model' compare_windows_command
     on 'windows_needs windows_command' step 'Windows: tests of the command' test_windows_command
