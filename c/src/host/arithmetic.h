@@ -1,6 +1,6 @@
 /* Arithmetic on host memory, on OpenBLAS if SYNCBLOB_OPENBLAS is defined, else in plain loops.
-   dtype is F32 or F64, count > 0, for a sum >= 0. Results do not depend on the number of threads that `parallel`
-   uses. */
+   dtype is F32 or F64, count > 0, for a sum >= 0. Results do not depend on the number of threads
+   that `parallel` uses. */
 #ifndef SB_HOST_ARITHMETIC_H
 #define SB_HOST_ARITHMETIC_H
 
