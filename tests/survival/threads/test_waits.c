@@ -236,7 +236,7 @@ static void forgetting_a_stream_waits_for_it(void **state) {
     assert_ok(sb_context_forget_stream(rig.context, NULL, &err));
     assert_true(looks[0].ran && looks[0].reached);
     rig_look(&looks[1], &rig, named, in, BYTES);
-    device_fail(rig.context, SB_SIM_STREAM_SYNCHRONIZE, 1, SB_SIM_FAIL_NOW);
+    device_fail(rig.context, SB_SIM_EVENT_WAIT, 1, SB_SIM_FAIL_NOW);
     assert_status(SB_ERR_DEVICE_FAILURE, sb_context_forget_stream(rig.context, named, &err));
     assert_false(looks[1].ran);
     assert_ok(sb_context_forget_stream(rig.context, named, &err));
