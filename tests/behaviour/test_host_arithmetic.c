@@ -323,7 +323,15 @@ static void copies_of_every_size_are_whole(void **state) {
 
 #define PIECE ((int64_t)1 << 18) /* elements of a task, or a multiple of them */
 
-/* Sums of ones are exact: no piece is left out, or added twice. */
+/* The sum of ones in even pieces, of `odd` in the others. */
+static double sum_of_pieces(int64_t count, double odd) {
+    double sum = 0;
+    for (int64_t at = 0; at < count; at += PIECE)
+        sum += (double)(count - at < PIECE ? count - at : PIECE) * (at / PIECE % 2 ? odd : 1);
+    return sum;
+}
+
+/* Sums of whole numbers are exact: no piece is left out, or added twice. */
 static void sums_of_many_pieces_are_whole(void **state) {
     (void)state;
     static const struct {
@@ -334,14 +342,16 @@ static void sums_of_many_pieces_are_whole(void **state) {
     for (int32_t dtype = SB_DTYPE_F32; dtype <= SB_DTYPE_F64; dtype++) {
         struct tiled x = tiled_make((size_t)(64 * PIECE + 1) * sb_dtype_size(dtype));
         for (int64_t i = 0; i < (int64_t)(TILE / sb_dtype_size(dtype)); i++)
-            put(dtype, x.tile, i, -1);
+            put(dtype, x.tile, i, i / PIECE % 2 ? -2 : -1);
         for (size_t s = 0; s < COUNT_OF(sums); s++)
             for (size_t k = 0; k < 2; k++) {
-                const double count = (double)sums[s].count;
+                const int64_t count = sums[s].count;
                 tasks = 0;
-                assert_true(sb__host_asum(&kinds[k], dtype, sums[s].count, x.base) == count);
+                assert_true(sb__host_asum(&kinds[k], dtype, count, x.base) ==
+                            sum_of_pieces(count, 2));
                 assert_int_equal(tasks, k ? sums[s].tasks : 0);
-                assert_true(sb__host_sumsq(&kinds[k], dtype, sums[s].count, x.base) == count);
+                assert_true(sb__host_sumsq(&kinds[k], dtype, count, x.base) ==
+                            sum_of_pieces(count, 4));
             }
         tiled_free(&x);
     }
