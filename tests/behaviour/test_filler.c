@@ -496,6 +496,8 @@ static void wrong_messages_name_field_and_offset(void **state) {
     assert_malformed(&w, "type: there is no filler \"\"", 0);
     put_type(&w, "positive_unitball_of_more_than_one_dimension");
     assert_malformed(&w, "type: there is no filler \"positive_unitball_of_mor\" and so on", 0);
+    put_type(&w, "positive_unitball_of_mor");
+    assert_malformed(&w, "type: there is no filler \"positive_unitball_of_mor\" at", 0);
     put_type(&w, "msra");
     wire_number(&w, VARIANCE_NORM, 3);
     assert_malformed(&w, "variance_norm: variance_norm is 3", 6);

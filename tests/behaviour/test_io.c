@@ -193,11 +193,13 @@ static void null_is_refused(void **state) {
     sb_error err;
     assert_status(SB_ERR_INVALID_ARGUMENT,
                   sb_model_open_source(NULL, SB_FORMAT_AUTO, NULL, NULL, NULL, &out, &err));
+    assert_string_equal(err.message, "source is NULL");
     assert_status(SB_ERR_INVALID_ARGUMENT,
                   sb_model_open_source(NULL, SB_FORMAT_AUTO, &source, NULL, NULL, NULL, &err));
     assert_status(SB_ERR_INVALID_ARGUMENT, sb_model_set_progress(NULL, NULL, &err));
     assert_status(SB_ERR_INVALID_ARGUMENT, sb_model_save_sink(NULL, &sink, &err));
     assert_status(SB_ERR_INVALID_ARGUMENT, sb_model_save_sink(model, NULL, &err));
+    assert_string_equal(err.message, "sink is NULL");
     assert_status(SB_ERR_INVALID_ARGUMENT, sb_blob_read_source(NULL, &source, 0, NULL, NULL, &err));
     assert_status(SB_ERR_INVALID_ARGUMENT, sb_blob_read_source(w->blob, NULL, 0, NULL, NULL, &err));
     assert_status(SB_ERR_INVALID_ARGUMENT, sb_blob_write_sink(NULL, &sink, 0, NULL, &err));
@@ -337,6 +339,24 @@ static void another_version_is_a_source_that_changed(void **state) {
     sb_model_destroy(model);
 }
 
+static sb_status next_version(void *user, uint64_t *out, sb_error *err) {
+    (void)err;
+    *out = ++((struct test_source *)user)->version;
+    return SB_OK;
+}
+
+static void a_source_that_changes_while_it_is_opened_is_refused(void **state) {
+    struct world *w = *state;
+    sb_source source = test_source_of(&w->source, &w->wire);
+    sb_model *model = NULL;
+    sb_error err;
+    source.version = next_version;
+    assert_status(SB_ERR_IO,
+                  sb_model_open_source(NULL, SB_FORMAT_AUTO, &source, NULL, NULL, &model, &err));
+    assert_non_null(strstr(err.message, "changed"));
+    assert_null(model);
+}
+
 /* --- progress ----------------------------------------------------------------------------- */
 
 static void check_told(struct world *w, uint64_t total) {
@@ -385,6 +405,39 @@ static void long_calls_tell_how_far_they_are(void **state) {
     assert_int_equal(w->progress.reports, 0);
     sb_model_destroy(model);
     free(buffer);
+}
+
+/* A message of small fields is read whole at each of the walks over it. */
+static void each_walk_over_a_file_is_its_share(void **state) {
+    struct world *w = *state;
+    static const struct {
+        int32_t said, is;
+        uint64_t walks;
+    } rows[] = {{SB_FORMAT_AUTO, SB_FORMAT_CAFFEMODEL, 3},
+                {SB_FORMAT_CAFFEMODEL, SB_FORMAT_CAFFEMODEL, 2},
+                {SB_FORMAT_BLOB, SB_FORMAT_BLOB, 1}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct wire wire = {0};
+        struct test_source from = {0};
+        sb_model *model;
+        sb_error err;
+        for (int field = 0; field < 65536; field++)
+            if (rows[i].is == SB_FORMAT_BLOB)
+                wire_float(&wire, 5, 1);
+            else
+                wire_text(&wire, 100, "\x0a\1n");
+        if (rows[i].is == SB_FORMAT_BLOB)
+            wire_text(&wire, 7, "\x08\x80\x80\4");
+        const sb_source source = test_source_of(&from, &wire);
+        const sb_progress progress = test_progress_of(&w->progress);
+        assert_ok(sb_model_open_source(NULL, rows[i].said, &source, NULL, &progress, &model, &err));
+        assert_int_equal(w->progress.done, wire.size);
+        assert_true(w->progress.largest_step <= (65536 + 16384) / rows[i].walks + 1); /* a read */
+        assert_true((uint64_t)w->progress.reports >= rows[i].walks * wire.size / 65536);
+        w->progress = (struct test_progress){.cancels_at = 0};
+        sb_model_destroy(model);
+        wire_free(&wire);
+    }
 }
 
 /* Bytes and mapped files are walked and copied in pieces as well. */
@@ -501,6 +554,20 @@ static void a_file_that_changed_is_seen_through_its_descriptor(void **state) {
     assert_int_equal(close(fd), 0);
 }
 
+static void a_newer_source_of_a_descriptor_ends_in_zeros(void **state) {
+    struct world *w = *state;
+    struct {
+        sb_source known;
+        uint64_t later;
+    } source = {SB_SOURCE_INIT, 7};
+    sb_error err;
+    source.known.struct_size = sizeof source;
+    assert_ok(sb_source_of_descriptor(temporary(&w->wire), SB_SOURCE_CLOSES, &source.known, &err));
+    assert_int_equal(source.known.struct_size, sizeof source);
+    assert_int_equal(source.later, 0);
+    source.known.close(source.known.user);
+}
+
 static void what_is_no_file_is_no_source(void **state) {
     (void)state;
     sb_source source = SB_SOURCE_INIT;
@@ -557,8 +624,11 @@ int main(void) {
                                         teardown),
         cmocka_unit_test_setup_teardown(a_status_of_a_callback_is_one_of_three, setup, teardown),
         cmocka_unit_test_setup_teardown(another_version_is_a_source_that_changed, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_source_that_changes_while_it_is_opened_is_refused, setup,
+                                        teardown),
         cmocka_unit_test_setup_teardown(long_calls_tell_how_far_they_are, setup, teardown),
         cmocka_unit_test_setup_teardown(a_model_in_memory_tells_too, setup, teardown),
+        cmocka_unit_test_setup_teardown(each_walk_over_a_file_is_its_share, setup, teardown),
         cmocka_unit_test_setup_teardown(blobs_are_not_asked_for_after_a_cancel, setup, teardown),
         cmocka_unit_test_setup_teardown(a_source_that_was_never_initialised_is_refused, setup,
                                         teardown),
@@ -566,6 +636,8 @@ int main(void) {
         cmocka_unit_test_setup_teardown(a_file_that_changed_is_seen_through_its_descriptor, setup,
                                         teardown),
         cmocka_unit_test_setup_teardown(what_is_no_file_is_no_source, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_newer_source_of_a_descriptor_ends_in_zeros, setup,
+                                        teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -402,6 +402,19 @@ static void refusals_say_where(void **state) {
     }
 }
 
+/* Not even its type is asked for. */
+static void one_value_is_enough_for_raw_data_to_be_left_alone(void **state) {
+    (void)state;
+    sb_blob *blob = blob_of_count(NULL, SB_DTYPE_F32, 3);
+    const float *values;
+    sb_error err;
+    assert_ok(sb_blob_from_proto(blob, "\x2a\x04\0\0\xa0\x40\x62\x02hh", 10, SB_PROTO_RESHAPE, NULL,
+                                 &err));
+    assert_ok(sb_blob_cpu_data_f32(blob, &values, &err));
+    assert_true(sb_blob_count(blob) == 1 && values[0] == 5);
+    sb_blob_destroy(blob);
+}
+
 /* A byte of a half becomes four of a double: they are what counts against the limit. */
 static void the_limit_is_of_what_is_allocated(void **state) {
     (void)state;
@@ -586,6 +599,7 @@ int main(void) {
         cmocka_unit_test(nothing_is_needed_for_no_elements),
         cmocka_unit_test(a_blob_of_halves_takes_nothing_else),
         cmocka_unit_test(refusals_say_where),
+        cmocka_unit_test(one_value_is_enough_for_raw_data_to_be_left_alone),
         cmocka_unit_test(the_limit_is_of_what_is_allocated),
         cmocka_unit_test(a_listing_says_what_is_stored),
         cmocka_unit_test(a_diff_alone_is_what_is_listed),

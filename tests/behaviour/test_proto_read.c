@@ -327,6 +327,8 @@ static void test_reshape_takes_a_blob_shape(void **state) {
     assert_status(
         SB_ERR_DATA_OVERFLOW,
         sb_blob_reshape_proto(wide, "\x08\x80\x80\x80\x80\x80\x80\x80\x80\x10", 10, NULL, &err));
+    assert_int_equal(err.offset, 0);
+    assert_non_null(strstr(err.message, "dim: the shape's bytes do not fit"));
     assert_status(SB_ERR_DATA_OVERFLOW,
                   sb_blob_from_proto(wide, "\x3a\x0a\x08\x80\x80\x80\x80\x80\x80\x80\x80\x10", 12,
                                      SB_PROTO_RESHAPE, NULL, &err));
@@ -526,6 +528,11 @@ static const struct refusal refusals[] = {
        "\0\0\0\0\x32\x08"
        "\0\0\0\0\0\0\0\0"),
      SB_ERR_LENGTH_MISMATCH, 6, "diff: 2 values for a shape of 1"},
+    {"one diff for 2",
+     B("\x3a\x03\x0a\x01\x02\x2a\x08"
+       "\0\0\0\0\0\0\0\0\x32\x04"
+       "\0\0\0\0"),
+     SB_ERR_LENGTH_MISMATCH, 15, "diff: 1 values for a shape of 2"},
     {"diff alone",
      B("\x32\x04"
        "\0\0\0\0"),

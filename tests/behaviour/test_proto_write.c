@@ -171,7 +171,8 @@ static void test_two_gigabytes_are_refused_before_anything_is_done(void **state)
         sb_status status;
     } rows[] = {
         {536870911, 0, SB_DTYPE_F32, SB_ERR_OVER_LIMIT}, /* 2^31 - 4, and the fields around */
-        {536870900, 0, SB_DTYPE_F32, SB_OK},
+        {536870909, 0, SB_DTYPE_F32, SB_ERR_OVER_LIMIT},
+        {536870908, 0, SB_DTYPE_F32, SB_OK}, /* to the byte */
         {268435456, SB_PROTO_WRITE_DIFF, SB_DTYPE_F32, SB_ERR_OVER_LIMIT},
         {268435450, SB_PROTO_WRITE_DIFF, SB_DTYPE_F32, SB_OK},
         {268435456, 0, SB_DTYPE_F64, SB_ERR_OVER_LIMIT},
@@ -195,6 +196,7 @@ static void test_two_gigabytes_are_refused_before_anything_is_done(void **state)
                           sb_blob_to_proto_new(blob, rows[i].flags, &bytes, &size, &err));
         if (rows[i].status != SB_OK) {
             assert_non_null(strstr(err.message, "safetensors"));
+            assert_int_equal(strstr(err.message, ", data and diff,") != NULL, rows[i].flags != 0);
             assert_status(rows[i].status, /* before the folder is looked for */
                           sb_blob_write_file(blob, "/nowhere/blob", rows[i].flags, &err));
             assert_int_equal(size, 77);

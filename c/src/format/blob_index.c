@@ -169,18 +169,16 @@ static sb_status make_shape(const struct sb__path *path, uint32_t offset, const 
                          "the product of the dimensions does not fit; the shape");
 }
 
-static sb_status judge_dims(const struct sb__path *path, uint32_t begin, const struct dims *dims,
+static sb_status judge_dims(const struct sb__path *path, const struct dims *dims,
                             const sb_limits *limits, struct sb__shape *out, sb_error *err) {
-    sb_status st = check_axes(path, SB__SHAPE_DIM, dims->count, limits,
-                              dims->count > 0 ? dims->offsets[0] : begin, err);
+    sb_status st = check_axes(path, SB__SHAPE_DIM, dims->count, limits, dims->offsets[0], err);
     if (st != SB_OK)
         return st;
     for (int64_t i = 0; i < dims->count; i++)
         if (dims->values[i] < 0)
             return sb__wire_fail(path, SB__SHAPE_DIM, SB_ERR_BAD_SHAPE, dims->offsets[i], err,
                                  "axis %lld is negative or beyond 63 bits", (long long)i);
-    return make_shape(path, dims->count > 0 ? dims->offsets[0] : begin, dims->values,
-                      (int32_t)dims->count, out, err);
+    return make_shape(path, dims->offsets[0], dims->values, (int32_t)dims->count, out, err);
 }
 
 static sb_status judge_legacy(const struct sb__path *path, const struct claims *claims,
@@ -199,13 +197,12 @@ static sb_status judge_legacy(const struct sb__path *path, const struct claims *
     return st == SB_OK ? make_shape(path, offset, claims->legacy_dims, 4, out, err) : st;
 }
 
-static sb_status judge_shape(const struct sb__path *path, uint32_t begin,
-                             const struct claims *claims, const sb_limits *limits,
-                             struct sb__shape *out, sb_error *err) {
+static sb_status judge_shape(const struct sb__path *path, const struct claims *claims,
+                             const sb_limits *limits, struct sb__shape *out, sb_error *err) {
     if (claims->legacy)
         return judge_legacy(path, claims, limits, out, err);
     const struct sb__path shape = {path, "shape", -1, sb__shape_fields};
-    return judge_dims(&shape, begin, &claims->dims, limits, out, err);
+    return judge_dims(&shape, &claims->dims, limits, out, err);
 }
 
 static sb_status judge_raw(const struct sb__path *path, const struct raw *raw, uint32_t field,
@@ -248,7 +245,7 @@ sb_status sb__blob_index(struct sb__reader *reader, const struct sb__path *path,
             return st;
     }
     if (st == SB_OK)
-        st = judge_shape(path, begin, &claims, limits, &out->shape, err);
+        st = judge_shape(path, &claims, limits, &out->shape, err);
     if (st == SB_OK)
         st = judge_payload(path, &claims, 0, &out->data, err);
     if (st == SB_OK)
@@ -265,7 +262,7 @@ sb_status sb__shape_index(struct sb__reader *reader, const struct sb__path *path
                           sb_error *err) {
     struct dims dims = {.count = 0};
     sb_status st = gather_dims(reader, path, begin, end, &dims, err);
-    return st == SB_OK ? judge_dims(path, begin, &dims, limits, out, err) : st;
+    return st == SB_OK ? judge_dims(path, &dims, limits, out, err) : st;
 }
 
 static sb_status check_payload(const struct sb__blob_index *index, const struct sb__path *path,

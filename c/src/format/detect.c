@@ -80,9 +80,10 @@ sb_status sb__detect_format(struct sb__reader *reader, int32_t *out, sb_error *e
     int best = 0;
     for (size_t i = 0; i < sizeof formats / sizeof *formats; i++) {
         int weight = weigh(formats[i].fields, seen);
-        if (weight > best)
-            *out = formats[i].format;
-        best = weight > best ? weight : best;
+        if (weight <= best)
+            continue;
+        *out = formats[i].format;
+        best = weight;
     }
     if (best == 0)
         return sb__fail_at(err, SB_ERR_MALFORMED, 0,

@@ -1,7 +1,7 @@
 #include "format/encode.h"
 
-#include "base/checked.h"
 #include "base/error.h"
+#include "blob/blob.h"
 #include "format/blob_index.h"
 #include "format/pack.h"
 
@@ -20,8 +20,8 @@ static size_t pack_shape(const sb_blob *blob, uint8_t out[SB__MAX_SHAPE_BYTES]) 
 /* False if it is more than a message can have. */
 static bool measure(const sb_blob *blob, bool with_diff, size_t *out) {
     uint8_t shape[SB__MAX_SHAPE_BYTES];
-    size_t bytes, sides = with_diff ? 2 : 1, element_size = sb_dtype_size(sb_blob_dtype(blob));
-    if (!sb__bytes_of(sb_blob_count(blob), element_size, &bytes) || bytes > SB__MAX_MESSAGE_BYTES)
+    const size_t bytes = sb__blob_bytes(blob), sides = with_diff ? 2 : 1;
+    if (bytes > SB__MAX_MESSAGE_BYTES)
         return false;
     *out = pack_shape(blob, shape);
     if (bytes > 0)

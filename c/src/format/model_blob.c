@@ -3,6 +3,8 @@
 #include "format/model.h"
 #include "format/read_blob.h"
 
+#include <string.h>
+
 /* The announced blob at a place, or NULL. */
 static const sb_blob *announced(const sb_model *model, int64_t layer, int64_t index) {
     const struct sb__edit *edit = sb__model_edit(model, layer, index);
@@ -91,8 +93,7 @@ static void describe(const struct sb__blob_index *blob, const struct located *at
                           .legacy = blob->legacy,
                           .num_axes = blob->shape.num_axes};
     out->diff_dtype = blob->diff.count > 0 ? blob->diff.dtype : out->dtype;
-    for (int32_t i = 0; i < blob->shape.num_axes; i++)
-        out->shape[i] = blob->shape.dims[i];
+    memcpy(out->shape, blob->shape.dims, (size_t)out->num_axes * sizeof *out->shape);
 }
 
 static void describe_announced(const sb_blob *blob, sb_blob_info *out) {
@@ -101,8 +102,7 @@ static void describe_announced(const sb_blob *blob, sb_blob_info *out) {
                           .offset = -1,
                           .dtype = sb_blob_dtype(blob),
                           .num_axes = shape->num_axes < 0 ? 0 : shape->num_axes};
-    for (int32_t i = 0; i < out->num_axes; i++)
-        out->shape[i] = shape->dims[i];
+    memcpy(out->shape, shape->dims, (size_t)out->num_axes * sizeof *out->shape);
 }
 
 #define FIRST_INFO_SIZE (offsetof(sb_blob_info, shape) + SB_MAX_AXES * sizeof(int64_t))

@@ -276,7 +276,6 @@ static sb_status fill(struct builder *b, const struct sb__layout *layout, sb_err
     b->room_text = b->text_bytes;
     b->index.num_layers = b->index.num_blobs = 0;
     b->text_bytes = 0;
-    b->learned_net = (struct span){0, 0};
     sb_status st = walk_file(b, layout, err);
     if (st == SB_OK &&
         (b->index.num_layers != b->room_layers || b->index.num_blobs != b->room_blobs))

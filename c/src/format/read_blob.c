@@ -23,7 +23,7 @@ static const char *shape_text(const struct sb__shape *shape, char *out, size_t c
     size_t used = 0, room = capacity - COUNT_BYTES;
     for (int32_t i = 0; i < shape->num_axes; i++) {
         int n = snprintf(out + used, room - used, "%lld ", (long long)shape->dims[i]);
-        if (n < 0 || (size_t)n >= room - used) {
+        if ((size_t)n >= room - used) {
             memcpy(out + used, "... ", 4);
             used += 4;
             break;

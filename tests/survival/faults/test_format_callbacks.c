@@ -324,19 +324,22 @@ static int refusals(const struct wire *before, const struct wire *after) {
 /* Of two looks at the layer the second finds what the first made no room for, or left room for. */
 static void test_a_layer_that_changes_between_two_looks_is_refused(void **state) {
     (void)state;
-    static const unsigned char layers[3][4] = {
+    static const unsigned char layers[5][4] = {
         {0x28, 4, 0x32, 0},    /* a type with a name, a blob */
         {0x28, 0x7f, 0x32, 0}, /* a type without */
         {0x28, 4, 0x3a, 0},    /* no blob */
+        {0x22, 2, 'a', 'b'},   /* a name alone */
+        {0x22, 0, 0x22, 0},    /* an empty one */
     };
-    struct wire nets[3];
-    for (int i = 0; i < 3; i++)
+    struct wire nets[5];
+    for (int i = 0; i < 5; i++)
         nets[i] = net_of_layer(layers[i]);
     assert_int_equal(refusals(&nets[0], &nets[0]), 0);
     assert_true(refusals(&nets[0], &nets[1]) > 0);
     assert_true(refusals(&nets[0], &nets[2]) > 0);
     assert_true(refusals(&nets[2], &nets[0]) > 0);
-    for (int i = 0; i < 3; i++)
+    assert_true(refusals(&nets[4], &nets[3]) > 0);
+    for (int i = 0; i < 5; i++)
         wire_free(&nets[i]);
 }
 

@@ -360,6 +360,8 @@ static void check_failure(const struct scene *s, size_t call, const sb_error *er
     bool told = strstr(err->message, "is in place") != NULL;
     if (err->code != SB_ERR_IO || in_place != told)
         fail_with("%s, call %d (%s): %s", calls[call].name, n, fault.name, err->message);
+    if (strstr(err->message, "\"cannot") || strstr(err->message, "\"is in place"))
+        fail_with("%s names no file: %s", calls[call].name, err->message);
     assert_int_equal(sb_blob_count(s->blob), 2);
     assert_int_equal(sb_blob_count(s->single), 2);
     assert_null(s->made);
