@@ -22,18 +22,38 @@
 #define SB__MPI_BYTES_A_RANK (512 << 10)
 #endif
 
+/* Calls that do not block and fly at a time: MPI has memory of its own for each, which stays in the
+   caches if there are few. */
+#ifndef SB__MPI_FLYING
+#define SB__MPI_FLYING 8
+#endif
+
+/* What goes in calls of so many elements at most. */
+struct pieces {
+    sb_comm_buffer buffer;
+    int64_t length, count;
+};
+
+/* A reduction, whose pieces begin when others have landed. */
+struct request {
+    struct request *next;
+    struct pieces pieces;
+    sb_comm_op op;
+    int64_t begun, landed;
+};
+
+/* While requests are under way the core makes no other call. */
 struct end {
     MPI_Comm comm;
     int64_t request_bytes; /* of one call that does not block, at most */
     bool any_thread;       /* not the main one alone */
     MPI_Op halves[2][3];   /* of F16 and BF16, SB_COMM_SUM, _MIN, _MAX: MPI has no such types */
-};
-
-/* The pieces of one reduction that have started. */
-struct request {
-    int count;
-    int code; /* why the rest has not */
-    MPI_Request pieces[];
+    struct request *first; /* whose pieces have not all begun; they begin in this order */
+    int num_flying;
+    MPI_Request flying[SB__MPI_FLYING];
+    struct request *owners[SB__MPI_FLYING];
+    const char *failed; /* the call on which no more pieces begin, and why */
+    int code;
 };
 
 static sb_status fail(sb_error *err, int code, const char *what) {
@@ -120,24 +140,85 @@ static MPI_Op op_of(const struct end *end, sb_dtype dtype, sb_comm_op op) {
     return op == SB_COMM_MIN ? MPI_MIN : op == SB_COMM_MAX ? MPI_MAX : MPI_SUM;
 }
 
-/* What goes in calls of so many elements at most. */
-struct pieces {
-    const sb_comm_buffer *buffer;
-    int64_t length, count;
-};
-
 static struct pieces cut(const sb_comm_buffer *buffer, int64_t bytes) {
     const int64_t fitting = bytes / (int64_t)sb_dtype_size(buffer->dtype);
     const int64_t length = fitting < SB__MPI_PIECE ? fitting : SB__MPI_PIECE;
-    return (struct pieces){buffer, length, (buffer->count - 1) / length + 1};
+    return (struct pieces){*buffer, length, (buffer->count - 1) / length + 1};
 }
 
 /* Piece `i`: where it is, and its elements. */
 static void *piece(const struct pieces *pieces, int64_t i, int *out_count) {
-    const sb_comm_buffer *buffer = pieces->buffer;
+    const sb_comm_buffer *buffer = &pieces->buffer;
     const int64_t first = i * pieces->length, left = buffer->count - first;
     *out_count = (int)(left < pieces->length ? left : pieces->length);
     return (char *)buffer->ptr + (size_t)first * sb_dtype_size(buffer->dtype);
+}
+
+/* --- pieces that fly ---------------------------------------------------------------- */
+
+/* Whether a call of MPI went well; if not, whoever asks for a request is told. */
+static bool went_well(struct end *end, int code, const char *call) {
+    if (code == MPI_SUCCESS)
+        return true;
+    end->failed = call;
+    end->code = code;
+    return false;
+}
+
+static void begin_pieces(struct end *end) {
+    while (end->first && end->num_flying < SB__MPI_FLYING && !end->failed) {
+        struct request *request = end->first;
+        const sb_dtype dtype = request->pieces.buffer.dtype;
+        int count;
+        void *ptr = piece(&request->pieces, request->begun, &count);
+        if (!went_well(end,
+                       MPI_Iallreduce(MPI_IN_PLACE, ptr, count, datatype_of(dtype),
+                                      op_of(end, dtype, request->op), end->comm,
+                                      &end->flying[end->num_flying]),
+                       "MPI_Iallreduce"))
+            return;
+        end->owners[end->num_flying++] = request;
+        if (++request->begun == request->pieces.count)
+            end->first = request->next;
+    }
+}
+
+static void land(struct end *end, int num, const int *indices) {
+    int left = 0;
+    for (int i = 0; i < num; i++) {
+        end->owners[indices[i]]->landed++;
+        end->owners[indices[i]] = NULL;
+    }
+    for (int i = 0; i < end->num_flying; i++) {
+        if (!end->owners[i])
+            continue;
+        end->flying[left] = end->flying[i];
+        end->owners[left++] = end->owners[i];
+    }
+    end->num_flying = left;
+}
+
+/* Lands what is done, and begins others in its place. Returns whether something was done; with
+   `waits` something is, unless MPI fails. */
+static bool get_on(struct end *end, bool waits) {
+    int indices[SB__MPI_FLYING], num = 0;
+    if (end->failed || !end->num_flying)
+        return false;
+    if (waits ? !went_well(
+                    end,
+                    MPI_Waitsome(end->num_flying, end->flying, &num, indices, MPI_STATUSES_IGNORE),
+                    "MPI_Waitsome")
+              : !went_well(
+                    end,
+                    MPI_Testsome(end->num_flying, end->flying, &num, indices, MPI_STATUSES_IGNORE),
+                    "MPI_Testsome"))
+        return false;
+    if (num == MPI_UNDEFINED) /* all were done when they began */
+        for (num = 0; num < end->num_flying; num++)
+            indices[num] = num;
+    land(end, num, indices);
+    begin_pieces(end);
+    return num > 0;
 }
 
 /* --- slots ------------------------------------------------------------------------- */
@@ -239,81 +320,81 @@ static int32_t engine_takes(void *comm, sb_context *context) {
     return takes != 0;
 }
 
-static struct request *make_request(int64_t pieces) {
-    struct request *request = NULL;
-    if (pieces <= INT32_MAX)
-        request = malloc(sizeof *request + (size_t)pieces * sizeof(MPI_Request));
-    if (request)
-        *request = (struct request){.count = 0, .code = MPI_SUCCESS};
-    return request;
-}
-
-/* If a piece does not start, MPI has those before it: whoever asks for the request is told. */
 static sb_status engine_start(void *comm, sb_comm_op op, const sb_comm_buffer *buffer, void **out,
                               sb_error *err) {
-    const struct end *end = comm;
-    const struct pieces pieces = cut(buffer, end->request_bytes);
+    struct end *end = comm;
+    struct request **last = &end->first;
     sb_status st = check_call(end, err);
     if (st != SB_OK)
         return st;
-    struct request *request = make_request(pieces.count);
+    struct request *request = malloc(sizeof *request);
     if (!request)
         return sb_error_fill(err, SB_ERR_OUT_OF_MEMORY, 0, NULL);
-    while (request->count < pieces.count && request->code == MPI_SUCCESS) {
-        int count;
-        void *ptr = piece(&pieces, request->count, &count);
-        request->code = MPI_Iallreduce(MPI_IN_PLACE, ptr, count, datatype_of(buffer->dtype),
-                                       op_of(end, buffer->dtype, op), end->comm,
-                                       &request->pieces[request->count]);
-        request->count += request->code == MPI_SUCCESS;
-    }
+    *request = (struct request){.pieces = cut(buffer, end->request_bytes), .op = op};
+    while (*last)
+        last = &(*last)->next;
+    *last = request;
+    begin_pieces(end);
     *out = request;
     return SB_OK;
 }
 
+static bool is_done(const struct request *request) {
+    return request->landed == request->pieces.count;
+}
+
 static sb_status engine_test(void *comm, void *asked, int32_t *out_done, sb_error *err) {
+    struct end *end = comm;
     struct request *request = asked;
-    int done = 0;
     *out_done = 0;
-    sb_status st = check_call(comm, err);
+    sb_status st = check_call(end, err);
     if (st != SB_OK)
         return st;
-    if (request->code != MPI_SUCCESS)
-        return fail(err, request->code, "MPI_Iallreduce");
-    const int code = MPI_Testall(request->count, request->pieces, &done, MPI_STATUSES_IGNORE);
-    if (code != MPI_SUCCESS)
-        return fail(err, code, "MPI_Testall");
-    if (done)
+    while (!is_done(request) && get_on(end, false))
+        continue;
+    if (end->failed)
+        return fail(err, end->code, end->failed);
+    *out_done = is_done(request);
+    if (*out_done)
         free(request);
-    *out_done = done;
     return SB_OK;
 }
 
 static sb_status engine_wait(void *comm, void *asked, sb_error *err) {
+    struct end *end = comm;
     struct request *request = asked;
-    sb_status st = check_call(comm, err);
+    sb_status st = check_call(end, err);
     if (st != SB_OK)
         return st;
-    if (request->code != MPI_SUCCESS)
-        return fail(err, request->code, "MPI_Iallreduce");
-    const int code = MPI_Waitall(request->count, request->pieces, MPI_STATUSES_IGNORE);
-    if (code != MPI_SUCCESS)
-        return fail(err, code, "MPI_Waitall");
+    while (!is_done(request) && get_on(end, true))
+        continue;
+    if (end->failed)
+        return fail(err, end->code, end->failed);
     free(request);
     return SB_OK;
 }
 
-/* Reductions that have started cannot be called back. */
+/* Pieces that fly cannot be called back; no more begin. */
 static int32_t engine_abandon(void *comm, void *asked) {
-    struct request *request = asked;
+    struct end *end = comm;
+    struct request *request = asked, **link = &end->first;
     sb_error story;
-    int done = 0;
-    if (check_call(comm, &story) != SB_OK ||
-        MPI_Testall(request->count, request->pieces, &done, MPI_STATUSES_IGNORE) != MPI_SUCCESS ||
-        !done)
+    int done = 1;
+    if (check_call(end, &story) != SB_OK)
         return 0;
-    free(request);
-    return 1;
+    if (!end->failed)
+        (void)went_well(end, MPI_ERR_OTHER, "a request was given up");
+    while (*link && *link != request)
+        link = &(*link)->next;
+    if (*link)
+        *link = request->next;
+    for (int i = 0; i < end->num_flying && done; i++)
+        if (end->owners[i] == request &&
+            MPI_Test(&end->flying[i], &done, MPI_STATUS_IGNORE) != MPI_SUCCESS)
+            done = 0;
+    if (done)
+        free(request);
+    return done != 0;
 }
 
 static const sb_comm_engine engine = {

@@ -34,7 +34,7 @@ static void judge(bool holds, const char *text, int line) {
 
 /* --- calls of MPI that fail when they are told -------------------------------------------- */
 
-enum call { DUP, ALLREDUCE, BCAST, BARRIER, IALLREDUCE, TESTALL, WAITALL, CALLS };
+enum call { DUP, ALLREDUCE, BCAST, BARRIER, IALLREDUCE, TESTSOME, WAITSOME, CALLS };
 
 static int fail_nth[CALLS], freed;
 
@@ -71,12 +71,14 @@ int MPI_Iallreduce(const void *in, void *out, int count, MPI_Datatype type, MPI_
     OR_FAIL(IALLREDUCE, PMPI_Iallreduce(in, out, count, type, op, comm, request));
 }
 
-int MPI_Testall(int count, MPI_Request requests[], int *done, MPI_Status statuses[]) {
-    OR_FAIL(TESTALL, PMPI_Testall(count, requests, done, statuses));
+int MPI_Testsome(int count, MPI_Request requests[], int *num, int indices[],
+                 MPI_Status statuses[]) {
+    OR_FAIL(TESTSOME, PMPI_Testsome(count, requests, num, indices, statuses));
 }
 
-int MPI_Waitall(int count, MPI_Request requests[], MPI_Status statuses[]) {
-    OR_FAIL(WAITALL, PMPI_Waitall(count, requests, statuses));
+int MPI_Waitsome(int count, MPI_Request requests[], int *num, int indices[],
+                 MPI_Status statuses[]) {
+    OR_FAIL(WAITSOME, PMPI_Waitsome(count, requests, num, indices, statuses));
 }
 
 /* --- values ---------------------------------------------------------------------------------- */

@@ -83,7 +83,8 @@ typedef struct sb_comm_engine {
     sb_status (*start)(void *comm, sb_comm_op op, const sb_comm_buffer *buffer, void **out,
                        sb_error *err);
     /** Whether the request is done, without waiting; it is over then, and asked no more. Called
-     *  often: it is how an engine without threads of its own gets on. */
+     *  often, but of the oldest request alone: it is how an engine without threads of its own gets
+     *  on with all of them. */
     sb_status (*test)(void *comm, void *request, int32_t *out_done, sb_error *err);
     /** Waits for the request, which is over then. */
     sb_status (*wait)(void *comm, void *request, sb_error *err);
