@@ -385,6 +385,15 @@ static void check_replace(const struct run *run, sb_model *model) {
     sb_blob_destroy(blob);
 }
 
+/* What is taken away again leaves no trace. */
+static sb_status add_for_nothing(sb_model *model, const sb_blob *blob, sb_error *err) {
+    int64_t layer;
+    sb_status st = sb_model_add_layer(model, "popped", 6, "Kind", 4, &layer, err);
+    if (st == SB_OK)
+        st = sb_model_add_blob(model, layer, blob, 0, err);
+    return st == SB_OK ? sb_model_pop_layer(model, err) : st;
+}
+
 /* A layer, a blob in it and one in a layer of the file's; a history blob and numbers. */
 static void add(const struct run *run, sb_model *model) {
     sb_blob *blob = new_blob(run);
@@ -395,6 +404,8 @@ static void add(const struct run *run, sb_model *model) {
     sb_status st = SB_OK;
     if (net && layers > 0)
         st = sb_model_add_blob(model, run->lot % layers, blob, SB_PROTO_WRITE_DIFF, &err);
+    if (net && st == SB_OK)
+        st = add_for_nothing(model, blob, &err);
     if (net && st == SB_OK)
         st = sb_model_add_layer(model, "added", 5, "Kind", 4, &layer, &err);
     if (net && st == SB_OK)

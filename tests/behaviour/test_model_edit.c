@@ -434,6 +434,48 @@ static void test_layers_are_added_behind_those_of_a_file(void **state) {
     wire_free(&layer);
 }
 
+static void test_added_layers_are_taken_away_again(void **state) {
+    (void)state;
+    struct wire wire = {0}, expected = {0};
+    char name[24];
+    int64_t found;
+    sb_error err;
+    net_current(&wire);
+    net_current(&expected);
+    sb_model *model = model_of(&wire, SB_FORMAT_AUTO);
+    const int64_t first = sb_model_num_layers(model);
+    assert_status(SB_ERR_UNSUPPORTED, sb_model_pop_layer(model, &err));
+    for (int64_t i = 0; i < 30; i++) {
+        (void)snprintf(name, sizeof name, "layer%d", (int)i % 20);
+        assert_ok(sb_model_add_layer(model, name, strlen(name), "Scale", 5, NULL, &err));
+        add_four(model, first + i, 1);
+        add_four(model, first + i, 2);
+    }
+    for (int64_t left = 30; left > 0; left--) {
+        for (int64_t i = 0; i < 20; i++) {
+            (void)snprintf(name, sizeof name, "layer%d", (int)i);
+            sb_status st = sb_model_find_layer(model, name, strlen(name), &found, &err);
+            assert_int_equal(st, i < left ? SB_OK : SB_ERR_NOT_FOUND);
+            if (st == SB_OK)
+                assert_int_equal(found, first + i);
+        }
+        assert_loads(model, first + left - 1, 1, 4, 2);
+        assert_ok(sb_model_pop_layer(model, &err));
+        assert_int_equal(sb_model_num_layers(model), first + left - 1);
+        assert_int_equal(sb_model_num_blobs(model, first + left - 1), 0);
+    }
+    assert_status(SB_ERR_UNSUPPORTED, sb_model_pop_layer(model, &err));
+    set_four(model, 0, 0, 9);
+    assert_status(SB_ERR_UNSUPPORTED, sb_model_pop_layer(model, &err));
+    assert_loads(model, 0, 0, 4, 9);
+    sb_model_destroy(model);
+    model = model_of(&wire, SB_FORMAT_AUTO);
+    assert_ok(sb_model_add_layer(model, "new", 3, "", 0, NULL, &err));
+    add_four(model, first, 3);
+    assert_ok(sb_model_pop_layer(model, &err));
+    assert_saved(model, &wire, &expected);
+}
+
 static void test_a_new_name_replaces_all_old_ones(void **state) {
     (void)state;
     struct wire wire = {0}, expected = {0};
@@ -696,6 +738,7 @@ int main(void) {
         cmocka_unit_test(test_a_buffer_that_is_too_small_is_told_the_size),
         cmocka_unit_test(test_a_net_built_in_memory),
         cmocka_unit_test(test_layers_are_added_behind_those_of_a_file),
+        cmocka_unit_test(test_added_layers_are_taken_away_again),
         cmocka_unit_test(test_a_new_name_replaces_all_old_ones),
         cmocka_unit_test(test_a_new_name_leaves_those_of_rewritten_layers),
         cmocka_unit_test(test_a_solver_state_is_edited),

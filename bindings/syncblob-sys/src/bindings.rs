@@ -879,7 +879,8 @@ it may hold any byte.*/
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct sb_text {
-    ///\[borrowed\] lives as long as the model, or until the text is set
+    /**\[borrowed\] lives as long as the model, or until the text is set or its
+layer popped*/
     pub bytes: *const ::core::ffi::c_char,
     ///without the NUL
     pub size: usize,
@@ -3804,8 +3805,8 @@ Errors: INDEX_OUT_OF_RANGE, ABI_MISMATCH (struct_size is no version's).*/
         out: *mut sb_layer_info,
         err: *mut sb_error,
     ) -> sb_status;
-    /**The first layer of that name. Layers of the file are found as fast among many as among
-few, whatever their names; those that were added are gone through one by one.
+    /**The first layer of that name: one step, however many layers there are and whatever
+their names are.
 * name \[borrowed, nullable when name_size is 0\] `name_size` bytes, of any value
 * out its index
 
@@ -3897,6 +3898,11 @@ limit), OUT_OF_MEMORY, CAP_REACHED.*/
         out_layer: *mut i64,
         err: *mut sb_error,
     ) -> sb_status;
+    /**Takes the last layer away again, with its blobs, if it was added and is not the file's: for
+whoever adds a layer and its blobs, and wants both or neither.
+
+Errors: UNSUPPORTED (no layer was added).*/
+    pub fn sb_model_pop_layer(model: *mut sb_model, err: *mut sb_error) -> sb_status;
     /**Names the net, by bytes as of sb_model_add_layer.
 * name \[borrowed, nullable when name_size is 0\] `name_size` bytes, copied
 

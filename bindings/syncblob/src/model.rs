@@ -819,6 +819,16 @@ impl Model {
         .map(to_usize)
     }
 
+    /// Takes the last layer away again, with its blobs, if it was added and is not the
+    /// file's: for whoever adds a layer and its blobs, and wants both or neither.
+    ///
+    /// # Errors
+    /// [`Unsupported`](ErrorKind::Unsupported) where no layer was added.
+    pub fn pop_layer(&mut self) -> Result<()> {
+        // SAFETY: the model is live, and no text of the layer is lent.
+        check(|err| unsafe { sys::sb_model_pop_layer(self.as_ptr(), err) })
+    }
+
     /// Sets what a solver state holds beside its history.
     ///
     /// # Errors

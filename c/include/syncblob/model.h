@@ -6,7 +6,8 @@
  *
  * Blobs are addressed by (layer, index). Layer SB_NO_LAYER holds the blobs of
  * no layer: a solver state's history, a blob file's one blob, the blobs of a
- * BlobProtoVector.
+ * BlobProtoVector. A V1 layer with a V0 layer in it is one layer; its blobs are those of both, in
+ * the order of the file's bytes.
  *
  * If bytes are refused and it is certain what they are instead, such as a web page, an archive or
  * the beginning of a file, the message ends in "; this is ..." and that.
@@ -129,7 +130,8 @@ SB_API sb_format sb_model_format(const sb_model *model);
 /** A text of the file: `size` bytes, followed by a NUL that does not count;
  *  it may hold any byte. */
 typedef struct sb_text {
-    const char *bytes; /**< [borrowed] lives as long as the model, or until the text is set */
+    const char *bytes; /**< [borrowed] lives as long as the model, or until the text is set or its
+                          layer popped */
     size_t size;       /**< without the NUL */
 } sb_text;
 
@@ -248,6 +250,11 @@ SB_API sb_status sb_model_add_blob(sb_model *model, int64_t layer, const sb_blob
 SB_API sb_status sb_model_add_layer(sb_model *model, const char *name, size_t name_size,
                                     const char *type, size_t type_size, int64_t *out_layer,
                                     sb_error *err);
+
+/** Takes the last layer away again, with its blobs, if it was added and is not the file's: for
+ *  whoever adds a layer and its blobs, and wants both or neither.
+ *  Errors: UNSUPPORTED (no layer was added). */
+SB_API sb_status sb_model_pop_layer(sb_model *model, sb_error *err);
 
 /** Names the net, by bytes as of sb_model_add_layer.
  *  @param name [borrowed, nullable when name_size is 0] `name_size` bytes, copied

@@ -276,6 +276,19 @@ void sb__new_layers_free(sb_model *model) {
     free_layers(model);
 }
 
+sb_status sb_model_pop_layer(sb_model *model, sb_error *err) {
+    if (!model)
+        return sb__fail_null(err, "model");
+    if (model->num_new_layers == 0)
+        return sb__fail(err, SB_ERR_UNSUPPORTED, "no layer was added that could be taken away");
+    const int64_t last = --model->num_new_layers, layer = model->index.num_layers + last;
+    while (model->num_edits > 0 && model->edits[model->num_edits - 1].layer == layer)
+        sb__edit_free(&model->edits[--model->num_edits]);
+    sb__names_take_back(&model->new_names, model->new_layers, (uint32_t)last);
+    free_texts(&model->new_layers[last], model->context);
+    return SB_OK;
+}
+
 sb_status sb_model_add_layer(sb_model *model, const char *name, size_t name_size, const char *type,
                              size_t type_size, int64_t *out_layer, sb_error *err) {
     struct sb__own_text own_name, own_type;

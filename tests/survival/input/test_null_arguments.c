@@ -200,6 +200,7 @@ static void calls_of_a_model(void **state) {
     assert_names_null("model", sb_model_announce_blob(NULL, SB_NO_LAYER, w->blob, &err));
     assert_names_null("like", sb_model_announce_blob(model, SB_NO_LAYER, NULL, &err));
     assert_names_null("model", sb_model_add_layer(NULL, "a", 1, "b", 1, NULL, &err));
+    assert_names_null("model", sb_model_pop_layer(NULL, &err));
     assert_names_null("model", sb_model_set_name(NULL, "a", 1, &err));
     assert_names_null("model", sb_model_solver_info(NULL, &solver, &err));
     assert_names_null("out", sb_model_solver_info(model, NULL, &err));
