@@ -465,8 +465,8 @@ static bool events_beside_capture(void) {
     CUstream s = captured(CU_STREAM_NON_BLOCKING), other = make_stream(CU_STREAM_DEFAULT);
     CUevent event = make_event();
     bool right = OK(CU(cuEventRecord)(event, other)) && OK(CU(cuStreamWaitEvent)(other, event, 0));
-    right &= end_capture(s);
-    return right & OK(CU(cuStreamDestroy)(other)) & OK(CU(cuEventDestroy)(event));
+    right = end_capture(s) && right;
+    return OK(CU(cuStreamDestroy)(other)) && OK(CU(cuEventDestroy)(event)) && right;
 }
 
 /* --- kernels ------------------------------------------------------------------------------------
@@ -512,7 +512,17 @@ static bool function_none(void) {
            OK(CU(cuModuleUnload)(module));
 }
 
-/* One double moves from the first half of some memory to the second, and comes back. */
+/* The kernel, and memory that it works on. */
+static bool load(CUmodule *module, CUfunction *move, CUdeviceptr *ptr) {
+    return OK(CU(cuModuleLoadData)(module, ptx)) &&
+           OK(CU(cuModuleGetFunction)(move, *module, "move")) && OK(CU(cuMemAlloc)(ptr, BYTES));
+}
+
+static bool unload(CUmodule module, CUdeviceptr ptr) {
+    return OK(CU(cuMemFree)(ptr)) && OK(CU(cuModuleUnload)(module));
+}
+
+/* One double moves from the start of some memory to its middle. */
 static bool launch(unsigned int blocks, bool spoils_parameters, CUresult expected, CUstream s) {
     CUmodule module;
     CUfunction move;
@@ -520,23 +530,23 @@ static bool launch(unsigned int blocks, bool spoils_parameters, CUresult expecte
     void *parameters[] = {&from, &to};
     fresh_bytes();
     up[0] ^= 0x55;
-    bool right = OK(CU(cuModuleLoadData)(&module, ptx)) &&
-                 OK(CU(cuModuleGetFunction)(&move, module, "move")) &&
-                 OK(CU(cuMemAlloc)(&ptr, BYTES)) && OK(CU(cuMemcpyHtoDAsync)(ptr, up, BYTES, s));
+    if (!load(&module, &move, &ptr) || !OK(CU(cuMemcpyHtoDAsync)(ptr, up, BYTES, s)))
+        return false;
     from = ptr;
     to = ptr + BYTES / 2;
-    right &= IS(CU(cuLaunchKernel)(move, blocks, 1, 1, 1, 1, 1, 0, s, parameters, NULL), expected);
+    bool right =
+        IS(CU(cuLaunchKernel)(move, blocks, 1, 1, 1, 1, 1, 0, s, parameters, NULL), expected);
     if (spoils_parameters)
         from = to = 0;
-    right &= OK(CU(cuMemcpyDtoHAsync)(down, ptr + BYTES / 2, sizeof(double), s)) &
-             OK(CU(cuStreamSynchronize)(s));
-    right &= (memcmp(up, down, sizeof(double)) == 0) == (expected == CUDA_SUCCESS);
-    return right & OK(CU(cuMemFree)(ptr)) & OK(CU(cuModuleUnload)(module));
+    right = right && OK(CU(cuMemcpyDtoHAsync)(down, ptr + BYTES / 2, sizeof(double), s)) &&
+            OK(CU(cuStreamSynchronize)(s)) &&
+            (memcmp(up, down, sizeof(double)) == 0) == (expected == CUDA_SUCCESS);
+    return unload(module, ptr) && right;
 }
 
 static bool launch_on_stream(unsigned int blocks, bool spoils_parameters, CUresult expected) {
     CUstream s = make_stream(CU_STREAM_NON_BLOCKING);
-    return launch(blocks, spoils_parameters, expected, s) & OK(CU(cuStreamDestroy)(s));
+    return launch(blocks, spoils_parameters, expected, s) && OK(CU(cuStreamDestroy)(s));
 }
 
 static bool launch_order(void) {
@@ -557,14 +567,13 @@ static bool launch_beside_capture(void) {
     CUdeviceptr ptr;
     void *parameters[] = {&ptr, &ptr};
     CUstream other = make_stream(CU_STREAM_DEFAULT);
-    bool right = OK(CU(cuModuleLoadData)(&module, ptx)) &&
-                 OK(CU(cuModuleGetFunction)(&move, module, "move")) &&
-                 OK(CU(cuMemAlloc)(&ptr, BYTES));
+    if (!load(&module, &move, &ptr))
+        return false;
     CUstream s = captured(CU_STREAM_NON_BLOCKING);
-    right &= OK(CU(cuLaunchKernel)(move, 1, 1, 1, 1, 1, 1, 0, other, parameters, NULL));
-    right &= end_capture(s);
-    return right & OK(CU(cuStreamSynchronize)(other)) & OK(CU(cuStreamDestroy)(other)) &
-           OK(CU(cuMemFree)(ptr)) & OK(CU(cuModuleUnload)(module));
+    bool right = OK(CU(cuLaunchKernel)(move, 1, 1, 1, 1, 1, 1, 0, other, parameters, NULL));
+    right = end_capture(s) && right;
+    return OK(CU(cuStreamSynchronize)(other)) && OK(CU(cuStreamDestroy)(other)) &&
+           unload(module, ptr) && right;
 }
 
 /* --- page-locked memory ------------------------------------------------------------------------
@@ -593,8 +602,8 @@ static bool pinned_inside(void) {
     bool right = OK(CU(cuMemcpyHtoDAsync)(device_bytes, from, 640, s)) &&
                  OK(CU(cuMemcpyDtoHAsync)(to, device_bytes, 640, s)) &&
                  OK(CU(cuStreamSynchronize)(s)) && memcmp(from, to, 640) == 0 && to[640] == 0x5A;
-    return right & OK(CU(cuMemFreeHost)(ptr)) & OK(CU(cuMemFree)(device_bytes)) &
-           OK(CU(cuStreamDestroy)(s));
+    return OK(CU(cuMemFreeHost)(ptr)) && OK(CU(cuMemFree)(device_bytes)) &&
+           OK(CU(cuStreamDestroy)(s)) && right;
 }
 
 static bool pinned_type(void) {
