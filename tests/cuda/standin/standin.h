@@ -111,7 +111,7 @@ STANDIN_API struct standin_blas_call standin_blas(const char *function);
 STANDIN_API CUresult standin_blas_run(CUcontext context, CUstream stream,
                                       void (*kernel)(void *user), void *user, int wait);
 /* Loads the kernel of a function that has not run in the context yet. It takes memory of the
-   device, which only the end of the context gives back. */
+   device, which the end of its module or of the context gives back. */
 #define STANDIN_KERNEL_BYTES ((size_t)65536)
 STANDIN_API CUresult standin_load_kernel(CUcontext context, const char *function);
 /* Waits for the context as cudaDeviceSynchronize does, which ends its captures. */

@@ -531,6 +531,14 @@ CUresult standin_load_kernel(CUcontext context, const char *function) {
     return result;
 }
 
+void unload_kernel(CUcontext context, const char *function) {
+    for (int i = 0; i < context->kernel_count; i++)
+        if (context->kernels[i] == function) {
+            context->kernels[i] = context->kernels[--context->kernel_count];
+            give_bytes(STANDIN_KERNEL_BYTES);
+        }
+}
+
 CUresult CUDAAPI cuCtxGetId(CUcontext context, unsigned long long *id) {
     struct call c;
     if (begin(&c, __func__, INITIALISED))

@@ -148,6 +148,8 @@ void unlock(void);
 uint64_t draw(void);
 CUcontext current(void);
 void lose(CUcontext context, CUresult code);
+/* That of standin_load_kernel by this very name; it need not be loaded. */
+void unload_kernel(CUcontext context, const char *function);
 
 /* --- memory (memory.c) ----------------------------------------------------------------------- */
 

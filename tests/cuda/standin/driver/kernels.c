@@ -189,6 +189,7 @@ static CUresult read_module(CUmodule module, CUcontext context, char *text) {
 static void drop_module(CUmodule module) {
     for (CUfunction next, f = module->first; f; f = next) {
         next = f->next;
+        unload_kernel(f->context, f->name);
         standin_object_free(f);
     }
     standin_object_free(module);
