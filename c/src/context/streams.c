@@ -184,19 +184,18 @@ bool sb__streams_over(sb_context *context, uint64_t users) {
     return over;
 }
 
-/* Waits for what was queued so far, without the lock where the device has an event for that: two
-   threads may forget the same stream, and one of them destroy it meanwhile. */
+/* Waits without the lock where it can. Two threads may forget the same stream, and one of them
+   destroy it meanwhile: then it takes an event, which the device may not have to give. */
 static sb_status wait_unlocked(sb_context *context, sb_stream stream, sb_error *err) {
     void *event = NULL;
-    sb_status st = SB_OK;
     sb__mutex_lock(&context->streams.lock);
-    if (find_slot(context, stream) >= 0)
-        st = sb__event_record(context, stream, &event, NULL);
+    int32_t slot = find_slot(context, stream);
+    if (slot >= SB__FIRST_NAMED)
+        (void)sb__event_record(context, stream, &event, NULL);
     sb__mutex_unlock(&context->streams.lock);
-    if (st == SB_OK && event)
-        st = sb__event_wait(context, event, err);
-    else
-        st = SB_OK; /* whoever has the lock waits */
+    if (slot >= 0 && slot < SB__FIRST_NAMED) /* nobody destroys it */
+        return sb__device_synchronize(context, stream, err);
+    sb_status st = event ? sb__event_wait(context, event, err) : (sb_status)SB_OK;
     sb__event_destroy(context, event);
     return st;
 }
@@ -212,10 +211,9 @@ sb_status sb_context_forget_stream(sb_context *context, sb_stream stream, sb_err
     sb__mutex_lock(&context->streams.lock);
     int32_t slot = find_slot(context, stream);
     sb_status rest = SB_OK; /* what was queued since, or all where there was no event */
-    if (slot >= 0)
+    if (slot >= SB__FIRST_NAMED)
         rest = sb__device_synchronize(context, stream, waited == SB_OK ? err : NULL);
-    bool over = rest == SB_OK || rest == SB_ERR_DEVICE_LOST;
-    if (slot >= SB__FIRST_NAMED && over) /* the others cannot be destroyed */
+    if (slot >= SB__FIRST_NAMED && (rest == SB_OK || rest == SB_ERR_DEVICE_LOST))
         context->streams.named[slot - SB__FIRST_NAMED].in_use = false;
     sb__mutex_unlock(&context->streams.lock);
     if (waited == SB_OK)
