@@ -694,6 +694,22 @@ static void blobs_are_copied_between_devices(void **state) {
 
 /* --- a lost device --------------------------------------------------------------------------- */
 
+/* cuBLAS may say the same of both. */
+static void a_loss_is_told_from_short_memory(void **state) {
+    (void)state;
+    struct stage stage;
+    sb_error err;
+    stage_open(&stage, 0);
+    sb_blob *blob = blob_on_device(&stage, 10, 3);
+    assert_ok(sb_blob_scale_data(blob, 2, &err));
+    standin_fail("cublasSscal_v2_64", 1, STANDIN_STICKY, BLAS_ALLOC_FAILED);
+    assert_status(SB_ERR_DEVICE_LOST, sb_blob_scale_data(blob, 2, &err));
+    sb_blob_destroy(blob);
+    rig_close(&stage.rig);
+    assert_int_equal(standin_violations(), 0);
+    standin_heal();
+}
+
 static void a_loss_leaves_current_host_bytes(void **state) {
     (void)state;
     struct stage stage;
@@ -743,6 +759,7 @@ int main(void) {
         cmocka_unit_test(a_free_comes_after_per_thread_streams),
         cmocka_unit_test(what_is_another_devices_is_refused),
         cmocka_unit_test(blobs_are_copied_between_devices),
+        cmocka_unit_test(a_loss_is_told_from_short_memory),
         cmocka_unit_test(a_loss_leaves_current_host_bytes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
