@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # Compiles libsyncblob-mpi's source and its test for each MPI that is installed, against the static
 # library of a build folder, and runs it at 1, 2, 3, 4 and 7 ranks: run.sh BUILD_FOLDER [FLAG...].
-# Then with pieces of 499 elements, as if counts were too large for MPI. Then the example trains:
-# several ranks as one, and after a restart as if it had never stopped. Ends with 77 where there is no
-# MPI.
+# Then with pieces of 499 elements, as if counts were too large for MPI, two at a time. Then the example
+# trains: several ranks as one, and after a restart as if it had never stopped. Ends with 77 where
+# there is no MPI.
 set -euo pipefail
 shopt -s inherit_errexit
 folder=$(realpath "$1")
@@ -47,7 +47,8 @@ for mpi in openmpi mpich; do
         continue
     fi
     compile $mpi "$work/whole.$mpi" tests/mpi/test_mpi.c "$@"
-    compile $mpi "$work/pieces.$mpi" tests/mpi/test_mpi.c -DSB__MPI_PIECE=499 "$@"
+    compile $mpi "$work/pieces.$mpi" tests/mpi/test_mpi.c -DSB__MPI_PIECE=499 \
+        -DSB__MPI_FLYING=2 "$@"
     for ranks in 1 2 3 4 7; do
         echo "$mpi, $ranks ranks:"
         timeout 120 "mpirun.$mpi" -n $ranks "$work/whole.$mpi"
