@@ -377,17 +377,13 @@ static sb_status engine_wait(void *comm, void *asked, sb_error *err) {
 /* Pieces that fly cannot be called back; no more begin. */
 static int32_t engine_abandon(void *comm, void *asked) {
     struct end *end = comm;
-    struct request *request = asked, **link = &end->first;
+    struct request *request = asked;
     sb_error story;
     int done = 1;
     if (check_call(end, &story) != SB_OK)
         return 0;
     if (!end->failed)
         (void)went_well(end, MPI_ERR_OTHER, "a request was given up");
-    while (*link && *link != request)
-        link = &(*link)->next;
-    if (*link)
-        *link = request->next;
     for (int i = 0; i < end->num_flying && done; i++)
         if (end->owners[i] == request &&
             MPI_Test(&end->flying[i], &done, MPI_STATUS_IGNORE) != MPI_SUCCESS)
