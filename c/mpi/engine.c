@@ -17,7 +17,8 @@
 
 /* Bytes for each rank of one call that does not block. MPIs make each of its rounds of whole
    messages: smaller ones stay in the caches, and those of one call pass while another's are added.
-   But each costs a latency a rank. `./dev bench comm` measures other sizes beside this one. */
+   But each costs a latency a rank. `./dev bench comm` measures other sizes beside this one, for two
+   ranks; that it grows with the ranks is an estimate. */
 #ifndef SB__MPI_BYTES_A_RANK
 #define SB__MPI_BYTES_A_RANK (512 << 10)
 #endif

@@ -45,8 +45,8 @@ struct sb__registered {
 
 #define SB__ROOMS 2
 
-/* A blob of so many bytes for each rank is large: measured for two ranks by `./dev bench comm`; that
-   it grows with the ranks is an estimate. */
+/* A blob of so many bytes for each rank is large. `./dev bench comm` measures it for two ranks;
+   that it grows with the ranks is an estimate. */
 #define SB__LARGE_BYTES_A_RANK ((size_t)128 << 10)
 
 struct sb_reducer {
