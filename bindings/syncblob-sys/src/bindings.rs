@@ -4010,7 +4010,9 @@ over shape, double_data over data, and that over raw_data; each goes into an
 F32 or F64 blob, rounding to the nearest float, beyond its range to infinity, or
 into one of I32 or U32, as Caffe's `Blob<int>` takes them: fractions are cut off. A
 value that the integer type does not hold then, NaN too, is DATA_OVERFLOW.
-A message with no shape at all is a scalar.
+A message with no shape at all is a scalar, so that no bytes are one without its value:
+LENGTH_MISMATCH, as Caffe ends there. Fields of a net or of a solver state, which
+protobuf would pass by, are MALFORMED.
 
 A memory with room for the values is written as by a mutable call for the
 host: sharers and lenders see them, pointers stay, SB_READ_ONLY storage is left
@@ -4043,7 +4045,8 @@ FORKED.*/
         err: *mut sb_error,
     ) -> sb_status;
     /**Whether the blob's shape is a BlobProto's (Blob::ShapeEquals): legacy
-dimensions compare with the last four axes, missing ones being 1.
+dimensions compare with the last four axes, missing ones being 1. What is of another
+format is MALFORMED as in sb_blob_from_proto.
 * bytes \[borrowed, nullable when size is 0\]
 * out 0 or 1
 

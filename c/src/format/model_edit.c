@@ -184,7 +184,7 @@ void sb__own_text_free(struct sb__own_text *text, sb_context *context) {
 
 static sb_status set_text(sb_model *model, struct sb__own_text *text, const char *bytes,
                           size_t size, sb_error *err) {
-    struct sb__own_text copy;
+    struct sb__own_text copy = {NULL, 0};
     sb_status st = make_text(model->context, bytes, size, &copy, err);
     if (st != SB_OK)
         return st;
@@ -291,7 +291,7 @@ sb_status sb_model_pop_layer(sb_model *model, sb_error *err) {
 
 sb_status sb_model_add_layer(sb_model *model, const char *name, size_t name_size, const char *type,
                              size_t type_size, int64_t *out_layer, sb_error *err) {
-    struct sb__own_text own_name, own_type;
+    struct sb__own_text own_name = {NULL, 0}, own_type = {NULL, 0};
     if (!model || (!name && name_size > 0) || (!type && type_size > 0))
         return sb__fail_null(err, !model ? "model" : !type && type_size > 0 ? "type" : "name");
     sb_status st = check_net(model, "layers", err);
