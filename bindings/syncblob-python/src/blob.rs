@@ -327,7 +327,7 @@ impl Blob {
         self.read(py, |blob| {
             let context = target.unwrap_or_else(|| blob.context());
             let mut copy = BlobAny::new_in(&context, blob.dtype())?;
-            if calls::is_shaped(blob) {
+            if blob.is_shaped() {
                 copy.reshape(blob.shape())?;
             }
             for part in [Part::Data, Part::Diff] {

@@ -31,12 +31,6 @@ pub fn get<T>(call: impl FnOnce(*mut T, *mut sys::sb_error) -> sys::sb_status) -
     Ok(unsafe { out.assume_init() })
 }
 
-/// Whether the blob ever got a shape.
-pub fn is_shaped(blob: &BlobAny) -> bool {
-    // SAFETY: the blob is live.
-    unsafe { sys::sb_blob_is_shaped(blob.as_ptr()) != 0 }
-}
-
 /// `data -= diff`
 pub fn update(blob: &mut BlobAny) -> Result<()> {
     // SAFETY: the blob is live and locked.

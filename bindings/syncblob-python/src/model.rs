@@ -52,6 +52,15 @@ impl Opened {
         let indexed = self.names.iter().enumerate();
         self.indices = indexed.map(|(index, name)| (name.clone(), index)).collect();
     }
+
+    /// Names the layer that was added last. A name that none is called yet changes no other.
+    fn name_added(&mut self, index: usize, name: &str) {
+        if name.is_empty() || self.indices.contains_key(name) {
+            return self.name_layers();
+        }
+        self.names.push(name.to_owned());
+        self.indices.insert(name.to_owned(), index);
+    }
 }
 
 impl Model {
@@ -273,7 +282,7 @@ impl Model {
     /// The element type decides: types all of whose values float32 holds are stored as
     /// float32, all others as float64, such as lists of Python's numbers. Integers that
     /// float64 does not hold exactly are a `DtypeError`. If a blob cannot be stored, no layer
-    /// is added; only where memory runs out a layer stays that lacks blobs.
+    /// is added.
     #[pyo3(signature = (name, r#type="", blobs=None))]
     fn add_layer(
         slf: &Bound<'_, Self>,
@@ -288,10 +297,14 @@ impl Model {
         let given: Vec<&Blob> = given.iter().map(|blob| blob.get()).collect();
         let index = slf.get().write(slf.py(), |opened| {
             let index = opened.model.add_layer(name, r#type)?;
-            opened.name_layers();
-            for blob in given {
-                blob.add_to(&mut opened.model, Some(index))?;
+            let mut blobs = given.into_iter();
+            if let Err(failure) =
+                blobs.try_for_each(|blob| blob.add_to(&mut opened.model, Some(index)))
+            {
+                opened.model.pop_layer()?;
+                return Err(failure);
             }
+            opened.name_added(index, name);
             Ok(index)
         })?;
         Ok(layer(slf, index))

@@ -167,6 +167,11 @@ impl BlobAny {
         each!(self, blob => dtype_of(blob))
     }
 
+    /// Whether the blob ever got a shape; see [`Blob::is_shaped`].
+    pub fn is_shaped(&self) -> bool {
+        each!(self, blob => blob.is_shaped())
+    }
+
     /// The dimensions; see [`Blob::shape`].
     pub fn shape(&self) -> &[usize] {
         each!(self, blob => blob.shape())
@@ -193,7 +198,54 @@ impl BlobAny {
         each!(self, blob => Ok(bytes_of(blob.diff()?)))
     }
 
-    /// A copy of shape, data and diff, in the same context.
+    /// The data on the host as bytes, for writing; any bytes are elements.
+    ///
+    /// ```
+    /// use syncblob::{Blob, BlobAny};
+    /// # fn main() -> syncblob::Result<()> {
+    /// let mut blob = BlobAny::from(Blob::<i32>::zeros([2])?);
+    /// blob.data_bytes_mut()?[4..].copy_from_slice(&7_i32.to_ne_bytes());
+    /// assert_eq!(blob.downcast_ref::<i32>().unwrap().data()?, [0, 7]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Blob::data_mut`].
+    pub fn data_bytes_mut(&mut self) -> Result<&mut [u8]> {
+        each!(self, blob => Ok(bytes_of_mut(blob.data_mut()?)))
+    }
+
+    /// The diff on the host as bytes, for writing; any bytes are elements.
+    ///
+    /// # Errors
+    /// As [`Blob::data_mut`].
+    pub fn diff_bytes_mut(&mut self) -> Result<&mut [u8]> {
+        each!(self, blob => Ok(bytes_of_mut(blob.diff_mut()?)))
+    }
+
+    /// Lets go of the diff and its memory; see [`Blob::drop_diff`].
+    pub fn drop_diff(&mut self) {
+        each!(self, blob => blob.drop_diff());
+    }
+
+    /// Whether a memory is this blob's alone; see [`Blob::is_unique`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn is_unique(&self, part: Part) -> Result<bool> {
+        each!(self, blob => blob.is_unique(part))
+    }
+
+    /// Makes a memory this blob's alone; see [`Blob::make_unique`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn make_unique(&mut self, part: Part) -> Result<()> {
+        each!(self, blob => blob.make_unique(part))
+    }
+
+    /// A copy of shape, data and diff, in the same context; see [`Blob::try_clone`].
     ///
     /// # Errors
     /// As [`Blob::try_clone`].

@@ -5,6 +5,8 @@ import mmap
 import os
 import pathlib
 import pickle
+import subprocess
+import sys
 import tempfile
 import unittest
 
@@ -242,6 +244,43 @@ class Changing(unittest.TestCase):
                 model.add_layer("late", "Scale", [fine, bad])
             self.assertEqual(model.to_bytes(), files.made().to_bytes())
             self.assertNotIn("late", model)
+
+    def test_a_layer_for_whose_blobs_memory_runs_out_is_not_added(self):
+        """In a process that gets no more addresses, with a gigabyte that nobody touches."""
+        code = """if True:
+            import resource, syncblob
+            blob = syncblob.Blob(1 << 28)
+            blob.data
+            with open("/proc/self/statm") as file:
+                used = int(file.read().split()[0]) * resource.getpagesize()
+            resource.setrlimit(resource.RLIMIT_AS, (used + (1 << 28), -1))
+            model = syncblob.Model()
+            model.add_layer("early")
+            for name in ("late", "early", ""):
+                try:
+                    model.add_layer(name, "X", [[1.0], blob])
+                except MemoryError:
+                    print(list(model), model.layers, len(model.to_bytes()))
+            model.add_layer("late", "X", [[1.0]])
+            print(list(model), len(model["late"]))
+        """
+        told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+        self.assertEqual(told.stderr, "")
+        *failed, last = told.stdout.splitlines()
+        self.assertEqual(last, "['early', 'late'] 1")
+        self.assertEqual(len(failed), 3)
+        for line in failed:
+            self.assertTrue(line.startswith("['early'] [<syncblob.Layer "), line)
+            self.assertEqual(line, failed[0])
+
+    def test_layers_added_one_by_one_have_the_names_of_a_file(self):
+        names = ["a", "b", "a", "", "a#2", "c", "", "#3", "a#3", "b", "a#2"]
+        model = syncblob.Model()
+        for name in names:
+            model.add_layer(name)
+            self.assertEqual(list(model), list(syncblob.load(model.to_bytes())))
+            for index, unique in enumerate(model):
+                self.assertEqual(model[unique].index, index)
 
     def test_pickled_and_copied(self):
         state = syncblob.Model(format="solverstate")
