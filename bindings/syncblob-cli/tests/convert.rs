@@ -101,6 +101,10 @@ fn a_net_comes_back_from_safetensors_as_it_was() {
     for names in ["numbers", "torch"] {
         let told = convert(&["--force", "--names", names], &net, &between);
         assert!(told.contains("2 layers have no name, or one that came before"), "{told}");
+        // Readers of PyTorch's files refuse one that does not say so.
+        let bytes = std::fs::read(&between).unwrap();
+        let (_, header) = safetensors::SafeTensors::read_metadata(&bytes).unwrap();
+        assert_eq!(header.metadata().as_ref().unwrap()["format"], "pt");
         assert_eq!(convert(&["-f"], &between, &back), "");
         assert_eq!(contents(&back), contents(&net));
     }

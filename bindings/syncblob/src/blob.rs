@@ -224,7 +224,8 @@ impl<T: Element> Blob<T> {
         Ok(data.cast())
     }
 
-    /// A copy of shape, data and diff, in the same context.
+    /// A copy of shape, data and diff, in the same context: of as many elements as the shape
+    /// has. What the memories keep beyond them, after a shape became smaller, is not copied.
     ///
     /// # Errors
     /// Out of memory, a cap that is reached, a device that fails.

@@ -822,6 +822,18 @@ impl Model {
     /// Takes the last layer away again, with its blobs, if it was added and is not the
     /// file's: for whoever adds a layer and its blobs, and wants both or neither.
     ///
+    /// ```
+    /// use syncblob::{ErrorKind, Format, Model};
+    /// # fn main() -> syncblob::Result<()> {
+    /// let mut model = Model::create(Format::Caffemodel)?;
+    /// model.add_layer("ip1", "InnerProduct")?;
+    /// model.pop_layer()?;
+    /// assert!(model.layer_by_name("ip1").is_none());
+    /// assert_eq!(model.pop_layer().unwrap_err().kind(), ErrorKind::Unsupported);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     /// [`Unsupported`](ErrorKind::Unsupported) where no layer was added.
     pub fn pop_layer(&mut self) -> Result<()> {

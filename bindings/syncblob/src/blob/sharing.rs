@@ -102,7 +102,8 @@ impl<T: Element> Blob<T> {
     }
 
     /// Makes a memory this blob's alone: a shared one is copied, where its head
-    /// is, and let go of.
+    /// is, and let go of. The copy is of as many elements as the shape has; what the shared
+    /// memory keeps beyond them stays with the others.
     ///
     /// ```
     /// use syncblob::{Blob, Part};
