@@ -70,13 +70,13 @@ pack_sources() {
     git archive --prefix="$name/" HEAD | gzip -9n >"$build/dist/$name.tar.gz"
 }
 
-# What the command is made of, as CycloneDX.
+# What the command is made of, as CycloneDX: the same on every day and in every folder.
 list_materials() {
     local programs
     programs=$(cargo_program cargo-cyclonedx "$cyclonedx_version") || return
-    PATH=$programs:$PATH cargo cyclonedx --quiet --format json --spec-version 1.5 \
+    SOURCE_DATE_EPOCH=$(git log -1 --format=%ct) PATH=$programs:$PATH cargo cyclonedx --quiet --format json --spec-version 1.5 \
         --manifest-path bindings/syncblob-cli/Cargo.toml --override-filename syncblob.cdx
-    mv bindings/syncblob-cli/syncblob.cdx.json "$build/dist"
+    sed "s|file://$PWD/|file:///|g" bindings/syncblob-cli/syncblob.cdx.json >"$build/dist/syncblob.cdx.json"
     rm -f bindings/*/syncblob.cdx.json
 }
 
