@@ -240,6 +240,10 @@ static void test_what_is_announced_is_known_but_not_loaded(void **state) {
     assert_int_equal(info.offset, -1);
     assert_ok(sb_blob_create(NULL, SB_DTYPE_F64, &blob, &err));
     assert_status(SB_ERR_UNSUPPORTED, sb_model_load_blob(model, 0, 1, blob, &err));
+    assert_status(SB_ERR_UNSUPPORTED, sb_model_load_blob(model, 0, 2, blob, &err));
+    assert_ok(sb_model_blob_info(model, 0, 2, &info, &err)); /* there is no layer 2 */
+    assert_int_equal(info.offset, -1);
+    assert_int_equal(info.count, sb_blob_count(p->blobs[2]));
     assert_status(SB_ERR_UNSUPPORTED, sb_model_save(model, buffer, sizeof buffer, NULL, &err));
     assert_status(SB_ERR_UNSUPPORTED, sb_model_save_file(model, p->file, &err));
     assert_int_equal(access(p->file, F_OK), -1);

@@ -547,6 +547,87 @@ static void test_a_solver_state_is_edited(void **state) {
     assert_saved(model, &wire, &expected);
 }
 
+static void test_structs_of_newer_callers_end_in_zeros(void **state) {
+    (void)state;
+    struct {
+        sb_layer_info known;
+        uint64_t later;
+    } layer = {SB_LAYER_INFO_INIT, 7};
+    struct {
+        sb_blob_info known;
+        uint64_t later;
+    } blob = {SB_BLOB_INFO_INIT, 7};
+    struct {
+        sb_solver_info known;
+        uint64_t later;
+    } solver = {SB_SOLVER_INFO_INIT, 7};
+    sb_model *net, *history;
+    sb_error err;
+    layer.known.struct_size = sizeof layer;
+    blob.known.struct_size = sizeof blob;
+    solver.known.struct_size = sizeof solver;
+    assert_ok(sb_model_create(NULL, SB_FORMAT_CAFFEMODEL, &net, &err));
+    assert_ok(sb_model_create(NULL, SB_FORMAT_SOLVERSTATE, &history, &err));
+    assert_ok(sb_model_add_layer(net, "a", 1, "Scale", 5, NULL, &err));
+    add_four(net, 0, 1);
+    assert_ok(sb_model_layer(net, 0, &layer.known, &err));
+    assert_ok(sb_model_blob_info(net, 0, 0, &blob.known, &err));
+    assert_ok(sb_model_solver_info(history, &solver.known, &err));
+    assert_true(layer.later == 0 && blob.later == 0 && solver.later == 0);
+    assert_int_equal(layer.known.struct_size, sizeof layer);
+    assert_int_equal(blob.known.struct_size, sizeof blob);
+    assert_int_equal(solver.known.struct_size, sizeof solver);
+    sb_model_destroy(net);
+    sb_model_destroy(history);
+}
+
+/* Nothing of an old text is kept, and nothing is the caller's. */
+static void test_texts_are_copied_and_replaced(void **state) {
+    (void)state;
+    struct counting_allocator counting = COUNTING_ALLOCATOR_INIT;
+    sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
+    sb_solver_info info = SB_SOLVER_INFO_INIT;
+    sb_context *context;
+    sb_model *net, *history;
+    sb_error err;
+    char text[] = "net";
+    options.allocator = counting_allocator_table(&counting);
+    assert_ok(sb_context_create(&options, &context, &err));
+    assert_ok(sb_model_create(context, SB_FORMAT_CAFFEMODEL, &net, &err));
+    assert_ok(sb_model_create(context, SB_FORMAT_SOLVERSTATE, &history, &err));
+    assert_ok(sb_model_set_name(net, text, 3, &err));
+    const int64_t blocks = counting.live_blocks;
+    assert_ok(sb_model_set_name(net, text, 3, &err));
+    assert_int_equal(counting.live_blocks, blocks);
+    info.learned_net = (sb_text){text, 3};
+    assert_ok(sb_model_set_solver_info(history, &info, &err));
+    memset(text, 'x', 3);
+    assert_ok(sb_model_solver_info(history, &info, &err));
+    assert_int_equal(info.learned_net.size, 3);
+    assert_memory_equal(info.learned_net.bytes, "net", 3);
+    sb_model_destroy(net);
+    sb_model_destroy(history);
+    sb_context_release(context);
+    counting_allocator_assert_clean(&counting);
+}
+
+static void test_where_a_format_has_blobs_is_told(void **state) {
+    (void)state;
+    sb_blob *blob = new_four(1);
+    for (int32_t format = SB_FORMAT_CAFFEMODEL; format <= SB_FORMAT_SOLVERSTATE; format++) {
+        const bool is_net = format == SB_FORMAT_CAFFEMODEL;
+        sb_model *model;
+        sb_error err;
+        assert_ok(sb_model_create(NULL, format, &model, &err));
+        assert_status(SB_ERR_UNSUPPORTED,
+                      sb_model_add_blob(model, is_net ? SB_NO_LAYER : 0, blob, 0, &err));
+        assert_string_equal(err.message, is_net ? "a caffemodel has blobs in layers only"
+                                                : "a solverstate has blobs in no layer");
+        sb_model_destroy(model);
+    }
+    sb_blob_destroy(blob);
+}
+
 static void test_edits_that_do_not_apply(void **state) {
     (void)state;
     sb_model *net, *solver, *file;
@@ -742,6 +823,9 @@ int main(void) {
         cmocka_unit_test(test_a_new_name_replaces_all_old_ones),
         cmocka_unit_test(test_a_new_name_leaves_those_of_rewritten_layers),
         cmocka_unit_test(test_a_solver_state_is_edited),
+        cmocka_unit_test(test_structs_of_newer_callers_end_in_zeros),
+        cmocka_unit_test(test_texts_are_copied_and_replaced),
+        cmocka_unit_test(test_where_a_format_has_blobs_is_told),
         cmocka_unit_test(test_edits_that_do_not_apply),
         cmocka_unit_test(test_a_model_is_saved_over_its_own_file),
         cmocka_unit_test(test_real_models_are_saved_as_they_were),
