@@ -1,10 +1,12 @@
 # shellcheck shell=bash
 # Machines of other kinds: cross compilers, and the tests under qemu-user.
 
-big_endian_needs='
+emulator_needs='
+qemu-user         | command -v qemu-aarch64 && command -v qemu-s390x
+'
+big_endian_needs=$emulator_needs'
 gcc-s390x-linux-gnu | command -v s390x-linux-gnu-gcc
 libc6-dev-s390x-cross | [ -e /usr/s390x-linux-gnu/lib/crt1.o ]
-qemu-user         | command -v qemu-aarch64 && command -v qemu-s390x
 '
 cross_needs=$big_endian_needs'
 gcc-aarch64-linux-gnu | command -v aarch64-linux-gnu-gcc
@@ -30,12 +32,12 @@ cross_left_out=(
 )
 
 # Where the packages of an ARCHITECTURE lie; skipped where the machine's sources do not have them.
-find_sysroot() { # ARCHITECTURE PACKAGE...
+find_sysroot() { # ARCHITECTURE[-USE] PACKAGE...
     local status=0
     sysroot=$cache/sysroot-$1
-    tests/project/cross/sysroot.sh "$1" "$sysroot" "${@:2}" || status=$?
+    tests/project/cross/sysroot.sh "${1%%-*}" "$sysroot" "${@:2}" || status=$?
     if [ $status = 3 ] && [ "${SYNCBLOB_NEED_CROSS:-}" != 1 ]; then
-        echo "skipped: tests on $1: its packages cannot be had"
+        echo "skipped: tests on ${1%%-*}: its packages cannot be had"
         return 77
     fi
     return $status

@@ -24,22 +24,46 @@ run_python_wheel() {
 # What is published: it runs on any glibc from 2.28 on, and needs no other library. Zig has the
 # headers and the linker for that, but not what __builtin_cpu_supports asks; gcc's runtime has it.
 run_published_wheel() { # MACHINE
-    local target=$1-unknown-linux-gnu out=$build/python-$1 environment=$cache/python-published
-    local linking=()
+    local target=$1-unknown-linux-gnu out=$build/python-$1 linking=()
     if [ ! -d "$(rustc --print sysroot)/lib/rustlib/$target/lib" ]; then
-        echo "skipped: this Rust has no standard library for $1 (rustup target add $target)"
-        return 77
+        make_rust "$target"
+        local PATH=$cache/rust/bin:$PATH CARGO_TARGET_DIR=$cache/rust-$1
     fi
     [ "$1" != x86_64 ] || linking=(-- -C "link-arg=$(gcc -print-libgcc-file-name)")
-    make_environment "$environment" tests/users/python/published.txt
     rm -rf "$out"
-    told env PATH="$environment/bin:$PATH" maturin build --release --strip --locked --zig \
-        --compatibility manylinux_2_28 --target "$target" --out "$out" \
-        --manifest-path bindings/syncblob-python/Cargo.toml "${linking[@]}"
-    "$environment/bin/python" -B tests/users/python/check_published.py "$out"/*.whl
+    maturin_of_releases --zig --compatibility manylinux_2_28 --target "$target" --out "$out" "${linking[@]}"
+    check_published "$out"/*.whl
     if [ "$1" = "$(uname -m)" ]; then
         PYTHONDONTWRITEBYTECODE=1 "$python" tests/users/python/check.py "$out"/*.whl
+    else
+        find_foreign_python "$1"
+        ulimit -d 8000000 # qemu-user never forgets a page
+        "$python" tests/users/python/check.py "$out"/*.whl --python "$foreign_python"
     fi
+}
+
+maturin_of_releases() { # OPTION... [-- OPTION-OF-RUSTC...]
+    make_environment "$cache/python-published" tests/users/python/published.txt
+    told env PATH="$cache/python-published/bin:$PATH" maturin build --release --strip --locked \
+        --manifest-path bindings/syncblob-python/Cargo.toml "$@"
+}
+
+check_published() { # WHEEL
+    "$cache/python-published/bin/python" -B tests/users/python/check_published.py "$1"
+}
+
+# The distribution's Python for another machine, as a program that qemu-user runs, also where it
+# starts itself.
+find_foreign_python() { # MACHINE
+    local version
+    [ "$1" = aarch64 ] || { echo "skipped: tests of Python on $1"; return 77; }
+    version=$(/usr/bin/python3 -c 'import sys; print("python%d.%d" % sys.version_info[:2])')
+    find_sysroot arm64-python libc6 libgcc-s1 "$version-minimal" "lib$version-minimal" \
+        "lib$version-stdlib" zlib1g libexpat1 libffi8 libbz2-1.0 liblzma5 libssl3
+    foreign_python=$sysroot/usr/bin/python3
+    printf '#!/bin/sh\nexec qemu-%s -L %q -0 "$0" %q "$@"\n' "$1" "$sysroot" \
+        "$sysroot/usr/bin/$version" >"$foreign_python"
+    chmod +x "$foreign_python"
 }
 
 # As from a checkout: pip builds it, with what it fetches for that alone.
@@ -86,7 +110,7 @@ python_steps() {
 
 python_full_steps() {
     step 'Python: the wheel that is published, x86-64' run_published_wheel x86_64
-    step 'Python: the wheel that is published, aarch64' run_published_wheel aarch64
+    on emulator_needs step 'Python: the wheel that is published, aarch64' run_published_wheel aarch64
     step 'Python: from the sources by pip' run_python_sources
     on 'torch_needs python_wheel' step 'Python: PyTorch' run_python_torch
     step "Python: a net's weights beside Google's protobuf" measure_python --check

@@ -42,10 +42,10 @@ def pythons():
     return found
 
 
-def choose(found):
+def choose(found, are_all):
     """(version, the list with its NumPy): the oldest with NumPy 1, the newest with NumPy 2."""
     oldest, newest = min(found), max(found)
-    if oldest == newest:
+    if oldest == newest and are_all:
         print(f"skipped: a second CPython: {oldest[0]}.{oldest[1]} alone is here")
     if oldest >= FIRST_WITHOUT_NUMPY_1:
         print(f"skipped: NumPy 1: it has no wheels for CPython {oldest[0]}.{oldest[1]}")
@@ -91,7 +91,7 @@ def main():
     options = parser.parse_args()
     found = {version_of(path): path for path in options.python} or pythons()
     passed = failed = 0
-    for version, requirements in choose(found):
+    for version, requirements in choose(found, are_all=not options.python):
         with tempfile.TemporaryDirectory() as folder:
             good, bad = test(found[version], requirements, options.wheel.resolve(), options.resnet,
                              pathlib.Path(folder))
