@@ -15,7 +15,8 @@ musl_left_out='behaviour\.page_size|threads\.fast_path'
 # Scripts, and what takes minutes.
 musl_left_out+='|fuzz\.(seeds|mutations)|faults\.functions|abi\.[^n]|consumer\.|differences\.|behaviour\.filler_statistics'
 
-# zig as compilers and tools of one word, for CMake, in the folder $zig.
+# zig as compilers and tools of one word, for CMake and cargo, in the folder $zig. cargo's build
+# scripts give a target by a name that zig does not know.
 make_zig() { # TARGET...
     local target tool program
     [ "$(uname -m)" = x86_64 ] || { echo 'skipped: zig is pinned for x86-64 alone'; return 77; }
@@ -24,7 +25,14 @@ make_zig() { # TARGET...
     zig=$cache/zig/tools
     mkdir -p "$zig"
     for target in "$@"; do
-        printf '#!/bin/sh\nexec %q cc -fno-sanitize=undefined -target %s "$@"\n' "$program" "$target" >"$zig/cc-$target"
+        cat >"$zig/cc-$target" <<END
+#!/bin/sh
+for word; do
+    shift
+    case \$word in --target=*) ;; *) set -- "\$@" "\$word" ;; esac
+done
+exec $program cc -fno-sanitize=undefined -target $target "\$@"
+END
     done
     for tool in ar ranlib nm; do
         printf '#!/bin/sh\nexec %q %s "$@"\n' "$program" "$tool" >"$zig/$tool"
