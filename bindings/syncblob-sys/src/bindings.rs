@@ -600,7 +600,8 @@ the struct is not. On failure it touches them no more.*/
         ) -> sb_status,
     >,
     /**Whether the request is done, without waiting; it is over then, and asked no more. Called
-often: it is how an engine without threads of its own gets on.*/
+often, but of the oldest request alone: it is how an engine without threads of its own gets
+on with all of them.*/
     pub test: ::core::option::Option<
         unsafe extern "C" fn(
             comm: *mut ::core::ffi::c_void,
@@ -921,7 +922,7 @@ pub struct sb_blob_info {
     pub size: usize,
     /**what its data (or, without data, its diff) is stored as: SB_DTYPE_F32,
 F64, and in NVCaffe's raw_data also F16, I32, U32. Loading takes any
-into F32, F64, I32 or U32*/
+into F32, F64, I32 or U32, and F16 into F16*/
     pub dtype: sb_dtype,
     ///1 if the shape came from num, channels, height, width
     pub legacy: i32,
@@ -3840,10 +3841,10 @@ copied.
 * layer a layer or SB_NO_LAYER
 * blob \[borrowed\]
 
-Errors: INDEX_OUT_OF_RANGE, UNSUPPORTED (target not F32, F64, I32 or U32; an announced blob),
-MALFORMED, LENGTH_MISMATCH, BAD_SHAPE, DATA_OVERFLOW, DATA_LIMIT, OUT_OF_MEMORY, CAP_REACHED,
-IO, CANCELLED, UNINITIALIZED (a LOST memory with room for more than the count), DEVICE_FAILURE,
-DEVICE_LOST, FORKED.*/
+Errors: INDEX_OUT_OF_RANGE, UNSUPPORTED (target not F32, F64, I32, U32 or F16; an announced
+blob), DTYPE_MISMATCH (as there), MALFORMED, LENGTH_MISMATCH, BAD_SHAPE, DATA_OVERFLOW,
+DATA_LIMIT, OUT_OF_MEMORY, CAP_REACHED, IO, CANCELLED, UNINITIALIZED (a LOST memory with room
+for more than the count), DEVICE_FAILURE, DEVICE_LOST, FORKED.*/
     pub fn sb_model_load_blob(
         model: *const sb_model,
         layer: i64,
@@ -4009,7 +4010,8 @@ what was announced), as sb_blob_cpu_data.*/
 over shape, double_data over data, and that over raw_data; each goes into an
 F32 or F64 blob, rounding to the nearest float, beyond its range to infinity, or
 into one of I32 or U32, as Caffe's `Blob<int>` takes them: fractions are cut off. A
-value that the integer type does not hold then, NaN too, is DATA_OVERFLOW.
+value that the integer type does not hold then, NaN too, is DATA_OVERFLOW. A blob
+of F16 takes halves of raw_data and raw_diff as they are, and nothing else.
 A message with no shape at all is a scalar, so that no bytes are one without its value:
 LENGTH_MISMATCH, as Caffe ends there. Fields of a net or of a solver state, which
 protobuf would pass by, are MALFORMED.
@@ -4031,11 +4033,11 @@ the values.
 SHAPE_MISMATCH (by Caffe's rule for legacy dimensions)
 * limits \[borrowed, nullable\] the context's
 
-Errors: INVALID_ARGUMENT (unknown flag, a limit below 0), UNSUPPORTED (not F32, F64, I32 or U32;
-limits with an unknown tail), ABI_MISMATCH (limits of another version), SHAPE_MISMATCH,
-MALFORMED, LENGTH_MISMATCH, BAD_SHAPE, DATA_OVERFLOW, DATA_LIMIT, OUT_OF_MEMORY, CAP_REACHED,
-UNINITIALIZED (a LOST memory with room for more than the count), DEVICE_FAILURE, DEVICE_LOST,
-FORKED.*/
+Errors: INVALID_ARGUMENT (unknown flag, a limit below 0), UNSUPPORTED (not F32, F64, I32, U32 or
+F16; limits with an unknown tail), ABI_MISMATCH (limits of another version), SHAPE_MISMATCH,
+DTYPE_MISMATCH (F16, and values that are no halves), MALFORMED, LENGTH_MISMATCH, BAD_SHAPE,
+DATA_OVERFLOW, DATA_LIMIT, OUT_OF_MEMORY, CAP_REACHED, UNINITIALIZED (a LOST memory with room
+for more than the count), DEVICE_FAILURE, DEVICE_LOST, FORKED.*/
     pub fn sb_blob_from_proto(
         blob: *mut sb_blob,
         bytes: *const ::core::ffi::c_void,
