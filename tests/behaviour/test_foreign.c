@@ -546,15 +546,6 @@ static void an_empty_message_is_of_the_format_that_is_wanted(void **state) {
     }
 }
 
-static sb_status blob_equals(const struct given *given, sb_error *err) {
-    sb_blob *blob;
-    int32_t equal;
-    assert_int_equal(sb_blob_create(NULL, SB_DTYPE_F32, &blob, NULL), SB_OK);
-    sb_status st = sb_blob_shape_equals_proto(blob, given->bytes, given->size, &equal, err);
-    sb_blob_destroy(blob);
-    return st;
-}
-
 static void a_blobs_reader_takes_no_other_format(void **state) {
     (void)state;
     static reader *const of_blobs[] = {blob_bytes, blob_source, blob_file, blob_equals};
