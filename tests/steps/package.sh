@@ -41,7 +41,8 @@ run_packages() {
 }
 
 run_static_command() {
-    local model folder=$build/static-$(uname -m)
+    local model folder
+    folder=$build/static-$(uname -m)
     if [ ! -d "$(rustc --print sysroot)/lib/rustlib/src/rust/library" ]; then
         make_rust
         local PATH=$cache/rust/bin:$PATH

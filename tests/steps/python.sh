@@ -61,6 +61,7 @@ find_foreign_python() { # MACHINE
     find_sysroot arm64-python libc6 libgcc-s1 "$version-minimal" "lib$version-minimal" \
         "lib$version-stdlib" zlib1g libexpat1 libffi8 libbz2-1.0 liblzma5 libssl3
     foreign_python=$sysroot/usr/bin/python3
+    # shellcheck disable=SC2016 # the script's own
     printf '#!/bin/sh\nexec qemu-%s -L %q -0 "$0" %q "$@"\n' "$1" "$sysroot" \
         "$sysroot/usr/bin/$version" >"$foreign_python"
     chmod +x "$foreign_python"
