@@ -518,8 +518,9 @@ struct plain {
     int opened, closed, live;
     int32_t ordinal;
     sb_status open_status;
-    int trims;
+    int trims, afters;
     sb_status status; /* of scale and upload */
+    sb_status after;  /* of after_default */
 };
 
 static sb_status plain_open(void *user, int32_t ordinal, void **out, sb_error *err) {
@@ -803,6 +804,61 @@ static void arithmetic_that_lacks_memory_has_done_nothing(void **state) {
     assert_int_equal(err.device_code, 17);
     sb_blob_destroy(blob);
     sb_context_release(context);
+}
+
+static sb_status plain_after_default(void *device, sb_error *err) {
+    struct plain *plain = device;
+    plain->afters++;
+    return plain->after == SB_OK ? SB_OK : sb_backend_fail(err, plain->after, 0, "not after it");
+}
+
+enum own_work { SUMS, SCALES, CLEARS, DOWNLOADS, OWN_WORKS };
+
+static sb_status do_own_work(enum own_work work, sb_blob *blob, sb_error *err) {
+    double sum;
+    const void *in;
+    switch (work) {
+    case SUMS:
+        return sb_blob_asum_data(blob, &sum, err);
+    case SCALES:
+        return sb_blob_scale_data(blob, 2, err);
+    case CLEARS:
+        return sb_blob_clear_data(blob, err);
+    default:
+        return sb_blob_cpu_data(blob, &in, err);
+    }
+}
+
+/* The library's own work comes after that on default streams, where somebody has a pointer. */
+static void own_work_comes_after_users_of_plain_pointers(void **state) {
+    (void)state;
+    for (enum own_work work = 0; work < OWN_WORKS; work++)
+        for (int let_out = 0; let_out < 2; let_out++) {
+            struct plain plain = {0};
+            sb_backend table = plain_backend(&plain);
+            sb_context *context = NULL;
+            sb_blob *blob;
+            sb_mem *data;
+            sb_error err;
+            void *out;
+            table.prepare_arithmetic = plain_ready;
+            table.axpy = plain_axpy;
+            table.scale = plain_scale;
+            table.asum = table.sumsq = plain_sum;
+            table.after_default = plain_after_default;
+            assert_ok(create_with_backend(&table, "plain:0", &context, &err));
+            assert_ok(sb_blob_create_shaped(context, SB_DTYPE_F32, (int64_t[]){4}, 1, &blob, &err));
+            assert_ok(sb_blob_mutable_data(blob, &data, &err));
+            assert_ok(let_out ? sb_mem_overwrite_gpu(data, &out, &err)
+                              : sb_mem_overwrite_gpu_on(data, NULL, &out, &err));
+            plain.afters = 0;
+            plain.after = let_out ? SB_ERR_DEVICE_FAILURE : SB_OK;
+            assert_status(plain.after, do_own_work(work, blob, &err));
+            assert_int_equal(plain.afters, let_out);
+            sb_blob_destroy(blob);
+            sb_context_release(context);
+            assert_int_equal(plain.live, 0);
+        }
 }
 
 static sb_status silent_open(void *user, int32_t ordinal, void **out, sb_error *err) {
@@ -1099,6 +1155,7 @@ int main(void) {
         cmocka_unit_test(trim_is_handed_on_to_a_device_that_lives),
         cmocka_unit_test(page_locked_buffers_go_back_to_their_device),
         cmocka_unit_test(arithmetic_that_lacks_memory_has_done_nothing),
+        cmocka_unit_test(own_work_comes_after_users_of_plain_pointers),
         cmocka_unit_test(a_slot_that_gives_no_reason_is_a_failure_of_its_device),
         cmocka_unit_test(a_slot_without_words_gets_the_status_own),
         cmocka_unit_test(a_table_serves_its_own_name_alone),

@@ -215,6 +215,27 @@ static const void *leave_host_storage(sb_mem *mem) {
     return write.ptr;
 }
 
+static void storage_that_was_left_is_zeroed(void **state) {
+    (void)state;
+    for (int writes = 0; writes < 2; writes++) {
+        struct rig rig;
+        sb_error err;
+        sb_mem *mem;
+        const void *in;
+        void *out;
+        rig_open(&rig, "sim:0", 0);
+        assert_ok(sb_mem_create(rig.context, BYTES, &mem, &err));
+        const void *old = leave_host_storage(mem);
+        if (writes)
+            assert_ok(sb_mem_mutable_cpu_data(mem, &out, &err));
+        assert_ok(sb_mem_cpu_data(mem, &in, &err));
+        assert_ptr_equal(in, old);
+        assert_true(bytes_are(in, BYTES, 0));
+        sb_mem_release(mem);
+        rig_close(&rig);
+    }
+}
+
 /* The zeros of a first touch are put elsewhere. */
 static void storage_that_may_be_in_use_is_not_zeroed(void **state) {
     (void)state;
@@ -677,6 +698,7 @@ int main(void) {
         cmocka_unit_test(storage_that_a_copy_may_still_write_is_not_given_out),
         cmocka_unit_test(device_storage_outlives_a_copy_that_may_still_read_it),
         cmocka_unit_test(new_storage_is_kept_while_a_copy_may_write_it),
+        cmocka_unit_test(storage_that_was_left_is_zeroed),
         cmocka_unit_test(storage_that_may_be_in_use_is_not_zeroed),
         cmocka_unit_test(a_memory_that_is_released_asks_for_others),
         cmocka_unit_test(device_memory_outlives_the_work_that_could_not_be_ordered),

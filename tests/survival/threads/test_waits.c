@@ -68,6 +68,10 @@ static void device_work_is_over_where_a_pointer_is_given(void **state) {
         struct tally since = rig_since(&rig, &before);
         if (work != SCALE && work != UPDATE) /* those are queued: whoever needs the bytes waits */
             assert_no_work(&since);
+        before = rig_tally(&rig);
+        assert_ok(sb_blob_gpu_data(blob, &in, &err));
+        since = rig_since(&rig, &before);
+        assert_no_work(&since); /* it was waited for */
         assert_ok(sb_sim_peek(rig.context, values, in, sizeof values, &err));
         for (int64_t i = 0; i < COUNT; i++)
             if (values[i] != expected[work])
@@ -326,6 +330,8 @@ static void a_second_prefetch_does_not_wait_for_the_first(void **state) {
         assert_int_equal(since.downloads, i == 0);
         assert_int_equal(since.calls[SB_SIM_EVENT_WAIT], 0);
         assert_int_equal(since.calls[SB_SIM_STREAM_SYNCHRONIZE], 0);
+        if (i)
+            assert_no_work(&since);
     }
     assert_ok(sb_mem_cpu_data(mem, &in, &err));
     assert_true(bytes_are(in, BYTES, 0));
@@ -336,6 +342,33 @@ static void a_second_prefetch_does_not_wait_for_the_first(void **state) {
 
 /* --- failures ------------------------------------------------------------------------------------
  */
+
+/* The next reader comes after the writer still. */
+static void a_copy_that_fails_keeps_the_writer(void **state) {
+    (void)state;
+    struct rig rig;
+    sb_error err;
+    void *out;
+    const void *in;
+    float first;
+    rig_open(&rig, "sim:0", 0);
+    sb_blob *blob = on_device(&rig, COUNT, 4, 1);
+    sb_stream stream = rig_stream(&rig), other = rig_stream(&rig);
+    rig_schedule(&rig, SB_SIM_LAZY, 0);
+    assert_ok(sb_blob_mutable_gpu_data_on(blob, stream, &out, &err));
+    struct look data = {.context = rig.context, .ptr = out, .bytes = BYTES};
+    assert_ok(sb_sim_launch(rig.context, stream, write_nines, &data, &err));
+    device_fail(rig.context, SB_SIM_DOWNLOAD, 1, SB_SIM_FAIL_NOW);
+    assert_status(SB_ERR_DEVICE_FAILURE, sb_blob_cpu_data(blob, &in, &err));
+    assert_ok(sb_blob_gpu_data_on(blob, other, &in, &err));
+    assert_ok(sb_context_forget_stream(rig.context, other, &err));
+    assert_ok(sb_sim_peek(rig.context, &first, in, sizeof first, &err));
+    assert_true(first == 9);
+    sb_blob_destroy(blob);
+    rig_end_stream(&rig, stream);
+    rig_end_stream(&rig, other);
+    rig_close(&rig);
+}
 
 /* A first touch that was queued and fails is found by whoever copies from it. */
 static void a_failed_zero_fill_is_found_by_the_copy_from_it(void **state) {
@@ -454,6 +487,7 @@ int main(void) {
         cmocka_unit_test(a_second_prefetch_does_not_wait_for_the_first),
         cmocka_unit_test(a_failed_zero_fill_is_found_by_the_copy_from_it),
         cmocka_unit_test(a_failure_that_is_not_of_arithmetic_leaves_the_device),
+        cmocka_unit_test(a_copy_that_fails_keeps_the_writer),
         cmocka_unit_test(a_copy_that_nobody_can_wait_for_has_ended),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
