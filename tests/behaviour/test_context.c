@@ -802,6 +802,7 @@ static void arithmetic_that_lacks_memory_has_done_nothing(void **state) {
     assert_status(SB_ERR_DEVICE_LOST, sb_blob_scale_data(blob, 2, &err));
     assert_string_equal(err.message, "plain:0 failed while it wrote: as the test says");
     assert_int_equal(err.device_code, 17);
+    assert_int_equal(plain.live, 1); /* the diff's */
     sb_blob_destroy(blob);
     sb_context_release(context);
 }
@@ -855,7 +856,10 @@ static void own_work_comes_after_users_of_plain_pointers(void **state) {
             plain.after = let_out ? SB_ERR_DEVICE_FAILURE : SB_OK;
             assert_status(plain.after, do_own_work(work, blob, &err));
             assert_int_equal(plain.afters, let_out);
-            sb_blob_destroy(blob);
+            plain.afters = 0;
+            plain.after = SB_OK;
+            sb_blob_destroy(blob); /* the end of its memory is work, too */
+            assert_int_equal(plain.afters, let_out);
             sb_context_release(context);
             assert_int_equal(plain.live, 0);
         }

@@ -180,6 +180,22 @@ static void synchronize_waits_for_the_copy(void **state) {
     }
 }
 
+/* A wait that fails proves nothing of the copy: the second answer counts. */
+static void a_copy_is_there_though_a_wait_for_it_failed(void **state) {
+    (void)state;
+    for (int32_t source = 0; source < 2; source++) {
+        struct pending p;
+        sb_error err;
+        pending_open(&p, source);
+        pending_start(&p);
+        device_fail(p.rig.context, SB_SIM_EVENT_WAIT, 1, SB_SIM_FAIL_NOW);
+        assert_status(SB_ERR_DEVICE_FAILURE, sb_mem_synchronize(p.mem, &err));
+        assert_true(copy_has_run(&p));
+        assert_int_equal(sb_mem_head(p.mem), SB_HEAD_SYNCED);
+        pending_close(&p);
+    }
+}
+
 /* The copy reads its source late: a host write must not overtake it. */
 static void a_host_write_does_not_overtake_a_push(void **state) {
     (void)state;
@@ -811,6 +827,7 @@ int main(void) {
         cmocka_unit_test(whoever_needs_only_the_source_does_not_wait),
         cmocka_unit_test(whoever_needs_the_target_waits),
         cmocka_unit_test(synchronize_waits_for_the_copy),
+        cmocka_unit_test(a_copy_is_there_though_a_wait_for_it_failed),
         cmocka_unit_test(a_host_write_does_not_overtake_a_push),
         cmocka_unit_test(a_device_write_does_not_overtake_a_pull),
         cmocka_unit_test(storage_is_given_up_after_the_copy),

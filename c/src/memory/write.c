@@ -53,10 +53,8 @@ static sb_status fill(struct sb__write *write, enum sb__work work, bool had_stor
     case SB__TRANSFER:
         return sb__transfer(mem, write->side,
                             write->replaces ? &write->fresh : &mem->side[write->side], target, err);
-    case SB__NOTHING:
+    default: /* SB__NOTHING */
         return write->replaces ? copy_within(write, err) : SB_OK;
-    default:
-        return SB_OK;
     }
 }
 
@@ -128,7 +126,6 @@ sb_status sb__write_begin(struct sb__write *write, sb_mem *mem, int32_t side,
         write->mem = mem;
         write->side = side;
         write->ptr = mem->side[side].ptr;
-        write->from = NULL;
         write->uncleared = false;
         write->replaces = false;
         return SB_OK;

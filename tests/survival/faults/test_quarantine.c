@@ -215,6 +215,41 @@ static const void *leave_host_storage(sb_mem *mem) {
     return write.ptr;
 }
 
+/* The bytes of a copy to the device are written elsewhere while it may read them, and in their
+   place once it is known to be over. */
+static void storage_that_a_copy_may_still_read_is_not_written(void **state) {
+    (void)state;
+    for (int answers = 0; answers < 2; answers++) {
+        struct rig rig;
+        struct lent lent = lend_host(BYTES, LENT);
+        sb_error err;
+        sb_mem *mem;
+        void *out;
+        rig_open(&rig, "sim:0", 0);
+        sb_stream stream = rig_stream(&rig);
+        assert_ok(sb_mem_create(rig.context, BYTES, &mem, &err));
+        assert_ok(sb_mem_set_cpu(mem, lent.ptr, BYTES, 0, lent_deleter, &lent, &err));
+        rig_schedule(&rig, SB_SIM_LAZY, 0);
+        assert_ok(sb_mem_async_gpu_push(mem, stream, &err));
+        fail_run(&rig, SB_SIM_ANY, 1, 16);
+        assert_status(SB_ERR_DEVICE_FAILURE, sb_mem_synchronize(mem, &err));
+        assert_int_equal(sb_mem_head(mem), SB_HEAD_AT_CPU);
+        if (answers)
+            fail_no_more(&rig);
+        for (int i = 0; i < 2; i++) {
+            assert_ok(sb_mem_mutable_cpu_data(mem, &out, &err));
+            assert_int_equal(out == lent.ptr, answers);
+        }
+        fail_no_more(&rig);
+        sb_mem_release(mem);
+        sb_context_trim(rig.context);
+        assert_int_equal(lent.deleted, 1);
+        lent_free(&lent);
+        rig_end_stream(&rig, stream);
+        rig_close(&rig);
+    }
+}
+
 static void storage_that_was_left_is_zeroed(void **state) {
     (void)state;
     for (int writes = 0; writes < 2; writes++) {
@@ -226,6 +261,10 @@ static void storage_that_was_left_is_zeroed(void **state) {
         rig_open(&rig, "sim:0", 0);
         assert_ok(sb_mem_create(rig.context, BYTES, &mem, &err));
         const void *old = leave_host_storage(mem);
+        sb_blob *blob = blob_of_count(rig.context, SB_DTYPE_F32, (int64_t)(BYTES / sizeof(float)));
+        assert_ok(sb_blob_set_data(blob, mem, &err));
+        assert_status(SB_ERR_UNINITIALIZED, sb_blob_update(blob, &err));
+        sb_blob_destroy(blob);
         if (writes)
             assert_ok(sb_mem_mutable_cpu_data(mem, &out, &err));
         assert_ok(sb_mem_cpu_data(mem, &in, &err));
@@ -698,6 +737,7 @@ int main(void) {
         cmocka_unit_test(storage_that_a_copy_may_still_write_is_not_given_out),
         cmocka_unit_test(device_storage_outlives_a_copy_that_may_still_read_it),
         cmocka_unit_test(new_storage_is_kept_while_a_copy_may_write_it),
+        cmocka_unit_test(storage_that_a_copy_may_still_read_is_not_written),
         cmocka_unit_test(storage_that_was_left_is_zeroed),
         cmocka_unit_test(storage_that_may_be_in_use_is_not_zeroed),
         cmocka_unit_test(a_memory_that_is_released_asks_for_others),

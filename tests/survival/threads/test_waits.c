@@ -119,6 +119,7 @@ static void arithmetic_on_a_stream_is_queued_there(void **state) {
     }
 }
 
+/* By a kernel. */
 static void write_nines(void *user) {
     const struct look *look = user;
     float *x = sb_sim_address(look->context, look->ptr, look->bytes);
@@ -126,23 +127,60 @@ static void write_nines(void *user) {
         x[i] = 9;
 }
 
-/* An update that is queued reads the diff before whoever writes it next, on any stream. */
+/* A blob on the device, of which nobody has a plain pointer. */
+static sb_blob *kept_on_device(struct rig *rig, float data, float diff) {
+    sb_error err;
+    float *x;
+    sb_blob *blob = blob_of_count(rig->context, SB_DTYPE_F32, COUNT);
+    sb_stream stream = rig_stream(rig);
+    assert_ok(sb_blob_overwrite_cpu_data_f32(blob, &x, &err));
+    for (int64_t i = 0; i < COUNT; i++)
+        x[i] = data;
+    assert_ok(sb_blob_overwrite_cpu_diff_f32(blob, &x, &err));
+    for (int64_t i = 0; i < COUNT; i++)
+        x[i] = diff;
+    assert_ok(sb_mem_prefetch_gpu(data_of(blob), stream, &err));
+    assert_ok(sb_mem_prefetch_gpu(diff_of(blob), stream, &err));
+    assert_ok(sb_mem_synchronize(data_of(blob), &err));
+    assert_ok(sb_mem_synchronize(diff_of(blob), &err));
+    rig_end_stream(rig, stream);
+    return blob;
+}
+
+static void write_nines_on(struct rig *rig, sb_stream stream, struct look *look, void *out) {
+    sb_error err;
+    *look = (struct look){.context = rig->context, .ptr = out, .bytes = BYTES};
+    assert_ok(sb_sim_launch(rig->context, stream, write_nines, look, &err));
+    assert_ok(sb_context_forget_stream(rig->context, stream, &err)); /* waits for it alone */
+}
+
+/* An update that is queued reads the diff before whoever writes it next, on any stream, by a plain
+   pointer, or after a write at the host. */
 static void a_diff_is_not_overtaken_by_its_next_writer(void **state) {
     (void)state;
-    for (int named = 0; named < 2; named++) {
+    enum { OWN, NAMED, HOST_BETWEEN, PLAIN, WAYS };
+    for (int way = 0; way < WAYS; way++) {
         struct rig rig;
+        struct look look;
         sb_error err;
         void *out;
         const float *host;
         rig_open(&rig, "sim:0", 0);
-        sb_blob *blob = on_device(&rig, COUNT, 4, 1);
+        sb_blob *blob = kept_on_device(&rig, 4, 1);
         sb_stream stream = rig_stream(&rig), other = rig_stream(&rig);
+        if (way == PLAIN)
+            assert_ok(sb_blob_mutable_gpu_diff(blob, &out, &err));
         rig_schedule(&rig, SB_SIM_LAZY, 0);
-        assert_ok(named ? sb_blob_update_on(blob, other, &err) : sb_blob_update(blob, &err));
-        assert_ok(sb_blob_mutable_gpu_diff_on(blob, stream, &out, &err));
-        struct look diff = {.context = rig.context, .ptr = out, .bytes = BYTES};
-        assert_ok(sb_sim_launch(rig.context, stream, write_nines, &diff, &err));
-        assert_ok(sb_context_forget_stream(rig.context, stream, &err));
+        assert_ok(way == NAMED ? sb_blob_update_on(blob, other, &err) : sb_blob_update(blob, &err));
+        if (way == HOST_BETWEEN)
+            assert_ok(sb_blob_mutable_cpu_diff(blob, &out, &err));
+        assert_ok(way == PLAIN          ? sb_blob_mutable_gpu_diff(blob, &out, &err)
+                  : way == HOST_BETWEEN ? sb_blob_overwrite_gpu_diff_on(blob, stream, &out, &err)
+                                        : sb_blob_mutable_gpu_diff_on(blob, stream, &out, &err));
+        if (way == PLAIN)
+            device_fill(rig.context, out, BYTES, 9);
+        else
+            write_nines_on(&rig, stream, &look, out);
         assert_ok(sb_blob_cpu_data_f32(blob, &host, &err));
         assert_true(host[0] == 3 && host[COUNT - 1] == 3);
         sb_blob_destroy(blob);
@@ -150,6 +188,38 @@ static void a_diff_is_not_overtaken_by_its_next_writer(void **state) {
         rig_end_stream(&rig, other);
         rig_close(&rig);
     }
+}
+
+/* What the device reads beside is brought there first: waited for where the work is the library's
+   own, queued where it is on a stream. */
+static void an_update_waits_for_nothing_but_its_own_copies(void **state) {
+    (void)state;
+    for (int named = 0; named < 2; named++)
+        for (int at_host = 0; at_host < 2; at_host++)
+            for (int at_device = 0; at_device < 2; at_device++) {
+                struct rig rig;
+                sb_error err;
+                void *out;
+                const float *host;
+                rig_open(&rig, "sim:0", 0);
+                sb_blob *blob = kept_on_device(&rig, 4, 1);
+                sb_stream stream = rig_stream(&rig);
+                if (at_device)
+                    assert_ok(sb_mem_mutable_gpu_data_on(diff_of(blob), stream, &out, &err));
+                if (at_host)
+                    assert_ok(sb_blob_mutable_cpu_diff(blob, &out, &err));
+                struct tally before = rig_tally(&rig);
+                assert_ok(named ? sb_blob_update_on(blob, stream, &err)
+                                : sb_blob_update(blob, &err));
+                struct tally since = rig_since(&rig, &before);
+                assert_int_equal(since.calls[SB_SIM_STREAM_SYNCHRONIZE], at_host && !named);
+                assert_int_equal(since.uploads, at_host);
+                assert_ok(sb_blob_cpu_data_f32(blob, &host, &err));
+                assert_true(host[0] == 3 && host[COUNT - 1] == 3);
+                sb_blob_destroy(blob);
+                rig_end_stream(&rig, stream);
+                rig_close(&rig);
+            }
 }
 
 /* A plain pointer is ready for any stream, though its memory was allocated on the library's. */
@@ -278,33 +348,80 @@ static void the_default_streams_take_no_room(void **state) {
     rig_close(&rig);
 }
 
-/* A copy that another stream has finished leaves nothing to wait for on the device. */
+enum past { PULLED, WRITTEN, WRITTEN_AND_PULLED, SCALED, SCALED_AND_READ, PASTS };
+
+/* Work on the device that is over when it returns, and known to be. */
+static void come_to_pass(enum past past, sb_blob *blob, sb_stream stream) {
+    sb_error err;
+    const void *in;
+    void *out;
+    if (past == PULLED)
+        assert_ok(sb_blob_mutable_gpu_data(blob, &out, &err));
+    if (past == WRITTEN || past == WRITTEN_AND_PULLED)
+        assert_ok(sb_blob_mutable_gpu_data_on(blob, stream, &out, &err));
+    if (past == PULLED || past == WRITTEN_AND_PULLED)
+        assert_ok(sb_mem_prefetch_cpu(data_of(blob), stream, &err));
+    if (past == SCALED || past == SCALED_AND_READ)
+        assert_ok(sb_blob_scale_data(blob, 2, &err));
+    if (past == SCALED)
+        assert_ok(sb_blob_mutable_gpu_data(blob, &out, &err));
+    else
+        assert_ok(sb_blob_cpu_data(blob, &in, &err));
+}
+
 static void what_was_waited_for_once_is_not_waited_for_again(void **state) {
     (void)state;
-    for (int queued = 0; queued < 2; queued++) {
+    for (enum past past = 0; past < PASTS; past++) {
         struct rig rig;
         sb_error err;
-        sb_mem *mem;
         const void *in;
         void *out;
         rig_open(&rig, "sim:0", 0);
+        sb_blob *blob = on_device(&rig, COUNT, 4, 1);
         sb_stream stream = rig_stream(&rig);
-        assert_ok(sb_mem_create(rig.context, BYTES, &mem, &err));
-        if (queued) { /* a copy to the host on a stream that has no right to the device's side */
-            assert_ok(sb_mem_mutable_gpu_data(mem, &out, &err));
-            assert_ok(sb_mem_prefetch_cpu(mem, stream, &err));
-        } else {
-            assert_ok(sb_mem_mutable_gpu_data_on(mem, stream, &out, &err));
-        }
-        assert_ok(sb_mem_cpu_data(mem, &in, &err));
+        come_to_pass(past, blob, stream);
         struct tally before = rig_tally(&rig);
-        if (queued)
-            assert_ok(sb_mem_mutable_gpu_data(mem, &out, &err));
+        if (past == PULLED || past == SCALED)
+            assert_ok(sb_blob_mutable_gpu_data(blob, &out, &err));
         else
-            assert_ok(sb_mem_gpu_data(mem, &in, &err));
+            assert_ok(sb_blob_gpu_data(blob, &in, &err));
         struct tally since = rig_since(&rig, &before);
         assert_no_work(&since);
-        sb_mem_release(mem);
+        sb_blob_destroy(blob);
+        rig_end_stream(&rig, stream);
+        rig_close(&rig);
+    }
+}
+
+/* Neither what goes on beside it nor where it was written makes a plain pointer come early. */
+static void a_plain_pointer_waits_for_the_last_writer(void **state) {
+    (void)state;
+    enum { EVICTED, PREFETCHED, LEGACY, WAYS };
+    for (int way = 0; way < WAYS; way++) {
+        struct rig rig;
+        sb_error err;
+        float first;
+        void *out;
+        const void *in;
+        rig_open(&rig, "sim:0", 0);
+        sb_blob *blob = on_device(&rig, COUNT, 3, 1);
+        sb_stream stream = rig_stream(&rig);
+        rig_schedule(&rig, SB_SIM_LAZY, 0);
+        if (way == LEGACY) {
+            struct look data = {.context = rig.context, .bytes = BYTES};
+            assert_ok(sb_blob_mutable_gpu_data_on(blob, NULL, &out, &err));
+            data.ptr = out;
+            assert_ok(sb_sim_launch(rig.context, NULL, write_nines, &data, &err));
+            assert_ok(sb_blob_gpu_data(blob, &in, &err));
+        } else {
+            assert_ok(sb_blob_scale_data(blob, 3, &err));
+            assert_ok(way == EVICTED ? sb_mem_evict_cpu(data_of(blob), &err)
+                                     : sb_mem_prefetch_cpu(data_of(blob), stream, &err));
+            assert_ok(sb_blob_gpu_data(blob, &in, &err));
+        }
+        assert_ok(sb_sim_peek(rig.context, &first, in, sizeof first, &err));
+        assert_true(first == 9);
+        sb_blob_destroy(blob);
         rig_end_stream(&rig, stream);
         rig_close(&rig);
     }
@@ -347,16 +464,17 @@ static void a_second_prefetch_does_not_wait_for_the_first(void **state) {
 static void a_copy_that_fails_keeps_the_writer(void **state) {
     (void)state;
     struct rig rig;
+    struct look data;
     sb_error err;
     void *out;
     const void *in;
     float first;
     rig_open(&rig, "sim:0", 0);
-    sb_blob *blob = on_device(&rig, COUNT, 4, 1);
+    sb_blob *blob = kept_on_device(&rig, 4, 1);
     sb_stream stream = rig_stream(&rig), other = rig_stream(&rig);
     rig_schedule(&rig, SB_SIM_LAZY, 0);
     assert_ok(sb_blob_mutable_gpu_data_on(blob, stream, &out, &err));
-    struct look data = {.context = rig.context, .ptr = out, .bytes = BYTES};
+    data = (struct look){.context = rig.context, .ptr = out, .bytes = BYTES};
     assert_ok(sb_sim_launch(rig.context, stream, write_nines, &data, &err));
     device_fail(rig.context, SB_SIM_DOWNLOAD, 1, SB_SIM_FAIL_NOW);
     assert_status(SB_ERR_DEVICE_FAILURE, sb_blob_cpu_data(blob, &in, &err));
@@ -367,6 +485,29 @@ static void a_copy_that_fails_keeps_the_writer(void **state) {
     sb_blob_destroy(blob);
     rig_end_stream(&rig, stream);
     rig_end_stream(&rig, other);
+    rig_close(&rig);
+}
+
+/* On whatever stream that is. */
+static void memory_that_a_failed_call_allocated_is_there_for_the_next(void **state) {
+    (void)state;
+    struct rig rig;
+    struct look look;
+    sb_error err;
+    sb_mem *mem;
+    void *out;
+    rig_open(&rig, "sim:0", 0);
+    sb_stream stream = rig_stream(&rig);
+    assert_ok(sb_mem_create(rig.context, BYTES, &mem, &err));
+    rig_schedule(&rig, SB_SIM_LAZY, 0);
+    device_fail(rig.context, SB_SIM_STREAM_SYNCHRONIZE, 1, SB_SIM_FAIL_NOW);
+    assert_status(SB_ERR_DEVICE_FAILURE, sb_mem_overwrite_gpu(mem, &out, &err));
+    assert_ok(sb_mem_overwrite_gpu_on(mem, stream, &out, &err));
+    rig_look(&look, &rig, stream, out, BYTES);
+    assert_ok(sb_context_forget_stream(rig.context, stream, &err));
+    assert_true(look.ran && look.reached);
+    sb_mem_release(mem);
+    rig_end_stream(&rig, stream);
     rig_close(&rig);
 }
 
@@ -478,12 +619,15 @@ int main(void) {
         cmocka_unit_test(device_work_is_over_where_a_pointer_is_given),
         cmocka_unit_test(arithmetic_on_a_stream_is_queued_there),
         cmocka_unit_test(a_diff_is_not_overtaken_by_its_next_writer),
+        cmocka_unit_test(an_update_waits_for_nothing_but_its_own_copies),
         cmocka_unit_test(plain_device_memory_is_there_for_any_stream),
         cmocka_unit_test(synchronising_a_context_waits_for_every_stream_it_knows),
         cmocka_unit_test(synchronising_goes_on_behind_a_failed_wait),
         cmocka_unit_test(forgetting_a_stream_waits_for_it),
         cmocka_unit_test(the_default_streams_take_no_room),
         cmocka_unit_test(what_was_waited_for_once_is_not_waited_for_again),
+        cmocka_unit_test(a_plain_pointer_waits_for_the_last_writer),
+        cmocka_unit_test(memory_that_a_failed_call_allocated_is_there_for_the_next),
         cmocka_unit_test(a_second_prefetch_does_not_wait_for_the_first),
         cmocka_unit_test(a_failed_zero_fill_is_found_by_the_copy_from_it),
         cmocka_unit_test(a_failure_that_is_not_of_arithmetic_leaves_the_device),
