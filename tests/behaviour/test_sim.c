@@ -2,6 +2,8 @@
    functions that steer it. Faults have a program of their own. */
 #include "sim_fixture.h"
 
+#include <dirent.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -111,6 +113,44 @@ static void impossible_sizes_are_out_of_memory(void **state) {
     }
     assert_null(ptr);
     fixture_close(&f);
+}
+
+static size_t mapped_bytes(void) {
+    size_t pages = 0;
+    FILE *file = fopen("/proc/self/statm", "r");
+    assert_non_null(file);
+    assert_int_equal(fscanf(file, "%zu", &pages), 1);
+    (void)fclose(file);
+    return pages * (size_t)sysconf(_SC_PAGESIZE);
+}
+
+static int open_files(void) {
+    DIR *files = opendir("/proc/self/fd");
+    int count = 0;
+    assert_non_null(files);
+    while (readdir(files))
+        count++;
+    (void)closedir(files);
+    return count;
+}
+
+/* Addresses in several ranges of 4 GiB, each block wholly in one of them, and rubbish of a file. */
+static void a_closed_device_leaves_nothing_behind(void **state) {
+    (void)state;
+    const size_t gib = (size_t)1 << 30, before = mapped_bytes();
+    const int files = open_files();
+    struct fixture f = fixture_open(SB_SIM_EAGER, 0);
+    sb_error err;
+    char *good = new_memory(&f, 64, f.own);
+    for (int i = 0; i < 10; i++) {
+        char *ptr = new_memory(&f, gib, f.own);
+        assert_status(SB_ERR_DEVICE_FAILURE, /* no address of the host's */
+                      f.table->upload(f.device, good, ptr + gib - 64, 64, f.own, &err));
+    }
+    assert_true(mapped_bytes() >= before + 12 * gib);
+    fixture_close(&f);
+    assert_true(mapped_bytes() < before + gib);
+    assert_int_equal(open_files(), files);
 }
 
 /* Allocates and frees in random order; no two live ranges meet, contents stay. */
@@ -224,7 +264,8 @@ static void bad_pointers_are_device_failures(void **state) {
                 if (o->writes_device) {
                     assert_status(SB_ERR_DEVICE_FAILURE,
                                   operate(&f, o->op, bad[b], src, f.own, &err));
-                    assert_non_null(strstr(err.message, o->name));
+                    assert_memory_equal(err.message, o->name, strlen(o->name));
+                    assert_non_null(strstr(err.message, "bytes at"));
                     assert_int_not_equal(err.device_code, 0);
                 }
                 if (o->reads_device)
@@ -235,9 +276,13 @@ static void bad_pointers_are_device_failures(void **state) {
                 assert_status(SB_ERR_DEVICE_FAILURE, operate(&f, o->op, good, src, f.own, &err));
             if (o->reads_host)
                 assert_status(SB_ERR_DEVICE_FAILURE, operate(&f, o->op, dst, good, f.own, &err));
+            if (o->writes_host || o->reads_host)
+                assert_memory_equal(err.message, o->name, strlen(o->name));
         }
-        assert_status(SB_ERR_DEVICE_FAILURE,
-                      f.table->copy(f.device, good, good, 64, f.own, &err)); /* overlap */
+        assert_status(SB_ERR_DEVICE_FAILURE, f.table->copy(f.device, good, good, 64, f.own, &err));
+        assert_memory_equal(err.message, "copy of 64", 10);
+        assert_ok(f.table->copy(f.device, good, good + 32, 32, f.own, &err)); /* side by side */
+        assert_ok(f.table->copy(f.device, good + 32, good, 32, f.own, &err));
         synchronize(&f, f.own); /* refused calls leave nothing behind */
         fixture_close(&f);
     }
@@ -299,6 +344,8 @@ static void memory_belongs_to_its_stream_until_synchronised(void **state) {
         assert_status(ordered ? SB_OK : SB_ERR_DEVICE_FAILURE,
                       f.table->stream_synchronize(f.device, other, &err));
         assert_int_equal(kernel.found, ordered);
+        if (!ordered)
+            assert_memory_equal(err.message, "download of 64", 14);
         synchronize(&f, f.own);
         f.table->free(f.device, ptr, 64, f.own);
         fixture_close(&f);
@@ -672,7 +719,7 @@ static void a_new_schedule_holds_for_later_work(void **state) {
     launch(&f, one, &a);
     assert_ok(sb_sim_set_schedule(f.context, SB_SIM_RANDOM, 5, &err));
     for (int i = 0; i < 20; i++)
-        synchronize(&f, two);
+        f.table->event_destroy(f.device, record(&f, two)); /* something runs here and there */
     assert_string_equal(trace.order, ""); /* still waits for somebody who needs it */
     assert_ok(sb_sim_set_schedule(f.context, SB_SIM_EAGER, 0, &err));
     launch(&f, two, &b);
@@ -702,6 +749,10 @@ static void blocking_streams_are_ordered_and_others_are_not(void **state) {
     assert_string_equal(trace.order, "abcd");
     synchronize(&f, apart);
     assert_string_equal(trace.order, "abcdxx");
+    launch(&f, NULL, &steps[0]);
+    launch(&f, f.own, &steps[1]);
+    synchronize(&f, f.own);
+    assert_string_equal(trace.order, "abcdxxab");
     f.table->event_destroy(f.device, event);
     fixture_close(&f);
 }
@@ -800,6 +851,7 @@ static void unknown_streams_are_of_the_wrong_device(void **state) {
         assert_status(SB_ERR_WRONG_DEVICE, sb_sim_stream_destroy(f.context, stream, &err));
     }
     assert_status(SB_ERR_WRONG_DEVICE, f.table->stream_wait(f.device, f.own, foreign, &err));
+    assert_int_equal(err.device_code, 0);
     assert_null(out);
     g.table->event_destroy(g.device, foreign);
     f.table->event_destroy(f.device, event);
@@ -859,7 +911,9 @@ static void callers_have_memory_of_their_own(void **state) {
     download(&f, seen, ptr, 8, f.own);
     assert_string_equal(seen, "1234567");
     assert_ok(f.table->check_pointer(f.device, ptr, 8, &err));
+    assert_ok(f.table->check_pointer(f.device, (char *)ptr + 8, 0, &err));
     assert_status(SB_ERR_WRONG_DEVICE, f.table->check_pointer(f.device, ptr, 9, &err));
+    assert_int_equal(err.device_code, 0); /* it is not the driver's */
     assert_status(SB_ERR_WRONG_DEVICE, g.table->check_pointer(g.device, ptr, 8, &err));
     assert_status(SB_ERR_WRONG_DEVICE, f.table->check_pointer(f.device, bytes, 8, &err));
     assert_status(SB_ERR_DEVICE_FAILURE, sb_sim_peek(f.context, seen, ptr, 9, &err));
@@ -917,6 +971,53 @@ static void several_faults_may_be_armed(void **state) {
                   sb_sim_fail_also(context, SB_SIM_ALLOC, 9, SB_SIM_FAIL_NOW, &err));
     assert_ok(sb_sim_fail(context, SB_SIM_ALLOC, 0, SB_SIM_FAIL_NOW, &err)); /* none is left */
     assert_ok(sb_sim_fail_also(context, SB_SIM_ALLOC, 1, SB_SIM_FAIL_NOW, &err));
+    fixture_close(&f);
+}
+
+static void *ask_for_calls(void *user) {
+    int64_t calls;
+    (void)sb_sim_calls(user, &calls, 1, NULL);
+    (void)sb_sim_calls(user, &calls, 0, NULL);
+    return NULL;
+}
+
+/* The device's lock is given back. */
+static void others_may_ask(sb_context *context) {
+    pthread_t other;
+    assert_int_equal(pthread_create(&other, NULL, ask_for_calls, context), 0);
+    assert_int_equal(pthread_join(other, NULL), 0);
+}
+
+static void each_call_lets_other_threads_in(void **state) {
+    (void)state;
+    struct fixture f = fixture_open(SB_SIM_EAGER, 0);
+    sb_error err;
+    int64_t calls;
+    sb_stream stream;
+    void *ptr;
+    char byte = 0;
+    struct trace trace = {{0}, 0};
+    struct step step = {&trace, 'a'};
+    assert_ok(sb_sim_set_schedule(f.context, SB_SIM_EAGER, 0, &err));
+    others_may_ask(f.context);
+    assert_ok(sb_sim_fail(f.context, SB_SIM_ANY, 0, SB_SIM_FAIL_NOW, &err));
+    others_may_ask(f.context);
+    assert_ok(sb_sim_calls(f.context, &calls, 0, &err));
+    others_may_ask(f.context);
+    assert_ok(sb_sim_stream_create(f.context, &stream, &err));
+    others_may_ask(f.context);
+    launch(&f, stream, &step);
+    others_may_ask(f.context);
+    assert_ok(sb_sim_stream_destroy(f.context, stream, &err));
+    others_may_ask(f.context);
+    assert_ok(sb_sim_malloc(f.context, 1, &ptr, &err));
+    others_may_ask(f.context);
+    poke(&f, ptr, &byte, 1);
+    others_may_ask(f.context);
+    peek(&f, &byte, ptr, 1);
+    others_may_ask(f.context);
+    assert_ok(sb_sim_free(f.context, ptr, &err));
+    others_may_ask(f.context);
     fixture_close(&f);
 }
 
@@ -982,6 +1083,7 @@ int main(void) {
         cmocka_unit_test(fresh_memory_holds_rubbish),
         cmocka_unit_test(large_memory_costs_what_is_written),
         cmocka_unit_test(impossible_sizes_are_out_of_memory),
+        cmocka_unit_test(a_closed_device_leaves_nothing_behind),
         cmocka_unit_test(allocations_never_overlap),
         cmocka_unit_test(freed_addresses_are_not_used_again_soon),
         cmocka_unit_test(bad_pointers_are_device_failures),
@@ -1009,6 +1111,7 @@ int main(void) {
         cmocka_unit_test(kernels_reach_memory_on_their_stream_s_turn),
         cmocka_unit_test(callers_have_memory_of_their_own),
         cmocka_unit_test(several_faults_may_be_armed),
+        cmocka_unit_test(each_call_lets_other_threads_in),
         cmocka_unit_test(other_contexts_are_refused),
         cmocka_unit_test(calls_of_unknown_operations_are_none),
         cmocka_unit_test(bad_arguments_are_refused),
