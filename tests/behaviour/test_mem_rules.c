@@ -232,6 +232,28 @@ static void lending_the_same_pointer_again_ends_the_first_loan(void **state) {
     rig_close(&rig);
 }
 
+static void a_refusal_says_where_the_bytes_are(void **state) {
+    (void)state;
+    struct rig rig;
+    sb_error err;
+    sb_mem *mem;
+    void *out;
+    rig_open(&rig, "sim:0", 0);
+    assert_ok(sb_mem_create(rig.context, BYTES, &mem, &err));
+    assert_ok(sb_mem_mutable_cpu_data(mem, &out, &err));
+    assert_status(WRONG, sb_mem_async_cpu_pull(mem, NULL, &err));
+    assert_string_equal(err.message, "the newest bytes are on the host already");
+    assert_status(WRONG, sb_mem_evict_cpu(mem, &err));
+    assert_string_equal(err.message, "the host holds the only current bytes");
+    assert_ok(sb_mem_mutable_gpu_data(mem, &out, &err));
+    assert_status(WRONG, sb_mem_async_gpu_push(mem, NULL, &err));
+    assert_string_equal(err.message, "the newest bytes are on the device already");
+    assert_status(WRONG, sb_mem_evict_gpu(mem, &err));
+    assert_string_equal(err.message, "the device holds the only current bytes");
+    sb_mem_release(mem);
+    rig_close(&rig);
+}
+
 /* A deleter may call the library: no lock is held. */
 static void calling_deleter(void *user, void *ptr) {
     sb_mem *mem = user;
@@ -405,6 +427,7 @@ int main(void) {
         cmocka_unit_test(a_refused_set_leaves_everything_with_the_caller),
         cmocka_unit_test(borrowed_bytes_are_accounted_apart),
         cmocka_unit_test(lending_the_same_pointer_again_ends_the_first_loan),
+        cmocka_unit_test(a_refusal_says_where_the_bytes_are),
         cmocka_unit_test(deleters_run_outside_every_lock),
         cmocka_unit_test(streams_of_another_context_are_refused),
         cmocka_unit_test(host_memory_is_pinned_up_to_the_cap),
