@@ -36,7 +36,9 @@ SAME_AS(UINT8, ncclUint8);
 SAME_AS(FLOAT16, ncclFloat16);
 SAME_AS(FLOAT32, ncclFloat32);
 SAME_AS(FLOAT64, ncclFloat64);
+#if NCCL_VERSION_CODE >= NCCL_VERSION(2, 32, 0) /* the header of 2.18 has it for C++ alone */
 SAME_AS(BFLOAT16, ncclBfloat16);
+#endif
 SAME_AS(SUM, ncclSum);
 SAME_AS(MAX, ncclMax);
 SAME_AS(MIN, ncclMin);

@@ -45,18 +45,6 @@ static void check_status(const uint8_t *bytes, size_t size, const char *reader, 
         fail_message(bytes, size, reader, st, 0);
 }
 
-static void check_blob(struct world *world, const uint8_t *bytes, size_t size) {
-    struct decoded_file file = decode_blob(bytes, size, &decoder_default_limits);
-    const unsigned faults = file.faults | decoded_blob_load_faults(&file.blobs[0], sizeof(float));
-    const sb_status st = sb_blob_from_proto(world->blob, bytes, size, SB_PROTO_RESHAPE, NULL, NULL);
-    if (!decoder_explains(faults, st))
-        fail_message(bytes, size, "BlobProto", st, faults);
-    if (st == SB_OK && sb_blob_count(world->blob) != file.blobs[0].count)
-        fail_message(bytes, size, "count of BlobProto", st, faults);
-    world->accepted += st == SB_OK;
-    decoded_file_free(&file);
-}
-
 /* Whether nobody would take the bytes for this format, though they are a message of it. */
 static bool is_of_another(const uint8_t *bytes, size_t size, int32_t format) {
     sb_model *model = NULL;
@@ -65,6 +53,20 @@ static bool is_of_another(const uint8_t *bytes, size_t size, int32_t format) {
     const bool is_another = st != SB_OK || sb_model_format(model) != format;
     sb_model_destroy(model);
     return is_another;
+}
+
+static void check_blob(struct world *world, const uint8_t *bytes, size_t size) {
+    struct decoded_file file = decode_blob(bytes, size, &decoder_default_limits);
+    unsigned faults = file.faults | decoded_blob_load_faults(&file.blobs[0], sizeof(float));
+    const sb_status st = sb_blob_from_proto(world->blob, bytes, size, SB_PROTO_RESHAPE, NULL, NULL);
+    if (st == SB_ERR_MALFORMED && is_of_another(bytes, size, SB_FORMAT_BLOB))
+        faults |= DECODER_MALFORMED;
+    if (!decoder_explains(faults, st))
+        fail_message(bytes, size, "BlobProto", st, faults);
+    if (st == SB_OK && sb_blob_count(world->blob) != file.blobs[0].count)
+        fail_message(bytes, size, "count of BlobProto", st, faults);
+    world->accepted += st == SB_OK;
+    decoded_file_free(&file);
 }
 
 static void check_model(struct world *world, const uint8_t *bytes, size_t size, int32_t format,
