@@ -149,8 +149,9 @@ test_windows_command() {
     RUST_TEST_THREADS=1 in_wine windows_cargo test --no-fail-fast
 }
 
-# wine starts one program at a time.
+# One prefix, one after the other. A program of wine's waits for most of its time.
 run_in_wine() {
+    local jobs=4
     (check_windows_package)
     (compare_windows_results)
     in_wine run_ctest windows -R "^($windows_tests)" -E "^($windows_left_out)"

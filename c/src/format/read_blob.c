@@ -55,10 +55,9 @@ static sb_status target_shape(const sb_blob *blob, const struct sb__blob_index *
 /* --- types ----------------------------------------------------------------------- */
 
 /* No value is rounded to a half: a blob of halves takes halves alone. */
-static sb_status check_type(const sb_blob *blob, const struct sb__path *path,
-                            const struct sb__payload *payload, sb_error *err) {
-    if (sb_blob_dtype(blob) != SB_DTYPE_F16 || payload->count == 0 ||
-        payload->dtype == SB_DTYPE_F16)
+static sb_status check_halves(const struct sb__path *path, const struct sb__payload *payload,
+                              sb_error *err) {
+    if (payload->count == 0 || payload->dtype == SB_DTYPE_F16)
         return SB_OK;
     return sb__wire_fail(path, payload->field, SB_ERR_DTYPE_MISMATCH, payload->offset, err,
                          "values of %s for a blob of f16", sb_dtype_name(payload->dtype));
@@ -130,10 +129,11 @@ sb_status sb__read_blob(sb_blob *blob, struct sb__reader *reader, const struct s
         st = target_shape(blob, &index, how->reshape, path, &shape, err);
     if (st == SB_OK)
         st = sb__blob_index_check(&index, path, true, err);
-    if (st == SB_OK)
-        st = check_type(blob, path, &index.data, err);
-    if (st == SB_OK)
-        st = check_type(blob, path, &index.diff, err);
+    if (st == SB_OK && sb_blob_dtype(blob) == SB_DTYPE_F16) {
+        st = check_halves(path, &index.data, err);
+        if (st == SB_OK)
+            st = check_halves(path, &index.diff, err);
+    }
     if (st == SB_OK)
         st = check_memory(blob, &index, path, how, err);
     if (st == SB_OK)

@@ -92,13 +92,10 @@ bool sb__refusal_is_foreign(const struct sb__source *source) {
     return read_head(source, &head) && message_words(&head, &outline, &reader);
 }
 
-sb_status sb__refusal_check_blob(const struct sb__source *source,
-                                 const struct sb__blob_index *index, sb_error *err) {
+sb_status sb__refusal_check_doubtful(const struct sb__source *source, sb_error *err) {
     struct sb__reader reader;
     int32_t format = SB_FORMAT_BLOB;
     sb_error reason;
-    if (!index->doubtful)
-        return SB_OK;
     sb__reader_init(&reader, source);
     sb_status st = sb__detect_format(&reader, &format, &reason);
     if (st == SB_OK && format != SB_FORMAT_BLOB)
