@@ -242,82 +242,82 @@ static void plain_device_memory_is_there_for_any_stream(void **state) {
     rig_close(&rig);
 }
 
-static void synchronising_a_context_waits_for_every_stream_it_knows(void **state) {
-    (void)state;
+/* A stream that a context knows, since it read a memory there; what is queued there waits. */
+struct known {
     struct rig rig;
-    sb_error err;
+    sb_stream named;
     sb_mem *mem;
     const void *in;
-    rig_open(&rig, "sim:0", 0);
-    sb_stream own, named = rig_stream(&rig);
-    assert_ok(sb_context_stream(rig.context, &own, &err));
-    assert_ok(sb_mem_create(rig.context, BYTES, &mem, &err));
-    assert_ok(sb_mem_gpu_data_on(mem, named, &in, &err));
-    rig_schedule(&rig, SB_SIM_LAZY, 0);
-    const sb_stream streams[] = {NULL, own, named};
+};
+
+static void open_known(struct known *k) {
+    sb_error err;
+    rig_open(&k->rig, "sim:0", 0);
+    k->named = rig_stream(&k->rig);
+    assert_ok(sb_mem_create(k->rig.context, BYTES, &k->mem, &err));
+    assert_ok(sb_mem_gpu_data_on(k->mem, k->named, &k->in, &err));
+    rig_schedule(&k->rig, SB_SIM_LAZY, 0);
+}
+
+static void close_known(struct known *k) {
+    sb_mem_release(k->mem);
+    rig_end_stream(&k->rig, k->named);
+    rig_close(&k->rig);
+}
+
+static void synchronising_a_context_waits_for_every_stream_it_knows(void **state) {
+    (void)state;
+    struct known k;
+    sb_error err;
+    sb_stream own;
+    open_known(&k);
+    assert_ok(sb_context_stream(k.rig.context, &own, &err));
+    const sb_stream streams[] = {NULL, own, k.named};
     for (int i = 0; i < 3; i++) {
         struct look look;
-        rig_look(&look, &rig, streams[i], in, BYTES);
+        rig_look(&look, &k.rig, streams[i], k.in, BYTES);
         assert_false(look.ran);
-        struct tally before = rig_tally(&rig);
-        assert_ok(sb_context_synchronize(rig.context, &err));
-        struct tally since = rig_since(&rig, &before);
+        struct tally before = rig_tally(&k.rig);
+        assert_ok(sb_context_synchronize(k.rig.context, &err));
+        struct tally since = rig_since(&k.rig, &before);
         assert_true(look.ran && look.reached);
         assert_int_equal(since.calls[SB_SIM_STREAM_SYNCHRONIZE], 1); /* of the library's own */
         assert_int_equal(since.calls[SB_SIM_EVENT_WAIT], 2);
     }
-    sb_mem_release(mem);
-    rig_end_stream(&rig, named);
-    rig_close(&rig);
+    close_known(&k);
 }
 
 /* What cannot be waited for keeps nobody from waiting for the others. */
 static void synchronising_goes_on_behind_a_failed_wait(void **state) {
     (void)state;
-    struct rig rig;
+    struct known k;
     struct look look;
     sb_error err;
-    sb_mem *mem;
-    const void *in;
-    rig_open(&rig, "sim:0", 0);
-    sb_stream named = rig_stream(&rig);
-    assert_ok(sb_mem_create(rig.context, BYTES, &mem, &err));
-    assert_ok(sb_mem_gpu_data_on(mem, named, &in, &err));
-    rig_schedule(&rig, SB_SIM_LAZY, 0);
-    rig_look(&look, &rig, named, in, BYTES);
-    device_fail(rig.context, SB_SIM_EVENT_WAIT, 1, SB_SIM_FAIL_NOW); /* for the legacy stream */
-    assert_status(SB_ERR_DEVICE_FAILURE, sb_context_synchronize(rig.context, &err));
+    open_known(&k);
+    rig_look(&look, &k.rig, k.named, k.in, BYTES);
+    device_fail(k.rig.context, SB_SIM_EVENT_WAIT, 1, SB_SIM_FAIL_NOW); /* for the legacy stream */
+    assert_status(SB_ERR_DEVICE_FAILURE, sb_context_synchronize(k.rig.context, &err));
     assert_true(look.ran && look.reached);
-    sb_mem_release(mem);
-    rig_end_stream(&rig, named);
-    rig_close(&rig);
+    close_known(&k);
 }
 
 /* Also for a default stream, whose slot stays; a stream whose wait failed is known still. */
 static void forgetting_a_stream_waits_for_it(void **state) {
     (void)state;
-    struct rig rig;
+    struct known k;
     struct look looks[2];
     sb_error err;
-    sb_mem *mem;
-    const void *in;
-    rig_open(&rig, "sim:0", 0);
-    sb_stream named = rig_stream(&rig);
-    assert_ok(sb_mem_create(rig.context, BYTES, &mem, &err));
-    assert_ok(sb_mem_gpu_data_on(mem, named, &in, &err));
-    rig_schedule(&rig, SB_SIM_LAZY, 0);
-    rig_look(&looks[0], &rig, NULL, in, BYTES);
-    assert_ok(sb_context_forget_stream(rig.context, NULL, &err));
+    open_known(&k);
+    rig_look(&looks[0], &k.rig, NULL, k.in, BYTES);
+    assert_ok(sb_context_forget_stream(k.rig.context, NULL, &err));
     assert_true(looks[0].ran && looks[0].reached);
-    rig_look(&looks[1], &rig, named, in, BYTES);
-    device_fail(rig.context, SB_SIM_EVENT_WAIT, 1, SB_SIM_FAIL_NOW);
-    assert_status(SB_ERR_DEVICE_FAILURE, sb_context_forget_stream(rig.context, named, &err));
+    rig_look(&looks[1], &k.rig, k.named, k.in, BYTES);
+    device_fail(k.rig.context, SB_SIM_EVENT_WAIT, 1, SB_SIM_FAIL_NOW);
+    assert_status(SB_ERR_DEVICE_FAILURE, sb_context_forget_stream(k.rig.context, k.named, &err));
     assert_false(looks[1].ran);
-    assert_ok(sb_context_forget_stream(rig.context, named, &err));
+    assert_ok(sb_context_forget_stream(k.rig.context, k.named, &err));
     assert_true(looks[1].ran && looks[1].reached);
-    sb_mem_release(mem);
-    rig_end_stream(&rig, named);
-    rig_close(&rig);
+    close_known(&k);
 }
 
 /* However often they are named, and by whom; a wait for another stream is none for them. */
