@@ -14,7 +14,7 @@ run_mpi() { # BUILD [FLAG...]
 }
 
 mpi_steps() {
-    on 'mpi_needs debug' step 'communicators over MPI' run_mpi debug
+    on 'mpi_needs release' step 'communicators over MPI' run_mpi release
 }
 
 mpi_full_steps() {
