@@ -1329,9 +1329,10 @@ pub const SB_COPY_RESHAPE: u32 = 4;
 pub const SB_COMM_SUM: i32 = 0;
 ///their sum, times 1 / size
 pub const SB_COMM_MEAN: i32 = 1;
-///the least; with a NaN, unspecified
+/**the least; with a NaN, and of zeros of both signs, unspecified: over MPI
+ranks may differ in it*/
 pub const SB_COMM_MIN: i32 = 2;
-///the greatest; with a NaN, unspecified
+///the greatest; the same
 pub const SB_COMM_MAX: i32 = 3;
 ///the blobs' diffs; without it, their data
 pub const SB_COMM_DIFF: u32 = 2048;

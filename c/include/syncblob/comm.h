@@ -44,8 +44,9 @@ typedef int32_t sb_comm_op;
 enum {
     SB_COMM_SUM = 0,  /**< their sum */
     SB_COMM_MEAN = 1, /**< their sum, times 1 / size */
-    SB_COMM_MIN = 2,  /**< the least; with a NaN, unspecified */
-    SB_COMM_MAX = 3   /**< the greatest; with a NaN, unspecified */
+    SB_COMM_MIN = 2,  /**< the least; with a NaN, and of zeros of both signs, unspecified: over MPI
+                           ranks may differ in it */
+    SB_COMM_MAX = 3   /**< the greatest; the same */
 };
 
 /** Flag of the calls on blobs. */
