@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <syncblob/backend.h>
+#include <syncblob/dlpack.h>
 
 #define INVALID SB_ERR_INVALID_ARGUMENT
 
@@ -865,6 +866,28 @@ static void own_work_comes_after_users_of_plain_pointers(void **state) {
         }
 }
 
+/* Whoever has it may use it on any stream, until it ends. */
+static void a_tensor_ends_after_users_of_its_pointer(void **state) {
+    (void)state;
+    struct plain plain = {0};
+    sb_backend table = plain_backend(&plain);
+    sb_context *context = NULL;
+    sb_blob *blob;
+    sb_dl_managed_versioned *tensor;
+    sb_error err;
+    table.after_default = plain_after_default;
+    table.dlpack_device = SB_DL_DEVICE_EXTENSION;
+    assert_ok(create_with_backend(&table, "plain:0", &context, &err));
+    assert_ok(sb_blob_create_shaped(context, SB_DTYPE_F32, (int64_t[]){4}, 1, &blob, &err));
+    assert_ok(sb_blob_to_dlpack(blob, SB_SIDE_GPU, 0, &tensor, &err));
+    sb_blob_destroy(blob);
+    plain.afters = 0;
+    tensor->deleter(tensor);
+    assert_int_equal(plain.afters, 1);
+    sb_context_release(context);
+    assert_int_equal(plain.live, 0);
+}
+
 static sb_status silent_open(void *user, int32_t ordinal, void **out, sb_error *err) {
     (void)user;
     (void)ordinal;
@@ -1160,6 +1183,7 @@ int main(void) {
         cmocka_unit_test(page_locked_buffers_go_back_to_their_device),
         cmocka_unit_test(arithmetic_that_lacks_memory_has_done_nothing),
         cmocka_unit_test(own_work_comes_after_users_of_plain_pointers),
+        cmocka_unit_test(a_tensor_ends_after_users_of_its_pointer),
         cmocka_unit_test(a_slot_that_gives_no_reason_is_a_failure_of_its_device),
         cmocka_unit_test(a_slot_without_words_gets_the_status_own),
         cmocka_unit_test(a_table_serves_its_own_name_alone),

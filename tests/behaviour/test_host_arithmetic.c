@@ -367,21 +367,26 @@ static void updates_of_many_pieces_are_whole(void **state) {
     int64_t tasks = 0;
     const struct sb__parallel kinds[] = {alone, {spread, &tasks}};
     double *x = malloc((size_t)(3 * PIECE + MORE) * sizeof *x);
+    double *y = malloc((size_t)(3 * PIECE + MORE) * sizeof *y);
     assert_non_null(x);
+    assert_non_null(y);
     for (int32_t dtype = SB_DTYPE_F32; dtype <= SB_DTYPE_F64; dtype++)
         for (size_t u = 0; u < COUNT_OF(updates); u++)
             for (size_t k = 0; k < 2; k++) {
                 const int64_t count = updates[u].count;
                 tasks = 0;
-                for (int64_t i = 0; i < count + MORE; i++)
+                for (int64_t i = 0; i < count + MORE; i++) {
                     put(dtype, x, i, 1);
-                sb__host_axpy(&kinds[k], dtype, count, 4, x, x);
+                    put(dtype, y, i, 2);
+                }
+                sb__host_axpy(&kinds[k], dtype, count, 4, x, y);
                 assert_int_equal(tasks, k ? updates[u].tasks : 0);
-                sb__host_scale(&kinds[k], dtype, count, -3, x);
+                sb__host_scale(&kinds[k], dtype, count, -3, y);
                 for (int64_t i = 0; i < count + MORE; i++)
-                    assert_true(get(dtype, x, i) == (i < count ? -15 : 1));
+                    assert_true(get(dtype, x, i) == 1 && get(dtype, y, i) == (i < count ? -18 : 2));
             }
     free(x);
+    free(y);
 }
 
 /* One value that is large, or not a number, anywhere among small ones. */
