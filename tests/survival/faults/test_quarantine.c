@@ -215,6 +215,25 @@ static const void *leave_host_storage(sb_mem *mem) {
     return write.ptr;
 }
 
+/* Only what is new is cleared, so that nobody sees another's bytes in it. */
+static void a_fill_that_is_given_up_leaves_what_was_there(void **state) {
+    (void)state;
+    struct rig rig;
+    struct sb__write write;
+    sb_error err;
+    const void *in;
+    rig_open(&rig, "sim:0", 0);
+    sb_mem *mem = mem_filled(rig.context, BYTES, CURRENT);
+    assert_ok(sb_mem_gpu_data(mem, &in, &err));
+    assert_ok(sb__write_begin(&write, mem, SB_SIDE_CPU, SB__WRITE_FILL, &err));
+    sb__write_cancel(&write);
+    assert_int_equal(sb_mem_head(mem), SB_HEAD_SYNCED);
+    assert_ok(sb_mem_cpu_data(mem, &in, &err));
+    assert_true(bytes_are(in, BYTES, CURRENT));
+    sb_mem_release(mem);
+    rig_close(&rig);
+}
+
 /* The bytes of a copy to the device are written elsewhere while it may read them, and in their
    place once it is known to be over. */
 static void storage_that_a_copy_may_still_read_is_not_written(void **state) {
@@ -739,6 +758,7 @@ int main(void) {
         cmocka_unit_test(new_storage_is_kept_while_a_copy_may_write_it),
         cmocka_unit_test(storage_that_a_copy_may_still_read_is_not_written),
         cmocka_unit_test(storage_that_was_left_is_zeroed),
+        cmocka_unit_test(a_fill_that_is_given_up_leaves_what_was_there),
         cmocka_unit_test(storage_that_may_be_in_use_is_not_zeroed),
         cmocka_unit_test(a_memory_that_is_released_asks_for_others),
         cmocka_unit_test(device_memory_outlives_the_work_that_could_not_be_ordered),
