@@ -221,7 +221,9 @@ static void a_fill_that_is_given_up_leaves_what_was_there(void **state) {
     struct rig rig;
     struct sb__write write;
     sb_error err;
+    sb_mem *new_one;
     const void *in;
+    void *out;
     rig_open(&rig, "sim:0", 0);
     sb_mem *mem = mem_filled(rig.context, BYTES, CURRENT);
     assert_ok(sb_mem_gpu_data(mem, &in, &err));
@@ -231,6 +233,12 @@ static void a_fill_that_is_given_up_leaves_what_was_there(void **state) {
     assert_ok(sb_mem_cpu_data(mem, &in, &err));
     assert_true(bytes_are(in, BYTES, CURRENT));
     sb_mem_release(mem);
+    assert_ok(sb_mem_create(rig.context, BYTES, &new_one, &err));
+    assert_ok(sb__write_begin(&write, new_one, SB_SIDE_CPU, SB__WRITE_FILL, &err));
+    sb__write_cancel(&write);
+    assert_ok(sb_mem_overwrite_cpu(new_one, &out, &err));
+    assert_true(bytes_are(out, BYTES, 0));
+    sb_mem_release(new_one);
     rig_close(&rig);
 }
 

@@ -488,6 +488,24 @@ static void a_copy_that_fails_keeps_the_writer(void **state) {
     rig_close(&rig);
 }
 
+/* What is read-only is copied first; without that nothing is scaled. */
+static void a_move_that_fails_is_told(void **state) {
+    (void)state;
+    struct rig rig;
+    sb_error err;
+    rig_open(&rig, "sim:0", 0);
+    struct lent lent = lend_device(rig.context, BYTES, 0x11);
+    sb_blob *blob = blob_of_count(rig.context, SB_DTYPE_F32, COUNT);
+    assert_ok(sb_blob_set_gpu_data(blob, lent.ptr, BYTES, SB_READ_ONLY, lent_deleter, &lent, &err));
+    device_fail(rig.context, SB_SIM_COPY, 1, SB_SIM_FAIL_NOW);
+    assert_status(SB_ERR_DEVICE_FAILURE, sb_blob_scale_data(blob, 2, &err));
+    assert_int_equal(sb_mem_storage(data_of(blob), SB_SIDE_GPU), SB_STORAGE_BORROWED_READ_ONLY);
+    sb_blob_destroy(blob);
+    assert_true(lent_holds(&lent, 0x11));
+    lent_free(&lent);
+    rig_close(&rig);
+}
+
 /* On whatever stream that is. */
 static void memory_that_a_failed_call_allocated_is_there_for_the_next(void **state) {
     (void)state;
@@ -632,6 +650,7 @@ int main(void) {
         cmocka_unit_test(a_failed_zero_fill_is_found_by_the_copy_from_it),
         cmocka_unit_test(a_failure_that_is_not_of_arithmetic_leaves_the_device),
         cmocka_unit_test(a_copy_that_fails_keeps_the_writer),
+        cmocka_unit_test(a_move_that_fails_is_told),
         cmocka_unit_test(a_copy_that_nobody_can_wait_for_has_ended),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
