@@ -166,7 +166,7 @@ static void a_diff_is_not_overtaken_by_its_next_writer(void **state) {
         void *out;
         const float *host;
         rig_open(&rig, "sim:0", 0);
-        sb_blob *blob = kept_on_device(&rig, 4, 1);
+        sb_blob *blob = way == PLAIN ? on_device(&rig, COUNT, 4, 1) : kept_on_device(&rig, 4, 1);
         sb_stream stream = rig_stream(&rig), other = rig_stream(&rig);
         if (way == PLAIN)
             assert_ok(sb_blob_mutable_gpu_diff(blob, &out, &err));
