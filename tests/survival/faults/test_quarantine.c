@@ -290,6 +290,7 @@ static void storage_that_was_left_is_zeroed(void **state) {
         const void *old = leave_host_storage(mem);
         sb_blob *blob = blob_of_count(rig.context, SB_DTYPE_F32, (int64_t)(BYTES / sizeof(float)));
         assert_ok(sb_blob_set_data(blob, mem, &err));
+        assert_ok(sb_blob_mutable_cpu_diff(blob, &out, &err));
         assert_status(SB_ERR_UNINITIALIZED, sb_blob_update(blob, &err));
         sb_blob_destroy(blob);
         if (writes)
