@@ -32,6 +32,20 @@
 #endif
 #define IS_SANITIZED (IS_ASAN || IS_TSAN)
 
+/* A test of the program: `TEST(what_it_claims) { ... }`. Tests run in the order of their lines. */
+#define TEST(name) TEST_WITH(NULL, NULL, name)
+/* The same between a set-up and an end of cmocka's, which share `*state` with it. */
+#define TEST_WITH(set_up, end, name)                                                               \
+    static void name(void **state);                                                                \
+    __attribute__((constructor)) static void add_##name(void) {                                    \
+        test_add((struct CMUnitTest){#name, name, set_up, end, NULL}, __LINE__);                   \
+    }                                                                                              \
+    static void name(__attribute__((unused)) void **state)
+
+void test_add(struct CMUnitTest test, int line);
+/* Runs them all. A program has this as its `main`, but where it has one of its own. */
+int run_all_tests(void);
+
 /* Everything was given back, with the right arguments. */
 void counting_allocator_assert_clean(struct counting_allocator *counting);
 

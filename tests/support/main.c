@@ -1,0 +1,5 @@
+#include "support.h"
+
+int main(void) {
+    return run_all_tests();
+}
