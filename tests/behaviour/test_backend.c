@@ -297,8 +297,7 @@ static void bytes_return(struct device *d, int32_t dtype, int64_t count) {
     array_free(&a);
 }
 
-static void uploaded_bytes_return(void **state) {
-    (void)state;
+TEST(uploaded_bytes_return) {
     on_every_backend(bytes_return);
 }
 
@@ -315,8 +314,7 @@ static void bytes_are_zero(struct device *d, int32_t dtype, int64_t count) {
     array_free(&a);
 }
 
-static void zero_clears_its_range_alone(void **state) {
-    (void)state;
+TEST(zero_clears_its_range_alone) {
     on_every_backend(bytes_are_zero);
 }
 
@@ -336,8 +334,7 @@ static void bytes_are_copied(struct device *d, int32_t dtype, int64_t count) {
     array_free(&from);
 }
 
-static void copy_moves_its_range_alone(void **state) {
-    (void)state;
+TEST(copy_moves_its_range_alone) {
     on_every_backend(bytes_are_copied);
 }
 
@@ -377,8 +374,7 @@ static void axpy_holds(struct device *d, int32_t dtype, int64_t count) {
     }
 }
 
-static void axpy_adds_a_multiple(void **state) {
-    (void)state;
+TEST(axpy_adds_a_multiple) {
     on_every_backend(axpy_holds);
 }
 
@@ -395,8 +391,7 @@ static void axpy_in_place_holds(struct device *d, int32_t dtype, int64_t count) 
     }
 }
 
-static void axpy_may_add_an_array_to_itself(void **state) {
-    (void)state;
+TEST(axpy_may_add_an_array_to_itself) {
     on_every_backend(axpy_in_place_holds);
 }
 
@@ -421,8 +416,7 @@ static void scale_holds(struct device *d, int32_t dtype, int64_t count) {
     }
 }
 
-static void scale_multiplies(void **state) {
-    (void)state;
+TEST(scale_multiplies) {
     on_every_backend(scale_holds);
 }
 
@@ -450,13 +444,11 @@ static void sums_hold(struct device *d, int32_t dtype, int64_t count) {
     array_free(&x);
 }
 
-static void sums_are_close_to_exact(void **state) {
-    (void)state;
+TEST(sums_are_close_to_exact) {
     on_every_backend(sums_hold);
 }
 
-static void sums_wait_for_work_before_them(void **state) {
-    (void)state;
+TEST(sums_wait_for_work_before_them) {
     for (size_t r = 0; r < COUNT_OF(backends); r++) {
         struct device d;
         sb_error err;
@@ -474,8 +466,7 @@ static void sums_wait_for_work_before_them(void **state) {
 }
 
 /* Work on one stream, an event, a second stream that waits for it, the host that waits for that. */
-static void events_order_streams(void **state) {
-    (void)state;
+TEST(events_order_streams) {
     for (size_t r = 0; r < COUNT_OF(backends); r++) {
         struct device d;
         sb_error err;
@@ -504,8 +495,7 @@ static void events_order_streams(void **state) {
     }
 }
 
-static void pinned_memory_takes_part_in_copies(void **state) {
-    (void)state;
+TEST(pinned_memory_takes_part_in_copies) {
     for (size_t r = 0; r < COUNT_OF(backends); r++) {
         struct device d;
         sb_error err;
@@ -530,8 +520,7 @@ static void pinned_memory_takes_part_in_copies(void **state) {
     }
 }
 
-static void foreign_pointers_are_refused(void **state) {
-    (void)state;
+TEST(foreign_pointers_are_refused) {
     for (size_t r = 0; r < COUNT_OF(backends); r++) {
         struct device d;
         sb_error err;
@@ -550,8 +539,7 @@ static void foreign_pointers_are_refused(void **state) {
 }
 
 /* Past 2^31 elements, where somebody allows the memory: the values at the far end take part. */
-static void counts_past_2_31_are_right(void **state) {
-    (void)state;
+TEST(counts_past_2_31_are_right) {
     const int64_t count = ((int64_t)1 << 31) + 5;
     const size_t bytes = (size_t)count * sizeof(float);
     const float far_end[2] = {-3, 5};
@@ -590,22 +578,4 @@ static void counts_past_2_31_are_right(void **state) {
         device_free(&d, x, bytes);
         table->close(d.handle);
     }
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(uploaded_bytes_return),
-        cmocka_unit_test(zero_clears_its_range_alone),
-        cmocka_unit_test(copy_moves_its_range_alone),
-        cmocka_unit_test(axpy_adds_a_multiple),
-        cmocka_unit_test(axpy_may_add_an_array_to_itself),
-        cmocka_unit_test(scale_multiplies),
-        cmocka_unit_test(sums_are_close_to_exact),
-        cmocka_unit_test(sums_wait_for_work_before_them),
-        cmocka_unit_test(events_order_streams),
-        cmocka_unit_test(pinned_memory_takes_part_in_copies),
-        cmocka_unit_test(foreign_pointers_are_refused),
-        cmocka_unit_test(counts_past_2_31_are_right),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

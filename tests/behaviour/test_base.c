@@ -11,8 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static void bytes_of_elements_end_at_ptrdiff_max(void **state) {
-    (void)state;
+TEST(bytes_of_elements_end_at_ptrdiff_max) {
     size_t out = 0;
     assert_true(sb__bytes_of(PTRDIFF_MAX, 1, &out));
     assert_int_equal(out, PTRDIFF_MAX);
@@ -21,8 +20,7 @@ static void bytes_of_elements_end_at_ptrdiff_max(void **state) {
     assert_false(sb__bytes_of(INT64_MAX, 4, &out));
 }
 
-static void a_figure_grows_up_to_its_limit(void **state) {
-    (void)state;
+TEST(a_figure_grows_up_to_its_limit) {
     sb__counter counter = 3;
     uint64_t now = 0;
     assert_int_equal(sb__counter_add_within(&counter, 7, 10, &now), 1);
@@ -39,8 +37,7 @@ static void a_figure_grows_up_to_its_limit(void **state) {
     assert_int_equal(sb__counter_read(&counter), 11);
 }
 
-static void structs_have_from_their_first_size_to_4096_bytes(void **state) {
-    (void)state;
+TEST(structs_have_from_their_first_size_to_4096_bytes) {
     sb_error err;
     assert_ok(sb__check_struct(16, 16, "it", &err));
     assert_ok(sb__check_struct(4096, 16, "it", &err));
@@ -49,8 +46,7 @@ static void structs_have_from_their_first_size_to_4096_bytes(void **state) {
     assert_string_equal(err.message, "it has 16 bytes or more, struct_size says 15");
 }
 
-static void no_struct_ends_within_a_member(void **state) {
-    (void)state;
+TEST(no_struct_ends_within_a_member) {
     const size_t first = 2 * sizeof(size_t);
     sb_error err;
     for (size_t given = first; given <= 8 * first; given++)
@@ -60,8 +56,7 @@ static void no_struct_ends_within_a_member(void **state) {
     assert_string_equal(err.message, "it ends within a member, struct_size says 4095");
 }
 
-static void a_struct_is_given_as_far_as_it_goes(void **state) {
-    (void)state;
+TEST(a_struct_is_given_as_far_as_it_goes) {
     static const size_t ours[2] = {0, 5};
     size_t theirs[3] = {9, 9, 9};
     sb__give_struct(theirs, sizeof(size_t) - 1, ours, sizeof ours);
@@ -75,8 +70,7 @@ static void a_struct_is_given_as_far_as_it_goes(void **state) {
     assert_int_equal(theirs[2], 0);
 }
 
-static void a_failure_of_the_system_ends_with_its_reason(void **state) {
-    (void)state;
+TEST(a_failure_of_the_system_ends_with_its_reason) {
     sb_error err;
     char expected[240];
     (void)snprintf(expected, sizeof expected, "cannot open it: %s", strerror(ENOENT));
@@ -90,8 +84,7 @@ static void a_failure_of_the_system_ends_with_its_reason(void **state) {
     assert_int_equal(err.offset, 7);
 }
 
-static void what_somebody_told_is_passed_on(void **state) {
-    (void)state;
+TEST(what_somebody_told_is_passed_on) {
     sb_error err, told = {.code = -77, .device_code = 5, .offset = 6};
     assert_status(SB_ERR_IO, sb__fail_told(&err, SB_ERR_IO, 12, &told, "the source"));
     assert_string_equal(err.message, "the source failed and did not say why");
@@ -111,8 +104,7 @@ static void what_somebody_told_is_passed_on(void **state) {
 }
 
 /* 8 bytes of room are kept for one more escape, "..." and the end. */
-static void escaped_text_is_cut_at_its_room(void **state) {
-    (void)state;
+TEST(escaped_text_is_cut_at_its_room) {
     char out[16];
     assert_string_equal(sb__escape("12345678", 8, out, 15), "12345678");
     assert_string_equal(sb__escape("123456789", 9, out, 15), "12345678...");
@@ -122,25 +114,9 @@ static void escaped_text_is_cut_at_its_room(void **state) {
 }
 
 /* The numbers that the authors of splitmix64 give for seed 0. */
-static void a_seed_gives_the_numbers_of_splitmix64(void **state) {
-    (void)state;
+TEST(a_seed_gives_the_numbers_of_splitmix64) {
     static const uint64_t expected[] = {0xE220A8397B1DCDAF, 0x6E789E6AA1B965F4, 0x06C45D188009454F};
     uint64_t seed = 0;
     for (size_t i = 0; i < 3; i++)
         assert_true(sb__draw(&seed) == expected[i]);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(bytes_of_elements_end_at_ptrdiff_max),
-        cmocka_unit_test(a_figure_grows_up_to_its_limit),
-        cmocka_unit_test(structs_have_from_their_first_size_to_4096_bytes),
-        cmocka_unit_test(no_struct_ends_within_a_member),
-        cmocka_unit_test(a_struct_is_given_as_far_as_it_goes),
-        cmocka_unit_test(a_failure_of_the_system_ends_with_its_reason),
-        cmocka_unit_test(what_somebody_told_is_passed_on),
-        cmocka_unit_test(escaped_text_is_cut_at_its_room),
-        cmocka_unit_test(a_seed_gives_the_numbers_of_splitmix64),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

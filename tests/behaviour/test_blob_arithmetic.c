@@ -29,8 +29,7 @@ static bool on_device(int32_t head) {
 
 /* --- sums ------------------------------------------------------------------- */
 
-static void sums_are_taken_where_the_head_is(void **state) {
-    (void)state;
+TEST(sums_are_taken_where_the_head_is) {
     struct rig rig;
     sb_error err;
     rig_open(&rig, "sim:0", 0);
@@ -60,8 +59,7 @@ static void sums_are_taken_where_the_head_is(void **state) {
     rig_close(&rig);
 }
 
-static void sums_use_the_count_not_the_capacity(void **state) {
-    (void)state;
+TEST(sums_use_the_count_not_the_capacity) {
     struct rig rig;
     sb_error err;
     rig_open(&rig, "sim:0", 0);
@@ -84,8 +82,7 @@ static void sums_use_the_count_not_the_capacity(void **state) {
 
 /* --- scale ------------------------------------------------------------------------ */
 
-static void scaling_runs_where_the_head_is(void **state) {
-    (void)state;
+TEST(scaling_runs_where_the_head_is) {
     struct rig rig;
     sb_error err;
     rig_open(&rig, "sim:0", 0);
@@ -146,16 +143,14 @@ static void update_cell(int32_t dtype, int32_t data_head, int32_t diff_head) {
     rig_close(&rig);
 }
 
-static void update_subtracts_diff_where_data_is(void **state) {
-    (void)state;
+TEST(update_subtracts_diff_where_data_is) {
     for (int d = 0; d < 2; d++)
         for (int32_t a = 0; a <= SB_HEAD_SYNCED; a++)
             for (int32_t b = 0; b <= SB_HEAD_SYNCED; b++)
                 update_cell(dtypes[d], a, b);
 }
 
-static void update_of_a_memory_with_itself_gives_zero(void **state) {
-    (void)state;
+TEST(update_of_a_memory_with_itself_gives_zero) {
     struct rig rig;
     sb_error err;
     rig_open(&rig, "sim:0", 0);
@@ -182,8 +177,7 @@ static void update_of_a_memory_with_itself_gives_zero(void **state) {
 
 /* --- what is refused ------------------------------------------------------------------ */
 
-static void integers_and_halves_have_no_arithmetic(void **state) {
-    (void)state;
+TEST(integers_and_halves_have_no_arithmetic) {
     static const int32_t storage_only[] = {SB_DTYPE_I32,  SB_DTYPE_U32, SB_DTYPE_F16,
                                            SB_DTYPE_BF16, SB_DTYPE_I8,  SB_DTYPE_U8};
     sb_error err;
@@ -208,8 +202,7 @@ static void integers_and_halves_have_no_arithmetic(void **state) {
             }
 }
 
-static void the_sum_is_asked_for_before_the_type(void **state) {
-    (void)state;
+TEST(the_sum_is_asked_for_before_the_type) {
     sb_error err;
     sb_blob *ints = blob_of_count(NULL, SB_DTYPE_I32, 0);
     const sb_status bad = SB_ERR_INVALID_ARGUMENT;
@@ -219,8 +212,7 @@ static void the_sum_is_asked_for_before_the_type(void **state) {
     sb_blob_destroy(ints);
 }
 
-static void count_zero_comes_before_the_head(void **state) {
-    (void)state;
+TEST(count_zero_comes_before_the_head) {
     sb_error err;
     sb_blob *blob = blob_of_count(NULL, SB_DTYPE_F32, 0);
     double sum = -1;
@@ -235,8 +227,7 @@ static void count_zero_comes_before_the_head(void **state) {
 
 /* --- schedules ------------------------------------------------------------------------- */
 
-static void results_do_not_depend_on_the_schedule(void **state) {
-    (void)state;
+TEST(results_do_not_depend_on_the_schedule) {
     struct rig rig;
     sb_error err;
     rig_open(&rig, "sim:0", 0);
@@ -265,8 +256,7 @@ static void results_do_not_depend_on_the_schedule(void **state) {
 }
 
 /* Update makes the diff that was never needed; without memory for it nothing has changed. */
-static void an_update_without_memory_for_the_diff_fails(void **state) {
-    (void)state;
+TEST(an_update_without_memory_for_the_diff_fails) {
     struct rig rig;
     sb_error err;
     sb_blob *blob;
@@ -362,8 +352,7 @@ static void check_writer(sb_context *context, size_t which, uint32_t flags) {
     sb_blob_destroy(blob);
 }
 
-static void lent_bytes_are_written_unless_they_are_read_only(void **state) {
-    (void)state;
+TEST(lent_bytes_are_written_unless_they_are_read_only) {
     struct rig rig;
     rig_open(&rig, "sim:0", 0);
     for (size_t i = 0; i < sizeof writers / sizeof *writers; i++) {
@@ -371,21 +360,4 @@ static void lent_bytes_are_written_unless_they_are_read_only(void **state) {
         check_writer(rig.context, i, SB_READ_ONLY);
     }
     rig_close(&rig);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sums_are_taken_where_the_head_is),
-        cmocka_unit_test(sums_use_the_count_not_the_capacity),
-        cmocka_unit_test(scaling_runs_where_the_head_is),
-        cmocka_unit_test(update_subtracts_diff_where_data_is),
-        cmocka_unit_test(update_of_a_memory_with_itself_gives_zero),
-        cmocka_unit_test(integers_and_halves_have_no_arithmetic),
-        cmocka_unit_test(an_update_without_memory_for_the_diff_fails),
-        cmocka_unit_test(the_sum_is_asked_for_before_the_type),
-        cmocka_unit_test(count_zero_comes_before_the_head),
-        cmocka_unit_test(results_do_not_depend_on_the_schedule),
-        cmocka_unit_test(lent_bytes_are_written_unless_they_are_read_only),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

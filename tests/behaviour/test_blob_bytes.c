@@ -60,8 +60,7 @@ static sb_status clear(sb_blob *blob, int diff, sb_error *err) {
     return diff ? sb_blob_clear_diff(blob, err) : sb_blob_clear_data(blob, err);
 }
 
-static void a_blob_to_read_gives_a_memory_to_read(void **state) {
-    (void)state;
+TEST(a_blob_to_read_gives_a_memory_to_read) {
     sb_error err;
     const sb_mem *data, *diff;
     sb_blob *blob = blob_of_count(NULL, SB_DTYPE_F32, 6);
@@ -73,8 +72,7 @@ static void a_blob_to_read_gives_a_memory_to_read(void **state) {
     sb_blob_destroy(blob);
 }
 
-static void accessors_are_those_of_the_right_memory(void **state) {
-    (void)state;
+TEST(accessors_are_those_of_the_right_memory) {
     static const struct {
         enum call call;
         int32_t head; /* afterwards */
@@ -110,8 +108,7 @@ static void accessors_are_those_of_the_right_memory(void **state) {
     rig_close(&rig);
 }
 
-static void clearing_zeroes_where_the_head_is(void **state) {
-    (void)state;
+TEST(clearing_zeroes_where_the_head_is) {
     struct rig rig;
     sb_error err;
     unsigned char image[64];
@@ -134,8 +131,7 @@ static void clearing_zeroes_where_the_head_is(void **state) {
 }
 
 /* Capacity behind the count is nobody's business: clearing leaves it. */
-static void clearing_a_blob_smaller_than_its_memory(void **state) {
-    (void)state;
+TEST(clearing_a_blob_smaller_than_its_memory) {
     sb_error err;
     sb_blob *blob = blob_of_count(NULL, SB_DTYPE_F32, 10);
     fill_both(blob);
@@ -149,8 +145,7 @@ static void clearing_a_blob_smaller_than_its_memory(void **state) {
     sb_blob_destroy(blob);
 }
 
-static void clearing_nothing_leaves_what_the_memory_holds(void **state) {
-    (void)state;
+TEST(clearing_nothing_leaves_what_the_memory_holds) {
     sb_error err;
     sb_blob *blob = blob_of_count(NULL, SB_DTYPE_F32, 10);
     fill_both(blob);
@@ -161,8 +156,7 @@ static void clearing_nothing_leaves_what_the_memory_holds(void **state) {
     sb_blob_destroy(blob);
 }
 
-static void elements_are_read_in_every_dtype(void **state) {
-    (void)state;
+TEST(elements_are_read_in_every_dtype) {
     static const int32_t dtypes[] = {SB_DTYPE_F32, SB_DTYPE_F64,  SB_DTYPE_I32, SB_DTYPE_U32,
                                      SB_DTYPE_F16, SB_DTYPE_BF16, SB_DTYPE_I8,  SB_DTYPE_U8};
     struct rig rig;
@@ -199,8 +193,7 @@ static void elements_are_read_in_every_dtype(void **state) {
     rig_close(&rig);
 }
 
-static void typed_wrappers_check_and_cast(void **state) {
-    (void)state;
+TEST(typed_wrappers_check_and_cast) {
     sb_error err;
     sb_blob *blob = blob_of_count(NULL, SB_DTYPE_F32, 3), *ints;
     float *x = NULL, value = 0;
@@ -242,8 +235,7 @@ static void typed_wrappers_check_and_cast(void **state) {
     sb_blob_destroy(ints);
 }
 
-static void typed_wrappers_know_one_byte(void **state) {
-    (void)state;
+TEST(typed_wrappers_know_one_byte) {
     sb_error err;
     sb_blob *bytes = blob_of_count(NULL, SB_DTYPE_U8, 3);
     sb_blob *signs = blob_of_count(NULL, SB_DTYPE_I8, 3);
@@ -272,8 +264,7 @@ static void typed_wrappers_know_one_byte(void **state) {
 
 /* --- making --------------------------------------------------------------------- */
 
-static void memories_are_made_lazily(void **state) {
-    (void)state;
+TEST(memories_are_made_lazily) {
     struct rig rig;
     sb_error err;
     const void *in;
@@ -297,8 +288,7 @@ static void memories_are_made_lazily(void **state) {
     rig_close(&rig);
 }
 
-static void count_zero_is_legal_everywhere(void **state) {
-    (void)state;
+TEST(count_zero_is_legal_everywhere) {
     struct rig rig;
     sb_error err;
     rig_open(&rig, "sim:0", 0);
@@ -337,8 +327,7 @@ static void count_zero_is_legal_everywhere(void **state) {
 
 /* --- capacity ------------------------------------------------------------------------ */
 
-static void storage_is_replaced_only_when_outgrown(void **state) {
-    (void)state;
+TEST(storage_is_replaced_only_when_outgrown) {
     sb_error err;
     const void *before, *after;
     sb_blob *blob = blob_of_count(NULL, SB_DTYPE_F32, 100);
@@ -361,8 +350,7 @@ static void storage_is_replaced_only_when_outgrown(void **state) {
     sb_blob_destroy(blob);
 }
 
-static void capacity_is_per_side(void **state) {
-    (void)state;
+TEST(capacity_is_per_side) {
     sb_error err;
     sb_blob *blob = blob_of_count(NULL, SB_DTYPE_F32, 100);
     struct lent lent = lend_host(200 * sizeof(float), 0);
@@ -384,8 +372,7 @@ static void capacity_is_per_side(void **state) {
     lent_free(&lent);
 }
 
-static void a_retained_memory_outlives_the_reshape(void **state) {
-    (void)state;
+TEST(a_retained_memory_outlives_the_reshape) {
     sb_error err;
     const void *in;
     sb_blob *blob = blob_of_count(NULL, SB_DTYPE_F32, 4);
@@ -404,8 +391,7 @@ static void a_retained_memory_outlives_the_reshape(void **state) {
 
 /* --- sharing ---------------------------------------------------------------------------- */
 
-static void shares_see_each_others_writes(void **state) {
-    (void)state;
+TEST(shares_see_each_others_writes) {
     sb_error err;
     sb_blob *a = blob_of(NULL, SB_DTYPE_F32, 2, (int64_t[]){2, 3});
     sb_blob *b = blob_of(NULL, SB_DTYPE_F32, 3, (int64_t[]){3, 2, 1}); /* equal count is enough */
@@ -431,8 +417,7 @@ static void shares_see_each_others_writes(void **state) {
     sb_blob_destroy(b);
 }
 
-static void sharing_needs_equal_counts_types_and_contexts(void **state) {
-    (void)state;
+TEST(sharing_needs_equal_counts_types_and_contexts) {
     struct rig rig;
     sb_error err;
     rig_open(&rig, "sim:0", 0);
@@ -464,8 +449,7 @@ static void sharing_needs_equal_counts_types_and_contexts(void **state) {
 }
 
 /* Whoever outgrows a shared memory lets go of it; Caffe's frees it under the other. */
-static void a_reshape_of_either_never_harms_the_other(void **state) {
-    (void)state;
+TEST(a_reshape_of_either_never_harms_the_other) {
     for (int grower = 0; grower < 2; grower++) {
         sb_blob *blobs[] = {blob_of_count(NULL, SB_DTYPE_F32, 6),
                             blob_of_count(NULL, SB_DTYPE_F32, 6)};
@@ -495,8 +479,7 @@ static void a_reshape_of_either_never_harms_the_other(void **state) {
 }
 
 /* After a share, a blob's capacity is the shared memory's. */
-static void a_share_brings_the_others_capacity(void **state) {
-    (void)state;
+TEST(a_share_brings_the_others_capacity) {
     sb_error err;
     sb_blob *big = blob_of_count(NULL, SB_DTYPE_F32, 100);
     sb_blob *small = blob_of_count(NULL, SB_DTYPE_F32, 10);
@@ -511,8 +494,7 @@ static void a_share_brings_the_others_capacity(void **state) {
 
 /* --- lending ------------------------------------------------------------------------------ */
 
-static void lending_touches_data_alone(void **state) {
-    (void)state;
+TEST(lending_touches_data_alone) {
     struct rig rig;
     sb_error err;
     const void *in;
@@ -540,8 +522,7 @@ static void lending_touches_data_alone(void **state) {
     rig_close(&rig);
 }
 
-static void a_shared_blob_lets_go_before_it_is_lent_to(void **state) {
-    (void)state;
+TEST(a_shared_blob_lets_go_before_it_is_lent_to) {
     struct rig rig;
     sb_error err;
     rig_open(&rig, "sim:0", 0);
@@ -566,8 +547,7 @@ static void a_shared_blob_lets_go_before_it_is_lent_to(void **state) {
     rig_close(&rig);
 }
 
-static void lent_memory_brings_its_capacity(void **state) {
-    (void)state;
+TEST(lent_memory_brings_its_capacity) {
     sb_error err;
     const void *in;
     sb_blob *blob = blob_of_count(NULL, SB_DTYPE_F32, 2);
@@ -583,8 +563,7 @@ static void lent_memory_brings_its_capacity(void **state) {
     lent_free(&lent);
 }
 
-static void a_refused_loan_stays_with_the_caller(void **state) {
-    (void)state;
+TEST(a_refused_loan_stays_with_the_caller) {
     struct rig rig, other;
     sb_error err;
     rig_open(&rig, "sim:0", 0);
@@ -647,8 +626,7 @@ static void deleter_unmaps(void *user, void *ptr) {
 }
 
 /* The page is write-protected: a write would be a crash. */
-static void read_only_loans_are_never_written(void **state) {
-    (void)state;
+TEST(read_only_loans_are_never_written) {
     struct rig rig;
     sb_error err;
     size_t page = 4096;
@@ -701,8 +679,7 @@ static void read_only_loans_are_never_written(void **state) {
     rig_close(&rig);
 }
 
-static void set_in_place_is_seen_by_sharers(void **state) {
-    (void)state;
+TEST(set_in_place_is_seen_by_sharers) {
     sb_error err;
     const void *in;
     sb_blob *a = blob_of_count(NULL, SB_DTYPE_F32, 6), *b = blob_of_count(NULL, SB_DTYPE_F32, 6);
@@ -720,8 +697,7 @@ static void set_in_place_is_seen_by_sharers(void **state) {
 
 /* --- shrinking ------------------------------------------------------------------------------- */
 
-static void shrinking_keeps_contents_and_heads(void **state) {
-    (void)state;
+TEST(shrinking_keeps_contents_and_heads) {
     struct rig rig;
     sb_error err;
     float values[100];
@@ -756,8 +732,7 @@ static void shrinking_keeps_contents_and_heads(void **state) {
     rig_close(&rig);
 }
 
-static void shared_and_lent_memories_are_not_shrunk(void **state) {
-    (void)state;
+TEST(shared_and_lent_memories_are_not_shrunk) {
     sb_error err;
     uint32_t reallocated = 99;
     sb_blob *a = blob_of_count(NULL, SB_DTYPE_F32, 100), *b = blob_of_count(NULL, SB_DTYPE_F32, 10);
@@ -781,35 +756,4 @@ static void shared_and_lent_memories_are_not_shrunk(void **state) {
     sb_blob_destroy(a);
     sb_blob_destroy(b);
     lent_free(&lent);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_blob_to_read_gives_a_memory_to_read),
-        cmocka_unit_test(accessors_are_those_of_the_right_memory),
-        cmocka_unit_test(clearing_zeroes_where_the_head_is),
-        cmocka_unit_test(clearing_a_blob_smaller_than_its_memory),
-        cmocka_unit_test(clearing_nothing_leaves_what_the_memory_holds),
-        cmocka_unit_test(elements_are_read_in_every_dtype),
-        cmocka_unit_test(typed_wrappers_check_and_cast),
-        cmocka_unit_test(typed_wrappers_know_one_byte),
-        cmocka_unit_test(memories_are_made_lazily),
-        cmocka_unit_test(count_zero_is_legal_everywhere),
-        cmocka_unit_test(storage_is_replaced_only_when_outgrown),
-        cmocka_unit_test(capacity_is_per_side),
-        cmocka_unit_test(a_retained_memory_outlives_the_reshape),
-        cmocka_unit_test(shares_see_each_others_writes),
-        cmocka_unit_test(sharing_needs_equal_counts_types_and_contexts),
-        cmocka_unit_test(a_reshape_of_either_never_harms_the_other),
-        cmocka_unit_test(a_share_brings_the_others_capacity),
-        cmocka_unit_test(lending_touches_data_alone),
-        cmocka_unit_test(a_shared_blob_lets_go_before_it_is_lent_to),
-        cmocka_unit_test(lent_memory_brings_its_capacity),
-        cmocka_unit_test(a_refused_loan_stays_with_the_caller),
-        cmocka_unit_test(read_only_loans_are_never_written),
-        cmocka_unit_test(set_in_place_is_seen_by_sharers),
-        cmocka_unit_test(shrinking_keeps_contents_and_heads),
-        cmocka_unit_test(shared_and_lent_memories_are_not_shrunk),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

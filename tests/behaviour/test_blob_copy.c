@@ -62,8 +62,7 @@ static void copy_within(int32_t source_head, int32_t target_head, uint32_t flags
     rig_close(&rig);
 }
 
-static void every_pair_of_heads_within_a_context(void **state) {
-    (void)state;
+TEST(every_pair_of_heads_within_a_context) {
     for (int32_t s = 0; s <= SB_HEAD_SYNCED; s++)
         for (int32_t t = 0; t <= SB_HEAD_SYNCED; t++)
             for (uint32_t flags = 0; flags <= SB_COPY_DIFF; flags += SB_COPY_DIFF)
@@ -72,8 +71,7 @@ static void every_pair_of_heads_within_a_context(void **state) {
 
 /* The copy is zeros that were written, as Caffe's is: an update finds them. The source stays as it
    is. */
-static void a_copy_of_what_was_never_written_can_be_updated(void **state) {
-    (void)state;
+TEST(a_copy_of_what_was_never_written_can_be_updated) {
     static const int64_t counts[] = {0, 3, COUNT, 50};
     for (size_t i = 0; i < 4; i++)
         for (int touched = 0; touched < 2; touched++) {
@@ -128,8 +126,7 @@ static void copy_across(const char *from_device, const char *to_device, int32_t 
     rig_close(&b);
 }
 
-static void every_pair_of_heads_across_contexts(void **state) {
-    (void)state;
+TEST(every_pair_of_heads_across_contexts) {
     static const char *const devices[] = {"cpu", "sim:0"};
     for (int a = 0; a < 2; a++)
         for (int b = 0; b < 2; b++)
@@ -140,8 +137,7 @@ static void every_pair_of_heads_across_contexts(void **state) {
 }
 
 /* Though both were written, at the host. */
-static void a_copy_of_no_elements_is_none(void **state) {
-    (void)state;
+TEST(a_copy_of_no_elements_is_none) {
     struct rig rig;
     sb_error err;
     void *out;
@@ -157,8 +153,7 @@ static void a_copy_of_no_elements_is_none(void **state) {
     rig_close(&rig);
 }
 
-static void a_copy_to_itself_does_nothing(void **state) {
-    (void)state;
+TEST(a_copy_to_itself_does_nothing) {
     struct rig rig;
     sb_error err;
     float values[COUNT];
@@ -185,8 +180,7 @@ static void a_copy_to_itself_does_nothing(void **state) {
     rig_close(&rig);
 }
 
-static void mismatches_are_refused_and_change_nothing(void **state) {
-    (void)state;
+TEST(mismatches_are_refused_and_change_nothing) {
     sb_error err;
     float old[COUNT];
     sb_blob *target = blob_of(NULL, SB_DTYPE_F32, 2, (int64_t[]){3, 4}), *never;
@@ -220,8 +214,7 @@ static void mismatches_are_refused_and_change_nothing(void **state) {
     sb_blob_destroy(target);
 }
 
-static void reshape_takes_the_sources_shape_first(void **state) {
-    (void)state;
+TEST(reshape_takes_the_sources_shape_first) {
     struct rig rig;
     sb_error err;
     float values[COUNT];
@@ -243,8 +236,7 @@ static void reshape_takes_the_sources_shape_first(void **state) {
     rig_close(&rig);
 }
 
-static void a_never_shaped_source_makes_the_target_empty(void **state) {
-    (void)state;
+TEST(a_never_shaped_source_makes_the_target_empty) {
     sb_error err;
     sb_blob *never, *target = blob_of_count(NULL, SB_DTYPE_F32, 3);
     assert_ok(sb_blob_create(NULL, SB_DTYPE_F32, &never, &err));
@@ -254,8 +246,7 @@ static void a_never_shaped_source_makes_the_target_empty(void **state) {
     sb_blob_destroy(target);
 }
 
-static void a_reshaping_copy_lets_go_of_an_outgrown_share(void **state) {
-    (void)state;
+TEST(a_reshaping_copy_lets_go_of_an_outgrown_share) {
     sb_error err;
     float values[COUNT], small[3] = {7, 8, 9};
     sb_blob *source = blob_of_count(NULL, SB_DTYPE_F32, COUNT);
@@ -274,8 +265,7 @@ static void a_reshaping_copy_lets_go_of_an_outgrown_share(void **state) {
 }
 
 /* A smaller source fits: the sharer sees the copy, bytes past the count stay. */
-static void a_copy_into_a_share_is_seen_by_it(void **state) {
-    (void)state;
+TEST(a_copy_into_a_share_is_seen_by_it) {
     sb_error err;
     float values[COUNT], few[2] = {-1, -2};
     sb_blob *source = blob_of_count(NULL, SB_DTYPE_F32, 2);
@@ -294,8 +284,7 @@ static void a_copy_into_a_share_is_seen_by_it(void **state) {
     sb_blob_destroy(sharer);
 }
 
-static void copies_are_right_under_every_schedule(void **state) {
-    (void)state;
+TEST(copies_are_right_under_every_schedule) {
     struct rig rig;
     sb_error err;
     float values[COUNT];
@@ -324,8 +313,7 @@ static void copies_are_right_under_every_schedule(void **state) {
     rig_close(&rig);
 }
 
-static void every_dtype_is_copied(void **state) {
-    (void)state;
+TEST(every_dtype_is_copied) {
     static const int32_t dtypes[] = {SB_DTYPE_F64,  SB_DTYPE_I32, SB_DTYPE_U32, SB_DTYPE_F16,
                                      SB_DTYPE_BF16, SB_DTYPE_I8,  SB_DTYPE_U8};
     struct rig rig;
@@ -346,22 +334,4 @@ static void every_dtype_is_copied(void **state) {
             sb_blob_destroy(target);
         }
     rig_close(&rig);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_pair_of_heads_within_a_context),
-        cmocka_unit_test(a_copy_of_what_was_never_written_can_be_updated),
-        cmocka_unit_test(every_pair_of_heads_across_contexts),
-        cmocka_unit_test(a_copy_of_no_elements_is_none),
-        cmocka_unit_test(a_copy_to_itself_does_nothing),
-        cmocka_unit_test(mismatches_are_refused_and_change_nothing),
-        cmocka_unit_test(reshape_takes_the_sources_shape_first),
-        cmocka_unit_test(a_never_shaped_source_makes_the_target_empty),
-        cmocka_unit_test(a_reshaping_copy_lets_go_of_an_outgrown_share),
-        cmocka_unit_test(a_copy_into_a_share_is_seen_by_it),
-        cmocka_unit_test(copies_are_right_under_every_schedule),
-        cmocka_unit_test(every_dtype_is_copied),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -70,8 +70,7 @@ static void fill_chunk(float *x, float value) {
         x[i] = value;
 }
 
-static void sums_reach_past_two_to_the_31(void **state) {
-    (void)state;
+TEST(sums_reach_past_two_to_the_31) {
     skip_when_quick();
     skip_without_memory(2 * CHUNK_BYTES, 2 * CHUNK_BYTES * MAPS);
     struct large large;
@@ -92,8 +91,7 @@ static void sums_reach_past_two_to_the_31(void **state) {
 
 /* Every pass over an element of the chunk flips its sign: once more for those that the last,
    partial chunk covers. */
-static void scaling_touches_each_element_once(void **state) {
-    (void)state;
+TEST(scaling_touches_each_element_once) {
     skip_when_quick();
     skip_without_memory(2 * CHUNK_BYTES, 2 * CHUNK_BYTES * MAPS);
     struct large large;
@@ -107,8 +105,7 @@ static void scaling_touches_each_element_once(void **state) {
     large_close(&large);
 }
 
-static void update_touches_each_element_once(void **state) {
-    (void)state;
+TEST(update_touches_each_element_once) {
     skip_when_quick();
     skip_without_memory(2 * CHUNK_BYTES, 2 * CHUNK_BYTES * MAPS);
     struct large large;
@@ -128,8 +125,7 @@ static void update_touches_each_element_once(void **state) {
     assert_int_equal(unmapped, 1);
 }
 
-static void elements_past_two_to_the_31_are_read(void **state) {
-    (void)state;
+TEST(elements_past_two_to_the_31_are_read) {
     skip_when_quick();
     skip_without_memory(2 * CHUNK_BYTES, 2 * CHUNK_BYTES * MAPS);
     struct large large;
@@ -147,8 +143,7 @@ static void elements_past_two_to_the_31_are_read(void **state) {
     large_close(&large);
 }
 
-static void clearing_reaches_past_two_to_the_31(void **state) {
-    (void)state;
+TEST(clearing_reaches_past_two_to_the_31) {
     skip_when_quick();
     skip_without_memory(2 * CHUNK_BYTES, 2 * CHUNK_BYTES * MAPS);
     struct large large;
@@ -163,8 +158,7 @@ static void clearing_reaches_past_two_to_the_31(void **state) {
 }
 
 /* The last bytes of the target are no file's: they show how far the copy went. */
-static void copying_reaches_past_two_to_the_31(void **state) {
-    (void)state;
+TEST(copying_reaches_past_two_to_the_31) {
     enum { WINDOW = 65536 };
     skip_when_quick();
     skip_without_memory(3 * CHUNK_BYTES, 4 * CHUNK_BYTES * MAPS);
@@ -182,16 +176,4 @@ static void copying_reaches_past_two_to_the_31(void **state) {
         assert_true(end[i] == (i < PART ? 7 : 0));
     large_close(&from);
     large_close(&to);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sums_reach_past_two_to_the_31),
-        cmocka_unit_test(scaling_touches_each_element_once),
-        cmocka_unit_test(update_touches_each_element_once),
-        cmocka_unit_test(elements_past_two_to_the_31_are_read),
-        cmocka_unit_test(clearing_reaches_past_two_to_the_31),
-        cmocka_unit_test(copying_reaches_past_two_to_the_31),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

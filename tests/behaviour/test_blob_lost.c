@@ -38,8 +38,7 @@ static void wreck_close(struct wreck *w) {
     rig_close(&w->rig);
 }
 
-static void lost_bytes_are_not_read(void **state) {
-    (void)state;
+TEST(lost_bytes_are_not_read) {
     struct wreck w;
     sb_error err;
     double sum = -1;
@@ -63,8 +62,7 @@ static void lost_bytes_are_not_read(void **state) {
 }
 
 /* There is nothing to bring to the host, so that no limit hides it. */
-static void lost_bytes_are_not_added_to_by_a_message(void **state) {
-    (void)state;
+TEST(lost_bytes_are_not_added_to_by_a_message) {
     static const int64_t two[] = {2};
     struct wreck w;
     struct wire wire = {0};
@@ -80,8 +78,7 @@ static void lost_bytes_are_not_added_to_by_a_message(void **state) {
     wire_free(&wire);
 }
 
-static void the_other_memory_is_not_concerned(void **state) {
-    (void)state;
+TEST(the_other_memory_is_not_concerned) {
     struct wreck w;
     sb_error err;
     double sum = -1;
@@ -92,8 +89,7 @@ static void the_other_memory_is_not_concerned(void **state) {
     wreck_close(&w);
 }
 
-static void overwriting_brings_a_lost_blob_back(void **state) {
-    (void)state;
+TEST(overwriting_brings_a_lost_blob_back) {
     enum { OVERWRITE, COPY, SET, RESHAPE, WAYS };
     for (int way = 0; way < WAYS; way++) {
         struct wreck w;
@@ -128,8 +124,7 @@ static void overwriting_brings_a_lost_blob_back(void **state) {
     }
 }
 
-static void host_bytes_that_were_current_become_the_head(void **state) {
-    (void)state;
+TEST(host_bytes_that_were_current_become_the_head) {
     struct rig rig;
     sb_error err;
     float values[COUNT];
@@ -203,16 +198,14 @@ static void queue_and_need(int op, enum need need) {
 }
 
 /* Arithmetic in place is queued; its bytes went down with the device. */
-static void queued_arithmetic_that_fails_is_told_to_whoever_waits(void **state) {
-    (void)state;
+TEST(queued_arithmetic_that_fails_is_told_to_whoever_waits) {
     for (int op = 0; op < 2; op++)
         for (enum need need = 0; need < NEEDS; need++)
             queue_and_need(op, need);
 }
 
 /* Queued, the copy had begun when it failed. */
-static void a_copy_that_fails_on_its_way_is_told(void **state) {
-    (void)state;
+TEST(a_copy_that_fails_on_its_way_is_told) {
     float values[COUNT];
     sb_error err;
     struct rig rig;
@@ -232,8 +225,7 @@ static void a_copy_that_fails_on_its_way_is_told(void **state) {
 }
 
 /* Another blob's bytes, whole but out of reach: every call says that the device is lost. */
-static void bytes_left_on_the_device_are_out_of_reach(void **state) {
-    (void)state;
+TEST(bytes_left_on_the_device_are_out_of_reach) {
     float values[COUNT];
     sb_error err;
     double sum = -1;
@@ -272,8 +264,7 @@ static void bytes_left_on_the_device_are_out_of_reach(void **state) {
 
 /* A write on a stream was let out while the copy before it was pending: what it wrote went down
    with the device, and the host's bytes from before are not taken for it. */
-static void what_a_stream_wrote_is_not_replaced_by_older_bytes(void **state) {
-    (void)state;
+TEST(what_a_stream_wrote_is_not_replaced_by_older_bytes) {
     struct rig rig;
     sb_error err;
     sb_stream stream;
@@ -297,19 +288,4 @@ static void what_a_stream_wrote_is_not_replaced_by_older_bytes(void **state) {
     sb_mem_release(mem);
     sb_mem_release(other);
     rig_close(&rig);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(lost_bytes_are_not_read),
-        cmocka_unit_test(bytes_left_on_the_device_are_out_of_reach),
-        cmocka_unit_test(lost_bytes_are_not_added_to_by_a_message),
-        cmocka_unit_test(the_other_memory_is_not_concerned),
-        cmocka_unit_test(overwriting_brings_a_lost_blob_back),
-        cmocka_unit_test(host_bytes_that_were_current_become_the_head),
-        cmocka_unit_test(queued_arithmetic_that_fails_is_told_to_whoever_waits),
-        cmocka_unit_test(a_copy_that_fails_on_its_way_is_told),
-        cmocka_unit_test(what_a_stream_wrote_is_not_replaced_by_older_bytes),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -22,8 +22,7 @@ static int64_t capacity_of(const sb_blob *blob, int diff) {
 
 /* --- a memory as data or diff ------------------------------------------------------ */
 
-static void a_memory_becomes_data_or_diff(void **state) {
-    (void)state;
+TEST(a_memory_becomes_data_or_diff) {
     for (int k = 0; k < 2; k++) {
         struct rig rig;
         sb_error err;
@@ -51,8 +50,7 @@ static void a_memory_becomes_data_or_diff(void **state) {
     }
 }
 
-static void a_memory_outlives_the_blob(void **state) {
-    (void)state;
+TEST(a_memory_outlives_the_blob) {
     sb_error err;
     sb_mem *mem = mem_filled(NULL, BYTES, 0x3F);
     sb_blob *blob = blob_of_count(NULL, SB_DTYPE_F32, COUNT);
@@ -65,8 +63,7 @@ static void a_memory_outlives_the_blob(void **state) {
     sb_mem_release(mem);
 }
 
-static void a_larger_memory_brings_its_capacity(void **state) {
-    (void)state;
+TEST(a_larger_memory_brings_its_capacity) {
     for (int k = 0; k < 2; k++) {
         sb_error err;
         uint32_t replaced = 99;
@@ -86,8 +83,7 @@ static void a_larger_memory_brings_its_capacity(void **state) {
 }
 
 /* A scratch that several blobs of other shapes and types use in turn. */
-static void one_memory_serves_blobs_of_any_type(void **state) {
-    (void)state;
+TEST(one_memory_serves_blobs_of_any_type) {
     sb_error err;
     const void *first, *second;
     sb_mem *mem = mem_filled(NULL, BYTES, 0);
@@ -104,8 +100,7 @@ static void one_memory_serves_blobs_of_any_type(void **state) {
     sb_mem_release(mem);
 }
 
-static void a_blob_takes_its_own_memory_again(void **state) {
-    (void)state;
+TEST(a_blob_takes_its_own_memory_again) {
     sb_error err;
     const float *x;
     float *written;
@@ -122,8 +117,7 @@ static void a_blob_takes_its_own_memory_again(void **state) {
     sb_blob_destroy(blob);
 }
 
-static void nothing_needs_no_bytes(void **state) {
-    (void)state;
+TEST(nothing_needs_no_bytes) {
     sb_error err;
     sb_blob *never;
     sb_mem *empty, *some = mem_filled(NULL, BYTES, 0);
@@ -151,8 +145,7 @@ static void refuse(sb_status status, sb_blob *blob, sb_mem *mem) {
     }
 }
 
-static void too_small_and_strange_memories_are_refused(void **state) {
-    (void)state;
+TEST(too_small_and_strange_memories_are_refused) {
     struct rig rig, other;
     sb_error err;
     rig_open(&rig, "sim:0", 0);
@@ -177,8 +170,7 @@ static void too_small_and_strange_memories_are_refused(void **state) {
 }
 
 /* A memory knows no element type, so that bytes may be lent to it which a blob cannot use. */
-static void lent_bytes_must_suit_the_elements(void **state) {
-    (void)state;
+TEST(lent_bytes_must_suit_the_elements) {
     for (int on_device = 0; on_device < 2; on_device++) {
         struct rig rig;
         sb_error err;
@@ -204,8 +196,7 @@ static void lent_bytes_must_suit_the_elements(void **state) {
 
 /* --- a diff that is given up ------------------------------------------------------------ */
 
-static void a_dropped_diff_gives_its_memory_back(void **state) {
-    (void)state;
+TEST(a_dropped_diff_gives_its_memory_back) {
     const size_t count = 1 << 16;
     struct rig rig;
     sb_error err;
@@ -234,8 +225,7 @@ static void a_dropped_diff_gives_its_memory_back(void **state) {
     rig_close(&rig);
 }
 
-static void sharers_keep_a_diff_that_one_drops(void **state) {
-    (void)state;
+TEST(sharers_keep_a_diff_that_one_drops) {
     sb_error err;
     float *diff;
     const float *x;
@@ -252,8 +242,7 @@ static void sharers_keep_a_diff_that_one_drops(void **state) {
     sb_blob_destroy(sharer);
 }
 
-static void a_lent_diff_goes_back_when_it_is_dropped(void **state) {
-    (void)state;
+TEST(a_lent_diff_goes_back_when_it_is_dropped) {
     sb_error err;
     struct lent lent = lend_host(BYTES, 0x3F);
     sb_blob *blob = blob_of_count(NULL, SB_DTYPE_F32, COUNT);
@@ -266,21 +255,4 @@ static void a_lent_diff_goes_back_when_it_is_dropped(void **state) {
     sb_blob_destroy(blob);
     assert_int_equal(lent.deleted, 1);
     lent_free(&lent);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_memory_becomes_data_or_diff),
-        cmocka_unit_test(a_memory_outlives_the_blob),
-        cmocka_unit_test(a_larger_memory_brings_its_capacity),
-        cmocka_unit_test(one_memory_serves_blobs_of_any_type),
-        cmocka_unit_test(a_blob_takes_its_own_memory_again),
-        cmocka_unit_test(nothing_needs_no_bytes),
-        cmocka_unit_test(too_small_and_strange_memories_are_refused),
-        cmocka_unit_test(lent_bytes_must_suit_the_elements),
-        cmocka_unit_test(a_dropped_diff_gives_its_memory_back),
-        cmocka_unit_test(sharers_keep_a_diff_that_one_drops),
-        cmocka_unit_test(a_lent_diff_goes_back_when_it_is_dropped),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -44,8 +44,7 @@ static const struct {
 };
 #define SHAPES (sizeof shapes / sizeof shapes[0])
 
-static void shapes_give_counts_and_texts(void **state) {
-    (void)state;
+TEST(shapes_give_counts_and_texts) {
     sb_error err;
     for (size_t i = 0; i < SHAPES; i++) {
         sb_blob *created = blob_of(NULL, SB_DTYPE_F32, shapes[i].num_axes, shapes[i].shape);
@@ -65,8 +64,7 @@ static void shapes_give_counts_and_texts(void **state) {
     }
 }
 
-static void a_never_shaped_blob_is_a_state_of_its_own(void **state) {
-    (void)state;
+TEST(a_never_shaped_blob_is_a_state_of_its_own) {
     sb_error err;
     sb_blob *empty, *scalar = blob_of(NULL, SB_DTYPE_F32, 0, NULL);
     assert_ok(sb_blob_create(NULL, SB_DTYPE_F32, &empty, &err));
@@ -85,8 +83,7 @@ static void a_never_shaped_blob_is_a_state_of_its_own(void **state) {
     sb_blob_destroy(scalar);
 }
 
-static void bad_shapes_are_refused_and_change_nothing(void **state) {
-    (void)state;
+TEST(bad_shapes_are_refused_and_change_nothing) {
     static const int64_t kept[] = {2, 3};
     int64_t ones[40];
     for (int i = 0; i < 40; i++)
@@ -127,8 +124,7 @@ static void bad_shapes_are_refused_and_change_nothing(void **state) {
     }
 }
 
-static void the_largest_shapes_that_fit_are_taken(void **state) {
-    (void)state;
+TEST(the_largest_shapes_that_fit_are_taken) {
     static const struct {
         int32_t dtype;
         int64_t dim;
@@ -142,8 +138,7 @@ static void the_largest_shapes_that_fit_are_taken(void **state) {
     }
 }
 
-static void dtypes_are_checked(void **state) {
-    (void)state;
+TEST(dtypes_are_checked) {
     static const int32_t good[] = {SB_DTYPE_F32, SB_DTYPE_F64,  SB_DTYPE_I32, SB_DTYPE_U32,
                                    SB_DTYPE_F16, SB_DTYPE_BF16, SB_DTYPE_I8,  SB_DTYPE_U8};
     static const int32_t bad[] = {0, -1, 10, INT32_MAX, INT32_MIN};
@@ -164,8 +159,7 @@ static void dtypes_are_checked(void **state) {
     sb_blob_destroy(NULL);
 }
 
-static void legacy_dimensions_make_four_axes(void **state) {
-    (void)state;
+TEST(legacy_dimensions_make_four_axes) {
     sb_error err;
     sb_blob *blob;
     assert_ok(sb_blob_create_legacy(NULL, SB_DTYPE_F32, 2, 3, 4, 5, &blob, &err));
@@ -179,8 +173,7 @@ static void legacy_dimensions_make_four_axes(void **state) {
     sb_blob_destroy(blob);
 }
 
-static void axes_are_counted_from_both_ends(void **state) {
-    (void)state;
+TEST(axes_are_counted_from_both_ends) {
     sb_blob *blob = blob_of(NULL, SB_DTYPE_F32, 4, (int64_t[]){2, 3, 4, 5});
     sb_blob *scalar = blob_of(NULL, SB_DTYPE_F32, 0, NULL);
     static const int32_t outside[] = {4, -5, INT32_MAX, INT32_MIN};
@@ -208,8 +201,7 @@ static void axes_are_counted_from_both_ends(void **state) {
     sb_blob_destroy(scalar);
 }
 
-static void counts_of_ranges_are_exact(void **state) {
-    (void)state;
+TEST(counts_of_ranges_are_exact) {
     static const struct {
         int32_t num_axes;
         int64_t shape[4];
@@ -253,8 +245,7 @@ static void counts_of_ranges_are_exact(void **state) {
     }
 }
 
-static void legacy_accessors_follow_caffe(void **state) {
-    (void)state;
+TEST(legacy_accessors_follow_caffe) {
     static const struct {
         int32_t num_axes;
         int64_t shape[5];
@@ -291,8 +282,7 @@ static void legacy_accessors_follow_caffe(void **state) {
     }
 }
 
-static void legacy_accessors_want_at_most_four_axes(void **state) {
-    (void)state;
+TEST(legacy_accessors_want_at_most_four_axes) {
     sb_blob *blob = blob_of(NULL, SB_DTYPE_F32, 5, (int64_t[]){1, 2, 3, 4, 5});
     sb_error err;
     int64_t out = 99;
@@ -305,8 +295,7 @@ static void legacy_accessors_want_at_most_four_axes(void **state) {
     sb_blob_destroy(blob);
 }
 
-static void offsets_past_two_to_the_31_are_exact(void **state) {
-    (void)state;
+TEST(offsets_past_two_to_the_31_are_exact) {
     sb_blob *blob = blob_of(NULL, SB_DTYPE_F32, 2, (int64_t[]){70000, 70000});
     sb_error err;
     int64_t out;
@@ -318,8 +307,7 @@ static void offsets_past_two_to_the_31_are_exact(void **state) {
 }
 
 /* Caffe's layers step from image to image by offset(0, 1), where there is one channel too. */
-static void a_legacy_offset_may_be_one_past_each_axis(void **state) {
-    (void)state;
+TEST(a_legacy_offset_may_be_one_past_each_axis) {
     sb_blob *blob = blob_of(NULL, SB_DTYPE_F32, 4, (int64_t[]){2, 1, 3, 4});
     sb_blob *hollow = blob_of(NULL, SB_DTYPE_F32, 4, (int64_t[]){0, INT64_MAX, INT64_MAX, 1});
     sb_error err;
@@ -342,8 +330,7 @@ static void a_legacy_offset_may_be_one_past_each_axis(void **state) {
     sb_blob_destroy(hollow);
 }
 
-static void indices_out_of_range_are_errors(void **state) {
-    (void)state;
+TEST(indices_out_of_range_are_errors) {
     sb_blob *blob = blob_of(NULL, SB_DTYPE_F32, 4, (int64_t[]){2, 3, 4, 5});
     sb_blob *flat = blob_of(NULL, SB_DTYPE_F32, 2, (int64_t[]){3, 2});
     sb_blob *zero = blob_of(NULL, SB_DTYPE_F32, 2, (int64_t[]){3, 0});
@@ -386,8 +373,7 @@ static void indices_out_of_range_are_errors(void **state) {
     sb_blob_destroy(zero);
 }
 
-static void an_element_of_a_never_shaped_blob_is_an_error(void **state) {
-    (void)state;
+TEST(an_element_of_a_never_shaped_blob_is_an_error) {
     sb_error err;
     sb_blob *blob;
     float value = -3;
@@ -398,8 +384,7 @@ static void an_element_of_a_never_shaped_blob_is_an_error(void **state) {
     sb_blob_destroy(blob);
 }
 
-static void shapes_are_compared_axis_by_axis(void **state) {
-    (void)state;
+TEST(shapes_are_compared_axis_by_axis) {
     static const struct {
         int32_t na, nb;
         int64_t a[4], b[4];
@@ -432,8 +417,7 @@ static void shapes_are_compared_axis_by_axis(void **state) {
     }
 }
 
-static void a_shape_is_compared_with_dimensions_alone(void **state) {
-    (void)state;
+TEST(a_shape_is_compared_with_dimensions_alone) {
     sb_error err;
     sb_blob *scalar = blob_of(NULL, SB_DTYPE_F32, 0, NULL), *never;
     assert_ok(sb_blob_create(NULL, SB_DTYPE_F32, &never, &err));
@@ -447,8 +431,7 @@ static void a_shape_is_compared_with_dimensions_alone(void **state) {
     sb_blob_destroy(never);
 }
 
-static void shape_texts_are_cut_to_fit(void **state) {
-    (void)state;
+TEST(shape_texts_are_cut_to_fit) {
     static const char whole[] = "2 3 4 5 (120)";
     sb_blob *blob = blob_of(NULL, SB_DTYPE_F32, 4, (int64_t[]){2, 3, 4, 5});
     char text[32];
@@ -468,8 +451,7 @@ static void shape_texts_are_cut_to_fit(void **state) {
     sb_blob_destroy(blob);
 }
 
-static void the_longest_shape_text_is_whole(void **state) {
-    (void)state;
+TEST(the_longest_shape_text_is_whole) {
     int64_t shape[SB_MAX_AXES];
     char text[1024], expected[1024];
     size_t length = 0, used = 0;
@@ -487,8 +469,7 @@ static void the_longest_shape_text_is_whole(void **state) {
     sb_blob_destroy(blob);
 }
 
-static void reshape_like_takes_the_whole_shape(void **state) {
-    (void)state;
+TEST(reshape_like_takes_the_whole_shape) {
     sb_error err;
     sb_blob *model = blob_of(NULL, SB_DTYPE_F64, 3, (int64_t[]){2, 0, 9});
     sb_blob *blob = blob_of(NULL, SB_DTYPE_F32, 1, (int64_t[]){4});
@@ -502,8 +483,7 @@ static void reshape_like_takes_the_whole_shape(void **state) {
 }
 
 /* As in Caffe: no dimensions are those of a scalar, and what has a shape keeps one. */
-static void reshape_like_one_without_a_shape_makes_a_scalar(void **state) {
-    (void)state;
+TEST(reshape_like_one_without_a_shape_makes_a_scalar) {
     sb_error err;
     sb_blob *never, *blob = blob_of(NULL, SB_DTYPE_F32, 1, (int64_t[]){0});
     uint32_t reallocated = 77;
@@ -521,8 +501,7 @@ static void reshape_like_one_without_a_shape_makes_a_scalar(void **state) {
     sb_blob_destroy(blob);
 }
 
-static void a_count_that_fits_a_small_type_may_not_fit_a_large_one(void **state) {
-    (void)state;
+TEST(a_count_that_fits_a_small_type_may_not_fit_a_large_one) {
     sb_error err;
     sb_blob *small = blob_of_count(NULL, SB_DTYPE_F16, (int64_t)1 << 60);
     sb_blob *large = blob_of_count(NULL, SB_DTYPE_F64, 3);
@@ -534,8 +513,7 @@ static void a_count_that_fits_a_small_type_may_not_fit_a_large_one(void **state)
     sb_blob_destroy(large);
 }
 
-static void a_blob_may_be_reshaped_to_its_own_shape(void **state) {
-    (void)state;
+TEST(a_blob_may_be_reshaped_to_its_own_shape) {
     sb_error err;
     sb_blob *blob = blob_of(NULL, SB_DTYPE_F32, 3, (int64_t[]){2, 3, 4});
     assert_ok(sb_blob_reshape(blob, sb_blob_shape(blob), 3, NULL, &err));
@@ -545,8 +523,7 @@ static void a_blob_may_be_reshaped_to_its_own_shape(void **state) {
     sb_blob_destroy(blob);
 }
 
-static void the_device_sees_the_shape(void **state) {
-    (void)state;
+TEST(the_device_sees_the_shape) {
     struct rig rig;
     sb_error err;
     const int64_t *shape = NULL;
@@ -579,8 +556,7 @@ static void the_device_sees_the_shape(void **state) {
     rig_close(&rig);
 }
 
-static void null_arguments_are_refused(void **state) {
-    (void)state;
+TEST(null_arguments_are_refused) {
     sb_error err;
     sb_blob *blob = blob_of_count(NULL, SB_DTYPE_F32, 3);
     int64_t out, at = 0;
@@ -620,34 +596,4 @@ static void null_arguments_are_refused(void **state) {
     assert_names_null("blob", sb_blob_diff_at(NULL, &at, 1, &x, &err));
     assert_names_null("out", sb_blob_diff_at_legacy(blob, 0, 0, 0, 0, NULL, &err));
     sb_blob_destroy(blob);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(shapes_give_counts_and_texts),
-        cmocka_unit_test(a_never_shaped_blob_is_a_state_of_its_own),
-        cmocka_unit_test(bad_shapes_are_refused_and_change_nothing),
-        cmocka_unit_test(the_largest_shapes_that_fit_are_taken),
-        cmocka_unit_test(dtypes_are_checked),
-        cmocka_unit_test(legacy_dimensions_make_four_axes),
-        cmocka_unit_test(axes_are_counted_from_both_ends),
-        cmocka_unit_test(counts_of_ranges_are_exact),
-        cmocka_unit_test(legacy_accessors_follow_caffe),
-        cmocka_unit_test(legacy_accessors_want_at_most_four_axes),
-        cmocka_unit_test(offsets_past_two_to_the_31_are_exact),
-        cmocka_unit_test(a_legacy_offset_may_be_one_past_each_axis),
-        cmocka_unit_test(indices_out_of_range_are_errors),
-        cmocka_unit_test(an_element_of_a_never_shaped_blob_is_an_error),
-        cmocka_unit_test(shapes_are_compared_axis_by_axis),
-        cmocka_unit_test(a_shape_is_compared_with_dimensions_alone),
-        cmocka_unit_test(shape_texts_are_cut_to_fit),
-        cmocka_unit_test(the_longest_shape_text_is_whole),
-        cmocka_unit_test(reshape_like_takes_the_whole_shape),
-        cmocka_unit_test(reshape_like_one_without_a_shape_makes_a_scalar),
-        cmocka_unit_test(a_count_that_fits_a_small_type_may_not_fit_a_large_one),
-        cmocka_unit_test(a_blob_may_be_reshaped_to_its_own_shape),
-        cmocka_unit_test(the_device_sees_the_shape),
-        cmocka_unit_test(null_arguments_are_refused),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

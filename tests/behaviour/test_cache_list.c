@@ -164,9 +164,8 @@ static void check_lists(void) {
     }
 }
 
-static void every_call_keeps_every_list(void **state) {
+TEST(every_call_keeps_every_list) {
     static const size_t limits[] = {1, 3, 5, 8, 100};
-    (void)state;
     for (size_t i = 0; i < sizeof limits / sizeof *limits; i++) {
         world = (struct world){.context = {.max_cache_bytes = limits[i] * UNIT}};
         sb__mutex_init(&world.context.cache.lock);
@@ -175,9 +174,4 @@ static void every_call_keeps_every_list(void **state) {
         print_message("%zu KiB: %lld calls\n", limits[i] * UNIT / 1024, (long long)world.calls);
         sb__mutex_destroy(&world.context.cache.lock);
     }
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(every_call_keeps_every_list)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -64,8 +64,7 @@ static void reduce_all(sb_comm *comm, void *arg) {
     }
 }
 
-static void every_op_combines_the_values_of_all_ranks(void **state) {
-    (void)state;
+TEST(every_op_combines_the_values_of_all_ranks) {
     sb_sim_comm_options late = SB_SIM_COMM_OPTIONS_INIT;
     late.seed = 5;
     late.delay_microseconds = 300;
@@ -76,8 +75,7 @@ static void every_op_combines_the_values_of_all_ranks(void **state) {
 }
 
 /* Each of 16 answers comes up to 10 ms late. */
-static void answers_come_as_late_as_is_asked(void **state) {
-    (void)state;
+TEST(answers_come_as_late_as_is_asked) {
     sb_sim_comm_options late = SB_SIM_COMM_OPTIONS_INIT;
     sb_comm *comm;
     sb_error err;
@@ -102,8 +100,7 @@ static void reduce_halves(sb_comm *comm, void *arg) {
 }
 
 /* One rank alone: whatever is no NaN stays as it is, and a NaN a NaN. */
-static void halves_are_rounded_to_the_nearest(void **state) {
-    (void)state;
+TEST(halves_are_rounded_to_the_nearest) {
     static uint16_t values[1 << 16];
     sb_error err;
     ranks_run(2, NULL, reduce_halves, NULL);
@@ -135,8 +132,7 @@ static void broadcast_all(sb_comm *comm, void *arg) {
     }
 }
 
-static void every_rank_gets_the_bytes_of_the_root(void **state) {
-    (void)state;
+TEST(every_rank_gets_the_bytes_of_the_root) {
     for (size_t i = 0; i < SIZES; i++)
         ranks_run(sizes[i], NULL, broadcast_all, NULL);
 }
@@ -151,8 +147,7 @@ static void count_and_wait(sb_comm *comm, void *arg) {
     }
 }
 
-static void no_rank_leaves_a_barrier_before_all_are_there(void **state) {
-    (void)state;
+TEST(no_rank_leaves_a_barrier_before_all_are_there) {
     for (size_t i = 0; i < SIZES; i++) {
         _Atomic int arrived = 0;
         ranks_run(sizes[i], NULL, count_and_wait, &arrived);
@@ -161,8 +156,7 @@ static void no_rank_leaves_a_barrier_before_all_are_there(void **state) {
 
 /* --- refusals ---------------------------------------------------------------------------- */
 
-static void what_no_rank_may_ask_is_refused_and_sends_nothing(void **state) {
-    (void)state;
+TEST(what_no_rank_may_ask_is_refused_and_sends_nothing) {
     sb_comm *comm;
     sb_error err;
     double value = 3;
@@ -189,8 +183,7 @@ static void what_no_rank_may_ask_is_refused_and_sends_nothing(void **state) {
     sb_comm_destroy(comm);
 }
 
-static void options_of_another_version_are_refused(void **state) {
-    (void)state;
+TEST(options_of_another_version_are_refused) {
     sb_comm *comms[2];
     sb_error err;
     struct {
@@ -214,8 +207,7 @@ static void options_of_another_version_are_refused(void **state) {
     sb_comm_destroy(comms[0]);
 }
 
-static void there_may_be_as_many_ranks_as_is_said(void **state) {
-    (void)state;
+TEST(there_may_be_as_many_ranks_as_is_said) {
     sb_comm **comms = calloc(SB_SIM_COMM_MAX, sizeof(sb_comm *));
     sb_error err;
     assert_non_null(comms);
@@ -228,8 +220,7 @@ static void there_may_be_as_many_ranks_as_is_said(void **state) {
     free(comms);
 }
 
-static void a_failure_may_be_taken_back(void **state) {
-    (void)state;
+TEST(a_failure_may_be_taken_back) {
     sb_comm *comm;
     sb_error err;
     assert_ok(sb_sim_comm_create(NULL, 1, NULL, &comm, &err));
@@ -279,8 +270,7 @@ static void differ(sb_comm *comm, void *arg) {
     expect(!strcmp(err.message, "the communicator is of no use after an earlier failure"));
 }
 
-static void ranks_that_call_unequal_things_are_told_of_both(void **state) {
-    (void)state;
+TEST(ranks_that_call_unequal_things_are_told_of_both) {
     for (int one = 0; one < CALLS; one++)
         for (int other = 0; other < CALLS; other++)
             if (one != other)
@@ -321,8 +311,7 @@ static void fail_at(sb_comm *comm, void *arg) {
                                                           : "rank 1 has ended"));
 }
 
-static void a_rank_that_fails_or_stops_is_a_status_for_all(void **state) {
-    (void)state;
+TEST(a_rank_that_fails_or_stops_is_a_status_for_all) {
     sb_sim_comm_options soon = SB_SIM_COMM_OPTIONS_INIT;
     soon.limit_milliseconds = 300;
     for (int64_t nth = 1; nth <= 3; nth++) {
@@ -342,8 +331,7 @@ static void leave_early(sb_comm *comm, void *arg) {
     expect(!strcmp(err.message, "rank 2 has ended"));
 }
 
-static void nobody_waits_for_a_rank_that_has_ended(void **state) {
-    (void)state;
+TEST(nobody_waits_for_a_rank_that_has_ended) {
     ranks_run(3, NULL, leave_early, NULL);
 }
 
@@ -361,27 +349,7 @@ static void come_late(sb_comm *comm, void *arg) {
     atomic_store(told, 1);
 }
 
-static void a_rank_that_is_late_is_not_taken_for_one_that_has_ended(void **state) {
-    (void)state;
+TEST(a_rank_that_is_late_is_not_taken_for_one_that_has_ended) {
     _Atomic int told = 0;
     ranks_run(3, NULL, come_late, &told);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_op_combines_the_values_of_all_ranks),
-        cmocka_unit_test(answers_come_as_late_as_is_asked),
-        cmocka_unit_test(halves_are_rounded_to_the_nearest),
-        cmocka_unit_test(every_rank_gets_the_bytes_of_the_root),
-        cmocka_unit_test(no_rank_leaves_a_barrier_before_all_are_there),
-        cmocka_unit_test(what_no_rank_may_ask_is_refused_and_sends_nothing),
-        cmocka_unit_test(options_of_another_version_are_refused),
-        cmocka_unit_test(there_may_be_as_many_ranks_as_is_said),
-        cmocka_unit_test(a_failure_may_be_taken_back),
-        cmocka_unit_test(ranks_that_call_unequal_things_are_told_of_both),
-        cmocka_unit_test(a_rank_that_fails_or_stops_is_a_status_for_all),
-        cmocka_unit_test(nobody_waits_for_a_rank_that_has_ended),
-        cmocka_unit_test(a_rank_that_is_late_is_not_taken_for_one_that_has_ended),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

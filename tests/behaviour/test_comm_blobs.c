@@ -114,8 +114,7 @@ static bool is_on_device(int32_t head) {
     return head == SB_HEAD_AT_GPU || head == SB_HEAD_SYNCED;
 }
 
-static void a_blob_is_reduced_on_the_side_that_the_engine_takes(void **state) {
-    (void)state;
+TEST(a_blob_is_reduced_on_the_side_that_the_engine_takes) {
     for (size_t i = 0; i < 4; i++) {
         for (int32_t takes = 0; takes < 2; takes++) {
             struct single single = {.takes_device = takes};
@@ -140,8 +139,7 @@ static void a_blob_is_reduced_on_the_side_that_the_engine_takes(void **state) {
     }
 }
 
-static void a_root_s_heads_stay_but_for_a_first_touch(void **state) {
-    (void)state;
+TEST(a_root_s_heads_stay_but_for_a_first_touch) {
     for (size_t i = 0; i < 4; i++) {
         for (int32_t takes = 0; takes < 2; takes++) {
             struct single single = {.takes_device = takes};
@@ -203,8 +201,7 @@ static void check_failure(size_t at, int32_t takes, int64_t nth, sb_status failu
     rig_close(&rig);
 }
 
-static void a_failure_leaves_the_heads_and_the_blobs_that_were_not_reached(void **state) {
-    (void)state;
+TEST(a_failure_leaves_the_heads_and_the_blobs_that_were_not_reached) {
     static const sb_status failures[] = {SB_ERR_COMM_FAILURE, SB_ERR_OUT_OF_MEMORY, SB_ERR_IO};
     for (size_t at = 0; at < 4; at++)
         for (int32_t takes = 0; takes < 2; takes++)
@@ -213,8 +210,7 @@ static void a_failure_leaves_the_heads_and_the_blobs_that_were_not_reached(void 
                     check_failure(at, takes, nth, failures[f]);
 }
 
-static void lists_that_cannot_be_reduced_are_refused_whole(void **state) {
-    (void)state;
+TEST(lists_that_cannot_be_reduced_are_refused_whole) {
     struct single single = {.calls = 0};
     struct rig rig;
     sb_comm *comm;
@@ -265,8 +261,7 @@ static sb_status single_barrier(void *comm, sb_error *err) {
 }
 
 /* Every size from the required slots to the whole table: a slot is taken whole or not at all. */
-static void half_a_slot_is_no_table(void **state) {
-    (void)state;
+TEST(half_a_slot_is_no_table) {
     struct single single = {.calls = 0};
     sb_comm_engine table = single_engine;
     sb_error err;
@@ -287,8 +282,7 @@ static void half_a_slot_is_no_table(void **state) {
     }
 }
 
-static void tables_of_engines_are_checked(void **state) {
-    (void)state;
+TEST(tables_of_engines_are_checked) {
     struct single single = {.calls = 0};
     sb_comm_engine table = single_engine;
     sb_comm *comm;
@@ -320,8 +314,7 @@ static void tables_of_engines_are_checked(void **state) {
     sb_comm_destroy(comm);
 }
 
-static void an_engine_that_is_no_rank_of_its_ranks_is_closed(void **state) {
-    (void)state;
+TEST(an_engine_that_is_no_rank_of_its_ranks_is_closed) {
     static const int32_t lies[][2] = {{-1, 2}, {2, 2}, {0, 0}, {0, -1}, {1, 1}, {3, -3}};
     for (size_t i = 0; i < sizeof lies / sizeof *lies; i++) {
         struct single single = {.lies = true, .rank = lies[i][0], .size = lies[i][1]};
@@ -342,8 +335,7 @@ static void an_engine_that_is_no_rank_of_its_ranks_is_closed(void **state) {
     }
 }
 
-static void names_of_engines_are_letters_and_digits(void **state) {
-    (void)state;
+TEST(names_of_engines_are_letters_and_digits) {
     static const char *const names[] = {"", "a b", "engine\n", "\xc3\xa4", "mpi-2"};
     struct single single = {.calls = 0};
     sb_comm_engine table = single_engine;
@@ -395,25 +387,9 @@ static void train(sb_comm *comm, void *arg) {
     sb_context_release(context);
 }
 
-static void ranks_share_weights_and_sum_wherever_the_bytes_are(void **state) {
-    (void)state;
+TEST(ranks_share_weights_and_sum_wherever_the_bytes_are) {
     const char *devices[] = {"cpu", "sim:0"};
     for (int32_t size = 1; size <= 4; size *= 2)
         for (int i = 0; i < 2; i++)
             ranks_run(size, NULL, train, &devices[i]);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_blob_is_reduced_on_the_side_that_the_engine_takes),
-        cmocka_unit_test(a_root_s_heads_stay_but_for_a_first_touch),
-        cmocka_unit_test(a_failure_leaves_the_heads_and_the_blobs_that_were_not_reached),
-        cmocka_unit_test(lists_that_cannot_be_reduced_are_refused_whole),
-        cmocka_unit_test(half_a_slot_is_no_table),
-        cmocka_unit_test(tables_of_engines_are_checked),
-        cmocka_unit_test(an_engine_that_is_no_rank_of_its_ranks_is_closed),
-        cmocka_unit_test(names_of_engines_are_letters_and_digits),
-        cmocka_unit_test(ranks_share_weights_and_sum_wherever_the_bytes_are),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

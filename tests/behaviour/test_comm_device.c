@@ -235,8 +235,7 @@ static int64_t fail_each(const struct setting *setting) {
     return steps;
 }
 
-static void calls_on_lists_keep_their_promise(void **state) {
-    (void)state;
+TEST(calls_on_lists_keep_their_promise) {
     int64_t steps = 0;
     for (enum call call = ALL_REDUCE; call < STEP; call++)
         for (enum state at = NEVER; at < STATES; at++)
@@ -250,8 +249,7 @@ static void calls_on_lists_keep_their_promise(void **state) {
     assert_true(steps > 300);
 }
 
-static void steps_of_a_reducer_keep_their_promise(void **state) {
-    (void)state;
+TEST(steps_of_a_reducer_keep_their_promise) {
     static const size_t sizes[] = {0, 48, SIZE_MAX};
     int64_t steps = 0;
     for (enum state at = NEVER; at < STATES; at++)
@@ -268,12 +266,4 @@ static void steps_of_a_reducer_keep_their_promise(void **state) {
                         steps += fail_each(&setting);
                 }
     assert_true(steps > 300);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(calls_on_lists_keep_their_promise),
-        cmocka_unit_test(steps_of_a_reducer_keep_their_promise),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -10,8 +10,7 @@
 /* In the child the parent's engine is not freed: in sight, so that it is no leak. */
 static struct sb__sim_group *volatile parents;
 
-static void a_child_of_a_fork_has_no_communicator(void **state) {
-    (void)state;
+TEST(a_child_of_a_fork_has_no_communicator) {
     sb_comm *comm;
     sb_error err;
     double value = 1;
@@ -31,8 +30,7 @@ static void a_child_of_a_fork_has_no_communicator(void **state) {
 }
 
 /* A step that is under way stays the parent's: the child's destroy waits for nobody. */
-static void a_child_of_a_fork_has_no_step(void **state) {
-    (void)state;
+TEST(a_child_of_a_fork_has_no_step) {
     sb_sim_comm_options options = SB_SIM_COMM_OPTIONS_INIT;
     sb_comm *comm;
     sb_error err;
@@ -65,12 +63,4 @@ static void a_child_of_a_fork_has_no_step(void **state) {
     for (int i = 0; i < 2; i++)
         sb_blob_destroy(blobs[i]);
     sb_comm_destroy(comm);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_child_of_a_fork_has_no_communicator),
-        cmocka_unit_test(a_child_of_a_fork_has_no_step),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -137,8 +137,7 @@ static void check_buckets(const struct sizes *row, const sb_comm_engine *engine,
     world_close(&w, false);
 }
 
-static void a_bucket_is_filled_to_its_limit_and_no_further(void **state) {
-    (void)state;
+TEST(a_bucket_is_filled_to_its_limit_and_no_further) {
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         check_buckets(&rows[i], &mirror_engine, 4);
         check_buckets(&rows[i], &mirror_engine_at_once, 4);
@@ -146,8 +145,7 @@ static void a_bucket_is_filled_to_its_limit_and_no_further(void **state) {
     }
 }
 
-static void a_bucket_has_one_dtype_and_may_be_empty(void **state) {
-    (void)state;
+TEST(a_bucket_has_one_dtype_and_may_be_empty) {
     for (int gathers = 0; gathers < 2; gathers++) {
         struct world w;
         sb_error err;
@@ -182,8 +180,7 @@ static void world_of_rooms(struct world *w, bool tests_are_done) {
     make_reducer(w, SB_COMM_SUM, 16);
 }
 
-static void no_more_buckets_fly_than_there_are_rooms(void **state) {
-    (void)state;
+TEST(no_more_buckets_fly_than_there_are_rooms) {
     for (int done = 0; done < 2; done++) {
         struct world w;
         sb_error err;
@@ -210,8 +207,7 @@ static void no_more_buckets_fly_than_there_are_rooms(void **state) {
 
 /* The n-th start has no memory: nobody is told by `ready`, `wait` says so once, the step goes on,
    and so do later steps. */
-static void a_step_goes_on_where_the_engine_had_no_memory(void **state) {
-    (void)state;
+TEST(a_step_goes_on_where_the_engine_had_no_memory) {
     static const sb_status failures[] = {SB_ERR_OUT_OF_MEMORY, SB_ERR_UNSUPPORTED};
     for (int f = 0; f < 2; f++) {
         for (int64_t nth = 1; nth <= MOST; nth++) {
@@ -287,8 +283,7 @@ static void fail_step(const sb_comm_engine *engine, enum slot slot, int64_t nth,
     world_close(&w, true);
 }
 
-static void a_step_ends_where_the_engine_fails(void **state) {
-    (void)state;
+TEST(a_step_ends_where_the_engine_fails) {
     for (int has_err = 0; has_err < 2; has_err++) {
         for (int64_t nth = 1; nth <= MOST; nth++) {
             fail_step(&mirror_engine, BEGIN, nth, has_err);
@@ -301,8 +296,7 @@ static void a_step_ends_where_the_engine_fails(void **state) {
 }
 
 /* A blob that is reduced in place, of which both sides were current, has the other side then. */
-static void one_side_stays_of_a_blob_in_place(void **state) {
-    (void)state;
+TEST(one_side_stays_of_a_blob_in_place) {
     for (int takes = 0; takes < 2; takes++) {
         for (enum slot slot = BEGIN; slot <= WAIT; slot += 2) {
             struct world w;
@@ -324,8 +318,7 @@ static void one_side_stays_of_a_blob_in_place(void **state) {
     }
 }
 
-static void a_reducer_that_ends_in_its_step_waits_for_what_flies(void **state) {
-    (void)state;
+TEST(a_reducer_that_ends_in_its_step_waits_for_what_flies) {
     for (int fails = 0; fails < 2; fails++) {
         struct world w;
         sb_error err;
@@ -396,8 +389,7 @@ static void fail_scaling(bool in_step, int64_t scale, int64_t engine) {
     world_close(&w, engine);
 }
 
-static void others_do_not_wait_for_a_rank_whose_device_fails(void **state) {
-    (void)state;
+TEST(others_do_not_wait_for_a_rank_whose_device_fails) {
     for (int in_step = 0; in_step < 2; in_step++)
         for (int64_t scale = 0; scale <= 3; scale++)
             for (int64_t engine = 0; engine <= 3; engine++)
@@ -405,8 +397,7 @@ static void others_do_not_wait_for_a_rank_whose_device_fails(void **state) {
 }
 
 /* All fly when the device fails: it does so for the first, and is lost for the others. */
-static void the_first_failure_of_a_step_is_told(void **state) {
-    (void)state;
+TEST(the_first_failure_of_a_step_is_told) {
     char first[sizeof((sb_error *)0)->message] = "";
     for (int num = 1; num <= 3; num += 2) {
         struct world w;
@@ -454,15 +445,13 @@ static void step_without_device(sb_comm_op op, bool is_synced) {
     world_close(&w, !is_synced);
 }
 
-static void a_lost_device_is_a_failure_where_it_is_needed(void **state) {
-    (void)state;
+TEST(a_lost_device_is_a_failure_where_it_is_needed) {
     for (sb_comm_op op = SB_COMM_SUM; op <= SB_COMM_MEAN; op++)
         for (int is_synced = 0; is_synced < 2; is_synced++)
             step_without_device(op, is_synced);
 }
 
-static void a_device_without_arithmetic_leaves_means_to_the_host(void **state) {
-    (void)state;
+TEST(a_device_without_arithmetic_leaves_means_to_the_host) {
     for (sb_comm_op op = SB_COMM_SUM; op <= SB_COMM_MEAN; op++) {
         struct world w;
         sb_error err;
@@ -482,8 +471,7 @@ static void a_device_without_arithmetic_leaves_means_to_the_host(void **state) {
 /* --- what is sent
  * ------------------------------------------------------------------------------------ */
 
-static void blobs_are_broadcast_as_bytes(void **state) {
-    (void)state;
+TEST(blobs_are_broadcast_as_bytes) {
     for (int32_t root = 0; root < 2; root++) {
         struct world w;
         sb_error err;
@@ -503,8 +491,7 @@ static void blobs_are_broadcast_as_bytes(void **state) {
 
 /* What a blob has beyond its count is kept; where it has nothing more, old bytes are not fetched.
  */
-static void what_is_received_replaces_the_blob_s_bytes_alone(void **state) {
-    (void)state;
+TEST(what_is_received_replaces_the_blob_s_bytes_alone) {
     const int64_t six = 6, four = 4;
     for (int whole = 0; whole < 2; whole++) {
         struct world w;
@@ -537,8 +524,7 @@ static void write_sevens(void *user) {
 }
 
 /* The engine knows no streams. */
-static void work_that_is_queued_is_done_before_it_is_sent(void **state) {
-    (void)state;
+TEST(work_that_is_queued_is_done_before_it_is_sent) {
     for (int how = 0; how < 3; how++) {
         const bool own = how > 0, fails = how > 1;
         struct world w;
@@ -569,8 +555,7 @@ static void work_that_is_queued_is_done_before_it_is_sent(void **state) {
 /* --- host memory of the caller's
  * ----------------------------------------------------------------------- */
 
-static void values_and_bytes_reach_the_engine_as_they_are(void **state) {
-    (void)state;
+TEST(values_and_bytes_reach_the_engine_as_they_are) {
     struct world w;
     sb_error err;
     char byte = 3;
@@ -600,8 +585,7 @@ static void values_and_bytes_reach_the_engine_as_they_are(void **state) {
     world_close(&w, false);
 }
 
-static void every_required_slot_is_asked_for(void **state) {
-    (void)state;
+TEST(every_required_slot_is_asked_for) {
     struct mirror mirror = {.takes_device = false};
     sb_comm *comm = NULL;
     sb_error err;
@@ -626,8 +610,7 @@ static void every_required_slot_is_asked_for(void **state) {
     assert_null(comm);
 }
 
-static void a_blob_that_is_missing_is_named(void **state) {
-    (void)state;
+TEST(a_blob_that_is_missing_is_named) {
     struct world w;
     sb_error err;
     world_open(&w, &mirror_engine, false);
@@ -652,8 +635,7 @@ static void a_blob_that_is_missing_is_named(void **state) {
 }
 
 /* Wherever strangers lie among those that are registered. */
-static void a_stranger_is_not_taken_for_its_neighbour(void **state) {
-    (void)state;
+TEST(a_stranger_is_not_taken_for_its_neighbour) {
     for (int odd = 0; odd < 2; odd++) {
         struct world w;
         sb_error err;
@@ -672,28 +654,4 @@ static void a_stranger_is_not_taken_for_its_neighbour(void **state) {
         assert_ok(sb_reducer_wait(w.reducer, &err));
         world_close(&w, false);
     }
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_bucket_is_filled_to_its_limit_and_no_further),
-        cmocka_unit_test(a_bucket_has_one_dtype_and_may_be_empty),
-        cmocka_unit_test(no_more_buckets_fly_than_there_are_rooms),
-        cmocka_unit_test(a_step_goes_on_where_the_engine_had_no_memory),
-        cmocka_unit_test(a_step_ends_where_the_engine_fails),
-        cmocka_unit_test(one_side_stays_of_a_blob_in_place),
-        cmocka_unit_test(a_reducer_that_ends_in_its_step_waits_for_what_flies),
-        cmocka_unit_test(others_do_not_wait_for_a_rank_whose_device_fails),
-        cmocka_unit_test(the_first_failure_of_a_step_is_told),
-        cmocka_unit_test(a_lost_device_is_a_failure_where_it_is_needed),
-        cmocka_unit_test(a_device_without_arithmetic_leaves_means_to_the_host),
-        cmocka_unit_test(blobs_are_broadcast_as_bytes),
-        cmocka_unit_test(what_is_received_replaces_the_blob_s_bytes_alone),
-        cmocka_unit_test(work_that_is_queued_is_done_before_it_is_sent),
-        cmocka_unit_test(values_and_bytes_reach_the_engine_as_they_are),
-        cmocka_unit_test(every_required_slot_is_asked_for),
-        cmocka_unit_test(a_blob_that_is_missing_is_named),
-        cmocka_unit_test(a_stranger_is_not_taken_for_its_neighbour),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

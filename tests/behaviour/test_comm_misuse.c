@@ -53,8 +53,7 @@ static sb_context *context_of_again(struct again *again) {
     return context;
 }
 
-static void a_blob_may_end_between_steps_and_another_take_its_place(void **state) {
-    (void)state;
+TEST(a_blob_may_end_between_steps_and_another_take_its_place) {
     struct again again = {NULL, 0, false};
     sb_context *context = context_of_again(&again);
     sb_comm *comm;
@@ -89,8 +88,7 @@ static void a_blob_may_end_between_steps_and_another_take_its_place(void **state
         test_aligned_free(again.block);
 }
 
-static void a_blob_that_is_reshaped_when_it_is_ready_is_found(void **state) {
-    (void)state;
+TEST(a_blob_that_is_reshaped_when_it_is_ready_is_found) {
     sb_comm *comm;
     sb_reducer *reducer;
     sb_error err;
@@ -141,8 +139,7 @@ static void reshape_in_flight(sb_comm *comm, void *arg) {
     sb_blob_destroy(blobs[1]);
 }
 
-static void memory_that_flies_outlives_the_blob_that_had_it(void **state) {
-    (void)state;
+TEST(memory_that_flies_outlives_the_blob_that_had_it) {
     sb_sim_comm_options options = SB_SIM_COMM_OPTIONS_INIT;
     int64_t bucket_bytes[] = {0, 1 << 20};
     options.delay_microseconds = 20000; /* the reshape comes before the answer */
@@ -202,8 +199,7 @@ static void fail_twice(sb_comm *comm, void *arg) {
     expect(counting.live_blocks == 0 && counting.violations == 0);
 }
 
-static void a_rank_without_memory_and_one_that_fails_both_get_a_status(void **state) {
-    (void)state;
+TEST(a_rank_without_memory_and_one_that_fails_both_get_a_status) {
     sb_sim_comm_options options = SB_SIM_COMM_OPTIONS_INIT;
     options.limit_milliseconds = 200;
     for (int i = 0; i < 4; i++) {
@@ -211,14 +207,4 @@ static void a_rank_without_memory_and_one_that_fails_both_get_a_status(void **st
                                           i % 2};
         ranks_run(3, &options, fail_twice, (void *)&failures);
     }
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_blob_may_end_between_steps_and_another_take_its_place),
-        cmocka_unit_test(a_blob_that_is_reshaped_when_it_is_ready_is_found),
-        cmocka_unit_test(memory_that_flies_outlives_the_blob_that_had_it),
-        cmocka_unit_test(a_rank_without_memory_and_one_that_fails_both_get_a_status),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

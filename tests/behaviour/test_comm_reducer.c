@@ -157,8 +157,7 @@ static void random_steps(sb_comm *comm, void *arg) {
 }
 
 /* Over a thousand orders. */
-static void every_order_of_ready_and_every_bucket_gives_the_same_sums(void **state) {
-    (void)state;
+TEST(every_order_of_ready_and_every_bucket_gives_the_same_sums) {
     static const int32_t sizes[] = {1, 2, 3, 4, 7};
     sb_sim_comm_options options = SB_SIM_COMM_OPTIONS_INIT;
     options.delay_microseconds = 40;
@@ -169,8 +168,7 @@ static void every_order_of_ready_and_every_bucket_gives_the_same_sums(void **sta
     }
 }
 
-static void bytes_on_devices_are_reduced_wherever_they_are(void **state) {
-    (void)state;
+TEST(bytes_on_devices_are_reduced_wherever_they_are) {
     struct steps steps = {.device = "sim:0", .steps = test_is_quick() ? 3 : 20, .seed = 77};
     for (int32_t size = 1; size <= 3; size++)
         ranks_run(size, NULL, random_steps, &steps);
@@ -194,8 +192,7 @@ static void check_heads(sb_comm *comm, void *arg) {
     net_close(&net);
 }
 
-static void a_large_blob_stays_on_its_device(void **state) {
-    (void)state;
+TEST(a_large_blob_stays_on_its_device) {
     ranks_run(2, NULL, check_heads, NULL);
 }
 
@@ -248,8 +245,7 @@ static void register_odd(sb_comm *comm, void *arg) {
     net_close(&net);
 }
 
-static void a_difference_is_told_to_every_rank_with_both_sides(void **state) {
-    (void)state;
+TEST(a_difference_is_told_to_every_rank_with_both_sides) {
     static const struct odd odds[] = {
         {0, SB_ERR_SHAPE_MISMATCH, {"blob 4 is f64 (64) at rank 0", "f64 (8 8) at rank 1"}},
         {1, SB_ERR_DTYPE_MISMATCH, {"blob 3 is f64 (1) at rank 0", "f32 (1) at rank 1"}},
@@ -285,8 +281,7 @@ static void register_long(sb_comm *comm, void *arg) {
     sb_blob_destroy(blob);
 }
 
-static void shapes_are_cut_to_their_room(void **state) {
-    (void)state;
+TEST(shapes_are_cut_to_their_room) {
     ranks_run(2, NULL, register_long, NULL);
 }
 
@@ -311,16 +306,14 @@ static void register_one(sb_comm *comm, void *arg) {
     sb_blob_destroy(blob);
 }
 
-static void a_blob_without_a_shape_is_no_scalar(void **state) {
-    (void)state;
+TEST(a_blob_without_a_shape_is_no_scalar) {
     sb_sim_comm_options soon = SB_SIM_COMM_OPTIONS_INIT;
     soon.limit_milliseconds = 500;
     for (int32_t scalar = 0; scalar < 2; scalar++)
         ranks_run(2, &soon, register_one, &scalar);
 }
 
-static void what_cannot_be_registered_is_refused(void **state) {
-    (void)state;
+TEST(what_cannot_be_registered_is_refused) {
     sb_comm *comm;
     sb_error err;
     sb_reducer *reducer = NULL;
@@ -352,8 +345,7 @@ static void what_cannot_be_registered_is_refused(void **state) {
 /* --- misuse
  * ---------------------------------------------------------------------------------------- */
 
-static void a_step_takes_each_blob_once_and_the_communicator_alone(void **state) {
-    (void)state;
+TEST(a_step_takes_each_blob_once_and_the_communicator_alone) {
     sb_comm *comm;
     sb_error err;
     sb_reducer *reducer, *other;
@@ -393,8 +385,7 @@ static void a_step_takes_each_blob_once_and_the_communicator_alone(void **state)
 /* --- memory
  * ------------------------------------------------------------------------------------------- */
 
-static void it_takes_two_buckets_at_most(void **state) {
-    (void)state;
+TEST(it_takes_two_buckets_at_most) {
     struct rig rig;
     sb_comm *comm;
     sb_error err;
@@ -483,8 +474,7 @@ static int count_done(int64_t nth, sb_sim_comm_failure mode, size_t bucket_bytes
     return atomic_load(&failing.steps_done);
 }
 
-static void a_failure_at_any_bucket_ends_the_step_at_every_rank(void **state) {
-    (void)state;
+TEST(a_failure_at_any_bucket_ends_the_step_at_every_rank) {
     static const size_t sizes[] = {0, SIZE_MAX};
     for (int b = 0; b < 2; b++) {
         int64_t operations = 0;
@@ -538,8 +528,7 @@ static void miss_one(sb_comm *comm, void *arg) {
     net_close(&net);
 }
 
-static void a_difference_is_told_at_once(void **state) {
-    (void)state;
+TEST(a_difference_is_told_at_once) {
     struct meeting meeting = {0};
     sb_sim_comm_options options = SB_SIM_COMM_OPTIONS_INIT;
     options.limit_milliseconds = 60000;
@@ -560,25 +549,6 @@ static void end_in_step(sb_comm *comm, void *arg) {
     expect_status(SB_ERR_COMM_FAILURE, sb_comm_barrier(comm, &err));
 }
 
-static void a_reducer_may_end_in_its_step(void **state) {
-    (void)state;
+TEST(a_reducer_may_end_in_its_step) {
     ranks_run(3, NULL, end_in_step, NULL);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_order_of_ready_and_every_bucket_gives_the_same_sums),
-        cmocka_unit_test(bytes_on_devices_are_reduced_wherever_they_are),
-        cmocka_unit_test(a_large_blob_stays_on_its_device),
-        cmocka_unit_test(a_difference_is_told_to_every_rank_with_both_sides),
-        cmocka_unit_test(shapes_are_cut_to_their_room),
-        cmocka_unit_test(a_blob_without_a_shape_is_no_scalar),
-        cmocka_unit_test(what_cannot_be_registered_is_refused),
-        cmocka_unit_test(a_step_takes_each_blob_once_and_the_communicator_alone),
-        cmocka_unit_test(it_takes_two_buckets_at_most),
-        cmocka_unit_test(a_failure_at_any_bucket_ends_the_step_at_every_rank),
-        cmocka_unit_test(a_difference_is_told_at_once),
-        cmocka_unit_test(a_reducer_may_end_in_its_step),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

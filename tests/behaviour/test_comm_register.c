@@ -106,8 +106,7 @@ static sb_status create(struct world *w, sb_error *err) {
     return sb_reducer_create(w->comm, &w->blob, 1, NULL, &w->reducer, err);
 }
 
-static void a_difference_is_what_its_finder_says(void **state) {
-    (void)state;
+TEST(a_difference_is_what_its_finder_says) {
     struct world w;
     sb_error err;
     world_open(&w);
@@ -126,8 +125,7 @@ static void a_difference_is_what_its_finder_says(void **state) {
 }
 
 /* Each half of the sum is sent with its opposite, and what comes back are the greatest. */
-static void each_part_of_the_sum_is_compared(void **state) {
-    (void)state;
+TEST(each_part_of_the_sum_is_compared) {
     for (int part = 0; part <= 4; part++) {
         struct world w;
         sb_error err;
@@ -140,8 +138,7 @@ static void each_part_of_the_sum_is_compared(void **state) {
 
 /* Nothing was sent at the first operation: the call may be made again. Later the others are behind
    it. */
-static void only_the_first_operation_may_be_made_again(void **state) {
-    (void)state;
+TEST(only_the_first_operation_may_be_made_again) {
     static const sb_status failures[] = {SB_ERR_OUT_OF_MEMORY, SB_ERR_UNSUPPORTED, SB_ERR_IO};
     for (size_t f = 0; f < 3; f++) {
         for (int64_t nth = 1; nth <= 5; nth++) {
@@ -163,8 +160,7 @@ static void only_the_first_operation_may_be_made_again(void **state) {
     }
 }
 
-static void what_another_rank_says_may_be_anything(void **state) {
-    (void)state;
+TEST(what_another_rank_says_may_be_anything) {
     static const double finders[] = {2, 3, -1, 1e300, -1e300, (double)NAN};
     static const sb_status codes[] = {SB_OK, 1, INT32_MAX};
     for (size_t i = 0; i < 6 + 3; i++) {
@@ -182,8 +178,7 @@ static void what_another_rank_says_may_be_anything(void **state) {
     }
 }
 
-static void a_story_without_an_end_is_cut(void **state) {
-    (void)state;
+TEST(a_story_without_an_end_is_cut) {
     struct world w;
     sb_error err;
     world_open(&w);
@@ -196,8 +191,7 @@ static void a_story_without_an_end_is_cut(void **state) {
 /* --- this rank's own failure -------------------------------------------------------------------
  */
 
-static void a_failure_is_told_by_its_rank(void **state) {
-    (void)state;
+TEST(a_failure_is_told_by_its_rank) {
     struct world w;
     sb_error err;
     world_open(&w);
@@ -212,8 +206,7 @@ static void a_failure_is_told_by_its_rank(void **state) {
 }
 
 /* Host memory is the allocator's here: its rooms may fail, too. */
-static void an_allocation_that_fails_is_told_by_its_rank(void **state) {
-    (void)state;
+TEST(an_allocation_that_fails_is_told_by_its_rank) {
     struct world w;
     sb_error err;
     int64_t failures = 0;
@@ -237,17 +230,4 @@ static void an_allocation_that_fails_is_told_by_its_rank(void **state) {
     assert_non_null(w.reducer);
     assert_true(failures >= 6); /* the reducer, its arrays, the blob's memory, two rooms */
     world_close(&w, false);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_difference_is_what_its_finder_says),
-        cmocka_unit_test(each_part_of_the_sum_is_compared),
-        cmocka_unit_test(only_the_first_operation_may_be_made_again),
-        cmocka_unit_test(what_another_rank_says_may_be_anything),
-        cmocka_unit_test(a_story_without_an_end_is_cut),
-        cmocka_unit_test(a_failure_is_told_by_its_rank),
-        cmocka_unit_test(an_allocation_that_fails_is_told_by_its_rank),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -153,8 +153,7 @@ static bool holds(struct world *w, double start) {
     return true;
 }
 
-static void an_engine_without_requests_reduces_at_once(void **state) {
-    (void)state;
+TEST(an_engine_without_requests_reduces_at_once) {
     for (int gathers = 0; gathers < 2; gathers++) {
         struct world w;
         sb_error err;
@@ -172,8 +171,7 @@ static void an_engine_without_requests_reduces_at_once(void **state) {
 
 /* Gathering them would take longer than a message of their own; the bucket of the small ones stays
    open meanwhile, and does not hold them back. */
-static void large_blobs_go_in_place_and_the_small_ones_after_them(void **state) {
-    (void)state;
+TEST(large_blobs_go_in_place_and_the_small_ones_after_them) {
     enum { LARGE = (128 << 10) / sizeof(float) };
     static const int64_t counts[] = {3, LARGE, 5, LARGE - 1, LARGE + 1, 7};
     static const int64_t expected[] = {LARGE + 1, LARGE, 7 + LARGE - 1 + 5 + 3};
@@ -215,8 +213,7 @@ static void stop_in_step(struct world *w, bool destroys) {
     assert_status(SB_ERR_COMM_FAILURE, sb_reducer_wait(w->reducer, &err));
 }
 
-static void what_an_engine_may_still_write_is_kept(void **state) {
-    (void)state;
+TEST(what_an_engine_may_still_write_is_kept) {
     sb_mem *kept[BLOBS];
     for (int how = 0; how < 4; how++) {
         const bool gathers = how & 1;
@@ -241,8 +238,7 @@ static void what_an_engine_may_still_write_is_kept(void **state) {
 
 /* Storage that is lent to be read is replaced by the first that writes: what the engine has then is
    not the blob's yet. */
-static void what_is_lent_stays_where_the_engine_may_still_write(void **state) {
-    (void)state;
+TEST(what_is_lent_stays_where_the_engine_may_still_write) {
     struct rig rig;
     sb_comm *comm;
     sb_reducer *reducer;
@@ -309,8 +305,7 @@ static int32_t late_abandon(void *comm, void *request) {
 }
 
 /* Blobs of 100, 3 and 101 floats, buckets of 64 bytes: the small one is alone in its bucket. */
-static void a_small_blob_is_gathered_though_it_is_alone(void **state) {
-    (void)state;
+TEST(a_small_blob_is_gathered_though_it_is_alone) {
     static const int64_t counts[BLOBS] = {100, 3, 101};
     sb_comm_engine engine = stuck_engine;
     engine.start = late_start;
@@ -346,15 +341,4 @@ static void a_small_blob_is_gathered_though_it_is_alone(void **state) {
         sb_comm_destroy(comm);
         rig_close(&rig);
     }
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(an_engine_without_requests_reduces_at_once),
-        cmocka_unit_test(large_blobs_go_in_place_and_the_small_ones_after_them),
-        cmocka_unit_test(what_an_engine_may_still_write_is_kept),
-        cmocka_unit_test(what_is_lent_stays_where_the_engine_may_still_write),
-        cmocka_unit_test(a_small_blob_is_gathered_though_it_is_alone),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

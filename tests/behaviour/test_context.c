@@ -27,8 +27,7 @@ static sb_status try_device(const char *name, sb_error *err) {
 
 /* --- options ---------------------------------------------------------------- */
 
-static void init_function_and_macro_agree(void **state) {
-    (void)state;
+TEST(init_function_and_macro_agree) {
     sb_context_options macro = SB_CONTEXT_OPTIONS_INIT, function;
     struct {
         sb_context_options options;
@@ -46,8 +45,7 @@ static void init_function_and_macro_agree(void **state) {
     assert_int_equal(newer.tail, 0);
 }
 
-static void defaults_make_a_host_context(void **state) {
-    (void)state;
+TEST(defaults_make_a_host_context) {
     sb_error err;
     sb_context *context = NULL;
     sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
@@ -81,8 +79,7 @@ static sb_status create_with_size(size_t size, size_t dirty_at, sb_error *err) {
     return status;
 }
 
-static void sizes_of_options_follow_the_rule(void **state) {
-    (void)state;
+TEST(sizes_of_options_follow_the_rule) {
     const size_t size = sizeof(sb_context_options);
     sb_error err;
     assert_status(SB_ERR_ABI_MISMATCH, create_with_size(0, 0, &err));
@@ -97,8 +94,7 @@ static void sizes_of_options_follow_the_rule(void **state) {
     assert_status(SB_ERR_UNSUPPORTED, create_with_size(size + 64, size + 63, &err));
 }
 
-static void what_is_reserved_is_zero(void **state) {
-    (void)state;
+TEST(what_is_reserved_is_zero) {
     sb_error err;
     sb_context *context = NULL;
     sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
@@ -107,8 +103,7 @@ static void what_is_reserved_is_zero(void **state) {
     assert_null(context);
 }
 
-static void half_an_allocator_is_refused(void **state) {
-    (void)state;
+TEST(half_an_allocator_is_refused) {
     struct counting_allocator counting = COUNTING_ALLOCATOR_INIT;
     sb_error err;
     sb_context *context = NULL;
@@ -125,8 +120,7 @@ static void half_an_allocator_is_refused(void **state) {
     assert_int_equal(counting.object_calls + counting.buffer_calls, 0);
 }
 
-static void limits_follow_the_size_rule_too(void **state) {
-    (void)state;
+TEST(limits_follow_the_size_rule_too) {
     struct {
         sb_limits limits;
         uint64_t tail;
@@ -148,8 +142,7 @@ static void limits_follow_the_size_rule_too(void **state) {
     assert_null(context);
 }
 
-static void limits_are_checked(void **state) {
-    (void)state;
+TEST(limits_are_checked) {
     sb_error err;
     sb_context *context = NULL;
     for (int i = 0; i < 4; i++) {
@@ -164,8 +157,7 @@ static void limits_are_checked(void **state) {
     assert_null(context);
 }
 
-static void a_reads_limits_lie_over_the_contexts(void **state) {
-    (void)state;
+TEST(a_reads_limits_lie_over_the_contexts) {
     sb_error err;
     sb_context *context;
     sb_limits of_context = SB_LIMITS_INIT, of_read = SB_LIMITS_INIT, found;
@@ -200,8 +192,7 @@ static void a_reads_limits_lie_over_the_contexts(void **state) {
 
 /* --- devices ----------------------------------------------------------------- */
 
-static void device_names_are_understood(void **state) {
-    (void)state;
+TEST(device_names_are_understood) {
     static const char *const good[] = {NULL, "cpu", "sim:0", "sim:1", "sim:7"};
     static const char *const malformed[] = {"",
                                             "sim",
@@ -231,8 +222,7 @@ static void device_names_are_understood(void **state) {
         assert_status(SB_ERR_UNSUPPORTED, try_device(unknown[i], &err));
 }
 
-static void messages_show_strange_device_names_escaped(void **state) {
-    (void)state;
+TEST(messages_show_strange_device_names_escaped) {
     sb_error err;
     assert_status(INVALID, try_device("\x1b[2J\n", &err));
     assert_string_equal(err.message, "device \"\\x1b[2J\\x0a\" is neither \"cpu\" nor NAME:N");
@@ -240,8 +230,7 @@ static void messages_show_strange_device_names_escaped(void **state) {
     assert_string_equal(err.message, "no backend is named \"tpu\"");
 }
 
-static void overlong_device_names_are_refused(void **state) {
-    (void)state;
+TEST(overlong_device_names_are_refused) {
     char name[400];
     sb_error err;
     memset(name, 'a', sizeof name);
@@ -250,8 +239,7 @@ static void overlong_device_names_are_refused(void **state) {
     assert_non_null(memchr(err.message, 0, sizeof err.message));
 }
 
-static void cuda_is_absent_or_works(void **state) {
-    (void)state;
+TEST(cuda_is_absent_or_works) {
     sb_status status = try_device("cuda:0", NULL);
     if (sb_features() & SB_FEATURE_CUDA)
         assert_true(status == SB_OK || status == SB_ERR_NO_DEVICE);
@@ -259,8 +247,7 @@ static void cuda_is_absent_or_works(void **state) {
         assert_true(status == SB_ERR_UNSUPPORTED || status == SB_ERR_NO_DEVICE);
 }
 
-static void a_simulated_device_is_there(void **state) {
-    (void)state;
+TEST(a_simulated_device_is_there) {
     struct rig rig;
     sb_error err;
     sb_stream stream = NULL;
@@ -277,8 +264,7 @@ static void a_simulated_device_is_there(void **state) {
     rig_close(&rig);
 }
 
-static void a_sticky_failure_loses_the_device_for_good(void **state) {
-    (void)state;
+TEST(a_sticky_failure_loses_the_device_for_good) {
     struct rig rig;
     sb_error err;
     sb_mem *mem;
@@ -300,8 +286,7 @@ static void a_sticky_failure_loses_the_device_for_good(void **state) {
 
 /* --- the built-in context --------------------------------------------------------- */
 
-static void null_means_the_built_in_context(void **state) {
-    (void)state;
+TEST(null_means_the_built_in_context) {
     sb_error err;
     sb_stream stream = NULL;
     sb_stats stats = SB_STATS_INIT;
@@ -318,8 +303,7 @@ static void null_means_the_built_in_context(void **state) {
     sb_bytes_free(NULL);
 }
 
-static void host_contexts_have_nothing_to_wait_for(void **state) {
-    (void)state;
+TEST(host_contexts_have_nothing_to_wait_for) {
     struct rig rig;
     sb_error err;
     sb_stream stream = NULL;
@@ -330,8 +314,7 @@ static void host_contexts_have_nothing_to_wait_for(void **state) {
     rig_close(&rig);
 }
 
-static void contexts_are_counted(void **state) {
-    (void)state;
+TEST(contexts_are_counted) {
     struct rig rig;
     rig_open(&rig, NULL, 0);
     assert_ptr_equal(sb_context_retain(rig.context), rig.context);
@@ -343,8 +326,7 @@ static void contexts_are_counted(void **state) {
 
 /* --- figures ------------------------------------------------------------------------ */
 
-static void stats_write_no_more_than_was_asked(void **state) {
-    (void)state;
+TEST(stats_write_no_more_than_was_asked) {
     struct rig rig;
     sb_error err;
     unsigned char image[sizeof(sb_stats) + 32];
@@ -378,8 +360,7 @@ static void stats_write_no_more_than_was_asked(void **state) {
     free(stats);
 }
 
-static void live_and_peak_bytes_follow_the_allocator(void **state) {
-    (void)state;
+TEST(live_and_peak_bytes_follow_the_allocator) {
     struct rig rig;
     sb_error err;
     sb_mem *a, *b;
@@ -407,8 +388,7 @@ static void live_and_peak_bytes_follow_the_allocator(void **state) {
     rig_close(&rig);
 }
 
-static void no_host_cache_gives_buffers_back_at_once(void **state) {
-    (void)state;
+TEST(no_host_cache_gives_buffers_back_at_once) {
     static const uint32_t flags[] = {SB_CONTEXT_NO_HOST_CACHE,
                                      SB_CONTEXT_NO_HOST_CACHE | SB_CONTEXT_NO_PINNED};
     sb_error err;
@@ -427,8 +407,7 @@ static void no_host_cache_gives_buffers_back_at_once(void **state) {
     }
 }
 
-static void trimming_leaves_pointers_in_use(void **state) {
-    (void)state;
+TEST(trimming_leaves_pointers_in_use) {
     struct rig rig;
     sb_error err;
     sb_mem *kept, *gone;
@@ -448,8 +427,7 @@ static void trimming_leaves_pointers_in_use(void **state) {
     rig_close(&rig);
 }
 
-static void a_cap_counts_handles_too(void **state) {
-    (void)state;
+TEST(a_cap_counts_handles_too) {
     struct counting_allocator counting = COUNTING_ALLOCATOR_INIT;
     sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
     sb_context *context = NULL;
@@ -461,8 +439,7 @@ static void a_cap_counts_handles_too(void **state) {
     counting_allocator_assert_clean(&counting);
 }
 
-static void the_cap_holds_over_many_objects(void **state) {
-    (void)state;
+TEST(the_cap_holds_over_many_objects) {
     enum { CAP = 256 * 1024, MEMS = 4096 };
     struct rig rig;
     sb_error err;
@@ -486,8 +463,7 @@ static void the_cap_holds_over_many_objects(void **state) {
 
 /* --- failing allocations ------------------------------------------------------------- */
 
-static void every_failing_allocation_of_create_leaks_nothing(void **state) {
-    (void)state;
+TEST(every_failing_allocation_of_create_leaks_nothing) {
     static const char *const devices[] = {"cpu", "sim:0"};
     for (int d = 0; d < 2; d++)
         for (int64_t n = 1;; n++) {
@@ -599,8 +575,7 @@ static sb_status create_with_backend(const sb_backend *table, const char *device
     return sb_context_create(&options, out, err);
 }
 
-static void a_callers_table_is_a_device(void **state) {
-    (void)state;
+TEST(a_callers_table_is_a_device) {
     struct plain plain = {0};
     sb_backend table = plain_backend(&plain);
     sb_context *context = NULL;
@@ -630,8 +605,7 @@ static void a_callers_table_is_a_device(void **state) {
     assert_int_equal(plain.closed, 1);
 }
 
-static void without_streams_asynchronous_calls_are_done_on_return(void **state) {
-    (void)state;
+TEST(without_streams_asynchronous_calls_are_done_on_return) {
     struct plain plain = {0};
     sb_backend table = plain_backend(&plain);
     sb_context *context = NULL;
@@ -666,8 +640,7 @@ static void without_streams_asynchronous_calls_are_done_on_return(void **state) 
     assert_int_equal(plain.live, 0);
 }
 
-static void without_arithmetic_slots_arithmetic_is_unsupported_on_the_device(void **state) {
-    (void)state;
+TEST(without_arithmetic_slots_arithmetic_is_unsupported_on_the_device) {
     struct plain plain = {0};
     sb_backend table = plain_backend(&plain);
     sb_context *context = NULL;
@@ -696,8 +669,7 @@ static void without_arithmetic_slots_arithmetic_is_unsupported_on_the_device(voi
     assert_int_equal(plain.live, 0);
 }
 
-static void without_a_check_any_pointer_is_taken(void **state) {
-    (void)state;
+TEST(without_a_check_any_pointer_is_taken) {
     struct plain plain = {0};
     sb_backend table = plain_backend(&plain);
     sb_context *context = NULL;
@@ -726,8 +698,7 @@ static sb_status plain_fail(void *device, void *dst, const void *src, size_t byt
     return sb_backend_fail(err, ((struct plain *)device)->status, 0, "as the test says");
 }
 
-static void trim_is_handed_on_to_a_device_that_lives(void **state) {
-    (void)state;
+TEST(trim_is_handed_on_to_a_device_that_lives) {
     struct plain plain = {.status = SB_ERR_DEVICE_LOST};
     sb_backend table = plain_backend(&plain);
     sb_context *context = NULL;
@@ -774,8 +745,7 @@ static sb_status plain_ready(void *device, sb_error *err) {
 }
 
 /* Any other failure may have spoiled what was being written. */
-static void arithmetic_that_lacks_memory_has_done_nothing(void **state) {
-    (void)state;
+TEST(arithmetic_that_lacks_memory_has_done_nothing) {
     struct plain plain = {.status = SB_ERR_OUT_OF_MEMORY};
     sb_backend table = plain_backend(&plain);
     sb_context *context = NULL;
@@ -832,8 +802,7 @@ static sb_status do_own_work(enum own_work work, sb_blob *blob, sb_error *err) {
 }
 
 /* The library's own work comes after that on default streams, where somebody has a pointer. */
-static void own_work_comes_after_users_of_plain_pointers(void **state) {
-    (void)state;
+TEST(own_work_comes_after_users_of_plain_pointers) {
     for (enum own_work work = 0; work < OWN_WORKS; work++)
         for (int let_out = 0; let_out < 2; let_out++) {
             struct plain plain = {0};
@@ -867,8 +836,7 @@ static void own_work_comes_after_users_of_plain_pointers(void **state) {
 }
 
 /* Whoever has it may use it on any stream, until it ends. */
-static void a_tensor_ends_after_users_of_its_pointer(void **state) {
-    (void)state;
+TEST(a_tensor_ends_after_users_of_its_pointer) {
     struct plain plain = {0};
     sb_backend table = plain_backend(&plain);
     sb_context *context = NULL;
@@ -896,8 +864,7 @@ static sb_status silent_open(void *user, int32_t ordinal, void **out, sb_error *
     return 12345; /* no status either */
 }
 
-static void a_slot_that_gives_no_reason_is_a_failure_of_its_device(void **state) {
-    (void)state;
+TEST(a_slot_that_gives_no_reason_is_a_failure_of_its_device) {
     struct plain plain = {0};
     sb_backend table = plain_backend(&plain);
     sb_context *context = NULL;
@@ -908,8 +875,7 @@ static void a_slot_that_gives_no_reason_is_a_failure_of_its_device(void **state)
     assert_null(context);
 }
 
-static void a_slot_without_words_gets_the_status_own(void **state) {
-    (void)state;
+TEST(a_slot_without_words_gets_the_status_own) {
     sb_error err;
     assert_status(SB_ERR_NO_DEVICE, sb_backend_fail(&err, SB_ERR_NO_DEVICE, 3, NULL));
     assert_string_equal(err.message, sb_status_text(SB_ERR_NO_DEVICE));
@@ -917,8 +883,7 @@ static void a_slot_without_words_gets_the_status_own(void **state) {
     assert_int_equal(sb_backend_fail(NULL, SB_ERR_NO_DEVICE, 3, "x"), SB_ERR_NO_DEVICE);
 }
 
-static void a_table_serves_its_own_name_alone(void **state) {
-    (void)state;
+TEST(a_table_serves_its_own_name_alone) {
     static const char *const others[] = {"plai:0",  "plain2:0", "cpu2:0",
                                          "plaim:0", "sim:0",    "cuda:0"};
     struct plain plain = {0};
@@ -932,8 +897,7 @@ static void a_table_serves_its_own_name_alone(void **state) {
     assert_int_equal(plain.opened, 0);
 }
 
-static void a_device_has_a_number_of_up_to_four_digits(void **state) {
-    (void)state;
+TEST(a_device_has_a_number_of_up_to_four_digits) {
     static const struct {
         const char *device;
         int32_t ordinal; /* -1: refused */
@@ -954,8 +918,7 @@ static void a_device_has_a_number_of_up_to_four_digits(void **state) {
     }
 }
 
-static void a_device_has_up_to_31_characters(void **state) {
-    (void)state;
+TEST(a_device_has_up_to_31_characters) {
     struct plain plain = {0};
     sb_backend table = plain_backend(&plain);
     sb_context *context = NULL;
@@ -969,8 +932,7 @@ static void a_device_has_up_to_31_characters(void **state) {
     sb_context_release(context);
 }
 
-static void a_device_that_does_not_open_tells_why(void **state) {
-    (void)state;
+TEST(a_device_that_does_not_open_tells_why) {
     static const sb_status reasons[] = {SB_ERR_NO_DEVICE, SB_ERR_DEVICE_FAILURE,
                                         SB_ERR_OUT_OF_MEMORY, SB_ERR_UNSUPPORTED};
     struct plain plain = {0};
@@ -994,8 +956,7 @@ static void a_device_that_does_not_open_tells_why(void **state) {
     counting_allocator_assert_clean(&counting);
 }
 
-static void tables_of_another_version_are_refused(void **state) {
-    (void)state;
+TEST(tables_of_another_version_are_refused) {
     struct plain plain = {0};
     sb_context *context = NULL;
     sb_error err;
@@ -1019,8 +980,7 @@ static void tables_of_another_version_are_refused(void **state) {
 }
 
 /* From the smallest table that is taken: a slot is there whole or not at all. */
-static void half_a_slot_is_no_backend(void **state) {
-    (void)state;
+TEST(half_a_slot_is_no_backend) {
     struct plain plain = {0};
     sb_error err;
     sb_backend table = plain_backend(&plain);
@@ -1060,8 +1020,7 @@ static void plain_pinned_free_counted(void *device, void *ptr, size_t bytes) {
 }
 
 /* As many bytes as the cap allows; when the cache is given up, they go back. */
-static void page_locked_buffers_go_back_to_their_device(void **state) {
-    (void)state;
+TEST(page_locked_buffers_go_back_to_their_device) {
     struct plain plain = {0};
     sb_backend table = plain_backend(&plain);
     sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
@@ -1102,8 +1061,7 @@ static void dig_hole(sb_backend *table, int hole) {
         table->prepare_arithmetic = plain_prepare; /* arithmetic: all or none */
 }
 
-static void tables_with_holes_are_refused(void **state) {
-    (void)state;
+TEST(tables_with_holes_are_refused) {
     struct plain plain = {0};
     sb_context *context = NULL;
     for (int hole = 0; hole < 12; hole++) {
@@ -1122,8 +1080,7 @@ static void tables_with_holes_are_refused(void **state) {
 
 /* --- sizes and alignments that nobody asks for today ------------------------------------------ */
 
-static void impossible_sizes_are_out_of_memory(void **state) {
-    (void)state;
+TEST(impossible_sizes_are_out_of_memory) {
     const sb_allocator *a = &sb__default_allocator;
     static const size_t sizes[] = {SIZE_MAX, SIZE_MAX - ((size_t)1 << 20), SIZE_MAX / 2};
     char largest[32];
@@ -1138,8 +1095,7 @@ static void impossible_sizes_are_out_of_memory(void **state) {
     assert_null(bytes);
 }
 
-static void the_built_in_allocator_aligns_beyond_a_huge_page(void **state) {
-    (void)state;
+TEST(the_built_in_allocator_aligns_beyond_a_huge_page) {
     const size_t alignment = (size_t)4 << 20, size = (size_t)5 << 20;
     const sb_allocator *a = &sb__default_allocator;
     void *ptr = a->alloc(a->user, size, alignment, SB_ALLOC_ZEROED);
@@ -1147,54 +1103,4 @@ static void the_built_in_allocator_aligns_beyond_a_huge_page(void **state) {
     assert_int_equal((uintptr_t)ptr % alignment, 0);
     assert_true(bytes_are(ptr, size, 0));
     a->free(a->user, ptr, size, alignment, SB_ALLOC_ZEROED);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(init_function_and_macro_agree),
-        cmocka_unit_test(defaults_make_a_host_context),
-        cmocka_unit_test(sizes_of_options_follow_the_rule),
-        cmocka_unit_test(what_is_reserved_is_zero),
-        cmocka_unit_test(half_an_allocator_is_refused),
-        cmocka_unit_test(limits_follow_the_size_rule_too),
-        cmocka_unit_test(limits_are_checked),
-        cmocka_unit_test(a_reads_limits_lie_over_the_contexts),
-        cmocka_unit_test(device_names_are_understood),
-        cmocka_unit_test(messages_show_strange_device_names_escaped),
-        cmocka_unit_test(overlong_device_names_are_refused),
-        cmocka_unit_test(cuda_is_absent_or_works),
-        cmocka_unit_test(a_simulated_device_is_there),
-        cmocka_unit_test(a_sticky_failure_loses_the_device_for_good),
-        cmocka_unit_test(null_means_the_built_in_context),
-        cmocka_unit_test(host_contexts_have_nothing_to_wait_for),
-        cmocka_unit_test(contexts_are_counted),
-        cmocka_unit_test(stats_write_no_more_than_was_asked),
-        cmocka_unit_test(live_and_peak_bytes_follow_the_allocator),
-        cmocka_unit_test(no_host_cache_gives_buffers_back_at_once),
-        cmocka_unit_test(trimming_leaves_pointers_in_use),
-        cmocka_unit_test(a_cap_counts_handles_too),
-        cmocka_unit_test(the_cap_holds_over_many_objects),
-        cmocka_unit_test(every_failing_allocation_of_create_leaks_nothing),
-        cmocka_unit_test(a_callers_table_is_a_device),
-        cmocka_unit_test(without_streams_asynchronous_calls_are_done_on_return),
-        cmocka_unit_test(without_arithmetic_slots_arithmetic_is_unsupported_on_the_device),
-        cmocka_unit_test(without_a_check_any_pointer_is_taken),
-        cmocka_unit_test(trim_is_handed_on_to_a_device_that_lives),
-        cmocka_unit_test(page_locked_buffers_go_back_to_their_device),
-        cmocka_unit_test(arithmetic_that_lacks_memory_has_done_nothing),
-        cmocka_unit_test(own_work_comes_after_users_of_plain_pointers),
-        cmocka_unit_test(a_tensor_ends_after_users_of_its_pointer),
-        cmocka_unit_test(a_slot_that_gives_no_reason_is_a_failure_of_its_device),
-        cmocka_unit_test(a_slot_without_words_gets_the_status_own),
-        cmocka_unit_test(a_table_serves_its_own_name_alone),
-        cmocka_unit_test(a_device_has_a_number_of_up_to_four_digits),
-        cmocka_unit_test(a_device_has_up_to_31_characters),
-        cmocka_unit_test(a_device_that_does_not_open_tells_why),
-        cmocka_unit_test(tables_of_another_version_are_refused),
-        cmocka_unit_test(half_a_slot_is_no_backend),
-        cmocka_unit_test(tables_with_holes_are_refused),
-        cmocka_unit_test(impossible_sizes_are_out_of_memory),
-        cmocka_unit_test(the_built_in_allocator_aligns_beyond_a_huge_page),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -10,8 +10,7 @@
 
 #define MIB ((size_t)1 << 20)
 
-static void freed_buffers_are_kept_and_used_again(void **state) {
-    (void)state;
+TEST(freed_buffers_are_kept_and_used_again) {
     struct rig rig;
     rig_open(&rig, "cpu", 0);
     sb_mem_release(mem_filled(rig.context, 8 * MIB, 1));
@@ -27,8 +26,7 @@ static void freed_buffers_are_kept_and_used_again(void **state) {
     rig_close(&rig);
 }
 
-static void the_cache_is_bounded(void **state) {
-    (void)state;
+TEST(the_cache_is_bounded) {
     struct rig rig;
     sb_mem *mems[4];
     sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
@@ -44,9 +42,8 @@ static void the_cache_is_bounded(void **state) {
 }
 
 /* Buffers of many sizes, one at a time: what was in use at once bounds what is kept beside it. */
-static void no_more_is_kept_than_was_in_use(void **state) {
+TEST(no_more_is_kept_than_was_in_use) {
     static const char *const devices[] = {"cpu", "sim:0"};
-    (void)state;
     for (int d = 0; d < 2; d++) {
         struct rig rig;
         rig_open(&rig, devices[d], 0);
@@ -62,8 +59,7 @@ static void no_more_is_kept_than_was_in_use(void **state) {
 }
 
 /* All of them were in use together, so all are kept, and used again in any order. */
-static void what_was_in_use_together_is_kept_together(void **state) {
-    (void)state;
+TEST(what_was_in_use_together_is_kept_together) {
     struct rig rig;
     sb_mem *mems[6];
     rig_open(&rig, "cpu", 0);
@@ -82,8 +78,7 @@ static void what_was_in_use_together_is_kept_together(void **state) {
 }
 
 /* What is in use counts: a new buffer beside it has the place of what is kept. */
-static void a_new_buffer_comes_in_the_place_of_what_is_kept(void **state) {
-    (void)state;
+TEST(a_new_buffer_comes_in_the_place_of_what_is_kept) {
     struct rig rig;
     rig_open(&rig, "cpu", 0);
     sb_mem *used = mem_filled(rig.context, 4 * MIB, 1);
@@ -95,8 +90,7 @@ static void a_new_buffer_comes_in_the_place_of_what_is_kept(void **state) {
     rig_close(&rig);
 }
 
-static void what_is_kept_may_not_be_enough(void **state) {
-    (void)state;
+TEST(what_is_kept_may_not_be_enough) {
     struct rig rig;
     sb_error err;
     sb_mem *mem = NULL;
@@ -110,8 +104,7 @@ static void what_is_kept_may_not_be_enough(void **state) {
 }
 
 /* What was asked for in vain was never in use. */
-static void a_refused_request_leaves_the_bound(void **state) {
-    (void)state;
+TEST(a_refused_request_leaves_the_bound) {
     for (int by_cap = 0; by_cap < 2; by_cap++) {
         struct rig rig;
         sb_mem *mem;
@@ -133,8 +126,7 @@ static void a_refused_request_leaves_the_bound(void **state) {
     }
 }
 
-static void a_refused_device_allocation_is_no_peak(void **state) {
-    (void)state;
+TEST(a_refused_device_allocation_is_no_peak) {
     struct rig rig;
     sb_mem *mem;
     void *p;
@@ -149,8 +141,7 @@ static void a_refused_device_allocation_is_no_peak(void **state) {
 }
 
 /* What is kept counts as live, but is given up before a cap refuses. */
-static void the_cap_comes_before_the_cache(void **state) {
-    (void)state;
+TEST(the_cap_comes_before_the_cache) {
     struct rig rig;
     sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
     options.max_host_bytes = 12 * MIB;
@@ -163,8 +154,7 @@ static void the_cap_comes_before_the_cache(void **state) {
 }
 
 /* An allocator that has nothing left gets the kept memory back first. */
-static void memory_that_is_kept_is_not_missing(void **state) {
-    (void)state;
+TEST(memory_that_is_kept_is_not_missing) {
     struct rig rig;
     rig_open(&rig, "cpu", 0);
     sb_mem_release(mem_filled(rig.context, 7 * MIB, 1));
@@ -173,8 +163,7 @@ static void memory_that_is_kept_is_not_missing(void **state) {
     rig_close(&rig);
 }
 
-static void pinned_memory_is_kept_apart(void **state) {
-    (void)state;
+TEST(pinned_memory_is_kept_apart) {
     struct rig rig;
     rig_open(&rig, "sim:0", 0);
     sb_mem *mem = mem_filled(rig.context, 8 * MIB, 1);
@@ -188,8 +177,7 @@ static void pinned_memory_is_kept_apart(void **state) {
     rig_close(&rig);
 }
 
-static void reused_memory_reads_as_zero_where_that_is_promised(void **state) {
-    (void)state;
+TEST(reused_memory_reads_as_zero_where_that_is_promised) {
     for (int writes = 0; writes < 2; writes++) {
         struct rig rig;
         sb_error err;
@@ -209,8 +197,7 @@ static void reused_memory_reads_as_zero_where_that_is_promised(void **state) {
 }
 
 /* Page-locked memory comes from the device with bytes that nobody knows. */
-static void what_is_overwritten_shows_no_bytes_of_others(void **state) {
-    (void)state;
+TEST(what_is_overwritten_shows_no_bytes_of_others) {
     struct rig rig;
     sb_error err;
     sb_mem *mem;
@@ -233,8 +220,7 @@ static bool shows(const unsigned char *ptr, size_t bytes, const char *secret) {
 }
 
 /* With the built-in allocator. */
-static void no_bytes_of_one_context_show_in_another(void **state) {
-    (void)state;
+TEST(no_bytes_of_one_context_show_in_another) {
     static const char secret[] = "0123456789abcdef";
     static const size_t sizes[] = {64, 4096, MIB, 64 * MIB};
     sb_error err;
@@ -283,8 +269,7 @@ static void *net_of_layers(int layers, size_t *size) {
 }
 
 /* All but 10 kB are merely kept. */
-static void handles_bytes_and_indices_get_what_the_cache_holds(void **state) {
-    (void)state;
+TEST(handles_bytes_and_indices_get_what_the_cache_holds) {
     enum { HANDLES = 4000 };
     size_t net_size;
     void *net = net_of_layers(2000, &net_size);
@@ -323,25 +308,4 @@ static void handles_bytes_and_indices_get_what_the_cache_holds(void **state) {
         rig_close(&rig);
     }
     free(net);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(handles_bytes_and_indices_get_what_the_cache_holds),
-        cmocka_unit_test(freed_buffers_are_kept_and_used_again),
-        cmocka_unit_test(the_cache_is_bounded),
-        cmocka_unit_test(no_more_is_kept_than_was_in_use),
-        cmocka_unit_test(what_was_in_use_together_is_kept_together),
-        cmocka_unit_test(a_new_buffer_comes_in_the_place_of_what_is_kept),
-        cmocka_unit_test(what_is_kept_may_not_be_enough),
-        cmocka_unit_test(a_refused_request_leaves_the_bound),
-        cmocka_unit_test(a_refused_device_allocation_is_no_peak),
-        cmocka_unit_test(the_cap_comes_before_the_cache),
-        cmocka_unit_test(memory_that_is_kept_is_not_missing),
-        cmocka_unit_test(pinned_memory_is_kept_apart),
-        cmocka_unit_test(reused_memory_reads_as_zero_where_that_is_promised),
-        cmocka_unit_test(what_is_overwritten_shows_no_bytes_of_others),
-        cmocka_unit_test(no_bytes_of_one_context_show_in_another),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

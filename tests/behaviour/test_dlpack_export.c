@@ -25,8 +25,7 @@ static sb_dl_managed_versioned *exported_mutable(sb_blob *blob, int32_t side, ui
     return tensor;
 }
 
-static void a_tensor_says_what_the_blob_is(void **state) {
-    (void)state;
+TEST(a_tensor_says_what_the_blob_is) {
     static const struct {
         int32_t dtype;
         sb_dl_data_type type;
@@ -59,8 +58,7 @@ static void a_tensor_says_what_the_blob_is(void **state) {
     rig_close(&rig);
 }
 
-static void shapes_without_axes_or_elements(void **state) {
-    (void)state;
+TEST(shapes_without_axes_or_elements) {
     struct rig rig;
     rig_open(&rig, NULL, 0);
     sb_blob *scalar = blob_of(rig.context, SB_DTYPE_F32, 0, NULL);
@@ -81,8 +79,7 @@ static void shapes_without_axes_or_elements(void **state) {
 
 /* Each head, each side, for reading and writing: the head, the copies and the pointer of the
    access of the same name. */
-static void an_export_is_an_access_of_its_side(void **state) {
-    (void)state;
+TEST(an_export_is_an_access_of_its_side) {
     static const float values[6] = {1, 2, 3, 4, 5, 6};
     for (int32_t head = SB_HEAD_UNINITIALIZED; head <= SB_HEAD_SYNCED; head++)
         for (int32_t side = 0; side < 2; side++)
@@ -131,8 +128,7 @@ static void an_export_is_an_access_of_its_side(void **state) {
 
 /* What an outsider writes is seen by the blob, and goes along to the device, until the next call
    for the other side; from then on a mutable call comes first. */
-static void what_is_written_through_a_tensor_is_the_blobs(void **state) {
-    (void)state;
+TEST(what_is_written_through_a_tensor_is_the_blobs) {
     struct rig rig;
     sb_error err;
     const float *data;
@@ -160,8 +156,7 @@ static void what_is_written_through_a_tensor_is_the_blobs(void **state) {
     rig_close(&rig);
 }
 
-static void a_tensor_is_a_sharer_until_it_ends(void **state) {
-    (void)state;
+TEST(a_tensor_is_a_sharer_until_it_ends) {
     struct rig rig;
     rig_open(&rig, NULL, 0);
     sb_blob *blob = blob_of_count(rig.context, SB_DTYPE_F32, 4);
@@ -178,8 +173,7 @@ static void a_tensor_is_a_sharer_until_it_ends(void **state) {
     rig_close(&rig);
 }
 
-static void a_tensor_outlives_blob_and_context(void **state) {
-    (void)state;
+TEST(a_tensor_outlives_blob_and_context) {
     struct rig rig;
     sb_error err;
     const void *in;
@@ -230,8 +224,7 @@ static void reads_from_the_device_again(sb_blob *blob) {
     assert_ok(sb_blob_cpu_data(blob, &in, &err));
 }
 
-static void a_tensors_bytes_stay_whatever_the_memory_does(void **state) {
-    (void)state;
+TEST(a_tensors_bytes_stay_whatever_the_memory_does) {
     static void (*const calls[])(sb_blob *) = {reshape_grows, set_lends, evict_frees,
                                                reads_from_the_device_again};
     for (size_t i = 0; i < sizeof calls / sizeof *calls; i++)
@@ -254,8 +247,7 @@ static void a_tensors_bytes_stay_whatever_the_memory_does(void **state) {
         }
 }
 
-static void device_bytes_stay_too(void **state) {
-    (void)state;
+TEST(device_bytes_stay_too) {
     struct rig rig;
     sb_error err;
     void *out;
@@ -277,8 +269,7 @@ static void device_bytes_stay_too(void **state) {
 }
 
 /* The memory moves out of read-only storage; the lender gets it back when the tensor has ended. */
-static void a_lenders_deleter_waits_for_the_tensor(void **state) {
-    (void)state;
+TEST(a_lenders_deleter_waits_for_the_tensor) {
     struct rig rig;
     sb_error err;
     void *out;
@@ -311,8 +302,7 @@ static void a_lenders_deleter_waits_for_the_tensor(void **state) {
 }
 
 /* A tensor for writing is never the lender's read-only storage. */
-static void a_mutable_tensor_moves_out_of_read_only_storage(void **state) {
-    (void)state;
+TEST(a_mutable_tensor_moves_out_of_read_only_storage) {
     struct rig rig;
     sb_error err;
     rig_open(&rig, NULL, 0);
@@ -341,8 +331,7 @@ static sb_context *context_on(const sb_backend *backend) {
     return context;
 }
 
-static void a_backends_table_says_its_device_types(void **state) {
-    (void)state;
+TEST(a_backends_table_says_its_device_types) {
     sb_error err;
     sb_blob *again;
     sb_backend backend = sb__sim_backend;
@@ -363,8 +352,7 @@ static void a_backends_table_says_its_device_types(void **state) {
     sb_context_release(context);
 }
 
-static void a_device_without_a_number_is_not_exported(void **state) {
-    (void)state;
+TEST(a_device_without_a_number_is_not_exported) {
     sb_error err;
     sb_dl_managed_versioned *t = NULL;
     sb_backend backend = sb__sim_backend;
@@ -383,8 +371,7 @@ static void a_device_without_a_number_is_not_exported(void **state) {
 
 /* --- refused -------------------------------------------------------------------------------- */
 
-static void exports_that_are_refused(void **state) {
-    (void)state;
+TEST(exports_that_are_refused) {
     struct rig rig;
     sb_error err;
     sb_dl_managed_versioned *t = NULL;
@@ -411,23 +398,4 @@ static void exports_that_are_refused(void **state) {
     sb_blob_destroy(never);
     sb_blob_destroy(blob);
     rig_close(&rig);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_tensor_says_what_the_blob_is),
-        cmocka_unit_test(shapes_without_axes_or_elements),
-        cmocka_unit_test(an_export_is_an_access_of_its_side),
-        cmocka_unit_test(what_is_written_through_a_tensor_is_the_blobs),
-        cmocka_unit_test(a_tensor_is_a_sharer_until_it_ends),
-        cmocka_unit_test(a_tensor_outlives_blob_and_context),
-        cmocka_unit_test(a_tensors_bytes_stay_whatever_the_memory_does),
-        cmocka_unit_test(device_bytes_stay_too),
-        cmocka_unit_test(a_lenders_deleter_waits_for_the_tensor),
-        cmocka_unit_test(a_mutable_tensor_moves_out_of_read_only_storage),
-        cmocka_unit_test(a_backends_table_says_its_device_types),
-        cmocka_unit_test(a_device_without_a_number_is_not_exported),
-        cmocka_unit_test(exports_that_are_refused),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -38,14 +38,12 @@ static void import_in_place(bool legacy, bool diff) {
     rig_close(&rig);
 }
 
-static void a_tensors_memory_is_used_in_place(void **state) {
-    (void)state;
+TEST(a_tensors_memory_is_used_in_place) {
     for (int how = 0; how < 4; how++)
         import_in_place(how & 1, how & 2);
 }
 
-static void a_blob_is_created_from_a_tensor_of_any_element_type(void **state) {
-    (void)state;
+TEST(a_blob_is_created_from_a_tensor_of_any_element_type) {
     static const struct {
         sb_dl_data_type type;
         int32_t dtype;
@@ -81,8 +79,7 @@ static void a_blob_is_created_from_a_tensor_of_any_element_type(void **state) {
         }
 }
 
-static void a_read_only_tensor_is_never_written(void **state) {
-    (void)state;
+TEST(a_read_only_tensor_is_never_written) {
     struct rig rig;
     struct tensor t;
     sb_error err;
@@ -103,8 +100,7 @@ static void a_read_only_tensor_is_never_written(void **state) {
     rig_close(&rig);
 }
 
-static void device_memory_is_imported_by_its_own_context(void **state) {
-    (void)state;
+TEST(device_memory_is_imported_by_its_own_context) {
     struct rig rig, other;
     struct tensor t;
     sb_error err;
@@ -131,8 +127,7 @@ static void device_memory_is_imported_by_its_own_context(void **state) {
     rig_close(&other);
 }
 
-static void sharers_keep_what_they_had(void **state) {
-    (void)state;
+TEST(sharers_keep_what_they_had) {
     struct rig rig;
     struct tensor t;
     sb_error err;
@@ -155,8 +150,7 @@ static void sharers_keep_what_they_had(void **state) {
     rig_close(&rig);
 }
 
-static void a_tensor_without_a_deleter_is_fine(void **state) {
-    (void)state;
+TEST(a_tensor_without_a_deleter_is_fine) {
     struct tensor t;
     sb_error err;
     sb_blob *blob;
@@ -170,8 +164,7 @@ static void a_tensor_without_a_deleter_is_fine(void **state) {
     tensor_free(&t);
 }
 
-static void a_blob_goes_round_through_a_tensor(void **state) {
-    (void)state;
+TEST(a_blob_goes_round_through_a_tensor) {
     static const float values[6] = {1, 2, 3, 4, 5, 6};
     struct rig rig;
     sb_error err;
@@ -194,8 +187,7 @@ static void a_blob_goes_round_through_a_tensor(void **state) {
 /* --- layouts ------------------------------------------------------------------------------------
  */
 
-static void row_major_is_asked_only_where_it_matters(void **state) {
-    (void)state;
+TEST(row_major_is_asked_only_where_it_matters) {
     static const struct {
         int32_t ndim;
         int64_t shape[3], strides[3];
@@ -235,8 +227,7 @@ static void row_major_is_asked_only_where_it_matters(void **state) {
 }
 
 /* No elements: no data is needed, and the tensor is kept like any other. */
-static void tensors_without_elements(void **state) {
-    (void)state;
+TEST(tensors_without_elements) {
     struct rig rig;
     struct tensor t;
     sb_error err;
@@ -432,8 +423,7 @@ static void refuse(const struct refusal *refusal, bool legacy) {
     rig_close(&rig);
 }
 
-static void what_a_blob_cannot_be_is_refused_and_left_alone(void **state) {
-    (void)state;
+TEST(what_a_blob_cannot_be_is_refused_and_left_alone) {
     for (size_t i = 0; i < sizeof refusals / sizeof *refusals; i++) {
         refuse(&refusals[i], false);
         if (!refusals[i].versioned)
@@ -441,8 +431,7 @@ static void what_a_blob_cannot_be_is_refused_and_left_alone(void **state) {
     }
 }
 
-static void calls_that_are_refused(void **state) {
-    (void)state;
+TEST(calls_that_are_refused) {
     struct tensor t;
     sb_error err;
     sb_blob *out = NULL;
@@ -466,21 +455,4 @@ static void calls_that_are_refused(void **state) {
     sb_blob_destroy(blob);
     assert_int_equal(t.deleted, 1);
     tensor_free(&t);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_tensors_memory_is_used_in_place),
-        cmocka_unit_test(a_blob_is_created_from_a_tensor_of_any_element_type),
-        cmocka_unit_test(a_read_only_tensor_is_never_written),
-        cmocka_unit_test(device_memory_is_imported_by_its_own_context),
-        cmocka_unit_test(sharers_keep_what_they_had),
-        cmocka_unit_test(a_tensor_without_a_deleter_is_fine),
-        cmocka_unit_test(a_blob_goes_round_through_a_tensor),
-        cmocka_unit_test(row_major_is_asked_only_where_it_matters),
-        cmocka_unit_test(tensors_without_elements),
-        cmocka_unit_test(what_a_blob_cannot_be_is_refused_and_left_alone),
-        cmocka_unit_test(calls_that_are_refused),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -70,7 +70,7 @@ static sb_status write_file(const char *path, sb_error *err) {
 
 /* --- reading ---------------------------------------------------------------------------- */
 
-static void test_a_mean_file_is_read(void **state) {
+TEST_WITH(setup, teardown, test_a_mean_file_is_read) {
     const struct folder *folder = *state;
     struct wire wire = {0};
     char buffer[1024];
@@ -99,7 +99,7 @@ static void test_a_mean_file_is_read(void **state) {
     sb_blob_destroy(blob);
 }
 
-static void test_a_file_that_is_not_there_is_named(void **state) {
+TEST_WITH(setup, teardown, test_a_file_that_is_not_there_is_named) {
     const struct folder *folder = *state;
     sb_error err;
     assert_status(SB_ERR_IO, read_file(folder->file, &err));
@@ -109,8 +109,7 @@ static void test_a_file_that_is_not_there_is_named(void **state) {
     assert_status(SB_ERR_IO, read_file("", &err));
 }
 
-static void test_odd_paths_are_escaped_in_messages(void **state) {
-    (void)state;
+TEST_WITH(setup, teardown, test_odd_paths_are_escaped_in_messages) {
     sb_error err;
     assert_status(SB_ERR_IO, read_file("/nowhere/\n\x1b[31m", &err));
     assert_non_null(strstr(err.message, "\\x0a\\x1b[31m"));
@@ -126,7 +125,7 @@ static sb_status save_untouched(const sb_model *model, sb_error *err) {
     return st;
 }
 
-static void test_a_file_that_changes_while_a_model_is_open(void **state) {
+TEST_WITH(setup, teardown, test_a_file_that_changes_while_a_model_is_open) {
     const struct folder *folder = *state;
     static const struct timespec long_ago[2] = {{1000, 0}, {1000, 0}};
     static const struct timespec a_little_later[2] = {{1000, 0}, {1000, 1}};
@@ -163,7 +162,7 @@ static void test_a_file_that_changes_while_a_model_is_open(void **state) {
     }
 }
 
-static void test_the_old_bytes_stay_when_a_file_is_bad(void **state) {
+TEST_WITH(setup, teardown, test_the_old_bytes_stay_when_a_file_is_bad) {
     const struct folder *folder = *state;
     sb_blob *blob = new_blob(6);
     sb_error err;
@@ -183,7 +182,7 @@ static void test_the_old_bytes_stay_when_a_file_is_bad(void **state) {
 
 /* --- writing ------------------------------------------------------------------------------ */
 
-static void test_a_file_holds_what_to_proto_gives(void **state) {
+TEST_WITH(setup, teardown, test_a_file_holds_what_to_proto_gives) {
     const struct folder *folder = *state;
     /* Below, at and above the buffer of a write. */
     static const int64_t counts[] = {0, 1, 4093, 4094, 4095, 4096, 5000, 100000};
@@ -213,7 +212,7 @@ static mode_t mode_of(const char *path) {
     return info.st_mode & 07777;
 }
 
-static void test_permissions_of_the_old_file_are_kept(void **state) {
+TEST_WITH(setup, teardown, test_permissions_of_the_old_file_are_kept) {
     const struct folder *folder = *state;
     static const mode_t modes[] = {0600, 0644, 0666, 0640, 0400};
     sb_error err;
@@ -226,7 +225,7 @@ static void test_permissions_of_the_old_file_are_kept(void **state) {
     }
 }
 
-static void test_a_new_file_gets_the_permissions_of_the_mask(void **state) {
+TEST_WITH(setup, teardown, test_a_new_file_gets_the_permissions_of_the_mask) {
     const struct folder *folder = *state;
     sb_error err;
     mode_t old = umask(027);
@@ -235,7 +234,7 @@ static void test_a_new_file_gets_the_permissions_of_the_mask(void **state) {
     assert_int_equal(mode_of(folder->file), 0640);
 }
 
-static void test_a_link_stays_a_link(void **state) {
+TEST_WITH(setup, teardown, test_a_link_stays_a_link) {
     const struct folder *folder = *state;
     struct stat info;
     sb_error err;
@@ -254,7 +253,7 @@ static void assert_is_link(const char *path, bool expected) {
 }
 
 /* What a link names is made, wherever that is, and the link stays. */
-static void test_a_link_to_nothing_names_the_new_file(void **state) {
+TEST_WITH(setup, teardown, test_a_link_to_nothing_names_the_new_file) {
     const struct folder *folder = *state;
     char inside[128], first[160];
     sb_error err;
@@ -278,7 +277,7 @@ static void test_a_link_to_nothing_names_the_new_file(void **state) {
     assert_int_equal(rmdir(inside), 0);
 }
 
-static void test_a_link_in_the_current_folder(void **state) {
+TEST_WITH(setup, teardown, test_a_link_in_the_current_folder) {
     const struct folder *folder = *state;
     sb_error err;
     int here = open(".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -293,7 +292,7 @@ static void test_a_link_in_the_current_folder(void **state) {
     assert_ok(read_file(folder->other, &err));
 }
 
-static void test_links_that_lead_to_no_file(void **state) {
+TEST_WITH(setup, teardown, test_links_that_lead_to_no_file) {
     const struct folder *folder = *state;
     static char endless[4096 - 2];
     static const struct {
@@ -320,7 +319,7 @@ static void test_links_that_lead_to_no_file(void **state) {
 }
 
 /* A second name of the file keeps the old bytes, as the header says. */
-static void test_another_name_of_the_file_keeps_the_old_bytes(void **state) {
+TEST_WITH(setup, teardown, test_another_name_of_the_file_keeps_the_old_bytes) {
     const struct folder *folder = *state;
     sb_error err;
     file_write(folder->file, "old", 3);
@@ -376,7 +375,7 @@ static bool may_give_away(const struct folder *folder) {
     return may;
 }
 
-static void test_root_keeps_owner_and_group(void **state) {
+TEST_WITH(setup, teardown, test_root_keeps_owner_and_group) {
     const struct folder *folder = *state;
     static const mode_t modes[] = {0600, 0644, 0660, 0604, 0400};
     sb_error err;
@@ -391,7 +390,7 @@ static void test_root_keeps_owner_and_group(void **state) {
 }
 
 /* Nobody may run what is written now as another user. */
-static void test_the_bits_to_run_as_another_are_not_kept(void **state) {
+TEST_WITH(setup, teardown, test_the_bits_to_run_as_another_are_not_kept) {
     const struct folder *folder = *state;
     sb_error err;
     file_write(folder->file, "old", 3);
@@ -400,7 +399,7 @@ static void test_the_bits_to_run_as_another_are_not_kept(void **state) {
     assert_int_equal(mode_of(folder->file), 0755);
 }
 
-static void test_who_may_not_keep_the_group_opens_nothing(void **state) {
+TEST_WITH(setup, teardown, test_who_may_not_keep_the_group_opens_nothing) {
     const struct folder *folder = *state;
     static const struct {
         gid_t group, kept;
@@ -423,7 +422,7 @@ static void test_who_may_not_keep_the_group_opens_nothing(void **state) {
     }
 }
 
-static void test_a_folder_that_may_not_be_written(void **state) {
+TEST_WITH(setup, teardown, test_a_folder_that_may_not_be_written) {
     const struct folder *folder = *state;
     char closed[128], inside[160];
     if (!may_give_away(folder))
@@ -444,7 +443,7 @@ static void test_a_folder_that_may_not_be_written(void **state) {
 }
 
 /* A process may have closed its standard input. */
-static void test_descriptor_0_is_one_as_any(void **state) {
+TEST_WITH(setup, teardown, test_descriptor_0_is_one_as_any) {
     const struct folder *folder = *state;
     struct stat file;
     sb_error err;
@@ -462,7 +461,7 @@ static void test_descriptor_0_is_one_as_any(void **state) {
     assert_false(open);
 }
 
-static void test_a_relative_path_is_fine(void **state) {
+TEST_WITH(setup, teardown, test_a_relative_path_is_fine) {
     const struct folder *folder = *state;
     char here[1024];
     sb_error err;
@@ -474,7 +473,7 @@ static void test_a_relative_path_is_fine(void **state) {
     assert_ok(read_file(folder->file, &err));
 }
 
-static void test_what_cannot_be_replaced(void **state) {
+TEST_WITH(setup, teardown, test_what_cannot_be_replaced) {
     const struct folder *folder = *state;
     char path[256];
     sb_error err;
@@ -490,32 +489,4 @@ static void test_what_cannot_be_replaced(void **state) {
     endless[9999] = '\0';
     assert_status(SB_ERR_IO, write_file(endless, &err));
     free(endless);
-}
-
-#define HERE(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        HERE(test_a_mean_file_is_read),
-        HERE(test_a_file_that_is_not_there_is_named),
-        HERE(test_odd_paths_are_escaped_in_messages),
-        HERE(test_a_file_that_changes_while_a_model_is_open),
-        HERE(test_the_old_bytes_stay_when_a_file_is_bad),
-        HERE(test_a_file_holds_what_to_proto_gives),
-        HERE(test_permissions_of_the_old_file_are_kept),
-        HERE(test_a_new_file_gets_the_permissions_of_the_mask),
-        HERE(test_a_link_stays_a_link),
-        HERE(test_a_link_to_nothing_names_the_new_file),
-        HERE(test_a_link_in_the_current_folder),
-        HERE(test_links_that_lead_to_no_file),
-        HERE(test_another_name_of_the_file_keeps_the_old_bytes),
-        HERE(test_root_keeps_owner_and_group),
-        HERE(test_the_bits_to_run_as_another_are_not_kept),
-        HERE(test_who_may_not_keep_the_group_opens_nothing),
-        HERE(test_a_folder_that_may_not_be_written),
-        HERE(test_descriptor_0_is_one_as_any),
-        HERE(test_a_relative_path_is_fine),
-        HERE(test_what_cannot_be_replaced),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -82,11 +82,10 @@ static void assert_counting_up(const sb_blob *blob, const char *what) {
             fail_with("%s: element %lld was written", what, (long long)i);
 }
 
-static void wrong_parameters_change_nothing(void **state) {
+TEST(wrong_parameters_change_nothing) {
     const int64_t shape[] = {2, 3, 4, 4};
     sb_blob *blob = counting_up(4, shape);
     sb_error err;
-    (void)state;
     for (size_t i = 0; i < sizeof refusals / sizeof *refusals; i++) {
         assert_status(INVALID, sb_blob_fill(blob, &refusals[i].filler, 1, &err));
         if (!strstr(err.message, refusals[i].says))
@@ -96,11 +95,10 @@ static void wrong_parameters_change_nothing(void **state) {
     sb_blob_destroy(blob);
 }
 
-static void null_arguments(void **state) {
+TEST(null_arguments) {
     const sb_filler filler = SB_FILLER_INIT;
     sb_blob *blob = blob_of_count(NULL, SB_DTYPE_F32, 4);
     sb_error err;
-    (void)state;
     assert_names_null("blob", sb_blob_fill(NULL, &filler, 1, &err));
     assert_names_null("filler", sb_blob_fill(blob, NULL, 1, &err));
     assert_status(INVALID, sb_filler_parse("", 0, NULL, &err));
@@ -110,14 +108,13 @@ static void null_arguments(void **state) {
     sb_blob_destroy(blob);
 }
 
-static void structs_of_other_versions(void **state) {
+TEST(structs_of_other_versions) {
     struct {
         sb_filler filler;
         unsigned char tail[8];
     } newer = {.filler = SB_FILLER_INIT};
     sb_blob *blob = blob_of_count(NULL, SB_DTYPE_F32, 4);
     sb_error err;
-    (void)state;
     newer.filler.struct_size = sizeof newer;
     assert_ok(sb_blob_fill(blob, &newer.filler, 1, &err));
     newer.tail[3] = 1;
@@ -135,10 +132,9 @@ static void structs_of_other_versions(void **state) {
     sb_blob_destroy(blob);
 }
 
-static void defaults_and_names(void **state) {
+TEST(defaults_and_names) {
     const sb_filler expected = SB_FILLER_INIT;
     sb_filler filler;
-    (void)state;
     sb_filler_init(&filler, sizeof filler);
     assert_memory_equal(&filler, &expected, sizeof filler);
     assert_string_equal(sb_filler_type_name(SB_FILLER_CONSTANT), "constant");
@@ -178,9 +174,8 @@ static const struct fit fits[] = {
     {SB_FILLER_BILINEAR, SHAPE, 5, {1, 2, 2, 4, 4}},
 };
 
-static void a_type_wants_its_axes(void **state) {
+TEST(a_type_wants_its_axes) {
     sb_error err;
-    (void)state;
     for (size_t i = 0; i < sizeof fits / sizeof *fits; i++) {
         const sb_filler filler = filler_of(fits[i].type);
         sb_blob *blob = counting_up(fits[i].num_axes, fits[i].shape);
@@ -194,12 +189,11 @@ static void a_type_wants_its_axes(void **state) {
 }
 
 /* The least that is allowed: a deviation of 0, and one element of a scalar that is kept. */
-static void a_gaussian_may_be_as_narrow_as_its_mean(void **state) {
+TEST(a_gaussian_may_be_as_narrow_as_its_mean) {
     sb_filler filler = filler_of(SB_FILLER_GAUSSIAN);
     sb_blob *scalar = blob_of(NULL, SB_DTYPE_F32, 0, NULL);
     sb_error err;
     const float *data;
-    (void)state;
     filler.mean = 3;
     filler.std = 0;
     filler.sparse = 1;
@@ -209,10 +203,9 @@ static void a_gaussian_may_be_as_narrow_as_its_mean(void **state) {
     sb_blob_destroy(scalar);
 }
 
-static void count_0_does_nothing(void **state) {
+TEST(count_0_does_nothing) {
     const int64_t shape[] = {3, 0, 2};
     sb_error err;
-    (void)state;
     for (int32_t type = SB_FILLER_CONSTANT; type <= SB_FILLER_BILINEAR; type++) {
         const sb_filler filler = filler_of(type);
         sb_blob *empty = blob_of(NULL, SB_DTYPE_F32, 3, shape), *unshaped;
@@ -225,12 +218,11 @@ static void count_0_does_nothing(void **state) {
     }
 }
 
-static void storage_types_are_refused(void **state) {
+TEST(storage_types_are_refused) {
     const sb_filler filler = SB_FILLER_INIT;
     const int32_t dtypes[] = {SB_DTYPE_I32,  SB_DTYPE_U32, SB_DTYPE_F16,
                               SB_DTYPE_BF16, SB_DTYPE_I8,  SB_DTYPE_U8};
     sb_error err;
-    (void)state;
     for (size_t i = 0; i < 6; i++) {
         sb_blob *blob = blob_of_count(NULL, dtypes[i], 4);
         assert_status(SB_ERR_UNSUPPORTED, sb_blob_fill(blob, &filler, 1, &err));
@@ -241,10 +233,9 @@ static void storage_types_are_refused(void **state) {
 
 /* --- where it is written ------------------------------------------------------------------ */
 
-static void fills_on_the_host_without_a_transfer(void **state) {
+TEST(fills_on_the_host_without_a_transfer) {
     sb_filler filler = SB_FILLER_INIT;
     sb_error err;
-    (void)state;
     filler.value = 2.5;
     for (int32_t head = SB_HEAD_UNINITIALIZED; head <= SB_HEAD_SYNCED; head++) {
         const float before[] = {1, 2, 3, 4}, after[] = {2.5F, 2.5F, 2.5F, 2.5F};
@@ -301,14 +292,13 @@ static void check_cut(size_t cut, int32_t type, sb_context *context, const int64
     sb_blob_destroy(blob);
 }
 
-static void every_element_is_filled_however_the_work_is_cut(void **state) {
+TEST(every_element_is_filled_however_the_work_is_cut) {
     static const int32_t types[] = {SB_FILLER_CONSTANT, SB_FILLER_UNIFORM,
                                     SB_FILLER_POSITIVE_UNITBALL};
     int64_t tasks = 0;
     sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
     sb_context *context;
     sb_error err;
-    (void)state;
     options.parallel_for = last_first;
     options.parallel_for_user = &tasks;
     assert_ok(sb_context_create(&options, &context, &err));
@@ -318,13 +308,12 @@ static void every_element_is_filled_however_the_work_is_cut(void **state) {
     sb_context_release(context);
 }
 
-static void what_lies_beyond_the_count_stays(void **state) {
+TEST(what_lies_beyond_the_count_stays) {
     const int64_t smaller[] = {3};
     float bytes[8] = {1, 2, 3, 4, 5, 6, 7, 8};
     sb_filler filler = SB_FILLER_INIT;
     sb_blob *blob = blob_of_count(NULL, SB_DTYPE_F32, 8);
     sb_error err;
-    (void)state;
     filler.value = -INFINITY;
     assert_ok(sb_blob_set_cpu_data(blob, bytes, sizeof bytes, 0, NULL, NULL, &err));
     assert_ok(sb_blob_reshape(blob, smaller, 1, NULL, &err));
@@ -334,11 +323,10 @@ static void what_lies_beyond_the_count_stays(void **state) {
     sb_blob_destroy(blob);
 }
 
-static void diff_is_left_alone(void **state) {
+TEST(diff_is_left_alone) {
     const sb_filler filler = filler_of(SB_FILLER_UNIFORM);
     sb_blob *blob = blob_of_count(NULL, SB_DTYPE_F64, 4);
     sb_error err;
-    (void)state;
     assert_ok(sb_blob_fill(blob, &filler, 1, &err));
     assert_int_equal(sb_mem_head(diff_of(blob)), SB_HEAD_UNINITIALIZED);
     sb_blob_destroy(blob);
@@ -378,8 +366,7 @@ static void assert_same_fill(const struct fan *fan, int32_t dtype, const sb_fill
     sb_blob_destroy(right);
 }
 
-static void scales_are_those_of_the_shape(void **state) {
-    (void)state;
+TEST(scales_are_those_of_the_shape) {
     for (size_t i = 0; i < sizeof fans / sizeof *fans; i++)
         for (int32_t norm = SB_VARIANCE_FAN_IN; norm <= SB_VARIANCE_AVERAGE; norm++) {
             const double n = norm == SB_VARIANCE_FAN_IN    ? fans[i].in
@@ -415,10 +402,9 @@ static void assert_parses(struct wire *w, const sb_filler *expected) {
     *w = (struct wire){0};
 }
 
-static void messages_give_every_member(void **state) {
+TEST(messages_give_every_member) {
     struct wire w = {0};
     sb_filler expected = SB_FILLER_INIT;
-    (void)state;
     assert_parses(&w, &expected);
     for (int32_t type = SB_FILLER_CONSTANT; type <= SB_FILLER_BILINEAR; type++) {
         put_type(&w, sb_filler_type_name(type));
@@ -444,10 +430,9 @@ static void messages_give_every_member(void **state) {
     assert_parses(&w, &expected);
 }
 
-static void the_last_of_a_field_counts(void **state) {
+TEST(the_last_of_a_field_counts) {
     struct wire w = {0};
     sb_filler expected = filler_of(SB_FILLER_UNIFORM);
-    (void)state;
     expected.min = -2;
     put_type(&w, "of another library, and of a name longer than any");
     wire_float(&w, MIN, 8);
@@ -460,10 +445,9 @@ static void the_last_of_a_field_counts(void **state) {
     assert_parses(&w, &expected);
 }
 
-static void unknown_fields_are_skipped(void **state) {
+TEST(unknown_fields_are_skipped) {
     struct wire w = {0};
     const sb_filler expected = SB_FILLER_INIT;
-    (void)state;
     wire_number(&w, TYPE, 1); /* known numbers of other wire types */
     wire_double(&w, VALUE, 7);
     wire_number(&w, MEAN, 7);
@@ -486,9 +470,8 @@ static void assert_malformed(struct wire *w, const char *says, int64_t offset) {
     *w = (struct wire){0};
 }
 
-static void wrong_messages_name_field_and_offset(void **state) {
+TEST(wrong_messages_name_field_and_offset) {
     struct wire w = {0};
-    (void)state;
     wire_float(&w, VALUE, 1);
     put_type(&w, "xavier\n");
     assert_malformed(&w, "type: there is no filler \"xavier\\x0a\"", 5);
@@ -517,27 +500,4 @@ static void wrong_messages_name_field_and_offset(void **state) {
     wire_tag(&w, MIN, 5);
     wire_raw(&w, "\0\0\0", 3);
     assert_malformed(&w, "min: 1 byte is missing", 4);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(wrong_parameters_change_nothing),
-        cmocka_unit_test(null_arguments),
-        cmocka_unit_test(structs_of_other_versions),
-        cmocka_unit_test(defaults_and_names),
-        cmocka_unit_test(a_type_wants_its_axes),
-        cmocka_unit_test(a_gaussian_may_be_as_narrow_as_its_mean),
-        cmocka_unit_test(count_0_does_nothing),
-        cmocka_unit_test(storage_types_are_refused),
-        cmocka_unit_test(fills_on_the_host_without_a_transfer),
-        cmocka_unit_test(every_element_is_filled_however_the_work_is_cut),
-        cmocka_unit_test(what_lies_beyond_the_count_stays),
-        cmocka_unit_test(diff_is_left_alone),
-        cmocka_unit_test(scales_are_those_of_the_shape),
-        cmocka_unit_test(messages_give_every_member),
-        cmocka_unit_test(the_last_of_a_field_counts),
-        cmocka_unit_test(unknown_fields_are_skipped),
-        cmocka_unit_test(wrong_messages_name_field_and_offset),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -114,8 +114,7 @@ static struct golden made_now(int filler, int32_t dtype, uint64_t seed) {
     return golden;
 }
 
-static void numbers_are_the_golden_ones(void **state) {
-    (void)state;
+TEST(numbers_are_the_golden_ones) {
     for (size_t i = 0; i < sizeof goldens / sizeof *goldens; i++) {
         const struct golden *g = &goldens[i];
         const struct golden now = made_now(g->filler, g->dtype, g->seed);
@@ -191,9 +190,8 @@ static void assert_near(long double expected, double found, long double relative
         fail_with("element %llu is %.17g, not %.17Lg", (unsigned long long)i, found, expected);
 }
 
-static void numbers_are_those_of_philox(void **state) {
+TEST(numbers_are_those_of_philox) {
     const sb_filler uniform = filler_of(SB_FILLER_UNIFORM), normal = filler_of(SB_FILLER_GAUSSIAN);
-    (void)state;
     for (int32_t dtype = SB_DTYPE_F32; dtype <= SB_DTYPE_F64; dtype++) {
         const long double close = dtype == SB_DTYPE_F32 ? 1e-7L : 1e-15L;
         sb_blob *blob = blob_of_count(NULL, dtype, 1003);
@@ -209,10 +207,9 @@ static void numbers_are_those_of_philox(void **state) {
     }
 }
 
-static void sparse_numbers_are_those_or_zero(void **state) {
+TEST(sparse_numbers_are_those_or_zero) {
     const int64_t shape[] = {10, 101};
     sb_filler sparse = filler_of(SB_FILLER_GAUSSIAN);
-    (void)state;
     sparse.sparse = 3;
     for (int32_t dtype = SB_DTYPE_F32; dtype <= SB_DTYPE_F64; dtype++) {
         const uint64_t per_lane = dtype == SB_DTYPE_F32 ? 4 : 2;
@@ -240,9 +237,8 @@ static const struct sb__random sequences[] = {
 /* Around 0, and where counters outgrow 32 bits. */
 static const int64_t starts[] = {0, ((int64_t)1 << 34) - 150, ((int64_t)1 << 33) - 150};
 
-static void a_part_is_part_of_the_whole(void **state) {
+TEST(a_part_is_part_of_the_whole) {
     double whole[300], part[300];
-    (void)state;
     for (size_t s = 0; s < sizeof sequences / sizeof *sequences; s++)
         for (size_t b = 0; b < sizeof starts / sizeof *starts; b++) {
             const size_t size = sb_dtype_size(sequences[s].dtype);
@@ -319,10 +315,9 @@ static void check_threads(const int64_t *shape, int filler, int32_t dtype, int t
     sb_context_release(context);
 }
 
-static void numbers_do_not_depend_on_threads(void **state) {
+TEST(numbers_do_not_depend_on_threads) {
     static const int threads[] = {1, 2, 7};
     const size_t shapes = test_is_quick() ? 1 : sizeof large_shapes / sizeof *large_shapes;
-    (void)state;
     for (size_t s = 0; s < shapes; s++)
         for (int filler = 0; filler < 8; filler++)
             for (int t = 0; t < 3 && is_worth_it(large_shapes[s], filler); t++)
@@ -330,8 +325,7 @@ static void numbers_do_not_depend_on_threads(void **state) {
                               threads[t]);
 }
 
-static void another_seed_gives_other_numbers(void **state) {
-    (void)state;
+TEST(another_seed_gives_other_numbers) {
     for (uint64_t bit = 0; bit < 64; bit++) {
         const sb_filler filler = filler_of(SB_FILLER_UNIFORM);
         sb_blob *a = blob_of_count(NULL, SB_DTYPE_F64, 50);
@@ -349,13 +343,5 @@ int main(int argc, char **argv) {
         print_golden();
         return 0;
     }
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(numbers_are_the_golden_ones),
-        cmocka_unit_test(numbers_are_those_of_philox),
-        cmocka_unit_test(sparse_numbers_are_those_or_zero),
-        cmocka_unit_test(a_part_is_part_of_the_whole),
-        cmocka_unit_test(numbers_do_not_depend_on_threads),
-        cmocka_unit_test(another_seed_gives_other_numbers),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_all_tests();
 }

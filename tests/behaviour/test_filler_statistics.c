@@ -136,9 +136,8 @@ static void assert_uniform(const sb_filler *filler, int32_t num_axes, const int6
     free(s.values);
 }
 
-static void uniform_is_uniform(void **state) {
+TEST(uniform_is_uniform) {
     sb_filler filler = filler_of(SB_FILLER_UNIFORM);
-    (void)state;
     for (int d = 0; d < 2; d++) {
         assert_uniform(&filler, 1, line, dtypes[d], 0, 1);
         filler.min = -3.25;
@@ -148,10 +147,9 @@ static void uniform_is_uniform(void **state) {
     }
 }
 
-static void uniform_of_nothing_is_its_bound(void **state) {
+TEST(uniform_of_nothing_is_its_bound) {
     const int64_t shape[] = {100};
     sb_filler filler = filler_of(SB_FILLER_UNIFORM);
-    (void)state;
     filler.min = filler.max = 0.1;
     struct sample s = sample_of(&filler, SB_DTYPE_F64, 1, shape, 1);
     for (int64_t i = 0; i < s.count; i++)
@@ -160,10 +158,9 @@ static void uniform_of_nothing_is_its_bound(void **state) {
 }
 
 /* Spans that are no doubles, and some that are hardly any. */
-static void uniform_stays_within_its_bounds(void **state) {
+TEST(uniform_stays_within_its_bounds) {
     static const double bounds[][2] = {{-1e-20, 1},      {0.1, 0.3},  {-0.7, 1e-17},
                                        {1e16, 1e16 + 4}, {-1e308, 1}, {0, 5e-324}};
-    (void)state;
     for (size_t b = 0; b < sizeof bounds / sizeof *bounds; b++) {
         sb_filler filler = filler_of(SB_FILLER_UNIFORM);
         filler.min = bounds[b][0];
@@ -190,9 +187,8 @@ static void assert_normal(const sb_filler *filler, int32_t num_axes, const int64
     free(s.values);
 }
 
-static void gaussian_is_normal(void **state) {
+TEST(gaussian_is_normal) {
     sb_filler filler = filler_of(SB_FILLER_GAUSSIAN);
-    (void)state;
     for (int d = 0; d < 2; d++) {
         assert_normal(&filler, 1, line, dtypes[d], 0, 1);
         filler.mean = -0.5;
@@ -203,10 +199,9 @@ static void gaussian_is_normal(void **state) {
 }
 
 /* Both numbers of Box and Muller's pair: their angle is uniform. */
-static void pairs_point_everywhere(void **state) {
+TEST(pairs_point_everywhere) {
     const sb_filler filler = filler_of(SB_FILLER_GAUSSIAN);
     const struct law law = {uniform_below, -acos(-1), acos(-1)};
-    (void)state;
     for (int d = 0; d < 2; d++) {
         struct sample s = sample_of(&filler, dtypes[d], 1, line, 13);
         struct sample angles = {s.values, 0};
@@ -221,10 +216,9 @@ static void pairs_point_everywhere(void **state) {
     }
 }
 
-static void sparse_keeps_its_share(void **state) {
+TEST(sparse_keeps_its_share) {
     const int64_t shape[] = {50, COUNT / 50};
     static const int32_t sparse[] = {0, 1, 10, 49, 50};
-    (void)state;
     for (int d = 0; d < 2; d++)
         for (size_t i = 0; i < sizeof sparse / sizeof *sparse; i++) {
             sb_filler filler = filler_of(SB_FILLER_GAUSSIAN);
@@ -247,10 +241,9 @@ static void sparse_keeps_its_share(void **state) {
 
 /* --- scaled by the shape ---------------------------------------------------------------------- */
 
-static void xavier_and_msra_scale(void **state) {
+TEST(xavier_and_msra_scale) {
     const int64_t shape[] = {100, 20, 10, 10};
     static const double n[] = {2000, 10000, 6000};
-    (void)state;
     for (int32_t norm = SB_VARIANCE_FAN_IN; norm <= SB_VARIANCE_AVERAGE; norm++) {
         sb_filler xavier = filler_of(SB_FILLER_XAVIER), msra = filler_of(SB_FILLER_MSRA);
         xavier.variance_norm = msra.variance_norm = norm;
@@ -265,10 +258,9 @@ struct rows {
     int64_t rows, length;
 };
 
-static void rows_sum_to_1(void **state) {
+TEST(rows_sum_to_1) {
     static const struct rows shapes[] = {{1, 1}, {7, 1}, {1000, 3}, {13, 1000}, {2, 70001}};
     const sb_filler filler = filler_of(SB_FILLER_POSITIVE_UNITBALL);
-    (void)state;
     for (int d = 0; d < 2; d++)
         for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
             const int64_t shape[] = {shapes[i].rows, shapes[i].length, 1};
@@ -294,11 +286,10 @@ static double ratio_below(const struct law *law, double t) {
     return t < 1 ? t / 2 : 1 - 1 / (2 * t);
 }
 
-static void rows_are_uniform_before_they_are_scaled(void **state) {
+TEST(rows_are_uniform_before_they_are_scaled) {
     const int64_t shape[] = {COUNT / 2, 2};
     const sb_filler filler = filler_of(SB_FILLER_POSITIVE_UNITBALL);
     const struct law law = {ratio_below, 0, 0};
-    (void)state;
     for (int d = 0; d < 2; d++) {
         struct sample s = sample_of(&filler, dtypes[d], 2, shape, 16);
         struct sample ratios = {s.values, COUNT / 2};
@@ -311,10 +302,9 @@ static void rows_are_uniform_before_they_are_scaled(void **state) {
 
 /* --- by position alone ------------------------------------------------------------------------ */
 
-static void constant_is_its_value(void **state) {
+TEST(constant_is_its_value) {
     const int64_t shape[] = {1031};
     sb_filler filler = filler_of(SB_FILLER_CONSTANT);
-    (void)state;
     filler.value = 0.1;
     for (int d = 0; d < 2; d++) {
         struct sample s = sample_of(&filler, dtypes[d], 1, shape, 17);
@@ -329,10 +319,9 @@ static double bilinear_weight(int64_t i, int64_t width) {
     return 1 - fabs((double)i / f - c);
 }
 
-static void bilinear_is_its_formula(void **state) {
+TEST(bilinear_is_its_formula) {
     static const int64_t widths[] = {1, 2, 3, 4, 5, 8, 16, 33, 700};
     const sb_filler filler = filler_of(SB_FILLER_BILINEAR);
-    (void)state;
     for (int d = 0; d < 2; d++)
         for (size_t k = 0; k < sizeof widths / sizeof *widths; k++) {
             const int64_t width = widths[k], shape[] = {3, 2, width, width};
@@ -347,31 +336,12 @@ static void bilinear_is_its_formula(void **state) {
 }
 
 /* What everybody knows: kernels of 4 double the size of an image. */
-static void bilinear_of_4(void **state) {
+TEST(bilinear_of_4) {
     const int64_t shape[] = {1, 1, 4, 4};
     static const double ramp[] = {0.25, 0.75, 0.75, 0.25};
     const sb_filler filler = filler_of(SB_FILLER_BILINEAR);
-    (void)state;
     struct sample s = sample_of(&filler, SB_DTYPE_F32, 4, shape, 19);
     for (int i = 0; i < 16; i++)
         assert_true(s.values[i] == ramp[i / 4] * ramp[i % 4]);
     free(s.values);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(uniform_is_uniform),
-        cmocka_unit_test(uniform_of_nothing_is_its_bound),
-        cmocka_unit_test(uniform_stays_within_its_bounds),
-        cmocka_unit_test(gaussian_is_normal),
-        cmocka_unit_test(pairs_point_everywhere),
-        cmocka_unit_test(sparse_keeps_its_share),
-        cmocka_unit_test(xavier_and_msra_scale),
-        cmocka_unit_test(rows_sum_to_1),
-        cmocka_unit_test(rows_are_uniform_before_they_are_scaled),
-        cmocka_unit_test(constant_is_its_value),
-        cmocka_unit_test(bilinear_is_its_formula),
-        cmocka_unit_test(bilinear_of_4),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -225,8 +225,7 @@ static void refuses(const struct row *row, struct world *w, uint32_t flags) {
         fail_with("%s with the flags %#x gave %s", row->name, flags, sb_status_name(status));
 }
 
-static void every_call_refuses_flags_that_are_not_its_own(void **state) {
-    (void)state;
+TEST(every_call_refuses_flags_that_are_not_its_own) {
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         struct world w;
         unsigned char message[sizeof w.message];
@@ -245,8 +244,7 @@ static void every_call_refuses_flags_that_are_not_its_own(void **state) {
 }
 
 /* So what is refused above is refused for its flags. */
-static void every_call_takes_its_own(void **state) {
-    (void)state;
+TEST(every_call_takes_its_own) {
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         for (int all = 0; all < 2; all++) {
             struct world w;
@@ -258,8 +256,7 @@ static void every_call_takes_its_own(void **state) {
     }
 }
 
-static void no_two_flags_are_the_same_bit(void **state) {
-    (void)state;
+TEST(no_two_flags_are_the_same_bit) {
     static const uint32_t flags[] = {
         SB_READ_ONLY,         SB_COPY_DIFF,
         SB_COPY_RESHAPE,      SB_PROTO_RESHAPE,
@@ -276,13 +273,4 @@ static void no_two_flags_are_the_same_bit(void **state) {
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         seen &= ~rows[i].known;
     assert_int_equal(seen, 0); /* each is taken by some call above */
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_call_refuses_flags_that_are_not_its_own),
-        cmocka_unit_test(every_call_takes_its_own),
-        cmocka_unit_test(no_two_flags_are_the_same_bit),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

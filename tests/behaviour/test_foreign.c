@@ -169,8 +169,7 @@ static bool is_message(const struct foreign *kind) {
 
 /* --- every kind, every reader ------------------------------------------------------------ */
 
-static void every_reader_says_what_the_bytes_are(void **state) {
-    (void)state;
+TEST_WITH(read_kinds, free_kinds, every_reader_says_what_the_bytes_are) {
     char path[] = "/tmp/syncblob-foreign-XXXXXX", end[240];
     int descriptor = mkstemp(path);
     assert_true(descriptor >= 0);
@@ -222,8 +221,7 @@ static bool fits_beginning(const struct foreign *kind, const char *words) {
            starts(words, "nothing but ");
 }
 
-static void beginnings_are_called_nothing_else(void **state) {
-    (void)state;
+TEST_WITH(read_kinds, free_kinds, beginnings_are_called_nothing_else) {
     for (size_t k = 0; k < kinds.count; k++)
         for (size_t size = 0; size <= kinds.rows[k].size; size++)
             for (size_t r = 0; r < FIRST_FILE; r++) {
@@ -235,8 +233,7 @@ static void beginnings_are_called_nothing_else(void **state) {
             }
 }
 
-static void near_misses_are_not_the_kind(void **state) {
-    (void)state;
+TEST_WITH(read_kinds, free_kinds, near_misses_are_not_the_kind) {
     for (size_t k = 0; k < kinds.count; k++)
         for (size_t i = kinds.rows[k].from; i < kinds.rows[k].to; i++) {
             struct wire near = {0};
@@ -317,8 +314,7 @@ static const struct {
     {B("\1aaaaaaaa"), 99, "text, which begins \"\\x01aaaaaaaa\""},
 };
 
-static void so_much_of_a_kind_is_called_that(void **state) {
-    (void)state;
+TEST_WITH(read_kinds, free_kinds, so_much_of_a_kind_is_called_that) {
     for (size_t i = 0; i < sizeof bounds / sizeof *bounds; i++)
         for (size_t size = bounds[i].size + 1; size--;) {
             sb_error err;
@@ -331,8 +327,7 @@ static void so_much_of_a_kind_is_called_that(void **state) {
 }
 
 /* Versions 2 and 3 begin with an opcode, of which some are first. */
-static void a_pickle_begins_with_its_version_and_an_opcode(void **state) {
-    (void)state;
+TEST_WITH(read_kinds, free_kinds, a_pickle_begins_with_its_version_and_an_opcode) {
     for (int version = 0; version < 7; version++)
         for (int c = 1; c < 256; c++) {
             const char bytes[] = {'\x80', (char)version, (char)c, '\xff', '\xff'};
@@ -345,8 +340,7 @@ static void a_pickle_begins_with_its_version_and_an_opcode(void **state) {
 }
 
 /* A graph's first node has an operation of letters and digits, the first of which is large. */
-static void an_operation_has_letters_and_digits(void **state) {
-    (void)state;
+TEST_WITH(read_kinds, free_kinds, an_operation_has_letters_and_digits) {
     for (int at = 0; at < 3; at++)
         for (int c = 0; c < 256; c++) {
             char graph[] = "\x0a\x09\x0a\2in\x12\3AbC";
@@ -383,8 +377,7 @@ static struct wire tar_header(unsigned char other) {
     return tar;
 }
 
-static void a_tar_is_known_by_its_sum(void **state) {
-    (void)state;
+TEST_WITH(read_kinds, free_kinds, a_tar_is_known_by_its_sum) {
     sb_error err;
     for (int other = 0; other < 64; other++) { /* all values of two digits */
         struct wire tar = tar_header((unsigned char)other);
@@ -400,8 +393,7 @@ static void a_tar_is_known_by_its_sum(void **state) {
     }
 }
 
-static void zeros_are_counted_as_far_as_they_were_seen(void **state) {
-    (void)state;
+TEST_WITH(read_kinds, free_kinds, zeros_are_counted_as_far_as_they_were_seen) {
     sb_error err;
     unsigned char zeros[5000] = {0};
     assert_null(words_of(model_bytes, zeros, 7, &err));
@@ -414,8 +406,7 @@ static void zeros_are_counted_as_far_as_they_were_seen(void **state) {
     assert_null(words_of(model_bytes, zeros, sizeof zeros, &err));
 }
 
-static void nothing_is_called_empty(void **state) {
-    (void)state;
+TEST_WITH(read_kinds, free_kinds, nothing_is_called_empty) {
     sb_error err;
     assert_string_equal(words_of(model_bytes, NULL, 0, &err), "empty: there are no bytes");
     assert_string_equal(words_of(blob_bytes, NULL, 0, &err), "empty: there are no bytes");
@@ -484,8 +475,7 @@ static void check_named(const struct wire *wire, int32_t is, int32_t wanted, con
         assert_int_equal(err.offset, 0);
 }
 
-static void another_format_than_was_wanted_is_refused_by_name(void **state) {
-    (void)state;
+TEST_WITH(read_kinds, free_kinds, another_format_than_was_wanted_is_refused_by_name) {
     for (size_t i = 0; i < NUM_OURS; i++)
         for (int32_t wanted = SB_FORMAT_BLOB; wanted <= SB_FORMAT_BLOB_VECTOR; wanted++) {
             struct wire wire = {0};
@@ -495,8 +485,7 @@ static void another_format_than_was_wanted_is_refused_by_name(void **state) {
         }
 }
 
-static void a_real_file_of_another_format_is_refused_by_name(void **state) {
-    (void)state;
+TEST_WITH(read_kinds, free_kinds, a_real_file_of_another_format_is_refused_by_name) {
     static const struct {
         const char *file;
         int32_t format;
@@ -520,8 +509,7 @@ static void a_real_file_of_another_format_is_refused_by_name(void **state) {
     }
 }
 
-static void an_empty_message_is_of_the_format_that_is_wanted(void **state) {
-    (void)state;
+TEST_WITH(read_kinds, free_kinds, an_empty_message_is_of_the_format_that_is_wanted) {
     static const struct {
         int32_t format;
         const char *bytes;
@@ -546,8 +534,7 @@ static void an_empty_message_is_of_the_format_that_is_wanted(void **state) {
     }
 }
 
-static void a_blobs_reader_takes_no_other_format(void **state) {
-    (void)state;
+TEST_WITH(read_kinds, free_kinds, a_blobs_reader_takes_no_other_format) {
     static reader *const of_blobs[] = {blob_bytes, blob_source, blob_file, blob_equals};
     char path[] = "/tmp/syncblob-foreign-XXXXXX", end[160];
     int descriptor = mkstemp(path);
@@ -570,8 +557,7 @@ static void a_blobs_reader_takes_no_other_format(void **state) {
 }
 
 /* Protobuf takes each for a blob, of no elements or of one. */
-static void what_has_fields_of_another_format_is_no_blob(void **state) {
-    (void)state;
+TEST_WITH(read_kinds, free_kinds, what_has_fields_of_another_format_is_no_blob) {
     static const struct {
         const char *named, *bytes;
         size_t size;
@@ -599,8 +585,7 @@ static void what_has_fields_of_another_format_is_no_blob(void **state) {
 }
 
 /* Fields that nobody knows, and generic messages of numbers and texts, are not ours for sure. */
-static void other_messages_are_not_called_ours(void **state) {
-    (void)state;
+TEST_WITH(read_kinds, free_kinds, other_messages_are_not_called_ours) {
     static const struct {
         const char *claim, *bytes;
         size_t size;
@@ -642,8 +627,7 @@ static void other_messages_are_not_called_ours(void **state) {
     }
 }
 
-static void what_is_over_a_limit_is_not_called_foreign(void **state) {
-    (void)state;
+TEST_WITH(read_kinds, free_kinds, what_is_over_a_limit_is_not_called_foreign) {
     for (size_t i = 0; i < NUM_OURS; i++) {
         struct wire wire = {0};
         sb_limits limits = SB_LIMITS_INIT;
@@ -660,8 +644,7 @@ static void what_is_over_a_limit_is_not_called_foreign(void **state) {
     }
 }
 
-static void messages_of_others_are_opened_only_as_what_the_caller_says(void **state) {
-    (void)state;
+TEST_WITH(read_kinds, free_kinds, messages_of_others_are_opened_only_as_what_the_caller_says) {
     size_t as_ours = 0;
     for (size_t k = 0; k < kinds.count; k++) {
         const struct foreign *kind = &kinds.rows[k];
@@ -680,8 +663,7 @@ static void messages_of_others_are_opened_only_as_what_the_caller_says(void **st
 }
 
 /* The name is a node of TensorFlow's. */
-static void a_net_with_blobs_is_a_net_whatever_its_name(void **state) {
-    (void)state;
+TEST_WITH(read_kinds, free_kinds, a_net_with_blobs_is_a_net_whatever_its_name) {
     struct wire wire = {0}, layer = {0};
     sb_error err;
     wire_bytes(&wire, 1, B("\x0a\5input\x12\x0bPlaceholder"));
@@ -693,8 +675,7 @@ static void a_net_with_blobs_is_a_net_whatever_its_name(void **state) {
     wire_free(&wire);
 }
 
-static void short_json_is_named(void **state) {
-    (void)state;
+TEST_WITH(read_kinds, free_kinds, short_json_is_named) {
     static const struct {
         const char *text;
         bool is_json;
@@ -709,8 +690,7 @@ static void short_json_is_named(void **state) {
 
 /* Real ones are large: their first field passes for a net's name, or a solver's, that is too long.
  */
-static void large_graphs_are_named(void **state) {
-    (void)state;
+TEST_WITH(read_kinds, free_kinds, large_graphs_are_named) {
     static const struct {
         const char *bytes;
         size_t size;
@@ -790,8 +770,7 @@ static void check_every_cut(const struct wire *file, size_t known, const char *w
     }
 }
 
-static void a_real_file_that_was_cut_off_lacks_bytes(void **state) {
-    (void)state;
+TEST_WITH(read_kinds, free_kinds, a_real_file_that_was_cut_off_lacks_bytes) {
     static const struct {
         const char *file, *words;
         size_t known; /* where the first layer or blob has told its fields: a shape comes last */
@@ -814,8 +793,7 @@ static void a_real_file_that_was_cut_off_lacks_bytes(void **state) {
     }
 }
 
-static void a_made_file_that_was_cut_off_lacks_bytes(void **state) {
-    (void)state;
+TEST_WITH(read_kinds, free_kinds, a_made_file_that_was_cut_off_lacks_bytes) {
     for (size_t i = 0; i < NUM_OURS; i++) {
         struct wire wire = {0};
         ours[i].build(&wire);
@@ -827,8 +805,7 @@ static void a_made_file_that_was_cut_off_lacks_bytes(void **state) {
 /* --- beside the reason ------------------------------------------------------------------- */
 
 /* The source is asked once more, and what it says then is nobody's error. */
-static void a_source_that_fails_then_changes_nothing(void **state) {
-    (void)state;
+TEST_WITH(read_kinds, free_kinds, a_source_that_fails_then_changes_nothing) {
     struct wire wire = {(unsigned char *)kinds.rows[0].bytes, kinds.rows[0].size,
                         kinds.rows[0].size};
     sb_error first, err;
@@ -853,8 +830,7 @@ static void a_source_that_fails_then_changes_nothing(void **state) {
 }
 
 /* Asked what else a net without blobs may be, a source that fails leaves it a net. */
-static void a_source_that_fails_then_has_nothing_foreign(void **state) {
-    (void)state;
+TEST_WITH(read_kinds, free_kinds, a_source_that_fails_then_has_nothing_foreign) {
     struct wire wire = {0};
     bool was_opened = false, was_refused = false;
     wire_bytes(&wire, 1, B("\x0a\5input\x12\x0bPlaceholder"));
@@ -872,34 +848,4 @@ static void a_source_that_fails_then_has_nothing_foreign(void **state) {
     }
     assert_true(was_opened && was_refused);
     wire_free(&wire);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_reader_says_what_the_bytes_are),
-        cmocka_unit_test(beginnings_are_called_nothing_else),
-        cmocka_unit_test(near_misses_are_not_the_kind),
-        cmocka_unit_test(so_much_of_a_kind_is_called_that),
-        cmocka_unit_test(a_pickle_begins_with_its_version_and_an_opcode),
-        cmocka_unit_test(an_operation_has_letters_and_digits),
-        cmocka_unit_test(a_tar_is_known_by_its_sum),
-        cmocka_unit_test(zeros_are_counted_as_far_as_they_were_seen),
-        cmocka_unit_test(nothing_is_called_empty),
-        cmocka_unit_test(another_format_than_was_wanted_is_refused_by_name),
-        cmocka_unit_test(a_real_file_of_another_format_is_refused_by_name),
-        cmocka_unit_test(an_empty_message_is_of_the_format_that_is_wanted),
-        cmocka_unit_test(a_blobs_reader_takes_no_other_format),
-        cmocka_unit_test(what_has_fields_of_another_format_is_no_blob),
-        cmocka_unit_test(other_messages_are_not_called_ours),
-        cmocka_unit_test(what_is_over_a_limit_is_not_called_foreign),
-        cmocka_unit_test(messages_of_others_are_opened_only_as_what_the_caller_says),
-        cmocka_unit_test(a_net_with_blobs_is_a_net_whatever_its_name),
-        cmocka_unit_test(short_json_is_named),
-        cmocka_unit_test(large_graphs_are_named),
-        cmocka_unit_test(a_real_file_that_was_cut_off_lacks_bytes),
-        cmocka_unit_test(a_made_file_that_was_cut_off_lacks_bytes),
-        cmocka_unit_test(a_source_that_fails_then_changes_nothing),
-        cmocka_unit_test(a_source_that_fails_then_has_nothing_foreign),
-    };
-    return cmocka_run_group_tests(tests, read_kinds, free_kinds);
 }

@@ -107,8 +107,7 @@ static void check_close(const char *what, int32_t dtype, const char *data, doubl
                   error);
 }
 
-static void sums_of_64_mi_elements_are_close_to_exact(void **state) {
-    (void)state;
+TEST(sums_of_64_mi_elements_are_close_to_exact) {
     skip_when_quick();
     static const struct {
         const char *name;
@@ -147,8 +146,7 @@ static void sums_of_64_mi_elements_are_close_to_exact(void **state) {
     }
 }
 
-static void nan_and_infinity_come_through(void **state) {
-    (void)state;
+TEST(nan_and_infinity_come_through) {
     static const double specials[] = {NAN, -INFINITY};
     enum { COUNT = 3000 };
     double x[COUNT], y[COUNT];
@@ -172,8 +170,7 @@ static void nan_and_infinity_come_through(void **state) {
             }
 }
 
-static void zeros_add_up_to_zero(void **state) {
-    (void)state;
+TEST(zeros_add_up_to_zero) {
     static double x[5000];
     for (int32_t dtype = SB_DTYPE_F32; dtype <= SB_DTYPE_F64; dtype++) {
         assert_true(sb__host_asum(&alone, dtype, 5000, x) == 0);
@@ -242,8 +239,7 @@ static void check_alias(const struct sb__loops *loops, int32_t dtype, const void
         assert_true(get(dtype, room, i) == 0);
 }
 
-static void every_kind_of_vectors_gives_the_same_numbers(void **state) {
-    (void)state;
+TEST(every_kind_of_vectors_gives_the_same_numbers) {
     float x[MOST + 4];
     double wide[MOST + 4];
     int kinds = 0;
@@ -264,8 +260,7 @@ static void every_kind_of_vectors_gives_the_same_numbers(void **state) {
 }
 
 /* From and to any place in a line of the cache, nothing beyond it. */
-static void every_kind_of_vectors_copies_every_byte(void **state) {
-    (void)state;
+TEST(every_kind_of_vectors_copies_every_byte) {
     enum { BYTES = 300, ROOM = BYTES + 130 };
     unsigned char from[ROOM], to[ROOM];
     for (int i = 0; i < ROOM; i++)
@@ -289,8 +284,7 @@ static void spread(void *user, int64_t tasks, void (*task)(void *arg, int64_t i)
 }
 
 /* Where one way of copying ends and the next begins, alone and spread over so many tasks. */
-static void copies_of_every_size_are_whole(void **state) {
-    (void)state;
+TEST(copies_of_every_size_are_whole) {
     static const size_t mib = (size_t)1 << 20;
     const struct {
         size_t bytes;
@@ -332,8 +326,7 @@ static double sum_of_pieces(int64_t count, double odd) {
 }
 
 /* Sums of whole numbers are exact: no piece is left out, or added twice. */
-static void sums_of_many_pieces_are_whole(void **state) {
-    (void)state;
+TEST(sums_of_many_pieces_are_whole) {
     static const struct {
         int64_t count, tasks;
     } sums[] = {{PIECE, 0}, {PIECE + 1, 2}, {3 * PIECE, 3}, {64 * PIECE, 64}, {64 * PIECE + 1, 33}};
@@ -358,8 +351,7 @@ static void sums_of_many_pieces_are_whole(void **state) {
 }
 
 /* Every element is changed once, and none beyond them. */
-static void updates_of_many_pieces_are_whole(void **state) {
-    (void)state;
+TEST(updates_of_many_pieces_are_whole) {
     enum { MORE = 4 };
     static const struct {
         int64_t count, tasks;
@@ -390,8 +382,7 @@ static void updates_of_many_pieces_are_whole(void **state) {
 }
 
 /* One value that is large, or not a number, anywhere among small ones. */
-static void no_element_is_left_out(void **state) {
-    (void)state;
+TEST(no_element_is_left_out) {
     float x[MOST] = {0};
     for (int64_t count = 1; count <= MOST; count += count < 600 ? 1 : 99)
         for (int64_t at = 0; at < count; at += 1 + count / 40) {
@@ -410,8 +401,7 @@ static void no_element_is_left_out(void **state) {
 
 /* Values that rise, so that most additions round, and always the same way: the sums of a block are
    not more than six additions of floats, and a product, away. */
-static void no_block_is_off_by_more_than_its_roundings(void **state) {
-    (void)state;
+TEST(no_block_is_off_by_more_than_its_roundings) {
     enum { COUNT = 1024 };
     float x[COUNT];
     double worst = 0;
@@ -432,20 +422,4 @@ static void no_block_is_off_by_more_than_its_roundings(void **state) {
             worst = off > worst ? off : worst;
         }
     assert_true(worst > 0); /* floats are added */
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sums_of_64_mi_elements_are_close_to_exact),
-        cmocka_unit_test(nan_and_infinity_come_through),
-        cmocka_unit_test(zeros_add_up_to_zero),
-        cmocka_unit_test(every_kind_of_vectors_gives_the_same_numbers),
-        cmocka_unit_test(every_kind_of_vectors_copies_every_byte),
-        cmocka_unit_test(copies_of_every_size_are_whole),
-        cmocka_unit_test(sums_of_many_pieces_are_whole),
-        cmocka_unit_test(updates_of_many_pieces_are_whole),
-        cmocka_unit_test(no_element_is_left_out),
-        cmocka_unit_test(no_block_is_off_by_more_than_its_roundings),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -63,7 +63,7 @@ static void assert_counts_up(const sb_blob *blob, int64_t count, float first) {
 
 /* --- models ----------------------------------------------------------------------------- */
 
-static void a_model_is_listed_loaded_and_saved_through_callbacks(void **state) {
+TEST_WITH(setup, teardown, a_model_is_listed_loaded_and_saved_through_callbacks) {
     struct world *w = *state;
     const sb_sink sink = test_sink_of(&w->sink);
     sb_model *model = open_source(w);
@@ -82,7 +82,7 @@ static void a_model_is_listed_loaded_and_saved_through_callbacks(void **state) {
     assert_int_equal(w->source.closes, 1);
 }
 
-static void edits_are_saved_among_what_the_source_has(void **state) {
+TEST_WITH(setup, teardown, edits_are_saved_among_what_the_source_has) {
     struct world *w = *state;
     const sb_sink sink = test_sink_of(&w->sink);
     sb_model *model = open_source(w), *again;
@@ -101,7 +101,7 @@ static void edits_are_saved_among_what_the_source_has(void **state) {
     sb_model_destroy(model);
 }
 
-static void an_announced_blob_is_not_saved_to_a_sink(void **state) {
+TEST_WITH(setup, teardown, an_announced_blob_is_not_saved_to_a_sink) {
     struct world *w = *state;
     const sb_sink sink = test_sink_of(&w->sink);
     sb_model *model = open_source(w);
@@ -112,7 +112,7 @@ static void an_announced_blob_is_not_saved_to_a_sink(void **state) {
     sb_model_destroy(model);
 }
 
-static void a_failed_opening_does_not_close_the_source(void **state) {
+TEST_WITH(setup, teardown, a_failed_opening_does_not_close_the_source) {
     struct world *w = *state;
     const sb_source source = test_source_of(&w->source, &w->wire);
     sb_model *model = NULL;
@@ -131,7 +131,7 @@ static void a_failed_opening_does_not_close_the_source(void **state) {
     assert_int_equal(w->source.closes, 0);
 }
 
-static void the_limit_of_memory_holds_for_a_load(void **state) {
+TEST_WITH(setup, teardown, the_limit_of_memory_holds_for_a_load) {
     struct world *w = *state;
     const sb_source source = test_source_of(&w->source, &w->wire);
     sb_limits limits = SB_LIMITS_INIT;
@@ -146,7 +146,7 @@ static void the_limit_of_memory_holds_for_a_load(void **state) {
 
 /* --- blobs ------------------------------------------------------------------------------ */
 
-static void a_blob_is_read_and_written_through_callbacks(void **state) {
+TEST_WITH(setup, teardown, a_blob_is_read_and_written_through_callbacks) {
     struct world *w = *state;
     const sb_sink sink = test_sink_of(&w->sink);
     struct wire wire = {0};
@@ -164,7 +164,7 @@ static void a_blob_is_read_and_written_through_callbacks(void **state) {
 }
 
 /* Of no values between others, beyond what is read at once. */
-static void an_empty_piece_is_not_asked_for(void **state) {
+TEST_WITH(setup, teardown, an_empty_piece_is_not_asked_for) {
     struct world *w = *state;
     struct wire wire = {0}, shape = {0};
     const int64_t dims[] = {10002};
@@ -185,7 +185,7 @@ static void an_empty_piece_is_not_asked_for(void **state) {
 
 /* --- callers that break the rules ---------------------------------------------------------- */
 
-static void null_is_refused(void **state) {
+TEST_WITH(setup, teardown, null_is_refused) {
     struct world *w = *state;
     const sb_source source = test_source_of(&w->source, &w->wire);
     const sb_sink sink = test_sink_of(&w->sink);
@@ -210,7 +210,7 @@ static void null_is_refused(void **state) {
     sb_model_destroy(model);
 }
 
-static void what_lacks_a_slot_is_refused(void **state) {
+TEST_WITH(setup, teardown, what_lacks_a_slot_is_refused) {
     struct world *w = *state;
     sb_source source = test_source_of(&w->source, &w->wire);
     sb_sink sink = test_sink_of(&w->sink);
@@ -238,7 +238,7 @@ static void what_lacks_a_slot_is_refused(void **state) {
     sb_model_destroy(model);
 }
 
-static void structs_of_other_versions_are_judged_by_their_size(void **state) {
+TEST_WITH(setup, teardown, structs_of_other_versions_are_judged_by_their_size) {
     struct world *w = *state;
     struct {
         sb_source known;
@@ -264,7 +264,7 @@ static void structs_of_other_versions_are_judged_by_their_size(void **state) {
     assert_int_equal(w->sink.writes, 0);
 }
 
-static void a_source_is_no_larger_than_a_message(void **state) {
+TEST_WITH(setup, teardown, a_source_is_no_larger_than_a_message) {
     struct world *w = *state;
     sb_source source = test_source_of(&w->source, &w->wire);
     sb_error err;
@@ -275,7 +275,7 @@ static void a_source_is_no_larger_than_a_message(void **state) {
 }
 
 /* Beyond the end the source's own failure is what is seen, below it a message that is cut. */
-static void a_source_that_lies_about_its_size_is_an_error(void **state) {
+TEST_WITH(setup, teardown, a_source_that_lies_about_its_size_is_an_error) {
     struct world *w = *state;
     sb_source source = test_source_of(&w->source, &w->wire);
     sb_model *model = NULL;
@@ -292,7 +292,7 @@ static void a_source_that_lies_about_its_size_is_an_error(void **state) {
 }
 
 /* Both slots, each status that a callback may and may not return. */
-static void a_status_of_a_callback_is_one_of_three(void **state) {
+TEST_WITH(setup, teardown, a_status_of_a_callback_is_one_of_three) {
     struct world *w = *state;
     static const struct {
         sb_status returned, seen;
@@ -324,7 +324,7 @@ static void a_status_of_a_callback_is_one_of_three(void **state) {
     }
 }
 
-static void another_version_is_a_source_that_changed(void **state) {
+TEST_WITH(setup, teardown, another_version_is_a_source_that_changed) {
     struct world *w = *state;
     const sb_sink sink = test_sink_of(&w->sink);
     sb_model *model = open_source(w);
@@ -345,7 +345,7 @@ static sb_status next_version(void *user, uint64_t *out, sb_error *err) {
     return SB_OK;
 }
 
-static void a_source_that_changes_while_it_is_opened_is_refused(void **state) {
+TEST_WITH(setup, teardown, a_source_that_changes_while_it_is_opened_is_refused) {
     struct world *w = *state;
     sb_source source = test_source_of(&w->source, &w->wire);
     sb_model *model = NULL;
@@ -369,7 +369,7 @@ static void check_told(struct world *w, uint64_t total) {
     w->progress = (struct test_progress){.cancels_at = 0};
 }
 
-static void long_calls_tell_how_far_they_are(void **state) {
+TEST_WITH(setup, teardown, long_calls_tell_how_far_they_are) {
     struct world *w = *state;
     const sb_progress progress = test_progress_of(&w->progress);
     const sb_sink sink = test_sink_of(&w->sink);
@@ -408,7 +408,7 @@ static void long_calls_tell_how_far_they_are(void **state) {
 }
 
 /* A message of small fields is read whole at each of the walks over it. */
-static void each_walk_over_a_file_is_its_share(void **state) {
+TEST_WITH(setup, teardown, each_walk_over_a_file_is_its_share) {
     struct world *w = *state;
     static const struct {
         int32_t said, is;
@@ -441,7 +441,7 @@ static void each_walk_over_a_file_is_its_share(void **state) {
 }
 
 /* Bytes and mapped files are walked and copied in pieces as well. */
-static void a_model_in_memory_tells_too(void **state) {
+TEST_WITH(setup, teardown, a_model_in_memory_tells_too) {
     struct world *w = *state;
     const sb_progress progress = test_progress_of(&w->progress);
     sb_model *model;
@@ -477,7 +477,7 @@ static sb_status lend(void *user, int64_t layer, int64_t index, const sb_blob **
     return SB_OK;
 }
 
-static void blobs_are_not_asked_for_after_a_cancel(void **state) {
+TEST_WITH(setup, teardown, blobs_are_not_asked_for_after_a_cancel) {
     struct world *w = *state;
     const sb_progress progress = test_progress_of(&w->progress);
     sb_model *model;
@@ -510,7 +510,7 @@ static bool is_open(int fd) {
     return fcntl(fd, F_GETFD) >= 0;
 }
 
-static void a_descriptor_is_a_source(void **state) {
+TEST_WITH(setup, teardown, a_descriptor_is_a_source) {
     struct world *w = *state;
     sb_source source = SB_SOURCE_INIT;
     sb_model *model;
@@ -531,7 +531,7 @@ static void a_descriptor_is_a_source(void **state) {
     }
 }
 
-static void a_file_that_changed_is_seen_through_its_descriptor(void **state) {
+TEST_WITH(setup, teardown, a_file_that_changed_is_seen_through_its_descriptor) {
     struct world *w = *state;
     const struct timespec times[] = {{1, 1}, {1, 1}};
     sb_source source = SB_SOURCE_INIT;
@@ -554,7 +554,7 @@ static void a_file_that_changed_is_seen_through_its_descriptor(void **state) {
     assert_int_equal(close(fd), 0);
 }
 
-static void a_newer_source_of_a_descriptor_ends_in_zeros(void **state) {
+TEST_WITH(setup, teardown, a_newer_source_of_a_descriptor_ends_in_zeros) {
     struct world *w = *state;
     struct {
         sb_source known;
@@ -568,8 +568,7 @@ static void a_newer_source_of_a_descriptor_ends_in_zeros(void **state) {
     source.known.close(source.known.user);
 }
 
-static void what_is_no_file_is_no_source(void **state) {
-    (void)state;
+TEST_WITH(setup, teardown, what_is_no_file_is_no_source) {
     sb_source source = SB_SOURCE_INIT;
     int ends[2], folder = open("/tmp", O_RDONLY | O_DIRECTORY);
     sb_error err;
@@ -588,7 +587,7 @@ static void what_is_no_file_is_no_source(void **state) {
 }
 
 /* Its size is none of any version: nothing is written past what sb_source has. */
-static void a_source_that_was_never_initialised_is_refused(void **state) {
+TEST_WITH(setup, teardown, a_source_that_was_never_initialised_is_refused) {
     struct world *w = *state;
     int fd = temporary(&w->wire);
     sb_error err;
@@ -601,43 +600,4 @@ static void a_source_that_was_never_initialised_is_refused(void **state) {
     assert_status(SB_ERR_ABI_MISMATCH, sb_source_of_descriptor(fd, 0, &rubbish.source, &err));
     assert_int_equal(rubbish.room[sizeof rubbish - 1], 0x11);
     assert_int_equal(close(fd), 0);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(a_model_is_listed_loaded_and_saved_through_callbacks, setup,
-                                        teardown),
-        cmocka_unit_test_setup_teardown(edits_are_saved_among_what_the_source_has, setup, teardown),
-        cmocka_unit_test_setup_teardown(an_announced_blob_is_not_saved_to_a_sink, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_failed_opening_does_not_close_the_source, setup,
-                                        teardown),
-        cmocka_unit_test_setup_teardown(the_limit_of_memory_holds_for_a_load, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_blob_is_read_and_written_through_callbacks, setup,
-                                        teardown),
-        cmocka_unit_test_setup_teardown(an_empty_piece_is_not_asked_for, setup, teardown),
-        cmocka_unit_test_setup_teardown(null_is_refused, setup, teardown),
-        cmocka_unit_test_setup_teardown(what_lacks_a_slot_is_refused, setup, teardown),
-        cmocka_unit_test_setup_teardown(structs_of_other_versions_are_judged_by_their_size, setup,
-                                        teardown),
-        cmocka_unit_test_setup_teardown(a_source_is_no_larger_than_a_message, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_source_that_lies_about_its_size_is_an_error, setup,
-                                        teardown),
-        cmocka_unit_test_setup_teardown(a_status_of_a_callback_is_one_of_three, setup, teardown),
-        cmocka_unit_test_setup_teardown(another_version_is_a_source_that_changed, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_source_that_changes_while_it_is_opened_is_refused, setup,
-                                        teardown),
-        cmocka_unit_test_setup_teardown(long_calls_tell_how_far_they_are, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_model_in_memory_tells_too, setup, teardown),
-        cmocka_unit_test_setup_teardown(each_walk_over_a_file_is_its_share, setup, teardown),
-        cmocka_unit_test_setup_teardown(blobs_are_not_asked_for_after_a_cancel, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_source_that_was_never_initialised_is_refused, setup,
-                                        teardown),
-        cmocka_unit_test_setup_teardown(a_descriptor_is_a_source, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_file_that_changed_is_seen_through_its_descriptor, setup,
-                                        teardown),
-        cmocka_unit_test_setup_teardown(what_is_no_file_is_no_source, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_newer_source_of_a_descriptor_ends_in_zeros, setup,
-                                        teardown),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -101,8 +101,7 @@ static void pending_close(struct pending *p) {
     rig_close(&p->rig);
 }
 
-static void a_queued_copy_reports_synced_and_moves_the_bytes(void **state) {
-    (void)state;
+TEST(a_queued_copy_reports_synced_and_moves_the_bytes) {
     for (int32_t source = 0; source < 2; source++)
         for (int32_t kind = SB_SIM_EAGER; kind <= SB_SIM_RANDOM; kind++) {
             struct pending p;
@@ -122,8 +121,7 @@ static void a_queued_copy_reports_synced_and_moves_the_bytes(void **state) {
         }
 }
 
-static void whoever_needs_only_the_source_does_not_wait(void **state) {
-    (void)state;
+TEST(whoever_needs_only_the_source_does_not_wait) {
     for (int32_t source = 0; source < 2; source++) {
         struct pending p;
         sb_error err;
@@ -145,8 +143,7 @@ static void whoever_needs_only_the_source_does_not_wait(void **state) {
     }
 }
 
-static void whoever_needs_the_target_waits(void **state) {
-    (void)state;
+TEST(whoever_needs_the_target_waits) {
     for (int32_t source = 0; source < 2; source++) {
         struct pending p;
         sb_error err;
@@ -163,8 +160,7 @@ static void whoever_needs_the_target_waits(void **state) {
 }
 
 /* And for nothing that was queued behind it. */
-static void synchronize_waits_for_the_copy(void **state) {
-    (void)state;
+TEST(synchronize_waits_for_the_copy) {
     for (int32_t source = 0; source < 2; source++) {
         struct pending p;
         struct job next;
@@ -181,8 +177,7 @@ static void synchronize_waits_for_the_copy(void **state) {
 }
 
 /* A wait that fails proves nothing of the copy: the second answer counts. */
-static void a_copy_is_there_though_a_wait_for_it_failed(void **state) {
-    (void)state;
+TEST(a_copy_is_there_though_a_wait_for_it_failed) {
     for (int32_t source = 0; source < 2; source++) {
         struct pending p;
         sb_error err;
@@ -197,8 +192,7 @@ static void a_copy_is_there_though_a_wait_for_it_failed(void **state) {
 }
 
 /* The copy reads its source late: a host write must not overtake it. */
-static void a_host_write_does_not_overtake_a_push(void **state) {
-    (void)state;
+TEST(a_host_write_does_not_overtake_a_push) {
     for (int overwrite = 0; overwrite < 2; overwrite++) {
         struct pending p;
         sb_error err;
@@ -219,8 +213,7 @@ static void a_host_write_does_not_overtake_a_push(void **state) {
     }
 }
 
-static void a_device_write_does_not_overtake_a_pull(void **state) {
-    (void)state;
+TEST(a_device_write_does_not_overtake_a_pull) {
     for (int form = 0; form < 4; form++) {
         struct pending p;
         struct job job;
@@ -287,8 +280,7 @@ static void lend_with_witness(struct pending *p, struct witness *w) {
     }
 }
 
-static void storage_is_given_up_after_the_copy(void **state) {
-    (void)state;
+TEST(storage_is_given_up_after_the_copy) {
     enum { EVICTS, SETS, RELEASES, WAYS };
     for (int32_t source = 0; source < 2; source++)
         for (int way = 0; way < WAYS; way++) {
@@ -329,8 +321,7 @@ static void storage_is_given_up_after_the_copy(void **state) {
         }
 }
 
-static void evicting_the_device_side_waits_for_its_push(void **state) {
-    (void)state;
+TEST(evicting_the_device_side_waits_for_its_push) {
     struct pending p;
     sb_error err;
     const void *out;
@@ -426,8 +417,7 @@ static void find_failure(int32_t source, enum call finder, int32_t kind) {
     pending_close(p);
 }
 
-static void a_failed_copy_goes_back_to_its_source_and_is_told_once(void **state) {
-    (void)state;
+TEST(a_failed_copy_goes_back_to_its_source_and_is_told_once) {
     for (int32_t source = 0; source < 2; source++)
         for (enum call finder = 0; finder < CALLS; finder++)
             for (int32_t kind = SB_SIM_EAGER; kind <= SB_SIM_RANDOM; kind++)
@@ -435,8 +425,7 @@ static void a_failed_copy_goes_back_to_its_source_and_is_told_once(void **state)
                     find_failure(source, finder, kind);
 }
 
-static void after_a_failed_copy_the_next_one_works(void **state) {
-    (void)state;
+TEST(after_a_failed_copy_the_next_one_works) {
     for (int32_t source = 0; source < 2; source++) {
         struct pending p;
         sb_error err;
@@ -457,8 +446,7 @@ static void after_a_failed_copy_the_next_one_works(void **state) {
     }
 }
 
-static void releasing_with_a_failed_copy_is_quiet(void **state) {
-    (void)state;
+TEST(releasing_with_a_failed_copy_is_quiet) {
     for (int32_t source = 0; source < 2; source++)
         for (int32_t mode = SB_SIM_FAIL_LATER; mode <= SB_SIM_FAIL_STICKY; mode++) {
             struct pending p;
@@ -478,8 +466,7 @@ static void releasing_with_a_failed_copy_is_quiet(void **state) {
 
 /* The first wait fails without having waited: the copy has ended all the same before its source
    goes. */
-static void a_wait_that_fails_does_not_let_the_copy_loose(void **state) {
-    (void)state;
+TEST(a_wait_that_fails_does_not_let_the_copy_loose) {
     for (int32_t source = 0; source < 2; source++) {
         struct pending p;
         struct witness w = {&p, false, 0};
@@ -501,8 +488,7 @@ static void a_wait_that_fails_does_not_let_the_copy_loose(void **state) {
 }
 
 /* Storage that a failed call left behind belongs to the stream that it was allocated on. */
-static void spare_storage_is_zeroed_after_its_allocation(void **state) {
-    (void)state;
+TEST(spare_storage_is_zeroed_after_its_allocation) {
     struct rig rig;
     sb_mem *mem;
     sb_error err;
@@ -528,8 +514,7 @@ static void spare_storage_is_zeroed_after_its_allocation(void **state) {
 
 /* A write in place that fails makes the library give the device up, though the device may well go
    on: by the time that lent memory is given back it must have ended. */
-static void giving_the_device_up_ends_its_work(void **state) {
-    (void)state;
+TEST(giving_the_device_up_ends_its_work) {
     struct pending p;
     sb_mem *spoiled;
     sb_error err;
@@ -559,8 +544,7 @@ static void giving_the_device_up_ends_its_work(void **state) {
 }
 
 /* Read-only device bytes move to new storage, which is ready for the named stream. */
-static void read_only_bytes_are_moved_for_a_named_stream(void **state) {
-    (void)state;
+TEST(read_only_bytes_are_moved_for_a_named_stream) {
     for (uint64_t seed = 0; seed < 20; seed++) {
         struct rig rig;
         struct job job;
@@ -589,8 +573,7 @@ static void read_only_bytes_are_moved_for_a_named_stream(void **state) {
 
 /* --- streams -------------------------------------------------------------------------- */
 
-static void a_named_stream_waits_instead_of_the_host(void **state) {
-    (void)state;
+TEST(a_named_stream_waits_instead_of_the_host) {
     struct pending p;
     struct job job;
     sb_error err;
@@ -609,8 +592,7 @@ static void a_named_stream_waits_instead_of_the_host(void **state) {
 }
 
 /* What is queued on a recorded stream runs before the bytes it uses go. */
-static void later_work_is_ordered_after_recorded_streams(void **state) {
-    (void)state;
+TEST(later_work_is_ordered_after_recorded_streams) {
     enum { DOWNLOAD, PULL, UPLOAD, WRITES, EVICTS, SETS, RELEASES, REUSES, WAYS };
     for (int way = 0; way < WAYS; way++)
         for (uint64_t seed = 0; seed < 20; seed++) {
@@ -684,8 +666,7 @@ static void later_work_is_ordered_after_recorded_streams(void **state) {
 }
 
 /* Code on the legacy default stream is ordered as in Caffe, unnamed. */
-static void plain_calls_are_ordered_with_the_default_stream(void **state) {
-    (void)state;
+TEST(plain_calls_are_ordered_with_the_default_stream) {
     for (uint64_t seed = 0; seed < 20; seed++) {
         struct rig rig;
         struct job jobs[4];
@@ -719,8 +700,7 @@ static void plain_calls_are_ordered_with_the_default_stream(void **state) {
     }
 }
 
-static void a_forgotten_stream_may_be_destroyed(void **state) {
-    (void)state;
+TEST(a_forgotten_stream_may_be_destroyed) {
     struct rig rig;
     struct job job;
     sb_error err;
@@ -746,8 +726,7 @@ static void a_forgotten_stream_may_be_destroyed(void **state) {
 }
 
 /* More than there are bits in a memory's set of streams. */
-static void a_memory_waits_for_any_number_of_streams(void **state) {
-    (void)state;
+TEST(a_memory_waits_for_any_number_of_streams) {
     enum { MANY = 100 };
     struct rig rig;
     sb_error err;
@@ -776,8 +755,7 @@ static void a_memory_waits_for_any_number_of_streams(void **state) {
 }
 
 /* Forgotten ones leave room: their slots are taken again. */
-static void forgotten_streams_cost_nothing(void **state) {
-    (void)state;
+TEST(forgotten_streams_cost_nothing) {
     struct rig rig;
     sb_error err;
     sb_mem *mem;
@@ -797,8 +775,7 @@ static void forgotten_streams_cost_nothing(void **state) {
     rig_close(&rig);
 }
 
-static void prefetch_starts_what_the_read_would_do(void **state) {
-    (void)state;
+TEST(prefetch_starts_what_the_read_would_do) {
     struct pending p;
     sb_error err;
     for (int32_t source = 0; source < 2; source++) {
@@ -819,33 +796,4 @@ static void prefetch_starts_what_the_read_would_do(void **state) {
         assert_int_equal(t.uploads + t.downloads, 1);
         pending_close(&p);
     }
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_queued_copy_reports_synced_and_moves_the_bytes),
-        cmocka_unit_test(whoever_needs_only_the_source_does_not_wait),
-        cmocka_unit_test(whoever_needs_the_target_waits),
-        cmocka_unit_test(synchronize_waits_for_the_copy),
-        cmocka_unit_test(a_copy_is_there_though_a_wait_for_it_failed),
-        cmocka_unit_test(a_host_write_does_not_overtake_a_push),
-        cmocka_unit_test(a_device_write_does_not_overtake_a_pull),
-        cmocka_unit_test(storage_is_given_up_after_the_copy),
-        cmocka_unit_test(evicting_the_device_side_waits_for_its_push),
-        cmocka_unit_test(a_failed_copy_goes_back_to_its_source_and_is_told_once),
-        cmocka_unit_test(after_a_failed_copy_the_next_one_works),
-        cmocka_unit_test(releasing_with_a_failed_copy_is_quiet),
-        cmocka_unit_test(a_wait_that_fails_does_not_let_the_copy_loose),
-        cmocka_unit_test(spare_storage_is_zeroed_after_its_allocation),
-        cmocka_unit_test(giving_the_device_up_ends_its_work),
-        cmocka_unit_test(read_only_bytes_are_moved_for_a_named_stream),
-        cmocka_unit_test(a_named_stream_waits_instead_of_the_host),
-        cmocka_unit_test(later_work_is_ordered_after_recorded_streams),
-        cmocka_unit_test(plain_calls_are_ordered_with_the_default_stream),
-        cmocka_unit_test(a_forgotten_stream_may_be_destroyed),
-        cmocka_unit_test(a_memory_waits_for_any_number_of_streams),
-        cmocka_unit_test(forgotten_streams_cost_nothing),
-        cmocka_unit_test(prefetch_starts_what_the_read_would_do),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -7,8 +7,7 @@
 #define BYTES ((size_t)256)
 #define WRONG SB_ERR_INVALID_ARGUMENT
 
-static void the_built_in_context_works_like_any_host(void **state) {
-    (void)state;
+TEST(the_built_in_context_works_like_any_host) {
     sb_error err;
     sb_mem *mem;
     const void *ptr;
@@ -28,8 +27,7 @@ static void the_built_in_context_works_like_any_host(void **state) {
 
 /* --- creation, ownership, arguments --------------------------------------------- */
 
-static void creation_allocates_no_buffer(void **state) {
-    (void)state;
+TEST(creation_allocates_no_buffer) {
     struct rig rig;
     sb_error err;
     sb_mem *mem;
@@ -50,8 +48,7 @@ static void creation_allocates_no_buffer(void **state) {
     rig_close(&rig);
 }
 
-static void sizes_past_the_address_space_are_refused(void **state) {
-    (void)state;
+TEST(sizes_past_the_address_space_are_refused) {
     sb_error err;
     sb_mem *mem = NULL;
     assert_ok(sb_mem_create(NULL, PTRDIFF_MAX, &mem, &err));
@@ -67,8 +64,7 @@ static void sizes_past_the_address_space_are_refused(void **state) {
     assert_null(mem);
 }
 
-static void first_touch_reads_as_zero_even_in_reused_memory(void **state) {
-    (void)state;
+TEST(first_touch_reads_as_zero_even_in_reused_memory) {
     static const size_t sizes[] = {1, 64, 4096, (size_t)1 << 20, (size_t)5 << 20};
     struct rig rig;
     sb_error err;
@@ -91,8 +87,7 @@ static void first_touch_reads_as_zero_even_in_reused_memory(void **state) {
     rig_close(&rig);
 }
 
-static void references_are_counted(void **state) {
-    (void)state;
+TEST(references_are_counted) {
     struct rig rig;
     sb_error err;
     sb_mem *mem;
@@ -114,8 +109,7 @@ static void references_are_counted(void **state) {
     rig_close(&rig);
 }
 
-static void a_memory_keeps_its_context_alive(void **state) {
-    (void)state;
+TEST(a_memory_keeps_its_context_alive) {
     struct rig rig;
     sb_error err;
     sb_mem *mem;
@@ -132,8 +126,7 @@ static void a_memory_keeps_its_context_alive(void **state) {
 
 /* --- borrowed memory --------------------------------------------------------------- */
 
-static void a_refused_set_leaves_everything_with_the_caller(void **state) {
-    (void)state;
+TEST(a_refused_set_leaves_everything_with_the_caller) {
     struct rig rig, other;
     sb_error err;
     sb_mem *mem;
@@ -185,8 +178,7 @@ static void a_refused_set_leaves_everything_with_the_caller(void **state) {
     rig_close(&other);
 }
 
-static void borrowed_bytes_are_accounted_apart(void **state) {
-    (void)state;
+TEST(borrowed_bytes_are_accounted_apart) {
     struct rig rig;
     sb_error err;
     sb_mem *mem;
@@ -213,8 +205,7 @@ static void borrowed_bytes_are_accounted_apart(void **state) {
     rig_close(&rig);
 }
 
-static void lending_the_same_pointer_again_ends_the_first_loan(void **state) {
-    (void)state;
+TEST(lending_the_same_pointer_again_ends_the_first_loan) {
     struct rig rig;
     sb_error err;
     sb_mem *mem;
@@ -232,8 +223,7 @@ static void lending_the_same_pointer_again_ends_the_first_loan(void **state) {
     rig_close(&rig);
 }
 
-static void a_refusal_says_where_the_bytes_are(void **state) {
-    (void)state;
+TEST(a_refusal_says_where_the_bytes_are) {
     struct rig rig;
     sb_error err;
     sb_mem *mem;
@@ -262,8 +252,7 @@ static void calling_deleter(void *user, void *ptr) {
     assert_int_equal(sb_mem_cpu_data(mem, &out, NULL), SB_OK);
 }
 
-static void deleters_run_outside_every_lock(void **state) {
-    (void)state;
+TEST(deleters_run_outside_every_lock) {
     struct rig rig;
     sb_error err;
     sb_mem *mem;
@@ -286,8 +275,7 @@ static void deleters_run_outside_every_lock(void **state) {
     rig_close(&rig);
 }
 
-static void streams_of_another_context_are_refused(void **state) {
-    (void)state;
+TEST(streams_of_another_context_are_refused) {
     struct rig rig, other;
     sb_error err;
     sb_mem *mem;
@@ -329,8 +317,7 @@ static int32_t kind_of_touched(sb_context *context, size_t bytes, sb_mem **out) 
     return sb_mem_storage(*out, SB_SIDE_CPU);
 }
 
-static void host_memory_is_pinned_up_to_the_cap(void **state) {
-    (void)state;
+TEST(host_memory_is_pinned_up_to_the_cap) {
     struct rig rig;
     sb_mem *a, *b, *c;
     sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
@@ -352,8 +339,7 @@ static void host_memory_is_pinned_up_to_the_cap(void **state) {
     rig_close(&rig);
 }
 
-static void memory_is_ordinary_when_pinning_fails(void **state) {
-    (void)state;
+TEST(memory_is_ordinary_when_pinning_fails) {
     struct rig rig;
     sb_mem *mem;
     rig_open(&rig, "sim:0", 0);
@@ -366,8 +352,7 @@ static void memory_is_ordinary_when_pinning_fails(void **state) {
     rig_close(&rig);
 }
 
-static void no_pinned_means_none(void **state) {
-    (void)state;
+TEST(no_pinned_means_none) {
     struct rig rig;
     sb_mem *mem;
     rig_open(&rig, "sim:0", SB_CONTEXT_NO_PINNED);
@@ -380,8 +365,7 @@ static void no_pinned_means_none(void **state) {
 
 /* --- caps ------------------------------------------------------------------------------ */
 
-static void caps_refuse_and_change_nothing(void **state) {
-    (void)state;
+TEST(caps_refuse_and_change_nothing) {
     struct rig rig;
     sb_error err;
     sb_mem *mem;
@@ -414,26 +398,4 @@ static void caps_refuse_and_change_nothing(void **state) {
     lent_free(&lent);
     assert_true(rig_stats(&rig).host_peak <= (size_t)1 << 20);
     rig_close(&rig);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_built_in_context_works_like_any_host),
-        cmocka_unit_test(creation_allocates_no_buffer),
-        cmocka_unit_test(sizes_past_the_address_space_are_refused),
-        cmocka_unit_test(first_touch_reads_as_zero_even_in_reused_memory),
-        cmocka_unit_test(references_are_counted),
-        cmocka_unit_test(a_memory_keeps_its_context_alive),
-        cmocka_unit_test(a_refused_set_leaves_everything_with_the_caller),
-        cmocka_unit_test(borrowed_bytes_are_accounted_apart),
-        cmocka_unit_test(lending_the_same_pointer_again_ends_the_first_loan),
-        cmocka_unit_test(a_refusal_says_where_the_bytes_are),
-        cmocka_unit_test(deleters_run_outside_every_lock),
-        cmocka_unit_test(streams_of_another_context_are_refused),
-        cmocka_unit_test(host_memory_is_pinned_up_to_the_cap),
-        cmocka_unit_test(memory_is_ordinary_when_pinning_fails),
-        cmocka_unit_test(no_pinned_means_none),
-        cmocka_unit_test(caps_refuse_and_change_nothing),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

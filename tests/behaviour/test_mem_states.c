@@ -177,8 +177,7 @@ static const int32_t cpu_kinds[] = {SB_STORAGE_NONE, SB_STORAGE_OWNED, SB_STORAG
 static const int32_t gpu_kinds[] = {SB_STORAGE_NONE, SB_STORAGE_OWNED, SB_STORAGE_BORROWED,
                                     SB_STORAGE_BORROWED_READ_ONLY};
 
-static void every_head_storage_and_call(void **state) {
-    (void)state;
+TEST(every_head_storage_and_call) {
     int cells = 0;
     for (int32_t head = SB_HEAD_UNINITIALIZED; head <= SB_HEAD_SYNCED; head++)
         for (size_t c = 0; c < sizeof cpu_kinds / sizeof cpu_kinds[0]; c++)
@@ -192,8 +191,7 @@ static void every_head_storage_and_call(void **state) {
 
 /* --- size 0 ------------------------------------------------------------------ */
 
-static void size_zero_moves_the_head_without_any_work(void **state) {
-    (void)state;
+TEST(size_zero_moves_the_head_without_any_work) {
     for (int32_t head = SB_HEAD_UNINITIALIZED; head <= SB_HEAD_SYNCED; head++)
         for (enum call call = 0; call < CALLS; call++) {
             struct start start = {head, head == U || head == G ? SB_STORAGE_NONE : SB_STORAGE_OWNED,
@@ -202,8 +200,7 @@ static void size_zero_moves_the_head_without_any_work(void **state) {
         }
 }
 
-static void size_zero_moves_out_of_read_only_loans(void **state) {
-    (void)state;
+TEST(size_zero_moves_out_of_read_only_loans) {
     struct scene scene;
     struct start start = {U, SB_STORAGE_NONE, SB_STORAGE_NONE};
     sb_error err;
@@ -217,8 +214,7 @@ static void size_zero_moves_out_of_read_only_loans(void **state) {
     scene_close(&scene);
 }
 
-static void size_zero_calls_neither_allocator_nor_device(void **state) {
-    (void)state;
+TEST(size_zero_calls_neither_allocator_nor_device) {
     for (enum call call = 0; call < CALLS; call++) {
         if (call == SET_CPU || call == SET_GPU)
             continue;
@@ -303,8 +299,7 @@ static void lost_call(int32_t cpu, int32_t gpu, enum call call) {
     rig_close(&scene.rig);
 }
 
-static void lost_memory_only_takes_set_overwrite_and_release(void **state) {
-    (void)state;
+TEST(lost_memory_only_takes_set_overwrite_and_release) {
     static const int32_t host[] = {SB_STORAGE_NONE, SB_STORAGE_OWNED, SB_STORAGE_BORROWED,
                                    SB_STORAGE_BORROWED_READ_ONLY};
     static const int32_t device[] = {SB_STORAGE_OWNED, SB_STORAGE_BORROWED};
@@ -350,8 +345,7 @@ static void host_only_call(int32_t head, int32_t kind, enum call call) {
     scene_close(&scene);
 }
 
-static void host_only_contexts_do_the_host_half(void **state) {
-    (void)state;
+TEST(host_only_contexts_do_the_host_half) {
     static const int32_t kinds[] = {SB_STORAGE_OWNED, SB_STORAGE_BORROWED,
                                     SB_STORAGE_BORROWED_READ_ONLY};
     for (enum call call = 0; call < CALLS; call++) {
@@ -363,8 +357,7 @@ static void host_only_contexts_do_the_host_half(void **state) {
 
 /* --- Caffe's textbook sequence ------------------------------------------------------- */
 
-static void the_textbook_sequence_takes_four_copies(void **state) {
-    (void)state;
+TEST(the_textbook_sequence_takes_four_copies) {
     static const enum call steps[] = {GPU_DATA, CPU_DATA,    MUTABLE_GPU, MUTABLE_GPU, CPU_DATA,
                                       GPU_DATA, MUTABLE_CPU, MUTABLE_GPU, MUTABLE_CPU};
     static const int up[] = {1, 0, 0, 0, 0, 0, 0, 1, 0}, down[] = {0, 0, 0, 0, 1, 0, 0, 0, 1};
@@ -390,8 +383,7 @@ static void the_textbook_sequence_takes_four_copies(void **state) {
     scene_close(&scene);
 }
 
-static void overwriting_back_and_forth_copies_nothing(void **state) {
-    (void)state;
+TEST(overwriting_back_and_forth_copies_nothing) {
     struct scene scene;
     struct start start = {U, SB_STORAGE_NONE, SB_STORAGE_NONE};
     sb_error err;
@@ -407,18 +399,4 @@ static void overwriting_back_and_forth_copies_nothing(void **state) {
     assert_int_equal(t.host_allocs, 1);
     assert_int_equal(t.device_allocs, 1);
     scene_close(&scene);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_head_storage_and_call),
-        cmocka_unit_test(size_zero_moves_the_head_without_any_work),
-        cmocka_unit_test(size_zero_moves_out_of_read_only_loans),
-        cmocka_unit_test(size_zero_calls_neither_allocator_nor_device),
-        cmocka_unit_test(lost_memory_only_takes_set_overwrite_and_release),
-        cmocka_unit_test(host_only_contexts_do_the_host_half),
-        cmocka_unit_test(the_textbook_sequence_takes_four_copies),
-        cmocka_unit_test(overwriting_back_and_forth_copies_nothing),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

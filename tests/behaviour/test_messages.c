@@ -10,8 +10,7 @@
         assert_string_equal(err.message, text);                                                    \
     } while (0)
 
-static void indices_are_told_with_their_axis(void **state) {
-    (void)state;
+TEST(indices_are_told_with_their_axis) {
     int64_t offset;
     float element;
     sb_error err;
@@ -27,8 +26,7 @@ static void indices_are_told_with_their_axis(void **state) {
     sb_blob_destroy(blob);
 }
 
-static void two_blobs_are_told_in_their_order(void **state) {
-    (void)state;
+TEST(two_blobs_are_told_in_their_order) {
     sb_error err;
     sb_blob *three = blob_of_count(NULL, SB_DTYPE_F32, 3);
     sb_blob *four = blob_of_count(NULL, SB_DTYPE_F32, 4);
@@ -78,8 +76,7 @@ static sb_status open_any(const struct told *told, sb_error *err) {
                                &told->limits, NULL, NULL, &model, err);
 }
 
-static void shapes_are_told_by_their_fields(void **state) {
-    (void)state;
+TEST(shapes_are_told_by_their_fields) {
     struct wire shape = {0};
     struct told told = {.limits = SB_LIMITS_INIT, .status = SB_ERR_BAD_SHAPE};
     wire_numbers(&shape, 1, (int64_t[]){2, -1}, 2);
@@ -109,8 +106,7 @@ static void shapes_are_told_by_their_fields(void **state) {
     wire_free(&shape);
 }
 
-static void models_are_told_by_their_fields(void **state) {
-    (void)state;
+TEST(models_are_told_by_their_fields) {
     struct wire layer = {0}, blob = {0};
     struct told told = {.limits = SB_LIMITS_INIT, .status = SB_ERR_MALFORMED};
     wire_number(&told.wire, 99, 1);
@@ -127,14 +123,4 @@ static void models_are_told_by_their_fields(void **state) {
     check_told(&told, open_any);
     wire_free(&layer);
     wire_free(&blob);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(indices_are_told_with_their_axis),
-        cmocka_unit_test(two_blobs_are_told_in_their_order),
-        cmocka_unit_test(shapes_are_told_by_their_fields),
-        cmocka_unit_test(models_are_told_by_their_fields),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -124,7 +124,7 @@ static void save_wanted(const struct place *p, sb_model *model, size_t size) {
     sb_model_destroy(model);
 }
 
-static void test_a_new_net_is_saved_as_if_its_blobs_were_added(void **state) {
+TEST_WITH(setup, teardown, test_a_new_net_is_saved_as_if_its_blobs_were_added) {
     const struct place *p = *state;
     struct lender lender = {.place = p};
     static const int64_t order[][2] = {{0, 0}, {0, 1}, {0, 2}, {1, 0}};
@@ -144,7 +144,7 @@ static void test_a_new_net_is_saved_as_if_its_blobs_were_added(void **state) {
 }
 
 /* Blobs after those of the file's own layers, which are copied. */
-static void test_announced_blobs_follow_those_of_a_file(void **state) {
+TEST_WITH(setup, teardown, test_announced_blobs_follow_those_of_a_file) {
     const struct place *p = *state;
     for (int generation = SB_LAYER_V0; generation <= SB_LAYER_CURRENT; generation++) {
         struct lender lender = {.place = p};
@@ -175,7 +175,7 @@ static void test_announced_blobs_follow_those_of_a_file(void **state) {
     }
 }
 
-static void test_solver_states_and_blob_files_are_lent_too(void **state) {
+TEST_WITH(setup, teardown, test_solver_states_and_blob_files_are_lent_too) {
     const struct place *p = *state;
     static const int32_t formats[] = {SB_FORMAT_SOLVERSTATE, SB_FORMAT_BLOB, SB_FORMAT_BLOB_VECTOR};
     for (int i = 0; i < 3; i++) {
@@ -197,7 +197,7 @@ static void test_solver_states_and_blob_files_are_lent_too(void **state) {
 }
 
 /* It has no values, and is lent all the same. */
-static void test_a_blob_without_a_shape_is_announced_without_one(void **state) {
+TEST_WITH(setup, teardown, test_a_blob_without_a_shape_is_announced_without_one) {
     const struct place *p = *state;
     sb_model *model, *added;
     sb_blob *blob, *shaped;
@@ -222,7 +222,7 @@ static void test_a_blob_without_a_shape_is_announced_without_one(void **state) {
     sb_model_destroy(model);
 }
 
-static void test_what_is_announced_is_known_but_not_loaded(void **state) {
+TEST_WITH(setup, teardown, test_what_is_announced_is_known_but_not_loaded) {
     const struct place *p = *state;
     sb_model *model = new_net();
     sb_blob_info info = SB_BLOB_INFO_INIT;
@@ -259,7 +259,7 @@ static void test_what_is_announced_is_known_but_not_loaded(void **state) {
 }
 
 /* The old file stays; that nothing is left beside it shows the teardown. */
-static void test_a_lender_that_fails_leaves_the_old_file(void **state) {
+TEST_WITH(setup, teardown, test_a_lender_that_fails_leaves_the_old_file) {
     const struct place *p = *state;
     sb_model *model = new_net();
     sb_error err;
@@ -288,7 +288,7 @@ static sb_status lend_nothing(void *user, int64_t layer, int64_t index, const sb
     return SB_OK;
 }
 
-static void test_arguments_are_checked(void **state) {
+TEST_WITH(setup, teardown, test_arguments_are_checked) {
     const struct place *p = *state;
     sb_model *model = new_net();
     sb_blob *ints;
@@ -313,7 +313,7 @@ static void test_arguments_are_checked(void **state) {
 }
 
 /* Announcing touches no memory, so that it can be asked what would be too large. */
-static void test_more_than_2_gib_are_refused_before_anything_is_lent(void **state) {
+TEST_WITH(setup, teardown, test_more_than_2_gib_are_refused_before_anything_is_lent) {
     const struct place *p = *state;
     const int64_t quarter[] = {300000000}; /* 1.2 GB */
     struct lender lender = {.place = p};
@@ -334,20 +334,4 @@ static void test_more_than_2_gib_are_refused_before_anything_is_lent(void **stat
     assert_int_equal(access(p->file, F_OK), -1);
     sb_blob_destroy(blob);
     sb_model_destroy(model);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-#define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-        CASE(test_a_new_net_is_saved_as_if_its_blobs_were_added),
-        CASE(test_announced_blobs_follow_those_of_a_file),
-        CASE(test_solver_states_and_blob_files_are_lent_too),
-        CASE(test_a_blob_without_a_shape_is_announced_without_one),
-        CASE(test_what_is_announced_is_known_but_not_loaded),
-        CASE(test_a_lender_that_fails_leaves_the_old_file),
-        CASE(test_arguments_are_checked),
-        CASE(test_more_than_2_gib_are_refused_before_anything_is_lent),
-#undef CASE
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -110,8 +110,7 @@ static void odd_net(struct wire *net, int32_t generation, unsigned replaced, int
     wire_free(&outer);
 }
 
-static void test_edits_leave_every_other_byte(void **state) {
-    (void)state;
+TEST(test_edits_leave_every_other_byte) {
     for (int32_t generation = SB_LAYER_V0; generation <= SB_LAYER_CURRENT; generation++) {
         for (unsigned replaced = 0; replaced < 4; replaced++) {
             for (int added = 0; added < 3; added++) {
@@ -151,8 +150,7 @@ static void net_of_pieces(struct wire *net, int edited, bool replaced, bool adde
     wire_free(&layer);
 }
 
-static void test_messages_of_a_layer_without_an_edit_stay(void **state) {
-    (void)state;
+TEST(test_messages_of_a_layer_without_an_edit_stay) {
     for (int edited = 0; edited <= 3; edited++) {
         struct wire wire = {0}, expected = {0};
         const bool adds = edited == 3; /* behind the last blob */
@@ -167,8 +165,7 @@ static void test_messages_of_a_layer_without_an_edit_stay(void **state) {
     }
 }
 
-static void test_edited_blobs_are_seen_at_once_and_copied(void **state) {
-    (void)state;
+TEST(test_edited_blobs_are_seen_at_once_and_copied) {
     struct wire wire = {0};
     sb_blob_info info = SB_BLOB_INFO_INIT;
     sb_layer_info layer = SB_LAYER_INFO_INIT;
@@ -202,8 +199,7 @@ static void test_edited_blobs_are_seen_at_once_and_copied(void **state) {
     wire_free(&wire);
 }
 
-static void test_blobs_outside_layers_are_edited(void **state) {
-    (void)state;
+TEST(test_blobs_outside_layers_are_edited) {
     struct wire wire = {0}, expected = {0};
     wire_number(&wire, 1, 10);
     wire_blob_field(&wire, 3, two, 1, 1);
@@ -233,8 +229,7 @@ static void assert_name(sb_text found, const char *bytes, size_t size) {
         assert_memory_equal(found.bytes, bytes, size);
 }
 
-static void test_names_are_bytes_of_any_value(void **state) {
-    (void)state;
+TEST(test_names_are_bytes_of_any_value) {
     static const struct {
         const char *bytes;
         size_t size;
@@ -265,8 +260,7 @@ static void test_names_are_bytes_of_any_value(void **state) {
     }
 }
 
-static void test_a_name_that_no_message_holds_is_refused_unread(void **state) {
-    (void)state;
+TEST(test_a_name_that_no_message_holds_is_refused_unread) {
     static const char one = 'x';
     const size_t sizes[] = {(size_t)INT32_MAX + 1, SIZE_MAX};
     for (size_t i = 0; i < 2; i++) {
@@ -289,8 +283,7 @@ static void test_a_name_that_no_message_holds_is_refused_unread(void **state) {
 }
 
 /* Who reads a name says how long it may be. */
-static void test_a_long_name_is_written_and_read_by_who_allows_it(void **state) {
-    (void)state;
+TEST(test_a_long_name_is_written_and_read_by_who_allows_it) {
     char *bytes = calloc(1, 65537);
     for (size_t size = 65536; size <= 65537; size++) {
         sb_limits limits = SB_LIMITS_INIT;
@@ -316,8 +309,7 @@ static void test_a_long_name_is_written_and_read_by_who_allows_it(void **state) 
 
 /* As in a struct that was never initialised; tests/project/abi/growth has those of other versions.
  */
-static void test_a_struct_size_of_no_version_is_refused(void **state) {
-    (void)state;
+TEST(test_a_struct_size_of_no_version_is_refused) {
     static const size_t sizes[] = {0, sizeof(size_t), 4097, SIZE_MAX};
     struct wire wire = {0};
     sb_error err;
@@ -343,8 +335,7 @@ static void test_a_struct_size_of_no_version_is_refused(void **state) {
     wire_free(&wire);
 }
 
-static void test_a_buffer_that_is_too_small_is_told_the_size(void **state) {
-    (void)state;
+TEST(test_a_buffer_that_is_too_small_is_told_the_size) {
     struct wire wire = {0};
     unsigned char buffer[1024];
     sb_error err;
@@ -368,8 +359,7 @@ static void test_a_buffer_that_is_too_small_is_told_the_size(void **state) {
     wire_free(&wire);
 }
 
-static void test_a_net_built_in_memory(void **state) {
-    (void)state;
+TEST(test_a_net_built_in_memory) {
     struct wire expected = {0}, found, layer = {0};
     sb_model *model;
     sb_layer_info info = SB_LAYER_INFO_INIT;
@@ -417,8 +407,7 @@ static void test_a_net_built_in_memory(void **state) {
     wire_free(&expected);
 }
 
-static void test_layers_are_added_behind_those_of_a_file(void **state) {
-    (void)state;
+TEST(test_layers_are_added_behind_those_of_a_file) {
     struct wire wire = {0}, expected = {0}, layer = {0};
     sb_error err;
     net_v1(&wire);
@@ -434,8 +423,7 @@ static void test_layers_are_added_behind_those_of_a_file(void **state) {
     wire_free(&layer);
 }
 
-static void test_added_layers_are_taken_away_again(void **state) {
-    (void)state;
+TEST(test_added_layers_are_taken_away_again) {
     struct wire wire = {0}, expected = {0};
     char name[24];
     int64_t found;
@@ -476,8 +464,7 @@ static void test_added_layers_are_taken_away_again(void **state) {
     assert_saved(model, &wire, &expected);
 }
 
-static void test_a_new_name_replaces_all_old_ones(void **state) {
-    (void)state;
+TEST(test_a_new_name_replaces_all_old_ones) {
     struct wire wire = {0}, expected = {0};
     sb_error err;
     wire_text(&wire, 1, "old");
@@ -496,8 +483,7 @@ static void test_a_new_name_replaces_all_old_ones(void **state) {
 }
 
 /* A net's name and an old layer's have the same field number. */
-static void test_a_new_name_leaves_those_of_rewritten_layers(void **state) {
-    (void)state;
+TEST(test_a_new_name_leaves_those_of_rewritten_layers) {
     void (*const builders[])(struct wire *) = {net_current, net_v1, net_v0};
     for (size_t i = 0; i < 3; i++) {
         struct wire net = {0};
@@ -520,8 +506,7 @@ static void test_a_new_name_leaves_those_of_rewritten_layers(void **state) {
     }
 }
 
-static void test_a_solver_state_is_edited(void **state) {
-    (void)state;
+TEST(test_a_solver_state_is_edited) {
     struct wire wire = {0}, expected = {0};
     sb_solver_info info = SB_SOLVER_INFO_INIT;
     sb_error err;
@@ -547,8 +532,7 @@ static void test_a_solver_state_is_edited(void **state) {
     assert_saved(model, &wire, &expected);
 }
 
-static void test_structs_of_newer_callers_end_in_zeros(void **state) {
-    (void)state;
+TEST(test_structs_of_newer_callers_end_in_zeros) {
     struct {
         sb_layer_info known;
         uint64_t later;
@@ -582,8 +566,7 @@ static void test_structs_of_newer_callers_end_in_zeros(void **state) {
 }
 
 /* Nothing of an old text is kept, and nothing is the caller's. */
-static void test_texts_are_copied_and_replaced(void **state) {
-    (void)state;
+TEST(test_texts_are_copied_and_replaced) {
     struct counting_allocator counting = COUNTING_ALLOCATOR_INIT;
     sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
     sb_solver_info info = SB_SOLVER_INFO_INIT;
@@ -611,8 +594,7 @@ static void test_texts_are_copied_and_replaced(void **state) {
     counting_allocator_assert_clean(&counting);
 }
 
-static void test_where_a_format_has_blobs_is_told(void **state) {
-    (void)state;
+TEST(test_where_a_format_has_blobs_is_told) {
     sb_blob *blob = new_four(1);
     for (int32_t format = SB_FORMAT_CAFFEMODEL; format <= SB_FORMAT_SOLVERSTATE; format++) {
         const bool is_net = format == SB_FORMAT_CAFFEMODEL;
@@ -628,8 +610,7 @@ static void test_where_a_format_has_blobs_is_told(void **state) {
     sb_blob_destroy(blob);
 }
 
-static void test_edits_that_do_not_apply(void **state) {
-    (void)state;
+TEST(test_edits_that_do_not_apply) {
     sb_model *net, *solver, *file;
     sb_blob *blob = new_four(0), *ints;
     sb_solver_info info = {.struct_size = sizeof info, .iter = 1};
@@ -671,8 +652,7 @@ static void in_folder(char path[64]) {
     assert_non_null(mkdtemp(path));
 }
 
-static void test_a_model_is_saved_over_its_own_file(void **state) {
-    (void)state;
+TEST(test_a_model_is_saved_over_its_own_file) {
     if (!file_is_replaced_while_open())
         skip();
     for (uint32_t flags = 0; flags <= SB_OPEN_MAPPED; flags += SB_OPEN_MAPPED) {
@@ -708,8 +688,7 @@ static void test_a_model_is_saved_over_its_own_file(void **state) {
     }
 }
 
-static void test_real_models_are_saved_as_they_were(void **state) {
-    (void)state;
+TEST(test_real_models_are_saved_as_they_were) {
     static const char *const files[] = {"cifar10_full_everpeace_iter70000.caffemodel",
                                         "cifar10_quick_skywang666_iter4000.solverstate",
                                         "mtcnn_kpzhang93_det1.caffemodel"};
@@ -744,8 +723,7 @@ static void test_real_models_are_saved_as_they_were(void **state) {
     }
 }
 
-static void test_over_two_gigabytes_nothing_is_written(void **state) {
-    (void)state;
+TEST(test_over_two_gigabytes_nothing_is_written) {
     enum { FIELD = 2 + 3 + 5 }; /* an empty name, tag and length of the unknown field */
     struct wire head = {0};
     char folder[64], path[96], target[96];
@@ -781,8 +759,7 @@ static void test_over_two_gigabytes_nothing_is_written(void **state) {
     wire_free(&head);
 }
 
-static void test_many_edits_in_any_order(void **state) {
-    (void)state;
+TEST(test_many_edits_in_any_order) {
     enum { LAYERS = 40, BLOBS = 5 };
     struct wire wire = {0}, expected = {0}, layer = {0};
     uint64_t seed = 7;
@@ -804,33 +781,4 @@ static void test_many_edits_in_any_order(void **state) {
         set_four(model, i / BLOBS, i % BLOBS, (float)i);
     }
     assert_saved(model, &wire, &expected);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_edits_leave_every_other_byte),
-        cmocka_unit_test(test_messages_of_a_layer_without_an_edit_stay),
-        cmocka_unit_test(test_edited_blobs_are_seen_at_once_and_copied),
-        cmocka_unit_test(test_blobs_outside_layers_are_edited),
-        cmocka_unit_test(test_names_are_bytes_of_any_value),
-        cmocka_unit_test(test_a_name_that_no_message_holds_is_refused_unread),
-        cmocka_unit_test(test_a_long_name_is_written_and_read_by_who_allows_it),
-        cmocka_unit_test(test_a_struct_size_of_no_version_is_refused),
-        cmocka_unit_test(test_a_buffer_that_is_too_small_is_told_the_size),
-        cmocka_unit_test(test_a_net_built_in_memory),
-        cmocka_unit_test(test_layers_are_added_behind_those_of_a_file),
-        cmocka_unit_test(test_added_layers_are_taken_away_again),
-        cmocka_unit_test(test_a_new_name_replaces_all_old_ones),
-        cmocka_unit_test(test_a_new_name_leaves_those_of_rewritten_layers),
-        cmocka_unit_test(test_a_solver_state_is_edited),
-        cmocka_unit_test(test_structs_of_newer_callers_end_in_zeros),
-        cmocka_unit_test(test_texts_are_copied_and_replaced),
-        cmocka_unit_test(test_where_a_format_has_blobs_is_told),
-        cmocka_unit_test(test_edits_that_do_not_apply),
-        cmocka_unit_test(test_a_model_is_saved_over_its_own_file),
-        cmocka_unit_test(test_real_models_are_saved_as_they_were),
-        cmocka_unit_test(test_over_two_gigabytes_nothing_is_written),
-        cmocka_unit_test(test_many_edits_in_any_order),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -41,8 +41,7 @@ static const struct generation {
     {net_v0, SB_LAYER_V0, "conv", "relu"},
 };
 
-static void test_three_generations_list_the_same(void **state) {
-    (void)state;
+TEST(test_three_generations_list_the_same) {
     for (size_t i = 0; i < 3; i++) {
         struct wire wire = {0};
         sb_layer_info info = SB_LAYER_INFO_INIT;
@@ -77,8 +76,7 @@ static void test_three_generations_list_the_same(void **state) {
     }
 }
 
-static void test_layers_of_both_kinds_are_listed_in_file_order(void **state) {
-    (void)state;
+TEST(test_layers_of_both_kinds_are_listed_in_file_order) {
     struct wire wire = {0}, layer = {0};
     sb_layer_info info = SB_LAYER_INFO_INIT;
     sb_error err;
@@ -100,8 +98,7 @@ static void test_layers_of_both_kinds_are_listed_in_file_order(void **state) {
     wire_free(&wire);
 }
 
-static void test_a_v0_layer_in_two_parts_is_one(void **state) {
-    (void)state;
+TEST(test_a_v0_layer_in_two_parts_is_one) {
     struct wire wire = {0}, layer = {0}, part = {0};
     sb_layer_info info = SB_LAYER_INFO_INIT;
     sb_error err;
@@ -127,8 +124,7 @@ static void test_a_v0_layer_in_two_parts_is_one(void **state) {
     wire_free(&part);
 }
 
-static void test_types_of_v1_layers(void **state) {
-    (void)state;
+TEST(test_types_of_v1_layers) {
     static const struct {
         int64_t number;
         const char *type;
@@ -158,8 +154,7 @@ static void test_types_of_v1_layers(void **state) {
     }
 }
 
-static void test_texts_may_hold_any_byte(void **state) {
-    (void)state;
+TEST(test_texts_may_hold_any_byte) {
     struct wire wire = {0}, layer = {0};
     sb_layer_info info = SB_LAYER_INFO_INIT;
     sb_error err;
@@ -180,8 +175,7 @@ static void test_texts_may_hold_any_byte(void **state) {
     wire_free(&layer);
 }
 
-static void test_solver_states(void **state) {
-    (void)state;
+TEST(test_solver_states) {
     struct wire wire = {0};
     sb_solver_info info = SB_SOLVER_INFO_INIT;
     sb_blob_info blob = SB_BLOB_INFO_INIT;
@@ -211,8 +205,7 @@ static void test_solver_states(void **state) {
     wire_free(&wire);
 }
 
-static void test_blob_vectors_and_blobs(void **state) {
-    (void)state;
+TEST(test_blob_vectors_and_blobs) {
     struct wire vector = {0}, blob = {0};
     sb_blob_info info = SB_BLOB_INFO_INIT;
     sb_error err;
@@ -239,8 +232,7 @@ static void test_blob_vectors_and_blobs(void **state) {
 
 #define B(s) s, sizeof s - 1
 
-static void test_formats_are_told_apart(void **state) {
-    (void)state;
+TEST(test_formats_are_told_apart) {
     static const struct {
         const char *claim, *bytes;
         size_t size;
@@ -288,8 +280,7 @@ static void test_formats_are_told_apart(void **state) {
     }
 }
 
-static void test_a_file_is_what_it_is_said_to_be(void **state) {
-    (void)state;
+TEST(test_a_file_is_what_it_is_said_to_be) {
     static const struct {
         const char *claim, *bytes;
         size_t size;
@@ -316,8 +307,7 @@ static void test_a_file_is_what_it_is_said_to_be(void **state) {
     }
 }
 
-static void test_format_names(void **state) {
-    (void)state;
+TEST(test_format_names) {
     assert_string_equal(sb_format_name(SB_FORMAT_BLOB), "blob");
     assert_string_equal(sb_format_name(SB_FORMAT_CAFFEMODEL), "caffemodel");
     assert_string_equal(sb_format_name(SB_FORMAT_SOLVERSTATE), "solverstate");
@@ -328,8 +318,7 @@ static void test_format_names(void **state) {
 
 /* --- what opening refuses -------------------------------------------------------------- */
 
-static void test_refusals_name_the_blob(void **state) {
-    (void)state;
+TEST(test_refusals_name_the_blob) {
     static const struct {
         const char *claim;
         uint32_t layers, blobs, inside; /* field numbers; inside: of a V0 layer */
@@ -376,8 +365,7 @@ static void test_refusals_name_the_blob(void **state) {
     }
 }
 
-static void test_a_blob_without_payload_is_listed_but_not_loaded(void **state) {
-    (void)state;
+TEST(test_a_blob_without_payload_is_listed_but_not_loaded) {
     struct wire wire = {0}, layer = {0};
     sb_blob_info info = SB_BLOB_INFO_INIT;
     sb_blob *blob;
@@ -409,8 +397,7 @@ static void test_a_blob_without_payload_is_listed_but_not_loaded(void **state) {
     wire_free(&layer);
 }
 
-static void test_every_prefix_gives_a_status(void **state) {
-    (void)state;
+TEST(test_every_prefix_gives_a_status) {
     for (size_t i = 0; i < 3; i++) {
         struct wire wire = {0};
         generations[i].build(&wire);
@@ -431,8 +418,7 @@ static void test_every_prefix_gives_a_status(void **state) {
     }
 }
 
-static void test_indices_out_of_range(void **state) {
-    (void)state;
+TEST(test_indices_out_of_range) {
     struct wire wire = {0};
     sb_layer_info layer = SB_LAYER_INFO_INIT;
     sb_blob_info info = SB_BLOB_INFO_INIT;
@@ -461,8 +447,7 @@ static void test_indices_out_of_range(void **state) {
     wire_free(&wire);
 }
 
-static void test_bad_arguments_of_open(void **state) {
-    (void)state;
+TEST(test_bad_arguments_of_open) {
     sb_model *model = NULL;
     sb_error err;
     assert_status(SB_ERR_INVALID_ARGUMENT,
@@ -484,8 +469,7 @@ static void count_deletion(void *user, void *ptr) {
     ++*(int *)user;
 }
 
-static void test_the_deleter_runs_once_and_not_on_failure(void **state) {
-    (void)state;
+TEST(test_the_deleter_runs_once_and_not_on_failure) {
     sb_model *model;
     sb_error err;
     int deleted = 0;
@@ -502,8 +486,7 @@ static void test_the_deleter_runs_once_and_not_on_failure(void **state) {
 /* --- real files --------------------------------------------------------------------------------
  */
 
-static void test_real_files(void **state) {
-    (void)state;
+TEST(test_real_files) {
     static const struct {
         const char *file;
         int32_t format;
@@ -548,27 +531,4 @@ static void test_real_files(void **state) {
         sb_blob_destroy(blob);
         sb_model_destroy(model);
     }
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_three_generations_list_the_same),
-        cmocka_unit_test(test_layers_of_both_kinds_are_listed_in_file_order),
-        cmocka_unit_test(test_a_v0_layer_in_two_parts_is_one),
-        cmocka_unit_test(test_types_of_v1_layers),
-        cmocka_unit_test(test_texts_may_hold_any_byte),
-        cmocka_unit_test(test_solver_states),
-        cmocka_unit_test(test_blob_vectors_and_blobs),
-        cmocka_unit_test(test_formats_are_told_apart),
-        cmocka_unit_test(test_a_file_is_what_it_is_said_to_be),
-        cmocka_unit_test(test_format_names),
-        cmocka_unit_test(test_refusals_name_the_blob),
-        cmocka_unit_test(test_a_blob_without_payload_is_listed_but_not_loaded),
-        cmocka_unit_test(test_every_prefix_gives_a_status),
-        cmocka_unit_test(test_indices_out_of_range),
-        cmocka_unit_test(test_bad_arguments_of_open),
-        cmocka_unit_test(test_the_deleter_runs_once_and_not_on_failure),
-        cmocka_unit_test(test_real_files),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

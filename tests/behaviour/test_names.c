@@ -71,9 +71,8 @@ static void assert_finds_all(const struct net *net) {
 }
 
 /* Short names over few letters, of which many are the same. */
-static void nets_of_all_sizes(void **state) {
+TEST(nets_of_all_sizes) {
     struct net *net = calloc(1, sizeof *net);
-    (void)state;
     assert_non_null(net);
     for (int layers = 0; layers <= 40; layers++)
         for (int round = 0; round < 20; round++) {
@@ -95,9 +94,8 @@ static void nets_of_all_sizes(void **state) {
     free(net);
 }
 
-static void names_of_one_beginning(void **state) {
+TEST(names_of_one_beginning) {
     struct net *net = calloc(1, sizeof *net);
-    (void)state;
     assert_non_null(net);
     for (int i = 0; i < MOST; i++) {
         char name[80];
@@ -110,9 +108,8 @@ static void names_of_one_beginning(void **state) {
 }
 
 /* A hash that is the same, of names that are not. */
-static void names_of_one_hash(void **state) {
+TEST(names_of_one_hash) {
     struct net *net = calloc(1, sizeof *net);
-    (void)state;
     assert_non_null(net);
     add(net, "conv1", 5);
     fill(net, 1);
@@ -122,13 +119,4 @@ static void names_of_one_hash(void **state) {
     net->layers[0].name_size = 4;
     assert_finds(net, "conv1", 5);
     free(net);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(nets_of_all_sizes),
-        cmocka_unit_test(names_of_one_beginning),
-        cmocka_unit_test(names_of_one_hash),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

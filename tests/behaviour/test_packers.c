@@ -52,8 +52,7 @@ static sb_text any_text(const char *from, size_t most) {
     return (sb_text){from, below(most + 1)};
 }
 
-static void shapes(void **state) {
-    (void)state;
+TEST(shapes) {
     for (int round = 0; round < 20000; round++) {
         struct pair pair;
         int64_t dims[SB_MAX_AXES];
@@ -68,9 +67,8 @@ static void shapes(void **state) {
     }
 }
 
-static void values(void **state) {
+TEST(values) {
     uint64_t bits[4][40];
-    (void)state;
     for (int round = 0; round < 20000; round++) {
         struct pair pair;
         const size_t data = below(41), diff = below(2) ? data : 0;
@@ -85,9 +83,8 @@ static void values(void **state) {
     }
 }
 
-static void texts_and_numbers(void **state) {
+TEST(texts_and_numbers) {
     char text[300];
-    (void)state;
     for (size_t i = 0; i < sizeof text; i++)
         text[i] = (char)below(256);
     for (int round = 0; round < 20000; round++) {
@@ -106,13 +103,4 @@ static void texts_and_numbers(void **state) {
         plain_solver(&pair.sink[1], &solver);
         assert_same(&pair);
     }
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(shapes),
-        cmocka_unit_test(values),
-        cmocka_unit_test(texts_and_numbers),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -83,8 +83,7 @@ static sb_context *context_without_cache(void) {
     return context;
 }
 
-static void test_large_blocks_come_and_go_in_whole_pages(void **state) {
-    (void)state;
+TEST(test_large_blocks_come_and_go_in_whole_pages) {
     static const size_t sizes[] = {2 * MIB,         2 * MIB + 1,        3000000,
                                    3 * MIB,         3 * MIB + 4096,     4 * MIB - 1,
                                    4 * MIB + 65535, 5 * MIB + PAGE + 1, 16 * MIB};
@@ -107,8 +106,7 @@ static void test_large_blocks_come_and_go_in_whole_pages(void **state) {
     sb_context_release(context);
 }
 
-static void test_no_address_space_leaks(void **state) {
-    (void)state;
+TEST(test_no_address_space_leaks) {
     sb_context *context = context_without_cache();
     for (int i = 0; i < 1000; i++) {
         sb_error err;
@@ -122,16 +120,6 @@ static void test_no_address_space_leaks(void **state) {
     sb_context_release(context);
 }
 
-static void test_the_system_is_asked_once(void **state) {
-    (void)state;
+TEST(test_the_system_is_asked_once) {
     assert_int_equal(kernel.asked, 1);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_large_blocks_come_and_go_in_whole_pages),
-        cmocka_unit_test(test_no_address_space_leaks),
-        cmocka_unit_test(test_the_system_is_asked_once),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

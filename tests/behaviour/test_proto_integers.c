@@ -57,8 +57,7 @@ static void check_u32(struct wire *wire, const uint32_t *expected, int64_t count
     wire_free(wire);
 }
 
-static void fractions_are_cut_off(void **state) {
-    (void)state;
+TEST(fractions_are_cut_off) {
     static const double wide[] = {-1.75, 1.999, 2147483647.9, -2147483648.9, -0.5};
     static const double positive[] = {4294967295.9, -0.9, 3.5, -0.0};
     static const float narrow[] = {-7.5F, 2147483520.0F, -2147483648.0F};
@@ -84,8 +83,7 @@ static struct wire raw_of(uint64_t type, const void *bytes, size_t width, int64_
     return wire;
 }
 
-static void raw_values_of_every_type_are_read(void **state) {
-    (void)state;
+TEST(raw_values_of_every_type_are_read) {
     struct wire halves = raw_of(FLOAT16, (uint16_t[]){0x3e00, 0xbe00, 0x7bff}, 2, 3);
     struct wire ints = raw_of(INT, (int32_t[]){INT32_MIN, INT32_MAX}, 4, 2);
     struct wire unsigneds = raw_of(UINT, (uint32_t[]){UINT32_MAX, 0}, 4, 2);
@@ -102,7 +100,7 @@ static void raw_values_of_every_type_are_read(void **state) {
 
 /* --- values that there are not --------------------------------------------------------------- */
 
-static void a_value_beyond_the_type_is_refused(void **state) {
+TEST(a_value_beyond_the_type_is_refused) {
     static const struct {
         double value;
         int32_t dtype;
@@ -112,7 +110,6 @@ static void a_value_beyond_the_type_is_refused(void **state) {
         {-1.0, SB_DTYPE_U32},         {4294967296.0, SB_DTYPE_U32},  {NAN, SB_DTYPE_U32},
         {-INFINITY, SB_DTYPE_U32},
     };
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         sb_error err;
         struct wire wire = message_of(&rows[i].value, 1);
@@ -124,8 +121,7 @@ static void a_value_beyond_the_type_is_refused(void **state) {
     }
 }
 
-static void an_integer_of_the_other_kind_is_refused(void **state) {
-    (void)state;
+TEST(an_integer_of_the_other_kind_is_refused) {
     sb_error err;
     struct wire large = raw_of(UINT, (uint32_t[]){(uint32_t)INT32_MAX + 1}, 4, 1);
     struct wire negative = raw_of(INT, (int32_t[]){-1}, 4, 1);
@@ -143,10 +139,9 @@ static void an_integer_of_the_other_kind_is_refused(void **state) {
 }
 
 /* Past the first piece of the copy, in a field of its own. */
-static void the_element_and_its_place_are_told(void **state) {
+TEST(the_element_and_its_place_are_told) {
     enum { COUNT = 2000, BAD = 1501 };
     static double values[COUNT];
-    (void)state;
     for (int i = 0; i < COUNT; i++)
         values[i] = i;
     values[BAD] = 3e9;
@@ -204,9 +199,8 @@ static void kept_check(struct kept *kept) {
     sb_blob_destroy(kept->sharer);
 }
 
-static void a_refused_value_changes_nothing(void **state) {
+TEST(a_refused_value_changes_nothing) {
     static const double good[] = {1, 2, 3}, bad[] = {4, 5, NAN};
-    (void)state;
     for (int in_diff = 0; in_diff < 2; in_diff++) {
         struct kept kept = kept_make();
         struct wire wire = message_of(in_diff ? good : bad, 3);
@@ -218,14 +212,13 @@ static void a_refused_value_changes_nothing(void **state) {
     }
 }
 
-static void what_is_taken_goes_where_the_old_values_were(void **state) {
+TEST(what_is_taken_goes_where_the_old_values_were) {
     static const double good[] = {1, 2, 3}, diff[] = {-4, -5, -6};
     static const int32_t taken[] = {1, 2, 3, 10}, taken_diff[] = {-4, -5, -6, 10};
     struct kept kept = kept_make();
     struct wire wire = message_of(good, 3);
     const void *now;
     sb_error err;
-    (void)state;
     wire_doubles(&wire, DOUBLE_DIFF, diff, 3);
     assert_ok(take(kept.blob, &wire, &err));
     assert_int_equal(sb_blob_count(kept.blob), 3);
@@ -241,14 +234,13 @@ static void what_is_taken_goes_where_the_old_values_were(void **state) {
 /* --- from elsewhere ------------------------------------------------------------------------------
  */
 
-static void files_and_models_are_read_alike(void **state) {
+TEST(files_and_models_are_read_alike) {
     static const double good[] = {1.5, -2}, bad[] = {1, 1e10};
     char path[] = "/tmp/syncblob-integers-XXXXXX";
     struct wire wire = message_of(good, 2), wrong = message_of(bad, 2);
     sb_blob *blob = blob_of_count(NULL, SB_DTYPE_I32, 0);
     const int file = mkstemp(path);
     sb_error err;
-    (void)state;
     assert_true(file >= 0 && write(file, wire.bytes, wire.size) == (ssize_t)wire.size);
     assert_int_equal(close(file), 0);
     assert_ok(sb_blob_read_file(blob, path, SB_PROTO_RESHAPE, NULL, &err));
@@ -263,9 +255,8 @@ static void files_and_models_are_read_alike(void **state) {
     wire_free(&wrong);
 }
 
-static void other_types_are_no_target(void **state) {
+TEST(other_types_are_no_target) {
     static const int32_t dtypes[] = {SB_DTYPE_BF16, SB_DTYPE_I8, SB_DTYPE_U8};
-    (void)state;
     for (int i = 0; i < 3; i++) {
         sb_error err;
         sb_blob *blob = blob_of_count(NULL, dtypes[i], 0);
@@ -273,19 +264,4 @@ static void other_types_are_no_target(void **state) {
         assert_status(SB_ERR_UNSUPPORTED, sb_blob_read_file(blob, "/none", 0, NULL, &err));
         sb_blob_destroy(blob);
     }
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(fractions_are_cut_off),
-        cmocka_unit_test(raw_values_of_every_type_are_read),
-        cmocka_unit_test(a_value_beyond_the_type_is_refused),
-        cmocka_unit_test(an_integer_of_the_other_kind_is_refused),
-        cmocka_unit_test(the_element_and_its_place_are_told),
-        cmocka_unit_test(a_refused_value_changes_nothing),
-        cmocka_unit_test(what_is_taken_goes_where_the_old_values_were),
-        cmocka_unit_test(files_and_models_are_read_alike),
-        cmocka_unit_test(other_types_are_no_target),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -257,8 +257,7 @@ static void compare(const sb_blob *blob, const struct reading *r) {
     compare_side(p, &r->diff);
 }
 
-static void test_random_messages_read_as_protobuf_c_reads_them(void **state) {
-    (void)state;
+TEST(test_random_messages_read_as_protobuf_c_reads_them) {
     static struct reading r;
     int accepted = 0, malformed = 0;
     for (int i = 0; i < 20000; i++) {
@@ -286,8 +285,7 @@ static void test_random_messages_read_as_protobuf_c_reads_them(void **state) {
 
 /* protobuf-c refuses more than we do (groups, known fields of a wrong wire type) and takes an
    overlong tag 0, but what both take is the same, and damage never does worse than a status. */
-static void test_damaged_messages_never_read_differently(void **state) {
-    (void)state;
+TEST(test_damaged_messages_never_read_differently) {
     static struct reading r;
     int both = 0;
     for (int i = 0; i < 20000; i++) {
@@ -314,12 +312,4 @@ static void test_damaged_messages_never_read_differently(void **state) {
         wire_free(&wire);
     }
     assert_true(both > 1000);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_random_messages_read_as_protobuf_c_reads_them),
-        cmocka_unit_test(test_damaged_messages_never_read_differently),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

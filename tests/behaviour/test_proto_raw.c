@@ -80,8 +80,7 @@ static sb_blob *all_halves(int32_t dtype) {
     return read_blob(dtype, &wire);
 }
 
-static void every_half_is_exact_as_a_float(void **state) {
-    (void)state;
+TEST(every_half_is_exact_as_a_float) {
     sb_blob *blob = all_halves(SB_DTYPE_F32);
     const uint32_t *found = data(blob);
     for (unsigned i = 0; i < 1 << 16; i++) {
@@ -96,8 +95,7 @@ static void every_half_is_exact_as_a_float(void **state) {
     sb_blob_destroy(blob);
 }
 
-static void every_half_is_exact_as_a_double(void **state) {
-    (void)state;
+TEST(every_half_is_exact_as_a_double) {
     sb_blob *blob = all_halves(SB_DTYPE_F64);
     const double *found = data(blob);
     for (unsigned i = 0; i < 1 << 16; i++) {
@@ -111,8 +109,7 @@ static void every_half_is_exact_as_a_double(void **state) {
     sb_blob_destroy(blob);
 }
 
-static void halves_stay_as_they_are_in_a_blob_of_halves(void **state) {
-    (void)state;
+TEST(halves_stay_as_they_are_in_a_blob_of_halves) {
     static const uint16_t some[] = {0x7c01, 0x8001, 0xfbff};
     struct wire wire = {0};
     sb_blob *blob = all_halves(SB_DTYPE_F16);
@@ -128,8 +125,7 @@ static void halves_stay_as_they_are_in_a_blob_of_halves(void **state) {
     sb_blob_destroy(blob);
 }
 
-static void integers_round_to_the_nearest_float(void **state) {
-    (void)state;
+TEST(integers_round_to_the_nearest_float) {
     static const int32_t ints[] = {INT32_MIN, -16777217, -1, 0, 16777219, INT32_MAX};
     static const uint32_t unsigneds[] = {0, 16777217, 0x80000000, 0x80000081, UINT32_MAX};
     static const float int_floats[] = {-0x1p31F, -0x1p24F, -1, 0, 16777220.0F, 0x1p31F};
@@ -154,8 +150,7 @@ static void integers_round_to_the_nearest_float(void **state) {
     }
 }
 
-static void doubles_and_floats_are_those_of_the_other_fields(void **state) {
-    (void)state;
+TEST(doubles_and_floats_are_those_of_the_other_fields) {
     static const double doubles[] = {0.1, 1e300, -1e300, 1e-320, 16777217.0, (double)FLT_MAX};
     static const uint32_t floats[] = {0x7fa00001, 0x80000000, 1, 0xff800000, 0x3f800000, 2};
     for (int32_t dtype = SB_DTYPE_F32; dtype <= SB_DTYPE_F64; dtype++) {
@@ -175,8 +170,7 @@ static void doubles_and_floats_are_those_of_the_other_fields(void **state) {
     }
 }
 
-static void conversion_is_right_past_one_chunk(void **state) {
-    (void)state;
+TEST(conversion_is_right_past_one_chunk) {
     enum { COUNT = 20001 };
     static int32_t ints[COUNT];
     struct wire wire = {0};
@@ -255,7 +249,7 @@ static void the_type_of_diff_is_another(struct wire *w) {
     wire_number(w, RAW_DIFF_TYPE, DOUBLE);
 }
 
-static void which_of_several_counts(void **state) {
+TEST(which_of_several_counts) {
     static const struct {
         const char *name;
         void (*put)(struct wire *w);
@@ -272,7 +266,6 @@ static void which_of_several_counts(void **state) {
         {"empty floats and doubles lose", empty_floats_and_doubles_lose},
         {"the type of diff is another", the_type_of_diff_is_another},
     };
-    (void)state;
     for (size_t i = 0; i < 2 * sizeof rows / sizeof *rows; i++) {
         struct wire wire = {0};
         if (i % 2)
@@ -288,8 +281,7 @@ static void which_of_several_counts(void **state) {
     }
 }
 
-static void diff_is_of_its_own_type(void **state) {
-    (void)state;
+TEST(diff_is_of_its_own_type) {
     struct wire wire = {0};
     put_shape(&wire, 2);
     put_raw(&wire, FLOAT16, halves_1_2, sizeof halves_1_2);
@@ -300,8 +292,7 @@ static void diff_is_of_its_own_type(void **state) {
     sb_blob_destroy(blob);
 }
 
-static void nothing_is_needed_for_no_elements(void **state) {
-    (void)state;
+TEST(nothing_is_needed_for_no_elements) {
     struct wire wire = {0};
     for (int32_t dtype = SB_DTYPE_F32; dtype <= SB_DTYPE_F16; dtype++) {
         put_shape(&wire, 0);
@@ -333,9 +324,8 @@ static void refused_by_halves(struct wire *wire, const char *says) {
     wire_free(wire);
 }
 
-static void a_blob_of_halves_takes_nothing_else(void **state) {
+TEST(a_blob_of_halves_takes_nothing_else) {
     static const char zeros[16];
-    (void)state;
     for (uint64_t type = DOUBLE; type <= UINT; type++) {
         static const char *const names[] = {"f64", "f32", "", "i32", "u32"};
         struct wire wire = {0};
@@ -354,7 +344,7 @@ static void a_blob_of_halves_takes_nothing_else(void **state) {
     }
 }
 
-static void refusals_say_where(void **state) {
+TEST(refusals_say_where) {
     static const struct {
         const char *bytes;
         size_t size;
@@ -389,7 +379,6 @@ static void refusals_say_where(void **state) {
         {B("\x62\x02hh\x50\x82\x80\x80\x80\x80\x80\x80\x80\x80\x02"), SB_ERR_MALFORMED, 5,
          "raw_data_type: the number has bits beyond 64; it begins at offset 5"},
     };
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         sb_blob *blob = blob_of_count(NULL, SB_DTYPE_F32, 3);
         sb_error err;
@@ -403,8 +392,7 @@ static void refusals_say_where(void **state) {
 }
 
 /* Not even its type is asked for. */
-static void one_value_is_enough_for_raw_data_to_be_left_alone(void **state) {
-    (void)state;
+TEST(one_value_is_enough_for_raw_data_to_be_left_alone) {
     sb_blob *blob = blob_of_count(NULL, SB_DTYPE_F32, 3);
     const float *values;
     sb_error err;
@@ -416,8 +404,7 @@ static void one_value_is_enough_for_raw_data_to_be_left_alone(void **state) {
 }
 
 /* A byte of a half becomes four of a double: they are what counts against the limit. */
-static void the_limit_is_of_what_is_allocated(void **state) {
-    (void)state;
+TEST(the_limit_is_of_what_is_allocated) {
     enum { COUNT = 1000 };
     static const uint16_t halves[COUNT];
     struct wire wire = {0};
@@ -460,12 +447,11 @@ static struct wire net_of_every_type(void) {
     return net;
 }
 
-static void a_listing_says_what_is_stored(void **state) {
+TEST(a_listing_says_what_is_stored) {
     static const int32_t dtypes[] = {SB_DTYPE_F64, SB_DTYPE_F32, SB_DTYPE_F16, SB_DTYPE_I32,
                                      SB_DTYPE_U32};
     struct wire net = net_of_every_type();
     sb_error err;
-    (void)state;
     sb_model *model = model_of(&net, SB_FORMAT_AUTO);
     for (int64_t i = 0; i < 5; i++) {
         sb_blob_info info = SB_BLOB_INFO_INIT;
@@ -483,8 +469,7 @@ static void a_listing_says_what_is_stored(void **state) {
     wire_free(&net);
 }
 
-static void a_diff_alone_is_what_is_listed(void **state) {
-    (void)state;
+TEST(a_diff_alone_is_what_is_listed) {
     struct wire wire = {0};
     sb_blob_info info = SB_BLOB_INFO_INIT;
     sb_error err;
@@ -500,8 +485,7 @@ static void a_diff_alone_is_what_is_listed(void **state) {
     wire_free(&wire);
 }
 
-static void data_and_diff_are_listed_apart(void **state) {
-    (void)state;
+TEST(data_and_diff_are_listed_apart) {
     struct wire wire = {0};
     sb_blob_info info = SB_BLOB_INFO_INIT;
     sb_error err;
@@ -516,8 +500,7 @@ static void data_and_diff_are_listed_apart(void **state) {
     wire_free(&wire);
 }
 
-static void opening_finds_what_is_malformed(void **state) {
-    (void)state;
+TEST(opening_finds_what_is_malformed) {
     struct wire blob = {0}, net = {0};
     sb_model *model;
     sb_error err;
@@ -532,8 +515,7 @@ static void opening_finds_what_is_malformed(void **state) {
 }
 
 /* A scalar has no shape, so that these two fields are all there is to tell the format by. */
-static void a_file_of_raw_data_is_a_blob(void **state) {
-    (void)state;
+TEST(a_file_of_raw_data_is_a_blob) {
     struct wire wire = {0};
     put_raw(&wire, FLOAT16, halves_1_2, sizeof *halves_1_2);
     sb_model *model = model_of(&wire, SB_FORMAT_AUTO);
@@ -543,8 +525,7 @@ static void a_file_of_raw_data_is_a_blob(void **state) {
 }
 
 /* Caffe would not find the values of what it does not know. */
-static void raw_data_is_never_written(void **state) {
-    (void)state;
+TEST(raw_data_is_never_written) {
     static const char expected[] = "\x2a\x08\x00\x00\x80\x3f\x00\x00\x00\x40\x3a\x03\x0a\x01\x02";
     struct wire wire = {0};
     char bytes[64];
@@ -560,8 +541,7 @@ static void raw_data_is_never_written(void **state) {
 }
 
 /* One blob is replaced, by Caffe's own fields; the raw ones beside it stay byte for byte. */
-static void what_is_not_replaced_stays_raw(void **state) {
-    (void)state;
+TEST(what_is_not_replaced_stays_raw) {
     struct wire net = net_of_every_type();
     sb_blob *blob = blob_of_count(NULL, SB_DTYPE_F32, 2);
     unsigned char saved[256];
@@ -584,30 +564,4 @@ static void what_is_not_replaced_stays_raw(void **state) {
     sb_model_destroy(model);
     sb_blob_destroy(blob);
     wire_free(&net);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_half_is_exact_as_a_float),
-        cmocka_unit_test(every_half_is_exact_as_a_double),
-        cmocka_unit_test(halves_stay_as_they_are_in_a_blob_of_halves),
-        cmocka_unit_test(integers_round_to_the_nearest_float),
-        cmocka_unit_test(doubles_and_floats_are_those_of_the_other_fields),
-        cmocka_unit_test(conversion_is_right_past_one_chunk),
-        cmocka_unit_test(which_of_several_counts),
-        cmocka_unit_test(diff_is_of_its_own_type),
-        cmocka_unit_test(nothing_is_needed_for_no_elements),
-        cmocka_unit_test(a_blob_of_halves_takes_nothing_else),
-        cmocka_unit_test(refusals_say_where),
-        cmocka_unit_test(one_value_is_enough_for_raw_data_to_be_left_alone),
-        cmocka_unit_test(the_limit_is_of_what_is_allocated),
-        cmocka_unit_test(a_listing_says_what_is_stored),
-        cmocka_unit_test(a_diff_alone_is_what_is_listed),
-        cmocka_unit_test(data_and_diff_are_listed_apart),
-        cmocka_unit_test(opening_finds_what_is_malformed),
-        cmocka_unit_test(a_file_of_raw_data_is_a_blob),
-        cmocka_unit_test(raw_data_is_never_written),
-        cmocka_unit_test(what_is_not_replaced_stays_raw),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

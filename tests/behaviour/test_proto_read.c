@@ -170,8 +170,7 @@ static const struct {
     {"known fields of a wrong wire type", wrong_wire_types_are_unknown},
 };
 
-static void test_every_encoding_reads_the_same(void **state) {
-    (void)state;
+TEST(test_every_encoding_reads_the_same) {
     for (size_t i = 0; i < 2 * (sizeof encodings / sizeof *encodings); i++) {
         struct wire wire = {0};
         sb_blob *blob = new_blob(NULL, i % 2 ? SB_DTYPE_F64 : SB_DTYPE_F32);
@@ -188,8 +187,7 @@ static void test_every_encoding_reads_the_same(void **state) {
 
 /* --- shapes ------------------------------------------------------------------------------ */
 
-static void test_shapes_that_messages_have(void **state) {
-    (void)state;
+TEST(test_shapes_that_messages_have) {
     static const struct {
         const char *claim, *bytes;
         size_t size;
@@ -222,8 +220,7 @@ static void test_shapes_that_messages_have(void **state) {
     }
 }
 
-static void test_legacy_shapes_compare_from_the_last_axis(void **state) {
-    (void)state;
+TEST(test_legacy_shapes_compare_from_the_last_axis) {
     static const struct {
         int64_t dims[5];
         int32_t axes;
@@ -262,16 +259,14 @@ static void test_legacy_shapes_compare_from_the_last_axis(void **state) {
     }
 }
 
-static void test_no_shape_equals_no_legacy_dimensions(void **state) {
-    (void)state;
+TEST(test_no_shape_equals_no_legacy_dimensions) {
     sb_blob *fresh = new_blob(NULL, SB_DTYPE_F32);
     assert_int_equal(sb_blob_shape_equals_legacy(fresh, 1, 1, 1, 1), 0);
     assert_int_equal(sb_blob_shape_equals_legacy(NULL, 1, 1, 1, 1), 0);
     sb_blob_destroy(fresh);
 }
 
-static void test_current_shapes_compare_axis_by_axis(void **state) {
-    (void)state;
+TEST(test_current_shapes_compare_axis_by_axis) {
     static const int64_t dims[] = {2, 3};
     sb_blob *blob, *fresh = new_blob(NULL, SB_DTYPE_F32), *scalar;
     sb_error err;
@@ -296,8 +291,7 @@ static void test_current_shapes_compare_axis_by_axis(void **state) {
     sb_blob_destroy(scalar);
 }
 
-static void test_reshape_takes_a_blob_shape(void **state) {
-    (void)state;
+TEST(test_reshape_takes_a_blob_shape) {
     sb_blob *blob = new_blob(NULL, SB_DTYPE_U32);
     sb_error err;
     uint32_t reallocated = 99;
@@ -339,8 +333,7 @@ static void test_reshape_takes_a_blob_shape(void **state) {
     sb_blob_destroy(blob);
 }
 
-static void test_without_reshape_the_blob_keeps_its_shape(void **state) {
-    (void)state;
+TEST(test_without_reshape_the_blob_keeps_its_shape) {
     static const int64_t six_dims[] = {6}, legacy[] = {1, 1, 1, 6};
     struct wire wire = {0};
     sb_blob *blob, *fresh = new_blob(NULL, SB_DTYPE_F32);
@@ -379,8 +372,7 @@ static void test_without_reshape_the_blob_keeps_its_shape(void **state) {
 
 /* --- diff and conversions ------------------------------------------------------------------- */
 
-static void test_diff_is_read_when_it_is_there(void **state) {
-    (void)state;
+TEST(test_diff_is_read_when_it_is_there) {
     for (int wide = 0; wide < 2; wide++) {
         struct wire wire = {0};
         sb_blob *blob = new_blob(NULL, SB_DTYPE_F32);
@@ -400,8 +392,7 @@ static void test_diff_is_read_when_it_is_there(void **state) {
     }
 }
 
-static void test_a_message_without_diff_leaves_diff_alone(void **state) {
-    (void)state;
+TEST(test_a_message_without_diff_leaves_diff_alone) {
     struct wire wire = {0};
     sb_blob *blob;
     sb_error err;
@@ -416,8 +407,7 @@ static void test_a_message_without_diff_leaves_diff_alone(void **state) {
     wire_free(&wire);
 }
 
-static void test_conversions_round_and_overflow_to_infinity(void **state) {
-    (void)state;
+TEST(test_conversions_round_and_overflow_to_infinity) {
     static const double values[] = {0.1,        1e300,           -1e300, 1e-320,
                                     16777217.0, (double)FLT_MAX, 3.5e38};
     struct wire wire = {0};
@@ -438,8 +428,7 @@ static void test_conversions_round_and_overflow_to_infinity(void **state) {
     wire_free(&wire);
 }
 
-static void test_conversion_is_right_past_one_chunk(void **state) {
-    (void)state;
+TEST(test_conversion_is_right_past_one_chunk) {
     enum { COUNT = 20000 };
     const int64_t dims[] = {COUNT};
     struct wire wire = {0};
@@ -452,8 +441,7 @@ static void test_conversion_is_right_past_one_chunk(void **state) {
     wire_free(&wire);
 }
 
-static void test_the_bits_of_floats_are_kept(void **state) {
-    (void)state;
+TEST(test_the_bits_of_floats_are_kept) {
     static const char bytes[] =
         "\x2a\x0c\x01\x00\xa0\x7f\x00\x00\x00\x80\x01\x00\x00\x00\x3a\x03\x0a\x01\x03";
     sb_blob *blob = new_blob(NULL, SB_DTYPE_F32);
@@ -572,8 +560,7 @@ static const struct refusal refusals[] = {
      SB_ERR_BAD_SHAPE, 4, "shape.dim: 33 axes are more than 32"},
 };
 
-static void test_refusals_change_nothing(void **state) {
-    (void)state;
+TEST(test_refusals_change_nothing) {
     for (size_t i = 0; i < sizeof refusals / sizeof *refusals; i++) {
         const struct refusal *row = &refusals[i];
         struct wire wire = {0};
@@ -600,8 +587,7 @@ static void test_refusals_change_nothing(void **state) {
     }
 }
 
-static void test_32_axes_are_fine(void **state) {
-    (void)state;
+TEST(test_32_axes_are_fine) {
     int64_t dims[32];
     struct wire wire = {0};
     sb_blob *blob = new_blob(NULL, SB_DTYPE_F32);
@@ -617,8 +603,7 @@ static void test_32_axes_are_fine(void **state) {
 
 /* --- every beginning of a message ------------------------------------------------------------ */
 
-static void test_every_prefix_gives_a_status(void **state) {
-    (void)state;
+TEST(test_every_prefix_gives_a_status) {
     struct wire wire = {0};
     sb_error err;
     wire_number(&wire, NUM, 1);
@@ -648,8 +633,7 @@ static void test_every_prefix_gives_a_status(void **state) {
 /* --- memory
  * --------------------------------------------------------------------------------------- */
 
-static void test_a_large_claim_allocates_nothing(void **state) {
-    (void)state;
+TEST(test_a_large_claim_allocates_nothing) {
     struct rig rig;
     sb_error err;
     rig_open(&rig, NULL, 0);
@@ -664,8 +648,7 @@ static void test_a_large_claim_allocates_nothing(void **state) {
     rig_close(&rig);
 }
 
-static void test_peak_memory_is_the_payload(void **state) {
-    (void)state;
+TEST(test_peak_memory_is_the_payload) {
     enum { COUNT = 1 << 20 };
     const int64_t dims[] = {COUNT};
     struct rig rig;
@@ -688,8 +671,7 @@ static void test_peak_memory_is_the_payload(void **state) {
     wire_free(&wire);
 }
 
-static void test_limits_hold(void **state) {
-    (void)state;
+TEST(test_limits_hold) {
     static const struct {
         const char *claim;
         size_t memory;
@@ -723,8 +705,7 @@ static void test_limits_hold(void **state) {
     }
 }
 
-static void test_legacy_dimensions_are_4_axes_for_the_limit(void **state) {
-    (void)state;
+TEST(test_legacy_dimensions_are_4_axes_for_the_limit) {
     sb_limits limits = SB_LIMITS_INIT;
     sb_blob *blob = new_blob(NULL, SB_DTYPE_F32);
     sb_error err;
@@ -734,8 +715,7 @@ static void test_legacy_dimensions_are_4_axes_for_the_limit(void **state) {
     sb_blob_destroy(blob);
 }
 
-static void test_writing_in_place_is_seen_by_sharers(void **state) {
-    (void)state;
+TEST(test_writing_in_place_is_seen_by_sharers) {
     struct wire wire = {0};
     sb_blob *blob, *sharer;
     sb_error err;
@@ -749,30 +729,4 @@ static void test_writing_in_place_is_seen_by_sharers(void **state) {
     assert_counts_up(sharer, false, 6, 1);
     sb_blob_destroy(sharer);
     wire_free(&wire);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_every_encoding_reads_the_same),
-        cmocka_unit_test(test_shapes_that_messages_have),
-        cmocka_unit_test(test_legacy_shapes_compare_from_the_last_axis),
-        cmocka_unit_test(test_no_shape_equals_no_legacy_dimensions),
-        cmocka_unit_test(test_current_shapes_compare_axis_by_axis),
-        cmocka_unit_test(test_reshape_takes_a_blob_shape),
-        cmocka_unit_test(test_without_reshape_the_blob_keeps_its_shape),
-        cmocka_unit_test(test_diff_is_read_when_it_is_there),
-        cmocka_unit_test(test_a_message_without_diff_leaves_diff_alone),
-        cmocka_unit_test(test_conversions_round_and_overflow_to_infinity),
-        cmocka_unit_test(test_conversion_is_right_past_one_chunk),
-        cmocka_unit_test(test_the_bits_of_floats_are_kept),
-        cmocka_unit_test(test_refusals_change_nothing),
-        cmocka_unit_test(test_32_axes_are_fine),
-        cmocka_unit_test(test_every_prefix_gives_a_status),
-        cmocka_unit_test(test_a_large_claim_allocates_nothing),
-        cmocka_unit_test(test_peak_memory_is_the_payload),
-        cmocka_unit_test(test_limits_hold),
-        cmocka_unit_test(test_legacy_dimensions_are_4_axes_for_the_limit),
-        cmocka_unit_test(test_writing_in_place_is_seen_by_sharers),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

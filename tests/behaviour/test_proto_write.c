@@ -31,8 +31,7 @@ static void fill(sb_blob *blob, bool diff, double first) {
 static const int64_t two_by_three[] = {2, 3};
 
 /* Field numbers in order, as every protobuf packer writes them. */
-static void test_the_bytes_are_those_of_any_packer(void **state) {
-    (void)state;
+TEST(test_the_bytes_are_those_of_any_packer) {
     for (int i = 0; i < 4; i++) {
         int32_t dtype = i % 2 ? SB_DTYPE_F64 : SB_DTYPE_F32;
         uint32_t flags = i / 2 ? SB_PROTO_WRITE_DIFF : 0;
@@ -66,8 +65,7 @@ static void test_the_bytes_are_those_of_any_packer(void **state) {
     }
 }
 
-static void test_protobuf_c_reads_what_we_write(void **state) {
-    (void)state;
+TEST(test_protobuf_c_reads_what_we_write) {
     static const int64_t dims[][4] = {{0}, {1, 1, 1, 1}, {300, 2, 1, 5}, {4, 0, 7, 9}};
     for (int axes = 0; axes <= 4; axes++) {
         for (size_t i = 0; i < sizeof dims / sizeof *dims; i++) {
@@ -94,8 +92,7 @@ static void test_protobuf_c_reads_what_we_write(void **state) {
     }
 }
 
-static void test_a_round_trip_keeps_shape_and_bits(void **state) {
-    (void)state;
+TEST(test_a_round_trip_keeps_shape_and_bits) {
     static const int64_t dims[] = {3, 1, 2};
     static const double values[] = {1e308, -0.0, 5e-324, 1, 2, 3};
     sb_blob *blob = shaped(SB_DTYPE_F64, dims, 3), *again = shaped(SB_DTYPE_F64, NULL, 0);
@@ -120,8 +117,7 @@ static void test_a_round_trip_keeps_shape_and_bits(void **state) {
     sb_blob_destroy(again);
 }
 
-static void test_memory_that_was_never_written_is_zeros(void **state) {
-    (void)state;
+TEST(test_memory_that_was_never_written_is_zeros) {
     sb_blob *blob = shaped(SB_DTYPE_F32, two_by_three, 2);
     static const unsigned char zeros[24];
     unsigned char bytes[64];
@@ -131,8 +127,7 @@ static void test_memory_that_was_never_written_is_zeros(void **state) {
     sb_blob_destroy(blob);
 }
 
-static void test_a_blob_never_shaped_is_written_as_shape_0(void **state) {
-    (void)state;
+TEST(test_a_blob_never_shaped_is_written_as_shape_0) {
     sb_blob *blob;
     unsigned char bytes[16];
     size_t size;
@@ -145,8 +140,7 @@ static void test_a_blob_never_shaped_is_written_as_shape_0(void **state) {
 }
 
 /* Dimensions beside a zero may be long: more than protobuf-c's own stack buffer of 256 bytes. */
-static void test_long_shapes_are_written_whole(void **state) {
-    (void)state;
+TEST(test_long_shapes_are_written_whole) {
     int64_t dims[32];
     unsigned char bytes[512];
     size_t size;
@@ -162,8 +156,7 @@ static void test_long_shapes_are_written_whole(void **state) {
     sb_blob_destroy(again);
 }
 
-static void test_two_gigabytes_are_refused_before_anything_is_done(void **state) {
-    (void)state;
+TEST(test_two_gigabytes_are_refused_before_anything_is_done) {
     static const struct {
         int64_t count;
         uint32_t flags;
@@ -208,8 +201,7 @@ static void test_two_gigabytes_are_refused_before_anything_is_done(void **state)
     rig_close(&rig);
 }
 
-static void test_what_has_no_room_is_not_begun(void **state) {
-    (void)state;
+TEST(test_what_has_no_room_is_not_begun) {
     sb_blob *blob = shaped(SB_DTYPE_F32, two_by_three, 2), *ints = shaped(SB_DTYPE_I32, NULL, 0);
     unsigned char bytes[64];
     size_t size;
@@ -232,8 +224,7 @@ static void test_what_has_no_room_is_not_begun(void **state) {
     sb_blob_destroy(ints);
 }
 
-static void test_bytes_outlive_blob_and_context(void **state) {
-    (void)state;
+TEST(test_bytes_outlive_blob_and_context) {
     struct rig rig;
     sb_blob *blob;
     void *bytes;
@@ -248,19 +239,4 @@ static void test_bytes_outlive_blob_and_context(void **state) {
     assert_int_equal(((unsigned char *)bytes)[0], 0x2a);
     sb_bytes_free(bytes);
     counting_allocator_assert_clean(&rig.counting);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_the_bytes_are_those_of_any_packer),
-        cmocka_unit_test(test_protobuf_c_reads_what_we_write),
-        cmocka_unit_test(test_a_round_trip_keeps_shape_and_bits),
-        cmocka_unit_test(test_memory_that_was_never_written_is_zeros),
-        cmocka_unit_test(test_a_blob_never_shaped_is_written_as_shape_0),
-        cmocka_unit_test(test_long_shapes_are_written_whole),
-        cmocka_unit_test(test_two_gigabytes_are_refused_before_anything_is_done),
-        cmocka_unit_test(test_what_has_no_room_is_not_begun),
-        cmocka_unit_test(test_bytes_outlive_blob_and_context),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -120,8 +120,7 @@ static const float *cpu(const sb_blob *blob) {
 
 /* --- storage that fits ------------------------------------------------------------------- */
 
-static void test_sharers_see_the_values_where_they_were(void **state) {
-    (void)state;
+TEST(test_sharers_see_the_values_where_they_were) {
     for (enum reader reader = 0; reader < READERS; reader++) {
         for (int64_t count = COUNT; count <= ROOM; count += ROOM - COUNT) {
             struct scene s;
@@ -144,8 +143,7 @@ static void test_sharers_see_the_values_where_they_were(void **state) {
     }
 }
 
-static void test_diff_is_no_different(void **state) {
-    (void)state;
+TEST(test_diff_is_no_different) {
     for (enum reader reader = 0; reader < READERS; reader++) {
         struct scene s;
         sb_error err;
@@ -167,8 +165,7 @@ static void test_diff_is_no_different(void **state) {
     }
 }
 
-static void test_lent_memory_is_filled(void **state) {
-    (void)state;
+TEST(test_lent_memory_is_filled) {
     for (enum reader reader = 0; reader < READERS; reader++) {
         for (int64_t count = COUNT; count <= ROOM; count += ROOM - COUNT) {
             struct scene s;
@@ -191,8 +188,7 @@ static void test_lent_memory_is_filled(void **state) {
     }
 }
 
-static void test_read_only_memory_is_left_for_storage_of_our_own(void **state) {
-    (void)state;
+TEST(test_read_only_memory_is_left_for_storage_of_our_own) {
     for (enum reader reader = 0; reader < READERS; reader++) {
         for (int64_t count = COUNT; count <= ROOM; count += ROOM - COUNT) {
             struct scene s;
@@ -219,8 +215,7 @@ static void test_read_only_memory_is_left_for_storage_of_our_own(void **state) {
     }
 }
 
-static void test_a_head_on_the_device_moves_to_the_host(void **state) {
-    (void)state;
+TEST(test_a_head_on_the_device_moves_to_the_host) {
     static const int32_t heads[] = {SB_HEAD_AT_GPU, SB_HEAD_SYNCED, SB_HEAD_UNINITIALIZED};
     for (enum reader reader = 0; reader < READERS; reader++) {
         for (size_t i = 0; i < 2 * sizeof heads / sizeof *heads; i++) {
@@ -249,8 +244,7 @@ static void test_a_head_on_the_device_moves_to_the_host(void **state) {
 
 /* --- storage that does not ------------------------------------------------------------------ */
 
-static void test_a_blob_that_outgrows_its_share_leaves_it(void **state) {
-    (void)state;
+TEST(test_a_blob_that_outgrows_its_share_leaves_it) {
     for (enum reader reader = 0; reader < READERS; reader++) {
         struct scene s;
         sb_error err;
@@ -275,8 +269,7 @@ static void test_a_blob_that_outgrows_its_share_leaves_it(void **state) {
  */
 
 /* The file's second half has gone, which is found after the first was read. */
-static void test_a_file_that_ends_half_way_changes_nothing(void **state) {
-    (void)state;
+TEST(test_a_file_that_ends_half_way_changes_nothing) {
     enum { MANY = 20000 };
     static float values[MANY];
     fill_values(SB_DTYPE_F32, MANY, 0, 1, values);
@@ -312,8 +305,7 @@ static void test_a_file_that_ends_half_way_changes_nothing(void **state) {
 }
 
 /* The storage that it was read into stays, and half of its values. */
-static void test_what_was_never_written_reads_as_zeros_after_a_failed_read(void **state) {
-    (void)state;
+TEST(test_what_was_never_written_reads_as_zeros_after_a_failed_read) {
     enum { MANY = 20000 };
     for (int writes = 0; writes < 2; writes++) {
         struct scene s;
@@ -335,8 +327,7 @@ static void test_what_was_never_written_reads_as_zeros_after_a_failed_read(void 
     }
 }
 
-static void test_a_diff_that_ends_half_way_leaves_data_alone_too(void **state) {
-    (void)state;
+TEST(test_a_diff_that_ends_half_way_leaves_data_alone_too) {
     enum { MANY = 20000 };
     static float values[MANY];
     struct scene s;
@@ -360,8 +351,7 @@ static void test_a_diff_that_ends_half_way_leaves_data_alone_too(void **state) {
     scene_close(&s);
 }
 
-static void test_no_memory_to_read_aside_changes_nothing(void **state) {
-    (void)state;
+TEST(test_no_memory_to_read_aside_changes_nothing) {
     float values[COUNT];
     struct scene s;
     sb_error err;
@@ -393,8 +383,7 @@ static size_t peak_of(struct scene *s, enum reader reader, sb_blob *blob) {
 
 /* The first read takes the payload, the next ones nothing or, from a file, the payload for as long
    as they run. */
-static void test_memory_is_the_payload_once(void **state) {
-    (void)state;
+TEST(test_memory_is_the_payload_once) {
     enum { MANY = 100000 };
     const size_t payload = MANY * sizeof(float), objects = 4096;
     for (enum reader reader = 0; reader < READERS; reader++) {
@@ -463,8 +452,7 @@ static void check_limit(enum reader reader, int32_t head, bool read_only, bool i
 }
 
 /* A few bytes from a stranger do not move or allocate all that a blob has room for. */
-static void test_a_blobs_room_counts_where_it_has_to_be_brought(void **state) {
-    (void)state;
+TEST(test_a_blobs_room_counts_where_it_has_to_be_brought) {
     for (enum reader reader = 0; reader < READERS; reader++) {
         check_limit(reader, SB_HEAD_AT_CPU, false, false);
         check_limit(reader, SB_HEAD_SYNCED, false, false);
@@ -486,8 +474,7 @@ static void check_exact_limit(struct scene *s, sb_blob *blob) {
     scene_close(s);
 }
 
-static void test_the_limit_is_exact(void **state) {
-    (void)state;
+TEST(test_the_limit_is_exact) {
     struct scene s;
     sb_error err;
     struct lent none = {.ptr = NULL};
@@ -505,8 +492,7 @@ static void test_the_limit_is_exact(void **state) {
 
 /* New memory is not cleared for a message that will fill it: what the process had there shows
    neither after a read that failed nor in what the context keeps of it. */
-static void test_a_failed_read_shows_no_bytes_of_others(void **state) {
-    (void)state;
+TEST(test_a_failed_read_shows_no_bytes_of_others) {
     enum { BYTES = 96 << 10, SECRET = 0x5a };
     const int64_t count = BYTES / 4;
     sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
@@ -534,24 +520,4 @@ static void test_a_failed_read_shows_no_bytes_of_others(void **state) {
     }
     sb_context_release(context);
     wire_free(&wire);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_sharers_see_the_values_where_they_were),
-        cmocka_unit_test(test_diff_is_no_different),
-        cmocka_unit_test(test_lent_memory_is_filled),
-        cmocka_unit_test(test_read_only_memory_is_left_for_storage_of_our_own),
-        cmocka_unit_test(test_a_head_on_the_device_moves_to_the_host),
-        cmocka_unit_test(test_a_blob_that_outgrows_its_share_leaves_it),
-        cmocka_unit_test(test_a_file_that_ends_half_way_changes_nothing),
-        cmocka_unit_test(test_what_was_never_written_reads_as_zeros_after_a_failed_read),
-        cmocka_unit_test(test_a_diff_that_ends_half_way_leaves_data_alone_too),
-        cmocka_unit_test(test_no_memory_to_read_aside_changes_nothing),
-        cmocka_unit_test(test_memory_is_the_payload_once),
-        cmocka_unit_test(test_a_blobs_room_counts_where_it_has_to_be_brought),
-        cmocka_unit_test(test_the_limit_is_exact),
-        cmocka_unit_test(test_a_failed_read_shows_no_bytes_of_others),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

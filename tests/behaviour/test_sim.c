@@ -35,8 +35,7 @@ static void touch_write(volatile char *ptr) {
     *ptr = 1;
 }
 
-static void the_host_cannot_touch_device_memory(void **state) {
-    (void)state;
+TEST(the_host_cannot_touch_device_memory) {
     char local = 0;
     struct fixture f = fixture_open(SB_SIM_EAGER, 0);
     char *small = new_memory(&f, 100, f.own);
@@ -51,8 +50,7 @@ static void the_host_cannot_touch_device_memory(void **state) {
     fixture_close(&f);
 }
 
-static void fresh_memory_holds_rubbish(void **state) {
-    (void)state;
+TEST(fresh_memory_holds_rubbish) {
     static const size_t sizes[] = {1, 100, 4097, (size_t)1 << 20, ((size_t)16 << 20) + 5};
     for (size_t s = 0; s < COUNT_OF(sizes); s++) {
         struct fixture f = fixture_open(SB_SIM_EAGER, 0);
@@ -81,8 +79,7 @@ static size_t resident_bytes(void) {
     return pages * (size_t)sysconf(_SC_PAGESIZE);
 }
 
-static void large_memory_costs_what_is_written(void **state) {
-    (void)state;
+TEST(large_memory_costs_what_is_written) {
     const size_t bytes = ((size_t)8 << 30) + 12345;
     const char mark[4] = "end";
     char found[4] = "";
@@ -99,8 +96,7 @@ static void large_memory_costs_what_is_written(void **state) {
     fixture_close(&f);
 }
 
-static void impossible_sizes_are_out_of_memory(void **state) {
-    (void)state;
+TEST(impossible_sizes_are_out_of_memory) {
     static const size_t sizes[] = {SIZE_MAX, (size_t)PTRDIFF_MAX, (size_t)1 << 60};
     struct fixture f = fixture_open(SB_SIM_EAGER, 0);
     sb_error err;
@@ -134,8 +130,7 @@ static int open_files(void) {
 }
 
 /* Addresses in several ranges of 4 GiB, each block wholly in one of them, and rubbish of a file. */
-static void a_closed_device_leaves_nothing_behind(void **state) {
-    (void)state;
+TEST(a_closed_device_leaves_nothing_behind) {
     const size_t gib = (size_t)1 << 30, before = mapped_bytes();
     const int files = open_files();
     struct fixture f = fixture_open(SB_SIM_EAGER, 0);
@@ -153,8 +148,7 @@ static void a_closed_device_leaves_nothing_behind(void **state) {
 }
 
 /* Allocates and frees in random order; no two live ranges meet, contents stay. */
-static void allocations_never_overlap(void **state) {
-    (void)state;
+TEST(allocations_never_overlap) {
     enum { LIVE = 64, ROUNDS = 4000 };
     struct fixture f = fixture_open(SB_SIM_EAGER, 0);
     struct {
@@ -186,8 +180,7 @@ static void allocations_never_overlap(void **state) {
     fixture_close(&f); /* frees the rest */
 }
 
-static void freed_addresses_are_not_used_again_soon(void **state) {
-    (void)state;
+TEST(freed_addresses_are_not_used_again_soon) {
     struct fixture f = fixture_open(SB_SIM_EAGER, 0);
     char *first = new_memory(&f, 1000, f.own);
     f.table->free(f.device, first, 1000, f.own);
@@ -241,8 +234,7 @@ static const struct operation {
     {SB_SIM_SUMSQ, "sumsq", false, true, false, false},
 };
 
-static void bad_pointers_are_device_failures(void **state) {
-    (void)state;
+TEST(bad_pointers_are_device_failures) {
     for (size_t s = 0; s < COUNT_OF(schedules); s++) {
         struct fixture f = fixture_open(schedules[s], 3);
         sb_error err;
@@ -287,8 +279,7 @@ static void bad_pointers_are_device_failures(void **state) {
     }
 }
 
-static void work_that_comes_after_a_free_fails(void **state) {
-    (void)state;
+TEST(work_that_comes_after_a_free_fails) {
     for (size_t k = 0; k < COUNT_OF(operations); k++) {
         const struct operation *o = &operations[k];
         struct fixture f = fixture_open(SB_SIM_LAZY, 0);
@@ -326,8 +317,7 @@ static void fill(void *user) {
 }
 
 /* The stream that allocates may use the memory at once, another one only after waiting. */
-static void memory_belongs_to_its_stream_until_synchronised(void **state) {
-    (void)state;
+TEST(memory_belongs_to_its_stream_until_synchronised) {
     sb_error err;
     char bytes[64] = {1};
     for (int ordered = 0; ordered < 2; ordered++) {
@@ -351,8 +341,7 @@ static void memory_belongs_to_its_stream_until_synchronised(void **state) {
     }
 }
 
-static void a_free_that_makes_no_sense_costs_the_device(void **state) {
-    (void)state;
+TEST(a_free_that_makes_no_sense_costs_the_device) {
     sb_error err;
     for (int way = 0; way < 7; way++) {
         struct fixture f = fixture_open(way >= 4 && way < 6 ? SB_SIM_LAZY : SB_SIM_EAGER, 0);
@@ -389,8 +378,7 @@ static void a_free_that_makes_no_sense_costs_the_device(void **state) {
 }
 
 /* The device goes down over work before the event: that is news of the device, not of the event. */
-static void a_lost_device_is_told_rather_than_work_that_failed_before(void **state) {
-    (void)state;
+TEST(a_lost_device_is_told_rather_than_work_that_failed_before) {
     sb_error err;
     struct fixture f = fixture_open(SB_SIM_LAZY, 0);
     sb_stream other = new_stream(&f);
@@ -402,8 +390,7 @@ static void a_lost_device_is_told_rather_than_work_that_failed_before(void **sta
     fixture_close(&f);
 }
 
-static void a_device_that_is_lost_writes_to_no_wrong_pointer(void **state) {
-    (void)state;
+TEST(a_device_that_is_lost_writes_to_no_wrong_pointer) {
     sb_error err;
     struct fixture f = fixture_open(SB_SIM_EAGER, 0);
     char *ptr = new_memory(&f, 64, f.own);
@@ -413,8 +400,7 @@ static void a_device_that_is_lost_writes_to_no_wrong_pointer(void **state) {
     fixture_close(&f);
 }
 
-static void an_event_outlives_its_stream_and_tells_what_failed(void **state) {
-    (void)state;
+TEST(an_event_outlives_its_stream_and_tells_what_failed) {
     sb_error err;
     struct fixture f = fixture_open(SB_SIM_LAZY, 0);
     sb_stream stream = new_stream(&f);
@@ -430,8 +416,7 @@ static void an_event_outlives_its_stream_and_tells_what_failed(void **state) {
     fixture_close(&f);
 }
 
-static void an_event_behind_a_senseless_free_tells_that_the_device_is_lost(void **state) {
-    (void)state;
+TEST(an_event_behind_a_senseless_free_tells_that_the_device_is_lost) {
     sb_error err;
     struct fixture f = fixture_open(SB_SIM_LAZY, 0);
     sb_stream other = new_stream(&f);
@@ -443,8 +428,7 @@ static void an_event_behind_a_senseless_free_tells_that_the_device_is_lost(void 
     fixture_close(&f);
 }
 
-static void a_count_beyond_any_memory_is_a_device_failure(void **state) {
-    (void)state;
+TEST(a_count_beyond_any_memory_is_a_device_failure) {
     sb_error err;
     double sum = -1;
     struct fixture f = fixture_open(SB_SIM_EAGER, 0);
@@ -481,8 +465,7 @@ static void launch(struct fixture *f, sb_stream stream, struct step *s) {
     assert_ok(sb_sim_launch(f->context, stream, note, s, &err));
 }
 
-static void eager_work_is_done_on_return(void **state) {
-    (void)state;
+TEST(eager_work_is_done_on_return) {
     struct fixture f = fixture_open(SB_SIM_EAGER, 0);
     int value = 41;
     int found = 0;
@@ -500,8 +483,7 @@ static void eager_work_is_done_on_return(void **state) {
     fixture_close(&f);
 }
 
-static void lazy_work_runs_when_waited_for_and_only_what_is_needed(void **state) {
-    (void)state;
+TEST(lazy_work_runs_when_waited_for_and_only_what_is_needed) {
     struct fixture f = fixture_open(SB_SIM_LAZY, 0);
     struct trace trace = {{0}, 0};
     struct step steps[] = {{&trace, 'a'}, {&trace, 'b'}, {&trace, 'c'},
@@ -532,8 +514,7 @@ static void lazy_work_runs_when_waited_for_and_only_what_is_needed(void **state)
 }
 
 /* Every pair of queued operations whose wait is missing shows wrong bytes. */
-static void a_missing_wait_gives_wrong_bytes(void **state) {
-    (void)state;
+TEST(a_missing_wait_gives_wrong_bytes) {
     struct fixture f = fixture_open(SB_SIM_LAZY, 0);
     char source[64];
     char target[64];
@@ -589,8 +570,7 @@ static void look(void *user) {
 }
 
 /* Rubbish in a target does not reach work that was queued before and needs the old bytes. */
-static void rubbish_waits_for_work_queued_before(void **state) {
-    (void)state;
+TEST(rubbish_waits_for_work_queued_before) {
     for (size_t s = 0; s < COUNT_OF(schedules); s++)
         for (uint64_t seed = 0; seed < 20; seed++) {
             struct fixture f = fixture_open(schedules[s], seed);
@@ -622,8 +602,7 @@ static void rubbish_waits_for_work_queued_before(void **state) {
 }
 
 /* A target whose old bytes queued work may need gets its rubbish once that work is over. */
-static void a_late_target_gets_its_rubbish_too(void **state) {
-    (void)state;
+TEST(a_late_target_gets_its_rubbish_too) {
     struct fixture f = fixture_open(SB_SIM_LAZY, 0);
     char host[64];
     char old[64];
@@ -687,8 +666,7 @@ static struct trace random_run(uint64_t seed) {
     return trace;
 }
 
-static void a_random_schedule_repeats_for_its_seed(void **state) {
-    (void)state;
+TEST(a_random_schedule_repeats_for_its_seed) {
     bool some_late = false;
     bool some_at_once = false;
     int orders = 0;
@@ -705,8 +683,7 @@ static void a_random_schedule_repeats_for_its_seed(void **state) {
     assert_true(some_late && some_at_once && orders > 25);
 }
 
-static void a_new_schedule_holds_for_later_work(void **state) {
-    (void)state;
+TEST(a_new_schedule_holds_for_later_work) {
     struct fixture f = fixture_open(SB_SIM_LAZY, 0);
     sb_error err;
     struct trace trace = {{0}, 0};
@@ -730,8 +707,7 @@ static void a_new_schedule_holds_for_later_work(void **state) {
 
 /* --- streams --------------------------------------------------------------------------- */
 
-static void blocking_streams_are_ordered_and_others_are_not(void **state) {
-    (void)state;
+TEST(blocking_streams_are_ordered_and_others_are_not) {
     struct fixture f = fixture_open(SB_SIM_LAZY, 0);
     struct trace trace = {{0}, 0};
     struct step steps[] = {
@@ -756,8 +732,7 @@ static void blocking_streams_are_ordered_and_others_are_not(void **state) {
     fixture_close(&f);
 }
 
-static void a_stream_waits_from_the_call_on(void **state) {
-    (void)state;
+TEST(a_stream_waits_from_the_call_on) {
     struct fixture f = fixture_open(SB_SIM_LAZY, 0);
     struct trace trace = {{0}, 0};
     struct step steps[] = {{&trace, 'a'}, {&trace, 'b'}, {&trace, 'c'}};
@@ -776,8 +751,7 @@ static void a_stream_waits_from_the_call_on(void **state) {
     fixture_close(&f);
 }
 
-static void long_chains_of_waits_run(void **state) {
-    (void)state;
+TEST(long_chains_of_waits_run) {
     enum { LENGTH = 20000 };
     struct fixture f = fixture_open(SB_SIM_LAZY, 0);
     float one = 0;
@@ -796,8 +770,7 @@ static void long_chains_of_waits_run(void **state) {
     fixture_close(&f);
 }
 
-static void a_destroyed_stream_and_a_closed_device_run_their_work(void **state) {
-    (void)state;
+TEST(a_destroyed_stream_and_a_closed_device_run_their_work) {
     struct fixture f = fixture_open(SB_SIM_LAZY, 0);
     sb_error err;
     struct trace trace = {{0}, 0};
@@ -817,8 +790,7 @@ static void a_destroyed_stream_and_a_closed_device_run_their_work(void **state) 
     assert_int_equal(trace.length, 3);
 }
 
-static void unknown_streams_are_of_the_wrong_device(void **state) {
-    (void)state;
+TEST(unknown_streams_are_of_the_wrong_device) {
     struct fixture f = fixture_open(SB_SIM_EAGER, 0);
     struct fixture g = fixture_open(SB_SIM_EAGER, 0);
     sb_error err;
@@ -858,8 +830,7 @@ static void unknown_streams_are_of_the_wrong_device(void **state) {
     fixture_close(&g);
 }
 
-static void only_created_streams_can_be_destroyed(void **state) {
-    (void)state;
+TEST(only_created_streams_can_be_destroyed) {
     struct fixture f = fixture_open(SB_SIM_EAGER, 0);
     sb_error err;
     assert_status(SB_ERR_INVALID_ARGUMENT, sb_sim_stream_destroy(f.context, NULL, &err));
@@ -870,8 +841,7 @@ static void only_created_streams_can_be_destroyed(void **state) {
 
 /* --- steering ------------------------------------------------------------------------------ */
 
-static void kernels_reach_memory_on_their_stream_s_turn(void **state) {
-    (void)state;
+TEST(kernels_reach_memory_on_their_stream_s_turn) {
     struct fixture f = fixture_open(SB_SIM_LAZY, 0);
     sb_error err;
     char zeros[40] = {0};
@@ -892,8 +862,7 @@ static void kernels_reach_memory_on_their_stream_s_turn(void **state) {
     fixture_close(&f);
 }
 
-static void callers_have_memory_of_their_own(void **state) {
-    (void)state;
+TEST(callers_have_memory_of_their_own) {
     struct fixture f = fixture_open(SB_SIM_EAGER, 0);
     struct fixture g = fixture_open(SB_SIM_EAGER, 0);
     sb_error err;
@@ -952,8 +921,7 @@ static void assert_all_refuse(sb_status expected, sb_context *context) {
 }
 
 /* Three in a row, then two that are due with the same call: the first armed decides. */
-static void several_faults_may_be_armed(void **state) {
-    (void)state;
+TEST(several_faults_may_be_armed) {
     struct fixture f = fixture_open(SB_SIM_EAGER, 0);
     sb_context *context = f.context;
     sb_error err;
@@ -977,8 +945,7 @@ static sb_status open_sim(void *user, int32_t ordinal, void **out, sb_error *err
     return sb__sim_backend.open(user, ordinal, out, err);
 }
 
-static void other_contexts_are_refused(void **state) {
-    (void)state;
+TEST(other_contexts_are_refused) {
     sb_error err;
     sb_context *host = NULL, *other = NULL;
     sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
@@ -996,8 +963,7 @@ static void other_contexts_are_refused(void **state) {
 }
 
 /* A program of a later version asks for calls that are not known here. */
-static void calls_of_unknown_operations_are_none(void **state) {
-    (void)state;
+TEST(calls_of_unknown_operations_are_none) {
     struct fixture f = fixture_open(SB_SIM_EAGER, 0);
     sb_error err;
     int64_t calls[SB_SIM_OP_COUNT + 2];
@@ -1012,8 +978,7 @@ static void calls_of_unknown_operations_are_none(void **state) {
     fixture_close(&f);
 }
 
-static void bad_arguments_are_refused(void **state) {
-    (void)state;
+TEST(bad_arguments_are_refused) {
     struct fixture f = fixture_open(SB_SIM_EAGER, 0);
     sb_error err;
     int64_t calls[SB_SIM_OP_COUNT];
@@ -1029,45 +994,4 @@ static void bad_arguments_are_refused(void **state) {
     assert_status(SB_ERR_INVALID_ARGUMENT, sb_sim_calls(f.context, calls, -1, &err));
     assert_int_equal(sb_sim_peek(f.context, NULL, &byte, 1, NULL), SB_ERR_INVALID_ARGUMENT);
     fixture_close(&f);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_host_cannot_touch_device_memory),
-        cmocka_unit_test(fresh_memory_holds_rubbish),
-        cmocka_unit_test(large_memory_costs_what_is_written),
-        cmocka_unit_test(impossible_sizes_are_out_of_memory),
-        cmocka_unit_test(a_closed_device_leaves_nothing_behind),
-        cmocka_unit_test(allocations_never_overlap),
-        cmocka_unit_test(freed_addresses_are_not_used_again_soon),
-        cmocka_unit_test(bad_pointers_are_device_failures),
-        cmocka_unit_test(work_that_comes_after_a_free_fails),
-        cmocka_unit_test(memory_belongs_to_its_stream_until_synchronised),
-        cmocka_unit_test(a_free_that_makes_no_sense_costs_the_device),
-        cmocka_unit_test(a_lost_device_is_told_rather_than_work_that_failed_before),
-        cmocka_unit_test(a_device_that_is_lost_writes_to_no_wrong_pointer),
-        cmocka_unit_test(an_event_outlives_its_stream_and_tells_what_failed),
-        cmocka_unit_test(an_event_behind_a_senseless_free_tells_that_the_device_is_lost),
-        cmocka_unit_test(a_count_beyond_any_memory_is_a_device_failure),
-        cmocka_unit_test(eager_work_is_done_on_return),
-        cmocka_unit_test(lazy_work_runs_when_waited_for_and_only_what_is_needed),
-        cmocka_unit_test(a_missing_wait_gives_wrong_bytes),
-        cmocka_unit_test(rubbish_waits_for_work_queued_before),
-        cmocka_unit_test(a_late_target_gets_its_rubbish_too),
-        cmocka_unit_test(a_random_schedule_repeats_for_its_seed),
-        cmocka_unit_test(a_new_schedule_holds_for_later_work),
-        cmocka_unit_test(blocking_streams_are_ordered_and_others_are_not),
-        cmocka_unit_test(a_stream_waits_from_the_call_on),
-        cmocka_unit_test(long_chains_of_waits_run),
-        cmocka_unit_test(a_destroyed_stream_and_a_closed_device_run_their_work),
-        cmocka_unit_test(unknown_streams_are_of_the_wrong_device),
-        cmocka_unit_test(only_created_streams_can_be_destroyed),
-        cmocka_unit_test(kernels_reach_memory_on_their_stream_s_turn),
-        cmocka_unit_test(callers_have_memory_of_their_own),
-        cmocka_unit_test(several_faults_may_be_armed),
-        cmocka_unit_test(other_contexts_are_refused),
-        cmocka_unit_test(calls_of_unknown_operations_are_none),
-        cmocka_unit_test(bad_arguments_are_refused),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

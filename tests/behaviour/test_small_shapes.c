@@ -114,9 +114,8 @@ static void check_never_shaped(void) {
     sb_blob_destroy(blob);
 }
 
-static void every_element_has_its_offset(void **state) {
+TEST(every_element_has_its_offset) {
     struct shape shape;
-    (void)state;
     check_never_shaped();
     for (int32_t axes = 0; axes <= MAX_AXES; axes++)
         for (int number = 0; shape_of(axes, number, &shape); number++) {
@@ -180,10 +179,9 @@ static void check_three(const struct shape *first, const struct shape *second,
     sb_blob_destroy(blob);
 }
 
-static void memories_stay_while_there_is_room(void **state) {
+TEST(memories_stay_while_there_is_room) {
     struct shape shapes[1 + DIMS + DIMS * DIMS];
     int count = 0;
-    (void)state;
     for (int32_t axes = 0; axes <= 2; axes++)
         for (int number = 0; shape_of(axes, number, &shapes[count]); number++)
             if (++count == (int)(sizeof shapes / sizeof *shapes))
@@ -193,12 +191,4 @@ static void memories_stay_while_there_is_room(void **state) {
         for (int j = 0; j < count; j++)
             for (int k = 0; k < count; k++)
                 check_three(&shapes[i], &shapes[j], &shapes[k]);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_element_has_its_offset),
-        cmocka_unit_test(memories_stay_while_there_is_room),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

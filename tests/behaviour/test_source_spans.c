@@ -42,8 +42,7 @@ static sb_source source_of(sb_context *context, const struct pieces *pieces) {
     return source;
 }
 
-static void a_blob_is_read_from_pieces_of_any_size(void **state) {
-    (void)state;
+TEST(a_blob_is_read_from_pieces_of_any_size) {
     struct wire wire = {0};
     wire_blob(&wire, dims, 2, 1);
     for (size_t step = 2; step <= wire.size; step++) {
@@ -67,8 +66,7 @@ static void a_blob_is_read_from_pieces_of_any_size(void **state) {
     wire_free(&wire);
 }
 
-static void every_range_is_what_the_joined_bytes_have(void **state) {
-    (void)state;
+TEST(every_range_is_what_the_joined_bytes_have) {
     struct wire wire = {0};
     struct pieces pieces;
     sb_error err;
@@ -93,8 +91,7 @@ static void every_range_is_what_the_joined_bytes_have(void **state) {
 }
 
 /* The list of pieces goes with the source; what they point to stays the caller's. */
-static void a_model_keeps_its_pieces(void **state) {
-    (void)state;
+TEST(a_model_keeps_its_pieces) {
     struct wire net = {0};
     net_current(&net);
     struct rig rig;
@@ -126,8 +123,7 @@ static void a_model_keeps_its_pieces(void **state) {
     wire_free(&net);
 }
 
-static void a_fault_is_told_by_its_place_in_the_whole(void **state) {
-    (void)state;
+TEST(a_fault_is_told_by_its_place_in_the_whole) {
     struct wire wire = {0};
     struct pieces pieces;
     sb_error err;
@@ -150,8 +146,7 @@ static void a_fault_is_told_by_its_place_in_the_whole(void **state) {
     wire_free(&wire);
 }
 
-static void no_pieces_are_an_empty_message(void **state) {
-    (void)state;
+TEST(no_pieces_are_an_empty_message) {
     sb_error err;
     sb_blob *blob;
     const sb_span nothing[] = {{NULL, 0}, {"x", 0}};
@@ -170,8 +165,7 @@ static void no_pieces_are_an_empty_message(void **state) {
     }
 }
 
-static void what_is_no_list_of_pieces_is_refused(void **state) {
-    (void)state;
+TEST(what_is_no_list_of_pieces_is_refused) {
     sb_error err;
     const sb_span lies[] = {{"x", SIZE_MAX}, {"y", 1}}, missing[] = {{"x", 1}, {NULL, 1}};
     const sb_span large[] = {{"x", INT32_MAX}, {"y", 1}};
@@ -189,16 +183,4 @@ static void what_is_no_list_of_pieces_is_refused(void **state) {
     assert_status(SB_ERR_DATA_LIMIT, sb_blob_read_source(blob, &source, 0, NULL, NULL, &err));
     source.close(source.user);
     sb_blob_destroy(blob);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_blob_is_read_from_pieces_of_any_size),
-        cmocka_unit_test(every_range_is_what_the_joined_bytes_have),
-        cmocka_unit_test(a_model_keeps_its_pieces),
-        cmocka_unit_test(a_fault_is_told_by_its_place_in_the_whole),
-        cmocka_unit_test(no_pieces_are_an_empty_message),
-        cmocka_unit_test(what_is_no_list_of_pieces_is_refused),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -20,8 +20,7 @@ static void read_table(cells out) {
         }
 }
 
-static void test_every_cell_is_the_references(void **state) {
-    (void)state;
+TEST(test_every_cell_is_the_references) {
     cells table;
     read_table(table);
     for (int32_t head = 0; head < HEADS; head++)
@@ -88,8 +87,7 @@ static bool some_order_loses(cells table) {
     return false;
 }
 
-static void test_no_order_of_calls_loses_bytes(void **state) {
-    (void)state;
+TEST(test_no_order_of_calls_loses_bytes) {
     cells table;
     read_table(table);
     assert_false(some_order_loses(table));
@@ -107,8 +105,7 @@ static int losses_of(cells table, int32_t head, int call) {
     return losses;
 }
 
-static void test_other_cells_do(void **state) {
-    (void)state;
+TEST(test_other_cells_do) {
     int losses = 0;
     cells table;
     read_table(table);
@@ -118,13 +115,4 @@ static void test_other_cells_do(void **state) {
     print_message("%d of %d tables with another cell lose bytes\n", losses,
                   HEADS * SB__CALLS * (WORKS * HEADS - 1));
     assert_true(losses > 0);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_every_cell_is_the_references),
-        cmocka_unit_test(test_no_order_of_calls_loses_bytes),
-        cmocka_unit_test(test_other_cells_do),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

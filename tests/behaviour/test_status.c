@@ -45,15 +45,13 @@ static const struct {
 };
 #define PINNED (sizeof pinned / sizeof pinned[0])
 
-static void numbers_are_pinned(void **state) {
-    (void)state;
+TEST(numbers_are_pinned) {
     for (size_t i = 0; i < PINNED; i++)
         if (pinned[i].symbol != pinned[i].number)
             fail_with("%s is %d, not %d", pinned[i].name, pinned[i].symbol, pinned[i].number);
 }
 
-static void the_list_has_no_other_status(void **state) {
-    (void)state;
+TEST(the_list_has_no_other_status) {
     size_t listed = 0;
 #define COUNT_ONE(name, number, text) listed++;
     SB_STATUS_LIST(COUNT_ONE)
@@ -61,8 +59,7 @@ static void the_list_has_no_other_status(void **state) {
     assert_int_equal(listed, PINNED);
 }
 
-static void names_and_texts_are_found_by_number(void **state) {
-    (void)state;
+TEST(names_and_texts_are_found_by_number) {
     for (size_t i = 0; i < PINNED; i++) {
         assert_string_equal(sb_status_name(pinned[i].number), pinned[i].name);
         const char *text = sb_status_text(pinned[i].number);
@@ -72,8 +69,7 @@ static void names_and_texts_are_found_by_number(void **state) {
     }
 }
 
-static void other_numbers_are_unknown(void **state) {
-    (void)state;
+TEST(other_numbers_are_unknown) {
     static const sb_status others[] = {1,    2,    -13,  -99,       -105,     -199,
                                        -210, -900, -902, INT32_MIN, INT32_MAX};
     for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) {
@@ -82,8 +78,7 @@ static void other_numbers_are_unknown(void **state) {
     }
 }
 
-static void the_error_struct_is_frozen(void **state) {
-    (void)state;
+TEST(the_error_struct_is_frozen) {
     assert_int_equal(sizeof(sb_error), 256);
     assert_int_equal(offsetof(sb_error, code), 0);
     assert_int_equal(offsetof(sb_error, device_code), 4);
@@ -92,8 +87,7 @@ static void the_error_struct_is_frozen(void **state) {
     assert_int_equal(sizeof(((sb_error *)0)->message), 240);
 }
 
-static void dtypes_are_pinned(void **state) {
-    (void)state;
+TEST(dtypes_are_pinned) {
     static const struct {
         int32_t symbol, number;
         size_t size;
@@ -120,8 +114,7 @@ static void dtypes_are_pinned(void **state) {
     }
 }
 
-static void version_is_told_as_number_and_text(void **state) {
-    (void)state;
+TEST(version_is_told_as_number_and_text) {
     char text[32];
     uint32_t v = sb_version();
     assert_int_equal(v, SB_VERSION_NUMBER);
@@ -139,16 +132,14 @@ static void version_is_told_as_number_and_text(void **state) {
 
 /* --- writing ---------------------------------------------------------------- */
 
-static void an_error_is_untouched_on_success(void **state) {
-    (void)state;
+TEST(an_error_is_untouched_on_success) {
     sb_error err;
     sb_blob *blob = NULL;
     assert_ok(sb_blob_create(NULL, SB_DTYPE_F32, &blob, &err)); /* checks err */
     sb_blob_destroy(blob);
 }
 
-static void an_error_is_wholly_written_on_failure(void **state) {
-    (void)state;
+TEST(an_error_is_wholly_written_on_failure) {
     sb_error err;
     sb_blob *blob = NULL;
     assert_status(SB_ERR_INVALID_ARGUMENT, sb_blob_create(NULL, 12345, &blob, &err));
@@ -162,15 +153,13 @@ static void an_error_is_wholly_written_on_failure(void **state) {
         assert_int_equal(err.message[i], 0);
 }
 
-static void an_error_may_be_null(void **state) {
-    (void)state;
+TEST(an_error_may_be_null) {
     sb_blob *blob = NULL;
     assert_int_equal(sb_blob_create(NULL, 12345, &blob, NULL), SB_ERR_INVALID_ARGUMENT);
     assert_int_equal(sb_blob_create(NULL, SB_DTYPE_F32, NULL, NULL), SB_ERR_INVALID_ARGUMENT);
 }
 
-static void messages_say_what_was_asked_and_found(void **state) {
-    (void)state;
+TEST(messages_say_what_was_asked_and_found) {
     sb_error err;
     sb_blob *blob = NULL;
     int64_t out;
@@ -186,8 +175,7 @@ static void messages_say_what_was_asked_and_found(void **state) {
     sb_blob_destroy(blob);
 }
 
-static void long_messages_are_cut_and_terminated(void **state) {
-    (void)state;
+TEST(long_messages_are_cut_and_terminated) {
     sb_error err;
     char text[600];
     memset(text, 'x', sizeof text - 1);
@@ -199,8 +187,7 @@ static void long_messages_are_cut_and_terminated(void **state) {
     assert_int_equal(err.offset, 4711);
 }
 
-static void strange_bytes_are_escaped(void **state) {
-    (void)state;
+TEST(strange_bytes_are_escaped) {
     static const struct {
         const char *bytes;
         size_t size;
@@ -220,8 +207,7 @@ static void strange_bytes_are_escaped(void **state) {
                             cases[i].escaped);
 }
 
-static void escaping_never_leaves_its_buffer(void **state) {
-    (void)state;
+TEST(escaping_never_leaves_its_buffer) {
     char bytes[64], out[80];
     for (int fill = 'a'; fill <= 0x80; fill += 0x80 - 'a') {
         memset(bytes, fill, sizeof bytes);
@@ -233,24 +219,4 @@ static void escaping_never_leaves_its_buffer(void **state) {
                 assert_int_equal(out[capacity], 'Z');
             }
     }
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(numbers_are_pinned),
-        cmocka_unit_test(the_list_has_no_other_status),
-        cmocka_unit_test(names_and_texts_are_found_by_number),
-        cmocka_unit_test(other_numbers_are_unknown),
-        cmocka_unit_test(the_error_struct_is_frozen),
-        cmocka_unit_test(dtypes_are_pinned),
-        cmocka_unit_test(version_is_told_as_number_and_text),
-        cmocka_unit_test(an_error_is_untouched_on_success),
-        cmocka_unit_test(an_error_is_wholly_written_on_failure),
-        cmocka_unit_test(an_error_may_be_null),
-        cmocka_unit_test(messages_say_what_was_asked_and_found),
-        cmocka_unit_test(long_messages_are_cut_and_terminated),
-        cmocka_unit_test(strange_bytes_are_escaped),
-        cmocka_unit_test(escaping_never_leaves_its_buffer),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -137,8 +137,7 @@ static void check_row(const struct row *row, sb_status st, int fields, const sb_
         fail_with("%s: \"%s\" (offset %lld)", row->claim, err->message, (long long)err->offset);
 }
 
-static void test_language(void **state) {
-    (void)state;
+TEST(test_language) {
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         struct sb__source source;
         sb_error err;
@@ -153,8 +152,7 @@ static void test_language(void **state) {
     }
 }
 
-static void test_groups_nest_at_most_100_deep(void **state) {
-    (void)state;
+TEST(test_groups_nest_at_most_100_deep) {
     for (int depth = 100; depth <= 101; depth++) {
         struct wire wire = {0};
         struct sb__source source;
@@ -170,8 +168,7 @@ static void test_groups_nest_at_most_100_deep(void **state) {
     }
 }
 
-static void test_values_come_whole_across_the_window(void **state) {
-    (void)state;
+TEST(test_values_come_whole_across_the_window) {
     /* A filler field moves a number, a double and a group over the window's edge, byte by byte. */
     for (size_t filler = SB__WINDOW_BYTES - 40; filler < SB__WINDOW_BYTES + 4; filler++) {
         struct wire wire = {0};
@@ -208,8 +205,7 @@ static void test_values_come_whole_across_the_window(void **state) {
     }
 }
 
-static void test_errors_name_the_path(void **state) {
-    (void)state;
+TEST(test_errors_name_the_path) {
     const struct sb__path layer = {&root, "layer", 3, names};
     const struct sb__path blob = {&layer, "blobs", 1, names};
     sb_error err;
@@ -230,23 +226,11 @@ static void test_errors_name_the_path(void **state) {
                      SB_ERR_MALFORMED);
 }
 
-static void test_more_bytes_than_a_message_can_have_are_refused(void **state) {
-    (void)state;
+TEST(test_more_bytes_than_a_message_can_have_are_refused) {
     struct sb__source source;
     sb_error err;
     assert_status(SB_ERR_DATA_LIMIT, sb__source_of_bytes(&source, "", (size_t)INT32_MAX + 1, &err));
     assert_ok(sb__source_of_bytes(&source, "", INT32_MAX, &err));
     assert_ok(sb__source_of_bytes(&source, NULL, 0, &err));
     assert_status(SB_ERR_INVALID_ARGUMENT, sb__source_of_bytes(&source, NULL, 1, &err));
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_language),
-        cmocka_unit_test(test_groups_nest_at_most_100_deep),
-        cmocka_unit_test(test_values_come_whole_across_the_window),
-        cmocka_unit_test(test_errors_name_the_path),
-        cmocka_unit_test(test_more_bytes_than_a_message_can_have_are_refused),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -9,8 +9,7 @@
 
 #define MIB ((size_t)1 << 20)
 
-static void variables_are_off_where_they_are_empty_or_0(void **state) {
-    (void)state;
+TEST(variables_are_off_where_they_are_empty_or_0) {
     static const struct {
         const char *whole, *full;
         bool is_quick, is_full;
@@ -106,8 +105,7 @@ static void make_file(const char *root, const struct file *file) {
     assert_int_equal(fclose(out), 0);
 }
 
-static void free_memory_is_the_least_of_kernel_and_groups(void **state) {
-    (void)state;
+TEST(free_memory_is_the_least_of_kernel_and_groups) {
     for (size_t i = 0; i < sizeof machines / sizeof *machines; i++) {
         char root[] = "/tmp/syncblob-amount-XXXXXX", command[64];
         assert_non_null(mkdtemp(root));
@@ -121,17 +119,7 @@ static void free_memory_is_the_least_of_kernel_and_groups(void **state) {
     }
 }
 
-static void this_machine_says_how_much_is_free(void **state) {
-    (void)state;
+TEST(this_machine_says_how_much_is_free) {
     assert_true(test_free_memory("") < SIZE_MAX);
     assert_true(test_has_memory(0, 0));
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(variables_are_off_where_they_are_empty_or_0),
-        cmocka_unit_test(free_memory_is_the_least_of_kernel_and_groups),
-        cmocka_unit_test(this_machine_says_how_much_is_free),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -94,7 +94,7 @@ static HANDLE open_with(const struct folder *folder, DWORD access, DWORD share) 
 
 /* --- paths ------------------------------------------------------------------------------ */
 
-static void test_paths_are_utf8(void **state) {
+TEST_WITH(setup, teardown, test_paths_are_utf8) {
     const struct folder *folder = *state;
     char path[MAX_PATH + 64];
     wchar_t wide[MAX_PATH + 64];
@@ -111,7 +111,7 @@ static void test_paths_are_utf8(void **state) {
     assert_true(DeleteFileW(wide));
 }
 
-static void test_what_is_not_utf8_is_refused(void **state) {
+TEST_WITH(setup, teardown, test_what_is_not_utf8_is_refused) {
     const struct folder *folder = *state;
     char path[MAX_PATH + 64];
     sb_error err;
@@ -129,7 +129,7 @@ static const wchar_t *widened(const char *path, wchar_t wide[1032]) {
     return wide;
 }
 
-static void test_long_paths_work(void **state) {
+TEST_WITH(setup, teardown, test_long_paths_work) {
     const struct folder *folder = *state;
     char path[1024], prefixed[1032];
     wchar_t wide[1032];
@@ -155,7 +155,7 @@ static void test_long_paths_work(void **state) {
     }
 }
 
-static void test_slashes_and_relative_paths_work(void **state) {
+TEST_WITH(setup, teardown, test_slashes_and_relative_paths_work) {
     const struct folder *folder = *state;
     char path[MAX_PATH + 8], here[MAX_PATH];
     sb_error err;
@@ -172,7 +172,7 @@ static void test_slashes_and_relative_paths_work(void **state) {
 }
 
 /* In this form no character of a name means anything but itself. */
-static void test_a_prefixed_path_is_taken_literally(void **state) {
+TEST_WITH(setup, teardown, test_a_prefixed_path_is_taken_literally) {
     const struct folder *folder = *state;
     static const char *const names[] = {"dot.", "space ", "plain"};
     char path[MAX_PATH + 64];
@@ -196,7 +196,7 @@ static void assert_begins_with_path(const sb_error *err, const char *path) {
     assert_memory_equal(err->message, quoted, strlen(quoted));
 }
 
-static void test_errors_have_the_words_of_other_systems(void **state) {
+TEST_WITH(setup, teardown, test_errors_have_the_words_of_other_systems) {
     const struct folder *folder = *state;
     const struct {
         const char *path;
@@ -228,7 +228,7 @@ static void test_errors_have_the_words_of_other_systems(void **state) {
 
 /* --- files that are open ----------------------------------------------------------------- */
 
-static void test_a_file_that_is_not_shared(void **state) {
+TEST_WITH(setup, teardown, test_a_file_that_is_not_shared) {
     const struct folder *folder = *state;
     sb_error err;
     assert_ok(write_file(folder->file, 1, &err));
@@ -244,7 +244,7 @@ static void test_a_file_that_is_not_shared(void **state) {
 
 /* The library shares what it has open, so that it can be replaced; who has it keeps the old bytes.
  */
-static void test_an_open_model_is_saved_over_itself(void **state) {
+TEST_WITH(setup, teardown, test_an_open_model_is_saved_over_itself) {
     const struct folder *folder = *state;
     for (uint32_t flags = 0; flags <= SB_OPEN_MAPPED; flags += SB_OPEN_MAPPED) {
         sb_model *model;
@@ -289,7 +289,7 @@ static DWORD WINAPI write_over(void *arg) {
 }
 
 /* Each has the file open for a moment only: the others wait. */
-static void test_writers_of_one_file_wait_for_each_other(void **state) {
+TEST_WITH(setup, teardown, test_writers_of_one_file_wait_for_each_other) {
     const struct folder *folder = *state;
     struct writer writers[WRITERS] = {{0}};
     HANDLE threads[WRITERS];
@@ -308,7 +308,7 @@ static void test_writers_of_one_file_wait_for_each_other(void **state) {
     assert_int_equal(files_in(folder->path), 1);
 }
 
-static void test_a_hidden_file_stays_hidden(void **state) {
+TEST_WITH(setup, teardown, test_a_hidden_file_stays_hidden) {
     const struct folder *folder = *state;
     const DWORD kept = FILE_ATTRIBUTE_HIDDEN | FILE_ATTRIBUTE_SYSTEM;
     sb_error err;
@@ -323,7 +323,7 @@ static void test_a_hidden_file_stays_hidden(void **state) {
     assert_int_equal(GetFileAttributesW(folder->wide) & kept, kept);
 }
 
-static void test_a_file_that_may_not_be_written_stays(void **state) {
+TEST_WITH(setup, teardown, test_a_file_that_may_not_be_written_stays) {
     const struct folder *folder = *state;
     sb_error err;
     assert_ok(write_file(folder->file, 1, &err));
@@ -335,7 +335,7 @@ static void test_a_file_that_may_not_be_written_stays(void **state) {
     assert_int_equal(files_in(folder->path), 1);
 }
 
-static void test_a_file_that_changes_while_it_is_open(void **state) {
+TEST_WITH(setup, teardown, test_a_file_that_changes_while_it_is_open) {
     const struct folder *folder = *state;
     sb_model *model;
     sb_blob *blob = new_blob(3, 0);
@@ -355,7 +355,7 @@ static void test_a_file_that_changes_while_it_is_open(void **state) {
 
 /* --- bytes ------------------------------------------------------------------------------ */
 
-static void test_bytes_are_not_translated(void **state) {
+TEST_WITH(setup, teardown, test_bytes_are_not_translated) {
     const struct folder *folder = *state;
     sb_blob *blob = new_blob(2000, 0);
     sb_error err;
@@ -372,7 +372,7 @@ static void test_bytes_are_not_translated(void **state) {
     sb_blob_destroy(blob);
 }
 
-static void test_a_handle_is_a_descriptor(void **state) {
+TEST_WITH(setup, teardown, test_a_handle_is_a_descriptor) {
     const struct folder *folder = *state;
     sb_source source = SB_SOURCE_INIT;
     sb_model *model;
@@ -391,7 +391,7 @@ static void test_a_handle_is_a_descriptor(void **state) {
     assert_status(SB_ERR_IO, sb_source_of_descriptor(-1, 0, &source, &err));
 }
 
-static void test_offsets_beyond_4_gib(void **state) {
+TEST_WITH(setup, teardown, test_offsets_beyond_4_gib) {
     const struct folder *folder = *state;
     const uint64_t offset = ((uint64_t)5 << 30) + 3;
     OVERLAPPED at = {.Offset = (DWORD)offset, .OffsetHigh = (DWORD)(offset >> 32)};
@@ -414,27 +414,4 @@ static void test_offsets_beyond_4_gib(void **state) {
     assert_int_equal(sb__file_read_at(file, offset + 3, found, 8, &got), 0);
     assert_int_equal(got, 0);
     sb__file_close(file);
-}
-
-#define TEST(function) cmocka_unit_test_setup_teardown(function, setup, teardown)
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        TEST(test_paths_are_utf8),
-        TEST(test_what_is_not_utf8_is_refused),
-        TEST(test_long_paths_work),
-        TEST(test_slashes_and_relative_paths_work),
-        TEST(test_a_prefixed_path_is_taken_literally),
-        TEST(test_errors_have_the_words_of_other_systems),
-        TEST(test_a_file_that_is_not_shared),
-        TEST(test_an_open_model_is_saved_over_itself),
-        TEST(test_writers_of_one_file_wait_for_each_other),
-        TEST(test_a_hidden_file_stays_hidden),
-        TEST(test_a_file_that_may_not_be_written_stays),
-        TEST(test_a_file_that_changes_while_it_is_open),
-        TEST(test_bytes_are_not_translated),
-        TEST(test_a_handle_is_a_descriptor),
-        TEST(test_offsets_beyond_4_gib),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -118,8 +118,7 @@ static void check_arithmetic(sb_context *context, int32_t dtype, int64_t count) 
     sb_blob_destroy(blob);
 }
 
-static void arithmetic_is_done_on_the_device(void **state) {
-    (void)state;
+TEST(arithmetic_is_done_on_the_device) {
     static const int64_t counts[] = {1, 3, 1001, 65535, (1 << 20) + 1};
     struct stage stage;
     stage_open(&stage, NULL);
@@ -131,8 +130,7 @@ static void arithmetic_is_done_on_the_device(void **state) {
 }
 
 /* Sums in diff, and of a count of 0. */
-static void arithmetic_on_diff_and_on_nothing(void **state) {
-    (void)state;
+TEST(arithmetic_on_diff_and_on_nothing) {
     struct stage stage;
     sb_error err;
     double sum;
@@ -158,8 +156,7 @@ static void arithmetic_on_diff_and_on_nothing(void **state) {
     stage_close(&stage);
 }
 
-static void what_was_never_written(void **state) {
-    (void)state;
+TEST(what_was_never_written) {
     struct stage stage;
     sb_error err;
     double sum = 1;
@@ -182,8 +179,7 @@ static void what_was_never_written(void **state) {
 }
 
 /* data where its head is, diff wherever. */
-static void update_works_where_the_head_of_data_is(void **state) {
-    (void)state;
+TEST(update_works_where_the_head_of_data_is) {
     struct stage stage;
     sb_error err;
     const void *in;
@@ -271,8 +267,7 @@ static void check_huge(const struct stage *stage, int32_t dtype) {
     sb_blob_destroy(blob);
 }
 
-static void arithmetic_goes_past_2_31_elements(void **state) {
-    (void)state;
+TEST(arithmetic_goes_past_2_31_elements) {
     static const int32_t dtypes[] = {SB_DTYPE_F32, SB_DTYPE_F64};
     struct stage stage;
     int done = 0;
@@ -303,8 +298,7 @@ static struct copies copy_and_check(const struct stage *stage, sb_blob *to, sb_b
     return since;
 }
 
-static void a_copy_within_the_device_stays_there(void **state) {
-    (void)state;
+TEST(a_copy_within_the_device_stays_there) {
     struct stage stage;
     stage_open(&stage, NULL);
     sb_blob *a = blob_make(stage.context, SB_DTYPE_F64, 1001);
@@ -320,8 +314,7 @@ static void a_copy_within_the_device_stays_there(void **state) {
     stage_close(&stage);
 }
 
-static void a_copy_on_the_host_stays_there(void **state) {
-    (void)state;
+TEST(a_copy_on_the_host_stays_there) {
     struct stage stage;
     sb_error err;
     void *out;
@@ -354,8 +347,7 @@ static void copy_there_and_back(const struct stage *stage, sb_context *other) {
     sb_blob_destroy(back);
 }
 
-static void copies_between_contexts(void **state) {
-    (void)state;
+TEST(copies_between_contexts) {
     struct stage stage;
     stage_open(&stage, NULL);
     copy_there_and_back(&stage, NULL); /* host only */
@@ -372,8 +364,7 @@ static void copies_between_contexts(void **state) {
     stage_close(&stage);
 }
 
-static void copies_of_diff_of_nothing_and_of_itself(void **state) {
-    (void)state;
+TEST(copies_of_diff_of_nothing_and_of_itself) {
     struct stage stage;
     sb_error err;
     stage_open(&stage, NULL);
@@ -394,8 +385,7 @@ static void copies_of_diff_of_nothing_and_of_itself(void **state) {
     stage_close(&stage);
 }
 
-static void the_shape_on_the_device(void **state) {
-    (void)state;
+TEST(the_shape_on_the_device) {
     struct stage stage;
     sb_error err;
     const int64_t shape[] = {2, 3, 5}, *on_device;
@@ -411,18 +401,6 @@ static void the_shape_on_the_device(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(arithmetic_is_done_on_the_device),
-        cmocka_unit_test(arithmetic_on_diff_and_on_nothing),
-        cmocka_unit_test(what_was_never_written),
-        cmocka_unit_test(update_works_where_the_head_of_data_is),
-        cmocka_unit_test(arithmetic_goes_past_2_31_elements),
-        cmocka_unit_test(a_copy_within_the_device_stays_there),
-        cmocka_unit_test(a_copy_on_the_host_stays_there),
-        cmocka_unit_test(copies_between_contexts),
-        cmocka_unit_test(copies_of_diff_of_nothing_and_of_itself),
-        cmocka_unit_test(the_shape_on_the_device),
-    };
     int missing = gpu_begin();
-    return missing ? missing : cmocka_run_group_tests(tests, NULL, NULL);
+    return missing ? missing : run_all_tests();
 }

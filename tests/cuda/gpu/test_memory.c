@@ -12,11 +12,9 @@
 
 #define BYTES ((size_t)1 << 20)
 
-/* --- page-locked memory ------------------------------------------------------------------------
- */
+/* --- page-locked memory ---------------------------------------------------------------------- */
 
-static void pinned_memory_is_zeroed_and_reused(void **state) {
-    (void)state;
+TEST(pinned_memory_is_zeroed_and_reused) {
     struct stage stage;
     sb_error err;
     const void *first, *again;
@@ -36,8 +34,7 @@ static void pinned_memory_is_zeroed_and_reused(void **state) {
     stage_close(&stage);
 }
 
-static void trim_gives_pinned_memory_back(void **state) {
-    (void)state;
+TEST(trim_gives_pinned_memory_back) {
     struct stage stage;
     stage_open(&stage, NULL);
     sb_mem *in_use = mem_on_host(stage.context, BYTES, 1);
@@ -54,8 +51,7 @@ static void trim_gives_pinned_memory_back(void **state) {
     stage_close(&stage);
 }
 
-static void memory_above_the_pinned_cap_is_ordinary(void **state) {
-    (void)state;
+TEST(memory_above_the_pinned_cap_is_ordinary) {
     struct stage stage;
     sb_context_options options = stage_options();
     options.max_pinned_bytes = BYTES + BYTES / 2;
@@ -71,8 +67,7 @@ static void memory_above_the_pinned_cap_is_ordinary(void **state) {
     stage_close(&stage);
 }
 
-static void no_memory_is_pinned_on_request(void **state) {
-    (void)state;
+TEST(no_memory_is_pinned_on_request) {
     struct stage stage;
     sb_error err;
     void *out;
@@ -92,11 +87,9 @@ static void no_memory_is_pinned_on_request(void **state) {
     stage_close(&stage);
 }
 
-/* --- the device's ------------------------------------------------------------------------------
- */
+/* --- the device's ---------------------------------------------------------------------------- */
 
-static void the_cap_on_device_memory_holds(void **state) {
-    (void)state;
+TEST(the_cap_on_device_memory_holds) {
     struct stage stage;
     sb_error err;
     const void *in;
@@ -117,8 +110,7 @@ static void the_cap_on_device_memory_holds(void **state) {
     stage_close(&stage);
 }
 
-static void more_than_the_device_has_is_out_of_memory(void **state) {
-    (void)state;
+TEST(more_than_the_device_has_is_out_of_memory) {
     struct stage stage;
     sb_error err;
     void *out;
@@ -135,8 +127,7 @@ static void more_than_the_device_has_is_out_of_memory(void **state) {
 }
 
 /* A wait leaves what is free mapped, however much is in use; the driver's own default would not. */
-static void freed_memory_stays_until_it_is_trimmed(void **state) {
-    (void)state;
+TEST(freed_memory_stays_until_it_is_trimmed) {
     struct stage stage;
     sb_error err;
     stage_open(&stage, NULL);
@@ -154,8 +145,7 @@ static void freed_memory_stays_until_it_is_trimmed(void **state) {
     stage_close(&stage);
 }
 
-static void evict_and_clear(void **state) {
-    (void)state;
+TEST(evict_and_clear) {
     struct stage stage;
     sb_error err;
     stage_open(&stage, NULL);
@@ -177,8 +167,7 @@ static void evict_and_clear(void **state) {
     stage_close(&stage);
 }
 
-static void only_memory_of_the_device_is_borrowed(void **state) {
-    (void)state;
+TEST(only_memory_of_the_device_is_borrowed) {
     struct stage stage;
     sb_error err;
     static char on_host[BYTES];
@@ -198,8 +187,7 @@ static void only_memory_of_the_device_is_borrowed(void **state) {
     stage_close(&stage);
 }
 
-static void memory_of_another_context_is_not_borrowed(void **state) {
-    (void)state;
+TEST(memory_of_another_context_is_not_borrowed) {
     struct stage stage;
     sb_error err;
     sb__cu_context made, popped;
@@ -221,8 +209,7 @@ static void memory_of_another_context_is_not_borrowed(void **state) {
     stage_close(&stage);
 }
 
-static void managed_memory_is_the_devices(void **state) {
-    (void)state;
+TEST(managed_memory_is_the_devices) {
     struct stage stage;
     sb_error err;
     sb__cu_ptr lent = 0;
@@ -240,8 +227,7 @@ static void managed_memory_is_the_devices(void **state) {
     stage_close(&stage);
 }
 
-static void memory_of_another_device_is_not_borrowed(void **state) {
-    (void)state;
+TEST(memory_of_another_device_is_not_borrowed) {
     struct stage stage;
     sb_error err;
     if (device_count() < 2) {
@@ -260,8 +246,7 @@ static void memory_of_another_device_is_not_borrowed(void **state) {
     stage_close(&stage);
 }
 
-/* --- a forked child ----------------------------------------------------------------------------
- */
+/* --- a forked child -------------------------------------------------------------------------- */
 
 /* How a child ended that ran `task`: its exit status, or minus its signal. */
 static int in_child(int (*task)(void *arg), void *arg) {
@@ -325,8 +310,7 @@ static int touch_pinned(void *arg) {
 }
 
 /* Part of it ordinary: half of what would be pinned is over the cap. */
-static void a_forked_child_gets_a_status(void **state) {
-    (void)state;
+TEST(a_forked_child_gets_a_status) {
     struct stage stage;
     sb_context_options options = stage_options();
     options.max_pinned_bytes = BYTES;
@@ -345,8 +329,7 @@ static void a_forked_child_gets_a_status(void **state) {
     stage_close(&stage);
 }
 
-static void pinned_memory_is_refused_in_a_forked_child(void **state) {
-    (void)state;
+TEST(pinned_memory_is_refused_in_a_forked_child) {
     struct stage stage;
     stage_open(&stage, NULL);
     struct inherited i = {&stage, NULL, mem_on_host(stage.context, BYTES, 2), NULL};
@@ -358,8 +341,7 @@ static void pinned_memory_is_refused_in_a_forked_child(void **state) {
     stage_close(&stage);
 }
 
-/* --- the end of a process ----------------------------------------------------------------------
- */
+/* --- the end of a process -------------------------------------------------------------------- */
 
 static struct stage last;
 static sb_mem *alive[4];
@@ -408,8 +390,8 @@ static int run_scenario(const char *name) {
 
 extern char **environ;
 
-static void run_end(void **state) {
-    char *const arguments[] = {(char *)(uintptr_t) "memory", *state, NULL};
+static void run_end(const char *scenario) {
+    char *const arguments[] = {(char *)(uintptr_t) "memory", (char *)(uintptr_t)scenario, NULL};
     pid_t child;
     int how = -1;
     /* to have objects alive is the point */
@@ -419,8 +401,14 @@ static void run_end(void **state) {
         while (waitpid(child, &how, 0) < 0)
             assert_int_equal(errno, EINTR);
         if (!WIFEXITED(how) || WEXITSTATUS(how) != 0)
-            fail_with("%s: wait status %x", (const char *)*state, (unsigned int)how);
+            fail_with("%s: wait status %x", scenario, (unsigned int)how);
     }
+}
+
+TEST(the_process_may_exit_with_objects_alive) {
+    run_end("return");
+    run_end("exit_handler");
+    run_end("destructor");
 }
 
 int main(int argc, char **argv) {
@@ -428,27 +416,6 @@ int main(int argc, char **argv) {
         (void)alarm(60);
         return run_scenario(argv[1]);
     }
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(pinned_memory_is_zeroed_and_reused),
-        cmocka_unit_test(trim_gives_pinned_memory_back),
-        cmocka_unit_test(memory_above_the_pinned_cap_is_ordinary),
-        cmocka_unit_test(no_memory_is_pinned_on_request),
-        cmocka_unit_test(the_cap_on_device_memory_holds),
-        cmocka_unit_test(more_than_the_device_has_is_out_of_memory),
-        cmocka_unit_test(freed_memory_stays_until_it_is_trimmed),
-        cmocka_unit_test(evict_and_clear),
-        cmocka_unit_test(only_memory_of_the_device_is_borrowed),
-        cmocka_unit_test(memory_of_another_context_is_not_borrowed),
-        cmocka_unit_test(managed_memory_is_the_devices),
-        cmocka_unit_test(memory_of_another_device_is_not_borrowed),
-        cmocka_unit_test(a_forked_child_gets_a_status),
-        cmocka_unit_test(pinned_memory_is_refused_in_a_forked_child),
-        {"exit with objects alive", run_end, NULL, NULL, (void *)(uintptr_t) "return"},
-        {"exit with releases in a handler", run_end, NULL, NULL,
-         (void *)(uintptr_t) "exit_handler"},
-        {"exit with releases in a destructor", run_end, NULL, NULL,
-         (void *)(uintptr_t) "destructor"},
-    };
     int missing = gpu_begin();
-    return missing ? missing : cmocka_run_group_tests(tests, NULL, NULL);
+    return missing ? missing : run_all_tests();
 }

@@ -49,8 +49,7 @@ static bool is_done(const struct stage *stage, sb_status st) {
     return st == SB_OK;
 }
 
-static void arithmetic_survives_short_memory(void **state) {
-    (void)state;
+TEST(arithmetic_survives_short_memory) {
     struct stage stage;
     struct taken taken;
     sb_error err;
@@ -79,10 +78,7 @@ static void arithmetic_survives_short_memory(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(arithmetic_survives_short_memory),
-    };
     (void)setenv("STANDIN_MEMORY", "33554432", 1); /* it is the host's */
     int missing = gpu_begin();
-    return missing ? missing : cmocka_run_group_tests(tests, NULL, NULL);
+    return missing ? missing : run_all_tests();
 }

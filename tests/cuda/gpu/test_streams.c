@@ -55,8 +55,7 @@ static void assert_seen(struct scene *scene, int value) {
     assert_true(device_holds(&scene->stage, scene->seen, BYTES, value));
 }
 
-/* --- transfers on streams ----------------------------------------------------------------------
- */
+/* --- transfers on streams -------------------------------------------------------------------- */
 
 static void push_comes_before_use(struct scene *scene) {
     sb_error err;
@@ -107,8 +106,7 @@ static void prefetch_is_the_const_access_queued(struct scene *scene) {
     sb_mem_release(mem);
 }
 
-/* --- last users --------------------------------------------------------------------------------
- */
+/* --- last users ------------------------------------------------------------------------------ */
 
 static void host_writes_wait_for_a_push(struct scene *scene) {
     sb_error err;
@@ -197,8 +195,7 @@ static void freed_host_memory_waits_for_a_push(struct scene *scene) {
     sb_mem_release(next);
 }
 
-/* --- fresh memory ------------------------------------------------------------------------------
- */
+/* --- fresh memory ---------------------------------------------------------------------------- */
 
 /* Each round leaves rubbish in the memory that the next one gets. */
 static void fresh_memory_is_ready_on_another_stream(struct scene *scene) {
@@ -239,11 +236,9 @@ static void a_plain_pointer_is_ready_on_any_stream(struct scene *scene) {
     sb_mem_release(uploaded);
 }
 
-/* --- the legacy default stream -----------------------------------------------------------------
- */
+/* --- the legacy default stream --------------------------------------------------------------- */
 
-static void the_legacy_stream_is_ordered_as_in_caffe(void **state) {
-    (void)state;
+TEST(the_legacy_stream_is_ordered_as_in_caffe) {
     struct scene scene;
     sb_error err;
     sb_stream own;
@@ -270,8 +265,7 @@ static void the_legacy_stream_is_ordered_as_in_caffe(void **state) {
    without a stream. */
 #define PER_THREAD ((sb__cu_stream)0x2)
 
-static void plain_writes_may_be_on_the_per_thread_stream(void **state) {
-    (void)state;
+TEST(plain_writes_may_be_on_the_per_thread_stream) {
     struct scene scene;
     sb_error err;
     void *out;
@@ -287,8 +281,7 @@ static void plain_writes_may_be_on_the_per_thread_stream(void **state) {
 }
 
 /* Uploads and zeros, by the library, under what the thread still reads. */
-static void plain_reads_may_be_on_the_per_thread_stream(void **state) {
-    (void)state;
+TEST(plain_reads_may_be_on_the_per_thread_stream) {
     for (int clears = 0; clears < 2; clears++) {
         struct scene scene;
         sb_error err;
@@ -311,8 +304,7 @@ static void plain_reads_may_be_on_the_per_thread_stream(void **state) {
     }
 }
 
-static void arithmetic_comes_after_the_per_thread_stream(void **state) {
-    (void)state;
+TEST(arithmetic_comes_after_the_per_thread_stream) {
     struct scene scene;
     sb_error err;
     const int64_t shape[] = {BYTES / sizeof(float)};
@@ -334,8 +326,7 @@ static void arithmetic_comes_after_the_per_thread_stream(void **state) {
 }
 
 /* What is allocated next may have the same memory, and is filled at once. */
-static void a_free_waits_for_the_per_thread_stream(void **state) {
-    (void)state;
+TEST(a_free_waits_for_the_per_thread_stream) {
     struct scene scene;
     sb_error err;
     scene_open(&scene, STREAM_BLOCKING);
@@ -356,8 +347,7 @@ static void a_free_waits_for_the_per_thread_stream(void **state) {
 }
 
 /* A scaling does not wait for what is before it; whoever reads the bytes does. */
-static void arithmetic_is_queued(void **state) {
-    (void)state;
+TEST(arithmetic_is_queued) {
     struct scene scene;
     sb_error err;
     const int64_t shape[] = {BYTES / sizeof(float)};
@@ -384,8 +374,7 @@ static void arithmetic_is_queued(void **state) {
     scene_close(&scene);
 }
 
-static void the_legacy_stream_has_a_handle(void **state) {
-    (void)state;
+TEST(the_legacy_stream_has_a_handle) {
     struct scene scene;
     sb_error err;
     void *out;
@@ -402,8 +391,7 @@ static void the_legacy_stream_has_a_handle(void **state) {
     scene_close(&scene);
 }
 
-static void the_default_stream_may_be_named(void **state) {
-    (void)state;
+TEST(the_default_stream_may_be_named) {
     struct scene scene;
     sb_error err;
     void *out;
@@ -440,8 +428,7 @@ static void a_named_stream_comes_after_the_legacy_one(struct scene *scene) {
     sb_mem_release(mem);
 }
 
-/* --- captures ----------------------------------------------------------------------------------
- */
+/* --- captures -------------------------------------------------------------------------------- */
 
 static void begin_capture(struct scene *scene) {
     enter(&scene->stage);
@@ -544,8 +531,7 @@ static void a_release_outlasts_a_capture(struct scene *scene) {
     assert_seen(scene, 7);
 }
 
-/* --- the caller's current context --------------------------------------------------------------
- */
+/* --- the caller's current context ------------------------------------------------------------ */
 
 static void use_everything(struct scene *scene) {
     sb_error err;
@@ -578,8 +564,7 @@ static sb__cu_context current(void) {
     return context;
 }
 
-static void a_thread_with_no_context_keeps_none(void **state) {
-    (void)state;
+TEST(a_thread_with_no_context_keeps_none) {
     struct scene scene;
     scene_open(&scene, STREAM_NON_BLOCKING);
     assert_null(current());
@@ -627,8 +612,7 @@ static void other_end(const struct other *other) {
         cu_ok(cuCtxDestroy_v2(other->context));
 }
 
-static void a_thread_with_another_context_keeps_it(void **state) {
-    (void)state;
+TEST(a_thread_with_another_context_keeps_it) {
     struct scene scene;
     scene_open(&scene, STREAM_NON_BLOCKING);
     assert_stays_current(&scene, scene.stage.primary);
@@ -638,8 +622,7 @@ static void a_thread_with_another_context_keeps_it(void **state) {
     scene_close(&scene);
 }
 
-static void a_stream_of_another_context_is_refused(void **state) {
-    (void)state;
+TEST(a_stream_of_another_context_is_refused) {
     struct scene scene;
     sb_error err;
     const void *in;
@@ -663,12 +646,10 @@ static void a_stream_of_another_context_is_refused(void **state) {
     scene_close(&scene);
 }
 
-/* --- for each kind of stream -------------------------------------------------------------------
- */
+/* --- for each kind of stream ----------------------------------------------------------------- */
 
 #define EACH(claim)                                                                                \
-    static void test_##claim(void **state) {                                                       \
-        (void)state;                                                                               \
+    TEST(test_##claim) {                                                                           \
         for_each_kind_of_stream(claim);                                                            \
     }
 
@@ -690,35 +671,6 @@ EACH(closing_leaves_a_capture_alone)
 EACH(a_release_outlasts_a_capture)
 
 int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_push_comes_before_use),
-        cmocka_unit_test(test_pull_comes_after_the_writer),
-        cmocka_unit_test(test_prefetch_is_the_const_access_queued),
-        cmocka_unit_test(test_host_writes_wait_for_a_push),
-        cmocka_unit_test(test_a_transfer_waits_for_readers),
-        cmocka_unit_test(test_clear_waits_for_readers),
-        cmocka_unit_test(test_a_free_waits_for_readers),
-        cmocka_unit_test(test_evict_waits_for_readers),
-        cmocka_unit_test(test_freed_host_memory_waits_for_a_push),
-        cmocka_unit_test(test_fresh_memory_is_ready_on_another_stream),
-        cmocka_unit_test(test_a_plain_pointer_is_ready_on_any_stream),
-        cmocka_unit_test(the_legacy_stream_is_ordered_as_in_caffe),
-        cmocka_unit_test(plain_writes_may_be_on_the_per_thread_stream),
-        cmocka_unit_test(plain_reads_may_be_on_the_per_thread_stream),
-        cmocka_unit_test(arithmetic_comes_after_the_per_thread_stream),
-        cmocka_unit_test(a_free_waits_for_the_per_thread_stream),
-        cmocka_unit_test(arithmetic_is_queued),
-        cmocka_unit_test(the_legacy_stream_has_a_handle),
-        cmocka_unit_test(the_default_stream_may_be_named),
-        cmocka_unit_test(test_a_named_stream_comes_after_the_legacy_one),
-        cmocka_unit_test(test_a_captured_stream_is_refused),
-        cmocka_unit_test(test_a_known_stream_may_be_captured),
-        cmocka_unit_test(test_closing_leaves_a_capture_alone),
-        cmocka_unit_test(test_a_release_outlasts_a_capture),
-        cmocka_unit_test(a_thread_with_no_context_keeps_none),
-        cmocka_unit_test(a_thread_with_another_context_keeps_it),
-        cmocka_unit_test(a_stream_of_another_context_is_refused),
-    };
     int missing = gpu_begin();
-    return missing ? missing : cmocka_run_group_tests(tests, NULL, NULL);
+    return missing ? missing : run_all_tests();
 }

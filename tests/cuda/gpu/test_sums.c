@@ -105,8 +105,7 @@ static void check(const struct row *row, const char *sum, int64_t count, double 
                   exact);
 }
 
-static void sums_of_floats_are_near_and_finite(void **state) {
-    (void)state;
+TEST(sums_of_floats_are_near_and_finite) {
     struct stage stage;
     stage_open(&stage, NULL);
     for (size_t r = 0; r < sizeof rows / sizeof rows[0]; r++)
@@ -125,8 +124,7 @@ static void sums_of_floats_are_near_and_finite(void **state) {
     stage_close(&stage);
 }
 
-static void what_is_no_number_stays_none(void **state) {
-    (void)state;
+TEST(what_is_no_number_stays_none) {
     struct stage stage;
     sb_error err;
     const int64_t shape[] = {1000};
@@ -149,10 +147,6 @@ static void what_is_no_number_stays_none(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sums_of_floats_are_near_and_finite),
-        cmocka_unit_test(what_is_no_number_stays_none),
-    };
     int missing = gpu_begin();
-    return missing ? missing : cmocka_run_group_tests(tests, NULL, NULL);
+    return missing ? missing : run_all_tests();
 }

@@ -265,22 +265,16 @@ static void run_every_call(size_t bytes) {
     stage_close(&stage);
 }
 
-static void every_call_in_every_state_is_as_the_table_says(void **state) {
-    (void)state;
+TEST(every_call_in_every_state_is_as_the_table_says) {
     run_every_call(1000);
 }
 
-static void so_with_buffers_that_the_cache_keeps(void **state) {
-    (void)state;
+TEST(so_with_buffers_that_the_cache_keeps) {
     skip_when_quick();
     run_every_call(100001);
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_call_in_every_state_is_as_the_table_says),
-        cmocka_unit_test(so_with_buffers_that_the_cache_keeps),
-    };
     int missing = gpu_begin();
-    return missing ? missing : cmocka_run_group_tests(tests, NULL, NULL);
+    return missing ? missing : run_all_tests();
 }

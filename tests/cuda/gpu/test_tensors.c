@@ -35,8 +35,7 @@ static void expect_device(const sb_dl_managed_versioned *tensor, int32_t type, i
     assert_int_equal(tensor->dl_tensor.device.device_id, number);
 }
 
-static void tensors_say_where_they_are(void **state) {
-    (void)state;
+TEST(tensors_say_where_they_are) {
     struct stage stage;
     stage_open(&stage, NULL);
     sb_blob *blob = blob_filled(stage.context, 0x21);
@@ -52,8 +51,7 @@ static void tensors_say_where_they_are(void **state) {
     stage_close(&stage);
 }
 
-static void ordinary_memory_is_the_hosts(void **state) {
-    (void)state;
+TEST(ordinary_memory_is_the_hosts) {
     struct stage stage;
     sb_context_options options = stage_options();
     options.flags = SB_CONTEXT_NO_PINNED;
@@ -67,8 +65,7 @@ static void ordinary_memory_is_the_hosts(void **state) {
 }
 
 /* Blob and context end first; the bytes stay until the deleter. */
-static void a_tensor_keeps_device_memory(void **state) {
-    (void)state;
+TEST(a_tensor_keeps_device_memory) {
     struct stage stage;
     sb_error err;
     void *data;
@@ -120,8 +117,7 @@ static void foreign_make(struct foreign *foreign, void *data, int32_t type) {
     };
 }
 
-static void anothers_device_memory_is_used_in_place(void **state) {
-    (void)state;
+TEST(anothers_device_memory_is_used_in_place) {
     struct stage stage;
     struct foreign foreign;
     sb_error err;
@@ -147,8 +143,7 @@ static void anothers_device_memory_is_used_in_place(void **state) {
     stage_close(&stage);
 }
 
-static void page_locked_memory_of_others_is_the_hosts(void **state) {
-    (void)state;
+TEST(page_locked_memory_of_others_is_the_hosts) {
     struct stage stage;
     struct foreign foreign;
     sb_error err;
@@ -169,8 +164,7 @@ static void page_locked_memory_of_others_is_the_hosts(void **state) {
     stage_close(&stage);
 }
 
-static void what_is_not_on_the_device_is_refused(void **state) {
-    (void)state;
+TEST(what_is_not_on_the_device_is_refused) {
     struct stage stage;
     struct foreign foreign;
     sb_error err;
@@ -197,14 +191,6 @@ static void what_is_not_on_the_device_is_refused(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(tensors_say_where_they_are),
-        cmocka_unit_test(ordinary_memory_is_the_hosts),
-        cmocka_unit_test(a_tensor_keeps_device_memory),
-        cmocka_unit_test(anothers_device_memory_is_used_in_place),
-        cmocka_unit_test(page_locked_memory_of_others_is_the_hosts),
-        cmocka_unit_test(what_is_not_on_the_device_is_refused),
-    };
     int missing = gpu_begin();
-    return missing ? missing : cmocka_run_group_tests(tests, NULL, NULL);
+    return missing ? missing : run_all_tests();
 }

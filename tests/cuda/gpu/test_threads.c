@@ -39,8 +39,7 @@ static void read_at_once(const sb_mem *mem, int32_t side, struct reader readers[
     }
 }
 
-static void readers_of_one_memory_share_one_transfer(void **state) {
-    (void)state;
+TEST(readers_of_one_memory_share_one_transfer) {
     struct stage stage;
     struct reader readers[THREADS];
     stage_open(&stage, NULL);
@@ -109,8 +108,7 @@ static void *work(void *user) {
     return NULL;
 }
 
-static void threads_with_blobs_and_streams_of_their_own(void **state) {
-    (void)state;
+TEST(threads_with_blobs_and_streams_of_their_own) {
     struct stage stage;
     struct worker workers[THREADS];
     pthread_t threads[THREADS];
@@ -132,10 +130,6 @@ static void threads_with_blobs_and_streams_of_their_own(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(readers_of_one_memory_share_one_transfer),
-        cmocka_unit_test(threads_with_blobs_and_streams_of_their_own),
-    };
     int missing = gpu_begin();
-    return missing ? missing : cmocka_run_group_tests(tests, NULL, NULL);
+    return missing ? missing : run_all_tests();
 }

@@ -172,8 +172,7 @@ static void close_scene(struct scene *scene) {
     stage_close(&scene->stage);
 }
 
-static void each_operation_costs_so_many_calls(void **state) {
-    (void)state;
+TEST(each_operation_costs_so_many_calls) {
     bool fits = true;
     printf("| operation | calls of the driver | of these waits | launches |\n|---|---|---|---|\n");
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
@@ -199,8 +198,7 @@ static void each_operation_costs_so_many_calls(void **state) {
     assert_true(fits);
 }
 
-static void small_blobs_share_page_locked_memory(void **state) {
-    (void)state;
+TEST(small_blobs_share_page_locked_memory) {
     enum { BLOBS = 1000, AT_MOST = 8 };
     struct stage stage;
     sb_error err;
@@ -227,12 +225,4 @@ static void small_blobs_share_page_locked_memory(void **state) {
     sb_context_trim(stage.rig.context);
     assert_int_equal(standin_live().pinned, 0);
     stage_close(&stage);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(each_operation_costs_so_many_calls),
-        cmocka_unit_test(small_blobs_share_page_locked_memory),
-    };
-    return cmocka_run_group_tests_name("standin.calls", tests, NULL, NULL);
 }

@@ -111,8 +111,7 @@ static const struct operation {
     {"another context", another_context, false, false},
 };
 
-/* --- a trial -----------------------------------------------------------------------------------
- */
+/* --- a trial --------------------------------------------------------------------------------- */
 
 static void open_setting(struct setting *s, const struct operation *o) {
     sb_error err;
@@ -206,36 +205,24 @@ static void every_call_fails(enum standin_mode mode, unsigned int code) {
             ;
 }
 
-static void at_once(void **state) {
-    (void)state;
+TEST(at_once) {
     every_call_fails(STANDIN_NOW, CUDA_ERROR_UNKNOWN);
     every_call_fails(STANDIN_NOW, CUDA_ERROR_OUT_OF_MEMORY);
 }
 
-static void late(void **state) {
-    (void)state;
+TEST(late) {
     every_call_fails(STANDIN_LATE, CUDA_ERROR_LAUNCH_FAILED);
 }
 
-static void for_good(void **state) {
-    (void)state;
+TEST(for_good) {
     every_call_fails(STANDIN_STICKY, CUDA_ERROR_ILLEGAL_ADDRESS);
 }
 
-static void in_passing(void **state) {
-    (void)state;
+TEST(in_passing) {
     every_call_fails(STANDIN_PASSING, CUDA_ERROR_UNKNOWN);
 }
 
-static void as_the_process_ends(void **state) {
-    (void)state;
-    every_call_fails(STANDIN_EXIT, CUDA_ERROR_DEINITIALIZED);
-    print_message("%lld calls failed\n", (long long)trials);
-    assert_true(trials > 10000);
-}
-
-/* --- each slot, each error ---------------------------------------------------------------------
- */
+/* --- each slot, each error ------------------------------------------------------------------- */
 
 enum { SIZE = 64, PINNED = 128 << 10 }; /* of which none is carved out of a slab */
 
@@ -403,8 +390,7 @@ static bool fail_slot(struct bench *b, const struct slot *slot, unsigned int err
     return true;
 }
 
-static void each_slot_tells_each_error(void **state) {
-    (void)state;
+TEST(each_slot_tells_each_error) {
     struct bench b = {.out = NULL};
     sb_error err;
     const sb_backend *slot = &sb__cuda_backend;
@@ -430,14 +416,8 @@ static void each_slot_tells_each_error(void **state) {
     assert_untouched();
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(at_once),
-        cmocka_unit_test(late),
-        cmocka_unit_test(for_good),
-        cmocka_unit_test(in_passing),
-        cmocka_unit_test(each_slot_tells_each_error),
-        cmocka_unit_test(as_the_process_ends),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+TEST(as_the_process_ends) {
+    every_call_fails(STANDIN_EXIT, CUDA_ERROR_DEINITIALIZED);
+    print_message("%lld calls failed\n", (long long)trials);
+    assert_true(trials > 10000);
 }

@@ -211,10 +211,9 @@ static void broadcast_blobs(sb_comm *comm, void *arg) {
     }
 }
 
-static void sums_are_those_of_all_ranks(void **state) {
+TEST(sums_are_those_of_all_ranks) {
     static void (*const tasks[])(sb_comm * comm, void *arg) = {reduce_host, reduce_blobs,
                                                                broadcast_blobs};
-    (void)state;
     for (int32_t size = 1; size <= MOST; size++)
         for (size_t i = 0; i < sizeof tasks / sizeof *tasks; i++) {
             struct team team;
@@ -264,8 +263,7 @@ static void reduce_in_random_orders(sb_comm *comm, void *arg) {
     }
 }
 
-static void a_reducer_takes_any_order(void **state) {
-    (void)state;
+TEST(a_reducer_takes_any_order) {
     for (int32_t size = 1; size <= MOST; size++) {
         struct team team;
         open_team(&team, size, LONG_LIMIT);
@@ -314,9 +312,8 @@ static void reduce_after_kernels(sb_comm *comm, void *arg) {
     expect(cuDevicePrimaryCtxRelease(rank) == CUDA_SUCCESS);
 }
 
-static void comes_after_what_is_queued(void **state) {
+TEST(comes_after_what_is_queued) {
     struct team team;
-    (void)state;
     open_team(&team, 3, LONG_LIMIT);
     run_team(&team, reduce_after_kernels);
 }
@@ -356,10 +353,9 @@ static void make_by_id(struct team *team, struct maker *makers, int32_t come, ui
         assert_int_equal(pthread_join(threads[i], NULL), 0);
 }
 
-static void ranks_meet_by_an_id(void **state) {
+TEST(ranks_meet_by_an_id) {
     struct team team;
     struct maker makers[MOST];
-    (void)state;
     open_contexts(&team, 3);
     make_by_id(&team, makers, 3, LONG_LIMIT);
     for (int32_t i = 0; i < 3; i++)
@@ -367,10 +363,9 @@ static void ranks_meet_by_an_id(void **state) {
     run_team(&team, reduce_host);
 }
 
-static void a_rank_that_does_not_come_is_told(void **state) {
+TEST(a_rank_that_does_not_come_is_told) {
     struct team team;
     struct maker makers[MOST];
-    (void)state;
     open_contexts(&team, 3);
     make_by_id(&team, makers, 2, SHORT_LIMIT);
     for (int32_t i = 0; i < 2; i++) {
@@ -392,9 +387,8 @@ static void make_over(sb_comm *other, void *arg) {
     sb_comm_destroy(comm);
 }
 
-static void ranks_meet_over_another_communicator(void **state) {
+TEST(ranks_meet_over_another_communicator) {
     struct team team;
-    (void)state;
     open_contexts(&team, 3);
     ranks_run(3, NULL, make_over, &team);
     close_contexts(&team);
@@ -412,21 +406,19 @@ static void make_over_without(sb_comm *other, void *arg) {
     expect(strstr(err.message, rank == 1 ? "context is NULL" : "another rank cannot use NCCL"));
 }
 
-static void all_are_told_of_one_that_cannot(void **state) {
+TEST(all_are_told_of_one_that_cannot) {
     struct team team;
-    (void)state;
     open_contexts(&team, 3);
     ranks_run(3, NULL, make_over_without, &team);
     close_contexts(&team);
 }
 
-static void refuses_what_is_no_rank(void **state) {
+TEST(refuses_what_is_no_rank) {
     struct team team;
     uint8_t id[SB_NCCL_ID_BYTES];
     sb_context *host;
     sb_comm *comm, *two[2];
     sb_error err;
-    (void)state;
     open_contexts(&team, 1);
     assert_ok(sb_context_create(NULL, &host, &err));
     assert_ok(sb_nccl_id_create(id, &err));
@@ -484,8 +476,7 @@ static void fail_in_a_step(sb_comm *comm, void *arg) {
     net_close(&net);
 }
 
-static void an_asynchronous_error_ends_the_step(void **state) {
-    (void)state;
+TEST(an_asynchronous_error_ends_the_step) {
     for (int nth = 1; nth <= BLOBS; nth += 2) { /* 1 is the registration */
         struct team team;
         open_team(&team, 3, SHORT_LIMIT);
@@ -504,8 +495,7 @@ static void wait_in_vain(sb_comm *comm, void *arg) {
     net_close(&net);
 }
 
-static void a_rank_that_stops_is_not_waited_for(void **state) {
-    (void)state;
+TEST(a_rank_that_stops_is_not_waited_for) {
     for (int nth = 1; nth <= BLOBS; nth += 3) {
         struct team team;
         open_team(&team, 4, SHORT_LIMIT);
@@ -519,9 +509,8 @@ static void leave_early(sb_comm *comm, void *arg) {
         wait_in_vain(comm, arg);
 }
 
-static void a_rank_that_has_gone_blocks_nobody(void **state) {
+TEST(a_rank_that_has_gone_blocks_nobody) {
     struct team team;
-    (void)state;
     open_team(&team, 3, SHORT_LIMIT);
     run_team(&team, leave_early);
 }
@@ -543,9 +532,8 @@ static void end_in_a_step(sb_comm *comm, void *arg) {
     net_close(&net);
 }
 
-static void a_reducer_may_end_in_its_step(void **state) {
+TEST(a_reducer_may_end_in_its_step) {
     struct team team;
-    (void)state;
     open_team(&team, 2, SHORT_LIMIT);
     run_team(&team, end_in_a_step);
 }
@@ -588,7 +576,7 @@ static bool fails_in_turn(const char *function, int64_t nth, unsigned int code) 
     return fired;
 }
 
-static void every_call_fails_in_turn(void **state) {
+TEST(every_call_fails_in_turn) {
     static const struct {
         const char *function;
         unsigned int code;
@@ -611,28 +599,8 @@ static void every_call_fails_in_turn(void **state) {
         {"cuMemcpyHtoDAsync_v2", CUDA_ERROR_UNKNOWN},
         {"ncclCommDestroy", ncclSystemError},
     };
-    (void)state;
     for (size_t i = 0; i < sizeof calls / sizeof *calls; i++)
         for (int64_t nth = 1; nth <= 3; nth++)
             if (!fails_in_turn(calls[i].function, nth, calls[i].code))
                 break;
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sums_are_those_of_all_ranks),
-        cmocka_unit_test(a_reducer_takes_any_order),
-        cmocka_unit_test(comes_after_what_is_queued),
-        cmocka_unit_test(ranks_meet_by_an_id),
-        cmocka_unit_test(a_rank_that_does_not_come_is_told),
-        cmocka_unit_test(ranks_meet_over_another_communicator),
-        cmocka_unit_test(all_are_told_of_one_that_cannot),
-        cmocka_unit_test(refuses_what_is_no_rank),
-        cmocka_unit_test(an_asynchronous_error_ends_the_step),
-        cmocka_unit_test(a_rank_that_stops_is_not_waited_for),
-        cmocka_unit_test(a_rank_that_has_gone_blocks_nobody),
-        cmocka_unit_test(a_reducer_may_end_in_its_step),
-        cmocka_unit_test(every_call_fails_in_turn),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -43,8 +43,7 @@ static void step(sb_mem *mem, enum step s) {
         assert_ok(sb_mem_mutable_cpu_data(mem, &out, &err));
 }
 
-static void an_access_that_needs_no_transfer_makes_no_call(void **state) {
-    (void)state;
+TEST(an_access_that_needs_no_transfer_makes_no_call) {
     struct stage stage;
     stage_open(&stage, 0);
     sb_mem *mem = mem_on_host(&stage, 7);
@@ -61,8 +60,7 @@ static void an_access_that_needs_no_transfer_makes_no_call(void **state) {
     stage_close(&stage);
 }
 
-static void the_current_context_is_not_pushed(void **state) {
-    (void)state;
+TEST(the_current_context_is_not_pushed) {
     struct stage stage;
     CUcontext old;
     stage_open(&stage, 0);
@@ -80,8 +78,7 @@ static void the_current_context_is_not_pushed(void **state) {
     stage_close(&stage);
 }
 
-static void events_are_used_again(void **state) {
-    (void)state;
+TEST(events_are_used_again) {
     struct stage stage;
     sb_error err;
     stage_open(&stage, 0);
@@ -131,8 +128,7 @@ static void use_everything(struct stage *stage, CUstream stream) {
     sb_blob_destroy(blob);
 }
 
-static void the_current_context_stays(void **state) {
-    (void)state;
+TEST(the_current_context_stays) {
     struct stage stage;
     CUcontext other, now;
     CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_THREAD_LOCAL;
@@ -176,8 +172,7 @@ static void end_capture(struct stage *stage, CUstream stream) {
     assert_int_equal(cuCtxPopCurrent(&old), CUDA_SUCCESS);
 }
 
-static void a_capture_elsewhere_goes_on(void **state) {
-    (void)state;
+TEST(a_capture_elsewhere_goes_on) {
     static const unsigned int flags[] = {CU_STREAM_NON_BLOCKING, CU_STREAM_DEFAULT};
     for (int i = 0; i < 2; i++) {
         struct stage stage;
@@ -203,8 +198,7 @@ static void a_capture_elsewhere_goes_on(void **state) {
 }
 
 /* It was a user before; an event recorded on it now would join the graph. */
-static void a_known_stream_may_be_captured(void **state) {
-    (void)state;
+TEST(a_known_stream_may_be_captured) {
     struct stage stage;
     sb_error err;
     const void *in;
@@ -227,8 +221,7 @@ static void a_known_stream_may_be_captured(void **state) {
 }
 
 /* Another thread may be capturing, by rules that a wait for the whole device breaks. */
-static void closing_leaves_a_capture_alone(void **state) {
-    (void)state;
+TEST(closing_leaves_a_capture_alone) {
     struct stage stage;
     sb_error err;
     sb_context *other;
@@ -249,8 +242,7 @@ static void closing_leaves_a_capture_alone(void **state) {
     stage_close(&stage);
 }
 
-static void contexts_of_a_device_share_a_handle(void **state) {
-    (void)state;
+TEST(contexts_of_a_device_share_a_handle) {
     int64_t handles = 0;
     for (int i = 0; i < 3; i++) {
         struct stage stage;
@@ -267,8 +259,7 @@ static void contexts_of_a_device_share_a_handle(void **state) {
 
 /* --- memory ---------------------------------------------------------------------------------- */
 
-static void devices_without_pools_work(void **state) {
-    (void)state;
+TEST(devices_without_pools_work) {
     struct stage stage;
     standin_set(STANDIN_POOLS, 0);
     stage_open(&stage, 0);
@@ -280,8 +271,7 @@ static void devices_without_pools_work(void **state) {
     standin_set(STANDIN_POOLS, 1);
 }
 
-static void a_pool_is_our_own(void **state) {
-    (void)state;
+TEST(a_pool_is_our_own) {
     struct stage stage;
     stage_open(&stage, 0);
     assert_int_equal(standin_live().pools, 1);
@@ -305,8 +295,7 @@ static size_t kept_bytes(void) {
 
 /* However much is in use: a pool whose threshold is below that unmaps what is free at every wait.
  */
-static void a_wait_keeps_what_is_free(void **state) {
-    (void)state;
+TEST(a_wait_keeps_what_is_free) {
     struct stage stage;
     sb_error err;
     stage_open(&stage, 0);
@@ -328,8 +317,7 @@ static void a_wait_keeps_what_is_free(void **state) {
 }
 
 /* What is freed may not have been freed yet, or in pieces that are too small. */
-static void short_memory_is_asked_of_the_pool(void **state) {
-    (void)state;
+TEST(short_memory_is_asked_of_the_pool) {
     struct stage stage;
     sb_error err;
     sb_mem *large;
@@ -359,8 +347,7 @@ static void launch(struct stage *stage, CUstream stream, void (*kernel)(void *us
     assert_int_equal(cuCtxPopCurrent(&old), CUDA_SUCCESS);
 }
 
-static void closing_waits_for_queued_work(void **state) {
-    (void)state;
+TEST(closing_waits_for_queued_work) {
     struct stage stage;
     sb_error err;
     sb_context *context;
@@ -386,8 +373,7 @@ static void read_memory(void *user) {
 }
 
 /* With a pool and without, memory goes after the work of the streams that used it. */
-static void a_free_comes_after_its_users(void **state) {
-    (void)state;
+TEST(a_free_comes_after_its_users) {
     for (int pools = 0; pools < 2; pools++) {
         struct stage stage;
         sb_error err;
@@ -433,8 +419,7 @@ static void assert_update_fails(struct stage *stage, sb_blob *blob) {
 }
 
 /* Kernels are loaded at their first launch. */
-static void arithmetic_that_cannot_load_its_kernels_loses_nothing(void **state) {
-    (void)state;
+TEST(arithmetic_that_cannot_load_its_kernels_loses_nothing) {
     struct stage stage;
     sb_error err;
     const void *in;
@@ -465,8 +450,7 @@ static void arithmetic_that_cannot_load_its_kernels_loses_nothing(void **state) 
 }
 
 /* Where the driver cannot compile, that is no failure of the device, and no handle is left. */
-static void arithmetic_without_a_compiler_is_unsupported(void **state) {
-    (void)state;
+TEST(arithmetic_without_a_compiler_is_unsupported) {
     static const CUresult codes[] = {CUDA_ERROR_JIT_COMPILER_NOT_FOUND,
                                      CUDA_ERROR_UNSUPPORTED_PTX_VERSION,
                                      CUDA_ERROR_JIT_COMPILATION_DISABLED, CUDA_ERROR_INVALID_PTX};
@@ -488,8 +472,7 @@ static void arithmetic_without_a_compiler_is_unsupported(void **state) {
     stage_close(&stage);
 }
 
-static void short_memory_is_no_loss(void **state) {
-    (void)state;
+TEST(short_memory_is_no_loss) {
     struct stage stage;
     sb_error err;
     const float *x;
@@ -511,8 +494,7 @@ static void short_memory_is_no_loss(void **state) {
 /* --- streams --------------------------------------------------------------------------------- */
 
 /* It may find out, where it does not crash. */
-static void the_drivers_word_on_a_stream_is_handed_on(void **state) {
-    (void)state;
+TEST(the_drivers_word_on_a_stream_is_handed_on) {
     static const struct {
         CUresult code;
         sb_status status;
@@ -548,8 +530,7 @@ static void write_memory(void *user) {
         memset(at, writer->value, BYTES);
 }
 
-static void work_comes_after_per_thread_streams(void **state) {
-    (void)state;
+TEST(work_comes_after_per_thread_streams) {
     struct stage stage;
     sb_error err;
     void *out;
@@ -581,8 +562,7 @@ static void write_per_thread(struct stage *stage, struct writer *writer, void *p
 }
 
 /* Data, diff, or both are let out and written there. */
-static void an_update_comes_after_per_thread_streams(void **state) {
-    (void)state;
+TEST(an_update_comes_after_per_thread_streams) {
     for (int which = 1; which <= 3; which++) {
         struct stage stage;
         sb_error err;
@@ -618,8 +598,7 @@ static void an_update_comes_after_per_thread_streams(void **state) {
     }
 }
 
-static void a_free_comes_after_per_thread_streams(void **state) {
-    (void)state;
+TEST(a_free_comes_after_per_thread_streams) {
     struct stage stage;
     sb_error err;
     const void *in;
@@ -635,8 +614,7 @@ static void a_free_comes_after_per_thread_streams(void **state) {
     stage_close(&stage);
 }
 
-static void what_is_another_devices_is_refused(void **state) {
-    (void)state;
+TEST(what_is_another_devices_is_refused) {
     struct stage stage;
     struct rig other;
     sb_error err;
@@ -661,8 +639,7 @@ static void what_is_another_devices_is_refused(void **state) {
     stage_close(&stage);
 }
 
-static void blobs_are_copied_between_devices(void **state) {
-    (void)state;
+TEST(blobs_are_copied_between_devices) {
     struct stage stage;
     struct rig other;
     sb_error err;
@@ -695,8 +672,7 @@ static void blobs_are_copied_between_devices(void **state) {
 /* --- a lost device --------------------------------------------------------------------------- */
 
 /* cuBLAS may say the same of both. */
-static void a_loss_is_told_from_short_memory(void **state) {
-    (void)state;
+TEST(a_loss_is_told_from_short_memory) {
     struct stage stage;
     sb_error err;
     stage_open(&stage, 0);
@@ -710,8 +686,7 @@ static void a_loss_is_told_from_short_memory(void **state) {
     standin_heal();
 }
 
-static void a_loss_leaves_current_host_bytes(void **state) {
-    (void)state;
+TEST(a_loss_leaves_current_host_bytes) {
     struct stage stage;
     sb_error err;
     const void *in;
@@ -732,35 +707,4 @@ static void a_loss_leaves_current_host_bytes(void **state) {
     assert_int_equal(standin_depth(), 0);
     assert_int_equal(standin_violations(), 0);
     standin_heal();
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(an_access_that_needs_no_transfer_makes_no_call),
-        cmocka_unit_test(the_current_context_is_not_pushed),
-        cmocka_unit_test(events_are_used_again),
-        cmocka_unit_test(the_current_context_stays),
-        cmocka_unit_test(a_capture_elsewhere_goes_on),
-        cmocka_unit_test(a_known_stream_may_be_captured),
-        cmocka_unit_test(closing_leaves_a_capture_alone),
-        cmocka_unit_test(contexts_of_a_device_share_a_handle),
-        cmocka_unit_test(devices_without_pools_work),
-        cmocka_unit_test(a_pool_is_our_own),
-        cmocka_unit_test(a_wait_keeps_what_is_free),
-        cmocka_unit_test(short_memory_is_asked_of_the_pool),
-        cmocka_unit_test(closing_waits_for_queued_work),
-        cmocka_unit_test(a_free_comes_after_its_users),
-        cmocka_unit_test(arithmetic_that_cannot_load_its_kernels_loses_nothing),
-        cmocka_unit_test(arithmetic_without_a_compiler_is_unsupported),
-        cmocka_unit_test(short_memory_is_no_loss),
-        cmocka_unit_test(the_drivers_word_on_a_stream_is_handed_on),
-        cmocka_unit_test(work_comes_after_per_thread_streams),
-        cmocka_unit_test(an_update_comes_after_per_thread_streams),
-        cmocka_unit_test(a_free_comes_after_per_thread_streams),
-        cmocka_unit_test(what_is_another_devices_is_refused),
-        cmocka_unit_test(blobs_are_copied_between_devices),
-        cmocka_unit_test(a_loss_is_told_from_short_memory),
-        cmocka_unit_test(a_loss_leaves_current_host_bytes),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -9,7 +9,7 @@ from judge import each
 
 def lines_of(root, functions):
     """The length of each test function, by its definition in the tests' sources."""
-    found, definition = {}, re.compile(r"^static void (\w+)\(void \*\*\w+\) \{\n.*?^\}",
+    found, definition = {}, re.compile(r"^TEST(?:_WITH)?\((?:\w+,\s+\w+,\s+)?(\w+)\) \{\n.*?^\}",
                                        flags=re.M | re.S)
     for file in sorted((root / "tests").rglob("*.c")):
         path = str(file.relative_to(root))

@@ -588,26 +588,22 @@ static void try_all(enum fault fault, int32_t schedule, uint32_t flags) {
     }
 }
 
-static void failing_allocations(void **state) {
-    (void)state;
+TEST(failing_allocations) {
     try_all(FAULT_ALLOC, SB_SIM_EAGER, 0);
     try_all(FAULT_ALLOC, SB_SIM_EAGER, SB_CONTEXT_NO_PINNED);
 }
 
-static void operations_that_fail_at_once(void **state) {
-    (void)state;
+TEST(operations_that_fail_at_once) {
     try_all(FAULT_NOW, SB_SIM_EAGER, 0);
     try_all(FAULT_NOW, SB_SIM_LAZY, 0);
 }
 
-static void operations_that_fail_later(void **state) {
-    (void)state;
+TEST(operations_that_fail_later) {
     try_all(FAULT_LATER, SB_SIM_EAGER, 0);
     try_all(FAULT_LATER, SB_SIM_LAZY, 0);
 }
 
-static void a_device_that_dies(void **state) {
-    (void)state;
+TEST(a_device_that_dies) {
     try_all(FAULT_STICKY, SB_SIM_EAGER, 0);
     try_all(FAULT_STICKY, SB_SIM_LAZY, 0);
 }
@@ -656,8 +652,7 @@ static bool run_behind_failing_pushes(enum op op, int64_t nth) {
     return status != SB_OK;
 }
 
-static void a_failed_push_is_told_by_the_call_that_meets_it(void **state) {
-    (void)state;
+TEST(a_failed_push_is_told_by_the_call_that_meets_it) {
     int told = 0;
     for (enum op op = 0; op < OPS; op++)
         for (int64_t nth = 1; nth <= 3; nth++)
@@ -679,8 +674,7 @@ static sb_status make(int way, sb_context *context, sb_blob **out, sb_error *err
     }
 }
 
-static void creation_under_failing_allocations(void **state) {
-    (void)state;
+TEST(creation_under_failing_allocations) {
     struct rig rig;
     sb_error err;
     rig_open(&rig, "sim:0", 0);
@@ -699,16 +693,4 @@ static void creation_under_failing_allocations(void **state) {
                 break;
         }
     rig_close(&rig);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(failing_allocations),
-        cmocka_unit_test(operations_that_fail_at_once),
-        cmocka_unit_test(operations_that_fail_later),
-        cmocka_unit_test(a_device_that_dies),
-        cmocka_unit_test(a_failed_push_is_told_by_the_call_that_meets_it),
-        cmocka_unit_test(creation_under_failing_allocations),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

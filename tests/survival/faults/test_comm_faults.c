@@ -177,8 +177,7 @@ static bool fail_step(enum op op, int32_t head, enum fault fault, int64_t nth) {
     return fired;
 }
 
-static void each_step_of_each_call_may_fail(void **state) {
-    (void)state;
+TEST(each_step_of_each_call_may_fail) {
     int64_t steps = 0;
     for (enum op op = CREATE; op < OPS; op++)
         for (int32_t head = SB_HEAD_UNINITIALIZED; head <= SB_HEAD_SYNCED; head++)
@@ -186,9 +185,4 @@ static void each_step_of_each_call_may_fail(void **state) {
                 for (int64_t nth = 1; fail_step(op, head, fault, nth); nth++)
                     steps++;
     assert_true(steps > 50);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(each_step_of_each_call_may_fail)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

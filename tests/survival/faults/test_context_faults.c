@@ -78,8 +78,7 @@ static bool try_call(enum call call, enum fault fault, int64_t nth) {
     return fired;
 }
 
-static void every_call_survives_every_fault(void **state) {
-    (void)state;
+TEST(every_call_survives_every_fault) {
     for (enum call call = 0; call < CALLS; call++)
         for (enum fault fault = 0; fault < FAULTS; fault++)
             for (int64_t n = 1; try_call(call, fault, n); n++)
@@ -87,8 +86,7 @@ static void every_call_survives_every_fault(void **state) {
 }
 
 /* The failure belongs to the memory, whose head goes back, and not to who waited first. */
-static void a_failed_push_is_still_told_after_the_stream_is_forgotten(void **state) {
-    (void)state;
+TEST(a_failed_push_is_still_told_after_the_stream_is_forgotten) {
     struct queued q;
     sb_error err;
     const void *in;
@@ -104,8 +102,7 @@ static void a_failed_push_is_still_told_after_the_stream_is_forgotten(void **sta
     queued_close(&q);
 }
 
-static void a_lost_context_still_serves_the_host(void **state) {
-    (void)state;
+TEST(a_lost_context_still_serves_the_host) {
     struct rig rig;
     sb_error err;
     sb_blob *blob;
@@ -124,13 +121,4 @@ static void a_lost_context_still_serves_the_host(void **state) {
     assert_ok(sb_blob_asum_data(blob, &sum, &err));
     sb_blob_destroy(blob);
     rig_close(&rig);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_call_survives_every_fault),
-        cmocka_unit_test(a_failed_push_is_still_told_after_the_stream_is_forgotten),
-        cmocka_unit_test(a_lost_context_still_serves_the_host),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -137,33 +137,19 @@ static int failures_of(enum fault fault) {
     return failures;
 }
 
-static void failing_allocations(void **state) {
-    (void)state;
+TEST(failing_allocations) {
     /* an export makes two objects; an import a memory; a creation a blob, too */
     assert_true(failures_of(FAULT_ALLOC) >= 8 * (3 * 2 + 2 * 1 + 2 * 2));
 }
 
-static void operations_that_fail_at_once(void **state) {
-    (void)state;
+TEST(operations_that_fail_at_once) {
     assert_true(failures_of(FAULT_NOW) > 20);
 }
 
-static void operations_that_fail_later(void **state) {
-    (void)state;
+TEST(operations_that_fail_later) {
     assert_true(failures_of(FAULT_LATER) > 20);
 }
 
-static void a_device_that_dies(void **state) {
-    (void)state;
+TEST(a_device_that_dies) {
     assert_true(failures_of(FAULT_STICKY) > 20);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(failing_allocations),
-        cmocka_unit_test(operations_that_fail_at_once),
-        cmocka_unit_test(operations_that_fail_later),
-        cmocka_unit_test(a_device_that_dies),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -322,8 +322,7 @@ static const struct {
     {"open_source, spans", open_spans, 3},
 };
 
-static void test_the_nth_allocation_fails(void **state) {
-    (void)state;
+TEST(test_the_nth_allocation_fails) {
     for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
         int64_t n = 0;
         for (bool failed = true; failed;) {
@@ -358,8 +357,7 @@ static void test_the_nth_allocation_fails(void **state) {
 }
 
 /* A blob whose bytes cannot be brought to the host. */
-static void test_a_device_that_fails_leaves_files_and_models(void **state) {
-    (void)state;
+TEST(test_a_device_that_fails_leaves_files_and_models) {
     static const int writers[] = {2, 3, 4, 12, 14}; /* to_proto_new to write_file, set, add */
     for (size_t i = 0; i < sizeof writers / sizeof *writers; i++) {
         sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
@@ -392,8 +390,7 @@ static void test_a_device_that_fails_leaves_files_and_models(void **state) {
     }
 }
 
-static void test_a_cap_is_no_out_of_memory(void **state) {
-    (void)state;
+TEST(test_a_cap_is_no_out_of_memory) {
     sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
     sb_context *context;
     struct wire wire = {0};
@@ -410,13 +407,4 @@ static void test_a_cap_is_no_out_of_memory(void **state) {
     sb_blob_destroy(blob);
     sb_context_release(context);
     wire_free(&wire);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_the_nth_allocation_fails),
-        cmocka_unit_test(test_a_device_that_fails_leaves_files_and_models),
-        cmocka_unit_test(test_a_cap_is_no_out_of_memory),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -212,25 +212,21 @@ static void run_all(enum where where, sb_status status) {
     }
 }
 
-static void test_every_read_fails_in_turn(void **state) {
-    (void)state;
+TEST(test_every_read_fails_in_turn) {
     run_all(READS, SB_ERR_IO);
     run_all(READS, SB_ERR_OUT_OF_MEMORY);
 }
 
-static void test_every_write_fails_in_turn(void **state) {
-    (void)state;
+TEST(test_every_write_fails_in_turn) {
     run_all(WRITES, SB_ERR_IO);
     run_all(WRITES, SB_ERR_CANCELLED);
 }
 
-static void test_every_report_cancels_in_turn(void **state) {
-    (void)state;
+TEST(test_every_report_cancels_in_turn) {
     run_all(REPORTS, SB_ERR_CANCELLED);
 }
 
-static void test_the_error_may_be_null(void **state) {
-    (void)state;
+TEST(test_the_error_may_be_null) {
     for (size_t call = 0; call < CALLS; call++) {
         struct scene s;
         scene_open(&s);
@@ -268,8 +264,7 @@ static void change(size_t call, const struct wire *other, int n, bool *fired) {
     scene_close(&s);
 }
 
-static void test_a_source_that_changes_is_survived(void **state) {
-    (void)state;
+TEST(test_a_source_that_changes_is_survived) {
     static const size_t every[] = {1, 7, 1000};
     for (size_t call = 0; call < CALLS; call++)
         for (size_t i = 0; i < sizeof every / sizeof *every && calls[call].reads; i++) {
@@ -322,8 +317,7 @@ static int refusals(const struct wire *before, const struct wire *after) {
 }
 
 /* Of two looks at the layer the second finds what the first made no room for, or left room for. */
-static void test_a_layer_that_changes_between_two_looks_is_refused(void **state) {
-    (void)state;
+TEST(test_a_layer_that_changes_between_two_looks_is_refused) {
     static const unsigned char layers[5][4] = {
         {0x28, 4, 0x32, 0},    /* a type with a name, a blob */
         {0x28, 0x7f, 0x32, 0}, /* a type without */
@@ -341,16 +335,4 @@ static void test_a_layer_that_changes_between_two_looks_is_refused(void **state)
     assert_true(refusals(&nets[4], &nets[3]) > 0);
     for (int i = 0; i < 5; i++)
         wire_free(&nets[i]);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_every_read_fails_in_turn),
-        cmocka_unit_test(test_every_write_fails_in_turn),
-        cmocka_unit_test(test_every_report_cancels_in_turn),
-        cmocka_unit_test(test_the_error_may_be_null),
-        cmocka_unit_test(test_a_source_that_changes_is_survived),
-        cmocka_unit_test(test_a_layer_that_changes_between_two_looks_is_refused),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

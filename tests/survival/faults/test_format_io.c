@@ -401,8 +401,7 @@ static int run_all(size_t call, enum mode mode) {
     return n - 1;
 }
 
-static void test_every_call_fails_in_turn(void **state) {
-    (void)state;
+TEST(test_every_call_fails_in_turn) {
     for (size_t call = 0; call < CALLS; call++) {
         int made = run_all(call, FAILS);
         print_message("  %-20s %d system calls\n", calls[call].name, made);
@@ -413,8 +412,7 @@ static void test_every_call_fails_in_turn(void **state) {
 static bool target_is_whole(struct scene *s, size_t call);
 
 /* The same for a file that is not there yet, behind a link. */
-static void test_a_link_to_nothing_stays_one(void **state) {
-    (void)state;
+TEST(test_a_link_to_nothing_stays_one) {
     bool fired = true;
     for (int n = 1; fired; n++) {
         struct scene s;
@@ -442,8 +440,7 @@ static void test_a_link_to_nothing_stays_one(void **state) {
 }
 
 /* Another's file of the name that is drawn is neither used nor removed. */
-static void test_a_name_that_is_taken_is_left_alone(void **state) {
-    (void)state;
+TEST(test_a_name_that_is_taken_is_left_alone) {
     struct scene s;
     sb_error err;
     char taken[128];
@@ -464,8 +461,7 @@ static void test_a_name_that_is_taken_is_left_alone(void **state) {
     scene_close(&s);
 }
 
-static void test_interrupted_and_short_calls_are_resumed(void **state) {
-    (void)state;
+TEST(test_interrupted_and_short_calls_are_resumed) {
     for (size_t call = 0; call < CALLS; call++)
         for (enum mode mode = INTERRUPTED; mode <= SHORT; mode++)
             if (calls[call].call != open_mapped) /* which has no loop */
@@ -473,8 +469,7 @@ static void test_interrupted_and_short_calls_are_resumed(void **state) {
 }
 
 /* No system does so, but waiting for ever would be the worst answer. */
-static void test_a_write_that_takes_nothing_is_an_error(void **state) {
-    (void)state;
+TEST(test_a_write_that_takes_nothing_is_an_error) {
     for (size_t call = 0; call < CALLS; call++)
         if (calls[call].writes)
             (void)run_all(call, NOTHING);
@@ -517,8 +512,7 @@ static bool target_is_whole(struct scene *s, size_t call) {
 }
 
 /* What is left of a killed writer is one file of its own beside the target. */
-static void test_a_killed_writer_leaves_the_old_file_or_the_new_one(void **state) {
-    (void)state;
+TEST(test_a_killed_writer_leaves_the_old_file_or_the_new_one) {
     for (size_t call = 0; call < CALLS; call++) {
         bool killed = calls[call].writes;
         for (int n = 1; killed; n++) {
@@ -537,8 +531,7 @@ static void test_a_killed_writer_leaves_the_old_file_or_the_new_one(void **state
 }
 
 /* A file system that cannot bring a folder to the disk says EINVAL. */
-static void test_a_folder_that_cannot_be_synced_is_no_failure(void **state) {
-    (void)state;
+TEST(test_a_folder_that_cannot_be_synced_is_no_failure) {
     struct scene s;
     sb_error err;
     scene_open(&s);
@@ -552,8 +545,7 @@ static void test_a_folder_that_cannot_be_synced_is_no_failure(void **state) {
     scene_close(&s);
 }
 
-static void test_the_error_may_be_null(void **state) {
-    (void)state;
+TEST(test_the_error_may_be_null) {
     for (size_t call = 0; call < CALLS; call++) {
         struct scene s;
         scene_open(&s);
@@ -564,14 +556,12 @@ static void test_the_error_may_be_null(void **state) {
     }
 }
 
-static void test_a_file_that_ends_early_is_an_error(void **state) {
-    (void)state;
+TEST(test_a_file_that_ends_early_is_an_error) {
     for (size_t call = 0; call < CALLS; call++)
         (void)run_all(call, ENDS);
 }
 
-static void test_the_bytes_are_right_after_resumed_calls(void **state) {
-    (void)state;
+TEST(test_the_bytes_are_right_after_resumed_calls) {
     struct scene s;
     sb_error err;
     const void *p;
@@ -626,8 +616,7 @@ static bool read_shared(sb_status (*call)(struct scene *, sb_error *), struct sc
     return fired;
 }
 
-static void test_a_read_that_fails_leaves_what_sharers_see(void **state) {
-    (void)state;
+TEST(test_a_read_that_fails_leaves_what_sharers_see) {
     static sb_status (*const reads[])(struct scene *, sb_error *) = {load_blob, load_single,
                                                                      load_unpacked, read_one_blob};
     for (size_t i = 0; i < 2 * sizeof reads / sizeof *reads; i++) {
@@ -766,8 +755,7 @@ static bool use_while_changing(const char *path, const struct wire *other, int n
     return fault.left <= 0;
 }
 
-static void test_bytes_that_change_are_survived(void **state) {
-    (void)state;
+TEST(test_bytes_that_change_are_survived) {
     for (int i = 0; i < IMAGES; i++) {
         char path[] = "/tmp/syncblob-lies-XXXXXX";
         struct wire before = image(i);
@@ -785,22 +773,4 @@ static void test_bytes_that_change_are_survived(void **state) {
         wire_free(&before);
         (void)unlink(path);
     }
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_every_call_fails_in_turn),
-        cmocka_unit_test(test_a_link_to_nothing_stays_one),
-        cmocka_unit_test(test_a_name_that_is_taken_is_left_alone),
-        cmocka_unit_test(test_interrupted_and_short_calls_are_resumed),
-        cmocka_unit_test(test_a_write_that_takes_nothing_is_an_error),
-        cmocka_unit_test(test_a_killed_writer_leaves_the_old_file_or_the_new_one),
-        cmocka_unit_test(test_a_folder_that_cannot_be_synced_is_no_failure),
-        cmocka_unit_test(test_the_error_may_be_null),
-        cmocka_unit_test(test_a_file_that_ends_early_is_an_error),
-        cmocka_unit_test(test_the_bytes_are_right_after_resumed_calls),
-        cmocka_unit_test(test_a_read_that_fails_leaves_what_sharers_see),
-        cmocka_unit_test(test_bytes_that_change_are_survived),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

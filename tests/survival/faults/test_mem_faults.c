@@ -269,29 +269,24 @@ static void try_all_starts(enum fault fault) {
         }
 }
 
-static void failing_allocations(void **state) {
-    (void)state;
+TEST(failing_allocations) {
     try_all_starts(FAULT_ALLOC);
 }
 
-static void operations_that_fail_at_once(void **state) {
-    (void)state;
+TEST(operations_that_fail_at_once) {
     try_all_starts(FAULT_NOW);
 }
 
-static void operations_that_fail_later(void **state) {
-    (void)state;
+TEST(operations_that_fail_later) {
     try_all_starts(FAULT_LATER);
 }
 
-static void a_device_that_dies(void **state) {
-    (void)state;
+TEST(a_device_that_dies) {
     try_all_starts(FAULT_STICKY);
 }
 
 /* The fault comes while a copy queued before the call is pending. */
-static void faults_while_a_copy_is_pending(void **state) {
-    (void)state;
+TEST(faults_while_a_copy_is_pending) {
     static const struct start sources[] = {
         {SB_HEAD_AT_CPU, SB_STORAGE_OWNED, SB_STORAGE_NONE},
         {SB_HEAD_AT_CPU, SB_STORAGE_BORROWED, SB_STORAGE_BORROWED},
@@ -366,8 +361,7 @@ static bool give_up(int64_t nth, bool release, bool plain) {
     return fired;
 }
 
-static void storage_in_use_is_not_given_up_when_a_wait_fails(void **state) {
-    (void)state;
+TEST(storage_in_use_is_not_given_up_when_a_wait_fails) {
     for (int variant = 0; variant < 4; variant++)
         for (int64_t n = 1; give_up(n, variant & 1, variant & 2); n++)
             assert_true(n < 100);
@@ -375,8 +369,7 @@ static void storage_in_use_is_not_given_up_when_a_wait_fails(void **state) {
 
 /* Storage that a failed call acquired on a stream of the caller's goes the right way: freed before
    that stream has reached its allocation, it would cost the device. */
-static void what_a_failed_call_acquired_is_released(void **state) {
-    (void)state;
+TEST(what_a_failed_call_acquired_is_released) {
     for (size_t i = 0; i < SCENE_STARTS; i++)
         for (enum call call = 0; call < CALLS; call++) {
             bool fired = true;
@@ -401,8 +394,7 @@ static void what_a_failed_call_acquired_is_released(void **state) {
 
 /* --- making a memory ------------------------------------------------------------------ */
 
-static void creation_under_failing_allocations(void **state) {
-    (void)state;
+TEST(creation_under_failing_allocations) {
     struct rig rig;
     sb_error err;
     rig_open(&rig, "sim:0", 0);
@@ -420,18 +412,4 @@ static void creation_under_failing_allocations(void **state) {
             break;
     }
     rig_close(&rig);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(failing_allocations),
-        cmocka_unit_test(operations_that_fail_at_once),
-        cmocka_unit_test(operations_that_fail_later),
-        cmocka_unit_test(a_device_that_dies),
-        cmocka_unit_test(faults_while_a_copy_is_pending),
-        cmocka_unit_test(storage_in_use_is_not_given_up_when_a_wait_fails),
-        cmocka_unit_test(what_a_failed_call_acquired_is_released),
-        cmocka_unit_test(creation_under_failing_allocations),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

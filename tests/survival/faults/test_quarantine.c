@@ -88,8 +88,7 @@ static bool gives_its_own_back(struct rig *rig, const struct lent *lent) {
     return st == SB_ERR_DEVICE_FAILURE && waits && other.deleted == 1 && lent->deleted == 0;
 }
 
-static void a_buffer_is_kept_while_nobody_can_tell_that_a_copy_is_over(void **state) {
-    (void)state;
+TEST(a_buffer_is_kept_while_nobody_can_tell_that_a_copy_is_over) {
     struct rig rig;
     struct lent lent;
     sb_error err;
@@ -118,8 +117,7 @@ static void a_buffer_is_kept_while_nobody_can_tell_that_a_copy_is_over(void **st
     rig_close(&rig);
 }
 
-static void storage_that_a_copy_may_still_write_is_not_given_out(void **state) {
-    (void)state;
+TEST(storage_that_a_copy_may_still_write_is_not_given_out) {
     struct rig rig;
     struct lent lent;
     sb_error err;
@@ -156,8 +154,7 @@ static void pull_and_lose_track(struct rig *rig, sb_mem *mem, sb_stream stream) 
     fail_no_more(rig);
 }
 
-static void device_storage_outlives_a_copy_that_may_still_read_it(void **state) {
-    (void)state;
+TEST(device_storage_outlives_a_copy_that_may_still_read_it) {
     struct rig rig;
     struct lent host;
     sb_error err;
@@ -181,8 +178,7 @@ static void device_storage_outlives_a_copy_that_may_still_read_it(void **state) 
 }
 
 /* Read-only storage is not written: the copy went to new storage, which the memory did not get. */
-static void new_storage_is_kept_while_a_copy_may_write_it(void **state) {
-    (void)state;
+TEST(new_storage_is_kept_while_a_copy_may_write_it) {
     struct rig rig;
     struct lent host = lend_host(BYTES, LENT);
     sb_error err;
@@ -216,8 +212,7 @@ static const void *leave_host_storage(sb_mem *mem) {
 }
 
 /* Only what is new is cleared, so that nobody sees another's bytes in it. */
-static void a_fill_that_is_given_up_leaves_what_was_there(void **state) {
-    (void)state;
+TEST(a_fill_that_is_given_up_leaves_what_was_there) {
     struct rig rig;
     struct sb__write write;
     sb_error err;
@@ -244,8 +239,7 @@ static void a_fill_that_is_given_up_leaves_what_was_there(void **state) {
 
 /* The bytes of a copy to the device are written elsewhere while it may read them, and in their
    place once it is known to be over. */
-static void storage_that_a_copy_may_still_read_is_not_written(void **state) {
-    (void)state;
+TEST(storage_that_a_copy_may_still_read_is_not_written) {
     for (int answers = 0; answers < 2; answers++) {
         struct rig rig;
         struct lent lent = lend_host(BYTES, LENT);
@@ -277,8 +271,7 @@ static void storage_that_a_copy_may_still_read_is_not_written(void **state) {
     }
 }
 
-static void storage_that_was_left_is_zeroed(void **state) {
-    (void)state;
+TEST(storage_that_was_left_is_zeroed) {
     for (int writes = 0; writes < 2; writes++) {
         struct rig rig;
         sb_error err;
@@ -304,8 +297,7 @@ static void storage_that_was_left_is_zeroed(void **state) {
 }
 
 /* The zeros of a first touch are put elsewhere. */
-static void storage_that_may_be_in_use_is_not_zeroed(void **state) {
-    (void)state;
+TEST(storage_that_may_be_in_use_is_not_zeroed) {
     for (int writes = 0; writes < 2; writes++) {
         struct rig rig;
         sb_error err;
@@ -333,8 +325,7 @@ static void storage_that_may_be_in_use_is_not_zeroed(void **state) {
     }
 }
 
-static void a_memory_that_is_released_asks_for_others(void **state) {
-    (void)state;
+TEST(a_memory_that_is_released_asks_for_others) {
     struct rig rig;
     struct lent lent;
     sb_error err;
@@ -355,8 +346,7 @@ static void a_memory_that_is_released_asks_for_others(void **state) {
     rig_close(&rig);
 }
 
-static void device_memory_outlives_the_work_that_could_not_be_ordered(void **state) {
-    (void)state;
+TEST(device_memory_outlives_the_work_that_could_not_be_ordered) {
     struct rig rig;
     struct look look;
     sb_error err;
@@ -383,8 +373,7 @@ static void device_memory_outlives_the_work_that_could_not_be_ordered(void **sta
 
 /* The memory goes on the library's own stream, which waits for the others: however that wait ends,
    nothing behind it comes before them. */
-static void device_memory_outlives_the_work_that_a_failing_wait_was_for(void **state) {
-    (void)state;
+TEST(device_memory_outlives_the_work_that_a_failing_wait_was_for) {
     static const int32_t schedules[] = {SB_SIM_LAZY, SB_SIM_RANDOM};
     for (uint64_t i = 0; i < 40; i++) {
         struct rig rig;
@@ -409,8 +398,7 @@ static void device_memory_outlives_the_work_that_a_failing_wait_was_for(void **s
     }
 }
 
-static void a_tensor_ends_after_the_work_on_streams_that_the_memory_knew(void **state) {
-    (void)state;
+TEST(a_tensor_ends_after_the_work_on_streams_that_the_memory_knew) {
     struct rig rig;
     struct look look;
     sb_error err;
@@ -436,8 +424,7 @@ static void a_tensor_ends_after_the_work_on_streams_that_the_memory_knew(void **
 }
 
 /* It cannot be waited for any more once it is destroyed. */
-static void a_stream_of_a_lost_device_is_forgotten(void **state) {
-    (void)state;
+TEST(a_stream_of_a_lost_device_is_forgotten) {
     struct rig rig;
     struct look look;
     sb_error err;
@@ -463,8 +450,7 @@ static void a_stream_of_a_lost_device_is_forgotten(void **state) {
 }
 
 /* A context that ends first goes when its device answers, and its last loan with it. */
-static void a_context_that_ends_leaves_what_it_cannot_give_back(void **state) {
-    (void)state;
+TEST(a_context_that_ends_leaves_what_it_cannot_give_back) {
     struct rig rig, other;
     struct lent lent;
     sb_error err;
@@ -492,8 +478,7 @@ static void a_context_that_ends_leaves_what_it_cannot_give_back(void **state) {
 }
 
 /* Where all is over by then, its last owner's release gives everything back. */
-static void a_context_that_ends_asks_once_more(void **state) {
-    (void)state;
+TEST(a_context_that_ends_asks_once_more) {
     struct rig rig;
     struct lent lent;
     sb_error err;
@@ -513,8 +498,7 @@ static void a_context_that_ends_asks_once_more(void **state) {
 
 /* A wait that fails may not have waited, so that the second decides; none is asked for without
    need. */
-static void a_stream_is_asked_twice_whether_it_is_over(void **state) {
-    (void)state;
+TEST(a_stream_is_asked_twice_whether_it_is_over) {
     for (int failures = 0; failures < 3; failures++) {
         struct rig rig;
         sb_error err;
@@ -552,8 +536,7 @@ static void end_owner(void *user, void *ptr) {
 }
 
 /* What is lent may hold on to the context; then nobody is left who could ask. */
-static void a_loan_that_owns_its_context_comes_back(void **state) {
-    (void)state;
+TEST(a_loan_that_owns_its_context_comes_back) {
     struct rig rig;
     struct owner owner;
     sb_error err;
@@ -585,8 +568,7 @@ static void a_loan_that_owns_its_context_comes_back(void **state) {
 }
 
 /* Waiting for the legacy default stream is not waiting for the library's own. */
-static void a_loan_of_the_device_outlives_work_on_the_library_s_stream(void **state) {
-    (void)state;
+TEST(a_loan_of_the_device_outlives_work_on_the_library_s_stream) {
     struct rig rig;
     sb_error err;
     sb_mem *mem;
@@ -613,8 +595,7 @@ static void a_loan_of_the_device_outlives_work_on_the_library_s_stream(void **st
 }
 
 /* What is kept in the cache is given up for a new buffer, what is in quarantine is not. */
-static void a_cap_counts_what_is_in_quarantine(void **state) {
-    (void)state;
+TEST(a_cap_counts_what_is_in_quarantine) {
     const size_t mib = 1 << 20;
     struct rig rig;
     sb_error err;
@@ -743,8 +724,7 @@ static void every_failure_of(struct trial *t) {
     }
 }
 
-static void no_loan_is_given_back_in_use_however_many_calls_fail(void **state) {
-    (void)state;
+TEST(no_loan_is_given_back_in_use_however_many_calls_fail) {
     for (size_t s = 0; s < SCENE_STARTS; s++)
         for (enum call call = 0; call < CALLS; call++)
             for (int mode = 0; mode < 4; mode++) {
@@ -755,30 +735,4 @@ static void no_loan_is_given_back_in_use_however_many_calls_fail(void **state) {
                 if (!t.pending || one_sided)
                     every_failure_of(&t);
             }
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_cap_counts_what_is_in_quarantine),
-        cmocka_unit_test(a_loan_of_the_device_outlives_work_on_the_library_s_stream),
-        cmocka_unit_test(a_buffer_is_kept_while_nobody_can_tell_that_a_copy_is_over),
-        cmocka_unit_test(storage_that_a_copy_may_still_write_is_not_given_out),
-        cmocka_unit_test(device_storage_outlives_a_copy_that_may_still_read_it),
-        cmocka_unit_test(new_storage_is_kept_while_a_copy_may_write_it),
-        cmocka_unit_test(storage_that_a_copy_may_still_read_is_not_written),
-        cmocka_unit_test(storage_that_was_left_is_zeroed),
-        cmocka_unit_test(a_fill_that_is_given_up_leaves_what_was_there),
-        cmocka_unit_test(storage_that_may_be_in_use_is_not_zeroed),
-        cmocka_unit_test(a_memory_that_is_released_asks_for_others),
-        cmocka_unit_test(device_memory_outlives_the_work_that_could_not_be_ordered),
-        cmocka_unit_test(device_memory_outlives_the_work_that_a_failing_wait_was_for),
-        cmocka_unit_test(a_tensor_ends_after_the_work_on_streams_that_the_memory_knew),
-        cmocka_unit_test(a_stream_of_a_lost_device_is_forgotten),
-        cmocka_unit_test(a_context_that_ends_leaves_what_it_cannot_give_back),
-        cmocka_unit_test(a_context_that_ends_asks_once_more),
-        cmocka_unit_test(a_stream_is_asked_twice_whether_it_is_over),
-        cmocka_unit_test(a_loan_that_owns_its_context_comes_back),
-        cmocka_unit_test(no_loan_is_given_back_in_use_however_many_calls_fail),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

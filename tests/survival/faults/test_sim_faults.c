@@ -131,8 +131,7 @@ static bool waits_for_its_result(int32_t op) {
 
 /* --- at once -------------------------------------------------------------------- */
 
-static void a_call_that_fails_now_has_done_nothing(void **state) {
-    (void)state;
+TEST(a_call_that_fails_now_has_done_nothing) {
     for (size_t s = 0; s < COUNT_OF(schedules); s++)
         for (int32_t op = 0; op < SB_SIM_OP_COUNT; op++) {
             struct bench b = bench_open(schedules[s]);
@@ -156,8 +155,7 @@ static void a_call_that_fails_now_has_done_nothing(void **state) {
 
 /* --- later ------------------------------------------------------------------------- */
 
-static void work_that_fails_later_is_not_done(void **state) {
-    (void)state;
+TEST(work_that_fails_later_is_not_done) {
     for (size_t s = 0; s < COUNT_OF(schedules); s++)
         for (int32_t op = 0; op < SB_SIM_OP_COUNT; op++) {
             struct bench b = bench_open(schedules[s]);
@@ -195,8 +193,7 @@ static void work_that_fails_later_is_not_done(void **state) {
 }
 
 /* Or else memory could go under work that a wait was to protect it from. */
-static void a_wait_that_fails_later_holds_back_what_is_behind_it(void **state) {
-    (void)state;
+TEST(a_wait_that_fails_later_holds_back_what_is_behind_it) {
     for (size_t s = 0; s < COUNT_OF(schedules); s++) {
         struct bench b = bench_open(schedules[s]);
         const sb_backend *t = b.f.table;
@@ -216,8 +213,7 @@ static void a_wait_that_fails_later_holds_back_what_is_behind_it(void **state) {
 
 /* Every event from the failed work to the next one that its thread records; not those before,
    not those after, not other streams'. */
-static void events_tell_of_work_before_them(void **state) {
-    (void)state;
+TEST(events_tell_of_work_before_them) {
     for (size_t s = 0; s < COUNT_OF(schedules); s++) {
         struct bench b = bench_open(schedules[s]);
         const sb_backend *t = b.f.table;
@@ -278,8 +274,7 @@ static struct other_thread elsewhere(struct bench *b) {
 }
 
 /* Another thread's wait between a copy and its event must not swallow the failure. */
-static void another_thread_cannot_take_the_news_away(void **state) {
-    (void)state;
+TEST(another_thread_cannot_take_the_news_away) {
     for (size_t s = 0; s < COUNT_OF(schedules); s++)
         for (int by_event = 0; by_event < 2; by_event++) {
             struct bench b = bench_open(schedules[s]);
@@ -307,8 +302,7 @@ static void another_thread_cannot_take_the_news_away(void **state) {
 }
 
 /* A wait for an event tells of the work before it, and leaves the rest to be told. */
-static void an_event_does_not_tell_of_work_after_it(void **state) {
-    (void)state;
+TEST(an_event_does_not_tell_of_work_after_it) {
     struct bench b = bench_open(SB_SIM_EAGER);
     sb_error err;
     fail_call(&b.f, SB_SIM_UPLOAD, 1, SB_SIM_FAIL_LATER);
@@ -324,8 +318,7 @@ static void an_event_does_not_tell_of_work_after_it(void **state) {
 }
 
 /* The thread that queued the copy may be gone: its event has kept the news. */
-static void an_event_can_be_waited_for_by_anybody(void **state) {
-    (void)state;
+TEST(an_event_can_be_waited_for_by_anybody) {
     struct bench b = bench_open(SB_SIM_LAZY);
     sb_error err;
     fail_call(&b.f, SB_SIM_UPLOAD, 1, SB_SIM_FAIL_LATER);
@@ -341,8 +334,7 @@ static void an_event_can_be_waited_for_by_anybody(void **state) {
     bench_close(&b);
 }
 
-static void sums_tell_of_work_before_them(void **state) {
-    (void)state;
+TEST(sums_tell_of_work_before_them) {
     for (int32_t op = SB_SIM_ASUM; op <= SB_SIM_SUMSQ; op++) {
         struct bench b = bench_open(SB_SIM_LAZY);
         sb_error err;
@@ -354,8 +346,7 @@ static void sums_tell_of_work_before_them(void **state) {
     }
 }
 
-static void untold_failures_go_with_their_stream(void **state) {
-    (void)state;
+TEST(untold_failures_go_with_their_stream) {
     struct bench b = bench_open(SB_SIM_LAZY);
     sb_error err;
     sb_stream other = new_stream(&b.f);
@@ -376,8 +367,7 @@ static void count_kernel(void *user) {
     kernels_run++;
 }
 
-static void a_lost_device_stays_lost(void **state) {
-    (void)state;
+TEST(a_lost_device_stays_lost) {
     for (size_t s = 0; s < COUNT_OF(schedules); s++)
         for (int32_t op = 0; op < SB_SIM_OP_COUNT; op++) {
             struct bench b = bench_open(schedules[s]);
@@ -403,8 +393,7 @@ static void a_lost_device_stays_lost(void **state) {
         }
 }
 
-static void losing_the_device_spoils_what_was_being_written(void **state) {
-    (void)state;
+TEST(losing_the_device_spoils_what_was_being_written) {
     static const int32_t ops[] = {SB_SIM_ZERO, SB_SIM_UPLOAD, SB_SIM_COPY, SB_SIM_AXPY,
                                   SB_SIM_SCALE};
     for (size_t k = 0; k < COUNT_OF(ops); k++) {
@@ -417,8 +406,7 @@ static void losing_the_device_spoils_what_was_being_written(void **state) {
     }
 }
 
-static void queued_work_is_lost_with_the_device(void **state) {
-    (void)state;
+TEST(queued_work_is_lost_with_the_device) {
     struct bench b = bench_open(SB_SIM_LAZY);
     sb_error err;
     kernels_run = 0;
@@ -437,8 +425,7 @@ static void queued_work_is_lost_with_the_device(void **state) {
 }
 
 /* Whoever was told that the device is lost has its host memory back. */
-static void a_lost_device_leaves_host_memory_alone(void **state) {
-    (void)state;
+TEST(a_lost_device_leaves_host_memory_alone) {
     struct bench b = bench_open(SB_SIM_LAZY);
     sb_error err;
     char kept[BYTES];
@@ -455,8 +442,7 @@ static void a_lost_device_leaves_host_memory_alone(void **state) {
 
 /* --- arming and counting ---------------------------------------------------------------- */
 
-static void the_nth_call_fails_once(void **state) {
-    (void)state;
+TEST(the_nth_call_fails_once) {
     struct bench b = bench_open(SB_SIM_EAGER);
     sb_error err;
     fail_call(&b.f, SB_SIM_ZERO, 3, SB_SIM_FAIL_NOW);
@@ -471,8 +457,7 @@ static void the_nth_call_fails_once(void **state) {
     bench_close(&b);
 }
 
-static void one_fault_is_armed_at_a_time(void **state) {
-    (void)state;
+TEST(one_fault_is_armed_at_a_time) {
     struct bench b = bench_open(SB_SIM_EAGER);
     sb_error err;
     fail_call(&b.f, SB_SIM_ZERO, 1, SB_SIM_FAIL_NOW);
@@ -485,8 +470,7 @@ static void one_fault_is_armed_at_a_time(void **state) {
     bench_close(&b);
 }
 
-static void every_call_is_counted(void **state) {
-    (void)state;
+TEST(every_call_is_counted) {
     for (int32_t op = 0; op < SB_SIM_OP_COUNT; op++) {
         struct bench b = bench_open(SB_SIM_LAZY);
         sb_error err;
@@ -507,8 +491,7 @@ static void every_call_is_counted(void **state) {
     }
 }
 
-static void looking_is_not_counted_and_does_not_fail(void **state) {
-    (void)state;
+TEST(looking_is_not_counted_and_does_not_fail) {
     struct bench b = bench_open(SB_SIM_EAGER);
     sb_error err;
     int64_t before[SB_SIM_OP_COUNT];
@@ -524,27 +507,4 @@ static void looking_is_not_counted_and_does_not_fail(void **state) {
     assert_ok(sb_sim_calls(b.f.context, after, SB_SIM_OP_COUNT, &err));
     assert_memory_equal(before, after, sizeof before);
     bench_close(&b);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_call_that_fails_now_has_done_nothing),
-        cmocka_unit_test(work_that_fails_later_is_not_done),
-        cmocka_unit_test(a_wait_that_fails_later_holds_back_what_is_behind_it),
-        cmocka_unit_test(events_tell_of_work_before_them),
-        cmocka_unit_test(another_thread_cannot_take_the_news_away),
-        cmocka_unit_test(an_event_does_not_tell_of_work_after_it),
-        cmocka_unit_test(an_event_can_be_waited_for_by_anybody),
-        cmocka_unit_test(sums_tell_of_work_before_them),
-        cmocka_unit_test(untold_failures_go_with_their_stream),
-        cmocka_unit_test(a_lost_device_stays_lost),
-        cmocka_unit_test(losing_the_device_spoils_what_was_being_written),
-        cmocka_unit_test(queued_work_is_lost_with_the_device),
-        cmocka_unit_test(a_lost_device_leaves_host_memory_alone),
-        cmocka_unit_test(the_nth_call_fails_once),
-        cmocka_unit_test(one_fault_is_armed_at_a_time),
-        cmocka_unit_test(every_call_is_counted),
-        cmocka_unit_test(looking_is_not_counted_and_does_not_fail),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -206,8 +206,7 @@ static bool run(size_t i, int64_t n) {
     return fault.fired;
 }
 
-static void the_nth_request_fails(void **state) {
-    (void)state;
+TEST(the_nth_request_fails) {
     for (size_t i = 0; i < CALLS; i++) {
         int64_t n = 1, step = 1;
         if (calls[i].is_costly && test_is_quick())
@@ -217,11 +216,4 @@ static void the_nth_request_fails(void **state) {
         print_message("  %-20s %d requests\n", calls[i].name, (int)n - 1);
         assert_true(n > calls[i].least);
     }
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_nth_request_fails),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

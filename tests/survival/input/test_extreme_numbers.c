@@ -119,8 +119,7 @@ static const struct {
 static const int64_t extremes[] = {INT64_MIN, INT64_MIN + 1, INT32_MIN,     -2,
                                    INT32_MAX, INT64_MAX - 1, INT64_MAX / 2, INT64_MAX};
 
-static void test_numbers_out_of_range_are_refused(void **state) {
-    (void)state;
+TEST(test_numbers_out_of_range_are_refused) {
     struct scene s;
     scene_open(&s);
     for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
@@ -142,8 +141,7 @@ static void test_numbers_out_of_range_are_refused(void **state) {
 
 /* --- bytes --------------------------------------------------------------------------------- */
 
-static void test_more_bytes_than_there_can_be(void **state) {
-    (void)state;
+TEST(test_more_bytes_than_there_can_be) {
     struct scene s;
     sb_error err;
     float value = 1;
@@ -163,12 +161,4 @@ static void test_more_bytes_than_there_can_be(void **state) {
     assert_ptr_equal(data_of(s.blob), before);
     assert_ok(sb_blob_set_cpu_data(s.blob, &value, PTRDIFF_MAX, 0, NULL, NULL, &err));
     scene_close(&s);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_numbers_out_of_range_are_refused),
-        cmocka_unit_test(test_more_bytes_than_there_can_be),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -139,14 +139,14 @@ static void check_writers(const struct place *p, const char *path, int error) {
 
 /* --- what is no ordinary file ---------------------------------------------------------- */
 
-static void directories(void **state) {
+TEST_WITH(setup, teardown, directories) {
     struct place *p = *state;
     check_readers(p->folder, SB_ERR_IO, EISDIR);
     check_writers(p, p->folder, EISDIR);
     check_readers("/", SB_ERR_IO, EISDIR);
 }
 
-static void pipes(void **state) {
+TEST_WITH(setup, teardown, pipes) {
     struct place *p = *state;
     struct stat info;
     assert_int_equal(mkfifo(p->file, 0600), 0);
@@ -156,7 +156,7 @@ static void pipes(void **state) {
     assert_true(S_ISFIFO(info.st_mode));
 }
 
-static void sockets(void **state) {
+TEST_WITH(setup, teardown, sockets) {
     struct place *p = *state;
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     struct stat info;
@@ -171,7 +171,7 @@ static void sockets(void **state) {
     (void)close(fd);
 }
 
-static void devices(void **state) {
+TEST_WITH(setup, teardown, devices) {
     struct place *p = *state;
     static const char *const paths[] = {"/dev/null", "/dev/zero", "/dev/full"};
     for (size_t i = 0; i < 3; i++) {
@@ -185,7 +185,7 @@ static void devices(void **state) {
 }
 
 /* What the kernel makes up as it is read has size 0: an empty file. */
-static void files_of_proc(void **state) {
+TEST_WITH(setup, teardown, files_of_proc) {
     struct place *p = *state;
     sb_error err;
     (void)p;
@@ -193,7 +193,7 @@ static void files_of_proc(void **state) {
     assert_ok(read_with(OPEN_MODEL, "/proc/self/status", &err));
 }
 
-static void links(void **state) {
+TEST_WITH(setup, teardown, links) {
     struct place *p = *state;
     assert_int_equal(symlink("other", p->file), 0); /* to nothing */
     check_readers(p->file, SB_ERR_IO, ENOENT);
@@ -228,7 +228,7 @@ static bool all_are_denied(const struct place *p) {
     return true;
 }
 
-static void no_permission(void **state) {
+TEST_WITH(setup, teardown, no_permission) {
     struct place *p = *state;
     file_write(p->file, "old", 3);
     assert_int_equal(chmod(p->file, 0), 0);
@@ -245,7 +245,7 @@ static void no_permission(void **state) {
 /* --- sizes that lie ----------------------------------------------------------------------------
  */
 
-static void sparse_files(void **state) {
+TEST_WITH(setup, teardown, sparse_files) {
     struct place *p = *state;
     file_write(p->file, "", 0);
     assert_int_equal(truncate(p->file, 1 << 30), 0);
@@ -257,7 +257,7 @@ static void sparse_files(void **state) {
 }
 
 /* A message that claims a gigabyte, and the hole behind it. */
-static void sparse_payloads_are_counted_before_they_are_read(void **state) {
+TEST_WITH(setup, teardown, sparse_payloads_are_counted_before_they_are_read) {
     struct place *p = *state;
     static const char claim[] = "\x2a\x80\x80\x80\x80\x04"; /* data, 2^30 bytes */
     struct counting_allocator counting = COUNTING_ALLOCATOR_INIT;
@@ -325,7 +325,7 @@ static void read_while_it_changes(struct place *p, off_t other) {
     assert_true(only_statuses);
 }
 
-static void files_that_shrink_or_grow_while_they_are_read(void **state) {
+TEST_WITH(setup, teardown, files_that_shrink_or_grow_while_they_are_read) {
     struct place *p = *state;
     static const off_t sizes[] = {
         0, 5, 4096, FILE_BYTES / 2, FILE_BYTES + 10, (off_t)2 * FILE_BYTES};
@@ -336,7 +336,7 @@ static void files_that_shrink_or_grow_while_they_are_read(void **state) {
 /* --- full disks ------------------------------------------------------------------------------- */
 
 /* Each size that a disk may be full at: before the first byte, on a buffer's edge, at the last. */
-static void a_limit_on_the_size_of_files(void **state) {
+TEST_WITH(setup, teardown, a_limit_on_the_size_of_files) {
     struct place *p = *state;
     static const rlim_t sizes[] = {0, 1, 16383, 16384, 16385, 100000, FILE_BYTES - 1, FILE_BYTES};
     struct rlimit unlimited;
@@ -382,7 +382,7 @@ static int on_a_small_disk(const struct place *p) {
     return ready && fills_the_disk(p) ? DONE : WRONG;
 }
 
-static void a_full_disk(void **state) {
+TEST_WITH(setup, teardown, a_full_disk) {
     struct place *p = *state;
     int status = -1;
     pid_t child = fork();
@@ -414,7 +414,7 @@ static void make_leftovers(const struct place *p, int count, bool make) {
 
 /* What killed processes of the same number left behind, as in containers, is neither used nor in
    the way. */
-static void leftovers_are_not_touched(void **state) {
+TEST_WITH(setup, teardown, leftovers_are_not_touched) {
     struct place *p = *state;
     enum { LEFT = 1000 };
     sb_error err;
@@ -423,25 +423,4 @@ static void leftovers_are_not_touched(void **state) {
     assert_ok(sb_blob_write_file(p->blob, p->file, 0, &err));
     assert_ok(read_with(READ_BLOB, p->file, &err));
     make_leftovers(p, LEFT, false);
-}
-
-#define HERE(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        HERE(leftovers_are_not_touched),
-        HERE(directories),
-        HERE(pipes),
-        HERE(sockets),
-        HERE(devices),
-        HERE(files_of_proc),
-        HERE(links),
-        HERE(no_permission),
-        HERE(sparse_files),
-        HERE(sparse_payloads_are_counted_before_they_are_read),
-        HERE(files_that_shrink_or_grow_while_they_are_read),
-        HERE(a_limit_on_the_size_of_files),
-        HERE(a_full_disk),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

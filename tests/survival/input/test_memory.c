@@ -103,8 +103,7 @@ static void check_default(const struct input *input, bool in_file) {
     rig_close(&o.rig);
 }
 
-static void by_default_an_index_is_at_most_the_input_and_8_mib(void **state) {
-    (void)state;
+TEST(by_default_an_index_is_at_most_the_input_and_8_mib) {
     static const size_t sizes[] = {200, 250000, 1000000, 10000000};
     size_t count = test_is_quick() ? 2 : test_is_full() ? 4 : 3;
     for (size_t s = 0; s < count; s++)
@@ -118,8 +117,7 @@ static void by_default_an_index_is_at_most_the_input_and_8_mib(void **state) {
 }
 
 /* The same bytes straight into a blob. */
-static void by_default_a_blob_takes_its_payload(void **state) {
-    (void)state;
+TEST(by_default_a_blob_takes_its_payload) {
     for (size_t i = 0; i < num_bombs; i++) {
         struct input input;
         if (bombs[i].format != SB_FORMAT_BLOB)
@@ -149,8 +147,7 @@ static void by_default_a_blob_takes_its_payload(void **state) {
     }
 }
 
-static void a_net_of_a_million_empty_layers_is_refused(void **state) {
-    (void)state;
+TEST(a_net_of_a_million_empty_layers_is_refused) {
     for (size_t i = 0; i < 3; i++) { /* of every generation */
         static const size_t bytes[] = {3, 2, 4};
         struct input input;
@@ -203,8 +200,7 @@ static void check_limited(const struct input *input, bool in_file, size_t memory
     rig_close(&o.rig);
 }
 
-static void the_callers_limit_is_never_passed(void **state) {
-    (void)state;
+TEST(the_callers_limit_is_never_passed) {
     static const size_t limits[] = {
         1,      100,    300,    400,    500,     1000,    3000,     10000,          30000,
         100000, 300000, 400001, 800000, 1000000, 3000000, 10000000, (size_t)1 << 40};
@@ -221,8 +217,7 @@ static void the_callers_limit_is_never_passed(void **state) {
 }
 
 /* A context's cap is another thing: it counts all that lives, and is no fault of the bytes. */
-static void the_cap_of_a_context_is_never_passed(void **state) {
-    (void)state;
+TEST(the_cap_of_a_context_is_never_passed) {
     static const size_t caps[] = {3000, 10000, 100000, 1000000};
     for (size_t i = 0; i < num_bombs; i++) {
         struct input input;
@@ -245,15 +240,4 @@ static void the_cap_of_a_context_is_never_passed(void **state) {
         }
         input_close(&input);
     }
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(by_default_an_index_is_at_most_the_input_and_8_mib),
-        cmocka_unit_test(by_default_a_blob_takes_its_payload),
-        cmocka_unit_test(a_net_of_a_million_empty_layers_is_refused),
-        cmocka_unit_test(the_callers_limit_is_never_passed),
-        cmocka_unit_test(the_cap_of_a_context_is_never_passed),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -28,8 +28,7 @@ static void five_layers(struct wire *net) {
     }
 }
 
-static void test_each_limit_is_exact(void **state) {
-    (void)state;
+TEST(test_each_limit_is_exact) {
     static const struct {
         const char *claim;
         sb_limits limits;
@@ -61,8 +60,7 @@ static void test_each_limit_is_exact(void **state) {
     wire_free(&wire);
 }
 
-static void test_texts_of_solver_states_are_limited(void **state) {
-    (void)state;
+TEST(test_texts_of_solver_states_are_limited) {
     sb_limits limits = SB_LIMITS_INIT;
     struct wire wire = {0};
     sb_model *model;
@@ -76,8 +74,7 @@ static void test_texts_of_solver_states_are_limited(void **state) {
 }
 
 /* The smallest max_memory that lets the net be opened, and blob 0 be loaded. */
-static void test_the_memory_limit_is_what_the_allocator_sees(void **state) {
-    (void)state;
+TEST(test_the_memory_limit_is_what_the_allocator_sees) {
     struct wire wire = {0};
     size_t opens = 0, loads = 0;
     five_layers(&wire);
@@ -112,8 +109,7 @@ static void test_the_memory_limit_is_what_the_allocator_sees(void **state) {
     wire_free(&wire);
 }
 
-static void test_the_contexts_limits_are_the_default(void **state) {
-    (void)state;
+TEST(test_the_contexts_limits_are_the_default) {
     sb_limits limits = SB_LIMITS_INIT;
     sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
     sb_context *context;
@@ -140,8 +136,7 @@ static void repeat(struct wire *wire, const char *bytes, size_t size, size_t tim
         wire_raw(wire, bytes, size);
 }
 
-static void test_a_million_empty_layers_are_refused(void **state) {
-    (void)state;
+TEST(test_a_million_empty_layers_are_refused) {
     struct rig rig;
     struct wire wire = {0};
     sb_model *model;
@@ -160,8 +155,7 @@ static void test_a_million_empty_layers_are_refused(void **state) {
     rig_close(&rig);
 }
 
-static void test_loading_takes_the_payload_once(void **state) {
-    (void)state;
+TEST(test_loading_takes_the_payload_once) {
     enum { COUNT = 1 << 20 };
     const int64_t dims[] = {COUNT};
     for (int in_file = 0; in_file < 2; in_file++) {
@@ -192,16 +186,4 @@ static void test_loading_takes_the_payload_once(void **state) {
         rig_close(&rig);
         wire_free(&wire);
     }
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_each_limit_is_exact),
-        cmocka_unit_test(test_texts_of_solver_states_are_limited),
-        cmocka_unit_test(test_the_memory_limit_is_what_the_allocator_sees),
-        cmocka_unit_test(test_the_contexts_limits_are_the_default),
-        cmocka_unit_test(test_a_million_empty_layers_are_refused),
-        cmocka_unit_test(test_loading_takes_the_payload_once),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -60,7 +60,7 @@ static int teardown(void **state) {
     return 0;
 }
 
-static void calls_of_a_memory(void **state) {
+TEST_WITH(setup, teardown, calls_of_a_memory) {
     struct world *w = *state;
     sb_error err;
     assert_names_null("out", sb_mem_create(w->rig.context, 1, NULL, &err));
@@ -80,7 +80,7 @@ typedef sb_status (*sums)(const sb_blob *, double *, sb_error *);
 typedef sb_status (*acts)(sb_blob *, sb_error *);
 typedef sb_status (*numbers)(const sb_blob *, int64_t *, sb_error *);
 
-static void pointers_into_a_blob(void **state) {
+TEST_WITH(setup, teardown, pointers_into_a_blob) {
     struct world *w = *state;
     sb_error err;
     for (enum call call = 0; call < POINTER_CALLS; call++)
@@ -98,7 +98,7 @@ static void pointers_into_a_blob(void **state) {
     assert_names_null("out", sb_blob_mutable_diff(w->blob, NULL, &err));
 }
 
-static void calls_of_a_blob(void **state) {
+TEST_WITH(setup, teardown, calls_of_a_blob) {
     struct world *w = *state;
     sb_error err;
     static const sums sum[] = {sb_blob_asum_data, sb_blob_asum_diff, sb_blob_sumsq_data,
@@ -133,7 +133,7 @@ static void calls_of_a_blob(void **state) {
     assert_names_null("indices", sb_blob_offset(w->blob, NULL, 1, &w->out.number, &err));
 }
 
-static void blobs_as_bytes(void **state) {
+TEST_WITH(setup, teardown, blobs_as_bytes) {
     struct world *w = *state;
     sb_error err;
     void *bytes;
@@ -158,7 +158,7 @@ static void blobs_as_bytes(void **state) {
     assert_names_null("path", sb_blob_write_file(w->blob, NULL, 0, &err));
 }
 
-static void opening_models(void **state) {
+TEST_WITH(setup, teardown, opening_models) {
     struct world *w = *state;
     sb_error err;
     sb_model *model = NULL;
@@ -172,7 +172,7 @@ static void opening_models(void **state) {
     assert_null(model);
 }
 
-static void calls_of_a_model(void **state) {
+TEST_WITH(setup, teardown, calls_of_a_model) {
     struct world *w = *state;
     sb_error err;
     sb_model *model;
@@ -220,7 +220,7 @@ static void calls_of_a_model(void **state) {
     sb_model_destroy(model);
 }
 
-static void calls_of_a_net(void **state) {
+TEST_WITH(setup, teardown, calls_of_a_net) {
     struct world *w = *state;
     sb_error err;
     sb_model *model;
@@ -233,7 +233,7 @@ static void calls_of_a_net(void **state) {
     sb_model_destroy(model);
 }
 
-static void calls_of_contexts(void **state) {
+TEST_WITH(setup, teardown, calls_of_contexts) {
     struct world *w = *state;
     sb_error err;
     assert_names_null("out", sb_context_create(NULL, NULL, &err));
@@ -245,7 +245,7 @@ static void calls_of_contexts(void **state) {
     sb_bytes_free(NULL);
 }
 
-static void calls_of_the_simulated_device(void **state) {
+TEST_WITH(setup, teardown, calls_of_the_simulated_device) {
     struct world *w = *state;
     sb_error err;
     sb_context *context = w->rig.context;
@@ -273,7 +273,7 @@ static void calls_of_the_simulated_device(void **state) {
     assert_null(sb_sim_address(NULL, device, 1));
 }
 
-static void calls_of_nccl(void **state) {
+TEST_WITH(setup, teardown, calls_of_nccl) {
     struct world *w = *state;
     unsigned char id[SB_NCCL_ID_BYTES] = {0};
     sb_error err;
@@ -295,7 +295,7 @@ static void calls_of_nccl(void **state) {
 #endif
 }
 
-static void calls_of_communicators(void **state) {
+TEST_WITH(setup, teardown, calls_of_communicators) {
     struct world *w = *state;
     sb_error err;
     sb_comm *comm;
@@ -329,7 +329,7 @@ static void calls_of_communicators(void **state) {
     sb_comm_destroy(comm);
 }
 
-static void queries_have_an_answer(void **state) {
+TEST_WITH(setup, teardown, queries_have_an_answer) {
     struct world *w = *state;
     assert_int_equal(sb_mem_is_unique(NULL), 0);
     assert_int_equal(sb_mem_size(NULL), 0);
@@ -353,24 +353,4 @@ static void queries_have_an_answer(void **state) {
     assert_int_equal(sb_model_num_layers(NULL), 0);
     assert_int_equal(sb_model_num_blobs(NULL, 0), 0);
     sb_model_destroy(NULL);
-}
-
-#define HERE(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        HERE(calls_of_a_memory),
-        HERE(pointers_into_a_blob),
-        HERE(calls_of_a_blob),
-        HERE(blobs_as_bytes),
-        HERE(opening_models),
-        HERE(calls_of_a_model),
-        HERE(calls_of_a_net),
-        HERE(calls_of_contexts),
-        HERE(calls_of_the_simulated_device),
-        HERE(calls_of_communicators),
-        HERE(calls_of_nccl),
-        HERE(queries_have_an_answer),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

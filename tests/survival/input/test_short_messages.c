@@ -122,33 +122,6 @@ static void check_all(struct world *world, const uint8_t *letters, size_t num_le
     }
 }
 
-static void test_every_message_of_three_bytes(void **state) {
-    struct world *world = *state;
-    uint8_t letters[256];
-    for (int i = 0; i < 256; i++)
-        letters[i] = (uint8_t)i;
-    for (size_t size = 0; size <= 2; size++)
-        check_all(world, letters, 256, size, test_is_quick() && size == 2 ? 101 : 1);
-    check_all(world, letters, 256, 3, test_is_full() ? 1 : test_is_quick() ? 50021 : 251);
-    print_message("%lld messages, %lld accepted\n", (long long)world->messages,
-                  (long long)world->accepted);
-    assert_true(world->accepted > 0 && world->accepted < world->messages * 5);
-}
-
-static void test_every_message_of_six_letters(void **state) {
-    struct world *world = *state;
-    const size_t longest = test_is_full() ? 6 : 5;
-    for (size_t size = 3; size <= longest; size++)
-        check_all(world, alphabet, sizeof alphabet, size,
-                  test_is_full()    ? 1
-                  : test_is_quick() ? 5003
-                  : size == 5       ? 17
-                                    : 1);
-    print_message("%lld messages, %lld accepted\n", (long long)world->messages,
-                  (long long)world->accepted);
-    assert_true(world->accepted > 0);
-}
-
 static int make_world(void **state) {
     static struct world world;
     memset(&world, 0, sizeof world);
@@ -169,10 +142,29 @@ static int end_world(void **state) {
     return munmap(world->page_end - world->page_bytes, 2 * world->page_bytes);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_every_message_of_three_bytes, make_world, end_world),
-        cmocka_unit_test_setup_teardown(test_every_message_of_six_letters, make_world, end_world),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+TEST_WITH(make_world, end_world, test_every_message_of_three_bytes) {
+    struct world *world = *state;
+    uint8_t letters[256];
+    for (int i = 0; i < 256; i++)
+        letters[i] = (uint8_t)i;
+    for (size_t size = 0; size <= 2; size++)
+        check_all(world, letters, 256, size, test_is_quick() && size == 2 ? 101 : 1);
+    check_all(world, letters, 256, 3, test_is_full() ? 1 : test_is_quick() ? 50021 : 251);
+    print_message("%lld messages, %lld accepted\n", (long long)world->messages,
+                  (long long)world->accepted);
+    assert_true(world->accepted > 0 && world->accepted < world->messages * 5);
+}
+
+TEST_WITH(make_world, end_world, test_every_message_of_six_letters) {
+    struct world *world = *state;
+    const size_t longest = test_is_full() ? 6 : 5;
+    for (size_t size = 3; size <= longest; size++)
+        check_all(world, alphabet, sizeof alphabet, size,
+                  test_is_full()    ? 1
+                  : test_is_quick() ? 5003
+                  : size == 5       ? 17
+                                    : 1);
+    print_message("%lld messages, %lld accepted\n", (long long)world->messages,
+                  (long long)world->accepted);
+    assert_true(world->accepted > 0);
 }

@@ -36,8 +36,7 @@ static void *take_and_release(void *user) {
     return NULL;
 }
 
-static void threads_keep_no_more_than_they_used(void **state) {
-    (void)state;
+TEST(threads_keep_no_more_than_they_used) {
     for (int round = 0; round < 5; round++) {
         struct rig rig;
         pthread_t threads[THREADS];
@@ -54,9 +53,4 @@ static void threads_keep_no_more_than_they_used(void **state) {
         assert_true(rig_stats(&rig).cached_bytes <= atomic_load(&most) + HANDLES);
         rig_close(&rig);
     }
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(threads_keep_no_more_than_they_used)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

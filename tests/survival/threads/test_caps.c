@@ -31,8 +31,7 @@ static void ask(void *arg, int member) {
     }
 }
 
-static void a_request_that_fits_is_not_refused_for_another_s_sake(void **state) {
-    (void)state;
+TEST(a_request_that_fits_is_not_refused_for_another_s_sake) {
     struct crowd crowd = {.account = {.cap = CAP}};
     assert_int_equal(sb__account_take(&crowd.account, SMALL, "test memory", NULL), SB_OK);
     team_run(4, ask, &crowd);
@@ -63,8 +62,7 @@ static void compete(void *arg, int member) {
     }
 }
 
-static void the_cap_holds_for_what_is_live_at_once(void **state) {
-    (void)state;
+TEST(the_cap_holds_for_what_is_live_at_once) {
     struct crowd crowd = {.context = NULL};
     sb_error err;
     sb_stats stats = SB_STATS_INIT;
@@ -80,12 +78,4 @@ static void the_cap_holds_for_what_is_live_at_once(void **state) {
     assert_true(stats.host_peak >= CAP / 3);
     sb_context_release(crowd.context);
     counting_allocator_assert_clean(&counting);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_request_that_fits_is_not_refused_for_another_s_sake),
-        cmocka_unit_test(the_cap_holds_for_what_is_live_at_once),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -97,8 +97,7 @@ static void update_in_turns(void *arg, int member) {
     }
 }
 
-static void crossed_updates_in_turns_are_exact(void **state) {
-    (void)state;
+TEST(crossed_updates_in_turns_are_exact) {
     for (int32_t schedule = SB_SIM_EAGER; schedule <= SB_SIM_RANDOM; schedule++)
         for (int x = 0; x < 3; x++)
             for (int y = 0; y < 3; y++) {
@@ -119,8 +118,7 @@ static void update_at_once(void *arg, int member) {
         expect(c, sb_blob_update(blob, NULL) == SB_OK);
 }
 
-static void crossed_updates_at_once_end(void **state) {
-    (void)state;
+TEST(crossed_updates_at_once_end) {
     struct crossed c;
     crossed_open(&c, SB_SIM_EAGER, 0, SB_HEAD_AT_GPU, 0, SB_HEAD_AT_GPU);
     team_run(2, update_at_once, &c);
@@ -135,8 +133,7 @@ static void copy_at_once(void *arg, int member) {
         expect(c, sb_blob_copy_from(to, from, 0, NULL) == SB_OK);
 }
 
-static void crossed_copies_at_once_end(void **state) {
-    (void)state;
+TEST(crossed_copies_at_once_end) {
     struct crossed c;
     crossed_open(&c, SB_SIM_EAGER, 5, SB_HEAD_AT_GPU, 5, SB_HEAD_AT_GPU);
     team_run(2, copy_at_once, &c);
@@ -149,8 +146,7 @@ static void update_with_itself(void *arg, int member) {
         expect(c, sb_blob_update(c->left[member], NULL) == SB_OK);
 }
 
-static void data_shared_with_diff_updates_to_zero(void **state) {
-    (void)state;
+TEST(data_shared_with_diff_updates_to_zero) {
     struct crossed c;
     crossed_open(&c, SB_SIM_EAGER, 9, SB_HEAD_AT_GPU, 3, SB_HEAD_AT_GPU);
     for (int i = 0; i < 2; i++)
@@ -181,8 +177,7 @@ static void copy_to_sharer(void *arg, int member) {
     }
 }
 
-static void copies_to_themselves_change_nothing(void **state) {
-    (void)state;
+TEST(copies_to_themselves_change_nothing) {
     for (int x = 0; x < 3; x++) {
         struct crossed c;
         crossed_open(&c, SB_SIM_LAZY, 9, heads[x], 3, SB_HEAD_AT_CPU);
@@ -197,13 +192,6 @@ static void copies_to_themselves_change_nothing(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(crossed_updates_in_turns_are_exact),
-        cmocka_unit_test(crossed_updates_at_once_end),
-        cmocka_unit_test(crossed_copies_at_once_end),
-        cmocka_unit_test(data_shared_with_diff_updates_to_zero),
-        cmocka_unit_test(copies_to_themselves_change_nothing),
-    };
     (void)alarm(LIMIT);
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_all_tests();
 }

@@ -60,8 +60,7 @@ static void lend(void (*first)(void *), void (*second)(void *)) {
     rig_close(&loan.rig);
 }
 
-static void the_last_user_comes_after_all_others(void **state) {
-    (void)state;
+TEST(the_last_user_comes_after_all_others) {
     for (int i = 0; i < 50; i++) {
         lend(write_and_end_the_tensor, destroy_the_blob);
         lend(write_and_destroy_the_blob, end_the_tensor);
@@ -77,8 +76,7 @@ static void write_elsewhere(void *arg) {
     assert_ok(sb_blob_mutable_cpu_data(loan->blob, &data, &err));
 }
 
-static void storage_that_was_let_go_of_ends_with_the_tensor(void **state) {
-    (void)state;
+TEST(storage_that_was_let_go_of_ends_with_the_tensor) {
     for (int i = 0; i < 50; i++) {
         struct loan loan = {.tensor = NULL};
         sb_error err;
@@ -115,8 +113,7 @@ static void export_second(void *arg) {
     assert_ok(sb_blob_to_dlpack(pair->blob, SB_SIDE_CPU, 0, &pair->tensors[1], &err));
 }
 
-static void two_threads_export_one_side(void **state) {
-    (void)state;
+TEST(two_threads_export_one_side) {
     for (int i = 0; i < 50; i++) {
         struct pair pair = {.blob = blob_of_count(NULL, SB_DTYPE_F32, 4)};
         sb_error err;
@@ -150,8 +147,7 @@ static void export_read_end(void *arg, int member) {
     }
 }
 
-static void many_threads_export_one_blob(void **state) {
-    (void)state;
+TEST(many_threads_export_one_blob) {
     struct rig rig;
     sb_error err;
     void *data;
@@ -164,14 +160,4 @@ static void many_threads_export_one_blob(void **state) {
     assert_in_range(rig_stats(&rig).uploads, 1, 2); /* data; diff where the host came first */
     sb_blob_destroy(blob);
     rig_close(&rig);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_last_user_comes_after_all_others),
-        cmocka_unit_test(storage_that_was_let_go_of_ends_with_the_tensor),
-        cmocka_unit_test(two_threads_export_one_side),
-        cmocka_unit_test(many_threads_export_one_blob),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -86,8 +86,7 @@ static int64_t calls_so_far(struct scale *s) {
 
 /* --- the claims ------------------------------------------------------------------------------- */
 
-static void slow_paths_are_counted(void **state) {
-    (void)state;
+TEST(slow_paths_are_counted) {
     struct scale s;
     sb_error err;
     sb_mem *mem;
@@ -108,8 +107,7 @@ static void slow_paths_are_counted(void **state) {
     sb_context_release(s.context);
 }
 
-static void asking_for_a_ready_side_is_fast(void **state) {
-    (void)state;
+TEST(asking_for_a_ready_side_is_fast) {
     struct scale s;
     sb_error err;
     sb_mem *mem;
@@ -141,8 +139,7 @@ static sb_status look_around(sb_mem *mem) {
                : SB_ERR_INTERNAL;
 }
 
-static void blobs_are_as_fast_as_their_memories(void **state) {
-    (void)state;
+TEST(blobs_are_as_fast_as_their_memories) {
     struct scale s;
     sb_error err;
     sb_blob *blob;
@@ -169,8 +166,7 @@ static void blobs_are_as_fast_as_their_memories(void **state) {
 }
 
 /* Small calls on blobs that the host has: the work, and nothing before or after it. */
-static void calls_on_the_host_are_the_work_alone(void **state) {
-    (void)state;
+TEST(calls_on_the_host_are_the_work_alone) {
     struct scale s;
     sb_error err;
     sb_blob *blob, *source;
@@ -192,14 +188,4 @@ static void calls_on_the_host_are_the_work_alone(void **state) {
     sb_blob_destroy(source);
     sb_blob_destroy(blob);
     sb_context_release(s.context);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(slow_paths_are_counted),
-        cmocka_unit_test(asking_for_a_ready_side_is_fast),
-        cmocka_unit_test(blobs_are_as_fast_as_their_memories),
-        cmocka_unit_test(calls_on_the_host_are_the_work_alone),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -597,8 +597,7 @@ static void round_close(struct round *round) {
     assert_int_equal(round->wrong, 0);
 }
 
-static void nothing_in_use_is_given_back_whatever_fails_beside_other_threads(void **state) {
-    (void)state;
+TEST(nothing_in_use_is_given_back_whatever_fails_beside_other_threads) {
     static struct round round;
     double end = stress_now() + stress_seconds(2);
     while (seen.rounds < 10 || stress_now() < end) { /* of each kind at least one */
@@ -616,9 +615,6 @@ static void nothing_in_use_is_given_back_whatever_fails_beside_other_threads(voi
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(nothing_in_use_is_given_back_whatever_fails_beside_other_threads),
-    };
     (void)alarm((unsigned)stress_seconds(2) * 4 + 100);
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_all_tests();
 }

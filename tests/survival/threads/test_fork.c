@@ -168,10 +168,9 @@ static void hash_a_name(void *out) {
     *(uint32_t *)out = slots[0].hash + slots[1].hash;
 }
 
-static void no_process_hashes_names_as_another_does(void **state) {
+TEST(no_process_hashes_names_as_another_does) {
     const size_t bytes = 2 * sizeof(uint32_t);
     uint32_t *hashes = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANON, -1, 0);
-    (void)state;
     assert_ptr_not_equal(hashes, MAP_FAILED);
     for (int i = 0; i < 2; i++)
         in_child(hash_a_name, &hashes[i]);
@@ -179,8 +178,7 @@ static void no_process_hashes_names_as_another_does(void **state) {
     assert_int_equal(munmap(hashes, bytes), 0);
 }
 
-static void a_child_reads_what_is_current_and_releases_everything(void **state) {
-    (void)state;
+TEST(a_child_reads_what_is_current_and_releases_everything) {
     struct estate e;
     sb_error err;
     estate_open(&e);
@@ -215,8 +213,7 @@ static void fork_again(void *arg) {
     read_and_release(e);
 }
 
-static void a_child_s_child_may_do_the_same(void **state) {
-    (void)state;
+TEST(a_child_s_child_may_do_the_same) {
     struct estate e;
     estate_open(&e);
     in_child(fork_again, &e);
@@ -324,8 +321,7 @@ static void use_the_device(void *arg) {
     estate_release(arg);
 }
 
-static void a_child_gets_forked_from_every_use_of_the_device(void **state) {
-    (void)state;
+TEST(a_child_gets_forked_from_every_use_of_the_device) {
     struct estate e;
     estate_open(&e);
     in_child(use_the_device, &e);
@@ -400,8 +396,7 @@ static void touch_page_locked_bytes(void *arg) {
 }
 
 /* Where the device's driver does not promise that the child has them. */
-static void page_locked_bytes_may_be_the_parent_s_alone(void **state) {
-    (void)state;
+TEST(page_locked_bytes_may_be_the_parent_s_alone) {
     struct locked_estate e;
     sb_error err;
     double sum = 0;
@@ -427,8 +422,7 @@ static void open_another(void *arg) {
     estate_release(e);
 }
 
-static void a_child_may_open_a_context_of_its_own(void **state) {
-    (void)state;
+TEST(a_child_may_open_a_context_of_its_own) {
     struct estate e;
     estate_open(&e);
     in_child(open_another, &e);
@@ -486,8 +480,7 @@ static void fork_while_held(pthread_mutex_t *lock, void (*task)(void *arg), void
     (void)pthread_barrier_destroy(&h.may_end);
 }
 
-static void a_child_hangs_on_no_lock_of_what_it_did_not_share(void **state) {
-    (void)state;
+TEST(a_child_hangs_on_no_lock_of_what_it_did_not_share) {
     struct estate e;
     estate_open(&e);
     sb_mem *other = mem_filled(e.context, BYTES, 8);
@@ -518,8 +511,7 @@ static void read_beside_the_lock(void *arg) {
     tensor->deleter(tensor);
 }
 
-static void a_child_reads_current_bytes_beside_the_memory_s_lock(void **state) {
-    (void)state;
+TEST(a_child_reads_current_bytes_beside_the_memory_s_lock) {
     const char *const devices[] = {"cpu", "sim:0"};
     for (int i = 0; i < 2; i++) {
         sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
@@ -569,8 +561,7 @@ static void wait_beside_the_lock(void *arg) {
     child_wants(strstr(err.message, "another thread") != NULL);
 }
 
-static void a_child_is_told_that_the_memory_s_lock_stayed_behind(void **state) {
-    (void)state;
+TEST(a_child_is_told_that_the_memory_s_lock_stayed_behind) {
     struct estate e;
     sb_error err;
     const void *in;
@@ -601,8 +592,7 @@ static void touch_with_threads(void *arg) {
     }
 }
 
-static void threads_of_a_child_share_memories(void **state) {
-    (void)state;
+TEST(threads_of_a_child_share_memories) {
     in_child(touch_with_threads, NULL);
 }
 
@@ -635,8 +625,7 @@ static void wait_for_a_slow_thread(void *arg) {
     sb_mem_release(s.mem);
 }
 
-static void a_child_s_own_thread_is_waited_for_however_long(void **state) {
-    (void)state;
+TEST(a_child_s_own_thread_is_waited_for_however_long) {
     sb_context *context;
     sb_error err;
     assert_ok(sb_context_create(NULL, &context, &err));
@@ -658,8 +647,7 @@ static void trim_and_release(void *arg) {
     sb_context_release(e->context);
 }
 
-static void host_only_contexts_work_on_beside_held_locks(void **state) {
-    (void)state;
+TEST(host_only_contexts_work_on_beside_held_locks) {
     struct estate e = {.context = NULL};
     sb_error err;
     for (int builtin = 0; builtin < 2; builtin++) {
@@ -705,8 +693,7 @@ static void *hammer(void *user) {
     return NULL;
 }
 
-static void forks_of_a_busy_process_do_not_hang(void **state) {
-    (void)state;
+TEST(forks_of_a_busy_process_do_not_hang) {
     struct forge f = {.end = 0};
     pthread_t threads[HAMMERS];
     /* Locks of their own that other threads hold: AddressSanitizer's allocator, ThreadSanitizer's
@@ -727,23 +714,4 @@ static void forks_of_a_busy_process_do_not_hang(void **state) {
     sb_mem_release(f.shared);
     estate_release(&f.estate);
     lent_free(&f.estate.host);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(no_process_hashes_names_as_another_does),
-        cmocka_unit_test(a_child_reads_what_is_current_and_releases_everything),
-        cmocka_unit_test(a_child_s_child_may_do_the_same),
-        cmocka_unit_test(a_child_gets_forked_from_every_use_of_the_device),
-        cmocka_unit_test(page_locked_bytes_may_be_the_parent_s_alone),
-        cmocka_unit_test(a_child_may_open_a_context_of_its_own),
-        cmocka_unit_test(a_child_hangs_on_no_lock_of_what_it_did_not_share),
-        cmocka_unit_test(a_child_reads_current_bytes_beside_the_memory_s_lock),
-        cmocka_unit_test(a_child_is_told_that_the_memory_s_lock_stayed_behind),
-        cmocka_unit_test(threads_of_a_child_share_memories),
-        cmocka_unit_test(a_child_s_own_thread_is_waited_for_however_long),
-        cmocka_unit_test(host_only_contexts_work_on_beside_held_locks),
-        cmocka_unit_test(forks_of_a_busy_process_do_not_hang),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -30,9 +30,18 @@ static void expect_about(const char *what, size_t before, size_t after, size_t d
         fail_with("%s: %zu KiB more, %zu expected", what, (after - before) >> 10, difference >> 10);
 }
 
+/* Sanitizers and valgrind keep memory of their own. */
+static void skip_when_observed(void) {
+    skip_when_quick();
+    if (IS_SANITIZED) {
+        print_message("skipped: the sanitizer keeps memory of its own\n");
+        skip();
+    }
+}
+
 /* Ordinary memory of both ways to get it (from the kernel, from malloc), and pinned. */
-static void trimmed_memory_leaves_the_process(void **state) {
-    (void)state;
+TEST(trimmed_memory_leaves_the_process) {
+    skip_when_observed();
     static const struct {
         const char *device;
         size_t bytes;
@@ -62,11 +71,11 @@ static void trimmed_memory_leaves_the_process(void **state) {
     }
 }
 
-static void without_a_cache_memory_leaves_when_it_is_released(void **state) {
-    (void)state;
+TEST(without_a_cache_memory_leaves_when_it_is_released) {
     sb_error err;
     sb_context *context;
     sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
+    skip_when_observed();
     options.flags = SB_CONTEXT_NO_HOST_CACHE;
     assert_ok(sb_context_create(&options, &context, &err));
     size_t before = resident_bytes();
@@ -103,8 +112,7 @@ static void churn(void *arg, int member) {
     }
 }
 
-static void many_threads_share_one_bounded_cache(void **state) {
-    (void)state;
+TEST(many_threads_share_one_bounded_cache) {
     for (int device = 0; device < 2; device++) {
         struct rig rig;
         sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
@@ -116,18 +124,4 @@ static void many_threads_share_one_bounded_cache(void **state) {
         assert_int_equal(atomic_load(&crowd.wrong), 0);
         rig_close(&rig);
     }
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(many_threads_share_one_bounded_cache),
-    };
-    const struct CMUnitTest resident[] = {
-        cmocka_unit_test(trimmed_memory_leaves_the_process),
-        cmocka_unit_test(without_a_cache_memory_leaves_when_it_is_released),
-    };
-    /* sanitizers and valgrind keep memory of their own */
-    bool observed = IS_SANITIZED || test_is_quick();
-    int failed = observed ? 0 : cmocka_run_group_tests(resident, NULL, NULL);
-    return failed + cmocka_run_group_tests(tests, NULL, NULL);
 }

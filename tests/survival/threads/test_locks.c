@@ -64,8 +64,7 @@ static void trim(void *arg) {
     sb_context_trim(s->context);
 }
 
-static void buffers_pass_through_the_cache(void **state) {
-    (void)state;
+TEST(buffers_pass_through_the_cache) {
     play(use_large_buffer, use_large_buffer);
     play(use_large_buffer, trim);
     play(trim, use_large_buffer);
@@ -111,8 +110,7 @@ static void synchronize_context(void *arg) {
     assert_ok(sb_context_synchronize(s->context, &err));
 }
 
-static void streams_are_known_to_all_threads(void **state) {
-    (void)state;
+TEST(streams_are_known_to_all_threads) {
     play(use_stream_0, use_stream_1);
     play(take_stream_0, synchronize_context);
     play(take_stream_0, forget_stream_0);
@@ -160,8 +158,7 @@ static void look_at_storage(void *arg) {
     (void)sb_mem_storage(s->mem, SB_SIDE_GPU);
 }
 
-static void readers_meet_under_the_memory_s_lock(void **state) {
-    (void)state;
+TEST(readers_meet_under_the_memory_s_lock) {
     play(touch_cpu, prefetch_gpu);
     play(touch_cpu, look_at_storage);
     play(prefetch_gpu, synchronize);
@@ -189,16 +186,14 @@ static void evict_gpu(void *arg) {
     (void)sb_mem_evict_gpu(s->mem, NULL);
 }
 
-static void calls_that_collide_leave_the_memory_whole(void **state) {
-    (void)state;
+TEST(calls_that_collide_leave_the_memory_whole) {
     play(touch_gpu, overwrite_gpu);
     play(overwrite_gpu, prefetch_gpu);
     play(lend_0, look_at_storage);
     play(evict_gpu, look_at_storage);
 }
 
-static void loans_that_collide_end_once_each(void **state) {
-    (void)state;
+TEST(loans_that_collide_end_once_each) {
     struct stage s;
     stage_open(&s);
     hand_over(lend_0, lend_1, &s);
@@ -239,8 +234,7 @@ static void stage_open_to_spoil(struct stage *s) {
     s->tiny.fails_scale = true;
 }
 
-static void a_spoiled_memory_can_be_lent_to_by_another_thread(void **state) {
-    (void)state;
+TEST(a_spoiled_memory_can_be_lent_to_by_another_thread) {
     struct stage s;
     stage_open_to_spoil(&s);
     hand_over(spoil, lend_after_the_loss, &s);
@@ -249,8 +243,7 @@ static void a_spoiled_memory_can_be_lent_to_by_another_thread(void **state) {
 }
 
 /* Giving the device up waits for the streams that other threads named. */
-static void a_device_is_given_up_beside_another_thread_s_stream(void **state) {
-    (void)state;
+TEST(a_device_is_given_up_beside_another_thread_s_stream) {
     struct stage s;
     stage_open_to_spoil(&s);
     hand_over(use_stream_0, spoil, &s);
@@ -293,8 +286,7 @@ static void *join_in(void *user) {
     return NULL;
 }
 
-static void storage_is_given_up_beside_new_readers(void **state) {
-    (void)state;
+TEST(storage_is_given_up_beside_new_readers) {
     struct replacing r = {.waits = 0};
     struct stage *s = &r.stage;
     sb_error err;
@@ -335,8 +327,7 @@ static sb_status use_another_stream(void *user) {
     return SB_OK;
 }
 
-static void a_stream_is_forgotten_beside_users_of_others(void **state) {
-    (void)state;
+TEST(a_stream_is_forgotten_beside_users_of_others) {
     struct replacing r = {.waits = 0};
     stage_open(&r.stage);
     take_stream_0(&r.stage);
@@ -345,19 +336,4 @@ static void a_stream_is_forgotten_beside_users_of_others(void **state) {
     forget_stream_0(&r.stage);
     assert_true(r.joined);
     stage_close(&r.stage);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(buffers_pass_through_the_cache),
-        cmocka_unit_test(streams_are_known_to_all_threads),
-        cmocka_unit_test(readers_meet_under_the_memory_s_lock),
-        cmocka_unit_test(calls_that_collide_leave_the_memory_whole),
-        cmocka_unit_test(loans_that_collide_end_once_each),
-        cmocka_unit_test(a_spoiled_memory_can_be_lent_to_by_another_thread),
-        cmocka_unit_test(a_device_is_given_up_beside_another_thread_s_stream),
-        cmocka_unit_test(storage_is_given_up_beside_new_readers),
-        cmocka_unit_test(a_stream_is_forgotten_beside_users_of_others),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

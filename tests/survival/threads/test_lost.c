@@ -112,8 +112,7 @@ static void race_close(struct race *race) {
     rig_close(&race->rig);
 }
 
-static void what_is_queued_ends_before_another_thread_frees_its_memory(void **state) {
-    (void)state;
+TEST(what_is_queued_ends_before_another_thread_frees_its_memory) {
     static sb_status (*const ways[])(struct race *) = {release, evict, set, overwrite};
     for (size_t i = 0; i < sizeof ways / sizeof ways[0]; i++) {
         struct race race;
@@ -151,8 +150,7 @@ static sb_status lose_meanwhile(void *user) {
     return SB_OK;
 }
 
-static void a_wait_that_the_loss_cut_short_does_not_succeed(void **state) {
-    (void)state;
+TEST(a_wait_that_the_loss_cut_short_does_not_succeed) {
     struct waiting w = {.tiny = {.fails_scale = true}};
     sb_backend table = tiny_table(&w.tiny);
     sb_context *context = tiny_context(&table);
@@ -206,8 +204,7 @@ static void trim_often(void *arg, int member) {
         sb_context_trim(NULL);
 }
 
-static void threads_that_trim_end_what_waits_once(void **state) {
-    (void)state;
+TEST(threads_that_trim_end_what_waits_once) {
     static char bytes[2][BYTES];
     for (int round = 0; round < 50; round++) {
         sb_error err;
@@ -228,13 +225,4 @@ static void threads_that_trim_end_what_waits_once(void **state) {
         assert_ok(sb_context_stats(NULL, &stats, &err));
         assert_int_equal(stats.leaked_bytes, 0);
     }
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(threads_that_trim_end_what_waits_once),
-        cmocka_unit_test(a_wait_that_the_loss_cut_short_does_not_succeed),
-        cmocka_unit_test(what_is_queued_ends_before_another_thread_frees_its_memory),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

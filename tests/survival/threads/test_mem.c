@@ -26,8 +26,7 @@ static void touch_first(void *arg, int member) {
     expect(crowd, sb_mem_gpu_data(crowd->mem, &ptr, NULL) == SB_OK);
 }
 
-static void concurrent_first_touch_allocates_once(void **state) {
-    (void)state;
+TEST(concurrent_first_touch_allocates_once) {
     struct rig rig;
     sb_error err;
     rig_open(&rig, "sim:0", SB_CONTEXT_NO_HOST_CACHE);
@@ -57,8 +56,7 @@ static void ask_for_memories(void *arg, int member) {
     expect(crowd, atomic_compare_exchange_strong(&crowd->seen, &first, data) || first == data);
 }
 
-static void concurrent_readers_make_one_memory(void **state) {
-    (void)state;
+TEST(concurrent_readers_make_one_memory) {
     struct rig rig;
     rig_open(&rig, "sim:0", 0);
     for (int round = 0; round < ROUNDS; round++) {
@@ -68,12 +66,4 @@ static void concurrent_readers_make_one_memory(void **state) {
         sb_blob_destroy(crowd.blob);
     }
     rig_close(&rig);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(concurrent_first_touch_allocates_once),
-        cmocka_unit_test(concurrent_readers_make_one_memory),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -13,8 +13,7 @@ static void use_builtin(void *arg) {
     sb_mem_release(mem);
 }
 
-static void threads_share_the_first_use_of_the_built_in_context(void **state) {
-    (void)state;
+TEST(threads_share_the_first_use_of_the_built_in_context) {
     hand_over(use_builtin, use_builtin, NULL);
 }
 
@@ -34,8 +33,7 @@ static void open_second(void *arg) {
     o->contexts[1] = tiny_context(&o->table);
 }
 
-static void threads_share_the_first_opening_of_a_device(void **state) {
-    (void)state;
+TEST(threads_share_the_first_opening_of_a_device) {
     struct opening o = {.contexts = {NULL, NULL}};
     o.table = tiny_table(&o.tiny);
     hand_over(open_first, open_second, &o);
@@ -43,12 +41,4 @@ static void threads_share_the_first_opening_of_a_device(void **state) {
         assert_int_equal(sb_context_device_status(o.contexts[i]), SB_OK);
         sb_context_release(o.contexts[i]);
     }
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(threads_share_the_first_opening_of_a_device),
-        cmocka_unit_test(threads_share_the_first_use_of_the_built_in_context),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

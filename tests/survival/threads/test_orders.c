@@ -32,8 +32,7 @@ static void release_context(void *arg) {
     sb_context_release(context);
 }
 
-static void the_last_release_of_a_context_comes_after_all_uses(void **state) {
-    (void)state;
+TEST(the_last_release_of_a_context_comes_after_all_uses) {
     sb_error err;
     sb_context *context;
     assert_ok(sb_context_create(NULL, &context, &err));
@@ -47,8 +46,7 @@ static void release_mem(void *arg) {
     sb_mem_release(mem);
 }
 
-static void the_last_release_of_a_memory_comes_after_all_uses(void **state) {
-    (void)state;
+TEST(the_last_release_of_a_memory_comes_after_all_uses) {
     sb_mem *mem = new_mem(NULL, BYTES);
     (void)sb_mem_retain(mem);
     hand_over(release_mem, release_mem, mem);
@@ -71,8 +69,7 @@ static void write_when_alone(void *arg) {
     memset(ptr, 0x22, BYTES);
 }
 
-static void the_only_owner_comes_after_all_others(void **state) {
-    (void)state;
+TEST(the_only_owner_comes_after_all_others) {
     sb_error err;
     void *ptr;
     sb_mem *mem = sb_mem_retain(new_mem(NULL, BYTES));
@@ -93,8 +90,7 @@ static void read_zeros_cpu(void *arg) {
     assert_true(holds(ptr, BYTES, 0));
 }
 
-static void a_host_side_that_is_ready_is_whole(void **state) {
-    (void)state;
+TEST(a_host_side_that_is_ready_is_whole) {
     sb_mem *mem = new_mem(NULL, BYTES);
     hand_over(read_zeros_cpu, read_zeros_cpu, mem);
     sb_mem_release(mem);
@@ -108,8 +104,7 @@ static void read_zeros_gpu(void *arg) {
     assert_true(holds(ptr, BYTES, 0));
 }
 
-static void a_device_side_that_is_ready_is_whole(void **state) {
-    (void)state;
+TEST(a_device_side_that_is_ready_is_whole) {
     struct tiny tiny = {.calls = 0};
     const sb_backend table = tiny_table(&tiny);
     sb_context *context = tiny_context(&table);
@@ -127,8 +122,7 @@ static void ask_to_write(void *arg) {
     assert_non_null(ptr);
 }
 
-static void a_side_that_is_writable_is_whole(void **state) {
-    (void)state;
+TEST(a_side_that_is_writable_is_whole) {
     sb_mem *mem = new_mem(NULL, BYTES);
     hand_over(ask_to_write, ask_to_write, mem);
     sb_mem_release(mem);
@@ -145,8 +139,7 @@ static void look_at_memories(void *arg) {
     assert_int_equal(sb_mem_size(mem), 10 * sizeof(float));
 }
 
-static void a_memory_that_a_const_call_made_is_whole(void **state) {
-    (void)state;
+TEST(a_memory_that_a_const_call_made_is_whole) {
     sb_error err;
     sb_blob *blob;
     assert_ok(sb_blob_create_shaped(NULL, SB_DTYPE_F32, (int64_t[]){10}, 1, &blob, &err));
@@ -192,8 +185,7 @@ static void *come_second(void *user) {
     return sb_mem_size(mem) == 10 * sizeof(float) ? mem : NULL;
 }
 
-static void whoever_comes_second_sees_the_first_one_s_memory(void **state) {
-    (void)state;
+TEST(whoever_comes_second_sees_the_first_one_s_memory) {
     struct duel duel = {.blob = NULL};
     sb_error err;
     sb_context *context;
@@ -236,8 +228,7 @@ static void wait_and_look(void *arg) {
     assert_true(holds(p->bytes, BYTES, 0x11));
 }
 
-static void a_copy_that_another_thread_waited_for_is_over(void **state) {
-    (void)state;
+TEST(a_copy_that_another_thread_waited_for_is_over) {
     struct tiny tiny = {.calls = 0};
     const sb_backend table = tiny_table(&tiny);
     struct pulled p;
@@ -251,19 +242,4 @@ static void a_copy_that_another_thread_waited_for_is_over(void **state) {
     hand_over(pull_and_wait, wait_and_look, &p);
     sb_mem_release(p.mem);
     sb_context_release(context);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_last_release_of_a_context_comes_after_all_uses),
-        cmocka_unit_test(the_last_release_of_a_memory_comes_after_all_uses),
-        cmocka_unit_test(the_only_owner_comes_after_all_others),
-        cmocka_unit_test(a_host_side_that_is_ready_is_whole),
-        cmocka_unit_test(a_device_side_that_is_ready_is_whole),
-        cmocka_unit_test(a_side_that_is_writable_is_whole),
-        cmocka_unit_test(a_copy_that_another_thread_waited_for_is_over),
-        cmocka_unit_test(a_memory_that_a_const_call_made_is_whole),
-        cmocka_unit_test(whoever_comes_second_sees_the_first_one_s_memory),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

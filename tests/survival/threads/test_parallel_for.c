@@ -225,8 +225,7 @@ static void compare(int32_t dtype, int64_t count) {
     sb_context_release(alone);
 }
 
-static void any_number_of_threads_gives_the_same_bits(void **state) {
-    (void)state;
+TEST(any_number_of_threads_gives_the_same_bits) {
     for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++)
         for (int32_t dtype = SB_DTYPE_F32; dtype <= SB_DTYPE_F64; dtype++) {
             bool large = counts[i] > (IS_SANITIZED ? 3 : 8) << 18;
@@ -268,8 +267,7 @@ static void expect_no_new_thread(sb_context *context) {
     sb_context_release(context);
 }
 
-static void no_thread_is_created_and_openblas_stays_as_it_was(void **state) {
-    (void)state;
+TEST(no_thread_is_created_and_openblas_stays_as_it_was) {
     int blas_threads = blas_number("openblas_get_num_threads");
     int blas_kind = blas_number("openblas_get_parallel");
     struct pool pool;
@@ -306,8 +304,7 @@ static void steal_first(void *user, int64_t tasks, void (*task)(void *arg, int64
         task(arg, i);
 }
 
-static void no_lock_is_held_while_the_caller_s_threads_work(void **state) {
-    (void)state;
+TEST(no_lock_is_held_while_the_caller_s_threads_work) {
     const size_t bytes = (size_t)4 << 20;
     struct thief thief = {.mem = NULL};
     sb_error err;
@@ -352,8 +349,7 @@ static bool is_sum_of(double sum, double whole, int64_t tasks) {
 }
 
 /* The sum lacks what was not added, and holds nothing else. */
-static void tasks_that_are_not_run_add_nothing(void **state) {
-    (void)state;
+TEST(tasks_that_are_not_run_add_nothing) {
     enum { COUNT = 1 << 21 };
     static const int64_t most[] = {1000, 1, 0};
     for (size_t i = 0; i < sizeof most / sizeof *most; i++) {
@@ -376,12 +372,6 @@ static void tasks_that_are_not_run_add_nothing(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(no_thread_is_created_and_openblas_stays_as_it_was),
-        cmocka_unit_test(no_lock_is_held_while_the_caller_s_threads_work),
-        cmocka_unit_test(any_number_of_threads_gives_the_same_bits),
-        cmocka_unit_test(tasks_that_are_not_run_add_nothing),
-    };
     (void)alarm(LIMIT);
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_all_tests();
 }

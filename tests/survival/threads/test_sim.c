@@ -73,8 +73,7 @@ static void *work(void *user) {
     return NULL;
 }
 
-static void threads_do_not_disturb_each_other(void **state) {
-    (void)state;
+TEST(threads_do_not_disturb_each_other) {
     struct fixture f = fixture_open(SB_SIM_RANDOM, 1);
     pthread_t threads[THREADS];
     struct worker workers[THREADS];
@@ -87,11 +86,4 @@ static void threads_do_not_disturb_each_other(void **state) {
         assert_true(workers[i].right);
     }
     fixture_close(&f);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(threads_do_not_disturb_each_other),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -80,7 +80,7 @@ static void load_all(void *arg, int member) {
     sb_blob_destroy(blob);
 }
 
-static void threads_load_through_one_source(void **state) {
+TEST_WITH(setup, teardown, threads_load_through_one_source) {
     team_run(MEMBERS, load_all, *state);
 }
 
@@ -100,7 +100,7 @@ static void load_or_cancel(void *arg, int member) {
     sb_blob_destroy(blob);
 }
 
-static void a_thread_that_cancels_concerns_no_other(void **state) {
+TEST_WITH(setup, teardown, a_thread_that_cancels_concerns_no_other) {
     team_run(MEMBERS, load_or_cancel, *state);
 }
 
@@ -120,15 +120,6 @@ static void save_or_load(void *arg, int member) {
     wire_free(&got.got);
 }
 
-static void threads_save_while_others_load(void **state) {
+TEST_WITH(setup, teardown, threads_save_while_others_load) {
     team_run(MEMBERS, save_or_load, *state);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(threads_load_through_one_source, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_thread_that_cancels_concerns_no_other, setup, teardown),
-        cmocka_unit_test_setup_teardown(threads_save_while_others_load, setup, teardown),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

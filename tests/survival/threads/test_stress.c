@@ -478,8 +478,7 @@ static void place_close(struct world *world, struct place *place) {
     assert_int_equal(stats.device_bytes + stats.pinned_bytes + stats.borrowed_bytes, 0);
 }
 
-static void every_reader_sees_the_last_writer_s_bytes(void **state) {
-    (void)state;
+TEST(every_reader_sees_the_last_writer_s_bytes) {
     static struct world world;
     sb_error err;
     for (int i = 0; i < CONTEXTS; i++)
@@ -556,8 +555,7 @@ static void race_once(struct race *r, int round) {
     sb_blob_destroy(r->blob);
 }
 
-static void readers_of_every_kind_cause_one_transfer(void **state) {
-    (void)state;
+TEST(readers_of_every_kind_cause_one_transfer) {
     struct race r;
     sb_error err;
     memset(&r, 0, sizeof r);
@@ -572,10 +570,6 @@ static void readers_of_every_kind_cause_one_transfer(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(readers_of_every_kind_cause_one_transfer),
-        cmocka_unit_test(every_reader_sees_the_last_writer_s_bytes),
-    };
     (void)alarm((unsigned)stress_seconds(3) * 4 + 100);
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_all_tests();
 }

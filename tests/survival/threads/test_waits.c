@@ -50,8 +50,7 @@ static void do_work(enum work work, sb_blob *blob, const sb_blob *other) {
     }
 }
 
-static void device_work_is_over_where_a_pointer_is_given(void **state) {
-    (void)state;
+TEST(device_work_is_over_where_a_pointer_is_given) {
     static const float expected[WORKS] = {[SCALE] = 12, [UPDATE] = 3, [COPY] = 7, [SHRINK] = 4};
     for (enum work work = 0; work < WORKS; work++) {
         struct rig rig;
@@ -84,8 +83,7 @@ static void device_work_is_over_where_a_pointer_is_given(void **state) {
 
 /* Work that is queued on the stream of arithmetic, or on another one after it, sees what it wrote;
    the host has waited for nothing. */
-static void arithmetic_on_a_stream_is_queued_there(void **state) {
-    (void)state;
+TEST(arithmetic_on_a_stream_is_queued_there) {
     for (int way = 0; way < 3; way++) {
         struct rig rig;
         sb_error err;
@@ -156,8 +154,7 @@ static void write_nines_on(struct rig *rig, sb_stream stream, struct look *look,
 
 /* An update that is queued reads the diff before whoever writes it next, on any stream, by a plain
    pointer, or after a write at the host. */
-static void a_diff_is_not_overtaken_by_its_next_writer(void **state) {
-    (void)state;
+TEST(a_diff_is_not_overtaken_by_its_next_writer) {
     enum { OWN, NAMED, HOST_BETWEEN, PLAIN, WAYS };
     for (int way = 0; way < WAYS; way++) {
         struct rig rig;
@@ -192,8 +189,7 @@ static void a_diff_is_not_overtaken_by_its_next_writer(void **state) {
 
 /* What the device reads beside is brought there first: waited for where the work is the library's
    own, queued where it is on a stream. */
-static void an_update_waits_for_nothing_but_its_own_copies(void **state) {
-    (void)state;
+TEST(an_update_waits_for_nothing_but_its_own_copies) {
     for (int named = 0; named < 2; named++)
         for (int at_host = 0; at_host < 2; at_host++)
             for (int at_device = 0; at_device < 2; at_device++) {
@@ -223,8 +219,7 @@ static void an_update_waits_for_nothing_but_its_own_copies(void **state) {
 }
 
 /* A plain pointer is ready for any stream, though its memory was allocated on the library's. */
-static void plain_device_memory_is_there_for_any_stream(void **state) {
-    (void)state;
+TEST(plain_device_memory_is_there_for_any_stream) {
     struct rig rig;
     sb_error err;
     sb_mem *mem;
@@ -265,8 +260,7 @@ static void close_known(struct known *k) {
     rig_close(&k->rig);
 }
 
-static void synchronising_a_context_waits_for_every_stream_it_knows(void **state) {
-    (void)state;
+TEST(synchronising_a_context_waits_for_every_stream_it_knows) {
     struct known k;
     sb_error err;
     sb_stream own;
@@ -288,8 +282,7 @@ static void synchronising_a_context_waits_for_every_stream_it_knows(void **state
 }
 
 /* What cannot be waited for keeps nobody from waiting for the others. */
-static void synchronising_goes_on_behind_a_failed_wait(void **state) {
-    (void)state;
+TEST(synchronising_goes_on_behind_a_failed_wait) {
     struct known k;
     struct look look;
     sb_error err;
@@ -302,8 +295,7 @@ static void synchronising_goes_on_behind_a_failed_wait(void **state) {
 }
 
 /* Also for a default stream, whose slot stays; a stream whose wait failed is known still. */
-static void forgetting_a_stream_waits_for_it(void **state) {
-    (void)state;
+TEST(forgetting_a_stream_waits_for_it) {
     struct known k;
     struct look looks[2];
     sb_error err;
@@ -321,8 +313,7 @@ static void forgetting_a_stream_waits_for_it(void **state) {
 }
 
 /* However often they are named, and by whom; a wait for another stream is none for them. */
-static void the_default_streams_take_no_room(void **state) {
-    (void)state;
+TEST(the_default_streams_take_no_room) {
     struct rig rig;
     sb_error err;
     sb_mem *mem;
@@ -369,8 +360,7 @@ static void come_to_pass(enum past past, sb_blob *blob, sb_stream stream) {
         assert_ok(sb_blob_cpu_data(blob, &in, &err));
 }
 
-static void what_was_waited_for_once_is_not_waited_for_again(void **state) {
-    (void)state;
+TEST(what_was_waited_for_once_is_not_waited_for_again) {
     for (enum past past = 0; past < PASTS; past++) {
         struct rig rig;
         sb_error err;
@@ -394,8 +384,7 @@ static void what_was_waited_for_once_is_not_waited_for_again(void **state) {
 }
 
 /* Neither what goes on beside it nor where it was written makes a plain pointer come early. */
-static void a_plain_pointer_waits_for_the_last_writer(void **state) {
-    (void)state;
+TEST(a_plain_pointer_waits_for_the_last_writer) {
     enum { EVICTED, PREFETCHED, LEGACY, WAYS };
     for (int way = 0; way < WAYS; way++) {
         struct rig rig;
@@ -428,8 +417,7 @@ static void a_plain_pointer_waits_for_the_last_writer(void **state) {
 }
 
 /* What is on its way already needs no wait. */
-static void a_second_prefetch_does_not_wait_for_the_first(void **state) {
-    (void)state;
+TEST(a_second_prefetch_does_not_wait_for_the_first) {
     struct rig rig;
     sb_error err;
     sb_mem *mem;
@@ -461,8 +449,7 @@ static void a_second_prefetch_does_not_wait_for_the_first(void **state) {
  */
 
 /* The next reader comes after the writer still. */
-static void a_copy_that_fails_keeps_the_writer(void **state) {
-    (void)state;
+TEST(a_copy_that_fails_keeps_the_writer) {
     struct rig rig;
     struct look data;
     sb_error err;
@@ -489,8 +476,7 @@ static void a_copy_that_fails_keeps_the_writer(void **state) {
 }
 
 /* What is read-only is copied first; without that nothing is scaled. */
-static void a_move_that_fails_is_told(void **state) {
-    (void)state;
+TEST(a_move_that_fails_is_told) {
     struct rig rig;
     sb_error err;
     rig_open(&rig, "sim:0", 0);
@@ -507,8 +493,7 @@ static void a_move_that_fails_is_told(void **state) {
 }
 
 /* On whatever stream that is. */
-static void memory_that_a_failed_call_allocated_is_there_for_the_next(void **state) {
-    (void)state;
+TEST(memory_that_a_failed_call_allocated_is_there_for_the_next) {
     struct rig rig;
     struct look look;
     sb_error err;
@@ -530,8 +515,7 @@ static void memory_that_a_failed_call_allocated_is_there_for_the_next(void **sta
 }
 
 /* A first touch that was queued and fails is found by whoever copies from it. */
-static void a_failed_zero_fill_is_found_by_the_copy_from_it(void **state) {
-    (void)state;
+TEST(a_failed_zero_fill_is_found_by_the_copy_from_it) {
     for (int queued = 0; queued < 2; queued++) {
         struct rig rig;
         sb_error err;
@@ -559,8 +543,7 @@ static void a_failed_zero_fill_is_found_by_the_copy_from_it(void **state) {
 
 /* Arithmetic writes in place, so that its failure costs the device; that of a copy, once nobody can
    take it for one, does not, nor that of a sum. */
-static void a_failure_that_is_not_of_arithmetic_leaves_the_device(void **state) {
-    (void)state;
+TEST(a_failure_that_is_not_of_arithmetic_leaves_the_device) {
     for (int named = 0; named < 2; named++) {
         struct rig rig;
         sb_error err;
@@ -618,8 +601,7 @@ static bool copy_is_over_after_failing(int32_t op, int64_t nth, bool queued, boo
     return over;
 }
 
-static void a_copy_that_nobody_can_wait_for_has_ended(void **state) {
-    (void)state;
+TEST(a_copy_that_nobody_can_wait_for_has_ended) {
     static const int32_t ops[] = {SB_SIM_STREAM_SYNCHRONIZE, SB_SIM_EVENT_RECORD};
     int failures = 0;
     for (int i = 0; i < 2; i++) {
@@ -630,28 +612,4 @@ static void a_copy_that_nobody_can_wait_for_has_ended(void **state) {
         }
     }
     assert_true(failures >= 2);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(device_work_is_over_where_a_pointer_is_given),
-        cmocka_unit_test(arithmetic_on_a_stream_is_queued_there),
-        cmocka_unit_test(a_diff_is_not_overtaken_by_its_next_writer),
-        cmocka_unit_test(an_update_waits_for_nothing_but_its_own_copies),
-        cmocka_unit_test(plain_device_memory_is_there_for_any_stream),
-        cmocka_unit_test(synchronising_a_context_waits_for_every_stream_it_knows),
-        cmocka_unit_test(synchronising_goes_on_behind_a_failed_wait),
-        cmocka_unit_test(forgetting_a_stream_waits_for_it),
-        cmocka_unit_test(the_default_streams_take_no_room),
-        cmocka_unit_test(what_was_waited_for_once_is_not_waited_for_again),
-        cmocka_unit_test(a_plain_pointer_waits_for_the_last_writer),
-        cmocka_unit_test(memory_that_a_failed_call_allocated_is_there_for_the_next),
-        cmocka_unit_test(a_second_prefetch_does_not_wait_for_the_first),
-        cmocka_unit_test(a_failed_zero_fill_is_found_by_the_copy_from_it),
-        cmocka_unit_test(a_failure_that_is_not_of_arithmetic_leaves_the_device),
-        cmocka_unit_test(a_copy_that_fails_keeps_the_writer),
-        cmocka_unit_test(a_move_that_fails_is_told),
-        cmocka_unit_test(a_copy_that_nobody_can_wait_for_has_ended),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }
