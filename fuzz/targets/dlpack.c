@@ -32,8 +32,7 @@ struct world {
     sb_blob *blob;
 };
 
-/* --- a tensor from choices, all of them right where the input says nothing -----------------------
- */
+/* --- a tensor from choices, all of them right where the input says nothing ------------------- */
 
 static const struct {
     sb_dl_data_type type;
@@ -155,8 +154,7 @@ static void draw_tensor(struct world *w) {
     w->versioned.dl_tensor = w->legacy.dl_tensor = tensor;
 }
 
-/* --- the reference -------------------------------------------------------------------------------
- */
+/* --- the reference --------------------------------------------------------------------------- */
 
 /* Statuses that the tensor may be refused with; none: it is accepted. */
 struct verdict {
@@ -280,8 +278,7 @@ static struct verdict judge(const struct world *w) {
     return v;
 }
 
-/* --- the call
- * ------------------------------------------------------------------------------------- */
+/* --- the call -------------------------------------------------------------------------------- */
 
 static bool is_read_only(const struct world *w) {
     return !w->is_legacy && w->versioned.flags & SB_DL_READ_ONLY;
@@ -361,8 +358,7 @@ static sb_status call(struct world *w, const struct verdict *v) {
     }
 }
 
-/* --- what was accepted
- * ----------------------------------------------------------------------------- */
+/* --- what was accepted ----------------------------------------------------------------------- */
 
 static sb_mem *memory_of(const struct world *w) {
     sb_mem *mem;

@@ -162,8 +162,7 @@ TEST(a_root_s_heads_stay_but_for_a_first_touch) {
     }
 }
 
-/* --- failures -----------------------------------------------------------------------------------
- */
+/* --- failures -------------------------------------------------------------------------------- */
 
 /* The second of three blobs fails. Its head stays, unless both sides were current. */
 static void check_failure(size_t at, int32_t takes, int64_t nth, sb_status failure) {
@@ -251,8 +250,7 @@ TEST(lists_that_cannot_be_reduced_are_refused_whole) {
     rig_close(&rig);
 }
 
-/* --- tables
- * ---------------------------------------------------------------------------------------- */
+/* --- tables ---------------------------------------------------------------------------------- */
 
 static sb_status single_barrier(void *comm, sb_error *err) {
     (void)comm;
@@ -351,8 +349,7 @@ TEST(names_of_engines_are_letters_and_digits) {
     sb_comm_destroy(comm);
 }
 
-/* --- simulated ranks, each with a device of its own
- * --------------------------------------------------- */
+/* --- simulated ranks, each with a device of its own ------------------------------------------ */
 
 #define BLOBS 4
 

@@ -37,8 +37,7 @@ struct world {
     bool ready[BLOBS];
 };
 
-/* --- a world -----------------------------------------------------------------------------------
- */
+/* --- a world --------------------------------------------------------------------------------- */
 
 static void values_of(int blob, float values[MOST]) {
     fill_values(SB_DTYPE_F32, counts[blob], blob * 10 + 1, 1, values);
@@ -113,8 +112,7 @@ static void world_close(struct world *w) {
     rig_close(&w->rig);
 }
 
-/* --- calls ---------------------------------------------------------------------------------------
- */
+/* --- calls ----------------------------------------------------------------------------------- */
 
 /* The second time it goes on where the first has failed. */
 static sb_status step(struct world *w, sb_error *err) {
@@ -187,8 +185,7 @@ static void check_use(struct world *w, sb_blob *blob) {
     assert_true(bytes_are(in, 500 * sizeof(float), 0x5A));
 }
 
-/* --- each failure in turn ----------------------------------------------------------------------
- */
+/* --- each failure in turn -------------------------------------------------------------------- */
 
 static void fail_setting(const struct setting *s, enum fault fault, int64_t nth, const char *what) {
     fail_with("call %d, state %d, device %d, at once %d, op %d, buckets %zu; %s %lld: %s", s->call,

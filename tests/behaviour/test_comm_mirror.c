@@ -72,8 +72,7 @@ static void world_close(struct world *w, bool failed) {
     rig_close(&w->rig);
 }
 
-/* --- buckets -----------------------------------------------------------------------------------
- */
+/* --- buckets --------------------------------------------------------------------------------- */
 
 /* Floats of each blob, the last of the list first, and what is sent of them: a negative count is in
    place. */
@@ -168,8 +167,7 @@ TEST(a_bucket_has_one_dtype_and_may_be_empty) {
     }
 }
 
-/* --- rooms ---------------------------------------------------------------------------------------
- */
+/* --- rooms ----------------------------------------------------------------------------------- */
 
 /* Six blobs, each a bucket that is gathered; two fly at once. */
 static void world_of_rooms(struct world *w, bool tests_are_done) {
@@ -202,8 +200,7 @@ TEST(no_more_buckets_fly_than_there_are_rooms) {
     }
 }
 
-/* --- failures of the engine
- * ----------------------------------------------------------------------- */
+/* --- failures of the engine ------------------------------------------------------------------ */
 
 /* The n-th start has no memory: nobody is told by `ready`, `wait` says so once, the step goes on,
    and so do later steps. */
@@ -338,8 +335,7 @@ TEST(a_reducer_that_ends_in_its_step_waits_for_what_flies) {
     }
 }
 
-/* --- a device that fails while it scales
- * ----------------------------------------------------------- */
+/* --- a device that fails while it scales ----------------------------------------------------- */
 
 /* Scaling blob `scale` of three fails, and the engine at blob `engine`; 0: none does. In the step
    the host's bytes are current, so that it goes on without the device. */
@@ -468,8 +464,7 @@ TEST(a_device_without_arithmetic_leaves_means_to_the_host) {
     }
 }
 
-/* --- what is sent
- * ------------------------------------------------------------------------------------ */
+/* --- what is sent ---------------------------------------------------------------------------- */
 
 TEST(blobs_are_broadcast_as_bytes) {
     for (int32_t root = 0; root < 2; root++) {
@@ -552,8 +547,7 @@ TEST(work_that_is_queued_is_done_before_it_is_sent) {
     }
 }
 
-/* --- host memory of the caller's
- * ----------------------------------------------------------------------- */
+/* --- host memory of the caller's ------------------------------------------------------------- */
 
 TEST(values_and_bytes_reach_the_engine_as_they_are) {
     struct world w;

@@ -147,8 +147,7 @@ TEST(memory_that_flies_outlives_the_blob_that_had_it) {
         ranks_run(2, &options, reshape_in_flight, &bucket_bytes[i]);
 }
 
-/* --- two failures at once ------------------------------------------------------------------------
- */
+/* --- two failures at once -------------------------------------------------------------------- */
 
 struct failures {
     int64_t nth; /* the operation of rank 1 that fails */

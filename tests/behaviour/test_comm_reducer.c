@@ -196,8 +196,7 @@ TEST(a_large_blob_stays_on_its_device) {
     ranks_run(2, NULL, check_heads, NULL);
 }
 
-/* --- registration ------------------------------------------------------------------------------
- */
+/* --- registration ---------------------------------------------------------------------------- */
 
 struct odd {
     int what;
@@ -342,8 +341,7 @@ TEST(what_cannot_be_registered_is_refused) {
     sb_comm_destroy(comm);
 }
 
-/* --- misuse
- * ---------------------------------------------------------------------------------------- */
+/* --- misuse ---------------------------------------------------------------------------------- */
 
 TEST(a_step_takes_each_blob_once_and_the_communicator_alone) {
     sb_comm *comm;
@@ -382,8 +380,7 @@ TEST(a_step_takes_each_blob_once_and_the_communicator_alone) {
     sb_comm_destroy(comm);
 }
 
-/* --- memory
- * ------------------------------------------------------------------------------------------- */
+/* --- memory ---------------------------------------------------------------------------------- */
 
 TEST(it_takes_two_buckets_at_most) {
     struct rig rig;
@@ -419,8 +416,7 @@ TEST(it_takes_two_buckets_at_most) {
     rig_close(&rig);
 }
 
-/* --- failures
- * ----------------------------------------------------------------------------------------- */
+/* --- failures -------------------------------------------------------------------------------- */
 
 struct failing {
     int64_t nth;

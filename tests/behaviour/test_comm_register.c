@@ -188,8 +188,7 @@ TEST(a_story_without_an_end_is_cut) {
     world_close(&w, false);
 }
 
-/* --- this rank's own failure -------------------------------------------------------------------
- */
+/* --- this rank's own failure ----------------------------------------------------------------- */
 
 TEST(a_failure_is_told_by_its_rank) {
     struct world w;

@@ -184,8 +184,7 @@ TEST(a_blob_goes_round_through_a_tensor) {
     rig_close(&rig);
 }
 
-/* --- layouts ------------------------------------------------------------------------------------
- */
+/* --- layouts --------------------------------------------------------------------------------- */
 
 TEST(row_major_is_asked_only_where_it_matters) {
     static const struct {
@@ -255,8 +254,7 @@ TEST(tensors_without_elements) {
     rig_close(&rig);
 }
 
-/* --- refused
- * --------------------------------------------------------------------------------------- */
+/* --- refused --------------------------------------------------------------------------------- */
 
 static void other_version(struct tensor *t) {
     t->versioned.version.major = 2;

@@ -44,8 +44,7 @@ TEST(two_blobs_are_told_in_their_order) {
     sb_blob_destroy(wide);
 }
 
-/* --- of bytes: the field, what is wrong with it, where ------------------------------------------
- */
+/* --- of bytes: the field, what is wrong with it, where --------------------------------------- */
 
 struct told {
     struct wire wire;

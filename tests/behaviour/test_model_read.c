@@ -483,8 +483,7 @@ TEST(test_the_deleter_runs_once_and_not_on_failure) {
     assert_int_equal(deleted, 1);
 }
 
-/* --- real files --------------------------------------------------------------------------------
- */
+/* --- real files ------------------------------------------------------------------------------ */
 
 TEST(test_real_files) {
     static const struct {

@@ -163,8 +163,7 @@ TEST(the_element_and_its_place_are_told) {
     wire_free(&wire);
 }
 
-/* --- nothing changes ---------------------------------------------------------------------------
- */
+/* --- nothing changes ------------------------------------------------------------------------- */
 
 struct kept {
     sb_blob *blob, *sharer;
@@ -231,8 +230,7 @@ TEST(what_is_taken_goes_where_the_old_values_were) {
     wire_free(&wire);
 }
 
-/* --- from elsewhere ------------------------------------------------------------------------------
- */
+/* --- from elsewhere -------------------------------------------------------------------------- */
 
 TEST(files_and_models_are_read_alike) {
     static const double good[] = {1.5, -2}, bad[] = {1, 1e10};

@@ -454,8 +454,7 @@ TEST(test_the_bits_of_floats_are_kept) {
     sb_blob_destroy(blob);
 }
 
-/* --- refusals ----------------------------------------------------------------------------------
- */
+/* --- refusals -------------------------------------------------------------------------------- */
 
 struct refusal {
     const char *claim, *bytes;
@@ -630,8 +629,7 @@ TEST(test_every_prefix_gives_a_status) {
     wire_free(&wire);
 }
 
-/* --- memory
- * --------------------------------------------------------------------------------------- */
+/* --- memory ---------------------------------------------------------------------------------- */
 
 TEST(test_a_large_claim_allocates_nothing) {
     struct rig rig;

@@ -265,8 +265,7 @@ TEST(test_a_blob_that_outgrows_its_share_leaves_it) {
     }
 }
 
-/* --- failures ----------------------------------------------------------------------------------
- */
+/* --- failures -------------------------------------------------------------------------------- */
 
 /* The file's second half has gone, which is found after the first was read. */
 TEST(test_a_file_that_ends_half_way_changes_nothing) {
@@ -371,8 +370,7 @@ TEST(test_no_memory_to_read_aside_changes_nothing) {
     scene_close(&s);
 }
 
-/* --- memory ------------------------------------------------------------------------------------
- */
+/* --- memory ---------------------------------------------------------------------------------- */
 
 static size_t peak_of(struct scene *s, enum reader reader, sb_blob *blob) {
     sb_error err;
@@ -405,8 +403,7 @@ TEST(test_memory_is_the_payload_once) {
     }
 }
 
-/* --- limits ------------------------------------------------------------------------------------
- */
+/* --- limits ---------------------------------------------------------------------------------- */
 
 enum { LARGE = 1 << 20, LIMIT = 4096 };
 

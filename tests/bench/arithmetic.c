@@ -58,8 +58,7 @@ static void copy(void *arg, int64_t n) {
         must(sb_blob_copy_from(s->target, s->blob, 0, NULL));
 }
 
-/* --- the limits: the loop over a range, whole or a half by each of two threads -----------------
- */
+/* --- the limits: the loop over a range, whole or a half by each of two threads --------------- */
 
 typedef void range_work(struct state *s, size_t at, size_t count);
 
@@ -241,8 +240,7 @@ static void contests_of_size(size_t bytes) {
     fresh_memory_free(s.copy, bytes);
 }
 
-/* --- how exact sums are ------------------------------------------------------------------------
- */
+/* --- how exact sums are ---------------------------------------------------------------------- */
 
 /* The sum, far closer than it is judged by; `power` is 1 or 2. */
 static long double exact_sum(const float *x, size_t count, int power) {

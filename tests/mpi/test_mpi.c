@@ -114,8 +114,7 @@ static bool is_near(double found, double expected) {
     return fabs(found - expected) <= num_ranks * 6e-8 * 500 * num_ranks;
 }
 
-/* --- collectives
- * ---------------------------------------------------------------------------------- */
+/* --- collectives ----------------------------------------------------------------------------- */
 
 #define MOST 2500
 
@@ -170,8 +169,7 @@ static void every_rank_gets_the_bytes_of_the_root(sb_comm *comm) {
     expect_status(SB_ERR_INVALID_ARGUMENT, sb_comm_broadcast(comm, num_ranks, bytes, 1, &err));
 }
 
-/* --- blobs
- * ------------------------------------------------------------------------------------------ */
+/* --- blobs ----------------------------------------------------------------------------------- */
 
 #define BLOBS 7
 
@@ -278,8 +276,7 @@ static void a_difference_is_told_to_every_rank(sb_comm *comm) {
     net_close(&net);
 }
 
-/* --- failures: every rank's call fails alike, so that nobody is left alone
- * --------------------------- */
+/* --- failures: every rank's call fails alike, so that nobody is left alone ------------------- */
 
 static sb_status call(sb_comm *comm, enum call which, struct net *net) {
     double value = 1;

@@ -17,8 +17,7 @@ enum { REPEATS_MAX = 31 };
 static int repeats = REPEATS_MAX;
 static bool quick;
 
-/* --- time --------------------------------------------------------------------------------------
- */
+/* --- time ------------------------------------------------------------------------------------ */
 
 static double now(void) {
     struct timespec t;
@@ -66,8 +65,7 @@ static void time_in_turn(struct entry *entries, int count, void *user, int times
         }
 }
 
-/* --- arithmetic --------------------------------------------------------------------------------
- */
+/* --- arithmetic ------------------------------------------------------------------------------ */
 
 struct arithmetic {
     struct stage *stage;
@@ -190,8 +188,7 @@ static void bench_arithmetic(struct stage *stage, const size_t *sizes, int count
         time_arithmetic(stage, SB_DTYPE_F64, sizes[i]);
 }
 
-/* --- transfers ---------------------------------------------------------------------------------
- */
+/* --- transfers ------------------------------------------------------------------------------- */
 
 struct transfer {
     struct stage *stage;
@@ -294,8 +291,7 @@ static void bench_transfers(struct stage *stage, const size_t *sizes, int count)
         time_transfers(stage, sizes[i]);
 }
 
-/* --- accesses ----------------------------------------------------------------------------------
- */
+/* --- accesses -------------------------------------------------------------------------------- */
 
 enum { CALLS = 1000000 };
 
@@ -348,8 +344,7 @@ static void bench_accesses(struct stage *stage) {
     sb_mem_release(mem);
 }
 
-/* --- allocation --------------------------------------------------------------------------------
- */
+/* --- allocation ------------------------------------------------------------------------------ */
 
 struct allocation {
     struct stage *stage;
@@ -421,8 +416,7 @@ static void bench_allocation(struct stage *stage, const size_t *sizes, int count
     }
 }
 
-/* --- small blobs -------------------------------------------------------------------------------
- */
+/* --- small blobs ----------------------------------------------------------------------------- */
 
 enum { BLOBS = 1000, SMALL = 4096 };
 
@@ -473,8 +467,7 @@ static void bench_small(struct stage *stage) {
         sb_blob_destroy(blobs[i]);
 }
 
-/* --- overlap -----------------------------------------------------------------------------------
- */
+/* --- overlap --------------------------------------------------------------------------------- */
 
 struct overlap {
     struct stage *stage;
@@ -549,8 +542,7 @@ static void bench_overlap(struct stage *stage, size_t bytes) {
     sb_blob_destroy(o.blob);
 }
 
-/* --- all ---------------------------------------------------------------------------------------
- */
+/* --- all ------------------------------------------------------------------------------------- */
 
 int main(int argc, char **argv) {
     static const size_t full[] = {MIB, 4 * MIB, 16 * MIB, 64 * MIB, 256 * MIB, 1024 * MIB};

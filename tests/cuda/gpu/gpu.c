@@ -5,8 +5,7 @@
 
 const struct driver *driver;
 
-/* --- life --------------------------------------------------------------------------------------
- */
+/* --- life ------------------------------------------------------------------------------------ */
 
 sb_context_options stage_options(void) {
     sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
@@ -89,8 +88,7 @@ int device_count(void) {
     return count;
 }
 
-/* --- figures -----------------------------------------------------------------------------------
- */
+/* --- figures --------------------------------------------------------------------------------- */
 
 sb_stats stats_of(const sb_context *context) {
     sb_stats stats = SB_STATS_INIT;
@@ -130,8 +128,7 @@ void assert_transfers(const sb_context *context, const struct copies *before, in
     assert_int_equal(since.host_copies, 0);
 }
 
-/* --- streams -----------------------------------------------------------------------------------
- */
+/* --- streams --------------------------------------------------------------------------------- */
 
 void enter(const struct stage *stage) {
     cu_ok(cuCtxPushCurrent_v2(stage->primary));
@@ -163,8 +160,7 @@ void stream_end(const struct stage *stage, sb__cu_stream stream) {
     leave();
 }
 
-/* --- bytes of the device -----------------------------------------------------------------------
- */
+/* --- bytes of the device --------------------------------------------------------------------- */
 
 static sb__cu_ptr address(const void *ptr) {
     return (sb__cu_ptr)(uintptr_t)ptr;
@@ -241,8 +237,7 @@ bool device_holds(const struct stage *stage, const void *ptr, size_t bytes, int 
     return same;
 }
 
-/* --- memories ----------------------------------------------------------------------------------
- */
+/* --- memories -------------------------------------------------------------------------------- */
 
 sb_mem *mem_make(sb_context *context, size_t bytes) {
     sb_error err;

@@ -24,8 +24,7 @@ static int32_t head_of(sb_blob *blob) {
     return sb_mem_head(memory_of(blob, false));
 }
 
-/* --- elements ----------------------------------------------------------------------------------
- */
+/* --- elements -------------------------------------------------------------------------------- */
 
 /* Element i of a pattern, exact in f32; both signs. */
 static double element(int64_t i, int pattern) {
@@ -62,8 +61,7 @@ static void assert_close(double found, double expected, double bound, const char
                   error / fabs(expected));
 }
 
-/* --- arithmetic --------------------------------------------------------------------------------
- */
+/* --- arithmetic ------------------------------------------------------------------------------ */
 
 static double sum_bound(int32_t dtype) {
     return dtype == SB_DTYPE_F32 ? 5e-6 : 1e-13;
@@ -204,8 +202,7 @@ TEST(update_works_where_the_head_of_data_is) {
     stage_close(&stage);
 }
 
-/* --- past 2^31 elements ------------------------------------------------------------------------
- */
+/* --- past 2^31 elements ---------------------------------------------------------------------- */
 
 #define HUGE_COUNT (((int64_t)1 << 31) + 1)
 
@@ -285,8 +282,7 @@ TEST(arithmetic_goes_past_2_31_elements) {
         skip();
 }
 
-/* --- copies ------------------------------------------------------------------------------------
- */
+/* --- copies ---------------------------------------------------------------------------------- */
 
 static struct copies copy_and_check(const struct stage *stage, sb_blob *to, sb_blob *from,
                                     uint32_t flags) {

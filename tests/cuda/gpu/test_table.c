@@ -29,8 +29,7 @@ struct loan {
     int value; /* of its bytes when it was lent */
 };
 
-/* --- one run -----------------------------------------------------------------------------------
- */
+/* --- one run --------------------------------------------------------------------------------- */
 
 struct run {
     struct stage *stage;
@@ -111,8 +110,7 @@ static void look_before_writing(struct run *run, const struct move *move, int32_
     assert_true(device_holds(run->stage, ptr, run->state.bytes, run->value));
 }
 
-/* --- the comparison ----------------------------------------------------------------------------
- */
+/* --- the comparison -------------------------------------------------------------------------- */
 
 static struct copies expected_copies(const struct plan *plan, size_t bytes) {
     struct copies c = {0};
@@ -200,8 +198,7 @@ static void run_path(struct stage *stage, size_t bytes, const int *path, int len
         return_loan(stage, &run.loans[i]);
 }
 
-/* --- all states ---------------------------------------------------------------------------------
- */
+/* --- all states ------------------------------------------------------------------------------ */
 
 struct node {
     struct memory_state state;

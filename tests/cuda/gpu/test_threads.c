@@ -60,8 +60,7 @@ TEST(readers_of_one_memory_share_one_transfer) {
     stage_close(&stage);
 }
 
-/* --- each with blobs of its own ----------------------------------------------------------------
- */
+/* --- each with blobs of its own -------------------------------------------------------------- */
 
 struct worker {
     sb_context *context;

@@ -140,8 +140,7 @@ static bool pool_destroyed(void) {
            OK(CU(cuCtxSynchronize)());
 }
 
-/* --- what a pool keeps --------------------------------------------------------------------------
- */
+/* --- what a pool keeps ----------------------------------------------------------------------- */
 
 #define LARGE ((size_t)64 << 20)
 
@@ -270,8 +269,7 @@ static bool range_host(void) {
     return OK(describe((CUdeviceptr)(uintptr_t)up, &type, &start, &size)) && type == 0;
 }
 
-/* --- streams and events ------------------------------------------------------------------------
- */
+/* --- streams and events ---------------------------------------------------------------------- */
 
 static CUevent make_event(void) {
     CUevent event = NULL;
@@ -368,8 +366,7 @@ static bool stream_context(void) {
     return OK(CU(cuStreamGetCtx)(s, &context)) && context == primary && OK(CU(cuStreamDestroy)(s));
 }
 
-/* --- captures ------------------------------------------------------------------------------------
- */
+/* --- captures -------------------------------------------------------------------------------- */
 
 static bool is_capturing(CUstream s, CUstreamCaptureStatus expected) {
     CUstreamCaptureStatus status = (CUstreamCaptureStatus)77;
@@ -469,8 +466,7 @@ static bool events_beside_capture(void) {
     return OK(CU(cuStreamDestroy)(other)) && OK(CU(cuEventDestroy)(event)) && right;
 }
 
-/* --- kernels ------------------------------------------------------------------------------------
- */
+/* --- kernels --------------------------------------------------------------------------------- */
 
 #define ENTRY                                                                                      \
     ".visible .entry move(\n"                                                                      \
@@ -576,8 +572,7 @@ static bool launch_beside_capture(void) {
            unload(module, ptr) && right;
 }
 
-/* --- page-locked memory ------------------------------------------------------------------------
- */
+/* --- page-locked memory ---------------------------------------------------------------------- */
 
 static bool pinned_aligned(void) {
     bool right = true;

@@ -131,8 +131,7 @@ static void nothing(struct scene *scene) {
     (void)scene;
 }
 
-/* --- the table ---------------------------------------------------------------------------------
- */
+/* --- the table ------------------------------------------------------------------------------- */
 
 static const struct row {
     const char *what;

@@ -245,8 +245,7 @@ static void a_child_of_others_cuda_is_told(void) {
     arithmetic_works();
 }
 
-/* --- running them --------------------------------------------------------------------------------
- */
+/* --- running them ---------------------------------------------------------------------------- */
 
 /* Folders of the search path: d the driver, 2 and 3 the cuBLAS, n NCCL; - files that cannot be
    opened come first, so that what is installed here is not found. */

@@ -149,8 +149,7 @@ TEST(the_current_context_stays) {
     stage_close(&stage);
 }
 
-/* --- captures ----------------------------------------------------------------------------------
- */
+/* --- captures -------------------------------------------------------------------------------- */
 
 static void begin_capture(struct stage *stage, CUstream stream) {
     CUcontext old;

@@ -238,8 +238,7 @@ TEST(test_the_error_may_be_null) {
     }
 }
 
-/* --- bytes that change between one read and the next -------------------------------------------
- */
+/* --- bytes that change between one read and the next ----------------------------------------- */
 
 static void corrupt(struct wire *wire, size_t every) {
     for (size_t i = every / 2; i < wire->size; i += every)

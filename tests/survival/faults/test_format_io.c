@@ -579,8 +579,7 @@ TEST(test_the_bytes_are_right_after_resumed_calls) {
     scene_close(&s);
 }
 
-/* --- storage that others use --------------------------------------------------------------------
- */
+/* --- storage that others use ----------------------------------------------------------------- */
 
 CALL(read_one_blob, sb_blob_read_file(s->blob, s->target, SB_PROTO_RESHAPE, NULL, err))
 

@@ -28,8 +28,7 @@ static void fail_no_more(struct rig *rig) {
     device_fail(rig->context, SB_SIM_ANY, 0, SB_SIM_FAIL_NOW);
 }
 
-/* --- one by one ----------------------------------------------------------------------------------
- */
+/* --- one by one ------------------------------------------------------------------------------ */
 
 /* A memory at the device, with a host side that is lent. */
 static sb_mem *at_device(struct rig *rig, struct lent *lent) {
@@ -627,8 +626,7 @@ TEST(a_cap_counts_what_is_in_quarantine) {
     rig_close(&rig);
 }
 
-/* --- every call, in every state, with several failures in a row ----------------------------------
- */
+/* --- every call, in every state, with several failures in a row ------------------------------ */
 
 struct trial {
     const struct start *start;

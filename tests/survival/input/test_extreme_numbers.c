@@ -35,8 +35,7 @@ static void scene_close(struct scene *s) {
     rig_close(&s->rig);
 }
 
-/* --- calls; each is told one number ------------------------------------------------------------
- */
+/* --- calls; each is told one number ---------------------------------------------------------- */
 
 #define CALL(name, ...)                                                                            \
     static sb_status name(struct scene *s, int64_t n, sb_error *err) {                             \

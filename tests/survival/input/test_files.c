@@ -242,8 +242,7 @@ TEST_WITH(setup, teardown, no_permission) {
     assert_true(file_holds(p->file, "old"));
 }
 
-/* --- sizes that lie ----------------------------------------------------------------------------
- */
+/* --- sizes that lie -------------------------------------------------------------------------- */
 
 TEST_WITH(setup, teardown, sparse_files) {
     struct place *p = *state;
@@ -398,8 +397,7 @@ TEST_WITH(setup, teardown, a_full_disk) {
     assert_int_equal(WEXITSTATUS(status), DONE);
 }
 
-/* --- names that are taken ------------------------------------------------------------------------
- */
+/* --- names that are taken -------------------------------------------------------------------- */
 
 static void make_leftovers(const struct place *p, int count, bool make) {
     for (int i = 0; i < count; i++) {

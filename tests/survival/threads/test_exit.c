@@ -92,8 +92,7 @@ static void release_everything(void) {
     need(atomic_load(&deleted) == 2);
 }
 
-/* --- threads that do not end --------------------------------------------------------------------
- */
+/* --- threads that do not end ----------------------------------------------------------------- */
 
 static _Atomic int busy;
 
@@ -131,8 +130,7 @@ static void start_threads(void) {
         sched_yield();
 }
 
-/* --- scenarios
- * ------------------------------------------------------------------------------------- */
+/* --- scenarios ------------------------------------------------------------------------------- */
 
 static bool releases_in_destructor;
 
@@ -215,8 +213,7 @@ static const struct scenario {
 
 enum { SCENARIOS = sizeof scenarios / sizeof scenarios[0] };
 
-/* --- running them
- * ------------------------------------------------------------------------------------ */
+/* --- running them ---------------------------------------------------------------------------- */
 
 extern char **environ;
 

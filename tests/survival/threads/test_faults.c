@@ -188,8 +188,7 @@ static void loans_close(struct round *round) {
     }
 }
 
-/* --- kernels -----------------------------------------------------------------------------------
- */
+/* --- kernels --------------------------------------------------------------------------------- */
 
 struct job {
     struct round *round;
@@ -226,8 +225,7 @@ static void let_go(struct lane *lane) {
     (void)pthread_rwlock_unlock(&lane->lock);
 }
 
-/* --- const calls ---------------------------------------------------------------------------------
- */
+/* --- const calls ----------------------------------------------------------------------------- */
 
 static void read_host(struct worker *w, struct object *o) {
     const void *in;
@@ -294,8 +292,7 @@ static void share(struct worker *w, struct object *o) {
     sb_blob_destroy(sharer);
 }
 
-/* --- exclusive calls -----------------------------------------------------------------------------
- */
+/* --- exclusive calls ------------------------------------------------------------------------- */
 
 /* A failure leaves the bytes as they were, unless it cost the device. */
 static bool is_done(struct worker *w, struct object *o, sb_status status) {
@@ -388,8 +385,7 @@ static void compute(struct worker *w, struct object *o, int value) {
                                       : sb_blob_clear_data(o->blob, NULL));
 }
 
-/* --- a worker
- * -------------------------------------------------------------------------------------- */
+/* --- a worker -------------------------------------------------------------------------------- */
 
 static void touch(struct worker *w, struct object *o) {
     static void (*const readers[])(struct worker *, struct object *) = {
@@ -472,8 +468,7 @@ static void work(struct round *round, int member) {
     drain(round);
 }
 
-/* --- the failures --------------------------------------------------------------------------------
- */
+/* --- the failures ---------------------------------------------------------------------------- */
 
 static void arm(struct round *round, uint64_t *random) {
     int count = 1 + draw(random, draw(random, 3) ? 6 : 16);
@@ -512,8 +507,7 @@ static void run(void *arg, int member) {
         work(arg, member);
 }
 
-/* --- a round
- * --------------------------------------------------------------------------------------- */
+/* --- a round --------------------------------------------------------------------------------- */
 
 static void round_open(struct round *round, uint64_t seed) {
     sb_error err;

@@ -221,8 +221,7 @@ TEST(a_child_s_child_may_do_the_same) {
     lent_free(&e.host);
 }
 
-/* --- the parent's device in the child ------------------------------------------------------------
- */
+/* --- the parent's device in the child -------------------------------------------------------- */
 
 #define child_is_refused(call) child_wants((call) == SB_ERR_FORKED)
 
@@ -430,8 +429,7 @@ TEST(a_child_may_open_a_context_of_its_own) {
     lent_free(&e.host);
 }
 
-/* --- locks that other threads hold
- * ------------------------------------------------------------------ */
+/* --- locks that other threads hold ----------------------------------------------------------- */
 
 struct holder {
     pthread_mutex_t *lock;
@@ -660,8 +658,7 @@ TEST(host_only_contexts_work_on_beside_held_locks) {
     }
 }
 
-/* --- a busy parent
- * ----------------------------------------------------------------------------------- */
+/* --- a busy parent --------------------------------------------------------------------------- */
 
 enum { HAMMERS = 4 };
 

@@ -124,8 +124,7 @@ TEST(what_is_queued_ends_before_another_thread_frees_its_memory) {
     }
 }
 
-/* --- while somebody waits ------------------------------------------------------------------------
- */
+/* --- while somebody waits -------------------------------------------------------------------- */
 
 struct waiting {
     struct tiny tiny;

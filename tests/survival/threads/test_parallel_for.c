@@ -11,8 +11,7 @@
 
 #define LIMIT 110 /* seconds until a deadlock ends the program */
 
-/* --- a pool of the caller -----------------------------------------------------------------------
- */
+/* --- a pool of the caller -------------------------------------------------------------------- */
 
 struct pool {
     int threads;
@@ -97,8 +96,7 @@ static sb_context *context_with(const char *device, sb_parallel_for run, void *u
     return context;
 }
 
-/* --- the same bits
- * -------------------------------------------------------------------------------- */
+/* --- the same bits --------------------------------------------------------------------------- */
 
 /* What every larger operation gives, one after the other. */
 struct results {
@@ -235,8 +233,7 @@ TEST(any_number_of_threads_gives_the_same_bits) {
         }
 }
 
-/* --- no thread of ours
- * ---------------------------------------------------------------------------- */
+/* --- no thread of ours ----------------------------------------------------------------------- */
 
 static int count_threads(void) {
     DIR *tasks = opendir("/proc/self/task");
@@ -280,8 +277,7 @@ TEST(no_thread_is_created_and_openblas_stays_as_it_was) {
     assert_int_equal(blas_number("openblas_get_parallel"), blas_kind);
 }
 
-/* --- pools that do other work meanwhile
- * --------------------------------------------------------------- */
+/* --- pools that do other work meanwhile ------------------------------------------------------ */
 
 /* A pool that steals work, as many do, may run anything on the waiting thread, a call on the very
    same memory included. */
@@ -332,8 +328,7 @@ TEST(no_lock_is_held_while_the_caller_s_threads_work) {
     free(lent);
 }
 
-/* --- a caller who breaks the contract ------------------------------------------------------------
- */
+/* --- a caller who breaks the contract -------------------------------------------------------- */
 
 static void run_the_first(void *user, int64_t tasks, void (*task)(void *arg, int64_t i),
                           void *arg) {

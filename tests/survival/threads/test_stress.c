@@ -94,8 +94,7 @@ static sb_stream draw_stream(struct worker *w, const struct place *place) {
     return i == STREAMS ? NULL : place->streams[i];
 }
 
-/* --- kernels ------------------------------------------------------------------------------------
- */
+/* --- kernels --------------------------------------------------------------------------------- */
 
 /* Checks and then maybe writes device memory when its turn comes, and frees itself. */
 struct job {
@@ -127,8 +126,7 @@ static void launch(struct worker *w, const struct place *place, sb_stream stream
     expect_ok(w, sb_sim_launch(place->context, stream, kernel, queued, NULL));
 }
 
-/* --- readers
- * ---------------------------------------------------------------------------------------- */
+/* --- readers --------------------------------------------------------------------------------- */
 
 static void read_host(struct worker *w, struct object *o) {
     const float *x = NULL;
@@ -293,8 +291,7 @@ static void read_somehow(struct worker *w, struct object *o) {
     (i < 8 ? host[i] : device[i % 3])(w, o);
 }
 
-/* --- the writer
- * ------------------------------------------------------------------------------------ */
+/* --- the writer ------------------------------------------------------------------------------ */
 
 static void write_host(struct worker *w, struct object *o, float value) {
     float *x = NULL;
@@ -410,8 +407,7 @@ static void write_somehow(struct worker *w, struct object *o) {
     (i < 5 ? host[i] : device[i % 3])(w, o, (float)draw(w, LARGEST));
 }
 
-/* --- running
- * ----------------------------------------------------------------------------------------- */
+/* --- running --------------------------------------------------------------------------------- */
 
 static void work(void *arg, int member) {
     struct world *world = arg;
@@ -502,8 +498,7 @@ TEST(every_reader_sees_the_last_writer_s_bytes) {
     assert_true(world.steps > THREADS);
 }
 
-/* --- one transfer
- * -------------------------------------------------------------------------------------- */
+/* --- one transfer ---------------------------------------------------------------------------- */
 
 struct race {
     struct rig rig;

@@ -445,8 +445,7 @@ TEST(a_second_prefetch_does_not_wait_for_the_first) {
     rig_close(&rig);
 }
 
-/* --- failures ------------------------------------------------------------------------------------
- */
+/* --- failures -------------------------------------------------------------------------------- */
 
 /* The next reader comes after the writer still. */
 TEST(a_copy_that_fails_keeps_the_writer) {

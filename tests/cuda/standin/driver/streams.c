@@ -526,8 +526,7 @@ CUresult standin_gate(CUcontext context, CUstream handle, bool (*passes)(void *u
     return c.result;
 }
 
-/* --- streams ------------------------------------------------------------------------------------
- */
+/* --- streams --------------------------------------------------------------------------------- */
 
 CUresult CUDAAPI cuStreamCreate(CUstream *stream, unsigned int flags) {
     struct call c;
@@ -691,8 +690,7 @@ CUresult CUDAAPI cuEventDestroy(CUevent event) {
     return end(&c);
 }
 
-/* --- capturing ----------------------------------------------------------------------------------
- */
+/* --- capturing ------------------------------------------------------------------------------- */
 
 CUresult CUDAAPI cuStreamIsCapturing(CUstream handle, CUstreamCaptureStatus *status) {
     struct call c;
