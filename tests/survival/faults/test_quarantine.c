@@ -44,6 +44,23 @@ static sb_mem *at_device(struct rig *rig, struct lent *lent) {
     return mem;
 }
 
+/* Its copy to the host is queued, and no wait for it answers. */
+struct stuck {
+    struct rig rig;
+    struct lent lent;
+    sb_mem *mem;
+};
+
+static void stuck_open(struct stuck *s) {
+    sb_error err;
+    const void *in;
+    rig_open(&s->rig, "sim:0", 0);
+    s->mem = at_device(&s->rig, &s->lent);
+    rig_schedule(&s->rig, SB_SIM_LAZY, 0);
+    fail_run(&s->rig, SB_SIM_ANY, 2, 16);
+    assert_status(SB_ERR_DEVICE_FAILURE, sb_mem_cpu_data(s->mem, &in, &err));
+}
+
 /* Whether it holds in a child: what waits is the parent's. */
 static bool holds_in_child(bool (*check)(struct rig *, const struct lent *), struct rig *rig,
                            const struct lent *lent) {
@@ -88,54 +105,42 @@ static bool gives_its_own_back(struct rig *rig, const struct lent *lent) {
 }
 
 TEST(a_buffer_is_kept_while_nobody_can_tell_that_a_copy_is_over) {
-    struct rig rig;
-    struct lent lent;
+    struct stuck s;
     sb_error err;
-    const void *in;
-    rig_open(&rig, "sim:0", 0);
-    sb_mem *mem = at_device(&rig, &lent);
-    rig_schedule(&rig, SB_SIM_LAZY, 0);
-    fail_run(&rig, SB_SIM_ANY, 2, 16); /* the copy is queued */
-    assert_status(SB_ERR_DEVICE_FAILURE, sb_mem_cpu_data(mem, &in, &err));
-    sb_mem_release(mem);
-    assert_int_equal(lent.deleted, 0);
-    sb_stats stats = rig_stats(&rig);
+    stuck_open(&s);
+    sb_mem_release(s.mem);
+    assert_int_equal(s.lent.deleted, 0);
+    sb_stats stats = rig_stats(&s.rig);
     assert_int_equal(stats.quarantined_bytes, BYTES);
     assert_int_equal(stats.borrowed_bytes, BYTES);
-    sb_context_trim(rig.context); /* asks again, and waits fail still */
-    assert_int_equal(lent.deleted, 0);
-    fail_no_more(&rig);
-    assert_true(holds_in_child(gives_nothing_back, &rig, &lent));
-    assert_true(holds_in_child(gives_its_own_back, &rig, &lent));
-    sb_context_trim(rig.context);
-    assert_int_equal(lent.deleted, 1);
-    assert_int_equal(rig_stats(&rig).quarantined_bytes, 0);
-    assert_ok(sb_context_synchronize(rig.context, &err));
-    assert_true(lent_holds(&lent, TAKEN));
-    lent_free(&lent);
-    rig_close(&rig);
+    sb_context_trim(s.rig.context); /* asks again, and waits fail still */
+    assert_int_equal(s.lent.deleted, 0);
+    fail_no_more(&s.rig);
+    assert_true(holds_in_child(gives_nothing_back, &s.rig, &s.lent));
+    assert_true(holds_in_child(gives_its_own_back, &s.rig, &s.lent));
+    sb_context_trim(s.rig.context);
+    assert_int_equal(s.lent.deleted, 1);
+    assert_int_equal(rig_stats(&s.rig).quarantined_bytes, 0);
+    assert_ok(sb_context_synchronize(s.rig.context, &err));
+    assert_true(lent_holds(&s.lent, TAKEN));
+    lent_free(&s.lent);
+    rig_close(&s.rig);
 }
 
 TEST(storage_that_a_copy_may_still_write_is_not_given_out) {
-    struct rig rig;
-    struct lent lent;
+    struct stuck s;
     sb_error err;
-    const void *in;
     void *out;
-    rig_open(&rig, "sim:0", 0);
-    sb_mem *mem = at_device(&rig, &lent);
-    rig_schedule(&rig, SB_SIM_LAZY, 0);
-    fail_run(&rig, SB_SIM_ANY, 2, 16);
-    assert_status(SB_ERR_DEVICE_FAILURE, sb_mem_cpu_data(mem, &in, &err));
-    assert_ok(sb_mem_overwrite_cpu(mem, &out, &err));
+    stuck_open(&s);
+    assert_ok(sb_mem_overwrite_cpu(s.mem, &out, &err));
     memset(out, USERS, BYTES);
-    fail_no_more(&rig);
-    assert_ok(sb_context_synchronize(rig.context, &err));
+    fail_no_more(&s.rig);
+    assert_ok(sb_context_synchronize(s.rig.context, &err));
     assert_true(bytes_are(out, BYTES, USERS));
-    sb_mem_release(mem);
-    assert_int_equal(lent.deleted, 1);
-    lent_free(&lent);
-    rig_close(&rig);
+    sb_mem_release(s.mem);
+    assert_int_equal(s.lent.deleted, 1);
+    lent_free(&s.lent);
+    rig_close(&s.rig);
 }
 
 /* A copy to the host of which nobody can tell whether it is over: it has no event, and its stream
@@ -270,79 +275,63 @@ TEST(storage_that_a_copy_may_still_read_is_not_written) {
     }
 }
 
-TEST(storage_that_was_left_is_zeroed) {
-    for (int writes = 0; writes < 2; writes++) {
-        struct rig rig;
-        sb_error err;
-        sb_mem *mem;
-        const void *in;
-        void *out;
-        rig_open(&rig, "sim:0", 0);
-        assert_ok(sb_mem_create(rig.context, BYTES, &mem, &err));
-        const void *old = leave_host_storage(mem);
-        sb_blob *blob = blob_of_count(rig.context, SB_DTYPE_F32, (int64_t)(BYTES / sizeof(float)));
-        assert_ok(sb_blob_set_data(blob, mem, &err));
-        assert_ok(sb_blob_mutable_cpu_diff(blob, &out, &err));
-        assert_status(SB_ERR_UNINITIALIZED, sb_blob_update(blob, &err));
-        sb_blob_destroy(blob);
-        if (writes)
-            assert_ok(sb_mem_mutable_cpu_data(mem, &out, &err));
-        assert_ok(sb_mem_cpu_data(mem, &in, &err));
-        assert_ptr_equal(in, old);
-        assert_true(bytes_are(in, BYTES, 0));
-        sb_mem_release(mem);
-        rig_close(&rig);
-    }
+/* It is not written by an update, either, which has nothing to add to. */
+static void refuse_update(struct rig *rig, sb_mem *mem) {
+    sb_error err;
+    void *out;
+    sb_blob *blob = blob_of_count(rig->context, SB_DTYPE_F32, (int64_t)(BYTES / sizeof(float)));
+    assert_ok(sb_blob_set_data(blob, mem, &err));
+    assert_ok(sb_blob_mutable_cpu_diff(blob, &out, &err));
+    assert_status(SB_ERR_UNINITIALIZED, sb_blob_update(blob, &err));
+    sb_blob_destroy(blob);
 }
 
-/* The zeros of a first touch are put elsewhere. */
-TEST(storage_that_may_be_in_use_is_not_zeroed) {
-    for (int writes = 0; writes < 2; writes++) {
-        struct rig rig;
-        sb_error err;
-        sb_mem *mem;
-        const void *in;
-        void *out;
-        rig_open(&rig, "sim:0", 0);
-        assert_ok(sb_mem_create(rig.context, BYTES, &mem, &err));
-        const void *old = leave_host_storage(mem);
-        rig_schedule(&rig, SB_SIM_LAZY, 0);
-        fail_run(&rig, SB_SIM_ANY, 3, 12); /* the fill is queued */
-        assert_status(SB_ERR_DEVICE_FAILURE, sb_mem_gpu_data(mem, &in, &err));
-        if (writes)
-            assert_ok(sb_mem_mutable_cpu_data(mem, &out, &err));
-        assert_ok(sb_mem_cpu_data(mem, &in, &err));
-        assert_ptr_not_equal(in, old);
-        assert_true(bytes_are(in, BYTES, 0));
-        assert_true(bytes_are(old, BYTES, LENT));
-        assert_int_equal(rig_stats(&rig).quarantined_bytes, BYTES);
-        fail_no_more(&rig);
-        sb_context_trim(rig.context);
-        assert_int_equal(rig_stats(&rig).quarantined_bytes, 0);
-        sb_mem_release(mem);
-        rig_close(&rig);
-    }
+/* The zeros of a first touch; where a fill that is queued may be in use, they are put elsewhere. */
+TEST(storage_that_was_left_is_zeroed_where_nobody_uses_it) {
+    for (int in_use = 0; in_use < 2; in_use++)
+        for (int writes = 0; writes < 2; writes++) {
+            struct rig rig;
+            sb_error err;
+            sb_mem *mem;
+            const void *in;
+            void *out;
+            rig_open(&rig, "sim:0", 0);
+            assert_ok(sb_mem_create(rig.context, BYTES, &mem, &err));
+            const void *old = leave_host_storage(mem);
+            refuse_update(&rig, mem);
+            if (in_use) {
+                rig_schedule(&rig, SB_SIM_LAZY, 0);
+                fail_run(&rig, SB_SIM_ANY, 3, 12); /* the fill is queued */
+                assert_status(SB_ERR_DEVICE_FAILURE, sb_mem_gpu_data(mem, &in, &err));
+            }
+            if (writes)
+                assert_ok(sb_mem_mutable_cpu_data(mem, &out, &err));
+            assert_ok(sb_mem_cpu_data(mem, &in, &err));
+            assert_int_equal(in == old, !in_use);
+            assert_true(bytes_are(in, BYTES, 0));
+            assert_true(!in_use || bytes_are(old, BYTES, LENT));
+            assert_int_equal(rig_stats(&rig).quarantined_bytes, in_use ? BYTES : 0);
+            fail_no_more(&rig);
+            sb_context_trim(rig.context);
+            assert_int_equal(rig_stats(&rig).quarantined_bytes, 0);
+            sb_mem_release(mem);
+            rig_close(&rig);
+        }
 }
 
 TEST(a_memory_that_is_released_asks_for_others) {
-    struct rig rig;
-    struct lent lent;
+    struct stuck s;
     sb_error err;
     sb_mem *other;
-    const void *in;
-    rig_open(&rig, "sim:0", 0);
-    assert_ok(sb_mem_create(rig.context, BYTES, &other, &err));
-    sb_mem *mem = at_device(&rig, &lent);
-    rig_schedule(&rig, SB_SIM_LAZY, 0);
-    fail_run(&rig, SB_SIM_ANY, 2, 16); /* the copy is queued */
-    assert_status(SB_ERR_DEVICE_FAILURE, sb_mem_cpu_data(mem, &in, &err));
-    sb_mem_release(mem);
-    assert_int_equal(lent.deleted, 0);
-    fail_no_more(&rig);
+    stuck_open(&s);
+    assert_ok(sb_mem_create(s.rig.context, BYTES, &other, &err));
+    sb_mem_release(s.mem);
+    assert_int_equal(s.lent.deleted, 0);
+    fail_no_more(&s.rig);
     sb_mem_release(other);
-    assert_int_equal(lent.deleted, 1);
-    lent_free(&lent);
-    rig_close(&rig);
+    assert_int_equal(s.lent.deleted, 1);
+    lent_free(&s.lent);
+    rig_close(&s.rig);
 }
 
 TEST(device_memory_outlives_the_work_that_could_not_be_ordered) {
@@ -450,49 +439,37 @@ TEST(a_stream_of_a_lost_device_is_forgotten) {
 
 /* A context that ends first goes when its device answers, and its last loan with it. */
 TEST(a_context_that_ends_leaves_what_it_cannot_give_back) {
-    struct rig rig, other;
-    struct lent lent;
-    sb_error err;
-    const void *in;
-    rig_open(&rig, "sim:0", 0);
+    struct stuck s;
+    struct rig other;
     rig_open(&other, NULL, 0);
     uint64_t leaked = rig_stats(&other).leaked_bytes;
-    sb_mem *mem = at_device(&rig, &lent);
-    rig_schedule(&rig, SB_SIM_LAZY, 0);
-    fail_run(&rig, SB_SIM_ANY, 2, 16); /* the copy is queued */
-    assert_status(SB_ERR_DEVICE_FAILURE, sb_mem_cpu_data(mem, &in, &err));
-    sb_mem_release(mem);
-    sb_context_release(rig.context);
-    assert_int_equal(lent.deleted, 0);
+    stuck_open(&s);
+    sb_mem_release(s.mem);
+    sb_context_release(s.rig.context);
+    assert_int_equal(s.lent.deleted, 0);
     assert_int_equal(rig_stats(&other).leaked_bytes, leaked + BYTES);
-    assert_true(holds_in_child(knows_of_no_leak, &other, &lent));
+    assert_true(holds_in_child(knows_of_no_leak, &other, &s.lent));
     for (int i = 0; i < 8; i++) /* until the faults are used up */
         sb_context_trim(other.context);
-    assert_int_equal(lent.deleted, 1);
-    assert_true(lent_holds(&lent, TAKEN));
+    assert_int_equal(s.lent.deleted, 1);
+    assert_true(lent_holds(&s.lent, TAKEN));
     assert_int_equal(rig_stats(&other).leaked_bytes, leaked);
-    counting_allocator_assert_clean(&rig.counting);
-    lent_free(&lent);
+    counting_allocator_assert_clean(&s.rig.counting);
+    lent_free(&s.lent);
     rig_close(&other);
 }
 
 /* Where all is over by then, its last owner's release gives everything back. */
 TEST(a_context_that_ends_asks_once_more) {
-    struct rig rig;
-    struct lent lent;
-    sb_error err;
-    const void *in;
-    rig_open(&rig, "sim:0", 0);
-    sb_mem *mem = at_device(&rig, &lent);
-    fail_run(&rig, SB_SIM_ANY, 2, 16); /* the copy is queued */
-    assert_status(SB_ERR_DEVICE_FAILURE, sb_mem_cpu_data(mem, &in, &err));
-    sb_mem_release(mem);
-    fail_no_more(&rig);
-    assert_int_equal(lent.deleted, 0);
-    sb_context_release(rig.context);
-    assert_int_equal(lent.deleted, 1);
-    counting_allocator_assert_clean(&rig.counting);
-    lent_free(&lent);
+    struct stuck s;
+    stuck_open(&s);
+    sb_mem_release(s.mem);
+    fail_no_more(&s.rig);
+    assert_int_equal(s.lent.deleted, 0);
+    sb_context_release(s.rig.context);
+    assert_int_equal(s.lent.deleted, 1);
+    counting_allocator_assert_clean(&s.rig.counting);
+    lent_free(&s.lent);
 }
 
 /* A wait that fails may not have waited, so that the second decides; none is asked for without
