@@ -230,15 +230,6 @@ TEST(messages_show_strange_device_names_escaped) {
     assert_string_equal(err.message, "no backend is named \"tpu\"");
 }
 
-TEST(overlong_device_names_are_refused) {
-    char name[400];
-    sb_error err;
-    memset(name, 'a', sizeof name);
-    memcpy(name + sizeof name - 3, ":0", 3);
-    assert_int_not_equal(try_device(name, &err), SB_OK);
-    assert_non_null(memchr(err.message, 0, sizeof err.message));
-}
-
 TEST(cuda_is_absent_or_works) {
     sb_status status = try_device("cuda:0", NULL);
     if (sb_features() & SB_FEATURE_CUDA)

@@ -374,37 +374,25 @@ TEST(arithmetic_is_queued) {
     scene_close(&scene);
 }
 
-TEST(the_legacy_stream_has_a_handle) {
-    struct scene scene;
-    sb_error err;
-    void *out;
-    scene_open(&scene, STREAM_BLOCKING);
-    sb_stream legacy = (sb_stream)(sb__cu_stream)0x1;
-    sb_mem *mem = mem_on_host(scene.context, BYTES, 7);
-    assert_ok(sb_mem_mutable_gpu_data_on(mem, legacy, &out, &err));
-    queue_pause(&scene.stage, NULL);
-    queue_fill(&scene.stage, NULL, out, 8, BYTES);
-    assert_ok(sb_mem_async_cpu_pull(mem, legacy, &err));
-    assert_true(host_holds(mem, 8));
-    sb_mem_release(mem);
-    assert_ok(sb_context_forget_stream(scene.context, legacy, &err));
-    scene_close(&scene);
-}
-
-TEST(the_default_stream_may_be_named) {
-    struct scene scene;
-    sb_error err;
-    void *out;
-    scene_open(&scene, STREAM_BLOCKING);
-    sb_mem *mem = mem_on_host(scene.context, BYTES, 7);
-    assert_ok(sb_mem_async_gpu_push(mem, NULL, &err));
-    assert_ok(sb_mem_mutable_gpu_data_on(mem, NULL, &out, &err));
-    queue_pause(&scene.stage, NULL);
-    queue_fill(&scene.stage, NULL, out, 8, BYTES);
-    assert_ok(sb_mem_async_cpu_pull(mem, NULL, &err));
-    assert_true(host_holds(mem, 8));
-    sb_mem_release(mem);
-    scene_close(&scene);
+/* By a handle, or as NULL. */
+TEST(the_legacy_stream_may_be_named) {
+    for (int as_handle = 0; as_handle < 2; as_handle++) {
+        struct scene scene;
+        sb_error err;
+        void *out;
+        scene_open(&scene, STREAM_BLOCKING);
+        sb_stream legacy = as_handle ? (sb_stream)(sb__cu_stream)0x1 : NULL;
+        sb_mem *mem = mem_on_host(scene.context, BYTES, 7);
+        assert_ok(sb_mem_async_gpu_push(mem, legacy, &err));
+        assert_ok(sb_mem_mutable_gpu_data_on(mem, legacy, &out, &err));
+        queue_pause(&scene.stage, NULL);
+        queue_fill(&scene.stage, NULL, out, 8, BYTES);
+        assert_ok(sb_mem_async_cpu_pull(mem, legacy, &err));
+        assert_true(host_holds(mem, 8));
+        sb_mem_release(mem);
+        assert_ok(sb_context_forget_stream(scene.context, legacy, &err));
+        scene_close(&scene);
+    }
 }
 
 /* Whoever has a plain pointer works on the legacy default stream; a non-blocking stream is not
