@@ -4,6 +4,7 @@
 #include "base/counter.h"
 #include "base/draw.h"
 #include "base/error.h"
+#include "base/hash.h"
 #include "base/options.h"
 #include "support.h"
 
@@ -119,4 +120,22 @@ TEST(a_seed_gives_the_numbers_of_splitmix64) {
     uint64_t seed = 0;
     for (size_t i = 0; i < 3; i++)
         assert_true(sb__draw(&seed) == expected[i]);
+}
+
+/* What CPython 3.11 says under PYTHONHASHSEED=42 of byte i = (37 i + size) mod 256. */
+TEST(a_hash_is_that_of_siphash_1_3) {
+    static const uint64_t key[2] = {UINT64_C(0xdc504fd368cd90af), UINT64_C(0xb920bb9ffe99e9c1)};
+    static const struct {
+        size_t size;
+        uint64_t hash;
+    } rows[] = {{1, UINT64_C(0x89404b342d44cd29)},  {7, UINT64_C(0xd29a1e3ffbbe671d)},
+                {8, UINT64_C(0x2365a44fe7fd5cea)},  {9, UINT64_C(0x48fcff80264f966e)},
+                {16, UINT64_C(0x38142d004bfe363b)}, {24, UINT64_C(0xf8f611400364f2bb)}};
+    for (size_t row = 0; row < sizeof rows / sizeof *rows; row++) {
+        unsigned char bytes[24];
+        for (size_t i = 0; i < rows[row].size; i++)
+            bytes[i] = (unsigned char)(37 * i + rows[row].size);
+        if (__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__)
+            assert_int_equal(sb__hash(key, bytes, rows[row].size), rows[row].hash);
+    }
 }

@@ -1,13 +1,14 @@
 #include "format/names.h"
 
 #include "base/checked.h"
+#include "base/hash.h"
 #include "format/model_index.h"
 #include "port/random.h"
 #include "port/threads.h"
 
 #include <string.h>
 
-/* --- the hash: SipHash-1-3 with a key that is another one in each process ------------------- */
+/* --- the key, another one in each process --------------------------------------------------- */
 
 static struct {
     sb__once once;
@@ -19,51 +20,6 @@ static void draw_key(void) {
     for (int i = 0; i < 2; i++)
         if (!sb__random_number(&key.words[i]))
             key.words[i] = sb__now() ^ (uint64_t)(uintptr_t)&i ^ (uint64_t)sb__process() << 40;
-}
-
-struct state {
-    uint64_t a, b, c, d;
-};
-
-static inline uint64_t turn(uint64_t word, int bits) {
-    return word << bits | word >> (64 - bits);
-}
-
-static inline void mix(struct state *s) {
-    s->a += s->b;
-    s->c += s->d;
-    s->b = turn(s->b, 13) ^ s->a;
-    s->d = turn(s->d, 16) ^ s->c;
-    s->a = turn(s->a, 32) + s->d;
-    s->c += s->b;
-    s->d = turn(s->d, 21) ^ s->a;
-    s->b = turn(s->b, 17) ^ s->c;
-    s->c = turn(s->c, 32);
-}
-
-static inline void take(struct state *s, uint64_t word) {
-    s->d ^= word;
-    mix(s);
-    s->a ^= word;
-}
-
-static uint64_t hash_of(const char *name, size_t size) {
-    struct state s = {
-        key.words[0] ^ UINT64_C(0x736f6d6570736575), key.words[1] ^ UINT64_C(0x646f72616e646f6d),
-        key.words[0] ^ UINT64_C(0x6c7967656e657261), key.words[1] ^ UINT64_C(0x7465646279746573)};
-    uint64_t word, last = (uint64_t)size << 56;
-    for (; size >= sizeof word; size -= sizeof word, name += sizeof word) {
-        memcpy(&word, name, sizeof word);
-        take(&s, word);
-    }
-    word = 0;
-    if (size > 0)
-        memcpy(&word, name, size);
-    take(&s, last ^ word);
-    s.c ^= 0xff;
-    for (int i = 0; i < 3; i++)
-        mix(&s);
-    return s.a ^ s.b ^ s.c ^ s.d;
 }
 
 /* --- the table: each name in the first free slot from that of its hash ---------------------- */
@@ -90,7 +46,7 @@ void sb__names_begin(struct sb__names *names, void *slots, int64_t layers) {
 /* The slot of that name, or the free one where it belongs, with its hash. */
 static struct sb__named *slot_of(const struct sb__names *names, const struct sb__layer *layers,
                                  const char *name, size_t size, uint32_t *hash) {
-    const uint64_t whole = hash_of(name, size);
+    const uint64_t whole = sb__hash(key.words, name, size);
     struct sb__named *slot = names->slots + ((whole >> 32) * names->room >> 32),
                      *end = names->slots + names->room;
     *hash = (uint32_t)whole;

@@ -1,0 +1,13 @@
+/* A hash of bytes under a key: SipHash-1-3 (Aumasson and Bernstein, 2012; one round a word, three
+   at the end, as CPython and Rust have it). Who does not know the key cannot choose what collides.
+ */
+#ifndef SB_BASE_HASH_H
+#define SB_BASE_HASH_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* Words are read in the order of the host's bytes. */
+uint64_t sb__hash(const uint64_t key[2], const void *bytes, size_t size);
+
+#endif
