@@ -4,11 +4,13 @@
 #include "base/counter.h"
 #include "base/draw.h"
 #include "base/error.h"
+#include "base/half.h"
 #include "base/hash.h"
 #include "base/options.h"
 #include "support.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -138,4 +140,69 @@ TEST(a_hash_is_that_of_siphash_1_3) {
         if (__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__)
             assert_int_equal(sb__hash(key, bytes, rows[row].size), rows[row].hash);
     }
+}
+
+/* The value of a half of so many bits of exponent and of fraction, by its definition. */
+static double value_of_half(uint16_t half, int exponent_bits, int fraction_bits) {
+    const int all = (1 << exponent_bits) - 1, exponent = half >> fraction_bits & all;
+    const int fraction = half & ((1 << fraction_bits) - 1), least = 1 - all / 2;
+    double value = fraction + (exponent ? 1 << fraction_bits : 0);
+    if (exponent == all)
+        value = fraction ? (double)NAN : (double)INFINITY;
+    value = ldexp(value, (exponent ? exponent : 1) - 1 + least - fraction_bits);
+    return half >> 15 ? -value : value;
+}
+
+struct half_kind {
+    int exponent_bits, fraction_bits;
+    float (*widen)(uint16_t half);
+    uint16_t (*narrow)(float value);
+};
+
+/* Halves come back as they were, a NaN as a quiet one of the same bits. */
+static void check_half(const struct half_kind *kind, uint16_t half) {
+    const double value = value_of_half(half, kind->exponent_bits, kind->fraction_bits);
+    const float wide = kind->widen(half);
+    const uint16_t quiet = (uint16_t)(half | 1u << (kind->fraction_bits - 1));
+    if (isnan(value)) {
+        assert_true(isnan(wide));
+        assert_int_equal(kind->narrow(wide), quiet);
+    } else {
+        assert_true((double)wide == value && !signbit(wide) == !signbit(value));
+        assert_int_equal(kind->narrow(wide), half);
+    }
+}
+
+/* Between two neighbours the nearer one, in the middle the even one, on either side of 0. */
+static void check_between(const struct half_kind *kind, uint16_t half) {
+    const uint16_t next = (uint16_t)(half + 1), even = half & 1 ? next : half;
+    const double low = value_of_half(half, kind->exponent_bits, kind->fraction_bits);
+    const double high = value_of_half(next, kind->exponent_bits, kind->fraction_bits);
+    const float middle = (float)((low + high) / 2);
+    if (isinf(high))
+        return;
+    assert_int_equal(kind->narrow(nextafterf(middle, 0)), half);
+    assert_int_equal(kind->narrow(middle), even);
+    assert_int_equal(kind->narrow(nextafterf(middle, INFINITY)), next);
+    assert_int_equal(kind->narrow(-middle), even | 0x8000);
+}
+
+TEST(halves_are_rounded_to_the_nearest) {
+    static const struct half_kind kinds[] = {{5, 10, sb__float_of_f16, sb__f16_of_float},
+                                             {8, 7, sb__float_of_bf16, sb__bf16_of_float}};
+    for (int k = 0; k < 2; k++) {
+        for (uint32_t half = 0; half < 0x10000; half++)
+            check_half(&kinds[k], (uint16_t)half);
+        for (uint16_t half = 0; half < 0x7fff; half++)
+            if (!isnan(kinds[k].widen((uint16_t)(half + 1))) && !isinf(kinds[k].widen(half)))
+                check_between(&kinds[k], half);
+        assert_int_equal(kinds[k].narrow(-INFINITY), kinds[k].narrow(INFINITY) | 0x8000);
+    }
+    /* The largest F16 is 65504: half a step above it begins infinity. */
+    assert_int_equal(sb__f16_of_float(nextafterf(65520, 0)), 0x7bff);
+    assert_int_equal(sb__f16_of_float(65520), 0x7c00);
+    assert_int_equal(sb__f16_of_float(65536), 0x7c00);
+    assert_int_equal(sb__f16_of_float(3e38F), 0x7c00);
+    assert_int_equal(sb__bf16_of_float(sb__float_of_bits(0x7f7f7fff)), 0x7f7f);
+    assert_int_equal(sb__bf16_of_float(sb__float_of_bits(0x7f7f8000)), 0x7f80);
 }

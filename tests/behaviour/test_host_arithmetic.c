@@ -190,6 +190,11 @@ static float value_of_any_size(uint64_t *seed) {
     return which < COUNT_OF(specials) ? specials[which] : (float)v;
 }
 
+/* Sums of these round as doubles, too, each order in its own way. */
+static float value_that_rounds(uint64_t *seed) {
+    return ldexpf((float)uniform(seed), (int)(test_random(seed) % 60));
+}
+
 static void check_sums(const struct sb__vectors *kind, const float *x, int64_t count) {
     const struct sb__vectors *portable = sb__vectors_kind(0);
     double sums[2][2] = {{portable->asum(x, count), portable->sumsq(x, count)},
@@ -248,7 +253,9 @@ TEST(every_kind_of_vectors_gives_the_same_numbers) {
             uint64_t random = seed;
             const int64_t count = (int64_t)seed;
             for (int i = 0; i < MOST + 4; i++)
-                wide[i] = (double)(x[i] = value_of_any_size(&random)) / 3;
+                wide[i] = (double)(x[i] = seed % 3 ? value_that_rounds(&random)
+                                                   : value_of_any_size(&random)) /
+                          3;
             check_sums(kind, x + seed % 4, count); /* not aligned */
             check_loops(&kind->f32, SB_DTYPE_F32, seed % 2 ? -0.7 : -0.0, x + seed % 4, count);
             check_loops(&kind->f64, SB_DTYPE_F64, seed % 2 ? -0.7 : -0.0, wide + seed % 4, count);
@@ -270,10 +277,9 @@ TEST(every_kind_of_vectors_copies_every_byte) {
             for (size_t bytes = 0; bytes < BYTES; bytes += at % 7 + 1) {
                 memset(to, 255, sizeof to);
                 sb__vectors_kind(kinds)->stream(to + at, from + 64 - at, bytes);
-                assert_memory_equal(to + at, from + 64 - at, bytes);
                 for (size_t i = 0; i < sizeof to; i++)
-                    if (i < at || i >= at + bytes)
-                        assert_int_equal(to[i], 255);
+                    assert_int_equal(to[i],
+                                     i < at || i >= at + bytes ? 255 : (64 + i - 2 * at) % 251);
             }
 }
 
@@ -305,7 +311,7 @@ TEST(copies_of_every_size_are_whole) {
             tasks = 0;
             memset(to, 255, bytes + 1);
             sb__host_copy(&kinds[k], to, from, bytes);
-            assert_true(memcmp(to, from, bytes) == 0 && to[bytes] == 255);
+            assert_true(memcmp(to, from, bytes) == 0 && to[bytes] == 255 && from[1] == 1);
             assert_int_equal(tasks, k ? sizes[s].tasks : 0);
             sb__host_zero(&kinds[k], to, bytes);
             assert_true(to[0] == 0 && memcmp(to, to + 1, bytes - 1) == 0 && to[bytes] == 255);
