@@ -24,12 +24,20 @@ static sb_status fail(const struct sb__cuda_device *device, sb__cublas_status st
     return sb_backend_fail(err, status_of(status), (int32_t)status, message);
 }
 
-/* cuBLAS tells little of a lost device; the driver knows. */
+/* cuBLAS tells little of a lost device; the driver knows. A capture may forbid the wait. */
+static sb__cu_result ask_driver(const struct sb__cuda_device *device) {
+    struct sb__cuda_visit visit;
+    sb__cu_result result = sb__cuda_enter(device, &visit);
+    if (result != SB__CUDA_SUCCESS)
+        return result;
+    return sb__cuda_leave(device, &visit, device->cu->cuStreamSynchronize(device->stream));
+}
+
 sb_status sb__cuda_blas_status(const struct sb__cuda_device *device, sb__cublas_status status,
                                const char *what, sb_error *err) {
     if (status == SB__CUBLAS_STATUS_SUCCESS)
         return SB_OK;
-    sb__cu_result result = device->cu->cuStreamSynchronize(device->stream);
+    sb__cu_result result = ask_driver(device);
     if (sb__cuda_is_sticky(result))
         return sb__cuda_status(device, result, what, err);
     return fail(device, status, what, err);

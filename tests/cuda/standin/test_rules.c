@@ -490,6 +490,33 @@ TEST(short_memory_is_no_loss) {
     stage_close(&stage);
 }
 
+/* Nothing is queued where a capture forbids it, and a call of cuBLAS that fails is no reason to end
+   one. */
+TEST(arithmetic_beside_a_capture_loses_nothing) {
+    static const unsigned int flags[] = {CU_STREAM_NON_BLOCKING, CU_STREAM_DEFAULT};
+    for (int i = 0; i < 2; i++) {
+        struct stage stage;
+        sb_error err;
+        double sum;
+        stage_open(&stage, 0);
+        CUstream captured = stage_stream(&stage, flags[i]);
+        sb_blob *blob = blob_on_device(&stage, 10, 3);
+        assert_ok(sb_blob_scale_data(blob, 2, &err));
+        begin_capture(&stage, captured);
+        if (flags[i] == CU_STREAM_DEFAULT) /* which the legacy default stream waits for */
+            assert_status(SB_ERR_UNSUPPORTED, sb_blob_scale_data_on(blob, 2, NULL, &err));
+        standin_fail("cublasSscal_v2_64", 1, STANDIN_NOW, BLAS_ALLOC_FAILED);
+        assert_status(SB_ERR_OUT_OF_MEMORY, sb_blob_scale_data(blob, 2, &err));
+        assert_ok(sb_context_device_status(stage.rig.context));
+        assert_ok(sb_blob_asum_data(blob, &sum, &err));
+        assert_true(sum == 60);
+        end_capture(&stage, captured);
+        sb_blob_destroy(blob);
+        stage_stream_destroy(&stage, captured);
+        stage_close(&stage);
+    }
+}
+
 /* --- streams --------------------------------------------------------------------------------- */
 
 /* It may find out, where it does not crash. */
