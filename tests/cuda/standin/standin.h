@@ -21,6 +21,7 @@ enum standin_setting {
     STANDIN_POOLS,   /* whether devices have memory pools */
     STANDIN_INIT,    /* what cuInit returns */
     STANDIN_MEMORY,  /* bytes of each device; pinned memory likewise */
+    STANDIN_LOSS,    /* what a context is lost with by a call of cuBLAS: 700 */
     STANDIN_SETTINGS
 };
 
@@ -52,7 +53,7 @@ STANDIN_API int64_t standin_calls(const char *function);
 
 /* What has been made and not given back, in the whole process. */
 struct standin_live {
-    int64_t blocks, pinned, pools, streams, events, retained, handles;
+    int64_t blocks, pinned, pools, streams, events, retained, handles, modules;
     size_t device_bytes, pinned_bytes;
     size_t mapped_bytes; /* of devices: what is allocated, and what pools keep */
     int64_t unmapped;    /* how often a wait or a trim gave a chunk of a pool back; never less */

@@ -1,11 +1,13 @@
 /* Every call of the driver and of cuBLAS fails in turn, in each way, in each
    operation: a status that explains it, current bytes stay, the same call works
    afterwards, nothing leaks, the caller's context stays. Then each call of each
-   slot, with each error of the driver's. */
+   slot, with each error of the driver's and each status of cuBLAS's. */
 #include "fixture.h"
 
 #include "context/context.h"
+#include "device.h"
 
+#include <cublas_v2.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -251,6 +253,7 @@ SLOT(stream_wait, (sb_stream)b->stream, b->event)
 SLOT(event_wait, b->event)
 SLOT(asum, SB_DTYPE_F32, SIZE / sizeof(float), b->from, &(double){0}, (sb_stream)b->stream)
 SLOT(axpy, SB_DTYPE_F32, SIZE / sizeof(float), 1, b->from, b->to, (sb_stream)b->stream)
+SLOT(scale, SB_DTYPE_F64, SIZE / sizeof(double), 2, b->to, (sb_stream)b->stream)
 
 static sb_status slot_after_default(struct bench *b, sb_error *err) {
     return sb__cuda_backend.after_default(b->device, err);
@@ -258,7 +261,7 @@ static sb_status slot_after_default(struct bench *b, sb_error *err) {
 
 static const struct slot {
     sb_status (*run)(struct bench *b, sb_error *err);
-    const char *only; /* the call of the driver that is its own; NULL: each */
+    const char *only; /* the call that is its own; NULL: each */
     bool waits;
 } slots[] = {
     {slot_alloc, NULL, false},
@@ -274,14 +277,15 @@ static const struct slot {
     {slot_stream_wait, NULL, false},
     {slot_event_wait, NULL, true},
     {slot_asum, "cuLaunchKernel", false},
-    {slot_axpy, "cuCtxGetCurrent", false},
+    {slot_axpy, NULL, false},
+    {slot_scale, NULL, false},
     {slot_after_default, NULL, false},
 };
 
-/* Those of cuda.h, by the numbers that it has used so far. */
+/* Those of cuda.h and of cublas_api.h, by the numbers that they have used so far. */
 static const struct {
     unsigned int first, last;
-} errors[] = {{1, 8},     {34, 46},   {100, 102}, {200, 226}, {300, 304}, {400, 402},
+} errors[] = {{1, 8},     {11, 16},   {34, 46},   {100, 102}, {200, 226}, {300, 304}, {400, 402},
               {500, 500}, {600, 600}, {700, 721}, {800, 812}, {900, 916}, {999, 999}};
 
 /* Lost: cuda.h says that the process or the context cannot go on, or that the hardware failed. */
@@ -321,10 +325,29 @@ static sb_status told(unsigned int error) {
     }
 }
 
+static bool is_of_cublas(const char *function) {
+    return strncmp(function, "cublas", 6) == 0;
+}
+
+static sb_status told_of_cublas(unsigned int status) {
+    switch (status) {
+    case CUBLAS_STATUS_NOT_INITIALIZED: /* for want of memory */
+    case CUBLAS_STATUS_ALLOC_FAILED:
+        return SB_ERR_OUT_OF_MEMORY;
+    case CUBLAS_STATUS_ARCH_MISMATCH:
+    case CUBLAS_STATUS_NOT_SUPPORTED:
+        return SB_ERR_UNSUPPORTED;
+    default:
+        return SB_ERR_DEVICE_FAILURE;
+    }
+}
+
 /* The same of a call of a slot, which may know more. */
 static sb_status expected(const struct slot *slot, const char *fired, unsigned int error) {
     if (strcmp(fired, "cuCtxPopCurrent_v2") == 0)
         return SB_OK; /* given back twice */
+    if (is_of_cublas(fired))
+        return told_of_cublas(error);
     if (slot->waits && error == CUDA_ERROR_OUT_OF_MEMORY)
         return SB_ERR_DEVICE_FAILURE; /* it is waited for once more */
     if (slot->waits && error == CUDA_ERROR_DEINITIALIZED)
@@ -364,26 +387,48 @@ static bool is_unchanged(struct bench *b) {
            bytes_are(standin_address((CUdeviceptr)(uintptr_t)b->to, SIZE), SIZE, 0x22);
 }
 
+/* What the nth call of the slot that fails comes to; "" in `fired` where there was none. */
+static sb_status run_failing(struct bench *b, const struct slot *slot, int64_t nth,
+                             enum standin_mode mode, unsigned int error, const char **fired) {
+    sb_error err;
+    standin_fail(slot->only, nth, mode, error);
+    support_poison_error(&err);
+    sb_status st = slot->run(b, &err);
+    *fired = standin_fired() ? standin_fired() : "";
+    standin_fail(NULL, 0, STANDIN_NOW, 0);
+    standin_revive(((struct sb__cuda_device *)b->device)->context);
+    if (st != SB_OK && (err.code != st || err.device_code != (int32_t)error || !is_unchanged(b)))
+        fail_with("slot %d with error %u of %s: %d, %d, or something has changed",
+                  (int)(slot - slots), error, *fired, err.code, err.device_code);
+    give_back(b, slot);
+    return st;
+}
+
+/* cuBLAS fails since the driver has lost the device, or has told it something else. */
+static void fail_below_cublas(struct bench *b, const struct slot *slot, unsigned int error,
+                              int64_t nth) {
+    const char *fired;
+    standin_set(STANDIN_LOSS, error);
+    sb_status st = run_failing(b, slot, nth, STANDIN_STICKY, error, &fired);
+    bool lost = told(error) == SB_ERR_DEVICE_LOST;
+    if (st != (lost ? SB_ERR_DEVICE_LOST : told_of_cublas(error)))
+        fail_with("slot %d with error %u below %s: %s", (int)(slot - slots), error, fired,
+                  sb_status_name(st));
+}
+
 /* False when there was no nth call. */
 static bool fail_slot(struct bench *b, const struct slot *slot, unsigned int error, int64_t nth) {
     sb_error err;
-    standin_fail(slot->only, nth, STANDIN_NOW, error);
-    support_poison_error(&err);
-    sb_status st = slot->run(b, &err);
-    const char *fired = standin_fired();
-    standin_fail(NULL, 0, STANDIN_NOW, 0);
-    if (!fired) {
-        give_back(b, slot);
+    const char *fired;
+    sb_status st = run_failing(b, slot, nth, STANDIN_NOW, error, &fired);
+    if (!*fired)
         return false;
-    }
     bool restored = st == SB_OK && strcmp(fired, "cuThreadExchangeStreamCaptureMode") == 0;
     if (st != expected(slot, fired, error) && !restored)
         fail_with("slot %d with error %u of %s: %s", (int)(slot - slots), error, fired,
                   sb_status_name(st));
-    if (st != SB_OK && (err.code != st || err.device_code != (int32_t)error || !is_unchanged(b)))
-        fail_with("slot %d with error %u of %s: %d, %d, or something has changed",
-                  (int)(slot - slots), error, fired, err.code, err.device_code);
-    give_back(b, slot);
+    if (is_of_cublas(fired))
+        fail_below_cublas(b, slot, error, nth);
     assert_ok(slot->run(b, &err));
     give_back(b, slot);
     trials++;
@@ -414,6 +459,87 @@ TEST(each_slot_tells_each_error) {
     slot->free(b.device, b.to, SIZE, (sb_stream)b.stream);
     slot->close(b.device);
     assert_untouched();
+}
+
+/* --- preparing arithmetic, once in a context ---------------------------------------------------
+ */
+
+static const struct preparing {
+    const char *function;
+    int times;
+    bool is_tried_again; /* once memory is trimmed */
+} preparing[] = {
+    {"cuDevicePrimaryCtxRetain", 1, false},
+    {"cuCtxPushCurrent_v2", 2, false},
+    {"cuModuleLoadData", 1, false},
+    {"cuModuleGetFunction", 4, false},
+    {"cublasCreate_v2", 1, false},
+    {"cublasSetStream_v2", 4, true},
+    {"cublasSaxpy_v2_64", 1, true},
+    {"cublasDaxpy_v2_64", 1, true},
+    {"cublasSscal_v2_64", 1, true},
+    {"cublasDscal_v2_64", 1, true},
+    {"cuLaunchKernel", 4, true},
+};
+
+/* Nothing is prepared yet, and everything is after a second attempt. */
+static void fail_preparing(const char *function, int64_t nth, enum standin_mode mode,
+                           unsigned int error, sb_status wanted) {
+    const sb_backend *slot = &sb__cuda_backend;
+    sb_error err;
+    void *device;
+    standin_heal();
+    assert_ok(slot->open(slot->user, 0, &device, &err));
+    const struct standin_live before = standin_live();
+    standin_fail(function, nth, mode, error);
+    support_poison_error(&err);
+    const sb_status st = slot->prepare_arithmetic(device, &err);
+    assert_non_null(standin_fired());
+    standin_fail(NULL, 0, STANDIN_NOW, 0);
+    standin_revive(((struct sb__cuda_device *)device)->context);
+    standin_drain();
+    const struct standin_live now = standin_live();
+    const bool kept = mode == STANDIN_STICKY ||
+                      (now.device_bytes == before.device_bytes && now.modules == now.handles);
+    if (st != wanted || (st != SB_OK && (err.code != st || err.device_code != (int32_t)error)) ||
+        !kept || now.retained != before.retained + now.handles)
+        fail_with("preparing with error %u of %s %d: %s", error, function, (int)nth,
+                  sb_status_name(st));
+    assert_ok(slot->prepare_arithmetic(device, &err));
+    slot->close(device);
+    if (mode != STANDIN_STICKY) /* a lost context keeps what was in it */
+        assert_untouched();
+    trials++;
+}
+
+static void fail_each_way(const struct preparing *row, int64_t nth, unsigned int error) {
+    const bool blas = is_of_cublas(row->function);
+    fail_preparing(row->function, nth, row->is_tried_again ? STANDIN_ALWAYS : STANDIN_NOW, error,
+                   blas ? told_of_cublas(error) : told(error));
+    if (row->is_tried_again && error == CUBLAS_STATUS_ALLOC_FAILED)
+        fail_preparing(row->function, nth, STANDIN_NOW, error, SB_OK);
+    if (blas && told(error) == SB_ERR_DEVICE_LOST) {
+        standin_set(STANDIN_LOSS, error);
+        fail_preparing(row->function, nth, STANDIN_STICKY, error, SB_ERR_DEVICE_LOST);
+    }
+}
+
+/* Each status of cuBLAS's, and of the driver's errors one or two for each of our words. */
+TEST(preparing_tells_each_error) {
+    static const unsigned int few[] = {
+        CUBLAS_STATUS_NOT_INITIALIZED, CUBLAS_STATUS_ALLOC_FAILED,
+        CUBLAS_STATUS_INVALID_VALUE,   CUBLAS_STATUS_ARCH_MISMATCH,
+        CUBLAS_STATUS_MAPPING_ERROR,   CUBLAS_STATUS_EXECUTION_FAILED,
+        CUBLAS_STATUS_INTERNAL_ERROR,  CUBLAS_STATUS_NOT_SUPPORTED,
+        CUBLAS_STATUS_LICENSE_ERROR,   CUDA_ERROR_OUT_OF_MEMORY,
+        CUDA_ERROR_NO_DEVICE,          CUDA_ERROR_JIT_COMPILER_NOT_FOUND,
+        CUDA_ERROR_ILLEGAL_ADDRESS,    CUDA_ERROR_EXTERNAL_DEVICE};
+    for (size_t i = 0; i < sizeof preparing / sizeof preparing[0]; i++)
+        for (size_t k = 0; k < sizeof few / sizeof few[0]; k++)
+            for (int64_t nth = 1; nth <= preparing[i].times; nth++)
+                fail_each_way(&preparing[i], nth, few[k]);
+    standin_heal();
+    standin_set(STANDIN_LOSS, CUDA_ERROR_ILLEGAL_ADDRESS);
 }
 
 TEST(as_the_process_ends) {

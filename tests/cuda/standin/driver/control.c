@@ -58,6 +58,7 @@ __attribute__((constructor)) static void load(void) {
     standin.settings[STANDIN_POOLS] = setting("STANDIN_POOLS", 1);
     standin.settings[STANDIN_INIT] = setting("STANDIN_INIT", 0);
     standin.settings[STANDIN_MEMORY] = setting("STANDIN_MEMORY", (int64_t)16 << 30);
+    standin.settings[STANDIN_LOSS] = CUDA_ERROR_ILLEGAL_ADDRESS;
     standin_set(STANDIN_SEED, setting("STANDIN_SEED", 1));
 }
 
@@ -326,7 +327,7 @@ static void fail_blas(struct standin_blas_call *call, enum standin_mode mode, un
     else if (call->context)
         call->context->lost_soon = CUDA_ERROR_ILLEGAL_ADDRESS;
     if (mode == STANDIN_STICKY)
-        lose(call->context, CUDA_ERROR_ILLEGAL_ADDRESS);
+        lose(call->context, (CUresult)standin.settings[STANDIN_LOSS]);
     if (mode == STANDIN_EXIT)
         standin.shut_down = true;
 }

@@ -340,17 +340,21 @@ CUresult CUDAAPI cuModuleLoadData(CUmodule *module, const void *image) {
         c.result = made ? read_module(made, c.context, text) : CUDA_ERROR_OUT_OF_MEMORY;
         free(text);
     }
-    if (!c.result)
+    if (!c.result) {
+        standin.live.modules++;
         *module = made;
-    else if (made)
+    } else if (made) {
         drop_module(made);
+    }
     return end(&c);
 }
 
 CUresult CUDAAPI cuModuleUnload(CUmodule module) {
     struct call c;
-    if (begin(&c, __func__, CONTEXT))
+    if (begin(&c, __func__, CONTEXT)) {
+        standin.live.modules--;
         drop_module(module);
+    }
     return end(&c);
 }
 
