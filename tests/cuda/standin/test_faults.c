@@ -124,8 +124,10 @@ static void open_setting(struct setting *s, const struct operation *o) {
     assert_ok(sb_blob_create_shaped(s->stage.rig.context, SB_DTYPE_F32, shape, 1, &s->blob, &err));
     assert_ok(sb_mem_overwrite_cpu(data_of(s->blob), &out, &err));
     memset(out, 0x11, BYTES);
-    if (o->on_device)
+    if (o->on_device) { /* and arithmetic is prepared, so that the nth call is always the same */
         assert_ok(sb_mem_mutable_gpu_data(data_of(s->blob), &out, &err));
+        assert_ok(sb__device_prepare_arithmetic(s->stage.rig.context, &err));
+    }
 }
 
 /* What a lost device keeps is not counted: its context takes it along. */
