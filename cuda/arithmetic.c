@@ -96,15 +96,21 @@ static sb_status run_each(struct sb__cuda_device *device, struct sb__cuda_blas *
     return st;
 }
 
+/* In the relaxed mode of captures, since who loads a kernel may wait for the whole context. */
 static sb_status warm_once(struct sb__cuda_device *device, struct sb__cuda_blas *blas,
                            sb_error *err) {
     sb_stream stream = (sb_stream)device->stream;
+    struct sb__cuda_visit visit;
     void *scratch;
+    sb__cu_result result = sb__cuda_enter(device, &visit);
+    if (result != SB__CUDA_SUCCESS)
+        return sb__cuda_status(device, result, "cuCtxPushCurrent", err);
     sb_status st = sb__cuda_alloc(device, sizeof(double), stream, &scratch, err);
-    if (st != SB_OK)
-        return st;
-    st = run_each(device, blas, scratch, err);
-    sb__cuda_free(device, scratch, sizeof(double), stream);
+    if (st == SB_OK) {
+        st = run_each(device, blas, scratch, err);
+        sb__cuda_free(device, scratch, sizeof(double), stream);
+    }
+    (void)sb__cuda_leave(device, &visit, SB__CUDA_SUCCESS);
     return st;
 }
 

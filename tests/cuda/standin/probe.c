@@ -557,7 +557,9 @@ static bool launch_nothing(void) {
     return launch_on_stream(0, false, CUDA_ERROR_INVALID_VALUE);
 }
 
-static bool launch_beside_capture(void) {
+/* On another stream, by a thread that captures: again, or for the first time in its relaxed mode.
+ */
+static bool launch_while_capturing(bool first) {
     CUmodule module;
     CUfunction move;
     CUdeviceptr ptr;
@@ -565,11 +567,25 @@ static bool launch_beside_capture(void) {
     CUstream other = make_stream(CU_STREAM_DEFAULT);
     if (!load(&module, &move, &ptr))
         return false;
+    bool right =
+        first || OK(CU(cuLaunchKernel)(move, 1, 1, 1, 1, 1, 1, 0, other, parameters, NULL));
     CUstream s = captured(CU_STREAM_NON_BLOCKING);
-    bool right = OK(CU(cuLaunchKernel)(move, 1, 1, 1, 1, 1, 1, 0, other, parameters, NULL));
+    CUstreamCaptureMode mode =
+        first ? CU_STREAM_CAPTURE_MODE_RELAXED : CU_STREAM_CAPTURE_MODE_GLOBAL;
+    right = OK(CU(cuThreadExchangeStreamCaptureMode)(&mode)) &&
+            OK(CU(cuLaunchKernel)(move, 1, 1, 1, 1, 1, 1, 0, other, parameters, NULL)) &&
+            OK(CU(cuThreadExchangeStreamCaptureMode)(&mode)) && right;
     right = end_capture(s) && right;
     return OK(CU(cuStreamSynchronize)(other)) && OK(CU(cuStreamDestroy)(other)) &&
            unload(module, ptr) && right;
+}
+
+static bool launch_beside_capture(void) {
+    return launch_while_capturing(false);
+}
+
+static bool launch_relaxed(void) {
+    return launch_while_capturing(true);
 }
 
 /* --- page-locked memory ---------------------------------------------------------------------- */
@@ -674,6 +690,7 @@ static struct row {
     ROW(launch_parameters),
     ROW(launch_nothing),
     ROW(launch_beside_capture),
+    ROW(launch_relaxed),
     ROW(pinned_aligned),
     ROW(pinned_inside),
     ROW(pinned_type),

@@ -498,11 +498,12 @@ TEST(arithmetic_beside_a_capture_loses_nothing) {
         struct stage stage;
         sb_error err;
         double sum;
+        standin_heal();
         stage_open(&stage, 0);
         CUstream captured = stage_stream(&stage, flags[i]);
         sb_blob *blob = blob_on_device(&stage, 10, 3);
-        assert_ok(sb_blob_scale_data(blob, 2, &err));
         begin_capture(&stage, captured);
+        assert_ok(sb_blob_scale_data(blob, 2, &err)); /* kernels are loaded */
         if (flags[i] == CU_STREAM_DEFAULT) /* which the legacy default stream waits for */
             assert_status(SB_ERR_UNSUPPORTED, sb_blob_scale_data_on(blob, 2, NULL, &err));
         standin_fail("cublasSscal_v2_64", 1, STANDIN_NOW, BLAS_ALLOC_FAILED);

@@ -517,16 +517,20 @@ uint64_t standin_context_id(CUcontext context) {
     return id;
 }
 
-/* The driver loads kernels when they are first launched: the guide of CUDA C++, "Lazy Loading". */
+/* The driver loads kernels when they are first launched, and may synchronise the context for it:
+   the guide of CUDA C++, "Lazy Loading". */
 CUresult standin_load_kernel(CUcontext context, const char *function) {
     CUresult result = CUDA_SUCCESS;
     lock();
     int i = 0;
     while (i < context->kernel_count && strcmp(context->kernels[i], function) != 0)
         i++;
-    if (i == MAX_KERNELS || (i == context->kernel_count && !take_bytes(STANDIN_KERNEL_BYTES)))
+    const bool loads = i == context->kernel_count;
+    if (loads)
+        result = check_unsafe(context);
+    if (!result && (i == MAX_KERNELS || (loads && !take_bytes(STANDIN_KERNEL_BYTES))))
         result = CUDA_ERROR_OUT_OF_MEMORY;
-    else if (i == context->kernel_count)
+    else if (!result && loads)
         context->kernels[context->kernel_count++] = function;
     unlock();
     return result;
