@@ -3,7 +3,11 @@
 
 #include "context/context.h"
 
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
 #include <string.h>
+#include <time.h>
 
 #define BYTES             ((size_t)4096)
 #define BLAS_ALLOC_FAILED 3 /* CUBLAS_STATUS_ALLOC_FAILED */
@@ -395,12 +399,12 @@ TEST(a_free_comes_after_its_users) {
 
 /* --- memory is short ------------------------------------------------------------------------- */
 
-static sb_blob *blob_on_device(struct stage *stage, int count, float value) {
+static sb_blob *blob_on_device(sb_context *context, int count, float value) {
     sb_error err;
     sb_blob *blob;
     float *x;
     const void *in;
-    assert_ok(sb_blob_create_legacy(stage->rig.context, SB_DTYPE_F32, count, 1, 1, 1, &blob, &err));
+    assert_ok(sb_blob_create_legacy(context, SB_DTYPE_F32, count, 1, 1, 1, &blob, &err));
     assert_ok(sb_blob_overwrite_cpu_data_f32(blob, &x, &err));
     for (int i = 0; i < count; i++)
         x[i] = value;
@@ -426,7 +430,7 @@ TEST(arithmetic_that_cannot_load_its_kernels_loses_nothing) {
     double sum;
     standin_heal(); /* no kernel is loaded */
     stage_open(&stage, 0);
-    sb_blob *blob = blob_on_device(&stage, 10, 3);
+    sb_blob *blob = blob_on_device(stage.rig.context, 10, 3);
     assert_ok(sb_blob_gpu_diff(blob, &in, &err));
     for (size_t kernels = 0; kernels < 3; kernels++) { /* with memory for some more, of eight */
         size_t left = kernels * STANDIN_KERNEL_BYTES + 512;
@@ -458,7 +462,7 @@ TEST(arithmetic_without_a_compiler_is_unsupported) {
     double sum;
     standin_heal(); /* no handle of an earlier test's */
     stage_open(&stage, 0);
-    sb_blob *blob = blob_on_device(&stage, 1000, 1);
+    sb_blob *blob = blob_on_device(stage.rig.context, 1000, 1);
     for (int i = 0; i < 4; i++) {
         standin_fail("cuModuleLoadData", 1, STANDIN_NOW, codes[i]);
         assert_status(SB_ERR_UNSUPPORTED, sb_blob_asum_data(blob, &sum, &err));
@@ -476,7 +480,7 @@ TEST(short_memory_is_no_loss) {
     sb_error err;
     const float *x;
     stage_open(&stage, 0);
-    sb_blob *blob = blob_on_device(&stage, 10, 3);
+    sb_blob *blob = blob_on_device(stage.rig.context, 10, 3);
     assert_ok(sb_blob_update(blob, &err));
     standin_fail("cublasSaxpy_v2_64", 1, STANDIN_NOW, BLAS_ALLOC_FAILED);
     assert_status(SB_ERR_OUT_OF_MEMORY, sb_blob_update(blob, &err));
@@ -501,7 +505,7 @@ TEST(arithmetic_beside_a_capture_loses_nothing) {
         standin_heal();
         stage_open(&stage, 0);
         CUstream captured = stage_stream(&stage, flags[i]);
-        sb_blob *blob = blob_on_device(&stage, 10, 3);
+        sb_blob *blob = blob_on_device(stage.rig.context, 10, 3);
         begin_capture(&stage, captured);
         assert_ok(sb_blob_scale_data(blob, 2, &err)); /* kernels are loaded */
         if (flags[i] == CU_STREAM_DEFAULT) /* which the legacy default stream waits for */
@@ -516,6 +520,56 @@ TEST(arithmetic_beside_a_capture_loses_nothing) {
         stage_stream_destroy(&stage, captured);
         stage_close(&stage);
     }
+}
+
+/* --- while a sum waits -------------------------------------------------------------------------
+ */
+
+struct gate {
+    atomic_bool is_open;
+    time_t end; /* it opens by itself, so that a test fails and does not hang */
+};
+
+static bool passes(void *user) {
+    struct gate *gate = user;
+    return atomic_load(&gate->is_open) || time(NULL) > gate->end;
+}
+
+static void *add_up(void *user) {
+    double sum = 0;
+    return sb_blob_asum_data(user, &sum, NULL) == SB_OK && sum == 30 ? user : NULL;
+}
+
+/* Contexts of a device have one handle of cuBLAS, with a lock. */
+TEST(a_sum_holds_up_no_arithmetic) {
+    struct stage stage;
+    struct gate gate = {.end = time(NULL) + 20};
+    sb_error err;
+    sb_context *other;
+    sb_stream own;
+    pthread_t thread;
+    void *right;
+    stage_open(&stage, 0);
+    assert_ok(cuda_context("cuda:0", &other, &err));
+    assert_ok(sb_context_stream(other, &own, &err));
+    sb_blob *here = blob_on_device(stage.rig.context, 10, 3), *there = blob_on_device(other, 10, 3);
+    assert_ok(sb_blob_scale_data(here, 2, &err));
+    assert_ok(sb_blob_scale_data(there, 1, &err));
+    assert_ok(sb_context_synchronize(other, &err));
+    assert_int_equal(standin_gate(stage.primary, (CUstream)own, passes, &gate, 0, 0), CUDA_SUCCESS);
+    const int64_t waits = standin_calls("cuStreamSynchronize");
+    assert_int_equal(pthread_create(&thread, NULL, add_up, there), 0);
+    while (standin_calls("cuStreamSynchronize") == waits)
+        (void)sched_yield();
+    assert_ok(sb_blob_scale_data(here, 2, &err));
+    assert_true(time(NULL) <= gate.end);
+    atomic_store(&gate.is_open, true);
+    assert_int_equal(pthread_join(thread, &right), 0);
+    assert_ptr_equal(right, there);
+    sb_blob_destroy(here);
+    sb_blob_destroy(there);
+    sb_context_release(other);
+    stage_close(&stage);
 }
 
 /* --- streams --------------------------------------------------------------------------------- */
@@ -703,7 +757,7 @@ TEST(a_loss_is_told_from_short_memory) {
     struct stage stage;
     sb_error err;
     stage_open(&stage, 0);
-    sb_blob *blob = blob_on_device(&stage, 10, 3);
+    sb_blob *blob = blob_on_device(stage.rig.context, 10, 3);
     assert_ok(sb_blob_scale_data(blob, 2, &err));
     standin_fail("cublasSscal_v2_64", 1, STANDIN_STICKY, BLAS_ALLOC_FAILED);
     assert_status(SB_ERR_DEVICE_LOST, sb_blob_scale_data(blob, 2, &err));
