@@ -82,10 +82,13 @@ enum {
     SB__CUDA_ERROR_EXTERNAL_DEVICE = 911,
 
     SB__CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED = 115,
+    SB__CU_CTX_SCHED_BLOCKING_SYNC = 4,
+    SB__CU_CTX_SCHED_MASK = 7,
     SB__CU_STREAM_DEFAULT = 0, /* blocking: ordered with the legacy default stream */
     SB__CU_STREAM_NON_BLOCKING = 1,
     SB__CU_STREAM_CAPTURE_STATUS_NONE = 0,
     SB__CU_STREAM_CAPTURE_MODE_RELAXED = 2,
+    SB__CU_EVENT_BLOCKING_SYNC = 1,
     SB__CU_EVENT_DISABLE_TIMING = 2,
     SB__CU_MEMHOSTALLOC_PORTABLE = 1,
     SB__CU_MEM_ALLOCATION_TYPE_PINNED = 1,
@@ -134,6 +137,8 @@ enum {
       (int *value, unsigned int attribute, sb__cu_device device))                                  \
     F(sb__cu_result, cuDevicePrimaryCtxRetain, (sb__cu_context * context, sb__cu_device device))   \
     F(sb__cu_result, cuDevicePrimaryCtxRelease_v2, (sb__cu_device device))                         \
+    F(sb__cu_result, cuDevicePrimaryCtxGetState,                                                   \
+      (sb__cu_device device, unsigned int *flags, int *active))                                    \
     F(sb__cu_result, cuCtxGetId, (sb__cu_context context, unsigned long long *id))                 \
     F(sb__cu_result, cuCtxGetCurrent, (sb__cu_context * context))                                  \
     F(sb__cu_result, cuCtxPushCurrent_v2, (sb__cu_context context))                                \

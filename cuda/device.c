@@ -177,7 +177,7 @@ static sb__cu_result create_pool(struct sb__cuda_device *device, const char **ca
 
 static sb__cu_result create_stream(struct sb__cuda_device *device, const char **call) {
     *call = "cuEventCreate";
-    sb__cu_result result = device->cu->cuEventCreate(&device->legacy, SB__CU_EVENT_DISABLE_TIMING);
+    sb__cu_result result = device->cu->cuEventCreate(&device->legacy, device->event_flags);
     if (result != SB__CUDA_SUCCESS)
         return result;
     *call = "cuStreamCreate";
@@ -204,9 +204,21 @@ static void destroy_parts(struct sb__cuda_device *device) {
     (void)sb__cuda_leave(device, &visit, SB__CUDA_SUCCESS);
 }
 
+/* A wait for a stream does as the application told its context to; one for an event as the event
+   was told. */
 static sb_status identify(struct sb__cuda_device *device, sb_error *err) {
-    return sb__cuda_status(device, device->cu->cuCtxGetId(device->context, &device->context_id),
-                           "cuCtxGetId", err);
+    unsigned int flags = 0;
+    int active = 0;
+    sb_status st = sb__cuda_status(
+        device, device->cu->cuCtxGetId(device->context, &device->context_id), "cuCtxGetId", err);
+    if (st == SB_OK)
+        st = sb__cuda_status(
+            device, device->cu->cuDevicePrimaryCtxGetState(device->handle, &flags, &active),
+            "cuDevicePrimaryCtxGetState", err);
+    device->event_flags = SB__CU_EVENT_DISABLE_TIMING;
+    if ((flags & SB__CU_CTX_SCHED_MASK) == SB__CU_CTX_SCHED_BLOCKING_SYNC)
+        device->event_flags |= SB__CU_EVENT_BLOCKING_SYNC;
+    return st;
 }
 
 static sb_status create_parts(struct sb__cuda_device *device, sb_error *err) {

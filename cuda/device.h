@@ -35,6 +35,7 @@ struct sb__cuda_device {
     sb__cu_device handle;
     sb__cu_context context;
     unsigned long long context_id; /* no other context of the process ever has it */
+    unsigned int event_flags;
     sb__cu_stream stream;
     sb__cu_event legacy; /* recorded on the legacy default stream again and again */
     sb__cu_pool pool;    /* NULL: the device has none, memory comes from cuMemAlloc */

@@ -108,7 +108,7 @@ static sb__cu_result record(struct sb__cuda_device *device, sb__cu_stream stream
                             sb__cu_event *event) {
     sb__cu_result result = SB__CUDA_SUCCESS;
     if (!*event)
-        result = device->cu->cuEventCreate(event, SB__CU_EVENT_DISABLE_TIMING);
+        result = device->cu->cuEventCreate(event, device->event_flags);
     if (result != SB__CUDA_SUCCESS)
         return result;
     result = device->cu->cuEventRecord(*event, stream);

@@ -65,6 +65,16 @@ static bool retain_twice(void) {
            OK(CU(cuDevicePrimaryCtxRelease)(device));
 }
 
+static bool primary_flags(void) {
+    unsigned int before, now;
+    int active;
+    return OK(CU(cuDevicePrimaryCtxGetState)(device, &before, &active)) && active &&
+           OK(CU(cuDevicePrimaryCtxSetFlags)(device, CU_CTX_SCHED_BLOCKING_SYNC)) &&
+           OK(CU(cuDevicePrimaryCtxGetState)(device, &now, &active)) &&
+           (now & CU_CTX_SCHED_MASK) == CU_CTX_SCHED_BLOCKING_SYNC &&
+           OK(CU(cuDevicePrimaryCtxSetFlags)(device, before));
+}
+
 static bool device_past_end(void) {
     int count = 0;
     CUdevice none;
@@ -644,6 +654,7 @@ static struct row {
     ROW(pop_empty),
     ROW(push_pop),
     ROW(retain_twice),
+    ROW(primary_flags),
     ROW(device_past_end),
     ROW(init_after_fork),
     ROW(alloc_nothing),

@@ -597,6 +597,26 @@ TEST(the_drivers_word_on_a_stream_is_handed_on) {
     stage_close(&stage);
 }
 
+/* As cudaSetDeviceFlags tells it. Waits for streams follow the context, those for events the event.
+ */
+TEST(waits_block_where_the_application_wants_it) {
+    struct stage stage;
+    sb_error err;
+    assert_int_equal(cuInit(0), CUDA_SUCCESS);
+    assert_int_equal(cuDevicePrimaryCtxSetFlags(0, CU_CTX_SCHED_BLOCKING_SYNC), CUDA_SUCCESS);
+    stage_open(&stage, 0);
+    CUstream stream = stage_stream(&stage, CU_STREAM_NON_BLOCKING);
+    sb_mem *mem = mem_on_host(&stage, 7);
+    const int64_t waits = standin_calls("cuEventSynchronize");
+    assert_ok(sb_mem_async_gpu_push(mem, (sb_stream)stream, &err));
+    assert_ok(sb_mem_synchronize(mem, &err));
+    assert_true(standin_calls("cuEventSynchronize") > waits);
+    sb_mem_release(mem);
+    stage_stream_destroy(&stage, stream);
+    stage_close(&stage);
+    assert_int_equal(cuDevicePrimaryCtxSetFlags(0, CU_CTX_SCHED_AUTO), CUDA_SUCCESS);
+}
+
 /* --- devices --------------------------------------------------------------------------------- */
 
 struct writer {

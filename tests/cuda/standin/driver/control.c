@@ -483,6 +483,27 @@ CUresult CUDAAPI cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device) {
     return end(&c);
 }
 
+/* They stay when the primary context ends. */
+CUresult CUDAAPI cuDevicePrimaryCtxSetFlags(CUdevice device, unsigned int flags) {
+    struct call c;
+    if (begin(&c, __func__, INITIALISED) && !is_device(device))
+        c.result = CUDA_ERROR_INVALID_DEVICE;
+    if (!c.result)
+        standin.contexts[device].flags = flags;
+    return end(&c);
+}
+
+CUresult CUDAAPI cuDevicePrimaryCtxGetState(CUdevice device, unsigned int *flags, int *active) {
+    struct call c;
+    if (begin(&c, __func__, INITIALISED) && !is_device(device))
+        c.result = CUDA_ERROR_INVALID_DEVICE;
+    if (!c.result) {
+        *flags = standin.contexts[device].flags;
+        *active = standin.contexts[device].retained != 0;
+    }
+    return end(&c);
+}
+
 static void unload_kernels(CUcontext context) {
     give_bytes((size_t)context->kernel_count * STANDIN_KERNEL_BYTES);
     context->kernel_count = 0;

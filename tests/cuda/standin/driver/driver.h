@@ -26,6 +26,7 @@ struct record { /* what an event stood for when it was recorded */
 
 struct CUevent_st {
     CUcontext context;
+    unsigned int flags;
     struct record *latest;
 };
 
@@ -69,6 +70,7 @@ struct CUctx_st {
     int device;
     uint64_t id; /* another one each time that the primary context is made */
     int retained;
+    unsigned int flags;
     CUresult lost, lost_soon;
     const char *kernels[MAX_KERNELS]; /* those loaded */
     int kernel_count;

@@ -620,6 +620,7 @@ CUresult CUDAAPI cuEventCreate(CUevent *event, unsigned int flags) {
     }
     if (made) {
         made->context = c.context;
+        made->flags = flags;
         standin.live.events++;
         *event = made;
     }
@@ -654,6 +655,9 @@ CUresult CUDAAPI cuEventSynchronize(CUevent event) {
         record->stream->capture = CU_STREAM_CAPTURE_STATUS_INVALIDATED;
         c.result = CUDA_ERROR_CAPTURED_EVENT;
     } else if (record) {
+        if (event->context->flags == CU_CTX_SCHED_BLOCKING_SYNC &&
+            !(event->flags & CU_EVENT_BLOCKING_SYNC))
+            standin_violation("a wait for an event spins, and its context is told to block");
         while (!record->done)
             run_first(record->stream);
         trim_pools(event->context->device);
