@@ -31,6 +31,7 @@ static void (*look_up(const char *name))(void) {
 
 static CUcontext primary;
 static CUdevice device;
+static CUresult early; /* what cuThreadExchangeStreamCaptureMode said before cuInit */
 
 /* A row is right when its function returns true. */
 #define IS(call, code) ((call) == (code))
@@ -460,6 +461,10 @@ static bool alloc_relaxed(void) {
     return is_relaxed(alloc_and_free);
 }
 
+static bool exchange_early(void) {
+    return IS(early, CUDA_ERROR_NOT_INITIALIZED);
+}
+
 static bool exchange_mode(void) {
     CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
     bool right =
@@ -691,6 +696,7 @@ static struct row {
     ROW(sync_in_capture),
     ROW(alloc_in_capture),
     ROW(alloc_relaxed),
+    ROW(exchange_early),
     ROW(exchange_mode),
     ROW(events_beside_capture),
     ROW(module_ptx),
@@ -749,6 +755,9 @@ static bool open_driver(void) {
     library = dlopen("libcuda.so.1", RTLD_NOW);
     if (!library)
         fprintf(stderr, "probe: %s\n", dlerror());
+    CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+    if (library)
+        early = CU(cuThreadExchangeStreamCaptureMode)(&mode);
     return library && OK(CU(cuInit)(0)) && OK(CU(cuDeviceGet)(&device, 0)) &&
            OK(CU(cuDevicePrimaryCtxRetain)(&primary, device)) && OK(CU(cuCtxPushCurrent)(primary));
 }
