@@ -70,7 +70,7 @@ fn library(works: &Path) -> PathBuf {
 }
 
 #[test]
-fn what_would_be_unsound_does_not_compile() {
+fn what_the_types_forbid_does_not_compile() {
     let folder = Path::new("tests/compile_fail");
     let library = library(&folder.join("works.rs"));
     let files: Vec<_> = fs::read_dir(folder).unwrap().map(|file| file.unwrap().path()).collect();

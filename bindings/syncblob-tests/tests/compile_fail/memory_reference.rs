@@ -1,4 +1,4 @@
-use syncblob::{Blob, MemoryHandle, Part, Side};
+use syncblob::{Blob, MemoryHandle, Part, Side, SyncedMemory};
 
 // A reference to a memory borrows the blob; a handle's slices borrow the handle.
 
@@ -54,6 +54,12 @@ fn by_value(blob: Blob<f32>) {
 fn swapped(mut a: Blob<f32>, mut b: Blob<f32>) {
     let (a, b) = (a.memory_mut(Part::Data).unwrap(), b.memory_mut(Part::Data).unwrap());
     std::mem::swap(a, b); //~ E0277
+}
+
+// Two sharers may each hold a `&mut` of one memory, which must not mean that nobody else has one.
+fn noalias() {
+    fn taken_for_noalias<T: Unpin + ?Sized>() {}
+    taken_for_noalias::<SyncedMemory>(); //~ E0277
 }
 
 fn main() {}
