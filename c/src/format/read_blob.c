@@ -37,6 +37,7 @@ static const char *shape_text(const struct sb__shape *shape, char *out, size_t c
 static sb_status target_shape(const sb_blob *blob, const struct sb__blob_index *index, bool reshape,
                               const struct sb__path *path, struct sb__shape *out, sb_error *err) {
     char have[72], given[72];
+    size_t bytes;
     if (!reshape) {
         *out = *sb__blob_shape(blob);
         if (sb__shape_equals_index(out, index))
@@ -45,11 +46,11 @@ static sb_status target_shape(const sb_blob *blob, const struct sb__blob_index *
                         shape_text(out, have, sizeof have),
                         shape_text(&index->shape, given, sizeof given));
     }
-    if (sb__shape_make(out, index->shape.dims, index->shape.num_axes,
-                       sb_dtype_size(sb_blob_dtype(blob)), NULL) == SB_OK)
-        return SB_OK;
-    return sb__wire_fail(path, 0, SB_ERR_DATA_OVERFLOW, index->begin, err,
-                         "the shape's bytes do not fit; the message begins");
+    if (!sb__bytes_of(index->shape.count, sb_dtype_size(sb_blob_dtype(blob)), &bytes))
+        return sb__wire_fail(path, 0, SB_ERR_DATA_OVERFLOW, index->begin, err,
+                             "the shape's bytes do not fit; the message begins");
+    sb__shape_copy(out, &index->shape);
+    return SB_OK;
 }
 
 /* --- types ----------------------------------------------------------------------- */

@@ -36,10 +36,10 @@ sb_status sb__source_of_bytes(struct sb__source *out, const void *bytes, size_t 
 }
 
 static sb_status ask_version(const sb_source *from, uint64_t *out, sb_error *err) {
-    sb_error told = {.code = SB_OK};
     *out = 0;
     if (!from->version)
         return SB_OK;
+    sb_error told = {.code = SB_OK};
     sb_status st = from->version(from->user, out, &told);
     return st == SB_OK ? SB_OK : sb__callback_failed(st, &told, "the source", -1, err);
 }
