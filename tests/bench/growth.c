@@ -1,13 +1,22 @@
-/* Goal 7: what a layer costs in nets of 100 to 100,000 layers, to what it costs in one of 1,000. */
+/* Goal 7: what a layer costs in nets of 100 to 100,000 layers, to what it costs in one of 1,000,
+   and one more blob in contexts of so many. */
 #include "cases.h"
 #include "harness.h"
 
 #include <syncblob/syncblob.h>
 
+#include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
-#define MOST 100000
+#define MOST       100000
+#define NAME_BYTES 32
+#define FIND_NS    100
+/* A search among 1,000 layers misses no cache, one among 100,000 some. */
+#define FIND_GROWS 3.0
+
+typedef char layer_name[NAME_BYTES];
 
 struct net {
     int64_t layers;
@@ -15,6 +24,8 @@ struct net {
     sb_model *built, *opened;
     void *bytes;
     size_t size;
+    double built_bytes, opened_bytes; /* of memory, a layer */
+    layer_name *asked;                /* every name, in the order in which they are looked up */
 };
 
 /* Layers that one run goes through, in as many nets as that takes. */
@@ -22,13 +33,13 @@ static int64_t layers_of_a_run(void) {
     return bench.effort == QUICK ? MOST / 10 : MOST;
 }
 
-static size_t name_of(int64_t layer, char name[32]) {
-    return (size_t)snprintf(name, 32, "res%lld_branch2a", (long long)layer);
+static size_t name_of(int64_t layer, layer_name name) {
+    return (size_t)snprintf(name, NAME_BYTES, "res%lld_branch2a", (long long)layer);
 }
 
 static sb_model *build_net(const struct net *net) {
     sb_model *model;
-    char name[32];
+    layer_name name;
     int64_t layer;
     must(sb_model_create(NULL, SB_FORMAT_CAFFEMODEL, &model, NULL));
     for (int64_t i = 0; i < net->layers; i++) {
@@ -63,19 +74,20 @@ static void list_once(struct net *net) {
     }
 }
 
-static void find_all(const sb_model *model, int64_t layers) {
-    char name[32];
+static void find_all(const struct net *net, const sb_model *model) {
     int64_t layer;
-    for (int64_t i = 0; i < layers; i++)
-        must(sb_model_find_layer(model, name, name_of(i * 7919 % layers, name), &layer, NULL));
+    for (int64_t i = 0; i < net->layers; i++) {
+        must(sb_model_find_layer(model, net->asked[i], strlen(net->asked[i]), &layer, NULL));
+        keep(&layer);
+    }
 }
 
 static void find_once(struct net *net) {
-    find_all(net->opened, net->layers);
+    find_all(net, net->opened);
 }
 
 static void find_added_once(struct net *net) {
-    find_all(net->built, net->layers);
+    find_all(net, net->built);
 }
 
 static void load_once(struct net *net) {
@@ -91,13 +103,15 @@ static void save_once(struct net *net) {
 static const struct step {
     const char *what;
     void (*once)(struct net *net);
-} steps[] = {{"build", build_once},
-             {"open", open_once},
-             {"list", list_once},
-             {"find by name", find_once},
-             {"find by name, all added,", find_added_once},
-             {"load", load_once},
-             {"save", save_once}};
+    double most;    /* of what it is in nets of 1,000 */
+    double most_ns; /* a layer; 0: no goal */
+} steps[] = {{"build", build_once, 1.2, 0},
+             {"open", open_once, 1.2, 0},
+             {"list", list_once, 1.2, 0},
+             {"find by name", find_once, FIND_GROWS, FIND_NS},
+             {"find by name, all added,", find_added_once, FIND_GROWS, FIND_NS},
+             {"load", load_once, 1.2, 0},
+             {"save", save_once, 1.2, 0}};
 
 struct work {
     const struct step *step;
@@ -110,20 +124,38 @@ static void run(void *state, int64_t n) {
         work->step->once(work->net);
 }
 
-/* --- the contests ------------------------------------------------------------------------- */
+/* --- nets ----------------------------------------------------------------------------------- */
+
+/* Bytes that the program has from malloc. */
+static double allocated(void) {
+    const struct mallinfo2 info = mallinfo2();
+    return (double)(info.uordblks + info.hblkhd);
+}
+
+static layer_name *names_asked(int64_t layers) {
+    layer_name *names = malloc((size_t)layers * sizeof *names);
+    must(names ? 0 : -1);
+    for (int64_t i = 0; i < layers; i++)
+        (void)name_of(i * 7919 % layers, names[i]);
+    return names;
+}
 
 static struct net make_net(int64_t layers) {
-    struct net net = {.layers = layers};
+    struct net net = {.layers = layers, .asked = names_asked(layers)};
     void *values;
     must(sb_blob_create_legacy(NULL, SB_DTYPE_F32, 1, 1, 1, 4, &net.values, NULL));
     must(sb_blob_mutable_cpu_data(net.values, &values, NULL));
     must(sb_blob_create_legacy(NULL, SB_DTYPE_F32, 1, 1, 1, 4, &net.target, NULL));
+    double before = allocated();
     net.built = build_net(&net);
+    net.built_bytes = (allocated() - before) / (double)layers;
     (void)sb_model_save(net.built, NULL, 0, &net.size, NULL); /* says how many */
     net.bytes = malloc(net.size);
     must(net.bytes ? 0 : -1);
     must(sb_model_save(net.built, net.bytes, net.size, &net.size, NULL));
+    before = allocated();
     net.opened = open_net(&net);
+    net.opened_bytes = (allocated() - before) / (double)layers;
     return net;
 }
 
@@ -133,9 +165,10 @@ static void end_net(struct net *net) {
     sb_blob_destroy(net->target);
     sb_blob_destroy(net->values);
     free(net->bytes);
+    free(net->asked);
 }
 
-static void compare_nets(const struct step *step, struct net *net, struct net *thousand) {
+static void compare_time(const struct step *step, struct net *net, struct net *thousand) {
     char what[64];
     struct work ours = {step, net}, other = {step, thousand};
     struct contest c = {.goal = 7, .what = what, .threads = 1};
@@ -143,19 +176,99 @@ static void compare_nets(const struct step *step, struct net *net, struct net *t
     contest_add(&c, "syncblob", run, NULL, &ours);
     contest_add(&c, "as many layers in nets of 1,000", run, NULL, &other);
     contest_run(&c);
-    goal_ratio(&c, "as many layers in nets of 1,000", 1.2);
+    goal_ratio(&c, "as many layers in nets of 1,000", step->most);
+    if (step->most_ns > 0)
+        goal_value(7, what, 0, 1, "ns", c.contestants[0].best / (double)layers_of_a_run(),
+                   step->most_ns);
     contest_free(&c);
 }
 
-void bench_growth(void) {
+static void compare_memory(const struct net *net, const struct net *thousand) {
+    char what[64];
+    snprintf(what, sizeof what, "memory of a net of %lld layers", (long long)net->layers);
+    goal_value(7, what, 0, 1, "times", net->opened_bytes / thousand->opened_bytes, 1.2);
+    snprintf(what, sizeof what, "memory of %lld layers that were added", (long long)net->layers);
+    goal_value(7, what, 0, 1, "times", net->built_bytes / thousand->built_bytes, 1.2);
+}
+
+static void bench_nets(void) {
     struct net thousand = make_net(1000);
     for (int64_t layers = 100; layers <= layers_of_a_run(); layers *= 10) {
         if (layers == thousand.layers)
             continue;
         struct net net = make_net(layers);
         for (size_t i = 0; i < sizeof steps / sizeof *steps; i++)
-            compare_nets(&steps[i], &net, &thousand);
+            compare_time(&steps[i], &net, &thousand);
+        compare_memory(&net, &thousand);
         end_net(&net);
     }
     end_net(&thousand);
+}
+
+/* --- contexts ------------------------------------------------------------------------------- */
+
+struct crowd {
+    sb_context *context;
+    sb_blob **blobs;
+    int64_t count;
+};
+
+static sb_blob *make_blob(sb_context *context) {
+    sb_blob *blob;
+    void *data;
+    must(sb_blob_create_legacy(context, SB_DTYPE_F32, 1, 1, 1, 4, &blob, NULL));
+    must(sb_blob_mutable_cpu_data(blob, &data, NULL));
+    keep(data);
+    return blob;
+}
+
+static struct crowd make_crowd(int64_t count) {
+    struct crowd crowd = {.blobs = malloc((size_t)count * sizeof(sb_blob *)), .count = count};
+    must(crowd.blobs ? 0 : -1);
+    must(sb_context_create(NULL, &crowd.context, NULL));
+    for (int64_t i = 0; i < count; i++)
+        crowd.blobs[i] = make_blob(crowd.context);
+    return crowd;
+}
+
+static void end_crowd(struct crowd *crowd) {
+    for (int64_t i = 0; i < crowd->count; i++)
+        sb_blob_destroy(crowd->blobs[i]);
+    sb_context_release(crowd->context);
+    free(crowd->blobs);
+}
+
+/* Makes, writes, enlarges and destroys one more. */
+static void one_more(void *state, int64_t n) {
+    const struct crowd *crowd = state;
+    void *data;
+    for (; n > 0; n--) {
+        sb_blob *blob = make_blob(crowd->context);
+        must(sb_blob_reshape_legacy(blob, 2, 3, 4, 5, NULL, NULL));
+        must(sb_blob_mutable_cpu_data(blob, &data, NULL));
+        keep(data);
+        sb_blob_destroy(blob);
+    }
+}
+
+static void bench_contexts(void) {
+    struct crowd thousand = make_crowd(1000);
+    for (int64_t count = 1; count <= layers_of_a_run(); count *= MOST) {
+        char what[64];
+        struct crowd crowd = make_crowd(count);
+        struct contest c = {.goal = 7, .what = what, .threads = 1};
+        snprintf(what, sizeof what, "one more blob beside %lld", (long long)count);
+        contest_add(&c, "syncblob", one_more, NULL, &crowd);
+        contest_add(&c, "beside 1,000", one_more, NULL, &thousand);
+        contest_run(&c);
+        goal_ratio(&c, "beside 1,000", 1.2);
+        contest_free(&c);
+        end_crowd(&crowd);
+    }
+    end_crowd(&thousand);
+}
+
+void bench_growth(void) {
+    bench_nets();
+    bench_contexts();
 }
