@@ -14,6 +14,10 @@ import sys
 import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
+MOST_SECONDS = 1800  # what takes longer does not end: each thread says where it is
+RUN = f"""import faulthandler, unittest
+faulthandler.dump_traceback_later({MOST_SECONDS}, exit=True)
+unittest.main(None)"""
 OLDEST = (3, 9)
 FIRST_WITHOUT_NUMPY_1 = (3, 13)
 
@@ -65,10 +69,13 @@ def test(python, requirements, wheel, resnet, folder):
     variables["PYTHONDONTWRITEBYTECODE"] = "1"
     if resnet:
         variables["SYNCBLOB_TEST_RESNET"] = str(resnet)
-    done = subprocess.run([inside, "-X", "faulthandler", "-m", "unittest", "discover", "-s",
-                           HERE, "-v"], env=variables, cwd=folder,
-                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
-    said = done.stdout
+    # Into a file: a pipe ends with the last child that has it.
+    with open(folder / "said.txt", "w+", encoding="utf-8") as out:
+        done = subprocess.run([inside, "-X", "faulthandler", "-c", RUN, "discover", "-s", HERE,
+                               "-v"], env=variables, cwd=folder, stdout=out,
+                              stderr=subprocess.STDOUT, check=False)
+        out.seek(0)
+        said = out.read()
     # As unittest says it: "... skipped 'WHY'".
     for why in sorted(set(re.findall(r"\.\.\. skipped [\"'](.*)[\"']", said))):
         print(f"skipped: {why}")

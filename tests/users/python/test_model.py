@@ -253,7 +253,10 @@ class Changing(unittest.TestCase):
             blob.data
             with open("/proc/self/statm") as file:
                 used = int(file.read().split()[0]) * resource.getpagesize()
-            resource.setrlimit(resource.RLIMIT_AS, (used + (1 << 28), -1))
+            bound = used + (1 << 28), -1
+            resource.setrlimit(resource.RLIMIT_AS, bound)
+            if resource.getrlimit(resource.RLIMIT_AS) != bound:
+                raise SystemExit(77)
             model = syncblob.Model()
             model.add_layer("early")
             for name in ("late", "early", ""):
@@ -265,6 +268,8 @@ class Changing(unittest.TestCase):
             print(list(model), len(model["late"]))
         """
         told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+        if told.returncode == 77:
+            self.skipTest("memory runs out: this system bounds no addresses, as qemu-user")
         self.assertEqual(told.stderr, "")
         *failed, last = told.stdout.splitlines()
         self.assertEqual(last, "['early', 'late'] 1")
