@@ -34,6 +34,8 @@ def foreign():
         if not line.startswith("#"):
             words, _, _, content = line.split("\t")
             yield content.encode().decode("unicode_escape").encode("latin-1"), words
+    yield b"", "empty: there are no bytes"
+    yield made().to_bytes()[:-3], "the beginning of a caffemodel: the rest was cut off"
 
 
 def real_models():

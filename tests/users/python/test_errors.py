@@ -29,7 +29,9 @@ class Kinds(unittest.TestCase):
                            lambda: syncblob.load(b"<html>"))
         self.assertEqual(error.offset, 0)
         content = files.made().to_bytes()
-        self.check((syncblob.DataError,), "SB_ERR_MALFORMED", lambda: syncblob.load(content[:-3]))
+        error = self.check((syncblob.DataError,), "SB_ERR_MALFORMED",
+                           lambda: syncblob.load(content[:-3]))
+        self.assertIn("3 bytes are missing", str(error))
 
     def test_what_a_file_is_instead_is_said(self):
         with tempfile.TemporaryDirectory() as folder:
