@@ -128,8 +128,8 @@ static sb_status save_untouched(const sb_model *model, sb_error *err) {
 TEST_WITH(setup, teardown, test_a_file_that_changes_while_a_model_is_open) {
     const struct folder *folder = *state;
     static const struct timespec long_ago[2] = {{1000, 0}, {1000, 0}};
-    static const struct timespec a_little_later[2] = {{1000, 0}, {1000, 1}};
-    for (int change = 0; change < 4; change++) {
+    static const struct timespec later[][2] = {{{1000, 0}, {1000, 1}}, {{1000, 0}, {1001, 0}}};
+    for (int change = 0; change < 5; change++) {
         /* Shrinking a mapped file is the documented SIGBUS. */
         for (uint32_t flags = 0; flags <= (change ? SB_OPEN_MAPPED : 0); flags += SB_OPEN_MAPPED) {
             struct wire wire = {0};
@@ -138,7 +138,7 @@ TEST_WITH(setup, teardown, test_a_file_that_changes_while_a_model_is_open) {
             sb_error err;
             wire_blob(&wire, two_by_three, 2, 1);
             file_write(folder->file, wire.bytes, wire.size);
-            if (change == 3)
+            if (change >= 3)
                 assert_int_equal(utimensat(AT_FDCWD, folder->file, long_ago, 0), 0);
             assert_ok(
                 sb_model_open_file(NULL, SB_FORMAT_AUTO, folder->file, flags, NULL, &model, &err));
@@ -147,9 +147,9 @@ TEST_WITH(setup, teardown, test_a_file_that_changes_while_a_model_is_open) {
             else if (change == 1)
                 assert_int_equal(truncate(folder->file, 4000), 0);
             else
-                assert_int_equal(
-                    utimensat(AT_FDCWD, folder->file, change == 2 ? long_ago : a_little_later, 0),
-                    0);
+                assert_int_equal(utimensat(AT_FDCWD, folder->file,
+                                           change == 2 ? long_ago : later[change - 3], 0),
+                                 0);
             assert_status(SB_ERR_IO, sb_model_load_blob(model, SB_NO_LAYER, 0, blob, &err));
             assert_int_equal(sb_blob_count(blob), 3);
             assert_status(SB_ERR_IO, save_untouched(model, &err));
@@ -459,6 +459,24 @@ TEST_WITH(setup, teardown, test_descriptor_0_is_one_as_any) {
     assert_int_equal(read, SB_OK);
     assert_int_equal(refused, SB_ERR_IO);
     assert_false(open);
+}
+
+TEST_WITH(setup, teardown, test_no_other_program_inherits_an_open_file) {
+    const struct folder *folder = *state;
+    struct stat file, there;
+    sb_model *model;
+    sb_error err;
+    int found = 0;
+    assert_ok(write_file(folder->file, &err));
+    assert_int_equal(stat(folder->file, &file), 0);
+    assert_ok(sb_model_open_file(NULL, SB_FORMAT_AUTO, folder->file, 0, NULL, &model, &err));
+    for (int fd = 0; fd < 256; fd++)
+        if (fstat(fd, &there) == 0 && there.st_ino == file.st_ino && there.st_dev == file.st_dev) {
+            assert_true(fcntl(fd, F_GETFD) & FD_CLOEXEC);
+            found++;
+        }
+    assert_int_equal(found, 1);
+    sb_model_destroy(model);
 }
 
 TEST_WITH(setup, teardown, test_a_relative_path_is_fine) {

@@ -62,8 +62,9 @@ void *__wrap_mmap(void *at, size_t size, int protection, int flags, int fd, off_
 }
 
 int __wrap_munmap(void *at, size_t size) {
-    if ((uintptr_t)at % PAGE != 0 || size == 0)
-        return refuse();
+    unsigned char resident;
+    if ((uintptr_t)at % PAGE != 0 || size == 0 || mincore(at, 1, &resident) != 0)
+        return refuse(); /* munmap itself says nothing of what is not mapped */
     kernel.bytes -= whole_pages(size);
     return __real_munmap(at, whole_pages(size));
 }
