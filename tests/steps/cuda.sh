@@ -55,7 +55,8 @@ has_names() {
 # NVIDIA's driver library as a release of Debian has it, without a device.
 check_real_driver() { # SUITE
     local library folder=$build/real-driver/$1 status=0
-    library=$(tests/cuda/standin/fetch_driver.sh "$1" "$cache/libcuda/$1") || status=$?
+    library=$(tests/cuda/fetch_package.sh "$1" non-free libcuda1 libcuda.so.1 "$cache/libcuda/$1") ||
+        status=$?
     [ $status = 0 ] || { echo "$library"; return $status; }
     has_names "$library" driver
     mkdir -p "$folder"
@@ -103,5 +104,6 @@ cuda() {
     cuda_full_steps
     step 'the CUDA backend, each wait, push and pop left out' run_mutate --cuda
     on gpu_programs step 'programs for a GPU, on stand-ins' run_gpu_programs_on_standins
+    on gpu_programs step 'programs for a GPU, on an old glibc' run_gpu_programs_on_old_glibc
     summary
 }

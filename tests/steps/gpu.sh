@@ -70,6 +70,20 @@ run_gpu_programs_on_standins() {
         bash "$build/gpu/run.sh"
 }
 
+# On Ubuntu 20.04's glibc, the oldest that Debian's mirrors have, by its own loader. What gpu.memory
+# starts again is the loader, so that it stays out.
+run_gpu_programs_on_old_glibc() {
+    local loader program status=0 libraries=$build/gpu-build/tests/cuda/standin
+    loader=$(tests/cuda/fetch_package.sh bullseye main libc6 ld-2.31.so "$cache/glibc") || status=$?
+    [ $status = 0 ] || { echo "$loader"; return $status; }
+    local run=(env -i "STANDIN_MEMORY=$((4 << 30))" "$loader" --library-path
+        "${loader%/*}:$libraries/lib:$libraries/lib13")
+    for program in "$build"/gpu/{gpu.[!m]*,conformance}; do "${run[@]}" "$program" || status=1; done
+    "${run[@]}" "$build/gpu/probe" "$build/gpu/contract.tsv" || status=1
+    "${run[@]}" "$build/gpu/bench" --quick || status=1
+    return $status
+}
+
 gpu() { # [--pack]
     case ${1:-} in '' | --pack) ;; *) die "gpu takes --pack, not $1" ;; esac
     steps_of='./dev gpu --pack'
