@@ -77,6 +77,24 @@ run_python_sources() {
         "$folder/bin/python" -c 'import syncblob; print(syncblob.Blob(3).asum_data())')
 }
 
+# "cuda:0" on what stands in for NVIDIA's libraries, which runs work as late as it may.
+run_python_cuda() {
+    local folder=$build/python-cuda standins=$build/debug/tests/cuda/standin schedule
+    if [ ${#cuda_options[@]} = 0 ]; then
+        echo "skipped: Python on a stand-in for a GPU: CUDA's headers cannot be fetched"
+        return 77
+    fi
+    rm -rf "$folder"
+    python3 -m venv --without-pip "$folder"
+    "$python" -m pip --python "$folder/bin/python" install --quiet "$build/python"/*.whl \
+        -r tests/users/python/numpy-2.txt
+    for schedule in eager lazy random; do
+        STANDIN_SCHEDULE=$schedule LD_LIBRARY_PATH=$standins/lib:$standins/lib13 \
+            PYTHONPATH=tests/users/python PYTHONDONTWRITEBYTECODE=1 \
+            "$folder/bin/python" -X faulthandler -m unittest test_blob test_threads
+    done
+}
+
 # PyTorch for the host alone is a package of the distribution's, for its own Python.
 run_python_torch() {
     local folder=$build/python-torch model
@@ -113,6 +131,7 @@ python_full_steps() {
     step 'Python: the wheel that is published, x86-64' run_published_wheel x86_64
     on emulator_needs step 'Python: the wheel that is published, aarch64' run_published_wheel aarch64
     step 'Python: from the sources by pip' run_python_sources
+    on 'debug python_wheel' step 'Python: "cuda:0" on stand-ins' run_python_cuda
     on 'torch_needs python_wheel' step 'Python: PyTorch' run_python_torch
     step "Python: a net's weights beside Google's protobuf" measure_python --check
 }

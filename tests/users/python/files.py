@@ -28,6 +28,22 @@ def cifar10():
     return found if all(path.exists() for path in found.values()) else {}
 
 
+def has_gpu():
+    """Whether there is one, or what stands in for NVIDIA's libraries."""
+    try:
+        syncblob.Blob(1, device="cuda:0")
+    except syncblob.DeviceError:
+        if "STANDIN_SCHEDULE" in os.environ:
+            raise
+        return False
+    return True
+
+
+def devices():
+    """Where blobs can be here."""
+    return ("cpu", "sim:0", "cuda:0") if has_gpu() else ("cpu", "sim:0")
+
+
 def foreign():
     """(bytes, words) of how files begin that are not Caffe's, and what is said of them."""
     for line in (ROOT / "tests/support/foreign.txt").read_text().splitlines():

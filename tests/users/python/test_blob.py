@@ -7,6 +7,7 @@ import sys
 import tempfile
 import unittest
 
+import files
 import numpy as np
 import syncblob
 from syncblob import Blob
@@ -49,7 +50,7 @@ class Basics(unittest.TestCase):
         self.assertEqual((again.asum_data(), full.asum_data()), (9.0, 12.0))
 
     def test_blobs_that_share(self):
-        for device in ("cpu", "sim:0"):
+        for device in files.devices():
             first, second = Blob((2, 3), device=device), Blob(6, device=device)
             first.diff[...] = 1
             second.share_data(first)
@@ -150,7 +151,8 @@ class Arrays(unittest.TestCase):
         for name in TYPES:
             blob = Blob((2, 3), name)
             blob.data[1, 2] = 7
-            ways = (blob.data, np.asarray(blob), np.from_dlpack(blob), np.array(blob, copy=False))
+            ways = (blob.data, np.asarray(blob), np.from_dlpack(blob), np.array(blob, copy=False),
+                    np.asarray(memoryview(blob.data)))
             for array in ways:
                 self.assertEqual((array.dtype, array.shape), (np.dtype(name), (2, 3)))
                 self.assertEqual(array.__array_interface__["data"][0],
@@ -268,10 +270,12 @@ class Arrays(unittest.TestCase):
 
 
 class Devices(unittest.TestCase):
+    device, dlpack_device = "sim:0", (12, 0)
+
     def test_values_go_there_and_back(self):
-        blob = Blob((2, 2), device="sim:0")
+        blob = Blob((2, 2), device=self.device)
         blob.data[...] = 3
-        self.assertEqual((blob.device, blob.data_head), ("sim:0", "HEAD_AT_CPU"))
+        self.assertEqual((blob.device, blob.data_head), (self.device, "HEAD_AT_CPU"))
         blob.to_device()
         self.assertEqual(blob.data_head, "SYNCED")
         blob.scale_data(2.0)
@@ -279,28 +283,39 @@ class Devices(unittest.TestCase):
         self.assertEqual((blob.asum_data(), blob.data.tolist()), (24.0, [[6, 6], [6, 6]]))
 
     def test_dlpack_gives_the_device_or_the_host(self):
-        blob = Blob(4, device="sim:0")
+        blob = Blob(4, device=self.device)
         blob.fill("constant", value=2)
-        self.assertEqual(blob.__dlpack_device__(), (12, 0))
+        self.assertEqual(blob.__dlpack_device__(), self.dlpack_device)
         there = syncblob.from_dlpack(blob)
-        self.assertEqual((there.device, there.asum_data()), ("sim:0", 8.0))
+        self.assertEqual((there.device, there.asum_data()), (self.device, 8.0))
+        blob.scale_data(2)
+        self.assertEqual(there.asum_data(), 16.0)
         host = blob.__dlpack__(dl_device=(1, 0), max_version=(1, 0))
         self.assertIn("dltensor_versioned", repr(host))
         with self.assertRaises(BufferError):
-            blob.__dlpack__(dl_device=(2, 0))
+            blob.__dlpack__(dl_device=(2, 9))
         copy = blob.__dlpack__(copy=True)
         self.assertIn("dltensor", repr(copy))
 
     def test_a_copy_to_another_device(self):
         blob = Blob(3)
         blob.data[:] = [1, 2, 3]
-        far = blob.copy("sim:0")
+        far = blob.copy(self.device)
         back = far.copy(device="cpu")
-        self.assertEqual((far.device, back.device), ("sim:0", "cpu"))
+        self.assertEqual((far.device, back.device), (self.device, "cpu"))
         self.assertEqual(back.data.tolist(), [1, 2, 3])
 
+    def in_a_child(self):
+        """Blobs of its own, on a device."""
+        for _ in range(2):
+            own = Blob(3, device=self.device)
+            own.fill("constant", value=1)
+            own.to_device()
+            own.scale_data(2)
+        self.assertEqual(own.asum_data(), 6)
+
     def test_a_child_of_fork_has_devices_of_its_own(self):
-        blob = Blob(3, device="sim:0")
+        blob = Blob(3, device=self.device)
         blob.fill("constant", value=2)
         blob.to_device()
         child = os.fork()
@@ -309,12 +324,8 @@ class Devices(unittest.TestCase):
             try:
                 with self.assertRaisesRegex(syncblob.DeviceError, "fork"):
                     blob.scale_data(2)
-                for _ in range(2):
-                    own = Blob(3, device="sim:0")
-                    own.fill("constant", value=1)
-                    own.to_device()
-                    own.scale_data(2)
-                status = 0 if own.asum_data() == 6 else 2
+                self.in_a_child()
+                status = 0
             finally:
                 os._exit(status)
         self.assertEqual(os.waitpid(child, 0)[1], 0)
@@ -327,6 +338,35 @@ class Devices(unittest.TestCase):
             Blob(2, device="cuda:4095")
         with self.assertRaises(syncblob.DeviceError):
             Blob(2).to_device()
+
+
+class Gpu(Devices):
+    """The same on a GPU, or on what stands in for NVIDIA's libraries."""
+    device, dlpack_device = "cuda:0", (2, 0)
+
+    def setUp(self):
+        if not files.has_gpu():
+            self.skipTest("blobs on a GPU: there is none")
+
+    def in_a_child(self):
+        """CUDA works in no child of a process that has used it."""
+        with self.assertRaisesRegex(syncblob.DeviceError, "fork"):
+            Blob(3, device=self.device)
+
+    def test_an_array_is_asked_to_be_ready_for_the_default_stream(self):
+        class Old:
+            """Knows no max_version."""
+            def __init__(self, blob):
+                self.blob, self.__dlpack_device__, self.streams = blob, blob.__dlpack_device__, []
+
+            def __dlpack__(self, stream):
+                self.streams.append(stream)
+                return self.blob.__dlpack__(stream=stream)
+
+        old = Old(Blob(3, device=self.device))
+        old.blob.fill("constant", value=1)
+        syncblob.from_dlpack(old).scale_data(2)
+        self.assertEqual((old.streams, old.blob.asum_data()), ([1], 6.0))
 
 
 if __name__ == "__main__":

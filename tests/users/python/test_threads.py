@@ -173,7 +173,7 @@ class Together(unittest.TestCase):
         self.assertEqual(len(model), 68)
 
     def test_everything_with_one_blob(self):
-        for device in ("cpu", "sim:0"):
+        for device in files.devices():
             blob = Blob((8, 8), device=device)
 
             def work(i, blob=blob):
@@ -193,7 +193,7 @@ class Together(unittest.TestCase):
             in_threads(4, work)
 
     def test_blobs_that_share(self):
-        for device in ("cpu", "sim:0"):
+        for device in files.devices():
             blobs = [Blob(64, device=device) for _ in range(4)]
             for blob in blobs:
                 blob.data[...] = blob.diff[...] = 1
