@@ -13,7 +13,8 @@ COMMAND = str(pathlib.Path(sys.executable).parent / "syncblob")
 
 
 def run(*words, program=(COMMAND,)):
-    return subprocess.run([*program, *map(str, words)], capture_output=True, text=True, timeout=60)
+    return subprocess.run([*program, *map(str, words)], capture_output=True, text=True,
+                          timeout=files.DEADLINE)
 
 
 class Command(unittest.TestCase):
@@ -41,7 +42,8 @@ class Command(unittest.TestCase):
         code = ("import os, signal, threading, syncblob.__main__ as m;"
                 "m.run_command = lambda _: os.kill(os.getpid(), signal.SIGINT);"
                 "m.main()")
-        done = subprocess.run([sys.executable, "-c", code], capture_output=True, timeout=60)
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True,
+                              timeout=files.DEADLINE)
         self.assertEqual((done.returncode, done.stderr), (-2, b""))
 
     def test_state_dict_is_what_it_converts(self):

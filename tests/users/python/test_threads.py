@@ -28,7 +28,7 @@ def in_threads(count, work):
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(60)
+        thread.join(files.DEADLINE)
         if thread.is_alive():
             raise AssertionError("a thread does not end")
     if failures:
@@ -84,7 +84,7 @@ class Lock(unittest.TestCase):
 # An array whose end uses the blob that is made of it.
 FINALISER = """
 import faulthandler, weakref, numpy as np, syncblob
-faulthandler.dump_traceback_later(20, exit=True)
+faulthandler.dump_traceback_later(300, exit=True)
 class Array(np.ndarray): pass
 def end():
     blob.asum_data(), blob.shape, blob.data, blob.reshape(6), other.reshape(6)
@@ -228,7 +228,7 @@ class Together(unittest.TestCase):
         """Each in a process of its own, since a thread that waits for itself never ends."""
         for last_use in FINALISED:
             done = subprocess.run([sys.executable, "-c", FINALISER.format(last_use)], text=True,
-                                  stdout=subprocess.PIPE, timeout=60, check=False)
+                                  stdout=subprocess.PIPE, timeout=files.DEADLINE, check=False)
             self.assertEqual(done.stdout, "ended\nwent on\n", last_use)
 
     def test_models_of_bytes_end_on_any_thread(self):
