@@ -139,9 +139,11 @@ impl From<FormatArgument> for FileFormat {
 }
 
 /// What the tensors of a layer are called.
-#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+#[non_exhaustive]
 pub enum Scheme {
     /// layer.0, layer.1
+    #[default]
     Numbers,
     /// layer.weight, layer.bias; for BatchNorm running_mean, running_var, scale_factor
     Torch,
@@ -166,17 +168,51 @@ impl From<DtypeArgument> for Dtype {
     }
 }
 
+/// From where to where, and how.
+pub struct Task<'a> {
+    pub input: &'a Path,
+    pub output: &'a Path,
+    /// The format of IN, unless it is found out.
+    pub from: Option<FileFormat>,
+    pub wishes: Wishes<'a>,
+    pub force: bool,
+    pub dry_run: bool,
+    /// Whether signals end it, and a terminal shows a bar.
+    pub interactive: bool,
+    pub note: Note<'a>,
+}
+
+/// Takes what OUT lacks, a sentence each. It may hold names from the file.
+pub type Note<'a> = &'a dyn Fn(&dyn Display);
+
 /// The exit status; an error is one of standard output.
 pub fn run(arguments: &Arguments) -> io::Result<Status> {
-    let Some(format) = output_format(arguments) else {
-        let name = arguments.output.to_string_lossy();
+    let output = &arguments.output;
+    let Some(format) = output_format(arguments.to.map(FileFormat::from), output) else {
+        let name = output.to_string_lossy();
         let text = format!("'{}' does not say its format: --to does", printable(&name));
         let error = crate::Arguments::command().error(ErrorKind::ValueValidation, text);
         return Ok(crate::wrong_usage(&error));
     };
+    let task = Task {
+        input: &arguments.input,
+        output,
+        from: arguments.from.map(FileFormat::from),
+        wishes: Wishes {
+            format,
+            scheme: arguments.names,
+            apply_scale: arguments.apply_scale,
+            dtype: arguments.dtype.map(Dtype::from),
+            only: &arguments.only,
+        },
+        force: arguments.force,
+        dry_run: arguments.dry_run,
+        interactive: true,
+        note: &|what| complain(&format_args!("note: {what}")),
+    };
     let interrupt = Interrupt::default();
-    match convert(arguments, format, &interrupt) {
-        Ok(Some(plan)) => list(format, &plan, &arguments.output).map(|()| Status::SUCCESS),
+    match convert(&task, &interrupt) {
+        Ok(Some(plan)) => list(format, &plan, output).map(|()| Status::SUCCESS),
         Ok(None) => Ok(Status::SUCCESS),
         Err(Failure::Interrupted) => Ok(Status::FAILURE),
         Err(failure) => {
@@ -186,39 +222,36 @@ pub fn run(arguments: &Arguments) -> io::Result<Status> {
     }
 }
 
-fn output_format(arguments: &Arguments) -> Option<FileFormat> {
-    arguments.to.map(FileFormat::from).or_else(|| FileFormat::of_path(&arguments.output))
+/// The format that is named, else that of OUT's extension.
+pub fn output_format(to: Option<FileFormat>, output: &Path) -> Option<FileFormat> {
+    to.or_else(|| FileFormat::of_path(output))
 }
 
 /// Gives the plan where it is only to be listed.
-fn convert(
-    arguments: &Arguments,
-    format: FileFormat,
-    interrupt: &Interrupt,
-) -> Result<Option<Plan>> {
-    let Arguments { input, output, .. } = arguments;
+pub fn convert(task: &Task, interrupt: &Interrupt) -> Result<Option<Plan>> {
+    let Task { input, output, note, .. } = *task;
+    let format = task.wishes.format;
     let reading = |failure| about_input(input, failure);
     let writing = |failure| about_output(output, failure);
-    let source = Source::open(input, arguments.from.map(FileFormat::from)).map_err(reading)?;
-    let wishes = Wishes {
-        format,
-        scheme: arguments.names,
-        apply_scale: arguments.apply_scale,
-        dtype: arguments.dtype.map(Dtype::from),
-        only: &arguments.only,
-    };
-    let plan = Plan::new(&source, &wishes).map_err(reading)?;
+    let source = Source::open(input, task.from).map_err(reading)?;
+    let plan = Plan::new(&source, &task.wishes, note).map_err(reading)?;
     let net = match format {
         FileFormat::Caffe(kind) => Some(Net::new(kind, &plan, interrupt).map_err(writing)?),
         _ => None,
     };
-    tell_losses(&source);
-    if arguments.dry_run {
+    tell_losses(&source, note);
+    if task.dry_run {
         return Ok(Some(plan));
     }
-    let target = Target::new(output, arguments.force).map_err(writing)?;
-    interrupt.listen()?;
-    let reader = Reader::new(&source, input, interrupt, Progress::new(plan.bytes()));
+    let target = Target::new(output, task.force).map_err(writing)?;
+    let progress = match task.interactive {
+        true => {
+            interrupt.listen()?;
+            Progress::new(plan.bytes())
+        }
+        false => Progress::hidden(),
+    };
+    let reader = Reader::new(&source, input, interrupt, progress);
     match &net {
         Some(net) => target.save(interrupt, |path| net.save(&plan, &reader, path)),
         None => target.write(interrupt, |temporary| match format {
@@ -228,7 +261,7 @@ fn convert(
         }),
     }
     .map_err(writing)?;
-    reader.finish();
+    reader.finish(note);
     Ok(None)
 }
 
@@ -250,7 +283,7 @@ fn about_output(path: &Path, failure: Failure) -> Failure {
 }
 
 /// What a reader of OUT may miss.
-fn tell_losses(source: &Source) {
+fn tell_losses(source: &Source, note: Note) {
     let tensors = 0..source.tensors.len();
     let diffs = tensors.filter(|index| source.details(*index).has_diff).count();
     if diffs > 0 {
@@ -280,9 +313,4 @@ fn list(format: FileFormat, plan: &Plan, output: &Path) -> io::Result<()> {
     let (name, bytes) = (printable(&name), grouped(usize::try_from(bytes).unwrap_or(usize::MAX)));
     writeln!(out, "{name}: {format}, {tensors} tensors, {bytes} bytes of values")?;
     out.flush()
-}
-
-/// A note on standard error.
-fn note(what: &impl Display) {
-    complain(&format_args!("note: {what}"));
 }

@@ -1,7 +1,9 @@
 //! The command `syncblob` as a function: it looks into Caffe's model files, and converts them.
+//! Programs that convert without a command line have [`conversion::Conversion`].
 #![deny(unsafe_code)] // but for signals
 
 mod advice;
+pub mod conversion;
 mod convert;
 mod diff;
 mod info;

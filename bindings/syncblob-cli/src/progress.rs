@@ -9,9 +9,13 @@ const LONG: u64 = 32 << 20;
 pub struct Progress(ProgressBar);
 
 impl Progress {
+    pub fn hidden() -> Self {
+        Self(ProgressBar::hidden())
+    }
+
     pub fn new(bytes: u64) -> Self {
         if bytes < LONG {
-            return Self(ProgressBar::hidden());
+            return Self::hidden();
         }
         let bar = ProgressBar::new(bytes);
         let style = "{wide_bar} {bytes}/{total_bytes} {eta}";

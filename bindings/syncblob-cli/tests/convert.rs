@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 
 use program::{command, real_files, run, Files};
 use syncblob::{Blob, BlobAny, Dtype, Format, Model, Payload, SolverInfo, StoredBlob};
+use syncblob_cli::conversion::{Conversion, FileFormat, Scheme};
 
 /// Standard error of a conversion that must succeed.
 fn convert(options: &[&str], from: &Path, to: &Path) -> String {
@@ -334,6 +335,41 @@ fn types_are_rounded_and_overflow_is_told() {
     assert!(told.contains("NumPy has no bf16"), "{told}");
     let told = refuse(&["--dtype=f16"], &mean, &files.path("x.binaryproto"));
     assert!(told.contains("f32 and f64, not f16: --dtype f32"), "{told}");
+}
+
+#[test]
+fn a_program_converts_as_the_command_does() {
+    let files = Files::new();
+    let (net, by_command) = (normed_net(&files, 2.0), files.path("command.safetensors"));
+    let options = ["--names=torch", "--apply-scale", "--dtype=f16", "--only=*.running_*"];
+    convert(&options, &net, &by_command);
+    let torch = Conversion::new().names(Scheme::Torch).apply_scale(true).dtype(Dtype::F16);
+    let torch = torch.only("*.running_*").unwrap();
+    let by_program = files.path("program");
+    let refused = torch.run(&net, &by_program).unwrap_err().to_string();
+    assert!(refused.contains("--to does"), "{refused}");
+    let torch = torch.to(FileFormat::Safetensors);
+    assert_eq!(torch.run(&net, &by_program), Ok(vec![]));
+    assert_eq!(fs::read(&by_program).unwrap(), fs::read(&by_command).unwrap());
+
+    let refused = torch.run(&net, &by_program).unwrap_err().to_string();
+    assert!(refused.contains("program: it is there already: --force"), "{refused}");
+    assert_eq!(torch.clone().force(true).run(&net, &by_program), Ok(vec![]));
+    let refused = torch.force(true).from(FileFormat::Npy).run(&net, &by_program).unwrap_err();
+    assert!(refused.to_string().contains("normed.caffemodel: "), "{refused}");
+    assert_eq!(fs::read(&by_program).unwrap(), fs::read(&by_command).unwrap());
+}
+
+#[test]
+fn a_program_is_told_what_is_lost_and_what_cannot_be() {
+    let files = Files::new();
+    let (mean, out) = (files.mean("m.binaryproto", &[2], &[1.0, 65520.0]), files.path("m.npy"));
+    let losses = Conversion::new().dtype(Dtype::F16).run(&mean, &out).unwrap();
+    assert_eq!(losses.len(), 1, "{losses:?}");
+    assert!(losses[0].starts_with("1 values in 1 tensors"), "{losses:?}");
+    let refused = Conversion::new().dtype(Dtype::I32).force(true).run(&mean, &out).unwrap_err();
+    assert!(refused.to_string().contains("f16, bf16, f32 or f64, not i32"), "{refused}");
+    assert!(Conversion::new().only("[").unwrap_err().to_string().contains("--only '['"));
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use glob::Pattern;
 use syncblob::{BlobAny, Dtype};
 
-use super::{names, note, Scheme};
+use super::{names, Note, Scheme};
 use crate::source::{Failure, FileFormat, Notes, Place, Result, Source, Stored, Tensor};
 
 /// Of a blob, as in Caffe.
@@ -51,10 +51,10 @@ impl Item {
 }
 
 impl Plan {
-    pub fn new(source: &Source, wishes: &Wishes) -> Result<Self> {
+    pub fn new(source: &Source, wishes: &Wishes, note: Note) -> Result<Self> {
         let mut notes = source.notes.clone();
         let factors = match wishes.apply_scale {
-            true => apply_scale(source, &mut notes)?,
+            true => apply_scale(source, &mut notes, note)?,
             false => vec![Factor::None; source.tensors.len()],
         };
         let mut items = Vec::new();
@@ -123,7 +123,7 @@ enum Factor {
 
 /// As Caffe applies a BatchNorm's third blob: both others times its inverse, or
 /// 0 when it is 0.
-fn apply_scale(source: &Source, notes: &mut Notes) -> Result<Vec<Factor>> {
+fn apply_scale(source: &Source, notes: &mut Notes, note: Note) -> Result<Vec<Factor>> {
     let mut factors = vec![Factor::None; source.tensors.len()];
     let layer_of = |tensor: &Tensor| tensor.place.and_then(|place| place.layer);
     let mut applied = false;

@@ -8,7 +8,7 @@ use half::{bf16, f16};
 use syncblob::{Blob, BlobAny, Dtype, Float};
 
 use super::plan::Item;
-use super::{about_input, note};
+use super::{about_input, Note};
 use crate::interrupt::Interrupt;
 use crate::progress::Progress;
 use crate::source::{Failure, Result, Source, Stored};
@@ -146,8 +146,8 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Says on standard error how many values became infinite.
-    pub fn finish(self) {
+    /// Says how many values became infinite.
+    pub fn finish(self, note: Note) {
         drop(self.progress);
         let Overflows { values, tensors, first } = self.overflows.into_inner();
         if tensors > 0 {

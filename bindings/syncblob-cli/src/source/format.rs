@@ -9,18 +9,23 @@ use syncblob::{Format, ReadAt};
 
 use super::{npz, Failure, Result};
 
+/// What a file of tensors can be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum FileFormat {
-    /// One of Caffe's; None leaves it to the library to find out which.
+    /// One of Caffe's. `None` leaves it to the library to find out which; a net is written.
     Caffe(Option<Format>),
+    /// Of the crate `safetensors`.
     Safetensors,
+    /// NumPy's archive of arrays.
     Npz,
+    /// NumPy's file of one array.
     Npy,
 }
 
 impl FileFormat {
     /// From the first bytes. What is none of the others is left to the library.
-    pub fn of_file(file: &File) -> Result<Self> {
+    pub(crate) fn of_file(file: &File) -> Result<Self> {
         let mut start = [0; 9];
         let found = read_start(file, &mut start)?;
         let length = u64::from_le_bytes([0, 1, 2, 3, 4, 5, 6, 7].map(|i| start[i]));
@@ -37,7 +42,7 @@ impl FileFormat {
     }
 
     /// From the end of the name.
-    pub fn of_path(path: &Path) -> Option<Self> {
+    pub(crate) fn of_path(path: &Path) -> Option<Self> {
         Some(match path.extension()?.to_str()?.to_ascii_lowercase().as_str() {
             "caffemodel" => Self::Caffe(Some(Format::Caffemodel)),
             "solverstate" => Self::Caffe(Some(Format::Solverstate)),

@@ -1,0 +1,157 @@
+//! What `convert` does, for programs: weights from one format into another, a tensor at a time.
+
+use std::cell::RefCell;
+use std::error::Error;
+use std::fmt::{self, Display};
+use std::path::Path;
+
+use glob::Pattern;
+use syncblob::Dtype;
+
+pub use crate::convert::Scheme;
+pub use crate::source::FileFormat;
+
+use crate::convert::plan::Wishes;
+use crate::convert::{convert, output_format, Task};
+use crate::interrupt::Interrupt;
+
+/// How a file is converted; each method is the option of `syncblob convert` that has its name, and
+/// messages speak of these. Nothing is printed, and signals are the program's.
+///
+/// ```
+/// use syncblob::{Blob, Format, Model, Payload};
+/// use syncblob_cli::conversion::{Conversion, Scheme};
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let folder = tempfile::tempdir()?;
+/// # let (net, tensors) = (folder.path().join("a.caffemodel"), folder.path().join("a.safetensors"));
+/// let mut model = Model::create(Format::Caffemodel)?;
+/// let layer = model.add_layer("fc", "InnerProduct")?;
+/// model.add_blob(layer, &Blob::<f32>::full([2, 3], 0.5)?, Payload::Data)?;
+/// model.save(&net)?;
+/// let losses = Conversion::new().names(Scheme::Torch).run(&net, &tensors)?;
+/// assert!(losses.is_empty());
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct Conversion {
+    from: Option<FileFormat>,
+    to: Option<FileFormat>,
+    scheme: Scheme,
+    apply_scale: bool,
+    dtype: Option<Dtype>,
+    only: Vec<Pattern>,
+    force: bool,
+}
+
+impl Conversion {
+    /// That of a file whose content tells its format into the format of OUT's extension, values as
+    /// they are.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Reads IN as this format, instead of detecting it.
+    #[must_use]
+    pub fn from(self, format: FileFormat) -> Self {
+        Self { from: Some(format), ..self }
+    }
+
+    /// Writes OUT in this format, whatever its extension.
+    #[must_use]
+    pub fn to(self, format: FileFormat) -> Self {
+        Self { to: Some(format), ..self }
+    }
+
+    /// How the tensors of a layer are named.
+    #[must_use]
+    pub fn names(self, scheme: Scheme) -> Self {
+        Self { scheme, ..self }
+    }
+
+    /// Whether each BatchNorm's mean and variance are divided by its scale factor.
+    #[must_use]
+    pub fn apply_scale(self, apply_scale: bool) -> Self {
+        Self { apply_scale, ..self }
+    }
+
+    /// Rounds all values to this type: f16, bf16, f32 or f64.
+    #[must_use]
+    pub fn dtype(self, dtype: Dtype) -> Self {
+        Self { dtype: Some(dtype), ..self }
+    }
+
+    /// Converts only tensors whose name in OUT matches one of the patterns that were given.
+    ///
+    /// # Errors
+    /// The pattern is none, such as `[`.
+    pub fn only(mut self, pattern: &str) -> Result<Self, Refusal> {
+        let refuse = |error| Refusal(format!("--only '{pattern}': {error}"));
+        self.only.push(Pattern::new(pattern).map_err(refuse)?);
+        Ok(self)
+    }
+
+    /// Whether OUT is replaced if it exists.
+    #[must_use]
+    pub fn force(self, force: bool) -> Self {
+        Self { force, ..self }
+    }
+
+    /// Converts one file, and says what OUT lacks: a sentence each, which may hold names from IN.
+    /// OUT is written beside its place and renamed when it is whole.
+    ///
+    /// # Errors
+    /// IN cannot be read or converted, or OUT cannot be written. OUT is then as it was.
+    pub fn run(
+        &self,
+        input: impl AsRef<Path>,
+        output: impl AsRef<Path>,
+    ) -> Result<Vec<String>, Refusal> {
+        let (input, output) = (input.as_ref(), output.as_ref());
+        let refuse = |text: String| Err(Refusal(format!("{}: {text}", output.display())));
+        let Some(format) = output_format(self.to, output) else {
+            return refuse("its name does not say its format: --to does".into());
+        };
+        match self.dtype {
+            None | Some(Dtype::F16 | Dtype::Bf16 | Dtype::F32 | Dtype::F64) => {}
+            Some(dtype) => {
+                return refuse(format!("--dtype is f16, bf16, f32 or f64, not {dtype}"));
+            }
+        }
+        let losses = RefCell::new(Vec::new());
+        let task = Task {
+            input,
+            output,
+            from: self.from,
+            wishes: Wishes {
+                format,
+                scheme: self.scheme,
+                apply_scale: self.apply_scale,
+                dtype: self.dtype,
+                only: &self.only,
+            },
+            force: self.force,
+            dry_run: false,
+            interactive: false,
+            note: &|loss| losses.borrow_mut().push(loss.to_string()),
+        };
+        match convert(&task, &Interrupt::default()) {
+            Ok(_) => Ok(losses.into_inner()),
+            Err(failure) => Err(Refusal(failure.to_string())),
+        }
+    }
+}
+
+/// Why a file was not converted: which file, what is wrong, and what can be done. It may hold names
+/// from the file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refusal(String);
+
+impl Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl Error for Refusal {}
