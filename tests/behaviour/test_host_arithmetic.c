@@ -321,7 +321,7 @@ TEST(copies_of_every_size_are_whole) {
     free(to);
 }
 
-#define PIECE ((int64_t)1 << 18) /* elements of a task, or a multiple of them */
+#define PIECE ((int64_t)1 << 17) /* elements of a task, or a multiple of them */
 
 /* The sum of ones in even pieces, of `odd` in the others. */
 static double sum_of_pieces(int64_t count, double odd) {

@@ -16,9 +16,10 @@
 
 /* Work is cut into pieces and tasks by the count alone, so that results never depend on who runs
    the tasks. */
-#define PIECE     (1 << 18)
+#define PIECE     (1 << 17)
 #define MAX_TASKS 64
 /* Copies are bound by memory, which few threads fill. */
+#define BYTES_PIECE     (1 << 20)
 #define MAX_BYTES_TASKS 8
 /* From here on a copy passes by the caches. memcpy would see a piece of it, and a virtual machine's
    caches, which may be another's. */
@@ -29,9 +30,9 @@ static int64_t smaller(int64_t a, int64_t b) {
 }
 
 /* Elements of each task but the last: whole pieces, `most` tasks at most. */
-static int64_t task_length(int64_t count, int most) {
-    int64_t pieces = (count - 1) / PIECE + 1;
-    return ((pieces - 1) / most + 1) * PIECE;
+static int64_t task_length(int64_t count, int64_t piece, int most) {
+    int64_t pieces = (count - 1) / piece + 1;
+    return ((pieces - 1) / most + 1) * piece;
 }
 
 static void run_tasks(const struct sb__parallel *parallel, int64_t count, int64_t length,
@@ -135,7 +136,7 @@ static double sum_all(const struct sb__parallel *parallel, const struct sum_kind
         return sum_piece(kind, x, count);
     /* A task that a caller's parallel_for leaves out adds nothing. */
     struct sum_job job = {
-        .kind = kind, .x = x, .count = count, .length = task_length(count, MAX_TASKS)};
+        .kind = kind, .x = x, .count = count, .length = task_length(count, PIECE, MAX_TASKS)};
     run_tasks(parallel, count, job.length, sum_task, &job);
     for (int64_t i = 0; i * job.length < count; i++)
         sum += job.sums[i];
@@ -184,7 +185,7 @@ __attribute__((noinline)) static void update_many(const struct sb__parallel *par
                              .x = x,
                              .y = y,
                              .count = count,
-                             .length = task_length(count, MAX_TASKS),
+                             .length = task_length(count, PIECE, MAX_TASKS),
                              .element_size = loops->element_size};
     run_tasks(parallel, count, job.length, update_task, &job);
 }
@@ -236,7 +237,7 @@ static void clear(void *dst, const void *src, size_t bytes) {
    memset choose their way by the length. */
 static void run_bytes(const struct sb__parallel *parallel, struct bytes_job *job) {
     job->length =
-        parallel->run ? task_length((job->bytes - 1) / 4 + 1, MAX_BYTES_TASKS) * 4 : job->bytes;
+        parallel->run ? task_length(job->bytes, BYTES_PIECE, MAX_BYTES_TASKS) : job->bytes;
     run_tasks(parallel, job->bytes, job->length, bytes_task, job);
 }
 

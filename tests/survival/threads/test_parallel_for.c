@@ -185,7 +185,7 @@ static void expect_same_bits(const struct results *a, const struct results *b, s
     assert_memory_equal(a->copied, a->moved, bytes);
 }
 
-/* Around the blocks of OpenBLAS's calls, the pieces of a task (2^18), and 64 tasks of one piece. */
+/* Around the blocks of OpenBLAS's calls, the pieces of a task (2^17), and 64 tasks of one piece. */
 static const int64_t counts[] = {1,
                                  255,
                                  256,
@@ -193,13 +193,13 @@ static const int64_t counts[] = {1,
                                  8191,
                                  8192,
                                  8193,
-                                 (1 << 18) - 1,
-                                 1 << 18,
-                                 (1 << 18) + 1,
-                                 (2 << 18) - 1,
-                                 (2 << 18) + 1,
-                                 (7 << 18) + 12345,
-                                 (64 << 18) + 1};
+                                 (1 << 17) - 1,
+                                 1 << 17,
+                                 (1 << 17) + 1,
+                                 (2 << 17) - 1,
+                                 (2 << 17) + 1,
+                                 (7 << 17) + 12345,
+                                 (64 << 17) + 1};
 
 static void compare(int32_t dtype, int64_t count) {
     static const int threads[] = {1, 2, 3, 7};
@@ -212,8 +212,8 @@ static void compare(int32_t dtype, int64_t count) {
         sb_context *context = context_with("cpu", pool_run, &pool);
         struct results found = compute(context, dtype, count);
         expect_same_bits(&expected, &found, bytes);
-        assert_int_equal(pool.runs > 0, bytes > (size_t)1 << 20);
-        if (count > 1 << 18) /* two updates, four sums, clear, and the copies */
+        assert_int_equal(pool.runs > 0, count > 1 << 17);
+        if (count > 1 << 18) /* two updates, four sums; from 1 MiB on clear and the copies */
             assert_int_equal(pool.runs, 9);
         free_results(&found);
         sb_context_release(context);
