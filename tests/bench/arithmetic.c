@@ -9,9 +9,12 @@
 #include <syncblob/syncblob.h>
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
+#include <time.h>
 
-#define SAME       1.05              /* a ratio of two equals, with the noise that is left */
+#define SAME       1.02              /* a ratio of two equals, with the noise that is left */
+#define CALL_NS    8                 /* what a call may cost beside 1 KiB of work */
 #define LEAST_TEAM ((size_t)8 << 20) /* bytes from which two threads are shown */
 
 struct state {
@@ -138,13 +141,13 @@ static const struct operation {
     void (*run)(void *, int64_t);
     range_work *range;
     void (*caffe)(void *, int64_t);
-    double extra_ns; /* at 1 KiB */
+    double team; /* the ratio to the loop's with two threads, 256 MiB */
 } operations[] = {
-    {"update", "plain loop", update, update_range, caffe_update, 15},
-    {"asum", "plain loop", asum, asum_range, caffe_asum, 15},
-    {"sumsq", "plain loop", sumsq, sumsq_range, caffe_sumsq, 35},
-    {"scale", "plain loop", scale, scale_range, caffe_scale, 15},
-    {"copy", "memcpy", copy, copy_range, caffe_copy, 15},
+    {"update", "plain loop", update, update_range, caffe_update, 1 / 0.9},
+    {"asum", "plain loop", asum, asum_range, caffe_asum, 1 / 0.9},
+    {"sumsq", "plain loop", sumsq, sumsq_range, caffe_sumsq, 1 / 0.9},
+    {"scale", "plain loop", scale, scale_range, caffe_scale, 1 / 0.9},
+    {"copy", "memcpy", copy, copy_range, caffe_copy, 1.05},
 };
 
 static void contest_alone(const struct operation *op, struct state *s) {
@@ -157,9 +160,9 @@ static void contest_alone(const struct operation *op, struct state *s) {
         contest_add(&c, "Caffe", op->caffe, NULL, s);
     contest_run(&c);
     if (bytes == (size_t)1 << 10)
-        goal_extra(&c, op->limit, op->extra_ns);
+        goal_extra(&c, op->limit, CALL_NS);
     if (bytes == (size_t)1 << 20 || bytes == (size_t)256 << 20)
-        goal_ratio(&c, op->limit, 1 / 0.97);
+        goal_ratio(&c, op->limit, SAME);
     goal_ratio(&c, "Caffe", SAME);
     contest_free(&c);
 }
@@ -172,7 +175,49 @@ static void contest_team(const struct operation *op, struct state *s) {
     contest_add(&c, op->limit, run_halves, NULL, &limit);
     contest_run(&c);
     if (bytes == (size_t)256 << 20)
-        goal_ratio(&c, op->limit, 1 / 0.9);
+        goal_ratio(&c, op->limit, op->team);
+    contest_free(&c);
+}
+
+/* As many calls at once as take a millisecond or more, since threads that sleep must be woken. */
+#define THREADED_BYTES ((size_t)64 << 20)
+
+struct threaded {
+    const struct operation *op;
+    struct state *state;
+};
+
+static int64_t calls_at_once(const struct state *s) {
+    const size_t bytes = s->count * sizeof *s->data;
+    return bytes < THREADED_BYTES ? (int64_t)(THREADED_BYTES / bytes) : 1;
+}
+
+static void run_threaded(void *arg, int64_t n) {
+    const struct threaded *t = arg;
+    t->op->run(t->state, n * calls_at_once(t->state));
+}
+
+static void caffe_threaded(void *arg, int64_t n) {
+    const struct threaded *t = arg;
+    t->op->caffe(t->state, n * calls_at_once(t->state));
+}
+
+/* Until nobody's threads look for work any more. */
+static void nap(void *unused) {
+    const struct timespec time = {.tv_nsec = 5000000};
+    (void)unused;
+    (void)nanosleep(&time, NULL);
+}
+
+static void contest_threads(const struct operation *op, struct state *s) {
+    char what[64];
+    struct threaded both = {op, s};
+    struct contest c = {.goal = 5, .what = what, .bytes = s->count * sizeof *s->data, .threads = 2};
+    snprintf(what, sizeof what, "%s, a BLAS with threads", op->what);
+    contest_add(&c, "syncblob", run_threaded, nap, &both);
+    contest_add(&c, "Caffe", caffe_threaded, nap, &both);
+    contest_run(&c);
+    goal_ratio(&c, "Caffe", SAME);
     contest_free(&c);
 }
 
@@ -308,6 +353,38 @@ static void bench_exactness(void) {
     judge("asum of one value repeated, of large among small", &hard[0], count, 1e-6);
     judge("sumsq of one value repeated, of large among small", &hard[1], count, 1e-6);
     fresh_memory_free(x, count * sizeof *x);
+}
+
+static void threads_of_size(size_t bytes) {
+    size_t count = bytes / sizeof(float);
+    struct state s = {.count = count,
+                      .data = random_floats(count, 4),
+                      .diff = random_floats(count, 5),
+                      .copy = random_floats(count, 6)};
+    set_up_blobs(&s, team_run);
+    set_up_caffe(&s);
+    for (size_t i = 0; i < sizeof operations / sizeof *operations; i++)
+        contest_threads(&operations[i], &s);
+    bench.caffe->destroy(s.caffe_blob);
+    bench.caffe->destroy(s.caffe_target);
+    take_down_blobs(&s);
+    fresh_memory_free(s.data, bytes);
+    fresh_memory_free(s.diff, bytes);
+    fresh_memory_free(s.copy, bytes);
+}
+
+void bench_threads(void) {
+    const size_t *sizes;
+    int count = bench_sizes(&sizes);
+    if (!bench.caffe || bench.caffe->blas_threads() != 2) {
+        puts("threads: needs Caffe with a BLAS of two threads");
+        return;
+    }
+    team_start();
+    for (int i = 0; i < count; i++)
+        if (sizes[i] >= (size_t)1 << 20 && sizes[i] <= (size_t)256 << 20)
+            threads_of_size(sizes[i]);
+    team_stop();
 }
 
 void bench_arithmetic(void) {

@@ -5,6 +5,7 @@
 #include "caffe/filler.hpp"
 #include "caffe/util/math_functions.hpp"
 
+#include <cblas.h>
 #include <fcntl.h>
 #include <google/protobuf/io/coded_stream.h>
 #include <google/protobuf/io/zero_copy_stream_impl.h>
@@ -169,7 +170,7 @@ void free_net(void *net) {
 
 } // namespace
 
-extern "C" const caffe_peer caffe_peer = {create,         destroy,      borrow, access,   make,
-                                          reshape_vector, reshape_four, offset, update,   asum,
-                                          sumsq,          scale,        copy,   fill,     allocate,
-                                          load,           save,         parse,  load_net, free_net};
+extern "C" const caffe_peer caffe_peer = {
+    create,   destroy, borrow, access, make,     reshape_vector, reshape_four,
+    offset,   update,  asum,   sumsq,  scale,    copy,           fill,
+    allocate, load,    save,   parse,  load_net, free_net,       openblas_get_num_threads};

@@ -48,6 +48,8 @@ struct caffe_peer {
     /* The blobs of a model file, and their end. */
     void *(*load_net)(const char *path);
     void (*free_net)(void *net);
+    /* Threads that the BLAS works with. */
+    int (*blas_threads)(void);
 };
 
 #endif

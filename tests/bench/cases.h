@@ -7,6 +7,8 @@ void bench_allocation(void);
 void bench_messages(void);
 void bench_files(void);
 void bench_arithmetic(void);
+/* Both with two threads: needs a process of its own, in which OpenBLAS has them. */
+void bench_threads(void);
 void bench_fillers(void);
 void bench_growth(void);
 void bench_readers(void);

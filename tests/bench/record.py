@@ -1,11 +1,10 @@
 #!/usr/bin/env python3
 """Appends a run's goals to README.md as a table of this machine; tables that are there stay."""
 import argparse
-import json
 import pathlib
 import platform
 
-from report import processor, size_text
+from report import merged, processor, size_text
 
 README = pathlib.Path(__file__).with_name("README.md")
 CACHES = pathlib.Path("/sys/devices/system/cpu/cpu0/cache")
@@ -43,11 +42,11 @@ def table(report, vectors):
 
 def main():
     arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    arguments.add_argument("json", type=pathlib.Path)
+    arguments.add_argument("json", type=pathlib.Path, nargs="+")
     arguments.add_argument("--vectors", default="", help="what the run was restricted to")
     options = arguments.parse_args()
     with README.open("a", encoding="utf-8") as readme:
-        readme.write(table(json.loads(options.json.read_text()), options.vectors))
+        readme.write(table(merged(options.json), options.vectors))
 
 
 if __name__ == "__main__":

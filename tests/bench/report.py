@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Makes report.html of the program bench's report.json: the goals as a table, every case as a plot
+"""Makes report.html of what the program bench wrote as JSON: the goals as a table, every case as a plot
 over the size. One file, which needs no other."""
 import argparse
 import html
@@ -115,12 +115,20 @@ rounds' ratios.</p>
 """
 
 
+def merged(paths):
+    """The reports of several processes of one run, as one."""
+    reports = [json.loads(path.read_text()) for path in paths]
+    lists = {name: [item for report in reports for item in report[name]]
+             for name in ("goals", "contests")}
+    return {**reports[0], **lists}
+
+
 def main():
     arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    arguments.add_argument("json", type=pathlib.Path)
     arguments.add_argument("html", type=pathlib.Path)
+    arguments.add_argument("json", type=pathlib.Path, nargs="+")
     options = arguments.parse_args()
-    options.html.write_text(page(json.loads(options.json.read_text())))
+    options.html.write_text(page(merged(options.json)))
 
 
 if __name__ == "__main__":

@@ -6,10 +6,12 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
+#define SPINS 50000 /* some 500 µs */
+
 static pthread_t helper;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
-static bool working, stopping; /* under the lock */
+static _Atomic bool working, stopping; /* change under the lock */
 
 static struct {
     _Atomic int64_t next;
@@ -23,23 +25,37 @@ static void take_tasks(void) {
         job.task(job.arg, i);
 }
 
+static void set(_Atomic bool *flag, bool value) {
+    pthread_mutex_lock(&lock);
+    *flag = value;
+    pthread_cond_broadcast(&changed);
+    pthread_mutex_unlock(&lock);
+}
+
+/* Looks for a while before it sleeps, as the threads of a BLAS do: to be woken takes as long as
+   much of the work. */
+static void wait_until(bool is_working) {
+    for (int i = 0; i < SPINS && working != is_working && !stopping; i++) {
+#ifdef __x86_64__
+        __builtin_ia32_pause();
+#endif
+    }
+    pthread_mutex_lock(&lock);
+    while (working != is_working && !stopping)
+        pthread_cond_wait(&changed, &lock);
+    pthread_mutex_unlock(&lock);
+}
+
 static void *help(void *unused) {
     (void)unused;
     pin(1);
-    pthread_mutex_lock(&lock);
     for (;;) {
-        while (!working && !stopping)
-            pthread_cond_wait(&changed, &lock);
+        wait_until(true);
         if (stopping)
-            break;
-        pthread_mutex_unlock(&lock);
+            return NULL;
         take_tasks();
-        pthread_mutex_lock(&lock);
-        working = false;
-        pthread_cond_broadcast(&changed);
+        set(&working, false);
     }
-    pthread_mutex_unlock(&lock);
-    return NULL;
 }
 
 void team_start(void) {
@@ -49,25 +65,16 @@ void team_start(void) {
 
 void team_run(void *user, int64_t tasks, void (*task)(void *arg, int64_t i), void *arg) {
     (void)user;
-    pthread_mutex_lock(&lock);
     job.tasks = tasks;
     job.task = task;
     job.arg = arg;
     atomic_store(&job.next, 0);
-    working = true;
-    pthread_cond_broadcast(&changed);
-    pthread_mutex_unlock(&lock);
+    set(&working, true);
     take_tasks();
-    pthread_mutex_lock(&lock);
-    while (working)
-        pthread_cond_wait(&changed, &lock);
-    pthread_mutex_unlock(&lock);
+    wait_until(false);
 }
 
 void team_stop(void) {
-    pthread_mutex_lock(&lock);
-    stopping = true;
-    pthread_cond_broadcast(&changed);
-    pthread_mutex_unlock(&lock);
+    set(&stopping, true);
     pthread_join(helper, NULL);
 }

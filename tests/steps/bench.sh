@@ -28,6 +28,16 @@ build_caffe() {
     echo "$cache/caffe-peer/libcaffe_peer.so"
 }
 
+# As a program whose OpenBLAS has threads: the same library by name, of another package, unpacked.
+with_blas_threads() { # COMMAND...
+    local library
+    find_sysroot "$(dpkg --print-architecture)-openblas" libopenblas0-pthread ||
+        { echo "skipped: Caffe with OpenBLAS's threads, whose package cannot be had"; return 77; }
+    library=$(ls "$sysroot"/usr/lib/*/openblas-pthread/libopenblas.so.0) || return
+    # Its threads go to sleep soon where they find no work, and leave the processor to the others.
+    as_narrow env "LD_LIBRARY_PATH=${library%/*}" OPENBLAS_NUM_THREADS=2 OPENBLAS_THREAD_TIMEOUT=22 "$@"
+}
+
 check_instructions() {
     build_bench
     python3 tests/bench/instructions.py --jobs "$jobs" "$build/$bench_folder/tests/bench/operations" "$@"
@@ -36,7 +46,7 @@ check_instructions() {
 bench_other_languages() {
     printf '\nPython: NumPy, protobuf\n'
     "$python" tests/bench/peers.py "$build/$bench_folder/c/libsyncblob.so"
-    printf '\nPython: the module syncblob, protobuf; a net of 24 MB\n'
+    printf '\nPython: the module syncblob, protobuf, OpenCV; the command, scripts; a net of 24 MB\n'
     measure_python ''
     printf '\nRust: prost, safetensors\n'
     cargo run --quiet --release --locked -p syncblob-tests --bin peers
@@ -71,7 +81,7 @@ bench_rust() { # [--lto]
 }
 
 bench() {
-    local argument caffe arguments=() peers= record=
+    local argument caffe arguments=() cases=() reports=() peers= record=
     if [ "${1:-}" = comm ]; then
         shift
         bench_comm "$@"
@@ -95,7 +105,8 @@ bench() {
         case $argument in
         --peers) peers=1 ;;
         --record) record=1 ;;
-        *) arguments+=("$argument") ;;
+        --*) arguments+=("$argument") ;;
+        *) cases+=("$argument") ;;
         esac
     done
     [ -z "$peers" ] || need "$build_needs" "$python_needs" "$peer_needs"
@@ -109,11 +120,19 @@ bench() {
         arguments+=(--caffe "$caffe")
     fi
     local folder=$build/$bench_folder
-    as_narrow "$folder/tests/bench/bench" --folder "$folder" --json "$folder/report.json" \
-        "${arguments[@]}"
-    "$python" tests/bench/report.py "$folder/report.json" "$folder/report.html"
+    local program=$folder/tests/bench/bench
+    if [ "${cases[*]}" != threads ]; then
+        as_narrow "$program" --folder "$folder" --json "$folder/report.json" \
+            "${arguments[@]}" "${cases[@]}"
+        reports+=("$folder/report.json")
+    fi
+    if [ -n "$peers" ] && [[ ${cases[*]} = '' || ${cases[*]} = threads ]]; then
+        with_blas_threads "$program" --json "$folder/threads.json" "${arguments[@]}" threads &&
+            reports+=("$folder/threads.json")
+    fi
+    "$python" tests/bench/report.py "$folder/report.html" "${reports[@]}"
     [ -z "$record" ] ||
-        "$python" tests/bench/record.py --vectors "${SYNCBLOB_VECTORS:-}" "$folder/report.json"
+        "$python" tests/bench/record.py --vectors "${SYNCBLOB_VECTORS:-}" "${reports[@]}"
     [ -z "$peers" ] || bench_other_languages
     echo "plots: $folder/report.html"
 }
