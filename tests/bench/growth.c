@@ -2,10 +2,10 @@
    and one more blob in contexts of so many. */
 #include "cases.h"
 #include "harness.h"
+#include "syncblob.pb-c.h"
 
 #include <syncblob/syncblob.h>
 
-#include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,8 +24,7 @@ struct net {
     sb_model *built, *opened;
     void *bytes;
     size_t size;
-    double built_bytes, opened_bytes; /* of memory, a layer */
-    layer_name *asked;                /* every name, in the order in which they are looked up */
+    layer_name *asked; /* every name, in the order in which they are looked up */
 };
 
 /* Layers that one run goes through, in as many nets as that takes. */
@@ -37,11 +36,11 @@ static size_t name_of(int64_t layer, layer_name name) {
     return (size_t)snprintf(name, NAME_BYTES, "res%lld_branch2a", (long long)layer);
 }
 
-static sb_model *build_net(const struct net *net) {
+static sb_model *build_net(const struct net *net, sb_context *context) {
     sb_model *model;
     layer_name name;
     int64_t layer;
-    must(sb_model_create(NULL, SB_FORMAT_CAFFEMODEL, &model, NULL));
+    must(sb_model_create(context, SB_FORMAT_CAFFEMODEL, &model, NULL));
     for (int64_t i = 0; i < net->layers; i++) {
         must(sb_model_add_layer(model, name, name_of(i, name), "Scale", 5, &layer, NULL));
         must(sb_model_add_blob(model, layer, net->values, 0, NULL));
@@ -49,9 +48,9 @@ static sb_model *build_net(const struct net *net) {
     return model;
 }
 
-static sb_model *open_net(const struct net *net) {
+static sb_model *open_net(const struct net *net, sb_context *context) {
     sb_model *model;
-    must(sb_model_open_bytes(NULL, SB_FORMAT_CAFFEMODEL, net->bytes, net->size, NULL, NULL, NULL,
+    must(sb_model_open_bytes(context, SB_FORMAT_CAFFEMODEL, net->bytes, net->size, NULL, NULL, NULL,
                              &model, NULL));
     return model;
 }
@@ -59,11 +58,11 @@ static sb_model *open_net(const struct net *net) {
 /* --- what is done with one net ----------------------------------------------------------- */
 
 static void build_once(struct net *net) {
-    sb_model_destroy(build_net(net));
+    sb_model_destroy(build_net(net, NULL));
 }
 
 static void open_once(struct net *net) {
-    sb_model_destroy(open_net(net));
+    sb_model_destroy(open_net(net, NULL));
 }
 
 static void list_once(struct net *net) {
@@ -126,12 +125,6 @@ static void run(void *state, int64_t n) {
 
 /* --- nets ----------------------------------------------------------------------------------- */
 
-/* Bytes that the program has from malloc. */
-static double allocated(void) {
-    const struct mallinfo2 info = mallinfo2();
-    return (double)(info.uordblks + info.hblkhd);
-}
-
 static layer_name *names_asked(int64_t layers) {
     layer_name *names = malloc((size_t)layers * sizeof *names);
     must(names ? 0 : -1);
@@ -146,16 +139,12 @@ static struct net make_net(int64_t layers) {
     must(sb_blob_create_legacy(NULL, SB_DTYPE_F32, 1, 1, 1, 4, &net.values, NULL));
     must(sb_blob_mutable_cpu_data(net.values, &values, NULL));
     must(sb_blob_create_legacy(NULL, SB_DTYPE_F32, 1, 1, 1, 4, &net.target, NULL));
-    double before = allocated();
-    net.built = build_net(&net);
-    net.built_bytes = (allocated() - before) / (double)layers;
+    net.built = build_net(&net, NULL);
     (void)sb_model_save(net.built, NULL, 0, &net.size, NULL); /* says how many */
     net.bytes = malloc(net.size);
     must(net.bytes ? 0 : -1);
     must(sb_model_save(net.built, net.bytes, net.size, &net.size, NULL));
-    before = allocated();
-    net.opened = open_net(&net);
-    net.opened_bytes = (allocated() - before) / (double)layers;
+    net.opened = open_net(&net, NULL);
     return net;
 }
 
@@ -183,12 +172,69 @@ static void compare_time(const struct step *step, struct net *net, struct net *t
     contest_free(&c);
 }
 
+static void *count_alloc(void *held, size_t bytes, size_t alignment, uint32_t flags) {
+    void *memory = aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment);
+    must(memory ? 0 : -1);
+    *(size_t *)held += bytes;
+    return flags & SB_ALLOC_ZEROED ? memset(memory, 0, bytes) : memory;
+}
+
+static void count_free(void *held, void *memory, size_t bytes, size_t alignment, uint32_t flags) {
+    (void)alignment;
+    (void)flags;
+    *(size_t *)held -= bytes;
+    free(memory);
+}
+
+/* Bytes that a net's model holds, a layer. */
+static double bytes_of(const struct net *net, sb_model *(*make)(const struct net *, sb_context *)) {
+    sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
+    sb_context *context;
+    size_t held = 0;
+    options.allocator = (sb_allocator){count_alloc, count_free, &held};
+    must(sb_context_create(&options, &context, NULL));
+    const size_t before = held;
+    sb_model *model = make(net, context);
+    const double bytes = (double)(held - before) / (double)net->layers;
+    sb_model_destroy(model);
+    sb_context_release(context);
+    return bytes;
+}
+
 static void compare_memory(const struct net *net, const struct net *thousand) {
     char what[64];
     snprintf(what, sizeof what, "memory of a net of %lld layers", (long long)net->layers);
-    goal_value(7, what, 0, 1, "times", net->opened_bytes / thousand->opened_bytes, 1.2);
+    goal_value(7, what, 0, 1, "times", bytes_of(net, open_net) / bytes_of(thousand, open_net), 1.2);
     snprintf(what, sizeof what, "memory of %lld layers that were added", (long long)net->layers);
-    goal_value(7, what, 0, 1, "times", net->built_bytes / thousand->built_bytes, 1.2);
+    goal_value(7, what, 0, 1, "times", bytes_of(net, build_net) / bytes_of(thousand, build_net),
+               1.2);
+}
+
+static void open_and_list(void *state, int64_t n) {
+    struct net net = *(struct net *)state;
+    for (; n > 0; n--) {
+        net.opened = open_net(&net, NULL);
+        list_once(&net);
+        sb_model_destroy(net.opened);
+    }
+}
+
+static void unpack(void *state, int64_t n) {
+    const struct net *net = state;
+    for (; n > 0; n--) {
+        Sb__NetParameter *message = sb__net_parameter__unpack(NULL, net->size, net->bytes);
+        must(message ? 0 : -1);
+        sb__net_parameter__free_unpacked(message, NULL);
+    }
+}
+
+static void compare_opening(struct net *net) {
+    struct contest c = {.goal = 7, .what = "open and list a net of 10000 layers", .threads = 1};
+    contest_add(&c, "syncblob", open_and_list, NULL, net);
+    contest_add(&c, "protobuf-c unpacking it", unpack, NULL, net);
+    contest_run(&c);
+    goal_ratio(&c, "protobuf-c unpacking it", 0.5);
+    contest_free(&c);
 }
 
 static void bench_nets(void) {
@@ -200,6 +246,8 @@ static void bench_nets(void) {
         for (size_t i = 0; i < sizeof steps / sizeof *steps; i++)
             compare_time(&steps[i], &net, &thousand);
         compare_memory(&net, &thousand);
+        if (layers == 10000)
+            compare_opening(&net);
         end_net(&net);
     }
     end_net(&thousand);

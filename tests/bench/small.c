@@ -63,10 +63,10 @@ void bench_small(void) {
     sb_blob *blob;
     must(sb_blob_create_legacy(NULL, SB_DTYPE_F32, 2, 3, 4, 5, &blob, NULL));
     must(sb_blob_mutable_cpu_data(blob, &data, NULL));
-    contest("access to valid data", 0.5, blob, access_data, theirs, caffe->access);
+    contest("access to valid data", 0.9, blob, access_data, theirs, caffe->access);
     contest("make and destroy", 0.5, NULL, make, NULL, caffe->make);
     contest("offset", 0.1, blob, offset, theirs, caffe->offset);
-    contest("reshape, vector", 0.7, blob, reshape_vector, theirs, caffe->reshape_vector);
+    contest("reshape, vector", 0.6, blob, reshape_vector, theirs, caffe->reshape_vector);
     contest("reshape, four numbers", 0.7, blob, reshape_four, theirs, caffe->reshape_four);
     sb_blob_destroy(blob);
     if (bench.caffe)

