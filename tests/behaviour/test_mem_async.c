@@ -394,45 +394,6 @@ TEST(a_failed_copy_goes_back_to_its_source_and_is_told_once) {
                     find_failure(source, finder, kind);
 }
 
-TEST(after_a_failed_copy_the_next_one_works) {
-    for (int32_t source = 0; source < 2; source++) {
-        struct pending p;
-        sb_error err;
-        const void *out;
-        pending_open(&p, source);
-        rig_schedule(&p.rig, SB_SIM_LAZY, 0);
-        device_fail(p.rig.context, source == SB_SIDE_CPU ? SB_SIM_UPLOAD : SB_SIM_DOWNLOAD, 1,
-                    SB_SIM_FAIL_LATER);
-        assert_ok(queue_copy(&p, &err));
-        assert_status(SB_ERR_DEVICE_FAILURE, sb_mem_synchronize(p.mem, &err));
-        assert_ok(queue_copy(&p, &err));
-        assert_ok(sb_mem_synchronize(p.mem, &err));
-        assert_int_equal(sb_mem_head(p.mem), SB_HEAD_SYNCED);
-        assert_ok(sb_mem_cpu_data(p.mem, &out, &err));
-        assert_true(bytes_are(out, BYTES, OLD));
-        assert_true(device_bytes_are(p.rig.context, p.device, BYTES, OLD));
-        pending_close(&p);
-    }
-}
-
-TEST(releasing_with_a_failed_copy_is_quiet) {
-    for (int32_t source = 0; source < 2; source++)
-        for (int32_t mode = SB_SIM_FAIL_LATER; mode <= SB_SIM_FAIL_STICKY; mode++) {
-            struct pending p;
-            pending_open(&p, source);
-            rig_schedule(&p.rig, SB_SIM_LAZY, 0);
-            device_fail(p.rig.context, source == SB_SIDE_CPU ? SB_SIM_UPLOAD : SB_SIM_DOWNLOAD, 1,
-                        mode);
-            (void)queue_copy(&p, NULL);
-            sb_mem_release(p.mem);
-            p.mem = NULL;
-            (void)sb_context_forget_stream(p.rig.context, p.stream, NULL);
-            (void)sb_sim_stream_destroy(p.rig.context, p.stream, NULL);
-            p.stream = NULL;
-            pending_close(&p);
-        }
-}
-
 /* A wait that fails proves nothing of the copy: the second answer counts. The copy has ended before
    its source goes. */
 TEST(a_wait_that_fails_does_not_let_the_copy_loose) {

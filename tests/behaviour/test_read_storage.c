@@ -14,6 +14,8 @@ static const char *const reader_names[READERS] = {
     "sb_blob_from_proto", "sb_blob_read_file", "sb_model_load_blob, of bytes",
     "sb_model_load_blob, of a file", "sb_model_load_blob, of a mapped file"};
 
+enum lending { OWN, LENT, LENT_TO_READ }; /* whose storage a blob has */
+
 enum { COUNT = 6, ROOM = 10 }; /* values of the message; elements of a blob with room for more */
 static const int64_t six[] = {COUNT};
 
@@ -120,27 +122,45 @@ static const float *cpu(const sb_blob *blob) {
 
 /* --- storage that fits ------------------------------------------------------------------- */
 
+static void fill_what_fits(enum reader reader, int64_t count, enum lending lending) {
+    struct scene s;
+    sb_error err;
+    scene_open(&s, reader);
+    struct lent lent = lend_host((size_t)count * sizeof(float), 0);
+    fill_values(SB_DTYPE_F32, count, 0, 1, lent.ptr);
+    sb_blob *sharer = blob_of_count(s.rig.context, SB_DTYPE_F32, COUNT);
+    sb_blob *blob = filled(&s, count, SB_HEAD_AT_CPU);
+    if (lending)
+        assert_ok(sb_blob_set_cpu_data(blob, lent.ptr, lent.bytes,
+                                       lending == LENT_TO_READ ? SB_READ_ONLY : 0, lent_deleter,
+                                       &lent, &err));
+    assert_ok(sb_blob_share_data(sharer, blob, &err));
+    const float *before = cpu(sharer);
+    sb_mem *mem = data_of(blob);
+    assert_ok(read_into(&s, reader, blob, &err));
+    assert_ptr_equal(data_of(blob), mem);
+    assert_ptr_equal(data_of(sharer), mem);
+    assert_int_equal(lent.deleted, lending == LENT_TO_READ);
+    if (lending == LENT_TO_READ)
+        assert_untouched(lent.ptr, count);
+    else
+        assert_ptr_equal(cpu(sharer), before);
+    assert_int_equal(sb_mem_storage(mem, SB_SIDE_CPU),
+                     lending == LENT ? SB_STORAGE_BORROWED : SB_STORAGE_OWNED);
+    assert_read(cpu(sharer), count);
+    sb_blob_destroy(blob);
+    sb_blob_destroy(sharer);
+    assert_int_equal(lent.deleted, lending != OWN);
+    lent_free(&lent);
+    scene_close(&s);
+}
+
+/* What is lent to be read is left for storage of our own, which sharers see too. */
 TEST(test_sharers_see_the_values_where_they_were) {
-    for (enum reader reader = 0; reader < READERS; reader++) {
-        for (int64_t count = COUNT; count <= ROOM; count += ROOM - COUNT) {
-            struct scene s;
-            sb_error err;
-            scene_open(&s, reader);
-            sb_blob *blob = filled(&s, count, SB_HEAD_AT_CPU);
-            sb_blob *sharer = blob_of_count(s.rig.context, SB_DTYPE_F32, COUNT);
-            assert_ok(sb_blob_share_data(sharer, blob, &err));
-            const float *before = cpu(sharer);
-            sb_mem *mem = data_of(blob);
-            assert_ok(read_into(&s, reader, blob, &err));
-            assert_ptr_equal(data_of(blob), mem);
-            assert_ptr_equal(data_of(sharer), mem);
-            assert_ptr_equal(cpu(blob), before);
-            assert_read(before, count);
-            sb_blob_destroy(blob);
-            sb_blob_destroy(sharer);
-            scene_close(&s);
-        }
-    }
+    for (enum reader reader = 0; reader < READERS; reader++)
+        for (int64_t count = COUNT; count <= ROOM; count += ROOM - COUNT)
+            for (enum lending lending = OWN; lending <= LENT_TO_READ; lending++)
+                fill_what_fits(reader, count, lending);
 }
 
 TEST(test_diff_is_no_different) {
@@ -162,56 +182,6 @@ TEST(test_diff_is_no_different) {
         sb_blob_destroy(blob);
         sb_blob_destroy(sharer);
         scene_close(&s);
-    }
-}
-
-TEST(test_lent_memory_is_filled) {
-    for (enum reader reader = 0; reader < READERS; reader++) {
-        for (int64_t count = COUNT; count <= ROOM; count += ROOM - COUNT) {
-            struct scene s;
-            sb_error err;
-            scene_open(&s, reader);
-            sb_blob *blob = blob_of_count(s.rig.context, SB_DTYPE_F32, COUNT);
-            struct lent lent = lend_host((size_t)count * sizeof(float), 0);
-            fill_values(SB_DTYPE_F32, count, 0, 1, lent.ptr);
-            assert_ok(
-                sb_blob_set_cpu_data(blob, lent.ptr, lent.bytes, 0, lent_deleter, &lent, &err));
-            assert_ok(read_into(&s, reader, blob, &err));
-            assert_int_equal(lent.deleted, 0);
-            assert_ptr_equal(cpu(blob), lent.ptr);
-            assert_read(lent.ptr, count);
-            sb_blob_destroy(blob);
-            assert_int_equal(lent.deleted, 1);
-            lent_free(&lent);
-            scene_close(&s);
-        }
-    }
-}
-
-TEST(test_read_only_memory_is_left_for_storage_of_our_own) {
-    for (enum reader reader = 0; reader < READERS; reader++) {
-        for (int64_t count = COUNT; count <= ROOM; count += ROOM - COUNT) {
-            struct scene s;
-            sb_error err;
-            scene_open(&s, reader);
-            sb_blob *blob = blob_of_count(s.rig.context, SB_DTYPE_F32, COUNT);
-            sb_blob *sharer = blob_of_count(s.rig.context, SB_DTYPE_F32, COUNT);
-            struct lent lent = lend_host((size_t)count * sizeof(float), 0);
-            fill_values(SB_DTYPE_F32, count, 0, 1, lent.ptr);
-            assert_ok(sb_blob_set_cpu_data(blob, lent.ptr, lent.bytes, SB_READ_ONLY, lent_deleter,
-                                           &lent, &err));
-            assert_ok(sb_blob_share_data(sharer, blob, &err));
-            assert_ok(read_into(&s, reader, blob, &err));
-            assert_int_equal(lent.deleted, 1);
-            assert_untouched(lent.ptr, count);
-            assert_ptr_equal(data_of(sharer), data_of(blob));
-            assert_int_equal(sb_mem_storage(data_of(blob), SB_SIDE_CPU), SB_STORAGE_OWNED);
-            assert_read(cpu(sharer), count);
-            sb_blob_destroy(blob);
-            sb_blob_destroy(sharer);
-            lent_free(&lent);
-            scene_close(&s);
-        }
     }
 }
 
@@ -272,7 +242,7 @@ TEST(test_a_file_that_ends_half_way_changes_nothing) {
     enum { MANY = 20000 };
     static float values[MANY];
     fill_values(SB_DTYPE_F32, MANY, 0, 1, values);
-    for (int lends = 0; lends < 3; lends++) { /* storage of our own, lent, lent to read */
+    for (enum lending lending = OWN; lending <= LENT_TO_READ; lending++) {
         struct scene s;
         sb_error err;
         scene_open_count(&s, LOAD_FILE, MANY, false);
@@ -280,10 +250,10 @@ TEST(test_a_file_that_ends_half_way_changes_nothing) {
         sb_blob *sharer = blob_of_count(s.rig.context, SB_DTYPE_F32, MANY);
         struct lent lent = lend_host(sizeof values, 0);
         memcpy(lent.ptr, values, sizeof values);
-        if (lends)
+        if (lending)
             assert_ok(sb_blob_set_cpu_data(blob, lent.ptr, lent.bytes,
-                                           lends == 2 ? SB_READ_ONLY : 0, lent_deleter, &lent,
-                                           &err));
+                                           lending == LENT_TO_READ ? SB_READ_ONLY : 0, lent_deleter,
+                                           &lent, &err));
         else
             mem_place(data_of(blob), SB_HEAD_AT_CPU, values, sizeof values);
         assert_ok(sb_blob_share_data(sharer, blob, &err));
