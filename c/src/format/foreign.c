@@ -70,15 +70,18 @@ static bool ends(const unsigned char *name, size_t size, const char *with, size_
 /* By its first member. */
 static const char *zip_words(const struct sb__head *head) {
     enum { NAME_SIZE = 26, NAME = 30 };
+    static const char archive[] = "a zip archive: unpack it first";
     if (!has(head, 0, M("PK\3\4")))
         return NULL;
-    const size_t size = head->size < NAME ? 0 : little_endian(head->bytes + NAME_SIZE, 2);
-    const unsigned char *name = head->bytes + NAME; /* nothing ends an empty one */
-    if (size <= head->size - NAME && ends(name, size, M("/data.pkl")))
+    if (head->size < NAME)
+        return archive;
+    const size_t size = little_endian(head->bytes + NAME_SIZE, 2);
+    const unsigned char *name = head->bytes + NAME;
+    if (size > head->size - NAME)
+        return archive;
+    if (ends(name, size, M("/data.pkl")))
         return "a PyTorch file: export it from Python as .safetensors or .npz";
-    if (size <= head->size - NAME && ends(name, size, M(".npy")))
-        return "an archive of NumPy arrays (.npz)";
-    return "a zip archive: unpack it first";
+    return ends(name, size, M(".npy")) ? "an archive of NumPy arrays (.npz)" : archive;
 }
 
 /* The sum of a header's bytes, its own field taken as blanks, stands in it as octal digits. */
@@ -335,7 +338,7 @@ static bool enter(struct text *message, unsigned char tag, size_t *out_length) {
 static bool is_operation(const struct text *text, size_t length) {
     if (length < 2 || length > 64 || length > text->size || *text->at < 'A' || *text->at > 'Z')
         return false;
-    for (size_t i = 0; i < length; i++)
+    for (size_t i = 1; i < length; i++)
         if (!is_alphanumeric(text->at[i]))
             return false;
     return true;

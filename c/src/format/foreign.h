@@ -11,9 +11,10 @@
 #define SB__WORDS_BYTES 128  /* for the longest words with their NUL: a message has 240 */
 
 struct sb__head {
-    unsigned char bytes[SB__HEAD_BYTES];
+    const unsigned char *bytes;
     size_t size;    /* of them */
     uint64_t total; /* of the file */
+    unsigned char room[SB__HEAD_BYTES];
 };
 
 /* "an HTML page, ..." into `out`, of SB__WORDS_BYTES; false: nothing that is known. */

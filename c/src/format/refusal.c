@@ -25,10 +25,13 @@ static void append(sb_error *err, const char *words) {
     (void)snprintf(err->message + used, sizeof err->message - used, "; this is %s", words);
 }
 
+/* A caller's bytes are looked at where they lie: AddressSanitizer sees what is read beyond them. */
 static bool read_head(const struct sb__source *source, struct sb__head *out) {
+    const bool is_here = !sb__source_may_change(source);
     out->total = source->size;
-    out->size = source->size < sizeof out->bytes ? source->size : sizeof out->bytes;
-    return sb__source_read(source, 0, out->bytes, out->size, NULL) == SB_OK;
+    out->size = source->size < sizeof out->room ? source->size : sizeof out->room;
+    out->bytes = is_here ? source->bytes : out->room;
+    return is_here || sb__source_read(source, 0, out->room, out->size, NULL) == SB_OK;
 }
 
 static const char *format_words(int32_t format) {
@@ -123,7 +126,6 @@ sb_status sb__refusal_is_of_another(const struct sb__source *source, int32_t wan
         return st;
     /* Fields further on may speak against it. */
     sb_error reason;
-    sb__reader_init(&reader, source);
     st = sb__detect_format(&reader, &format, &reason);
     *out = st == SB_OK && format != wanted;
     if (st == SB_OK || st == SB_ERR_MALFORMED)
