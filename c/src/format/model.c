@@ -303,10 +303,10 @@ sb_status sb_model_find_layer(const sb_model *model, const char *name, size_t na
 
 int64_t sb_model_num_blobs(const sb_model *model, int64_t layer) {
     int64_t first;
-    if (!model || layer < SB_NO_LAYER || layer >= sb_model_num_layers(model))
+    if (!model)
         return 0;
     int64_t blobs = sb__model_index_blobs(&model->index, model->format, layer, &first);
-    size_t past = sb__model_edit_from(model, layer + 1, 0);
+    size_t past = sb__model_edit_from(model, layer, INT64_MAX);
     const struct sb__edit *last = past > 0 ? &model->edits[past - 1] : NULL;
     return last && last->layer == layer && last->index >= blobs ? last->index + 1 : blobs;
 }

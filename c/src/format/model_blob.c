@@ -54,7 +54,7 @@ static sb_status locate_indexed(const sb_model *model, int64_t index, struct sb_
     sb_status st = sb__wire_next(reader, at->blob.parent, model->source.size, &field, err);
     if (st != SB_OK)
         return st;
-    if (field.number == 0 || field.type != SB__WIRE_BYTES)
+    if (field.type != SB__WIRE_BYTES)
         return sb__source_changed(err);
     at->begin = field.begin;
     at->end = field.end;
@@ -73,9 +73,9 @@ static sb_status locate(const sb_model *model, int64_t layer, int64_t index,
     if (edit) {
         at->begin = 0;
         at->end = (uint32_t)edit->size;
-        sb_status st = sb__source_of_bytes(&at->source, edit->bytes, edit->size, err);
+        (void)sb__source_of_bytes(&at->source, edit->bytes, edit->size, err); /* as they fit */
         sb__reader_init(reader, &at->source);
-        return st;
+        return SB_OK;
     }
     (void)sb__model_index_blobs(&model->index, model->format, layer, &first);
     sb__reader_init(reader, &model->source);
@@ -97,12 +97,11 @@ static void describe(const struct sb__blob_index *blob, const struct located *at
 }
 
 static void describe_announced(const sb_blob *blob, sb_blob_info *out) {
-    const struct sb__shape *shape = sb__blob_shape(blob);
-    *out = (sb_blob_info){.count = shape->count,
+    *out = (sb_blob_info){.count = sb_blob_count(blob),
                           .offset = -1,
                           .dtype = sb_blob_dtype(blob),
-                          .num_axes = shape->num_axes < 0 ? 0 : shape->num_axes};
-    memcpy(out->shape, shape->dims, (size_t)out->num_axes * sizeof *out->shape);
+                          .num_axes = sb_blob_num_axes(blob)};
+    memcpy(out->shape, sb__blob_shape(blob)->dims, (size_t)out->num_axes * sizeof *out->shape);
 }
 
 #define FIRST_INFO_SIZE (offsetof(sb_blob_info, shape) + SB_MAX_AXES * sizeof(int64_t))
