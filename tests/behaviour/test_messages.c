@@ -1,8 +1,11 @@
 /* What a failure tells: the very words, with the numbers and names in their places. */
 #include "blobs.h"
-#include "wire_builder.h"
+#include "callbacks.h"
+#include "nets.h"
 
 #include <string.h>
+
+#define B(s) s, sizeof s - 1
 
 #define assert_told(status, text, expr)                                                            \
     do {                                                                                           \
@@ -52,6 +55,8 @@ struct told {
     sb_status status;
     const char *text;
     int64_t offset;
+    int64_t layer; /* whose first blob is loaded into `blob` */
+    sb_blob *blob;
 };
 
 static void check_told(struct told *told, sb_status (*read)(const struct told *, sb_error *)) {
@@ -69,10 +74,14 @@ static sb_status read_f64(const struct told *told, sb_error *err) {
     return st;
 }
 
+static sb_status open_into(const struct told *told, sb_model **out, sb_error *err) {
+    return sb_model_open_bytes(NULL, SB_FORMAT_AUTO, told->wire.bytes, told->wire.size,
+                               &told->limits, NULL, NULL, out, err);
+}
+
 static sb_status open_any(const struct told *told, sb_error *err) {
     sb_model *model;
-    return sb_model_open_bytes(NULL, SB_FORMAT_AUTO, told->wire.bytes, told->wire.size,
-                               &told->limits, NULL, NULL, &model, err);
+    return open_into(told, &model, err);
 }
 
 TEST(shapes_are_told_by_their_fields) {
@@ -108,7 +117,7 @@ TEST(shapes_are_told_by_their_fields) {
 TEST(models_are_told_by_their_fields) {
     struct wire layer = {0}, blob = {0};
     struct told told = {.limits = SB_LIMITS_INIT, .status = SB_ERR_MALFORMED};
-    wire_number(&told.wire, 99, 1);
+    wire_text(&told.wire, 14, ""); /* behind a blob's last */
     told.text = "the fields are of no Caffe model, solver state or blob";
     check_told(&told, open_any);
     told = (struct told){.limits = SB_LIMITS_INIT, .status = SB_ERR_DATA_LIMIT};
@@ -122,4 +131,113 @@ TEST(models_are_told_by_their_fields) {
     check_told(&told, open_any);
     wire_free(&layer);
     wire_free(&blob);
+    told = (struct told){.limits = SB_LIMITS_INIT, .status = SB_ERR_DATA_LIMIT};
+    wire_number(&told.wire, 1, 1);
+    for (int depth = 0; depth <= 100; depth++)
+        wire_tag(&told.wire, 2, 3);
+    told.text = "field 2: groups nest deeper than 100 at offset 102";
+    told.offset = 102;
+    check_told(&told, open_any);
+}
+
+TEST(bytes_of_models_are_told_by_their_places) {
+    static const struct {
+        const char *bytes;
+        size_t size;
+        sb_status status;
+        const char *text;
+        int64_t offset;
+    } rows[] = {
+        {B("\x80"), SB_ERR_MALFORMED, "1 byte is missing at offset 1", 1},
+        {B("\x08\1\x1a\2\x08\x80"), SB_ERR_MALFORMED,
+         "history[0].num: 1 byte is missing at offset 6", 6},
+        {B("\xa2\6\2\x3a\0\xa2\6\6\x3a\0\x3a\2\x08\x80"), SB_ERR_MALFORMED,
+         "layer[1].blobs[1].num: 1 byte is missing at offset 14", 14},
+        {B("\xa2\6\5\x12\3abc"), SB_ERR_DATA_LIMIT,
+         "layer[0].type: 3 bytes exceed the limit of 2 for a text at offset 3", 3},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct told told = {.limits = SB_LIMITS_INIT, .status = rows[i].status};
+        wire_raw(&told.wire, rows[i].bytes, rows[i].size);
+        told.limits.max_name_bytes = 2;
+        told.text = rows[i].text;
+        told.offset = rows[i].offset;
+        check_told(&told, open_any);
+    }
+}
+
+static sb_status load(const struct told *told, sb_error *err) {
+    sb_model *model;
+    assert_int_equal(open_into(told, &model, err), SB_OK);
+    sb_status st = sb_model_load_blob(model, told->layer, 0, told->blob, err);
+    sb_model_destroy(model);
+    sb_blob_destroy(told->blob);
+    return st;
+}
+
+TEST(blobs_of_models_are_told_by_their_places) {
+#define TOO_LARGE "\x3a\x0b\x0a\x09\x80\x80\x80\x80\x80\x80\x80\x80\x10" /* 2^60 */
+    sb_error err;
+    struct told told = {.limits = SB_LIMITS_INIT, .status = SB_ERR_DATA_OVERFLOW, .offset = 8};
+    wire_raw(&told.wire, B("\xa2\6\0\xa2\6\x0f\x3a\x0d" TOO_LARGE));
+    told.layer = 1;
+    told.blob = blob_of_count(NULL, SB_DTYPE_F64, 1);
+    told.text = "layer[1].blobs[0]: the shape's bytes do not fit; the message begins at offset 8";
+    check_told(&told, load);
+    told = (struct told){.limits = SB_LIMITS_INIT, .status = SB_ERR_DATA_OVERFLOW, .offset = 4};
+    wire_raw(&told.wire, B("\x08\1\x1a\x0d" TOO_LARGE));
+    told.layer = SB_NO_LAYER;
+    told.blob = blob_of_count(NULL, SB_DTYPE_F64, 1);
+    told.text = "history[0]: the shape's bytes do not fit; the message begins at offset 4";
+    check_told(&told, load);
+    told = (struct told){.limits = SB_LIMITS_INIT, .status = SB_ERR_DATA_LIMIT, .offset = 5};
+    told.limits.max_memory = 4000;
+    wire_number(&told.wire, 1, 1);
+    wire_blob_field(&told.wire, 3, (int64_t[]){2000}, 1, 1);
+    told.layer = SB_NO_LAYER;
+    told.blob = blob_of_count(NULL, SB_DTYPE_F32, 1);
+    told.text = "history[0]: 2000 elements exceed the memory limit of 4000 bytes; the message "
+                "begins at offset 5";
+    check_told(&told, load);
+    told = (struct told){.limits = SB_LIMITS_INIT, .status = SB_ERR_DATA_LIMIT, .offset = 4};
+    told.limits.max_memory = 3000;
+    wire_raw(&told.wire, B("\x08\1\x1a\x0b\x2a\4\0\0\0\0\x3a\3\x0a\1\1"));
+    told.layer = SB_NO_LAYER;
+    told.blob = blob_of_count(NULL, SB_DTYPE_F32, 1000);
+    (void)data_of(told.blob);
+    assert_ok(sb_blob_reshape(told.blob, (int64_t[]){1}, 1, NULL, &err));
+    told.text = "history[0]: the blob's room of 4000 bytes must come to the host: more than the "
+                "memory limit of 3000; the message begins at offset 4";
+    check_told(&told, load);
+}
+
+/* A blob's length, then its type, change once its place is known. */
+TEST(what_changed_is_told_by_its_generations_fields) {
+    static const struct {
+        const char *net;
+        size_t size, tag; /* the blob's, which its length follows */
+        const char *text;
+    } rows[] = {
+        {B("\xa2\6\4\x3a\2\x2a\0"), 3, "layer[0].blobs: 98 bytes are missing at offset 7"},
+        {B("\x12\4\x32\2\x2a\0"), 2, "layer[0].blobs: 98 bytes are missing at offset 6"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct wire net = {0};
+        struct test_source from = {0};
+        sb_blob *blob = blob_of_count(NULL, SB_DTYPE_F32, 1);
+        sb_model *model;
+        sb_error err;
+        wire_raw(&net, rows[i].net, rows[i].size);
+        const sb_source source = test_source_of(&from, &net);
+        assert_ok(
+            sb_model_open_source(NULL, SB_FORMAT_CAFFEMODEL, &source, NULL, NULL, &model, &err));
+        net.bytes[rows[i].tag + 1] = 100;
+        assert_told(SB_ERR_MALFORMED, rows[i].text, sb_model_load_blob(model, 0, 0, blob, &err));
+        net.bytes[rows[i].tag] &= 0xf8;
+        assert_told(SB_ERR_IO, "the file changed while it was read",
+                    sb_model_load_blob(model, 0, 0, blob, &err));
+        sb_model_destroy(model);
+        sb_blob_destroy(blob);
+        wire_free(&net);
+    }
 }

@@ -147,7 +147,7 @@ TEST_WITH(setup, teardown, test_a_new_net_is_saved_as_if_its_blobs_were_added) {
 TEST_WITH(setup, teardown, test_announced_blobs_follow_those_of_a_file) {
     const struct place *p = *state;
     for (int generation = SB_LAYER_V0; generation <= SB_LAYER_CURRENT; generation++) {
-        struct lender lender = {.place = p};
+        struct lender lender = {.place = p}, failing = {.place = p, .fail_at = 1};
         struct wire net = {0};
         sb_model *models[2];
         sb_error err;
@@ -166,6 +166,8 @@ TEST_WITH(setup, teardown, test_announced_blobs_follow_those_of_a_file) {
             add_layers(p, models[i], i == 0);
         }
         assert_ok(sb_model_size(models[0], &size, &err));
+        assert_status(SB_ERR_IO, sb_model_save_file_from(models[0], p->file, lend, &failing, &err));
+        assert_int_equal(failing.calls, 1);
         assert_ok(sb_model_save_file_from(models[0], p->file, lend, &lender, &err));
         assert_int_equal(lender.calls, 5);
         sb_model_destroy(models[0]);
@@ -201,6 +203,7 @@ TEST_WITH(setup, teardown, test_a_blob_without_a_shape_is_announced_without_one)
     const struct place *p = *state;
     sb_model *model, *added;
     sb_blob *blob, *shaped;
+    sb_blob_info info = SB_BLOB_INFO_INIT;
     sb_error err;
     size_t size;
     assert_ok(sb_blob_create(NULL, SB_DTYPE_F32, &blob, &err));
@@ -208,6 +211,8 @@ TEST_WITH(setup, teardown, test_a_blob_without_a_shape_is_announced_without_one)
     assert_ok(sb_model_create(NULL, SB_FORMAT_BLOB, &model, &err));
     assert_ok(sb_model_create(NULL, SB_FORMAT_BLOB, &added, &err));
     assert_ok(sb_model_announce_blob(model, SB_NO_LAYER, blob, &err));
+    assert_ok(sb_model_blob_info(model, SB_NO_LAYER, 0, &info, &err));
+    assert_true(info.num_axes == 0 && info.count == 0);
     assert_ok(sb_model_add_blob(added, SB_NO_LAYER, blob, 0, &err));
     assert_ok(sb_model_size(model, &size, &err));
     struct lender lender = {.instead = shaped};
@@ -307,6 +312,7 @@ TEST_WITH(setup, teardown, test_arguments_are_checked) {
                   sb_model_save_file_from(model, NULL, lend_nothing, NULL, &err));
     assert_status(SB_ERR_INVALID_ARGUMENT,
                   sb_model_save_file_from(model, p->file, lend_nothing, NULL, &err));
+    assert_non_null(strstr(err.message, "the lent blob"));
     assert_int_equal(sb_model_num_blobs(model, 0), BLOBS);
     sb_blob_destroy(ints);
     sb_model_destroy(model);

@@ -453,13 +453,34 @@ TEST(test_added_layers_are_taken_away_again) {
         assert_int_equal(sb_model_num_blobs(model, first + left - 1), 0);
     }
     assert_status(SB_ERR_UNSUPPORTED, sb_model_pop_layer(model, &err));
+    for (int64_t i = 0; i < 2; i++) { /* nothing is left of those that were there */
+        assert_ok(sb_model_add_layer(model, "", 0, "", 0, NULL, &err));
+        assert_int_equal(sb_model_num_blobs(model, first + i), 0);
+    }
+    assert_ok(sb_model_pop_layer(model, &err));
+    assert_ok(sb_model_find_layer(model, "", 0, &found, &err));
+    assert_int_equal(found, first);
+    assert_ok(sb_model_pop_layer(model, &err));
+    assert_status(SB_ERR_NOT_FOUND, sb_model_find_layer(model, "", 0, &found, &err));
     set_four(model, 0, 0, 9);
     assert_status(SB_ERR_UNSUPPORTED, sb_model_pop_layer(model, &err));
+    for (int blobs = 0; blobs < 2; blobs++) {
+        assert_ok(sb_model_add_layer(model, "", 0, "", 0, NULL, &err));
+        assert_int_equal(sb_model_num_blobs(model, first), 0);
+        if (blobs == 1)
+            add_four(model, first, 1);
+        assert_ok(sb_model_pop_layer(model, &err));
+    }
+    assert_ok(sb_model_add_layer(model, "", 0, "", 0, NULL, &err));
+    assert_int_equal(sb_model_num_blobs(model, first), 0);
     assert_loads(model, 0, 0, 4, 9);
     sb_model_destroy(model);
     model = model_of(&wire, SB_FORMAT_AUTO);
     assert_ok(sb_model_add_layer(model, "new", 3, "", 0, NULL, &err));
     add_four(model, first, 3);
+    assert_ok(sb_model_pop_layer(model, &err));
+    assert_ok(sb_model_add_layer(model, "new", 3, "", 0, NULL, &err));
+    assert_int_equal(sb_model_num_blobs(model, first), 0);
     assert_ok(sb_model_pop_layer(model, &err));
     assert_saved(model, &wire, &expected);
 }
@@ -582,6 +603,8 @@ TEST(test_texts_are_copied_and_replaced) {
     const int64_t blocks = counting.live_blocks;
     assert_ok(sb_model_set_name(net, text, 3, &err));
     assert_int_equal(counting.live_blocks, blocks);
+    for (int i = 0; i < 5; i++) /* more than there is room for at first */
+        assert_ok(sb_model_add_layer(net, text, 3, text, 3, NULL, &err));
     info.learned_net = (sb_text){text, 3};
     assert_ok(sb_model_set_solver_info(history, &info, &err));
     memset(text, 'x', 3);

@@ -366,6 +366,15 @@ TEST(test_without_reshape_the_blob_keeps_its_shape) {
     assert_string_equal(err.message + strlen(err.message) - 7, "... (0)");
     wire_free(&shape);
     wire_free(&wire);
+    const int64_t ones[20] = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1};
+    wire_numbers(&shape, 1, ones, 20); /* by a byte too long */
+    wire_message(&wire, 7, &shape);
+    assert_status(SB_ERR_SHAPE_MISMATCH,
+                  sb_blob_from_proto(blob, wire.bytes, wire.size, 0, NULL, &err));
+    assert_string_equal(err.message, "the blob is 6 (6), the message "
+                                     "1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 ... (1)");
+    wire_free(&shape);
+    wire_free(&wire);
     sb_blob_destroy(blob);
     sb_blob_destroy(fresh);
 }
@@ -709,6 +718,9 @@ TEST(test_legacy_dimensions_are_4_axes_for_the_limit) {
     sb_error err;
     limits.max_axes = 3;
     assert_status(SB_ERR_DATA_LIMIT,
+                  sb_blob_from_proto(blob, "\x08\x00", 2, SB_PROTO_RESHAPE, &limits, &err));
+    limits.max_axes = 33;
+    assert_status(SB_ERR_INVALID_ARGUMENT,
                   sb_blob_from_proto(blob, "\x08\x00", 2, SB_PROTO_RESHAPE, &limits, &err));
     sb_blob_destroy(blob);
 }

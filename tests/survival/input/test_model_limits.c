@@ -109,6 +109,21 @@ TEST(test_the_memory_limit_is_what_the_allocator_sees) {
     wire_free(&wire);
 }
 
+TEST(test_an_empty_model_takes_its_object) {
+    const struct wire none = {0};
+    struct rig rig;
+    sb_limits limits = SB_LIMITS_INIT;
+    sb_model *model = NULL;
+    sb_error err;
+    rig_open(&rig, NULL, SB_CONTEXT_NO_HOST_CACHE);
+    const size_t before = rig.counting.live_bytes;
+    while (!model && limits.max_memory++ < 4000)
+        (void)open_limited(rig.context, &none, SB_FORMAT_CAFFEMODEL, &limits, &model, &err);
+    assert_int_equal(rig.counting.live_bytes - before, limits.max_memory);
+    sb_model_destroy(model);
+    rig_close(&rig);
+}
+
 TEST(test_the_contexts_limits_are_the_default) {
     sb_limits limits = SB_LIMITS_INIT;
     sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
