@@ -298,15 +298,20 @@ TEST_WITH(setup, teardown, test_links_that_lead_to_no_file) {
     static const struct {
         const char *says;
         int error;
+        const char *words;
     } rows[] = {
-        {"blob", ELOOP},       {".", EISDIR},  {"not/there", ENOENT},
-        {"/dev/null", EINVAL}, {"x/", ENOENT},
+        {"blob", ELOOP, "cannot be written:"},
+        {".", EISDIR, "it is no regular file"},
+        {"not/there", ENOENT, "is in a directory that cannot be opened"},
+        {"/dev/null", EINVAL, "it is no regular file"},
+        {"x/", ENOENT, "is in a directory that cannot be opened"},
     };
     sb_error err;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         assert_int_equal(symlink(rows[i].says, folder->file), 0);
         assert_status(SB_ERR_IO, write_file(folder->file, &err));
         assert_int_equal(err.device_code, rows[i].error);
+        assert_non_null(strstr(err.message, rows[i].words));
         assert_is_link(folder->file, true);
         assert_int_equal(unlink(folder->file), 0);
     }
@@ -497,6 +502,7 @@ TEST_WITH(setup, teardown, test_what_cannot_be_replaced) {
     sb_error err;
     assert_status(SB_ERR_IO, write_file("/", &err));
     assert_status(SB_ERR_IO, write_file("", &err));
+    assert_int_equal(err.device_code, ENOENT);
     (void)snprintf(path, sizeof path, "%s/not/there", folder->path);
     assert_status(SB_ERR_IO, write_file(path, &err));
     assert_int_equal(err.device_code, ENOENT);
@@ -506,5 +512,6 @@ TEST_WITH(setup, teardown, test_what_cannot_be_replaced) {
     memset(endless, 'a', 9999);
     endless[9999] = '\0';
     assert_status(SB_ERR_IO, write_file(endless, &err));
+    assert_int_equal(err.device_code, ENAMETOOLONG);
     free(endless);
 }
