@@ -515,6 +515,9 @@ TEST(arithmetic_beside_a_capture_loses_nothing) {
         assert_ok(sb_context_device_status(stage.rig.context));
         assert_ok(sb_blob_asum_data(blob, &sum, &err));
         assert_true(sum == 60);
+        CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
+        assert_int_equal(cuThreadExchangeStreamCaptureMode(&mode), CUDA_SUCCESS);
+        assert_int_equal(mode, CU_STREAM_CAPTURE_MODE_GLOBAL); /* as before */
         end_capture(&stage, captured);
         sb_blob_destroy(blob);
         stage_stream_destroy(&stage, captured);
