@@ -133,6 +133,6 @@ bench() {
     "$python" tests/bench/report.py "$folder/report.html" "${reports[@]}"
     [ -z "$record" ] ||
         "$python" tests/bench/record.py --vectors "${SYNCBLOB_VECTORS:-}" "${reports[@]}"
-    [ -z "$peers" ] || bench_other_languages
+    [ -z "$peers" ] || [ ${#cases[@]} != 0 ] || bench_other_languages
     echo "plots: $folder/report.html"
 }
