@@ -130,6 +130,7 @@ bench() {
         with_blas_threads "$program" --json "$folder/threads.json" "${arguments[@]}" threads &&
             reports+=("$folder/threads.json")
     fi
+    [ ${#reports[@]} != 0 ] || die 'threads needs --peers, and a package of OpenBLAS with threads'
     "$python" tests/bench/report.py "$folder/report.html" "${reports[@]}"
     [ -z "$record" ] ||
         "$python" tests/bench/record.py --vectors "${SYNCBLOB_VECTORS:-}" "${reports[@]}"
