@@ -159,17 +159,6 @@ fn bytes_move_only_when_needed() {
 }
 
 #[test]
-fn update_works_where_the_head_is() {
-    let context = simulated();
-    let mut blob = Blob::<f64>::from_slice_in(&context, [2], &[1.0, 2.0]).unwrap();
-    blob.diff_mut().unwrap().fill(0.25);
-    blob.gpu_data_mut_ptr().unwrap();
-    blob.update().unwrap();
-    assert_eq!(blob.data_head().unwrap(), Head::AtGpu);
-    assert_eq!(blob.data().unwrap(), [0.75, 1.75]);
-}
-
-#[test]
 fn a_host_only_context_has_no_device_side() {
     let blob = Blob::<f32>::zeros([2]).unwrap();
     assert_eq!(blob.gpu_data_ptr().unwrap_err().kind(), ErrorKind::NoDevice);
@@ -189,16 +178,6 @@ fn copies_go_between_contexts() {
     let kind = other.copy_from(&source, Part::Data).unwrap_err().kind();
     assert_eq!(kind, ErrorKind::ShapeMismatch);
     assert_eq!(target.share_data(&source).unwrap_err().kind(), ErrorKind::WrongDevice);
-}
-
-#[test]
-fn a_copy_of_what_was_never_written_can_be_updated() {
-    let mut blob = Blob::<f32>::zeros([2]).unwrap();
-    assert_eq!(blob.update().unwrap_err().kind(), ErrorKind::Uninitialized);
-    blob.copy_from(&Blob::zeros([2]).unwrap(), Part::Data).unwrap();
-    blob.diff_mut().unwrap()[1] = 3.0;
-    blob.update().unwrap();
-    assert_eq!(blob.data().unwrap(), [0.0, -3.0]);
 }
 
 #[test]
