@@ -201,6 +201,8 @@ TEST(test_edited_blobs_are_seen_at_once_and_copied) {
 
 TEST(test_blobs_outside_layers_are_edited) {
     struct wire wire = {0}, expected = {0};
+    int64_t found;
+    sb_error err;
     wire_number(&wire, 1, 10);
     wire_blob_field(&wire, 3, two, 1, 1);
     wire_number(&wire, 4, 1);
@@ -211,6 +213,7 @@ TEST(test_blobs_outside_layers_are_edited) {
     wire_blob_field(&expected, 3, four, 1, 5);
     wire_blob_field(&expected, 3, four, 1, 6);
     sb_model *model = model_of(&wire, SB_FORMAT_AUTO);
+    assert_status(SB_ERR_NOT_FOUND, sb_model_find_layer(model, "", 0, &found, &err));
     set_four(model, SB_NO_LAYER, 1, 5);
     add_four(model, SB_NO_LAYER, 6);
     assert_saved(model, &wire, &expected);
@@ -464,10 +467,10 @@ TEST(test_added_layers_are_taken_away_again) {
     assert_status(SB_ERR_NOT_FOUND, sb_model_find_layer(model, "", 0, &found, &err));
     set_four(model, 0, 0, 9);
     assert_status(SB_ERR_UNSUPPORTED, sb_model_pop_layer(model, &err));
-    for (int blobs = 0; blobs < 2; blobs++) {
+    for (int round = 0; round < 99; round++) { /* more than the names have room for */
         assert_ok(sb_model_add_layer(model, "", 0, "", 0, NULL, &err));
         assert_int_equal(sb_model_num_blobs(model, first), 0);
-        if (blobs == 1)
+        if (round % 2)
             add_four(model, first, 1);
         assert_ok(sb_model_pop_layer(model, &err));
     }

@@ -34,11 +34,13 @@ static void add(struct net *net, const char *name, size_t size) {
 static void fill(struct net *net, int64_t most) {
     size_t bytes;
     assert_true(sb__names_bytes(net->num_layers, &bytes) && bytes <= sizeof net->slots);
-    memset(net->slots, 0, bytes);
+    memset(net->slots, 0, sizeof net->slots);
     sb__names_begin(&net->names, net->slots, net->num_layers);
     net->num_layers = most;
     for (int64_t i = 0; i < most; i++)
         sb__names_add(&net->names, net->layers, (uint32_t)i);
+    for (size_t i = bytes / sizeof *net->slots; i < 2 * MOST; i++) /* behind the last */
+        assert_int_equal(net->slots[i].place, 0);
 }
 
 static int64_t search(const struct net *net, const char *name, size_t size) {
@@ -112,8 +114,11 @@ TEST(names_of_one_hash) {
     struct net *net = calloc(1, sizeof *net);
     assert_non_null(net);
     add(net, "conv1", 5);
-    fill(net, 1);
+    add(net, "a", 1);
+    fill(net, 2);
     assert_finds(net, "conv1", 5);
+    net->texts[1][0] = 'b';
+    assert_finds(net, "a", 1);
     net->texts[0][4] = '2';
     assert_finds(net, "conv1", 5);
     net->layers[0].name_size = 4;
