@@ -15,11 +15,12 @@ static const int64_t large[] = {12000}, two[] = {2};
 /* A solver state, so that one source serves all: blobs larger than any window, one of values one
    by one. */
 struct scene {
-    struct wire bytes, blob_bytes;
-    struct test_source source, other, blob_source;
+    struct wire bytes, blob_bytes, net_bytes;
+    struct test_source source, other, blob_source, net_source, raw_source;
     struct test_sink sink;
     struct test_progress progress;
     sb_model *model, *made; /* `model` was opened from `source` and has an edit */
+    sb_model *net, *raw;    /* a net with an edit; a blob without */
     sb_blob *blob;          /* of two values */
     char path[64];          /* a file that holds "old" */
     unsigned char *buffer;
@@ -36,6 +37,32 @@ static void put_unpacked(struct wire *wire) {
     wire_free(&shape);
 }
 
+/* An old layer of two messages, of which the second has the edit, and more than one window. */
+static void put_net(struct wire *wire) {
+    static const unsigned char filling[5000];
+    struct wire layer = {0}, message = {0};
+    wire_text(wire, 1, "net");
+    wire_text(&message, 1, "conv");
+    wire_blob_field(&message, 50, large, 1, 1);
+    wire_message(&layer, 1, &message);
+    wire_free(&message);
+    wire_blob_field(&message, 50, two, 1, 1);
+    wire_message(&layer, 1, &message);
+    wire_message(wire, 2, &layer);
+    for (int i = 0; i < 20; i++)
+        wire_bytes(wire, 2000, filling, sizeof filling);
+    wire_free(&message);
+    wire_free(&layer);
+}
+
+static sb_model *opened(struct test_source *from, int32_t format, const struct wire *wire) {
+    const sb_source source = test_source_of(from, wire);
+    sb_model *model;
+    sb_error err;
+    assert_ok(sb_model_open_source(NULL, format, &source, NULL, NULL, &model, &err));
+    return model;
+}
+
 static void scene_open(struct scene *s) {
     sb_error err;
     memset(s, 0, sizeof *s);
@@ -44,43 +71,44 @@ static void scene_open(struct scene *s) {
     put_unpacked(&s->bytes);
     wire_blob_field(&s->bytes, 3, two, 1, 9);
     wire_blob(&s->blob_bytes, large, 1, 3);
-    const sb_source source = test_source_of(&s->source, &s->bytes);
-    assert_ok(sb_model_open_source(NULL, SB_FORMAT_AUTO, &source, NULL, NULL, &s->model, &err));
+    put_net(&s->net_bytes);
+    s->model = opened(&s->source, SB_FORMAT_AUTO, &s->bytes);
+    s->net = opened(&s->net_source, SB_FORMAT_CAFFEMODEL, &s->net_bytes);
+    s->raw = opened(&s->raw_source, SB_FORMAT_BLOB, &s->blob_bytes);
     assert_ok(sb_blob_create_shaped(NULL, SB_DTYPE_F32, two, 1, &s->blob, &err));
     assert_ok(sb_model_set_blob(s->model, SB_NO_LAYER, 2, s->blob, 0, &err));
+    assert_ok(sb_model_set_blob(s->net, 0, 1, s->blob, 0, &err));
     strcpy(s->path, "/tmp/syncblob-callbacks-XXXXXX");
     assert_int_equal(close(mkstemp(s->path)), 0);
     file_write(s->path, "old", 3);
-    s->buffer = malloc(s->bytes.size);
+    s->buffer = malloc(s->net_bytes.size);
 }
 
 static void scene_close(struct scene *s) {
     sb_model_destroy(s->made);
     sb_model_destroy(s->model);
+    sb_model_destroy(s->net);
+    sb_model_destroy(s->raw);
     assert_int_equal(s->source.closes, 1);
-    assert_false(s->source.outside || s->other.outside || s->blob_source.outside);
+    assert_false(s->source.outside || s->other.outside || s->blob_source.outside ||
+                 s->net_source.outside || s->raw_source.outside);
     assert_false(s->sink.after_failure);
     assert_false(s->progress.wrong);
     sb_blob_destroy(s->blob);
     (void)unlink(s->path);
     wire_free(&s->bytes);
     wire_free(&s->blob_bytes);
+    wire_free(&s->net_bytes);
     wire_free(&s->sink.got);
     free(s->buffer);
 }
 
 /* --- the calls ---------------------------------------------------------------------------- */
 
-static sb_status open_source(struct scene *s, sb_error *err) {
+static sb_status open_as(struct scene *s, int32_t format, const struct wire *wire, sb_error *err) {
     const sb_progress progress = test_progress_of(&s->progress);
-    const sb_source source = test_source_of(&s->other, &s->bytes);
-    return sb_model_open_source(NULL, SB_FORMAT_AUTO, &source, NULL, &progress, &s->made, err);
-}
-
-static sb_status open_named(struct scene *s, sb_error *err) {
-    const sb_progress progress = test_progress_of(&s->progress);
-    const sb_source source = test_source_of(&s->other, &s->blob_bytes);
-    return sb_model_open_source(NULL, SB_FORMAT_BLOB, &source, NULL, &progress, &s->made, err);
+    const sb_source source = test_source_of(&s->other, wire);
+    return sb_model_open_source(NULL, format, &source, NULL, &progress, &s->made, err);
 }
 
 #define CALL(name, expression)                                                                     \
@@ -88,6 +116,10 @@ static sb_status open_named(struct scene *s, sb_error *err) {
         return expression;                                                                         \
     }
 
+CALL(open_source, open_as(s, SB_FORMAT_AUTO, &s->bytes, err))
+CALL(open_named, open_as(s, SB_FORMAT_BLOB, &s->blob_bytes, err))
+CALL(open_said, open_as(s, SB_FORMAT_SOLVERSTATE, &s->bytes, err))
+CALL(open_net, open_as(s, SB_FORMAT_AUTO, &s->net_bytes, err))
 CALL(load_blob, sb_model_load_blob(s->model, SB_NO_LAYER, 0, s->blob, err))
 CALL(load_unpacked, sb_model_load_blob(s->model, SB_NO_LAYER, 1, s->blob, err))
 
@@ -98,6 +130,8 @@ static sb_status blob_info(struct scene *s, sb_error *err) {
 
 CALL(model_size, sb_model_size(s->model, &(size_t){0}, err))
 CALL(save, sb_model_save(s->model, s->buffer, s->bytes.size, NULL, err))
+CALL(save_net, sb_model_save(s->net, s->buffer, s->net_bytes.size, NULL, err))
+CALL(save_raw, sb_model_save(s->raw, s->buffer, s->blob_bytes.size, NULL, err))
 CALL(save_file, sb_model_save_file(s->model, s->path, err))
 
 static sb_status save_sink(struct scene *s, sb_error *err) {
@@ -129,11 +163,15 @@ static const struct {
 } calls[] = {
     {"open_source", open_source, true, false, true},
     {"open_source, named", open_named, true, false, true},
+    {"open_source, said", open_said, true, false, true},
+    {"open_source, a net", open_net, true, false, true},
     {"load_blob", load_blob, true, false, true},
     {"load_blob, unpacked", load_unpacked, true, false, true},
     {"blob_info", blob_info, true, false, false},
     {"size", model_size, true, false, false},
     {"save", save, true, false, true},
+    {"save, a net", save_net, true, false, true},
+    {"save, a blob", save_raw, true, false, true},
     {"save_file", save_file, true, false, true},
     {"save_sink", save_sink, true, true, true},
     {"read_source", read_source, true, false, true},
@@ -159,7 +197,8 @@ enum where { READS, WRITES, REPORTS };
 static void arm(struct scene *s, enum where where, int n, sb_status status) {
     const struct test_fault fault = {n, status, false};
     if (where == READS)
-        s->source.fault = s->other.fault = s->blob_source.fault = fault;
+        s->source.fault = s->other.fault = s->blob_source.fault = s->net_source.fault =
+            s->raw_source.fault = fault;
     else if (where == WRITES)
         s->sink.fault = fault;
     else
@@ -169,13 +208,15 @@ static void arm(struct scene *s, enum where where, int n, sb_status status) {
 static bool disarm(struct scene *s, enum where where, int n) {
     bool fired;
     if (where == READS)
-        fired = !s->source.fault.left || !s->other.fault.left || !s->blob_source.fault.left;
+        fired = !s->source.fault.left || !s->other.fault.left || !s->blob_source.fault.left ||
+                !s->net_source.fault.left || !s->raw_source.fault.left;
     else if (where == WRITES)
         fired = !s->sink.fault.left;
     else
         fired = s->progress.reports >= n;
     const struct test_fault none = {0, SB_OK, false};
-    s->source.fault = s->other.fault = s->blob_source.fault = s->sink.fault = none;
+    s->source.fault = s->other.fault = s->blob_source.fault = s->net_source.fault =
+        s->raw_source.fault = s->sink.fault = none;
     return fired;
 }
 
@@ -185,6 +226,8 @@ static void run(size_t call, enum where where, int n, sb_status status, bool *fi
     scene_open(&s);
     const sb_progress progress = test_progress_of(&s.progress);
     assert_ok(sb_model_set_progress(s.model, &progress, &err));
+    assert_ok(sb_model_set_progress(s.net, &progress, &err));
+    assert_ok(sb_model_set_progress(s.raw, &progress, &err));
     arm(&s, where, n, status);
     sb_status st = calls[call].call(&s, &err);
     *fired = disarm(&s, where, n);
@@ -226,6 +269,20 @@ TEST(test_every_report_cancels_in_turn) {
     run_all(REPORTS, SB_ERR_CANCELLED);
 }
 
+/* What is measured before is told, too. */
+TEST(test_a_save_is_stopped_before_it_writes) {
+    struct scene s;
+    sb_error err;
+    scene_open(&s);
+    const sb_progress progress = test_progress_of(&s.progress);
+    const sb_sink sink = test_sink_of(&s.sink);
+    assert_ok(sb_model_set_progress(s.net, &progress, &err));
+    s.progress.cancels_at = 1;
+    assert_status(SB_ERR_CANCELLED, sb_model_save_sink(s.net, &sink, &err));
+    assert_int_equal(s.sink.writes, 0);
+    scene_close(&s);
+}
+
 TEST(test_the_error_may_be_null) {
     for (size_t call = 0; call < CALLS; call++) {
         struct scene s;
@@ -250,17 +307,29 @@ static void change(size_t call, const struct wire *other, int n, bool *fired) {
     struct scene s;
     sb_error err;
     scene_open(&s);
-    s.source.other = s.other.other = s.blob_source.other = other;
+    s.source.other = s.other.other = s.blob_source.other = s.net_source.other = s.raw_source.other =
+        other;
     arm(&s, READS, n, SB_OK);
     sb_status st = calls[call].call(&s, &err);
-    *fired = s.source.fault.left <= 1 || s.other.fault.left <= 1 || s.blob_source.fault.left <= 1;
+    *fired = s.source.fault.left <= 1 || s.other.fault.left <= 1 || s.blob_source.fault.left <= 1 ||
+             s.net_source.fault.left <= 1 || s.raw_source.fault.left <= 1;
     if (st != SB_OK && st != SB_ERR_IO && (st > SB_ERR_MALFORMED || st < SB_ERR_DATA_LIMIT))
         fail_with("%s, read %d: %s", calls[call].name, n, sb_status_name(st));
     if (st != SB_OK)
         check_unchanged(&s, call);
-    s.source.other = s.other.other = s.blob_source.other = NULL;
+    s.source.other = s.other.other = s.blob_source.other = s.net_source.other = s.raw_source.other =
+        NULL;
     (void)disarm(&s, READS, n);
     scene_close(&s);
+}
+
+static const struct wire *read_by(const struct scene *s, size_t call) {
+    if (calls[call].call == open_net || calls[call].call == save_net)
+        return &s->net_bytes;
+    return calls[call].call == read_source || calls[call].call == open_named ||
+                   calls[call].call == save_raw
+               ? &s->blob_bytes
+               : &s->bytes;
 }
 
 TEST(test_a_source_that_changes_is_survived) {
@@ -269,9 +338,7 @@ TEST(test_a_source_that_changes_is_survived) {
         for (size_t i = 0; i < sizeof every / sizeof *every && calls[call].reads; i++) {
             struct scene s;
             scene_open(&s);
-            struct wire *other = calls[call].call == read_source || calls[call].call == open_named
-                                     ? &s.blob_bytes
-                                     : &s.bytes;
+            const struct wire *other = read_by(&s, call);
             struct wire changed = {0};
             wire_raw(&changed, other->bytes, other->size);
             corrupt(&changed, every[i]);
@@ -283,11 +350,11 @@ TEST(test_a_source_that_changes_is_survived) {
         }
 }
 
-/* One V1 layer, then so much that the second walk over the file has to read it again. */
-static struct wire net_of_layer(const unsigned char fields[4]) {
+/* One V1 layer or several, then so much that the second walk over the file has to read it again. */
+static struct wire net_of_layers(const unsigned char layers[6]) {
     static const unsigned char filling[40000];
     struct wire net = {0};
-    wire_bytes(&net, 2, fields, 4);
+    wire_raw(&net, layers, 6);
     wire_bytes(&net, 2000, filling, sizeof filling);
     wire_number(&net, 2000, 1);
     return net;
@@ -317,21 +384,23 @@ static int refusals(const struct wire *before, const struct wire *after) {
 
 /* Of two looks at the layer the second finds what the first made no room for, or left room for. */
 TEST(test_a_layer_that_changes_between_two_looks_is_refused) {
-    static const unsigned char layers[5][4] = {
-        {0x28, 4, 0x32, 0},    /* a type with a name, a blob */
-        {0x28, 0x7f, 0x32, 0}, /* a type without */
-        {0x28, 4, 0x3a, 0},    /* no blob */
-        {0x22, 2, 'a', 'b'},   /* a name alone */
-        {0x22, 0, 0x22, 0},    /* an empty one */
+    static const unsigned char layers[6][6] = {
+        {0x12, 4, 0x28, 4, 0x32, 0},    /* a type with a name, a blob */
+        {0x12, 4, 0x28, 0x7f, 0x32, 0}, /* a type without */
+        {0x12, 4, 0x28, 4, 0x3a, 0},    /* no blob */
+        {0x12, 4, 0x22, 2, 'a', 'b'},   /* a name alone */
+        {0x12, 4, 0x22, 0, 0x22, 0},    /* an empty one */
+        {0x12, 0, 0x12, 0, 0x12, 0},    /* three layers */
     };
-    struct wire nets[5];
-    for (int i = 0; i < 5; i++)
-        nets[i] = net_of_layer(layers[i]);
+    struct wire nets[6];
+    for (int i = 0; i < 6; i++)
+        nets[i] = net_of_layers(layers[i]);
     assert_int_equal(refusals(&nets[0], &nets[0]), 0);
     assert_true(refusals(&nets[0], &nets[1]) > 0);
     assert_true(refusals(&nets[0], &nets[2]) > 0);
     assert_true(refusals(&nets[2], &nets[0]) > 0);
     assert_true(refusals(&nets[4], &nets[3]) > 0);
-    for (int i = 0; i < 5; i++)
+    assert_true(refusals(&nets[4], &nets[5]) > 0);
+    for (int i = 0; i < 6; i++)
         wire_free(&nets[i]);
 }
