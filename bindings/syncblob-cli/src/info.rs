@@ -169,10 +169,11 @@ impl Serialize for Blob<'_> {
 
 pub struct Reader {
     options: OpenOptions,
+    with_digests: bool,
 }
 
 impl Reader {
-    pub fn new(format: Option<Format>) -> Result<Self> {
+    pub fn new(format: Option<Format>, with_digests: bool) -> Result<Self> {
         // Freed buffers are not kept: the next blob is rarely as large.
         let context = Context::builder().host_cache(false).build()?;
         let options = OpenOptions::new().context(&context);
@@ -181,6 +182,7 @@ impl Reader {
                 Some(format) => options.format(format),
                 None => options,
             },
+            with_digests,
         })
     }
 
@@ -195,7 +197,7 @@ impl Reader {
             let stored = model.blob(at)?;
             let shape = stored.info().shape();
             let (first_dim, first_stats) = (index(dims.len()), index(stats.len()));
-            let (data, diff) = stats_of(&stored)?;
+            let (data, diff) = stats_of(&stored, self.with_digests)?;
             blobs.push(Kept {
                 first_dim,
                 first_stats,
@@ -246,24 +248,31 @@ fn index(len: usize) -> u32 {
 }
 
 /// Data and diff that are stored as different types may have to be loaded one by one.
-fn stats_of(stored: &StoredBlob) -> Result<(Option<Stats>, Option<Stats>)> {
+fn stats_of(stored: &StoredBlob, digests: bool) -> Result<(Option<Stats>, Option<Stats>)> {
     let is_single = |dtype| matches!(dtype, Dtype::F32 | Dtype::F16);
     match (is_single(stored.info().dtype()), is_single(stored.info().diff_dtype())) {
-        (true, true) => stats_as::<f32>(stored),
-        (false, false) => stats_as::<f64>(stored),
-        (true, false) => Ok((stats_as::<f32>(stored)?.0, stats_as::<f64>(stored)?.1)),
-        (false, true) => Ok((stats_as::<f64>(stored)?.0, stats_as::<f32>(stored)?.1)),
+        (true, true) => stats_as::<f32>(stored, digests),
+        (false, false) => stats_as::<f64>(stored, digests),
+        (true, false) => {
+            Ok((stats_as::<f32>(stored, digests)?.0, stats_as::<f64>(stored, digests)?.1))
+        }
+        (false, true) => {
+            Ok((stats_as::<f64>(stored, digests)?.0, stats_as::<f32>(stored, digests)?.1))
+        }
     }
 }
 
-fn stats_as<T: Float + Value>(stored: &StoredBlob) -> Result<(Option<Stats>, Option<Stats>)> {
+fn stats_as<T: Float + Value>(
+    stored: &StoredBlob,
+    digests: bool,
+) -> Result<(Option<Stats>, Option<Stats>)> {
     let blob = stored.load::<T>()?;
     let data = match blob.count() {
         0 => None,
-        _ => Some(Stats::of(blob.data()?, stored.info().dtype())),
+        _ => Some(Stats::of(blob.data()?, stored.info().dtype(), digests)),
     };
     let diff = match has_diff(stored) {
-        true => Some(Stats::of(blob.diff()?, stored.info().diff_dtype())),
+        true => Some(Stats::of(blob.diff()?, stored.info().diff_dtype(), digests)),
         false => None,
     };
     Ok((data, diff))

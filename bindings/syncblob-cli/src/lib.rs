@@ -204,7 +204,7 @@ fn wrong_usage(error: &clap::Error) -> Status {
 /// The exit status; an error is one of standard output.
 fn info(arguments: &InfoArguments) -> io::Result<Status> {
     let mut out = BufWriter::new(io::stdout().lock());
-    let reader = match Reader::new(arguments.format.map(Format::from)) {
+    let reader = match Reader::new(arguments.format.map(Format::from), arguments.json) {
         Ok(reader) => reader,
         Err(error) => {
             complain(&describe(&error));

@@ -15,14 +15,14 @@ pub struct Stats {
     pub min: Option<f64>,
     pub max: Option<f64>,
     #[serde(serialize_with = "as_hex")]
-    pub sha256: [u8; 32],
+    pub sha256: Option<[u8; 32]>,
 }
 
-fn as_hex<S: Serializer>(digest: &[u8; 32], serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.serialize_str(&hex(digest))
+fn as_hex<S: Serializer>(digest: &Option<[u8; 32]>, serializer: S) -> Result<S::Ok, S::Error> {
+    digest.as_ref().map(hex).serialize(serializer)
 }
 
-fn hex(bytes: &[u8]) -> String {
+fn hex(bytes: &[u8; 32]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
@@ -76,8 +76,9 @@ fn half_of(value: f32) -> u16 {
 const BLOCK: usize = 256;
 
 impl Stats {
-    pub fn of<T: Value>(values: &[T], stored: Dtype) -> Self {
-        let mut digest = Sha256::new();
+    /// A digest takes most of the time, so it is made where it is asked for.
+    pub fn of<T: Value>(values: &[T], stored: Dtype, with_digest: bool) -> Self {
+        let mut digest = with_digest.then(Sha256::new);
         let mut bytes = Vec::with_capacity(BLOCK * size_of::<T>());
         let [mut sum, mut asum, mut sumsq] = [Sum::default(); 3];
         let (mut min, mut max) = (f64::INFINITY, f64::NEG_INFINITY);
@@ -85,8 +86,11 @@ impl Stats {
         for block in values.chunks(BLOCK) {
             bytes.clear();
             let (mut s, mut a, mut q) = (0.0, 0.0, 0.0);
+            if let Some(digest) = &mut digest {
+                block.iter().for_each(|value| value.put(stored, &mut bytes));
+                digest.update(&bytes);
+            }
             for value in block {
-                value.put(stored, &mut bytes);
                 let value = value.to_f64();
                 if value.is_finite() {
                     s += value;
@@ -97,7 +101,6 @@ impl Stats {
                     finite += 1;
                 }
             }
-            digest.update(&bytes);
             sum.add(s);
             asum.add(a);
             sumsq.add(q);
@@ -109,7 +112,7 @@ impl Stats {
             nonfinite: values.len() - finite,
             min: (finite > 0).then_some(min),
             max: (finite > 0).then_some(max),
-            sha256: digest.finalize().into(),
+            sha256: digest.map(|digest| digest.finalize().into()),
         }
     }
 }
@@ -148,7 +151,7 @@ mod tests {
     use super::*;
 
     fn of<T: Value>(values: &[T]) -> Stats {
-        Stats::of(values, if size_of::<T>() == 4 { Dtype::F32 } else { Dtype::F64 })
+        Stats::of(values, if size_of::<T>() == 4 { Dtype::F32 } else { Dtype::F64 }, true)
     }
 
     #[test]
@@ -168,9 +171,10 @@ mod tests {
     fn the_digest_is_of_the_little_endian_bytes_as_stored() {
         // sha256 of 00 00 80 3f.
         let of_f32 = "e00e5eb9444182f352323374ef4e08ebcb784725fdd4fd612d7730540b3e0c8c";
-        assert_eq!(hex(&of(&[1.0_f32]).sha256), of_f32);
-        assert_ne!(hex(&of(&[1.0_f64]).sha256), of_f32);
-        assert_eq!(of::<f32>(&[]).sha256[..], Sha256::digest(b"")[..]);
+        assert_eq!(of(&[1.0_f32]).sha256.map(|digest| hex(&digest)).as_deref(), Some(of_f32));
+        assert_ne!(of(&[1.0_f64]).sha256.map(|digest| hex(&digest)).as_deref(), Some(of_f32));
+        assert_eq!(of::<f32>(&[]).sha256, Some(Sha256::digest(b"").into()));
+        assert_eq!(Stats::of(&[1.0_f32], Dtype::F32, false).sha256, None);
     }
 
     #[test]
@@ -189,12 +193,12 @@ mod tests {
 
     #[test]
     fn the_digest_of_integers_and_halves_is_of_their_own_bytes() {
-        let sha256 = |bytes: &[u8]| <[u8; 32]>::from(Sha256::digest(bytes));
-        let ints = Stats::of(&[-2_147_483_648.0_f64, 7.0], Dtype::I32);
+        let sha256 = |bytes: &[u8]| Some(<[u8; 32]>::from(Sha256::digest(bytes)));
+        let ints = Stats::of(&[-2_147_483_648.0_f64, 7.0], Dtype::I32, true);
         assert_eq!(ints.sha256, sha256(&[0, 0, 0, 0x80, 7, 0, 0, 0]));
-        let unsigned = Stats::of(&[4_294_967_295.0_f64], Dtype::U32);
+        let unsigned = Stats::of(&[4_294_967_295.0_f64], Dtype::U32, true);
         assert_eq!(unsigned.sha256, sha256(&[0xff; 4]));
-        let halves = Stats::of(&[1.0_f32, f32::NEG_INFINITY], Dtype::F16);
+        let halves = Stats::of(&[1.0_f32, f32::NEG_INFINITY], Dtype::F16, true);
         assert_eq!((halves.sha256, halves.sum), (sha256(&[0, 0x3c, 0, 0xfc]), 1.0));
     }
 
