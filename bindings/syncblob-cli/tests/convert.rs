@@ -106,6 +106,8 @@ fn a_net_comes_back_from_safetensors_as_it_was() {
         let bytes = std::fs::read(&between).unwrap();
         let (_, header) = safetensors::SafeTensors::read_metadata(&bytes).unwrap();
         assert_eq!(header.metadata().as_ref().unwrap()["format"], "pt");
+        // The same bytes in every run.
+        assert!(bytes[8..].starts_with(br#"{"__metadata__":{"format":"pt","syncblob":"#));
         assert_eq!(convert(&["-f"], &between, &back), "");
         assert_eq!(contents(&back), contents(&net));
     }

@@ -1,10 +1,11 @@
 //! Tensors into a safetensors file: a header in JSON, then their bytes.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Write;
 
 use ::safetensors::tensor::{Dtype as Type, Metadata, TensorInfo};
+use serde::Serialize;
 use syncblob::Dtype;
 
 use super::plan::{Item, Plan};
@@ -25,6 +26,15 @@ pub fn write(plan: &Plan, reader: &Reader, mut file: &File) -> Result<()> {
     Ok(())
 }
 
+/// `Metadata` writes the texts in another order each time.
+#[derive(Serialize)]
+struct Header<'a> {
+    #[serde(rename = "__metadata__")]
+    texts: BTreeMap<&'a str, String>,
+    #[serde(flatten)]
+    tensors: &'a Metadata,
+}
+
 fn header(plan: &Plan, items: &[&Item]) -> Result<Vec<u8>> {
     let mut end = 0;
     let mut tensors = Vec::new();
@@ -35,12 +45,12 @@ fn header(plan: &Plan, items: &[&Item]) -> Result<Vec<u8>> {
         tensors.push((item.name.clone(), TensorInfo { dtype, shape, data_offsets: (start, end) }));
     }
     // Readers of other programs ask for the format; the layout is PyTorch's.
-    let mut texts = HashMap::from([("format".to_owned(), "pt".to_owned())]);
+    let mut texts = BTreeMap::from([("format", "pt".to_owned())]);
     let placed = plan.items.iter().filter_map(|item| Some((item.name.as_str(), item.place?)));
-    texts.extend(plan.notes.to_json(placed).map(|notes| (NOTES_KEY.to_owned(), notes)));
-    let metadata = Metadata::new(Some(texts), tensors)
+    texts.extend(plan.notes.to_json(placed).map(|notes| (NOTES_KEY, notes)));
+    let tensors = Metadata::new(None, tensors)
         .map_err(|error| Failure::Unsupported(format!("the safetensors header: {error}")))?;
-    let mut json = serde_json::to_vec(&metadata)
+    let mut json = serde_json::to_vec(&Header { texts, tensors: &tensors })
         .map_err(|error| Failure::Unsupported(format!("the safetensors header: {error}")))?;
     json.resize(json.len().next_multiple_of(ALIGNMENT), b' ');
     let mut header = (json.len() as u64).to_le_bytes().to_vec();
