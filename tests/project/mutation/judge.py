@@ -6,6 +6,7 @@ from luck import Luck
 from programs import LEAST_SECONDS, failed_functions
 
 SLOWER, MANY = 10, 15
+DEVICES_OWN = ("cuda/", "c/src/comm/nccl.c")
 
 
 class Verdict:
@@ -42,7 +43,7 @@ class Judge:
         """Without the same tests on another device; where many reach it, without slow ones that
         noticed nothing so far."""
         programs = [p for p in self.reaching(mutant)
-                    if not p.name.startswith("standin.") or mutant.path.startswith("cuda/")]
+                    if not p.name.startswith("standin.") or mutant.path.startswith(DEVICES_OWN)]
         for program in programs:
             if len(programs) < MANY or not self.luck.is_spent(program, mutant, self.patience):
                 yield program
