@@ -144,6 +144,25 @@ TEST_WITH(setup, teardown, the_limit_of_memory_holds_for_a_load) {
     sb_model_destroy(model);
 }
 
+/* Data and a diff of one value fill the limit. */
+TEST(the_limit_of_memory_counts_a_diff_of_one_value) {
+    static const int64_t one[] = {1};
+    struct wire wire = {0};
+    sb_limits limits = SB_LIMITS_INIT;
+    sb_blob *blob;
+    sb_error err;
+    wire_float(&wire, 5, 1);
+    wire_float(&wire, 6, 1);
+    assert_ok(sb_blob_create_shaped(NULL, SB_DTYPE_F32, one, 1, &blob, &err));
+    limits.max_memory = 8;
+    assert_ok(sb_blob_from_proto(blob, wire.bytes, wire.size, SB_PROTO_RESHAPE, &limits, &err));
+    limits.max_memory = 7;
+    assert_status(SB_ERR_DATA_LIMIT,
+                  sb_blob_from_proto(blob, wire.bytes, wire.size, SB_PROTO_RESHAPE, &limits, &err));
+    sb_blob_destroy(blob);
+    wire_free(&wire);
+}
+
 /* --- blobs ------------------------------------------------------------------------------ */
 
 TEST_WITH(setup, teardown, a_blob_is_read_and_written_through_callbacks) {
@@ -343,6 +362,27 @@ static sb_status next_version(void *user, uint64_t *out, sb_error *err) {
     (void)err;
     *out = ++((struct test_source *)user)->version;
     return SB_OK;
+}
+
+static sb_status no_version(void *user, uint64_t *out, sb_error *err) {
+    (void)user, (void)out;
+    err->code = SB_ERR_IO;
+    err->offset = -1;
+    strcpy(err->message, "the server does not answer");
+    return SB_ERR_IO;
+}
+
+TEST_WITH(setup, teardown, a_source_that_cannot_tell_its_version_is_refused) {
+    struct world *w = *state;
+    sb_source source = test_source_of(&w->source, &w->wire);
+    sb_model *model = NULL;
+    sb_error err;
+    source.version = no_version;
+    assert_status(SB_ERR_IO,
+                  sb_model_open_source(NULL, SB_FORMAT_AUTO, &source, NULL, NULL, &model, &err));
+    assert_string_equal(err.message, "the server does not answer");
+    assert_int_equal(err.offset, -1);
+    assert_null(model);
 }
 
 TEST_WITH(setup, teardown, a_source_that_changes_while_it_is_opened_is_refused) {
