@@ -101,8 +101,6 @@ static sb_status status_of(sb__cu_result result) {
         result <= SB__CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD)
         return SB_ERR_UNSUPPORTED;
     switch (result) {
-    case SB__CUDA_SUCCESS:
-        return SB_OK;
     case SB__CUDA_ERROR_OUT_OF_MEMORY:
         return SB_ERR_OUT_OF_MEMORY;
     case SB__CUDA_ERROR_NO_DEVICE:
@@ -125,12 +123,10 @@ sb_status sb__cuda_status(const struct sb__cuda_device *device, sb__cu_result re
     const char *name = NULL, *text = NULL;
     if (result == SB__CUDA_SUCCESS)
         return SB_OK;
-    if (device->cu->cuGetErrorName(result, &name) != SB__CUDA_SUCCESS || !name)
-        name = "an unknown error";
-    if (device->cu->cuGetErrorString(result, &text) != SB__CUDA_SUCCESS || !text)
-        text = "no description";
-    (void)snprintf(message, sizeof message, "cuda:%d: %s: %s (%s)", device->ordinal, call, name,
-                   text);
+    (void)device->cu->cuGetErrorName(result, &name); /* NULL: it has none */
+    (void)device->cu->cuGetErrorString(result, &text);
+    (void)snprintf(message, sizeof message, "cuda:%d: %s: %s (%s)", device->ordinal, call,
+                   name ? name : "an unknown error", text ? text : "no description");
     return sb_backend_fail(err, status_of(result), (int32_t)result, message);
 }
 

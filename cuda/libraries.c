@@ -72,10 +72,10 @@ static sb_status initialise(struct sb__cuda_driver *driver, sb_error *err) {
         return sb_backend_fail(err, SB_ERR_FORKED, (int32_t)result,
                                "CUDA was initialised before this process was forked; call exec, or "
                                "initialise it in the child alone");
-    if (driver->cuGetErrorName(result, &name) != SB__CUDA_SUCCESS || !name)
-        name = "an unknown error";
+    (void)driver->cuGetErrorName(result, &name); /* NULL: it has none */
     return fail(err, SB_ERR_NO_DEVICE, (int32_t)result,
-                "the NVIDIA driver does not start: %s; does nvidia-smi show a device?", name);
+                "the NVIDIA driver does not start: %s; does nvidia-smi show a device?",
+                name ? name : "an unknown error");
 }
 
 static sb_status load_driver(struct sb__cuda_driver *driver, sb_error *err) {

@@ -254,6 +254,7 @@ SLOT(stream_synchronize, (sb_stream)b->stream)
 SLOT(stream_wait, (sb_stream)b->stream, b->event)
 SLOT(event_wait, b->event)
 SLOT(asum, SB_DTYPE_F32, SIZE / sizeof(float), b->from, &(double){0}, (sb_stream)b->stream)
+SLOT(sumsq, SB_DTYPE_F32, SIZE / sizeof(float), b->from, &(double){0}, (sb_stream)b->stream)
 SLOT(axpy, SB_DTYPE_F32, SIZE / sizeof(float), 1, b->from, b->to, (sb_stream)b->stream)
 SLOT(scale, SB_DTYPE_F64, SIZE / sizeof(double), 2, b->to, (sb_stream)b->stream)
 
@@ -279,6 +280,7 @@ static const struct slot {
     {slot_stream_wait, NULL, false},
     {slot_event_wait, NULL, true},
     {slot_asum, "cuLaunchKernel", false},
+    {slot_sumsq, "cuLaunchKernel", false},
     {slot_axpy, NULL, false},
     {slot_scale, NULL, false},
     {slot_after_default, NULL, false},
@@ -399,7 +401,8 @@ static sb_status run_failing(struct bench *b, const struct slot *slot, int64_t n
     *fired = standin_fired() ? standin_fired() : "";
     standin_fail(NULL, 0, STANDIN_NOW, 0);
     standin_revive(((struct sb__cuda_device *)b->device)->context);
-    if (st != SB_OK && (err.code != st || err.device_code != (int32_t)error || !is_unchanged(b)))
+    if (st != SB_OK && (err.code != st || err.device_code != (int32_t)error || !is_unchanged(b) ||
+                        (st != SB_ERR_WRONG_DEVICE && !strstr(err.message, "cuda:0: "))))
         fail_with("slot %d with error %u of %s: %d, %d, or something has changed",
                   (int)(slot - slots), error, *fired, err.code, err.device_code);
     give_back(b, slot);
@@ -461,6 +464,45 @@ TEST(each_slot_tells_each_error) {
     slot->free(b.device, b.to, SIZE, (sb_stream)b.stream);
     slot->close(b.device);
     assert_untouched();
+}
+
+/* --- opening ------------------------------------------------------------------------------- */
+
+/* Calls that fail in turn, and what the message says of each. */
+TEST(opening_tells_each_call) {
+    static const struct {
+        const char *function, *said;
+    } calls[] = {
+        {"cuDeviceGetCount", "cuDeviceGetCount"},
+        {"cuDeviceGet", "cuDeviceGet"},
+        {"cuDevicePrimaryCtxRetain", "cuDevicePrimaryCtxRetain"},
+        {"cuCtxGetId", "cuCtxGetId"},
+        {"cuDevicePrimaryCtxGetState", "cuDevicePrimaryCtxGetState"},
+        {"cuCtxPushCurrent_v2", "cuCtxPushCurrent"},
+        {"cuDeviceGetAttribute", "cuDeviceGetAttribute"},
+        {"cuMemPoolCreate", "cuMemPoolCreate"},
+        {"cuMemPoolSetAttribute", "cuMemPoolSetAttribute"},
+        {"cuEventCreate", "cuEventCreate"},
+        {"cuStreamCreate", "cuStreamCreate"},
+    };
+    static const struct {
+        unsigned int code;
+        const char *said;
+    } codes[] = {{CUDA_ERROR_UNKNOWN, "CUDA_ERROR_UNKNOWN (CUDA_ERROR_UNKNOWN)"},
+                 {888, "an unknown error (no description)"}};
+    char said[120];
+    sb_context *context;
+    sb_error err;
+    for (size_t i = 0; i < sizeof calls / sizeof *calls; i++)
+        for (size_t k = 0; k < sizeof codes / sizeof *codes; k++) {
+            (void)snprintf(said, sizeof said, "cuda:0: %s: %s", calls[i].said, codes[k].said);
+            standin_fail(calls[i].function, 1, STANDIN_NOW, codes[k].code);
+            support_poison_error(&err);
+            assert_status(SB_ERR_DEVICE_FAILURE, cuda_context("cuda:0", &context, &err));
+            assert_int_equal(err.device_code, codes[k].code);
+            assert_string_equal(err.message, said);
+            assert_untouched();
+        }
 }
 
 /* --- preparing arithmetic, once in a context ---------------------------------------------------
@@ -540,6 +582,8 @@ TEST(preparing_tells_each_error) {
         for (size_t k = 0; k < sizeof few / sizeof few[0]; k++)
             for (int64_t nth = 1; nth <= preparing[i].times; nth++)
                 fail_each_way(&preparing[i], nth, few[k]);
+    fail_preparing("cuCtxPushCurrent_v2", 3, STANDIN_ALWAYS, CUDA_ERROR_UNKNOWN,
+                   SB_ERR_DEVICE_FAILURE); /* all is loaded, nothing has run */
     standin_heal();
     standin_set(STANDIN_LOSS, CUDA_ERROR_ILLEGAL_ADDRESS);
 }

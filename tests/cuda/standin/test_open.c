@@ -33,12 +33,27 @@ static sb_status open_context(const char *device, sb_error *err) {
     return sb_context_create(&options, &context, err);
 }
 
-static void refused(const char *device, sb_status status, const char *words) {
+static bool is_loaded(const char *library) {
+    void *handle = dlopen(library, RTLD_NOW | RTLD_NOLOAD);
+    return handle != NULL;
+}
+
+static void told(const sb_error *err, int32_t code, const char *words) {
+    if (!strstr(err->message, words))
+        fprintf(stderr, "\"%s\" lacks \"%s\"\n", err->message, words);
+    need(strstr(err->message, words) && err->device_code == code);
+}
+
+static void refused(const char *device, sb_status status, int32_t code, const char *words) {
     sb_error err;
     need(open_context(device, &err) == status);
-    if (!strstr(err.message, words))
-        fprintf(stderr, "\"%s\" lacks \"%s\"\n", err.message, words);
-    need(strstr(err.message, words));
+    told(&err, code, words);
+}
+
+/* Nothing of the driver stays in the process. */
+static void has_no_driver(int32_t code, const char *words) {
+    refused("cuda:0", SB_ERR_NO_DEVICE, code, words);
+    need(!is_loaded("libcuda.so.1"));
 }
 
 static void *function(const char *name) {
@@ -49,24 +64,32 @@ static void *function(const char *name) {
 /* --- what is missing ------------------------------------------------------------------------- */
 
 static void no_driver(void) {
-    refused("cuda:0", SB_ERR_NO_DEVICE, "there is no NVIDIA driver");
-    refused("cuda:0", SB_ERR_NO_DEVICE, "install one");
+    has_no_driver(0, "there is no NVIDIA driver");
+    has_no_driver(0, "install one");
 }
 
 static void old_driver(void) {
-    refused("cuda:0", SB_ERR_NO_DEVICE, "is made for CUDA 11.4; update it");
+    has_no_driver(0, "is made for CUDA 11.1; update it");
+}
+
+static void another_driver(void) {
+    has_no_driver(0, "the NVIDIA driver lacks cuInit; update it to one for CUDA 12.0 or later");
 }
 
 static void no_device(void) {
-    refused("cuda:0", SB_ERR_NO_DEVICE, "CUDA_ERROR_NO_DEVICE; does nvidia-smi show a device");
+    has_no_driver(100, "CUDA_ERROR_NO_DEVICE; does nvidia-smi show a device");
+}
+
+static void no_reason(void) {
+    has_no_driver(888, "the NVIDIA driver does not start: an unknown error; does");
 }
 
 static void fewer_devices(void) {
-    refused("cuda:2", SB_ERR_NO_DEVICE, "there is no cuda:2: the driver shows 2 devices");
+    refused("cuda:2", SB_ERR_NO_DEVICE, 0, "there is no cuda:2: the driver shows 2 devices");
 }
 
 /* Memory works, arithmetic says what to do. */
-static void no_cublas(void) {
+static void no_arithmetic(const char *words) {
     sb_error err;
     const int64_t shape[] = {3};
     float *x;
@@ -79,12 +102,22 @@ static void no_cublas(void) {
     memset(x, 0, 12);
     need(sb_blob_gpu_data(blob, &in, &err) == SB_OK);
     need(sb_blob_asum_data(blob, &sum, &err) == SB_ERR_UNSUPPORTED);
-    need(strstr(err.message, "arithmetic needs cuBLAS") && strstr(err.message, "LD_LIBRARY_PATH"));
+    told(&err, 0, words);
     need(sb_blob_scale_data(blob, 2, &err) == SB_ERR_UNSUPPORTED);
     need(sb_context_device_status(context) == SB_OK);
     need(sb_mem_head(NULL) == SB_HEAD_UNINITIALIZED && sum == -1);
     sb_blob_destroy(blob);
     sb_context_release(context);
+}
+
+static void no_cublas(void) {
+    no_arithmetic("arithmetic needs cuBLAS (");
+    no_arithmetic("install it, or name its folder in LD_LIBRARY_PATH");
+}
+
+static void another_cublas(void) {
+    no_arithmetic("cuBLAS lacks cublasCreate_v2; install version 12.0 or later");
+    need(!is_loaded("libcublas.so.13"));
 }
 
 static void arithmetic_works(void) {
@@ -105,16 +138,26 @@ static void arithmetic_works(void) {
     sb_context_release(context);
 }
 
-static void no_nccl(void) {
+static void no_communicator(const char *words) {
     unsigned char id[SB_NCCL_ID_BYTES];
     sb_comm *comm = NULL;
     sb_error err;
     need(open_context("cuda:0", &err) == SB_OK);
     need(sb_nccl_id_create(id, &err) == SB_ERR_UNSUPPORTED);
-    need(strstr(err.message, "this communicator needs NCCL (") &&
-         strstr(err.message, "install it, or name its folder in LD_LIBRARY_PATH"));
+    told(&err, 0, words);
     need(sb_nccl_comm_create_all(&context, 1, 0, &comm, &err) == SB_ERR_UNSUPPORTED && !comm);
+    told(&err, 0, words);
     sb_context_release(context);
+}
+
+static void no_nccl(void) {
+    no_communicator("this communicator needs NCCL (");
+    no_communicator("install it, or name its folder in LD_LIBRARY_PATH");
+}
+
+static void another_nccl(void) {
+    no_communicator("NCCL lacks ncclGetUniqueId; install version 2.14 or later");
+    need(!is_loaded("libnccl.so.2"));
 }
 
 static void nccl_works(void) {
@@ -127,11 +170,6 @@ static void nccl_works(void) {
     need(value == 3);
     sb_comm_destroy(comm);
     sb_context_release(context);
-}
-
-static bool is_loaded(const char *library) {
-    void *handle = dlopen(library, RTLD_NOW | RTLD_NOLOAD);
-    return handle != NULL;
 }
 
 static void newest_cublas(void) {
@@ -148,6 +186,13 @@ static void older_cublas(void) {
 static void what_is_loaded_already(void) {
     need(dlopen(STANDIN_FOLDER "/lib12/libcublas.so.12", RTLD_NOW | RTLD_LOCAL));
     older_cublas();
+}
+
+/* It wants a newer driver. */
+static void what_is_loaded_is_too_new(void) {
+    need(dlopen(STANDIN_FOLDER "/lib13/libcublas.so.13", RTLD_NOW | RTLD_LOCAL));
+    arithmetic_works();
+    need(is_loaded("libcublas.so.12"));
 }
 
 static void asleep_until_asked(void) {
@@ -215,7 +260,7 @@ static void a_forked_child_is_told(void) {
     if (child == 0) {
         int64_t before = calls(NULL);
         need(sb__cuda_backend.open(NULL, 0, &device, &err) == SB_ERR_FORKED);
-        need(strstr(err.message, "forked"));
+        told(&err, 0, "forked");
         need(sb_mem_gpu_data(mem, &in, &err) == SB_ERR_FORKED);
         need(sb_mem_cpu_data(mem, &in, &err) == SB_ERR_FORKED); /* page-locked */
         release();
@@ -237,7 +282,7 @@ static void a_child_of_others_cuda_is_told(void) {
     need(init && init(0) == 0);
     pid_t child = fork();
     if (child == 0) {
-        refused("cuda:0", SB_ERR_FORKED, "CUDA was initialised before this process was forked");
+        refused("cuda:0", SB_ERR_FORKED, 3, "CUDA was initialised before this process was forked");
         _exit(0);
     }
     int how = -1;
@@ -247,23 +292,30 @@ static void a_child_of_others_cuda_is_told(void) {
 
 /* --- running them ---------------------------------------------------------------------------- */
 
-/* Folders of the search path: d the driver, 2 and 3 the cuBLAS, n NCCL; - files that cannot be
-   opened come first, so that what is installed here is not found. */
+/* Folders of the search path: d the driver, 2 and 3 the cuBLAS, n NCCL, w a library with none of
+   their functions under each of the names; - files that cannot be opened come first, so that what
+   is installed here is not found. */
 static const struct scenario {
     const char *name;
     void (*run)(void);
     const char *shows, *variable, *value;
 } scenarios[] = {
     {"no driver", no_driver, "-", NULL, NULL},
-    {"an old driver", old_driver, "d", "STANDIN_VERSION", "11040"},
+    {"an old driver", old_driver, "d", "STANDIN_VERSION", "11010"},
+    {"a driver that lacks functions", another_driver, "w", NULL, NULL},
     {"no device", no_device, "d", "STANDIN_INIT", "100"},
+    {"an error without a name", no_reason, "d", "STANDIN_INIT", "888"},
     {"fewer devices", fewer_devices, "d", NULL, NULL},
     {"no cuBLAS", no_cublas, "d-", NULL, NULL},
+    {"a cuBLAS that lacks functions", another_cublas, "dw", NULL, NULL},
     {"cuBLAS 13 before 12", newest_cublas, "d32", NULL, NULL},
     {"cuBLAS 12 where 13 is missing", older_cublas, "d2-", NULL, NULL},
-    {"cuBLAS 12 for a driver of CUDA 12", older_cublas, "d32", "STANDIN_VERSION", "12040"},
+    {"cuBLAS 12 for a driver of CUDA 12", older_cublas, "d32", "STANDIN_VERSION", "12000"},
     {"the cuBLAS that is loaded already", what_is_loaded_already, "d3", NULL, NULL},
+    {"a cuBLAS that is too new is loaded", what_is_loaded_is_too_new, "d2", "STANDIN_VERSION",
+     "12000"},
     {"no NCCL", no_nccl, "d-", NULL, NULL},
+    {"an NCCL that lacks functions", another_nccl, "dw", NULL, NULL},
     {"NCCL", nccl_works, "dn", NULL, NULL},
     {"asleep until asked", asleep_until_asked, "d32", NULL, NULL},
     {"end with objects alive", end_with_objects_alive, "d32", "STANDIN_SCHEDULE", "lazy"},
@@ -312,6 +364,7 @@ static void search_path(char *path, size_t capacity, const char *shows) {
                 (size_t)snprintf(path + length, capacity - length, "%s/lib%s:", STANDIN_FOLDER,
                                  *s == 'd'   ? ""
                                  : *s == 'n' ? "n"
+                                 : *s == 'w' ? "w"
                                  : *s == '2' ? "12"
                                              : "13");
         assert_true(length < capacity);

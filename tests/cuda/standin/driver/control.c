@@ -356,9 +356,8 @@ static void at_exit(void) {
 CUresult CUDAAPI cuInit(unsigned int flags) {
     struct call c;
     static bool registered;
-    (void)flags;
     if (begin(&c, __func__, NOTHING))
-        c.result = (CUresult)standin.settings[STANDIN_INIT];
+        c.result = flags ? CUDA_ERROR_INVALID_VALUE : (CUresult)standin.settings[STANDIN_INIT];
     if (!c.result && standin.initialised && standin.process != getpid())
         c.result = CUDA_ERROR_NOT_INITIALIZED;
     if (!c.result) {
