@@ -112,9 +112,10 @@ static const char *name_of(const struct sb__nccl_request *request) {
 static sb_status post(struct sb__nccl_end *end, struct sb__nccl_request *request, sb_error *err) {
     struct sb__cuda_visit visit;
     const sb__cu_result entered = sb__cuda_enter(end->device, &visit);
-    if (entered != SB__CUDA_SUCCESS)
-        return sb__nccl_break(end, sb__cuda_status(end->device, entered, "cuCtxPushCurrent", err),
-                              err);
+    if (entered != SB__CUDA_SUCCESS) {
+        (void)sb__cuda_status(end->device, entered, "cuCtxPushCurrent", err);
+        return sb__nccl_break(end, err);
+    }
     const sb__nccl_result result = call(end, request);
     (void)sb__cuda_leave(end->device, &visit, SB__CUDA_SUCCESS);
     if (result != SB__NCCL_SUCCESS && result != SB__NCCL_IN_PROGRESS)
@@ -133,7 +134,7 @@ static sb_status follow(struct sb__nccl_end *end, struct sb__nccl_request *reque
     if (st == SB_OK)
         st = sb__cuda_event_record(end->device, stream_of(end), &request->done, err);
     if (st != SB_OK)
-        return sb__nccl_break(end, st, err);
+        return sb__nccl_break(end, err);
     request->state = RUNS;
     return SB_OK;
 }
@@ -174,10 +175,9 @@ static void append(struct sb__nccl_end *end, struct sb__nccl_request *request) {
 /* `is_over`: the device uses its memory no more. */
 static void drop(struct sb__nccl_end *end, struct sb__nccl_request *request, bool is_over) {
     struct sb__nccl_request **link = &end->first;
-    while (*link && *link != request)
+    while (*link != request)
         link = &(*link)->next;
-    if (*link)
-        *link = request->next;
+    *link = request->next;
     if (request->done)
         sb__cuda_event_destroy(end->device, request->done);
     if (is_staged(request) && is_over)
@@ -209,7 +209,7 @@ static struct sb__nccl_request *begin(struct sb__nccl_end *end,
     const sb_status st = prepare(end, request, err);
     if (st != SB_OK) {
         free(request);
-        *out = has_sent_nothing(st) ? st : sb__nccl_break(end, st, err);
+        *out = has_sent_nothing(st) ? st : sb__nccl_break(end, err);
         return NULL;
     }
     append(end, request);
@@ -225,7 +225,8 @@ static sb_status fail_late(struct sb__nccl_end *end, const struct sb__nccl_reque
                    "gone, or calls something else",
                    end->rank, end->size, (unsigned long long)(end->limit / 1000000u),
                    name_of(request), (long long)request->buffer.count);
-    return sb__nccl_break(end, sb_backend_fail(err, SB_ERR_COMM_FAILURE, 0, message), err);
+    (void)sb_backend_fail(err, SB_ERR_COMM_FAILURE, 0, message);
+    return sb__nccl_break(end, err);
 }
 
 static sb_status look(struct sb__nccl_end *end, struct sb__nccl_request *request, bool *out_done,
@@ -244,8 +245,10 @@ static sb_status look(struct sb__nccl_end *end, struct sb__nccl_request *request
     }
     if (result == SB__CUDA_ERROR_NOT_READY)
         return sb__now() - request->began < end->limit ? SB_OK : fail_late(end, request, err);
-    if (result != SB__CUDA_SUCCESS)
-        return sb__nccl_break(end, sb__cuda_status(end->device, result, "cuEventQuery", err), err);
+    if (result != SB__CUDA_SUCCESS) {
+        (void)sb__cuda_status(end->device, result, "cuEventQuery", err);
+        return sb__nccl_break(end, err);
+    }
     drop(end, request, true);
     *out_done = true;
     return SB_OK;
@@ -299,9 +302,10 @@ static sb_status nccl_wait(void *comm, void *request, sb_error *err) {
 static int32_t nccl_abandon(void *comm, void *request) {
     struct sb__nccl_end *end = comm;
     sb_error story;
-    if (!end->failed)
-        (void)sb__nccl_break(
-            end, sb_backend_fail(&story, SB_ERR_COMM_FAILURE, 0, "a request was given up"), &story);
+    if (!end->failed) {
+        (void)sb_backend_fail(&story, SB_ERR_COMM_FAILURE, 0, "a request was given up");
+        (void)sb__nccl_break(end, &story);
+    }
     const bool is_idle = end->is_idle;
     drop(end, request, is_idle);
     return is_idle;

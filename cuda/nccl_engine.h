@@ -34,11 +34,12 @@ extern const sb_comm_engine sb__nccl_engine;
 
 /* --- nccl_life.c, for nccl.c --------------------------------------------------------------- */
 
-/* The end is of no use from now on, because `call` returned `result`. Writes `err`. */
+/* The end is of no use from now on, because `call` returned `result`. Writes `err`.
+   Returns COMM_FAILURE. */
 sb_status sb__nccl_fail(struct sb__nccl_end *end, sb__nccl_result result, const char *call,
                         sb_error *err);
 /* The same for what `err` tells already. */
-sb_status sb__nccl_break(struct sb__nccl_end *end, sb_status status, sb_error *err);
+sb_status sb__nccl_break(struct sb__nccl_end *end, const sb_error *err);
 /* What NCCL is at: SUCCESS, IN_PROGRESS, or an error that came up meanwhile. */
 sb__nccl_result sb__nccl_state(const struct sb__nccl_end *end);
 /* Between two looks at something that has gone on since `began`. */

@@ -36,15 +36,22 @@ static sb__cu_result query(const struct sb__nccl_end *end) {
     return sb__cuda_leave(end->device, &visit, end->device->cu->cuEventQuery(end->before));
 }
 
+/* A passing failure would keep the requests' memory for ever. */
+static sb__cu_result twice(sb__cu_result (*call)(const struct sb__nccl_end *end),
+                           const struct sb__nccl_end *end) {
+    const sb__cu_result result = call(end);
+    return result == SB__CUDA_SUCCESS || result == SB__CUDA_ERROR_NOT_READY ? result : call(end);
+}
+
 /* Whether all that was queued is over, which nobody can tell of a lost device. */
 static bool wait_until_idle(const struct sb__nccl_end *end) {
     const uint64_t began = sb__now();
-    sb__cu_result result = record(end);
+    sb__cu_result result = twice(record, end);
     if (result == SB__CUDA_SUCCESS)
-        result = query(end);
+        result = twice(query, end);
     while (result == SB__CUDA_ERROR_NOT_READY && sb__now() - began < LAST_LIMIT) {
         sb__nccl_pause(began);
-        result = query(end);
+        result = twice(query, end);
     }
     return result == SB__CUDA_SUCCESS;
 }
@@ -58,12 +65,12 @@ static void abort_comm(struct sb__nccl_end *end) {
     (void)sb__cuda_leave(end->device, &visit, SB__CUDA_SUCCESS);
 }
 
-sb_status sb__nccl_break(struct sb__nccl_end *end, sb_status status, sb_error *err) {
+sb_status sb__nccl_break(struct sb__nccl_end *end, const sb_error *err) {
     end->failed = true;
     end->story = *err;
     abort_comm(end);
     end->is_idle = wait_until_idle(end);
-    return status;
+    return SB_ERR_COMM_FAILURE;
 }
 
 static sb_status tell(const struct sb__nccl *nccl, sb__nccl_comm comm, sb__nccl_result result,
@@ -77,7 +84,8 @@ static sb_status tell(const struct sb__nccl *nccl, sb__nccl_comm comm, sb__nccl_
 
 sb_status sb__nccl_fail(struct sb__nccl_end *end, sb__nccl_result result, const char *call,
                         sb_error *err) {
-    return sb__nccl_break(end, tell(end->nccl, end->comm, result, call, err), err);
+    (void)tell(end->nccl, end->comm, result, call, err);
+    return sb__nccl_break(end, err);
 }
 
 sb__nccl_result sb__nccl_state(const struct sb__nccl_end *end) {

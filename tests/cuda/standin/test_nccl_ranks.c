@@ -5,6 +5,8 @@
 #include "ranks.h"
 #include "standin_nccl.h"
 
+#include "comm/comm.h"
+
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
@@ -318,6 +320,30 @@ TEST(comes_after_what_is_queued) {
     run_team(&team, reduce_after_kernels);
 }
 
+static void reduce_elsewhere(sb_comm *comm, void *arg) {
+    const char *const devices[] = {"cuda:1", "sim:0"};
+    (void)arg;
+    for (int i = 0; i < 2; i++) {
+        sb_context *context = NULL;
+        struct net net;
+        sb_error err;
+        expect_ok(cuda_context(devices[i], &context, &err));
+        net_open(&net, context);
+        fill(&net, 0, 1, true);
+        expect_ok(
+            sb_comm_all_reduce_blobs(comm, &net.blobs[1], 1, SB_COMM_DIFF, SB_COMM_SUM, &err));
+        expect(holds(&net, 1, SB_COMM_SUM, 1));
+        net_close(&net);
+        sb_context_release(context);
+    }
+}
+
+TEST(blobs_of_other_devices_go_through_the_host) {
+    struct team team;
+    open_team(&team, 1, LONG_LIMIT);
+    run_team(&team, reduce_elsewhere);
+}
+
 /* --- making -------------------------------------------------------------------------------- */
 
 struct maker {
@@ -536,6 +562,136 @@ TEST(a_reducer_may_end_in_its_step) {
     struct team team;
     open_team(&team, 2, SHORT_LIMIT);
     run_team(&team, end_in_a_step);
+}
+
+/* Rank 1 does not come. The failure meets the look whether rank 0's memory is used still. */
+TEST(a_passing_failure_keeps_no_memory) {
+    struct team team;
+    sb_error err;
+    double value = 1;
+    open_team(&team, 2, FAULT_LIMIT);
+    standin_fail("cuEventRecord", 2, STANDIN_NOW, CUDA_ERROR_UNKNOWN);
+    assert_status(SB_ERR_COMM_FAILURE,
+                  sb_comm_all_reduce(team.comms[0], SB_COMM_SUM, SB_DTYPE_F64, 1, &value, &err));
+    assert_non_null(strstr(err.message, "rank 0 of 2 waited 30 ms for ncclAllReduce of 1 "));
+    assert_int_equal(err.device_code, 0);
+    standin_fail(NULL, 0, STANDIN_NOW, 0);
+    for (int32_t i = 0; i < team.size; i++)
+        sb_comm_destroy(team.comms[i]);
+    close_contexts(&team);
+}
+
+TEST(requests_are_given_up_in_any_order) {
+    static const int order[] = {1, 2, 0};
+    const sb_comm_engine *slot;
+    double values[3] = {0};
+    void *requests[3];
+    struct team team;
+    sb_error err;
+    open_team(&team, 2, LONG_LIMIT);
+    void *end = team.comms[0]->end;
+    slot = &team.comms[0]->engine;
+    const int64_t posted = standin_calls("ncclAllReduce");
+    for (int i = 0; i < 3; i++) {
+        const sb_comm_buffer buffer = {.ptr = &values[i], .count = 1, .dtype = SB_DTYPE_F64};
+        assert_ok(slot->start(end, SB_COMM_SUM, &buffer, &requests[i], &err));
+        assert_true(standin_calls("ncclAllReduce") > posted);
+    }
+    for (int i = 0; i < 3; i++)
+        assert_true(slot->abandon(end, requests[order[i]]));
+    const sb_comm_buffer buffer = {.ptr = values, .count = 1, .dtype = SB_DTYPE_F64};
+    assert_status(SB_ERR_COMM_FAILURE, slot->start(end, SB_COMM_SUM, &buffer, &requests[0], &err));
+    assert_string_equal(err.message, "a request was given up");
+    assert_int_equal(err.device_code, 0);
+    for (int32_t i = 0; i < team.size; i++)
+        sb_comm_destroy(team.comms[i]);
+    close_contexts(&team);
+}
+
+/* --- what is told of a call ---------------------------------------------------------------- */
+
+struct solo {
+    struct team team;
+    struct net net; /* the diff of blob 1 is on the device */
+};
+
+static sb_status reduce_value(struct solo *solo, sb_error *err) {
+    double value = 3;
+    return sb_comm_all_reduce(solo->team.comms[0], SB_COMM_SUM, SB_DTYPE_F64, 1, &value, err);
+}
+
+static sb_status broadcast_bytes(struct solo *solo, sb_error *err) {
+    char bytes[16] = "";
+    return sb_comm_broadcast(solo->team.comms[0], 0, bytes, sizeof bytes, err);
+}
+
+static sb_status reduce_blob(struct solo *solo, sb_error *err) {
+    return sb_comm_all_reduce_blobs(solo->team.comms[0], &solo->net.blobs[1], 1, SB_COMM_DIFF,
+                                    SB_COMM_SUM, err);
+}
+
+/* The nth calls of a function that a collective makes, one rank's being all. */
+struct told {
+    sb_status (*run)(struct solo *solo, sb_error *err);
+    const char *function, *said;
+    int64_t first, last;
+    bool sends; /* by then; until then it can be made again */
+};
+
+static const struct told told[] = {
+    {reduce_value, "cuCtxPushCurrent_v2", "cuda:0: ", 1, 2, false},
+    {reduce_value, "cuCtxPushCurrent_v2", "cuda:0: ", 3, 6, true},
+    {reduce_value, "cuMemAllocFromPoolAsync", "cuda:0: cuMemAllocFromPoolAsync: ", 1, 1, false},
+    {reduce_value, "cuMemcpyHtoDAsync_v2", "cuda:0: cuMemcpyHtoDAsync: ", 1, 1, false},
+    {reduce_value, "cuMemcpyDtoHAsync_v2", "cuda:0: cuMemcpyDtoHAsync: ", 1, 1, true},
+    {reduce_value, "cuEventCreate", "cuda:0: ", 1, 1, true},
+    {reduce_value, "cuEventRecord", "cuda:0: cuEventRecord: ", 1, 1, true},
+    {reduce_value, "cuEventQuery", "cuda:0: cuEventQuery: ", 1, 1, true},
+    {reduce_value, "ncclAllReduce", "ncclAllReduce: ", 1, 1, true},
+    {reduce_value, "ncclCommGetAsyncError", "NCCL: ", 1, 4, true},
+    {broadcast_bytes, "cuCtxPushCurrent_v2", "cuda:0: ", 3, 5, true},
+    {broadcast_bytes, "ncclBroadcast", "ncclBroadcast: ", 1, 1, true},
+    {reduce_blob, "cuCtxPushCurrent_v2", "cuda:0: ", 2, 3, false},
+    {reduce_blob, "cuEventRecord", "cuda:0: ", 2, 3, false},
+    {reduce_blob, "cuStreamWaitEvent", "cuda:0: ", 2, 3, false},
+    {reduce_blob, "cuCtxPushCurrent_v2", "cuda:0: ", 4, 6, true},
+    {reduce_blob, "ncclAllReduce", "ncclAllReduce: ", 1, 1, true},
+};
+
+static void tell(const struct told *row, int64_t nth, unsigned int code, sb_status unsent) {
+    const bool is_alloc = strcmp(row->function, "cuMemAllocFromPoolAsync") == 0; /* tried twice */
+    const sb_status wanted = row->sends ? SB_ERR_COMM_FAILURE : unsent;
+    struct solo solo;
+    sb_error err, again;
+    open_team(&solo.team, 1, LONG_LIMIT);
+    net_open(&solo.net, solo.team.contexts[0]);
+    fill(&solo.net, 0, 1, true);
+    standin_fail(row->function, nth, is_alloc ? STANDIN_ALWAYS : STANDIN_NOW, code);
+    support_poison_error(&err);
+    const sb_status st = row->run(&solo, &err);
+    assert_non_null(standin_fired());
+    standin_fail(NULL, 0, STANDIN_NOW, 0);
+    if (st != wanted || err.code != st || err.device_code != (int32_t)code ||
+        !strstr(err.message, row->said))
+        fail_with("%s %d with %u: %d, %d: %s", row->function, (int)nth, code, st, err.device_code,
+                  err.message);
+    assert_int_equal(row->run(&solo, &again), st == SB_ERR_COMM_FAILURE ? st : SB_OK);
+    net_close(&solo.net);
+    sb_comm_destroy(solo.team.comms[0]);
+    close_contexts(&solo.team);
+}
+
+TEST(a_collective_tells_each_call) {
+    for (size_t i = 0; i < sizeof told / sizeof *told; i++)
+        for (int64_t nth = told[i].first; nth <= told[i].last; nth++) {
+            if (strncmp(told[i].function, "nccl", 4) == 0) {
+                tell(&told[i], nth, ncclInternalError, SB_ERR_COMM_FAILURE);
+                continue;
+            }
+            tell(&told[i], nth, CUDA_ERROR_UNKNOWN, SB_ERR_COMM_FAILURE);
+            tell(&told[i], nth, CUDA_ERROR_OUT_OF_MEMORY, SB_ERR_OUT_OF_MEMORY);
+            tell(&told[i], nth, CUDA_ERROR_NOT_SUPPORTED, SB_ERR_UNSUPPORTED);
+        }
 }
 
 /* --- every call fails in turn -------------------------------------------------------------- */
