@@ -446,6 +446,8 @@ TEST(arithmetic_that_cannot_load_its_kernels_loses_nothing) {
         assert_update_fails(&stage, blob);
         standin_set(STANDIN_MEMORY, (int64_t)16 << 30);
     }
+    sb_mem_release(mem_on_device(&stage, 16 * STANDIN_KERNEL_BYTES)); /* the pool keeps it */
+    standin_set(STANDIN_MEMORY, (int64_t)standin_live().mapped_bytes);
     assert_ok(sb_blob_update(blob, &err));
     standin_set(STANDIN_MEMORY, (int64_t)standin_live().mapped_bytes);
     assert_ok(sb_blob_scale_data(blob, 2, &err));
@@ -726,6 +728,38 @@ TEST(a_free_comes_after_per_thread_streams) {
     stage_close(&stage);
 }
 
+static void refuses_memory(sb_mem *mem, CUdeviceptr ptr, size_t bytes, const char *words) {
+    sb_error err;
+    assert_status(SB_ERR_WRONG_DEVICE,
+                  sb_mem_set_gpu(mem, (void *)(uintptr_t)ptr, bytes, 0, NULL, NULL, &err));
+    assert_non_null(strstr(err.message, words));
+    assert_int_equal(err.device_code, 0);
+}
+
+/* In a context that the application made. */
+static CUdeviceptr memory_of_another_context(CUcontext *out) {
+    CUdeviceptr ptr;
+    CUcontext old;
+    assert_int_equal(cuCtxCreate_v2(out, 0, 0), CUDA_SUCCESS);
+    assert_int_equal(cuMemAlloc(&ptr, BYTES), CUDA_SUCCESS);
+    assert_int_equal(cuCtxPopCurrent(&old), CUDA_SUCCESS);
+    return ptr;
+}
+
+TEST(memory_of_another_context_is_refused) {
+    struct stage stage;
+    CUcontext context;
+    stage_open(&stage, 0);
+    sb_mem *mem = mem_on_host(&stage, 7);
+    const CUdeviceptr ptr = memory_of_another_context(&context);
+    refuses_memory(mem, ptr, BYTES, "is not of the primary context of cuda:0");
+    sb_mem_release(mem);
+    assert_int_equal(cuCtxPushCurrent(context), CUDA_SUCCESS);
+    assert_int_equal(cuMemFree(ptr), CUDA_SUCCESS);
+    assert_int_equal(cuCtxDestroy(context), CUDA_SUCCESS);
+    stage_close(&stage);
+}
+
 TEST(what_is_another_devices_is_refused) {
     struct stage stage;
     struct rig other;
@@ -743,8 +777,8 @@ TEST(what_is_another_devices_is_refused) {
                   sb_mem_gpu_data_on(here, (sb_stream)CU_STREAM_PER_THREAD, &in, &err));
     assert_ok(sb_mem_create(other.context, BYTES, &there, &err));
     assert_ok(sb_mem_gpu_data(there, &in, &err));
-    assert_status(SB_ERR_WRONG_DEVICE,
-                  sb_mem_set_gpu(here, (void *)(uintptr_t)in, BYTES, 0, NULL, NULL, &err));
+    refuses_memory(here, (CUdeviceptr)(uintptr_t)in, BYTES, "is no memory of cuda:0");
+    refuses_memory(there, (CUdeviceptr)(uintptr_t)in + 1, BYTES, "bytes at 0x");
     sb_mem_release(there);
     sb_mem_release(here);
     rig_close(&other);

@@ -599,8 +599,9 @@ CUresult CUDAAPI cuStreamSynchronize(CUstream handle) {
 
 CUresult CUDAAPI cuStreamWaitEvent(CUstream stream, CUevent event, unsigned int flags) {
     struct call c;
-    (void)flags;
-    if (begin(&c, __func__, WORK) && event->latest) {
+    if (begin(&c, __func__, WORK) && flags)
+        c.result = CUDA_ERROR_INVALID_VALUE; /* external waits are for captures */
+    if (!c.result && event->latest) {
         event->latest->refs++;
         c.result = enqueue(&c, stream, &(struct item){.operation = WAIT, .record = event->latest});
     }
