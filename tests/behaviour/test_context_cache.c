@@ -177,6 +177,51 @@ TEST(pinned_memory_is_kept_apart) {
     rig_close(&rig);
 }
 
+/* By classes: eight from each power of two to the next. Ordinary memory is exact. */
+TEST(pinned_memory_of_near_sizes_is_one_class) {
+    static const struct row {
+        size_t bytes, counted;
+        uint32_t flags;
+        size_t max_pinned, max_cache;
+    } rows[] = {
+        {65535, 65535, 0, 0, 0}, /* too small to be kept */
+        {65536, 65536, 0, 0, 0},
+        {65537, 73728, 0, 0, 0},
+        {73728, 73728, 0, 0, 0},
+        {131071, 131072, 0, 0, 0},
+        {131073, 147456, 0, 0, 0},
+        {15 * MIB + 1, 16 * MIB, 0, 0, 0},
+        {65537, 65537, SB_CONTEXT_NO_HOST_CACHE, 0, 0}, /* nothing is kept */
+        {65537, 65537, 0, 0, 65536},
+        {65537, 65537, 0, 0, 73727}, /* the class is too large to be kept */
+        {65537, 73728, 0, 0, 73728},
+        {65537, 0, 0, 73727, 0}, /* the class is above the cap */
+        {65537, 73728, 0, 73728, 0},
+        {65537, 0, SB_CONTEXT_NO_PINNED, 0, 0},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        const struct row *row = &rows[i];
+        struct rig rig;
+        sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
+        options.device = "sim:0";
+        options.flags = row->flags;
+        options.max_pinned_bytes = row->max_pinned;
+        options.max_cache_bytes = row->max_cache;
+        rig_open_options(&rig, options);
+        for (int round = 0; round < 2; round++) {
+            sb_mem *mem = mem_filled(rig.context, row->bytes, round);
+            assert_int_equal(rig_stats(&rig).pinned_bytes, row->counted);
+            assert_int_equal(rig_stats(&rig).pinned_peak, row->counted);
+            assert_int_equal(sb_mem_storage(mem, SB_SIDE_CPU),
+                             row->counted ? SB_STORAGE_PINNED : SB_STORAGE_OWNED);
+            sb_mem_release(mem);
+        }
+        sb_context_trim(rig.context);
+        assert_int_equal(rig_stats(&rig).pinned_bytes, 0);
+        rig_close(&rig);
+    }
+}
+
 TEST(reused_memory_reads_as_zero_where_that_is_promised) {
     for (int writes = 0; writes < 2; writes++) {
         struct rig rig;
@@ -207,6 +252,34 @@ TEST(what_is_overwritten_shows_no_bytes_of_others) {
     assert_ok(sb_mem_overwrite_cpu(mem, &out, &err));
     assert_int_equal(sb_mem_storage(mem, SB_SIDE_CPU), SB_STORAGE_PINNED);
     assert_true(bytes_are(out, 4096, 0));
+    sb_mem_release(mem);
+    rig_close(&rig);
+}
+
+/* A buffer of the same class is longer than the one that was there before, which a read filled. */
+TEST(what_is_behind_a_buffer_is_zero_for_the_next) {
+    enum { COUNT = 25000, CLASS = 104 << 10 };
+    struct rig rig;
+    sb_error err;
+    void *bytes, *out;
+    size_t size;
+    const void *in;
+    rig_open(&rig, "sim:0", 0);
+    sb_blob *blob = blob_of_count(NULL, SB_DTYPE_F32, COUNT);
+    assert_ok(sb_blob_overwrite_cpu_data(blob, &out, &err));
+    memset(out, 0, COUNT * sizeof(float));
+    assert_ok(sb_blob_to_proto_new(blob, 0, &bytes, &size, &err));
+    sb_blob_destroy(blob);
+    assert_ok(sb_blob_create(rig.context, SB_DTYPE_F32, &blob, &err));
+    assert_ok(sb_blob_from_proto(blob, bytes, size, SB_PROTO_RESHAPE, NULL, &err));
+    assert_ok(sb_blob_cpu_data(blob, &in, &err));
+    sb_blob_destroy(blob);
+    sb_bytes_free(bytes);
+    sb_mem *mem;
+    assert_ok(sb_mem_create(rig.context, CLASS, &mem, &err));
+    assert_ok(sb_mem_overwrite_cpu(mem, &out, &err));
+    assert_ptr_equal(out, in);
+    assert_true(bytes_are(out, CLASS, 0));
     sb_mem_release(mem);
     rig_close(&rig);
 }

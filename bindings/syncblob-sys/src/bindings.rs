@@ -164,8 +164,8 @@ own*/
     pub max_host_bytes: usize,
     ///hard cap on live device memory; 0: none
     pub max_device_bytes: usize,
-    /**page-locked memory used at most; 0: 1 GiB; above it host
-memory is ordinary*/
+    /**page-locked memory used at most, as sb_stats::pinned_bytes
+counts it; 0: 1 GiB; above it host memory is ordinary*/
     pub max_pinned_bytes: usize,
     /**host memory kept for reuse; 0: 256 MiB. Together with the
 memory in use it is never more than was once in use,
@@ -179,7 +179,9 @@ threads; NULL: the calling thread does it all*/
 }
 /**Bytes and copies of a context so far; see sb_context_stats. Host bytes
 count the library's own handles too; pinned bytes are not among them;
-borrowed bytes are in no other figure.*/
+borrowed bytes are in no other figure. A page-locked buffer of more than 64 KiB that could
+be kept for reuse is taken, and counted as pinned, cached or in use, up to an eighth larger than
+its memory: buffers of near sizes are taken alike, so that one is used again for another.*/
 #[repr(C)]
 #[derive(Debug, Default, Copy, Clone)]
 pub struct sb_stats {

@@ -93,8 +93,8 @@ typedef struct sb_context_options {
                                        own */
     size_t max_host_bytes;        /**< hard cap on live ordinary host memory; 0: none */
     size_t max_device_bytes;      /**< hard cap on live device memory; 0: none */
-    size_t max_pinned_bytes;      /**< page-locked memory used at most; 0: 1 GiB; above it host
-                                       memory is ordinary */
+    size_t max_pinned_bytes;      /**< page-locked memory used at most, as sb_stats::pinned_bytes
+                                       counts it; 0: 1 GiB; above it host memory is ordinary */
     size_t max_cache_bytes;       /**< host memory kept for reuse; 0: 256 MiB. Together with the
                                        memory in use it is never more than was once in use,
                                        handles and requests under way aside */
@@ -170,7 +170,9 @@ SB_API sb_status sb_context_forget_stream(sb_context *context, sb_stream stream,
 
 /** Bytes and copies of a context so far; see sb_context_stats. Host bytes
  *  count the library's own handles too; pinned bytes are not among them;
- *  borrowed bytes are in no other figure. */
+ *  borrowed bytes are in no other figure. A page-locked buffer of more than 64 KiB that could
+ *  be kept for reuse is taken, and counted as pinned, cached or in use, up to an eighth larger than
+ *  its memory: buffers of near sizes are taken alike, so that one is used again for another. */
 typedef struct sb_stats {
     size_t struct_size;      /**< sizeof(sb_stats) of the caller */
     uint64_t host_bytes;     /**< ordinary host memory, live */

@@ -156,12 +156,15 @@ enum sb__contents {
 sb_status sb__host_alloc(sb_context *context, size_t bytes, enum sb__contents contents,
                          bool *out_pinned, void **out, sb_error *err);
 void sb__host_free(sb_context *context, void *buffer, size_t bytes, bool pinned);
-/* The same around the cache. */
+/* The same around the cache; page-locked memory of a class's size. */
 void sb__host_release(sb_context *context, void *buffer, size_t bytes, bool pinned);
 
 /* The cache of freed buffers (host_cache.c). False: there is none such, or it is not kept. */
 bool sb__cache_take(sb_context *context, size_t bytes, bool pinned, void **out);
 bool sb__cache_put(sb_context *context, void *ptr, size_t bytes, bool pinned);
+/* The size that page-locked buffers of about `bytes` share, at most an eighth above it, so that one
+   can be used again for another; `bytes` itself where nothing is kept. */
+size_t sb__cache_class(const sb_context *context, size_t bytes);
 /* Drops the oldest until there are `most` bytes. */
 void sb__cache_shrink(sb_context *context, uint64_t most);
 

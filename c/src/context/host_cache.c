@@ -3,11 +3,25 @@
    has its own, so that no bytes of one ever show in another. */
 #include "context/context.h"
 
+#include "base/checked.h"
+
 #define SMALLEST ((size_t)64 << 10)
 
 static bool is_cached_size(const sb_context *context, size_t bytes) {
     return bytes >= SMALLEST && bytes <= context->max_cache_bytes &&
            !(context->flags & SB_CONTEXT_NO_HOST_CACHE);
+}
+
+/* From each power of two to the next there are eight classes. */
+size_t sb__cache_class(const sb_context *context, size_t bytes) {
+    size_t step = SMALLEST / 8, class;
+    if (!is_cached_size(context, bytes))
+        return bytes;
+    while (bytes / step >= 16)
+        step *= 2;
+    const size_t over = bytes % step;
+    const bool fits = sb__add_size(bytes, over ? step - over : 0, &class);
+    return fits && is_cached_size(context, class) ? class : bytes;
 }
 
 /* In a forked child a thread that is not there any more may hold the lock for ever, so nobody waits

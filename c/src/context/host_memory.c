@@ -84,23 +84,31 @@ sb_status sb__object_grow(sb_context *context, void **object, size_t old_bytes, 
     return SB_OK;
 }
 
+/* What is acquired for a buffer of `bytes`, and given back; of page-locked memory that is more. */
+static size_t size_of(const sb_context *context, size_t bytes, bool pinned) {
+    return pinned ? sb__cache_class(context, bytes) : bytes;
+}
+
 static bool wants_pinned(const sb_context *context, size_t bytes) {
-    return context->has_device && context->backend.alloc_pinned && bytes <= context->pinned.cap &&
+    return context->has_device && context->backend.alloc_pinned &&
+           sb__cache_class(context, bytes) <= context->pinned.cap &&
            !(context->flags & SB_CONTEXT_NO_PINNED) && sb_context_device_status(context) == SB_OK;
 }
 
-/* A failure here only means ordinary memory, so it is no error. */
+/* A failure here only means ordinary memory, so it is no error. What is behind `bytes` may be seen
+   by a later buffer of the same class. */
 static void *pinned_alloc(sb_context *context, size_t bytes, enum sb__contents contents) {
+    const size_t size = sb__cache_class(context, bytes);
+    const size_t kept = contents == SB__ANY_BYTES ? bytes : 0;
     void *ptr = NULL;
-    if (!account_add(&context->pinned, bytes))
+    if (!account_add(&context->pinned, size))
         return NULL;
-    if (sb__device_alloc_pinned(context, bytes, &ptr, NULL) != SB_OK) {
-        sb__account_give(&context->pinned, bytes);
+    if (sb__device_alloc_pinned(context, size, &ptr, NULL) != SB_OK) {
+        sb__account_give(&context->pinned, size);
         return NULL;
     }
     sb__account_had(&context->pinned);
-    if (contents != SB__ANY_BYTES)
-        memset(ptr, 0, bytes);
+    memset((char *)ptr + kept, 0, size - kept);
     return ptr;
 }
 
@@ -125,7 +133,8 @@ static sb_status fresh_alloc(sb_context *context, size_t bytes, enum sb__content
    memory, where the caller's threads must not be called. */
 static bool cached_alloc(sb_context *context, size_t bytes, enum sb__contents contents,
                          bool *out_pinned, void **out) {
-    bool pinned = wants_pinned(context, bytes) && sb__cache_take(context, bytes, true, out);
+    bool pinned = wants_pinned(context, bytes) &&
+                  sb__cache_take(context, sb__cache_class(context, bytes), true, out);
     if (!pinned && !sb__cache_take(context, bytes, false, out))
         return false;
     *out_pinned = pinned;
@@ -150,22 +159,24 @@ sb_status sb__host_alloc(sb_context *context, size_t bytes, enum sb__contents co
                          bool *out_pinned, void **out, sb_error *err) {
     struct sb__host_cache *cache = &context->cache;
     if (!cached_alloc(context, bytes, contents, out_pinned, out)) {
-        fit_cache(context, bytes);
+        fit_cache(context, size_of(context, bytes, wants_pinned(context, bytes)));
         sb_status st = fresh_alloc(context, bytes, contents, out_pinned, out, err);
         if (st != SB_OK)
             return st;
     }
-    sb__counter_raise(&cache->most_used, sb__counter_add(&cache->used, bytes));
+    const size_t size = size_of(context, bytes, *out_pinned);
+    sb__counter_raise(&cache->most_used, sb__counter_add(&cache->used, size));
     fit_cache(context, 0);
     return SB_OK;
 }
 
 void sb__host_free(sb_context *context, void *buffer, size_t bytes, bool pinned) {
-    sb__counter_subtract(&context->cache.used, bytes);
-    if (sb__cache_put(context, buffer, bytes, pinned))
+    const size_t size = size_of(context, bytes, pinned);
+    sb__counter_subtract(&context->cache.used, size);
+    if (sb__cache_put(context, buffer, size, pinned))
         fit_cache(context, 0);
     else
-        sb__host_release(context, buffer, bytes, pinned);
+        sb__host_release(context, buffer, size, pinned);
 }
 
 void sb__host_release(sb_context *context, void *buffer, size_t bytes, bool pinned) {

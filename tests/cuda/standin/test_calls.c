@@ -225,3 +225,26 @@ TEST(small_blobs_share_page_locked_memory) {
     assert_int_equal(standin_live().pinned, 0);
     stage_close(&stage);
 }
+
+/* Above the slabs' sizes. What is page-locked is at most an eighth more than what was asked for. */
+TEST(large_blobs_of_near_sizes_share_page_locked_memory) {
+    enum { KIB = 1024, SMALLEST = 100, LARGEST = 127, AT_MOST = 4 };
+    struct stage stage;
+    sb_error err;
+    stage_open(&stage, 0);
+    const int64_t before = standin_calls("cuMemHostAlloc");
+    for (size_t kib = SMALLEST; kib <= LARGEST; kib++) {
+        sb_mem *mem;
+        void *out;
+        assert_ok(sb_mem_create(stage.rig.context, kib * KIB, &mem, &err));
+        assert_ok(sb_mem_overwrite_cpu(mem, &out, &err));
+        assert_int_equal(sb_mem_storage(mem, SB_SIDE_CPU), SB_STORAGE_PINNED);
+        assert_true(standin_live().pinned_bytes * 8 <= kib * KIB * 9);
+        sb_mem_release(mem);
+    }
+    const int64_t allocated = standin_calls("cuMemHostAlloc") - before;
+    printf("%d blobs of %d KiB to %d KiB: page-locked memory allocated %lld times\n",
+           LARGEST - SMALLEST + 1, SMALLEST, LARGEST, (long long)allocated);
+    assert_true(allocated <= AT_MOST);
+    stage_close(&stage);
+}
