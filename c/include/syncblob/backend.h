@@ -126,9 +126,10 @@ typedef struct sb_backend {
     void (*event_destroy)(void *device, void *event);
 
     /* --- arithmetic: all or none; missing: UNSUPPORTED on the device ------- */
-    /* dtype is F32 or F64. OUT_OF_MEMORY of axpy or scale says, as above, that nothing
-       was done. Unlike above, any other failure means that the output may be spoiled:
-       the core then treats the device as lost. */
+    /* dtype is F32 or F64. OUT_OF_MEMORY and UNSUPPORTED of axpy or scale say, as above,
+       that nothing was done. Unlike above, any other failure means that the output may be
+       spoiled: the core then treats the device as lost. So it does where a slot failed before
+       it had queued anything: no status says "a failure, but nothing was begun". */
 
     /** Whatever may fail before arithmetic starts (opening a library, making a
      *  handle), so that a failure here has changed nothing. */

@@ -119,11 +119,11 @@ static sb_status begin(struct in_place *work, sb_mem *mem, const sb_stream *stre
                        : st;
 }
 
-/* Ends device work that was queued with status `st`: whatever failed may have been writing. `read`
-   is what it reads beside, or NULL. */
+/* Ends device work that was queued with status `st`. Whatever failed may have been writing, if the
+   device did not refuse it. `read` is what it reads beside, or NULL. */
 static sb_status end_on_device(struct in_place *work, const sb_mem *read, sb_status st,
                                sb_error *err) {
-    if (st == SB_ERR_OUT_OF_MEMORY) { /* nothing was queued */
+    if (st == SB_ERR_OUT_OF_MEMORY || st == SB_ERR_UNSUPPORTED) { /* nothing was queued */
         sb__write_cancel(&work->write);
         return st;
     }

@@ -9,8 +9,9 @@
 #include <string.h>
 #include <time.h>
 
-#define BYTES             ((size_t)4096)
-#define BLAS_ALLOC_FAILED 3 /* CUBLAS_STATUS_ALLOC_FAILED */
+#define BYTES              ((size_t)4096)
+#define BLAS_ALLOC_FAILED  3  /* CUBLAS_STATUS_ALLOC_FAILED */
+#define BLAS_NOT_SUPPORTED 15 /* CUBLAS_STATUS_NOT_SUPPORTED */
 
 static sb_mem *mem_on_host(struct stage *stage, int fill) {
     sb_error err;
@@ -485,22 +486,45 @@ TEST(arithmetic_without_a_compiler_is_unsupported) {
     stage_close(&stage);
 }
 
-TEST(short_memory_is_no_loss) {
+/* Short memory, a kernel that the device does not have, or a capture that another thread begins
+   after the stream was asked. */
+TEST(arithmetic_that_queued_nothing_loses_nothing) {
+    static const struct {
+        const char *function;
+        unsigned int error;
+        sb_status told;
+    } rows[] = {
+        {"cublasSaxpy_v2_64", BLAS_ALLOC_FAILED, SB_ERR_OUT_OF_MEMORY},
+        {"cublasSscal_v2_64", BLAS_ALLOC_FAILED, SB_ERR_OUT_OF_MEMORY},
+        {"cublasSaxpy_v2_64", BLAS_NOT_SUPPORTED, SB_ERR_UNSUPPORTED},
+        {"cublasSscal_v2_64", BLAS_NOT_SUPPORTED, SB_ERR_UNSUPPORTED},
+        {"cuStreamIsCapturing", CUDA_ERROR_STREAM_CAPTURE_IMPLICIT, SB_ERR_UNSUPPORTED},
+    };
     struct stage stage;
     sb_error err;
     const float *x;
+    int64_t failures = 0;
     stage_open(&stage, 0);
+    CUstream stream = stage_stream(&stage, CU_STREAM_NON_BLOCKING);
     sb_blob *blob = blob_on_device(stage.rig.context, 10, 3);
     assert_ok(sb_blob_update(blob, &err));
-    standin_fail("cublasSaxpy_v2_64", 1, STANDIN_NOW, BLAS_ALLOC_FAILED);
-    assert_status(SB_ERR_OUT_OF_MEMORY, sb_blob_update(blob, &err));
-    standin_fail("cublasSscal_v2_64", 1, STANDIN_NOW, BLAS_ALLOC_FAILED);
-    assert_status(SB_ERR_OUT_OF_MEMORY, sb_blob_scale_data(blob, 2, &err));
-    assert_int_equal(sb_context_device_status(stage.rig.context), SB_OK);
+    for (size_t i = 0; i < 2 * (sizeof rows / sizeof *rows); i++)
+        for (int64_t nth = 1, fired = 1; fired; nth++) {
+            standin_fail(rows[i / 2].function, nth, STANDIN_NOW, rows[i / 2].error);
+            sb_status st = i % 2 ? sb_blob_scale_data_on(blob, 1, (sb_stream)stream, &err)
+                                 : sb_blob_update_on(blob, (sb_stream)stream, &err);
+            fired = standin_fired() != NULL;
+            assert_int_equal(st, fired ? rows[i / 2].told : SB_OK);
+            assert_int_equal(sb_context_device_status(stage.rig.context), SB_OK);
+            failures += fired;
+        }
+    standin_fail(NULL, 0, STANDIN_NOW, 0);
+    assert_true(failures > 6); /* each of cuBLAS once, of the driver in both operations */
     assert_ok(sb_blob_scale_data(blob, 2, &err));
     assert_ok(sb_blob_cpu_data_f32(blob, &x, &err));
     assert_true(x[9] == 6);
     sb_blob_destroy(blob);
+    stage_stream_destroy(&stage, stream);
     stage_close(&stage);
 }
 
