@@ -175,9 +175,10 @@ static void append(struct sb__nccl_end *end, struct sb__nccl_request *request) {
 /* `is_over`: the device uses its memory no more. */
 static void drop(struct sb__nccl_end *end, struct sb__nccl_request *request, bool is_over) {
     struct sb__nccl_request **link = &end->first;
-    while (*link != request)
+    while (*link && *link != request)
         link = &(*link)->next;
-    *link = request->next;
+    if (*link)
+        *link = request->next;
     if (request->done)
         sb__cuda_event_destroy(end->device, request->done);
     if (is_staged(request) && is_over)
