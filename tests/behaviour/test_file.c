@@ -2,6 +2,7 @@
 #include "support.h"
 
 #include "files.h"
+#include "process_memory.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -484,27 +485,18 @@ TEST_WITH(setup, teardown, test_no_other_program_inherits_an_open_file) {
     sb_model_destroy(model);
 }
 
-static size_t address_space(void) {
-    size_t pages = 0;
-    FILE *file = fopen("/proc/self/statm", "r");
-    assert_non_null(file);
-    assert_int_equal(fscanf(file, "%zu", &pages), 1);
-    (void)fclose(file);
-    return pages * (size_t)sysconf(_SC_PAGESIZE);
-}
-
 TEST_WITH(setup, teardown, test_a_mapped_file_is_unmapped) {
     const struct folder *folder = *state;
     sb_model *model;
     sb_error err;
     assert_ok(write_file(folder->file, &err)); /* 200 kB */
-    const size_t before = address_space();
+    const size_t before = process_memory_now().mapped;
     for (int i = 0; i < 500; i++) {
         assert_ok(sb_model_open_file(NULL, SB_FORMAT_AUTO, folder->file, SB_OPEN_MAPPED, NULL,
                                      &model, &err));
         sb_model_destroy(model);
     }
-    assert_true(address_space() < before + ((size_t)50 << 20));
+    assert_true(process_memory_now().mapped < before + ((size_t)50 << 20));
 }
 
 TEST_WITH(setup, teardown, test_a_relative_path_is_fine) {

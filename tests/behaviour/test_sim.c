@@ -1,10 +1,10 @@
 /* The simulated device: its memory, its streams and schedules, and the
    functions that steer it. Faults have a program of their own. */
+#include "process_memory.h"
 #include "sim_fixture.h"
 
 #include <dirent.h>
 #include <signal.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -70,28 +70,19 @@ TEST(fresh_memory_holds_rubbish) {
     }
 }
 
-static size_t resident_bytes(void) {
-    size_t pages = 0;
-    FILE *file = fopen("/proc/self/statm", "r");
-    assert_non_null(file);
-    assert_int_equal(fscanf(file, "%*u %zu", &pages), 1);
-    (void)fclose(file);
-    return pages * (size_t)sysconf(_SC_PAGESIZE);
-}
-
 TEST(large_memory_costs_what_is_written) {
     const size_t bytes = ((size_t)8 << 30) + 12345;
     const char mark[4] = "end";
     char found[4] = "";
     struct fixture f = fixture_open(SB_SIM_EAGER, 0);
-    size_t before = resident_bytes();
+    size_t before = process_memory_now().resident;
     char *ptr = new_memory(&f, bytes, f.own);
     upload(&f, ptr + bytes - sizeof mark, mark, sizeof mark, f.own);
     download(&f, found, ptr + bytes - sizeof mark, sizeof mark, f.own);
     assert_string_equal(found, "end");
     peek(&f, found, ptr + bytes / 2, sizeof found);
     assert_memory_equal(found, "\xCB\xCB\xCB\xCB", 4);
-    assert_true(resident_bytes() < before + ((size_t)64 << 20));
+    assert_true(process_memory_now().resident < before + ((size_t)64 << 20));
     f.table->free(f.device, ptr, bytes, f.own);
     fixture_close(&f);
 }
@@ -110,15 +101,6 @@ TEST(impossible_sizes_are_out_of_memory) {
     fixture_close(&f);
 }
 
-static size_t mapped_bytes(void) {
-    size_t pages = 0;
-    FILE *file = fopen("/proc/self/statm", "r");
-    assert_non_null(file);
-    assert_int_equal(fscanf(file, "%zu", &pages), 1);
-    (void)fclose(file);
-    return pages * (size_t)sysconf(_SC_PAGESIZE);
-}
-
 static int open_files(void) {
     DIR *files = opendir("/proc/self/fd");
     int count = 0;
@@ -131,7 +113,7 @@ static int open_files(void) {
 
 /* Addresses in several ranges of 4 GiB, each block wholly in one of them, and rubbish of a file. */
 TEST(a_closed_device_leaves_nothing_behind) {
-    const size_t gib = (size_t)1 << 30, before = mapped_bytes();
+    const size_t gib = (size_t)1 << 30, before = process_memory_now().mapped;
     const int files = open_files();
     struct fixture f = fixture_open(SB_SIM_EAGER, 0);
     sb_error err;
@@ -141,9 +123,9 @@ TEST(a_closed_device_leaves_nothing_behind) {
         assert_status(SB_ERR_DEVICE_FAILURE, /* no address of the host's */
                       f.table->upload(f.device, good, ptr + gib - 64, 64, f.own, &err));
     }
-    assert_true(mapped_bytes() >= before + 12 * gib);
+    assert_true(process_memory_now().mapped >= before + 12 * gib);
     fixture_close(&f);
-    assert_true(mapped_bytes() < before + gib);
+    assert_true(process_memory_now().mapped < before + gib);
     assert_int_equal(open_files(), files);
 }
 

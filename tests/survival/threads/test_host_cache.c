@@ -1,21 +1,10 @@
 /* The host cache under many threads, and what trimming gives back to the
    system. */
 #include "blobs.h"
+#include "process_memory.h"
 #include "team.h"
 
-#include <stdio.h>
-#include <unistd.h>
-
 #define MIB ((size_t)1 << 20)
-
-static size_t resident_bytes(void) {
-    unsigned long total, resident;
-    FILE *file = fopen("/proc/self/statm", "r");
-    assert_non_null(file);
-    assert_int_equal(fscanf(file, "%lu %lu", &total, &resident), 2);
-    (void)fclose(file);
-    return resident * (size_t)sysconf(_SC_PAGESIZE);
-}
 
 static size_t cached_bytes(sb_context *context) {
     sb_error err;
@@ -54,19 +43,19 @@ TEST(trimmed_memory_leaves_the_process) {
         sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
         options.device = cases[i].device;
         assert_ok(sb_context_create(&options, &context, &err));
-        size_t before = resident_bytes();
+        size_t before = process_memory_now().resident;
         for (int k = 0; k < cases[i].count; k++)
             mems[k] = mem_filled(context, cases[i].bytes, 0x5a);
-        expect_about("in use", before, resident_bytes(), 64 * MIB);
+        expect_about("in use", before, process_memory_now().resident, 64 * MIB);
         for (int k = 0; k < cases[i].count; k++)
             sb_mem_release(mems[k]);
         assert_int_equal(cached_bytes(context), 64 * MIB);
-        expect_about("kept", before, resident_bytes(), 64 * MIB);
+        expect_about("kept", before, process_memory_now().resident, 64 * MIB);
         sb_context_trim(context);
         assert_int_equal(cached_bytes(context), 0);
-        if (resident_bytes() > before + 8 * MIB)
+        if (process_memory_now().resident > before + 8 * MIB)
             fail_with("case %d: %zu KiB stay after trimming", (int)i,
-                      (resident_bytes() - before) >> 10);
+                      (process_memory_now().resident - before) >> 10);
         sb_context_release(context);
     }
 }
@@ -78,12 +67,12 @@ TEST(without_a_cache_memory_leaves_when_it_is_released) {
     skip_when_observed();
     options.flags = SB_CONTEXT_NO_HOST_CACHE;
     assert_ok(sb_context_create(&options, &context, &err));
-    size_t before = resident_bytes();
+    size_t before = process_memory_now().resident;
     sb_mem *mem = mem_filled(context, 64 * MIB, 0x5a);
-    expect_about("in use", before, resident_bytes(), 64 * MIB);
+    expect_about("in use", before, process_memory_now().resident, 64 * MIB);
     sb_mem_release(mem);
     assert_int_equal(cached_bytes(context), 0);
-    assert_true(resident_bytes() < before + 8 * MIB);
+    assert_true(process_memory_now().resident < before + 8 * MIB);
     sb_context_release(context);
 }
 
