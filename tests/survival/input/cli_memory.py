@@ -70,7 +70,7 @@ def main():
     arguments.add_argument("--full", action="store_true", help="bombs of all sizes to 20 MB, and `verify`, too")
     arguments.add_argument("files", nargs="*", type=pathlib.Path)
     options = arguments.parse_args()
-    sizes = [20_000_000, 4_000_000, 1_000_000, 200_000] if options.full else [1_000_000, 200_000]
+    sizes = [20_000_000, 4_000_000, 1_000_000, 200_000] if options.full else [400_000, 100_000]
     with tempfile.TemporaryDirectory() as folder:
         judge = Judge(options.cli, COMMANDS + (SLOW_COMMANDS if options.full else []),
                       f"{folder}/report.html")
