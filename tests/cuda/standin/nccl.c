@@ -12,6 +12,7 @@
 
 #define MAX_RANKS  8
 #define MAX_GROUPS 1024
+#define ID_BYTE    0x5A /* of an identifier, behind its number */
 
 enum kind { REDUCE, BROADCAST };
 
@@ -251,6 +252,8 @@ ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t *out) {
     ncclResult_t result;
     if (enter(__func__, &result) && !is_known(comm, __func__))
         result = ncclInvalidArgument;
+    if (depth > 0)
+        standin_violation("ncclCommGetAsyncError inside of a group, which never is over");
     if (result == ncclSuccess)
         *out = progress(comm);
     return leave(result);
@@ -261,7 +264,7 @@ ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t *out) {
 ncclResult_t ncclGetUniqueId(ncclUniqueId *out) {
     ncclResult_t result;
     if (enter(__func__, &result)) {
-        memset(out, 0x5A, sizeof *out);
+        memset(out, ID_BYTE, sizeof *out);
         last_id++;
         memcpy(out->internal, &last_id, sizeof last_id);
     }
@@ -315,8 +318,13 @@ static void sweep(void) {
 }
 
 static struct group *find_group(const ncclUniqueId *id, int size) {
+    ncclUniqueId whole;
     uint64_t number;
     memcpy(&number, id->internal, sizeof number);
+    memset(&whole, ID_BYTE, sizeof whole);
+    memcpy(whole.internal, &number, sizeof number);
+    if (number == 0 || number > last_id || memcmp(&whole, id, sizeof whole) != 0)
+        standin_violation("an identifier that ncclGetUniqueId has not made");
     sweep();
     for (int i = 0; i < MAX_GROUPS; i++)
         if (groups[i].id == number && groups[i].size == size && groups[i].joined < size)
@@ -506,6 +514,5 @@ const char *ncclGetErrorString(ncclResult_t result) {
 }
 
 const char *ncclGetLastError(ncclComm_t comm) {
-    (void)comm;
-    return "";
+    return comm ? "" : "a rank has gone";
 }

@@ -226,6 +226,36 @@ TEST(small_blobs_share_page_locked_memory) {
     stage_close(&stage);
 }
 
+/* Slabs of a class hold 64 KiB or four buffers, and each twice as many as that before it. What is
+   given back is used again. */
+TEST(slabs_are_filled_before_there_are_more) {
+    enum { MOST = 1024 };
+    static const struct {
+        size_t bytes;
+        int buffers, slabs;
+    } rows[] = {{64, 1024, 1}, {4096, 16, 1},  {4096, 17, 2},
+                {65536, 4, 1}, {65536, 12, 2}, {65536, 28, 3}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct stage stage;
+        sb_error err;
+        sb_mem *mems[MOST];
+        void *out;
+        stage_open(&stage, 0);
+        const int64_t before = standin_calls("cuMemHostAlloc");
+        for (int round = 0; round < 3; round++) {
+            for (int b = round ? 1 : 0; b < rows[i].buffers; b++) {
+                assert_ok(sb_mem_create(stage.rig.context, rows[i].bytes, &mems[b], &err));
+                assert_ok(sb_mem_overwrite_cpu(mems[b], &out, &err));
+            }
+            assert_int_equal(standin_calls("cuMemHostAlloc") - before, rows[i].slabs);
+            for (int b = 1; b < rows[i].buffers; b++)
+                sb_mem_release(mems[b]);
+        }
+        sb_mem_release(mems[0]);
+        stage_close(&stage);
+    }
+}
+
 /* Above the slabs' sizes. What is page-locked is at most an eighth more than what was asked for. */
 TEST(large_blobs_of_near_sizes_share_page_locked_memory) {
     enum { KIB = 1024, SMALLEST = 100, LARGEST = 127, AT_MOST = 4 };

@@ -694,6 +694,81 @@ TEST(a_collective_tells_each_call) {
         }
 }
 
+/* --- what is told of making ---------------------------------------------------------------- */
+
+static const struct {
+    const char *function, *said;
+    unsigned int code;
+    int64_t first, last;
+    sb_status status;
+} making[] = {
+    {"cuCtxPushCurrent_v2", "cuda:", CUDA_ERROR_UNKNOWN, 1, 4, SB_ERR_DEVICE_FAILURE},
+    {"cuEventCreate", "cuEventCreate: ", CUDA_ERROR_OUT_OF_MEMORY, 1, 2, SB_ERR_OUT_OF_MEMORY},
+    {"cuStreamCreate", "cuStreamCreate: ", CUDA_ERROR_UNKNOWN, 1, 2, SB_ERR_DEVICE_FAILURE},
+    {"ncclGroupStart", "ncclGroupStart: ", ncclInternalError, 1, 1, SB_ERR_COMM_FAILURE},
+    {"ncclCommInitRankConfig", "ncclCommInitRankConfig: ", ncclSystemError, 1, 2,
+     SB_ERR_COMM_FAILURE},
+    {"ncclGroupEnd", "ncclGroupEnd: ", ncclSystemError, 1, 1, SB_ERR_COMM_FAILURE},
+    {"ncclCommGetAsyncError", "ncclCommInitRankConfig: ", ncclRemoteError, 1, 1,
+     SB_ERR_COMM_FAILURE},
+};
+
+/* What was made by then is given back without a word to the other ranks. */
+TEST(making_tells_each_call) {
+    struct team team;
+    sb_error err;
+    open_contexts(&team, 2);
+    const int64_t finalized = standin_calls("ncclCommFinalize"), live = standin_nccl_live();
+    for (size_t i = 0; i < sizeof making / sizeof *making; i++)
+        for (int64_t nth = making[i].first; nth <= making[i].last; nth++) {
+            standin_fail(making[i].function, nth, STANDIN_NOW, making[i].code);
+            support_poison_error(&err);
+            const sb_status st =
+                sb_nccl_comm_create_all(team.contexts, 2, FAULT_LIMIT, team.comms, &err);
+            if (!standin_fired() || st != making[i].status || err.code != st ||
+                err.device_code != (int32_t)making[i].code ||
+                !strstr(err.message, making[i].said) || err.message[strlen(err.message) - 1] == ' ')
+                fail_with("%s %d: %d, %d: %s", making[i].function, (int)nth, st, err.device_code,
+                          err.message);
+            assert_int_equal(standin_nccl_live(), live);
+        }
+    standin_fail(NULL, 0, STANDIN_NOW, 0);
+    assert_int_equal(standin_calls("ncclCommFinalize"), finalized);
+    close_contexts(&team);
+}
+
+TEST(an_identifier_that_cannot_be_made_is_told) {
+    uint8_t id[SB_NCCL_ID_BYTES];
+    sb_error err;
+    standin_fail("ncclGetUniqueId", 1, STANDIN_NOW, ncclSystemError);
+    assert_int_equal(sb_nccl_id_create(id, &err), SB_ERR_COMM_FAILURE);
+    assert_int_equal(err.device_code, ncclSystemError);
+    assert_non_null(strstr(err.message, "ncclGetUniqueId: "));
+    assert_non_null(strstr(err.message, ": a rank has gone")); /* NCCL's last word */
+}
+
+TEST(a_group_may_end_in_progress) {
+    struct team team;
+    sb_error err;
+    open_contexts(&team, 2);
+    standin_fail("ncclGroupEnd", 1, STANDIN_NOW, ncclInProgress);
+    assert_ok(sb_nccl_comm_create_all(team.contexts, 2, LONG_LIMIT, team.comms, &err));
+    run_team(&team, reduce_host);
+}
+
+/* The others may still read what a rank has sent. */
+TEST(a_rank_ends_with_the_others) {
+    struct team team;
+    open_team(&team, 2, LONG_LIMIT);
+    const int64_t finalized = standin_calls("ncclCommFinalize");
+    const int64_t destroyed = standin_calls("ncclCommDestroy");
+    const int64_t aborted = standin_calls("ncclCommAbort");
+    run_team(&team, reduce_host);
+    assert_int_equal(standin_calls("ncclCommFinalize") - finalized, 2);
+    assert_int_equal(standin_calls("ncclCommDestroy") - destroyed, 2);
+    assert_int_equal(standin_calls("ncclCommAbort"), aborted);
+}
+
 /* --- every call fails in turn -------------------------------------------------------------- */
 
 static void take_any_status(sb_comm *comm, void *arg) {
