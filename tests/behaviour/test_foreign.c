@@ -433,6 +433,11 @@ static void solver_state(struct wire *out) {
     wire_number(out, 4, 2);
 }
 
+static void blob_vector(struct wire *out) {
+    wire_blob_field(out, 1, (int64_t[]){2, 3}, 2, 1);
+    wire_blob_field(out, 1, (int64_t[]){1}, 1, 1);
+}
+
 /* More fields than tell a format. */
 static void many_layers(struct wire *out) {
     wire_text(out, 1, "net");
@@ -460,6 +465,7 @@ static const struct {
     {solver_state, SB_FORMAT_SOLVERSTATE, "a solver state"},
     {mean_file, SB_FORMAT_BLOB, "a blob such as a mean file"},
     {shaped_blob, SB_FORMAT_BLOB, "a blob such as a mean file"},
+    {blob_vector, SB_FORMAT_BLOB_VECTOR, "a vector of blobs"},
 };
 #define NUM_OURS (sizeof ours / sizeof *ours)
 

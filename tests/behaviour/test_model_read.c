@@ -239,6 +239,17 @@ TEST(test_formats_are_told_apart) {
         int32_t format; /* AUTO: refused */
     } rows[] = {
         {"a net's name alone", B("\x0a\x01n"), SB_FORMAT_CAFFEMODEL},
+        {"a vector of a blob", B("\x0a\x0b\x3a\3\x0a\1\1\x2a\4\0\0\0\0"), SB_FORMAT_BLOB_VECTOR},
+        {"a vector of two, the second without values",
+         B("\x0a\x0b\x3a\3\x0a\1\1\x2a\4\0\0\0\0\x0a\0"), SB_FORMAT_BLOB_VECTOR},
+        {"a name, and a blob behind it", B("\x0a\0\x0a\x0b\x3a\3\x0a\1\1\x2a\4\0\0\0\0"),
+         SB_FORMAT_CAFFEMODEL},
+        {"a name that begins as a blob", B("\x0a\x0c\x3a\3\x0a\1\1\x2a\4\0\0\0\0:"),
+         SB_FORMAT_CAFFEMODEL},
+        {"a name like a blob, and a layer", B("\x0a\x0b\x3a\3\x0a\1\1\x2a\4\0\0\0\0\xa2\6\0"),
+         SB_FORMAT_CAFFEMODEL},
+        {"a name like a blob, and a field that nobody knows",
+         B("\x0a\x0b\x3a\3\x0a\1\1\x2a\4\0\0\0\0\xfa\1\0"), SB_FORMAT_CAFFEMODEL},
         {"an empty layer", B("\xa2\x06\x00"), SB_FORMAT_CAFFEMODEL},
         {"V1 layers without a net's name", B("\x12\x02\x22\x00"), SB_FORMAT_CAFFEMODEL},
         {"V1 layers and inputs",

@@ -1760,7 +1760,7 @@ pub const SB_FORMAT_BLOB: i32 = 1;
 pub const SB_FORMAT_CAFFEMODEL: i32 = 2;
 ///SolverState
 pub const SB_FORMAT_SOLVERSTATE: i32 = 3;
-///BlobProtoVector; never found by AUTO
+///BlobProtoVector; found by AUTO where the first blob has values
 pub const SB_FORMAT_BLOB_VECTOR: i32 = 4;
 ///NetParameter.layer
 pub const SB_LAYER_CURRENT: i32 = 2;

@@ -36,7 +36,7 @@ pub enum Format {
     Caffemodel,
     /// `SolverState`: `.solverstate`.
     Solverstate,
-    /// `BlobProtoVector`; never detected, only asked for.
+    /// `BlobProtoVector`; detected where its first blob has values.
     BlobVector,
 }
 

@@ -35,7 +35,7 @@ enum {
     SB_FORMAT_BLOB = 1,        /**< BlobProto: mean.binaryproto */
     SB_FORMAT_CAFFEMODEL = 2,  /**< NetParameter */
     SB_FORMAT_SOLVERSTATE = 3, /**< SolverState */
-    SB_FORMAT_BLOB_VECTOR = 4  /**< BlobProtoVector; never found by AUTO */
+    SB_FORMAT_BLOB_VECTOR = 4 /**< BlobProtoVector; found by AUTO where the first blob has values */
 };
 
 /** "blob", "caffemodel", "solverstate", "blobvector"; "unknown" for any other

@@ -1,6 +1,7 @@
 #include "format/detect.h"
 
 #include "base/error.h"
+#include "format/outline.h"
 
 #include <syncblob/model.h>
 
@@ -62,14 +63,28 @@ static int weigh(const struct evidence *fields, const uint32_t *seen) {
     return weight;
 }
 
+/* A vector's blobs have the number of a net's name: it looks like a net with nothing else. */
+static sb_status tell_vector(struct sb__reader *reader, int32_t *out, sb_error *err) {
+    struct sb__outline outline;
+    bool is_vector = false;
+    sb_status st = sb__outline_read(reader, 0, reader->source->size, 1, &outline, err);
+    if (st == SB_OK)
+        st = sb__outline_is_vector(&outline, reader, &is_vector, err);
+    if (is_vector)
+        *out = SB_FORMAT_BLOB_VECTOR;
+    return st;
+}
+
 sb_status sb__detect_format(struct sb__reader *reader, int32_t *out, sb_error *err) {
     static const struct sb__field_name no_names[] = {{0, NULL}};
     static const struct sb__path path = {NULL, "", -1, no_names};
     uint32_t seen[FIELDS] = {0};
+    bool is_one_number = true;
     struct sb__field field = {.end = 0};
     sb_status st;
     while ((st = sb__wire_next(reader, &path, reader->source->size, &field, err)) == SB_OK &&
            field.number != 0) {
+        is_one_number = is_one_number && field.number == 1;
         if (field.number < FIELDS - 1)
             seen[field.number] |= 1u << field.type;
         else if (field.number == LAYER)
@@ -88,5 +103,5 @@ sb_status sb__detect_format(struct sb__reader *reader, int32_t *out, sb_error *e
     if (best == 0)
         return sb__fail_at(err, SB_ERR_MALFORMED, 0,
                            "the fields are of no Caffe model, solver state or blob");
-    return SB_OK;
+    return is_one_number ? tell_vector(reader, out, err) : SB_OK;
 }

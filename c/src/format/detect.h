@@ -4,7 +4,7 @@
 
 #include "format/wire.h"
 
-/* SB_FORMAT_BLOB, CAFFEMODEL or SOLVERSTATE; MALFORMED if it is none. */
+/* SB_FORMAT_*, but for AUTO; MALFORMED if it is none. */
 sb_status sb__detect_format(struct sb__reader *reader, int32_t *out, sb_error *err);
 
 #endif

@@ -109,6 +109,19 @@ static sb_status is_net(const struct sb__outline *outline, struct sb__reader *re
     return st;
 }
 
+/* Blobs alone, of which the first has values: no net is called so. */
+sb_status sb__outline_is_vector(const struct sb__outline *outline, struct sb__reader *reader,
+                                bool *out, sb_error *err) {
+    static const uint32_t types[SB__OUTLINE_FIELDS] = {[1] = BYTES};
+    struct sb__outline inside;
+    *out = false;
+    if (!fits(outline, types) || !outline->seen[1])
+        return SB_OK;
+    sb_status st = read_inside(reader, outline, 1, &inside, err);
+    *out = st == SB_OK && inside.state == SB__WHOLE && is_blob(&inside);
+    return st;
+}
+
 sb_status sb__outline_format(const struct sb__outline *outline, struct sb__reader *reader,
                              int32_t *out, sb_error *err) {
     bool is_it = false;
@@ -118,6 +131,11 @@ sb_status sb__outline_format(const struct sb__outline *outline, struct sb__reade
     sb_status st = is_net(outline, reader, &is_it, err);
     if (is_it)
         *out = SB_FORMAT_CAFFEMODEL;
+    if (st != SB_OK || is_it)
+        return st;
+    st = sb__outline_is_vector(outline, reader, &is_it, err);
+    if (is_it)
+        *out = SB_FORMAT_BLOB_VECTOR;
     if (st != SB_OK || is_it)
         return st;
     st = is_solver_state(outline, reader, &is_it, err);

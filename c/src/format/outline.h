@@ -23,6 +23,9 @@ sb_status sb__outline_read(struct sb__reader *reader, uint32_t begin, uint32_t e
 /* SB_FORMAT_AUTO: perhaps none of Caffe's. Fails only where the source does. */
 sb_status sb__outline_format(const struct sb__outline *outline, struct sb__reader *reader,
                              int32_t *out, sb_error *err);
+/* Blobs of a vector and nothing else. Fails only where the source does. */
+sb_status sb__outline_is_vector(const struct sb__outline *outline, struct sb__reader *reader,
+                                bool *out, sb_error *err);
 /* A source that fails is none. */
 bool sb__outline_is_onnx(const struct sb__outline *outline, struct sb__reader *reader);
 
