@@ -1,10 +1,13 @@
 //! Errors of the library as exceptions of Python's.
 
+use std::path::Path;
+
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::IntoPyDict;
-use syncblob::{Error, ErrorKind};
+use syncblob::{Dtype, Error, ErrorKind};
 
+use crate::arguments::dtype_name;
 use crate::owner::outlived_by_owners;
 
 /// The class in `errors.py` for a kind of failure.
@@ -44,16 +47,72 @@ fn exception(py: Python<'_>, error: &Error) -> PyResult<PyErr> {
         ("code", error.code_name().into_pyobject(py)?.into_any()),
         ("offset", error.offset().into_pyobject(py)?),
         ("device_code", error.device_code().into_pyobject(py)?),
+        ("filename", error.path().map(Path::as_os_str).into_pyobject(py)?),
     ];
     let class = class(py, class_name(error))?;
-    let value = class.call((error.message(),), Some(&details.into_py_dict(py)?))?;
+    let value = class.call((message(error),), Some(&details.into_py_dict(py)?))?;
     Ok(PyErr::from_value(value))
 }
 
-fn class<'py>(py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
+/// The library's words, with Python's for what has another name here.
+fn message(error: &Error) -> String {
+    match error.kind() {
+        ErrorKind::NoDevice if error.message().contains("the context is host-only") => {
+            "the blob is on the host alone: device=\"cuda:0\" makes one on a device".to_owned()
+        }
+        ErrorKind::WrongDevice if error.message() == "the blobs belong to different contexts" => {
+            "the blobs are on different devices".to_owned()
+        }
+        ErrorKind::Io => error.message().to_owned(), // which may hold a file's name
+        ErrorKind::DataLimit => with_keyword(error.message()),
+        _ => with_dtypes(error.message()),
+    }
+}
+
+/// Where the library names a limit, the argument that allows more.
+fn with_keyword(message: &str) -> String {
+    const KEYWORDS: [(&str, &str); 4] = [
+        ("memory limit", "max_memory"),
+        ("layers than the limit", "max_layers"),
+        ("blobs than the limit", "max_blobs"),
+        ("for a text", "max_name_bytes"),
+    ];
+    match KEYWORDS.iter().find(|(words, _)| message.contains(words)) {
+        Some((_, keyword)) => format!("{message}; {keyword} of syncblob.load allows more"),
+        None => message.to_owned(),
+    }
+}
+
+/// The names of element types that the library has, as NumPy's.
+fn with_dtypes(message: &str) -> String {
+    let pieces = message.split_inclusive(|c: char| !c.is_ascii_alphanumeric());
+    let renamed = pieces.map(|piece| {
+        let word = piece.trim_end_matches(|c: char| !c.is_ascii_alphanumeric());
+        match word.parse::<Dtype>() {
+            Ok(dtype) => [dtype_name(dtype), &piece[word.len()..]].concat(),
+            Err(_) => piece.to_owned(),
+        }
+    });
+    renamed.collect()
+}
+
+const CLASSES: &str = "syncblob.errors";
+
+fn classes(py: Python<'_>) -> PyResult<&Bound<'_, PyModule>> {
     static MODULE: PyOnceLock<Py<PyModule>> = PyOnceLock::new();
-    let module = MODULE.get_or_try_init(py, || py.import("syncblob.errors").map(Bound::unbind))?;
-    module.bind(py).getattr(name)
+    Ok(MODULE.get_or_try_init(py, || py.import(CLASSES).map(Bound::unbind))?.bind(py))
+}
+
+/// The classes are there once in a process: a package that is imported anew has those that others
+/// catch already.
+pub fn share_classes(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    let classes = classes(module.py())?;
+    module.py().import("sys")?.getattr("modules")?.set_item(CLASSES, classes)?;
+    module.add("errors", classes)
+}
+
+fn class<'py>(py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
+    classes(py)?.getattr(name)
 }
 
 /// What this module itself refuses, in the same classes and with the library's codes.

@@ -16,7 +16,29 @@ mod owner;
 mod state_dict;
 mod tensor;
 
+use std::sync::atomic::{AtomicI64, Ordering};
+
+use pyo3::exceptions::PyImportError;
 use pyo3::prelude::*;
+
+/// The classes, and what is kept here of Python's, are those of one interpreter. None of Windows'
+/// is told from another: its interface of CPython 3.9 has no call for that.
+fn check_interpreter() -> PyResult<()> {
+    const NONE: i64 = -1;
+    static FIRST: AtomicI64 = AtomicI64::new(NONE);
+    #[cfg(windows)]
+    let own = NONE;
+    #[cfg(not(windows))]
+    // SAFETY: the module is being imported, by a thread of an interpreter.
+    let own = unsafe { pyo3::ffi::PyInterpreterState_GetID(pyo3::ffi::PyInterpreterState_Get()) };
+    match FIRST.compare_exchange(NONE, own, Ordering::Relaxed, Ordering::Relaxed) {
+        Err(first) if first != own => Err(PyImportError::new_err(
+            "syncblob works in one interpreter of a process, and another one has imported it: give \
+             each a process of its own",
+        )),
+        _ => Ok(()),
+    }
+}
 
 #[pymodule]
 mod _syncblob {
@@ -39,6 +61,8 @@ mod _syncblob {
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        crate::check_interpreter()?;
+        crate::error::share_classes(module)?;
         module.add("__version__", syncblob::version())
     }
 }

@@ -4,6 +4,8 @@ import inspect
 import itertools
 import os
 import pickle
+import subprocess
+import sys
 import tempfile
 import unittest
 
@@ -63,8 +65,9 @@ class Kinds(unittest.TestCase):
         content = files.made().to_bytes()
         for limits in ({"max_memory": 100}, {"max_layers": 3}, {"max_blobs": 2},
                        {"max_name_bytes": 3}):
-            self.check((syncblob.LimitError, syncblob.DataError), "SB_ERR_DATA_LIMIT",
-                       lambda limits=limits: syncblob.load(content, **limits))
+            error = self.check((syncblob.LimitError, syncblob.DataError), "SB_ERR_DATA_LIMIT",
+                               lambda limits=limits: syncblob.load(content, **limits))
+            self.assertIn(f"; {next(iter(limits))} of syncblob.load allows more", str(error))
         mean = Blob((1, 3, 100, 100)).to_bytes()
         self.check((syncblob.LimitError,), "SB_ERR_DATA_LIMIT",
                    lambda: syncblob.load_blob(mean, max_memory=1000))
@@ -74,8 +77,15 @@ class Kinds(unittest.TestCase):
             missing = os.path.join(folder, "missing")
             error = self.check((FileNotFoundError, syncblob.FileError), "SB_ERR_IO",
                                lambda: syncblob.load(missing))
-            self.assertEqual((error.errno, error.device_code), (2, 2))
+            self.assertEqual((error.errno, error.device_code, error.filename), (2, 2, missing))
             self.assertIn(missing, str(error))
+            Blob(1).save(missing)
+            error = self.check((syncblob.DataError,), "SB_ERR_MALFORMED",
+                               lambda: syncblob.load(missing, format="solverstate"))
+            self.assertEqual(error.filename, missing)
+            self.assertIsNone(self.check((ValueError,), "SB_ERR_MALFORMED",
+                                         lambda: syncblob.load(b"<html>")).filename)
+            os.remove(missing)
             self.check((OSError,), "SB_ERR_IO", lambda: syncblob.load(folder))
             self.check((OSError,), "SB_ERR_IO", lambda: files.made().save(folder))
             self.check((FileNotFoundError,), "SB_ERR_IO",
@@ -94,7 +104,8 @@ class Kinds(unittest.TestCase):
             error.note = "kept"
             for again in (pickle.loads(pickle.dumps(error)), copy.copy(error)):
                 self.assertIs(type(again), type(error))
-                for name in ("args", "code", "offset", "device_code", "note", "errno", "strerror"):
+                for name in ("args", "code", "offset", "device_code", "filename", "note", "errno",
+                             "strerror"):
                     self.assertEqual(getattr(again, name, None), getattr(error, name, None), name)
 
     def test_arguments(self):
@@ -107,6 +118,15 @@ class Kinds(unittest.TestCase):
         self.check((MemoryError,), "SB_ERR_OUT_OF_MEMORY", lambda: Blob(1 << 52).data)
         self.check((RuntimeError,), "SB_ERR_NO_DEVICE", Blob(2).to_device)
         self.check((IndexError,), "SB_ERR_INDEX_OUT_OF_RANGE", lambda: files.made()["lstm"][3])
+
+    def test_words_are_pythons(self):
+        for call, words in ((Blob(2).to_device, "device="),
+                            (lambda: Blob(2).share_data(Blob(2, "float64")), "float32 .* float64"),
+                            (lambda: Blob(2).share_data(Blob(2, device="sim:0")), "devices"),
+                            (Blob(2, "bfloat16").update, "arithmetic on bfloat16$"),
+                            (lambda: Blob(2, "int8").fill("xavier"), "float32 and float64")):
+            with self.assertRaisesRegex(syncblob.Error, words):
+                call()
 
     def test_what_the_module_itself_refuses(self):
         model = files.made()
@@ -123,6 +143,62 @@ class Kinds(unittest.TestCase):
                      lambda: model.state_dict(framework="x"),
                      lambda: syncblob.load(b"", max_memory=0)):
             self.check((syncblob.ArgumentError, ValueError), "SB_ERR_INVALID_ARGUMENT", call)
+
+    def told(self, code):
+        """What a process of its own prints."""
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True,
+                              timeout=files.DEADLINE, check=False)
+        self.assertEqual(done.stderr, "")
+        return done.stdout
+
+    def test_a_package_that_is_imported_anew_has_the_same_classes(self):
+        told = self.told("""if True:
+            import sys, syncblob
+            first = syncblob
+            for name in [name for name in sys.modules if name.startswith("syncblob")]:
+                del sys.modules[name]
+            import syncblob, syncblob.errors
+            print(first is syncblob, syncblob.errors is first.errors)
+            for package in (first, syncblob, first):
+                try: syncblob.load("/none")
+                except package.MissingFileError: print("caught")
+        """)
+        self.assertEqual(told, "False True\n" + "caught\n" * 3)
+
+    def test_another_interpreter_is_refused_and_the_first_goes_on(self):
+        """Whichever comes first, also where that one has ended."""
+        told = self.told("""if True:
+            try:
+                import _interpreters as interpreters
+                create = lambda: interpreters.create("legacy")
+            except ImportError:
+                import _xxsubinterpreters as interpreters, sys
+                create = (interpreters.create if sys.version_info < (3, 10) else
+                          lambda: interpreters.create(isolated=False))
+            CODE = '''if True:
+                try:
+                    import syncblob
+                    try: syncblob.load("/none")
+                    except syncblob.MissingFileError: print("caught", flush=True)
+                except ImportError as error: print(error, flush=True)
+            '''
+            import os
+            if os.fork() == 0:  # main first
+                exec(CODE)
+                for i in range(2):
+                    interpreters.run_string(create(), CODE)
+                exec(CODE)
+                os._exit(0)
+            os.wait()
+            other = create()
+            interpreters.run_string(other, CODE)
+            interpreters.destroy(other)
+            exec(CODE)
+        """).splitlines()
+        self.assertEqual([line == "caught" for line in told],
+                         [True, False, False, True, True, False], told)
+        self.assertEqual([line.startswith("syncblob works in one interpreter of a process")
+                          for line in told], [False, True, True, False, False, True], told)
 
     def test_a_broken_file_of_any_length(self):
         """Cut off or with a byte changed: a model, or one of our errors."""

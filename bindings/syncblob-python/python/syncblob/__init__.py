@@ -15,6 +15,7 @@ from ._syncblob import (
     Model,
     StoredBlob,
     __version__,
+    errors,
     from_dlpack,
     load,
     load_blob,

@@ -5,6 +5,8 @@ from typing import Any, Literal, Optional, TypeVar, Union, final, overload
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 from typing_extensions import Buffer
 
+from . import errors as errors
+
 _Path = Union[str, PathLike[str]]
 _Source = Union[str, PathLike[str], Buffer, _Array]
 _Shape = Union[int, Iterable[int]]

@@ -7,27 +7,29 @@ class Error(Exception):
     """Any failure of the library.
 
     `code` is the status's name, such as ``"SB_ERR_MALFORMED"``; `offset` is where in the bytes or
-    the file, if that is known; `device_code` is the device driver's own number, or ``errno``.
+    the file, if that is known; `device_code` is the device driver's own number, or ``errno``;
+    `filename` is the file of a call that was given a path.
     """
 
     def __init__(self, message: str = "", *, code: str = "", offset: Optional[int] = None,
-                 device_code: Optional[int] = None) -> None:
+                 device_code: Optional[int] = None, filename: Optional[str] = None) -> None:
         super().__init__(message)
         self.code = code
         self.offset = offset
         self.device_code = device_code
+        self.filename = filename
 
     def __str__(self) -> str:
         return str(self.args[0]) if self.args else ""
 
     def __reduce__(self) -> tuple[Any, ...]:
-        details = self.code, self.offset, self.device_code
-        return _again, (type(self), str(self), *details), self.__dict__
+        names = "code", "offset", "device_code", "filename"
+        details = {name: getattr(self, name) for name in names}
+        return _again, (type(self), str(self), details), self.__dict__
 
 
-def _again(kind: type[Error], message: str, code: str, offset: Optional[int],
-           device_code: Optional[int]) -> Error:
-    return kind(message, code=code, offset=offset, device_code=device_code)
+def _again(kind: type[Error], message: str, details: dict[str, Any]) -> Error:
+    return kind(message, **details)
 
 
 class ArgumentError(Error, ValueError):
@@ -65,10 +67,9 @@ class DeviceError(Error, RuntimeError):
 class FileError(Error, OSError):
     """A file cannot be read or written; `errno` says why."""
 
-    def __init__(self, message: str = "", *, code: str = "", offset: Optional[int] = None,
-                 device_code: Optional[int] = None) -> None:
-        super().__init__(message, code=code, offset=offset, device_code=device_code)
-        self.errno = device_code
+    def __init__(self, message: str = "", **details: Any) -> None:
+        super().__init__(message, **details)
+        self.errno = self.device_code
         self.strerror = message
 
 
