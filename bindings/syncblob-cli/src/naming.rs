@@ -5,19 +5,21 @@ use syncblob::{BlobAny, BlobAt, Model};
 
 use crate::convert::names::{is_batch_norm, role};
 use crate::convert::{plan, Scheme};
-use crate::source::{layers, name_of_no_layer, unique_names};
+pub use crate::source::Names;
+use crate::source::{layers, name_of_no_layer};
 
 /// The layers' names, each once: the second `conv` is `conv#2`, a layer without a name is
-/// `#` and its index.
-pub fn layer_names(model: &Model) -> Vec<String> {
-    unique_names(&layers(model))
+/// `#` and its index. They are the file's bytes, which need not be UTF-8.
+pub fn layer_names(model: &Model) -> Names {
+    Names::new(model.layers().map(|layer| layer.name_bytes()))
 }
 
 /// A blob by the name that PyTorch has for it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
-    /// Such as `conv1.weight`; no two blobs of a model have one name.
-    pub name: String,
+    /// Such as `conv1.weight`, in the bytes of the layer's name; no two blobs of a model have one
+    /// name.
+    pub name: Vec<u8>,
     /// Where the blob is.
     pub at: BlobAt,
     /// The blob by whose [`inverse`] the values are to be multiplied.
@@ -31,9 +33,8 @@ pub struct Entry {
 /// As [`Model::blob`].
 pub fn state_dict(model: &Model, apply_scale: bool) -> syncblob::Result<Vec<Entry>> {
     let mut entries = Vec::new();
-    let layers = layers(model);
-    let names = unique_names(&layers);
-    for (index, (layer, name)) in layers.iter().zip(names).enumerate() {
+    let (layers, names) = (layers(model), layer_names(model));
+    for (index, (layer, name)) in layers.iter().zip(names.all()).enumerate() {
         let blobs = model.layer(index)?.num_blobs();
         let has_factor = apply_scale
             && is_batch_norm(layer)
@@ -44,12 +45,14 @@ pub fn state_dict(model: &Model, apply_scale: bool) -> syncblob::Result<Vec<Entr
                 continue;
             }
             let scale = (has_factor && blob < 2).then_some((index, 2).into());
-            let name = format!("{name}.{}", role(layer, blob, Scheme::Torch));
+            let role = role(layer, blob, Scheme::Torch);
+            let name = [name.as_slice(), b".", role.as_bytes()].concat();
             entries.push(Entry { name, at: (index, blob).into(), scale });
         }
     }
     for blob in 0..model.blobs().len() {
-        entries.push(Entry { name: name_of_no_layer(model, blob), at: blob.into(), scale: None });
+        let name = name_of_no_layer(model, blob).into_bytes();
+        entries.push(Entry { name, at: blob.into(), scale: None });
     }
     Ok(entries)
 }

@@ -38,15 +38,19 @@ pub fn dtype(value: &Bound<'_, PyAny>) -> PyResult<Dtype> {
     };
     let text = text.to_string_lossy();
     let name = text.strip_prefix("torch.").unwrap_or(&text);
-    named(name).or_else(|| named(&numpys_name(value)?)).ok_or_else(|| {
-        let known = DTYPES.map(|(name, _)| name).join(", ");
-        let text = format!("no blob holds {name}; the types are {known}");
-        refused(value.py(), "DtypeError", &text)
-    })
+    let found = named(name).or_else(|| named(&numpys_name(value)?));
+    found.ok_or_else(|| no_dtype(value.py(), name))
 }
 
-fn named(name: &str) -> Option<Dtype> {
+/// The element type of a name.
+pub fn named(name: &str) -> Option<Dtype> {
     DTYPES.iter().find(|(known, _)| *known == name).map(|(_, dtype)| *dtype)
+}
+
+/// What is said of a name that no element type has.
+pub fn no_dtype(py: Python<'_>, name: &str) -> PyErr {
+    let known = DTYPES.map(|(name, _)| name).join(", ");
+    refused(py, "DtypeError", &format!("no blob holds {name}; the types are {known}"))
 }
 
 /// `None` where NumPy is not there, or makes no type of the value.
@@ -93,6 +97,30 @@ where
         }
         error
     })
+}
+
+/// A text of a file as Python's. What is no UTF-8 becomes what `os.fsdecode` makes of it, so that no
+/// two texts become one.
+pub fn text<'py>(py: Python<'py>, bytes: &[u8]) -> PyResult<Bound<'py, PyString>> {
+    match std::str::from_utf8(bytes) {
+        Ok(text) => Ok(PyString::new(py, text)),
+        Err(_) => {
+            let bytes = PyBytes::new(py, bytes);
+            PyString::from_encoded_object(&bytes, Some(c"utf-8"), Some(c"surrogateescape"))
+        }
+    }
+}
+
+/// The bytes that `text` reads as this.
+pub fn bytes(value: &Bound<'_, PyAny>) -> PyResult<Vec<u8>> {
+    let text = value.cast::<PyString>()?;
+    let bytes = text.call_method1("encode", ("utf-8", "surrogateescape"))?;
+    Ok(bytes.cast::<PyBytes>()?.as_bytes().to_vec())
+}
+
+/// What the system takes as a path: `str`, `bytes`, `os.PathLike`.
+pub fn path(value: &Bound<'_, PyAny>) -> PyResult<PathBuf> {
+    value.py().import("os")?.call_method1("fsdecode", (value,))?.extract()
 }
 
 /// The contexts of a process by their devices.
@@ -152,7 +180,7 @@ fn source(value: &Bound<'_, PyAny>) -> PyResult<Source> {
         return Ok(Source::Bytes(bytes.clone().into()));
     }
     if value.is_instance_of::<PyString>() || value.hasattr("__fspath__")? {
-        return value.extract().map(Source::Path);
+        return path(value).map(Source::Path);
     }
     let Ok(view) = PyMemoryView::from(value) else {
         let kind = value.get_type();
@@ -173,10 +201,11 @@ pub fn format(py: Python<'_>, name: &str) -> PyResult<Format> {
     })
 }
 
-/// Bounds on what a file may ask for, each at least 1.
+/// Bounds on what a file may ask for, each at least 1: of memory, layers, blobs, names' bytes, in
+/// this order.
 pub type Bounds<'a, 'py> = [(&'static str, Option<&'a Bound<'py, PyAny>>)];
 
-fn limits(bounds: &Bounds<'_, '_>) -> PyResult<Limits> {
+pub fn limits(bounds: &Bounds<'_, '_>) -> PyResult<Limits> {
     let set = [Limits::max_memory, Limits::max_layers, Limits::max_blobs, Limits::max_name_bytes];
     let mut limits = Limits::new();
     for ((name, bound), set) in bounds.iter().zip(set) {
@@ -192,13 +221,13 @@ fn limits(bounds: &Bounds<'_, '_>) -> PyResult<Limits> {
     Ok(limits)
 }
 
-/// Opens a file or bytes within bounds: of memory, layers, blobs, names' bytes, in this order.
+/// Opens a file or bytes.
 pub fn open(
     value: &Bound<'_, PyAny>,
     format: Option<Format>,
-    bounds: &Bounds<'_, '_>,
+    limits: Limits,
 ) -> PyResult<syncblob::Model> {
-    let mut options = OpenOptions::new().limits(limits(bounds)?);
+    let mut options = OpenOptions::new().limits(limits);
     if let Some(format) = format {
         options = options.format(format);
     }

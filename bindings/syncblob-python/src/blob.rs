@@ -6,13 +6,14 @@ use std::sync::{PoisonError, RwLock, RwLockWriteGuard};
 
 use pyo3::exceptions::PyBufferError;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict, PyTuple};
+use pyo3::pybacked::PyBackedBytes;
+use pyo3::types::{PyBytes, PyDict, PyTuple, PyType};
 use syncblob::{BlobAny, BlobAt, Dtype, Format, Head, Part, Payload, Side};
 
-use crate::arguments::{context, dtype_name, number, open, shape_of_call};
+use crate::arguments::{context, dtype_name, limits, number, open, path, shape_of_call};
 use crate::error::{detached, Failure};
 use crate::model::{load_any, Model};
-use crate::{arguments, calls, fill, tensor};
+use crate::{arguments, bytes, calls, fill, tensor};
 
 /// Blob(shape=None, dtype="float32", device="cpu")
 /// --
@@ -116,6 +117,41 @@ impl Blob {
         self.read(py, |blob| Ok(blob.dtype()))
     }
 
+    /// The values as they lie in memory; nothing, if there never were any.
+    fn values<'py>(&self, py: Python<'py>, part: Part) -> PyResult<Option<Bound<'py, PyBytes>>> {
+        loop {
+            let (size, head) =
+                self.read(py, |blob| Ok((size_of_values(blob), blob.memory(part)?.head())))?;
+            if head == Head::Uninitialized {
+                return Ok(None);
+            }
+            let values = bytes::written(py, size, |room| {
+                Ok(self.reading(|blob| calls::copy_values(blob, part, room))?)
+            })?;
+            if values.is_some() {
+                return Ok(values);
+            } // else it was reshaped meanwhile
+        }
+    }
+
+    fn set_values(&self, py: Python<'_>, part: Part, values: &[u8]) -> PyResult<()> {
+        detached(py, || {
+            self.writing(|blob| {
+                let size = size_of_values(blob);
+                if values.len() != size {
+                    let text = format!("{} bytes of values for a blob of {size}", values.len());
+                    return Err(Failure::Refused("ArgumentError", text));
+                }
+                let tensor = calls::to_dlpack(blob, part, Side::Host)?;
+                // SAFETY: the tensor has so many bytes, which may be written.
+                unsafe {
+                    values.as_ptr().copy_to_nonoverlapping(tensor.data_ptr().cast_mut(), size);
+                }
+                Ok(())
+            })
+        })
+    }
+
     fn head(&self, py: Python<'_>, part: Part) -> PyResult<&'static str> {
         let head = self.read(py, |blob| Ok(blob.memory(part)?.head()))?;
         Ok(match head {
@@ -186,7 +222,7 @@ impl Blob {
     /// The bytes of the data.
     #[getter]
     fn nbytes(&self, py: Python<'_>) -> PyResult<usize> {
-        self.read(py, |blob| Ok(blob.count() * blob.dtype().size()))
+        self.read(py, |blob| Ok(size_of_values(blob)))
     }
 
     /// NumPy's name of the element type.
@@ -289,7 +325,12 @@ impl Blob {
             Some(seed) => number("a seed", seed)?,
             None => fill::another_seed(py)?,
         };
-        self.write(py, |blob| calls::fill(blob, &filler, seed))
+        detached(py, || {
+            self.writing(|blob| {
+                fill::check(&filler, blob.dtype())?;
+                Ok(calls::fill(blob, &filler, seed)?)
+            })
+        })
     }
 
     /// Brings the data to the device; arithmetic is then done there.
@@ -342,7 +383,12 @@ impl Blob {
     /// Writes the blob to a file as Caffe does, such as ``mean.binaryproto``: float32 and
     /// float64. The file is the old one or the whole new one.
     #[pyo3(signature = (path, *, diff=false))]
-    fn save(&self, py: Python<'_>, path: PathBuf, diff: bool) -> PyResult<()> {
+    fn save(
+        &self,
+        py: Python<'_>,
+        #[pyo3(from_py_with = path)] path: PathBuf,
+        diff: bool,
+    ) -> PyResult<()> {
         self.model(py, diff)?.save(py, path)
     }
 
@@ -350,6 +396,39 @@ impl Blob {
     #[pyo3(signature = (*, diff=false))]
     fn to_bytes<'py>(&self, py: Python<'py>, diff: bool) -> PyResult<Bound<'py, PyBytes>> {
         self.model(py, diff)?.to_bytes(py)
+    }
+
+    fn __copy__(&self, py: Python<'_>) -> PyResult<Self> {
+        self.copy(py, None)
+    }
+
+    fn __deepcopy__(&self, py: Python<'_>, memo: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let _ = memo; // a blob refers to no other object
+        self.copy(py, None)
+    }
+
+    /// A blob of its type, shape and device, with the bytes of data and diff.
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Reduced<'py>> {
+        let (py, blob) = (slf.py(), slf.get());
+        let shape = match blob.read(py, |blob| Ok(blob.is_shaped()))? {
+            true => Some(blob.shape(py)?),
+            false => None,
+        };
+        let values = (blob.values(py, Part::Data)?, blob.values(py, Part::Diff)?);
+        Ok((slf.get_type(), (shape, blob.dtype(py)?, blob.device(py)?), values))
+    }
+
+    fn __setstate__(
+        &self,
+        py: Python<'_>,
+        state: (Option<PyBackedBytes>, Option<PyBackedBytes>),
+    ) -> PyResult<()> {
+        for (part, values) in [(Part::Data, state.0), (Part::Diff, state.1)] {
+            if let Some(values) = values {
+                self.set_values(py, part, &values)?;
+            }
+        }
+        Ok(())
     }
 
     #[pyo3(signature = (dtype=None, copy=None))]
@@ -422,17 +501,15 @@ impl Blob {
         detached(py, || {
             let mut model = syncblob::Model::create(Format::Blob)?;
             self.reading(|blob| add(&mut model, None, blob, payload))?;
-            Ok(Model::new(model))
+            Ok(Model::new(model, 0))
         })
     }
 
-    /// Whether a file can hold it.
-    pub fn check_stored(&self, py: Python<'_>) -> PyResult<()> {
-        detached(py, || {
-            self.reading(|blob| match blob {
-                BlobAny::F32(_) | BlobAny::F64(_) => Ok(calls::check_added(blob)?),
-                other => Err(not_stored(other)),
-            })
+    /// Whether a file holds its type; then, whether it can be stored.
+    pub fn check_stored(&self, py: Python<'_>) -> PyResult<bool> {
+        self.read(py, |blob| match blob {
+            BlobAny::F32(_) | BlobAny::F64(_) => calls::check_added(blob).map(|()| true),
+            _ => Ok(false),
         })
     }
 
@@ -449,6 +526,17 @@ impl Blob {
             other => Err(not_stored(other)),
         })
     }
+}
+
+/// The class, what it is called with, and the bytes of data and diff.
+type Reduced<'py> = (
+    Bound<'py, PyType>,
+    (Option<Bound<'py, PyTuple>>, &'static str, String),
+    (Option<Bound<'py, PyBytes>>, Option<Bound<'py, PyBytes>>),
+);
+
+fn size_of_values(blob: &BlobAny) -> usize {
+    blob.count() * blob.dtype().size()
 }
 
 fn locked(blob: &Blob) -> RwLockWriteGuard<'_, BlobAny> {
@@ -474,8 +562,8 @@ fn not_stored(blob: &BlobAny) -> Failure {
 }
 
 /// A blob on the memory of an array, in place: NumPy's, PyTorch's, or another's that speaks
-/// DLPack. What either writes, the other sees; an array that must not be written is
-/// copied by the first call that would.
+/// DLPack. What either writes, the other sees. An array that must not be written is
+/// copied by the first call that would write it, and by `data`.
 ///
 /// >>> import numpy as np
 /// >>> array = np.ones((2, 3), "float32")
@@ -496,7 +584,8 @@ pub fn load_blob(
     source: &Bound<'_, PyAny>,
     max_memory: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Blob> {
-    let model = open(source, Some(Format::Blob), &[("max_memory", max_memory)])?;
+    let limits = limits(&[("max_memory", max_memory)])?;
+    let model = open(source, Some(Format::Blob), limits)?;
     detached(source.py(), || {
         let blob = load_any(&model.blob(0)?)?;
         Ok(Blob::new(blob))

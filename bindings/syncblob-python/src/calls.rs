@@ -10,7 +10,7 @@
 use std::mem::MaybeUninit;
 use std::ptr::NonNull;
 
-use syncblob::{BlobAny, Dlpack, Error, LegacyDlpack, Part, Result, Side};
+use syncblob::{BlobAny, Dlpack, Error, ErrorKind, LegacyDlpack, Model, Part, Result, Side};
 use syncblob_sys as sys;
 
 /// Runs a call that may fail. `call` passes the pointer on as its `err`.
@@ -96,12 +96,42 @@ pub fn to_device(blob: &BlobAny) -> Result<()> {
     get(|out, err| unsafe { sys::sb_blob_gpu_data(blob.as_ptr(), out, err) }).map(drop)
 }
 
+/// Copies the values, and says whether there are as many as there is room for.
+pub fn copy_values(blob: &BlobAny, part: Part, room: &mut [MaybeUninit<u8>]) -> Result<bool> {
+    if blob.count() * blob.dtype().size() != room.len() {
+        return Ok(false);
+    }
+    // SAFETY: the blob is live.
+    let values = get(|out, err| unsafe {
+        match part {
+            Part::Data => sys::sb_blob_cpu_data(blob.as_ptr(), out, err),
+            Part::Diff => sys::sb_blob_cpu_diff(blob.as_ptr(), out, err),
+        }
+    })?;
+    // SAFETY: so many bytes are there while nobody else writes the blob, whose lock is held.
+    unsafe { values.cast::<u8>().copy_to_nonoverlapping(room.as_mut_ptr().cast(), room.len()) };
+    Ok(true)
+}
+
 /// Whether a model can take a copy of the blob, but for the memory of that copy.
 pub fn check_added(blob: &BlobAny) -> Result<()> {
     // SAFETY: the blob is live.
     get(|out, err| unsafe { sys::sb_blob_proto_size(blob.as_ptr(), 0, out, err) })?;
     // SAFETY: as above, and all that is kept of the pointer is whether there is one.
     get(|out, err| unsafe { sys::sb_blob_cpu_data(blob.as_ptr(), out, err) }).map(drop)
+}
+
+/// A model's bytes, and whether there are as many as there is room for.
+pub fn save(model: &Model, room: &mut [MaybeUninit<u8>]) -> Result<bool> {
+    // SAFETY: the model is live, and writes no more bytes than there is room for.
+    let written = get(|out, err| unsafe {
+        sys::sb_model_save(model.as_ptr(), room.as_mut_ptr().cast(), room.len(), out, err)
+    });
+    match written {
+        Ok(written) => Ok(written == room.len()),
+        Err(error) if error.kind() == ErrorKind::BufferTooSmall => Ok(false),
+        Err(error) => Err(error),
+    }
 }
 
 fn side_and_flags(part: Part, side: Side) -> (sys::sb_side, u32) {

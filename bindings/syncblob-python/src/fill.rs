@@ -3,10 +3,11 @@
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
+use syncblob::Dtype;
 use syncblob_sys as sys;
 
 use crate::arguments::number;
-use crate::error::refused;
+use crate::error::{refused, Failure};
 
 const TYPES: [(&str, i32, &[&str]); 7] = [
     ("constant", sys::SB_FILLER_CONSTANT, &["value"]),
@@ -74,6 +75,19 @@ fn variance(py: Python<'_>, name: &str) -> PyResult<i32> {
         let known = VARIANCES.map(|(known, _)| known).join(", ");
         refused(py, "ArgumentError", &format!("no variance_norm is called {name:?}: {known}"))
     })
+}
+
+/// Whether a blob of the type holds the numbers; C's floats would make infinities of those that are
+/// too large.
+pub fn check(filler: &sys::sb_filler, dtype: Dtype) -> Result<(), Failure> {
+    let numbers = [filler.value, filler.min, filler.max, filler.mean, filler.std];
+    let is_lost = |number: &f64| number.is_finite() && (*number as f32).is_infinite();
+    match numbers.into_iter().find(is_lost) {
+        Some(lost) if dtype == Dtype::F32 => {
+            Err(Failure::Refused("ArgumentError", format!("float32 does not hold {lost:e}")))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// A seed that nobody chose, of the system's random numbers.

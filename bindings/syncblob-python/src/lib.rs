@@ -4,10 +4,12 @@
 //! No lock of a blob or a model is waited for, nor work of the library's done, with the
 //! interpreter's lock held: other threads of Python's run meanwhile, and a deleter of
 //! somebody's array, which takes that lock, cannot wait for one that waits for it. Nor is such a
-//! deleter called with a lock of a blob or a model held: owner.rs.
+//! deleter called with a lock of a blob or a model held: owner.rs. Nor, for the same reason, are
+//! signals' handlers run with one held.
 
 mod arguments;
 mod blob;
+mod bytes;
 mod calls;
 mod error;
 mod fill;

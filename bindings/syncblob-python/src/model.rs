@@ -1,22 +1,21 @@
 //! Caffe's files for Python: a model, its layers, the blobs in it.
 
-use std::collections::HashMap;
+use std::ffi::OsString;
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::mem::MaybeUninit;
 use std::path::PathBuf;
 use std::sync::{PoisonError, RwLock};
 
-use pyo3::exceptions::{PyKeyError, PyOverflowError};
-use pyo3::ffi;
+use pyo3::exceptions::{PyKeyError, PyOverflowError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyIterator, PyList, PySlice, PyString, PyTuple};
 use syncblob::{BlobAny, BlobAt, BlobInfo, Context, Dtype, SolverInfo};
 use syncblob_cli::naming;
 
-use crate::arguments::{self, context, dtype_name, open};
+use crate::arguments::{self, context, dtype_name, open, path, text};
 use crate::blob::Blob;
 use crate::error::{detached, refused, Failure};
-use crate::{state_dict, tensor};
+use crate::state_dict::{Framework, Loader};
+use crate::{bytes, calls, tensor};
 
 /// Model(name="", *, format="caffemodel")
 /// --
@@ -37,37 +36,21 @@ use crate::{state_dict, tensor};
 /// >>> model.state_dict()["ip.bias"]
 /// array([1.])
 #[pyclass(frozen, mapping, module = "syncblob")]
-pub struct Model(RwLock<Opened>);
+pub struct Model {
+    opened: RwLock<Opened>,
+    /// Of a read; 0: no bound.
+    max_memory: usize,
+}
 
 struct Opened {
     model: syncblob::Model,
-    /// By index, each once.
-    names: Vec<String>,
-    indices: HashMap<String, usize>,
-}
-
-impl Opened {
-    fn name_layers(&mut self) {
-        self.names = naming::layer_names(&self.model);
-        let indexed = self.names.iter().enumerate();
-        self.indices = indexed.map(|(index, name)| (name.clone(), index)).collect();
-    }
-
-    /// Names the layer that was added last. A name that none is called yet changes no other.
-    fn name_added(&mut self, index: usize, name: &str) {
-        if name.is_empty() || self.indices.contains_key(name) {
-            return self.name_layers();
-        }
-        self.names.push(name.to_owned());
-        self.indices.insert(name.to_owned(), index);
-    }
+    names: naming::Names,
 }
 
 impl Model {
-    pub fn new(model: syncblob::Model) -> Self {
-        let mut opened = Opened { model, names: Vec::new(), indices: HashMap::new() };
-        opened.name_layers();
-        Self(RwLock::new(opened))
+    pub fn new(model: syncblob::Model, max_memory: usize) -> Self {
+        let names = naming::layer_names(&model);
+        Self { opened: RwLock::new(Opened { model, names }), max_memory }
     }
 
     fn read<T: Send>(
@@ -75,7 +58,7 @@ impl Model {
         py: Python<'_>,
         work: impl FnOnce(&Opened) -> Result<T, Failure> + Send,
     ) -> PyResult<T> {
-        detached(py, || work(&self.0.read().unwrap_or_else(PoisonError::into_inner)))
+        detached(py, || work(&self.opened.read().unwrap_or_else(PoisonError::into_inner)))
     }
 
     fn write<T: Send>(
@@ -83,11 +66,12 @@ impl Model {
         py: Python<'_>,
         work: impl FnOnce(&mut Opened) -> Result<T, Failure> + Send,
     ) -> PyResult<T> {
-        detached(py, || work(&mut self.0.write().unwrap_or_else(PoisonError::into_inner)))
+        detached(py, || work(&mut self.opened.write().unwrap_or_else(PoisonError::into_inner)))
     }
 
-    fn find(&self, py: Python<'_>, name: &str) -> PyResult<Option<usize>> {
-        self.read(py, |opened| Ok(opened.indices.get(name).copied()))
+    fn find(&self, name: &Bound<'_, PyString>) -> PyResult<Option<usize>> {
+        let Ok(bytes) = arguments::bytes(name) else { return Ok(None) };
+        self.read(name.py(), |opened| Ok(opened.names.index(&bytes)))
     }
 
     fn solver_info(&self, py: Python<'_>) -> PyResult<SolverInfo> {
@@ -111,29 +95,17 @@ impl Model {
     }
 
     pub fn to_bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
-        to_python(py, &self.read(py, |opened| Ok(opened.model.to_bytes()?))?)
+        loop {
+            let size = self.read(py, |opened| Ok(opened.model.size()?))?;
+            let saved = bytes::written(py, size, |room| {
+                let opened = self.opened.read().unwrap_or_else(PoisonError::into_inner);
+                Ok(calls::save(&opened.model, room)?)
+            })?;
+            if let Some(saved) = saved {
+                return Ok(saved);
+            } // else it was changed meanwhile
+        }
     }
-}
-
-/// A copy as Python's bytes, which is made without the interpreter's lock.
-fn to_python<'py>(py: Python<'py>, bytes: &[u8]) -> PyResult<Bound<'py, PyBytes>> {
-    let size = ffi::Py_ssize_t::try_from(bytes.len())?;
-    // SAFETY: without a source the object has room for so many bytes, and its caller writes them
-    // before anybody else has it.
-    let made = unsafe {
-        Bound::from_owned_ptr_or_err(py, ffi::PyBytes_FromStringAndSize(std::ptr::null(), size))?
-            .cast_into_unchecked::<PyBytes>()
-    };
-    // SAFETY: as above, and the object lives until it is returned.
-    let room = unsafe {
-        let start = ffi::PyBytes_AsString(made.as_ptr()).cast::<MaybeUninit<u8>>();
-        std::slice::from_raw_parts_mut(start, bytes.len())
-    };
-    py.detach(|| {
-        // SAFETY: what is initialised is of the layout of what may not be.
-        room.copy_from_slice(unsafe { &*(std::ptr::from_ref(bytes) as *const [MaybeUninit<u8>]) });
-    });
-    Ok(made)
 }
 
 /// A view of `collections.abc`, which asks the model itself.
@@ -148,22 +120,27 @@ fn layer(model: &Bound<'_, Model>, index: usize) -> Layer {
 #[pymethods]
 impl Model {
     #[new]
-    #[pyo3(signature = (name="", *, format="caffemodel"))]
-    fn create(py: Python<'_>, name: &str, format: &str) -> PyResult<Self> {
+    #[pyo3(signature = (name=Vec::new(), *, format="caffemodel"))]
+    #[pyo3(text_signature = "(name='', *, format='caffemodel')")]
+    fn create(
+        py: Python<'_>,
+        #[pyo3(from_py_with = arguments::bytes)] name: Vec<u8>,
+        format: &str,
+    ) -> PyResult<Self> {
         let format = arguments::format(py, format)?;
         detached(py, || {
             let mut model = syncblob::Model::create(format)?;
             if !name.is_empty() {
                 model.set_name(name)?;
             }
-            Ok(Self::new(model))
+            Ok(Self::new(model, 0))
         })
     }
 
     /// The net's name.
     #[getter]
-    fn name(&self, py: Python<'_>) -> PyResult<String> {
-        self.read(py, |opened| Ok(opened.model.name().into_owned()))
+    fn name<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyString>> {
+        text(py, &self.read(py, |opened| Ok(opened.model.name_bytes().to_vec()))?)
     }
 
     /// ``"caffemodel"``, ``"solverstate"``, ``"blob"`` (a mean file) or ``"blobvector"``.
@@ -174,17 +151,18 @@ impl Model {
 
     /// The layers, in the file's order.
     #[getter]
-    fn layers(slf: &Bound<'_, Self>) -> PyResult<Vec<Layer>> {
+    fn layers<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyTuple>> {
         let count = slf.get().__len__(slf.py())?;
-        Ok((0..count).map(|index| layer(slf, index)).collect())
+        PyTuple::new(slf.py(), (0..count).map(|index| layer(slf, index)))
     }
 
-    /// The blobs of no layer: a solver's history, the one blob of a mean file.
+    /// The blobs of no layer: a solver's history, the one blob of a mean file. `set_blob` replaces
+    /// one.
     #[getter]
-    fn blobs(slf: &Bound<'_, Self>) -> PyResult<Vec<StoredBlob>> {
-        let count = slf.get().read(slf.py(), |opened| Ok(opened.model.blobs().len()))?;
+    fn blobs<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyTuple>> {
+        let count = slf.get().num_blobs(slf.py())?;
         let blob = |index: usize| StoredBlob { model: slf.clone().unbind(), at: index.into() };
-        Ok((0..count).map(blob).collect())
+        PyTuple::new(slf.py(), (0..count).map(blob))
     }
 
     /// The iteration that a solver state was saved at; it may be set.
@@ -218,21 +196,25 @@ impl Model {
 
     /// The file that holds a solver state's net; empty where none is named. It may be set.
     #[getter]
-    fn learned_net(&self, py: Python<'_>) -> PyResult<String> {
-        Ok(self.solver_info(py)?.learned_net.to_string_lossy().into_owned())
+    fn learned_net(&self, py: Python<'_>) -> PyResult<OsString> {
+        Ok(self.solver_info(py)?.learned_net.into_os_string())
     }
 
     #[setter]
-    fn set_learned_net(&self, py: Python<'_>, value: PathBuf) -> PyResult<()> {
+    fn set_learned_net(
+        &self,
+        py: Python<'_>,
+        #[pyo3(from_py_with = path)] value: PathBuf,
+    ) -> PyResult<()> {
         self.change_solver_info(py, |info| info.learned_net = value)
     }
 
     fn __len__(&self, py: Python<'_>) -> PyResult<usize> {
-        self.read(py, |opened| Ok(opened.names.len()))
+        self.read(py, |opened| Ok(opened.names.all().len()))
     }
 
     fn __getitem__(slf: &Bound<'_, Self>, name: &Bound<'_, PyString>) -> PyResult<Layer> {
-        let found = slf.get().find(slf.py(), &name.to_string_lossy())?;
+        let found = slf.get().find(name)?;
         found
             .map(|index| layer(slf, index))
             .ok_or_else(|| PyKeyError::new_err(name.clone().unbind()))
@@ -240,13 +222,15 @@ impl Model {
 
     fn __contains__(&self, name: &Bound<'_, PyAny>) -> PyResult<bool> {
         match name.cast::<PyString>() {
-            Ok(name) => Ok(self.find(name.py(), &name.to_string_lossy())?.is_some()),
+            Ok(name) => Ok(self.find(name)?.is_some()),
             Err(_) => Ok(false),
         }
     }
 
     fn __iter__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyIterator>> {
-        PyList::new(py, self.read(py, |opened| Ok(opened.names.clone()))?)?.try_iter()
+        let names = self.read(py, |opened| Ok(opened.names.all().to_vec()))?;
+        let names = names.iter().map(|name| text(py, name)).collect::<PyResult<Vec<_>>>()?;
+        PyList::new(py, names)?.try_iter()
     }
 
     /// The names of the layers, as a dict's.
@@ -268,10 +252,10 @@ impl Model {
     #[pyo3(signature = (name, default=None))]
     fn get(
         slf: &Bound<'_, Self>,
-        name: &str,
+        name: &Bound<'_, PyString>,
         default: Option<Py<PyAny>>,
     ) -> PyResult<Option<Py<PyAny>>> {
-        match slf.get().find(slf.py(), name)? {
+        match slf.get().find(name)? {
             Some(index) => Ok(Some(Bound::new(slf.py(), layer(slf, index))?.into_any().unbind())),
             None => Ok(default),
         }
@@ -283,20 +267,24 @@ impl Model {
     /// float32, all others as float64, such as lists of Python's numbers. Integers that
     /// float64 does not hold exactly are a `DtypeError`. If a blob cannot be stored, no layer
     /// is added.
-    #[pyo3(signature = (name, r#type="", blobs=None))]
+    #[pyo3(signature = (name, r#type=Vec::new(), blobs=None))]
+    #[pyo3(text_signature = "($self, name, type='', blobs=None)")]
     fn add_layer(
         slf: &Bound<'_, Self>,
-        name: &str,
-        r#type: &str,
+        #[pyo3(from_py_with = arguments::bytes)] name: Vec<u8>,
+        #[pyo3(from_py_with = arguments::bytes)] r#type: Vec<u8>,
         blobs: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Layer> {
         let mut given = Vec::new();
+        if let Some(blobs) = blobs {
+            check_list(blobs)?;
+        }
         for blob in blobs.map(|blobs| blobs.try_iter()).transpose()?.into_iter().flatten() {
             given.push(stored(&blob?)?);
         }
         let given: Vec<&Blob> = given.iter().map(|blob| blob.get()).collect();
         let index = slf.get().write(slf.py(), |opened| {
-            let index = opened.model.add_layer(name, r#type)?;
+            let index = opened.model.add_layer(&name, r#type)?;
             let mut blobs = given.into_iter();
             if let Err(failure) =
                 blobs.try_for_each(|blob| blob.add_to(&mut opened.model, Some(index)))
@@ -304,7 +292,9 @@ impl Model {
                 opened.model.pop_layer()?;
                 return Err(failure);
             }
-            opened.name_added(index, name);
+            if !opened.names.push(&name) {
+                opened.names = naming::layer_names(&opened.model);
+            }
             Ok(index)
         })?;
         Ok(layer(slf, index))
@@ -315,6 +305,18 @@ impl Model {
         let blob = stored(value)?;
         let blob = blob.get();
         self.write(value.py(), |opened| blob.add_to(&mut opened.model, None))
+    }
+
+    /// Replaces one of `blobs`, as ``layer[index] = value`` one of a layer's.
+    ///
+    /// >>> state = Model(format="solverstate")
+    /// >>> state.add_blob([1.0])
+    /// >>> state.set_blob(0, [[2.0, 3.0]])
+    /// >>> state.blobs[0].shape
+    /// (1, 2)
+    fn set_blob(&self, index: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>) -> PyResult<()> {
+        let at = index_of(index, self.num_blobs(index.py())?, "model")?.into();
+        self.replace(at, value)
     }
 
     /// Loads all blobs into a dict of arrays with PyTorch's names: ``conv1.weight``,
@@ -332,15 +334,23 @@ impl Model {
         framework: &str,
         apply_scale: bool,
     ) -> PyResult<Bound<'py, PyDict>> {
-        let framework = state_dict::framework(py, framework)?;
-        let loaded = self.read(py, |opened| state_dict::load(&opened.model, apply_scale))?;
-        state_dict::to_dict(py, loaded, framework)
+        let framework = Framework::named(py, framework)?;
+        let entries =
+            self.read(py, |opened| Ok(naming::state_dict(&opened.model, apply_scale)?))?;
+        let (out, mut loader) = (PyDict::new(py), Loader::default());
+        for entry in &entries {
+            py.check_signals()?;
+            let blob = self.read(py, |opened| loader.load(&opened.model, entry))?;
+            out.set_item(text(py, &entry.name)?, framework.array(py, blob)?)?;
+        }
+        Ok(out)
     }
 
     /// Writes the file. What you did not change is written byte for byte as it was. The
-    /// file is the old one or the whole new one; it may be the one that was loaded.
+    /// file is the old one or the whole new one; it may be the one that was loaded. What is larger
+    /// than the bounds that `load` has without you is written, too.
     #[pyo3(name = "save")]
-    fn save_to(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
+    fn save_to(&self, py: Python<'_>, #[pyo3(from_py_with = path)] path: PathBuf) -> PyResult<()> {
         self.save(py, path)
     }
 
@@ -350,18 +360,70 @@ impl Model {
         self.to_bytes(py)
     }
 
+    /// Opened again within its bound of memory. The others are those of a stranger's file, which
+    /// the content has passed if it is one.
+    fn __reduce__<'py>(
+        &self,
+        py: Python<'py>,
+    ) -> PyResult<(Bound<'py, PyAny>, (Bound<'py, PyBytes>,))> {
+        let options = PyDict::new(py);
+        options.set_item("format", self.format(py)?)?;
+        options.set_item("max_memory", (self.max_memory != 0).then_some(self.max_memory))?;
+        for bound in ["max_layers", "max_blobs", "max_name_bytes"] {
+            options.set_item(bound, isize::MAX)?;
+        }
+        let load = py.import("syncblob")?.getattr("load")?;
+        let open = py.import("functools")?.getattr("partial")?.call((load,), Some(&options))?;
+        Ok((open, (self.to_bytes(py)?,)))
+    }
+
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
         let (format, name) = (self.format(py)?, self.name(py)?);
-        let name = if name.is_empty() { name } else { format!(" {name:?}") };
+        let name = if name.is_empty()? { String::new() } else { format!(" {}", name.repr()?) };
         Ok(format!("<syncblob.Model {format}{name}, {} layers>", self.__len__(py)?))
     }
 }
 
+impl Model {
+    fn num_blobs(&self, py: Python<'_>) -> PyResult<usize> {
+        self.read(py, |opened| Ok(opened.model.blobs().len()))
+    }
+
+    fn replace(&self, at: BlobAt, value: &Bound<'_, PyAny>) -> PyResult<()> {
+        let value = stored(value)?;
+        let blob = value.get();
+        self.write(value.py(), |opened| blob.put_into(&mut opened.model, at))
+    }
+}
+
+/// The place that an index means, which counts from the end where it is negative.
+fn index_of(index: &Bound<'_, PyAny>, count: usize, whose: &str) -> PyResult<usize> {
+    let py = index.py();
+    let given = match index.extract::<isize>() {
+        Err(error) if error.is_instance_of::<PyOverflowError>(py) => isize::MAX,
+        given => given?,
+    };
+    let found = usize::try_from(given).ok().or_else(|| count.checked_add_signed(given));
+    found.filter(|found| *found < count).ok_or_else(|| {
+        refused(py, "RangeError", &format!("blob {index} of a {whose} that has {count}"))
+    })
+}
+
+/// A list of arrays, which one array is not, though Python goes through its rows.
+fn check_list(blobs: &Bound<'_, PyAny>) -> PyResult<()> {
+    if blobs.hasattr("__array__")? || blobs.hasattr("__dlpack__")? {
+        return Err(PyTypeError::new_err("blobs are a list of arrays, not an array: [array]"));
+    }
+    Ok(())
+}
+
 /// Opens a file of Caffe's (``.caffemodel``, ``.solverstate``, ``mean.binaryproto``) by its
 /// path, or from its content as bytes. It is indexed and checked; values stay in the file
-/// until you ask for them.
+/// until you ask for them. Texts that are no UTF-8 are as `os.fsdecode` gives them. What has no
+/// size, such as a pipe, is given as the bytes that you read.
 ///
-/// `format` says what the file is, instead of its bytes. The others are bounds on what a
+/// `format` says what the file is, instead of its bytes: ``"caffemodel"``, ``"solverstate"``,
+/// ``"blob"`` or ``"blobvector"``. The others are bounds on what a
 /// file may ask for, above which it is refused with `LimitError`: `max_memory` is bytes that
 /// one read may hold, index and values together, without it as many as there are;
 /// `max_layers` is 100,000 without it, `max_blobs` 1,000,000, and `max_name_bytes`, which one
@@ -389,17 +451,19 @@ pub fn load(
         ("max_blobs", max_blobs),
         ("max_name_bytes", max_name_bytes),
     ];
-    let model = open(source, format, &bounds)?;
-    detached(source.py(), || Ok(Model::new(model)))
+    let limits = arguments::limits(&bounds)?;
+    let model = open(source, format, limits)?;
+    detached(source.py(), || Ok(Model::new(model, limits.memory())))
 }
 
-/// A blob of the value: itself, or a copy of an array. Types all of whose values float32 holds
+/// A blob of the value: itself, or a copy of an array or of a blob of another type. Types all of whose values float32 holds
 /// become float32, the rest float64.
 fn stored<'py>(value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, Blob>> {
     let py = value.py();
     if let Ok(blob) = value.cast::<Blob>() {
-        blob.get().check_stored(py)?;
-        return Ok(blob.clone());
+        if blob.get().check_stored(py)? {
+            return Ok(blob.clone());
+        }
     }
     let array = tensor::to_array(value)?;
     let can_cast = py.import("numpy")?.getattr("can_cast")?;
@@ -459,22 +523,9 @@ impl Layer {
         self.model.get().read(py, |opened| Ok(work(&opened.model.layer(self.index)?)))
     }
 
-    /// A negative index counts from the end.
     fn at(&self, index: &Bound<'_, PyAny>) -> PyResult<BlobAt> {
-        let py = index.py();
-        let count = self.__len__(py)?;
-        let given = match index.extract::<isize>() {
-            Err(error) if error.is_instance_of::<PyOverflowError>(py) => isize::MAX,
-            given => given?,
-        };
-        let found = usize::try_from(given).ok().or_else(|| count.checked_add_signed(given));
-        match found {
-            Some(found) if found < count => Ok((self.index, found).into()),
-            _ => {
-                let text = format!("blob {index} of a layer that has {count}");
-                Err(refused(py, "RangeError", &text))
-            }
-        }
+        let found = index_of(index, self.__len__(index.py())?, "layer")?;
+        Ok((self.index, found).into())
     }
 
     fn blob(&self, py: Python<'_>, at: BlobAt) -> StoredBlob {
@@ -486,14 +537,14 @@ impl Layer {
 impl Layer {
     /// The name as the file has it.
     #[getter]
-    fn name(&self, py: Python<'_>) -> PyResult<String> {
-        self.read(py, |layer| layer.name().into_owned())
+    fn name<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyString>> {
+        text(py, &self.read(py, |layer| layer.name_bytes().to_vec())?)
     }
 
     /// Such as ``"Convolution"``; of a file of 2014 ``"CONVOLUTION"``.
     #[getter]
-    fn r#type(&self, py: Python<'_>) -> PyResult<String> {
-        self.read(py, |layer| layer.layer_type().into_owned())
+    fn r#type<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyString>> {
+        text(py, &self.read(py, |layer| layer.layer_type_bytes().to_vec())?)
     }
 
     /// The index in the model.
@@ -504,39 +555,36 @@ impl Layer {
 
     /// The blobs, none of them loaded.
     #[getter]
-    fn blobs(&self, py: Python<'_>) -> PyResult<Vec<StoredBlob>> {
+    fn blobs<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         let count = self.__len__(py)?;
-        Ok((0..count).map(|index| self.blob(py, (self.index, index).into())).collect())
+        PyTuple::new(py, (0..count).map(|index| self.blob(py, (self.index, index).into())))
     }
 
     fn __len__(&self, py: Python<'_>) -> PyResult<usize> {
         self.read(py, |layer| layer.num_blobs())
     }
 
-    /// One blob, or the list of a slice.
+    /// One blob, or those of a slice.
     fn __getitem__<'py>(&self, index: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         let py = index.py();
         if index.is_instance_of::<PySlice>() {
-            return PyList::new(py, self.blobs(py)?)?.as_any().get_item(index);
+            return self.blobs(py)?.as_any().get_item(index);
         }
         Ok(Bound::new(py, self.blob(py, self.at(index)?))?.into_any())
     }
 
     fn __setitem__(&self, index: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>) -> PyResult<()> {
-        let at = self.at(index)?;
-        let value = stored(value)?;
-        let blob = value.get();
-        self.model.get().write(index.py(), |opened| blob.put_into(&mut opened.model, at))
+        self.model.get().replace(self.at(index)?, value)
     }
 
     fn __iter__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyIterator>> {
-        PyList::new(py, self.blobs(py)?)?.try_iter()
+        self.blobs(py)?.try_iter()
     }
 
     fn __reversed__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyIterator>> {
-        let mut blobs = self.blobs(py)?;
-        blobs.reverse();
-        PyList::new(py, blobs)?.try_iter()
+        let blobs = self.blobs(py)?.to_list();
+        blobs.reverse()?;
+        blobs.try_iter()
     }
 
     fn __eq__(&self, other: &Self) -> bool {
@@ -548,10 +596,8 @@ impl Layer {
     }
 
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
-        let (name, kind, blobs) = self.read(py, |layer| {
-            (layer.name().into_owned(), layer.layer_type().into_owned(), layer.num_blobs())
-        })?;
-        Ok(format!("<syncblob.Layer {name:?} {kind}, {blobs} blobs>"))
+        let (name, kind, blobs) = (self.name(py)?, self.r#type(py)?, self.__len__(py)?);
+        Ok(format!("<syncblob.Layer {} {}, {blobs} blobs>", name.repr()?, kind.repr()?))
     }
 }
 
@@ -563,6 +609,9 @@ fn hash(value: impl Hash) -> u64 {
 
 /// A blob in a model, not loaded. NumPy and all programs that speak DLPack take it as an
 /// array: it is loaded then, and the array has the values to itself.
+///
+/// ``==`` asks whether two are the same blob of the same model; with a NumPy array it compares the
+/// elements, one by one. `numpy.array_equal` compares the values of any two.
 #[pyclass(frozen, module = "syncblob")]
 pub struct StoredBlob {
     model: Py<Model>,
@@ -678,6 +727,11 @@ impl StoredBlob {
         self.__array__(py, None, None)?.get_item(key)
     }
 
+    /// The values along the first axis, as of a NumPy array.
+    fn __iter__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyIterator>> {
+        self.__array__(py, None, None)?.try_iter()
+    }
+
     #[pyo3(signature = (**options))]
     fn __dlpack__<'py>(
         &self,
@@ -692,7 +746,6 @@ impl StoredBlob {
         tensor::HOST
     }
 
-    /// Whether it is the same blob of the same model; another array is compared as NumPy does.
     fn __eq__(&self, other: &Self) -> bool {
         self.model.is(&other.model) && self.at == other.at
     }

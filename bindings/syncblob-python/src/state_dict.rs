@@ -1,60 +1,65 @@
-//! All blobs of a model as a dict of arrays with PyTorch's names.
+//! A model's blobs as arrays, one after the other.
 
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
-use syncblob::{BlobAny, BlobAt, Model, Side};
-use syncblob_cli::naming::{inverse, state_dict};
+use syncblob::{BlobAny, BlobAt, Model, Part, Side};
+use syncblob_cli::naming::{inverse, Entry};
 
 use crate::blob::Blob;
-use crate::error::{refused, Failure};
+use crate::error::{raised, refused, Failure};
 use crate::model::load_any;
 use crate::{calls, tensor};
 
-/// Whose arrays the dict has.
-#[derive(Clone, Copy)]
-pub enum Framework {
+/// Whose arrays they are.
+pub enum Framework<'py> {
     NumPy,
-    Torch,
+    /// By PyTorch's from_dlpack.
+    Torch(Bound<'py, PyAny>),
 }
 
-pub fn framework(py: Python<'_>, name: &str) -> PyResult<Framework> {
-    match name {
-        "numpy" => Ok(Framework::NumPy),
-        "torch" => Ok(Framework::Torch),
-        _ => {
-            let text = format!("framework is numpy or torch, not {name:?}");
-            Err(refused(py, "ArgumentError", &text))
+impl<'py> Framework<'py> {
+    pub fn named(py: Python<'py>, name: &str) -> PyResult<Self> {
+        match name {
+            "numpy" => Ok(Self::NumPy),
+            "torch" => Ok(Self::Torch(py.import("torch.utils.dlpack")?.getattr("from_dlpack")?)),
+            _ => {
+                let text = format!("framework is numpy or torch, not {name:?}");
+                Err(refused(py, "ArgumentError", &text))
+            }
+        }
+    }
+
+    /// A blob's data, in place.
+    pub fn array(&self, py: Python<'py>, mut blob: BlobAny) -> PyResult<Bound<'py, PyAny>> {
+        match self {
+            Self::NumPy => {
+                let tensor = calls::to_dlpack(&mut blob, Part::Data, Side::Host);
+                tensor::array(py, tensor.map_err(|error| raised(py, &error))?, blob.dtype())
+            }
+            Self::Torch(from_dlpack) => from_dlpack.call1((Blob::new(blob),)),
         }
     }
 }
 
-/// Loads the blobs one after the other.
-pub fn load(model: &Model, apply_scale: bool) -> Result<Vec<(String, BlobAny)>, Failure> {
-    let entries = state_dict(model, apply_scale)?;
-    let mut factors = Factors { model, last: None };
-    let mut loaded = Vec::with_capacity(entries.len());
-    for entry in entries {
-        let mut blob = load_any(&model.blob(entry.at)?)?;
-        if let Some(scale) = entry.scale {
-            multiply(&mut blob, factors.of(scale)?)?;
-        }
-        loaded.push((entry.name, blob));
-    }
-    Ok(loaded)
-}
-
-/// Mean and variance have one factor.
-struct Factors<'m> {
-    model: &'m Model,
+/// Loads blobs. Mean and variance have one factor, which is read once for both.
+#[derive(Default)]
+pub struct Loader {
     last: Option<(BlobAt, f64)>,
 }
 
-impl Factors<'_> {
-    fn of(&mut self, at: BlobAt) -> Result<f64, Failure> {
+impl Loader {
+    pub fn load(&mut self, model: &Model, entry: &Entry) -> Result<BlobAny, Failure> {
+        let mut blob = load_any(&model.blob(entry.at)?)?;
+        if let Some(scale) = entry.scale {
+            multiply(&mut blob, self.factor(model, scale)?)?;
+        }
+        Ok(blob)
+    }
+
+    fn factor(&mut self, model: &Model, at: BlobAt) -> Result<f64, Failure> {
         if let Some((_, factor)) = self.last.filter(|(last, _)| *last == at) {
             return Ok(factor);
         }
-        let factor = inverse(&load_any(&self.model.blob(at)?)?)?;
+        let factor = inverse(&load_any(&model.blob(at)?)?)?;
         self.last = Some((at, factor));
         Ok(factor)
     }
@@ -72,28 +77,4 @@ fn multiply(blob: &mut BlobAny, factor: f64) -> Result<(), Failure> {
         _ => {} // load_any gives no other
     }
     Ok(())
-}
-
-pub fn to_dict(
-    py: Python<'_>,
-    loaded: Vec<(String, BlobAny)>,
-    framework: Framework,
-) -> PyResult<Bound<'_, PyDict>> {
-    let out = PyDict::new(py);
-    let from_dlpack = match framework {
-        Framework::NumPy => None,
-        Framework::Torch => Some(py.import("torch.utils.dlpack")?.getattr("from_dlpack")?),
-    };
-    for (name, mut blob) in loaded {
-        let array = match &from_dlpack {
-            Some(from_dlpack) => from_dlpack.call1((Blob::new(blob),))?,
-            None => {
-                let tensor = calls::to_dlpack(&mut blob, syncblob::Part::Data, Side::Host);
-                let tensor = tensor.map_err(|error| crate::error::raised(py, &error))?;
-                tensor::array(py, tensor, blob.dtype())?
-            }
-        };
-        out.set_item(name, array)?;
-    }
-    Ok(out)
 }

@@ -11,6 +11,7 @@ use pyo3::types::{PyDict, PyTuple};
 use syncblob::{BlobAny, Context, Dlpack, Dtype, LegacyDlpack, Side};
 use syncblob_sys as sys;
 
+use crate::arguments::{named, no_dtype};
 use crate::error::{detached, refused};
 use crate::owner;
 
@@ -215,12 +216,29 @@ fn ask<'py>(array: &Bound<'py, PyAny>, device: i32) -> PyResult<Bound<'py, PyAny
     }
 }
 
+/// Refuses an element type that no blob has by the name that NumPy has for it.
+fn check_dtype(py: Python<'_>, dtype: sys::sb_dl_data_type) -> PyResult<()> {
+    const KINDS: [&str; 7] = ["int", "uint", "float", "opaque", "bfloat", "complex", "bool"];
+    let kind = KINDS.get(usize::from(dtype.code)).unwrap_or(&"unknown");
+    let name = if *kind == "bool" { (*kind).to_owned() } else { format!("{kind}{}", dtype.bits) };
+    match named(&name) {
+        Some(_) => Ok(()),
+        None => Err(no_dtype(py, &name)),
+    }
+}
+
 fn take(capsule: &Bound<'_, PyAny>, context: &Context) -> PyResult<BlobAny> {
     let raw = capsule.as_ptr();
     // SAFETY: an object, which is alive.
     if let Some(tensor) = unsafe { content(raw, VERSIONED) } {
+        let tensor = tensor.cast::<sys::sb_dl_managed_versioned>();
+        // SAFETY: the capsule's tensor; all versions have their number first.
+        if unsafe { (*tensor.as_ptr()).version.major } == sys::SB_DL_MAJOR_VERSION {
+            // SAFETY: of this version the struct is ours.
+            check_dtype(capsule.py(), unsafe { (*tensor.as_ptr()).dl_tensor.dtype })?;
+        }
         rename(capsule, USED_VERSIONED)?;
-        let tensor = Raw(tensor.cast());
+        let tensor = Raw(tensor);
         return detached(capsule.py(), || {
             // SAFETY: the capsule's tensor, which is ours since the capsule has another name;
             // deleters of Python's take the interpreter's lock. Others may go on using the
@@ -231,8 +249,11 @@ fn take(capsule: &Bound<'_, PyAny>, context: &Context) -> PyResult<BlobAny> {
     }
     // SAFETY: as above.
     if let Some(tensor) = unsafe { content(raw, LEGACY) } {
+        let tensor = tensor.cast::<sys::sb_dl_managed>();
+        // SAFETY: the capsule's tensor.
+        check_dtype(capsule.py(), unsafe { (*tensor.as_ptr()).dl_tensor.dtype })?;
         rename(capsule, USED_LEGACY)?;
-        let tensor = Raw(tensor.cast());
+        let tensor = Raw(tensor);
         return detached(capsule.py(), || {
             // SAFETY: as above.
             let tensor = unsafe { owner::legacy(tensor.get()) }?;

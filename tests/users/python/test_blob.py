@@ -3,6 +3,7 @@ import copy
 import gc
 import os
 import pickle
+import subprocess
 import sys
 import tempfile
 import unittest
@@ -40,14 +41,35 @@ class Basics(unittest.TestCase):
         full = Blob((2, 3), "float64", "sim:0")
         full.data[...], full.diff[...] = 2, 0.5
         full.to_device()
-        for blob in (full, Blob(), Blob(()), Blob((2, 0)), Blob(3, "int8")):
-            for again in (pickle.loads(pickle.dumps(blob)), copy.deepcopy(blob)):
+        bfloat16 = Blob(3, "bfloat16")
+        bfloat16.__dlpack__()  # which allocates it
+        for blob in (full, Blob(), Blob(()), Blob((2, 0)), Blob(3, "int8"), bfloat16):
+            for again in (pickle.loads(pickle.dumps(blob)), copy.copy(blob), copy.deepcopy(blob)):
                 self.assertEqual(repr(again), repr(blob))
                 self.assertEqual((again.size, again.data_head == "UNINITIALIZED"),
                                  (blob.size, blob.data_head == "UNINITIALIZED"))
         again = pickle.loads(pickle.dumps(full))
         again.update()
         self.assertEqual((again.asum_data(), full.asum_data()), (9.0, 12.0))
+        self.assertEqual(full.data_head, "SYNCED")
+        make, arguments, (data, _) = full.__reduce__()
+        with self.assertRaises(syncblob.ArgumentError):
+            make(*arguments).__setstate__((data[1:], None))
+
+    def test_pickled_and_copied_without_numpy(self):
+        code = """if True:
+            import sys
+            sys.modules["numpy"] = None  # as where it is not installed
+            import copy, pickle, syncblob
+            blob = syncblob.Blob((2, 3))
+            blob.fill("constant", value=2)
+            for again in (copy.copy(blob), copy.deepcopy(blob), pickle.loads(pickle.dumps(blob))):
+                print(again, again.asum_data(), again.to_bytes() == blob.to_bytes())
+        """
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True,
+                              timeout=files.DEADLINE, check=False)
+        self.assertEqual((done.stdout, done.stderr),
+                         ("<syncblob.Blob (2, 3) float32 on cpu> 12.0 True\n" * 3, ""))
 
     def test_blobs_that_share(self):
         for device in files.devices():
@@ -305,8 +327,9 @@ class Devices(unittest.TestCase):
         self.assertEqual((far.device, back.device), (self.device, "cpu"))
         self.assertEqual(back.data.tolist(), [1, 2, 3])
 
-    def in_a_child(self):
-        """Blobs of its own, on a device."""
+    def in_a_child(self, near):
+        """Values of the parent's on the host, and blobs of its own on a device."""
+        self.assertEqual(near.asum_data(), 6.0)
         for _ in range(2):
             own = Blob(3, device=self.device)
             own.fill("constant", value=1)
@@ -318,13 +341,15 @@ class Devices(unittest.TestCase):
         blob = Blob(3, device=self.device)
         blob.fill("constant", value=2)
         blob.to_device()
+        near = Blob(3, device=self.device)
+        near.fill("constant", value=2)
         child = os.fork()
         if child == 0:
             status = 1
             try:
                 with self.assertRaisesRegex(syncblob.DeviceError, "fork"):
                     blob.scale_data(2)
-                self.in_a_child()
+                self.in_a_child(near)
                 status = 0
             finally:
                 os._exit(status)
@@ -348,7 +373,7 @@ class Gpu(Devices):
         if not files.has_gpu():
             self.skipTest("blobs on a GPU: there is none")
 
-    def in_a_child(self):
+    def in_a_child(self, near):
         """CUDA works in no child of a process that has used it."""
         with self.assertRaisesRegex(syncblob.DeviceError, "fork"):
             Blob(3, device=self.device)

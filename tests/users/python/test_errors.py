@@ -79,7 +79,8 @@ class Kinds(unittest.TestCase):
                                lambda: syncblob.load(missing))
             self.assertEqual((error.errno, error.device_code, error.filename), (2, 2, missing))
             self.assertIn(missing, str(error))
-            Blob(1).save(missing)
+            files.made().save(os.fsencode(missing))
+            Blob(1).save(os.fsencode(missing))
             error = self.check((syncblob.DataError,), "SB_ERR_MALFORMED",
                                lambda: syncblob.load(missing, format="solverstate"))
             self.assertEqual(error.filename, missing)
@@ -124,6 +125,7 @@ class Kinds(unittest.TestCase):
                             (lambda: Blob(2).share_data(Blob(2, "float64")), "float32 .* float64"),
                             (lambda: Blob(2).share_data(Blob(2, device="sim:0")), "devices"),
                             (Blob(2, "bfloat16").update, "arithmetic on bfloat16$"),
+                            (lambda: syncblob.from_dlpack(np.ones(2, "complex64")), "complex64"),
                             (lambda: Blob(2, "int8").fill("xavier"), "float32 and float64")):
             with self.assertRaisesRegex(syncblob.Error, words):
                 call()
@@ -133,13 +135,17 @@ class Kinds(unittest.TestCase):
         for call in (lambda: Blob(2, "int64"), lambda: Blob(2, int), lambda: Blob(2, "nothing"),
                      lambda: Blob(2, ">f4"), lambda: Blob(2, object),
                      lambda: Blob(2, "bfloat16").data, lambda: model["lstm"][0].load("float16"),
-                     lambda: model.add_blob(Blob(2, "int8")),
-                     lambda: model.add_blob(np.complex64([1]))):
+                     lambda: model.add_blob(Blob(2, "bfloat16")),
+                     lambda: model.add_blob(np.complex64([1])),
+                     lambda: syncblob.from_dlpack(np.ones(2, "int64")),
+                     lambda: syncblob.from_dlpack(np.ones(2, "complex64"))):
             self.check((syncblob.DtypeError, TypeError), "SB_ERR_DTYPE_MISMATCH", call)
         for call in (lambda: Blob(1 << 63), lambda: Model(format="x"),
                      lambda: syncblob.load(b"", format="x"), lambda: Blob(2).fill("nothing"),
                      lambda: Blob(2).fill("msra", variance_norm="x"),
                      lambda: Blob(2).fill("msra", seed=-1),
+                     lambda: Blob(2).fill("constant", value=1e300),
+                     lambda: Blob(2).fill("uniform", min=-1e39),
                      lambda: model.state_dict(framework="x"),
                      lambda: syncblob.load(b"", max_memory=0)):
             self.check((syncblob.ArgumentError, ValueError), "SB_ERR_INVALID_ARGUMENT", call)

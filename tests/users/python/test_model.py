@@ -1,14 +1,21 @@
 """Files of Caffe's: mappings of layers, loaded lazily, changed and written."""
+import _thread
 import collections.abc
 import copy
+import functools
 import mmap
+import operator
 import os
 import pathlib
 import pickle
+import signal
 import subprocess
 import sys
 import tempfile
+import time
+import types
 import unittest
+import unittest.mock
 
 import files
 import numpy as np
@@ -51,11 +58,16 @@ class Looking(unittest.TestCase):
                 layer[index]
         self.assertEqual(len(files.made()["data"]), 0)
         self.assertEqual([blob.shape for blob in reversed(layer)], [(4,), (4, 3, 2, 2)])
-        self.assertEqual((layer[1:], layer[::-1], layer[5:]), ([layer[1]], layer.blobs[::-1], []))
+        self.assertEqual((layer[1:], layer[::-1], layer[5:]), ((layer[1],), layer.blobs[::-1], ()))
         # It has no index(blob) and count(blob): its index is its own.
         self.assertNotIsInstance(layer, collections.abc.Sequence)
         with self.assertRaises(TypeError):
             layer[0:1] = [1.0]
+
+    def test_what_is_written_to_the_blobs_of_a_layer_is_not_lost(self):
+        model = files.made()
+        for given in (model["conv_1"].blobs, model["conv_1"][:], model.layers, model.blobs):
+            self.assertIsInstance(given, tuple)
 
     def test_two_of_one_place_are_equal(self):
         model = files.made()
@@ -78,6 +90,7 @@ class Looking(unittest.TestCase):
         for other in (blob[...], np.from_dlpack(blob), blob.load().data, np.array(blob)):
             self.assertTrue((other == array).all())
         self.assertTrue((blob[1:, 0] == array[1:, 0]).all())
+        self.assertEqual([part.tolist() for part in blob], array.tolist())
         array[...] = 0
         self.assertTrue(np.asarray(blob).any(), "an array has its values to itself")
         self.assertEqual(model["#6"][0].dtype, "float64")
@@ -125,7 +138,7 @@ class Looking(unittest.TestCase):
             model = syncblob.load(path)
             self.assertEqual(model.to_bytes(), path.read_bytes(), path)
             arrays = model.state_dict()
-            blobs = [blob for layer in model.layers for blob in layer] + model.blobs
+            blobs = [*(blob for layer in model.layers for blob in layer), *model.blobs]
             self.assertTrue(blobs and all(np.isfinite(a).all() for a in arrays.values()), path)
             if model.format == "solverstate":
                 self.assertGreater(model.iteration, 0)
@@ -134,9 +147,35 @@ class Looking(unittest.TestCase):
 
     def test_what_it_looks_like(self):
         model = files.made()
-        self.assertEqual(repr(model), '<syncblob.Model caffemodel "made", 8 layers>')
-        self.assertEqual(repr(model["bn_1"]), '<syncblob.Layer "bn_1" BatchNorm, 3 blobs>')
+        self.assertEqual(repr(model), "<syncblob.Model caffemodel 'made', 8 layers>")
+        self.assertEqual(repr(model["bn_1"]), "<syncblob.Layer 'bn_1' 'BatchNorm', 3 blobs>")
         self.assertEqual(repr(model["bn_1"][2]), "<syncblob.StoredBlob (1,) float32>")
+        odd = "\x1b[31m\n'\udce9"
+        model = syncblob.Model(odd)
+        self.assertIn(repr(odd), repr(model))
+        self.assertEqual(repr(model.add_layer(odd, odd)),
+                         f"<syncblob.Layer {odd!r} {odd!r}, 0 blobs>")
+
+    def test_texts_that_are_no_utf8(self):
+        """As os.fsdecode gives them: no two become one, and what is read can be written."""
+        names = [os.fsdecode(b"caf\xe9"), os.fsdecode(b"caf\xe8"), os.fsdecode(b"caf\xe9")]
+        model = syncblob.Model(names[0])
+        for name in names:
+            model.add_layer(name, name, [[1.0]])
+        again = syncblob.load(model.to_bytes())
+        self.assertEqual(again.name, names[0])
+        self.assertEqual([(layer.name, layer.type) for layer in again.layers],
+                         [(name, name) for name in names])
+        self.assertEqual(list(again), [*names[:2], names[0] + "#2"])
+        self.assertEqual((again[names[1]].index, again.get(names[1]).index), (1, 1))
+        self.assertIn(names[1], again)
+        self.assertEqual(list(again.state_dict()), [f"{name}.weight" for name in again])
+        for name in ("\ud800", "caf\ufffd"):
+            self.assertNotIn(name, again)
+        state = syncblob.Model(format="solverstate")
+        for path in (names[0], os.fsencode(names[0]), pathlib.Path(names[0])):
+            state.learned_net = path
+            self.assertEqual(syncblob.load(state.to_bytes()).learned_net, names[0])
 
 
 class Changing(unittest.TestCase):
@@ -158,11 +197,13 @@ class Changing(unittest.TestCase):
         model = files.made()
         for value, dtype in ((np.float16([1]), "float32"), (np.uint8([1]), "float32"),
                              (np.float64([1]), "float64"), (np.int32([1 << 30]), "float64"),
+                             (syncblob.Blob(2, "float16"), "float32"),
+                             (syncblob.Blob(2, "int32"), "float64"),
                              (True, "float32"), (np.float32(3), "float32")):
             model["conv_1"][1] = value
             self.assertEqual(model["conv_1"][1].dtype, dtype)
         for value in (np.complex64([1]), np.array(["b"]), object(), None,
-                      syncblob.Blob(2, "int32")):
+                      syncblob.Blob(2, "bfloat16")):
             with self.assertRaises((TypeError, ValueError)):
                 model["conv_1"][1] = value
         self.assertEqual(model["conv_1"][1].shape, ())
@@ -191,6 +232,8 @@ class Changing(unittest.TestCase):
             syncblob.load(content, format="caffemodel")
         model = syncblob.load(content, format="caffemodel", max_name_bytes=70_000)
         self.assertEqual(len(model.name), 65537)
+        for again in (copy.copy(model), pickle.loads(pickle.dumps(model))):
+            self.assertEqual(again.name, model.name)
 
     def test_integers_lose_their_fractions(self):
         layer = syncblob.Model().add_layer("a", "X", [[1.7, -1.7, 2.9]])
@@ -217,11 +260,24 @@ class Changing(unittest.TestCase):
         self.assertEqual([(blob.shape, blob.dtype) for blob in again.blobs],
                          [((2,), "float32"), ((2, 2), "float64")])
         self.assertEqual(list(again.state_dict()), ["history.0", "history.1"])
+        again.set_blob(-1, np.float32([7]))
+        again.set_blob(0, syncblob.Blob(3))
+        self.assertEqual([array.tolist() for array in again.state_dict().values()],
+                         [[0, 0, 0], [7]])
+        for index in (2, -3, 10**40):
+            with self.assertRaises(IndexError):
+                again.set_blob(index, [1.0])
         with self.assertRaises(syncblob.UnsupportedError):
             files.made().iteration
         with self.assertRaises(syncblob.UnsupportedError):
             state.add_layer("none")
 
+    def test_a_vector_of_blobs(self):
+        vector = syncblob.Model(format="blobvector")
+        for n in (3, 4):
+            vector.add_blob(np.ones(n, "float32"))
+        again = syncblob.load(vector.to_bytes())
+        self.assertEqual((again.format, [blob.size for blob in again.blobs]), ("blobvector", [3, 4]))
 
     def test_what_a_solver_state_holds_is_changed(self):
         state = syncblob.Model(format="solverstate")
@@ -238,12 +294,19 @@ class Changing(unittest.TestCase):
 
     def test_a_layer_is_added_with_all_its_blobs_or_not(self):
         fine = np.ones(2, "float32")
-        for bad in (syncblob.Blob(1 << 30), syncblob.Blob(2, "int8"), object()):
+        for bad in (syncblob.Blob(1 << 30), syncblob.Blob(2, "bfloat16"), object()):
             model = files.made()
             with self.assertRaises(ValueError):
                 model.add_layer("late", "Scale", [fine, bad])
             self.assertEqual(model.to_bytes(), files.made().to_bytes())
             self.assertNotIn("late", model)
+
+    def test_an_array_is_no_list_of_blobs(self):
+        model = files.made()
+        for array in (np.ones(64), np.ones((2, 3)), syncblob.Blob(2), model["conv_1"][0]):
+            with self.assertRaisesRegex(TypeError, "list of arrays"):
+                model.add_layer("late", "Scale", array)
+        self.assertEqual(len(model.add_layer("late", "Scale", model["conv_1"])), 2)
 
     def test_a_layer_for_whose_blobs_memory_runs_out_is_not_added(self):
         """In a process that gets no more addresses, with a gigabyte that nobody touches."""
@@ -275,7 +338,7 @@ class Changing(unittest.TestCase):
         self.assertEqual(last, "['early', 'late'] 1")
         self.assertEqual(len(failed), 3)
         for line in failed:
-            self.assertTrue(line.startswith("['early'] [<syncblob.Layer "), line)
+            self.assertTrue(line.startswith("['early'] (<syncblob.Layer "), line)
             self.assertEqual(line, failed[0])
 
     def test_layers_added_one_by_one_have_the_names_of_a_file(self):
@@ -286,6 +349,30 @@ class Changing(unittest.TestCase):
             self.assertEqual(list(model), list(syncblob.load(model.to_bytes())))
             for index, unique in enumerate(model):
                 self.assertEqual(model[unique].index, index)
+
+    def test_many_layers_of_one_name_take_no_longer_than_others(self):
+        def seconds(name):
+            model, begin = syncblob.Model(), time.process_time()
+            for i in range(3000):
+                model.add_layer(name.format(i))
+            return time.process_time() - begin
+
+        self.assertLess(min(seconds("same") for _ in range(3)),
+                        8 * min(seconds("layer{}") for _ in range(3)))
+
+    def test_a_copy_is_read_within_the_same_memory(self):
+        large = syncblob.Model("large")
+        large.add_layer("fc", "InnerProduct", [np.ones((1000, 1000), "float32")])
+        model = syncblob.load(large.to_bytes(), max_memory=100_000)
+        for again in (copy.copy(model), copy.deepcopy(model), pickle.loads(pickle.dumps(model))):
+            with self.assertRaises(syncblob.LimitError):
+                again.state_dict()
+
+    def test_what_a_program_made_is_pickled_however_large(self):
+        model = syncblob.Model()
+        for i in range(100_001):
+            model.add_layer(str(i))
+        self.assertEqual(len(pickle.loads(pickle.dumps(copy.copy(model)))), 100_001)
 
     def test_pickled_and_copied(self):
         state = syncblob.Model(format="solverstate")
@@ -326,6 +413,21 @@ class StateDict(unittest.TestCase):
             model.add_layer(name, "X", [[1.0], [1.0], [1.0]])
         self.assertEqual(len(model.state_dict()), 21)
         self.assertEqual(syncblob.Model(format="solverstate").state_dict(), {})
+
+    def test_an_interrupt_ends_it_between_two_blobs(self):
+        """No bytecode runs meanwhile, behind whose calls Python itself looks for signals."""
+        names = ("torch", "torch.utils", "torch.utils.dlpack")
+        torch = types.ModuleType(names[0])
+        torch.from_dlpack = functools.partial(next, iter(_thread.interrupt_main, None))
+        ended, before = [], signal.signal(signal.SIGINT, signal.default_int_handler)
+        try:
+            with unittest.mock.patch.dict(sys.modules, dict.fromkeys(names, torch)), \
+                    self.assertRaises(KeyboardInterrupt):
+                load = operator.methodcaller("state_dict", framework="torch")
+                ended.extend(map(load, [files.made()]))
+        finally:
+            signal.signal(signal.SIGINT, before)
+        self.assertEqual(ended, [])
 
     def test_a_framework_that_nobody_has(self):
         with self.assertRaises(ValueError):

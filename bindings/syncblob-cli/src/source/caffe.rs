@@ -1,7 +1,7 @@
 //! Caffe's own files. A tensor is called by its layer and number: `conv1.0`.
 
 use std::collections::hash_map::Entry;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::path::Path;
 
 use syncblob::{BlobAt, Context, Dtype, Format, Model, OpenOptions, StoredBlob};
@@ -139,31 +139,78 @@ pub fn layers(model: &Model) -> Vec<Layer> {
 /// What the layers are called outside of Caffe, which lets several layers have
 /// one name, or none: the second `conv` is `conv#2`, a layer without a name is
 /// `#` and its index.
-pub fn unique_names<'a>(layers: &'a [Layer]) -> Vec<String> {
-    let mut taken: HashSet<String> = layers.iter().map(|layer| layer.name.clone()).collect();
-    // The number to try next after each name: a file may have one name many times.
-    let mut next: HashMap<&str, usize> = HashMap::new();
-    let mut unique = |index: usize, layer: &'a Layer| {
-        let name = layer.name.as_str();
-        let number = match next.entry(name) {
+pub fn unique_names(layers: &[Layer]) -> Vec<String> {
+    let names = Names::new(layers.iter().map(|layer| layer.name.as_bytes()));
+    let text = |name: &Vec<u8>| String::from_utf8_lossy(name).into_owned();
+    names.all().iter().map(text).collect()
+}
+
+/// These names for bytes of any value, one layer after the other.
+#[derive(Default)]
+pub struct Names {
+    unique: Vec<Vec<u8>>,
+    indices: HashMap<Vec<u8>, usize>,
+    /// The number to try next after each name: a file may have one name many times.
+    next: HashMap<Vec<u8>, usize>,
+}
+
+impl Names {
+    /// Of all layers. The first of a name has it.
+    pub fn new<'a>(layers: impl Iterator<Item = &'a [u8]> + Clone) -> Self {
+        let mut names = Self::default();
+        for (index, name) in layers.clone().enumerate().filter(|(_, name)| !name.is_empty()) {
+            names.indices.entry(name.to_vec()).or_insert(index);
+        }
+        layers.for_each(|name| names.add(name));
+        names
+    }
+
+    /// By the layers' indices, each once.
+    pub fn all(&self) -> &[Vec<u8>] {
+        &self.unique
+    }
+
+    /// The layer that is called so.
+    pub fn index(&self, unique: &[u8]) -> Option<usize> {
+        self.indices.get(unique).copied()
+    }
+
+    /// Names one layer more, behind the others. False, and nothing has changed, where another one
+    /// is called so, which has to be called something else now: then all are named anew.
+    #[must_use]
+    pub fn push(&mut self, name: &[u8]) -> bool {
+        let fits = !self.indices.contains_key(name) || self.next.contains_key(name);
+        if fits {
+            self.add(name);
+        }
+        fits
+    }
+
+    fn add(&mut self, name: &[u8]) {
+        let unique = self.free(name);
+        self.indices.insert(unique.clone(), self.unique.len());
+        self.unique.push(unique);
+    }
+
+    fn free(&mut self, name: &[u8]) -> Vec<u8> {
+        let number = match self.next.entry(name.to_vec()) {
             Entry::Vacant(entry) if !name.is_empty() => {
                 entry.insert(2);
-                return name.to_owned();
+                return name.to_vec();
             }
             entry => entry.or_default(),
         };
         if name.is_empty() {
-            *number = index.max(*number);
+            *number = self.unique.len().max(*number);
         }
         loop {
-            let candidate = format!("{name}#{number}");
+            let candidate = [name, format!("#{number}").as_bytes()].concat();
             *number += 1;
-            if taken.insert(candidate.clone()) {
+            if !self.indices.contains_key(&candidate) {
                 return candidate;
             }
         }
-    };
-    layers.iter().enumerate().map(|(index, layer)| unique(index, layer)).collect()
+    }
 }
 
 #[cfg(test)]
@@ -194,5 +241,22 @@ mod tests {
                 format!("{name}#{}", if name.is_empty() { 99_999 } else { 100_000 })
             );
         }
+    }
+
+    #[test]
+    fn layers_named_one_after_the_other_are_named_as_all_at_once() {
+        let layers = ["a", "b", "a", "", "a#2", "c", "", "#3", "a#3", "b", "a#2"];
+        let mut names = Names::default();
+        for (index, name) in layers.iter().enumerate() {
+            let all = layers[..=index].iter().map(|name| name.as_bytes());
+            let before = names.all().to_vec();
+            if !names.push(name.as_bytes()) {
+                assert_eq!(names.all(), before);
+                names = Names::new(all.clone());
+            }
+            assert_eq!(names.all(), Names::new(all).all());
+            assert_eq!(names.index(&names.all()[index]), Some(index));
+        }
+        assert_eq!(names.index(b""), None);
     }
 }

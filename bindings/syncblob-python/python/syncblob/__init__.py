@@ -8,7 +8,6 @@
 
 from collections.abc import Mapping as _Mapping
 
-from . import _copies
 from ._syncblob import (
     Blob,
     Layer,
@@ -36,7 +35,6 @@ from .errors import (
 )
 
 _Mapping.register(Model)
-_copies.register()
 
 __all__ = [
     "ArgumentError",

@@ -1,0 +1,32 @@
+//! Python's bytes, written where they are.
+
+use std::mem::MaybeUninit;
+
+use pyo3::ffi;
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+
+use crate::error::{detached, Failure};
+
+/// So many bytes as `write` leaves them, which runs without the interpreter's lock, and says
+/// whether it wrote all of them; nothing, if it did not.
+pub fn written<'py>(
+    py: Python<'py>,
+    size: usize,
+    write: impl FnOnce(&mut [MaybeUninit<u8>]) -> Result<bool, Failure> + Send,
+) -> PyResult<Option<Bound<'py, PyBytes>>> {
+    let size = ffi::Py_ssize_t::try_from(size)?;
+    // SAFETY: without a source the object has room for so many bytes, and its caller writes them
+    // before anybody else has it.
+    let made = unsafe {
+        Bound::from_owned_ptr_or_err(py, ffi::PyBytes_FromStringAndSize(std::ptr::null(), size))?
+            .cast_into_unchecked::<PyBytes>()
+    };
+    // SAFETY: as above, and the object lives until it is returned. The empty one, which all share,
+    // has no bytes to be written.
+    let room = unsafe {
+        let start = ffi::PyBytes_AsString(made.as_ptr()).cast::<MaybeUninit<u8>>();
+        std::slice::from_raw_parts_mut(start, size.unsigned_abs())
+    };
+    Ok(detached(py, || write(room))?.then_some(made))
+}
