@@ -80,6 +80,8 @@ class Stubs(unittest.TestCase):
             (importlib.resources.files("syncblob") / "_syncblob.pyi").read_text()
         self.stub = {}
         for node in ast.parse(text).body:
+            if isinstance(node, ast.Assign) and node.targets[0].id == "__all__":
+                self.exported = ast.literal_eval(node.value)
             if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
                 self.stub.setdefault(node.name, []).append(node)
             for member in node.body if isinstance(node, ast.ClassDef) else ():
@@ -92,6 +94,7 @@ class Stubs(unittest.TestCase):
                 if name.rpartition(".")[2] not in left_to_object}
         stubs = {name for name in self.stub if name.rpartition(".")[2] not in left_to_object}
         self.assertEqual(real - {"View"}, stubs)
+        self.assertEqual(self.exported, sorted(_syncblob.__all__))
 
     def test_the_stubs_have_the_signatures_that_there_are(self):
         compared = 0

@@ -381,6 +381,7 @@ class Changing(unittest.TestCase):
             for again in (pickle.loads(pickle.dumps(model)), copy.deepcopy(model)):
                 self.assertEqual((again.format, again.to_bytes()),
                                  (model.format, model.to_bytes()))
+            self.assertNotIn(b"_syncblob", pickle.dumps(model))  # nor anything that is not public
         again = copy.copy(model)
         again.add_layer("more")
         self.assertEqual((len(again), len(model)), (1, 0))

@@ -35,6 +35,8 @@ from .errors import (
 )
 
 _Mapping.register(Model)
+for _function in (from_dlpack, load, load_blob):
+    _function.__module__ = __name__  # by which pickles name it
 
 __all__ = [
     "ArgumentError",

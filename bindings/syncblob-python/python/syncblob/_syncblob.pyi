@@ -13,6 +13,9 @@ _Shape = Union[int, Iterable[int]]
 _Array = NDArray[Any]
 _D = TypeVar("_D")
 
+__all__ = ["Blob", "Layer", "Model", "StoredBlob", "__version__", "errors", "from_dlpack", "load",
+           "load_blob", "run_command"]
+
 __version__: str
 
 @final
