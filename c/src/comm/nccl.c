@@ -24,7 +24,7 @@ sb_status sb_nccl_id_create(uint8_t *out, sb_error *err) {
 static sb_status check_context(const sb_context *context, sb_error *err) {
     if (!context)
         return sb__fail_null(err, "context");
-    if (!context->has_device || context->backend.open != sb__cuda_open)
+    if (context->backend.open != sb__cuda_open)
         return sb__fail(err, SB_ERR_NO_DEVICE, "NCCL needs a context on \"cuda:N\", not on \"%s\"",
                         sb_context_device(context));
     return sb__device_check(context, err);
@@ -37,11 +37,12 @@ static sb_status connect_ranks(sb_context *const *contexts, int32_t count, const
     void *objects = NULL;
     sb_error story = {.code = SB_OK};
     sb_context *context = contexts[0];
-    const size_t bytes = (size_t)count * 2 * sizeof(void *);
+    const size_t bytes = (size_t)count * 3 * sizeof(void *);
     sb_status st = sb__object_alloc(context, bytes, &objects, err);
     if (st != SB_OK)
         return st;
-    struct sb__cuda_device **devices = objects;
+    sb_comm **comms = objects;
+    struct sb__cuda_device **devices = (struct sb__cuda_device **)(void *)(comms + count);
     struct sb__nccl_end **ends = (struct sb__nccl_end **)(void *)(devices + count);
     for (int32_t i = 0; i < count; i++)
         devices[i] = contexts[i]->device;
@@ -50,18 +51,20 @@ static sb_status connect_ranks(sb_context *const *contexts, int32_t count, const
         st = sb__fail_told(err, st, -1, &story, "nccl");
     int32_t made = 0;
     while (st == SB_OK && made < count) {
-        st = sb_comm_create(contexts[made], &sb__nccl_engine, ends[made], &out[made], err);
+        st = sb_comm_create(contexts[made], &sb__nccl_engine, ends[made], &comms[made], err);
         made += st == SB_OK;
         if (st == SB_OK)
             continue;
         for (int32_t i = made; i < count; i++)
             sb__nccl_close(ends[i], true);
         while (made) {
-            out[--made]->failed = true; /* nobody waits for the others */
-            sb_comm_destroy(out[made]);
+            comms[--made]->failed = true; /* nobody waits for the others */
+            sb_comm_destroy(comms[made]);
         }
         break;
     }
+    if (st == SB_OK)
+        memcpy(out, comms, (size_t)count * sizeof *out);
     sb__object_free(context, objects, bytes);
     return st;
 }

@@ -105,6 +105,12 @@ static CUcontext now_current(void) {
     return context;
 }
 
+/* Without one NCCL makes a context current itself, and leaves it to the thread. */
+static void need_device(const char *function) {
+    if (!now_current())
+        standin_violation("%s while no device is current", function);
+}
+
 /* --- what an operation does ---------------------------------------------------------------- */
 
 static size_t size_of(ncclDataType_t type) {
@@ -361,8 +367,7 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t *comm, int size, ncclUniqueId id,
     ncclComm_t made = NULL;
     struct group *group = NULL;
     if (enter(__func__, &result)) {
-        if (!now_current())
-            standin_violation("ncclCommInitRankConfig while no device is current");
+        need_device(__func__);
         group = find_group(&id, size);
         result = size <= MAX_RANKS ? check_join(group, rank, config) : ncclInvalidArgument;
     }
@@ -394,6 +399,7 @@ ncclResult_t ncclCommFinalize(ncclComm_t comm) {
     ncclResult_t result;
     if (enter(__func__, &result) && !is_known(comm, __func__))
         result = ncclInvalidArgument;
+    need_device(__func__);
     if (result == ncclSuccess && !comm->finalizes) {
         comm->finalizes = true;
         comm->group->finalized++;
@@ -421,6 +427,7 @@ ncclResult_t ncclCommAbort(ncclComm_t comm) {
     ncclResult_t result;
     if (enter(__func__, &result) && !is_known(comm, __func__))
         result = ncclInvalidArgument;
+    need_device(__func__);
     const bool known = result == ncclSuccess || is_known(comm, __func__);
     if (known) { /* also where it fails: there is no second call */
         if (comm->posting)

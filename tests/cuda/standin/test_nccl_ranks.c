@@ -406,17 +406,23 @@ static void make_over(sb_comm *other, void *arg) {
     struct team *team = arg;
     const int32_t rank = sb_comm_rank(other);
     sb_comm *comm = NULL;
-    sb_error err;
+    sb_error err, poison;
+    support_poison_error(&err);
+    poison = err;
     expect_ok(sb_nccl_comm_create_over(team->contexts[rank], other, LONG_LIMIT, &comm, &err));
+    expect(memcmp(&err, &poison, sizeof err) == 0);
+    expect(comm);
     if (comm)
         reduce_blobs(comm, team);
     sb_comm_destroy(comm);
 }
 
 TEST(ranks_meet_over_another_communicator) {
+    const int64_t ids = standin_calls("ncclGetUniqueId");
     struct team team;
     open_contexts(&team, 3);
     ranks_run(3, NULL, make_over, &team);
+    assert_int_equal(standin_calls("ncclGetUniqueId"), ids + 1); /* each listens for its ranks */
     close_contexts(&team);
 }
 
@@ -432,35 +438,132 @@ static void make_over_without(sb_comm *other, void *arg) {
     expect(strstr(err.message, rank == 1 ? "context is NULL" : "another rank cannot use NCCL"));
 }
 
+/* One rank of the other communicator has gone. */
+static void make_over_broken(sb_comm *other, void *arg) {
+    struct team *team = arg;
+    const int32_t rank = sb_comm_rank(other);
+    sb_comm *comm = NULL;
+    sb_error err;
+    if (rank == 1)
+        return;
+    support_poison_error(&err);
+    expect_status(SB_ERR_COMM_FAILURE,
+                  sb_nccl_comm_create_over(team->contexts[rank], other, LONG_LIMIT, &comm, &err));
+    expect(err.code == SB_ERR_COMM_FAILURE && strstr(err.message, "has ended") && !comm);
+}
+
 TEST(all_are_told_of_one_that_cannot) {
+    static void (*const tasks[])(sb_comm * other, void *arg) = {make_over_without,
+                                                                make_over_broken};
+    for (size_t i = 0; i < sizeof tasks / sizeof *tasks; i++) {
+        struct team team;
+        open_contexts(&team, 3);
+        ranks_run(3, NULL, tasks[i], &team);
+        close_contexts(&team);
+    }
+}
+
+TEST(refuses_contexts_of_other_devices) {
+    static const char *const devices[] = {"cpu", "sim:0"};
     struct team team;
-    open_contexts(&team, 3);
-    ranks_run(3, NULL, make_over_without, &team);
+    uint8_t id[SB_NCCL_ID_BYTES];
+    sb_error err;
+    open_contexts(&team, 1);
+    assert_ok(sb_nccl_id_create(id, &err));
+    for (int i = 0; i < 2; i++) {
+        char words[80];
+        sb_context *other;
+        sb_comm *comm, *two[2];
+        assert_ok(cuda_context(devices[i], &other, &err));
+        sb_context *const last[] = {team.contexts[0], other}, *const first[] = {last[1], last[0]};
+        (void)snprintf(words, sizeof words, "a context on \"cuda:N\", not on \"%s\"", devices[i]);
+        assert_int_equal(sb_nccl_comm_create(other, id, 0, 1, 0, &comm, &err), SB_ERR_NO_DEVICE);
+        assert_non_null(strstr(err.message, words));
+        assert_int_equal(sb_nccl_comm_create_all(last, 2, 0, two, &err), SB_ERR_NO_DEVICE);
+        assert_int_equal(sb_nccl_comm_create_all(first, 2, 0, two, &err), SB_ERR_NO_DEVICE);
+        sb_context_release(other);
+    }
     close_contexts(&team);
 }
 
 TEST(refuses_what_is_no_rank) {
+    static const struct {
+        int32_t rank, size;
+    } rows[] = {{1, 1}, {2, 1}, {-1, 2}, {0, 0}, {-2, -1}};
     struct team team;
     uint8_t id[SB_NCCL_ID_BYTES];
-    sb_context *host;
     sb_comm *comm, *two[2];
     sb_error err;
     open_contexts(&team, 1);
-    assert_ok(sb_context_create(NULL, &host, &err));
     assert_ok(sb_nccl_id_create(id, &err));
-    sb_context *const on_host[] = {team.contexts[0], host};
     sb_context *const same[] = {team.contexts[0], team.contexts[0]};
-    assert_int_equal(sb_nccl_comm_create(host, id, 0, 1, 0, &comm, &err), SB_ERR_NO_DEVICE);
-    assert_non_null(strstr(err.message, "NCCL needs a context on \"cuda:N\", not on \"cpu\""));
-    assert_int_equal(sb_nccl_comm_create_all(on_host, 2, 0, two, &err), SB_ERR_NO_DEVICE);
-    assert_int_equal(sb_nccl_comm_create(team.contexts[0], id, 1, 1, 0, &comm, &err),
-                     SB_ERR_INVALID_ARGUMENT);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        assert_int_equal(
+            sb_nccl_comm_create(team.contexts[0], id, rows[i].rank, rows[i].size, 0, &comm, &err),
+            SB_ERR_INVALID_ARGUMENT);
     assert_int_equal(sb_nccl_comm_create_all(same, 0, 0, two, &err), SB_ERR_INVALID_ARGUMENT);
     assert_int_equal(sb_nccl_comm_create_all(same, 2, SHORT_LIMIT, two, &err), SB_ERR_COMM_FAILURE);
     assert_non_null(strstr(err.message, "ncclCommInitRankConfig: invalid usage"));
     assert_int_equal(err.device_code, ncclInvalidUsage);
-    sb_context_release(host);
+    assert_ok(sb_nccl_comm_create(team.contexts[0], id, 0, 1, 0, &comm, &err));
+    sb_comm_destroy(comm);
     close_contexts(&team);
+}
+
+TEST(a_lost_device_is_asked_for_nothing) {
+    const int64_t three = 3;
+    struct team team;
+    uint8_t id[SB_NCCL_ID_BYTES];
+    sb_blob *blob;
+    sb_comm *comm = NULL;
+    sb_error err;
+    void *p;
+    open_contexts(&team, 1);
+    assert_ok(sb_nccl_id_create(id, &err));
+    assert_ok(sb_blob_create_shaped(team.contexts[0], SB_DTYPE_F32, &three, 1, &blob, &err));
+    standin_fail("cuStreamSynchronize", 1, STANDIN_STICKY, CUDA_ERROR_ILLEGAL_ADDRESS);
+    assert_status(SB_ERR_DEVICE_LOST, sb_blob_mutable_gpu_data(blob, &p, &err));
+    const int64_t calls = standin_calls(NULL);
+    assert_status(SB_ERR_DEVICE_LOST,
+                  sb_nccl_comm_create(team.contexts[0], id, 0, 1, 0, &comm, &err));
+    assert_status(SB_ERR_DEVICE_LOST,
+                  sb_nccl_comm_create_all(team.contexts, 1, 0, team.comms, &err));
+    assert_int_equal(standin_calls(NULL), calls);
+    assert_null(comm);
+    sb_blob_destroy(blob);
+    sb_context_release(team.contexts[0]);
+    standin_heal();
+}
+
+/* The nth block of a rank's context is not there: those that were made wait for nobody. */
+TEST(no_memory_leaves_no_rank) {
+    static const int rows[][2] = {{0, 1}, {0, 2}, {1, 1}, {2, 1}};
+    struct rig rigs[3];
+    sb_context *contexts[3];
+    sb_error err;
+    standin_set(STANDIN_DEVICES, MOST);
+    for (int i = 0; i < 3; i++) {
+        char device[16];
+        (void)snprintf(device, sizeof device, "cuda:%d", i);
+        rig_open(&rigs[i], device, 0);
+        contexts[i] = rigs[i].context;
+    }
+    const int64_t finalized = standin_calls("ncclCommFinalize");
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        sb_comm *comms[3] = {NULL};
+        rigs[rows[i][0]].counting.fail_nth = rows[i][1];
+        assert_status(SB_ERR_OUT_OF_MEMORY,
+                      sb_nccl_comm_create_all(contexts, 3, LONG_LIMIT, comms, &err));
+        for (int r = 0; r < 3; r++) {
+            assert_null(comms[r]);
+            assert_int_equal(rigs[r].counting.live_blocks, 1); /* the context */
+        }
+        assert_int_equal(standin_nccl_live(), 0);
+    }
+    assert_int_equal(standin_calls("ncclCommFinalize"), finalized);
+    for (int i = 0; i < 3; i++)
+        rig_close(&rigs[i]);
+    assert_untouched();
 }
 
 /* --- ranks that fail, stop or are gone ----------------------------------------------------- */
@@ -794,7 +897,7 @@ static bool fails_in_turn(const char *function, int64_t nth, unsigned int code) 
     open_contexts(&team, 2);
     standin_fail(function, nth, STANDIN_NOW, code);
     const sb_status st = sb_nccl_comm_create_all(team.contexts, 2, FAULT_LIMIT, team.comms, &err);
-    assert_true(st == SB_OK || err.message[0]);
+    assert_true(st == SB_OK || (err.message[0] && err.offset == -1));
     if (st == SB_OK)
         ranks_run_on(2, team.comms, take_any_status, &team);
     const bool fired = standin_fired() != NULL;

@@ -1,6 +1,7 @@
 /* Opening: what is missing is a status with a sentence, nothing is printed; ends
    and forks. Each scenario is this program run again, on what its environment
    shows it. It is not linked with the stand-ins, whose functions it looks up. */
+#include "ranks.h"
 #include "rig.h"
 #include "table.h"
 
@@ -138,6 +139,14 @@ static void arithmetic_works(void) {
     sb_context_release(context);
 }
 
+static void refuse_over(sb_comm *other, void *words) {
+    sb_comm *comm = NULL;
+    sb_error err;
+    support_poison_error(&err);
+    expect_status(SB_ERR_UNSUPPORTED, sb_nccl_comm_create_over(context, other, 0, &comm, &err));
+    expect(strstr(err.message, words) && err.offset == -1 && !comm);
+}
+
 static void no_communicator(const char *words) {
     unsigned char id[SB_NCCL_ID_BYTES];
     sb_comm *comm = NULL;
@@ -147,6 +156,7 @@ static void no_communicator(const char *words) {
     told(&err, 0, words);
     need(sb_nccl_comm_create_all(&context, 1, 0, &comm, &err) == SB_ERR_UNSUPPORTED && !comm);
     told(&err, 0, words);
+    ranks_run(2, NULL, refuse_over, (void *)words);
     sb_context_release(context);
 }
 
