@@ -228,11 +228,15 @@ TEST_WITH(setup, teardown, test_permissions_of_the_old_file_are_kept) {
 
 TEST_WITH(setup, teardown, test_a_new_file_gets_the_permissions_of_the_mask) {
     const struct folder *folder = *state;
+    static const mode_t masks[] = {0, 022, 027};
     sb_error err;
-    mode_t old = umask(027);
-    assert_ok(write_file(folder->file, &err));
-    umask(old);
-    assert_int_equal(mode_of(folder->file), 0640);
+    for (size_t i = 0; i < sizeof masks / sizeof *masks; i++) {
+        mode_t old = umask(masks[i]);
+        assert_ok(write_file(folder->file, &err));
+        umask(old);
+        assert_int_equal(mode_of(folder->file), 0666 & ~masks[i]);
+        assert_int_equal(unlink(folder->file), 0);
+    }
 }
 
 TEST_WITH(setup, teardown, test_a_link_stays_a_link) {
@@ -314,6 +318,8 @@ TEST_WITH(setup, teardown, test_links_that_lead_to_no_file) {
         assert_int_equal(err.device_code, rows[i].error);
         assert_non_null(strstr(err.message, rows[i].words));
         assert_is_link(folder->file, true);
+        /* what the link leads to is told, if that can be found */
+        assert_int_equal(!strstr(err.message, folder->file), rows[i].error != ELOOP);
         assert_int_equal(unlink(folder->file), 0);
     }
     for (size_t i = 0; i + 2 < sizeof endless; i += 2)
@@ -322,6 +328,30 @@ TEST_WITH(setup, teardown, test_links_that_lead_to_no_file) {
     assert_int_equal(symlink(endless, folder->file), 0);
     assert_status(SB_ERR_IO, write_file(folder->file, &err));
     assert_int_equal(err.device_code, ENAMETOOLONG);
+}
+
+/* Of a chain of links, none longer than a system follows. */
+TEST_WITH(setup, teardown, test_the_last_of_many_links_names_the_new_file) {
+    const struct folder *folder = *state;
+    static const int counts[] = {39, 41};
+    char link[96], says[16];
+    sb_error err;
+    for (int i = 0; i < 2; i++) {
+        for (int n = 0; n < counts[i]; n++) {
+            (void)snprintf(link, sizeof link, "%s/%d", folder->path, n);
+            (void)snprintf(says, sizeof says, "%d", n + 1);
+            assert_int_equal(symlink(n + 1 == counts[i] ? "other" : says, link), 0);
+        }
+        (void)snprintf(link, sizeof link, "%s/0", folder->path);
+        assert_status(i == 0 ? SB_OK : SB_ERR_IO, write_file(link, &err));
+        assert_int_equal(access(folder->other, F_OK), i == 0 ? 0 : -1);
+        assert_true(i == 0 || err.device_code == ELOOP);
+        (void)unlink(folder->other);
+        for (int n = 0; n < counts[i]; n++) {
+            (void)snprintf(link, sizeof link, "%s/%d", folder->path, n);
+            assert_int_equal(unlink(link), 0);
+        }
+    }
 }
 
 /* A second name of the file keeps the old bytes, as the header says. */
@@ -415,7 +445,8 @@ TEST_WITH(setup, teardown, test_who_may_not_keep_the_group_opens_nothing) {
         {OURS, OURS, 0640, 0640},    {THEIRS, 65534, 0640, 0600}, /* another group must not read */
         {THEIRS, 65534, 0664, 0644},                              /* nor write */
         {THEIRS, 65534, 0604, 0600}, /* members of the old one are among all others now */
-        {THEIRS, 65534, 0666, 0666}, {THEIRS, 65534, 0600, 0600}, {THEIRS, 65534, 0444, 0444},
+        {THEIRS, 65534, 0666, 0666}, {THEIRS, 65534, 0600, 0600},
+        {THEIRS, 65534, 0444, 0444}, {THEIRS, 65534, 0701, 0700},
     };
     if (!may_give_away(folder))
         skip();
@@ -501,14 +532,17 @@ TEST_WITH(setup, teardown, test_a_mapped_file_is_unmapped) {
 
 TEST_WITH(setup, teardown, test_a_relative_path_is_fine) {
     const struct folder *folder = *state;
+    static const char *const names[] = {"blob", "b", "./b"};
     char here[1024];
     sb_error err;
     assert_non_null(getcwd(here, sizeof here));
     assert_int_equal(chdir(folder->path), 0);
-    sb_status st = write_file("blob", &err);
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        assert_ok(write_file(names[i], &err));
+        assert_ok(read_file(names[i], &err));
+        assert_int_equal(unlink(names[i]), 0);
+    }
     assert_int_equal(chdir(here), 0);
-    assert_int_equal(st, SB_OK);
-    assert_ok(read_file(folder->file, &err));
 }
 
 TEST_WITH(setup, teardown, test_what_cannot_be_replaced) {

@@ -56,9 +56,10 @@ static bool resolve(struct sb__replacement *to, const char *path) {
     return true;
 }
 
+/* With the slash behind it, nothing but a folder opens. */
 static int open_folder(struct sb__replacement *to) {
     char *slash = strrchr(to->path, '/');
-    int flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC;
+    int flags = O_RDONLY | O_CLOEXEC;
     to->name = slash ? slash + 1 : to->path;
     if (!slash)
         return open(".", flags);

@@ -6,6 +6,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/random.h>
@@ -19,8 +20,9 @@ enum { SHORT = -1, NOTHING = -2 }; /* for `error`: what write does that is none 
 static struct {
     const char *function; /* NULL: none fails */
     int nth, error;
-    int calls, last; /* of it; the last one that fails */
-    int open;        /* descriptors: opened, and not closed */
+    int calls, last;                     /* of it; the last one that fails */
+    int open;                            /* descriptors: opened, and not closed */
+    bool closed_twice, inherited, shown; /* a descriptor, by another program, to another user */
 } fault;
 
 static bool fires(const char *function) {
@@ -60,6 +62,8 @@ ssize_t __wrap_write(int file, const void *bytes, size_t size);
 int __wrap_openat(int folder, const char *name, int flags, mode_t mode) {
     const int file = fires("openat") ? -1 : __real_openat(folder, name, flags, mode);
     fault.open += file >= 0;
+    fault.inherited |= !(flags & O_CLOEXEC) || !(fcntl(folder, F_GETFD) & FD_CLOEXEC);
+    fault.shown |= (mode & 077) != 0;
     return file;
 }
 
@@ -67,7 +71,9 @@ int __wrap_openat(int folder, const char *name, int flags, mode_t mode) {
 int __wrap_close(int file) {
     const bool fails = fires("close");
     const int error = errno;
-    fault.open -= __real_close(file) == 0;
+    const bool was_open = __real_close(file) == 0;
+    fault.open -= was_open;
+    fault.closed_twice |= !was_open;
     errno = error;
     return fails ? -1 : 0;
 }
@@ -77,7 +83,10 @@ ssize_t __wrap_write(int file, const void *bytes, size_t size) {
         return __real_write(file, bytes, size);
     if (fault.error == SHORT)
         return __real_write(file, bytes, size > 3 ? 3 : size);
-    return fault.error == NOTHING ? 0 : -1;
+    if (fault.error != NOTHING)
+        return -1;
+    errno = EINTR; /* of an earlier call */
+    return 0;
 }
 
 /* NOLINTEND(bugprone-reserved-identifier,readability-identifier-naming) */
@@ -145,12 +154,16 @@ static void check(const struct row *row, const char *folder, const sb_blob *blob
     (void)snprintf(file, sizeof file, "%s/blob", folder);
     file_write(file, "old", 3);
     fault.open = 0;
+    fault.closed_twice = fault.inherited = fault.shown = false;
     assert_status(row->status, write_blob(blob, file, row, &err));
     if (row->status != SB_OK) {
         assert_int_equal(err.device_code, row->code);
         assert_non_null(strstr(err.message, row->words));
     }
     assert_int_equal(fault.open, -1); /* the folder is opened by another function */
+    assert_false(fault.closed_twice);
+    assert_false(fault.inherited);
+    assert_false(fault.shown);
     assert_int_equal(entries_of(folder), 1);
     struct wire there = wire_of_file(file);
     if (row->after == NEW) {
