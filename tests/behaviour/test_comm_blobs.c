@@ -116,16 +116,19 @@ static bool is_on_device(int32_t head) {
 
 TEST(a_blob_is_reduced_on_the_side_that_the_engine_takes) {
     for (size_t i = 0; i < 4; i++) {
-        for (int32_t takes = 0; takes < 2; takes++) {
+        for (int32_t takes = -1; takes <= 2; takes++) { /* -1: the slot is missing */
             struct single single = {.takes_device = takes};
+            sb_comm_engine engine = single_engine;
             struct rig rig;
             sb_comm *comm;
             sb_error err;
+            if (takes < 0)
+                engine.struct_size = offsetof(sb_comm_engine, takes);
             rig_open(&rig, "sim:0", 0);
-            assert_ok(sb_comm_create(rig.context, &single_engine, &single, &comm, &err));
+            assert_ok(sb_comm_create(rig.context, &engine, &single, &comm, &err));
             sb_blob *blob = blob_at(rig.context, heads[i], 1);
             assert_ok(sb_comm_all_reduce_blobs(comm, &blob, 1, 0, SB_COMM_SUM, &err));
-            const bool on_device = takes && is_on_device(heads[i]);
+            const bool on_device = takes > 0 && is_on_device(heads[i]);
             assert_int_equal(single.was_on_device, on_device);
             assert_int_equal(sb_mem_head(data_of(blob)),
                              on_device ? SB_HEAD_AT_GPU : SB_HEAD_AT_CPU);

@@ -438,6 +438,12 @@ static void blob_vector(struct wire *out) {
     wire_blob_field(out, 1, (int64_t[]){1}, 1, 1);
 }
 
+/* Of a net that was not saved with it. */
+static void solver_alone(struct wire *out) {
+    wire_number(out, 1, 4000);
+    wire_blob_field(out, 3, (int64_t[]){2, 3}, 2, 1);
+}
+
 /* More fields than tell a format. */
 static void many_layers(struct wire *out) {
     wire_text(out, 1, "net");
@@ -463,6 +469,7 @@ static const struct {
     {net_v1, SB_FORMAT_CAFFEMODEL, "a caffemodel"},
     {many_layers, SB_FORMAT_CAFFEMODEL, "a caffemodel"},
     {solver_state, SB_FORMAT_SOLVERSTATE, "a solver state"},
+    {solver_alone, SB_FORMAT_SOLVERSTATE, "a solver state"},
     {mean_file, SB_FORMAT_BLOB, "a blob such as a mean file"},
     {shaped_blob, SB_FORMAT_BLOB, "a blob such as a mean file"},
     {blob_vector, SB_FORMAT_BLOB_VECTOR, "a vector of blobs"},
@@ -646,6 +653,13 @@ TEST_WITH(read_kinds, free_kinds, other_messages_are_not_called_ours) {
         {"an old layer without a name", B("\x0a\1n\x12\2\x28\4")},
         {"iter, and a history that is no blob", B("\x08\5\x1a\2\x08\1")},
         {"a history without iter", B("\x1a\x0b\x2a\4\0\0\0\0\x3a\3\x0a\1\1")},
+        {"a history without iter, and a text", B("\x12\1n\x1a\x0b\x2a\4\0\0\0\0\x3a\3\x0a\1\1")},
+        {"a history, and a text for iter", B("\x0a\1n\x1a\x0b\x2a\4\0\0\0\0\x3a\3\x0a\1\1")},
+        {"a layer, and an unknown field below 100", B("\xa2\6\6\x0a\1n\x12\1t\x98\1\1")},
+        {"a graph without a version", B("\x3a\x0a\x0a\5\x12\1y\x22\0\x12\1g")},
+        {"a graph, and a number for its operators",
+         B("\x08\7\x3a\x0a\x0a\5\x12\1y\x22\0\x12\1g\x40\1")},
+        {"nodes without a name or a constant", B("\x08\7\x3a\7\x0a\5\x12\1y\x22\0")},
         {"a graph without nodes", B("\x08\7\x12\1p\x3a\3\x12\1g")},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
