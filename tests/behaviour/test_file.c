@@ -322,12 +322,19 @@ TEST_WITH(setup, teardown, test_links_that_lead_to_no_file) {
         assert_int_equal(!strstr(err.message, folder->file), rows[i].error != ELOOP);
         assert_int_equal(unlink(folder->file), 0);
     }
+    /* With its folder it is longer than a path, and than what lies behind one. */
+    char deep[320], link[340];
+    (void)snprintf(deep, sizeof deep, "%s/%0200d", folder->path, 0);
+    (void)snprintf(link, sizeof link, "%s/link", deep);
     for (size_t i = 0; i + 2 < sizeof endless; i += 2)
         memcpy(endless + i, "./", 2);
     memcpy(endless + sizeof endless - 2, "x", 2);
-    assert_int_equal(symlink(endless, folder->file), 0);
-    assert_status(SB_ERR_IO, write_file(folder->file, &err));
+    assert_int_equal(mkdir(deep, 0700), 0);
+    assert_int_equal(symlink(endless, link), 0);
+    assert_status(SB_ERR_IO, write_file(link, &err));
     assert_int_equal(err.device_code, ENAMETOOLONG);
+    assert_int_equal(unlink(link), 0);
+    assert_int_equal(rmdir(deep), 0);
 }
 
 /* Of a chain of links, none longer than a system follows. */

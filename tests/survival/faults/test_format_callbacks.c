@@ -16,6 +16,7 @@ static const int64_t large[] = {12000}, two[] = {2};
    by one. */
 struct scene {
     struct wire bytes, blob_bytes, net_bytes;
+    struct wire new_bytes, odd_bytes; /* made when they are opened */
     struct test_source source, other, blob_source, net_source, raw_source;
     struct test_sink sink;
     struct test_progress progress;
@@ -53,6 +54,26 @@ static void put_net(struct wire *wire) {
         wire_bytes(wire, 2000, filling, sizeof filling);
     wire_free(&message);
     wire_free(&layer);
+}
+
+/* Layers whose first lies far before what comes behind it. */
+static void put_new(struct wire *wire) {
+    struct wire layer = {0};
+    wire_text(&layer, 1, "conv");
+    wire_text(&layer, 2, "Convolution");
+    wire_blob_field(&layer, 7, large, 1, 1);
+    for (int i = 0; i < 2; i++)
+        wire_message(wire, 100, &layer);
+    wire_free(&layer);
+}
+
+/* A solver state by its first 64 fields, a net by a later one. */
+static void put_odd(struct wire *wire) {
+    wire_number(wire, 1, 5);
+    wire_blob_field(wire, 3, large, 1, 1);
+    for (uint64_t i = 0; i < 64; i++)
+        wire_number(wire, 4, i);
+    wire_text(wire, 1, "net");
 }
 
 static sb_model *opened(struct test_source *from, int32_t format, const struct wire *wire) {
@@ -99,6 +120,8 @@ static void scene_close(struct scene *s) {
     wire_free(&s->bytes);
     wire_free(&s->blob_bytes);
     wire_free(&s->net_bytes);
+    wire_free(&s->new_bytes);
+    wire_free(&s->odd_bytes);
     wire_free(&s->sink.got);
     free(s->buffer);
 }
@@ -111,6 +134,12 @@ static sb_status open_as(struct scene *s, int32_t format, const struct wire *wir
     return sb_model_open_source(NULL, format, &source, NULL, &progress, &s->made, err);
 }
 
+static const struct wire *made(struct wire *wire, void (*put)(struct wire *wire)) {
+    if (!wire->size)
+        put(wire);
+    return wire;
+}
+
 #define CALL(name, expression)                                                                     \
     static sb_status name(struct scene *s, sb_error *err) {                                        \
         return expression;                                                                         \
@@ -120,6 +149,8 @@ CALL(open_source, open_as(s, SB_FORMAT_AUTO, &s->bytes, err))
 CALL(open_named, open_as(s, SB_FORMAT_BLOB, &s->blob_bytes, err))
 CALL(open_said, open_as(s, SB_FORMAT_SOLVERSTATE, &s->bytes, err))
 CALL(open_net, open_as(s, SB_FORMAT_AUTO, &s->net_bytes, err))
+CALL(open_new, open_as(s, SB_FORMAT_CAFFEMODEL, made(&s->new_bytes, put_new), err))
+CALL(open_odd, open_as(s, SB_FORMAT_CAFFEMODEL, made(&s->odd_bytes, put_odd), err))
 CALL(load_blob, sb_model_load_blob(s->model, SB_NO_LAYER, 0, s->blob, err))
 CALL(load_unpacked, sb_model_load_blob(s->model, SB_NO_LAYER, 1, s->blob, err))
 
@@ -165,6 +196,8 @@ static const struct {
     {"open_source, named", open_named, true, false, true},
     {"open_source, said", open_said, true, false, true},
     {"open_source, a net", open_net, true, false, true},
+    {"open_source, layers", open_new, true, false, true},
+    {"open_source, odd", open_odd, true, false, true},
     {"load_blob", load_blob, true, false, true},
     {"load_blob, unpacked", load_unpacked, true, false, true},
     {"blob_info", blob_info, true, false, false},
