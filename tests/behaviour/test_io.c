@@ -146,21 +146,22 @@ TEST_WITH(setup, teardown, the_limit_of_memory_holds_for_a_load) {
     }
 }
 
-/* Data and a diff of one value fill the limit. */
+/* Data fills the limit, then data and a diff of one value. */
 TEST(the_limit_of_memory_counts_a_diff_of_one_value) {
     static const int64_t one[] = {1};
     struct wire wire = {0};
     sb_limits limits = SB_LIMITS_INIT;
     sb_blob *blob;
     sb_error err;
-    wire_float(&wire, 5, 1);
-    wire_float(&wire, 6, 1);
     assert_ok(sb_blob_create_shaped(NULL, SB_DTYPE_F32, one, 1, &blob, &err));
-    limits.max_memory = 8;
-    assert_ok(sb_blob_from_proto(blob, wire.bytes, wire.size, SB_PROTO_RESHAPE, &limits, &err));
-    limits.max_memory = 7;
-    assert_status(SB_ERR_DATA_LIMIT,
-                  sb_blob_from_proto(blob, wire.bytes, wire.size, SB_PROTO_RESHAPE, &limits, &err));
+    for (uint32_t field = 5; field <= 6; field++) {
+        wire_float(&wire, field, 1);
+        limits.max_memory = 4 * (field - 4);
+        assert_ok(sb_blob_from_proto(blob, wire.bytes, wire.size, SB_PROTO_RESHAPE, &limits, &err));
+        limits.max_memory--;
+        assert_status(SB_ERR_DATA_LIMIT, sb_blob_from_proto(blob, wire.bytes, wire.size,
+                                                            SB_PROTO_RESHAPE, &limits, &err));
+    }
     sb_blob_destroy(blob);
     wire_free(&wire);
 }
@@ -409,6 +410,26 @@ static void check_told(struct world *w, uint64_t total) {
                   (unsigned long long)w->progress.total, (unsigned long long)total,
                   (unsigned long long)w->progress.largest_step);
     w->progress = (struct test_progress){.cancels_at = 0};
+}
+
+/* From its own beginning, not the file's. */
+TEST_WITH(setup, teardown, a_blob_far_behind_is_told_in_steps) {
+    struct world *w = *state;
+    const sb_progress progress = test_progress_of(&w->progress);
+    struct wire wire = {0};
+    sb_blob_info info = SB_BLOB_INFO_INIT;
+    sb_model *model;
+    sb_error err;
+    for (int i = 0; i < 2; i++)
+        wire_blob_field(&wire, 3, (int64_t[]){1 << 20}, 1, 1);
+    assert_ok(sb_model_open_bytes(NULL, SB_FORMAT_SOLVERSTATE, wire.bytes, wire.size, NULL, NULL,
+                                  NULL, &model, &err));
+    assert_ok(sb_model_set_progress(model, &progress, &err));
+    assert_ok(sb_model_blob_info(model, SB_NO_LAYER, 1, &info, &err));
+    assert_ok(sb_model_load_blob(model, SB_NO_LAYER, 1, w->blob, &err));
+    check_told(w, info.size);
+    sb_model_destroy(model);
+    wire_free(&wire);
 }
 
 TEST_WITH(setup, teardown, long_calls_tell_how_far_they_are) {

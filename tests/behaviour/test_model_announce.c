@@ -249,6 +249,7 @@ TEST_WITH(setup, teardown, test_what_is_announced_is_known_but_not_loaded) {
     assert_ok(sb_model_blob_info(model, 0, 2, &info, &err)); /* there is no layer 2 */
     assert_int_equal(info.offset, -1);
     assert_int_equal(info.count, sb_blob_count(p->blobs[2]));
+    assert_int_equal(info.num_axes, sb_blob_num_axes(p->blobs[2]));
     assert_status(SB_ERR_UNSUPPORTED, sb_model_save(model, buffer, sizeof buffer, NULL, &err));
     assert_status(SB_ERR_UNSUPPORTED, sb_model_save_file(model, p->file, &err));
     assert_int_equal(access(p->file, F_OK), -1);

@@ -218,6 +218,7 @@ TEST(test_what_has_no_room_is_not_begun) {
     for (size_t i = 0; i < sizeof bytes; i++)
         assert_int_equal(bytes[i], 0x5a);
     assert_status(SB_ERR_INVALID_ARGUMENT, sb_blob_to_proto(blob, 0, NULL, size, NULL, &err));
+    assert_status(SB_ERR_INVALID_ARGUMENT, sb_blob_to_proto(blob, 0, NULL, 1, NULL, &err));
     assert_status(SB_ERR_UNSUPPORTED, sb_blob_proto_size(ints, 0, &size, &err));
     assert_status(SB_ERR_UNSUPPORTED, sb_blob_to_proto(ints, 0, bytes, 64, NULL, &err));
     sb_blob_destroy(blob);

@@ -175,9 +175,18 @@ TEST(what_is_no_list_of_pieces_is_refused) {
     assert_names_null("spans", sb_source_of_spans(NULL, NULL, 1, &source, &err));
     assert_status(INVALID, sb_source_of_spans(NULL, missing, 2, &source, &err));
     assert_status(SB_ERR_SIZE_OVERFLOW, sb_source_of_spans(NULL, lies, 2, &source, &err));
+    assert_non_null(strstr(err.message, "the first 2 spans have more"));
     older.struct_size = 8;
     assert_status(SB_ERR_ABI_MISMATCH, sb_source_of_spans(NULL, missing, 1, &older, &err));
     assert_null(source.user);
+    struct {
+        sb_source known;
+        void *later;
+    } newer = {{.struct_size = sizeof newer}, &newer};
+    assert_ok(sb_source_of_spans(NULL, large, 2, &newer.known, &err));
+    assert_int_equal(newer.known.struct_size, sizeof newer);
+    assert_null(newer.later);
+    newer.known.close(newer.known.user);
     assert_ok(sb_source_of_spans(NULL, large, 2, &source, &err));
     assert_ok(sb_blob_create(NULL, SB_DTYPE_F32, &blob, &err));
     assert_status(SB_ERR_DATA_LIMIT, sb_blob_read_source(blob, &source, 0, NULL, NULL, &err));

@@ -168,6 +168,11 @@ TEST(test_groups_nest_at_most_100_deep) {
     }
 }
 
+static int32_t go_on(void *user, uint64_t done, uint64_t total) {
+    (void)user, (void)done, (void)total;
+    return 0;
+}
+
 TEST(test_values_come_whole_across_the_window) {
     /* A filler field moves a number, a double and a group over the window's edge, byte by byte. */
     for (size_t filler = SB__WINDOW_BYTES - 40; filler < SB__WINDOW_BYTES + 4; filler++) {
@@ -197,6 +202,12 @@ TEST(test_values_come_whole_across_the_window) {
         assert_int_equal(field.end, wire.size);
         assert_ok(sb__wire_next(reader, &root, source.size, &field, &err));
         assert_int_equal(field.number, 0);
+        unsigned char last = 0; /* alone, of no window */
+        struct sb__progress progress;
+        const sb_progress to = {sizeof to, NULL, go_on};
+        sb__reader_watch(reader, sb__progress_begin(&progress, &to, wire.size));
+        assert_ok(sb__reader_copy(reader, (uint32_t)wire.size - 1, &last, 1, &err));
+        assert_int_equal(last, 0x24);
         sb__source_close(&source);
         unlink(file.path);
         free(reader);

@@ -60,15 +60,16 @@ static void append_field(struct text *text, const struct sb__path *path, uint32_
 
 sb_status sb__wire_fail(const struct sb__path *path, uint32_t field, sb_status status,
                         uint32_t offset, sb_error *err, const char *format, ...) {
-    struct text where = {.used = 0}, what = {.used = 0};
+    struct text where = {.used = 0};
+    char what[sizeof where.bytes];
     va_list args;
     append_path(&where, path);
     append_field(&where, path, field);
     va_start(args, format);
-    (void)vsnprintf(what.bytes, sizeof what.bytes, format, args);
+    (void)vsnprintf(what, sizeof what, format, args);
     va_end(args);
     return sb__fail_at(err, status, offset, "%s%s%s at offset %u", where.bytes,
-                       where.used ? ": " : "", what.bytes, offset);
+                       where.used ? ": " : "", what, offset);
 }
 
 static sb_status fail_missing(const struct sb__path *path, uint32_t field, uint32_t at,
