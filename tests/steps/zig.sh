@@ -40,23 +40,47 @@ END
     chmod +x "$zig"/*
 }
 
-build_macos() { # TARGET
-    make_zig "$1"
-    make_build "$1" release "-DSYNCBLOB_ZIG=$zig" "-DSYNCBLOB_ZIG_TARGET=$1" "${zig_options[@]}" \
+# The oldest macOS that takes what zig links, which asks for its newest one otherwise.
+oldest_macos=11.0
+
+build_macos() { # MACHINE
+    local target=$1-macos.$oldest_macos
+    make_zig "$target"
+    make_build "$1-macos" release "-DSYNCBLOB_ZIG=$zig" "-DSYNCBLOB_ZIG_TARGET=$target" "${zig_options[@]}" \
         -DSYNCBLOB_BUILD_TESTS=OFF
 }
 
-build_macos_arm() { build_macos aarch64-macos; }
+build_macos_arm() { build_macos aarch64; }
 
-build_macos_intel() { build_macos x86_64-macos; }
+build_macos_intel() { build_macos x86_64; }
+
+# Its processor, the oldest macOS, the libraries. Apple's processors run nothing that is not signed.
+check_mach_o() { # MACHINE FILE
+    local said
+    local -A processors=([aarch64]=ARM64 [x86_64]=X86_64)
+    said=$(llvm-objdump-14 --macho --private-headers "$2")
+    diff - <(awk '
+        $1 == "MH_MAGIC_64" { print "for " $2 }
+        $1 == "cmd" { command = $2 }
+        $1 == "minos" { print "from macOS " $2 }
+        $1 == "name" && command ~ /DYLIB$/ && command != "LC_ID_DYLIB" { print "needs " $2 }' <<<"$said" |
+        sort) <<END
+for ${processors[$1]}
+from macOS $oldest_macos
+needs /usr/lib/libSystem.B.dylib
+END
+    [ "$1" = x86_64 ] || grep -w LC_CODE_SIGNATURE <<<"$said"
+}
 
 # A program finds all it needs in the static library and the system's; the exports are the map's.
-check_macos() { # TARGET
-    local folder=$build/$1/c
-    "$cache/zig/tools/cc-$1" -std=c11 -Ic/include tests/users/consumer/main.c "$folder/libsyncblob.a" \
-        -o "$build/$1/main"
+check_macos() { # MACHINE
+    local folder=$build/$1-macos
+    "$cache/zig/tools/cc-$1-macos.$oldest_macos" -std=c11 -Ic/include tests/users/consumer/main.c \
+        "$folder/c/libsyncblob.a" -o "$folder/main"
+    check_mach_o "$1" "$folder/main"
+    check_mach_o "$1" "$folder/c/libsyncblob.dylib"
     diff <(sed -n 's/^    \(sb_[a-z0-9_]*\);$/\1/p' c/abi/libsyncblob.map | sort) \
-        <(llvm-nm-14 -gU "$folder/libsyncblob.dylib" | sed -n 's/.* _\(sb_[a-z0-9_]*\)$/\1/p' | sort)
+        <(llvm-nm-14 -gU "$folder/c/libsyncblob.dylib" | sed -n 's/.* _\(sb_[a-z0-9_]*\)$/\1/p' | sort)
 }
 
 build_musl() {
@@ -75,7 +99,7 @@ build_musl() {
 }
 
 zig_full_steps() {
-    on 'zig_needs macos_arm' step 'macOS (arm64): linked, exports' check_macos aarch64-macos
-    on 'zig_needs macos_intel' step 'macOS (x86-64): linked, exports' check_macos x86_64-macos
+    on 'zig_needs macos_arm' step 'macOS (arm64): linked, exports' check_macos aarch64
+    on 'zig_needs macos_intel' step 'macOS (x86-64): linked, exports' check_macos x86_64
     on musl step 'musl: tests' run_ctest musl -E "^($musl_left_out)"
 }
