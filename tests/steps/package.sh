@@ -53,18 +53,23 @@ run_static_command() {
     tests/users/consumer/static_command.sh "$folder" "$model"
 }
 
-# A static program for another machine, by a Rust of ours and zig's musl, in $build/static-MACHINE.
-build_foreign_program() { # MACHINE CRATE PROGRAM
-    local target=$1-unknown-linux-musl name
-    make_zig "$1-linux-musl"
+# A program for another machine, by a Rust of ours and zig, which has the system's libraries.
+link_by_zig() { # RUST-TARGET ZIG-TARGET CRATE PROGRAM FOLDER OPTION-OF-RUSTC...
+    local target=$1 name=${1//-/_} builds=$cache/rust-${1%%-*}
+    make_zig "$2"
     make_rust "$target"
-    name=${target//-/_}
-    told env "PATH=$cache/rust/bin:$PATH" "CARGO_TARGET_DIR=$cache/rust-$1" "AR_$name=$zig/ar" \
-        "CC_$name=$zig/cc-$1-linux-musl" "CARGO_TARGET_${name^^}_LINKER=$zig/cc-$1-linux-musl" \
-        cargo rustc --manifest-path "$2/Cargo.toml" --bin "$3" --release --locked --target "$target" \
-        -- -Clink-self-contained=no -Cstrip=symbols
-    mkdir -p "$build/static-$1"
-    cp "$cache/rust-$1/$target/release/$3" "$build/static-$1"
+    told env "PATH=$cache/rust/bin:$PATH" "CARGO_TARGET_DIR=$builds" "AR_$name=$zig/ar" \
+        "CC_$name=$zig/cc-$2" "CARGO_TARGET_${name^^}_LINKER=$zig/cc-$2" \
+        cargo rustc --manifest-path "$3/Cargo.toml" --bin "$4" --release --locked --target "$target" \
+        -- "${@:6}"
+    mkdir -p "$5"
+    cp "$builds/$target/release/$4" "$5"
+}
+
+# A static one, in $build/static-MACHINE.
+build_foreign_program() { # MACHINE CRATE PROGRAM
+    link_by_zig "$1-unknown-linux-musl" "$1-linux-musl" "$2" "$3" "$build/static-$1" \
+        -Clink-self-contained=no -Cstrip=symbols
 }
 
 build_foreign_command() { # MACHINE

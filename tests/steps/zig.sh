@@ -16,7 +16,8 @@ musl_left_out='behaviour\.page_size|threads\.fast_path'
 musl_left_out+='|fuzz\.(seeds|mutations)|faults\.functions|abi\.[^n]|consumer\.|differences\.|behaviour\.filler_statistics'
 
 # zig as compilers and tools of one word, for CMake and cargo, in the folder $zig. cargo's build
-# scripts give a target by a name that zig does not know.
+# scripts give a target by a name that zig does not know. Asked for its version with macOS as the
+# target, it leaves an empty file behind.
 make_zig() { # TARGET...
     local target tool program
     [ "$(uname -m)" = x86_64 ] || { echo 'skipped: zig is pinned for x86-64 alone'; return 77; }
@@ -27,6 +28,7 @@ make_zig() { # TARGET...
     for target in "$@"; do
         cat >"$zig/cc-$target" <<END
 #!/bin/sh
+[ "\$*" != --version ] || exec $program cc --version
 for word; do
     shift
     case \$word in --target=*) ;; *) set -- "\$@" "\$word" ;; esac
@@ -46,8 +48,8 @@ oldest_macos=11.0
 build_macos() { # MACHINE
     local target=$1-macos.$oldest_macos
     make_zig "$target"
-    make_build "$1-macos" release "-DSYNCBLOB_ZIG=$zig" "-DSYNCBLOB_ZIG_TARGET=$target" "${zig_options[@]}" \
-        -DSYNCBLOB_BUILD_TESTS=OFF
+    make_build "$1-macos" release "-DSYNCBLOB_ZIG=$zig" "-DSYNCBLOB_ZIG_TARGET=$target" \
+        "${zig_options[@]}" -DSYNCBLOB_BUILD_TESTS=OFF
 }
 
 build_macos_arm() { build_macos aarch64; }
@@ -63,8 +65,8 @@ check_mach_o() { # MACHINE FILE
         $1 == "MH_MAGIC_64" { print "for " $2 }
         $1 == "cmd" { command = $2 }
         $1 == "minos" { print "from macOS " $2 }
-        $1 == "name" && command ~ /DYLIB$/ && command != "LC_ID_DYLIB" { print "needs " $2 }' <<<"$said" |
-        sort) <<END
+        command == "LC_ID_DYLIB" { next }
+        $1 == "name" && command ~ /DYLIB$/ { print "needs " $2 }' <<<"$said" | sort) <<END
 for ${processors[$1]}
 from macOS $oldest_macos
 needs /usr/lib/libSystem.B.dylib
@@ -81,6 +83,17 @@ check_macos() { # MACHINE
     check_mach_o "$1" "$folder/c/libsyncblob.dylib"
     diff <(sed -n 's/^    \(sb_[a-z0-9_]*\);$/\1/p' c/abi/libsyncblob.map | sort) \
         <(llvm-nm-14 -gU "$folder/c/libsyncblob.dylib" | sed -n 's/.* _\(sb_[a-z0-9_]*\)$/\1/p' | sort)
+}
+
+# The folder that stands for Apple's SDK has one library, which is empty: Rust's crate libc asks for
+# iconv, of which zig has no list of functions. Nobody calls them, or the program is not linked.
+check_macos_command() { # MACHINE
+    local folder=$build/$1-macos-command sdk=$cache/zig/sdk
+    mkdir -p "$sdk"
+    printf '!<arch>\n' >"$sdk/libiconv.a"
+    SDKROOT=$sdk link_by_zig "$1-apple-darwin" "$1-macos.$oldest_macos" bindings/syncblob-cli \
+        syncblob "$folder" "-Lnative=$sdk"
+    check_mach_o "$1" "$folder/syncblob"
 }
 
 build_musl() {
@@ -101,5 +114,7 @@ build_musl() {
 zig_full_steps() {
     on 'zig_needs macos_arm' step 'macOS (arm64): linked, exports' check_macos aarch64
     on 'zig_needs macos_intel' step 'macOS (x86-64): linked, exports' check_macos x86_64
+    on zig_needs step 'macOS (arm64): the command, linked' check_macos_command aarch64
+    on zig_needs step 'macOS (x86-64): the command, linked' check_macos_command x86_64
     on musl step 'musl: tests' run_ctest musl -E "^($musl_left_out)"
 }
