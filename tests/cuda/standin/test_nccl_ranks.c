@@ -398,6 +398,7 @@ TEST(a_rank_that_does_not_come_is_told) {
         assert_int_equal(makers[i].status, SB_ERR_COMM_FAILURE);
         assert_non_null(
             strstr(makers[i].err.message, "not all of 3 ranks have come within 500 ms"));
+        assert_int_equal(makers[i].err.device_code, 0);
     }
     close_contexts(&team);
 }
