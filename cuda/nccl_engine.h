@@ -16,7 +16,8 @@ struct sb__nccl_end {
     sb__cu_stream stream;
     sb__cu_event before; /* recorded on other streams again and again */
     struct sb__nccl_request *first;
-    bool failed, is_idle; /* failed: `story` says why; idle: nothing of it uses memory any more */
+    bool failed;  /* `story` says why */
+    bool is_idle; /* once it failed: nothing of it uses memory any more */
     sb_error story;
 };
 

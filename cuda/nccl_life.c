@@ -144,7 +144,7 @@ static sb_status make_end(const struct sb__nccl *nccl, struct sb__cuda_device *d
     struct sb__nccl_end *end = calloc(1, sizeof *end);
     if (!end)
         return sb_backend_fail(err, SB_ERR_OUT_OF_MEMORY, 0, "no memory for a rank's end");
-    *end = (struct sb__nccl_end){.nccl = nccl, .device = device, .is_idle = true};
+    *end = (struct sb__nccl_end){.nccl = nccl, .device = device};
     const sb_status st = make_parts(end, err);
     if (st == SB_OK)
         *out = end;
