@@ -162,6 +162,7 @@ static void no_communicator(const char *words) {
 
 static void no_nccl(void) {
     no_communicator("this communicator needs NCCL (");
+    no_communicator("libnccl.so.2: "); /* the loader's reason */
     no_communicator("install it, or name its folder in LD_LIBRARY_PATH");
 }
 

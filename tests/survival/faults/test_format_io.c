@@ -82,8 +82,10 @@ ssize_t pread(int fd, void *buffer, size_t size, off_t offset) {
         return --fault.left <= 0 ? lie(buffer, size, offset)
                                  : syscall(SYS_pread64, fd, buffer, size, offset);
     if (fires("pread")) {
-        if (fault.mode == ENDS)
+        if (fault.mode == ENDS) {
+            errno = EINTR; /* of an earlier call */
             return 0;
+        }
         if (fault.mode == SHORT && size > 1)
             return syscall(SYS_pread64, fd, buffer, size - 1, offset);
         errno = fault.mode == INTERRUPTED ? EINTR : EIO;
@@ -360,6 +362,8 @@ static void check_failure(const struct scene *s, size_t call, const sb_error *er
     bool told = strstr(err->message, "is in place") != NULL;
     if (err->code != SB_ERR_IO || in_place != told)
         fail_with("%s, call %d (%s): %s", calls[call].name, n, fault.name, err->message);
+    if (fault.mode == ENDS && strcmp(fault.name, "pread") == 0)
+        assert_non_null(strstr(err->message, "changed while it was read"));
     if (strstr(err->message, "\"cannot") || strstr(err->message, "\"is in place"))
         fail_with("%s names no file: %s", calls[call].name, err->message);
     assert_int_equal(sb_blob_count(s->blob), 2);
