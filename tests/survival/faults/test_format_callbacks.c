@@ -480,3 +480,40 @@ TEST(test_values_that_change_after_they_were_counted_are_refused) {
     for (int i = 0; i < 3; i++)
         wire_free(&blobs[i]);
 }
+
+/* A solver state, the n-th read of which and later ones find another, saved with a new blob:
+   whether the save has as many bytes as it says, or is refused. */
+static bool is_saved_whole(const struct wire *before, const struct wire *after, int n,
+                           int *refused) {
+    struct test_source s = {.other = after, .fault = {.left = n}};
+    const sb_source source = test_source_of(&s, before);
+    unsigned char out[64];
+    sb_model *model = NULL;
+    sb_blob *blob;
+    sb_error err;
+    size_t size = 0;
+    sb_status st =
+        sb_model_open_source(NULL, SB_FORMAT_SOLVERSTATE, &source, NULL, NULL, &model, &err);
+    if (st != SB_OK)
+        return st == SB_ERR_IO;
+    memset(out, 0x5a, sizeof out);
+    assert_ok(sb_blob_create_shaped(NULL, SB_DTYPE_F32, two, 1, &blob, &err));
+    assert_ok(sb_model_set_blob(model, SB_NO_LAYER, 0, blob, 0, &err));
+    st = sb_model_save(model, out, sizeof out, &size, &err);
+    *refused += st == SB_ERR_IO && strstr(err.message, "changed");
+    sb_model_destroy(model);
+    sb_blob_destroy(blob);
+    return st == SB_OK ? out[size - 1] != 0x5a && out[size] == 0x5a : st == SB_ERR_IO;
+}
+
+/* The blob that the new one replaces is longer by now, and what follows on it shorter. */
+TEST(test_a_save_is_as_long_as_it_was_measured) {
+    static const char bytes[2][18] = {"\x08\5\x1a\2\x2a\0\xfa\1\x08",
+                                      "\x08\5\x1a\6\x2a\4\0\0\0\0\xfa\1\4"};
+    const struct wire before = {(unsigned char *)bytes[0], 17, 17};
+    const struct wire after = {(unsigned char *)bytes[1], 17, 17};
+    int refused = 0;
+    for (int n = 1; n < 12; n++)
+        assert_true(is_saved_whole(&before, &after, n, &refused));
+    assert_true(refused > 0);
+}
