@@ -86,13 +86,14 @@ check_macos() { # MACHINE
 }
 
 # The folder that stands for Apple's SDK has one library, which is empty: Rust's crate libc asks for
-# iconv, of which zig has no list of functions. Nobody calls them, or the program is not linked.
+# iconv, of which zig has no list of functions. Nobody calls them, or the program is not linked. The
+# distribution's Rust has no tool that strips it.
 check_macos_command() { # MACHINE
     local folder=$build/$1-macos-command sdk=$cache/zig/sdk
     mkdir -p "$sdk"
     printf '!<arch>\n' >"$sdk/libiconv.a"
     SDKROOT=$sdk link_by_zig "$1-apple-darwin" "$1-macos.$oldest_macos" bindings/syncblob-cli \
-        syncblob "$folder" "-Lnative=$sdk"
+        syncblob "$folder" "-Lnative=$sdk" -Cstrip=none
     check_mach_o "$1" "$folder/syncblob"
 }
 
