@@ -14,10 +14,24 @@ static sb__cu_result push(const struct sb__cuda_device *device, struct sb__cuda_
     return result;
 }
 
+/* A call that fails may tell of other work, and have popped all the same: then another context is
+   current, which stays. */
 static void pop(const struct sb__cuda_device *device, const struct sb__cuda_visit *visit) {
-    sb__cu_context ours;
-    if (visit->pushed)
-        SB__CUDA_GIVE_BACK(device->cu->cuCtxPopCurrent_v2(&ours));
+    sb__cu_context now;
+    if (!visit->pushed || device->cu->cuCtxPopCurrent_v2(&now) == SB__CUDA_SUCCESS)
+        return;
+    now = NULL;
+    if (device->cu->cuCtxGetCurrent(&now) == SB__CUDA_SUCCESS && now == device->context)
+        (void)device->cu->cuCtxPopCurrent_v2(&now);
+}
+
+/* Set again, the mode is what it was set to. */
+static void restore_mode(const struct sb__cuda_device *device, const struct sb__cuda_visit *visit) {
+    unsigned int mode = visit->mode;
+    if (!visit->relaxed || device->cu->cuThreadExchangeStreamCaptureMode(&mode) == SB__CUDA_SUCCESS)
+        return;
+    mode = visit->mode;
+    (void)device->cu->cuThreadExchangeStreamCaptureMode(&mode);
 }
 
 sb__cu_result sb__cuda_enter(const struct sb__cuda_device *device, struct sb__cuda_visit *visit) {
@@ -66,9 +80,7 @@ sb__cu_result sb__cuda_enter_to_free(const struct sb__cuda_device *device,
 
 sb__cu_result sb__cuda_leave(const struct sb__cuda_device *device,
                              const struct sb__cuda_visit *visit, sb__cu_result result) {
-    unsigned int mode = visit->mode;
-    if (visit->relaxed)
-        SB__CUDA_GIVE_BACK(device->cu->cuThreadExchangeStreamCaptureMode(&mode));
+    restore_mode(device, visit);
     pop(device, visit);
     return result;
 }
