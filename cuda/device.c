@@ -198,7 +198,7 @@ static void destroy_parts(struct sb__cuda_device *device) {
     if (sb__cuda_enter_to_free(device, &visit) != SB__CUDA_SUCCESS)
         return;
     if (device->stream) {
-        SB__CUDA_GIVE_BACK(device->cu->cuStreamSynchronize(device->stream));
+        SB__CUDA_GIVE_BACK(sb__cuda_wait(device, device->stream));
         SB__CUDA_GIVE_BACK(device->cu->cuStreamDestroy_v2(device->stream));
     }
     while (device->events.count) {
@@ -261,6 +261,7 @@ static sb_status open_device(struct sb__cuda_device *device, sb_error *err) {
 }
 
 static void end_state(struct sb__cuda_device *device) {
+    sb__mutex_destroy(&device->kept.lock);
     sb__mutex_destroy(&device->slabs.lock);
     sb__mutex_destroy(&device->events.lock);
     free(device);
@@ -279,6 +280,7 @@ sb_status sb__cuda_open(void *user, int32_t ordinal, void **out, sb_error *err) 
     device->ordinal = ordinal;
     sb__mutex_init(&device->events.lock);
     sb__mutex_init(&device->slabs.lock);
+    sb__mutex_init(&device->kept.lock);
     st = open_device(device, err);
     if (st == SB_OK) {
         *out = device;

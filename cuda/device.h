@@ -29,6 +29,18 @@ struct sb__cuda_slabs {
     struct sb__cuda_slab *first[SB__CUDA_SLAB_CLASSES];
 };
 
+/* Memory whose work nobody could wait for (kept.c): a block of the device, or, where `ptr` is 0,
+   memory of the host that begins with the entry. */
+struct sb__cuda_kept {
+    struct sb__cuda_kept *next;
+    sb__cu_ptr ptr;
+};
+
+struct sb__cuda_kept_list {
+    sb__mutex lock;
+    _Atomic(struct sb__cuda_kept *) first;
+};
+
 struct sb__cuda_device {
     const struct sb__cuda_driver *cu;
     int32_t ordinal;
@@ -42,6 +54,7 @@ struct sb__cuda_device {
     _Atomic(struct sb__cuda_blas *) blas; /* NULL until arithmetic is prepared */
     struct sb__cuda_events events;
     struct sb__cuda_slabs slabs;
+    struct sb__cuda_kept_list kept;
 };
 
 sb_status sb__cuda_open(void *user, int32_t ordinal, void **out, sb_error *err);
@@ -83,6 +96,11 @@ static inline sb__cu_result sb__cuda_done(sb__cu_result result) {
 /* The error loses the context: every later call fails with it. */
 int sb__cuda_is_sticky(sb__cu_result result);
 
+/* What a wait says of the work: a lost device has ended it, too. */
+static inline bool sb__cuda_is_over(sb__cu_result wait) {
+    return wait == SB__CUDA_SUCCESS || sb__cuda_is_sticky(wait);
+}
+
 /* What gives something back is tried again, since nobody could later, but not where it may be
    gone with the context. */
 #define SB__CUDA_GIVE_BACK(call)                                                                   \
@@ -100,6 +118,17 @@ static inline sb__cu_ptr sb__cuda_address(const void *ptr) {
 static inline sb__cu_stream sb__cuda_stream(sb_stream stream) {
     return (sb__cu_stream)stream;
 }
+
+/* --- kept.c ---------------------------------------------------------------------------------- */
+
+/* Keeps memory that comes from malloc and that work on `stream` may write; work on another stream
+   than our own keeps it for good. */
+void sb__cuda_keep(struct sb__cuda_device *device, struct sb__cuda_kept *entry, sb_stream stream);
+/* The same of a block. Where the host lacks memory to remember it, it is kept for good. */
+void sb__cuda_keep_block(struct sb__cuda_device *device, sb__cu_ptr ptr, sb_stream stream);
+/* Waits for the stream and, where that is our own, gives back what was kept. Between enter and
+   leave. */
+sb__cu_result sb__cuda_wait(struct sb__cuda_device *device, sb__cu_stream stream);
 
 /* --- memory.c, pinned.c, streams.c, arithmetic.c: the other slots of the table --------------- */
 

@@ -11,13 +11,13 @@ static sb__cu_result alloc(const struct sb__cuda_device *device, size_t bytes, s
 }
 
 /* What was freed on our stream counts as used until somebody has waited for it. */
-static sb__cu_result trim_pool(const struct sb__cuda_device *device) {
-    sb__cu_result result = device->cu->cuStreamSynchronize(device->stream);
+static sb__cu_result trim_pool(struct sb__cuda_device *device) {
+    sb__cu_result result = sb__cuda_wait(device, device->stream);
     return result == SB__CUDA_SUCCESS ? device->cu->cuMemPoolTrimTo(device->pool, 0) : result;
 }
 
 /* Short memory may be that of our own pool, in pieces that are too small or not yet free. */
-static sb__cu_result alloc_or_trim(const struct sb__cuda_device *device, size_t bytes,
+static sb__cu_result alloc_or_trim(struct sb__cuda_device *device, size_t bytes,
                                    sb__cu_stream stream, sb__cu_ptr *out) {
     sb__cu_result result = alloc(device, bytes, stream, out);
     if (result != SB__CUDA_ERROR_OUT_OF_MEMORY || !device->pool)
@@ -36,7 +36,7 @@ void sb__cuda_trim(void *opened) {
 }
 
 sb_status sb__cuda_alloc(void *opened, size_t bytes, sb_stream stream, void **out, sb_error *err) {
-    const struct sb__cuda_device *device = opened;
+    struct sb__cuda_device *device = opened;
     struct sb__cuda_visit visit;
     sb__cu_ptr ptr = 0;
     sb__cu_result result = sb__cuda_enter_stream(device, sb__cuda_stream(stream), &visit);
@@ -50,20 +50,26 @@ sb_status sb__cuda_alloc(void *opened, size_t bytes, sb_stream stream, void **ou
 }
 
 /* Pool memory may be given back by cuMemFree, too, once nothing uses it. */
-static void free_now(const struct sb__cuda_device *device, sb__cu_ptr ptr, sb__cu_stream stream) {
-    SB__CUDA_GIVE_BACK(device->cu->cuStreamSynchronize(stream));
-    SB__CUDA_GIVE_BACK(device->cu->cuMemFree_v2(ptr));
+static void free_now(struct sb__cuda_device *device, sb__cu_ptr ptr, sb_stream stream) {
+    sb__cu_result result = sb__cuda_wait(device, sb__cuda_stream(stream));
+    if (!sb__cuda_is_over(result))
+        result = sb__cuda_wait(device, sb__cuda_stream(stream));
+    if (sb__cuda_is_over(result))
+        SB__CUDA_GIVE_BACK(device->cu->cuMemFree_v2(ptr));
+    else
+        sb__cuda_keep_block(device, ptr, stream);
 }
 
 void sb__cuda_free(void *opened, void *ptr, size_t bytes, sb_stream stream) {
-    const struct sb__cuda_device *device = opened;
+    struct sb__cuda_device *device = opened;
+    sb__cu_ptr block = sb__cuda_address(ptr);
     struct sb__cuda_visit visit;
     (void)bytes;
     if (sb__cuda_enter_to_free(device, &visit) != SB__CUDA_SUCCESS)
         return;
-    if (!device->pool || device->cu->cuMemFreeAsync(sb__cuda_address(ptr),
-                                                    sb__cuda_stream(stream)) != SB__CUDA_SUCCESS)
-        free_now(device, sb__cuda_address(ptr), sb__cuda_stream(stream));
+    if (!device->pool ||
+        device->cu->cuMemFreeAsync(block, sb__cuda_stream(stream)) != SB__CUDA_SUCCESS)
+        free_now(device, block, stream);
     (void)sb__cuda_leave(device, &visit, SB__CUDA_SUCCESS);
 }
 

@@ -75,12 +75,11 @@ static sb_status wait_status(const struct sb__cuda_device *device, sb__cu_result
 }
 
 sb_status sb__cuda_stream_synchronize(void *opened, sb_stream stream, sb_error *err) {
-    const struct sb__cuda_device *device = opened;
+    struct sb__cuda_device *device = opened;
     struct sb__cuda_visit visit;
     sb__cu_result result = sb__cuda_enter_stream(device, sb__cuda_stream(stream), &visit);
     if (result == SB__CUDA_SUCCESS)
-        result = sb__cuda_leave(device, &visit,
-                                device->cu->cuStreamSynchronize(sb__cuda_stream(stream)));
+        result = sb__cuda_leave(device, &visit, sb__cuda_wait(device, sb__cuda_stream(stream)));
     return wait_status(device, result, "cuStreamSynchronize", err);
 }
 

@@ -55,25 +55,33 @@ static unsigned int blocks_for(int64_t count, unsigned int most) {
     return blocks < (int64_t)most ? (unsigned int)blocks : most;
 }
 
-/* Waits for the download into `last`. A wait may fail without having waited: then `last` is not to
-   be freed, and nobody ever does. */
-static sb_status wait_for(const struct sb__cuda_device *device, double **last, sb_stream stream,
+/* Where the last sums come to. */
+struct last {
+    struct sb__cuda_kept kept;
+    double sums[LAST_SUMS];
+};
+
+/* Waits for the download into `*last`. A wait may fail without having waited: then that is kept,
+   and `*last` becomes NULL. */
+static sb_status wait_for(struct sb__cuda_device *device, struct last **last, sb_stream stream,
                           sb_error *err) {
     sb_error again;
-    sb_status st = sb__cuda_stream_synchronize((void *)device, stream, err);
+    sb_status st = sb__cuda_stream_synchronize(device, stream, err);
     if (st == SB_OK || st == SB_ERR_DEVICE_LOST)
         return st;
-    sb_status second = sb__cuda_stream_synchronize((void *)device, stream, &again);
-    if (second != SB_OK && second != SB_ERR_DEVICE_LOST)
+    sb_status second = sb__cuda_stream_synchronize(device, stream, &again);
+    if (second != SB_OK && second != SB_ERR_DEVICE_LOST) {
+        sb__cuda_keep(device, &(*last)->kept, stream);
         *last = NULL;
+    }
     return st;
 }
 
 /* In `scratch`: the sums of the first launch, then, if they are many, of these. They are not
    negative, so that their absolute values may be added. */
-static sb_status add(const struct sb__cuda_device *device, const struct sb__cuda_blas *blas,
+static sb_status add(struct sb__cuda_device *device, const struct sb__cuda_blas *blas,
                      sb__cu_function kernel, int64_t count, const void *x, double *scratch,
-                     double **last, double *out, sb_stream stream, sb_error *err) {
+                     struct last **last, double *out, sb_stream stream, sb_error *err) {
     unsigned int blocks = blocks_for(count, MOST_BLOCKS);
     int64_t sums = (int64_t)blocks * THREADS;
     const double *from = scratch;
@@ -85,13 +93,13 @@ static sb_status add(const struct sb__cuda_device *device, const struct sb__cuda
         sums = LAST_SUMS;
     }
     if (st == SB_OK)
-        st = sb__cuda_download((void *)device, *last, from, (size_t)sums * sizeof **last, stream,
+        st = sb__cuda_download(device, (*last)->sums, from, (size_t)sums * sizeof *from, stream,
                                err);
     if (st == SB_OK)
         st = wait_for(device, last, stream, err);
     double total = 0;
     for (int64_t i = 0; i < sums && st == SB_OK; i++)
-        total += (*last)[i];
+        total += (*last)->sums[i];
     *out = total;
     return st;
 }
@@ -102,7 +110,7 @@ sb_status sb__cuda_sum(struct sb__cuda_device *device, const struct sb__cuda_bla
     size_t bytes = ((size_t)blocks_for(count, MOST_BLOCKS) * THREADS + LAST_SUMS) * sizeof(double);
     sb__cu_function kernel = blas->sums[kind + (dtype == SB_DTYPE_F64)];
     void *scratch;
-    double *last = malloc(LAST_SUMS * sizeof *last);
+    struct last *last = calloc(1, sizeof *last);
     if (!last)
         return sb_backend_fail(err, SB_ERR_OUT_OF_MEMORY, 0, "no memory for the parts of a sum");
     sb_status st = sb__cuda_alloc(device, bytes, stream, &scratch, err);

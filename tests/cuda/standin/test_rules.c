@@ -2,6 +2,7 @@
 #include "fixture.h"
 
 #include "context/context.h"
+#include "device.h"
 
 #include <pthread.h>
 #include <sched.h>
@@ -750,6 +751,64 @@ TEST(a_free_comes_after_per_thread_streams) {
     standin_drain();
     assert_int_equal(reader.found, 1);
     stage_close(&stage);
+}
+
+/* --- waits that fail ---------------------------------------------------------------------------
+ */
+
+/* Then nobody knows whether the work is over: what it uses is neither freed nor lost. */
+TEST(memory_goes_after_a_wait_that_succeeds) {
+    for (int pools = 0; pools < 2; pools++) {
+        struct stage stage;
+        sb_error err;
+        const void *in;
+        standin_set(STANDIN_POOLS, pools);
+        stage_open(&stage, 0);
+        CUstream stream = stage_stream(&stage, CU_STREAM_NON_BLOCKING);
+        sb_mem *mem = mem_on_host(&stage, 7);
+        assert_ok(sb_mem_gpu_data_on(mem, (sb_stream)stream, &in, &err));
+        assert_ok(sb_mem_synchronize(mem, &err));
+        struct reader reader = {(CUdeviceptr)(uintptr_t)in, 0};
+        launch(&stage, stream, read_memory, &reader);
+        standin_fail("cuStreamSynchronize", 1, STANDIN_ALWAYS, CUDA_ERROR_UNKNOWN);
+        sb_mem_release(mem);
+        standin_fail(NULL, 0, STANDIN_NOW, 0);
+        assert_true(pools || standin_live().blocks == 1);
+        standin_drain();
+        assert_int_equal(reader.found, 1);
+        assert_ok(sb_context_synchronize(stage.rig.context, &err));
+        standin_drain();
+        assert_int_equal(standin_live().blocks, 0);
+        stage_stream_destroy(&stage, stream);
+        stage_close(&stage);
+    }
+}
+
+/* What a sum downloads to, on the host: LeakSanitizer sees what is lost. */
+TEST(a_sum_that_was_not_waited_for_loses_no_memory) {
+    struct stage stage;
+    sb_error err;
+    double sum;
+    stage_open(&stage, 0);
+    sb_blob *blob = blob_on_device(stage.rig.context, 1000, 1);
+    assert_ok(sb_blob_asum_data(blob, &sum, &err));
+    const struct sb__cuda_device *device = stage.rig.context->device;
+    for (int waits = 0; waits < 2; waits++) {
+        standin_fail("cuStreamSynchronize", 1, STANDIN_ALWAYS, CUDA_ERROR_UNKNOWN);
+        assert_status(SB_ERR_DEVICE_FAILURE, sb_blob_asum_data(blob, &sum, &err));
+        standin_fail(NULL, 0, STANDIN_NOW, 0);
+        assert_non_null(atomic_load(&device->kept.first));
+        if (waits)
+            assert_ok(sb_context_synchronize(stage.rig.context, &err));
+        assert_true(!waits || !atomic_load(&device->kept.first));
+    }
+    assert_ok(sb_blob_asum_data(blob, &sum, &err));
+    assert_true(sum == 1000);
+    standin_fail("cuStreamSynchronize", 1, STANDIN_ALWAYS, CUDA_ERROR_UNKNOWN);
+    assert_status(SB_ERR_DEVICE_FAILURE, sb_blob_asum_data(blob, &sum, &err));
+    standin_fail(NULL, 0, STANDIN_NOW, 0);
+    sb_blob_destroy(blob);
+    stage_close(&stage); /* which waits */
 }
 
 static void refuses_memory(sb_mem *mem, CUdeviceptr ptr, size_t bytes, const char *words) {
