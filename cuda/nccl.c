@@ -40,8 +40,8 @@ static sb_status order(const struct sb__nccl_end *end, const sb_context *context
     const struct sb__cuda_device *device = context->device;
     struct sb__cuda_visit visit;
     sb_status st = sb__cuda_after_default(context->device, err);
-    if (st != SB_OK)
-        return st;
+    if (st != SB_OK && err->device_code != SB__CUDA_ERROR_STREAM_CAPTURE_IMPLICIT)
+        return st; /* a capture forbids that order, and nothing else */
     sb__cu_result result = sb__cuda_enter_queue(device, device->stream, &visit);
     if (result == SB__CUDA_SUCCESS) {
         result = device->cu->cuEventRecord(end->before, device->stream);

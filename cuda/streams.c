@@ -13,8 +13,6 @@ sb_status sb__cuda_after_default(void *opened, sb_error *err) {
     const struct sb__cuda_device *device = opened;
     struct sb__cuda_visit visit;
     sb__cu_result result = sb__cuda_enter_queue(device, NULL, &visit);
-    if (result == SB__CUDA_ERROR_STREAM_CAPTURE_IMPLICIT)
-        return SB_OK;
     if (result != SB__CUDA_SUCCESS)
         return sb__cuda_status(device, result, "cuStreamIsCapturing", err);
     result = device->cu->cuEventRecord(device->legacy, NULL);

@@ -480,7 +480,9 @@ sb_context_trim calls it. An `alloc` that lacks memory does the same by itself.*
     >,
     /**Makes later work on the own stream wait for what is queued so far on default streams that
 it is not ordered with by itself, such as CUDA's per-thread ones. The core calls it before
-work that uses memory of which a caller has a pointer without having named a stream.*/
+work that uses memory of which a caller has a pointer without having named a stream, and
+before such memory is freed. UNSUPPORTED says that a capture forbids it: then the core goes
+on with the work, and frees nothing before it has waited for NULL.*/
     pub after_default: ::core::option::Option<
         unsafe extern "C" fn(
             device: *mut ::core::ffi::c_void,

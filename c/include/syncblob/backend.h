@@ -165,7 +165,9 @@ typedef struct sb_backend {
 
     /** Makes later work on the own stream wait for what is queued so far on default streams that
      *  it is not ordered with by itself, such as CUDA's per-thread ones. The core calls it before
-     *  work that uses memory of which a caller has a pointer without having named a stream. */
+     *  work that uses memory of which a caller has a pointer without having named a stream, and
+     *  before such memory is freed. UNSUPPORTED says that a capture forbids it: then the core goes
+     *  on with the work, and frees nothing before it has waited for NULL. */
     sb_status (*after_default)(void *device, sb_error *err);
 } sb_backend;
 

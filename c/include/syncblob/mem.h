@@ -17,6 +17,13 @@
  * bytes came from; whoever waits for it first gets the failure, once, whichever
  * call that is. What was written on the device since is gone then.
  *
+ * Default streams of CUDA: after a plain pointer to the device's side was let out, copies and
+ * arithmetic also wait for kernels on per-thread default streams, through the legacy one. While
+ * anybody in the process captures a blocking stream, CUDA lets nobody use the legacy one. Then
+ * they do not wait for per-thread default streams: synchronise those first, or
+ * wait for the end of the capture. Memory that is given up meanwhile is not freed
+ * before (quarantine, context.h).
+ *
  * In the lists of errors UNINITIALIZED is a LOST memory, unless more is said. In
  * a forked child FORKED also stands for host bytes that a CUDA device has
  * page-locked, and for a memory that another thread was changing at the fork.

@@ -100,13 +100,16 @@ static void give_back_kept(struct sb__quarantined *entry) {
     give_back(&storage, kept->context, kept->side, entry->bytes);
 }
 
-/* The work that has to be over before the storage goes: for memory of the device that the caller
-   lent also the library's own and, on the legacy default stream, that of whoever uses plain
-   pointers. */
+/* The work that has to be over before the storage goes: for memory of the device also, on the
+   legacy default stream, that of whoever uses plain pointers, and where the caller lent it the
+   library's own. */
 static uint64_t users_of(const struct sb__storage *storage, int32_t side) {
-    if (side == SB_SIDE_CPU || !is_borrowed(storage))
-        return storage->users;
-    return storage->users | sb__slot_bit(SB__LEGACY_SLOT) | sb__slot_bit(SB__OWN_SLOT);
+    uint64_t users = storage->users;
+    if (side == SB_SIDE_GPU && storage->is_let_out)
+        users |= sb__slot_bit(SB__LEGACY_SLOT);
+    if (side == SB_SIDE_GPU && is_borrowed(storage))
+        users |= sb__slot_bit(SB__OWN_SLOT);
+    return users;
 }
 
 /* Makes the library's own stream, on which memory of the device is freed, wait for its users. */
@@ -119,10 +122,9 @@ static sb_status order_free(sb_context *context, const struct sb__storage *stora
 
 static bool is_over(sb_context *context, int32_t side, const struct sb__storage *storage) {
     uint64_t users = users_of(storage, side);
-    bool is_ours = side == SB_SIDE_GPU && !is_borrowed(storage);
-    if (!users && !(is_ours && storage->is_let_out))
+    if (!users)
         return true;
-    if (is_ours && order_free(context, storage) == SB_OK)
+    if (side == SB_SIDE_GPU && !is_borrowed(storage) && order_free(context, storage) == SB_OK)
         return true; /* it is freed on that stream */
     return sb__streams_over(context, users);
 }

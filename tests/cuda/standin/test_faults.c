@@ -360,9 +360,6 @@ static sb_status expected(const struct slot *slot, const char *fired, unsigned i
         return SB_OK; /* the pool is trimmed, and it is asked again */
     if (slot->run == slot_check_stream && error == CUDA_ERROR_INVALID_HANDLE)
         return SB_ERR_WRONG_DEVICE;
-    if (slot->run == slot_after_default && error == CUDA_ERROR_STREAM_CAPTURE_IMPLICIT &&
-        !strstr(fired, "Event"))
-        return SB_OK; /* nobody can use the legacy default stream now */
     return told(error);
 }
 

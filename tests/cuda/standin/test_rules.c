@@ -737,20 +737,31 @@ TEST(an_update_comes_after_per_thread_streams) {
     }
 }
 
+/* While a blocking stream is captured nobody can tell whether that work is over. */
 TEST(a_free_comes_after_per_thread_streams) {
-    struct stage stage;
-    sb_error err;
-    const void *in;
-    stage_open(&stage, 0);
-    sb_mem *mem = mem_on_host(&stage, 7);
-    assert_ok(sb_mem_gpu_data(mem, &in, &err));
-    struct reader reader = {(CUdeviceptr)(uintptr_t)in, 0};
-    launch(&stage, CU_STREAM_PER_THREAD, read_memory, &reader);
-    sb_mem_release(mem);
-    assert_ok(sb_context_synchronize(stage.rig.context, &err));
-    standin_drain();
-    assert_int_equal(reader.found, 1);
-    stage_close(&stage);
+    for (size_t captures = 0; captures < 2; captures++) {
+        struct stage stage;
+        sb_error err;
+        const void *in;
+        stage_open(&stage, 0);
+        CUstream captured = stage_stream(&stage, CU_STREAM_DEFAULT);
+        sb_mem *mem = mem_on_host(&stage, 7);
+        assert_ok(sb_mem_gpu_data(mem, &in, &err));
+        struct reader reader = {(CUdeviceptr)(uintptr_t)in, 0};
+        launch(&stage, CU_STREAM_PER_THREAD, read_memory, &reader);
+        if (captures)
+            begin_capture(&stage, captured);
+        sb_mem_release(mem);
+        assert_int_equal(rig_stats(&stage.rig).quarantined_bytes, captures * BYTES);
+        if (captures)
+            end_capture(&stage, captured);
+        assert_ok(sb_context_synchronize(stage.rig.context, &err));
+        assert_int_equal(rig_stats(&stage.rig).quarantined_bytes, 0);
+        standin_drain();
+        assert_int_equal(reader.found, 1);
+        stage_stream_destroy(&stage, captured);
+        stage_close(&stage);
+    }
 }
 
 /* --- waits that fail ---------------------------------------------------------------------------
