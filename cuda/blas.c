@@ -27,7 +27,7 @@ static sb_status fail(const struct sb__cuda_device *device, sb__cublas_status st
 /* cuBLAS tells little of a lost device; the driver knows. A capture may forbid the wait. */
 static sb__cu_result ask_driver(const struct sb__cuda_device *device) {
     struct sb__cuda_visit visit;
-    sb__cu_result result = sb__cuda_enter(device, &visit);
+    sb__cu_result result = sb__cuda_enter_stream(device, device->stream, &visit);
     if (result != SB__CUDA_SUCCESS)
         return result;
     return sb__cuda_leave(device, &visit, device->cu->cuStreamSynchronize(device->stream));

@@ -48,28 +48,33 @@ sb__cu_result sb__cuda_enter(const struct sb__cuda_device *device, struct sb__cu
 
 /* On the legacy default stream the question itself fails while a blocking stream is captured; it
    leaves the capture as it is, which work there would not. */
-static sb__cu_result refuse_captured(const struct sb__cuda_device *device, sb__cu_stream stream,
-                                     const struct sb__cuda_visit *visit) {
+sb__cu_result sb__cuda_refuse_captured(const struct sb__cuda_device *device, sb__cu_stream stream) {
     unsigned int capturing = SB__CU_STREAM_CAPTURE_STATUS_NONE;
-    if (stream == device->stream)
+    if (stream == device->stream && atomic_load(&device->stream_askers) < 2)
         return SB__CUDA_SUCCESS;
     sb__cu_result result = device->cu->cuStreamIsCapturing(stream, &capturing);
-    if (result == SB__CUDA_SUCCESS && capturing != SB__CU_STREAM_CAPTURE_STATUS_NONE)
-        result = SB__CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+    return result == SB__CUDA_SUCCESS && capturing != SB__CU_STREAM_CAPTURE_STATUS_NONE
+               ? (sb__cu_result)SB__CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED
+               : result;
+}
+
+static sb__cu_result refuse_or_leave(const struct sb__cuda_device *device, sb__cu_stream stream,
+                                     const struct sb__cuda_visit *visit) {
+    sb__cu_result result = sb__cuda_refuse_captured(device, stream);
     return result == SB__CUDA_SUCCESS ? result : sb__cuda_leave(device, visit, result);
 }
 
 sb__cu_result sb__cuda_enter_stream(const struct sb__cuda_device *device, sb__cu_stream stream,
                                     struct sb__cuda_visit *visit) {
     sb__cu_result result = sb__cuda_enter(device, visit);
-    return result == SB__CUDA_SUCCESS ? refuse_captured(device, stream, visit) : result;
+    return result == SB__CUDA_SUCCESS ? refuse_or_leave(device, stream, visit) : result;
 }
 
 sb__cu_result sb__cuda_enter_queue(const struct sb__cuda_device *device, sb__cu_stream stream,
                                    struct sb__cuda_visit *visit) {
     visit->relaxed = false;
     sb__cu_result result = push(device, visit);
-    return result == SB__CUDA_SUCCESS ? refuse_captured(device, stream, visit) : result;
+    return result == SB__CUDA_SUCCESS ? refuse_or_leave(device, stream, visit) : result;
 }
 
 sb__cu_result sb__cuda_enter_to_free(const struct sb__cuda_device *device,

@@ -49,8 +49,9 @@ struct sb__cuda_device {
     unsigned long long context_id; /* no other context of the process ever has it */
     unsigned int event_flags;
     sb__cu_stream stream;
-    sb__cu_event legacy; /* recorded on the legacy default stream again and again */
-    sb__cu_pool pool;    /* NULL: the device has none, memory comes from cuMemAlloc */
+    atomic_int stream_askers; /* 1: the core; 2: also a caller, who may capture it */
+    sb__cu_event legacy;      /* recorded on the legacy default stream again and again */
+    sb__cu_pool pool;         /* NULL: the device has none, memory comes from cuMemAlloc */
     _Atomic(struct sb__cuda_blas *) blas; /* NULL until arithmetic is prepared */
     struct sb__cuda_events events;
     struct sb__cuda_slabs slabs;
@@ -70,8 +71,10 @@ struct sb__cuda_visit {
 /* Begins calls of the driver on this thread. They may allocate even while the thread captures a
    stream elsewhere. On failure there is nothing to leave. */
 sb__cu_result sb__cuda_enter(const struct sb__cuda_device *device, struct sb__cuda_visit *visit);
-/* The same before work on `stream`; fails where that would become a part of somebody's capture, or
-   end it. */
+/* Fails where work on `stream` would become a part of somebody's capture, or end it. Nothing is
+   asked of a stream that nobody else has. Between enter and leave. */
+sb__cu_result sb__cuda_refuse_captured(const struct sb__cuda_device *device, sb__cu_stream stream);
+/* The same before work on `stream`, after sb__cuda_refuse_captured. */
 sb__cu_result sb__cuda_enter_stream(const struct sb__cuda_device *device, sb__cu_stream stream,
                                     struct sb__cuda_visit *visit);
 /* The same before calls that only queue a kernel, an event or a wait: no capture elsewhere forbids

@@ -12,7 +12,9 @@ static sb__cu_result alloc(const struct sb__cuda_device *device, size_t bytes, s
 
 /* What was freed on our stream counts as used until somebody has waited for it. */
 static sb__cu_result trim_pool(struct sb__cuda_device *device) {
-    sb__cu_result result = sb__cuda_wait(device, device->stream);
+    sb__cu_result result = sb__cuda_refuse_captured(device, device->stream);
+    if (result == SB__CUDA_SUCCESS)
+        result = sb__cuda_wait(device, device->stream);
     return result == SB__CUDA_SUCCESS ? device->cu->cuMemPoolTrimTo(device->pool, 0) : result;
 }
 
@@ -67,8 +69,10 @@ void sb__cuda_free(void *opened, void *ptr, size_t bytes, sb_stream stream) {
     (void)bytes;
     if (sb__cuda_enter_to_free(device, &visit) != SB__CUDA_SUCCESS)
         return;
-    if (!device->pool ||
-        device->cu->cuMemFreeAsync(block, sb__cuda_stream(stream)) != SB__CUDA_SUCCESS)
+    if (sb__cuda_refuse_captured(device, sb__cuda_stream(stream)) != SB__CUDA_SUCCESS)
+        sb__cuda_keep_block(device, block, stream);
+    else if (!device->pool ||
+             device->cu->cuMemFreeAsync(block, sb__cuda_stream(stream)) != SB__CUDA_SUCCESS)
         free_now(device, block, stream);
     (void)sb__cuda_leave(device, &visit, SB__CUDA_SUCCESS);
 }

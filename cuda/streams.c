@@ -1,8 +1,12 @@
 /* Streams and events: the caller's as raw handles, and the one of our own. */
 #include "device.h"
 
+/* The core asks first, for itself. */
 sb_stream sb__cuda_own_stream(void *opened) {
-    const struct sb__cuda_device *device = opened;
+    struct sb__cuda_device *device = opened;
+    int nobody = 0;
+    if (!atomic_compare_exchange_strong(&device->stream_askers, &nobody, 1))
+        atomic_store(&device->stream_askers, 2);
     return (sb_stream)device->stream;
 }
 

@@ -348,7 +348,10 @@ to 64 or more.*/
         ) -> sb_status,
     >,
     /**The stream that the library queues its own work on; it is ordered with
-the legacy default stream (NULL). Lives from open to close.*/
+the legacy default stream (NULL). Lives from open to close. The core asks once after
+`open`, and again whenever it lets a caller have it: from then on somebody may
+capture it, and the slots refuse that as check_stream does for other streams. What
+`free` takes meanwhile goes back later.*/
     pub own_stream: ::core::option::Option<
         unsafe extern "C" fn(device: *mut ::core::ffi::c_void) -> sb_stream,
     >,
@@ -2078,7 +2081,10 @@ Returns \[borrowed\] lives as long as the context*/
 
 Errors: DEVICE_LOST, FORKED, NO_DEVICE (host-only).*/
     pub fn sb_context_device_status(context: *const sb_context) -> sb_status;
-    /**The device's stream that the library's own work is queued on.
+    /**The device's stream that the library's own work is queued on. You may capture it into a
+graph. A call that would queue work on it or wait for it then says UNSUPPORTED and has done
+nothing, the capture goes on, and what is freed meanwhile goes back after it. No capture may
+begin while such a call runs, here or on any stream that the call uses: it asks, then works.
 * context \[nullable\] the built-in one
 * out \[borrowed\] lives as long as the context
 
@@ -2092,7 +2098,8 @@ Errors: NO_DEVICE, DEVICE_LOST, FORKED, UNSUPPORTED (a backend without streams).
 what is in quarantine and no longer in use. Host-only: nothing to wait for, SB_OK.
 * context \[nullable\] the built-in one
 
-Errors: OUT_OF_MEMORY, UNSUPPORTED (a stream in use is being captured), DEVICE_FAILURE,
+Errors: OUT_OF_MEMORY, UNSUPPORTED (a stream in use is being captured; on "cuda:N" any
+blocking stream, since nobody can wait for the default streams then), DEVICE_FAILURE,
 DEVICE_LOST, FORKED.*/
     pub fn sb_context_synchronize(
         context: *mut sb_context,

@@ -100,7 +100,10 @@ typedef struct sb_backend {
     /* --- streams and events: all or none ---------------------------------- */
 
     /** The stream that the library queues its own work on; it is ordered with
-     *  the legacy default stream (NULL). Lives from open to close. */
+     *  the legacy default stream (NULL). Lives from open to close. The core asks once after
+     *  `open`, and again whenever it lets a caller have it: from then on somebody may
+     *  capture it, and the slots refuse that as check_stream does for other streams. What
+     *  `free` takes meanwhile goes back later. */
     sb_stream (*own_stream)(void *device);
     /** WRONG_DEVICE for a stream of another device or context, UNSUPPORTED for
      *  one that is being captured. NULL is always right. What a handle does that is

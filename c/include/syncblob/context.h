@@ -146,7 +146,10 @@ SB_API int32_t sb_context_has_device(const sb_context *context);
  *  Errors: DEVICE_LOST, FORKED, NO_DEVICE (host-only). */
 SB_API sb_status sb_context_device_status(const sb_context *context);
 
-/** The device's stream that the library's own work is queued on.
+/** The device's stream that the library's own work is queued on. You may capture it into a
+ *  graph. A call that would queue work on it or wait for it then says UNSUPPORTED and has done
+ *  nothing, the capture goes on, and what is freed meanwhile goes back after it. No capture may
+ *  begin while such a call runs, here or on any stream that the call uses: it asks, then works.
  *  @param context [nullable] the built-in one
  *  @param out [borrowed] lives as long as the context
  *  Errors: NO_DEVICE, DEVICE_LOST, FORKED, UNSUPPORTED (a backend without streams). */
@@ -155,7 +158,8 @@ SB_API sb_status sb_context_stream(const sb_context *context, sb_stream *out, sb
 /** Waits until all work queued on the device by the library is done. Then gives back
  *  what is in quarantine and no longer in use. Host-only: nothing to wait for, SB_OK.
  *  @param context [nullable] the built-in one
- *  Errors: OUT_OF_MEMORY, UNSUPPORTED (a stream in use is being captured), DEVICE_FAILURE,
+ *  Errors: OUT_OF_MEMORY, UNSUPPORTED (a stream in use is being captured; on "cuda:N" any
+ *  blocking stream, since nobody can wait for the default streams then), DEVICE_FAILURE,
  *  DEVICE_LOST, FORKED. */
 SB_API sb_status sb_context_synchronize(sb_context *context, sb_error *err);
 

@@ -302,7 +302,7 @@ sb_status sb_context_stream(const sb_context *context, sb_stream *out, sb_error 
         return st;
     if (!context->backend.own_stream)
         return sb__fail(err, SB_ERR_UNSUPPORTED, "%s has no streams", context->device_name);
-    *out = context->stream;
+    *out = context->backend.own_stream(context->device); /* it learns that a caller has it */
     return SB_OK;
 }
 

@@ -764,6 +764,86 @@ TEST(a_free_comes_after_per_thread_streams) {
     }
 }
 
+/* --- our own stream, captured ------------------------------------------------------------------
+ */
+
+/* Every call that would use it. */
+static void assert_all_refused(struct stage *stage, sb_blob *blob, sb_stream own) {
+    sb_error err;
+    double sum;
+    void *out;
+    const void *in;
+    sb_mem *fresh = mem_on_host(stage, 7);
+    const sb_status told[] = {
+        sb_blob_update(blob, &err),
+        sb_blob_scale_data(blob, 2, &err),
+        sb_blob_update_on(blob, own, &err),
+        sb_blob_asum_data(blob, &sum, &err),
+        sb_blob_sumsq_data(blob, &sum, &err),
+        sb_blob_clear_data(blob, &err),
+        sb_blob_cpu_data(blob, &in, &err),
+        sb_mem_gpu_data(fresh, &in, &err),
+        sb_mem_mutable_gpu_data(fresh, &out, &err),
+        sb_mem_gpu_data_on(fresh, own, &in, &err),
+        sb_mem_async_gpu_push(fresh, own, &err),
+        sb_context_synchronize(stage->rig.context, &err),
+        sb_context_forget_stream(stage->rig.context, own, &err),
+    };
+    for (size_t i = 0; i < sizeof told / sizeof *told; i++)
+        if (told[i] != SB_ERR_UNSUPPORTED)
+            fail_with("call %zu while our own stream is captured: %s", i, sb_status_name(told[i]));
+    assert_int_equal(sb_mem_head(fresh), SB_HEAD_AT_CPU);
+    sb_mem_release(fresh);
+}
+
+/* A plain pointer to the one was let out, none to the other: they are freed in other ways. */
+static void free_both(struct stage *stage, sb_mem *let_out, sb_mem *pushed) {
+    sb_mem_release(let_out);
+    sb_mem_release(pushed);
+    sb_context_trim(stage->rig.context);
+}
+
+/* Whoever has its handle may do so. Nothing of ours gets into the graph, nothing ends the capture,
+   and what was freed meanwhile goes back afterwards. With and without pools; before arithmetic is
+   prepared, and after. */
+TEST(our_own_stream_may_be_captured) {
+    for (int i = 0; i < 4; i++) {
+        struct stage stage;
+        sb_error err;
+        sb_stream own;
+        void *host;
+        const float *x;
+        standin_heal();
+        standin_set(STANDIN_POOLS, i & 1);
+        stage_open(&stage, SB_CONTEXT_NO_HOST_CACHE);
+        sb_blob *blob = blob_on_device(stage.rig.context, 10, 3);
+        step(data_of(blob), MUTABLE_GPU);
+        sb_mem *let_out = mem_on_host(&stage, 7), *pushed = mem_on_host(&stage, 7);
+        step(let_out, MUTABLE_GPU);
+        assert_ok(sb_mem_overwrite_cpu(pushed, &host, &err));
+        push(&stage, pushed, host, 1);
+        if (i & 2)
+            assert_ok(sb_blob_scale_data(blob, 1, &err));
+        assert_ok(sb_context_stream(stage.rig.context, &own, &err));
+        assert_ok(sb_context_synchronize(stage.rig.context, &err));
+        assert_ok(sb_context_forget_stream(stage.rig.context, own, &err));
+        begin_capture(&stage, (CUstream)own);
+        assert_all_refused(&stage, blob, own);
+        free_both(&stage, let_out, pushed);
+        assert_int_equal(sb_context_device_status(stage.rig.context), SB_OK);
+        end_capture(&stage, (CUstream)own);
+        assert_ok(sb_context_synchronize(stage.rig.context, &err));
+        standin_drain();
+        assert_int_equal(standin_live().blocks, 1);
+        assert_ok(sb_blob_scale_data(blob, 2, &err));
+        assert_ok(sb_blob_cpu_data_f32(blob, &x, &err));
+        assert_true(x[9] == 6);
+        sb_blob_destroy(blob);
+        stage_close(&stage);
+    }
+    standin_set(STANDIN_POOLS, 1);
+}
+
 /* --- waits that fail ---------------------------------------------------------------------------
  */
 
