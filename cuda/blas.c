@@ -66,8 +66,7 @@ static sb_status keep_context(const struct sb__cuda_device *device, struct sb__c
                               sb_error *err) {
     sb__cu_context kept;
     sb_status st =
-        sb__cuda_status(device, device->cu->cuDevicePrimaryCtxRetain(&kept, device->handle),
-                        "cuDevicePrimaryCtxRetain", err);
+        sb__cuda_status(device, sb__cuda_retain(device, &kept), "cuDevicePrimaryCtxRetain", err);
     if (st != SB_OK)
         return st;
     st = sb__cuda_load_sums(device, blas, err);
@@ -76,7 +75,7 @@ static sb_status keep_context(const struct sb__cuda_device *device, struct sb__c
     if (st != SB_OK)
         sb__cuda_unload_sums(device, blas);
     if (st != SB_OK)
-        SB__CUDA_GIVE_BACK(device->cu->cuDevicePrimaryCtxRelease_v2(device->handle));
+        sb__cuda_release(device);
     return st;
 }
 

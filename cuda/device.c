@@ -25,6 +25,12 @@ static void pop(const struct sb__cuda_device *device, const struct sb__cuda_visi
         (void)device->cu->cuCtxPopCurrent_v2(&now);
 }
 
+static sb__cu_result relax(const struct sb__cuda_device *device, struct sb__cuda_visit *visit) {
+    visit->mode = SB__CU_STREAM_CAPTURE_MODE_RELAXED;
+    visit->relaxed = true;
+    return device->cu->cuThreadExchangeStreamCaptureMode(&visit->mode);
+}
+
 /* Set again, the mode is what it was set to. */
 static void restore_mode(const struct sb__cuda_device *device, const struct sb__cuda_visit *visit) {
     unsigned int mode = visit->mode;
@@ -38,9 +44,7 @@ sb__cu_result sb__cuda_enter(const struct sb__cuda_device *device, struct sb__cu
     sb__cu_result result = push(device, visit);
     if (result != SB__CUDA_SUCCESS)
         return result;
-    visit->mode = SB__CU_STREAM_CAPTURE_MODE_RELAXED;
-    visit->relaxed = true;
-    result = device->cu->cuThreadExchangeStreamCaptureMode(&visit->mode);
+    result = relax(device, visit);
     if (result != SB__CUDA_SUCCESS)
         pop(device, visit);
     return result;
@@ -88,6 +92,26 @@ sb__cu_result sb__cuda_leave(const struct sb__cuda_device *device,
     restore_mode(device, visit);
     pop(device, visit);
     return result;
+}
+
+/* The first makes a context and the last ends one, which may wait for others as an allocation
+   does. */
+sb__cu_result sb__cuda_retain(const struct sb__cuda_device *device, sb__cu_context *out) {
+    struct sb__cuda_visit visit;
+    sb__cu_result result = relax(device, &visit);
+    if (result != SB__CUDA_SUCCESS)
+        return result;
+    result = device->cu->cuDevicePrimaryCtxRetain(out, device->handle);
+    restore_mode(device, &visit);
+    return result;
+}
+
+void sb__cuda_release(const struct sb__cuda_device *device) {
+    struct sb__cuda_visit visit;
+    bool relaxed = relax(device, &visit) == SB__CUDA_SUCCESS;
+    SB__CUDA_GIVE_BACK(device->cu->cuDevicePrimaryCtxRelease_v2(device->handle));
+    if (relaxed)
+        restore_mode(device, &visit);
 }
 
 int sb__cuda_is_sticky(sb__cu_result result) {
@@ -250,8 +274,7 @@ static sb_status open_device(struct sb__cuda_device *device, sb_error *err) {
     sb_status st = find_device(device, err);
     if (st != SB_OK)
         return st;
-    st = sb__cuda_status(device,
-                         device->cu->cuDevicePrimaryCtxRetain(&device->context, device->handle),
+    st = sb__cuda_status(device, sb__cuda_retain(device, &device->context),
                          "cuDevicePrimaryCtxRetain", err);
     if (st != SB_OK)
         return st;
@@ -261,7 +284,7 @@ static sb_status open_device(struct sb__cuda_device *device, sb_error *err) {
     if (st == SB_OK)
         return SB_OK;
     destroy_parts(device);
-    SB__CUDA_GIVE_BACK(device->cu->cuDevicePrimaryCtxRelease_v2(device->handle));
+    sb__cuda_release(device);
     return st;
 }
 
@@ -299,6 +322,6 @@ void sb__cuda_close(void *opened) {
     struct sb__cuda_device *device = opened;
     sb__cuda_trim_pinned(device);
     destroy_parts(device);
-    SB__CUDA_GIVE_BACK(device->cu->cuDevicePrimaryCtxRelease_v2(device->handle));
+    sb__cuda_release(device);
     end_state(device);
 }

@@ -88,6 +88,10 @@ sb__cu_result sb__cuda_enter_to_free(const struct sb__cuda_device *device,
 sb__cu_result sb__cuda_leave(const struct sb__cuda_device *device,
                              const struct sb__cuda_visit *visit, sb__cu_result result);
 
+/* One more user of the device's primary context, and one less; in the relaxed mode of captures. */
+sb__cu_result sb__cuda_retain(const struct sb__cuda_device *device, sb__cu_context *out);
+void sb__cuda_release(const struct sb__cuda_device *device);
+
 /* The status of a result of `call`, told in `err`. */
 sb_status sb__cuda_status(const struct sb__cuda_device *device, sb__cu_result result,
                           const char *call, sb_error *err);

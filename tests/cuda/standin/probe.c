@@ -461,6 +461,19 @@ static bool alloc_relaxed(void) {
     return is_relaxed(alloc_and_free);
 }
 
+/* On the last device, whose context may not be there yet. */
+static bool retain_and_release(void) {
+    CUcontext context;
+    int count = 0;
+    return OK(CU(cuDeviceGetCount)(&count)) &&
+           OK(CU(cuDevicePrimaryCtxRetain)(&context, count - 1)) &&
+           OK(CU(cuDevicePrimaryCtxRelease)(count - 1));
+}
+
+static bool retain_relaxed(void) {
+    return is_relaxed(retain_and_release);
+}
+
 static bool exchange_early(void) {
     return IS(early, CUDA_ERROR_NOT_INITIALIZED);
 }
@@ -696,6 +709,7 @@ static struct row {
     ROW(sync_in_capture),
     ROW(alloc_in_capture),
     ROW(alloc_relaxed),
+    ROW(retain_relaxed),
     ROW(exchange_early),
     ROW(exchange_mode),
     ROW(events_beside_capture),

@@ -225,7 +225,8 @@ TEST(a_known_stream_may_be_captured) {
     stage_close(&stage);
 }
 
-/* Another thread may be capturing, by rules that a wait for the whole device breaks. */
+/* Another thread may be capturing, by rules that a wait for the whole device breaks. The same of
+   another device, whose context of the driver comes and goes. */
 TEST(closing_leaves_a_capture_alone) {
     struct stage stage;
     sb_error err;
@@ -233,6 +234,7 @@ TEST(closing_leaves_a_capture_alone) {
     double sum;
     sb_blob *blob;
     const void *in;
+    standin_heal();
     stage_open(&stage, 0);
     CUstream captured = stage_stream(&stage, CU_STREAM_NON_BLOCKING);
     assert_ok(cuda_context("cuda:0", &other, &err));
@@ -241,6 +243,8 @@ TEST(closing_leaves_a_capture_alone) {
     assert_ok(sb_blob_asum_data(blob, &sum, &err));
     sb_blob_destroy(blob);
     begin_capture(&stage, captured);
+    sb_context_release(other);
+    assert_ok(cuda_context("cuda:1", &other, &err));
     sb_context_release(other);
     end_capture(&stage, captured);
     stage_stream_destroy(&stage, captured);

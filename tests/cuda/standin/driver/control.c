@@ -468,10 +468,22 @@ static void start_context(CUcontext context, int device) {
     context->streams = &context->legacy;
 }
 
+/* Whoever makes or ends a context may have to wait for others: cuda.h does not say which captures
+   that ends, so here it ends all that forbid unsafe calls. */
+static CUresult check_unsafe_anywhere(void) {
+    CUresult result = CUDA_SUCCESS;
+    for (int i = 0; i < MAX_CONTEXTS; i++)
+        if (check_unsafe(&standin.contexts[i]))
+            result = CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+    return result;
+}
+
 CUresult CUDAAPI cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device) {
     struct call c;
     if (begin(&c, __func__, INITIALISED) && !is_device(device))
         c.result = CUDA_ERROR_INVALID_DEVICE;
+    if (!c.result && !standin.contexts[device].retained)
+        c.result = check_unsafe_anywhere();
     if (!c.result) {
         CUcontext primary = &standin.contexts[device];
         if (primary->retained++ == 0)
@@ -514,6 +526,8 @@ CUresult CUDAAPI cuDevicePrimaryCtxRelease(CUdevice device) {
         c.result = CUDA_ERROR_INVALID_DEVICE;
     if (!c.result && !standin.contexts[device].retained)
         c.result = CUDA_ERROR_INVALID_CONTEXT;
+    if (!c.result && standin.contexts[device].retained == 1)
+        c.result = check_unsafe_anywhere();
     if (!c.result) {
         CUcontext primary = &standin.contexts[device];
         standin.live.retained--;
