@@ -5,7 +5,6 @@
 
 static sb_status status_of(sb__cublas_status status) {
     switch (status) {
-    case SB__CUBLAS_STATUS_NOT_INITIALIZED: /* what a handle's creation says when memory is short */
     case SB__CUBLAS_STATUS_ALLOC_FAILED:
         return SB_ERR_OUT_OF_MEMORY;
     case SB__CUBLAS_STATUS_ARCH_MISMATCH:
@@ -55,8 +54,10 @@ static sb_status create_handle(const struct sb__cuda_device *device, struct sb__
     sb__cu_result result = sb__cuda_enter(device, &visit);
     if (result != SB__CUDA_SUCCESS)
         return sb__cuda_status(device, result, "cuCtxPushCurrent", err);
-    sb_status st = sb__cuda_blas_status(device, blas->functions->cublasCreate_v2(&blas->handle),
-                                        "cublasCreate", err);
+    sb__cublas_status status = blas->functions->cublasCreate_v2(&blas->handle);
+    sb_status st = sb__cuda_blas_status(device, status, "cublasCreate", err);
+    if (st == SB_ERR_DEVICE_FAILURE && status == SB__CUBLAS_STATUS_NOT_INITIALIZED)
+        st = err->code = SB_ERR_OUT_OF_MEMORY; /* what it says where memory is short */
     (void)sb__cuda_leave(device, &visit, SB__CUDA_SUCCESS);
     return st;
 }

@@ -148,6 +148,7 @@ static sb_status status_of(sb__cu_result result) {
     case SB__CUDA_ERROR_INVALID_DEVICE:
         return SB_ERR_NO_DEVICE;
     case SB__CUDA_ERROR_NOT_SUPPORTED:
+    case SB__CUDA_ERROR_NO_BINARY_FOR_GPU:
     case SB__CUDA_ERROR_INVALID_PTX:
     case SB__CUDA_ERROR_JIT_COMPILER_NOT_FOUND:
     case SB__CUDA_ERROR_UNSUPPORTED_PTX_VERSION:

@@ -299,6 +299,7 @@ static sb_status told(unsigned int error) {
     case CUDA_ERROR_NO_DEVICE:
     case CUDA_ERROR_INVALID_DEVICE:
         return SB_ERR_NO_DEVICE;
+    case CUDA_ERROR_NO_BINARY_FOR_GPU:
     case CUDA_ERROR_INVALID_PTX:
     case CUDA_ERROR_JIT_COMPILER_NOT_FOUND:
     case CUDA_ERROR_UNSUPPORTED_PTX_VERSION:
@@ -332,9 +333,11 @@ static bool is_of_cublas(const char *function) {
     return strncmp(function, "cublas", 6) == 0;
 }
 
-static sb_status told_of_cublas(unsigned int status) {
+static sb_status told_of_cublas(const char *function, unsigned int status) {
     switch (status) {
-    case CUBLAS_STATUS_NOT_INITIALIZED: /* for want of memory */
+    case CUBLAS_STATUS_NOT_INITIALIZED: /* of a handle that is made: for want of memory */
+        return strcmp(function, "cublasCreate_v2") == 0 ? SB_ERR_OUT_OF_MEMORY
+                                                        : SB_ERR_DEVICE_FAILURE;
     case CUBLAS_STATUS_ALLOC_FAILED:
         return SB_ERR_OUT_OF_MEMORY;
     case CUBLAS_STATUS_ARCH_MISMATCH:
@@ -350,7 +353,7 @@ static sb_status expected(const struct slot *slot, const char *fired, unsigned i
     if (strcmp(fired, "cuCtxPopCurrent_v2") == 0)
         return SB_OK; /* given back twice */
     if (is_of_cublas(fired))
-        return told_of_cublas(error);
+        return told_of_cublas(fired, error);
     if (slot->waits && error == CUDA_ERROR_OUT_OF_MEMORY)
         return SB_ERR_DEVICE_FAILURE; /* it is waited for once more */
     if (slot->waits && error == CUDA_ERROR_DEINITIALIZED)
@@ -410,7 +413,7 @@ static void fail_below_cublas(struct bench *b, const struct slot *slot, unsigned
     standin_set(STANDIN_LOSS, error);
     sb_status st = run_failing(b, slot, nth, STANDIN_STICKY, error, &fired);
     bool lost = told(error) == SB_ERR_DEVICE_LOST;
-    if (st != (lost ? SB_ERR_DEVICE_LOST : told_of_cublas(error)))
+    if (st != (lost ? SB_ERR_DEVICE_LOST : told_of_cublas(fired, error)))
         fail_with("slot %d with error %u below %s: %s", (int)(slot - slots), error, fired,
                   sb_status_name(st));
 }
@@ -553,7 +556,7 @@ static void fail_preparing(const char *function, int64_t nth, enum standin_mode 
 static void fail_each_way(const struct preparing *row, int64_t nth, unsigned int error) {
     const bool blas = is_of_cublas(row->function);
     fail_preparing(row->function, nth, row->is_tried_again ? STANDIN_ALWAYS : STANDIN_NOW, error,
-                   blas ? told_of_cublas(error) : told(error));
+                   blas ? told_of_cublas(row->function, error) : told(error));
     if (row->is_tried_again && error == CUBLAS_STATUS_ALLOC_FAILED)
         fail_preparing(row->function, nth, STANDIN_NOW, error, SB_OK);
     if (blas && told(error) == SB_ERR_DEVICE_LOST) {

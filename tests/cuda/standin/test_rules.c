@@ -470,16 +470,16 @@ TEST(arithmetic_that_cannot_load_its_kernels_loses_nothing) {
 
 /* Where the driver cannot compile, that is no failure of the device, and no handle is left. */
 TEST(arithmetic_without_a_compiler_is_unsupported) {
-    static const CUresult codes[] = {CUDA_ERROR_JIT_COMPILER_NOT_FOUND,
-                                     CUDA_ERROR_UNSUPPORTED_PTX_VERSION,
-                                     CUDA_ERROR_JIT_COMPILATION_DISABLED, CUDA_ERROR_INVALID_PTX};
+    static const CUresult codes[] = {
+        CUDA_ERROR_JIT_COMPILER_NOT_FOUND, CUDA_ERROR_UNSUPPORTED_PTX_VERSION,
+        CUDA_ERROR_JIT_COMPILATION_DISABLED, CUDA_ERROR_INVALID_PTX, CUDA_ERROR_NO_BINARY_FOR_GPU};
     struct stage stage;
     sb_error err;
     double sum;
     standin_heal(); /* no handle of an earlier test's */
     stage_open(&stage, 0);
     sb_blob *blob = blob_on_device(stage.rig.context, 1000, 1);
-    for (int i = 0; i < 4; i++) {
+    for (size_t i = 0; i < sizeof codes / sizeof *codes; i++) {
         standin_fail("cuModuleLoadData", 1, STANDIN_NOW, codes[i]);
         assert_status(SB_ERR_UNSUPPORTED, sb_blob_asum_data(blob, &sum, &err));
         assert_int_equal(err.device_code, codes[i]);
