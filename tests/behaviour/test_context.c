@@ -892,14 +892,15 @@ TEST(a_table_serves_its_own_name_alone) {
     assert_int_equal(plain.opened, 0);
 }
 
-TEST(a_device_has_a_number_of_up_to_four_digits) {
+TEST(a_device_has_a_number_of_31_bits_without_leading_zeros) {
     static const struct {
         const char *device;
         int32_t ordinal; /* -1: refused */
-    } rows[] = {{"plain:0", 0},       {"plain:9", 9},   {"plain:10", 10}, {"plain:4711", 4711},
-                {"plain:9999", 9999}, {"plain:007", 7}, {"plain:", -1},   {"plain::", -1},
-                {"plain:/", -1},      {"plain:1:", -1}, {"plain:1/", -1}, {"plain:10000", -1},
-                {"plain/:1", -1},     {"plain 1", -1}};
+    } rows[] = {{"plain:0", 0},           {"plain:9", 9},    {"plain:10", 10},
+                {"plain:4711", 4711},     {"plain:007", -1}, {"plain:00", -1},
+                {"plain:", -1},           {"plain::", -1},   {"plain:/", -1},
+                {"plain:1:", -1},         {"plain:1/", -1},  {"plain:2147483647", INT32_MAX},
+                {"plain:2147483648", -1}, {"plain/:1", -1},  {"plain 1", -1}};
     struct plain plain = {0};
     sb_backend table = plain_backend(&plain);
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {

@@ -84,7 +84,8 @@ typedef struct sb_context_options {
     size_t struct_size; /**< sizeof(sb_context_options) of the caller */
     uint32_t flags;     /**< SB_CONTEXT_* */
     uint32_t reserved;  /**< 0 */
-    const char *device; /**< "cpu" (default), "sim:N", "cuda:N" */
+    const char *device; /**< "cpu" (default), "sim:N", "cuda:N"; N is up to INT32_MAX, without
+                             leading zeros */
     /** [nullable] a device of the caller's own: device index N of "NAME:N" in
      *  `device` is opened from this table, which must outlive the context. */
     const struct sb_backend *backend;

@@ -105,8 +105,8 @@ static sb_status adopt_backend(sb_backend *out, const sb_backend *table, sb_erro
 /* Splits "NAME:N" at the colon; -1 if `device` has another form. */
 static int32_t parse_ordinal(const char *device, size_t *name_length) {
     const char *colon = strchr(device, ':');
-    int32_t ordinal = 0;
-    if (!colon || colon == device || !colon[1] || strlen(colon + 1) > 4)
+    int64_t ordinal = 0;
+    if (!colon || colon == device || !colon[1] || (colon[1] == '0' && colon[2]))
         return -1;
     for (const char *p = device; p < colon; p++)
         if (!isalnum((unsigned char)*p))
@@ -115,9 +115,11 @@ static int32_t parse_ordinal(const char *device, size_t *name_length) {
         if (*p < '0' || *p > '9')
             return -1;
         ordinal = ordinal * 10 + (*p - '0');
+        if (ordinal > INT32_MAX)
+            return -1;
     }
     *name_length = (size_t)(colon - device);
-    return ordinal;
+    return (int32_t)ordinal;
 }
 
 static const sb_backend *const builtin_backends[] = {
