@@ -150,7 +150,8 @@ pub struct sb_context_options {
     pub flags: u32,
     ///0
     pub reserved: u32,
-    ///"cpu" (default), "sim:N", "cuda:N"
+    /**"cpu" (default), "sim:N", "cuda:N"; N is up to INT32_MAX, without
+leading zeros*/
     pub device: *const ::core::ffi::c_char,
     /**\[nullable\] a device of the caller's own: device index N of "NAME:N" in
 `device` is opened from this table, which must outlive the context.*/
@@ -162,7 +163,9 @@ own*/
     pub limits: *const sb_limits,
     ///hard cap on live ordinary host memory; 0: none
     pub max_host_bytes: usize,
-    ///hard cap on live device memory; 0: none
+    /**hard cap on live device memory; 0: none. What a backend takes
+for itself is not counted, as a sum's scratch memory on
+"cuda:N"*/
     pub max_device_bytes: usize,
     /**page-locked memory used at most, as sb_stats::pinned_bytes
 counts it; 0: 1 GiB; above it host memory is ordinary*/
@@ -3298,7 +3301,9 @@ above, another element type, strides that are not row-major; strides of axes of 
 and of tensors without elements are not looked at), DTYPE_MISMATCH (not the blob's),
 SHAPE_MISMATCH, INVALID_ARGUMENT (negative dimension or ndim, no data or shape where there
 must be, misaligned for the element type, unknown flag), OVER_LIMIT (more than SB_MAX_AXES),
-SIZE_OVERFLOW, NO_DEVICE, WRONG_DEVICE (not memory of the host or of this context's device),
+SIZE_OVERFLOW, NO_DEVICE, WRONG_DEVICE (not memory of the host or of this context's device;
+a tensor that says that it is on the host is believed; CUDA's managed memory is refused, which
+sb_mem_set_gpu takes),
 OUT_OF_MEMORY, CAP_REACHED, DEVICE_FAILURE, DEVICE_LOST, FORKED.*/
     pub fn sb_blob_from_dlpack(
         blob: *mut sb_blob,

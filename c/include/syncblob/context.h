@@ -93,7 +93,9 @@ typedef struct sb_context_options {
     const sb_limits *limits;      /**< [nullable] copied; for reads that are given none of their
                                        own */
     size_t max_host_bytes;        /**< hard cap on live ordinary host memory; 0: none */
-    size_t max_device_bytes;      /**< hard cap on live device memory; 0: none */
+    size_t max_device_bytes;      /**< hard cap on live device memory; 0: none. What a backend takes
+                                       for itself is not counted, as a sum's scratch memory on
+                                       "cuda:N" */
     size_t max_pinned_bytes;      /**< page-locked memory used at most, as sb_stats::pinned_bytes
                                        counts it; 0: 1 GiB; above it host memory is ordinary */
     size_t max_cache_bytes;       /**< host memory kept for reuse; 0: 256 MiB. Together with the

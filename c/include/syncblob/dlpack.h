@@ -187,7 +187,9 @@ SB_API sb_status sb_blob_to_legacy_dlpack(sb_blob *blob, sb_side side, uint32_t 
  *  and of tensors without elements are not looked at), DTYPE_MISMATCH (not the blob's),
  *  SHAPE_MISMATCH, INVALID_ARGUMENT (negative dimension or ndim, no data or shape where there
  *  must be, misaligned for the element type, unknown flag), OVER_LIMIT (more than SB_MAX_AXES),
- *  SIZE_OVERFLOW, NO_DEVICE, WRONG_DEVICE (not memory of the host or of this context's device),
+ *  SIZE_OVERFLOW, NO_DEVICE, WRONG_DEVICE (not memory of the host or of this context's device;
+ *  a tensor that says that it is on the host is believed; CUDA's managed memory is refused, which
+ *  sb_mem_set_gpu takes),
  *  OUT_OF_MEMORY, CAP_REACHED, DEVICE_FAILURE, DEVICE_LOST, FORKED. */
 SB_API sb_status sb_blob_from_dlpack(sb_blob *blob, sb_dl_managed_versioned *tensor, uint32_t flags,
                                      sb_error *err);
