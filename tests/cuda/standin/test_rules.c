@@ -215,6 +215,9 @@ TEST(a_known_stream_may_be_captured) {
     assert_ok(sb_mem_synchronize(mem, &err));
     begin_capture(&stage, stream);
     assert_status(SB_ERR_UNSUPPORTED, sb_mem_mutable_gpu_data(mem, &out, &err));
+    assert_status(SB_ERR_UNSUPPORTED, sb_mem_gpu_data_on(mem, (sb_stream)stream, &in, &err));
+    assert_non_null(strstr(err.message, "the stream is being captured"));
+    assert_int_equal(err.device_code, 0);
     assert_status(SB_ERR_UNSUPPORTED,
                   sb_context_forget_stream(stage.rig.context, (sb_stream)stream, &err));
     end_capture(&stage, stream);
@@ -345,6 +348,7 @@ TEST(short_memory_is_asked_of_the_pool) {
     assert_ok(sb_mem_create(stage.rig.context, 2 * BYTES, &large, &err));
     sb_mem_release(one);
     assert_status(SB_ERR_OUT_OF_MEMORY, sb_mem_overwrite_gpu(large, &out, &err));
+    assert_non_null(strstr(err.message, "cuMemAllocFromPoolAsync: "));
     sb_mem_release(other);
     assert_ok(sb_mem_overwrite_gpu(large, &out, &err));
     assert_int_equal(sb_context_device_status(stage.rig.context), SB_OK);
@@ -951,8 +955,10 @@ TEST(what_is_another_devices_is_refused) {
     sb_mem *here = mem_on_host(&stage, 7), *there;
     assert_ok(sb_context_stream(other.context, &stream, &err));
     assert_status(SB_ERR_WRONG_DEVICE, sb_mem_gpu_data_on(here, stream, &in, &err));
+    assert_int_equal(err.device_code, 0); /* no call of the driver's failed */
     assert_status(SB_ERR_UNSUPPORTED,
                   sb_mem_gpu_data_on(here, (sb_stream)CU_STREAM_PER_THREAD, &in, &err));
+    assert_int_equal(err.device_code, 0);
     assert_ok(sb_mem_create(other.context, BYTES, &there, &err));
     assert_ok(sb_mem_gpu_data(there, &in, &err));
     refuses_memory(here, (CUdeviceptr)(uintptr_t)in, BYTES, "is no memory of cuda:0");
