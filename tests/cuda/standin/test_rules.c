@@ -1016,6 +1016,22 @@ TEST(a_loss_is_told_from_short_memory) {
     standin_heal();
 }
 
+TEST(a_loss_during_a_sum_is_told) {
+    struct stage stage;
+    sb_error err;
+    double sum;
+    stage_open(&stage, 0);
+    sb_blob *blob = blob_on_device(stage.rig.context, 10, 3);
+    assert_ok(sb_blob_asum_data(blob, &sum, &err));
+    standin_fail("cuStreamSynchronize", 1, STANDIN_STICKY, CUDA_ERROR_ILLEGAL_ADDRESS);
+    assert_status(SB_ERR_DEVICE_LOST, sb_blob_asum_data(blob, &sum, &err));
+    assert_int_equal(err.device_code, CUDA_ERROR_ILLEGAL_ADDRESS);
+    sb_blob_destroy(blob);
+    rig_close(&stage.rig);
+    assert_int_equal(standin_violations(), 0);
+    standin_heal();
+}
+
 TEST(a_loss_leaves_current_host_bytes) {
     struct stage stage;
     sb_error err;
