@@ -387,6 +387,13 @@ static bool is_unchanged(struct bench *b) {
            bytes_are(standin_address((CUdeviceptr)(uintptr_t)b->to, SIZE), SIZE, 0x22);
 }
 
+/* Whether this thread's capture mode is that of a new thread. */
+static bool is_mode_back(void) {
+    CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
+    return cuThreadExchangeStreamCaptureMode(&mode) == CUDA_SUCCESS &&
+           mode == CU_STREAM_CAPTURE_MODE_GLOBAL;
+}
+
 /* What the nth call of the slot that fails comes to; "" in `fired` where there was none. */
 static sb_status run_failing(struct bench *b, const struct slot *slot, int64_t nth,
                              enum standin_mode mode, unsigned int error, const char **fired) {
@@ -397,7 +404,7 @@ static sb_status run_failing(struct bench *b, const struct slot *slot, int64_t n
     *fired = standin_fired() ? standin_fired() : "";
     standin_fail(NULL, 0, STANDIN_NOW, 0);
     standin_revive(((struct sb__cuda_device *)b->device)->context);
-    if (standin_depth() ||
+    if (standin_depth() || !is_mode_back() ||
         (st != SB_OK && (err.code != st || err.device_code != (int32_t)error || !is_unchanged(b) ||
                          (st != SB_ERR_WRONG_DEVICE && !strstr(err.message, "cuda:0: ")))))
         fail_with("slot %d with error %u of %s: %d, %d, or something has changed",

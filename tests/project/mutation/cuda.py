@@ -10,13 +10,13 @@ NO_VISIT = "(struct sb__cuda_visit){.pushed = false}"
 # (kind, pattern, what it becomes given the call's text)
 PATTERNS = [
     ("wait",
-     r"device->cu->cu(?:StreamSynchronize|EventSynchronize|StreamWaitEvent|EventRecord)\s*\(",
+     r"(?:end->)?device->cu->cu(?:StreamSynchronize|EventSynchronize|StreamWaitEvent|EventRecord)\s*\(",
      lambda call: DONE),
     ("push", r"sb__cuda_enter(?:_stream|_work|_to_free)?\s*\(",
      lambda call: f"(*({call[call.rindex(',') + 1:-1].strip()}) = {NO_VISIT}, {DONE})"),
     ("pop", r"sb__cuda_leave\s*\(", lambda call: f"({call.split(',', 2)[2].strip()}"),
     ("push", r"device->cu->cuCtxPushCurrent_v2\s*\(", lambda call: DONE),
-    ("pop", r"device->cu->cuCtxPopCurrent_v2\s*\(", lambda call: f"((void)&ours, {DONE})"),
+    ("pop", r"device->cu->cuCtxPopCurrent_v2\s*\(", lambda call: f"((void){call[call.index('(') + 1:-1]}, {DONE})"),
     ("capture mode", r"device->cu->cuThreadExchangeStreamCaptureMode\s*\(",
      lambda call: f"((void){call[call.index('(') + 1:-1]}, {DONE})"),
     ("capture check", r"device->cu->cuStreamIsCapturing\s*\(", lambda call: DONE),

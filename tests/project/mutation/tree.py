@@ -41,7 +41,7 @@ class Tree:
 
     def copy(self, planted):
         """All but the sources that mutants go into, and those that are gone."""
-        wanted = set()
+        wanted, self.planted = set(), planted
         for file in self.files():
             path = file.relative_to(self.root)
             wanted.add(str(path))
@@ -96,8 +96,8 @@ class Tree:
     def plant(self, found, live):
         """Writes the sources; says which mutants have a place."""
         placed = set()
-        for path, edits in found.items():
-            text, there = plant((self.root / path).read_text(), edits, live)
+        for path in self.planted | found.keys():  # what has none now may have had some
+            text, there = plant((self.root / path).read_text(), found.get(path, []), live)
             write(self.source / path, text.encode())
             placed |= there
         return placed
