@@ -456,8 +456,8 @@ pub fn load(
     detached(source.py(), || Ok(Model::new(model, limits.memory())))
 }
 
-/// A blob of the value: itself, or a copy of an array or of a blob of another type. Types all of whose values float32 holds
-/// become float32, the rest float64.
+/// A blob of the value: itself, or a copy of an array or of a blob of another type. Types all of
+/// whose values float32 holds become float32, the rest float64.
 fn stored<'py>(value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, Blob>> {
     let py = value.py();
     if let Ok(blob) = value.cast::<Blob>() {

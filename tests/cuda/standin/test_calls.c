@@ -197,6 +197,14 @@ TEST(each_operation_costs_so_many_calls) {
     assert_true(fits);
 }
 
+static sb_mem *written_on_host(struct stage *stage, size_t bytes, void **out) {
+    sb_error err;
+    sb_mem *mem;
+    assert_ok(sb_mem_create(stage->rig.context, bytes, &mem, &err));
+    assert_ok(sb_mem_overwrite_cpu(mem, out, &err));
+    return mem;
+}
+
 TEST(small_blobs_share_page_locked_memory) {
     enum { BLOBS = 1000, AT_MOST = 8 };
     struct stage stage;
@@ -206,8 +214,7 @@ TEST(small_blobs_share_page_locked_memory) {
     stage_open(&stage, 0);
     const int64_t before = standin_calls("cuMemHostAlloc");
     for (int i = 0; i < BLOBS; i++) {
-        assert_ok(sb_mem_create(stage.rig.context, BYTES, &mems[i], &err));
-        assert_ok(sb_mem_overwrite_cpu(mems[i], &out, &err));
+        mems[i] = written_on_host(&stage, BYTES, &out);
         assert_int_equal(sb_mem_storage(mems[i], SB_SIDE_CPU), SB_STORAGE_PINNED);
         memset(out, i, BYTES);
     }
@@ -237,16 +244,13 @@ TEST(slabs_are_filled_before_there_are_more) {
                 {65536, 4, 1}, {65536, 12, 2}, {65536, 28, 3}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         struct stage stage;
-        sb_error err;
         sb_mem *mems[MOST];
         void *out;
         stage_open(&stage, 0);
         const int64_t before = standin_calls("cuMemHostAlloc");
         for (int round = 0; round < 3; round++) {
-            for (int b = round ? 1 : 0; b < rows[i].buffers; b++) {
-                assert_ok(sb_mem_create(stage.rig.context, rows[i].bytes, &mems[b], &err));
-                assert_ok(sb_mem_overwrite_cpu(mems[b], &out, &err));
-            }
+            for (int b = round ? 1 : 0; b < rows[i].buffers; b++)
+                mems[b] = written_on_host(&stage, rows[i].bytes, &out);
             assert_int_equal(standin_calls("cuMemHostAlloc") - before, rows[i].slabs);
             for (int b = 1; b < rows[i].buffers; b++)
                 sb_mem_release(mems[b]);
@@ -260,14 +264,11 @@ TEST(slabs_are_filled_before_there_are_more) {
 TEST(large_blobs_of_near_sizes_share_page_locked_memory) {
     enum { KIB = 1024, SMALLEST = 100, LARGEST = 127, AT_MOST = 4 };
     struct stage stage;
-    sb_error err;
     stage_open(&stage, 0);
     const int64_t before = standin_calls("cuMemHostAlloc");
     for (size_t kib = SMALLEST; kib <= LARGEST; kib++) {
-        sb_mem *mem;
         void *out;
-        assert_ok(sb_mem_create(stage.rig.context, kib * KIB, &mem, &err));
-        assert_ok(sb_mem_overwrite_cpu(mem, &out, &err));
+        sb_mem *mem = written_on_host(&stage, kib * KIB, &out);
         assert_int_equal(sb_mem_storage(mem, SB_SIDE_CPU), SB_STORAGE_PINNED);
         assert_true(standin_live().pinned_bytes * 8 <= kib * KIB * 9);
         sb_mem_release(mem);

@@ -393,20 +393,28 @@ static void read_memory(void *user) {
     reader->found = standin_address(reader->ptr, BYTES) != NULL;
 }
 
+/* Memory of the device that a kernel on the stream will read. */
+static sb_mem *mem_in_use(struct stage *stage, CUstream stream, struct reader *reader) {
+    sb_error err;
+    const void *in;
+    sb_mem *mem = mem_on_host(stage, 7);
+    assert_ok(sb_mem_gpu_data_on(mem, (sb_stream)stream, &in, &err));
+    assert_ok(sb_mem_synchronize(mem, &err));
+    *reader = (struct reader){(CUdeviceptr)(uintptr_t)in, 0};
+    launch(stage, stream, read_memory, reader);
+    return mem;
+}
+
 /* With a pool and without, memory goes after the work of the streams that used it. */
 TEST(a_free_comes_after_its_users) {
     for (int pools = 0; pools < 2; pools++) {
         struct stage stage;
         sb_error err;
-        const void *in;
+        struct reader reader;
         standin_set(STANDIN_POOLS, pools);
         stage_open(&stage, 0);
         CUstream stream = stage_stream(&stage, CU_STREAM_NON_BLOCKING);
-        sb_mem *mem = mem_on_host(&stage, 7);
-        assert_ok(sb_mem_gpu_data_on(mem, (sb_stream)stream, &in, &err));
-        assert_ok(sb_mem_synchronize(mem, &err));
-        struct reader reader = {(CUdeviceptr)(uintptr_t)in, 0};
-        launch(&stage, stream, read_memory, &reader);
+        sb_mem *mem = mem_in_use(&stage, stream, &reader);
         sb_mem_release(mem);
         assert_ok(sb_context_forget_stream(stage.rig.context, (sb_stream)stream, &err));
         assert_int_equal(reader.found, 1);
@@ -860,15 +868,11 @@ TEST(memory_goes_after_a_wait_that_succeeds) {
     for (int pools = 0; pools < 2; pools++) {
         struct stage stage;
         sb_error err;
-        const void *in;
+        struct reader reader;
         standin_set(STANDIN_POOLS, pools);
         stage_open(&stage, 0);
         CUstream stream = stage_stream(&stage, CU_STREAM_NON_BLOCKING);
-        sb_mem *mem = mem_on_host(&stage, 7);
-        assert_ok(sb_mem_gpu_data_on(mem, (sb_stream)stream, &in, &err));
-        assert_ok(sb_mem_synchronize(mem, &err));
-        struct reader reader = {(CUdeviceptr)(uintptr_t)in, 0};
-        launch(&stage, stream, read_memory, &reader);
+        sb_mem *mem = mem_in_use(&stage, stream, &reader);
         standin_fail("cuStreamSynchronize", 1, STANDIN_ALWAYS, CUDA_ERROR_UNKNOWN);
         sb_mem_release(mem);
         standin_fail(NULL, 0, STANDIN_NOW, 0);

@@ -7,18 +7,24 @@ from patterns import places
 DONE = "((sb__cu_result)SB__CUDA_SUCCESS)"
 NO_VISIT = "(struct sb__cuda_visit){.pushed = false}"
 
+
+def unused(call):
+    """The call's argument as it is, and success."""
+    return f"((void){call[call.index('(') + 1:-1]}, {DONE})"
+
+
 # (kind, pattern, what it becomes given the call's text)
 PATTERNS = [
     ("wait",
-     r"(?:end->)?device->cu->cu(?:StreamSynchronize|EventSynchronize|StreamWaitEvent|EventRecord)\s*\(",
+     r"(?:end->)?device->cu->cu"
+     r"(?:StreamSynchronize|EventSynchronize|StreamWaitEvent|EventRecord)\s*\(",
      lambda call: DONE),
     ("push", r"sb__cuda_enter(?:_stream|_work|_to_free)?\s*\(",
      lambda call: f"(*({call[call.rindex(',') + 1:-1].strip()}) = {NO_VISIT}, {DONE})"),
     ("pop", r"sb__cuda_leave\s*\(", lambda call: f"({call.split(',', 2)[2].strip()}"),
     ("push", r"device->cu->cuCtxPushCurrent_v2\s*\(", lambda call: DONE),
-    ("pop", r"device->cu->cuCtxPopCurrent_v2\s*\(", lambda call: f"((void){call[call.index('(') + 1:-1]}, {DONE})"),
-    ("capture mode", r"device->cu->cuThreadExchangeStreamCaptureMode\s*\(",
-     lambda call: f"((void){call[call.index('(') + 1:-1]}, {DONE})"),
+    ("pop", r"device->cu->cuCtxPopCurrent_v2\s*\(", unused),
+    ("capture mode", r"device->cu->cuThreadExchangeStreamCaptureMode\s*\(", unused),
     ("capture check", r"device->cu->cuStreamIsCapturing\s*\(", lambda call: DONE),
 ]
 
