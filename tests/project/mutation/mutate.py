@@ -170,6 +170,9 @@ class Run:
         the_judge = other.judge_with(tests, other.plan.environment)
         other.verdicts([there[m.id] for m in mutants if m.id in there], the_judge)
 
+    def listed(self, mutants):
+        return survivors.read(HERE / "survivors.txt", {m.path for m in mutants})
+
     def report(self, mutants):
         verdicts = {m: self.results.get(m) for m in mutants}
         alive = [m for m, v in verdicts.items() if v.word != judge.KILLED]
@@ -179,11 +182,10 @@ class Run:
             problems += [f"has no place, or does not compile: {m}"
                          for m in self.chosen(self.unborn)]
         else:
-            listed = survivors.read(HERE / "survivors.txt", {m.path for m in mutants})
-            problems = survivors.problems(listed, alive, dead, self.known)
-        print(as_text(table(mutants, self.results)))
+            problems = survivors.problems(self.listed(mutants), alive, dead, self.known)
+        print(as_text(table(mutants, self.results, self.listed(mutants))))
         if self.options.record:
-            rows = table(self.known, self.results)
+            rows = table(self.known, self.results, self.listed(self.known))
             (HERE / "scores.md").write_text(as_markdown(rows))
         print(*problems, sep="\n")
         print(f"{len(mutants) - len(problems)} passed, {len(problems)} failed")

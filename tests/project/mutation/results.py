@@ -5,7 +5,10 @@ import functools
 import hashlib
 import json
 
-from judge import KILLED, NOT_REACHED, SURVIVED, Verdict
+import survivors
+from judge import KILLED, Verdict
+
+NO_REASON = "no reason"
 
 
 class Results:
@@ -36,42 +39,53 @@ class Results:
         partial.replace(self.file)
 
 
-def table(mutants, results):
-    """Rows of (file, counts of verdicts) and the sum, of the mutants that have one."""
+def table(mutants, results, listed):
+    """Rows of (file, counts) and the sum, of the mutants that have a verdict. A survivor counts as
+    what the list says of it."""
+    left = {key: list(kinds) for key, kinds in listed.items()}
     rows = {}
     for mutant in mutants:
         verdict = results.get(mutant)
         if verdict:
-            rows.setdefault(mutant.path, collections.Counter())[verdict.word] += 1
+            kinds = left.get(mutant.key)
+            word = KILLED if verdict.word == KILLED else kinds.pop(0) if kinds else NO_REASON
+            rows.setdefault(mutant.path, collections.Counter())[word] += 1
     total = sum(rows.values(), collections.Counter())
     return [*sorted(rows.items()), ("all", total)]
 
 
 def cells(counts):
-    killed, total = counts[KILLED], counts.total()
-    score = f"{100 * killed / total:.1f} %" if total else "-"
-    return [str(total), str(killed), str(counts[SURVIVED]), str(counts[NOT_REACHED]), score]
+    differ = counts.total() - counts[survivors.SAME]
+    score = f"{100 * (counts[KILLED] + counts[survivors.JUDGED]) / differ:.1f} %" if differ else "-"
+    return [str(counts.total()), *(str(counts[word]) for word in WORDS), score]
 
 
 PAGE = """# How many planted errors the tests notice
 
 `./dev mutate --record` writes this page from the verdicts that the build folder has, however many
-runs they are of; `mutants` counts those that were judged, `./dev mutate --list` all there are. A
-survivor is listed in `survivors.txt`, with its reason or as not yet looked at; a mutant that no test
-reaches is one, too.
+runs they are of; `mutants` counts those that were judged, `./dev mutate --list` all there are.
+`survivors.txt` says of each that no test killed why it may live:
+
+- `same`: the library does what it did before, so that no program can tell.
+- `judged`: a sanitizer or a budget notices it, not a test by itself.
+- `unseen`: it would show on another system, by chance, or where no test gets.
+- `no reason`: it is not in the list.
+
+The score is of those that are not the same: killed and judged.
 
 """
-HEADS = ["file", "mutants", "killed", "survived", "not reached", "score"]
+WORDS = [KILLED, survivors.JUDGED, survivors.UNSEEN, NO_REASON, survivors.SAME]
+HEADS = ["file", "mutants", *WORDS, "score"]
 
 
 def as_text(rows):
     lines = [HEADS] + [[name, *cells(counts)] for name, counts in rows]
-    return "\n".join(f"{name:<36}" + "".join(f"{cell:>12}" for cell in row)
+    return "\n".join(f"{name:<36}" + "".join(f"{cell:>11}" for cell in row)
                      for name, *row in lines)
 
 
 def as_markdown(rows):
     """The page that is kept in the tree."""
-    lines = [HEADS, ["---"] + ["---:"] * 5]
+    lines = [HEADS, ["---"] + ["---:"] * (len(HEADS) - 1)]
     lines += [[name if name == "all" else f"`{name}`", *cells(counts)] for name, counts in rows]
     return PAGE + "".join(f"| {' | '.join(line)} |\n" for line in lines)

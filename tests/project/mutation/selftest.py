@@ -14,6 +14,7 @@ import edits
 import find
 import judge
 import programs
+import results
 import survivors
 from patterns import places
 
@@ -142,16 +143,21 @@ def check_verdicts(folder):
 
 
 def check_survivors(folder):
-    """One that is listed, one that is not, one that is killed, one that is gone."""
-    (folder / "list.txt").write_text(
-        "# none\n\n== a reason\na.c: f: kept\na.c: f: killed\na.c: f: gone\n")
+    """One that is listed, one that is not, one that is killed, one that sanitizers killed, one that
+    is gone; and what they count as."""
+    (folder / "list.txt").write_text("# none\n\n== same: a reason\na.c: f: kept\na.c: f: killed\n"
+                                     "a.c: f: gone\n== judged: another\na.c: f: judged\n")
     make = lambda what: edits.Mutant("", "a.c", 1, "f", what)  # noqa: E731
-    kept, killed, new = make("kept"), make("killed"), make("new")
-    found = survivors.problems(survivors.read(folder / "list.txt", {"a.c"}), [kept, new], [killed],
-                               [kept, killed, new])
+    kept, killed, judged, new = make("kept"), make("killed"), make("judged"), make("new")
+    listed = survivors.read(folder / "list.txt", {"a.c"})
+    found = survivors.problems(listed, [kept, new], [killed, judged], [kept, killed, judged, new])
     assert found == ["survives, and is not in survivors.txt: a.c:1: new (f)",
                      "in survivors.txt, but killed: a.c: f: killed",
                      "in survivors.txt, but gone: a.c: f: gone"], found
+    verdicts = {kept: judge.SURVIVED, killed: judge.KILLED, judged: judge.NOT_REACHED,
+                new: judge.SURVIVED}
+    rows = results.table(verdicts, {m: judge.Verdict(w) for m, w in verdicts.items()}, listed)
+    assert results.cells(rows[-1][1]) == ["4", "1", "1", "0", "1", "1", "66.7 %"], rows
 
 
 def check_patterns(_):

@@ -4,19 +4,24 @@ import collections
 import sys
 
 REASON, COMMENT = "== ", "# "
+SAME, JUDGED, UNSEEN = "same", "judged", "unseen"
+KINDS = (SAME, JUDGED, UNSEEN)
 
 
 def read(path, files):
-    """How often each key of these files is listed."""
-    reason, found = None, collections.Counter()
+    """{key: the kind of each of its entries} of these files."""
+    kind, found = None, collections.defaultdict(list)
     for number, row in enumerate(path.read_text().splitlines(), 1):
         if row.startswith(REASON):
-            reason = row[len(REASON):].strip()
+            kind = row[len(REASON):].split(":")[0]
+            if kind not in KINDS:
+                sys.exit(f"{path}:{number}: a reason begins with one of {', '.join(KINDS)}")
         elif row.strip() and not row.startswith(COMMENT):
-            if not reason:
+            if not kind:
                 sys.exit(f"{path}:{number}: an entry without a reason")
-            found[row.strip()] += row.split(": ")[0] in files
-    return found
+            if row.split(": ")[0] in files:
+                found[row.strip()].append(kind)
+    return dict(found)
 
 
 def problems(listed, alive, dead, known):
@@ -24,18 +29,19 @@ def problems(listed, alive, dead, known):
 
     `alive` and `dead` are the mutants judged, `known` all there are.
     """
-    left, found = listed.copy(), []
+    left, found = {key: len(kinds) for key, kinds in listed.items()}, []
     for mutant in alive:
-        if left[mutant.key] > 0:
+        if left.get(mutant.key, 0) > 0:
             left[mutant.key] -= 1
         else:
             found.append(f"survives, and is not in survivors.txt: {mutant}")
     killed = collections.Counter(m.key for m in dead)
     lived = collections.Counter(m.key for m in alive)
     exist = collections.Counter(m.key for m in known)
-    for key, count in listed.items():
-        if count > exist[key]:
+    for key, kinds in listed.items():
+        if len(kinds) > exist[key]:
             found.append(f"in survivors.txt, but gone: {key}")
-        elif killed[key] and lived[key] < count and killed[key] + lived[key] == exist[key]:
+        elif (JUDGED not in kinds and killed[key] and lived[key] < len(kinds)
+              and killed[key] + lived[key] == exist[key]):
             found.append(f"in survivors.txt, but killed: {key}")
     return found
