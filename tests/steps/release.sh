@@ -104,10 +104,29 @@ pack_windows_command() {
         "$cache/rust-windows/x86_64-pc-windows-gnu/release/syncblob.exe"
 }
 
-sum_release() { (cd "$build/dist" && sha256sum -- * >SHA256SUMS); }
+# What must be there beside Debian's packages, which are counted where they are made.
+released_files() {
+    local version machine crate
+    version=$(released_version)
+    for crate in $(check_release 2>/dev/null | tail -n 1); do echo "$crate-$version.crate"; done
+    echo "syncblob-$version.tar.gz" syncblob.cdx.json
+    for machine in linux-x86_64 linux-aarch64 windows-x86_64.exe; do echo "syncblob-$version-$machine"; done
+}
+
+# A step that was skipped leaves its file out; that is no release.
+sum_release() {
+    local file missing=0
+    for file in $(released_files); do
+        if [ ! -s "$build/dist/$file" ]; then
+            echo "error: a release has $file, which no step made"
+            missing=1
+        fi
+    done
+    (cd "$build/dist" && sha256sum -- * >SHA256SUMS)
+    return $missing
+}
 
 release_steps() {
-    step 'release: version, changelog, ABI, all committed' check_release
     step 'release: an empty folder' begin_release
     step 'release: sources' pack_sources
     on 'abi_needs abi_library' step 'release: the ABI against its baseline' compare_baseline
@@ -149,6 +168,8 @@ release() { # --dry-run
     [ "$*" = --dry-run ] || die 'release takes --dry-run: a person uploads'
     steps_of='./dev release --dry-run'
     need "$build_needs" "$python_needs"
+    step 'release: version, changelog, ABI, all committed' check_release
+    [ $step_status = 0 ] || summary # which ends the run: nothing is made of this
     make_python
     find_cuda_headers
     plan release_steps

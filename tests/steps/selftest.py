@@ -265,5 +265,32 @@ class Skips(Steps):
         self.lacks(said, "5 MiB" if "17 MiB" in said else "17 MiB", "a.six")
 
 
+class Releases(Steps):
+    """Of "./dev release --dry-run" all is planted but the order of its steps."""
+    LISTS = """
+. tests/steps/release.sh
+need() { true; }; make_python() { true; }; find_cuda_headers() { true; }
+build_needs= python_needs=; released_version() { echo 1.2.3; }
+check_release() { echo 'not committed: ?? new.c' >&2; false; }
+release_steps() { step 'packs' pack; step 'sums' sum_release; }
+pack() { mkdir -p "$build/dist"; for file in $(released_files); do echo 1 >"$build/dist/$file"; done; }
+"""
+
+    def test_nothing_is_made_of_what_is_refused(self):
+        said = self.run_steps(self.LISTS + "release --dry-run; echo after")
+        self.has(said, "FAILED", "not committed: ?? new.c", "0 passed, 1 failed")
+        self.lacks(said, "packs", "What a person does", "after")
+
+    def test_what_was_not_made_is_named(self):
+        accepted = self.LISTS + "check_release() { echo 1.2.3; echo first second; }\n"
+        said = self.run_steps(accepted + "release --dry-run")
+        self.has(said, "3 passed, 0 failed", "What a person does", "one by one: first second",
+                 "syncblob-1.2.3.tar.gz", "SHA256SUMS")
+        said = self.run_steps(accepted + """both() { pack; rm "$build/dist/second-1.2.3.crate"; }
+            release_steps() { step 'packs' both; step 'sums' sum_release; }; release --dry-run""")
+        self.has(said, "error: a release has second-1.2.3.crate, which no step made", "1 failed")
+        self.lacks(said, "What a person does")
+
+
 if __name__ == "__main__":
     unittest.main()

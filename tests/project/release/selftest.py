@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 """Plants in a copy of the last commit what must keep a release back; check.py must say so."""
 
+import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -35,9 +37,9 @@ def git(copy, *words):
                    check=True, stdout=subprocess.DEVNULL)
 
 
-def said_of(copy):
+def said_of(copy, **environment):
     done = subprocess.run([sys.executable, "-B", HERE / "check.py", copy], capture_output=True,
-                          text=True, check=False)
+                          text=True, check=False, env=os.environ | environment)
     return done.returncode, done.stderr, done.stdout
 
 
@@ -52,6 +54,16 @@ def planted(copy, name, pattern, text, wanted):
     return changed != whole and status == 1 and re.search(wanted, said) is not None
 
 
+def said_with_cargo(copy, version, folder):
+    """With a cargo that says to be of this version."""
+    folder.mkdir()
+    program = folder / "cargo"
+    program.write_text(f'#!/bin/sh\n[ "$1" != --version ] || {{ echo "cargo {version} (x)"; exit; }}\n'
+                       f'exec {shutil.which("cargo")} "$@"\n')
+    program.chmod(0o755)
+    return said_of(copy, PATH=f"{folder}:{os.environ['PATH']}")[:2]
+
+
 def main():
     with tempfile.TemporaryDirectory() as folder:
         copy = Path(folder) / "copy"
@@ -61,6 +73,10 @@ def main():
         results["crates in order"] = order == "syncblob-sys syncblob syncblob-cli"
         for name, *planting in PLANTED:
             results[f"{name}: {planting[-1]}"] = planted(copy, name, *planting)
+        results["a cargo that packs them"] = said_with_cargo(
+            copy, "1.90.0", Path(folder) / "new") == (0, "")
+        results["an older cargo"] = said_with_cargo(copy, "1.89.1-nightly", Path(folder) / "old") == (
+            1, "cargo is 1.89.1-nightly: 1.90 and newer ones pack crates that depend on each other\n")
         (copy / "CHANGELOG.md").write_text("## Unreleased (0.1.0)\n")
         results["a change that is not committed"] = "not committed:  M CHA" in said_of(copy)[1]
         git(copy, "checkout", "-q", ".")
