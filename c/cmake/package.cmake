@@ -56,24 +56,28 @@ set(about "Arrays with data and diff that live in host memory, on a device, or i
 both, and move only when someone needs them; and the files that Caffe wrote
 (caffemodel, solverstate, binaryproto), read safely and written back byte
 for byte.")
-set(development_depends "libprotobuf-c-dev")
+set(development_depends "")
 if(BUILD_SHARED_LIBS)
   get_target_property(soversion syncblob SOVERSION)
   set(library_package libsyncblob${soversion})
   debian_package(library ${library_package} libs "${debian_openblas}"
     "Caffe's Blob and SyncedMemory - shared library" "${about}" Runtime)
-  string(PREPEND development_depends "${library_package} (= ${debian_version}), ")
+  list(APPEND development_depends "${library_package} (= ${debian_version})")
+endif()
+if(SYNCBLOB_PROTOBUF_C)
+  list(APPEND development_depends "libprotobuf-c-dev")
 endif()
 if(SYNCBLOB_OPENBLAS)
-  string(APPEND development_depends ", libopenblas-serial-dev | libopenblas-dev")
+  list(APPEND development_depends "libopenblas-serial-dev | libopenblas-dev")
 endif()
+list(JOIN development_depends ", " development_depends)
 debian_package(development libsyncblob-dev libdevel "${development_depends}"
   "Caffe's Blob and SyncedMemory - development files" "${about}
 .
 This package has the headers, the static library, and the files by which
 CMake and pkg-config find them." Development Static)
 if(SYNCBLOB_BUILD_CLI)
-  debian_package(tools syncblob-tools science "${debian_openblas}"
+  debian_package(tools syncblob-tools science ""
     "look into Caffe's model files and convert them"
     "The command syncblob lists layers and blobs of Caffe's files, verifies files
 from strangers, compares them, shows mean images and filters as pictures,

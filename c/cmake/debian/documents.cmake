@@ -25,7 +25,7 @@ function(install_debian_documents group package)
   install(FILES ${documents}/copyright ${documents}/changelog.gz ${documents}/changelog.Debian.gz
           DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/${package}
           COMPONENT debian_${group} EXCLUDE_FROM_ALL)
-  if(SYNCBLOB_OPENBLAS_RUN_PATH AND group MATCHES "^(library|tools)$")
+  if(SYNCBLOB_OPENBLAS_RUN_PATH AND group STREQUAL "library")
     configure_file(${CMAKE_CURRENT_FUNCTION_LIST_DIR}/lintian-overrides.in
                    ${documents}/${package} @ONLY)
     install(FILES ${documents}/${package} DESTINATION ${CMAKE_INSTALL_DATADIR}/lintian/overrides

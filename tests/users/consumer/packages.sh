@@ -34,6 +34,7 @@ depends libsyncblob-mpi0.1 'libsyncblob0.1 \(= [0-9.]+-1\)'
 depends libsyncblob-mpi0.1 'lib(openmpi|mpich)[0-9]+'
 depends libsyncblob-mpi-dev 'libsyncblob-mpi0.1 \(= [0-9.]+-1\)'
 depends syncblob-tools libc6
+! dpkg-deb -f "$work"/syncblob-tools_*.deb Depends | grep openblas || fail 'the command is not linked with OpenBLAS'
 
 root=$work/root
 for package in "$work"/*.deb; do
