@@ -92,8 +92,20 @@ check_cross_symbols() { # MACHINE
         tests/project/abi/imports.txt
 }
 
+# One error, which says why, whatever else such a host lacks.
+refuse_32_bits() {
+    local target said
+    for target in i686-linux-gnu i686-w64-mingw32 armv7-linux-gnueabihf wasm32-unknown-unknown; do
+        said=$(echo '#include <syncblob/syncblob.h>' |
+            clang "--target=$target" -ffreestanding -Ic/include -x c -fsyntax-only - 2>&1) && return 1
+        grep error: <<<"$said" || return
+        [ "$(grep -c error: <<<"$said")" = 1 ] && grep -q 'syncblob needs a 64-bit host' <<<"$said" || return
+    done
+}
+
 # The bytes of messages and files on a big-endian machine.
 cross_steps() {
+    aside 'hosts of 32 bits are refused' refuse_32_bits
     on 'big_endian_needs big_endian' step 'big-endian (s390x): tests of bytes' run_format_tests s390x
 }
 

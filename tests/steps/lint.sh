@@ -80,6 +80,13 @@ check_changelog() {
                if (n == 0 || missing != "") { print "without an ABI heading:" missing; exit 1 } }' CHANGELOG.md
 }
 
+# Systems are told apart in c/src/port; of the public headers one marks what is exported.
+check_systems() {
+    ! grep -rnE --include='*.[ch]' '\b(_WIN(32|64)|_MSC_VER|__(linux|APPLE|unix|MINGW|CYGWIN|GLIBC|FreeBSD|ANDROID))' \
+        c/include c/src c/mpi cuda proto |
+        grep -v '^c/src/port/\|^c/include/syncblob/base\.h:.*__GNUC__'
+}
+
 # By the schemas that come with the checker. Its jsonschema is newer than that of other tests.
 check_forge_files() {
     local folder=$cache/python-lint forms=.github/ISSUE_TEMPLATE
@@ -109,6 +116,7 @@ lint() { # [NAME...]
     step 'clang-format' xargs -a <(c_files) clang-format-14 --dry-run --Werror
     step 'shellcheck' shellcheck -a -x "${scripts[@]}"
     step 'lists of steps' check_steps
+    step 'systems are told apart in one folder' check_systems
     step 'what is said of steps' python3 -B tests/steps/selftest.py
     step 'the changelog has an ABI heading a version' check_changelog
     step 'files of the forge' check_forge_files
