@@ -54,6 +54,25 @@ check_least() {
     if grep -E '/(Random123|protobuf-c|cblas|cuda)[^ ]*\.h$' <<<"$of_library"; then return 1; fi
 }
 
+# As check_least, where there is nothing else: CMake sees a C compiler and no folder of the system's,
+# and no pkg-config. A program is linked with what came of it.
+build_plainly() {
+    local tools=$build/plain-tools folder=$build/plain program
+    rm -rf "$tools" "$folder"
+    mkdir -p "$tools"
+    for program in cmake ninja gcc as ld ar ranlib; do
+        printf '#!/bin/sh\nexec %q "$@"\n' "$(command -v $program)" >"$tools/$program"
+    done
+    chmod +x "$tools"/*
+    told env -i "PATH=$tools" cmake -G Ninja -S . -B "$folder" -DCMAKE_C_COMPILER=gcc \
+        -DCMAKE_FIND_USE_CMAKE_SYSTEM_PATH=OFF -DSYNCBLOB_OPENBLAS=OFF -DSYNCBLOB_PROTOBUF_C=OFF \
+        -DSYNCBLOB_RANDOM123=OFF
+    told env -i "PATH=$tools" cmake --build "$folder" -j "$jobs"
+    told env -i "PATH=$tools" gcc -std=c11 -Ic/include tests/users/consumer/main.c \
+        "$folder/c/libsyncblob.a" -lm -o "$folder/main"
+    (cd "$folder" && ./main 0.1.0)
+}
+
 # The program syncblob as the tests of the crates have it: with its C library optimised.
 build_program() { told cargo test --workspace --locked --no-run; }
 

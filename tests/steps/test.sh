@@ -15,6 +15,7 @@ more_steps() {
     on 'abi_needs release' step 'C tests, optimised, tables whole' \
         run_ctest SYNCBLOB_TEST_WHOLE=1 release -E '^(abi\.(headers|layouts)|consumer\.|faults\.functions)'
     on least step 'the library needs no header of others' check_least
+    aside 'the library is built where there is a C compiler and nothing else' build_plainly
     on least step 'C tests, static, without any other library' \
         run_ctest least -R 'arithmetic|filler_numbers|proto_|model_|backend|abi|consumer'
     on tsan step 'C tests, races' run_ctest tsan -R \
