@@ -70,14 +70,20 @@ pack_sources() {
     git archive --prefix="$name/" HEAD | gzip -9n >"$build/dist/$name.tar.gz"
 }
 
-# What the command is made of, as CycloneDX: the same on every day and in every folder.
+# What the command is made of on any system, as CycloneDX: the same on every day and in every folder.
+# In a copy whose workspace has no other crates: their features would be the command's.
 list_materials() {
-    local programs
+    local programs folder=$build/materials
     programs=$(cargo_program cargo-cyclonedx "$cyclonedx_version") || return
-    SOURCE_DATE_EPOCH=$(git log -1 --format=%ct) PATH=$programs:$PATH cargo cyclonedx --quiet --format json --spec-version 1.5 \
-        --manifest-path bindings/syncblob-cli/Cargo.toml --override-filename syncblob.cdx
-    sed "s|file://$PWD/|file:///|g" bindings/syncblob-cli/syncblob.cdx.json >"$build/dist/syncblob.cdx.json"
-    rm -f bindings/*/syncblob.cdx.json
+    rm -rf "$folder"
+    mkdir -p "$folder"
+    git archive HEAD | tar -xC "$folder"
+    sed -i 's|^members = .*|members = ["bindings/syncblob-cli"]|' "$folder/Cargo.toml"
+    SOURCE_DATE_EPOCH=$(git log -1 --format=%ct) PATH=$programs:$PATH cargo cyclonedx --quiet --format json \
+        --spec-version 1.5 --target all --manifest-path "$folder/bindings/syncblob-cli/Cargo.toml" \
+        --override-filename syncblob.cdx
+    sed "s|file://$folder/|file:///|g" "$folder/bindings/syncblob-cli/syncblob.cdx.json" >"$build/dist/syncblob.cdx.json"
+    python3 -B tests/project/release/check_materials.py "$build/dist/syncblob.cdx.json"
 }
 
 pack_for_debian() {

@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
-"""Plants in a copy of the last commit what must keep a release back; check.py must say so."""
+"""Plants in a copy of the last commit what must keep a release back, and in a bill of materials what
+it must not say; check.py and check_materials.py must say so."""
 
+import json
 import os
 import re
 import shutil
@@ -8,6 +10,8 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+
+import check_materials
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[2]
@@ -64,11 +68,34 @@ def said_with_cargo(copy, version, folder):
     return said_of(copy, PATH=f"{folder}:{os.environ['PATH']}")[:2]
 
 
+def bills():
+    """Wrong ones, by what is said of them."""
+    parts = [{"name": name, "version": version, "licenses": ["MIT"], "purl": "file:///bindings/syncblob"}
+             for name, version in sorted(check_materials.said_by_cargo())]
+    first = parts[0]["name"]
+    another = {"name": "another", "version": "1.0.0", "licenses": ["MIT"]}
+    return {
+        None: parts,
+        f"not listed: {first} {parts[0]['version']}": parts[1:],
+        "not in it: another 1.0.0": [*parts, another],
+        f"without a licence: {first}": [{**parts[0], "licenses": []}, *parts[1:]],
+        "no folder of the repository: home/me": [{**parts[0], "purl": "file:///home/me#1"}, *parts[1:]],
+    }
+
+
+def said_of_bill(parts):
+    program, *others = parts[::-1]
+    return list(check_materials.wrong(json.dumps({"metadata": {"component": program},
+                                                  "components": others})))
+
+
 def main():
+    results = {f"a bill: {said}": said_of_bill(parts) == ([said] if said else [])
+               for said, parts in bills().items()}
     with tempfile.TemporaryDirectory() as folder:
         copy = Path(folder) / "copy"
         subprocess.run(["git", "clone", "-q", "--shared", ROOT, copy], check=True)
-        results = {"nothing planted": said_of(copy)[:2] == (0, "")}
+        results["nothing planted"] = said_of(copy)[:2] == (0, "")
         order = said_of(copy)[2].splitlines()[-1]
         results["crates in order"] = order == "syncblob-sys syncblob syncblob-cli"
         for name, *planting in PLANTED:

@@ -1,0 +1,45 @@
+#!/usr/bin/env python3
+"""Whether a bill of materials lists what the command is made of, on any system, and nothing else:
+check_materials.py BILL
+
+What cargo says of the program is held against the list, and each of its parts has a licence. The
+folders that it names are those of the repository, not of the machine where it was made.
+"""
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parents[3]
+TREE = ["cargo", "tree", "--locked", "--package=syncblob-cli", "--edges=normal,build",
+        "--target=all", "--prefix=none", "--format={p}"]
+
+
+def said_by_cargo():
+    lines = subprocess.run(TREE, cwd=HERE, capture_output=True, text=True, check=True).stdout
+    return set(re.findall(r"^(\S+) v(\S+)", lines, re.M))
+
+
+def wrong(text):
+    bill = json.loads(text)
+    parts = [bill["metadata"]["component"], *bill["components"]]
+    listed = {(part["name"], part["version"]) for part in parts}
+    made_of = said_by_cargo()
+    yield from (f"not listed: {name} {version}" for name, version in sorted(made_of - listed))
+    yield from (f"not in it: {name} {version}" for name, version in sorted(listed - made_of))
+    yield from (f"without a licence: {part['name']}" for part in parts if not part.get("licenses"))
+    folders = set(re.findall(r'file:///([^"#?]*)', text))
+    yield from (f"no folder of the repository: {name}" for name in sorted(folders)
+                if not (HERE / name).is_dir())
+
+
+def main():
+    found = list(wrong(Path(sys.argv[1]).read_text()))
+    print(*found, sep="\n", end="\n" if found else "")
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
