@@ -23,7 +23,7 @@ find_packages() {
 }
 
 install_rust() {
-    local deb program
+    local deb program libraries
     rm -rf "$folder"
     mkdir -p "$folder/debs/partial" "$folder/bin"
     apt-get -qq install --download-only --no-install-recommends --allow-downgrades -y \
@@ -31,15 +31,18 @@ install_rust() {
         "${packages[@]}"
     for deb in "$folder"/debs/*.deb; do dpkg-deb -x "$deb" "$folder"; done
     rm -rf "$folder/debs"
+    # Older packages have their libraries in /lib.
+    libraries=$folder/usr/lib/$(uname -m)-linux-gnu:$folder/lib/$(uname -m)-linux-gnu
     for program in rustc rustdoc cargo; do
         cat >"$folder/bin/$program" <<END
 #!/bin/sh
-LD_LIBRARY_PATH=$folder/usr/lib/$(uname -m)-linux-gnu\${LD_LIBRARY_PATH:+:\$LD_LIBRARY_PATH} \\
+LD_LIBRARY_PATH=$libraries\${LD_LIBRARY_PATH:+:\$LD_LIBRARY_PATH} \\
     exec $folder/usr/bin/$program "\$@"
 END
     done
     chmod +x "$folder"/bin/*
     "$folder/bin/rustc" --version
+    "$folder/bin/cargo" --version
     echo "${packages[*]}" >"$folder/packages"
 }
 
