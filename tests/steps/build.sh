@@ -56,19 +56,19 @@ check_least() {
 
 # As check_least, where there is nothing else: CMake sees a C compiler and no folder of the system's,
 # and no pkg-config. A program is linked with what came of it.
-build_plainly() {
-    local tools=$build/plain-tools folder=$build/plain program
+build_plainly() { # [SOURCES]
+    local sources=${1:-.} tools=$build/plain-tools folder=$build/plain program
     rm -rf "$tools" "$folder"
     mkdir -p "$tools"
     for program in cmake ninja gcc as ld ar ranlib; do
         printf '#!/bin/sh\nexec %q "$@"\n' "$(command -v $program)" >"$tools/$program"
     done
     chmod +x "$tools"/*
-    told env -i "PATH=$tools" cmake -G Ninja -S . -B "$folder" -DCMAKE_C_COMPILER=gcc \
+    told env -i "PATH=$tools" cmake -G Ninja -S "$sources" -B "$folder" -DCMAKE_C_COMPILER=gcc \
         -DCMAKE_FIND_USE_CMAKE_SYSTEM_PATH=OFF -DSYNCBLOB_OPENBLAS=OFF -DSYNCBLOB_PROTOBUF_C=OFF \
         -DSYNCBLOB_RANDOM123=OFF
     told env -i "PATH=$tools" cmake --build "$folder" -j "$jobs"
-    told env -i "PATH=$tools" gcc -std=c11 -Ic/include tests/users/consumer/main.c \
+    told env -i "PATH=$tools" gcc -std=c11 "-I$sources/c/include" "$sources/tests/users/consumer/main.c" \
         "$folder/c/libsyncblob.a" -lm -o "$folder/main"
     (cd "$folder" && ./main 0.1.0)
 }

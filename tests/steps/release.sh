@@ -64,10 +64,15 @@ check_semver() {
     PATH=$programs:$PATH told cargo semver-checks --baseline-rev "$last" "${options[@]}"
 }
 
+# What is in the archive is built as a user builds it.
 pack_sources() {
     local name
     name=syncblob-$(released_version)
     git archive --prefix="$name/" HEAD | gzip -9n >"$build/dist/$name.tar.gz"
+    rm -rf "${build:?}/$name"
+    tar -xzf "$build/dist/$name.tar.gz" -C "$build"
+    build_plainly "$build/$name"
+    rm -rf "${build:?}/$name"
 }
 
 # What the command is made of on any system, as CycloneDX: the same on every day and in every folder.
@@ -86,12 +91,7 @@ list_materials() {
     python3 -B tests/project/release/check_materials.py "$build/dist/syncblob.cdx.json"
 }
 
-pack_for_debian() {
-    run_packages
-    umask 022
-    cpack --config "$build/packages/CPackConfig.cmake" -G DEB -B "$build/packages/made"
-    cp "$build"/packages/made/*.deb "$build/dist"
-}
+pack_for_debian() { run_packages "$build/dist"; }
 
 pack_static_command() {
     make_rust
@@ -108,6 +108,19 @@ pack_windows_command() {
     windows_cargo build --release
     x86_64-w64-mingw32-strip -o "$build/dist/syncblob-$(released_version)-windows-x86_64.exe" \
         "$cache/rust-windows/x86_64-pc-windows-gnu/release/syncblob.exe"
+}
+
+# Each says which version it is, where it runs.
+run_commands() {
+    local program
+    program=$build/dist/syncblob-$(released_version)
+    "$program-linux-$(uname -m)" --version
+    qemu-aarch64 "$program-linux-aarch64" --version
+    in_wine wine "$program-windows-x86_64.exe" --version
+}
+
+check_commands() {
+    diff - <(run_commands | tr -d '\r') <<<"$(printf "syncblob $(released_version)\n%.0s" 1 2 3)"
 }
 
 # What must be there beside Debian's packages, which are counted where they are made.
@@ -143,6 +156,7 @@ release_steps() {
     on package_full_needs step 'release: static command' pack_static_command
     step 'release: static command, aarch64' pack_foreign_command aarch64
     on 'windows_needs windows_command' step 'release: Windows command' pack_windows_command
+    on 'emulator_needs windows_needs' step 'release: the commands run' check_commands
     step 'release: checksums' sum_release
 }
 
@@ -175,7 +189,7 @@ release() { # --dry-run
     steps_of='./dev release --dry-run'
     need "$build_needs" "$python_needs"
     step 'release: version, changelog, ABI, all committed' check_release
-    [ $step_status = 0 ] || summary # which ends the run: nothing is made of this
+    [ "$step_status" = 0 ] || summary # which ends the run: nothing is made of this
     make_python
     find_cuda_headers
     plan release_steps

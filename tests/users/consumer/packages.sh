@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
-# The Debian packages of a build folder that was configured for them: packages.sh BUILD [MODEL]
+# The Debian packages of a build folder that was configured for them: packages.sh BUILD [MODEL [OUT]]
 # Makes them, has lintian judge them, unpacks them into a folder and works with what lies there:
-# programs by pkg-config, and the command, on MODEL if one is given. And the archive likewise.
+# programs by pkg-config, and the command, on MODEL if one is given. And the archive likewise. What
+# passes is put into the folder OUT.
 set -euo pipefail
 
-build=$(readlink -f "$1") model=${2:+$(readlink -f "$2")}
+build=$(readlink -f "$1") model=${2:+$(readlink -f "$2")} out=${3:+$(readlink -f "$3")}
 here=$(dirname "$(readlink -f "$0")")
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -63,3 +64,4 @@ tar -xf "$work"/made/*.tar.gz -C "$work/archive" --strip-components 1
 "$here/run.sh" c "$work/archive"
 "$work/archive/bin/syncblob" --version
 [ -f "$work/archive/share/doc/syncblob/LICENSE-MIT" ]
+[ -z "$out" ] || cp "$work"/*.deb "$out"
