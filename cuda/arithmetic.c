@@ -37,12 +37,18 @@ static sb__cublas_status run_task(const struct sb__cuda_blas *blas, void *user) 
     return work->dtype == SB_DTYPE_F32 ? run_f32(blas, work) : run_f64(blas, work);
 }
 
+static const char *name_of(const struct work *work) {
+    if (work->dtype == SB_DTYPE_F32)
+        return work->operation == AXPY ? "cublasSaxpy" : "cublasSscal";
+    return work->operation == AXPY ? "cublasDaxpy" : "cublasDscal";
+}
+
 static sb_status run_with(struct sb__cuda_device *device, struct sb__cuda_blas *blas,
                           struct work *work, sb_stream stream, sb_error *err) {
     if (work->out)
         return sb__cuda_sum(device, blas, work->operation == ASUM ? SB__CUDA_ASUM : SB__CUDA_SUMSQ,
                             work->dtype, work->count, work->x, work->out, stream, err);
-    return sb__cuda_blas_run(device, blas, run_task, work, stream, err);
+    return sb__cuda_blas_run(device, blas, run_task, name_of(work), work, stream, err);
 }
 
 static sb_status run(void *opened, struct work *work, sb_stream stream, sb_error *err) {
@@ -104,7 +110,7 @@ static sb_status warm_once(struct sb__cuda_device *device, struct sb__cuda_blas 
     void *scratch;
     sb__cu_result result = sb__cuda_enter(device, &visit);
     if (result != SB__CUDA_SUCCESS)
-        return sb__cuda_status(device, result, "cuCtxPushCurrent", err);
+        return sb__cuda_status(device, result, visit.call, err);
     sb_status st = sb__cuda_alloc(device, sizeof(double), stream, &scratch, err);
     if (st == SB_OK) {
         st = run_each(device, blas, scratch, err);

@@ -16,9 +16,9 @@ static sb_status status_of(sb__cublas_status status) {
 }
 
 static sb_status fail(const struct sb__cuda_device *device, sb__cublas_status status,
-                      const char *what, sb_error *err) {
+                      const char *call, sb_error *err) {
     char message[sizeof err->message];
-    (void)snprintf(message, sizeof message, "cuda:%d: %s: cuBLAS status %u", device->ordinal, what,
+    (void)snprintf(message, sizeof message, "cuda:%d: %s: cuBLAS status %u", device->ordinal, call,
                    status);
     return sb_backend_fail(err, status_of(status), (int32_t)status, message);
 }
@@ -33,13 +33,13 @@ static sb__cu_result ask_driver(const struct sb__cuda_device *device) {
 }
 
 sb_status sb__cuda_blas_status(const struct sb__cuda_device *device, sb__cublas_status status,
-                               const char *what, sb_error *err) {
+                               const char *call, sb_error *err) {
     if (status == SB__CUBLAS_STATUS_SUCCESS)
         return SB_OK;
     sb__cu_result result = ask_driver(device);
     if (sb__cuda_is_sticky(result))
-        return sb__cuda_status(device, result, what, err);
-    return fail(device, status, what, err);
+        return sb__cuda_status(device, result, call, err);
+    return fail(device, status, call, err);
 }
 
 /* --- handles ----------------------------------------------------------------------------- */
@@ -53,7 +53,7 @@ static sb_status create_handle(const struct sb__cuda_device *device, struct sb__
     struct sb__cuda_visit visit;
     sb__cu_result result = sb__cuda_enter(device, &visit);
     if (result != SB__CUDA_SUCCESS)
-        return sb__cuda_status(device, result, "cuCtxPushCurrent", err);
+        return sb__cuda_status(device, result, visit.call, err);
     sb__cublas_status status = blas->functions->cublasCreate_v2(&blas->handle);
     sb_status st = sb__cuda_blas_status(device, status, "cublasCreate", err);
     if (st == SB_ERR_DEVICE_FAILURE && status == SB__CUBLAS_STATUS_NOT_INITIALIZED)
@@ -66,8 +66,7 @@ static sb_status create_handle(const struct sb__cuda_device *device, struct sb__
 static sb_status keep_context(const struct sb__cuda_device *device, struct sb__cuda_blas *blas,
                               sb_error *err) {
     sb__cu_context kept;
-    sb_status st =
-        sb__cuda_status(device, sb__cuda_retain(device, &kept), "cuDevicePrimaryCtxRetain", err);
+    sb_status st = sb__cuda_retain(device, &kept, err);
     if (st != SB_OK)
         return st;
     st = sb__cuda_load_sums(device, blas, err);
@@ -123,25 +122,37 @@ sb_status sb__cuda_blas_get(const struct sb__cuda_device *device, struct sb__cud
 
 /* --- tasks ------------------------------------------------------------------------------- */
 
-static sb_status run_locked(const struct sb__cuda_device *device, const struct sb__cuda_blas *blas,
-                            sb__cuda_task *task, void *user, sb_stream stream, sb_error *err) {
-    struct sb__cuda_visit visit;
-    sb__cu_result result = sb__cuda_enter_queue(device, sb__cuda_stream(stream), &visit);
+/* Enters with the handle on the stream. On failure nothing is queued, and there is nothing to
+   leave. */
+static sb_status begin(const struct sb__cuda_device *device, const struct sb__cuda_blas *blas,
+                       sb__cu_stream stream, struct sb__cuda_visit *visit, sb_error *err) {
+    sb__cu_result result = sb__cuda_enter_queue(device, stream, visit);
     if (result != SB__CUDA_SUCCESS)
-        return sb__cuda_status(device, result, "before cuBLAS", err);
-    sb__cublas_status status =
-        blas->functions->cublasSetStream_v2(blas->handle, sb__cuda_stream(stream));
-    if (status == SB__CUBLAS_STATUS_SUCCESS)
-        status = task(blas, user);
-    sb_status st = sb__cuda_blas_status(device, status, "cuBLAS", err);
+        return sb__cuda_status(device, result, visit->call, err);
+    sb__cublas_status status = blas->functions->cublasSetStream_v2(blas->handle, stream);
+    sb_status st = sb__cuda_blas_status(device, status, "cublasSetStream", err);
+    if (st != SB_OK)
+        (void)sb__cuda_leave(device, visit, SB__CUDA_SUCCESS);
+    return st;
+}
+
+static sb_status run_locked(const struct sb__cuda_device *device, const struct sb__cuda_blas *blas,
+                            sb__cuda_task *task, const char *call, void *user, sb_stream stream,
+                            sb_error *err) {
+    struct sb__cuda_visit visit;
+    sb_status st = begin(device, blas, sb__cuda_stream(stream), &visit, err);
+    if (st != SB_OK)
+        return st;
+    st = sb__cuda_blas_status(device, task(blas, user), call, err);
     (void)sb__cuda_leave(device, &visit, SB__CUDA_SUCCESS);
     return st;
 }
 
 sb_status sb__cuda_blas_run(const struct sb__cuda_device *device, struct sb__cuda_blas *blas,
-                            sb__cuda_task *task, void *user, sb_stream stream, sb_error *err) {
+                            sb__cuda_task *task, const char *call, void *user, sb_stream stream,
+                            sb_error *err) {
     sb__mutex_lock(&blas->lock);
-    sb_status st = run_locked(device, blas, task, user, stream, err);
+    sb_status st = run_locked(device, blas, task, call, user, stream, err);
     sb__mutex_unlock(&blas->lock);
     return st;
 }

@@ -24,13 +24,14 @@ struct sb__cuda_blas {
 sb_status sb__cuda_blas_get(const struct sb__cuda_device *device, struct sb__cuda_blas **out,
                             sb_error *err);
 typedef sb__cublas_status sb__cuda_task(const struct sb__cuda_blas *blas, void *user);
-/* Runs a task, which calls cuBLAS, with the handle on `stream`, which it has to itself meanwhile:
-   a handle has one stream at a time. */
+/* Runs a task, which calls a function of cuBLAS by the name of `call`, with the handle on `stream`,
+   which it has to itself meanwhile: a handle has one stream at a time. */
 sb_status sb__cuda_blas_run(const struct sb__cuda_device *device, struct sb__cuda_blas *blas,
-                            sb__cuda_task *task, void *user, sb_stream stream, sb_error *err);
-/* What became of a call of cuBLAS, told in `err`. */
+                            sb__cuda_task *task, const char *call, void *user, sb_stream stream,
+                            sb_error *err);
+/* What became of `call`, one of cuBLAS, told in `err`. */
 sb_status sb__cuda_blas_status(const struct sb__cuda_device *device, sb__cublas_status status,
-                               const char *what, sb_error *err);
+                               const char *call, sb_error *err);
 
 /* --- sums.c ---------------------------------------------------------------------------------- */
 

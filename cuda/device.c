@@ -7,10 +7,12 @@
 
 static sb__cu_result push(const struct sb__cuda_device *device, struct sb__cuda_visit *visit) {
     sb__cu_context now = NULL;
-    sb__cu_result result = device->cu->cuCtxGetCurrent(&now);
+    sb__cu_result result =
+        sb__cuda_named(visit, device->cu->cuCtxGetCurrent(&now), "cuCtxGetCurrent");
     visit->pushed = now != device->context;
     if (result == SB__CUDA_SUCCESS && visit->pushed)
-        result = device->cu->cuCtxPushCurrent_v2(device->context);
+        result = sb__cuda_named(visit, device->cu->cuCtxPushCurrent_v2(device->context),
+                                "cuCtxPushCurrent");
     return result;
 }
 
@@ -28,7 +30,8 @@ static void pop(const struct sb__cuda_device *device, const struct sb__cuda_visi
 static sb__cu_result relax(const struct sb__cuda_device *device, struct sb__cuda_visit *visit) {
     visit->mode = SB__CU_STREAM_CAPTURE_MODE_RELAXED;
     visit->relaxed = true;
-    return device->cu->cuThreadExchangeStreamCaptureMode(&visit->mode);
+    return sb__cuda_named(visit, device->cu->cuThreadExchangeStreamCaptureMode(&visit->mode),
+                          "cuThreadExchangeStreamCaptureMode");
 }
 
 /* Set again, the mode is what it was set to. */
@@ -52,19 +55,20 @@ sb__cu_result sb__cuda_enter(const struct sb__cuda_device *device, struct sb__cu
 
 /* On the legacy default stream the question itself fails while a blocking stream is captured; it
    leaves the capture as it is, which work there would not. */
-sb__cu_result sb__cuda_refuse_captured(const struct sb__cuda_device *device, sb__cu_stream stream) {
+sb__cu_result sb__cuda_refuse_captured(const struct sb__cuda_device *device, sb__cu_stream stream,
+                                       struct sb__cuda_visit *visit) {
     unsigned int capturing = SB__CU_STREAM_CAPTURE_STATUS_NONE;
     if (stream == device->stream && atomic_load(&device->stream_askers) < 2)
         return SB__CUDA_SUCCESS;
     sb__cu_result result = device->cu->cuStreamIsCapturing(stream, &capturing);
-    return result == SB__CUDA_SUCCESS && capturing != SB__CU_STREAM_CAPTURE_STATUS_NONE
-               ? (sb__cu_result)SB__CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED
-               : result;
+    if (result == SB__CUDA_SUCCESS && capturing != SB__CU_STREAM_CAPTURE_STATUS_NONE)
+        result = SB__CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+    return sb__cuda_named(visit, result, "cuStreamIsCapturing");
 }
 
 static sb__cu_result refuse_or_leave(const struct sb__cuda_device *device, sb__cu_stream stream,
-                                     const struct sb__cuda_visit *visit) {
-    sb__cu_result result = sb__cuda_refuse_captured(device, stream);
+                                     struct sb__cuda_visit *visit) {
+    sb__cu_result result = sb__cuda_refuse_captured(device, stream, visit);
     return result == SB__CUDA_SUCCESS ? result : sb__cuda_leave(device, visit, result);
 }
 
@@ -96,14 +100,16 @@ sb__cu_result sb__cuda_leave(const struct sb__cuda_device *device,
 
 /* The first makes a context and the last ends one, which may wait for others as an allocation
    does. */
-sb__cu_result sb__cuda_retain(const struct sb__cuda_device *device, sb__cu_context *out) {
+sb_status sb__cuda_retain(const struct sb__cuda_device *device, sb__cu_context *out,
+                          sb_error *err) {
     struct sb__cuda_visit visit;
     sb__cu_result result = relax(device, &visit);
-    if (result != SB__CUDA_SUCCESS)
-        return result;
-    result = device->cu->cuDevicePrimaryCtxRetain(out, device->handle);
-    restore_mode(device, &visit);
-    return result;
+    if (result == SB__CUDA_SUCCESS) {
+        result = sb__cuda_named(&visit, device->cu->cuDevicePrimaryCtxRetain(out, device->handle),
+                                "cuDevicePrimaryCtxRetain");
+        restore_mode(device, &visit);
+    }
+    return sb__cuda_status(device, result, visit.call, err);
 }
 
 void sb__cuda_release(const struct sb__cuda_device *device) {
@@ -191,7 +197,7 @@ static sb_status find_device(struct sb__cuda_device *device, sb_error *err) {
 /* A pool of our own, since the process's default one has the application's settings. It keeps what
    is freed until it is trimmed: above any threshold, which counts what is in use as well, each wait
    would unmap all that is free. */
-static sb__cu_result create_pool(struct sb__cuda_device *device, const char **call) {
+static sb__cu_result create_pool(struct sb__cuda_device *device, struct sb__cuda_visit *visit) {
     struct sb__cu_pool_properties properties = {
         .alloc_type = SB__CU_MEM_ALLOCATION_TYPE_PINNED,
         .location_type = SB__CU_MEM_LOCATION_TYPE_DEVICE,
@@ -199,27 +205,31 @@ static sb__cu_result create_pool(struct sb__cuda_device *device, const char **ca
     };
     uint64_t threshold = UINT64_MAX;
     int supported = 0;
-    *call = "cuDeviceGetAttribute";
-    sb__cu_result result = device->cu->cuDeviceGetAttribute(
-        &supported, SB__CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED, device->handle);
+    sb__cu_result result = sb__cuda_named(
+        visit,
+        device->cu->cuDeviceGetAttribute(&supported, SB__CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED,
+                                         device->handle),
+        "cuDeviceGetAttribute");
     if (result != SB__CUDA_SUCCESS || !supported)
         return result;
-    *call = "cuMemPoolCreate";
-    result = device->cu->cuMemPoolCreate(&device->pool, (const void *)&properties);
+    result =
+        sb__cuda_named(visit, device->cu->cuMemPoolCreate(&device->pool, (const void *)&properties),
+                       "cuMemPoolCreate");
     if (result != SB__CUDA_SUCCESS)
         return result;
-    *call = "cuMemPoolSetAttribute";
-    return device->cu->cuMemPoolSetAttribute(device->pool, SB__CU_MEMPOOL_ATTR_RELEASE_THRESHOLD,
-                                             &threshold);
+    return sb__cuda_named(visit,
+                          device->cu->cuMemPoolSetAttribute(
+                              device->pool, SB__CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &threshold),
+                          "cuMemPoolSetAttribute");
 }
 
-static sb__cu_result create_stream(struct sb__cuda_device *device, const char **call) {
-    *call = "cuEventCreate";
-    sb__cu_result result = device->cu->cuEventCreate(&device->legacy, device->event_flags);
+static sb__cu_result create_stream(struct sb__cuda_device *device, struct sb__cuda_visit *visit) {
+    sb__cu_result result = sb__cuda_named(
+        visit, device->cu->cuEventCreate(&device->legacy, device->event_flags), "cuEventCreate");
     if (result != SB__CUDA_SUCCESS)
         return result;
-    *call = "cuStreamCreate";
-    return device->cu->cuStreamCreate(&device->stream, SB__CU_STREAM_DEFAULT);
+    return sb__cuda_named(visit, device->cu->cuStreamCreate(&device->stream, SB__CU_STREAM_DEFAULT),
+                          "cuStreamCreate");
 }
 
 /* What lives in the context; each part may be missing. */
@@ -261,22 +271,20 @@ static sb_status identify(struct sb__cuda_device *device, sb_error *err) {
 
 static sb_status create_parts(struct sb__cuda_device *device, sb_error *err) {
     struct sb__cuda_visit visit;
-    const char *call = "cuCtxPushCurrent";
     sb__cu_result result = sb__cuda_enter(device, &visit);
     if (result != SB__CUDA_SUCCESS)
-        return sb__cuda_status(device, result, call, err);
-    result = create_pool(device, &call);
+        return sb__cuda_status(device, result, visit.call, err);
+    result = create_pool(device, &visit);
     if (result == SB__CUDA_SUCCESS)
-        result = create_stream(device, &call);
-    return sb__cuda_status(device, sb__cuda_leave(device, &visit, result), call, err);
+        result = create_stream(device, &visit);
+    return sb__cuda_status(device, sb__cuda_leave(device, &visit, result), visit.call, err);
 }
 
 static sb_status open_device(struct sb__cuda_device *device, sb_error *err) {
     sb_status st = find_device(device, err);
     if (st != SB_OK)
         return st;
-    st = sb__cuda_status(device, sb__cuda_retain(device, &device->context),
-                         "cuDevicePrimaryCtxRetain", err);
+    st = sb__cuda_retain(device, &device->context, err);
     if (st != SB_OK)
         return st;
     st = identify(device, err);

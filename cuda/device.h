@@ -61,19 +61,29 @@ struct sb__cuda_device {
 sb_status sb__cuda_open(void *user, int32_t ordinal, void **out, sb_error *err);
 void sb__cuda_close(void *device);
 
-/* What is put back when calls of the driver end. */
+/* Calls of the driver: which of them failed, and what is put back when they end. */
 struct sb__cuda_visit {
+    const char *call;  /* that failed, as sb__cuda_named was told */
     unsigned int mode; /* of captures */
     bool relaxed;      /* that mode; false: it was left alone */
     bool pushed;       /* our context; false: it was current already */
 };
 
+/* Notes in the visit which call it was that failed; hands `result` through. */
+static inline sb__cu_result sb__cuda_named(struct sb__cuda_visit *visit, sb__cu_result result,
+                                           const char *call) {
+    if (result != SB__CUDA_SUCCESS)
+        visit->call = call;
+    return result;
+}
+
 /* Begins calls of the driver on this thread. They may allocate even while the thread captures a
-   stream elsewhere. On failure there is nothing to leave. */
+   stream elsewhere. On failure there is nothing to leave, and the visit names the call. */
 sb__cu_result sb__cuda_enter(const struct sb__cuda_device *device, struct sb__cuda_visit *visit);
 /* Fails where work on `stream` would become a part of somebody's capture, or end it. Nothing is
    asked of a stream that nobody else has. Between enter and leave. */
-sb__cu_result sb__cuda_refuse_captured(const struct sb__cuda_device *device, sb__cu_stream stream);
+sb__cu_result sb__cuda_refuse_captured(const struct sb__cuda_device *device, sb__cu_stream stream,
+                                       struct sb__cuda_visit *visit);
 /* The same before work on `stream`, after sb__cuda_refuse_captured. */
 sb__cu_result sb__cuda_enter_stream(const struct sb__cuda_device *device, sb__cu_stream stream,
                                     struct sb__cuda_visit *visit);
@@ -87,9 +97,15 @@ sb__cu_result sb__cuda_enter_to_free(const struct sb__cuda_device *device,
 /* Ends them; hands `result` through. */
 sb__cu_result sb__cuda_leave(const struct sb__cuda_device *device,
                              const struct sb__cuda_visit *visit, sb__cu_result result);
+/* The same with the result of `call`. */
+static inline sb__cu_result sb__cuda_leave_after(const struct sb__cuda_device *device,
+                                                 struct sb__cuda_visit *visit, sb__cu_result result,
+                                                 const char *call) {
+    return sb__cuda_leave(device, visit, sb__cuda_named(visit, result, call));
+}
 
 /* One more user of the device's primary context, and one less; in the relaxed mode of captures. */
-sb__cu_result sb__cuda_retain(const struct sb__cuda_device *device, sb__cu_context *out);
+sb_status sb__cuda_retain(const struct sb__cuda_device *device, sb__cu_context *out, sb_error *err);
 void sb__cuda_release(const struct sb__cuda_device *device);
 
 /* The status of a result of `call`, told in `err`. */

@@ -4,28 +4,35 @@
 #include <stdio.h>
 
 static sb__cu_result alloc(const struct sb__cuda_device *device, size_t bytes, sb__cu_stream stream,
-                           sb__cu_ptr *out) {
+                           sb__cu_ptr *out, struct sb__cuda_visit *visit) {
     if (device->pool)
-        return device->cu->cuMemAllocFromPoolAsync(out, bytes, device->pool, stream);
-    return device->cu->cuMemAlloc_v2(out, bytes);
+        return sb__cuda_named(visit,
+                              device->cu->cuMemAllocFromPoolAsync(out, bytes, device->pool, stream),
+                              "cuMemAllocFromPoolAsync");
+    return sb__cuda_named(visit, device->cu->cuMemAlloc_v2(out, bytes), "cuMemAlloc");
 }
 
 /* What was freed on our stream counts as used until somebody has waited for it. */
-static sb__cu_result trim_pool(struct sb__cuda_device *device) {
-    sb__cu_result result = sb__cuda_refuse_captured(device, device->stream);
+static sb__cu_result trim_pool(struct sb__cuda_device *device, struct sb__cuda_visit *visit) {
+    sb__cu_result result = sb__cuda_refuse_captured(device, device->stream, visit);
     if (result == SB__CUDA_SUCCESS)
-        result = sb__cuda_wait(device, device->stream);
-    return result == SB__CUDA_SUCCESS ? device->cu->cuMemPoolTrimTo(device->pool, 0) : result;
+        result =
+            sb__cuda_named(visit, sb__cuda_wait(device, device->stream), "cuStreamSynchronize");
+    if (result == SB__CUDA_SUCCESS)
+        result =
+            sb__cuda_named(visit, device->cu->cuMemPoolTrimTo(device->pool, 0), "cuMemPoolTrimTo");
+    return result;
 }
 
 /* Short memory may be that of our own pool, in pieces that are too small or not yet free. */
 static sb__cu_result alloc_or_trim(struct sb__cuda_device *device, size_t bytes,
-                                   sb__cu_stream stream, sb__cu_ptr *out) {
-    sb__cu_result result = alloc(device, bytes, stream, out);
+                                   sb__cu_stream stream, sb__cu_ptr *out,
+                                   struct sb__cuda_visit *visit) {
+    sb__cu_result result = alloc(device, bytes, stream, out, visit);
     if (result != SB__CUDA_ERROR_OUT_OF_MEMORY || !device->pool)
         return result;
-    sb__cu_result trimmed = trim_pool(device);
-    return trimmed == SB__CUDA_SUCCESS ? alloc(device, bytes, stream, out) : trimmed;
+    sb__cu_result trimmed = trim_pool(device, visit);
+    return trimmed == SB__CUDA_SUCCESS ? alloc(device, bytes, stream, out, visit) : trimmed;
 }
 
 void sb__cuda_trim(void *opened) {
@@ -34,7 +41,7 @@ void sb__cuda_trim(void *opened) {
     sb__cuda_trim_pinned(device);
     if (!device->pool || sb__cuda_enter(device, &visit) != SB__CUDA_SUCCESS)
         return;
-    (void)sb__cuda_leave(device, &visit, trim_pool(device));
+    (void)sb__cuda_leave(device, &visit, trim_pool(device, &visit));
 }
 
 sb_status sb__cuda_alloc(void *opened, size_t bytes, sb_stream stream, void **out, sb_error *err) {
@@ -43,12 +50,11 @@ sb_status sb__cuda_alloc(void *opened, size_t bytes, sb_stream stream, void **ou
     sb__cu_ptr ptr = 0;
     sb__cu_result result = sb__cuda_enter_stream(device, sb__cuda_stream(stream), &visit);
     if (result == SB__CUDA_SUCCESS)
-        result = sb__cuda_leave(device, &visit,
-                                alloc_or_trim(device, bytes, sb__cuda_stream(stream), &ptr));
+        result = sb__cuda_leave(
+            device, &visit, alloc_or_trim(device, bytes, sb__cuda_stream(stream), &ptr, &visit));
     if (result == SB__CUDA_SUCCESS)
         *out = (void *)(uintptr_t)ptr;
-    return sb__cuda_status(device, result, device->pool ? "cuMemAllocFromPoolAsync" : "cuMemAlloc",
-                           err);
+    return sb__cuda_status(device, result, visit.call, err);
 }
 
 /* Pool memory may be given back by cuMemFree, too, once nothing uses it. */
@@ -69,7 +75,7 @@ void sb__cuda_free(void *opened, void *ptr, size_t bytes, sb_stream stream) {
     (void)bytes;
     if (sb__cuda_enter_to_free(device, &visit) != SB__CUDA_SUCCESS)
         return;
-    if (sb__cuda_refuse_captured(device, sb__cuda_stream(stream)) != SB__CUDA_SUCCESS)
+    if (sb__cuda_refuse_captured(device, sb__cuda_stream(stream), &visit) != SB__CUDA_SUCCESS)
         sb__cuda_keep_block(device, block, stream);
     else if (!device->pool ||
              device->cu->cuMemFreeAsync(block, sb__cuda_stream(stream)) != SB__CUDA_SUCCESS)
@@ -82,10 +88,11 @@ sb_status sb__cuda_zero(void *opened, void *dst, size_t bytes, sb_stream stream,
     struct sb__cuda_visit visit;
     sb__cu_result result = sb__cuda_enter_stream(device, sb__cuda_stream(stream), &visit);
     if (result == SB__CUDA_SUCCESS)
-        result = sb__cuda_leave(
+        result = sb__cuda_leave_after(
             device, &visit,
-            device->cu->cuMemsetD8Async(sb__cuda_address(dst), 0, bytes, sb__cuda_stream(stream)));
-    return sb__cuda_status(device, result, "cuMemsetD8Async", err);
+            device->cu->cuMemsetD8Async(sb__cuda_address(dst), 0, bytes, sb__cuda_stream(stream)),
+            "cuMemsetD8Async");
+    return sb__cuda_status(device, result, visit.call, err);
 }
 
 sb_status sb__cuda_upload(void *opened, void *dst, const void *src, size_t bytes, sb_stream stream,
@@ -94,10 +101,12 @@ sb_status sb__cuda_upload(void *opened, void *dst, const void *src, size_t bytes
     struct sb__cuda_visit visit;
     sb__cu_result result = sb__cuda_enter_stream(device, sb__cuda_stream(stream), &visit);
     if (result == SB__CUDA_SUCCESS)
-        result = sb__cuda_leave(device, &visit,
-                                device->cu->cuMemcpyHtoDAsync_v2(sb__cuda_address(dst), src, bytes,
-                                                                 sb__cuda_stream(stream)));
-    return sb__cuda_status(device, result, "cuMemcpyHtoDAsync", err);
+        result =
+            sb__cuda_leave_after(device, &visit,
+                                 device->cu->cuMemcpyHtoDAsync_v2(sb__cuda_address(dst), src, bytes,
+                                                                  sb__cuda_stream(stream)),
+                                 "cuMemcpyHtoDAsync");
+    return sb__cuda_status(device, result, visit.call, err);
 }
 
 sb_status sb__cuda_download(void *opened, void *dst, const void *src, size_t bytes,
@@ -106,10 +115,12 @@ sb_status sb__cuda_download(void *opened, void *dst, const void *src, size_t byt
     struct sb__cuda_visit visit;
     sb__cu_result result = sb__cuda_enter_stream(device, sb__cuda_stream(stream), &visit);
     if (result == SB__CUDA_SUCCESS)
-        result = sb__cuda_leave(device, &visit,
-                                device->cu->cuMemcpyDtoHAsync_v2(dst, sb__cuda_address(src), bytes,
-                                                                 sb__cuda_stream(stream)));
-    return sb__cuda_status(device, result, "cuMemcpyDtoHAsync", err);
+        result =
+            sb__cuda_leave_after(device, &visit,
+                                 device->cu->cuMemcpyDtoHAsync_v2(dst, sb__cuda_address(src), bytes,
+                                                                  sb__cuda_stream(stream)),
+                                 "cuMemcpyDtoHAsync");
+    return sb__cuda_status(device, result, visit.call, err);
 }
 
 sb_status sb__cuda_copy(void *opened, void *dst, const void *src, size_t bytes, sb_stream stream,
@@ -118,11 +129,12 @@ sb_status sb__cuda_copy(void *opened, void *dst, const void *src, size_t bytes, 
     struct sb__cuda_visit visit;
     sb__cu_result result = sb__cuda_enter_stream(device, sb__cuda_stream(stream), &visit);
     if (result == SB__CUDA_SUCCESS)
-        result = sb__cuda_leave(device, &visit,
-                                device->cu->cuMemcpyDtoDAsync_v2(sb__cuda_address(dst),
-                                                                 sb__cuda_address(src), bytes,
-                                                                 sb__cuda_stream(stream)));
-    return sb__cuda_status(device, result, "cuMemcpyDtoDAsync", err);
+        result = sb__cuda_leave_after(device, &visit,
+                                      device->cu->cuMemcpyDtoDAsync_v2(sb__cuda_address(dst),
+                                                                       sb__cuda_address(src), bytes,
+                                                                       sb__cuda_stream(stream)),
+                                      "cuMemcpyDtoDAsync");
+    return sb__cuda_status(device, result, visit.call, err);
 }
 
 /* --- pointers of the caller ------------------------------------------------------------ */
@@ -136,8 +148,8 @@ struct region {
 };
 
 /* A pointer that the driver does not know leaves all zero, and is no error to it. */
-static sb__cu_result look_up(const struct sb__cuda_device *device, const void *ptr,
-                             struct region *out) {
+static sb_status look_up(const struct sb__cuda_device *device, const void *ptr, struct region *out,
+                         sb_error *err) {
     unsigned int attributes[] = {
         SB__CU_POINTER_ATTRIBUTE_CONTEXT, SB__CU_POINTER_ATTRIBUTE_MEMORY_TYPE,
         SB__CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, SB__CU_POINTER_ATTRIBUTE_RANGE_START_ADDR,
@@ -145,11 +157,12 @@ static sb__cu_result look_up(const struct sb__cuda_device *device, const void *p
     void *values[] = {&out->context, &out->memory_type, &out->ordinal, &out->start, &out->bytes};
     struct sb__cuda_visit visit;
     sb__cu_result result = sb__cuda_enter(device, &visit);
-    if (result != SB__CUDA_SUCCESS)
-        return result;
-    return sb__cuda_leave(
-        device, &visit,
-        device->cu->cuPointerGetAttributes(5, attributes, values, sb__cuda_address(ptr)));
+    if (result == SB__CUDA_SUCCESS)
+        result = sb__cuda_leave_after(
+            device, &visit,
+            device->cu->cuPointerGetAttributes(5, attributes, values, sb__cuda_address(ptr)),
+            "cuPointerGetAttributes");
+    return sb__cuda_status(device, result, visit.call, err);
 }
 
 /* Managed memory is memory of the device to the driver, and so it is here. */
@@ -157,9 +170,9 @@ sb_status sb__cuda_check_pointer(void *opened, const void *ptr, size_t bytes, sb
     const struct sb__cuda_device *device = opened;
     struct region region = {.ordinal = -1};
     char message[sizeof err->message];
-    sb__cu_result result = look_up(device, ptr, &region);
-    if (result != SB__CUDA_SUCCESS)
-        return sb__cuda_status(device, result, "cuPointerGetAttributes", err);
+    sb_status st = look_up(device, ptr, &region, err);
+    if (st != SB_OK)
+        return st;
     if (region.memory_type != SB__CU_MEMORYTYPE_DEVICE || region.ordinal != device->ordinal) {
         (void)snprintf(message, sizeof message, "%p is no memory of cuda:%d", ptr, device->ordinal);
         return sb_backend_fail(err, SB_ERR_WRONG_DEVICE, 0, message);

@@ -44,12 +44,15 @@ static sb_status order(const struct sb__nccl_end *end, const sb_context *context
         return st; /* a capture forbids that order, and nothing else */
     sb__cu_result result = sb__cuda_enter_queue(device, device->stream, &visit);
     if (result == SB__CUDA_SUCCESS) {
-        result = device->cu->cuEventRecord(end->before, device->stream);
+        result = sb__cuda_named(&visit, device->cu->cuEventRecord(end->before, device->stream),
+                                "cuEventRecord");
         if (result == SB__CUDA_SUCCESS)
-            result = device->cu->cuStreamWaitEvent(end->stream, end->before, 0);
+            result =
+                sb__cuda_named(&visit, device->cu->cuStreamWaitEvent(end->stream, end->before, 0),
+                               "cuStreamWaitEvent");
         result = sb__cuda_leave(device, &visit, result);
     }
-    return sb__cuda_status(device, result, "cuStreamWaitEvent", err);
+    return sb__cuda_status(device, result, visit.call, err);
 }
 
 static sb_status stage(const struct sb__nccl_end *end, struct sb__nccl_request *request,
@@ -113,7 +116,7 @@ static sb_status post(struct sb__nccl_end *end, struct sb__nccl_request *request
     struct sb__cuda_visit visit;
     const sb__cu_result entered = sb__cuda_enter(end->device, &visit);
     if (entered != SB__CUDA_SUCCESS) {
-        (void)sb__cuda_status(end->device, entered, "cuCtxPushCurrent", err);
+        (void)sb__cuda_status(end->device, entered, visit.call, err);
         return sb__nccl_break(end, err);
     }
     const sb__nccl_result result = call(end, request);
@@ -241,13 +244,13 @@ static sb_status look(struct sb__nccl_end *end, struct sb__nccl_request *request
     if (request->state == RUNS) {
         result = sb__cuda_enter(end->device, &visit);
         if (result == SB__CUDA_SUCCESS)
-            result =
-                sb__cuda_leave(end->device, &visit, end->device->cu->cuEventQuery(request->done));
+            result = sb__cuda_leave_after(
+                end->device, &visit, end->device->cu->cuEventQuery(request->done), "cuEventQuery");
     }
     if (result == SB__CUDA_ERROR_NOT_READY)
         return sb__now() - request->began < end->limit ? SB_OK : fail_late(end, request, err);
     if (result != SB__CUDA_SUCCESS) {
-        (void)sb__cuda_status(end->device, result, "cuEventQuery", err);
+        (void)sb__cuda_status(end->device, result, visit.call, err);
         return sb__nccl_break(end, err);
     }
     drop(end, request, true);

@@ -113,18 +113,17 @@ sb_status sb__nccl_make_id(uint8_t *out, sb_error *err) {
 static sb_status make_parts(struct sb__nccl_end *end, sb_error *err) {
     struct sb__cuda_visit visit;
     const struct sb__cuda_driver *cu = end->device->cu;
-    const char *call = "cuCtxPushCurrent";
     sb__cu_result result = sb__cuda_enter(end->device, &visit);
     if (result == SB__CUDA_SUCCESS) {
-        call = "cuEventCreate";
-        result = cu->cuEventCreate(&end->before, SB__CU_EVENT_DISABLE_TIMING);
-        if (result == SB__CUDA_SUCCESS) {
-            call = "cuStreamCreate";
-            result = cu->cuStreamCreate(&end->stream, SB__CU_STREAM_NON_BLOCKING);
-        }
+        result = sb__cuda_named(
+            &visit, cu->cuEventCreate(&end->before, SB__CU_EVENT_DISABLE_TIMING), "cuEventCreate");
+        if (result == SB__CUDA_SUCCESS)
+            result =
+                sb__cuda_named(&visit, cu->cuStreamCreate(&end->stream, SB__CU_STREAM_NON_BLOCKING),
+                               "cuStreamCreate");
         result = sb__cuda_leave(end->device, &visit, result);
     }
-    return sb__cuda_status(end->device, result, call, err);
+    return sb__cuda_status(end->device, result, visit.call, err);
 }
 
 static void free_end(struct sb__nccl_end *end) {
@@ -165,7 +164,7 @@ static sb_status begin_one(struct sb__nccl_end *end, const sb__nccl_id *id, sb_e
     };
     const sb__cu_result entered = sb__cuda_enter(end->device, &visit);
     if (entered != SB__CUDA_SUCCESS)
-        return sb__cuda_status(end->device, entered, "cuCtxPushCurrent", err);
+        return sb__cuda_status(end->device, entered, visit.call, err);
     const sb__nccl_result result =
         end->nccl->ncclCommInitRankConfig(&end->comm, end->size, *id, end->rank, &config);
     (void)sb__cuda_leave(end->device, &visit, SB__CUDA_SUCCESS);

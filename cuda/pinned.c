@@ -21,13 +21,18 @@ struct sb__cuda_slab {
 /* --- of the driver ----------------------------------------------------------------------- */
 
 /* Portable: other contexts of the process may use it as page-locked, too. */
-static sb__cu_result take(const struct sb__cuda_device *device, size_t bytes, void **out) {
+static sb_status take(const struct sb__cuda_device *device, size_t bytes, void **out,
+                      sb_error *err) {
     struct sb__cuda_visit visit;
+    void *ptr = NULL;
     sb__cu_result result = sb__cuda_enter(device, &visit);
-    if (result != SB__CUDA_SUCCESS)
-        return result;
-    return sb__cuda_leave(device, &visit,
-                          device->cu->cuMemHostAlloc(out, bytes, SB__CU_MEMHOSTALLOC_PORTABLE));
+    if (result == SB__CUDA_SUCCESS)
+        result = sb__cuda_leave_after(
+            device, &visit, device->cu->cuMemHostAlloc(&ptr, bytes, SB__CU_MEMHOSTALLOC_PORTABLE),
+            "cuMemHostAlloc");
+    if (result == SB__CUDA_SUCCESS)
+        *out = ptr;
+    return sb__cuda_status(device, result, visit.call, err);
 }
 
 static void give(const struct sb__cuda_device *device, void *ptr) {
@@ -61,9 +66,8 @@ static void *carve(struct sb__cuda_slab *slab, size_t bytes) {
     return buffer;
 }
 
-/* NULL: the driver has none, as `result` says, or there is no memory to remember it in. */
-static struct sb__cuda_slab *add_slab(struct sb__cuda_device *device, int class,
-                                      sb__cu_result *result) {
+static sb_status add_slab(struct sb__cuda_device *device, int class, struct sb__cuda_slab **out,
+                          sb_error *err) {
     struct sb__cuda_slab **first = &device->slabs.first[class];
     const size_t four = SMALLEST << class << 2;
     size_t bytes = four > SLAB ? four : SLAB;
@@ -72,33 +76,33 @@ static struct sb__cuda_slab *add_slab(struct sb__cuda_device *device, int class,
         bytes *= 2;
     struct sb__cuda_slab *slab =
         calloc(1, sizeof *slab + (bytes / (SMALLEST << class)) * sizeof *slab->spares);
-    *result = SB__CUDA_ERROR_OUT_OF_MEMORY;
     if (!slab)
-        return NULL;
+        return sb_backend_fail(err, SB_ERR_OUT_OF_MEMORY, 0, "no memory for a slab's table");
     slab->bytes = bytes;
-    *result = take(device, slab->bytes, &start);
-    if (*result != SB__CUDA_SUCCESS) {
+    sb_status st = take(device, slab->bytes, &start, err);
+    if (st != SB_OK) {
         free(slab);
-        return NULL;
+        return st;
     }
     slab->start = start;
     slab->next = *first;
-    *first = slab;
-    return slab;
+    *out = *first = slab;
+    return SB_OK;
 }
 
-static sb__cu_result take_small(struct sb__cuda_device *device, size_t bytes, void **out) {
+static sb_status take_small(struct sb__cuda_device *device, size_t bytes, void **out,
+                            sb_error *err) {
     int class = class_of(bytes);
-    sb__cu_result result = SB__CUDA_SUCCESS;
-    *out = NULL;
-    for (struct sb__cuda_slab *s = device->slabs.first[class]; s && !*out; s = s->next)
-        *out = carve(s, SMALLEST << class);
-    if (*out)
-        return result;
-    struct sb__cuda_slab *slab = add_slab(device, class, &result);
+    struct sb__cuda_slab *slab = NULL;
+    void *ptr = NULL;
+    for (struct sb__cuda_slab *s = device->slabs.first[class]; s && !ptr; s = s->next)
+        ptr = carve(s, SMALLEST << class);
+    sb_status st = ptr ? SB_OK : add_slab(device, class, &slab, err);
     if (slab)
-        *out = carve(slab, SMALLEST << class);
-    return result;
+        ptr = carve(slab, SMALLEST << class);
+    if (st == SB_OK)
+        *out = ptr;
+    return st;
 }
 
 static void give_small(struct sb__cuda_device *device, void *ptr, size_t bytes) {
@@ -115,18 +119,12 @@ static void give_small(struct sb__cuda_device *device, void *ptr, size_t bytes) 
 
 sb_status sb__cuda_alloc_pinned(void *opened, size_t bytes, void **out, sb_error *err) {
     struct sb__cuda_device *device = opened;
-    sb__cu_result result;
-    void *ptr = NULL;
-    if (bytes > LARGEST) {
-        result = take(device, bytes, &ptr);
-    } else {
-        sb__mutex_lock(&device->slabs.lock);
-        result = take_small(device, bytes, &ptr);
-        sb__mutex_unlock(&device->slabs.lock);
-    }
-    if (result == SB__CUDA_SUCCESS)
-        *out = ptr;
-    return sb__cuda_status(device, result, "cuMemHostAlloc", err);
+    if (bytes > LARGEST)
+        return take(device, bytes, out, err);
+    sb__mutex_lock(&device->slabs.lock);
+    sb_status st = take_small(device, bytes, out, err);
+    sb__mutex_unlock(&device->slabs.lock);
+    return st;
 }
 
 void sb__cuda_free_pinned(void *opened, void *ptr, size_t bytes) {

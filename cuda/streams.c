@@ -18,24 +18,27 @@ sb_status sb__cuda_after_default(void *opened, sb_error *err) {
     struct sb__cuda_visit visit;
     sb__cu_result result = sb__cuda_enter_queue(device, NULL, &visit);
     if (result != SB__CUDA_SUCCESS)
-        return sb__cuda_status(device, result, "cuStreamIsCapturing", err);
-    result = device->cu->cuEventRecord(device->legacy, NULL);
+        return sb__cuda_status(device, result, visit.call, err);
+    result =
+        sb__cuda_named(&visit, device->cu->cuEventRecord(device->legacy, NULL), "cuEventRecord");
     if (result == SB__CUDA_SUCCESS)
-        result = device->cu->cuStreamWaitEvent(device->stream, device->legacy, 0);
-    return sb__cuda_status(device, sb__cuda_leave(device, &visit, result),
-                           "cuEventRecord or cuStreamWaitEvent", err);
+        result =
+            sb__cuda_named(&visit, device->cu->cuStreamWaitEvent(device->stream, device->legacy, 0),
+                           "cuStreamWaitEvent");
+    return sb__cuda_status(device, sb__cuda_leave(device, &visit, result), visit.call, err);
 }
 
 static sb__cu_result inspect(const struct sb__cuda_device *device, sb__cu_stream stream,
-                             sb__cu_context *context, unsigned int *capturing) {
-    struct sb__cuda_visit visit;
-    sb__cu_result result = sb__cuda_enter_queue(device, device->stream, &visit);
+                             sb__cu_context *context, unsigned int *capturing,
+                             struct sb__cuda_visit *visit) {
+    sb__cu_result result = sb__cuda_enter_queue(device, device->stream, visit);
     if (result != SB__CUDA_SUCCESS)
         return result;
-    result = device->cu->cuStreamGetCtx(stream, context);
+    result = sb__cuda_named(visit, device->cu->cuStreamGetCtx(stream, context), "cuStreamGetCtx");
     if (result == SB__CUDA_SUCCESS && *context == device->context)
-        result = device->cu->cuStreamIsCapturing(stream, capturing);
-    return sb__cuda_leave(device, &visit, result);
+        result = sb__cuda_named(visit, device->cu->cuStreamIsCapturing(stream, capturing),
+                                "cuStreamIsCapturing");
+    return sb__cuda_leave(device, visit, result);
 }
 
 /* Both questions leave a capture as it is. */
@@ -43,18 +46,19 @@ sb_status sb__cuda_check_stream(void *opened, sb_stream stream, sb_error *err) {
     const struct sb__cuda_device *device = opened;
     sb__cu_context context = NULL;
     unsigned int capturing = SB__CU_STREAM_CAPTURE_STATUS_NONE;
+    struct sb__cuda_visit visit;
     if (!stream)
         return SB_OK;
     if (sb__cuda_stream(stream) == SB__CU_STREAM_PER_THREAD)
         return sb_backend_fail(err, SB_ERR_UNSUPPORTED, 0,
                                "the per-thread default stream is another one in each thread; pass "
                                "NULL, which is ordered with it, or a stream that you created");
-    sb__cu_result result = inspect(device, sb__cuda_stream(stream), &context, &capturing);
+    sb__cu_result result = inspect(device, sb__cuda_stream(stream), &context, &capturing, &visit);
     if (result == SB__CUDA_ERROR_INVALID_HANDLE)
         return sb_backend_fail(err, SB_ERR_WRONG_DEVICE, (int32_t)result,
                                "the driver knows no such stream");
     if (result != SB__CUDA_SUCCESS)
-        return sb__cuda_status(device, result, "cuStreamGetCtx or cuStreamIsCapturing", err);
+        return sb__cuda_status(device, result, visit.call, err);
     if (context != device->context)
         return sb_backend_fail(err, SB_ERR_WRONG_DEVICE, 0,
                                "the stream belongs to another device, or not to the primary "
@@ -81,8 +85,9 @@ sb_status sb__cuda_stream_synchronize(void *opened, sb_stream stream, sb_error *
     struct sb__cuda_visit visit;
     sb__cu_result result = sb__cuda_enter_stream(device, sb__cuda_stream(stream), &visit);
     if (result == SB__CUDA_SUCCESS)
-        result = sb__cuda_leave(device, &visit, sb__cuda_wait(device, sb__cuda_stream(stream)));
-    return wait_status(device, result, "cuStreamSynchronize", err);
+        result = sb__cuda_leave_after(
+            device, &visit, sb__cuda_wait(device, sb__cuda_stream(stream)), "cuStreamSynchronize");
+    return wait_status(device, result, visit.call, err);
 }
 
 /* --- events ---------------------------------------------------------------------------- */
@@ -106,13 +111,14 @@ static bool keep_spare(struct sb__cuda_events *events, sb__cu_event event) {
 /* Recorded anew, an event stands for its new place alone; whoever waits for the old one goes on to
    do so. */
 static sb__cu_result record(struct sb__cuda_device *device, sb__cu_stream stream,
-                            sb__cu_event *event) {
+                            sb__cu_event *event, struct sb__cuda_visit *visit) {
     sb__cu_result result = SB__CUDA_SUCCESS;
     if (!*event)
-        result = device->cu->cuEventCreate(event, device->event_flags);
+        result = sb__cuda_named(visit, device->cu->cuEventCreate(event, device->event_flags),
+                                "cuEventCreate");
     if (result != SB__CUDA_SUCCESS)
         return result;
-    result = device->cu->cuEventRecord(*event, stream);
+    result = sb__cuda_named(visit, device->cu->cuEventRecord(*event, stream), "cuEventRecord");
     if (result != SB__CUDA_SUCCESS && !keep_spare(&device->events, *event))
         SB__CUDA_GIVE_BACK(device->cu->cuEventDestroy_v2(*event));
     return result;
@@ -125,12 +131,13 @@ sb_status sb__cuda_event_record(void *opened, sb_stream stream, void **out, sb_e
     sb__cu_result result = event ? sb__cuda_enter_queue(device, sb__cuda_stream(stream), &visit)
                                  : sb__cuda_enter_stream(device, sb__cuda_stream(stream), &visit);
     if (result == SB__CUDA_SUCCESS)
-        result = sb__cuda_leave(device, &visit, record(device, sb__cuda_stream(stream), &event));
+        result =
+            sb__cuda_leave(device, &visit, record(device, sb__cuda_stream(stream), &event, &visit));
     else if (event)
         sb__cuda_event_destroy(device, event);
     if (result == SB__CUDA_SUCCESS)
         *out = event;
-    return sb__cuda_status(device, result, "cuEventRecord", err);
+    return sb__cuda_status(device, result, visit.call, err);
 }
 
 sb_status sb__cuda_stream_wait(void *opened, sb_stream stream, void *event, sb_error *err) {
@@ -138,9 +145,10 @@ sb_status sb__cuda_stream_wait(void *opened, sb_stream stream, void *event, sb_e
     struct sb__cuda_visit visit;
     sb__cu_result result = sb__cuda_enter_queue(device, sb__cuda_stream(stream), &visit);
     if (result == SB__CUDA_SUCCESS)
-        result = sb__cuda_leave(device, &visit,
-                                device->cu->cuStreamWaitEvent(sb__cuda_stream(stream), event, 0));
-    return sb__cuda_status(device, result, "cuStreamWaitEvent", err);
+        result = sb__cuda_leave_after(
+            device, &visit, device->cu->cuStreamWaitEvent(sb__cuda_stream(stream), event, 0),
+            "cuStreamWaitEvent");
+    return sb__cuda_status(device, result, visit.call, err);
 }
 
 sb_status sb__cuda_event_wait(void *opened, void *event, sb_error *err) {
@@ -148,8 +156,9 @@ sb_status sb__cuda_event_wait(void *opened, void *event, sb_error *err) {
     struct sb__cuda_visit visit;
     sb__cu_result result = sb__cuda_enter(device, &visit);
     if (result == SB__CUDA_SUCCESS)
-        result = sb__cuda_leave(device, &visit, device->cu->cuEventSynchronize(event));
-    return wait_status(device, result, "cuEventSynchronize", err);
+        result = sb__cuda_leave_after(device, &visit, device->cu->cuEventSynchronize(event),
+                                      "cuEventSynchronize");
+    return wait_status(device, result, visit.call, err);
 }
 
 void sb__cuda_event_destroy(void *opened, void *event) {

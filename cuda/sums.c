@@ -18,11 +18,14 @@ sb_status sb__cuda_load_sums(const struct sb__cuda_device *device, struct sb__cu
     struct sb__cuda_visit visit;
     sb__cu_result result = sb__cuda_enter(device, &visit);
     if (result != SB__CUDA_SUCCESS)
-        return sb__cuda_status(device, result, "cuCtxPushCurrent", err);
-    result = device->cu->cuModuleLoadData(&blas->module, sb__cuda_kernels);
+        return sb__cuda_status(device, result, visit.call, err);
+    result = sb__cuda_named(&visit, device->cu->cuModuleLoadData(&blas->module, sb__cuda_kernels),
+                            "cuModuleLoadData");
     for (int i = 0; i < 4 && result == SB__CUDA_SUCCESS; i++)
-        result = device->cu->cuModuleGetFunction(&blas->sums[i], blas->module, names[i]);
-    return sb__cuda_status(device, sb__cuda_leave(device, &visit, result), "cuModuleLoadData", err);
+        result = sb__cuda_named(
+            &visit, device->cu->cuModuleGetFunction(&blas->sums[i], blas->module, names[i]),
+            "cuModuleGetFunction");
+    return sb__cuda_status(device, sb__cuda_leave(device, &visit, result), visit.call, err);
 }
 
 void sb__cuda_unload_sums(const struct sb__cuda_device *device, const struct sb__cuda_blas *blas) {
@@ -43,11 +46,12 @@ static sb_status launch(const struct sb__cuda_device *device, sb__cu_function ke
     void *parameters[] = {&from, &elements, &to};
     sb__cu_result result = sb__cuda_enter_queue(device, sb__cuda_stream(stream), &visit);
     if (result == SB__CUDA_SUCCESS)
-        result =
-            sb__cuda_leave(device, &visit,
-                           device->cu->cuLaunchKernel(kernel, blocks, 1, 1, THREADS, 1, 1, 0,
-                                                      sb__cuda_stream(stream), parameters, NULL));
-    return sb__cuda_status(device, result, "cuLaunchKernel", err);
+        result = sb__cuda_leave_after(device, &visit,
+                                      device->cu->cuLaunchKernel(kernel, blocks, 1, 1, THREADS, 1,
+                                                                 1, 0, sb__cuda_stream(stream),
+                                                                 parameters, NULL),
+                                      "cuLaunchKernel");
+    return sb__cuda_status(device, result, visit.call, err);
 }
 
 static unsigned int blocks_for(int64_t count, unsigned int most) {

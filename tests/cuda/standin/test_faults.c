@@ -143,10 +143,21 @@ static void close_setting(struct setting *s, bool lost) {
     }
 }
 
+static bool is_of_cublas(const char *function) {
+    return strncmp(function, "cublas", 6) == 0;
+}
+
+/* The function by its name in NVIDIA's documents, which is without the version of its form. */
+static bool names(const sb_error *err, const char *function) {
+    char said[80];
+    (void)snprintf(said, sizeof said, "cuda:0: %.*s: ", (int)strcspn(function, "_"), function);
+    return strstr(err->message, said) != NULL;
+}
+
 static const char *const mode_names[] = {"now", "late", "for good", "in passing", "at exit"};
 
 static void check(struct setting *s, const struct operation *o, enum standin_mode mode,
-                  const char *fired, sb_status st) {
+                  const char *fired, sb_status st, const sb_error *story) {
     sb_error err;
     bool lost = sb_context_device_status(s->stage.rig.context) == SB_ERR_DEVICE_LOST;
     if (st != SB_OK && st != SB_ERR_OUT_OF_MEMORY && st != SB_ERR_DEVICE_FAILURE &&
@@ -157,6 +168,8 @@ static void check(struct setting *s, const struct operation *o, enum standin_mod
                     (o->writes && st == SB_ERR_DEVICE_LOST);
     if (lost && !may_lose)
         fail_with("%s with %s failing %s lost the device", o->name, fired, mode_names[mode]);
+    if (mode == STANDIN_NOW && st != SB_OK && !names(story, fired))
+        fail_with("%s with %s failing says: %s", o->name, fired, story->message);
     if (mode == STANDIN_EXIT)
         return; /* what was queued counts as done: nobody reads it any more */
     const void *now = bytes_of(s->blob);
@@ -189,7 +202,7 @@ static bool trial(const struct operation *o, enum standin_mode mode, unsigned in
     standin_fail(NULL, 0, STANDIN_NOW, 0);
     support_check_status(st, st, &err, o->name, __FILE__, __LINE__);
     if (fired)
-        check(&s, o, mode, fired, st);
+        check(&s, o, mode, fired, st, &err);
     trials += fired != NULL;
     if (mode != STANDIN_EXIT && standin_depth())
         fail_with("%s with %s failing %s leaves a context current", o->name, fired,
@@ -329,10 +342,6 @@ static sb_status told(unsigned int error) {
     }
 }
 
-static bool is_of_cublas(const char *function) {
-    return strncmp(function, "cublas", 6) == 0;
-}
-
 static sb_status told_of_cublas(const char *function, unsigned int status) {
     switch (status) {
     case CUBLAS_STATUS_NOT_INITIALIZED: /* of a handle that is made: for want of memory */
@@ -394,11 +403,13 @@ static bool is_mode_back(void) {
            mode == CU_STREAM_CAPTURE_MODE_GLOBAL;
 }
 
-/* What the nth call of the slot that fails comes to; "" in `fired` where there was none. */
-static sb_status run_failing(struct bench *b, const struct slot *slot, int64_t nth,
-                             enum standin_mode mode, unsigned int error, const char **fired) {
+/* What the slot comes to where the nth call of `function` fails; "" in `fired` where there was
+   none. */
+static sb_status run_failing(struct bench *b, const struct slot *slot, const char *function,
+                             int64_t nth, enum standin_mode mode, unsigned int error,
+                             const char **fired) {
     sb_error err;
-    standin_fail(slot->only, nth, mode, error);
+    standin_fail(function, nth, mode, error);
     support_poison_error(&err);
     sb_status st = slot->run(b, &err);
     *fired = standin_fired() ? standin_fired() : "";
@@ -406,9 +417,9 @@ static sb_status run_failing(struct bench *b, const struct slot *slot, int64_t n
     standin_revive(((struct sb__cuda_device *)b->device)->context);
     if (standin_depth() || !is_mode_back() ||
         (st != SB_OK && (err.code != st || err.device_code != (int32_t)error || !is_unchanged(b) ||
-                         (st != SB_ERR_WRONG_DEVICE && !strstr(err.message, "cuda:0: ")))))
-        fail_with("slot %d with error %u of %s: %d, %d, or something has changed",
-                  (int)(slot - slots), error, *fired, err.code, err.device_code);
+                         (st != SB_ERR_WRONG_DEVICE && !names(&err, *fired)))))
+        fail_with("slot %d with error %u of %s: %d, %d, \"%s\", or something has changed",
+                  (int)(slot - slots), error, *fired, err.code, err.device_code, err.message);
     give_back(b, slot);
     return st;
 }
@@ -418,7 +429,7 @@ static void fail_below_cublas(struct bench *b, const struct slot *slot, unsigned
                               int64_t nth) {
     const char *fired;
     standin_set(STANDIN_LOSS, error);
-    sb_status st = run_failing(b, slot, nth, STANDIN_STICKY, error, &fired);
+    sb_status st = run_failing(b, slot, slot->only, nth, STANDIN_STICKY, error, &fired);
     bool lost = told(error) == SB_ERR_DEVICE_LOST;
     if (st != (lost ? SB_ERR_DEVICE_LOST : told_of_cublas(fired, error)))
         fail_with("slot %d with error %u below %s: %s", (int)(slot - slots), error, fired,
@@ -429,7 +440,7 @@ static void fail_below_cublas(struct bench *b, const struct slot *slot, unsigned
 static bool fail_slot(struct bench *b, const struct slot *slot, unsigned int error, int64_t nth) {
     sb_error err;
     const char *fired;
-    sb_status st = run_failing(b, slot, nth, STANDIN_NOW, error, &fired);
+    sb_status st = run_failing(b, slot, slot->only, nth, STANDIN_NOW, error, &fired);
     if (!*fired)
         return false;
     bool restored = st == SB_OK && strcmp(fired, "cuThreadExchangeStreamCaptureMode") == 0;
@@ -482,7 +493,9 @@ TEST(opening_tells_each_call) {
         {"cuDevicePrimaryCtxRetain", "cuDevicePrimaryCtxRetain"},
         {"cuCtxGetId", "cuCtxGetId"},
         {"cuDevicePrimaryCtxGetState", "cuDevicePrimaryCtxGetState"},
+        {"cuCtxGetCurrent", "cuCtxGetCurrent"},
         {"cuCtxPushCurrent_v2", "cuCtxPushCurrent"},
+        {"cuThreadExchangeStreamCaptureMode", "cuThreadExchangeStreamCaptureMode"},
         {"cuDeviceGetAttribute", "cuDeviceGetAttribute"},
         {"cuMemPoolCreate", "cuMemPoolCreate"},
         {"cuMemPoolSetAttribute", "cuMemPoolSetAttribute"},

@@ -8,6 +8,12 @@ DONE = "((sb__cu_result)SB__CUDA_SUCCESS)"
 NO_VISIT = "(struct sb__cuda_visit){.pushed = false}"
 
 
+def result_of(call):
+    """What the end of a visit hands through."""
+    rest = call.split(",", 2)[2].strip()
+    return f"({rest[:rest.rindex(',')]})" if "_after" in call[:call.index("(")] else f"({rest}"
+
+
 def unused(call):
     """The call's argument as it is, and success."""
     return f"((void){call[call.index('(') + 1:-1]}, {DONE})"
@@ -19,9 +25,9 @@ PATTERNS = [
      r"(?:end->)?device->cu->cu"
      r"(?:StreamSynchronize|EventSynchronize|StreamWaitEvent|EventRecord)\s*\(",
      lambda call: DONE),
-    ("push", r"sb__cuda_enter(?:_stream|_work|_to_free)?\s*\(",
+    ("push", r"sb__cuda_enter(?:_stream|_queue|_to_free)?\s*\(",
      lambda call: f"(*({call[call.rindex(',') + 1:-1].strip()}) = {NO_VISIT}, {DONE})"),
-    ("pop", r"sb__cuda_leave\s*\(", lambda call: f"({call.split(',', 2)[2].strip()}"),
+    ("pop", r"sb__cuda_leave(?:_after)?\s*\(", result_of),
     ("push", r"device->cu->cuCtxPushCurrent_v2\s*\(", lambda call: DONE),
     ("pop", r"device->cu->cuCtxPopCurrent_v2\s*\(", unused),
     ("capture mode", r"device->cu->cuThreadExchangeStreamCaptureMode\s*\(", unused),
