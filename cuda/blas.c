@@ -136,11 +136,15 @@ static sb_status begin(const struct sb__cuda_device *device, const struct sb__cu
     return st;
 }
 
+/* Who calls this takes any failure of the device for one of the work, which may have written: one
+   that passes before the work is queued has to come to nothing. */
 static sb_status run_locked(const struct sb__cuda_device *device, const struct sb__cuda_blas *blas,
                             sb__cuda_task *task, const char *call, void *user, sb_stream stream,
                             sb_error *err) {
     struct sb__cuda_visit visit;
     sb_status st = begin(device, blas, sb__cuda_stream(stream), &visit, err);
+    if (st == SB_ERR_DEVICE_FAILURE)
+        st = begin(device, blas, sb__cuda_stream(stream), &visit, err);
     if (st != SB_OK)
         return st;
     st = sb__cuda_blas_status(device, task(blas, user), call, err);

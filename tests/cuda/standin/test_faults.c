@@ -147,6 +147,16 @@ static bool is_of_cublas(const char *function) {
     return strncmp(function, "cublas", 6) == 0;
 }
 
+/* Whatever fails before it has queued nothing. */
+static bool is_launch(const char *function) {
+    return is_of_cublas(function) && strcmp(function, "cublasSetStream_v2") != 0;
+}
+
+static int64_t writes_queued(void) {
+    return standin_calls("cublasSaxpy_v2_64") + standin_calls("cublasSscal_v2_64") +
+           standin_calls("cuMemsetD8Async");
+}
+
 /* The function by its name in NVIDIA's documents, which is without the version of its form. */
 static bool names(const sb_error *err, const char *function) {
     char said[80];
@@ -157,7 +167,7 @@ static bool names(const sb_error *err, const char *function) {
 static const char *const mode_names[] = {"now", "late", "for good", "in passing", "at exit"};
 
 static void check(struct setting *s, const struct operation *o, enum standin_mode mode,
-                  const char *fired, sb_status st, const sb_error *story) {
+                  const char *fired, bool wrote, sb_status st, const sb_error *story) {
     sb_error err;
     bool lost = sb_context_device_status(s->stage.rig.context) == SB_ERR_DEVICE_LOST;
     if (st != SB_OK && st != SB_ERR_OUT_OF_MEMORY && st != SB_ERR_DEVICE_FAILURE &&
@@ -165,7 +175,7 @@ static void check(struct setting *s, const struct operation *o, enum standin_mod
         fail_with("%s with %s failing %s: %s", o->name, fired, mode_names[mode],
                   sb_status_name(st));
     bool may_lose = mode == STANDIN_LATE || mode == STANDIN_STICKY || mode == STANDIN_EXIT ||
-                    (o->writes && st == SB_ERR_DEVICE_LOST);
+                    (o->writes && wrote && st == SB_ERR_DEVICE_LOST);
     if (lost && !may_lose)
         fail_with("%s with %s failing %s lost the device", o->name, fired, mode_names[mode]);
     if (mode == STANDIN_NOW && st != SB_OK && !names(story, fired))
@@ -197,12 +207,13 @@ static bool trial(const struct operation *o, enum standin_mode mode, unsigned in
     open_setting(&s, o);
     standin_fail(NULL, nth, mode, code);
     support_poison_error(&err);
+    const int64_t before = writes_queued();
     sb_status st = o->run(&s, &err);
     const char *fired = standin_fired();
     standin_fail(NULL, 0, STANDIN_NOW, 0);
     support_check_status(st, st, &err, o->name, __FILE__, __LINE__);
     if (fired)
-        check(&s, o, mode, fired, st, &err);
+        check(&s, o, mode, fired, writes_queued() > before, st, &err);
     trials += fired != NULL;
     if (mode != STANDIN_EXIT && standin_depth())
         fail_with("%s with %s failing %s leaves a context current", o->name, fired,
@@ -357,10 +368,19 @@ static sb_status told_of_cublas(const char *function, unsigned int status) {
     }
 }
 
+/* Nothing is queued yet, so that a failure that passes is none. */
+static bool is_begun_again(const struct slot *slot, const char *fired, unsigned int error) {
+    const sb_status st = is_of_cublas(fired) ? told_of_cublas(fired, error) : told(error);
+    return (slot->run == slot_axpy || slot->run == slot_scale) && !is_launch(fired) &&
+           strcmp(fired, "cuCtxPopCurrent_v2") != 0 && st == SB_ERR_DEVICE_FAILURE;
+}
+
 /* The same of a call of a slot, which may know more. */
 static sb_status expected(const struct slot *slot, const char *fired, unsigned int error) {
     if (strcmp(fired, "cuCtxPopCurrent_v2") == 0)
         return SB_OK; /* given back twice */
+    if (is_begun_again(slot, fired, error))
+        return SB_OK;
     if (is_of_cublas(fired))
         return told_of_cublas(fired, error);
     if (slot->waits && error == CUDA_ERROR_OUT_OF_MEMORY)
@@ -447,7 +467,10 @@ static bool fail_slot(struct bench *b, const struct slot *slot, unsigned int err
     if (st != expected(slot, fired, error) && !restored)
         fail_with("slot %d with error %u of %s: %s", (int)(slot - slots), error, fired,
                   sb_status_name(st));
-    if (is_of_cublas(fired))
+    if (is_begun_again(slot, fired, error) &&
+        run_failing(b, slot, fired, 1, STANDIN_ALWAYS, error, &fired) != SB_ERR_DEVICE_FAILURE)
+        fail_with("slot %d with error %u of %s, twice", (int)(slot - slots), error, fired);
+    if (is_launch(fired) || (is_of_cublas(fired) && told(error) == SB_ERR_DEVICE_LOST))
         fail_below_cublas(b, slot, error, nth);
     assert_ok(slot->run(b, &err));
     give_back(b, slot);
