@@ -58,7 +58,7 @@ sb__cu_result sb__cuda_enter(const struct sb__cuda_device *device, struct sb__cu
 sb__cu_result sb__cuda_refuse_captured(const struct sb__cuda_device *device, sb__cu_stream stream,
                                        struct sb__cuda_visit *visit) {
     unsigned int capturing = SB__CU_STREAM_CAPTURE_STATUS_NONE;
-    if (stream == device->stream && atomic_load(&device->stream_askers) < 2)
+    if (stream == device->stream && !atomic_load(&device->caller_has_stream))
         return SB__CUDA_SUCCESS;
     sb__cu_result result = device->cu->cuStreamIsCapturing(stream, &capturing);
     if (result == SB__CUDA_SUCCESS && capturing != SB__CU_STREAM_CAPTURE_STATUS_NONE)

@@ -49,9 +49,9 @@ struct sb__cuda_device {
     unsigned long long context_id; /* no other context of the process ever has it */
     unsigned int event_flags;
     sb__cu_stream stream;
-    atomic_int stream_askers; /* 1: the core; 2: also a caller, who may capture it */
-    sb__cu_event legacy;      /* recorded on the legacy default stream again and again */
-    sb__cu_pool pool;         /* NULL: the device has none, memory comes from cuMemAlloc */
+    atomic_bool core_has_stream, caller_has_stream; /* a caller may capture it */
+    sb__cu_event legacy; /* recorded on the legacy default stream again and again */
+    sb__cu_pool pool;    /* NULL: the device has none, memory comes from cuMemAlloc */
     _Atomic(struct sb__cuda_blas *) blas; /* NULL until arithmetic is prepared */
     struct sb__cuda_events events;
     struct sb__cuda_slabs slabs;

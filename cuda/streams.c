@@ -4,9 +4,8 @@
 /* The core asks first, for itself. */
 sb_stream sb__cuda_own_stream(void *opened) {
     struct sb__cuda_device *device = opened;
-    int nobody = 0;
-    if (!atomic_compare_exchange_strong(&device->stream_askers, &nobody, 1))
-        atomic_store(&device->stream_askers, 2);
+    if (atomic_exchange(&device->core_has_stream, true))
+        atomic_store(&device->caller_has_stream, true);
     return (sb_stream)device->stream;
 }
 
