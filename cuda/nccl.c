@@ -36,12 +36,12 @@ static bool is_staged(const struct sb__nccl_request *request) {
 
 /* The device comes to the request after what is queued on the context's stream, and on the default
    ones. */
-static sb_status order(const struct sb__nccl_end *end, const sb_context *context, sb_error *err) {
+static sb_status order(const struct sb__nccl_end *end, sb_context *context, sb_error *err) {
     const struct sb__cuda_device *device = context->device;
     struct sb__cuda_visit visit;
-    sb_status st = sb__cuda_after_default(context->device, err);
-    if (st != SB_OK && err->device_code != SB__CUDA_ERROR_STREAM_CAPTURE_IMPLICIT)
-        return st; /* a capture forbids that order, and nothing else */
+    sb_status st = sb__device_try_after_default(context, err);
+    if (st != SB_OK)
+        return st;
     sb__cu_result result = sb__cuda_enter_queue(device, device->stream, &visit);
     if (result == SB__CUDA_SUCCESS) {
         result = sb__cuda_named(&visit, device->cu->cuEventRecord(end->before, device->stream),

@@ -217,6 +217,8 @@ sb_status sb__device_check_pointer(sb_context *context, const void *ptr, size_t 
 /* Before work on the library's own stream that uses memory of which somebody has a plain pointer:
    it comes after what is queued on default streams. */
 sb_status sb__device_after_default(sb_context *context, sb_error *err);
+/* The same as far as captures let it: one that forbids the order forbids nothing else. */
+sb_status sb__device_try_after_default(sb_context *context, sb_error *err);
 /* Waits for the stream; nothing to do for a backend without streams. This and sb__event_wait ask a
    lost device too: work that was queued before the loss may go on. */
 sb_status sb__device_synchronize(sb_context *context, sb_stream stream, sb_error *err);

@@ -169,6 +169,16 @@ sb_status sb__device_after_default(sb_context *context, sb_error *err) {
     GUARDED(context, err, context->backend.after_default(context->device, slot_err));
 }
 
+sb_status sb__device_try_after_default(sb_context *context, sb_error *err) {
+    sb_error story;
+    sb_status st = sb__device_after_default(context, &story);
+    if (st == SB_ERR_UNSUPPORTED)
+        return SB_OK;
+    if (st != SB_OK && err)
+        *err = story;
+    return st;
+}
+
 sb_status sb__device_synchronize(sb_context *context, sb_stream stream, sb_error *err) {
     if (!context->backend.stream_synchronize)
         return SB_OK;

@@ -128,13 +128,7 @@ sb_status sb__after_default(sb_mem *mem, const struct sb__storage *storage,
     if (target->ordered || (target->queued && !target->for_own) || !storage->is_let_out ||
         !mem->bytes)
         return SB_OK;
-    sb_error story;
-    sb_status st = sb__device_after_default(mem->context, &story);
-    if (st == SB_ERR_UNSUPPORTED) /* a capture forbids it, and forbids nothing else */
-        return SB_OK;
-    if (st != SB_OK && err)
-        *err = story;
-    return st;
+    return sb__device_try_after_default(mem->context, err);
 }
 
 sb_status sb__after_users(sb_mem *mem, const struct sb__target *target, sb_error *err) {
