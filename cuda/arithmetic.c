@@ -127,7 +127,7 @@ static sb_status warm(struct sb__cuda_device *device, struct sb__cuda_blas *blas
         return SB_OK;
     sb_status st = warm_once(device, blas, err);
     if (st != SB_OK && st != SB_ERR_DEVICE_LOST) {
-        sb__cuda_trim(device);
+        sb__cuda_make_room(device);
         st = warm_once(device, blas, err);
     }
     if (st == SB_OK)

@@ -172,6 +172,7 @@ enum {
     F(sb__cu_result, cuStreamGetCtx, (sb__cu_stream stream, sb__cu_context * context))             \
     F(sb__cu_result, cuStreamIsCapturing, (sb__cu_stream stream, unsigned int *status))            \
     F(sb__cu_result, cuStreamSynchronize, (sb__cu_stream stream))                                  \
+    F(sb__cu_result, cuStreamQuery, (sb__cu_stream stream))                                        \
     F(sb__cu_result, cuStreamWaitEvent,                                                            \
       (sb__cu_stream stream, sb__cu_event event, unsigned int flags))                              \
     F(sb__cu_result, cuEventCreate, (sb__cu_event * event, unsigned int flags))                    \

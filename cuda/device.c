@@ -320,6 +320,7 @@ sb_status sb__cuda_open(void *user, int32_t ordinal, void **out, sb_error *err) 
     sb__mutex_init(&device->kept.lock);
     st = open_device(device, err);
     if (st == SB_OK) {
+        sb__cuda_siblings_join(device);
         *out = device;
         return SB_OK;
     }
@@ -329,6 +330,7 @@ sb_status sb__cuda_open(void *user, int32_t ordinal, void **out, sb_error *err) 
 
 void sb__cuda_close(void *opened) {
     struct sb__cuda_device *device = opened;
+    sb__cuda_siblings_part(device);
     sb__cuda_trim_pinned(device);
     destroy_parts(device);
     sb__cuda_release(device);

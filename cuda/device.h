@@ -42,6 +42,7 @@ struct sb__cuda_kept_list {
 };
 
 struct sb__cuda_device {
+    struct sb__cuda_device *next; /* of those that are open (siblings.c) */
     const struct sb__cuda_driver *cu;
     int32_t ordinal;
     sb__cu_device handle;
@@ -142,6 +143,15 @@ static inline sb__cu_stream sb__cuda_stream(sb_stream stream) {
     return (sb__cu_stream)stream;
 }
 
+/* --- siblings.c ------------------------------------------------------------------------------ */
+
+/* Once it is open, and before it is closed. */
+void sb__cuda_siblings_join(struct sb__cuda_device *device);
+void sb__cuda_siblings_part(struct sb__cuda_device *device);
+/* Has the pool of each context of this device, which has one, give back what it keeps. What was
+   freed behind work that still runs stays. Between enter and leave. */
+void sb__cuda_siblings_trim(const struct sb__cuda_device *device, struct sb__cuda_visit *visit);
+
 /* --- kept.c ---------------------------------------------------------------------------------- */
 
 /* Keeps memory that comes from malloc and that work on `stream` may write; work on another stream
@@ -158,6 +168,8 @@ sb__cu_result sb__cuda_wait(struct sb__cuda_device *device, sb__cu_stream stream
 sb_status sb__cuda_alloc(void *device, size_t bytes, sb_stream stream, void **out, sb_error *err);
 /* Waits for what was freed on our stream and gives what the pool keeps back to the driver. */
 void sb__cuda_trim(void *device);
+/* The same where memory of the device is short; the other contexts give back theirs, too. */
+void sb__cuda_make_room(struct sb__cuda_device *device);
 void sb__cuda_free(void *device, void *ptr, size_t bytes, sb_stream stream);
 sb_status sb__cuda_zero(void *device, void *dst, size_t bytes, sb_stream stream, sb_error *err);
 sb_status sb__cuda_upload(void *device, void *dst, const void *src, size_t bytes, sb_stream stream,

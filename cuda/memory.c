@@ -24,14 +24,21 @@ static sb__cu_result trim_pool(struct sb__cuda_device *device, struct sb__cuda_v
     return result;
 }
 
-/* Short memory may be that of our own pool, in pieces that are too small or not yet free. */
+static sb__cu_result make_room(struct sb__cuda_device *device, struct sb__cuda_visit *visit) {
+    sb__cu_result result = trim_pool(device, visit);
+    if (result == SB__CUDA_SUCCESS)
+        sb__cuda_siblings_trim(device, visit);
+    return result;
+}
+
+/* Short memory may be that of our own pools, in pieces that are too small or not yet free. */
 static sb__cu_result alloc_or_trim(struct sb__cuda_device *device, size_t bytes,
                                    sb__cu_stream stream, sb__cu_ptr *out,
                                    struct sb__cuda_visit *visit) {
     sb__cu_result result = alloc(device, bytes, stream, out, visit);
     if (result != SB__CUDA_ERROR_OUT_OF_MEMORY || !device->pool)
         return result;
-    sb__cu_result trimmed = trim_pool(device, visit);
+    sb__cu_result trimmed = make_room(device, visit);
     return trimmed == SB__CUDA_SUCCESS ? alloc(device, bytes, stream, out, visit) : trimmed;
 }
 
@@ -42,6 +49,12 @@ void sb__cuda_trim(void *opened) {
     if (!device->pool || sb__cuda_enter(device, &visit) != SB__CUDA_SUCCESS)
         return;
     (void)sb__cuda_leave(device, &visit, trim_pool(device, &visit));
+}
+
+void sb__cuda_make_room(struct sb__cuda_device *device) {
+    struct sb__cuda_visit visit;
+    if (device->pool && sb__cuda_enter(device, &visit) == SB__CUDA_SUCCESS)
+        (void)sb__cuda_leave(device, &visit, make_room(device, &visit));
 }
 
 sb_status sb__cuda_alloc(void *opened, size_t bytes, sb_stream stream, void **out, sb_error *err) {

@@ -2132,9 +2132,9 @@ Errors: ABI_MISMATCH (struct_size is no version's).*/
         err: *mut sb_error,
     ) -> sb_status;
     /**Gives cached memory back, that of the host to the allocator and that of the device to
-its driver: until then "cuda:N" keeps what it frees, for itself. Waits for what is in
-quarantine, in all contexts of the process, and gives it back if the device is done with it.
-Pointers in use stay valid.
+its driver: until then "cuda:N" keeps what it frees, for itself, unless another context of
+the device lacks memory. Waits for what is in quarantine, in all contexts of the process,
+and gives it back if the device is done with it. Pointers in use stay valid.
 * context \[nullable\]*/
     pub fn sb_context_trim(context: *mut sb_context);
     /**Frees bytes that a function of this library gave as \[owned\] bytes.

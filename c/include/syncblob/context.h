@@ -214,9 +214,9 @@ typedef struct sb_stats {
 SB_API sb_status sb_context_stats(const sb_context *context, sb_stats *out, sb_error *err);
 
 /** Gives cached memory back, that of the host to the allocator and that of the device to
- *  its driver: until then "cuda:N" keeps what it frees, for itself. Waits for what is in
- * quarantine, in all contexts of the process, and gives it back if the device is done with it.
- * Pointers in use stay valid.
+ *  its driver: until then "cuda:N" keeps what it frees, for itself, unless another context of
+ *  the device lacks memory. Waits for what is in quarantine, in all contexts of the process,
+ *  and gives it back if the device is done with it. Pointers in use stay valid.
  *  @param context [nullable] */
 SB_API void sb_context_trim(sb_context *context);
 

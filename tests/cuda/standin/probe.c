@@ -197,6 +197,22 @@ static bool pool_trim(void) {
     return give_back(pool, used) && right;
 }
 
+/* No wait: it is enough to have seen that the stream is done. */
+static bool pool_trim_seen(void) {
+    CUmemoryPool pool = make_pool();
+    CUstream s = make_stream(CU_STREAM_NON_BLOCKING);
+    CUdeviceptr ptr;
+    uint64_t threshold = UINT64_MAX;
+    CUresult seen = CUDA_ERROR_NOT_READY;
+    bool right =
+        OK(CU(cuMemPoolSetAttribute)(pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &threshold)) &&
+        OK(CU(cuMemAllocFromPoolAsync)(&ptr, LARGE, pool, s)) && OK(CU(cuMemFreeAsync)(ptr, s));
+    while (right && seen == CUDA_ERROR_NOT_READY)
+        seen = CU(cuStreamQuery)(s);
+    right = right && OK(seen) && OK(CU(cuMemPoolTrimTo)(pool, 0)) && reserved(pool) == 0;
+    return OK(CU(cuStreamDestroy)(s)) && OK(CU(cuMemPoolDestroy)(pool)) && right;
+}
+
 /* --- pointers ------------------------------------------------------------------------------- */
 
 static bool is_of(CUdeviceptr ptr, CUcontext expected) {
@@ -682,6 +698,7 @@ static struct row {
     ROW(threshold_counts_used),
     ROW(threshold_keeps),
     ROW(pool_trim),
+    ROW(pool_trim_seen),
     ROW(context_plain),
     ROW(context_pool),
     ROW(context_managed),

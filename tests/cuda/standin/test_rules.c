@@ -300,13 +300,17 @@ TEST(a_pool_is_our_own) {
     stage_close(&stage);
 }
 
-static sb_mem *mem_on_device(struct stage *stage, size_t bytes) {
+static sb_mem *mem_of(sb_context *context, size_t bytes) {
     sb_error err;
     sb_mem *mem;
     void *out;
-    assert_ok(sb_mem_create(stage->rig.context, bytes, &mem, &err));
+    assert_ok(sb_mem_create(context, bytes, &mem, &err));
     assert_ok(sb_mem_overwrite_gpu(mem, &out, &err));
     return mem;
+}
+
+static sb_mem *mem_on_device(struct stage *stage, size_t bytes) {
+    return mem_of(stage->rig.context, bytes);
 }
 
 /* Of devices: by pools, and by kernels that were loaded. */
@@ -579,6 +583,108 @@ TEST(arithmetic_beside_a_capture_loses_nothing) {
     }
 }
 
+/* --- short memory, and other contexts of the device ------------------------------------------- */
+
+/* Two contexts of a device, and one of another. All but the first keep what they have freed, and
+   all else is taken. */
+struct pair {
+    struct stage stage;
+    sb_context *other, *elsewhere;
+    sb_mem *used; /* of the second */
+};
+
+static void open_pair(struct pair *pair) {
+    sb_error err;
+    stage_open(&pair->stage, SB_CONTEXT_NO_HOST_CACHE);
+    assert_ok(cuda_context("cuda:0", &pair->other, &err));
+    assert_ok(cuda_context("cuda:1", &pair->elsewhere, &err));
+    pair->used = mem_of(pair->other, BYTES);
+    sb_mem_release(mem_of(pair->other, 2 * BYTES));
+    sb_mem_release(mem_of(pair->elsewhere, 2 * BYTES));
+    assert_ok(sb_context_synchronize(pair->elsewhere, &err));
+    standin_set(STANDIN_MEMORY, (int64_t)standin_live().mapped_bytes);
+}
+
+static void close_pair(struct pair *pair) {
+    standin_set(STANDIN_MEMORY, (int64_t)16 << 30);
+    sb_mem_release(pair->used);
+    sb_context_release(pair->other);
+    sb_context_release(pair->elsewhere);
+    stage_close(&pair->stage);
+}
+
+/* Takes memory of the device, and gives it back. */
+static sb_status use(sb_context *context, size_t bytes, sb_error *err) {
+    sb_mem *mem;
+    void *out;
+    sb_status st = sb_mem_create(context, bytes, &mem, err);
+    if (st != SB_OK)
+        return st;
+    st = sb_mem_overwrite_gpu(mem, &out, err);
+    sb_mem_release(mem);
+    return st;
+}
+
+TEST(short_memory_is_asked_of_other_contexts) {
+    struct pair pair;
+    sb_error err;
+    open_pair(&pair);
+    assert_ok(use(pair.stage.rig.context, 2 * BYTES, &err));
+    assert_status(SB_ERR_OUT_OF_MEMORY, use(pair.stage.rig.context, 3 * BYTES, &err));
+    assert_ok(use(pair.other, 2 * BYTES, &err)); /* the other way round */
+    close_pair(&pair);
+}
+
+/* Kernels and the handle are no memory of a pool. */
+TEST(short_memory_for_kernels_is_asked_of_other_contexts) {
+    struct pair pair;
+    sb_error err;
+    standin_heal(); /* nothing is loaded */
+    open_pair(&pair);
+    sb_mem *freed[16];
+    standin_set(STANDIN_MEMORY, (int64_t)16 << 30);
+    for (int i = 0; i < 16; i++)
+        freed[i] = mem_of(pair.other, STANDIN_KERNEL_BYTES);
+    for (int i = 0; i < 16; i++)
+        sb_mem_release(freed[i]);
+    standin_set(STANDIN_MEMORY, (int64_t)standin_live().mapped_bytes);
+    assert_ok(sb__device_prepare_arithmetic(pair.stage.rig.context, &err));
+    close_pair(&pair);
+}
+
+static void *come_and_go(void *user) {
+    int rounds = 0;
+    for (bool fine = true; fine && rounds < 100; rounds++) {
+        sb_error err;
+        sb_context *context;
+        fine = cuda_context("cuda:0", &context, &err) == SB_OK;
+        for (size_t n = 1; fine && n <= 8; n++) {
+            const sb_status st = use(context, n * BYTES, &err);
+            fine = st == SB_OK || st == SB_ERR_OUT_OF_MEMORY;
+        }
+        sb_context_release(context);
+        if (!fine)
+            return NULL;
+    }
+    return user;
+}
+
+TEST(contexts_come_and_go_while_memory_is_short) {
+    enum { THREADS = 3 };
+    struct pair pair;
+    pthread_t threads[THREADS];
+    open_pair(&pair);
+    standin_set(STANDIN_MEMORY, (int64_t)standin_live().mapped_bytes + (int64_t)(4 * BYTES));
+    for (int i = 0; i < THREADS; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, come_and_go, &pair), 0);
+    for (int i = 0; i < THREADS; i++) {
+        void *fine;
+        assert_int_equal(pthread_join(threads[i], &fine), 0);
+        assert_non_null(fine);
+    }
+    close_pair(&pair);
+}
+
 /* --- while a sum waits -------------------------------------------------------------------------
  */
 
@@ -627,6 +733,36 @@ TEST(a_sum_holds_up_no_arithmetic) {
     sb_blob_destroy(there);
     sb_context_release(other);
     stage_close(&stage);
+}
+
+/* Memory of which no caller has a pointer, so that nothing has to wait for default streams. */
+static sb_status use_inside(sb_context *context, size_t bytes, sb_error *err) {
+    void *device = context->device, *ptr;
+    const sb_status st = sb__cuda_backend.alloc(device, bytes, context->stream, &ptr, err);
+    if (st == SB_OK)
+        sb__cuda_backend.free(device, ptr, bytes, context->stream);
+    return st;
+}
+
+/* Its thread may wait for the one that lacks memory. */
+TEST(short_memory_waits_for_no_other_context) {
+    struct pair pair;
+    struct gate gate = {.end = time(NULL) + 20};
+    sb_error err;
+    sb_stream own;
+    open_pair(&pair);
+    assert_ok(sb_context_stream(pair.other, &own, &err));
+    assert_ok(sb_context_synchronize(pair.other, &err));
+    assert_int_equal(standin_gate(pair.stage.primary, (CUstream)own, passes, &gate, 0, 0),
+                     CUDA_SUCCESS);
+    sb_mem_release(pair.used);
+    assert_ok(use_inside(pair.stage.rig.context, 2 * BYTES, &err));
+    assert_status(SB_ERR_OUT_OF_MEMORY, use_inside(pair.stage.rig.context, 3 * BYTES, &err));
+    assert_true(time(NULL) <= gate.end);
+    atomic_store(&gate.is_open, true);
+    assert_ok(use_inside(pair.stage.rig.context, 3 * BYTES, &err));
+    pair.used = NULL;
+    close_pair(&pair);
 }
 
 /* --- streams --------------------------------------------------------------------------------- */
@@ -861,6 +997,20 @@ TEST(our_own_stream_may_be_captured) {
         stage_close(&stage);
     }
     standin_set(STANDIN_POOLS, 1);
+}
+
+/* A context that lacks memory leaves the capture as it is. */
+TEST(short_memory_ends_no_capture_of_another_context) {
+    struct pair pair;
+    sb_error err;
+    sb_stream own;
+    open_pair(&pair);
+    assert_ok(sb_context_stream(pair.other, &own, &err));
+    assert_ok(sb_context_synchronize(pair.other, &err));
+    begin_capture(&pair.stage, (CUstream)own);
+    assert_ok(use(pair.stage.rig.context, 2 * BYTES, &err));
+    end_capture(&pair.stage, (CUstream)own);
+    close_pair(&pair);
 }
 
 /* --- waits that fail ---------------------------------------------------------------------------

@@ -597,6 +597,27 @@ CUresult CUDAAPI cuStreamSynchronize(CUstream handle) {
     return end(&c);
 }
 
+/* What can run has run when somebody looks, and counts as seen: what it has freed is free. */
+CUresult CUDAAPI cuStreamQuery(CUstream handle) {
+    struct call c;
+    CUstream stream = NULL;
+    if (begin(&c, __func__, CONTEXT)) {
+        stream = resolve(c.context, handle);
+        c.result = stream ? check_capture(stream) : CUDA_ERROR_INVALID_HANDLE;
+    }
+    if (!c.result && is_capturing(stream)) {
+        stream->capture = CU_STREAM_CAPTURE_STATUS_INVALIDATED;
+        c.result = CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+    }
+    if (!c.result)
+        c.result = check_unsafe(c.context);
+    if (!c.result) {
+        try_stream(stream);
+        c.result = stream->head ? CUDA_ERROR_NOT_READY : c.context->lost;
+    }
+    return end(&c);
+}
+
 CUresult CUDAAPI cuStreamWaitEvent(CUstream stream, CUevent event, unsigned int flags) {
     struct call c;
     if (begin(&c, __func__, WORK) && flags)

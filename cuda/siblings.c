@@ -1,0 +1,40 @@
+/* The devices that this process has open. Each context of a device keeps memory in a pool of its
+   own, and gives it back where another one lacks some. */
+#include "device.h"
+
+/* Held while pools are trimmed, so that none is closed meanwhile. Nothing is waited for under it:
+   work of another context may wait for a thread that wants the lock. A forked child does not come
+   here: the driver is not opened there. */
+static sb__mutex lock = SB__MUTEX_INIT;
+static struct sb__cuda_device *first;
+
+void sb__cuda_siblings_join(struct sb__cuda_device *device) {
+    sb__mutex_lock(&lock);
+    device->next = first;
+    first = device;
+    sb__mutex_unlock(&lock);
+}
+
+void sb__cuda_siblings_part(struct sb__cuda_device *device) {
+    sb__mutex_lock(&lock);
+    struct sb__cuda_device **link = &first;
+    while (*link != device)
+        link = &(*link)->next;
+    *link = device->next;
+    sb__mutex_unlock(&lock);
+}
+
+/* What was freed counts as used until somebody has seen that the stream is past it. */
+static void trim(const struct sb__cuda_device *device, struct sb__cuda_visit *visit) {
+    if (sb__cuda_refuse_captured(device, device->stream, visit) == SB__CUDA_SUCCESS)
+        (void)device->cu->cuStreamQuery(device->stream);
+    (void)device->cu->cuMemPoolTrimTo(device->pool, 0);
+}
+
+void sb__cuda_siblings_trim(const struct sb__cuda_device *device, struct sb__cuda_visit *visit) {
+    sb__mutex_lock(&lock);
+    for (const struct sb__cuda_device *other = first; other; other = other->next)
+        if (other->context_id == device->context_id)
+            trim(other, visit);
+    sb__mutex_unlock(&lock);
+}
