@@ -141,6 +141,10 @@ sb_status sb__cuda_prepare_arithmetic(void *opened, sb_error *err) {
     if (blas)
         return SB_OK;
     sb_status st = sb__cuda_blas_get(device, &blas, err);
+    if (st == SB_ERR_OUT_OF_MEMORY) {
+        sb__cuda_make_room(device);
+        st = sb__cuda_blas_get(device, &blas, err);
+    }
     if (st == SB_OK)
         st = warm(device, blas, err);
     if (st == SB_OK)

@@ -596,11 +596,16 @@ static void fail_preparing(const char *function, int64_t nth, enum standin_mode 
     trials++;
 }
 
+/* What cannot be made for want of memory is tried again, too. */
 static void fail_each_way(const struct preparing *row, int64_t nth, unsigned int error) {
     const bool blas = is_of_cublas(row->function);
-    fail_preparing(row->function, nth, row->is_tried_again ? STANDIN_ALWAYS : STANDIN_NOW, error,
-                   blas ? told_of_cublas(row->function, error) : told(error));
-    if (row->is_tried_again && error == CUBLAS_STATUS_ALLOC_FAILED)
+    const sb_status wanted = blas ? told_of_cublas(row->function, error) : told(error);
+    const bool is_tried_again = row->is_tried_again || wanted == SB_ERR_OUT_OF_MEMORY;
+    const bool enters = strcmp(row->function, "cuCtxPushCurrent_v2") == 0; /* to give back, too */
+    if (!enters || !is_tried_again)
+        fail_preparing(row->function, nth, is_tried_again ? STANDIN_ALWAYS : STANDIN_NOW, error,
+                       wanted);
+    if (is_tried_again && wanted == SB_ERR_OUT_OF_MEMORY)
         fail_preparing(row->function, nth, STANDIN_NOW, error, SB_OK);
     if (blas && told(error) == SB_ERR_DEVICE_LOST) {
         standin_set(STANDIN_LOSS, error);
