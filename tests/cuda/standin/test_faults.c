@@ -575,6 +575,7 @@ static void fail_preparing(const char *function, int64_t nth, enum standin_mode 
     standin_heal();
     assert_ok(slot->open(slot->user, 0, &device, &err));
     const struct standin_live before = standin_live();
+    const int64_t trims = standin_calls("cuMemPoolTrimTo");
     standin_fail(function, nth, mode, error);
     support_poison_error(&err);
     const sb_status st = slot->prepare_arithmetic(device, &err);
@@ -586,7 +587,8 @@ static void fail_preparing(const char *function, int64_t nth, enum standin_mode 
     const bool kept = mode == STANDIN_STICKY ||
                       (now.device_bytes == before.device_bytes && now.modules == now.handles);
     if (st != wanted || (st != SB_OK && (err.code != st || err.device_code != (int32_t)error)) ||
-        !kept || now.retained != before.retained + now.handles)
+        (st == SB_OK && standin_calls("cuMemPoolTrimTo") == trims) || !kept ||
+        now.retained != before.retained + now.handles)
         fail_with("preparing with error %u of %s %d: %s", error, function, (int)nth,
                   sb_status_name(st));
     assert_ok(slot->prepare_arithmetic(device, &err));

@@ -341,8 +341,14 @@ TEST(a_wait_keeps_what_is_free) {
     stage_close(&stage);
 }
 
+/* A gate that opens when it has been asked for a while. */
+static bool opens_later(void *user) {
+    return ++*(int *)user > 100;
+}
+
 /* What is freed may not have been freed yet, or in pieces that are too small. */
 TEST(short_memory_is_asked_of_the_pool) {
+    int asked = 0;
     struct stage stage;
     sb_error err;
     sb_mem *large;
@@ -354,6 +360,9 @@ TEST(short_memory_is_asked_of_the_pool) {
     sb_mem_release(one);
     assert_status(SB_ERR_OUT_OF_MEMORY, sb_mem_overwrite_gpu(large, &out, &err));
     assert_non_null(strstr(err.message, "cuMemAllocFromPoolAsync: "));
+    assert_int_equal(
+        standin_gate(stage.primary, (CUstream)stage.rig.context->stream, opens_later, &asked, 0, 0),
+        CUDA_SUCCESS);
     sb_mem_release(other);
     assert_ok(sb_mem_overwrite_gpu(large, &out, &err));
     assert_int_equal(sb_context_device_status(stage.rig.context), SB_OK);
