@@ -1049,6 +1049,22 @@ TEST(memory_goes_after_a_wait_that_succeeds) {
     }
 }
 
+/* Without pools, where a free waits. */
+TEST(a_wait_that_fails_once_keeps_no_memory) {
+    struct stage stage;
+    sb_error err;
+    standin_set(STANDIN_POOLS, 0);
+    stage_open(&stage, 0);
+    sb_mem *mem = mem_on_device(&stage, BYTES);
+    assert_ok(sb_context_synchronize(stage.rig.context, &err));
+    standin_fail("cuStreamSynchronize", 1, STANDIN_NOW, CUDA_ERROR_UNKNOWN);
+    sb_mem_release(mem);
+    assert_non_null(standin_fired());
+    assert_int_equal(standin_live().blocks, 0);
+    stage_close(&stage);
+    standin_set(STANDIN_POOLS, 1);
+}
+
 /* What a sum downloads to, on the host: LeakSanitizer sees what is lost. */
 TEST(a_sum_that_was_not_waited_for_loses_no_memory) {
     struct stage stage;
