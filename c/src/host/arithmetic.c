@@ -21,8 +21,10 @@
 /* Copies are bound by memory, which few threads fill. */
 #define BYTES_PIECE     (1 << 20)
 #define MAX_BYTES_TASKS 8
-/* From here on a copy passes by the caches. memcpy would see a piece of it, and a virtual machine's
-   caches, which may be another's. */
+/* What fits into a core's own caches. */
+#define CORE_BYTES ((size_t)1 << 20)
+/* From here on a copy passes by the caches, and sums read memory. memcpy would see a piece of it,
+   and a virtual machine's caches, which may be another's. */
 #define STREAM_BYTES ((size_t)32 << 20)
 
 static int64_t smaller(int64_t a, int64_t b) {
@@ -49,31 +51,33 @@ static void run_tasks(const struct sb__parallel *parallel, int64_t count, int64_
 /* --- sums --------------------------------------------------------------------- */
 
 struct sum_kind {
-    double (*block_sum)(const void *x, int n);
+    double (*block_sum)(const void *x, int n, enum sb__place place);
     int block;
     size_t element_size;
 };
 
-static double asum_f32(const void *x, int n) {
-    double sum = sb__vectors_fastest()->asum(x, n);
+static double asum_f32(const void *x, int n, enum sb__place place) {
+    double sum = sb__vectors_fastest()->asum(x, n, place);
     return sum <= DBL_MAX ? sum : sb__asum_wide(x, n);
 }
 
 /* Below the bound squares have lost bits to underflow, but for those of zeros. */
-static double sumsq_f32(const void *x, int n) {
+static double sumsq_f32(const void *x, int n, enum sb__place place) {
     const struct sb__vectors *vectors = sb__vectors_fastest();
-    double sum = vectors->sumsq(x, n);
+    double sum = vectors->sumsq(x, n, place);
     if (sum >= 1e-30 && sum <= DBL_MAX)
         return sum;
-    return vectors->asum(x, n) == 0 ? 0 : sb__sumsq_wide(x, n);
+    return vectors->asum(x, n, place) == 0 ? 0 : sb__sumsq_wide(x, n);
 }
 
 #ifdef SYNCBLOB_OPENBLAS
-static double asum_f64(const void *x, int n) {
+static double asum_f64(const void *x, int n, enum sb__place place) {
+    (void)place; /* lines are read in order */
     return cblas_dasum(n, x, 1);
 }
 
-static double sumsq_f64(const void *x, int n) {
+static double sumsq_f64(const void *x, int n, enum sb__place place) {
+    (void)place;
     return cblas_ddot(n, x, 1, x, 1);
 }
 #else
@@ -81,11 +85,12 @@ static double sumsq_f64(const void *x, int n) {
 
 /* A block's sum of `term` of each value v, in lanes, which vectors can hold. */
 #define DEFINE_SUM(name, term)                                                                     \
-    static double name(const void *block, int n) {                                                 \
+    static double name(const void *block, int n, enum sb__place place) {                           \
         const double *x = block;                                                                   \
         double lanes[LANES] = {0};                                                                 \
         double sum = 0;                                                                            \
         int i = 0;                                                                                 \
+        (void)place; /* lines are read in order */                                                 \
         for (; i + LANES <= n; i += LANES)                                                         \
             for (int lane = 0; lane < LANES; lane++) {                                             \
                 const double v = x[i + lane];                                                      \
@@ -104,18 +109,20 @@ DEFINE_SUM(asum_f64, __builtin_fabs(v))
 DEFINE_SUM(sumsq_f64, v *v)
 #endif
 
-static double sum_piece(const struct sum_kind *kind, const char *x, int64_t count) {
+static double sum_piece(const struct sum_kind *kind, const char *x, int64_t count,
+                        enum sb__place place) {
     double sum = 0;
     size_t step = (size_t)kind->block * kind->element_size;
     for (; count > kind->block; count -= kind->block, x += step)
-        sum += kind->block_sum(x, kind->block);
-    return sum + kind->block_sum(x, (int)count);
+        sum += kind->block_sum(x, kind->block, place);
+    return sum + kind->block_sum(x, (int)count, place);
 }
 
 struct sum_job {
     const struct sum_kind *kind;
     const char *x;
     int64_t count, length;
+    enum sb__place place;
     double sums[MAX_TASKS];
 };
 
@@ -125,18 +132,27 @@ static void sum_task(void *arg, int64_t i) {
     double sum = 0;
     for (int64_t at = i * job->length; at < end; at += PIECE)
         sum += sum_piece(job->kind, job->x + (size_t)at * job->kind->element_size,
-                         smaller(PIECE, end - at));
+                         smaller(PIECE, end - at), job->place);
     job->sums[i] = sum;
+}
+
+static enum sb__place place_of(size_t bytes) {
+    if (bytes >= STREAM_BYTES)
+        return SB__IN_MEMORY;
+    return bytes > CORE_BYTES ? SB__IN_CACHE : SB__IN_CORE;
 }
 
 static double sum_all(const struct sb__parallel *parallel, const struct sum_kind *kind,
                       int64_t count, const void *x) {
     double sum = 0;
     if (count <= PIECE)
-        return sum_piece(kind, x, count);
+        return sum_piece(kind, x, count, SB__IN_CORE);
     /* A task that a caller's parallel_for leaves out adds nothing. */
-    struct sum_job job = {
-        .kind = kind, .x = x, .count = count, .length = task_length(count, PIECE, MAX_TASKS)};
+    struct sum_job job = {.kind = kind,
+                          .x = x,
+                          .count = count,
+                          .length = task_length(count, PIECE, MAX_TASKS),
+                          .place = place_of((size_t)count * kind->element_size)};
     run_tasks(parallel, count, job.length, sum_task, &job);
     for (int64_t i = 0; i * job.length < count; i++)
         sum += job.sums[i];

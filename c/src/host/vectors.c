@@ -15,9 +15,14 @@
 #define GROUP (LANES * ROWS)
 #define BLOCK 4
 
+/* Bytes of which memory is read before they are needed: what a processor reads ahead by itself ends
+   with each page. */
+#define AHEAD 8192
+
 #define AT_ONCE 4 /* vectors of a loop that changes elements */
 
 #define INLINE static inline __attribute__((always_inline))
+#define APART  static __attribute__((noinline))
 
 INLINE float magnitude(float value) {
     return __builtin_fabsf(value);
@@ -38,6 +43,16 @@ INLINE double sum_half(const double s[LANES / 2]) {
 
 /* NOLINTBEGIN(bugprone-implicit-widening-of-multiplication-result): numbers of lanes are small */
 
+/* What is AHEAD of a group. Past the end of all, that reads nothing. */
+INLINE void read_ahead(const float *group) {
+    for (int i = 0; i < ROWS; i++)
+        __builtin_prefetch((const char *)(group + i * LANES) + AHEAD);
+}
+
+INLINE void read_nothing(const float *group) {
+    (void)group;
+}
+
 /* Values as doubles, in lanes. */
 #define DEFINE_WIDE(name, term)                                                                    \
     double name(const float *x, int64_t count) {                                                   \
@@ -55,11 +70,13 @@ DEFINE_WIDE(sb__sumsq_wide, square_wide)
 
 /* Blocks, groups after them, and what is left. */
 #define DEFINE_SUM(name, term, kind, rest)                                                         \
-    static double name##_##kind(const float *x, int64_t count) {                                   \
+    static double name##_##kind(const float *x, int64_t count, enum sb__place place) {             \
         double sum = 0;                                                                            \
         if (count >= BLOCK * GROUP) {                                                              \
             const int64_t blocks = count / (BLOCK * GROUP);                                        \
-            sum = term##_blocks_##kind(x, blocks);                                                 \
+            sum = place == SB__IN_CORE    ? term##_blocks_##kind(x, blocks)                        \
+                  : place == SB__IN_CACHE ? term##_ordered_##kind(x, blocks)                       \
+                                          : term##_far_##kind(x, blocks);                          \
             x += blocks * BLOCK * GROUP;                                                           \
             count -= blocks * BLOCK * GROUP;                                                       \
         }                                                                                          \
@@ -113,7 +130,7 @@ INLINE double sum_lanes(double lanes[LANES]) {
     return sum_half(lanes);
 }
 
-#define DEFINE_GROUPS_PORTABLE(name, term)                                                         \
+#define DEFINE_ROW_PORTABLE(name, term)                                                            \
     INLINE void name##_row_portable(const float *x, float row[LANES]) {                            \
         float rows[ROWS / 2][LANES];                                                               \
         for (int i = 0; i < ROWS / 2; i++)                                                         \
@@ -125,17 +142,29 @@ INLINE double sum_lanes(double lanes[LANES]) {
                     rows[i][l] += rows[i + n][l];                                                  \
         for (int l = 0; l < LANES; l++)                                                            \
             row[l] = rows[0][l];                                                                   \
-    }                                                                                              \
-    static double name##_blocks_portable(const float *x, int64_t blocks) {                         \
+    }
+
+#define DEFINE_BLOCKS_PORTABLE(function, row_of, ahead)                                            \
+    static double function(const float *x, int64_t blocks) {                                       \
         double lanes[LANES] = {0};                                                                 \
         float rows[BLOCK][LANES];                                                                  \
-        for (; blocks > 0; blocks--, x += BLOCK * GROUP) {                                         \
-            for (int i = 0; i < BLOCK; i++)                                                        \
-                name##_row_portable(x + i * GROUP, rows[i]);                                       \
+        for (; blocks > 0; blocks--) {                                                             \
+            for (int i = 0; i < BLOCK; i++, x += GROUP) {                                          \
+                ahead(x);                                                                          \
+                row_of(x, rows[i]);                                                                \
+            }                                                                                      \
             for (int l = 0; l < LANES; l++)                                                        \
                 lanes[l] += (double)((rows[0][l] + rows[1][l]) + (rows[2][l] + rows[3][l]));       \
         }                                                                                          \
         return sum_lanes(lanes);                                                                   \
+    }
+
+#define DEFINE_GROUPS_PORTABLE(name, term)                                                         \
+    DEFINE_ROW_PORTABLE(name, term)                                                                \
+    DEFINE_BLOCKS_PORTABLE(name##_blocks_portable, name##_row_portable, read_nothing)              \
+    DEFINE_BLOCKS_PORTABLE(name##_far_portable, name##_row_portable, read_ahead)                   \
+    static double name##_ordered_portable(const float *x, int64_t blocks) {                        \
+        return name##_blocks_portable(x, blocks);                                                  \
     }                                                                                              \
     static double name##_groups_portable(const float *x, int64_t groups) {                         \
         double lanes[LANES] = {0};                                                                 \
@@ -163,6 +192,9 @@ DEFINE_KIND(portable, , 16, copy_portable);
 
 #define AVX2 __attribute__((target("avx2")))
 
+/* The compiler cannot tell what becomes of the number. */
+#define HIDE(number) __asm__ volatile("" : "+r"(number))
+
 INLINE AVX2 __m256 magnitude_avx2(const float *x) {
     return _mm256_andnot_ps(_mm256_set1_ps(-0.0F), _mm256_loadu_ps(x));
 }
@@ -188,32 +220,62 @@ INLINE AVX2 double sum_avx2(const __m256d sums[4]) {
 }
 
 /* A vector of a line's rows, summed in pairs as everywhere. */
-#define DEFINE_ROWS(function, target, vector, term)                                                \
-    INLINE target vector function(const float *x) {                                                \
+#define SUM_ROWS(rows)                                                                             \
+    for (int n = ROWS / 4; n; n /= 2)                                                              \
+        for (int i = 0; i < n; i++)                                                                \
+            (rows)[i] += (rows)[i + n];
+
+#define DEFINE_ROW(function, attributes, vector, term)                                             \
+    attributes vector function(const float *x) {                                                   \
         vector rows[ROWS / 2];                                                                     \
         for (int i = 0; i < ROWS / 2; i++)                                                         \
             rows[i] = term(x + i * LANES) + term(x + (i + ROWS / 2) * LANES);                      \
-        for (int n = ROWS / 4; n; n /= 2)                                                          \
-            for (int i = 0; i < n; i++)                                                            \
-                rows[i] += rows[i + n];                                                            \
+        SUM_ROWS(rows)                                                                             \
         return rows[0];                                                                            \
     }
 
-#define DEFINE_GROUPS_AVX2(name, term)                                                             \
-    DEFINE_ROWS(name##_half, AVX2, __m256, term)                                                   \
-    AVX2 static double name##_blocks_avx2(const float *x, int64_t blocks) {                        \
+/* The same by few loads, which read lines in order: processors see that, and read ahead. */
+#define DEFINE_ROW_IN_ORDER(function, attributes, vector, term)                                    \
+    attributes vector function(const float *x) {                                                   \
+        vector rows[ROWS / 2] = {{0}};                                                             \
+        for (int at = 0; at < GROUP; at += GROUP / 2) {                                            \
+            HIDE(at); /* so that the loop stays one */                                             \
+            for (int i = 0; i < ROWS / 2; i++)                                                     \
+                rows[i] += term(x + at + i * LANES);                                               \
+        }                                                                                          \
+        SUM_ROWS(rows)                                                                             \
+        return rows[0];                                                                            \
+    }
+
+/* Those of large sums are apart: a compiler would make many loads of the few. */
+#define DEFINE_ROWS(name, target, vector, term)                                                    \
+    DEFINE_ROW(name, INLINE target, vector, term)                                                  \
+    DEFINE_ROW_IN_ORDER(name##_in_order, APART target, vector, term)                               \
+    APART target vector name##_far(const float *x) {                                               \
+        read_ahead(x);                                                                             \
+        return name(x);                                                                            \
+    }
+
+#define DEFINE_BLOCKS_AVX2(function, lower, upper)                                                 \
+    AVX2 static double function(const float *x, int64_t blocks) {                                  \
         __m256d sums[4] = {_mm256_setzero_pd(), _mm256_setzero_pd(), _mm256_setzero_pd(),          \
                            _mm256_setzero_pd()};                                                   \
         for (; blocks > 0; blocks--, x += BLOCK * GROUP) {                                         \
             __m256 a[BLOCK], b[BLOCK];                                                             \
             for (int i = 0; i < BLOCK; i++) { /* both halves of a line at once */                  \
-                a[i] = name##_half(x + i * GROUP);                                                 \
-                b[i] = name##_half(x + i * GROUP + LANES / 2);                                     \
+                a[i] = lower(x + i * GROUP);                                                       \
+                b[i] = upper(x + i * GROUP + LANES / 2);                                           \
             }                                                                                      \
             widen_avx2(sums, (a[0] + a[1]) + (a[2] + a[3]), (b[0] + b[1]) + (b[2] + b[3]));        \
         }                                                                                          \
         return sum_avx2(sums);                                                                     \
-    }                                                                                              \
+    }
+
+#define DEFINE_GROUPS_AVX2(name, term)                                                             \
+    DEFINE_ROWS(name##_half, AVX2, __m256, term)                                                   \
+    DEFINE_BLOCKS_AVX2(name##_blocks_avx2, name##_half, name##_half)                               \
+    DEFINE_BLOCKS_AVX2(name##_ordered_avx2, name##_half_in_order, name##_half_in_order)            \
+    DEFINE_BLOCKS_AVX2(name##_far_avx2, name##_half_far, name##_half)                              \
     AVX2 static double name##_groups_avx2(const float *x, int64_t groups) {                        \
         __m256d sums[4] = {_mm256_setzero_pd(), _mm256_setzero_pd(), _mm256_setzero_pd(),          \
                            _mm256_setzero_pd()};                                                   \
@@ -268,15 +330,22 @@ INLINE AVX512 double sum_avx512(const __m512d sums[2]) {
     return sum_half(half);
 }
 
+#define DEFINE_BLOCKS_AVX512(function, row)                                                        \
+    AVX512 static double function(const float *x, int64_t blocks) {                                \
+        __m512d sums[2] = {_mm512_setzero_pd(), _mm512_setzero_pd()};                              \
+        for (; blocks > 0; blocks--, x += BLOCK * GROUP) {                                         \
+            const __m512 a = row(x), b = row(x + GROUP);                                           \
+            const __m512 c = row(x + 2 * GROUP), d = row(x + 3 * GROUP);                           \
+            widen_avx512(sums, (a + b) + (c + d));                                                 \
+        }                                                                                          \
+        return sum_avx512(sums);                                                                   \
+    }
+
 #define DEFINE_GROUPS_AVX512(name, term)                                                           \
     DEFINE_ROWS(name##_row, AVX512, __m512, term)                                                  \
-    AVX512 static double name##_blocks_avx512(const float *x, int64_t blocks) {                    \
-        __m512d sums[2] = {_mm512_setzero_pd(), _mm512_setzero_pd()};                              \
-        for (; blocks > 0; blocks--, x += BLOCK * GROUP)                                           \
-            widen_avx512(sums, (name##_row(x) + name##_row(x + GROUP)) +                           \
-                                   (name##_row(x + 2 * GROUP) + name##_row(x + 3 * GROUP)));       \
-        return sum_avx512(sums);                                                                   \
-    }                                                                                              \
+    DEFINE_BLOCKS_AVX512(name##_blocks_avx512, name##_row)                                         \
+    DEFINE_BLOCKS_AVX512(name##_ordered_avx512, name##_row_in_order)                               \
+    DEFINE_BLOCKS_AVX512(name##_far_avx512, name##_row_far)                                        \
     AVX512 static double name##_groups_avx512(const float *x, int64_t groups) {                    \
         __m512d sums[2] = {_mm512_setzero_pd(), _mm512_setzero_pd()};                              \
         for (; groups > 0; groups--, x += GROUP)                                                   \

@@ -18,6 +18,10 @@ typedef void sb__loop(double factor, const void *x, void *y, int64_t count);
 #define SB__HAS_AVX2   (SB__VECTOR_KINDS > 1 && __builtin_cpu_supports("avx2"))
 #define SB__HAS_AVX512 (SB__VECTOR_KINDS > 2 && __builtin_cpu_supports("avx512f"))
 
+/* Where values probably are: in a core's own caches, in one that cores share, or in memory. That
+   decides how they are read, not what comes of it. */
+enum sb__place { SB__IN_CORE, SB__IN_CACHE, SB__IN_MEMORY };
+
 struct sb__loops {
     size_t element_size;
     sb__loop *axpy;  /* y[i] += factor * x[i], not fused; x may be y */
@@ -28,8 +32,8 @@ struct sb__loops {
 struct sb__vectors {
     /* The sum of |x[i]| or x[i]^2, each sum of 64 made in floats: what leaves a float's range
        makes it infinite, or loses bits where it is tiny. */
-    double (*asum)(const float *x, int64_t count);
-    double (*sumsq)(const float *x, int64_t count);
+    double (*asum)(const float *x, int64_t count, enum sb__place place);
+    double (*sumsq)(const float *x, int64_t count, enum sb__place place);
     struct sb__loops f32, f64;
     /* memcpy that passes by the caches, where the processor can. */
     void (*stream)(void *dst, const void *src, size_t bytes);
