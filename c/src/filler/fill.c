@@ -8,6 +8,8 @@
 #include "filler/loops.h"
 #include "memory/mem.h"
 
+#include <math.h>
+
 /* Elements of a task; their bytes stay in a core's cache. */
 #define PIECE ((int64_t)1 << 16)
 /* Elements that are drawn, then summed or scaled, at a time. */
@@ -196,7 +198,9 @@ __attribute__((noinline)) static sb_status fill_side(sb_blob *blob, const sb_fil
     return SB_OK;
 }
 
-sb_status sb_blob_fill(sb_blob *blob, const sb_filler *filler, uint64_t seed, sb_error *err) {
+/* The general way, apart, so that a small fill with a constant makes no room for it. */
+__attribute__((noinline)) static sb_status fill_checked(sb_blob *blob, const sb_filler *filler,
+                                                        uint64_t seed, sb_error *err) {
     sb_filler own;
     if (!blob || !filler)
         return sb__fail_null(err, blob ? "filler" : "blob");
@@ -215,5 +219,27 @@ sb_status sb_blob_fill(sb_blob *blob, const sb_filler *filler, uint64_t seed, sb
     if (!mem || !sb__is_written_at_host(mem))
         return fill_side(blob, &own, seed, err);
     fill(blob, &own, seed, sb__host_bytes(mem));
+    return SB_OK;
+}
+
+/* A filler that needs no check of its shape: this version's, whose constant is a number. */
+static bool is_constant(const sb_filler *f) {
+    return f->struct_size == sizeof *f && f->type == SB_FILLER_CONSTANT && f->sparse == -1 &&
+           !f->reserved && f->variance_norm >= SB_VARIANCE_FAN_IN &&
+           f->variance_norm <= SB_VARIANCE_AVERAGE && !isnan(f->value);
+}
+
+/* Few elements that may be written where they are. */
+static bool is_small(const sb_blob *blob, const sb_mem *mem) {
+    const int64_t count = blob->shape.count;
+    return (blob->dtype == SB_DTYPE_F32 || blob->dtype == SB_DTYPE_F64) && count > 0 &&
+           count <= PIECE && sb__is_written_at_host(mem);
+}
+
+sb_status sb_blob_fill(sb_blob *blob, const sb_filler *filler, uint64_t seed, sb_error *err) {
+    const sb_mem *mem = blob && filler ? sb__blob_peek(blob, SB__DATA) : NULL;
+    if (!mem || !is_small(blob, mem) || !is_constant(filler))
+        return fill_checked(blob, filler, seed, err);
+    sb__loop_set(blob->dtype, sb__host_bytes(mem), blob->shape.count, filler->value);
     return SB_OK;
 }
