@@ -122,22 +122,28 @@ static bool reshape_within(sb_blob *blob, const int64_t *dims, int32_t num_axes)
     return true;
 }
 
-sb_status sb_blob_reshape(sb_blob *blob, const int64_t *shape, int32_t num_axes,
-                          uint32_t *out_reallocated, sb_error *err) {
+/* Apart, so that the common case makes no room for it. */
+__attribute__((noinline)) static sb_status reshape_anew(sb_blob *blob, const int64_t *dims,
+                                                        int32_t num_axes, uint32_t *out_reallocated,
+                                                        sb_error *err) {
     struct sb__shape made;
-    if (!blob)
-        return sb__fail_null(err, "blob");
-    if (reshape_within(blob, shape, num_axes)) {
-        if (out_reallocated)
-            *out_reallocated = 0;
-        return SB_OK;
-    }
-    sb_status st = sb__shape_make(&made, shape, num_axes, blob->element_size, err);
+    sb_status st = sb__shape_make(&made, dims, num_axes, blob->element_size, err);
     if (st != SB_OK)
         return st;
     uint32_t replaced = sb__blob_take_shape(blob, &made);
     if (out_reallocated)
         *out_reallocated = replaced;
+    return SB_OK;
+}
+
+sb_status sb_blob_reshape(sb_blob *blob, const int64_t *shape, int32_t num_axes,
+                          uint32_t *out_reallocated, sb_error *err) {
+    if (!blob)
+        return sb__fail_null(err, "blob");
+    if (!reshape_within(blob, shape, num_axes))
+        return reshape_anew(blob, shape, num_axes, out_reallocated, err);
+    if (out_reallocated)
+        *out_reallocated = 0;
     return SB_OK;
 }
 
