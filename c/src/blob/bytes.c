@@ -40,10 +40,10 @@ static sb_status memory_for(const sb_blob *blob, enum sb__side_name name, const 
     }
 
 #define FAST_READ(x, NAME)                                                                         \
-    FAST(sb_blob_cpu_##x, const sb_blob, const void *, NAME, sb_mem_cpu_data, sb__is_read_in_place)
+    FAST(sb_blob_cpu_##x, const sb_blob, const void *, NAME, sb_mem_cpu_data, sb__is_read_at_host)
 #define FAST_WRITE(x, NAME)                                                                        \
     FAST(sb_blob_mutable_cpu_##x, sb_blob, void *, NAME, sb_mem_mutable_cpu_data,                  \
-         sb__is_host_written_in_place)
+         sb__is_written_at_host)
 #define READ(x, NAME, call)  ACCESS(sb_blob_##x, const sb_blob, const void *, NAME, sb_mem_##call)
 #define WRITE(x, NAME, call) ACCESS(sb_blob_##x, sb_blob, void *, NAME, sb_mem_##call)
 #define READ_ON(x, NAME, call)                                                                     \

@@ -93,6 +93,12 @@ static inline bool sb__is_host_written_in_place(const sb_mem *mem) {
     return sb__is_written_in_place(mem, SB_HEAD_AT_CPU, SB__CPU_READY | SB__CPU_WRITABLE);
 }
 
+/* The same of the host's bytes that any process has, which is asked faster. */
+static inline bool sb__is_read_at_host(const sb_mem *mem) {
+    const uint32_t mask = SB__CPU_READY | SB__CPU_NOT_IN_CHILD;
+    return (atomic_load_explicit(&mem->word, memory_order_acquire) & mask) == SB__CPU_READY;
+}
+
 /* The common case of calls that work at the head, or on the host: the host is the head, and may be
    read, or written, at once. A write begun and committed there would change nothing but the bytes.
    Elsewhere the long way comes to the same, also for bytes that a forked child may not have. */
