@@ -47,18 +47,11 @@ static double sum_on_host(const sb_blob *blob, enum sum kind, const void *x) {
                : sb__host_sumsq(&blob->context->parallel, blob->dtype, blob->shape.count, x);
 }
 
-static sb_status sum(const sb_blob *blob, enum sb__side_name name, enum sum kind, double *out,
-                     sb_error *err) {
+/* Apart, so that the fast path saves no registers for it. */
+__attribute__((noinline)) static sb_status sum_memory(const sb_blob *blob, const sb_mem *mem,
+                                                      enum sum kind, double *out, sb_error *err) {
     const void *x;
     double result = 0;
-    sb_status st = out ? check_arithmetic(blob, err) : sb__fail_null(err, "out");
-    if (st != SB_OK)
-        return st;
-    sb_mem *mem = sb__blob_peek(blob, name);
-    if (mem && sb__is_at_host(mem)) {
-        *out = sum_on_host(blob, kind, sb__host_bytes(mem));
-        return SB_OK;
-    }
     int32_t head = head_of(mem);
     if (blob->shape.count == 0 || head == SB_HEAD_UNINITIALIZED) {
         *out = 0;
@@ -66,7 +59,7 @@ static sb_status sum(const sb_blob *blob, enum sb__side_name name, enum sum kind
     }
     if (head == SB_HEAD_LOST)
         return sb__fail_lost(err);
-    st = current_bytes(mem, side_of(head), &x, err);
+    sb_status st = current_bytes(mem, side_of(head), &x, err);
     if (st != SB_OK)
         return st;
     if (side_of(head) == SB_SIDE_GPU)
@@ -76,6 +69,18 @@ static sb_status sum(const sb_blob *blob, enum sb__side_name name, enum sum kind
     if (st == SB_OK)
         *out = result;
     return st;
+}
+
+static sb_status sum(const sb_blob *blob, enum sb__side_name name, enum sum kind, double *out,
+                     sb_error *err) {
+    sb_status st = out ? check_arithmetic(blob, err) : sb__fail_null(err, "out");
+    if (st != SB_OK)
+        return st;
+    const sb_mem *mem = sb__blob_peek(blob, name);
+    if (!mem || !sb__is_at_host(mem))
+        return sum_memory(blob, mem, kind, out, err);
+    *out = sum_on_host(blob, kind, sb__host_bytes(mem));
+    return SB_OK;
 }
 
 sb_status sb_blob_asum_data(const sb_blob *blob, double *out, sb_error *err) {

@@ -142,11 +142,11 @@ static enum sb__place place_of(size_t bytes) {
     return bytes > CORE_BYTES ? SB__IN_CACHE : SB__IN_CORE;
 }
 
-static double sum_all(const struct sb__parallel *parallel, const struct sum_kind *kind,
-                      int64_t count, const void *x) {
+/* Apart, so that small sums make no room for it. */
+__attribute__((noinline)) static double sum_many(const struct sb__parallel *parallel,
+                                                 const struct sum_kind *kind, int64_t count,
+                                                 const void *x) {
     double sum = 0;
-    if (count <= PIECE)
-        return sum_piece(kind, x, count, SB__IN_CORE);
     /* A task that a caller's parallel_for leaves out adds nothing. */
     struct sum_job job = {.kind = kind,
                           .x = x,
@@ -159,18 +159,29 @@ static double sum_all(const struct sb__parallel *parallel, const struct sum_kind
     return sum;
 }
 
+/* Inline, so that a small sum is one call of a known function. */
+static inline double sum_all(const struct sb__parallel *parallel, const struct sum_kind *kind,
+                             int64_t count, const void *x) {
+    if (count > PIECE)
+        return sum_many(parallel, kind, count, x);
+    return count <= kind->block ? kind->block_sum(x, (int)count, SB__IN_CORE)
+                                : sum_piece(kind, x, count, SB__IN_CORE);
+}
+
 double sb__host_asum(const struct sb__parallel *parallel, int32_t dtype, int64_t count,
                      const void *x) {
     static const struct sum_kind f32 = {asum_f32, PIECE, sizeof(float)};
     static const struct sum_kind f64 = {asum_f64, SUM_F64_BLOCK, sizeof(double)};
-    return sum_all(parallel, dtype == SB_DTYPE_F32 ? &f32 : &f64, count, x);
+    return dtype == SB_DTYPE_F32 ? sum_all(parallel, &f32, count, x)
+                                 : sum_all(parallel, &f64, count, x);
 }
 
 double sb__host_sumsq(const struct sb__parallel *parallel, int32_t dtype, int64_t count,
                       const void *x) {
     static const struct sum_kind f32 = {sumsq_f32, PIECE, sizeof(float)};
     static const struct sum_kind f64 = {sumsq_f64, SUM_F64_BLOCK, sizeof(double)};
-    return sum_all(parallel, dtype == SB_DTYPE_F32 ? &f32 : &f64, count, x);
+    return dtype == SB_DTYPE_F32 ? sum_all(parallel, &f32, count, x)
+                                 : sum_all(parallel, &f64, count, x);
 }
 
 /* --- updates in place --------------------------------------------------------- */
