@@ -5,8 +5,8 @@
 
 #include <syncblob/syncblob.h>
 
-#define READS 10000 /* of one thread in a run, which hides that threads are woken */
-#define WORK  100   /* steps between two reads, some 100 ns */
+#define READS 100000 /* of one thread in a run, which hides that threads are woken */
+#define WORK  100    /* steps between two reads, some 100 ns */
 
 struct readers {
     sb_blob *blob;
