@@ -1,13 +1,13 @@
 #include "format/payload.h"
 
 #include "base/half.h"
+#include "host/convert.h"
 
 #include <string.h>
 
 #define BIG_ENDIAN_HOST (__BYTE_ORDER__ == __ORDER_BIG_ENDIAN__)
 #define CHUNK_BYTES     4096
 
-typedef void convert_fn(const unsigned char *src, unsigned char *dst, size_t count);
 typedef size_t cut_fn(const double *src, unsigned char *dst, size_t count);
 
 struct copy {
@@ -16,7 +16,7 @@ struct copy {
     const struct sb__payload *payload;
     int32_t dtype;
     size_t wire_size, size; /* of a value in the bytes and of one in memory */
-    convert_fn *convert;    /* NULL: they are the same */
+    sb__convert *convert;   /* NULL: they are the same */
     cut_fn *cut;            /* of integers: convert gives doubles */
     unsigned char *begin, *dst;
     int64_t left;
@@ -48,24 +48,22 @@ static void to_host_order(unsigned char *bytes, size_t count, size_t size) {
         }                                                                                          \
     }
 
-DEFINE_CONVERT(float_to_double, float, double, )
 DEFINE_CONVERT(half_to_float, uint16_t, float, sb__float_of_f16)
 DEFINE_CONVERT(half_to_double, uint16_t, double, sb__float_of_f16)
 DEFINE_CONVERT(int_to_float, int32_t, float, )
 DEFINE_CONVERT(int_to_double, int32_t, double, )
 DEFINE_CONVERT(unsigned_to_float, uint32_t, float, )
 DEFINE_CONVERT(unsigned_to_double, uint32_t, double, )
-DEFINE_CONVERT(double_to_float, double, float, )
 DEFINE_CONVERT(double_to_double, double, double, )
 
 /* NULL: values of that type stay as they are. */
-static convert_fn *conversion(int32_t stored, int32_t dtype) {
+static sb__convert *conversion(int32_t stored, int32_t dtype) {
     const bool wide = dtype == SB_DTYPE_F64;
     if (stored == dtype)
         return NULL;
     switch (stored) {
     case SB_DTYPE_F64:
-        return double_to_float;
+        return sb__narrow;
     case SB_DTYPE_F16:
         return wide ? half_to_double : half_to_float;
     case SB_DTYPE_I32:
@@ -73,11 +71,11 @@ static convert_fn *conversion(int32_t stored, int32_t dtype) {
     case SB_DTYPE_U32:
         return wide ? unsigned_to_double : unsigned_to_float;
     default:
-        return float_to_double;
+        return sb__widen;
     }
 }
 
-static convert_fn *widening(int32_t stored) {
+static sb__convert *widening(int32_t stored) {
     return stored == SB_DTYPE_F64 ? double_to_double : conversion(stored, SB_DTYPE_F64);
 }
 
@@ -112,6 +110,18 @@ static sb_status cut(struct copy *copy, const unsigned char *chunk, uint32_t off
                          sb_dtype_name(copy->dtype));
 }
 
+/* In one pass where the bytes are at hand, and in their order: false where they are not. */
+static bool convert_in_place(struct copy *copy, uint32_t offset, size_t count) {
+    const unsigned char *bytes = NULL;
+    if (!BIG_ENDIAN_HOST && !copy->cut)
+        bytes = sb__reader_peek(copy->reader, offset, count * copy->wire_size);
+    if (!bytes)
+        return false;
+    copy->convert(bytes, copy->dst, count);
+    copy->dst += count * copy->size;
+    return true;
+}
+
 static sb_status convert(struct copy *copy, uint32_t offset, size_t count) {
     unsigned char chunk[CHUNK_BYTES];
     const size_t room = CHUNK_BYTES / (copy->cut ? sizeof(double) : copy->wire_size);
@@ -137,7 +147,7 @@ static sb_status convert(struct copy *copy, uint32_t offset, size_t count) {
 
 static sb_status copy_values(struct copy *copy, uint32_t offset, size_t count) {
     if (copy->convert)
-        return convert(copy, offset, count);
+        return convert_in_place(copy, offset, count) ? SB_OK : convert(copy, offset, count);
     sb_status st = sb__reader_copy(copy->reader, offset, copy->dst, count * copy->size, copy->err);
     if (st != SB_OK)
         return st;

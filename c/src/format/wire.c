@@ -135,13 +135,19 @@ static sb_status read_watched(const struct sb__reader *reader, uint32_t offset, 
     return st;
 }
 
+const unsigned char *sb__reader_peek(const struct sb__reader *reader, uint32_t offset,
+                                     size_t size) {
+    return in_window(reader, offset, size) ? reader->bytes + (offset - reader->begin) : NULL;
+}
+
 sb_status sb__reader_copy(const struct sb__reader *reader, uint32_t offset, void *dst, size_t size,
                           sb_error *err) {
-    if (!in_window(reader, offset, size))
+    const unsigned char *bytes = sb__reader_peek(reader, offset, size);
+    if (!bytes)
         return reader->progress ? read_watched(reader, offset, dst, size, err)
                                 : sb__source_read(reader->source, offset, dst, size, err);
     if (size > 0)
-        memcpy(dst, reader->bytes + (offset - reader->begin), size);
+        memcpy(dst, bytes, size);
     return SB_OK;
 }
 

@@ -76,6 +76,9 @@ sb_status sb__wire_next(struct sb__reader *reader, const struct sb__path *path, 
 sb_status sb__wire_varint(struct sb__reader *reader, const struct sb__path *path, uint32_t end,
                           uint32_t field, uint64_t *out, sb_error *err);
 
+/* Bytes that lie inside the source, where they stand; NULL: only a copy is to be had. */
+const unsigned char *sb__reader_peek(const struct sb__reader *reader, uint32_t offset, size_t size);
+
 /* Copies bytes that lie inside the source, from the window when they are there. */
 sb_status sb__reader_copy(const struct sb__reader *reader, uint32_t offset, void *dst, size_t size,
                           sb_error *err);

@@ -1,5 +1,6 @@
-/* convert, cut: the values of a part, chunk by chunk: never past the chunk, the part or `dst`,
-   every value once, up to the first that an integer type does not hold.
+/* convert_in_place, convert, cut: the values of a part, at once or chunk by chunk: never past what
+   is at hand, the chunk, the part or `dst`, every value once, up to the first that an integer type
+   does not hold.
    --unwind 4: three chunks of 4096 bytes and what is left; each chunk is treated alike */
 #include "proof.h"
 
@@ -8,6 +9,23 @@
 const struct sb__field_name sb__blob_fields[1], sb__shape_fields[1];
 static uint32_t begin, taken; /* of the part; its bytes that were read */
 static size_t values;         /* written to dst */
+static size_t at_hand;        /* bytes that were looked at where they stand */
+static unsigned char some[1];
+
+void sb__widen(const unsigned char *src, unsigned char *dst, size_t count) {
+    (void)src, (void)dst, (void)count;
+}
+void sb__narrow(const unsigned char *src, unsigned char *dst, size_t count) {
+    (void)src, (void)dst, (void)count;
+}
+const unsigned char *sb__reader_peek(const struct sb__reader *of, uint32_t offset, size_t bytes) {
+    (void)of;
+    claim(offset == begin);
+    if (any_bool())
+        return NULL;
+    at_hand = bytes;
+    return some;
+}
 
 sb_status sb__reader_copy(const struct sb__reader *of, uint32_t offset, void *dst, size_t size,
                           sb_error *err) {
@@ -42,11 +60,11 @@ size_t sb_dtype_size(int32_t dtype) {
 #include "format/payload.c"
 
 static unsigned char *first;
-static size_t size;
+static size_t size, size_in_bytes;
 
 static void convert_contract(const unsigned char *src, unsigned char *dst, size_t count) {
-    (void)src;
     claim(dst == first + values * size);
+    claim(src != some || count * size_in_bytes == at_hand);
     values += count;
 }
 
@@ -71,6 +89,7 @@ int main(void) {
     const bool is_cut = any_bool();
     const size_t room = is_cut ? 4096 / sizeof(double) : 4096 / wire_size;
     size = any_bool() ? 4 : 8;
+    size_in_bytes = wire_size;
     first = to;
     begin = any_u32();
     assume(count <= 3 * room && (!is_cut || size == 4));
@@ -82,6 +101,11 @@ int main(void) {
                         .cut = is_cut ? cut_contract : NULL,
                         .begin = to,
                         .dst = to};
+    if (convert_in_place(&copy, begin, count)) {
+        claim(!is_cut && values == count && copy.dst == to + count * size);
+        return 0;
+    }
+    claim(values == 0 && copy.dst == to);
     const sb_status st = convert(&copy, begin, count);
     claim(st == SB_OK || st == told);
     claim(values <= count && taken <= count * wire_size);

@@ -12,6 +12,16 @@ sb_status sb__reader_copy(const struct sb__reader *of, uint32_t offset, void *ds
     (void)of, (void)offset, (void)dst, (void)size, (void)err;
     return any_i32();
 }
+const unsigned char *sb__reader_peek(const struct sb__reader *of, uint32_t offset, size_t size) {
+    (void)of, (void)offset, (void)size;
+    return NULL;
+}
+void sb__widen(const unsigned char *src, unsigned char *dst, size_t count) {
+    (void)src, (void)dst, (void)count;
+}
+void sb__narrow(const unsigned char *src, unsigned char *dst, size_t count) {
+    (void)src, (void)dst, (void)count;
+}
 sb_status sb__wire_next(struct sb__reader *of, const struct sb__path *in, uint32_t end,
                         struct sb__field *field, sb_error *err) {
     (void)of, (void)in, (void)end, (void)field, (void)err;
