@@ -1042,8 +1042,9 @@ const _: () = {
 };
 ///the memory must read as zeros
 pub const SB_ALLOC_ZEROED: u32 = 1;
-/**for a handle or an index of the library; without it, for a buffer of
-an sb_mem or of encoded bytes*/
+/**for a handle or an index of the library, or a blob of less than 4 KiB
+that a model holds; without it, for a buffer of an sb_mem or of
+encoded bytes*/
 pub const SB_ALLOC_OBJECT: u32 = 2;
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {

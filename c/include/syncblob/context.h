@@ -32,8 +32,9 @@ struct sb_backend; /* backend.h */
 /** Flags that an allocator is called with. */
 enum {
     SB_ALLOC_ZEROED = 1, /**< the memory must read as zeros */
-    SB_ALLOC_OBJECT = 2  /**< for a handle or an index of the library; without it, for a buffer of
-                              an sb_mem or of encoded bytes */
+    SB_ALLOC_OBJECT = 2  /**< for a handle or an index of the library, or a blob of less than 4 KiB
+                              that a model holds; without it, for a buffer of an sb_mem or of
+                              encoded bytes */
 };
 
 /**

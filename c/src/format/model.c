@@ -210,7 +210,7 @@ sb_status sb_model_create(sb_context *context, sb_format format, sb_model **out,
 static void free_edits(sb_model *model) {
     sb_context *context = model->context;
     for (size_t i = 0; i < model->num_edits; i++)
-        sb__edit_free(&model->edits[i]);
+        sb__edit_free(&model->edits[i], context);
     sb__object_free(context, model->edits, model->room_edits * sizeof *model->edits);
     sb__new_layers_free(model);
     sb__own_text_free(&model->name, context);

@@ -1,11 +1,12 @@
 #include "base/checked.h"
 #include "base/error.h"
 #include "base/options.h"
-#include "format/bytes.h"
 #include "format/encode.h"
 #include "format/model.h"
 
 #include <string.h>
+
+#define SMALL_BYTES ((size_t)4096)
 
 /* --- the sorted list ---------------------------------------------------------------- */
 
@@ -15,6 +16,8 @@ static bool before(const struct sb__edit *edit, int64_t layer, int64_t index) {
 
 size_t sb__model_edit_from(const sb_model *model, int64_t layer, int64_t index) {
     size_t low = 0, high = model->num_edits;
+    if (high > 0 && before(&model->edits[high - 1], layer, index))
+        return high; /* as of a net that is built in its order */
     while (low < high) {
         size_t middle = low + (high - low) / 2;
         if (before(&model->edits[middle], layer, index))
@@ -47,8 +50,14 @@ static sb_status grow(sb_context *context, void **items, size_t *room, size_t us
     return st;
 }
 
-void sb__edit_free(const struct sb__edit *edit) {
-    sb_bytes_free(edit->bytes);
+/* Small ones, of which a net has many, are as cheap as objects. */
+static uint32_t flags_of(size_t size) {
+    return size < SMALL_BYTES ? SB_ALLOC_OBJECT : 0;
+}
+
+void sb__edit_free(const struct sb__edit *edit, sb_context *context) {
+    if (edit->bytes)
+        sb__ordinary_free(context, edit->bytes, edit->size, flags_of(edit->size));
     sb_blob_destroy(edit->announced);
 }
 
@@ -65,7 +74,7 @@ static void put_edit(sb_model *model, struct sb__edit edit) {
     size_t at = sb__model_edit_from(model, edit.layer, edit.index);
     struct sb__edit *place = &model->edits[at];
     if (at < model->num_edits && place->layer == edit.layer && place->index == edit.index) {
-        sb__edit_free(place);
+        sb__edit_free(place, model->context);
     } else {
         memmove(place + 1, place, (model->num_edits - at) * sizeof *place);
         model->num_edits++;
@@ -83,12 +92,13 @@ static sb_status put_blob(sb_model *model, int64_t layer, int64_t index, const s
     if (st == SB_OK)
         st = reserve_edit(model, err);
     if (st == SB_OK)
-        st = sb__bytes_alloc(model->context, encoding.size, &bytes, err);
+        st =
+            sb__ordinary_alloc(model->context, encoding.size, flags_of(encoding.size), &bytes, err);
     if (st != SB_OK)
         return st;
     st = sb__encode_fetch(&encoding, err);
     if (st != SB_OK) {
-        sb_bytes_free(bytes);
+        sb__ordinary_free(model->context, bytes, encoding.size, flags_of(encoding.size));
         return st;
     }
     struct sb__sink sink = sb__sink_memory(bytes, encoding.size);
@@ -162,20 +172,20 @@ sb_status sb_model_announce_blob(sb_model *model, int64_t layer, const sb_blob *
 
 /* --- texts --------------------------------------------------------------------------------- */
 
-static sb_status make_text(sb_context *context, const char *bytes, size_t size,
-                           struct sb__own_text *out, sb_error *err) {
-    void *copy;
-    if (size > SB__MAX_MESSAGE_BYTES)
-        return sb__fail(err, SB_ERR_OVER_LIMIT,
-                        "a text of %zu bytes is more than a protobuf message can have, 2147483647",
-                        size);
-    sb_status st = sb__object_alloc(context, size + 1, &copy, err);
-    if (st != SB_OK)
-        return st;
+static sb_status check_text(size_t size, sb_error *err) {
+    if (size <= SB__MAX_MESSAGE_BYTES)
+        return SB_OK;
+    return sb__fail(err, SB_ERR_OVER_LIMIT,
+                    "a text of %zu bytes is more than a protobuf message can have, 2147483647",
+                    size);
+}
+
+/* Returns what is behind the text and its NUL. */
+static char *put_text(char *to, const char *bytes, size_t size) {
     if (size > 0)
-        memcpy(copy, bytes, size);
-    *out = (struct sb__own_text){copy, size};
-    return SB_OK;
+        memcpy(to, bytes, size);
+    to[size] = '\0';
+    return to + size + 1;
 }
 
 void sb__own_text_free(struct sb__own_text *text, sb_context *context) {
@@ -184,12 +194,15 @@ void sb__own_text_free(struct sb__own_text *text, sb_context *context) {
 
 static sb_status set_text(sb_model *model, struct sb__own_text *text, const char *bytes,
                           size_t size, sb_error *err) {
-    struct sb__own_text copy = {NULL, 0};
-    sb_status st = make_text(model->context, bytes, size, &copy, err);
+    void *copy;
+    sb_status st = check_text(size, err);
+    if (st == SB_OK)
+        st = sb__object_alloc(model->context, size + 1, &copy, err);
     if (st != SB_OK)
         return st;
+    (void)put_text(copy, bytes, size);
     sb__own_text_free(text, model->context);
-    *text = copy;
+    *text = (struct sb__own_text){copy, size};
     return SB_OK;
 }
 
@@ -245,6 +258,7 @@ static void free_layers(sb_model *model) {
 /* For one more than there are. */
 static sb_status reserve_layer(sb_model *model, sb_error *err) {
     const int64_t room = 2 * model->room_new_layers + 4;
+    struct sb__names names;
     size_t layer_bytes, bytes;
     void *block;
     if (model->num_new_layers < model->room_new_layers)
@@ -256,23 +270,21 @@ static sb_status reserve_layer(sb_model *model, sb_error *err) {
         return st;
     if (model->num_new_layers > 0)
         memcpy(block, model->new_layers, (size_t)model->num_new_layers * sizeof *model->new_layers);
+    sb__names_begin(&names, (char *)block + layer_bytes, room);
+    sb__names_move(&names, &model->new_names);
     free_layers(model);
     model->new_layers = block;
     model->room_new_layers = room;
-    sb__names_begin(&model->new_names, (char *)block + layer_bytes, room);
-    for (int64_t i = 0; i < model->num_new_layers; i++)
-        sb__names_add(&model->new_names, model->new_layers, (uint32_t)i);
+    model->new_names = names;
     return SB_OK;
 }
 
-static void free_texts(const struct sb__layer *layer, sb_context *context) {
-    sb__object_free(context, (void *)(uintptr_t)layer->name, (size_t)layer->name_size + 1);
-    sb__object_free(context, (void *)(uintptr_t)layer->type, (size_t)layer->type_size + 1);
+static size_t text_bytes(const struct sb__layer *layer) {
+    return (size_t)layer->name_size + 1 + layer->type_size + 1;
 }
 
 void sb__new_layers_free(sb_model *model) {
-    for (int64_t i = 0; i < model->num_new_layers; i++)
-        free_texts(&model->new_layers[i], model->context);
+    sb__texts_free(&model->new_texts, model->context);
     free_layers(model);
 }
 
@@ -283,37 +295,38 @@ sb_status sb_model_pop_layer(sb_model *model, sb_error *err) {
         return sb__fail(err, SB_ERR_UNSUPPORTED, "no layer was added that could be taken away");
     const int64_t last = --model->num_new_layers, layer = model->index.num_layers + last;
     while (model->num_edits > 0 && model->edits[model->num_edits - 1].layer == layer)
-        sb__edit_free(&model->edits[--model->num_edits]);
+        sb__edit_free(&model->edits[--model->num_edits], model->context);
     sb__names_take_back(&model->new_names, model->new_layers, (uint32_t)last);
-    free_texts(&model->new_layers[last], model->context);
+    sb__texts_give_back(&model->new_texts, model->context, text_bytes(&model->new_layers[last]));
     return SB_OK;
 }
 
 sb_status sb_model_add_layer(sb_model *model, const char *name, size_t name_size, const char *type,
                              size_t type_size, int64_t *out_layer, sb_error *err) {
-    struct sb__own_text own_name = {NULL, 0}, own_type = {NULL, 0};
+    char *texts;
     if (!model || (!name && name_size > 0) || (!type && type_size > 0))
         return sb__fail_null(err, !model ? "model" : !type && type_size > 0 ? "type" : "name");
     sb_status st = check_net(model, "layers", err);
     if (st == SB_OK)
+        st = check_text(name_size, err);
+    if (st == SB_OK)
+        st = check_text(type_size, err);
+    if (st == SB_OK)
         st = reserve_layer(model, err);
     if (st == SB_OK)
-        st = make_text(model->context, name, name_size, &own_name, err);
+        st = sb__texts_take(&model->new_texts, model->context, name_size + 1 + type_size + 1,
+                            &texts, err);
     if (st != SB_OK)
         return st;
-    st = make_text(model->context, type, type_size, &own_type, err);
-    if (st != SB_OK) {
-        sb__own_text_free(&own_name, model->context);
-        return st;
-    }
     if (out_layer)
         *out_layer = sb_model_num_layers(model);
     const int64_t at = model->num_new_layers++;
-    model->new_layers[at] = (struct sb__layer){.name = own_name.bytes,
-                                               .type = own_type.bytes,
-                                               .name_size = (uint32_t)own_name.size,
-                                               .type_size = (uint32_t)own_type.size,
+    model->new_layers[at] = (struct sb__layer){.name = texts,
+                                               .type = put_text(texts, name, name_size),
+                                               .name_size = (uint32_t)name_size,
+                                               .type_size = (uint32_t)type_size,
                                                .generation = SB_LAYER_CURRENT};
+    (void)put_text(texts + name_size + 1, type, type_size);
     sb__names_add(&model->new_names, model->new_layers, (uint32_t)at);
     return SB_OK;
 }

@@ -75,13 +75,13 @@ static sb_status put_blob(const struct save *save, uint32_t field, const struct 
     return put_edit(save, edit, err);
 }
 
-static sb_status put_blobs(const struct save *save, uint32_t field, int64_t layer, int64_t first,
+/* The layer's blobs among the edits from *next on, which goes past them. */
+static sb_status put_blobs(const struct save *save, uint32_t field, int64_t layer, size_t *next,
                            sb_error *err) {
     const sb_model *model = save->model;
     sb_status st = SB_OK;
-    for (size_t i = sb__model_edit_from(model, layer, first);
-         st == SB_OK && i < model->num_edits && model->edits[i].layer == layer; i++)
-        st = put_blob(save, field, &model->edits[i], err);
+    for (; st == SB_OK && *next < model->num_edits && model->edits[*next].layer == layer; ++*next)
+        st = put_blob(save, field, &model->edits[*next], err);
     return st;
 }
 
@@ -94,20 +94,24 @@ static sb_status append_blobs(const struct save *save, const struct sb__layout *
         return SB_OK;
     position->appended = true;
     position->changed |= sb_model_num_blobs(save->model, position->layer) > blobs;
-    return put_blobs(save, layout->blobs, position->layer, blobs, err);
+    size_t next = sb__model_edit_from(save->model, position->layer, blobs);
+    return put_blobs(save, layout->blobs, position->layer, &next, err);
 }
 
-static sb_status put_new_layer(const struct save *save, int64_t layer, sb_error *err) {
+/* Its blobs are the edits from *next on, which goes past them: no layer's are searched for. */
+static sb_status put_new_layer(const struct save *save, int64_t layer, size_t *next,
+                               sb_error *err) {
     const sb_model *model = save->model;
     const struct sb__layer *l = &model->new_layers[layer - model->index.num_layers];
     const sb_text name = {l->name, l->name_size}, type = {l->type, l->type_size};
     struct sb__sink count = sb__sink_count();
     const struct save counting = {.model = model, .reader = save->reader, .sink = &count};
+    size_t counted = *next;
     sb__pack_layer(&count, name, type);
-    (void)put_blobs(&counting, sb__layer_layout.blobs, layer, 0, NULL); /* a count takes them all */
+    (void)put_blobs(&counting, sb__layer_layout.blobs, layer, &counted, NULL); /* takes them all */
     sb__sink_prefix(save->sink, sb__format_layout(model->format)->children[0].field, count.written);
     sb__pack_layer(save->sink, name, type);
-    return put_blobs(save, sb__layer_layout.blobs, layer, 0, err);
+    return put_blobs(save, sb__layer_layout.blobs, layer, next, err);
 }
 
 static void put_head(const struct save *save) {
@@ -243,8 +247,9 @@ static sb_status put_model(const sb_model *model, struct sb__sink *sink, sb_blob
     sb_status st = put_message(&save, layout, 0, model->source.size, &position, err);
     if (st != SB_OK)
         return st;
+    size_t next = sb__model_edit_from(model, model->index.num_layers, 0);
     for (int64_t i = model->index.num_layers; st == SB_OK && i < sb_model_num_layers(model); i++)
-        st = put_new_layer(&save, i, err);
+        st = put_new_layer(&save, i, &next, err);
     return st;
 }
 

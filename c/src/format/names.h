@@ -24,6 +24,8 @@ bool sb__names_bytes(int64_t layers, size_t *out);
 void sb__names_begin(struct sb__names *names, void *slots, int64_t layers);
 /* Layers come in their order: of one name the first stays. */
 void sb__names_add(struct sb__names *names, const struct sb__layer *layers, uint32_t layer);
+/* As many as `from` has, into slots of any other room, without a look at the layers. */
+void sb__names_move(struct sb__names *to, const struct sb__names *from);
 /* Takes the layer that was added last out again. */
 void sb__names_take_back(struct sb__names *names, const struct sb__layer *layers, uint32_t layer);
 /* The first layer of that name, or -1. */

@@ -307,7 +307,7 @@ static const struct {
     {"announce_blob", announce_blob, 1},
     {"announce, no layer", announce_history, 2},
     {"save_file_from", save_file_from, 3},
-    {"add_layer", add_layer, 3},
+    {"add_layer", add_layer, 2},
     {"set_name", set_name, 1},
     {"set_solver_info", set_solver_info, 1},
     {"save_file", save_file, 0},

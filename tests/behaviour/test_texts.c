@@ -1,0 +1,111 @@
+/* Names and types of added layers: they stay where they are, and take little more than their bytes.
+ */
+#include "rig.h"
+
+#include "format/texts.h"
+
+#include <string.h>
+
+enum { MOST = 3000 };
+
+struct taken {
+    char *at;
+    size_t bytes;
+    unsigned char fill;
+};
+
+static void take(struct sb__texts *texts, sb_context *context, struct taken *taken, size_t bytes,
+                 unsigned char fill) {
+    sb_error err;
+    *taken = (struct taken){NULL, bytes, fill};
+    assert_ok(sb__texts_take(texts, context, bytes, &taken->at, &err));
+    memset(taken->at, fill, bytes);
+}
+
+static void assert_all_there(const struct taken *taken, size_t count) {
+    for (size_t i = 0; i < count; i++)
+        assert_true(bytes_are(taken[i].at, taken[i].bytes, taken[i].fill));
+}
+
+TEST(texts_come_and_go_in_reverse_order) {
+    static struct taken taken[MOST];
+    struct rig rig;
+    uint64_t seed = 11;
+    struct sb__texts texts = {NULL, 0};
+    rig_open(&rig, "cpu", 0);
+    const int64_t blocks = rig.counting.live_blocks;
+    for (int round = 0; round < 6; round++) {
+        size_t count = 0, held = 0;
+        while (count < MOST) {
+            const bool is_long = test_random(&seed) % 500 == 0;
+            if (count > 0 && test_random(&seed) % 3 == 0) {
+                held -= taken[--count].bytes;
+                sb__texts_give_back(&texts, rig.context, taken[count].bytes);
+                continue;
+            }
+            const size_t bytes = 1 + test_random(&seed) % (is_long ? 9000 : 40);
+            take(&texts, rig.context, &taken[count], bytes, (unsigned char)(1 + count % 251));
+            count++;
+            held += bytes;
+        }
+        assert_all_there(taken, count);
+        assert_true(rig.counting.live_blocks - blocks < 60);
+        assert_true(texts.room >= held);
+        if (round == 0) { /* the rest goes with the texts */
+            sb__texts_free(&texts, rig.context);
+            assert_int_equal(rig.counting.live_blocks, blocks);
+            continue;
+        }
+        while (count > 0) {
+            sb__texts_give_back(&texts, rig.context, taken[--count].bytes);
+            if (count % 100 == 0)
+                assert_all_there(taken, count);
+        }
+        assert_int_equal(rig.counting.live_blocks, blocks);
+        assert_int_equal(texts.room, 0);
+    }
+    rig_close(&rig);
+}
+
+/* Of texts that are short beside all of them: little to spare, and few blocks. */
+TEST(many_short_texts_take_a_quarter_more_at_most) {
+    struct rig rig;
+    struct taken taken;
+    struct sb__texts texts = {NULL, 0};
+    rig_open(&rig, "cpu", 0);
+    const int64_t blocks = rig.counting.live_blocks;
+    const size_t before = rig.counting.live_bytes;
+    for (size_t held = 0; held < ((size_t)3 << 20);) {
+        take(&texts, rig.context, &taken, 25, 1);
+        held += taken.bytes;
+        if (held > 10000)
+            assert_true(rig.counting.live_bytes - before <=
+                        held + held / 4 + 3000); /* of blocks, too */
+    }
+    assert_true(rig.counting.live_blocks - blocks < 60);
+    sb__texts_free(&texts, rig.context);
+    rig_close(&rig);
+}
+
+TEST(a_text_for_which_there_is_no_memory_changes_nothing) {
+    struct rig rig;
+    struct taken taken;
+    sb_error err;
+    struct sb__texts texts = {NULL, 0};
+    rig_open(&rig, "cpu", 0);
+    take(&texts, rig.context, &taken, 900, 1);
+    const struct sb__texts were = texts;
+    const size_t used = texts.last->used;
+    rig.counting.fail_nth = 1;
+    char *at = NULL;
+    assert_status(SB_ERR_OUT_OF_MEMORY, sb__texts_take(&texts, rig.context, 200, &at, &err));
+    assert_null(at);
+    assert_memory_equal(&texts, &were, sizeof texts);
+    assert_int_equal(texts.last->used, used);
+    assert_status(SB_ERR_OUT_OF_MEMORY, sb__texts_take(&texts, rig.context, SIZE_MAX, &at, &err));
+    assert_memory_equal(&texts, &were, sizeof texts);
+    take(&texts, rig.context, &taken, 100, 2); /* what is left of the block */
+    assert_ptr_equal(texts.last, were.last);
+    sb__texts_free(&texts, rig.context);
+    rig_close(&rig);
+}
