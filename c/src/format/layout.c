@@ -2,8 +2,6 @@
 
 #include <syncblob/model.h>
 
-#include <stddef.h>
-
 const struct sb__field_name sb__blob_fields[] = {{1, "num"},
                                                  {2, "channels"},
                                                  {3, "height"},
@@ -70,20 +68,4 @@ const struct sb__layout *sb__format_layout(int32_t format) {
     default:
         return NULL;
     }
-}
-
-bool sb__field_is_bytes(const struct sb__field *field, uint32_t number) {
-    return number != 0 && field->number == number && field->type == SB__WIRE_BYTES;
-}
-
-bool sb__field_is_varint(const struct sb__field *field, uint32_t number) {
-    return number != 0 && field->number == number && field->type == SB__WIRE_VARINT;
-}
-
-const struct sb__layout *sb__layout_child(const struct sb__layout *layout,
-                                          const struct sb__field *field) {
-    for (size_t i = 0; i < 2; i++)
-        if (sb__field_is_bytes(field, layout->children[i].field))
-            return layout->children[i].layout;
-    return NULL;
 }

@@ -42,12 +42,25 @@ extern const struct sb__layout sb__layer_layout; /* current */
 
 /* The layout of a whole file; NULL for a blob file, which is a blob, and for no format. */
 const struct sb__layout *sb__format_layout(int32_t format);
+
+/* Whether `field` is `number` with the wire type of a text or message; never for number 0, which no
+   field of a message has. */
+static inline bool sb__field_is_bytes(const struct sb__field *field, uint32_t number) {
+    return field->number == number && field->type == SB__WIRE_BYTES;
+}
+
+static inline bool sb__field_is_varint(const struct sb__field *field, uint32_t number) {
+    return field->number == number && field->type == SB__WIRE_VARINT;
+}
+
 /* The layout of `field` if it is one of layout->children, else NULL. */
-const struct sb__layout *sb__layout_child(const struct sb__layout *layout,
-                                          const struct sb__field *field);
-/* Whether `field` is `number` with the wire type of a text or message; never for number 0. */
-bool sb__field_is_bytes(const struct sb__field *field, uint32_t number);
-bool sb__field_is_varint(const struct sb__field *field, uint32_t number);
+static inline const struct sb__layout *sb__layout_child(const struct sb__layout *layout,
+                                                        const struct sb__field *field) {
+    for (size_t i = 0; i < 2; i++)
+        if (sb__field_is_bytes(field, layout->children[i].field))
+            return layout->children[i].layout;
+    return NULL;
+}
 
 /* The name of a V1 layer type ("CONVOLUTION"), static; NULL for an unknown number. */
 const char *sb__layer_type_name(int32_t number);

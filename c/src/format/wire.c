@@ -300,12 +300,44 @@ static sb_status skip_group(struct sb__reader *reader, const struct sb__path *pa
     return SB_OK;
 }
 
-sb_status sb__wire_next(struct sb__reader *reader, const struct sb__path *path, uint32_t end,
-                        struct sb__field *field, sb_error *err) {
+/* Most fields are a tag of one or two bytes and a number or length of one, which are there already.
+   False: it is another one, or wrong. */
+static bool short_field(struct sb__reader *reader, uint32_t end, struct sb__field *field) {
+    const uint32_t at = reader->at;
+    if (end - at < 3 || !in_window(reader, at, 3))
+        return false;
+    const unsigned char *bytes = reader->bytes + (at - reader->begin);
+    uint32_t tag = bytes[0], value = bytes[1], behind = at + 2;
+    if (tag >= 0x80) {
+        tag = (tag & 0x7f) | value << 7;
+        value = bytes[2];
+        behind++;
+    }
+    const uint32_t type = tag & 7;
+    if (tag < 8 || tag >= 0x4000 || value >= 0x80)
+        return false;
+    if (type == SB__WIRE_VARINT) {
+        field->begin = behind - 1;
+        field->end = behind;
+        field->value = value;
+    } else if (type == SB__WIRE_BYTES && value <= end - behind) {
+        field->begin = behind;
+        field->end = behind + value;
+        field->value = 0;
+    } else {
+        return false;
+    }
+    field->number = tag >> 3;
+    field->type = type;
+    field->offset = at;
     reader->at = field->end;
-    field->number = 0;
-    if (reader->at >= end)
-        return SB_OK;
+    return true;
+}
+
+/* Apart, so that the short ones need no place for what this one keeps. */
+__attribute__((noinline)) static sb_status any_field(struct sb__reader *reader,
+                                                     const struct sb__path *path, uint32_t end,
+                                                     struct sb__field *field, sb_error *err) {
     sb_status st = read_tag(reader, path, end, field, err);
     if (st != SB_OK)
         return st;
@@ -314,4 +346,13 @@ sb_status sb__wire_next(struct sb__reader *reader, const struct sb__path *path, 
     if (field->type == SB__WIRE_GROUP_END)
         return fail_group_end(path, field, err);
     return read_value(reader, path, end, field, err);
+}
+
+sb_status sb__wire_next(struct sb__reader *reader, const struct sb__path *path, uint32_t end,
+                        struct sb__field *field, sb_error *err) {
+    reader->at = field->end;
+    field->number = 0;
+    if (reader->at >= end || short_field(reader, end, field))
+        return SB_OK;
+    return any_field(reader, path, end, field, err);
 }
