@@ -432,6 +432,18 @@ TEST_WITH(setup, teardown, a_blob_far_behind_is_told_in_steps) {
     wire_free(&wire);
 }
 
+TEST_WITH(setup, teardown, a_blob_that_is_read_is_told_in_steps) {
+    struct world *w = *state;
+    const sb_progress progress = test_progress_of(&w->progress);
+    struct wire wire = {0};
+    sb_error err;
+    wire_blob(&wire, (int64_t[]){1 << 20}, 1, 1);
+    const sb_source source = test_source_of(&w->source, &wire);
+    assert_ok(sb_blob_read_source(w->blob, &source, SB_PROTO_RESHAPE, NULL, &progress, &err));
+    check_told(w, wire.size);
+    wire_free(&wire);
+}
+
 TEST_WITH(setup, teardown, long_calls_tell_how_far_they_are) {
     struct world *w = *state;
     const sb_progress progress = test_progress_of(&w->progress);

@@ -215,6 +215,9 @@ TEST(test_blob_vectors_and_blobs) {
     assert_int_equal(sb_model_num_blobs(model, SB_NO_LAYER), 2);
     assert_loads(model, SB_NO_LAYER, 1, "2 3 (6)", 4);
     sb_model_destroy(model);
+    model = model_of(&vector, SB_FORMAT_AUTO);
+    assert_int_equal(sb_model_format(model), SB_FORMAT_BLOB_VECTOR);
+    sb_model_destroy(model);
     wire_blob(&blob, two, 1, 9);
     model = model_of(&blob, SB_FORMAT_AUTO);
     assert_int_equal(sb_model_format(model), SB_FORMAT_BLOB);
