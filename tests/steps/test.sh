@@ -16,8 +16,7 @@ more_steps() {
         run_ctest SYNCBLOB_TEST_WHOLE=1 release -E '^(abi\.(headers|layouts)|consumer\.|faults\.functions)'
     on least step 'the library needs no header of others' check_least
     aside 'the library is built where there is a C compiler and nothing else' build_plainly
-    on least step 'C tests, static, without any other library' \
-        run_ctest least -R 'arithmetic|filler_numbers|proto_|model_|backend|abi|consumer'
+    on least step 'C tests, static, without any other library' run_ctest least
     on tsan step 'C tests, races' run_ctest tsan -R \
         '^(threads\.|behaviour\.(mem_async|comm.*)$|standin\.(threads|behaviour\.mem_async)|(standin|gpu)\..*\.random$)'
     on release step 'C tests, what nobody wrote (valgrind)' run_valgrind release
@@ -39,7 +38,6 @@ more_steps() {
 
 # What takes hours, or what most changes cannot break.
 full_steps() {
-    on least step 'C tests, static, without any other library, all' run_ctest least
     on release step 'C tests under valgrind, all' run_valgrind release all
     mutation_full_steps
     abi_full_steps

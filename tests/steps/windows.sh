@@ -165,11 +165,11 @@ windows_steps() {
     on 'windows_needs windows release' aside \
         'Windows: the installed package, the corpora, a large model, tests of files, blobs and locks' \
         run_in_wine
+    on 'windows_needs windows_command' step 'Windows: the command, on a large model' compare_windows_command
 }
 
 windows_full_steps() {
     step 'Windows: the headers, as clang-cl reads them' check_windows_headers
     on 'windows_needs windows' step 'Windows: all tests' in_wine run_ctest windows -E "^($windows_left_out)"
-    on 'windows_needs windows_command' step 'Windows: the command, on a large model' compare_windows_command
     on 'windows_needs windows_command' step 'Windows: tests of the command' test_windows_command
 }
