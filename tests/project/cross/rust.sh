@@ -71,7 +71,7 @@ build_std() { # TARGET
 find_packages
 [ "$(cat "$folder/packages" 2>/dev/null)" = "${packages[*]}" ] || install_rust
 export PATH=$folder/bin:$PATH RUSTC_BOOTSTRAP=1
-unset RUSTFLAGS CARGO_TARGET_DIR
+unset RUSTFLAGS CARGO_TARGET_DIR RUSTC_WORKSPACE_WRAPPER
 for target in "$@"; do
     [ -e "$folder/std-$target" ] || build_std "$target"
 done
