@@ -426,6 +426,40 @@ TEST(test_layers_are_added_behind_those_of_a_file) {
     wire_free(&layer);
 }
 
+/* What a layer took is there for the next one, and nothing of its texts is seen there. */
+TEST(room_of_a_layer_that_was_taken_away_is_used_again) {
+    char name[700];
+    struct counting_allocator counting = COUNTING_ALLOCATOR_INIT;
+    sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
+    sb_layer_info info = SB_LAYER_INFO_INIT;
+    sb_context *context;
+    sb_model *model;
+    sb_error err;
+    memset(name, 'x', sizeof name);
+    options.allocator = counting_allocator_table(&counting);
+    assert_ok(sb_context_create(&options, &context, &err));
+    assert_ok(sb_model_create(context, SB_FORMAT_CAFFEMODEL, &model, &err));
+    assert_ok(sb_model_add_layer(model, "kept", 4, "Scale", 5, NULL, &err));
+    assert_ok(sb_model_add_layer(model, name, sizeof name, name, 20, NULL, &err));
+    const size_t bytes = counting.live_bytes;
+    for (int i = 0; i < 1000; i++) {
+        assert_ok(sb_model_pop_layer(model, &err));
+        assert_ok(sb_model_add_layer(model, name, sizeof name, name, 20, NULL, &err));
+        assert_int_equal(counting.live_bytes, bytes);
+    }
+    assert_ok(sb_model_pop_layer(model, &err));
+    assert_ok(sb_model_add_layer(model, "ab", 2, "c", 1, NULL, &err));
+    assert_ok(sb_model_layer(model, 1, &info, &err));
+    assert_string_equal(info.name.bytes, "ab");
+    assert_string_equal(info.type.bytes, "c");
+    assert_ok(sb_model_layer(model, 0, &info, &err));
+    assert_string_equal(info.name.bytes, "kept");
+    assert_string_equal(info.type.bytes, "Scale");
+    sb_model_destroy(model);
+    sb_context_release(context);
+    counting_allocator_assert_clean(&counting);
+}
+
 TEST(test_added_layers_are_taken_away_again) {
     struct wire wire = {0}, expected = {0};
     char name[24];
