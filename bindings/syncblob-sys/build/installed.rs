@@ -59,7 +59,19 @@ fn include_folder(library: &Library) -> Result<PathBuf, String> {
 
 fn prefix() -> Result<PathBuf, String> {
     let prefix = pkg_config::get_variable("syncblob", "prefix").map_err(|e| e.to_string())?;
-    fs::canonicalize(&prefix).map_err(|e| format!("syncblob's prefix {prefix}: {e}"))
+    fs::canonicalize(&prefix)
+        .or_else(|_| fs::canonicalize(without_escapes(&prefix)))
+        .map_err(|e| format!("syncblob's prefix {prefix}: {e}"))
+}
+
+/// pkg-config puts a backslash before what a shell would take for more than itself, as a space.
+fn without_escapes(text: &str) -> String {
+    let mut characters = text.chars();
+    let mut plain = String::new();
+    while let Some(character) = characters.next() {
+        plain.push(if character == '\\' { characters.next().unwrap_or('\\') } else { character });
+    }
+    plain
 }
 
 /// Versions 0.x may break with every x.

@@ -281,6 +281,13 @@ def test_feature_system():
     check("the_linked_library_is_of_the_version_of_the_headers ... ok" in said, said)
 
 
+def test_installed_in_a_folder_with_a_space():
+    moved = work() / "moved away"
+    shutil.copytree(prefix("shared"), moved, symlinks=True)
+    run("cargo", "check", "--offline", "--locked", "--features", "system", cwd=SYS,
+        **pkg_config_of(moved))
+
+
 def test_documentation_needs_no_tools():
     none = dict.fromkeys(("CC", "AR", "PKG_CONFIG", "LIBCLANG_PATH"), NOWHERE)
     manifest = tomllib.loads((REPOSITORY / "bindings/syncblob/Cargo.toml").read_text())
