@@ -457,8 +457,9 @@ static void check_file(const struct run *run, int32_t format, uint32_t flags,
    it is whole. */
 static void check_called_message(const struct run *run, int32_t format, const sb_limits *limits) {
     static const char *const words[] = {
-        "a caffemodel, not ", "a solver state, not ", "a blob such as a mean file, not ",
-        "an ONNX model",      "a TensorFlow graph",   "a TensorFlow SavedModel"};
+        "a caffemodel, not ",      "a solver state, not ", "a blob such as a mean file, not ",
+        "a vector of blobs, not ", "an ONNX model",        "a TensorFlow graph",
+        "a TensorFlow SavedModel"};
     sb_model *model = NULL;
     sb_error err = fuzz_fresh_error();
     (void)sb_model_open_bytes(run->watched->context, format, run->bytes, run->size, limits, NULL,

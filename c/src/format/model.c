@@ -33,8 +33,9 @@ static sb_status check_format(int32_t format, int32_t lowest, sb_error *err) {
 
 /* To protobuf any message is a message of any type, its fields merely unknown; to us a file with
    nothing of a format is none of it. */
-static sb_status check_claim(const sb_model *model, sb_error *err) {
-    if (model->index.recognised || model->source.size == 0 || model->format == SB_FORMAT_BLOB)
+static sb_status check_claim(const sb_model *model, const struct sb__model_index *counted,
+                             sb_error *err) {
+    if (counted->recognised || model->source.size == 0 || model->format == SB_FORMAT_BLOB)
         return SB_OK;
     return sb__fail_at(err, SB_ERR_MALFORMED, 0, "none of the fields belongs to a %s",
                        sb_format_name(model->format));
@@ -54,31 +55,52 @@ static sb_status check_said(const sb_model *model, sb_error *err) {
 
 /* Where nobody said what the bytes are, others' messages are no files of Caffe's. A net or a solver
    state with blobs is one, whatever it looks like; of a blob file the fields tell. */
-static sb_status check_found(const sb_model *model, sb_error *err) {
-    const bool is_ours = model->index.num_blobs > 0 && model->format != SB_FORMAT_BLOB;
+static sb_status check_found(const sb_model *model, const struct sb__model_index *counted,
+                             sb_error *err) {
+    const bool is_ours = counted->num_blobs > 0 && model->format != SB_FORMAT_BLOB;
     if (is_ours || !sb__refusal_is_foreign(&model->source))
         return SB_OK;
     return sb__fail_at(err, SB_ERR_MALFORMED, 0,
                        "the fields are of no Caffe model, solver state or blob");
 }
 
+struct opening {
+    const sb_model *model;
+    bool is_found; /* nobody said what the bytes are */
+};
+
+/* A refused file has cost no index. If it changed while it was read, that is what is wrong. */
+static sb_status check_counted(const struct sb__model_index *counted, const void *user,
+                               sb_error *err) {
+    const struct opening *opening = user;
+    const sb_model *model = opening->model;
+    sb_error reason;
+    sb_status st = check_claim(model, counted, &reason);
+    if (st == SB_OK)
+        st = opening->is_found ? check_found(model, counted, &reason) : check_said(model, &reason);
+    if (st == SB_OK)
+        return SB_OK;
+    const sb_status changed = sb__source_check(&model->source, err);
+    if (changed != SB_OK)
+        return changed;
+    if (err)
+        *err = reason;
+    return st;
+}
+
 static sb_status index_source(sb_model *model, struct sb__reader *reader, sb_error *err) {
-    const bool is_found = model->format == SB_FORMAT_AUTO;
+    const struct opening opening = {model, model->format == SB_FORMAT_AUTO};
     sb_status st = SB_OK;
-    if (is_found) {
+    if (opening.is_found) {
         st = sb__detect_format(reader, &model->format, err);
         sb__progress_next_walk(reader->progress);
     }
     if (st == SB_OK)
         st = sb__model_index_build(&model->index, model->context, model->format, reader,
-                                   &model->limits, sizeof *model, err);
+                                   &model->limits, sizeof *model, check_counted, &opening, err);
     if (st != SB_OK)
         return st;
     st = sb__source_check(&model->source, err);
-    if (st == SB_OK)
-        st = check_claim(model, err);
-    if (st == SB_OK)
-        st = is_found ? check_found(model, err) : check_said(model, err);
     if (st == SB_OK)
         st = sb__progress_end(reader->progress, err);
     if (st != SB_OK)

@@ -285,11 +285,13 @@ static sb_status fill(struct builder *b, const struct sb__layout *layout, sb_err
 
 sb_status sb__model_index_build(struct sb__model_index *out, sb_context *context, int32_t format,
                                 struct sb__reader *reader, const sb_limits *limits, size_t held,
-                                sb_error *err) {
+                                sb__index_check *check, const void *user, sb_error *err) {
     const struct sb__layout *layout = sb__format_layout(format);
     struct builder b = {.reader = reader, .limits = limits};
     b.index.name.bytes = b.index.solver.learned_net.bytes = "";
     sb_status st = layout ? walk_file(&b, layout, err) : index_blob_file(&b, err);
+    if (st == SB_OK)
+        st = check(&b.index, user, err);
     if (st == SB_OK && layout)
         st = allocate(&b, context, held, err);
     if (st == SB_OK && layout)

@@ -30,10 +30,14 @@ struct sb__model_index {
     bool recognised; /* some field belongs to the format */
 };
 
+/* Asked once the source is counted, before anything is allocated: an error ends the building. */
+typedef sb_status sb__index_check(const struct sb__model_index *counted, const void *user,
+                                  sb_error *err);
+
 /* Checks the whole source and indexes it. `held` bytes count against limits->max_memory too. */
 sb_status sb__model_index_build(struct sb__model_index *out, sb_context *context, int32_t format,
                                 struct sb__reader *reader, const sb_limits *limits, size_t held,
-                                sb_error *err);
+                                sb__index_check *check, const void *user, sb_error *err);
 void sb__model_index_free(struct sb__model_index *index, sb_context *context);
 
 /* Blobs of a layer or of SB_NO_LAYER are [*first, *first + returned) of index->blobs; 0 for a
