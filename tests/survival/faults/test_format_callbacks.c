@@ -16,7 +16,7 @@ static const int64_t large[] = {12000}, two[] = {2};
    by one. */
 struct scene {
     struct wire bytes, blob_bytes, net_bytes;
-    struct wire new_bytes, odd_bytes; /* made when they are opened */
+    struct wire new_bytes, odd_bytes, vector_bytes; /* made when they are opened */
     struct test_source source, other, blob_source, net_source, raw_source;
     struct test_sink sink;
     struct test_progress progress;
@@ -76,6 +76,12 @@ static void put_odd(struct wire *wire) {
     wire_text(wire, 1, "net");
 }
 
+/* Blobs alone, the first larger than any window. */
+static void put_vector(struct wire *wire) {
+    wire_blob_field(wire, 1, large, 1, 1);
+    wire_blob_field(wire, 1, two, 1, 9);
+}
+
 static sb_model *opened(struct test_source *from, int32_t format, const struct wire *wire) {
     const sb_source source = test_source_of(from, wire);
     sb_model *model;
@@ -122,6 +128,7 @@ static void scene_close(struct scene *s) {
     wire_free(&s->net_bytes);
     wire_free(&s->new_bytes);
     wire_free(&s->odd_bytes);
+    wire_free(&s->vector_bytes);
     wire_free(&s->sink.got);
     free(s->buffer);
 }
@@ -151,6 +158,7 @@ CALL(open_said, open_as(s, SB_FORMAT_SOLVERSTATE, &s->bytes, err))
 CALL(open_net, open_as(s, SB_FORMAT_AUTO, &s->net_bytes, err))
 CALL(open_new, open_as(s, SB_FORMAT_CAFFEMODEL, made(&s->new_bytes, put_new), err))
 CALL(open_odd, open_as(s, SB_FORMAT_CAFFEMODEL, made(&s->odd_bytes, put_odd), err))
+CALL(open_vector, open_as(s, SB_FORMAT_AUTO, made(&s->vector_bytes, put_vector), err))
 CALL(load_blob, sb_model_load_blob(s->model, SB_NO_LAYER, 0, s->blob, err))
 CALL(load_unpacked, sb_model_load_blob(s->model, SB_NO_LAYER, 1, s->blob, err))
 
@@ -198,6 +206,7 @@ static const struct {
     {"open_source, a net", open_net, true, false, true},
     {"open_source, layers", open_new, true, false, true},
     {"open_source, odd", open_odd, true, false, true},
+    {"open_source, a vector", open_vector, true, false, true},
     {"load_blob", load_blob, true, false, true},
     {"load_blob, unpacked", load_unpacked, true, false, true},
     {"blob_info", blob_info, true, false, false},
