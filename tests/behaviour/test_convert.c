@@ -22,56 +22,46 @@ static double value(uint64_t *seed) {
     return ldexp((double)(int64_t)test_random(seed), (int)(test_random(seed) % 300) - 150);
 }
 
-static void check_narrow(const struct sb__converts *kind, uint64_t *seed, size_t count, size_t at) {
-    unsigned char from[MOST * sizeof(double) + OFFSETS] = {0},
-                                               to[(MOST + 1) * sizeof(float) + OFFSETS];
-    float found, wanted;
-    memset(to, 0xa5, sizeof to);
-    for (size_t i = 0; i < count; i++) {
-        const double v = value(seed);
-        memcpy(from + at + i * sizeof v, &v, sizeof v);
-    }
-    kind->narrow(from + at, to + OFFSETS - at, count);
-    for (size_t i = 0; i < count; i++) {
-        double v;
-        memcpy(&v, from + at + i * sizeof v, sizeof v);
-        wanted = (float)v;
-        assert_memory_equal(to + OFFSETS - at + i * sizeof wanted, &wanted, sizeof wanted);
-    }
-    memset(&wanted, 0xa5, sizeof wanted);
-    memcpy(&found, to + OFFSETS - at + count * sizeof found, sizeof found);
-    assert_memory_equal(&found, &wanted, sizeof found);
+/* One conversion: of values of `from` bytes into such of `to` bytes. */
+struct way {
+    sb__convert *run;
+    size_t from, to;
+};
+
+/* What a processor makes of one value, as bytes of either type. */
+static void put(double v, size_t size, void *out) {
+    const float narrow = (float)v;
+    memcpy(out, size == sizeof v ? (const void *)&v : &narrow, size);
 }
 
-static void check_widen(const struct sb__converts *kind, uint64_t *seed, size_t count, size_t at) {
-    unsigned char from[MOST * sizeof(float) + OFFSETS] = {0},
-                                              to[(MOST + 1) * sizeof(double) + OFFSETS];
-    double found, wanted;
+/* Neither side is aligned, and nothing beyond the last value is written. */
+static void check(const struct way *way, uint64_t *seed, size_t count, size_t at) {
+    unsigned char from[MOST * sizeof(double) + OFFSETS], to[(MOST + 1) * sizeof(double) + OFFSETS],
+        wanted[sizeof to];
     memset(to, 0xa5, sizeof to);
+    memset(wanted, 0xa5, sizeof wanted);
     for (size_t i = 0; i < count; i++) {
-        const float v = (float)value(seed);
-        memcpy(from + at + i * sizeof v, &v, sizeof v);
+        double v = value(seed);
+        if (way->from == sizeof(float))
+            v = (float)v;
+        put(v, way->from, from + at + i * way->from);
+        put(v, way->to, wanted + OFFSETS - at + i * way->to);
     }
-    kind->widen(from + at, to + OFFSETS - at, count);
-    for (size_t i = 0; i < count; i++) {
-        float v;
-        memcpy(&v, from + at + i * sizeof v, sizeof v);
-        wanted = (double)v;
-        assert_memory_equal(to + OFFSETS - at + i * sizeof wanted, &wanted, sizeof wanted);
-    }
-    memset(&wanted, 0xa5, sizeof wanted);
-    memcpy(&found, to + OFFSETS - at + count * sizeof found, sizeof found);
-    assert_memory_equal(&found, &wanted, sizeof found);
+    way->run(from + at, to + OFFSETS - at, count);
+    assert_memory_equal(to, wanted, sizeof to);
 }
 
 TEST(every_kind_of_vectors_converts_every_value) {
     uint64_t seed = 3;
     int kinds = 0;
-    for (const struct sb__converts *kind; (kind = sb__converts_kind(kinds)); kinds++)
+    for (const struct sb__converts *kind; (kind = sb__converts_kind(kinds)); kinds++) {
+        const struct way narrow = {kind->narrow, sizeof(double), sizeof(float)},
+                         widen = {kind->widen, sizeof(float), sizeof(double)};
         for (size_t count = 0; count <= MOST; count++)
-            for (size_t at = 0; at < OFFSETS; at++) { /* not aligned, and nothing beyond */
-                check_narrow(kind, &seed, count, at);
-                check_widen(kind, &seed, count, at);
+            for (size_t at = 0; at < OFFSETS; at++) {
+                check(&narrow, &seed, count, at);
+                check(&widen, &seed, count, at);
             }
+    }
     assert_true(kinds > 0);
 }
