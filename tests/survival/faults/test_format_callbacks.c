@@ -159,6 +159,8 @@ CALL(open_net, open_as(s, SB_FORMAT_AUTO, &s->net_bytes, err))
 CALL(open_new, open_as(s, SB_FORMAT_CAFFEMODEL, made(&s->new_bytes, put_new), err))
 CALL(open_odd, open_as(s, SB_FORMAT_CAFFEMODEL, made(&s->odd_bytes, put_odd), err))
 CALL(open_vector, open_as(s, SB_FORMAT_AUTO, made(&s->vector_bytes, put_vector), err))
+CALL(open_said_vector,
+     open_as(s, SB_FORMAT_BLOB_VECTOR, made(&s->vector_bytes, put_vector), err))
 CALL(load_blob, sb_model_load_blob(s->model, SB_NO_LAYER, 0, s->blob, err))
 CALL(load_unpacked, sb_model_load_blob(s->model, SB_NO_LAYER, 1, s->blob, err))
 
@@ -207,6 +209,7 @@ static const struct {
     {"open_source, layers", open_new, true, false, true},
     {"open_source, odd", open_odd, true, false, true},
     {"open_source, a vector", open_vector, true, false, true},
+    {"open_source, said a vector", open_said_vector, true, false, true},
     {"load_blob", load_blob, true, false, true},
     {"load_blob, unpacked", load_unpacked, true, false, true},
     {"blob_info", blob_info, true, false, false},
@@ -402,6 +405,16 @@ static struct wire net_of_layers(const unsigned char layers[6]) {
     return net;
 }
 
+/* Each is as long as the model says. */
+static void check_names(const sb_model *model) {
+    for (int64_t i = 0; i < sb_model_num_layers(model); i++) {
+        sb_layer_info layer = SB_LAYER_INFO_INIT;
+        sb_error err;
+        assert_ok(sb_model_layer(model, i, &layer, &err));
+        assert_int_equal(strlen(layer.name.bytes), layer.name.size);
+    }
+}
+
 /* How often a net is refused, the n-th read and later ones finding another, for every n. */
 static int refusals(const struct wire *before, const struct wire *after) {
     int refused = 0;
@@ -419,6 +432,7 @@ static int refusals(const struct wire *before, const struct wire *after) {
             assert_non_null(strstr(err.message, "changed"));
             refused++;
         }
+        check_names(model);
         sb_model_destroy(model);
     }
     return refused;
