@@ -51,6 +51,17 @@ static bool round_trip(struct fixture *f, sb_stream stream, float value) {
     return done && values[VALUES - 1] == 2 * value + 1 && sum == (double)(VALUES * (2 * value + 1));
 }
 
+/* Memory that is none of the library's, written and read past the streams. */
+static bool poke_and_peek(struct fixture *f, uint64_t value) {
+    void *ptr = NULL;
+    uint64_t found = 0;
+    sb_error err;
+    return sb_sim_malloc(f->context, sizeof value, &ptr, &err) == SB_OK &&
+           sb_sim_poke(f->context, ptr, &value, sizeof value, &err) == SB_OK &&
+           sb_sim_peek(f->context, &found, ptr, sizeof found, &err) == SB_OK &&
+           sb_sim_free(f->context, ptr, &err) == SB_OK && found == value;
+}
+
 static void *work(void *user) {
     struct worker *w = user;
     sb_stream mine = NULL;
@@ -61,7 +72,8 @@ static void *work(void *user) {
             w->right = sb_sim_stream_create(w->f->context, &mine, &err) == SB_OK;
         uint64_t draw = test_random(&w->seed);
         sb_stream streams[] = {mine, w->f->own, NULL};
-        w->right = w->right && round_trip(w->f, streams[draw % 3], (float)(draw % 1000));
+        w->right = w->right && round_trip(w->f, streams[draw % 3], (float)(draw % 1000)) &&
+                   poke_and_peek(w->f, draw);
         if (draw % 16 == 0) {
             w->right = w->right && sb_sim_stream_destroy(w->f->context, mine, &err) == SB_OK;
             mine = NULL;
