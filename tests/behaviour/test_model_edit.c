@@ -460,6 +460,49 @@ TEST(room_of_a_layer_that_was_taken_away_is_used_again) {
     counting_allocator_assert_clean(&counting);
 }
 
+/* A blob of floats that is `bytes` long as a message. */
+static sb_blob *blob_encoded_in(sb_context *context, size_t bytes) {
+    for (int32_t axes = 1; axes <= 4; axes++)
+        for (int64_t count = (int64_t)bytes / 4 - 8; count <= (int64_t)bytes / 4; count++) {
+            int64_t dims[4] = {1, 1, 1, 1};
+            sb_blob *blob;
+            sb_error err;
+            size_t size = 0;
+            dims[axes - 1] = count;
+            assert_ok(sb_blob_create_shaped(context, SB_DTYPE_F32, dims, axes, &blob, &err));
+            assert_ok(sb_blob_proto_size(blob, 0, &size, &err));
+            if (size == bytes)
+                return blob;
+            sb_blob_destroy(blob);
+        }
+    fail_with("no blob has a message of %zu bytes", bytes);
+    return NULL;
+}
+
+/* Below 4 KiB it lies where objects do. */
+TEST(the_allocator_is_told_which_blobs_are_small) {
+    static const size_t bytes[] = {4095, 4096};
+    for (int i = 0; i < 2; i++) {
+        struct counting_allocator counting = COUNTING_ALLOCATOR_INIT;
+        sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
+        sb_context *context;
+        sb_model *model;
+        sb_error err;
+        options.allocator = counting_allocator_table(&counting);
+        assert_ok(sb_context_create(&options, &context, &err));
+        assert_ok(sb_model_create(context, SB_FORMAT_BLOB_VECTOR, &model, &err));
+        sb_blob *blob = blob_encoded_in(context, bytes[i]);
+        assert_ok(sb_blob_cpu_data(blob, &(const void *){NULL}, &err)); /* zeros, allocated now */
+        const int64_t before = counting.live_buffers;
+        assert_ok(sb_model_add_blob(model, SB_NO_LAYER, blob, 0, &err));
+        assert_int_equal(counting.live_buffers - before, i);
+        sb_blob_destroy(blob);
+        sb_model_destroy(model);
+        sb_context_release(context);
+        counting_allocator_assert_clean(&counting);
+    }
+}
+
 TEST(test_added_layers_are_taken_away_again) {
     struct wire wire = {0}, expected = {0};
     char name[24];
