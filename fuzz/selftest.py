@@ -37,6 +37,8 @@ class Broken(Exception):
 
 def mutated(mutation):
     """The source's text with the bug in it."""
+    if not mutation["file"].endswith(".c"):
+        raise Broken(f"{mutation['file']} is compiled in other sources: name one of these")
     text = (ROOT / mutation["file"]).read_text()
     if text.count(mutation["old"]) != 1:
         raise Broken(f"occurs {text.count(mutation['old'])} times: {mutation['old']!r}")
