@@ -6,6 +6,7 @@
 #include "tiny.h"
 
 #include <string.h>
+#include <syncblob/comm_engine.h>
 
 #define BYTES ((size_t)256)
 #define LARGE ((size_t)128 << 10) /* of a size that the cache keeps */
@@ -193,6 +194,57 @@ TEST(calls_that_collide_leave_the_memory_whole) {
     play(evict_gpu, look_at_storage);
 }
 
+static void give_to_blob(void *arg) {
+    struct stage *s = arg;
+    sb_error err;
+    assert_ok(sb_blob_set_data(s->blob, s->mem, &err));
+}
+
+/* A blob asks how the bytes are aligned, wherever they are. */
+TEST(a_memory_is_given_to_a_blob_beside_its_first_reader) {
+    struct stage s;
+    sb_error err;
+    stage_open(&s);
+    assert_ok(sb_blob_create_shaped(s.context, SB_DTYPE_F32, (int64_t[]){64}, 1, &s.blob, &err));
+    hand_over(touch_cpu, give_to_blob, &s);
+    stage_close(&s);
+}
+
+/* Two updates on the device, each of a blob of its own, by one diff. */
+struct updates {
+    struct stage stage;
+    sb_blob *blobs[2];
+};
+
+static void update_0(void *arg) {
+    sb_error err;
+    assert_ok(sb_blob_update(((struct updates *)arg)->blobs[0], &err));
+}
+
+static void update_1(void *arg) {
+    sb_error err;
+    assert_ok(sb_blob_update(((struct updates *)arg)->blobs[1], &err));
+}
+
+TEST(reads_of_one_diff_are_noted_by_both) {
+    struct updates u;
+    sb_error err;
+    stage_open(&u.stage);
+    for (int i = 0; i < 2; i++) {
+        void *ptr;
+        assert_ok(sb_blob_create_shaped(u.stage.context, SB_DTYPE_F32, (int64_t[]){64}, 1,
+                                        &u.blobs[i], &err));
+        assert_ok(sb_blob_set_diff(u.blobs[i], u.stage.mem, &err));
+        assert_ok(sb_blob_overwrite_gpu_data(u.blobs[i], &ptr, &err));
+        memset(ptr, 0, BYTES);
+    }
+    touch_gpu(&u.stage);
+    hand_over(update_0, update_1, &u);
+    for (int i = 0; i < 2; i++)
+        sb_blob_destroy(u.blobs[i]);
+    stage_close(&u.stage);
+}
+
 TEST(loans_that_collide_end_once_each) {
     struct stage s;
     stage_open(&s);
@@ -248,6 +300,77 @@ TEST(a_device_is_given_up_beside_another_thread_s_stream) {
     stage_open_to_spoil(&s);
     hand_over(use_stream_0, spoil, &s);
     stage_close(&s);
+}
+
+/* An engine of one rank, whose reduction fails after another thread has read on the device. */
+struct failing {
+    struct stage stage;
+    quiet_flag reducing, read;
+};
+
+static sb_status failing_open(void *user, void **out, int32_t *rank, int32_t *size, sb_error *err) {
+    (void)err;
+    *out = user;
+    *rank = 0;
+    *size = 1;
+    return SB_OK;
+}
+
+static sb_status failing_reduce(void *comm, sb_comm_op op, const sb_comm_buffer *buffer,
+                                sb_error *err) {
+    struct failing *f = comm;
+    (void)op;
+    (void)buffer;
+    quiet_raise(&f->reducing);
+    quiet_await(&f->read);
+    return sb_error_fill(err, SB_ERR_COMM_FAILURE, 0, "asked to");
+}
+
+static sb_status failing_broadcast(void *comm, int32_t root, const sb_comm_buffer *buffer,
+                                   sb_error *err) {
+    (void)root;
+    return failing_reduce(comm, SB_COMM_SUM, buffer, err);
+}
+
+static void failing_close(void *comm, int32_t failed) {
+    (void)comm;
+    (void)failed;
+}
+
+static void *read_beside(void *user) {
+    struct failing *f = user;
+    quiet_await(&f->reducing);
+    take_stream_0(&f->stage);
+    quiet_raise(&f->read);
+    return NULL;
+}
+
+TEST(a_reduction_that_fails_leaves_the_memory_whole_beside_a_reader) {
+    const sb_comm_engine engine = {.struct_size = sizeof engine,
+                                   .abi_version = SB_COMM_ENGINE_ABI_VERSION,
+                                   .name = "failing",
+                                   .open = failing_open,
+                                   .close = failing_close,
+                                   .all_reduce = failing_reduce,
+                                   .broadcast = failing_broadcast};
+    struct failing f = {.read = 0};
+    struct stage *s = &f.stage;
+    sb_comm *comm;
+    sb_error err;
+    pthread_t reader;
+    stage_open(s);
+    assert_ok(sb_comm_create(s->context, &engine, &f, &comm, &err));
+    assert_ok(sb_blob_create_shaped(s->context, SB_DTYPE_F32, (int64_t[]){64}, 1, &s->blob, &err));
+    touch_cpu(s);
+    touch_gpu(s);
+    assert_ok(sb_blob_set_data(s->blob, s->mem, &err));
+    assert_int_equal(pthread_create(&reader, NULL, read_beside, &f), 0);
+    assert_status(SB_ERR_COMM_FAILURE,
+                  sb_comm_all_reduce_blobs(comm, &s->blob, 1, 0, SB_COMM_SUM, &err));
+    assert_int_equal(pthread_join(reader, NULL), 0);
+    assert_int_equal(sb_mem_head(s->mem), SB_HEAD_AT_GPU);
+    sb_comm_destroy(comm);
+    stage_close(s);
 }
 
 /* --- giving device storage up beside readers ------------------------------------------------ */

@@ -128,6 +128,47 @@ TEST(a_side_that_is_writable_is_whole) {
     sb_mem_release(mem);
 }
 
+/* A blob's short ways look at the same word. */
+static sb_blob *new_blob(void) {
+    sb_error err;
+    sb_blob *blob;
+    assert_ok(sb_blob_create_shaped(NULL, SB_DTYPE_F32, (int64_t[]){10}, 1, &blob, &err));
+    return blob;
+}
+
+static void read_blob(void *arg) {
+    sb_error err;
+    const void *ptr;
+    assert_ok(sb_blob_cpu_data(arg, &ptr, &err));
+    assert_true(holds(ptr, 10 * sizeof(float), 0));
+}
+
+static void sum_zeros(void *arg) {
+    sb_error err;
+    double sum = 1;
+    assert_ok(sb_blob_asum_data(arg, &sum, &err));
+    assert_true(sum == 0);
+}
+
+TEST(a_host_side_that_is_summed_at_once_is_whole) {
+    sb_blob *blob = new_blob();
+    hand_over(read_blob, sum_zeros, blob);
+    sb_blob_destroy(blob);
+}
+
+static void ask_blob_to_write(void *arg) {
+    sb_error err;
+    void *ptr;
+    assert_ok(sb_blob_mutable_cpu_data(arg, &ptr, &err));
+    assert_non_null(ptr);
+}
+
+TEST(a_side_that_is_written_at_once_is_whole) {
+    sb_blob *blob = new_blob();
+    hand_over(ask_blob_to_write, ask_blob_to_write, blob);
+    sb_blob_destroy(blob);
+}
+
 /* --- memories that const calls make -------------------------------------------------- */
 
 static void look_at_memories(void *arg) {
@@ -140,9 +181,7 @@ static void look_at_memories(void *arg) {
 }
 
 TEST(a_memory_that_a_const_call_made_is_whole) {
-    sb_error err;
-    sb_blob *blob;
-    assert_ok(sb_blob_create_shaped(NULL, SB_DTYPE_F32, (int64_t[]){10}, 1, &blob, &err));
+    sb_blob *blob = new_blob();
     hand_over(look_at_memories, look_at_memories, blob);
     sb_blob_destroy(blob);
 }
