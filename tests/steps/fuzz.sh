@@ -46,5 +46,6 @@ run_afl() {
 
 coverage() {
     need "$build_needs" "$python_needs" "$test_needs" "$coverage_needs"
-    python3 tests/project/coverage/coverage.py --build "$build/coverage" "$@"
+    find_cuda_headers
+    python3 tests/project/coverage/coverage.py --build "$build/coverage" "${cuda_options[@]}" "$@"
 }

@@ -33,8 +33,8 @@ def gcov_tool():
     return name if found else "gcov"
 
 
-def build_and_test(build, jobs):
-    run("cmake", "--preset", "coverage", "-B", build, "-DCMAKE_C_COMPILER=gcc")
+def build_and_test(build, jobs, settings):
+    run("cmake", "--preset", "coverage", "-B", build, "-DCMAKE_C_COMPILER=gcc", *settings)
     run("cmake", "--build", build, "-j", jobs)
     for counts in pathlib.Path(build).rglob("*.gcda"):
         counts.unlink()
@@ -178,9 +178,9 @@ def main():
     arguments.add_argument("--jobs", default="2")
     arguments.add_argument("--no-run", action="store_true", help="look at the last run's counts")
     arguments.add_argument("--list", action="store_true", help="print all that was not reached")
-    options = arguments.parse_args()
+    options, settings = arguments.parse_known_args() # -DSYNCBLOB_CUDA_HEADERS=...
     if not options.no_run:
-        build_and_test(options.build, options.jobs)
+        build_and_test(options.build, options.jobs, settings)
     files = parse(capture(options.build))
     problems = print_table(files)
     if options.list:

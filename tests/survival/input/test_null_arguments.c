@@ -302,7 +302,12 @@ TEST_WITH(setup, teardown, calls_of_communicators) {
     double value = 0;
     assert_names_null("out", sb_sim_comm_create(w->rig.context, 1, NULL, NULL, &err));
     assert_names_null("engine", sb_comm_create(w->rig.context, NULL, NULL, &comm, &err));
+    const sb_comm_engine engine = {.struct_size = sizeof engine};
+    assert_names_null("out", sb_comm_create(w->rig.context, &engine, NULL, NULL, &err));
     assert_ok(sb_sim_comm_create(w->rig.context, 1, NULL, &comm, &err));
+#ifdef SYNCBLOB_CUDA
+    assert_names_null("out", sb_nccl_comm_create_over(w->rig.context, comm, 0, NULL, &err));
+#endif
     assert_names_null("comm", sb_sim_comm_fail(NULL, 1, SB_SIM_COMM_STOP, &err));
     assert_names_null("comm", sb_comm_all_reduce(NULL, SB_COMM_SUM, SB_DTYPE_F64, 1, &value, &err));
     assert_names_null("values", sb_comm_all_reduce(comm, SB_COMM_SUM, SB_DTYPE_F64, 1, NULL, &err));
