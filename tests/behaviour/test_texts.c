@@ -87,6 +87,24 @@ TEST(many_short_texts_take_a_quarter_more_at_most) {
     rig_close(&rig);
 }
 
+/* Of very many, the last block has room for 4 MiB more at most. */
+TEST(blocks_grow_to_four_mebibytes) {
+    struct rig rig;
+    struct sb__texts texts = {NULL, 0};
+    size_t held = 0;
+    sb_error err;
+    rig_open(&rig, "cpu", 0);
+    const size_t before = rig.counting.live_bytes;
+    for (; held < (size_t)40 << 20; held += 65536) {
+        char *at;
+        assert_ok(sb__texts_take(&texts, rig.context, 65536, &at, &err));
+        if (held > (size_t)20 << 20)
+            assert_true(rig.counting.live_bytes - before < held + ((size_t)5 << 20));
+    }
+    sb__texts_free(&texts, rig.context);
+    rig_close(&rig);
+}
+
 TEST(a_text_for_which_there_is_no_memory_changes_nothing) {
     struct rig rig;
     struct taken taken;
