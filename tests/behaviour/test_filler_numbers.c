@@ -237,20 +237,30 @@ static const struct sb__random sequences[] = {
 /* Around 0, and where counters outgrow 32 bits. */
 static const int64_t starts[] = {0, ((int64_t)1 << 34) - 150, ((int64_t)1 << 33) - 150};
 
-TEST(a_part_is_part_of_the_whole) {
-    double whole[300], part[300];
-    for (size_t s = 0; s < sizeof sequences / sizeof *sequences; s++)
-        for (size_t b = 0; b < sizeof starts / sizeof *starts; b++) {
-            const size_t size = sb_dtype_size(sequences[s].dtype);
-            sb__random_fill(&sequences[s], sb__random_portable(), starts[b], 300, whole);
-            for (int64_t begin = 0; begin < 300; begin += 7)
-                for (int64_t count = 1; begin + count <= 300; count += 1 + count / 3) {
-                    sb__random_fill(&sequences[s], sb__random_fastest(), starts[b] + begin, count,
-                                    part);
-                    assert_memory_equal(part, (char *)whole + (size_t)begin * size,
-                                        (size_t)count * size);
-                }
+/* Parts by one kind of vectors of what the slowest made whole. */
+static void check_parts(const struct sb__random_kernels *kind, const struct sb__random *sequence,
+                        int64_t start, const double *whole) {
+    const size_t size = sb_dtype_size(sequence->dtype);
+    double part[300];
+    for (int64_t begin = 0; begin < 300; begin += 7)
+        for (int64_t count = 1; begin + count <= 300; count += 1 + count / 3) {
+            sb__random_fill(sequence, kind, start + begin, count, part);
+            assert_memory_equal(part, (const char *)whole + (size_t)begin * size,
+                                (size_t)count * size);
         }
+}
+
+TEST(a_part_is_part_of_the_whole_by_every_kind_of_vectors) {
+    double whole[300];
+    int kinds = 0;
+    for (const struct sb__random_kernels *kind; (kind = sb__random_kind(kinds)); kinds++)
+        for (size_t s = 0; s < sizeof sequences / sizeof *sequences; s++)
+            for (size_t b = 0; b < sizeof starts / sizeof *starts; b++) {
+                sb__random_fill(&sequences[s], sb__random_kind(0), starts[b], 300, whole);
+                check_parts(kind, &sequences[s], starts[b], whole);
+            }
+    print_message("%d kinds of vectors on this processor\n", kinds);
+    assert_ptr_equal(sb__random_fastest(), sb__random_kind(kinds - 1));
 }
 
 struct shift {

@@ -82,6 +82,38 @@ INLINE AVX2 void draw_avx2(struct words *words, uint64_t seed, uint64_t group, e
         _mm256_storeu_si256((__m256i *)&words->w[j][4], b[j] & same(UINT32_MAX));
     }
 }
+
+#define AVX512 __attribute__((target("avx512f")))
+
+INLINE AVX512 __m512i same_wide(uint64_t value) {
+    return _mm512_set1_epi64((long long)value);
+}
+
+/* One round on eight. */
+INLINE AVX512 void round_avx512(__m512i v[4], __m512i key_low, __m512i key_high) {
+    const __m512i a = _mm512_mul_epu32(v[0], same_wide(SB__PHILOX_M0));
+    const __m512i b = _mm512_mul_epu32(v[2], same_wide(SB__PHILOX_M1));
+    v[0] = _mm512_srli_epi64(b, 32) ^ v[1] ^ key_low;
+    v[2] = _mm512_srli_epi64(a, 32) ^ v[3] ^ key_high;
+    v[1] = b;
+    v[3] = a;
+}
+
+INLINE AVX512 void draw_avx512(struct words *words, uint64_t seed, uint64_t group,
+                               enum stream stream) {
+    const uint64_t counter = group * LANES;
+    const __m512i lanes = _mm512_setr_epi64(0, 1, 2, 3, 4, 5, 6, 7);
+    __m512i v[4] = {same_wide(counter & UINT32_MAX) + lanes, same_wide(counter >> 32),
+                    same_wide(stream), same_wide(0)};
+    uint32_t low_key = (uint32_t)seed, high_key = (uint32_t)(seed >> 32);
+    for (int i = 0; i < SB__PHILOX_ROUNDS; i++) {
+        round_avx512(v, same_wide(low_key), same_wide(high_key));
+        low_key += SB__PHILOX_W0;
+        high_key += SB__PHILOX_W1;
+    }
+    for (int j = 0; j < 4; j++)
+        _mm512_storeu_si512(words->w[j], v[j] & same_wide(UINT32_MAX));
+}
 #endif
 
 INLINE uint64_t wide(const struct words *words, int j, int i) {
@@ -272,17 +304,25 @@ INLINE void normals_f64(const struct words *words, double *x) {
 
 DEFINE_KERNELS(portable, );
 
-const struct sb__random_kernels *sb__random_portable(void) {
-    return &kernels_portable;
-}
-
 #ifdef __x86_64__
 DEFINE_KERNELS(avx2, AVX2);
+DEFINE_KERNELS(avx512, AVX512);
+
+const struct sb__random_kernels *sb__random_kind(int i) {
+    const struct sb__random_kernels *const kinds[] = {&kernels_portable, &kernels_avx2,
+                                                      &kernels_avx512};
+    const int count = SB__HAS_AVX512 ? 3 : SB__HAS_AVX2 ? 2 : 1;
+    return i < count ? kinds[i] : NULL;
+}
 
 const struct sb__random_kernels *sb__random_fastest(void) {
-    return SB__HAS_AVX2 ? &kernels_avx2 : &kernels_portable;
+    return SB__HAS_AVX512 ? &kernels_avx512 : SB__HAS_AVX2 ? &kernels_avx2 : &kernels_portable;
 }
 #else
+const struct sb__random_kernels *sb__random_kind(int i) {
+    return i == 0 ? &kernels_portable : NULL;
+}
+
 const struct sb__random_kernels *sb__random_fastest(void) {
     return &kernels_portable;
 }

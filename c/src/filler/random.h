@@ -25,8 +25,9 @@ struct sb__random_kernels {
     sb__random_kernel *uniform_f32, *uniform_f64, *normal_f32, *normal_f64;
 };
 
-/* For any machine; the fastest for this one. */
-const struct sb__random_kernels *sb__random_portable(void);
+/* Those that this processor runs, the slowest first; NULL behind the fastest. All give the same
+   bits. */
+const struct sb__random_kernels *sb__random_kind(int i);
 const struct sb__random_kernels *sb__random_fastest(void);
 
 /* Writes elements [begin, begin + count) of the sequence to `out`; count > 0. */
