@@ -102,13 +102,19 @@ static bool holds(const sb_blob *blob, enum sb__side_name name, size_t bytes) {
     return !mem || mem->bytes >= bytes;
 }
 
+/* From the first on: they may be the blob's own. One by one: whoever has just stored them did so,
+   and a wider load would wait until those stores are done. */
+static inline void take_dims(sb_blob *blob, const volatile int64_t *dims, int32_t num_axes) {
+    for (int32_t i = 0; i < num_axes; i++)
+        blob->shape.dims[i] = dims[i];
+}
+
 /* The common case, which needs no copy of the shape: positive dimensions that the memories hold.
-   Otherwise nothing changes. */
-static bool reshape_within(sb_blob *blob, const int64_t *dims, int32_t num_axes) {
+   Otherwise nothing changes. Inline, so that a known number of axes makes no loops. */
+__attribute__((always_inline)) static inline bool take_within(sb_blob *blob, const int64_t *dims,
+                                                              int32_t num_axes) {
     int64_t count = 1;
     size_t bytes;
-    if (num_axes <= 0 || num_axes > SB_MAX_AXES || !dims || sb__peek(&blob->gpu_shape))
-        return false;
     for (int32_t i = 0; i < num_axes; i++)
         if (dims[i] <= 0 || !sb__mul_i64(count, dims[i], &count))
             return false;
@@ -117,9 +123,15 @@ static bool reshape_within(sb_blob *blob, const int64_t *dims, int32_t num_axes)
         return false;
     blob->shape.num_axes = num_axes;
     blob->shape.count = count;
-    for (int32_t i = 0; i < num_axes; i++) /* upwards: they may be the blob's own */
-        blob->shape.dims[i] = dims[i];
+    take_dims(blob, dims, num_axes);
     return true;
+}
+
+/* At once where there are four axes, as most shapes have. */
+static bool reshape_within(sb_blob *blob, const int64_t *dims, int32_t num_axes) {
+    if (num_axes <= 0 || num_axes > SB_MAX_AXES || !dims || sb__peek(&blob->gpu_shape))
+        return false;
+    return num_axes == 4 ? take_within(blob, dims, 4) : take_within(blob, dims, num_axes);
 }
 
 /* Apart, so that the common case makes no room for it. */
