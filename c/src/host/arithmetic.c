@@ -21,8 +21,8 @@
 /* Copies are bound by memory, which few threads fill. */
 #define BYTES_PIECE     (1 << 20)
 #define MAX_BYTES_TASKS 8
-/* What fits into a core's own caches. */
-#define CORE_BYTES ((size_t)1 << 20)
+/* What fits into a core's first cache. */
+#define FIRST_CACHE_BYTES ((size_t)32 << 10)
 /* From here on a copy passes by the caches, and sums read memory. memcpy would see a piece of it,
    and a virtual machine's caches, which may be another's. */
 #define STREAM_BYTES ((size_t)32 << 20)
@@ -118,6 +118,13 @@ static double sum_piece(const struct sum_kind *kind, const char *x, int64_t coun
     return sum + kind->block_sum(x, (int)count, place);
 }
 
+static inline enum sb__place place_of(int64_t count, const struct sum_kind *kind) {
+    const size_t bytes = (size_t)count * kind->element_size;
+    if (bytes >= STREAM_BYTES)
+        return SB__IN_MEMORY;
+    return bytes > FIRST_CACHE_BYTES ? SB__IN_CACHE : SB__AT_HAND;
+}
+
 struct sum_job {
     const struct sum_kind *kind;
     const char *x;
@@ -136,12 +143,6 @@ static void sum_task(void *arg, int64_t i) {
     job->sums[i] = sum;
 }
 
-static enum sb__place place_of(size_t bytes) {
-    if (bytes >= STREAM_BYTES)
-        return SB__IN_MEMORY;
-    return bytes > CORE_BYTES ? SB__IN_CACHE : SB__IN_CORE;
-}
-
 /* Apart, so that small sums make no room for it. */
 __attribute__((noinline)) static double sum_many(const struct sb__parallel *parallel,
                                                  const struct sum_kind *kind, int64_t count,
@@ -152,7 +153,7 @@ __attribute__((noinline)) static double sum_many(const struct sb__parallel *para
                           .x = x,
                           .count = count,
                           .length = task_length(count, PIECE, MAX_TASKS),
-                          .place = place_of((size_t)count * kind->element_size)};
+                          .place = place_of(count, kind)};
     run_tasks(parallel, count, job.length, sum_task, &job);
     for (int64_t i = 0; i * job.length < count; i++)
         sum += job.sums[i];
@@ -164,8 +165,8 @@ static inline double sum_all(const struct sb__parallel *parallel, const struct s
                              int64_t count, const void *x) {
     if (count > PIECE)
         return sum_many(parallel, kind, count, x);
-    return count <= kind->block ? kind->block_sum(x, (int)count, SB__IN_CORE)
-                                : sum_piece(kind, x, count, SB__IN_CORE);
+    return count <= kind->block ? kind->block_sum(x, (int)count, place_of(count, kind))
+                                : sum_piece(kind, x, count, place_of(count, kind));
 }
 
 double sb__host_asum(const struct sb__parallel *parallel, int32_t dtype, int64_t count,

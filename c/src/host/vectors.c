@@ -74,7 +74,7 @@ DEFINE_WIDE(sb__sumsq_wide, square_wide)
         double sum = 0;                                                                            \
         if (count >= BLOCK * GROUP) {                                                              \
             const int64_t blocks = count / (BLOCK * GROUP);                                        \
-            sum = place == SB__IN_CORE    ? term##_blocks_##kind(x, blocks)                        \
+            sum = place == SB__AT_HAND    ? term##_blocks_##kind(x, blocks)                        \
                   : place == SB__IN_CACHE ? term##_ordered_##kind(x, blocks)                       \
                                           : term##_far_##kind(x, blocks);                          \
             x += blocks * BLOCK * GROUP;                                                           \

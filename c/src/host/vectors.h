@@ -18,9 +18,9 @@ typedef void sb__loop(double factor, const void *x, void *y, int64_t count);
 #define SB__HAS_AVX2   (SB__VECTOR_KINDS > 1 && __builtin_cpu_supports("avx2"))
 #define SB__HAS_AVX512 (SB__VECTOR_KINDS > 2 && __builtin_cpu_supports("avx512f"))
 
-/* Where values probably are: in a core's own caches, in one that cores share, or in memory. That
-   decides how they are read, not what comes of it. */
-enum sb__place { SB__IN_CORE, SB__IN_CACHE, SB__IN_MEMORY };
+/* Where values probably are: in a core's first cache, in one behind it, or in memory. That decides
+   how they are read, not what comes of it. */
+enum sb__place { SB__AT_HAND, SB__IN_CACHE, SB__IN_MEMORY };
 
 struct sb__loops {
     size_t element_size;
