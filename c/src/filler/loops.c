@@ -1,7 +1,5 @@
 #include "filler/loops.h"
 
-#include "host/vectors.h"
-
 #include <syncblob/base.h>
 
 #include <math.h>
@@ -64,10 +62,6 @@ static inline double weight(struct ramp ramp, int32_t i) {
 
 DEFINE_LOOPS(f32, float)
 DEFINE_LOOPS(f64, double)
-
-void sb__loop_set(int32_t dtype, void *x, int64_t count, double value) {
-    sb__loops_of(sb__vectors_fastest(), dtype)->set(value, x, x, count);
-}
 
 double sb__loop_sum(int32_t dtype, const void *x, int64_t count) {
     return dtype == SB_DTYPE_F32 ? sum_f32(x, count) : sum_f64(x, count);

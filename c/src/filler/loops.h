@@ -2,10 +2,14 @@
 #ifndef SB_FILLER_LOOPS_H
 #define SB_FILLER_LOOPS_H
 
+#include "host/vectors.h"
+
 #include <stdint.h>
 
 /* x[i] = value */
-void sb__loop_set(int32_t dtype, void *x, int64_t count, double value);
+static inline void sb__loop_set(int32_t dtype, void *x, int64_t count, double value) {
+    sb__loops_of(sb__vectors_fastest(), dtype)->set(value, x, x, count);
+}
 /* The sum of x[i], added in an order that the count alone decides. */
 double sb__loop_sum(int32_t dtype, const void *x, int64_t count);
 /* x[i] *= factor */

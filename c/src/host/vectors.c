@@ -115,7 +115,7 @@ DEFINE_WIDE(sb__sumsq_wide, square_wide)
     DEFINE_SUM(sumsq, square, kind, sb__sumsq_wide)                                                \
     DEFINE_LOOPS(kind, attributes, f32, float, bytes)                                              \
     DEFINE_LOOPS(kind, attributes, f64, double, bytes)                                             \
-    static const struct sb__vectors kind##_kind = {                                                \
+    const struct sb__vectors sb__vectors_##kind = {                                                \
         asum_##kind,                                                                               \
         sumsq_##kind,                                                                              \
         {sizeof(float), axpy_f32_##kind, scale_f32_##kind, set_f32_##kind},                        \
@@ -358,21 +358,14 @@ DEFINE_GROUPS_AVX512(square, square_avx512)
 DEFINE_KIND(avx512, AVX512, 64, stream_avx2);
 
 const struct sb__vectors *sb__vectors_kind(int i) {
-    const struct sb__vectors *const kinds[] = {&portable_kind, &avx2_kind, &avx512_kind};
+    const struct sb__vectors *const kinds[] = {&sb__vectors_portable, &sb__vectors_avx2,
+                                               &sb__vectors_avx512};
     int count = SB__HAS_AVX512 ? 3 : SB__HAS_AVX2 ? 2 : 1;
     return i < count ? kinds[i] : NULL;
 }
-
-const struct sb__vectors *sb__vectors_fastest(void) {
-    return SB__HAS_AVX512 ? &avx512_kind : SB__HAS_AVX2 ? &avx2_kind : &portable_kind;
-}
 #else
 const struct sb__vectors *sb__vectors_kind(int i) {
-    return i == 0 ? &portable_kind : NULL;
-}
-
-const struct sb__vectors *sb__vectors_fastest(void) {
-    return &portable_kind;
+    return i == 0 ? &sb__vectors_portable : NULL;
 }
 #endif
 

@@ -51,6 +51,18 @@ static inline const struct sb__loops *sb__loops_of(const struct sb__vectors *vec
 
 /* Those that this processor runs, the slowest first; NULL behind the fastest. */
 const struct sb__vectors *sb__vectors_kind(int i);
-const struct sb__vectors *sb__vectors_fastest(void);
+
+extern const struct sb__vectors sb__vectors_portable, sb__vectors_avx2, sb__vectors_avx512;
+
+/* Inline: small calls would feel another call. */
+static inline const struct sb__vectors *sb__vectors_fastest(void) {
+#ifdef __x86_64__
+    if (SB__HAS_AVX512)
+        return &sb__vectors_avx512;
+    if (SB__HAS_AVX2)
+        return &sb__vectors_avx2;
+#endif
+    return &sb__vectors_portable;
+}
 
 #endif
