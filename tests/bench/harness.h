@@ -35,7 +35,8 @@ struct bench {
     const char *folder;             /* for files */
     const struct caffe_peer *caffe; /* [nullable] */
     const char *caffe_path;
-    FILE *contests, *goals; /* JSON's two lists */
+    const struct linked_peer *linked; /* [nullable] */
+    FILE *contests, *goals;           /* JSON's two lists */
     int met, missed, unmeasured;
 };
 

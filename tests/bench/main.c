@@ -1,6 +1,6 @@
-/* bench [--quick | --full] [--caffe LIBRARY] [--json FILE] [--folder FOLDER] [CASE...]
+/* bench [--quick | --full] [--caffe LIBRARY] [--linked LIBRARY] [--json FILE] [--folder FOLDER]
+         [CASE...]
    Times the library against others and judges the goals; README.md explains the figures. */
-#include "caffe.h"
 #include "cases.h"
 #include "harness.h"
 
@@ -27,12 +27,17 @@ static void fail(const char *what, const char *which) {
     exit(2);
 }
 
-static void open_caffe(const char *path) {
+static const void *open_peer(const char *path, const char *name) {
     void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-    bench.caffe = library ? dlsym(library, "caffe_peer") : NULL;
-    bench.caffe_path = path;
-    if (!bench.caffe)
+    const void *peer = library ? dlsym(library, name) : NULL;
+    if (!peer)
         fail("", dlerror());
+    return peer;
+}
+
+static void open_caffe(const char *path) {
+    bench.caffe = open_peer(path, "caffe_peer");
+    bench.caffe_path = path;
 }
 
 /* malloc shall advise huge pages too, for those whose memory comes from there: glibc looks at this
@@ -67,6 +72,8 @@ static const char *parse(int argc, char **argv, unsigned *wanted) {
             bench.effort = FULL;
         else if (strcmp(argv[i], "--caffe") == 0)
             open_caffe(argv[++i] ? value : "");
+        else if (strcmp(argv[i], "--linked") == 0)
+            bench.linked = open_peer(argv[++i] ? value : "", "linked_peer");
         else if (strcmp(argv[i], "--json") == 0)
             json = argv[++i] ? value : NULL;
         else if (strcmp(argv[i], "--folder") == 0)

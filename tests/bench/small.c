@@ -2,6 +2,7 @@
 #include "caffe.h"
 #include "cases.h"
 #include "harness.h"
+#include "linked.h"
 
 #include <syncblob/syncblob.h>
 
@@ -56,6 +57,14 @@ static void contest(const char *what, double limit, void *blob, void (*ours)(voi
     contest_free(&c);
 }
 
+static void contest_linked(void *theirs) {
+    void *blob = bench.linked->create();
+    must(blob ? 0 : -1);
+    contest("access, linked statically and optimised at link time", 0.5, blob, bench.linked->access,
+            theirs, bench.caffe ? bench.caffe->access : NULL);
+    bench.linked->destroy(blob);
+}
+
 void bench_small(void) {
     const struct caffe_peer none = {0}, *caffe = bench.caffe ? bench.caffe : &none;
     void *theirs = bench.caffe ? caffe->create(2, 3, 4, 5) : NULL;
@@ -64,6 +73,8 @@ void bench_small(void) {
     must(sb_blob_create_legacy(NULL, SB_DTYPE_F32, 2, 3, 4, 5, &blob, NULL));
     must(sb_blob_mutable_cpu_data(blob, &data, NULL));
     contest("access to valid data", 0.9, blob, access_data, theirs, caffe->access);
+    if (bench.linked)
+        contest_linked(theirs);
     contest("make and destroy", 0.5, NULL, make, NULL, caffe->make);
     contest("offset", 0.1, blob, offset, theirs, caffe->offset);
     contest("reshape, vector", 0.6, blob, reshape_vector, theirs, caffe->reshape_vector);

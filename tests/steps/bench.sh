@@ -11,6 +11,12 @@ build_bench() {
         -DSYNCBLOB_BENCH_VECTORS="${SYNCBLOB_VECTORS:-avx512}" -- bench operations
 }
 
+# The library as a part of a program that the linker optimises as one.
+build_linked() {
+    make_build bench-lto lto $gcc -DSYNCBLOB_WERROR=OFF -DSYNCBLOB_BUILD_TESTS=OFF \
+        -DSYNCBLOB_BUILD_BENCH=ON -- linked
+}
+
 as_narrow() { # COMMAND...
     case ${SYNCBLOB_VECTORS:-avx512} in
     avx512) "$@" ;;
@@ -118,6 +124,11 @@ bench() {
     if [ -n "$peers" ]; then
         caffe=$(build_caffe)
         arguments+=(--caffe "$caffe")
+    fi
+    if [ -n "$peers" ] && [[ ${cases[*]} = '' || " ${cases[*]} " = *' small '* ]]; then
+        build_linked >"$build/bench-build.txt" 2>&1 ||
+            { tail -n 40 "$build/bench-build.txt"; die 'the benchmarks do not build at link time'; }
+        arguments+=(--linked "$build/bench-lto/tests/bench/liblinked.so")
     fi
     local folder=$build/$bench_folder
     local program=$folder/tests/bench/bench

@@ -1,0 +1,36 @@
+/* The contestant of linked.h. */
+#include "linked.h"
+
+#include "harness.h"
+
+#include <syncblob/syncblob.h>
+
+#include <stdlib.h>
+
+static void *create(void) {
+    sb_blob *blob;
+    void *data;
+    if (sb_blob_create_legacy(NULL, SB_DTYPE_F32, 2, 3, 4, 5, &blob, NULL) != SB_OK)
+        return NULL;
+    if (sb_blob_mutable_cpu_data(blob, &data, NULL) == SB_OK)
+        return blob;
+    sb_blob_destroy(blob);
+    return NULL;
+}
+
+static void destroy(void *blob) {
+    sb_blob_destroy(blob);
+}
+
+static void access_data(void *blob, int64_t n) {
+    const void *data;
+    for (; n > 0; n--) {
+        if (sb_blob_cpu_data(blob, &data, NULL) != SB_OK)
+            abort();
+        keep(data);
+    }
+}
+
+/* Seen from outside, while the library's functions are not: see linked.map. */
+__attribute__((visibility("default"))) extern const struct linked_peer linked_peer;
+const struct linked_peer linked_peer = {create, destroy, access_data};
