@@ -61,13 +61,15 @@ static double asum_f32(const void *x, int n, enum sb__place place) {
     return sum <= DBL_MAX ? sum : sb__asum_wide(x, n);
 }
 
+/* Apart, so that the common case saves no registers for it. */
+__attribute__((noinline)) static double sumsq_anew(const void *x, int n, enum sb__place place) {
+    return sb__vectors_fastest()->asum(x, n, place) == 0 ? 0 : sb__sumsq_wide(x, n);
+}
+
 /* Below the bound squares have lost bits to underflow, but for those of zeros. */
 static double sumsq_f32(const void *x, int n, enum sb__place place) {
-    const struct sb__vectors *vectors = sb__vectors_fastest();
-    double sum = vectors->sumsq(x, n, place);
-    if (sum >= 1e-30 && sum <= DBL_MAX)
-        return sum;
-    return vectors->asum(x, n, place) == 0 ? 0 : sb__sumsq_wide(x, n);
+    double sum = sb__vectors_fastest()->sumsq(x, n, place);
+    return sum >= 1e-30 && sum <= DBL_MAX ? sum : sumsq_anew(x, n, place);
 }
 
 #ifdef SYNCBLOB_OPENBLAS
@@ -109,8 +111,9 @@ DEFINE_SUM(asum_f64, __builtin_fabs(v))
 DEFINE_SUM(sumsq_f64, v *v)
 #endif
 
-static double sum_piece(const struct sum_kind *kind, const char *x, int64_t count,
-                        enum sb__place place) {
+/* Apart, so that small sums save no registers for it. */
+__attribute__((noinline)) static double sum_piece(const struct sum_kind *kind, const char *x,
+                                                  int64_t count, enum sb__place place) {
     double sum = 0;
     size_t step = (size_t)kind->block * kind->element_size;
     for (; count > kind->block; count -= kind->block, x += step)
@@ -118,10 +121,8 @@ static double sum_piece(const struct sum_kind *kind, const char *x, int64_t coun
     return sum + kind->block_sum(x, (int)count, place);
 }
 
-static inline enum sb__place place_of(int64_t count, const struct sum_kind *kind) {
-    const size_t bytes = (size_t)count * kind->element_size;
-    if (bytes >= STREAM_BYTES)
-        return SB__IN_MEMORY;
+/* Of bytes that are not in memory. */
+static inline enum sb__place cache_of(size_t bytes) {
     return bytes > FIRST_CACHE_BYTES ? SB__IN_CACHE : SB__AT_HAND;
 }
 
@@ -148,12 +149,13 @@ __attribute__((noinline)) static double sum_many(const struct sb__parallel *para
                                                  const struct sum_kind *kind, int64_t count,
                                                  const void *x) {
     double sum = 0;
+    const size_t bytes = (size_t)count * kind->element_size;
     /* A task that a caller's parallel_for leaves out adds nothing. */
     struct sum_job job = {.kind = kind,
                           .x = x,
                           .count = count,
                           .length = task_length(count, PIECE, MAX_TASKS),
-                          .place = place_of(count, kind)};
+                          .place = bytes >= STREAM_BYTES ? SB__IN_MEMORY : cache_of(bytes)};
     run_tasks(parallel, count, job.length, sum_task, &job);
     for (int64_t i = 0; i * job.length < count; i++)
         sum += job.sums[i];
@@ -165,8 +167,9 @@ static inline double sum_all(const struct sb__parallel *parallel, const struct s
                              int64_t count, const void *x) {
     if (count > PIECE)
         return sum_many(parallel, kind, count, x);
-    return count <= kind->block ? kind->block_sum(x, (int)count, place_of(count, kind))
-                                : sum_piece(kind, x, count, place_of(count, kind));
+    const enum sb__place place = cache_of((size_t)count * kind->element_size);
+    return count <= kind->block ? kind->block_sum(x, (int)count, place)
+                                : sum_piece(kind, x, count, place);
 }
 
 double sb__host_asum(const struct sb__parallel *parallel, int32_t dtype, int64_t count,
