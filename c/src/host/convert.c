@@ -4,18 +4,19 @@
 
 #include <string.h>
 
-/* `lanes` values at once, then one after the other. */
-#define DEFINE_CONVERT(name, attributes, from, to, lanes)                                          \
+#ifdef __x86_64__
+#include <immintrin.h>
+#endif
+
+#define INLINE static inline __attribute__((always_inline))
+
+/* `step` for `lanes` values at once, then one after the other. */
+#define DEFINE_CONVERT(name, attributes, from, to, lanes, step)                                    \
     attributes static void name(const unsigned char *src, unsigned char *dst, size_t count) {      \
-        typedef from wide_from __attribute__((vector_size((lanes) * sizeof(from))));               \
-        typedef to wide_to __attribute__((vector_size((lanes) * sizeof(to))));                     \
         for (; count >= (lanes); count -= (lanes)) {                                               \
-            wide_from stored;                                                                      \
-            memcpy(&stored, src, sizeof stored);                                                   \
-            const wide_to values = __builtin_convertvector(stored, wide_to);                       \
-            memcpy(dst, &values, sizeof values);                                                   \
-            src += sizeof stored;                                                                  \
-            dst += sizeof values;                                                                  \
+            step(src, dst);                                                                        \
+            src += (lanes) * sizeof(from);                                                         \
+            dst += (lanes) * sizeof(to);                                                           \
         }                                                                                          \
         for (; count > 0; count--) {                                                               \
             from stored;                                                                           \
@@ -28,15 +29,54 @@
     }
 
 #define DEFINE_KIND(kind, attributes, lanes)                                                       \
-    DEFINE_CONVERT(widen_##kind, attributes, float, double, lanes)                                 \
-    DEFINE_CONVERT(narrow_##kind, attributes, double, float, lanes)                                \
+    DEFINE_CONVERT(widen_##kind, attributes, float, double, lanes, widen_step_##kind)              \
+    DEFINE_CONVERT(narrow_##kind, attributes, double, float, lanes, narrow_step_##kind)            \
     static const struct sb__converts kind##_kind = {widen_##kind, narrow_##kind};
+
+typedef float floats __attribute__((vector_size(16)));
+typedef double doubles __attribute__((vector_size(32)));
+
+INLINE void widen_step_portable(const unsigned char *src, unsigned char *dst) {
+    floats stored;
+    memcpy(&stored, src, sizeof stored);
+    const doubles values = __builtin_convertvector(stored, doubles);
+    memcpy(dst, &values, sizeof values);
+}
+
+INLINE void narrow_step_portable(const unsigned char *src, unsigned char *dst) {
+    doubles stored;
+    memcpy(&stored, src, sizeof stored);
+    const floats values = __builtin_convertvector(stored, floats);
+    memcpy(dst, &values, sizeof values);
+}
 
 DEFINE_KIND(portable, , 4)
 
 #ifdef __x86_64__
-DEFINE_KIND(avx2, __attribute__((target("avx2"))), 8)
-DEFINE_KIND(avx512, __attribute__((target("avx512f"))), 16)
+/* By intrinsics: for wide vectors gcc 12 makes several of what is one instruction. */
+#define AVX2   __attribute__((target("avx2")))
+#define AVX512 __attribute__((target("avx512f")))
+
+INLINE AVX2 void widen_step_avx2(const unsigned char *src, unsigned char *dst) {
+    _mm256_storeu_pd((double *)(void *)dst,
+                     _mm256_cvtps_pd(_mm_loadu_ps((const float *)(const void *)src)));
+}
+
+INLINE AVX2 void narrow_step_avx2(const unsigned char *src, unsigned char *dst) {
+    _mm_storeu_ps((float *)(void *)dst,
+                  _mm256_cvtpd_ps(_mm256_loadu_pd((const double *)(const void *)src)));
+}
+
+INLINE AVX512 void widen_step_avx512(const unsigned char *src, unsigned char *dst) {
+    _mm512_storeu_pd(dst, _mm512_cvtps_pd(_mm256_loadu_ps((const float *)(const void *)src)));
+}
+
+INLINE AVX512 void narrow_step_avx512(const unsigned char *src, unsigned char *dst) {
+    _mm256_storeu_ps((float *)(void *)dst, _mm512_cvtpd_ps(_mm512_loadu_pd(src)));
+}
+
+DEFINE_KIND(avx2, AVX2, 4)
+DEFINE_KIND(avx512, AVX512, 8)
 
 const struct sb__converts *sb__converts_kind(int i) {
     const struct sb__converts *const kinds[] = {&portable_kind, &avx2_kind, &avx512_kind};
