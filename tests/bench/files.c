@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #define LAYERS   60
-#define NET_GOAL 1.4 /* to one read, which needs no small pages */
+#define NET_GOAL 1.5 /* to one read, which needs no small pages */
 
 /* Weights of a layer, in turns, as in nets of convolutions: 60 layers have 200 MB in all. */
 static const int64_t weights[] = {9408,   36864,   147456, 589824,  1179648,
