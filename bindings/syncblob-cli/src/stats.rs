@@ -74,6 +74,63 @@ fn half_of(value: f32) -> u16 {
 
 /// Values that are summed plainly before the error of the sum is kept.
 const BLOCK: usize = 256;
+/// Sums of a block, side by side: compilers make vectors of them.
+const LANES: usize = 8;
+
+/// Of the finite values of a block.
+struct Lanes {
+    sum: [f64; LANES],
+    asum: [f64; LANES],
+    sumsq: [f64; LANES],
+    min: [f64; LANES],
+    max: [f64; LANES],
+    finite: [u64; LANES],
+}
+
+impl Lanes {
+    fn of<T: Value>(block: &[T]) -> Self {
+        let mut lanes = Self {
+            sum: [0.0; LANES],
+            asum: [0.0; LANES],
+            sumsq: [0.0; LANES],
+            min: [f64::INFINITY; LANES],
+            max: [f64::NEG_INFINITY; LANES],
+            finite: [0; LANES],
+        };
+        let whole = block.chunks_exact(LANES);
+        let rest = whole.remainder();
+        for values in whole.chain([rest]) {
+            for (lane, value) in values.iter().enumerate() {
+                lanes.add(lane, value.to_f64());
+            }
+        }
+        lanes
+    }
+
+    /// Plainly where some lanes overflowed upwards and others downwards.
+    fn sum<T: Value>(&self, block: &[T]) -> f64 {
+        let sum: f64 = self.sum.iter().sum();
+        if sum.is_nan() {
+            block.iter().map(|value| value.to_f64()).filter(|value| value.is_finite()).sum()
+        } else {
+            sum
+        }
+    }
+
+    /// Without a branch.
+    #[inline(always)]
+    fn add(&mut self, lane: usize, value: f64) {
+        let finite = value.is_finite();
+        let or = |other| if finite { value } else { other };
+        let (kept, low, high) = (or(0.0), or(f64::INFINITY), or(f64::NEG_INFINITY));
+        self.sum[lane] += kept;
+        self.asum[lane] += kept.abs();
+        self.sumsq[lane] += kept * kept;
+        self.min[lane] = if low < self.min[lane] { low } else { self.min[lane] };
+        self.max[lane] = if high > self.max[lane] { high } else { self.max[lane] };
+        self.finite[lane] += u64::from(finite);
+    }
+}
 
 impl Stats {
     /// A digest takes most of the time, so it is made where it is asked for.
@@ -84,26 +141,18 @@ impl Stats {
         let (mut min, mut max) = (f64::INFINITY, f64::NEG_INFINITY);
         let mut finite = 0;
         for block in values.chunks(BLOCK) {
-            bytes.clear();
-            let (mut s, mut a, mut q) = (0.0, 0.0, 0.0);
             if let Some(digest) = &mut digest {
+                bytes.clear();
                 block.iter().for_each(|value| value.put(stored, &mut bytes));
                 digest.update(&bytes);
             }
-            for value in block {
-                let value = value.to_f64();
-                if value.is_finite() {
-                    s += value;
-                    a += value.abs();
-                    q += value * value;
-                    min = min.min(value);
-                    max = max.max(value);
-                    finite += 1;
-                }
-            }
-            sum.add(s);
-            asum.add(a);
-            sumsq.add(q);
+            let lanes = Lanes::of(block);
+            sum.add(lanes.sum(block));
+            asum.add(lanes.asum.iter().sum());
+            sumsq.add(lanes.sumsq.iter().sum());
+            min = lanes.min.iter().copied().fold(min, f64::min);
+            max = lanes.max.iter().copied().fold(max, f64::max);
+            finite += lanes.finite.iter().sum::<u64>() as usize;
         }
         Self {
             sum: sum.total(),
@@ -211,5 +260,20 @@ mod tests {
     #[test]
     fn a_sum_beyond_f64_is_infinite_not_nan() {
         assert_eq!(of(&vec![f64::MAX; 1000]).sum, f64::INFINITY);
+        assert_eq!(of(&[f64::MAX, -f64::MAX].repeat(500)).sum, 0.0);
+    }
+
+    #[test]
+    fn every_place_of_a_block_counts() {
+        for length in 1..=2 * BLOCK + LANES {
+            let mut values = vec![0.25_f32; length];
+            values[length - 1] = -3.0;
+            let stats = of(&values);
+            let others = 0.25 * (length - 1) as f64;
+            assert_eq!((stats.sum, stats.asum), (others - 3.0, others + 3.0), "{length}");
+            assert_eq!(stats.sumsq, others / 4.0 + 9.0, "{length}");
+            let max = if length == 1 { -3.0 } else { 0.25 };
+            assert_eq!((stats.nonfinite, stats.min, stats.max), (0, Some(-3.0), Some(max)));
+        }
     }
 }
