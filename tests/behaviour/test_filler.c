@@ -62,6 +62,30 @@ static const struct refusal refusals[] = {
     {"only gaussian", F(.type = SB_FILLER_BILINEAR, .sparse = 1)},
     {"reserved", F(.reserved = 1)},
 };
+
+/* What each type needs, and that with all else that it may be given. */
+static const struct {
+    sb_filler plain, odd;
+} ignored[] = {
+    {F(.value = 3),
+     F(.value = 3, .min = NAN, .max = -INFINITY, .mean = NAN, .std = -1, .variance_norm = 2)},
+    {F(.type = SB_FILLER_UNIFORM, .min = -3), F(.type = SB_FILLER_UNIFORM, .min = -3, .value = NAN,
+                                                .mean = NAN, .std = NAN, .variance_norm = 1)},
+    {F(.type = SB_FILLER_GAUSSIAN, .mean = 2, .sparse = 1),
+     F(.type = SB_FILLER_GAUSSIAN, .mean = 2, .sparse = 1, .value = NAN, .min = 5, .max = 4,
+       .variance_norm = 2)},
+    {F(.type = SB_FILLER_POSITIVE_UNITBALL),
+     F(.type = SB_FILLER_POSITIVE_UNITBALL, .value = NAN, .min = NAN, .max = NAN, .mean = NAN,
+       .std = NAN, .variance_norm = 2)},
+    {F(.type = SB_FILLER_XAVIER, .variance_norm = 1),
+     F(.type = SB_FILLER_XAVIER, .variance_norm = 1, .value = NAN, .min = NAN, .max = NAN,
+       .mean = NAN, .std = NAN)},
+    {F(.type = SB_FILLER_MSRA, .variance_norm = 2),
+     F(.type = SB_FILLER_MSRA, .variance_norm = 2, .value = NAN, .min = NAN, .max = NAN,
+       .mean = NAN, .std = NAN)},
+    {F(.type = SB_FILLER_BILINEAR), F(.type = SB_FILLER_BILINEAR, .value = NAN, .min = NAN,
+                                      .max = NAN, .mean = NAN, .std = NAN, .variance_norm = 1)},
+};
 #pragma GCC diagnostic pop
 
 static sb_blob *counting_up(int32_t num_axes, const int64_t *shape) {
@@ -91,6 +115,39 @@ TEST(wrong_parameters_change_nothing) {
         if (!strstr(err.message, refusals[i].says))
             fail_with("\"%s\" is not in \"%s\"", refusals[i].says, err.message);
         assert_counting_up(blob, refusals[i].says);
+    }
+    sb_blob_destroy(blob);
+}
+
+TEST(what_the_type_does_not_use_is_ignored) {
+    const int64_t shape[] = {2, 3, 4, 4};
+    sb_error err;
+    for (size_t i = 0; i < sizeof ignored / sizeof *ignored; i++) {
+        sb_blob *plain = counting_up(4, shape), *odd = counting_up(4, shape);
+        const float *expected, *found;
+        assert_ok(sb_blob_fill(plain, &ignored[i].plain, 1, &err));
+        assert_ok(sb_blob_fill(odd, &ignored[i].odd, 1, &err));
+        assert_ok(sb_blob_cpu_data_f32(plain, &expected, &err));
+        assert_ok(sb_blob_cpu_data_f32(odd, &found, &err));
+        assert_memory_equal(found, expected, (size_t)sb_blob_count(plain) * sizeof *found);
+        sb_blob_destroy(plain);
+        sb_blob_destroy(odd);
+    }
+}
+
+TEST(what_no_type_may_have_is_refused_where_it_is_not_used_too) {
+    const int64_t shape[] = {2, 3, 4, 4};
+    sb_blob *blob = counting_up(4, shape);
+    sb_error err;
+    for (int32_t type = SB_FILLER_CONSTANT; type <= SB_FILLER_BILINEAR; type++) {
+        sb_filler below = filler_of(type), above = below, reserved = below;
+        below.variance_norm = SB_VARIANCE_FAN_IN - 1;
+        above.variance_norm = SB_VARIANCE_AVERAGE + 1;
+        reserved.reserved = 1;
+        assert_status(INVALID, sb_blob_fill(blob, &below, 1, &err));
+        assert_status(INVALID, sb_blob_fill(blob, &above, 1, &err));
+        assert_status(INVALID, sb_blob_fill(blob, &reserved, 1, &err));
+        assert_counting_up(blob, sb_filler_type_name(type));
     }
     sb_blob_destroy(blob);
 }
@@ -484,6 +541,8 @@ TEST(wrong_messages_name_field_and_offset) {
     put_type(&w, "msra");
     wire_number(&w, VARIANCE_NORM, 3);
     assert_malformed(&w, "variance_norm: variance_norm is 3", 6);
+    wire_number(&w, VARIANCE_NORM, 3);
+    assert_malformed(&w, "variance_norm: variance_norm is 3", 0);
     put_type(&w, "uniform");
     wire_float(&w, MAX, -1);
     assert_malformed(&w, "max: min is 0, which is above max, -1", 9);

@@ -305,7 +305,8 @@ impl Blob {
     /// Gives the data its first values, by one of Caffe's fillers: ``"constant"`` (`value`),
     /// ``"uniform"`` (`min`, `max`), ``"gaussian"`` (`mean`, `std`, `sparse`),
     /// ``"positive_unitball"``, ``"xavier"`` and ``"msra"`` (`variance_norm`:
-    /// ``"fan_in"``, ``"fan_out"``, ``"average"``), ``"bilinear"``.
+    /// ``"fan_in"``, ``"fan_out"``, ``"average"``), ``"bilinear"``. A number of another
+    /// filler is a `TypeError`.
     ///
     /// Equal seeds give equal values, on every machine. Without a `seed` each call draws
     /// another one, as Caffe does where no random_seed is set.

@@ -748,8 +748,9 @@ later, drawn anew each time; 0: at once*/
 COMM_FAILURE; 0: 10 seconds*/
     pub limit_milliseconds: u32,
 }
-/**FillerParameter. Start from SB_FILLER_INIT; members that the type does not
-use are ignored, but for `sparse`.*/
+/**FillerParameter. Start from SB_FILLER_INIT. Of the members that the type does not
+use, the doubles may be anything, NaN too, and `variance_norm` any of
+SB_VARIANCE_*; `sparse` must be -1.*/
 #[repr(C)]
 #[derive(Debug, Default, Copy, Clone)]
 pub struct sb_filler {
@@ -757,7 +758,7 @@ pub struct sb_filler {
     pub struct_size: usize,
     ///SB_FILLER_*
     pub type_: sb_filler_type,
-    ///SB_VARIANCE_*: xavier, msra
+    ///xavier, msra; SB_VARIANCE_* for all types
     pub variance_norm: sb_variance,
     ///constant; infinite is fine
     pub value: f64,
@@ -772,7 +773,7 @@ pub struct sb_filler {
     /**gaussian: an element is not zero with the probability sparse / d0;
 -1: none is made zero. -1 for all other types*/
     pub sparse: i32,
-    ///0
+    ///0 for all types
     pub reserved: i32,
 }
 /**A source of bytes that can be read at any offset.
@@ -3659,13 +3660,14 @@ sparse above d0 an error there. Give each blob a seed of its own: equal seeds gi
 equal numbers.
 * filler \[borrowed\]
 
-Errors: INVALID_ARGUMENT (unknown type or variance_norm; a used parameter that
-is NaN or, but for value, infinite; min > max; std < 0; sparse below -1, above
-d0, or given for another type than gaussian), UNSUPPORTED (not F32 or F64; an
-unknown tail that is not zero), ABI_MISMATCH (struct_size is no version's),
-SHAPE_MISMATCH (positive_unitball, xavier and msra want an axis; bilinear wants
-four, the last two equal), OUT_OF_MEMORY, CAP_REACHED, UNINITIALIZED (a LOST memory
-with room for more than the count), DEVICE_FAILURE, DEVICE_LOST, FORKED.*/
+Errors: INVALID_ARGUMENT (an unknown type; for any type an unknown variance_norm or
+a reserved that is not 0; a used parameter that is NaN or, but for value, infinite;
+min > max; std < 0; sparse below -1, above d0, or given for another type than
+gaussian), UNSUPPORTED (not F32 or F64; an unknown tail that is not zero),
+ABI_MISMATCH (struct_size is no version's), SHAPE_MISMATCH (positive_unitball, xavier
+and msra want an axis; bilinear wants four, the last two equal), OUT_OF_MEMORY,
+CAP_REACHED, UNINITIALIZED (a LOST memory with room for more than the count),
+DEVICE_FAILURE, DEVICE_LOST, FORKED.*/
     pub fn sb_blob_fill(
         blob: *mut sb_blob,
         filler: *const sb_filler,

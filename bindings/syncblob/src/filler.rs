@@ -129,8 +129,10 @@ impl Filler {
     ///
     /// # Errors
     /// [`Malformed`](ErrorKind::Malformed), with the field and its offset, also for
-    /// an unknown type and for numbers that [`Blob::fill`] would refuse for any
-    /// blob; [`DataLimit`](ErrorKind::DataLimit) above 2 GiB − 1.
+    /// an unknown type, for numbers that [`Blob::fill`] would refuse for any blob and,
+    /// whatever the type, for an unknown `variance_norm` and for a `sparse` that is no
+    /// gaussian's; other numbers that the type does not use are ignored.
+    /// [`DataLimit`](ErrorKind::DataLimit) above 2 GiB − 1.
     pub fn from_proto(bytes: &[u8]) -> Result<Self> {
         let mut raw = defaults();
         let (start, len) = (bytes.as_ptr().cast(), bytes.len());
@@ -285,6 +287,18 @@ mod tests {
         assert_eq!(Filler::from_raw(&unknown), None);
         let unknown = sys::sb_filler { variance_norm: 3, ..defaults() };
         assert_eq!(Filler::from_raw(&unknown), None);
+    }
+
+    #[test]
+    fn a_message_may_have_valid_numbers_that_its_type_does_not_use() {
+        let uniform_min_is_nan = b"\x1d\0\0\xc0\x7f";
+        let average = b"\x40\x02";
+        let message = [&uniform_min_is_nan[..], average].concat();
+        assert_eq!(Filler::from_proto(&message).unwrap(), Filler::default());
+        for never_valid in [b"\x40\x03", b"\x38\x00"] {
+            let error = Filler::from_proto(never_valid).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Malformed, "{error}");
+        }
     }
 
     #[test]

@@ -41,12 +41,13 @@ enum {
     SB_VARIANCE_AVERAGE = 2  /**< the mean of both */
 };
 
-/** FillerParameter. Start from SB_FILLER_INIT; members that the type does not
- *  use are ignored, but for `sparse`. */
+/** FillerParameter. Start from SB_FILLER_INIT. Of the members that the type does not
+ *  use, the doubles may be anything, NaN too, and `variance_norm` any of
+ *  SB_VARIANCE_*; `sparse` must be -1. */
 typedef struct sb_filler {
     size_t struct_size;        /**< sizeof(sb_filler) of the caller */
     sb_filler_type type;       /**< SB_FILLER_* */
-    sb_variance variance_norm; /**< SB_VARIANCE_*: xavier, msra */
+    sb_variance variance_norm; /**< xavier, msra; SB_VARIANCE_* for all types */
     double value;              /**< constant; infinite is fine */
     double min;                /**< uniform: the least value */
     double max;                /**< uniform: the greatest value */
@@ -54,7 +55,7 @@ typedef struct sb_filler {
     double std;                /**< gaussian: the standard deviation */
     int32_t sparse;   /**< gaussian: an element is not zero with the probability sparse / d0;
                            -1: none is made zero. -1 for all other types */
-    int32_t reserved; /**< 0 */
+    int32_t reserved; /**< 0 for all types */
 } sb_filler;
 
 /** The defaults of FillerParameter as an initialiser: constant 0. */
@@ -88,13 +89,14 @@ SB_API sb_status sb_filler_parse(const void *bytes, size_t size, sb_filler *out,
  *  sparse above d0 an error there. Give each blob a seed of its own: equal seeds give
  *  equal numbers.
  *  @param filler [borrowed]
- *  Errors: INVALID_ARGUMENT (unknown type or variance_norm; a used parameter that
- *  is NaN or, but for value, infinite; min > max; std < 0; sparse below -1, above
- *  d0, or given for another type than gaussian), UNSUPPORTED (not F32 or F64; an
- *  unknown tail that is not zero), ABI_MISMATCH (struct_size is no version's),
- *  SHAPE_MISMATCH (positive_unitball, xavier and msra want an axis; bilinear wants
- *  four, the last two equal), OUT_OF_MEMORY, CAP_REACHED, UNINITIALIZED (a LOST memory
- *  with room for more than the count), DEVICE_FAILURE, DEVICE_LOST, FORKED. */
+ *  Errors: INVALID_ARGUMENT (an unknown type; for any type an unknown variance_norm or
+ *  a reserved that is not 0; a used parameter that is NaN or, but for value, infinite;
+ *  min > max; std < 0; sparse below -1, above d0, or given for another type than
+ *  gaussian), UNSUPPORTED (not F32 or F64; an unknown tail that is not zero),
+ *  ABI_MISMATCH (struct_size is no version's), SHAPE_MISMATCH (positive_unitball, xavier
+ *  and msra want an axis; bilinear wants four, the last two equal), OUT_OF_MEMORY,
+ *  CAP_REACHED, UNINITIALIZED (a LOST memory with room for more than the count),
+ *  DEVICE_FAILURE, DEVICE_LOST, FORKED. */
 SB_API sb_status sb_blob_fill(sb_blob *blob, const sb_filler *filler, uint64_t seed, sb_error *err);
 
 SB_END_DECLS

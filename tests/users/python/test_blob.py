@@ -136,6 +136,14 @@ class Basics(unittest.TestCase):
             again.fill(name, seed=7, **numbers)
             self.assertTrue((blob.data == again.data).all() and blob.data.any(), name)
 
+    def test_a_filler_takes_its_own_numbers_alone(self):
+        blob = Blob((4, 4))
+        for name, numbers in (("constant", {"variance_norm": "fan_in"}), ("uniform", {"sparse": -1}),
+                              ("gaussian", {"value": 1}), ("bilinear", {"min": 0}),
+                              ("msra", {"reserved": 0})):
+            with self.assertRaisesRegex(TypeError, f"^the filler {name} has no {[*numbers][0]}$"):
+                blob.fill(name, **numbers)
+
     def test_without_a_seed_each_call_draws_another(self):
         first, second = Blob((3, 3)), Blob((3, 3))
         first.fill("gaussian")
