@@ -85,17 +85,17 @@ DEFINE_WIDE(sb__sumsq_wide, square_wide)
         return count % GROUP == 0 ? sum : sum + rest(x + count / GROUP * GROUP, count % GROUP);    \
     }
 
-/* `statement` is of *y, *x and factor: vectors or, at the end, elements. */
+/* `statement` is of *y, *x and *factor: vectors or, at the end, elements. A vector in a variable
+   of its own would end MinGW's gcc where it does not optimise. */
 #define DEFINE_LOOP(name, attributes, type, vector, statement)                                     \
-    INLINE attributes void name##_vectors(const vector *splat, const vector *x, vector *y) {       \
-        const vector factor = *splat;                                                              \
+    INLINE attributes void name##_vectors(const vector *factor, const vector *x, vector *y) {      \
         for (int i = 0; i < AT_ONCE; i++, x++, y++)                                                \
             statement;                                                                             \
     }                                                                                              \
     attributes static void name(double alpha, const void *from, void *to, int64_t count) {         \
         enum { STEP = AT_ONCE * sizeof(vector) / sizeof(type) };                                   \
-        const type factor = (type)alpha;                                                           \
-        const vector splat = factor - (vector){0}; /* which keeps the sign of -0 */                \
+        const type value = (type)alpha, *factor = &value;                                          \
+        const vector splat = value - (vector){0}; /* which keeps the sign of -0 */                 \
         const type *x = from;                                                                      \
         type *y = to;                                                                              \
         for (; count >= STEP; count -= STEP, x += STEP, y += STEP)                                 \
@@ -106,9 +106,9 @@ DEFINE_WIDE(sb__sumsq_wide, square_wide)
 
 #define DEFINE_LOOPS(kind, attributes, suffix, type, bytes)                                        \
     typedef type suffix##_##kind __attribute__((vector_size(bytes), aligned(sizeof(type))));       \
-    DEFINE_LOOP(axpy_##suffix##_##kind, attributes, type, suffix##_##kind, *y += factor * *x)      \
-    DEFINE_LOOP(scale_##suffix##_##kind, attributes, type, suffix##_##kind, *y *= factor)          \
-    DEFINE_LOOP(set_##suffix##_##kind, attributes, type, suffix##_##kind, *y = factor)
+    DEFINE_LOOP(axpy_##suffix##_##kind, attributes, type, suffix##_##kind, *y += *factor * *x)     \
+    DEFINE_LOOP(scale_##suffix##_##kind, attributes, type, suffix##_##kind, *y *= *factor)         \
+    DEFINE_LOOP(set_##suffix##_##kind, attributes, type, suffix##_##kind, *y = *factor)
 
 #define DEFINE_KIND(kind, attributes, bytes, stream)                                               \
     DEFINE_SUM(asum, magnitude, kind, sb__asum_wide)                                               \
