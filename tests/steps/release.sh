@@ -105,9 +105,9 @@ pack_foreign_command() { # MACHINE
 }
 
 pack_windows_command() {
-    windows_cargo build --release
+    oldest_windows_cargo build --release
     x86_64-w64-mingw32-strip -o "$build/dist/syncblob-$(released_version)-windows-x86_64.exe" \
-        "$cache/rust-windows/x86_64-pc-windows-gnu/release/syncblob.exe"
+        "$cache/rust-windows/$windows_target/release/syncblob.exe"
 }
 
 # Each says which version it is, where it runs.
@@ -155,7 +155,7 @@ release_steps() {
     on package_full_needs step 'release: Debian packages' pack_for_debian
     on package_full_needs step 'release: static command' pack_static_command
     step 'release: static command, aarch64' pack_foreign_command aarch64
-    on 'windows_needs windows_command' step 'release: Windows command' pack_windows_command
+    on 'windows_needs windows_rust' step 'release: Windows command' pack_windows_command
     on 'emulator_needs windows_needs' step 'release: the commands run' check_commands
     step 'release: checksums' sum_release
 }

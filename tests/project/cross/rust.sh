@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # The oldest Rust that the crates take, from this distribution's packages, and the standard library
-# of other systems, which is built from its sources: rust.sh FOLDER [TARGET...]
-# FOLDER/bin has rustc and cargo. Nothing of the machine's is changed. Exit status 3: the machine's
-# sources have no such packages.
+# of other systems, which is built from its sources: rust.sh FOLDER [TARGET | quick-TARGET...]
+# FOLDER/bin has rustc and cargo. quick-TARGET: for programs that are built to be run once, in a
+# fraction of the time; FOLDER/quick is the --sysroot of rustc then. Nothing of the machine is changed.
+# Exit status 3: the machine's sources have no such packages.
 set -euo pipefail
 
 folder=$(readlink -m "$1")
@@ -46,17 +47,15 @@ END
     echo "${packages[*]}" >"$folder/packages"
 }
 
-# What a program of any kind is linked with, and a test. MinGW's programs begin and end with two
-# objects of Rust's.
-build_std() { # TARGET
-    local work=$folder/std to=$folder/usr/lib/rustlib/$1/lib object
+# As cargo's options say. MinGW's programs begin and end with two objects of Rust's.
+build_std() { # TARGET PREFIX OPTION...
+    local work=$folder/std to=$2/lib/rustlib/$1/lib object
     local sources=$folder/usr/lib/rustlib/src/rust/library
     rm -rf "$work" "$to"
     mkdir -p "$work/src" "$to"
     printf '[package]\nname = "nothing"\nversion = "0.0.0"\nedition = "2021"\n[workspace]\n' >"$work/Cargo.toml"
     : >"$work/src/lib.rs"
-    (cd "$work" && cargo build --quiet --release --target "$1" --target-dir "$work/target" \
-        -Zbuild-std=std,panic_unwind,panic_abort,proc_macro,test)
+    (cd "$work" && cargo build --quiet --release --target "$1" --target-dir "$work/target" "${@:3}")
     rm "$work/target/$1"/release/deps/libnothing-*
     cp "$work/target/$1"/release/deps/*.rlib "$to"
     if [[ $1 == *-windows-gnu ]]; then
@@ -65,7 +64,17 @@ build_std() { # TARGET
         done
     fi
     rm -rf "$work"
-    : >"$folder/std-$1"
+}
+
+# What a program of any kind is linked with, and a test.
+build_whole_std() { # TARGET
+    build_std "$1" "$folder/usr" -Zbuild-std=std,panic_unwind,panic_abort,proc_macro,test
+}
+
+# Not optimised, without `test`, without what a backtrace needs; a panic ends the program.
+build_quick_std() { # TARGET
+    CARGO_PROFILE_RELEASE_OPT_LEVEL=0 CARGO_PROFILE_RELEASE_PANIC=abort build_std "$1" \
+        "$folder/quick" -Zbuild-std=std,panic_abort -Zbuild-std-features=
 }
 
 find_packages
@@ -73,5 +82,10 @@ find_packages
 export PATH=$folder/bin:$PATH RUSTC_BOOTSTRAP=1
 unset RUSTFLAGS CARGO_TARGET_DIR RUSTC_WORKSPACE_WRAPPER
 for target in "$@"; do
-    [ -e "$folder/std-$target" ] || build_std "$target"
+    [ ! -e "$folder/std-$target" ] || continue
+    case $target in
+    quick-*) build_quick_std "${target#quick-}" ;;
+    *) build_whole_std "$target" ;;
+    esac
+    : >"$folder/std-$target"
 done
