@@ -45,8 +45,14 @@ enum standin_mode {
    nth 0 takes it back; firing does, too. */
 STANDIN_API void standin_fail(const char *function, int64_t nth, enum standin_mode mode,
                               unsigned int code);
-/* The function whose call failed since standin_fail, or NULL. */
+/* Once it has fired, the `nth` call after that fails in the same way, once. After standin_fail. */
+STANDIN_API void standin_fail_again(int64_t nth);
+/* The function whose call failed since standin_fail, the last of them, or NULL. */
 STANDIN_API const char *standin_fired(void);
+/* How many calls have failed since standin_fail. */
+STANDIN_API int standin_failures(void);
+/* Runs hook(user) before the next call of `function`, as another thread might. */
+STANDIN_API void standin_before(const char *function, void (*hook)(void *user), void *user);
 
 /* How often `function` was called (NULL: all); 0 for one that never was. */
 STANDIN_API int64_t standin_calls(const char *function);

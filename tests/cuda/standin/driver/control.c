@@ -20,11 +20,18 @@ static struct {
 
 static struct {
     const char *function;
-    int64_t in;
+    int64_t in, again;
     enum standin_mode mode;
     unsigned int code;
     const char *fired;
+    int failures;
 } armed;
+
+static struct {
+    const char *function; /* NULL: there is none */
+    void (*run)(void *user);
+    void *user;
+} hook;
 
 static _Thread_local struct {
     CUcontext contexts[MAX_DEPTH];
@@ -227,11 +234,42 @@ void standin_fail(const char *function, int64_t nth, enum standin_mode mode, uns
     lock();
     armed.function = function;
     armed.in = nth;
+    armed.again = 0;
     armed.mode = mode;
     armed.code = code;
-    if (nth)
+    if (nth) {
         armed.fired = NULL;
+        armed.failures = 0;
+    }
     unlock();
+}
+
+void standin_fail_again(int64_t nth) {
+    lock();
+    armed.again = nth;
+    unlock();
+}
+
+int standin_failures(void) {
+    lock();
+    int failures = armed.failures;
+    unlock();
+    return failures;
+}
+
+void standin_before(const char *function, void (*run)(void *user), void *user) {
+    lock();
+    hook.function = function;
+    hook.run = run;
+    hook.user = user;
+    unlock();
+}
+
+static void run_hook(const char *function) {
+    if (!hook.function || strcmp(hook.function, function) != 0)
+        return;
+    hook.function = NULL;
+    hook.run(hook.user);
 }
 
 const char *standin_fired(void) {
@@ -246,9 +284,10 @@ bool fault_is_due(const char *function, enum standin_mode *mode, unsigned int *c
         --armed.in > 0)
         return false;
     armed.fired = function;
+    armed.failures++;
     *mode = armed.mode;
-    if (armed.mode == STANDIN_ALWAYS)
-        armed.in = 1;
+    armed.in = armed.mode == STANDIN_ALWAYS ? 1 : armed.again;
+    armed.again = 0;
     *code = armed.code;
     return true;
 }
@@ -300,6 +339,7 @@ bool begin(struct call *c, const char *function, enum need need) {
     unsigned int code;
     *c = (struct call){.need = need};
     lock();
+    run_hook(function);
     c->context = current();
     count_call(function);
     if (standin.shut_down)
