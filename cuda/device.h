@@ -149,8 +149,11 @@ static inline sb__cu_stream sb__cuda_stream(sb_stream stream) {
 void sb__cuda_siblings_join(struct sb__cuda_device *device);
 void sb__cuda_siblings_part(struct sb__cuda_device *device);
 /* Has the pool of each context of this device, which has one, give back what it keeps. What was
-   freed behind work that still runs stays. Between enter and leave. */
-void sb__cuda_siblings_trim(const struct sb__cuda_device *device, struct sb__cuda_visit *visit);
+   freed behind work that still runs stays, and what was freed on a stream that a caller has stays
+   until that context waits. Between enter and leave. */
+void sb__cuda_siblings_trim(const struct sb__cuda_device *device);
+/* A caller has the device's stream from now on, and may capture it: no other context asks it. */
+void sb__cuda_siblings_let_out(struct sb__cuda_device *device);
 
 /* --- kept.c ---------------------------------------------------------------------------------- */
 

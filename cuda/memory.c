@@ -27,7 +27,7 @@ static sb__cu_result trim_pool(struct sb__cuda_device *device, struct sb__cuda_v
 static sb__cu_result make_room(struct sb__cuda_device *device, struct sb__cuda_visit *visit) {
     sb__cu_result result = trim_pool(device, visit);
     if (result == SB__CUDA_SUCCESS)
-        sb__cuda_siblings_trim(device, visit);
+        sb__cuda_siblings_trim(device);
     return result;
 }
 

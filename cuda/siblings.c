@@ -24,17 +24,27 @@ void sb__cuda_siblings_part(struct sb__cuda_device *device) {
     sb__mutex_unlock(&lock);
 }
 
-/* What was freed counts as used until somebody has seen that the stream is past it. */
-static void trim(const struct sb__cuda_device *device, struct sb__cuda_visit *visit) {
-    if (sb__cuda_refuse_captured(device, device->stream, visit) == SB__CUDA_SUCCESS)
+/* What was freed counts as used until somebody has seen that the stream is past it. A look would
+   end a capture, which nobody can begin where no caller has the stream. */
+static void trim(const struct sb__cuda_device *device) {
+    if (!atomic_load(&device->caller_has_stream))
         (void)device->cu->cuStreamQuery(device->stream);
     (void)device->cu->cuMemPoolTrimTo(device->pool, 0);
 }
 
-void sb__cuda_siblings_trim(const struct sb__cuda_device *device, struct sb__cuda_visit *visit) {
+void sb__cuda_siblings_trim(const struct sb__cuda_device *device) {
     sb__mutex_lock(&lock);
     for (const struct sb__cuda_device *other = first; other; other = other->next)
         if (other->context_id == device->context_id)
-            trim(other, visit);
+            trim(other);
+    sb__mutex_unlock(&lock);
+}
+
+/* Under the lock, so that nobody is looking at the stream any more. */
+void sb__cuda_siblings_let_out(struct sb__cuda_device *device) {
+    if (atomic_load(&device->caller_has_stream))
+        return;
+    sb__mutex_lock(&lock);
+    atomic_store(&device->caller_has_stream, true);
     sb__mutex_unlock(&lock);
 }

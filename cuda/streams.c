@@ -5,7 +5,7 @@
 sb_stream sb__cuda_own_stream(void *opened) {
     struct sb__cuda_device *device = opened;
     if (atomic_exchange(&device->core_has_stream, true))
-        atomic_store(&device->caller_has_stream, true);
+        sb__cuda_siblings_let_out(device);
     return (sb_stream)device->stream;
 }
 

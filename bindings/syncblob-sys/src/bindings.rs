@@ -2090,6 +2090,8 @@ Errors: DEVICE_LOST, FORKED, NO_DEVICE (host-only).*/
 graph. A call that would queue work on it or wait for it then says UNSUPPORTED and has done
 nothing, the capture goes on, and what is freed meanwhile goes back after it. No capture may
 begin while such a call runs, here or on any stream that the call uses: it asks, then works.
+Other contexts leave the stream alone, but where one is trimmed or ends while this one has
+something in quarantine.
 * context \[nullable\] the built-in one
 * out \[borrowed\] lives as long as the context
 

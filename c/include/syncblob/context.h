@@ -154,6 +154,8 @@ SB_API sb_status sb_context_device_status(const sb_context *context);
  *  graph. A call that would queue work on it or wait for it then says UNSUPPORTED and has done
  *  nothing, the capture goes on, and what is freed meanwhile goes back after it. No capture may
  *  begin while such a call runs, here or on any stream that the call uses: it asks, then works.
+ *  Other contexts leave the stream alone, but where one is trimmed or ends while this one has
+ *  something in quarantine.
  *  @param context [nullable] the built-in one
  *  @param out [borrowed] lives as long as the context
  *  Errors: NO_DEVICE, DEVICE_LOST, FORKED, UNSUPPORTED (a backend without streams). */

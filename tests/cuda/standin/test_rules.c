@@ -758,12 +758,11 @@ TEST(short_memory_waits_for_no_other_context) {
     struct pair pair;
     struct gate gate = {.end = time(NULL) + 20};
     sb_error err;
-    sb_stream own;
     open_pair(&pair);
-    assert_ok(sb_context_stream(pair.other, &own, &err));
     assert_ok(sb_context_synchronize(pair.other, &err));
-    assert_int_equal(standin_gate(pair.stage.primary, (CUstream)own, passes, &gate, 0, 0),
-                     CUDA_SUCCESS);
+    assert_int_equal(
+        standin_gate(pair.stage.primary, (CUstream)pair.other->stream, passes, &gate, 0, 0),
+        CUDA_SUCCESS);
     sb_mem_release(pair.used);
     assert_ok(use_inside(pair.stage.rig.context, 2 * BYTES, &err));
     assert_status(SB_ERR_OUT_OF_MEMORY, use_inside(pair.stage.rig.context, 3 * BYTES, &err));
@@ -1008,18 +1007,33 @@ TEST(our_own_stream_may_be_captured) {
     standin_set(STANDIN_POOLS, 1);
 }
 
-/* A context that lacks memory leaves the capture as it is. */
+struct capturer {
+    struct pair *pair;
+    CUstream own; /* of the other context */
+};
+
+static void capture_now(void *user) {
+    const struct capturer *capturer = user;
+    begin_capture(&capturer->pair->stage, capturer->own);
+}
+
+/* A context that lacks memory leaves the capture as it is, also one that begins in between. */
 TEST(short_memory_ends_no_capture_of_another_context) {
-    struct pair pair;
-    sb_error err;
-    sb_stream own;
-    open_pair(&pair);
-    assert_ok(sb_context_stream(pair.other, &own, &err));
-    assert_ok(sb_context_synchronize(pair.other, &err));
-    begin_capture(&pair.stage, (CUstream)own);
-    assert_ok(use(pair.stage.rig.context, 2 * BYTES, &err));
-    end_capture(&pair.stage, (CUstream)own);
-    close_pair(&pair);
+    static const char *const before[] = {"cuMemAllocFromPoolAsync", "cuStreamSynchronize",
+                                         "cuMemPoolTrimTo", "cuStreamQuery"};
+    for (size_t i = 0; i < sizeof before / sizeof *before; i++) {
+        struct pair pair;
+        sb_error err;
+        sb_stream own;
+        open_pair(&pair);
+        assert_ok(sb_context_stream(pair.other, &own, &err));
+        assert_ok(sb_context_synchronize(pair.other, &err));
+        struct capturer capturer = {&pair, (CUstream)own};
+        standin_before(before[i], capture_now, &capturer);
+        assert_ok(use(pair.stage.rig.context, 2 * BYTES, &err));
+        end_capture(&pair.stage, (CUstream)own);
+        close_pair(&pair);
+    }
 }
 
 /* --- waits that fail ---------------------------------------------------------------------------
