@@ -16,15 +16,23 @@ static sb__cu_result push(const struct sb__cuda_device *device, struct sb__cuda_
     return result;
 }
 
+static bool is_current(const struct sb__cuda_device *device) {
+    sb__cu_context now = NULL;
+    for (int tries = 0; tries < SB__CUDA_TRIES; tries++)
+        if (device->cu->cuCtxGetCurrent(&now) == SB__CUDA_SUCCESS)
+            return now == device->context;
+    return false;
+}
+
 /* A call that fails may tell of other work, and have popped all the same: then another context is
    current, which stays. */
 static void pop(const struct sb__cuda_device *device, const struct sb__cuda_visit *visit) {
     sb__cu_context now;
-    if (!visit->pushed || device->cu->cuCtxPopCurrent_v2(&now) == SB__CUDA_SUCCESS)
+    if (!visit->pushed)
         return;
-    now = NULL;
-    if (device->cu->cuCtxGetCurrent(&now) == SB__CUDA_SUCCESS && now == device->context)
-        (void)device->cu->cuCtxPopCurrent_v2(&now);
+    for (int tries = 0; tries < SB__CUDA_TRIES; tries++)
+        if (device->cu->cuCtxPopCurrent_v2(&now) == SB__CUDA_SUCCESS || !is_current(device))
+            return;
 }
 
 static sb__cu_result relax(const struct sb__cuda_device *device, struct sb__cuda_visit *visit) {
@@ -36,11 +44,11 @@ static sb__cu_result relax(const struct sb__cuda_device *device, struct sb__cuda
 
 /* Set again, the mode is what it was set to. */
 static void restore_mode(const struct sb__cuda_device *device, const struct sb__cuda_visit *visit) {
-    unsigned int mode = visit->mode;
-    if (!visit->relaxed || device->cu->cuThreadExchangeStreamCaptureMode(&mode) == SB__CUDA_SUCCESS)
-        return;
-    mode = visit->mode;
-    (void)device->cu->cuThreadExchangeStreamCaptureMode(&mode);
+    for (int tries = 0; visit->relaxed && tries < SB__CUDA_TRIES; tries++) {
+        unsigned int mode = visit->mode;
+        if (device->cu->cuThreadExchangeStreamCaptureMode(&mode) == SB__CUDA_SUCCESS)
+            return;
+    }
 }
 
 sb__cu_result sb__cuda_enter(const struct sb__cuda_device *device, struct sb__cuda_visit *visit) {
@@ -88,7 +96,9 @@ sb__cu_result sb__cuda_enter_queue(const struct sb__cuda_device *device, sb__cu_
 sb__cu_result sb__cuda_enter_to_free(const struct sb__cuda_device *device,
                                      struct sb__cuda_visit *visit) {
     sb__cu_result result = sb__cuda_enter(device, visit);
-    return result == SB__CUDA_SUCCESS ? result : sb__cuda_enter(device, visit);
+    for (int tries = 1; tries < SB__CUDA_TRIES && result != SB__CUDA_SUCCESS; tries++)
+        result = sb__cuda_enter(device, visit);
+    return result;
 }
 
 sb__cu_result sb__cuda_leave(const struct sb__cuda_device *device,
@@ -114,7 +124,9 @@ sb_status sb__cuda_retain(const struct sb__cuda_device *device, sb__cu_context *
 
 void sb__cuda_release(const struct sb__cuda_device *device) {
     struct sb__cuda_visit visit;
-    bool relaxed = relax(device, &visit) == SB__CUDA_SUCCESS;
+    bool relaxed = false;
+    for (int tries = 0; tries < SB__CUDA_TRIES && !relaxed; tries++)
+        relaxed = relax(device, &visit) == SB__CUDA_SUCCESS;
     SB__CUDA_GIVE_BACK(device->cu->cuDevicePrimaryCtxRelease_v2(device->handle));
     if (relaxed)
         restore_mode(device, &visit);

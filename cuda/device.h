@@ -92,7 +92,7 @@ sb__cu_result sb__cuda_enter_stream(const struct sb__cuda_device *device, sb__cu
    those. */
 sb__cu_result sb__cuda_enter_queue(const struct sb__cuda_device *device, sb__cu_stream stream,
                                    struct sb__cuda_visit *visit);
-/* The same before something is given back, which nobody could do later: tried twice. */
+/* The same before something is given back: tried several times. */
 sb__cu_result sb__cuda_enter_to_free(const struct sb__cuda_device *device,
                                      struct sb__cuda_visit *visit);
 /* Ends them; hands `result` through. */
@@ -125,13 +125,17 @@ static inline bool sb__cuda_is_over(sb__cu_result wait) {
     return wait == SB__CUDA_SUCCESS || sb__cuda_is_sticky(wait);
 }
 
-/* What gives something back is tried again, since nobody could later, but not where it may be
-   gone with the context. */
+/* How often a call is made whose failure nobody is told: any two failures come to nothing. */
+#define SB__CUDA_TRIES 3
+
+/* What gives something back is tried again, but not where it may be gone with the context. */
 #define SB__CUDA_GIVE_BACK(call)                                                                   \
     do {                                                                                           \
         sb__cu_result given = call;                                                                \
-        if (given != SB__CUDA_SUCCESS && !sb__cuda_is_sticky(given))                               \
-            (void)call;                                                                            \
+        for (int tries = 1;                                                                        \
+             tries < SB__CUDA_TRIES && given != SB__CUDA_SUCCESS && !sb__cuda_is_sticky(given);    \
+             tries++)                                                                              \
+            given = call;                                                                          \
     } while (0)
 
 static inline sb__cu_ptr sb__cuda_address(const void *ptr) {

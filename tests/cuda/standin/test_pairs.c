@@ -1,0 +1,257 @@
+/* Two calls of the driver or of cuBLAS fail in one operation, each pair of them in turn: whatever
+   becomes of the operation, the caller's context and capture mode stay, and at the end nothing is
+   left. */
+#include "fixture.h"
+
+#include "context/context.h"
+
+#include <string.h>
+
+enum { COUNT = 300, BYTES = COUNT * (int)sizeof(float), LARGE = 128 << 10 };
+
+struct scene {
+    struct stage stage;
+    CUcontext caller; /* another device's, and current */
+    CUstream stream;
+    sb_context *other; /* of the same device */
+    sb_blob *blob;     /* data and diff are on the device, and pointers to them are let out */
+    sb_mem *host, *pushed, *elsewhere, *large;
+};
+
+/* --- operations ------------------------------------------------------------------------------ */
+
+#define CALL(name, expression)                                                                     \
+    static sb_status name(struct scene *s, sb_error *err) {                                        \
+        return expression;                                                                         \
+    }
+
+CALL(upload, sb_mem_gpu_data(s->host, &(const void *){NULL}, err))
+CALL(upload_on, sb_mem_gpu_data_on(s->host, (sb_stream)s->stream, &(const void *){NULL}, err))
+CALL(download, sb_mem_cpu_data(data_of(s->blob), &(const void *){NULL}, err))
+CALL(asum, sb_blob_asum_data(s->blob, &(double){0}, err))
+CALL(sumsq, sb_blob_sumsq_data(s->blob, &(double){0}, err))
+CALL(update, sb_blob_update(s->blob, err))
+CALL(scale, sb_blob_scale_data_on(s->blob, 2, (sb_stream)s->stream, err))
+CALL(clear, sb_blob_clear_data(s->blob, err))
+CALL(evict, sb_mem_evict_cpu(s->pushed, err))
+CALL(synchronize, sb_context_synchronize(s->stage.rig.context, err))
+CALL(forget, sb_context_forget_stream(s->stage.rig.context, (sb_stream)s->stream, err))
+
+static sb_status push(struct scene *s, sb_error *err) {
+    sb_status st = sb_mem_async_gpu_push(s->host, (sb_stream)s->stream, err);
+    return st == SB_OK ? sb_mem_synchronize(s->host, err) : st;
+}
+
+static sb_status pull(struct scene *s, sb_error *err) {
+    sb_status st = sb_mem_async_cpu_pull(data_of(s->blob), (sb_stream)s->stream, err);
+    return st == SB_OK ? sb_mem_synchronize(data_of(s->blob), err) : st;
+}
+
+static sb_status copy(struct scene *s, sb_error *err) {
+    sb_blob *made;
+    sb_status st = sb_blob_create(s->stage.rig.context, SB_DTYPE_F32, &made, err);
+    if (st == SB_OK) {
+        st = sb_blob_copy_from(made, s->blob, SB_COPY_RESHAPE, err);
+        sb_blob_destroy(made);
+    }
+    return st;
+}
+
+static sb_status release(struct scene *s, sb_error *err) {
+    (void)err;
+    sb_mem_release(s->pushed);
+    s->pushed = NULL;
+    return SB_OK;
+}
+
+static sb_status release_let_out(struct scene *s, sb_error *err) {
+    (void)err;
+    sb_blob_destroy(s->blob);
+    s->blob = NULL;
+    return SB_OK;
+}
+
+static sb_status release_large(struct scene *s, sb_error *err) {
+    (void)err;
+    sb_mem_release(s->large);
+    s->large = NULL;
+    return SB_OK;
+}
+
+static sb_status trim(struct scene *s, sb_error *err) {
+    (void)err;
+    sb_context_trim(s->stage.rig.context);
+    return SB_OK;
+}
+
+static sb_status destroy(struct scene *s, sb_error *err) {
+    (void)err;
+    sb_mem_release(s->elsewhere);
+    sb_context_release(s->other);
+    s->elsewhere = NULL;
+    s->other = NULL;
+    return SB_OK;
+}
+
+static sb_status come_and_go(struct scene *s, sb_error *err) {
+    sb_context *context;
+    (void)s;
+    sb_status st = cuda_context("cuda:0", &context, err);
+    if (st == SB_OK)
+        sb_context_release(context);
+    return st;
+}
+
+/* Of a device on which nobody has done arithmetic yet. */
+static sb_status prepare(struct scene *s, sb_error *err) {
+    sb_context *context;
+    (void)s;
+    sb_status st = cuda_context("cuda:1", &context, err);
+    if (st == SB_OK) {
+        st = sb__device_prepare_arithmetic(context, err);
+        sb_context_release(context);
+    }
+    return st;
+}
+
+static const struct operation {
+    const char *name;
+    sb_status (*run)(struct scene *s, sb_error *err);
+    int64_t apart; /* the second call is at most so many calls after the first; 0: any */
+} operations[] = {
+    {"upload", upload, 0},
+    {"upload on a stream", upload_on, 0},
+    {"download", download, 0},
+    {"push", push, 0},
+    {"pull", pull, 0},
+    {"copy", copy, 0},
+    {"asum", asum, 0},
+    {"sumsq", sumsq, 0},
+    {"update", update, 0},
+    {"scale on a stream", scale, 0},
+    {"clear", clear, 0},
+    {"evict", evict, 0},
+    {"release", release, 0},
+    {"release of what was let out", release_let_out, 0},
+    {"release of page-locked memory", release_large, 0},
+    {"trim", trim, 0},
+    {"synchronize", synchronize, 0},
+    {"forget a stream", forget, 0},
+    {"destroy", destroy, 0},
+    {"another context", come_and_go, 0},
+    {"the first arithmetic", prepare, 5}, /* hundreds of calls */
+};
+
+/* --- a trial --------------------------------------------------------------------------------- */
+
+static sb_mem *mem_of(sb_context *context, size_t bytes) {
+    sb_error err;
+    sb_mem *mem;
+    void *out;
+    assert_ok(sb_mem_create(context, bytes, &mem, &err));
+    assert_ok(sb_mem_overwrite_cpu(mem, &out, &err));
+    memset(out, 0x11, bytes);
+    return mem;
+}
+
+/* On the device, and nobody has a pointer. */
+static void push_inside(sb_context *context, sb_mem *mem, CUstream stream) {
+    sb_error err;
+    assert_ok(sb_mem_async_gpu_push(mem, (sb_stream)stream, &err));
+    assert_ok(sb_mem_synchronize(mem, &err));
+    assert_ok(sb_context_forget_stream(context, (sb_stream)stream, &err));
+}
+
+static void open_scene(struct scene *s) {
+    const int64_t shape[] = {COUNT};
+    sb_error err;
+    void *out;
+    stage_open(&s->stage, SB_CONTEXT_NO_HOST_CACHE);
+    sb_context *context = s->stage.rig.context;
+    s->stream = stage_stream(&s->stage, CU_STREAM_NON_BLOCKING);
+    assert_ok(cuda_context("cuda:0", &s->other, &err));
+    assert_ok(sb_blob_create_shaped(context, SB_DTYPE_F32, shape, 1, &s->blob, &err));
+    assert_ok(sb_blob_mutable_gpu_data(s->blob, &out, &err));
+    assert_ok(sb_blob_mutable_gpu_diff(s->blob, &out, &err));
+    assert_ok(sb__device_prepare_arithmetic(context, &err));
+    s->host = mem_of(context, BYTES);
+    s->pushed = mem_of(context, BYTES);
+    push_inside(context, s->pushed, s->stream);
+    s->large = mem_of(context, LARGE);
+    s->elsewhere = mem_of(s->other, BYTES);
+    push_inside(s->other, s->elsewhere, s->stream);
+    assert_int_equal(cuDevicePrimaryCtxRetain(&s->caller, 1), CUDA_SUCCESS);
+    assert_int_equal(cuCtxPushCurrent(s->caller), CUDA_SUCCESS);
+}
+
+static void close_scene(struct scene *s) {
+    CUcontext now;
+    assert_int_equal(cuCtxPopCurrent(&now), CUDA_SUCCESS);
+    assert_int_equal(cuDevicePrimaryCtxRelease(1), CUDA_SUCCESS);
+    sb_blob_destroy(s->blob);
+    sb_mem_release(s->host);
+    sb_mem_release(s->pushed);
+    sb_mem_release(s->large);
+    sb_mem_release(s->elsewhere);
+    (void)sb_context_forget_stream(s->stage.rig.context, (sb_stream)s->stream, NULL);
+    sb_context_release(s->other);
+    stage_stream_destroy(&s->stage, s->stream);
+    stage_close(&s->stage);
+}
+
+static bool is_callers_state(const struct scene *s) {
+    CUcontext now = NULL;
+    CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
+    return cuCtxGetCurrent(&now) == CUDA_SUCCESS && now == s->caller && standin_depth() == 1 &&
+           cuThreadExchangeStreamCaptureMode(&mode) == CUDA_SUCCESS &&
+           mode == CU_STREAM_CAPTURE_MODE_GLOBAL;
+}
+
+static int64_t trials;
+
+/* Fails the call `first`, and the call `second` after it. Returns how many calls failed. */
+static int trial(const struct operation *o, unsigned int code, int64_t first, int64_t second) {
+    struct scene s;
+    sb_error err;
+    const char *fired;
+    if (o->run == prepare)
+        standin_heal(); /* nothing is loaded */
+    open_scene(&s);
+    standin_fail(NULL, first, STANDIN_NOW, code);
+    standin_fail_again(second);
+    sb_status st = o->run(&s, &err);
+    const int failures = standin_failures();
+    fired = standin_fired() ? standin_fired() : "";
+    standin_fail(NULL, 0, STANDIN_NOW, 0);
+    if (st != SB_OK && st != SB_ERR_OUT_OF_MEMORY && st != SB_ERR_DEVICE_FAILURE &&
+        st != SB_ERR_DEVICE_LOST)
+        fail_with("%s with calls %d, %d failing: %s", o->name, (int)first, (int)second,
+                  sb_status_name(st));
+    if (!is_callers_state(&s))
+        fail_with("%s with calls %d, %d (%s) failing changes the thread's state", o->name,
+                  (int)first, (int)second, fired);
+    close_scene(&s);
+    trials += failures == 2;
+    return failures;
+}
+
+static void every_pair_fails(unsigned int code) {
+    for (size_t i = 0; i < sizeof operations / sizeof operations[0]; i++)
+        for (int64_t first = 1, failures = 1; failures; first++) {
+            failures = 2;
+            for (int64_t second = 1;
+                 failures == 2 && (!operations[i].apart || second <= operations[i].apart); second++)
+                failures = trial(&operations[i], code, first, second);
+        }
+}
+
+TEST(two_failures_leave_the_thread_as_it_was) {
+    every_pair_fails(CUDA_ERROR_OUT_OF_MEMORY);
+    for (int pools = 1; pools >= 0; pools--) {
+        standin_set(STANDIN_POOLS, pools);
+        every_pair_fails(CUDA_ERROR_UNKNOWN);
+    }
+    standin_set(STANDIN_POOLS, 1);
+    print_message("%lld pairs of calls failed\n", (long long)trials);
+    assert_true(trials > 4000);
+}
