@@ -244,11 +244,13 @@ static sb__cu_result create_stream(struct sb__cuda_device *device, struct sb__cu
                           "cuStreamCreate");
 }
 
-/* What lives in the context; each part may be missing. */
-static void destroy_parts(struct sb__cuda_device *device) {
-    struct sb__cuda_visit visit;
-    if (sb__cuda_enter_to_free(device, &visit) != SB__CUDA_SUCCESS)
-        return;
+/* It takes along what it keeps, after the work that still uses that. */
+static void destroy_pool(struct sb__cuda_device *device) {
+    if (device->pool)
+        SB__CUDA_GIVE_BACK(device->cu->cuMemPoolDestroy(device->pool));
+}
+
+static void destroy_in_context(struct sb__cuda_device *device) {
     if (device->stream) {
         SB__CUDA_GIVE_BACK(sb__cuda_wait(device, device->stream));
         SB__CUDA_GIVE_BACK(device->cu->cuStreamDestroy_v2(device->stream));
@@ -259,9 +261,20 @@ static void destroy_parts(struct sb__cuda_device *device) {
     }
     if (device->legacy)
         SB__CUDA_GIVE_BACK(device->cu->cuEventDestroy_v2(device->legacy));
-    if (device->pool)
-        SB__CUDA_GIVE_BACK(device->cu->cuMemPoolDestroy(device->pool));
-    (void)sb__cuda_leave(device, &visit, SB__CUDA_SUCCESS);
+    destroy_pool(device);
+}
+
+/* What lives in the context; each part may be missing. A pool goes without a visit, too. */
+static void destroy_parts(struct sb__cuda_device *device) {
+    struct sb__cuda_visit visit;
+    const sb__cu_result entered = sb__cuda_enter_to_free(device, &visit);
+    if (entered == SB__CUDA_SUCCESS) {
+        destroy_in_context(device);
+        (void)sb__cuda_leave(device, &visit, SB__CUDA_SUCCESS);
+    } else {
+        destroy_pool(device);
+    }
+    sb__cuda_end_kept(device, sb__cuda_is_sticky(entered));
 }
 
 /* A wait for a stream does as the application told its context to; one for an event as the event

@@ -7,6 +7,7 @@
 
 #include "libraries.h"
 
+#include "base/counter.h"
 #include "port/threads.h"
 
 #include <stdatomic.h>
@@ -29,16 +30,25 @@ struct sb__cuda_slabs {
     struct sb__cuda_slab *first[SB__CUDA_SLAB_CLASSES];
 };
 
-/* Memory whose work nobody could wait for (kept.c): a block of the device, or, where `ptr` is 0,
-   memory of the host that begins with the entry. */
+/* Memory that could not be given back yet (kept.c). */
+enum sb__cuda_kept_kind {
+    SB__CUDA_KEPT_BLOCK,  /* of the device */
+    SB__CUDA_KEPT_PINNED, /* page-locked */
+    SB__CUDA_KEPT_PARTS,  /* of the host, from malloc; it begins with the entry */
+    SB__CUDA_KEPT_KINDS
+};
+
 struct sb__cuda_kept {
     struct sb__cuda_kept *next;
-    sb__cu_ptr ptr;
+    enum sb__cuda_kept_kind kind;
+    void *ptr; /* unused for PARTS */
+    size_t bytes;
 };
 
 struct sb__cuda_kept_list {
     sb__mutex lock;
     _Atomic(struct sb__cuda_kept *) first;
+    sb__counter bytes[SB__CUDA_KEPT_KINDS];
 };
 
 struct sb__cuda_device {
@@ -161,14 +171,25 @@ void sb__cuda_siblings_let_out(struct sb__cuda_device *device);
 
 /* --- kept.c ---------------------------------------------------------------------------------- */
 
-/* Keeps memory that comes from malloc and that work on `stream` may write; work on another stream
-   than our own keeps it for good. */
-void sb__cuda_keep(struct sb__cuda_device *device, struct sb__cuda_kept *entry, sb_stream stream);
-/* The same of a block. Where the host lacks memory to remember it, it is kept for good. */
-void sb__cuda_keep_block(struct sb__cuda_device *device, sb__cu_ptr ptr, sb_stream stream);
+/* Each keeps what work on `stream` may still use until somebody has waited for that work. It is
+   lost for good, and counted so, where the work is on another stream than our own, or where the
+   host lacks memory to remember it. PARTS come with their kind and bytes. */
+void sb__cuda_keep_parts(struct sb__cuda_device *device, struct sb__cuda_kept *entry,
+                         sb_stream stream);
+void sb__cuda_keep(struct sb__cuda_device *device, enum sb__cuda_kept_kind kind, void *ptr,
+                   size_t bytes, sb_stream stream);
+bool sb__cuda_keeps_any(const struct sb__cuda_device *device);
+/* Gives memory back that nothing uses, whatever stream it was used on: false where the driver does
+   not take it. Between enter and leave. */
+bool sb__cuda_gave_back(const struct sb__cuda_device *device, enum sb__cuda_kept_kind kind,
+                        void *ptr);
 /* Waits for the stream and, where that is our own, gives back what was kept. Between enter and
    leave. */
 sb__cu_result sb__cuda_wait(struct sb__cuda_device *device, sb__cu_stream stream);
+/* Frees kept blocks of a pool behind all that is queued on our stream. Between enter and leave. */
+void sb__cuda_free_kept(struct sb__cuda_device *device);
+/* Before the device is closed: what is still kept is lost, unless it is gone with the context. */
+void sb__cuda_end_kept(struct sb__cuda_device *device, bool is_gone);
 
 /* --- memory.c, pinned.c, streams.c, arithmetic.c: the other slots of the table --------------- */
 

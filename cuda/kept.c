@@ -1,6 +1,10 @@
-/* Memory that work on our own stream may still use, since a wait for it has
-   failed or could not be tried. The next wait that succeeds gives it back. */
+/* Memory that could not be given back yet, since work may still use it and a wait for that has
+   failed or could not be tried, or since the driver did not take it. The next wait that succeeds
+   gives it back. */
 #include "device.h"
+
+#include "context/context.h"
+#include "table.h"
 
 #include <stdlib.h>
 
@@ -12,7 +16,7 @@ static void put(struct sb__cuda_device *device, struct sb__cuda_kept *entry) {
 }
 
 static struct sb__cuda_kept *take_all(struct sb__cuda_device *device) {
-    if (!atomic_load(&device->kept.first))
+    if (!sb__cuda_keeps_any(device))
         return NULL;
     sb__mutex_lock(&device->kept.lock);
     struct sb__cuda_kept *first = atomic_exchange(&device->kept.first, NULL);
@@ -20,18 +24,62 @@ static struct sb__cuda_kept *take_all(struct sb__cuda_device *device) {
     return first;
 }
 
-void sb__cuda_keep(struct sb__cuda_device *device, struct sb__cuda_kept *entry, sb_stream stream) {
-    if (sb__cuda_stream(stream) == device->stream)
-        put(device, entry);
+static void drop(struct sb__cuda_device *device, struct sb__cuda_kept *entry) {
+    sb__counter_subtract(&device->kept.bytes[entry->kind], entry->bytes);
+    free(entry);
 }
 
-void sb__cuda_keep_block(struct sb__cuda_device *device, sb__cu_ptr ptr, sb_stream stream) {
+bool sb__cuda_keeps_any(const struct sb__cuda_device *device) {
+    return atomic_load(&device->kept.first) != NULL;
+}
+
+void sb__cuda_kept_bytes(const void *opened, uint64_t *out_device, uint64_t *out_pinned) {
+    const struct sb__cuda_device *device = opened;
+    *out_device = sb__counter_read(&device->kept.bytes[SB__CUDA_KEPT_BLOCK]);
+    *out_pinned = sb__counter_read(&device->kept.bytes[SB__CUDA_KEPT_PINNED]);
+}
+
+void sb__cuda_keep_parts(struct sb__cuda_device *device, struct sb__cuda_kept *entry,
+                         sb_stream stream) {
+    if (sb__cuda_stream(stream) != device->stream) {
+        sb__quarantine_lose(entry->bytes);
+        return;
+    }
+    (void)sb__counter_add(&device->kept.bytes[entry->kind], entry->bytes);
+    put(device, entry);
+}
+
+void sb__cuda_keep(struct sb__cuda_device *device, enum sb__cuda_kept_kind kind, void *ptr,
+                   size_t bytes, sb_stream stream) {
     struct sb__cuda_kept *entry =
         sb__cuda_stream(stream) == device->stream ? calloc(1, sizeof *entry) : NULL;
-    if (!entry)
+    if (!entry) {
+        sb__quarantine_lose(bytes);
         return;
-    entry->ptr = ptr;
-    put(device, entry);
+    }
+    *entry = (struct sb__cuda_kept){.kind = kind, .ptr = ptr, .bytes = bytes};
+    sb__cuda_keep_parts(device, entry, stream);
+}
+
+/* --- giving back; between enter and leave ---------------------------------------------------- */
+
+bool sb__cuda_gave_back(const struct sb__cuda_device *device, enum sb__cuda_kept_kind kind,
+                        void *ptr) {
+    sb__cu_result result = SB__CUDA_SUCCESS;
+    for (int tries = 0; tries < SB__CUDA_TRIES; tries++) {
+        result = kind == SB__CUDA_KEPT_BLOCK ? device->cu->cuMemFree_v2(sb__cuda_address(ptr))
+                                             : device->cu->cuMemFreeHost(ptr);
+        if (sb__cuda_is_over(result))
+            return true;
+    }
+    return false;
+}
+
+static void give_back(struct sb__cuda_device *device, struct sb__cuda_kept *entry) {
+    if (entry->kind == SB__CUDA_KEPT_PARTS || sb__cuda_gave_back(device, entry->kind, entry->ptr))
+        drop(device, entry);
+    else
+        put(device, entry);
 }
 
 /* Only what was kept before the wait began is over after it. */
@@ -41,13 +89,37 @@ sb__cu_result sb__cuda_wait(struct sb__cuda_device *device, sb__cu_stream stream
     while (next) {
         struct sb__cuda_kept *entry = next;
         next = entry->next;
-        if (!sb__cuda_is_over(result)) {
+        if (sb__cuda_is_over(result))
+            give_back(device, entry);
+        else
             put(device, entry);
-            continue;
-        }
-        if (entry->ptr)
-            SB__CUDA_GIVE_BACK(device->cu->cuMemFree_v2(entry->ptr));
-        free(entry);
     }
     return result;
+}
+
+void sb__cuda_free_kept(struct sb__cuda_device *device) {
+    struct sb__cuda_kept *next = take_all(device);
+    while (next) {
+        struct sb__cuda_kept *entry = next;
+        next = entry->next;
+        if (entry->kind == SB__CUDA_KEPT_BLOCK &&
+            device->cu->cuMemFreeAsync(sb__cuda_address(entry->ptr), device->stream) ==
+                SB__CUDA_SUCCESS)
+            drop(device, entry);
+        else
+            put(device, entry);
+    }
+}
+
+/* The device may still write PARTS, so that they are not freed. */
+void sb__cuda_end_kept(struct sb__cuda_device *device, bool is_gone) {
+    struct sb__cuda_kept *next = take_all(device);
+    while (next) {
+        struct sb__cuda_kept *entry = next;
+        next = entry->next;
+        if (!is_gone)
+            sb__quarantine_lose(entry->bytes);
+        if (entry->kind != SB__CUDA_KEPT_PARTS)
+            free(entry);
+    }
 }

@@ -18,15 +18,19 @@ static sb__cu_result trim_pool(struct sb__cuda_device *device, struct sb__cuda_v
     if (result == SB__CUDA_SUCCESS)
         result =
             sb__cuda_named(visit, sb__cuda_wait(device, device->stream), "cuStreamSynchronize");
-    if (result == SB__CUDA_SUCCESS)
+    if (result == SB__CUDA_SUCCESS && device->pool)
         result =
             sb__cuda_named(visit, device->cu->cuMemPoolTrimTo(device->pool, 0), "cuMemPoolTrimTo");
     return result;
 }
 
+static bool has_something_to_trim(const struct sb__cuda_device *device) {
+    return device->pool || sb__cuda_keeps_any(device);
+}
+
 static sb__cu_result make_room(struct sb__cuda_device *device, struct sb__cuda_visit *visit) {
     sb__cu_result result = trim_pool(device, visit);
-    if (result == SB__CUDA_SUCCESS)
+    if (result == SB__CUDA_SUCCESS && device->pool)
         sb__cuda_siblings_trim(device);
     return result;
 }
@@ -36,7 +40,7 @@ static sb__cu_result alloc_or_trim(struct sb__cuda_device *device, size_t bytes,
                                    sb__cu_stream stream, sb__cu_ptr *out,
                                    struct sb__cuda_visit *visit) {
     sb__cu_result result = alloc(device, bytes, stream, out, visit);
-    if (result != SB__CUDA_ERROR_OUT_OF_MEMORY || !device->pool)
+    if (result != SB__CUDA_ERROR_OUT_OF_MEMORY || !has_something_to_trim(device))
         return result;
     sb__cu_result trimmed = make_room(device, visit);
     return trimmed == SB__CUDA_SUCCESS ? alloc(device, bytes, stream, out, visit) : trimmed;
@@ -46,14 +50,14 @@ void sb__cuda_trim(void *opened) {
     struct sb__cuda_device *device = opened;
     struct sb__cuda_visit visit;
     sb__cuda_trim_pinned(device);
-    if (!device->pool || sb__cuda_enter(device, &visit) != SB__CUDA_SUCCESS)
+    if (!has_something_to_trim(device) || sb__cuda_enter(device, &visit) != SB__CUDA_SUCCESS)
         return;
     (void)sb__cuda_leave(device, &visit, trim_pool(device, &visit));
 }
 
 void sb__cuda_make_room(struct sb__cuda_device *device) {
     struct sb__cuda_visit visit;
-    if (device->pool && sb__cuda_enter(device, &visit) == SB__CUDA_SUCCESS)
+    if (has_something_to_trim(device) && sb__cuda_enter(device, &visit) == SB__CUDA_SUCCESS)
         (void)sb__cuda_leave(device, &visit, make_room(device, &visit));
 }
 
@@ -70,29 +74,49 @@ sb_status sb__cuda_alloc(void *opened, size_t bytes, sb_stream stream, void **ou
     return sb__cuda_status(device, result, visit.call, err);
 }
 
+/* A block that is to be freed behind the work on `stream`. */
+struct freed {
+    void *ptr;
+    size_t bytes;
+    sb_stream stream;
+};
+
+static void keep(struct sb__cuda_device *device, const struct freed *block) {
+    sb__cuda_keep(device, SB__CUDA_KEPT_BLOCK, block->ptr, block->bytes, block->stream);
+}
+
 /* Pool memory may be given back by cuMemFree, too, once nothing uses it. */
-static void free_now(struct sb__cuda_device *device, sb__cu_ptr ptr, sb_stream stream) {
-    sb__cu_result result = sb__cuda_wait(device, sb__cuda_stream(stream));
+static void free_now(struct sb__cuda_device *device, const struct freed *block) {
+    sb__cu_result result = sb__cuda_wait(device, sb__cuda_stream(block->stream));
     if (!sb__cuda_is_over(result))
-        result = sb__cuda_wait(device, sb__cuda_stream(stream));
-    if (sb__cuda_is_over(result))
-        SB__CUDA_GIVE_BACK(device->cu->cuMemFree_v2(ptr));
-    else
-        sb__cuda_keep_block(device, ptr, stream);
+        result = sb__cuda_wait(device, sb__cuda_stream(block->stream));
+    if (!sb__cuda_is_over(result) || !sb__cuda_gave_back(device, SB__CUDA_KEPT_BLOCK, block->ptr))
+        keep(device, block);
+}
+
+static void free_queued(struct sb__cuda_device *device, const struct freed *block) {
+    const sb__cu_stream stream = sb__cuda_stream(block->stream);
+    if (!device->pool ||
+        device->cu->cuMemFreeAsync(sb__cuda_address(block->ptr), stream) != SB__CUDA_SUCCESS)
+        free_now(device, block);
+    else if (stream == device->stream)
+        sb__cuda_free_kept(device);
 }
 
 void sb__cuda_free(void *opened, void *ptr, size_t bytes, sb_stream stream) {
     struct sb__cuda_device *device = opened;
-    sb__cu_ptr block = sb__cuda_address(ptr);
+    const struct freed block = {ptr, bytes, stream};
     struct sb__cuda_visit visit;
-    (void)bytes;
-    if (sb__cuda_enter_to_free(device, &visit) != SB__CUDA_SUCCESS)
+    const sb__cu_result entered = sb__cuda_enter_to_free(device, &visit);
+    if (entered != SB__CUDA_SUCCESS) {
+        if (sb__cuda_done(entered) != SB__CUDA_SUCCESS)
+            keep(device, &block);
         return;
-    if (sb__cuda_refuse_captured(device, sb__cuda_stream(stream), &visit) != SB__CUDA_SUCCESS)
-        sb__cuda_keep_block(device, block, stream);
-    else if (!device->pool ||
-             device->cu->cuMemFreeAsync(block, sb__cuda_stream(stream)) != SB__CUDA_SUCCESS)
-        free_now(device, block, stream);
+    }
+    if (sb__cuda_refuse_captured(device, sb__cuda_stream(stream), &visit) == SB__CUDA_SUCCESS)
+        free_queued(device, &block);
+    else
+        keep(device, &block);
     (void)sb__cuda_leave(device, &visit, SB__CUDA_SUCCESS);
 }
 

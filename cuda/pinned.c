@@ -35,12 +35,16 @@ static sb_status take(const struct sb__cuda_device *device, size_t bytes, void *
     return sb__cuda_status(device, result, visit.call, err);
 }
 
-static void give(const struct sb__cuda_device *device, void *ptr) {
+static void give(struct sb__cuda_device *device, void *ptr, size_t bytes) {
     struct sb__cuda_visit visit;
-    if (sb__cuda_enter_to_free(device, &visit) != SB__CUDA_SUCCESS)
-        return;
-    SB__CUDA_GIVE_BACK(device->cu->cuMemFreeHost(ptr));
-    (void)sb__cuda_leave(device, &visit, SB__CUDA_SUCCESS);
+    const sb__cu_result entered = sb__cuda_enter_to_free(device, &visit);
+    bool is_gone = sb__cuda_done(entered) == SB__CUDA_SUCCESS;
+    if (entered == SB__CUDA_SUCCESS) {
+        is_gone = sb__cuda_gave_back(device, SB__CUDA_KEPT_PINNED, ptr);
+        (void)sb__cuda_leave(device, &visit, SB__CUDA_SUCCESS);
+    }
+    if (!is_gone)
+        sb__cuda_keep(device, SB__CUDA_KEPT_PINNED, ptr, bytes, (sb_stream)device->stream);
 }
 
 /* --- slabs; the lock is held ----------------------------------------------------------------- */
@@ -130,7 +134,7 @@ sb_status sb__cuda_alloc_pinned(void *opened, size_t bytes, void **out, sb_error
 void sb__cuda_free_pinned(void *opened, void *ptr, size_t bytes) {
     struct sb__cuda_device *device = opened;
     if (bytes > LARGEST) {
-        give(device, ptr);
+        give(device, ptr, bytes);
         return;
     }
     sb__mutex_lock(&device->slabs.lock);
@@ -156,7 +160,7 @@ void sb__cuda_trim_pinned(struct sb__cuda_device *device) {
     while (empty) {
         struct sb__cuda_slab *slab = empty;
         empty = slab->next;
-        give(device, slab->start);
+        give(device, slab->start, slab->bytes);
         free(slab);
     }
 }

@@ -75,7 +75,8 @@ static sb_status wait_for(struct sb__cuda_device *device, struct last **last, sb
         return st;
     sb_status second = sb__cuda_stream_synchronize(device, stream, &again);
     if (second != SB_OK && second != SB_ERR_DEVICE_LOST) {
-        sb__cuda_keep(device, &(*last)->kept, stream);
+        (*last)->kept = (struct sb__cuda_kept){.kind = SB__CUDA_KEPT_PARTS, .bytes = sizeof **last};
+        sb__cuda_keep_parts(device, &(*last)->kept, stream);
         *last = NULL;
     }
     return st;

@@ -165,7 +165,7 @@ own*/
     pub max_host_bytes: usize,
     /**hard cap on live device memory; 0: none. What a backend takes
 for itself is not counted, as a sum's scratch memory on
-"cuda:N"*/
+"cuda:N", nor what its driver did not take back*/
     pub max_device_bytes: usize,
     /**page-locked memory used at most, as sb_stats::pinned_bytes
 counts it; 0: 1 GiB; above it host memory is ordinary*/
@@ -223,9 +223,11 @@ pub struct sb_stats {
     ///their bytes
     pub host_copy_bytes: u64,
     /**given up, but kept: the device may still use them, and nobody
-could find out (also in the live figures above)*/
+could find out, or its driver did not take them back (also in
+the live figures above)*/
     pub quarantined_bytes: u64,
-    ///of the process: what contexts that have ended keep in quarantine
+    /**of the process: what contexts that have ended keep in quarantine,
+and what no driver can be given back any more*/
     pub leaked_bytes: u64,
 }
 /**The table. Of a smaller struct_size the missing tail is NULL and 0; one that ends within a slot

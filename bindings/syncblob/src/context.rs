@@ -529,9 +529,10 @@ stats! {
     host_copies,
     /// Their bytes.
     host_copy_bytes,
-    /// Given up, but kept until the device says that its work on them is over; also in
-    /// the live figures above.
+    /// Given up, but kept until the device says that its work on them is over, or until its
+    /// driver takes them back; also in the live figures above.
     quarantined_bytes,
-    /// Of the whole process: what contexts that have ended keep in quarantine.
+    /// Of the whole process: what contexts that have ended keep in quarantine, and what no
+    /// driver can be given back any more.
     leaked_bytes,
 }

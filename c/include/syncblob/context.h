@@ -12,7 +12,8 @@
  * it is over. It is then neither freed nor used again, its deleter does not run,
  * and it counts as live. The context asks for it again whenever it is synchronised
  * or trimmed and whenever a memory of it is released. If another thread is asking
- * at that moment, that thread gives the storage back, perhaps later.
+ * at that moment, that thread gives the storage back, perhaps later. What a driver
+ * does not take back, since its calls fail, is kept and counted likewise.
  *
  * If the last owner releases the context first, the context stays until the device
  * answers (sb_stats::leaked_bytes until then). It is asked when any context is
@@ -96,7 +97,7 @@ typedef struct sb_context_options {
     size_t max_host_bytes;        /**< hard cap on live ordinary host memory; 0: none */
     size_t max_device_bytes;      /**< hard cap on live device memory; 0: none. What a backend takes
                                        for itself is not counted, as a sum's scratch memory on
-                                       "cuda:N" */
+                                       "cuda:N", nor what its driver did not take back */
     size_t max_pinned_bytes;      /**< page-locked memory used at most, as sb_stats::pinned_bytes
                                        counts it; 0: 1 GiB; above it host memory is ordinary */
     size_t max_cache_bytes;       /**< host memory kept for reuse; 0: 256 MiB. Together with the
@@ -202,8 +203,10 @@ typedef struct sb_stats {
     uint64_t host_copies;       /**< copies of whole buffers within the host */
     uint64_t host_copy_bytes;   /**< their bytes */
     uint64_t quarantined_bytes; /**< given up, but kept: the device may still use them, and nobody
-                                     could find out (also in the live figures above) */
-    uint64_t leaked_bytes; /**< of the process: what contexts that have ended keep in quarantine */
+                                     could find out, or its driver did not take them back (also in
+                                     the live figures above) */
+    uint64_t leaked_bytes; /**< of the process: what contexts that have ended keep in quarantine,
+                              and what no driver can be given back any more */
 } sb_stats;
 
 /** No figures, as an initialiser. */

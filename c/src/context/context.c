@@ -122,12 +122,16 @@ static int32_t parse_ordinal(const char *device, size_t *name_length) {
     return (int32_t)ordinal;
 }
 
-static const sb_backend *const builtin_backends[] = {
-    &sb__sim_backend,
+static const struct {
+    const sb_backend *table;
+    sb__kept_bytes *kept_bytes;
+} builtin_backends[] = {
+    {&sb__sim_backend, NULL},
 #ifdef SYNCBLOB_CUDA
-    &sb__cuda_backend,
+    {&sb__cuda_backend, sb__cuda_kept_bytes},
 #endif
 };
+enum { BUILTIN_BACKENDS = sizeof builtin_backends / sizeof *builtin_backends };
 
 static const sb_backend *find_backend(const sb_context_options *o, const char *name,
                                       size_t length) {
@@ -136,11 +140,18 @@ static const sb_backend *find_backend(const sb_context_options *o, const char *n
                        memcmp(o->backend->name, name, length) == 0
                    ? o->backend
                    : NULL;
-    for (size_t i = 0; i < sizeof builtin_backends / sizeof *builtin_backends; i++) {
-        const sb_backend *backend = builtin_backends[i];
+    for (int i = 0; i < BUILTIN_BACKENDS; i++) {
+        const sb_backend *backend = builtin_backends[i].table;
         if (strlen(backend->name) == length && memcmp(backend->name, name, length) == 0)
             return backend;
     }
+    return NULL;
+}
+
+static sb__kept_bytes *find_kept_bytes(const sb_backend *table) {
+    for (int i = 0; i < BUILTIN_BACKENDS; i++)
+        if (table == builtin_backends[i].table)
+            return builtin_backends[i].kept_bytes;
     return NULL;
 }
 
@@ -178,6 +189,7 @@ static sb_status open_device(sb_context *context, const sb_context_options *o, c
     if (st != SB_OK)
         return sb__device_failed(context, st, &slot_err, err);
     context->has_device = true;
+    context->kept_bytes = find_kept_bytes(table);
     context->ordinal = ordinal;
     if (context->backend.own_stream)
         context->stream = context->backend.own_stream(context->device);

@@ -82,6 +82,9 @@ struct sb__quarantine {
     sb__counter bytes;
 };
 
+/* Bytes that a backend of the library's own was to give back to its driver and could not yet. */
+typedef void sb__kept_bytes(const void *device, uint64_t *out_device, uint64_t *out_pinned);
+
 struct sb_context {
     _Atomic int64_t refs;
     uint32_t flags;
@@ -96,6 +99,7 @@ struct sb_context {
     bool has_device;
     sb_backend backend; /* a copy, its missing tail zero; valid if has_device */
     void *device;
+    sb__kept_bytes *kept_bytes;  /* NULL: the backend tells nothing */
     int32_t ordinal;             /* N of "NAME:N" */
     sb_stream stream;            /* the library's own; NULL for a backend without streams */
     _Atomic int32_t device_lost; /* SB_OK or SB_ERR_DEVICE_LOST, for good */
@@ -284,7 +288,9 @@ void sb__quarantine_ask(sb_context *context);
 bool sb__quarantine_is_empty(const sb_context *context);
 /* Asks all contexts of the process that wait: whoever let go of one is not there to ask. */
 void sb__quarantine_ask_all(void);
-/* Of contexts that nobody else owns. */
+/* Memory that a backend can never give back to its driver. */
+void sb__quarantine_lose(size_t bytes);
+/* That, and what is in quarantine of contexts that nobody else owns. */
 uint64_t sb__quarantine_leaked(void);
 /* In the child of a fork: what waits there is the parent's. */
 void sb__quarantine_forked(void);

@@ -9,11 +9,13 @@
 static sb__mutex waiting_lock = SB__MUTEX_INIT;
 static sb_context *waiting; /* by next_waiting */
 static sb__counter waiting_count;
+static sb__counter lost_bytes;
 
 void sb__quarantine_forked(void) {
     waiting_lock = (sb__mutex)SB__MUTEX_INIT;
     waiting = NULL; /* the parent's */
     sb__counter_subtract(&waiting_count, sb__counter_read(&waiting_count));
+    sb__counter_subtract(&lost_bytes, sb__counter_read(&lost_bytes));
 }
 
 /* Where the list leads to it, or ends. Under the lock. */
@@ -52,10 +54,14 @@ static void delist(sb_context *context) {
         (void)sb__context_let_go(context);
 }
 
+void sb__quarantine_lose(size_t bytes) {
+    (void)sb__counter_add(&lost_bytes, bytes);
+}
+
 uint64_t sb__quarantine_leaked(void) {
-    uint64_t bytes = 0;
+    uint64_t bytes = sb__counter_read(&lost_bytes);
     if (!sb__counter_read(&waiting_count))
-        return 0;
+        return bytes;
     sb__mutex_lock(&waiting_lock);
     for (const sb_context *context = waiting; context; context = context->next_waiting)
         if (atomic_load_explicit(&context->refs, memory_order_relaxed) == 1)

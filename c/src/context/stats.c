@@ -13,6 +13,19 @@ static void read_account(const struct sb__account *account, uint64_t *out_live,
     *out_live = live < *out_peak ? live : *out_peak;
 }
 
+/* Given up, and live all the same. */
+static void add_kept(sb_context *context, sb_stats *stats) {
+    uint64_t device, pinned;
+    context->kept_bytes(context->device, &device, &pinned);
+    stats->quarantined_bytes += device + pinned;
+    stats->device_bytes += device;
+    stats->pinned_bytes += pinned;
+    sb__counter_raise(&context->device_memory.peak, stats->device_bytes);
+    sb__counter_raise(&context->pinned.peak, stats->pinned_bytes);
+    stats->device_peak = sb__counter_read(&context->device_memory.peak);
+    stats->pinned_peak = sb__counter_read(&context->pinned.peak);
+}
+
 static void collect(sb_context *context, sb_stats *stats) {
     read_account(&context->host, &stats->host_bytes, &stats->host_peak);
     read_account(&context->pinned, &stats->pinned_bytes, &stats->pinned_peak);
@@ -29,6 +42,8 @@ static void collect(sb_context *context, sb_stats *stats) {
     stats->host_copy_bytes = sb__counter_read(&context->copied_bytes[SB__HOST_COPY]);
     stats->quarantined_bytes = sb__counter_read(&context->quarantine.bytes);
     stats->leaked_bytes = sb__quarantine_leaked();
+    if (context->kept_bytes)
+        add_kept(context, stats);
 }
 
 sb_status sb_context_stats(const sb_context *context, sb_stats *out, sb_error *err) {

@@ -1,6 +1,6 @@
 /* Two calls of the driver or of cuBLAS fail in one operation, each pair of them in turn: whatever
-   becomes of the operation, the caller's context and capture mode stay, and at the end nothing is
-   left. */
+   becomes of the operation, the caller's context and capture mode stay, memory of the device is
+   what the library counts, and at the end nothing is left. */
 #include "fixture.h"
 
 #include "context/context.h"
@@ -207,6 +207,15 @@ static bool is_callers_state(const struct scene *s) {
            mode == CU_STREAM_CAPTURE_MODE_GLOBAL;
 }
 
+static uint64_t counted_bytes(const struct scene *s) {
+    sb_error err;
+    sb_stats one = SB_STATS_INIT, other = SB_STATS_INIT;
+    assert_ok(sb_context_stats(s->stage.rig.context, &one, &err));
+    if (s->other)
+        assert_ok(sb_context_stats(s->other, &other, &err));
+    return one.device_bytes + other.device_bytes + one.leaked_bytes;
+}
+
 static int64_t trials;
 
 /* Fails the call `first`, and the call `second` after it. Returns how many calls failed. */
@@ -230,6 +239,11 @@ static int trial(const struct operation *o, unsigned int code, int64_t first, in
     if (!is_callers_state(&s))
         fail_with("%s with calls %d, %d (%s) failing changes the thread's state", o->name,
                   (int)first, (int)second, fired);
+    standin_drain();
+    if (counted_bytes(&s) != standin_live().device_bytes)
+        fail_with("%s with calls %d, %d (%s) failing: %d bytes are counted, there are %d", o->name,
+                  (int)first, (int)second, fired, (int)counted_bytes(&s),
+                  (int)standin_live().device_bytes);
     close_scene(&s);
     trials += failures == 2;
     return failures;
@@ -245,7 +259,7 @@ static void every_pair_fails(unsigned int code) {
         }
 }
 
-TEST(two_failures_leave_the_thread_as_it_was) {
+TEST(two_failures_lose_nothing) {
     every_pair_fails(CUDA_ERROR_OUT_OF_MEMORY);
     for (int pools = 1; pools >= 0; pools--) {
         standin_set(STANDIN_POOLS, pools);

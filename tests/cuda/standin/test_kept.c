@@ -1,0 +1,276 @@
+/* What cannot be given back to the driver, since a call fails for as long as it is tried: it is
+   kept and counted, and goes back when the driver takes it again. */
+#include "fixture.h"
+
+#include "context/context.h"
+#include "device.h"
+
+#include <string.h>
+
+enum { COUNT = 1000, BYTES = COUNT * (int)sizeof(float), LARGE = 128 << 10 };
+
+/* Each lets no memory of the device be given back, some of them without pools alone. */
+static const char *const functions[] = {
+    "cuCtxGetCurrent",
+    "cuCtxPushCurrent_v2",
+    "cuThreadExchangeStreamCaptureMode",
+    "cuMemFreeAsync",
+    "cuMemFree_v2",
+    "cuStreamSynchronize",
+    "cuMemFreeHost",
+    NULL, /* any */
+};
+enum { FUNCTIONS = sizeof functions / sizeof *functions };
+
+static const char *name_of(size_t i) {
+    return functions[i] ? functions[i] : "any call";
+}
+
+static uint64_t leaked_bytes(void) {
+    sb_error err;
+    sb_stats stats = SB_STATS_INIT;
+    assert_ok(sb_context_stats(NULL, &stats, &err));
+    return stats.leaked_bytes;
+}
+
+static sb_mem *mem_on_host(sb_context *context, size_t bytes) {
+    sb_error err;
+    sb_mem *mem;
+    void *out;
+    assert_ok(sb_mem_create(context, bytes, &mem, &err));
+    assert_ok(sb_mem_overwrite_cpu(mem, &out, &err));
+    memset(out, 0x11, bytes);
+    return mem;
+}
+
+/* On the device, and nobody has a pointer. */
+static sb_mem *mem_inside(sb_context *context, size_t bytes) {
+    sb_error err;
+    sb_mem *mem = mem_on_host(context, bytes);
+    assert_ok(sb_mem_async_gpu_push(mem, context->stream, &err));
+    assert_ok(sb_mem_synchronize(mem, &err));
+    assert_ok(sb_mem_evict_cpu(mem, &err));
+    return mem;
+}
+
+/* From its `nth` call on. */
+static void fail_from(size_t function, int64_t nth) {
+    standin_fail(functions[function], nth, STANDIN_ALWAYS, CUDA_ERROR_UNKNOWN);
+}
+
+static void fail_no_more(void) {
+    standin_fail(NULL, 0, STANDIN_NOW, 0);
+    standin_drain();
+}
+
+/* What this stand-in's thread has on its stack stays where no pop succeeds. */
+static void restore_thread(void) {
+    CUcontext old;
+    CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
+    while (standin_depth())
+        assert_int_equal(cuCtxPopCurrent(&old), CUDA_SUCCESS);
+    assert_int_equal(cuThreadExchangeStreamCaptureMode(&mode), CUDA_SUCCESS);
+}
+
+/* What the device has beside `used` is counted as kept. */
+static void assert_counted(struct rig *rig, size_t function, uint64_t used) {
+    const sb_stats stats = rig_stats(rig);
+    const uint64_t live = standin_live().device_bytes;
+    if (stats.device_bytes != live || stats.quarantined_bytes != live - used ||
+        stats.device_peak < live)
+        fail_with("with %s failing the device has %d bytes, %d of them in use; counted are %d, "
+                  "%d of them as kept, and at most %d",
+                  name_of(function), (int)live, (int)used, (int)stats.device_bytes,
+                  (int)stats.quarantined_bytes, (int)stats.device_peak);
+}
+
+/* --- what gives back what was kept ------------------------------------------------------------ */
+
+static void synchronize(sb_context *context) {
+    sb_error err;
+    assert_ok(sb_context_synchronize(context, &err));
+}
+
+static void release_another(sb_context *context) {
+    sb_mem_release(mem_inside(context, BYTES));
+}
+
+static void free_another(sb_context *context) {
+    sb_error err;
+    void *ptr;
+    assert_ok(sb__device_alloc(context, BYTES, context->stream, &ptr, &err));
+    sb__device_free(context, ptr, BYTES);
+}
+
+static void lack_memory(sb_context *context) {
+    sb_error err;
+    void *ptr;
+    standin_set(STANDIN_MEMORY, (int64_t)standin_live().mapped_bytes);
+    assert_ok(sb__device_alloc(context, BYTES, context->stream, &ptr, &err));
+    standin_set(STANDIN_MEMORY, (int64_t)16 << 30);
+    sb__device_free(context, ptr, BYTES);
+}
+
+static void (*const later[])(sb_context *context) = {synchronize, sb_context_trim, release_another,
+                                                     free_another, lack_memory};
+
+/* --- memory of the device --------------------------------------------------------------------- */
+
+static void release_failing(int pools, size_t function, size_t then) {
+    struct stage stage;
+    standin_set(STANDIN_POOLS, pools);
+    stage_open(&stage, SB_CONTEXT_NO_HOST_CACHE);
+    sb_mem *used = mem_inside(stage.rig.context, BYTES),
+           *given = mem_inside(stage.rig.context, BYTES);
+    fail_from(function, 1);
+    sb_mem_release(given);
+    fail_no_more();
+    restore_thread();
+    assert_counted(&stage.rig, function, BYTES);
+    if (function < 3 && standin_live().blocks != 2) /* there is no visit to the driver */
+        fail_with("with %s failing nothing is kept", name_of(function));
+    if (later[then] != lack_memory || standin_live().blocks == 2) /* there is something to get */
+        later[then](stage.rig.context);
+    standin_drain();
+    assert_counted(&stage.rig, function, BYTES);
+    if (standin_live().blocks != 1)
+        fail_with("what was kept with %s failing did not go back", name_of(function));
+    sb_mem_release(used);
+    stage_close(&stage);
+}
+
+TEST(memory_that_cannot_be_freed_is_kept_until_it_can) {
+    standin_heal();
+    for (int pools = 0; pools < 2; pools++)
+        for (size_t function = 0; function < FUNCTIONS; function++)
+            for (size_t then = 0; then < sizeof later / sizeof *later; then++)
+                release_failing(pools, function, then);
+    standin_set(STANDIN_POOLS, 1);
+}
+
+/* Of a sum, which the core does not know. */
+static bool sum_failing(int pools, size_t function, int64_t nth) {
+    struct stage stage;
+    sb_error err;
+    double sum;
+    sb_blob *blob;
+    standin_set(STANDIN_POOLS, pools);
+    stage_open(&stage, SB_CONTEXT_NO_HOST_CACHE);
+    assert_ok(sb_blob_create_legacy(stage.rig.context, SB_DTYPE_F32, COUNT, 1, 1, 1, &blob, &err));
+    sb_mem *data = data_of(blob);
+    assert_ok(sb_mem_gpu_data(data, &(const void *){NULL}, &err));
+    assert_ok(sb_blob_asum_data(blob, &sum, &err));
+    standin_drain();
+    const uint64_t used = standin_live().device_bytes;
+    fail_from(function, nth);
+    (void)sb_blob_asum_data(blob, &sum, &err);
+    const bool fired = standin_fired() != NULL;
+    fail_no_more();
+    restore_thread();
+    assert_counted(&stage.rig, function, used);
+    assert_ok(sb_context_synchronize(stage.rig.context, &err));
+    standin_drain();
+    assert_counted(&stage.rig, function, used);
+    assert_int_equal(standin_live().device_bytes, used);
+    sb_blob_destroy(blob);
+    stage_close(&stage);
+    return fired;
+}
+
+TEST(scratch_memory_of_a_sum_is_kept_and_counted_likewise) {
+    standin_heal();
+    for (int pools = 0; pools < 2; pools++)
+        for (size_t function = 0; function < FUNCTIONS; function++)
+            for (int64_t nth = 1; sum_failing(pools, function, nth); nth++)
+                ;
+    standin_set(STANDIN_POOLS, 1);
+}
+
+/* --- page-locked memory ----------------------------------------------------------------------- */
+
+/* Above 64 KiB, and in slabs, which a trim gives back. */
+TEST(page_locked_memory_is_kept_and_counted_likewise) {
+    standin_heal();
+    static const size_t sizes[] = {LARGE, BYTES};
+    for (size_t i = 0; i < 2 * FUNCTIONS; i++) {
+        const size_t function = i / 2;
+        struct stage stage;
+        sb_error err;
+        stage_open(&stage, SB_CONTEXT_NO_HOST_CACHE);
+        sb_mem *mem = mem_on_host(stage.rig.context, sizes[i % 2]);
+        assert_int_equal(sb_mem_storage(mem, SB_SIDE_CPU), SB_STORAGE_PINNED);
+        fail_from(function, 1);
+        sb_mem_release(mem);
+        sb_context_trim(stage.rig.context);
+        fail_no_more();
+        restore_thread();
+        const sb_stats stats = rig_stats(&stage.rig);
+        const size_t live = standin_live().pinned_bytes;
+        if (stats.quarantined_bytes != live || stats.pinned_bytes != live ||
+            stats.pinned_peak < live)
+            fail_with("with %s failing %d bytes are page-locked; counted are %d, %d as kept",
+                      name_of(function), (int)live, (int)stats.pinned_bytes,
+                      (int)stats.quarantined_bytes);
+        if (functions[function] && strcmp(functions[function], "cuMemFreeHost") == 0)
+            assert_true(live >= sizes[i % 2]);
+        assert_ok(sb_context_synchronize(stage.rig.context, &err));
+        assert_int_equal(standin_live().pinned, 0);
+        assert_int_equal(rig_stats(&stage.rig).quarantined_bytes, 0);
+        stage_close(&stage);
+    }
+}
+
+/* --- at the end ------------------------------------------------------------------------------- */
+
+/* Nobody is left who could give it back. */
+TEST(what_a_context_could_never_give_back_counts_as_leaked) {
+    for (size_t i = 0; i < 2 * FUNCTIONS; i++) {
+        const size_t function = i / 2;
+        struct stage stage;
+        sb_error err;
+        sb_context *context;
+        standin_heal();
+        standin_set(STANDIN_POOLS, i % 2);
+        stage_open(&stage, 0);
+        assert_ok(cuda_context("cuda:0", &context, &err));
+        sb_mem *inside = mem_inside(context, LARGE), *outside = mem_on_host(context, LARGE);
+        const uint64_t leaked = leaked_bytes();
+        fail_from(function, 1);
+        sb_mem_release(inside);
+        sb_mem_release(outside);
+        sb_context_release(context);
+        fail_no_more();
+        restore_thread();
+        const struct standin_live live = standin_live();
+        if (leaked_bytes() - leaked != live.device_bytes + live.pinned_bytes)
+            fail_with("with %s failing %d bytes are left, %d count as leaked", name_of(function),
+                      (int)(live.device_bytes + live.pinned_bytes), (int)(leaked_bytes() - leaked));
+        if (function < 3) /* there is no visit to the driver */
+            assert_true(live.device_bytes >= LARGE && live.pinned_bytes >= LARGE);
+        rig_close(&stage.rig);
+        standin_heal(); /* what is left */
+    }
+    standin_set(STANDIN_POOLS, 1);
+}
+
+/* --- a pool ----------------------------------------------------------------------------------- */
+
+/* It needs no current context to go, and takes along what it keeps. */
+TEST(a_pool_goes_without_a_visit) {
+    standin_heal();
+    struct stage stage;
+    sb_error err;
+    sb_context *context;
+    stage_open(&stage, 0);
+    assert_ok(cuda_context("cuda:0", &context, &err));
+    const size_t mapped = standin_live().mapped_bytes;
+    sb_mem_release(mem_inside(context, LARGE));
+    assert_ok(sb_context_synchronize(context, &err));
+    assert_true(standin_live().mapped_bytes > mapped);
+    fail_from(0, 1);
+    sb_context_release(context);
+    fail_no_more();
+    assert_int_equal(standin_live().mapped_bytes, mapped);
+    rig_close(&stage.rig);
+    standin_heal();
+}
