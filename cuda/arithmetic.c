@@ -2,6 +2,8 @@
    handle; sums by kernels of our own. */
 #include "blas.h"
 
+#include <stdio.h>
+
 /* --- the operations ------------------------------------------------------------------------ */
 
 enum operation { AXPY, SCALE, ASUM, SUMSQ };
@@ -135,13 +137,25 @@ static sb_status warm(struct sb__cuda_device *device, struct sb__cuda_blas *blas
     return st;
 }
 
+/* For want of memory cuBLAS may tell any of its failures: its guide says of a kernel that could not
+   be launched that this "can be caused by multiple reasons". */
+static bool lacks_memory(struct sb__cuda_device *device, sb_status st) {
+    return st == SB_ERR_OUT_OF_MEMORY || (st == SB_ERR_DEVICE_FAILURE && sb__cuda_is_full(device));
+}
+
+static sb_status fail_full(sb_error *err) {
+    char message[sizeof err->message];
+    (void)snprintf(message, sizeof message, "%.190s; the device has no memory left", err->message);
+    return sb_backend_fail(err, SB_ERR_OUT_OF_MEMORY, err->device_code, message);
+}
+
 sb_status sb__cuda_prepare_arithmetic(void *opened, sb_error *err) {
     struct sb__cuda_device *device = opened;
     struct sb__cuda_blas *blas = atomic_load(&device->blas);
     if (blas)
         return SB_OK;
     sb_status st = sb__cuda_blas_get(device, &blas, err);
-    if (st == SB_ERR_OUT_OF_MEMORY) {
+    if (lacks_memory(device, st)) {
         sb__cuda_make_room(device);
         st = sb__cuda_blas_get(device, &blas, err);
     }
@@ -149,5 +163,5 @@ sb_status sb__cuda_prepare_arithmetic(void *opened, sb_error *err) {
         st = warm(device, blas, err);
     if (st == SB_OK)
         atomic_store(&device->blas, blas);
-    return st;
+    return st == SB_ERR_DEVICE_FAILURE && lacks_memory(device, st) ? fail_full(err) : st;
 }

@@ -198,6 +198,8 @@ sb_status sb__cuda_alloc(void *device, size_t bytes, sb_stream stream, void **ou
 void sb__cuda_trim(void *device);
 /* The same where memory of the device is short; the other contexts give back theirs, too. */
 void sb__cuda_make_room(struct sb__cuda_device *device);
+/* Whether the device has not one page left. */
+bool sb__cuda_is_full(struct sb__cuda_device *device);
 void sb__cuda_free(void *device, void *ptr, size_t bytes, sb_stream stream);
 sb_status sb__cuda_zero(void *device, void *dst, size_t bytes, sb_stream stream, sb_error *err);
 sb_status sb__cuda_upload(void *device, void *dst, const void *src, size_t bytes, sb_stream stream,

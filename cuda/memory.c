@@ -94,6 +94,21 @@ static void free_now(struct sb__cuda_device *device, const struct freed *block) 
         keep(device, block);
 }
 
+/* Two MiB are the least that devices map at once. */
+bool sb__cuda_is_full(struct sb__cuda_device *device) {
+    const size_t page = (size_t)2 << 20;
+    struct sb__cuda_visit visit;
+    sb__cu_ptr ptr = 0;
+    if (sb__cuda_enter(device, &visit) != SB__CUDA_SUCCESS)
+        return false;
+    const sb__cu_result result = device->cu->cuMemAlloc_v2(&ptr, page);
+    const struct freed block = {(void *)(uintptr_t)ptr, page, (sb_stream)device->stream};
+    if (result == SB__CUDA_SUCCESS && !sb__cuda_gave_back(device, SB__CUDA_KEPT_BLOCK, block.ptr))
+        keep(device, &block);
+    (void)sb__cuda_leave(device, &visit, SB__CUDA_SUCCESS);
+    return result == SB__CUDA_ERROR_OUT_OF_MEMORY;
+}
+
 static void free_queued(struct sb__cuda_device *device, const struct freed *block) {
     const sb__cu_stream stream = sb__cuda_stream(block->stream);
     if (!device->pool ||
