@@ -6,6 +6,8 @@
 #include "device.h"
 
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 enum { COUNT = 1000, BYTES = COUNT * (int)sizeof(float), LARGE = 128 << 10 };
 
@@ -251,6 +253,56 @@ TEST(what_a_context_could_never_give_back_counts_as_leaked) {
         standin_heal(); /* what is left */
     }
     standin_set(STANDIN_POOLS, 1);
+}
+
+/* A lost context takes its memory along, and so does the driver at the end of the process. */
+TEST(what_goes_with_its_context_is_not_leaked) {
+    static const CUresult codes[] = {CUDA_ERROR_ILLEGAL_ADDRESS, CUDA_ERROR_DEINITIALIZED};
+    for (size_t i = 0; i < sizeof codes / sizeof *codes; i++) {
+        struct stage stage;
+        sb_error err;
+        sb_context *context;
+        standin_heal();
+        stage_open(&stage, 0);
+        assert_ok(cuda_context("cuda:0", &context, &err));
+        sb_mem *mem = mem_inside(context, LARGE);
+        const uint64_t leaked = leaked_bytes();
+        standin_fail("cuCtxGetCurrent", 1, STANDIN_ALWAYS, codes[i]);
+        sb_mem_release(mem);
+        sb_context_release(context);
+        fail_no_more();
+        assert_int_equal(leaked_bytes(), leaked);
+        rig_close(&stage.rig);
+        standin_heal();
+    }
+}
+
+/* Nobody knows for how long such a stream lives, so that nobody can ask it later. A forked child
+   has lost nothing. */
+TEST(what_another_stream_may_use_cannot_be_kept) {
+    struct stage stage;
+    sb_error err;
+    void *ptr;
+    int how = -1;
+    standin_heal();
+    stage_open(&stage, 0);
+    void *device = stage.rig.context->device;
+    CUstream stream = stage_stream(&stage, CU_STREAM_NON_BLOCKING);
+    assert_ok(sb__cuda_backend.alloc(device, BYTES, (sb_stream)stream, &ptr, &err));
+    const uint64_t leaked = leaked_bytes();
+    fail_from(0, 1);
+    sb__cuda_backend.free(device, ptr, BYTES, (sb_stream)stream);
+    fail_no_more();
+    assert_int_equal(leaked_bytes() - leaked, BYTES);
+    assert_int_equal(standin_live().device_bytes, BYTES);
+    const pid_t child = fork();
+    if (child == 0)
+        _exit(leaked_bytes() != 0);
+    assert_int_equal(waitpid(child, &how, 0), child);
+    assert_int_equal(how, 0);
+    stage_stream_destroy(&stage, stream);
+    rig_close(&stage.rig);
+    standin_heal();
 }
 
 /* --- a pool ----------------------------------------------------------------------------------- */
