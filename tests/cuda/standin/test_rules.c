@@ -248,8 +248,12 @@ TEST(closing_leaves_a_capture_alone) {
     sb_blob_destroy(blob);
     begin_capture(&stage, captured);
     sb_context_release(other);
-    assert_ok(cuda_context("cuda:1", &other, &err));
-    sb_context_release(other);
+    for (int64_t nth = 1; nth < 8; nth++) { /* also where a call that keeps it from harm fails */
+        assert_ok(cuda_context("cuda:1", &other, &err));
+        standin_fail("cuThreadExchangeStreamCaptureMode", nth, STANDIN_NOW, CUDA_ERROR_UNKNOWN);
+        sb_context_release(other);
+        standin_fail(NULL, 0, STANDIN_NOW, 0);
+    }
     end_capture(&stage, captured);
     stage_stream_destroy(&stage, captured);
     stage_close(&stage);
@@ -642,21 +646,26 @@ TEST(short_memory_is_asked_of_other_contexts) {
     close_pair(&pair);
 }
 
-/* Kernels and the handle are no memory of a pool. */
+/* Kernels and the handle are no memory of a pool. cuBLAS may tell the lack in its own way. */
 TEST(short_memory_for_kernels_is_asked_of_other_contexts) {
-    struct pair pair;
-    sb_error err;
-    standin_heal(); /* nothing is loaded */
-    open_pair(&pair);
-    sb_mem *freed[16];
-    standin_set(STANDIN_MEMORY, (int64_t)16 << 30);
-    for (int i = 0; i < 16; i++)
-        freed[i] = mem_of(pair.other, STANDIN_KERNEL_BYTES);
-    for (int i = 0; i < 16; i++)
-        sb_mem_release(freed[i]);
-    standin_set(STANDIN_MEMORY, (int64_t)standin_live().mapped_bytes);
-    assert_ok(sb__device_prepare_arithmetic(pair.stage.rig.context, &err));
-    close_pair(&pair);
+    for (int says_so = 1; says_so >= 0; says_so--) {
+        struct pair pair;
+        sb_error err;
+        standin_heal(); /* nothing is loaded */
+        open_pair(&pair);
+        sb_mem *freed[16];
+        standin_set(STANDIN_MEMORY, (int64_t)16 << 30);
+        for (int i = 0; i < 16; i++)
+            freed[i] = mem_of(pair.other, STANDIN_KERNEL_BYTES);
+        for (int i = 0; i < 16; i++)
+            sb_mem_release(freed[i]);
+        standin_set(STANDIN_MEMORY, (int64_t)standin_live().mapped_bytes);
+        standin_fail("cublasCreate_v2", 1, STANDIN_NOW,
+                     says_so ? BLAS_ALLOC_FAILED : BLAS_INTERNAL);
+        assert_ok(sb__device_prepare_arithmetic(pair.stage.rig.context, &err));
+        assert_non_null(standin_fired());
+        close_pair(&pair);
+    }
 }
 
 static void *come_and_go(void *user) {
