@@ -101,6 +101,14 @@ sb__cu_result sb__cuda_enter_to_free(const struct sb__cuda_device *device,
     return result;
 }
 
+sb__cu_result sb__cuda_enter_to_wait(const struct sb__cuda_device *device, sb__cu_stream stream,
+                                     struct sb__cuda_visit *visit) {
+    sb__cu_result result = sb__cuda_enter_stream(device, stream, visit);
+    for (int tries = 1; tries < SB__CUDA_TRIES && result != SB__CUDA_SUCCESS; tries++)
+        result = sb__cuda_enter_stream(device, stream, visit);
+    return result;
+}
+
 sb__cu_result sb__cuda_leave(const struct sb__cuda_device *device,
                              const struct sb__cuda_visit *visit, sb__cu_result result) {
     restore_mode(device, visit);

@@ -102,8 +102,11 @@ sb__cu_result sb__cuda_enter_stream(const struct sb__cuda_device *device, sb__cu
    those. */
 sb__cu_result sb__cuda_enter_queue(const struct sb__cuda_device *device, sb__cu_stream stream,
                                    struct sb__cuda_visit *visit);
-/* The same before something is given back: tried several times. */
+/* The same before something is given back, or an event waited for: tried several times. */
 sb__cu_result sb__cuda_enter_to_free(const struct sb__cuda_device *device,
+                                     struct sb__cuda_visit *visit);
+/* The same before a wait, whose failure may be taken for one of the work: tried several times. */
+sb__cu_result sb__cuda_enter_to_wait(const struct sb__cuda_device *device, sb__cu_stream stream,
                                      struct sb__cuda_visit *visit);
 /* Ends them; hands `result` through. */
 sb__cu_result sb__cuda_leave(const struct sb__cuda_device *device,

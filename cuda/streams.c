@@ -82,7 +82,7 @@ static sb_status wait_status(const struct sb__cuda_device *device, sb__cu_result
 sb_status sb__cuda_stream_synchronize(void *opened, sb_stream stream, sb_error *err) {
     struct sb__cuda_device *device = opened;
     struct sb__cuda_visit visit;
-    sb__cu_result result = sb__cuda_enter_stream(device, sb__cuda_stream(stream), &visit);
+    sb__cu_result result = sb__cuda_enter_to_wait(device, sb__cuda_stream(stream), &visit);
     if (result == SB__CUDA_SUCCESS)
         result = sb__cuda_leave_after(
             device, &visit, sb__cuda_wait(device, sb__cuda_stream(stream)), "cuStreamSynchronize");
@@ -153,7 +153,7 @@ sb_status sb__cuda_stream_wait(void *opened, sb_stream stream, void *event, sb_e
 sb_status sb__cuda_event_wait(void *opened, void *event, sb_error *err) {
     const struct sb__cuda_device *device = opened;
     struct sb__cuda_visit visit;
-    sb__cu_result result = sb__cuda_enter(device, &visit);
+    sb__cu_result result = sb__cuda_enter_to_free(device, &visit);
     if (result == SB__CUDA_SUCCESS)
         result = sb__cuda_leave_after(device, &visit, device->cu->cuEventSynchronize(event),
                                       "cuEventSynchronize");

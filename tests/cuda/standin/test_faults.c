@@ -375,18 +375,29 @@ static bool is_begun_again(const struct slot *slot, const char *fired, unsigned 
            strcmp(fired, "cuCtxPopCurrent_v2") != 0 && st == SB_ERR_DEVICE_FAILURE;
 }
 
+/* A wait that could not begin is begun again. */
+static bool is_before_a_wait(const struct slot *slot, const char *fired) {
+    return slot->waits &&
+           (strcmp(fired, "cuCtxGetCurrent") == 0 || strcmp(fired, "cuCtxPushCurrent_v2") == 0 ||
+            strcmp(fired, "cuThreadExchangeStreamCaptureMode") == 0);
+}
+
+static sb_status told_of_wait(unsigned int error) {
+    if (error == CUDA_ERROR_OUT_OF_MEMORY)
+        return SB_ERR_DEVICE_FAILURE;                               /* it is waited for once more */
+    return error == CUDA_ERROR_DEINITIALIZED ? SB_OK : told(error); /* the process ends */
+}
+
 /* The same of a call of a slot, which may know more. */
 static sb_status expected(const struct slot *slot, const char *fired, unsigned int error) {
     if (strcmp(fired, "cuCtxPopCurrent_v2") == 0)
         return SB_OK; /* given back twice */
-    if (is_begun_again(slot, fired, error))
+    if (is_begun_again(slot, fired, error) || is_before_a_wait(slot, fired))
         return SB_OK;
     if (is_of_cublas(fired))
         return told_of_cublas(fired, error);
-    if (slot->waits && error == CUDA_ERROR_OUT_OF_MEMORY)
-        return SB_ERR_DEVICE_FAILURE; /* it is waited for once more */
-    if (slot->waits && error == CUDA_ERROR_DEINITIALIZED)
-        return SB_OK; /* the process ends */
+    if (slot->waits)
+        return told_of_wait(error);
     if (slot->run == slot_alloc && strcmp(fired, "cuMemAllocFromPoolAsync") == 0 &&
         error == CUDA_ERROR_OUT_OF_MEMORY)
         return SB_OK; /* the pool is trimmed, and it is asked again */
@@ -470,6 +481,10 @@ static bool fail_slot(struct bench *b, const struct slot *slot, unsigned int err
     if (is_begun_again(slot, fired, error) &&
         run_failing(b, slot, fired, 1, STANDIN_ALWAYS, error, &fired) != SB_ERR_DEVICE_FAILURE)
         fail_with("slot %d with error %u of %s, twice", (int)(slot - slots), error, fired);
+    if (is_before_a_wait(slot, fired) &&
+        run_failing(b, slot, fired, 1, STANDIN_ALWAYS, error, &fired) != told_of_wait(error))
+        fail_with("slot %d with error %u of %s, again and again", (int)(slot - slots), error,
+                  fired);
     if (is_launch(fired) || (is_of_cublas(fired) && told(error) == SB_ERR_DEVICE_LOST))
         fail_below_cublas(b, slot, error, nth);
     assert_ok(slot->run(b, &err));

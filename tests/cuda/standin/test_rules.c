@@ -563,6 +563,54 @@ TEST(arithmetic_that_queued_nothing_loses_nothing) {
     stage_close(&stage);
 }
 
+static sb_status read_back(struct stage *stage, sb_blob *blob, sb_error *err) {
+    const float *x;
+    (void)stage;
+    return sb_blob_cpu_data_f32(blob, &x, err);
+}
+
+static sb_status clear(struct stage *stage, sb_blob *blob, sb_error *err) {
+    (void)stage;
+    return sb_blob_clear_data(blob, err);
+}
+
+static sb_status synchronize(struct stage *stage, sb_blob *blob, sb_error *err) {
+    (void)blob;
+    return sb_context_synchronize(stage->rig.context, err);
+}
+
+/* Whoever waits for arithmetic takes a failure for one of it, which works in place. But a wait that
+   cannot begin has seen nothing. */
+TEST(a_passing_failure_before_a_wait_loses_nothing) {
+    static const char *const calls[] = {"cuCtxGetCurrent", "cuCtxPushCurrent_v2",
+                                        "cuThreadExchangeStreamCaptureMode", "cuStreamIsCapturing"};
+    static sb_status (*const waits[])(struct stage * stage, sb_blob * blob,
+                                      sb_error * err) = {read_back, clear, synchronize};
+    for (size_t i = 0; i < sizeof waits / sizeof *waits; i++)
+        for (size_t k = 0; k < sizeof calls / sizeof *calls; k++) {
+            struct stage stage;
+            sb_error err;
+            sb_stream own;
+            void *out;
+            stage_open(&stage, 0);
+            assert_ok(sb_context_stream(stage.rig.context, &own, &err));
+            sb_blob *blob = blob_on_device(stage.rig.context, 10, 3);
+            bool fired = true;
+            for (int64_t nth = 1; fired; nth++) {
+                assert_ok(sb_blob_mutable_gpu_data(blob, &out, &err));
+                assert_ok(sb_blob_scale_data(blob, 2, &err));
+                standin_fail(calls[k], nth, STANDIN_NOW, CUDA_ERROR_UNKNOWN);
+                (void)waits[i](&stage, blob, &err);
+                fired = standin_fired() != NULL;
+                standin_fail(NULL, 0, STANDIN_NOW, 0);
+                if (sb_context_device_status(stage.rig.context) != SB_OK)
+                    fail_with("%s lost the device in wait %zu", calls[k], i);
+            }
+            sb_blob_destroy(blob);
+            stage_close(&stage);
+        }
+}
+
 /* Nothing is queued where a capture forbids it, and a call of cuBLAS that fails is no reason to end
    one. */
 TEST(arithmetic_beside_a_capture_loses_nothing) {

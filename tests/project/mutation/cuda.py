@@ -25,7 +25,7 @@ PATTERNS = [
      r"(?:end->)?device->cu->cu"
      r"(?:StreamSynchronize|EventSynchronize|StreamWaitEvent|EventRecord)\s*\(",
      lambda call: DONE),
-    ("push", r"sb__cuda_enter(?:_stream|_queue|_to_free)?\s*\(",
+    ("push", r"sb__cuda_enter(?:_stream|_queue|_to_free|_to_wait)?\s*\(",
      lambda call: f"(*({call[call.rindex(',') + 1:-1].strip()}) = {NO_VISIT}, {DONE})"),
     ("pop", r"sb__cuda_leave(?:_after)?\s*\(", result_of),
     ("push", r"device->cu->cuCtxPushCurrent_v2\s*\(", lambda call: DONE),
