@@ -159,8 +159,7 @@ CALL(open_net, open_as(s, SB_FORMAT_AUTO, &s->net_bytes, err))
 CALL(open_new, open_as(s, SB_FORMAT_CAFFEMODEL, made(&s->new_bytes, put_new), err))
 CALL(open_odd, open_as(s, SB_FORMAT_CAFFEMODEL, made(&s->odd_bytes, put_odd), err))
 CALL(open_vector, open_as(s, SB_FORMAT_AUTO, made(&s->vector_bytes, put_vector), err))
-CALL(open_said_vector,
-     open_as(s, SB_FORMAT_BLOB_VECTOR, made(&s->vector_bytes, put_vector), err))
+CALL(open_said_vector, open_as(s, SB_FORMAT_BLOB_VECTOR, made(&s->vector_bytes, put_vector), err))
 CALL(load_blob, sb_model_load_blob(s->model, SB_NO_LAYER, 0, s->blob, err))
 CALL(load_unpacked, sb_model_load_blob(s->model, SB_NO_LAYER, 1, s->blob, err))
 
