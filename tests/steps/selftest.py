@@ -69,6 +69,13 @@ class Failures(Steps):
         self.has(said, r"-R '^a\.two$'", "a.two ....")
         self.lacks(said, "late")
 
+    def test_what_fails_under_wine(self):
+        said = self.run_steps("""
+            . tests/steps/windows.sh; wineboot() { :; }; wineserver() { echo ended; }
+            fails() { false; echo after; }; step x in_wine fails; cat "$build/log/x.txt"; summary""")
+        self.has(said, "FAILED", "ended", "0 passed, 1 failed")
+        self.lacks(said, "after")
+
     def test_cargo(self):
         (self.folder / "log").write_text(
             "thread '<unnamed>' panicked at other.rs:1:\nanother\n"

@@ -33,12 +33,14 @@ build_windows() {
 # A Windows of our own, in the folder of builds, without windows and without messages of wine's. It
 # ends with the command.
 in_wine() { # COMMAND...
-    local status=0
+    local - status
     export WINEPREFIX=$build/windows/wine WINEDEBUG=-all WINEDLLOVERRIDES='mscoree=;mshtml=;winemenubuilder.exe='
     export WINEPATH=${WINEPATH:+$WINEPATH;}Z:${build//\//\\}\\windows
     if [ ! -e "$WINEPREFIX/system.reg" ]; then wineboot --init; fi
-    "$@" || status=$?
-    wineserver -k || true
+    set +e
+    (set -e; "$@") # which "||" would have bash ignore
+    status=$?
+    wineserver -k
     return $status
 }
 
