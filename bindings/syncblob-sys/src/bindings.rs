@@ -859,7 +859,7 @@ pub struct sb_progress {
     ///passed to `report`
     pub user: *mut ::core::ffi::c_void,
     /**`done` of `total` bytes; `done` never falls, and `total` is 0 while it is not
-known. Runs at least once for each MiB that is read or written, and with
+known. Runs at least once for about each MiB that is read or written, and with
 `done` equal to `total` before the result is published. An opening skips the
 values, which are then done at once: there reports may be much more than a MiB
 of `done` apart. Anything but 0 ends the call with SB_ERR_CANCELLED: nothing
@@ -1772,7 +1772,8 @@ pub const SB_FORMAT_BLOB: i32 = 1;
 pub const SB_FORMAT_CAFFEMODEL: i32 = 2;
 ///SolverState
 pub const SB_FORMAT_SOLVERSTATE: i32 = 3;
-///BlobProtoVector; found by AUTO where the first blob has values
+/**BlobProtoVector; found by AUTO where the first blob has values: a
+net that is nothing but a name of such bytes is taken for one*/
 pub const SB_FORMAT_BLOB_VECTOR: i32 = 4;
 ///NetParameter.layer
 pub const SB_LAYER_CURRENT: i32 = 2;
@@ -2845,11 +2846,11 @@ Errors: as sb_blob_asum_data.*/
         out: *mut f64,
         err: *mut sb_error,
     ) -> sb_status;
-    /**Multiplies data by `factor` where the head is; nothing for never written
-memory (Blob::scale_data). Zero times NaN or infinity is NaN on the host, where Caffe's
-BLAS may clear. On the device it is queued, as sb_blob_update is.
-
-Errors: as sb_blob_update.*/
+    /**Multiplies data by `factor`, rounded to the element type, where the head is;
+nothing for never written memory (Blob::scale_data). Zero times NaN or infinity is NaN on the
+host, where Caffe's BLAS may clear. On the device it is queued, as sb_blob_update is.
+Errors: as
+sb_blob_update.*/
     pub fn sb_blob_scale_data(
         blob: *mut sb_blob,
         factor: f64,
@@ -3666,8 +3667,8 @@ equal numbers.
 
 Errors: INVALID_ARGUMENT (an unknown type; for any type an unknown variance_norm or
 a reserved that is not 0; a used parameter that is NaN or, but for value, infinite;
-min > max; std < 0; sparse below -1, above d0, or given for another type than
-gaussian), UNSUPPORTED (not F32 or F64; an unknown tail that is not zero),
+min > max, or further apart than a double reaches; std < 0; sparse below -1, above d0, or given
+for another type than gaussian), UNSUPPORTED (not F32 or F64; an unknown tail that is not zero),
 ABI_MISMATCH (struct_size is no version's), SHAPE_MISMATCH (positive_unitball, xavier
 and msra want an axis; bilinear wants four, the last two equal), OUT_OF_MEMORY,
 CAP_REACHED, UNINITIALIZED (a LOST memory with room for more than the count),
@@ -3720,8 +3721,8 @@ Returns \[borrowed\] static text.*/
     /**Opens bytes as a model.
 * context \[borrowed, nullable\] retained
 * format SB_FORMAT_*; bytes with no field of a format that is named here are MALFORMED,
-and so are bytes that are certainly of another; no bytes at all are a message of each that
-is empty
+and so are bytes that are certainly of another, unless they pass a limit before that is
+known (DATA_LIMIT); no bytes at all are a message of each that is empty
 * bytes \[borrowed, nullable when size is 0\] must stay as they are until the model is
 destroyed
 * limits \[borrowed, nullable\] the context's

@@ -214,7 +214,7 @@ fn defaults() -> sys::sb_filler {
 
 impl<T: Float> Blob<T> {
     /// Gives the data its first values, on the host, without bringing old ones
-    /// there. An element depends on the seed and its index alone
+    /// there. An element depends on the seed, its index and `T` alone
     /// ([`PositiveUnitball`](Filler::PositiveUnitball): on its row, too): the same
     /// on every machine and for any number of threads. Equal seeds give equal
     /// numbers, so give each blob one of its own. A blob without elements stays as it

@@ -300,10 +300,10 @@ SB_API sb_status sb_blob_asum_data(const sb_blob *blob, double *out, sb_error *e
 /** Sum of squares, otherwise the same (Blob::sumsq_data).
  *  Errors: as sb_blob_asum_data. */
 SB_API sb_status sb_blob_sumsq_data(const sb_blob *blob, double *out, sb_error *err);
-/** Multiplies data by `factor` where the head is; nothing for never written
- *  memory (Blob::scale_data). Zero times NaN or infinity is NaN on the host, where Caffe's
- *  BLAS may clear. On the device it is queued, as sb_blob_update is.
- *  Errors: as sb_blob_update. */
+/** Multiplies data by `factor`, rounded to the element type, where the head is;
+ *  nothing for never written memory (Blob::scale_data). Zero times NaN or infinity is NaN on the
+ * host, where Caffe's BLAS may clear. On the device it is queued, as sb_blob_update is. Errors: as
+ * sb_blob_update. */
 SB_API sb_status sb_blob_scale_data(sb_blob *blob, double factor, sb_error *err);
 /** The same, on the device queued on `stream`, as sb_blob_update_on is.
  *  @param stream [borrowed] see sb_mem_gpu_data_on

@@ -1,8 +1,8 @@
 /**
  * sb_filler: Caffe's fillers (FillerParameter), which give a blob its first
- * values. Random numbers are counter-based: an element depends on the seed and
- * its index alone (positive_unitball: on its row, too), the same on every
- * machine and for any number of threads of the context's parallel_for.
+ * values. Random numbers are counter-based: an element depends on the seed, its
+ * index and the element type alone (positive_unitball: on its row, too), the same
+ * on every machine and for any number of threads of the context's parallel_for.
  *
  *     sb_filler filler = SB_FILLER_INIT;
  *     filler.type = SB_FILLER_XAVIER;
@@ -91,8 +91,8 @@ SB_API sb_status sb_filler_parse(const void *bytes, size_t size, sb_filler *out,
  *  @param filler [borrowed]
  *  Errors: INVALID_ARGUMENT (an unknown type; for any type an unknown variance_norm or
  *  a reserved that is not 0; a used parameter that is NaN or, but for value, infinite;
- *  min > max; std < 0; sparse below -1, above d0, or given for another type than
- *  gaussian), UNSUPPORTED (not F32 or F64; an unknown tail that is not zero),
+ *  min > max, or further apart than a double reaches; std < 0; sparse below -1, above d0, or given
+ * for another type than gaussian), UNSUPPORTED (not F32 or F64; an unknown tail that is not zero),
  *  ABI_MISMATCH (struct_size is no version's), SHAPE_MISMATCH (positive_unitball, xavier
  *  and msra want an axis; bilinear wants four, the last two equal), OUT_OF_MEMORY,
  *  CAP_REACHED, UNINITIALIZED (a LOST memory with room for more than the count),

@@ -80,7 +80,7 @@ typedef struct sb_progress {
     size_t struct_size; /**< sizeof(sb_progress) of the caller */
     void *user;         /**< passed to `report` */
     /** `done` of `total` bytes; `done` never falls, and `total` is 0 while it is not
-     *  known. Runs at least once for each MiB that is read or written, and with
+     *  known. Runs at least once for about each MiB that is read or written, and with
      *  `done` equal to `total` before the result is published. An opening skips the
      *  values, which are then done at once: there reports may be much more than a MiB
      *  of `done` apart. Anything but 0 ends the call with SB_ERR_CANCELLED: nothing

@@ -35,7 +35,8 @@ enum {
     SB_FORMAT_BLOB = 1,        /**< BlobProto: mean.binaryproto */
     SB_FORMAT_CAFFEMODEL = 2,  /**< NetParameter */
     SB_FORMAT_SOLVERSTATE = 3, /**< SolverState */
-    SB_FORMAT_BLOB_VECTOR = 4 /**< BlobProtoVector; found by AUTO where the first blob has values */
+    SB_FORMAT_BLOB_VECTOR = 4 /**< BlobProtoVector; found by AUTO where the first blob has values: a
+                                 net that is nothing but a name of such bytes is taken for one */
 };
 
 /** "blob", "caffemodel", "solverstate", "blobvector"; "unknown" for any other
@@ -64,8 +65,8 @@ enum {
 /** Opens bytes as a model.
  *  @param context [borrowed, nullable] retained
  *  @param format SB_FORMAT_*; bytes with no field of a format that is named here are MALFORMED,
- *      and so are bytes that are certainly of another; no bytes at all are a message of each that
- * is empty
+ *      and so are bytes that are certainly of another, unless they pass a limit before that is
+ *      known (DATA_LIMIT); no bytes at all are a message of each that is empty
  *  @param bytes [borrowed, nullable when size is 0] must stay as they are until the model is
  *      destroyed
  *  @param limits [borrowed, nullable] the context's

@@ -325,6 +325,10 @@ sb_status sb_context_synchronize(sb_context *context, sb_error *err) {
     if (!context->has_device)
         return SB_OK;
     sb_status st = sb__streams_wait(context, SB__ALL_STREAMS, err);
+    const uint64_t before = sb__counter_read(&context->quarantine.bytes);
     sb__quarantine_ask(context);
+    /* A device may free in the order of its stream: others get it after another wait. */
+    if (st == SB_OK && sb__counter_read(&context->quarantine.bytes) < before)
+        st = sb__streams_wait(context, SB__ALL_STREAMS, err);
     return st;
 }

@@ -66,17 +66,32 @@ static bool fits(const struct sb__outline *outline, const uint32_t types[SB__OUT
 
 /* --- Caffe's ------------------------------------------------------------------------- */
 
+static const uint32_t blob_types[SB__OUTLINE_FIELDS] = {
+    [1] = VARINT, VARINT, VARINT, VARINT, FLOATS, FLOATS, BYTES,
+    WIDES,        WIDES,  VARINT, VARINT, BYTES,  BYTES};
+
 /* Values, and either all four of the old dimensions or a shape. */
 static bool is_blob(const struct sb__outline *outline) {
-    static const uint32_t types[SB__OUTLINE_FIELDS] = {[1] = VARINT, VARINT, VARINT, VARINT, FLOATS,
-                                                       FLOATS,       BYTES,  WIDES,  WIDES,  VARINT,
-                                                       VARINT,       BYTES,  BYTES};
     const uint32_t *seen = outline->seen;
     const bool any = seen[1] || seen[2] || seen[3] || seen[4],
                all = seen[1] && seen[2] && seen[3] && seen[4];
-    return fits(outline, types) && any == all && all != (seen[SB__BLOB_SHAPE] != 0) &&
+    return fits(outline, blob_types) && any == all && all != (seen[SB__BLOB_SHAPE] != 0) &&
            (seen[SB__BLOB_DATA] || seen[SB__BLOB_DIFF] || seen[SB__BLOB_DOUBLE_DATA] ||
             seen[SB__BLOB_DOUBLE_DIFF] || seen[SB__BLOB_RAW_DATA] || seen[SB__BLOB_RAW_DIFF]);
+}
+
+static bool holds(const struct sb__outline *outline, int field, uint32_t least, uint32_t most) {
+    const uint32_t size = outline->first[field].end - outline->first[field].begin;
+    return outline->seen[field] == BYTES && size >= least && size <= most;
+}
+
+/* One value, packed as its writers do, and no dimensions at all. */
+static bool is_scalar(const struct sb__outline *outline) {
+    const uint32_t *seen = outline->seen;
+    return fits(outline, blob_types) && !seen[1] && !seen[2] && !seen[3] && !seen[4] &&
+           !seen[SB__BLOB_SHAPE] &&
+           (holds(outline, SB__BLOB_DATA, 4, 4) || holds(outline, SB__BLOB_DOUBLE_DATA, 8, 8) ||
+            (seen[SB__BLOB_RAW_DATA_TYPE] && holds(outline, SB__BLOB_RAW_DATA, 2, 8)));
 }
 
 /* iter, and history whose first is a blob. */
@@ -118,7 +133,7 @@ sb_status sb__outline_is_vector(const struct sb__outline *outline, struct sb__re
     if (!fits(outline, types) || !outline->seen[1])
         return SB_OK;
     sb_status st = read_inside(reader, outline, 1, &inside, err);
-    *out = st == SB_OK && inside.state == SB__WHOLE && is_blob(&inside);
+    *out = st == SB_OK && inside.state == SB__WHOLE && (is_blob(&inside) || is_scalar(&inside));
     return st;
 }
 

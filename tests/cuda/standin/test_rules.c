@@ -1062,6 +1062,35 @@ TEST(our_own_stream_may_be_captured) {
     standin_set(STANDIN_POOLS, 1);
 }
 
+/* Not only to its own context, which would wait for the stream once more. */
+TEST(what_a_capture_kept_is_free_for_all_after_one_wait) {
+    struct stage stage;
+    sb_stats stats = SB_STATS_INIT;
+    sb_error err;
+    sb_stream own;
+    sb_context *other;
+    sb_mem *wanted;
+    void *out;
+    stage_open(&stage, SB_CONTEXT_NO_HOST_CACHE);
+    assert_ok(cuda_context("cuda:0", &other, &err));
+    sb_mem *kept = mem_on_device(&stage, 4 * BYTES);
+    assert_ok(sb_context_stream(stage.rig.context, &own, &err));
+    assert_ok(sb_context_synchronize(stage.rig.context, &err));
+    begin_capture(&stage, (CUstream)own);
+    sb_mem_release(kept);
+    assert_ok(sb_context_stats(stage.rig.context, &stats, &err));
+    assert_int_equal(stats.quarantined_bytes, 4 * BYTES);
+    end_capture(&stage, (CUstream)own);
+    assert_ok(sb_context_synchronize(stage.rig.context, &err));
+    standin_set(STANDIN_MEMORY, (int64_t)standin_live().mapped_bytes);
+    assert_ok(sb_mem_create(other, 4 * BYTES, &wanted, &err));
+    assert_ok(sb_mem_overwrite_gpu(wanted, &out, &err));
+    standin_set(STANDIN_MEMORY, (int64_t)16 << 30);
+    sb_mem_release(wanted);
+    sb_context_release(other);
+    stage_close(&stage);
+}
+
 struct capturer {
     struct pair *pair;
     CUstream own; /* of the other context */
