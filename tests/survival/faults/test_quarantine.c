@@ -127,6 +127,32 @@ TEST(a_buffer_is_kept_while_nobody_can_tell_that_a_copy_is_over) {
     rig_close(&s.rig);
 }
 
+static int64_t waits(struct rig *rig) {
+    int64_t calls[SB_SIM_OP_COUNT];
+    sb_error err;
+    assert_ok(sb_sim_calls(rig->context, calls, SB_SIM_OP_COUNT, &err));
+    return calls[SB_SIM_STREAM_SYNCHRONIZE];
+}
+
+/* A device may free in the order of its stream. */
+TEST(a_synchronisation_that_gives_something_back_waits_once_more) {
+    struct stuck s;
+    sb_error err;
+    int64_t made[2];
+    stuck_open(&s);
+    sb_mem_release(s.mem);
+    fail_no_more(&s.rig);
+    for (int i = 0; i < 2; i++) {
+        const int64_t before = waits(&s.rig);
+        assert_ok(sb_context_synchronize(s.rig.context, &err));
+        made[i] = waits(&s.rig) - before;
+        assert_int_equal(s.lent.deleted, 1);
+    }
+    assert_int_equal(made[0], 2 * made[1]);
+    lent_free(&s.lent);
+    rig_close(&s.rig);
+}
+
 TEST(storage_that_a_copy_may_still_write_is_not_given_out) {
     struct stuck s;
     sb_error err;
