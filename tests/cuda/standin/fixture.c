@@ -1,5 +1,7 @@
 #include "fixture.h"
 
+#include <string.h>
+
 sb_status cuda_context(const char *device, sb_context **out, sb_error *err) {
     sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
     options.device = device;
@@ -39,6 +41,24 @@ sb_mem *data_of(sb_blob *blob) {
     sb_mem *mem;
     assert_ok(sb_blob_mutable_data(blob, &mem, &err));
     return mem;
+}
+
+sb_mem *host_mem(sb_context *context, size_t bytes) {
+    sb_error err;
+    sb_mem *mem;
+    void *out;
+    assert_ok(sb_mem_create(context, bytes, &mem, &err));
+    assert_ok(sb_mem_overwrite_cpu(mem, &out, &err));
+    memset(out, 0x11, bytes);
+    return mem;
+}
+
+sb_status cuda_come_and_go(sb_error *err) {
+    sb_context *context;
+    sb_status st = cuda_context("cuda:0", &context, err);
+    if (st == SB_OK)
+        sb_context_release(context);
+    return st;
 }
 
 void assert_untouched(void) {

@@ -18,12 +18,18 @@ void stage_close(struct stage *stage);
 /* The same, on any device; for contexts that may not open. */
 sb_status cuda_context(const char *device, sb_context **out, sb_error *err);
 
+/* Opens one on "cuda:0" and lets it go. */
+sb_status cuda_come_and_go(sb_error *err);
+
 /* As the application does it, in device 0's primary context. */
 CUstream stage_stream(struct stage *stage, unsigned int flags);
 void stage_stream_destroy(struct stage *stage, CUstream stream);
 
 /* The memory of a blob's data; lives as long as the blob. */
 sb_mem *data_of(sb_blob *blob);
+
+/* Written on the host, and nowhere else. */
+sb_mem *host_mem(sb_context *context, size_t bytes);
 
 /* Nothing lives, nothing was done wrong, no context is current. */
 void assert_untouched(void);

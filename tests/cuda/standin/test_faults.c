@@ -84,12 +84,8 @@ static sb_status lend(struct setting *s, sb_error *err) {
 }
 
 static sb_status another_context(struct setting *s, sb_error *err) {
-    sb_context *context;
     (void)s;
-    sb_status st = cuda_context("cuda:0", &context, err);
-    if (st == SB_OK)
-        sb_context_release(context);
-    return st;
+    return cuda_come_and_go(err);
 }
 
 static const struct operation {

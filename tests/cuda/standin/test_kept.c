@@ -35,20 +35,10 @@ static uint64_t leaked_bytes(void) {
     return stats.leaked_bytes;
 }
 
-static sb_mem *mem_on_host(sb_context *context, size_t bytes) {
-    sb_error err;
-    sb_mem *mem;
-    void *out;
-    assert_ok(sb_mem_create(context, bytes, &mem, &err));
-    assert_ok(sb_mem_overwrite_cpu(mem, &out, &err));
-    memset(out, 0x11, bytes);
-    return mem;
-}
-
 /* On the device, and nobody has a pointer. */
 static sb_mem *mem_inside(sb_context *context, size_t bytes) {
     sb_error err;
-    sb_mem *mem = mem_on_host(context, bytes);
+    sb_mem *mem = host_mem(context, bytes);
     assert_ok(sb_mem_async_gpu_push(mem, context->stream, &err));
     assert_ok(sb_mem_synchronize(mem, &err));
     assert_ok(sb_mem_evict_cpu(mem, &err));
@@ -199,7 +189,7 @@ TEST(page_locked_memory_is_kept_and_counted_likewise) {
         struct stage stage;
         sb_error err;
         stage_open(&stage, SB_CONTEXT_NO_HOST_CACHE);
-        sb_mem *mem = mem_on_host(stage.rig.context, sizes[i % 2]);
+        sb_mem *mem = host_mem(stage.rig.context, sizes[i % 2]);
         assert_int_equal(sb_mem_storage(mem, SB_SIDE_CPU), SB_STORAGE_PINNED);
         fail_from(function, 1);
         sb_mem_release(mem);
@@ -235,7 +225,7 @@ TEST(what_a_context_could_never_give_back_counts_as_leaked) {
         standin_set(STANDIN_POOLS, i % 2);
         stage_open(&stage, 0);
         assert_ok(cuda_context("cuda:0", &context, &err));
-        sb_mem *inside = mem_inside(context, LARGE), *outside = mem_on_host(context, LARGE);
+        sb_mem *inside = mem_inside(context, LARGE), *outside = host_mem(context, LARGE);
         const uint64_t leaked = leaked_bytes();
         fail_from(function, 1);
         sb_mem_release(inside);

@@ -5,8 +5,6 @@
 
 #include "context/context.h"
 
-#include <string.h>
-
 enum { COUNT = 300, BYTES = COUNT * (int)sizeof(float), LARGE = 128 << 10, NEAR = 4 };
 
 struct scene {
@@ -94,12 +92,8 @@ static sb_status destroy(struct scene *s, sb_error *err) {
 }
 
 static sb_status come_and_go(struct scene *s, sb_error *err) {
-    sb_context *context;
     (void)s;
-    sb_status st = cuda_context("cuda:0", &context, err);
-    if (st == SB_OK)
-        sb_context_release(context);
-    return st;
+    return cuda_come_and_go(err);
 }
 
 /* Of a device on which nobody has done arithmetic yet. */
@@ -144,16 +138,6 @@ static const struct operation {
 
 /* --- a trial --------------------------------------------------------------------------------- */
 
-static sb_mem *mem_of(sb_context *context, size_t bytes) {
-    sb_error err;
-    sb_mem *mem;
-    void *out;
-    assert_ok(sb_mem_create(context, bytes, &mem, &err));
-    assert_ok(sb_mem_overwrite_cpu(mem, &out, &err));
-    memset(out, 0x11, bytes);
-    return mem;
-}
-
 /* On the device, and nobody has a pointer. */
 static void push_inside(sb_context *context, sb_mem *mem, CUstream stream) {
     sb_error err;
@@ -174,11 +158,11 @@ static void open_scene(struct scene *s) {
     assert_ok(sb_blob_mutable_gpu_data(s->blob, &out, &err));
     assert_ok(sb_blob_mutable_gpu_diff(s->blob, &out, &err));
     assert_ok(sb__device_prepare_arithmetic(context, &err));
-    s->host = mem_of(context, BYTES);
-    s->pushed = mem_of(context, BYTES);
+    s->host = host_mem(context, BYTES);
+    s->pushed = host_mem(context, BYTES);
     push_inside(context, s->pushed, s->stream);
-    s->large = mem_of(context, LARGE);
-    s->elsewhere = mem_of(s->other, BYTES);
+    s->large = host_mem(context, LARGE);
+    s->elsewhere = host_mem(s->other, BYTES);
     push_inside(s->other, s->elsewhere, s->stream);
     assert_int_equal(cuDevicePrimaryCtxRetain(&s->caller, 1), CUDA_SUCCESS);
     assert_int_equal(cuCtxPushCurrent(s->caller), CUDA_SUCCESS);
