@@ -177,9 +177,9 @@ void sb__sim_enqueue(struct sb__sim *sim, struct sb__sim_stream *stream, struct 
 /* Runs the stream up to a ticket, and what that depends on. */
 void sb__sim_run(struct sb__sim *sim, struct sb__sim_stream *stream, uint64_t ticket);
 void sb__sim_event_release(struct sb__sim_event *event);
-/* Whether work up to `ticket` failed, and why; what the asking thread has now been told of is
-   forgotten. */
-bool sb__sim_take_failure(struct sb__sim_stream *stream, uint64_t ticket,
+/* Whether work up to `ticket` failed, and why. Forgotten is then what an event of its own thread
+   has told of, and, unless it was an event that told, what the asking thread queued. */
+bool sb__sim_take_failure(struct sb__sim_stream *stream, uint64_t ticket, bool by_event,
                           char reason[SB__SIM_REASON]);
 
 /* --- faults.c ----------------------------------------------------------------------- */

@@ -5,11 +5,11 @@
    Failures of queued work. A failed operation fails every event recorded after
    it on its stream up to and including the next one that its own thread
    records, and every synchronisation of the stream, until a wait has returned
-   the failure; only the thread that queued it, or its event, ends that, so
-   that no other thread's wait can take the news away from the one that has to
-   know. Another thread is told once: when it asks again, the work is over. An event tells its
-   failure every time. Waiting for a failed event does not make the work behind it on another stream
-   fail: that work ran. */
+   the failure; only a wait for that next event, or the thread's own for the
+   stream, ends that, so that no other wait can take the news away from the one
+   that has to know. Another thread is told once: when it asks again, the work is over. An event
+   tells its failure every time. Waiting for a failed event does not make the work behind it on
+   another stream fail: that work ran. */
 #include "sim/device.h"
 
 #include "base/draw.h"
@@ -252,23 +252,24 @@ void sb__sim_enqueue(struct sb__sim *sim, struct sb__sim_stream *stream, struct 
 
 /* --- failures ------------------------------------------------------------------------ */
 
-bool sb__sim_take_failure(struct sb__sim_stream *stream, uint64_t ticket,
+bool sb__sim_take_failure(struct sb__sim_stream *stream, uint64_t ticket, bool by_event,
                           char reason[SB__SIM_REASON]) {
     bool found = false;
     struct sb__sim_op **link = &stream->failures;
     while (*link) {
         struct sb__sim_op *failure = *link;
         bool covered = failure->ticket <= ticket;
-        bool ours = failure->captured || sb__thread_equal(failure->thread, sb__thread_self());
-        bool news =
-            ours || !failure->is_told || !sb__thread_equal(failure->told, sb__thread_self());
+        bool own = sb__thread_equal(failure->thread, sb__thread_self()) != 0;
+        bool news = own || failure->captured || !failure->is_told ||
+                    !sb__thread_equal(failure->told, sb__thread_self());
         if (covered && news) {
             memcpy(reason, failure->reason, SB__SIM_REASON);
             failure->is_told = true;
             failure->told = sb__thread_self();
             found = true;
         }
-        if (covered && ours) {
+        /* An event that was recorded before the thread's own proves nothing to that one. */
+        if (covered && (failure->captured || (own && !by_event))) {
             *link = failure->next;
             free(failure);
         } else {

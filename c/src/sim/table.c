@@ -53,7 +53,7 @@ static struct sb__sim_op *make_op(const struct sb__sim_work *work, bool doomed) 
 static sb_status finish(struct sb__sim *sim, struct sb__sim_stream *stream, sb_error *err) {
     char reason[SB__SIM_REASON];
     sb__sim_run(sim, stream, stream->queued);
-    if (sb__sim_take_failure(stream, stream->queued, reason))
+    if (sb__sim_take_failure(stream, stream->queued, false, reason))
         return sim->lost ? sb__sim_check_lost(sim, err) : sb__sim_fail_device(err, reason);
     return sb__sim_check_lost(sim, err);
 }
@@ -257,7 +257,7 @@ static sb_status event_wait_locked(struct sb__sim *sim, struct sb__sim_event *ev
     if (!event->done)
         sb__sim_run(sim, stream, event->ticket);
     if (event->failed && stream)
-        (void)sb__sim_take_failure(stream, event->ticket, reason);
+        (void)sb__sim_take_failure(stream, event->ticket, true, reason);
     if (sim->lost)
         return sb__sim_check_lost(sim, err);
     return event->failed ? sb__sim_fail_device(err, event->reason) : SB_OK;

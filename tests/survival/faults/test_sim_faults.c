@@ -301,6 +301,34 @@ TEST(another_thread_cannot_take_the_news_away) {
         }
 }
 
+static void *record_elsewhere(void *user) {
+    struct fixture *f = user;
+    return record(f, f->own);
+}
+
+/* Another thread records between a copy and its event. Whoever queued the copy learns of the
+   failure by that one first: its own event tells of it nevertheless. */
+TEST(an_event_tells_what_another_thread_s_event_told_before) {
+    for (size_t s = 0; s < COUNT_OF(schedules); s++) {
+        struct bench b = bench_open(schedules[s]);
+        const sb_backend *t = b.f.table;
+        sb_error err;
+        pthread_t thread;
+        void *others;
+        fail_call(&b.f, SB_SIM_UPLOAD, 1, SB_SIM_FAIL_LATER);
+        upload(&b.f, b.y, b.source, BYTES, b.f.own);
+        assert_int_equal(pthread_create(&thread, NULL, record_elsewhere, &b.f), 0);
+        assert_int_equal(pthread_join(thread, &others), 0);
+        void *event = record(&b.f, b.f.own);
+        assert_status(SB_ERR_DEVICE_FAILURE, t->event_wait(b.f.device, others, &err));
+        assert_status(SB_ERR_DEVICE_FAILURE, t->event_wait(b.f.device, event, &err));
+        synchronize(&b.f, b.f.own); /* told by the event of its own thread, and over */
+        t->event_destroy(b.f.device, others);
+        t->event_destroy(b.f.device, event);
+        bench_close(&b);
+    }
+}
+
 /* A wait for an event tells of the work before it, and leaves the rest to be told. */
 TEST(an_event_does_not_tell_of_work_after_it) {
     struct bench b = bench_open(SB_SIM_EAGER);
