@@ -575,19 +575,25 @@ CUresult CUDAAPI cuStreamGetCtx(CUstream handle, CUcontext *context) {
     return end(&c);
 }
 
+/* Who looks whether a stream is done spoils a capture of it. */
+static CUstream begin_look(struct call *c, const char *name, CUstream handle) {
+    CUstream stream = NULL;
+    if (begin(c, name, CONTEXT)) {
+        stream = resolve(c->context, handle);
+        c->result = stream ? check_capture(stream) : CUDA_ERROR_INVALID_HANDLE;
+    }
+    if (!c->result && is_capturing(stream)) {
+        stream->capture = CU_STREAM_CAPTURE_STATUS_INVALIDATED;
+        c->result = CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+    }
+    if (!c->result)
+        c->result = check_unsafe(c->context);
+    return stream;
+}
+
 CUresult CUDAAPI cuStreamSynchronize(CUstream handle) {
     struct call c;
-    CUstream stream = NULL;
-    if (begin(&c, __func__, CONTEXT)) {
-        stream = resolve(c.context, handle);
-        c.result = stream ? check_capture(stream) : CUDA_ERROR_INVALID_HANDLE;
-    }
-    if (!c.result && is_capturing(stream)) {
-        stream->capture = CU_STREAM_CAPTURE_STATUS_INVALIDATED;
-        c.result = CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
-    }
-    if (!c.result)
-        c.result = check_unsafe(c.context);
+    CUstream stream = begin_look(&c, __func__, handle);
     if (!c.result) {
         run_stream(stream);
         trim_pools(c.context->device);
@@ -600,17 +606,7 @@ CUresult CUDAAPI cuStreamSynchronize(CUstream handle) {
 /* What can run has run when somebody looks, and counts as seen: what it has freed is free. */
 CUresult CUDAAPI cuStreamQuery(CUstream handle) {
     struct call c;
-    CUstream stream = NULL;
-    if (begin(&c, __func__, CONTEXT)) {
-        stream = resolve(c.context, handle);
-        c.result = stream ? check_capture(stream) : CUDA_ERROR_INVALID_HANDLE;
-    }
-    if (!c.result && is_capturing(stream)) {
-        stream->capture = CU_STREAM_CAPTURE_STATUS_INVALIDATED;
-        c.result = CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
-    }
-    if (!c.result)
-        c.result = check_unsafe(c.context);
+    CUstream stream = begin_look(&c, __func__, handle);
     if (!c.result) {
         try_stream(stream);
         c.result = stream->head ? CUDA_ERROR_NOT_READY : c.context->lost;
