@@ -335,6 +335,8 @@ TEST(test_a_file_is_what_it_is_said_to_be) {
         {"unknown fields are no net", B("\xfa\x01\x01x"), SB_FORMAT_CAFFEMODEL, SB_ERR_MALFORMED},
         {"one field of its own is enough", B("\xfa\x01\x01x\x0a\x00"), SB_FORMAT_CAFFEMODEL, SB_OK},
         {"an empty message is an empty net", B(""), SB_FORMAT_CAFFEMODEL, SB_OK},
+        {"what begins as a vector is none with learned_net behind it",
+         B("\x0a\x0b\x3a\3\x0a\1\1\x2a\4\0\0\0\0\x12\x01n"), SB_FORMAT_SOLVERSTATE, SB_OK},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         sb_model *model = NULL;
