@@ -371,7 +371,7 @@ no stream, or one no longer, is between the caller and the driver.*/
         ) -> sb_status,
     >,
     /**Waits for all work queued on `stream`; a failure of that work is
-returned here. SB_OK and DEVICE_LOST say that the work has ended, one
+returned here, once or more. SB_OK and DEVICE_LOST say that the work has ended, one
 way or the other. After any other status the core waits once more; until a
 wait says so, memory that the work uses is neither freed nor used again, and
 its deleter does not run. Also called on a lost device, where work may go on
@@ -1618,8 +1618,9 @@ pub const SB_SIM_OP_COUNT: i32 = 17;
 OUT_OF_MEMORY) and has done nothing*/
 pub const SB_SIM_FAIL_NOW: i32 = 0;
 /**the call succeeds; its work is not done and whoever waits for it
-gets DEVICE_FAILURE. STREAM_WAIT holds its stream back all the same.
-For a call that queues nothing: as NOW*/
+gets DEVICE_FAILURE: from one event every time, else each thread
+once. STREAM_WAIT holds its stream back all the same. For a call
+that queues nothing: as NOW*/
 pub const SB_SIM_FAIL_LATER: i32 = 1;
 ///the call and every later one return DEVICE_LOST
 pub const SB_SIM_FAIL_STICKY: i32 = 2;
@@ -2117,7 +2118,8 @@ DEVICE_LOST, FORKED.*/
     ) -> sb_status;
     /**Waits for the work on `stream` that this context's memories depend on and
 drops the stream from their users. Call it before destroying a stream that
-was passed to an `_on` function. Forgetting a stream that was never passed is fine.
+was passed to an `_on` function, while no other thread is between such a call and
+its own work on the stream. Forgetting a stream that was never passed is fine.
 * context \[nullable\] the built-in one, which has no device
 * stream \[borrowed\]
 

@@ -110,7 +110,7 @@ typedef struct sb_backend {
      *  no stream, or one no longer, is between the caller and the driver. */
     sb_status (*check_stream)(void *device, sb_stream stream, sb_error *err);
     /** Waits for all work queued on `stream`; a failure of that work is
-     *  returned here. SB_OK and DEVICE_LOST say that the work has ended, one
+     *  returned here, once or more. SB_OK and DEVICE_LOST say that the work has ended, one
      *  way or the other. After any other status the core waits once more; until a
      *  wait says so, memory that the work uses is neither freed nor used again, and
      *  its deleter does not run. Also called on a lost device, where work may go on

@@ -172,7 +172,8 @@ SB_API sb_status sb_context_synchronize(sb_context *context, sb_error *err);
 
 /** Waits for the work on `stream` that this context's memories depend on and
  *  drops the stream from their users. Call it before destroying a stream that
- *  was passed to an `_on` function. Forgetting a stream that was never passed is fine.
+ *  was passed to an `_on` function, while no other thread is between such a call and
+ *  its own work on the stream. Forgetting a stream that was never passed is fine.
  *  @param context [nullable] the built-in one, which has no device
  *  @param stream [borrowed]
  *  Errors: NO_DEVICE, UNSUPPORTED (the stream is being captured), DEVICE_FAILURE, FORKED,

@@ -14,8 +14,9 @@
  * is a mutable call for the host.
  *
  * A transfer that was queued and fails moves the head back to the side that the
- * bytes came from; whoever waits for it first gets the failure, once, whichever
- * call that is. What was written on the device since is gone then.
+ * bytes came from; the first call on the memory that waits for it gets the
+ * failure, once. A wait for its stream may tell of it, too. What was written on
+ * the device since is gone then.
  *
  * Default streams of CUDA: after a plain pointer to the device's side was let out, copies and
  * arithmetic also wait for kernels on per-thread default streams, through the legacy one. While
