@@ -51,21 +51,21 @@ static FILE *numbers(sb_source *source) {
 
 TEST(what_comes_in_pieces_comes_whole) {
     static const char *const scripts[] = {"a", "3", "ia", "3i3", "iii3iia", "33a"};
+    sb_source source;
+    FILE *file = numbers(&source);
     for (size_t s = 0; s < sizeof scripts / sizeof *scripts; s++)
         for (int from = 0; from < 5; from++)
             for (int bytes = 1; bytes <= SIZE - 5; bytes++) {
                 unsigned char to[SIZE + 1];
-                sb_source source;
                 sb_error err;
-                FILE *file = numbers(&source);
                 memset(to, 0xee, sizeof to);
                 script = scripts[s];
                 assert_ok(source.read_at(source.user, (uint64_t)from, to, (size_t)bytes, &err));
                 for (int i = 0; i < bytes; i++)
                     assert_int_equal(to[i], from + i);
                 assert_int_equal(to[bytes], 0xee);
-                assert_int_equal(fclose(file), 0);
             }
+    assert_int_equal(fclose(file), 0);
 }
 
 TEST(what_does_not_come_is_said) {
@@ -80,15 +80,15 @@ TEST(what_does_not_come_is_said) {
         {"330", "the file changed while it was read", 0},
         {"3i0", "the file changed while it was read", 0},
     };
+    sb_source source;
+    FILE *file = numbers(&source);
     for (size_t r = 0; r < sizeof rows / sizeof *rows; r++) {
         unsigned char to[SIZE];
-        sb_source source;
         sb_error err;
-        FILE *file = numbers(&source);
         script = rows[r].script;
         assert_status(SB_ERR_IO, source.read_at(source.user, 2, to, 20, &err));
         assert_non_null(strstr(err.message, rows[r].words));
         assert_int_equal(err.device_code, rows[r].code);
-        assert_int_equal(fclose(file), 0);
     }
+    assert_int_equal(fclose(file), 0);
 }

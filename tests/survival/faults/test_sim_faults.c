@@ -265,11 +265,17 @@ static void *wait_elsewhere(void *user) {
     return NULL;
 }
 
+static void *in_another_thread(void *(*run)(void *user), void *user) {
+    pthread_t thread;
+    void *result;
+    assert_int_equal(pthread_create(&thread, NULL, run, user), 0);
+    assert_int_equal(pthread_join(thread, &result), 0);
+    return result;
+}
+
 static struct other_thread elsewhere(struct bench *b) {
     struct other_thread other = {b, SB_OK, SB_OK, SB_OK};
-    pthread_t thread;
-    assert_int_equal(pthread_create(&thread, NULL, wait_elsewhere, &other), 0);
-    assert_int_equal(pthread_join(thread, NULL), 0);
+    (void)in_another_thread(wait_elsewhere, &other);
     return other;
 }
 
@@ -314,12 +320,10 @@ TEST(another_thread_s_event_does_not_take_the_news_away) {
             struct bench b = bench_open(schedules[s]);
             const sb_backend *t = b.f.table;
             sb_error err;
-            pthread_t thread;
-            void *others, *event = NULL;
+            void *event = NULL;
             fail_call(&b.f, SB_SIM_UPLOAD, 1, SB_SIM_FAIL_LATER);
             upload(&b.f, b.y, b.source, BYTES, b.f.own);
-            assert_int_equal(pthread_create(&thread, NULL, record_elsewhere, &b.f), 0);
-            assert_int_equal(pthread_join(thread, &others), 0);
+            void *others = in_another_thread(record_elsewhere, &b.f);
             if (by_event)
                 event = record(&b.f, b.f.own);
             assert_status(SB_ERR_DEVICE_FAILURE, t->event_wait(b.f.device, others, &err));
@@ -351,9 +355,7 @@ TEST(a_failure_ends_with_its_thread) {
             struct bench b = bench_open(schedules[s]);
             const sb_backend *t = b.f.table;
             sb_error err;
-            pthread_t thread;
-            assert_int_equal(pthread_create(&thread, NULL, wait_in_vain, &b), 0);
-            assert_int_equal(pthread_join(thread, NULL), 0);
+            (void)in_another_thread(wait_in_vain, &b);
             if (by_event) {
                 void *event = record(&b.f, b.f.own);
                 for (int i = 0; i < 2; i++)
