@@ -1618,9 +1618,9 @@ pub const SB_SIM_OP_COUNT: i32 = 17;
 OUT_OF_MEMORY) and has done nothing*/
 pub const SB_SIM_FAIL_NOW: i32 = 0;
 /**the call succeeds; its work is not done and whoever waits for it
-gets DEVICE_FAILURE: from one event every time, else each thread
-once. STREAM_WAIT holds its stream back all the same. For a call
-that queues nothing: as NOW*/
+gets DEVICE_FAILURE: the thread that queued it, and at most one
+other; from one event every time. STREAM_WAIT holds its stream back
+all the same. For a call that queues nothing: as NOW*/
 pub const SB_SIM_FAIL_LATER: i32 = 1;
 ///the call and every later one return DEVICE_LOST
 pub const SB_SIM_FAIL_STICKY: i32 = 2;

@@ -69,9 +69,9 @@ enum {
     SB_SIM_FAIL_NOW = 0,   /**< the call returns DEVICE_FAILURE (ALLOC, ALLOC_PINNED:
                                 OUT_OF_MEMORY) and has done nothing */
     SB_SIM_FAIL_LATER = 1, /**< the call succeeds; its work is not done and whoever waits for it
-                                gets DEVICE_FAILURE: from one event every time, else each thread
-                                once. STREAM_WAIT holds its stream back all the same. For a call
-                                that queues nothing: as NOW */
+                                gets DEVICE_FAILURE: the thread that queued it, and at most one
+                                other; from one event every time. STREAM_WAIT holds its stream back
+                                all the same. For a call that queues nothing: as NOW */
     SB_SIM_FAIL_STICKY = 2 /**< the call and every later one return DEVICE_LOST */
 };
 

@@ -69,8 +69,7 @@ struct sb__sim_op {
     bool doomed;       /* fails when its turn comes */
     bool scribbles;    /* its target is to be scribbled as soon as the work before it is over */
     bool captured;     /* failed, and an event of its own thread tells so */
-    bool is_told;      /* the thread `told`, not its own, knows of the failure */
-    sb__thread told;
+    bool is_told;      /* somebody knows of the failure, though perhaps not its own thread */
     char reason[SB__SIM_REASON];
 };
 

@@ -7,10 +7,10 @@
    records, and every synchronisation of the stream, until a wait has returned
    the failure; only a wait for that next event, or the thread's own for the
    stream, ends that, so that no other wait can take the news away from the one
-   that has to know. Another thread is told once, by a wait for the stream or for an event: when it
-   asks again, the work is over, and its own events do not tell it any more, since the thread that
-   has to know may be gone. An event tells its failure every time. Waiting for a failed event does
-   not make the work behind it on another stream fail: that work ran. */
+   that has to know. The others are told once, by a wait for the stream or for an event: whoever of
+   them asks again finds the work over, and their own events do not tell it any more, since the
+   thread that has to know may be gone. An event tells its failure every time. Waiting for a failed
+   event does not make the work behind it on another stream fail: that work ran. */
 #include "sim/device.h"
 
 #include "base/draw.h"
@@ -68,17 +68,13 @@ static bool is_of(const struct sb__sim_op *failure, sb__thread thread) {
     return sb__thread_equal(failure->thread, thread) != 0;
 }
 
-static bool knows_of(const struct sb__sim_op *failure, sb__thread thread) {
-    return failure->is_told && sb__thread_equal(failure->told, thread);
-}
-
 static void complete_event(struct sb__sim_stream *stream, const struct sb__sim_op *record) {
     struct sb__sim_event *event = record->work.event;
     if (record->doomed)
         fail_event(event, record->reason);
     for (struct sb__sim_op *failure = stream->failures; failure; failure = failure->next) {
         const bool own = is_of(failure, record->thread);
-        if (failure->captured || (!own && knows_of(failure, record->thread)))
+        if (failure->captured || (!own && failure->is_told))
             continue;
         fail_event(event, failure->reason);
         failure->captured = own;
@@ -270,11 +266,10 @@ bool sb__sim_take_failure(struct sb__sim_stream *stream, uint64_t ticket, bool b
         struct sb__sim_op *failure = *link;
         bool covered = failure->ticket <= ticket;
         bool own = is_of(failure, sb__thread_self());
-        bool news = own || failure->captured || !knows_of(failure, sb__thread_self());
+        bool news = own || failure->captured || !failure->is_told;
         if (covered && news) {
             memcpy(reason, failure->reason, SB__SIM_REASON);
             failure->is_told = true;
-            failure->told = sb__thread_self();
             found = true;
         }
         /* An event that was recorded before the thread's own proves nothing to that one. */

@@ -375,6 +375,40 @@ TEST(a_failure_ends_with_its_thread) {
         }
 }
 
+static sb_status synchronize_status(struct bench *b) {
+    sb_error err;
+    return b->f.table->stream_synchronize(b->f.device, b->f.own, &err);
+}
+
+static void *synchronize_elsewhere(void *user) {
+    (void)synchronize_status(user);
+    return NULL;
+}
+
+static void *synchronize_around_another(void *user) {
+    struct other_thread *t = user;
+    t->synchronized = synchronize_status(t->b);
+    (void)in_another_thread(synchronize_elsewhere, t->b);
+    t->again = synchronize_status(t->b);
+    return NULL;
+}
+
+/* Two threads that ask in turn do not tell each other the same for ever. */
+TEST(others_are_told_once_however_many_they_are) {
+    for (size_t s = 0; s < COUNT_OF(schedules); s++) {
+        struct bench b = bench_open(schedules[s]);
+        fail_call(&b.f, SB_SIM_UPLOAD, 1, SB_SIM_FAIL_LATER);
+        upload(&b.f, b.y, b.source, BYTES, b.f.own);
+        struct other_thread other = {.b = &b};
+        (void)in_another_thread(synchronize_around_another, &other);
+        assert_int_equal(other.synchronized, SB_ERR_DEVICE_FAILURE);
+        assert_int_equal(other.again, SB_OK);
+        assert_int_equal(synchronize_status(&b), SB_ERR_DEVICE_FAILURE); /* whose work it was */
+        assert_int_equal(synchronize_status(&b), SB_OK);
+        bench_close(&b);
+    }
+}
+
 /* A wait for an event tells of the work before it, and leaves the rest to be told. */
 TEST(an_event_does_not_tell_of_work_after_it) {
     struct bench b = bench_open(SB_SIM_EAGER);
