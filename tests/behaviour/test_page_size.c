@@ -1,5 +1,7 @@
-/* The built-in allocator on a system with pages of 64 KiB, as aarch64 may have: the linker
-   (--wrap) leads its calls to these, which see to that grain and count what is mapped. */
+/* The built-in allocator on a system with pages of 64 KiB, as aarch64 may have. The sources of
+   c/src/port are compiled into this program with the system's calls renamed to those below, which
+   enforce that grain and count the mapped bytes. The linker's --wrap would rename the calls of a
+   sanitizer's runtime, too, which makes some of them before main. */
 #include "support.h"
 
 #include <errno.h>
@@ -26,54 +28,46 @@ static int refuse(void) {
     return -1;
 }
 
-/* The names are the linker's.
-   NOLINTBEGIN(bugprone-reserved-identifier,readability-identifier-naming) */
-void *__real_mmap(void *at, size_t size, int protection, int flags, int fd, off_t offset);
-int __real_munmap(void *at, size_t size);
-int __real_madvise(void *at, size_t size, int advice);
-long __real_sysconf(int name);
-void *__wrap_mmap(void *at, size_t size, int protection, int flags, int fd, off_t offset);
-int __wrap_munmap(void *at, size_t size);
-int __wrap_madvise(void *at, size_t size, int advice);
-long __wrap_sysconf(int name);
+void *large_page_mmap(void *at, size_t size, int protection, int flags, int fd, off_t offset);
+int large_page_munmap(void *at, size_t size);
+int large_page_madvise(void *at, size_t size, int advice);
+long large_page_sysconf(int name);
 
-long __wrap_sysconf(int name) {
+long large_page_sysconf(int name) {
     if (name != _SC_PAGESIZE)
-        return __real_sysconf(name);
+        return sysconf(name);
     kernel.asked++;
     return (long)PAGE;
 }
 
 /* Never on a larger boundary than has to be. */
-void *__wrap_mmap(void *at, size_t size, int protection, int flags, int fd, off_t offset) {
+void *large_page_mmap(void *at, size_t size, int protection, int flags, int fd, off_t offset) {
     size_t length = whole_pages(size), margin = 4 * PAGE;
-    char *base = __real_mmap(at, length + margin, protection, flags, fd, offset);
+    char *base = mmap(at, length + margin, protection, flags, fd, offset);
     if (base == MAP_FAILED)
         return base;
     char *start = base + (PAGE - (uintptr_t)base % PAGE) % PAGE;
     if ((uintptr_t)start % (2 * PAGE) == 0)
         start += PAGE;
     if (start > base)
-        assert_int_equal(__real_munmap(base, (size_t)(start - base)), 0);
-    assert_int_equal(__real_munmap(start + length, (size_t)(base + margin - start)), 0);
+        assert_int_equal(munmap(base, (size_t)(start - base)), 0);
+    assert_int_equal(munmap(start + length, (size_t)(base + margin - start)), 0);
     kernel.maps++;
     kernel.bytes += length;
     return start;
 }
 
-int __wrap_munmap(void *at, size_t size) {
+int large_page_munmap(void *at, size_t size) {
     unsigned char resident;
     if ((uintptr_t)at % PAGE != 0 || size == 0 || mincore(at, 1, &resident) != 0)
         return refuse(); /* munmap itself says nothing of what is not mapped */
     kernel.bytes -= whole_pages(size);
-    return __real_munmap(at, whole_pages(size));
+    return munmap(at, whole_pages(size));
 }
 
-int __wrap_madvise(void *at, size_t size, int advice) {
-    return (uintptr_t)at % PAGE != 0 ? refuse() : __real_madvise(at, size, advice);
+int large_page_madvise(void *at, size_t size, int advice) {
+    return (uintptr_t)at % PAGE != 0 ? refuse() : madvise(at, size, advice);
 }
-
-/* NOLINTEND(bugprone-reserved-identifier,readability-identifier-naming) */
 
 static sb_context *context_without_cache(void) {
     sb_context_options options = SB_CONTEXT_OPTIONS_INIT;

@@ -9,9 +9,8 @@ llvm-14           | command -v llvm-nm-14
 zig_options=(-DSYNCBLOB_OPENBLAS=OFF -DSYNCBLOB_PROTOBUF_C=OFF -DSYNCBLOB_RANDOM123=OFF
     "-DCMAKE_TOOLCHAIN_FILE=$PWD/tests/project/cross/zig.cmake")
 
-# In a static program the C library's own calls are led elsewhere, too; and no function is looked up
-# while it runs.
-musl_left_out='behaviour\.page_size|threads\.fast_path'
+# A static program looks no function up while it runs.
+musl_left_out='threads\.fast_path'
 # Scripts, and what takes minutes.
 musl_left_out+='|fuzz\.(seeds|mutations)|faults\.functions|abi\.[^n]|consumer\.|differences\.|behaviour\.filler_statistics'
 
