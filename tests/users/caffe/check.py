@@ -19,6 +19,9 @@ import sys
 NETS = pathlib.Path(__file__).resolve().parent / "nets"
 ITERATIONS = {"branches": 150, "lenet": 40, "twins": 20000}
 COUNTED_ITERATIONS = {"branches": 4, "lenet": 2, "twins": 200}  # under callgrind
+# Caffe's tests that compare a sleep with the wall clock, to 30 ms: a busy machine misses that.
+CLOCK_TEST = re.compile(r"^BenchmarkTest/\d+\.TestTimer(Milli)?Seconds$")
+CLOCK_ATTEMPTS = 5
 ROUNDS = 5  # an odd number, for the median
 SLICES = 6  # of a round: a machine whose speed changes within one changes it for both
 # Of Caffe's own, at most.
@@ -53,11 +56,14 @@ def list_tests(program, caffe):
 
 
 def test_results(build, caffe, name):
-    """{test: what it did}, seconds, MiB. After a test that ended the program, the rest go on."""
+    """{test: what it did}, seconds, MiB. After a test that ended the program, the rest go on; a
+    test of the wall clock that fails is retried."""
     program, log = build / f"{name}_tests", build / name
     results, seconds, peak = {}, 0, 0
     left = list_tests(program, caffe)
+    attempts = 0
     while left:
+        attempts += 1
         _, took, memory = run([program, "--gtest_filter=" + ":".join(left)], caffe, log)
         seconds, peak = seconds + took, max(peak, memory)
         output = read(f"{log}.out")
@@ -69,7 +75,8 @@ def test_results(build, caffe, name):
                        re.findall(r"^\[       OK \] (\S+)", output, re.MULTILINE))
         results.update((test, "fails") for test in
                        re.findall(r"^\[  FAILED  \] ([^\s,]+).* ms\)$", output, re.MULTILINE))
-        left = [test for test in left if test not in results]
+        left = [test for test in left if test not in results or (
+            results[test] == "fails" and CLOCK_TEST.match(test) and attempts < CLOCK_ATTEMPTS)]
     return results, seconds, peak
 
 
