@@ -1,0 +1,58 @@
+"""The library compiled from sources that a test has changed."""
+import concurrent.futures
+import pathlib
+import re
+import shutil
+import subprocess
+
+import declarations
+
+ROOT = pathlib.Path(__file__).resolve().parents[3]
+
+
+def run(*command, **how):
+    return subprocess.run([str(part) for part in command], check=True, text=True, **how)
+
+
+def change(path, pattern, to):
+    """Changes a file wherever the pattern fits, at least once."""
+    text, times = re.subn(pattern, to, path.read_text(), flags=re.MULTILINE)
+    assert times, f"{path} has no {pattern}"
+    path.write_text(text)
+
+
+class ChangedLibrary:
+    """A copy of the headers, the sources and the version script in a folder, for a test to change.
+    CUDA and the libraries that may be left out are."""
+
+    def __init__(self, cc, folder):
+        self.cc, self.folder = cc, folder
+        self.include, self.source = folder / "c/include", folder / "c/src"
+        self.map = folder / "c/abi/libsyncblob.map"
+        for part in ("include", "src", "abi"):
+            shutil.copytree(ROOT / "c" / part, folder / "c" / part)
+
+    def compile(self, source, kind, *flags):
+        out = self.folder / f"{source.replace('/', '_')}.{kind}.o"
+        run(self.cc, "-std=c17", "-D_GNU_SOURCE", "-DSB_EXPERIMENTAL", "-w", "-O0", "-fPIC",
+            "-fvisibility=hidden", f"-I{self.include}", f"-I{self.source}", *flags, "-c",
+            self.folder / source, "-o", out)
+        return out
+
+    def objects(self, jobs, kind, *flags):
+        sources = [line for line in (ROOT / "c/sources.txt").read_text().splitlines()
+                   if line and not line.startswith("#")] + ["c/src/format/pack_plain.c"]
+        with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
+            return list(pool.map(lambda source: self.compile(source, kind, *flags), sources))
+
+    def shared(self, jobs):
+        out = self.folder / declarations.soname(self.include)
+        run(self.cc, "-shared", *self.objects(jobs, "shared"), "-o", out,
+            f"-Wl,-soname,{out.name}", f"-Wl,--version-script={self.map}",
+            "-lm", "-ldl", "-lpthread")
+        return out
+
+    def static(self, jobs):
+        out = self.folder / "libsyncblob.a"
+        run("ar", "rcs", out, *self.objects(jobs, "static", "-DSB__STATIC"))
+        return out
