@@ -88,7 +88,7 @@ run_all_cross() { # MACHINE
 }
 
 check_cross_symbols() { # MACHINE
-    NM=$1-linux-gnu-nm tests/project/abi/check_symbols.sh "$build/$1/c/libsyncblob_static.a" \
+    NM=$1-linux-gnu-nm tests/project/abi/check_symbols.sh "$build/$1/c/libsyncblob.a" \
         tests/project/abi/imports.txt
 }
 
