@@ -42,10 +42,12 @@ def soname(library):
 
 
 def tier_of(node, version):
-    """Whose node it is: a stable one is that of this version or an earlier one, the others, whose
-    functions may change with a minor version, are this one's alone."""
+    """Whose node it is. Each has the library's number in it: as long as the major version is 0, that
+    is this version; from 1.0 on a stable node may be that of an earlier minor version."""
     stable = re.fullmatch(r"SYNCBLOB_(\d+)\.(\d+)", node)
-    if stable and [int(stable[1]), int(stable[2])] <= [int(part) for part in version.split(".")]:
+    major, minor = (int(part) for part in version.split("."))
+    minors = range(0 if major else minor, minor + 1)
+    if stable and int(stable[1]) == major and int(stable[2]) in minors:
         return declarations.STABLE
     return {f"SYNCBLOB_BACKEND_{version}": declarations.BACKEND,
             f"SYNCBLOB_EXPERIMENTAL_{version}": declarations.EXPERIMENTAL}.get(node)

@@ -167,15 +167,29 @@ class Exports(Library):
         self.replace("include/syncblob/base.h", "SB_VERSION_MINOR 1", "SB_VERSION_MINOR 2")
         self.assertIn("SYNCBLOB_BACKEND_0.1, which is no tier's", self.complaints())
 
-    def test_what_a_later_version_adds_has_a_node_of_its_own(self):
-        self.replace("thing.map", "    sb_thing_area;\n", "")
-        self.replace("thing.map", "SYNCBLOB_BACKEND_0.1",
-                     "SYNCBLOB_0.2 { global: sb_thing_area; } SYNCBLOB_0.1;\nSYNCBLOB_BACKEND_0.1")
-        self.assertIn("SYNCBLOB_0.2, which is no tier's of version 0.1", self.complaints())
-        self.replace("include/syncblob/base.h", "SB_VERSION_MINOR 1", "SB_VERSION_MINOR 2")
-        for tier in ("BACKEND", "EXPERIMENTAL"):
-            self.replace("thing.map", f"{tier}_0.1", f"{tier}_0.2")
+    def set_version(self, major, minor, *tiers):
+        """In the header, and in the nodes of these tiers."""
+        self.replace("include/syncblob/base.h", "MAJOR 0", f"MAJOR {major}")
+        self.replace("include/syncblob/base.h", "MINOR 1", f"MINOR {minor}")
+        for tier in tiers:
+            self.replace("thing.map", f"SYNCBLOB{tier}_0.1", f"SYNCBLOB{tier}_{major}.{minor}")
+
+    def test_every_node_changes_with_the_number(self):
+        self.set_version(0, 2, "_BACKEND", "_EXPERIMENTAL")
+        self.assertIn("SYNCBLOB_0.1, which is no tier's of version 0.2",
+                      self.complaints(soname="libsyncblob.so.0.2"))
+        self.replace("thing.map", "SYNCBLOB_0.1", "SYNCBLOB_0.2")
         self.assertEqual(self.complaints(soname="libsyncblob.so.0.2"), "")
+
+    def test_from_1_on_what_a_minor_version_adds_has_a_node_of_its_own(self):
+        self.set_version(1, 1, "_BACKEND", "_EXPERIMENTAL")
+        self.replace("thing.map", "    sb_thing_area;\n", "")
+        self.replace("thing.map", "SYNCBLOB_0.1", "SYNCBLOB_1.0")
+        self.replace("thing.map", "SYNCBLOB_BACKEND_1.1",
+                     "SYNCBLOB_1.2 { global: sb_thing_area; } SYNCBLOB_1.0;\nSYNCBLOB_BACKEND_1.1")
+        self.assertIn("SYNCBLOB_1.2, which is no tier's of version 1.1", self.complaints())
+        self.replace("thing.map", "SYNCBLOB_1.2", "SYNCBLOB_1.1")
+        self.assertEqual(self.complaints(soname="libsyncblob.so.1"), "")
 
     def test_a_deprecated_function_is_still_one(self):
         self.replace("include/syncblob/thing.h", "SB_API size_t sb_thing_area",

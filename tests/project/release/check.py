@@ -62,9 +62,10 @@ def wrong_abi(root, version):
     major, minor, _ = version.split(".")
     number = f"{major}.{minor}" if major == "0" else major
     wrong = []
-    exports = (root / "c/abi/libsyncblob.map").read_text()
-    if f"{major}.{minor}" not in re.findall(r"^SYNCBLOB_\w*?(\d[\d.]*) \{", exports, re.M):
-        wrong.append(f"c/abi/libsyncblob.map has no tier of {major}.{minor}")
+    for name in ("c/abi/libsyncblob.map", "c/mpi/libsyncblob-mpi.map"):
+        nodes = set(re.findall(r"^SYNCBLOB_\w*?(\d[\d.]*) \{", (root / name).read_text(), re.M))
+        if f"{major}.{minor}" not in nodes or (major == "0" and len(nodes) > 1):
+            wrong.append(f"{name} has nodes of {', '.join(sorted(nodes))}, not of {major}.{minor}")
     recorded = re.search(r"""soname=["']libsyncblob\.so\.([\d.]+)["']""",
                          (root / "c/abi/libsyncblob-x86_64.abi").read_text())
     said = recorded[1] if recorded else "nothing"

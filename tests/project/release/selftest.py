@@ -31,8 +31,10 @@ PLANTED = [
     ("CHANGELOG.md", r"^## .*", "## 7.7.7 (2030-01-01)", r"CHANGELOG\.md begins with '7\.7\.7 "),
     ("c/abi/libsyncblob-x86_64.abi", r"libsyncblob\.so\.[\d.]+", "libsyncblob.so.7",
      r"\.abi is that of 7, not of"),
-    ("c/abi/libsyncblob.map", r"SYNCBLOB_(\w*?)\d[\d.]* {", r"SYNCBLOB_\g<1>7.7 {",
-     r"\.map has no tier of"),
+    ("c/abi/libsyncblob.map", r"^SYNCBLOB_\d[\d.]* {", "SYNCBLOB_7.7 {",
+     r"libsyncblob\.map has nodes of .*7\.7, not of"),
+    ("c/mpi/libsyncblob-mpi.map", r"SYNCBLOB_MPI_\d[\d.]* {", "SYNCBLOB_MPI_7.7 {",
+     r"libsyncblob-mpi\.map has nodes of 7\.7, not of"),
 ]
 
 
