@@ -22,6 +22,10 @@ check_growth() {
         "$build/release/c/libsyncblob.so"
 }
 
+check_copies() {
+    python3 -B tests/project/abi/copies/check_copies.py --cc gcc --jobs "$jobs" "$build/release"
+}
+
 # The program, as cargo makes it.
 check_hardened_program() { # PROFILE
     local blas
@@ -41,6 +45,7 @@ build_lto_clang() {
 
 abi_steps() {
     on release aside 'structs of older and newer callers' check_growth
+    on release aside 'copies of the library in one process' check_copies
     on 'release program' aside 'hardening of the program' check_hardened_program debug
     on abi_needs aside 'checks of the ABI and of hardening find what is wrong' \
         python3 -B tests/project/abi/selftest.py gcc

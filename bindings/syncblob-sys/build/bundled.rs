@@ -136,6 +136,8 @@ fn compile<'a>(
         .define("_GNU_SOURCE", None)
         .define("SB_EXPERIMENTAL", None)
         .define("SYNCBLOB_CUDA", None)
+        // What it is linked into exports none of it: a library there may use another copy.
+        .define("SB__STATIC", None)
         .flag("-fvisibility=hidden")
         // Fillers and sums of floats are the same numbers under every compiler, in vectors.
         .flag("-ffp-contract=off")

@@ -19,6 +19,7 @@ pub fn link(include: &Path, is_installed: bool) -> Result<(), String> {
         .compiler(&compiler)
         .std("c17")
         .define("_GNU_SOURCE", None)
+        .define("SB__STATIC", None)
         .flag("-fvisibility=hidden")
         .include(folder.join("include"))
         .include(include)

@@ -52,8 +52,9 @@
  *  Begins declarations that C++ takes for C's. */
 /** @def SB_END_DECLS
  *  Ends them. */
-/* On Windows the library's list of exports says the same, and a program needs no mark. */
-#if defined(__GNUC__) && !defined(_WIN32)
+/* On Windows the library's list of exports names the same functions, and a program needs no mark.
+   The static library is compiled with SB__STATIC: what it is linked into does not export it. */
+#if defined(__GNUC__) && !defined(_WIN32) && !defined(SB__STATIC)
 #define SB_API __attribute__((visibility("default")))
 #else
 #define SB_API

@@ -19,9 +19,13 @@
 
 _Static_assert(sizeof(void (*)(void)) == sizeof(void *), "tables hold one pointer a slot");
 
+/* Of a built-in context; no flag of the caller's has its bit. The mark and not the address tells
+   it: objects of another copy of the library have a built-in context, too. */
+#define BUILT_IN 0x80000000u
+
 static sb_context builtin = {
     .refs = 1,
-    .flags = SB_CONTEXT_NO_PINNED,
+    .flags = SB_CONTEXT_NO_PINNED | BUILT_IN,
     .max_cache_bytes = DEFAULT_CACHE_CAP,
     .device_name = "cpu",
     .cache = {.lock = SB__MUTEX_INIT},
@@ -44,8 +48,12 @@ sb_context *sb__context(const sb_context *context) {
     return &builtin;
 }
 
+static bool is_built_in(const sb_context *context) {
+    return context->flags & BUILT_IN;
+}
+
 sb_context *sb__context_public(sb_context *context) {
-    return context == &builtin ? NULL : context;
+    return is_built_in(context) ? NULL : context;
 }
 
 void sb_context_options_init(sb_context_options *options, size_t struct_size) {
@@ -271,7 +279,7 @@ sb_status sb_context_create(const sb_context_options *options, sb_context **out,
 }
 
 sb_context *sb_context_retain(sb_context *context) {
-    if (context && context != &builtin)
+    if (context && !is_built_in(context))
         atomic_fetch_add_explicit(&context->refs, 1, memory_order_relaxed);
     return context;
 }
@@ -285,7 +293,7 @@ int64_t sb__context_let_go(sb_context *context) {
 
 /* Quarantine may be the owner that is left. */
 void sb_context_release(sb_context *context) {
-    if (!context || context == &builtin)
+    if (!context || is_built_in(context))
         return;
     bool waits = !sb__quarantine_is_empty(context);
     int64_t left = sb__context_let_go(context);

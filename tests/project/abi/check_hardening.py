@@ -109,7 +109,7 @@ def check_commands(path, _run_paths, fortified):
     with open(path, encoding="utf-8") as file:
         entries = [(entry["file"], shlex.split(entry["command"])) for entry in json.load(file)]
     ours = [(file, words) for file, words in entries
-            if any(re.search(r"/syncblob_(objects|messages)\.dir/", word) for word in words)]
+            if any(re.search(r"/syncblob_(shared_)?(objects|messages)\.dir/", word) for word in words)]
     if not ours:
         yield "it has no object of the library"
     for file, words in ours:

@@ -2,7 +2,8 @@
 # Checks the symbols of a static library, object by object:
 #   check_symbols.sh ARCHIVE IMPORTS    (NM: another nm)
 # 1. an undefined symbol is in IMPORTS or defined by another object of ours;
-# 2. a defined global symbol begins with sb_.
+# 2. a defined global symbol begins with sb_;
+# 3. it is hidden in whatever the library is linked into.
 set -euo pipefail
 export LC_ALL=C
 
@@ -17,6 +18,13 @@ status=0
 foreign=$(awk '$(NF-1) ~ /^[A-TV-Z]$/ && $NF !~ /^sb_/ {print "  " $1 " " $NF}' <<<"$symbols")
 if [ -n "$foreign" ]; then
     printf 'global symbols that do not begin with sb_:\n%s\n' "$foreign"
+    status=1
+fi
+
+exported=$(readelf -sW "$archive" |
+    awk '$5 ~ /^(GLOBAL|WEAK)$/ && $6 == "DEFAULT" && $7 != "UND" {print "  " $8}')
+if [ -n "$exported" ]; then
+    printf 'symbols that a program with the library may export:\n%s\n' "$exported"
     status=1
 fi
 

@@ -1,0 +1,44 @@
+/* A program with the static library, which hands objects to the shared one, made of the same
+   sources: crossing LIBRARY. Their built-in contexts lie at two addresses, and each copy takes
+   the other's for what it is: the caller sees NULL, and nobody counts its owners. */
+#include <syncblob/syncblob.h>
+
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#define CHECK(condition)                                                                           \
+    do {                                                                                           \
+        if (!(condition)) {                                                                        \
+            printf("crossing.c:%d: %s is false\n", __LINE__, #condition);                          \
+            exit(1);                                                                               \
+        }                                                                                          \
+    } while (0)
+
+/* The other copy's function of this name, as a local variable. */
+#define LOAD(name)                                                                                 \
+    __typeof__(name) *name##_ = NULL;                                                              \
+    *(void **)&name##_ = dlsym(library, #name);                                                    \
+    CHECK(name##_)
+
+int main(int argc, char **argv) {
+    void *library = argc == 2 ? dlopen(argv[1], RTLD_NOW | RTLD_LOCAL) : NULL;
+    const int64_t shape[] = {2, 3};
+    sb_blob *blob = NULL;
+    sb_mem *mem = NULL;
+    CHECK(library);
+    LOAD(sb_blob_context);
+    LOAD(sb_blob_destroy);
+    LOAD(sb_blob_create_shaped);
+    LOAD(sb_mem_context);
+    for (int i = 0; i < 3; i++) { /* its owners would be none after the first */
+        sb_blob *sharer = NULL;
+        CHECK(sb_blob_create_shaped(NULL, SB_DTYPE_F32, shape, 2, &blob, NULL) == SB_OK);
+        CHECK(sb_blob_mutable_data(blob, &mem, NULL) == SB_OK);
+        CHECK(!sb_blob_context_(blob) && !sb_mem_context_(mem));
+        CHECK(sb_blob_create_shaped_(NULL, SB_DTYPE_F32, shape, 2, &sharer, NULL) == SB_OK);
+        sb_blob_destroy_(sharer);
+        sb_blob_destroy_(blob);
+    }
+    return 0;
+}

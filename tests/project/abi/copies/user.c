@@ -1,0 +1,108 @@
+/* A user of one copy of the library: a shared library, or a part of a program. USER names it, and
+   VERSION is its copy's number. Its function takes four steps; between them others take theirs. */
+#include <syncblob/sim.h>
+#include <syncblob/syncblob.h>
+
+#include <stdio.h>
+#include <string.h>
+
+#define JOIN(a, b)  a##b
+#define STEP(name)  JOIN(step_of_, name)
+#define TEXT_(name) #name
+#define TEXT(name)  TEXT_(name)
+
+static int failures;
+
+#define CHECK(condition)                                                                           \
+    do {                                                                                           \
+        if (!(condition)) {                                                                        \
+            printf("%s, line %d: %s is false\n", TEXT(USER), __LINE__, #condition);                \
+            failures++;                                                                            \
+        }                                                                                          \
+    } while (0)
+
+static sb_blob *on_host, *on_device;
+static sb_context *device;
+static sb_mem *shared;
+
+static const int64_t shape[] = {2, 3};
+
+static void begin(void) {
+    sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
+    float *data = NULL;
+    options.device = "sim:0";
+    CHECK(sb_version() == SB_VERSION_NUMBER && SB_VERSION_MINOR == VERSION);
+    CHECK(sb_context_create(&options, &device, NULL) == SB_OK);
+    CHECK(sb_blob_create_shaped(device, SB_DTYPE_F32, shape, 2, &on_device, NULL) == SB_OK);
+    CHECK(sb_blob_create_shaped(NULL, SB_DTYPE_F32, shape, 2, &on_host, NULL) == SB_OK);
+    CHECK(sb_blob_mutable_cpu_data_f32(on_host, &data, NULL) == SB_OK);
+    for (int i = 0; data && i < 6; i++)
+        data[i] = (float)i;
+    CHECK(sb_blob_mutable_data(on_host, &shared, NULL) == SB_OK);
+    shared = sb_mem_retain(shared);
+}
+
+#ifndef FEW
+/* Some functions make memory, others end it. */
+static void replace_memory(void) {
+    sb_blob *blob = NULL;
+    float *data = NULL;
+    CHECK(sb_blob_create_shaped(NULL, SB_DTYPE_F32, shape, 2, &blob, NULL) == SB_OK);
+    CHECK(sb_blob_mutable_cpu_data_f32(blob, &data, NULL) == SB_OK);
+    CHECK(sb_blob_share_data(blob, on_host, NULL) == SB_OK);
+    sb_blob_destroy(blob);
+}
+
+static void use(void) {
+    const void *there = NULL;
+    void *bytes = NULL;
+    size_t size = 0;
+    double sum = 0;
+    CHECK(!sb_blob_context(on_host) && !sb_mem_context(shared));
+    CHECK(sb_blob_context(on_device) == device && sb_context_has_device(device));
+    CHECK(!sb_context_retain(NULL));
+    sb_context_release(sb_context_retain(device));
+    CHECK(sb_blob_copy_from(on_device, on_host, 0, NULL) == SB_OK);
+    CHECK(sb_blob_gpu_data(on_device, &there, NULL) == SB_OK && there);
+    CHECK(sb_blob_to_proto_new(on_device, 0, &bytes, &size, NULL) == SB_OK);
+    CHECK(sb_blob_from_proto(on_host, bytes, size, SB_PROTO_RESHAPE, NULL, NULL) == SB_OK);
+    sb_bytes_free(bytes);
+    CHECK(sb_blob_asum_data(on_host, &sum, NULL) == SB_OK && sum == 15);
+    for (int i = 0; i < 3; i++)
+        replace_memory();
+}
+#else
+/* A program contains the part of the static library that it uses: if it exported that, another
+   user's calls would be divided between two copies. */
+static void use(void) {
+    CHECK(!sb_blob_context(on_host));
+}
+#endif
+
+static void end(void) {
+    sb_blob_destroy(on_host);
+    CHECK(sb_mem_size(shared) == 24);
+    sb_mem_release(shared);
+    sb_blob_destroy(on_device);
+    sb_context_trim(device);
+    sb_context_release(device);
+}
+
+/* When all users of the copy have ended. */
+static void look(void) {
+    sb_stats stats = SB_STATS_INIT;
+    sb_context_trim(NULL);
+    CHECK(sb_context_stats(NULL, &stats, NULL) == SB_OK && stats.host_bytes == 0);
+}
+
+int STEP(USER)(int step);
+
+#if defined(__GNUC__)
+__attribute__((visibility("default")))
+#endif
+int STEP(USER)(int step) {
+    static void (*const steps[])(void) = {begin, use, end, look};
+    failures = 0;
+    steps[step]();
+    return failures;
+}
