@@ -6,6 +6,7 @@
 
 #include <syncblob/comm_engine.h>
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -45,6 +46,7 @@ struct request {
 
 /* While requests are under way the core makes no other call. */
 struct end {
+    struct end *next_retired;
     MPI_Comm comm;
     int64_t request_bytes; /* of one call that does not block, at most */
     bool any_thread;       /* not the main one alone */
@@ -70,18 +72,34 @@ static sb_status fail(sb_error *err, int code, const char *what) {
     return sb_error_fill(err, SB_ERR_COMM_FAILURE, code, message);
 }
 
-/* Whether MPI may be called here and now. */
-static sb_status check_call(const struct end *end, sb_error *err) {
-    int is_main = 1, finalized = 0;
+static bool is_finalized(void) {
+    int finalized = 0;
     (void)MPI_Finalized(&finalized);
-    if (finalized)
-        return sb_error_fill(err, SB_ERR_UNSUPPORTED, 0, "MPI was finalised");
-    if (!end->any_thread)
+    return finalized;
+}
+
+/* Whether MPI's level lets any thread call it, and not the main one alone. */
+static bool any_thread_may_call(void) {
+    int level = MPI_THREAD_SINGLE;
+    (void)MPI_Query_thread(&level);
+    return level >= MPI_THREAD_SERIALIZED;
+}
+
+static sb_status check_thread(bool any_thread, sb_error *err) {
+    int is_main = 1;
+    if (!any_thread)
         (void)MPI_Is_thread_main(&is_main);
     if (is_main)
         return SB_OK;
     return sb_error_fill(err, SB_ERR_UNSUPPORTED, 0,
                          "MPI was initialised for the main thread alone");
+}
+
+/* Whether MPI may be called here and now. */
+static sb_status check_call(const struct end *end, sb_error *err) {
+    if (is_finalized())
+        return sb_error_fill(err, SB_ERR_UNSUPPORTED, 0, "MPI was finalised");
+    return check_thread(end->any_thread, err);
 }
 
 /* --- what is combined -------------------------------------------------------------- */
@@ -226,21 +244,15 @@ static bool get_on(struct end *end, bool waits) {
 
 static sb_status engine_open(void *user, void **out, int32_t *out_rank, int32_t *out_size,
                              sb_error *err) {
-    int rank = 0, size = 0, level = MPI_THREAD_SINGLE;
+    int rank = 0, size = 0;
     struct end *end = malloc(sizeof *end);
     if (!end)
         return sb_error_fill(err, SB_ERR_OUT_OF_MEMORY, 0, NULL);
-    (void)MPI_Query_thread(&level);
-    *end = (struct end){.comm = MPI_COMM_NULL, .any_thread = level >= MPI_THREAD_SERIALIZED};
-    sb_status st = check_call(end, err);
-    int code = MPI_SUCCESS;
-    if (st == SB_OK)
-        code = MPI_Comm_dup(*(const MPI_Comm *)user, &end->comm);
-    if (code != MPI_SUCCESS)
-        st = fail(err, code, "MPI_Comm_dup");
-    if (st != SB_OK) {
+    *end = (struct end){.comm = MPI_COMM_NULL, .any_thread = any_thread_may_call()};
+    const int code = MPI_Comm_dup(*(const MPI_Comm *)user, &end->comm);
+    if (code != MPI_SUCCESS) {
         free(end);
-        return st;
+        return fail(err, code, "MPI_Comm_dup");
     }
     (void)MPI_Comm_set_errhandler(end->comm, MPI_ERRORS_RETURN);
     (void)MPI_Comm_rank(end->comm, &rank);
@@ -253,15 +265,43 @@ static sb_status engine_open(void *user, void **out, int32_t *out_rank, int32_t 
     return SB_OK;
 }
 
-static void engine_close(void *comm, int32_t failed) {
-    struct end *end = comm;
-    int finalized = 0;
-    (void)MPI_Finalized(&finalized);
-    if (!failed && !finalized) {
+/* Ends that a thread closed which may not call MPI. The next call that makes or closes one on a
+   thread that may frees them; what is left when MPI is finalised is MPI's to free. */
+static _Atomic(struct end *) retired;
+
+static void retire(struct end *end) {
+    end->next_retired = atomic_load(&retired);
+    while (!atomic_compare_exchange_weak(&retired, &end->next_retired, end))
+        continue;
+}
+
+static void free_end(struct end *end) {
+    if (!is_finalized()) {
         free_ops(end);
         (void)MPI_Comm_free(&end->comm);
     }
     free(end);
+}
+
+static void free_retired(void) {
+    struct end *next;
+    for (struct end *end = atomic_exchange(&retired, NULL); end; end = next) {
+        next = end->next_retired;
+        free_end(end);
+    }
+}
+
+static void engine_close(void *comm, int32_t failed) {
+    struct end *end = comm;
+    sb_error unused;
+    if (failed) {
+        free(end); /* without MPI's communicator: to free it may wait */
+    } else if (is_finalized() || check_thread(end->any_thread, &unused) == SB_OK) {
+        free_end(end);
+        free_retired();
+    } else {
+        retire(end);
+    }
 }
 
 static sb_status engine_all_reduce(void *comm, sb_comm_op op, const sb_comm_buffer *buffer,
@@ -412,16 +452,19 @@ static const sb_comm_engine engine = {
 };
 
 sb_status sb_mpi_comm_create(sb_context *context, MPI_Comm mpi_comm, sb_comm **out, sb_error *err) {
-    int initialized = 0, finalized = 0, is_inter = 0;
+    int initialized = 0, is_inter = 0;
     (void)MPI_Initialized(&initialized);
-    (void)MPI_Finalized(&finalized);
     if (!out)
         return sb_error_fill(err, SB_ERR_INVALID_ARGUMENT, 0, "out is NULL");
-    if (!initialized || finalized)
+    if (!initialized || is_finalized())
         return sb_error_fill(err, SB_ERR_INVALID_ARGUMENT, 0,
                              initialized ? "MPI was finalised" : "MPI was not initialised");
     if (mpi_comm == MPI_COMM_NULL)
         return sb_error_fill(err, SB_ERR_INVALID_ARGUMENT, 0, "mpi_comm is MPI_COMM_NULL");
+    sb_status st = check_thread(any_thread_may_call(), err);
+    if (st != SB_OK)
+        return st;
+    free_retired();
     (void)MPI_Comm_test_inter(mpi_comm, &is_inter);
     if (is_inter)
         return sb_error_fill(err, SB_ERR_INVALID_ARGUMENT, 0, "mpi_comm is an intercommunicator");

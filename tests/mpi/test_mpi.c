@@ -42,15 +42,38 @@ static bool is_due(enum call call) {
     return fail_nth[call] && --fail_nth[call] == 0;
 }
 
-#define OR_FAIL(call, ...) return is_due(call) ? MPI_ERR_INTERN : __VA_ARGS__
+/* Calls by a thread that MPI's level forbids. Two threads never count at a time. */
+static int forbidden;
+
+static void check_thread(void) {
+    int level, is_main;
+    (void)PMPI_Query_thread(&level);
+    (void)PMPI_Is_thread_main(&is_main);
+    forbidden += level < MPI_THREAD_SERIALIZED && !is_main;
+}
+
+#define OR_FAIL(call, ...)                                                                         \
+    check_thread();                                                                                \
+    return is_due(call) ? MPI_ERR_INTERN : __VA_ARGS__
 
 int MPI_Comm_dup(MPI_Comm comm, MPI_Comm *out) {
     OR_FAIL(DUP, PMPI_Comm_dup(comm, out));
 }
 
 int MPI_Comm_free(MPI_Comm *comm) {
+    check_thread();
     freed++;
     return PMPI_Comm_free(comm);
+}
+
+int MPI_Op_free(MPI_Op *op) {
+    check_thread();
+    return PMPI_Op_free(op);
+}
+
+int MPI_Comm_test_inter(MPI_Comm comm, int *out) {
+    check_thread();
+    return PMPI_Comm_test_inter(comm, out);
 }
 
 int MPI_Allreduce(const void *in, void *out, int count, MPI_Datatype type, MPI_Op op,
@@ -344,20 +367,53 @@ static void what_is_no_communicator_is_refused(void) {
     expect(!comm);
 }
 
+static void run_elsewhere(void *(*run)(void *), void *user) {
+    pthread_t thread;
+    expect(pthread_create(&thread, NULL, run, user) == 0);
+    expect(pthread_join(thread, NULL) == 0);
+}
+
 /* Some threads' levels are higher than what was asked for. */
-static void *call_elsewhere(void *user) {
+static bool only_main_may_call(void) {
     int level;
     (void)MPI_Query_thread(&level);
-    expect_status(level < MPI_THREAD_SERIALIZED ? SB_ERR_UNSUPPORTED : SB_OK,
-                  sb_comm_barrier(user, &err));
+    return level < MPI_THREAD_SERIALIZED;
+}
+
+static void *call_elsewhere(void *user) {
+    const sb_status expected = only_main_may_call() ? SB_ERR_UNSUPPORTED : SB_OK;
+    sb_comm *made = NULL;
+    expect_status(expected, sb_comm_barrier(user, &err));
+    expect_status(expected, sb_mpi_comm_create(NULL, MPI_COMM_WORLD, &made, &err));
+    sb_comm_destroy(made);
     return NULL;
 }
 
 static void another_thread_needs_a_higher_level(sb_comm *comm) {
-    pthread_t thread;
-    expect(pthread_create(&thread, NULL, call_elsewhere, comm) == 0);
-    expect(pthread_join(thread, NULL) == 0);
+    run_elsewhere(call_elsewhere, comm);
     expect_ok(sb_comm_barrier(comm, &err));
+    expect(forbidden == 0);
+}
+
+static void *destroy_elsewhere(void *user) {
+    sb_comm_destroy(user);
+    return NULL;
+}
+
+/* What a thread that may not call MPI has destroyed is freed by the next that may. */
+static void any_thread_may_destroy(void) {
+    sb_comm *comms[3];
+    const int before = freed, kept = only_main_may_call();
+    for (int i = 0; i < 3; i++)
+        expect_ok(sb_mpi_comm_create(NULL, MPI_COMM_WORLD, &comms[i], &err));
+    run_elsewhere(destroy_elsewhere, comms[0]);
+    run_elsewhere(destroy_elsewhere, comms[1]);
+    expect(freed == before + (kept ? 0 : 2));
+    expect_ok(sb_mpi_comm_create(NULL, MPI_COMM_WORLD, &comms[0], &err));
+    expect(freed == before + 2);
+    run_elsewhere(destroy_elsewhere, comms[0]);
+    sb_comm_destroy(comms[2]);
+    expect(freed == before + 4 && forbidden == 0);
 }
 
 int main(int argc, char **argv) {
@@ -379,6 +435,7 @@ int main(int argc, char **argv) {
     every_order_of_ready_gives_the_same_sums(comm);
     a_difference_is_told_to_every_rank(comm);
     another_thread_needs_a_higher_level(comm);
+    any_thread_may_destroy();
     sb_comm *kept = comm;
     a_failure_of_mpi_is_a_status_and_for_good();
     what_is_no_communicator_is_refused();

@@ -104,7 +104,7 @@ pub struct Comm {
 }
 
 // SAFETY: a communicator may be used on any thread, by one at a time; an engine that is bound to a
-// thread refuses the others.
+// thread refuses calls of the others, and frees later what another thread drops.
 unsafe impl Send for Comm {}
 
 impl Comm {

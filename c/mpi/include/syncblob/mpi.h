@@ -7,7 +7,9 @@
  *
  * Threads: with MPI_THREAD_SERIALIZED or MPI_THREAD_MULTIPLE any thread may use a communicator,
  * one at a time; with a lower level the main thread alone, and a call of another is UNSUPPORTED.
- * With MPI_THREAD_SERIALIZED you see to it that no other thread is in MPI meanwhile.
+ * With MPI_THREAD_SERIALIZED you see to it that no other thread is in MPI meanwhile. Any thread may
+ * destroy a communicator: if that thread may not call MPI, MPI's part is freed by the next call
+ * that makes or destroys a communicator on the main thread, or by MPI_Finalize.
  *
  * Failures: MPI's errors come back as COMM_FAILURE, with MPI's text and, as device_code, its
  * number. MPI promises less than the simulated communicator does. It has no time limit: a call
