@@ -25,6 +25,12 @@
  *    "unknown". It is never undefined behaviour, as it may be for an enum.
  *  - Axes are int32_t; dimensions, indices and counts int64_t; bytes size_t.
  *    Predicates return int32_t, 0 or 1.
+ *  - Numbers that the host computes (conversions, fillers, sums, arithmetic) are those of
+ *    C's default floating-point environment: rounded to nearest, subnormals kept, nothing
+ *    trapped. The library takes the environment of the thread that computes, and leaves it
+ *    as it is. In another one (fesetround, FTZ, DAZ) these numbers are rounded otherwise, and
+ *    may miss a bound by a rounding; nothing else differs. Where exceptions are trapped, a
+ *    call may end the process.
  *  - Flags of calls are bits of one uint32_t, and no two flags of the library are
  *    the same bit: SB_READ_ONLY 0, SB_COPY_* 1 and 2, SB_PROTO_* 3 and 4, SB_DLPACK_*
  *    5 and 6, SB_OPEN_MAPPED 7, SB_CONTEXT_* 8 and 9, SB_SOURCE_CLOSES 10, SB_COMM_DIFF 11; the

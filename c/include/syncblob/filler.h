@@ -2,7 +2,8 @@
  * sb_filler: Caffe's fillers (FillerParameter), which give a blob its first
  * values. Random numbers are counter-based: an element depends on the seed, its
  * index and the element type alone (positive_unitball: on its row, too), the same
- * on every machine and for any number of threads of the context's parallel_for.
+ * on every machine and for any number of threads of the context's parallel_for, in
+ * the default floating-point environment (base.h).
  *
  *     sb_filler filler = SB_FILLER_INIT;
  *     filler.type = SB_FILLER_XAVIER;

@@ -1,0 +1,260 @@
+/* The floating-point environment is the caller's: in another one the library makes the same calls
+   succeed and fail, moves the same bytes, and computes the same numbers but for their rounding. It
+   leaves the environment as it was. */
+#include "base/half.h"
+#include "blobs.h"
+
+#include <fenv.h>
+#include <float.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#ifdef __SSE2__
+#include <immintrin.h>
+#define SUBNORMALS_ARE_ZERO 0x8040u /* as results and as operands */
+#endif
+
+#define COUNT 490 /* of the shape 2 x 5 x 7 x 7 */
+
+static const int64_t shape[] = {2, 5, 7, 7};
+
+/* Any double, some beyond a float's range or too fine for it. */
+static const double specials[] = {0.0,     -0.0,    0.1,    -0.1,       1e-40,
+                                  -5e-324, 1e300,   -1e300, 16777217.0, 2147483647,
+                                  3e9,     1.4e-45, NAN,    -INFINITY};
+#define SPECIALS ((int64_t)(sizeof specials / sizeof *specials))
+
+/* --- what the calls give ------------------------------------------------------------ */
+
+struct results {
+    int num_statuses, num_rounded, num_exact;
+    sb_status statuses[100];
+    double rounded[20000], exact[1000];
+};
+
+static void take_status(struct results *results, sb_status status) {
+    assert_true(results->num_statuses < 100);
+    results->statuses[results->num_statuses++] = status;
+}
+
+static void take_rounded(struct results *results, double value) {
+    assert_true(results->num_rounded < 20000);
+    results->rounded[results->num_rounded++] = value;
+}
+
+static void take_data(struct results *results, sb_blob *blob) {
+    const void *data = NULL;
+    take_status(results, sb_blob_cpu_data(blob, &data, NULL));
+    for (int64_t i = 0; i < sb_blob_count(blob); i++)
+        take_rounded(results, value_at(sb_blob_dtype(blob), data, i));
+}
+
+/* --- calls -------------------------------------------------------------------------- */
+
+static void fill_by_each_filler(struct results *results, int32_t dtype) {
+    sb_blob *blob = blob_of(NULL, dtype, 4, shape);
+    for (int32_t type = SB_FILLER_CONSTANT; type <= SB_FILLER_BILINEAR; type++) {
+        sb_filler filler = SB_FILLER_INIT;
+        filler.type = type;
+        filler.value = 0.1;
+        filler.min = -1.25;
+        filler.max = 3;
+        filler.mean = 0.5;
+        filler.sparse = type == SB_FILLER_GAUSSIAN ? 1 : -1;
+        take_status(results, sb_blob_fill(blob, &filler, 7, NULL));
+        take_data(results, blob);
+    }
+    sb_blob_destroy(blob);
+}
+
+/* Sums, and arithmetic in place, where the head is. */
+static void compute(struct results *results, sb_context *context, int32_t dtype) {
+    sb_blob *blob = blob_of_count(context, dtype, COUNT);
+    char values[COUNT * sizeof(double)];
+    const size_t bytes = COUNT * sb_dtype_size(dtype);
+    double sum = 0;
+    for (int head = SB_HEAD_AT_CPU; head <= (context ? SB_HEAD_AT_GPU : SB_HEAD_AT_CPU); head++) {
+        fill_values(dtype, COUNT, 0.1, 0.3, values);
+        mem_place(data_of(blob), head, values, bytes);
+        mem_place(diff_of(blob), head, values, bytes);
+        take_status(results, sb_blob_asum_data(blob, &sum, NULL));
+        take_rounded(results, sum / COUNT);
+        take_status(results, sb_blob_sumsq_data(blob, &sum, NULL));
+        take_rounded(results, sum / COUNT);
+        take_status(results, sb_blob_scale_data(blob, 1.0 / 3, NULL));
+        take_status(results, sb_blob_update(blob, NULL));
+        take_data(results, blob);
+    }
+    sb_blob_destroy(blob);
+}
+
+/* A message of one type is read into a blob of another. A type that does not hold NaN or infinity
+   gets as many values as it holds, and one more. */
+static void convert(struct results *results, int32_t from, int32_t to, int64_t count) {
+    sb_blob *source = blob_of_count(NULL, from, count), *blob = blob_of_count(NULL, to, 1);
+    char values[sizeof specials];
+    void *bytes = NULL;
+    size_t size = 0;
+    sb_error err;
+    for (int64_t i = 0; i < count; i++) {
+        if (from == SB_DTYPE_F64)
+            memcpy(values + i * 8, &specials[i], 8);
+        else
+            memcpy(values + i * 4, &(float){(float)specials[i]}, 4);
+    }
+    mem_place(data_of(source), SB_HEAD_AT_CPU, values, (size_t)count * sb_dtype_size(from));
+    take_status(results, sb_blob_to_proto_new(source, 0, &bytes, &size, NULL));
+    take_status(results, sb_blob_from_proto(blob, bytes, size, SB_PROTO_RESHAPE, NULL, NULL));
+    if (from == to) {
+        const void *data = NULL;
+        assert_ok(sb_blob_cpu_data(blob, &data, &err));
+        assert_memory_equal(data, values, (size_t)count * sb_dtype_size(to));
+    } else if (to == SB_DTYPE_I32) {
+        const int32_t *data = NULL;
+        assert_ok(sb_blob_cpu_data_i32(blob, &data, &err));
+        for (int64_t i = 0; i < sb_blob_count(blob); i++)
+            results->exact[results->num_exact++] = data[i];
+    } else {
+        take_data(results, blob);
+    }
+    sb_bytes_free(bytes);
+    sb_blob_destroy(source);
+    sb_blob_destroy(blob);
+}
+
+/* Each of them is a float, so that no rounding is at work. */
+static void convert_halves(void) {
+    for (uint32_t half = 0; half < 0x10000; half++) {
+        const bool is_nan = (half & 0x7fff) > 0x7c00;
+        if (!is_nan && sb__f16_of_float(sb__float_of_f16((uint16_t)half)) != half)
+            fail_msg("the F16 0x%04x becomes another", half);
+        if ((half & 0x7fff) <= 0x7f80 &&
+            sb__bf16_of_float(sb__float_of_bf16((uint16_t)half)) != half)
+            fail_msg("the BF16 0x%04x becomes another", half);
+    }
+}
+
+static void make_all_calls(struct results *results, sb_context *sim) {
+    memset(results, 0, sizeof *results);
+    for (int32_t dtype = SB_DTYPE_F32; dtype <= SB_DTYPE_F64; dtype++) {
+        fill_by_each_filler(results, dtype);
+        compute(results, NULL, dtype);
+        compute(results, sim, dtype);
+        for (int32_t to = SB_DTYPE_F32; to <= SB_DTYPE_F64; to++)
+            convert(results, dtype, to, SPECIALS);
+        convert(results, dtype, SB_DTYPE_I32, 6);
+        convert(results, dtype, SB_DTYPE_I32, SPECIALS);
+    }
+    convert_halves();
+}
+
+/* --- environments ------------------------------------------------------------------- */
+
+static uint32_t control_word(void) {
+#ifdef __SSE2__
+    return _mm_getcsr() & ~0x3fu; /* but for the exceptions that were raised */
+#else
+    return 0;
+#endif
+}
+
+/* `flags` of the control word; returns what it was. */
+static uint32_t set_environment(int rounding, uint32_t flags) {
+    const uint32_t before = control_word();
+    assert_int_equal(fesetround(rounding), 0);
+#ifdef __SSE2__
+    _mm_setcsr(_mm_getcsr() | flags);
+#endif
+    (void)flags;
+    return before;
+}
+
+static void reset_environment(uint32_t before) {
+    (void)fesetround(FE_TONEAREST);
+#ifdef __SSE2__
+    _mm_setcsr(before);
+#endif
+    (void)before;
+}
+
+/* Values in the thousands at most; what a float cannot hold is infinite or the greatest. */
+static bool is_near(double a, double b, double error) {
+    if (isnan(a) || isnan(b))
+        return isnan(a) && isnan(b);
+    a = fmin(fmax(a, -DBL_MAX), DBL_MAX);
+    b = fmin(fmax(b, -DBL_MAX), DBL_MAX);
+    if (fabs(a) >= (double)FLT_MAX && fabs(b) >= (double)FLT_MAX)
+        return signbit(a) == signbit(b);
+    return fabs(a - b) <= error * (1 + fabs(a));
+}
+
+static struct results in_default, in_other;
+
+static void compare(const char *name) {
+    assert_int_equal(in_other.num_statuses, in_default.num_statuses);
+    assert_memory_equal(in_other.statuses, in_default.statuses, sizeof in_default.statuses);
+    assert_int_equal(in_other.num_exact, in_default.num_exact);
+    assert_memory_equal(in_other.exact, in_default.exact, sizeof in_default.exact);
+    assert_int_equal(in_other.num_rounded, in_default.num_rounded);
+    for (int i = 0; i < in_default.num_rounded; i++)
+        if (!is_near(in_default.rounded[i], in_other.rounded[i], 1e-6))
+            fail_msg("%s: number %d is %.17g, not %.17g", name, i, in_other.rounded[i],
+                     in_default.rounded[i]);
+}
+
+static void check_environment(const char *name, int rounding, uint32_t flags) {
+    sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
+    sb_context *sim = NULL;
+    sb_error err;
+    options.device = "sim:0";
+    assert_ok(sb_context_create(&options, &sim, &err));
+    make_all_calls(&in_default, sim);
+    const uint32_t before = set_environment(rounding, flags);
+    const uint32_t set = control_word();
+    make_all_calls(&in_other, sim);
+    const bool is_kept = fegetround() == rounding && control_word() == set;
+    reset_environment(before);
+    assert_true(is_kept);
+    compare(name);
+    sb_context_release(sim);
+}
+
+static bool differs(void) {
+    return memcmp(in_default.rounded, in_other.rounded, sizeof in_default.rounded) != 0;
+}
+
+/* As valgrind does: then no more can be tested than that nothing differs. */
+static bool processor_ignores(int rounding, uint32_t flags) {
+    volatile float tiny = FLT_MIN, one = 1, three = 3, subnormal, third;
+    const float expected_subnormal = tiny / 2, expected_third = one / three;
+    const uint32_t before = set_environment(rounding, flags);
+    subnormal = tiny / 2;
+    third = one / three;
+    reset_environment(before);
+    return subnormal == expected_subnormal && third == expected_third;
+}
+
+static void check_that_numbers_differ(const char *name, int rounding, uint32_t flags) {
+    check_environment(name, rounding, flags);
+    if (processor_ignores(rounding, flags))
+        print_message("skipped: that numbers differ: this processor ignores %s\n", name);
+    else
+        assert_true(differs());
+}
+
+TEST(another_rounding_changes_nothing_but_the_rounding) {
+    check_that_numbers_differ("downward", FE_DOWNWARD, 0); /* a third to the nearest is above it */
+    check_environment("upward", FE_UPWARD, 0);
+    check_environment("toward zero", FE_TOWARDZERO, 0);
+}
+
+TEST(numbers_that_are_taken_for_zero_change_nothing_else) {
+#ifdef __SSE2__
+    check_that_numbers_differ("subnormals are zero", FE_TONEAREST, SUBNORMALS_ARE_ZERO);
+    check_environment("upward, subnormals are zero", FE_UPWARD, SUBNORMALS_ARE_ZERO);
+#else
+    print_message("skipped: the test knows no control word of this processor\n");
+    skip();
+#endif
+}
