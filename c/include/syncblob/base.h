@@ -31,6 +31,9 @@
  *    as it is. In another one (fesetround, FTZ, DAZ) these numbers are rounded otherwise, and
  *    may miss a bound by a rounding; nothing else differs. Where exceptions are trapped, a
  *    call may end the process.
+ *  - A thread must not be cancelled (pthread_cancel) while it is in a call: what the call
+ *    holds would never be released. Disable cancellation around calls
+ *    (pthread_setcancelstate). To end a call early, use sb_progress (io.h).
  *  - Flags of calls are bits of one uint32_t, and no two flags of the library are
  *    the same bit: SB_READ_ONLY 0, SB_COPY_* 1 and 2, SB_PROTO_* 3 and 4, SB_DLPACK_*
  *    5 and 6, SB_OPEN_MAPPED 7, SB_CONTEXT_* 8 and 9, SB_SOURCE_CLOSES 10, SB_COMM_DIFF 11; the
