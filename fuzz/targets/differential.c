@@ -94,16 +94,16 @@ static bool is_value(const struct decoded_values *values, size_t i, const void *
            (single != single && expected != expected);
 }
 
-/* Whether an integer type holds a value, once its fraction is cut off; NaN is in no range. */
+/* Whether an integer type holds a value; NaN is in no range. */
 static bool fits(double value, int32_t dtype) {
-    const double whole = trunc(value);
-    return dtype == SB_DTYPE_I32 ? whole >= INT32_MIN && whole <= INT32_MAX
-                                 : whole >= 0 && whole <= UINT32_MAX;
+    const bool in_range = dtype == SB_DTYPE_I32 ? value >= INT32_MIN && value <= INT32_MAX
+                                                : value >= 0 && value <= UINT32_MAX;
+    return in_range && trunc(value) == value;
 }
 
 static bool is_integer(const struct decoded_values *values, size_t i, const void *data,
                        int32_t dtype) {
-    const double expected = trunc(wire_value(values, values->bytes + i * values->width));
+    const double expected = wire_value(values, values->bytes + i * values->width);
     int32_t whole;
     memcpy(&whole, (const uint8_t *)data + i * sizeof whole, sizeof whole);
     return expected == (dtype == SB_DTYPE_I32 ? (double)whole : (double)(uint32_t)whole);

@@ -1,11 +1,12 @@
-/* Messages read into blobs of I32 and U32, as Caffe reads them into Blob<int>: fractions are cut
-   off, and a value that the type does not hold then is refused, with nothing changed. */
+/* Messages read into blobs of I32 and U32: a value that the type does not hold, one with a fraction
+   too, is refused, with nothing changed. */
 #include "blobs.h"
 #include "nets.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 enum { DATA = 5, DIFF, SHAPE, DOUBLE_DATA, DOUBLE_DIFF };
@@ -57,10 +58,10 @@ static void check_u32(struct wire *wire, const uint32_t *expected, int64_t count
     wire_free(wire);
 }
 
-TEST(fractions_are_cut_off) {
-    static const double wide[] = {-1.75, 1.999, 2147483647.9, -2147483648.9, -0.5};
-    static const double positive[] = {4294967295.9, -0.9, 3.5, -0.0};
-    static const float narrow[] = {-7.5F, 2147483520.0F, -2147483648.0F};
+TEST(whole_numbers_are_read) {
+    static const double wide[] = {-1, 1, INT32_MAX, INT32_MIN, -0.0};
+    static const double positive[] = {UINT32_MAX, 0, 3, -0.0};
+    static const float narrow[] = {-7, 2147483520.0F, -2147483648.0F};
     struct wire message = message_of(wide, 5), unsigned_message = message_of(positive, 4);
     struct wire floats = {0}, single = {0};
     (void)state;
@@ -70,8 +71,8 @@ TEST(fractions_are_cut_off) {
     wire_floats(&floats, DATA, narrow, 3);
     check_i32(&floats, (int32_t[]){-7, 2147483520, INT32_MIN}, 3);
     put_shape(&single, 2);
-    wire_float(&single, DATA, 2.5F); /* not packed */
-    wire_float(&single, DATA, -3.5F);
+    wire_float(&single, DATA, 2); /* not packed */
+    wire_float(&single, DATA, -3);
     check_i32(&single, (int32_t[]){2, -3}, 2);
 }
 
@@ -84,12 +85,12 @@ static struct wire raw_of(uint64_t type, const void *bytes, size_t width, int64_
 }
 
 TEST(raw_values_of_every_type_are_read) {
-    struct wire halves = raw_of(FLOAT16, (uint16_t[]){0x3e00, 0xbe00, 0x7bff}, 2, 3);
+    struct wire halves = raw_of(FLOAT16, (uint16_t[]){0x3c00, 0xbc00, 0x7bff}, 2, 3);
     struct wire ints = raw_of(INT, (int32_t[]){INT32_MIN, INT32_MAX}, 4, 2);
     struct wire unsigneds = raw_of(UINT, (uint32_t[]){UINT32_MAX, 0}, 4, 2);
     struct wire small = raw_of(UINT, (uint32_t[]){INT32_MAX, 5}, 4, 2);
-    struct wire floats = raw_of(FLOAT, (float[]){8.25F}, 4, 1);
-    struct wire doubles = raw_of(DOUBLE, (double[]){-8.25}, 8, 1);
+    struct wire floats = raw_of(FLOAT, (float[]){8}, 4, 1);
+    struct wire doubles = raw_of(DOUBLE, (double[]){-8}, 8, 1);
     check_i32(&halves, (int32_t[]){1, -1, 65504}, 3);
     check_i32(&ints, (int32_t[]){INT32_MIN, INT32_MAX}, 2);
     check_u32(&unsigneds, (uint32_t[]){UINT32_MAX, 0}, 2);
@@ -100,15 +101,21 @@ TEST(raw_values_of_every_type_are_read) {
 
 /* --- values that there are not --------------------------------------------------------------- */
 
-TEST(a_value_beyond_the_type_is_refused) {
+TEST(a_value_that_the_type_does_not_hold_is_refused) {
     static const struct {
         double value;
         int32_t dtype;
     } rows[] = {
-        {2147483648.0, SB_DTYPE_I32}, {-2147483649.0, SB_DTYPE_I32}, {NAN, SB_DTYPE_I32},
-        {INFINITY, SB_DTYPE_I32},     {-INFINITY, SB_DTYPE_I32},     {1e300, SB_DTYPE_I32},
-        {-1.0, SB_DTYPE_U32},         {4294967296.0, SB_DTYPE_U32},  {NAN, SB_DTYPE_U32},
-        {-INFINITY, SB_DTYPE_U32},
+        {2147483648.0, SB_DTYPE_I32}, {-2147483649.0, SB_DTYPE_I32},
+        {NAN, SB_DTYPE_I32},          {INFINITY, SB_DTYPE_I32},
+        {-INFINITY, SB_DTYPE_I32},    {1e300, SB_DTYPE_I32},
+        {-1.0, SB_DTYPE_U32},         {4294967296.0, SB_DTYPE_U32},
+        {NAN, SB_DTYPE_U32},          {-INFINITY, SB_DTYPE_U32},
+        {0.5, SB_DTYPE_I32},          {-0.25, SB_DTYPE_I32},
+        {0.25, SB_DTYPE_U32},         {-0.25, SB_DTYPE_U32},
+        {5e-324, SB_DTYPE_I32},       {2147483646.5, SB_DTYPE_I32},
+        {2147483647.5, SB_DTYPE_I32}, {-2147483648.5, SB_DTYPE_I32},
+        {4294967295.5, SB_DTYPE_U32}, {1.0000000000000002, SB_DTYPE_U32},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         sb_error err;
@@ -136,6 +143,24 @@ TEST(an_integer_of_the_other_kind_is_refused) {
     wire_free(&large);
     wire_free(&negative);
     wire_free(&infinite);
+}
+
+/* The text gives as many digits as tell the value from its neighbours. */
+TEST(a_fraction_is_told_in_digits_enough) {
+    static const double close[] = {1.0000000000000002};
+    static const float weights[] = {7, 1.0000001F};
+    struct wire wide = message_of(close, 1), narrow = {0};
+    sb_blob *blob = blob_of_count(NULL, SB_DTYPE_I32, 0);
+    sb_error err;
+    put_shape(&narrow, 2);
+    wire_floats(&narrow, DATA, weights, 2);
+    assert_status(OVERFLOWS, take(blob, &wide, &err));
+    assert_non_null(strstr(err.message, "element 0 is 1.0000000000000002, which i32 does not"));
+    assert_status(OVERFLOWS, take(blob, &narrow, &err));
+    assert_non_null(strstr(err.message, "element 1 is 1.000000119, which i32 does not"));
+    sb_blob_destroy(blob);
+    wire_free(&wide);
+    wire_free(&narrow);
 }
 
 /* Past the first piece of the copy, in a field of its own. */
@@ -233,7 +258,7 @@ TEST(what_is_taken_goes_where_the_old_values_were) {
 /* --- from elsewhere -------------------------------------------------------------------------- */
 
 TEST(files_and_models_are_read_alike) {
-    static const double good[] = {1.5, -2}, bad[] = {1, 1e10};
+    static const double good[] = {1, -2}, bad[] = {1, -0.75};
     char path[] = "/tmp/syncblob-integers-XXXXXX";
     struct wire wire = message_of(good, 2), wrong = message_of(bad, 2);
     sb_blob *blob = blob_of_count(NULL, SB_DTYPE_I32, 0);

@@ -679,8 +679,8 @@ impl StoredBlob {
 
     /// Loads data and diff into a blob: of the type that `dtype` of this object says, or as
     /// float32, float64, int32 or uint32; on the host, or on a device. To float32 values are
-    /// rounded; of what becomes an integer the fraction is cut off, as Caffe's Blob<int> does,
-    /// and a value that does not fit then is a `DataError`. Other types are a `DtypeError`.
+    /// rounded. A value that an integer type does not hold, such as one with a fraction, is a
+    /// `DataError`. Other types are a `DtypeError`.
     #[pyo3(signature = (dtype=None, device="cpu"))]
     fn load(
         &self,

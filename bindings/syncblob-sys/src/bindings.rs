@@ -4036,8 +4036,8 @@ what was announced), as sb_blob_cpu_data.*/
     /**Reads a BlobProto into the blob (Blob::FromProto). Legacy dimensions win
 over shape, double_data over data, and that over raw_data; each goes into an
 F32 or F64 blob, rounding to the nearest float, beyond its range to infinity, or
-into one of I32 or U32, as Caffe's `Blob<int>` takes them: fractions are cut off. A
-value that the integer type does not hold then, NaN too, is DATA_OVERFLOW. A blob
+into one of I32 or U32. A value that the integer type does not hold, such as one with
+a fraction (which Caffe's `Blob<int>` cuts off) or NaN, is DATA_OVERFLOW. A blob
 of F16 takes halves of raw_data and raw_diff as they are, and nothing else.
 A message with no shape at all is a scalar, so that no bytes are one without its value:
 LENGTH_MISMATCH, as Caffe ends there. Fields of a net or of a solver state, which

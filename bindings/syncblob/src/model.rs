@@ -1110,13 +1110,12 @@ impl StoredBlob<'_> {
 
     /// Loads it in the model's context; the blob is the caller's own. The element
     /// type may differ from the stored one: what an `f32` cannot hold is rounded,
-    /// beyond its range to infinity; of what an integer takes, the fraction is cut
-    /// off.
+    /// beyond its range to infinity. An integer type takes whole numbers alone.
     ///
     /// # Errors
     /// [`LengthMismatch`](ErrorKind::LengthMismatch) for a blob without values,
     /// [`DataOverflow`](ErrorKind::DataOverflow) for a value that the integer type
-    /// does not hold, [`DtypeMismatch`](ErrorKind::DtypeMismatch) for values that are no
+    /// does not hold, such as one with a fraction, [`DtypeMismatch`](ErrorKind::DtypeMismatch) for values that are no
     /// halves as `half::f16`,
     /// [`Unsupported`](ErrorKind::Unsupported) for one that is
     /// [announced](Model::announce_blob); [`DataLimit`](ErrorKind::DataLimit);

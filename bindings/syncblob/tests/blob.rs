@@ -229,16 +229,18 @@ fn protos_go_round_in_both_types() {
 }
 
 #[test]
-fn integers_are_read_with_their_fractions_cut_off() {
-    let bytes = Blob::<f64>::from_slice([2], &[-1.5, 2147483647.9]).unwrap();
+fn values_that_an_integer_does_not_hold_are_refused() {
+    let bytes = Blob::<f64>::from_slice([2], &[-1.0, 2147483647.0]).unwrap();
     let bytes = bytes.to_proto(Payload::Data).unwrap();
     let mut blob = Blob::<i32>::from_proto(&bytes).unwrap();
     assert_eq!(blob.data().unwrap(), [-1, i32::MAX]);
     let error = Blob::<u32>::from_proto(&bytes).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::DataOverflow);
-    assert!(error.to_string().contains("element 0 is -1.5, which u32 does not hold"), "{error}");
-    let nan = Blob::<f32>::full([2], f32::NAN).unwrap().to_proto(Payload::Data).unwrap();
-    assert_eq!(blob.read_proto(&nan).unwrap_err().kind(), ErrorKind::DataOverflow);
+    assert!(error.to_string().contains("element 0 is -1, which u32 does not hold"), "{error}");
+    for value in [f32::NAN, 0.5, -0.25, 2147483648.0] {
+        let none = Blob::<f32>::full([2], value).unwrap().to_proto(Payload::Data).unwrap();
+        assert_eq!(blob.read_proto(&none).unwrap_err().kind(), ErrorKind::DataOverflow);
+    }
     assert_eq!(blob.data().unwrap(), [-1, i32::MAX]);
 }
 

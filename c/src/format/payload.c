@@ -8,7 +8,7 @@
 #define BIG_ENDIAN_HOST (__BYTE_ORDER__ == __ORDER_BIG_ENDIAN__)
 #define CHUNK_BYTES     4096
 
-typedef size_t cut_fn(const double *src, unsigned char *dst, size_t count);
+typedef size_t whole_fn(const double *src, unsigned char *dst, size_t count);
 
 struct copy {
     struct sb__reader *reader;
@@ -17,7 +17,7 @@ struct copy {
     int32_t dtype;
     size_t wire_size, size; /* of a value in the bytes and of one in memory */
     sb__convert *convert;   /* NULL: they are the same */
-    cut_fn *cut;            /* of integers: convert gives doubles */
+    whole_fn *whole;        /* of integers: convert gives doubles */
     unsigned char *begin, *dst;
     int64_t left;
     sb_error *err;
@@ -79,41 +79,45 @@ static sb__convert *widening(int32_t stored) {
     return stored == SB_DTYPE_F64 ? double_to_double : conversion(stored, SB_DTYPE_F64);
 }
 
-/* How many values come before the first that is none of the type once its fraction is cut off: what
-   C++ leaves undefined. */
-#define DEFINE_CUT(name, to, below, above)                                                         \
+/* How many values come before the first that the type does not hold: one with a fraction, one
+   beyond its range, NaN. */
+#define DEFINE_WHOLE(name, to, least, most)                                                        \
     static size_t name(const double *src, unsigned char *dst, size_t count) {                      \
         size_t i = 0;                                                                              \
-        for (; i < count && src[i] > (below) && src[i] < (above); i++) {                           \
+        for (; i < count && src[i] >= (least) && src[i] <= (most); i++) {                          \
             const to value = (to)src[i];                                                           \
+            if (value != src[i])                                                                   \
+                break;                                                                             \
             memcpy(dst + i * sizeof value, &value, sizeof value);                                  \
         }                                                                                          \
         return i;                                                                                  \
     }
 
-DEFINE_CUT(cut_to_int, int32_t, INT32_MIN - 1.0, INT32_MAX + 1.0)
-DEFINE_CUT(cut_to_unsigned, uint32_t, -1.0, UINT32_MAX + 1.0)
+DEFINE_WHOLE(whole_to_int, int32_t, INT32_MIN, INT32_MAX)
+DEFINE_WHOLE(whole_to_unsigned, uint32_t, 0, UINT32_MAX)
 
 /* --- copies ----------------------------------------------------------------------------- */
 
 /* To integers, by way of double, which holds every value of every type. */
-static sb_status cut(struct copy *copy, const unsigned char *chunk, uint32_t offset, size_t count) {
+static sb_status whole(struct copy *copy, const unsigned char *chunk, uint32_t offset,
+                       size_t count) {
     double wide[CHUNK_BYTES / sizeof(double)];
     copy->convert(chunk, (unsigned char *)wide, count);
-    const size_t fit = copy->cut(wide, copy->dst, count);
+    const size_t fit = copy->whole(wide, copy->dst, count);
     if (fit == count)
         return SB_OK;
     const size_t element = (size_t)(copy->dst - copy->begin) / copy->size + fit;
+    const int digits = copy->wire_size == sizeof(double) ? 17 : 10;
     return sb__wire_fail(copy->path, copy->payload->field, SB_ERR_DATA_OVERFLOW,
                          offset + (uint32_t)(fit * copy->wire_size), copy->err,
-                         "element %zu is %.10g, which %s does not hold", element, wide[fit],
+                         "element %zu is %.*g, which %s does not hold", element, digits, wide[fit],
                          sb_dtype_name(copy->dtype));
 }
 
 /* In one pass where the bytes are at hand, and in their order: false where they are not. */
 static bool convert_in_place(struct copy *copy, uint32_t offset, size_t count) {
     const unsigned char *bytes = NULL;
-    if (!BIG_ENDIAN_HOST && !copy->cut)
+    if (!BIG_ENDIAN_HOST && !copy->whole)
         bytes = sb__reader_peek(copy->reader, offset, count * copy->wire_size);
     if (!bytes)
         return false;
@@ -124,7 +128,7 @@ static bool convert_in_place(struct copy *copy, uint32_t offset, size_t count) {
 
 static sb_status convert(struct copy *copy, uint32_t offset, size_t count) {
     unsigned char chunk[CHUNK_BYTES];
-    const size_t room = CHUNK_BYTES / (copy->cut ? sizeof(double) : copy->wire_size);
+    const size_t room = CHUNK_BYTES / (copy->whole ? sizeof(double) : copy->wire_size);
     while (count > 0) {
         size_t n = room < count ? room : count;
         size_t bytes = n * copy->wire_size;
@@ -132,8 +136,8 @@ static sb_status convert(struct copy *copy, uint32_t offset, size_t count) {
         if (st != SB_OK)
             return st;
         to_host_order(chunk, n, copy->wire_size);
-        if (copy->cut)
-            st = cut(copy, chunk, offset, n);
+        if (copy->whole)
+            st = whole(copy, chunk, offset, n);
         else
             copy->convert(chunk, copy->dst, n);
         if (st != SB_OK)
@@ -178,7 +182,7 @@ static sb_status copy_field(struct copy *copy, const struct sb__field *field) {
 sb_status sb__payload_copy(struct sb__reader *reader, const struct sb__path *path,
                            const struct sb__blob_index *index, const struct sb__payload *payload,
                            int32_t dtype, void *dst, sb_error *err) {
-    const bool is_integer = sb__cuts_fractions(dtype);
+    const bool is_integer = sb__is_integer(dtype);
     struct copy copy = {.reader = reader,
                         .path = path,
                         .payload = payload,
@@ -187,9 +191,9 @@ sb_status sb__payload_copy(struct sb__reader *reader, const struct sb__path *pat
                         .size = sb_dtype_size(dtype),
                         .convert = is_integer ? widening(payload->dtype)
                                               : conversion(payload->dtype, dtype),
-                        .cut = !is_integer             ? NULL
-                               : dtype == SB_DTYPE_I32 ? cut_to_int
-                                                       : cut_to_unsigned,
+                        .whole = !is_integer             ? NULL
+                                 : dtype == SB_DTYPE_I32 ? whole_to_int
+                                                         : whole_to_unsigned,
                         .begin = dst,
                         .dst = dst,
                         .left = payload->count,

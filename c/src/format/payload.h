@@ -4,9 +4,8 @@
 
 #include "format/blob_index.h"
 
-/* Types whose values lose their fractions, and of which one may not be held: the copy ends there.
- */
-static inline bool sb__cuts_fractions(int32_t dtype) {
+/* Types that do not hold every value: the copy ends at the first that the type does not hold. */
+static inline bool sb__is_integer(int32_t dtype) {
     return dtype == SB_DTYPE_I32 || dtype == SB_DTYPE_U32;
 }
 

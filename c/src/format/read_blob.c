@@ -111,10 +111,11 @@ static sb_status copy_payload(sb_blob *blob, struct sb__reader *reader, const st
     return st == SB_OK ? sb__progress_end(reader->progress, err) : st;
 }
 
-/* Whether the copy may end half-way: a source may change or fail, an integer may be too large. */
+/* Whether the copy may end half-way: a source may change or fail, an integer type may not hold a
+   value. */
 static bool may_fail(const sb_blob *blob, const struct sb__reader *reader) {
     return reader->progress || sb__source_may_change(reader->source) ||
-           sb__cuts_fractions(sb_blob_dtype(blob));
+           sb__is_integer(sb_blob_dtype(blob));
 }
 
 sb_status sb__read_blob(sb_blob *blob, struct sb__reader *reader, const struct sb__path *path,

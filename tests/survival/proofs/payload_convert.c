@@ -1,6 +1,6 @@
-/* convert_in_place, convert, cut: the values of a part, at once or chunk by chunk: never past what
-   is at hand, the chunk, the part or `dst`, every value once, up to the first that an integer type
-   does not hold.
+/* convert_in_place, convert, whole: the values of a part, at once or chunk by chunk: never past
+   what is at hand, the chunk, the part or `dst`, every value once, up to the first that an integer
+   type does not hold.
    --unwind 4: three chunks of 4096 bytes and what is left; each chunk is treated alike */
 #include "proof.h"
 
@@ -73,7 +73,7 @@ static void widen_contract(const unsigned char *src, unsigned char *dst, size_t 
     claim(count <= 4096 / sizeof(double));
 }
 
-static size_t cut_contract(const double *src, unsigned char *dst, size_t count) {
+static size_t whole_contract(const double *src, unsigned char *dst, size_t count) {
     const size_t fit = any_size();
     (void)src;
     claim(dst == first + values * size && count <= 4096 / sizeof(double));
@@ -86,23 +86,23 @@ int main(void) {
     static unsigned char to[4 * 4096 * 4];
     const struct sb__payload payload = {any_u32(), any_i32(), 0, 0};
     const size_t wire_size = any_bool() ? 2 : any_bool() ? 4 : 8, count = any_size();
-    const bool is_cut = any_bool();
-    const size_t room = is_cut ? 4096 / sizeof(double) : 4096 / wire_size;
+    const bool is_integer = any_bool();
+    const size_t room = is_integer ? 4096 / sizeof(double) : 4096 / wire_size;
     size = any_bool() ? 4 : 8;
     size_in_bytes = wire_size;
     first = to;
     begin = any_u32();
-    assume(count <= 3 * room && (!is_cut || size == 4));
+    assume(count <= 3 * room && (!is_integer || size == 4));
     assume(begin <= SB__MAX_MESSAGE_BYTES && count * wire_size <= SB__MAX_MESSAGE_BYTES - begin);
     struct copy copy = {.payload = &payload,
                         .wire_size = wire_size,
                         .size = size,
-                        .convert = is_cut ? widen_contract : convert_contract,
-                        .cut = is_cut ? cut_contract : NULL,
+                        .convert = is_integer ? widen_contract : convert_contract,
+                        .whole = is_integer ? whole_contract : NULL,
                         .begin = to,
                         .dst = to};
     if (convert_in_place(&copy, begin, count)) {
-        claim(!is_cut && values == count && copy.dst == to + count * size);
+        claim(!is_integer && values == count && copy.dst == to + count * size);
         return 0;
     }
     claim(values == 0 && copy.dst == to);

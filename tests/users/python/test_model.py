@@ -235,9 +235,11 @@ class Changing(unittest.TestCase):
         for again in (copy.copy(model), pickle.loads(pickle.dumps(model))):
             self.assertEqual(again.name, model.name)
 
-    def test_integers_lose_their_fractions(self):
-        layer = syncblob.Model().add_layer("a", "X", [[1.7, -1.7, 2.9]])
-        self.assertEqual(layer[0].load("int32").data.tolist(), [1, -1, 2])
+    def test_integers_hold_whole_numbers_alone(self):
+        layer = syncblob.Model().add_layer("a", "X", [[1.0, -1.0], [1.0, 0.25]])
+        self.assertEqual(layer[0].load("int32").data.tolist(), [1, -1])
+        with self.assertRaisesRegex(syncblob.DataError, "element 1 is 0.25, which int32 does not"):
+            layer[1].load("int32")
 
     def test_saving_over_the_file_that_was_loaded(self):
         with tempfile.TemporaryDirectory() as folder:

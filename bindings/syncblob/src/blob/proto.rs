@@ -30,9 +30,8 @@ impl Payload {
 
 /// Caffe's `BlobProto` messages, and files of one such as `mean.binaryproto`.
 /// Bytes from strangers are fine: they are checked first, within the context's
-/// limits, and an error says where. Into integers fractions are cut off, as in
-/// Caffe's `Blob<int>`; a value that the type does not hold then is
-/// [`DataOverflow`](ErrorKind::DataOverflow). A blob of `half::f16` takes NVCaffe's halves
+/// limits, and an error says where. A value that an integer type does not hold, such as
+/// one with a fraction, is [`DataOverflow`](ErrorKind::DataOverflow). A blob of `half::f16` takes NVCaffe's halves
 /// alone; all else is [`DtypeMismatch`](ErrorKind::DtypeMismatch).
 impl<T: Readable> Blob<T> {
     /// A blob from a `BlobProto` message.
