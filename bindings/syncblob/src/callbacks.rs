@@ -170,7 +170,8 @@ where
         Ok(Err(error)) => Failure::Returned(error),
         Err(payload) => Failure::Panicked(payload),
     };
-    lender.failure = Some(failure);
+    let earlier = lender.failure.replace(failure);
+    contain(|| drop(earlier));
     // Only what is kept is told, but the library's callers count on an error.
     let told =
         sys::sb_error { code: sys::SB_ERR_IO, device_code: 0, offset: -1, message: [0; 240] };

@@ -183,23 +183,39 @@ thread_local! {
     static FAILURE: RefCell<Option<Failure>> = const { RefCell::new(None) };
 }
 
-/// Gives what was kept before. A thread that ends keeps nothing any more: its calls have
-/// the library's words alone.
-fn keep(failure: Option<Failure>) -> Option<Failure> {
-    // What is thrown away there may panic when it is dropped.
+/// Puts a failure there and returns the one that was there. A thread that ends keeps
+/// nothing any more: its calls have the library's words alone.
+fn exchange(failure: Option<Failure>) -> Option<Failure> {
+    // The failure may panic when it is dropped there.
     contain(|| FAILURE.try_with(|kept| kept.replace(failure)).ok().flatten()).flatten()
+}
+
+/// Keeps a failure for `with_callbacks`, under C's frames: the last, which C reports, but
+/// no error instead of a panic.
+fn keep(failure: Failure) {
+    let (kept, lost) = match exchange(None) {
+        Some(Failure::Panicked(payload)) => (Failure::Panicked(payload), Some(failure)),
+        earlier => (failure, earlier),
+    };
+    contain(|| drop(lost));
+    exchange(Some(kept)); // nothing is there: what `lost` called has put back what it found
 }
 
 /// Makes a call that may run callbacks: what they returned is the source of the
 /// error, what they threw goes on.
 pub(crate) fn with_callbacks<R>(call: impl FnOnce() -> Result<R>) -> Result<R> {
     // A callback may make such a call itself.
-    let outer = keep(None);
-    let result = call();
-    match (keep(outer), result) {
+    let outer = exchange(None);
+    let result = panic::catch_unwind(AssertUnwindSafe(call));
+    let kept = exchange(outer);
+    match (kept, result) {
+        (kept, Err(payload)) => {
+            contain(|| drop(kept));
+            panic::resume_unwind(payload)
+        }
         (Some(Failure::Panicked(payload)), _) => panic::resume_unwind(payload),
-        (Some(Failure::Returned(source)), Err(error)) => Err(error.with_source(source)),
-        (_, result) => result,
+        (Some(Failure::Returned(source)), Ok(Err(error))) => Err(error.with_source(source)),
+        (_, Ok(result)) => result,
     }
 }
 
@@ -221,7 +237,7 @@ fn answer(err: *mut sys::sb_error, code: impl FnOnce() -> io::Result<()>) -> sys
             sys::sb_error_fill(err, status, error.raw_os_error().unwrap_or(0), text.as_ptr());
         }
     }
-    keep(Some(failure));
+    keep(failure);
     status
 }
 
@@ -372,7 +388,7 @@ unsafe extern "C" fn report_progress(user: *mut c_void, done: u64, total: u64) -
         Ok(ControlFlow::Continue(())) => 0,
         Ok(ControlFlow::Break(())) => 1,
         Err(payload) => {
-            keep(Some(Failure::Panicked(payload)));
+            keep(Failure::Panicked(payload));
             1
         }
     }

@@ -1,5 +1,6 @@
 //! Models and blobs from readers, to writers, and who is told of it.
 
+use std::cell::Cell;
 use std::error::Error as _;
 use std::fs::File;
 use std::io::{self, Cursor, Write};
@@ -408,4 +409,141 @@ fn a_progress_that_panics_ends_the_call_and_nothing_else() {
     assert_eq!(std::fs::read(&path).unwrap(), b"old");
     model.set_progress(|_, _| ControlFlow::Continue(()));
     model.save(&path).unwrap();
+}
+
+thread_local! {
+    /// Whether failures and readers of this thread panic when they are dropped.
+    static ARMED: Cell<bool> = const { Cell::new(true) };
+}
+
+/// What is thrown then. It has no bytes, so that nothing is lost where it is leaked.
+struct Dropped;
+
+fn panic_if_armed() {
+    if ARMED.get() {
+        panic::resume_unwind(Box::new(Dropped)); // no hook prints it
+    }
+}
+
+/// An error, or what a panic throws, that panics when it is dropped.
+#[derive(Debug)]
+struct Grenade;
+
+impl std::fmt::Display for Grenade {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("pulled")
+    }
+}
+
+impl std::error::Error for Grenade {}
+
+impl Drop for Grenade {
+    fn drop(&mut self) {
+        panic_if_armed();
+    }
+}
+
+/// Fails from its n-th read on, and from then on has no version. Dropped, it panics, too.
+struct Failing {
+    bytes: Vec<u8>,
+    throws: bool,
+    left: AtomicUsize,
+}
+
+impl Failing {
+    fn fail<T>(&self) -> io::Result<T> {
+        match self.throws {
+            true => panic::resume_unwind(Box::new(Grenade)),
+            false => Err(io::Error::other(Grenade)),
+        }
+    }
+}
+
+impl ReadAt for Failing {
+    fn size(&self) -> io::Result<u64> {
+        Ok(self.bytes.len() as u64)
+    }
+
+    fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+        match self.left.load(Ordering::SeqCst) {
+            1 => self.fail(),
+            left => {
+                self.left.store(left - 1, Ordering::SeqCst);
+                self.bytes.read_at(buffer, offset)
+            }
+        }
+    }
+
+    fn version(&self) -> io::Result<u64> {
+        match self.left.load(Ordering::SeqCst) {
+            1 => self.fail(),
+            _ => Ok(0),
+        }
+    }
+}
+
+impl Drop for Failing {
+    fn drop(&mut self) {
+        panic_if_armed();
+    }
+}
+
+/// What a call gives or throws, neither of which panics any more.
+fn outcome<T>(call: impl FnOnce() -> T) -> &'static str {
+    let result = panic::catch_unwind(AssertUnwindSafe(call));
+    let found = match &result {
+        Ok(_) => "returned",
+        Err(thrown) if thrown.is::<Grenade>() => "threw the grenade",
+        Err(_) => "threw something else",
+    };
+    ARMED.set(false);
+    drop(result);
+    ARMED.set(true);
+    found
+}
+
+#[test]
+fn a_failure_that_panics_when_it_is_dropped_ends_nothing_but_the_call() {
+    let bytes = net();
+    let (mut nth, mut thrown) = (1, 0);
+    loop {
+        let mut ends = [""; 4];
+        for (throws, ends) in [false, true].into_iter().zip(ends.chunks_mut(2)) {
+            let failing = |left: usize| Failing { bytes: bytes.clone(), throws, left: left.into() };
+            // The first is borrowed; the second is dropped by the failed call.
+            let kept = failing(nth);
+            ends[0] = outcome(|| Blob::<f32>::read_from(&kept));
+            ends[1] = outcome(|| Model::open_reader(failing(nth)));
+            ARMED.set(false);
+            drop(kept);
+            ARMED.set(true);
+        }
+        thrown += usize::from(ends[2] == "threw the grenade");
+        assert_eq!(ends[0], "returned");
+        if ends[1] == "returned" && ends[3] == "returned" {
+            break; // so many reads are not needed
+        }
+        assert_eq!((ends[1], ends[3]), ("threw something else", "threw something else"));
+        nth += 1;
+    }
+    assert!(nth > 2 && thrown > 0, "{nth} reads");
+    // What failed there is not the reason of what fails here.
+    let error = Blob::<f32>::from_proto(b"rubbish").unwrap_err();
+    assert!(error.source().is_none());
+}
+
+#[test]
+fn a_lender_that_fails_with_what_panics_when_it_is_dropped() {
+    let mut model = Model::create(Format::Caffemodel).unwrap();
+    let layer = model.add_layer("ip", "InnerProduct").unwrap();
+    model.announce_blob::<f32>(layer, [2]).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("net.caffemodel");
+    let save = || {
+        model.save_from(&path, |_| -> syncblob::Result<_> {
+            panic::resume_unwind(Box::new(Grenade))
+        })
+    };
+    assert_eq!(outcome(save), "threw the grenade");
+    assert!(!path.exists());
 }
