@@ -37,7 +37,8 @@ pub fn outlived_by_owners<T>(work: impl FnOnce() -> T) -> T {
 }
 
 fn end(owner: Owner) {
-    let now = LATER.with_borrow_mut(|later| match later {
+    // A thread that ends has no list any more: the owner is dropped with the closure.
+    let now = LATER.try_with(|later| match &mut *later.borrow_mut() {
         Some(later) => {
             later.push(owner);
             None
