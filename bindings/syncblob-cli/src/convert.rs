@@ -1,5 +1,6 @@
 //! `convert`: weights from one format into another, a tensor at a time.
 
+mod archive;
 mod caffe;
 mod layers;
 pub mod names;

@@ -1,14 +1,16 @@
 //! Tensors into NumPy's files: one array, or an archive of them as
 //! `numpy.savez` makes it.
 
+use std::cell::Cell;
 use std::fs::File;
-use std::io::{BufWriter, Write};
+use std::io::{Seek, Write};
 
 use npyz::{DType, WriteOptions, WriterBuilder};
 use syncblob::Dtype;
 use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, ZipWriter};
 
+use super::archive::Until;
 use super::plan::{Item, Plan};
 use super::values::Reader;
 use crate::source::{Failure, Result};
@@ -21,7 +23,18 @@ pub fn write_array(plan: &Plan, reader: &Reader, mut file: &File) -> Result<()> 
 }
 
 pub fn write_archive(plan: &Plan, reader: &Reader, file: &File) -> Result<()> {
-    let mut archive = ZipWriter::new(BufWriter::new(file));
+    let is_over = Cell::new(false);
+    let mut archive = ZipWriter::new(Until::new(file, &is_over));
+    write_items(plan, reader, &mut archive).inspect_err(|_| is_over.set(true))?;
+    archive.finish()?.flush()?;
+    Ok(())
+}
+
+fn write_items(
+    plan: &Plan,
+    reader: &Reader,
+    archive: &mut ZipWriter<impl Write + Seek>,
+) -> Result<()> {
     for item in &plan.items {
         if item.name.contains('\0') {
             let text = format!("NumPy would cut the name \"{}\" at its NUL", item.name);
@@ -31,9 +44,8 @@ pub fn write_archive(plan: &Plan, reader: &Reader, file: &File) -> Result<()> {
             .compression_method(CompressionMethod::Stored)
             .large_file(item.bytes() > LARGE);
         archive.start_file(npyz::npz::file_name_from_array_name(&item.name), options)?;
-        write_item(item, reader, &mut archive)?;
+        write_item(item, reader, archive)?;
     }
-    archive.finish()?.flush()?;
     Ok(())
 }
 
