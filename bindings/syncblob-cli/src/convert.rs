@@ -209,7 +209,7 @@ pub fn run(arguments: &Arguments) -> io::Result<Status> {
         force: arguments.force,
         dry_run: arguments.dry_run,
         interactive: true,
-        note: &|what| complain(&format_args!("note: {what}")),
+        note: &crate::note,
     };
     let interrupt = Interrupt::default();
     match convert(&task, &interrupt) {
@@ -254,8 +254,8 @@ pub fn convert(task: &Task, interrupt: &Interrupt) -> Result<Option<Plan>> {
     };
     let reader = Reader::new(&source, input, interrupt, progress);
     match &net {
-        Some(net) => target.save(interrupt, |path| net.save(&plan, &reader, path)),
-        None => target.write(interrupt, |temporary| match format {
+        Some(net) => target.save(interrupt, note, |path| net.save(&plan, &reader, path)),
+        None => target.write(interrupt, note, |temporary| match format {
             FileFormat::Npz => numpy::write_archive(&plan, &reader, temporary.as_file()),
             FileFormat::Npy => numpy::write_array(&plan, &reader, temporary.as_file()),
             _ => safetensors::write(&plan, &reader, temporary.as_file()),

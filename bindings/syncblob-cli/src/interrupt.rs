@@ -39,6 +39,15 @@ impl Interrupt {
         }
     }
 
+    /// The work is done: a signal that has come since `check`, or comes now, does not end
+    /// the program, which would say that it was not done. A handler of the program's own
+    /// still gets the signal afterwards.
+    pub fn settle(&self) {
+        if let Some(listening) = self.listening.get() {
+            listening.settle();
+        }
+    }
+
     /// The same as a progress of the library, whose call it cancels.
     pub fn progress(&self) -> impl Fn(u64, u64) -> ControlFlow<()> + Send + Sync + 'static {
         |_, _| match action::came() {

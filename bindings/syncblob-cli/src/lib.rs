@@ -1,6 +1,6 @@
 //! The command `syncblob` as a function: it looks into Caffe's model files, and converts them.
 //! Programs that convert without a command line have [`conversion::Conversion`].
-#![deny(unsafe_code)] // but for signals
+#![deny(unsafe_code)] // but for signals, and calls that files need
 
 mod advice;
 pub mod conversion;
@@ -237,6 +237,11 @@ fn print(out: &mut impl Write, info: &Info, json: bool) -> io::Result<()> {
 /// the exit status alone.
 fn complain(what: &impl Display) {
     let _ = writeln!(io::stderr(), "syncblob: {what}");
+}
+
+/// What is no failure. A [`convert::Note`].
+fn note(what: &dyn Display) {
+    complain(&format_args!("note: {what}"));
 }
 
 /// The same about a file, with what can be done. The failure may hold a path, or

@@ -6,9 +6,13 @@ use std::path::{Path, PathBuf};
 
 use tempfile::{Builder, NamedTempFile, TempPath};
 
+use crate::convert::Note;
 use crate::interrupt::Interrupt;
 use crate::source::{Failure, Result};
 use crate::system;
+use crate::text::printable;
+
+const IS_THERE: &str = "it is there already: --force replaces it";
 
 /// As many as Linux follows.
 const MAX_LINKS: usize = 40;
@@ -38,9 +42,7 @@ impl Target {
                 return Err(Failure::Unsupported("it is no regular file".into()));
             }
             Ok(_) if !force => {
-                return Err(Failure::Unsupported(
-                    "it is there already: --force replaces it".into(),
-                ));
+                return Err(Failure::Unsupported(IS_THERE.into()));
             }
             Ok(info) => Some(info),
         };
@@ -49,16 +51,19 @@ impl Target {
 
     /// Has the bytes written under a hidden name in the same folder, brings them
     /// to the disk and gives them their name, unless a signal has come. On failure
-    /// nothing is left.
+    /// nothing is left. A failure after that is a `note`: the file is in place.
     pub fn write(
         &self,
         interrupt: &Interrupt,
+        note: Note,
         write: impl FnOnce(&mut NamedTempFile) -> Result<()>,
     ) -> Result<()> {
-        self.put(interrupt, |mut temporary| {
+        self.put(interrupt, note, |mut temporary| {
             write(&mut temporary)?;
-            temporary.as_file().sync_all()?;
-            Ok(temporary.into_temp_path())
+            let (file, path) = temporary.into_parts();
+            system::sync_file(&file)?;
+            system::close(file)?;
+            Ok(path)
         })
     }
 
@@ -67,9 +72,10 @@ impl Target {
     pub fn save(
         &self,
         interrupt: &Interrupt,
+        note: Note,
         save: impl FnOnce(&Path) -> Result<()>,
     ) -> Result<()> {
-        self.put(interrupt, |temporary| {
+        self.put(interrupt, note, |temporary| {
             let path = temporary.into_temp_path();
             save(&path)?;
             Ok(path)
@@ -79,6 +85,7 @@ impl Target {
     fn put(
         &self,
         interrupt: &Interrupt,
+        note: Note,
         fill: impl FnOnce(NamedTempFile) -> Result<TempPath>,
     ) -> Result<()> {
         let mut names = Builder::new();
@@ -90,11 +97,23 @@ impl Target {
         let whole = fill(temporary)?;
         interrupt.check()?;
         match self.force {
-            true => whole.persist(&self.path),
-            false => whole.persist_noclobber(&self.path),
+            true => system::replace(whole, &self.path)?,
+            false => system::put_new(whole, &self.path).map_err(is_there)?,
         }
-        .map_err(|failure| failure.error)?;
-        Ok(system::sync_folder(&self.folder)?)
+        interrupt.settle();
+        if let Err(error) = system::sync_folder(&self.folder) {
+            let name = self.path.to_string_lossy();
+            let name = printable(&name);
+            note(&format_args!("{name} is written, but may not outlive a power failure: {error}"));
+        }
+        Ok(())
+    }
+}
+
+fn is_there(error: io::Error) -> Failure {
+    match error.kind() {
+        io::ErrorKind::AlreadyExists => Failure::Unsupported(IS_THERE.into()),
+        _ => error.into(),
     }
 }
 
@@ -123,7 +142,7 @@ mod tests {
         let (folder, interrupt) = (tempfile::tempdir().unwrap(), Interrupt::default());
         let path = folder.path().join("out");
         fs::write(&path, b"old").unwrap();
-        let written = Target::new(&path, true).unwrap().write(&interrupt, |out| {
+        let written = Target::new(&path, true).unwrap().write(&interrupt, &|_| {}, |out| {
             fs::write(out.path(), b"new")?;
             interrupt.come();
             Ok(())

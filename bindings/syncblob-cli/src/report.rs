@@ -82,7 +82,7 @@ fn report<'a>(arguments: &'a Arguments, interrupt: &Interrupt) -> Result<(), Sto
     let figures = figures(&source, channels).map_err(|failure| (&**file, failure))?;
     let mut failed = output;
     interrupt.listen().map_err(|error| (&**output, error.into()))?;
-    let written = target.write(interrupt, |out| {
+    let written = target.write(interrupt, &crate::note, |out| {
         let mut out = BufWriter::new(out);
         let name = file.as_os_str().to_string_lossy();
         out.write_all(page::start(&name, &source, &figures).as_bytes())?;

@@ -119,7 +119,8 @@ fn chosen<'a>(
 fn picture<'a>(arguments: &'a Arguments, output: &'a Path) -> Result<(), Stop<'a>> {
     let target = Target::new(output, arguments.force).map_err(of(output))?;
     let png = png(arguments).map_err(of(&arguments.file))?;
-    let written = target.write(&Interrupt::default(), |file| Ok(file.write_all(&png)?));
+    let interrupt = Interrupt::default();
+    let written = target.write(&interrupt, &crate::note, |file| Ok(file.write_all(&png)?));
     written.map_err(of(output))
 }
 

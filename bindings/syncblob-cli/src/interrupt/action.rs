@@ -1,7 +1,9 @@
 //! What a signal does to this process: ours for a time, then again what it did before.
 #![allow(unsafe_code)]
 
+use std::cell::Cell;
 use std::io;
+use std::mem;
 use std::sync::atomic::{AtomicI32, Ordering};
 use std::sync::{Mutex, PoisonError};
 
@@ -11,10 +13,13 @@ use libc::{c_int, SIGINT, SIGTERM};
 static SIGNAL: AtomicI32 = AtomicI32::new(0);
 
 /// Those who listen: the first puts our handler there, the last brings the others back.
-static LISTENERS: Mutex<Listeners> = Mutex::new(Listeners { count: 0, earlier: Vec::new() });
+static LISTENERS: Mutex<Listeners> =
+    Mutex::new(Listeners { count: 0, is_stopped: false, earlier: Vec::new() });
 
 struct Listeners {
     count: usize,
+    /// Whether the signal has ended the work of one of them.
+    is_stopped: bool,
     earlier: Vec<(c_int, system::Action)>,
 }
 
@@ -24,13 +29,15 @@ pub fn came() -> bool {
 }
 
 /// As long as it lives, signals are only noted.
-pub struct Listening(());
+pub struct Listening {
+    is_settled: Cell<bool>,
+}
 
 impl Listening {
     pub fn new() -> io::Result<Self> {
         let mut listeners = LISTENERS.lock().unwrap_or_else(PoisonError::into_inner);
         listeners.count += 1;
-        let listening = Self(());
+        let listening = Self { is_settled: Cell::new(false) };
         if listeners.count == 1 {
             for number in [SIGINT, SIGTERM] {
                 match system::replace(number) {
@@ -46,21 +53,29 @@ impl Listening {
         drop(listeners);
         Ok(listening)
     }
+
+    pub fn settle(&self) {
+        self.is_settled.set(true);
+    }
 }
 
 impl Drop for Listening {
     fn drop(&mut self) {
         let mut listeners = LISTENERS.lock().unwrap_or_else(PoisonError::into_inner);
         listeners.count -= 1;
+        listeners.is_stopped |= came() && !self.is_settled.get();
         if listeners.count > 0 {
             return;
         }
+        let mut ends_program = false;
         for (number, earlier) in listeners.earlier.drain(..) {
+            ends_program |= number == SIGNAL.load(Ordering::Relaxed) && system::ends(&earlier);
             system::restore(number, &earlier);
         }
         let signal = SIGNAL.swap(0, Ordering::Relaxed);
+        let is_stopped = mem::take(&mut listeners.is_stopped);
         drop(listeners);
-        if signal != 0 {
+        if signal != 0 && (is_stopped || !ends_program) {
             system::send(signal);
         }
     }
@@ -101,6 +116,11 @@ mod system {
             return Ok(None);
         }
         Ok(Some(earlier))
+    }
+
+    /// Whether the program ends.
+    pub fn ends(action: &Action) -> bool {
+        action.sa_sigaction == libc::SIG_DFL
     }
 
     pub fn restore(number: c_int, earlier: &Action) {
@@ -154,6 +174,10 @@ mod system {
             }
             earlier => Ok(Some(earlier)),
         }
+    }
+
+    pub fn ends(action: &Action) -> bool {
+        *action == DEFAULT
     }
 
     pub fn restore(number: c_int, earlier: &Action) {

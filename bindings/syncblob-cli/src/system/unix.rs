@@ -1,9 +1,14 @@
+mod place;
+
 use std::fs::{File, Metadata, Permissions};
-use std::io;
+use std::io::{self, ErrorKind};
+use std::os::fd::IntoRawFd;
 use std::os::unix::fs::{fchown, MetadataExt, PermissionsExt};
 use std::path::Path;
 
 use tempfile::{Builder, NamedTempFile};
+
+pub use place::{put_new, replace};
 
 /// A hidden file: for its owner alone until it has the permissions of an old one.
 pub fn create(names: &mut Builder, folder: &Path, replaces: bool) -> io::Result<NamedTempFile> {
@@ -16,21 +21,64 @@ pub fn create(names: &mut Builder, folder: &Path, replaces: bool) -> io::Result<
 /// had; the bits to run as another user are not kept.
 pub fn keep_permissions(file: &File, old: &Metadata) -> io::Result<()> {
     let (made, mut mode) = (file.metadata()?, old.mode() & 0o777);
-    if made.gid() != old.gid() && fchown(file, None, Some(old.gid())).is_err() {
+    let change_group = || retried(|| fchown(file, None, Some(old.gid())));
+    if made.gid() != old.gid() && change_group().is_err() {
         let both = mode >> 3 & mode & 0o7;
         mode = mode & 0o700 | both << 3 | both;
     }
-    file.set_permissions(Permissions::from_mode(mode))?;
+    set_mode(file, mode)?;
     if made.uid() != old.uid() {
         let _ours_then = fchown(file, Some(old.uid()), None);
     }
     Ok(())
 }
 
-/// So that the name outlives a power failure. Not every file system can: EINVAL.
-pub fn sync_folder(folder: &Path) -> io::Result<()> {
-    match File::open(folder)?.sync_all() {
-        Err(error) if error.kind() != io::ErrorKind::InvalidInput => Err(error),
+/// Some file systems have no modes to change: the one that is there may be right.
+fn set_mode(file: &File, mode: u32) -> io::Result<()> {
+    match file.set_permissions(Permissions::from_mode(mode)) {
+        Err(error) if file.metadata()?.mode() & 0o777 != mode => Err(error),
         _ => Ok(()),
+    }
+}
+
+/// Closes a file that was written: a file system over a network may report only here
+/// that it has lost bytes.
+#[allow(unsafe_code)]
+pub fn close(file: File) -> io::Result<()> {
+    // SAFETY: the descriptor has no other owner.
+    match unsafe { libc::close(file.into_raw_fd()) } {
+        0 => Ok(()),
+        _ => match io::Error::last_os_error() {
+            error if error.kind() == ErrorKind::Interrupted => Ok(()), // it is closed
+            error => Err(error),
+        },
+    }
+}
+
+/// Brings the bytes to the disk, if the file system can.
+pub fn sync_file(file: &File) -> io::Result<()> {
+    match file.sync_all() {
+        Err(error) if !cannot(&error) => Err(error),
+        _ => Ok(()),
+    }
+}
+
+/// The same with the names in a folder, so that a new one outlives a power failure.
+pub fn sync_folder(folder: &Path) -> io::Result<()> {
+    sync_file(&File::open(folder)?)
+}
+
+/// Whether a file system does not offer a call.
+fn cannot(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::EINVAL | libc::ENOSYS | libc::ENOTSUP))
+}
+
+/// Makes a call again that a signal has interrupted.
+fn retried<R>(mut call: impl FnMut() -> io::Result<R>) -> io::Result<R> {
+    loop {
+        match call() {
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            result => return result,
+        }
     }
 }

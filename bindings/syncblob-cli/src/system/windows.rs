@@ -2,7 +2,7 @@ use std::fs::{File, Metadata};
 use std::io;
 use std::path::Path;
 
-use tempfile::{Builder, NamedTempFile};
+use tempfile::{Builder, NamedTempFile, TempPath};
 
 pub fn create(names: &mut Builder, folder: &Path, _replaces: bool) -> io::Result<NamedTempFile> {
     names.tempfile_in(folder)
@@ -11,6 +11,25 @@ pub fn create(names: &mut Builder, folder: &Path, _replaces: bool) -> io::Result
 /// A file has the access list that its folder gives, whether it replaces one or not.
 pub fn keep_permissions(_: &File, _: &Metadata) -> io::Result<()> {
     Ok(())
+}
+
+pub fn replace(file: TempPath, to: &Path) -> io::Result<()> {
+    file.persist(to).map_err(|failure| failure.error)
+}
+
+/// `AlreadyExists` where another file has the name.
+pub fn put_new(file: TempPath, to: &Path) -> io::Result<()> {
+    file.persist_noclobber(to).map_err(|failure| failure.error)
+}
+
+/// The system reports nothing here.
+pub fn close(_: File) -> io::Result<()> {
+    Ok(())
+}
+
+/// Brings the bytes to the disk.
+pub fn sync_file(file: &File) -> io::Result<()> {
+    file.sync_all()
 }
 
 /// A folder cannot be brought to the disk.

@@ -1,0 +1,303 @@
+//! Files that the command writes on file systems that fail, or lack calls: OUT is the old
+//! file or the new one, the exit status says which, and nothing is left beside it.
+#![cfg(target_os = "linux")]
+
+mod program;
+
+use std::ffi::{OsStr, OsString};
+use std::fs::{self, Permissions};
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::OnceLock;
+
+use program::Files;
+use tempfile::TempDir;
+
+const SHIM: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/support/disk/disk.c");
+
+/// Each kind of file that the command writes: the words before IN, those after it, and
+/// whether the library writes the bytes, which syncs the folder itself.
+const SAVES: [(&str, &[&str], &str, bool); 6] = [
+    ("convert", &[], "x.npz", false),
+    ("convert", &[], "x.npy", false),
+    ("convert", &[], "x.safetensors", false),
+    ("convert", &[], "x.binaryproto", true),
+    ("report", &["-o"], "x.html", false),
+    ("show", &["-o"], "x.png", false),
+];
+
+/// What came of a run.
+struct Run {
+    status: Option<i32>,
+    err: String,
+    /// Calls that failed, or at which a signal came.
+    log: String,
+}
+
+/// A folder whose file system is a program's own, and IN outside of it.
+struct Disk {
+    files: Files,
+    folder: PathBuf,
+    input: PathBuf,
+}
+
+impl Disk {
+    fn new() -> Self {
+        let files = Files::new();
+        let folder = files.path("disk");
+        fs::create_dir(&folder).unwrap();
+        let values: Vec<_> = (0..48).map(|i| i as f32).collect();
+        let input = files.mean("in.binaryproto", &[1, 3, 4, 4], &values);
+        let folder = fs::canonicalize(folder).unwrap();
+        Self { files, folder, input }
+    }
+
+    fn run(&self, save: usize, force: bool, variables: &[(&str, &str)]) -> Run {
+        let (command, option, name, _) = SAVES[save];
+        let log = self.files.path("log");
+        let mut words: Vec<&OsStr> = vec![OsStr::new(command)];
+        if force {
+            words.push(OsStr::new("--force"));
+        }
+        let out = self.out(save);
+        words.push(self.input.as_os_str());
+        words.extend(option.iter().map(OsStr::new));
+        words.push(out.as_os_str());
+        let mut program = Command::new(env!("CARGO_BIN_EXE_syncblob"));
+        program.args(words).env("LD_PRELOAD", shim().unwrap()).envs(variables.iter().copied());
+        program.env("DISK_FOLDER", &self.folder).env("DISK_LOG", &log);
+        let output = program.output().unwrap();
+        let err = String::from_utf8(output.stderr).unwrap();
+        assert!(output.stdout.is_empty() && output.status.code() != Some(101), "{name}: {err}");
+        let text = fs::read_to_string(&log).unwrap_or_default();
+        let _ = fs::remove_file(&log);
+        assert!(output.status.signal().is_none(), "{name}: {:?} {text}", output.status);
+        Run { status: output.status.code(), err, log: text }
+    }
+
+    fn out(&self, save: usize) -> PathBuf {
+        self.folder.join(SAVES[save].2)
+    }
+
+    /// What the command writes where nothing fails; the folder is then empty.
+    fn expected(&self, save: usize) -> Vec<u8> {
+        let run = self.run(save, false, &[]);
+        assert_eq!((run.status, &*run.err), (Some(0), ""));
+        let bytes = fs::read(self.out(save)).unwrap();
+        fs::remove_file(self.out(save)).unwrap();
+        bytes
+    }
+
+    fn is_empty_but_for(&self, save: usize, there: bool) -> bool {
+        let names: Vec<OsString> =
+            fs::read_dir(&self.folder).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        names == (if there { vec![OsString::from(SAVES[save].2)] } else { vec![] })
+    }
+
+    fn old(&self, save: usize, mode: u32) -> PathBuf {
+        let out = self.out(save);
+        fs::write(&out, b"old").unwrap();
+        fs::set_permissions(&out, Permissions::from_mode(mode)).unwrap();
+        out
+    }
+}
+
+/// The library that fails calls, made once; None, said why, where there can be none.
+fn shim() -> Option<&'static Path> {
+    static MADE: OnceLock<Option<(TempDir, PathBuf)>> = OnceLock::new();
+    let made = MADE.get_or_init(|| {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("disk.so");
+        let compiler = std::env::var("CC").unwrap_or_else(|_| "cc".into());
+        let mut words = compiler.split_whitespace();
+        let mut command = Command::new(words.next()?);
+        command.args(words).args(["-std=gnu17", "-shared", "-fPIC", "-o"]).arg(&path).arg(SHIM);
+        match command.arg("-ldl").output() {
+            Ok(output) if output.status.success() => {}
+            Ok(output) => {
+                let err = String::from_utf8_lossy(&output.stderr).into_owned();
+                eprintln!("skipped: {compiler} makes no library of {SHIM}: {err}");
+                return None;
+            }
+            Err(error) => {
+                eprintln!("skipped: no compiler: {compiler}: {error}");
+                return None;
+            }
+        }
+        Some((folder, path))
+    });
+    made.as_ref().map(|(_, path)| &**path)
+}
+
+/// A disk, if the program can be made to use it: not if it is linked statically, or runs
+/// in an emulator.
+fn disk() -> Option<Disk> {
+    shim()?;
+    let disk = Disk::new();
+    let run = disk.run(0, false, &[("DISK_FAIL", "write:28:1")]);
+    if run.log.is_empty() {
+        eprintln!("skipped: the program does not load {SHIM}");
+        let _ = fs::remove_file(disk.out(0));
+        return None;
+    }
+    assert_eq!(run.status, Some(1), "{}", run.err);
+    Some(disk)
+}
+
+#[test]
+fn a_new_file_needs_neither_links_nor_a_rename_that_replaces_nothing() {
+    let Some(disk) = disk() else { return };
+    let lacking = ("DISK_LACKS", "links noreplace");
+    for (save, (_, _, name, _)) in SAVES.iter().enumerate() {
+        let expected = disk.expected(save);
+        let run = disk.run(save, false, &[lacking]);
+        assert_eq!((run.status, &*run.err), (Some(0), ""), "{name}");
+        assert!(run.log.contains("noreplace") && run.log.contains("link"), "{}", run.log);
+        assert!(fs::read(disk.out(save)).unwrap() == expected, "{name}");
+        assert!(disk.is_empty_but_for(save, true));
+        let again = disk.run(save, false, &[lacking]);
+        assert!(again.status == Some(1) && again.err.contains("--force"), "{}", again.err);
+        assert!(fs::read(disk.out(save)).unwrap() == expected, "{name}");
+        fs::remove_file(disk.out(save)).unwrap();
+    }
+}
+
+#[test]
+fn a_name_that_was_taken_for_a_new_file_is_given_back() {
+    let Some(disk) = disk() else { return };
+    for (save, (_, _, name, is_librarys)) in SAVES.iter().enumerate() {
+        let fail = if *is_librarys { "rename:5:2" } else { "rename:5:1" };
+        let run = disk.run(save, false, &[("DISK_LACKS", "links noreplace"), ("DISK_FAIL", fail)]);
+        assert!(run.log.contains("rename 5"), "{name}: {}", run.log);
+        assert_eq!(run.status, Some(1), "{name}");
+        assert!(run.err.contains("Input/output error"), "{name}: {}", run.err);
+        assert!(disk.is_empty_but_for(save, false), "{name}");
+    }
+}
+
+#[test]
+fn what_fails_after_the_rename_is_a_note() {
+    let Some(disk) = disk() else { return };
+    for (save, (_, _, name, is_librarys)) in SAVES.iter().enumerate() {
+        let expected = disk.expected(save);
+        let sync = if *is_librarys { "syncfolder:5:2" } else { "syncfolder:5:1" };
+        for (variable, call) in
+            [(("DISK_FAIL", sync), "syncfolder"), (("DISK_LACKS", "folders"), "open")]
+        {
+            if *is_librarys && call == "open" {
+                continue; // the library opens the folder before it writes
+            }
+            disk.old(save, 0o644);
+            let run = disk.run(save, true, &[variable]);
+            assert!(run.log.contains(call), "{name}: {}", run.log);
+            assert_eq!(run.status, Some(0), "{name}: {}", run.err);
+            assert!(run.err.contains("note: ") && run.err.contains("power failure"), "{}", run.err);
+            assert!(fs::read(disk.out(save)).unwrap() == expected, "{name}");
+            assert!(disk.is_empty_but_for(save, true), "{name}");
+        }
+        fs::remove_file(disk.out(save)).unwrap();
+    }
+}
+
+#[test]
+fn a_signal_after_the_last_check_does_not_end_what_is_done() {
+    let Some(disk) = disk() else { return };
+    for (save, (command, _, name, is_librarys)) in SAVES.iter().enumerate() {
+        if *command == "show" || *is_librarys {
+            continue; // which a signal ends at once; whose writer renames, too
+        }
+        let expected = disk.expected(save);
+        for call in ["rename:15", "syncfolder:2"] {
+            disk.old(save, 0o644);
+            let run = disk.run(save, true, &[("DISK_SIGNAL", call)]);
+            assert!(!run.log.is_empty(), "{name}: no signal came");
+            assert_eq!((run.status, &*run.err), (Some(0), ""), "{name}, {call}");
+            assert!(fs::read(disk.out(save)).unwrap() == expected, "{name}, {call}");
+        }
+        fs::remove_file(disk.out(save)).unwrap();
+    }
+}
+
+#[test]
+fn bytes_that_are_lost_on_closing_are_an_error() {
+    let Some(disk) = disk() else { return };
+    for (save, (_, _, name, is_librarys)) in SAVES.iter().enumerate() {
+        let fail = if *is_librarys { "close:28:2" } else { "close:28:1" };
+        disk.old(save, 0o644);
+        let run = disk.run(save, true, &[("DISK_FAIL", fail)]);
+        assert!(run.log.contains("close 28"), "{name}: {}", run.log);
+        assert_eq!(run.status, Some(1), "{name}");
+        assert!(run.err.contains("No space left"), "{name}: {}", run.err);
+        assert_eq!(fs::read(disk.out(save)).unwrap(), b"old", "{name}");
+        assert!(disk.is_empty_but_for(save, true), "{name}");
+        fs::remove_file(disk.out(save)).unwrap();
+    }
+}
+
+#[test]
+fn a_mode_that_is_right_need_not_be_changed() {
+    let Some(disk) = disk() else { return };
+    for (save, (_, _, name, is_librarys)) in SAVES.iter().enumerate() {
+        if *is_librarys {
+            continue; // whose writer keeps permissions itself
+        }
+        for (mode, status) in [(0o600, 0), (0o644, 1)] {
+            disk.old(save, mode);
+            let run = disk.run(save, true, &[("DISK_LACKS", "modes sync lists")]);
+            assert!(run.log.contains("chmod"), "{name}: {}", run.log);
+            assert_eq!(run.status, Some(status), "{name}: {}", run.err);
+            let is_old = fs::read(disk.out(save)).unwrap() == b"old";
+            assert_eq!(is_old, status == 1, "{name}");
+            assert_eq!(fs::metadata(disk.out(save)).unwrap().mode() & 0o777, mode);
+            assert!(disk.is_empty_but_for(save, true), "{name}");
+        }
+        fs::remove_file(disk.out(save)).unwrap();
+    }
+}
+
+/// A seed for each run, so that a failure can be had again.
+#[test]
+fn calls_that_fail_at_random_leave_the_old_file_or_the_new_one() {
+    let Some(disk) = disk() else { return };
+    let (mut failed, mut written, mut refused) = (0, 0, 0);
+    for (save, (_, _, name, _)) in SAVES.iter().enumerate() {
+        let expected = disk.expected(save);
+        for seed in 0..60 {
+            let force = seed % 2 == 0;
+            if force {
+                disk.old(save, 0o640);
+            }
+            let lacks = ["", "links", "noreplace", "links noreplace", "sync", "lists"][seed % 6];
+            let (seed, one_in) = (seed.to_string(), (seed % 7 + 4).to_string());
+            let run = disk.run(
+                save,
+                force,
+                &[("DISK_SEED", &seed), ("DISK_ONE_IN", &one_in), ("DISK_LACKS", lacks)],
+            );
+            let told = format!("{name}, seed {seed}: {}{}", run.err, run.log);
+            failed += run.log.lines().count();
+            match run.status {
+                Some(0) => {
+                    written += 1;
+                    assert!(fs::read(disk.out(save)).unwrap() == expected, "{told}");
+                    let mode = fs::metadata(disk.out(save)).unwrap().mode() & 0o777;
+                    assert!(!force || mode == 0o640, "{mode:o}: {told}");
+                    assert!(disk.is_empty_but_for(save, true), "{told}");
+                }
+                Some(1) => {
+                    refused += 1;
+                    assert!(!run.err.is_empty(), "{told}");
+                    assert!(disk.is_empty_but_for(save, force), "{told}");
+                    if force {
+                        assert_eq!(fs::read(disk.out(save)).unwrap(), b"old", "{told}");
+                    }
+                }
+                _ => panic!("{:?}: {told}", run.status),
+            }
+            let _ = fs::remove_file(disk.out(save));
+        }
+    }
+    assert!(failed > 300 && written > 50 && refused > 50, "{failed}, {written}, {refused}");
+}

@@ -1,0 +1,288 @@
+/* A file system that fails or lacks calls, for a program of Linux that is started with this library
+   in LD_PRELOAD. It concerns the folder DISK_FOLDER and what is in it. Variables:
+
+   DISK_LACKS    words of links, noreplace, modes, sync, lists, folders: these calls always fail as
+                 where a file system does not have them; "folders" may not be opened
+   DISK_FAIL     CALL:ERRNO:N, the N-th call fails; of "close", it has closed all the same
+   DISK_SEED     a number: one in DISK_ONE_IN calls fails, with an errno that the call may give
+   DISK_SIGNAL   CALL:NUMBER, the signal comes when the call is made
+   DISK_LOG      a file, a line for each call that failed, or at which the signal came
+
+   Calls: open (that creates or of a folder), write, fsync, syncfolder, close, rename, noreplace,
+   link, chmod, chown, setlist, getlist. */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/types.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+#define NEXT(function) ((__typeof__(function) *)dlsym(RTLD_NEXT, #function))
+
+enum call {
+    OPEN,
+    WRITE,
+    FSYNC,
+    SYNCFOLDER,
+    CLOSE,
+    RENAME,
+    NOREPLACE,
+    LINK,
+    CHMOD,
+    CHOWN,
+    SETLIST,
+    GETLIST,
+    CALLS
+};
+
+static const struct {
+    const char *name, *lacking; /* the word of DISK_LACKS */
+    int lacks;                  /* the errno then */
+    int errors[4];              /* at random */
+} calls[CALLS] = {
+    [OPEN] = {"open", NULL, 0, {EINTR, EMFILE, ENOSPC, EIO}},
+    [WRITE] = {"write", NULL, 0, {EINTR, EINTR, ENOSPC, EIO}},
+    [FSYNC] = {"fsync", "sync", EINVAL, {EINTR, EINVAL, ENOSPC, EIO}},
+    [SYNCFOLDER] = {"syncfolder", "sync", EINVAL, {EINTR, EINVAL, ENOSPC, EIO}},
+    [CLOSE] = {"close", NULL, 0, {EINTR, EDQUOT, ENOSPC, EIO}},
+    [RENAME] = {"rename", NULL, 0, {EINTR, EACCES, ENOSPC, EIO}},
+    [NOREPLACE] = {"noreplace", "noreplace", EINVAL, {EINTR, EINVAL, ENOSYS, EIO}},
+    [LINK] = {"link", "links", EPERM, {EINTR, EMLINK, EPERM, EIO}},
+    [CHMOD] = {"chmod", "modes", EPERM, {EINTR, EPERM, EROFS, EIO}},
+    [CHOWN] = {"chown", "modes", EPERM, {EINTR, EPERM, EROFS, EIO}},
+    [SETLIST] = {"setlist", "lists", ENOTSUP, {EINTR, EPERM, ENOTSUP, EIO}},
+    [GETLIST] = {"getlist", "lists", ENOTSUP, {EINTR, ENODATA, ENOTSUP, EIO}},
+};
+
+/* --- what concerns us ---------------------------------------------------------------------- */
+
+static bool is_within(const char *path) {
+    const char *folder = getenv("DISK_FOLDER");
+    const size_t length = folder ? strlen(folder) : 0;
+    return length > 0 && strncmp(path, folder, length) == 0 &&
+           (path[length] == '\0' || path[length] == '/');
+}
+
+static bool is_file_within(int file) {
+    char link[64], path[PATH_MAX];
+    (void)snprintf(link, sizeof link, "/proc/self/fd/%d", file);
+    const ssize_t size = readlink(link, path, sizeof path - 1);
+    if (size <= 0)
+        return false;
+    path[size] = '\0';
+    return is_within(path);
+}
+
+static bool is_path_within(int folder, const char *path) {
+    char here[PATH_MAX];
+    if (path[0] == '/')
+        return is_within(path);
+    if (folder != AT_FDCWD)
+        return is_file_within(folder);
+    return getcwd(here, sizeof here) && is_within(here);
+}
+
+static bool is_folder(int file) {
+    struct stat info;
+    return fstat(file, &info) == 0 && S_ISDIR(info.st_mode);
+}
+
+/* --- which calls fail ---------------------------------------------------------------------- */
+
+static bool has_word(const char *name, const char *word) {
+    const char *words = getenv(name);
+    return words && word && strstr(words, word);
+}
+
+static uint32_t draw(void) {
+    static uint64_t state;
+    if (state == 0)
+        state = strtoull(getenv("DISK_SEED"), NULL, 10) * 2654435761U + 1;
+    state = state * 6364136223846793005U + 1442695040888963407U;
+    return (uint32_t)(state >> 33);
+}
+
+static int chosen(enum call call) {
+    static long made[CALLS];
+    const char *fail = getenv("DISK_FAIL"), *one_in = getenv("DISK_ONE_IN");
+    char name[32];
+    int error;
+    long nth;
+    made[call]++;
+    if (calls[call].lacking && has_word("DISK_LACKS", calls[call].lacking))
+        return calls[call].lacks;
+    if (fail && sscanf(fail, "%31[a-z]:%d:%ld", name, &error, &nth) == 3 &&
+        strcmp(name, calls[call].name) == 0 && nth == made[call])
+        return error;
+    if (one_in && draw() % (uint32_t)atoi(one_in) == 0)
+        return calls[call].errors[draw() % 4];
+    return 0;
+}
+
+static void put_in_log(enum call call, int error) {
+    const char *path = getenv("DISK_LOG");
+    char line[64];
+    if (!path)
+        return;
+    const int log = NEXT(open)(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+    const int size = snprintf(line, sizeof line, "%s %d\n", calls[call].name, error);
+    if (log >= 0) {
+        (void)!NEXT(write)(log, line, (size_t)size);
+        (void)NEXT(close)(log);
+    }
+}
+
+static void send_signal(enum call call) {
+    const char *signal = getenv("DISK_SIGNAL");
+    char name[32];
+    int number;
+    if (signal && sscanf(signal, "%31[a-z]:%d", name, &number) == 2 &&
+        strcmp(name, calls[call].name) == 0) {
+        put_in_log(call, 0);
+        (void)raise(number);
+    }
+}
+
+/* Whether a call is to fail; errno says how. */
+static bool fails(enum call call, bool is_ours) {
+    const int error = is_ours ? chosen(call) : 0;
+    if (is_ours)
+        send_signal(call);
+    if (error) {
+        put_in_log(call, error);
+        errno = error;
+    }
+    return error != 0;
+}
+
+/* --- the calls ----------------------------------------------------------------------------- */
+
+static bool opening_fails(int folder, const char *path, int flags) {
+    struct stat info;
+    if (!is_path_within(folder, path))
+        return false;
+    const bool is_directory = fstatat(folder, path, &info, 0) == 0 && S_ISDIR(info.st_mode);
+    if (is_directory && has_word("DISK_LACKS", "folders")) {
+        put_in_log(OPEN, EACCES);
+        errno = EACCES;
+        return true;
+    }
+    return (is_directory || (flags & O_CREAT)) && fails(OPEN, true);
+}
+
+static mode_t mode_of(int flags, va_list more) {
+    return flags & O_CREAT ? (mode_t)va_arg(more, int) : 0;
+}
+
+#define DEFINE_OPEN(name)                                                                          \
+    int name(const char *path, int flags, ...) {                                                   \
+        va_list more;                                                                              \
+        va_start(more, flags);                                                                     \
+        const mode_t mode = mode_of(flags, more);                                                  \
+        va_end(more);                                                                              \
+        return opening_fails(AT_FDCWD, path, flags) ? -1 : NEXT(name)(path, flags, mode);          \
+    }
+
+#define DEFINE_OPENAT(name)                                                                        \
+    int name(int folder, const char *path, int flags, ...) {                                       \
+        va_list more;                                                                              \
+        va_start(more, flags);                                                                     \
+        const mode_t mode = mode_of(flags, more);                                                  \
+        va_end(more);                                                                              \
+        return opening_fails(folder, path, flags) ? -1 : NEXT(name)(folder, path, flags, mode);    \
+    }
+
+DEFINE_OPEN(open)
+DEFINE_OPEN(open64)
+DEFINE_OPENAT(openat)
+DEFINE_OPENAT(openat64)
+
+/* Some of the bytes, where a signal comes in between. */
+ssize_t write(int file, const void *bytes, size_t size) {
+    if (!fails(WRITE, is_file_within(file)))
+        return NEXT(write)(file, bytes, size);
+    return errno == EINTR && size > 1 ? NEXT(write)(file, bytes, size / 2) : -1;
+}
+
+int fsync(int file) {
+    const enum call call = is_folder(file) ? SYNCFOLDER : FSYNC;
+    return fails(call, is_file_within(file)) ? -1 : NEXT(fsync)(file);
+}
+
+int close(int file) {
+    if (!is_file_within(file) || is_folder(file))
+        return NEXT(close)(file);
+    const int status = NEXT(close)(file);
+    return fails(CLOSE, true) ? -1 : status;
+}
+
+int rename(const char *from, const char *to) {
+    return fails(RENAME, is_path_within(AT_FDCWD, to)) ? -1 : NEXT(rename)(from, to);
+}
+
+int renameat(int from_folder, const char *from, int to_folder, const char *to) {
+    return fails(RENAME, is_path_within(to_folder, to))
+               ? -1
+               : NEXT(renameat)(from_folder, from, to_folder, to);
+}
+
+/* Programs for older C libraries call the kernel. */
+long syscall(long number, ...) {
+    va_list more;
+    long args[6];
+    va_start(more, number);
+    for (int i = 0; i < 6; i++)
+        args[i] = va_arg(more, long);
+    va_end(more);
+    if (number == SYS_renameat2 &&
+        fails(NOREPLACE, is_path_within((int)args[2], (const char *)(uintptr_t)args[3])))
+        return -1;
+    return NEXT(syscall)(number, args[0], args[1], args[2], args[3], args[4], args[5]);
+}
+
+int link(const char *from, const char *to) {
+    return fails(LINK, is_path_within(AT_FDCWD, to)) ? -1 : NEXT(link)(from, to);
+}
+
+int linkat(int from_folder, const char *from, int to_folder, const char *to, int flags) {
+    return fails(LINK, is_path_within(to_folder, to))
+               ? -1
+               : NEXT(linkat)(from_folder, from, to_folder, to, flags);
+}
+
+int fchmod(int file, mode_t mode) {
+    return fails(CHMOD, is_file_within(file)) ? -1 : NEXT(fchmod)(file, mode);
+}
+
+int fchown(int file, uid_t user, gid_t group) {
+    return fails(CHOWN, is_file_within(file)) ? -1 : NEXT(fchown)(file, user, group);
+}
+
+ssize_t getxattr(const char *path, const char *name, void *value, size_t size) {
+    return fails(GETLIST, is_path_within(AT_FDCWD, path)) ? -1
+                                                          : NEXT(getxattr)(path, name, value, size);
+}
+
+ssize_t fgetxattr(int file, const char *name, void *value, size_t size) {
+    return fails(GETLIST, is_file_within(file)) ? -1 : NEXT(fgetxattr)(file, name, value, size);
+}
+
+int fsetxattr(int file, const char *name, const void *value, size_t size, int flags) {
+    return fails(SETLIST, is_file_within(file)) ? -1
+                                                : NEXT(fsetxattr)(file, name, value, size, flags);
+}
+
+int fremovexattr(int file, const char *name) {
+    return fails(SETLIST, is_file_within(file)) ? -1 : NEXT(fremovexattr)(file, name);
+}
