@@ -92,7 +92,7 @@ impl Target {
         names.prefix(".syncblob-").suffix(".tmp");
         let temporary = system::create(&mut names, &self.folder, self.old.is_some())?;
         if let Some(old) = &self.old {
-            system::keep_permissions(temporary.as_file(), old)?;
+            system::keep_permissions(temporary.as_file(), &self.path, old)?;
         }
         let whole = fill(temporary)?;
         interrupt.check()?;

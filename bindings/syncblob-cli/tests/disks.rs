@@ -6,16 +6,13 @@ mod program;
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, Permissions};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::OnceLock;
 
-use program::Files;
-use tempfile::TempDir;
-
-const SHIM: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/support/disk/disk.c");
+use program::{disk_library, Files};
 
 /// Each kind of file that the command writes: the words before IN, those after it, and
 /// whether the library writes the bytes, which syncs the folder itself.
@@ -66,7 +63,10 @@ impl Disk {
         words.extend(option.iter().map(OsStr::new));
         words.push(out.as_os_str());
         let mut program = Command::new(env!("CARGO_BIN_EXE_syncblob"));
-        program.args(words).env("LD_PRELOAD", shim().unwrap()).envs(variables.iter().copied());
+        program
+            .args(words)
+            .env("LD_PRELOAD", disk_library().unwrap())
+            .envs(variables.iter().copied());
         program.env("DISK_FOLDER", &self.folder).env("DISK_LOG", &log);
         let output = program.output().unwrap();
         let err = String::from_utf8(output.stderr).unwrap();
@@ -104,41 +104,14 @@ impl Disk {
     }
 }
 
-/// The library that fails calls, made once; None, said why, where there can be none.
-fn shim() -> Option<&'static Path> {
-    static MADE: OnceLock<Option<(TempDir, PathBuf)>> = OnceLock::new();
-    let made = MADE.get_or_init(|| {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("disk.so");
-        let compiler = std::env::var("CC").unwrap_or_else(|_| "cc".into());
-        let mut words = compiler.split_whitespace();
-        let mut command = Command::new(words.next()?);
-        command.args(words).args(["-std=gnu17", "-shared", "-fPIC", "-o"]).arg(&path).arg(SHIM);
-        match command.arg("-ldl").output() {
-            Ok(output) if output.status.success() => {}
-            Ok(output) => {
-                let err = String::from_utf8_lossy(&output.stderr).into_owned();
-                eprintln!("skipped: {compiler} makes no library of {SHIM}: {err}");
-                return None;
-            }
-            Err(error) => {
-                eprintln!("skipped: no compiler: {compiler}: {error}");
-                return None;
-            }
-        }
-        Some((folder, path))
-    });
-    made.as_ref().map(|(_, path)| &**path)
-}
-
 /// A disk, if the program can be made to use it: not if it is linked statically, or runs
 /// in an emulator.
 fn disk() -> Option<Disk> {
-    shim()?;
+    disk_library()?;
     let disk = Disk::new();
     let run = disk.run(0, false, &[("DISK_FAIL", "write:28:1")]);
     if run.log.is_empty() {
-        eprintln!("skipped: the program does not load {SHIM}");
+        eprintln!("skipped: the program does not load tests/support/disk/disk.c");
         let _ = fs::remove_file(disk.out(0));
         return None;
     }
@@ -261,10 +234,11 @@ fn a_mode_that_is_right_need_not_be_changed() {
 #[test]
 fn calls_that_fail_at_random_leave_the_old_file_or_the_new_one() {
     let Some(disk) = disk() else { return };
+    let runs = if std::env::var_os("SYNCBLOB_TEST_FULL").is_some() { 600 } else { 20 };
     let (mut failed, mut written, mut refused) = (0, 0, 0);
     for (save, (_, _, name, _)) in SAVES.iter().enumerate() {
         let expected = disk.expected(save);
-        for seed in 0..60 {
+        for seed in 0..runs {
             let force = seed % 2 == 0;
             if force {
                 disk.old(save, 0o640);
@@ -299,5 +273,130 @@ fn calls_that_fail_at_random_leave_the_old_file_or_the_new_one() {
             let _ = fs::remove_file(disk.out(save));
         }
     }
-    assert!(failed > 300 && written > 50 && refused > 50, "{failed}, {written}, {refused}");
+    assert!(
+        failed > 4 * runs && written > runs && refused > runs,
+        "{failed}, {written}, {refused}"
+    );
+}
+
+// --- access lists -----------------------------------------------------------------------
+
+const USER_OBJ: u16 = 0x01;
+const USER: u16 = 0x02;
+const GROUP_OBJ: u16 = 0x04;
+const MASK: u16 = 0x10;
+const OTHER: u16 = 0x20;
+
+/// A list as the kernel has it: tags, rights and numbers of users.
+fn list(entries: &[(u16, u16, u32)]) -> Vec<u8> {
+    let mut list = 2_u32.to_le_bytes().to_vec();
+    for (tag, rights, number) in entries {
+        list.extend([tag.to_le_bytes(), rights.to_le_bytes()].concat());
+        list.extend(number.to_le_bytes());
+    }
+    list
+}
+
+/// `user::rw-, user:1002:rw-, group::---, mask::rw-, other::---`
+fn for_one_user() -> Vec<u8> {
+    const NOBODY: u32 = u32::MAX;
+    list(&[
+        (USER_OBJ, 6, NOBODY),
+        (USER, 6, 1002),
+        (GROUP_OBJ, 0, NOBODY),
+        (MASK, 6, NOBODY),
+        (OTHER, 0, NOBODY),
+    ])
+}
+
+fn path_of(path: &Path) -> std::ffi::CString {
+    std::ffi::CString::new(path.as_os_str().as_bytes()).unwrap()
+}
+
+/// False, said why, where the file system has no lists.
+fn set_list(path: &Path, name: &std::ffi::CStr, list: &[u8]) -> bool {
+    let path = path_of(path);
+    // SAFETY: the texts end in NUL, the list has that many bytes.
+    let status = unsafe {
+        libc::setxattr(path.as_ptr(), name.as_ptr(), list.as_ptr().cast(), list.len(), 0)
+    };
+    if status != 0 {
+        let error = std::io::Error::last_os_error();
+        eprintln!("skipped: no access list can be set here: {error}");
+    }
+    status == 0
+}
+
+fn list_of(path: &Path) -> Option<Vec<u8>> {
+    let (path, mut list) = (path_of(path), vec![0; 1024]);
+    let name = c"system.posix_acl_access";
+    // SAFETY: the texts end in NUL, the list has that many bytes.
+    let size = unsafe {
+        libc::getxattr(path.as_ptr(), name.as_ptr(), list.as_mut_ptr().cast(), list.len())
+    };
+    list.truncate(usize::try_from(size).ok()?);
+    Some(list)
+}
+
+/// The saves whose bytes the command writes itself, over a file with a list.
+fn over_a_list(variables: &[(&str, &str)], check: impl Fn(&Path)) {
+    let Some(disk) = disk() else { return };
+    for (save, (_, _, name, is_librarys)) in SAVES.iter().enumerate() {
+        if *is_librarys {
+            continue; // whose writer keeps permissions itself
+        }
+        let out = disk.old(save, 0o600);
+        if !set_list(&out, c"system.posix_acl_access", &for_one_user()) {
+            return;
+        }
+        let run = disk.run(save, true, variables);
+        assert_eq!((run.status, &*run.err), (Some(0), ""), "{name}");
+        assert_ne!(fs::read(&out).unwrap(), b"old");
+        check(&out);
+        fs::remove_file(out).unwrap();
+    }
+}
+
+#[test]
+fn the_access_list_of_the_old_file_is_kept() {
+    over_a_list(&[], |out| {
+        assert_eq!(list_of(out), Some(for_one_user()));
+        assert_eq!(fs::metadata(out).unwrap().mode() & 0o777, 0o660);
+    });
+}
+
+/// What the mode says of the group is the list's mask, not what the group had.
+#[test]
+fn a_list_that_cannot_be_kept_gives_the_group_nothing() {
+    over_a_list(&[("DISK_FAIL", "setlist:1:1")], |out| {
+        assert_eq!(list_of(out), None);
+        assert_eq!(fs::metadata(out).unwrap().mode() & 0o777, 0o600);
+    });
+}
+
+#[test]
+fn the_list_that_a_folder_gives_to_new_files_opens_no_old_one() {
+    let Some(disk) = disk() else { return };
+    if !set_list(&disk.folder, c"system.posix_acl_default", &for_one_user()) {
+        return;
+    }
+    for (save, (_, _, name, is_librarys)) in SAVES.iter().enumerate() {
+        if *is_librarys {
+            continue; // whose writer keeps permissions itself
+        }
+        let out = disk.old(save, 0o600);
+        let path = path_of(&out);
+        // SAFETY: the texts end in NUL.
+        unsafe { libc::removexattr(path.as_ptr(), c"system.posix_acl_access".as_ptr()) };
+        fs::set_permissions(&out, Permissions::from_mode(0o640)).unwrap();
+        assert_eq!(list_of(&out), None);
+        assert_eq!(disk.run(save, true, &[]).status, Some(0), "{name}");
+        assert_eq!(list_of(&out), None, "{name}");
+        assert_eq!(fs::metadata(&out).unwrap().mode() & 0o777, 0o640, "{name}");
+        fs::remove_file(&out).unwrap();
+        // A file that is new gets it, as from any program.
+        assert_eq!(disk.run(save, false, &[]).status, Some(0), "{name}");
+        assert!(list_of(&out).is_some(), "{name}");
+        fs::remove_file(&out).unwrap();
+    }
 }

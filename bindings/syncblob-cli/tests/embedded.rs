@@ -14,10 +14,13 @@ use std::time::Duration;
 
 use libc::{c_int, SIGINT, SIGTERM, SIG_IGN};
 
-use program::Files;
+use program::{disk_library, Files};
 
 /// Says to the program that is this test once more what it has to do.
 const TASK: &str = "SYNCBLOB_TEST_EMBEDDED";
+
+/// Where `disk_library` says at which calls the signal came.
+const LOG: &str = "DISK_LOG";
 
 static SEEN: AtomicUsize = AtomicUsize::new(0);
 
@@ -46,6 +49,12 @@ fn host(task: &str) -> ExitStatus {
     let name = "signals_are_the_programs_own_afterwards";
     let mut program = Command::new(std::env::current_exe().unwrap());
     program.args(["--exact", name, "--nocapture", "--test-threads=1"]).env(TASK, task);
+    let files = Files::new();
+    if task == "at the end" {
+        let (library, folder) = (disk_library().unwrap(), std::env::temp_dir());
+        program.env("LD_PRELOAD", library).env("DISK_FOLDER", folder);
+        program.env("DISK_SIGNAL", "rename:15").env(LOG, files.path("log"));
+    }
     program.status().unwrap()
 }
 
@@ -75,9 +84,12 @@ fn as_host(task: &str) {
         raise(number);
         assert_eq!(writer.join().unwrap(), 1);
         assert_eq!(fs::read_dir(&folder).unwrap().count(), 1, "nothing is left");
-        // The handler sees it when all is over, on whatever thread.
-        while SEEN.load(Ordering::Relaxed) == 0 {
-            thread::sleep(Duration::from_millis(1));
+        wait_until_seen();
+    } else if task == "at the end" {
+        assert_eq!(convert(&input, &output), 0);
+        match std::env::var_os(LOG).is_some_and(|log| Path::new(&log).exists()) {
+            true => wait_until_seen(),
+            false => eprintln!("skipped: this program does not load tests/support/disk/disk.c"),
         }
     } else {
         for _ in 0..2 {
@@ -90,6 +102,13 @@ fn as_host(task: &str) {
     }
 }
 
+/// The handler sees a signal when all is over, on whatever thread.
+fn wait_until_seen() {
+    while SEEN.load(Ordering::Relaxed) == 0 {
+        thread::sleep(Duration::from_millis(1));
+    }
+}
+
 #[test]
 fn signals_are_the_programs_own_afterwards() {
     if let Ok(task) = std::env::var(TASK) {
@@ -97,7 +116,10 @@ fn signals_are_the_programs_own_afterwards() {
     }
     assert_eq!(host("default TERM").signal(), Some(SIGTERM));
     assert_eq!(host("default INT").signal(), Some(SIGINT));
-    for task in ["own", "ignored", "during"] {
+    for task in ["own", "ignored", "during", "at the end"] {
+        if task == "at the end" && disk_library().is_none() {
+            continue; // which says why
+        }
         assert!(host(task).success(), "{task}");
     }
 }

@@ -1,3 +1,7 @@
+#[cfg_attr(any(target_os = "linux", target_os = "android"), path = "access_list.rs")]
+#[cfg_attr(not(any(target_os = "linux", target_os = "android")), path = "no_access_list.rs")]
+mod access_list;
+mod mode;
 mod place;
 
 use std::fs::{File, Metadata, Permissions};
@@ -16,17 +20,27 @@ pub fn create(names: &mut Builder, folder: &Path, replaces: bool) -> io::Result<
     names.permissions(Permissions::from_mode(mode)).tempfile_in(folder)
 }
 
-/// Permissions, and owner and group where the process may, as the library's writer
-/// keeps them: without a group that may not be kept, group and others get what both
-/// had; the bits to run as another user are not kept.
-pub fn keep_permissions(file: &File, old: &Metadata) -> io::Result<()> {
-    let (made, mut mode) = (file.metadata()?, old.mode() & 0o777);
+/// Permissions and access list, and owner and group where the process may, as the
+/// library's writer keeps them: nobody gets rights that the old file did not give. The
+/// bits to run as another user are not kept.
+pub fn keep_permissions(file: &File, path: &Path, old: &Metadata) -> io::Result<()> {
+    let (made, list) = (file.metadata()?, retried(|| access_list::of(path))?);
     let change_group = || retried(|| fchown(file, None, Some(old.gid())));
-    if made.gid() != old.gid() && change_group().is_err() {
-        let both = mode >> 3 & mode & 0o7;
-        mode = mode & 0o700 | both << 3 | both;
+    let has_group = made.gid() == old.gid() || change_group().is_ok();
+    let has_list = match &list {
+        Some(list) if has_group => retried(|| access_list::set(file, list)).is_ok(),
+        _ => false,
+    };
+    if !has_list {
+        let mode = match (&list, old.mode() & 0o777) {
+            (Some(list), mode) => mode::without_list(mode, list),
+            (None, mode) if !has_group => mode::without_group(mode),
+            (None, mode) => mode,
+        };
+        // The one that a folder gives to what is made in it.
+        retried(|| access_list::remove(file))?;
+        set_mode(file, mode)?;
     }
-    set_mode(file, mode)?;
     if made.uid() != old.uid() {
         let _ours_then = fchown(file, Some(old.uid()), None);
     }

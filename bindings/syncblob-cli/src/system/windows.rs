@@ -9,7 +9,7 @@ pub fn create(names: &mut Builder, folder: &Path, _replaces: bool) -> io::Result
 }
 
 /// A file has the access list that its folder gives, whether it replaces one or not.
-pub fn keep_permissions(_: &File, _: &Metadata) -> io::Result<()> {
+pub fn keep_permissions(_: &File, _: &Path, _: &Metadata) -> io::Result<()> {
     Ok(())
 }
 

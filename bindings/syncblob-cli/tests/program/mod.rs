@@ -5,6 +5,7 @@ use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+use std::sync::OnceLock;
 
 use serde_json::Value;
 use syncblob::{Blob, Float, Format, Model, Payload};
@@ -106,4 +107,40 @@ pub fn real_files() -> Vec<PathBuf> {
     let mut files: Vec<_> = entries.map(|entry| entry.unwrap().path()).filter(is_caffes).collect();
     files.sort();
     files
+}
+
+/// The library that fails calls of a program that it is preloaded to, made once; None,
+/// said why, where there can be none.
+pub fn disk_library() -> Option<&'static Path> {
+    static MADE: OnceLock<Option<PathBuf>> = OnceLock::new();
+    MADE.get_or_init(|| match make_disk_library() {
+        Ok(path) => Some(path),
+        Err(why) => {
+            eprintln!("skipped: {why}");
+            None
+        }
+    })
+    .as_deref()
+}
+
+fn make_disk_library() -> Result<PathBuf, String> {
+    const SOURCE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/support/disk/disk.c");
+    if !cfg!(target_os = "linux") {
+        return Err("no system but Linux has LD_PRELOAD and these calls".into());
+    }
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let (made, path) =
+        (folder.join(format!("disk-{}.so", std::process::id())), folder.join("disk.so"));
+    let compiler = std::env::var("CC").unwrap_or_else(|_| "cc".into());
+    let mut words = compiler.split_whitespace();
+    let mut command = Command::new(words.next().unwrap_or("cc"));
+    command.args(words).args(["-std=gnu17", "-shared", "-fPIC", "-o"]).arg(&made).arg(SOURCE);
+    let output = command.arg("-ldl").output().map_err(|error| format!("{compiler}: {error}"))?;
+    if !output.status.success() {
+        let err = String::from_utf8_lossy(&output.stderr);
+        return Err(format!("{compiler} makes no library of {SOURCE}: {err}"));
+    }
+    // Another test program may be using it.
+    fs::rename(made, &path).unwrap();
+    Ok(path)
 }
