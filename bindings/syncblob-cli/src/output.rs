@@ -29,6 +29,11 @@ pub struct Target {
 
 impl Target {
     pub fn new(path: &Path, force: bool) -> Result<Self> {
+        // By what the system follows, which is not always the text of a link.
+        let asked = fs::metadata(path).ok();
+        if asked.as_ref().is_some_and(|asked| !asked.is_file()) {
+            return Err(Failure::Unsupported("it is no regular file".into()));
+        }
         let path = resolve(path)?;
         let folder = match path.parent() {
             Some(folder) if folder.as_os_str().is_empty() => Path::new(".").to_owned(),
@@ -38,14 +43,17 @@ impl Target {
         let old = match fs::metadata(&path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,
             Err(error) => return Err(error.into()),
-            Ok(info) if !info.is_file() => {
-                return Err(Failure::Unsupported("it is no regular file".into()));
-            }
             Ok(_) if !force => {
                 return Err(Failure::Unsupported(IS_THERE.into()));
             }
             Ok(info) => Some(info),
         };
+        if asked.is_some_and(|asked| !old.as_ref().is_some_and(|old| system::is_same(&asked, old)))
+        {
+            return Err(Failure::Unsupported(
+                "it is an open file, not a name: give the name of a file".into(),
+            ));
+        }
         Ok(Self { path, folder, old, force })
     }
 

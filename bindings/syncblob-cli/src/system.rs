@@ -4,4 +4,4 @@
 #[cfg_attr(windows, path = "system/windows.rs")]
 mod own;
 
-pub use own::{close, create, keep_permissions, put_new, replace, sync_file, sync_folder};
+pub use own::{close, create, is_same, keep_permissions, put_new, replace, sync_file, sync_folder};

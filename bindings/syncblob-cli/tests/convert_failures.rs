@@ -2,6 +2,7 @@
 
 mod program;
 
+use std::fs;
 use std::io::{Cursor, Write};
 use std::path::Path;
 
@@ -148,4 +149,41 @@ fn npz_archives_that_lie_are_refused() {
         let told = refusal(&files.write("lie.npz", &bytes));
         assert!(told.to_lowercase().contains(part), "{part} is not in {told}");
     }
+}
+
+/// What the system writes of a file that is open, and has no name, is no path: a file of
+/// that name would be another one.
+#[test]
+#[cfg(target_os = "linux")]
+fn an_open_file_without_a_name_is_no_place_for_out() {
+    use std::os::{fd::OwnedFd, unix::net::UnixStream};
+    use std::process::{Command, Stdio};
+    let files = Files::new();
+    let input = files.mean("in.binaryproto", &[2], &[1.0, 2.0]);
+    let gone = files.write("gone.npy", b"old");
+    let open = fs::File::options().read(true).write(true).open(&gone).unwrap();
+    fs::remove_file(&gone).unwrap();
+    let named = fs::File::open(files.write("named.npy", b"old")).unwrap();
+    let (reader, _writer) = UnixStream::pair().unwrap();
+    let cases: [(Stdio, i32, &str); 3] = [
+        (open.into(), 1, "not a name"),
+        (OwnedFd::from(reader).into(), 1, "no regular file"),
+        (named.into(), 0, ""),
+    ];
+    for (stdin, status, part) in cases {
+        let mut program = Command::new(env!("CARGO_BIN_EXE_syncblob"));
+        let words = ["convert", "--force", "--to=npy"];
+        program.args(words).arg(&input).arg("/dev/stdin").stdin(stdin);
+        let output = program.output().unwrap();
+        let err = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(status), "{err}");
+        assert!(err.contains(part), "{err}");
+    }
+    assert_ne!(fs::read(files.path("named.npy")).unwrap(), b"old");
+    let mut names: Vec<_> = fs::read_dir(gone.parent().unwrap())
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name())
+        .collect();
+    names.sort();
+    assert_eq!(names, ["in.binaryproto", "named.npy"]);
 }

@@ -47,6 +47,10 @@ pub fn keep_permissions(file: &File, path: &Path, old: &Metadata) -> io::Result<
     Ok(())
 }
 
+pub fn is_same(a: &Metadata, b: &Metadata) -> bool {
+    (a.dev(), a.ino()) == (b.dev(), b.ino())
+}
+
 /// Some file systems have no modes to change: the one that is there may be right.
 fn set_mode(file: &File, mode: u32) -> io::Result<()> {
     match file.set_permissions(Permissions::from_mode(mode)) {

@@ -13,6 +13,11 @@ pub fn keep_permissions(_: &File, _: &Path, _: &Metadata) -> io::Result<()> {
     Ok(())
 }
 
+/// Every link has a path here.
+pub fn is_same(_: &Metadata, _: &Metadata) -> bool {
+    true
+}
+
 pub fn replace(file: TempPath, to: &Path) -> io::Result<()> {
     file.persist(to).map_err(|failure| failure.error)
 }
