@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
-use syncblob::{Blob, ErrorKind, Format, Model, OpenOptions, Payload, ReadAt};
+use syncblob::{Blob, Context, ErrorKind, Format, Model, OpenOptions, Payload, ReadAt};
 
 const VALUES: usize = 300_000;
 
@@ -546,4 +546,33 @@ fn a_lender_that_fails_with_what_panics_when_it_is_dropped() {
     };
     assert_eq!(outcome(save), "threw the grenade");
     assert!(!path.exists());
+}
+
+/// A reader that panics when it is dropped, and nothing else.
+struct Last(Vec<u8>);
+
+impl ReadAt for Last {
+    fn size(&self) -> io::Result<u64> {
+        self.0.size()
+    }
+
+    fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+        self.0.read_at(buffer, offset)
+    }
+}
+
+impl Drop for Last {
+    fn drop(&mut self) {
+        panic::resume_unwind(Box::new("dropped"));
+    }
+}
+
+#[test]
+fn what_was_read_is_not_leaked_when_the_reader_panics_at_last() {
+    let bytes = Blob::<f32>::full([100], 1.0).unwrap().to_proto(Payload::Data).unwrap();
+    let context = Context::builder().host_cache(false).build().unwrap();
+    let before = context.stats().unwrap().host_bytes;
+    let read = panic::catch_unwind(|| Blob::<f32>::read_from_in(&context, Last(bytes)));
+    assert_eq!(message(read.unwrap_err()), "dropped");
+    assert_eq!(context.stats().unwrap().host_bytes, before);
 }

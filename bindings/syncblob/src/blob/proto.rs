@@ -162,13 +162,17 @@ impl<T: Readable> Blob<T> {
     pub fn read_from_in(context: &Context, reader: impl ReadAt) -> Result<Self> {
         let blob = Self::new_in(context)?;
         let (limits, progress) = (ptr::null(), ptr::null());
-        borrow_reader(&reader, |source| {
+        let read = borrow_reader(&reader, |source| {
             // SAFETY: the source is borrowed; the blob is fresh.
             check(|err| unsafe {
                 let flags = sys::SB_PROTO_RESHAPE;
                 sys::sb_blob_read_source(blob.raw(), source, flags, limits, progress, err)
             })
-        })?;
+        });
+        // While the blob is not yet the result: rustc leaks a result if what is dropped after
+        // it panics.
+        drop(reader);
+        read?;
         Ok(blob)
     }
 }
