@@ -1,0 +1,549 @@
+//! Owners, readers, writers, progress functions, lenders of blobs and `parallel_for`, all
+//! of which call the library again at random, on objects that share memories with those of
+//! the call that runs them; and an allocator that fails at random. What safe code can reach
+//! stays whole: values are ones that were written, owners are dropped once, all memory
+//! comes back.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+use std::io::{self, Write};
+use std::ops::ControlFlow;
+use std::panic::{self, AssertUnwindSafe};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, TryLockError, Weak};
+use std::time::{Duration, Instant};
+
+use syncblob::{
+    Blob, Context, ErrorKind, Format, MemoryHandle, Model, OpenOptions, Part, Payload, ReadAt, Side,
+};
+
+const SLOTS: usize = 5;
+const MAX_DEPTH: u32 = 3;
+
+/// Beyond this, values are spread over threads.
+const LARGE: usize = 140_000;
+
+/// Of one world at a time, and of one thread's calls but for `parallel_for`.
+static RANDOM: Mutex<u64> = Mutex::new(0);
+static WORLD: RwLock<Weak<World>> = RwLock::new(Weak::new());
+
+thread_local! {
+    /// Callbacks that this thread is in.
+    static DEPTH: Cell<u32> = const { Cell::new(0) };
+}
+
+fn below(bound: usize) -> usize {
+    let mut state = RANDOM.lock().unwrap_or_else(PoisonError::into_inner);
+    *state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+    (*state >> 33) as usize % bound
+}
+
+fn one_in(bound: usize) -> bool {
+    below(bound) == 0
+}
+
+// --- the world ----------------------------------------------------------------------------
+
+struct World {
+    context: Context,
+    blobs: Vec<Mutex<Option<Blob<f32>>>>,
+    handles: Mutex<Vec<MemoryHandle>>,
+    model: Mutex<Option<Arc<Model>>>,
+    owners: AtomicUsize,
+    /// Callbacks that ran within another's call.
+    nested: AtomicUsize,
+    /// What a callback found wrong: a panic in it may be contained.
+    wrong: Mutex<Vec<String>>,
+    /// Callbacks do nothing any more.
+    is_over: AtomicBool,
+}
+
+impl World {
+    fn slot(&self) -> Option<MutexGuard<'_, Option<Blob<f32>>>> {
+        free(&self.blobs[below(SLOTS)])
+    }
+
+    fn model(&self) -> Option<Arc<Model>> {
+        free(&self.model)?.clone()
+    }
+
+    fn note(&self, what: String) {
+        self.wrong.lock().unwrap_or_else(PoisonError::into_inner).push(what);
+    }
+}
+
+/// None: a call that runs this callback works on it.
+fn free<T>(of: &Mutex<T>) -> Option<MutexGuard<'_, T>> {
+    match of.try_lock() {
+        Ok(free) => Some(free),
+        Err(TryLockError::Poisoned(free)) => Some(free.into_inner()),
+        Err(TryLockError::WouldBlock) => None,
+    }
+}
+
+fn world() -> Option<Arc<World>> {
+    let world = WORLD.read().unwrap_or_else(PoisonError::into_inner).upgrade()?;
+    (!world.is_over.load(SeqCst)).then_some(world)
+}
+
+/// What every callback does.
+fn call_back() {
+    let Some(world) = world() else { return };
+    let depth = DEPTH.get();
+    if depth >= MAX_DEPTH || one_in(4) {
+        return;
+    }
+    world.nested.fetch_add(1, SeqCst);
+    DEPTH.set(depth + 1);
+    let done = panic::catch_unwind(AssertUnwindSafe(|| step(&world)));
+    DEPTH.set(depth);
+    if let Err(payload) = done {
+        match payload.is::<OnPurpose>() {
+            true => panic::resume_unwind(payload),
+            false => world.note(format!("{:?}", payload.downcast_ref::<String>())),
+        }
+    }
+}
+
+/// What callbacks throw.
+struct OnPurpose;
+
+fn maybe_throw() {
+    if one_in(40) {
+        panic::resume_unwind(Box::new(OnPurpose)); // no hook prints it
+    }
+}
+
+// --- callbacks ----------------------------------------------------------------------------
+
+/// Memory that calls the library when it comes back.
+struct Owner(Vec<f32>);
+
+impl Owner {
+    fn new(world: &World, count: usize) -> Self {
+        world.owners.fetch_add(1, SeqCst);
+        Self(vec![value(); count])
+    }
+}
+
+impl AsRef<[f32]> for Owner {
+    fn as_ref(&self) -> &[f32] {
+        &self.0
+    }
+}
+
+impl AsRef<[u8]> for Owner {
+    fn as_ref(&self) -> &[u8] {
+        // SAFETY: floats are bytes of any value.
+        unsafe { std::slice::from_raw_parts(self.0.as_ptr().cast(), size_of_val(&*self.0)) }
+    }
+}
+
+impl Drop for Owner {
+    fn drop(&mut self) {
+        assert!(self.0.iter().all(is_value));
+        if let Some(world) = WORLD.read().unwrap_or_else(PoisonError::into_inner).upgrade() {
+            world.owners.fetch_sub(1, SeqCst);
+        }
+        call_back();
+        maybe_throw();
+    }
+}
+
+struct Reader(Vec<u8>);
+
+impl ReadAt for Reader {
+    fn size(&self) -> io::Result<u64> {
+        Ok(self.0.len() as u64)
+    }
+
+    fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+        call_back();
+        maybe_throw();
+        match below(30) {
+            0 => Err(io::Error::other("the store is closed")),
+            1 => Err(io::ErrorKind::Interrupted.into()),
+            _ => self.0.read_at(buffer, offset),
+        }
+    }
+
+    fn version(&self) -> io::Result<u64> {
+        call_back();
+        match below(30) {
+            0 => Err(io::Error::other("the store is closed")),
+            _ => Ok(7),
+        }
+    }
+}
+
+impl Drop for Reader {
+    fn drop(&mut self) {
+        call_back();
+    }
+}
+
+struct Writer(Vec<u8>);
+
+impl Write for Writer {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        call_back();
+        maybe_throw();
+        match one_in(30) {
+            true => Err(io::Error::other("the store is full")),
+            false => self.0.write(bytes),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+fn report(_: u64, _: u64) -> ControlFlow<()> {
+    call_back();
+    maybe_throw();
+    if one_in(30) {
+        ControlFlow::Break(())
+    } else {
+        ControlFlow::Continue(())
+    }
+}
+
+fn spread(tasks: usize, task: &(dyn Fn() + Sync)) {
+    call_back();
+    std::thread::scope(|scope| {
+        for _ in 0..tasks.min(2) {
+            scope.spawn(|| {
+                task();
+                call_back();
+            });
+        }
+    });
+    maybe_throw();
+}
+
+/// Fails at random; it must not call the library.
+struct Failing;
+
+static FAILS: AtomicBool = AtomicBool::new(false);
+static LIVE: AtomicUsize = AtomicUsize::new(0);
+
+// SAFETY: the system's allocator, or none.
+unsafe impl GlobalAlloc for Failing {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        if FAILS.load(SeqCst) && one_in(60) {
+            return std::ptr::null_mut();
+        }
+        LIVE.fetch_add(layout.size(), SeqCst);
+        // SAFETY: the caller's layout.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
+        LIVE.fetch_sub(layout.size(), SeqCst);
+        // SAFETY: from `alloc`.
+        unsafe { System.dealloc(memory, layout) };
+    }
+}
+
+// --- steps --------------------------------------------------------------------------------
+
+/// Whole numbers: sums and differences of some are, too; rubbish rarely is.
+fn value() -> f32 {
+    below(16) as f32 - 8.0
+}
+
+fn is_value(value: &f32) -> bool {
+    value.fract() == 0.0 && value.abs() < 1e7
+}
+
+fn count() -> usize {
+    if one_in(40) {
+        LARGE
+    } else {
+        below(40)
+    }
+}
+
+type Result<T = ()> = syncblob::Result<T>;
+
+type Step = (&'static str, fn(&Arc<World>) -> Result);
+
+/// What gives work to callbacks.
+const OFTEN: [Step; 4] =
+    [("model", step_of_model), STEPS[1], ("set_shared_data", set_shared_data), STEPS[6]];
+
+const STEPS: [Step; 22] = [
+    ("new", |w| put(w, Blob::full_in(&w.context, [count()], value())?)),
+    ("new of an owner", |w| {
+        let count = count();
+        put(w, Blob::from_shared_in(&w.context, [count], Owner::new(w, count))?)
+    }),
+    ("new of a vector", |w| {
+        let count = count();
+        put(w, Blob::from_vec_in(&w.context, [count], vec![value(); count])?)
+    }),
+    ("drop", |w| {
+        drop(w.slot().and_then(|mut slot| slot.take()));
+        Ok(())
+    }),
+    ("reshape", |w| one(w, |blob| blob.reshape([count()]).map(drop))),
+    ("shrink", |w| one(w, |blob| blob.shrink_to_fit().map(drop))),
+    ("share_data", |w| two(w, |to, from| to.share_data(from))),
+    ("share_diff", |w| two(w, |to, from| to.share_diff(from))),
+    ("copy_from", |w| two(w, |to, from| to.copy_from_reshape(from, part()))),
+    ("set_shared_data", set_shared_data),
+    ("memory set_shared", |w| {
+        one(w, |blob| {
+            let count = blob.memory(part())?.size() / size_of::<f32>();
+            blob.memory_mut(part())?.set_shared(Owner::new(w, count))
+        })
+    }),
+    ("set_memory", |w| {
+        let handle = free(&w.handles).and_then(|mut handles| handles.pop());
+        let Some(handle) = handle else { return Ok(()) };
+        one(w, |blob| blob.set_memory(part(), handle))
+    }),
+    ("handle", |w| {
+        one(w, |blob| {
+            let handle = if one_in(2) { blob.data_handle()? } else { blob.diff_handle()? };
+            let last = free(&w.handles).and_then(|mut handles| {
+                handles.insert(0, handle);
+                (handles.len() > 4).then(|| handles.pop())
+            });
+            drop(last);
+            Ok(())
+        })
+    }),
+    ("drop_diff", |w| {
+        one(w, |blob| {
+            blob.drop_diff();
+            Ok(())
+        })
+    }),
+    ("make_unique", |w| one(w, |blob| blob.make_unique(part()))),
+    ("write", |w| {
+        one(w, |blob| match below(4) {
+            0 => blob.data_mut().map(|data| data.fill(value())),
+            1 => blob.diff_mut().map(|diff| diff.fill(value())),
+            2 => blob.fill_diff(value()),
+            _ => blob.clear_data(),
+        })
+    }),
+    ("update and sum", |w| {
+        one(w, |blob| {
+            if blob.data()?.iter().all(|value| value.abs() < 1e3) {
+                blob.update()?;
+            }
+            blob.asum_data().and(blob.sumsq_diff()).map(drop)
+        })
+    }),
+    ("sides", |w| {
+        one(w, |blob| match below(4) {
+            0 => blob.gpu_data_ptr().map(drop),
+            1 => blob.gpu_data_mut_ptr().map(drop),
+            2 => blob.memory_mut(part())?.evict(Side::Host),
+            _ => blob.memory_mut(part())?.evict(Side::Device),
+        })
+    }),
+    ("into_vec", |w| {
+        let Some(blob) = w.slot().and_then(|mut slot| slot.take()) else { return Ok(()) };
+        let count = blob.count();
+        let values = blob.into_vec()?;
+        assert!(values.len() == count && values.iter().all(is_value), "what into_vec gives");
+        Ok(())
+    }),
+    ("tensor", |w| {
+        let tensor = {
+            let Some(slot) = w.slot() else { return Ok(()) };
+            let Some(blob) = &*slot else { return Ok(()) };
+            blob.to_dlpack(part(), Side::Host)?
+        };
+        put(w, Blob::from_dlpack_in(&w.context, tensor)?)
+    }),
+    ("context", |w| {
+        w.context.trim();
+        w.context.stats()?;
+        w.context.synchronize()
+    }),
+    ("model", step_of_model),
+];
+
+fn set_shared_data(world: &Arc<World>) -> Result {
+    one(world, |blob| blob.set_shared_data(Owner::new(world, blob.count() + below(3))))
+}
+
+fn part() -> Part {
+    if one_in(2) {
+        Part::Data
+    } else {
+        Part::Diff
+    }
+}
+
+fn put(world: &World, blob: Blob<f32>) -> Result {
+    let before = world.slot().and_then(|mut slot| slot.replace(blob));
+    drop(before); // behind the lock, and within it in other steps
+    Ok(())
+}
+
+fn one(world: &World, call: impl FnOnce(&mut Blob<f32>) -> Result) -> Result {
+    match world.slot().as_deref_mut() {
+        Some(Some(blob)) => call(blob),
+        _ => Ok(()),
+    }
+}
+
+fn two(world: &World, call: impl FnOnce(&mut Blob<f32>, &Blob<f32>) -> Result) -> Result {
+    match (world.slot().as_deref_mut(), world.slot().as_deref()) {
+        (Some(Some(to)), Some(Some(from))) => call(to, from),
+        _ => Ok(()),
+    }
+}
+
+fn step_of_model(world: &Arc<World>) -> Result {
+    let Some(model) = world.model() else { return new_model(world) };
+    match below(6) {
+        0 => {
+            let layer = below(model.num_layers().max(1));
+            put(world, model.blob((layer, 0))?.load_in(&world.context)?)
+        }
+        1 => model.to_bytes().map(drop),
+        2 => model.write_to(Writer(Vec::new())),
+        3 => {
+            let options = OpenOptions::new().context(&world.context).progress(report);
+            let opened = options.open_reader(Reader(model.to_bytes()?))?;
+            replace_model(world, opened);
+            Ok(())
+        }
+        4 => {
+            let mut bytes = Writer(Vec::new());
+            if let Some(Some(blob)) = world.slot().as_deref() {
+                blob.write_to(&mut bytes, Payload::DataAndDiff)?;
+                let read = Blob::read_from_in(&world.context, Reader(bytes.0))?;
+                return put(world, read);
+            }
+            Ok(())
+        }
+        _ => new_model(world),
+    }
+}
+
+fn new_model(world: &Arc<World>) -> Result {
+    let mut model = Model::create_in(&world.context, Format::Caffemodel)?;
+    model.set_progress(report);
+    for name in ["a", "b", "c"] {
+        let layer = model.add_layer(name, "X")?;
+        match world.slot().as_deref() {
+            Some(Some(blob)) => model.add_blob(layer, blob, Payload::DataAndDiff)?,
+            _ => model.add_blob(layer, &Blob::<f32>::full([3], 2.0)?, Payload::Data)?,
+        }
+    }
+    replace_model(world, model);
+    Ok(())
+}
+
+fn replace_model(world: &World, model: Model) {
+    let before = free(&world.model).and_then(|mut slot| slot.replace(Arc::new(model)));
+    drop(before);
+}
+
+/// One call, which may fail for reasons of this test alone.
+fn step(world: &Arc<World>) {
+    let (name, call) = match below(4) {
+        0 => OFTEN[below(OFTEN.len())],
+        _ => STEPS[below(STEPS.len())],
+    };
+    if let Err(error) = call(world) {
+        let is_known = match error.kind() {
+            ErrorKind::Io => error.to_string().contains("the store is"),
+            kind => matches!(
+                kind,
+                ErrorKind::Shared
+                    | ErrorKind::ShapeMismatch
+                    | ErrorKind::InvalidArgument
+                    | ErrorKind::Uninitialized
+                    | ErrorKind::OutOfMemory
+                    | ErrorKind::Cancelled
+                    | ErrorKind::NoDevice
+            ),
+        };
+        assert!(is_known, "{name}: {error:?}");
+    }
+}
+
+fn check(world: &World) {
+    FAILS.store(false, SeqCst);
+    for slot in &world.blobs {
+        let slot = slot.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(blob) = &*slot else { continue };
+        for part in [blob.data(), blob.diff()] {
+            let values = part.unwrap();
+            assert_eq!(values.len(), blob.count());
+            assert!(values.iter().all(is_value), "{values:?}");
+        }
+    }
+    FAILS.store(true, SeqCst);
+    let wrong = world.wrong.lock().unwrap_or_else(PoisonError::into_inner);
+    assert!(wrong.is_empty(), "{wrong:?}");
+}
+
+fn live(seed: u64, device: &str) -> usize {
+    *RANDOM.lock().unwrap_or_else(PoisonError::into_inner) = seed;
+    let builder = Context::builder().device(device).allocator(&Failing).parallel_for(&spread);
+    let world = Arc::new(World {
+        context: builder.build().unwrap(),
+        blobs: (0..SLOTS).map(|_| Mutex::default()).collect(),
+        handles: Mutex::default(),
+        model: Mutex::default(),
+        owners: AtomicUsize::new(0),
+        nested: AtomicUsize::new(0),
+        wrong: Mutex::default(),
+        is_over: AtomicBool::new(false),
+    });
+    let begin = world.context.stats().unwrap();
+    *WORLD.write().unwrap() = Arc::downgrade(&world);
+    for _ in 0..80 {
+        let done = panic::catch_unwind(AssertUnwindSafe(|| step(&world)));
+        if let Err(payload) = done {
+            assert!(payload.is::<OnPurpose>(), "{:?}", payload.downcast_ref::<String>());
+        }
+        check(&world);
+    }
+    world.is_over.store(true, SeqCst);
+    FAILS.store(false, SeqCst);
+    for slot in &world.blobs {
+        let blob = slot.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let _ = panic::catch_unwind(AssertUnwindSafe(|| drop(blob)));
+    }
+    world.handles.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    *world.model.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    world.context.trim();
+    let stats = world.context.stats().unwrap();
+    assert_eq!(world.owners.load(SeqCst), 0, "owners that were not dropped");
+    assert_eq!(
+        (stats.host_bytes, stats.borrowed_bytes, stats.pinned_bytes),
+        (begin.host_bytes, 0, 0)
+    );
+    world.nested.load(SeqCst)
+}
+
+#[test]
+fn callbacks_may_call_the_library_on_what_shares_memory_with_their_callers_objects() {
+    let is_full = std::env::var_os("SYNCBLOB_TEST_FULL").is_some();
+    let (begin, time) = (Instant::now(), Duration::from_secs(if is_full { 60 } else { 3 }));
+    let only = std::env::var("SYNCBLOB_TEST_SEED").ok().map(|seed| seed.parse().unwrap());
+    let (mut nested, mut seed) = (0, only.unwrap_or(0));
+    while begin.elapsed() < time {
+        let device = if seed % 2 == 0 { "cpu" } else { "sim:0" };
+        let lived = panic::catch_unwind(|| live(seed, device));
+        let Ok(found) = lived else { panic!("SYNCBLOB_TEST_SEED={seed} shows it") };
+        nested += found;
+        seed += 1;
+        if only.is_some() {
+            break;
+        }
+    }
+    assert!(only.is_some() || nested > 100, "{nested} callbacks in {seed} worlds");
+    assert_eq!(LIVE.load(SeqCst), 0);
+}
