@@ -81,7 +81,8 @@ impl ReadAt for File {
         system::read_at(self, buffer, offset)
     }
 
-    /// Of the modification time and the size.
+    /// Of the modification time and the size: a writer that sets the time back is not
+    /// found. [`Model::open`](crate::Model::open) looks at more.
     fn version(&self) -> io::Result<u64> {
         let file = self.metadata()?;
         let time = match file.modified()?.duration_since(SystemTime::UNIX_EPOCH) {
