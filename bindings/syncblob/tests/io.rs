@@ -7,7 +7,7 @@ use std::io::{self, Cursor, Write};
 use std::ops::ControlFlow;
 use std::panic::{self, AssertUnwindSafe};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, LazyLock, Mutex};
 use std::thread;
 
 use syncblob::{Blob, Context, ErrorKind, Format, Model, OpenOptions, Payload, ReadAt};
@@ -115,14 +115,14 @@ fn message(thrown: Box<dyn std::any::Any + Send>) -> String {
 
 #[test]
 fn a_model_is_read_from_all_that_can_be_read_at() {
+    static FOR_EVER: LazyLock<Vec<u8>> = LazyLock::new(net);
     let bytes = net();
     let mut file = tempfile::tempfile().unwrap();
     file.write_all(&bytes).unwrap();
     let shared: Arc<[u8]> = bytes.clone().into();
-    let leaked: &'static [u8] = bytes.clone().leak();
     check_net(&Model::open_reader(file).unwrap(), &bytes);
     check_net(&Model::open_reader(bytes.clone()).unwrap(), &bytes);
-    check_net(&Model::open_reader(leaked).unwrap(), &bytes);
+    check_net(&Model::open_reader(FOR_EVER.as_slice()).unwrap(), &bytes);
     check_net(&Model::open_reader(shared).unwrap(), &bytes);
     check_net(&Model::open_reader(Mutex::new(Cursor::new(bytes.clone()))).unwrap(), &bytes);
     let boxed: Box<dyn ReadAt + Send + Sync> = Box::new(bytes.clone());
