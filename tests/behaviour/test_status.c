@@ -6,6 +6,7 @@
 #include <dlfcn.h>
 #include <stdio.h>
 #include <string.h>
+#include <syncblob/backend.h>
 
 /* Written by hand, on purpose: these numbers never change. */
 static const struct {
@@ -173,6 +174,18 @@ TEST(messages_say_what_was_asked_and_found) {
         sb_blob_reshape(blob, (int64_t[]){1, INT64_C(1) << 40, INT64_C(1) << 40}, 3, NULL, &err));
     assert_non_null(strstr(err.message, "1099511627776"));
     sb_blob_destroy(blob);
+}
+
+TEST(a_message_may_be_the_errors_own) {
+    sb_error err = {.code = SB_ERR_IO, .device_code = 5, .message = "read failed"};
+    assert_int_equal(sb_error_fill(&err, SB_ERR_CANCELLED, 6, err.message), SB_ERR_CANCELLED);
+    assert_int_equal(err.code, SB_ERR_CANCELLED);
+    assert_int_equal(err.device_code, 6);
+    assert_string_equal(err.message, "read failed");
+    (void)sb_backend_fail(&err, SB_ERR_DEVICE_FAILURE, 7, err.message + 5);
+    assert_string_equal(err.message, "failed");
+    (void)sb__fail(&err, SB_ERR_IO, "%s again: %s", err.message, err.message);
+    assert_string_equal(err.message, "failed again: failed");
 }
 
 TEST(long_messages_are_cut_and_terminated) {

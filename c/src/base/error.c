@@ -8,13 +8,14 @@
 
 static void write_error(sb_error *err, sb_status status, int device_code, int64_t offset,
                         const char *format, va_list args) {
+    char text[sizeof err->message] = {0}; /* first: the arguments may be of the error's own text */
     if (!err)
         return;
+    (void)vsnprintf(text, sizeof text, format, args);
     err->code = status;
     err->device_code = device_code;
     err->offset = offset;
-    memset(err->message, 0, sizeof err->message);
-    (void)vsnprintf(err->message, sizeof err->message, format, args);
+    memcpy(err->message, text, sizeof text);
 }
 
 sb_status sb__fail(sb_error *err, sb_status status, const char *format, ...) {
