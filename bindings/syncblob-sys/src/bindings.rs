@@ -7,8 +7,10 @@ pub type sb_dtype = i32;
 gives). NULL is the device's legacy default stream.*/
 pub type sb_stream = *mut sb_stream_handle;
 /**Gives back memory that a caller lent. Runs exactly once, without any lock
-of the library held, never on a thread of a device driver. It must not
-throw or longjmp.*/
+of the library held, never on a thread of a device driver, and as the last step of
+the call that gives the memory up. So it may call the library on any object, and end any, as the
+caller may after that call; a pointer that the call returns lasts no longer for that. An object
+that the call itself ends is gone already. It must not throw or longjmp.*/
 pub type sb_deleter = ::core::option::Option<
     unsafe extern "C" fn(user: *mut ::core::ffi::c_void, ptr: *mut ::core::ffi::c_void),
 >;

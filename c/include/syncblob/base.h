@@ -123,8 +123,10 @@ SB_API const char *sb_dtype_name(sb_dtype dtype);
 typedef struct sb_stream_handle *sb_stream;
 
 /** Gives back memory that a caller lent. Runs exactly once, without any lock
- *  of the library held, never on a thread of a device driver. It must not
- *  throw or longjmp. */
+ *  of the library held, never on a thread of a device driver, and as the last step of
+ *  the call that gives the memory up. So it may call the library on any object, and end any, as the
+ *  caller may after that call; a pointer that the call returns lasts no longer for that. An object
+ *  that the call itself ends is gone already. It must not throw or longjmp. */
 typedef void (*sb_deleter)(void *user, void *ptr);
 
 /** The library's version as SB_VERSION_NUMBER, at run time. */

@@ -23,8 +23,10 @@ static int32_t side_of(int32_t head) {
     return head == SB_HEAD_AT_CPU ? SB_SIDE_CPU : SB_SIDE_GPU;
 }
 
-static sb_status current_bytes(const sb_mem *mem, int32_t side, const void **out, sb_error *err) {
-    return side == SB_SIDE_CPU ? sb_mem_cpu_data(mem, out, err) : sb__read_for_own(mem, out, err);
+static sb_status current_bytes(const sb_mem *mem, int32_t side, const void **out,
+                               struct sb__retired *retired, sb_error *err) {
+    return side == SB_SIDE_CPU ? sb__read_side(mem, SB_SIDE_CPU, out, retired, err)
+                               : sb__read_for_own(mem, out, retired, err);
 }
 
 /* --- sums -------------------------------------------------------------------------- */
@@ -50,6 +52,7 @@ static double sum_on_host(const sb_blob *blob, enum sum kind, const void *x) {
 /* Apart, so that the fast path saves no registers for it. */
 __attribute__((noinline)) static sb_status sum_memory(const sb_blob *blob, const sb_mem *mem,
                                                       enum sum kind, double *out, sb_error *err) {
+    struct sb__retired retired = {NULL, NULL};
     const void *x;
     double result = 0;
     int32_t head = head_of(mem);
@@ -59,15 +62,14 @@ __attribute__((noinline)) static sb_status sum_memory(const sb_blob *blob, const
     }
     if (head == SB_HEAD_LOST)
         return sb__fail_lost(err);
-    sb_status st = current_bytes(mem, side_of(head), &x, err);
-    if (st != SB_OK)
-        return st;
-    if (side_of(head) == SB_SIDE_GPU)
+    sb_status st = current_bytes(mem, side_of(head), &x, &retired, err);
+    if (st == SB_OK && side_of(head) == SB_SIDE_GPU)
         st = sum_on_device(blob, kind, x, &result, err);
-    else
+    else if (st == SB_OK)
         result = sum_on_host(blob, kind, x);
     if (st == SB_OK)
         *out = result;
+    sb__retired_end(&retired);
     return st;
 }
 
@@ -105,6 +107,7 @@ sb_status sb_blob_sumsq_diff(const sb_blob *blob, double *out, sb_error *err) {
 struct in_place {
     struct sb__write write;
     struct sb__target target;
+    struct sb__retired retired;
 };
 
 /* The memory, writable where its head is; the device's arithmetic is ready if that is there.
@@ -136,7 +139,7 @@ static sb_status end_on_device(struct in_place *work, const sb_mem *read, sb_sta
         sb__write_spoiled(&work->write);
         return sb__device_spoiled(work->write.mem->context, err);
     }
-    sb__write_commit_for(&work->write, &work->target);
+    sb__write_commit_for(&work->write, &work->target, &work->retired);
     if (read)
         sb__note_read(read, &work->target);
     return SB_OK;
@@ -153,14 +156,27 @@ static sb_status subtract(sb_blob *blob, struct in_place *work, const sb_mem *di
         return end_on_device(work, diff == write->mem ? NULL : diff, st, err);
     }
     sb__host_axpy(&context->parallel, blob->dtype, count, -1.0, x, write->ptr);
-    sb__write_commit(write);
+    sb__write_commit(write, &work->retired);
     return SB_OK;
 }
 
-/* Apart, so that the fast path saves no registers for it. */
-__attribute__((noinline)) static sb_status update_memory(sb_blob *blob, const sb_stream *stream,
-                                                         sb_error *err) {
-    struct in_place work = {.write = {.mem = NULL}};
+/* The bytes of diff beside those of data, whose write has begun. */
+static sb_status read_diff(struct in_place *work, const sb_mem *diff, const void **out,
+                           sb_error *err) {
+    const struct sb__write *write = &work->write;
+    work->target.ordered = write->ordered;
+    if (diff == write->mem) {
+        *out = write->ptr;
+        return SB_OK;
+    }
+    sb_status st = write->side == SB_SIDE_CPU
+                       ? sb__read_side(diff, SB_SIDE_CPU, out, &work->retired, err)
+                       : sb__read_for(diff, &work->target, out, &work->retired, err);
+    return st;
+}
+
+static sb_status update_in(struct in_place *work, sb_blob *blob, const sb_stream *stream,
+                           sb_error *err) {
     const void *x;
     sb_mem *diff;
     sb_mem *data = sb__blob_peek(blob, SB__DATA);
@@ -168,20 +184,24 @@ __attribute__((noinline)) static sb_status update_memory(sb_blob *blob, const sb
         return sb__fail(err, SB_ERR_UNINITIALIZED, "data was never written");
     sb_status st = sb__blob_memory(blob, SB__DIFF, &diff, err);
     if (st == SB_OK)
-        st = begin(&work, data, stream, err);
+        st = begin(work, data, stream, err);
     if (st != SB_OK)
         return st;
-    work.target.ordered = work.write.ordered;
-    if (diff == data)
-        x = work.write.ptr;
-    else
-        st = work.write.side == SB_SIDE_CPU ? sb_mem_cpu_data(diff, &x, err)
-                                            : sb__read_for(diff, &work.target, &x, err);
+    st = read_diff(work, diff, &x, err);
     if (st != SB_OK) {
-        sb__write_cancel(&work.write);
+        sb__write_cancel(&work->write);
         return st;
     }
-    return subtract(blob, &work, diff, x, err);
+    return subtract(blob, work, diff, x, err);
+}
+
+/* Not inlined, so that the fast path saves no registers for it. */
+__attribute__((noinline)) static sb_status update_memory(sb_blob *blob, const sb_stream *stream,
+                                                         sb_error *err) {
+    struct in_place work = {.write = {.mem = NULL}};
+    sb_status st = update_in(&work, blob, stream, err);
+    sb__retired_end(&work.retired);
+    return st;
 }
 
 static sb_status update(sb_blob *blob, const sb_stream *stream, sb_error *err) {
@@ -217,11 +237,13 @@ __attribute__((noinline)) static sb_status scale_memory(sb_blob *blob, sb_mem *m
     if (work.write.side == SB_SIDE_GPU) {
         st = sb__device_scale(context, blob->dtype, count, factor, work.write.ptr,
                               work.target.stream, err);
-        return end_on_device(&work, NULL, st, err);
+        st = end_on_device(&work, NULL, st, err);
+    } else {
+        sb__host_scale(&context->parallel, blob->dtype, count, factor, work.write.ptr);
+        sb__write_commit(&work.write, &work.retired);
     }
-    sb__host_scale(&context->parallel, blob->dtype, count, factor, work.write.ptr);
-    sb__write_commit(&work.write);
-    return SB_OK;
+    sb__retired_end(&work.retired);
+    return st;
 }
 
 static sb_status scale(sb_blob *blob, enum sb__side_name name, double factor,

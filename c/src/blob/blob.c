@@ -50,10 +50,12 @@ sb_status sb_blob_create_legacy(sb_context *context, sb_dtype dtype, int64_t num
 void sb_blob_destroy(sb_blob *blob) {
     if (!blob)
         return;
+    struct sb__retired retired = {NULL, NULL};
     sb_context *context = blob->context;
-    sb__replace(&blob->memory[SB__DATA], NULL);
-    sb__replace(&blob->memory[SB__DIFF], NULL);
-    sb__replace(&blob->gpu_shape, NULL);
+    sb__swap(&blob->memory[SB__DATA], NULL, &retired);
+    sb__swap(&blob->memory[SB__DIFF], NULL, &retired);
+    sb__swap(&blob->gpu_shape, NULL, &retired);
+    sb__retired_end(&retired);
     sb__object_free(context, blob, sizeof *blob);
     sb_context_release(context);
 }
@@ -99,10 +101,16 @@ sb_status sb__blob_memory(const sb_blob *blob, enum sb__side_name name, sb_mem *
     return SB_OK;
 }
 
-void sb__replace(_Atomic(sb_mem *) *memory, sb_mem *mem) {
+void sb__swap(_Atomic(sb_mem *) *memory, sb_mem *mem, struct sb__retired *retired) {
     sb_mem *old = atomic_load_explicit(memory, memory_order_relaxed);
     atomic_store_explicit(memory, mem, memory_order_relaxed);
-    sb_mem_release(old);
+    sb__retire_mem(retired, old);
+}
+
+void sb__replace(_Atomic(sb_mem *) *memory, sb_mem *mem) {
+    struct sb__retired retired = {NULL, NULL};
+    sb__swap(memory, mem, &retired);
+    sb__retired_end(&retired);
 }
 
 static sb_status make_gpu_shape(const sb_blob *blob, sb_mem **out, sb_error *err) {

@@ -34,11 +34,15 @@ static inline sb_mem *sb__blob_peek(const sb_blob *blob, enum sb__side_name name
 sb_status sb__blob_memory(const sb_blob *blob, enum sb__side_name name, sb_mem **out,
                           sb_error *err);
 
-/* Puts `mem` (owned, may be NULL) in place of a blob's memory; the caller has the blob alone. */
+/* Puts `mem` (owned, may be NULL) in place of a blob's memory, which goes to `retired`; the caller
+   has the blob alone. */
+void sb__swap(_Atomic(sb_mem *) *memory, sb_mem *mem, struct sb__retired *retired);
+/* The same as the last step of a call: deleters run. */
 void sb__replace(_Atomic(sb_mem *) *memory, sb_mem *mem);
 
-/* Takes a checked shape and lets go of memories that it outgrows; SB_REALLOCATED_* bits. */
-uint32_t sb__blob_take_shape(sb_blob *blob, const struct sb__shape *shape);
+/* Takes a checked shape; memories that it outgrows go to `retired`. SB_REALLOCATED_* bits. */
+uint32_t sb__blob_take_shape(sb_blob *blob, const struct sb__shape *shape,
+                             struct sb__retired *retired);
 
 /* At once where there are four axes, as most shapes have. */
 static inline bool sb__shape_same(const struct sb__shape *a, const struct sb__shape *b) {

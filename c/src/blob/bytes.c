@@ -105,8 +105,11 @@ int64_t sb_blob_diff_capacity(const sb_blob *blob) {
 static sb_status clear(sb_blob *blob, enum sb__side_name name, sb_error *err) {
     if (!blob)
         return sb__fail_null(err, "blob");
+    struct sb__retired retired = {NULL, NULL};
     sb_mem *mem = sb__blob_peek(blob, name);
-    return mem ? sb__mem_clear(mem, sb__blob_bytes(blob), err) : SB_OK;
+    sb_status st = mem ? sb__mem_clear(mem, sb__blob_bytes(blob), &retired, err) : SB_OK;
+    sb__retired_end(&retired);
+    return st;
 }
 
 sb_status sb_blob_clear_data(sb_blob *blob, sb_error *err) {

@@ -28,15 +28,19 @@ __attribute__((noinline)) static sb_status refuse(const sb_blob *blob, const sb_
 
 /* What was never written reads as zeros, and they count as written: Update finds them, as in Caffe.
  */
-static sb_status write_zeros(sb_mem *mem, size_t bytes, sb_error *err) {
-    void *zeros;
-    if (sb__head(mem) == SB_HEAD_UNINITIALIZED)
-        return sb_mem_mutable_cpu_data(mem, &zeros, err);
-    return sb__mem_clear(mem, bytes, err);
+static sb_status write_zeros(sb_mem *mem, size_t bytes, struct sb__retired *retired,
+                             sb_error *err) {
+    struct sb__write write;
+    if (sb__head(mem) != SB_HEAD_UNINITIALIZED)
+        return sb__mem_clear(mem, bytes, retired, err);
+    sb_status st = sb__write_begin(&write, mem, SB_SIDE_CPU, SB__WRITE_KEEP, err);
+    if (st == SB_OK)
+        sb__write_commit(&write, retired);
+    return st;
 }
 
 static sb_status copy_zeros(sb_blob *blob, const sb_blob *source, enum sb__side_name name,
-                            sb_error *err) {
+                            struct sb__retired *retired, sb_error *err) {
     const size_t bytes = sb__blob_bytes(source);
     sb_mem *mem = sb__blob_peek(blob, name), *fresh = NULL;
     sb_status st = SB_OK;
@@ -45,14 +49,14 @@ static sb_status copy_zeros(sb_blob *blob, const sb_blob *source, enum sb__side_
         mem = fresh;
     }
     if (st == SB_OK)
-        st = write_zeros(mem, bytes, err);
+        st = write_zeros(mem, bytes, retired, err);
     if (st != SB_OK) {
-        sb_mem_release(fresh);
+        sb__retire_mem(retired, fresh);
         return st;
     }
     if (fresh)
-        sb__replace(&blob->memory[name], fresh);
-    (void)sb__blob_take_shape(blob, &source->shape);
+        sb__swap(&blob->memory[name], fresh, retired);
+    (void)sb__blob_take_shape(blob, &source->shape, retired);
     return SB_OK;
 }
 
@@ -70,36 +74,38 @@ static sb_status run_on_device(struct sb__write *write, const void *from, size_t
     return sb__device_spoiled(context, err);
 }
 
-static sb_status run(struct sb__write *write, sb_mem *from, size_t bytes, sb_error *err) {
-    const void *src;
-    if (write->side == SB_SIDE_GPU) {
-        sb_status st = sb__read_for_own(from, &src, err);
-        return st == SB_OK ? run_on_device(write, src, bytes, err) : st;
-    }
-    sb_status st = sb_mem_cpu_data(from, &src, err);
+static sb_status run(struct sb__write *write, sb_mem *source, size_t bytes,
+                     struct sb__retired *retired, sb_error *err) {
+    const void *from;
+    sb_status st = write->side == SB_SIDE_GPU
+                       ? sb__read_for_own(source, &from, retired, err)
+                       : sb__read_side(source, SB_SIDE_CPU, &from, retired, err);
     if (st != SB_OK)
         return st;
-    sb__host_copy(&write->mem->context->parallel, write->ptr, src, bytes);
+    if (write->side == SB_SIDE_GPU)
+        return run_on_device(write, from, bytes, err);
+    sb__host_copy(&write->mem->context->parallel, write->ptr, from, bytes);
     sb__count_copy(write->mem->context, SB__HOST_COPY, bytes);
     return SB_OK;
 }
 
 static sb_status copy_bytes(sb_blob *blob, const sb_blob *source, enum sb__side_name name,
-                            sb_mem *from, sb_error *err) {
+                            sb_mem *from, struct sb__retired *retired, sb_error *err) {
     bool on_device =
         sb__head(from) != SB_HEAD_AT_CPU && sb_blob_context(blob) == sb_blob_context(source);
+    const int32_t side = on_device ? SB_SIDE_GPU : SB_SIDE_CPU;
+    const size_t bytes = sb__blob_bytes(source);
     struct sb__load_side to;
-    sb_status st = sb__load_side_begin(&to, blob, name, &source->shape,
-                                       on_device ? SB_SIDE_GPU : SB_SIDE_CPU, err);
+    sb_status st = sb__load_side_begin(&to, blob, name, &source->shape, side, retired, err);
     if (st != SB_OK)
         return st;
-    st = run(&to.write, from, sb__blob_bytes(source), err);
+    st = run(&to.write, from, bytes, retired, err);
     if (st != SB_OK) {
-        sb__load_side_cancel(&to);
+        sb__load_side_cancel(&to, retired);
         return st;
     }
-    sb__load_side_commit(&to, blob, name);
-    (void)sb__blob_take_shape(blob, &source->shape);
+    sb__load_side_commit(&to, blob, name, retired);
+    (void)sb__blob_take_shape(blob, &source->shape, retired);
     return SB_OK;
 }
 
@@ -117,21 +123,29 @@ static bool copy_in_place(const sb_blob *blob, const sb_blob *source, enum sb__s
     return true;
 }
 
-/* Apart, so that the fast path saves no registers for it. */
-__attribute__((noinline)) static sb_status copy(sb_blob *blob, const sb_blob *source,
-                                                enum sb__side_name name, sb_error *err) {
+static sb_status copy_memory(sb_blob *blob, const sb_blob *source, enum sb__side_name name,
+                             struct sb__retired *retired, sb_error *err) {
     sb_mem *from = sb__blob_peek(source, name);
-    if (blob == source)
-        return SB_OK;
     if (sb_blob_count(source) == 0 || (from && from == sb__blob_peek(blob, name))) {
-        (void)sb__blob_take_shape(blob, &source->shape);
+        (void)sb__blob_take_shape(blob, &source->shape, retired);
         return SB_OK;
     }
     if (!from || sb__head(from) == SB_HEAD_UNINITIALIZED)
-        return copy_zeros(blob, source, name, err);
+        return copy_zeros(blob, source, name, retired, err);
     if (sb__head(from) == SB_HEAD_LOST)
         return sb__fail_lost(err);
-    return copy_bytes(blob, source, name, from, err);
+    return copy_bytes(blob, source, name, from, retired, err);
+}
+
+/* Not inlined, so that the fast path saves no registers for it. */
+__attribute__((noinline)) static sb_status copy(sb_blob *blob, const sb_blob *source,
+                                                enum sb__side_name name, sb_error *err) {
+    struct sb__retired retired = {NULL, NULL};
+    if (blob == source)
+        return SB_OK;
+    sb_status st = copy_memory(blob, source, name, &retired, err);
+    sb__retired_end(&retired);
+    return st;
 }
 
 sb_status sb_blob_copy_from(sb_blob *blob, const sb_blob *source, uint32_t flags, sb_error *err) {

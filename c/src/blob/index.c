@@ -3,6 +3,7 @@
 
 #include "base/checked.h"
 #include "base/error.h"
+#include "memory/mem.h"
 
 #include <string.h>
 
@@ -101,14 +102,16 @@ static sb_status offset_within(const sb_blob *blob, const int64_t indices[4], in
 
 static sb_status read_element(const sb_blob *blob, enum sb__side_name name, int64_t offset,
                               void *out, sb_error *err) {
+    struct sb__retired retired = {NULL, NULL};
     size_t size = blob->element_size;
     const void *bytes;
     sb_mem *mem;
     sb_status st = sb__blob_memory(blob, name, &mem, err);
     if (st == SB_OK)
-        st = sb_mem_cpu_data(mem, &bytes, err);
+        st = sb__read_side(mem, SB_SIDE_CPU, &bytes, &retired, err);
     if (st == SB_OK)
         memcpy(out, (const char *)bytes + (size_t)offset * size, size);
+    sb__retired_end(&retired);
     return st;
 }
 

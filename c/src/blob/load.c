@@ -23,7 +23,7 @@ size_t sb__load_room(const sb_blob *blob, enum sb__side_name name, size_t bytes)
 /* `whole`: how a memory without further room is written. */
 static sb_status begin_side(struct sb__load_side *load, sb_blob *blob, enum sb__side_name name,
                             const struct sb__shape *shape, int32_t side, enum sb__write_mode whole,
-                            sb_error *err) {
+                            struct sb__retired *retired, sb_error *err) {
     size_t bytes = (size_t)shape->count * blob->element_size;
     sb_mem *mem = sb__blob_peek(blob, name);
     sb_status st = SB_OK;
@@ -39,7 +39,7 @@ static sb_status begin_side(struct sb__load_side *load, sb_blob *blob, enum sb__
     bool stood = mem->side[side].ptr != NULL;
     st = sb__write_begin(&load->write, mem, side, mode_of(mem, bytes, whole), err);
     if (st != SB_OK) {
-        sb_mem_release(load->fresh);
+        sb__retire_mem(retired, load->fresh);
         return st;
     }
     load->wanted = true;
@@ -49,8 +49,9 @@ static sb_status begin_side(struct sb__load_side *load, sb_blob *blob, enum sb__
 }
 
 sb_status sb__load_side_begin(struct sb__load_side *load, sb_blob *blob, enum sb__side_name name,
-                              const struct sb__shape *shape, int32_t side, sb_error *err) {
-    return begin_side(load, blob, name, shape, side, SB__WRITE_OVERWRITE, err);
+                              const struct sb__shape *shape, int32_t side,
+                              struct sb__retired *retired, sb_error *err) {
+    return begin_side(load, blob, name, shape, side, SB__WRITE_OVERWRITE, retired, err);
 }
 
 static void drop_scratch(struct sb__load_side *load) {
@@ -58,12 +59,12 @@ static void drop_scratch(struct sb__load_side *load) {
         sb__host_free(load->write.mem->context, load->scratch, load->bytes, load->pinned);
 }
 
-void sb__load_side_cancel(struct sb__load_side *load) {
+void sb__load_side_cancel(struct sb__load_side *load, struct sb__retired *retired) {
     if (!load->wanted)
         return;
     drop_scratch(load);
     sb__write_cancel(&load->write);
-    sb_mem_release(load->fresh);
+    sb__retire_mem(retired, load->fresh);
 }
 
 static void take_scratch(struct sb__load_side *load) {
@@ -75,13 +76,14 @@ static void take_scratch(struct sb__load_side *load) {
     drop_scratch(load);
 }
 
-void sb__load_side_commit(struct sb__load_side *load, sb_blob *blob, enum sb__side_name name) {
+void sb__load_side_commit(struct sb__load_side *load, sb_blob *blob, enum sb__side_name name,
+                          struct sb__retired *retired) {
     if (!load->wanted)
         return;
     take_scratch(load);
-    sb__write_commit(&load->write);
+    sb__write_commit(&load->write, retired);
     if (load->fresh)
-        sb__replace(&blob->memory[name], load->fresh);
+        sb__swap(&blob->memory[name], load->fresh, retired);
 }
 
 /* Where bytes stand that others may see, what is read is kept apart until it is whole. */
@@ -99,10 +101,13 @@ sb_status sb__load_begin(struct sb__load *load, sb_blob *blob, const struct sb__
                          bool want_diff, bool may_fail, sb_error *err) {
     load->blob = blob;
     load->data.wanted = load->diff.wanted = false;
+    load->retired = (struct sb__retired){NULL, NULL};
     sb__shape_copy(&load->shape, shape);
-    sb_status st = begin_side(&load->data, blob, SB__DATA, shape, SB_SIDE_CPU, SB__WRITE_FILL, err);
+    sb_status st = begin_side(&load->data, blob, SB__DATA, shape, SB_SIDE_CPU, SB__WRITE_FILL,
+                              &load->retired, err);
     if (st == SB_OK && want_diff)
-        st = begin_side(&load->diff, blob, SB__DIFF, shape, SB_SIDE_CPU, SB__WRITE_FILL, err);
+        st = begin_side(&load->diff, blob, SB__DIFF, shape, SB_SIDE_CPU, SB__WRITE_FILL,
+                        &load->retired, err);
     if (st == SB_OK && may_fail)
         st = stage(&load->data, err);
     if (st == SB_OK && may_fail)
@@ -113,12 +118,14 @@ sb_status sb__load_begin(struct sb__load *load, sb_blob *blob, const struct sb__
 }
 
 void sb__load_commit(struct sb__load *load) {
-    sb__load_side_commit(&load->data, load->blob, SB__DATA);
-    sb__load_side_commit(&load->diff, load->blob, SB__DIFF);
-    (void)sb__blob_take_shape(load->blob, &load->shape);
+    sb__load_side_commit(&load->data, load->blob, SB__DATA, &load->retired);
+    sb__load_side_commit(&load->diff, load->blob, SB__DIFF, &load->retired);
+    (void)sb__blob_take_shape(load->blob, &load->shape, &load->retired);
+    sb__retired_end(&load->retired);
 }
 
 void sb__load_cancel(struct sb__load *load) {
-    sb__load_side_cancel(&load->data);
-    sb__load_side_cancel(&load->diff);
+    sb__load_side_cancel(&load->data, &load->retired);
+    sb__load_side_cancel(&load->diff, &load->retired);
+    sb__retired_end(&load->retired);
 }

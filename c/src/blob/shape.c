@@ -81,17 +81,18 @@ bool sb__shape_is_legacy(const struct sb__shape *shape, const int64_t legacy[4])
     return true;
 }
 
-uint32_t sb__blob_take_shape(sb_blob *blob, const struct sb__shape *shape) {
+uint32_t sb__blob_take_shape(sb_blob *blob, const struct sb__shape *shape,
+                             struct sb__retired *retired) {
     uint32_t replaced = 0;
     sb__shape_copy(&blob->shape, shape);
     size_t bytes = sb__blob_bytes(blob);
     if (sb__peek(&blob->gpu_shape))
-        sb__replace(&blob->gpu_shape, NULL);
+        sb__swap(&blob->gpu_shape, NULL, retired);
     for (int name = SB__DATA; name <= SB__DIFF; name++) {
         sb_mem *mem = sb__blob_peek(blob, (enum sb__side_name)name);
         if (!mem || sb_mem_size(mem) >= bytes)
             continue;
-        sb__replace(&blob->memory[name], NULL);
+        sb__swap(&blob->memory[name], NULL, retired);
         replaced |= name == SB__DATA ? SB_REALLOCATED_DATA : SB_REALLOCATED_DIFF;
     }
     return replaced;
@@ -134,18 +135,23 @@ static bool reshape_within(sb_blob *blob, const int64_t *dims, int32_t num_axes)
     return num_axes == 4 ? take_within(blob, dims, 4) : take_within(blob, dims, num_axes);
 }
 
-/* Apart, so that the common case makes no room for it. */
+static void become(sb_blob *blob, const struct sb__shape *shape, uint32_t *out_reallocated) {
+    struct sb__retired retired = {NULL, NULL};
+    uint32_t replaced = sb__blob_take_shape(blob, shape, &retired);
+    if (out_reallocated)
+        *out_reallocated = replaced;
+    sb__retired_end(&retired);
+}
+
+/* Not inlined: keeps the common case's stack frame small. */
 __attribute__((noinline)) static sb_status reshape_anew(sb_blob *blob, const int64_t *dims,
                                                         int32_t num_axes, uint32_t *out_reallocated,
                                                         sb_error *err) {
     struct sb__shape made;
     sb_status st = sb__shape_make(&made, dims, num_axes, blob->element_size, err);
-    if (st != SB_OK)
-        return st;
-    uint32_t replaced = sb__blob_take_shape(blob, &made);
-    if (out_reallocated)
-        *out_reallocated = replaced;
-    return SB_OK;
+    if (st == SB_OK)
+        become(blob, &made, out_reallocated);
+    return st;
 }
 
 sb_status sb_blob_reshape(sb_blob *blob, const int64_t *shape, int32_t num_axes,
@@ -179,9 +185,7 @@ sb_status sb_blob_reshape_like(sb_blob *blob, const sb_blob *other, uint32_t *ou
         shape.num_axes = 0;
         shape.count = 1;
     }
-    uint32_t replaced = sb__blob_take_shape(blob, &shape);
-    if (out_reallocated)
-        *out_reallocated = replaced;
+    become(blob, &shape, out_reallocated);
     return SB_OK;
 }
 

@@ -12,24 +12,24 @@ static bool is_shrinkable(const sb_blob *blob, const sb_mem *mem) {
            sb_mem_storage(mem, SB_SIDE_GPU) < SB_STORAGE_BORROWED;
 }
 
-static sb_status copy_device(sb_mem *to, sb_mem *from, sb_error *err) {
+static sb_status copy_device(sb_mem *to, sb_mem *from, struct sb__retired *retired, sb_error *err) {
     sb_context *context = to->context;
     const void *src;
     void *dst;
     sb_status st = sb_mem_overwrite_gpu(to, &dst, err);
     if (st == SB_OK)
-        st = sb__read_for_own(from, &src, err);
+        st = sb__read_for_own(from, &src, retired, err);
     if (st == SB_OK)
         st = sb__device_copy(context, SB__DEVICE_COPY, dst, src, to->bytes, context->stream, err);
     return st == SB_OK ? sb__own_wait(context, err) : st;
 }
 
-static sb_status copy_host(sb_mem *to, sb_mem *from, sb_error *err) {
+static sb_status copy_host(sb_mem *to, sb_mem *from, struct sb__retired *retired, sb_error *err) {
     const void *src;
     void *dst;
     sb_status st = sb_mem_overwrite_cpu(to, &dst, err);
     if (st == SB_OK)
-        st = sb_mem_cpu_data(from, &src, err);
+        st = sb__read_side(from, SB_SIDE_CPU, &src, retired, err);
     if (st != SB_OK)
         return st;
     sb__host_copy(&to->context->parallel, dst, src, to->bytes);
@@ -38,7 +38,8 @@ static sb_status copy_host(sb_mem *to, sb_mem *from, sb_error *err) {
 }
 
 /* A memory of the count's size with the same bytes. */
-static sb_status make_smaller(const sb_blob *blob, sb_mem *from, sb_mem **out, sb_error *err) {
+static sb_status make_smaller(const sb_blob *blob, sb_mem *from, sb_mem **out,
+                              struct sb__retired *retired, sb_error *err) {
     sb_mem *to;
     int32_t head = sb__head(from);
     if (head == SB_HEAD_LOST)
@@ -47,13 +48,13 @@ static sb_status make_smaller(const sb_blob *blob, sb_mem *from, sb_mem **out, s
     if (st != SB_OK)
         return st;
     if (to->bytes && head == SB_HEAD_AT_GPU)
-        st = copy_device(to, from, err);
+        st = copy_device(to, from, retired, err);
     else if (to->bytes && head != SB_HEAD_UNINITIALIZED)
-        st = copy_host(to, from, err);
+        st = copy_host(to, from, retired, err);
     if (st == SB_OK)
         *out = to;
     else
-        sb_mem_release(to);
+        sb__retire_mem(retired, to);
     return st;
 }
 
@@ -62,27 +63,36 @@ void sb_blob_drop_diff(sb_blob *blob) {
         sb__replace(&blob->memory[SB__DIFF], NULL);
 }
 
-sb_status sb_blob_shrink_to_fit(sb_blob *blob, uint32_t *out_reallocated, sb_error *err) {
+static sb_status shrink(sb_blob *blob, uint32_t *out_reallocated, struct sb__retired *retired,
+                        sb_error *err) {
     sb_mem *smaller[2] = {NULL, NULL};
     uint32_t replaced = 0;
-    if (!blob)
-        return sb__fail_null(err, "blob");
     for (int name = SB__DATA; name <= SB__DIFF; name++) {
         sb_mem *mem = sb__blob_peek(blob, (enum sb__side_name)name);
-        sb_status st =
-            is_shrinkable(blob, mem) ? make_smaller(blob, mem, &smaller[name], err) : SB_OK;
+        sb_status st = is_shrinkable(blob, mem)
+                           ? make_smaller(blob, mem, &smaller[name], retired, err)
+                           : SB_OK;
         if (st != SB_OK) {
-            sb_mem_release(smaller[SB__DATA]);
+            sb__retire_mem(retired, smaller[SB__DATA]);
             return st;
         }
     }
     for (int name = SB__DATA; name <= SB__DIFF; name++) {
         if (!smaller[name])
             continue;
-        sb__replace(&blob->memory[name], smaller[name]);
+        sb__swap(&blob->memory[name], smaller[name], retired);
         replaced |= name == SB__DATA ? SB_REALLOCATED_DATA : SB_REALLOCATED_DIFF;
     }
     if (out_reallocated)
         *out_reallocated = replaced;
     return SB_OK;
+}
+
+sb_status sb_blob_shrink_to_fit(sb_blob *blob, uint32_t *out_reallocated, sb_error *err) {
+    struct sb__retired retired = {NULL, NULL};
+    if (!blob)
+        return sb__fail_null(err, "blob");
+    sb_status st = shrink(blob, out_reallocated, &retired, err);
+    sb__retired_end(&retired);
+    return st;
 }

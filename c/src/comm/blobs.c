@@ -15,6 +15,7 @@ struct list {
     int32_t root;
     double factor;
     struct sb__exchange *exchanges;
+    struct sb__retired retired;
 };
 
 static sb_status check_list(sb_comm *comm, sb_blob *const *blobs, int64_t num_blobs, uint32_t flags,
@@ -58,8 +59,9 @@ static sb_status check_memories(const struct list *list, const sb_mem **memories
 
 static sb_status begin(struct list *list, sb_error *err) {
     for (int64_t i = 0; i < list->num_blobs; i++) {
-        sb_status st = sb__exchange_begin(&list->exchanges[i], list->comm, list->blobs[i],
-                                          list->name, list->kind, list->factor, err);
+        sb_status st =
+            sb__exchange_begin(&list->exchanges[i], list->comm, list->blobs[i], list->name,
+                               list->kind, list->factor, &list->retired, err);
         if (st != SB_OK) {
             cancel(list, 0, i);
             return st;
@@ -120,6 +122,7 @@ static sb_status exchange(struct list *list, sb_error *err) {
     if (st == SB_OK)
         st = run(list, err);
     sb__object_free(context, object, bytes);
+    sb__retired_end(&list->retired);
     return st;
 }
 

@@ -24,8 +24,7 @@ static int32_t side_for(sb_comm *comm, sb_mem *mem, sb_dtype dtype, enum sb__exc
 static sb_status begin_send(struct sb__exchange *exchange, sb_mem *mem, int32_t side,
                             sb_error *err) {
     const void *bytes = NULL;
-    sb_status st =
-        side == SB_SIDE_CPU ? sb_mem_cpu_data(mem, &bytes, err) : sb_mem_gpu_data(mem, &bytes, err);
+    sb_status st = sb__read_side(mem, side, &bytes, exchange->retired, err);
     exchange->buffer.ptr = (void *)bytes; /* the root's, which is read alone */
     return st;
 }
@@ -40,7 +39,7 @@ static sb_status begin_write(struct sb__exchange *exchange, sb_mem *mem, int32_t
 }
 
 static void end_write(struct sb__exchange *exchange) {
-    sb_mem_release(exchange->write.mem);
+    sb__retire_mem(exchange->retired, exchange->write.mem);
     exchange->write.mem = NULL;
 }
 
@@ -54,10 +53,11 @@ static sb_status finish_device(sb_comm *comm, sb_context *context, sb_error *err
 
 sb_status sb__exchange_begin(struct sb__exchange *exchange, sb_comm *comm, sb_blob *blob,
                              enum sb__side_name name, enum sb__exchange_kind kind, double factor,
-                             sb_error *err) {
+                             struct sb__retired *retired, sb_error *err) {
     sb_mem *mem;
     *exchange = (struct sb__exchange){
         .buffer = {.count = blob->shape.count, .dtype = blob->dtype},
+        .retired = retired,
     };
     if (kind == SB__EXCHANGE_SEND || kind == SB__EXCHANGE_RECEIVE) {
         exchange->buffer.count = (int64_t)sb__blob_bytes(blob);
@@ -108,7 +108,7 @@ sb_status sb__exchange_end(struct sb__exchange *exchange, double factor, sb_erro
     else if (factor != 1.0)
         sb__comm_scale(write->mem->context, buffer->dtype, buffer->count, factor, buffer->ptr);
     if (st == SB_OK)
-        sb__write_commit(write);
+        sb__write_commit(write, exchange->retired);
     end_write(exchange);
     return st;
 }
@@ -126,6 +126,8 @@ void sb__exchange_failed(struct sb__exchange *exchange, bool is_over) {
         return;
     if (is_over || !write->replaces)
         sb__write_half_done(write);
+    else
+        sb__retiree_free(write->mem->context, write->place);
     if (is_over)
         end_write(exchange);
     write->mem = NULL;

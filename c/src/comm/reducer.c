@@ -278,7 +278,16 @@ void sb_reducer_destroy(sb_reducer *reducer) {
         return;
     if (reducer->in_step)
         give_up_step(reducer);
+    struct sb__retired retired = reducer->retired;
     free_all(reducer);
+    sb__retired_end(&retired);
+}
+
+/* The last step of a call: deleters may make the next one, or destroy the reducer. */
+static void end_retired(sb_reducer *reducer) {
+    struct sb__retired retired = reducer->retired;
+    reducer->retired = (struct sb__retired){NULL, NULL};
+    sb__retired_end(&retired);
 }
 
 static void finish(sb_reducer *reducer, struct sb__bucket *bucket) {
@@ -384,10 +393,8 @@ static sb_status check_ready(const sb_reducer *reducer, const struct sb__entry *
     return SB_OK;
 }
 
-sb_status sb_reducer_ready(sb_reducer *reducer, sb_blob *blob, sb_error *err) {
+static sb_status ready(sb_reducer *reducer, sb_blob *blob, sb_error *err) {
     sb_error story;
-    if (!reducer || !blob)
-        return sb__fail_null(err, reducer ? "blob" : "reducer");
     sb_status st = check_step(reducer, err);
     if (st != SB_OK)
         return st;
@@ -406,6 +413,14 @@ sb_status sb_reducer_ready(sb_reducer *reducer, sb_blob *blob, sb_error *err) {
     fail_step(reducer);
     if (err)
         *err = story;
+    return st;
+}
+
+sb_status sb_reducer_ready(sb_reducer *reducer, sb_blob *blob, sb_error *err) {
+    if (!reducer || !blob)
+        return sb__fail_null(err, reducer ? "blob" : "reducer");
+    sb_status st = ready(reducer, blob, err);
+    end_retired(reducer);
     return st;
 }
 
@@ -431,9 +446,7 @@ static sb_status run(sb_reducer *reducer, sb_error *err) {
     }
 }
 
-sb_status sb_reducer_wait(sb_reducer *reducer, sb_error *err) {
-    if (!reducer)
-        return sb__fail_null(err, "reducer");
+static sb_status wait_for_all(sb_reducer *reducer, sb_error *err) {
     sb_status st = check_step(reducer, err);
     if (st == SB_OK)
         st = check_all_ready(reducer, err);
@@ -447,5 +460,13 @@ sb_status sb_reducer_wait(sb_reducer *reducer, sb_error *err) {
     if (st != SB_OK && err)
         *err = reducer->error;
     end_step(reducer);
+    return st;
+}
+
+sb_status sb_reducer_wait(sb_reducer *reducer, sb_error *err) {
+    if (!reducer)
+        return sb__fail_null(err, "reducer");
+    sb_status st = wait_for_all(reducer, err);
+    end_retired(reducer);
     return st;
 }

@@ -65,6 +65,7 @@ struct sb_reducer {
     bool in_step;
     sb_status result; /* of the step so far: a device that was lost while it scaled */
     sb_error error;
+    struct sb__retired retired; /* by blobs: ended when a call has done all else */
 };
 
 /* Collective, where `blobs` are those of `reducer` in the caller's order, `st` is what this rank

@@ -301,11 +301,13 @@ void sb_context_release(sb_context *context) {
         sb__quarantine_ask_all();
 }
 
+/* A deleter may release the context. */
 void sb_context_trim(sb_context *context) {
+    context = sb__context(sb_context_retain(context));
     sb__quarantine_ask_all(); /* first: what it gives back may go to the cache */
-    context = sb__context(context);
     sb__cache_shrink(context, 0);
     sb__device_trim(context);
+    sb_context_release(context);
 }
 
 const char *sb_context_device(const sb_context *context) {
@@ -328,15 +330,23 @@ sb_status sb_context_stream(const sb_context *context, sb_stream *out, sb_error 
     return SB_OK;
 }
 
-sb_status sb_context_synchronize(sb_context *context, sb_error *err) {
-    context = sb__context(context);
-    if (!context->has_device)
-        return SB_OK;
+/* Quarantine runs deleters, which may release the context. */
+static sb_status synchronize(sb_context *context, sb_error *err) {
     sb_status st = sb__streams_wait(context, SB__ALL_STREAMS, err);
     const uint64_t before = sb__counter_read(&context->quarantine.bytes);
     sb__quarantine_ask(context);
     /* A device may free in the order of its stream: others get it after another wait. */
     if (st == SB_OK && sb__counter_read(&context->quarantine.bytes) < before)
         st = sb__streams_wait(context, SB__ALL_STREAMS, err);
+    return st;
+}
+
+sb_status sb_context_synchronize(sb_context *context, sb_error *err) {
+    context = sb__context(context);
+    if (!context->has_device)
+        return SB_OK;
+    (void)sb_context_retain(context);
+    sb_status st = synchronize(context, err);
+    sb_context_release(context);
     return st;
 }

@@ -5,6 +5,7 @@
 #include "base/checked.h"
 #include "base/error.h"
 #include "memory/lease.h"
+#include "memory/mem.h"
 
 struct export {
     union {
@@ -52,14 +53,12 @@ static sb_status check(const sb_blob *blob, int32_t side, uint32_t flags, const 
 }
 
 /* The bytes current on `side`, and, for writing, the head there. */
-static sb_status make_current(sb_mem *mem, int32_t side, bool for_writing, sb_error *err) {
+static sb_status make_current(sb_mem *mem, int32_t side, bool for_writing,
+                              struct sb__retired *retired, sb_error *err) {
     const void *read;
     void *written;
-    if (for_writing)
-        return side == SB_SIDE_CPU ? sb_mem_mutable_cpu_data(mem, &written, err)
-                                   : sb_mem_mutable_gpu_data(mem, &written, err);
-    return side == SB_SIDE_CPU ? sb_mem_cpu_data(mem, &read, err)
-                               : sb_mem_gpu_data(mem, &read, err);
+    return for_writing ? sb__write_side(mem, side, &written, retired, err)
+                       : sb__read_side(mem, side, &read, retired, err);
 }
 
 static sb_dl_device device_of(const struct sb__lease *lease) {
@@ -102,7 +101,7 @@ static sb_dl_tensor describe(const sb_blob *blob, struct export *e) {
 
 /* All that can fail comes before the access, which moves the head. */
 static sb_status acquire(const sb_blob *blob, int32_t side, uint32_t flags, bool for_writing,
-                         struct export **out, sb_error *err) {
+                         struct export **out, struct sb__retired *retired, sb_error *err) {
     enum sb__side_name name = flags & SB_DLPACK_DIFF ? SB__DIFF : SB__DATA;
     size_t bytes = sizeof(struct export) + 2 * (size_t)blob->shape.num_axes * sizeof(int64_t);
     struct sb__lease *lease = NULL;
@@ -115,7 +114,7 @@ static sb_status acquire(const sb_blob *blob, int32_t side, uint32_t flags, bool
     if (st == SB_OK)
         st = sb__lease_prepare(mem, &lease, err);
     if (st == SB_OK)
-        st = make_current(mem, side, for_writing, err);
+        st = make_current(mem, side, for_writing, retired, err);
     if (st != SB_OK) {
         if (lease)
             sb__lease_discard(lease);
@@ -133,9 +132,10 @@ static sb_status acquire(const sb_blob *blob, int32_t side, uint32_t flags, bool
 static sb_status to_versioned(const sb_blob *blob, int32_t side, uint32_t flags, bool for_writing,
                               sb_dl_managed_versioned **out, sb_error *err) {
     struct export *e;
+    struct sb__retired retired = {NULL, NULL};
     sb_status st = check(blob, side, flags, out, err);
     if (st == SB_OK)
-        st = acquire(blob, side, flags, for_writing, &e, err);
+        st = acquire(blob, side, flags, for_writing, &e, &retired, err);
     if (st != SB_OK)
         return st;
     e->tensor.versioned = (sb_dl_managed_versioned){
@@ -146,6 +146,7 @@ static sb_status to_versioned(const sb_blob *blob, int32_t side, uint32_t flags,
         .dl_tensor = describe(blob, e),
     };
     *out = &e->tensor.versioned;
+    sb__retired_end(&retired);
     return SB_OK;
 }
 
@@ -162,9 +163,10 @@ sb_status sb_blob_to_mutable_dlpack(sb_blob *blob, sb_side side, uint32_t flags,
 sb_status sb_blob_to_legacy_dlpack(sb_blob *blob, sb_side side, uint32_t flags, sb_dl_managed **out,
                                    sb_error *err) {
     struct export *e;
+    struct sb__retired retired = {NULL, NULL};
     sb_status st = check(blob, side, flags, out, err);
     if (st == SB_OK)
-        st = acquire(blob, side, flags, true, &e, err);
+        st = acquire(blob, side, flags, true, &e, &retired, err);
     if (st != SB_OK)
         return st;
     e->tensor.legacy = (sb_dl_managed){
@@ -173,5 +175,6 @@ sb_status sb_blob_to_legacy_dlpack(sb_blob *blob, sb_side side, uint32_t flags, 
         .deleter = end_legacy,
     };
     *out = &e->tensor.legacy;
+    sb__retired_end(&retired);
     return SB_OK;
 }

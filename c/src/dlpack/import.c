@@ -156,6 +156,7 @@ static sb_status check_fits(const sb_blob *blob, const struct import *in, uint32
 
 /* Into a memory of its own, so that sharers keep what they have. */
 static sb_status adopt(sb_blob *blob, const struct import *in, uint32_t flags, sb_error *err) {
+    struct sb__retired retired = {NULL, NULL};
     sb_mem *mem;
     sb_status st = check_fits(blob, in, flags, err);
     if (st == SB_OK)
@@ -169,8 +170,9 @@ static sb_status adopt(sb_blob *blob, const struct import *in, uint32_t flags, s
         sb_mem_release(mem);
         return st;
     }
-    (void)sb__blob_take_shape(blob, &in->shape);
-    sb__replace(&blob->memory[flags & SB_DLPACK_DIFF ? SB__DIFF : SB__DATA], mem);
+    (void)sb__blob_take_shape(blob, &in->shape, &retired);
+    sb__swap(&blob->memory[flags & SB_DLPACK_DIFF ? SB__DIFF : SB__DATA], mem, &retired);
+    sb__retired_end(&retired);
     return SB_OK;
 }
 

@@ -190,12 +190,15 @@ static void fill(const sb_blob *blob, const sb_filler *filler, uint64_t seed, vo
 __attribute__((noinline)) static sb_status fill_side(sb_blob *blob, const sb_filler *filler,
                                                      uint64_t seed, sb_error *err) {
     struct sb__load_side load;
-    sb_status st = sb__load_side_begin(&load, blob, SB__DATA, &blob->shape, SB_SIDE_CPU, err);
-    if (st != SB_OK)
-        return st;
-    fill(blob, filler, seed, load.write.ptr);
-    sb__load_side_commit(&load, blob, SB__DATA);
-    return SB_OK;
+    struct sb__retired retired = {NULL, NULL};
+    sb_status st =
+        sb__load_side_begin(&load, blob, SB__DATA, &blob->shape, SB_SIDE_CPU, &retired, err);
+    if (st == SB_OK) {
+        fill(blob, filler, seed, load.write.ptr);
+        sb__load_side_commit(&load, blob, SB__DATA, &retired);
+    }
+    sb__retired_end(&retired);
+    return st;
 }
 
 /* The general way, apart, so that a small fill with a constant makes no room for it. */

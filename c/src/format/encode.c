@@ -4,6 +4,7 @@
 #include "blob/blob.h"
 #include "format/blob_index.h"
 #include "format/pack.h"
+#include "memory/mem.h"
 
 static const int64_t never_shaped[] = {0};
 
@@ -49,12 +50,20 @@ sb_status sb__encode_measure(struct sb__encoding *out, const sb_blob *blob, uint
     return SB_OK;
 }
 
-sb_status sb__encode_fetch(struct sb__encoding *encoding, sb_error *err) {
+static sb_status fetch(const sb_blob *blob, enum sb__side_name name, const void **out,
+                       struct sb__retired *retired, sb_error *err) {
+    sb_mem *mem;
+    sb_status st = sb__blob_memory(blob, name, &mem, err);
+    return st == SB_OK ? sb__read_side(mem, SB_SIDE_CPU, out, retired, err) : st;
+}
+
+sb_status sb__encode_fetch(struct sb__encoding *encoding, struct sb__retired *retired,
+                           sb_error *err) {
     if (sb_blob_count(encoding->blob) == 0)
         return SB_OK;
-    sb_status st = sb_blob_cpu_data(encoding->blob, &encoding->data, err);
+    sb_status st = fetch(encoding->blob, SB__DATA, &encoding->data, retired, err);
     if (st == SB_OK && encoding->with_diff)
-        st = sb_blob_cpu_diff(encoding->blob, &encoding->diff, err);
+        st = fetch(encoding->blob, SB__DIFF, &encoding->diff, retired, err);
     return st;
 }
 

@@ -87,6 +87,7 @@ static void put_edit(sb_model *model, struct sb__edit edit) {
 static sb_status put_blob(sb_model *model, int64_t layer, int64_t index, const sb_blob *blob,
                           uint32_t flags, sb_error *err) {
     struct sb__encoding encoding;
+    struct sb__retired retired = {NULL, NULL};
     void *bytes;
     sb_status st = sb__encode_measure(&encoding, blob, flags, err);
     if (st == SB_OK)
@@ -96,15 +97,16 @@ static sb_status put_blob(sb_model *model, int64_t layer, int64_t index, const s
             sb__ordinary_alloc(model->context, encoding.size, flags_of(encoding.size), &bytes, err);
     if (st != SB_OK)
         return st;
-    st = sb__encode_fetch(&encoding, err);
-    if (st != SB_OK) {
+    st = sb__encode_fetch(&encoding, &retired, err);
+    if (st == SB_OK) {
+        struct sb__sink sink = sb__sink_memory(bytes, encoding.size);
+        sb__encode_pack(&encoding, &sink);
+        put_edit(model, (struct sb__edit){layer, index, bytes, NULL, encoding.size});
+    } else {
         sb__ordinary_free(model->context, bytes, encoding.size, flags_of(encoding.size));
-        return st;
     }
-    struct sb__sink sink = sb__sink_memory(bytes, encoding.size);
-    sb__encode_pack(&encoding, &sink);
-    put_edit(model, (struct sb__edit){layer, index, bytes, NULL, encoding.size});
-    return SB_OK;
+    sb__retired_end(&retired); /* a deleter may add another */
+    return st;
 }
 
 sb_status sb_model_set_blob(sb_model *model, int64_t layer, int64_t index, const sb_blob *blob,

@@ -13,6 +13,7 @@ struct save {
     struct sb__sink *sink;
     sb_blob_lender lender; /* of announced blobs; not needed to count */
     void *user;
+    struct sb__retired *retired; /* by what was lent */
 };
 
 /* How far the blobs and layers of the model have been met. */
@@ -56,7 +57,7 @@ static sb_status put_announced(const struct save *save, const struct sb__edit *e
     if (st == SB_OK)
         st = sb__encode_measure(&encoding, blob, 0, err);
     if (st == SB_OK)
-        st = sb__encode_fetch(&encoding, err);
+        st = sb__encode_fetch(&encoding, save->retired, err);
     if (st == SB_OK)
         sb__encode_pack(&encoding, save->sink);
     return st;
@@ -233,10 +234,25 @@ static sb_status put_blob_file(const struct save *save, sb_error *err) {
     return put_edit(save, edit, err);
 }
 
-static sb_status put_model(const sb_model *model, struct sb__sink *sink, sb_blob_lender lender,
-                           void *user, sb_error *err) {
+/* A save into whatever sink. */
+struct saving {
+    sb_blob_lender lender;
+    void *user;
+    struct sb__progress *progress;
+    size_t size;
+    struct sb__retired retired;
+};
+
+/* `saving` is NULL to count. */
+static sb_status put_model(const sb_model *model, struct sb__sink *sink, struct saving *saving,
+                           sb_error *err) {
     struct sb__reader reader;
-    const struct save save = {model, &reader, sink, lender, user};
+    struct save save = {.model = model, .reader = &reader, .sink = sink};
+    if (saving) {
+        save.lender = saving->lender;
+        save.user = saving->user;
+        save.retired = &saving->retired;
+    }
     const struct sb__layout *layout = sb__format_layout(model->format);
     struct position position = {.layer = SB_NO_LAYER};
     if (!layout)
@@ -259,7 +275,7 @@ static sb_status measure(const sb_model *model, struct sb__progress *progress, s
                          sb_error *err) {
     struct sb__sink count = sb__sink_count();
     count.progress = progress;
-    sb_status st = put_model(model, &count, NULL, NULL, err);
+    sb_status st = put_model(model, &count, NULL, err);
     if (st != SB_OK)
         return st;
     if (count.written > SB__MAX_MESSAGE_BYTES)
@@ -277,14 +293,6 @@ sb_status sb_model_size(const sb_model *model, size_t *out, sb_error *err) {
     return measure(model, NULL, out, err);
 }
 
-/* A save into whatever sink. */
-struct saving {
-    sb_blob_lender lender;
-    void *user;
-    struct sb__progress *progress;
-    size_t size;
-};
-
 static sb_status begin_saving(struct saving *saving, const sb_model *model,
                               struct sb__progress *progress, sb_error *err) {
     saving->progress = sb__progress_begin(progress, &model->progress, 0);
@@ -295,11 +303,11 @@ static sb_status begin_saving(struct saving *saving, const sb_model *model,
 }
 
 /* Writes the model, which has saving->size bytes unless its source changes under us. */
-static sb_status put_whole(const sb_model *model, struct sb__sink *sink,
-                           const struct saving *saving, sb_error *err) {
+static sb_status put_whole(const sb_model *model, struct sb__sink *sink, struct saving *saving,
+                           sb_error *err) {
     sink->progress = saving->progress;
     sink->err = err;
-    sb_status st = put_model(model, sink, saving->lender, saving->user, err);
+    sb_status st = put_model(model, sink, saving, err);
     if (st == SB_OK)
         st = sb__sink_end(sink);
     if (st == SB_OK)
@@ -360,11 +368,12 @@ static sb_status save_file(const sb_model *model, const char *path, struct savin
     const sb_sink to = sb__file_write_sink(&file);
     struct sb__sink sink = sb__sink_outlet(&outlet, &to);
     st = put_whole(model, &sink, &saving, err);
-    if (st != SB_OK) {
+    if (st == SB_OK)
+        st = sb__file_write_commit(&file, err);
+    else
         sb__replacement_cancel(&file);
-        return st;
-    }
-    return sb__file_write_commit(&file, err);
+    sb__retired_end(&saving.retired);
+    return st;
 }
 
 sb_status sb_model_save_file(const sb_model *model, const char *path, sb_error *err) {

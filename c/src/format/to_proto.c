@@ -16,6 +16,7 @@ sb_status sb_blob_proto_size(const sb_blob *blob, uint32_t flags, size_t *out, s
 sb_status sb_blob_to_proto(const sb_blob *blob, uint32_t flags, void *buffer, size_t capacity,
                            size_t *out_size, sb_error *err) {
     struct sb__encoding encoding;
+    struct sb__retired retired = {NULL, NULL};
     sb_status st = sb__encode_measure(&encoding, blob, flags, err);
     if (st != SB_OK)
         return st;
@@ -23,19 +24,21 @@ sb_status sb_blob_to_proto(const sb_blob *blob, uint32_t flags, void *buffer, si
         return sb__fail_null(err, "buffer");
     if (capacity < encoding.size)
         return sb__fail_buffer(err, capacity, encoding.size, out_size);
-    st = sb__encode_fetch(&encoding, err);
-    if (st != SB_OK)
-        return st;
-    struct sb__sink sink = sb__sink_memory(buffer, encoding.size);
-    sb__encode_pack(&encoding, &sink);
-    if (out_size)
-        *out_size = encoding.size;
-    return SB_OK;
+    st = sb__encode_fetch(&encoding, &retired, err);
+    if (st == SB_OK) {
+        struct sb__sink sink = sb__sink_memory(buffer, encoding.size);
+        sb__encode_pack(&encoding, &sink);
+        if (out_size)
+            *out_size = encoding.size;
+    }
+    sb__retired_end(&retired);
+    return st;
 }
 
 sb_status sb_blob_to_proto_new(const sb_blob *blob, uint32_t flags, void **out, size_t *out_size,
                                sb_error *err) {
     struct sb__encoding encoding;
+    struct sb__retired retired = {NULL, NULL};
     void *bytes;
     if (!out || !out_size)
         return sb__fail_null(err, out ? "out_size" : "out");
@@ -44,16 +47,17 @@ sb_status sb_blob_to_proto_new(const sb_blob *blob, uint32_t flags, void **out, 
         st = sb__bytes_alloc(sb__context(sb_blob_context(blob)), encoding.size, &bytes, err);
     if (st != SB_OK)
         return st;
-    st = sb__encode_fetch(&encoding, err);
-    if (st != SB_OK) {
+    st = sb__encode_fetch(&encoding, &retired, err);
+    if (st == SB_OK) {
+        struct sb__sink sink = sb__sink_memory(bytes, encoding.size);
+        sb__encode_pack(&encoding, &sink);
+        *out = bytes;
+        *out_size = encoding.size;
+    } else {
         sb_bytes_free(bytes);
-        return st;
     }
-    struct sb__sink sink = sb__sink_memory(bytes, encoding.size);
-    sb__encode_pack(&encoding, &sink);
-    *out = bytes;
-    *out_size = encoding.size;
-    return SB_OK;
+    sb__retired_end(&retired);
+    return st;
 }
 
 static sb_status pack(const struct sb__encoding *encoding, const sb_sink *to,
@@ -70,6 +74,7 @@ static sb_status pack(const struct sb__encoding *encoding, const sb_sink *to,
 
 sb_status sb_blob_write_file(const sb_blob *blob, const char *path, uint32_t flags, sb_error *err) {
     struct sb__encoding encoding;
+    struct sb__retired retired = {NULL, NULL};
     struct sb__replacement file;
     if (!path)
         return sb__fail_null(err, "path");
@@ -79,19 +84,21 @@ sb_status sb_blob_write_file(const sb_blob *blob, const char *path, uint32_t fla
     if (st != SB_OK)
         return st;
     const sb_sink to = sb__file_write_sink(&file);
-    st = sb__encode_fetch(&encoding, err);
+    st = sb__encode_fetch(&encoding, &retired, err);
     if (st == SB_OK)
         st = pack(&encoding, &to, NULL, err);
-    if (st != SB_OK) {
+    if (st == SB_OK)
+        st = sb__file_write_commit(&file, err);
+    else
         sb__replacement_cancel(&file);
-        return st;
-    }
-    return sb__file_write_commit(&file, err);
+    sb__retired_end(&retired);
+    return st;
 }
 
 sb_status sb_blob_write_sink(const sb_blob *blob, const sb_sink *sink, uint32_t flags,
                              const sb_progress *progress, sb_error *err) {
     struct sb__encoding encoding;
+    struct sb__retired retired = {NULL, NULL};
     sb_sink to;
     sb_progress told;
     if (!sink)
@@ -102,6 +109,9 @@ sb_status sb_blob_write_sink(const sb_blob *blob, const sb_sink *sink, uint32_t 
     if (st == SB_OK)
         st = sb__encode_measure(&encoding, blob, flags, err);
     if (st == SB_OK)
-        st = sb__encode_fetch(&encoding, err);
-    return st == SB_OK ? pack(&encoding, &to, &told, err) : st;
+        st = sb__encode_fetch(&encoding, &retired, err);
+    if (st == SB_OK)
+        st = pack(&encoding, &to, &told, err);
+    sb__retired_end(&retired);
+    return st;
 }

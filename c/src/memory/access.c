@@ -37,17 +37,23 @@ static void record_user(sb_mem *mem, const struct sb__target *target, bool wrote
         mem->writer = target->slot;
 }
 
-/* What `fresh` replaces goes to `dropped`. */
+/* Storage that a read leaves behind, to be given up without the lock. */
+struct left {
+    struct sb__storage unused;   /* new storage that a failed read does not need */
+    struct sb__retired *retired; /* what new storage has replaced */
+};
+
 static void replace(sb_mem *mem, int32_t side, const struct sb__storage *fresh,
-                    struct sb__storage *dropped) {
-    *dropped = mem->side[side];
+                    struct sb__retiree *place, struct left *left) {
+    sb__retire_storage(left->retired, place, mem, side, &mem->side[side]);
     mem->side[side] = *fresh;
 }
 
 /* First touch: storage that reads as zeros. */
 static sb_status read_zeros(sb_mem *mem, int32_t side, const struct sb__target *target,
-                            struct sb__storage *dropped, sb_error *err) {
+                            struct left *left, sb_error *err) {
     struct sb__storage fresh;
+    struct sb__retiree *place = NULL;
     bool replaces;
     bool had_spare = mem->side[side].ptr != NULL;
     sb_status st = SB_OK;
@@ -55,29 +61,39 @@ static sb_status read_zeros(sb_mem *mem, int32_t side, const struct sb__target *
         st = sb__after_users(mem, target, err);
     if (st == SB_OK)
         st = sb__writable_storage(mem, side, SB__ZEROS, target, &fresh, &replaces, err);
-    if (st == SB_OK && replaces)
-        replace(mem, side, &fresh, dropped);
+    if (st == SB_OK && replaces) {
+        st = sb__retiree_make(mem->context, &place, err);
+        if (st == SB_OK)
+            replace(mem, side, &fresh, place, left);
+        else
+            left->unused = fresh;
+    }
     if (st != SB_OK || (side == SB_SIDE_CPU && (!had_spare || replaces)))
         return st;
     return sb__zero(mem, side, target, err);
 }
 
-/* Bytes from the other side, into new storage where this side's may not be written; what is not the
-   memory's afterwards goes to `dropped`. */
+/* Bytes from the other side, into new storage where this side's may not be written. */
 static sb_status read_transfer(sb_mem *mem, int32_t side, const struct sb__target *target,
-                               struct sb__storage *dropped, sb_error *err) {
+                               struct left *left, sb_error *err) {
     struct sb__storage fresh;
+    struct sb__retiree *place = NULL;
     bool replaces;
     sb_status st = sb__settle(mem, err);
     if (st == SB_OK)
         st = sb__writable_storage(mem, side, SB__OWN_BYTES, target, &fresh, &replaces, err);
     if (st != SB_OK)
         return st;
-    st = sb__transfer(mem, side, replaces ? &fresh : &mem->side[side], target, err);
-    if (st == SB_OK && replaces)
-        replace(mem, side, &fresh, dropped);
-    else if (replaces)
-        *dropped = fresh;
+    if (replaces)
+        st = sb__retiree_make(mem->context, &place, err);
+    if (st == SB_OK)
+        st = sb__transfer(mem, side, replaces ? &fresh : &mem->side[side], target, err);
+    if (st == SB_OK && replaces) {
+        replace(mem, side, &fresh, place, left);
+    } else if (replaces) {
+        left->unused = fresh;
+        sb__retiree_free(mem->context, place);
+    }
     if (st == SB_OK && side == SB_SIDE_CPU && !target->queued)
         mem->writer = -1; /* the copy waited for the writer, whose right to write ends here */
     return st;
@@ -96,8 +112,7 @@ static sb_status refuse(const sb_mem *mem, enum sb__call call, sb_error *err) {
 }
 
 static sb_status read_locked(sb_mem *mem, enum sb__call call, int32_t side,
-                             const struct sb__target *target, struct sb__storage *dropped,
-                             sb_error *err) {
+                             const struct sb__target *target, struct left *left, sb_error *err) {
     struct sb__cell cell = sb__state(sb__head(mem), call);
     bool zeroed = cell.work == SB__ZERO && side == SB_SIDE_GPU;
     sb_status st;
@@ -106,10 +121,10 @@ static sb_status read_locked(sb_mem *mem, enum sb__call call, int32_t side,
         st = make_ready(mem, side, target, err);
         break;
     case SB__ZERO:
-        st = read_zeros(mem, side, target, dropped, err);
+        st = read_zeros(mem, side, target, left, err);
         break;
     case SB__TRANSFER:
-        st = read_transfer(mem, side, target, dropped, err);
+        st = read_transfer(mem, side, target, left, err);
         break;
     default:
         return refuse(mem, call, err);
@@ -121,47 +136,68 @@ static sb_status read_locked(sb_mem *mem, enum sb__call call, int32_t side,
 }
 
 static sb_status read_on(sb_mem *m, enum sb__call call, int32_t side,
-                         const struct sb__target *target, const void **out, sb_error *err) {
-    struct sb__storage dropped = {.kind = SB_STORAGE_NONE};
+                         const struct sb__target *target, const void **out,
+                         struct sb__retired *retired, sb_error *err) {
+    struct left left = {{.kind = SB_STORAGE_NONE}, retired};
     sb_status st = sb__lock(m, err);
     if (st != SB_OK)
         return st;
-    st = read_locked(m, call, side, target, &dropped, err);
+    st = read_locked(m, call, side, target, &left, err);
     if (st == SB_OK && target->for_own)
         st = sb__after_default(m, &m->side[side], target, err);
     if (st == SB_OK && out)
         *out = m->side[side].ptr;
     sb__unlock(m);
-    sb__storage_end(&dropped, m->context, side, m->bytes);
+    sb__storage_end(&left.unused, m->context, side, m->bytes);
     return st;
 }
 
 /* One read of `side`; `stream` NULL: on the library's own stream, and waited for. `out` may be
    NULL. */
-/* Apart, so that the fast paths save no registers for it. */
-__attribute__((noinline)) static sb_status read_side(const sb_mem *mem, enum sb__call call,
-                                                     int32_t side, const sb_stream *stream,
-                                                     const void **out, sb_error *err) {
+static sb_status read_into(const sb_mem *mem, enum sb__call call, int32_t side,
+                           const sb_stream *stream, const void **out, struct sb__retired *retired,
+                           sb_error *err) {
     sb_mem *m = (sb_mem *)mem;
     struct sb__target target = sb__own_stream(m);
     target.lets_out = true;
     sb_status st = sb__side_check(m, side, err);
     if (st == SB_OK && stream)
         st = sb__queued_on(m, *stream, &target, err);
-    return st == SB_OK ? read_on(m, call, side, &target, out, err) : st;
+    return st == SB_OK ? read_on(m, call, side, &target, out, retired, err) : st;
 }
 
-sb_status sb__read_for_own(const sb_mem *mem, const void **out, sb_error *err) {
+sb_status sb__read_side(const sb_mem *mem, int32_t side, const void **out,
+                        struct sb__retired *retired, sb_error *err) {
+    if (side == SB_SIDE_CPU && sb__is_read_in_place(mem)) {
+        *out = mem->side[SB_SIDE_CPU].ptr;
+        return SB_OK;
+    }
+    const enum sb__call call = side == SB_SIDE_CPU ? SB__READ_CPU : SB__READ_GPU;
+    return read_into(mem, call, side, NULL, out, retired, err);
+}
+
+/* A whole call. Not inlined, so that the fast paths save no registers for it. */
+__attribute__((noinline)) static sb_status read_side(const sb_mem *mem, enum sb__call call,
+                                                     int32_t side, const sb_stream *stream,
+                                                     const void **out, sb_error *err) {
+    struct sb__retired retired = {NULL, NULL};
+    sb_status st = read_into(mem, call, side, stream, out, &retired, err);
+    sb__retired_end(&retired);
+    return st;
+}
+
+sb_status sb__read_for_own(const sb_mem *mem, const void **out, struct sb__retired *retired,
+                           sb_error *err) {
     sb_mem *m = (sb_mem *)mem;
     struct sb__target target = sb__own_stream(m);
     target.for_own = true;
     sb_status st = sb__device_check(m->context, err);
-    return st == SB_OK ? read_on(m, SB__READ_GPU, SB_SIDE_GPU, &target, out, err) : st;
+    return st == SB_OK ? read_on(m, SB__READ_GPU, SB_SIDE_GPU, &target, out, retired, err) : st;
 }
 
 /* A transfer that it needs first is waited for. */
 sb_status sb__read_for(const sb_mem *mem, const struct sb__target *target, const void **out,
-                       sb_error *err) {
+                       struct sb__retired *retired, sb_error *err) {
     sb_mem *m = (sb_mem *)mem;
     struct sb__target now = *target;
     int32_t head = sb__head(m);
@@ -169,7 +205,7 @@ sb_status sb__read_for(const sb_mem *mem, const struct sb__target *target, const
     if (now.for_own && head != SB_HEAD_AT_GPU && head != SB_HEAD_SYNCED)
         now.queued = false;
     sb_status st = sb__device_check(m->context, err);
-    return st == SB_OK ? read_on(m, SB__READ_GPU, SB_SIDE_GPU, &now, out, err) : st;
+    return st == SB_OK ? read_on(m, SB__READ_GPU, SB_SIDE_GPU, &now, out, retired, err) : st;
 }
 
 void sb__note_read(const sb_mem *mem, const struct sb__target *target) {

@@ -5,7 +5,8 @@
 #include "memory/mem.h"
 #include "memory/write.h"
 
-static sb_status clear_device(struct sb__write *write, size_t bytes, sb_error *err) {
+static sb_status clear_device(struct sb__write *write, size_t bytes, struct sb__retired *retired,
+                              sb_error *err) {
     sb_context *context = write->mem->context;
     sb_status st = sb__device_zero(context, write->ptr, bytes, context->stream, err);
     if (st != SB_OK) { /* nothing was queued */
@@ -21,11 +22,11 @@ static sb_status clear_device(struct sb__write *write, size_t bytes, sb_error *e
         sb__write_spoiled(write);
         return sb__device_spoiled(context, err);
     }
-    sb__write_commit(write);
+    sb__write_commit(write, retired);
     return SB_OK;
 }
 
-sb_status sb__mem_clear(sb_mem *mem, size_t bytes, sb_error *err) {
+sb_status sb__mem_clear(sb_mem *mem, size_t bytes, struct sb__retired *retired, sb_error *err) {
     struct sb__write write;
     int32_t head = sb__head(mem);
     if (head == SB_HEAD_UNINITIALIZED || (!bytes && mem->bytes))
@@ -38,13 +39,18 @@ sb_status sb__mem_clear(sb_mem *mem, size_t bytes, sb_error *err) {
     if (st != SB_OK)
         return st;
     if (side == SB_SIDE_GPU && bytes)
-        return clear_device(&write, bytes, err);
+        return clear_device(&write, bytes, retired, err);
     if (bytes)
         sb__host_zero(&mem->context->parallel, write.ptr, bytes);
-    sb__write_commit(&write);
+    sb__write_commit(&write, retired);
     return SB_OK;
 }
 
 sb_status sb_mem_clear(sb_mem *mem, sb_error *err) {
-    return mem ? sb__mem_clear(mem, mem->bytes, err) : sb__fail_null(err, "mem");
+    struct sb__retired retired = {NULL, NULL};
+    if (!mem)
+        return sb__fail_null(err, "mem");
+    sb_status st = sb__mem_clear(mem, mem->bytes, &retired, err);
+    sb__retired_end(&retired);
+    return st;
 }

@@ -1,9 +1,9 @@
 #ifndef SB_MEMORY_CLEAR_H
 #define SB_MEMORY_CLEAR_H
 
-#include <syncblob/mem.h>
+#include "memory/retired.h"
 
 /* Zeros the first `bytes` of a memory where its head is. */
-sb_status sb__mem_clear(sb_mem *mem, size_t bytes, sb_error *err);
+sb_status sb__mem_clear(sb_mem *mem, size_t bytes, struct sb__retired *retired, sb_error *err);
 
 #endif

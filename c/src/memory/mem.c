@@ -76,7 +76,7 @@ sb_mem *sb_mem_retain(sb_mem *mem) {
     return mem;
 }
 
-static void destroy(sb_mem *mem) {
+void sb__mem_destroy(sb_mem *mem) {
     sb_context *context = mem->context;
     (void)sb__settle(mem, NULL);
     sb__quarantine_ask(context);
@@ -87,9 +87,13 @@ static void destroy(sb_mem *mem) {
     sb_context_release(context);
 }
 
+bool sb__mem_let_go(sb_mem *mem) {
+    return atomic_fetch_sub_explicit(&mem->refs, 1, memory_order_acq_rel) == 1;
+}
+
 void sb_mem_release(sb_mem *mem) {
-    if (mem && atomic_fetch_sub_explicit(&mem->refs, 1, memory_order_acq_rel) == 1)
-        destroy(mem);
+    if (mem && sb__mem_let_go(mem))
+        sb__mem_destroy(mem);
 }
 
 int32_t sb_mem_is_unique(const sb_mem *mem) {

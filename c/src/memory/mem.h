@@ -2,8 +2,8 @@
 #ifndef SB_MEMORY_MEM_H
 #define SB_MEMORY_MEM_H
 
+#include "memory/retired.h"
 #include "memory/state.h"
-#include "memory/storage.h"
 
 #include <syncblob/mem.h>
 
@@ -41,6 +41,7 @@ struct sb_mem {
     int32_t pending_slot;       /* of the stream of that transfer */
     int32_t fallback;           /* the head when it fails */
     void *event;                /* of it */
+    sb_mem *next_retired;       /* of those without owners, in a list of sb__retired */
 };
 
 /* What the library's own stream may still be doing to a side, since nobody has waited. */
@@ -119,6 +120,11 @@ static inline void *sb__host_bytes(const sb_mem *mem) {
     return mem->side[SB_SIDE_CPU].ptr;
 }
 
+/* One owner less; true if that was the last, who destroys it. */
+bool sb__mem_let_go(sb_mem *mem);
+/* Waits and runs deleters. */
+void sb__mem_destroy(sb_mem *mem);
+
 /* Takes the lock. FORKED in a child whose parent's thread held it at the fork: nobody ever gives it
    back there. */
 sb_status sb__lock(sb_mem *mem, sb_error *err);
@@ -132,12 +138,19 @@ void sb__publish(sb_mem *mem, int32_t head);
 struct sb__target sb__own_stream(const sb_mem *mem);
 /* The same for work of the library's that is queued there and not waited for. */
 struct sb__target sb__own_queue(const sb_mem *mem);
+/* As sb_mem_cpu_data and sb_mem_gpu_data, and as those for writing. These and the next two leave
+   the storage that they replace in `retired`, whose end may take the bytes away again. */
+sb_status sb__read_side(const sb_mem *mem, int32_t side, const void **out,
+                        struct sb__retired *retired, sb_error *err);
+sb_status sb__write_side(sb_mem *mem, int32_t side, void **out, struct sb__retired *retired,
+                         sb_error *err);
 /* The bytes on the device for work that the library queues on its own stream, and waits for. */
-sb_status sb__read_for_own(const sb_mem *mem, const void **out, sb_error *err);
+sb_status sb__read_for_own(const sb_mem *mem, const void **out, struct sb__retired *retired,
+                           sb_error *err);
 /* The same for work on the stream of a target that is queued. Whoever has queued it on the
    library's own says so by sb__note_read. */
 sb_status sb__read_for(const sb_mem *mem, const struct sb__target *target, const void **out,
-                       sb_error *err);
+                       struct sb__retired *retired, sb_error *err);
 void sb__note_read(const sb_mem *mem, const struct sb__target *target);
 sb_status sb__queued_on(sb_mem *mem, sb_stream stream, struct sb__target *out, sb_error *err);
 

@@ -91,6 +91,8 @@ static sb_status begin_locked(struct sb__write *write, enum sb__write_mode mode,
     if (st == SB_OK)
         st = sb__writable_storage(mem, write->side, contents_of(cell.work, mode), target,
                                   &write->fresh, &write->replaces, err);
+    if (st == SB_OK && write->replaces)
+        st = sb__retiree_make(mem->context, &write->place, err);
     if (st != SB_OK)
         return st;
     write->uncleared = mode == SB__WRITE_FILL && (!had_storage || write->replaces);
@@ -142,12 +144,12 @@ sb_status sb__write_begin_for(struct sb__write *write, sb_mem *mem, int32_t side
     return st == SB_OK ? begin(write, mem, side, mode, target, err) : st;
 }
 
-static void commit(struct sb__write *write, const struct sb__target *target) {
+static void commit(struct sb__write *write, const struct sb__target *target,
+                   struct sb__retired *retired) {
     sb_mem *mem = write->mem;
-    struct sb__storage dropped = {.kind = SB_STORAGE_NONE};
     (void)sb__lock(mem, NULL); /* begin had it in this process: it is not a parent's thread's */
     if (write->replaces) {
-        dropped = mem->side[write->side];
+        sb__retire_storage(retired, write->place, mem, write->side, &mem->side[write->side]);
         mem->side[write->side] = write->fresh;
     }
     bool on_stream = write->side == SB_SIDE_GPU && target->queued && !target->for_own && mem->bytes;
@@ -162,27 +164,29 @@ static void commit(struct sb__write *write, const struct sb__target *target) {
         mem->side[SB_SIDE_GPU].is_let_out = true;
     sb__publish(mem, head_of(write->side));
     sb__unlock(mem);
-    sb__storage_end(&dropped, mem->context, write->side, mem->bytes);
 }
 
-void sb__write_commit(struct sb__write *write) {
+void sb__write_commit(struct sb__write *write, struct sb__retired *retired) {
     if (write->side == SB_SIDE_CPU && !write->replaces && sb__is_host_written_in_place(write->mem))
         return; /* all that it would say is said already */
     struct sb__target target = sb__own_stream(write->mem);
     target.for_own = write->side == SB_SIDE_GPU; /* and has been waited for */
-    commit(write, &target);
+    commit(write, &target, retired);
 }
 
-void sb__write_commit_for(struct sb__write *write, const struct sb__target *target) {
-    commit(write, target);
+void sb__write_commit_for(struct sb__write *write, const struct sb__target *target,
+                          struct sb__retired *retired) {
+    commit(write, target, retired);
 }
 
 void sb__write_cancel(struct sb__write *write) {
     /* It stays, or others of the context get it. */
     if (write->uncleared && write->side == SB_SIDE_CPU)
         memset(write->ptr, 0, write->mem->bytes);
-    if (write->replaces)
-        sb__storage_end(&write->fresh, write->mem->context, write->side, write->mem->bytes);
+    if (!write->replaces)
+        return;
+    sb__storage_end(&write->fresh, write->mem->context, write->side, write->mem->bytes);
+    sb__retiree_free(write->mem->context, write->place);
 }
 
 bool sb__write_in_place(const struct sb__write *write) {
@@ -210,14 +214,10 @@ void sb__write_half_done(struct sb__write *write) {
     sb__write_cancel(write);
 }
 
-/* Apart, so that the fast paths save no registers for it. */
-__attribute__((noinline)) static sb_status write_side(sb_mem *mem, int32_t side,
-                                                      enum sb__write_mode mode,
-                                                      const sb_stream *stream, void **out,
-                                                      sb_error *err) {
+static sb_status write_into(sb_mem *mem, int32_t side, enum sb__write_mode mode,
+                            const sb_stream *stream, void **out, struct sb__retired *retired,
+                            sb_error *err) {
     struct sb__write write;
-    if (!mem || !out)
-        return sb__fail_null(err, mem ? "out" : "mem");
     struct sb__target target = sb__own_stream(mem);
     target.lets_out = true;
     sb_status st = sb__side_check(mem, side, err);
@@ -227,9 +227,27 @@ __attribute__((noinline)) static sb_status write_side(sb_mem *mem, int32_t side,
         st = begin(&write, mem, side, mode, &target, err);
     if (st != SB_OK)
         return st;
-    commit(&write, &target);
+    commit(&write, &target, retired);
     *out = write.ptr;
     return SB_OK;
+}
+
+sb_status sb__write_side(sb_mem *mem, int32_t side, void **out, struct sb__retired *retired,
+                         sb_error *err) {
+    return write_into(mem, side, SB__WRITE_KEEP, NULL, out, retired, err);
+}
+
+/* A whole call. Not inlined, so that the fast paths save no registers for it. */
+__attribute__((noinline)) static sb_status write_side(sb_mem *mem, int32_t side,
+                                                      enum sb__write_mode mode,
+                                                      const sb_stream *stream, void **out,
+                                                      sb_error *err) {
+    struct sb__retired retired = {NULL, NULL};
+    if (!mem || !out)
+        return sb__fail_null(err, mem ? "out" : "mem");
+    sb_status st = write_into(mem, side, mode, stream, out, &retired, err);
+    sb__retired_end(&retired);
+    return st;
 }
 
 sb_status sb_mem_mutable_cpu_data(sb_mem *mem, void **out, sb_error *err) {

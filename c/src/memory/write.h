@@ -5,7 +5,7 @@
 #ifndef SB_MEMORY_WRITE_H
 #define SB_MEMORY_WRITE_H
 
-#include "memory/storage.h"
+#include "memory/retired.h"
 
 #include <syncblob/mem.h>
 
@@ -26,17 +26,20 @@ struct sb__write {
     bool replaces;    /* `fresh` takes the place of the side's storage on commit */
     bool ordered;     /* on the device: the library's own stream comes after default streams */
     struct sb__storage fresh;
+    struct sb__retiree *place; /* of what `fresh` replaces */
 };
 
 sb_status sb__write_begin(struct sb__write *write, sb_mem *mem, int32_t side,
                           enum sb__write_mode mode, sb_error *err);
-void sb__write_commit(struct sb__write *write);
+/* What the write replaced goes to `retired`. */
+void sb__write_commit(struct sb__write *write, struct sb__retired *retired);
 /* The same for work on the stream of a target that is queued, and for a side of the host as above.
  */
 sb_status sb__write_begin_for(struct sb__write *write, sb_mem *mem, int32_t side,
                               enum sb__write_mode mode, const struct sb__target *target,
                               sb_error *err);
-void sb__write_commit_for(struct sb__write *write, const struct sb__target *target);
+void sb__write_commit_for(struct sb__write *write, const struct sb__target *target,
+                          struct sb__retired *retired);
 /* Nothing was written. */
 void sb__write_cancel(struct sb__write *write);
 /* Current bytes are being overwritten, so that a failure on the way would spoil them. */

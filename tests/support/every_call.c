@@ -1,0 +1,722 @@
+#include "every_call.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <syncblob/dlpack.h>
+#include <syncblob/filler.h>
+#include <syncblob/sim.h>
+#include <syncblob/sim_comm.h>
+#include <unistd.h>
+
+/* --- what the world lends ------------------------------------------------------------ */
+
+/* Storage, or a tensor on it. */
+struct lent_piece {
+    struct world *world;
+    sb_context *context; /* of memory of the device; NULL: the host's */
+    void *ptr;
+    int64_t shape[2];
+    sb_dl_managed_versioned versioned_tensor;
+    sb_dl_managed legacy_tensor;
+};
+
+static void end_piece(void *user, void *ptr) {
+    struct lent_piece *piece = user;
+    struct world *w = piece->world;
+    assert_ptr_equal(ptr, piece->ptr);
+    if (piece->context)
+        assert_int_equal(sb_sim_free(piece->context, ptr, NULL), SB_OK);
+    else
+        free(ptr);
+    free(piece);
+    w->deleted++;
+    if (w->callback)
+        w->callback(w);
+}
+
+static struct lent_piece *piece(struct world *w, size_t bytes, bool on_device) {
+    struct lent_piece *p = calloc(1, sizeof *p);
+    assert_non_null(p);
+    *p = (struct lent_piece){.world = w, .context = on_device ? w->context : NULL};
+    w->lent++;
+    if (!p->context) {
+        p->ptr = malloc(bytes);
+        assert_non_null(p->ptr);
+        memset(p->ptr, 0, bytes);
+        return p;
+    }
+    void *zeros = calloc(1, bytes);
+    assert_int_equal(sb_sim_malloc(w->context, bytes, &p->ptr, NULL), SB_OK);
+    assert_int_equal(sb_sim_poke(w->context, p->ptr, zeros, bytes, NULL), SB_OK);
+    free(zeros);
+    return p;
+}
+
+static bool note(struct world *w, sb_status st) {
+    if (st < -899)
+        w->bug = st;
+    return st == SB_OK;
+}
+
+/* What a call has not taken is the caller's. */
+static void settle(struct world *w, struct lent_piece *p, sb_status st) {
+    if (note(w, st))
+        return;
+    w->lent--;
+    if (p->context)
+        (void)sb_sim_free(p->context, p->ptr, NULL);
+    else
+        free(p->ptr);
+    free(p);
+}
+
+static void lend(struct world *w, sb_mem *mem, sb_side side, uint32_t flags) {
+    const size_t bytes = sb_mem_size(mem);
+    if (!w->context)
+        return;
+    struct lent_piece *p = piece(w, bytes ? bytes : 1, side == SB_SIDE_GPU);
+    settle(w, p,
+           side == SB_SIDE_CPU ? sb_mem_set_cpu(mem, p->ptr, bytes, flags, end_piece, p, NULL)
+                               : sb_mem_set_gpu(mem, p->ptr, bytes, flags, end_piece, p, NULL));
+}
+
+/* One owner more of a blob's memory, or NULL. */
+static sb_mem *memory(sb_blob *blob, int part) {
+    sb_mem *mem = NULL;
+    const sb_status st =
+        part ? sb_blob_mutable_diff(blob, &mem, NULL) : sb_blob_mutable_data(blob, &mem, NULL);
+    return st == SB_OK ? sb_mem_retain(mem) : NULL;
+}
+
+static sb_mem *lent_memory(struct world *w, size_t bytes) {
+    sb_mem *mem = NULL;
+    if (!w->context || sb_mem_create(w->context, bytes, &mem, NULL) != SB_OK)
+        return NULL;
+    lend(w, mem, SB_SIDE_CPU, SB_READ_ONLY);
+    return mem;
+}
+
+static void end_versioned_tensor(sb_dl_managed_versioned *self) {
+    end_piece(self->manager_ctx, ((struct lent_piece *)self->manager_ctx)->ptr);
+}
+
+static void end_legacy_tensor(sb_dl_managed *self) {
+    end_piece(self->manager_ctx, ((struct lent_piece *)self->manager_ctx)->ptr);
+}
+
+/* 2 x 3 floats. */
+static struct lent_piece *tensor(struct world *w) {
+    struct lent_piece *p = piece(w, 6 * sizeof(float), false);
+    p->shape[0] = 2;
+    p->shape[1] = 3;
+    const sb_dl_tensor t = {.data = p->ptr,
+                            .device = {SB_DL_DEVICE_CPU, 0},
+                            .ndim = 2,
+                            .dtype = {SB_DL_CODE_FLOAT, 32, 1},
+                            .shape = p->shape};
+    p->versioned_tensor = (sb_dl_managed_versioned){.version = {SB_DL_MAJOR_VERSION, 0},
+                                                    .manager_ctx = p,
+                                                    .deleter = end_versioned_tensor,
+                                                    .dl_tensor = t};
+    p->legacy_tensor =
+        (sb_dl_managed){.dl_tensor = t, .manager_ctx = p, .deleter = end_legacy_tensor};
+    return p;
+}
+
+/* --- sources and sinks ---------------------------------------------------------------- */
+
+static void visit(struct world *w, enum world_visit where) {
+    if (w->visit)
+        w->visit(w, where);
+}
+
+static int32_t report(void *user, uint64_t done, uint64_t total) {
+    (void)done;
+    (void)total;
+    visit(user, WORLD_LOADS);
+    return 0;
+}
+
+static sb_progress progress_of(struct world *w) {
+    sb_progress progress = SB_PROGRESS_INIT;
+    progress.user = w;
+    progress.report = report;
+    return progress;
+}
+
+static void run_tasks(void *user, int64_t tasks, void (*task)(void *arg, int64_t i), void *arg) {
+    for (int64_t i = 0; i < tasks; i++) {
+        visit(user, WORLD_COMPUTES);
+        task(arg, i);
+    }
+}
+
+/* A BlobProto: shape 2 x 3, six floats 0. */
+static const unsigned char message[] = {0x3a, 4, 0x0a, 2, 2, 3, 0x2a, 24, 0, 0, 0, 0, 0, 0, 0, 0,
+                                        0,    0, 0,    0, 0, 0, 0,    0,  0, 0, 0, 0, 0, 0, 0, 0};
+
+static sb_status read_message(void *user, uint64_t offset, void *buffer, size_t bytes,
+                              sb_error *err) {
+    (void)err;
+    visit(user, WORLD_LOADS);
+    memcpy(buffer, message + offset, bytes);
+    return SB_OK;
+}
+
+static void close_source(void *user) {
+    struct world *w = user;
+    if (w->callback)
+        w->callback(w);
+}
+
+static sb_source source_of(struct world *w) {
+    sb_source source = SB_SOURCE_INIT;
+    source.user = w;
+    source.size = sizeof message;
+    source.read_at = read_message;
+    source.close = close_source;
+    return source;
+}
+
+static sb_status take(void *user, const void *bytes, size_t size, sb_error *err) {
+    (void)bytes;
+    (void)size;
+    (void)err;
+    visit(user, WORLD_WRITES);
+    return SB_OK;
+}
+
+static sb_sink sink_of(struct world *w) {
+    sb_sink sink = SB_SINK_INIT;
+    sink.user = w;
+    sink.write = take;
+    return sink;
+}
+
+static struct lent_piece *message_piece(struct world *w) {
+    struct lent_piece *p = piece(w, sizeof message, false);
+    memcpy(p->ptr, message, sizeof message);
+    return p;
+}
+
+static sb_status lend_blob(void *user, int64_t layer, int64_t index, const sb_blob **out,
+                           sb_error *err) {
+    struct world *w = user;
+    (void)layer;
+    (void)err;
+    *out = index % 2 ? w->blob : w->other;
+    return SB_OK;
+}
+
+/* --- ends ------------------------------------------------------------------------------ */
+
+static void end_reducer(struct world *w) {
+    sb_reducer *reducer = w->reducer;
+    w->reducer = NULL;
+    sb_reducer_destroy(reducer);
+}
+
+static void forget(struct world *w, sb_context *context) {
+    sb_stream stream = w->stream;
+    w->stream = NULL;
+    if (!context || !stream)
+        return;
+    (void)sb_context_forget_stream(context, stream, NULL);
+    (void)sb_sim_stream_destroy(context, stream, NULL);
+}
+
+enum { ENDS = 1, IS_CONST = 2 };
+
+/* --- the calls -------------------------------------------------------------------------- */
+
+#define MOST_CALLS 256
+
+struct every_call every_call[MOST_CALLS];
+int every_call_count;
+
+static void add(const char *name, void (*run)(struct world *), int flags) {
+    if (every_call_count == MOST_CALLS)
+        abort();
+    every_call[every_call_count++] = (struct every_call){name, run, flags & ENDS, flags & IS_CONST};
+}
+
+/* What the calls below write to. */
+struct results {
+    const void *read;
+    void *written;
+    const int64_t *shape;
+    int64_t number;
+    uint32_t bits;
+    int32_t yes;
+    size_t size;
+    double sum;
+    float value;
+    sb_error err;
+};
+
+/* A call, with the function's name, that adds itself to the list. */
+#define CALL(name, flags, ...)            CALL_AT(name, flags, __COUNTER__, __VA_ARGS__)
+#define CALL_AT(name, flags, number, ...) CALL_OF(name, flags, number, __VA_ARGS__)
+#define CALL_OF(name, flags, number, ...)                                                          \
+    static void call_##number(struct world *w) {                                                   \
+        struct results r = {.value = 1};                                                           \
+        (void)r;                                                                                   \
+        __VA_ARGS__;                                                                               \
+    }                                                                                              \
+    __attribute__((constructor)) static void add_##number(void) {                                  \
+        add(#name, call_##number, flags);                                                          \
+    }
+
+/* A call on `mem`, a blob's data; then on its diff. */
+#define MEM(name, flags, ...)                                                                      \
+    MEM_OF(name, flags, 0, __VA_ARGS__) MEM_OF(name, flags, 1, __VA_ARGS__)
+#define MEM_OF(name, flags, part, ...)                                                             \
+    CALL(name, flags, sb_mem *mem = memory(w->blob, part); if (!mem) return; __VA_ARGS__;          \
+         sb_mem_release(mem))
+
+MEM(sb_mem_cpu_data, IS_CONST, note(w, sb_mem_cpu_data(mem, &r.read, &r.err)))
+MEM(sb_mem_gpu_data, IS_CONST, note(w, sb_mem_gpu_data(mem, &r.read, &r.err)))
+MEM(sb_mem_mutable_cpu_data, 0, note(w, sb_mem_mutable_cpu_data(mem, &r.written, &r.err)))
+MEM(sb_mem_mutable_gpu_data, 0, note(w, sb_mem_mutable_gpu_data(mem, &r.written, &r.err)))
+MEM(sb_mem_overwrite_cpu, 0, note(w, sb_mem_overwrite_cpu(mem, &r.written, &r.err)))
+MEM(sb_mem_overwrite_gpu, 0, note(w, sb_mem_overwrite_gpu(mem, &r.written, &r.err)))
+MEM(sb_mem_gpu_data_on, IS_CONST, note(w, sb_mem_gpu_data_on(mem, w->stream, &r.read, &r.err)))
+MEM(sb_mem_mutable_gpu_data_on, 0,
+    note(w, sb_mem_mutable_gpu_data_on(mem, w->stream, &r.written, &r.err)))
+MEM(sb_mem_overwrite_gpu_on, 0,
+    note(w, sb_mem_overwrite_gpu_on(mem, w->stream, &r.written, &r.err)))
+MEM(sb_mem_prefetch_cpu, IS_CONST, note(w, sb_mem_prefetch_cpu(mem, w->stream, &r.err)))
+MEM(sb_mem_prefetch_gpu, IS_CONST, note(w, sb_mem_prefetch_gpu(mem, w->stream, &r.err)))
+MEM(sb_mem_async_gpu_push, IS_CONST, note(w, sb_mem_async_gpu_push(mem, w->stream, &r.err)))
+MEM(sb_mem_async_cpu_pull, IS_CONST, note(w, sb_mem_async_cpu_pull(mem, w->stream, &r.err)))
+MEM(sb_mem_synchronize, IS_CONST, note(w, sb_mem_synchronize(mem, &r.err)))
+MEM(sb_mem_clear, 0, note(w, sb_mem_clear(mem, &r.err)))
+MEM(sb_mem_evict_cpu, 0, note(w, sb_mem_evict_cpu(mem, &r.err)))
+MEM(sb_mem_evict_gpu, 0, note(w, sb_mem_evict_gpu(mem, &r.err)))
+MEM(sb_mem_set_cpu, 0, lend(w, mem, SB_SIDE_CPU, SB_READ_ONLY))
+MEM(sb_mem_set_gpu, 0, lend(w, mem, SB_SIDE_GPU, SB_READ_ONLY))
+MEM(sb_mem_head, IS_CONST, (void)sb_mem_head(mem))
+MEM(sb_mem_size, IS_CONST, (void)sb_mem_size(mem))
+MEM(sb_mem_is_unique, IS_CONST, (void)sb_mem_is_unique(mem))
+MEM(sb_mem_context, IS_CONST, (void)sb_mem_context(mem))
+MEM(sb_mem_storage, IS_CONST, (void)sb_mem_storage(mem, SB_SIDE_CPU))
+CALL(sb_mem_create, 0, sb_mem *mem = lent_memory(w, 24); sb_mem_release(mem))
+CALL(sb_mem_retain, 0, sb_mem *mem = memory(w->other, 1); sb_mem_release(sb_mem_retain(mem));
+     sb_mem_release(mem))
+CALL(sb_mem_release, 0, sb_mem *mem = lent_memory(w, 24); sb_mem_release(mem))
+CALL(sb_blob_data, IS_CONST, const sb_mem *p; note(w, sb_blob_data(w->blob, &p, &r.err)))
+CALL(sb_blob_mutable_data, 0, sb_mem *p; note(w, sb_blob_mutable_data(w->blob, &p, &r.err)))
+CALL(sb_blob_data_capacity, IS_CONST, (void)sb_blob_data_capacity(w->blob))
+CALL(sb_blob_cpu_data, IS_CONST, note(w, sb_blob_cpu_data(w->blob, &r.read, &r.err)))
+CALL(sb_blob_gpu_data, IS_CONST, note(w, sb_blob_gpu_data(w->blob, &r.read, &r.err)))
+CALL(sb_blob_mutable_cpu_data, 0, note(w, sb_blob_mutable_cpu_data(w->blob, &r.written, &r.err)))
+CALL(sb_blob_mutable_gpu_data, 0, note(w, sb_blob_mutable_gpu_data(w->blob, &r.written, &r.err)))
+CALL(sb_blob_overwrite_cpu_data, 0,
+     note(w, sb_blob_overwrite_cpu_data(w->blob, &r.written, &r.err)))
+CALL(sb_blob_overwrite_gpu_data, 0,
+     note(w, sb_blob_overwrite_gpu_data(w->blob, &r.written, &r.err)))
+CALL(sb_blob_gpu_data_on, IS_CONST,
+     note(w, sb_blob_gpu_data_on(w->blob, w->stream, &r.read, &r.err)))
+CALL(sb_blob_mutable_gpu_data_on, 0,
+     note(w, sb_blob_mutable_gpu_data_on(w->blob, w->stream, &r.written, &r.err)))
+CALL(sb_blob_overwrite_gpu_data_on, 0,
+     note(w, sb_blob_overwrite_gpu_data_on(w->blob, w->stream, &r.written, &r.err)))
+CALL(sb_blob_data_at, IS_CONST, const int64_t at[] = {1, 1};
+     note(w, sb_blob_data_at(w->blob, at, 2, &r.value, &r.err)))
+CALL(sb_blob_data_at_legacy, IS_CONST,
+     note(w, sb_blob_data_at_legacy(w->blob, 0, 0, 1, 1, &r.value, &r.err)))
+CALL(sb_blob_asum_data, IS_CONST, note(w, sb_blob_asum_data(w->blob, &r.sum, &r.err)))
+CALL(sb_blob_sumsq_data, IS_CONST, note(w, sb_blob_sumsq_data(w->blob, &r.sum, &r.err)))
+CALL(sb_blob_scale_data, 0, note(w, sb_blob_scale_data(w->blob, 0.5, &r.err)))
+CALL(sb_blob_scale_data_on, 0, note(w, sb_blob_scale_data_on(w->blob, 0.5, w->stream, &r.err)))
+CALL(sb_blob_clear_data, 0, note(w, sb_blob_clear_data(w->blob, &r.err)))
+CALL(sb_blob_share_data, 0, note(w, sb_blob_share_data(w->blob, w->other, &r.err)))
+CALL(sb_blob_set_data, 0,
+     sb_mem *mem = lent_memory(w, sizeof(float) * (size_t)sb_blob_count(w->blob));
+     note(w, sb_blob_set_data(w->blob, mem, &r.err)); sb_mem_release(mem))
+CALL(sb_blob_diff, IS_CONST, const sb_mem *p; note(w, sb_blob_diff(w->blob, &p, &r.err)))
+CALL(sb_blob_mutable_diff, 0, sb_mem *p; note(w, sb_blob_mutable_diff(w->blob, &p, &r.err)))
+CALL(sb_blob_diff_capacity, IS_CONST, (void)sb_blob_diff_capacity(w->blob))
+CALL(sb_blob_cpu_diff, IS_CONST, note(w, sb_blob_cpu_diff(w->blob, &r.read, &r.err)))
+CALL(sb_blob_gpu_diff, IS_CONST, note(w, sb_blob_gpu_diff(w->blob, &r.read, &r.err)))
+CALL(sb_blob_mutable_cpu_diff, 0, note(w, sb_blob_mutable_cpu_diff(w->blob, &r.written, &r.err)))
+CALL(sb_blob_mutable_gpu_diff, 0, note(w, sb_blob_mutable_gpu_diff(w->blob, &r.written, &r.err)))
+CALL(sb_blob_overwrite_cpu_diff, 0,
+     note(w, sb_blob_overwrite_cpu_diff(w->blob, &r.written, &r.err)))
+CALL(sb_blob_overwrite_gpu_diff, 0,
+     note(w, sb_blob_overwrite_gpu_diff(w->blob, &r.written, &r.err)))
+CALL(sb_blob_gpu_diff_on, IS_CONST,
+     note(w, sb_blob_gpu_diff_on(w->blob, w->stream, &r.read, &r.err)))
+CALL(sb_blob_mutable_gpu_diff_on, 0,
+     note(w, sb_blob_mutable_gpu_diff_on(w->blob, w->stream, &r.written, &r.err)))
+CALL(sb_blob_overwrite_gpu_diff_on, 0,
+     note(w, sb_blob_overwrite_gpu_diff_on(w->blob, w->stream, &r.written, &r.err)))
+CALL(sb_blob_diff_at, IS_CONST, const int64_t at[] = {1, 1};
+     note(w, sb_blob_diff_at(w->blob, at, 2, &r.value, &r.err)))
+CALL(sb_blob_diff_at_legacy, IS_CONST,
+     note(w, sb_blob_diff_at_legacy(w->blob, 0, 0, 1, 1, &r.value, &r.err)))
+CALL(sb_blob_asum_diff, IS_CONST, note(w, sb_blob_asum_diff(w->blob, &r.sum, &r.err)))
+CALL(sb_blob_sumsq_diff, IS_CONST, note(w, sb_blob_sumsq_diff(w->blob, &r.sum, &r.err)))
+CALL(sb_blob_scale_diff, 0, note(w, sb_blob_scale_diff(w->blob, 0.5, &r.err)))
+CALL(sb_blob_scale_diff_on, 0, note(w, sb_blob_scale_diff_on(w->blob, 0.5, w->stream, &r.err)))
+CALL(sb_blob_clear_diff, 0, note(w, sb_blob_clear_diff(w->blob, &r.err)))
+CALL(sb_blob_share_diff, 0, note(w, sb_blob_share_diff(w->blob, w->other, &r.err)))
+CALL(sb_blob_set_diff, 0,
+     sb_mem *mem = lent_memory(w, sizeof(float) * (size_t)sb_blob_count(w->blob));
+     note(w, sb_blob_set_diff(w->blob, mem, &r.err)); sb_mem_release(mem))
+CALL(sb_blob_drop_diff, 0, sb_blob_drop_diff(w->blob))
+CALL(sb_blob_set_cpu_data, 0, struct lent_piece *p = piece(w, 64, 0);
+     settle(w, p, sb_blob_set_cpu_data(w->blob, p->ptr, 64, SB_READ_ONLY, end_piece, p, &r.err)))
+CALL(sb_blob_set_gpu_data, 0, struct lent_piece *p = piece(w, 64, 1);
+     settle(w, p, sb_blob_set_gpu_data(w->blob, p->ptr, 64, SB_READ_ONLY, end_piece, p, &r.err)))
+CALL(sb_blob_update, 0, note(w, sb_blob_update(w->blob, &r.err)))
+CALL(sb_blob_update_on, 0, note(w, sb_blob_update_on(w->blob, w->stream, &r.err)))
+CALL(sb_blob_copy_from, 0, note(w, sb_blob_copy_from(w->blob, w->other, 0, &r.err)))
+CALL(sb_blob_copy_from, 0,
+     note(w, sb_blob_copy_from(w->blob, w->other, 0 | SB_COPY_RESHAPE, &r.err)))
+CALL(sb_blob_copy_from, 0, note(w, sb_blob_copy_from(w->blob, w->other, SB_COPY_DIFF, &r.err)))
+CALL(sb_blob_copy_from, 0,
+     note(w, sb_blob_copy_from(w->blob, w->other, SB_COPY_DIFF | SB_COPY_RESHAPE, &r.err)))
+CALL(sb_blob_copy_from, 0, note(w, sb_blob_copy_from(w->other, w->blob, 0, &r.err)))
+CALL(sb_blob_copy_from, 0, sb_blob *b = NULL; const int64_t d[] = {7, 9};
+     if (sb_blob_create_shaped(w->context, SB_DTYPE_F32, d, 2, &b, &r.err) == SB_OK)
+         note(w, sb_blob_copy_from(w->blob, b, SB_COPY_RESHAPE, &r.err));
+     sb_blob_destroy(b))
+CALL(sb_blob_shrink_to_fit, 0, note(w, sb_blob_shrink_to_fit(w->blob, &r.bits, &r.err)))
+CALL(sb_blob_reshape, 0, const int64_t d[] = {1, 1};
+     note(w, sb_blob_reshape(w->blob, d, 2, &r.bits, &r.err)))
+CALL(sb_blob_reshape, 0, const int64_t d[] = {5, 7};
+     note(w, sb_blob_reshape(w->blob, d, 2, &r.bits, &r.err)))
+CALL(sb_blob_reshape, 0, const int64_t d[] = {0, 3};
+     note(w, sb_blob_reshape(w->blob, d, 2, &r.bits, &r.err)))
+CALL(sb_blob_reshape, 0, const int64_t d[] = {8, 9};
+     note(w, sb_blob_reshape(w->other, d, 2, NULL, &r.err)))
+CALL(sb_blob_reshape, 0,
+     note(w, sb_blob_reshape(w->blob, sb_blob_shape(w->blob), sb_blob_num_axes(w->blob), NULL,
+                             &r.err)))
+CALL(sb_blob_reshape_legacy, 0,
+     note(w, sb_blob_reshape_legacy(w->blob, 1, 9, 2, 3, &r.bits, &r.err)))
+CALL(sb_blob_reshape_like, 0, note(w, sb_blob_reshape_like(w->blob, w->other, &r.bits, &r.err)))
+CALL(sb_blob_reshape_proto, 0, static const unsigned char s[] = {0x0a, 2, 5, 6};
+     note(w, sb_blob_reshape_proto(w->blob, s, sizeof s, &r.bits, &r.err)))
+CALL(sb_blob_fill, 0, sb_filler f = SB_FILLER_INIT; note(w, sb_blob_fill(w->blob, &f, 1, &r.err)))
+CALL(sb_blob_gpu_shape, IS_CONST, note(w, sb_blob_gpu_shape(w->blob, &r.shape, &r.err)))
+CALL(sb_blob_count, IS_CONST, (void)sb_blob_count(w->blob))
+CALL(sb_blob_num_axes, IS_CONST, (void)sb_blob_num_axes(w->blob))
+CALL(sb_blob_is_shaped, IS_CONST, (void)sb_blob_is_shaped(w->blob))
+CALL(sb_blob_dtype, IS_CONST, (void)sb_blob_dtype(w->blob))
+CALL(sb_blob_context, IS_CONST, (void)sb_blob_context(w->blob))
+CALL(sb_blob_shape, IS_CONST, (void)sb_blob_shape(w->blob))
+CALL(sb_blob_num, IS_CONST, note(w, sb_blob_num(w->blob, &r.number, &r.err)))
+CALL(sb_blob_channels, IS_CONST, note(w, sb_blob_channels(w->blob, &r.number, &r.err)))
+CALL(sb_blob_height, IS_CONST, note(w, sb_blob_height(w->blob, &r.number, &r.err)))
+CALL(sb_blob_width, IS_CONST, note(w, sb_blob_width(w->blob, &r.number, &r.err)))
+CALL(sb_blob_canonical_axis, IS_CONST, note(w, sb_blob_canonical_axis(w->blob, -1, &r.yes, &r.err)))
+CALL(sb_blob_check_dtype, 0, note(w, sb_blob_check_dtype(w->blob, SB_DTYPE_F32, &r.err)))
+CALL(sb_blob_count_from, IS_CONST, note(w, sb_blob_count_from(w->blob, 1, &r.number, &r.err)))
+CALL(sb_blob_count_range, IS_CONST, note(w, sb_blob_count_range(w->blob, 0, 1, &r.number, &r.err)))
+CALL(sb_blob_dim, IS_CONST, note(w, sb_blob_dim(w->blob, 0, &r.number, &r.err)))
+CALL(sb_blob_legacy_shape, IS_CONST, note(w, sb_blob_legacy_shape(w->blob, 0, &r.number, &r.err)))
+CALL(sb_blob_offset, IS_CONST, const int64_t at[] = {0, 1};
+     note(w, sb_blob_offset(w->blob, at, 2, &r.number, &r.err)))
+CALL(sb_blob_offset_legacy, IS_CONST,
+     note(w, sb_blob_offset_legacy(w->blob, 0, 0, 0, 1, &r.number, &r.err)))
+CALL(sb_blob_shape_equals, IS_CONST, (void)sb_blob_shape_equals(w->blob, w->other))
+CALL(sb_blob_shape_equals_dims, IS_CONST, const int64_t d[] = {2, 3};
+     (void)sb_blob_shape_equals_dims(w->blob, d, 2))
+CALL(sb_blob_shape_equals_legacy, IS_CONST, (void)sb_blob_shape_equals_legacy(w->blob, 1, 1, 2, 3))
+CALL(sb_blob_shape_equals_proto, IS_CONST,
+     note(w, sb_blob_shape_equals_proto(w->blob, message, sizeof message, &r.yes, &r.err)))
+CALL(sb_blob_shape_string, IS_CONST, char t[64];
+     note(w, sb_blob_shape_string(w->blob, t, sizeof t, NULL, &r.err)))
+CALL(sb_blob_destroy, ENDS, sb_blob *b = w->blob; w->blob = NULL; end_reducer(w);
+     sb_blob_destroy(b))
+CALL(sb_blob_destroy, ENDS, sb_blob *b = w->other; w->other = NULL; end_reducer(w);
+     sb_blob_destroy(b))
+CALL(sb_blob_create, 0, sb_blob *b;
+     if (sb_blob_create(w->context, SB_DTYPE_F32, &b, &r.err) == SB_OK) sb_blob_destroy(b))
+CALL(sb_blob_create_shaped, 0, sb_blob *b; const int64_t d[] = {2, 3};
+     if (sb_blob_create_shaped(w->context, SB_DTYPE_F32, d, 2, &b, &r.err) == SB_OK)
+         sb_blob_destroy(b))
+CALL(sb_blob_create_legacy, 0, sb_blob *b;
+     if (sb_blob_create_legacy(w->context, SB_DTYPE_F32, 1, 1, 2, 3, &b, &r.err) == SB_OK)
+         sb_blob_destroy(b))
+CALL(sb_blob_from_proto, 0,
+     note(w, sb_blob_from_proto(w->blob, message, sizeof message, 0, NULL, &r.err)))
+CALL(sb_blob_from_proto, 0,
+     note(w, sb_blob_from_proto(w->blob, message, sizeof message, SB_PROTO_RESHAPE, NULL, &r.err)))
+CALL(sb_blob_read_source, 0, const sb_source s = source_of(w); const sb_progress p = progress_of(w);
+     note(w, sb_blob_read_source(w->blob, &s, SB_PROTO_RESHAPE, NULL, &p, &r.err)))
+CALL(sb_blob_read_file, 0,
+     note(w, sb_blob_read_file(w->blob, w->path, SB_PROTO_RESHAPE, NULL, &r.err)))
+CALL(sb_blob_proto_size, IS_CONST, note(w, sb_blob_proto_size(w->blob, 0, &r.size, &r.err)))
+CALL(sb_blob_to_proto, IS_CONST, char to[1024];
+     note(w, sb_blob_to_proto(w->blob, 0, to, sizeof to, &r.size, &r.err)))
+CALL(sb_blob_to_proto_new, IS_CONST, void *to;
+     if (note(w, sb_blob_to_proto_new(w->blob, 0, &to, &r.size, &r.err))) sb_bytes_free(to))
+CALL(sb_blob_to_proto, IS_CONST, char to[1024];
+     note(w, sb_blob_to_proto(w->blob, SB_PROTO_WRITE_DIFF, to, sizeof to, &r.size, &r.err)))
+CALL(sb_blob_to_proto_new, IS_CONST, void *to;
+     if (note(w, sb_blob_to_proto_new(w->blob, SB_PROTO_WRITE_DIFF, &to, &r.size, &r.err)))
+         sb_bytes_free(to))
+CALL(sb_bytes_free, 0, void *to;
+     if (note(w, sb_blob_to_proto_new(w->blob, 0, &to, &r.size, &r.err))) sb_bytes_free(to))
+CALL(sb_blob_write_file, IS_CONST, note(w, sb_blob_write_file(w->blob, w->path, 0, &r.err)))
+CALL(sb_blob_write_sink, IS_CONST, const sb_sink s = sink_of(w);
+     note(w, sb_blob_write_sink(w->blob, &s, SB_PROTO_WRITE_DIFF, NULL, &r.err)))
+CALL(sb_blob_to_dlpack, IS_CONST, sb_dl_managed_versioned *t;
+     if (note(w, sb_blob_to_dlpack(w->blob, SB_SIDE_CPU, 0, &t, &r.err))) t->deleter(t))
+CALL(sb_blob_to_dlpack, IS_CONST, sb_dl_managed_versioned *t;
+     if (note(w, sb_blob_to_dlpack(w->blob, SB_SIDE_GPU, 0, &t, &r.err))) t->deleter(t))
+CALL(sb_blob_to_dlpack, IS_CONST, sb_dl_managed_versioned *t;
+     if (note(w, sb_blob_to_dlpack(w->blob, SB_SIDE_CPU, SB_DLPACK_DIFF, &t, &r.err)))
+         t->deleter(t))
+CALL(sb_blob_to_dlpack, IS_CONST, sb_dl_managed_versioned *t;
+     if (note(w, sb_blob_to_dlpack(w->blob, SB_SIDE_GPU, SB_DLPACK_DIFF, &t, &r.err)))
+         t->deleter(t))
+CALL(sb_blob_to_mutable_dlpack, 0, sb_dl_managed_versioned *t;
+     if (note(w, sb_blob_to_mutable_dlpack(w->blob, SB_SIDE_CPU, 0, &t, &r.err))) t->deleter(t))
+CALL(sb_blob_to_mutable_dlpack, 0, sb_dl_managed_versioned *t;
+     if (note(w, sb_blob_to_mutable_dlpack(w->blob, SB_SIDE_GPU, 0, &t, &r.err))) t->deleter(t))
+CALL(sb_blob_to_mutable_dlpack, 0, sb_dl_managed_versioned *t;
+     if (note(w, sb_blob_to_mutable_dlpack(w->blob, SB_SIDE_CPU, SB_DLPACK_DIFF, &t, &r.err)))
+         t->deleter(t))
+CALL(sb_blob_to_mutable_dlpack, 0, sb_dl_managed_versioned *t;
+     if (note(w, sb_blob_to_mutable_dlpack(w->blob, SB_SIDE_GPU, SB_DLPACK_DIFF, &t, &r.err)))
+         t->deleter(t))
+CALL(sb_blob_to_legacy_dlpack, 0, sb_dl_managed *t;
+     if (note(w, sb_blob_to_legacy_dlpack(w->blob, SB_SIDE_CPU, 0, &t, &r.err))) t->deleter(t))
+CALL(sb_blob_to_legacy_dlpack, 0, sb_dl_managed *t;
+     if (note(w, sb_blob_to_legacy_dlpack(w->blob, SB_SIDE_GPU, 0, &t, &r.err))) t->deleter(t))
+CALL(sb_blob_to_legacy_dlpack, 0, sb_dl_managed *t;
+     if (note(w, sb_blob_to_legacy_dlpack(w->blob, SB_SIDE_CPU, SB_DLPACK_DIFF, &t, &r.err)))
+         t->deleter(t))
+CALL(sb_blob_to_legacy_dlpack, 0, sb_dl_managed *t;
+     if (note(w, sb_blob_to_legacy_dlpack(w->blob, SB_SIDE_GPU, SB_DLPACK_DIFF, &t, &r.err)))
+         t->deleter(t))
+CALL(sb_blob_from_dlpack, 0, struct lent_piece *p = tensor(w);
+     settle(w, p, sb_blob_from_dlpack(w->blob, &p->versioned_tensor, 0, &r.err)))
+CALL(sb_blob_from_dlpack, 0, struct lent_piece *p = tensor(w);
+     settle(w, p,
+            sb_blob_from_dlpack(w->blob, &p->versioned_tensor, SB_DLPACK_DIFF | SB_DLPACK_RESHAPE,
+                                &r.err)))
+CALL(sb_blob_create_from_dlpack, 0, struct lent_piece *p = tensor(w); sb_blob *b = NULL;
+     settle(w, p, sb_blob_create_from_dlpack(w->context, &p->versioned_tensor, &b, &r.err));
+     sb_blob_destroy(b))
+CALL(sb_blob_from_legacy_dlpack, 0, struct lent_piece *p = tensor(w);
+     settle(w, p, sb_blob_from_legacy_dlpack(w->blob, &p->legacy_tensor, 0, &r.err)))
+CALL(sb_blob_from_legacy_dlpack, 0, struct lent_piece *p = tensor(w);
+     settle(w, p,
+            sb_blob_from_legacy_dlpack(w->blob, &p->legacy_tensor,
+                                       SB_DLPACK_DIFF | SB_DLPACK_RESHAPE, &r.err)))
+CALL(sb_blob_create_from_legacy_dlpack, 0, struct lent_piece *p = tensor(w); sb_blob *b = NULL;
+     settle(w, p, sb_blob_create_from_legacy_dlpack(w->context, &p->legacy_tensor, &b, &r.err));
+     sb_blob_destroy(b))
+CALL(sb_model_set_blob, 0,
+     note(w, sb_model_set_blob(w->model, 0, 0, w->blob, SB_PROTO_WRITE_DIFF, &r.err)))
+CALL(sb_model_add_blob, 0,
+     note(w, sb_model_add_blob(w->model, 0, w->blob, SB_PROTO_WRITE_DIFF, &r.err)))
+CALL(sb_model_add_blob, 0,
+     for (int i = 0; i < 9; i++) note(w, sb_model_add_blob(w->model, 0, w->other, 0, &r.err)))
+CALL(sb_model_announce_blob, 0, note(w, sb_model_announce_blob(w->model, 0, w->blob, &r.err)))
+CALL(sb_model_add_layer, 0, note(w, sb_model_add_layer(w->model, "b", 1, "t", 1, NULL, &r.err)))
+CALL(sb_model_pop_layer, 0, note(w, sb_model_pop_layer(w->model, &r.err)))
+CALL(sb_model_set_name, 0, note(w, sb_model_set_name(w->model, "net", 3, &r.err)))
+CALL(sb_model_name, IS_CONST, sb_text t; note(w, sb_model_name(w->model, &t, &r.err)))
+CALL(sb_model_load_blob, IS_CONST, note(w, sb_model_load_blob(w->model, 0, 0, w->blob, &r.err)))
+CALL(sb_model_blob_info, IS_CONST, sb_blob_info i = SB_BLOB_INFO_INIT;
+     note(w, sb_model_blob_info(w->model, 0, 0, &i, &r.err)))
+CALL(sb_model_layer, IS_CONST, sb_layer_info i = SB_LAYER_INFO_INIT;
+     note(w, sb_model_layer(w->model, 0, &i, &r.err)))
+CALL(sb_model_find_layer, IS_CONST,
+     note(w, sb_model_find_layer(w->model, "a", 1, &r.number, &r.err)))
+CALL(sb_model_num_blobs, IS_CONST, (void)sb_model_num_blobs(w->model, 0))
+CALL(sb_model_num_layers, IS_CONST, (void)sb_model_num_layers(w->model))
+CALL(sb_model_format, IS_CONST, (void)sb_model_format(w->model))
+CALL(sb_model_size, IS_CONST, note(w, sb_model_size(w->model, &r.size, &r.err)))
+CALL(sb_model_save, IS_CONST, char to[8192];
+     note(w, sb_model_save(w->model, to, sizeof to, NULL, &r.err)))
+CALL(sb_model_save_file, IS_CONST, note(w, sb_model_save_file(w->model, w->path, &r.err)))
+CALL(sb_model_save_file_from, IS_CONST,
+     note(w, sb_model_announce_blob(w->model, 0, w->blob, &r.err));
+     note(w, sb_model_announce_blob(w->model, 0, w->other, &r.err));
+     note(w, sb_model_save_file_from(w->model, w->path, lend_blob, w, &r.err)))
+CALL(sb_model_save_sink, IS_CONST, const sb_sink s = sink_of(w);
+     note(w, sb_model_save_sink(w->model, &s, &r.err)))
+CALL(sb_model_set_progress, 0, const sb_progress p = progress_of(w);
+     note(w, sb_model_set_progress(w->model, &p, &r.err)))
+CALL(sb_model_set_solver_info, 0, sb_solver_info i = SB_SOLVER_INFO_INIT;
+     note(w, sb_model_set_solver_info(w->model, &i, &r.err)))
+CALL(sb_model_solver_info, IS_CONST, sb_solver_info i = SB_SOLVER_INFO_INIT;
+     note(w, sb_model_solver_info(w->model, &i, &r.err)))
+CALL(sb_model_destroy, ENDS, sb_model *m = w->model; w->model = NULL; sb_model_destroy(m))
+CALL(sb_model_create, 0, sb_model *m; if (sb_model_create(w->context, SB_FORMAT_CAFFEMODEL, &m,
+                                                          &r.err) == SB_OK) sb_model_destroy(m))
+CALL(sb_model_open_bytes, 0, struct lent_piece *p = message_piece(w); sb_model *m = NULL;
+     settle(w, p,
+            sb_model_open_bytes(w->context, SB_FORMAT_BLOB, p->ptr, sizeof message, NULL, end_piece,
+                                p, &m, &r.err));
+     sb_model_destroy(m))
+CALL(sb_model_open_source, 0, const sb_source s = source_of(w); sb_model * m;
+     if (note(w, sb_model_open_source(w->context, SB_FORMAT_BLOB, &s, NULL, NULL, &m, &r.err)))
+         sb_model_destroy(m))
+CALL(sb_model_open_file, 0, sb_model *m;
+     if (note(w, sb_model_open_file(w->context, SB_FORMAT_AUTO, w->path, 0, NULL, &m, &r.err)))
+         sb_model_destroy(m))
+CALL(sb_context_retain, 0, sb_context_release(sb_context_retain(w->context)))
+CALL(sb_context_release, ENDS, sb_context *x = w->context; w->context = NULL; forget(w, x);
+     sb_context_release(x))
+CALL(sb_context_synchronize, 0, note(w, sb_context_synchronize(w->context, &r.err)))
+CALL(sb_context_trim, 0, sb_context_trim(w->context))
+CALL(sb_context_stats, IS_CONST, sb_stats s = SB_STATS_INIT;
+     note(w, sb_context_stats(w->context, &s, &r.err)))
+CALL(sb_context_stream, IS_CONST, sb_stream s; note(w, sb_context_stream(w->context, &s, &r.err)))
+CALL(sb_context_forget_stream, 0, note(w, sb_context_forget_stream(w->context, w->stream, &r.err)))
+CALL(sb_context_device, IS_CONST, (void)sb_context_device(w->context))
+CALL(sb_context_has_device, IS_CONST, (void)sb_context_has_device(w->context))
+CALL(sb_context_device_status, IS_CONST, (void)sb_context_device_status(w->context))
+CALL(sb_comm_all_reduce_blobs, 0, sb_blob *b[] = {w->blob, w->other};
+     note(w, sb_comm_all_reduce_blobs(w->comm, b, 2, 0, SB_COMM_MEAN, &r.err)))
+CALL(sb_comm_broadcast_blobs, 0, sb_blob *b[] = {w->blob, w->other};
+     note(w, sb_comm_broadcast_blobs(w->comm, b, 2, 0, 0, &r.err)))
+CALL(sb_comm_all_reduce_blobs, 0, sb_blob *b[] = {w->blob, w->other};
+     note(w, sb_comm_all_reduce_blobs(w->comm, b, 2, SB_COMM_DIFF, SB_COMM_MEAN, &r.err)))
+CALL(sb_comm_broadcast_blobs, 0, sb_blob *b[] = {w->blob, w->other};
+     note(w, sb_comm_broadcast_blobs(w->comm, b, 2, SB_COMM_DIFF, 0, &r.err)))
+CALL(sb_comm_barrier, 0, note(w, sb_comm_barrier(w->comm, &r.err)))
+CALL(sb_comm_all_reduce, 0,
+     note(w, sb_comm_all_reduce(w->comm, SB_COMM_SUM, SB_DTYPE_F32, 1, &r.value, &r.err)))
+CALL(sb_comm_broadcast, 0, note(w, sb_comm_broadcast(w->comm, 0, &r.value, 4, &r.err)))
+CALL(sb_reducer_ready, 0, note(w, sb_reducer_ready(w->reducer, w->blob, &r.err)))
+CALL(sb_reducer_wait, 0, note(w, sb_reducer_ready(w->reducer, w->blob, &r.err));
+     note(w, sb_reducer_ready(w->reducer, w->other, &r.err));
+     note(w, sb_reducer_wait(w->reducer, &r.err)))
+CALL(sb_reducer_destroy, ENDS, note(w, sb_reducer_ready(w->reducer, w->other, &r.err));
+     end_reducer(w))
+CALL(sb_comm_destroy, ENDS, sb_comm *x; end_reducer(w); x = w->comm; w->comm = NULL;
+     sb_comm_destroy(x))
+const char *const not_in_every_call[] = {
+    /* have no object, or only read the arguments */
+    "sb_backend_fail", "sb_error_fill", "sb_dtype_name", "sb_dtype_size", "sb_features",
+    "sb_format_name", "sb_status_name", "sb_status_text", "sb_version", "sb_version_string",
+    "sb_context_options_init", "sb_filler_init", "sb_filler_parse", "sb_filler_type_name",
+    /* make an object, of which there is one in every world, and touch no other */
+    "sb_context_create", "sb_comm_create", "sb_reducer_create", "sb_sim_comm_create",
+    "sb_source_of_descriptor", "sb_source_of_spans",
+    /* read a member */
+    "sb_comm_rank", "sb_comm_size",
+    /* need a GPU; the calls above reach the engine's communicator */
+    "sb_nccl_comm_create", "sb_nccl_comm_create_all", "sb_nccl_comm_create_over",
+    "sb_nccl_id_create",
+    /* the simulated device's own, of which a world's end and its storage use some */
+    "sb_sim_address", "sb_sim_calls", "sb_sim_comm_fail", "sb_sim_fail", "sb_sim_fail_also",
+    "sb_sim_free", "sb_sim_launch", "sb_sim_malloc", "sb_sim_peek", "sb_sim_poke",
+    "sb_sim_set_schedule", "sb_sim_stream_create", "sb_sim_stream_destroy", NULL};
+
+/* --- the world -------------------------------------------------------------------------- */
+
+static const int64_t few[] = {2, 3};
+
+static void borrow(struct world *w, sb_mem *mem, enum world_storage storage) {
+    void *p;
+    const bool on_host = storage <= WORLD_HOST_WRITABLE;
+    lend(w, mem, on_host ? SB_SIDE_CPU : SB_SIDE_GPU,
+         storage == WORLD_HOST_WRITABLE ? 0 : SB_READ_ONLY);
+    if (storage == WORLD_HOST_OUTDATED)
+        assert_int_equal(sb_mem_mutable_gpu_data(mem, &p, NULL), SB_OK);
+    if (storage == WORLD_DEVICE_OUTDATED)
+        assert_int_equal(sb_mem_mutable_cpu_data(mem, &p, NULL), SB_OK);
+    sb_mem_release(mem);
+}
+
+static sb_blob *make_blob(struct world *w, enum world_storage storage, bool has_room,
+                          int64_t columns) {
+    const int64_t shape[] = {2, columns}, room[] = {has_room ? 4 : 2, columns};
+    sb_blob *blob;
+    sb_error err;
+    assert_ok(sb_blob_create_shaped(w->context, SB_DTYPE_F32, room, 2, &blob, &err));
+    borrow(w, memory(blob, 0), storage);
+    borrow(w, memory(blob, 1), storage);
+    assert_ok(sb_blob_reshape(blob, shape, 2, NULL, &err));
+    return blob;
+}
+
+static void make_model(struct world *w) {
+    sb_blob *weights;
+    sb_error err;
+    assert_ok(sb_blob_create_shaped(w->context, SB_DTYPE_F32, few, 2, &weights, &err));
+    assert_ok(sb_model_create(w->context, SB_FORMAT_CAFFEMODEL, &w->model, &err));
+    assert_ok(sb_model_add_layer(w->model, "a", 1, "t", 1, NULL, &err));
+    assert_ok(sb_model_add_blob(w->model, 0, weights, 0, &err));
+    sb_blob_destroy(weights);
+}
+
+void world_open(struct world *w, enum world_storage storage, bool has_room, int64_t columns) {
+    sb_error err;
+    sb_context_options context = SB_CONTEXT_OPTIONS_INIT;
+    sb_reducer_options options = SB_REDUCER_OPTIONS_INIT;
+    *w = (struct world){.context = NULL};
+    context.device = "sim:0";
+    context.parallel_for = run_tasks;
+    context.parallel_for_user = w;
+    assert_ok(sb_context_create(&context, &w->context, &err));
+    (void)snprintf(w->path, sizeof w->path, "%severy_call.%ld",
+                   access("/dev/shm", W_OK) == 0 ? "/dev/shm/" : "", (long)getpid());
+    w->blob = make_blob(w, storage, has_room, columns);
+    w->other = make_blob(w, storage, has_room, columns);
+    make_model(w);
+    assert_ok(sb_sim_stream_create(w->context, &w->stream, &err));
+    assert_ok(sb_sim_comm_create(w->context, 1, NULL, &w->comm, &err));
+    sb_blob *blobs[] = {w->blob, w->other};
+    assert_ok(sb_reducer_create(w->comm, blobs, 2, &options, &w->reducer, &err));
+}
+
+static void use_memory(sb_blob *blob, int part) {
+    const int64_t count = sb_blob_count(blob);
+    const void *read;
+    void *written;
+    sb_mem *mem = memory(blob, part);
+    assert_non_null(mem);
+    assert_true(sb_mem_size(mem) >= (size_t)count * sizeof(float));
+    assert_int_equal(sb_mem_cpu_data(mem, &read, NULL), SB_OK);
+    float *copy = malloc(sb_mem_size(mem) + 1);
+    memcpy(copy, read, sb_mem_size(mem));
+    assert_int_equal(sb_mem_gpu_data(mem, &read, NULL), SB_OK);
+    assert_int_equal(sb_mem_mutable_cpu_data(mem, &written, NULL), SB_OK);
+    memcpy(written, copy, sb_mem_size(mem));
+    free(copy);
+    assert_int_equal(sb_mem_mutable_gpu_data(mem, &written, NULL), SB_OK);
+    sb_mem_release(mem);
+}
+
+void world_use(struct world *w) {
+    sb_blob *blobs[] = {w->blob, w->other};
+    char bytes[1 << 14];
+    double sum;
+    for (int i = 0; i < 2; i++) {
+        if (!blobs[i])
+            continue;
+        use_memory(blobs[i], 0);
+        use_memory(blobs[i], 1);
+        assert_int_equal(sb_blob_update(blobs[i], NULL), SB_OK);
+        assert_int_equal(sb_blob_asum_data(blobs[i], &sum, NULL), SB_OK);
+    }
+    if (w->model)
+        note(w, sb_model_save(w->model, bytes, sizeof bytes, NULL, NULL));
+    assert_int_equal(w->bug, SB_OK);
+}
+
+void world_close(struct world *w) {
+    w->callback = NULL;
+    w->visit = NULL;
+    end_reducer(w);
+    sb_comm_destroy(w->comm);
+    sb_model_destroy(w->model);
+    sb_blob_destroy(w->blob);
+    sb_blob_destroy(w->other);
+    forget(w, w->context);
+    sb_context_release(w->context);
+    (void)unlink(w->path);
+    assert_int_equal(w->deleted, w->lent);
+    assert_int_equal(w->bug, SB_OK);
+}
