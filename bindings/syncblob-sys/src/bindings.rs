@@ -294,7 +294,8 @@ a lost device: frees what can be freed.*/
             err: *mut sb_error,
         ) -> sb_status,
     >,
-    ///Host to device, queued on `stream`; `src` stays untouched until it is done.
+    /**Host to device, queued on `stream`; `src` stays untouched until it is done. The regions do
+not overlap: equal addresses are the same memory to the core, which copies nothing then.*/
     pub upload: ::core::option::Option<
         unsafe extern "C" fn(
             device: *mut ::core::ffi::c_void,
@@ -305,7 +306,7 @@ a lost device: frees what can be freed.*/
             err: *mut sb_error,
         ) -> sb_status,
     >,
-    ///Device to host, queued on `stream`.
+    ///Device to host, queued on `stream`; otherwise the same.
     pub download: ::core::option::Option<
         unsafe extern "C" fn(
             device: *mut ::core::ffi::c_void,
@@ -2307,9 +2308,9 @@ elements, which is not checked: a memory does not know their type
 pending copies; not at all when this call fails
 * user passed to `deleter`
 
-Errors: INVALID_ARGUMENT (bytes differ, unknown flag), OUT_OF_MEMORY, CAP_REACHED (both where
-the context has a device), DEVICE_FAILURE, DEVICE_LOST, FORKED (the last three of a pending
-copy).*/
+Errors: INVALID_ARGUMENT (bytes differ, unknown flag, a part of the other side's bytes),
+OUT_OF_MEMORY, CAP_REACHED (both where the context has a device), DEVICE_FAILURE, DEVICE_LOST,
+FORKED (the last three of a pending copy).*/
     pub fn sb_mem_set_cpu(
         mem: *mut sb_mem,
         ptr: *mut ::core::ffi::c_void,
@@ -3121,8 +3122,8 @@ while it wrote leaves the bytes as that of sb_blob_update does.
 * source \[borrowed\] any context's
 * flags of SB_COPY_DIFF and SB_COPY_RESHAPE
 
-Errors: INVALID_ARGUMENT (unknown flag), DTYPE_MISMATCH, SHAPE_MISMATCH (without
-SB_COPY_RESHAPE), as sb_mem_cpu_data.*/
+Errors: INVALID_ARGUMENT (unknown flag; bytes that overlap in part, see mem.h),
+DTYPE_MISMATCH, SHAPE_MISMATCH (without SB_COPY_RESHAPE), as sb_mem_cpu_data.*/
     pub fn sb_blob_copy_from(
         blob: *mut sb_blob,
         source: *const sb_blob,
@@ -3134,10 +3135,10 @@ queued on the library's own stream, and whoever needs the bytes waits, as in Caf
 fails then, that call says DEVICE_LOST, and the bytes went down with the device.
 
 Errors: UNSUPPORTED (not F32 or F64; a device without arithmetic), UNINITIALIZED
-(data never written; LOST),
-OUT_OF_MEMORY, CAP_REACHED, DEVICE_FAILURE (nothing was begun),
-DEVICE_LOST (failed when it was queued: host bytes that were current are kept
-and become the head, else the memory is LOST), FORKED.*/
+(data never written; LOST), INVALID_ARGUMENT (bytes of data and diff overlap in part, see
+mem.h), OUT_OF_MEMORY, CAP_REACHED, DEVICE_FAILURE (nothing was begun), DEVICE_LOST (failed when
+it was queued: host bytes that were current are kept and become the head, else the memory is
+LOST), FORKED.*/
     pub fn sb_blob_update(blob: *mut sb_blob, err: *mut sb_error) -> sb_status;
     /**The same, on the device queued on `stream`, which is recorded as sb_blob_mutable_gpu_data_on
 and sb_blob_gpu_diff_on record it; a failure comes out as that of other work there. On the

@@ -74,10 +74,11 @@ typedef struct sb_backend {
     void (*free)(void *device, void *ptr, size_t bytes, sb_stream stream);
     /** Sets `bytes` to zero, queued on `stream`. */
     sb_status (*zero)(void *device, void *dst, size_t bytes, sb_stream stream, sb_error *err);
-    /** Host to device, queued on `stream`; `src` stays untouched until it is done. */
+    /** Host to device, queued on `stream`; `src` stays untouched until it is done. The regions do
+     *  not overlap: equal addresses are the same memory to the core, which copies nothing then. */
     sb_status (*upload)(void *device, void *dst, const void *src, size_t bytes, sb_stream stream,
                         sb_error *err);
-    /** Device to host, queued on `stream`. */
+    /** Device to host, queued on `stream`; otherwise the same. */
     sb_status (*download)(void *device, void *dst, const void *src, size_t bytes, sb_stream stream,
                           sb_error *err);
     /** Within the device, regions that do not overlap, queued on `stream`. */

@@ -466,8 +466,8 @@ enum {
  *  while it wrote leaves the bytes as that of sb_blob_update does.
  *  @param source [borrowed] any context's
  *  @param flags of SB_COPY_DIFF and SB_COPY_RESHAPE
- *  Errors: INVALID_ARGUMENT (unknown flag), DTYPE_MISMATCH, SHAPE_MISMATCH (without
- *  SB_COPY_RESHAPE), as sb_mem_cpu_data. */
+ *  Errors: INVALID_ARGUMENT (unknown flag; bytes that overlap in part, see mem.h),
+ *  DTYPE_MISMATCH, SHAPE_MISMATCH (without SB_COPY_RESHAPE), as sb_mem_cpu_data. */
 SB_API sb_status sb_blob_copy_from(sb_blob *blob, const sb_blob *source, uint32_t flags,
                                    sb_error *err);
 
@@ -475,10 +475,10 @@ SB_API sb_status sb_blob_copy_from(sb_blob *blob, const sb_blob *source, uint32_
  *  queued on the library's own stream, and whoever needs the bytes waits, as in Caffe. If it
  *  fails then, that call says DEVICE_LOST, and the bytes went down with the device.
  *  Errors: UNSUPPORTED (not F32 or F64; a device without arithmetic), UNINITIALIZED
- *  (data never written; LOST),
- *  OUT_OF_MEMORY, CAP_REACHED, DEVICE_FAILURE (nothing was begun),
- *  DEVICE_LOST (failed when it was queued: host bytes that were current are kept
- *  and become the head, else the memory is LOST), FORKED. */
+ *  (data never written; LOST), INVALID_ARGUMENT (bytes of data and diff overlap in part, see
+ * mem.h), OUT_OF_MEMORY, CAP_REACHED, DEVICE_FAILURE (nothing was begun), DEVICE_LOST (failed when
+ * it was queued: host bytes that were current are kept and become the head, else the memory is
+ * LOST), FORKED. */
 SB_API sb_status sb_blob_update(sb_blob *blob, sb_error *err);
 /** The same, on the device queued on `stream`, which is recorded as sb_blob_mutable_gpu_data_on
  *  and sb_blob_gpu_diff_on record it; a failure comes out as that of other work there. On the

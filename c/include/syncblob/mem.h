@@ -13,6 +13,13 @@
  * fetch it again. A message or file that is read into a blob with room for it
  * is a mutable call for the host.
  *
+ * Overlap: two memories may borrow the same bytes, as imported tensors do, or bytes that
+ * overlap. Each knows its own writes alone: a transfer of one writes the bytes of the other. A
+ * copy (sb_blob_copy_from) or subtraction (sb_blob_update) takes bytes that are the same, which a
+ * copy leaves where they are, and refuses others that overlap with INVALID_ARGUMENT. The
+ * two sides of one memory may be the same bytes, of managed memory: a transfer then copies nothing.
+ * Buffers that a call reads or writes beside a memory, such as messages, lie elsewhere.
+ *
  * A transfer that was queued and fails moves the head back to the side that the
  * bytes came from; the first call on the memory that waits for it gets the
  * failure, once. A wait for its stream may tell of it, too. What was written on
@@ -182,9 +189,9 @@ SB_API sb_status sb_mem_overwrite_gpu_on(sb_mem *mem, sb_stream stream, void **o
  *  @param deleter [nullable] runs once when the storage is given up, after
  *      pending copies; not at all when this call fails
  *  @param user passed to `deleter`
- *  Errors: INVALID_ARGUMENT (bytes differ, unknown flag), OUT_OF_MEMORY, CAP_REACHED (both where
- *  the context has a device), DEVICE_FAILURE, DEVICE_LOST, FORKED (the last three of a pending
- *  copy). */
+ *  Errors: INVALID_ARGUMENT (bytes differ, unknown flag, a part of the other side's bytes),
+ *  OUT_OF_MEMORY, CAP_REACHED (both where the context has a device), DEVICE_FAILURE, DEVICE_LOST,
+ *  FORKED (the last three of a pending copy). */
 SB_API sb_status sb_mem_set_cpu(sb_mem *mem, void *ptr, size_t bytes, uint32_t flags,
                                 sb_deleter deleter, void *user, sb_error *err);
 

@@ -161,8 +161,8 @@ static sb_status subtract(sb_blob *blob, struct in_place *work, const sb_mem *di
 }
 
 /* The bytes of diff beside those of data, whose write has begun. */
-static sb_status read_diff(struct in_place *work, const sb_mem *diff, const void **out,
-                           sb_error *err) {
+static sb_status read_diff(struct in_place *work, const sb_blob *blob, const sb_mem *diff,
+                           const void **out, sb_error *err) {
     const struct sb__write *write = &work->write;
     work->target.ordered = write->ordered;
     if (diff == write->mem) {
@@ -172,6 +172,8 @@ static sb_status read_diff(struct in_place *work, const sb_mem *diff, const void
     sb_status st = write->side == SB_SIDE_CPU
                        ? sb__read_side(diff, SB_SIDE_CPU, out, &work->retired, err)
                        : sb__read_for(diff, &work->target, out, &work->retired, err);
+    if (st == SB_OK && *out != write->ptr && sb__overlap(*out, write->ptr, sb__blob_bytes(blob)))
+        st = sb__fail_overlap(err);
     return st;
 }
 
@@ -187,7 +189,7 @@ static sb_status update_in(struct in_place *work, sb_blob *blob, const sb_stream
         st = begin(work, data, stream, err);
     if (st != SB_OK)
         return st;
-    st = read_diff(work, diff, &x, err);
+    st = read_diff(work, blob, diff, &x, err);
     if (st != SB_OK) {
         sb__write_cancel(&work->write);
         return st;
@@ -211,8 +213,11 @@ static sb_status update(sb_blob *blob, const sb_stream *stream, sb_error *err) {
     const sb_mem *data = sb__blob_peek(blob, SB__DATA), *diff = sb__blob_peek(blob, SB__DIFF);
     if (!data || !diff || !sb__is_written_at_host(data) || !sb__is_at_host(diff))
         return update_memory(blob, stream, err);
-    sb__host_axpy(&blob->context->parallel, blob->dtype, blob->shape.count, -1.0,
-                  sb__host_bytes(diff), sb__host_bytes(data));
+    const void *x = sb__host_bytes(diff);
+    void *y = sb__host_bytes(data);
+    if (x != y && sb__overlap(x, y, sb__blob_bytes(blob)))
+        return sb__fail_overlap(err);
+    sb__host_axpy(&blob->context->parallel, blob->dtype, blob->shape.count, -1.0, x, y);
     return SB_OK;
 }
 

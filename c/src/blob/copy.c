@@ -63,8 +63,10 @@ static sb_status copy_zeros(sb_blob *blob, const sb_blob *source, enum sb__side_
 static sb_status run_on_device(struct sb__write *write, const void *from, size_t bytes,
                                sb_error *err) {
     sb_context *context = write->mem->context;
-    sb_status st =
-        sb__device_copy(context, SB__DEVICE_COPY, write->ptr, from, bytes, context->stream, err);
+    sb_status st = SB_OK;
+    if (write->ptr != from)
+        st = sb__device_copy(context, SB__DEVICE_COPY, write->ptr, from, bytes, context->stream,
+                             err);
     if (st != SB_OK)
         return st;
     st = sb__own_wait(context, err);
@@ -74,6 +76,26 @@ static sb_status run_on_device(struct sb__write *write, const void *from, size_t
     return sb__device_spoiled(context, err);
 }
 
+/* A write that begins on `side` of `to` may first bring the whole of its bytes there: not over
+   those of `from`. */
+static sb_status check_apart(const sb_mem *to, int32_t side, sb_mem *from, size_t bytes,
+                             sb_error *err) {
+    if (!to || to->bytes <= bytes || to->side[side].kind != SB_STORAGE_BORROWED)
+        return SB_OK;
+    const int32_t head = sb__head(to);
+    if (head == SB_HEAD_SYNCED || head == (side == SB_SIDE_CPU ? SB_HEAD_AT_CPU : SB_HEAD_AT_GPU))
+        return SB_OK;
+    sb_status st = sb__lock(from, err); /* other const calls may replace its storage */
+    if (st != SB_OK)
+        return st;
+    const void *theirs = from->side[side].ptr;
+    sb__unlock(from);
+    return theirs && sb__overlap_of(to->side[side].ptr, to->bytes, theirs, bytes)
+               ? sb__fail_overlap(err)
+               : SB_OK;
+}
+
+/* Where both are the same bytes there is nothing to copy. */
 static sb_status run(struct sb__write *write, sb_mem *source, size_t bytes,
                      struct sb__retired *retired, sb_error *err) {
     const void *from;
@@ -82,8 +104,12 @@ static sb_status run(struct sb__write *write, sb_mem *source, size_t bytes,
                        : sb__read_side(source, SB_SIDE_CPU, &from, retired, err);
     if (st != SB_OK)
         return st;
+    if (write->ptr != from && sb__overlap(write->ptr, from, bytes))
+        return sb__fail_overlap(err);
     if (write->side == SB_SIDE_GPU)
         return run_on_device(write, from, bytes, err);
+    if (write->ptr == from)
+        return SB_OK;
     sb__host_copy(&write->mem->context->parallel, write->ptr, from, bytes);
     sb__count_copy(write->mem->context, SB__HOST_COPY, bytes);
     return SB_OK;
@@ -96,7 +122,9 @@ static sb_status copy_bytes(sb_blob *blob, const sb_blob *source, enum sb__side_
     const int32_t side = on_device ? SB_SIDE_GPU : SB_SIDE_CPU;
     const size_t bytes = sb__blob_bytes(source);
     struct sb__load_side to;
-    sb_status st = sb__load_side_begin(&to, blob, name, &source->shape, side, retired, err);
+    sb_status st = check_apart(sb__blob_peek(blob, name), side, from, bytes, err);
+    if (st == SB_OK)
+        st = sb__load_side_begin(&to, blob, name, &source->shape, side, retired, err);
     if (st != SB_OK)
         return st;
     st = run(&to.write, from, bytes, retired, err);
@@ -114,8 +142,8 @@ static sb_status copy_bytes(sb_blob *blob, const sb_blob *source, enum sb__side_
 static bool copy_in_place(const sb_blob *blob, const sb_blob *source, enum sb__side_name name) {
     const sb_mem *to = sb__blob_peek(blob, name), *from = sb__blob_peek(source, name);
     const size_t bytes = sb__blob_bytes(source);
-    if (!to || !sb__is_written_at_host(to) || !from || !sb__is_at_host(from) || to == from ||
-        bytes == 0)
+    if (!to || !sb__is_written_at_host(to) || !from || !sb__is_at_host(from) || bytes == 0 ||
+        sb__overlap(sb__host_bytes(to), sb__host_bytes(from), bytes))
         return false;
     sb_context *context = to->context;
     sb__count_copy(context, SB__HOST_COPY, bytes);

@@ -190,5 +190,16 @@ sb_status sb__transfer(sb_mem *mem, int32_t side, struct sb__storage *dst,
 /* --- without the lock ----------------------------------------------------------- */
 
 sb_status sb__fail_lost(sb_error *err);
+sb_status sb__fail_overlap(sb_error *err);
+
+/* Whether two pieces of memory have a byte in common. */
+static inline bool sb__overlap_of(const void *a, size_t a_bytes, const void *b, size_t b_bytes) {
+    return (uintptr_t)a - (uintptr_t)b < b_bytes || (uintptr_t)b - (uintptr_t)a < a_bytes;
+}
+
+/* The same of two of one size. */
+static inline bool sb__overlap(const void *a, const void *b, size_t bytes) {
+    return sb__overlap_of(a, bytes, b, bytes);
+}
 
 #endif

@@ -18,6 +18,12 @@ static sb_status check_set(const sb_mem *mem, int32_t side, const void *ptr, siz
     return st == SB_OK && bytes ? sb__device_check_pointer(mem->context, ptr, bytes, err) : st;
 }
 
+/* The other side may be the same bytes, as managed memory is. */
+static bool overlaps_in_part(const sb_mem *mem, int32_t other, const void *ptr) {
+    const void *there = mem->side[other].ptr;
+    return there && there != ptr && sb__overlap(there, ptr, mem->bytes);
+}
+
 static sb_status set_side(sb_mem *mem, enum sb__call call, int32_t side,
                           const struct sb__storage *lent, sb_error *err) {
     struct sb__storage dropped;
@@ -25,6 +31,8 @@ static sb_status set_side(sb_mem *mem, enum sb__call call, int32_t side,
     if (st != SB_OK)
         return st;
     st = sb__settle(mem, err);
+    if (st == SB_OK && overlaps_in_part(mem, 1 - side, lent->ptr))
+        st = sb__fail_overlap(err);
     if (st == SB_OK) {
         dropped = mem->side[side];
         mem->side[side] = *lent;

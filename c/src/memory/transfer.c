@@ -64,6 +64,11 @@ sb_status sb__fail_lost(sb_error *err) {
                     "the bytes were lost with the device; set or overwrite the memory first");
 }
 
+sb_status sb__fail_overlap(sb_error *err) {
+    return sb__fail(err, SB_ERR_INVALID_ARGUMENT,
+                    "the bytes to read and to write overlap, and are not the same");
+}
+
 /* Nobody can tell whether work on `slot` is over: what it uses is neither written nor ended before
    it is. */
 static void leave_in_use(sb_mem *mem, struct sb__storage *fresh, int32_t slot) {
@@ -221,7 +226,7 @@ sb_status sb__transfer(sb_mem *mem, int32_t side, struct sb__storage *dst,
         sb__after_default(mem, side == SB_SIDE_CPU ? &mem->side[SB_SIDE_GPU] : dst, target, err);
     if (st == SB_OK && users)
         st = sb__streams_order(mem->context, users, target->stream, err);
-    if (st == SB_OK)
+    if (st == SB_OK && src != dst->ptr) /* managed memory may be both sides */
         st = sb__device_copy(mem->context, side == SB_SIDE_CPU ? SB__DOWNLOAD : SB__UPLOAD,
                              dst->ptr, src, mem->bytes, target->stream, err);
     int32_t fallback = side == SB_SIDE_CPU ? SB_HEAD_AT_GPU : SB_HEAD_AT_CPU;

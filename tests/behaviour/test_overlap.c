@@ -1,0 +1,262 @@
+/* Memories that borrow the same bytes, or bytes that overlap: CopyFrom, Update and transfers. */
+#include "blobs.h"
+
+#include <string.h>
+#include <syncblob/backend.h>
+
+#define COUNT ((int64_t)8)
+#define SIZE  ((size_t)COUNT * sizeof(float))
+
+static const struct {
+    const char *what;
+    size_t first, second; /* offsets of the two memories, in elements */
+} places[] = {
+    {"the same bytes", 4, 4},     {"one element in common", 0, 7}, {"all but one before", 4, 3},
+    {"all but one behind", 4, 5}, {"next to each other", 0, 8},    {"the other way round", 8, 0},
+};
+#define PLACES (sizeof places / sizeof *places)
+
+static bool overlap_in_part(size_t place) {
+    const size_t a = places[place].first, b = places[place].second;
+    return a != b && a < b + COUNT && b < a + COUNT;
+}
+
+/* Two blobs on pieces of 16 floats 0, 1, ... */
+struct pair {
+    struct rig rig;
+    struct lent lent;
+    sb_blob *blob, *other;
+    sb_side side;
+};
+
+static sb_status set(const struct pair *p, sb_mem *mem, size_t first, uint32_t flags) {
+    void *ptr = (char *)p->lent.ptr + first * sizeof(float);
+    return p->side == SB_SIDE_CPU
+               ? sb_mem_set_cpu(mem, ptr, sb_mem_size(mem), flags, NULL, NULL, NULL)
+               : sb_mem_set_gpu(mem, ptr, sb_mem_size(mem), flags, NULL, NULL, NULL);
+}
+
+static void open_pair(struct pair *p, sb_side side) {
+    float values[16];
+    *p = (struct pair){.side = side};
+    rig_open(&p->rig, "sim:0", 0);
+    fill_values(SB_DTYPE_F32, 16, 0, 1, values);
+    p->lent = side == SB_SIDE_CPU ? lend_host(sizeof values, 0)
+                                  : lend_device(p->rig.context, sizeof values, 0);
+    if (side == SB_SIDE_CPU)
+        memcpy(p->lent.ptr, values, sizeof values);
+    else
+        assert_int_equal(sb_sim_poke(p->rig.context, p->lent.ptr, values, sizeof values, NULL),
+                         SB_OK);
+    p->blob = blob_of_count(p->rig.context, SB_DTYPE_F32, COUNT);
+    p->other = blob_of_count(p->rig.context, SB_DTYPE_F32, COUNT);
+}
+
+static void close_pair(struct pair *p) {
+    sb_blob_destroy(p->blob);
+    sb_blob_destroy(p->other);
+    lent_free(&p->lent);
+    rig_close(&p->rig);
+}
+
+static void look(const struct pair *p, float out[16]) {
+    if (p->side == SB_SIDE_CPU)
+        memcpy(out, p->lent.ptr, 16 * sizeof(float));
+    else
+        assert_int_equal(sb_sim_peek(p->rig.context, out, p->lent.ptr, 16 * sizeof(float), NULL),
+                         SB_OK);
+}
+
+/* What the 16 floats are after `sum * old[first..] + factor * old[second..]` at `first`. */
+static void expect(const struct pair *p, size_t place, float sum, float factor) {
+    float now[16];
+    look(p, now);
+    for (size_t i = 0; i < 16; i++) {
+        const size_t first = places[place].first, second = places[place].second;
+        const bool is_written = i >= first && i < first + COUNT && !overlap_in_part(place);
+        const float there = (float)i, theirs = (float)(i - first + second);
+        if (now[i] != (is_written ? sum * there + factor * theirs : there))
+            fail_with("%s: element %zu is %g", places[place].what, i, (double)now[i]);
+    }
+}
+
+static void copy(sb_side side, size_t place) {
+    struct pair p;
+    sb_error err;
+    open_pair(&p, side);
+    assert_int_equal(set(&p, data_of(p.blob), places[place].first, 0), SB_OK);
+    assert_int_equal(set(&p, data_of(p.other), places[place].second, 0), SB_OK);
+    assert_status(overlap_in_part(place) ? SB_ERR_INVALID_ARGUMENT : SB_OK,
+                  sb_blob_copy_from(p.blob, p.other, 0, &err));
+    expect(&p, place, 0, 1);
+    assert_int_equal(sb_context_device_status(p.rig.context), SB_OK);
+    close_pair(&p);
+}
+
+TEST(a_copy_of_overlapping_bytes_is_right_or_refused) {
+    for (size_t place = 0; place < PLACES; place++) {
+        copy(SB_SIDE_CPU, place);
+        copy(SB_SIDE_GPU, place);
+    }
+}
+
+static void update(sb_side side, size_t place) {
+    struct pair p;
+    sb_error err;
+    open_pair(&p, side);
+    assert_int_equal(set(&p, data_of(p.blob), places[place].first, 0), SB_OK);
+    assert_int_equal(set(&p, diff_of(p.blob), places[place].second, 0), SB_OK);
+    assert_status(overlap_in_part(place) ? SB_ERR_INVALID_ARGUMENT : SB_OK,
+                  sb_blob_update(p.blob, &err));
+    assert_ok(sb_context_synchronize(p.rig.context, &err));
+    expect(&p, place, 1, -1);
+    close_pair(&p);
+}
+
+TEST(an_update_by_overlapping_bytes_is_right_or_refused) {
+    for (size_t place = 0; place < PLACES; place++) {
+        update(SB_SIDE_CPU, place);
+        update(SB_SIDE_GPU, place);
+    }
+}
+
+/* Read-only storage is not written: the copy goes elsewhere, which overlaps nothing. */
+TEST(a_copy_to_read_only_bytes_leaves_them) {
+    for (sb_side side = SB_SIDE_CPU; side <= SB_SIDE_GPU; side++)
+        for (size_t place = 0; place < PLACES; place++) {
+            struct pair p;
+            sb_error err;
+            float values[16];
+            open_pair(&p, side);
+            assert_int_equal(set(&p, data_of(p.blob), places[place].first, SB_READ_ONLY), SB_OK);
+            assert_int_equal(set(&p, data_of(p.other), places[place].second, 0), SB_OK);
+            assert_ok(sb_blob_copy_from(p.blob, p.other, 0, &err));
+            look(&p, values);
+            assert_true(mem_holds(data_of(p.blob), values + places[place].second, SIZE));
+            assert_true(mem_holds(data_of(p.other), values + places[place].second, SIZE));
+            for (int i = 0; i < 16; i++)
+                assert_true(values[i] == (float)i);
+            close_pair(&p);
+        }
+}
+
+/* The blob's old bytes would come over the source's before the copy. */
+TEST(room_that_has_to_be_brought_along_does_not_overwrite_the_source) {
+    for (size_t second = 4; second <= 8; second++) {
+        struct pair p;
+        sb_error err;
+        const int64_t few[] = {COUNT / 2};
+        void *ptr;
+        float values[16];
+        open_pair(&p, SB_SIDE_CPU);
+        assert_int_equal(set(&p, data_of(p.blob), 0, 0), SB_OK);
+        assert_int_equal(set(&p, data_of(p.other), second, 0), SB_OK);
+        assert_ok(sb_blob_mutable_gpu_data(p.blob, &ptr, &err));
+        device_fill(p.rig.context, ptr, SIZE, 0x11);
+        assert_ok(sb_blob_reshape(p.blob, few, 1, NULL, &err));
+        assert_ok(sb_blob_reshape(p.other, few, 1, NULL, &err));
+        assert_status(second < 8 ? SB_ERR_INVALID_ARGUMENT : SB_OK,
+                      sb_blob_copy_from(p.blob, p.other, 0, &err));
+        look(&p, values);
+        for (size_t i = 8; i < 16; i++)
+            assert_true(values[i] == (float)i);
+        close_pair(&p);
+    }
+}
+
+/* --- a device that shares the host's memory ----------------------------------------------- */
+
+static int64_t same_copies;
+
+static sb_status open_device(void *user, int32_t ordinal, void **out, sb_error *err) {
+    (void)ordinal;
+    (void)err;
+    *out = user;
+    return SB_OK;
+}
+
+static void close_device(void *device) {
+    (void)device;
+}
+
+static sb_status device_alloc(void *device, size_t bytes, sb_stream stream, void **out,
+                              sb_error *err) {
+    (void)device;
+    (void)stream;
+    *out = malloc(bytes);
+    return *out ? SB_OK : sb_backend_fail(err, SB_ERR_OUT_OF_MEMORY, 0, NULL);
+}
+
+static void device_free(void *device, void *ptr, size_t bytes, sb_stream stream) {
+    (void)device;
+    (void)bytes;
+    (void)stream;
+    free(ptr);
+}
+
+static sb_status device_zero(void *device, void *dst, size_t bytes, sb_stream stream,
+                             sb_error *err) {
+    (void)device;
+    (void)stream;
+    (void)err;
+    memset(dst, 0, bytes);
+    return SB_OK;
+}
+
+static sb_status device_copy(void *device, void *dst, const void *src, size_t bytes,
+                             sb_stream stream, sb_error *err) {
+    (void)device;
+    (void)stream;
+    (void)err;
+    same_copies += dst == src;
+    memmove(dst, src, bytes);
+    return SB_OK;
+}
+
+static const sb_backend unified = {
+    .struct_size = sizeof(sb_backend),
+    .abi_version = SB_BACKEND_ABI_VERSION,
+    .name = "unified",
+    .open = open_device,
+    .close = close_device,
+    .alloc = device_alloc,
+    .free = device_free,
+    .zero = device_zero,
+    .upload = device_copy,
+    .download = device_copy,
+    .copy = device_copy,
+};
+
+TEST(sides_may_be_the_same_bytes_and_not_overlap_otherwise) {
+    sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
+    sb_context *context;
+    sb_mem *mem;
+    sb_error err;
+    const void *read;
+    void *written;
+    char bytes[2 * 64] = {0};
+    options.device = "unified:0";
+    options.backend = &unified;
+    assert_ok(sb_context_create(&options, &context, &err));
+    assert_ok(sb_mem_create(context, 64, &mem, &err));
+    assert_ok(sb_mem_set_cpu(mem, bytes + 32, 64, 0, NULL, NULL, &err));
+    assert_status(SB_ERR_INVALID_ARGUMENT,
+                  sb_mem_set_gpu(mem, bytes + 31, 64, 0, NULL, NULL, &err));
+    assert_status(SB_ERR_INVALID_ARGUMENT,
+                  sb_mem_set_gpu(mem, bytes + 64, 64, 0, NULL, NULL, &err));
+    assert_int_equal(sb_mem_head(mem), SB_HEAD_AT_CPU);
+    assert_ok(sb_mem_set_gpu(mem, bytes + 32, 64, 0, NULL, NULL, &err));
+    assert_ok(sb_mem_mutable_cpu_data(mem, &written, &err));
+    memset(written, 7, 64);
+    assert_ok(sb_mem_gpu_data(mem, &read, &err));
+    assert_ptr_equal(read, bytes + 32);
+    assert_true(bytes_are(read, 64, 7));
+    assert_ok(sb_mem_mutable_gpu_data(mem, &written, &err));
+    memset(written, 9, 64);
+    assert_ok(sb_mem_cpu_data(mem, &read, &err));
+    assert_ptr_equal(read, bytes + 32);
+    assert_true(bytes_are(read, 64, 9));
+    assert_int_equal(same_copies, 0);
+    sb_mem_release(mem);
+    sb_context_release(context);
+}
