@@ -17,7 +17,8 @@ pub type sb_deleter = ::core::option::Option<
 ///0 or one of SB_ERR_*.
 pub type sb_status = i32;
 /**Runs task(arg, i) exactly once for every i in \[0, tasks), on any threads,
-and returns when all have returned. The tasks neither block nor fail.*/
+and returns when all have returned. The tasks neither block nor fail. No lock of the
+library is held, and it may call the library, but not on the objects that the call works on.*/
 pub type sb_parallel_for = ::core::option::Option<
     unsafe extern "C" fn(
         user: *mut ::core::ffi::c_void,

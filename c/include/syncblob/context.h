@@ -53,7 +53,8 @@ typedef struct sb_allocator {
 
 /**
  * Runs task(arg, i) exactly once for every i in [0, tasks), on any threads,
- * and returns when all have returned. The tasks neither block nor fail.
+ * and returns when all have returned. The tasks neither block nor fail. No lock of the
+ * library is held, and it may call the library, but not on the objects that the call works on.
  */
 typedef void (*sb_parallel_for)(void *user, int64_t tasks, void (*task)(void *arg, int64_t i),
                                 void *arg);

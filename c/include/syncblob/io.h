@@ -7,7 +7,8 @@
  *
  * Callbacks run on the thread that made the call, without any lock of the
  * library held. They may call the library, but for calls that change or end
- * what is being read, written or loaded. They must not throw or longjmp.
+ * what is being read or written, and for any call on a blob that is being loaded or on its
+ * memories. They must not throw or longjmp.
  *
  * One that fails returns SB_ERR_IO, SB_ERR_OUT_OF_MEMORY or SB_ERR_CANCELLED
  * and fills `err` (never NULL there) with sb_error_fill; the call of the

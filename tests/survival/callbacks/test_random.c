@@ -1,0 +1,90 @@
+/* Random calls whose deleters, readers, sinks, progress functions and parallel_for make random
+   calls on the same objects, as far as the headers allow it. */
+#include "every_call.h"
+
+/* Callbacks within callbacks, and calls of one world. */
+#define DEEPEST 3
+#define CALLS   24
+
+static const struct every_call *draw(struct world *w) {
+    return &every_call[test_random(&w->random) % (uint64_t)every_call_count];
+}
+
+static int64_t by_deleters, by_visits[WORLD_COMPUTES + 1];
+
+static bool call_any(struct world *w) {
+    const struct every_call *call = draw(w);
+    if (w->depth >= DEEPEST || (w->keeps && call->ends))
+        return false;
+    w->depth++;
+    call->run(w);
+    w->depth--;
+    return true;
+}
+
+static void call_in_deleter(struct world *w) {
+    by_deleters += call_any(w);
+}
+
+static bool call_const(struct world *w) {
+    const struct every_call *call = draw(w);
+    if (w->depth >= DEEPEST || !call->is_const)
+        return false;
+    w->depth++;
+    call->run(w);
+    w->depth--;
+    return true;
+}
+
+/* What the interrupted call works on is not there meanwhile. */
+static bool call_beside(struct world *w, enum world_visit where) {
+    const struct world all = *w;
+    w->keeps = true;
+    w->blob = NULL;
+    w->reducer = NULL;
+    w->comm = NULL;
+    if (where == WORLD_LOADS)
+        w->model = NULL;
+    else
+        w->other = NULL;
+    const bool called = call_any(w);
+    w->keeps = all.keeps;
+    w->blob = all.blob;
+    w->other = all.other;
+    w->model = all.model;
+    w->reducer = all.reducer;
+    w->comm = all.comm;
+    return called;
+}
+
+static void visit(struct world *w, enum world_visit where) {
+    by_visits[where] += where == WORLD_WRITES ? call_const(w) : call_beside(w, where);
+}
+
+static void live(uint64_t seed) {
+    struct world world;
+    uint64_t random = seed;
+    const int storage = (int)(test_random(&random) % WORLD_STORAGES);
+    const bool has_room = test_random(&random) % 2, is_large = test_random(&random) % 16 == 0;
+    world_open(&world, (enum world_storage)storage, has_room, is_large ? 150000 : 3);
+    world.random = random;
+    world.callback = call_in_deleter;
+    world.visit = visit;
+    for (int i = 0; i < CALLS; i++)
+        draw(&world)->run(&world);
+    world.callback = NULL;
+    world.visit = NULL;
+    world_use(&world);
+    world_close(&world);
+}
+
+TEST(calls_stand_random_calls_of_their_callbacks) {
+    const uint64_t worlds = test_is_full() ? 200000 : test_is_quick() ? 1500 : 15000;
+    const char *seed = getenv("SYNCBLOB_TEST_SEED");
+    const uint64_t first = seed ? strtoull(seed, NULL, 10) : 1;
+    for (uint64_t i = 0; i < worlds; i++)
+        live(first + i);
+    assert_true(by_deleters > (int64_t)worlds);
+    for (int where = WORLD_LOADS; where <= WORLD_COMPUTES; where++)
+        assert_true(by_visits[where] > (int64_t)worlds / 100);
+}
