@@ -885,3 +885,40 @@ TEST(test_many_edits_in_any_order) {
     }
     assert_saved(model, &wire, &expected);
 }
+
+static sb_text layer_name(const sb_model *model, int64_t layer) {
+    sb_layer_info info = SB_LAYER_INFO_INIT;
+    assert_int_equal(sb_model_layer(model, layer, &info, NULL), SB_OK);
+    return info.name;
+}
+
+TEST(texts_may_be_the_models_own) {
+    sb_model *net, *solver;
+    sb_error err;
+    sb_text text;
+    sb_solver_info info = SB_SOLVER_INFO_INIT;
+    assert_ok(sb_model_create(NULL, SB_FORMAT_CAFFEMODEL, &net, &err));
+    assert_ok(sb_model_add_layer(net, "conv", 4, "Convolution", 11, NULL, &err));
+    for (int64_t i = 0; i < 1000; i++) { /* while tables and texts grow */
+        text = layer_name(net, i);
+        assert_ok(sb_model_add_layer(net, text.bytes, text.size, text.bytes, 2, NULL, &err));
+        assert_string_equal(layer_name(net, i + 1).bytes, "conv");
+    }
+    assert_ok(sb_model_set_name(net, "a net", 5, &err));
+    assert_ok(sb_model_name(net, &text, &err));
+    assert_ok(sb_model_set_name(net, text.bytes + 2, 3, &err));
+    assert_ok(sb_model_name(net, &text, &err));
+    assert_string_equal(text.bytes, "net");
+    sb_model_destroy(net);
+
+    assert_ok(sb_model_create(NULL, SB_FORMAT_SOLVERSTATE, &solver, &err));
+    info.learned_net = (sb_text){"a/net", 5};
+    assert_ok(sb_model_set_solver_info(solver, &info, &err));
+    assert_ok(sb_model_solver_info(solver, &info, &err));
+    info.learned_net.bytes += 2;
+    info.learned_net.size = 3;
+    assert_ok(sb_model_set_solver_info(solver, &info, &err));
+    assert_ok(sb_model_solver_info(solver, &info, &err));
+    assert_string_equal(info.learned_net.bytes, "net");
+    sb_model_destroy(solver);
+}
