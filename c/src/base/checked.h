@@ -23,9 +23,10 @@ static inline bool sb__mul_i64(int64_t a, int64_t b, int64_t *out) {
     return !__builtin_mul_overflow(a, b, out);
 }
 
-/* Bytes of `count` elements, count >= 0; false if more than PTRDIFF_MAX. */
+/* Bytes of `count` elements, count >= 0; false if more than PTRDIFF_MAX. The count is not narrowed
+   to a size_t first: on a host of 32 bits that would be the count of another, smaller array. */
 static inline bool sb__bytes_of(int64_t count, size_t element_size, size_t *out) {
-    return sb__mul_size((size_t)count, element_size, out) && *out <= PTRDIFF_MAX;
+    return !__builtin_mul_overflow((uint64_t)count, element_size, out) && *out <= PTRDIFF_MAX;
 }
 
 #endif

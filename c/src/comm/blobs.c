@@ -110,7 +110,7 @@ static sb_status exchange(struct list *list, sb_error *err) {
     sb_context *context = list->comm->context;
     if (!list->num_blobs)
         return SB_OK;
-    if (!sb__mul_size((size_t)list->num_blobs, sizeof *list->exchanges, &bytes))
+    if (!sb__bytes_of(list->num_blobs, sizeof *list->exchanges, &bytes))
         return sb__fail_memory(err, SIZE_MAX);
     sb_status st = sb__object_alloc(context, bytes, &object, err);
     if (st != SB_OK)

@@ -18,7 +18,7 @@ static size_t max_size(size_t a, size_t b) {
 static bool is_large(const sb_reducer *reducer, const sb_blob *blob) {
     const size_t bytes = sb__blob_bytes(blob);
     return bytes >= reducer->bucket_bytes ||
-           bytes >= SB__LARGE_BYTES_A_RANK * (size_t)reducer->comm->size;
+           bytes >= SB__LARGE_BYTES_A_RANK * (uint64_t)reducer->comm->size;
 }
 
 static void add_bucket(sb_reducer *reducer, sb_blob *blob) {
@@ -122,10 +122,10 @@ static sb_status make_rooms(sb_reducer *reducer, sb_error *err) {
 
 /* Bytes of the arrays, all of them one a blob. */
 static bool measure(int64_t num_blobs, size_t *entries, size_t *buckets, size_t *by_blob) {
-    const size_t count = num_blobs ? (size_t)num_blobs : 1;
-    return sb__mul_size(count, sizeof(struct sb__entry), entries) &&
-           sb__mul_size(count, sizeof(struct sb__bucket), buckets) &&
-           sb__mul_size(count, sizeof(struct sb__registered), by_blob);
+    const int64_t count = num_blobs ? num_blobs : 1;
+    return sb__bytes_of(count, sizeof(struct sb__entry), entries) &&
+           sb__bytes_of(count, sizeof(struct sb__bucket), buckets) &&
+           sb__bytes_of(count, sizeof(struct sb__registered), by_blob);
 }
 
 static sb_status allocate(sb_reducer *reducer, sb_error *err) {
