@@ -36,18 +36,30 @@ static size_t operation_bytes(const struct sb__sim_group *group) {
     return sizeof(struct sb__sim_operation) + (size_t)group->size * sizeof(struct sb__sim_part);
 }
 
-static struct sb__sim_operation *find(const struct sb__sim_group *group, uint64_t number) {
-    struct sb__sim_operation *operation = group->operations;
-    while (operation && operation->number != number)
-        operation = operation->next;
-    return operation;
+/* Appends it. It is the next one of every rank that has called all before it. */
+static void append(struct sb__sim_group *group, struct sb__sim_operation *operation) {
+    operation->previous = group->last;
+    if (group->last)
+        group->last->next = operation;
+    else
+        group->first = operation;
+    group->last = operation;
+    for (int32_t i = 0; i < group->size; i++)
+        if (!group->ranks[i].upcoming)
+            group->ranks[i].upcoming = operation;
 }
 
+/* Every rank has called it, or none calls any more. */
 static void free_operation(struct sb__sim_group *group, struct sb__sim_operation *operation) {
-    struct sb__sim_operation **link = &group->operations;
-    while (*link != operation)
-        link = &(*link)->next;
-    *link = operation->next;
+    struct sb__sim_operation *previous = operation->previous, *next = operation->next;
+    if (previous)
+        previous->next = next;
+    else
+        group->first = next;
+    if (next)
+        next->previous = previous;
+    else
+        group->last = previous;
     sb__object_free(group->context, operation, operation_bytes(group));
 }
 
@@ -58,19 +70,17 @@ struct call {
     sb_comm_buffer buffer;
 };
 
-static sb_status make_operation(struct sb__sim_rank *rank, struct sb__sim_operation **out,
+/* The upcoming one of a rank that has none yet. */
+static sb_status make_operation(struct sb__sim_group *group, struct sb__sim_operation **out,
                                 sb_error *err) {
-    struct sb__sim_group *group = rank->group;
     void *object;
     sb_status st = sb__object_alloc(group->context, operation_bytes(group), &object, err);
     if (st != SB_OK)
         return SB_ERR_OUT_OF_MEMORY; /* CAP_REACHED, too: nothing was sent */
     struct sb__sim_operation *operation = object;
-    operation->number = rank->number;
     for (int32_t i = 0; i < group->size; i++)
         operation->parts[i].operation = operation;
-    operation->next = group->operations;
-    group->operations = operation;
+    append(group, operation);
     *out = operation;
     return SB_OK;
 }
@@ -138,8 +148,8 @@ static sb_status begin_locked(struct sb__sim_rank *rank, const struct call *call
     struct sb__sim_group *group = rank->group;
     if (group->broken)
         return fail_broken(group, err);
-    struct sb__sim_operation *operation = find(group, rank->number);
-    sb_status st = operation ? SB_OK : make_operation(rank, &operation, err);
+    struct sb__sim_operation *operation = rank->upcoming;
+    sb_status st = operation ? SB_OK : make_operation(group, &operation, err);
     if (st != SB_OK)
         return st;
     struct sb__sim_part *part = &operation->parts[rank->rank];
@@ -152,6 +162,7 @@ static sb_status begin_locked(struct sb__sim_rank *rank, const struct call *call
         return fail_broken(group, err);
     }
     rank->number++;
+    rank->upcoming = operation->next;
     part->began = sb__now();
     if (!due)
         arrive(rank, operation, call);
@@ -242,8 +253,8 @@ static sb_status sim_open(void *user, void **out, int32_t *out_rank, int32_t *ou
 
 static void end_group(struct sb__sim_group *group) {
     sb_context *context = group->context;
-    while (group->operations)
-        free_operation(group, group->operations);
+    while (group->first)
+        free_operation(group, group->first);
     sb__condition_destroy(&group->changed);
     sb__mutex_destroy(&group->lock);
     sb__object_free(context, group, group->bytes);

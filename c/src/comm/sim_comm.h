@@ -20,8 +20,7 @@ struct sb__sim_part {
 
 /* What all ranks do together: the n-th call of each. */
 struct sb__sim_operation {
-    struct sb__sim_operation *next;
-    uint64_t number;
+    struct sb__sim_operation *previous, *next; /* in the order in which they were begun */
     enum sb__sim_kind kind;
     sb_comm_op op;
     int32_t root;
@@ -36,7 +35,8 @@ struct sb__sim_rank {
     struct sb__sim_group *group;
     int32_t rank;
     bool gone;
-    uint64_t number; /* of its next operation */
+    uint64_t number;                    /* of its next operation */
+    struct sb__sim_operation *upcoming; /* that one; NULL: no rank has begun it */
     uint64_t random;
     int64_t fail_nth; /* 0: not armed */
     sb_sim_comm_failure mode;
@@ -48,10 +48,10 @@ struct sb__sim_group {
     sb__mutex lock;
     sb__condition changed;
     int32_t size, alive;
-    uint64_t delay, limit; /* nanoseconds */
-    bool broken;           /* nobody touches anybody's elements any more */
-    char story[160];       /* why */
-    struct sb__sim_operation *operations;
+    uint64_t delay, limit;                  /* nanoseconds */
+    bool broken;                            /* nobody touches anybody's elements any more */
+    char story[160];                        /* why */
+    struct sb__sim_operation *first, *last; /* those that some rank has not left */
     struct sb__sim_rank ranks[];
 };
 
