@@ -68,17 +68,17 @@ struct sb__streams {
     int32_t count, capacity;        /* of `named` */
 };
 
-/* Something that was given up. Made beforehand, since giving up cannot fail. */
+/* Retired storage. Made beforehand, since retiring cannot fail. */
 struct sb__quarantined {
     struct sb__quarantined *next;
-    uint64_t users; /* the work that has to be over, as a set of streams */
+    uint64_t users; /* the work that has to be over, as a set of streams, not empty */
     size_t bytes;
     void (*give_back)(struct sb__quarantined *entry); /* runs deleters: without any lock */
 };
 
 struct sb__quarantine {
     sb__mutex lock;
-    struct sb__quarantined *first;
+    struct sb__quarantined *waiting[64]; /* by the first of their users: the last of each list */
     sb__counter bytes;
 };
 
@@ -114,7 +114,9 @@ struct sb_context {
 
     struct sb__streams streams;
     struct sb__quarantine quarantine;
-    sb_context *next_waiting; /* of contexts with something in quarantine */
+    /* In the list of contexts with something in quarantine: */
+    sb_context *next_waiting;
+    sb_context **waiting_link; /* what points to this one; NULL: it is not in the list */
 };
 
 enum sb__direction { SB__UPLOAD, SB__DOWNLOAD, SB__DEVICE_COPY, SB__HOST_COPY };

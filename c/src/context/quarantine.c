@@ -1,42 +1,50 @@
-/* What was given up while the device may still be using it. Storage goes back
-   only once the work that may touch it is proven over; until then it waits
-   here, counts as live, and is asked for again at every synchronise, trim and
-   release. Whoever let go of the context may have been the last who could ask,
-   or what waits may itself own the context: so a list of all contexts that
-   wait retains each, and is asked whenever a context is trimmed or ends. */
+/* Retired storage that the device may still be using. It goes back only once
+   the work that may touch it is proven over; until then it waits here, counts
+   as live, and is asked for again at every synchronise, trim and release.
+
+   Each entry waits in the list of one stream among its users, the first that
+   is not known to be over. So a release asks each stream once, whatever the
+   number of entries, and an entry moves once for each of its users.
+
+   The thread that released the context may have been the last that could ask,
+   or an entry may itself own the context: so a list of all contexts that wait
+   retains each, and is asked whenever a context is trimmed or ends. */
 #include "context/context.h"
 
 static sb__mutex waiting_lock = SB__MUTEX_INIT;
 static sb_context *waiting; /* by next_waiting */
+static sb_context **waiting_end = &waiting;
 static sb__counter waiting_count;
 static sb__counter lost_bytes;
 
 void sb__quarantine_forked(void) {
     waiting_lock = (sb__mutex)SB__MUTEX_INIT;
     waiting = NULL; /* the parent's */
+    waiting_end = &waiting;
     sb__counter_subtract(&waiting_count, sb__counter_read(&waiting_count));
     sb__counter_subtract(&lost_bytes, sb__counter_read(&lost_bytes));
 }
 
-/* Where the list leads to it, or ends. Under the lock. */
-static sb_context **link_to(const sb_context *context) {
-    sb_context **link = &waiting;
-    while (*link && *link != context)
-        link = &(*link)->next_waiting;
-    return link;
-}
+/* --- contexts that wait ----------------------------------------------------------- */
 
-static void unlink_at(sb_context **link) {
-    *link = (*link)->next_waiting;
+/* Under the lock. */
+static void unlink_waiting(sb_context *context) {
+    *context->waiting_link = context->next_waiting;
+    if (context->next_waiting)
+        context->next_waiting->waiting_link = context->waiting_link;
+    else
+        waiting_end = context->waiting_link;
+    context->waiting_link = NULL;
     sb__counter_subtract(&waiting_count, 1);
 }
 
 static void enlist(sb_context *context) {
     sb__mutex_lock(&waiting_lock);
-    sb_context **link = link_to(context);
-    if (!*link) {
-        *link = sb_context_retain(context);
+    if (!context->waiting_link) {
         context->next_waiting = NULL;
+        context->waiting_link = waiting_end;
+        *waiting_end = sb_context_retain(context);
+        waiting_end = &context->next_waiting;
         (void)sb__counter_add(&waiting_count, 1);
     }
     sb__mutex_unlock(&waiting_lock);
@@ -45,10 +53,9 @@ static void enlist(sb_context *context) {
 /* The caller owns the context, too. */
 static void delist(sb_context *context) {
     sb__mutex_lock(&waiting_lock);
-    sb_context **link = link_to(context);
-    bool leaves = *link && sb__quarantine_is_empty(context);
+    bool leaves = context->waiting_link && sb__quarantine_is_empty(context);
     if (leaves)
-        unlink_at(link);
+        unlink_waiting(context);
     sb__mutex_unlock(&waiting_lock);
     if (leaves)
         (void)sb__context_let_go(context);
@@ -70,39 +77,101 @@ uint64_t sb__quarantine_leaked(void) {
     return bytes;
 }
 
-static void push(struct sb__quarantine *quarantine, struct sb__quarantined *entry) {
-    sb__mutex_lock(&quarantine->lock);
-    entry->next = quarantine->first;
-    quarantine->first = entry;
-    sb__mutex_unlock(&quarantine->lock);
+/* --- entries ----------------------------------------------------------------------- */
+
+/* A list is its last entry, whose `next` is the first; NULL: it is empty. */
+static void join(struct sb__quarantined **list, struct sb__quarantined *more) {
+    if (more && *list) {
+        struct sb__quarantined *first = more->next;
+        more->next = (*list)->next;
+        (*list)->next = first;
+    }
+    if (more)
+        *list = more;
+}
+
+static struct sb__quarantined *take_first(struct sb__quarantined **list) {
+    struct sb__quarantined *first = (*list)->next;
+    if (first == *list)
+        *list = NULL;
+    else
+        (*list)->next = first->next;
+    first->next = first;
+    return first;
+}
+
+static int first_user(uint64_t users) {
+    int bit = 0;
+    while (!(users >> bit & 1))
+        bit++;
+    return bit;
 }
 
 void sb__quarantine_put(sb_context *context, struct sb__quarantined *entry) {
-    (void)sb__counter_add(&context->quarantine.bytes, entry->bytes);
+    struct sb__quarantine *quarantine = &context->quarantine;
+    (void)sb__counter_add(&quarantine->bytes, entry->bytes);
     enlist(context);
-    push(&context->quarantine, entry);
+    entry->next = entry;
+    sb__mutex_lock(&quarantine->lock);
+    join(&quarantine->waiting[first_user(entry->users)], entry);
+    sb__mutex_unlock(&quarantine->lock);
 }
 
-/* Entries are asked for without the lock: that takes long, and what is given back may run a
-   deleter. Whoever asks meanwhile asks for the others. */
-void sb__quarantine_ask(sb_context *context) {
-    struct sb__quarantine *quarantine = &context->quarantine;
-    if (!sb__counter_read(&quarantine->bytes) || !sb__context_is_ours(context))
-        return;
+/* The entries that wait for the next bit from `*bit` on; NULL: there are none. */
+static struct sb__quarantined *take_next(struct sb__quarantine *quarantine, int *bit) {
+    struct sb__quarantined *entries = NULL;
     sb__mutex_lock(&quarantine->lock);
-    struct sb__quarantined *next = quarantine->first;
-    quarantine->first = NULL;
+    while (*bit < 64 && !quarantine->waiting[*bit])
+        ++*bit;
+    if (*bit < 64) {
+        entries = quarantine->waiting[*bit];
+        quarantine->waiting[*bit] = NULL;
+    }
     sb__mutex_unlock(&quarantine->lock);
-    while (next) {
-        struct sb__quarantined *entry = next;
-        next = entry->next;
-        if (!sb__streams_over(context, entry->users)) {
-            push(quarantine, entry);
-            continue;
-        }
+    return entries;
+}
+
+/* The work of a bit is over: its entries wait for their next user, or are `over`. */
+static void advance(struct sb__quarantine *quarantine, struct sb__quarantined *entries, int bit,
+                    struct sb__quarantined **over) {
+    sb__mutex_lock(&quarantine->lock);
+    while (entries) {
+        struct sb__quarantined *entry = take_first(&entries);
+        entry->users &= ~((uint64_t)1 << bit);
+        join(entry->users ? &quarantine->waiting[first_user(entry->users)] : over, entry);
+    }
+    sb__mutex_unlock(&quarantine->lock);
+}
+
+static void put_back(struct sb__quarantine *quarantine, struct sb__quarantined *entries, int bit) {
+    sb__mutex_lock(&quarantine->lock);
+    join(&quarantine->waiting[bit], entries);
+    sb__mutex_unlock(&quarantine->lock);
+}
+
+/* Runs deleters, which may call the library: every list is whole by now. */
+static void give_back(struct sb__quarantine *quarantine, struct sb__quarantined *over) {
+    while (over) {
+        struct sb__quarantined *entry = take_first(&over);
         sb__counter_subtract(&quarantine->bytes, entry->bytes);
         entry->give_back(entry);
     }
+}
+
+/* Streams are asked without the lock, since that takes long. A thread that asks meanwhile asks for
+   the other entries. */
+void sb__quarantine_ask(sb_context *context) {
+    struct sb__quarantine *quarantine = &context->quarantine;
+    struct sb__quarantined *entries, *over = NULL;
+    if (sb__quarantine_is_empty(context) || !sb__context_is_ours(context))
+        return;
+    for (int bit = 0; (entries = take_next(quarantine, &bit)); bit++) {
+        if (sb__streams_over(context, (uint64_t)1 << bit))
+            advance(quarantine, entries, bit, &over);
+        else
+            put_back(quarantine, entries, bit);
+    }
+    give_back(quarantine, over);
     if (sb__quarantine_is_empty(context))
         delist(context);
 }
@@ -117,7 +186,7 @@ void sb__quarantine_ask_all(void) {
         sb__mutex_lock(&waiting_lock);
         sb_context *context = waiting;
         if (context)
-            unlink_at(&waiting);
+            unlink_waiting(context);
         sb__mutex_unlock(&waiting_lock);
         if (!context)
             return;

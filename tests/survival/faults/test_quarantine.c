@@ -2,6 +2,7 @@
    nor handed to its deleter, however many waits fail in a row. The device runs
    its work as late as it can; whatever touches storage too late shows. */
 #include "blobs.h"
+#include "captured.h"
 #include "scene.h"
 
 #include "context/context.h"
@@ -627,6 +628,82 @@ TEST(a_cap_counts_what_is_in_quarantine) {
     assert_ok(sb_mem_overwrite_cpu(next, &out, &err));
     sb_mem_release(next);
     rig_close(&rig);
+}
+
+/* --- much in quarantine ----------------------------------------------------------------------- */
+
+#define STREAMS  5
+#define CAPTURED 2 /* the stream that is captured */
+
+struct crowd {
+    struct rig rig;
+    sb_stream streams[STREAMS];
+    struct lent lent;
+};
+
+static void crowd_open(struct crowd *crowd) {
+    sb_backend table = captured_table();
+    sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
+    options.device = "sim:0";
+    options.backend = &table;
+    rig_open_options(&crowd->rig, options);
+    for (int i = 0; i < STREAMS; i++)
+        crowd->streams[i] = rig_stream(&crowd->rig);
+    crowd->lent = lend_device(crowd->rig.context, BYTES, LENT);
+    captured_stream = NULL;
+}
+
+static void crowd_close(struct crowd *crowd) {
+    lent_free(&crowd->lent);
+    for (int i = 0; i < STREAMS; i++)
+        rig_end_stream(&crowd->rig, crowd->streams[i]);
+    rig_close(&crowd->rig);
+}
+
+/* A memory on the loan, which is used on the streams whose bits are in `users`. */
+static sb_mem *member(struct crowd *crowd, unsigned users) {
+    sb_error err;
+    sb_mem *mem;
+    const void *in;
+    assert_ok(sb_mem_create(crowd->rig.context, BYTES, &mem, &err));
+    assert_ok(sb_mem_set_gpu(mem, crowd->lent.ptr, BYTES, 0, lent_deleter, &crowd->lent, &err));
+    for (int i = 0; i < STREAMS; i++)
+        if (users >> i & 1)
+            assert_ok(sb_mem_gpu_data_on(mem, crowd->streams[i], &in, &err));
+    return mem;
+}
+
+static int64_t asks_of_release(sb_mem *mem) {
+    const int64_t before = captured_asks;
+    sb_mem_release(mem);
+    return captured_asks - before;
+}
+
+/* However much is in quarantine, and for whichever streams. */
+TEST(a_release_asks_each_stream_once) {
+    enum { MEMBERS = 32 }; /* one for each set of streams */
+    struct crowd crowd;
+    sb_mem *members[2][MEMBERS];
+    int64_t most[2] = {0, 0};
+    int kept = 0;
+    crowd_open(&crowd);
+    for (int round = 0; round < 2; round++)
+        for (unsigned users = 0; users < MEMBERS; users++)
+            members[round][users] = member(&crowd, users);
+    captured_stream = crowd.streams[CAPTURED];
+    for (int round = 0; round < 2; round++)
+        for (unsigned users = 0; users < MEMBERS; users++) {
+            const int64_t asks = asks_of_release(members[round][users]);
+            if (asks > most[round])
+                most[round] = asks;
+            kept += (int)(users >> CAPTURED & 1);
+            assert_int_equal(crowd.lent.deleted, round * MEMBERS + (int)users + 1 - kept);
+        }
+    assert_int_equal(most[1], most[0]);
+    captured_stream = NULL;
+    sb_context_trim(crowd.rig.context);
+    assert_int_equal(crowd.lent.deleted, 2 * MEMBERS);
+    crowd_close(&crowd);
 }
 
 /* --- every call, in every state, with several failures in a row ------------------------------ */

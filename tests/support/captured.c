@@ -1,0 +1,33 @@
+#include "captured.h"
+
+#include "context/context.h"
+
+sb_stream captured_stream;
+int64_t captured_asks;
+
+static sb_status refuse(sb_error *err) {
+    return sb_backend_fail(err, SB_ERR_UNSUPPORTED, 0, "the stream is being captured");
+}
+
+static int is_captured(sb_stream stream) {
+    return captured_stream && stream == captured_stream;
+}
+
+static sb_status record(void *device, sb_stream stream, void **out, sb_error *err) {
+    captured_asks++;
+    return is_captured(stream) ? refuse(err)
+                               : sb__sim_backend.event_record(device, stream, out, err);
+}
+
+static sb_status synchronize(void *device, sb_stream stream, sb_error *err) {
+    captured_asks++;
+    return is_captured(stream) ? refuse(err)
+                               : sb__sim_backend.stream_synchronize(device, stream, err);
+}
+
+sb_backend captured_table(void) {
+    sb_backend table = sb__sim_backend;
+    table.event_record = record;
+    table.stream_synchronize = synchronize;
+    return table;
+}
