@@ -224,6 +224,7 @@ sb_status sb__cuda_stream_synchronize(void *device, sb_stream stream, sb_error *
 sb_status sb__cuda_event_record(void *device, sb_stream stream, void **out, sb_error *err);
 sb_status sb__cuda_stream_wait(void *device, sb_stream stream, void *event, sb_error *err);
 sb_status sb__cuda_event_wait(void *device, void *event, sb_error *err);
+sb_status sb__cuda_event_query(void *device, void *event, int32_t *out_done, sb_error *err);
 void sb__cuda_event_destroy(void *device, void *event);
 
 sb_status sb__cuda_prepare_arithmetic(void *device, sb_error *err);

@@ -160,6 +160,21 @@ sb_status sb__cuda_event_wait(void *opened, void *event, sb_error *err) {
     return wait_status(device, result, visit.call, err);
 }
 
+sb_status sb__cuda_event_query(void *opened, void *event, int32_t *out_done, sb_error *err) {
+    const struct sb__cuda_device *device = opened;
+    struct sb__cuda_visit visit;
+    bool is_busy = false;
+    sb__cu_result result = sb__cuda_enter_to_free(device, &visit);
+    if (result == SB__CUDA_SUCCESS) {
+        result = device->cu->cuEventQuery(event);
+        is_busy = result == SB__CUDA_ERROR_NOT_READY;
+        result = sb__cuda_leave_after(
+            device, &visit, is_busy ? (sb__cu_result)SB__CUDA_SUCCESS : result, "cuEventQuery");
+    }
+    *out_done = !is_busy && sb__cuda_done(result) == SB__CUDA_SUCCESS;
+    return wait_status(device, result, visit.call, err);
+}
+
 void sb__cuda_event_destroy(void *opened, void *event) {
     struct sb__cuda_device *device = opened;
     struct sb__cuda_visit visit;

@@ -36,4 +36,5 @@ const sb_backend sb__cuda_backend = {
     .dlpack_pinned = SB_DL_DEVICE_CUDA_HOST,
     .trim = sb__cuda_trim,
     .after_default = sb__cuda_after_default,
+    .event_query = sb__cuda_event_query,
 };

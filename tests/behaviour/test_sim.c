@@ -384,13 +384,18 @@ TEST(a_device_that_is_lost_writes_to_no_wrong_pointer) {
 
 TEST(an_event_outlives_its_stream_and_tells_what_failed) {
     sb_error err;
+    int32_t done;
     struct fixture f = fixture_open(SB_SIM_LAZY, 0);
     sb_stream stream = new_stream(&f);
     char *ptr = new_memory(&f, 64, stream);
     fail_call(&f, SB_SIM_ZERO, 1, SB_SIM_FAIL_LATER);
     assert_ok(f.table->zero(f.device, ptr, 64, stream, &err));
     void *event = record(&f, stream);
+    assert_ok(f.table->event_query(f.device, event, &done, &err));
+    assert_int_equal(done, 0);
     assert_ok(sb_sim_stream_destroy(f.context, stream, &err));
+    assert_ok(f.table->event_query(f.device, event, &done, &err)); /* takes no failure away */
+    assert_int_equal(done, 1);
     assert_status(SB_ERR_DEVICE_FAILURE, f.table->event_wait(f.device, event, &err));
     assert_non_null(strstr(err.message, "zero"));
     f.table->event_destroy(f.device, event);

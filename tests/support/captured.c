@@ -3,7 +3,7 @@
 #include "context/context.h"
 
 sb_stream captured_stream;
-int64_t captured_asks;
+int64_t captured_asks, captured_waits;
 
 static sb_status refuse(sb_error *err) {
     return sb_backend_fail(err, SB_ERR_UNSUPPORTED, 0, "the stream is being captured");
@@ -21,13 +21,20 @@ static sb_status record(void *device, sb_stream stream, void **out, sb_error *er
 
 static sb_status synchronize(void *device, sb_stream stream, sb_error *err) {
     captured_asks++;
+    captured_waits++;
     return is_captured(stream) ? refuse(err)
                                : sb__sim_backend.stream_synchronize(device, stream, err);
+}
+
+static sb_status wait(void *device, void *event, sb_error *err) {
+    captured_waits++;
+    return sb__sim_backend.event_wait(device, event, err);
 }
 
 sb_backend captured_table(void) {
     sb_backend table = sb__sim_backend;
     table.event_record = record;
     table.stream_synchronize = synchronize;
+    table.event_wait = wait;
     return table;
 }

@@ -501,6 +501,18 @@ on with the work, and frees nothing before it has waited for NULL.*/
             err: *mut sb_error,
         ) -> sb_status,
     >,
+    /**Sets `*out_done` to 1 if all work before the event has ended, whether or not it failed, else
+to 0. Never waits, and takes no failure away from event_wait. The core asks this of the
+device of one context when another context ends. DEVICE_LOST says that the work has ended,
+any other failure that nobody can tell. Also called on a lost device.*/
+    pub event_query: ::core::option::Option<
+        unsafe extern "C" fn(
+            device: *mut ::core::ffi::c_void,
+            event: *mut ::core::ffi::c_void,
+            out_done: *mut i32,
+            err: *mut sb_error,
+        ) -> sb_status,
+    >,
 }
 ///A memory: Caffe's SyncedMemory.
 #[repr(C)]
@@ -1210,7 +1222,7 @@ than with a pointer to it*/
 pub const SB_BACKEND_PINNED_NOT_IN_CHILD: u32 = 1;
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of sb_backend"][::core::mem::size_of::<sb_backend>() - 240usize];
+    ["Size of sb_backend"][::core::mem::size_of::<sb_backend>() - 248usize];
     ["Alignment of sb_backend"][::core::mem::align_of::<sb_backend>() - 8usize];
     [
         "Offset of field: sb_backend::struct_size",
@@ -1308,6 +1320,9 @@ const _: () = {
     [
         "Offset of field: sb_backend::after_default",
     ][::core::mem::offset_of!(sb_backend, after_default) - 232usize];
+    [
+        "Offset of field: sb_backend::event_query",
+    ][::core::mem::offset_of!(sb_backend, event_query) - 240usize];
 };
 ///nothing was written yet
 pub const SB_HEAD_UNINITIALIZED: i32 = 0;
@@ -2081,7 +2096,9 @@ was forked after its parent had used the device's driver), OUT_OF_MEMORY, CAP_RE
     /**One more owner. * context \[nullable\]
 Returns \[owned\] `context`*/
     pub fn sb_context_retain(context: *mut sb_context) -> *mut sb_context;
-    ///One owner less; the last one frees it. * context \[owned, nullable\]
+    /**One owner less; the last one frees it, and waits for what it has in quarantine. Other contexts
+of the process that have something there are asked whether their devices are done with it, and
+none of them is waited for. * context \[owned, nullable\]*/
     pub fn sb_context_release(context: *mut sb_context);
     /**"cpu", or the device's "NAME:N". * context \[nullable\] the built-in one
 

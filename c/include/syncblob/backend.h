@@ -9,9 +9,9 @@
  * SB_OK or one of NO_DEVICE, OUT_OF_MEMORY, DEVICE_FAILURE, DEVICE_LOST,
  * UNSUPPORTED, WRONG_DEVICE, FORKED, and writes `err` (never NULL here) on failure
  * with sb_backend_fail; it has done and queued nothing then. DEVICE_LOST makes
- * the whole context lost: from then on only stream_synchronize, event_wait, free,
- * free_pinned, event_destroy and close are called. Callers see what a slot returns, and any
- * other code as DEVICE_FAILURE. c/guide/backend.md writes one from the beginning.
+ * the whole context lost: from then on only stream_synchronize, event_wait, event_query,
+ * free, free_pinned, event_destroy and close are called. Callers see what a slot returns, and
+ * any other code as DEVICE_FAILURE. c/guide/backend.md writes one from the beginning.
  *
  * "Queued on `stream`" means ordered after all that was queued there before;
  * the slot need not wait for it. A backend whose work is always complete on
@@ -173,6 +173,14 @@ typedef struct sb_backend {
      *  before such memory is freed. UNSUPPORTED says that a capture forbids it: then the core goes
      *  on with the work, and frees nothing before it has waited for NULL. */
     sb_status (*after_default)(void *device, sb_error *err);
+
+    /* --- questions: optional; missing: nothing is known without a wait --------- */
+
+    /** Sets `*out_done` to 1 if all work before the event has ended, whether or not it failed, else
+     *  to 0. Never waits, and takes no failure away from event_wait. The core asks this of the
+     *  device of one context when another context ends. DEVICE_LOST says that the work has ended,
+     *  any other failure that nobody can tell. Also called on a lost device. */
+    sb_status (*event_query)(void *device, void *event, int32_t *out_done, sb_error *err);
 } sb_backend;
 
 SB_END_DECLS

@@ -137,7 +137,9 @@ SB_API sb_status sb_context_create(const sb_context_options *options, sb_context
 /** One more owner. @param context [nullable] @return [owned] `context` */
 SB_API sb_context *sb_context_retain(sb_context *context);
 
-/** One owner less; the last one frees it. @param context [owned, nullable] */
+/** One owner less; the last one frees it, and waits for what it has in quarantine. Other contexts
+ *  of the process that have something there are asked whether their devices are done with it, and
+ *  none of them is waited for. @param context [owned, nullable] */
 SB_API void sb_context_release(sb_context *context);
 
 /** "cpu", or the device's "NAME:N". @param context [nullable] the built-in one

@@ -298,7 +298,7 @@ void sb_context_release(sb_context *context) {
     bool waits = !sb__quarantine_is_empty(context);
     int64_t left = sb__context_let_go(context);
     if (left == 0 || (left == 1 && waits))
-        sb__quarantine_ask_all();
+        sb__quarantine_end(context);
 }
 
 /* A deleter may release the context. */

@@ -76,9 +76,22 @@ struct sb__quarantined {
     void (*give_back)(struct sb__quarantined *entry); /* runs deleters: without any lock */
 };
 
+/* How far a question that does not wait has come through the streams of a bit. */
+struct sb__mark {
+    void *event; /* of the stream in `slot`; NULL: none is recorded */
+    int32_t slot;
+};
+
+/* Entries with the same first user. A list is its last entry. */
+struct sb__waiting {
+    struct sb__quarantined *entries;
+    struct sb__quarantined *marked; /* entries that were here before the mark's event */
+    struct sb__mark mark;
+};
+
 struct sb__quarantine {
     sb__mutex lock;
-    struct sb__quarantined *waiting[64]; /* by the first of their users: the last of each list */
+    struct sb__waiting waiting[64]; /* by bit */
     sb__counter bytes;
 };
 
@@ -234,6 +247,8 @@ sb_status sb__own_wait(sb_context *context, sb_error *err);
 /* `*out` stays NULL for a backend without events: its work is done already. */
 sb_status sb__event_record(sb_context *context, sb_stream stream, void **out, sb_error *err);
 sb_status sb__event_wait(sb_context *context, void *event, sb_error *err);
+/* `*out_done`: the work before the event has ended; never waits. The backend has this slot. */
+sb_status sb__event_query(sb_context *context, void *event, int32_t *out_done, sb_error *err);
 void sb__event_destroy(sb_context *context, void *event);
 sb_status sb__stream_wait(sb_context *context, sb_stream stream, void *event, sb_error *err);
 /* Arithmetic where the table has it; UNSUPPORTED otherwise. */
@@ -279,6 +294,9 @@ sb_status sb__streams_wait(sb_context *context, uint64_t users, sb_error *err);
 /* Waits for the same work, on a lost device too, and says whether it is over: false if that cannot
    be told of a stream, since waits may fail without having waited. */
 bool sb__streams_over(sb_context *context, uint64_t users);
+/* Says of the work that was queued when `mark` was empty whether it is known to be over, and waits
+   for nothing. If not, `mark` may be left for the next time. */
+bool sb__streams_known_over(sb_context *context, uint64_t users, struct sb__mark *mark);
 void sb__streams_free(sb_context *context);
 
 /* --- quarantine (quarantine.c) ---------------------------------------------------- */
@@ -288,8 +306,11 @@ void sb__quarantine_put(sb_context *context, struct sb__quarantined *entry);
 /* Gives back what is over by now. Waits; no lock may be held, since deleters run. */
 void sb__quarantine_ask(sb_context *context);
 bool sb__quarantine_is_empty(const sb_context *context);
-/* Asks all contexts of the process that wait: whoever let go of one is not there to ask. */
+/* Asks all contexts of the process that wait: the owner that released one is not there to ask. */
 void sb__quarantine_ask_all(void);
+/* The same at the end of a context, of which the address alone is used. Waits for its own work, for
+   that of other contexts not. */
+void sb__quarantine_end(const sb_context *context);
 /* Memory that a backend can never give back to its driver. */
 void sb__quarantine_lose(size_t bytes);
 /* That, and what is in quarantine of contexts that nobody else owns. */

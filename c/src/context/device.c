@@ -197,6 +197,11 @@ sb_status sb__event_wait(sb_context *context, void *event, sb_error *err) {
             context->backend.event_wait(context->device, event, slot_err));
 }
 
+sb_status sb__event_query(sb_context *context, void *event, int32_t *out_done, sb_error *err) {
+    CHECKED(check_process, context, err,
+            context->backend.event_query(context->device, event, out_done, slot_err));
+}
+
 void sb__event_destroy(sb_context *context, void *event) {
     if (event && sb__context_is_ours(context))
         context->backend.event_destroy(context->device, event);

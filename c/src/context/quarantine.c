@@ -79,7 +79,7 @@ uint64_t sb__quarantine_leaked(void) {
 
 /* --- entries ----------------------------------------------------------------------- */
 
-/* A list is its last entry, whose `next` is the first; NULL: it is empty. */
+/* The `next` of a list, which is its last entry, is the first; NULL: it is empty. */
 static void join(struct sb__quarantined **list, struct sb__quarantined *more) {
     if (more && *list) {
         struct sb__quarantined *first = more->next;
@@ -113,40 +113,80 @@ void sb__quarantine_put(sb_context *context, struct sb__quarantined *entry) {
     enlist(context);
     entry->next = entry;
     sb__mutex_lock(&quarantine->lock);
-    join(&quarantine->waiting[first_user(entry->users)], entry);
+    join(&quarantine->waiting[first_user(entry->users)].entries, entry);
     sb__mutex_unlock(&quarantine->lock);
 }
 
-/* The entries that wait for the next bit from `*bit` on; NULL: there are none. */
-static struct sb__quarantined *take_next(struct sb__quarantine *quarantine, int *bit) {
-    struct sb__quarantined *entries = NULL;
+/* Entries of one bit that a thread has taken out of the lists, to ask for them. */
+struct asked {
+    struct sb__quarantined *entries;
+    struct sb__mark mark;
+    int bit;
+};
+
+static bool is_empty(const struct sb__waiting *waiting) {
+    return !waiting->entries && !waiting->marked;
+}
+
+/* Takes the entries of the next bit from asked->bit on: all of them, or if the thread does not wait
+   and there is a mark, those before it. False: there are none. */
+static bool take_next(struct sb__quarantine *quarantine, struct asked *asked, bool waits) {
+    const int bits = sizeof quarantine->waiting / sizeof *quarantine->waiting;
     sb__mutex_lock(&quarantine->lock);
-    while (*bit < 64 && !quarantine->waiting[*bit])
-        ++*bit;
-    if (*bit < 64) {
-        entries = quarantine->waiting[*bit];
-        quarantine->waiting[*bit] = NULL;
+    while (asked->bit < bits && is_empty(&quarantine->waiting[asked->bit]))
+        asked->bit++;
+    const bool found = asked->bit < bits;
+    if (found) {
+        struct sb__waiting *waiting = &quarantine->waiting[asked->bit];
+        asked->entries = waiting->marked;
+        asked->mark = waiting->mark;
+        if (waits || !waiting->marked) {
+            join(&asked->entries, waiting->entries);
+            waiting->entries = NULL;
+        }
+        waiting->marked = NULL;
+        waiting->mark = (struct sb__mark){NULL, 0};
     }
     sb__mutex_unlock(&quarantine->lock);
-    return entries;
+    return found;
 }
 
-/* The work of a bit is over: its entries wait for their next user, or are `over`. */
-static void advance(struct sb__quarantine *quarantine, struct sb__quarantined *entries, int bit,
+/* The work of the bit is over: the entries wait for their next user, or are `over`. */
+static void advance(struct sb__quarantine *quarantine, struct asked *asked,
                     struct sb__quarantined **over) {
     sb__mutex_lock(&quarantine->lock);
-    while (entries) {
-        struct sb__quarantined *entry = take_first(&entries);
-        entry->users &= ~((uint64_t)1 << bit);
-        join(entry->users ? &quarantine->waiting[first_user(entry->users)] : over, entry);
+    while (asked->entries) {
+        struct sb__quarantined *entry = take_first(&asked->entries);
+        entry->users &= ~((uint64_t)1 << asked->bit);
+        join(entry->users ? &quarantine->waiting[first_user(entry->users)].entries : over, entry);
     }
     sb__mutex_unlock(&quarantine->lock);
 }
 
-static void put_back(struct sb__quarantine *quarantine, struct sb__quarantined *entries, int bit) {
+/* Two threads may have asked, each for other entries: one mark is enough for both. */
+static void put_back(sb_context *context, struct asked *asked) {
+    struct sb__quarantine *quarantine = &context->quarantine;
+    struct sb__waiting *waiting = &quarantine->waiting[asked->bit];
+    void *event = asked->mark.event;
     sb__mutex_lock(&quarantine->lock);
-    join(&quarantine->waiting[bit], entries);
+    if (event && !waiting->marked) {
+        waiting->marked = asked->entries;
+        waiting->mark = asked->mark;
+        event = NULL;
+    } else {
+        join(&waiting->entries, asked->entries);
+    }
     sb__mutex_unlock(&quarantine->lock);
+    sb__event_destroy(context, event);
+}
+
+static bool is_over(sb_context *context, struct asked *asked, bool waits) {
+    const uint64_t user = (uint64_t)1 << asked->bit;
+    if (!waits)
+        return sb__streams_known_over(context, user, &asked->mark);
+    sb__event_destroy(context, asked->mark.event);
+    asked->mark.event = NULL;
+    return sb__streams_over(context, user);
 }
 
 /* Runs deleters, which may call the library: every list is whole by now. */
@@ -160,20 +200,24 @@ static void give_back(struct sb__quarantine *quarantine, struct sb__quarantined 
 
 /* Streams are asked without the lock, since that takes long. A thread that asks meanwhile asks for
    the other entries. */
-void sb__quarantine_ask(sb_context *context) {
+static void ask(sb_context *context, bool waits) {
     struct sb__quarantine *quarantine = &context->quarantine;
-    struct sb__quarantined *entries, *over = NULL;
+    struct sb__quarantined *over = NULL;
     if (sb__quarantine_is_empty(context) || !sb__context_is_ours(context))
         return;
-    for (int bit = 0; (entries = take_next(quarantine, &bit)); bit++) {
-        if (sb__streams_over(context, (uint64_t)1 << bit))
-            advance(quarantine, entries, bit, &over);
+    for (struct asked asked = {.bit = 0}; take_next(quarantine, &asked, waits); asked.bit++) {
+        if (is_over(context, &asked, waits))
+            advance(quarantine, &asked, &over);
         else
-            put_back(quarantine, entries, bit);
+            put_back(context, &asked);
     }
     give_back(quarantine, over);
     if (sb__quarantine_is_empty(context))
         delist(context);
+}
+
+void sb__quarantine_ask(sb_context *context) {
+    ask(context, true);
 }
 
 bool sb__quarantine_is_empty(const sb_context *context) {
@@ -181,7 +225,7 @@ bool sb__quarantine_is_empty(const sb_context *context) {
 }
 
 /* Each is taken out of the list before it is asked, since that runs deleters. */
-void sb__quarantine_ask_all(void) {
+static void ask_all(const sb_context *own, bool waits) {
     for (uint64_t left = sb__counter_read(&waiting_count); left > 0; left--) {
         sb__mutex_lock(&waiting_lock);
         sb_context *context = waiting;
@@ -190,9 +234,17 @@ void sb__quarantine_ask_all(void) {
         sb__mutex_unlock(&waiting_lock);
         if (!context)
             return;
-        sb__quarantine_ask(context);
+        ask(context, waits || context == own);
         if (!sb__quarantine_is_empty(context))
             enlist(context);
         (void)sb__context_let_go(context);
     }
+}
+
+void sb__quarantine_ask_all(void) {
+    ask_all(NULL, true);
+}
+
+void sb__quarantine_end(const sb_context *context) {
+    ask_all(context, false);
 }

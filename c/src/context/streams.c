@@ -184,6 +184,42 @@ bool sb__streams_over(sb_context *context, uint64_t users) {
     return over;
 }
 
+/* Another thread may wait for a stream while it holds the lock: then nothing is known. */
+static bool try_record(sb_context *context, uint64_t users, struct sb__mark *mark) {
+    sb_status st = SB_OK;
+    if (!sb__mutex_try_lock(&context->streams.lock))
+        return false;
+    mark->slot = next_user(context, users, mark->slot, NULL);
+    if (mark->slot >= 0)
+        st = sb__event_record(context, stream_of(context, mark->slot), &mark->event, NULL);
+    sb__mutex_unlock(&context->streams.lock);
+    return st == SB_OK;
+}
+
+/* DEVICE_LOST says that the work has ended, too. */
+static bool is_done(sb_context *context, void *event, bool *out_asks_again) {
+    int32_t done = 0;
+    sb_status st = sb__event_query(context, event, &done, NULL);
+    *out_asks_again = st == SB_OK && !done;
+    return st == SB_ERR_DEVICE_LOST || (st == SB_OK && done);
+}
+
+bool sb__streams_known_over(sb_context *context, uint64_t users, struct sb__mark *mark) {
+    bool asks_again = false, known = context->backend.event_query != NULL;
+    for (; known && mark->slot >= 0; mark->slot++) {
+        known = mark->event || try_record(context, users, mark);
+        if (!known || mark->slot < 0)
+            break;
+        known = is_done(context, mark->event, &asks_again);
+        if (asks_again)
+            return false;
+        sb__event_destroy(context, mark->event);
+        mark->event = NULL;
+    }
+    mark->slot = 0;
+    return known;
+}
+
 /* Waits without the lock where it can. Two threads may forget the same stream, and one of them
    destroy it meanwhile: then it takes an event, which the device may not have to give. */
 static sb_status wait_unlocked(sb_context *context, sb_stream stream, sb_error *err) {

@@ -271,6 +271,17 @@ static sb_status sim_event_wait(void *device, void *event, sb_error *err) {
     return st;
 }
 
+/* Not counted, and never made to fail: it is no operation of the device. */
+static sb_status sim_event_query(void *device, void *event, int32_t *out_done, sb_error *err) {
+    struct sb__sim *sim = device;
+    const struct sb__sim_event *asked = event;
+    (void)err;
+    sb__recursive_mutex_lock(&sim->lock);
+    *out_done = asked->done;
+    sb__recursive_mutex_unlock(&sim->lock);
+    return SB_OK;
+}
+
 static void sim_event_destroy(void *device, void *event) {
     struct sb__sim *sim = device;
     sb__recursive_mutex_lock(&sim->lock);
@@ -358,4 +369,5 @@ const sb_backend sb__sim_backend = {
     .asum = sim_asum,
     .sumsq = sim_sumsq,
     .dlpack_device = SB_DL_DEVICE_EXTENSION,
+    .event_query = sim_event_query,
 };

@@ -18,7 +18,7 @@
     _Static_assert(offsetof(type, member) == (from), "offset of " #type "." #member);              \
     _Static_assert(sizeof(((type *)0)->member) == (bytes), "size of " #type "." #member)
 
-STRUCT(sb_backend, 240, 8);
+STRUCT(sb_backend, 248, 8);
 MEMBER(sb_backend, struct_size, 0, 8);
 MEMBER(sb_backend, abi_version, 8, 4);
 MEMBER(sb_backend, flags, 12, 4);
@@ -51,6 +51,7 @@ MEMBER(sb_backend, dlpack_device, 216, 4);
 MEMBER(sb_backend, dlpack_pinned, 220, 4);
 MEMBER(sb_backend, trim, 224, 8);
 MEMBER(sb_backend, after_default, 232, 8);
+MEMBER(sb_backend, event_query, 240, 8);
 
 STRUCT(sb_allocator, 24, 8);
 MEMBER(sb_allocator, alloc, 0, 8);

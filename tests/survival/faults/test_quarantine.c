@@ -538,6 +538,14 @@ static void end_owner(void *user, void *ptr) {
     sb_context_release(owner->context);
 }
 
+/* One that never had a device. */
+static void end_another_context(void) {
+    struct rig other;
+    rig_open(&other, NULL, 0);
+    sb_context_release(other.context);
+    counting_allocator_assert_clean(&other.counting);
+}
+
 /* What is lent may hold on to the context; then nobody is left who could ask. */
 TEST(a_loan_that_owns_its_context_comes_back) {
     struct rig rig;
@@ -557,13 +565,13 @@ TEST(a_loan_that_owns_its_context_comes_back) {
     assert_status(SB_ERR_DEVICE_FAILURE, sb_mem_cpu_data(mem, &in, &err));
     sb_mem_release(mem);
     sb_context_release(rig.context);
-    assert_int_equal(owner.lent.deleted, 0);
-    for (int i = 0; i < 8; i++) { /* until the faults are used up */
-        struct rig other;
-        rig_open(&other, NULL, 0);
-        sb_context_release(other.context);
-        counting_allocator_assert_clean(&other.counting);
+    for (int i = 0; i < 32; i++) { /* until the faults are used up */
+        end_another_context();
+        assert_int_equal(owner.lent.deleted, 0);
     }
+    assert_ok(
+        rig.context->backend.stream_synchronize(rig.context->device, rig.context->stream, &err));
+    end_another_context();
     assert_int_equal(owner.lent.deleted, 1);
     assert_true(lent_holds(&owner.lent, TAKEN));
     counting_allocator_assert_clean(&rig.counting);
@@ -704,6 +712,171 @@ TEST(a_release_asks_each_stream_once) {
     sb_context_trim(crowd.rig.context);
     assert_int_equal(crowd.lent.deleted, 2 * MEMBERS);
     crowd_close(&crowd);
+}
+
+/* Its other streams are waited for. */
+static void retire(struct crowd *crowd, sb_mem *mem) {
+    captured_stream = crowd->streams[CAPTURED];
+    sb_mem_release(mem);
+    sb_context_trim(crowd->rig.context);
+    captured_stream = NULL;
+}
+
+/* Two memories in quarantine, for work that the captured stream has not begun. */
+static void crowd_keeps_two(struct crowd *crowd, unsigned users, struct look *look) {
+    rig_schedule(&crowd->rig, SB_SIM_LAZY, 0);
+    for (int i = 0; i < 2; i++) {
+        sb_mem *mem = member(crowd, users);
+        if (i == 0)
+            rig_look(look, &crowd->rig, crowd->streams[CAPTURED], crowd->lent.ptr, BYTES);
+        retire(crowd, mem);
+    }
+    assert_int_equal(crowd->lent.deleted, 0);
+}
+
+static void run_stream(struct crowd *crowd, int i) {
+    sb_error err;
+    sb_context *context = crowd->rig.context;
+    assert_ok(sb__sim_backend.stream_synchronize(context->device, crowd->streams[i], &err));
+}
+
+/* Nor does the last owner of the other one. */
+TEST(the_end_of_a_context_waits_for_no_other_device) {
+    struct crowd crowd;
+    struct look look;
+    crowd_open(&crowd);
+    crowd_keeps_two(&crowd, 1u << CAPTURED | 1u << (CAPTURED + 1), &look);
+    const int64_t before = captured_waits;
+    for (int i = 0; i < 3; i++)
+        end_another_context();
+    assert_false(look.ran);
+    assert_int_equal(crowd.lent.deleted, 0);
+    run_stream(&crowd, CAPTURED);
+    end_another_context(); /* now it asks the next stream */
+    assert_int_equal(crowd.lent.deleted, 0);
+    run_stream(&crowd, CAPTURED + 1);
+    end_another_context();
+    assert_int_equal(crowd.lent.deleted, 2);
+    assert_int_equal(captured_waits, before);
+    crowd_close(&crowd);
+}
+
+static void release_captured(struct crowd *crowd, sb_mem *mem) {
+    captured_stream = crowd->streams[CAPTURED];
+    sb_mem_release(mem);
+    captured_stream = NULL;
+}
+
+/* Two memories wait for the captured stream, the first of them with an event there; behind that
+   event is `between`, and behind this `look`. */
+static void crowd_keeps_one_after_the_other(struct crowd *crowd, struct look *look,
+                                            void **between) {
+    sb_error err;
+    rig_schedule(&crowd->rig, SB_SIM_LAZY, 0);
+    void *device = crowd->rig.context->device;
+    const sb_stream stream = crowd->streams[CAPTURED];
+    const sb_stream others[] = {NULL, crowd->rig.context->stream};
+    sb_mem *first = member(crowd, 1u << CAPTURED), *second = member(crowd, 1u << CAPTURED);
+    retire(crowd, first);
+    release_captured(crowd, second); /* it waits for the legacy default stream */
+    end_another_context();
+    assert_ok(sb__sim_backend.event_record(device, stream, between, &err));
+    rig_look(look, &crowd->rig, stream, crowd->lent.ptr, BYTES);
+    for (int i = 0; i < 2; i++) {
+        assert_ok(sb__sim_backend.stream_synchronize(device, others[i], &err));
+        end_another_context();
+    }
+    assert_int_equal(crowd->lent.deleted, 0);
+}
+
+/* What is retired after the question was put is asked for by the next one, though it waits for the
+   same stream. */
+TEST(an_event_speaks_of_what_was_in_quarantine_before_it) {
+    struct crowd crowd;
+    struct look look;
+    sb_error err;
+    void *between;
+    crowd_open(&crowd);
+    crowd_keeps_one_after_the_other(&crowd, &look, &between);
+    assert_ok(sb__sim_backend.event_wait(crowd.rig.context->device, between, &err));
+    for (int i = 0; i < 2; i++) {
+        end_another_context();
+        assert_int_equal(crowd.lent.deleted, 1);
+    }
+    assert_false(look.ran);
+    sb_context_trim(NULL); /* waits */
+    assert_true(look.ran && look.reached);
+    assert_int_equal(crowd.lent.deleted, 2);
+    sb__sim_backend.event_destroy(crowd.rig.context->device, between);
+    crowd_close(&crowd);
+}
+
+static sb_status query_status;
+static int queries_to_interrupt; /* during which another context ends */
+
+static sb_status query(void *device, void *event, int32_t *out_done, sb_error *err) {
+    sb_status st = sb__sim_backend.event_query(device, event, out_done, err);
+    if (queries_to_interrupt > 0) {
+        queries_to_interrupt--;
+        end_another_context();
+    }
+    return query_status == SB_OK ? st : sb_backend_fail(err, query_status, 0, "as was asked");
+}
+
+/* As two threads would, each for what the other has not taken. */
+TEST(two_may_ask_at_once) {
+    struct crowd crowd;
+    struct look look;
+    void *between;
+    crowd_open(&crowd);
+    crowd_keeps_one_after_the_other(&crowd, &look, &between);
+    crowd.rig.context->backend.event_query = query;
+    query_status = SB_OK;
+    queries_to_interrupt = 1;
+    end_another_context();
+    assert_int_equal(crowd.lent.deleted, 0);
+    run_stream(&crowd, CAPTURED);
+    end_another_context();
+    assert_int_equal(crowd.lent.deleted, 1);
+    sb_context_trim(NULL);
+    assert_int_equal(crowd.lent.deleted, 2);
+    sb__sim_backend.event_destroy(crowd.rig.context->device, between);
+    crowd_close(&crowd);
+}
+
+/* Nobody can tell: the table lacks the slot, the slot fails, no event can be recorded. Then a wait
+   decides. */
+TEST(a_question_without_an_answer_gives_nothing_back) {
+    static const struct {
+        sb_status (*slot)(void *, void *, int32_t *, sb_error *);
+        sb_status status;
+        bool captured, given_back;
+    } rows[] = {
+        {query, SB_OK, false, true},
+        {NULL, SB_OK, false, false},
+        {query, SB_ERR_DEVICE_FAILURE, false, false},
+        {query, SB_ERR_DEVICE_LOST, false, true}, /* which has ended the work */
+        {query, SB_OK, true, false},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct crowd crowd;
+        struct look look;
+        crowd_open(&crowd);
+        crowd.rig.context->backend.event_query = rows[i].slot;
+        query_status = SB_OK;
+        crowd_keeps_two(&crowd, 1u << CAPTURED, &look);
+        run_stream(&crowd, CAPTURED);
+        rig_schedule(&crowd.rig, SB_SIM_EAGER, 0);
+        query_status = rows[i].status;
+        captured_stream = rows[i].captured ? crowd.streams[CAPTURED] : NULL;
+        end_another_context();
+        assert_int_equal(crowd.lent.deleted, rows[i].given_back ? 2 : 0);
+        captured_stream = NULL;
+        sb_context_trim(NULL);
+        assert_int_equal(crowd.lent.deleted, 2);
+        atomic_store(&crowd.rig.context->device_lost, SB_OK);
+        crowd_close(&crowd);
+    }
 }
 
 /* --- every call, in every state, with several failures in a row ------------------------------ */

@@ -29,6 +29,7 @@ class World:
         self.queue = 0  # copies to run
         self.lost = self.pending = self.used = self.written = self.stayed = False
         self.kept, self.back = False, 0  # in quarantine; how often the loan came back
+        self.mark = None  # copies that run before the event of another context's question
         self.holders, self.lease_used = 1 + tensor, False
 
     def has(self, step):
@@ -41,6 +42,8 @@ class World:
         if self.written:
             raise Broken("a copy runs on storage that the caller writes")
         self.queue -= 1
+        if self.mark:
+            self.mark -= 1
 
 
 # A thread yields before each call of the device and each lock, and is told whether that fails.
@@ -96,10 +99,27 @@ def lease_release(w, used):
 
 def quarantine_ask(w):
     yield "ask"
-    kept, w.kept = w.kept, False
+    kept, w.kept, w.mark = w.kept, False, None
     if kept:
         w.kept = not (yield from streams_over(w, "quarantine asks the streams"))
         w.back += not w.kept
+
+
+def streams_known_over(w):
+    """Never waits: an event is recorded in one question, and complete in a later one."""
+    if w.mark is None and not (yield "record") and not w.lost:
+        w.mark = w.queue
+    return w.mark is not None and (w.mark == 0 or not w.has("a question looks at its event"))
+
+
+def quarantine_end(w):
+    """Other contexts end, and ask. What is in quarantine has its place there before the event."""
+    for _ in range(2):
+        yield "question"
+        kept, w.kept = w.kept, False
+        if kept:
+            w.kept = not (yield from streams_known_over(w))
+            w.back += not w.kept
 
 
 def releases(w):
@@ -159,6 +179,7 @@ def ends_context(w):
 ENDS = [asks_once("synchronise asks"), asks_once("trim asks"), asks_once("release asks"),
         ends_context]
 SCENES = [[releases, quarantine_ask], [releases, loses], [releases, ends_tensor],
+          [releases, quarantine_end], [releases, quarantine_end, quarantine_ask],
           [overwrites, quarantine_ask], [overwrites, loses], [releases, loses, quarantine_ask]]
 
 
