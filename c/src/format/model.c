@@ -231,9 +231,9 @@ sb_status sb_model_create(sb_context *context, sb_format format, sb_model **out,
 
 static void free_edits(sb_model *model) {
     sb_context *context = model->context;
-    for (size_t i = 0; i < model->num_edits; i++)
-        sb__edit_free(&model->edits[i], context);
-    sb__object_free(context, model->edits, model->room_edits * sizeof *model->edits);
+    for (size_t i = 0; i < model->edits.count; i++)
+        sb__edit_free(&model->edits.items[i], context);
+    sb__edits_free(&model->edits, context);
     sb__new_layers_free(model);
     sb__own_text_free(&model->name, context);
     sb__own_text_free(&model->learned_net, context);
@@ -328,9 +328,8 @@ int64_t sb_model_num_blobs(const sb_model *model, int64_t layer) {
     if (!model)
         return 0;
     int64_t blobs = sb__model_index_blobs(&model->index, model->format, layer, &first);
-    size_t past = sb__model_edit_from(model, layer, INT64_MAX);
-    const struct sb__edit *last = past > 0 ? &model->edits[past - 1] : NULL;
-    return last && last->layer == layer && last->index >= blobs ? last->index + 1 : blobs;
+    const struct sb__edit *last = sb__edits_last_of(&model->edits, layer);
+    return last && last->index >= blobs ? last->index + 1 : blobs;
 }
 
 sb_status sb_model_solver_info(const sb_model *model, sb_solver_info *out, sb_error *err) {

@@ -3,19 +3,12 @@
 #ifndef SB_FORMAT_MODEL_H
 #define SB_FORMAT_MODEL_H
 
+#include "format/edits.h"
 #include "format/model_index.h"
 #include "format/texts.h"
 
 /* What sb_solver_info had in version 0.1. */
 #define SB__FIRST_SOLVER_INFO_SIZE (offsetof(sb_solver_info, current_step) + sizeof(int32_t))
-
-/* A blob that was set or added, encoded, or that was announced. */
-struct sb__edit {
-    int64_t layer, index;
-    unsigned char *bytes; /* `size` of them; NULL if announced */
-    sb_blob *announced;   /* dtype and shape, no memory; NULL if there are bytes */
-    size_t size;
-};
 
 struct sb__own_text {
     char *bytes; /* an object of size + 1; NULL: never set */
@@ -32,8 +25,7 @@ struct sb_model {
     sb_progress progress; /* of calls on the model; no report: nobody asked */
     struct sb__model_index index;
 
-    struct sb__edit *edits; /* sorted by layer, then index */
-    size_t num_edits, room_edits;
+    struct sb__edits edits;
     struct sb__layer *new_layers; /* after those of the index; behind them in their block their */
     struct sb__names new_names;   /* table */
     struct sb__texts new_texts;   /* each layer's name and type, each with a NUL */
@@ -44,10 +36,6 @@ struct sb_model {
     struct sb__own_text learned_net;
 };
 
-/* The first edit at or after (layer, index), as an index of model->edits. */
-size_t sb__model_edit_from(const sb_model *model, int64_t layer, int64_t index);
-/* The edit of exactly that blob, or NULL. */
-const struct sb__edit *sb__model_edit(const sb_model *model, int64_t layer, int64_t index);
 void sb__edit_free(const struct sb__edit *edit, sb_context *context);
 void sb__own_text_free(struct sb__own_text *text, sb_context *context);
 void sb__new_layers_free(sb_model *model);

@@ -7,7 +7,7 @@
 
 /* The announced blob at a place, or NULL. */
 static const sb_blob *announced(const sb_model *model, int64_t layer, int64_t index) {
-    const struct sb__edit *edit = sb__model_edit(model, layer, index);
+    const struct sb__edit *edit = sb__edits_find(&model->edits, layer, index);
     return edit ? edit->announced : NULL;
 }
 
@@ -67,7 +67,7 @@ static sb_status locate(const sb_model *model, int64_t layer, int64_t index,
     if (index < 0 || index >= blobs)
         return sb__fail(err, SB_ERR_INDEX_OUT_OF_RANGE, "blob %lld of %lld in layer %lld",
                         (long long)index, (long long)blobs, (long long)layer);
-    const struct sb__edit *edit = sb__model_edit(model, layer, index);
+    const struct sb__edit *edit = sb__edits_find(&model->edits, layer, index);
     at->edited = edit != NULL;
     (void)locate_path(model, layer, index, at);
     if (edit) {

@@ -8,48 +8,6 @@
 
 #define SMALL_BYTES ((size_t)4096)
 
-/* --- the sorted list ---------------------------------------------------------------- */
-
-static bool before(const struct sb__edit *edit, int64_t layer, int64_t index) {
-    return edit->layer < layer || (edit->layer == layer && edit->index < index);
-}
-
-size_t sb__model_edit_from(const sb_model *model, int64_t layer, int64_t index) {
-    size_t low = 0, high = model->num_edits;
-    if (high > 0 && before(&model->edits[high - 1], layer, index))
-        return high; /* as of a net that is built in its order */
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (before(&model->edits[middle], layer, index))
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
-}
-
-const struct sb__edit *sb__model_edit(const sb_model *model, int64_t layer, int64_t index) {
-    size_t at = sb__model_edit_from(model, layer, index);
-    if (at == model->num_edits || model->edits[at].layer != layer ||
-        model->edits[at].index != index)
-        return NULL;
-    return &model->edits[at];
-}
-
-static sb_status grow(sb_context *context, void **items, size_t *room, size_t used,
-                      size_t item_bytes, sb_error *err) {
-    size_t more, bytes;
-    if (used < *room)
-        return SB_OK;
-    if (!sb__mul_size(*room, 2, &more) || !sb__add_size(more, 4, &more) ||
-        !sb__mul_size(more, item_bytes, &bytes))
-        return sb__fail_memory(err, SIZE_MAX);
-    sb_status st = sb__object_grow(context, items, *room * item_bytes, bytes, err);
-    if (st == SB_OK)
-        *room = more;
-    return st;
-}
-
 /* Small ones, of which a net has many, are as cheap as objects. */
 static uint32_t flags_of(size_t size) {
     return size < SMALL_BYTES ? SB_ALLOC_OBJECT : 0;
@@ -62,24 +20,21 @@ void sb__edit_free(const struct sb__edit *edit, sb_context *context) {
 }
 
 static sb_status reserve_edit(sb_model *model, sb_error *err) {
-    void *edits = model->edits;
-    sb_status st = grow(model->context, &edits, &model->room_edits, model->num_edits,
-                        sizeof *model->edits, err);
-    model->edits = edits;
-    return st;
+    return sb__edits_reserve(&model->edits, model->context, err);
 }
 
 /* There is room. */
 static void put_edit(sb_model *model, struct sb__edit edit) {
-    size_t at = sb__model_edit_from(model, edit.layer, edit.index);
-    struct sb__edit *place = &model->edits[at];
-    if (at < model->num_edits && place->layer == edit.layer && place->index == edit.index) {
-        sb__edit_free(place, model->context);
-    } else {
-        memmove(place + 1, place, (model->num_edits - at) * sizeof *place);
-        model->num_edits++;
+    struct sb__edit *place = sb__edits_find(&model->edits, edit.layer, edit.index);
+    if (!place) {
+        sb__edits_add(&model->edits, &edit);
+        return;
     }
+    const struct sb__edit old = *place;
+    edit.before = old.before;
+    edit.behind = old.behind;
     *place = edit;
+    sb__edit_free(&old, model->context);
 }
 
 /* --- blobs ----------------------------------------------------------------------------- */
@@ -101,7 +56,7 @@ static sb_status put_blob(sb_model *model, int64_t layer, int64_t index, const s
     if (st == SB_OK) {
         struct sb__sink sink = sb__sink_memory(bytes, encoding.size);
         sb__encode_pack(&encoding, &sink);
-        put_edit(model, (struct sb__edit){layer, index, bytes, NULL, encoding.size});
+        put_edit(model, (struct sb__edit){layer, index, bytes, NULL, encoding.size, 0, 0});
     } else {
         sb__ordinary_free(model->context, bytes, encoding.size, flags_of(encoding.size));
     }
@@ -168,7 +123,7 @@ sb_status sb_model_announce_blob(sb_model *model, int64_t layer, const sb_blob *
     if (st != SB_OK)
         return st;
     int64_t index = sb_model_num_blobs(model, layer);
-    put_edit(model, (struct sb__edit){layer, index, NULL, blob, encoding.size});
+    put_edit(model, (struct sb__edit){layer, index, NULL, blob, encoding.size, 0, 0});
     return SB_OK;
 }
 
@@ -296,8 +251,11 @@ sb_status sb_model_pop_layer(sb_model *model, sb_error *err) {
     if (model->num_new_layers == 0)
         return sb__fail(err, SB_ERR_UNSUPPORTED, "no layer was added that could be taken away");
     const int64_t last = --model->num_new_layers, layer = model->index.num_layers + last;
-    while (model->num_edits > 0 && model->edits[model->num_edits - 1].layer == layer)
-        sb__edit_free(&model->edits[--model->num_edits], model->context);
+    for (const struct sb__edit *edit;
+         (edit = sb__edits_last(&model->edits)) && edit->layer == layer;) {
+        const struct sb__edit popped = sb__edits_pop(&model->edits);
+        sb__edit_free(&popped, model->context);
+    }
     sb__names_take_back(&model->new_names, model->new_layers, (uint32_t)last);
     sb__texts_give_back(&model->new_texts, model->context, text_bytes(&model->new_layers[last]));
     return SB_OK;

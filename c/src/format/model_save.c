@@ -76,13 +76,16 @@ static sb_status put_blob(const struct save *save, uint32_t field, const struct 
     return put_edit(save, edit, err);
 }
 
-/* The layer's blobs among the edits from *next on, which goes past them. */
-static sb_status put_blobs(const struct save *save, uint32_t field, int64_t layer, size_t *next,
+/* The layer's edits from a blob on. */
+static sb_status put_blobs(const struct save *save, uint32_t field, int64_t layer, int64_t index,
                            sb_error *err) {
-    const sb_model *model = save->model;
+    const struct sb__edit *edit;
     sb_status st = SB_OK;
-    for (; st == SB_OK && *next < model->num_edits && model->edits[*next].layer == layer; ++*next)
-        st = put_blob(save, field, &model->edits[*next], err);
+    while (st == SB_OK && (edit = sb__edits_from(&save->model->edits, layer, index)) &&
+           edit->layer == layer) {
+        index = edit->index + 1;
+        st = put_blob(save, field, edit, err);
+    }
     return st;
 }
 
@@ -95,24 +98,20 @@ static sb_status append_blobs(const struct save *save, const struct sb__layout *
         return SB_OK;
     position->appended = true;
     position->changed |= sb_model_num_blobs(save->model, position->layer) > blobs;
-    size_t next = sb__model_edit_from(save->model, position->layer, blobs);
-    return put_blobs(save, layout->blobs, position->layer, &next, err);
+    return put_blobs(save, layout->blobs, position->layer, blobs, err);
 }
 
-/* Its blobs are the edits from *next on, which goes past them: no layer's are searched for. */
-static sb_status put_new_layer(const struct save *save, int64_t layer, size_t *next,
-                               sb_error *err) {
+static sb_status put_new_layer(const struct save *save, int64_t layer, sb_error *err) {
     const sb_model *model = save->model;
     const struct sb__layer *l = &model->new_layers[layer - model->index.num_layers];
     const sb_text name = {l->name, l->name_size}, type = {l->type, l->type_size};
     struct sb__sink count = sb__sink_count();
     const struct save counting = {.model = model, .reader = save->reader, .sink = &count};
-    size_t counted = *next;
     sb__pack_layer(&count, name, type);
-    (void)put_blobs(&counting, sb__layer_layout.blobs, layer, &counted, NULL); /* takes them all */
+    (void)put_blobs(&counting, sb__layer_layout.blobs, layer, 0, NULL); /* takes them all */
     sb__sink_prefix(save->sink, sb__format_layout(model->format)->children[0].field, count.written);
     sb__pack_layer(save->sink, name, type);
-    return put_blobs(save, sb__layer_layout.blobs, layer, next, err);
+    return put_blobs(save, sb__layer_layout.blobs, layer, 0, err);
 }
 
 static void put_head(const struct save *save) {
@@ -133,8 +132,8 @@ struct action {
 };
 
 static bool is_edited(const sb_model *model, int64_t layer) {
-    size_t at = sb__model_edit_from(model, layer, 0);
-    return at < model->num_edits && model->edits[at].layer == layer;
+    const struct sb__edit *edit = sb__edits_from(&model->edits, layer, 0);
+    return edit && edit->layer == layer;
 }
 
 /* A text or number of the file that put_head wrote anew. */
@@ -159,7 +158,7 @@ static struct action decide(const sb_model *model, const struct sb__layout *layo
         if (is_edited(model, action.layer))
             action.child = child;
     } else if (sb__field_is_bytes(field, layout->blobs)) {
-        action.edit = sb__model_edit(model, position->layer, position->next_blob++);
+        action.edit = sb__edits_find(&model->edits, position->layer, position->next_blob++);
     }
     action.replaces = action.child || action.edit || is_in_head(model, layout, field);
     return action;
@@ -228,7 +227,7 @@ static sb_status put_message(const struct save *save, const struct sb__layout *l
 }
 
 static sb_status put_blob_file(const struct save *save, sb_error *err) {
-    const struct sb__edit *edit = sb__model_edit(save->model, SB_NO_LAYER, 0);
+    const struct sb__edit *edit = sb__edits_find(&save->model->edits, SB_NO_LAYER, 0);
     if (!edit)
         return sb__sink_span(save->sink, &save->model->source, 0, save->model->source.size, err);
     return put_edit(save, edit, err);
@@ -263,9 +262,8 @@ static sb_status put_model(const sb_model *model, struct sb__sink *sink, struct 
     sb_status st = put_message(&save, layout, 0, model->source.size, &position, err);
     if (st != SB_OK)
         return st;
-    size_t next = sb__model_edit_from(model, model->index.num_layers, 0);
     for (int64_t i = model->index.num_layers; st == SB_OK && i < sb_model_num_layers(model); i++)
-        st = put_new_layer(&save, i, &next, err);
+        st = put_new_layer(&save, i, err);
     return st;
 }
 
@@ -318,12 +316,14 @@ static sb_status put_whole(const sb_model *model, struct sb__sink *sink, struct 
 }
 
 static sb_status check_values(const sb_model *model, sb_error *err) {
-    for (size_t i = 0; i < model->num_edits; i++)
-        if (model->edits[i].announced)
+    for (size_t i = 0; i < model->edits.count; i++) {
+        const struct sb__edit *edit = &model->edits.items[i];
+        if (edit->announced)
             return sb__fail(err, SB_ERR_UNSUPPORTED,
                             "blob %lld of layer %lld was announced: its values are not here, and "
                             "have to be lent to the save (sb_model_save_file_from)",
-                            (long long)model->edits[i].index, (long long)model->edits[i].layer);
+                            (long long)edit->index, (long long)edit->layer);
+    }
     return SB_OK;
 }
 
