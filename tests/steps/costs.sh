@@ -6,6 +6,12 @@ run_linear_time() { # OPTION...
     python3 tests/survival/input/linear_time.py --jobs "$jobs" "$build/release/tests/survival/input/bomb" "$@"
 }
 
+# What many of something cost at once: instructions of the library.
+run_many() { # SMALL LARGE
+    python3 tests/survival/input/linear_time.py --jobs "$jobs" "$build/release/tests/survival/input/many" \
+        --factor 13 --sizes "$@"
+}
+
 run_program_memory() { # PROFILE OPTION...
     python3 tests/survival/input/cli_memory.py --bomb "$build/release/tests/survival/input/bomb" \
         --cli "$CARGO_TARGET_DIR/$1/syncblob" "${@:2}"
@@ -22,12 +28,14 @@ run_convert_promises() { # OPTION...
 cost_steps() {
     aside 'instructions of the small operations' check_instructions
     on release aside 'time linear in the input' run_linear_time
+    on release aside 'time linear in counts' run_many 1000 10000
     on 'release program' aside 'memory of the program' run_program_memory debug
 }
 
 cost_full_steps() {
     step 'calls of Rust beside those of C' bench_rust
     on release step 'time linear in the input, at full size' run_linear_time --full
+    on release step 'time linear in counts, at full size' run_many 10000 100000
     on 'release released_program' step 'memory of the program, at full size' \
         run_program_memory release --full
     on 'released_program peers' step 'memory and speed of conversions' run_convert_promises --mib 1024

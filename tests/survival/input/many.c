@@ -1,0 +1,240 @@
+/* Many of something at once, for a profiler and for a clock:
+
+       many list
+       many read COUNT MORE NAME...
+       many time COUNT...
+
+   `read` calls the function work_on for each case with both counts; linear_time.py compares the
+   instructions. `time` prints the seconds that each case takes with each count. */
+#include "captured.h"
+
+#include "comm/comm.h"
+
+#include <syncblob/sim.h>
+#include <syncblob/sim_comm.h>
+#include <syncblob/syncblob.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define CHECK(claim)                                                                               \
+    do {                                                                                           \
+        if (!(claim)) {                                                                            \
+            (void)fprintf(stderr, "many: line %d: %s\n", __LINE__, #claim);                        \
+            exit(1);                                                                               \
+        }                                                                                          \
+    } while (0)
+#define OK(call) CHECK((call) == SB_OK)
+
+static void *array_of(int64_t count, size_t size) {
+    void *array = calloc((size_t)count, size);
+    CHECK(array);
+    return array;
+}
+
+/* --- memories that are released while a stream is captured --------------------------------- */
+
+static int64_t given_back;
+
+static void count_back(void *user, void *ptr) {
+    (void)user;
+    (void)ptr;
+    given_back++;
+}
+
+static void release_in_a_capture(int64_t count) {
+    sb_backend table = captured_table();
+    sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
+    sb_context *context;
+    sb_stream stream;
+    void *loan;
+    const void *in;
+    options.device = "sim:0";
+    options.backend = &table;
+    OK(sb_context_create(&options, &context, NULL));
+    OK(sb_sim_stream_create(context, &stream, NULL));
+    OK(sb_sim_malloc(context, 64, &loan, NULL));
+    sb_mem **memories = array_of(count, sizeof *memories);
+    for (int64_t i = 0; i < count; i++) {
+        OK(sb_mem_create(context, 64, &memories[i], NULL));
+        OK(sb_mem_set_gpu(memories[i], loan, 64, 0, count_back, NULL, NULL));
+        OK(sb_mem_gpu_data_on(memories[i], stream, &in, NULL));
+    }
+    given_back = 0;
+    captured_stream = stream;
+    for (int64_t i = 0; i < count; i++)
+        sb_mem_release(memories[i]);
+    CHECK(given_back == 0);
+    captured_stream = NULL;
+    OK(sb_context_synchronize(context, NULL));
+    CHECK(given_back == count);
+    free(memories);
+    OK(sb_context_forget_stream(context, stream, NULL));
+    OK(sb_sim_stream_destroy(context, stream, NULL));
+    OK(sb_sim_free(context, loan, NULL));
+    sb_context_release(context);
+}
+
+/* --- edits of a model ------------------------------------------------------------------------ */
+
+enum order { FORWARDS, BACKWARDS, SHUFFLED };
+
+/* The i-th of `count` in an order. 1000003 is a prime: it visits each place once. */
+static int64_t place_of(enum order order, int64_t i, int64_t count) {
+    return order == FORWARDS ? i : order == BACKWARDS ? count - 1 - i : i * 1000003 % count;
+}
+
+static sb_blob *small_blob(void) {
+    sb_blob *blob;
+    OK(sb_blob_create(NULL, SB_DTYPE_F32, &blob, NULL));
+    OK(sb_blob_reshape(blob, (const int64_t[]){1}, 1, NULL, NULL));
+    return blob;
+}
+
+static void save(const sb_model *model) {
+    size_t size;
+    OK(sb_model_size(model, &size, NULL));
+    void *bytes = array_of((int64_t)size, 1);
+    OK(sb_model_save(model, bytes, size, NULL, NULL));
+    free(bytes);
+}
+
+static void add_to_layers(int64_t count, enum order order) {
+    sb_model *model;
+    sb_blob *blob = small_blob();
+    OK(sb_model_create(NULL, SB_FORMAT_CAFFEMODEL, &model, NULL));
+    for (int64_t i = 0; i < count; i++)
+        OK(sb_model_add_layer(model, "", 0, "", 0, NULL, NULL));
+    for (int64_t i = 0; i < count; i++)
+        OK(sb_model_add_blob(model, place_of(order, i, count), blob, 0, NULL));
+    save(model);
+    for (int64_t i = 0; i < count; i++)
+        OK(sb_model_pop_layer(model, NULL));
+    sb_model_destroy(model);
+    sb_blob_destroy(blob);
+}
+
+static void add_forwards(int64_t count) {
+    add_to_layers(count, FORWARDS);
+}
+
+static void add_backwards(int64_t count) {
+    add_to_layers(count, BACKWARDS);
+}
+
+static void add_shuffled(int64_t count) {
+    add_to_layers(count, SHUFFLED);
+}
+
+/* All blobs of one list, such as the history of a solver state. */
+static void replace_backwards(int64_t count) {
+    sb_model *model;
+    sb_blob *blob = small_blob();
+    OK(sb_model_create(NULL, SB_FORMAT_SOLVERSTATE, &model, NULL));
+    for (int64_t i = 0; i < count; i++)
+        OK(sb_model_add_blob(model, SB_NO_LAYER, blob, 0, NULL));
+    size_t size;
+    OK(sb_model_size(model, &size, NULL));
+    void *bytes = array_of((int64_t)size, 1);
+    OK(sb_model_save(model, bytes, size, NULL, NULL));
+    sb_model_destroy(model);
+    sb_limits limits = SB_LIMITS_INIT;
+    limits.max_blobs = INT64_MAX;
+    OK(sb_model_open_bytes(NULL, SB_FORMAT_SOLVERSTATE, bytes, size, &limits, NULL, NULL, &model,
+                           NULL));
+    for (int64_t i = count; i-- > 0;)
+        OK(sb_model_set_blob(model, SB_NO_LAYER, i, blob, 0, NULL));
+    save(model);
+    sb_model_destroy(model);
+    free(bytes);
+    sb_blob_destroy(blob);
+}
+
+/* --- requests in flight ----------------------------------------------------------------------- */
+
+/* Of a communicator of two ranks, whose calls one thread makes in turn. */
+static void reduce_at_once(int64_t count) {
+    sb_comm *comms[2];
+    float values[2] = {1, 2};
+    OK(sb_sim_comm_create(NULL, 2, NULL, comms, NULL));
+    void **requests = array_of(2 * count, sizeof *requests);
+    for (int rank = 0; rank < 2; rank++)
+        for (int64_t i = 0; i < count; i++) {
+            const sb_comm_buffer buffer = {.ptr = &values[rank], .count = 1, .dtype = SB_DTYPE_F32};
+            OK(sb__comm_start(comms[rank], SB_COMM_MAX, &buffer, &requests[rank * count + i],
+                              NULL));
+        }
+    for (int64_t i = 0; i < 2 * count; i++)
+        OK(sb__comm_wait(comms[i / count], requests[i], NULL));
+    CHECK(values[0] == 2);
+    free(requests);
+    sb_comm_destroy(comms[0]);
+    sb_comm_destroy(comms[1]);
+}
+
+/* --- the program ------------------------------------------------------------------------------ */
+
+static const struct {
+    const char *name;
+    void (*run)(int64_t count);
+} cases[] = {
+    {"release_in_a_capture", release_in_a_capture}, /* memories */
+    {"add_forwards", add_forwards},                 /* blobs, to a layer each */
+    {"add_backwards", add_backwards},
+    {"add_shuffled", add_shuffled},
+    {"replace_backwards", replace_backwards}, /* blobs of one list */
+    {"reduce_at_once", reduce_at_once},
+};
+enum { CASES = sizeof cases / sizeof *cases };
+
+static int64_t things; /* so that the call below is not the last thing that work_on does */
+
+/* The profiler looks for its name. */
+__attribute__((noinline)) static void work_on(int which, int64_t count) {
+    cases[which].run(count);
+    things += count;
+}
+
+static int find(const char *name) {
+    int which = 0;
+    while (which < CASES && strcmp(cases[which].name, name) != 0)
+        which++;
+    CHECK(which < CASES);
+    return which;
+}
+
+static void time_all(char **counts) {
+    for (int which = 0; which < CASES; which++) {
+        printf("%-22s", cases[which].name);
+        for (char **count = counts; *count; count++) {
+            struct timespec began, ended;
+            (void)timespec_get(&began, TIME_UTC);
+            work_on(which, strtoll(*count, NULL, 10));
+            (void)timespec_get(&ended, TIME_UTC);
+            CHECK(things > 0);
+            printf(" %9.3f", (double)(ended.tv_sec - began.tv_sec) +
+                                 1e-9 * (double)(ended.tv_nsec - began.tv_nsec));
+            (void)fflush(stdout);
+        }
+        printf("\n");
+    }
+}
+
+int main(int argc, char **argv) {
+    if (argc == 2 && strcmp(argv[1], "list") == 0) {
+        for (int which = 0; which < CASES; which++)
+            printf("%s\n", cases[which].name);
+    } else if (argc > 4 && strcmp(argv[1], "read") == 0) {
+        for (char **name = argv + 4; *name; name++)
+            for (int i = 2; i < 4; i++)
+                work_on(find(*name), strtoll(argv[i], NULL, 10));
+    } else if (argc > 2 && strcmp(argv[1], "time") == 0) {
+        time_all(argv + 2);
+    } else {
+        (void)fprintf(stderr, "usage: many list | read COUNT MORE NAME... | time COUNT...\n");
+        return 2;
+    }
+    return 0;
+}
