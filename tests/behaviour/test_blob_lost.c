@@ -3,6 +3,8 @@
 #include "blobs.h"
 #include "wire_builder.h"
 
+#include "memory/storage.h"
+
 #include <string.h>
 
 #define COUNT 6
@@ -68,9 +70,9 @@ TEST(lost_bytes_are_not_added_to_by_a_message) {
     struct wire wire = {0};
     sb_error err;
     sb_limits limits = SB_LIMITS_INIT;
-    limits.max_memory = BYTES - 1;
     wire_blob(&wire, two, 1, 1);
     wreck_open(&w);
+    limits.max_memory = sb__storage_size(w.rig.context, BYTES) - 1;
     assert_status(
         LOST, sb_blob_from_proto(w.lost, wire.bytes, wire.size, SB_PROTO_RESHAPE, &limits, &err));
     assert_int_equal(sb_blob_count(w.lost), COUNT);

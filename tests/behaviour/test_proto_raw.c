@@ -2,6 +2,8 @@
 #include "blobs.h"
 #include "nets.h"
 
+#include "memory/mem.h"
+
 #include <float.h>
 #include <math.h>
 #include <stdio.h>
@@ -414,7 +416,7 @@ TEST(the_limit_is_of_what_is_allocated) {
     put_shape(&wire, COUNT);
     put_raw(&wire, FLOAT16, halves, sizeof halves);
     assert_ok(sb_blob_create(NULL, SB_DTYPE_F64, &blob, &err));
-    limits.max_memory = COUNT * sizeof(double) - 1;
+    limits.max_memory = sizeof(sb_mem) + COUNT * sizeof(double) - 1;
     assert_status(SB_ERR_DATA_LIMIT,
                   sb_blob_from_proto(blob, wire.bytes, wire.size, SB_PROTO_RESHAPE, &limits, &err));
     limits.max_memory++;

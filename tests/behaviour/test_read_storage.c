@@ -5,6 +5,8 @@
 #include "files.h"
 #include "wire_builder.h"
 
+#include "memory/mem.h"
+
 #include <string.h>
 #include <unistd.h>
 
@@ -431,7 +433,9 @@ TEST(test_a_blobs_room_counts_where_it_has_to_be_brought) {
 
 static void check_exact_limit(struct scene *s, sb_blob *blob) {
     sb_error err;
-    const size_t needed = LARGE * sizeof(float) + COUNT * sizeof(float); /* one side; the other */
+    const size_t needed = sb__storage_size(s->rig.context, LARGE * sizeof(float)) + /* one side */
+                          sizeof(sb_mem) + /* the other one */
+                          sb__storage_size(s->rig.context, COUNT * sizeof(float));
     s->limits.max_memory = needed - 1;
     assert_status(SB_ERR_DATA_LIMIT, read_into(s, FROM_PROTO, blob, &err));
     assert_non_null(strstr(err.message, "4194304"));

@@ -132,7 +132,9 @@ pub struct sb_limits {
     pub struct_size: usize,
     /**bytes that one read may hold live: index and payload together,
 and what the blob has room for where all of that has to come
-to the host; default: no bound but the context's cap*/
+to the host; with the objects that the library makes for
+them, and the up to an eighth by which page-locked memory is
+rounded up; default: no bound but the context's cap*/
     pub max_memory: usize,
     ///layers of a model; default 100000
     pub max_layers: i64,

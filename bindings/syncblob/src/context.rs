@@ -400,8 +400,9 @@ impl Limits {
     }
 
     /// Bytes that one read may hold live, index and payload together, and what the
-    /// blob has room for where all of that has to come to the host. Default: no
-    /// bound but the context's cap.
+    /// blob has room for where all of that has to come to the host; with the objects
+    /// that the library makes for them, and the up to an eighth by which page-locked
+    /// memory is rounded up. Default: no bound but the context's cap.
     #[must_use]
     pub fn max_memory(mut self, bytes: usize) -> Self {
         self.max_memory = bytes;

@@ -65,7 +65,9 @@ typedef struct sb_limits {
     size_t struct_size;    /**< sizeof(sb_limits) of the caller */
     size_t max_memory;     /**< bytes that one read may hold live: index and payload together,
                                 and what the blob has room for where all of that has to come
-                                to the host; default: no bound but the context's cap */
+                                to the host; with the objects that the library makes for
+                                them, and the up to an eighth by which page-locked memory is
+                                rounded up; default: no bound but the context's cap */
     int64_t max_layers;    /**< layers of a model; default 100000 */
     int64_t max_blobs;     /**< blobs of a model; default 1000000 */
     size_t max_name_bytes; /**< bytes of one name or type; default 65536 */

@@ -20,6 +20,12 @@ size_t sb__load_room(const sb_blob *blob, enum sb__side_name name, size_t bytes)
     return is_there || head == SB_HEAD_LOST ? bytes : mem->bytes;
 }
 
+size_t sb__load_size(const sb_blob *blob, enum sb__side_name name, size_t bytes) {
+    const sb_mem *mem = sb__blob_peek(blob, name);
+    const size_t handle = mem && mem->bytes >= bytes ? 0 : sizeof *mem;
+    return handle + sb__storage_size(blob->context, sb__load_room(blob, name, bytes));
+}
+
 /* `whole`: how a memory without further room is written. */
 static sb_status begin_side(struct sb__load_side *load, sb_blob *blob, enum sb__side_name name,
                             const struct sb__shape *shape, int32_t side, enum sb__write_mode whole,

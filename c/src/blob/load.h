@@ -66,6 +66,9 @@ void sb__load_side_commit(struct sb__load_side *load, sb_blob *blob, enum sb__si
    that the memory has room for where its bytes beyond them have to be brought along. */
 size_t sb__load_room(const sb_blob *blob, enum sb__side_name name, size_t bytes);
 
+/* The same with all that the library takes for it: handles, page-locked memory by its class. */
+size_t sb__load_size(const sb_blob *blob, enum sb__side_name name, size_t bytes);
+
 /* Data and, if wanted, diff, on the host. `shape` becomes the blob's on commit. Of each wanted
    side, load.X.ptr is host memory for shape.count elements of the blob's dtype (count > 0), to be
    written whole. `may_fail`: what writes there may stop half-way; then

@@ -175,6 +175,8 @@ enum sb__contents {
 sb_status sb__host_alloc(sb_context *context, size_t bytes, enum sb__contents contents,
                          bool *out_pinned, void **out, sb_error *err);
 void sb__host_free(sb_context *context, void *buffer, size_t bytes, bool pinned);
+/* What such a buffer takes at most: a page-locked one has the size of its class. */
+size_t sb__host_size(const sb_context *context, size_t bytes);
 /* The same around the cache; page-locked memory of a class's size. */
 void sb__host_release(sb_context *context, void *buffer, size_t bytes, bool pinned);
 

@@ -154,6 +154,10 @@ static void fit_cache(sb_context *context, size_t more) {
         sb__cache_shrink(context, room);
 }
 
+size_t sb__host_size(const sb_context *context, size_t bytes) {
+    return size_of(context, bytes, wants_pinned(context, bytes));
+}
+
 /* Once before, so that old memory goes first; after, for what other threads did meanwhile. */
 sb_status sb__host_alloc(sb_context *context, size_t bytes, enum sb__contents contents,
                          bool *out_pinned, void **out, sb_error *err) {

@@ -83,14 +83,22 @@ static sb_status check_memory(const sb_blob *blob, const struct sb__blob_index *
             path, 0, SB_ERR_DATA_LIMIT, index->begin, err,
             "%lld elements exceed the memory limit of %zu bytes; the message begins",
             (long long)index->shape.count, how->limits->max_memory);
-    const size_t data = sb__load_room(blob, SB__DATA, bytes),
-                 diff = sb__load_room(blob, SB__DIFF, bytes);
-    if (within(index, how, data, diff))
+    if (how->limits->max_memory == SIZE_MAX || /* none was given */
+        within(index, how, sb__load_size(blob, SB__DATA, bytes),
+               sb__load_size(blob, SB__DIFF, bytes)))
         return SB_OK;
+    const size_t data = sb__load_room(blob, SB__DATA, bytes),
+                 diff = sb__load_room(blob, SB__DIFF, bytes), room = data > bytes ? data : diff;
+    if (room > bytes)
+        return sb__wire_fail(path, 0, SB_ERR_DATA_LIMIT, index->begin, err,
+                             "the blob's room of %zu bytes must come to the host: more than the "
+                             "memory limit of %zu; the message begins",
+                             room, how->limits->max_memory);
     return sb__wire_fail(path, 0, SB_ERR_DATA_LIMIT, index->begin, err,
-                         "the blob's room of %zu bytes must come to the host: more than the memory "
-                         "limit of %zu; the message begins",
-                         data > bytes ? data : diff, how->limits->max_memory);
+                         "%lld elements, with the library's own objects and the rounding of "
+                         "page-locked memory, exceed the memory limit of %zu bytes; the message "
+                         "begins",
+                         (long long)index->shape.count, how->limits->max_memory);
 }
 
 static sb_status copy_payload(sb_blob *blob, struct sb__reader *reader, const struct sb__path *path,

@@ -29,6 +29,13 @@ static void free_kept(sb_context *context, struct sb__kept *kept) {
     sb__object_free(context, kept, sizeof *kept);
 }
 
+/* An eighth more than PTRDIFF_MAX, and an object, are less than SIZE_MAX. */
+size_t sb__storage_size(const sb_context *context, size_t bytes) {
+    if (!bytes)
+        return 0;
+    return sb__host_size(context, bytes) + (context->has_device ? sizeof(struct sb__kept) : 0);
+}
+
 sb_status sb__storage_alloc(struct sb__storage *out, sb_context *context, int32_t side,
                             size_t bytes, enum sb__contents contents, sb_stream stream,
                             sb_error *err) {

@@ -27,6 +27,9 @@ struct sb__storage {
 sb_status sb__storage_alloc(struct sb__storage *out, sb_context *context, int32_t side,
                             size_t bytes, enum sb__contents contents, sb_stream stream,
                             sb_error *err);
+/* What storage on the host takes at most, of `bytes` <= PTRDIFF_MAX: with its place in quarantine.
+ */
+size_t sb__storage_size(const sb_context *context, size_t bytes);
 /* Storage that the caller lends; OUT_OF_MEMORY, CAP_REACHED. */
 sb_status sb__storage_lend(struct sb__storage *out, sb_context *context, size_t bytes, void *ptr,
                            uint32_t flags, sb_deleter deleter, void *user, sb_error *err);
