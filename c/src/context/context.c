@@ -100,11 +100,16 @@ static sb_status check_table(const sb_backend *b, sb_error *err) {
     return SB_OK;
 }
 
-static sb_status adopt_backend(sb_backend *out, const sb_backend *table, sb_error *err) {
+/* Before any other member of a caller's table is read. */
+static sb_status check_version(const sb_backend *table, sb_error *err) {
     if (table->struct_size >= offsetof(sb_backend, flags) &&
         table->abi_version != SB_BACKEND_ABI_VERSION)
         return sb__fail(err, SB_ERR_ABI_MISMATCH, "the backend table is version %u, not %u",
                         table->abi_version, SB_BACKEND_ABI_VERSION);
+    return sb__check_struct(table->struct_size, FIRST_BACKEND_SIZE, "the backend table", err);
+}
+
+static sb_status adopt_backend(sb_backend *out, const sb_backend *table, sb_error *err) {
     sb_status st = sb__adopt_struct(out, sizeof *out, FIRST_BACKEND_SIZE, table, table->struct_size,
                                     "the backend table", err);
     return st == SB_OK ? check_table(out, err) : st;
@@ -186,10 +191,13 @@ static sb_status open_device(sb_context *context, const sb_context_options *o, c
     if (ordinal < 0 || strlen(device) >= sizeof context->device_name)
         return sb__fail(err, SB_ERR_INVALID_ARGUMENT, "device \"%s\" is neither \"cpu\" nor NAME:N",
                         sb__escape(device, strlen(device), shown, sizeof shown));
+    sb_status st = o->backend ? check_version(o->backend, err) : (sb_status)SB_OK;
+    if (st != SB_OK)
+        return st;
     const sb_backend *table = find_backend(o, device, length);
     if (!table)
         return fail_unknown(o, device, length, err);
-    sb_status st = adopt_backend(&context->backend, table, err);
+    st = adopt_backend(&context->backend, table, err);
     if (st != SB_OK)
         return st;
     memcpy(context->device_name, device, strlen(device) + 1);
