@@ -29,6 +29,7 @@ static sb_context builtin = {
     .max_cache_bytes = DEFAULT_CACHE_CAP,
     .device_name = "cpu",
     .cache = {.lock = SB__MUTEX_INIT},
+    .own_lock = SB__MUTEX_INIT,
     .streams = {.lock = SB__MUTEX_INIT},
     .quarantine = {.lock = SB__MUTEX_INIT},
 };
@@ -242,6 +243,7 @@ static void end(sb_context *context) {
     if (context->has_device && sb__context_is_ours(context))
         context->backend.close(context->device);
     sb__streams_free(context);
+    sb__mutex_destroy(&context->own_lock);
     sb__mutex_destroy(&context->streams.lock);
     sb__mutex_destroy(&context->quarantine.lock);
     sb__mutex_destroy(&context->cache.lock);
@@ -272,6 +274,7 @@ sb_status sb_context_create(const sb_context_options *options, sb_context **out,
     sb__fork_watch();
     context->fork_generation = sb__counter_read(&sb__fork_generation);
     context->limits = limits;
+    sb__mutex_init(&context->own_lock);
     sb__mutex_init(&context->streams.lock);
     sb__mutex_init(&context->quarantine.lock);
     sb__mutex_init(&context->cache.lock);

@@ -9,6 +9,7 @@
         that of a simulated communicator's ranks: under it run slots of the
                                allocator, and sb_sim_peek and sb_sim_poke
      2. streams.lock           under it run event_record and stream_synchronize
+        own_lock               under it run stream_synchronize, asum and sumsq
         cache.lock, quarantine.lock, and that of the contexts that wait:
                                under them runs nothing
      3. a backend's own locks  the simulated device has one, recursive, under
@@ -124,6 +125,7 @@ struct sb_context {
     /* Arithmetic that was queued on the library's own stream, and how much of it is known to have
        ended well. */
     sb__counter arithmetic_queued, arithmetic_over;
+    sb__mutex own_lock; /* of waits for that stream: see sb__own_wait */
 
     struct sb__streams streams;
     struct sb__quarantine quarantine;
@@ -244,8 +246,12 @@ sb_status sb__device_try_after_default(sb_context *context, sb_error *err);
    lost device too: work that was queued before the loss may go on. */
 sb_status sb__device_synchronize(sb_context *context, sb_stream stream, sb_error *err);
 /* Waits for the library's own stream. A failure of which nobody knows that it was not of arithmetic
-   that is queued there loses the device, since that writes in place. No lock of streams is held. */
+   that is queued there loses the device, since that writes in place. Its waits come one after
+   another: a failure may be reported to one of them alone, and the others have to know of it.
+   DEVICE_LOST also of a device that was lost meanwhile. No lock of streams is held. */
 sb_status sb__own_wait(sb_context *context, sb_error *err);
+/* Waits for it, on a lost device too, and says whether its work is over. */
+bool sb__own_over(sb_context *context);
 /* `*out` stays NULL for a backend without events: its work is done already. */
 sb_status sb__event_record(sb_context *context, sb_stream stream, void **out, sb_error *err);
 sb_status sb__event_wait(sb_context *context, void *event, sb_error *err);

@@ -246,18 +246,52 @@ sb_status sb__device_scale(sb_context *context, int32_t dtype, int64_t count, do
     return note_queued(context, stream, scale_slot(context, dtype, count, alpha, x, stream, err));
 }
 
-/* What a wait for the own stream said; `queued` was there before it. */
-static sb_status waited(sb_context *context, uint64_t queued, sb_status st, sb_error *err) {
+static bool may_be_arithmetic(const sb_context *context, sb_status st) {
+    return st == SB_ERR_DEVICE_FAILURE && sb__counter_read(&context->arithmetic_over) <
+                                              sb__counter_read(&context->arithmetic_queued);
+}
+
+/* A wait for the own stream begins; what is queued now is over when it has succeeded. */
+static uint64_t begin_own_wait(sb_context *context) {
+    sb__mutex_lock(&context->own_lock);
+    return sb__counter_read(&context->arithmetic_queued);
+}
+
+/* The device is lost before the next wait begins: that one may not be told. */
+static sb_status end_own_wait(sb_context *context, uint64_t queued, sb_status st, sb_error *err) {
     if (st == SB_OK)
         sb__counter_raise(&context->arithmetic_over, queued);
-    bool may_be_arithmetic =
-        sb__counter_read(&context->arithmetic_over) < sb__counter_read(&context->arithmetic_queued);
-    return st == SB_ERR_DEVICE_FAILURE && may_be_arithmetic ? sb__device_spoiled(context, err) : st;
+    const bool is_spoiled = may_be_arithmetic(context, st);
+    if (is_spoiled)
+        lose(context);
+    sb__mutex_unlock(&context->own_lock);
+    if (is_spoiled)
+        return sb__device_spoiled(context, err);
+    return st == SB_OK ? sb__device_check(context, err) : st;
 }
 
 sb_status sb__own_wait(sb_context *context, sb_error *err) {
-    uint64_t queued = sb__counter_read(&context->arithmetic_queued);
-    return waited(context, queued, sb__device_synchronize(context, context->stream, err), err);
+    sb_status st = check_process(context, err); /* no lock is taken in a forked child */
+    if (st != SB_OK)
+        return st;
+    const uint64_t queued = begin_own_wait(context);
+    return end_own_wait(context, queued, sb__device_synchronize(context, context->stream, err),
+                        err);
+}
+
+/* Asked twice: a wait may fail without having waited. */
+bool sb__own_over(sb_context *context) {
+    sb_status st = SB_ERR_DEVICE_FAILURE;
+    for (int tries = 0; tries < 2 && st != SB_OK && st != SB_ERR_DEVICE_LOST; tries++) {
+        const bool was_lost = sb__device_check(context, NULL) != SB_OK;
+        const uint64_t queued = begin_own_wait(context);
+        st = sb__device_synchronize(context, context->stream, NULL);
+        if (!was_lost)
+            (void)end_own_wait(context, queued, st, NULL);
+        else
+            sb__mutex_unlock(&context->own_lock);
+    }
+    return st == SB_OK || st == SB_ERR_DEVICE_LOST;
 }
 
 static sb_status asum_slot(sb_context *context, int32_t dtype, int64_t count, const void *x,
@@ -276,14 +310,20 @@ static sb_status sumsq_slot(sb_context *context, int32_t dtype, int64_t count, c
 
 sb_status sb__device_asum(sb_context *context, int32_t dtype, int64_t count, const void *x,
                           double *out, sb_error *err) {
-    uint64_t queued = sb__counter_read(&context->arithmetic_queued);
-    return waited(context, queued, asum_slot(context, dtype, count, x, out, err), err);
+    sb_status st = sb__device_check(context, err); /* no lock is taken in a forked child */
+    if (st != SB_OK)
+        return st;
+    const uint64_t queued = begin_own_wait(context);
+    return end_own_wait(context, queued, asum_slot(context, dtype, count, x, out, err), err);
 }
 
 sb_status sb__device_sumsq(sb_context *context, int32_t dtype, int64_t count, const void *x,
                            double *out, sb_error *err) {
-    uint64_t queued = sb__counter_read(&context->arithmetic_queued);
-    return waited(context, queued, sumsq_slot(context, dtype, count, x, out, err), err);
+    sb_status st = sb__device_check(context, err); /* no lock is taken in a forked child */
+    if (st != SB_OK)
+        return st;
+    const uint64_t queued = begin_own_wait(context);
+    return end_own_wait(context, queued, sumsq_slot(context, dtype, count, x, out, err), err);
 }
 
 sb_status sb__device_check_stream(sb_context *context, sb_stream stream, sb_error *err) {

@@ -176,9 +176,11 @@ static bool is_slot_over(sb_context *context, uint64_t users, int32_t *slot) {
 }
 
 bool sb__streams_over(sb_context *context, uint64_t users) {
-    bool over = true;
+    const uint64_t own = sb__slot_bit(SB__OWN_SLOT);
     if (!context->has_device || !sb__context_is_ours(context))
         return true; /* nothing of a parent's work goes on in the memory of a forked child */
+    bool over = !(users & own) || sb__own_over(context);
+    users &= ~own;
     for (int32_t slot = 0; slot >= 0; slot = slot < 0 ? slot : slot + 1)
         over = is_slot_over(context, users, &slot) && over;
     return over;
@@ -229,7 +231,9 @@ static sb_status wait_unlocked(sb_context *context, sb_stream stream, sb_error *
     if (slot >= SB__FIRST_NAMED)
         (void)sb__event_record(context, stream, &event, NULL);
     sb__mutex_unlock(&context->streams.lock);
-    if (slot >= 0 && slot < SB__FIRST_NAMED) /* nobody destroys it */
+    if (slot == SB__OWN_SLOT) /* nobody destroys it, nor the legacy one */
+        return sb__own_wait(context, err);
+    if (slot == SB__LEGACY_SLOT)
         return sb__device_synchronize(context, stream, err);
     sb_status st = event ? sb__event_wait(context, event, err) : (sb_status)SB_OK;
     sb__event_destroy(context, event);

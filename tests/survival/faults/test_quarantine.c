@@ -135,7 +135,7 @@ static int64_t waits(struct rig *rig) {
     return calls[SB_SIM_STREAM_SYNCHRONIZE];
 }
 
-/* A device may free in the order of its stream. */
+/* A device may free in the order of its stream. Quarantine asks that stream, too. */
 TEST(a_synchronisation_that_gives_something_back_waits_once_more) {
     struct stuck s;
     sb_error err;
@@ -149,7 +149,7 @@ TEST(a_synchronisation_that_gives_something_back_waits_once_more) {
         made[i] = waits(&s.rig) - before;
         assert_int_equal(s.lent.deleted, 1);
     }
-    assert_int_equal(made[0], 2 * made[1]);
+    assert_int_equal(made[0], 2 * made[1] + 1);
     lent_free(&s.lent);
     rig_close(&s.rig);
 }
@@ -500,7 +500,7 @@ TEST(a_context_that_ends_asks_once_more) {
 }
 
 /* A wait that fails may not have waited, so that the second decides; none is asked for without
-   need. */
+   need. The library's own stream is asked first, then the legacy one, of which no event is had. */
 TEST(a_stream_is_asked_twice_whether_it_is_over) {
     for (int failures = 0; failures < 3; failures++) {
         struct rig rig;
@@ -517,7 +517,7 @@ TEST(a_stream_is_asked_twice_whether_it_is_over) {
         struct tally before = rig_tally(&rig);
         sb_mem_release(mem);
         struct tally since = rig_since(&rig, &before);
-        assert_int_equal(since.calls[SB_SIM_STREAM_SYNCHRONIZE], failures == 0 ? 1 : 2);
+        assert_int_equal(since.calls[SB_SIM_STREAM_SYNCHRONIZE], failures == 0 ? 2 : 3);
         assert_int_equal(lent.deleted, failures < 2);
         fail_no_more(&rig);
         sb_context_trim(rig.context);
