@@ -394,8 +394,8 @@ TEST(a_failed_copy_goes_back_to_its_source_and_is_told_once) {
                     find_failure(source, finder, kind);
 }
 
-/* A wait that fails proves nothing of the copy: the second answer counts. The copy has ended before
-   its source goes. */
+/* A wait that fails is no copy that failed: the second answer counts. The copy has ended before its
+   source goes. */
 TEST(a_wait_that_fails_does_not_let_the_copy_loose) {
     for (int32_t source = 0; source < 2; source++) {
         struct pending p;
@@ -406,7 +406,7 @@ TEST(a_wait_that_fails_does_not_let_the_copy_loose) {
         lend_with_witness(&p, &w);
         pending_start(&p);
         device_fail(p.rig.context, SB_SIM_EVENT_WAIT, 1, SB_SIM_FAIL_NOW);
-        assert_status(SB_ERR_DEVICE_FAILURE, sb_mem_synchronize(p.mem, &err));
+        assert_ok(sb_mem_synchronize(p.mem, &err));
         assert_true(copy_has_run(&p));
         assert_int_equal(sb_mem_head(p.mem), SB_HEAD_SYNCED);
         assert_ok(sb_mem_set_cpu(p.mem, next.ptr, BYTES, 0, lent_deleter, &next, &err));

@@ -111,7 +111,9 @@ typedef struct sb_backend {
      *  no stream, or one no longer, is between the caller and the driver. */
     sb_status (*check_stream)(void *device, sb_stream stream, sb_error *err);
     /** Waits for all work queued on `stream`; a failure of that work is
-     *  returned here, once or more. SB_OK and DEVICE_LOST say that the work has ended, one
+     *  returned here, once or more: to any thread for the library's own stream, since the core
+     *  learns from it alone that its arithmetic there has failed; for other streams it asks events.
+     *  SB_OK and DEVICE_LOST say that the work has ended, one
      *  way or the other. After any other status the core waits once more; until a
      *  wait says so, memory that the work uses is neither freed nor used again, and
      *  its deleter does not run. Also called on a lost device, where work may go on
@@ -124,7 +126,11 @@ typedef struct sb_backend {
      *  memory is given back on a stream that waits for its last users. */
     sb_status (*stream_wait)(void *device, sb_stream stream, void *event, sb_error *err);
     /** Waits on the host; a failure of the work before the event is returned
-     *  here, every time it is asked. Failures are those of stream_synchronize. */
+     *  here, every time it is asked, on whichever thread. Work counts as before the event whose
+     *  failure no wait had returned, and no event of the same thread had taken up, when the event
+     *  was recorded: the core records one behind each copy and each arithmetic whose failure it has
+     *  to know. It asks once more after a failure: SB_OK then says that only the wait had failed.
+     *  An event may outlive its stream. Failures are those of stream_synchronize. */
     sb_status (*event_wait)(void *device, void *event, sb_error *err);
     /** Gives the event back, complete or not. */
     void (*event_destroy)(void *device, void *event);

@@ -476,13 +476,16 @@ SB_API sb_status sb_blob_copy_from(sb_blob *blob, const sb_blob *source, uint32_
  *  fails then, that call says DEVICE_LOST, and the bytes went down with the device.
  *  Errors: UNSUPPORTED (not F32 or F64; a device without arithmetic), UNINITIALIZED
  *  (data never written; LOST), INVALID_ARGUMENT (bytes of data and diff overlap in part, see
- * mem.h), OUT_OF_MEMORY, CAP_REACHED, DEVICE_FAILURE (nothing was begun), DEVICE_LOST (failed when
- * it was queued: host bytes that were current are kept and become the head, else the memory is
- * LOST), FORKED. */
+ *  mem.h), OUT_OF_MEMORY, CAP_REACHED, DEVICE_FAILURE (nothing was begun; or earlier work has
+ *  failed, and the memory that it wrote is LOST), DEVICE_LOST (failed when it was queued: host
+ *  bytes that were current are kept and become the head, else the memory is LOST), FORKED. */
 SB_API sb_status sb_blob_update(sb_blob *blob, sb_error *err);
 /** The same, on the device queued on `stream`, which is recorded as sb_blob_mutable_gpu_data_on
- *  and sb_blob_gpu_diff_on record it; a failure comes out as that of other work there. On the
- *  host it is done on return, and the stream is not looked at.
+ *  and sb_blob_gpu_diff_on record it. If it fails then, or what made the diff has failed, the first
+ *  call that waits for data on the host says DEVICE_FAILURE, and data is LOST ("Failures of queued
+ *  work" in mem.h); the device is as before. Where many such calls are queued and nobody
+ *  waits, one may wait for the oldest. On the host it is done on return, and the stream is not
+ *  looked at.
  *  @param stream [borrowed] see sb_mem_gpu_data_on
  *  Errors: as sb_blob_update, WRONG_DEVICE (a stream of another device), UNSUPPORTED
  *  (a capturing stream, a per-thread default one). */

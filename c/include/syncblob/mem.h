@@ -20,10 +20,18 @@
  * two sides of one memory may be the same bytes, of managed memory: a transfer then copies nothing.
  * Buffers that a call reads or writes beside a memory, such as messages, lie elsewhere.
  *
- * A transfer that was queued and fails moves the head back to the side that the
- * bytes came from; the first call on the memory that waits for it gets the
- * failure, once. A wait for its stream may tell of it, too. What was written on
- * the device since is gone then.
+ * Failures of queued work: the first call that waits on the host for work that has
+ * failed, or that begins after a call on this memory has reported the failure, fails;
+ * a wait for the stream may report it, too. The head then tells what is left. After a
+ * transfer it is the side that the bytes came from; what was written on the
+ * device since is gone. After arithmetic, or the caller's work on a stream
+ * that a pointer was taken for, it is LOST: those bytes are gone. So are
+ * bytes that arithmetic or a transfer has made of them meanwhile. A call that only queues
+ * work behind may succeed; the wait for that work fails. No call succeeds and gives a
+ * pointer of the host to bytes that failed work should have written, whatever was waited
+ * for in between, on whichever thread. What the caller's own work on a stream makes of them, or on
+ * a default stream through a plain pointer, the library does not know. A wait that fails once,
+ * though the work has succeeded, is no failure of the work.
  *
  * Default streams of CUDA: after a plain pointer to the device's side was let out, copies and
  * arithmetic also wait for kernels on per-thread default streams, through the legacy one. While
@@ -55,7 +63,8 @@ enum {
     SB_HEAD_AT_CPU = 1,        /**< on the host */
     SB_HEAD_AT_GPU = 2,        /**< on the device */
     SB_HEAD_SYNCED = 3,        /**< on both, or on one and on its way to the other */
-    SB_HEAD_LOST = 4           /**< gone with the device: only set, overwrite and release work */
+    SB_HEAD_LOST = 4           /**< gone with the device, or with queued work that failed: only set,
+                                    overwrite and release work */
 };
 
 /** A side of a memory, SB_SIDE_*. */
@@ -234,7 +243,8 @@ SB_API sb_status sb_mem_prefetch_cpu(const sb_mem *mem, sb_stream stream, sb_err
 SB_API sb_status sb_mem_prefetch_gpu(const sb_mem *mem, sb_stream stream, sb_error *err);
 
 /** Waits for a pending transfer. If it failed, the head goes back to the side
- *  it came from and the failure is returned.
+ *  it came from and the failure is returned; likewise if what it copied to the host had
+ *  failed, and the memory is LOST. SB_OK says that the transfer has succeeded.
  *  Errors: DEVICE_FAILURE, DEVICE_LOST, FORKED. */
 SB_API sb_status sb_mem_synchronize(const sb_mem *mem, sb_error *err);
 

@@ -89,6 +89,8 @@ SB_API sb_status sb_reducer_ready(sb_reducer *reducer, sb_blob *blob, sb_error *
  *  be made again; only DEVICE_LOST of a device that failed while it scaled a mean comes at the
  *  end of the step. As long as bytes are needed that are on a lost device alone, the step does not
  *  end: destroy the reducer, and the others get what their engine gives for a rank that has ended.
+ *  The same holds for a blob whose bytes were to be written by queued work that failed:
+ *  UNINITIALIZED, until somebody overwrites it.
  *  A device that is lost and not needed is no failure of the step: current bytes of the host are
  *  reduced there. A blob that lies on it says so when it is touched.
  *  Errors: INVALID_ARGUMENT (a blob was not ready; its index is in the message; another

@@ -122,6 +122,7 @@ static sb_status begin(struct in_place *work, sb_mem *mem, const sb_stream *stre
     work->target = sb__own_queue(mem);
     if (st == SB_OK && stream)
         st = sb__queued_on(mem, *stream, &work->target, err);
+    work->target.behind = &mem->made_by; /* nobody else has the memory until the end */
     return st == SB_OK ? sb__write_begin_for(&work->write, mem, SB_SIDE_GPU, SB__WRITE_KEEP,
                                              &work->target, err)
                        : st;
@@ -135,6 +136,8 @@ static sb_status end_on_device(struct in_place *work, const sb_mem *read, sb_sta
         sb__write_cancel(&work->write);
         return st;
     }
+    if (st == SB_OK)
+        st = sb__write_queued(&work->write, &work->target, err);
     if (st != SB_OK) {
         sb__write_spoiled(&work->write);
         return sb__device_spoiled(work->write.mem->context, err);

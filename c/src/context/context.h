@@ -252,6 +252,8 @@ sb_status sb__device_synchronize(sb_context *context, sb_stream stream, sb_error
 sb_status sb__own_wait(sb_context *context, sb_error *err);
 /* Waits for it, on a lost device too, and says whether its work is over. */
 bool sb__own_over(sb_context *context);
+/* What a failure `st` of work on that stream, which an event has reported, comes to. */
+sb_status sb__own_failed(sb_context *context, sb_status st, sb_error *err);
 /* `*out` stays NULL for a backend without events: its work is done already. */
 sb_status sb__event_record(sb_context *context, sb_stream stream, void **out, sb_error *err);
 sb_status sb__event_wait(sb_context *context, void *event, sb_error *err);
@@ -272,6 +274,40 @@ sb_status sb__device_sumsq(sb_context *context, int32_t dtype, int64_t count, co
                            double *out, sb_error *err);
 /* A write in place failed on the way: the device is lost. Returns DEVICE_LOST, `err` reworded. */
 sb_status sb__device_spoiled(sb_context *context, sb_error *err);
+
+/* --- events of queued work that bytes come of (events.c) ------------------------- */
+
+struct sb__event {
+    _Atomic int64_t refs;
+    void *handle; /* NULL: not recorded yet */
+    bool on_own;  /* recorded on the library's own stream */
+};
+
+struct sb__events {
+    struct sb__event **at; /* the oldest first */
+    int32_t count, capacity;
+    struct sb__event *next; /* for work that is about to be queued */
+};
+
+/* Makes one where `*out` is NULL, for work that is about to be queued. */
+sb_status sb__event_make(sb_context *context, struct sb__event **out, sb_error *err);
+void sb__event_release(sb_context *context, struct sb__event *event);
+/* Waits for the event, twice where the first wait fails: SB_OK, or the failure of its work. */
+sb_status sb__event_ask(sb_context *context, const struct sb__event *event, sb_error *err);
+
+/* Room for the event of the next work, and for one that is added before. */
+sb_status sb__events_prepare(sb_context *context, struct sb__events *events, sb_error *err);
+/* Records it, behind the work. */
+sb_status sb__events_record(sb_context *context, struct sb__events *events, sb_stream stream,
+                            sb_error *err);
+sb_status sb__events_add(sb_context *context, struct sb__events *events, struct sb__event *event,
+                         sb_error *err);
+sb_status sb__events_share(sb_context *context, struct sb__events *events,
+                           const struct sb__events *from, sb_error *err);
+/* Waits for the oldest `count` and drops them; the first failure. */
+sb_status sb__events_wait(sb_context *context, struct sb__events *events, int32_t count,
+                          sb_error *err);
+void sb__events_end(sb_context *context, struct sb__events *events);
 
 /* --- streams (streams.c) --------------------------------------------------------
 
@@ -297,6 +333,9 @@ static inline uint64_t sb__slot_bit(int32_t slot) {
 sb_status sb__stream_slot(sb_context *context, sb_stream stream, int32_t *out, sb_error *err);
 /* Makes `stream` wait for the work queued so far on every stream of `users` but itself. */
 sb_status sb__streams_order(sb_context *context, uint64_t users, sb_stream stream, sb_error *err);
+/* An event of the same work on each of them, to be asked for its failure. */
+sb_status sb__streams_record(sb_context *context, uint64_t users, struct sb__events *out,
+                             sb_error *err);
 /* The host waits for the same work, for all of it also where a wait fails; the first failure. */
 sb_status sb__streams_wait(sb_context *context, uint64_t users, sb_error *err);
 /* Waits for the same work, on a lost device too, and says whether it is over: false if that cannot

@@ -251,6 +251,10 @@ static bool may_be_arithmetic(const sb_context *context, sb_status st) {
                                               sb__counter_read(&context->arithmetic_queued);
 }
 
+sb_status sb__own_failed(sb_context *context, sb_status st, sb_error *err) {
+    return may_be_arithmetic(context, st) ? sb__device_spoiled(context, err) : st;
+}
+
 /* A wait for the own stream begins; what is queued now is over when it has succeeded. */
 static uint64_t begin_own_wait(sb_context *context) {
     sb__mutex_lock(&context->own_lock);

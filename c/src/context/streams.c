@@ -124,6 +124,22 @@ sb_status sb__streams_order(sb_context *context, uint64_t users, sb_stream strea
     }
 }
 
+sb_status sb__streams_record(sb_context *context, uint64_t users, struct sb__events *out,
+                             sb_error *err) {
+    sb_status st = sb__device_check(context, err); /* no lock is taken in a forked child */
+    for (int32_t slot = 0; st == SB_OK && users && slot >= 0; slot += slot >= 0) {
+        st = sb__events_prepare(context, out, err);
+        if (st != SB_OK)
+            return st;
+        sb__mutex_lock(&context->streams.lock);
+        slot = next_user(context, users, slot, NULL);
+        if (slot >= 0)
+            st = sb__events_record(context, out, stream_of(context, slot), err);
+        sb__mutex_unlock(&context->streams.lock);
+    }
+    return st;
+}
+
 sb_status sb__streams_wait(sb_context *context, uint64_t users, sb_error *err) {
     const uint64_t own = sb__slot_bit(SB__OWN_SLOT);
     sb_status first = sb__device_check(context, err);

@@ -3,6 +3,22 @@
 
 #include "base/error.h"
 
+/* Queued work comes after what wrote the bytes. */
+static sb_status order_behind(sb_mem *mem, uint64_t writers, const struct sb__target *target,
+                              sb_error *err) {
+    sb_context *context = mem->context;
+    sb_status st = SB_OK;
+    if (target->behind && mem->bytes) {
+        const uint64_t others = writers & ~sb__slot_bit(target->slot);
+        st = sb__await_oldest(mem, err);
+        if (st == SB_OK)
+            st = sb__events_share(context, target->behind, &mem->made_by, err);
+        if (st == SB_OK)
+            st = sb__streams_record(context, others & sb__writers(mem), target->behind, err);
+    }
+    return st == SB_OK && writers ? sb__streams_order(context, writers, target->stream, err) : st;
+}
+
 /* The side's bytes are current, but a queued copy or another stream may still be writing them. */
 static sb_status make_ready(sb_mem *mem, int32_t side, const struct sb__target *target,
                             sb_error *err) {
@@ -12,16 +28,14 @@ static sb_status make_ready(sb_mem *mem, int32_t side, const struct sb__target *
     if (st != SB_OK || side == SB_SIDE_CPU)
         return st;
     if (mem->pending == side)
-        st = sb__stream_wait(mem->context, target->stream, mem->event, err);
-    uint64_t writers = mem->writer < 0 ? 0 : sb__slot_bit(mem->writer);
-    if (mem->own_work == SB__OWN_WRITES && !target->for_own)
-        writers |= sb__slot_bit(SB__OWN_SLOT);
-    writers |= sb__default_users(mem, target);
-    if (st != SB_OK || !writers)
-        return st;
-    if (target->queued)
-        return sb__streams_order(mem->context, writers, target->stream, err);
-    st = sb__streams_wait(mem->context, writers, err);
+        st = sb__stream_wait(mem->context, target->stream, mem->event->handle, err);
+    uint64_t writers = sb__writers(mem);
+    if (target->for_own)
+        writers &= ~sb__slot_bit(SB__OWN_SLOT);
+    if (st == SB_OK && target->queued)
+        return order_behind(mem, writers | sb__default_users(mem, target), target, err);
+    if (st == SB_OK && (writers || mem->made_by.count))
+        st = sb__await_writers(mem, writers, err);
     if (st == SB_OK && writers & sb__slot_bit(SB__OWN_SLOT))
         mem->own_work = SB__OWN_NONE;
     return st;
@@ -95,7 +109,7 @@ static sb_status read_transfer(sb_mem *mem, int32_t side, const struct sb__targe
         sb__retiree_free(mem->context, place);
     }
     if (st == SB_OK && side == SB_SIDE_CPU && !target->queued)
-        mem->writer = -1; /* the copy waited for the writer, whose right to write ends here */
+        sb__forget_writers(mem); /* the copy waited for these, whose right to write ends here */
     return st;
 }
 
@@ -143,6 +157,8 @@ static sb_status read_on(sb_mem *m, enum sb__call call, int32_t side,
     if (st != SB_OK)
         return st;
     st = read_locked(m, call, side, target, &left, err);
+    if (st == SB_OK && target->behind && m->pending == side) /* a copy that it needs first */
+        st = sb__events_add(m->context, target->behind, m->event, err);
     if (st == SB_OK && target->for_own)
         st = sb__after_default(m, &m->side[side], target, err);
     if (st == SB_OK && out)

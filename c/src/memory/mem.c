@@ -79,6 +79,8 @@ sb_mem *sb_mem_retain(sb_mem *mem) {
 void sb__mem_destroy(sb_mem *mem) {
     sb_context *context = mem->context;
     (void)sb__settle(mem, NULL);
+    sb__event_release(context, mem->event);
+    sb__forget_writers(mem);
     sb__quarantine_ask(context);
     sb__storage_end(&mem->side[SB_SIDE_CPU], context, SB_SIDE_CPU, mem->bytes);
     sb__storage_end(&mem->side[SB_SIDE_GPU], context, SB_SIDE_GPU, mem->bytes);

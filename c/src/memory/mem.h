@@ -40,7 +40,9 @@ struct sb_mem {
     int32_t pending;            /* side that a queued transfer or zero fill writes, or -1 */
     int32_t pending_slot;       /* of the stream of that transfer */
     int32_t fallback;           /* the head when it fails */
-    void *event;                /* of it */
+    struct sb__event *event;    /* of it; NULL, or made beforehand, where nothing is pending */
+    struct sb__events made_by;  /* of queued work that the device's bytes come of, and that may fail
+                                   yet: none where the host has bytes that are not pending */
     sb_mem *next_retired;       /* of those without owners, in a list of sb__retired */
 };
 
@@ -57,6 +59,7 @@ struct sb__target {
     bool ordered;  /* the library's own stream comes after default streams already */
     sb_stream stream;
     int32_t slot;
+    struct sb__events *behind; /* gets what the bytes come of that arithmetic reads; NULL: none */
 };
 
 /* Orders nothing: whoever goes on to the rest of the memory takes the lock or asks the word. */
@@ -155,8 +158,22 @@ void sb__note_read(const sb_mem *mem, const struct sb__target *target);
 sb_status sb__queued_on(sb_mem *mem, sb_stream stream, struct sb__target *out, sb_error *err);
 
 /* Waits for a pending transfer. A failed one moves the head to the side it came from; one of which
-   nobody can tell whether it is over leaves both sides' storage in use. */
+   nobody can tell whether it is over leaves both sides' storage in use. One that succeeded has
+   copied what queued work made: where that failed, the memory is LOST. */
 sb_status sb__settle(sb_mem *mem, sb_error *err);
+
+/* The streams that the device side's bytes were written on last, as a set. */
+uint64_t sb__writers(const sb_mem *mem);
+/* Notes what these have queued so far, as what the bytes come of. */
+sb_status sb__note_writers(sb_mem *mem, uint64_t writers, sb_error *err);
+/* Waits for what the device side's bytes come of, the work of `writers` so far included. If it
+   failed, the bytes are gone: the host's become the head if they are current, else the memory is
+   LOST. */
+sb_status sb__await_writers(sb_mem *mem, uint64_t writers, sb_error *err);
+/* The same for the oldest of what was noted, where that is much. */
+sb_status sb__await_oldest(sb_mem *mem, sb_error *err);
+/* The device side's bytes are of no more use. */
+void sb__forget_writers(sb_mem *mem);
 
 /* A stream that the caller named need not be ordered with the legacy default stream, on which the
    users of plain pointers work: that, where there may be such users, as a set of streams. */

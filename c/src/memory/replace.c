@@ -36,7 +36,7 @@ static sb_status set_side(sb_mem *mem, enum sb__call call, int32_t side,
     if (st == SB_OK) {
         dropped = mem->side[side];
         mem->side[side] = *lent;
-        mem->writer = -1;
+        sb__forget_writers(mem);
         if (side == SB_SIDE_GPU)
             mem->own_work = SB__OWN_NONE; /* it was of the old storage */
         sb__publish(mem, sb__state(sb__head(mem), call).head);

@@ -18,7 +18,7 @@ void sb__publish(sb_mem *mem, int32_t head) {
     if (cpu && mem->pending != SB_SIDE_CPU)
         word |= SB__CPU_READY;
     if (gpu && mem->pending != SB_SIDE_GPU && mem->writer < 0 && mem->own_work != SB__OWN_WRITES &&
-        mem->side[SB_SIDE_GPU].is_let_out)
+        !mem->made_by.count && mem->side[SB_SIDE_GPU].is_let_out)
         word |= SB__GPU_READY;
     if (may_write(mem, SB_SIDE_CPU))
         word |= SB__CPU_WRITABLE;
@@ -80,34 +80,96 @@ static void leave_in_use(sb_mem *mem, struct sb__storage *fresh, int32_t slot) {
     sb__publish(mem, sb__head(mem));
 }
 
-/* An event tells the failure of its work every time, so that a second answer proves nothing but
-   success. */
-static bool has_copied(sb_mem *mem, sb_status first) {
-    return first == SB_OK || (first == SB_ERR_DEVICE_FAILURE &&
-                              sb__event_wait(mem->context, mem->event, NULL) == SB_OK);
+uint64_t sb__writers(const sb_mem *mem) {
+    uint64_t writers = mem->writer < 0 ? 0 : sb__slot_bit(mem->writer);
+    return mem->own_work == SB__OWN_WRITES ? writers | sb__slot_bit(SB__OWN_SLOT) : writers;
+}
+
+sb_status sb__note_writers(sb_mem *mem, uint64_t writers, sb_error *err) {
+    return writers && mem->bytes ? sb__streams_record(mem->context, writers, &mem->made_by, err)
+                                 : (sb_status)SB_OK;
+}
+
+void sb__forget_writers(sb_mem *mem) {
+    mem->writer = -1;
+    sb__events_end(mem->context, &mem->made_by);
+}
+
+/* A copy to the host that is pending has copied what failed. */
+static int32_t head_without_device(const sb_mem *mem) {
+    switch (sb__head(mem)) {
+    case SB_HEAD_AT_GPU:
+        return SB_HEAD_LOST;
+    case SB_HEAD_SYNCED:
+        return mem->pending == SB_SIDE_CPU ? SB_HEAD_LOST : SB_HEAD_AT_CPU;
+    default:
+        return sb__head(mem);
+    }
+}
+
+/* What waiting for `count` of the events has come to. */
+static sb_status await(sb_mem *mem, int32_t count, sb_error *err) {
+    sb_status st = sb__events_wait(mem->context, &mem->made_by, count, err);
+    if (st == SB_OK || st == SB_ERR_DEVICE_LOST || st == SB_ERR_FORKED)
+        return st;
+    sb__forget_writers(mem);
+    sb__publish(mem, head_without_device(mem));
+    return st;
+}
+
+sb_status sb__await_writers(sb_mem *mem, uint64_t writers, sb_error *err) {
+    const uint64_t own = sb__slot_bit(SB__OWN_SLOT);
+    sb_status st = writers & own ? sb__own_wait(mem->context, err) : (sb_status)SB_OK;
+    if (st == SB_OK)
+        st = sb__note_writers(mem, writers & ~own, err);
+    if (st == SB_OK && mem->made_by.count)
+        st = await(mem, mem->made_by.count, err);
+    if (st == SB_OK)
+        sb__events_end(mem->context, &mem->made_by);
+    return st;
+}
+
+/* So many may be noted before somebody waits: a loop that never does is not to use more and more
+   memory. */
+enum { MOST_EVENTS = 32 };
+
+sb_status sb__await_oldest(sb_mem *mem, sb_error *err) {
+    return mem->made_by.count > MOST_EVENTS ? await(mem, mem->made_by.count - MOST_EVENTS / 2, err)
+                                            : (sb_status)SB_OK;
 }
 
 /* The side that the bytes came from, unless a write that was let out since has made newer ones,
    which went down with the device. */
 static int32_t head_after_failure(const sb_mem *mem, sb_status st) {
     bool wrote = sb__head(mem) == SB_HEAD_AT_GPU && mem->fallback == SB_HEAD_AT_CPU;
+    if (sb__head(mem) == SB_HEAD_LOST)
+        return SB_HEAD_LOST; /* what it was to copy had failed */
     return wrote && st == SB_ERR_DEVICE_LOST ? SB_HEAD_AT_GPU : mem->fallback;
+}
+
+/* The event of a transfer that is over goes. */
+static void end_pending(sb_mem *mem) {
+    sb__event_release(mem->context, mem->event);
+    mem->event = NULL;
+    mem->pending = -1;
 }
 
 sb_status sb__settle(sb_mem *mem, sb_error *err) {
     int32_t side = mem->pending, slot = mem->pending_slot;
     if (side < 0)
         return SB_OK;
-    sb_status st = sb__event_wait(mem->context, mem->event, err);
+    sb_status st = sb__event_ask(mem->context, mem->event, err);
     if (st == SB_ERR_FORKED)
         return st;
-    bool copied = has_copied(mem, st);
-    sb__event_destroy(mem->context, mem->event);
-    mem->event = NULL;
-    mem->pending = -1;
-    if (copied && side == SB_SIDE_CPU) /* it came after the writer's work, so that is done too */
-        mem->writer = -1;
-    sb__publish(mem, copied ? sb__head(mem) : head_after_failure(mem, st));
+    bool copied = st == SB_OK;
+    if (copied && side == SB_SIDE_CPU)
+        st = await(mem, mem->made_by.count, err);
+    /* The copy came after the writers' work, so that is done, too. */
+    if (side == SB_SIDE_CPU ? st == SB_OK : !copied)
+        sb__forget_writers(mem);
+    int32_t head = st == SB_OK ? sb__head(mem) : head_after_failure(mem, st);
+    end_pending(mem);
+    sb__publish(mem, head);
     if (!copied && st != SB_ERR_DEVICE_LOST && !sb__streams_over(mem->context, sb__slot_bit(slot)))
         leave_in_use(mem, NULL, slot);
     return st;
@@ -138,11 +200,14 @@ sb_status sb__after_default(sb_mem *mem, const struct sb__storage *storage,
 
 sb_status sb__after_users(sb_mem *mem, const struct sb__target *target, sb_error *err) {
     uint64_t users = users_before(mem, target);
-    if (!users)
+    if (!users && (target->queued || !mem->made_by.count))
         return SB_OK;
     if (target->queued)
         return sb__streams_order(mem->context, users, target->stream, err);
-    sb_status st = sb__streams_wait(mem->context, users, err);
+    sb_status st = sb__await_writers(mem, users & sb__writers(mem), err);
+    users &= ~sb__writers(mem);
+    if (st == SB_OK && users)
+        st = sb__streams_wait(mem->context, users, err);
     if (st == SB_OK && !target->for_own)
         mem->own_work = SB__OWN_NONE;
     return st;
@@ -185,8 +250,9 @@ sb_status sb__writable_storage(sb_mem *mem, int32_t side, enum sb__contents cont
    and the memory does not have yet, or NULL. */
 static sb_status finish(sb_mem *mem, const struct sb__target *target, int32_t side,
                         struct sb__storage *fresh, int32_t fallback, sb_error *err) {
-    sb_status st = target->queued ? sb__event_record(mem->context, target->stream, &mem->event, err)
-                                  : sb__own_wait(mem->context, err);
+    sb_status st = target->queued
+                       ? sb__event_record(mem->context, target->stream, &mem->event->handle, err)
+                       : sb__own_wait(mem->context, err);
     if (st != SB_OK) {
         if (!sb__streams_over(mem->context, sb__slot_bit(target->slot)))
             leave_in_use(mem, fresh, target->slot);
@@ -196,7 +262,8 @@ static sb_status finish(sb_mem *mem, const struct sb__target *target, int32_t si
         mem->own_work = SB__OWN_NONE; /* waited for, or what is pending waits for it */
     if (!target->queued)
         return SB_OK;
-    mem->pending = mem->event ? side : -1;
+    mem->event->on_own = target->stream == mem->context->stream;
+    mem->pending = mem->event->handle ? side : -1;
     mem->pending_slot = target->slot;
     mem->fallback = fallback;
     return SB_OK;
@@ -211,9 +278,19 @@ sb_status sb__zero(sb_mem *mem, int32_t side, const struct sb__target *target, s
         return SB_OK;
     }
     sb_status st = sb__after_default(mem, &mem->side[side], target, err);
+    if (st == SB_OK && target->queued)
+        st = sb__event_make(mem->context, &mem->event, err);
     if (st == SB_OK)
         st = sb__device_zero(mem->context, ptr, mem->bytes, target->stream, err);
     return st == SB_OK ? finish(mem, target, side, NULL, SB_HEAD_UNINITIALIZED, err) : st;
+}
+
+/* What a copy of bytes of the device comes after; who waits for the copy waits for that, too. The
+   library's own stream is the one that is waited for where nothing is queued. */
+static sb_status note_source(sb_mem *mem, const struct sb__target *target, sb_error *err) {
+    const uint64_t waited = target->queued ? 0 : sb__slot_bit(SB__OWN_SLOT);
+    sb_status st = sb__note_writers(mem, sb__writers(mem) & ~waited, err);
+    return st == SB_OK && target->queued ? sb__event_make(mem->context, &mem->event, err) : st;
 }
 
 sb_status sb__transfer(sb_mem *mem, int32_t side, struct sb__storage *dst,
@@ -221,14 +298,19 @@ sb_status sb__transfer(sb_mem *mem, int32_t side, struct sb__storage *dst,
     const void *src = mem->side[1 - side].ptr;
     if (!mem->bytes)
         return SB_OK;
+    const bool from_device = side == SB_SIDE_CPU;
     uint64_t users = users_before(mem, target);
-    sb_status st =
-        sb__after_default(mem, side == SB_SIDE_CPU ? &mem->side[SB_SIDE_GPU] : dst, target, err);
+    sb_status st = sb__after_default(mem, from_device ? &mem->side[SB_SIDE_GPU] : dst, target, err);
+    if (st == SB_OK && from_device)
+        st = note_source(mem, target, err);
+    else if (st == SB_OK && target->queued)
+        st = sb__event_make(mem->context, &mem->event, err);
     if (st == SB_OK && users)
         st = sb__streams_order(mem->context, users, target->stream, err);
     if (st == SB_OK && src != dst->ptr) /* managed memory may be both sides */
-        st = sb__device_copy(mem->context, side == SB_SIDE_CPU ? SB__DOWNLOAD : SB__UPLOAD,
-                             dst->ptr, src, mem->bytes, target->stream, err);
-    int32_t fallback = side == SB_SIDE_CPU ? SB_HEAD_AT_GPU : SB_HEAD_AT_CPU;
-    return st == SB_OK ? finish(mem, target, side, dst, fallback, err) : st;
+        st = sb__device_copy(mem->context, from_device ? SB__DOWNLOAD : SB__UPLOAD, dst->ptr, src,
+                             mem->bytes, target->stream, err);
+    if (st == SB_OK)
+        st = finish(mem, target, side, dst, from_device ? SB_HEAD_AT_GPU : SB_HEAD_AT_CPU, err);
+    return st == SB_OK && from_device && !target->queued ? sb__await_writers(mem, 0, err) : st;
 }

@@ -73,6 +73,20 @@ static enum sb__contents contents_of(enum sb__work work, enum sb__write_mode mod
     return mode == SB__WRITE_FILL ? SB__ANY_BYTES : SB__OWN_BYTES;
 }
 
+/* What bytes come of that are going to be written in place, behind it; and room for the event of
+   arithmetic that does so. */
+static sb_status note_made_by(struct sb__write *write, const struct sb__target *target,
+                              sb_error *err) {
+    sb_mem *mem = write->mem;
+    const uint64_t others = sb__writers(mem) & ~sb__slot_bit(target->slot);
+    sb_status st = sb__await_oldest(mem, err);
+    if (st == SB_OK)
+        st = sb__note_writers(mem, others, err);
+    return st == SB_OK && target->behind && !target->for_own
+               ? sb__events_prepare(mem->context, &mem->made_by, err)
+               : st;
+}
+
 static sb_status begin_locked(struct sb__write *write, enum sb__write_mode mode,
                               const struct sb__target *target, sb_error *err) {
     sb_mem *mem = write->mem;
@@ -86,7 +100,10 @@ static sb_status begin_locked(struct sb__write *write, enum sb__write_mode mode,
     struct sb__target own = sb__own_stream(mem);
     if (cell.work == SB__NOTHING && mem->side[write->side].kind == SB_STORAGE_BORROWED_READ_ONLY)
         target = &own; /* copy_within works there, so that a failure is found before commit */
-    if (write->side == SB_SIDE_GPU)
+    write->discards = mode != SB__WRITE_KEEP;
+    if (write->side == SB_SIDE_GPU && cell.work == SB__NOTHING && target->queued)
+        st = note_made_by(write, target, err);
+    if (st == SB_OK && write->side == SB_SIDE_GPU)
         st = sb__after_users(mem, target, err);
     if (st == SB_OK)
         st = sb__writable_storage(mem, write->side, contents_of(cell.work, mode), target,
@@ -157,6 +174,8 @@ static void commit(struct sb__write *write, const struct sb__target *target,
         mem->own_work = SB__OWN_NONE; /* the writer waits for it */
     if (write->side == SB_SIDE_GPU && target->for_own)
         mem->own_work = target->queued && mem->bytes ? SB__OWN_WRITES : SB__OWN_NONE;
+    if (write->side == SB_SIDE_CPU || write->discards)
+        sb__forget_writers(mem);
     mem->writer = on_stream ? target->slot : -1;
     if (on_stream)
         mem->side[SB_SIDE_GPU].users |= sb__slot_bit(target->slot);
@@ -179,6 +198,18 @@ void sb__write_commit_for(struct sb__write *write, const struct sb__target *targ
     commit(write, target, retired);
 }
 
+sb_status sb__write_queued(struct sb__write *write, const struct sb__target *target,
+                           sb_error *err) {
+    sb_mem *mem = write->mem;
+    if (target->for_own)
+        return SB_OK;
+    (void)sb__lock(mem, NULL); /* as in commit */
+    sb_status st = sb__events_record(mem->context, &mem->made_by, target->stream, NULL);
+    mem->side[SB_SIDE_GPU].users |= sb__slot_bit(target->slot);
+    sb__unlock(mem);
+    return st == SB_OK ? st : sb__device_synchronize(mem->context, target->stream, err);
+}
+
 void sb__write_cancel(struct sb__write *write) {
     /* It stays, or others of the context get it. */
     if (write->uncleared && write->side == SB_SIDE_CPU)
@@ -199,7 +230,7 @@ void sb__write_spoiled(struct sb__write *write) {
     (void)sb__lock(mem, NULL); /* as in commit */
     int32_t head = sb__head(mem);
     bool host_is_current = head == SB_HEAD_AT_CPU || head == SB_HEAD_SYNCED;
-    mem->writer = -1;
+    sb__forget_writers(mem);
     sb__publish(mem, host_is_current ? SB_HEAD_AT_CPU : SB_HEAD_LOST);
     sb__unlock(mem);
     sb__write_cancel(write);

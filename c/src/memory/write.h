@@ -24,6 +24,7 @@ struct sb__write {
     const void *from; /* host bytes that begin copies to `ptr`, or NULL */
     bool uncleared;   /* the bytes at `ptr` are new, and perhaps another's: see SB__WRITE_FILL */
     bool replaces;    /* `fresh` takes the place of the side's storage on commit */
+    bool discards;    /* the bytes that there were are of no use */
     bool ordered;     /* on the device: the library's own stream comes after default streams */
     struct sb__storage fresh;
     struct sb__retiree *place; /* of what `fresh` replaces */
@@ -40,6 +41,10 @@ sb_status sb__write_begin_for(struct sb__write *write, sb_mem *mem, int32_t side
                               sb_error *err);
 void sb__write_commit_for(struct sb__write *write, const struct sb__target *target,
                           struct sb__retired *retired);
+/* After arithmetic that was queued on the stream of `target`, whose `behind` is the memory's own
+   made_by: its failure will be that of whoever waits for the bytes. Where no event can be had of
+   it, it is waited for here. */
+sb_status sb__write_queued(struct sb__write *write, const struct sb__target *target, sb_error *err);
 /* Nothing was written. */
 void sb__write_cancel(struct sb__write *write);
 /* Current bytes are being overwritten, so that a failure on the way would spoil them. */

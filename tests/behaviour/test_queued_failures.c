@@ -1,0 +1,685 @@
+/* Queued work that fails when its turn comes: the first call that waits for its bytes, or begins
+   once the failure is known, reports it, and from then on no call gives the bytes. */
+#include "blobs.h"
+
+#include "context/context.h"
+
+#include <syncblob/reducer.h>
+#include <syncblob/sim_comm.h>
+
+#include <pthread.h>
+#include <string.h>
+
+#define COUNT 8
+#define BYTES (COUNT * sizeof(float))
+
+enum { ONE, TWO, STREAMS };
+
+struct scene {
+    struct rig rig;
+    sb_stream streams[STREAMS];
+    sb_blob *blob, *other, *target; /* data and diff of all are on the device */
+};
+
+/* --- a table of the caller's: the simulated device, but its streams hold no failures ------- */
+
+static sb_stream table_own;
+
+static sb_status forget_failures(void *device, sb_stream stream, sb_error *err) {
+    sb_status st = sb__sim_backend.stream_synchronize(device, stream, err);
+    return st == SB_ERR_DEVICE_FAILURE && stream != table_own ? (sb_status)SB_OK : st;
+}
+
+static const char *const kinds[] = {"simulated device", "table whose streams hold no failures"};
+enum { KINDS = sizeof kinds / sizeof *kinds };
+
+static void open_device(struct rig *rig, int kind) {
+    static sb_backend table;
+    sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
+    sb_error err;
+    table = sb__sim_backend;
+    table.stream_synchronize = forget_failures;
+    options.device = "sim:0";
+    options.backend = kind ? &table : NULL;
+    rig_open_options(rig, options);
+    assert_ok(sb_context_stream(rig->context, &table_own, &err));
+}
+
+static sb_blob *on_device(sb_context *context, double start) {
+    float values[COUNT];
+    sb_blob *blob = blob_of_count(context, SB_DTYPE_F32, COUNT);
+    fill_values(SB_DTYPE_F32, COUNT, start, 1, values);
+    mem_place(data_of(blob), SB_HEAD_AT_GPU, values, BYTES);
+    mem_place(diff_of(blob), SB_HEAD_AT_GPU, values, BYTES);
+    return blob;
+}
+
+static void scene_open(struct scene *s, int kind, int32_t schedule) {
+    open_device(&s->rig, kind);
+    for (int i = 0; i < STREAMS; i++)
+        s->streams[i] = rig_stream(&s->rig);
+    s->blob = on_device(s->rig.context, 1);
+    s->other = on_device(s->rig.context, 50);
+    s->target = on_device(s->rig.context, 90);
+    rig_schedule(&s->rig, schedule, 7);
+}
+
+static void scene_close(struct scene *s) {
+    sb_blob_destroy(s->blob);
+    sb_blob_destroy(s->other);
+    sb_blob_destroy(s->target);
+    for (int i = 0; i < STREAMS; i++) {
+        (void)sb_context_forget_stream(s->rig.context, s->streams[i], NULL);
+        assert_int_equal(sb_sim_stream_destroy(s->rig.context, s->streams[i], NULL), SB_OK);
+    }
+    rig_close(&s->rig);
+}
+
+/* --- work that fails, and spoils the data of `blob` ---------------------------------------- */
+
+static void fails(struct scene *s, int32_t op) {
+    device_fail(s->rig.context, op, 1, SB_SIM_FAIL_LATER);
+}
+
+static void update_on(struct scene *s) {
+    fails(s, SB_SIM_AXPY);
+    assert_int_equal(sb_blob_update_on(s->blob, s->streams[ONE], NULL), SB_OK);
+}
+
+static void scale_on(struct scene *s) {
+    fails(s, SB_SIM_SCALE);
+    assert_int_equal(sb_blob_scale_data_on(s->blob, 2, s->streams[ONE], NULL), SB_OK);
+}
+
+static void scale_on_default(struct scene *s) {
+    fails(s, SB_SIM_SCALE);
+    assert_int_equal(sb_blob_scale_data_on(s->blob, 2, NULL, NULL), SB_OK);
+}
+
+static void scale_on_own(struct scene *s) {
+    fails(s, SB_SIM_SCALE);
+    assert_int_equal(sb_blob_scale_data(s->blob, 2, NULL), SB_OK);
+}
+
+static void update_on_own(struct scene *s) {
+    fails(s, SB_SIM_AXPY);
+    assert_int_equal(sb_blob_update(s->blob, NULL), SB_OK);
+}
+
+/* More work is queued behind it, on its stream and on another, which is right but for its bytes. */
+static void write_behind(struct scene *s) {
+    update_on(s);
+    assert_int_equal(sb_blob_scale_data_on(s->blob, 2, s->streams[ONE], NULL), SB_OK);
+    assert_int_equal(sb_blob_update_on(s->blob, s->streams[TWO], NULL), SB_OK);
+}
+
+static void write_behind_on_own(struct scene *s) {
+    update_on(s);
+    assert_int_equal(sb_blob_scale_data(s->blob, 2, NULL), SB_OK);
+}
+
+static void write_behind_own(struct scene *s) {
+    scale_on_own(s);
+    assert_int_equal(sb_blob_scale_data_on(s->blob, 2, s->streams[ONE], NULL), SB_OK);
+}
+
+static void hold_pointer_behind(struct scene *s) {
+    void *out;
+    update_on(s);
+    assert_int_equal(sb_blob_mutable_gpu_data_on(s->blob, s->streams[TWO], &out, NULL), SB_OK);
+}
+
+/* The diff is what fails. */
+static void scale_diff(struct scene *s) {
+    fails(s, SB_SIM_SCALE);
+    assert_int_equal(sb_blob_scale_diff_on(s->blob, 2, s->streams[ONE], NULL), SB_OK);
+}
+
+static void read_on_same(struct scene *s) {
+    scale_diff(s);
+    assert_int_equal(sb_blob_update_on(s->blob, s->streams[ONE], NULL), SB_OK);
+}
+
+static void read_on_another(struct scene *s) {
+    scale_diff(s);
+    assert_int_equal(sb_blob_update_on(s->blob, s->streams[TWO], NULL), SB_OK);
+}
+
+static void read_on_own(struct scene *s) {
+    scale_diff(s);
+    assert_int_equal(sb_blob_update(s->blob, NULL), SB_OK);
+}
+
+static void read_own_on_another(struct scene *s) {
+    fails(s, SB_SIM_SCALE);
+    assert_int_equal(sb_blob_scale_diff(s->blob, 2, NULL), SB_OK);
+    assert_int_equal(sb_blob_update_on(s->blob, s->streams[TWO], NULL), SB_OK);
+}
+
+/* What was computed of it is read in its turn. */
+static void read_twice(struct scene *s) {
+    fails(s, SB_SIM_SCALE);
+    assert_int_equal(sb_blob_scale_diff_on(s->other, 2, s->streams[ONE], NULL), SB_OK);
+    assert_int_equal(sb_blob_update_on(s->other, s->streams[TWO], NULL), SB_OK);
+    assert_int_equal(sb_blob_set_diff(s->blob, data_of(s->other), NULL), SB_OK);
+    assert_int_equal(sb_blob_update_on(s->blob, s->streams[ONE], NULL), SB_OK);
+}
+
+/* The diff is on its way to the device, or to be zeros there. */
+static void upload_diff(struct scene *s) {
+    void *out;
+    assert_int_equal(sb_blob_mutable_cpu_diff(s->blob, &out, NULL), SB_OK);
+    fails(s, SB_SIM_UPLOAD);
+    assert_int_equal(sb_blob_update_on(s->blob, s->streams[ONE], NULL), SB_OK);
+}
+
+static void zero_diff(struct scene *s) {
+    sb_blob_drop_diff(s->blob);
+    fails(s, SB_SIM_ZERO);
+    assert_int_equal(sb_blob_update_on(s->blob, s->streams[ONE], NULL), SB_OK);
+}
+
+static void pull_behind(struct scene *s) {
+    update_on(s);
+    assert_int_equal(sb_mem_async_cpu_pull(data_of(s->blob), s->streams[TWO], NULL), SB_OK);
+}
+
+static void pull_behind_on_same(struct scene *s) {
+    update_on(s);
+    assert_int_equal(sb_mem_prefetch_cpu(data_of(s->blob), s->streams[ONE], NULL), SB_OK);
+}
+
+static void two_failures(struct scene *s) {
+    update_on(s);
+    fails(s, SB_SIM_SCALE);
+    assert_int_equal(sb_blob_scale_data_on(s->blob, 2, s->streams[TWO], NULL), SB_OK);
+}
+
+/* Long before: nobody has waited for many more that succeeded. */
+static void long_before(struct scene *s) {
+    update_on(s);
+    for (int i = 0; i < 9; i++)
+        assert_int_equal(sb_blob_scale_data_on(s->blob, 1, s->streams[i % STREAMS], NULL), SB_OK);
+}
+
+#define WORK(name)                                                                                 \
+    { #name, name }
+
+static const struct work {
+    const char *name;
+    void (*queue)(struct scene *s);
+} works[] = {
+    WORK(update_on),           WORK(scale_on),         WORK(scale_on_default),
+    WORK(scale_on_own),        WORK(update_on_own),    WORK(write_behind),
+    WORK(write_behind_on_own), WORK(write_behind_own), WORK(hold_pointer_behind),
+    WORK(read_on_same),        WORK(read_on_another),  WORK(read_on_own),
+    WORK(read_own_on_another), WORK(read_twice),       WORK(upload_diff),
+    WORK(zero_diff),           WORK(pull_behind),      WORK(pull_behind_on_same),
+    WORK(two_failures),        WORK(long_before),
+};
+enum { WORKS = sizeof works / sizeof *works };
+
+/* --- what happens meanwhile, which may be told of the failure in the place of others --------- */
+
+static void nothing(struct scene *s) {
+    (void)s;
+}
+
+static void synchronise(struct scene *s) {
+    (void)sb_context_synchronize(s->rig.context, NULL);
+    (void)sb_context_synchronize(s->rig.context, NULL);
+}
+
+static void *synchronise_elsewhere(void *user) {
+    synchronise(user);
+    return NULL;
+}
+
+static void other_thread_synchronises(struct scene *s) {
+    pthread_t thread;
+    assert_int_equal(pthread_create(&thread, NULL, synchronise_elsewhere, s), 0);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+}
+
+static void forget_streams(struct scene *s) {
+    sb_stream own;
+    for (int tries = 0; tries < 2; tries++)
+        for (int i = 0; i < STREAMS; i++)
+            (void)sb_context_forget_stream(s->rig.context, s->streams[i], NULL);
+    (void)sb_context_forget_stream(s->rig.context, NULL, NULL);
+    if (sb_context_stream(s->rig.context, &own, NULL) == SB_OK)
+        (void)sb_context_forget_stream(s->rig.context, own, NULL);
+}
+
+/* Storage that waits for every stream goes back, and nobody is told of the failure. */
+static void release_a_loan(struct scene *s) {
+    struct lent lent = lend_device(s->rig.context, BYTES, 0);
+    const void *in;
+    sb_mem *mem;
+    sb_error err;
+    if (sb_context_device_status(s->rig.context) == SB_OK) {
+        assert_ok(sb_mem_create(s->rig.context, BYTES, &mem, &err));
+        assert_ok(sb_mem_set_gpu(mem, lent.ptr, BYTES, 0, NULL, NULL, &err));
+        for (int i = 0; i < STREAMS; i++)
+            (void)sb_mem_gpu_data_on(mem, s->streams[i], &in, NULL);
+        sb_mem_release(mem);
+    }
+    lent_free(&lent);
+}
+
+static void trim(struct scene *s) {
+    sb_context_trim(s->rig.context);
+}
+
+static void use_other_memories(struct scene *s) {
+    const void *in;
+    (void)sb_blob_gpu_diff_on(s->target, s->streams[ONE], &in, NULL);
+    (void)sb_blob_gpu_diff(s->target, &in, NULL);
+    (void)sb_blob_cpu_diff(s->target, &in, NULL);
+}
+
+static const struct {
+    const char *name;
+    void (*happen)(struct scene *s);
+} events[] = {
+    {"nothing", nothing},
+    {"the context is synchronised", synchronise},
+    {"another thread synchronises the context", other_thread_synchronises},
+    {"the streams are forgotten", forget_streams},
+    {"a loan is released", release_a_loan},
+    {"the context is trimmed", trim},
+    {"other memories are used", use_other_memories},
+};
+enum { EVENTS = sizeof events / sizeof *events };
+
+/* --- calls that wait for the bytes ----------------------------------------------------------- */
+
+typedef sb_status ask(struct scene *s, const void **out, sb_error *err);
+
+static sb_status cpu_data(struct scene *s, const void **out, sb_error *err) {
+    return sb_blob_cpu_data(s->blob, out, err);
+}
+
+static sb_status mutable_cpu_data(struct scene *s, const void **out, sb_error *err) {
+    void *ptr = NULL;
+    sb_status st = sb_blob_mutable_cpu_data(s->blob, &ptr, err);
+    *out = ptr;
+    return st;
+}
+
+static sb_status gpu_data(struct scene *s, const void **out, sb_error *err) {
+    return sb_blob_gpu_data(s->blob, out, err);
+}
+
+static sb_status mutable_gpu_data(struct scene *s, const void **out, sb_error *err) {
+    void *ptr = NULL;
+    sb_status st = sb_blob_mutable_gpu_data(s->blob, &ptr, err);
+    *out = ptr;
+    return st;
+}
+
+static sb_status sum(struct scene *s, const void **out, sb_error *err) {
+    double sum;
+    (void)out;
+    return sb_blob_asum_data(s->blob, &sum, err);
+}
+
+static sb_status copy(struct scene *s, const void **out, sb_error *err) {
+    (void)out;
+    return sb_blob_copy_from(s->target, s->blob, 0, err);
+}
+
+static sb_status pull(struct scene *s, const void **out, sb_error *err) {
+    (void)out;
+    sb_status st = sb_mem_prefetch_cpu(data_of(s->blob), s->streams[TWO], err);
+    if (st == SB_OK)
+        st = sb_mem_synchronize(data_of(s->blob), err);
+    return st;
+}
+
+static sb_status one_element(struct scene *s, const void **out, sb_error *err) {
+    float value;
+    (void)out;
+    return sb_blob_data_at(s->blob, (int64_t[]){COUNT - 1}, 1, &value, err);
+}
+
+static sb_status sharer(struct scene *s, const void **out, sb_error *err) {
+    sb_blob *sharer = blob_of_count(s->rig.context, SB_DTYPE_F32, COUNT);
+    assert_int_equal(sb_blob_share_data(sharer, s->blob, NULL), SB_OK);
+    sb_status st = sb_blob_cpu_data(sharer, out, err);
+    sb_blob_destroy(sharer);
+    return st;
+}
+
+static sb_status reduce(struct scene *s, const void **out, sb_error *err) {
+    sb_comm *comm;
+    (void)out;
+    assert_int_equal(sb_sim_comm_create(NULL, 1, NULL, &comm, NULL), SB_OK);
+    sb_status st = sb_comm_all_reduce_blobs(comm, &s->blob, 1, 0, SB_COMM_SUM, err);
+    sb_comm_destroy(comm);
+    return st;
+}
+
+static sb_status broadcast(struct scene *s, const void **out, sb_error *err) {
+    sb_comm *comm;
+    (void)out;
+    assert_int_equal(sb_sim_comm_create(NULL, 1, NULL, &comm, NULL), SB_OK);
+    sb_status st = sb_comm_broadcast_blobs(comm, &s->blob, 1, 0, 0, err);
+    sb_comm_destroy(comm);
+    return st;
+}
+
+struct question {
+    struct scene *scene;
+    const void **out;
+    sb_error *err;
+    sb_status st;
+};
+
+static void *ask_elsewhere(void *user) {
+    struct question *q = user;
+    q->st = sb_blob_cpu_data(q->scene->blob, q->out, q->err);
+    return NULL;
+}
+
+static sb_status other_thread(struct scene *s, const void **out, sb_error *err) {
+    struct question q = {s, out, err, SB_OK};
+    pthread_t thread;
+    assert_int_equal(pthread_create(&thread, NULL, ask_elsewhere, &q), 0);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    return q.st;
+}
+
+static const struct {
+    const char *name;
+    ask *ask;
+} asks[] = {
+    {"cpu_data", cpu_data},
+    {"mutable_cpu_data", mutable_cpu_data},
+    {"gpu_data", gpu_data},
+    {"mutable_gpu_data", mutable_gpu_data},
+    {"asum_data", sum},
+    {"copy_from", copy},
+    {"prefetch_cpu and synchronize", pull},
+    {"data_at", one_element},
+    {"cpu_data of a sharer", sharer},
+    {"cpu_data on another thread", other_thread},
+    {"all_reduce_blobs", reduce},
+    {"broadcast_blobs", broadcast},
+};
+enum { ASKS = sizeof asks / sizeof *asks };
+
+/* --- the claim ---------------------------------------------------------------------------------
+ */
+
+struct trial {
+    int kind, work, event, ask;
+    int32_t schedule;
+};
+
+static void blame(const struct trial *t, const char *what, sb_status st) {
+    fail_with("%s, schedule %d, %s, then %s, then %s: %s %s", kinds[t->kind], t->schedule,
+              works[t->work].name, events[t->event].name, asks[t->ask].name, what,
+              sb_status_name(st));
+}
+
+static void check_overwrite(struct scene *s, const struct trial *t) {
+    const void *in = NULL;
+    void *out = NULL;
+    sb_error err;
+    sb_status st = sb_blob_overwrite_cpu_data(s->blob, &out, &err);
+    if (st != SB_OK) /* reported by a copy that was under way, for the last time */
+        st = sb_blob_overwrite_cpu_data(s->blob, &out, &err);
+    if (st != SB_OK)
+        blame(t, "overwrite gives", st);
+    memset(out, 0x11, BYTES);
+    assert_ok(sb_blob_cpu_data(s->blob, &in, &err));
+    assert_true(bytes_are(in, BYTES, 0x11));
+}
+
+static void run(const struct trial *t) {
+    struct scene s;
+    sb_error err;
+    const void *out = NULL;
+    scene_open(&s, t->kind, t->schedule);
+    works[t->work].queue(&s);
+    events[t->event].happen(&s);
+    for (int i = 0; i < 3; i++) {
+        support_poison_error(&err);
+        sb_status st = asks[t->ask].ask(&s, &out, &err);
+        const bool is_lost = sb_context_device_status(s.rig.context) == SB_ERR_DEVICE_LOST;
+        const int32_t head = sb_mem_head(data_of(s.blob));
+        if (out)
+            blame(t, "a pointer, and", st);
+        if (is_lost ? st != SB_ERR_DEVICE_LOST && st != SB_ERR_UNINITIALIZED
+                    : st != (i == 0 ? SB_ERR_DEVICE_FAILURE : SB_ERR_UNINITIALIZED))
+            blame(t, i == 0 ? "the first answer is" : "a later answer is", st);
+        if (!is_lost && head != SB_HEAD_LOST)
+            blame(t, head_name(head), st);
+    }
+    check_overwrite(&s, t);
+    scene_close(&s);
+}
+
+TEST(bytes_that_failed_work_should_have_written_are_not_given) {
+    for (int kind = 0; kind < KINDS; kind++)
+        for (int work = 0; work < WORKS; work++)
+            for (int event = 0; event < EVENTS; event++)
+                for (int ask = 0; ask < ASKS; ask++)
+                    for (int32_t schedule = SB_SIM_EAGER; schedule <= SB_SIM_RANDOM; schedule++)
+                        run(&(struct trial){kind, work, event, ask, schedule});
+}
+
+/* --- what becomes of the bytes without anybody asking for them -----------------------------------
+ */
+
+enum way {
+    OVERWRITE_CPU,
+    OVERWRITE_GPU,
+    OVERWRITE_ON,
+    SET_CPU,
+    SET_GPU,
+    EVICT_CPU,
+    EVICT_GPU,
+    WAYS
+};
+
+static sb_status go(struct scene *s, enum way way, struct lent lent[2], void **out) {
+    sb_mem *mem = data_of(s->blob);
+    *out = NULL;
+    switch (way) {
+    case OVERWRITE_CPU:
+        return sb_mem_overwrite_cpu(mem, out, NULL);
+    case OVERWRITE_GPU:
+        return sb_mem_overwrite_gpu(mem, out, NULL);
+    case OVERWRITE_ON:
+        return sb_mem_overwrite_gpu_on(mem, s->streams[TWO], out, NULL);
+    case SET_CPU:
+        return sb_mem_set_cpu(mem, lent[0].ptr, BYTES, 0, lent_deleter, &lent[0], NULL);
+    case SET_GPU:
+        return sb_mem_set_gpu(mem, lent[1].ptr, BYTES, 0, lent_deleter, &lent[1], NULL);
+    case EVICT_CPU:
+        return sb_mem_evict_cpu(mem, NULL);
+    default:
+        return sb_mem_evict_gpu(mem, NULL);
+    }
+}
+
+/* New bytes are as good as any, and a side that is gone gives no others. */
+static void take_another_way(int work, enum way way) {
+    struct scene s;
+    void *out;
+    const void *in = NULL;
+    scene_open(&s, 0, SB_SIM_LAZY);
+    struct lent lent[] = {lend_host(BYTES, 0x22), lend_device(s.rig.context, BYTES, 0x22)};
+    works[work].queue(&s);
+    sb_status st = go(&s, way, lent, &out);
+    if (st == SB_ERR_DEVICE_FAILURE) /* it had to wait: it is the call that reports it */
+        st = go(&s, way, lent, &out);
+    const bool is_lost = sb_context_device_status(s.rig.context) != SB_OK;
+    const bool evicts = way == EVICT_CPU || way == EVICT_GPU;
+    if (st == SB_OK && out && way == OVERWRITE_CPU)
+        memset(out, 0x22, BYTES);
+    else if (st == SB_OK && out && way == OVERWRITE_GPU)
+        device_fill(s.rig.context, out, BYTES, 0x22);
+    if (st != SB_OK && !is_lost && !evicts)
+        fail_with("%s, way %d: %s", works[work].name, way, sb_status_name(st));
+    const bool is_new = st == SB_OK && !evicts;
+    const sb_status read = sb_blob_cpu_data(s.blob, &in, NULL);
+    if (is_new && sb_context_device_status(s.rig.context) == SB_OK ? read != SB_OK
+                                                                   : !is_new && read == SB_OK)
+        fail_with("%s, way %d: then cpu_data gives %s", works[work].name, way,
+                  sb_status_name(read));
+    if (read == SB_OK && way != OVERWRITE_ON)
+        assert_true(bytes_are(in, BYTES, 0x22));
+    sb_blob_destroy(s.blob);
+    s.blob = NULL;
+    lent_free(&lent[0]);
+    lent_free(&lent[1]);
+    scene_close(&s);
+}
+
+TEST(other_bytes_take_the_place_of_those_that_failed) {
+    for (int work = 0; work < WORKS; work++)
+        for (enum way way = 0; way < WAYS; way++)
+            take_another_way(work, way);
+}
+
+TEST(a_memory_that_nobody_asks_for_is_released) {
+    for (int work = 0; work < WORKS; work++)
+        for (int32_t schedule = SB_SIM_EAGER; schedule <= SB_SIM_LAZY; schedule++) {
+            struct scene s;
+            scene_open(&s, 0, schedule);
+            works[work].queue(&s);
+            scene_close(&s); /* nothing is left */
+        }
+}
+
+/* A step of a reducer does not end with them. */
+TEST(a_reducer_sends_no_bytes_that_failed) {
+    for (int work = 0; work < WORKS; work++) {
+        struct scene s;
+        sb_comm *comm;
+        sb_reducer *reducer;
+        sb_reducer_options options = SB_REDUCER_OPTIONS_INIT;
+        sb_error err;
+        scene_open(&s, 0, SB_SIM_LAZY);
+        options.flags = 0; /* data */
+        assert_ok(sb_sim_comm_create(NULL, 1, NULL, &comm, &err));
+        assert_ok(sb_reducer_create(comm, &s.blob, 1, &options, &reducer, &err));
+        works[work].queue(&s);
+        assert_ok(sb_reducer_ready(reducer, s.blob, &err));
+        const bool is_lost = sb_context_device_status(s.rig.context) != SB_OK;
+        for (int i = 0; i < 2; i++)
+            assert_status(is_lost ? SB_ERR_DEVICE_LOST : SB_ERR_UNINITIALIZED,
+                          sb_reducer_wait(reducer, &err));
+        sb_reducer_destroy(reducer);
+        sb_comm_destroy(comm);
+        scene_close(&s);
+    }
+}
+
+/* The diff is only read. */
+TEST(what_failed_work_has_read_is_whole) {
+    struct scene s;
+    sb_error err;
+    const float *in;
+    scene_open(&s, 0, SB_SIM_LAZY);
+    update_on(&s);
+    assert_ok(sb_blob_cpu_diff_f32(s.blob, &in, &err));
+    assert_true(in[0] == 1 && in[COUNT - 1] == COUNT);
+    assert_status(SB_ERR_DEVICE_FAILURE, sb_blob_cpu_data_f32(s.blob, &in, &err));
+    assert_ok(sb_context_device_status(s.rig.context));
+    scene_close(&s);
+}
+
+/* --- waits that fail
+ * ------------------------------------------------------------------------------ */
+
+/* Nothing but the wait has failed, and it does so once: the bytes are right. */
+TEST(a_wait_that_fails_once_is_no_work_that_failed) {
+    static const int32_t modes[] = {SB_SIM_FAIL_NOW, SB_SIM_FAIL_LATER};
+    for (int ask = 0; ask < ASKS; ask++)
+        for (int i = 0; i < 2; i++) {
+            struct scene s;
+            sb_error err;
+            const void *out = NULL;
+            const float *in;
+            scene_open(&s, 0, SB_SIM_LAZY);
+            assert_ok(sb_blob_update_on(s.blob, s.streams[ONE], &err));
+            device_fail(s.rig.context, SB_SIM_EVENT_WAIT, 1, modes[i]);
+            assert_ok(asks[ask].ask(&s, &out, &err));
+            assert_ok(sb_blob_cpu_data_f32(s.blob, &in, &err));
+            for (int j = 0; j < COUNT; j++)
+                assert_true(in[j] == 0);
+            scene_close(&s);
+        }
+}
+
+/* No event was had of the work: it is waited for, and known to have succeeded. */
+TEST(work_without_an_event_is_waited_for) {
+    struct scene s;
+    sb_error err;
+    const float *in;
+    scene_open(&s, 0, SB_SIM_LAZY);
+    device_fail(s.rig.context, SB_SIM_EVENT_RECORD, 2,
+                SB_SIM_FAIL_NOW); /* one orders the streams */
+    struct tally before = rig_tally(&s.rig);
+    assert_ok(sb_blob_scale_data_on(s.blob, 2, s.streams[ONE], &err));
+    struct tally since = rig_since(&s.rig, &before);
+    assert_int_equal(since.calls[SB_SIM_STREAM_SYNCHRONIZE], 1);
+    assert_ok(sb_blob_cpu_data_f32(s.blob, &in, &err));
+    assert_true(in[0] == 2 && in[COUNT - 1] == 2 * COUNT);
+    scene_close(&s);
+}
+
+/* And where it failed, the device is lost: nobody else would be told. */
+TEST(work_that_fails_without_an_event_loses_the_device) {
+    struct scene s;
+    sb_error err;
+    const void *in = NULL;
+    scene_open(&s, 0, SB_SIM_LAZY);
+    device_fail(s.rig.context, SB_SIM_EVENT_RECORD, 2,
+                SB_SIM_FAIL_NOW); /* one orders the streams */
+    assert_ok(sb_sim_fail_also(s.rig.context, SB_SIM_SCALE, 1, SB_SIM_FAIL_LATER, &err));
+    assert_status(SB_ERR_DEVICE_LOST, sb_blob_scale_data_on(s.blob, 2, s.streams[ONE], &err));
+    assert_int_equal(sb_mem_head(data_of(s.blob)), SB_HEAD_LOST);
+    assert_status(SB_ERR_UNINITIALIZED, sb_blob_cpu_data(s.blob, &in, &err));
+    scene_close(&s);
+}
+
+/* The caller's own work, through a pointer for a stream: the stream's event reports its failure. */
+TEST(bytes_that_a_stream_of_the_callers_failed_to_write_are_not_given) {
+    for (int ask = 0; ask < ASKS; ask++) {
+        struct scene s;
+        sb_error err;
+        void *ptr;
+        const void *out = NULL;
+        scene_open(&s, 0, SB_SIM_LAZY);
+        assert_ok(sb_blob_mutable_gpu_data_on(s.blob, s.streams[ONE], &ptr, &err));
+        device_fail(s.rig.context, SB_SIM_EVENT_RECORD, 1, SB_SIM_FAIL_LATER);
+        assert_status(SB_ERR_DEVICE_FAILURE, asks[ask].ask(&s, &out, &err));
+        assert_int_equal(sb_mem_head(data_of(s.blob)), SB_HEAD_LOST);
+        assert_status(SB_ERR_UNINITIALIZED, asks[ask].ask(&s, &out, &err));
+        scene_close(&s);
+    }
+}
+
+/* A loop that waits for nothing takes no more and more memory. */
+TEST(what_is_kept_of_queued_work_is_bounded) {
+    struct scene s;
+    sb_error err;
+    uint64_t most = 0;
+    const float *in;
+    scene_open(&s, 0, SB_SIM_LAZY);
+    for (int i = 0; i < 400; i++) {
+        assert_ok(sb_blob_scale_diff_on(s.blob, 1, s.streams[i % STREAMS], &err));
+        assert_ok(sb_blob_update_on(s.blob, s.streams[ONE], &err));
+        if (i == 100)
+            most = rig_stats(&s.rig).host_peak;
+    }
+    assert_int_equal(rig_stats(&s.rig).host_peak, most);
+    assert_ok(sb_blob_cpu_data_f32(s.blob, &in, &err));
+    assert_true(in[0] == 1 - 400 && in[COUNT - 1] == COUNT * (1 - 400));
+    scene_close(&s);
+}
