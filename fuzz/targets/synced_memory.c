@@ -324,6 +324,13 @@ static void succeed(struct world *w, const struct request *r, const struct plan 
         use_pointer(w, r, plan, out);
 }
 
+/* A stream that the memory was written on reported a failure: those bytes are gone, and with them
+   what is being copied of them. */
+static bool is_failed_writer(const struct subject *s, int32_t head, sb_status status) {
+    bool at_device = s->state.head == SB_HEAD_AT_GPU || s->pending.side == SB_SIDE_CPU;
+    return s->queued_writer && at_device && head == SB_HEAD_LOST && status == SB_ERR_DEVICE_FAILURE;
+}
+
 /* The only heads that a failure may change: those of work that was queued before, and of bytes
    that were being overwritten in place. */
 static void accept_head(const struct request *r, const struct plan *plan,
@@ -337,6 +344,9 @@ static void accept_head(const struct request *r, const struct plan *plan,
     if (s->pending.side >= 0 && head == s->pending.fallback) {
         memcpy(s->value, s->pending.value, BYTES_MAX);
         s->pending.side = -1;
+    } else if (is_failed_writer(s, head, outcome->status)) {
+        s->pending.side = -1;
+        s->queued_writer = false;
     } else {
         int32_t spoiled = before == SB_HEAD_SYNCED ? SB_HEAD_AT_CPU : SB_HEAD_LOST;
         fuzz_check(r->call == CLEAR && outcome->status == SB_ERR_DEVICE_LOST &&

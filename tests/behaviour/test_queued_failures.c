@@ -579,6 +579,27 @@ TEST(a_reducer_sends_no_bytes_that_failed) {
     }
 }
 
+/* Whoever waits for a stream as a whole waits for the work, too, and has it reported once. */
+TEST(a_wait_for_a_stream_reports_what_failed_there) {
+    for (int kind = 0; kind < KINDS; kind++)
+        for (int forgets = 0; forgets < 2; forgets++)
+            for (int transfers = 0; transfers < 2; transfers++) {
+                struct scene s;
+                sb_error err;
+                scene_open(&s, kind, SB_SIM_LAZY);
+                fails(&s, transfers ? SB_SIM_DOWNLOAD : SB_SIM_AXPY);
+                assert_ok(transfers ? sb_mem_async_cpu_pull(data_of(s.blob), s.streams[ONE], &err)
+                                    : sb_blob_update_on(s.blob, s.streams[ONE], &err));
+                assert_status(SB_ERR_DEVICE_FAILURE,
+                              forgets
+                                  ? sb_context_forget_stream(s.rig.context, s.streams[ONE], &err)
+                                  : sb_context_synchronize(s.rig.context, &err));
+                assert_ok(forgets ? sb_context_forget_stream(s.rig.context, s.streams[ONE], &err)
+                                  : sb_context_synchronize(s.rig.context, &err));
+                scene_close(&s);
+            }
+}
+
 /* The diff is only read. */
 TEST(what_failed_work_has_read_is_whole) {
     struct scene s;

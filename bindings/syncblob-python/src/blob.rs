@@ -238,7 +238,8 @@ impl Blob {
     }
 
     /// Where the newest data is, in Caffe's words: ``"UNINITIALIZED"``, ``"HEAD_AT_CPU"``,
-    /// ``"HEAD_AT_GPU"``, ``"SYNCED"``; ``"LOST"`` with a device that failed.
+    /// ``"HEAD_AT_GPU"``, ``"SYNCED"``; ``"LOST"`` with a device, or with queued work,
+    /// that failed.
     #[getter]
     fn data_head(&self, py: Python<'_>) -> PyResult<&'static str> {
         self.head(py, Part::Data)

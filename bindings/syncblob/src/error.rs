@@ -50,7 +50,7 @@ error_kinds! {
     DtypeMismatch = SB_ERR_DTYPE_MISMATCH,
     /// Shapes or counts differ.
     ShapeMismatch = SB_ERR_SHAPE_MISMATCH,
-    /// Memory that was never written, or lost with its device.
+    /// Memory that was never written, or lost with its device or with queued work that failed.
     Uninitialized = SB_ERR_UNINITIALIZED,
     /// Not offered for this type, file or device.
     Unsupported = SB_ERR_UNSUPPORTED,

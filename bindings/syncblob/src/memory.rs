@@ -31,7 +31,7 @@ pub enum Head {
     /// On both, or on one and on its way to the other.
     #[doc(alias = "SYNCED")]
     Synced,
-    /// Gone with the device.
+    /// Gone with the device, or with queued work that failed.
     Lost,
 }
 

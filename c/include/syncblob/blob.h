@@ -294,7 +294,7 @@ SB_API sb_status sb_blob_clear_data(sb_blob *blob, sb_error *err);
 
 /** Sum of absolute values where the head is, as double; 0 for never written
  *  memory (Blob::asum_data).
- *  Errors: UNSUPPORTED (not F32 or F64; a device without arithmetic), OUT_OF_MEMORY,
+ *  Errors: UNSUPPORTED (not F32 or F64; a device without arithmetic), OUT_OF_MEMORY, CAP_REACHED,
  *  DEVICE_FAILURE, DEVICE_LOST, FORKED, UNINITIALIZED (LOST). */
 SB_API sb_status sb_blob_asum_data(const sb_blob *blob, double *out, sb_error *err);
 /** Sum of squares, otherwise the same (Blob::sumsq_data).
@@ -410,7 +410,7 @@ SB_API void sb_blob_drop_diff(sb_blob *blob);
 
 /** Sum of absolute values where the head is, as double; 0 for never written
  *  memory (Blob::asum_diff).
- *  Errors: UNSUPPORTED (not F32 or F64; a device without arithmetic), OUT_OF_MEMORY,
+ *  Errors: UNSUPPORTED (not F32 or F64; a device without arithmetic), OUT_OF_MEMORY, CAP_REACHED,
  *  DEVICE_FAILURE, DEVICE_LOST, FORKED, UNINITIALIZED (LOST). */
 SB_API sb_status sb_blob_asum_diff(const sb_blob *blob, double *out, sb_error *err);
 /** Sum of squares, otherwise the same (Blob::sumsq_diff).

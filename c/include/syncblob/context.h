@@ -167,7 +167,8 @@ SB_API sb_status sb_context_device_status(const sb_context *context);
  *  Errors: NO_DEVICE, DEVICE_LOST, FORKED, UNSUPPORTED (a backend without streams). */
 SB_API sb_status sb_context_stream(const sb_context *context, sb_stream *out, sb_error *err);
 
-/** Waits until all work queued on the device by the library is done. Then gives back
+/** Waits until all work queued on the device by the library is done; a failure of it that
+ *  no other call has reported is returned. Then gives back
  *  what is in quarantine and no longer in use. Host-only: nothing to wait for, SB_OK.
  *  @param context [nullable] the built-in one
  *  Errors: OUT_OF_MEMORY, UNSUPPORTED (a stream in use is being captured; on "cuda:N" any
@@ -176,9 +177,10 @@ SB_API sb_status sb_context_stream(const sb_context *context, sb_stream *out, sb
 SB_API sb_status sb_context_synchronize(sb_context *context, sb_error *err);
 
 /** Waits for the work on `stream` that this context's memories depend on and
- *  drops the stream from their users. Call it before destroying a stream that
- *  was passed to an `_on` function, while no other thread is between such a call and
- *  its own work on the stream. Forgetting a stream that was never passed is fine.
+ *  drops the stream from their users; after DEVICE_FAILURE, of the wait or of work there, it is
+ * still known: call it again. Call it before destroying a stream that was passed to an `_on`
+ * function, while no other thread is between such a call and its own work on the stream. Forgetting
+ * a stream that was never passed is fine.
  *  @param context [nullable] the built-in one, which has no device
  *  @param stream [borrowed]
  *  Errors: NO_DEVICE, UNSUPPORTED (the stream is being captured), DEVICE_FAILURE, FORKED,

@@ -20,18 +20,19 @@
  * two sides of one memory may be the same bytes, of managed memory: a transfer then copies nothing.
  * Buffers that a call reads or writes beside a memory, such as messages, lie elsewhere.
  *
- * Failures of queued work: the first call that waits on the host for work that has
- * failed, or that begins after a call on this memory has reported the failure, fails;
- * a wait for the stream may report it, too. The head then tells what is left. After a
- * transfer it is the side that the bytes came from; what was written on the
- * device since is gone. After arithmetic, or the caller's work on a stream
- * that a pointer was taken for, it is LOST: those bytes are gone. So are
- * bytes that arithmetic or a transfer has made of them meanwhile. A call that only queues
- * work behind may succeed; the wait for that work fails. No call succeeds and gives a
- * pointer of the host to bytes that failed work should have written, whatever was waited
- * for in between, on whichever thread. What the caller's own work on a stream makes of them, or on
- * a default stream through a plain pointer, the library does not know. A wait that fails once,
- * though the work has succeeded, is no failure of the work.
+ * Failures of queued work: the first call that waits on the host for failed work
+ * returns the failure, be it a call on the memory, sb_context_synchronize or
+ * sb_context_forget_stream; so does every call on the memory that needs the bytes
+ * until the head tells what is left. After a transfer that is the side that
+ * the bytes came from; what was written on the device since is gone. After
+ * arithmetic, or the caller's work on a stream that a pointer was taken for, the
+ * memory is LOST, and so is one whose bytes arithmetic or a transfer has made of
+ * those meanwhile. A call that only queues work behind failed work may succeed; the wait
+ * for that work fails. No call returns SB_OK together with a pointer of the host to bytes
+ * that failed work should have written, whatever any thread has waited for in between.
+ * The library does not know what the caller's work makes of such bytes on
+ * another stream, nor of work on a default stream through a plain pointer.
+ * A wait that fails once although the work has succeeded is not a failure of the work.
  *
  * Default streams of CUDA: after a plain pointer to the device's side was let out, copies and
  * arithmetic also wait for kernels on per-thread default streams, through the legacy one. While

@@ -31,6 +31,7 @@ static sb_context builtin = {
     .cache = {.lock = SB__MUTEX_INIT},
     .own_lock = SB__MUTEX_INIT,
     .streams = {.lock = SB__MUTEX_INIT},
+    .events = {.lock = SB__MUTEX_INIT},
     .quarantine = {.lock = SB__MUTEX_INIT},
 };
 
@@ -245,6 +246,7 @@ static void end(sb_context *context) {
     sb__streams_free(context);
     sb__mutex_destroy(&context->own_lock);
     sb__mutex_destroy(&context->streams.lock);
+    sb__mutex_destroy(&context->events.lock);
     sb__mutex_destroy(&context->quarantine.lock);
     sb__mutex_destroy(&context->cache.lock);
     sb_allocator allocator = context->allocator;
@@ -276,6 +278,7 @@ sb_status sb_context_create(const sb_context_options *options, sb_context **out,
     context->limits = limits;
     sb__mutex_init(&context->own_lock);
     sb__mutex_init(&context->streams.lock);
+    sb__mutex_init(&context->events.lock);
     sb__mutex_init(&context->quarantine.lock);
     sb__mutex_init(&context->cache.lock);
     memcpy(context->device_name, "cpu", sizeof "cpu");
@@ -344,6 +347,9 @@ sb_status sb_context_stream(const sb_context *context, sb_stream *out, sb_error 
 /* Quarantine runs deleters, which may release the context. */
 static sb_status synchronize(sb_context *context, sb_error *err) {
     sb_status st = sb__streams_wait(context, SB__ALL_STREAMS, err);
+    sb_status found = sb__events_check(context, NULL, st == SB_OK ? err : NULL);
+    if (st == SB_OK)
+        st = found;
     const uint64_t before = sb__counter_read(&context->quarantine.bytes);
     sb__quarantine_ask(context);
     /* A device may free in the order of its stream: others get it after another wait. */

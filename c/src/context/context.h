@@ -10,7 +10,7 @@
                                allocator, and sb_sim_peek and sb_sim_poke
      2. streams.lock           under it run event_record and stream_synchronize
         own_lock               under it run stream_synchronize, asum and sumsq
-        cache.lock, quarantine.lock, and that of the contexts that wait:
+        cache.lock, events.lock, quarantine.lock, and that of the contexts that wait:
                                under them runs nothing
      3. a backend's own locks  the simulated device has one, recursive, under
                                which kernels run; they call sb_sim_address alone
@@ -67,6 +67,13 @@ struct sb__streams {
     sb__mutex lock;
     struct sb__named_stream *named; /* of slot SB__FIRST_NAMED and up */
     int32_t count, capacity;        /* of `named` */
+};
+
+/* Events of queued work that nobody has waited for yet. */
+struct sb__event_list {
+    sb__mutex lock;
+    struct sb__event *first, *last;
+    uint64_t numbers; /* given so far */
 };
 
 /* Retired storage. Made beforehand, since retiring cannot fail. */
@@ -128,6 +135,7 @@ struct sb_context {
     sb__mutex own_lock; /* of waits for that stream: see sb__own_wait */
 
     struct sb__streams streams;
+    struct sb__event_list events;
     struct sb__quarantine quarantine;
     /* In the list of contexts with something in quarantine: */
     sb_context *next_waiting;
@@ -279,8 +287,12 @@ sb_status sb__device_spoiled(sb_context *context, sb_error *err);
 
 struct sb__event {
     _Atomic int64_t refs;
-    void *handle; /* NULL: not recorded yet */
-    bool on_own;  /* recorded on the library's own stream */
+    void *handle;                     /* NULL: not recorded yet */
+    sb_stream stream;                 /* that it was recorded on */
+    _Atomic bool is_over;             /* a wait has said that its work has succeeded */
+    bool is_listed;                   /* in the context's list */
+    uint64_t number;                  /* rising in the list */
+    struct sb__event *before, *after; /* there */
 };
 
 struct sb__events {
@@ -291,9 +303,16 @@ struct sb__events {
 
 /* Makes one where `*out` is NULL, for work that is about to be queued. */
 sb_status sb__event_make(sb_context *context, struct sb__event **out, sb_error *err);
+/* Records it behind the work; its handle stays NULL for a backend without events. */
+sb_status sb__event_put(sb_context *context, struct sb__event *event, sb_stream stream,
+                        sb_error *err);
 void sb__event_release(sb_context *context, struct sb__event *event);
 /* Waits for the event, twice where the first wait fails: SB_OK, or the failure of its work. */
-sb_status sb__event_ask(sb_context *context, const struct sb__event *event, sb_error *err);
+sb_status sb__event_ask(sb_context *context, struct sb__event *event, sb_error *err);
+
+/* Asks all that nobody has had an answer of yet, those of `stream`, or for NULL of every stream;
+   the first failure. Their work is over. */
+sb_status sb__events_check(sb_context *context, const sb_stream *stream, sb_error *err);
 
 /* Room for the event of the next work, and for one that is added before. */
 sb_status sb__events_prepare(sb_context *context, struct sb__events *events, sb_error *err);

@@ -1,6 +1,7 @@
 /* Events of queued work that bytes come of. They are shared: what is computed from bytes depends on
    the work that made these, too. An event reports the failure of its work every time, so that no
-   other thread's wait can take the report away. */
+   other thread's wait can take the report away. The context has a list of those that nobody has
+   asked yet, for calls that wait for a stream as a whole. */
 #include "context/context.h"
 
 #include <string.h>
@@ -19,9 +20,101 @@ sb_status sb__event_make(sb_context *context, struct sb__event **out, sb_error *
     return SB_OK;
 }
 
-void sb__event_release(sb_context *context, struct sb__event *event) {
-    if (!event || atomic_fetch_sub_explicit(&event->refs, 1, memory_order_acq_rel) != 1)
+/* --- the context's list ---------------------------------------------------------- */
+
+static void enlist(struct sb__event_list *list, struct sb__event *event) {
+    sb__mutex_lock(&list->lock);
+    event->number = ++list->numbers;
+    event->is_listed = true;
+    event->before = list->last;
+    if (list->last)
+        list->last->after = event;
+    else
+        list->first = event;
+    list->last = event;
+    sb__mutex_unlock(&list->lock);
+}
+
+/* Nobody asks in a forked child, where another thread may have left it locked. */
+static void delist(sb_context *context, struct sb__event *event) {
+    struct sb__event_list *list = &context->events;
+    if (!sb__context_is_ours(context))
         return;
+    sb__mutex_lock(&list->lock);
+    if (event->is_listed) {
+        *(event->before ? &event->before->after : &list->first) = event->after;
+        *(event->after ? &event->after->before : &list->last) = event->before;
+    }
+    event->is_listed = false;
+    sb__mutex_unlock(&list->lock);
+}
+
+/* One more user, unless the last one is about to end it. */
+static bool retain(struct sb__event *event) {
+    int64_t refs = atomic_load_explicit(&event->refs, memory_order_relaxed);
+    while (refs && !atomic_compare_exchange_weak_explicit(
+                       &event->refs, &refs, refs + 1, memory_order_acquire, memory_order_relaxed))
+        continue;
+    return refs != 0;
+}
+
+/* The first of a number from `number` up to `last`, retained. */
+static struct sb__event *find(struct sb__event_list *list, const sb_stream *stream, uint64_t number,
+                              uint64_t last) {
+    sb__mutex_lock(&list->lock);
+    struct sb__event *event = list->first;
+    while (event && event->number <= last &&
+           (event->number < number || (stream && event->stream != *stream) || !retain(event)))
+        event = event->after;
+    if (event && event->number > last)
+        event = NULL;
+    sb__mutex_unlock(&list->lock);
+    return event;
+}
+
+static uint64_t last_number(struct sb__event_list *list) {
+    sb__mutex_lock(&list->lock);
+    const uint64_t number = list->numbers;
+    sb__mutex_unlock(&list->lock);
+    return number;
+}
+
+sb_status sb__events_check(sb_context *context, const sb_stream *stream, sb_error *err) {
+    sb_status first = sb__device_check(context, err); /* no lock is taken in a forked child */
+    if (first == SB_ERR_FORKED || first == SB_ERR_DEVICE_LOST)
+        return first;
+    const uint64_t last = last_number(&context->events);
+    for (uint64_t number = 0; number <= last; number++) {
+        struct sb__event *event = find(&context->events, stream, number, last);
+        if (!event)
+            return first;
+        number = event->number;
+        sb_status st = sb__event_ask(context, event, first == SB_OK ? err : NULL);
+        if (first == SB_OK)
+            first = st;
+        sb__event_release(context, event);
+    }
+    return first;
+}
+
+/* --- one event --------------------------------------------------------------------- */
+
+sb_status sb__event_put(sb_context *context, struct sb__event *event, sb_stream stream,
+                        sb_error *err) {
+    sb_status st = sb__event_record(context, stream, &event->handle, err);
+    if (st != SB_OK || !event->handle)
+        return st;
+    event->stream = stream;
+    enlist(&context->events, event);
+    return SB_OK;
+}
+
+void sb__event_release(sb_context *context, struct sb__event *event) {
+    if (!event)
+        return;
+    if (atomic_fetch_sub_explicit(&event->refs, 1, memory_order_acq_rel) != 1)
+        return;
+    delist(context, event);
     sb__event_destroy(context, event->handle);
     sb__object_free(context, event, sizeof *event);
 }
@@ -37,12 +130,17 @@ static sb_status ask_twice(sb_context *context, void *handle, sb_error *err) {
     return st;
 }
 
-sb_status sb__event_ask(sb_context *context, const struct sb__event *event, sb_error *err) {
+sb_status sb__event_ask(sb_context *context, struct sb__event *event, sb_error *err) {
     sb_error story = {.code = SB_OK};
+    if (atomic_load_explicit(&event->is_over, memory_order_acquire) && sb__context_is_ours(context))
+        return SB_OK;
     sb_status st = ask_twice(context, event->handle, &story);
-    if (st != SB_OK && err)
+    if (st == SB_OK)
+        atomic_store_explicit(&event->is_over, true, memory_order_release);
+    else if (err)
         *err = story;
-    return event->on_own ? sb__own_failed(context, st, err) : st;
+    delist(context, event); /* somebody knows now */
+    return event->stream == context->stream ? sb__own_failed(context, st, err) : st;
 }
 
 /* For `count` more. */
@@ -72,10 +170,9 @@ sb_status sb__events_prepare(sb_context *context, struct sb__events *events, sb_
 sb_status sb__events_record(sb_context *context, struct sb__events *events, sb_stream stream,
                             sb_error *err) {
     struct sb__event *event = events->next;
-    sb_status st = sb__event_record(context, stream, &event->handle, err);
+    sb_status st = sb__event_put(context, event, stream, err);
     if (st != SB_OK || !event->handle)
         return st;
-    event->on_own = stream == context->stream;
     events->at[events->count++] = event;
     events->next = NULL;
     return SB_OK;

