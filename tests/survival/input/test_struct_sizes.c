@@ -146,8 +146,8 @@ static sb_status blob_info(void *given) {
 static sb_status with_state(const sb_solver_info *set, sb_solver_info *get) {
     sb_model *state = NULL;
     assert_int_equal(sb_model_create(NULL, SB_FORMAT_SOLVERSTATE, &state, NULL), SB_OK);
-    const sb_status status = set ? sb_model_set_solver_info(state, set, NULL)
-                                 : sb_model_solver_info(state, get, NULL);
+    const sb_status status =
+        set ? sb_model_set_solver_info(state, set, NULL) : sb_model_solver_info(state, get, NULL);
     sb_model_destroy(state);
     return status;
 }
@@ -211,12 +211,12 @@ static sb_status engine(void *given) {
 /* --- the table --------------------------------------------------------------------------- */
 
 /* A slot that nobody calls. */
-static void no_slot(void) {}
+static void no_slot(void) {
+}
 
 static const void *whole_backend(void) {
-    static sb_backend table = {.abi_version = SB_BACKEND_ABI_VERSION,
-                               .name = "mine",
-                               .open = refuse_to_open};
+    static sb_backend table = {
+        .abi_version = SB_BACKEND_ABI_VERSION, .name = "mine", .open = refuse_to_open};
     void (*const slot)(void) = no_slot;
     for (size_t at = offsetof(sb_backend, close); at <= offsetof(sb_backend, copy);
          at += sizeof slot)
@@ -230,7 +230,6 @@ struct sized {
     const void *whole; /* NULL: the call fills it */
     size_t first, size;
 };
-
 
 static void *place(void *page_end, const struct sized *row, size_t size) {
     const size_t held = size < sizeof size ? sizeof size : size; /* struct_size itself is read */
@@ -296,8 +295,7 @@ TEST(a_struct_is_looked_at_as_far_as_it_says) {
         {"sb_comm_engine", engine, &table, 56, sizeof table},
     };
     const size_t page = (size_t)sysconf(_SC_PAGESIZE);
-    char *pages =
-        mmap(NULL, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    char *pages = mmap(NULL, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     assert_true(pages != MAP_FAILED && !mprotect(pages + page, page, PROT_NONE));
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         for (size_t size = 0; size <= rows[i].size + BEYOND; size++) {
