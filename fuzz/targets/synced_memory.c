@@ -570,6 +570,13 @@ static void use_own_stream(struct world *w) {
     sb_mem_release(mem);
 }
 
+/* A memory keeps the failure of a stream that it was written on until a call needs its bytes. */
+static void settle_writer(struct world *w, struct subject *s) {
+    struct request r = {.call = GPU_DATA, .kind = &call_kinds[GPU_DATA], .subject = s};
+    if (s->mem && s->queued_writer && table_is_current(s->state.head, SB_SIDE_GPU))
+        run_call(w, &r);
+}
+
 /* No more faults; all that failed is told. The library may say it of anything that waits. */
 static void step_calm(struct world *w) {
     bool settled = true;
@@ -584,6 +591,8 @@ static void step_calm(struct world *w) {
                             .subject = &w->subjects[i % MEMORIES]};
         run_call(w, &r);
     }
+    for (int i = 0; i < MEMORIES; i++)
+        settle_writer(w, &w->subjects[i]);
     for (int tries = 0; tries < 2; tries++)
         for (int i = -1; i < STREAMS; i++) { /* first the whole context */
             sb_status st = step_context(w, i >= 0, i >= 0 ? w->sim.streams[i] : NULL);
