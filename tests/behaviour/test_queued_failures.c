@@ -614,6 +614,30 @@ TEST(what_failed_work_has_read_is_whole) {
     scene_close(&s);
 }
 
+/* Read-only storage is not written: the bytes move first. */
+TEST(work_that_moves_read_only_bytes_first_is_reported) {
+    for (int failing = 0; failing < 2; failing++) {
+        struct scene s;
+        sb_error err;
+        const float *in;
+        scene_open(&s, 0, SB_SIM_LAZY);
+        struct lent lent = lend_device(s.rig.context, BYTES, 0);
+        assert_ok(sb_mem_set_gpu(data_of(s.blob), lent.ptr, BYTES, SB_READ_ONLY, NULL, NULL, &err));
+        if (failing)
+            fails(&s, SB_SIM_AXPY);
+        assert_ok(sb_blob_update_on(s.blob, s.streams[ONE], &err));
+        assert_status(failing ? SB_ERR_DEVICE_FAILURE : SB_OK,
+                      sb_blob_cpu_data_f32(s.blob, &in, &err));
+        if (!failing)
+            assert_true(in[0] == -1 && in[COUNT - 1] == -COUNT);
+        assert_true(lent_holds(&lent, 0));
+        sb_blob_destroy(s.blob);
+        s.blob = NULL;
+        lent_free(&lent);
+        scene_close(&s);
+    }
+}
+
 /* --- waits that fail
  * ------------------------------------------------------------------------------ */
 

@@ -73,16 +73,26 @@ static enum sb__contents contents_of(enum sb__work work, enum sb__write_mode mod
     return mode == SB__WRITE_FILL ? SB__ANY_BYTES : SB__OWN_BYTES;
 }
 
-/* What bytes come of that are going to be written in place, behind it; and room for the event of
-   arithmetic that does so. */
+/* What bytes come of that are going to be written in place, behind it. */
 static sb_status note_made_by(struct sb__write *write, const struct sb__target *target,
                               sb_error *err) {
     sb_mem *mem = write->mem;
     const uint64_t others = sb__writers(mem) & ~sb__slot_bit(target->slot);
     sb_status st = sb__await_oldest(mem, err);
+    return st == SB_OK ? sb__note_writers(mem, others, err) : st;
+}
+
+/* What the device side's storage is used for already; and room for the event of arithmetic that is
+   going to be queued for `asked`. */
+static sb_status come_after(struct sb__write *write, bool in_place, const struct sb__target *target,
+                            const struct sb__target *asked, sb_error *err) {
+    sb_mem *mem = write->mem;
+    sb_status st = SB_OK;
+    if (in_place && target->queued)
+        st = note_made_by(write, target, err);
     if (st == SB_OK)
-        st = sb__note_writers(mem, others, err);
-    return st == SB_OK && target->behind && !target->for_own
+        st = sb__after_users(mem, target, err);
+    return st == SB_OK && asked->behind && !asked->for_own
                ? sb__events_prepare(mem->context, &mem->made_by, err)
                : st;
 }
@@ -98,13 +108,12 @@ static sb_status begin_locked(struct sb__write *write, enum sb__write_mode mode,
         return sb__fail_lost(err);
     bool had_storage = mem->side[write->side].ptr != NULL;
     struct sb__target own = sb__own_stream(mem);
+    const struct sb__target *asked = target;
     if (cell.work == SB__NOTHING && mem->side[write->side].kind == SB_STORAGE_BORROWED_READ_ONLY)
         target = &own; /* copy_within works there, so that a failure is found before commit */
     write->discards = mode != SB__WRITE_KEEP;
-    if (write->side == SB_SIDE_GPU && cell.work == SB__NOTHING && target->queued)
-        st = note_made_by(write, target, err);
-    if (st == SB_OK && write->side == SB_SIDE_GPU)
-        st = sb__after_users(mem, target, err);
+    if (write->side == SB_SIDE_GPU)
+        st = come_after(write, cell.work == SB__NOTHING, target, asked, err);
     if (st == SB_OK)
         st = sb__writable_storage(mem, write->side, contents_of(cell.work, mode), target,
                                   &write->fresh, &write->replaces, err);
