@@ -93,7 +93,8 @@ sb_status sb__note_writers(sb_mem *mem, uint64_t writers, sb_error *err) {
 
 void sb__forget_writers(sb_mem *mem) {
     mem->writer = -1;
-    sb__events_end(mem->context, &mem->made_by);
+    if (mem->made_by.capacity)
+        sb__events_end(mem->context, &mem->made_by);
 }
 
 /* A copy to the host that is pending has copied what failed. */
