@@ -31,7 +31,7 @@ typedef int32_t sb_format;
 
 /** What a file is. */
 enum {
-    SB_FORMAT_AUTO = 0,        /**< found out from the bytes; others' messages are refused */
+    SB_FORMAT_AUTO = 0,        /**< found out from the bytes */
     SB_FORMAT_BLOB = 1,        /**< BlobProto: mean.binaryproto */
     SB_FORMAT_CAFFEMODEL = 2,  /**< NetParameter */
     SB_FORMAT_SOLVERSTATE = 3, /**< SolverState */
@@ -65,8 +65,8 @@ enum {
 /** Opens bytes as a model.
  *  @param context [borrowed, nullable] retained
  *  @param format SB_FORMAT_*; bytes with no field of a format that is named here are MALFORMED,
- *      and so are bytes that are certainly of another, unless they pass a limit before that is
- *      known (DATA_LIMIT); no bytes at all are a message of each that is empty
+ *      and so are bytes that are certainly of another format or another program, unless they pass
+ *      a limit before that is known (DATA_LIMIT); no bytes at all are an empty message of each
  *  @param bytes [borrowed, nullable when size is 0] must stay as they are until the model is
  *      destroyed
  *  @param limits [borrowed, nullable] the context's

@@ -53,15 +53,15 @@ static sb_status check_said(const sb_model *model, sb_error *err) {
                        sb_format_name(model->format));
 }
 
-/* Where nobody said what the bytes are, others' messages are no files of Caffe's. A net or a solver
-   state with blobs is one, whatever it looks like; of a blob file the fields tell. */
-static sb_status check_found(const sb_model *model, const struct sb__model_index *counted,
-                             sb_error *err) {
-    const bool is_ours = counted->num_blobs > 0 && model->format != SB_FORMAT_BLOB;
+/* Other programs' messages are not Caffe's, whatever the caller says. A net or a solver state with
+   blobs is, whatever the rest looks like; a vector's blobs are any messages. The index of a blob
+   file was built of what is no other program's. */
+static sb_status check_foreign(const sb_model *model, const struct sb__model_index *counted,
+                               sb_error *err) {
+    const bool is_ours = counted->num_blobs > 0 && model->format != SB_FORMAT_BLOB_VECTOR;
     if (is_ours || !sb__refusal_is_foreign(&model->source))
         return SB_OK;
-    return sb__fail_at(err, SB_ERR_MALFORMED, 0,
-                       "the fields are of no Caffe model, solver state or blob");
+    return sb__refusal_of_foreign(err);
 }
 
 struct opening {
@@ -77,7 +77,9 @@ static sb_status check_counted(const struct sb__model_index *counted, const void
     sb_error reason;
     sb_status st = check_claim(model, counted, &reason);
     if (st == SB_OK)
-        st = opening->is_found ? check_found(model, counted, &reason) : check_said(model, &reason);
+        st = check_foreign(model, counted, &reason);
+    if (st == SB_OK && !opening->is_found)
+        st = check_said(model, &reason);
     if (st == SB_OK)
         return SB_OK;
     const sb_status changed = sb__source_check(&model->source, err);

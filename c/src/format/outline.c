@@ -4,12 +4,11 @@
 
 #include <syncblob/model.h>
 
-#define VARINT     (1u << SB__WIRE_VARINT)
-#define BYTES      (1u << SB__WIRE_BYTES)
-#define FLOATS     (BYTES | 1u << SB__WIRE_FIXED32)
-#define WIDES      (BYTES | 1u << SB__WIRE_FIXED64)
-#define LAYER      (SB__OUTLINE_FIELDS - 1) /* where field 100 is */
-#define FEW_FIELDS 64                       /* of a message inside */
+#define VARINT (1u << SB__WIRE_VARINT)
+#define BYTES  (1u << SB__WIRE_BYTES)
+#define FLOATS (BYTES | 1u << SB__WIRE_FIXED32)
+#define WIDES  (BYTES | 1u << SB__WIRE_FIXED64)
+#define LAYER  (SB__OUTLINE_FIELDS - 1) /* where field 100 is */
 
 static const struct sb__field_name no_names[] = {{0, NULL}};
 static const struct sb__path path = {NULL, "", -1, no_names};
@@ -53,7 +52,7 @@ sb_status sb__outline_read(struct sb__reader *reader, uint32_t begin, uint32_t e
 static sb_status read_inside(struct sb__reader *reader, const struct sb__outline *outline,
                              int field, struct sb__outline *out, sb_error *err) {
     return sb__outline_read(reader, outline->first[field].begin, outline->first[field].end,
-                            FEW_FIELDS, out, err);
+                            SB__OUTLINE_MANY, out, err);
 }
 
 /* Whether each field that is there has one of its types; one without types must not be there. */
@@ -161,14 +160,31 @@ sb_status sb__outline_format(const struct sb__outline *outline, struct sb__reade
 
 /* --- others' ------------------------------------------------------------------------- */
 
-/* ir_version, opset_import and a graph with nodes and a name. */
+/* The name of its operation, and a value that it takes or makes. */
+static bool is_onnx_node(const struct sb__outline *node) {
+    static const uint32_t types[SB__OUTLINE_FIELDS] = {[1] = BYTES, BYTES, BYTES, BYTES, BYTES,
+                                                       BYTES,       BYTES, BYTES, BYTES, BYTES};
+    return fits(node, types) && holds(node, 4, 1, UINT32_MAX) && (node->seen[1] || node->seen[2]);
+}
+
+/* Nodes, which come first, and a name or constants. A large graph has its name behind more fields
+   than are read: its first node tells then. */
+static bool is_onnx_graph(const struct sb__outline *graph, struct sb__reader *reader) {
+    struct sb__outline node;
+    if (graph->seen[1] != BYTES)
+        return false;
+    if (graph->seen[2] == BYTES || graph->seen[5] == BYTES)
+        return true;
+    return read_inside(reader, graph, 1, &node, NULL) == SB_OK && is_onnx_node(&node);
+}
+
+/* ir_version, opset_import and a graph. */
 bool sb__outline_is_onnx(const struct sb__outline *outline, struct sb__reader *reader) {
     static const uint32_t types[SB__OUTLINE_FIELDS] = {[1] = VARINT, BYTES, BYTES, BYTES,
                                                        VARINT,       BYTES, BYTES, BYTES};
-    struct sb__outline inside, whole = *outline;
+    struct sb__outline graph, whole = *outline;
     whole.others = false; /* metadata, functions */
     if (!fits(&whole, types) || !outline->seen[1] || !outline->seen[7])
         return false;
-    return read_inside(reader, outline, 7, &inside, NULL) == SB_OK && inside.seen[1] == BYTES &&
-           (inside.seen[2] == BYTES || inside.seen[5] == BYTES);
+    return read_inside(reader, outline, 7, &graph, NULL) == SB_OK && is_onnx_graph(&graph, reader);
 }

@@ -5,7 +5,8 @@
 
 #include "format/wire.h"
 
-#define SB__OUTLINE_FIELDS 15 /* 1 to 13 and, at 14, a net's layer */
+#define SB__OUTLINE_FIELDS 15     /* 1 to 13 and, at 14, a net's layer */
+#define SB__OUTLINE_MANY   100000 /* fields: a bound for the time that they take, not for files */
 
 struct sb__outline {
     uint32_t seen[SB__OUTLINE_FIELDS]; /* wire types, as bits */

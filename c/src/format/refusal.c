@@ -10,8 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define FEW_FIELDS  64     /* tell a format */
-#define MANY_FIELDS 100000 /* up to where a file was cut off */
+#define FEW_FIELDS 64 /* tell one of Caffe's formats from another */
 
 /* A blob's shape is held against the message's before anybody misses its values. */
 static bool is_of_data(sb_status status) {
@@ -90,12 +89,19 @@ bool sb__refusal_is_foreign(const struct sb__source *source) {
     struct sb__reader reader;
     struct sb__outline outline;
     struct sb__head head;
+    if (source->size == 0)
+        return false;
     sb__reader_init(&reader, source);
-    (void)sb__outline_read(&reader, 0, source->size, FEW_FIELDS, &outline, NULL);
+    (void)sb__outline_read(&reader, 0, source->size, SB__OUTLINE_MANY, &outline, NULL);
     return read_head(source, &head) && message_words(&head, &outline, &reader);
 }
 
-sb_status sb__refusal_check_doubtful(const struct sb__source *source, sb_error *err) {
+sb_status sb__refusal_of_foreign(sb_error *err) {
+    return sb__fail_at(err, SB_ERR_MALFORMED, 0,
+                       "the fields are of no Caffe model, solver state or blob");
+}
+
+static sb_status check_format(const struct sb__source *source, sb_error *err) {
     struct sb__reader reader;
     int32_t format = SB_FORMAT_BLOB;
     sb_error reason;
@@ -110,6 +116,14 @@ sb_status sb__refusal_check_doubtful(const struct sb__source *source, sb_error *
     if (err)
         *err = reason;
     return st;
+}
+
+sb_status sb__refusal_check_doubtful(const struct sb__source *source,
+                                     const struct sb__blob_index *index, sb_error *err) {
+    const bool has_values = index->data.count > 0 || index->diff.count > 0;
+    if (!has_values && sb__refusal_is_foreign(source))
+        return sb__refusal_of_foreign(err);
+    return index->doubtful ? check_format(source, err) : (sb_status)SB_OK;
 }
 
 sb_status sb__refusal_is_of_another(const struct sb__source *source, int32_t wanted, bool *out,
@@ -146,10 +160,8 @@ void sb__refusal_explain(sb_status status, int32_t wanted, struct sb__reader *re
         append(err, "empty: there are no bytes");
         return;
     }
-    const bool may_be_cut = status == SB_ERR_MALFORMED && err->offset == source->size;
     sb__reader_init(reader, source);
-    (void)sb__outline_read(reader, 0, source->size, may_be_cut ? MANY_FIELDS : FEW_FIELDS, &outline,
-                           NULL);
+    (void)sb__outline_read(reader, 0, source->size, SB__OUTLINE_MANY, &outline, NULL);
     if (find_words(&outline, wanted, reader, words))
         append(err, words);
 }

@@ -15,12 +15,19 @@ void sb__refusal_explain(sb_status status, int32_t wanted, struct sb__reader *re
 bool sb__refusal_is_foreign(const struct sb__source *source);
 
 /* MALFORMED if a source that can be read as the blob `index` has fields of another of Caffe's
-   formats, for which it is taken where nobody says what it is. */
-sb_status sb__refusal_check_doubtful(const struct sb__source *source, sb_error *err);
+   formats, for which it is taken where nobody says what it is, or has no values and is somebody
+   else's message. */
+sb_status sb__refusal_check_doubtful(const struct sb__source *source,
+                                     const struct sb__blob_index *index, sb_error *err);
 static inline sb_status sb__refusal_check_blob(const struct sb__source *source,
                                                const struct sb__blob_index *index, sb_error *err) {
-    return index->doubtful ? sb__refusal_check_doubtful(source, err) : (sb_status)SB_OK;
+    const bool has_values = index->data.count > 0 || index->diff.count > 0;
+    return has_values && !index->doubtful ? (sb_status)SB_OK
+                                          : sb__refusal_check_doubtful(source, index, err);
 }
+
+/* MALFORMED: of a source that is somebody else's message. */
+sb_status sb__refusal_of_foreign(sb_error *err);
 
 /* Whether a source is certainly of another of Caffe's formats than `wanted` (SB_FORMAT_*), whose
    message protobuf's rules allow to be read as one of these. Fails only where the source does. */
