@@ -407,6 +407,84 @@ TEST_WITH(read_kinds, free_kinds, nothing_is_called_empty) {
     assert_string_equal(words_of(blob_bytes, NULL, 0, &err), "empty: there are no bytes");
 }
 
+/* --- larger than a message ---------------------------------------------------------------- */
+
+/* The first sizes beyond protobuf's limit and beyond 32 bits, and a far one. */
+static const uint64_t large[] = {(uint64_t)INT32_MAX + 1, (uint64_t)UINT32_MAX + 2,
+                                 (uint64_t)1 << 40};
+#define NUM_LARGE (sizeof large / sizeof *large)
+
+static void check_large(const struct foreign *kind, sb_status st, const sb_error *err) {
+    char end[160];
+    (void)snprintf(end, sizeof end, BEFORE "%s", kind->words);
+    assert_int_equal(st, SB_ERR_DATA_LIMIT);
+    assert_int_equal(err->offset, INT32_MAX);
+    if (!starts(kind->words, "nothing but") && !strstr(err->message, end))
+        fail_with("\"%s\" does not end in \"%s\"", err->message, end);
+    if (starts(kind->words, "nothing but"))
+        assert_non_null(strstr(err->message, BEFORE "a file that begins with 1024 zeros"));
+}
+
+/* Text is text as far as it was seen. */
+static bool is_text(const struct foreign *kind) {
+    return strstr(kind->words, "text, which") || strstr(kind->words, "JSON") ||
+           strstr(kind->words, "text format");
+}
+
+/* Sparse files: the kind, blank lines behind a text, then zeros. */
+TEST_WITH(read_kinds, free_kinds, files_of_every_size_are_named) {
+    static reader *const of_files[] = {blob_file, model_file, solver_state_mapped};
+    char path[] = "/tmp/syncblob-foreign-XXXXXX", blanks[1024];
+    memset(blanks, '\n', sizeof blanks);
+    assert_int_equal(close(mkstemp(path)), 0);
+    for (size_t k = 0; k < kinds.count; k++)
+        for (size_t i = 0; i < NUM_LARGE; i++) {
+            const struct foreign *kind = &kinds.rows[k];
+            const struct given given = {kind->bytes, kind->size, path};
+            struct wire wire = {0};
+            wire_raw(&wire, kind->bytes, kind->size);
+            if (is_text(kind))
+                wire_raw(&wire, blanks, sizeof blanks);
+            file_write(path, wire.bytes, wire.size);
+            wire_free(&wire);
+            if (truncate(path, (off_t)large[i]) != 0) {
+                assert_int_not_equal(i, 0);
+                print_message("skipped: there is no room for a file of %llu bytes\n",
+                              (unsigned long long)large[i]);
+                continue;
+            }
+            for (size_t r = 0; r < sizeof of_files / sizeof *of_files; r++) {
+                sb_error err;
+                support_poison_error(&err);
+                sb_status st = of_files[r](&given, &err);
+                check_large(kind, st, &err);
+            }
+        }
+    assert_int_equal(unlink(path), 0);
+}
+
+TEST_WITH(read_kinds, free_kinds, bytes_of_every_size_are_named) {
+    static reader *const of_bytes[] = {model_bytes, blob_bytes, blob_equals, model_source,
+                                       model_spans};
+    const size_t size = (size_t)INT32_MAX + 1;
+    skip_without_memory(4096, size);
+    unsigned char *bytes = calloc(size, 1); /* pages of which one is touched */
+    assert_non_null(bytes);
+    for (size_t k = 0; k < kinds.count; k++) {
+        const struct foreign *kind = &kinds.rows[k];
+        const struct given given = {bytes, size, NULL};
+        memset(bytes, is_text(kind) ? '\n' : 0, 2048);
+        memcpy(bytes, kind->bytes, kind->size);
+        for (size_t r = 0; r < sizeof of_bytes / sizeof *of_bytes; r++) {
+            sb_error err;
+            support_poison_error(&err);
+            sb_status st = of_bytes[r](&given, &err);
+            check_large(kind, st, &err);
+        }
+    }
+    free(bytes);
+}
+
 /* --- Caffe's own ------------------------------------------------------------------------- */
 
 static void mean_file(struct wire *out) {

@@ -189,7 +189,8 @@ TEST(what_is_no_list_of_pieces_is_refused) {
     newer.known.close(newer.known.user);
     assert_ok(sb_source_of_spans(NULL, large, 2, &source, &err));
     assert_ok(sb_blob_create(NULL, SB_DTYPE_F32, &blob, &err));
-    assert_status(SB_ERR_DATA_LIMIT, sb_blob_read_source(blob, &source, 0, NULL, NULL, &err));
+    /* Without `err` nobody asks what the bytes are, which are not there. */
+    assert_int_equal(sb_blob_read_source(blob, &source, 0, NULL, NULL, NULL), SB_ERR_DATA_LIMIT);
     source.close(source.user);
     sb_blob_destroy(blob);
 }

@@ -10,7 +10,7 @@
  * the order of the file's bytes.
  *
  * If bytes are refused and it is certain what they are instead, such as a web page, an archive or
- * the beginning of a file, the message ends in "; this is ..." and that.
+ * the beginning of a file, the message ends in "; this is ..." and that, however many they are.
  *
  * A model has one owner (open or create, destroy). Calls on a const model are
  * safe beside each other.

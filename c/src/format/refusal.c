@@ -25,9 +25,9 @@ static void append(sb_error *err, const char *words) {
 }
 
 /* A caller's bytes are looked at where they lie: AddressSanitizer sees what is read beyond them. */
-static bool read_head(const struct sb__source *source, struct sb__head *out) {
+static bool read_head(const struct sb__source *source, uint64_t total, struct sb__head *out) {
     const bool is_here = !sb__source_may_change(source);
-    out->total = source->size;
+    out->total = total;
     out->size = source->size < sizeof out->room ? source->size : sizeof out->room;
     out->bytes = is_here ? source->bytes : out->room;
     return is_here || sb__source_read(source, 0, out->room, out->size, NULL) == SB_OK;
@@ -69,12 +69,12 @@ static const char *message_words(const struct sb__head *head, const struct sb__o
     return sb__outline_is_onnx(outline, reader) ? "an ONNX model" : sb__foreign_message(head);
 }
 
-/* Bytes whose outermost fields are whole may be Caffe's, with fields that only their writer knows:
-   they are never called something that is no message. */
+/* Of a file of `total` bytes. Bytes whose outermost fields are whole may be Caffe's, with fields
+   that only their writer knows: they are never called something that is no message. */
 static bool find_words(const struct sb__outline *outline, int32_t wanted, struct sb__reader *reader,
-                       char *out) {
+                       uint64_t total, char *out) {
     struct sb__head head;
-    if (!read_head(reader->source, &head))
+    if (!read_head(reader->source, total, &head))
         return false;
     if (outline->state != SB__WHOLE && sb__foreign_words(&head, out))
         return true;
@@ -93,7 +93,7 @@ bool sb__refusal_is_foreign(const struct sb__source *source) {
         return false;
     sb__reader_init(&reader, source);
     (void)sb__outline_read(&reader, 0, source->size, SB__OUTLINE_MANY, &outline, NULL);
-    return read_head(source, &head) && message_words(&head, &outline, &reader);
+    return read_head(source, source->size, &head) && message_words(&head, &outline, &reader);
 }
 
 sb_status sb__refusal_of_foreign(sb_error *err) {
@@ -162,6 +162,19 @@ void sb__refusal_explain(sb_status status, int32_t wanted, struct sb__reader *re
     }
     sb__reader_init(reader, source);
     (void)sb__outline_read(reader, 0, source->size, SB__OUTLINE_MANY, &outline, NULL);
-    if (find_words(&outline, wanted, reader, words))
+    if (find_words(&outline, wanted, reader, source->size, words))
+        append(err, words);
+}
+
+void sb__refusal_explain_size(const struct sb__source *first, uint64_t total, sb_error *err) {
+    struct sb__reader reader;
+    struct sb__outline outline;
+    char words[SB__WORDS_BYTES];
+    if (!err)
+        return;
+    sb__reader_init(&reader, first);
+    (void)sb__outline_read(&reader, 0, first->size, FEW_FIELDS, &outline, NULL);
+    outline.state = SB__BROKEN; /* a message has fewer bytes */
+    if (find_words(&outline, SB_FORMAT_AUTO, &reader, total, words))
         append(err, words);
 }

@@ -10,6 +10,10 @@
 void sb__refusal_explain(sb_status status, int32_t wanted, struct sb__reader *reader,
                          sb_error *err);
 
+/* The same of `total` bytes, more than a message can have, of which `first` has as many as one
+   can. */
+void sb__refusal_explain_size(const struct sb__source *first, uint64_t total, sb_error *err);
+
 /* Whether a source is certainly a message of somebody else's, which protobuf's rules allow to be
    read as one of Caffe's. A source that fails is not. */
 bool sb__refusal_is_foreign(const struct sb__source *source);

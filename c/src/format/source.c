@@ -2,17 +2,21 @@
 
 #include "base/error.h"
 #include "base/options.h"
+#include "format/refusal.h"
 #include "port/files.h"
 
 #include <stdio.h>
 #include <string.h>
 
-static sb_status check_size(uint64_t size, sb_error *err) {
-    if (size <= SB__MAX_MESSAGE_BYTES)
-        return SB_OK;
-    return sb__fail_at(err, SB_ERR_DATA_LIMIT, SB__MAX_MESSAGE_BYTES,
-                       "%llu bytes are more than a protobuf message can have, 2147483647",
-                       (unsigned long long)size);
+/* Of `size` bytes, of which `first` has as many as a message can have: they are another program's,
+   or the size is a mistake. */
+static sb_status refuse_size(const struct sb__source *first, uint64_t size, sb_error *err) {
+    sb_status st = sb__fail_at(err, SB_ERR_DATA_LIMIT, SB__MAX_MESSAGE_BYTES,
+                               "%llu bytes are more than a protobuf message can have, 2147483647",
+                               (unsigned long long)size);
+    if (size <= PTRDIFF_MAX)
+        sb__refusal_explain_size(first, size, err);
+    return st;
 }
 
 sb_status sb__callback_failed(sb_status status, const sb_error *told, const char *who,
@@ -28,11 +32,12 @@ sb_status sb__source_of_bytes(struct sb__source *out, const void *bytes, size_t 
                               sb_error *err) {
     if (!bytes && size > 0)
         return sb__fail_null(err, "bytes");
-    sb_status st = check_size(size, err);
-    if (st == SB_OK)
-        *out =
-            (struct sb__source){.bytes = bytes ? bytes : (const void *)"", .size = (uint32_t)size};
-    return st;
+    if (size > SB__MAX_MESSAGE_BYTES) {
+        const struct sb__source first = {.bytes = bytes, .size = SB__MAX_MESSAGE_BYTES};
+        return refuse_size(&first, size, err);
+    }
+    *out = (struct sb__source){.bytes = bytes ? bytes : (const void *)"", .size = (uint32_t)size};
+    return SB_OK;
 }
 
 static sb_status ask_version(const sb_source *from, uint64_t *out, sb_error *err) {
@@ -46,9 +51,11 @@ static sb_status ask_version(const sb_source *from, uint64_t *out, sb_error *err
 
 static sb_status take(struct sb__source *out, const sb_source *from, sb_error *err) {
     uint64_t version;
-    sb_status st = check_size(from->size, err);
-    if (st == SB_OK)
-        st = ask_version(from, &version, err);
+    if (from->size > SB__MAX_MESSAGE_BYTES) {
+        const struct sb__source first = {.size = SB__MAX_MESSAGE_BYTES, .from = *from};
+        return refuse_size(&first, from->size, err);
+    }
+    sb_status st = ask_version(from, &version, err);
     if (st == SB_OK)
         *out = (struct sb__source){.size = (uint32_t)from->size, .from = *from, .version = version};
     return st;
