@@ -8,12 +8,13 @@ use std::io::{self, BufWriter};
 use std::path::PathBuf;
 
 use clap::ValueEnum;
+use syncblob::BlobAny;
 
-use crate::diff::numbers::{Numbers, Tolerance};
+use crate::diff::numbers::{Counting, Numbers, Tolerance};
 use crate::diff::pairs::{pairs, Names, Pair, Which};
 use crate::diff::print::{Json, Print, Table};
 use crate::progress::Progress;
-use crate::source::{Details, Failure, Layer, Source, Tensor};
+use crate::source::{Details, Failure, Layer, Parts, Source, Tensor, PART};
 use crate::values::{Part, Values};
 use crate::Status;
 
@@ -274,22 +275,80 @@ impl<P: Print> Comparison<'_, P> {
     }
 
     fn values(&mut self, name: &str, parts: &[Part], a: Side, b: Side) -> Result<(), Stop> {
-        let shape = &a.tensor.shape;
-        let a = a.source.load(a.index).map_err(of(Which::A))?;
-        let b = b.source.load(b.index).map_err(of(Which::B))?;
         let Arguments { tolerance: absolute, rtol: relative, .. } = *self.arguments;
-        for &part in parts {
-            let a = Values::of(&a, part).map_err(of(Which::A))?;
-            let b = Values::of(&b, part).map_err(of(Which::B))?;
-            let numbers = Numbers::of(a, b, Tolerance { absolute, relative });
-            self.summary.values += a.len();
+        let tolerance = Tolerance { absolute, relative };
+        let mut countings: Vec<_> = parts.iter().map(|_| Counting::new(tolerance)).collect();
+        let in_both = a.source.read(a.index, |values_of_a| {
+            b.source.read(b.index, |values_of_b| {
+                compare(parts, &mut countings, values_of_a, values_of_b)
+            })
+        });
+        in_both.map_err(of(Which::A))?.map_err(of(Which::B))??;
+        for (&part, Counting { numbers, .. }) in parts.iter().zip(countings) {
+            self.summary.values += numbers.count;
             self.summary.max_abs = self.summary.max_abs.max(numbers.max_abs);
             self.summary.max_rel = self.summary.max_rel.max(numbers.max_rel);
             if numbers.differing > 0 {
+                let shape = &a.tensor.shape;
                 self.differ(name, What::Values { part, shape, numbers })?;
             }
         }
         Ok(())
+    }
+}
+
+/// The values of one tensor, as far as they are in memory.
+struct Ahead<'a> {
+    parts: &'a mut dyn Parts,
+    blob: Option<BlobAny>,
+    /// Values of the blob that were compared.
+    at: usize,
+}
+
+impl<'a> Ahead<'a> {
+    fn new(parts: &'a mut dyn Parts) -> Self {
+        Self { parts, blob: None, at: 0 }
+    }
+
+    fn left(&self) -> usize {
+        self.blob.as_ref().map_or(0, |blob| blob.count() - self.at)
+    }
+
+    /// How many values are there to compare; 0 behind the last.
+    fn fill(&mut self) -> Result<usize, Failure> {
+        if self.left() == 0 {
+            self.blob = None; // before the next one takes memory
+            (self.blob, self.at) = (self.parts.next(PART)?, 0);
+        }
+        Ok(self.left())
+    }
+
+    fn values(&self, part: Part, count: usize) -> Result<Values<'_>, Failure> {
+        let blob = self.blob.as_ref().expect("it was filled");
+        Ok(Values::of(blob, part)?.slice(self.at..self.at + count))
+    }
+}
+
+/// Goes through two tensors of as many values side by side. Files with diffs come whole.
+fn compare(
+    parts: &[Part],
+    countings: &mut [Counting],
+    a: &mut dyn Parts,
+    b: &mut dyn Parts,
+) -> Result<(), Stop> {
+    let (mut a, mut b) = (Ahead::new(a), Ahead::new(b));
+    loop {
+        let left_in_a = a.fill().map_err(of(Which::A))?;
+        let left_in_b = b.fill().map_err(of(Which::B))?;
+        let count = left_in_a.min(left_in_b);
+        if count == 0 {
+            return Ok(());
+        }
+        for (&part, counting) in parts.iter().zip(&mut *countings) {
+            let values_of_a = a.values(part, count).map_err(of(Which::A))?;
+            counting.add(values_of_a, b.values(part, count).map_err(of(Which::B))?);
+        }
+        (a.at, b.at) = (a.at + count, b.at + count);
     }
 }
 

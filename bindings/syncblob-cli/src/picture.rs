@@ -1,7 +1,7 @@
 //! Pictures of mean images and of a convolution's filters.
 
 use crate::source::{Failure, Result};
-use crate::values::Values;
+use crate::values::Pass;
 
 /// Pixels of three bytes: red, green, blue.
 #[derive(Debug, PartialEq)]
@@ -32,6 +32,9 @@ pub struct Tiles {
 
 /// No side of a picture is longer.
 const MAX_SIDE: usize = 1 << 14;
+
+/// Of a picture: 24 MiB. A few bytes of an archive can be many values.
+const MAX_PIXELS: usize = 1 << 23;
 
 /// What a side is enlarged to, about.
 const GOOD_SIDE: usize = 512;
@@ -74,82 +77,127 @@ impl Tiles {
         (columns * (self.width + 1) - 1, rows * (self.height + 1) - 1)
     }
 
+    /// How many values are shown.
+    pub fn values(self) -> usize {
+        self.count * self.channels * self.height * self.width
+    }
+
     /// The tiles side by side. The least value of all is black and the greatest
     /// white; values of one image that are all from 0 to 255 stay as they are.
     /// `scale` is the side of a value in pixels, or chosen.
-    pub fn draw(self, values: Values, channels: Channels, scale: Option<usize>) -> Result<Picture> {
+    pub fn draw(
+        self,
+        values: &mut impl Pass,
+        channels: Channels,
+        scale: Option<usize>,
+    ) -> Result<Picture> {
         let (width, height) = self.size();
         let scale = scale.unwrap_or(GOOD_SIDE / width.max(height)).max(1);
-        if width.max(height).saturating_mul(scale) > MAX_SIDE {
+        let sides = [width, height].map(|side| side.saturating_mul(scale));
+        if sides[0].max(sides[1]) > MAX_SIDE || sides[0] * sides[1] > MAX_PIXELS {
             return Err(Failure::Unsupported(format!(
                 "a picture of {width} x {height} values, each {scale} pixels wide, has a side of \
-                 more than {MAX_SIDE} pixels"
+                 more than {MAX_SIDE} pixels, or more than {MAX_PIXELS} in all"
             )));
         }
-        let values = self.shown(values);
-        let colour = Colour::new(&values, self.count == 1);
-        let mut picture = Picture::white(width * scale, height * scale);
-        for tile in 0..self.count {
-            let (left, top) = (tile % self.columns(), tile / self.columns());
-            let (left, top) = (left * (self.width + 1), top * (self.height + 1));
-            let plane = self.height * self.width;
-            let values = &values[tile * self.channels * plane..][..self.channels * plane];
-            for index in 0..plane {
-                let at = (left + index % self.width, top + index / self.width);
-                picture.square(at, scale, self.pixel(values, index, channels, &colour));
+        let mut range = Range::default();
+        values.each(&mut |values| values.for_each_block(|block| range.add(block)))?;
+        let mut drawing = Drawing {
+            tiles: self,
+            channels,
+            scale,
+            colour: Colour::new(range, self.count == 1),
+            picture: Picture::white(sides[0], sides[1]),
+            at: 0,
+            spoiled: vec![false; self.height * self.width],
+        };
+        values.each(&mut |values| values.for_each_block(|block| drawing.add(block)))?;
+        Ok(drawing.picture)
+    }
+}
+
+/// A picture of which the first values are drawn.
+struct Drawing {
+    tiles: Tiles,
+    channels: Channels,
+    scale: usize,
+    colour: Colour,
+    picture: Picture,
+    /// Values that were drawn.
+    at: usize,
+    /// Pixels of the tile that are magenta, whatever their other channels are.
+    spoiled: Vec<bool>,
+}
+
+impl Drawing {
+    fn add(&mut self, block: &[f64]) {
+        for &value in block {
+            self.draw(value);
+            self.at += 1;
+        }
+    }
+
+    fn draw(&mut self, value: f64) {
+        let Tiles { channels, height, width, .. } = self.tiles;
+        let (tile, rest) =
+            (self.at / (channels * height * width), self.at % (channels * height * width));
+        let (channel, index) = (rest / (height * width), rest % (height * width));
+        let (column, row) = (tile % self.tiles.columns(), tile / self.tiles.columns());
+        let at = (column * (width + 1) + index % width, row * (height + 1) + index / width);
+        let spoiled = self.spoiled[index] && channel > 0;
+        self.spoiled[index] = spoiled || !value.is_finite();
+        let byte = self.colour.of(value);
+        match (self.spoiled[index], channels, self.channels) {
+            (true, ..) => self.picture.square(at, self.scale, |pixel| *pixel = MAGENTA),
+            (false, 1, _) => self.picture.square(at, self.scale, |pixel| *pixel = [byte; 3]),
+            (false, _, Channels::Bgr) => {
+                self.picture.square(at, self.scale, |pixel| pixel[2 - channel] = byte);
+            }
+            (false, _, Channels::Rgb) => {
+                self.picture.square(at, self.scale, |pixel| pixel[channel] = byte);
             }
         }
-        Ok(picture)
     }
+}
 
-    fn shown(self, values: Values) -> Vec<f64> {
-        let count = self.count * self.channels * self.height * self.width;
-        let mut shown = Vec::with_capacity(count);
-        values.for_each_block(|block| {
-            shown.extend_from_slice(&block[..block.len().min(count - shown.len())]);
-        });
-        shown
+/// Of the finite values.
+struct Range {
+    min: f64,
+    max: f64,
+}
+
+impl Default for Range {
+    fn default() -> Self {
+        Self { min: f64::INFINITY, max: f64::NEG_INFINITY }
     }
+}
 
-    /// One pixel of a tile with those values.
-    fn pixel(self, values: &[f64], index: usize, channels: Channels, colour: &Colour) -> [u8; 3] {
-        let plane = self.height * self.width;
-        let order = match (self.channels, channels) {
-            (1, _) => [0, 0, 0],
-            (_, Channels::Bgr) => [2, 1, 0],
-            (_, Channels::Rgb) => [0, 1, 2],
-        };
-        let values = order.map(|channel| values[channel * plane + index]);
-        match values.iter().all(|value| value.is_finite()) {
-            true => values.map(|value| colour.of(value)),
-            false => MAGENTA,
+impl Range {
+    fn add(&mut self, block: &[f64]) {
+        for &value in block.iter().filter(|value| value.is_finite()) {
+            (self.min, self.max) = (self.min.min(value), self.max.max(value));
         }
     }
 }
 
 /// From values to bytes.
-struct Colour {
-    min: f64,
-    max: f64,
-}
+struct Colour(Range);
 
 impl Colour {
-    fn new(values: &[f64], is_one_image: bool) -> Self {
-        let finite = || values.iter().copied().filter(|value| value.is_finite());
-        let (min, max) =
-            (finite().fold(f64::INFINITY, f64::min), finite().fold(f64::NEG_INFINITY, f64::max));
+    fn new(range: Range, is_one_image: bool) -> Self {
         // Of an image with values from 0 to 1 nothing would be seen.
-        if is_one_image && min >= 0.0 && (2.0..=255.0).contains(&max) {
-            return Self { min: 0.0, max: 255.0 };
+        if is_one_image && range.min >= 0.0 && (2.0..=255.0).contains(&range.max) {
+            return Self(Range { min: 0.0, max: 255.0 });
         }
-        Self { min, max }
+        Self(range)
     }
 
     fn of(&self, value: f64) -> u8 {
-        if self.min == self.max {
+        let Range { min, max } = self.0;
+        if min == max {
             return 128;
         }
-        let part = (value / 2.0 - self.min / 2.0) / (self.max / 2.0 - self.min / 2.0);
+        let part = (value / 2.0 - min / 2.0) / (max / 2.0 - min / 2.0);
         (part * 255.0).round() as u8
     }
 }
@@ -159,12 +207,12 @@ impl Picture {
         Self { width, height, rgb: vec![255; width * height * 3] }
     }
 
-    /// Fills a square whose side is `scale`; `at` counts squares.
-    fn square(&mut self, at: (usize, usize), scale: usize, colour: [u8; 3]) {
+    /// Paints a square whose side is `scale`; `at` counts squares.
+    fn square(&mut self, at: (usize, usize), scale: usize, paint: impl Fn(&mut [u8; 3])) {
         for y in at.1 * scale..(at.1 + 1) * scale {
             let start = (y * self.width + at.0 * scale) * 3;
             for pixel in self.rgb[start..start + scale * 3].chunks_exact_mut(3) {
-                pixel.copy_from_slice(&colour);
+                paint(pixel.try_into().expect("three bytes"));
             }
         }
     }
@@ -187,6 +235,7 @@ impl Picture {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::values::Values;
 
     fn tiles(shape: &[usize]) -> Tiles {
         Tiles::of(shape).unwrap()
@@ -214,7 +263,7 @@ mod tests {
     #[test]
     fn a_mean_image_keeps_its_values_and_blue_comes_first() {
         let values = [0.0, 10.0, 1.0, 11.0, 2.0, 255.0]; // two pixels in three planes
-        let draw = |channels| tiles(&[3, 1, 2]).draw(Values::F64(&values), channels, Some(1));
+        let draw = |channels| tiles(&[3, 1, 2]).draw(&mut Values::F64(&values), channels, Some(1));
         let picture = draw(Channels::Bgr).unwrap();
         assert_eq!((picture.width, picture.height), (2, 1));
         assert_eq!(picture.rgb, [2, 1, 0, 255, 11, 10]);
@@ -225,7 +274,7 @@ mod tests {
     fn filters_are_stretched_to_black_and_white_in_a_grid() {
         let values = [-1.0_f32, 0.0, 1.0, 0.5, f32::NAN, -1.0];
         let picture =
-            tiles(&[3, 1, 1, 2]).draw(Values::F32(&values), Channels::Bgr, Some(1)).unwrap();
+            tiles(&[3, 1, 1, 2]).draw(&mut Values::F32(&values), Channels::Bgr, Some(1)).unwrap();
         // Two columns and two rows of tiles of 2 x 1, a white line between them.
         assert_eq!((picture.width, picture.height), (5, 3));
         let grey = |at: usize| picture.rgb[at * 3..][..3].to_vec();
@@ -237,27 +286,28 @@ mod tests {
     #[test]
     fn a_value_is_a_square() {
         let picture =
-            tiles(&[1, 2, 1]).draw(Values::F32(&[0.0, 1.0]), Channels::Bgr, Some(2)).unwrap();
+            tiles(&[1, 2, 1]).draw(&mut Values::F32(&[0.0, 1.0]), Channels::Bgr, Some(2)).unwrap();
         assert_eq!((picture.width, picture.height), (2, 4));
         assert_eq!((&picture.rgb[..12], &picture.rgb[12..]), (&[0; 12][..], &[255; 12][..]));
         let chosen =
-            tiles(&[1, 32, 32]).draw(Values::F32(&[0.5; 1024]), Channels::Bgr, None).unwrap();
+            tiles(&[1, 32, 32]).draw(&mut Values::F32(&[0.5; 1024]), Channels::Bgr, None).unwrap();
         assert_eq!((chosen.width, chosen.rgb[0]), (512, 128));
     }
 
     #[test]
     fn a_picture_has_a_largest_size() {
-        let long = tiles(&[1, 1, 1 << 15]).draw(Values::F32(&[0.0; 1 << 15]), Channels::Bgr, None);
+        let long =
+            tiles(&[1, 1, 1 << 15]).draw(&mut Values::F32(&[0.0; 1 << 15]), Channels::Bgr, None);
         assert!(long.unwrap_err().to_string().contains("pixels"));
         let scaled =
-            tiles(&[1, 1, 2]).draw(Values::F32(&[0.0; 2]), Channels::Bgr, Some(usize::MAX));
+            tiles(&[1, 1, 2]).draw(&mut Values::F32(&[0.0; 2]), Channels::Bgr, Some(usize::MAX));
         assert!(scaled.is_err());
     }
 
     #[test]
     fn a_png_decodes_to_the_picture() {
         let picture =
-            tiles(&[3, 2, 2]).draw(Values::F32(&[7.0; 12]), Channels::Bgr, Some(3)).unwrap();
+            tiles(&[3, 2, 2]).draw(&mut Values::F32(&[7.0; 12]), Channels::Bgr, Some(3)).unwrap();
         let bytes = picture.to_png().unwrap();
         let mut reader = png::Decoder::new(std::io::Cursor::new(bytes)).read_info().unwrap();
         let mut rgb = vec![0; reader.output_buffer_size().unwrap()];

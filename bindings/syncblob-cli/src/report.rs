@@ -13,7 +13,7 @@ use crate::progress::Progress;
 use crate::report::page::{Figure, Row};
 use crate::source::{Failure, Kind, Result, Source, Tensor};
 use crate::summary::Summary;
-use crate::values::{Part, Values};
+use crate::values::Passes;
 use crate::Status;
 
 /// Write a report of a file as one HTML page
@@ -138,14 +138,11 @@ fn row(source: &Source, entry: Entry) -> Result<Row<'_>> {
     let tensor = &source.tensors[index];
     let layer = source.layer_of(tensor);
     // Other programs' files have types that no blob has.
-    let blob = match source.load(index) {
-        Err(Failure::Unsupported(text)) => {
-            return Ok(Row { layer, tensor: Some(tensor), summary: None, note: Some(text) });
-        }
-        loaded => loaded?,
+    let (summary, note) = match Summary::of(&mut Passes::new(source, index)) {
+        Err(Failure::Unsupported(text)) => (None, Some(text)),
+        summary => (Some(summary?), None),
     };
-    let summary = Some(Summary::of(Values::of(&blob, Part::Data)?));
-    Ok(Row { layer, tensor: Some(tensor), summary, note: None })
+    Ok(Row { layer, tensor: Some(tensor), summary, note })
 }
 
 /// Not each channel of filters with many, nor the matrices and vectors that old
@@ -169,16 +166,15 @@ fn figures(source: &Source, channels: Channels) -> Result<Vec<Figure<'_>>> {
     let mut figures = Vec::new();
     for (index, tiles) in all.take(MAX_FIGURES) {
         let tensor = &source.tensors[index];
-        let blob = match source.load(index) {
-            Err(Failure::Unsupported(_)) => continue,
-            loaded => loaded?,
-        };
         let shown = tiles.at_most(MAX_TILES);
-        // One that would be too large is left out.
-        if let Ok(picture) = shown.draw(Values::of(&blob, Part::Data)?, channels, None) {
-            let (width, height, png) = (picture.width, picture.height, picture.to_png()?);
-            figures.push(Figure { tensor, tiles, shown: shown.count, width, height, png });
-        }
+        // One that would be too large, or of a type that no blob has, is left out.
+        let mut values = Passes::of_first(source, index, shown.values());
+        let picture = match shown.draw(&mut values, channels, None) {
+            Err(Failure::Unsupported(_)) => continue,
+            picture => picture?,
+        };
+        let (width, height, png) = (picture.width, picture.height, picture.to_png()?);
+        figures.push(Figure { tensor, tiles, shown: shown.count, width, height, png });
     }
     Ok(figures)
 }

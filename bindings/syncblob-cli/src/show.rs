@@ -9,7 +9,8 @@ use crate::interrupt::Interrupt;
 use crate::output::Target;
 use crate::picture::{Channels, Tiles};
 use crate::source::{Failure, Result, Source, Tensor};
-use crate::values::{Part, Values};
+use crate::summary::Summary;
+use crate::values::Passes;
 use crate::Status;
 
 /// Show a mean image or filters as a picture, or the distribution of values
@@ -137,10 +138,10 @@ fn png(arguments: &Arguments) -> Result<Vec<u8>> {
                 .into(),
         ));
     };
-    let blob = source.load(index)?;
     let channels = if arguments.rgb { Channels::Rgb } else { Channels::Bgr };
     let scale = arguments.scale.and_then(|scale| usize::try_from(scale).ok());
-    tiles.draw(Values::of(&blob, Part::Data)?, channels, scale)?.to_png()
+    let mut values = Passes::of_first(&source, index, tiles.values());
+    tiles.draw(&mut values, channels, scale)?.to_png()
 }
 
 fn text(arguments: &Arguments) -> Result<(), Stop<'_>> {
@@ -152,16 +153,15 @@ fn text(arguments: &Arguments) -> Result<(), Stop<'_>> {
         let layer_type = source.layer_of(tensor).map(|layer| &*layer.layer_type);
         text::heading(&mut out, tensor, layer_type).map_err(Stop::Output)?;
         // Other programs' files have types that no blob has.
-        let blob = match source.load(index) {
+        let summary = match Summary::of(&mut Passes::new(&source, index)) {
             Err(Failure::Unsupported(why)) => {
                 text::note(&mut out, &why).map_err(Stop::Output)?;
                 continue;
             }
-            loaded => loaded.map_err(of(file))?,
+            summary => summary.map_err(of(file))?,
         };
-        let values = Values::of(&blob, Part::Data).map_err(of(file))?;
         let is_alone = arguments.layer.is_some();
-        text::distribution(&mut out, tensor, values, is_alone).map_err(Stop::Output)?;
+        text::distribution(&mut out, tensor, &summary, is_alone).map_err(Stop::Output)?;
     }
     out.flush().map_err(Stop::Output)
 }

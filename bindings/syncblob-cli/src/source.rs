@@ -73,20 +73,28 @@ pub struct Details {
     pub is_legacy: bool,
 }
 
-/// What takes the parts of a tensor.
-type Each<'a> = &'a mut dyn FnMut(BlobAny) -> Result<()>;
+/// Values that are read at a time, where they need not be together.
+pub const PART: usize = 1 << 20;
 
-/// What loads the tensors of one format, by their index in `Source::tensors`.
+/// The values of a tensor, in order.
+pub trait Parts {
+    /// The next values, at most so many where the format can: in a blob of the tensor's shape if
+    /// they are all, else of one axis. None behind the last; a tensor without values is one blob.
+    fn next(&mut self, most: usize) -> Result<Option<BlobAny>>;
+}
+
+/// What reads the parts of a tensor, as far as it wants to.
+type Reading<'a> = &'a mut dyn FnMut(&mut dyn Parts);
+
+/// What reads the tensors of one format, by their index in `Source::tensors`.
 trait Store {
-    /// The values in order, in blobs of at most so many where the format can: of
-    /// `tensor`'s shape if it is one blob, else of one axis.
-    fn parts(
+    /// Has the parts of a tensor read, once.
+    fn read(
         &self,
         index: usize,
         tensor: &Tensor,
         context: &Context,
-        most: usize,
-        each: Each,
+        reading: Reading,
     ) -> Result<()>;
 
     fn details(&self, _: usize) -> Details {
@@ -128,6 +136,22 @@ impl Source {
         &self.context
     }
 
+    /// Gives the parts of a tensor to `reading`, and gives what that gives.
+    pub fn read<T>(&self, index: usize, reading: impl FnOnce(&mut dyn Parts) -> T) -> Result<T> {
+        let tensor = &self.tensors[index];
+        if let Stored::Other(name) = &tensor.dtype {
+            return Err(Failure::Unsupported(format!(
+                "tensor \"{}\" is of type {name}, which no blob has",
+                tensor.name
+            )));
+        }
+        let (mut reading, mut given) = (Some(reading), None);
+        self.store.read(index, tensor, &self.context, &mut |parts| {
+            given = reading.take().map(|reading| reading(parts));
+        })?;
+        Ok(given.expect("each format has its parts read"))
+    }
+
     /// The values of a tensor, of the type that they are stored in. Memory for
     /// them alone is needed.
     pub fn load(&self, index: usize) -> Result<BlobAny> {
@@ -147,14 +171,12 @@ impl Source {
         most: usize,
         each: &mut dyn FnMut(BlobAny) -> Result<()>,
     ) -> Result<()> {
-        let tensor = &self.tensors[index];
-        match &tensor.dtype {
-            Stored::As(_) => self.store.parts(index, tensor, &self.context, most, each),
-            Stored::Other(name) => Err(Failure::Unsupported(format!(
-                "tensor \"{}\" is of type {name}, which no blob has",
-                tensor.name
-            ))),
-        }
+        self.read(index, |parts| {
+            while let Some(blob) = parts.next(most)? {
+                each(blob)?;
+            }
+            Ok(())
+        })?
     }
 }
 

@@ -1,6 +1,7 @@
 //! How the values of one payload are distributed.
 
-use crate::values::Values;
+use crate::source::Result;
+use crate::values::{Pass, Values};
 
 /// Over the finite values.
 #[derive(Debug)]
@@ -24,31 +25,52 @@ pub const BINS: usize = 32;
 const LARGEST: usize = 5;
 
 impl Summary {
-    pub fn of(values: Values) -> Self {
-        let (mut min, mut max, mut sum, mut finite) = (f64::INFINITY, f64::NEG_INFINITY, 0.0, 0);
-        let mut largest = Largest::default();
+    /// Goes through the values twice: the bins lie between the extremes of all.
+    pub fn of(values: &mut impl Pass) -> Result<Self> {
+        let mut sums = Sums::default();
+        values.each(&mut |values| sums.add(values))?;
+        let mut spread = Spread::around(&sums);
+        values.each(&mut |values| spread.add(values))?;
+        let finite = sums.finite as f64;
+        Ok(Self {
+            nonfinite: sums.largest.start - sums.finite,
+            range: (sums.finite > 0).then_some(spread.range),
+            mean: spread.mean,
+            deviation: if sums.finite > 0 { (spread.squares / finite).sqrt() } else { 0.0 },
+            bins: spread.bins,
+            largest: sums.largest.kept,
+        })
+    }
+}
+
+/// What is known after the first pass.
+struct Sums {
+    range: (f64, f64),
+    sum: f64,
+    finite: usize,
+    largest: Largest,
+}
+
+impl Default for Sums {
+    fn default() -> Self {
+        let range = (f64::INFINITY, f64::NEG_INFINITY);
+        Self { range, sum: 0.0, finite: 0, largest: Largest::default() }
+    }
+}
+
+impl Sums {
+    fn add(&mut self, values: Values) {
         values.for_each_block(|block| {
             for (index, &value) in block.iter().enumerate() {
                 if value.is_finite() {
-                    (min, max) = (min.min(value), max.max(value));
-                    sum += value;
-                    finite += 1;
+                    self.range = (self.range.0.min(value), self.range.1.max(value));
+                    self.sum += value;
+                    self.finite += 1;
                 }
-                largest.offer(value, index);
+                self.largest.offer(value, index);
             }
-            largest.start += block.len();
+            self.largest.start += block.len();
         });
-        let range = (finite > 0).then_some((min, max));
-        let mean = if finite > 0 { sum / finite as f64 } else { 0.0 };
-        let (bins, squares) = bins_and_squares(values, (min, max), mean);
-        Self {
-            nonfinite: values.len() - finite,
-            range,
-            mean,
-            deviation: if finite > 0 { (squares / finite as f64).sqrt() } else { 0.0 },
-            bins,
-            largest: largest.kept,
-        }
     }
 }
 
@@ -73,15 +95,27 @@ impl Largest {
 }
 
 /// The bins, and the sum of the squared distances from the mean.
-fn bins_and_squares(values: Values, range: (f64, f64), mean: f64) -> ([usize; BINS], f64) {
-    let (mut bins, mut squares) = ([0; BINS], 0.0);
-    values.for_each_block(|block| {
-        for &value in block.iter().filter(|value| value.is_finite()) {
-            bins[bin(value, range)] += 1;
-            squares += (value - mean) * (value - mean);
-        }
-    });
-    (bins, squares)
+struct Spread {
+    range: (f64, f64),
+    mean: f64,
+    bins: [usize; BINS],
+    squares: f64,
+}
+
+impl Spread {
+    fn around(sums: &Sums) -> Self {
+        let mean = if sums.finite > 0 { sums.sum / sums.finite as f64 } else { 0.0 };
+        Self { range: sums.range, mean, bins: [0; BINS], squares: 0.0 }
+    }
+
+    fn add(&mut self, values: Values) {
+        values.for_each_block(|block| {
+            for &value in block.iter().filter(|value| value.is_finite()) {
+                self.bins[bin(value, self.range)] += 1;
+                self.squares += (value - self.mean) * (value - self.mean);
+            }
+        });
+    }
 }
 
 /// The middle one where all values are the same.
@@ -101,7 +135,7 @@ mod tests {
     #[test]
     fn values_fall_into_their_parts_of_the_range() {
         let values: Vec<f64> = (0..64).map(f64::from).collect();
-        let summary = Summary::of(Values::F64(&values));
+        let summary = Summary::of(&mut Values::F64(&values)).unwrap();
         assert_eq!(summary.nonfinite, 0);
         assert_eq!(summary.range, Some((0.0, 63.0)));
         assert_eq!(summary.bins, [2; BINS]);
@@ -114,7 +148,7 @@ mod tests {
     #[test]
     fn the_largest_are_so_without_their_signs() {
         let values = [1.0, -9.0, f64::NEG_INFINITY, 3.0, 9.0, f64::NAN];
-        let summary = Summary::of(Values::F64(&values));
+        let summary = Summary::of(&mut Values::F64(&values)).unwrap();
         assert_eq!(summary.largest, [(-9.0, 1), (9.0, 4), (3.0, 3), (1.0, 0)]);
         assert_eq!((summary.nonfinite, summary.mean), (2, 1.0));
     }
@@ -123,17 +157,17 @@ mod tests {
     fn the_offset_goes_on_from_block_to_block() {
         let mut values = vec![0.0_f32; 5000];
         values[4321] = 2.0;
-        assert_eq!(Summary::of(Values::F32(&values)).largest[0], (2.0, 4321));
+        assert_eq!(Summary::of(&mut Values::F32(&values)).unwrap().largest[0], (2.0, 4321));
     }
 
     #[test]
     fn extremes_have_a_range() {
-        let summary = Summary::of(Values::F64(&[f64::MIN, 0.0, f64::MAX]));
+        let summary = Summary::of(&mut Values::F64(&[f64::MIN, 0.0, f64::MAX])).unwrap();
         assert_eq!((summary.bins[0], summary.bins[BINS / 2], summary.bins[BINS - 1]), (1, 1, 1));
-        let constant = Summary::of(Values::F32(&[0.5; 7]));
+        let constant = Summary::of(&mut Values::F32(&[0.5; 7])).unwrap();
         assert_eq!((constant.bins[BINS / 2], constant.deviation), (7, 0.0));
-        let nothing = Summary::of(Values::F32(&[f32::NAN]));
+        let nothing = Summary::of(&mut Values::F32(&[f32::NAN])).unwrap();
         assert_eq!((nothing.range, nothing.nonfinite, nothing.bins), (None, 1, [0; BINS]));
-        assert_eq!(Summary::of(Values::F32(&[])).range, None);
+        assert_eq!(Summary::of(&mut Values::F32(&[])).unwrap().range, None);
     }
 }

@@ -1,9 +1,11 @@
 //! The values of one payload as doubles, whichever type they are stored in.
 
+use std::ops::Range;
+
 use half::{bf16, f16};
 use syncblob::BlobAny;
 
-use crate::source::{Failure, Result};
+use crate::source::{Failure, Result, Source, PART};
 
 #[derive(Clone, Copy)]
 pub enum Values<'a> {
@@ -75,6 +77,20 @@ impl<'a> Values<'a> {
         each!(self, values => values.len())
     }
 
+    /// Those in the range, which lies inside.
+    pub fn slice(self, range: Range<usize>) -> Self {
+        match self {
+            Self::F32(values) => Self::F32(&values[range]),
+            Self::F64(values) => Self::F64(&values[range]),
+            Self::I32(values) => Self::I32(&values[range]),
+            Self::U32(values) => Self::U32(&values[range]),
+            Self::I8(values) => Self::I8(&values[range]),
+            Self::U8(values) => Self::U8(&values[range]),
+            Self::F16(values) => Self::F16(&values[range]),
+            Self::Bf16(values) => Self::Bf16(&values[range]),
+        }
+    }
+
     /// All of them, some at a time.
     pub fn for_each_block(self, mut take: impl FnMut(&[f64])) {
         let mut block = Block::default();
@@ -89,6 +105,69 @@ impl<'a> Values<'a> {
         for start in (0..self.len().min(other.len())).step_by(BLOCK) {
             take(block.fill(self, start), other_block.fill(other, start));
         }
+    }
+}
+
+/// Values that can be gone through more than once.
+pub trait Pass {
+    /// Goes through them once, some at a time.
+    fn each(&mut self, each: &mut dyn FnMut(Values)) -> Result<()>;
+}
+
+#[cfg(test)]
+impl Pass for Values<'_> {
+    fn each(&mut self, each: &mut dyn FnMut(Values)) -> Result<()> {
+        each(*self);
+        Ok(())
+    }
+}
+
+/// The data of a tensor, gone through more than once: what is read as one part stays in memory, the
+/// rest is read again.
+pub struct Passes<'a> {
+    source: &'a Source,
+    index: usize,
+    /// How many values are wanted.
+    count: usize,
+    only: Option<BlobAny>,
+}
+
+impl<'a> Passes<'a> {
+    /// Over all values of a tensor.
+    pub fn new(source: &'a Source, index: usize) -> Self {
+        Self::of_first(source, index, usize::MAX)
+    }
+
+    /// Over so many values at most.
+    pub fn of_first(source: &'a Source, index: usize, count: usize) -> Self {
+        Self { source, index, count, only: None }
+    }
+}
+
+impl Pass for Passes<'_> {
+    fn each(&mut self, each: &mut dyn FnMut(Values)) -> Result<()> {
+        let mut left = self.count;
+        let mut take = |blob: &BlobAny| {
+            let values = Values::of(blob, Part::Data)?;
+            let count = values.len().min(left);
+            each(values.slice(0..count));
+            left -= count;
+            Ok(left)
+        };
+        if let Some(only) = &self.only {
+            return take(only).map(|_| ());
+        }
+        self.only = self.source.read(self.index, |parts| {
+            let (mut only, mut number, mut left) = (None, 0, self.count);
+            while left > 0 {
+                let Some(blob) = parts.next(PART.min(left))? else { break };
+                left = take(&blob)?;
+                number += 1;
+                only = (number == 1).then_some(blob);
+            }
+            Ok::<_, Failure>(only)
+        })??;
+        Ok(())
     }
 }
 

@@ -1,15 +1,17 @@
 #!/usr/bin/env python3
-"""The command line's peak memory stays within 16 x the file + 64 MiB, for every bomb and for
-ordinary files, with `info`, `verify`, `diff` with itself, `show` and `report`.
+"""The command line's peak memory stays within 16 x the file + 64 MiB, for every bomb, for archives of
+arrays that deflate packed a thousandfold, and for ordinary files, with `info`, `verify`, `diff` with itself, `show` and `report`.
 
 A bomb of too many layers or blobs is refused at once, which takes nothing: the quick form then
 takes a smaller one."""
 import argparse
 import os
 import pathlib
+import struct
 import subprocess
 import sys
 import tempfile
+import zipfile
 
 MIB = 1 << 20
 COMMANDS = [["info", "FILE"], ["info", "--json", "FILE"], ["diff", "FILE", "FILE"],
@@ -26,6 +28,29 @@ def peak_of(command):
     return child.returncode, usage.ru_maxrss * 1024
 
 
+# Arrays of 80 MiB: shape, whether in Fortran's order.
+ARCHIVES = [((10, 1 << 20), False), ((10, 1 << 20), True), ((1, 2560, 4096), False)]
+
+
+def write_archive(path, shape, fortran):
+    """Zeros of f64, deflated."""
+    header = f"{{'descr': '<f8', 'fortran_order': {fortran}, 'shape': {shape}}}\n".encode()
+    left = 8
+    for dim in shape:
+        left *= dim
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive, archive.open("w.npy", "w") as member:
+        member.write(b"\x93NUMPY\1\0" + struct.pack("<H", len(header)) + header)
+        while left > 0:
+            left -= member.write(bytes(min(left, MIB)))
+
+
+def archives(folder):
+    for shape, fortran in ARCHIVES:
+        path = folder / "bomb.npz"
+        write_archive(path, shape, fortran)
+        yield [(f"an archive of {shape}{', in the order of Fortran' if fortran else ''}", path)]
+
+
 def inputs(program, sizes, folder, files):
     """Names and paths, one file at a time on the disk, the files of a bomb in a generator."""
     def sized(name):
@@ -36,6 +61,7 @@ def inputs(program, sizes, folder, files):
     names = subprocess.run([program, "list"], check=True, text=True, capture_output=True).stdout
     for name in names.split():
         yield sized(name)
+    yield from archives(folder)
     for path in files:
         yield [(path.name, path)]
 

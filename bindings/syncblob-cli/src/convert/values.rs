@@ -11,13 +11,11 @@ use super::plan::Item;
 use super::{about_input, Note};
 use crate::interrupt::Interrupt;
 use crate::progress::Progress;
-use crate::source::{Failure, Result, Source, Stored};
+use crate::source::{Failure, Result, Source, Stored, PART};
 use crate::text::{grouped, printable};
 
 /// Bytes that are handed on at a time; whole values of any type.
 const PIECE: usize = 1 << 20;
-/// Values that are read at a time, where they need not be together.
-const PART: usize = 1 << 20;
 /// Values that are converted at a time.
 const CHUNK: usize = 1 << 16;
 

@@ -27,24 +27,6 @@ pub struct Numbers {
 }
 
 impl Numbers {
-    pub fn of(a: Values, b: Values, tolerance: Tolerance) -> Self {
-        let mut numbers = Self { count: a.len(), ..Self::default() };
-        let (mut worst, mut start) = (-1.0, 0);
-        a.for_each_block_with(b, |block_a, block_b| {
-            for (index, (&a, &b)) in block_a.iter().zip(block_b).enumerate() {
-                if a == b || (a.is_nan() && b.is_nan()) {
-                    continue;
-                }
-                let difference = numbers.add(a, b, tolerance);
-                if difference > worst {
-                    (worst, numbers.at, numbers.a, numbers.b) = (difference, start + index, a, b);
-                }
-            }
-            start += block_a.len();
-        });
-        numbers
-    }
-
     /// Counts two values that are not equal. How much they differ; negative when
     /// that is allowed.
     fn add(&mut self, a: f64, b: f64, tolerance: Tolerance) -> f64 {
@@ -75,25 +57,64 @@ impl Numbers {
     }
 }
 
+/// The numbers of the values that were compared.
+pub struct Counting {
+    pub numbers: Numbers,
+    tolerance: Tolerance,
+    worst: f64,
+}
+
+impl Counting {
+    pub fn new(tolerance: Tolerance) -> Self {
+        Self { numbers: Numbers::default(), tolerance, worst: -1.0 }
+    }
+
+    /// Compares the next values, as many of each.
+    pub fn add(&mut self, a: Values, b: Values) {
+        a.for_each_block_with(b, |block_a, block_b| {
+            for (index, (&a, &b)) in block_a.iter().zip(block_b).enumerate() {
+                if a == b || (a.is_nan() && b.is_nan()) {
+                    continue;
+                }
+                let difference = self.numbers.add(a, b, self.tolerance);
+                if difference > self.worst {
+                    self.worst = difference;
+                    self.numbers.at = self.numbers.count + index;
+                    (self.numbers.a, self.numbers.b) = (a, b);
+                }
+            }
+            self.numbers.count += block_a.len();
+        });
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Of all values at once, and in two parts.
+    fn of(a: Values, b: Values, tolerance: Tolerance) -> Numbers {
+        let [mut once, mut twice] = [0; 2].map(|_| Counting::new(tolerance));
+        once.add(a, b);
+        for range in [0..a.len() / 2, a.len() / 2..a.len()] {
+            twice.add(a.slice(range.clone()), b.slice(range));
+        }
+        assert_eq!(format!("{:?}", once.numbers), format!("{:?}", twice.numbers)); // NaN is NaN
+        once.numbers
+    }
 
     const EXACT: Tolerance = Tolerance { absolute: 0.0, relative: 0.0 };
 
     #[test]
     fn values_of_either_type_are_compared_as_doubles() {
-        let found = Numbers::of(
-            Values::F32(&[1.0, 2.0, 0.1, -0.0]),
-            Values::F64(&[1.0, 2.5, 0.1, 0.0]),
-            EXACT,
-        );
+        let found =
+            of(Values::F32(&[1.0, 2.0, 0.1, -0.0]), Values::F64(&[1.0, 2.5, 0.1, 0.0]), EXACT);
         let tenth = f64::from(0.1_f32) - 0.1;
         assert_eq!((found.count, found.differing, found.max_abs), (4, 2, 0.5));
         assert_eq!((found.at, found.a, found.b), (1, 2.0, 2.5));
         assert_eq!(found.max_rel, 0.2);
         let near = Tolerance { absolute: 2.0 * tenth, relative: 0.0 };
-        assert_eq!(Numbers::of(Values::F32(&[0.1]), Values::F64(&[0.1]), near).differing, 0);
+        assert_eq!(of(Values::F32(&[0.1]), Values::F64(&[0.1]), near).differing, 0);
     }
 
     #[test]
@@ -110,7 +131,7 @@ mod tests {
             (1.0, -1e300, 0),
         ];
         for (a, b, differing) in cases {
-            let found = Numbers::of(Values::F64(&[a]), Values::F64(&[b]), all);
+            let found = of(Values::F64(&[a]), Values::F64(&[b]), all);
             assert_eq!(found.differing, differing, "{a} {b}");
             let nans = (a.is_nan() && !b.is_nan(), b.is_nan() && !a.is_nan());
             assert_eq!((found.nan_only_a == 1, found.nan_only_b == 1), nans, "{a} {b}");
@@ -120,15 +141,14 @@ mod tests {
     #[test]
     fn the_place_is_that_of_the_worst_that_is_not_allowed() {
         let relative = Tolerance { absolute: 0.0, relative: 0.1 };
-        let found =
-            Numbers::of(Values::F64(&[100.0, 1.0, 2.0]), Values::F64(&[105.0, 1.5, 2.5]), relative);
+        let found = of(Values::F64(&[100.0, 1.0, 2.0]), Values::F64(&[105.0, 1.5, 2.5]), relative);
         assert_eq!((found.differing, found.at, found.max_abs), (2, 1, 5.0));
         assert_eq!(found.max_rel, 0.5 / 1.5);
     }
 
     #[test]
     fn a_difference_beyond_f64_has_a_relative_one() {
-        let found = Numbers::of(Values::F64(&[f64::MAX]), Values::F64(&[-f64::MAX]), EXACT);
+        let found = of(Values::F64(&[f64::MAX]), Values::F64(&[-f64::MAX]), EXACT);
         assert_eq!((found.max_abs, found.max_rel), (f64::INFINITY, 2.0));
     }
 }

@@ -6,7 +6,7 @@ use crate::source::Tensor;
 use crate::summary::{Summary, BINS};
 use crate::table::{how_many, number, shape};
 use crate::text::{grouped, printable, shortened};
-use crate::values::{indices, Values};
+use crate::values::indices;
 
 /// Characters of a name that are shown.
 const NAME: usize = 60;
@@ -27,10 +27,9 @@ pub fn note(out: &mut impl Write, why: &str) -> io::Result<()> {
 pub fn distribution(
     out: &mut impl Write,
     tensor: &Tensor,
-    values: Values,
+    summary: &Summary,
     is_alone: bool,
 ) -> io::Result<()> {
-    let summary = Summary::of(values);
     if summary.nonfinite > 0 {
         writeln!(out, "  {} not finite", grouped(summary.nonfinite))?;
     }

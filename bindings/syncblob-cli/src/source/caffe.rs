@@ -4,10 +4,11 @@ use std::collections::hash_map::Entry;
 use std::collections::HashMap;
 use std::path::Path;
 
-use syncblob::{BlobAt, Context, Dtype, Format, Model, OpenOptions, StoredBlob};
+use syncblob::{BlobAny, BlobAt, Context, Dtype, Format, Model, OpenOptions, StoredBlob};
 
 use super::{
-    Details, Each, Failure, Kind, Layer, Notes, Place, Result, Solver, Store, Stored, Tensor,
+    Details, Failure, Kind, Layer, Notes, Parts, Place, Reading, Result, Solver, Store, Stored,
+    Tensor,
 };
 
 struct Caffe {
@@ -16,23 +17,34 @@ struct Caffe {
 }
 
 impl Store for Caffe {
-    fn parts(
-        &self,
-        index: usize,
-        tensor: &Tensor,
-        _: &Context,
-        _: usize,
-        each: Each,
-    ) -> Result<()> {
+    fn read(&self, index: usize, tensor: &Tensor, _: &Context, reading: Reading) -> Result<()> {
         let (at, _) = self.blobs[index];
-        each(match tensor.dtype {
-            Stored::As(Dtype::F64) => self.model.load::<f64>(at)?.into(),
-            _ => self.model.load::<f32>(at)?.into(),
-        })
+        reading(&mut Whole { model: &self.model, at, dtype: &tensor.dtype, is_read: false });
+        Ok(())
     }
 
     fn details(&self, index: usize) -> Details {
         self.blobs[index].1
+    }
+}
+
+/// A blob, which the library loads at once.
+struct Whole<'a> {
+    model: &'a Model,
+    at: BlobAt,
+    dtype: &'a Stored,
+    is_read: bool,
+}
+
+impl Parts for Whole<'_> {
+    fn next(&mut self, _: usize) -> Result<Option<BlobAny>> {
+        if std::mem::replace(&mut self.is_read, true) {
+            return Ok(None);
+        }
+        Ok(Some(match self.dtype {
+            Stored::As(Dtype::F64) => self.model.load::<f64>(self.at)?.into(),
+            _ => self.model.load::<f32>(self.at)?.into(),
+        }))
     }
 }
 

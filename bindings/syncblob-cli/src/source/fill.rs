@@ -4,7 +4,7 @@ use bytemuck::Pod;
 use half::{bf16, f16};
 use syncblob::{Blob, BlobAny, Context, Dtype, Element};
 
-use super::{Each, Failure, Result, Stored, Tensor};
+use super::{Failure, Parts, Result, Stored, Tensor};
 
 /// The order of the bytes of one value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -13,30 +13,56 @@ pub enum ByteOrder {
     Big,
 }
 
-/// Writes a tensor's bytes, which become its values, from wherever they are.
-pub type Read<'a> = &'a mut dyn FnMut(&mut [u8]) -> Result<()>;
+/// Where a tensor's bytes come from, in C order.
+pub trait Bytes {
+    /// Whether all values must be asked for at once.
+    fn is_whole(&self) -> bool {
+        false
+    }
 
-/// Blobs of at most `most` values, or one of the tensor's shape if those are all.
-/// `read` writes the bytes of each in turn, in C order.
-pub fn parts(
-    tensor: &Tensor,
-    context: &Context,
-    order: ByteOrder,
-    most: usize,
-    read: Read,
-    each: Each,
-) -> Result<()> {
-    let mut left = tensor.count();
-    if left <= most {
-        return each(blob(tensor, &tensor.shape, context, order, read)?);
+    /// Writes the next bytes.
+    fn read(&mut self, bytes: &mut [u8]) -> Result<()>;
+
+    /// Judges what there is behind the last.
+    fn end(&mut self) -> Result<()> {
+        Ok(())
     }
-    while left > 0 {
-        let count = left.min(most);
-        each(blob(tensor, &[count], context, order, read)?)?;
-        left -= count;
-    }
-    Ok(())
 }
+
+/// A tensor's bytes as its parts.
+pub struct Filled<'a, B> {
+    tensor: &'a Tensor,
+    context: &'a Context,
+    order: ByteOrder,
+    bytes: B,
+    /// Values; None when the last ones were given.
+    left: Option<usize>,
+}
+
+impl<'a, B: Bytes> Filled<'a, B> {
+    pub fn new(tensor: &'a Tensor, context: &'a Context, order: ByteOrder, bytes: B) -> Self {
+        Self { tensor, context, order, bytes, left: Some(tensor.count()) }
+    }
+}
+
+impl<B: Bytes> Parts for Filled<'_, B> {
+    fn next(&mut self, most: usize) -> Result<Option<BlobAny>> {
+        let Some(left) = self.left else { return Ok(None) };
+        let count = if self.bytes.is_whole() { left } else { left.min(most) };
+        let one = [count];
+        let shape = if count == self.tensor.count() { &self.tensor.shape[..] } else { &one };
+        let read = &mut |bytes: &mut [u8]| self.bytes.read(bytes);
+        let blob = blob(self.tensor, shape, self.context, self.order, read)?;
+        self.left = Some(left - count).filter(|left| *left > 0);
+        if self.left.is_none() {
+            self.bytes.end()?;
+        }
+        Ok(Some(blob))
+    }
+}
+
+/// Writes bytes, which become values.
+type Read<'a> = &'a mut dyn FnMut(&mut [u8]) -> Result<()>;
 
 fn blob(
     tensor: &Tensor,

@@ -7,8 +7,8 @@ use npyz::{Endianness, TypeChar, TypeStr};
 use py_literal::Value;
 use syncblob::{Context, Dtype};
 
-use super::fill::{self, ByteOrder};
-use super::{Each, Failure, Notes, Result, Store, Stored, Tensor};
+use super::fill::{ByteOrder, Bytes, Filled};
+use super::{Failure, Notes, Reading, Result, Store, Stored, Tensor};
 
 /// A header holds a type and a shape; NumPy refuses more than 10,000 bytes.
 const MAX_HEADER: usize = 10_000;
@@ -38,21 +38,44 @@ impl Header {
         Tensor { name, place: None, shape: self.shape.clone(), dtype: self.dtype.clone() }
     }
 
-    /// The values, which `from` comes to next.
-    pub fn parts(
-        &self,
-        tensor: &Tensor,
-        context: &Context,
-        most: usize,
-        from: &mut impl Read,
-        each: Each,
-    ) -> Result<()> {
-        if self.fortran && self.shape.len() > 1 {
-            let mut read = |bytes: &mut [u8]| scatter(bytes, &self.shape, from);
-            return fill::parts(tensor, context, self.order, usize::MAX, &mut read, each);
+    /// Whether values must be put into another order, which takes all of them.
+    pub fn is_whole(&self) -> bool {
+        self.fortran && self.shape.len() > 1
+    }
+
+    /// The values, which `from` comes to next. `end` judges what it comes to behind them.
+    pub fn parts<'a, R: Read>(
+        &'a self,
+        tensor: &'a Tensor,
+        context: &'a Context,
+        from: R,
+        end: fn(&mut R) -> Result<()>,
+    ) -> Filled<'a, Values<'a, R>> {
+        Filled::new(tensor, context, self.order, Values { header: self, from, end })
+    }
+}
+
+/// The values behind a header.
+pub struct Values<'a, R> {
+    header: &'a Header,
+    from: R,
+    end: fn(&mut R) -> Result<()>,
+}
+
+impl<R: Read> Bytes for Values<'_, R> {
+    fn is_whole(&self) -> bool {
+        self.header.is_whole()
+    }
+
+    fn read(&mut self, bytes: &mut [u8]) -> Result<()> {
+        match self.header.is_whole() {
+            true => scatter(bytes, &self.header.shape, &mut self.from),
+            false => Ok(self.from.read_exact(bytes)?),
         }
-        let mut read = |bytes: &mut [u8]| Ok(from.read_exact(bytes)?);
-        fill::parts(tensor, context, self.order, most, &mut read, each)
+    }
+
+    fn end(&mut self) -> Result<()> {
+        (self.end)(&mut self.from)
     }
 }
 
@@ -172,17 +195,11 @@ struct Npy {
 }
 
 impl Store for Npy {
-    fn parts(
-        &self,
-        _: usize,
-        tensor: &Tensor,
-        context: &Context,
-        most: usize,
-        each: Each,
-    ) -> Result<()> {
+    fn read(&self, _: usize, tensor: &Tensor, context: &Context, reading: Reading) -> Result<()> {
         let mut file = BufReader::new(&self.file);
         file.seek(std::io::SeekFrom::Start(self.header.header_bytes))?;
-        self.header.parts(tensor, context, most, &mut file, each)
+        reading(&mut self.header.parts(tensor, context, file, |_| Ok(())));
+        Ok(())
     }
 }
 

@@ -11,11 +11,16 @@ use zip::result::ZipError;
 use zip::{CompressionMethod, ZipArchive};
 
 use super::npy::Header;
-use super::{Each, Failure, Notes, Result, Store, Stored, Tensor};
+use super::{Failure, Notes, Reading, Result, Store, Stored, Tensor};
 
 /// Deflate can make a thousand times its own size, so that what it may fill is
 /// bounded. Members that are stored are bounded by the file.
 const MAX_INFLATED: u64 = (2 << 30) - 1;
+
+/// How much may come of the bytes of a member, and of one that is small, where all is needed at
+/// once.
+const MAX_GROWTH: u64 = 7;
+const MAX_SMALL: u64 = 20 << 20;
 
 type Archive = ZipArchive<BufReader<File>>;
 
@@ -26,24 +31,45 @@ struct Npz {
 }
 
 impl Store for Npz {
-    fn parts(
+    fn read(
         &self,
         index: usize,
         tensor: &Tensor,
         context: &Context,
-        most: usize,
-        each: Each,
+        reading: Reading,
     ) -> Result<()> {
         let mut archive = self.archive.borrow_mut();
         let mut member = archive.by_index(self.members[index])?;
         let header = Header::read(&mut member)?;
-        header.parts(tensor, context, most, &mut member, each)?;
-        // The checksum is compared at the end.
-        match member.read(&mut [0])? {
-            0 => Ok(()),
-            _ => Err(Failure::Malformed(format!("member \"{}\" goes on", member.name()))),
+        if header.is_whole() {
+            check_whole(&member, &tensor.name)?;
         }
+        reading(&mut header.parts(tensor, context, member, end));
+        Ok(())
     }
+}
+
+/// The checksum is compared at the end.
+fn end<R: Read>(member: &mut ZipFile<R>) -> Result<()> {
+    match member.read(&mut [0])? {
+        0 => Ok(()),
+        _ => Err(Failure::Malformed(format!("member \"{}\" goes on", member.name()))),
+    }
+}
+
+/// What has to be in memory as a whole is bounded by the bytes in the file that it comes from.
+fn check_whole<R: Read>(member: &ZipFile<R>, name: &str) -> Result<()> {
+    let most = member.compressed_size().saturating_mul(MAX_GROWTH).saturating_add(MAX_SMALL);
+    if member.size() <= most {
+        return Ok(());
+    }
+    Err(Failure::Unsupported(format!(
+        "array \"{name}\" is in Fortran's order, in which it would take {} bytes of memory, {} in \
+         the file: store it in C's order (numpy.ascontiguousarray) or without compression \
+         (numpy.savez)",
+        member.size(),
+        member.compressed_size()
+    )))
 }
 
 /// An archive whose members are no arrays, such as a PyTorch file. One that cannot be

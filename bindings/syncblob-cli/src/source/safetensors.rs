@@ -6,8 +6,8 @@ use std::io;
 use ::safetensors::tensor::{Dtype as Type, Metadata, TensorInfo};
 use syncblob::{Context, Dtype, ReadAt};
 
-use super::fill::{self, ByteOrder};
-use super::{notes, Each, Failure, Notes, Result, Store, Stored, Tensor};
+use super::fill::{ByteOrder, Bytes, Filled};
+use super::{notes, Failure, Notes, Reading, Result, Store, Stored, Tensor};
 
 /// Room for a hundred thousand tensors. The format allows 100 MB, which would
 /// take a gigabyte once it is parsed.
@@ -21,21 +21,30 @@ struct Safetensors {
 }
 
 impl Store for Safetensors {
-    fn parts(
+    fn read(
         &self,
         index: usize,
         tensor: &Tensor,
         context: &Context,
-        most: usize,
-        each: Each,
+        reading: Reading,
     ) -> Result<()> {
-        let mut at = self.starts[index];
-        let mut read = |bytes: &mut [u8]| {
-            read_exact_at(&self.file, bytes, at)?;
-            at += bytes.len() as u64;
-            Ok(())
-        };
-        fill::parts(tensor, context, ByteOrder::Little, most, &mut read, each)
+        let bytes = Slice { file: &self.file, at: self.starts[index] };
+        reading(&mut Filled::new(tensor, context, ByteOrder::Little, bytes));
+        Ok(())
+    }
+}
+
+/// The bytes of a file from an offset on.
+struct Slice<'a> {
+    file: &'a File,
+    at: u64,
+}
+
+impl Bytes for Slice<'_> {
+    fn read(&mut self, bytes: &mut [u8]) -> Result<()> {
+        read_exact_at(self.file, bytes, self.at)?;
+        self.at += bytes.len() as u64;
+        Ok(())
     }
 }
 

@@ -11,7 +11,7 @@ use crate::info::{has_diff, places};
 use crate::progress::Progress;
 use crate::source::{Failure, FileFormat, Result, Source};
 use crate::text::is_unprintable;
-use crate::values::{indices, Part, Values};
+use crate::values::{indices, Part, Pass, Passes, Values};
 
 /// One thing that is wrong, and where: in the file, a layer, or a blob.
 #[derive(Default)]
@@ -153,7 +153,7 @@ fn other(format: FileFormat, file: &Path, report: Report) -> io::Result<Checked>
         if tensor.name.contains(is_unprintable) {
             report(&Finding { kind: Kind::UnsafeName, ..place() })?;
         }
-        checked.values += values(source.load(index), &[Part::Data], &place, report)?;
+        checked.values += streamed(&source, index, &place, report)?;
     }
     nothing_at_all(&checked, report)?;
     Ok(checked)
@@ -227,14 +227,42 @@ fn values<'a>(
                 continue;
             }
         };
-        for (kind, counted) in Counts::of(values).all() {
-            if let Some((count, first)) = counted {
-                let values = Some((count, indices(loaded.shape(), first)));
-                report(&Finding { kind, part: Some(part), values, ..place() })?;
-            }
-        }
+        counts(Counts::of(values), part, loaded.shape(), place, report)?;
     }
     Ok(loaded.count() * parts.len())
+}
+
+/// The same of a tensor that is read in parts. Of one that cannot be read to its end nothing else
+/// is reported.
+fn streamed<'a>(
+    source: &Source,
+    index: usize,
+    place: &dyn Fn() -> Finding<'a>,
+    report: Report,
+) -> io::Result<usize> {
+    let (mut counted, tensor) = (Counts::default(), &source.tensors[index]);
+    if let Err(failure) = Passes::new(source, index).each(&mut |values| counted.add(values)) {
+        report(&unreadable(place(), failure))?;
+        return Ok(0);
+    }
+    counts(counted, Part::Data, &tensor.shape, place, report)?;
+    Ok(tensor.count())
+}
+
+fn counts<'a>(
+    counted: Counts,
+    part: Part,
+    shape: &[usize],
+    place: &dyn Fn() -> Finding<'a>,
+    report: Report,
+) -> io::Result<()> {
+    for (kind, counted) in counted.all() {
+        if let Some((count, first)) = counted {
+            let values = Some((count, indices(shape, first)));
+            report(&Finding { kind, part: Some(part), values, ..place() })?;
+        }
+    }
+    Ok(())
 }
 
 /// How many values, and the offset of the first, that are not as they should be.
@@ -243,23 +271,29 @@ struct Counts {
     nan: Option<(usize, usize)>,
     infinite: Option<(usize, usize)>,
     beyond_float: Option<(usize, usize)>,
+    /// The offset of the next value.
+    start: usize,
 }
 
 impl Counts {
     fn of(values: Values) -> Self {
-        let (mut counts, mut start) = (Self::default(), 0);
-        values.for_each_block(|block| {
-            let all_fine = block.iter().all(|&value| (value as f32).is_finite());
-            if !all_fine {
-                counts.add(block, start);
-            }
-            start += block.len();
-        });
+        let mut counts = Self::default();
+        counts.add(values);
         counts
     }
 
-    /// Adds values, the first of which is at the offset `start`.
-    fn add(&mut self, block: &[f64], start: usize) {
+    /// Adds the next values.
+    fn add(&mut self, values: Values) {
+        values.for_each_block(|block| {
+            let all_fine = block.iter().all(|&value| (value as f32).is_finite());
+            if !all_fine {
+                self.count(block);
+            }
+            self.start += block.len();
+        });
+    }
+
+    fn count(&mut self, block: &[f64]) {
         for (index, &value) in block.iter().enumerate() {
             let counted = match () {
                 () if (value as f32).is_finite() => continue,
@@ -267,7 +301,7 @@ impl Counts {
                 () if value.is_infinite() => &mut self.infinite,
                 () => &mut self.beyond_float,
             };
-            counted.get_or_insert((0, start + index)).0 += 1;
+            counted.get_or_insert((0, self.start + index)).0 += 1;
         }
     }
 

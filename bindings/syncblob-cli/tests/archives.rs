@@ -1,0 +1,158 @@
+//! Archives of NumPy arrays: they are read in parts, whatever they grow to.
+
+mod program;
+
+use std::fs::File;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use program::{command, json_lines, run, Files};
+use zip::write::SimpleFileOptions;
+use zip::{CompressionMethod, ZipWriter};
+
+/// A member for each name, which holds the bytes of `write`.
+fn archive(path: &Path, names: &[&str], write: impl Fn(&mut dyn Write)) {
+    let mut archive = ZipWriter::new(File::create(path).unwrap());
+    let options = SimpleFileOptions::default().compression_method(CompressionMethod::Deflated);
+    for name in names {
+        archive.start_file(*name, options).unwrap();
+        write(&mut archive);
+    }
+    archive.finish().unwrap();
+}
+
+fn header(out: &mut dyn Write, descr: &str, shape: &str, fortran: bool) {
+    let fortran = if fortran { "True" } else { "False" };
+    let text = format!("{{'descr': '{descr}', 'fortran_order': {fortran}, 'shape': {shape}}}\n");
+    out.write_all(b"\x93NUMPY\x01\0").unwrap();
+    out.write_all(&u16::try_from(text.len()).unwrap().to_le_bytes()).unwrap();
+    out.write_all(text.as_bytes()).unwrap();
+}
+
+/// One array of 3 x 900,000 values, which are several parts: small ones, but for some.
+fn large(files: &Files, name: &str, others: &[(usize, f32)]) -> PathBuf {
+    let mut values: Vec<f32> = (0..2_700_000).map(|n| (n % 7) as f32).collect();
+    for &(at, value) in others {
+        values[at] = value;
+    }
+    archive(&files.path(name), &["w.0.npy"], |out| {
+        header(out, "<f4", "(3, 900000)", false);
+        for values in values.chunks(10_000) {
+            let bytes: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
+            out.write_all(&bytes).unwrap();
+        }
+    });
+    files.path(name)
+}
+
+#[test]
+fn values_of_every_part_are_found_where_they_are() {
+    let files = Files::new();
+    let a = large(&files, "a.npz", &[(2_000_001, f32::NAN), (2_699_999, 99.5), (5, -50.0)]);
+    let (status, out, _) = run(command("verify", &["--json"], &[&a]));
+    let findings = json_lines(&out);
+    assert_eq!((status, findings.len()), (1, 1), "{out}");
+    assert_eq!(findings[0]["kind"], "nan");
+    assert_eq!(findings[0]["at"], serde_json::json!([2, 200_001]));
+
+    let (status, out, err) = run(command("show", &[], &[&a]));
+    assert_eq!((status, err.as_str()), (0, ""));
+    let largest = "largest: 99.50000 at [2, 899999], -50.00000 at [0, 5], 6.000000 at [0, 6]";
+    assert!(out.contains("1 not finite") && out.contains(largest), "{out}");
+
+    let b = large(
+        &files,
+        "b.npz",
+        &[(2_000_001, f32::NAN), (2_699_999, 99.5), (5, -50.0), (1_500_000, 8.0)],
+    );
+    let (status, out, _) = run(command("diff", &["--json"], &[&a, &b]));
+    let lines = json_lines(&out);
+    assert_eq!((status, lines.len()), (1, 2), "{out}");
+    assert_eq!(lines[0]["at"], serde_json::json!([1, 600_000]));
+    assert_eq!((&lines[0]["differing"], &lines[0]["count"]), (&1.into(), &2_700_000.into()));
+}
+
+#[test]
+fn parts_are_compared_with_a_blob_that_comes_whole() {
+    let files = Files::new();
+    let a = large(&files, "a.npz", &[(2_000_001, 8.5)]);
+    let (whole, between) = (files.path("a.caffemodel"), files.path("a.safetensors"));
+    for out in [&whole, &between] {
+        let (status, _, err) = run(command("convert", &[], &[&a, out]));
+        assert_eq!((status, err.as_str()), (0, ""));
+    }
+    let (status, out, _) = run(command("diff", &[], &[&between, &a]));
+    assert!(status == 0 && out.contains("2,700,000 values"), "{out}");
+    for pair in [[&a, &whole], [&whole, &a]] {
+        let (_, out, _) = run(command("diff", &["--json"], &pair.map(PathBuf::as_path)));
+        let kinds: Vec<_> = json_lines(&out).iter().map(|line| line["kind"].clone()).collect();
+        assert!(!kinds.contains(&"values".into()), "{out}");
+    }
+}
+
+#[test]
+fn a_part_that_is_spoiled_is_a_finding() {
+    let files = Files::new();
+    let good = large(&files, "a.npz", &[]);
+    let mut bytes = std::fs::read(&good).unwrap();
+    let directory = bytes.windows(4).rposition(|bytes| bytes == b"PK\x01\x02").unwrap();
+    let local = 14; // the checksum of the first member, and the same in the directory
+    for at in [local, directory + 16] {
+        bytes[at] ^= 1;
+    }
+    let bad = files.write("bad.npz", &bytes);
+    let (status, out, _) = run(command("verify", &[], &[&bad]));
+    assert!(status == 1 && out.contains("checksum") && out.lines().count() == 1, "{out}");
+    for arguments in [command("show", &[], &[&bad]), command("diff", &[], &[&good, &bad])] {
+        let (status, _, err) = run(arguments);
+        assert!(status != 0 && err.contains("bad.npz") && err.contains("checksum"), "{err}");
+    }
+}
+
+/// An array of 64 MiB in an archive of 65 KB, read with less memory than it has.
+#[cfg(target_os = "linux")]
+#[test]
+fn memory_does_not_grow_with_what_is_unpacked() {
+    use std::process::Command;
+    let files = Files::new();
+    let zeros = |name: &str, shape: &str, fortran| {
+        archive(&files.path(name), &["w.0.npy"], |out| {
+            header(out, "<f8", shape, fortran);
+            (0..64).for_each(|_| out.write_all(&vec![0; 1 << 20]).unwrap());
+        });
+        files.path(name)
+    };
+    let bounded = |words: &[&str], file: &Path| {
+        let output = Command::new("sh")
+            .args(["-c", "ulimit -v 70000 && exec \"$@\"", "sh", env!("CARGO_BIN_EXE_syncblob")])
+            .args(
+                words
+                    .iter()
+                    .map(|word| if *word == "FILE" { file.as_os_str() } else { word.as_ref() }),
+            )
+            .output()
+            .unwrap();
+        let text = [output.stdout, output.stderr].map(|bytes| String::from_utf8(bytes).unwrap());
+        (output.status.code(), text.concat())
+    };
+    let report = files.path("report.html");
+    let report = ["report", "-f", "FILE", "-o", report.to_str().unwrap()];
+    let file = zeros("zeros.npz", "(16, 524288)", false);
+    assert!(file.metadata().unwrap().len() < 100_000);
+    for words in [&["verify", "FILE"][..], &["show", "FILE"], &["diff", "FILE", "FILE"], &report] {
+        let (status, text) = bounded(words, &file);
+        assert_eq!(status, Some(0), "{words:?}: {text}");
+    }
+    // In Fortran's order all of it would have to be in memory.
+    let file = zeros("fortran.npz", "(16, 524288)", true);
+    for (words, refused) in [(&["verify", "FILE"][..], 1), (&["show", "FILE"], 0), (&report, 0)] {
+        let (status, text) = bounded(words, &file);
+        assert_eq!(status, Some(refused), "{words:?}: {text}");
+        assert!(words.len() > 3 || text.contains("in Fortran's order"), "{text}");
+    }
+    // A picture has a largest size.
+    let file = zeros("image.npz", "(2, 2048, 2048)", false);
+    let picture = files.path("image.png");
+    let (status, text) = bounded(&["show", "FILE", "-o", picture.to_str().unwrap()], &file);
+    assert!(status == Some(1) && text.contains("pixels"), "{text}");
+}
