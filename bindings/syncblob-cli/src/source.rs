@@ -26,6 +26,8 @@ pub struct Source {
     pub notes: Notes,
     /// In the order of the layers where there are any, else in the file's.
     pub tensors: Vec<Tensor>,
+    /// The names of what else an archive holds.
+    pub others: Vec<String>,
     store: Box<dyn Store>,
     context: Context,
 }
@@ -113,13 +115,14 @@ impl Source {
             None if !fs::metadata(path)?.is_file() => FileFormat::Caffe(None),
             None => FileFormat::of_file(&File::open(path)?)?,
         };
+        let mut others = Vec::new();
         let (notes, tensors, store): (_, _, Box<dyn Store>) = match format {
             FileFormat::Caffe(kind) => caffe::open(path, kind, &context)?,
             FileFormat::Safetensors => safetensors::open(File::open(path)?)?,
-            FileFormat::Npz => npz::open(File::open(path)?)?,
+            FileFormat::Npz => npz::open(File::open(path)?, &mut others)?,
             FileFormat::Npy => npy::open(File::open(path)?)?,
         };
-        Ok(Self { format, notes, tensors, store, context })
+        Ok(Self { format, notes, tensors, others, store, context })
     }
 
     /// The layer that a tensor belongs to, if the file says so.

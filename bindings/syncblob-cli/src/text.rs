@@ -11,6 +11,17 @@ pub fn is_unprintable(c: char) -> bool {
             | '\u{e0000}'..='\u{e0fff}')
 }
 
+/// Whether every program takes a name in an archive for that of a file in the folder where the
+/// archive is unpacked, or in one below, and prints it as it is.
+pub fn is_plain(name: &str) -> bool {
+    let is_drive = name.as_bytes().get(1) == Some(&b':');
+    let is_part = |part: &str| !matches!(part, "" | "." | "..");
+    !is_drive
+        && !name.contains('\\')
+        && !name.contains(is_unprintable)
+        && name.split('/').all(is_part)
+}
+
 /// The text with those characters as `\u{1b}`.
 pub fn printable(text: &str) -> Cow<'_, str> {
     if !text.chars().any(is_unprintable) {
@@ -54,6 +65,38 @@ mod tests {
         assert_eq!(printable("conv1/7x7_s2 – 重み"), "conv1/7x7_s2 – 重み");
         assert_eq!(printable("\u{1b}]0;owned\u{7}\r\n"), "\\u{1b}]0;owned\\u{7}\\u{d}\\u{a}");
         assert_eq!(printable("\u{9b}2J\u{7f}\u{202e}"), "\\u{9b}2J\\u{7f}\\u{202e}");
+    }
+
+    #[test]
+    fn plain_names_stay_in_their_folder() {
+        for name in ["conv1.0", "inception_3a/1x1.0", "#3.0", "a..b", "...", "重み", "-rf", "ab:c"]
+        {
+            assert!(is_plain(name), "{name}");
+        }
+        let others = [
+            "",
+            "/abs",
+            "..",
+            "../a",
+            "a/../../b",
+            "a/..",
+            ".",
+            "./a",
+            "a//b",
+            "a/",
+            "C:a",
+            "c:/a",
+            "\\a",
+            "..\\a",
+            "a\\b",
+            "a\0b",
+            "a\nb",
+            "\u{1b}[2J",
+            "a\u{202e}b",
+        ];
+        for name in others {
+            assert!(!is_plain(name), "{name:?}");
+        }
     }
 
     #[test]

@@ -109,6 +109,66 @@ fn a_part_that_is_spoiled_is_a_finding() {
     }
 }
 
+/// What would be a file elsewhere where an archive is unpacked, or act on a terminal.
+const NAMES: [&str; 6] = ["../../a", "/abs", "a/../../b", "..\\a", "C:a", "\u{1b}[2Ja"];
+
+/// One tensor of this name.
+fn safetensors(files: &Files, name: &str) -> PathBuf {
+    let header = serde_json::json!({
+        name: { "dtype": "F32", "shape": [1], "data_offsets": [0, 4] },
+    });
+    let header = header.to_string();
+    let bytes = [&(header.len() as u64).to_le_bytes()[..], header.as_bytes(), &[0; 4]];
+    files.write("odd.safetensors", &bytes.concat())
+}
+
+#[test]
+fn names_that_are_not_plain_are_not_written_into_an_archive() {
+    let files = Files::new();
+    for name in NAMES.iter().chain(&["a\0b"]) {
+        let (from, out) = (safetensors(&files, name), files.path("out.npz"));
+        for options in [&[][..], &["--dry-run"]] {
+            let (status, printed, err) = run(command("convert", options, &[&from, &out]));
+            assert!(status == 1 && printed.is_empty(), "{name:?}: {err}");
+            assert!(err.contains(".safetensors file can have it"), "{err}");
+            assert!(!out.exists());
+        }
+        let (status, ..) = run(command("convert", &["-f"], &[&from, &files.path("b.safetensors")]));
+        assert_eq!(status, 0);
+    }
+    for name in ["conv1/7x7_s2.0", "a..b", "#3.0"] {
+        let (from, out) = (safetensors(&files, name), files.path("out.npz"));
+        let (status, _, err) = run(command("convert", &["-f"], &[&from, &out]));
+        assert_eq!((status, err.as_str()), (0, ""), "{name}");
+        let (status, out, _) = run(command("verify", &[], &[&out]));
+        assert!(status == 0, "{name}: {out}");
+    }
+}
+
+#[test]
+fn names_that_are_not_plain_are_findings() {
+    let files = Files::new();
+    let (path, one) = (files.path("odd.npz"), |out: &mut dyn Write| {
+        header(out, "<f4", "(1,)", false);
+        out.write_all(&[0; 4]).unwrap();
+    });
+    for name in NAMES {
+        // An array, and another member.
+        for (member, told) in
+            [(format!("{name}.npy"), name.into()), (name.into(), name.to_string())]
+        {
+            archive(&path, &["plain.npy", "folder/", &member], one);
+            let (status, out, _) = run(command("verify", &["--json"], &[&path]));
+            let findings = json_lines(&out);
+            assert_eq!((status, findings.len()), (1, 1), "{member:?}: {out}");
+            assert_eq!(findings[0]["kind"], "unsafe-name");
+            assert_eq!(findings[0]["tensor"], told);
+        }
+    }
+    archive(&path, &["plain.npy", "folder/", "folder/readme.txt"], one);
+    assert_eq!(run(command("verify", &[], &[&path])).0, 0);
+}
+
 /// An array of 64 MiB in an archive of 65 KB, read with less memory than it has.
 #[cfg(target_os = "linux")]
 #[test]

@@ -13,7 +13,7 @@ use zip::{CompressionMethod, ZipWriter};
 use super::archive::Until;
 use super::plan::{Item, Plan};
 use super::values::Reader;
-use crate::source::{Failure, Result};
+use crate::source::Result;
 
 /// Members above this, less room for the header, need zip's 64-bit sizes.
 const LARGE: usize = (4 << 30) - (1 << 20);
@@ -36,10 +36,6 @@ fn write_items(
     archive: &mut ZipWriter<impl Write + Seek>,
 ) -> Result<()> {
     for item in &plan.items {
-        if item.name.contains('\0') {
-            let text = format!("NumPy would cut the name \"{}\" at its NUL", item.name);
-            return Err(Failure::Unsupported(text));
-        }
         let options = SimpleFileOptions::default()
             .compression_method(CompressionMethod::Stored)
             .large_file(item.bytes() > LARGE);

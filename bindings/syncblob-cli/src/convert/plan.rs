@@ -7,6 +7,7 @@ use syncblob::{BlobAny, Dtype};
 
 use super::{names, Note, Scheme};
 use crate::source::{Failure, FileFormat, Notes, Place, Result, Source, Stored, Tensor};
+use crate::text::is_plain;
 
 /// Of a blob, as in Caffe.
 const MAX_AXES: usize = 32;
@@ -73,6 +74,9 @@ impl Plan {
         }
         let plan = Self { items, notes, partial: !wishes.only.is_empty() };
         plan.check(source)?;
+        if wishes.format == FileFormat::Npz {
+            plan.check_members()?;
+        }
         Ok(plan)
     }
 
@@ -87,6 +91,18 @@ impl Plan {
         match self.items.iter().find(|item| !met.insert(&item.name)) {
             Some(item) => Err(Failure::Unsupported(format!(
                 "two tensors would be called \"{}\": --names numbers keeps them apart",
+                item.name
+            ))),
+            None => Ok(()),
+        }
+    }
+
+    /// Programs that unpack an archive make files of the names in it.
+    fn check_members(&self) -> Result<()> {
+        match self.items.iter().find(|item| !is_plain(&item.name)) {
+            Some(item) => Err(Failure::Unsupported(format!(
+                "an archive would make a file outside its folder, or none, of the name \"{}\": \
+                 a .safetensors file can have it",
                 item.name
             ))),
             None => Ok(()),

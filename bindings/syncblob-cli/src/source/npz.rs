@@ -80,7 +80,8 @@ pub fn is_of_others(file: &File) -> Result<bool> {
     Ok(!archive.is_empty() && !archive.file_names().any(is_array))
 }
 
-pub fn open(file: File) -> Result<(Notes, Vec<Tensor>, Box<dyn Store>)> {
+/// Adds the names of members that are no arrays to `others`.
+pub fn open(file: File, others: &mut Vec<String>) -> Result<(Notes, Vec<Tensor>, Box<dyn Store>)> {
     let mut archive = ZipArchive::new(BufReader::new(file))?;
     if archive.has_overlapping_files()? {
         return Err(Failure::Malformed("members of the archive overlap".into()));
@@ -88,7 +89,10 @@ pub fn open(file: File) -> Result<(Notes, Vec<Tensor>, Box<dyn Store>)> {
     let (mut tensors, mut members, mut names) = (Vec::new(), Vec::new(), HashSet::new());
     for index in 0..archive.len() {
         let mut member = archive.by_index(index)?;
-        let Some(name) = npyz::npz::array_name_from_file_name(member.name()) else { continue };
+        let Some(name) = npyz::npz::array_name_from_file_name(member.name()) else {
+            others.push(member.name().to_owned());
+            continue;
+        };
         let name = name.to_owned();
         if !names.insert(name.clone()) {
             return Err(Failure::Malformed(format!("two arrays are called \"{name}\"")));

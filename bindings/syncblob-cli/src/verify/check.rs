@@ -10,7 +10,7 @@ use syncblob::{BlobAny, Layer, Model, OpenOptions};
 use crate::info::{has_diff, places};
 use crate::progress::Progress;
 use crate::source::{Failure, FileFormat, Result, Source};
-use crate::text::is_unprintable;
+use crate::text::{is_plain, is_unprintable};
 use crate::values::{indices, Part, Pass, Passes, Values};
 
 /// One thing that is wrong, and where: in the file, a layer, or a blob.
@@ -150,13 +150,24 @@ fn other(format: FileFormat, file: &Path, report: Report) -> io::Result<Checked>
     };
     for (index, tensor) in source.tensors.iter().enumerate() {
         let place = || Finding { tensor: Some(&tensor.name), ..Finding::default() };
-        if tensor.name.contains(is_unprintable) {
+        if is_unsafe(&tensor.name, format) {
             report(&Finding { kind: Kind::UnsafeName, ..place() })?;
         }
         checked.values += streamed(&source, index, &place, report)?;
     }
+    for name in source.others.iter().filter(|name| is_unsafe(name.trim_end_matches('/'), format)) {
+        report(&Finding { kind: Kind::UnsafeName, tensor: Some(name), ..Finding::default() })?;
+    }
     nothing_at_all(&checked, report)?;
     Ok(checked)
+}
+
+/// Names in an archive become files' names.
+fn is_unsafe(name: &str, format: FileFormat) -> bool {
+    match format {
+        FileFormat::Npz => !is_plain(name),
+        _ => name.contains(is_unprintable),
+    }
 }
 
 fn nothing_at_all(checked: &Checked, report: Report) -> io::Result<()> {

@@ -81,9 +81,14 @@ fn message(finding: &Finding) -> String {
         (Kind::DuplicateName, ..) => "an earlier layer with blobs has the same name: \
             Caffe copies both to one layer, the last one stays"
             .into(),
-        (Kind::UnsafeName, ..) => {
-            "a name or type that is not UTF-8, or has characters that act on a terminal".into()
+        (Kind::UnsafeName, ..) => match finding.tensor {
+            None => "a name or type that is not UTF-8, or has characters that act on a terminal",
+            Some(_) => {
+                "a name that has characters that act on a terminal, or that in an archive is not \
+                     plainly that of a file below the folder where it is unpacked"
+            }
         }
+        .into(),
         _ => "no blob at all: was it cut off, or saved before there were weights?".into(),
     }
 }
