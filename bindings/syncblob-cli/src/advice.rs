@@ -16,6 +16,9 @@ pub fn on(failure: &Failure) -> &'static str {
 
 const CHECK_PATH: &str = "; check the path and its permissions";
 
+/// The place that the library tells of what is wrong with more bytes than a message can have.
+const MAX_MESSAGE: u64 = (1 << 31) - 1;
+
 /// How the library goes on where it knows what the bytes are.
 const KNOWN: &str = "; this is ";
 
@@ -28,6 +31,8 @@ fn on_error(error: &Error) -> &'static str {
             "; was it cut off, or is it not Caffe's? `syncblob info --as FORMAT` takes it for one"
         }
         ErrorKind::LengthMismatch => "; `syncblob verify` lists every such blob",
+        // The message says all: no file of Caffe's is that large.
+        ErrorKind::DataLimit if error.offset() == Some(MAX_MESSAGE) => "",
         ErrorKind::DataLimit => "; no net needs that: do you trust where it is from?",
         ErrorKind::OutOfMemory | ErrorKind::CapReached => "; it needs more memory than there is",
         ErrorKind::Io => CHECK_PATH,
