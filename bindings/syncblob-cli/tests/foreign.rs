@@ -51,6 +51,111 @@ fn a_refusal_that_names_nothing_still_asks() {
     assert!(!err.contains("; this is ") && err.contains("; was it cut off"), "{err}");
 }
 
+/// Field 1 to 15 of a message, as bytes.
+fn field(number: u8, bytes: &[u8]) -> Vec<u8> {
+    let mut out = vec![number << 3 | 2];
+    let mut length = bytes.len();
+    while length >= 0x80 {
+        out.push(length as u8 | 0x80);
+        length >>= 7;
+    }
+    out.push(length as u8);
+    out.extend(bytes);
+    out
+}
+
+/// As an exporter writes it: all nodes, then the graph's name.
+fn onnx(nodes: usize, exporter: &str) -> Vec<u8> {
+    let node = [field(1, b"x"), field(2, b"y"), field(4, b"Relu")].concat();
+    let graph = [field(1, &node).repeat(nodes), field(2, b"main_graph")].concat();
+    let by = [field(2, exporter.as_bytes()), field(3, b"2.1.0")].concat();
+    let by = if exporter.is_empty() { Vec::new() } else { by };
+    [vec![8, 7], by, field(7, &graph), field(8, &[0x10, 17])].concat()
+}
+
+#[test]
+fn onnx_models_of_every_size_are_named_by_every_command() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("net.onnx");
+    let (file, out) = (path.to_str().unwrap(), folder.path().join("out.npz"));
+    let to = out.to_str().unwrap();
+    for (nodes, exporter) in [(1, ""), (63, ""), (64, ""), (500, ""), (500, "pytorch")] {
+        fs::write(&path, onnx(nodes, exporter)).unwrap();
+        for arguments in [
+            &["info", file][..],
+            &["info", "--as", "solverstate", file],
+            &["info", "--as", "blob", file],
+            &["verify", file],
+            &["show", file],
+            &["report", file, "-o", to],
+            &["diff", file, file],
+            &["convert", file, to],
+            &["convert", "--from", "solverstate", file, to],
+            &["convert", "--from", "caffemodel", "--dry-run", file, to],
+        ] {
+            let (status, printed, err) = run(arguments);
+            let said = printed + &err;
+            assert!(
+                status != 0 && said.contains("; this is an ONNX model"),
+                "{arguments:?}: {said}"
+            );
+            assert!(!out.exists());
+        }
+    }
+}
+
+#[test]
+fn a_file_without_a_blob_is_not_converted() {
+    use syncblob::{Format, Model};
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    Model::create(Format::Solverstate).unwrap().save(path("empty.solverstate")).unwrap();
+    let mut net = Model::create(Format::Caffemodel).unwrap();
+    net.add_layer("data", "Input").unwrap();
+    net.save(path("empty.caffemodel")).unwrap();
+    fs::write(path("iter.solverstate"), b"\x08\x07\x12\x03net").unwrap();
+    fs::write(path("empty.safetensors"), b"\x02\0\0\0\0\0\0\0{}").unwrap();
+    zip::ZipWriter::new(File::create(path("empty.npz")).unwrap()).finish().unwrap();
+    for from in [
+        "empty.caffemodel",
+        "empty.solverstate",
+        "iter.solverstate",
+        "empty.safetensors",
+        "empty.npz",
+    ] {
+        for to in ["x.npz", "x.safetensors", "x.caffemodel", "x.solverstate", "x.npy"] {
+            for options in [&[][..], &["--dry-run"]] {
+                let files = [path(from), path(to)];
+                let files = files.each_ref().map(|file| file.as_path());
+                let (status, out, err) = run(program::command("convert", options, &files));
+                assert!(status == 1 && out.is_empty() && err.contains(from), "{from}, {to}: {err}");
+                assert!(!path(to).exists());
+            }
+        }
+    }
+}
+
+/// Sparse files, of which the first bytes alone tell.
+#[test]
+fn files_larger_than_a_message_are_named_and_nobody_is_suspected() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("net.caffemodel");
+    let (unknown, hdf5) = (b"\x0b\x01\x02".to_vec(), b"\x89HDF\r\n\x1a\n".to_vec());
+    let gzip = b"\x1f\x8b\x08".to_vec();
+    for (bytes, words) in
+        [(hdf5, "; this is an HDF5 file"), (gzip, "; this is gzip"), (unknown, "")]
+    {
+        fs::write(&path, bytes).unwrap();
+        fs::OpenOptions::new().write(true).open(&path).unwrap().set_len(5 << 30).unwrap();
+        for command in ["info", "verify", "show"] {
+            let (status, out, err) = run([command.as_ref(), path.as_os_str()]);
+            let said = out + &err;
+            assert!(status == 1 && said.contains("5368709120 bytes are more than"), "{said}");
+            assert!(said.contains(words) && !said.contains("trust"), "{said}");
+        }
+    }
+}
+
 #[test]
 fn an_archive_without_arrays_is_no_npz() {
     let folder = tempfile::tempdir().unwrap();

@@ -81,6 +81,11 @@ impl Plan {
     }
 
     fn check(&self, source: &Source) -> Result<()> {
+        if source.tensors.is_empty() {
+            return Err(Failure::Unsupported(
+                "it has no blob, so there is nothing to convert".into(),
+            ));
+        }
         if let (true, Some(first)) = (self.items.is_empty(), source.tensors.first()) {
             let count = source.tensors.len();
             let text =
