@@ -22,8 +22,13 @@ const MAX_MESSAGE: u64 = (1 << 31) - 1;
 /// How the library goes on where it knows what the bytes are.
 const KNOWN: &str = "; this is ";
 
+/// What the library is certain that the bytes are.
+pub fn known(error: &Error) -> Option<&str> {
+    error.message().split_once(KNOWN).map(|(_, words)| words)
+}
+
 fn on_error(error: &Error) -> &'static str {
-    if error.to_string().contains(KNOWN) {
+    if known(error).is_some() {
         return "";
     }
     match error.kind() {

@@ -35,7 +35,7 @@ use clap::{CommandFactory, Parser, Subcommand, ValueEnum};
 use syncblob::{Error, Format};
 
 use crate::info::{Info, Reader};
-use crate::source::Failure;
+use crate::source::{explained, Failure};
 use crate::text::printable;
 
 /// Look into Caffe's model files and convert them: .caffemodel, .solverstate,
@@ -216,7 +216,11 @@ fn info(arguments: &InfoArguments) -> io::Result<Status> {
         match reader.read(file) {
             Ok(info) => print(&mut out, &info, arguments.json)?,
             Err(error) => {
-                complain_of(file, &error.into());
+                // It reads none of those that the library may have named.
+                let is_said = arguments.format.is_some() || advice::known(&error).is_some();
+                let failure = error.into();
+                let failure = if is_said { failure } else { explained(file, failure) };
+                complain_of(file, &failure);
                 status = Status::FAILURE;
             }
         }

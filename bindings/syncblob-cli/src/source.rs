@@ -109,6 +109,7 @@ impl Source {
     pub fn open(path: &Path, format: Option<FileFormat>) -> Result<Self> {
         // Freed buffers are not kept: the next tensor is rarely as large.
         let context = Context::builder().host_cache(false).build()?;
+        let is_found = format.is_none();
         let format = match format {
             Some(format) => format,
             // A pipe would be waited for; the library says what is wrong.
@@ -116,12 +117,14 @@ impl Source {
             None => FileFormat::of_file(&File::open(path)?)?,
         };
         let mut others = Vec::new();
-        let (notes, tensors, store): (_, _, Box<dyn Store>) = match format {
-            FileFormat::Caffe(kind) => caffe::open(path, kind, &context)?,
-            FileFormat::Safetensors => safetensors::open(File::open(path)?)?,
-            FileFormat::Npz => npz::open(File::open(path)?, &mut others)?,
-            FileFormat::Npy => npy::open(File::open(path)?)?,
-        };
+        let (notes, tensors, store): (_, _, Box<dyn Store>) =
+            match format {
+                FileFormat::Caffe(kind) => caffe::open(path, kind, &context)
+                    .map_err(|failure| if is_found { explained(path, failure) } else { failure })?,
+                FileFormat::Safetensors => safetensors::open(File::open(path)?)?,
+                FileFormat::Npz => npz::open(File::open(path)?, &mut others)?,
+                FileFormat::Npy => npy::open(File::open(path)?)?,
+            };
         Ok(Self { format, notes, tensors, others, store, context })
     }
 
@@ -180,6 +183,16 @@ impl Source {
             }
             Ok(())
         })?
+    }
+}
+
+/// What is wrong with a file in which nothing of Caffe's was found: if it is another format's, by its
+/// first bytes or its name, what the reader of that format finds.
+pub fn explained(path: &Path, failure: Failure) -> Failure {
+    let Some(format) = format::meant(path, &failure) else { return failure };
+    match Source::open(path, Some(format)) {
+        Err(own @ (Failure::Malformed(_) | Failure::Unsupported(_))) => own,
+        _ => failure,
     }
 }
 

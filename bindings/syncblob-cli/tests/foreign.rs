@@ -135,6 +135,58 @@ fn a_file_without_a_blob_is_not_converted() {
     }
 }
 
+#[test]
+fn another_format_s_file_is_refused_in_that_format_s_words() {
+    let folder = tempfile::tempdir().unwrap();
+    let good = br#"{"w":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}}"#;
+    let with = |length: u64, header: &[u8]| [&length.to_le_bytes()[..], header, &[0; 4]].concat();
+    let length = good.len() as u64;
+    let cases = [
+        ("a.safetensors", with(length + 1000, good), "header of 1054 bytes in a file of 66"),
+        ("a.bin", with(length + 1000, good), "header of 1054 bytes in a file of 66"),
+        ("a.safetensors", with(1 << 40, good), "header of 1099511627776 bytes"),
+        ("a.safetensors", with(length ^ 1 << 63, good), "safetensors header of"),
+        ("a.safetensors", with(length, &[b"[", &good[1..]].concat()), "the safetensors header: "),
+        (
+            "a.safetensors",
+            with(length, &[b"\x0a", &good[1..]].concat()),
+            "the safetensors header: ",
+        ),
+        ("a.safetensors", with(length, &[b"{", &good[2..]].concat()), "the safetensors header: "),
+        ("a.safetensors", with(length, good)[..30].to_vec(), "header of 54 bytes in a file of 30"),
+        ("a.npz", b"PK\x03\x05 no archive".to_vec(), "archive: "),
+        ("a.npy", b"\x93NUMPX\x01\0".to_vec(), "npy"),
+    ];
+    for (name, bytes, words) in cases {
+        let path = folder.path().join(name);
+        fs::write(&path, &bytes).unwrap();
+        let (file, out) = (path.to_str().unwrap(), folder.path().join("x.npz"));
+        let to = out.to_str().unwrap();
+        for arguments in [
+            &["info", file][..],
+            &["verify", file],
+            &["show", file],
+            &["report", file, "-o", to],
+            &["diff", file, file],
+            &["convert", file, to],
+        ] {
+            let (status, printed, err) = run(arguments);
+            let said = printed + &err;
+            if arguments[0] == "info" && said.contains("; this is a safetensors file") {
+                continue; // which it does not read
+            }
+            assert!(status != 0 && said.contains(words), "{arguments:?}, {bytes:?}: {said}");
+            assert!(!said.contains("Caffe") && !said.contains("MALFORMED"), "{said}");
+        }
+    }
+    // What is certainly something else is called that, whatever its name.
+    let path = folder.path().join("pointer.safetensors");
+    fs::write(&path, "version https://git-lfs.github.com/spec/v1\noid sha256:4d\nsize 12\n")
+        .unwrap();
+    let (_, _, err) = run(["show".as_ref(), path.as_os_str()]);
+    assert!(err.contains("; this is a Git LFS pointer to 12 bytes"), "{err}");
+}
+
 /// Sparse files, of which the first bytes alone tell.
 #[test]
 fn files_larger_than_a_message_are_named_and_nobody_is_suspected() {

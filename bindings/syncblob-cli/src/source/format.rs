@@ -1,13 +1,14 @@
 //! Which format a file has.
 
 use std::fmt;
-use std::fs::File;
+use std::fs::{self, File};
 use std::io;
 use std::path::Path;
 
-use syncblob::{Format, ReadAt};
+use syncblob::{ErrorKind, Format, ReadAt};
 
 use super::{npz, Failure, Result};
+use crate::advice;
 
 /// What a file of tensors can be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,6 +64,23 @@ impl fmt::Display for FileFormat {
             Self::Npz => "npz",
             Self::Npy => "npy",
         })
+    }
+}
+
+/// The format of a file that the library refused, if it is not Caffe's.
+pub fn meant(path: &Path, failure: &Failure) -> Option<FileFormat> {
+    let Failure::Library(error) = failure else { return None };
+    let is_of_bytes = !matches!(
+        error.kind(),
+        ErrorKind::Io | ErrorKind::OutOfMemory | ErrorKind::CapReached | ErrorKind::Cancelled
+    );
+    if !is_of_bytes || !fs::metadata(path).ok()?.is_file() {
+        return None;
+    }
+    match advice::known(error) {
+        Some("a safetensors file") => Some(FileFormat::Safetensors), // of which the end is missing
+        Some(_) => None,
+        None => FileFormat::of_path(path).filter(|format| !matches!(format, FileFormat::Caffe(_))),
     }
 }
 

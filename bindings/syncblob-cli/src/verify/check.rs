@@ -9,7 +9,7 @@ use syncblob::{BlobAny, Layer, Model, OpenOptions};
 
 use crate::info::{has_diff, places};
 use crate::progress::Progress;
-use crate::source::{Failure, FileFormat, Result, Source};
+use crate::source::{explained, Failure, FileFormat, Result, Source};
 use crate::text::{is_plain, is_unprintable};
 use crate::values::{indices, Part, Pass, Passes, Values};
 
@@ -78,7 +78,7 @@ pub fn file(
 ) -> io::Result<Checked> {
     match if is_caffes { None } else { format_of(file) } {
         // What cannot be looked at is left to the library, whose errors say more.
-        None | Some(FileFormat::Caffe(_)) => caffes(options, file, report),
+        None | Some(FileFormat::Caffe(_)) => caffes(options, file, is_caffes, report),
         Some(format) => other(format, file, report),
     }
 }
@@ -93,11 +93,17 @@ fn format_of(file: &Path) -> Option<FileFormat> {
 
 /// One of Caffe's own files. It may hold a million blobs in a few bytes each, so
 /// that nothing is kept of one.
-fn caffes(options: &OpenOptions, file: &Path, report: Report) -> io::Result<Checked> {
-    let model = match options.open(file) {
+fn caffes(
+    options: &OpenOptions,
+    file: &Path,
+    is_caffes: bool,
+    report: Report,
+) -> io::Result<Checked> {
+    let model = match options.open(file).map_err(Failure::from) {
         Ok(model) => model,
-        Err(error) => {
-            report(&unreadable(Finding::default(), error.into()))?;
+        Err(failure) => {
+            let failure = if is_caffes { failure } else { explained(file, failure) };
+            report(&unreadable(Finding::default(), failure))?;
             return Ok(Checked::default());
         }
     };
