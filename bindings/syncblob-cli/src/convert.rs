@@ -25,6 +25,7 @@ use crate::interrupt::Interrupt;
 use crate::output::Target;
 use crate::progress::Progress;
 use crate::source::{unique_names, Failure, FileFormat, Result, Source};
+use crate::standard_output::StandardOutput;
 use crate::text::{grouped, printable};
 use crate::{advice, complain, Status};
 
@@ -303,7 +304,7 @@ fn tell_losses(source: &Source, note: Note) {
 
 /// What would be written: a line for each tensor, then one for all.
 fn list(format: FileFormat, plan: &Plan, output: &Path) -> io::Result<()> {
-    let mut out = BufWriter::new(io::stdout().lock());
+    let mut out = BufWriter::new(StandardOutput::lock());
     for item in &plan.items {
         let shape: Vec<_> = item.shape.iter().map(usize::to_string).collect();
         let (name, shape, bytes) = (printable(&item.name), shape.join("x"), item.bytes());

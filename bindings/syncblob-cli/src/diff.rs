@@ -15,6 +15,7 @@ use crate::diff::pairs::{pairs, Names, Pair, Which};
 use crate::diff::print::{Json, Print, Table};
 use crate::progress::Progress;
 use crate::source::{Details, Failure, Layer, Parts, Source, Tensor, PART};
+use crate::standard_output::StandardOutput;
 use crate::values::{Part, Values};
 use crate::Status;
 
@@ -147,7 +148,7 @@ fn of(which: Which) -> impl FnOnce(Failure) -> Stop {
 }
 
 pub fn run(arguments: &Arguments) -> io::Result<Status> {
-    let out = BufWriter::new(io::stdout().lock());
+    let out = BufWriter::new(StandardOutput::lock());
     let differences = match arguments.json {
         true => compare_files(arguments, &mut Json::new(out)),
         false => compare_files(arguments, &mut Table::new(out)),

@@ -1,6 +1,6 @@
 //! The command `syncblob` as a function: it looks into Caffe's model files, and converts them.
 //! Programs that convert without a command line have [`conversion::Conversion`].
-#![deny(unsafe_code)] // but for signals, and calls that files need
+#![deny(unsafe_code)] // but for signals, calls that files need, and standard output
 
 mod advice;
 pub mod conversion;
@@ -17,6 +17,7 @@ mod report;
 mod shell;
 mod show;
 mod source;
+mod standard_output;
 mod stats;
 mod summary;
 mod system;
@@ -36,6 +37,7 @@ use syncblob::{Error, Format};
 
 use crate::info::{Info, Reader};
 use crate::source::{explained, Failure};
+use crate::standard_output::StandardOutput;
 use crate::text::printable;
 
 /// Look into Caffe's model files and convert them: .caffemodel, .solverstate,
@@ -184,26 +186,34 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> Status {
         Command::Completions(arguments) => shell::completions(&arguments, Arguments::command()),
         Command::Man(arguments) => shell::man(&arguments, Arguments::command()),
     };
-    match done {
-        Ok(status) => status,
-        // Whoever read our output has seen enough.
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => unprinted,
-        Err(error) => {
-            complain(&format_args!("standard output: {error}"));
-            unprinted
-        }
+    done.unwrap_or_else(|error| not_printed(&error, unprinted))
+}
+
+fn not_printed(error: &io::Error, status: Status) -> Status {
+    // Whoever read our output has seen enough.
+    if error.kind() != io::ErrorKind::BrokenPipe {
+        complain(&format_args!("standard output: {error}"));
     }
+    status
 }
 
 /// Prints what the arguments are wrong by, or the help that they ask for.
 fn wrong_usage(error: &clap::Error) -> Status {
-    let _ = error.print();
-    Status(u8::try_from(error.exit_code()).unwrap_or(2))
+    let printed = match error.use_stderr() {
+        true => error.print().or(Ok(())), // nobody can be told
+        false => standard_output::check()
+            .and_then(|()| error.print())
+            .and_then(|()| io::stdout().flush()),
+    };
+    match printed {
+        Ok(()) => Status(u8::try_from(error.exit_code()).unwrap_or(2)),
+        Err(error) => not_printed(&error, Status::FAILURE),
+    }
 }
 
 /// The exit status; an error is one of standard output.
 fn info(arguments: &InfoArguments) -> io::Result<Status> {
-    let mut out = BufWriter::new(io::stdout().lock());
+    let mut out = BufWriter::new(StandardOutput::lock());
     let reader = match Reader::new(arguments.format.map(Format::from), arguments.json) {
         Ok(reader) => reader,
         Err(error) => {

@@ -7,6 +7,7 @@ use clap::Command;
 use clap_complete::Shell;
 use clap_mangen::Man;
 
+use crate::standard_output::StandardOutput;
 use crate::Status;
 
 /// Print the completions of a shell
@@ -85,7 +86,7 @@ pub fn man(arguments: &ManArguments, mut program: Command) -> io::Result<Status>
 }
 
 fn write(bytes: &[u8]) -> io::Result<Status> {
-    let mut out = io::stdout().lock();
+    let mut out = StandardOutput::lock();
     out.write_all(bytes)?;
     out.flush()?;
     Ok(Status::SUCCESS)

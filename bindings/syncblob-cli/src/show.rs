@@ -9,6 +9,7 @@ use crate::interrupt::Interrupt;
 use crate::output::Target;
 use crate::picture::{Channels, Tiles};
 use crate::source::{Failure, Result, Source, Tensor};
+use crate::standard_output::StandardOutput;
 use crate::summary::Summary;
 use crate::values::Passes;
 use crate::Status;
@@ -148,7 +149,7 @@ fn text(arguments: &Arguments) -> Result<(), Stop<'_>> {
     let file = &arguments.file;
     let source = Source::open(file, None).map_err(of(file))?;
     let chosen = chosen(arguments, &source).map_err(of(file))?;
-    let mut out = BufWriter::new(io::stdout().lock());
+    let mut out = BufWriter::new(StandardOutput::lock());
     for (index, tensor) in chosen {
         let layer_type = source.layer_of(tensor).map(|layer| &*layer.layer_type);
         text::heading(&mut out, tensor, layer_type).map_err(Stop::Output)?;

@@ -8,6 +8,7 @@ use std::path::PathBuf;
 
 use syncblob::{Context, OpenOptions};
 
+use crate::standard_output::StandardOutput;
 use crate::{FormatArgument, Status};
 
 /// Check that files are whole, safe and finite
@@ -71,7 +72,7 @@ pub fn run(arguments: &Arguments) -> io::Result<Status> {
     if let Some(format) = arguments.format {
         options = options.format(format.into());
     }
-    let mut out = BufWriter::new(io::stdout().lock());
+    let mut out = BufWriter::new(StandardOutput::lock());
     let mut findings = 0;
     for file in &arguments.files {
         let name = file.as_os_str().to_string_lossy();

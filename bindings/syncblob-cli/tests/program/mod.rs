@@ -39,6 +39,18 @@ pub fn unheard<S: AsRef<OsStr>>(arguments: &[S]) -> [(i32, String); 2] {
     })
 }
 
+/// The same where standard output is closed, or open for reading alone.
+#[cfg(unix)]
+pub fn unopened<S: AsRef<OsStr>>(arguments: &[S]) -> [(i32, String); 2] {
+    ["exec \"$@\" >&-", "exec \"$@\" 1</dev/null"].map(|script| {
+        let mut shell = Command::new("sh");
+        shell.args(["-c", script, "sh", env!("CARGO_BIN_EXE_syncblob")]).args(arguments);
+        let output = shell.output().expect("the shell runs");
+        let status = output.status.code().expect("no signal");
+        (status, String::from_utf8(output.stderr).expect("UTF-8"))
+    })
+}
+
 /// The arguments of a command: options, then files.
 pub fn command<'a>(name: &'a str, options: &[&'a str], files: &[&'a Path]) -> Vec<&'a OsStr> {
     let words = [name].into_iter().chain(options.iter().copied()).map(OsStr::new);
