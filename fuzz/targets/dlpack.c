@@ -109,6 +109,9 @@ static void make_odd(struct world *w, sb_dl_tensor *t) {
     case 10:
         t->byte_offset = tape_byte(tape);
         break;
+    case 14:
+        t->byte_offset = (uint64_t)1 << tape_below(tape, 64);
+        break;
     case 11:
         t->shape = NULL;
         break;
@@ -233,7 +236,7 @@ static void judge_place(const struct world *w, const sb_dl_tensor *t, struct ver
         return;
     if (!t->data)
         blame(v, SB_ERR_INVALID_ARGUMENT);
-    if (end > UINTPTR_MAX)
+    if (end > UINTPTR_MAX || (wide)t->byte_offset + (wide)v->count * (wide)size > PTRDIFF_MAX)
         blame(v, SB_ERR_SIZE_OVERFLOW);
     if ((uintptr_t)start % size)
         blame(v, SB_ERR_INVALID_ARGUMENT);

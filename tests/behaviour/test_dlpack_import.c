@@ -326,6 +326,13 @@ static void no_data(struct tensor *t) {
 static void offset_wraps(struct tensor *t) {
     t->versioned.dl_tensor.byte_offset = UINT64_MAX - 7;
 }
+static void half_of_all_addresses(struct tensor *t) {
+    t->versioned.dl_tensor.byte_offset = (uint64_t)1 << 63;
+}
+/* 24 bytes of one object that would be larger than any. */
+static void end_in_no_object(struct tensor *t) {
+    t->versioned.dl_tensor.byte_offset = PTRDIFF_MAX - 19;
+}
 static void end_wraps(struct tensor *t) {
     t->versioned.dl_tensor.byte_offset = (uint64_t)0 - (uintptr_t)t->lent.ptr - 8;
 }
@@ -375,6 +382,8 @@ static const struct refusal {
     {large_bytes, SB_ERR_SIZE_OVERFLOW, false},
     {no_data, INVALID, false},
     {offset_wraps, SB_ERR_SIZE_OVERFLOW, false},
+    {half_of_all_addresses, SB_ERR_SIZE_OVERFLOW, false},
+    {end_in_no_object, SB_ERR_SIZE_OVERFLOW, false},
     {end_wraps, SB_ERR_SIZE_OVERFLOW, false},
     {misaligned, INVALID, false},
     {misaligned_data, INVALID, false},

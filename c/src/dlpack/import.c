@@ -64,23 +64,28 @@ static sb_status read_shape(const sb_dl_tensor *t, struct import *out, sb_error 
     return check_strides(t, &out->shape, err);
 }
 
+/* No object is larger than PTRDIFF_MAX, which the offset and the bytes lie in. */
+static bool is_addressable(const sb_dl_tensor *t, size_t bytes) {
+    size_t end;
+    return t->byte_offset <= (size_t)PTRDIFF_MAX - bytes &&
+           sb__add_size((uintptr_t)t->data, (size_t)t->byte_offset + bytes, &end);
+}
+
 static sb_status read_pointer(const sb_dl_tensor *t, struct import *out, sb_error *err) {
-    size_t address, end;
     if (!out->bytes) {
         out->ptr = out->tensor; /* not NULL, never read or written */
         return SB_OK;
     }
     if (!t->data)
         return sb__fail_null(err, "the tensor's data");
-    if (!sb__add_size((uintptr_t)t->data, t->byte_offset, &address) ||
-        !sb__add_size(address, out->bytes, &end))
+    if (!is_addressable(t, out->bytes))
         return sb__fail(err, SB_ERR_SIZE_OVERFLOW,
                         "%zu bytes at the offset %llu end beyond the address space", out->bytes,
                         (unsigned long long)t->byte_offset);
-    if (address % sb_dtype_size(out->dtype))
+    out->ptr = (char *)t->data + t->byte_offset;
+    if ((uintptr_t)out->ptr % sb_dtype_size(out->dtype))
         return sb__fail(err, SB_ERR_INVALID_ARGUMENT, "the tensor's data is not aligned for %s",
                         sb_dtype_name(out->dtype));
-    out->ptr = (char *)t->data + t->byte_offset;
     return SB_OK;
 }
 
