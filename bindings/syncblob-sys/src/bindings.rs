@@ -2205,7 +2205,8 @@ Returns \[owned\] `mem`*/
 owned and runs the deleters of what is borrowed, or leaves both to quarantine
 (context.h). * mem \[owned, nullable\]*/
     pub fn sb_mem_release(mem: *mut sb_mem);
-    ///1 if there is exactly one owner.
+    /**1 if there is exactly one owner, and neither a tensor (dlpack.h) nor a memory that was made of
+one uses storage that this memory may write.*/
     pub fn sb_mem_is_unique(mem: *const sb_mem) -> i32;
     ///Bytes of the buffer.
     pub fn sb_mem_size(mem: *const sb_mem) -> usize;

@@ -6,11 +6,12 @@
  * own, so that both headers can be included, in either order. A pointer to one
  * is cast to the other: (DLManagedTensorVersioned *)tensor.
  *
- * A tensor that a blob is exported as is one more sharer of that memory, until
- * its deleter ends it; besides, the bytes that it points to stay allocated until
- * then even where the memory lets go of them (set, evict, a mutable call on
- * read-only storage), and the deleter of lent ones waits for it. What sb_mem's
- * rules ask of a sharer is asked of whoever has the tensor:
+ * A tensor that a blob is exported as is one more user of that memory's storage, until
+ * its deleter ends it: until then the memory is not unique (sb_mem_is_unique), and the bytes
+ * that the tensor points to stay allocated even where the memory lets go of them (set, evict,
+ * release, a mutable call on read-only storage); the deleter of lent bytes waits for the tensor.
+ * What sb_mem's rules ask of a sharer is asked of whoever has the tensor, and of a blob that is
+ * made of the tensor:
  *  - it is read where the bytes were current; a mutable or overwrite call on the
  *    other side leaves it with old bytes;
  *  - to write through it is to write through the pointer of a mutable call:
@@ -173,7 +174,14 @@ SB_API sb_status sb_blob_to_legacy_dlpack(sb_blob *blob, sb_side side, uint32_t 
 /* On success the tensor is the library's, and its deleter runs once, when the last
    user has let go of the memory, after pending copies (see sb_mem_set_cpu). On
    failure it is as it was and still the caller's, one of another major version too:
-   DLPack wants its deleter called then. */
+   DLPack wants its deleter called then.
+
+   A tensor that this copy of the library has exported ends at once: the blob's memory becomes
+   a user of the storage itself, next to the memory that was exported, whichever contexts the two
+   are of. So storage that is passed from blob to blob takes no more memory, and is released
+   no deeper, than after the first time. Each of the memories has a head of its own. A tensor that
+   another program has wrapped around one of the library's is that program's: it is kept, and its
+   deleter ends it, which ends the inner one in turn. */
 
 /** Makes the tensor's memory the blob's data or diff, in place: the host side or
  *  the device side, where the head moves. Memory that it shared before is let go of.

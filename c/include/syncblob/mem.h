@@ -110,7 +110,8 @@ SB_API sb_mem *sb_mem_retain(sb_mem *mem);
  *  (context.h). @param mem [owned, nullable] */
 SB_API void sb_mem_release(sb_mem *mem);
 
-/** 1 if there is exactly one owner. */
+/** 1 if there is exactly one owner, and neither a tensor (dlpack.h) nor a memory that was made of
+ *  one uses storage that this memory may write. */
 SB_API int32_t sb_mem_is_unique(const sb_mem *mem);
 
 /** Bytes of the buffer. */

@@ -1,27 +1,22 @@
 /* A blob as a tensor of DLPack. */
-#include "blob/blob.h"
-#include "dlpack/types.h"
+#include "dlpack/export.h"
 
 #include "base/checked.h"
 #include "base/error.h"
+#include "blob/blob.h"
+#include "dlpack/types.h"
 #include "memory/lease.h"
 #include "memory/mem.h"
 
-struct export {
-    union {
-        sb_dl_managed_versioned versioned;
-        sb_dl_managed legacy;
-    } tensor;
-    sb_mem *mem; /* retained: a sharer */
-    struct sb__lease *lease;
-    size_t bytes;   /* of this struct */
-    int64_t dims[]; /* the shape, then the strides */
-};
+void sb__export_free(struct sb__export *e) {
+    sb_context *context = e->context;
+    sb__object_free(context, e, e->bytes);
+    sb_context_release(context);
+}
 
-static void end(struct export *e) {
-    struct sb__lease *lease = e->lease; /* keeps the context */
-    sb_mem_release(e->mem);             /* first, since it waits for what uses the storage */
-    sb__object_free(lease->context, e, e->bytes);
+static void end(struct sb__export *e) {
+    struct sb__lease *lease = e->lease;
+    sb__export_free(e);
     sb__lease_release(lease, 0);
 }
 
@@ -31,6 +26,14 @@ static void end_versioned(sb_dl_managed_versioned *self) {
 
 static void end_legacy(sb_dl_managed *self) {
     end(self->manager_ctx);
+}
+
+struct sb__export *sb__export_of(const sb_dl_managed_versioned *tensor) {
+    return tensor->deleter == end_versioned ? tensor->manager_ctx : NULL;
+}
+
+struct sb__export *sb__export_of_legacy(const sb_dl_managed *tensor) {
+    return tensor->deleter == end_legacy ? tensor->manager_ctx : NULL;
 }
 
 static sb_status check(const sb_blob *blob, int32_t side, uint32_t flags, const void *out,
@@ -53,12 +56,14 @@ static sb_status check(const sb_blob *blob, int32_t side, uint32_t flags, const 
 }
 
 /* The bytes current on `side`, and, for writing, the head there. */
-static sb_status make_current(sb_mem *mem, int32_t side, bool for_writing,
+static sb_status make_current(sb_mem *mem, int32_t side, bool for_writing, void **out,
                               struct sb__retired *retired, sb_error *err) {
-    const void *read;
-    void *written;
-    return for_writing ? sb__write_side(mem, side, &written, retired, err)
-                       : sb__read_side(mem, side, &read, retired, err);
+    const void *read = NULL;
+    if (for_writing)
+        return sb__write_side(mem, side, out, retired, err);
+    sb_status st = sb__read_side(mem, side, &read, retired, err);
+    *out = (void *)read;
+    return st;
 }
 
 static sb_dl_device device_of(const struct sb__lease *lease) {
@@ -86,11 +91,11 @@ static void fill_dims(const struct sb__shape *shape, int64_t *dims, int64_t *str
     }
 }
 
-static sb_dl_tensor describe(const sb_blob *blob, struct export *e) {
+static sb_dl_tensor describe(const sb_blob *blob, struct sb__export *e, void *data) {
     int32_t axes = blob->shape.num_axes;
     fill_dims(&blob->shape, e->dims, e->dims + axes);
     return (sb_dl_tensor){
-        .data = blob->shape.count ? e->lease->storage.ptr : NULL,
+        .data = blob->shape.count ? data : NULL,
         .device = device_of(e->lease),
         .ndim = axes,
         .dtype = sb__dl_type_of(blob->dtype),
@@ -101,9 +106,10 @@ static sb_dl_tensor describe(const sb_blob *blob, struct export *e) {
 
 /* All that can fail comes before the access, which moves the head. */
 static sb_status acquire(const sb_blob *blob, int32_t side, uint32_t flags, bool for_writing,
-                         struct export **out, struct sb__retired *retired, sb_error *err) {
+                         struct sb__export **out, void **data, struct sb__retired *retired,
+                         sb_error *err) {
     enum sb__side_name name = flags & SB_DLPACK_DIFF ? SB__DIFF : SB__DATA;
-    size_t bytes = sizeof(struct export) + 2 * (size_t)blob->shape.num_axes * sizeof(int64_t);
+    size_t bytes = sizeof(struct sb__export) + 2 * (size_t)blob->shape.num_axes * sizeof(int64_t);
     struct sb__lease *lease = NULL;
     void *object;
     sb_mem *mem;
@@ -114,16 +120,16 @@ static sb_status acquire(const sb_blob *blob, int32_t side, uint32_t flags, bool
     if (st == SB_OK)
         st = sb__lease_prepare(mem, &lease, err);
     if (st == SB_OK)
-        st = make_current(mem, side, for_writing, retired, err);
+        st = make_current(mem, side, for_writing, data, retired, err);
     if (st != SB_OK) {
         if (lease)
             sb__lease_discard(lease);
         sb__object_free(blob->context, object, bytes);
         return st;
     }
-    struct export *e = object;
+    struct sb__export *e = object;
     e->bytes = bytes;
-    e->mem = sb_mem_retain(mem);
+    e->context = sb__context(sb_context_retain(sb__context_public(blob->context)));
     e->lease = sb__lease_take(mem, side, lease);
     *out = e;
     return SB_OK;
@@ -131,11 +137,12 @@ static sb_status acquire(const sb_blob *blob, int32_t side, uint32_t flags, bool
 
 static sb_status to_versioned(const sb_blob *blob, int32_t side, uint32_t flags, bool for_writing,
                               sb_dl_managed_versioned **out, sb_error *err) {
-    struct export *e;
+    struct sb__export *e;
     struct sb__retired retired = {NULL, NULL};
+    void *data;
     sb_status st = check(blob, side, flags, out, err);
     if (st == SB_OK)
-        st = acquire(blob, side, flags, for_writing, &e, &retired, err);
+        st = acquire(blob, side, flags, for_writing, &e, &data, &retired, err);
     if (st != SB_OK)
         return st;
     e->tensor.versioned = (sb_dl_managed_versioned){
@@ -143,7 +150,7 @@ static sb_status to_versioned(const sb_blob *blob, int32_t side, uint32_t flags,
         .manager_ctx = e,
         .deleter = end_versioned,
         .flags = for_writing ? 0 : SB_DL_READ_ONLY,
-        .dl_tensor = describe(blob, e),
+        .dl_tensor = describe(blob, e, data),
     };
     *out = &e->tensor.versioned;
     sb__retired_end(&retired);
@@ -162,15 +169,16 @@ sb_status sb_blob_to_mutable_dlpack(sb_blob *blob, sb_side side, uint32_t flags,
 
 sb_status sb_blob_to_legacy_dlpack(sb_blob *blob, sb_side side, uint32_t flags, sb_dl_managed **out,
                                    sb_error *err) {
-    struct export *e;
+    struct sb__export *e;
     struct sb__retired retired = {NULL, NULL};
+    void *data;
     sb_status st = check(blob, side, flags, out, err);
     if (st == SB_OK)
-        st = acquire(blob, side, flags, true, &e, &retired, err);
+        st = acquire(blob, side, flags, true, &e, &data, &retired, err);
     if (st != SB_OK)
         return st;
     e->tensor.legacy = (sb_dl_managed){
-        .dl_tensor = describe(blob, e),
+        .dl_tensor = describe(blob, e, data),
         .manager_ctx = e,
         .deleter = end_legacy,
     };

@@ -1,9 +1,11 @@
 /* A tensor of DLPack as a blob's memory. */
-#include "blob/blob.h"
-#include "dlpack/types.h"
-
 #include "base/checked.h"
 #include "base/error.h"
+#include "blob/blob.h"
+#include "dlpack/export.h"
+#include "dlpack/types.h"
+#include "memory/lease.h"
+#include "memory/mem.h"
 
 /* What a tensor comes to for a blob. */
 struct import {
@@ -15,6 +17,7 @@ struct import {
     uint32_t flags; /* of sb_mem_set_cpu */
     sb_deleter deleter;
     void *tensor;
+    struct sb__export *own; /* the tensor, if it is of this library */
 };
 
 static void end_versioned(void *tensor, void *ptr) {
@@ -73,7 +76,7 @@ static bool is_addressable(const sb_dl_tensor *t, size_t bytes) {
 
 static sb_status read_pointer(const sb_dl_tensor *t, struct import *out, sb_error *err) {
     if (!out->bytes) {
-        out->ptr = out->tensor; /* not NULL, never read or written */
+        out->ptr = out->own ? out->own->lease->storage.ptr : out->tensor; /* any but NULL */
         return SB_OK;
     }
     if (!t->data)
@@ -133,7 +136,7 @@ static sb_status read_versioned(const sb_context *context, sb_dl_managed_version
     if (t->flags & ~known)
         return sb__fail(err, SB_ERR_UNSUPPORTED, "the tensor has unknown flags 0x%llx",
                         (unsigned long long)(t->flags & ~known));
-    *out = (struct import){.deleter = end_versioned, .tensor = t};
+    *out = (struct import){.deleter = end_versioned, .tensor = t, .own = sb__export_of(t)};
     if (t->flags & SB_DL_READ_ONLY)
         out->flags = SB_READ_ONLY;
     return read_tensor(context, &t->dl_tensor, out, err);
@@ -143,7 +146,7 @@ static sb_status read_legacy(const sb_context *context, sb_dl_managed *t, struct
                              sb_error *err) {
     if (!t)
         return sb__fail_null(err, "tensor");
-    *out = (struct import){.deleter = end_legacy, .tensor = t};
+    *out = (struct import){.deleter = end_legacy, .tensor = t, .own = sb__export_of_legacy(t)};
     return read_tensor(context, &t->dl_tensor, out, err);
 }
 
@@ -159,6 +162,16 @@ static sb_status check_fits(const sb_blob *blob, const struct import *in, uint32
     return SB_OK;
 }
 
+/* What a tensor of this library keeps is used without the tensor, or a blob that is passed on and
+   on would keep them all. */
+static sb_status set_memory(sb_mem *mem, const struct import *in, sb_error *err) {
+    if (in->own)
+        return sb__mem_join(mem, in->side, in->ptr, in->flags, in->own->lease, err);
+    if (in->side == SB_SIDE_CPU)
+        return sb_mem_set_cpu(mem, in->ptr, in->bytes, in->flags, in->deleter, in->tensor, err);
+    return sb_mem_set_gpu(mem, in->ptr, in->bytes, in->flags, in->deleter, in->tensor, err);
+}
+
 /* Into a memory of its own, so that sharers keep what they have. */
 static sb_status adopt(sb_blob *blob, const struct import *in, uint32_t flags, sb_error *err) {
     struct sb__retired retired = {NULL, NULL};
@@ -168,13 +181,13 @@ static sb_status adopt(sb_blob *blob, const struct import *in, uint32_t flags, s
         st = sb_mem_create(sb__context_public(blob->context), in->bytes, &mem, err);
     if (st != SB_OK)
         return st;
-    st = in->side == SB_SIDE_CPU
-             ? sb_mem_set_cpu(mem, in->ptr, in->bytes, in->flags, in->deleter, in->tensor, err)
-             : sb_mem_set_gpu(mem, in->ptr, in->bytes, in->flags, in->deleter, in->tensor, err);
+    st = set_memory(mem, in, err);
     if (st != SB_OK) {
         sb_mem_release(mem);
         return st;
     }
+    if (in->own)
+        sb__export_free(in->own);
     (void)sb__blob_take_shape(blob, &in->shape, &retired);
     sb__swap(&blob->memory[flags & SB_DLPACK_DIFF ? SB__DIFF : SB__DATA], mem, &retired);
     sb__retired_end(&retired);

@@ -32,12 +32,18 @@ struct sb__lease *sb__lease_take(sb_mem *mem, int32_t side, struct sb__lease *le
     lease->storage.kept = storage->kept;
     lease->storage.is_let_out = true;
     atomic_store_explicit(&lease->holders, 2, memory_order_relaxed); /* the memory and the caller */
+    atomic_store_explicit(&mem->is_leased, true, memory_order_relaxed);
     if (atomic_compare_exchange_strong_explicit(&storage->lease, &held, lease, memory_order_acq_rel,
                                                 memory_order_acquire))
         return lease;
     atomic_fetch_add_explicit(&held->holders, 1, memory_order_relaxed);
     sb__lease_discard(lease);
     return held;
+}
+
+bool sb__lease_is_shared(const struct sb__storage *storage) {
+    const struct sb__lease *lease = atomic_load_explicit(&storage->lease, memory_order_acquire);
+    return lease && atomic_load_explicit(&lease->holders, memory_order_acquire) > 1;
 }
 
 void sb__lease_release(struct sb__lease *lease, uint64_t users) {

@@ -1,5 +1,6 @@
-/* Storage that somebody outside its memory uses, too, for as long as he likes:
-   the memory may give it up meanwhile, and the last holder ends it. */
+/* Storage that tensors and other memories use, too, for as long as they like: its memory may give
+   it up meanwhile, and the last holder ends it. The storage of a lease never holds another lease,
+   so that storage which is passed on and on has one. */
 #ifndef SB_MEMORY_LEASE_H
 #define SB_MEMORY_LEASE_H
 
@@ -8,7 +9,7 @@
 #include <syncblob/mem.h>
 
 struct sb__lease {
-    _Atomic int64_t holders; /* the memory's side is one of them */
+    _Atomic int64_t holders; /* each side of a memory with that storage, each tensor */
     _Atomic uint64_t users;  /* streams that holders which are gone used it on */
     sb_context *context;     /* retained */
     size_t bytes;
@@ -22,6 +23,8 @@ sb_status sb__lease_prepare(const sb_mem *mem, struct sb__lease **out, sb_error 
    `lease`, from sb__lease_prepare, is used or given back; returns the one that is held. Takes no
    lock: other const calls leave such storage in its place. */
 struct sb__lease *sb__lease_take(sb_mem *mem, int32_t side, struct sb__lease *lease);
+/* Whether others use the storage, too. Its memory is locked. */
+bool sb__lease_is_shared(const struct sb__storage *storage);
 /* Gives back what was prepared and not taken. */
 void sb__lease_discard(struct sb__lease *lease);
 /* One holder less, who used it on the streams `users`, on any thread; runs a deleter, so no lock

@@ -1,6 +1,7 @@
 #include "memory/mem.h"
 
 #include "base/error.h"
+#include "memory/lease.h"
 
 sb_status sb_mem_create(sb_context *context, size_t bytes, sb_mem **out, sb_error *err) {
     void *object;
@@ -98,8 +99,26 @@ void sb_mem_release(sb_mem *mem) {
         sb__mem_destroy(mem);
 }
 
+/* A write through another would be seen here, or one from here there: what is read-only here is
+   left before it is written. */
+static bool is_written_by_others(const sb_mem *mem, int32_t side) {
+    const struct sb__storage *storage = &mem->side[side];
+    return storage->kind != SB_STORAGE_BORROWED_READ_ONLY && sb__lease_is_shared(storage);
+}
+
+static bool has_guests(const sb_mem *mem) {
+    sb_mem *m = (sb_mem *)mem;
+    if (sb__lock(m, NULL) != SB_OK)
+        return true;
+    bool has = is_written_by_others(m, SB_SIDE_CPU) || is_written_by_others(m, SB_SIDE_GPU);
+    sb__unlock(m);
+    return has;
+}
+
 int32_t sb_mem_is_unique(const sb_mem *mem) {
-    return mem && atomic_load_explicit(&mem->refs, memory_order_acquire) == 1;
+    if (!mem || atomic_load_explicit(&mem->refs, memory_order_acquire) != 1)
+        return 0;
+    return !atomic_load_explicit(&mem->is_leased, memory_order_relaxed) || !has_guests(mem);
 }
 
 size_t sb_mem_size(const sb_mem *mem) {

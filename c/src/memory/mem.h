@@ -28,6 +28,7 @@ enum {
 
 struct sb_mem {
     _Atomic uint32_t word;
+    _Atomic bool is_leased; /* a side's storage has, or had, users outside the memory */
     _Atomic int64_t refs;
     sb_context *context;
     size_t bytes;
@@ -205,6 +206,11 @@ sb_status sb__transfer(sb_mem *mem, int32_t side, struct sb__storage *dst,
                        const struct sb__target *target, sb_error *err);
 
 /* --- without the lock ----------------------------------------------------------- */
+
+/* As sb_mem_set_cpu and sb_mem_set_gpu of what `lease` keeps, from `ptr` on: the side takes the
+   caller's place among the holders, if that succeeds. */
+sb_status sb__mem_join(sb_mem *mem, int32_t side, void *ptr, uint32_t flags,
+                       struct sb__lease *lease, sb_error *err);
 
 sb_status sb__fail_lost(sb_error *err);
 sb_status sb__fail_overlap(sb_error *err);

@@ -74,6 +74,22 @@ sb_status sb_mem_set_gpu(sb_mem *mem, void *ptr, size_t bytes, uint32_t flags, s
                        : st;
 }
 
+sb_status sb__mem_join(sb_mem *mem, int32_t side, void *ptr, uint32_t flags,
+                       struct sb__lease *lease, sb_error *err) {
+    struct sb__storage joined;
+    sb_status st = check_set(mem, side, ptr, mem->bytes, flags, err);
+    if (st == SB_OK)
+        st = sb__storage_join(&joined, mem->context, mem->bytes, ptr, flags, lease, err);
+    if (st != SB_OK)
+        return st;
+    st = set_side(mem, side == SB_SIDE_CPU ? SB__SET_CPU : SB__SET_GPU, side, &joined, err);
+    if (st == SB_OK)
+        atomic_store_explicit(&mem->is_leased, true, memory_order_relaxed);
+    else
+        sb__storage_unlend(&joined, mem->context, mem->bytes);
+    return st;
+}
+
 static sb_status refuse_evict(const sb_mem *mem, int32_t side, sb_error *err) {
     if (sb__head(mem) == SB_HEAD_LOST)
         return sb__fail_lost(err);

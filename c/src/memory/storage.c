@@ -58,8 +58,8 @@ sb_status sb__storage_alloc(struct sb__storage *out, sb_context *context, int32_
     return SB_OK;
 }
 
-sb_status sb__storage_lend(struct sb__storage *out, sb_context *context, size_t bytes, void *ptr,
-                           uint32_t flags, sb_deleter deleter, void *user, sb_error *err) {
+static sb_status borrow(struct sb__storage *out, sb_context *context, size_t bytes, void *ptr,
+                        uint32_t flags, sb_error *err) {
     struct sb__kept *kept;
     sb_status st = make_kept(context, bytes, &kept, err);
     if (st != SB_OK)
@@ -67,12 +67,9 @@ sb_status sb__storage_lend(struct sb__storage *out, sb_context *context, size_t 
     *out = (struct sb__storage){
         .ptr = ptr,
         .kind = flags & SB_READ_ONLY ? SB_STORAGE_BORROWED_READ_ONLY : SB_STORAGE_BORROWED,
-        .deleter = deleter,
-        .user = user,
         .kept = kept,
         .is_let_out = true,
     };
-    (void)sb__counter_add(&context->borrowed, bytes);
     return SB_OK;
 }
 
@@ -80,9 +77,46 @@ static bool is_borrowed(const struct sb__storage *storage) {
     return storage->kind == SB_STORAGE_BORROWED || storage->kind == SB_STORAGE_BORROWED_READ_ONLY;
 }
 
+/* What a context lends to itself it has counted already. */
+static size_t counted(const struct sb__storage *storage, const sb_context *context, size_t bytes) {
+    const struct sb__lease *lease = atomic_load_explicit(&storage->lease, memory_order_relaxed);
+    return storage->is_joined && lease->context == context ? 0 : bytes;
+}
+
+sb_status sb__storage_lend(struct sb__storage *out, sb_context *context, size_t bytes, void *ptr,
+                           uint32_t flags, sb_deleter deleter, void *user, sb_error *err) {
+    sb_status st = borrow(out, context, bytes, ptr, flags, err);
+    if (st != SB_OK)
+        return st;
+    out->deleter = deleter;
+    out->user = user;
+    (void)sb__counter_add(&context->borrowed, counted(out, context, bytes));
+    return SB_OK;
+}
+
+sb_status sb__storage_join(struct sb__storage *out, sb_context *context, size_t bytes, void *ptr,
+                           uint32_t flags, struct sb__lease *lease, sb_error *err) {
+    sb_status st = borrow(out, context, bytes, ptr, flags, err);
+    if (st != SB_OK)
+        return st;
+    atomic_store_explicit(&out->lease, lease, memory_order_relaxed);
+    out->is_joined = true;
+    (void)sb__counter_add(&context->borrowed, counted(out, context, bytes));
+    return SB_OK;
+}
+
 void sb__storage_unlend(struct sb__storage *lent, sb_context *context, size_t bytes) {
-    sb__counter_subtract(&context->borrowed, bytes);
+    sb__counter_subtract(&context->borrowed, counted(lent, context, bytes));
     free_kept(context, lent->kept);
+}
+
+bool sb__storage_is_in_child(const struct sb__storage *storage, const sb_context *context) {
+    if (storage->is_joined) {
+        const struct sb__lease *lease = storage->lease;
+        return sb__storage_is_in_child(&lease->storage, lease->context);
+    }
+    return storage->kind != SB_STORAGE_PINNED ||
+           !(context->backend.flags & SB_BACKEND_PINNED_NOT_IN_CHILD);
 }
 
 /* Nothing uses it any more, or, of the device's own memory, nothing but work that the library's own
@@ -91,8 +125,10 @@ static void give_back(const struct sb__storage *storage, sb_context *context, in
                       size_t bytes) {
     free_kept(context, storage->kept);
     if (is_borrowed(storage)) {
-        sb__counter_subtract(&context->borrowed, bytes);
-        if (storage->deleter)
+        sb__counter_subtract(&context->borrowed, counted(storage, context, bytes));
+        if (storage->is_joined)
+            sb__lease_release(storage->lease, 0);
+        else if (storage->deleter)
             storage->deleter(storage->user, storage->ptr);
     } else if (bytes && side == SB_SIDE_GPU) {
         sb__device_free(context, storage->ptr, bytes);
@@ -153,7 +189,7 @@ void sb__storage_end(struct sb__storage *storage, sb_context *context, int32_t s
     *storage = (struct sb__storage){.kind = SB_STORAGE_NONE};
     if (!old.ptr)
         return;
-    if (old.lease)
+    if (old.lease && !old.is_joined)
         sb__lease_release(old.lease, old.users);
     else if (!old.kept || is_over(context, side, &old))
         give_back(&old, context, side, bytes);

@@ -29,8 +29,7 @@ void sb__publish(sb_mem *mem, int32_t head) {
         word |= SB__CPU_PENDING;
     if (mem->pending == SB_SIDE_GPU)
         word |= SB__GPU_PENDING;
-    if (mem->side[SB_SIDE_CPU].kind == SB_STORAGE_PINNED &&
-        mem->context->backend.flags & SB_BACKEND_PINNED_NOT_IN_CHILD)
+    if (!sb__storage_is_in_child(&mem->side[SB_SIDE_CPU], mem->context))
         word |= SB__CPU_NOT_IN_CHILD;
     word |= (uint32_t)mem->side[SB_SIDE_CPU].kind << SB__CPU_KIND;
     word |= (uint32_t)mem->side[SB_SIDE_GPU].kind << SB__GPU_KIND;

@@ -7,14 +7,15 @@
 
 #include <string.h>
 
-enum op { READ, WRITE, WRITE_LEGACY, IMPORT, IMPORT_LEGACY, CREATE, CREATE_LEGACY, OPS };
+enum op { READ, WRITE, WRITE_LEGACY, IMPORT, IMPORT_LEGACY, CREATE, CREATE_LEGACY, PASS_ON, OPS };
 
 static const float values[6] = {1, 2, 3, 4, 5, 6};
 
 struct world {
     struct rig rig;
-    sb_blob *blob, *made;
+    sb_blob *blob, *made, *giver;
     struct tensor tensor;
+    sb_dl_managed_versioned *given; /* of the giver's data */
     sb_dl_managed_versioned *versioned;
     sb_dl_managed *legacy;
 };
@@ -40,9 +41,16 @@ static void world_open(struct world *w, const struct trial *t) {
         tensor_make_on(&w->tensor, w->rig.context, SB_DL_DEVICE_EXTENSION, 0x17);
     else
         tensor_make(&w->tensor);
+    w->giver = blob_of(w->rig.context, SB_DTYPE_F32, 2, (int64_t[]){2, 3});
+    mem_place(data_of(w->giver), SB_HEAD_SYNCED, values, sizeof values);
+    sb_error err;
+    assert_ok(sb_blob_to_dlpack(w->giver, t->side, 0, &w->given, &err));
 }
 
 static void world_close(struct world *w) {
+    if (w->given)
+        w->given->deleter(w->given);
+    sb_blob_destroy(w->giver);
     if (w->versioned)
         w->versioned->deleter(w->versioned);
     if (w->legacy)
@@ -54,6 +62,13 @@ static void world_close(struct world *w) {
     else
         tensor_free(&w->tensor);
     rig_close(&w->rig);
+}
+
+static sb_status pass_on(struct world *w, sb_error *err) {
+    sb_status st = sb_blob_from_dlpack(w->blob, w->given, SB_DLPACK_DIFF, err);
+    if (st == SB_OK)
+        w->given = NULL;
+    return st;
 }
 
 static sb_status act(struct world *w, const struct trial *t, sb_error *err) {
@@ -73,6 +88,8 @@ static sb_status act(struct world *w, const struct trial *t, sb_error *err) {
         return sb_blob_from_legacy_dlpack(w->blob, &w->tensor.legacy, SB_DLPACK_DIFF, err);
     case CREATE:
         return sb_blob_create_from_dlpack(context, &w->tensor.versioned, &w->made, err);
+    case PASS_ON:
+        return pass_on(w, err);
     default:
         return sb_blob_create_from_legacy_dlpack(context, &w->tensor.legacy, &w->made, err);
     }
@@ -83,7 +100,8 @@ static void check_failed(struct world *w, const struct trial *t, sb_status statu
     support_check_status(status, status, err, "the call", __FILE__, __LINE__);
     if (!fault_explains(t->fault, status, false))
         blame(t, err->message);
-    if (w->versioned || w->legacy || w->made || w->tensor.deleted)
+    if (w->versioned || w->legacy || w->made || w->tensor.deleted || !w->given ||
+        sb_mem_is_unique(data_of(w->giver)))
         blame(t, "something was given or ended");
     if (sb_mem_head(data_of(w->blob)) != t->head)
         blame(t, "the head moved");
@@ -139,7 +157,7 @@ static int failures_of(enum fault fault) {
 
 TEST(failing_allocations) {
     /* an export makes two objects; an import a memory; a creation a blob, too */
-    assert_true(failures_of(FAULT_ALLOC) >= 8 * (3 * 2 + 2 * 1 + 2 * 2));
+    assert_true(failures_of(FAULT_ALLOC) >= 8 * (3 * 2 + 3 * 1 + 2 * 2));
 }
 
 TEST(operations_that_fail_at_once) {

@@ -1,0 +1,357 @@
+/* Tensors of the library's own as a blob's memory: the storage gets one more user, nothing is
+   wrapped, and what either writes the other sees. */
+#include "blobs.h"
+#include "tensors.h"
+
+#include <string.h>
+
+#define TRIPS 80000 /* wraps on wraps of so many tensors overflow a stack of 8 MiB at their end */
+#define WARM  8
+
+enum form { READ, WRITE, LEGACY, FORMS };
+
+/* Brings a part of `from` into a part of `to` through a tensor. */
+static void pass(sb_blob *from, sb_blob *to, enum form form, int32_t side, uint32_t out,
+                 uint32_t in) {
+    sb_error err;
+    sb_dl_managed_versioned *t;
+    sb_dl_managed *legacy;
+    if (form == LEGACY) {
+        assert_ok(sb_blob_to_legacy_dlpack(from, side, out, &legacy, &err));
+        assert_ok(sb_blob_from_legacy_dlpack(to, legacy, in, &err));
+        return;
+    }
+    assert_ok(form == READ ? sb_blob_to_dlpack(from, side, out, &t, &err)
+                           : sb_blob_to_mutable_dlpack(from, side, out, &t, &err));
+    assert_ok(sb_blob_from_dlpack(to, t, in, &err));
+}
+
+static sb_blob *ramp(sb_context *context) {
+    static const float values[4] = {1, 2, 3, 4};
+    sb_blob *blob = blob_of_count(context, SB_DTYPE_F32, 4);
+    mem_place(data_of(blob), SB_HEAD_AT_CPU, values, sizeof values);
+    return blob;
+}
+
+/* --- round trips ---------------------------------------------------------------------------- */
+
+struct trips {
+    struct rig rig[2];
+    sb_blob *a, *b; /* in the first and the second context */
+    enum form form;
+};
+
+static void onto_itself(struct trips *t, int64_t i) {
+    (void)i;
+    pass(t->a, t->a, t->form, SB_SIDE_CPU, 0, 0);
+}
+
+static void on_the_device(struct trips *t, int64_t i) {
+    (void)i;
+    pass(t->a, t->a, t->form, SB_SIDE_GPU, 0, 0);
+}
+
+static void to_and_fro(struct trips *t, int64_t i) {
+    pass(i % 2 ? t->b : t->a, i % 2 ? t->a : t->b, t->form, SB_SIDE_CPU, 0, 0);
+}
+
+static void from_part_to_part(struct trips *t, int64_t i) {
+    uint32_t out = i % 2 ? SB_DLPACK_DIFF : 0;
+    pass(t->a, t->a, t->form, SB_SIDE_CPU, out, out ^ SB_DLPACK_DIFF);
+}
+
+static void on_either_side(struct trips *t, int64_t i) {
+    pass(t->a, t->a, t->form, i % 2 ? SB_SIDE_GPU : SB_SIDE_CPU, 0, 0);
+}
+
+static void in_other_forms(struct trips *t, int64_t i) {
+    pass(t->a, t->a, (enum form)(i % FORMS), SB_SIDE_CPU, 0, 0);
+}
+
+static void trip(void (*go)(struct trips *, int64_t), enum form form) {
+    static const float values[4] = {1, 2, 3, 4};
+    struct trips t = {.form = form};
+    struct lent lent = lend_host(16, 0);
+    sb_error err;
+    int64_t blocks = 0;
+    size_t bytes = 0;
+    for (int i = 0; i < 2; i++)
+        rig_open(&t.rig[i], "sim:0", SB_CONTEXT_NO_HOST_CACHE);
+    t.a = blob_of_count(t.rig[0].context, SB_DTYPE_F32, 4);
+    t.b = ramp(t.rig[1].context);
+    memcpy(lent.ptr, values, sizeof values);
+    assert_ok(sb_blob_set_cpu_data(t.a, lent.ptr, 16, 0, lent_deleter, &lent, &err));
+    for (int64_t i = 0; i < TRIPS; i++) {
+        go(&t, i);
+        if (i == WARM) {
+            blocks = t.rig[0].counting.live_blocks + t.rig[1].counting.live_blocks;
+            bytes = t.rig[0].counting.live_bytes + t.rig[1].counting.live_bytes;
+        }
+    }
+    assert_true(t.rig[0].counting.live_blocks + t.rig[1].counting.live_blocks <= blocks);
+    assert_true(t.rig[0].counting.live_bytes + t.rig[1].counting.live_bytes <= bytes);
+    if (go != from_part_to_part)
+        assert_true(mem_holds(data_of(t.a), values, sizeof values));
+    sb_blob_destroy(t.a);
+    sb_blob_destroy(t.b);
+    assert_int_equal(lent.deleted, 1);
+    lent_free(&lent);
+    rig_close(&t.rig[0]);
+    rig_close(&t.rig[1]);
+}
+
+TEST(round_trips_pile_nothing_up) {
+    static void (*const ways[])(struct trips *, int64_t) = {
+        onto_itself, on_the_device, to_and_fro, from_part_to_part, on_either_side, in_other_forms,
+    };
+    for (size_t i = 0; i < sizeof ways / sizeof *ways; i++)
+        for (enum form form = READ; form < FORMS; form++)
+            trip(ways[i], form);
+}
+
+/* --- one storage ---------------------------------------------------------------------------- */
+
+static sb_blob *empty(sb_context *context) {
+    return blob_of_count(context, SB_DTYPE_F32, 4);
+}
+
+static const float *host_of(sb_blob *blob) {
+    const float *data;
+    sb_error err;
+    assert_ok(sb_blob_cpu_data_f32(blob, &data, &err));
+    return data;
+}
+
+TEST(what_either_writes_the_other_sees) {
+    for (enum form form = WRITE; form < FORMS; form++) {
+        struct rig rig;
+        sb_error err;
+        float *data;
+        rig_open(&rig, NULL, 0);
+        sb_blob *a = ramp(rig.context), *b = empty(rig.context), *c = empty(rig.context);
+        pass(a, b, form, SB_SIDE_CPU, 0, 0);
+        pass(b, c, form, SB_SIDE_CPU, 0, 0);
+        assert_int_equal(rig.counting.live_buffers, 1);
+        assert_ptr_equal(host_of(a), host_of(b));
+        assert_ptr_equal(host_of(a), host_of(c));
+        assert_int_equal(sb_mem_storage(data_of(c), SB_SIDE_CPU), SB_STORAGE_BORROWED);
+        assert_int_equal(rig_stats(&rig).borrowed_bytes, 0);
+        assert_ok(sb_blob_mutable_cpu_data_f32(c, &data, &err));
+        data[1] = 20;
+        sb_blob_destroy(b);
+        assert_true(host_of(a)[1] == 20);
+        assert_ok(sb_blob_mutable_cpu_data_f32(a, &data, &err));
+        data[2] = 30;
+        sb_blob_destroy(a);
+        assert_memory_equal(host_of(c), ((float[]){1, 20, 30, 4}), 16);
+        sb_blob_destroy(c);
+        rig_close(&rig);
+    }
+}
+
+TEST(what_is_for_reading_is_left_before_it_is_written) {
+    static const float values[4] = {1, 2, 3, 4};
+    for (int32_t side = 0; side < 2; side++) {
+        struct rig rig;
+        sb_error err;
+        void *data;
+        rig_open(&rig, "sim:0", 0);
+        sb_blob *a = ramp(rig.context), *b = empty(rig.context), *c = empty(rig.context);
+        pass(a, b, READ, side, 0, 0);
+        pass(b, c, READ, side, 0, 0);
+        assert_int_equal(sb_mem_storage(data_of(c), side), SB_STORAGE_BORROWED_READ_ONLY);
+        if (side == SB_SIDE_CPU) {
+            assert_ok(sb_blob_mutable_cpu_data(b, &data, &err));
+            memset(data, 0, 16);
+        } else {
+            assert_ok(sb_blob_mutable_gpu_data(b, &data, &err));
+            device_fill(rig.context, data, 16, 0);
+        }
+        assert_true(mem_holds(data_of(a), values, sizeof values));
+        assert_true(mem_holds(data_of(c), values, sizeof values));
+        pass(c, b, WRITE, side, 0, 0); /* c leaves it, too, for what b then has */
+        assert_true(sb_mem_is_unique(data_of(a)));
+        assert_false(sb_mem_is_unique(data_of(b)));
+        sb_blob_destroy(a);
+        assert_true(mem_holds(data_of(b), values, sizeof values));
+        sb_blob_destroy(b);
+        sb_blob_destroy(c);
+        rig_close(&rig);
+    }
+}
+
+TEST(a_memory_that_others_may_see_written_is_not_unique) {
+    struct rig rig;
+    sb_error err;
+    void *data;
+    rig_open(&rig, "sim:0", 0);
+    sb_blob *a = ramp(rig.context), *b = empty(rig.context);
+    pass(a, b, READ, SB_SIDE_CPU, 0, 0);
+    assert_false(sb_mem_is_unique(data_of(a))); /* b would see it */
+    assert_true(sb_mem_is_unique(data_of(b)));  /* writes elsewhere */
+    assert_ok(sb_blob_mutable_cpu_data(b, &data, &err));
+    assert_true(sb_mem_is_unique(data_of(a)));
+    pass(a, b, WRITE, SB_SIDE_CPU, 0, 0);
+    assert_false(sb_mem_is_unique(data_of(a)));
+    assert_false(sb_mem_is_unique(data_of(b)));
+    assert_ok(sb_blob_reshape(b, (int64_t[]){9}, 1, NULL, &err));
+    assert_true(sb_mem_is_unique(data_of(a)));
+    pass(a, b, WRITE, SB_SIDE_GPU, 0, SB_DLPACK_DIFF | SB_DLPACK_RESHAPE);
+    assert_false(sb_mem_is_unique(data_of(a)));
+    assert_false(sb_mem_is_unique(diff_of(b)));
+    sb_blob_destroy(a);
+    assert_true(sb_mem_is_unique(diff_of(b)));
+    sb_blob_destroy(b);
+    rig_close(&rig);
+}
+
+/* --- one memory lets go of it ---------------------------------------------------------------- */
+
+static void set_lends(sb_blob *blob) {
+    static float other[4];
+    sb_error err;
+    assert_ok(sb_mem_set_cpu(data_of(blob), other, sizeof other, 0, NULL, NULL, &err));
+}
+
+static void evict_frees(sb_blob *blob) {
+    sb_error err;
+    const void *in;
+    assert_ok(sb_blob_gpu_data(blob, &in, &err));
+    assert_ok(sb_mem_evict_cpu(data_of(blob), &err));
+}
+
+static void reshape_grows(sb_blob *blob) {
+    sb_error err;
+    assert_ok(sb_blob_reshape(blob, (int64_t[]){4000}, 1, NULL, &err));
+}
+
+static void device_writes(sb_blob *blob) {
+    sb_error err;
+    void *out;
+    assert_ok(sb_blob_mutable_gpu_data(blob, &out, &err));
+    device_fill(sb_blob_context(blob), out, 16, 0);
+}
+
+TEST(the_others_keep_it) {
+    static void (*const calls[])(sb_blob *) = {set_lends, evict_frees, reshape_grows,
+                                               device_writes};
+    static const float values[4] = {1, 2, 3, 4};
+    for (size_t i = 0; i < sizeof calls / sizeof *calls; i++)
+        for (int how = 0; how < 4; how++) {
+            struct rig rig;
+            sb_error err;
+            rig_open(&rig, "sim:0", SB_CONTEXT_NO_HOST_CACHE);
+            struct lent lent = lend_host(16, 0);
+            memcpy(lent.ptr, values, sizeof values);
+            sb_blob *a = empty(rig.context), *b = empty(rig.context);
+            assert_ok(sb_blob_set_cpu_data(a, lent.ptr, 16, 0, lent_deleter, &lent, &err));
+            pass(a, b, how & 1 ? READ : WRITE, SB_SIDE_CPU, 0, 0);
+            assert_int_equal(rig_stats(&rig).borrowed_bytes, 16);
+            sb_blob *first = how & 2 ? a : b, *last = how & 2 ? b : a;
+            calls[i](first);
+            assert_true(mem_holds(data_of(last), values, sizeof values));
+            sb_blob_destroy(first);
+            assert_int_equal(lent.deleted, 0);
+            assert_true(mem_holds(data_of(last), values, sizeof values));
+            sb_blob_destroy(last);
+            assert_int_equal(lent.deleted, 1);
+            lent_free(&lent);
+            rig_close(&rig);
+        }
+}
+
+/* The work of a blob that ends is over, or its storage in quarantine, before the others may take
+   what it left for granted. */
+TEST(queued_work_ends_before_its_place_is_given_up) {
+    struct rig rig;
+    sb_error err;
+    void *out;
+    rig_open(&rig, "sim:0", 0);
+    rig_schedule(&rig, SB_SIM_LAZY, 3);
+    sb_stream stream = rig_stream(&rig);
+    sb_blob *a = ramp(rig.context), *b = empty(rig.context);
+    pass(a, b, WRITE, SB_SIDE_GPU, 0, 0);
+    assert_ok(sb_blob_mutable_gpu_data_on(b, stream, &out, &err));
+    struct look look;
+    rig_look(&look, &rig, stream, out, 16);
+    sb_blob_destroy(b);
+    assert_true(look.ran && look.reached);
+    sb_blob_destroy(a);
+    rig_end_stream(&rig, stream);
+    rig_close(&rig);
+}
+
+/* --- parts, types, contexts ----------------------------------------------------------------- */
+
+/* What a consumer makes of a tensor before it passes it on. */
+TEST(a_part_keeps_the_whole) {
+    struct rig rig;
+    sb_error err;
+    sb_dl_managed_versioned *t, *again;
+    sb_blob *part;
+    rig_open(&rig, NULL, SB_CONTEXT_NO_HOST_CACHE);
+    struct lent lent = lend_host(16, 0x11);
+    sb_blob *blob = empty(rig.context);
+    assert_ok(sb_blob_set_cpu_data(blob, lent.ptr, 16, 0, lent_deleter, &lent, &err));
+    assert_ok(sb_blob_to_mutable_dlpack(blob, SB_SIDE_CPU, 0, &t, &err));
+    t->dl_tensor.byte_offset = 6;
+    t->dl_tensor.shape[0] = 5;
+    t->dl_tensor.dtype = (sb_dl_data_type){SB_DL_CODE_FLOAT, 16, 1};
+    assert_ok(sb_blob_create_from_dlpack(rig.context, t, &part, &err));
+    sb_blob_destroy(blob);
+    assert_int_equal(sb_mem_size(data_of(part)), 10);
+    assert_ok(sb_blob_to_dlpack(part, SB_SIDE_CPU, 0, &again, &err));
+    assert_ptr_equal(again->dl_tensor.data, (char *)lent.ptr + 6);
+    assert_int_equal(again->dl_tensor.dtype.bits, 16);
+    sb_blob_destroy(part);
+    assert_true(bytes_are(again->dl_tensor.data, 10, 0x11));
+    assert_int_equal(lent.deleted, 0);
+    again->deleter(again);
+    assert_int_equal(lent.deleted, 1);
+    lent_free(&lent);
+    rig_close(&rig);
+}
+
+TEST(without_elements_too) {
+    struct rig rig;
+    sb_error err;
+    rig_open(&rig, "sim:0", 0);
+    for (enum form form = READ; form < FORMS; form++)
+        for (int32_t side = 0; side < 2; side++) {
+            const void *data;
+            sb_blob *a = blob_of_count(rig.context, SB_DTYPE_F32, 0);
+            sb_blob *b = blob_of_count(rig.context, SB_DTYPE_F32, 0);
+            for (int i = 0; i < 3; i++)
+                pass(i % 2 ? b : a, i % 2 ? a : b, form, side, 0, 0);
+            sb_blob_destroy(a);
+            assert_ok(sb_blob_cpu_data(b, &data, &err));
+            assert_non_null(data);
+            sb_blob_destroy(b);
+        }
+    rig_close(&rig);
+}
+
+TEST(another_context_keeps_the_one_that_made_it) {
+    for (enum form form = READ; form < FORMS; form++) {
+        struct rig rig, other;
+        sb_error err;
+        sb_dl_managed_versioned *t;
+        rig_open(&rig, "sim:0", SB_CONTEXT_NO_HOST_CACHE);
+        rig_open(&other, NULL, SB_CONTEXT_NO_HOST_CACHE);
+        sb_blob *a = ramp(rig.context), *b = empty(other.context);
+        pass(a, b, form, SB_SIDE_CPU, 0, 0);
+        assert_int_equal(rig_stats(&other).borrowed_bytes, 16);
+        assert_int_equal(rig_stats(&rig).borrowed_bytes, 0);
+        sb_blob_destroy(a);
+        sb_context_release(rig.context);
+        assert_true(host_of(b)[3] == 4);
+        assert_ok(sb_blob_to_dlpack(b, SB_SIDE_CPU, 0, &t, &err));
+        sb_blob_destroy(b);
+        assert_int_equal(rig_stats(&other).borrowed_bytes, 0);
+        sb_context_release(other.context);
+        assert_true(((const float *)t->dl_tensor.data)[3] == 4);
+        t->deleter(t);
+        counting_allocator_assert_clean(&rig.counting);
+        counting_allocator_assert_clean(&other.counting);
+    }
+}
