@@ -1,8 +1,9 @@
-/* A blob's memories from outside: one that was there before becomes data or diff, and a diff is
-   given up. */
+/* A blob's memories from outside: one that was there before becomes data or diff, a diff is
+   given up, lent memory goes back. */
 #include "blobs.h"
 
 #include <string.h>
+#include <syncblob/dlpack.h>
 
 #define INVALID SB_ERR_INVALID_ARGUMENT
 #define COUNT   6
@@ -243,4 +244,148 @@ TEST(a_lent_diff_goes_back_when_it_is_dropped) {
     sb_blob_destroy(blob);
     assert_int_equal(lent.deleted, 1);
     lent_free(&lent);
+}
+
+/* --- lent memory that the lender wants back -------------------------------------------------- */
+
+struct loan {
+    struct rig rig;
+    struct lent lent;
+    sb_blob *blob, *other;
+    sb_mem *owner;
+    sb_dl_managed_versioned *tensor;
+};
+
+static void nothing_more(struct loan *l) {
+    (void)l;
+}
+static void a_share(struct loan *l) {
+    sb_error err;
+    assert_ok(sb_blob_share_data(l->other, l->blob, &err));
+}
+static void an_owner(struct loan *l) {
+    l->owner = sb_mem_retain(data_of(l->blob));
+}
+static void a_tensor(struct loan *l) {
+    sb_error err;
+    assert_ok(sb_blob_to_dlpack(l->blob, SB_SIDE_CPU, 0, &l->tensor, &err));
+}
+static void a_tensor_that_ends(struct loan *l) {
+    a_tensor(l);
+    l->tensor->deleter(l->tensor);
+    l->tensor = NULL;
+}
+static void a_blob_of_a_tensor(struct loan *l) {
+    sb_error err;
+    a_tensor(l);
+    assert_ok(sb_blob_from_dlpack(l->other, l->tensor, 0, &err));
+    l->tensor = NULL;
+}
+static void a_round_trip(struct loan *l) {
+    sb_error err;
+    assert_ok(sb_blob_to_mutable_dlpack(l->blob, SB_SIDE_CPU, 0, &l->tensor, &err));
+    assert_ok(sb_blob_from_dlpack(l->blob, l->tensor, 0, &err));
+    l->tensor = NULL;
+}
+static void a_blob_on_a_part(struct loan *l) {
+    sb_error err;
+    assert_ok(sb_blob_to_mutable_dlpack(l->blob, SB_SIDE_CPU, 0, &l->tensor, &err));
+    l->tensor->dl_tensor.byte_offset = 4;
+    l->tensor->dl_tensor.shape[0] = 3;
+    assert_ok(sb_blob_from_dlpack(l->blob, l->tensor, SB_DLPACK_RESHAPE, &err));
+    l->tensor = NULL;
+}
+static void a_device_that_has_them_too(struct loan *l) {
+    sb_error err;
+    const void *in;
+    assert_ok(sb_blob_gpu_data(l->blob, &in, &err));
+}
+static void a_newer_device(struct loan *l) {
+    sb_error err;
+    void *out;
+    assert_ok(sb_blob_mutable_gpu_data(l->blob, &out, &err));
+}
+static void a_push_under_way(struct loan *l) {
+    sb_error err;
+    assert_ok(sb_mem_async_gpu_push(data_of(l->blob), NULL, &err));
+}
+static void a_smaller_shape(struct loan *l) {
+    sb_error err;
+    assert_ok(sb_blob_reshape(l->blob, (int64_t[]){2}, 1, NULL, &err));
+}
+static void a_larger_shape(struct loan *l) {
+    sb_error err;
+    assert_ok(sb_blob_reshape(l->blob, (int64_t[]){40}, 1, NULL, &err));
+    assert_int_equal(l->lent.deleted, 1);
+}
+
+TEST(lent_memory_goes_back_to_the_only_other_user) {
+    static const struct {
+        void (*then)(struct loan *);
+        bool reclaimed;
+    } cases[] = {
+        {nothing_more, true},       {a_share, false},
+        {an_owner, false},          {a_tensor, false},
+        {a_tensor_that_ends, true}, {a_blob_of_a_tensor, false},
+        {a_round_trip, true},       {a_blob_on_a_part, false},
+        {a_newer_device, false},    {a_device_that_has_them_too, true},
+        {a_push_under_way, true},   {a_smaller_shape, true},
+        {a_larger_shape, false},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        for (uint32_t flags = 0; flags <= SB_READ_ONLY; flags += SB_READ_ONLY) {
+            struct loan l = {.owner = NULL};
+            sb_error err;
+            void *user = &l;
+            rig_open(&l.rig, "sim:0", 0);
+            l.lent = lend_host(16, 0x31);
+            l.blob = blob_of_count(l.rig.context, SB_DTYPE_F32, 4);
+            l.other = blob_of_count(l.rig.context, SB_DTYPE_F32, 4);
+            assert_ok(
+                sb_blob_set_cpu_data(l.blob, l.lent.ptr, 16, flags, lent_deleter, &l.lent, &err));
+            cases[i].then(&l);
+            bool left_it = l.lent.deleted; /* what is read-only is left before it is written */
+            sb_status wanted = cases[i].reclaimed && !left_it ? (sb_status)SB_OK : INVALID;
+            assert_status(wanted, sb_blob_reclaim_cpu_data(l.blob, lent_deleter, &user, &err));
+            assert_ptr_equal(user, wanted == SB_OK ? (void *)&l.lent : (void *)&l);
+            l.lent.taken = true;
+            sb_mem_release(l.owner);
+            if (l.tensor)
+                l.tensor->deleter(l.tensor);
+            sb_blob_destroy(l.other);
+            if (wanted == SB_OK)
+                assert_int_equal(sb_mem_head(data_of(l.blob)), SB_HEAD_UNINITIALIZED);
+            sb_blob_destroy(l.blob);
+            assert_int_equal(l.lent.deleted, wanted != SB_OK);
+            lent_free(&l.lent);
+            rig_close(&l.rig);
+        }
+}
+
+static void another_deleter(void *user, void *ptr) {
+    lent_deleter(user, ptr);
+}
+
+TEST(what_was_not_lent_is_not_given_back) {
+    struct rig rig;
+    sb_error err;
+    void *user = &rig, *out;
+    rig_open(&rig, "sim:0", 0);
+    struct lent lent = lend_host(16, 0), device = lend_device(rig.context, 16, 0);
+    sb_blob *blob = blob_of_count(rig.context, SB_DTYPE_F32, 4);
+    assert_status(INVALID, sb_blob_reclaim_cpu_data(blob, lent_deleter, &user, &err));
+    assert_ok(sb_blob_mutable_cpu_data(blob, &out, &err));
+    assert_status(INVALID, sb_blob_reclaim_cpu_data(blob, lent_deleter, &user, &err));
+    assert_ok(sb_blob_set_gpu_data(blob, device.ptr, 16, 0, lent_deleter, &device, &err));
+    assert_status(INVALID, sb_blob_reclaim_cpu_data(blob, lent_deleter, &user, &err));
+    assert_ok(sb_blob_set_cpu_data(blob, lent.ptr, 16, 0, lent_deleter, &lent, &err));
+    assert_status(INVALID, sb_blob_reclaim_cpu_data(blob, another_deleter, &user, &err));
+    assert_ptr_equal(user, &rig);
+    assert_int_equal(lent.deleted, 0);
+    sb_blob_destroy(blob);
+    assert_int_equal(lent.deleted, 1);
+    assert_int_equal(device.deleted, 1);
+    lent_free(&lent);
+    lent_free(&device);
+    rig_close(&rig);
 }

@@ -3117,7 +3117,22 @@ flag), OUT_OF_MEMORY, CAP_REACHED.*/
         user: *mut ::core::ffi::c_void,
         err: *mut sb_error,
     ) -> sb_status;
-    /**Lends the caller's device memory, otherwise the same (Blob::set_gpu_data).
+    /**Gives host memory that was lent to the blob's data back to the caller: `deleter` does not run,
+and the blob's data is as if nobody had asked for it yet. The blob must be the only user of the
+memory, and the bytes be current on the host (sb_blob_cpu_data).
+* deleter which the memory was lent with, not NULL
+* out_user \[owned\] `user` of the call that lent the memory
+
+Errors: INVALID_ARGUMENT (memory that was not lent with `deleter`; that another blob, an owner
+of its sb_mem or a tensor uses, too; that is not current; that a copy may still use),
+DEVICE_FAILURE, DEVICE_LOST, FORKED (the last three of a pending copy).*/
+    pub fn sb_blob_reclaim_cpu_data(
+        blob: *mut sb_blob,
+        deleter: sb_deleter,
+        out_user: *mut *mut ::core::ffi::c_void,
+        err: *mut sb_error,
+    ) -> sb_status;
+    /**Lends the caller's device memory, otherwise as sb_blob_set_cpu_data (Blob::set_gpu_data).
 * ptr \[borrowed\] see sb_mem_set_gpu; element-aligned
 * bytes at least count x element size; the rest is capacity
 * flags 0 or SB_READ_ONLY

@@ -442,7 +442,18 @@ SB_API sb_status sb_blob_scale_diff_on(sb_blob *blob, double factor, sb_stream s
 SB_API sb_status sb_blob_set_cpu_data(sb_blob *blob, void *ptr, size_t bytes, uint32_t flags,
                                       sb_deleter deleter, void *user, sb_error *err);
 
-/** Lends the caller's device memory, otherwise the same (Blob::set_gpu_data).
+/** Gives host memory that was lent to the blob's data back to the caller: `deleter` does not run,
+ *  and the blob's data is as if nobody had asked for it yet. The blob must be the only user of the
+ *  memory, and the bytes be current on the host (sb_blob_cpu_data).
+ *  @param deleter which the memory was lent with, not NULL
+ *  @param out_user [owned] `user` of the call that lent the memory
+ *  Errors: INVALID_ARGUMENT (memory that was not lent with `deleter`; that another blob, an owner
+ * of its sb_mem or a tensor uses, too; that is not current; that a copy may still use),
+ *  DEVICE_FAILURE, DEVICE_LOST, FORKED (the last three of a pending copy). */
+SB_API sb_status sb_blob_reclaim_cpu_data(sb_blob *blob, sb_deleter deleter, void **out_user,
+                                          sb_error *err);
+
+/** Lends the caller's device memory, otherwise as sb_blob_set_cpu_data (Blob::set_gpu_data).
  *  @param ptr [borrowed] see sb_mem_set_gpu; element-aligned
  *  @param bytes at least count x element size; the rest is capacity
  *  @param flags 0 or SB_READ_ONLY

@@ -112,3 +112,18 @@ sb_status sb_blob_set_gpu_data(sb_blob *blob, void *ptr, size_t bytes, uint32_t 
                                sb_deleter deleter, void *user, sb_error *err) {
     return set_data(blob, sb_mem_set_gpu, ptr, bytes, flags, deleter, user, err);
 }
+
+sb_status sb_blob_reclaim_cpu_data(sb_blob *blob, sb_deleter deleter, void **out_user,
+                                   sb_error *err) {
+    if (!blob || !out_user)
+        return sb__fail_null(err, blob ? "out_user" : "blob");
+    if (!deleter)
+        return sb__fail_null(err, "deleter");
+    sb_mem *mem = sb__blob_peek(blob, SB__DATA);
+    if (!mem)
+        return sb__fail(err, SB_ERR_INVALID_ARGUMENT, "the blob has no data");
+    sb_status st = sb__mem_reclaim(mem, deleter, out_user, err);
+    if (st == SB_OK)
+        sb__replace(&blob->memory[SB__DATA], NULL);
+    return st;
+}

@@ -211,6 +211,9 @@ sb_status sb__transfer(sb_mem *mem, int32_t side, struct sb__storage *dst,
    caller's place among the holders, if that succeeds. */
 sb_status sb__mem_join(sb_mem *mem, int32_t side, void *ptr, uint32_t flags,
                        struct sb__lease *lease, sb_error *err);
+/* Host storage that was lent with `deleter`, which will not run: `*out` is its `user`. The memory
+   is released next. INVALID_ARGUMENT where that is not so, or others use it, and as sb__settle. */
+sb_status sb__mem_reclaim(sb_mem *mem, sb_deleter deleter, void **out, sb_error *err);
 
 sb_status sb__fail_lost(sb_error *err);
 sb_status sb__fail_overlap(sb_error *err);

@@ -2,6 +2,7 @@
 #include "memory/mem.h"
 
 #include "base/error.h"
+#include "memory/lease.h"
 
 static sb_status check_set(const sb_mem *mem, int32_t side, const void *ptr, size_t bytes,
                            uint32_t flags, sb_error *err) {
@@ -87,6 +88,44 @@ sb_status sb__mem_join(sb_mem *mem, int32_t side, void *ptr, uint32_t flags,
         atomic_store_explicit(&mem->is_leased, true, memory_order_relaxed);
     else
         sb__storage_unlend(&joined, mem->context, mem->bytes);
+    return st;
+}
+
+/* A copy of which nobody can tell whether it is over. */
+static bool may_be_copied(const struct sb__storage *storage, struct sb__lease *lease) {
+    return storage->users ||
+           (lease && atomic_load_explicit(&lease->users, memory_order_relaxed) != 0);
+}
+
+/* What is wrong, or NULL. */
+static const char *why_not_reclaimed(const sb_mem *mem, struct sb__lease *lease,
+                                     const struct sb__storage *lent, sb_deleter deleter) {
+    const struct sb__storage *storage = &mem->side[SB_SIDE_CPU];
+    int32_t head = sb__head(mem);
+    if (!storage->ptr || lent->ptr != storage->ptr || lent->deleter != deleter)
+        return "the host's bytes were not lent with that deleter";
+    if (atomic_load_explicit(&mem->refs, memory_order_acquire) != 1 || sb__lease_is_shared(storage))
+        return "the memory has other users";
+    if (head != SB_HEAD_AT_CPU && head != SB_HEAD_SYNCED)
+        return "the host's bytes are not current";
+    return may_be_copied(storage, lease) ? "a copy may still use the host's bytes" : NULL;
+}
+
+sb_status sb__mem_reclaim(sb_mem *mem, sb_deleter deleter, void **out, sb_error *err) {
+    sb_status st = sb__lock(mem, err);
+    if (st != SB_OK)
+        return st;
+    st = sb__settle(mem, err);
+    struct sb__lease *lease = mem->side[SB_SIDE_CPU].lease;
+    struct sb__storage *lent = lease ? &lease->storage : &mem->side[SB_SIDE_CPU];
+    const char *why = st == SB_OK ? why_not_reclaimed(mem, lease, lent, deleter) : NULL;
+    if (why)
+        st = sb__fail(err, SB_ERR_INVALID_ARGUMENT, "%s", why);
+    if (st == SB_OK) {
+        *out = lent->user;
+        lent->deleter = NULL;
+    }
+    sb__unlock(mem);
     return st;
 }
 

@@ -661,6 +661,56 @@ TEST(a_failed_push_is_told_by_the_call_that_meets_it) {
     assert_true(told > 20);
 }
 
+/* --- lent memory that goes back -------------------------------------------------------------- */
+
+TEST(a_failed_push_is_told_before_lent_memory_goes_back) {
+    struct rig rig;
+    sb_error err;
+    void *user = NULL;
+    rig_open(&rig, "sim:0", 0);
+    struct lent lent = lend_host(BYTES, 0x40);
+    sb_blob *blob = blob_of_count(rig.context, SB_DTYPE_F32, COUNT);
+    sb_stream stream = rig_stream(&rig);
+    assert_ok(sb_blob_set_cpu_data(blob, lent.ptr, BYTES, 0, lent_deleter, &lent, &err));
+    device_fail(rig.context, SB_SIM_UPLOAD, 1, SB_SIM_FAIL_LATER);
+    assert_ok(sb_mem_async_gpu_push(data_of(blob), stream, &err));
+    assert_status(SB_ERR_DEVICE_FAILURE, sb_blob_reclaim_cpu_data(blob, lent_deleter, &user, &err));
+    assert_null(user);
+    assert_int_equal(sb_mem_head(data_of(blob)), SB_HEAD_AT_CPU);
+    assert_ok(sb_blob_reclaim_cpu_data(blob, lent_deleter, &user, &err));
+    assert_ptr_equal(user, &lent);
+    sb_blob_destroy(blob);
+    assert_int_equal(lent.deleted, 0);
+    lent_free(&lent);
+    rig_end_stream(&rig, stream);
+    rig_close(&rig);
+}
+
+/* Nobody can tell whether the device has read them: they are not the lender's before it says so. */
+TEST(what_a_lost_device_may_still_read_does_not_go_back) {
+    struct rig rig;
+    sb_error err;
+    void *user = NULL;
+    rig_open(&rig, "sim:0", 0);
+    struct lent lent = lend_host(BYTES, 0x40);
+    sb_blob *blob = blob_of_count(rig.context, SB_DTYPE_F32, COUNT);
+    sb_stream stream = rig_stream(&rig);
+    rig_schedule(&rig, SB_SIM_LAZY, 1);
+    assert_ok(sb_blob_set_cpu_data(blob, lent.ptr, BYTES, 0, lent_deleter, &lent, &err));
+    assert_ok(sb_mem_async_gpu_push(data_of(blob), stream, &err));
+    device_fail(rig.context, SB_SIM_EVENT_WAIT, 1, SB_SIM_FAIL_STICKY);
+    assert_status(SB_ERR_DEVICE_LOST, sb_blob_reclaim_cpu_data(blob, lent_deleter, &user, &err));
+    assert_null(user);
+    assert_int_equal(lent.deleted, 0);
+    sb_blob_destroy(blob);
+    (void)sb_context_forget_stream(rig.context, stream, NULL);
+    (void)sb_sim_stream_destroy(rig.context, stream, NULL);
+    sb_context_trim(rig.context);
+    assert_int_equal(lent.deleted, 1);
+    lent_free(&lent);
+    rig_close(&rig);
+}
+
 /* --- making a blob ------------------------------------------------------------------------- */
 
 static sb_status make(int way, sb_context *context, sb_blob **out, sb_error *err) {

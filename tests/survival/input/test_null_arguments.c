@@ -103,6 +103,7 @@ TEST_WITH(setup, teardown, calls_of_a_blob) {
     sb_error err;
     static const sums sum[] = {sb_blob_asum_data, sb_blob_asum_diff, sb_blob_sumsq_data,
                                sb_blob_sumsq_diff};
+    void *user;
     static const acts act[] = {sb_blob_clear_data, sb_blob_clear_diff, sb_blob_update};
     static const numbers number[] = {sb_blob_num, sb_blob_channels, sb_blob_height, sb_blob_width};
     for (size_t i = 0; i < 4; i++) {
@@ -126,6 +127,9 @@ TEST_WITH(setup, teardown, calls_of_a_blob) {
     assert_names_null("source", sb_blob_copy_from(w->blob, NULL, 0, &err));
     assert_names_null("blob", sb_blob_set_cpu_data(NULL, w->host.ptr, 16, 0, NULL, NULL, &err));
     assert_names_null("ptr", sb_blob_set_cpu_data(w->blob, NULL, 16, 0, NULL, NULL, &err));
+    assert_names_null("blob", sb_blob_reclaim_cpu_data(NULL, lent_deleter, &user, &err));
+    assert_names_null("deleter", sb_blob_reclaim_cpu_data(w->blob, NULL, &user, &err));
+    assert_names_null("out_user", sb_blob_reclaim_cpu_data(w->blob, lent_deleter, NULL, &err));
     assert_names_null("blob", sb_blob_set_gpu_data(NULL, w->device.ptr, 16, 0, NULL, NULL, &err));
     assert_names_null("ptr", sb_blob_set_gpu_data(w->blob, NULL, 16, 0, NULL, NULL, &err));
     assert_names_null("blob", sb_blob_data_at_legacy(NULL, 0, 0, 0, 0, w->out.bytes, &err));
