@@ -16,7 +16,7 @@ use std::time::SystemTime;
 
 use syncblob_sys as sys;
 
-use crate::owner::{contain, lend};
+use crate::owner::{contain, give};
 use crate::{system, Error, ErrorKind, Result};
 
 /// Bytes that can be read at any offset, several reads at a time: an object in a
@@ -271,7 +271,7 @@ pub(crate) fn lend_reader<R: ReadAt + Send + Sync + 'static, T>(
 ) -> Result<T> {
     let size = reader.size().map_err(Error::from_io)?;
     with_callbacks(|| {
-        lend(Box::new(reader), |_, user| {
+        give(Box::new(reader), |user| {
             let mut source = source_of::<R>(user.cast(), size);
             source.close = Some(close_reader::<R>);
             call(&source)

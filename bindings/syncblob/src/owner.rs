@@ -1,7 +1,6 @@
 //! Memory of the caller's that the C library keeps, and its owners.
 
 use std::any::Any;
-use std::cell::RefCell;
 use std::ffi::c_void;
 use std::mem::ManuallyDrop;
 use std::panic::{self, AssertUnwindSafe};
@@ -28,35 +27,23 @@ impl Access {
     }
 }
 
-/// Makes a call that, if it succeeds, keeps `owner` until its deleter runs.
+/// Makes a call that, if it succeeds, keeps what it gets a pointer to: the content of a box.
+pub(crate) fn give<O, R>(owner: Box<O>, call: impl FnOnce(*mut c_void) -> Result<R>) -> Result<R> {
+    let owner = ManuallyDrop::new(Pinned(Box::into_raw(owner)));
+    let result = call(owner.0.cast());
+    if result.is_err() {
+        drop(ManuallyDrop::into_inner(owner));
+    }
+    result
+}
+
+/// Makes a call that, if it succeeds, keeps `owner` until its deleter runs, or `reclaim` takes it
+/// back.
 pub(crate) fn lend<O: Send + Sync + 'static, R>(
     owner: Box<O>,
     call: impl FnOnce(sys::sb_deleter, *mut c_void) -> Result<R>,
 ) -> Result<R> {
-    Pinned(Box::into_raw(owner)).lend(call)
-}
-
-/// A boxed owner that is reached through a raw pointer alone: a `Box` claims
-/// what it holds for itself whenever it moves, and so ends what was lent of it.
-struct Pinned<O>(*mut O);
-
-impl<O: Send + Sync + 'static> Pinned<O> {
-    fn lend<R>(self, call: impl FnOnce(sys::sb_deleter, *mut c_void) -> Result<R>) -> Result<R> {
-        let owner = ManuallyDrop::new(self);
-        let result = call(Some(drop_owner::<O>), owner.0.cast());
-        if result.is_err() {
-            // On failure the deleter has not run and never will.
-            drop(ManuallyDrop::into_inner(owner));
-        }
-        result
-    }
-}
-
-impl<O> Drop for Pinned<O> {
-    fn drop(&mut self) {
-        // SAFETY: from `Box::into_raw`, and not given to C.
-        drop(unsafe { Box::from_raw(self.0) });
-    }
+    Lent(Pinned(Box::into_raw(owner))).to(call)
 }
 
 /// The same for what an owner lends of itself, for reading.
@@ -69,47 +56,60 @@ where
     E: 'static,
 {
     // Boxed first, so that what it lends does not move with it.
-    let owner = Pinned(Box::into_raw(Box::new(owner)));
+    let owner = Box::into_raw(Box::new(owner));
+    let kept = Lent(Pinned(owner));
     // SAFETY: the owner is alive and neither moved nor mutably borrowed until
-    // the deleter, or `Pinned` after a failure, drops it.
-    let lent = unsafe { (*owner.0.cast_const()).as_ref() };
-    owner.lend(|deleter, user| call(lent, deleter, user))
+    // the deleter, or `Lent` after a failure, drops it.
+    let lent = unsafe { (*owner.cast_const()).as_ref() };
+    kept.to(|deleter, user| call(lent, deleter, user))
 }
 
-/// Memory whose owner is wanted back, and the owner.
-#[derive(Default)]
-struct Wanted {
-    lent: Option<*const c_void>,
-    owner: Option<Box<dyn Any>>,
+/// A boxed owner that is reached through a raw pointer alone: a `Box` claims
+/// what it holds for itself whenever it moves, and so ends what was lent of it.
+struct Pinned<O: ?Sized>(*mut O);
+
+impl<O: ?Sized> Pinned<O> {
+    fn into_box(self) -> Box<O> {
+        // SAFETY: from `Box::into_raw`, and not given to C.
+        unsafe { Box::from_raw(ManuallyDrop::new(self).0) }
+    }
 }
 
-thread_local! {
-    static WANTED: RefCell<Wanted> = RefCell::default();
+impl<O: ?Sized> Drop for Pinned<O> {
+    fn drop(&mut self) {
+        // SAFETY: as in `into_box`.
+        drop(unsafe { Box::from_raw(self.0) });
+    }
 }
 
-/// Whether `reclaim` can give anything back: not on a thread that ends.
-pub(crate) fn can_reclaim() -> bool {
-    WANTED.try_with(|_| ()).is_ok()
+/// The owner of lent memory, whatever its type. Its deleter is one for all, so that `reclaim`
+/// knows what is behind the pointer that C keeps.
+struct Lent(Pinned<dyn Any + Send + Sync>);
+
+impl Lent {
+    fn to<R>(self, call: impl FnOnce(sys::sb_deleter, *mut c_void) -> Result<R>) -> Result<R> {
+        give(Box::new(self), |user| call(Some(drop_lent), user))
+    }
 }
 
-/// Runs what ends the use of lent memory, and gives the owner of it back. None where
-/// that did not end the last use.
-pub(crate) fn reclaim(lent: *const c_void, end: impl FnOnce()) -> Option<Box<dyn Any>> {
-    WANTED.set(Wanted { lent: Some(lent), owner: None });
-    end();
-    WANTED.take().owner
+/// Makes the call that takes memory back which was lent with its deleter, and gives the owner.
+///
+/// # Safety
+/// If the call succeeds, what it gives is what C kept of the memory, which it does not use any more.
+pub(crate) unsafe fn reclaim(
+    call: impl FnOnce(sys::sb_deleter) -> Result<*mut c_void>,
+) -> Result<Box<dyn Any + Send + Sync>> {
+    let user = call(Some(drop_lent))?;
+    // SAFETY: the deleter is that of a boxed `Lent`.
+    let lent = unsafe { Box::from_raw(user.cast::<Lent>()) };
+    Ok(lent.0.into_box())
 }
 
-/// Drops an owner, or hands it to `reclaim`.
-unsafe extern "C" fn drop_owner<O: 'static>(user: *mut c_void, ptr: *mut c_void) {
+#[inline(never)] // one address, by which C knows it again
+unsafe extern "C" fn drop_lent(user: *mut c_void, _: *mut c_void) {
     contain(|| {
-        // SAFETY: `user` is the boxed owner, and the deleter runs once.
-        let owner = unsafe { Box::from_raw(user.cast::<O>()) };
-        let is_wanted = |wanted: &RefCell<Wanted>| wanted.borrow().lent == Some(ptr.cast_const());
-        // A thread that ends has no thread-locals any more, and wants nothing back.
-        if WANTED.try_with(is_wanted).unwrap_or(false) {
-            WANTED.set(Wanted { lent: None, owner: Some(owner) });
-        }
+        // SAFETY: `Lent::to` made it, and the deleter runs once.
+        drop(unsafe { Box::from_raw(user.cast::<Lent>()) });
     });
 }
 

@@ -325,3 +325,90 @@ fn a_vector_comes_back_as_it_is_or_is_copied() {
     assert!(Blob::<f32>::new().unwrap().into_vec().unwrap().is_empty());
     assert!(Blob::<f32>::from_vec([0], vec![]).unwrap().into_vec().unwrap().is_empty());
 }
+
+#[test]
+fn a_vector_comes_back_from_a_tensor() {
+    let start_of = |values: &Vec<f32>| values.as_ptr();
+    let values = vec![1.0_f32, 2.0, 3.0];
+    let start = start_of(&values);
+    let tensor = Blob::from_vec([3], values).unwrap().into_dlpack(Side::Host).unwrap();
+    let mut blob = Blob::<f32>::from_dlpack(tensor).unwrap();
+    blob.data_mut().unwrap()[0] = 5.0;
+    let again = blob.into_vec().unwrap();
+    assert_eq!((again.as_ptr(), &*again), (start, &[5.0, 2.0, 3.0][..]));
+
+    // One blob's tensor is another's data: whoever is first gets a copy, the last the vector.
+    for first_is_lender in [true, false] {
+        let values = vec![1.0_f32, 2.0, 3.0];
+        let start = start_of(&values);
+        let lender = Blob::from_vec([3], values).unwrap();
+        let tensor = lender.to_dlpack(Part::Data, Side::Host).unwrap();
+        let other = Blob::<f32>::from_dlpack(tensor).unwrap();
+        let (first, last) = if first_is_lender { (lender, other) } else { (other, lender) };
+        let (copy, own) = (first.into_vec().unwrap(), last.into_vec().unwrap());
+        assert_ne!(copy.as_ptr(), start);
+        assert_eq!((own.as_ptr(), copy, &*own), (start, vec![1.0, 2.0, 3.0], &[1.0, 2.0, 3.0][..]));
+    }
+
+    // A tensor that is alive.
+    let blob = Blob::from_vec([3], vec![1.0_f32; 3]).unwrap();
+    let tensor = blob.to_dlpack(Part::Data, Side::Host).unwrap();
+    assert_eq!(blob.into_vec().unwrap(), [1.0; 3]);
+    // SAFETY: three floats that the tensor keeps.
+    assert_eq!(unsafe { tensor.data_ptr().cast::<f32>().read() }, 1.0);
+}
+
+/// Makes a vector of a blob when it is dropped.
+struct Unwraps(Vec<f32>, Arc<AtomicUsize>);
+
+impl AsRef<[f32]> for Unwraps {
+    fn as_ref(&self) -> &[f32] {
+        &self.0
+    }
+}
+
+impl Drop for Unwraps {
+    fn drop(&mut self) {
+        let values = vec![8.0_f32; 2];
+        let start = values.as_ptr();
+        let again = Blob::from_vec([2], values).unwrap().into_vec().unwrap();
+        assert_eq!((again.as_ptr(), &*again), (start, &[8.0; 2][..]));
+        self.1.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+#[test]
+fn an_owner_that_ends_may_take_a_vector_back_itself() {
+    let ended = Arc::new(AtomicUsize::new(0));
+    let owner = || Unwraps(vec![1.0; 3], Arc::clone(&ended));
+    let values = vec![1.0_f32, 2.0, 3.0];
+    let start = values.as_ptr();
+    let mut blob = Blob::from_vec([3], values).unwrap();
+    blob.memory_mut(Part::Diff).unwrap().set_shared(Bytes(owner())).unwrap();
+    let again = blob.into_vec().unwrap();
+    assert_eq!((again.as_ptr(), &*again), (start, &[1.0, 2.0, 3.0][..]));
+    assert_eq!(ended.load(Ordering::SeqCst), 1);
+    assert_eq!(Blob::from_shared([3], owner()).unwrap().into_vec().unwrap(), [1.0; 3]);
+    assert_eq!(ended.load(Ordering::SeqCst), 2);
+}
+
+/// What an owner lends, as bytes.
+struct Bytes(Unwraps);
+
+impl AsRef<[u8]> for Bytes {
+    fn as_ref(&self) -> &[u8] {
+        // SAFETY: any float is four bytes.
+        unsafe { std::slice::from_raw_parts(self.0 .0.as_ptr().cast(), 4 * self.0 .0.len()) }
+    }
+}
+
+#[test]
+fn a_vector_comes_back_from_a_device() {
+    let values = vec![1.0_f32, 2.0];
+    let start = values.as_ptr();
+    let mut blob = Blob::from_vec_in(&simulated(), [2], values).unwrap();
+    blob.scale_data(2.0).unwrap();
+    blob.gpu_data_mut_ptr().unwrap();
+    let again = blob.into_vec().unwrap();
+    assert_eq!((again.as_ptr(), &*again), (start, &[2.0, 4.0][..]));
+}

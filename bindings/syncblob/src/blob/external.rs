@@ -2,10 +2,10 @@ use std::ffi::c_void;
 
 use syncblob_sys as sys;
 
-use super::{reserve, Blob, Part};
-use crate::ffi::check;
-use crate::owner::{can_reclaim, lend, lend_shared, reclaim};
-use crate::{Access, Context, Element, Error, ErrorKind, Result, Shape, Side, Storage};
+use super::{reserve, Blob};
+use crate::ffi::{check, get};
+use crate::owner::{lend, lend_shared, reclaim};
+use crate::{Access, Context, Element, Error, ErrorKind, Result, Shape};
 
 /// Memory of the caller's, used in place.
 ///
@@ -178,8 +178,8 @@ impl<T: Element> Blob<T> {
     }
 
     /// The data as a vector; the diff is let go of. A vector that the blob
-    /// [was made of](Blob::from_vec) comes back as it is, where the blob is its only user
-    /// and has no device; else the elements are copied, as where a thread's locals end.
+    /// [was made of](Blob::from_vec) comes back as it is, where the blob is its only user;
+    /// else the elements are copied.
     ///
     /// ```
     /// use syncblob::Blob;
@@ -196,29 +196,25 @@ impl<T: Element> Blob<T> {
     ///
     /// # Errors
     /// As [`data`](Blob::data); out of memory.
-    pub fn into_vec(mut self) -> Result<Vec<T>> {
-        let Some(lent) = self.lent_data()? else { return copied(self.data()?) };
-        let count = self.count();
-        let owner = reclaim(lent.cast(), || drop(self));
+    pub fn into_vec(self) -> Result<Vec<T>> {
+        let (lent, count) = (self.data()?.as_ptr(), self.count());
+        // SAFETY: the blob is live, and its only user keeps no slice of it.
+        let owner = unsafe {
+            reclaim(|deleter| {
+                get(|out, err| sys::sb_blob_reclaim_cpu_data(self.as_ptr(), deleter, out, err))
+            })
+        };
         match owner.map(|owner| owner.downcast::<Vec<T>>()) {
-            Some(Ok(mut values)) => {
+            Ok(Ok(mut values)) => {
                 values.truncate(count);
                 Ok(*values)
             }
             // SAFETY: the owner of the elements, whatever it is, lives through the copy.
-            Some(Err(_owner)) => copied(unsafe { std::slice::from_raw_parts(lent, count) }),
-            None => Err(Error::new(ErrorKind::Internal, "memory that has one user has another")),
+            Ok(Err(_owner)) => copied(unsafe { std::slice::from_raw_parts(lent, count) }),
+            // Not the caller's, or others use it.
+            Err(error) if error.kind() == ErrorKind::InvalidArgument => copied(self.data()?),
+            Err(error) => Err(error),
         }
-    }
-
-    /// The elements, if they are memory of the caller's that ends with the blob.
-    fn lent_data(&mut self) -> Result<Option<*const T>> {
-        if !can_reclaim() || !self.is_unique(Part::Data)? || self.context().has_device() {
-            return Ok(None);
-        }
-        let lent = self.data_mut()?.as_ptr();
-        let is_lent = self.memory(Part::Data)?.storage(Side::Host) == Storage::Borrowed;
-        Ok(is_lent.then_some(lent))
     }
 
     /// Makes elements that others may read too the memory of data; see
