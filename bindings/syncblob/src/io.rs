@@ -1,7 +1,7 @@
 //! Readers, writers and progress of the caller's, as the C library calls them.
 
 use std::any::Any;
-use std::cell::RefCell;
+use std::cell::Cell;
 use std::ffi::{c_void, CString};
 use std::fmt;
 use std::fs::File;
@@ -180,15 +180,16 @@ enum Failure {
 
 thread_local! {
     /// Of the callbacks that the call under way on this thread has made: the library
-    /// makes them on the caller's thread.
-    static FAILURE: RefCell<Option<Failure>> = const { RefCell::new(None) };
+    /// makes them on the caller's thread. A boxed failure or null: a pointer needs no
+    /// destructor, so that it is there for the destructors of the thread's other locals.
+    static FAILURE: Cell<*mut Failure> = const { Cell::new(ptr::null_mut()) };
 }
 
-/// Puts a failure there and returns the one that was there. A thread that ends keeps
-/// nothing any more: its calls have the library's words alone.
+/// Puts a failure there and returns the one that was there.
 fn exchange(failure: Option<Failure>) -> Option<Failure> {
-    // The failure may panic when it is dropped there.
-    contain(|| FAILURE.try_with(|kept| kept.replace(failure)).ok().flatten()).flatten()
+    let kept = FAILURE.replace(failure.map_or(ptr::null_mut(), |f| Box::into_raw(Box::new(f))));
+    // SAFETY: from `Box::into_raw`, and nobody else has it any more.
+    (!kept.is_null()).then(|| *unsafe { Box::from_raw(kept) })
 }
 
 /// Keeps a failure for `with_callbacks`, under C's frames: the last, which C reports, but

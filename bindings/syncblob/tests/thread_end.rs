@@ -1,10 +1,11 @@
 //! Calls of a thread-local's destructor, when the thread's other locals are gone.
 
 use std::cell::RefCell;
-use std::io;
+use std::error::Error;
 use std::ops::ControlFlow;
 use std::sync::mpsc::{channel, Sender};
 use std::thread;
+use std::{io, panic};
 
 use syncblob::{Blob, ErrorKind, Filler, Format, Model, OpenOptions, Payload, ReadAt};
 
@@ -24,6 +25,18 @@ impl ReadAt for Broken {
 
     fn read_at(&self, _: &mut [u8], _: u64) -> io::Result<usize> {
         Err(io::Error::other("the store is closed"))
+    }
+}
+
+struct Panics;
+
+impl ReadAt for Panics {
+    fn size(&self) -> io::Result<u64> {
+        Ok(100)
+    }
+
+    fn read_at(&self, _: &mut [u8], _: u64) -> io::Result<usize> {
+        panic!("of the reader, on purpose");
     }
 }
 
@@ -47,7 +60,12 @@ fn calls(bytes: &[u8]) {
     assert_eq!(Blob::<f32>::read_from(written).unwrap().data().unwrap(), [2.0; 3]);
     let error = Blob::<f32>::read_from(Broken).unwrap_err();
     assert_eq!((error.kind(), error.message()), (ErrorKind::Io, "the store is closed"));
-    assert_eq!(blob.into_vec().unwrap(), [2.0; 3]);
+    assert_eq!(error.source().map(ToString::to_string).as_deref(), Some("the store is closed"));
+    let start = blob.data().unwrap().as_ptr();
+    let values = blob.into_vec().unwrap();
+    assert_eq!((values.as_ptr(), &*values), (start, &[2.0; 3][..]));
+    let thrown = panic::catch_unwind(|| Blob::<f32>::read_from(Panics)).unwrap_err();
+    assert_eq!(thrown.downcast_ref(), Some(&"of the reader, on purpose"));
     let cancelled = {
         model.set_progress(|_, _| ControlFlow::Break(()));
         model.to_bytes().unwrap_err().kind()
@@ -73,10 +91,10 @@ fn a_threads_last_calls_are_answered() {
     for is_first in [true, false] {
         let (told, done) = channel();
         let ended = thread::spawn(move || {
-            let bytes = net().to_bytes().unwrap();
             if is_first {
                 KEPT.set(None); // it ends last
             }
+            let bytes = net().to_bytes().unwrap();
             calls(&bytes);
             KEPT.set(Some(AtTheEnd(bytes, told)));
         });
