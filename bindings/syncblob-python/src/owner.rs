@@ -3,7 +3,8 @@
 //! The library ends a tensor within the call that drops the last use of its memory, while locks of
 //! blobs and models are held. What that ends may run anything of Python's, which may use the same
 //! blob. So a blob gets a tensor that only hands the array's own over, to be ended behind the
-//! call, when no lock is held any more.
+//! call, when no lock is held any more. Only a tensor of another blob goes to the library as it is,
+//! which takes it apart and ends nothing.
 
 use std::cell::RefCell;
 use std::ffi::c_void;
@@ -23,29 +24,42 @@ thread_local! {
     static LATER: RefCell<Option<Vec<Owner>>> = const { RefCell::new(None) };
 }
 
-/// Does work that takes locks, and gives them back, and lets go of owners only then.
+/// Does work that takes locks, and gives them back, and lets go of owners only then: one after the
+/// other, since an owner may keep the blob on the next one, and so on, in a chain of any length.
+/// Work that this thread does within such work leaves its owners to the outermost.
 pub fn outlived_by_owners<T>(work: impl FnOnce() -> T) -> T {
     struct LetGo;
     impl Drop for LetGo {
         fn drop(&mut self) {
-            drop(LATER.take()); // which may do such work itself
+            while let Some(owner) = next() {
+                drop(owner); // which may do such work itself
+            }
         }
     }
-    LATER.set(Some(Vec::new()));
-    let _let_go = LetGo;
+    let begin = |later: &RefCell<Option<Vec<Owner>>>| {
+        let mut later = later.borrow_mut();
+        later.is_none().then(|| *later = Some(Vec::new()))
+    };
+    let _let_go = LATER.try_with(begin).ok().flatten().map(|()| LetGo);
     work()
 }
 
-fn end(owner: Owner) {
-    // A thread that ends has no list any more: the owner is dropped with the closure.
-    let now = LATER.try_with(|later| match &mut *later.borrow_mut() {
-        Some(later) => {
-            later.push(owner);
-            None
+/// The owner to let go of next; without one the work is over.
+fn next() -> Option<Owner> {
+    LATER.with_borrow_mut(|later| {
+        let owner = later.as_mut()?.pop();
+        if owner.is_none() {
+            *later = None;
         }
-        None => Some(owner),
+        owner
+    })
+}
+
+fn end(owner: Owner) {
+    outlived_by_owners(|| {
+        // A thread that ends has no list any more: the owner is dropped with the closure.
+        let _ = LATER.try_with(|later| later.borrow_mut().get_or_insert_with(Vec::new).push(owner));
     });
-    drop(now);
 }
 
 /// What a blob gets instead of the array's tensor.

@@ -118,6 +118,24 @@ pub fn side(device: (i32, i32)) -> Side {
     }
 }
 
+/// Marks capsules whose tensors are the library's own, as their context.
+static OWN: u8 = 0;
+
+fn mark_own(capsule: &Bound<'_, PyAny>) -> PyResult<()> {
+    // SAFETY: a valid capsule.
+    match unsafe { ffi::PyCapsule_SetContext(capsule.as_ptr(), (&raw const OWN).cast_mut().cast()) }
+    {
+        0 => Ok(()),
+        _ => Err(PyErr::fetch(capsule.py())),
+    }
+}
+
+fn is_own(capsule: &Bound<'_, PyAny>) -> bool {
+    // SAFETY: a valid capsule.
+    let context = unsafe { ffi::PyCapsule_GetContext(capsule.as_ptr()) };
+    std::ptr::eq(context.cast(), &raw const OWN)
+}
+
 /// A capsule for whoever asked, which ends the tensor if nobody takes it.
 pub fn capsule(py: Python<'_>, tensor: Dlpack) -> PyResult<Bound<'_, PyAny>> {
     let tensor = tensor.into_raw();
@@ -126,10 +144,12 @@ pub fn capsule(py: Python<'_>, tensor: Dlpack) -> PyResult<Bound<'_, PyAny>> {
         ffi::PyCapsule_New(tensor.as_ptr().cast(), VERSIONED.as_ptr(), Some(end_versioned))
     };
     // SAFETY: a new reference, or null with an exception.
-    unsafe { Bound::from_owned_ptr_or_err(py, made) }.inspect_err(|_| {
+    let capsule = unsafe { Bound::from_owned_ptr_or_err(py, made) }.inspect_err(|_| {
         // SAFETY: the tensor is still ours.
         drop(unsafe { Dlpack::from_raw(tensor) });
-    })
+    })?;
+    mark_own(&capsule)?;
+    Ok(capsule)
 }
 
 /// The same by the struct of DLPack before 1.0.
@@ -139,10 +159,12 @@ pub fn legacy_capsule(py: Python<'_>, tensor: LegacyDlpack) -> PyResult<Bound<'_
     let made =
         unsafe { ffi::PyCapsule_New(tensor.as_ptr().cast(), LEGACY.as_ptr(), Some(end_legacy)) };
     // SAFETY: as above.
-    unsafe { Bound::from_owned_ptr_or_err(py, made) }.inspect_err(|_| {
+    let capsule = unsafe { Bound::from_owned_ptr_or_err(py, made) }.inspect_err(|_| {
         // SAFETY: the tensor is still ours.
         drop(unsafe { LegacyDlpack::from_raw(tensor) });
-    })
+    })?;
+    mark_own(&capsule)?;
+    Ok(capsule)
 }
 
 /// What a capsule holds, if it has the name.
@@ -237,13 +259,19 @@ fn take(capsule: &Bound<'_, PyAny>, context: &Context) -> PyResult<BlobAny> {
             // SAFETY: of this version the struct is ours.
             check_dtype(capsule.py(), unsafe { (*tensor.as_ptr()).dl_tensor.dtype })?;
         }
+        let is_own = is_own(capsule);
         rename(capsule, USED_VERSIONED)?;
         let tensor = Raw(tensor);
         return detached(capsule.py(), || {
             // SAFETY: the capsule's tensor, which is ours since the capsule has another name;
             // deleters of Python's take the interpreter's lock. Others may go on using the
             // elements: calls.rs says why that is as it should be.
-            let tensor = unsafe { owner::versioned(tensor.get()) }?;
+            let tensor = unsafe {
+                match is_own {
+                    true => Dlpack::from_raw(tensor.get()),
+                    false => owner::versioned(tensor.get()),
+                }
+            }?;
             Ok(BlobAny::from_dlpack_in(context, tensor)?)
         });
     }
@@ -252,12 +280,17 @@ fn take(capsule: &Bound<'_, PyAny>, context: &Context) -> PyResult<BlobAny> {
         let tensor = tensor.cast::<sys::sb_dl_managed>();
         // SAFETY: the capsule's tensor.
         check_dtype(capsule.py(), unsafe { (*tensor.as_ptr()).dl_tensor.dtype })?;
+        let is_own = is_own(capsule);
         rename(capsule, USED_LEGACY)?;
         let tensor = Raw(tensor);
         return detached(capsule.py(), || {
             // SAFETY: as above.
-            let tensor = unsafe { owner::legacy(tensor.get()) }?;
-            Ok(BlobAny::from_dlpack_in(context, tensor)?)
+            Ok(unsafe {
+                match is_own {
+                    true => BlobAny::from_dlpack_in(context, LegacyDlpack::from_raw(tensor.get())),
+                    false => BlobAny::from_dlpack_in(context, owner::legacy(tensor.get())?),
+                }
+            }?)
         });
     }
     Err(PyBufferError::new_err("__dlpack__ gave no capsule with a tensor that is unused"))

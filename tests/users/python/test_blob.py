@@ -268,6 +268,29 @@ class Arrays(unittest.TestCase):
         del blob
         self.assertEqual(again.asum_data(), 2000)
 
+    def test_round_trips_end_one_after_the_other(self):
+        for name, trip in (("blob", lambda blob: blob), ("data", lambda blob: blob.data),
+                           ("asarray", np.asarray), ("from_dlpack", np.from_dlpack)):
+            with self.subTest(name):
+                blob = syncblob.from_dlpack(np.full(4, 2, "float32"))
+                for _ in range(30000):
+                    blob = syncblob.from_dlpack(trip(blob))
+                self.assertEqual(blob.asum_data(), 8)
+                del blob
+
+    def test_a_round_trip_leaves_no_array(self):
+        array = np.full(4, 2, "float32")
+        references = sys.getrefcount(array)
+        blob = other = syncblob.from_dlpack(array)
+        for _ in range(10):
+            other = syncblob.from_dlpack(other)
+        blob.scale_data(2)
+        self.assertEqual((array.tolist(), other.data.tolist()), ([4] * 4, [4] * 4))
+        blob.reshape(1000)
+        self.assertEqual(sys.getrefcount(array), references + 1)
+        other.reshape(1000)
+        self.assertEqual(sys.getrefcount(array), references)
+
     def test_a_read_only_array_is_never_written(self):
         array = np.ones(3, "float32")
         array.flags.writeable = False
