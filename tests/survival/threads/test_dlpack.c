@@ -130,8 +130,58 @@ TEST(two_threads_export_one_side) {
     }
 }
 
+/* Who finds a memory to be unique may write what another thread's blob has just read. */
+struct reader {
+    sb_blob *blob, *other;
+};
+
+static void read_and_destroy(void *arg) {
+    struct reader *reader = arg;
+    const void *data;
+    sb_error err;
+    assert_ok(sb_blob_cpu_data(reader->other, &data, &err));
+    assert_true(bytes_are(data, 16, 0x66));
+    sb_blob_destroy(reader->other);
+}
+
+static void write_when_unique(void *arg) {
+    struct reader *reader = arg;
+    void *data;
+    sb_error err;
+    assert_true(sb_mem_is_unique(data_of(reader->blob)));
+    assert_ok(sb_blob_mutable_cpu_data(reader->blob, &data, &err));
+    memset(data, 0x67, 16);
+}
+
+TEST(a_memory_that_is_unique_again_may_be_written) {
+    for (int i = 0; i < 50; i++) {
+        struct reader reader = {.blob = blob_of_count(NULL, SB_DTYPE_F32, 4)};
+        sb_dl_managed_versioned *tensor;
+        sb_error err;
+        void *data;
+        assert_ok(sb_blob_mutable_cpu_data(reader.blob, &data, &err));
+        memset(data, 0x66, 16);
+        assert_ok(sb_blob_to_dlpack(reader.blob, SB_SIDE_CPU, 0, &tensor, &err));
+        assert_ok(sb_blob_create_from_dlpack(NULL, tensor, &reader.other, &err));
+        assert_false(sb_mem_is_unique(data_of(reader.blob)));
+        hand_over(read_and_destroy, write_when_unique, &reader);
+        assert_true(bytes_are(data, 16, 0x67));
+        sb_blob_destroy(reader.blob);
+    }
+}
+
 #define MEMBERS 8
 #define ROUNDS  200
+
+static void import_read_end(const sb_blob *blob, sb_dl_managed_versioned *tensor, int byte) {
+    sb_blob *other;
+    const void *data;
+    sb_error err;
+    assert_ok(sb_blob_create_from_dlpack(sb_blob_context(blob), tensor, &other, &err));
+    assert_ok(sb_blob_cpu_data(other, &data, &err));
+    assert_true(bytes_are(data, 400, byte));
+    sb_blob_destroy(other);
+}
 
 static void export_read_end(void *arg, int member) {
     const sb_blob *blob = arg;
@@ -143,7 +193,10 @@ static void export_read_end(void *arg, int member) {
         assert_ok(sb_blob_to_dlpack(blob, side, flags, &tensor, &err));
         if (side == SB_SIDE_CPU)
             assert_true(bytes_are(tensor->dl_tensor.data, 400, flags ? 0 : 0x33));
-        tensor->deleter(tensor);
+        if (i % 4)
+            tensor->deleter(tensor);
+        else
+            import_read_end(blob, tensor, flags ? 0 : 0x33);
     }
 }
 
