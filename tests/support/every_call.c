@@ -537,7 +537,7 @@ CALL(sb_model_size, IS_CONST, note(w, sb_model_size(w->model, &r.size, &r.err)))
 CALL(sb_model_save, IS_CONST, char to[8192];
      note(w, sb_model_save(w->model, to, sizeof to, NULL, &r.err)))
 CALL(sb_model_save_file, IS_CONST, note(w, sb_model_save_file(w->model, w->path, &r.err)))
-CALL(sb_model_save_file_from, IS_CONST,
+CALL(sb_model_save_file_from, 0,
      note(w, sb_model_announce_blob(w->model, 0, w->blob, &r.err));
      note(w, sb_model_announce_blob(w->model, 0, w->other, &r.err));
      note(w, sb_model_save_file_from(w->model, w->path, lend_blob, w, &r.err)))
