@@ -58,16 +58,20 @@ static bool note(struct world *w, sb_status st) {
     return st == SB_OK;
 }
 
-/* What a call has not taken is the caller's. */
-static void settle(struct world *w, struct lent_piece *p, sb_status st) {
-    if (note(w, st))
-        return;
+/* The piece is the caller's, whose deleter does not run. */
+static void take_back(struct world *w, struct lent_piece *p) {
     w->lent--;
     if (p->context)
         (void)sb_sim_free(p->context, p->ptr, NULL);
     else
         free(p->ptr);
     free(p);
+}
+
+/* What a call has not taken is the caller's. */
+static void settle(struct world *w, struct lent_piece *p, sb_status st) {
+    if (!note(w, st))
+        take_back(w, p);
 }
 
 static void lend(struct world *w, sb_mem *mem, sb_side side, uint32_t flags) {
@@ -367,6 +371,8 @@ CALL(sb_blob_set_diff, 0,
 CALL(sb_blob_drop_diff, 0, sb_blob_drop_diff(w->blob))
 CALL(sb_blob_set_cpu_data, 0, struct lent_piece *p = piece(w, 64, 0);
      settle(w, p, sb_blob_set_cpu_data(w->blob, p->ptr, 64, SB_READ_ONLY, end_piece, p, &r.err)))
+CALL(sb_blob_reclaim_cpu_data, 0, void *p;
+     if (note(w, sb_blob_reclaim_cpu_data(w->blob, end_piece, &p, &r.err))) take_back(w, p))
 CALL(sb_blob_set_gpu_data, 0, struct lent_piece *p = piece(w, 64, 1);
      settle(w, p, sb_blob_set_gpu_data(w->blob, p->ptr, 64, SB_READ_ONLY, end_piece, p, &r.err)))
 CALL(sb_blob_update, 0, note(w, sb_blob_update(w->blob, &r.err)))
@@ -500,6 +506,12 @@ CALL(sb_blob_from_dlpack, 0, struct lent_piece *p = tensor(w);
      settle(w, p,
             sb_blob_from_dlpack(w->blob, &p->versioned_tensor, SB_DLPACK_DIFF | SB_DLPACK_RESHAPE,
                                 &r.err)))
+CALL(sb_blob_from_dlpack, 0, sb_dl_managed_versioned *t;
+     if (note(w, sb_blob_to_dlpack(w->other, SB_SIDE_CPU, 0, &t, &r.err)) &&
+         !note(w, sb_blob_from_dlpack(w->blob, t, SB_DLPACK_RESHAPE, &r.err))) t->deleter(t))
+CALL(sb_blob_from_dlpack, 0, sb_dl_managed_versioned *t;
+     if (note(w, sb_blob_to_mutable_dlpack(w->other, SB_SIDE_GPU, 0, &t, &r.err)) &&
+         !note(w, sb_blob_from_dlpack(w->blob, t, SB_DLPACK_RESHAPE, &r.err))) t->deleter(t))
 CALL(sb_blob_create_from_dlpack, 0, struct lent_piece *p = tensor(w); sb_blob *b = NULL;
      settle(w, p, sb_blob_create_from_dlpack(w->context, &p->versioned_tensor, &b, &r.err));
      sb_blob_destroy(b))
@@ -537,8 +549,7 @@ CALL(sb_model_size, IS_CONST, note(w, sb_model_size(w->model, &r.size, &r.err)))
 CALL(sb_model_save, IS_CONST, char to[8192];
      note(w, sb_model_save(w->model, to, sizeof to, NULL, &r.err)))
 CALL(sb_model_save_file, IS_CONST, note(w, sb_model_save_file(w->model, w->path, &r.err)))
-CALL(sb_model_save_file_from, 0,
-     note(w, sb_model_announce_blob(w->model, 0, w->blob, &r.err));
+CALL(sb_model_save_file_from, 0, note(w, sb_model_announce_blob(w->model, 0, w->blob, &r.err));
      note(w, sb_model_announce_blob(w->model, 0, w->other, &r.err));
      note(w, sb_model_save_file_from(w->model, w->path, lend_blob, w, &r.err)))
 CALL(sb_model_save_sink, IS_CONST, const sb_sink s = sink_of(w);
