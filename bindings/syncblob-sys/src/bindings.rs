@@ -377,7 +377,9 @@ no stream, or one no longer, is between the caller and the driver.*/
         ) -> sb_status,
     >,
     /**Waits for all work queued on `stream`; a failure of that work is
-returned here, once or more. SB_OK and DEVICE_LOST say that the work has ended, one
+returned here, once or more: to any thread for the library's own stream, since the core
+learns from it alone that its arithmetic there has failed; for other streams it asks events.
+SB_OK and DEVICE_LOST say that the work has ended, one
 way or the other. After any other status the core waits once more; until a
 wait says so, memory that the work uses is neither freed nor used again, and
 its deleter does not run. Also called on a lost device, where work may go on
@@ -410,7 +412,11 @@ memory is given back on a stream that waits for its last users.*/
         ) -> sb_status,
     >,
     /**Waits on the host; a failure of the work before the event is returned
-here, every time it is asked. Failures are those of stream_synchronize.*/
+here, every time it is asked, on whichever thread. Work counts as before the event whose
+failure no wait had returned, and no event of the same thread had taken up, when the event
+was recorded: the core records one behind each copy and each arithmetic whose failure it has
+to know. It asks once more after a failure: SB_OK then says that only the wait had failed.
+An event may outlive its stream. Failures are those of stream_synchronize.*/
     pub event_wait: ::core::option::Option<
         unsafe extern "C" fn(
             device: *mut ::core::ffi::c_void,
@@ -1334,7 +1340,8 @@ pub const SB_HEAD_AT_CPU: i32 = 1;
 pub const SB_HEAD_AT_GPU: i32 = 2;
 ///on both, or on one and on its way to the other
 pub const SB_HEAD_SYNCED: i32 = 3;
-///gone with the device: only set, overwrite and release work
+/**gone with the device, or with queued work that failed: only set,
+overwrite and release work*/
 pub const SB_HEAD_LOST: i32 = 4;
 ///the host
 pub const SB_SIDE_CPU: i32 = 0;
@@ -1786,7 +1793,7 @@ const _: () = {
     ][::core::mem::offset_of!(sb_span, bytes) - 0usize];
     ["Offset of field: sb_span::size"][::core::mem::offset_of!(sb_span, size) - 8usize];
 };
-///found out from the bytes; others' messages are refused
+///found out from the bytes
 pub const SB_FORMAT_AUTO: i32 = 0;
 ///BlobProto: mean.binaryproto
 pub const SB_FORMAT_BLOB: i32 = 1;
@@ -2128,7 +2135,8 @@ Errors: NO_DEVICE, DEVICE_LOST, FORKED, UNSUPPORTED (a backend without streams).
         out: *mut sb_stream,
         err: *mut sb_error,
     ) -> sb_status;
-    /**Waits until all work queued on the device by the library is done. Then gives back
+    /**Waits until all work queued on the device by the library is done; a failure of it that
+no other call has reported is returned. Then gives back
 what is in quarantine and no longer in use. Host-only: nothing to wait for, SB_OK.
 * context \[nullable\] the built-in one
 
@@ -2140,9 +2148,10 @@ DEVICE_LOST, FORKED.*/
         err: *mut sb_error,
     ) -> sb_status;
     /**Waits for the work on `stream` that this context's memories depend on and
-drops the stream from their users. Call it before destroying a stream that
-was passed to an `_on` function, while no other thread is between such a call and
-its own work on the stream. Forgetting a stream that was never passed is fine.
+drops the stream from their users; after DEVICE_FAILURE, of the wait or of work there, it is
+still known: call it again. Call it before destroying a stream that was passed to an `_on`
+function, while no other thread is between such a call and its own work on the stream. Forgetting
+a stream that was never passed is fine.
 * context \[nullable\] the built-in one, which has no device
 * stream \[borrowed\]
 
@@ -2403,7 +2412,8 @@ Errors: as sb_mem_gpu_data_on.*/
         err: *mut sb_error,
     ) -> sb_status;
     /**Waits for a pending transfer. If it failed, the head goes back to the side
-it came from and the failure is returned.
+it came from and the failure is returned; likewise if what it copied to the host had
+failed, and the memory is LOST. SB_OK says that the transfer has succeeded.
 
 Errors: DEVICE_FAILURE, DEVICE_LOST, FORKED.*/
     pub fn sb_mem_synchronize(mem: *const sb_mem, err: *mut sb_error) -> sb_status;
@@ -2857,7 +2867,7 @@ Errors: as sb_mem_clear.*/
     /**Sum of absolute values where the head is, as double; 0 for never written
 memory (Blob::asum_data).
 
-Errors: UNSUPPORTED (not F32 or F64; a device without arithmetic), OUT_OF_MEMORY,
+Errors: UNSUPPORTED (not F32 or F64; a device without arithmetic), OUT_OF_MEMORY, CAP_REACHED,
 DEVICE_FAILURE, DEVICE_LOST, FORKED, UNINITIALIZED (LOST).*/
     pub fn sb_blob_asum_data(
         blob: *const sb_blob,
@@ -3062,7 +3072,7 @@ longer trained. Like sb_mem_release it waits for pending transfers.
     /**Sum of absolute values where the head is, as double; 0 for never written
 memory (Blob::asum_diff).
 
-Errors: UNSUPPORTED (not F32 or F64; a device without arithmetic), OUT_OF_MEMORY,
+Errors: UNSUPPORTED (not F32 or F64; a device without arithmetic), OUT_OF_MEMORY, CAP_REACHED,
 DEVICE_FAILURE, DEVICE_LOST, FORKED, UNINITIALIZED (LOST).*/
     pub fn sb_blob_asum_diff(
         blob: *const sb_blob,
@@ -3172,13 +3182,16 @@ fails then, that call says DEVICE_LOST, and the bytes went down with the device.
 
 Errors: UNSUPPORTED (not F32 or F64; a device without arithmetic), UNINITIALIZED
 (data never written; LOST), INVALID_ARGUMENT (bytes of data and diff overlap in part, see
-mem.h), OUT_OF_MEMORY, CAP_REACHED, DEVICE_FAILURE (nothing was begun), DEVICE_LOST (failed when
-it was queued: host bytes that were current are kept and become the head, else the memory is
-LOST), FORKED.*/
+mem.h), OUT_OF_MEMORY, CAP_REACHED, DEVICE_FAILURE (nothing was begun; or earlier work has
+failed, and the memory that it wrote is LOST), DEVICE_LOST (failed when it was queued: host
+bytes that were current are kept and become the head, else the memory is LOST), FORKED.*/
     pub fn sb_blob_update(blob: *mut sb_blob, err: *mut sb_error) -> sb_status;
     /**The same, on the device queued on `stream`, which is recorded as sb_blob_mutable_gpu_data_on
-and sb_blob_gpu_diff_on record it; a failure comes out as that of other work there. On the
-host it is done on return, and the stream is not looked at.
+and sb_blob_gpu_diff_on record it. If it fails then, or what made the diff has failed, the first
+call that waits for data on the host says DEVICE_FAILURE, and data is LOST ("Failures of queued
+work" in mem.h); the device is as before. Where many such calls are queued and nobody
+waits, one may wait for the oldest. On the host it is done on return, and the stream is not
+looked at.
 * stream \[borrowed\] see sb_mem_gpu_data_on
 
 Errors: as sb_blob_update, WRONG_DEVICE (a stream of another device), UNSUPPORTED
@@ -3501,6 +3514,8 @@ cannot start for lack of memory or for a device's failure, the step goes on, and
 be made again; only DEVICE_LOST of a device that failed while it scaled a mean comes at the
 end of the step. As long as bytes are needed that are on a lost device alone, the step does not
 end: destroy the reducer, and the others get what their engine gives for a rank that has ended.
+The same holds for a blob whose bytes were to be written by queued work that failed:
+UNINITIALIZED, until somebody overwrites it.
 A device that is lost and not needed is no failure of the step: current bytes of the host are
 reduced there. A blob that lies on it says so when it is touched.
 
@@ -3762,8 +3777,8 @@ Returns \[borrowed\] static text.*/
     /**Opens bytes as a model.
 * context \[borrowed, nullable\] retained
 * format SB_FORMAT_*; bytes with no field of a format that is named here are MALFORMED,
-and so are bytes that are certainly of another, unless they pass a limit before that is
-known (DATA_LIMIT); no bytes at all are a message of each that is empty
+and so are bytes that are certainly of another format or another program, unless they pass
+a limit before that is known (DATA_LIMIT); no bytes at all are an empty message of each
 * bytes \[borrowed, nullable when size is 0\] must stay as they are until the model is
 destroyed
 * limits \[borrowed, nullable\] the context's
