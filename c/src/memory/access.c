@@ -68,7 +68,7 @@ static sb_status read_zeros(sb_mem *mem, int32_t side, const struct sb__target *
                             struct left *left, sb_error *err) {
     struct sb__storage fresh;
     struct sb__retiree *place = NULL;
-    bool replaces;
+    bool replaces = false;
     bool had_spare = mem->side[side].ptr != NULL;
     sb_status st = SB_OK;
     if (had_spare && side == SB_SIDE_GPU) /* a call that failed allocated it, on another stream */
