@@ -59,9 +59,10 @@ static sb_status check_said(const sb_model *model, sb_error *err) {
 static sb_status check_foreign(const sb_model *model, const struct sb__model_index *counted,
                                sb_error *err) {
     const bool is_ours = counted->num_blobs > 0 && model->format != SB_FORMAT_BLOB_VECTOR;
-    if (is_ours || !sb__refusal_is_foreign(&model->source))
-        return SB_OK;
-    return sb__refusal_of_foreign(err);
+    bool is_foreign = false;
+    sb_status st =
+        is_ours ? (sb_status)SB_OK : sb__refusal_is_foreign(&model->source, &is_foreign, err);
+    return st == SB_OK && is_foreign ? sb__refusal_of_foreign(err) : st;
 }
 
 struct opening {

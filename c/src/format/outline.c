@@ -169,22 +169,27 @@ static bool is_onnx_node(const struct sb__outline *node) {
 
 /* Nodes, which come first, and a name or constants. A large graph has its name behind more fields
    than are read: its first node tells then. */
-static bool is_onnx_graph(const struct sb__outline *graph, struct sb__reader *reader) {
+static sb_status is_onnx_graph(const struct sb__outline *graph, struct sb__reader *reader,
+                               bool *out, sb_error *err) {
     struct sb__outline node;
-    if (graph->seen[1] != BYTES)
-        return false;
-    if (graph->seen[2] == BYTES || graph->seen[5] == BYTES)
-        return true;
-    return read_inside(reader, graph, 1, &node, NULL) == SB_OK && is_onnx_node(&node);
+    *out = graph->seen[1] == BYTES && (graph->seen[2] == BYTES || graph->seen[5] == BYTES);
+    if (graph->seen[1] != BYTES || *out)
+        return SB_OK;
+    sb_status st = read_inside(reader, graph, 1, &node, err);
+    *out = st == SB_OK && is_onnx_node(&node);
+    return st;
 }
 
 /* ir_version, opset_import and a graph. */
-bool sb__outline_is_onnx(const struct sb__outline *outline, struct sb__reader *reader) {
+sb_status sb__outline_is_onnx(const struct sb__outline *outline, struct sb__reader *reader,
+                              bool *out, sb_error *err) {
     static const uint32_t types[SB__OUTLINE_FIELDS] = {[1] = VARINT, BYTES, BYTES, BYTES,
                                                        VARINT,       BYTES, BYTES, BYTES};
     struct sb__outline graph, whole = *outline;
     whole.others = false; /* metadata, functions */
+    *out = false;
     if (!fits(&whole, types) || !outline->seen[1] || !outline->seen[7])
-        return false;
-    return read_inside(reader, outline, 7, &graph, NULL) == SB_OK && is_onnx_graph(&graph, reader);
+        return SB_OK;
+    sb_status st = read_inside(reader, outline, 7, &graph, err);
+    return st == SB_OK ? is_onnx_graph(&graph, reader, out, err) : st;
 }

@@ -27,7 +27,8 @@ sb_status sb__outline_format(const struct sb__outline *outline, struct sb__reade
 /* Blobs of a vector and nothing else. Fails only where the source does. */
 sb_status sb__outline_is_vector(const struct sb__outline *outline, struct sb__reader *reader,
                                 bool *out, sb_error *err);
-/* A source that fails is none. */
-bool sb__outline_is_onnx(const struct sb__outline *outline, struct sb__reader *reader);
+/* Fails only where the source does. */
+sb_status sb__outline_is_onnx(const struct sb__outline *outline, struct sb__reader *reader,
+                              bool *out, sb_error *err);
 
 #endif

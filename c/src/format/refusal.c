@@ -25,12 +25,13 @@ static void append(sb_error *err, const char *words) {
 }
 
 /* A caller's bytes are looked at where they lie: AddressSanitizer sees what is read beyond them. */
-static bool read_head(const struct sb__source *source, uint64_t total, struct sb__head *out) {
+static sb_status read_head(const struct sb__source *source, uint64_t total, struct sb__head *out,
+                           sb_error *err) {
     const bool is_here = !sb__source_may_change(source);
     out->total = total;
     out->size = source->size < sizeof out->room ? source->size : sizeof out->room;
     out->bytes = is_here ? source->bytes : out->room;
-    return is_here || sb__source_read(source, 0, out->room, out->size, NULL) == SB_OK;
+    return is_here ? (sb_status)SB_OK : sb__source_read(source, 0, out->room, out->size, err);
 }
 
 static const char *format_words(int32_t format) {
@@ -64,9 +65,12 @@ static bool caffe_words(const struct sb__outline *outline, int32_t wanted,
 }
 
 /* A message of somebody else's; NULL: none that is known. */
-static const char *message_words(const struct sb__head *head, const struct sb__outline *outline,
-                                 struct sb__reader *reader) {
-    return sb__outline_is_onnx(outline, reader) ? "an ONNX model" : sb__foreign_message(head);
+static sb_status message_words(const struct sb__head *head, const struct sb__outline *outline,
+                               struct sb__reader *reader, const char **out, sb_error *err) {
+    bool is_onnx;
+    sb_status st = sb__outline_is_onnx(outline, reader, &is_onnx, err);
+    *out = st == SB_OK && is_onnx ? "an ONNX model" : sb__foreign_message(head);
+    return st;
 }
 
 /* Of a file of `total` bytes. Bytes whose outermost fields are whole may be Caffe's, with fields
@@ -74,26 +78,34 @@ static const char *message_words(const struct sb__head *head, const struct sb__o
 static bool find_words(const struct sb__outline *outline, int32_t wanted, struct sb__reader *reader,
                        uint64_t total, char *out) {
     struct sb__head head;
-    if (!read_head(reader->source, total, &head))
+    const char *words;
+    if (read_head(reader->source, total, &head, NULL) != SB_OK)
         return false;
     if (outline->state != SB__WHOLE && sb__foreign_words(&head, out))
         return true;
-    const char *words = message_words(&head, outline, reader);
+    (void)message_words(&head, outline, reader, &words, NULL);
     if (!words)
         return caffe_words(outline, wanted, reader, out);
     (void)snprintf(out, SB__WORDS_BYTES, "%s", words);
     return true;
 }
 
-bool sb__refusal_is_foreign(const struct sb__source *source) {
+sb_status sb__refusal_is_foreign(const struct sb__source *source, bool *out, sb_error *err) {
     struct sb__reader reader;
     struct sb__outline outline;
     struct sb__head head;
+    const char *words = NULL;
+    *out = false;
     if (source->size == 0)
-        return false;
+        return SB_OK;
     sb__reader_init(&reader, source);
-    (void)sb__outline_read(&reader, 0, source->size, SB__OUTLINE_MANY, &outline, NULL);
-    return read_head(source, source->size, &head) && message_words(&head, &outline, &reader);
+    sb_status st = sb__outline_read(&reader, 0, source->size, SB__OUTLINE_MANY, &outline, err);
+    if (st == SB_OK)
+        st = read_head(source, source->size, &head, err);
+    if (st == SB_OK)
+        st = message_words(&head, &outline, &reader, &words, err);
+    *out = st == SB_OK && words;
+    return st;
 }
 
 sb_status sb__refusal_of_foreign(sb_error *err) {
@@ -121,7 +133,11 @@ static sb_status check_format(const struct sb__source *source, sb_error *err) {
 sb_status sb__refusal_check_doubtful(const struct sb__source *source,
                                      const struct sb__blob_index *index, sb_error *err) {
     const bool has_values = index->data.count > 0 || index->diff.count > 0;
-    if (!has_values && sb__refusal_is_foreign(source))
+    bool is_foreign = false;
+    sb_status st = has_values ? (sb_status)SB_OK : sb__refusal_is_foreign(source, &is_foreign, err);
+    if (st != SB_OK)
+        return st;
+    if (is_foreign)
         return sb__refusal_of_foreign(err);
     return index->doubtful ? check_format(source, err) : (sb_status)SB_OK;
 }

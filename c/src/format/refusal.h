@@ -15,8 +15,8 @@ void sb__refusal_explain(sb_status status, int32_t wanted, struct sb__reader *re
 void sb__refusal_explain_size(const struct sb__source *first, uint64_t total, sb_error *err);
 
 /* Whether a source is certainly a message of somebody else's, which protobuf's rules allow to be
-   read as one of Caffe's. A source that fails is not. */
-bool sb__refusal_is_foreign(const struct sb__source *source);
+   read as one of Caffe's. Fails only where the source does. */
+sb_status sb__refusal_is_foreign(const struct sb__source *source, bool *out, sb_error *err);
 
 /* MALFORMED if a source that can be read as the blob `index` has fields of another of Caffe's
    formats, for which it is taken where nobody says what it is, or has no values and is somebody
