@@ -1057,7 +1057,7 @@ TEST_WITH(read_kinds, free_kinds, a_source_that_fails_is_not_opened) {
         struct wire wire = {0};
         int failed = 0, refused = 0;
         builders[i](&wire);
-        for (int n = 1; n < 40; n++) {
+        for (int n = 1; n < 160; n++) {
             struct test_source from = {0};
             sb_model *model = NULL;
             sb_source source = test_source_of(&from, &wire);

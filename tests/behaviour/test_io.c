@@ -515,7 +515,7 @@ TEST_WITH(setup, teardown, each_walk_over_a_file_is_its_share) {
         const sb_progress progress = test_progress_of(&w->progress);
         assert_ok(sb_model_open_source(NULL, rows[i].said, &source, NULL, &progress, &model, &err));
         assert_int_equal(w->progress.done, wire.size);
-        assert_true(w->progress.largest_step <= (65536 + 16384) / rows[i].walks + 1); /* a read */
+        assert_true(w->progress.largest_step <= (65536 + 4096) / rows[i].walks + 1); /* a read */
         assert_true((uint64_t)w->progress.reports >= rows[i].walks * wire.size / 65536);
         w->progress = (struct test_progress){.cancels_at = 0};
         sb_model_destroy(model);

@@ -820,12 +820,13 @@ pub struct sb_source {
 range lies inside the size; `bytes` is above 0. Runs on several threads at
 once when calls on a const model do.
 
-What is not values is read in pieces of up to 16 KiB, over and over: an opening
+What is not values is read in pieces of up to 4 KiB, over and over: an opening
 walks the source several times from its beginning to its end, a load the blob's
 message. Within a walk offsets rise, but for names. Values come as one read where
 the file keeps them in one piece and the blob has their element type (with a
-progress, reads of up to 1 MiB), else 4 KiB at a time; what a save copies, 16 KiB
-at a time. A source whose reads are slow should keep what it fetched last.*/
+progress, reads of up to 1 MiB), else 4 KiB at a time; so does what a save copies
+into memory, and what it copies into a file or a sink 4 KiB at a time. A source
+whose reads are slow should keep what it fetched last.*/
     pub read_at: ::core::option::Option<
         unsafe extern "C" fn(
             user: *mut ::core::ffi::c_void,
@@ -864,7 +865,7 @@ pub struct sb_sink {
     ///passed to `write`
     pub user: *mut ::core::ffi::c_void,
     /**Takes `size` bytes, above 0, all of them or fails; after a failure it is not
-called again. Small pieces are gathered to 16 KiB first.*/
+called again. Small pieces are gathered to 4 KiB first.*/
     pub write: ::core::option::Option<
         unsafe extern "C" fn(
             user: *mut ::core::ffi::c_void,

@@ -14,6 +14,9 @@
  * and fills `err` (never NULL there) with sb_error_fill; the call of the
  * library ends with that status and that text. Any other status arrives as
  * SB_ERR_IO.
+ *
+ * On Linux and macOS a call that reads or writes a file, a source or a sink takes at
+ * most 24 KiB of its thread's stack, without what callbacks and a backend take.
  */
 #ifndef SYNCBLOB_IO_H
 #define SYNCBLOB_IO_H
@@ -37,12 +40,13 @@ typedef struct sb_source {
      *  range lies inside the size; `bytes` is above 0. Runs on several threads at
      *  once when calls on a const model do.
      *
-     *  What is not values is read in pieces of up to 16 KiB, over and over: an opening
+     *  What is not values is read in pieces of up to 4 KiB, over and over: an opening
      *  walks the source several times from its beginning to its end, a load the blob's
      *  message. Within a walk offsets rise, but for names. Values come as one read where
      *  the file keeps them in one piece and the blob has their element type (with a
-     *  progress, reads of up to 1 MiB), else 4 KiB at a time; what a save copies, 16 KiB
-     *  at a time. A source whose reads are slow should keep what it fetched last. */
+     *  progress, reads of up to 1 MiB), else 4 KiB at a time; so does what a save copies
+     *  into memory, and what it copies into a file or a sink 4 KiB at a time. A source
+     *  whose reads are slow should keep what it fetched last. */
     sb_status (*read_at)(void *user, uint64_t offset, void *buffer, size_t bytes, sb_error *err);
     /** [nullable] A number that is another one once the bytes have changed: of a
      *  modification time, an ETag. Asked when the source is opened and after each
@@ -68,7 +72,7 @@ typedef struct sb_sink {
     size_t struct_size; /**< sizeof(sb_sink) of the caller */
     void *user;         /**< passed to `write` */
     /** Takes `size` bytes, above 0, all of them or fails; after a failure it is not
-     *  called again. Small pieces are gathered to 16 KiB first. */
+     *  called again. Small pieces are gathered to 4 KiB first. */
     sb_status (*write)(void *user, const void *bytes, size_t size, sb_error *err);
 } sb_sink;
 

@@ -351,10 +351,17 @@ sb_status sb_model_save(const sb_model *model, void *buffer, size_t capacity, si
     return st;
 }
 
+/* Not inlined: the outlet and what begins a file do not lie on the stack together. */
+__attribute__((noinline)) static sb_status put_to(const sb_model *model, const sb_sink *to,
+                                                  struct saving *saving, sb_error *err) {
+    struct sb__outlet outlet;
+    struct sb__sink sink = sb__sink_outlet(&outlet, to);
+    return put_whole(model, &sink, saving, err);
+}
+
 static sb_status save_file(const sb_model *model, const char *path, struct saving saving,
                            sb_error *err) {
     struct sb__replacement file;
-    struct sb__outlet outlet;
     struct sb__progress progress;
     if (!path)
         return sb__fail_null(err, "path");
@@ -366,8 +373,7 @@ static sb_status save_file(const sb_model *model, const char *path, struct savin
     if (st != SB_OK)
         return st;
     const sb_sink to = sb__file_write_sink(&file);
-    struct sb__sink sink = sb__sink_outlet(&outlet, &to);
-    st = put_whole(model, &sink, &saving, err);
+    st = put_to(model, &to, &saving, err);
     if (st == SB_OK)
         st = sb__file_write_commit(&file, err);
     else
@@ -389,7 +395,6 @@ sb_status sb_model_save_file_from(const sb_model *model, const char *path, sb_bl
 }
 
 sb_status sb_model_save_sink(const sb_model *model, const sb_sink *sink, sb_error *err) {
-    struct sb__outlet outlet;
     struct sb__progress progress;
     struct saving saving = {.lender = NULL};
     sb_sink to;
@@ -400,8 +405,5 @@ sb_status sb_model_save_sink(const sb_model *model, const sb_sink *sink, sb_erro
         st = check_values(model, err);
     if (st == SB_OK)
         st = begin_saving(&saving, model, &progress, err);
-    if (st != SB_OK)
-        return st;
-    struct sb__sink out = sb__sink_outlet(&outlet, &to);
-    return put_whole(model, &out, &saving, err);
+    return st == SB_OK ? put_to(model, &to, &saving, err) : st;
 }

@@ -35,12 +35,15 @@ static void give(struct sb__sink *sink, const void *bytes, size_t size) {
         sink->status = sb__callback_failed(st, &told, "the sink", -1, sink->err);
 }
 
+static void flush(struct sb__sink *sink) {
+    give(sink, sink->outlet->buffer, sink->outlet->used);
+    sink->outlet->used = 0;
+}
+
 static void gather(struct sb__sink *sink, const void *bytes, size_t size) {
     struct sb__outlet *outlet = sink->outlet;
-    if (size > sizeof outlet->buffer - outlet->used) {
-        give(sink, outlet->buffer, outlet->used);
-        outlet->used = 0;
-    }
+    if (size > sizeof outlet->buffer - outlet->used)
+        flush(sink);
     if (size > sizeof outlet->buffer) {
         give(sink, bytes, size);
         return;
@@ -49,14 +52,18 @@ static void gather(struct sb__sink *sink, const void *bytes, size_t size) {
     outlet->used += size;
 }
 
+static void wrote(struct sb__sink *sink, size_t size) {
+    sink->written += size;
+    if (sink->status == SB_OK)
+        sink->status = sb__progress_done(sink->progress, sink->written, size, sink->err);
+}
+
 static void put(struct sb__sink *sink, const void *bytes, size_t size) {
     if (sink->outlet)
         gather(sink, bytes, size);
     else if (sink->written <= sink->capacity && size <= sink->capacity - sink->written)
         memcpy(sink->memory + sink->written, bytes, size);
-    sink->written += size;
-    if (sink->status == SB_OK)
-        sink->status = sb__progress_done(sink->progress, sink->written, size, sink->err);
+    wrote(sink, size);
 }
 
 struct sb__sink sb__sink_count(void) {
@@ -89,6 +96,21 @@ void sb__sink_bytes(struct sb__sink *sink, const void *bytes, size_t size) {
         }
 }
 
+/* Where at most *size bytes can be read to; then how many. NULL: memory that is full. */
+static unsigned char *room(struct sb__sink *sink, size_t *size) {
+    struct sb__outlet *outlet = sink->outlet;
+    size_t left = sink->written < sink->capacity ? sink->capacity - (size_t)sink->written : 0;
+    if (outlet) {
+        if (outlet->used == sizeof outlet->buffer)
+            flush(sink);
+        left = sizeof outlet->buffer - outlet->used;
+    }
+    *size = *size < left ? *size : left;
+    if (sink->progress && *size > WATCHED_BYTES)
+        *size = WATCHED_BYTES;
+    return outlet ? outlet->buffer + outlet->used : left > 0 ? sink->memory + sink->written : NULL;
+}
+
 static size_t put_varint(uint8_t *out, uint64_t value) {
     size_t used = 0;
     for (; value >= 0x80; value >>= 7)
@@ -119,7 +141,6 @@ void sb__sink_prefix(struct sb__sink *sink, uint32_t field, uint64_t size) {
 
 sb_status sb__sink_span(struct sb__sink *sink, const struct sb__source *source, uint32_t begin,
                         uint32_t end, sb_error *err) {
-    unsigned char chunk[SB__WINDOW_BYTES];
     if (sb__sink_counts(sink)) {
         sink->written += end - begin;
         return SB_OK;
@@ -129,12 +150,15 @@ sb_status sb__sink_span(struct sb__sink *sink, const struct sb__source *source, 
         return sink->status;
     }
     while (begin < end && sink->status == SB_OK) {
-        uint32_t n = end - begin < sizeof chunk ? end - begin : (uint32_t)sizeof chunk;
-        sb_status st = sb__source_read(source, begin, chunk, n, err);
+        size_t n = end - begin;
+        unsigned char *to = room(sink, &n);
+        sb_status st = to ? sb__source_read(source, begin, to, n, err) : sb__source_changed(err);
         if (st != SB_OK)
             return st;
-        sb__sink_bytes(sink, chunk, n);
-        begin += n;
+        if (sink->outlet)
+            sink->outlet->used += n;
+        wrote(sink, n);
+        begin += (uint32_t)n;
     }
     return sink->status;
 }

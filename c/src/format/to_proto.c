@@ -60,8 +60,10 @@ sb_status sb_blob_to_proto_new(const sb_blob *blob, uint32_t flags, void **out, 
     return st;
 }
 
-static sb_status pack(const struct sb__encoding *encoding, const sb_sink *to,
-                      const sb_progress *progress, sb_error *err) {
+/* Not inlined: the outlet and what begins a file do not lie on the stack together. */
+__attribute__((noinline)) static sb_status pack(const struct sb__encoding *encoding,
+                                                const sb_sink *to, const sb_progress *progress,
+                                                sb_error *err) {
     struct sb__outlet outlet;
     struct sb__progress told;
     struct sb__sink sink = sb__sink_outlet(&outlet, to);

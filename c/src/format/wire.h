@@ -8,10 +8,10 @@
 #include "format/source.h"
 #include "port/text.h"
 
-/* What is read, and gathered before it is written, at once. Fuzzers, whose inputs are small, are
-   built with less. */
+/* What is read, and gathered before it is written, at once. It lies on the stack, of which io.h
+   promises a figure. Fuzzers, whose inputs are small, are built with less. */
 #ifndef SB__WINDOW_BYTES
-#define SB__WINDOW_BYTES 16384
+#define SB__WINDOW_BYTES 4096
 #endif
 #define SB__MAX_GROUP_DEPTH 100
 
