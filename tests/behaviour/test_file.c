@@ -163,6 +163,62 @@ TEST_WITH(setup, teardown, test_a_file_that_changes_while_a_model_is_open) {
     }
 }
 
+/* What is kept of a file's times has a tick of some milliseconds. */
+static void wait_a_tick(void) {
+    const struct timespec pause = {0, 30000000};
+    (void)nanosleep(&pause, NULL);
+}
+
+/* The time of the last write may be set back, that of the last change may not. */
+TEST_WITH(setup, teardown, test_a_writer_who_sets_the_time_back_is_seen) {
+    const struct folder *folder = *state;
+    for (uint32_t flags = 0; flags <= SB_OPEN_MAPPED; flags += SB_OPEN_MAPPED) {
+        struct stat before;
+        sb_model *model;
+        sb_error err;
+        sb_blob *blob = new_blob(3);
+        assert_ok(write_file(folder->file, &err));
+        assert_int_equal(stat(folder->file, &before), 0);
+        assert_ok(
+            sb_model_open_file(NULL, SB_FORMAT_BLOB, folder->file, flags, NULL, &model, &err));
+        assert_ok(sb_model_load_blob(model, SB_NO_LAYER, 0, blob, &err));
+        wait_a_tick();
+        const int fd = open(folder->file, O_WRONLY | O_CLOEXEC);
+        const struct timespec times[] = {before.st_atim, before.st_mtim};
+        assert_int_equal(pwrite(fd, "xyz", 3, 1000), 3);
+        assert_int_equal(futimens(fd, times), 0);
+        assert_int_equal(close(fd), 0);
+        assert_status(SB_ERR_IO, sb_model_load_blob(model, SB_NO_LAYER, 0, blob, &err));
+        assert_non_null(strstr(err.message, "changed while it was read"));
+        sb_model_destroy(model);
+        sb_blob_destroy(blob);
+    }
+}
+
+/* A file that lost or got a name is the same file: so is one that a save replaces. */
+TEST_WITH(setup, teardown, test_another_name_is_no_change) {
+    const struct folder *folder = *state;
+    for (int change = 0; change < 3; change++) {
+        sb_model *model;
+        sb_error err;
+        sb_blob *blob = new_blob(3);
+        assert_ok(write_file(folder->file, &err));
+        assert_ok(sb_model_open_file(NULL, SB_FORMAT_BLOB, folder->file, 0, NULL, &model, &err));
+        wait_a_tick();
+        if (change == 0)
+            assert_ok(sb_model_save_file(model, folder->file, &err));
+        else if (change == 1)
+            assert_int_equal(link(folder->file, folder->other), 0);
+        else
+            assert_int_equal(unlink(folder->file), 0);
+        assert_ok(sb_model_load_blob(model, SB_NO_LAYER, 0, blob, &err));
+        assert_int_equal(sb_blob_count(blob), 50000);
+        sb_model_destroy(model);
+        sb_blob_destroy(blob);
+        (void)unlink(folder->other);
+    }
+}
+
 TEST_WITH(setup, teardown, test_the_old_bytes_stay_when_a_file_is_bad) {
     const struct folder *folder = *state;
     sb_blob *blob = new_blob(6);

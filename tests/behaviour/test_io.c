@@ -619,18 +619,27 @@ TEST_WITH(setup, teardown, a_file_that_changed_is_seen_through_its_descriptor) {
     const struct timespec times[] = {{1, 1}, {1, 1}};
     sb_source source = SB_SOURCE_INIT;
     int fd = temporary(&w->wire);
+    uint64_t before, after;
     sb_model *model;
     sb_error err;
     assert_int_equal(futimens(fd, times), 0);
     assert_ok(sb_source_of_descriptor(fd, 0, &source, &err));
     assert_ok(sb_model_open_source(NULL, SB_FORMAT_AUTO, &source, NULL, NULL, &model, &err));
+    assert_ok(sb_model_load_blob(model, SB_NO_LAYER, 1, w->blob, &err));
+    assert_ok(source.version(source.user, &before, &err));
     assert_int_equal(ftruncate(fd, (off_t)w->wire.size + 1), 0);
     assert_int_equal(futimens(fd, times), 0);
+    assert_ok(source.version(source.user, &after, &err));
+    assert_int_not_equal(before, after); /* of the size */
     assert_status(SB_ERR_IO, sb_model_load_blob(model, SB_NO_LAYER, 1, w->blob, &err));
     assert_int_equal(ftruncate(fd, (off_t)w->wire.size), 0);
+    assert_ok(source.version(source.user, &after, &err));
+    assert_int_not_equal(before, after); /* of the time */
     assert_status(SB_ERR_IO, sb_model_load_blob(model, SB_NO_LAYER, 1, w->blob, &err));
     assert_int_equal(futimens(fd, times), 0);
-    assert_ok(sb_model_load_blob(model, SB_NO_LAYER, 1, w->blob, &err));
+    assert_ok(source.version(source.user, &after, &err));
+    assert_int_equal(before, after);
+    assert_status(SB_ERR_IO, sb_model_load_blob(model, SB_NO_LAYER, 1, w->blob, &err));
     assert_int_equal(ftruncate(fd, 10), 0);
     assert_status(SB_ERR_IO, sb_model_load_blob(model, SB_NO_LAYER, 0, w->blob, &err));
     sb_model_destroy(model);

@@ -3738,7 +3738,9 @@ DEVICE_FAILURE, DEVICE_LOST, FORKED.*/
     ) -> sb_status;
     /**A source that reads an open descriptor of a regular file (pread), whose offset
 it neither uses nor moves. Its size is that of now, its version the file's
-modification time and size.
+modification time and size. Where the library itself asks for the version, it
+compares the time of the last change (ctime) too, as for a file that it opened
+(proto.h).
 * descriptor stays open as long as the source is used. On Windows a handle (HANDLE, whose
 value has 32 bits), whose offset is moved
 * flags 0 or SB_SOURCE_CLOSES
@@ -3746,7 +3748,8 @@ value has 32 bits), whose offset is moved
 calling its `close`, if there is one. A slot may be replaced by one that calls it
 
 Errors: INVALID_ARGUMENT (unknown flag), ABI_MISMATCH (struct_size too small), IO (errno in
-device_code; also a descriptor of something else).*/
+device_code; also a descriptor of something else, and a file that has a size of 0 and bytes, as
+those of procfs have).*/
     pub fn sb_source_of_descriptor(
         descriptor: i32,
         flags: u32,
@@ -4199,6 +4202,17 @@ Errors: as sb_blob_proto_size, as sb_blob_cpu_data.*/
 (ReadProtoFromBinaryFile, then FromProto). The values go where
 sb_blob_from_proto puts them; into storage that was there, when all have been
 read: until then they take as many bytes again, and a failure changes nothing.
+
+A file that changes while it is read is found by its size, the time of its last
+write and, on Linux and macOS, that of its last change (ctime). So is a file that is
+renamed, or whose permissions change, but not one that a save replaces. Three changes
+are not found, and the values may then be partly those of before and partly those of
+after: one within the same tick of the file system's clock (some milliseconds) as the
+last one before the opening; stores through a shared mapping, for whose first store
+alone many file systems set the times; and, on Windows or once a name of the file was
+added or removed, one whose writer sets the time of the last write back. A file that
+has a size of 0 and bytes, as those of procfs have, is IO. While another process holds
+a lease on the file, the call waits.
 * path \[borrowed\] NUL-terminated
 * flags 0 or SB_PROTO_RESHAPE
 * limits \[borrowed, nullable\] the context's

@@ -105,14 +105,17 @@ enum {
 
 /** A source that reads an open descriptor of a regular file (pread), whose offset
  *  it neither uses nor moves. Its size is that of now, its version the file's
- *  modification time and size.
+ *  modification time and size. Where the library itself asks for the version, it
+ *  compares the time of the last change (ctime) too, as for a file that it opened
+ *  (proto.h).
  *  @param descriptor stays open as long as the source is used. On Windows a handle (HANDLE, whose
  *      value has 32 bits), whose offset is moved
  *  @param flags 0 or SB_SOURCE_CLOSES
  *  @param out [owned] `struct_size` set by the caller; what is not given to a model is ended by
  *      calling its `close`, if there is one. A slot may be replaced by one that calls it
  *  Errors: INVALID_ARGUMENT (unknown flag), ABI_MISMATCH (struct_size too small), IO (errno in
- *  device_code; also a descriptor of something else). */
+ *  device_code; also a descriptor of something else, and a file that has a size of 0 and bytes, as
+ *  those of procfs have). */
 SB_API sb_status sb_source_of_descriptor(int32_t descriptor, uint32_t flags, sb_source *out,
                                          sb_error *err);
 

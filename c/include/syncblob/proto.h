@@ -100,6 +100,17 @@ SB_API sb_status sb_blob_to_proto_new(const sb_blob *blob, uint32_t flags, void 
  *  (ReadProtoFromBinaryFile, then FromProto). The values go where
  *  sb_blob_from_proto puts them; into storage that was there, when all have been
  *  read: until then they take as many bytes again, and a failure changes nothing.
+ *
+ *  A file that changes while it is read is found by its size, the time of its last
+ *  write and, on Linux and macOS, that of its last change (ctime). So is a file that is
+ *  renamed, or whose permissions change, but not one that a save replaces. Three changes
+ *  are not found, and the values may then be partly those of before and partly those of
+ *  after: one within the same tick of the file system's clock (some milliseconds) as the
+ *  last one before the opening; stores through a shared mapping, for whose first store
+ *  alone many file systems set the times; and, on Windows or once a name of the file was
+ *  added or removed, one whose writer sets the time of the last write back. A file that
+ *  has a size of 0 and bytes, as those of procfs have, is IO. While another process holds
+ *  a lease on the file, the call waits.
  *  @param path [borrowed] NUL-terminated
  *  @param flags 0 or SB_PROTO_RESHAPE
  *  @param limits [borrowed, nullable] the context's

@@ -20,17 +20,44 @@ static sb_status read_at(void *user, uint64_t offset, void *buffer, size_t bytes
     return SB_OK;
 }
 
-static sb_status version(void *user, uint64_t *out, sb_error *err) {
+sb_status sb__descriptor_stamp(void *user, struct sb__stamp *out, sb_error *err) {
     struct sb__file_info info;
     int error = sb__file_examine((sb__file)user, &info);
     if (error)
         return sb__fail_io(err, error, "the file cannot be examined");
-    *out = info.version;
+    *out = (struct sb__stamp){info.version, info.changed, info.names};
     return SB_OK;
+}
+
+static sb_status version(void *user, uint64_t *out, sb_error *err) {
+    struct sb__stamp stamp = {.version = 0};
+    sb_status st = sb__descriptor_stamp(user, &stamp, err);
+    if (st == SB_OK)
+        *out = stamp.version;
+    return st;
+}
+
+bool sb__descriptor_is(const sb_source *source) {
+    return source->version == version;
 }
 
 void sb__descriptor_close(void *user) {
     sb__file_close((sb__file)user);
+}
+
+/* A file that the kernel makes as it is read, such as those of procfs, has a size of 0. */
+static sb_status check_empty(sb__file file, const char *shown, sb_error *err) {
+    unsigned char byte;
+    size_t got;
+    int error = sb__file_read_at(file, 0, &byte, sizeof byte, &got);
+    if (error)
+        return sb__fail_io(err, error, "%s cannot be read", shown);
+    if (got == 0)
+        return SB_OK;
+    return sb__fail(err, SB_ERR_IO,
+                    "%s has a size of 0, but bytes: a file that is made as it is read has to be "
+                    "copied first",
+                    shown);
 }
 
 sb_status sb__descriptor_source(sb__file file, const char *shown, sb_source *out, sb_error *err) {
@@ -40,6 +67,9 @@ sb_status sb__descriptor_source(sb__file file, const char *shown, sb_source *out
         return sb__fail_io(err, error, "%s cannot be examined", shown);
     if (info.misfit)
         return sb__fail_io(err, info.misfit, "%s is not a regular file", shown);
+    sb_status st = info.size == 0 ? check_empty(file, shown, err) : SB_OK;
+    if (st != SB_OK)
+        return st;
     *out = (sb_source)SB_SOURCE_INIT;
     out->user = (void *)file;
     out->size = info.size;

@@ -40,24 +40,25 @@ sb_status sb__source_of_bytes(struct sb__source *out, const void *bytes, size_t 
     return SB_OK;
 }
 
-static sb_status ask_version(const sb_source *from, uint64_t *out, sb_error *err) {
-    *out = 0;
+static sb_status ask_stamp(const sb_source *from, struct sb__stamp *out, sb_error *err) {
+    *out = (struct sb__stamp){.version = 0};
     if (!from->version)
         return SB_OK;
     sb_error told = {.code = SB_OK};
-    sb_status st = from->version(from->user, out, &told);
+    sb_status st = sb__descriptor_is(from) ? sb__descriptor_stamp(from->user, out, &told)
+                                           : from->version(from->user, &out->version, &told);
     return st == SB_OK ? SB_OK : sb__callback_failed(st, &told, "the source", -1, err);
 }
 
 static sb_status take(struct sb__source *out, const sb_source *from, sb_error *err) {
-    uint64_t version;
+    struct sb__stamp stamp;
     if (from->size > SB__MAX_MESSAGE_BYTES) {
         const struct sb__source first = {.size = SB__MAX_MESSAGE_BYTES, .from = *from};
         return refuse_size(&first, from->size, err);
     }
-    sb_status st = ask_version(from, &version, err);
+    sb_status st = ask_stamp(from, &stamp, err);
     if (st == SB_OK)
-        *out = (struct sb__source){.size = (uint32_t)from->size, .from = *from, .version = version};
+        *out = (struct sb__source){.size = (uint32_t)from->size, .from = *from, .stamp = stamp};
     return st;
 }
 
@@ -131,10 +132,17 @@ sb_status sb__source_read(const struct sb__source *source, uint32_t offset, void
     return st == SB_OK ? SB_OK : sb__callback_failed(st, &told, "the source", offset, err);
 }
 
+/* A writer may set the time of the last write back, but not the time of the last change. That one
+   is also the time when the file got or lost a name, as when a save replaced it: then the bytes of
+   the open file are the old ones. */
+static bool is_same(const struct sb__stamp *was, const struct sb__stamp *is) {
+    return is->version == was->version && (is->changed == was->changed || is->names != was->names);
+}
+
 sb_status sb__source_check(const struct sb__source *source, sb_error *err) {
-    uint64_t version;
-    sb_status st = ask_version(&source->from, &version, err);
-    if (st != SB_OK || version == source->version)
+    struct sb__stamp stamp;
+    sb_status st = ask_stamp(&source->from, &stamp, err);
+    if (st != SB_OK || is_same(&source->stamp, &stamp))
         return st;
     return sb__source_changed(err);
 }

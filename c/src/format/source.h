@@ -14,12 +14,17 @@
 /* What sb_source ended with in version 0.1. */
 #define SB__SOURCE_FIRST_SIZE (offsetof(sb_source, close) + sizeof(((sb_source *)0)->close))
 
+/* What tells whether the bytes are what they were; of a file the last two, else they are 0. */
+struct sb__stamp {
+    uint64_t version, changed, names;
+};
+
 struct sb__source {
     const unsigned char *bytes; /* all of them; NULL: they are asked for */
     uint32_t size;
     bool mapped;
-    sb_source from;   /* no slots: memory of the caller's */
-    uint64_t version; /* when it was opened */
+    sb_source from;         /* no slots: memory of the caller's */
+    struct sb__stamp stamp; /* when it was opened */
 };
 
 /* `bytes` may be NULL when size is 0. INVALID_ARGUMENT, DATA_LIMIT. */
@@ -53,6 +58,9 @@ sb_status sb__callback_failed(sb_status status, const sb_error *told, const char
 
 /* A regular file as a source without `close`. `shown` names it in errors. IO. */
 sb_status sb__descriptor_source(intptr_t file, const char *shown, sb_source *out, sb_error *err);
+/* Whether the source's slots are those of a file; then its stamp. IO. */
+bool sb__descriptor_is(const sb_source *source);
+sb_status sb__descriptor_stamp(void *user, struct sb__stamp *out, sb_error *err);
 void sb__descriptor_close(void *user);
 
 #endif

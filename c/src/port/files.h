@@ -12,11 +12,14 @@ typedef intptr_t sb__file;
 
 struct sb__file_info {
     uint64_t size;
-    uint64_t version; /* another one once the file has changed */
+    uint64_t version; /* of the size and the time of the last write */
+    uint64_t changed; /* the time when the bytes, the permissions or a name changed; 0: not known */
+    uint64_t names;   /* 0 once the file is removed or replaced */
     int misfit;       /* 0 for a regular file, else which error it is to be none */
 };
 
-/* For reading; it never waits, not for a pipe either. Others may write, rename and remove it. */
+/* For reading. It does not wait for a pipe, only for another process that holds a lease on the
+   file. Others may write, rename and remove it. */
 int sb__file_open(const char *path, sb__file *out);
 int sb__file_examine(sb__file file, struct sb__file_info *out);
 /* `*got` may be less than `bytes`, and is 0 at the end of the file. */

@@ -44,6 +44,10 @@ int sb__sync(int descriptor) {
 }
 
 /* glibc's strerror_r returns the text; that of POSIX, musl's, a status. */
+struct timespec sb__changed(const struct stat *info) {
+    return info->st_ctim;
+}
+
 const char *sb__system_text(int error, char *buffer, size_t capacity) {
 #ifdef __GLIBC__
     return strerror_r(error, buffer, capacity);

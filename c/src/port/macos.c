@@ -34,6 +34,10 @@ struct timespec sb__modified(const struct stat *info) {
 }
 
 /* fsync leaves the bytes in the disk's cache. Not every file system has the other. */
+struct timespec sb__changed(const struct stat *info) {
+    return info->st_ctimespec;
+}
+
 int sb__sync(int descriptor) {
     return fcntl(descriptor, F_FULLFSYNC) == 0 ? 0 : fsync(descriptor);
 }

@@ -88,22 +88,48 @@ void sb__aligned_free(void *block) {
 
 /* --- files ------------------------------------------------------------------------------ */
 
+#define LEASE_MILLISECONDS 60000 /* the kernel takes a lease away after 45 s */
+
+/* With O_NONBLOCK a regular file gives EAGAIN while another process, asked by this attempt, has not
+   given its lease back yet. */
+static bool wait_for_lease(const char *path, uint32_t *waited) {
+    const uint32_t pause = *waited < 16 ? *waited + 1 : 16;
+    struct stat info;
+    if (errno != EAGAIN || *waited >= LEASE_MILLISECONDS)
+        return false;
+    const bool is_leased = fstatat(AT_FDCWD, path, &info, 0) == 0 && S_ISREG(info.st_mode);
+    errno = EAGAIN;
+    if (is_leased)
+        sb__sleep_milliseconds(pause);
+    *waited += pause;
+    return is_leased;
+}
+
 int sb__file_open(const char *path, sb__file *out) {
-    /* O_NONBLOCK: opening a pipe must not wait; for a regular file it means nothing. */
-    int descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    uint32_t waited = 0;
+    int descriptor;
+    do /* O_NONBLOCK: opening a pipe must not wait */
+        descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    while (descriptor < 0 && (errno == EINTR || wait_for_lease(path, &waited)));
     *out = descriptor;
     return descriptor < 0 ? errno : 0;
 }
 
-/* A time of its own for each nanosecond; for one time, a number of its own for each size. */
+static uint64_t nanoseconds(struct timespec time) {
+    return (uint64_t)time.tv_sec * 1000000000 + (uint64_t)time.tv_nsec;
+}
+
 int sb__file_examine(sb__file file, struct sb__file_info *out) {
     struct stat info;
-    if (fstat((int)file, &info) != 0)
+    int error;
+    SB__RETRY(error, fstat((int)file, &info));
+    if (error != 0)
         return errno;
-    const struct timespec modified = sb__modified(&info);
-    uint64_t time = (uint64_t)modified.tv_sec * 1000000000 + (uint64_t)modified.tv_nsec;
     out->size = (uint64_t)info.st_size;
-    out->version = time * 0x9E3779B97F4A7C15 + out->size;
+    /* For one time, each size has a number of its own. */
+    out->version = nanoseconds(sb__modified(&info)) * 0x9E3779B97F4A7C15 + out->size;
+    out->changed = nanoseconds(sb__changed(&info));
+    out->names = (uint64_t)info.st_nlink;
     out->misfit = S_ISREG(info.st_mode) ? 0 : S_ISDIR(info.st_mode) ? EISDIR : EINVAL;
     return 0;
 }

@@ -126,6 +126,7 @@ int sb__file_examine(sb__file file, struct sb__file_info *out) {
         (uint64_t)info.ftLastWriteTime.dwHighDateTime << 32 | info.ftLastWriteTime.dwLowDateTime;
     out->size = (uint64_t)info.nFileSizeHigh << 32 | info.nFileSizeLow;
     out->version = time * 0x9E3779B97F4A7C15 + out->size;
+    out->names = info.nNumberOfLinks;
     out->misfit = info.dwFileAttributes & FILE_ATTRIBUTE_DIRECTORY ? SB__IS_DIRECTORY : 0;
     return 0;
 }

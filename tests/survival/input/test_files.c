@@ -184,13 +184,16 @@ TEST_WITH(setup, teardown, devices) {
     }
 }
 
-/* What the kernel makes up as it is read has size 0: an empty file. */
+/* What the kernel makes as it is read has a size of 0, and is not empty. */
 TEST_WITH(setup, teardown, files_of_proc) {
     struct place *p = *state;
     sb_error err;
-    (void)p;
-    assert_status(SB_ERR_LENGTH_MISMATCH, read_with(READ_BLOB, "/proc/self/status", &err));
-    assert_ok(read_with(OPEN_MODEL, "/proc/self/status", &err));
+    check_readers("/proc/self/status", SB_ERR_IO, 0);
+    assert_status(SB_ERR_IO, read_with(OPEN_MODEL, "/proc/self/status", &err));
+    assert_non_null(strstr(err.message, "has a size of 0, but bytes"));
+    file_write(p->file, "", 0);
+    assert_ok(read_with(OPEN_MODEL, p->file, &err));
+    assert_ok(read_with(OPEN_MAPPED, p->file, &err));
 }
 
 TEST_WITH(setup, teardown, links) {
