@@ -362,9 +362,9 @@ TEST_WITH(setup, teardown, test_links_that_lead_to_no_file) {
         const char *words;
     } rows[] = {
         {"blob", ELOOP, "cannot be written:"},
-        {".", EISDIR, "it is no regular file"},
+        {".", EISDIR, "it is not a regular file"},
         {"not/there", ENOENT, "is in a directory that cannot be opened"},
-        {"/dev/null", EINVAL, "it is no regular file"},
+        {"/dev/null", EINVAL, "it is not a regular file"},
         {"x/", ENOENT, "is in a directory that cannot be opened"},
     };
     sb_error err;

@@ -122,9 +122,12 @@ SB_API sb_status sb_blob_read_file(sb_blob *blob, const char *path, uint32_t fla
 /** Writes the blob's BlobProto to a file, atomically: whatever happens, the
  *  file is the old one or the whole new one (WriteProtoToBinaryFile). It is
  *  written beside the old one, with a name that begins with ".syncblob-", and takes
- *  its place; a process that is killed may leave that.
+ *  its place; a process that is killed may leave that. It is enough that the folder may
+ *  be written and searched; where it may not be read, a power failure soon after the call
+ *  may bring the old file back.
  *
- *  A symbolic link is followed, one to nothing too, and stays. The old file's
+ *  A symbolic link is followed, one to nothing too, and stays. One that leads to an open
+ *  file, such as /dev/stdout or /proc/self/fd/3, names no place: IO. The old file's
  *  permissions are kept, without those to run as another user, and its owner and
  *  group where the process may; where it may not keep the group, group and others
  *  get what both had. Access lists and extended attributes are not kept, and other

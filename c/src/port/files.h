@@ -32,15 +32,20 @@ void sb__file_close(sb__file file);
 /* --- replacing a file ------------------------------------------------------------------- */
 
 #define SB__PATH_MAX 4096
+#ifdef _WIN32
+#define SB__TARGET_MAX SB__PATH_MAX
+#else
+#define SB__TARGET_MAX 1024
+#endif
 
 /* A file written beside its place under another name, to be put there when it is whole. */
 struct sb__replacement {
-    sb__file file;           /* -1 once it is closed */
-    sb__file folder;         /* the target's; -1 on a system that names it by its path */
-    const char *shown;       /* the path in messages: the caller's or, where links lead, `path` */
-    char path[SB__PATH_MAX]; /* the target's, links resolved */
-    const char *name;        /* in `path`, after the folder */
-    char temporary[64];
+    sb__file file;             /* -1 once it is closed */
+    sb__file folder;           /* the target's; -1 on a system that names it by its path */
+    char shown[96];            /* how the path begins, in messages; where links lead, if any do */
+    char path[SB__TARGET_MAX]; /* the target's, links resolved; without `folder`'s where that is */
+    const char *name;          /* in `path`, after the folder */
+    char temporary[64];        /* "": there is none */
 };
 
 /* `*what` is what went wrong, to be said of the path. The target must be a regular file, whose

@@ -8,9 +8,13 @@
 #include "port/text.h"
 #include "port/threads.h"
 
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/magic.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/random.h>
+#include <sys/statfs.h>
 #include <unistd.h>
 
 /* --- threads ---------------------------------------------------------------------------- */
@@ -29,7 +33,7 @@ void sb__condition_wait_until(sb__condition *condition, sb__mutex *mutex, uint64
     (void)pthread_cond_timedwait(condition, mutex, &t);
 }
 
-/* --- files and texts -------------------------------------------------------------------- */
+/* --- files ---------------------------------------------------------------------------------- */
 
 bool sb__random_number(uint64_t *out) {
     return getrandom(out, sizeof *out, 0) == (ssize_t)sizeof *out;
@@ -39,15 +43,33 @@ struct timespec sb__modified(const struct stat *info) {
     return info->st_mtim;
 }
 
-int sb__sync(int descriptor) {
-    return fsync(descriptor);
-}
-
-/* glibc's strerror_r returns the text; that of POSIX, musl's, a status. */
 struct timespec sb__changed(const struct stat *info) {
     return info->st_ctim;
 }
 
+int sb__sync(int descriptor) {
+    return fsync(descriptor);
+}
+
+int sb__folder_open(const char *path) {
+    const int flags = O_DIRECTORY | O_CLOEXEC;
+    int folder;
+    SB__RETRY(folder, open(path, O_RDONLY | flags));
+    if (folder < 0 && errno == EACCES)
+        SB__RETRY(folder, open(path, O_PATH | flags));
+    return folder;
+}
+
+bool sb__links_to_open_files(int folder) {
+    struct statfs info;
+    int error;
+    SB__RETRY(error, fstatfs(folder, &info));
+    return error != 0 || info.f_type == PROC_SUPER_MAGIC;
+}
+
+/* --- texts ---------------------------------------------------------------------------------- */
+
+/* glibc's strerror_r returns the text; that of POSIX, musl's, a status. */
 const char *sb__system_text(int error, char *buffer, size_t capacity) {
 #ifdef __GLIBC__
     return strerror_r(error, buffer, capacity);

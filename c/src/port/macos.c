@@ -8,6 +8,7 @@
 #include "port/text.h"
 #include "port/threads.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <string.h>
 #include <sys/random.h>
@@ -33,13 +34,30 @@ struct timespec sb__modified(const struct stat *info) {
     return info->st_mtimespec;
 }
 
-/* fsync leaves the bytes in the disk's cache. Not every file system has the other. */
 struct timespec sb__changed(const struct stat *info) {
     return info->st_ctimespec;
 }
 
+/* fsync leaves the bytes in the disk's cache. Not every file system has the other. */
 int sb__sync(int descriptor) {
     return fcntl(descriptor, F_FULLFSYNC) == 0 ? 0 : fsync(descriptor);
+}
+
+int sb__folder_open(const char *path) {
+    const int flags = O_DIRECTORY | O_CLOEXEC;
+    int folder;
+    SB__RETRY(folder, open(path, O_RDONLY | flags));
+#ifdef O_SEARCH /* older systems lack it */
+    if (folder < 0 && errno == EACCES)
+        SB__RETRY(folder, open(path, O_SEARCH | flags));
+#endif
+    return folder;
+}
+
+/* There are no such links. */
+bool sb__links_to_open_files(int folder) {
+    (void)folder;
+    return false;
 }
 
 const char *sb__system_text(int error, char *buffer, size_t capacity) {

@@ -23,4 +23,16 @@ int sb__sync(int descriptor);
         (result) = (call);                                                                         \
     while ((result) < 0 && errno == EINTR)
 
+/* For the names in it; for reading too, so that it can be brought to the disk, where the process
+   may. -1: errno has the reason. */
+int sb__folder_open(const char *path);
+/* Whether links in the folder lead where their text does not: to what a process has open. */
+bool sb__links_to_open_files(int folder);
+/* A group that is not the old one gets what all others had, and these get what the old group had at
+   most, whose members are among them now. */
+static inline mode_t sb__mode_without_group(mode_t mode) {
+    const mode_t both = mode >> 3 & mode & 07;
+    return (mode & 0700) | (mode_t)(both << 3) | both;
+}
+
 #endif

@@ -10,96 +10,133 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #define NAME_ATTEMPTS 100
 #define MAX_LINKS     40 /* as many as Linux follows */
 
-_Static_assert(PATH_MAX <= SB__PATH_MAX, "what realpath writes has to fit");
+_Static_assert(PATH_MAX <= SB__PATH_MAX, "the text of a link has to fit");
 
-/* Puts in place of a link what it says: 1; 0: the path is no link, or nothing; -1: errno says. */
-static int follow(struct sb__replacement *to) {
-    char says[PATH_MAX];
-    ssize_t n = readlink(to->path, says, sizeof says);
-    if (n < 0)
-        return errno == EINVAL || errno == ENOENT ? 0 : -1;
-    const char *slash = strrchr(to->path, '/');
-    size_t folder = slash && says[0] != '/' ? (size_t)(slash + 1 - to->path) : 0;
-    if ((size_t)n >= sizeof to->path - folder) {
-        errno = ENAMETOOLONG;
-        return -1;
-    }
-    memcpy(to->path + folder, says, (size_t)n);
-    to->path[folder + (size_t)n] = '\0';
-    return 1;
+static void show(struct sb__replacement *to, const char *path) {
+    (void)snprintf(to->shown, sizeof to->shown, "%.*s", (int)sizeof to->shown - 1, path);
 }
 
-/* The real path, so that a link to the file stays a link, one to nothing too; a path to nothing is
-   taken as it is. */
-static bool resolve(struct sb__replacement *to, const char *path) {
-    char real[PATH_MAX];
-    size_t length = strlen(path);
-    errno = length == 0 ? ENOENT : ENAMETOOLONG;
-    if (length == 0 || length >= sizeof to->path)
-        return false;
-    memcpy(to->path, path, length + 1);
-    for (int links = 0; !realpath(to->path, real); links++) {
-        if (errno != ENOENT || links == MAX_LINKS)
-            return false;
-        int followed = follow(to);
-        if (followed <= 0)
-            return followed == 0;
-    }
-    memcpy(to->path, real, strlen(real) + 1);
-    return true;
+/* --- where the path leads ----------------------------------------------------------------- */
+
+static char *name_in(char *path) {
+    char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
 }
 
-/* With the slash behind it, nothing but a folder opens. */
-static int open_folder(struct sb__replacement *to) {
-    char *slash = strrchr(to->path, '/');
-    int flags = O_RDONLY | O_CLOEXEC;
-    to->name = slash ? slash + 1 : to->path;
-    if (!slash)
-        return open(".", flags);
-    char kept = slash[1];
-    slash[1] = '\0';
-    int folder = open(to->path, flags);
-    slash[1] = kept;
+/* With the slash behind it, only a folder opens. The kernel resolves what comes before. */
+static int open_folder(char *path) {
+    char *name = name_in(path), kept = *name;
+    *name = '\0';
+    int folder = sb__folder_open(name == path ? "." : path);
+    *name = kept;
     return folder;
 }
 
-/* What is there, if anything is. */
+/* Replaces the name of a link by its text: 1; 0: the path is not a link, or nothing is there; -1:
+   errno has the reason. */
+static int follow(int folder, char path[SB__PATH_MAX], const char **what) {
+    char text[PATH_MAX], *name = name_in(path);
+    ssize_t n;
+    SB__RETRY(n, readlinkat(folder, name, text, sizeof text));
+    if (n < 0)
+        return errno == EINVAL || errno == ENOENT ? 0 : -1;
+    if (sb__links_to_open_files(folder)) {
+        *what = "leads to an open file, not to a name in a directory; write to a sink instead";
+        errno = EINVAL;
+        return -1;
+    }
+    char *from = n > 0 && text[0] == '/' ? path : name;
+    if (n >= path + SB__PATH_MAX - from) {
+        errno = ENAMETOOLONG;
+        return -1;
+    }
+    memcpy(from, text, (size_t)n);
+    from[n] = '\0';
+    return 1;
+}
+
+/* Opens the folder of the target. A link to the file stays a link, one to nothing too. */
+static int resolve(struct sb__replacement *to, char path[SB__PATH_MAX], const char **what) {
+    for (int links = 0;; links++) {
+        *what = "is in a directory that cannot be opened";
+        int folder = open_folder(path);
+        to->folder = folder;
+        if (folder < 0)
+            return errno;
+        *what = "cannot be written";
+        const int followed = follow(folder, path, what);
+        if (followed == 0)
+            return 0;
+        const int error = followed < 0 ? errno : links == MAX_LINKS ? ELOOP : 0;
+        (void)close(folder);
+        if (error)
+            return error;
+    }
+}
+
+/* Whether the target can be replaced, and what is there. */
 static bool examine(const struct sb__replacement *to, struct stat *out, bool *exists) {
-    *exists = fstatat((int)to->folder, to->name, out, 0) == 0;
-    if (!*exists)
+    int error;
+    *exists = false;
+    errno = EISDIR;
+    if (!*to->name) /* the path ends with a slash, and the folder before it is there */
+        return false;
+    SB__RETRY(error, fstatat((int)to->folder, to->name, out, AT_SYMLINK_NOFOLLOW));
+    if (error != 0)
         return errno == ENOENT;
+    *exists = true;
     errno = S_ISDIR(out->st_mode) ? EISDIR : EINVAL;
     return S_ISREG(out->st_mode);
 }
 
+/* --- the file beside it ------------------------------------------------------------------- */
+
+static bool draw(uint64_t *name) {
+    bool drawn;
+    do
+        drawn = sb__random_number(name);
+    while (!drawn && errno == EINTR);
+    return drawn;
+}
+
 /* No name of another process is in the way, not even of one with our number in a container. */
 static int open_temporary(struct sb__replacement *to, mode_t mode) {
-    for (int i = 0; i < NAME_ATTEMPTS; i++) {
-        uint64_t name;
-        if (!sb__random_number(&name))
-            return -1;
+    uint64_t name;
+    for (int i = 0; i < NAME_ATTEMPTS && draw(&name); i++) {
         (void)snprintf(to->temporary, sizeof to->temporary, ".syncblob-%016llx.tmp",
                        (unsigned long long)name);
         int made = openat((int)to->folder, to->temporary,
                           O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, mode);
-        if (made >= 0 || errno != EEXIST)
+        if (made >= 0)
             return made;
+        to->temporary[0] = '\0'; /* what has that name is not ours */
+        if (errno != EEXIST && errno != EINTR)
+            return -1;
     }
     return -1;
 }
 
-/* A group that is not the old one gets what all others had, and these get what the old group had at
-   most, whose members are among them now. */
-static mode_t without_group(mode_t mode) {
-    const mode_t both = mode >> 3 & mode & 07;
-    return (mode & 0700) | (mode_t)(both << 3) | both;
+/* A file system may have one mode for all files, and refuse to change it. */
+static bool set_mode(int file, mode_t mode) {
+    struct stat info;
+    int error;
+    SB__RETRY(error, fstat(file, &info));
+    if (error != 0 || (info.st_mode & 07777) == mode)
+        return error == 0;
+    SB__RETRY(error, fchmod(file, mode));
+    return error == 0;
+}
+
+static bool give(int file, uid_t owner, gid_t group) {
+    int error;
+    SB__RETRY(error, fchown(file, owner, group));
+    return error == 0;
 }
 
 /* Owner and group are kept where the process may. The owner comes last, who alone may change the
@@ -108,49 +145,56 @@ static mode_t without_group(mode_t mode) {
 static bool keep_permissions(int file, const struct stat *old) {
     struct stat made;
     mode_t mode = old->st_mode & 0777;
-    if (fstat(file, &made) != 0)
+    int error;
+    SB__RETRY(error, fstat(file, &made));
+    if (error != 0)
         return false;
-    if (made.st_gid != old->st_gid && fchown(file, (uid_t)-1, old->st_gid) != 0)
-        mode = without_group(mode);
-    if (fchmod(file, mode) != 0)
+    if (made.st_gid != old->st_gid && !give(file, (uid_t)-1, old->st_gid))
+        mode = sb__mode_without_group(mode);
+    if (!set_mode(file, mode))
         return false;
-    bool kept = made.st_uid == old->st_uid || fchown(file, old->st_uid, (gid_t)-1) == 0;
-    (void)kept; /* ours then, and as open as it was */
+    if (made.st_uid != old->st_uid)
+        (void)give(file, old->st_uid, (gid_t)-1); /* else it is ours, and as open as it was */
     return true;
 }
 
-int sb__replacement_begin(struct sb__replacement *to, const char *path, const char **what) {
+static int open_beside(struct sb__replacement *to, const char **what) {
     struct stat old;
     bool exists;
-    int error;
-    *what = "cannot be written";
-    to->shown = path;
-    if (!resolve(to, path))
-        return errno;
-    to->shown = to->path;
-    *what = "is in a directory that cannot be opened";
-    to->folder = open_folder(to);
-    if (to->folder < 0)
-        return errno;
-    *what = "cannot be replaced: it is no regular file";
+    *what = "cannot be replaced: it is not a regular file";
     if (!examine(to, &old, &exists))
-        goto close_folder;
+        return errno;
     *what = "cannot be written beside";
     to->file = open_temporary(to, exists ? 0600 : 0666);
     if (to->file < 0)
-        goto close_folder;
+        return errno;
     *what = "has permissions that cannot be kept";
-    if (!exists || keep_permissions((int)to->file, &old))
-        return 0;
-    error = errno;
-    sb__replacement_cancel(to);
-    return error;
+    return !exists || keep_permissions((int)to->file, &old) ? 0 : errno;
+}
 
-close_folder:
-    error = errno;
-    (void)close((int)to->folder);
+int sb__replacement_begin(struct sb__replacement *to, const char *path, const char **what) {
+    char resolved[SB__PATH_MAX];
+    const size_t length = strlen(path);
+    *what = "cannot be written";
+    to->file = -1;
+    to->name = to->path;
+    to->temporary[0] = '\0';
+    show(to, path);
+    if (length == 0 || length >= sizeof resolved)
+        return length == 0 ? ENOENT : ENAMETOOLONG;
+    memcpy(resolved, path, length + 1);
+    int error = resolve(to, resolved, what);
+    show(to, resolved);
+    if (error)
+        return error;
+    (void)snprintf(to->path, sizeof to->path, "%s", name_in(resolved));
+    error = open_beside(to, what);
+    if (error)
+        sb__replacement_cancel(to);
     return error;
 }
+
+/* --- after that --------------------------------------------------------------------------- */
 
 int sb__replacement_write(struct sb__replacement *to, const void *bytes, size_t size) {
     const unsigned char *from = bytes;
@@ -166,22 +210,57 @@ int sb__replacement_write(struct sb__replacement *to, const void *bytes, size_t 
     return 0;
 }
 
+/* What close reports of a signal is not about the bytes, and the descriptor is gone. */
+static int close_written(struct sb__replacement *to) {
+    const int file = (int)to->file;
+    to->file = -1;
+    return close(file) != 0 && errno != EINTR ? errno : 0;
+}
+
 void sb__replacement_cancel(struct sb__replacement *to) {
+    int error = 0;
     if (to->file >= 0)
         (void)close((int)to->file);
-    (void)unlinkat((int)to->folder, to->temporary, 0);
+    if (to->temporary[0])
+        SB__RETRY(error, unlinkat((int)to->folder, to->temporary, 0));
+    (void)error; /* nothing is left to be done about it */
     (void)close((int)to->folder);
 }
 
+/* An error of a rename that was made all the same, as over a network: its answer was lost, and
+   the second attempt found nothing to rename. */
+static bool is_in_place(const struct sb__replacement *to, const struct stat *written) {
+    struct stat there;
+    int error;
+    SB__RETRY(error, fstatat((int)to->folder, to->name, &there, AT_SYMLINK_NOFOLLOW));
+    return error == 0 && there.st_ino == written->st_ino && there.st_dev == written->st_dev;
+}
+
 static int put_in_place(struct sb__replacement *to) {
-    int file = (int)to->file, folder = (int)to->folder;
-    int error = sb__sync(file) != 0 ? errno : 0;
-    to->file = -1;
-    if (close(file) != 0 && !error)
-        error = errno;
-    if (!error && renameat(folder, to->temporary, folder, to->name) != 0)
-        error = errno;
-    return error;
+    const int folder = (int)to->folder;
+    struct stat written;
+    int result;
+    SB__RETRY(result, sb__sync((int)to->file));
+    if (result != 0)
+        return errno;
+    SB__RETRY(result, fstat((int)to->file, &written));
+    if (result != 0)
+        return errno;
+    int error = close_written(to);
+    if (error)
+        return error;
+    SB__RETRY(result, renameat(folder, to->temporary, folder, to->name));
+    error = result != 0 ? errno : 0;
+    return error && is_in_place(to, &written) ? 0 : error;
+}
+
+/* Not every file system can bring a folder to the disk, and not every folder may be read. */
+static int sync_folder(int folder) {
+    int result;
+    SB__RETRY(result, fsync(folder));
+    if (result == 0 || errno == EINVAL || errno == EBADF || errno == ENOTSUP || errno == ENOSYS)
+        return 0;
+    return errno;
 }
 
 int sb__replacement_commit(struct sb__replacement *to, bool *in_place) {
@@ -191,8 +270,7 @@ int sb__replacement_commit(struct sb__replacement *to, bool *in_place) {
         sb__replacement_cancel(to);
         return error;
     }
-    /* Not every file system can: EINVAL. */
-    error = fsync((int)to->folder) != 0 && errno != EINVAL ? errno : 0;
+    error = sync_folder((int)to->folder);
     (void)close((int)to->folder);
     return error;
 }

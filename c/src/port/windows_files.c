@@ -168,7 +168,7 @@ static int check_old(HANDLE old, const char **what) {
     struct sb__file_info info;
     int error = sb__file_examine((sb__file)old, &info);
     if (!error && info.misfit) {
-        *what = "cannot be replaced: it is no regular file";
+        *what = "cannot be replaced: it is not a regular file";
         error = info.misfit;
     }
     if (!error && !GetFileInformationByHandleEx(old, FileBasicInfo, &basic, sizeof basic))
@@ -266,7 +266,7 @@ static int keep_permissions(HANDLE old, HANDLE made) {
 int sb__replacement_begin(struct sb__replacement *to, const char *path, const char **what) {
     HANDLE old = INVALID_HANDLE_VALUE;
     to->file = to->folder = (sb__file)INVALID_HANDLE_VALUE;
-    to->shown = path;
+    (void)snprintf(to->shown, sizeof to->shown, "%.*s", (int)sizeof to->shown - 1, path);
     *what = "cannot be written";
     int error = open_old(to, path, &old, what);
     if (error)

@@ -103,7 +103,7 @@ static const struct row {
     const char *words;
     enum what_is_there after;
 } rows[] = {
-    {"fstatat", 1, 1, EIO, SB_ERR_IO, EIO, "no regular file", OLD},
+    {"fstatat", 1, 1, EIO, SB_ERR_IO, EIO, "not a regular file", OLD},
     {"getrandom", 1, 1, EIO, SB_ERR_IO, EIO, "cannot be written beside", OLD},
     {"openat", 1, 1, EACCES, SB_ERR_IO, EACCES, "cannot be written beside", OLD},
     {"openat", 1, 1, EEXIST, SB_OK, 0, NULL, NEW}, /* another name is tried */

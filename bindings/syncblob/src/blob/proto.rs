@@ -207,7 +207,8 @@ impl<T: Float> Blob<T> {
     /// A symbolic link is followed, one to nothing too, and stays. The old file's
     /// permissions are kept, without those to run as another user, and its owner
     /// and group where the process may; where it may not keep the group, group and
-    /// others get what both had. Access lists and extended attributes are not kept,
+    /// others get what both had. A link that leads to an open file, such as
+    /// `/dev/stdout`, is refused. Access lists and extended attributes are not kept,
     /// and other hard links go on naming the old file.
     ///
     /// # Errors

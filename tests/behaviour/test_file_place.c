@@ -1,0 +1,250 @@
+/* Where a save goes: links that lead to open files, folders that may not be read or have no path.
+   And what is open elsewhere: files under a lease. */
+#include "support.h"
+
+#include "files.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { OURS = 34567, NOBODY = 65534 };
+
+struct place {
+    char path[64], file[96];
+    int here; /* the current folder as it was */
+};
+
+static int setup(void **state) {
+    struct place *p = calloc(1, sizeof *p);
+    strcpy(p->path, "/tmp/syncblob-place-XXXXXX");
+    assert_non_null(mkdtemp(p->path));
+    (void)snprintf(p->file, sizeof p->file, "%s/blob", p->path);
+    p->here = open(".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    *state = p;
+    return p->here < 0;
+}
+
+/* Nothing is left beside the tests' own files. */
+static int teardown(void **state) {
+    struct place *p = *state;
+    (void)unlink(p->file);
+    const int left = fchdir(p->here) | rmdir(p->path);
+    (void)close(p->here);
+    free(p);
+    return left;
+}
+
+static sb_status write_file(const char *path, sb_error *err) {
+    sb_blob *blob;
+    const int64_t count = 5000;
+    float *x;
+    assert_int_equal(sb_blob_create_shaped(NULL, SB_DTYPE_F32, &count, 1, &blob, NULL), SB_OK);
+    assert_int_equal(sb_blob_overwrite_cpu_data_f32(blob, &x, NULL), SB_OK);
+    memset(x, 0, (size_t)count * sizeof *x);
+    const sb_status st = sb_blob_write_file(blob, path, 0, err);
+    sb_blob_destroy(blob);
+    return st;
+}
+
+static bool is_written(const char *path) {
+    sb_blob *blob;
+    assert_int_equal(sb_blob_create(NULL, SB_DTYPE_F32, &blob, NULL), SB_OK);
+    const sb_status st = sb_blob_read_file(blob, path, SB_PROTO_RESHAPE, NULL, NULL);
+    const bool whole = st == SB_OK && sb_blob_count(blob) == 5000;
+    sb_blob_destroy(blob);
+    return whole;
+}
+
+/* Runs `run` in a child, which is nobody in the group OURS where this process is root. */
+static bool as_nobody(const struct place *p, bool (*run)(const struct place *)) {
+    const gid_t groups[] = {OURS};
+    int status = -1;
+    const pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        const bool may = geteuid() != 0 ||
+                         (setgroups(1, groups) == 0 && setgid(NOBODY) == 0 && setuid(NOBODY) == 0);
+        _exit(may && run(p) ? 0 : 1);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+/* --- links to open files -------------------------------------------------------------------- */
+
+static void assert_refused(const char *path) {
+    sb_error err;
+    assert_status(SB_ERR_IO, write_file(path, &err));
+    assert_int_equal(err.device_code, EINVAL);
+    assert_non_null(strstr(err.message, "leads to an open file"));
+    assert_null(strstr(err.message, ".syncblob-"));
+}
+
+/* The text of such a link is a path only as long as nobody renames the file, and what the
+   descriptor's other users have open is another file once that one is replaced. */
+TEST_WITH(setup, teardown, a_descriptor_is_not_a_place) {
+    const struct place *p = *state;
+    char link[64];
+    int ends[2];
+    file_write(p->file, "old", 3);
+    const int live = open(p->file, O_RDWR | O_CLOEXEC);
+    const int memory = memfd_create("syncblob-memory", MFD_CLOEXEC);
+    assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
+    const int descriptors[] = {live, memory, ends[1]};
+    for (int removed = 0; removed < 2; removed++) {
+        for (int i = 0; i < 3; i++) {
+            (void)snprintf(link, sizeof link, "/proc/self/fd/%d", descriptors[i]);
+            assert_refused(link);
+        }
+        if (!removed) {
+            assert_true(file_holds(p->file, "old"));
+            assert_int_equal(unlink(p->file), 0); /* the link now says "(deleted)" */
+        }
+    }
+    assert_int_equal(symlink(link, p->file), 0); /* a link to such a link */
+    assert_refused(p->file);
+    assert_int_equal(access("/memfd:syncblob-memory (deleted)", F_OK), -1);
+    (void)close(live);
+    (void)close(memory);
+    (void)close(ends[0]);
+    (void)close(ends[1]);
+}
+
+TEST_WITH(setup, teardown, standard_output_is_not_a_place) {
+    const struct place *p = *state;
+    assert_int_equal(fflush(stdout), 0);
+    const int kept = dup(1), file = open(p->file, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    assert_true(kept >= 0 && file >= 0);
+    assert_int_equal(dup2(file, 1), 1);
+    sb_error err;
+    const sb_status st = write_file("/dev/stdout", &err);
+    assert_int_equal(dup2(kept, 1), 1);
+    (void)close(kept);
+    (void)close(file);
+    assert_int_equal(st, SB_ERR_IO);
+    assert_non_null(strstr(err.message, "leads to an open file"));
+    assert_true(file_holds(p->file, ""));
+}
+
+/* Before the last name the kernel follows them, and its answer is no text. */
+TEST_WITH(setup, teardown, a_folder_may_be_named_by_its_descriptor) {
+    const struct place *p = *state;
+    char path[64];
+    sb_error err;
+    const int folder = open(p->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    (void)snprintf(path, sizeof path, "/proc/self/fd/%d/blob", folder);
+    assert_ok(write_file(path, &err));
+    assert_true(is_written(p->file));
+    (void)close(folder);
+    assert_int_equal(chdir(p->path), 0);
+    assert_int_equal(unlink(p->file), 0);
+    assert_ok(write_file("/proc/self/cwd/blob", &err));
+    assert_true(is_written(p->file));
+}
+
+/* --- folders --------------------------------------------------------------------------------- */
+
+static bool writes_the_file(const struct place *p) {
+    return write_file(p->file, NULL) == SB_OK && write_file(p->file, NULL) == SB_OK;
+}
+
+/* As a plain creation and a rename need no more than to write and to search. */
+TEST_WITH(setup, teardown, a_folder_that_may_not_be_read) {
+    const struct place *p = *state;
+    assert_int_equal(chmod(p->path, 0333), 0);
+    const bool written = as_nobody(p, writes_the_file);
+    assert_int_equal(chmod(p->path, 0700), 0);
+    assert_true(written);
+    assert_true(is_written(p->file));
+}
+
+/* As many folders below each other as no path can name. */
+static bool go_deep(int levels, bool down) {
+    char name[201];
+    memset(name, 'd', sizeof name - 1);
+    name[sizeof name - 1] = '\0';
+    bool went = true;
+    for (int i = 0; i < levels; i++)
+        went &= down ? mkdir(name, 0700) == 0 && chdir(name) == 0
+                     : chdir("..") == 0 && rmdir(name) == 0;
+    return went;
+}
+
+TEST_WITH(setup, teardown, a_folder_deeper_than_a_path) {
+    enum { LEVELS = 30 };
+    const struct place *p = *state;
+    sb_error err;
+    assert_int_equal(chdir(p->path), 0);
+    assert_true(go_deep(LEVELS, true));
+    assert_ok(write_file("blob", &err));
+    assert_true(is_written("blob"));
+    assert_int_equal(unlink("blob"), 0);
+    assert_int_equal(symlink("other", "blob"), 0);
+    assert_ok(write_file("blob", &err));
+    assert_ok(write_file("./blob", &err));
+    assert_true(is_written("other"));
+    assert_int_equal(unlink("blob") | unlink("other"), 0);
+    assert_true(go_deep(LEVELS, false));
+}
+
+/* --- leases ----------------------------------------------------------------------------------- */
+
+static int leased;
+
+static void give_back(int signal) {
+    (void)signal;
+}
+
+/* A child that holds a lease and gives it back 100 ms after it was asked to. It says when it has
+   it, or that it cannot have it. */
+static int hold_lease(const char *path, int said) {
+    const struct timespec pause = {0, 100000000};
+    sigset_t none;
+    (void)sigemptyset(&none);
+    leased = open(path, O_RDWR);
+    const bool has = leased >= 0 && signal(SIGIO, give_back) != SIG_ERR &&
+                     fcntl(leased, F_SETLEASE, F_WRLCK) == 0;
+    if (write(said, has ? "y" : "n", 1) != 1 || !has)
+        return 1;
+    (void)sigsuspend(&none);
+    (void)nanosleep(&pause, NULL);
+    return fcntl(leased, F_SETLEASE, F_UNLCK) == 0 ? 0 : 1;
+}
+
+TEST_WITH(setup, teardown, a_file_under_a_lease_is_waited_for) {
+    const struct place *p = *state;
+    int said[2], status = -1;
+    char has = 'n';
+    sigset_t io, before;
+    sb_error err;
+    assert_ok(write_file(p->file, &err));
+    assert_int_equal(pipe2(said, O_CLOEXEC), 0);
+    (void)sigemptyset(&io);
+    (void)sigaddset(&io, SIGIO);
+    (void)sigprocmask(SIG_BLOCK, &io, &before); /* until the child waits for it */
+    const pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0)
+        _exit(hold_lease(p->file, said[1]));
+    (void)sigprocmask(SIG_SETMASK, &before, NULL);
+    assert_int_equal(read(said[0], &has, 1), 1);
+    const bool read_whole = has == 'y' && is_written(p->file);
+    assert_int_equal(waitpid(child, &status, 0), child);
+    (void)close(said[0]);
+    (void)close(said[1]);
+    if (has != 'y') {
+        print_message("skipped: this file system gives no leases\n");
+        skip();
+    }
+    assert_true(read_whole);
+    assert_int_equal(status, 0);
+}
