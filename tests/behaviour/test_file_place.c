@@ -1,5 +1,5 @@
-/* Where a save goes: links that lead to open files, folders that may not be read or have no path.
-   And what is open elsewhere: files under a lease. */
+/* Where a save goes, and who may read it there: links that lead to open files, folders that may not
+   be read or have no path, access lists. And what is open elsewhere: files under a lease. */
 #include "support.h"
 
 #include "files.h"
@@ -13,10 +13,11 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <sys/xattr.h>
 #include <time.h>
 #include <unistd.h>
 
-enum { OURS = 34567, NOBODY = 65534 };
+enum { SOMEBODY = 12345, OURS = 34567, NOBODY = 65534 };
 
 struct place {
     char path[64], file[96];
@@ -77,6 +78,12 @@ static bool as_nobody(const struct place *p, bool (*run)(const struct place *)) 
     }
     assert_int_equal(waitpid(child, &status, 0), child);
     return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+static bool is_root(void) {
+    if (geteuid() != 0)
+        print_message("skipped: only root may give files away\n");
+    return geteuid() == 0;
 }
 
 /* --- links to open files -------------------------------------------------------------------- */
@@ -194,6 +201,135 @@ TEST_WITH(setup, teardown, a_folder_deeper_than_a_path) {
     assert_true(is_written("other"));
     assert_int_equal(unlink("blob") | unlink("other"), 0);
     assert_true(go_deep(LEVELS, false));
+}
+
+/* --- access lists --------------------------------------------------------------------------- */
+
+#define ACCESS  "system.posix_acl_access"
+#define DEFAULT "system.posix_acl_default"
+enum { OWNER = 1, USER = 2, GROUP = 4, NAMED_GROUP = 8, MASK = 16, OTHERS = 32 };
+
+struct list {
+    uint8_t bytes[4 + 8 * 300];
+    size_t size;
+};
+
+static void add_entry(struct list *list, unsigned tag, unsigned permissions, uint32_t id) {
+    const uint8_t entry[] = {(uint8_t)tag,         0,
+                             (uint8_t)permissions, 0,
+                             (uint8_t)id,          (uint8_t)(id >> 8),
+                             (uint8_t)(id >> 16),  (uint8_t)(id >> 24)};
+    memcpy(list->bytes + list->size, entry, sizeof entry);
+    list->size += sizeof entry;
+}
+
+/* Permissions as digits: owner, `users` named users, group, a named group, mask, others. */
+static struct list list_of(const char *digits, uint32_t users) {
+    struct list list = {{2}, 4};
+    add_entry(&list, OWNER, (unsigned)digits[0] - '0', UINT32_MAX);
+    for (uint32_t i = 0; i < users; i++)
+        add_entry(&list, USER, (unsigned)digits[1] - '0', 1002 + i);
+    add_entry(&list, GROUP, (unsigned)digits[2] - '0', UINT32_MAX);
+    add_entry(&list, NAMED_GROUP, (unsigned)digits[3] - '0', 1003);
+    add_entry(&list, MASK, (unsigned)digits[4] - '0', UINT32_MAX);
+    add_entry(&list, OTHERS, (unsigned)digits[5] - '0', UINT32_MAX);
+    return list;
+}
+
+static bool set_list(const char *path, const char *which, struct list list) {
+    if (setxattr(path, which, list.bytes, list.size, 0) == 0)
+        return true;
+    print_message("skipped: this file system keeps no such access list: %s\n", strerror(errno));
+    return false;
+}
+
+static bool has_list(const char *path, struct list expected) {
+    struct list found = {.size = 0};
+    const ssize_t size = getxattr(path, ACCESS, found.bytes, sizeof found.bytes);
+    return expected.size == 0 ? size < 0
+                              : size == (ssize_t)expected.size &&
+                                    memcmp(found.bytes, expected.bytes, expected.size) == 0;
+}
+
+static mode_t mode_of(const char *path) {
+    struct stat info;
+    assert_int_equal(stat(path, &info), 0);
+    return info.st_mode & 07777;
+}
+
+/* The group's bits of the mode are the list's mask, and not what the group may. */
+TEST_WITH(setup, teardown, an_access_list_is_kept) {
+    const struct place *p = *state;
+    static const char *const digits[] = {"660060", "644064", "670770", "600000"};
+    sb_error err;
+    for (size_t i = 0; i < sizeof digits / sizeof *digits; i++) {
+        const struct list list = list_of(digits[i], 1);
+        file_write(p->file, "old", 3);
+        if (!set_list(p->file, ACCESS, list))
+            skip();
+        const mode_t before = mode_of(p->file);
+        assert_ok(write_file(p->file, &err));
+        assert_true(has_list(p->file, list));
+        assert_int_equal(mode_of(p->file), before);
+        assert_int_equal(unlink(p->file), 0);
+    }
+}
+
+/* What the folder gives a new file is not given to one that replaces another. */
+TEST_WITH(setup, teardown, the_list_of_a_folder_is_for_new_files) {
+    const struct place *p = *state;
+    static const mode_t modes[] = {0600, 0640, 0664, 0666};
+    sb_error err;
+    for (size_t i = 0; i < sizeof modes / sizeof *modes; i++) {
+        file_write(p->file, "old", 3);
+        assert_int_equal(chmod(p->file, modes[i]), 0);
+        if (!set_list(p->path, DEFAULT, list_of("777777", 1)))
+            skip();
+        assert_ok(write_file(p->file, &err));
+        assert_true(has_list(p->file, (struct list){.size = 0}));
+        assert_int_equal(mode_of(p->file), modes[i]);
+        assert_int_equal(unlink(p->file), 0);
+        assert_ok(write_file(p->file, &err)); /* a new one has it, as any new file */
+        assert_true(getxattr(p->file, ACCESS, NULL, 0) > 0);
+        assert_int_equal(unlink(p->file), 0);
+        assert_int_equal(removexattr(p->path, DEFAULT), 0);
+    }
+}
+
+/* Members of the old group are among all others then, and those of ours have the file's group: they
+   get what each entry allows. */
+TEST_WITH(setup, teardown, without_the_group_a_list_is_not_kept) {
+    const struct place *p = *state;
+    static const struct {
+        const char *digits;
+        mode_t after;
+    } rows[] = {{"664464", 0644}, {"664064", 0600}, {"667677", 0666},
+                {"660060", 0600}, {"646465", 0644}, {"676757", 0644}};
+    if (!is_root())
+        skip();
+    assert_int_equal(chmod(p->path, 0777), 0);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        file_write(p->file, "old", 3);
+        assert_int_equal(chown(p->file, SOMEBODY, SOMEBODY), 0);
+        if (!set_list(p->file, ACCESS, list_of(rows[i].digits, 1)))
+            skip();
+        assert_true(as_nobody(p, writes_the_file));
+        assert_true(has_list(p->file, (struct list){.size = 0}));
+        assert_int_equal(mode_of(p->file), rows[i].after);
+        assert_int_equal(unlink(p->file), 0);
+    }
+}
+
+/* More entries than the library reads. */
+TEST_WITH(setup, teardown, a_list_that_is_too_long_leaves_the_owner_alone) {
+    const struct place *p = *state;
+    sb_error err;
+    file_write(p->file, "old", 3);
+    if (!set_list(p->file, ACCESS, list_of("664464", 290)))
+        skip();
+    assert_ok(write_file(p->file, &err));
+    assert_true(has_list(p->file, (struct list){.size = 0}));
+    assert_int_equal(mode_of(p->file), 0600);
 }
 
 /* --- leases ----------------------------------------------------------------------------------- */

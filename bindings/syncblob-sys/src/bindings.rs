@@ -4237,9 +4237,12 @@ A symbolic link is followed, one to nothing too, and stays. One that leads to an
 file, such as /dev/stdout or /proc/self/fd/3, names no place: IO. The old file's
 permissions are kept, without those to run as another user, and its owner and
 group where the process may; where it may not keep the group, group and others
-get what both had. Access lists and extended attributes are not kept, and other
-hard links go on naming the old file. On Windows the access list is what is kept,
-and whether the file is hidden; a read-only file is not replaced.
+get what both had. An access list of Linux (POSIX) is kept; where it cannot be, or
+where the group is not kept, everybody but the owner gets what all entries allow. What
+the folder's default list would add is left out. Other access lists and extended
+attributes are not kept, and other hard links go on naming the old file. On Windows
+the access list is what is kept, and whether the file is hidden; a read-only file is
+not replaced.
 * path \[borrowed\] NUL-terminated
 * flags 0 or SB_PROTO_WRITE_DIFF
 

@@ -130,9 +130,12 @@ SB_API sb_status sb_blob_read_file(sb_blob *blob, const char *path, uint32_t fla
  *  file, such as /dev/stdout or /proc/self/fd/3, names no place: IO. The old file's
  *  permissions are kept, without those to run as another user, and its owner and
  *  group where the process may; where it may not keep the group, group and others
- *  get what both had. Access lists and extended attributes are not kept, and other
- *  hard links go on naming the old file. On Windows the access list is what is kept,
- *  and whether the file is hidden; a read-only file is not replaced.
+ *  get what both had. An access list of Linux (POSIX) is kept; where it cannot be, or
+ *  where the group is not kept, everybody but the owner gets what all entries allow. What
+ *  the folder's default list would add is left out. Other access lists and extended
+ *  attributes are not kept, and other hard links go on naming the old file. On Windows
+ *  the access list is what is kept, and whether the file is hidden; a read-only file is
+ *  not replaced.
  *  @param path [borrowed] NUL-terminated
  *  @param flags 0 or SB_PROTO_WRITE_DIFF
  *  Errors: as sb_blob_proto_size, as sb_blob_cpu_data, IO (errno in device_code). */

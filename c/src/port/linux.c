@@ -15,6 +15,7 @@
 #include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/statfs.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 /* --- threads ---------------------------------------------------------------------------- */
@@ -65,6 +66,54 @@ bool sb__links_to_open_files(int folder) {
     int error;
     SB__RETRY(error, fstatfs(folder, &info));
     return error != 0 || info.f_type == PROC_SUPER_MAGIC;
+}
+
+/* --- access lists ------------------------------------------------------------------------- */
+
+#define LIST "system.posix_acl_access"
+/* Four bytes of a version, then entries: tag, permissions, two bytes each, and who. */
+#define LIST_BYTES (4 + 8 * 256)
+#define OWNER      1
+
+/* The file has no list, or the file system knows none; some in user space say so by EINVAL. */
+static bool says_none(int error) {
+    return error == ENODATA || error == ENOTSUP || error == ENOSYS || error == EINVAL;
+}
+
+/* Without the list everybody but the owner gets what every entry allows. */
+static mode_t without_list(mode_t mode, const unsigned char *list, ssize_t size) {
+    mode_t least = 07;
+    for (ssize_t at = 4; at + 8 <= size; at += 8)
+        if (list[at] != OWNER || list[at + 1] != 0)
+            least &= list[at + 2];
+    return (mode & 0700) | (mode_t)(least << 3) | least;
+}
+
+static bool remove_list(int file) {
+    int error;
+    SB__RETRY(error, fremovexattr(file, LIST));
+    return error == 0 || says_none(errno);
+}
+
+bool sb__keep_access_list(int file, const char *old, bool same_group, mode_t *mode) {
+    unsigned char list[LIST_BYTES];
+    ssize_t size;
+    int error = -1;
+    SB__RETRY(size, lgetxattr(old, LIST, list, sizeof list));
+    if (size >= 0) {
+        if (same_group)
+            SB__RETRY(error, fsetxattr(file, LIST, list, (size_t)size, 0));
+        if (error == 0)
+            return true;
+        *mode = without_list(*mode, list, size);
+    } else if (errno == ERANGE) {
+        *mode &= 0700; /* more entries than anybody gives: the owner alone */
+    } else if (!says_none(errno)) {
+        return false;
+    } else if (!same_group) {
+        *mode = sb__mode_without_group(*mode);
+    }
+    return remove_list(file); /* the mode would open what the folder gave */
 }
 
 /* --- texts ---------------------------------------------------------------------------------- */

@@ -60,6 +60,15 @@ bool sb__links_to_open_files(int folder) {
     return false;
 }
 
+/* Lists are not kept. */
+bool sb__keep_access_list(int file, const char *old, bool same_group, mode_t *mode) {
+    (void)file;
+    (void)old;
+    if (!same_group)
+        *mode = sb__mode_without_group(*mode);
+    return true;
+}
+
 const char *sb__system_text(int error, char *buffer, size_t capacity) {
     return strerror_r(error, buffer, capacity) == 0 ? buffer : "unknown error";
 }

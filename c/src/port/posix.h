@@ -28,6 +28,11 @@ int sb__sync(int descriptor);
 int sb__folder_open(const char *path);
 /* Whether links in the folder lead where their text does not: to what a process has open. */
 bool sb__links_to_open_files(int folder);
+/* Gives `file` the access list of the one at `old`, and none where that has none. Where a list is
+   not kept, and where `file` has not the same group, `*mode`, which is old's, becomes what nobody
+   had less than. False: errno has the reason. */
+bool sb__keep_access_list(int file, const char *old, bool same_group, mode_t *mode);
+
 /* A group that is not the old one gets what all others had, and these get what the old group had at
    most, whose members are among them now. */
 static inline mode_t sb__mode_without_group(mode_t mode) {

@@ -142,23 +142,22 @@ static bool give(int file, uid_t owner, gid_t group) {
 /* Owner and group are kept where the process may. The owner comes last, who alone may change the
    permissions; until they are set the file is open to nobody else. It never runs as another user:
    the bits for that are not kept. */
-static bool keep_permissions(int file, const struct stat *old) {
+static bool keep_permissions(int file, const struct stat *old, const char *path) {
     struct stat made;
     mode_t mode = old->st_mode & 0777;
     int error;
     SB__RETRY(error, fstat(file, &made));
     if (error != 0)
         return false;
-    if (made.st_gid != old->st_gid && !give(file, (uid_t)-1, old->st_gid))
-        mode = sb__mode_without_group(mode);
-    if (!set_mode(file, mode))
+    const bool same_group = made.st_gid == old->st_gid || give(file, (uid_t)-1, old->st_gid);
+    if (!sb__keep_access_list(file, path, same_group, &mode) || !set_mode(file, mode))
         return false;
     if (made.st_uid != old->st_uid)
         (void)give(file, old->st_uid, (gid_t)-1); /* else it is ours, and as open as it was */
     return true;
 }
 
-static int open_beside(struct sb__replacement *to, const char **what) {
+static int open_beside(struct sb__replacement *to, const char *path, const char **what) {
     struct stat old;
     bool exists;
     *what = "cannot be replaced: it is not a regular file";
@@ -169,7 +168,7 @@ static int open_beside(struct sb__replacement *to, const char **what) {
     if (to->file < 0)
         return errno;
     *what = "has permissions that cannot be kept";
-    return !exists || keep_permissions((int)to->file, &old) ? 0 : errno;
+    return !exists || keep_permissions((int)to->file, &old, path) ? 0 : errno;
 }
 
 int sb__replacement_begin(struct sb__replacement *to, const char *path, const char **what) {
@@ -188,7 +187,7 @@ int sb__replacement_begin(struct sb__replacement *to, const char *path, const ch
     if (error)
         return error;
     (void)snprintf(to->path, sizeof to->path, "%s", name_in(resolved));
-    error = open_beside(to, what);
+    error = open_beside(to, resolved, what);
     if (error)
         sb__replacement_cancel(to);
     return error;

@@ -207,9 +207,10 @@ impl<T: Float> Blob<T> {
     /// A symbolic link is followed, one to nothing too, and stays. The old file's
     /// permissions are kept, without those to run as another user, and its owner
     /// and group where the process may; where it may not keep the group, group and
-    /// others get what both had. A link that leads to an open file, such as
-    /// `/dev/stdout`, is refused. Access lists and extended attributes are not kept,
-    /// and other hard links go on naming the old file.
+    /// others get what both had. An access list of Linux (POSIX) is kept, or narrowed
+    /// to what all entries allow; a link that leads to an open file, such as
+    /// `/dev/stdout`, is refused. Extended attributes are not kept, and other hard
+    /// links go on naming the old file.
     ///
     /// # Errors
     /// [`Io`](ErrorKind::Io); else as [`to_proto`](Blob::to_proto).
