@@ -66,7 +66,7 @@ static bool fires(const char *name) {
 static bool fails(const char *name) {
     const bool fired = fires(name);
     if (fired)
-        errno = EIO;
+        errno = fault.mode == INTERRUPTED ? EINTR : EIO;
     return fired;
 }
 
@@ -157,8 +157,20 @@ ssize_t getrandom(void *buffer, size_t size, unsigned flags) {
     return fails("getrandom") ? -1 : syscall(SYS_getrandom, buffer, size, flags);
 }
 
-ssize_t readlink(const char *path, char *buffer, size_t size) {
-    return fails("readlink") ? -1 : syscall(SYS_readlinkat, AT_FDCWD, path, buffer, size);
+ssize_t readlinkat(int folder, const char *path, char *buffer, size_t size) {
+    return fails("readlinkat") ? -1 : syscall(SYS_readlinkat, folder, path, buffer, size);
+}
+
+int unlinkat(int folder, const char *path, int flags) {
+    return fails("unlinkat") ? -1 : (int)syscall(SYS_unlinkat, folder, path, flags);
+}
+
+ssize_t lgetxattr(const char *path, const char *name, void *value, size_t size) {
+    return fails("lgetxattr") ? -1 : syscall(SYS_lgetxattr, path, name, value, size);
+}
+
+int fremovexattr(int fd, const char *name) {
+    return fails("fremovexattr") ? -1 : (int)syscall(SYS_fremovexattr, fd, name);
 }
 
 int renameat(int from, const char *old, int to, const char *new) {
@@ -321,7 +333,10 @@ CALL(read_file, sb_blob_read_file(s->blob, s->mean, SB_PROTO_RESHAPE, NULL, err)
 static sb_status open_descriptor(struct scene *s, sb_error *err) {
     sb_source source = SB_SOURCE_INIT;
     sb_status st = SB_ERR_IO;
-    int fd = open(s->path, O_RDONLY);
+    int fd;
+    do
+        fd = open(s->path, O_RDONLY);
+    while (fd < 0 && errno == EINTR);
     if (fd >= 0)
         st = sb_source_of_descriptor(fd, SB_SOURCE_CLOSES, &source, err);
     else
@@ -383,8 +398,9 @@ static void run(size_t call, enum mode mode, int n, bool *fired) {
     *fired = disarm();
     bool harmless = strcmp(fault.name, "close") == 0 ||
                     strcmp(fault.name, "fchown") == 0; /* kept where the process may */
-    bool resumes = (mode == INTERRUPTED || mode == SHORT) &&
-                   (strcmp(fault.name, "pread") == 0 || strcmp(fault.name, "write") == 0);
+    bool resumes =
+        mode == INTERRUPTED ||
+        (mode == SHORT && (strcmp(fault.name, "pread") == 0 || strcmp(fault.name, "write") == 0));
     if (st == SB_OK && *fired && !harmless && !resumes)
         fail_with("%s, call %d (%s) failed unseen", calls[call].name, n, fault.name);
     if (st != SB_OK && *fired) {
