@@ -58,18 +58,19 @@ static bool retain(struct sb__event *event) {
     return refs != 0;
 }
 
-/* The first of a number from `number` up to `last`, retained. */
-static struct sb__event *find(struct sb__event_list *list, const sb_stream *stream, uint64_t number,
-                              uint64_t last) {
+/* The first behind `event`, or of all, up to the number `last`, retained. */
+static struct sb__event *find_behind(struct sb__event_list *list, const struct sb__event *event,
+                                     const sb_stream *stream, uint64_t last) {
     sb__mutex_lock(&list->lock);
-    struct sb__event *event = list->first;
-    while (event && event->number <= last &&
-           (event->number < number || (stream && event->stream != *stream) || !retain(event)))
-        event = event->after;
-    if (event && event->number > last)
-        event = NULL;
+    const uint64_t from = event ? event->number : 0;
+    struct sb__event *next = event && event->is_listed ? event->after : list->first;
+    while (next && next->number <= last &&
+           (next->number <= from || (stream && next->stream != *stream) || !retain(next)))
+        next = next->after;
+    if (next && next->number > last)
+        next = NULL;
     sb__mutex_unlock(&list->lock);
-    return event;
+    return next;
 }
 
 static uint64_t last_number(struct sb__event_list *list) {
@@ -84,15 +85,14 @@ sb_status sb__events_check(sb_context *context, const sb_stream *stream, sb_erro
     if (first == SB_ERR_FORKED || first == SB_ERR_DEVICE_LOST)
         return first;
     const uint64_t last = last_number(&context->events);
-    for (uint64_t number = 0; number <= last; number++) {
-        struct sb__event *event = find(&context->events, stream, number, last);
-        if (!event)
-            return first;
-        number = event->number;
+    struct sb__event *event = find_behind(&context->events, NULL, stream, last);
+    while (event) { /* the next one is looked for while this one still has its place */
+        struct sb__event *next = find_behind(&context->events, event, stream, last);
         sb_status st = sb__event_ask(context, event, first == SB_OK ? err : NULL);
         if (first == SB_OK)
             first = st;
         sb__event_release(context, event);
+        event = next;
     }
     return first;
 }

@@ -77,6 +77,33 @@ static void release_in_a_capture(int64_t count) {
     sb_context_release(context);
 }
 
+/* --- writes that nobody has waited for -------------------------------------------------------- */
+
+static void write_on_two_streams(int64_t count) {
+    sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
+    sb_context *context;
+    sb_stream streams[2];
+    void *out;
+    options.device = "sim:0";
+    OK(sb_context_create(&options, &context, NULL));
+    sb_blob **blobs = array_of(count, sizeof *blobs);
+    for (int i = 0; i < 2; i++)
+        OK(sb_sim_stream_create(context, &streams[i], NULL));
+    for (int64_t i = 0; i < count; i++) {
+        OK(sb_blob_create_shaped(context, SB_DTYPE_F32, (const int64_t[]){1}, 1, &blobs[i], NULL));
+        OK(sb_blob_mutable_gpu_data(blobs[i], &out, NULL));
+        OK(sb_blob_scale_data_on(blobs[i], 2, streams[i < count / 2 ? 0 : 1], NULL));
+    }
+    for (int i = 1; i >= 0; i--)
+        OK(sb_context_forget_stream(context, streams[i], NULL));
+    for (int64_t i = 0; i < count; i++)
+        sb_blob_destroy(blobs[i]);
+    free(blobs);
+    for (int i = 0; i < 2; i++)
+        OK(sb_sim_stream_destroy(context, streams[i], NULL));
+    sb_context_release(context);
+}
+
 /* --- edits of a model ------------------------------------------------------------------------ */
 
 enum order { FORWARDS, BACKWARDS, SHUFFLED };
@@ -181,6 +208,7 @@ static const struct {
     void (*run)(int64_t count);
 } cases[] = {
     {"release_in_a_capture", release_in_a_capture}, /* memories */
+    {"write_on_two_streams", write_on_two_streams}, /* blobs */
     {"add_forwards", add_forwards},                 /* blobs, to a layer each */
     {"add_backwards", add_backwards},
     {"add_shuffled", add_shuffled},
