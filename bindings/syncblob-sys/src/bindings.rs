@@ -3131,7 +3131,7 @@ flag), OUT_OF_MEMORY, CAP_REACHED.*/
     /**Gives host memory that was lent to the blob's data back to the caller: `deleter` does not run,
 and the blob's data is as if nobody had asked for it yet. The blob must be the only user of the
 memory, and the bytes be current on the host (sb_blob_cpu_data).
-* deleter which the memory was lent with, not NULL
+* deleter \[borrowed\] which the memory was lent with, not NULL
 * out_user \[owned\] `user` of the call that lent the memory
 
 Errors: INVALID_ARGUMENT (memory that was not lent with `deleter`; that another blob, an owner

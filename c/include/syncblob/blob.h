@@ -445,10 +445,10 @@ SB_API sb_status sb_blob_set_cpu_data(sb_blob *blob, void *ptr, size_t bytes, ui
 /** Gives host memory that was lent to the blob's data back to the caller: `deleter` does not run,
  *  and the blob's data is as if nobody had asked for it yet. The blob must be the only user of the
  *  memory, and the bytes be current on the host (sb_blob_cpu_data).
- *  @param deleter which the memory was lent with, not NULL
+ *  @param deleter [borrowed] which the memory was lent with, not NULL
  *  @param out_user [owned] `user` of the call that lent the memory
  *  Errors: INVALID_ARGUMENT (memory that was not lent with `deleter`; that another blob, an owner
- * of its sb_mem or a tensor uses, too; that is not current; that a copy may still use),
+ *  of its sb_mem or a tensor uses, too; that is not current; that a copy may still use),
  *  DEVICE_FAILURE, DEVICE_LOST, FORKED (the last three of a pending copy). */
 SB_API sb_status sb_blob_reclaim_cpu_data(sb_blob *blob, sb_deleter deleter, void **out_user,
                                           sb_error *err);
