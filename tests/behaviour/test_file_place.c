@@ -47,7 +47,7 @@ static int teardown(void **state) {
 static sb_status write_file(const char *path, sb_error *err) {
     sb_blob *blob;
     const int64_t count = 5000;
-    float *x;
+    float *x = NULL;
     assert_int_equal(sb_blob_create_shaped(NULL, SB_DTYPE_F32, &count, 1, &blob, NULL), SB_OK);
     assert_int_equal(sb_blob_overwrite_cpu_data_f32(blob, &x, NULL), SB_OK);
     memset(x, 0, (size_t)count * sizeof *x);

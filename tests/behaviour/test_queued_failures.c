@@ -278,6 +278,17 @@ static void use_other_memories(struct scene *s) {
     (void)sb_blob_cpu_diff(s->target, &in, NULL);
 }
 
+/* Streams that wait for the library's own record events there, which take up its failures. */
+static void order_behind_the_data(struct scene *s) {
+    const void *in;
+    (void)sb_blob_gpu_data_on(s->blob, s->streams[TWO], &in, NULL);
+}
+
+static void order_behind_the_diff(struct scene *s) {
+    void *out;
+    (void)sb_blob_mutable_gpu_diff_on(s->blob, s->streams[TWO], &out, NULL);
+}
+
 static const struct {
     const char *name;
     void (*happen)(struct scene *s);
@@ -289,6 +300,8 @@ static const struct {
     {"a loan is released", release_a_loan},
     {"the context is trimmed", trim},
     {"other memories are used", use_other_memories},
+    {"a stream waits for the data", order_behind_the_data},
+    {"a stream waits for the diff", order_behind_the_diff},
 };
 enum { EVENTS = sizeof events / sizeof *events };
 
@@ -659,6 +672,56 @@ TEST(a_wait_that_fails_once_is_no_work_that_failed) {
                 assert_true(in[j] == 0);
             scene_close(&s);
         }
+}
+
+struct fill {
+    sb_context *context;
+    void *ptr;
+};
+
+static void fill_with_threes(void *user) {
+    const struct fill *fill = user;
+    float *values = sb_sim_address(fill->context, fill->ptr, BYTES);
+    for (int i = 0; i < COUNT; i++)
+        values[i] = 3;
+}
+
+/* A copy to the device was queued, and from the `nth` on `times` waits fail: the caller's work that
+   follows comes after the copy. */
+static sb_status write_after_failed_waits(int64_t nth, int64_t times) {
+    struct scene s;
+    sb_error err;
+    void *out;
+    double sum;
+    scene_open(&s, 0, SB_SIM_LAZY);
+    struct fill fill = {s.rig.context, NULL};
+    assert_ok(sb_blob_mutable_gpu_data_on(s.blob, s.streams[ONE], &out, &err));
+    sb_blob_destroy(s.target);
+    s.target = blob_of_count(s.rig.context, SB_DTYPE_F32, COUNT);
+    assert_ok(sb_blob_mutable_cpu_data(s.target, &out, &err));
+    device_fail(s.rig.context, SB_SIM_STREAM_SYNCHRONIZE, nth, SB_SIM_FAIL_NOW);
+    for (int64_t i = 1; i < times; i++)
+        assert_ok(sb_sim_fail_also(s.rig.context, SB_SIM_STREAM_SYNCHRONIZE, nth + i,
+                                   SB_SIM_FAIL_NOW, &err));
+    const sb_status st = sb_blob_copy_from(s.target, s.blob, 0, &err);
+    device_fail(s.rig.context, SB_SIM_ANY, 0, SB_SIM_FAIL_NOW); /* none any more */
+    if (st == SB_ERR_DEVICE_FAILURE) {
+        assert_ok(sb_blob_overwrite_gpu_data_on(s.target, s.streams[ONE], &fill.ptr, &err));
+        assert_ok(sb_sim_launch(s.rig.context, s.streams[ONE], fill_with_threes, &fill, &err));
+        assert_ok(sb_blob_asum_data(s.target, &sum, &err));
+        assert_true(sum == 3 * COUNT);
+    }
+    scene_close(&s);
+    return st;
+}
+
+TEST(a_copy_whose_wait_failed_does_not_overwrite_what_follows) {
+    for (int64_t times = 1; times <= 4; times += 3) {
+        int failed = 0;
+        for (int64_t nth = 1; nth <= 3; nth++)
+            failed += write_after_failed_waits(nth, times) == SB_ERR_DEVICE_FAILURE;
+        assert_true(failed > 0);
+    }
 }
 
 /* No event was had of the work: it is waited for, and known to have succeeded. */

@@ -22,7 +22,9 @@
  * On a device the bytes are ready for any stream. Work on a stream that is not
  * ordered with the legacy default one is made known by sb_blob_gpu_data_on or
  * sb_blob_mutable_gpu_data_on with that stream, or has ended before the
- * deleter is called; likewise the work of those who give a tensor.
+ * deleter is called; likewise the work of those who give a tensor. The mutable call is for
+ * work that writes. If such work fails, the memory that it was made known to or queued
+ * through reports that; the others of the same bytes do not.
  *
  * Element types: SB_DTYPE_F32 and so on are their namesakes in DLPack, one lane. A
  * tensor of DLPack's bool is refused: a blob of U8 would let values but 0 and 1 into

@@ -31,7 +31,9 @@
  * for that work fails. No call returns SB_OK together with a pointer of the host to bytes
  * that failed work should have written, whatever any thread has waited for in between.
  * The library does not know what the caller's work makes of such bytes on
- * another stream, nor of work on a default stream through a plain pointer.
+ * another stream, nor of work on a default stream through a plain pointer. Of memories that
+ * borrow the same bytes (Overlap), the one that queued the work reports its failure, and is
+ * asked before another is read.
  * A wait that fails once although the work has succeeded is not a failure of the work.
  *
  * Default streams of CUDA: after a plain pointer to the device's side was let out, copies and

@@ -70,8 +70,12 @@ static sb_status run_on_device(struct sb__write *write, const void *from, size_t
     if (st != SB_OK)
         return st;
     st = sb__own_wait(context, err);
-    if (st == SB_OK || !sb__write_in_place(write))
+    if (st == SB_OK)
+        return SB_OK;
+    if (!sb__write_in_place(write)) {
+        sb__write_left_queued(write);
         return st;
+    }
     sb__write_spoiled(write);
     return sb__device_spoiled(context, err);
 }

@@ -241,6 +241,7 @@ static sb_status alloc_context(const sb_context_options *o, sb_context **out, sb
 
 static void end(sb_context *context) {
     sb__cache_shrink(context, 0);
+    sb__own_kept_end(context);
     if (context->has_device && sb__context_is_ours(context))
         context->backend.close(context->device);
     sb__streams_free(context);

@@ -8,8 +8,10 @@
                                no parallel_for
         that of a simulated communicator's ranks: under it run slots of the
                                allocator, and sb_sim_peek and sb_sim_poke
-     2. streams.lock           under it run event_record and stream_synchronize
-        own_lock               under it run stream_synchronize, asum and sumsq
+     2. streams.lock           under it run event_record, stream_synchronize and the
+                               allocator; events.lock is taken under it
+        own_lock               under it run stream_synchronize, asum, sumsq, event_wait and
+                               event_destroy; events.lock is taken under it
         cache.lock, events.lock, quarantine.lock, and that of the contexts that wait:
                                under them runs nothing
      3. a backend's own locks  the simulated device has one, recursive, under
@@ -74,6 +76,7 @@ struct sb__event_list {
     sb__mutex lock;
     struct sb__event *first, *last;
     uint64_t numbers; /* given so far */
+    int64_t kept;     /* those that the list is a user of */
 };
 
 /* Retired storage. Made beforehand, since retiring cannot fail. */
@@ -132,7 +135,8 @@ struct sb_context {
     /* Arithmetic that was queued on the library's own stream, and how much of it is known to have
        ended well. */
     sb__counter arithmetic_queued, arithmetic_over;
-    sb__mutex own_lock; /* of waits for that stream: see sb__own_wait */
+    sb__counter arithmetic_kept; /* how much of it an event is kept of: see sb__own_keep */
+    sb__mutex own_lock;          /* of waits for that stream: see sb__own_wait */
 
     struct sb__streams streams;
     struct sb__event_list events;
@@ -264,6 +268,10 @@ bool sb__own_over(sb_context *context);
 sb_status sb__own_failed(sb_context *context, sb_status st, sb_error *err);
 /* `*out` stays NULL for a backend without events: its work is done already. */
 sb_status sb__event_record(sb_context *context, sb_stream stream, void **out, sb_error *err);
+/* The slot alone. */
+sb_status sb__device_record(sb_context *context, sb_stream stream, void **out, sb_error *err);
+/* A wait for the library's own stream has come to `st`. */
+void sb__own_lose(sb_context *context, sb_status st);
 sb_status sb__event_wait(sb_context *context, void *event, sb_error *err);
 /* `*out_done`: the work before the event has ended; never waits. The backend has this slot. */
 sb_status sb__event_query(sb_context *context, void *event, int32_t *out_done, sb_error *err);
@@ -291,6 +299,7 @@ struct sb__event {
     sb_stream stream;                 /* that it was recorded on */
     _Atomic bool is_over;             /* a wait has said that its work has succeeded */
     bool is_listed;                   /* in the context's list */
+    bool is_kept;                     /* which is a user of it until it has been asked */
     uint64_t number;                  /* rising in the list */
     struct sb__event *before, *after; /* there */
 };
@@ -313,6 +322,15 @@ sb_status sb__event_ask(sb_context *context, struct sb__event *event, sb_error *
 /* Asks all that nobody has had an answer of yet, those of `stream`, or for NULL of every stream;
    the first failure. Their work is over. */
 sb_status sb__events_check(sb_context *context, const sb_stream *stream, sb_error *err);
+
+/* Before an event is recorded on `stream`, which takes up the failure of the work before it and may
+   be dropped unasked: the context keeps an event of arithmetic on its own stream that nobody has
+   waited for. */
+sb_status sb__own_keep(sb_context *context, sb_stream stream, sb_error *err);
+/* Asks those that are kept: the first failure. If that may be arithmetic's, the device is lost
+   before another thread finds nothing to ask. */
+sb_status sb__own_kept(sb_context *context, sb_error *err);
+void sb__own_kept_end(sb_context *context);
 
 /* Room for the event of the next work, and for one that is added before. */
 sb_status sb__events_prepare(sb_context *context, struct sb__events *events, sb_error *err);

@@ -187,6 +187,11 @@ sb_status sb__device_synchronize(sb_context *context, sb_stream stream, sb_error
 }
 
 sb_status sb__event_record(sb_context *context, sb_stream stream, void **out, sb_error *err) {
+    sb_status st = sb__own_keep(context, stream, err);
+    return st == SB_OK ? sb__device_record(context, stream, out, err) : st;
+}
+
+sb_status sb__device_record(sb_context *context, sb_stream stream, void **out, sb_error *err) {
     if (!context->backend.event_record)
         return SB_OK;
     GUARDED(context, err, context->backend.event_record(context->device, stream, out, slot_err));
@@ -251,6 +256,11 @@ static bool may_be_arithmetic(const sb_context *context, sb_status st) {
                                               sb__counter_read(&context->arithmetic_queued);
 }
 
+void sb__own_lose(sb_context *context, sb_status st) {
+    if (may_be_arithmetic(context, st))
+        lose(context);
+}
+
 sb_status sb__own_failed(sb_context *context, sb_status st, sb_error *err) {
     return may_be_arithmetic(context, st) ? sb__device_spoiled(context, err) : st;
 }
@@ -263,6 +273,8 @@ static uint64_t begin_own_wait(sb_context *context) {
 
 /* The device is lost before the next wait begins: that one may not be told. */
 static sb_status end_own_wait(sb_context *context, uint64_t queued, sb_status st, sb_error *err) {
+    if (st == SB_OK)
+        st = sb__own_kept(context, err);
     if (st == SB_OK)
         sb__counter_raise(&context->arithmetic_over, queued);
     const bool is_spoiled = may_be_arithmetic(context, st);

@@ -26,6 +26,7 @@ static void enlist(struct sb__event_list *list, struct sb__event *event) {
     sb__mutex_lock(&list->lock);
     event->number = ++list->numbers;
     event->is_listed = true;
+    list->kept += event->is_kept;
     event->before = list->last;
     if (list->last)
         list->last->after = event;
@@ -35,18 +36,25 @@ static void enlist(struct sb__event_list *list, struct sb__event *event) {
     sb__mutex_unlock(&list->lock);
 }
 
+static void unlink_event(struct sb__event_list *list, struct sb__event *event) {
+    *(event->before ? &event->before->after : &list->first) = event->after;
+    *(event->after ? &event->after->before : &list->last) = event->before;
+    event->is_listed = false;
+    list->kept -= event->is_kept;
+}
+
 /* Nobody asks in a forked child, where another thread may have left it locked. */
 static void delist(sb_context *context, struct sb__event *event) {
     struct sb__event_list *list = &context->events;
     if (!sb__context_is_ours(context))
         return;
     sb__mutex_lock(&list->lock);
-    if (event->is_listed) {
-        *(event->before ? &event->before->after : &list->first) = event->after;
-        *(event->after ? &event->after->before : &list->last) = event->before;
-    }
-    event->is_listed = false;
+    const bool is_kept = event->is_kept && event->is_listed;
+    if (event->is_listed)
+        unlink_event(list, event);
     sb__mutex_unlock(&list->lock);
+    if (is_kept) /* not the last user: that would not be in the list */
+        atomic_fetch_sub_explicit(&event->refs, 1, memory_order_acq_rel);
 }
 
 /* One more user, unless the last one is about to end it. */
@@ -97,6 +105,74 @@ sb_status sb__events_check(sb_context *context, const sb_stream *stream, sb_erro
     return first;
 }
 
+/* A wait may fail although the work did not: the answer of success is the one that proves
+ * something.
+ */
+static sb_status ask_twice(sb_context *context, void *handle, sb_error *err) {
+    sb_status st = sb__event_wait(context, handle, err);
+    const bool is_final = st == SB_OK || st == SB_ERR_DEVICE_LOST || st == SB_ERR_FORKED;
+    if (!is_final && sb__event_wait(context, handle, NULL) == SB_OK)
+        return SB_OK;
+    return st;
+}
+
+/* --- events of arithmetic on the library's own stream ------------------------------- */
+
+sb_status sb__own_keep(sb_context *context, sb_stream stream, sb_error *err) {
+    const uint64_t queued = sb__counter_read(&context->arithmetic_queued);
+    struct sb__event *event = NULL;
+    if (stream != context->stream || sb__counter_read(&context->arithmetic_over) >= queued ||
+        sb__counter_read(&context->arithmetic_kept) >= queued)
+        return SB_OK;
+    sb_status st = sb__event_make(context, &event, err);
+    if (st == SB_OK)
+        st = sb__device_record(context, stream, &event->handle, err);
+    if (st != SB_OK || !event->handle) {
+        sb__event_release(context, event);
+        return st;
+    }
+    event->stream = stream;
+    event->is_kept = true;
+    enlist(&context->events, event);
+    sb__counter_raise(&context->arithmetic_kept, queued);
+    return SB_OK;
+}
+
+/* The first that is kept, retained. */
+static struct sb__event *first_kept(struct sb__event_list *list) {
+    sb__mutex_lock(&list->lock);
+    struct sb__event *event = list->kept ? list->first : NULL;
+    while (event && !(event->is_kept && retain(event)))
+        event = event->after;
+    sb__mutex_unlock(&list->lock);
+    return event;
+}
+
+sb_status sb__own_kept(sb_context *context, sb_error *err) {
+    struct sb__event *event;
+    sb_status first = SB_OK;
+    while (first != SB_ERR_FORKED && (event = first_kept(&context->events)) != NULL) {
+        sb_status st = ask_twice(context, event->handle, first == SB_OK ? err : NULL);
+        if (first == SB_OK)
+            first = st;
+        sb__own_lose(context, st);
+        delist(context, event);
+        sb__event_release(context, event);
+    }
+    return first;
+}
+
+/* Nobody else has the context. */
+void sb__own_kept_end(sb_context *context) {
+    struct sb__event *event = context->events.first;
+    while (event) {
+        struct sb__event *next = event->after;
+        unlink_event(&context->events, event);
+        sb__event_release(context, event);
+        event = next;
+    }
+}
+
 /* --- one event --------------------------------------------------------------------- */
 
 sb_status sb__event_put(sb_context *context, struct sb__event *event, sb_stream stream,
@@ -119,28 +195,20 @@ void sb__event_release(sb_context *context, struct sb__event *event) {
     sb__object_free(context, event, sizeof *event);
 }
 
-/* A wait may fail although the work did not: the answer of success is the one that proves
- * something.
- */
-static sb_status ask_twice(sb_context *context, void *handle, sb_error *err) {
-    sb_status st = sb__event_wait(context, handle, err);
-    const bool is_final = st == SB_OK || st == SB_ERR_DEVICE_LOST || st == SB_ERR_FORKED;
-    if (!is_final && sb__event_wait(context, handle, NULL) == SB_OK)
-        return SB_OK;
-    return st;
-}
-
 sb_status sb__event_ask(sb_context *context, struct sb__event *event, sb_error *err) {
     sb_error story = {.code = SB_OK};
     if (atomic_load_explicit(&event->is_over, memory_order_acquire) && sb__context_is_ours(context))
         return SB_OK;
+    const bool is_own = event->stream == context->stream;
     sb_status st = ask_twice(context, event->handle, &story);
+    if (st == SB_OK && is_own)
+        st = sb__own_kept(context, &story);
     if (st == SB_OK)
         atomic_store_explicit(&event->is_over, true, memory_order_release);
     else if (err)
         *err = story;
     delist(context, event); /* somebody knows now */
-    return event->stream == context->stream ? sb__own_failed(context, st, err) : st;
+    return is_own ? sb__own_failed(context, st, err) : st;
 }
 
 /* For `count` more. */

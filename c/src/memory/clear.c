@@ -15,6 +15,7 @@ static sb_status clear_device(struct sb__write *write, size_t bytes, struct sb__
     }
     st = sb__own_wait(context, err);
     if (st != SB_OK && !sb__write_in_place(write)) {
+        sb__write_left_queued(write);
         sb__write_cancel(write);
         return st;
     }

@@ -232,6 +232,17 @@ void sb__write_cancel(struct sb__write *write) {
     sb__retiree_free(write->mem->context, write->place);
 }
 
+/* What it writes is in the memory's own storage, or in storage that is freed behind it. */
+void sb__write_left_queued(struct sb__write *write) {
+    sb_mem *mem = write->mem;
+    if (write->replaces || sb__own_over(mem->context))
+        return;
+    (void)sb__lock(mem, NULL); /* as in commit */
+    mem->own_work = SB__OWN_WRITES;
+    sb__publish(mem, sb__head(mem));
+    sb__unlock(mem);
+}
+
 bool sb__write_in_place(const struct sb__write *write) {
     int32_t head = sb__head(write->mem);
     return !write->replaces && (head == SB_HEAD_SYNCED || head == head_of(write->side));
