@@ -3,6 +3,7 @@
    through memory of the device, since NCCL takes no other. */
 #include "nccl_engine.h"
 
+#include "base/error.h"
 #include "context/context.h"
 
 #include <stdio.h>
@@ -229,7 +230,7 @@ static sb_status fail_late(struct sb__nccl_end *end, const struct sb__nccl_reque
                    "gone, or calls something else",
                    end->rank, end->size, (unsigned long long)(end->limit / 1000000u),
                    name_of(request), (long long)request->buffer.count);
-    (void)sb_backend_fail(err, SB_ERR_COMM_FAILURE, 0, message);
+    sb__ignore(sb_backend_fail(err, SB_ERR_COMM_FAILURE, 0, message));
     return sb__nccl_break(end, err);
 }
 
@@ -307,7 +308,7 @@ static int32_t nccl_abandon(void *comm, void *request) {
     struct sb__nccl_end *end = comm;
     sb_error story;
     if (!end->failed) {
-        (void)sb_backend_fail(&story, SB_ERR_COMM_FAILURE, 0, "a request was given up");
+        sb__ignore(sb_backend_fail(&story, SB_ERR_COMM_FAILURE, 0, "a request was given up"));
         (void)sb__nccl_break(end, &story);
     }
     const bool is_idle = end->is_idle;

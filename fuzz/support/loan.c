@@ -1,5 +1,7 @@
 #include "loan.h"
 
+#include "ignore.h"
+
 #include "aligned.h"
 
 #include <stdlib.h>
@@ -20,7 +22,7 @@ static void write_bytes(const struct loan *loan, const void *bytes) {
     if (!loan->device)
         memcpy(loan->ptr, bytes, loan->bytes);
     else
-        (void)sb_sim_poke(loan->device, loan->ptr, bytes, loan->bytes, NULL);
+        ignore(sb_sim_poke(loan->device, loan->ptr, bytes, loan->bytes, NULL));
 }
 
 struct loan *lender_make(struct lender *lender, sb_context *device, const void *bytes, size_t size,
@@ -83,7 +85,7 @@ void lender_close(struct lender *lender) {
         fuzz_check(holds(loan, loan->before), "loan %d was written when it was nobody's", i);
         free(loan->before);
         if (loan->device)
-            (void)sb_sim_free(loan->device, loan->ptr, NULL);
+            ignore(sb_sim_free(loan->device, loan->ptr, NULL));
         else
             test_aligned_free(loan->ptr);
     }

@@ -1,5 +1,7 @@
 #include "simulated.h"
 
+#include "ignore.h"
+
 #include <string.h>
 
 static void must(sb_status status, const sb_error *err, const char *what) {
@@ -39,8 +41,8 @@ void simulated_close(struct simulated *sim) {
                (unsigned long long)stats.borrowed_bytes);
     fuzz_check(counting->live_buffers == 0, "%lld buffers stay", (long long)counting->live_buffers);
     for (int i = 2; i < STREAMS && !sim->options.host_only; i++) {
-        (void)sb_context_forget_stream(sim->context, sim->streams[i], NULL);
-        (void)sb_sim_stream_destroy(sim->context, sim->streams[i], NULL);
+        ignore(sb_context_forget_stream(sim->context, sim->streams[i], NULL));
+        ignore(sb_sim_stream_destroy(sim->context, sim->streams[i], NULL));
     }
     sb_context_release(sim->context);
     fuzz_check(counting->live_blocks == 0, "%lld blocks leak", (long long)counting->live_blocks);
@@ -60,7 +62,7 @@ struct tally simulated_tally(const struct simulated *sim) {
     struct tally tally = {.calls = {0}};
     sb_stats stats = simulated_stats(sim);
     if (!sim->options.host_only)
-        (void)sb_sim_calls(sim->context, tally.calls, SB_SIM_OP_COUNT, NULL);
+        ignore(sb_sim_calls(sim->context, tally.calls, SB_SIM_OP_COUNT, NULL));
     tally.host_buffers = sim->counting.buffer_calls + tally.calls[SB_SIM_ALLOC_PINNED];
     tally.uploads = (int64_t)stats.uploads;
     tally.downloads = (int64_t)stats.downloads;
@@ -136,7 +138,7 @@ static void nothing(void *user) {
 void simulated_drain(struct simulated *sim) {
     if (sim->options.host_only)
         return;
-    (void)sb_sim_set_schedule(sim->context, SB_SIM_EAGER, 0, NULL);
+    ignore(sb_sim_set_schedule(sim->context, SB_SIM_EAGER, 0, NULL));
     for (int i = 0; i < STREAMS; i++)
-        (void)sb_sim_launch(sim->context, sim->streams[i], nothing, NULL, NULL);
+        ignore(sb_sim_launch(sim->context, sim->streams[i], nothing, NULL, NULL));
 }

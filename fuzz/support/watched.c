@@ -1,5 +1,7 @@
 #include "watched.h"
 
+#include "ignore.h"
+
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -104,8 +106,8 @@ void check_same_blob(const sb_blob *a, const sb_blob *b, const char *story) {
     char of_a[128], of_b[128];
     sb_error err;
     if (!sb_blob_shape_equals(a, b)) {
-        (void)sb_blob_shape_string(a, of_a, sizeof of_a, NULL, &err);
-        (void)sb_blob_shape_string(b, of_b, sizeof of_b, NULL, &err);
+        ignore(sb_blob_shape_string(a, of_a, sizeof of_a, NULL, &err));
+        ignore(sb_blob_shape_string(b, of_b, sizeof of_b, NULL, &err));
         fuzz_check(false, "%s: shapes %s and %s", story, of_a, of_b);
     }
     fuzz_check(sb_blob_dtype(a) == sb_blob_dtype(b), "%s: element types differ", story);

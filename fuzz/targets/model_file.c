@@ -1,5 +1,6 @@
 /* Bytes as each kind of model: listed, every blob loaded, saved as they are; one
    blob replaced or more added, saved and opened again; memory as promised. */
+#include "ignore.h"
 #include "unsteady.h"
 #include "watched.h"
 
@@ -424,8 +425,8 @@ static void add(const struct run *run, sb_model *model) {
 static void check_same_words(const struct run *run, int32_t format, const sb_error *of_file) {
     sb_model *model = NULL;
     sb_error err = fuzz_fresh_error();
-    (void)sb_model_open_bytes(run->watched->context, format, run->bytes, run->size, NULL, NULL,
-                              NULL, &model, &err);
+    ignore(sb_model_open_bytes(run->watched->context, format, run->bytes, run->size, NULL, NULL,
+                               NULL, &model, &err));
     fuzz_check(strcmp(err.message, of_file->message) == 0, "from a file \"%.239s\", \"%.239s\"",
                of_file->message, err.message);
 }
@@ -462,8 +463,8 @@ static void check_called_message(const struct run *run, int32_t format, const sb
         "a TensorFlow SavedModel"};
     sb_model *model = NULL;
     sb_error err = fuzz_fresh_error();
-    (void)sb_model_open_bytes(run->watched->context, format, run->bytes, run->size, limits, NULL,
-                              NULL, &model, &err);
+    ignore(sb_model_open_bytes(run->watched->context, format, run->bytes, run->size, limits, NULL,
+                               NULL, &model, &err));
     const char *said = strstr(err.message, "; this is ");
     bool known = !said;
     for (size_t i = 0; !known && i < sizeof words / sizeof *words; i++)

@@ -4,6 +4,7 @@
    the plain model in support/blob_model.c. */
 #include "blob_message.h"
 #include "blob_model.h"
+#include "ignore.h"
 #include "loan.h"
 #include "trace.h"
 
@@ -458,7 +459,7 @@ static void write_bytes(struct world *w, struct step *step, enum call call, void
     if (call == MUTABLE_CPU || call == OVERWRITE_CPU)
         memcpy(ptr, memory->value, bytes);
     else
-        (void)sb_sim_poke(w->contexts[0], ptr, memory->value, bytes, NULL);
+        ignore(sb_sim_poke(w->contexts[0], ptr, memory->value, bytes, NULL));
 }
 
 static void use_bytes(struct world *w, struct step *step) {

@@ -6,6 +6,7 @@
    A step in which nothing was made to fail is known exactly. One in which
    something was may fail, and then has changed nothing; work that was made to
    fail later leaves the run unsettled until a step calm() has waited for it. */
+#include "ignore.h"
 #include "kernel.h"
 #include "loan.h"
 #include "simulated.h"
@@ -145,7 +146,7 @@ static void use_device(struct world *w, const struct request *r, void *ptr) {
     if (at_once && looks)
         compare_device(w, s, ptr);
     if (at_once && fills(r) && !r->by_work)
-        (void)sb_sim_poke(w->sim.context, ptr, fill, bytes, NULL);
+        ignore(sb_sim_poke(w->sim.context, ptr, fill, bytes, NULL));
     else if (r->kind->queued || fills(r) || r->by_work)
         kernel_launch(&w->kernels, r->kind->queued ? r->stream : NULL, s, ptr, bytes,
                       looks && !w->unsettled ? s->value : NULL, fills(r) ? fill : NULL);
@@ -566,7 +567,7 @@ static void use_own_stream(struct world *w) {
     sb_mem *mem;
     if (sb_mem_create(w->sim.context, 0, &mem, NULL) != SB_OK)
         return;
-    (void)sb_mem_prefetch_gpu(mem, w->sim.streams[1], NULL);
+    ignore(sb_mem_prefetch_gpu(mem, w->sim.streams[1], NULL));
     sb_mem_release(mem);
 }
 
@@ -633,7 +634,7 @@ static void step(struct world *w) {
     else if (which == RETAIN)
         retain(s);
     else if (which == SCHEDULE && !w->sim.options.host_only)
-        (void)sb_sim_set_schedule(w->sim.context, how % 3, how, NULL);
+        ignore(sb_sim_set_schedule(w->sim.context, how % 3, how, NULL));
     else if (which == ARM)
         step_arm(w, how);
     else if (which == ARM_ALLOCATOR)
@@ -657,7 +658,7 @@ static void open_world(struct world *w) {
     for (int i = 0; i < MEMORIES; i++)
         w->subjects[i].pending.side = -1;
     if (!options.host_only)
-        (void)sb_sim_set_schedule(w->sim.context, how % 3, how, NULL);
+        ignore(sb_sim_set_schedule(w->sim.context, how % 3, how, NULL));
     create(w, &w->subjects[0], tape_below(&w->tape, BYTES_MAX + 1));
 }
 

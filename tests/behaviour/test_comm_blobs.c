@@ -46,13 +46,13 @@ static sb_status single_run(void *comm, const sb_comm_buffer *buffer, sb_error *
     const size_t bytes = buffer->dtype == SB_DTYPE_U8 ? (size_t)buffer->count
                                                       : (size_t)buffer->count * sizeof(float);
     if (buffer->context)
-        (void)sb_sim_peek(buffer->context, values, buffer->ptr, bytes, err);
+        ignore(sb_sim_peek(buffer->context, values, buffer->ptr, bytes, err));
     else
         memcpy(values, buffer->ptr, bytes);
     for (int i = 0; i < COUNT; i++)
         values[i] += 100;
     if (buffer->context)
-        (void)sb_sim_poke(buffer->context, buffer->ptr, values, bytes, err);
+        ignore(sb_sim_poke(buffer->context, buffer->ptr, values, bytes, err));
     else
         memcpy(buffer->ptr, values, bytes);
     return SB_OK;

@@ -100,12 +100,12 @@ static void world_close(struct world *w) {
         const size_t bytes = (size_t)counts[i] * sizeof *values;
         values_of(i, values);
         if (w->lent[i].context)
-            (void)sb_sim_peek(w->rig.context, found, w->lent[i].ptr, bytes, NULL);
+            ignore(sb_sim_peek(w->rig.context, found, w->lent[i].ptr, bytes, NULL));
         else
             memcpy(found, w->lent[i].ptr, bytes);
         assert_memory_equal(found, values, bytes); /* nobody wrote it */
         if (w->lent[i].context)
-            (void)sb_sim_free(w->rig.context, w->lent[i].ptr, NULL);
+            ignore(sb_sim_free(w->rig.context, w->lent[i].ptr, NULL));
         else
             lent_free(&w->lent[i]);
     }

@@ -382,7 +382,7 @@ static void find_failure(int32_t source, enum call finder, int32_t kind) {
     assert_int_equal(f.device.deleted, finder == SET_GPU);
     lent_free(&f.host);
     lent_free(&f.device);
-    (void)sb_context_forget_stream(p->rig.context, p->stream, NULL);
+    ignore(sb_context_forget_stream(p->rig.context, p->stream, NULL));
     pending_close(p);
 }
 

@@ -18,7 +18,7 @@
 static sb_status make_call(struct scene *scene, enum call call, void **out, sb_error *err) {
     sb_stream own = NULL;
     if (sb_context_has_device(scene->rig.context))
-        (void)sb_context_stream(scene->rig.context, &own, NULL);
+        ignore(sb_context_stream(scene->rig.context, &own, NULL));
     return scene_call(scene, call, own, out, err);
 }
 
@@ -295,7 +295,7 @@ static void lost_call(int32_t cpu, int32_t gpu, enum call call) {
         if (all[i]->ptr && !all[i]->context)
             lent_free(all[i]);
         else if (all[i]->ptr)
-            (void)sb_sim_free(scene.rig.context, all[i]->ptr, NULL);
+            ignore(sb_sim_free(scene.rig.context, all[i]->ptr, NULL));
     rig_close(&scene.rig);
 }
 

@@ -69,7 +69,7 @@ static void scene_close(struct scene *s) {
     sb_blob_destroy(s->other);
     sb_blob_destroy(s->target);
     for (int i = 0; i < STREAMS; i++) {
-        (void)sb_context_forget_stream(s->rig.context, s->streams[i], NULL);
+        ignore(sb_context_forget_stream(s->rig.context, s->streams[i], NULL));
         assert_int_equal(sb_sim_stream_destroy(s->rig.context, s->streams[i], NULL), SB_OK);
     }
     rig_close(&s->rig);
@@ -226,8 +226,8 @@ static void nothing(struct scene *s) {
 }
 
 static void synchronise(struct scene *s) {
-    (void)sb_context_synchronize(s->rig.context, NULL);
-    (void)sb_context_synchronize(s->rig.context, NULL);
+    ignore(sb_context_synchronize(s->rig.context, NULL));
+    ignore(sb_context_synchronize(s->rig.context, NULL));
 }
 
 static void *synchronise_elsewhere(void *user) {
@@ -245,10 +245,10 @@ static void forget_streams(struct scene *s) {
     sb_stream own;
     for (int tries = 0; tries < 2; tries++)
         for (int i = 0; i < STREAMS; i++)
-            (void)sb_context_forget_stream(s->rig.context, s->streams[i], NULL);
-    (void)sb_context_forget_stream(s->rig.context, NULL, NULL);
+            ignore(sb_context_forget_stream(s->rig.context, s->streams[i], NULL));
+    ignore(sb_context_forget_stream(s->rig.context, NULL, NULL));
     if (sb_context_stream(s->rig.context, &own, NULL) == SB_OK)
-        (void)sb_context_forget_stream(s->rig.context, own, NULL);
+        ignore(sb_context_forget_stream(s->rig.context, own, NULL));
 }
 
 /* Storage that waits for every stream goes back, and nobody is told of the failure. */
@@ -261,7 +261,7 @@ static void release_a_loan(struct scene *s) {
         assert_ok(sb_mem_create(s->rig.context, BYTES, &mem, &err));
         assert_ok(sb_mem_set_gpu(mem, lent.ptr, BYTES, 0, NULL, NULL, &err));
         for (int i = 0; i < STREAMS; i++)
-            (void)sb_mem_gpu_data_on(mem, s->streams[i], &in, NULL);
+            ignore(sb_mem_gpu_data_on(mem, s->streams[i], &in, NULL));
         sb_mem_release(mem);
     }
     lent_free(&lent);
@@ -273,20 +273,20 @@ static void trim(struct scene *s) {
 
 static void use_other_memories(struct scene *s) {
     const void *in;
-    (void)sb_blob_gpu_diff_on(s->target, s->streams[ONE], &in, NULL);
-    (void)sb_blob_gpu_diff(s->target, &in, NULL);
-    (void)sb_blob_cpu_diff(s->target, &in, NULL);
+    ignore(sb_blob_gpu_diff_on(s->target, s->streams[ONE], &in, NULL));
+    ignore(sb_blob_gpu_diff(s->target, &in, NULL));
+    ignore(sb_blob_cpu_diff(s->target, &in, NULL));
 }
 
 /* Streams that wait for the library's own record events there, which take up its failures. */
 static void order_behind_the_data(struct scene *s) {
     const void *in;
-    (void)sb_blob_gpu_data_on(s->blob, s->streams[TWO], &in, NULL);
+    ignore(sb_blob_gpu_data_on(s->blob, s->streams[TWO], &in, NULL));
 }
 
 static void order_behind_the_diff(struct scene *s) {
     void *out;
-    (void)sb_blob_mutable_gpu_diff_on(s->blob, s->streams[TWO], &out, NULL);
+    ignore(sb_blob_mutable_gpu_diff_on(s->blob, s->streams[TWO], &out, NULL));
 }
 
 static const struct {

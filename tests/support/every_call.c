@@ -62,7 +62,7 @@ static bool note(struct world *w, sb_status st) {
 static void take_back(struct world *w, struct lent_piece *p) {
     w->lent--;
     if (p->context)
-        (void)sb_sim_free(p->context, p->ptr, NULL);
+        ignore(sb_sim_free(p->context, p->ptr, NULL));
     else
         free(p->ptr);
     free(p);
@@ -225,8 +225,8 @@ static void forget(struct world *w, sb_context *context) {
     w->stream = NULL;
     if (!context || !stream)
         return;
-    (void)sb_context_forget_stream(context, stream, NULL);
-    (void)sb_sim_stream_destroy(context, stream, NULL);
+    ignore(sb_context_forget_stream(context, stream, NULL));
+    ignore(sb_sim_stream_destroy(context, stream, NULL));
 }
 
 enum { ENDS = 1, IS_CONST = 2 };
@@ -585,7 +585,7 @@ CALL(sb_context_stream, IS_CONST, sb_stream s; note(w, sb_context_stream(w->cont
 CALL(sb_context_forget_stream, 0, note(w, sb_context_forget_stream(w->context, w->stream, &r.err)))
 CALL(sb_context_device, IS_CONST, (void)sb_context_device(w->context))
 CALL(sb_context_has_device, IS_CONST, (void)sb_context_has_device(w->context))
-CALL(sb_context_device_status, IS_CONST, (void)sb_context_device_status(w->context))
+CALL(sb_context_device_status, IS_CONST, ignore(sb_context_device_status(w->context)))
 CALL(sb_comm_all_reduce_blobs, 0, sb_blob *b[] = {w->blob, w->other};
      note(w, sb_comm_all_reduce_blobs(w->comm, b, 2, 0, SB_COMM_MEAN, &r.err)))
 CALL(sb_comm_broadcast_blobs, 0, sb_blob *b[] = {w->blob, w->other};

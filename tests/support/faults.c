@@ -33,7 +33,7 @@ bool fault_disarm(const struct armed *armed) {
         armed->rig->counting.fail_nth = 0;
         return armed->rig->counting.failures > armed->calls_before;
     }
-    (void)sb_sim_fail(armed->rig->context, SB_SIM_ANY, 0, SB_SIM_FAIL_NOW, NULL);
+    ignore(sb_sim_fail(armed->rig->context, SB_SIM_ANY, 0, SB_SIM_FAIL_NOW, NULL));
     return device_calls(armed->rig) - armed->calls_before >= armed->nth;
 }
 

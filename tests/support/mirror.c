@@ -39,7 +39,7 @@ static size_t bytes_of(const sb_comm_buffer *buffer) {
 
 static void put(const sb_comm_buffer *buffer, const void *bytes) {
     if (buffer->context)
-        (void)sb_sim_poke(buffer->context, buffer->ptr, bytes, bytes_of(buffer), NULL);
+        ignore(sb_sim_poke(buffer->context, buffer->ptr, bytes, bytes_of(buffer), NULL));
     else
         memcpy(buffer->ptr, bytes, bytes_of(buffer));
 }
@@ -51,7 +51,7 @@ static void combine(const struct mirror_sent *sent) {
     void *bytes = malloc(bytes_of(buffer));
     assert_non_null(bytes);
     if (buffer->context)
-        (void)sb_sim_peek(buffer->context, bytes, buffer->ptr, bytes_of(buffer), NULL);
+        ignore(sb_sim_peek(buffer->context, bytes, buffer->ptr, bytes_of(buffer), NULL));
     else
         memcpy(bytes, buffer->ptr, bytes_of(buffer));
     for (int64_t i = 0; i < buffer->count; i++)

@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "counting_allocator.h"
+#include "ignore.h"
 
 #include <stdlib.h>
 #include <syncblob/syncblob.h>

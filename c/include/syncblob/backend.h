@@ -35,8 +35,8 @@ SB_BEGIN_DECLS
  *  @param device_code the driver's own number for the failure, 0 if none
  *  @param message [borrowed, nullable] one sentence, copied; NULL: sb_status_text
  *  Errors: the slot's. */
-SB_API sb_status sb_backend_fail(sb_error *err, sb_status status, int32_t device_code,
-                                 const char *message);
+SB_API SB_MUST_CHECK sb_status sb_backend_fail(sb_error *err, sb_status status, int32_t device_code,
+                                               const char *message);
 
 /** Flags of a backend. */
 enum {

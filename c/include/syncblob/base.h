@@ -56,7 +56,7 @@
 /** @def SB_API
  *  Marks what the library exports. */
 /** @def SB_MUST_CHECK
- *  Marks a function whose result must be looked at. */
+ *  Marks a function that returns a status: compilers warn of a call that ignores it. */
 /** @def SB_BEGIN_DECLS
  *  Begins declarations that C++ takes for C's. */
 /** @def SB_END_DECLS

@@ -37,7 +37,8 @@ enum {
  *  @param out [owned] sb_blob_destroy
  *  Errors: INVALID_ARGUMENT (no dtype), UNSUPPORTED (a reserved dtype), OUT_OF_MEMORY,
  *  CAP_REACHED. */
-SB_API sb_status sb_blob_create(sb_context *context, sb_dtype dtype, sb_blob **out, sb_error *err);
+SB_API SB_MUST_CHECK sb_status sb_blob_create(sb_context *context, sb_dtype dtype, sb_blob **out,
+                                              sb_error *err);
 
 /** A blob of a shape. 0 axes make a scalar, count 1; a dimension of 0 makes
  *  count 0. Nothing is allocated for the elements yet.
@@ -45,16 +46,17 @@ SB_API sb_status sb_blob_create(sb_context *context, sb_dtype dtype, sb_blob **o
  *  @param shape [borrowed, nullable when num_axes is 0] `num_axes` dimensions
  *  @param out [owned] sb_blob_destroy
  *  Errors: as sb_blob_create, as sb_blob_reshape. */
-SB_API sb_status sb_blob_create_shaped(sb_context *context, sb_dtype dtype, const int64_t *shape,
-                                       int32_t num_axes, sb_blob **out, sb_error *err);
+SB_API SB_MUST_CHECK sb_status sb_blob_create_shaped(sb_context *context, sb_dtype dtype,
+                                                     const int64_t *shape, int32_t num_axes,
+                                                     sb_blob **out, sb_error *err);
 
 /** A blob of Caffe's four legacy dimensions.
  *  @param context [borrowed, nullable] retained
  *  @param out [owned] sb_blob_destroy
  *  Errors: as sb_blob_create_shaped. */
-SB_API sb_status sb_blob_create_legacy(sb_context *context, sb_dtype dtype, int64_t num,
-                                       int64_t channels, int64_t height, int64_t width,
-                                       sb_blob **out, sb_error *err);
+SB_API SB_MUST_CHECK sb_status sb_blob_create_legacy(sb_context *context, sb_dtype dtype,
+                                                     int64_t num, int64_t channels, int64_t height,
+                                                     int64_t width, sb_blob **out, sb_error *err);
 
 /** Ends the blob and its share of its memories. @param blob [owned, nullable] */
 SB_API void sb_blob_destroy(sb_blob *blob);
@@ -71,30 +73,32 @@ SB_API void sb_blob_destroy(sb_blob *blob);
  *  @param out_reallocated [nullable] SB_REALLOCATED_* bits
  *  Errors: INVALID_ARGUMENT (negative dimension), OVER_LIMIT (more than SB_MAX_AXES),
  *  SIZE_OVERFLOW (the count or its bytes do not fit). */
-SB_API sb_status sb_blob_reshape(sb_blob *blob, const int64_t *shape, int32_t num_axes,
-                                 uint32_t *out_reallocated, sb_error *err);
+SB_API SB_MUST_CHECK sb_status sb_blob_reshape(sb_blob *blob, const int64_t *shape,
+                                               int32_t num_axes, uint32_t *out_reallocated,
+                                               sb_error *err);
 
 /** Reshape to Caffe's four legacy dimensions.
  *  @param out_reallocated [nullable] SB_REALLOCATED_* bits
  *  Errors: as sb_blob_reshape. */
-SB_API sb_status sb_blob_reshape_legacy(sb_blob *blob, int64_t num, int64_t channels,
-                                        int64_t height, int64_t width, uint32_t *out_reallocated,
-                                        sb_error *err);
+SB_API SB_MUST_CHECK sb_status sb_blob_reshape_legacy(sb_blob *blob, int64_t num, int64_t channels,
+                                                      int64_t height, int64_t width,
+                                                      uint32_t *out_reallocated, sb_error *err);
 
 /** Reshape to the shape of `other` (Blob::ReshapeLike). One that was never shaped
  *  has no dimensions, and as in Caffe these make a scalar, count 1.
  *  @param other [borrowed]
  *  @param out_reallocated [nullable] SB_REALLOCATED_* bits
  *  Errors: SIZE_OVERFLOW (larger elements than those of `other`). */
-SB_API sb_status sb_blob_reshape_like(sb_blob *blob, const sb_blob *other,
-                                      uint32_t *out_reallocated, sb_error *err);
+SB_API SB_MUST_CHECK sb_status sb_blob_reshape_like(sb_blob *blob, const sb_blob *other,
+                                                    uint32_t *out_reallocated, sb_error *err);
 
 /** Replaces memories that are larger than the count needs by ones that fit,
  *  contents kept where the head is (SYNCED: the host). Shared and borrowed ones
  *  stay as they are. Caffe never shrinks.
  *  @param out_reallocated [nullable] SB_REALLOCATED_* bits
  *  Errors: as sb_mem_cpu_data. */
-SB_API sb_status sb_blob_shrink_to_fit(sb_blob *blob, uint32_t *out_reallocated, sb_error *err);
+SB_API SB_MUST_CHECK sb_status sb_blob_shrink_to_fit(sb_blob *blob, uint32_t *out_reallocated,
+                                                     sb_error *err);
 
 /** The element type, SB_DTYPE_*. */
 SB_API sb_dtype sb_blob_dtype(const sb_blob *blob);
@@ -119,37 +123,38 @@ SB_API const int64_t *sb_blob_shape(const sb_blob *blob);
 
 /** The axis as 0..num_axes-1; a negative one counts from the end
  *  (Blob::CanonicalAxisIndex). Errors: INDEX_OUT_OF_RANGE. */
-SB_API sb_status sb_blob_canonical_axis(const sb_blob *blob, int32_t axis, int32_t *out,
-                                        sb_error *err);
+SB_API SB_MUST_CHECK sb_status sb_blob_canonical_axis(const sb_blob *blob, int32_t axis,
+                                                      int32_t *out, sb_error *err);
 
 /** One dimension, axis as above (Blob::shape(index)). Errors: INDEX_OUT_OF_RANGE. */
-SB_API sb_status sb_blob_dim(const sb_blob *blob, int32_t axis, int64_t *out, sb_error *err);
+SB_API SB_MUST_CHECK sb_status sb_blob_dim(const sb_blob *blob, int32_t axis, int64_t *out,
+                                           sb_error *err);
 
 /** Product of the dimensions start..num_axes-1 (Blob::count(start)), 1 for none.
  *  Errors: as sb_blob_count_range. */
-SB_API sb_status sb_blob_count_from(const sb_blob *blob, int32_t start, int64_t *out,
-                                    sb_error *err);
+SB_API SB_MUST_CHECK sb_status sb_blob_count_from(const sb_blob *blob, int32_t start, int64_t *out,
+                                                  sb_error *err);
 
 /** Product of the dimensions start..end-1 (Blob::count(start, end)), 1 for none.
  *  0 <= start <= end <= num_axes.
  *  Errors: INDEX_OUT_OF_RANGE, SIZE_OVERFLOW (a part without the zero dimension
  *  that made the whole fit). */
-SB_API sb_status sb_blob_count_range(const sb_blob *blob, int32_t start, int32_t end, int64_t *out,
-                                     sb_error *err);
+SB_API SB_MUST_CHECK sb_status sb_blob_count_range(const sb_blob *blob, int32_t start, int32_t end,
+                                                   int64_t *out, sb_error *err);
 
 /** Blob::LegacyShape: index -4..3 of at most 4 axes; missing ones are 1.
  *  Errors: INDEX_OUT_OF_RANGE, SHAPE_MISMATCH (more than 4 axes). */
-SB_API sb_status sb_blob_legacy_shape(const sb_blob *blob, int32_t index, int64_t *out,
-                                      sb_error *err);
+SB_API SB_MUST_CHECK sb_status sb_blob_legacy_shape(const sb_blob *blob, int32_t index,
+                                                    int64_t *out, sb_error *err);
 
 /** LegacyShape(0): the number of items. Errors: as sb_blob_legacy_shape. */
-SB_API sb_status sb_blob_num(const sb_blob *blob, int64_t *out, sb_error *err);
+SB_API SB_MUST_CHECK sb_status sb_blob_num(const sb_blob *blob, int64_t *out, sb_error *err);
 /** LegacyShape(1): channels. Errors: as sb_blob_legacy_shape. */
-SB_API sb_status sb_blob_channels(const sb_blob *blob, int64_t *out, sb_error *err);
+SB_API SB_MUST_CHECK sb_status sb_blob_channels(const sb_blob *blob, int64_t *out, sb_error *err);
 /** LegacyShape(2): rows. Errors: as sb_blob_legacy_shape. */
-SB_API sb_status sb_blob_height(const sb_blob *blob, int64_t *out, sb_error *err);
+SB_API SB_MUST_CHECK sb_status sb_blob_height(const sb_blob *blob, int64_t *out, sb_error *err);
 /** LegacyShape(3): columns. Errors: as sb_blob_legacy_shape. */
-SB_API sb_status sb_blob_width(const sb_blob *blob, int64_t *out, sb_error *err);
+SB_API SB_MUST_CHECK sb_status sb_blob_width(const sb_blob *blob, int64_t *out, sb_error *err);
 
 /** 1 if both have the same axes (never-shaped equals only never-shaped).
  *  @param b [borrowed] */
@@ -172,16 +177,17 @@ SB_API int32_t sb_blob_shape_equals_legacy(const sb_blob *blob, int64_t num, int
  *  @param capacity bytes of `buffer`
  *  @param out_length [nullable] length of the whole text without the NUL
  *  Errors: none. */
-SB_API sb_status sb_blob_shape_string(const sb_blob *blob, char *buffer, size_t capacity,
-                                      size_t *out_length, sb_error *err);
+SB_API SB_MUST_CHECK sb_status sb_blob_shape_string(const sb_blob *blob, char *buffer,
+                                                    size_t capacity, size_t *out_length,
+                                                    sb_error *err);
 
 /** The linear index of an element; missing trailing indices are 0
  *  (Blob::offset(indices)).
  *  @param indices [borrowed, nullable when num_indices is 0] `num_indices` of them
  *  Errors: INDEX_OUT_OF_RANGE (an index negative or not below its extent, more
  *  indices than axes, a blob without elements). */
-SB_API sb_status sb_blob_offset(const sb_blob *blob, const int64_t *indices, int32_t num_indices,
-                                int64_t *out, sb_error *err);
+SB_API SB_MUST_CHECK sb_status sb_blob_offset(const sb_blob *blob, const int64_t *indices,
+                                              int32_t num_indices, int64_t *out, sb_error *err);
 
 /** Blob::offset(n, c, h, w): at most 4 axes, missing ones being 1. It is an address and no
  *  access: as in Caffe, whose layers step by offset(0, 1), an index may be equal to its extent, and
@@ -189,17 +195,20 @@ SB_API sb_status sb_blob_offset(const sb_blob *blob, const int64_t *indices, int
  *  Errors: INDEX_OUT_OF_RANGE (an index negative or beyond its extent), SHAPE_MISMATCH (more than 4
  *  axes), SIZE_OVERFLOW (an offset beyond the elements, or a product on the way to it, that
  *  does not fit). */
-SB_API sb_status sb_blob_offset_legacy(const sb_blob *blob, int64_t n, int64_t c, int64_t h,
-                                       int64_t w, int64_t *out, sb_error *err);
+SB_API SB_MUST_CHECK sb_status sb_blob_offset_legacy(const sb_blob *blob, int64_t n, int64_t c,
+                                                     int64_t h, int64_t w, int64_t *out,
+                                                     sb_error *err);
 
 /** The dimensions as int64_t on the device (Blob::gpu_shape, there int).
  *  @param out [borrowed] num_axes dimensions, until the next reshape
  *  Errors: NO_DEVICE, OUT_OF_MEMORY, CAP_REACHED, DEVICE_FAILURE, DEVICE_LOST, FORKED. */
-SB_API sb_status sb_blob_gpu_shape(const sb_blob *blob, const int64_t **out, sb_error *err);
+SB_API SB_MUST_CHECK sb_status sb_blob_gpu_shape(const sb_blob *blob, const int64_t **out,
+                                                 sb_error *err);
 
 /** SB_OK if the blob holds `dtype`: what the typed wrappers of typed.h ask first.
  *  Errors: DTYPE_MISMATCH. */
-SB_API sb_status sb_blob_check_dtype(const sb_blob *blob, sb_dtype dtype, sb_error *err);
+SB_API SB_MUST_CHECK sb_status sb_blob_check_dtype(const sb_blob *blob, sb_dtype dtype,
+                                                   sb_error *err);
 
 /* --- bytes of data -------------------------------------------------------- */
 /* The calls of mem.h on the blob's data memory, which is made on the way if need
@@ -208,12 +217,12 @@ SB_API sb_status sb_blob_check_dtype(const sb_blob *blob, sb_dtype dtype, sb_err
 /** Blob::data: the memory itself, for reading.
  *  @param out [borrowed] until a call that replaces it
  *  Errors: OUT_OF_MEMORY, CAP_REACHED. */
-SB_API sb_status sb_blob_data(const sb_blob *blob, const sb_mem **out, sb_error *err);
+SB_API SB_MUST_CHECK sb_status sb_blob_data(const sb_blob *blob, const sb_mem **out, sb_error *err);
 /** The same memory, for calls that write it and to retain it. This call itself moves no
  *  head, and may be made beside const calls.
  *  @param out [borrowed] until a call that replaces it; retain it to keep it
  *  Errors: as sb_blob_data. */
-SB_API sb_status sb_blob_mutable_data(sb_blob *blob, sb_mem **out, sb_error *err);
+SB_API SB_MUST_CHECK sb_status sb_blob_mutable_data(sb_blob *blob, sb_mem **out, sb_error *err);
 /** Elements that the data memory has room for, so many that a Reshape keeps it: its size over
  *  the element's. 0 while there is none: it was never needed, or a Reshape outgrew it. The
  *  memory is not made. */
@@ -221,63 +230,67 @@ SB_API int64_t sb_blob_data_capacity(const sb_blob *blob);
 /** Blob::cpu_data: the elements on the host, for reading.
  *  @param out [borrowed] as of sb_mem_cpu_data
  *  Errors: as sb_mem_cpu_data. */
-SB_API sb_status sb_blob_cpu_data(const sb_blob *blob, const void **out, sb_error *err);
+SB_API SB_MUST_CHECK sb_status sb_blob_cpu_data(const sb_blob *blob, const void **out,
+                                                sb_error *err);
 /** Blob::mutable_cpu_data: the elements on the host, for writing.
  *  @param out [borrowed] as of sb_mem_mutable_cpu_data
  *  Errors: as sb_mem_mutable_cpu_data. */
-SB_API sb_status sb_blob_mutable_cpu_data(sb_blob *blob, void **out, sb_error *err);
+SB_API SB_MUST_CHECK sb_status sb_blob_mutable_cpu_data(sb_blob *blob, void **out, sb_error *err);
 /** Host memory for a caller that writes every element.
  *  @param out [borrowed] as of sb_mem_overwrite_cpu
  *  Errors: as sb_mem_overwrite_cpu. */
-SB_API sb_status sb_blob_overwrite_cpu_data(sb_blob *blob, void **out, sb_error *err);
+SB_API SB_MUST_CHECK sb_status sb_blob_overwrite_cpu_data(sb_blob *blob, void **out, sb_error *err);
 /** Blob::gpu_data: the elements on the device, for reading.
  *  @param out [borrowed] as of sb_mem_gpu_data
  *  Errors: as sb_mem_gpu_data. */
-SB_API sb_status sb_blob_gpu_data(const sb_blob *blob, const void **out, sb_error *err);
+SB_API SB_MUST_CHECK sb_status sb_blob_gpu_data(const sb_blob *blob, const void **out,
+                                                sb_error *err);
 /** The same for work on `stream`.
  *  @param stream [borrowed] see sb_mem_gpu_data_on
  *  @param out [borrowed] as of sb_mem_gpu_data_on
  *  Errors: as sb_mem_gpu_data_on. */
-SB_API sb_status sb_blob_gpu_data_on(const sb_blob *blob, sb_stream stream, const void **out,
-                                     sb_error *err);
+SB_API SB_MUST_CHECK sb_status sb_blob_gpu_data_on(const sb_blob *blob, sb_stream stream,
+                                                   const void **out, sb_error *err);
 /** Blob::mutable_gpu_data: the elements on the device, for writing.
  *  @param out [borrowed] as of sb_mem_mutable_gpu_data
  *  Errors: as sb_mem_mutable_gpu_data. */
-SB_API sb_status sb_blob_mutable_gpu_data(sb_blob *blob, void **out, sb_error *err);
+SB_API SB_MUST_CHECK sb_status sb_blob_mutable_gpu_data(sb_blob *blob, void **out, sb_error *err);
 /** The same for work on `stream`.
  *  @param stream [borrowed] see sb_mem_gpu_data_on
  *  @param out [borrowed] as of sb_mem_mutable_gpu_data_on
  *  Errors: as sb_mem_mutable_gpu_data_on. */
-SB_API sb_status sb_blob_mutable_gpu_data_on(sb_blob *blob, sb_stream stream, void **out,
-                                             sb_error *err);
+SB_API SB_MUST_CHECK sb_status sb_blob_mutable_gpu_data_on(sb_blob *blob, sb_stream stream,
+                                                           void **out, sb_error *err);
 /** Device memory for a caller that writes every element.
  *  @param out [borrowed] as of sb_mem_overwrite_gpu
  *  Errors: as sb_mem_overwrite_gpu. */
-SB_API sb_status sb_blob_overwrite_gpu_data(sb_blob *blob, void **out, sb_error *err);
+SB_API SB_MUST_CHECK sb_status sb_blob_overwrite_gpu_data(sb_blob *blob, void **out, sb_error *err);
 /** The same for work on `stream`.
  *  @param stream [borrowed] see sb_mem_gpu_data_on
  *  @param out [borrowed] as of sb_mem_overwrite_gpu_on
  *  Errors: as sb_mem_overwrite_gpu_on. */
-SB_API sb_status sb_blob_overwrite_gpu_data_on(sb_blob *blob, sb_stream stream, void **out,
-                                               sb_error *err);
+SB_API SB_MUST_CHECK sb_status sb_blob_overwrite_gpu_data_on(sb_blob *blob, sb_stream stream,
+                                                             void **out, sb_error *err);
 
 /** One element of data, by indices as in sb_blob_offset (Blob::data_at).
  *  @param indices [borrowed, nullable when num_indices is 0] `num_indices` of them
  *  @param out [borrowed] receives one element of the blob's dtype
  *  Errors: as sb_blob_offset, as sb_blob_cpu_data. */
-SB_API sb_status sb_blob_data_at(const sb_blob *blob, const int64_t *indices, int32_t num_indices,
-                                 void *out, sb_error *err);
+SB_API SB_MUST_CHECK sb_status sb_blob_data_at(const sb_blob *blob, const int64_t *indices,
+                                               int32_t num_indices, void *out, sb_error *err);
 /** One element of data, by legacy indices, each below its extent.
  *  @param out [borrowed] receives one element of the blob's dtype
  *  Errors: as sb_blob_offset, SHAPE_MISMATCH (more than 4 axes), as sb_blob_cpu_data. */
-SB_API sb_status sb_blob_data_at_legacy(const sb_blob *blob, int64_t n, int64_t c, int64_t h,
-                                        int64_t w, void *out, sb_error *err);
+SB_API SB_MUST_CHECK sb_status sb_blob_data_at_legacy(const sb_blob *blob, int64_t n, int64_t c,
+                                                      int64_t h, int64_t w, void *out,
+                                                      sb_error *err);
 
 /** Shares the data memory of `other` (Blob::ShareData); it lives as long as either.
  *  @param other [borrowed] of equal count and dtype; its shape may differ
  *  Errors: SHAPE_MISMATCH (counts differ), DTYPE_MISMATCH, WRONG_DEVICE (another
  *  context), OUT_OF_MEMORY, CAP_REACHED. */
-SB_API sb_status sb_blob_share_data(sb_blob *blob, const sb_blob *other, sb_error *err);
+SB_API SB_MUST_CHECK sb_status sb_blob_share_data(sb_blob *blob, const sb_blob *other,
+                                                  sb_error *err);
 
 /** Makes `mem` the blob's data memory, in place of the one before: the blob is one more
  *  owner. A memory that was made apart, or another blob's by sb_blob_mutable_data. Bytes
@@ -286,30 +299,30 @@ SB_API sb_status sb_blob_share_data(sb_blob *blob, const sb_blob *other, sb_erro
  *      capacity; of the blob's context
  *  Errors: INVALID_ARGUMENT (too few bytes; lent bytes that are not element-aligned),
  *  WRONG_DEVICE (another context), FORKED. */
-SB_API sb_status sb_blob_set_data(sb_blob *blob, sb_mem *mem, sb_error *err);
+SB_API SB_MUST_CHECK sb_status sb_blob_set_data(sb_blob *blob, sb_mem *mem, sb_error *err);
 
 /** Sets the elements of data to zero where the head is; never written memory
  *  stays as it is. Errors: as sb_mem_clear. */
-SB_API sb_status sb_blob_clear_data(sb_blob *blob, sb_error *err);
+SB_API SB_MUST_CHECK sb_status sb_blob_clear_data(sb_blob *blob, sb_error *err);
 
 /** Sum of absolute values where the head is, as double; 0 for never written
  *  memory (Blob::asum_data).
  *  Errors: UNSUPPORTED (not F32 or F64; a device without arithmetic), OUT_OF_MEMORY, CAP_REACHED,
  *  DEVICE_FAILURE, DEVICE_LOST, FORKED, UNINITIALIZED (LOST). */
-SB_API sb_status sb_blob_asum_data(const sb_blob *blob, double *out, sb_error *err);
+SB_API SB_MUST_CHECK sb_status sb_blob_asum_data(const sb_blob *blob, double *out, sb_error *err);
 /** Sum of squares, otherwise the same (Blob::sumsq_data).
  *  Errors: as sb_blob_asum_data. */
-SB_API sb_status sb_blob_sumsq_data(const sb_blob *blob, double *out, sb_error *err);
+SB_API SB_MUST_CHECK sb_status sb_blob_sumsq_data(const sb_blob *blob, double *out, sb_error *err);
 /** Multiplies data by `factor`, rounded to the element type, where the head is;
  *  nothing for never written memory (Blob::scale_data). Zero times NaN or infinity is NaN on the
  * host, where Caffe's BLAS may clear. On the device it is queued, as sb_blob_update is. Errors: as
  * sb_blob_update. */
-SB_API sb_status sb_blob_scale_data(sb_blob *blob, double factor, sb_error *err);
+SB_API SB_MUST_CHECK sb_status sb_blob_scale_data(sb_blob *blob, double factor, sb_error *err);
 /** The same, on the device queued on `stream`, as sb_blob_update_on is.
  *  @param stream [borrowed] see sb_mem_gpu_data_on
  *  Errors: as sb_blob_update_on. */
-SB_API sb_status sb_blob_scale_data_on(sb_blob *blob, double factor, sb_stream stream,
-                                       sb_error *err);
+SB_API SB_MUST_CHECK sb_status sb_blob_scale_data_on(sb_blob *blob, double factor, sb_stream stream,
+                                                     sb_error *err);
 
 /* --- bytes of diff -------------------------------------------------------- */
 /* The calls of mem.h on the blob's diff memory, which is made on the way if need
@@ -318,12 +331,12 @@ SB_API sb_status sb_blob_scale_data_on(sb_blob *blob, double factor, sb_stream s
 /** Blob::diff: the memory itself, for reading.
  *  @param out [borrowed] until a call that replaces it
  *  Errors: OUT_OF_MEMORY, CAP_REACHED. */
-SB_API sb_status sb_blob_diff(const sb_blob *blob, const sb_mem **out, sb_error *err);
+SB_API SB_MUST_CHECK sb_status sb_blob_diff(const sb_blob *blob, const sb_mem **out, sb_error *err);
 /** The same memory, for calls that write it and to retain it. This call itself moves no
  *  head, and may be made beside const calls.
  *  @param out [borrowed] until a call that replaces it; retain it to keep it
  *  Errors: as sb_blob_diff. */
-SB_API sb_status sb_blob_mutable_diff(sb_blob *blob, sb_mem **out, sb_error *err);
+SB_API SB_MUST_CHECK sb_status sb_blob_mutable_diff(sb_blob *blob, sb_mem **out, sb_error *err);
 /** Elements that the diff memory has room for, so many that a Reshape keeps it: its size over
  *  the element's. 0 while there is none: it was never needed, or a Reshape outgrew it. The
  *  memory is not made. */
@@ -331,63 +344,67 @@ SB_API int64_t sb_blob_diff_capacity(const sb_blob *blob);
 /** Blob::cpu_diff: the elements on the host, for reading.
  *  @param out [borrowed] as of sb_mem_cpu_data
  *  Errors: as sb_mem_cpu_data. */
-SB_API sb_status sb_blob_cpu_diff(const sb_blob *blob, const void **out, sb_error *err);
+SB_API SB_MUST_CHECK sb_status sb_blob_cpu_diff(const sb_blob *blob, const void **out,
+                                                sb_error *err);
 /** Blob::mutable_cpu_diff: the elements on the host, for writing.
  *  @param out [borrowed] as of sb_mem_mutable_cpu_data
  *  Errors: as sb_mem_mutable_cpu_data. */
-SB_API sb_status sb_blob_mutable_cpu_diff(sb_blob *blob, void **out, sb_error *err);
+SB_API SB_MUST_CHECK sb_status sb_blob_mutable_cpu_diff(sb_blob *blob, void **out, sb_error *err);
 /** Host memory for a caller that writes every element.
  *  @param out [borrowed] as of sb_mem_overwrite_cpu
  *  Errors: as sb_mem_overwrite_cpu. */
-SB_API sb_status sb_blob_overwrite_cpu_diff(sb_blob *blob, void **out, sb_error *err);
+SB_API SB_MUST_CHECK sb_status sb_blob_overwrite_cpu_diff(sb_blob *blob, void **out, sb_error *err);
 /** Blob::gpu_diff: the elements on the device, for reading.
  *  @param out [borrowed] as of sb_mem_gpu_data
  *  Errors: as sb_mem_gpu_data. */
-SB_API sb_status sb_blob_gpu_diff(const sb_blob *blob, const void **out, sb_error *err);
+SB_API SB_MUST_CHECK sb_status sb_blob_gpu_diff(const sb_blob *blob, const void **out,
+                                                sb_error *err);
 /** The same for work on `stream`.
  *  @param stream [borrowed] see sb_mem_gpu_data_on
  *  @param out [borrowed] as of sb_mem_gpu_data_on
  *  Errors: as sb_mem_gpu_data_on. */
-SB_API sb_status sb_blob_gpu_diff_on(const sb_blob *blob, sb_stream stream, const void **out,
-                                     sb_error *err);
+SB_API SB_MUST_CHECK sb_status sb_blob_gpu_diff_on(const sb_blob *blob, sb_stream stream,
+                                                   const void **out, sb_error *err);
 /** Blob::mutable_gpu_diff: the elements on the device, for writing.
  *  @param out [borrowed] as of sb_mem_mutable_gpu_data
  *  Errors: as sb_mem_mutable_gpu_data. */
-SB_API sb_status sb_blob_mutable_gpu_diff(sb_blob *blob, void **out, sb_error *err);
+SB_API SB_MUST_CHECK sb_status sb_blob_mutable_gpu_diff(sb_blob *blob, void **out, sb_error *err);
 /** The same for work on `stream`.
  *  @param stream [borrowed] see sb_mem_gpu_data_on
  *  @param out [borrowed] as of sb_mem_mutable_gpu_data_on
  *  Errors: as sb_mem_mutable_gpu_data_on. */
-SB_API sb_status sb_blob_mutable_gpu_diff_on(sb_blob *blob, sb_stream stream, void **out,
-                                             sb_error *err);
+SB_API SB_MUST_CHECK sb_status sb_blob_mutable_gpu_diff_on(sb_blob *blob, sb_stream stream,
+                                                           void **out, sb_error *err);
 /** Device memory for a caller that writes every element.
  *  @param out [borrowed] as of sb_mem_overwrite_gpu
  *  Errors: as sb_mem_overwrite_gpu. */
-SB_API sb_status sb_blob_overwrite_gpu_diff(sb_blob *blob, void **out, sb_error *err);
+SB_API SB_MUST_CHECK sb_status sb_blob_overwrite_gpu_diff(sb_blob *blob, void **out, sb_error *err);
 /** The same for work on `stream`.
  *  @param stream [borrowed] see sb_mem_gpu_data_on
  *  @param out [borrowed] as of sb_mem_overwrite_gpu_on
  *  Errors: as sb_mem_overwrite_gpu_on. */
-SB_API sb_status sb_blob_overwrite_gpu_diff_on(sb_blob *blob, sb_stream stream, void **out,
-                                               sb_error *err);
+SB_API SB_MUST_CHECK sb_status sb_blob_overwrite_gpu_diff_on(sb_blob *blob, sb_stream stream,
+                                                             void **out, sb_error *err);
 
 /** One element of diff, by indices as in sb_blob_offset (Blob::diff_at).
  *  @param indices [borrowed, nullable when num_indices is 0] `num_indices` of them
  *  @param out [borrowed] receives one element of the blob's dtype
  *  Errors: as sb_blob_offset, as sb_blob_cpu_diff. */
-SB_API sb_status sb_blob_diff_at(const sb_blob *blob, const int64_t *indices, int32_t num_indices,
-                                 void *out, sb_error *err);
+SB_API SB_MUST_CHECK sb_status sb_blob_diff_at(const sb_blob *blob, const int64_t *indices,
+                                               int32_t num_indices, void *out, sb_error *err);
 /** One element of diff, by legacy indices, each below its extent.
  *  @param out [borrowed] receives one element of the blob's dtype
  *  Errors: as sb_blob_offset, SHAPE_MISMATCH (more than 4 axes), as sb_blob_cpu_diff. */
-SB_API sb_status sb_blob_diff_at_legacy(const sb_blob *blob, int64_t n, int64_t c, int64_t h,
-                                        int64_t w, void *out, sb_error *err);
+SB_API SB_MUST_CHECK sb_status sb_blob_diff_at_legacy(const sb_blob *blob, int64_t n, int64_t c,
+                                                      int64_t h, int64_t w, void *out,
+                                                      sb_error *err);
 
 /** Shares the diff memory of `other` (Blob::ShareDiff); it lives as long as either.
  *  @param other [borrowed] of equal count and dtype; its shape may differ
  *  Errors: SHAPE_MISMATCH (counts differ), DTYPE_MISMATCH, WRONG_DEVICE (another
  *  context), OUT_OF_MEMORY, CAP_REACHED. */
-SB_API sb_status sb_blob_share_diff(sb_blob *blob, const sb_blob *other, sb_error *err);
+SB_API SB_MUST_CHECK sb_status sb_blob_share_diff(sb_blob *blob, const sb_blob *other,
+                                                  sb_error *err);
 
 /** Makes `mem` the blob's diff memory, in place of the one before: the blob is one more
  *  owner. A memory that was made apart, or another blob's by sb_blob_mutable_diff. Bytes
@@ -396,11 +413,11 @@ SB_API sb_status sb_blob_share_diff(sb_blob *blob, const sb_blob *other, sb_erro
  *      capacity; of the blob's context
  *  Errors: INVALID_ARGUMENT (too few bytes; lent bytes that are not element-aligned),
  *  WRONG_DEVICE (another context), FORKED. */
-SB_API sb_status sb_blob_set_diff(sb_blob *blob, sb_mem *mem, sb_error *err);
+SB_API SB_MUST_CHECK sb_status sb_blob_set_diff(sb_blob *blob, sb_mem *mem, sb_error *err);
 
 /** Sets the elements of diff to zero where the head is; never written memory
  *  stays as it is. Errors: as sb_mem_clear. */
-SB_API sb_status sb_blob_clear_diff(sb_blob *blob, sb_error *err);
+SB_API SB_MUST_CHECK sb_status sb_blob_clear_diff(sb_blob *blob, sb_error *err);
 
 /** Gives the diff memory up; those who share it keep it. The blob is as one whose diff was
  *  never needed: the next call that needs it makes a memory of zeros. For a net that is no
@@ -412,19 +429,19 @@ SB_API void sb_blob_drop_diff(sb_blob *blob);
  *  memory (Blob::asum_diff).
  *  Errors: UNSUPPORTED (not F32 or F64; a device without arithmetic), OUT_OF_MEMORY, CAP_REACHED,
  *  DEVICE_FAILURE, DEVICE_LOST, FORKED, UNINITIALIZED (LOST). */
-SB_API sb_status sb_blob_asum_diff(const sb_blob *blob, double *out, sb_error *err);
+SB_API SB_MUST_CHECK sb_status sb_blob_asum_diff(const sb_blob *blob, double *out, sb_error *err);
 /** Sum of squares, otherwise the same (Blob::sumsq_diff).
  *  Errors: as sb_blob_asum_diff. */
-SB_API sb_status sb_blob_sumsq_diff(const sb_blob *blob, double *out, sb_error *err);
+SB_API SB_MUST_CHECK sb_status sb_blob_sumsq_diff(const sb_blob *blob, double *out, sb_error *err);
 /** Multiplies diff by `factor` where the head is; nothing for never written
  *  memory (Blob::scale_diff).
  *  Errors: as sb_blob_update. */
-SB_API sb_status sb_blob_scale_diff(sb_blob *blob, double factor, sb_error *err);
+SB_API SB_MUST_CHECK sb_status sb_blob_scale_diff(sb_blob *blob, double factor, sb_error *err);
 /** The same, on the device queued on `stream`, as sb_blob_update_on is.
  *  @param stream [borrowed] see sb_mem_gpu_data_on
  *  Errors: as sb_blob_update_on. */
-SB_API sb_status sb_blob_scale_diff_on(sb_blob *blob, double factor, sb_stream stream,
-                                       sb_error *err);
+SB_API SB_MUST_CHECK sb_status sb_blob_scale_diff_on(sb_blob *blob, double factor, sb_stream stream,
+                                                     sb_error *err);
 
 /* --- both ------------------------------------------------------------------- */
 
@@ -439,8 +456,9 @@ SB_API sb_status sb_blob_scale_diff_on(sb_blob *blob, double factor, sb_stream s
  *  @param user passed to `deleter`
  *  Errors: INVALID_ARGUMENT (too few bytes, more than PTRDIFF_MAX, misaligned, unknown
  *  flag), OUT_OF_MEMORY, CAP_REACHED. */
-SB_API sb_status sb_blob_set_cpu_data(sb_blob *blob, void *ptr, size_t bytes, uint32_t flags,
-                                      sb_deleter deleter, void *user, sb_error *err);
+SB_API SB_MUST_CHECK sb_status sb_blob_set_cpu_data(sb_blob *blob, void *ptr, size_t bytes,
+                                                    uint32_t flags, sb_deleter deleter, void *user,
+                                                    sb_error *err);
 
 /** Gives host memory that was lent to the blob's data back to the caller: `deleter` does not run,
  *  and the blob's data is as if nobody had asked for it yet. The blob must be the only user of the
@@ -450,8 +468,8 @@ SB_API sb_status sb_blob_set_cpu_data(sb_blob *blob, void *ptr, size_t bytes, ui
  *  Errors: INVALID_ARGUMENT (memory that was not lent with `deleter`; that another blob, an owner
  *  of its sb_mem or a tensor uses, too; that is not current; that a copy may still use),
  *  DEVICE_FAILURE, DEVICE_LOST, FORKED (the last three of a pending copy). */
-SB_API sb_status sb_blob_reclaim_cpu_data(sb_blob *blob, sb_deleter deleter, void **out_user,
-                                          sb_error *err);
+SB_API SB_MUST_CHECK sb_status sb_blob_reclaim_cpu_data(sb_blob *blob, sb_deleter deleter,
+                                                        void **out_user, sb_error *err);
 
 /** Lends the caller's device memory, otherwise as sb_blob_set_cpu_data (Blob::set_gpu_data).
  *  @param ptr [borrowed] see sb_mem_set_gpu; element-aligned
@@ -461,8 +479,9 @@ SB_API sb_status sb_blob_reclaim_cpu_data(sb_blob *blob, sb_deleter deleter, voi
  *  @param user passed to `deleter`
  *  Errors: as sb_blob_set_cpu_data, NO_DEVICE, WRONG_DEVICE, DEVICE_FAILURE, DEVICE_LOST,
  *  FORKED. */
-SB_API sb_status sb_blob_set_gpu_data(sb_blob *blob, void *ptr, size_t bytes, uint32_t flags,
-                                      sb_deleter deleter, void *user, sb_error *err);
+SB_API SB_MUST_CHECK sb_status sb_blob_set_gpu_data(sb_blob *blob, void *ptr, size_t bytes,
+                                                    uint32_t flags, sb_deleter deleter, void *user,
+                                                    sb_error *err);
 
 /** Flags of sb_blob_copy_from. */
 enum {
@@ -479,8 +498,8 @@ enum {
  *  @param flags of SB_COPY_DIFF and SB_COPY_RESHAPE
  *  Errors: INVALID_ARGUMENT (unknown flag; bytes that overlap in part, see mem.h),
  *  DTYPE_MISMATCH, SHAPE_MISMATCH (without SB_COPY_RESHAPE), as sb_mem_cpu_data. */
-SB_API sb_status sb_blob_copy_from(sb_blob *blob, const sb_blob *source, uint32_t flags,
-                                   sb_error *err);
+SB_API SB_MUST_CHECK sb_status sb_blob_copy_from(sb_blob *blob, const sb_blob *source,
+                                                 uint32_t flags, sb_error *err);
 
 /** data -= diff, where the head of data is (Blob::Update). On the device it is
  *  queued on the library's own stream, and whoever needs the bytes waits, as in Caffe. If it
@@ -490,7 +509,7 @@ SB_API sb_status sb_blob_copy_from(sb_blob *blob, const sb_blob *source, uint32_
  *  mem.h), OUT_OF_MEMORY, CAP_REACHED, DEVICE_FAILURE (nothing was begun; or earlier work has
  *  failed, and the memory that it wrote is LOST), DEVICE_LOST (failed when it was queued: host
  *  bytes that were current are kept and become the head, else the memory is LOST), FORKED. */
-SB_API sb_status sb_blob_update(sb_blob *blob, sb_error *err);
+SB_API SB_MUST_CHECK sb_status sb_blob_update(sb_blob *blob, sb_error *err);
 /** The same, on the device queued on `stream`, which is recorded as sb_blob_mutable_gpu_data_on
  *  and sb_blob_gpu_diff_on record it. If it fails then, or what made the diff has failed, the first
  *  call that waits for data on the host says DEVICE_FAILURE, and data is LOST ("Failures of queued
@@ -500,7 +519,7 @@ SB_API sb_status sb_blob_update(sb_blob *blob, sb_error *err);
  *  @param stream [borrowed] see sb_mem_gpu_data_on
  *  Errors: as sb_blob_update, WRONG_DEVICE (a stream of another device), UNSUPPORTED
  *  (a capturing stream, a per-thread default one). */
-SB_API sb_status sb_blob_update_on(sb_blob *blob, sb_stream stream, sb_error *err);
+SB_API SB_MUST_CHECK sb_status sb_blob_update_on(sb_blob *blob, sb_stream stream, sb_error *err);
 
 SB_END_DECLS
 

@@ -75,8 +75,8 @@ SB_API int32_t sb_comm_size(const sb_comm *comm);
  *  Errors: INVALID_ARGUMENT (no op, a negative count, a reducer's step is under way),
  *  UNSUPPORTED (another dtype, or one that the engine does not reduce), OUT_OF_MEMORY,
  *  COMM_FAILURE, FORKED. */
-SB_API sb_status sb_comm_all_reduce(sb_comm *comm, sb_comm_op op, sb_dtype dtype, int64_t count,
-                                    void *values, sb_error *err);
+SB_API SB_MUST_CHECK sb_status sb_comm_all_reduce(sb_comm *comm, sb_comm_op op, sb_dtype dtype,
+                                                  int64_t count, void *values, sb_error *err);
 
 /** Collective: every rank gets the bytes of rank `root`.
  *  @param root 0 to size - 1
@@ -84,13 +84,13 @@ SB_API sb_status sb_comm_all_reduce(sb_comm *comm, sb_comm_op op, sb_dtype dtype
  *  @param size of `bytes`; 0 sends nothing
  *  Errors: INVALID_ARGUMENT (no such rank, a reducer's step is under way), UNSUPPORTED (the
  *  engine), OUT_OF_MEMORY, COMM_FAILURE, FORKED. */
-SB_API sb_status sb_comm_broadcast(sb_comm *comm, int32_t root, void *bytes, size_t size,
-                                   sb_error *err);
+SB_API SB_MUST_CHECK sb_status sb_comm_broadcast(sb_comm *comm, int32_t root, void *bytes,
+                                                 size_t size, sb_error *err);
 
 /** Collective: returns when all ranks have called it.
  *  Errors: INVALID_ARGUMENT (a reducer's step is under way), UNSUPPORTED (the engine),
  *  OUT_OF_MEMORY, COMM_FAILURE, FORKED. */
-SB_API sb_status sb_comm_barrier(sb_comm *comm, sb_error *err);
+SB_API SB_MUST_CHECK sb_status sb_comm_barrier(sb_comm *comm, sb_error *err);
 
 /* --- blobs --------------------------------------------------------------------- */
 
@@ -108,8 +108,9 @@ SB_API sb_status sb_comm_barrier(sb_comm *comm, sb_error *err);
  *  Errors: INVALID_ARGUMENT (no op, a negative number, unknown flag, a reducer's step is under
  *  way), UNSUPPORTED (as sb_comm_all_reduce), SHARED (two blobs have one memory), as
  *  sb_blob_mutable_cpu_data, COMM_FAILURE. */
-SB_API sb_status sb_comm_all_reduce_blobs(sb_comm *comm, sb_blob *const *blobs, int64_t num_blobs,
-                                          uint32_t flags, sb_comm_op op, sb_error *err);
+SB_API SB_MUST_CHECK sb_status sb_comm_all_reduce_blobs(sb_comm *comm, sb_blob *const *blobs,
+                                                        int64_t num_blobs, uint32_t flags,
+                                                        sb_comm_op op, sb_error *err);
 
 /** Collective: the blobs of every rank get the values of those of rank `root`: weights at the
  *  start, a model as one rank has opened it. The root reads its blobs where their heads are;
@@ -122,8 +123,9 @@ SB_API sb_status sb_comm_all_reduce_blobs(sb_comm *comm, sb_blob *const *blobs, 
  *  @param root 0 to size - 1
  *  Errors: INVALID_ARGUMENT (no such rank, a negative number, unknown flag, a reducer's step is
  *  under way), SHARED (two blobs have one memory), as sb_blob_mutable_cpu_data, COMM_FAILURE. */
-SB_API sb_status sb_comm_broadcast_blobs(sb_comm *comm, sb_blob *const *blobs, int64_t num_blobs,
-                                         uint32_t flags, int32_t root, sb_error *err);
+SB_API SB_MUST_CHECK sb_status sb_comm_broadcast_blobs(sb_comm *comm, sb_blob *const *blobs,
+                                                       int64_t num_blobs, uint32_t flags,
+                                                       int32_t root, sb_error *err);
 
 SB_END_DECLS
 

@@ -102,8 +102,8 @@ typedef struct sb_comm_engine {
  *  Errors: INVALID_ARGUMENT (a table that lacks slots, a name of other characters), UNSUPPORTED
  *  (flags, unknown tail that is not zero), ABI_MISMATCH (a table of another version, or one that
  *  ends within a slot), OUT_OF_MEMORY, CAP_REACHED, COMM_FAILURE. */
-SB_API sb_status sb_comm_create(sb_context *context, const sb_comm_engine *engine, void *user,
-                                sb_comm **out, sb_error *err);
+SB_API SB_MUST_CHECK sb_status sb_comm_create(sb_context *context, const sb_comm_engine *engine,
+                                              void *user, sb_comm **out, sb_error *err);
 
 SB_END_DECLS
 

@@ -133,8 +133,8 @@ SB_API void sb_context_options_init(sb_context_options *options, size_t struct_s
  *  device kind, unknown flags of a backend), ABI_MISMATCH (struct_size is no version's, a backend
  *  table of another version), NO_DEVICE, DEVICE_FAILURE, DEVICE_LOST, FORKED (the process
  *  was forked after its parent had used the device's driver), OUT_OF_MEMORY, CAP_REACHED. */
-SB_API sb_status sb_context_create(const sb_context_options *options, sb_context **out,
-                                   sb_error *err);
+SB_API SB_MUST_CHECK sb_status sb_context_create(const sb_context_options *options,
+                                                 sb_context **out, sb_error *err);
 
 /** One more owner. @param context [nullable] @return [owned] `context` */
 SB_API sb_context *sb_context_retain(sb_context *context);
@@ -154,7 +154,7 @@ SB_API int32_t sb_context_has_device(const sb_context *context);
 /** SB_OK, or why the device can no longer be used.
  *  @param context [nullable] the built-in one
  *  Errors: DEVICE_LOST, FORKED, NO_DEVICE (host-only). */
-SB_API sb_status sb_context_device_status(const sb_context *context);
+SB_API SB_MUST_CHECK sb_status sb_context_device_status(const sb_context *context);
 
 /** The device's stream that the library's own work is queued on. You may capture it into a
  *  graph. A call that would queue work on it or wait for it then says UNSUPPORTED and has done
@@ -165,7 +165,8 @@ SB_API sb_status sb_context_device_status(const sb_context *context);
  *  @param context [nullable] the built-in one
  *  @param out [borrowed] lives as long as the context
  *  Errors: NO_DEVICE, DEVICE_LOST, FORKED, UNSUPPORTED (a backend without streams). */
-SB_API sb_status sb_context_stream(const sb_context *context, sb_stream *out, sb_error *err);
+SB_API SB_MUST_CHECK sb_status sb_context_stream(const sb_context *context, sb_stream *out,
+                                                 sb_error *err);
 
 /** Waits until all work queued on the device by the library is done; a failure of it that
  *  no other call has reported is returned. Then gives back
@@ -174,7 +175,7 @@ SB_API sb_status sb_context_stream(const sb_context *context, sb_stream *out, sb
  *  Errors: OUT_OF_MEMORY, UNSUPPORTED (a stream in use is being captured; on "cuda:N" any
  *  blocking stream, since nobody can wait for the default streams then), DEVICE_FAILURE,
  *  DEVICE_LOST, FORKED. */
-SB_API sb_status sb_context_synchronize(sb_context *context, sb_error *err);
+SB_API SB_MUST_CHECK sb_status sb_context_synchronize(sb_context *context, sb_error *err);
 
 /** Waits for the work on `stream` that this context's memories depend on and
  *  drops the stream from their users; after DEVICE_FAILURE, of the wait or of work there, it is
@@ -185,7 +186,8 @@ SB_API sb_status sb_context_synchronize(sb_context *context, sb_error *err);
  *  @param stream [borrowed]
  *  Errors: NO_DEVICE, UNSUPPORTED (the stream is being captured), DEVICE_FAILURE, FORKED,
  *  DEVICE_LOST (the stream is forgotten all the same, and its work is over). */
-SB_API sb_status sb_context_forget_stream(sb_context *context, sb_stream stream, sb_error *err);
+SB_API SB_MUST_CHECK sb_status sb_context_forget_stream(sb_context *context, sb_stream stream,
+                                                        sb_error *err);
 
 /** Bytes and copies of a context so far; see sb_context_stats. Host bytes
  *  count the library's own handles too; pinned bytes are not among them;
@@ -225,7 +227,8 @@ typedef struct sb_stats {
  *  @param context [nullable] the built-in one
  *  @param out `struct_size` set by the caller; that many bytes are written at most
  *  Errors: ABI_MISMATCH (struct_size is no version's). */
-SB_API sb_status sb_context_stats(const sb_context *context, sb_stats *out, sb_error *err);
+SB_API SB_MUST_CHECK sb_status sb_context_stats(const sb_context *context, sb_stats *out,
+                                                sb_error *err);
 
 /** Gives cached memory back, that of the host to the allocator and that of the device to
  *  its driver: until then "cuda:N" keeps what it frees, for itself, unless another context of

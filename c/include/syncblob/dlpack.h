@@ -151,8 +151,8 @@ enum {
  *  CAP_REACHED,
  *  UNINITIALIZED (LOST), UNSUPPORTED (the device has no number in DLPack), NO_DEVICE,
  *  DEVICE_FAILURE, DEVICE_LOST, FORKED. */
-SB_API sb_status sb_blob_to_dlpack(const sb_blob *blob, sb_side side, uint32_t flags,
-                                   sb_dl_managed_versioned **out, sb_error *err);
+SB_API SB_MUST_CHECK sb_status sb_blob_to_dlpack(const sb_blob *blob, sb_side side, uint32_t flags,
+                                                 sb_dl_managed_versioned **out, sb_error *err);
 
 /** The same for reading and writing: what sb_blob_mutable_cpu_data or
  *  sb_blob_mutable_gpu_data gives; the head moves to `side`.
@@ -160,8 +160,10 @@ SB_API sb_status sb_blob_to_dlpack(const sb_blob *blob, sb_side side, uint32_t f
  *  @param flags 0 or SB_DLPACK_DIFF
  *  @param out [owned] its deleter
  *  Errors: as sb_blob_to_dlpack. */
-SB_API sb_status sb_blob_to_mutable_dlpack(sb_blob *blob, sb_side side, uint32_t flags,
-                                           sb_dl_managed_versioned **out, sb_error *err);
+SB_API SB_MUST_CHECK sb_status sb_blob_to_mutable_dlpack(sb_blob *blob, sb_side side,
+                                                         uint32_t flags,
+                                                         sb_dl_managed_versioned **out,
+                                                         sb_error *err);
 
 /** The same as a struct of the versions before 1.0, which has no flag for
  *  reading only.
@@ -169,8 +171,8 @@ SB_API sb_status sb_blob_to_mutable_dlpack(sb_blob *blob, sb_side side, uint32_t
  *  @param flags 0 or SB_DLPACK_DIFF
  *  @param out [owned] its deleter
  *  Errors: as sb_blob_to_dlpack. */
-SB_API sb_status sb_blob_to_legacy_dlpack(sb_blob *blob, sb_side side, uint32_t flags,
-                                          sb_dl_managed **out, sb_error *err);
+SB_API SB_MUST_CHECK sb_status sb_blob_to_legacy_dlpack(sb_blob *blob, sb_side side, uint32_t flags,
+                                                        sb_dl_managed **out, sb_error *err);
 
 /* --- import ----------------------------------------------------------------- */
 /* On success the tensor is the library's, and its deleter runs once, when the last
@@ -201,31 +203,33 @@ SB_API sb_status sb_blob_to_legacy_dlpack(sb_blob *blob, sb_side side, uint32_t 
  *  a tensor that says that it is on the host is believed; CUDA's managed memory is refused, which
  *  sb_mem_set_gpu takes),
  *  OUT_OF_MEMORY, CAP_REACHED, DEVICE_FAILURE, DEVICE_LOST, FORKED. */
-SB_API sb_status sb_blob_from_dlpack(sb_blob *blob, sb_dl_managed_versioned *tensor, uint32_t flags,
-                                     sb_error *err);
+SB_API SB_MUST_CHECK sb_status sb_blob_from_dlpack(sb_blob *blob, sb_dl_managed_versioned *tensor,
+                                                   uint32_t flags, sb_error *err);
 
 /** The same for a struct of the versions before 1.0, which may be written.
  *  @param tensor [owned, on success]
  *  @param flags of SB_DLPACK_DIFF and SB_DLPACK_RESHAPE
  *  Errors: as sb_blob_from_dlpack. */
-SB_API sb_status sb_blob_from_legacy_dlpack(sb_blob *blob, sb_dl_managed *tensor, uint32_t flags,
-                                            sb_error *err);
+SB_API SB_MUST_CHECK sb_status sb_blob_from_legacy_dlpack(sb_blob *blob, sb_dl_managed *tensor,
+                                                          uint32_t flags, sb_error *err);
 
 /** A blob of the tensor's element type and shape, whose data is the tensor's memory.
  *  @param context [borrowed, nullable] retained
  *  @param tensor [owned, on success]
  *  @param out [owned] sb_blob_destroy
  *  Errors: as sb_blob_from_dlpack. */
-SB_API sb_status sb_blob_create_from_dlpack(sb_context *context, sb_dl_managed_versioned *tensor,
-                                            sb_blob **out, sb_error *err);
+SB_API SB_MUST_CHECK sb_status sb_blob_create_from_dlpack(sb_context *context,
+                                                          sb_dl_managed_versioned *tensor,
+                                                          sb_blob **out, sb_error *err);
 
 /** The same for a struct of the versions before 1.0.
  *  @param context [borrowed, nullable] retained
  *  @param tensor [owned, on success]
  *  @param out [owned] sb_blob_destroy
  *  Errors: as sb_blob_from_legacy_dlpack. */
-SB_API sb_status sb_blob_create_from_legacy_dlpack(sb_context *context, sb_dl_managed *tensor,
-                                                   sb_blob **out, sb_error *err);
+SB_API SB_MUST_CHECK sb_status sb_blob_create_from_legacy_dlpack(sb_context *context,
+                                                                 sb_dl_managed *tensor,
+                                                                 sb_blob **out, sb_error *err);
 
 SB_END_DECLS
 

@@ -82,7 +82,8 @@ SB_API const char *sb_filler_type_name(sb_filler_type type);
  *  Errors: ABI_MISMATCH (struct_size is no version's), MALFORMED
  *  (also an unknown type, and parameters that sb_blob_fill would refuse for any
  *  blob), DATA_LIMIT. */
-SB_API sb_status sb_filler_parse(const void *bytes, size_t size, sb_filler *out, sb_error *err);
+SB_API SB_MUST_CHECK sb_status sb_filler_parse(const void *bytes, size_t size, sb_filler *out,
+                                               sb_error *err);
 
 /** Fills data on the host (Filler::Fill). Values are computed as double and
  *  rounded to the element type. Nothing is read from the device. A blob of count 0
@@ -98,7 +99,8 @@ SB_API sb_status sb_filler_parse(const void *bytes, size_t size, sb_filler *out,
  *  and msra want an axis; bilinear wants four, the last two equal), OUT_OF_MEMORY,
  *  CAP_REACHED, UNINITIALIZED (a LOST memory with room for more than the count),
  *  DEVICE_FAILURE, DEVICE_LOST, FORKED. */
-SB_API sb_status sb_blob_fill(sb_blob *blob, const sb_filler *filler, uint64_t seed, sb_error *err);
+SB_API SB_MUST_CHECK sb_status sb_blob_fill(sb_blob *blob, const sb_filler *filler, uint64_t seed,
+                                            sb_error *err);
 
 SB_END_DECLS
 

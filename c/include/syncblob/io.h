@@ -116,8 +116,8 @@ enum {
  *  Errors: INVALID_ARGUMENT (unknown flag), ABI_MISMATCH (struct_size too small), IO (errno in
  *  device_code; also a descriptor of something else, and a file that has a size of 0 and bytes, as
  *  those of procfs have). */
-SB_API sb_status sb_source_of_descriptor(int32_t descriptor, uint32_t flags, sb_source *out,
-                                         sb_error *err);
+SB_API SB_MUST_CHECK sb_status sb_source_of_descriptor(int32_t descriptor, uint32_t flags,
+                                                       sb_source *out, sb_error *err);
 
 /** A piece of memory. */
 typedef struct sb_span {
@@ -135,8 +135,8 @@ typedef struct sb_span {
  *      calling its `close`
  *  Errors: INVALID_ARGUMENT (a piece of NULL with a size), ABI_MISMATCH (struct_size too small),
  *  SIZE_OVERFLOW (all sizes together), OUT_OF_MEMORY, CAP_REACHED. */
-SB_API sb_status sb_source_of_spans(sb_context *context, const sb_span *spans, size_t num_spans,
-                                    sb_source *out, sb_error *err);
+SB_API SB_MUST_CHECK sb_status sb_source_of_spans(sb_context *context, const sb_span *spans,
+                                                  size_t num_spans, sb_source *out, sb_error *err);
 
 SB_END_DECLS
 

@@ -102,7 +102,8 @@ enum {
  *  @param context [borrowed, nullable] retained
  *  @param out [owned] release with sb_mem_release
  *  Errors: SIZE_OVERFLOW (more than PTRDIFF_MAX), OUT_OF_MEMORY, CAP_REACHED. */
-SB_API sb_status sb_mem_create(sb_context *context, size_t bytes, sb_mem **out, sb_error *err);
+SB_API SB_MUST_CHECK sb_status sb_mem_create(sb_context *context, size_t bytes, sb_mem **out,
+                                             sb_error *err);
 
 /** One more owner. @param mem [nullable] @return [owned] `mem` */
 SB_API sb_mem *sb_mem_retain(sb_mem *mem);
@@ -134,19 +135,19 @@ SB_API sb_context *sb_mem_context(const sb_mem *mem);
  *  @param out [borrowed] see "Pointers" above; for size 0 not NULL, not readable
  *  Errors: OUT_OF_MEMORY, CAP_REACHED, UNINITIALIZED, DEVICE_FAILURE, DEVICE_LOST, FORKED,
  *  UNSUPPORTED (a stream that uses the device's side is being captured). */
-SB_API sb_status sb_mem_cpu_data(const sb_mem *mem, const void **out, sb_error *err);
+SB_API SB_MUST_CHECK sb_status sb_mem_cpu_data(const sb_mem *mem, const void **out, sb_error *err);
 
 /** The bytes on the host, for writing: the head moves to the host
  *  (SyncedMemory::mutable_cpu_data).
  *  @param out [borrowed] see "Pointers" above
  *  Errors: as sb_mem_cpu_data. */
-SB_API sb_status sb_mem_mutable_cpu_data(sb_mem *mem, void **out, sb_error *err);
+SB_API SB_MUST_CHECK sb_status sb_mem_mutable_cpu_data(sb_mem *mem, void **out, sb_error *err);
 
 /** The bytes on the device, for reading, ready for any stream
  *  (SyncedMemory::gpu_data).
  *  @param out [borrowed] see "Pointers" above
  *  Errors: as sb_mem_cpu_data, NO_DEVICE. */
-SB_API sb_status sb_mem_gpu_data(const sb_mem *mem, const void **out, sb_error *err);
+SB_API SB_MUST_CHECK sb_status sb_mem_gpu_data(const sb_mem *mem, const void **out, sb_error *err);
 
 /** The same without waiting on the host: work queued on `stream` from now on
  *  sees the bytes, and `stream` is recorded as a user, so that every later
@@ -158,39 +159,40 @@ SB_API sb_status sb_mem_gpu_data(const sb_mem *mem, const void **out, sb_error *
  *  @param out [borrowed] see "Pointers" above
  *  Errors: as sb_mem_gpu_data, WRONG_DEVICE (a stream of another device), UNSUPPORTED
  *  (a capturing stream, a per-thread default one). */
-SB_API sb_status sb_mem_gpu_data_on(const sb_mem *mem, sb_stream stream, const void **out,
-                                    sb_error *err);
+SB_API SB_MUST_CHECK sb_status sb_mem_gpu_data_on(const sb_mem *mem, sb_stream stream,
+                                                  const void **out, sb_error *err);
 
 /** The bytes on the device, for writing: the head moves to the device
  *  (SyncedMemory::mutable_gpu_data).
  *  @param out [borrowed] see "Pointers" above
  *  Errors: as sb_mem_gpu_data. */
-SB_API sb_status sb_mem_mutable_gpu_data(sb_mem *mem, void **out, sb_error *err);
+SB_API SB_MUST_CHECK sb_status sb_mem_mutable_gpu_data(sb_mem *mem, void **out, sb_error *err);
 
 /** The same for work on `stream`.
  *  @param stream [borrowed] see sb_mem_gpu_data_on
  *  @param out [borrowed] see "Pointers" above
  *  Errors: as sb_mem_gpu_data_on. */
-SB_API sb_status sb_mem_mutable_gpu_data_on(sb_mem *mem, sb_stream stream, void **out,
-                                            sb_error *err);
+SB_API SB_MUST_CHECK sb_status sb_mem_mutable_gpu_data_on(sb_mem *mem, sb_stream stream, void **out,
+                                                          sb_error *err);
 
 /** Host memory for a caller that writes every byte: no copy, no zeros; the
  *  contents are unspecified and the head moves to the host. Works for a LOST memory.
  *  @param out [borrowed] see "Pointers" above
  *  Errors: OUT_OF_MEMORY, CAP_REACHED, DEVICE_FAILURE, DEVICE_LOST, FORKED. */
-SB_API sb_status sb_mem_overwrite_cpu(sb_mem *mem, void **out, sb_error *err);
+SB_API SB_MUST_CHECK sb_status sb_mem_overwrite_cpu(sb_mem *mem, void **out, sb_error *err);
 
 /** Device memory for a caller that writes every byte; otherwise the same.
  *  @param out [borrowed] see "Pointers" above
  *  Errors: as sb_mem_overwrite_cpu, NO_DEVICE, UNSUPPORTED (a stream that uses this side is
  *  being captured). */
-SB_API sb_status sb_mem_overwrite_gpu(sb_mem *mem, void **out, sb_error *err);
+SB_API SB_MUST_CHECK sb_status sb_mem_overwrite_gpu(sb_mem *mem, void **out, sb_error *err);
 
 /** The same for work on `stream`.
  *  @param stream [borrowed] see sb_mem_gpu_data_on
  *  @param out [borrowed] see "Pointers" above
  *  Errors: as sb_mem_overwrite_gpu, WRONG_DEVICE (the stream). */
-SB_API sb_status sb_mem_overwrite_gpu_on(sb_mem *mem, sb_stream stream, void **out, sb_error *err);
+SB_API SB_MUST_CHECK sb_status sb_mem_overwrite_gpu_on(sb_mem *mem, sb_stream stream, void **out,
+                                                       sb_error *err);
 
 /** Makes the caller's host memory this memory's host side, in place: every
  *  sharer sees it, other than with sb_blob_set_cpu_data. What was owned is freed; the head
@@ -205,8 +207,8 @@ SB_API sb_status sb_mem_overwrite_gpu_on(sb_mem *mem, sb_stream stream, void **o
  *  Errors: INVALID_ARGUMENT (bytes differ, unknown flag, a part of the other side's bytes),
  *  OUT_OF_MEMORY, CAP_REACHED (both where the context has a device), DEVICE_FAILURE, DEVICE_LOST,
  *  FORKED (the last three of a pending copy). */
-SB_API sb_status sb_mem_set_cpu(sb_mem *mem, void *ptr, size_t bytes, uint32_t flags,
-                                sb_deleter deleter, void *user, sb_error *err);
+SB_API SB_MUST_CHECK sb_status sb_mem_set_cpu(sb_mem *mem, void *ptr, size_t bytes, uint32_t flags,
+                                              sb_deleter deleter, void *user, sb_error *err);
 
 /** Makes the caller's device memory this memory's device side; otherwise the same
  *  (SyncedMemory::set_gpu_data). On "cuda:N": of the device's primary context, of a pool or
@@ -219,8 +221,8 @@ SB_API sb_status sb_mem_set_cpu(sb_mem *mem, void *ptr, size_t bytes, uint32_t f
  *  @param user passed to `deleter`
  *  Errors: as sb_mem_set_cpu, NO_DEVICE, WRONG_DEVICE (not memory of this context's device,
  *  or of another context of the driver's there). */
-SB_API sb_status sb_mem_set_gpu(sb_mem *mem, void *ptr, size_t bytes, uint32_t flags,
-                                sb_deleter deleter, void *user, sb_error *err);
+SB_API SB_MUST_CHECK sb_status sb_mem_set_gpu(sb_mem *mem, void *ptr, size_t bytes, uint32_t flags,
+                                              sb_deleter deleter, void *user, sb_error *err);
 
 /** Queues the copy to the device on `stream`; the head is SYNCED at once, and
  *  whoever needs the device's bytes, or writes or frees the host's, waits
@@ -228,43 +230,47 @@ SB_API sb_status sb_mem_set_gpu(sb_mem *mem, void *ptr, size_t bytes, uint32_t f
  *  @param stream [borrowed] see sb_mem_gpu_data_on
  *  Errors: as sb_mem_gpu_data_on, UNINITIALIZED (never written, too), INVALID_ARGUMENT (the head
  *  is at the other side). */
-SB_API sb_status sb_mem_async_gpu_push(const sb_mem *mem, sb_stream stream, sb_error *err);
+SB_API SB_MUST_CHECK sb_status sb_mem_async_gpu_push(const sb_mem *mem, sb_stream stream,
+                                                     sb_error *err);
 
 /** Queues the copy to the host on `stream`; the mirror image of
  *  sb_mem_async_gpu_push. @param stream [borrowed] see sb_mem_gpu_data_on
  *  Errors: as sb_mem_async_gpu_push. */
-SB_API sb_status sb_mem_async_cpu_pull(const sb_mem *mem, sb_stream stream, sb_error *err);
+SB_API SB_MUST_CHECK sb_status sb_mem_async_cpu_pull(const sb_mem *mem, sb_stream stream,
+                                                     sb_error *err);
 
 /** Starts what sb_mem_cpu_data would do, queued on `stream`; never an error
  *  for a head but LOST. Host-only contexts: only the zero fill is left.
  *  @param stream [borrowed] see sb_mem_gpu_data_on
  *  Errors: as sb_mem_cpu_data, WRONG_DEVICE (the stream). */
-SB_API sb_status sb_mem_prefetch_cpu(const sb_mem *mem, sb_stream stream, sb_error *err);
+SB_API SB_MUST_CHECK sb_status sb_mem_prefetch_cpu(const sb_mem *mem, sb_stream stream,
+                                                   sb_error *err);
 
 /** Starts what sb_mem_gpu_data_on would do.
  *  @param stream [borrowed] see sb_mem_gpu_data_on
  *  Errors: as sb_mem_gpu_data_on. */
-SB_API sb_status sb_mem_prefetch_gpu(const sb_mem *mem, sb_stream stream, sb_error *err);
+SB_API SB_MUST_CHECK sb_status sb_mem_prefetch_gpu(const sb_mem *mem, sb_stream stream,
+                                                   sb_error *err);
 
 /** Waits for a pending transfer. If it failed, the head goes back to the side
  *  it came from and the failure is returned; likewise if what it copied to the host had
  *  failed, and the memory is LOST. SB_OK says that the transfer has succeeded.
  *  Errors: DEVICE_FAILURE, DEVICE_LOST, FORKED. */
-SB_API sb_status sb_mem_synchronize(const sb_mem *mem, sb_error *err);
+SB_API SB_MUST_CHECK sb_status sb_mem_synchronize(const sb_mem *mem, sb_error *err);
 
 /** Gives the host side up (freed, or its deleter run).
  *  Errors: INVALID_ARGUMENT (it holds the only current bytes), UNINITIALIZED,
  *  DEVICE_FAILURE, DEVICE_LOST, FORKED (the last three of a pending copy). */
-SB_API sb_status sb_mem_evict_cpu(sb_mem *mem, sb_error *err);
+SB_API SB_MUST_CHECK sb_status sb_mem_evict_cpu(sb_mem *mem, sb_error *err);
 
 /** Gives the device side up. Errors: as sb_mem_evict_cpu. */
-SB_API sb_status sb_mem_evict_gpu(sb_mem *mem, sb_error *err);
+SB_API SB_MUST_CHECK sb_status sb_mem_evict_gpu(sb_mem *mem, sb_error *err);
 
 /** Sets all bytes to zero where the head is (SYNCED: the device); an
  *  UNINITIALIZED memory stays so, since it reads as zeros. DEVICE_LOST of a device that
  *  failed while it wrote leaves the bytes as that of sb_blob_update does.
  *  Errors: as sb_mem_cpu_data. */
-SB_API sb_status sb_mem_clear(sb_mem *mem, sb_error *err);
+SB_API SB_MUST_CHECK sb_status sb_mem_clear(sb_mem *mem, sb_error *err);
 
 SB_END_DECLS
 

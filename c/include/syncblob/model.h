@@ -77,9 +77,10 @@ enum {
  *  Errors: INVALID_ARGUMENT (no format, a limit below 0), UNSUPPORTED (limits with an unknown
  * tail), ABI_MISMATCH (limits of another version), MALFORMED, LENGTH_MISMATCH, BAD_SHAPE,
  * DATA_OVERFLOW, DATA_LIMIT, OUT_OF_MEMORY, CAP_REACHED. */
-SB_API sb_status sb_model_open_bytes(sb_context *context, sb_format format, const void *bytes,
-                                     size_t size, const sb_limits *limits, sb_deleter deleter,
-                                     void *user, sb_model **out, sb_error *err);
+SB_API SB_MUST_CHECK sb_status sb_model_open_bytes(sb_context *context, sb_format format,
+                                                   const void *bytes, size_t size,
+                                                   const sb_limits *limits, sb_deleter deleter,
+                                                   void *user, sb_model **out, sb_error *err);
 
 /** Opens a file as a model; it stays open until the model is destroyed.
  *  @param context [borrowed, nullable] retained
@@ -89,9 +90,10 @@ SB_API sb_status sb_model_open_bytes(sb_context *context, sb_format format, cons
  *  @param limits [borrowed, nullable] the context's
  *  @param out [owned] sb_model_destroy
  *  Errors: as sb_model_open_bytes, INVALID_ARGUMENT (unknown flag), IO (errno in device_code). */
-SB_API sb_status sb_model_open_file(sb_context *context, sb_format format, const char *path,
-                                    uint32_t flags, const sb_limits *limits, sb_model **out,
-                                    sb_error *err);
+SB_API SB_MUST_CHECK sb_status sb_model_open_file(sb_context *context, sb_format format,
+                                                  const char *path, uint32_t flags,
+                                                  const sb_limits *limits, sb_model **out,
+                                                  sb_error *err);
 
 /** Opens a source as a model.
  *  @param context [borrowed, nullable] retained
@@ -102,24 +104,27 @@ SB_API sb_status sb_model_open_file(sb_context *context, sb_format format, const
  *  @param progress [borrowed, nullable] told of this call alone; see sb_model_set_progress
  *  @param out [owned] sb_model_destroy
  *  Errors: as sb_model_open_bytes, IO, CANCELLED. */
-SB_API sb_status sb_model_open_source(sb_context *context, sb_format format,
-                                      const sb_source *source, const sb_limits *limits,
-                                      const sb_progress *progress, sb_model **out, sb_error *err);
+SB_API SB_MUST_CHECK sb_status sb_model_open_source(sb_context *context, sb_format format,
+                                                    const sb_source *source,
+                                                    const sb_limits *limits,
+                                                    const sb_progress *progress, sb_model **out,
+                                                    sb_error *err);
 
 /** Who is told of the calls on this model that take long, from now on: each
  *  load of a blob, of the bytes of its message, and each save, of those of the model.
  *  Calls on several threads each tell of their own, on their thread.
  *  @param progress [borrowed, nullable] copied; NULL: nobody
  *  Errors: UNSUPPORTED (unknown tail), ABI_MISMATCH (of another version). */
-SB_API sb_status sb_model_set_progress(sb_model *model, const sb_progress *progress, sb_error *err);
+SB_API SB_MUST_CHECK sb_status sb_model_set_progress(sb_model *model, const sb_progress *progress,
+                                                     sb_error *err);
 
 /** An empty model, to be built in memory and saved.
  *  @param context [borrowed, nullable] retained
  *  @param format SB_FORMAT_*, not AUTO
  *  @param out [owned] sb_model_destroy
  *  Errors: INVALID_ARGUMENT (no format, or AUTO), OUT_OF_MEMORY, CAP_REACHED. */
-SB_API sb_status sb_model_create(sb_context *context, sb_format format, sb_model **out,
-                                 sb_error *err);
+SB_API SB_MUST_CHECK sb_status sb_model_create(sb_context *context, sb_format format,
+                                               sb_model **out, sb_error *err);
 
 /** Ends the model, closes its file or source or lets go of its bytes. @param model [owned,
  * nullable] */
@@ -139,7 +144,7 @@ typedef struct sb_text {
 /** The net's name; empty when there is none.
  *  @param out [borrowed] its bytes are, until the name is set or the model ends
  *  Errors: none. */
-SB_API sb_status sb_model_name(const sb_model *model, sb_text *out, sb_error *err);
+SB_API SB_MUST_CHECK sb_status sb_model_name(const sb_model *model, sb_text *out, sb_error *err);
 
 /** Layers, those without blobs included. */
 SB_API int64_t sb_model_num_layers(const sb_model *model);
@@ -162,16 +167,16 @@ typedef struct sb_layer_info {
 /** What a layer is. @param layer 0..num_layers-1
  *  @param out `struct_size` set by the caller; that many bytes are written at most
  *  Errors: INDEX_OUT_OF_RANGE, ABI_MISMATCH (struct_size is no version's). */
-SB_API sb_status sb_model_layer(const sb_model *model, int64_t layer, sb_layer_info *out,
-                                sb_error *err);
+SB_API SB_MUST_CHECK sb_status sb_model_layer(const sb_model *model, int64_t layer,
+                                              sb_layer_info *out, sb_error *err);
 
 /** The first layer of that name: one step, however many layers there are and whatever
  *  their names are.
  *  @param name [borrowed, nullable when name_size is 0] `name_size` bytes, of any value
  *  @param out its index
  *  Errors: NOT_FOUND. */
-SB_API sb_status sb_model_find_layer(const sb_model *model, const char *name, size_t name_size,
-                                     int64_t *out, sb_error *err);
+SB_API SB_MUST_CHECK sb_status sb_model_find_layer(const sb_model *model, const char *name,
+                                                   size_t name_size, int64_t *out, sb_error *err);
 
 /** Blobs of a layer or of SB_NO_LAYER; 0 for a layer that does not exist. */
 SB_API int64_t sb_model_num_blobs(const sb_model *model, int64_t layer);
@@ -206,8 +211,8 @@ typedef struct sb_blob_info {
  *  Errors: INDEX_OUT_OF_RANGE, ABI_MISMATCH (struct_size is no version's), IO, MALFORMED,
  *  BAD_SHAPE, DATA_OVERFLOW, DATA_LIMIT (all but the first two where the file is not what it was),
  *  OUT_OF_MEMORY, CANCELLED (both a source's). */
-SB_API sb_status sb_model_blob_info(const sb_model *model, int64_t layer, int64_t index,
-                                    sb_blob_info *out, sb_error *err);
+SB_API SB_MUST_CHECK sb_status sb_model_blob_info(const sb_model *model, int64_t layer,
+                                                  int64_t index, sb_blob_info *out, sb_error *err);
 
 /** Loads a blob into `blob`, which takes its shape. Conversions, and where the
  *  values go, as in sb_blob_from_proto; a file's as in sb_blob_read_file. A blob
@@ -219,16 +224,17 @@ SB_API sb_status sb_model_blob_info(const sb_model *model, int64_t layer, int64_
  *  blob), DTYPE_MISMATCH (as there), MALFORMED, LENGTH_MISMATCH, BAD_SHAPE, DATA_OVERFLOW,
  *  DATA_LIMIT, OUT_OF_MEMORY, CAP_REACHED, IO, CANCELLED, UNINITIALIZED (a LOST memory with room
  *  for more than the count), DEVICE_FAILURE, DEVICE_LOST, FORKED. */
-SB_API sb_status sb_model_load_blob(const sb_model *model, int64_t layer, int64_t index,
-                                    sb_blob *blob, sb_error *err);
+SB_API SB_MUST_CHECK sb_status sb_model_load_blob(const sb_model *model, int64_t layer,
+                                                  int64_t index, sb_blob *blob, sb_error *err);
 
 /** Replaces a blob in the model by a copy of `blob` as it is now.
  *  @param layer a layer or SB_NO_LAYER
  *  @param blob [borrowed]
  *  @param flags 0 or SB_PROTO_WRITE_DIFF
  *  Errors: INDEX_OUT_OF_RANGE, as sb_blob_proto_size, as sb_blob_cpu_data. */
-SB_API sb_status sb_model_set_blob(sb_model *model, int64_t layer, int64_t index,
-                                   const sb_blob *blob, uint32_t flags, sb_error *err);
+SB_API SB_MUST_CHECK sb_status sb_model_set_blob(sb_model *model, int64_t layer, int64_t index,
+                                                 const sb_blob *blob, uint32_t flags,
+                                                 sb_error *err);
 
 /** Adds a blob at the end of a layer's, or of SB_NO_LAYER's; otherwise as
  *  sb_model_set_blob.
@@ -237,8 +243,9 @@ SB_API sb_status sb_model_set_blob(sb_model *model, int64_t layer, int64_t index
  *  @param flags 0 or SB_PROTO_WRITE_DIFF
  *  Errors: as sb_model_set_blob, UNSUPPORTED (a layer in a solver state, a second blob in a
  *  blob file). */
-SB_API sb_status sb_model_add_blob(sb_model *model, int64_t layer, const sb_blob *blob,
-                                   uint32_t flags, sb_error *err);
+SB_API SB_MUST_CHECK sb_status sb_model_add_blob(sb_model *model, int64_t layer,
+                                                 const sb_blob *blob, uint32_t flags,
+                                                 sb_error *err);
 
 /** Adds a layer without blobs in the current form, at the end. Name and type are bytes of any
  *  value, NUL among them. Who reads them allows max_name_bytes each (sb_limits), 65536 unless
@@ -248,20 +255,21 @@ SB_API sb_status sb_model_add_blob(sb_model *model, int64_t layer, const sb_blob
  *  @param out_layer [nullable] its index
  *  Errors: UNSUPPORTED (not a caffemodel), OVER_LIMIT (a text over 2^31 - 1 bytes, protobuf's
  *  limit), OUT_OF_MEMORY, CAP_REACHED. */
-SB_API sb_status sb_model_add_layer(sb_model *model, const char *name, size_t name_size,
-                                    const char *type, size_t type_size, int64_t *out_layer,
-                                    sb_error *err);
+SB_API SB_MUST_CHECK sb_status sb_model_add_layer(sb_model *model, const char *name,
+                                                  size_t name_size, const char *type,
+                                                  size_t type_size, int64_t *out_layer,
+                                                  sb_error *err);
 
 /** Takes the last layer away again, with its blobs, if it was added and is not the file's: for
  *  whoever adds a layer and its blobs, and wants both or neither.
  *  Errors: UNSUPPORTED (no layer was added). */
-SB_API sb_status sb_model_pop_layer(sb_model *model, sb_error *err);
+SB_API SB_MUST_CHECK sb_status sb_model_pop_layer(sb_model *model, sb_error *err);
 
 /** Names the net, by bytes as of sb_model_add_layer.
  *  @param name [borrowed, nullable when name_size is 0] `name_size` bytes, copied
  *  Errors: as sb_model_add_layer. */
-SB_API sb_status sb_model_set_name(sb_model *model, const char *name, size_t name_size,
-                                   sb_error *err);
+SB_API SB_MUST_CHECK sb_status sb_model_set_name(sb_model *model, const char *name,
+                                                 size_t name_size, sb_error *err);
 
 /** A solver state beside its history. */
 typedef struct sb_solver_info {
@@ -278,20 +286,21 @@ typedef struct sb_solver_info {
 /** What a solver state holds beside its history.
  *  @param out `struct_size` set by the caller; that many bytes are written at most
  *  Errors: UNSUPPORTED (not a solver state), ABI_MISMATCH (struct_size is no version's). */
-SB_API sb_status sb_model_solver_info(const sb_model *model, sb_solver_info *out, sb_error *err);
+SB_API SB_MUST_CHECK sb_status sb_model_solver_info(const sb_model *model, sb_solver_info *out,
+                                                    sb_error *err);
 
 /** Sets iter, learned_net and current_step of a solver state.
  *  @param info [borrowed] learned_net is copied
  *  Errors: UNSUPPORTED (not a solver state; an unknown tail that is not zero), ABI_MISMATCH
  *  (struct_size is no version's), OVER_LIMIT (learned_net is over 2^31 - 1 bytes), OUT_OF_MEMORY,
  *  CAP_REACHED. */
-SB_API sb_status sb_model_set_solver_info(sb_model *model, const sb_solver_info *info,
-                                          sb_error *err);
+SB_API SB_MUST_CHECK sb_status sb_model_set_solver_info(sb_model *model, const sb_solver_info *info,
+                                                        sb_error *err);
 
 /** Bytes that the model takes when saved.
  *  Errors: OVER_LIMIT (over 2^31 - 1, protobuf's limit), IO, MALFORMED, DATA_LIMIT (these three
  *  where the file is not what it was), OUT_OF_MEMORY (of a source), CANCELLED. */
-SB_API sb_status sb_model_size(const sb_model *model, size_t *out, sb_error *err);
+SB_API SB_MUST_CHECK sb_status sb_model_size(const sb_model *model, size_t *out, sb_error *err);
 
 /** The model as bytes: what was not replaced is copied verbatim, unknown
  *  fields included. A file that is not what it was is found before a byte is
@@ -300,20 +309,22 @@ SB_API sb_status sb_model_size(const sb_model *model, size_t *out, sb_error *err
  *  @param capacity bytes of `buffer`
  *  @param out_size [nullable] bytes written; with BUFFER_TOO_SMALL those needed
  *  Errors: as sb_model_size, BUFFER_TOO_SMALL, UNSUPPORTED (an announced blob). */
-SB_API sb_status sb_model_save(const sb_model *model, void *buffer, size_t capacity,
-                               size_t *out_size, sb_error *err);
+SB_API SB_MUST_CHECK sb_status sb_model_save(const sb_model *model, void *buffer, size_t capacity,
+                                             size_t *out_size, sb_error *err);
 
 /** The same into a file, atomically, as in sb_blob_write_file; it may be the one
  *  the model was opened from.
  *  @param path [borrowed] NUL-terminated
  *  Errors: as sb_model_size, IO, UNSUPPORTED (an announced blob). */
-SB_API sb_status sb_model_save_file(const sb_model *model, const char *path, sb_error *err);
+SB_API SB_MUST_CHECK sb_status sb_model_save_file(const sb_model *model, const char *path,
+                                                  sb_error *err);
 
 /** The same into a sink; io.h says what a failure leaves there.
  *  @param sink [borrowed]
  *  Errors: as sb_model_size, UNSUPPORTED (an announced blob, a sink with an unknown tail),
  *  ABI_MISMATCH (a sink of another version). */
-SB_API sb_status sb_model_save_sink(const sb_model *model, const sb_sink *sink, sb_error *err);
+SB_API SB_MUST_CHECK sb_status sb_model_save_sink(const sb_model *model, const sb_sink *sink,
+                                                  sb_error *err);
 
 #ifdef SB_EXPERIMENTAL
 
@@ -324,8 +335,8 @@ SB_API sb_status sb_model_save_sink(const sb_model *model, const sb_sink *sink, 
  *  @param like [borrowed] of its dtype and shape; its bytes are not touched
  *  Errors: INDEX_OUT_OF_RANGE, UNSUPPORTED (as in sb_model_add_blob), OVER_LIMIT (2^31 - 1 bytes),
  *  OUT_OF_MEMORY, CAP_REACHED. */
-SB_API sb_status sb_model_announce_blob(sb_model *model, int64_t layer, const sb_blob *like,
-                                        sb_error *err);
+SB_API SB_MUST_CHECK sb_status sb_model_announce_blob(sb_model *model, int64_t layer,
+                                                      const sb_blob *like, sb_error *err);
 
 /** Lends the values of an announced blob, once each, in the file's order.
  *  @param layer a layer or SB_NO_LAYER
@@ -341,8 +352,9 @@ typedef sb_status (*sb_blob_lender)(void *user, int64_t layer, int64_t index, co
  *  @param user passed to `lender`
  *  Errors: as sb_model_size, IO, the lender's, DTYPE_MISMATCH, SHAPE_MISMATCH (what it lent is not
  *  what was announced), as sb_blob_cpu_data. */
-SB_API sb_status sb_model_save_file_from(const sb_model *model, const char *path,
-                                         sb_blob_lender lender, void *user, sb_error *err);
+SB_API SB_MUST_CHECK sb_status sb_model_save_file_from(const sb_model *model, const char *path,
+                                                       sb_blob_lender lender, void *user,
+                                                       sb_error *err);
 
 #endif /* SB_EXPERIMENTAL */
 

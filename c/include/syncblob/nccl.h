@@ -34,7 +34,7 @@ SB_BEGIN_DECLS
  *  @param out [borrowed] SB_NCCL_ID_BYTES bytes
  *  Errors: NO_DEVICE (a build without CUDA), UNSUPPORTED (NCCL cannot be opened, or is too old),
  *  OUT_OF_MEMORY, COMM_FAILURE. */
-SB_API sb_status sb_nccl_id_create(uint8_t *out, sb_error *err);
+SB_API SB_MUST_CHECK sb_status sb_nccl_id_create(uint8_t *out, sb_error *err);
 
 /** Collective: makes a rank's communicator.
  *  @param context [borrowed] a context on "cuda:N", which no other rank has; retained
@@ -46,9 +46,10 @@ SB_API sb_status sb_nccl_id_create(uint8_t *out, sb_error *err);
  *  Errors: INVALID_ARGUMENT (no such rank), NO_DEVICE (a context on another device, a build without
  *  CUDA), UNSUPPORTED (NCCL cannot be opened, or is too old), OUT_OF_MEMORY, CAP_REACHED,
  *  COMM_FAILURE, DEVICE_FAILURE, DEVICE_LOST, FORKED. */
-SB_API sb_status sb_nccl_comm_create(sb_context *context, const uint8_t *id, int32_t rank,
-                                     int32_t size, uint32_t limit_milliseconds, sb_comm **out,
-                                     sb_error *err);
+SB_API SB_MUST_CHECK sb_status sb_nccl_comm_create(sb_context *context, const uint8_t *id,
+                                                   int32_t rank, int32_t size,
+                                                   uint32_t limit_milliseconds, sb_comm **out,
+                                                   sb_error *err);
 
 /** Collective: the same with the ranks of another communicator, MPI's for example, which hands the
  *  id round. If a rank cannot take part, all are told.
@@ -57,9 +58,9 @@ SB_API sb_status sb_nccl_comm_create(sb_context *context, const uint8_t *id, int
  *  @param limit_milliseconds that others are waited for, here and in later calls; 0: ten minutes
  *  @param out [owned] sb_comm_destroy
  *  Errors: as sb_nccl_comm_create, as sb_comm_all_reduce. */
-SB_API sb_status sb_nccl_comm_create_over(sb_context *context, sb_comm *other,
-                                          uint32_t limit_milliseconds, sb_comm **out,
-                                          sb_error *err);
+SB_API SB_MUST_CHECK sb_status sb_nccl_comm_create_over(sb_context *context, sb_comm *other,
+                                                        uint32_t limit_milliseconds, sb_comm **out,
+                                                        sb_error *err);
 
 /** Makes the communicators of all ranks, which are devices of this process. It is called once, by
  *  one thread; afterwards each rank needs a thread of its own, for sb_comm_destroy, too.
@@ -68,8 +69,9 @@ SB_API sb_status sb_nccl_comm_create_over(sb_context *context, sb_comm *other,
  *  @param limit_milliseconds that others are waited for, here and in later calls; 0: ten minutes
  *  @param out [owned] `size` of them, by rank; sb_comm_destroy
  *  Errors: as sb_nccl_comm_create. */
-SB_API sb_status sb_nccl_comm_create_all(sb_context *const *contexts, int32_t size,
-                                         uint32_t limit_milliseconds, sb_comm **out, sb_error *err);
+SB_API SB_MUST_CHECK sb_status sb_nccl_comm_create_all(sb_context *const *contexts, int32_t size,
+                                                       uint32_t limit_milliseconds, sb_comm **out,
+                                                       sb_error *err);
 
 SB_END_DECLS
 

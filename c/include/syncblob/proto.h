@@ -51,8 +51,9 @@ enum {
  *  DTYPE_MISMATCH (F16, and values that are no halves), MALFORMED, LENGTH_MISMATCH, BAD_SHAPE,
  *  DATA_OVERFLOW, DATA_LIMIT, OUT_OF_MEMORY, CAP_REACHED, UNINITIALIZED (a LOST memory with room
  *  for more than the count), DEVICE_FAILURE, DEVICE_LOST, FORKED. */
-SB_API sb_status sb_blob_from_proto(sb_blob *blob, const void *bytes, size_t size, uint32_t flags,
-                                    const sb_limits *limits, sb_error *err);
+SB_API SB_MUST_CHECK sb_status sb_blob_from_proto(sb_blob *blob, const void *bytes, size_t size,
+                                                  uint32_t flags, const sb_limits *limits,
+                                                  sb_error *err);
 
 /** Whether the blob's shape is a BlobProto's (Blob::ShapeEquals): legacy
  *  dimensions compare with the last four axes, missing ones being 1. What is of another
@@ -60,22 +61,22 @@ SB_API sb_status sb_blob_from_proto(sb_blob *blob, const void *bytes, size_t siz
  *  @param bytes [borrowed, nullable when size is 0]
  *  @param out 0 or 1
  *  Errors: MALFORMED, BAD_SHAPE, DATA_OVERFLOW, DATA_LIMIT. */
-SB_API sb_status sb_blob_shape_equals_proto(const sb_blob *blob, const void *bytes, size_t size,
-                                            int32_t *out, sb_error *err);
+SB_API SB_MUST_CHECK sb_status sb_blob_shape_equals_proto(const sb_blob *blob, const void *bytes,
+                                                          size_t size, int32_t *out, sb_error *err);
 
 /** Reshapes to a BlobShape message (Blob::Reshape(BlobShape)).
  *  @param bytes [borrowed, nullable when size is 0]
  *  @param out_reallocated [nullable] SB_REALLOCATED_* bits
  *  Errors: MALFORMED, BAD_SHAPE, DATA_OVERFLOW, DATA_LIMIT. */
-SB_API sb_status sb_blob_reshape_proto(sb_blob *blob, const void *bytes, size_t size,
-                                       uint32_t *out_reallocated, sb_error *err);
+SB_API SB_MUST_CHECK sb_status sb_blob_reshape_proto(sb_blob *blob, const void *bytes, size_t size,
+                                                     uint32_t *out_reallocated, sb_error *err);
 
 /** Bytes that the blob's BlobProto takes.
  *  @param flags 0 or SB_PROTO_WRITE_DIFF
  *  Errors: INVALID_ARGUMENT (unknown flag), UNSUPPORTED (not F32 or F64), OVER_LIMIT (over
  *  2^31 - 1 bytes, protobuf's limit). */
-SB_API sb_status sb_blob_proto_size(const sb_blob *blob, uint32_t flags, size_t *out,
-                                    sb_error *err);
+SB_API SB_MUST_CHECK sb_status sb_blob_proto_size(const sb_blob *blob, uint32_t flags, size_t *out,
+                                                  sb_error *err);
 
 /** Writes the blob as a BlobProto (Blob::ToProto): F32 to data and diff, F64
  *  to double_data and double_diff. Nothing is written to the buffer on failure. Memory that
@@ -85,16 +86,16 @@ SB_API sb_status sb_blob_proto_size(const sb_blob *blob, uint32_t flags, size_t 
  *  @param capacity bytes of `buffer`
  *  @param out_size [nullable] bytes written; with BUFFER_TOO_SMALL those needed
  *  Errors: as sb_blob_proto_size, BUFFER_TOO_SMALL, as sb_blob_cpu_data. */
-SB_API sb_status sb_blob_to_proto(const sb_blob *blob, uint32_t flags, void *buffer,
-                                  size_t capacity, size_t *out_size, sb_error *err);
+SB_API SB_MUST_CHECK sb_status sb_blob_to_proto(const sb_blob *blob, uint32_t flags, void *buffer,
+                                                size_t capacity, size_t *out_size, sb_error *err);
 
 /** The same into new memory of the blob's context.
  *  @param flags 0 or SB_PROTO_WRITE_DIFF
  *  @param out [owned] sb_bytes_free
  *  @param out_size bytes of it
  *  Errors: as sb_blob_proto_size, as sb_blob_cpu_data. */
-SB_API sb_status sb_blob_to_proto_new(const sb_blob *blob, uint32_t flags, void **out,
-                                      size_t *out_size, sb_error *err);
+SB_API SB_MUST_CHECK sb_status sb_blob_to_proto_new(const sb_blob *blob, uint32_t flags, void **out,
+                                                    size_t *out_size, sb_error *err);
 
 /** Reads a file that is one BlobProto, such as mean.binaryproto
  *  (ReadProtoFromBinaryFile, then FromProto). The values go where
@@ -116,8 +117,8 @@ SB_API sb_status sb_blob_to_proto_new(const sb_blob *blob, uint32_t flags, void 
  *  @param limits [borrowed, nullable] the context's
  *  Errors: as sb_blob_from_proto, IO (errno in device_code; also a file that
  *  changes while it is read). */
-SB_API sb_status sb_blob_read_file(sb_blob *blob, const char *path, uint32_t flags,
-                                   const sb_limits *limits, sb_error *err);
+SB_API SB_MUST_CHECK sb_status sb_blob_read_file(sb_blob *blob, const char *path, uint32_t flags,
+                                                 const sb_limits *limits, sb_error *err);
 
 /** Writes the blob's BlobProto to a file, atomically: whatever happens, the
  *  file is the old one or the whole new one (WriteProtoToBinaryFile). It is
@@ -139,8 +140,8 @@ SB_API sb_status sb_blob_read_file(sb_blob *blob, const char *path, uint32_t fla
  *  @param path [borrowed] NUL-terminated
  *  @param flags 0 or SB_PROTO_WRITE_DIFF
  *  Errors: as sb_blob_proto_size, as sb_blob_cpu_data, IO (errno in device_code). */
-SB_API sb_status sb_blob_write_file(const sb_blob *blob, const char *path, uint32_t flags,
-                                    sb_error *err);
+SB_API SB_MUST_CHECK sb_status sb_blob_write_file(const sb_blob *blob, const char *path,
+                                                  uint32_t flags, sb_error *err);
 
 /** Reads a source that is one BlobProto, as sb_blob_read_file reads a file.
  *  @param source [borrowed] not closed
@@ -148,9 +149,9 @@ SB_API sb_status sb_blob_write_file(const sb_blob *blob, const char *path, uint3
  *  @param limits [borrowed, nullable] the context's
  *  @param progress [borrowed, nullable] told of the bytes of the message
  *  Errors: as sb_blob_from_proto, IO (also a source that changes while it is read), CANCELLED. */
-SB_API sb_status sb_blob_read_source(sb_blob *blob, const sb_source *source, uint32_t flags,
-                                     const sb_limits *limits, const sb_progress *progress,
-                                     sb_error *err);
+SB_API SB_MUST_CHECK sb_status sb_blob_read_source(sb_blob *blob, const sb_source *source,
+                                                   uint32_t flags, const sb_limits *limits,
+                                                   const sb_progress *progress, sb_error *err);
 
 /** Writes the blob's BlobProto to a sink; io.h says what a failure leaves there.
  *  @param sink [borrowed]
@@ -158,8 +159,9 @@ SB_API sb_status sb_blob_read_source(sb_blob *blob, const sb_source *source, uin
  *  @param progress [borrowed, nullable] told of the bytes of the message
  *  Errors: as sb_blob_proto_size, UNSUPPORTED (sink or progress with an unknown tail), ABI_MISMATCH
  *  (of another version), as sb_blob_cpu_data, IO, OUT_OF_MEMORY, CANCELLED. */
-SB_API sb_status sb_blob_write_sink(const sb_blob *blob, const sb_sink *sink, uint32_t flags,
-                                    const sb_progress *progress, sb_error *err);
+SB_API SB_MUST_CHECK sb_status sb_blob_write_sink(const sb_blob *blob, const sb_sink *sink,
+                                                  uint32_t flags, const sb_progress *progress,
+                                                  sb_error *err);
 
 SB_END_DECLS
 

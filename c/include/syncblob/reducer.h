@@ -66,9 +66,10 @@ typedef struct sb_reducer_options {
  *  (a dtype that is not reduced, unknown tail that is not zero), SHARED (two blobs have
  *  one memory), SHAPE_MISMATCH, DTYPE_MISMATCH (both: from another rank's), OUT_OF_MEMORY,
  *  CAP_REACHED, COMM_FAILURE, FORKED. */
-SB_API sb_status sb_reducer_create(sb_comm *comm, sb_blob *const *blobs, int64_t num_blobs,
-                                   const sb_reducer_options *options, sb_reducer **out,
-                                   sb_error *err);
+SB_API SB_MUST_CHECK sb_status sb_reducer_create(sb_comm *comm, sb_blob *const *blobs,
+                                                 int64_t num_blobs,
+                                                 const sb_reducer_options *options,
+                                                 sb_reducer **out, sb_error *err);
 
 /** Ends the reducer. In a step it waits for the buckets that have started; the blobs' bytes are
  *  unspecified then, and the communicator is of no use, since other ranks may be at another
@@ -82,7 +83,7 @@ SB_API void sb_reducer_destroy(sb_reducer *reducer);
  *  Errors: INVALID_ARGUMENT (not registered; ready already; another reducer's step is under way),
  *  DTYPE_MISMATCH, SHAPE_MISMATCH (another dtype or count than when it was registered),
  *  COMM_FAILURE, FORKED. */
-SB_API sb_status sb_reducer_ready(sb_reducer *reducer, sb_blob *blob, sb_error *err);
+SB_API SB_MUST_CHECK sb_status sb_reducer_ready(sb_reducer *reducer, sb_blob *blob, sb_error *err);
 
 /** Collective: ends the step. Every blob holds the values of all ranks, combined. If a bucket
  *  cannot start for lack of memory or for a device's failure, the step goes on, and the call may
@@ -96,7 +97,7 @@ SB_API sb_status sb_reducer_ready(sb_reducer *reducer, sb_blob *blob, sb_error *
  *  Errors: INVALID_ARGUMENT (a blob was not ready; its index is in the message; another
  *  reducer's step is under way), SHAPE_MISMATCH (a blob was reshaped after it was ready), as
  * sb_blob_mutable_cpu_data, COMM_FAILURE. */
-SB_API sb_status sb_reducer_wait(sb_reducer *reducer, sb_error *err);
+SB_API SB_MUST_CHECK sb_status sb_reducer_wait(sb_reducer *reducer, sb_error *err);
 
 SB_END_DECLS
 

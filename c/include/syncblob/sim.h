@@ -31,8 +31,8 @@ enum {
  *  @param schedule SB_SIM_EAGER, SB_SIM_LAZY, SB_SIM_RANDOM
  *  @param seed of SB_SIM_RANDOM
  *  Errors: INVALID_ARGUMENT (no schedule), WRONG_DEVICE, FORKED. */
-SB_API sb_status sb_sim_set_schedule(sb_context *context, sb_sim_schedule schedule, uint64_t seed,
-                                     sb_error *err);
+SB_API SB_MUST_CHECK sb_status sb_sim_set_schedule(sb_context *context, sb_sim_schedule schedule,
+                                                   uint64_t seed, sb_error *err);
 
 /** An operation of the device, SB_SIM_ANY to SB_SIM_SUMSQ. */
 typedef int32_t sb_sim_op;
@@ -80,8 +80,8 @@ enum {
  *  @param op SB_SIM_ANY to SB_SIM_SUMSQ
  *  @param mode SB_SIM_FAIL_*
  *  Errors: INVALID_ARGUMENT (no operation, nth below 0, no mode), WRONG_DEVICE, FORKED. */
-SB_API sb_status sb_sim_fail(sb_context *context, sb_sim_op op, int64_t nth, sb_sim_failure mode,
-                             sb_error *err);
+SB_API SB_MUST_CHECK sb_status sb_sim_fail(sb_context *context, sb_sim_op op, int64_t nth,
+                                           sb_sim_failure mode, sb_error *err);
 
 /** Arms one more fault beside those that are armed, up to 16: for code that has to stand two
  *  failures at once. Each counts on its own; where two are due with one call, the one that was
@@ -90,26 +90,28 @@ SB_API sb_status sb_sim_fail(sb_context *context, sb_sim_op op, int64_t nth, sb_
  *  @param nth 1 is the next call
  *  @param mode SB_SIM_FAIL_*
  *  Errors: as sb_sim_fail, OVER_LIMIT (16 are armed). */
-SB_API sb_status sb_sim_fail_also(sb_context *context, sb_sim_op op, int64_t nth,
-                                  sb_sim_failure mode, sb_error *err);
+SB_API SB_MUST_CHECK sb_status sb_sim_fail_also(sb_context *context, sb_sim_op op, int64_t nth,
+                                                sb_sim_failure mode, sb_error *err);
 
 /** How often each slot was called, by SB_SIM_*, since the context was made.
  *  @param out [borrowed] `count` numbers
  *  @param count SB_SIM_OP_COUNT of the caller, not negative; what the library does not know is 0
  *  Errors: INVALID_ARGUMENT (a negative count), WRONG_DEVICE, FORKED. */
-SB_API sb_status sb_sim_calls(const sb_context *context, int64_t *out, int32_t count,
-                              sb_error *err);
+SB_API SB_MUST_CHECK sb_status sb_sim_calls(const sb_context *context, int64_t *out, int32_t count,
+                                            sb_error *err);
 
 /** A stream that is not ordered with the default one.
  *  @param out [owned] sb_sim_stream_destroy
  *  Errors: WRONG_DEVICE, FORKED, DEVICE_LOST, OUT_OF_MEMORY. */
-SB_API sb_status sb_sim_stream_create(sb_context *context, sb_stream *out, sb_error *err);
+SB_API SB_MUST_CHECK sb_status sb_sim_stream_create(sb_context *context, sb_stream *out,
+                                                    sb_error *err);
 
 /** Runs what is queued and destroys the stream; forget it in the context first.
  *  @param stream [owned]
  *  Errors: INVALID_ARGUMENT (the library's own stream), WRONG_DEVICE (another device's stream,
  *  too), FORKED. */
-SB_API sb_status sb_sim_stream_destroy(sb_context *context, sb_stream stream, sb_error *err);
+SB_API SB_MUST_CHECK sb_status sb_sim_stream_destroy(sb_context *context, sb_stream stream,
+                                                     sb_error *err);
 
 /** Queues kernel(user) on a stream: the stand-in for a user's own kernel. It
  *  may run at once, later, or on another thread, reaches device memory through
@@ -118,8 +120,8 @@ SB_API sb_status sb_sim_stream_destroy(sb_context *context, sb_stream stream, sb
  *  @param kernel [borrowed]
  *  @param user passed to `kernel`
  *  Errors: WRONG_DEVICE (another device's stream, too), FORKED, DEVICE_LOST, OUT_OF_MEMORY. */
-SB_API sb_status sb_sim_launch(sb_context *context, sb_stream stream, void (*kernel)(void *user),
-                               void *user, sb_error *err);
+SB_API SB_MUST_CHECK sb_status sb_sim_launch(sb_context *context, sb_stream stream,
+                                             void (*kernel)(void *user), void *user, sb_error *err);
 
 /** Inside a kernel: host memory behind a device pointer; NULL if [ptr, ptr + bytes)
  *  is no memory of the device, the context has no simulated one or was opened before a fork.
@@ -130,26 +132,27 @@ SB_API void *sb_sim_address(const sb_context *context, const void *ptr, size_t b
 /** Device memory of the caller's own, to lend to sb_mem_set_gpu.
  *  @param out [owned] sb_sim_free
  *  Errors: WRONG_DEVICE, FORKED, DEVICE_LOST, OUT_OF_MEMORY. */
-SB_API sb_status sb_sim_malloc(sb_context *context, size_t bytes, void **out, sb_error *err);
+SB_API SB_MUST_CHECK sb_status sb_sim_malloc(sb_context *context, size_t bytes, void **out,
+                                             sb_error *err);
 
 /** Frees memory of sb_sim_malloc. @param ptr [owned, nullable]
  *  Errors: WRONG_DEVICE, FORKED, DEVICE_FAILURE (no such memory). */
-SB_API sb_status sb_sim_free(sb_context *context, void *ptr, sb_error *err);
+SB_API SB_MUST_CHECK sb_status sb_sim_free(sb_context *context, void *ptr, sb_error *err);
 
 /** Copies device memory to the host at once, around streams and counters: for
  *  a test that looks.
  *  @param dst [borrowed] `bytes` bytes of the host
  *  @param src [borrowed] `bytes` bytes of the device
  *  Errors: WRONG_DEVICE, FORKED, DEVICE_FAILURE (not the device's memory). */
-SB_API sb_status sb_sim_peek(const sb_context *context, void *dst, const void *src, size_t bytes,
-                             sb_error *err);
+SB_API SB_MUST_CHECK sb_status sb_sim_peek(const sb_context *context, void *dst, const void *src,
+                                           size_t bytes, sb_error *err);
 
 /** Copies host bytes to the device at once, around streams and counters.
  *  @param dst [borrowed] `bytes` bytes of the device
  *  @param src [borrowed] `bytes` bytes of the host
  *  Errors: WRONG_DEVICE, FORKED, DEVICE_FAILURE (not the device's memory). */
-SB_API sb_status sb_sim_poke(sb_context *context, void *dst, const void *src, size_t bytes,
-                             sb_error *err);
+SB_API SB_MUST_CHECK sb_status sb_sim_poke(sb_context *context, void *dst, const void *src,
+                                           size_t bytes, sb_error *err);
 
 SB_END_DECLS
 

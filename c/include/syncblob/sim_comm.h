@@ -43,9 +43,9 @@ typedef struct sb_sim_comm_options {
  *  @param out [owned] `size` of them, by rank; sb_comm_destroy
  *  Errors: INVALID_ARGUMENT (size), ABI_MISMATCH (struct_size is no version's), UNSUPPORTED
  *  (unknown tail that is not zero), OUT_OF_MEMORY, CAP_REACHED. */
-SB_API sb_status sb_sim_comm_create(sb_context *context, int32_t size,
-                                    const sb_sim_comm_options *options, sb_comm **out,
-                                    sb_error *err);
+SB_API SB_MUST_CHECK sb_status sb_sim_comm_create(sb_context *context, int32_t size,
+                                                  const sb_sim_comm_options *options, sb_comm **out,
+                                                  sb_error *err);
 
 /** How a chosen operation goes wrong, SB_SIM_COMM_*. */
 typedef int32_t sb_sim_comm_failure;
@@ -62,8 +62,8 @@ enum {
  *  @param mode SB_SIM_COMM_*
  *  Errors: INVALID_ARGUMENT (nth below 0, no mode), UNSUPPORTED (another engine's
  *  communicator). */
-SB_API sb_status sb_sim_comm_fail(sb_comm *comm, int64_t nth, sb_sim_comm_failure mode,
-                                  sb_error *err);
+SB_API SB_MUST_CHECK sb_status sb_sim_comm_fail(sb_comm *comm, int64_t nth,
+                                                sb_sim_comm_failure mode, sb_error *err);
 
 SB_END_DECLS
 

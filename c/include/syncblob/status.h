@@ -82,8 +82,8 @@ typedef struct sb_error {
  *  @param device_code errno for SB_ERR_IO, a driver's own number for its failure, 0 if none
  *  @param message [borrowed, nullable] one sentence, copied; NULL: sb_status_text
  *  Errors: the callback's. */
-SB_API sb_status sb_error_fill(sb_error *err, sb_status status, int32_t device_code,
-                               const char *message);
+SB_API SB_MUST_CHECK sb_status sb_error_fill(sb_error *err, sb_status status, int32_t device_code,
+                                             const char *message);
 
 SB_END_DECLS
 

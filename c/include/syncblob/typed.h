@@ -19,7 +19,8 @@
 SB_BEGIN_DECLS
 
 #define SB_TYPED_READ_(call, suffix, dtype, type)                                                  \
-    static inline sb_status call##suffix(const sb_blob *blob, const type **out, sb_error *err) {   \
+    static inline SB_MUST_CHECK sb_status call##suffix(const sb_blob *blob, const type **out,      \
+                                                       sb_error *err) {                            \
         const void *p = NULL;                                                                      \
         sb_status st = sb_blob_check_dtype(blob, dtype, err);                                      \
         if (st == SB_OK)                                                                           \
@@ -30,7 +31,7 @@ SB_BEGIN_DECLS
     }
 
 #define SB_TYPED_WRITE_(call, suffix, dtype, type)                                                 \
-    static inline sb_status call##suffix(sb_blob *blob, type **out, sb_error *err) {               \
+    static inline SB_MUST_CHECK sb_status call##suffix(sb_blob *blob, type **out, sb_error *err) { \
         void *p = NULL;                                                                            \
         sb_status st = sb_blob_check_dtype(blob, dtype, err);                                      \
         if (st == SB_OK)                                                                           \
@@ -41,8 +42,9 @@ SB_BEGIN_DECLS
     }
 
 #define SB_TYPED_AT_(call, suffix, dtype, type)                                                    \
-    static inline sb_status call##suffix(const sb_blob *blob, const int64_t *indices,              \
-                                         int32_t num_indices, type *out, sb_error *err) {          \
+    static inline SB_MUST_CHECK sb_status call##suffix(                                            \
+        const sb_blob *blob, const int64_t *indices, int32_t num_indices, type *out,               \
+        sb_error *err) {                                                                           \
         sb_status st = sb_blob_check_dtype(blob, dtype, err);                                      \
         return st == SB_OK ? call(blob, indices, num_indices, out, err) : st;                      \
     }

@@ -24,6 +24,12 @@ sb_status sb__fail_memory(sb_error *err, size_t bytes);
 /* A buffer of `capacity` bytes for `size`, which goes to `out_size` (may be NULL). */
 sb_status sb__fail_buffer(sb_error *err, size_t capacity, size_t size, size_t *out_size);
 
+/* For a call that cannot fail, or whose failure changes nothing: SB_MUST_CHECK warns of a cast to
+   void, too. */
+static inline void sb__ignore(sb_status status) {
+    (void)status;
+}
+
 /* `bytes` as printable ASCII into `out`, cut with "..." at `capacity` (>= 8). */
 const char *sb__escape(const char *bytes, size_t size, char *out, size_t capacity);
 /* The same for a path, whose separators stay. */

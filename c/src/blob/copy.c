@@ -21,8 +21,8 @@ __attribute__((noinline)) static sb_status refuse(const sb_blob *blob, const sb_
         return sb__fail(err, SB_ERR_DTYPE_MISMATCH, "a blob of %s cannot take one of %s",
                         sb_dtype_name(blob->dtype), sb_dtype_name(source->dtype));
     char ours[96], theirs[96];
-    (void)sb_blob_shape_string(blob, ours, sizeof ours, NULL, NULL);
-    (void)sb_blob_shape_string(source, theirs, sizeof theirs, NULL, NULL);
+    sb__ignore(sb_blob_shape_string(blob, ours, sizeof ours, NULL, NULL));
+    sb__ignore(sb_blob_shape_string(source, theirs, sizeof theirs, NULL, NULL));
     return sb__fail(err, SB_ERR_SHAPE_MISMATCH, "shapes %s and %s differ", ours, theirs);
 }
 

@@ -1,6 +1,7 @@
 /* The work of the simulated communicator: in double, in the order of ranks. */
 #include "comm/sim_comm.h"
 
+#include "base/error.h"
 #include "base/half.h"
 
 #include <syncblob/sim.h>
@@ -22,7 +23,7 @@ static char *at(const sb_comm_buffer *buffer, int64_t first) {
 static void get(const sb_comm_buffer *buffer, int64_t first, int64_t count, void *out) {
     const size_t bytes = bytes_of(buffer, count);
     if (buffer->context)
-        (void)sb_sim_peek(buffer->context, out, at(buffer, first), bytes, NULL);
+        sb__ignore(sb_sim_peek(buffer->context, out, at(buffer, first), bytes, NULL));
     else
         memcpy(out, at(buffer, first), bytes);
 }
@@ -30,7 +31,7 @@ static void get(const sb_comm_buffer *buffer, int64_t first, int64_t count, void
 static void put(const sb_comm_buffer *buffer, int64_t first, int64_t count, const void *values) {
     const size_t bytes = bytes_of(buffer, count);
     if (buffer->context)
-        (void)sb_sim_poke(buffer->context, at(buffer, first), values, bytes, NULL);
+        sb__ignore(sb_sim_poke(buffer->context, at(buffer, first), values, bytes, NULL));
     else
         memcpy(at(buffer, first), values, bytes);
 }

@@ -103,7 +103,7 @@ static sb_status make_announced(sb_context *context, const sb_blob *like, sb_blo
                                 sb_error *err) {
     sb_status st = sb_blob_create(context, sb_blob_dtype(like), out, err);
     if (st == SB_OK && sb_blob_is_shaped(like))
-        (void)sb_blob_reshape_like(*out, like, NULL, NULL); /* of its dtype: the bytes fit */
+        sb__ignore(sb_blob_reshape_like(*out, like, NULL, NULL)); /* of its dtype: the bytes fit */
     return st;
 }
 

@@ -129,7 +129,7 @@ static void open_setting(struct setting *s, const struct operation *o) {
 /* What a lost device keeps is not counted: its context takes it along. */
 static void close_setting(struct setting *s, bool lost) {
     sb_blob_destroy(s->blob);
-    (void)sb_context_forget_stream(s->stage.rig.context, (sb_stream)s->stream, NULL);
+    ignore(sb_context_forget_stream(s->stage.rig.context, (sb_stream)s->stream, NULL));
     if (lost) {
         rig_close(&s->stage.rig);
         standin_heal();

@@ -155,7 +155,7 @@ static bool sum_failing(int pools, size_t function, int64_t nth) {
     standin_drain();
     const uint64_t used = standin_live().device_bytes;
     fail_from(function, nth);
-    (void)sb_blob_asum_data(blob, &sum, &err);
+    ignore(sb_blob_asum_data(blob, &sum, &err));
     const bool fired = standin_fired() != NULL;
     fail_no_more();
     restore_thread();

@@ -177,7 +177,7 @@ static void close_scene(struct scene *s) {
     sb_mem_release(s->pushed);
     sb_mem_release(s->large);
     sb_mem_release(s->elsewhere);
-    (void)sb_context_forget_stream(s->stage.rig.context, (sb_stream)s->stream, NULL);
+    ignore(sb_context_forget_stream(s->stage.rig.context, (sb_stream)s->stream, NULL));
     sb_context_release(s->other);
     stage_stream_destroy(&s->stage, s->stream);
     stage_close(&s->stage);

@@ -34,13 +34,14 @@ done
 compiles() { # LANGUAGE STATEMENTS
     local compiler=$cc
     [ "$1" = c ] || compiler=$cxx
-    "$compiler" -x "$1" "${warnings[@]}" "-I$include" -fsyntax-only - 2>/dev/null <<EOF
+    "$compiler" -x "$1" "${warnings[@]}" "-I$include" -S -o /dev/null - 2>/dev/null <<EOF
 #include <syncblob/syncblob.h>
 void f(sb_context *context, sb_blob *blob, const sb_blob *read_only, void *any, int *number);
 void f(sb_context *context, sb_blob *blob, const sb_blob *read_only, void *any, int *number) {
     const sb_mem *read;
     sb_mem *mem;
-    (void)context, (void)blob, (void)read_only, (void)any, (void)number, (void)read, (void)mem;
+    sb_status st = SB_OK;
+    (void)st, (void)context, (void)blob, (void)read_only, (void)any, (void)number, (void)read, (void)mem;
     $2
 }
 EOF
@@ -54,13 +55,20 @@ refuses() { # LANGUAGE STATEMENTS
     ! compiles "$@" || { echo "compiles as $1: $2"; status=1; }
 }
 
-# A stream is no other pointer, and nothing to write comes from a blob that is const.
+# A stream is no other pointer, nothing to write comes from a blob that is const, and a status that
+# the caller ignores is warned of.
 for language in c c++; do
-    takes $language 'sb_context_forget_stream(context, (sb_stream)any, NULL);'
-    refuses $language 'sb_context_forget_stream(context, number, NULL);'
-    takes $language 'sb_blob_data(read_only, &read, NULL); sb_blob_mutable_data(blob, &mem, NULL);'
-    refuses $language 'sb_blob_data(blob, &mem, NULL);'
-    refuses $language 'sb_blob_mutable_data(read_only, &mem, NULL);'
+    takes $language 'st = sb_context_forget_stream(context, (sb_stream)any, NULL);'
+    refuses $language 'st = sb_context_forget_stream(context, number, NULL);'
+    takes $language 'st = sb_blob_data(read_only, &read, NULL);'
+    takes $language 'st = sb_blob_mutable_data(blob, &mem, NULL);'
+    refuses $language 'st = sb_blob_data(blob, &mem, NULL);'
+    refuses $language 'st = sb_blob_mutable_data(read_only, &mem, NULL);'
+    refuses $language 'sb_context_forget_stream(context, (sb_stream)any, NULL);'
 done
-refuses c++ 'sb_context_forget_stream(context, any, NULL);'
+refuses c++ 'st = sb_context_forget_stream(context, any, NULL);'
+if grep -nE 'SB_API sb_status|inline sb_status' "$include"/syncblob/*.h; then
+    echo 'these functions lack SB_MUST_CHECK'
+    status=1
+fi
 exit $status

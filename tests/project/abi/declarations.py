@@ -25,9 +25,14 @@ def preprocessed(cc, include, header, *defines):
     return "\n".join(lines)
 
 
+def without_attributes(text):
+    """Without those that a mark may stand beside."""
+    return re.sub(r'__attribute__\(\((deprecated(\("[^"]*"\))?|warn_unused_result)\)\)', "", text)
+
+
 def functions(text):
     """Names of the functions that SB_API marks."""
-    text = re.sub(r'__attribute__\(\(deprecated(\("[^"]*"\))?\)\)', "", text)
+    text = without_attributes(text)
     mark = r'__attribute__\(\(visibility\("default"\)\)\)'
     return {match[1] for match in re.finditer(mark + r"[^;{(]*?(\w+)\s*\(", text)}
 
@@ -36,7 +41,8 @@ def functions_with_flags(cc, include):
     """Names of the functions that are given flags."""
     found = set()
     for header in headers(include):
-        text = preprocessed(cc, include, header, f"-D{MACRO}").replace("__attribute__", "")
+        text = preprocessed(cc, include, header, f"-D{MACRO}")
+        text = without_attributes(text).replace("__attribute__", "")
         found.update(re.findall(r"(\w+)\s*\([^;{}()]*\buint32_t flags\b[^;{}()]*\)\s*;", text))
     return found & set().union(*tiers(cc, include).values())
 

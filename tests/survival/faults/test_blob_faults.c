@@ -180,7 +180,7 @@ static void world_open(struct world *w, const struct given *given, enum op op) {
 
 static void end_loan(struct lent *lent) {
     if (lent->context)
-        (void)sb_sim_free(lent->context, lent->ptr, NULL);
+        ignore(sb_sim_free(lent->context, lent->ptr, NULL));
     else
         lent_free(lent);
 }
@@ -188,8 +188,8 @@ static void end_loan(struct lent *lent) {
 static void world_close(struct world *w) {
     for (int i = 0; i < BLOBS; i++)
         sb_blob_destroy(w->blobs[i]);
-    (void)sb_context_forget_stream(w->rig.context, w->stream, NULL);
-    (void)sb_sim_stream_destroy(w->rig.context, w->stream, NULL);
+    ignore(sb_context_forget_stream(w->rig.context, w->stream, NULL));
+    ignore(sb_sim_stream_destroy(w->rig.context, w->stream, NULL));
     end_loan(&w->host);
     end_loan(&w->device);
     rig_close(&w->rig);
@@ -637,8 +637,8 @@ static bool run_behind_failing_pushes(enum op op, int64_t nth) {
     assert_ok(sb_context_device_status(context));
     for (int i = 0; i < BLOBS; i++) /* tell the others who had none to tell */
         for (int tries = 0; tries < 2; tries++) {
-            (void)sb_mem_synchronize(data_of(w.blobs[i]), NULL);
-            (void)sb_mem_synchronize(diff_of(w.blobs[i]), NULL);
+            ignore(sb_mem_synchronize(data_of(w.blobs[i]), NULL));
+            ignore(sb_mem_synchronize(diff_of(w.blobs[i]), NULL));
         }
     struct seen now;
     see(&now, &w, !has_unspecified_bytes(op));
@@ -646,7 +646,7 @@ static bool run_behind_failing_pushes(enum op op, int64_t nth) {
         assert_memory_equal(now.blobs[i].data.values, after.blobs[i].data.values, BYTES);
         assert_memory_equal(now.blobs[i].diff.values, after.blobs[i].diff.values, BYTES);
     }
-    (void)sb_context_forget_stream(context, stream, NULL);
+    ignore(sb_context_forget_stream(context, stream, NULL));
     assert_ok(sb_sim_stream_destroy(context, stream, &err));
     world_close(&w);
     return status != SB_OK;
@@ -703,8 +703,8 @@ TEST(what_a_lost_device_may_still_read_does_not_go_back) {
     assert_null(user);
     assert_int_equal(lent.deleted, 0);
     sb_blob_destroy(blob);
-    (void)sb_context_forget_stream(rig.context, stream, NULL);
-    (void)sb_sim_stream_destroy(rig.context, stream, NULL);
+    ignore(sb_context_forget_stream(rig.context, stream, NULL));
+    ignore(sb_sim_stream_destroy(rig.context, stream, NULL));
     sb_context_trim(rig.context);
     assert_int_equal(lent.deleted, 1);
     lent_free(&lent);

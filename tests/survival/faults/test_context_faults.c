@@ -24,8 +24,8 @@ static void queued_open(struct queued *q) {
 
 static void queued_close(struct queued *q) {
     sb_mem_release(q->mem);
-    (void)sb_context_forget_stream(q->rig.context, q->stream, NULL);
-    (void)sb_sim_stream_destroy(q->rig.context, q->stream, NULL);
+    ignore(sb_context_forget_stream(q->rig.context, q->stream, NULL));
+    ignore(sb_sim_stream_destroy(q->rig.context, q->stream, NULL));
     rig_close(&q->rig);
 }
 
@@ -111,7 +111,7 @@ TEST(a_failed_push_is_still_told_after_the_stream_is_forgotten) {
     assert_ok(sb_mem_cpu_data(q.mem, &in, &err));
     device_fail(q.rig.context, SB_SIM_UPLOAD, 1, SB_SIM_FAIL_LATER);
     assert_ok(sb_mem_async_gpu_push(q.mem, q.stream, &err));
-    (void)sb_context_forget_stream(q.rig.context, q.stream, NULL);
+    ignore(sb_context_forget_stream(q.rig.context, q.stream, NULL));
     assert_status(SB_ERR_DEVICE_FAILURE, sb_mem_synchronize(q.mem, &err));
     assert_int_equal(sb_mem_head(q.mem), SB_HEAD_AT_CPU);
     queued_close(&q);

@@ -58,7 +58,7 @@ static void world_close(struct world *w) {
     sb_blob_destroy(w->blob);
     sb_blob_destroy(w->made);
     if (w->tensor.lent.context)
-        (void)sb_sim_free(w->rig.context, w->tensor.lent.ptr, NULL);
+        ignore(sb_sim_free(w->rig.context, w->tensor.lent.ptr, NULL));
     else
         tensor_free(&w->tensor);
     rig_close(&w->rig);

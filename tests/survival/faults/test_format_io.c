@@ -340,7 +340,7 @@ static sb_status open_descriptor(struct scene *s, sb_error *err) {
     if (fd >= 0)
         st = sb_source_of_descriptor(fd, SB_SOURCE_CLOSES, &source, err);
     else
-        (void)sb_error_fill(err, st, errno, NULL);
+        ignore(sb_error_fill(err, st, errno, NULL));
     if (st == SB_OK)
         st = sb_model_open_source(NULL, SB_FORMAT_AUTO, &source, NULL, NULL, &s->made, err);
     if (st != SB_OK && fd >= 0)

@@ -60,7 +60,7 @@ static void end_loan(struct trial *t, struct lent *lent, bool may_be_unused) {
         return;
     demand(t, lent->deleted == 1 || (may_be_unused && lent->deleted == 0));
     if (lent->context)
-        (void)sb_sim_free(lent->context, lent->ptr, NULL);
+        ignore(sb_sim_free(lent->context, lent->ptr, NULL));
     else
         lent_free(lent);
 }
@@ -69,7 +69,7 @@ static void trial_close(struct trial *t, bool lost) {
     sb_mem_release(t->scene.mem);
     sb_status forgotten = sb_context_forget_stream(t->scene.rig.context, t->stream, NULL);
     demand(t, forgotten == SB_OK || lost || t->fault == FAULT_LATER);
-    (void)sb_sim_stream_destroy(t->scene.rig.context, t->stream, NULL);
+    ignore(sb_sim_stream_destroy(t->scene.rig.context, t->stream, NULL));
     end_loan(t, &t->scene.cpu, false);
     end_loan(t, &t->scene.gpu, false);
     end_loan(t, &t->scene.extra, lost);

@@ -404,7 +404,7 @@ TEST(device_memory_outlives_the_work_that_a_failing_wait_was_for) {
         rig_look(&look, &rig, stream, in, BYTES);
         device_fail(rig.context, SB_SIM_STREAM_WAIT, 1, SB_SIM_FAIL_LATER);
         sb_mem_release(mem);
-        (void)sb_context_synchronize(rig.context, NULL); /* tells the failure of the wait */
+        ignore(sb_context_synchronize(rig.context, NULL)); /* tells the failure of the wait */
         assert_ok(sb_context_synchronize(rig.context, &err));
         assert_true(look.ran && look.reached);
         assert_int_equal(rig_stats(&rig).device_bytes, 0);
@@ -595,7 +595,7 @@ TEST(a_loan_of_the_device_outlives_work_on_the_library_s_stream) {
                                    SB_SIM_FAIL_NOW, &err));
     assert_status(SB_ERR_DEVICE_LOST, sb_mem_clear(mem, &err));
     sb_mem_release(mem);
-    (void)sb_context_synchronize(rig.context, &err);
+    ignore(sb_context_synchronize(rig.context, &err));
     sb_context_trim(rig.context);
     assert_int_equal(lent.deleted, 1);
     sb_stream own = rig.context->stream;

@@ -92,8 +92,8 @@ static void scene_close(struct scene *s) {
     sb_mem_release(s->mem);
     sb_mem_release(s->large);
     sb_blob_destroy(s->blob);
-    (void)sb_sim_free(s->context, s->made_ptr, NULL);
-    (void)sb_context_forget_stream(s->context, s->stream, NULL);
+    ignore(sb_sim_free(s->context, s->made_ptr, NULL));
+    ignore(sb_context_forget_stream(s->context, s->stream, NULL));
     sb_context_release(s->context); /* its streams go with it */
     sb_context_release(s->made);
     sb_context_release(s->fresh);

@@ -7,6 +7,7 @@
    `read` calls the function work_on for each bomb at both sizes, so that a
    profiler can tell reading a message from everything around it. */
 #include "bombs.h"
+#include "ignore.h"
 
 #include <stdbool.h>
 #include <stdio.h>
@@ -43,17 +44,17 @@ static int write_bomb(const char *name, size_t size, const char *path) {
    many as there are, so that a cost per blob that grows with the file shows. */
 static void use_model(const sb_model *model) {
     sb_blob *blob = NULL;
-    (void)sb_blob_create(NULL, SB_DTYPE_F32, &blob, NULL);
+    ignore(sb_blob_create(NULL, SB_DTYPE_F32, &blob, NULL));
     for (int64_t layer = SB_NO_LAYER; layer < sb_model_num_layers(model); layer++) {
         sb_layer_info info = SB_LAYER_INFO_INIT;
         int64_t first;
         if (layer >= 0 && sb_model_layer(model, layer, &info, NULL) == SB_OK)
-            (void)sb_model_find_layer(model, info.name.bytes, info.name.size, &first, NULL);
+            ignore(sb_model_find_layer(model, info.name.bytes, info.name.size, &first, NULL));
         for (int64_t i = 0; i < sb_model_num_blobs(model, layer); i++) {
             sb_blob_info found = SB_BLOB_INFO_INIT;
-            (void)sb_model_blob_info(model, layer, i, &found, NULL);
+            ignore(sb_model_blob_info(model, layer, i, &found, NULL));
             if (i % 16 == 0)
-                (void)sb_model_load_blob(model, layer, i, blob, NULL);
+                ignore(sb_model_load_blob(model, layer, i, blob, NULL));
         }
     }
     sb_blob_destroy(blob);
@@ -63,8 +64,8 @@ static void use_model(const sb_model *model) {
 static void add_layers(sb_model *model) {
     int64_t found;
     for (int64_t i = sb_model_num_layers(model); i > 0; i--) {
-        (void)sb_model_add_layer(model, (const char *)&i, sizeof i, "", 0, NULL, NULL);
-        (void)sb_model_find_layer(model, (const char *)&i, sizeof i, &found, NULL);
+        ignore(sb_model_add_layer(model, (const char *)&i, sizeof i, "", 0, NULL, NULL));
+        ignore(sb_model_find_layer(model, (const char *)&i, sizeof i, &found, NULL));
     }
 }
 
@@ -73,16 +74,16 @@ static void save_model(const sb_model *model) {
     if (sb_model_size(model, &size, NULL) != SB_OK)
         return;
     void *copy = malloc(size + 1);
-    (void)sb_model_save(model, copy, size, NULL, NULL);
+    ignore(sb_model_save(model, copy, size, NULL, NULL));
     free(copy);
 }
 
 static void use_as_blob(const void *bytes, size_t size) {
     sb_blob *blob = NULL;
     int32_t equal;
-    (void)sb_blob_create(NULL, SB_DTYPE_F64, &blob, NULL);
-    (void)sb_blob_shape_equals_proto(blob, bytes, size, &equal, NULL);
-    (void)sb_blob_from_proto(blob, bytes, size, SB_PROTO_RESHAPE, NULL, NULL);
+    ignore(sb_blob_create(NULL, SB_DTYPE_F64, &blob, NULL));
+    ignore(sb_blob_shape_equals_proto(blob, bytes, size, &equal, NULL));
+    ignore(sb_blob_from_proto(blob, bytes, size, SB_PROTO_RESHAPE, NULL, NULL));
     sb_blob_destroy(blob);
 }
 

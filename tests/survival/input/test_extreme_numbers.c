@@ -69,7 +69,7 @@ static sb_status sim_fail(struct scene *s, int64_t n, sb_error *err) {
     sb_status st = sb_sim_fail(s->rig.context, SB_SIM_ALLOC, n, SB_SIM_FAIL_NOW, err);
     if (st != SB_OK)
         return st;
-    (void)sb_sim_fail(s->rig.context, SB_SIM_ALLOC, 0, SB_SIM_FAIL_NOW, NULL);
+    ignore(sb_sim_fail(s->rig.context, SB_SIM_ALLOC, 0, SB_SIM_FAIL_NOW, NULL));
     return sb_sim_fail(s->rig.context, SB_SIM_ALLOC, -1, SB_SIM_FAIL_NOW, err);
 }
 

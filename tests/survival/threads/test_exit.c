@@ -100,12 +100,12 @@ static void work_a_bit(sb_context *context, int c) {
     sb_mem *mem = NULL;
     const void *in;
     if (sb_mem_create(context, BYTES, &mem, NULL) == SB_OK) {
-        (void)sb_mem_prefetch_gpu(mem, streams[c], NULL);
-        (void)sb_mem_cpu_data(mem, &in, NULL);
+        ignore(sb_mem_prefetch_gpu(mem, streams[c], NULL));
+        ignore(sb_mem_cpu_data(mem, &in, NULL));
     }
     sb_mem_release(mem);
-    (void)sb_mem_cpu_data(mems[c][2], &in, NULL);
-    (void)sb_mem_gpu_data(mems[c][3], &in, NULL);
+    ignore(sb_mem_cpu_data(mems[c][2], &in, NULL));
+    ignore(sb_mem_gpu_data(mems[c][3], &in, NULL));
     sb_context_trim(context);
 }
 

@@ -146,7 +146,7 @@ static void end_loan(void *user, void *ptr) {
     if (loan->manners == TRIMS)
         sb_context_trim(loan->context);
     else if (loan->manners == SYNCHRONIZES)
-        (void)sb_context_synchronize(loan->context, NULL);
+        ignore(sb_context_synchronize(loan->context, NULL));
     else if (loan->manners == RELEASES_OWNER)
         sb_context_release(loan->context);
 }

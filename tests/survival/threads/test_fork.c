@@ -673,12 +673,12 @@ static void strike(struct forge *f, int i) {
     const void *in;
     sb_context *context = f->estate.context;
     if (sb_mem_create(context, i % 2 ? LARGE : BYTES, &mem, NULL) == SB_OK) {
-        (void)sb_mem_prefetch_gpu(mem, f->estate.stream, NULL);
-        (void)sb_mem_cpu_data(mem, &in, NULL);
+        ignore(sb_mem_prefetch_gpu(mem, f->estate.stream, NULL));
+        ignore(sb_mem_cpu_data(mem, &in, NULL));
     }
     sb_mem_release(mem);
-    (void)sb_mem_gpu_data(f->shared, &in, NULL);
-    (void)sb_context_synchronize(context, NULL);
+    ignore(sb_mem_gpu_data(f->shared, &in, NULL));
+    ignore(sb_context_synchronize(context, NULL));
     if (i % 8 == 0)
         sb_context_trim(context);
 }

@@ -179,12 +179,12 @@ static void lend_1(void *arg) {
 
 static void evict_cpu(void *arg) {
     struct stage *s = arg;
-    (void)sb_mem_evict_cpu(s->mem, NULL);
+    ignore(sb_mem_evict_cpu(s->mem, NULL));
 }
 
 static void evict_gpu(void *arg) {
     struct stage *s = arg;
-    (void)sb_mem_evict_gpu(s->mem, NULL);
+    ignore(sb_mem_evict_gpu(s->mem, NULL));
 }
 
 TEST(calls_that_collide_leave_the_memory_whole) {

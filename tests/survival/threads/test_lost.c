@@ -105,7 +105,7 @@ static void run(void *arg, int member) {
 static void race_close(struct race *race) {
     sb_mem_release(race->mem);
     sb_blob_destroy(race->blob);
-    (void)sb_context_synchronize(race->rig.context, NULL);
+    ignore(sb_context_synchronize(race->rig.context, NULL));
     assert_int_equal(race->lent.deleted, 1);
     assert_true(lent_holds(&race->lent, TAKEN)); /* nothing was written after it went back */
     lent_free(&race->lent);

@@ -220,7 +220,7 @@ static void *come_second(void *user) {
     struct duel *duel = user;
     sb_mem *mem = NULL;
     is_slow = true;
-    (void)sb_blob_mutable_data(duel->blob, &mem, NULL);
+    ignore(sb_blob_mutable_data(duel->blob, &mem, NULL));
     return sb_mem_size(mem) == 10 * sizeof(float) ? mem : NULL;
 }
 

@@ -292,7 +292,7 @@ static void steal_first(void *user, int64_t tasks, void (*task)(void *arg, int64
     if (thief->mem && !thief->stealing) {
         thief->stealing = true;
         thief->stolen++;
-        (void)sb_mem_synchronize(thief->mem, NULL);
+        ignore(sb_mem_synchronize(thief->mem, NULL));
         (void)sb_mem_storage(thief->mem, SB_SIDE_CPU);
         thief->stealing = false;
     }

@@ -535,7 +535,7 @@ TEST(a_failed_zero_fill_is_found_by_the_copy_from_it) {
         assert_ok(sb_mem_cpu_data(mem, &in, &err));
         assert_true(bytes_are(in, BYTES, 0));
         sb_mem_release(mem);
-        (void)sb_context_forget_stream(rig.context, stream, NULL);
+        ignore(sb_context_forget_stream(rig.context, stream, NULL));
         assert_ok(sb_sim_stream_destroy(rig.context, stream, &err));
         rig_close(&rig);
     }

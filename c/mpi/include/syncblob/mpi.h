@@ -38,8 +38,8 @@ SB_BEGIN_DECLS
  *  Errors: INVALID_ARGUMENT (MPI is not initialised, or finalised; no communicator, or an
  *  intercommunicator), UNSUPPORTED (not on the main thread, and MPI's thread level is too low),
  *  OUT_OF_MEMORY, CAP_REACHED, COMM_FAILURE. */
-SB_API sb_status sb_mpi_comm_create(sb_context *context, MPI_Comm mpi_comm, sb_comm **out,
-                                    sb_error *err);
+SB_API SB_MUST_CHECK sb_status sb_mpi_comm_create(sb_context *context, MPI_Comm mpi_comm,
+                                                  sb_comm **out, sb_error *err);
 
 SB_END_DECLS
 
