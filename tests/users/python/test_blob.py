@@ -269,8 +269,10 @@ class Arrays(unittest.TestCase):
         self.assertEqual(again.asum_data(), 2000)
 
     def test_round_trips_end_one_after_the_other(self):
-        for name, trip in (("blob", lambda blob: blob), ("data", lambda blob: blob.data),
-                           ("asarray", np.asarray), ("from_dlpack", np.from_dlpack)):
+        trips = {"blob": lambda blob: blob, "data": lambda blob: blob.data, "asarray": np.asarray}
+        if int(np.__version__.split(".")[0]) > 1:  # NumPy 1 makes arrays that it gives nobody
+            trips["from_dlpack"] = np.from_dlpack
+        for name, trip in trips.items():
             with self.subTest(name):
                 blob = syncblob.from_dlpack(np.full(4, 2, "float32"))
                 for _ in range(30000):
