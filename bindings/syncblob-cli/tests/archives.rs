@@ -216,3 +216,39 @@ fn memory_does_not_grow_with_what_is_unpacked() {
     let (status, text) = bounded(&["show", "FILE", "-o", picture.to_str().unwrap()], &file);
     assert!(status == Some(1) && text.contains("pixels"), "{text}");
 }
+
+/// A shape of so many axes, each of one element, separated by commas.
+fn axes(count: usize) -> String {
+    vec!["1"; count].join(",")
+}
+
+fn of_axes(files: &Files, count: usize) -> [PathBuf; 3] {
+    let axes = axes(count);
+    let header = format!(r#"{{"a.0":{{"dtype":"F32","shape":[{axes}],"data_offsets":[0,4]}}}}"#);
+    let bytes = [&(header.len() as u64).to_le_bytes()[..], header.as_bytes(), &[0; 4]];
+    let array = |out: &mut dyn Write| {
+        self::header(out, "<f4", &format!("({axes})"), false);
+        out.write_all(&[0; 4]).unwrap();
+    };
+    archive(&files.path("a.npz"), &["a.0.npy"], array);
+    array(&mut File::create(files.path("a.npy")).unwrap());
+    [files.write("a.safetensors", &bytes.concat()), files.path("a.npz"), files.path("a.npy")]
+}
+
+#[test]
+fn more_axes_than_a_blob_has_are_refused_before_anything_is_printed() {
+    let files = Files::new();
+    for file in of_axes(&files, 32) {
+        assert_eq!(run(command("verify", &[], &[&file])).0, 0, "{file:?}");
+    }
+    for file in of_axes(&files, 33) {
+        let (status, out, _) = run(command("verify", &[], &[&file]));
+        assert!(status == 1 && out.contains("more axes than a blob's 32"), "{out}");
+        assert!(out.contains("\"a.0\"") || file.ends_with("a.npy"), "{out}");
+        for arguments in [command("show", &[], &[&file]), command("diff", &[], &[&file, &file])] {
+            let (status, out, err) = run(arguments);
+            assert!(status != 0 && out.is_empty(), "{out}");
+            assert!(err.contains("more axes than a blob's 32"), "{err}");
+        }
+    }
+}

@@ -9,9 +9,6 @@ use super::{names, Note, Scheme};
 use crate::source::{Failure, FileFormat, Notes, Place, Result, Source, Stored, Tensor};
 use crate::text::is_plain;
 
-/// Of a blob, as in Caffe.
-const MAX_AXES: usize = 32;
-
 /// What the user asked for.
 pub struct Wishes<'a> {
     pub format: FileFormat,
@@ -193,9 +190,6 @@ fn dtype(tensor: &Tensor, wishes: &Wishes) -> Result<Dtype> {
     let Stored::As(stored) = tensor.dtype else {
         return refuse("it cannot be converted, only left out by --only".into());
     };
-    if tensor.shape.len() > MAX_AXES {
-        return refuse(format!("{} axes are more than a blob's {MAX_AXES}", tensor.shape.len()));
-    }
     if let Some(dim) = tensor.shape.iter().find(|dim| i64::try_from(**dim).is_err()) {
         return refuse(format!("a dimension of {dim} is more than any program can have"));
     }

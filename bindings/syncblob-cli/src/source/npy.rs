@@ -5,7 +5,7 @@ use std::io::{BufReader, Read, Seek};
 
 use npyz::{Endianness, TypeChar, TypeStr};
 use py_literal::Value;
-use syncblob::{Context, Dtype};
+use syncblob::{Context, Dtype, Shape};
 
 use super::fill::{ByteOrder, Bytes, Filled};
 use super::{Failure, Notes, Reading, Result, Store, Stored, Tensor};
@@ -131,6 +131,9 @@ fn parse(text: &str, header_bytes: u64) -> Result<Header, String> {
 
 fn parse_shape(value: &Value) -> Result<Vec<usize>, String> {
     let dims = value.as_tuple().ok_or("the shape is no tuple")?;
+    if dims.len() > Shape::MAX_AXES {
+        return Err(format!("more axes than a blob's {}", Shape::MAX_AXES));
+    }
     let dim = |value: &Value| value.as_integer().and_then(|dim| dim.to_string().parse().ok());
     dims.iter().map(|value| dim(value).ok_or_else(|| "a dimension is no size".into())).collect()
 }

@@ -1,5 +1,7 @@
 //! The safetensors format: a header in JSON, then the tensors' bytes.
 
+mod header;
+
 use std::fs::File;
 use std::io;
 
@@ -80,10 +82,10 @@ fn read_header(file: &File) -> Result<(Metadata, u64)> {
         let text = format!("a safetensors header of {length} bytes in a file of {size}");
         return Err(Failure::Malformed(text));
     }
-    let mut header = vec![0; usize::try_from(length).unwrap_or_default()];
-    read_exact_at(file, &mut header, LENGTH_BYTES)?;
-    let metadata: Metadata = serde_json::from_slice(&header)
-        .map_err(|error| Failure::Malformed(format!("the safetensors header: {error}")))?;
+    let mut text = vec![0; usize::try_from(length).unwrap_or_default()];
+    read_exact_at(file, &mut text, LENGTH_BYTES)?;
+    let metadata = header::parse(&text)
+        .map_err(|what| Failure::Malformed(format!("the safetensors header: {what}")))?;
     if payload.checked_add(metadata.data_len() as u64) != Some(size) {
         let told = metadata.data_len();
         let text = format!("tensors of {told} bytes in a file with {} for them", size - payload);
