@@ -146,6 +146,30 @@ fn names_that_are_not_plain_are_not_written_into_an_archive() {
 }
 
 #[test]
+fn names_too_long_for_an_archive_are_not_written_into_one() {
+    let files = Files::new();
+    let out = files.path("out.npz");
+    // With ".npy" 65,535 bytes, and one more; a layer's name is followed by ".0".
+    let long = "n".repeat(65_530);
+    let from = safetensors(&files, &format!("{long}."));
+    let (status, _, err) = run(command("convert", &[], &[&from, &out]));
+    assert_eq!((status, err.as_str()), (0, ""));
+    assert_eq!(run(command("verify", &[], &[&out])).0, 0);
+    std::fs::remove_file(&out).unwrap();
+    let layers = files.net::<f32>("long.caffemodel", &[(&long, "Scale", &[1], &[0.0])]);
+    for from in [safetensors(&files, &format!("{long}.0")), layers] {
+        for options in [&[][..], &["--dry-run"]] {
+            let (status, printed, err) = run(command("convert", options, &[&from, &out]));
+            assert!(status == 1 && printed.is_empty() && err.lines().count() == 1, "{err}");
+            assert!(err.contains("room") && err.contains(".safetensors file can have it"), "{err}");
+            assert!(err.len() < 1000 && !out.exists(), "{err}");
+        }
+        let (status, ..) = run(command("convert", &["-f"], &[&from, &files.path("b.safetensors")]));
+        assert_eq!(status, 0);
+    }
+}
+
+#[test]
 fn names_that_are_not_plain_are_findings() {
     let files = Files::new();
     let (path, one) = (files.path("odd.npz"), |out: &mut dyn Write| {

@@ -3,11 +3,18 @@
 use std::collections::HashSet;
 
 use glob::Pattern;
+use npyz::npz::file_name_from_array_name;
 use syncblob::{BlobAny, Dtype};
 
 use super::{names, Note, Scheme};
 use crate::source::{Failure, FileFormat, Notes, Place, Result, Source, Stored, Tensor};
-use crate::text::is_plain;
+use crate::text::{is_plain, shortened};
+
+/// Bytes of a name in an archive.
+const MAX_MEMBER_NAME: usize = u16::MAX as usize;
+
+/// Characters of a name in an error.
+const NAME: usize = 60;
 
 /// What the user asked for.
 pub struct Wishes<'a> {
@@ -101,12 +108,17 @@ impl Plan {
 
     /// Programs that unpack an archive make files of the names in it.
     fn check_members(&self) -> Result<()> {
-        match self.items.iter().find(|item| !is_plain(&item.name)) {
-            Some(item) => Err(Failure::Unsupported(format!(
-                "an archive would make a file outside its folder, or none, of the name \"{}\": \
-                 a .safetensors file can have it",
-                item.name
-            ))),
+        let refuse = |what, item: &Item| {
+            let name = shortened(&item.name, NAME);
+            let text = format!("{what} the name \"{name}\": a .safetensors file can have it");
+            Err(Failure::Unsupported(text))
+        };
+        if let Some(item) = self.items.iter().find(|item| !is_plain(&item.name)) {
+            return refuse("an archive would make a file outside its folder, or none, of", item);
+        }
+        let is_long = |item: &&Item| file_name_from_array_name(&item.name).len() > MAX_MEMBER_NAME;
+        match self.items.iter().find(is_long) {
+            Some(item) => refuse("an archive has no room for all bytes of", item),
             None => Ok(()),
         }
     }
