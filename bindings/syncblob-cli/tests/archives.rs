@@ -276,3 +276,60 @@ fn more_axes_than_a_blob_has_are_refused_before_anything_is_printed() {
         }
     }
 }
+
+/// Puts the name of the last member, in its header and in the directory, in place of another's.
+fn renamed(files: &Files, from: &str, to: &str) -> PathBuf {
+    let mut bytes = std::fs::read(files.path("two.npz")).unwrap();
+    for at in 0..bytes.len() - from.len() {
+        if bytes[at..].starts_with(from.as_bytes()) {
+            bytes[at..at + to.len()].copy_from_slice(to.as_bytes());
+        }
+    }
+    files.write("same.npz", &bytes)
+}
+
+/// Every command that opens the file says so.
+fn assert_refused(files: &Files, file: &Path, what: &str) {
+    let (status, out, _) = run(command("verify", &["--json"], &[file]));
+    let findings = json_lines(&out);
+    assert_eq!((status, findings.len()), (1, 1), "{out}");
+    assert_eq!(findings[0]["kind"], "unreadable");
+    assert!(findings[0]["message"].as_str().unwrap().contains(what), "{out}");
+    let to = files.path("never.safetensors");
+    for (name, files) in [("show", &[file][..]), ("diff", &[file, file]), ("convert", &[file, &to])]
+    {
+        let (status, out, err) = run(command(name, &[], files));
+        assert!(status != 0 && out.is_empty() && err.contains(what), "{name}: {out}{err}");
+    }
+    assert!(!to.exists());
+}
+
+#[test]
+fn members_that_share_a_name_are_findings() {
+    let files = Files::new();
+    let one = |out: &mut dyn Write| {
+        header(out, "<f4", "(1,)", false);
+        out.write_all(&[0; 4]).unwrap();
+    };
+    archive(&files.path("two.npz"), &["a.0.npy", "b.0.npy", "read.me", "read.it"], one);
+    assert_eq!(run(command("verify", &[], &[&files.path("two.npz")])).0, 0);
+    let what = "two members of the archive are called";
+    assert_refused(&files, &renamed(&files, "b.0.npy", "a.0.npy"), what);
+    assert_refused(&files, &renamed(&files, "read.it", "read.me"), what);
+    // One that the end of the archive does not count.
+    let mut bytes = std::fs::read(files.path("two.npz")).unwrap();
+    let end = bytes.windows(4).rposition(|bytes| bytes == b"PK\x05\x06").unwrap();
+    (bytes[end + 8], bytes[end + 10]) = (3, 3);
+    assert_refused(&files, &files.write("hidden.npz", &bytes), "4 members, not 3");
+}
+
+#[test]
+fn tensors_that_share_a_name_are_findings() {
+    let entry = r#""a":{"dtype":"F32","shape":[0],"data_offsets":[0,0]}"#;
+    let header = format!("{{{entry},{entry}}}");
+    // A file of a header alone is none of the format.
+    let bytes = [&(header.len() as u64).to_le_bytes()[..], header.as_bytes()].concat();
+    let files = Files::new();
+    let file = files.write("same.safetensors", &bytes);
+    assert_refused(&files, &file, "two tensors are called \"a\"");
+}

@@ -1,5 +1,7 @@
 //! NumPy's format of many arrays: a zip archive of .npy files.
 
+mod directory;
+
 use std::cell::RefCell;
 use std::collections::HashSet;
 use std::fs::File;
@@ -82,7 +84,9 @@ pub fn is_of_others(file: &File) -> Result<bool> {
 
 /// Adds the names of members that are no arrays to `others`.
 pub fn open(file: File, others: &mut Vec<String>) -> Result<(Notes, Vec<Tensor>, Box<dyn Store>)> {
+    let directory = file.try_clone()?;
     let mut archive = ZipArchive::new(BufReader::new(file))?;
+    directory::check(directory, archive.central_directory_start(), archive.len())?;
     if archive.has_overlapping_files()? {
         return Err(Failure::Malformed("members of the archive overlap".into()));
     }

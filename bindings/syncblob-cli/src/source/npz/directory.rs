@@ -1,0 +1,57 @@
+//! The directory of an archive. The crate `zip` keeps one member of each name, and as many as the end
+//! of the archive counts: an array that another program reads could be missed.
+
+use std::collections::HashSet;
+use std::io::{BufRead, BufReader, Read, Seek, SeekFrom};
+
+use super::{Failure, Result};
+use crate::text::shortened;
+
+const ENTRY: [u8; 4] = *b"PK\x01\x02";
+
+/// The fixed part of an entry, and where the lengths of what follows are in it: of the name, of
+/// extra fields and of a comment.
+const ENTRY_BYTES: usize = 46;
+const LENGTHS: [usize; 3] = [28, 30, 32];
+
+/// Characters of a name in an error.
+const NAME: usize = 60;
+
+/// Refuses a directory whose entries are not those of `kept` members.
+pub fn check(archive: impl Read + Seek, start: u64, kept: usize) -> Result<()> {
+    let mut entries = BufReader::new(archive);
+    entries.seek(SeekFrom::Start(start))?;
+    let mut names = HashSet::new();
+    while let Some(name) = next_name(&mut entries)? {
+        if let Some(name) = names.replace(name) {
+            let name = shortened(&String::from_utf8_lossy(&name), NAME);
+            let text = format!("two members of the archive are called \"{name}\"");
+            return Err(Failure::Malformed(text));
+        }
+    }
+    match names.len() {
+        count if count == kept => Ok(()),
+        count => {
+            let text = format!("the directory of the archive has {count} members, not {kept}");
+            Err(Failure::Malformed(text))
+        }
+    }
+}
+
+/// None behind the last entry.
+fn next_name(entries: &mut impl BufRead) -> Result<Option<Vec<u8>>> {
+    let mut entry = [0; ENTRY_BYTES];
+    let (signature, rest) = entry.split_at_mut(ENTRY.len());
+    entries.read_exact(signature)?;
+    if signature != ENTRY {
+        return Ok(None);
+    }
+    entries.read_exact(rest)?;
+    let [name, extra, comment] =
+        LENGTHS.map(|at| usize::from(u16::from_le_bytes([entry[at], entry[at + 1]])));
+    let mut bytes = vec![0; name];
+    entries.read_exact(&mut bytes)?;
+    let skipped = (extra + comment) as u64;
+    std::io::copy(&mut entries.take(skipped), &mut std::io::sink())?;
+    Ok(Some(bytes))
+}
