@@ -21,8 +21,9 @@ use crate::{FormatArgument, Status};
 /// - values that are NaN or infinite, or too large for the float that Caffe
 ///   computes with;
 ///
-/// - names that two layers with blobs share, that are not UTF-8, that would act on a
-///   terminal, or that in an archive lead out of the folder where it is unpacked;
+/// - names that two layers with blobs, two tensors or two members of an archive share,
+///   that are not UTF-8, that would act on a terminal, or that in an archive lead out of
+///   the folder where it is unpacked;
 ///
 /// - a net without any value.
 ///
