@@ -162,9 +162,9 @@ sb_status sb__own_kept(sb_context *context, sb_error *err) {
     return first;
 }
 
-/* Nobody else has the context. */
+/* Nobody else has the context. In a forked child the list names events that have ended since. */
 void sb__own_kept_end(sb_context *context) {
-    struct sb__event *event = context->events.first;
+    struct sb__event *event = sb__context_is_ours(context) ? context->events.first : NULL;
     while (event) {
         struct sb__event *next = event->after;
         unlink_event(&context->events, event);
