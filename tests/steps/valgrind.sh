@@ -3,12 +3,13 @@
 
 # What it finds that no sanitizer does is the use of bytes that nobody wrote. It runs one thread
 # at a time, so that the tests of threads are left to ThreadSanitizer; those of numbers, of files as
-# the kernel has them, and of memory look at other things than the library's bytes. Those that fail
-# each step in turn, and those of bombs, do the same things over and over: in the full run.
+# the kernel has them, of memory and of the stack look at other things than the library's bytes.
+# Those that fail each step in turn, and those of bombs, do the same things over and over: in the
+# full run.
 # A command a line: the C test programs, and the fuzzers' replays of their inputs.
 valgrind_commands() { # FOLDER [all]
-    local harness target inputs leave_out='filler_(numbers|statistics)|input\.(files|memory)'
-    [ "${2:-}" = all ] || leave_out="$leave_out|proto_oracle|faults\.|input\.model_limits"
+    local harness target inputs leave_out='filler_(numbers|statistics)|behaviour\.stack|input\.(files|memory)'
+    [ "${2:-}" = all ] || leave_out="$leave_out|proto_oracle|queued_failures|faults\.|input\.model_limits"
     printf '%s\n' tests/behaviour/test_*.c tests/survival/{faults,input}/test_*.c |
         sed -E 's|.*/([^/]+)/test_(.*)\.c|\1.\2|' | grep -vE "($leave_out)" |
         sed "s|.*|\"$build/$1/tests/&\"|"
