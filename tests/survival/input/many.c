@@ -83,15 +83,17 @@ static void write_on_two_streams(int64_t count) {
     sb_context_options options = SB_CONTEXT_OPTIONS_INIT;
     sb_context *context;
     sb_stream streams[2];
-    void *out;
+    void *loan;
     options.device = "sim:0";
     OK(sb_context_create(&options, &context, NULL));
+    OK(sb_sim_malloc(context, sizeof(float), &loan,
+                     NULL)); /* of many blocks it searches one list */
     sb_blob **blobs = array_of(count, sizeof *blobs);
     for (int i = 0; i < 2; i++)
         OK(sb_sim_stream_create(context, &streams[i], NULL));
     for (int64_t i = 0; i < count; i++) {
         OK(sb_blob_create_shaped(context, SB_DTYPE_F32, (const int64_t[]){1}, 1, &blobs[i], NULL));
-        OK(sb_blob_mutable_gpu_data(blobs[i], &out, NULL));
+        OK(sb_blob_set_gpu_data(blobs[i], loan, sizeof(float), 0, NULL, NULL, NULL));
         OK(sb_blob_scale_data_on(blobs[i], 2, streams[i < count / 2 ? 0 : 1], NULL));
     }
     for (int i = 1; i >= 0; i--)
@@ -99,6 +101,7 @@ static void write_on_two_streams(int64_t count) {
     for (int64_t i = 0; i < count; i++)
         sb_blob_destroy(blobs[i]);
     free(blobs);
+    OK(sb_sim_free(context, loan, NULL));
     for (int i = 0; i < 2; i++)
         OK(sb_sim_stream_destroy(context, streams[i], NULL));
     sb_context_release(context);
