@@ -129,6 +129,15 @@ class Checker(Tally):
             raise RuntimeError(f"status {run.returncode}, said: {run.stderr.decode()!r:.300}")
         return target
 
+    def refusal_differences(self, source, *options):
+        """Of a file without a blob, which is not converted."""
+        try:
+            self.convert(source, "nothing.safetensors", *options)
+            yield "a file without a blob was converted"
+        except RuntimeError as error:
+            if "it has no blob" not in str(error):
+                yield str(error)
+
     def message(self, path, file_format):
         return getattr(self.messages, MESSAGE_OF[file_format]).FromString(path.read_bytes())
 
@@ -147,6 +156,9 @@ def check_caffe_file(checker, name, path, file_format):
 
     def compare():
         begin = [] if path.suffix else ["--from", {"blob": "binaryproto"}.get(file_format, file_format)]
+        if not wanted:
+            yield from checker.refusal_differences(path, *begin)
+            return
         tensors = checker.convert(path, "a.safetensors", *begin)
         yield from differences(safetensors.load_file(tensors), wanted)
         archive = checker.convert(path, "a.npz", *begin)
