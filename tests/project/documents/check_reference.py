@@ -20,8 +20,8 @@ import re
 import sys
 
 HEADERS = pathlib.Path(__file__).resolve().parents[3] / "c" / "include"
-DECLARATION = re.compile(r"(/\*\*(?:(?!\*/).)*\*/)?\s*\bSB_API\s+([^;]*?)\b(sb_\w+)\s*\(([^;]*)\);",
-                         re.DOTALL)
+DECLARATION = re.compile(r"(/\*\*(?:(?!\*/).)*\*/)?\s*\bSB_API\s+(?:SB_MUST_CHECK\s+)?"
+                         r"([^;]*?)\b(sb_\w+)\s*\(([^;]*)\);", re.DOTALL)
 CALLBACK = re.compile(r"(/\*\*(?:(?!\*/).)*\*/)\s*typedef sb_status \(\*(sb_\w+)\)", re.DOTALL)
 NUMBER = re.compile(r"(const )?(u?int\d+_t|size_t|float|double|sb_(stats|solver_info|layer_info|"
                     r"blob_info|filler|context_options)) \*$")
