@@ -67,17 +67,7 @@ static sb_status run_on_device(struct sb__write *write, const void *from, size_t
     if (write->ptr != from)
         st = sb__device_copy(context, SB__DEVICE_COPY, write->ptr, from, bytes, context->stream,
                              err);
-    if (st != SB_OK)
-        return st;
-    st = sb__own_wait(context, err);
-    if (st == SB_OK)
-        return SB_OK;
-    if (!sb__write_in_place(write)) {
-        sb__write_left_queued(write);
-        return st;
-    }
-    sb__write_spoiled(write);
-    return sb__device_spoiled(context, err);
+    return st == SB_OK ? sb__write_wait(write, err) : st;
 }
 
 /* A write that begins on `side` of `to` may first bring the whole of its bytes there: not over

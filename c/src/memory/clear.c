@@ -13,18 +13,10 @@ static sb_status clear_device(struct sb__write *write, size_t bytes, struct sb__
         sb__write_cancel(write);
         return st;
     }
-    st = sb__own_wait(context, err);
-    if (st != SB_OK && !sb__write_in_place(write)) {
-        sb__write_left_queued(write);
-        sb__write_cancel(write);
-        return st;
-    }
-    if (st != SB_OK) {
-        sb__write_spoiled(write);
-        return sb__device_spoiled(context, err);
-    }
-    sb__write_commit(write, retired);
-    return SB_OK;
+    st = sb__write_wait(write, err);
+    if (st == SB_OK)
+        sb__write_commit(write, retired);
+    return st;
 }
 
 sb_status sb__mem_clear(sb_mem *mem, size_t bytes, struct sb__retired *retired, sb_error *err) {

@@ -232,8 +232,8 @@ void sb__write_cancel(struct sb__write *write) {
     sb__retiree_free(write->mem->context, write->place);
 }
 
-/* What it writes is in the memory's own storage, or in storage that is freed behind it. */
-void sb__write_left_queued(struct sb__write *write) {
+/* Storage of its own is freed behind what writes it. */
+static void leave_queued(struct sb__write *write) {
     sb_mem *mem = write->mem;
     if (write->replaces || sb__own_over(mem->context))
         return;
@@ -243,7 +243,8 @@ void sb__write_left_queued(struct sb__write *write) {
     sb__unlock(mem);
 }
 
-bool sb__write_in_place(const struct sb__write *write) {
+/* Current bytes are being overwritten, so that a failure on the way would spoil them. */
+static bool is_in_place(const struct sb__write *write) {
     int32_t head = sb__head(write->mem);
     return !write->replaces && (head == SB_HEAD_SYNCED || head == head_of(write->side));
 }
@@ -266,6 +267,20 @@ void sb__write_half_done(struct sb__write *write) {
         sb__publish(mem, write->side == SB_SIDE_CPU ? SB_HEAD_AT_GPU : SB_HEAD_AT_CPU);
     sb__unlock(mem);
     sb__write_cancel(write);
+}
+
+sb_status sb__write_wait(struct sb__write *write, sb_error *err) {
+    sb_status st = sb__own_wait(write->mem->context, err);
+    if (st == SB_OK)
+        return SB_OK;
+    if (is_in_place(write)) {
+        sb__write_spoiled(write);
+        return sb__device_spoiled(write->mem->context, err);
+    }
+    leave_queued(write);
+    sb__write_cancel(write);
+    write->replaces = false; /* a caller that cancels, too, finds nothing */
+    return st;
 }
 
 static sb_status write_into(sb_mem *mem, int32_t side, enum sb__write_mode mode,

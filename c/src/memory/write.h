@@ -47,11 +47,10 @@ void sb__write_commit_for(struct sb__write *write, const struct sb__target *targ
 sb_status sb__write_queued(struct sb__write *write, const struct sb__target *target, sb_error *err);
 /* Nothing was written. */
 void sb__write_cancel(struct sb__write *write);
-/* Before a cancel, after a wait that failed: work that was queued into the storage may still go on,
-   and whoever uses it next comes after. */
-void sb__write_left_queued(struct sb__write *write);
-/* Current bytes are being overwritten, so that a failure on the way would spoil them. */
-bool sb__write_in_place(const struct sb__write *write);
+/* Waits for work that was queued on the library's own stream into the device's side. If that fails,
+   the write has ended: the device is lost where current bytes were being overwritten; elsewhere
+   the next use of the storage comes after work that may still go on. */
+sb_status sb__write_wait(struct sb__write *write, sb_error *err);
 /* The device failed while it wrote: host bytes that were current become the head, else LOST. */
 void sb__write_spoiled(struct sb__write *write);
 /* What was written in place is unspecified: the other side is the head if it was current, too. */
