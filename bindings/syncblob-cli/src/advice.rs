@@ -16,7 +16,7 @@ pub fn on(failure: &Failure) -> &'static str {
 
 const CHECK_PATH: &str = "; check the path and its permissions";
 
-/// The place that the library tells of what is wrong with more bytes than a message can have.
+/// The offset that the library reports for more bytes than a message can have.
 const MAX_MESSAGE: u64 = (1 << 31) - 1;
 
 /// How the library goes on where it knows what the bytes are.

@@ -190,7 +190,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> Status {
 }
 
 fn not_printed(error: &io::Error, status: Status) -> Status {
-    // Whoever read our output has seen enough.
+    // The reader of our output has closed its pipe.
     if error.kind() != io::ErrorKind::BrokenPipe {
         complain(&format_args!("standard output: {error}"));
     }

@@ -337,7 +337,7 @@ fn a_vector_comes_back_from_a_tensor() {
     let again = blob.into_vec().unwrap();
     assert_eq!((again.as_ptr(), &*again), (start, &[5.0, 2.0, 3.0][..]));
 
-    // One blob's tensor is another's data: whoever is first gets a copy, the last the vector.
+    // One blob's tensor is another's data: the first caller gets a copy, the last the vector.
     for first_is_lender in [true, false] {
         let values = vec![1.0_f32, 2.0, 3.0];
         let start = start_of(&values);

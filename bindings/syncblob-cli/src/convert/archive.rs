@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::io::{self, BufWriter, ErrorKind, Seek, SeekFrom, Write};
 
-/// Passes bytes on until one call fails or the archive is given up, then takes all at its
+/// Passes bytes on until one call fails or the archive is abandoned, then takes all at its
 /// end and keeps none: a `ZipWriter` completes its archive when it is dropped, whatever
 /// went wrong, and reports on standard error, or by a panic, that it cannot.
 pub struct Until<'a, W: Write + Seek> {
